@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+#   make                 build the commands into bin/
+#   make check           install what is missing, build, run every test
+#   make demo            install what is missing, build, run the whole pipeline
+#   make install         PREFIX=/usr/local DESTDIR=
+#   make SAN=address,undefined check     the same tests under sanitizers
+#   DEPS=no              never install anything
+
+PREFIX  ?= /usr/local
+VERSION := 0.1.0
+CC      := gcc
+CFLAGS  ?= -O2 -g
+SAN     ?=
+DEPS    ?= yes
+
+comma := ,
+B   := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+BIN := $(if $(SAN),$(B)/bin,bin)
+
+PKGS     := ompi-c libcyaml yaml-0.1 jansson libxxhash hwloc
+PKGFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+LDLIBS   := -Wl,--as-needed $(shell pkg-config --libs $(PKGS) 2>/dev/null) -ldnnl -lgomp -lpthread -lm
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -DKERN_CLONES=)
+ALLFLAGS := -std=c11 -D_GNU_SOURCE -DPARO_VERSION='"$(VERSION)"' -fopenmp -fvisibility=hidden \
+            -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
+            -Wpointer-arith -Wundef -Werror=implicit-function-declaration \
+            -ffp-contract=off -fno-math-errno -Ilib $(PKGFLAGS) $(SANFLAGS) $(CFLAGS)
+
+# A floor named for a machine part has twins, NAME_cuda.c and NAME_none.c; the build picks one.
+LIBSRC  := $(sort $(wildcard lib/*/*.c))
+LIBOBJ  := $(LIBSRC:%.c=$(B)/%.o)
+CMDSRC  := $(sort $(wildcard cmd/*.c))
+CMDS    := $(CMDSRC:cmd/%.c=$(BIN)/%)
+SCRIPTS := $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/*.sh))
+UNITSRC := $(sort $(wildcard tests/unit/*_test.c))
+UNITS   := $(UNITSRC:tests/unit/%.c=$(B)/unit/%)
+# Programs that tests run under mpirun.
+MPISRC  := $(sort $(wildcard tests/mpi/*.c))
+MPIS    := $(MPISRC:tests/mpi/%.c=$(B)/mpi/%)
+SANOBJ  := $(if $(SAN),$(B)/tests/lint/keep_loaded.o)
+
+# V=1 shows whole commands; else one short line each.
+V  ?=
+Q  := $(if $(V),,@)
+say = $(if $(V),,@echo '  $(1)')
+
+# As many jobs as processors, unless a number is given.
+ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+.PHONY: all check check-all check-long demo deps install uninstall clean bench-collectives format
+all: $(CMDS) $(SCRIPTS)
+
+$(B)/libparo.a: $(LIBOBJ)
+	@rm -f $@ && ar rcs $@ $^
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC $<)
+	$(Q)$(CC) $(ALLFLAGS) -MMD -MP -c -o $@ $<
+$(BIN)/%: $(B)/cmd/%.o $(SANOBJ) $(B)/libparo.a
+	@mkdir -p $(@D)
+	$(call say,LD $@)
+	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(BIN)/%: cmd/%.sh
+	@mkdir -p $(@D)
+	$(call say,SH $@)
+	$(Q)sed 's/@VERSION@/$(VERSION)/' $< > $@ && chmod 755 $@
+$(B)/unit/%: $(B)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
+	@mkdir -p $(@D)
+	$(call say,LD $@)
+	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+$(B)/mpi/%: $(B)/tests/mpi/%.o $(SANOBJ) $(B)/libparo.a
+	@mkdir -p $(@D)
+	$(call say,LD $@)
+	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+units: $(UNITS) $(MPIS)
+.PRECIOUS: $(B)/%.o
+-include $(LIBOBJ:.o=.d) $(CMDSRC:%.c=$(B)/%.d) $(UNITSRC:%.c=$(B)/%.d) $(MPISRC:%.c=$(B)/%.d)
+
+deps:
+	@[ "$(DEPS)" = no ] || sh tests/deps
+# The packages must be there before make reads their flags: hence a second make.
+check: deps
+	@$(MAKE) --no-print-directory check-all SAN=$(SAN)
+check-long: deps
+	@$(MAKE) --no-print-directory check-all SAN=$(SAN) LONG=1
+check-all: all $(UNITS) $(MPIS)
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) LONG=$(LONG) SAN=$(SAN) sh tests/run
+demo: deps
+	@$(MAKE) --no-print-directory all
+	@BIN=$(abspath $(BIN)) STEPS=$(STEPS) sh examples/demo.sh
+# Minutes: tests/bench/collectives.sh says how to ask for less.
+bench-collectives: deps
+	@$(MAKE) --no-print-directory all
+	@BIN=$(abspath $(BIN)) sh tests/bench/collectives.sh
+
+install: all
+	@BIN=$(BIN) B=$(B) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install
+uninstall:
+	@BIN=$(BIN) B=$(B) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install --remove
+format:
+	clang-format -i lib/*/*.[ch] cmd/*.c tests/unit/*.c
+clean:
+	rm -rf build build-* bin
