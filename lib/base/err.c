@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how an error is worded.  Does not know where it is printed: that is cli's. */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A message is one line: whatever a hostile file smuggled in is made visible as '?'. */
+static void one_line(char *text)
+{
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+}
+
+int err_set(struct err *err, enum err_code code, const char *fmt, ...)
+{
+    va_list ap;
+
+    *err = (struct err){.code = code};
+    va_start(ap, fmt);
+    vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    one_line(err->text);
+    return -1;
+}
+
+int err_sys(struct err *err, const char *fmt, ...)
+{
+    int saved = errno;
+    va_list ap;
+
+    *err = (struct err){.code = saved == ENOENT ? ERR_ABSENT : ERR_SYS};
+    va_start(ap, fmt);
+    int used = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    if (used >= 0 && (size_t)used < sizeof err->text)
+        snprintf(err->text + used, sizeof err->text - (size_t)used, ": %s", strerror(saved));
+    one_line(err->text);
+    return -1;
+}
+
+int err_at(struct err *err, const char *file, int line, const char *key, const char *fmt, ...)
+{
+    va_list ap;
+    int used = 0;
+
+    *err = (struct err){.code = ERR_INPUT, .line = line};
+    snprintf(err->file, sizeof err->file, "%s", file);
+    snprintf(err->key, sizeof err->key, "%s", key ? key : "");
+    char where[16] = "";
+    if (line > 0)
+        snprintf(where, sizeof where, ":%d", line);
+    used = snprintf(err->text, sizeof err->text, "%s%s: ", err->file, where);
+    if (key)
+        used += snprintf(err->text + used, sizeof err->text - (size_t)used, "'%s' ", err->key);
+    va_start(ap, fmt);
+    vsnprintf(err->text + used, sizeof err->text - (size_t)used, fmt, ap);
+    va_end(ap);
+    one_line(err->text);
+    return -1;
+}
+
+int err_prefix(struct err *err, const char *fmt, ...)
+{
+    char rest[sizeof err->text];
+    va_list ap;
+
+    memcpy(rest, err->text, sizeof rest);
+    va_start(ap, fmt);
+    int used = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    if (used >= 0 && (size_t)used < sizeof err->text)
+        snprintf(err->text + used, sizeof err->text - (size_t)used, "%.*s",
+                 (int)(sizeof err->text - (size_t)used - 1), rest);
+    one_line(err->text);
+    return -1;
+}
+
+const char *err_code_name(enum err_code code)
+{
+    static const char *const names[] = {
+        [ERR_NONE] = "none",         [ERR_INPUT] = "input",   [ERR_SYS] = "system",
+        [ERR_MISMATCH] = "mismatch", [ERR_ABSENT] = "absent", [ERR_PEER] = "peer",
+        [ERR_DEVICE] = "device",
+    };
+
+    return names[code];
+}

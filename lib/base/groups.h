@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_GROUPS_H
+#define BASE_GROUPS_H
+
+#include "base/err.h"
+
+/*
+ * Who belongs to which group: plain arrays.  A group is what is fast inside (a node, or
+ * the nodes under one switch).  Groups may differ in size, and a rank's group is looked
+ * up, never computed as rank / m: ranks may be placed by node or by slot.
+ *
+ *   [3,2] placed by slot:     group 0: ranks 0 1 2     group 1: ranks 3 4
+ *   [3,2] placed by node:     group 0: ranks 0 2 4     group 1: ranks 1 3
+ */
+struct groups {
+    int ranks;     /* n */
+    int count;     /* g */
+    int *members;  /* [g]  m_k */
+    int *first;    /* [g+1] where group k begins in `rank` */
+    int *rank;     /* [n]  ranks, group after group, in member order */
+    int *group_of; /* [n]  by rank: k */
+    int *local_of; /* [n]  by rank: j, its place among the members of its group */
+};
+
+/* Groups of the given sizes, ranks counted through (placed by slot). */
+void groups_init(struct groups *g, int count, const int *members);
+/* Groups from each rank's group number 0..count-1; ERR_INPUT if a group is empty. */
+int groups_init_of(struct groups *g, int ranks, const int *group_of, struct err *err);
+/* "4x8", "[8,8,7]", "8" (one group); ERR_INPUT tells what is wrong with it. */
+int groups_parse(struct groups *g, const char *text, struct err *err);
+void groups_copy(struct groups *to, const struct groups *from);
+void groups_release(struct groups *g);
+
+/* The rank of member j of group k. */
+int groups_rank(const struct groups *g, int k, int j);
+int groups_largest(const struct groups *g); /* max m_k */
+int groups_equal(const struct groups *a, const struct groups *b);
+/* "4x8" when equal, else "[3,2]" (the placement is not told); `room` bytes at `text`. */
+void groups_print(const struct groups *g, char *text, int room);
+
+enum { GROUPS_RANKS_MAX = 1 << 20 }; /* bound on what a text may ask for */
+
+#endif

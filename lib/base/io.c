@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows whole reads and writes, locks and paths.  Atomic publishing is io_out.c's. */
+#include "base/io.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+int io_size(int fd, int64_t *bytes, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st))
+        return err_sys(err, "cannot tell the size");
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_INPUT, "is not a regular file");
+    *bytes = st.st_size;
+    return 0;
+}
+
+int io_pread_all(int fd, void *to, int64_t bytes, int64_t offset, struct err *err)
+{
+    int64_t done = 0;
+
+    while (done < bytes) {
+        ssize_t n = pread(fd, (char *)to + done, (size_t)(bytes - done), offset + done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(err, "cannot read %" PRId64 " bytes at %" PRId64, bytes, offset);
+        if (n == 0)
+            return err_set(err, ERR_INPUT, "ends at byte %" PRId64 ", expected %" PRId64,
+                           offset + done, offset + bytes);
+        done += n;
+    }
+    return 0;
+}
+
+int io_pwrite_all(int fd, const void *from, int64_t bytes, int64_t offset, struct err *err)
+{
+    int64_t done = 0;
+
+    while (done < bytes) {
+        ssize_t n =
+            pwrite(fd, (const char *)from + done, (size_t)(bytes - done), offset + done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(err, "cannot write %" PRId64 " bytes at %" PRId64, bytes, offset);
+        done += n;
+    }
+    return 0;
+}
+
+uint64_t io_le64(const unsigned char *p)
+{
+    uint64_t v = 0;
+
+    for (int i = 7; i >= 0; i--)
+        v = v << 8 | p[i];
+    return v;
+}
+
+void io_put_le64(unsigned char *p, uint64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        p[i] = (unsigned char)(v >> 8 * i);
+}
+
+int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, struct err *err)
+{
+    int std = strcmp(path, "-") == 0;
+    int fd = std ? 0 : open(path, O_RDONLY | O_CLOEXEC);
+    const char *name = std ? "stdin" : path;
+    char *buf = NULL;
+    size_t room = 0;
+    int64_t used = 0;
+    int rc = -1;
+
+    if (fd < 0)
+        return err_sys(err, "cannot open '%s'", name);
+    for (;;) {
+        buf = mem_grow(buf, &room, (size_t)used + 65536, 1);
+        ssize_t n = read(fd, buf + used, room - (size_t)used - 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            err_sys(err, "cannot read '%s'", name);
+            goto done;
+        }
+        if (n == 0)
+            break;
+        used += n;
+        if (used > limit) {
+            err_set(err, ERR_INPUT, "'%s' has more than %" PRId64 " bytes", name, limit);
+            goto done;
+        }
+    }
+    buf[used] = 0;
+    *text = buf;
+    *bytes = used;
+    buf = NULL;
+    rc = 0;
+done:
+    mem_free(buf);
+    if (!std)
+        close(fd);
+    return rc;
+}
+
+int io_fsync_path(const char *path, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(err, "cannot open '%s'", path);
+    int rc = fsync(fd);
+    /* Some file systems refuse fsync on a folder: nothing better can be asked of them. */
+    if (rc && errno == EINVAL)
+        rc = 0;
+    if (rc)
+        err_sys(err, "cannot sync '%s'", path);
+    close(fd);
+    return rc;
+}
+
+char *io_join(const char *dir, const char *name)
+{
+    size_t a = strlen(dir), b = strlen(name);
+    char *path = mem_new(a + b + 2, 1);
+    int slash = a > 0 && dir[a - 1] != '/';
+
+    memcpy(path, dir, a);
+    if (slash)
+        path[a] = '/';
+    memcpy(path + a + slash, name, b + 1);
+    return path;
+}
+
+static int remove_at(int at, const char *name, const char *whole, struct err *err)
+{
+    if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return err_sys(err, "cannot remove '%s'", whole);
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(err, "cannot open '%s'", whole);
+    int rc = io_empty_dir(fd, whole, err);
+    close(fd);
+    if (rc == 0 && unlinkat(at, name, AT_REMOVEDIR))
+        rc = err_sys(err, "cannot remove '%s'", whole);
+    return rc;
+}
+
+int io_empty_dir(int fd, const char *whole, struct err *err)
+{
+    int twin = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
+    DIR *d = twin < 0 ? NULL : fdopendir(twin);
+    int rc = 0;
+
+    if (!d)
+        return err_sys(err, "cannot read folder '%s'", whole);
+    for (struct dirent *e; rc == 0 && (e = readdir(d));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            rc = remove_at(fd, e->d_name, whole, err);
+    closedir(d);
+    return rc;
+}
+
+int io_remove_tree(const char *path, struct err *err)
+{
+    return remove_at(AT_FDCWD, path, path, err);
+}
+
+int io_mkdir(const char *path, struct err *err)
+{
+    char *part = mem_dup(path);
+    int rc = 0;
+
+    for (char *p = part + (*part != 0); rc == 0; p++) {
+        char was = *p;
+        if (was != '/' && was != 0)
+            continue;
+        *p = 0;
+        if (mkdir(part, 0777) && errno != EEXIST)
+            rc = err_sys(err, "cannot make folder '%s'", part);
+        *p = was;
+        if (was == 0)
+            break;
+    }
+    mem_free(part);
+    struct stat st;
+    if (rc == 0 && (stat(path, &st) || !S_ISDIR(st.st_mode)))
+        rc = err_set(err, ERR_INPUT, "'%s' is there and is no folder", path);
+    return rc;
+}
+
+int io_lock(const char *path, int *fd, struct err *err)
+{
+    int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+
+    if (new < 0)
+        return err_sys(err, "cannot open lock '%s'", path);
+    if (flock(new, LOCK_EX | LOCK_NB)) {
+        if (errno == EWOULDBLOCK)
+            err_set(err, ERR_MISMATCH, "'%s' is held by another process", path);
+        else
+            err_sys(err, "cannot lock '%s'", path);
+        close(new);
+        return -1;
+    }
+    *fd = new;
+    return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_IO_H
+#define BASE_IO_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+/* Whole reads and writes: short ones and EINTR are carried on; an early end is ERR_INPUT. */
+int io_size(int fd, int64_t *bytes, struct err *err);
+int io_pread_all(int fd, void *to, int64_t bytes, int64_t offset, struct err *err);
+int io_pwrite_all(int fd, const void *from, int64_t bytes, int64_t offset, struct err *err);
+uint64_t io_le64(const unsigned char *p);
+void io_put_le64(unsigned char *p, uint64_t v);
+
+/*
+ * A text from a file, or from stdin where path is "-", refused above `limit` bytes.
+ * *text is owned by the caller (mem_free), one 0 behind it.
+ */
+int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, struct err *err);
+
+/*
+ * Files are written beside their target, fsynced, renamed, and the folder fsynced: a killed
+ * command leaves the old file or the new one.  An existing target is refused without force.
+ *
+ *     struct io_out out;
+ *     if (io_create(&out, path, force, err)) ...
+ *     ... write out.fd (or out.file, which is the same file) ...
+ *     if (io_commit(&out, err)) ...      or io_abandon(&out)
+ *
+ * The temporary is ".NAME.paro-tmp" beside the target: the next writer takes it over, so that
+ * a killed one leaves no litter that stays.  A lock on it keeps two writers apart.
+ */
+struct io_out {
+    int fd;
+    FILE *file;
+    int force;
+    char *path, *temp;
+};
+
+int io_create(struct io_out *out, const char *path, int force, struct err *err);
+int io_commit(struct io_out *out, struct err *err);
+void io_abandon(struct io_out *out);
+
+/*
+ * The same for a folder: files are put into dir->temp, then the folder is renamed whole (an
+ * existing target is refused without force, and exchanged whole with it; the old one is
+ * removed).
+ */
+struct io_dir {
+    int lock; /* held on the temporary */
+    int force;
+    char *path, *temp;
+};
+
+int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *err);
+int io_dir_commit(struct io_dir *dir, struct err *err);
+void io_dir_abandon(struct io_dir *dir);
+
+int io_fsync_path(const char *path, struct err *err); /* a file or a folder, by name */
+int io_remove_tree(const char *path,
+                   struct err *err); /* absent is fine; links are not followed */
+/* Removes what is in the open folder fd; `whole` is its name, for messages. */
+int io_empty_dir(int fd, const char *whole, struct err *err);
+int io_mkdir(const char *path, struct err *err);       /* absent parents too; there is fine */
+/* "dir/name", owned by the caller. */
+char *io_join(const char *dir, const char *name);
+
+/* An exclusive lock on a file that is made if absent; ERR_MISMATCH when another holds it. */
+int io_lock(const char *path, int *fd, struct err *err);
+
+#endif

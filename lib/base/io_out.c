@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a file or a folder appears whole or not at all: written beside its target under a
+ * fixed name, synced, renamed, its folder synced.  The fixed name is what keeps litter away: a
+ * killed writer's leftover is the next writer's start, and a lock on it keeps two apart.
+ */
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+/* "a/b/" -> "a/b"; the name alone must not be empty, "." or "..". */
+static char *trimmed(const char *path)
+{
+    char *copy = mem_dup(path);
+    size_t n = strlen(copy);
+
+    while (n > 1 && copy[n - 1] == '/')
+        copy[--n] = 0;
+    return copy;
+}
+
+static char *parent_of(const char *path)
+{
+    char *copy = mem_dup(path);
+    char *dir = mem_dup(dirname(copy));
+
+    mem_free(copy);
+    return dir;
+}
+
+static char *temp_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t head = slash ? (size_t)(slash - path) + 1 : 0;
+    size_t n = strlen(path) + sizeof "..paro-tmp";
+    char *temp = mem_new(n, 1);
+
+    memcpy(temp, path, head);
+    temp[head] = '.';
+    strcpy(temp + head + 1, path + head);
+    strcat(temp, ".paro-tmp");
+    return temp;
+}
+
+/*
+ * `kind` is S_IFREG or S_IFDIR: force replaces like by like.  A rename would turn /dev/null
+ * into a plain file, or put a file where a run folder was.
+ */
+static int check_target(const char *path, int force, mode_t kind, struct err *err)
+{
+    struct stat st;
+
+    if (lstat(path, &st))
+        return 0;
+    if (!force)
+        return err_set(err, ERR_INPUT, "'%s' exists, expected a new name (or --force)", path);
+    if ((st.st_mode & S_IFMT) != kind)
+        return err_set(err, ERR_INPUT, "'%s' is no %s, expected one to replace, or a new name",
+                       path, kind == S_IFDIR ? "folder" : "regular file");
+    return 0;
+}
+
+/*
+ * Between open and flock another writer may have renamed what was opened to its target: then
+ * the name no longer leads to it, and emptying it would empty the published file.
+ */
+static int still_named(int fd, const char *temp)
+{
+    struct stat a, b;
+
+    return fstat(fd, &a) == 0 && lstat(temp, &b) == 0 && a.st_ino == b.st_ino &&
+           a.st_dev == b.st_dev;
+}
+
+static int sync_parent(const char *path, struct err *err)
+{
+    char *dir = parent_of(path);
+    int rc = io_fsync_path(dir, err);
+
+    mem_free(dir);
+    return rc;
+}
+
+int io_create(struct io_out *out, const char *path, int force, struct err *err)
+{
+    struct io_out new = {.fd = -1, .force = force};
+
+    new.path = trimmed(path);
+    new.temp = temp_of(new.path);
+    if (check_target(new.path, force, S_IFREG, err))
+        goto fail;
+    new.fd = open(new.temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (new.fd < 0) {
+        err_sys(err, "cannot create '%s'", new.temp);
+        goto fail;
+    }
+    if (flock(new.fd, LOCK_EX | LOCK_NB) || !still_named(new.fd, new.temp)) {
+        err_set(err, ERR_MISMATCH, "'%s' is being written by another process", new.path);
+        goto fail;
+    }
+    if (ftruncate(new.fd, 0)) {
+        err_sys(err, "cannot empty '%s'", new.temp);
+        goto fail;
+    }
+    int twin = fcntl(new.fd, F_DUPFD_CLOEXEC, 0);
+    new.file = twin < 0 ? NULL : fdopen(twin, "w");
+    if (!new.file) {
+        err_sys(err, "cannot open '%s'", new.temp);
+        if (twin >= 0)
+            close(twin);
+        goto fail;
+    }
+    *out = new;
+    return 0;
+fail:
+    if (new.fd >= 0)
+        close(new.fd);
+    mem_free(new.path);
+    mem_free(new.temp);
+    return -1;
+}
+
+/* Without force the target may have appeared since: the kernel refuses to replace it. */
+static int publish(const char *temp, const char *path, unsigned flags, struct err *err)
+{
+    if (syscall(SYS_renameat2, AT_FDCWD, temp, AT_FDCWD, path, flags) == 0)
+        return 0;
+    if (errno == EEXIST)
+        return err_set(err, ERR_INPUT, "'%s' exists, expected a new name (or --force)", path);
+    /* File systems without renameat2's flags: the check at creation stands. */
+    if (errno == EINVAL && flags == RENAME_NOREPLACE && rename(temp, path) == 0)
+        return 0;
+    return err_sys(err, "cannot rename '%s' to '%s'", temp, path);
+}
+
+/*
+ * stdio remembers that a write failed and forgets why; errno may be another call's by now.
+ * The file is lost anyway: writing on soon meets the same refusal.
+ */
+static void find_reason(int fd)
+{
+    static const char block[65536];
+
+    for (int i = 0; i < 16; i++)
+        if (write(fd, block, sizeof block) < 0)
+            return;
+    errno = EIO;
+}
+
+int io_commit(struct io_out *out, struct err *err)
+{
+    int rc = -1;
+
+    if (fflush(out->file) || ferror(out->file)) {
+        find_reason(out->fd);
+        err_sys(err, "cannot write '%s'", out->path);
+        goto done;
+    }
+    if (fsync(out->fd)) {
+        err_sys(err, "cannot write '%s'", out->path);
+        goto done;
+    }
+    if (publish(out->temp, out->path, out->force ? 0 : RENAME_NOREPLACE, err))
+        goto done;
+    rc = sync_parent(out->path, err);
+    mem_free(out->temp); /* it is the target now: io_abandon must not remove it */
+    out->temp = NULL;
+done:
+    io_abandon(out);
+    return rc;
+}
+
+void io_abandon(struct io_out *out)
+{
+    if (out->temp)
+        unlink(out->temp);
+    if (out->file)
+        fclose(out->file);
+    if (out->fd >= 0)
+        close(out->fd);
+    mem_free(out->path);
+    mem_free(out->temp);
+    *out = (struct io_out){.fd = -1};
+}
+
+int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *err)
+{
+    struct io_dir new = {.lock = -1, .force = force};
+
+    new.path = trimmed(path);
+    new.temp = temp_of(new.path);
+    if (check_target(new.path, force, S_IFDIR, err))
+        goto fail;
+    if (mkdir(new.temp, 0777) && errno != EEXIST) {
+        err_sys(err, "cannot make folder '%s'", new.temp);
+        goto fail;
+    }
+    new.lock = open(new.temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (new.lock < 0) {
+        err_sys(err, "cannot open folder '%s'", new.temp);
+        goto fail;
+    }
+    if (flock(new.lock, LOCK_EX | LOCK_NB) || !still_named(new.lock, new.temp)) {
+        err_set(err, ERR_MISMATCH, "'%s' is being written by another process", new.path);
+        goto fail;
+    }
+    /* What a killed writer left is emptied; the folder itself stays, for the lock is on it. */
+    if (io_empty_dir(new.lock, new.temp, err))
+        goto fail;
+    *dir = new;
+    return 0;
+fail:
+    if (new.lock >= 0)
+        close(new.lock);
+    mem_free(new.path);
+    mem_free(new.temp);
+    return -1;
+}
+
+int io_dir_commit(struct io_dir *dir, struct err *err)
+{
+    struct stat st;
+    int there = dir->force && lstat(dir->path, &st) == 0;
+    int old = -1, rc = -1;
+
+    if (io_fsync_path(dir->temp, err))
+        goto done;
+    /* The old folder gets the temporary's name: locked, so that no writer takes it over. */
+    if (there)
+        old = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (old >= 0)
+        flock(old, LOCK_EX | LOCK_NB);
+    if (publish(dir->temp, dir->path, there ? RENAME_EXCHANGE : RENAME_NOREPLACE, err))
+        goto done;
+    if (!there) {
+        mem_free(dir->temp);
+        dir->temp = NULL;
+    }
+    rc = sync_parent(dir->path, err);
+done:
+    io_dir_abandon(dir); /* after an exchange the temporary is the old folder: removed */
+    if (old >= 0)
+        close(old);
+    return rc;
+}
+
+void io_dir_abandon(struct io_dir *dir)
+{
+    struct err ignored;
+
+    if (dir->temp)
+        io_remove_tree(dir->temp, &ignored);
+    if (dir->lock >= 0)
+        close(dir->lock);
+    mem_free(dir->path);
+    mem_free(dir->temp);
+    *dir = (struct io_dir){.lock = -1};
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows JSON's grammar.  Does not know what is said in it. */
+#include "base/jout.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+static void string(FILE *f, const char *text)
+{
+    putc('"', f);
+    for (const char *p = text; *p;) {
+        int n = utf8_next(p, NULL);
+        if (n == 0) {
+            fputs("\\ufffd", f);
+            p++;
+        } else if (*p == '"' || *p == '\\') {
+            fprintf(f, "\\%c", *p++);
+        } else if ((unsigned char)*p < 0x20 || *p == 0x7f) {
+            fprintf(f, "\\u%04x", *p++);
+        } else {
+            fwrite(p, 1, (size_t)n, f);
+            p += n;
+        }
+    }
+    putc('"', f);
+}
+
+static void indent(struct jout *j)
+{
+    if (!j->pretty)
+        return;
+    putc('\n', j->file);
+    for (int i = 0; i < j->depth; i++)
+        fputs("  ", j->file);
+}
+
+/* The comma, the line and the key before a value. */
+static void before(struct jout *j, const char *key)
+{
+    uint64_t bit = (uint64_t)1 << j->depth;
+
+    if (j->depth) {
+        if (j->filled & bit)
+            putc(',', j->file);
+        indent(j);
+    }
+    j->filled |= bit;
+    if (key) {
+        string(j->file, key);
+        fputs(j->pretty ? ": " : ":", j->file);
+    }
+}
+
+void jout_open(struct jout *j, const char *key, char bracket)
+{
+    before(j, key);
+    putc(bracket, j->file);
+    j->depth++;
+    assert(j->depth < 64);
+    j->filled &= ~((uint64_t)1 << j->depth);
+}
+
+void jout_close(struct jout *j, char bracket)
+{
+    int filled = j->filled >> j->depth & 1;
+
+    assert(j->depth > 0);
+    j->depth--;
+    if (filled)
+        indent(j);
+    putc(bracket, j->file);
+    if (j->depth == 0) {
+        putc('\n', j->file);
+        j->filled = 0;
+    }
+}
+
+void jout_text(struct jout *j, const char *key, const char *text)
+{
+    if (!text) {
+        jout_null(j, key);
+        return;
+    }
+    before(j, key);
+    string(j->file, text);
+}
+
+void jout_int(struct jout *j, const char *key, int64_t value)
+{
+    before(j, key);
+    fprintf(j->file, "%" PRId64, value);
+}
+
+void jout_num(struct jout *j, const char *key, double value)
+{
+    char text[32];
+
+    if (!isfinite(value)) {
+        jout_null(j, key);
+        return;
+    }
+    before(j, key);
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    char *comma = strchr(text, ','); /* a locale's decimal comma */
+    if (comma)
+        *comma = '.';
+    fputs(text, j->file);
+}
+
+void jout_bool(struct jout *j, const char *key, int value)
+{
+    before(j, key);
+    fputs(value ? "true" : "false", j->file);
+}
+
+void jout_null(struct jout *j, const char *key)
+{
+    before(j, key);
+    fputs("null", j->file);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_JOUT_H
+#define BASE_JOUT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/*
+ * Writes one valid JSON document: commas, quoting and escapes are its business; NaN and
+ * infinity become null; the decimal point is a point.  Bytes that are no UTF-8 become U+FFFD.
+ * `key` is NULL inside an array.  Errors stay with the FILE (ferror).
+ *
+ *     struct jout j = {.file = stdout, .pretty = 1};
+ *     jout_open(&j, NULL, '{');
+ *     jout_text(&j, "schema", "paro.topo/1");
+ *     jout_open(&j, "levels", '['); ... jout_close(&j, ']');
+ *     jout_close(&j, '}');                    a newline follows the last close
+ */
+struct jout {
+    FILE *file;
+    int pretty; /* lines and indentation; else one line (JSON Lines) */
+    int depth;
+    uint64_t filled; /* bit d: something stands before at depth d */
+};
+
+void jout_open(struct jout *j, const char *key, char bracket); /* '{' or '[' */
+void jout_close(struct jout *j, char bracket);                 /* '}' or ']' */
+void jout_text(struct jout *j, const char *key, const char *text); /* NULL gives null */
+void jout_int(struct jout *j, const char *key, int64_t value);
+void jout_num(struct jout *j, const char *key,
+              double value); /* 17 digits at most, shortest that returns */
+void jout_bool(struct jout *j, const char *key, int value);
+void jout_null(struct jout *j, const char *key);
+
+#endif

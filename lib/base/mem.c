@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how memory is asked for and refused.  Does not know what lies in it. */
+#include "base/mem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEM_ALIGN = 64 }; /* a cache line, and an AVX-512 vector */
+
+static void mem_lost(size_t count, size_t size)
+{
+    /* No err can be reported to anyone: this is the one place below cli that speaks. */
+    fprintf(stderr, "paro: out of memory for %zu items of %zu bytes\n", count, size);
+    abort();
+}
+
+void *mem_new(size_t count, size_t size)
+{
+    void *p = calloc(count ? count : 1, size ? size : 1);
+
+    if (!p)
+        mem_lost(count, size);
+    return p;
+}
+
+void *mem_grow(void *items, size_t *room, size_t need, size_t size)
+{
+    size_t want = *room ? *room : 16;
+
+    if (need <= *room)
+        return items;
+    while (want < need && want <= SIZE_MAX / 2)
+        want *= 2;
+    if (want < need)
+        mem_lost(need, size);
+    void *p = reallocarray(items, want, size);
+    if (!p)
+        mem_lost(want, size);
+    *room = want;
+    return p;
+}
+
+char *mem_dup(const char *text)
+{
+    char *p = strdup(text);
+
+    if (!p)
+        mem_lost(strlen(text) + 1, 1);
+    return p;
+}
+
+void mem_free(void *p)
+{
+    free(p);
+}
+
+static int64_t align_up(int64_t bytes)
+{
+    return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
+}
+
+int mem_data(int64_t bytes, const char *what, void **out, struct err *err)
+{
+    void *p = NULL;
+
+    assert(bytes >= 0);
+    if (bytes > PTRDIFF_MAX - MEM_ALIGN) {
+        errno = ENOMEM;
+        return err_sys(err, "cannot have %" PRId64 " bytes of memory for %s", bytes, what);
+    }
+    size_t whole = (size_t)align_up(bytes ? bytes : 1);
+    errno = posix_memalign(&p, MEM_ALIGN, whole);
+    if (errno)
+        return err_sys(err, "cannot have %" PRId64 " bytes of memory for %s", bytes, what);
+    memset(p, 0, whole);
+    *out = p;
+    return 0;
+}
+
+int arena_init(struct arena *arena, int64_t bytes, const char *what, struct err *err)
+{
+    void *base = NULL;
+
+    if (mem_data(bytes, what, &base, err))
+        return -1;
+    *arena = (struct arena){.base = base, .bytes = bytes, .owned = 1};
+    return 0;
+}
+
+void arena_borrow(struct arena *arena, void *base, int64_t bytes)
+{
+    *arena = (struct arena){.base = base, .bytes = bytes};
+}
+
+void *arena_take(struct arena *arena, int64_t bytes)
+{
+    int64_t at = arena->used;
+
+    assert(bytes >= 0 && bytes <= INT64_MAX - MEM_ALIGN - at);
+    arena->used = at + align_up(bytes);
+    if (!arena->base)
+        return NULL;
+    assert(arena->used <= arena->bytes);
+    return arena->base + at;
+}
+
+void arena_release(struct arena *arena)
+{
+    if (arena->owned)
+        free(arena->base);
+    *arena = (struct arena){0};
+}

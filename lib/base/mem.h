@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * Two kinds of memory.  Control structures (rows, tables, names) are small: if they
+ * cannot be had the program is lost and aborts with a line.  Data (sized by a file or
+ * an option) can be refused: the error says how much was asked for.
+ */
+
+/* Zeroed; count * size is checked; aborts when there is none.  Freed by mem_free. */
+void *mem_new(size_t count, size_t size);
+/* Grows *items to hold at least `need` (doubling); aborts when there is none. */
+void *mem_grow(void *items, size_t *room, size_t need, size_t size);
+char *mem_dup(const char *text);
+void mem_free(void *p); /* NULL is fine */
+
+/* Data: 64-byte aligned, zeroed, ERR_SYS naming `what` and the bytes when refused. */
+int mem_data(int64_t bytes, const char *what, void **out, struct err *err);
+
+/*
+ * An arena: measured, then placed.  Without memory behind it (base NULL) arena_take
+ * only adds up, so that the same code first measures and then places.
+ *
+ *     arena.base = NULL;  place(&arena);          measures: arena.used
+ *     arena_init(&arena, arena.used, ...);        one allocation
+ *     place(&arena);                              the same calls, now with addresses
+ */
+struct arena {
+    char *base;    /* owned when `owned`, else borrowed (shared memory) */
+    int64_t bytes; /* size of base */
+    int64_t used;
+    int owned;
+};
+
+int arena_init(struct arena *arena, int64_t bytes, const char *what, struct err *err);
+void arena_borrow(struct arena *arena, void *base, int64_t bytes);
+/* 64-byte aligned; NULL while measuring.  Taking more than was measured is a bug. */
+void *arena_take(struct arena *arena, int64_t bytes);
+void arena_release(struct arena *arena);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_NUM_H
+#define BASE_NUM_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * Strict numbers: the whole text must be the number (no junk, no octal, no spaces, no
+ * NaN, no infinity).  ERR_INPUT: "'12abc', expected a whole number from 0 to 9"; the
+ * caller says with err_prefix which option or key it was.
+ */
+int num_i64(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err);
+/* Whole numbers that may carry an exponent: 80e9, 1.5e3. */
+int num_count(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err);
+int num_f64(const char *text, double lo, double hi, double *out, struct err *err);
+/* 4096, 80e9, 64Mi, 64M, 64K (powers of 1024), 1.5GB (powers of 1000); bytes. */
+int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err);
+/* 200GB/s, 59.8MB/s, 25e9 (bytes per s), 500mbit, 1gbit, 400Gbit/s (bits per s); bytes per s.
+ */
+int num_rate(const char *text, double *out_Bps, struct err *err);
+/* 3us, 1.5ms, 10s, 250ns, 2min, 0.5 (s); seconds. */
+int num_time(const char *text, double *out_s, struct err *err);
+
+#endif

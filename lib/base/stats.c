@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows robust summaries of a sample. */
+#include "base/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+double stats_median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_value);
+    return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+}
+
+double stats_percentile(double *v, int n, double p)
+{
+    qsort(v, (size_t)n, sizeof *v, by_value);
+    int i = (int)ceil(p * n / 100) - 1;
+    return v[i < 0 ? 0 : i >= n ? n - 1 : i];
+}
+
+double stats_mad(const double *v, int n, double median)
+{
+    double *gap = mem_new((size_t)n, sizeof *gap);
+
+    for (int i = 0; i < n; i++)
+        gap[i] = fabs(v[i] - median);
+    double mad = 1.4826 * stats_median(gap, n);
+    mem_free(gap);
+    return mad;
+}

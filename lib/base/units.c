@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how people read a number.  Machine output never comes through here. */
+#include "base/units.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const char *scaled(struct units *u, double v, double step, const char *const *names,
+                          int n)
+{
+    int i = 0;
+
+    if (!isfinite(v)) {
+        snprintf(u->text, sizeof u->text, "n/a");
+        return u->text;
+    }
+    while (i + 1 < n && fabs(v) >= step) {
+        v /= step;
+        i++;
+    }
+    int digits = i == 0 && v == floor(v) ? 0 : fabs(v) < 10 ? 2 : fabs(v) < 100 ? 1 : 0;
+    snprintf(u->text, sizeof u->text, "%.*f%s%s", digits, v, names[i][0] ? " " : "", names[i]);
+    return u->text;
+}
+
+const char *units_bytes(struct units *u, double bytes)
+{
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+
+    return scaled(u, bytes, 1024, names, 6);
+}
+
+const char *units_rate(struct units *u, double Bps)
+{
+    static const char *const names[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+
+    return scaled(u, Bps, 1000, names, 5);
+}
+
+const char *units_count(struct units *u, double count)
+{
+    static const char *const names[] = {"", "k", "M", "G", "T", "P"};
+
+    return scaled(u, count, 1000, names, 6);
+}
+
+const char *units_time(struct units *u, double seconds)
+{
+    static const char *const names[] = {"ns", "us", "ms", "s"};
+
+    if (seconds >= 120) {
+        snprintf(u->text, sizeof u->text, "%.0f min", seconds / 60);
+        return u->text;
+    }
+    return scaled(u, seconds * 1e9, 1000, names, 4);
+}

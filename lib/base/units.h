@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_UNITS_H
+#define BASE_UNITS_H
+
+#include <stdint.h>
+
+/* Numbers for people.  Each writes into `text` and returns it, so that it can stand in a
+ * printf. */
+struct units {
+    char text[32];
+};
+
+const char *units_bytes(struct units *u, double bytes);   /* "64.0 MiB" */
+const char *units_rate(struct units *u, double Bps);      /* "59.8 MB/s" (1e6 B/s) */
+const char *units_time(struct units *u, double seconds);  /* "3.20 ms" */
+const char *units_count(struct units *u, double count);   /* "6.74 G" */
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows which bytes are UTF-8 (RFC 3629). */
+#include "base/utf8.h"
+
+#include <stddef.h>
+
+int utf8_next(const char *p, uint32_t *code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* less is overlong */
+    const unsigned char *b = (const unsigned char *)p;
+    int n = b[0] < 0x80 ? 1 : b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : 2;
+    uint32_t v = n == 1 ? b[0] : b[0] & (0x7fu >> n);
+
+    if (b[0] >= 0xf8 || (b[0] >= 0x80 && b[0] < 0xc0))
+        return 0;
+    for (int i = 1; i < n; i++) {
+        if ((b[i] & 0xc0) != 0x80)
+            return 0;
+        v = v << 6 | (b[i] & 0x3f);
+    }
+    if (v < least[n] || v > 0x10ffff || (v >= 0xd800 && v <= 0xdfff))
+        return 0;
+    if (code)
+        *code = v;
+    return n;
+}

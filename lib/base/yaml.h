@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_YAML_H
+#define BASE_YAML_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cyaml/cyaml.h>
+
+#include "base/err.h"
+
+/*
+ * Strict YAML input over libcyaml: unknown and duplicate keys, aliases, a second or an empty
+ * document are errors with file, line and key (its path, as levels[1].port_Bps).  Numbers are
+ * strings in the schema and go through yaml_f64 and friends, since libcyaml takes `12abc` for
+ * 12; booleans are strict enums.
+ *
+ *     struct yaml y;
+ *     yaml_read(&y, path, err);                        "-" is stdin; at most YAML_BYTES_MAX
+ *     yaml_load(&y, &schema, (void **)&doc, err);
+ *     yaml_f64(&y, "levels[1].port_Bps", doc->levels[1].port_Bps, 0, 1e15, &out, err);
+ *     yaml_drop(&schema, doc);  yaml_release(&y);
+ */
+struct yaml {
+    char *text; /* owned */
+    int64_t bytes;
+    char *name; /* owned: the path, or "stdin" */
+};
+
+enum { YAML_BYTES_MAX = 16 << 20 };
+
+int yaml_read(struct yaml *y, const char *path, struct err *err);
+/*
+ * A text that is there already (a plan embedded in another file, a test): takes `text`, which
+ * yaml_release frees (give mem_dup's); copies `name`.
+ */
+void yaml_take(struct yaml *y, const char *name, char *text, int64_t bytes);
+void yaml_release(struct yaml *y);
+
+/* Loads into structs by a libcyaml schema; *out is freed with yaml_drop. */
+int yaml_load(const struct yaml *y, const cyaml_schema_value_t *schema, void **out,
+              struct err *err);
+void yaml_drop(const cyaml_schema_value_t *schema, void *data);
+
+/*
+ * The key `format` must be `format`, as "paro-topology/1": call it before yaml_load, so that
+ * another format or another version is refused by its name and not by its keys.
+ */
+int yaml_format(const struct yaml *y, const char *format, struct err *err);
+
+/* The line (from 1) of the key at "a.b[2].c", or of its nearest parent that is there. */
+int yaml_line(const struct yaml *y, const char *path);
+/* ERR_INPUT "file:line: 'path' ..."; returns -1. */
+int yaml_fail(const struct yaml *y, const char *path, struct err *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/*
+ * Strict numbers; text NULL (absent) is an error "is missing".  Whole numbers may carry an
+ * exponent (80e9) where hi is above 2^31.
+ */
+int yaml_f64(const struct yaml *y, const char *path, const char *text, double lo, double hi,
+             double *out, struct err *err);
+int yaml_i64(const struct yaml *y, const char *path, const char *text, int64_t lo, int64_t hi,
+             int64_t *out, struct err *err);
+
+/* Output: a scalar quoted where YAML needs it. */
+void yaml_put_text(FILE *f, const char *text);
+/* Shortest decimal that reads back as the same double. */
+void yaml_put_f64(FILE *f, double v);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an error says: one line, the place first, never longer than its room. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+
+static void set_keeps_code_and_words(void **state)
+{
+    struct err err;
+
+    (void)state;
+    assert_int_equal(err_set(&err, ERR_MISMATCH, "%d ranks, expected %d", 3, 4), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_string_equal(err.text, "3 ranks, expected 4");
+    assert_string_equal(err.file, "");
+    assert_string_equal(err.key, "");
+    assert_int_equal(err.line, 0);
+}
+
+static void set_forgets_an_earlier_place(void **state)
+{
+    struct err err;
+
+    (void)state;
+    err_at(&err, "f.yaml", 3, "k", "is wrong");
+    err_set(&err, ERR_SYS, "another");
+    assert_int_equal(err.line, 0);
+    assert_string_equal(err.file, "");
+    assert_string_equal(err.key, "");
+}
+
+static void sys_adds_the_systems_words(void **state)
+{
+    struct err err;
+
+    (void)state;
+    errno = EACCES;
+    assert_int_equal(err_sys(&err, "cannot open '%s'", "x"), -1);
+    assert_int_equal(err.code, ERR_SYS);
+    assert_string_equal(err.text, "cannot open 'x': Permission denied");
+    errno = ENOENT;
+    err_sys(&err, "cannot open '%s'", "x");
+    assert_int_equal(err.code, ERR_ABSENT);
+}
+
+static void at_names_file_line_and_key(void **state)
+{
+    struct err err;
+
+    (void)state;
+    assert_int_equal(err_at(&err, "f.yaml", 14, "port_Bps", "is %d, expected more", -3), -1);
+    assert_string_equal(err.text, "f.yaml:14: 'port_Bps' is -3, expected more");
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_string_equal(err.file, "f.yaml");
+    assert_string_equal(err.key, "port_Bps");
+    assert_int_equal(err.line, 14);
+    err_at(&err, "f.yaml", 0, NULL, "is empty");
+    assert_string_equal(err.text, "f.yaml: is empty");
+}
+
+static void prefix_goes_before(void **state)
+{
+    struct err err;
+
+    (void)state;
+    err_at(&err, "f.yaml", 14, "k", "is wrong");
+    assert_int_equal(err_prefix(&err, "cannot read '%s': ", "dir"), -1);
+    assert_string_equal(err.text, "cannot read 'dir': f.yaml:14: 'k' is wrong");
+    assert_int_equal(err.line, 14);
+}
+
+static void hostile_text_stays_one_line(void **state)
+{
+    struct err err;
+
+    (void)state;
+    err_set(&err, ERR_INPUT, "name '%s'", "a\nb\x1b[31m\r\x7f");
+    assert_string_equal(err.text, "name 'a?b?[31m?"
+                                  "?'");
+    err_at(&err, "a\nb", 1, "c\nd", "%s", "e\nf");
+    assert_null(strchr(err.text, '\n'));
+    err_prefix(&err, "%s", "g\nh");
+    assert_null(strchr(err.text, '\n'));
+    errno = EIO;
+    err_sys(&err, "%s", "i\nj");
+    assert_null(strchr(err.text, '\n'));
+}
+
+static void long_text_is_cut(void **state)
+{
+    char big[4096];
+    struct err err;
+
+    (void)state;
+    memset(big, 'x', sizeof big - 1);
+    big[sizeof big - 1] = 0;
+    err_set(&err, ERR_INPUT, "%s", big);
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    err_prefix(&err, "%s", "ab");
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_memory_equal(err.text, "abx", 3);
+    err_prefix(&err, "%s", big);
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    err_at(&err, big, 2147483647, big, "%s", big);
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_int_equal(strlen(err.file), sizeof err.file - 1);
+    assert_int_equal(strlen(err.key), sizeof err.key - 1);
+    errno = EIO;
+    err_sys(&err, "%s", big);
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+}
+
+static void codes_have_distinct_names(void **state)
+{
+    (void)state;
+    assert_string_equal(err_code_name(ERR_INPUT), "input");
+    for (int a = ERR_NONE; a <= ERR_DEVICE; a++)
+        for (int b = ERR_NONE; b < a; b++)
+            assert_string_not_equal(err_code_name((enum err_code)a),
+                                    err_code_name((enum err_code)b));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(set_keeps_code_and_words),
+        cmocka_unit_test(set_forgets_an_earlier_place),
+        cmocka_unit_test(sys_adds_the_systems_words),
+        cmocka_unit_test(at_names_file_line_and_key),
+        cmocka_unit_test(prefix_goes_before),
+        cmocka_unit_test(hostile_text_stays_one_line),
+        cmocka_unit_test(long_text_is_cut),
+        cmocka_unit_test(codes_have_distinct_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Membership: every written form, ragged groups, ranks placed by slot and by node. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/groups.h"
+#include "base/mem.h"
+
+/* What must hold of any groups, however they came about. */
+static void sound(const struct groups *g)
+{
+    int sum = 0;
+
+    for (int k = 0; k < g->count; k++) {
+        assert_true(g->members[k] > 0);
+        assert_int_equal(g->first[k], sum);
+        sum += g->members[k];
+        for (int j = 0; j < g->members[k]; j++) {
+            int r = groups_rank(g, k, j);
+            assert_in_range(r, 0, g->ranks - 1);
+            assert_int_equal(g->group_of[r], k);
+            assert_int_equal(g->local_of[r], j);
+            assert_true(j == 0 || r > groups_rank(g, k, j - 1));
+        }
+    }
+    assert_int_equal(g->first[g->count], sum);
+    assert_int_equal(g->ranks, sum);
+}
+
+static void parse_reads_every_form(void **state)
+{
+    static const struct {
+        const char *text, *print;
+        int count, ranks, largest;
+    } cases[] = {
+        {"4x8", "4x8", 4, 32, 8},
+        {"8", "1x8", 1, 8, 8},
+        {"1", "1x1", 1, 1, 1},
+        {"1x1", "1x1", 1, 1, 1},
+        {"[3,2]", "[3,2]", 2, 5, 3},
+        {"[5]", "1x5", 1, 5, 5},
+        {"[4,4]", "2x4", 2, 8, 4},
+        {"[8,8,7]", "[8,8,7]", 3, 23, 8},
+        {"1024x1024", "1024x1024", 1024, 1 << 20, 1024},
+        {"1048576", "1x1048576", 1, 1 << 20, 1 << 20},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct groups g;
+        struct err err;
+        char text[64];
+        assert_int_equal(groups_parse(&g, cases[i].text, &err), 0);
+        assert_int_equal(g.count, cases[i].count);
+        assert_int_equal(g.ranks, cases[i].ranks);
+        assert_int_equal(groups_largest(&g), cases[i].largest);
+        if (g.ranks < 1000)
+            sound(&g);
+        groups_print(&g, text, sizeof text);
+        assert_string_equal(text, cases[i].print);
+        groups_release(&g);
+    }
+}
+
+static void parse_refuses_the_rest(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "x",
+        "4x",
+        "x8",
+        "0",
+        "0x4",
+        "4x0",
+        "-1",
+        "+4",
+        "4x-8",
+        " 4x8",
+        "4x8 ",
+        "4 x8",
+        "4X8",
+        "4x8x2",
+        "4.0",
+        "1e3",
+        "04x8",
+        "[",
+        "[]",
+        "[3",
+        "[3,]",
+        "[,3]",
+        "[3,2]x",
+        "[3 2]",
+        "[3,,2]",
+        "[0]",
+        "[3,-2]",
+        "[3,2]]",
+        "[[3,2]]",
+        "1048577",
+        "1025x1024",
+        "[1048576,1]",
+        "99999999999999999999",
+        "1048576x1048576",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct groups g = {.ranks = 77};
+        struct err err;
+        assert_int_equal(groups_parse(&g, bad[i], &err), -1);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_non_null(strstr(err.text, bad[i]));
+        assert_int_equal(g.ranks, 77); /* written only on success */
+    }
+}
+
+static void ranks_by_slot_and_by_node(void **state)
+{
+    const int by_slot[5] = {0, 0, 0, 1, 1}, by_node[5] = {0, 1, 0, 1, 0};
+    struct groups a, b, c;
+    struct err err;
+
+    (void)state;
+    groups_init(&a, 2, (const int[]){3, 2});
+    assert_int_equal(groups_init_of(&b, 5, by_slot, &err), 0);
+    assert_int_equal(groups_init_of(&c, 5, by_node, &err), 0);
+    sound(&a);
+    sound(&b);
+    sound(&c);
+    assert_true(groups_equal(&a, &b));
+    assert_false(groups_equal(&a, &c)); /* as many members, other ranks */
+    assert_int_equal(groups_rank(&c, 0, 1), 2);
+    assert_int_equal(groups_rank(&c, 1, 1), 3);
+    struct groups d;
+    groups_copy(&d, &c);
+    sound(&d);
+    assert_true(groups_equal(&c, &d));
+    groups_release(&a);
+    groups_release(&b);
+    groups_release(&c);
+    assert_null(c.rank);
+    assert_int_equal(groups_rank(&d, 0, 2), 4); /* a copy stands alone */
+    groups_release(&d);
+}
+
+static void init_of_refuses(void **state)
+{
+    struct groups g = {.ranks = 77};
+    struct err err;
+
+    (void)state;
+    assert_int_equal(groups_init_of(&g, 3, (const int[]){0, 2, 2}, &err), -1);
+    assert_string_equal(err.text, "group 1 has no rank, expected at least one");
+    assert_int_equal(groups_init_of(&g, 3, (const int[]){0, -1, 0}, &err), -1);
+    assert_non_null(strstr(err.text, "rank 1 is in group -1"));
+    assert_int_equal(groups_init_of(&g, 3, (const int[]){0, 0, 3}, &err), -1);
+    assert_non_null(strstr(err.text, "rank 2 is in group 3, expected 0 to 2"));
+    assert_int_equal(groups_init_of(&g, 0, NULL, &err), -1);
+    assert_int_equal(g.ranks, 77);
+}
+
+static void print_stays_in_its_room(void **state)
+{
+    struct groups g;
+    char text[16];
+
+    (void)state;
+    groups_init(&g, 4, (const int[]){4, 4, 3, 1000});
+    for (int room = 1; room < 15; room++) {
+        memset(text, '#', sizeof text);
+        groups_print(&g, text, room);
+        assert_true(memchr(text, 0, (size_t)room) != NULL);
+        assert_int_equal(text[room], '#');
+    }
+    groups_print(&g, text, sizeof text);
+    assert_string_equal(text, "[4,4,3,1000]");
+    groups_release(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parse_reads_every_form),    cmocka_unit_test(parse_refuses_the_rest),
+        cmocka_unit_test(ranks_by_slot_and_by_node), cmocka_unit_test(init_of_refuses),
+        cmocka_unit_test(print_stays_in_its_room),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files whole or not at all: what a reader, a second writer and a killed writer leave to see.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+
+/* Every test works in a fresh folder, and is there. */
+static int enter(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *dir = io_join(tmp ? tmp : "/tmp", "paro-io.XXXXXX");
+
+    *state = dir;
+    return mkdtemp(dir) == NULL || chdir(dir);
+}
+
+static int leave(void **state)
+{
+    struct err err;
+    int rc = chdir("/") || io_remove_tree(*state, &err);
+
+    mem_free(*state);
+    return rc;
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void expect(const char *path, const char *text)
+{
+    struct err err;
+    char *got = NULL;
+    int64_t bytes = 0;
+
+    assert_int_equal(io_read_text(path, 1 << 20, &got, &bytes, &err), 0);
+    assert_string_equal(got, text);
+    assert_int_equal(bytes, strlen(text));
+    mem_free(got);
+}
+
+/* How many names a folder has. */
+static int names(const char *path)
+{
+    DIR *d = opendir(path);
+    int n = -2;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static void whole_reads_and_writes(void **state)
+{
+    unsigned char in[1000], out[1000];
+    struct err err;
+    int64_t bytes = 0;
+    int fd = open("f", O_RDWR | O_CREAT, 0666);
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        in[i] = (unsigned char)(i * 7);
+    assert_int_equal(io_pwrite_all(fd, in, 1000, 5, &err), 0);
+    assert_int_equal(io_size(fd, &bytes, &err), 0);
+    assert_int_equal(bytes, 1005);
+    assert_int_equal(io_pread_all(fd, out, 1000, 5, &err), 0);
+    assert_memory_equal(in, out, 1000);
+    assert_int_equal(io_pread_all(fd, out, 1000, 6, &err), -1);
+    assert_string_equal(err.text, "ends at byte 1005, expected 1006");
+    assert_int_equal(err.code, ERR_INPUT);
+    close(fd);
+    fd = open(".", O_RDONLY);
+    assert_int_equal(io_size(fd, &bytes, &err), -1);
+    close(fd);
+    fd = open("/dev/full", O_WRONLY);
+    assert_int_equal(io_pwrite_all(fd, in, 10, 0, &err), -1);
+    assert_int_equal(err.code, ERR_SYS);
+    assert_non_null(strstr(err.text, "No space left"));
+    close(fd);
+}
+
+static void little_endian(void **state)
+{
+    unsigned char p[8];
+
+    (void)state;
+    io_put_le64(p, 0x0102030405060708);
+    assert_memory_equal(p, "\x08\x07\x06\x05\x04\x03\x02\x01", 8);
+    assert_true(io_le64(p) == 0x0102030405060708);
+    assert_true(io_le64((const unsigned char *)"\xff\xff\xff\xff\xff\xff\xff\xff") ==
+                UINT64_MAX);
+}
+
+static void texts_are_bounded(void **state)
+{
+    struct err err;
+    char *text = NULL;
+    int64_t bytes = 0;
+
+    (void)state;
+    put("f", "hello");
+    expect("f", "hello");
+    put("empty", "");
+    expect("empty", "");
+    assert_int_equal(io_read_text("f", 5, &text, &bytes, &err), 0);
+    mem_free(text);
+    text = NULL;
+    assert_int_equal(io_read_text("f", 4, &text, &bytes, &err), -1);
+    assert_string_equal(err.text, "'f' has more than 4 bytes");
+    assert_int_equal(io_read_text("/dev/zero", 1 << 20, &text, &bytes, &err), -1);
+    assert_int_equal(io_read_text("absent", 4, &text, &bytes, &err), -1);
+    assert_int_equal(err.code, ERR_ABSENT);
+    assert_int_equal(io_read_text(".", 4, &text, &bytes, &err), -1);
+    assert_null(text);
+}
+
+static void a_file_appears_at_commit(void **state)
+{
+    struct io_out out;
+    struct err err;
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(io_create(&out, "f", 0, &err), 0);
+    assert_int_equal(stat("f", &st), -1);
+    fputs("new", out.file);
+    assert_int_equal(io_commit(&out, &err), 0);
+    expect("f", "new");
+    assert_int_equal(names("."), 1);
+}
+
+static void file_and_fd_are_one(void **state)
+{
+    struct io_out out;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(io_create(&out, "f", 0, &err), 0);
+    fputs("head ", out.file);
+    fflush(out.file);
+    assert_int_equal(io_pwrite_all(out.fd, "tail", 4, 5, &err), 0);
+    assert_int_equal(io_commit(&out, &err), 0);
+    expect("f", "head tail");
+}
+
+static void an_existing_file_needs_force(void **state)
+{
+    struct io_out out;
+    struct err err;
+
+    (void)state;
+    put("f", "old");
+    assert_int_equal(io_create(&out, "f", 0, &err), -1);
+    assert_string_equal(err.text, "'f' exists, expected a new name (or --force)");
+    assert_int_equal(io_create(&out, "f", 1, &err), 0);
+    fputs("new", out.file);
+    expect("f", "old");
+    assert_int_equal(io_commit(&out, &err), 0);
+    expect("f", "new");
+    /* It appears while another is being written: not replaced. */
+    assert_int_equal(io_create(&out, "g", 0, &err), 0);
+    put("g", "theirs");
+    assert_int_equal(io_commit(&out, &err), -1);
+    expect("g", "theirs");
+    assert_int_equal(names("."), 2);
+}
+
+static void abandoned_leaves_nothing(void **state)
+{
+    struct io_out out;
+    struct err err;
+
+    (void)state;
+    put("f", "old");
+    assert_int_equal(io_create(&out, "f", 1, &err), 0);
+    fputs("half", out.file);
+    io_abandon(&out);
+    expect("f", "old");
+    assert_int_equal(names("."), 1);
+    io_abandon(&out); /* a second time is fine */
+    assert_int_equal(io_create(&out, "no/such/folder", 1, &err), -1);
+    assert_int_equal(err.code, ERR_ABSENT);
+}
+
+static void force_replaces_like_by_like(void **state)
+{
+    struct io_out out;
+    struct io_dir dir;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(mkdir("d", 0777), 0);
+    put("f", "old");
+    assert_int_equal(mkfifo("p", 0666), 0);
+    assert_int_equal(io_create(&out, "d", 1, &err), -1);
+    assert_non_null(strstr(err.text, "'d' is no regular file"));
+    assert_int_equal(io_create(&out, "p", 1, &err), -1);
+    assert_int_equal(io_dir_create(&dir, "f", 1, &err), -1);
+    assert_non_null(strstr(err.text, "'f' is no folder"));
+    assert_int_equal(names("."), 3);
+}
+
+/* Runs f in a child that is killed at its end without any clean-up. */
+static void killed(void (*f)(void))
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        f();
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void write_half_a_file(void)
+{
+    struct io_out out;
+    struct err err;
+
+    if (io_create(&out, "f", 1, &err))
+        _exit(1);
+    fputs("half of something long", out.file);
+    fflush(out.file);
+}
+
+static void a_killed_writers_rest_is_taken_over(void **state)
+{
+    struct io_out out;
+    struct err err;
+
+    (void)state;
+    put("f", "old");
+    killed(write_half_a_file);
+    expect("f", "old");
+    assert_int_equal(names("."), 2); /* its litter ... */
+    assert_int_equal(io_create(&out, "f", 1, &err), 0);
+    fputs("new", out.file);
+    assert_int_equal(io_commit(&out, &err), 0);
+    expect("f", "new");
+    assert_int_equal(names("."), 1); /* ... the next one cleans */
+}
+
+static void two_writers_are_kept_apart(void **state)
+{
+    struct io_out a, b;
+    struct io_dir c, d;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(io_create(&a, "f", 0, &err), 0);
+    assert_int_equal(io_create(&b, "f", 0, &err), -1);
+    assert_string_equal(err.text, "'f' is being written by another process");
+    assert_int_equal(err.code, ERR_MISMATCH);
+    fputs("a", a.file);
+    assert_int_equal(io_commit(&a, &err), 0);
+    expect("f", "a");
+    assert_int_equal(io_dir_create(&c, "d", 0, &err), 0);
+    assert_int_equal(io_dir_create(&d, "d", 0, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_int_equal(io_dir_commit(&c, &err), 0);
+}
+
+/* Many processes publish the same name: every reader sees one of them whole. */
+static void a_crowd_of_writers(void **state)
+{
+    enum { CROWD = 8, TIMES = 40, LONG = 2000 };
+    char *text = NULL;
+    int64_t bytes = 0;
+    struct err err;
+    pid_t pid[CROWD];
+
+    (void)state;
+    put("f", "");
+    for (int p = 0; p < CROWD; p++) {
+        pid[p] = fork();
+        if (pid[p])
+            continue;
+        for (int t = 0; t < TIMES; t++) {
+            struct io_out out;
+            if (io_create(&out, "f", 1, &err))
+                continue; /* another has it */
+            for (int i = 0; i < LONG; i++)
+                putc('a' + p, out.file);
+            if (io_commit(&out, &err))
+                _exit(1);
+            if (io_read_text("f", 1 << 20, &text, &bytes, &err) || bytes != LONG ||
+                strspn(text, (char[]){text[0], 0}) != LONG)
+                _exit(2);
+            mem_free(text);
+        }
+        _exit(0);
+    }
+    for (int p = 0; p < CROWD; p++) {
+        int status = 0;
+        waitpid(pid[p], &status, 0);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(names("."), 1);
+}
+
+static void a_full_disk_keeps_the_old_file(void **state)
+{
+    struct rlimit was, small = {1000, 1000};
+    struct io_out out;
+    struct err err;
+    char big[4096] = {0};
+
+    (void)state;
+    put("f", "old");
+    assert_int_equal(io_create(&out, "f", 1, &err), 0);
+    getrlimit(RLIMIT_FSIZE, &was);
+    small.rlim_max = was.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    fwrite(big, 1, sizeof big, out.file);
+    int rc = io_commit(&out, &err);
+    setrlimit(RLIMIT_FSIZE, &was);
+    assert_int_equal(rc, -1);
+    assert_string_equal(err.text, "cannot write 'f': File too large");
+    expect("f", "old");
+    assert_int_equal(names("."), 1);
+}
+
+static void fill_dir(struct io_dir *dir, const char *text)
+{
+    char *path = io_join(dir->temp, "part");
+
+    put(path, text);
+    mem_free(path);
+}
+
+static void a_folder_appears_whole(void **state)
+{
+    struct io_dir dir;
+    struct err err;
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(io_dir_create(&dir, "d/", 0, &err), 0);
+    fill_dir(&dir, "one");
+    assert_int_equal(stat("d", &st), -1);
+    assert_int_equal(io_dir_commit(&dir, &err), 0);
+    expect("d/part", "one");
+    assert_int_equal(io_dir_create(&dir, "d", 0, &err), -1);
+    /* With force: exchanged whole, what only the old one had is gone. */
+    put("d/extra", "x");
+    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
+    fill_dir(&dir, "two");
+    expect("d/part", "one");
+    assert_int_equal(io_dir_commit(&dir, &err), 0);
+    expect("d/part", "two");
+    assert_int_equal(names("d"), 1);
+    assert_int_equal(names("."), 1);
+    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
+    fill_dir(&dir, "three");
+    io_dir_abandon(&dir);
+    expect("d/part", "two");
+    assert_int_equal(names("."), 1);
+}
+
+static void write_half_a_folder(void)
+{
+    struct io_dir dir;
+    struct err err;
+
+    if (io_dir_create(&dir, "d", 1, &err))
+        _exit(1);
+    fill_dir(&dir, "half");
+    if (mkdir(".d.paro-tmp/deep", 0777))
+        _exit(1);
+    put(".d.paro-tmp/deep/file", "x");
+}
+
+static void a_killed_writers_folder_is_emptied(void **state)
+{
+    struct io_dir dir;
+    struct err err;
+
+    (void)state;
+    killed(write_half_a_folder);
+    assert_int_equal(io_dir_create(&dir, "d", 0, &err), 0);
+    assert_int_equal(names(dir.temp), 0);
+    assert_int_equal(io_dir_commit(&dir, &err), 0);
+    assert_int_equal(names("d"), 0);
+    assert_int_equal(names("."), 1);
+}
+
+static void removal_follows_no_link(void **state)
+{
+    struct err err;
+
+    (void)state;
+    assert_int_equal(io_mkdir("keep/a", &err), 0);
+    put("keep/a/f", "stays");
+    assert_int_equal(io_mkdir("gone/b/c", &err), 0);
+    assert_int_equal(symlink("../../keep", "gone/b/link"), 0);
+    put("gone/b/c/f", "x");
+    assert_int_equal(io_remove_tree("gone", &err), 0);
+    expect("keep/a/f", "stays");
+    assert_int_equal(names("."), 1);
+    assert_int_equal(io_remove_tree("gone", &err), 0); /* absent is fine */
+}
+
+static void folders_with_their_parents(void **state)
+{
+    struct err err;
+
+    (void)state;
+    assert_int_equal(io_mkdir("a/b/c/", &err), 0);
+    assert_int_equal(io_mkdir("a/b/c", &err), 0);
+    put("f", "x");
+    assert_int_equal(io_mkdir("f", &err), -1);
+    assert_non_null(strstr(err.text, "'f' is there and is no folder"));
+    assert_int_equal(io_mkdir("f/g", &err), -1);
+    assert_int_equal(io_mkdir("", &err), -1);
+}
+
+static void joins(void **state)
+{
+    static const char *const cases[][3] = {
+        {"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        char *path = io_join(cases[i][0], cases[i][1]);
+        assert_string_equal(path, cases[i][2]);
+        mem_free(path);
+    }
+}
+
+static void a_lock_has_one_holder(void **state)
+{
+    struct err err;
+    int a = -1, b = -1;
+
+    (void)state;
+    assert_int_equal(io_lock("lock", &a, &err), 0);
+    assert_int_equal(io_lock("lock", &b, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_string_equal(err.text, "'lock' is held by another process");
+    assert_int_equal(b, -1);
+    close(a);
+    assert_int_equal(io_lock("lock", &b, &err), 0);
+    close(b);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(whole_reads_and_writes),
+        TEST(little_endian),
+        TEST(texts_are_bounded),
+        TEST(a_file_appears_at_commit),
+        TEST(file_and_fd_are_one),
+        TEST(an_existing_file_needs_force),
+        TEST(abandoned_leaves_nothing),
+        TEST(force_replaces_like_by_like),
+        TEST(a_killed_writers_rest_is_taken_over),
+        TEST(two_writers_are_kept_apart),
+        TEST(a_crowd_of_writers),
+        TEST(a_full_disk_keeps_the_old_file),
+        TEST(a_folder_appears_whole),
+        TEST(a_killed_writers_folder_is_emptied),
+        TEST(removal_follows_no_link),
+        TEST(folders_with_their_parents),
+        TEST(joins),
+        TEST(a_lock_has_one_holder),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

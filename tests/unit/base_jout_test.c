@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* JSON out: byte for byte, and read back by jansson, which is strict. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <float.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/jout.h"
+
+struct page {
+    struct jout j;
+    char *text;
+    size_t bytes;
+};
+
+static void begin(struct page *p, int pretty)
+{
+    *p = (struct page){0};
+    p->j = (struct jout){.file = open_memstream(&p->text, &p->bytes), .pretty = pretty};
+}
+
+static void end(struct page *p, const char *expected)
+{
+    fclose(p->j.file);
+    assert_string_equal(p->text, expected);
+    json_t *doc = json_loads(p->text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+    assert_non_null(doc);
+    json_decref(doc);
+    free(p->text);
+}
+
+static void one_line(void **state)
+{
+    struct page p;
+
+    (void)state;
+    begin(&p, 0);
+    jout_open(&p.j, NULL, '{');
+    jout_text(&p.j, "schema", "paro.x/1");
+    jout_open(&p.j, "list", '[');
+    jout_int(&p.j, NULL, INT64_MIN);
+    jout_int(&p.j, NULL, INT64_MAX);
+    jout_open(&p.j, NULL, '[');
+    jout_close(&p.j, ']');
+    jout_open(&p.j, NULL, '{');
+    jout_close(&p.j, '}');
+    jout_close(&p.j, ']');
+    jout_bool(&p.j, "yes", 7);
+    jout_bool(&p.j, "no", 0);
+    jout_null(&p.j, "none");
+    jout_text(&p.j, "absent", NULL);
+    jout_close(&p.j, '}');
+    end(&p,
+        "{\"schema\":\"paro.x/1\",\"list\":[-9223372036854775808,9223372036854775807,[],{}],"
+        "\"yes\":true,\"no\":false,\"none\":null,\"absent\":null}\n");
+}
+
+static void pretty_lines(void **state)
+{
+    struct page p;
+
+    (void)state;
+    begin(&p, 1);
+    jout_open(&p.j, NULL, '{');
+    jout_open(&p.j, "empty", '[');
+    jout_close(&p.j, ']');
+    jout_open(&p.j, "a", '{');
+    jout_int(&p.j, "b", 1);
+    jout_int(&p.j, "c", 2);
+    jout_close(&p.j, '}');
+    jout_close(&p.j, '}');
+    end(&p, "{\n  \"empty\": [],\n  \"a\": {\n    \"b\": 1,\n    \"c\": 2\n  }\n}\n");
+}
+
+/* JSON Lines: one writer, many documents. */
+static void documents_follow_each_other(void **state)
+{
+    struct page p;
+
+    (void)state;
+    begin(&p, 0);
+    for (int i = 0; i < 2; i++) {
+        jout_open(&p.j, NULL, '{');
+        jout_int(&p.j, "step", i);
+        jout_close(&p.j, '}');
+    }
+    fclose(p.j.file);
+    assert_string_equal(p.text, "{\"step\":0}\n{\"step\":1}\n");
+    free(p.text);
+}
+
+static void strings_are_escaped(void **state)
+{
+    static const char *const cases[][2] = {
+        {"a\"b\\c", "\"a\\\"b\\\\c\""},
+        {"\n\t\x01\x7f", "\"\\u000a\\u0009\\u0001\\u007f\""},
+        {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+         "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
+        {"\xff", "\"\\ufffd\""},                                  /* never a first byte */
+        {"\xc3", "\"\\ufffd\""},                                  /* cut off */
+        {"\xc3(", "\"\\ufffd(\""},                                /* not continued */
+        {"\xc0\xaf", "\"\\ufffd\\ufffd\""},                       /* overlong '/' */
+        {"\xe0\x80\xaf", "\"\\ufffd\\ufffd\\ufffd\""},            /* overlong, three bytes */
+        {"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},            /* a surrogate */
+        {"\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""}, /* above U+10FFFF */
+        {"\xf5\x80", "\"\\ufffd\\ufffd\""},
+        {"", "\"\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct page p;
+        char expected[128];
+        begin(&p, 0);
+        jout_open(&p.j, NULL, '{');
+        jout_text(&p.j, cases[i][0], cases[i][0]);
+        jout_close(&p.j, '}');
+        snprintf(expected, sizeof expected, "{%s:%s}\n", cases[i][1], cases[i][1]);
+        end(&p, expected);
+    }
+}
+
+/* Any two bytes, between two letters: always a document that a strict reader takes. */
+static void no_bytes_break_it(void **state)
+{
+    (void)state;
+    for (int a = 1; a < 256; a++) {
+        struct page p;
+        begin(&p, 0);
+        jout_open(&p.j, NULL, '[');
+        for (int b = 1; b < 256; b++)
+            jout_text(&p.j, NULL, (char[]){'x', (char)a, (char)b, 'y', 0});
+        jout_close(&p.j, ']');
+        fclose(p.j.file);
+        json_t *doc = json_loads(p.text, 0, NULL);
+        assert_non_null(doc);
+        assert_int_equal(json_array_size(doc), 255);
+        json_decref(doc);
+        free(p.text);
+    }
+}
+
+static void numbers_return(void **state)
+{
+    static const double cases[] = {0.1,     1.0 / 3,     1e300,   5e-324,
+                                   DBL_MAX, 123456789.0, -2.5e-7, 1e21,
+                                   100000., 0x1p53,      59.8e6,  4503599627370497.5};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct page p;
+        begin(&p, 0);
+        jout_open(&p.j, NULL, '[');
+        jout_num(&p.j, NULL, cases[i]);
+        jout_close(&p.j, ']');
+        fclose(p.j.file);
+        json_t *doc = json_loads(p.text, JSON_DECODE_INT_AS_REAL, NULL);
+        assert_non_null(doc);
+        assert_true(json_real_value(json_array_get(doc, 0)) == cases[i]);
+        json_decref(doc);
+        free(p.text);
+    }
+}
+
+static void no_number_is_null(void **state)
+{
+    struct page p;
+
+    (void)state;
+    begin(&p, 0);
+    jout_open(&p.j, NULL, '[');
+    jout_num(&p.j, NULL, NAN);
+    jout_num(&p.j, NULL, -NAN);
+    jout_num(&p.j, NULL, INFINITY);
+    jout_num(&p.j, NULL, -INFINITY);
+    jout_num(&p.j, NULL, 0.1);
+    jout_num(&p.j, NULL, 0);
+    jout_close(&p.j, ']');
+    end(&p, "[null,null,null,null,0.1,0]\n");
+}
+
+static void deep_nesting(void **state)
+{
+    struct page p;
+    char expected[128];
+
+    (void)state;
+    begin(&p, 0);
+    for (int d = 0; d < 60; d++)
+        jout_open(&p.j, NULL, '[');
+    for (int d = 0; d < 60; d++)
+        jout_close(&p.j, ']');
+    memset(expected, '[', 60);
+    memset(expected + 60, ']', 60);
+    strcpy(expected + 120, "\n");
+    end(&p, expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_line),
+        cmocka_unit_test(pretty_lines),
+        cmocka_unit_test(documents_follow_each_other),
+        cmocka_unit_test(strings_are_escaped),
+        cmocka_unit_test(no_bytes_break_it),
+        cmocka_unit_test(numbers_return),
+        cmocka_unit_test(no_number_is_null),
+        cmocka_unit_test(deep_nesting),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory: zeroed, aligned, refused with the number; an arena places what it measured. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static int all_zero(const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i])
+            return 0;
+    return 1;
+}
+
+static void new_is_zeroed_and_never_null(void **state)
+{
+    unsigned char *p = mem_new(1000, 3);
+    void *none = mem_new(0, 0);
+
+    (void)state;
+    assert_true(all_zero(p, 3000));
+    assert_non_null(none);
+    mem_free(none);
+    mem_free(p);
+    mem_free(NULL);
+}
+
+static void grow_keeps_what_is_there(void **state)
+{
+    size_t room = 0;
+    int *v = NULL;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        v = mem_grow(v, &room, (size_t)i + 1, sizeof *v);
+        v[i] = i;
+    }
+    assert_true(room >= 1000 && room < 2 * 1000 + 16);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(v[i], i);
+    int *same = mem_grow(v, &room, 10, sizeof *v);
+    assert_ptr_equal(same, v);
+    mem_free(v);
+}
+
+/* The status of a child that runs f with its standard error in `said`. */
+static int in_child(void (*f)(void), char *said, size_t room)
+{
+    int ends[2], status = 0;
+
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit none = {0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGABRT, SIG_DFL); /* cmocka catches it */
+        dup2(ends[1], 2);
+        close(ends[0]);
+        f();
+        _exit(0);
+    }
+    close(ends[1]);
+    ssize_t n = read(ends[0], said, room - 1);
+    said[n > 0 ? n : 0] = 0;
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+/* No constants: the compiler would warn of what is asked on purpose. */
+static volatile size_t too_many = SIZE_MAX / 2 + 2;
+
+static void ask_too_much(void)
+{
+    mem_free(mem_new(too_many, 2));
+}
+
+static void grow_too_much(void)
+{
+    size_t room = 0;
+
+    mem_free(mem_grow(NULL, &room, too_many, 1));
+}
+
+static void lost_memory_aborts_with_a_line(void **state)
+{
+    char said[256];
+    void (*const ways[])(void) = {ask_too_much, grow_too_much};
+
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* its allocator reports in its own words */
+#endif
+    for (int i = 0; i < 2; i++) {
+        int status = in_child(ways[i], said, sizeof said);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+        assert_memory_equal(said, "paro: out of memory for ", 24);
+        assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+    }
+}
+
+static void data_is_aligned_zeroed_or_refused(void **state)
+{
+    struct err err;
+    void *p = NULL, *before;
+
+    (void)state;
+    for (int64_t n = 0; n < 300; n += 37) {
+        assert_int_equal(mem_data(n, "a test", &p, &err), 0);
+        assert_int_equal((uintptr_t)p % 64, 0);
+        assert_true(all_zero(p, (size_t)n));
+        mem_free(p);
+    }
+    before = p;
+#ifndef __SANITIZE_ADDRESS__
+    assert_int_equal(mem_data(INT64_MAX / 2, "the shards", &p, &err), -1);
+    assert_non_null(strstr(err.text, "4611686018427387903 bytes of memory for the shards"));
+    assert_int_equal(err.code, ERR_SYS);
+#endif
+    assert_int_equal(mem_data(INT64_MAX, "the shards", &p, &err), -1);
+    assert_int_equal(err.code, ERR_SYS);
+    assert_ptr_equal(p, before);
+}
+
+static void place(struct arena *arena, char *at[3])
+{
+    at[0] = arena_take(arena, 1);
+    at[1] = arena_take(arena, 0);
+    at[2] = arena_take(arena, 130);
+}
+
+static void arena_places_what_it_measured(void **state)
+{
+    struct arena arena = {0};
+    struct err err;
+    char *at[3];
+
+    (void)state;
+    place(&arena, at);
+    assert_null(at[0]);
+    assert_null(at[2]);
+    int64_t bytes = arena.used;
+    assert_int_equal(bytes, 64 + 0 + 192);
+    assert_int_equal(arena_init(&arena, bytes, "a test", &err), 0);
+    place(&arena, at);
+    assert_int_equal(arena.used, bytes);
+    assert_int_equal((uintptr_t)at[0] % 64, 0);
+    assert_ptr_equal(at[2], at[0] + 64);
+    memset(at[2], 1, 130);
+    arena_release(&arena);
+    assert_null(arena.base);
+    arena_release(&arena);
+}
+
+static void arena_borrows(void **state)
+{
+    _Alignas(64) char room[128];
+    struct arena arena;
+
+    (void)state;
+    arena_borrow(&arena, room, sizeof room);
+    assert_ptr_equal(arena_take(&arena, 10), room);
+    assert_ptr_equal(arena_take(&arena, 64), room + 64);
+    arena_release(&arena); /* does not free what is not its own */
+}
+
+static void take_beyond(void)
+{
+    struct arena arena;
+    _Alignas(64) char room[64];
+
+    arena_borrow(&arena, room, sizeof room);
+    arena_take(&arena, 65);
+}
+
+static void taking_more_than_measured_is_a_bug(void **state)
+{
+    char said[256];
+    int status = in_child(take_beyond, said, sizeof said);
+
+    (void)state;
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_non_null(strstr(said, "arena->used <= arena->bytes"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(new_is_zeroed_and_never_null),
+        cmocka_unit_test(grow_keeps_what_is_there),
+        cmocka_unit_test(lost_memory_aborts_with_a_line),
+        cmocka_unit_test(data_is_aligned_zeroed_or_refused),
+        cmocka_unit_test(arena_places_what_it_measured),
+        cmocka_unit_test(arena_borrows),
+        cmocka_unit_test(taking_more_than_measured_is_a_bug),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers in (strict: the traps are listed) and numbers out (for people). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/units.h"
+
+static const char *const traps[] = {
+    "",         " ",     "12abc", "010", "0x10",  "nan",   "NaN",  "inf",
+    "infinity", "1_000", "1,5",   " 1",  "1 ",    "--1",   "+-1",  "1e",
+    "e3",       ".",     "-",     "+",   "1e400", "0x1p3", "1\n",  "\t1",
+    "1..2",     "-nan",  "-inf",  "one", "1e3e",  "00",    "-010", "1\xc2\xa0",
+};
+
+static void traps_are_no_numbers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
+        struct err err;
+        int64_t n = 77;
+        double v = 77;
+        assert_int_equal(num_i64(traps[i], INT64_MIN, INT64_MAX, &n, &err), -1);
+        assert_int_equal(num_count(traps[i], INT64_MIN, INT64_MAX, &n, &err), -1);
+        assert_int_equal(num_bytes(traps[i], INT64_MIN, INT64_MAX, &n, &err), -1);
+        assert_int_equal(num_f64(traps[i], -1e300, 1e300, &v, &err), -1);
+        assert_int_equal(num_rate(traps[i], &v, &err), -1);
+        assert_int_equal(num_time(traps[i], &v, &err), -1);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_int_equal(n, 77);
+        assert_true(v == 77);
+    }
+}
+
+static void i64_is_whole_and_within(void **state)
+{
+    struct err err;
+    int64_t n = 0;
+
+    (void)state;
+    assert_int_equal(num_i64("0", 0, 9, &n, &err), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(num_i64("-7", -9, 9, &n, &err), 0);
+    assert_int_equal(n, -7);
+    assert_int_equal(num_i64("9223372036854775807", 0, INT64_MAX, &n, &err), 0);
+    assert_true(n == INT64_MAX);
+    assert_int_equal(num_i64("-9223372036854775808", INT64_MIN, 0, &n, &err), 0);
+    assert_true(n == INT64_MIN);
+    assert_int_equal(num_i64("9223372036854775808", 0, INT64_MAX, &n, &err), -1);
+    assert_int_equal(num_i64("-9223372036854775809", INT64_MIN, 0, &n, &err), -1);
+    assert_int_equal(num_i64("1e3", 0, 9999, &n, &err), -1);
+    assert_int_equal(num_i64("1.0", 0, 9, &n, &err), -1);
+    assert_int_equal(num_i64("10", 0, 9, &n, &err), -1);
+    assert_string_equal(err.text, "'10', expected a whole number from 0 to 9");
+}
+
+static void count_takes_exponents(void **state)
+{
+    struct err err;
+    int64_t n = 0;
+
+    (void)state;
+    assert_int_equal(num_count("80e9", 0, INT64_MAX, &n, &err), 0);
+    assert_true(n == 80000000000);
+    assert_int_equal(num_count("1.5e3", 0, INT64_MAX, &n, &err), 0);
+    assert_int_equal(n, 1500);
+    assert_int_equal(num_count("9007199254740993", 0, INT64_MAX, &n, &err), 0);
+    assert_true(n == 9007199254740993); /* above 2^53, not through a double */
+    assert_int_equal(num_count("1.5", 0, 9, &n, &err), -1);
+    assert_int_equal(num_count("1e19", 0, INT64_MAX, &n, &err), -1);
+    assert_int_equal(num_count("1e3", 0, 999, &n, &err), -1);
+}
+
+static void f64_is_bounded(void **state)
+{
+    struct err err;
+    double v = 0;
+
+    (void)state;
+    assert_int_equal(num_f64("3e-4", 0, 1, &v, &err), 0);
+    assert_true(v == 3e-4);
+    assert_int_equal(num_f64(".5", 0, 1, &v, &err), 0);
+    assert_true(v == 0.5);
+    assert_int_equal(num_f64("0.5", 0, 0.25, &v, &err), -1);
+    assert_string_equal(err.text, "'0.5', expected a number from 0 to 0.25");
+}
+
+static void bytes_have_two_kinds_of_suffix(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } good[] = {
+        {"0", 0},
+        {"4096", 4096},
+        {"4096B", 4096},
+        {"64K", 65536},
+        {"64Ki", 65536},
+        {"64KiB", 65536},
+        {"64M", 64 << 20},
+        {"64Mi", 64 << 20},
+        {"1G", 1 << 30},
+        {"2T", 2LL << 40},
+        {"1kB", 1000},
+        {"64MB", 64000000},
+        {"1.5GB", 1500000000},
+        {"80e9", 80000000000},
+        {"0.5M", 524288},
+        {"2.3GB", 2300000000},
+        {"1.1TB", 1100000000000},
+        {"9007199254740993", 9007199254740993},
+    };
+    static const char *const bad[] = {"1.5",  "0.3K",     "1k",    "1m", "1 M",
+                                      "1MM",  "1Mb",      "1Mbit", "M",  "-1M",
+                                      "1e30", "9000000T", "010K",  "1P", "0x1M"};
+    struct err err;
+    int64_t n = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(num_bytes(good[i].text, 0, INT64_MAX, &n, &err), 0);
+        assert_true(n == good[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(num_bytes(bad[i], 0, INT64_MAX, &n, &err), -1);
+}
+
+/* Two decimals and a power of 1000 are whole, though neither factor is exact in binary. */
+static void every_price_tag_is_whole(void **state)
+{
+    struct err err;
+    int64_t n = 0;
+    char text[32];
+
+    (void)state;
+    for (int a = 0; a < 3000; a++) {
+        snprintf(text, sizeof text, "%d.%02dGB", a / 100, a % 100);
+        assert_int_equal(num_bytes(text, 0, INT64_MAX, &n, &err), 0);
+        assert_true(n == a * INT64_C(10000000));
+    }
+}
+
+static void rates_in_bytes_and_bits(void **state)
+{
+    static const struct {
+        const char *text;
+        double Bps;
+    } good[] = {
+        {"25e9", 25e9},   {"200GB/s", 200e9},  {"59.8MB/s", 59.8e6}, {"500mbit", 62.5e6},
+        {"1gbit", 125e6}, {"400Gbit/s", 50e9}, {"8kbit/s", 1000},    {"1GiB/s", 0x1p30},
+    };
+    static const char *const bad[] = {"0",    "-1gbit", "1GBps",    "1Gb/s",
+                                      "gbit", "1 gbit", "1e308TB/s"};
+    struct err err;
+    double v = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(num_rate(good[i].text, &v, &err), 0);
+        assert_true(fabs(v - good[i].Bps) <= 0x1p-52 * v);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(num_rate(bad[i], &v, &err), -1);
+}
+
+static void times_in_seconds(void **state)
+{
+    static const struct {
+        const char *text;
+        double s;
+    } good[] = {{"0", 0},          {"0.5", 0.5},  {"10s", 10},       {"3us", 3e-6},
+                {"1.5ms", 1.5e-3}, {"2min", 120}, {"250ns", 250e-9}, {"1h", 3600}};
+    static const char *const bad[] = {"-1", "1d", "1S", "1 s", "s", "1e308h", "1m"};
+    struct err err;
+    double v = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(num_time(good[i].text, &v, &err), 0);
+        assert_true(fabs(v - good[i].s) <= 0x1p-52 * v);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(num_time(bad[i], &v, &err), -1);
+}
+
+static void people_read_units(void **state)
+{
+    struct units u;
+
+    (void)state;
+    assert_string_equal(units_bytes(&u, 0), "0 B");
+    assert_string_equal(units_bytes(&u, 1023), "1023 B");
+    assert_string_equal(units_bytes(&u, 1024), "1.00 KiB");
+    assert_string_equal(units_bytes(&u, 64 << 20), "64.0 MiB");
+    assert_string_equal(units_rate(&u, 59.8e6), "59.8 MB/s");
+    assert_string_equal(units_time(&u, 3.2e-3), "3.20 ms");
+    assert_string_equal(units_time(&u, 0), "0 ns");
+    assert_string_equal(units_time(&u, 600), "10 min");
+    assert_string_equal(units_count(&u, 6.74e9), "6.74 G");
+    assert_string_equal(units_count(&u, 5), "5");
+    assert_string_equal(units_bytes(&u, NAN), "n/a");
+    assert_string_equal(units_rate(&u, INFINITY), "n/a");
+    units_bytes(&u, 1e300); /* has room, whatever comes */
+    assert_true(strlen(u.text) < sizeof u.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(traps_are_no_numbers),
+        cmocka_unit_test(i64_is_whole_and_within),
+        cmocka_unit_test(count_takes_exponents),
+        cmocka_unit_test(f64_is_bounded),
+        cmocka_unit_test(bytes_have_two_kinds_of_suffix),
+        cmocka_unit_test(every_price_tag_is_whole),
+        cmocka_unit_test(rates_in_bytes_and_bits),
+        cmocka_unit_test(times_in_seconds),
+        cmocka_unit_test(people_read_units),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every guard of base/yaml.h, by a text that needs it and the line that must come back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+#include "base/yaml.h"
+
+struct item {
+    char *name, *rate;
+    int sure;
+};
+
+struct doc {
+    char *format, *size;
+    struct item *items;
+    unsigned items_count;
+    char **ranks;
+    unsigned ranks_count;
+};
+
+static const cyaml_strval_t words[] = {{"false", 0}, {"true", 1}};
+
+static const cyaml_schema_field_t item_fields[] = {
+    CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct item, name, 1, 31),
+    CYAML_FIELD_STRING_PTR("rate_Bps", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct item,
+                           rate, 0, 64),
+    CYAML_FIELD_ENUM("sure", CYAML_FLAG_STRICT | CYAML_FLAG_OPTIONAL, struct item, sure, words,
+                     2),
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t item_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct item, item_fields)};
+static const cyaml_schema_value_t rank_schema = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, 64)};
+static const cyaml_schema_field_t doc_fields[] = {
+    CYAML_FIELD_STRING_PTR("format", CYAML_FLAG_POINTER, struct doc, format, 0, 64),
+    CYAML_FIELD_STRING_PTR("size", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc,
+        size, 0,
+                           64),
+    CYAML_FIELD_SEQUENCE("items", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc, items,
+                         &item_schema, 1, 3),
+    CYAML_FIELD_SEQUENCE("ranks", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc, ranks,
+                         &rank_schema, 0, 1000000),
+    CYAML_FIELD_IGNORE("extra", CYAML_FLAG_OPTIONAL),
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct doc, doc_fields)};
+
+static int load(const char *text, size_t bytes, struct doc **doc, struct err *err)
+{
+    struct yaml y;
+    char *copy = mem_new(bytes + 1, 1);
+
+    memcpy(copy, text, bytes);
+    yaml_take(&y, "t.yaml", copy, (int64_t)bytes);
+    int rc = yaml_load(&y, &schema, (void **)doc, err);
+    yaml_release(&y);
+    return rc;
+}
+
+static void good(void **state)
+{
+    static const char text[] = "# a comment\n%s"
+                               "format: x/1\n"
+                               "size: 80e9\n"
+                               "items:\n"
+                               "  - name: a\n"
+                               "    rate_Bps: 12abc\n"
+                               "  - {name: \"b\\n\", sure: true}\n"
+                               "ranks: [0, 1]\n";
+    struct doc *doc = NULL;
+    struct err err;
+    char whole[400];
+
+    (void)state;
+    snprintf(whole, sizeof whole, text, "");
+    assert_int_equal(load(whole, strlen(whole), &doc, &err), 0);
+    assert_int_equal(doc->items_count, 2);
+    assert_string_equal(doc->items[0].rate, "12abc");
+    assert_string_equal(doc->items[1].name, "b\n");
+    assert_int_equal(doc->items[1].sure, 1);
+    assert_null(doc->items[1].rate);
+    assert_int_equal(doc->ranks_count, 2);
+    yaml_drop(&schema, doc);
+}
+
+/* What is wrong with a text, whole: place, key, found, expected. */
+static void refusals(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", "t.yaml: is empty, expected a document"},
+        {"# only a comment\n", "t.yaml: is empty, expected a document"},
+        {"---\n...\n", "t.yaml:2: is empty, expected a document"},
+        {"{}\n", "t.yaml:1: 'format' is missing"},
+        {"hello\n", "t.yaml:1: begins with 'hello', expected keys and values"},
+        {"- a\n", "t.yaml:1: is a list, expected a mapping"},
+        {"format: x\nsise: 3\n", "t.yaml:2: 'sise' is an unknown key, did you mean 'size'?"},
+        {"format: x\nFORMAT: x\n", "t.yaml:2: 'FORMAT' is an unknown key, did you mean "
+         "'format'?"},
+        {"format: x\ncolour: 3\n",
+         "t.yaml:2: 'colour' is an unknown key, expected one of: format, size, items, "
+         "ranks, extra"},
+        {"format: x\n<<: 3\n",
+         "t.yaml:2: '<<' is an unknown key, expected one of: format, size, items, "
+         "ranks, extra"},
+        {"format: x\nsize: 1\nformat: y\n",
+         "t.yaml:3: 'format' is given twice, first on line 1, expected once"},
+        {"format: x\nitems:\n  - name: a\n  - rate_Bps: 1\n", "t.yaml:4: 'items[1].name' is "
+         "missing"},
+        {"format: x\nitems:\n  - name: a\n    name: b\n",
+         "t.yaml:4: 'items[0].name' is given twice, first on line 3, expected once"},
+        {"format: x\nitems:\n  - name: a\n    sure: maybe\n",
+         "t.yaml:4: 'items[0].sure' is 'maybe', expected one of: false, true"},
+        {"format: x\nitems: []\n", "t.yaml:2: 'items' has 0 items, expected 1 at least"},
+        {"format: x\nitems: [{name: a}, {name: b}, {name: c},\n {name: d}]\n",
+         "t.yaml:3: 'items' has more than 3 items, expected 3 at most"},
+        {"format: x\nitems: 7\n", "t.yaml:2: 'items' is '7', expected a list"},
+        {"format: x\nitems: [7]\n", "t.yaml:2: 'items[0]' is '7', expected a mapping"},
+        {"format: [x]\n", "t.yaml:1: 'format' is a list, expected a single value"},
+        {"format: {a: b}\n", "t.yaml:1: 'format' is a mapping, expected a single value"},
+        {"format: x\nitems:\n - name: ''\n", "t.yaml:3: 'items[0].name' has 0 bytes, expected "
+         "1 at least"},
+        {"format: x\nitems:\n - name: 0123456789012345678901234567890123456789\n",
+         "t.yaml:3: 'items[0].name' has 40 bytes, expected 31 at most"},
+        {"format: x\n---\nformat: y\n", "t.yaml:2: begins a second document, expected one"},
+        {"format: &a x\nsize: *a\n",
+         "t.yaml:1: has an anchor '&a', expected neither anchors nor aliases"},
+        {"format: x\nsize: *a\n",
+         "t.yaml:2: has an alias '*a', expected neither anchors nor aliases"},
+        {"format: !!binary eA==\n", "t.yaml:1: has a tag 'tag:yaml.org,2002:binary', expected "
+         "none"},
+        {"format: \"a\\0b\"\n", "t.yaml:1: 'format' has a 0 byte in it, expected text"},
+        {"\"for\\0mat\": x\n", "t.yaml:1: has a key with a 0 byte in it, expected text"},
+        {"? [a, b]\n: c\n", "t.yaml:1: has a list or a mapping for a key, expected a word"},
+        {"format: x\n\tsize: 1\n", "t.yaml:2: is no YAML: found a tab character that violates "
+         "indentation"},
+        {"ranks: [x\n", "t.yaml:2: is no YAML: did not find expected ',' or ']'"},
+        {"%YAML 2.0\n---\nformat: x\n", "t.yaml:1: is no YAML: found incompatible YAML "
+         "document"},
+        {"format: x\nsize: \xff\xfe\n", "t.yaml:2: is no YAML: invalid leading UTF-8 octet"},
+        {"format: x\nsize: \x01\n", "t.yaml:2: is no YAML: control characters are not allowed"},
+        {"\xff\xfe" "f", "t.yaml:1: is no YAML: invalid leading UTF-8 octet"},
+        {"\x7f" "ELF\x02", "t.yaml:1: is no YAML: control characters are not allowed"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct doc *doc = NULL;
+        struct err err = {0};
+        assert_int_equal(load(cases[i][0], strlen(cases[i][0]), &doc, &err), -1);
+        assert_string_equal(err.text, cases[i][1]);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_string_equal(err.file, "t.yaml");
+        assert_null(doc);
+    }
+}
+
+/* Nine levels of nine aliases would be 3.9e8 scalars, with a schema or without one. */
+static void alias_bomb(void **state)
+{
+    static const char want[] = "bomb:1: has an anchor '&a', expected neither anchors nor "
+        "aliases";
+    char text[1024] = "a: &a [x,x,x,x,x,x,x,x,x]\n";
+    struct yaml y;
+    struct err err;
+
+    (void)state;
+    for (char c = 'b'; c < 'j'; c++) {
+        size_t used = strlen(text);
+        used += (size_t)sprintf(text + used, "%c: &%c [", c, c);
+        for (int i = 0; i < 9; i++)
+            used += (size_t)sprintf(text + used, "*%c%s", c - 1, i < 8 ? "," : "]\n");
+    }
+    double start = tick_now_s();
+    yaml_take(&y, "bomb", mem_dup(text), (int64_t)strlen(text));
+    assert_int_equal(yaml_format(&y, "x/1", &err), -1);
+    char *known = mem_new(strlen(text) + 8, 1); /* "ranks" is a key of the schema */
+    sprintf(known, "ranks%s", text + 1);
+    mem_free(y.text);
+    y.text = known;
+    y.bytes = (int64_t)strlen(known);
+    struct doc *doc = NULL;
+    assert_int_equal(yaml_load(&y, &schema, (void **)&doc, &err), -1);
+    assert_string_equal(err.text, want);
+    assert_true(tick_now_s() - start < 1);
+    yaml_release(&y);
+}
+
+static void nested(const char *open, size_t times, const char *want)
+{
+    size_t n = strlen(open);
+    char *text = mem_new(n * times + 20, 1);
+    struct doc *doc = NULL;
+    struct err err;
+
+    strcpy(text, "extra: ");
+    for (size_t i = 0; i < times; i++)
+        memcpy(text + 7 + i * n, open, n);
+    double start = tick_now_s();
+    assert_int_equal(load(text, strlen(text), &doc, &err), -1);
+    assert_string_equal(err.text, want);
+    assert_true(tick_now_s() - start < 1);
+    mem_free(text);
+}
+
+static void deep(void **state)
+{
+    (void)state;
+    nested("[", 100000, "t.yaml:1: is nested deeper than 32, expected less");
+    nested("{a: ", 100000, "t.yaml:1: is nested deeper than 32, expected less");
+    nested("- ", 10, "t.yaml:1: is no YAML: block sequence entries are not allowed in this "
+        "context");
+}
+
+static void huge(void **state)
+{
+    size_t items = 1000000, used = 0;
+    char *text = mem_new(items * 2 + 64, 1);
+    struct doc *doc = NULL;
+    struct err err;
+
+    (void)state;
+    used = (size_t)sprintf(text, "format: x\nranks: [");
+    for (size_t i = 0; i < items; i++)
+        used += (size_t)sprintf(text + used, "%s", "0,");
+    strcpy(text + used, "0]\n");
+    assert_int_equal(load(text, strlen(text), &doc, &err), -1);
+    assert_string_equal(err.text,
+                        "t.yaml:2: 'ranks' has more than 1000000 items, expected 1000000 at "
+                        "most");
+    mem_free(text);
+
+    /* A key of a megabyte: the message stays one bounded line. */
+    text = mem_new(1 << 20, 1);
+    memset(text, 'k', (1 << 20) - 1);
+    memcpy(text, "? ", 2);
+    assert_int_equal(load(text, strlen(text), &doc, &err), -1);
+    assert_true(strlen(err.text) < sizeof err.text);
+    mem_free(text);
+    assert_int_equal(yaml_read(&(struct yaml){0}, "/dev/zero", &err), -1);
+    assert_string_equal(err.text, "'/dev/zero' has more than 16777216 bytes");
+    assert_int_equal(yaml_read(&(struct yaml){0}, "/nonexistent/a", &err), -1);
+    assert_int_equal(err.code, ERR_ABSENT);
+}
+
+static void places(void **state)
+{
+    static const char text[] = "format: p/2\n"
+                               "items:\n"
+                               "  - name: a\n"
+                               "\n"
+                               "  - name: b\n"
+                               "    rate_Bps: 12abc\n"
+                               "ranks: [1,\n"
+                               "  2]\n";
+    struct yaml y;
+    struct err err = {0};
+    double v = 7;
+    int64_t i = 7;
+
+    (void)state;
+    yaml_take(&y, "p.yaml", mem_dup(text), (int64_t)strlen(text));
+    assert_int_equal(yaml_line(&y, "format"), 1);
+    assert_int_equal(yaml_line(&y, "items"), 2);
+    assert_int_equal(yaml_line(&y, "items[1]"), 5);
+    assert_int_equal(yaml_line(&y, "items[1].rate_Bps"), 6);
+    assert_int_equal(yaml_line(&y, "items[1].absent"), 5);
+    assert_int_equal(yaml_line(&y, "ranks[1]"), 8);
+    assert_int_equal(yaml_line(&y, "ranks[7]"), 7);
+    assert_int_equal(yaml_line(&y, "rank"), 1);
+    assert_int_equal(yaml_line(&y, ""), 1);
+
+    assert_int_equal(yaml_f64(&y, "items[1].rate_Bps", "12abc", 0, 1e15, &v, &err), -1);
+    assert_string_equal(err.text,
+                        "p.yaml:6: 'items[1].rate_Bps' is '12abc', expected a number from 0 "
+                        "to 1e+15");
+    assert_string_equal(err.key, "items[1].rate_Bps");
+    assert_int_equal(err.line, 6);
+    for (const char **bad = (const char *[]){"010x", "nan", "inf", "0x10", "1_0", "1,5", "",
+        " 1",
+                                             "1 ", "-1", "1e999", NULL};
+         *bad; bad++)
+        assert_int_equal(yaml_f64(&y, "size", *bad, 0, 1e15, &v, &err), -1);
+    assert_true(v == 7);
+    assert_int_equal(yaml_f64(&y, "size", "1.5e3", 0, 1e15, &v, &err), 0);
+    assert_true(v == 1500);
+    assert_int_equal(yaml_f64(&y, "items[0].rate_Bps", NULL, 0, 1, &v, &err), -1);
+    assert_string_equal(err.text, "p.yaml:3: 'items[0].rate_Bps' is missing, expected a "
+        "number");
+    assert_int_equal(yaml_i64(&y, "size", "80e9", 0, INT64_MAX, &i, &err), 0);
+    assert_true(i == 80000000000);
+    assert_int_equal(yaml_i64(&y, "size", "010", 0, 100, &i, &err), -1);
+    assert_int_equal(yaml_i64(&y, "size", "1.5", 0, INT64_MAX, &i, &err), -1);
+    assert_int_equal(yaml_i64(&y, "size", NULL, 0, 1, &i, &err), -1);
+
+    assert_int_equal(yaml_format(&y, "p/2", &err), 0);
+    assert_int_equal(yaml_format(&y, "p/1", &err), -1);
+    assert_string_equal(err.text, "p.yaml:1: 'format' is 'p/2', expected 'p/1'");
+    yaml_release(&y);
+    yaml_take(&y, "<doc>", mem_dup("<system version='1'>\n"), 21);
+    assert_int_equal(yaml_format(&y, "p/1", &err), -1);
+    assert_string_equal(err.text, "<doc>:1: 'format' is missing, expected 'format: p/1'; the "
+        "text begins "
+                                  "with '<system version='1'>'");
+    yaml_release(&y);
+}
+
+static void put_one(const char *text, const char *want)
+{
+    char *out = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&out, &bytes);
+
+    fputs("format: ", f);
+    yaml_put_text(f, text);
+    putc('\n', f);
+    fclose(f);
+    assert_memory_equal(out + 8, want, strlen(want));
+    assert_int_equal(out[8 + strlen(want)], '\n');
+    struct doc *doc = NULL;
+    struct err err = {0};
+    assert_int_equal(load(out, bytes, &doc, &err), 0);
+    if (!strchr(want, (char)0xef))
+        assert_string_equal(doc->format, text);
+    yaml_drop(&schema, doc);
+    free(out);
+}
+
+static void output(void **state)
+{
+    static const double values[] = {0,       1,     -1,   0.1,    1e-6, 12e-6, 59822000.5,
+                                    25e9,    1e15,  1e22, 1.0 / 3, 5e-324,
+                                        1.7976931348623157e308};
+
+    (void)state;
+    put_one("node0", "node0");
+    put_one("p/1", "p/1");
+    put_one("", "\"\"");
+    put_one("no", "\"no\"");
+    put_one("True", "\"True\"");
+    put_one("12", "\"12\"");
+    put_one("a: b", "\"a: b\"");
+    put_one("q\"\\\n\t\x7f", "\"q\\\"\\\\\\n\\x09\\x7f\"");
+    put_one("gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\"");
+    put_one("\xc2\x85\xe2\x80\xa8", "\"\\x85\\u2028\"");
+    put_one("\xff", "\"\xef\xbf\xbd\"");
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char text[64] = "";
+        FILE *f = fmemopen(text, sizeof text, "w");
+        yaml_put_f64(f, values[i]);
+        fclose(f);
+        assert_true(strtod(text, NULL) == values[i]);
+        if (strchr(text, 'e'))
+            assert_non_null(strchr(text, '.'));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good),   cmocka_unit_test(refusals), cmocka_unit_test(alias_bomb),
+        cmocka_unit_test(deep),   cmocka_unit_test(huge),     cmocka_unit_test(places),
+        cmocka_unit_test(output),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
