@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows which rank holds which elements, as exact integers.  Does not know transports, files or
+ * what the elements mean.  The cuts are fractions i/m_k kept as numerator and denominator, so
+ * that no least common multiple of the group sizes is ever formed.
+ * Source: paro.md sections 4 and 5 (nested placement and its ragged generalisation).
+ */
+#include "layout/layout.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct fraction {
+    int64_t num, den;
+};
+
+char letter_char(enum letter letter)
+{
+    return "NIG"[letter];
+}
+
+int letter_parse(char c, enum letter *out)
+{
+    const char *at = c ? strchr("NIGnig", c) : NULL;
+
+    if (!at)
+        return -1;
+    *out = (enum letter)((at - "NIGnig") % 3);
+    return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const struct fraction *x = a, *y = b;
+    int64_t left = x->num * y->den, right = y->num * x->den; /* both below 2^40 */
+
+    return (left > right) - (left < right);
+}
+
+/* The sorted union of j/m_k over all groups: 0 first, 1 last.  Returns its length. */
+static int cuts(const struct groups *g, struct fraction **out)
+{
+    struct fraction *f = mem_new((size_t)g->ranks + (size_t)g->count, sizeof *f);
+    int n = 0, kept = 0;
+
+    for (int k = 0; k < g->count; k++)
+        for (int j = 0; j <= g->members[k]; j++)
+            f[n++] = (struct fraction){j, g->members[k]};
+    qsort(f, (size_t)n, sizeof *f, by_value);
+    for (int i = 0; i < n; i++)
+        if (kept == 0 || by_value(&f[kept - 1], &f[i]) != 0)
+            f[kept++] = f[i];
+    *out = f;
+    return kept;
+}
+
+void layout_init(struct layout *l, const struct groups *groups)
+{
+    struct fraction *f = NULL;
+    int n = cuts(groups, &f), g = groups->count;
+
+    *l = (struct layout){.segments = n - 1};
+    groups_copy(&l->groups, groups);
+    l->cut_num = mem_new((size_t)n, sizeof(int64_t));
+    l->cut_den = mem_new((size_t)n, sizeof(int64_t));
+    for (int e = 0; e < n; e++) {
+        l->cut_num[e] = f[e].num;
+        l->cut_den[e] = f[e].den;
+    }
+    l->holder = mem_new((size_t)l->segments * (size_t)g, sizeof(int));
+    for (int e = 0; e < l->segments; e++)
+        for (int k = 0; k < g; k++) {
+            int j = (int)(f[e].num * groups->members[k] / f[e].den);
+            l->holder[e * g + k] = groups_rank(groups, k, j);
+        }
+    l->before = mem_new((size_t)g + 1, sizeof(int64_t));
+    for (int k = 0; k < g; k++)
+        l->before[k + 1] = l->before[k] + groups->members[k];
+    mem_free(f);
+}
+
+void layout_release(struct layout *l)
+{
+    groups_release(&l->groups);
+    mem_free(l->cut_num);
+    mem_free(l->cut_den);
+    mem_free(l->holder);
+    mem_free(l->before);
+    *l = (struct layout){0};
+}
+
+/*
+ * floor(N (p + (p' - p) c / W)) with p = a/b the segment's start and p' = a'/b' its end:
+ * floor(N (a b' W + (a' b - a b') c) / (b b' W)).  b, b', W are at most 2^20 (the bound on
+ * ranks), so that with N below 2^62 all products stay below 2^122.
+ */
+int64_t layout_cut(const struct layout *l, int64_t elems, int e, int k, int even)
+{
+    assert(elems >= 0 && elems < INT64_C(1) << 62);
+    __int128 a = l->cut_num[e], b = l->cut_den[e];
+    __int128 a2 = l->cut_num[e + 1], b2 = l->cut_den[e + 1];
+    __int128 w = even ? l->groups.count : l->groups.ranks;
+    __int128 c = even ? k : l->before[k];
+
+    return (int64_t)(elems * (a * b2 * w + (a2 * b - a * b2) * c) / (b * b2 * w));
+}
+
+int layout_ranges_max(const struct layout *l)
+{
+    return l->segments;
+}
+
+/* Appends [lo, hi), merging with what ends where it begins. */
+static int append(struct range *out, int n, int64_t lo, int64_t hi)
+{
+    if (lo == hi)
+        return n;
+    if (n && out[n - 1].hi == lo) {
+        out[n - 1].hi = hi;
+        return n;
+    }
+    out[n] = (struct range){lo, hi};
+    return n + 1;
+}
+
+int layout_ranges(const struct layout *l, enum letter letter, int rank, int64_t elems,
+                  struct range *out)
+{
+    int g = l->groups.count, k = l->groups.group_of[rank], n = 0;
+    int64_t m = l->groups.members[k], j = l->groups.local_of[rank];
+
+    switch (letter) {
+    case LETTER_N:
+        return append(out, 0, 0, elems);
+    case LETTER_I:
+        return append(out, 0, (int64_t)((__int128)elems * j / m),
+                      (int64_t)((__int128)elems * (j + 1) / m));
+    case LETTER_G:
+        for (int e = 0; e < l->segments; e++)
+            if (l->holder[e * g + k] == rank)
+                n = append(out, n, layout_cut(l, elems, e, k, 0),
+                           layout_cut(l, elems, e, k + 1, 0));
+        return n;
+    }
+    return 0;
+}
+
+int64_t layout_elems(const struct layout *l, enum letter letter, int rank, int64_t elems)
+{
+    struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
+    int n = layout_ranges(l, letter, rank, elems, r);
+    int64_t sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += r[i].hi - r[i].lo;
+    mem_free(r);
+    return sum;
+}
+
+int64_t layout_offset(const struct range *r, int n, int64_t x)
+{
+    int64_t before = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (x >= r[i].lo && x < r[i].hi)
+            return before + x - r[i].lo;
+        before += r[i].hi - r[i].lo;
+    }
+    return -1;
+}
+
+struct layout_moves layout_moves_sum(enum letter from, enum letter to)
+{
+    return (struct layout_moves){
+        .reduce_inside = from == LETTER_N,
+        .reduce_across = from != LETTER_G,
+        .gather_across = to != LETTER_G,
+        .gather_inside = to == LETTER_N,
+    };
+}
+
+struct layout_moves layout_moves_micro(enum letter to)
+{
+    return (struct layout_moves){
+        .reduce_inside = to != LETTER_N,
+        .reduce_across = to == LETTER_G,
+    };
+}
+
+struct layout_moves layout_moves_copy(enum letter from, enum letter to)
+{
+    return (struct layout_moves){
+        .gather_across = from == LETTER_G && to != LETTER_G,
+        .gather_inside = from != LETTER_N && to == LETTER_N,
+    };
+}
+
+int layout_moves_trim(const struct layout *l, struct layout_moves *m)
+{
+    if (l->groups.count == 1)
+        m->reduce_across = m->gather_across = 0;
+    if (groups_largest(&l->groups) == 1)
+        m->reduce_inside = m->gather_inside = 0;
+    return m->reduce_inside || m->reduce_across || m->gather_across || m->gather_inside;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LAYOUT_LAYOUT_H
+#define LAYOUT_LAYOUT_H
+
+#include <stdint.h>
+
+#include "base/groups.h"
+
+/*
+ * Where each element of a vector (a unit's parameters, gradients or optimizer state) lives.
+ * N: every rank has all.  I: each group has all, its members a part each.  G: all ranks
+ * together have one copy.  Source: paro.md section 4 (derived from arXiv 2310.06003),
+ * equal and ragged groups by the same arithmetic.
+ *
+ *   groups [3,2], cut at 1/3 1/2 2/3: segments e0 e1 e2 e3
+ *       |   e0    |  e1 |  e2 |   e3    |
+ *       |  (0,0)  |   (0,1)   |  (0,2)  |     I shards of group 0
+ *       |     (1,0)     |     (1,1)     |     I shards of group 1
+ *   each segment is cut into one piece per group; piece k belongs to the rank of group k
+ *   that holds the segment: the pieces of a rank are its G shard, inside its I shard.
+ */
+enum letter { LETTER_N, LETTER_I, LETTER_G };
+
+char letter_char(enum letter letter);
+int letter_parse(char c, enum letter *out); /* 'N' 'I' 'G', either case; -1 otherwise */
+
+struct range {
+    int64_t lo, hi; /* elements [lo, hi) */
+};
+
+struct layout {
+    struct groups groups; /* owned copy */
+    int segments;         /* E: at most n - g + 1 */
+    int64_t *cut_num;     /* [E+1] the cut before segment e is cut_num[e] / cut_den[e] */
+    int64_t *cut_den;
+    int *holder;     /* [E*g] holder[e*g + k]: the rank of group k that holds segment e */
+    int64_t *before; /* [g+1] members in the groups before k: the weights of the G shards */
+};
+
+void layout_init(struct layout *l, const struct groups *groups);
+void layout_release(struct layout *l);
+
+/*
+ * Start of piece k (0..g; g is the end) of segment e in a vector of `elems`.  even = 0: pieces
+ * in the ratio of the groups' members (G shards); even = 1: equal pieces (slices of an
+ * all-reduce, which load every port alike).  A partition for every elems >= 0, monotonic.
+ */
+int64_t layout_cut(const struct layout *l, int64_t elems, int e, int k, int even);
+
+/*
+ * The ranges rank holds under `letter`, ascending, merged, none empty; at most
+ * layout_ranges_max. Returns their number.
+ */
+int layout_ranges(const struct layout *l, enum letter letter, int rank, int64_t elems,
+                  struct range *out);
+int layout_ranges_max(const struct layout *l); /* room that always suffices */
+/* Elements rank holds: the size of its packed shard (its ranges one after the other). */
+int64_t layout_elems(const struct layout *l, enum letter letter, int rank, int64_t elems);
+/* Offset in the packed shard of element x, or -1 when the ranges have it not. */
+int64_t layout_offset(const struct range *ranges, int n, int64_t x);
+
+/*
+ * What it takes to go from one layout to another (the tables t_syncg and t_syncp of paro.md
+ * section 3).  A reduction goes inside first, then across; a gather across first, then inside.
+ */
+struct layout_moves {
+    int reduce_inside, reduce_across; /* reduce-scatter */
+    int gather_across, gather_inside; /* all-gather */
+};
+
+/*
+ * A gradient: under `from` it is summed as far as from says (N: not at all, I: inside the
+ * group, G: over all); under `to` it is complete, and lies as to says.
+ */
+struct layout_moves layout_moves_sum(enum letter from, enum letter to);
+/* A gradient of one micro-step, unsummed and whole on each rank, to an accumulator of letter
+ * to. */
+struct layout_moves layout_moves_micro(enum letter to);
+/* A copy (parameters): finer to coarser gathers, coarser to finer is local slicing. */
+struct layout_moves layout_moves_copy(enum letter from, enum letter to);
+/* Without what moves nothing: across a single group, inside groups of one.  Returns whether any
+ * move is left. */
+int layout_moves_trim(const struct layout *l, struct layout_moves *moves);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The placement: a partition for every length, shards nested, equal groups as drawn in paro.md
+ * section 4; the moves against the tables of section 3.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "layout/layout.h"
+
+static void shape(struct layout *l, const char *text)
+{
+    struct groups g;
+    struct err err = {0};
+
+    if (groups_parse(&g, text, &err))
+        fail_msg("%s", err.text);
+    layout_init(l, &g);
+    groups_release(&g);
+}
+
+/* How many ranks of each group (I) or of all (G) hold each element: exactly one. */
+static void check_owners(const struct layout *l, enum letter letter, int64_t elems)
+{
+    struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
+    int *owners =
+        mem_new((size_t)(elems ? elems : 1) * (size_t)l->groups.count, sizeof *owners);
+
+    for (int rank = 0; rank < l->groups.ranks; rank++) {
+        int n = layout_ranges(l, letter, rank, elems, r);
+        int k = letter == LETTER_I ? l->groups.group_of[rank] : 0;
+        assert_true(n <= layout_ranges_max(l));
+        for (int i = 0; i < n; i++) {
+            assert_true(r[i].lo < r[i].hi && r[i].lo >= 0 && r[i].hi <= elems);
+            assert_true(i == 0 || r[i - 1].hi < r[i].lo);
+            for (int64_t x = r[i].lo; x < r[i].hi; x++)
+                owners[x * l->groups.count + k]++;
+        }
+    }
+    for (int64_t x = 0; x < elems; x++)
+        for (int k = 0; k < (letter == LETTER_I ? l->groups.count : 1); k++)
+            assert_int_equal(owners[x * l->groups.count + k], 1);
+    mem_free(owners);
+    mem_free(r);
+}
+
+static int inside(const struct range *r, int n, int64_t x)
+{
+    for (int i = 0; i < n; i++)
+        if (x >= r[i].lo && x < r[i].hi)
+            return 1;
+    return 0;
+}
+
+static void check_nested(const struct layout *l, int64_t elems)
+{
+    struct range *in = mem_new((size_t)layout_ranges_max(l), sizeof *in);
+    struct range *gl = mem_new((size_t)layout_ranges_max(l), sizeof *gl);
+
+    for (int rank = 0; rank < l->groups.ranks; rank++) {
+        int a = layout_ranges(l, LETTER_I, rank, elems, in);
+        int b = layout_ranges(l, LETTER_G, rank, elems, gl);
+        int64_t sum = 0;
+        for (int i = 0; i < b; i++) {
+            assert_true(inside(in, a, gl[i].lo) && inside(in, a, gl[i].hi - 1));
+            sum += gl[i].hi - gl[i].lo;
+        }
+        /* 1/n of the unit but for one rounding per segment held */
+        int64_t fair = elems / l->groups.ranks, slack = l->segments + 1;
+        assert_true(sum >= fair - slack && sum <= fair + slack);
+        assert_int_equal(sum, layout_elems(l, LETTER_G, rank, elems));
+    }
+    mem_free(in);
+    mem_free(gl);
+}
+
+static void test_partition(void **state)
+{
+    static const char *const shapes[] = {"1x1", "2x2",     "4x2",       "3x5",   "[3,2]",
+                                         "8",   "[8,8,7]", "[7,6,5,3]", "[1,4]", "[4,4,3]"};
+    static const int64_t lengths[] = {0, 1, 2, 7, 31, 64, 997, 4096};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct layout l;
+        shape(&l, shapes[i]);
+        assert_true(l.segments <= l.groups.ranks - l.groups.count + 1);
+        for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++) {
+            check_owners(&l, LETTER_I, lengths[j]);
+            check_owners(&l, LETTER_G, lengths[j]);
+            check_nested(&l, lengths[j]);
+        }
+        layout_release(&l);
+    }
+}
+
+/* Equal groups: I shard of (k,j) = blocks j*g .. j*g+g-1, G shard = block j*g + k. */
+static void test_nested_blocks(void **state)
+{
+    struct layout l;
+    struct range r[8];
+
+    (void)state;
+    shape(&l, "4x2");
+    for (int k = 0; k < 4; k++)
+        for (int j = 0; j < 2; j++) {
+            int rank = groups_rank(&l.groups, k, j);
+            assert_int_equal(layout_ranges(&l, LETTER_G, rank, 80, r), 1);
+            assert_int_equal(r[0].lo, 10 * (j * 4 + k));
+            assert_int_equal(r[0].hi, 10 * (j * 4 + k + 1));
+            assert_int_equal(layout_ranges(&l, LETTER_I, rank, 80, r), 1);
+            assert_int_equal(r[0].lo, 40 * j);
+            assert_int_equal(r[0].hi, 40 * (j + 1));
+        }
+    layout_release(&l);
+}
+
+static void test_huge(void **state)
+{
+    struct layout l;
+    int64_t elems = (INT64_C(1) << 61) + 12345;
+
+    (void)state;
+    shape(&l, "[8,8,7]");
+    assert_int_equal(layout_cut(&l, elems, 0, 0, 0), 0);
+    assert_true(layout_cut(&l, elems, l.segments - 1, 3, 0) == elems);
+    assert_true(layout_cut(&l, elems, 3, 3, 1) == layout_cut(&l, elems, 4, 0, 1));
+    layout_release(&l);
+}
+
+/* In units of a/B' (inside) and b/B (across): the t_syncg table, rows g, columns os. */
+static void test_moves(void **state)
+{
+    static const int inside_cost[3][3] = {{4, 2, 2}, {2, 0, 0}, {2, 0, 0}};
+    static const int across_cost[3][3] = {{4, 4, 2}, {4, 4, 2}, {2, 2, 0}};
+    static const int copy_in[3][3] = {{0, 0, 0}, {2, 0, 0}, {2, 0, 0}};
+    static const int copy_across[3][3] = {{0, 0, 0}, {0, 0, 0}, {2, 2, 0}};
+
+    (void)state;
+    for (int a = 0; a < 3; a++)
+        for (int b = 0; b < 3; b++) {
+            struct layout_moves s = layout_moves_sum((enum letter)a, (enum letter)b);
+            struct layout_moves c = layout_moves_copy((enum letter)a, (enum letter)b);
+            assert_int_equal(2 * (s.reduce_inside + s.gather_inside), inside_cost[a][b]);
+            assert_int_equal(2 * (s.reduce_across + s.gather_across), across_cost[a][b]);
+            assert_int_equal(2 * c.gather_inside, copy_in[a][b]);
+            assert_int_equal(2 * c.gather_across, copy_across[a][b]);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_partition),
+        cmocka_unit_test(test_nested_blocks),
+        cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_moves),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
