@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how a schedule's chunks get their places from the layouts; no transport, no time. */
+#include "pick/pick.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+/*
+ * A vector so long that rounding to whole elements is out of sight in a fraction: 2^-44 of it,
+ * and every product with a share (at most 2^20 ranks) still fits 64 bits.
+ */
+#define LONG_VECTOR (INT64_C(1) << 42)
+
+int pick_even_slices(unsigned phases, enum schedule_algo algo)
+{
+    return (phases & SCHEDULE_REDUCE_ACROSS) && (phases & SCHEDULE_GATHER_ACROSS) &&
+           algo != SCHEDULE_RING;
+}
+
+int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups *groups,
+                  int subchunks, struct schedule *out, struct err *err)
+{
+    struct layout l;
+
+    layout_init(&l, groups);
+    struct schedule_spec spec = {.algo = algo,
+                                 .phases = phases,
+                                 .groups = &l.groups,
+                                 .segments = l.segments,
+                                 .holder = l.holder,
+                                 .subchunks = subchunks};
+    int rc = schedule_gen(&spec, -1, out, err);
+    layout_release(&l);
+    return rc;
+}
+
+static int same_segments(const struct schedule *s, const struct layout *l)
+{
+    return l->segments == s->segments &&
+           memcmp(l->holder, s->holder,
+                  (size_t)s->segments * (size_t)s->groups.count * sizeof(int)) == 0;
+}
+
+/* Elements of each chunk of a vector of LONG_VECTOR; returns whether the layouts' cuts hold. */
+static int chunk_elems(const struct schedule *s, int64_t *elems)
+{
+    struct layout l;
+    int count = s->groups.count, even = pick_even_slices(s->phases, s->algo);
+
+    layout_init(&l, &s->groups);
+    int ours = same_segments(s, &l);
+    for (int at = 0; at < s->chunks; at++) {
+        int place = at / s->subchunks, e = place / count, k = place % count;
+        int64_t n = LONG_VECTOR / (s->chunks / s->subchunks);
+        if (ours)
+            n = layout_cut(&l, LONG_VECTOR, e, k + 1, even) -
+                layout_cut(&l, LONG_VECTOR, e, k, even);
+        elems[at] = n / s->subchunks;
+    }
+    layout_release(&l);
+    return ours;
+}
+
+void pick_traffic(const struct schedule *s, struct pick_traffic *out)
+{
+    int64_t *elems = mem_new((size_t)s->chunks, sizeof *elems);
+    struct schedule_traffic t;
+    double whole = (double)LONG_VECTOR;
+
+    out->by_layout = chunk_elems(s, elems);
+    schedule_traffic(s, elems, &t);
+    out->slow_out = (double)t.slow_out_max / whole;
+    out->slow_in = (double)t.slow_in_max / whole;
+    out->fast_rank = (double)t.fast_rank_max / whole;
+    mem_free(elems);
+}

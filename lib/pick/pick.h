@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PICK_PICK_H
+#define PICK_PICK_H
+
+#include "layout/layout.h"
+#include "schedule/schedule.h"
+
+/*
+ * Where layouts and schedules meet: which algorithm, in how many sub-chunks, cut where.  A
+ * floor without MPI, so that a schedule can be printed and proven where no MPI is.
+ */
+
+/* All ranks' rows of one operation over groups; phases as in schedule.h. */
+int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups *groups,
+                  int subchunks, struct schedule *out, struct err *err);
+
+/*
+ * Slices that are reduced and gathered again belong to nobody in between: cut equally they load
+ * every port alike (1).  Where a G shard begins or ends the move, its own cuts stand, and a
+ * flat ring wants equal shares of the ranks, which the G cuts are (0).  For layout_cut.
+ */
+int pick_even_slices(unsigned phases, enum schedule_algo algo);
+
+/* What a schedule puts through ports and inside groups, as fractions of the whole vector M. */
+struct pick_traffic {
+    double slow_out, slow_in; /* the busiest port, each way */
+    double fast_rank;         /* sent inside its group, by the rank that sends most */
+    int by_layout; /* 1: segments are those of the layouts; 0: others, all chunks taken as equal
+                    */
+};
+void pick_traffic(const struct schedule *s, struct pick_traffic *out);
+
+#endif

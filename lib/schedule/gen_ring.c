@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All-gather around one flat ring, the ranks group after group so that one flow crosses each
+ * port.  At step t position i sends the chunks of the rank t positions before it.
+ *
+ *   n = 4, one chunk a rank; each cell is "whose chunk i sends to i+1":
+ *     t       i=0  i=1  i=2  i=3
+ *     0        0    1    2    3
+ *     1        3    0    1    2     (what arrived one step earlier)
+ *     2        2    3    0    1
+ *
+ * A rank may own several chunks: its segments in its part, times the sub-chunks.  They follow
+ * each other within a step of the ring, at most `most` of them, so that t takes `most` logical
+ * steps.
+ */
+#include "schedule/schedule_gen.h"
+
+#include "base/mem.h"
+
+/* The largest number of segments that one rank holds. */
+static int most_segments(const struct schedule *s)
+{
+    int *held = mem_new((size_t)s->groups.ranks, sizeof(int)), most = 0;
+
+    for (int i = 0; i < s->segments * s->groups.count; i++)
+        if (++held[s->holder[i]] > most)
+            most = held[s->holder[i]];
+    mem_free(held);
+    return most;
+}
+
+int64_t schedule_gen_ring_span(const struct schedule *s)
+{
+    return (int64_t)(s->groups.ranks - 1) * most_segments(s) * s->subchunks;
+}
+
+/* The chunks of `owner`, sent from src to dst at ring step t. */
+static void block(struct schedule_gen *g, int t, int most, int owner, int src, int dst)
+{
+    const struct schedule *s = g->out;
+    int k = s->groups.group_of[owner], count = s->groups.count, held = 0;
+
+    if (g->rank >= 0 && src != g->rank && dst != g->rank)
+        return;
+    for (int e = 0; e < s->segments; e++) {
+        if (s->holder[e * count + k] != owner)
+            continue;
+        for (int c = 0; c < s->subchunks; c++)
+            schedule_gen_emit(g, s->segments + 1, ((int64_t)t * most + held) * s->subchunks + c,
+                              src, dst, (e * count + k) * s->subchunks + c);
+        held++;
+    }
+}
+
+void schedule_gen_ring(struct schedule_gen *g)
+{
+    const struct groups *groups = &g->out->groups;
+    int n = groups->ranks, most = most_segments(g->out);
+
+    for (int t = 0; t < n - 1; t++)
+        for (int i = 0; i < n; i++)
+            block(g, t, most, groups->rank[(i - t + n) % n], groups->rank[i],
+                  groups->rank[(i + 1) % n]);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SCHEDULE_SCHEDULE_H
+#define SCHEDULE_SCHEDULE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/groups.h"
+
+/*
+ * A collective as rows of plain numbers: who sends which chunk to whom, in which lane, at which
+ * step of one logical clock, and whether the receiver copies or adds.  No pointer, no
+ * transport, no byte.  A row names both ends: a send without its receive cannot be written
+ * down.
+ *
+ * The rule of execution (paro.md section 5): a row waits for the earlier rows that wrote what
+ * it reads or writes, or read what it writes.  A row of a step never touches what another row
+ * of that step writes.  Reductions into one chunk happen in row order.
+ */
+enum schedule_op { SCHEDULE_COPY, SCHEDULE_ADD };
+
+struct schedule_row {
+    int lane, step, src, dst, chunk;
+    enum schedule_op op;
+};
+
+/*
+ * What is to happen, in the words of the layouts: a reduce-scatter inside the groups, one
+ * across them, a gather across, a gather inside.  All four are an all-reduce, the last two an
+ * all-gather; the others are conversions between layouts (layout/layout.h).
+ */
+enum {
+    SCHEDULE_REDUCE_INSIDE = 1,
+    SCHEDULE_REDUCE_ACROSS = 2,
+    SCHEDULE_GATHER_ACROSS = 4,
+    SCHEDULE_GATHER_INSIDE = 8,
+    SCHEDULE_REDUCE_SCATTER = 3,
+    SCHEDULE_ALL_GATHER = 12,
+    SCHEDULE_ALL_REDUCE = 15
+};
+
+enum schedule_algo {
+    SCHEDULE_RING,      /* one flat ring over all ranks */
+    SCHEDULE_TWO_LEVEL, /* inside and across, one after the other */
+    SCHEDULE_HO_RING,   /* inside and across at the same time (HO-Ring) */
+    SCHEDULE_AUTO
+};
+
+/*
+ * The vector is cut into segments, each segment into one part per group, each part into
+ * subchunks: chunk = (segment * groups + part) * subchunks + c.  In group k rank
+ * holder[segment * groups + k] holds the segment (its I shard); over all, part k of it belongs
+ * to that rank (its G shard).
+ */
+struct schedule_spec {
+    enum schedule_algo algo;
+    unsigned phases;
+    const struct groups *groups; /* borrowed */
+    int segments;
+    const int *holder; /* [segments * groups], borrowed */
+    int subchunks;
+};
+
+/* Rows in order of step, with ties in one order that is the same on every rank. */
+struct schedule {
+    enum schedule_algo algo;
+    unsigned phases;
+    struct groups groups; /* owned */
+    int segments;
+    int *holder; /* owned */
+    int subchunks;
+    int chunks, lanes, steps;
+    int barriers,
+        barrier[4]; /* a row of step >= barrier waits for all the rank's rows before it */
+    int64_t rows;
+    struct schedule_row *row; /* owned */
+};
+
+/*
+ * Generates.  rank >= 0: only the rows that name this rank at one end (their number grows with
+ * the steps, not with the square of the ranks); rank < 0: all.  ERR_INPUT when the numbers do
+ * not fit an int.
+ */
+int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *out,
+                 struct err *err);
+void schedule_release(struct schedule *s);
+
+/*
+ * Proves all rows (rank < 0) right: simulates sets of contributions, and shares no code with
+ * the generators.  ERR_MISMATCH names the first wrong row or place.
+ */
+int schedule_verify(const struct schedule *s, struct err *err);
+
+/* Elements moved when chunk c has elems[c]: through each group's port, and inside groups. */
+struct schedule_traffic {
+    int64_t slow_out_max, slow_in_max; /* of the busiest group's port */
+    int64_t slow_sum, fast_sum;        /* over all rows */
+    int64_t fast_rank_max;             /* sent inside its group, by the rank that sends most */
+};
+void schedule_traffic(const struct schedule *s, const int64_t *elems,
+                      struct schedule_traffic *out);
+
+/* Text, paro-schedule(5). */
+void schedule_print(const struct schedule *s, FILE *out);
+void schedule_print_json(const struct schedule *s, FILE *out);
+int schedule_read(struct schedule *s, const char *path, struct err *err); /* "-" is stdin */
+
+const char *schedule_phases_name(unsigned phases); /* "all-gather", ...; NULL when partial */
+int schedule_phases_parse(const char *text, unsigned *out, struct err *err);
+const char *schedule_algo_name(enum schedule_algo algo); /* "ring", "two-level", "ho-ring" */
+int schedule_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
+
+#endif

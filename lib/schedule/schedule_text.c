@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows paro-schedule(5): a schedule as lines of text, for grep, diff and pipes.
+ *
+ *   paro-schedule/1
+ *   algo ho-ring
+ *   phases gather-across gather-inside
+ *   group 0 1                 the ranks of group 0, in member order
+ *   group 2 3
+ *   segment 0 2               who holds segment 0: one rank of each group
+ *   segment 1 3
+ *   subchunks 1
+ *   barrier 8                 (two-level only)
+ *   rows 12
+ *   0 0 0 2 0 copy            lane step src dst chunk op
+ *   end
+ */
+#include "schedule/schedule.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+enum {
+    TEXT_BYTES_MAX = 1 << 30, /* 16k ranks' rows fit; a file is not read without bound */
+    SUBCHUNKS_MAX = 1 << 20,
+    WORDS_MAX = 1 + GROUPS_RANKS_MAX /* a line: its key, and at most every rank */
+};
+
+static const char *const phase_names[] = {"reduce-inside", "reduce-across", "gather-across",
+                                          "gather-inside"};
+
+void schedule_print(const struct schedule *s, FILE *out)
+{
+    int count = s->groups.count;
+
+    fprintf(out, "paro-schedule/1\nalgo %s\nphases", schedule_algo_name(s->algo));
+    for (int i = 0; i < 4; i++)
+        if (s->phases & 1u << i)
+            fprintf(out, " %s", phase_names[i]);
+    for (int k = 0; k < count; k++) {
+        fprintf(out, "\ngroup");
+        for (int j = 0; j < s->groups.members[k]; j++)
+            fprintf(out, " %d", groups_rank(&s->groups, k, j));
+    }
+    for (int e = 0; e < s->segments; e++) {
+        fprintf(out, "\nsegment");
+        for (int k = 0; k < count; k++)
+            fprintf(out, " %d", s->holder[e * count + k]);
+    }
+    fprintf(out, "\nsubchunks %d\n", s->subchunks);
+    for (int b = 0; b < s->barriers; b++)
+        fprintf(out, "barrier %d\n", s->barrier[b]);
+    fprintf(out, "rows %" PRId64 "\n", s->rows);
+    for (int64_t i = 0; i < s->rows; i++) {
+        const struct schedule_row *r = &s->row[i];
+        fprintf(out, "%d %d %d %d %d %s\n", r->lane, r->step, r->src, r->dst, r->chunk,
+                r->op == SCHEDULE_ADD ? "add" : "copy");
+    }
+    fprintf(out, "end\n");
+}
+
+void schedule_print_json(const struct schedule *s, FILE *out)
+{
+    struct jout j = {.file = out};
+
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.schedule/1");
+    jout_text(&j, "op", schedule_phases_name(s->phases));
+    jout_text(&j, "algo", schedule_algo_name(s->algo));
+    jout_open(&j, "groups", '[');
+    for (int k = 0; k < s->groups.count; k++) {
+        jout_open(&j, NULL, '[');
+        for (int m = 0; m < s->groups.members[k]; m++)
+            jout_int(&j, NULL, groups_rank(&s->groups, k, m));
+        jout_close(&j, ']');
+    }
+    jout_close(&j, ']');
+    jout_int(&j, "segments", s->segments);
+    jout_int(&j, "subchunks", s->subchunks);
+    jout_int(&j, "chunks", s->chunks);
+    jout_int(&j, "steps", s->steps);
+    jout_open(&j, "rows", '[');
+    for (int64_t i = 0; i < s->rows; i++) {
+        const struct schedule_row *r = &s->row[i];
+        jout_open(&j, NULL, '{');
+        jout_int(&j, "lane", r->lane);
+        jout_int(&j, "step", r->step);
+        jout_int(&j, "src", r->src);
+        jout_int(&j, "dst", r->dst);
+        jout_int(&j, "chunk", r->chunk);
+        jout_text(&j, "op", r->op == SCHEDULE_ADD ? "add" : "copy");
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}
+
+/* The reader: one line at a time, words split in place. */
+struct reader {
+    const char *name;
+    char *text, *next; /* text owned */
+    int line;
+    char **word; /* [words] into text; owned */
+    size_t room;
+    int words;
+    struct err *err;
+};
+
+static int bad(struct reader *r, const char *key, const char *expected)
+{
+    return err_at(r->err, r->name, r->line, key, "expected %s", expected);
+}
+
+static int next_line(struct reader *r)
+{
+    char *at = r->next;
+
+    r->line++;
+    r->words = 0;
+    if (!*at)
+        return bad(r, NULL, "more lines: the file ends early");
+    char *end = strchr(at, '\n');
+    if (end)
+        *end = 0;
+    r->next = end ? end + 1 : at + strlen(at);
+    char *save = NULL;
+    for (char *w = strtok_r(at, " \t\r", &save); w; w = strtok_r(NULL, " \t\r", &save)) {
+        if (r->words == WORDS_MAX)
+            return bad(r, NULL, "at most a million ranks in a line");
+        r->word = mem_grow(r->word, &r->room, (size_t)r->words + 1, sizeof *r->word);
+        r->word[r->words++] = w;
+    }
+    return 0;
+}
+
+static int word_is(const struct reader *r, const char *key)
+{
+    return r->words > 0 && strcmp(r->word[0], key) == 0;
+}
+
+static int number(struct reader *r, int at, int64_t lo, int64_t hi, int *out)
+{
+    int64_t v = 0;
+
+    if (at >= r->words)
+        return bad(r, r->words ? r->word[0] : NULL, "more numbers in the line");
+    if (num_i64(r->word[at], lo, hi, &v, r->err)) {
+        char text[sizeof r->err->text];
+        memcpy(text, r->err->text, sizeof text);
+        return err_at(r->err, r->name, r->line, NULL, "%.500s", text);
+    }
+    *out = (int)v;
+    return 0;
+}
+
+static int read_phases(struct reader *r, struct schedule *s)
+{
+    if (next_line(r) || !word_is(r, "phases") || r->words < 2)
+        return bad(r, NULL,
+                   "'phases' and at least one of reduce-inside, reduce-across, "
+                   "gather-across, gather-inside");
+    for (int w = 1; w < r->words; w++) {
+        int i = 0;
+        while (i < 4 && strcmp(r->word[w], phase_names[i]))
+            i++;
+        if (i == 4)
+            return bad(r, r->word[w],
+                       "reduce-inside, reduce-across, gather-across or "
+                       "gather-inside");
+        s->phases |= 1u << i;
+    }
+    return 0;
+}
+
+static int read_groups(struct reader *r, struct schedule *s)
+{
+    int *group_of = NULL, ranks = 0, count = 0, rc = -1;
+    int *seen = mem_new(GROUPS_RANKS_MAX, sizeof(int));
+    size_t room = 0;
+
+    while (next_line(r) == 0 && word_is(r, "group")) {
+        if (r->words < 2) {
+            bad(r, "group", "at least one rank");
+            goto done;
+        }
+        count++;
+        for (int w = 1; w < r->words; w++) {
+            int rank = 0;
+            if (number(r, w, 0, GROUPS_RANKS_MAX - 1, &rank))
+                goto done;
+            if (seen[rank]) {
+                bad(r, r->word[w], "each rank in one group only");
+                goto done;
+            }
+            seen[rank] = count;
+            if (rank >= ranks)
+                ranks = rank + 1;
+        }
+    }
+    if (r->err->code)
+        goto done;
+    group_of = mem_grow(NULL, &room, (size_t)ranks + 1, sizeof(int));
+    for (int i = 0; i < ranks; i++)
+        group_of[i] = seen[i] - 1;
+    if (groups_init_of(&s->groups, ranks, group_of, r->err)) {
+        err_prefix(r->err, "%s: ", r->name);
+        goto done;
+    }
+    rc = 0;
+done:
+    mem_free(group_of);
+    mem_free(seen);
+    return rc;
+}
+
+/* The line after the groups is in the reader already. */
+static int read_segments(struct reader *r, struct schedule *s)
+{
+    int count = s->groups.count;
+    size_t room = 0;
+
+    while (word_is(r, "segment")) {
+        if (r->words != count + 1)
+            return bad(r, "segment", "one holder for each group");
+        s->holder =
+            mem_grow(s->holder, &room, (size_t)(s->segments + 1) * (size_t)count, sizeof(int));
+        for (int k = 0; k < count; k++) {
+            int rank = 0;
+            if (number(r, k + 1, 0, s->groups.ranks - 1, &rank))
+                return -1;
+            if (s->groups.group_of[rank] != k)
+                return bad(r, r->word[k + 1], "a rank of that group");
+            s->holder[s->segments * count + k] = rank;
+        }
+        s->segments++;
+        if (next_line(r))
+            return -1;
+    }
+    if (s->segments == 0)
+        return bad(r, NULL, "at least one 'segment' line");
+    return 0;
+}
+
+static int read_rows(struct reader *r, struct schedule *s)
+{
+    int rows = 0;
+    size_t room = 0;
+
+    if (!word_is(r, "rows") || number(r, 1, 0, INT32_MAX, &rows))
+        return r->err->code ? -1 : bad(r, NULL, "'rows' and their number");
+    for (int i = 0; i < rows; i++) {
+        struct schedule_row row = {0};
+        if (next_line(r) || number(r, 0, 0, INT32_MAX, &row.lane) ||
+            number(r, 1, 0, INT32_MAX - 1, &row.step) ||
+            number(r, 2, 0, s->groups.ranks - 1, &row.src) ||
+            number(r, 3, 0, s->groups.ranks - 1, &row.dst) ||
+            number(r, 4, 0, s->chunks - 1, &row.chunk))
+            return -1;
+        if (r->words != 6 || (strcmp(r->word[5], "copy") && strcmp(r->word[5], "add")))
+            return bad(r, NULL, "lane step src dst chunk, and copy or add");
+        row.op = strcmp(r->word[5], "add") == 0 ? SCHEDULE_ADD : SCHEDULE_COPY;
+        if (row.step >= s->steps)
+            s->steps = row.step + 1;
+        s->row = mem_grow(s->row, &room, (size_t)i + 1, sizeof *s->row);
+        s->row[i] = row;
+        s->rows = i + 1;
+    }
+    if (next_line(r) || !word_is(r, "end"))
+        return bad(r, NULL, "'end' after the rows");
+    return 0;
+}
+
+static int read_all(struct reader *r, struct schedule *s)
+{
+    if (next_line(r) || !word_is(r, "paro-schedule/1"))
+        return bad(r, NULL, "'paro-schedule/1' in the first line");
+    if (next_line(r) || !word_is(r, "algo") || r->words != 2)
+        return bad(r, NULL, "'algo' and its name");
+    if (schedule_algo_parse(r->word[1], &s->algo, r->err))
+        return err_prefix(r->err, "%s:%d: ", r->name, r->line);
+    if (read_phases(r, s) || read_groups(r, s) || read_segments(r, s))
+        return -1;
+    if (!word_is(r, "subchunks") || number(r, 1, 1, SUBCHUNKS_MAX, &s->subchunks))
+        return r->err->code ? -1 : bad(r, NULL, "'subchunks' and their number");
+    int64_t chunks = (int64_t)s->segments * s->groups.count * s->subchunks;
+    if (chunks > INT32_MAX)
+        return bad(r, "subchunks", "fewer than 2^31 chunks in all");
+    s->chunks = (int)chunks;
+    s->lanes = s->segments + 2;
+    if (next_line(r))
+        return -1;
+    while (word_is(r, "barrier")) {
+        if (s->barriers == 4)
+            return bad(r, "barrier", "at most 4 barriers");
+        if (number(r, 1, 0, INT32_MAX, &s->barrier[s->barriers++]) || next_line(r))
+            return -1;
+    }
+    return read_rows(r, s);
+}
+
+int schedule_read(struct schedule *s, const char *path, struct err *err)
+{
+    struct reader *r = mem_new(1, sizeof *r);
+    struct schedule new = {0};
+    int64_t bytes = 0;
+    int rc = -1;
+
+    r->name = strcmp(path, "-") ? path : "stdin";
+    r->err = err;
+    err->code = ERR_NONE;
+    if (io_read_text(path, TEXT_BYTES_MAX, &r->text, &bytes, err))
+        goto done;
+    r->next = r->text;
+    if ((int64_t)strlen(r->text) != bytes) {
+        r->line = 1;
+        bad(r, NULL, "text without zero bytes");
+        goto done;
+    }
+    rc = read_all(r, &new);
+    if (rc == 0)
+        *s = new;
+    else
+        schedule_release(&new);
+done:
+    mem_free(r->word);
+    mem_free(r->text);
+    mem_free(r);
+    return rc;
+}
