@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOPO_TOPO_H
+#define TOPO_TOPO_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/groups.h"
+
+/*
+ * A fabric: levels from the inside out.  Level 0 joins the ranks of a group (the fast tier);
+ * level 1 joins the groups (the slow tier); further levels join blocks of groups.  All rates
+ * are bytes per second of payload, each way.
+ */
+struct topo_level {
+    char name[32];     /* "intra", "inter", or the user's word */
+    double latency_s;  /* of one small message */
+    double port_Bps;   /* what passes a unit's port, all members together (0: one rank's) */
+    double flow_Bps;   /* one flow alone */
+    double member_Bps; /* one rank's share when all behind the (largest) port send at once */
+};
+
+struct topo_port {
+    double out_Bps, in_Bps; /* this group's port at level 1, measured apart */
+};
+
+struct topo {
+    int levels;
+    struct topo_level *level; /* [levels], owned; two at least */
+    struct groups groups;     /* the groups of level 0, owned */
+    char **host;              /* [groups.count], owned, "" where unknown */
+    struct topo_port *port;   /* [groups.count], owned */
+    int *block;               /* [levels-2][groups.count], owned: block of a group at level 2..;
+                                 NULL with two levels */
+    int64_t memory_bytes;     /* per rank, 0 where unknown */
+    double flops;             /* per rank, all ranks busy, 0 where unknown */
+};
+
+enum { TOPO_LEVELS_MAX = 8 };
+/*
+ * Bounds on what a text may claim: far beyond any machine, and near enough that no product of a
+ * rate, a time and a number of ranks (2^20) leaves a double or an int64_t.
+ */
+#define TOPO_RATE_MIN_BPS 1.0
+#define TOPO_RATE_MAX_BPS 1e25
+#define TOPO_LATENCY_MAX_S 3600.0
+#define TOPO_MEMORY_MAX_BYTES (INT64_C(1) << 60)
+#define TOPO_FLOPS_MAX 1e21
+
+/* Room for a fabric over a copy of the groups: rates 0, hosts "", all groups in block 0. */
+void topo_init(struct topo *t, int levels, const struct groups *groups);
+void topo_release(struct topo *t);
+void topo_set_host(struct topo *t, int k, const char *host); /* copies */
+
+/*
+ * What -i takes: a YAML file (paro-topology(5)), "-" (stdin), or "synth:SPEC" as
+ * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".
+ */
+int topo_read(struct topo *t, const char *what, struct err *err);
+struct yaml;
+int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err);
+/*
+ * SHAPE[,LEVEL=RATE[/rank][:LATENCY]]...[,memory=BYTES][,flops=N], without "synth:".  SHAPE is
+ * outermost first: 16x8, 4x16x8, [8,8,7], 4x[8,8,7].  LEVEL is intra, inter, level2, ... from
+ * the inside out.  Absent: intra=200GB/s:3us, inter=25GB/s:12us; a further level passes all
+ * that its groups' ports do together, with the latency of the level below.
+ */
+int topo_parse_synth(struct topo *t, const char *spec, struct err *err);
+
+enum topo_format { TOPO_YAML, TOPO_JSON, TOPO_TABLE };
+/* "yaml", "json", "table". */
+int topo_parse_format(const char *text, enum topo_format *format, struct err *err);
+void topo_print(const struct topo *t, enum topo_format format, FILE *out);
+void topo_print_yaml(const struct topo *t, FILE *out);
+void topo_print_json(const struct topo *t, FILE *out);
+void topo_print_table(const struct topo *t, FILE *out);
+
+/*
+ * Prints where the fabric differs from an older one, a line each (one JSON document with
+ * TOPO_JSON, "paro.topo.diff/1"), and returns how many differences there are.  Rates, latencies
+ * and flops that differ by no more than `tolerance` (0.05: 5 % of the old value) are the same.
+ */
+int topo_diff(const struct topo *old, const struct topo *t, double tolerance,
+              enum topo_format format, FILE *out);
+
+/* R_k of paro.md: the slower direction of group k's port, all members together. */
+double topo_port_Bps(const struct topo *t, int k);
+double topo_slowest_port_Bps(const struct topo *t);
+
+/* The ranks of group k as "0-7" or "0,2,4"; owned by the caller. */
+char *topo_ranks_text(const struct topo *t, int k);
+
+#endif

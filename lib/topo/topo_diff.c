@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows when two fabrics are the same and where they are not. */
+#include "topo/topo.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/yaml.h"
+
+struct diff {
+    FILE *out;
+    struct jout *json; /* NULL: lines */
+    double tolerance;
+    int count;
+    char where[96];
+};
+
+static void at(struct diff *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void at(struct diff *d, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(d->where, sizeof d->where, fmt, ap);
+    va_end(ap);
+}
+
+static void put_value(FILE *out, double v)
+{
+    if (v > 0 || v < 0)
+        yaml_put_f64(out, v);
+    else
+        fputs("0", out);
+}
+
+/* 0 is "unknown" for memory and flops, and itself for a latency: it equals only itself. */
+static void number(struct diff *d, const char *key, double old, double new)
+{
+    if (old == new || (old != 0 && fabs(new - old) <= d->tolerance * fabs(old)))
+        return;
+    d->count++;
+    if (d->json) {
+        jout_open(d->json, NULL, '{');
+        jout_text(d->json, "where", d->where);
+        jout_text(d->json, "key", key);
+        jout_num(d->json, "old", old);
+        jout_num(d->json, "new", new);
+        jout_close(d->json, '}');
+        return;
+    }
+    fprintf(d->out, "%s%s%s: ", d->where, d->where[0] ? "." : "", key);
+    put_value(d->out, old);
+    fputs(" -> ", d->out);
+    put_value(d->out, new);
+    if (old != 0)
+        fprintf(d->out, " (%+.1f %%)", (new - old) / old * 100);
+    putc('\n', d->out);
+}
+
+/* NULL: absent. */
+static void words(struct diff *d, const char *key, const char *old, const char *new)
+{
+    if (old && new && strcmp(old, new) == 0)
+        return;
+    d->count++;
+    if (d->json) {
+        jout_open(d->json, NULL, '{');
+        jout_text(d->json, "where", d->where);
+        jout_text(d->json, "key", key);
+        jout_text(d->json, "old", old);
+        jout_text(d->json, "new", new);
+        jout_close(d->json, '}');
+        return;
+    }
+    fprintf(d->out, "%s%s%s: ", d->where, d->where[0] ? "." : "", key);
+    yaml_put_text(d->out, old ? old : "absent");
+    fputs(" -> ", d->out);
+    yaml_put_text(d->out, new ? new : "absent");
+    putc('\n', d->out);
+}
+
+static void diff_level(struct diff *d, const struct topo *old, const struct topo *t, int l)
+{
+    static const struct topo_level none = {.name = ""};
+    const struct topo_level *a = l < old->levels ? &old->level[l] : &none;
+    const struct topo_level *b = l < t->levels ? &t->level[l] : &none;
+
+    at(d, "levels[%d]", l);
+    words(d, "name", a->name[0] ? a->name : NULL, b->name[0] ? b->name : NULL);
+    if (!a->name[0] || !b->name[0])
+        return;
+    at(d, "%s", b->name);
+    number(d, "latency_s", a->latency_s, b->latency_s);
+    number(d, "port_Bps", a->port_Bps, b->port_Bps);
+    number(d, "flow_Bps", a->flow_Bps, b->flow_Bps);
+    number(d, "member_Bps", a->member_Bps, b->member_Bps);
+}
+
+static void diff_group(struct diff *d, const struct topo *old, const struct topo *t, int k)
+{
+    char *a = k < old->groups.count ? topo_ranks_text(old, k) : NULL;
+    char *b = k < t->groups.count ? topo_ranks_text(t, k) : NULL;
+
+    at(d, "groups[%d]", k);
+    words(d, "ranks", a, b);
+    if (a && b) {
+        words(d, "host", old->host[k], t->host[k]);
+        number(d, "port_out_Bps", old->port[k].out_Bps, t->port[k].out_Bps);
+        number(d, "port_in_Bps", old->port[k].in_Bps, t->port[k].in_Bps);
+    }
+    for (int l = 2; a && b && l < old->levels && l < t->levels; l++) {
+        at(d, "groups[%d].blocks[%d]", k, l - 2);
+        char was[16], is[16];
+        snprintf(was, sizeof was, "%d", old->block[(l - 2) * old->groups.count + k]);
+        snprintf(is, sizeof is, "%d", t->block[(l - 2) * t->groups.count + k]);
+        words(d, "block", was, is);
+    }
+    mem_free(a);
+    mem_free(b);
+}
+
+static void diff_all(struct diff *d, const struct topo *old, const struct topo *t)
+{
+    int levels = old->levels > t->levels ? old->levels : t->levels;
+    int groups = old->groups.count > t->groups.count ? old->groups.count : t->groups.count;
+
+    for (int l = 0; l < levels; l++)
+        diff_level(d, old, t, l);
+    at(d, "%s", "");
+    number(d, "memory_bytes", (double)old->memory_bytes, (double)t->memory_bytes);
+    number(d, "flops", old->flops, t->flops);
+    for (int k = 0; k < groups; k++)
+        diff_group(d, old, t, k);
+}
+
+int topo_diff(const struct topo *old, const struct topo *t, double tolerance,
+              enum topo_format format, FILE *out)
+{
+    struct jout j = {.file = out};
+    struct diff d = {.out = out, .tolerance = tolerance};
+
+    if (format != TOPO_JSON) {
+        diff_all(&d, old, t);
+        return d.count;
+    }
+    d.json = &j;
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.topo.diff/1");
+    jout_open(&j, "differences", '[');
+    diff_all(&d, old, t);
+    jout_close(&j, ']');
+    jout_int(&j, "count", d.count);
+    jout_close(&j, '}');
+    return d.count;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the format paro-topology/1 (paro-topology(5)), in and out: what is printed reads back
+ * as the same fabric and prints as the same text.
+ */
+#include "topo/topo.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/yaml.h"
+
+#define FORMAT "paro-topology/1"
+
+struct doc_level {
+    char *name, *latency_s, *port_Bps, *flow_Bps, *member_Bps;
+};
+
+struct doc_group {
+    char *host, *port_out_Bps, *port_in_Bps;
+    char **ranks, **blocks;
+    unsigned ranks_count, blocks_count;
+};
+
+struct doc {
+    char *format, *memory_bytes, *flops;
+    struct doc_level *levels;
+    unsigned levels_count;
+    struct doc_group *groups;
+    unsigned groups_count;
+};
+
+enum { NUMBER_BYTES = 40, HOST_BYTES = 255 };
+
+#define TEXT(struct_, member_, flags_, least_, most_)                                          \
+    CYAML_FIELD_STRING_PTR(#member_, CYAML_FLAG_POINTER | (flags_), struct struct_, member_,   \
+                           least_, most_)
+#define NUMBER(struct_, member_, flags_) TEXT(struct_, member_, flags_, 1, NUMBER_BYTES)
+
+static const cyaml_schema_value_t number_schema = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, NUMBER_BYTES)};
+static const cyaml_schema_field_t level_fields[] = {
+    TEXT(doc_level, name, 0, 1, sizeof((struct topo_level *)NULL)->name - 1),
+    NUMBER(doc_level, latency_s, 0),
+    NUMBER(doc_level, port_Bps, 0),
+    NUMBER(doc_level, flow_Bps, 0),
+    NUMBER(doc_level, member_Bps, 0),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t level_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_level, level_fields)};
+static const cyaml_schema_field_t group_fields[] = {
+    TEXT(doc_group, host, CYAML_FLAG_OPTIONAL, 1, HOST_BYTES),
+    CYAML_FIELD_SEQUENCE("ranks", CYAML_FLAG_POINTER, struct doc_group, ranks, &number_schema,
+                         1, GROUPS_RANKS_MAX),
+    NUMBER(doc_group, port_out_Bps, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_group, port_in_Bps, CYAML_FLAG_OPTIONAL),
+    CYAML_FIELD_SEQUENCE("blocks", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc_group,
+                         blocks, &number_schema, 1, TOPO_LEVELS_MAX),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t group_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_group, group_fields)};
+static const cyaml_schema_field_t doc_fields[] = {
+    TEXT(doc, format, 0, 1, NUMBER_BYTES),
+    CYAML_FIELD_SEQUENCE("levels", CYAML_FLAG_POINTER, struct doc, levels, &level_schema, 2,
+                         TOPO_LEVELS_MAX),
+    NUMBER(doc, memory_bytes, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc, flops, CYAML_FLAG_OPTIONAL),
+    CYAML_FIELD_SEQUENCE("groups", CYAML_FLAG_POINTER, struct doc, groups, &group_schema, 1,
+                         GROUPS_RANKS_MAX),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct doc, doc_fields)};
+
+/* ---- reading ---- */
+
+struct path {
+    char text[80];
+};
+
+static const char *path_of(struct path *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static const char *path_of(struct path *p, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(p->text, sizeof p->text, fmt, ap);
+    va_end(ap);
+    return p->text;
+}
+
+/* Names and hosts are printed on terminals. */
+static int check_word(const struct yaml *y, const char *path, const char *text, struct err *err)
+{
+    for (const char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return yaml_fail(y, path, err, "has a control character in it, expected text");
+    return 0;
+}
+
+/* Rank j of group k enters of[]; `before` is the rank listed before it in its group, or -1. */
+static int read_rank(const struct yaml *y, const struct doc *doc, int k, int j, int n, int *of,
+                     int64_t *before, struct err *err)
+{
+    struct path p;
+    const char *at = path_of(&p, "groups[%d].ranks[%d]", k, j);
+    int64_t rank = 0;
+
+    if (yaml_i64(y, at, doc->groups[k].ranks[j], 0, GROUPS_RANKS_MAX, &rank, err))
+        return -1;
+    if (rank >= n)
+        return yaml_fail(y, at, err, "is rank %" PRId64 ", expected 0 to %d, since the groups"
+                         " list %d ranks", rank, n - 1, n);
+    if (of[rank] >= 0 && of[rank] != k)
+        return yaml_fail(y, at, err, "is rank %" PRId64 ", which groups[%d] has too, expected"
+                         " each rank once", rank, of[rank]);
+    if (rank <= *before)
+        return yaml_fail(y, at, err, "is rank %" PRId64 " behind rank %" PRId64 ", expected the"
+                         " ranks of a group to ascend", rank, *before);
+    of[rank] = k;
+    *before = rank;
+    return 0;
+}
+
+/* *ranks and *group_of (owned by the caller): each rank once, ascending in its group. */
+static int read_ranks(const struct yaml *y, const struct doc *doc, int *ranks, int **group_of,
+                      struct err *err)
+{
+    int64_t n = 0;
+
+    for (unsigned k = 0; k < doc->groups_count; k++)
+        n += doc->groups[k].ranks_count;
+    if (n > GROUPS_RANKS_MAX)
+        return yaml_fail(y, "groups", err, "have %" PRId64 " ranks, expected %d at most", n,
+                         GROUPS_RANKS_MAX);
+    int *of = mem_new((size_t)n, sizeof *of);
+    for (int64_t r = 0; r < n; r++)
+        of[r] = -1;
+    for (int k = 0; k < (int)doc->groups_count; k++) {
+        int64_t before = -1;
+        for (int j = 0; j < (int)doc->groups[k].ranks_count; j++) {
+            if (read_rank(y, doc, k, j, (int)n, of, &before, err)) {
+                mem_free(of);
+                return -1;
+            }
+        }
+    }
+    /* n different numbers below n: none is missing. */
+    *ranks = (int)n;
+    *group_of = of;
+    return 0;
+}
+
+static int read_rate(const struct yaml *y, const char *path, const char *text, double *out,
+                     struct err *err)
+{
+    return yaml_f64(y, path, text, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS, out, err);
+}
+
+static int read_level(struct topo *t, int l, const struct yaml *y, const struct doc *doc,
+                      struct err *err)
+{
+    const struct doc_level *from = &doc->levels[l];
+    struct topo_level *to = &t->level[l];
+    struct path p;
+
+    if (check_word(y, path_of(&p, "levels[%d].name", l), from->name, err))
+        return -1;
+    for (int i = 0; i < l; i++)
+        if (strcmp(t->level[i].name, from->name) == 0)
+            return yaml_fail(y, p.text, err, "is '%s' as is levels[%d]'s, expected another",
+                             from->name, i);
+    snprintf(to->name, sizeof to->name, "%s", from->name);
+    if (yaml_f64(y, path_of(&p, "levels[%d].latency_s", l), from->latency_s, 0,
+                 TOPO_LATENCY_MAX_S, &to->latency_s, err))
+        return -1;
+    if (read_rate(y, path_of(&p, "levels[%d].port_Bps", l), from->port_Bps, &to->port_Bps, err))
+        return -1;
+    if (read_rate(y, path_of(&p, "levels[%d].flow_Bps", l), from->flow_Bps, &to->flow_Bps, err))
+        return -1;
+    return read_rate(y, path_of(&p, "levels[%d].member_Bps", l), from->member_Bps,
+                     &to->member_Bps, err);
+}
+
+static int read_blocks(struct topo *t, int k, const struct yaml *y,
+                       const struct doc_group *from, struct err *err)
+{
+    struct path p;
+    int above = t->levels - 2;
+
+    if ((int)from->blocks_count != above)
+        return yaml_fail(y, path_of(&p, "groups[%d].blocks", k), err,
+                         "has %u numbers, expected %d (one for each level from levels[2] on)",
+                         from->blocks_count, above);
+    for (int l = 0; l < above; l++) {
+        int64_t block = 0;
+        if (yaml_i64(y, path_of(&p, "groups[%d].blocks[%d]", k, l), from->blocks[l], 0,
+                     t->groups.count - 1, &block, err))
+            return -1;
+        t->block[l * t->groups.count + k] = (int)block;
+    }
+    return 0;
+}
+
+static int read_group(struct topo *t, int k, const struct yaml *y, const struct doc_group *from,
+                      struct err *err)
+{
+    struct path p;
+    struct topo_port *port = &t->port[k];
+
+    port->out_Bps = port->in_Bps = t->level[1].port_Bps;
+    if (from->host) {
+        if (check_word(y, path_of(&p, "groups[%d].host", k), from->host, err))
+            return -1;
+        topo_set_host(t, k, from->host);
+    }
+    if (from->port_out_Bps && read_rate(y, path_of(&p, "groups[%d].port_out_Bps", k),
+                                        from->port_out_Bps, &port->out_Bps, err))
+        return -1;
+    if (from->port_in_Bps && read_rate(y, path_of(&p, "groups[%d].port_in_Bps", k),
+                                       from->port_in_Bps, &port->in_Bps, err))
+        return -1;
+    return read_blocks(t, k, y, from, err);
+}
+
+/* Groups that share a block share every block further out. */
+static int check_nesting(const struct topo *t, const struct yaml *y, struct err *err)
+{
+    int count = t->groups.count, rc = 0;
+    int *first = mem_new((size_t)count, sizeof *first);
+    struct path p;
+
+    for (int l = 0; rc == 0 && l + 3 < t->levels; l++) {
+        const int *in = t->block + l * count, *out = in + count;
+        for (int k = 0; k < count; k++)
+            first[k] = -1;
+        for (int k = 0; rc == 0 && k < count; k++) {
+            int at = first[in[k]];
+            if (at < 0)
+                first[in[k]] = k;
+            else if (out[at] != out[k])
+                rc = yaml_fail(y, path_of(&p, "groups[%d].blocks[%d]", k, l + 1), err,
+                               "is %d, but groups[%d] of the same block %d has %d, expected"
+                               " levels that nest", out[k], at, in[k], out[at]);
+        }
+    }
+    mem_free(first);
+    return rc;
+}
+
+static int read_doc(struct topo *t, const struct yaml *y, const struct doc *doc,
+                    struct err *err)
+{
+    if (doc->memory_bytes && yaml_i64(y, "memory_bytes", doc->memory_bytes, 1,
+                                      TOPO_MEMORY_MAX_BYTES, &t->memory_bytes, err))
+        return -1;
+    if (doc->flops && yaml_f64(y, "flops", doc->flops, 1, TOPO_FLOPS_MAX, &t->flops, err))
+        return -1;
+    for (int l = 0; l < t->levels; l++)
+        if (read_level(t, l, y, doc, err))
+            return -1;
+    for (int k = 0; k < t->groups.count; k++)
+        if (read_group(t, k, y, &doc->groups[k], err))
+            return -1;
+    return check_nesting(t, y, err);
+}
+
+int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
+{
+    struct doc *doc = NULL;
+    struct topo new = {0};
+    struct groups groups = {0};
+    int *group_of = NULL, ranks = 0, rc = -1;
+
+    if (yaml_format(y, FORMAT, err) || yaml_load(y, &schema, (void **)&doc, err))
+        return -1;
+    if (read_ranks(y, doc, &ranks, &group_of, err))
+        goto done;
+    if (groups_init_of(&groups, ranks, group_of, err))
+        goto done;
+    topo_init(&new, (int)doc->levels_count, &groups);
+    if (read_doc(&new, y, doc, err)) {
+        topo_release(&new);
+        goto done;
+    }
+    *t = new;
+    rc = 0;
+done:
+    groups_release(&groups);
+    mem_free(group_of);
+    yaml_drop(&schema, doc);
+    return rc;
+}
+
+/* ---- printing ---- */
+
+static void put_number(FILE *out, const char *indent, const char *key, double v)
+{
+    fprintf(out, "%s%s: ", indent, key);
+    yaml_put_f64(out, v);
+    putc('\n', out);
+}
+
+static void put_level(FILE *out, const struct topo_level *level)
+{
+    fputs("  - name: ", out);
+    yaml_put_text(out, level->name);
+    putc('\n', out);
+    put_number(out, "    ", "latency_s", level->latency_s);
+    put_number(out, "    ", "port_Bps", level->port_Bps);
+    put_number(out, "    ", "flow_Bps", level->flow_Bps);
+    put_number(out, "    ", "member_Bps", level->member_Bps);
+}
+
+static void put_group(FILE *out, const struct topo *t, int k)
+{
+    const struct groups *g = &t->groups;
+
+    fputs("  - ", out);
+    if (t->host[k][0]) {
+        fputs("host: ", out);
+        yaml_put_text(out, t->host[k]);
+        fputs("\n    ", out);
+    }
+    for (int j = 0; j < g->members[k]; j++)
+        fprintf(out, "%s%d", j ? ", " : "ranks: [", groups_rank(g, k, j));
+    fputs("]\n", out);
+    if (t->port[k].out_Bps != t->level[1].port_Bps)
+        put_number(out, "    ", "port_out_Bps", t->port[k].out_Bps);
+    if (t->port[k].in_Bps != t->level[1].port_Bps)
+        put_number(out, "    ", "port_in_Bps", t->port[k].in_Bps);
+    for (int l = 0; l < t->levels - 2; l++)
+        fprintf(out, "%s%d", l ? ", " : "    blocks: [", t->block[l * g->count + k]);
+    if (t->levels > 2)
+        fputs("]\n", out);
+}
+
+void topo_print_yaml(const struct topo *t, FILE *out)
+{
+    fputs("format: " FORMAT "\nlevels:\n", out);
+    for (int l = 0; l < t->levels; l++)
+        put_level(out, &t->level[l]);
+    if (t->memory_bytes)
+        fprintf(out, "memory_bytes: %" PRId64 "\n", t->memory_bytes);
+    if (t->flops > 0)
+        put_number(out, "", "flops", t->flops);
+    fputs("groups:\n", out);
+    for (int k = 0; k < t->groups.count; k++)
+        put_group(out, t, k);
+}

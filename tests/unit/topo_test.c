@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fabrics: what synth: builds, that YAML returns, and what contradicts itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+#include "base/yaml.h"
+#include "topo/topo.h"
+
+static char *print(const struct topo *t, enum topo_format format)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+
+    topo_print(t, format, f);
+    fclose(f);
+    return text;
+}
+
+static int parse(const char *text, struct topo *t, struct err *err)
+{
+    struct yaml y;
+
+    yaml_take(&y, "f.yaml", mem_dup(text), (int64_t)strlen(text));
+    int rc = topo_parse_yaml(t, &y, err);
+    yaml_release(&y);
+    return rc;
+}
+
+static void synth(void **state)
+{
+    struct topo t;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(topo_parse_synth(&t, "16x8,intra=200GB/s:3us,inter=25GB/s:12us", &err), 0);
+    assert_int_equal(t.levels, 2);
+    assert_int_equal(t.groups.count, 16);
+    assert_int_equal(t.groups.ranks, 128);
+    assert_string_equal(t.level[0].name, "intra");
+    assert_string_equal(t.level[1].name, "inter");
+    assert_true(t.level[0].member_Bps == 200e9 && t.level[0].latency_s == 3e-6);
+    assert_true(t.level[1].port_Bps == 25e9 && t.level[1].latency_s == 12e-6);
+    assert_true(t.level[1].flow_Bps == 25e9 && t.level[1].member_Bps == 25e9 / 8);
+    assert_true(topo_port_Bps(&t, 15) == 25e9 && topo_slowest_port_Bps(&t) == 25e9);
+    assert_null(t.block);
+    topo_release(&t);
+
+    /* A port for each rank: the port of group k passes m_k of them. */
+    assert_int_equal(topo_parse_synth(&t,
+        "[8,8,7],inter=25GB/s/rank:50us,memory=80e9,flops=1e14",
+                                      &err), 0);
+    assert_true(t.level[1].port_Bps == 200e9 && t.level[1].flow_Bps == 25e9);
+    assert_true(t.level[1].member_Bps == 25e9 && t.level[1].latency_s == 50e-6);
+    assert_true(topo_port_Bps(&t, 0) == 200e9 && topo_slowest_port_Bps(&t) == 175e9);
+    assert_true(t.memory_bytes == 80000000000 && t.flops == 1e14);
+    topo_release(&t);
+
+    /* Four blocks of three ragged groups; 500 Mbit/s are 62.5e6 B/s. */
+    assert_int_equal(topo_parse_synth(&t, "2x4x[3,2],inter=500mbit,level3=1GB/s:1ms", &err), 0);
+    assert_int_equal(t.levels, 4);
+    assert_int_equal(t.groups.count, 16);
+    assert_int_equal(t.groups.ranks, 40);
+    for (int k = 0; k < 16; k++) {
+        assert_int_equal(t.groups.members[k], k % 2 ? 2 : 3);
+        assert_int_equal(t.block[k], k / 2);
+        assert_int_equal(t.block[16 + k], k / 8);
+    }
+    assert_true(t.level[2].port_Bps == 125e6 && t.level[2].latency_s == 12e-6);
+    assert_true(t.level[2].member_Bps == 25e6 && t.level[2].flow_Bps == 62.5e6);
+    assert_true(t.level[3].port_Bps == 1e9 && t.level[3].latency_s == 1e-3);
+    topo_release(&t);
+}
+
+static void returns(void **state)
+{
+    static const char *const specs[] = {
+        "1x1", "1x8", "2x2,inter=500mbit:50us",
+        "[3,2],inter=1gbit/rank,memory=4e9,flops=1.5e11",
+        "2x3x2", "2x2x2x2x2x2x2x2", "[8,8,7],intra=1.23456789GB/s:0",
+        "5x7x[2,1,4],level2=3GB/s",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        struct topo a, b;
+        struct err err;
+        assert_int_equal(topo_parse_synth(&a, specs[i], &err), 0);
+        topo_set_host(&a, 0, "node \"0\": \xc3\xbc");
+        char *first = print(&a, TOPO_YAML);
+        assert_int_equal(parse(first, &b, &err), 0);
+        char *second = print(&b, TOPO_YAML);
+        assert_string_equal(first, second);
+        assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, stderr), 0);
+        assert_true(groups_equal(&a.groups, &b.groups));
+        free(first);
+        free(second);
+        topo_release(&a);
+        topo_release(&b);
+    }
+}
+
+/* Ranks by node, not by slot: groups come from the file, never from rank / m. */
+static const char by_node[] = "format: paro-topology/1\n"
+                              "levels:\n"
+                              "  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: 4, "
+                              "member_Bps: 4}\n"
+                              "  - {name: out, latency_s: 0, port_Bps: 2, flow_Bps: 2, "
+                              "member_Bps: 1}\n"
+                              "groups:\n"
+                              "  - ranks: [0, 2, 4]\n"
+                              "  - ranks: [1, 3]\n"
+                              "    host: b\n"
+                              "    port_in_Bps: 1.5\n";
+
+static void by_hand(void **state)
+{
+    struct topo t;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(parse(by_node, &t, &err), 0);
+    assert_int_equal(t.groups.group_of[2], 0);
+    assert_int_equal(groups_rank(&t.groups, 1, 1), 3);
+    assert_string_equal(t.host[0], "");
+    assert_string_equal(t.host[1], "b");
+    assert_true(topo_port_Bps(&t, 1) == 1.5 && t.port[1].out_Bps == 2);
+    char *ranks = topo_ranks_text(&t, 0);
+    assert_string_equal(ranks, "0,2,4");
+    mem_free(ranks);
+    topo_release(&t);
+}
+
+/* by_node with one line replaced: line number, its new text, what comes back. */
+static const struct {
+    int line;
+    const char *text, *want;
+} contradiction[] = {
+    {1, "format: paro-topology/2",
+     "f.yaml:1: 'format' is 'paro-topology/2', expected "
+     "'paro-topology/1'"},
+    {1, "format: paro-plan/1",
+     "f.yaml:1: 'format' is 'paro-plan/1', expected "
+     "'paro-topology/1'"},
+    {1, "",
+     "f.yaml:2: 'format' is missing, expected 'format: paro-topology/1'; the text "
+     "begins with 'levels:'"},
+    {3, "", "f.yaml:4: 'levels' has 1 items, expected 2 at least"},
+    {3, "  - {name: out, latency_s: 0, port_Bps: 4, flow_Bps: 4, member_Bps: 4}",
+     "f.yaml:4: 'levels[1].name' is 'out' as is levels[0]'s, expected another"},
+    {3, "  - {name: in, latency_s: -1, port_Bps: 4, flow_Bps: 4, member_Bps: 4}",
+     "f.yaml:3: 'levels[0].latency_s' is '-1', expected a number from 0 to 3600"},
+    {3, "  - {name: in, latency_s: 0, port_Bps: 0, flow_Bps: 4, member_Bps: 4}",
+     "f.yaml:3: 'levels[0].port_Bps' is '0', expected a number from 1 to 1e+25"},
+    {3, "  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: -4, member_Bps: 4}",
+     "f.yaml:3: 'levels[0].flow_Bps' is '-4', expected a number from 1 to 1e+25"},
+    {3, "  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: 4, member_Bps: .nan}",
+     "f.yaml:3: 'levels[0].member_Bps' is '.nan', expected a number from 1 to 1e+25"},
+    {3, "  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: 4}",
+     "f.yaml:3: 'levels[0].member_Bps' is missing"},
+    {3, "  - {name: in, latency_s: 0, port_Bps: 4x, flow_Bps: 4, member_Bps: 4}",
+     "f.yaml:3: 'levels[0].port_Bps' is '4x', expected a number from 1 to 1e+25"},
+    {3, "  - {name: \"\\e[2J\", latency_s: 0, port_Bps: 4, flow_Bps: 4, member_Bps: 4}",
+     "f.yaml:3: 'levels[0].name' has a control character in it, expected text"},
+    {6, "  - ranks: [0, 1, 4]",
+     "f.yaml:7: 'groups[1].ranks[0]' is rank 1, which groups[0] has too, expected each "
+     "rank once"},
+    {6, "  - ranks: [0, 2, 5]",
+     "f.yaml:6: 'groups[0].ranks[2]' is rank 5, expected 0 to 4, since the groups list 5 "
+     "ranks"},
+    {6, "  - ranks: [0, 4, 2]",
+     "f.yaml:6: 'groups[0].ranks[2]' is rank 2 behind rank 4, expected the ranks of a "
+     "group to ascend"},
+    {6, "  - ranks: [0, 2, 2]",
+     "f.yaml:6: 'groups[0].ranks[2]' is rank 2 behind rank 2, expected the ranks of a "
+     "group to ascend"},
+    {6, "  - ranks: []", "f.yaml:6: 'groups[0].ranks' has 0 items, expected 1 at least"},
+    {6, "  - ranks: 0-4", "f.yaml:6: 'groups[0].ranks' is '0-4', expected a list"},
+    {6, "  - host: a", "f.yaml:6: 'groups[0].ranks' is missing"},
+    {6, "  - ranks: [0, 2, -1]",
+     "f.yaml:6: 'groups[0].ranks[2]' is '-1', expected a whole number from 0 to 1048576"},
+    {8, "    blocks: [0]",
+     "f.yaml:8: 'groups[1].blocks' has 1 numbers, expected 0 (one for each level from "
+     "levels[2] on)"},
+    {8, "    hots: b",
+     "f.yaml:8: 'groups[1].hots' is an unknown key, did you mean "
+     "'host'?"},
+    {9, "    port_in_Bps: inf",
+     "f.yaml:9: 'groups[1].port_in_Bps' is 'inf', expected a number from 1 to 1e+25"},
+    {9, "memory_bytes: 1.5",
+     "f.yaml:9: 'memory_bytes' is '1.5', expected a whole number from 1 to "
+     "1152921504606846976"
+     " (80e9 is one)"},
+    {9, "flops: fast", "f.yaml:9: 'flops' is 'fast', expected a number from 1 to 1e+21"},
+    {9, "---", "f.yaml:9: begins a second document, expected one"},
+};
+
+static void contradictions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof contradiction / sizeof *contradiction; i++) {
+        char text[2048] = "";
+        const char *p = by_node;
+        for (int line = 1; *p; line++) {
+            size_t n = strcspn(p, "\n");
+            int cut = line == contradiction[i].line;
+            sprintf(text + strlen(text), "%.*s\n", cut ? 200 : (int)n,
+                    cut ? contradiction[i].text : p);
+            p += n + 1;
+        }
+        struct topo t = {0};
+        struct err err = {0};
+        assert_int_equal(parse(text, &t, &err), -1);
+        assert_string_equal(err.text, contradiction[i].want);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_null(t.level);
+    }
+}
+
+static void nesting(void **state)
+{
+    struct topo t;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(topo_parse_synth(&t, "2x2x2x1", &err), 0);
+    t.block[8 + 1] = 1; /* group 1 shares block 0 of level 2 with group 0, whose level 3 is 0 */
+    char *text = print(&t, TOPO_YAML);
+    topo_release(&t);
+    assert_int_equal(parse(text, &t, &err), -1);
+    assert_non_null(strstr(err.text, "'groups[1].blocks[1]' is 1, but groups[0] of the same "
+        "block"
+                                     " 0 has 0, expected levels that nest"));
+    free(text);
+}
+
+static void synth_refusals(void **state)
+{
+    static const char *const cases[][2] = {
+        {"8", "synth: shape '8', expected factors"},
+        {"", "synth: shape '', expected factors"},
+        {"0x8", "synth: shape '0x8', expected factors"},
+        {"16x", "synth: shape '16x', expected factors"},
+        {"[8,8", "synth: shape '[8,8', expected factors"},
+        {"[8,8]x4", "synth: shape '[8,8]x4', expected factors"},
+        {"2x2x2x2x2x2x2x2x2", "synth: shape '2x2x2x2x2x2x2x2x2', expected factors"},
+        {"2x2x2x2x2x2x2x[2,1]", "synth: shape '2x2x2x2x2x2x2x[2,1]', expected factors"},
+        {"1024x2048", "synth: shape '1024x2048', expected factors"},
+        {"1048576x1048576x1048576", "synth: shape '1048576x1048576x1048576', expected factors"},
+        {"4x8,foo=1", "synth: 'foo', expected intra, inter, memory or flops"},
+        {"4x8,level2=1GB/s", "synth: 'level2', expected intra, inter, memory or flops"},
+        {"4x8x2x2,x=1", "synth: 'x', expected intra, inter, level2 to level3, memory or flops"},
+        {"4x8,inter", "synth: 'inter', expected NAME=VALUE"},
+        {"4x8,", "synth: '', expected NAME=VALUE"},
+        {"4x8,inter=12abc", "synth: inter '12abc', expected a rate above 0"},
+        {"4x8,inter=-1GB/s", "synth: inter '-1GB/s', expected a rate above 0"},
+        {"4x8,inter=1e30", "synth: inter '1e30', expected a rate from 1 to 1e+18 B/s"},
+        {"4x8,inter=1gbit:x", "synth: inter 'x', expected a time"},
+        {"4x8,inter=1gbit:2h", "synth: inter '2h', expected a latency of 3600 s at most"},
+        {"4x8,inter=1gbit,inter=1gbit", "synth: inter is given twice, expected once"},
+        {"4x8,memory=1,memory=1", "synth: memory is given twice, expected once"},
+        {"4x8,memory=-1", "synth: memory '-1', expected a size from 1"},
+        {"4x8,flops=nan", "synth: flops 'nan', expected a number from 1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct topo t = {0};
+        struct err err = {0};
+        assert_int_equal(topo_parse_synth(&t, cases[i][0], &err), -1);
+        assert_memory_equal(err.text, cases[i][1], strlen(cases[i][1]));
+        assert_null(t.level);
+    }
+}
+
+static void json(void **state)
+{
+    struct topo t;
+    struct err err;
+    json_error_t where;
+
+    (void)state;
+    assert_int_equal(topo_parse_synth(&t, "[3,2],inter=500mbit", &err), 0);
+    topo_set_host(&t, 1, "a\"b\n\xff");
+    char *text = print(&t, TOPO_JSON);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    assert_non_null(root);
+    assert_string_equal(json_string_value(json_object_get(root, "schema")), "paro.topo/1");
+    assert_int_equal(json_integer_value(json_object_get(root, "ranks")), 5);
+    assert_true(json_is_null(json_object_get(root, "memory_bytes")));
+    json_t *groups = json_object_get(root, "groups");
+    assert_int_equal(json_array_size(groups), 2);
+    json_t *group = json_array_get(groups, 1);
+    assert_true(json_number_value(json_object_get(group, "port_out_Bps")) == 62.5e6);
+    assert_string_equal(json_string_value(json_object_get(group, "host")),
+        "a\"b\n\xef\xbf\xbd");
+    assert_int_equal(json_array_size(json_object_get(group, "ranks")), 2);
+    json_decref(root);
+    free(text);
+    topo_release(&t);
+}
+
+static int differences(const char *old, const char *new, double tolerance,
+                       enum topo_format format, char **text)
+{
+    struct topo a, b;
+    struct err err;
+    size_t bytes = 0;
+    FILE *f = open_memstream(text, &bytes);
+
+    assert_int_equal(topo_parse_synth(&a, old, &err), 0);
+    assert_int_equal(topo_parse_synth(&b, new, &err), 0);
+    int n = topo_diff(&a, &b, tolerance, format, f);
+    fclose(f);
+    topo_release(&a);
+    topo_release(&b);
+    return n;
+}
+
+static void diff(void **state)
+{
+    char *text = NULL;
+    json_error_t where;
+
+    (void)state;
+    assert_int_equal(differences("2x2", "2x2", 0, TOPO_YAML, &text), 0);
+    assert_string_equal(text, "");
+    free(text);
+    /* 500 to 490 Mbit/s is 2 %: level and both ports, both ways, differ, or nothing does. */
+    assert_int_equal(differences("2x2,inter=500mbit", "2x2,inter=490mbit", 0, TOPO_YAML,
+        &text), 7);
+    assert_non_null(strstr(text, "inter.port_Bps: 62500000 -> 61250000 (-2.0 %)\n"));
+    assert_non_null(strstr(text, "groups[1].port_in_Bps: 62500000 -> 61250000 (-2.0 %)\n"));
+    free(text);
+    assert_int_equal(differences("2x2,inter=500mbit", "2x2,inter=490mbit", 0.02, TOPO_YAML,
+        &text),
+                     0);
+    free(text);
+    assert_int_equal(differences("2x2", "2x2,memory=4e9", 1, TOPO_YAML, &text), 1);
+    assert_string_equal(text, "memory_bytes: 0 -> 4000000000\n");
+    free(text);
+    assert_true(differences("2x2", "3x2x1", 0, TOPO_JSON, &text) > 3);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    assert_non_null(root);
+    assert_int_equal(json_integer_value(json_object_get(root, "count")),
+                     (int)json_array_size(json_object_get(root, "differences")));
+    json_decref(root);
+    free(text);
+}
+
+/* A second each would be too long; this takes hundredths. */
+static void large(void **state)
+{
+    static const char *const specs[] = {"1000x8", "2048x8", "16x1024", "1x16384"};
+
+    (void)state;
+    double start = tick_now_s();
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        struct topo a, b;
+        struct err err;
+        assert_int_equal(topo_parse_synth(&a, specs[i], &err), 0);
+        char *text = print(&a, TOPO_YAML), *table = print(&a, TOPO_TABLE);
+        assert_int_equal(parse(text, &b, &err), 0);
+        assert_int_equal(b.groups.ranks, a.groups.ranks);
+        free(text);
+        free(table);
+        topo_release(&a);
+        topo_release(&b);
+    }
+    assert_true(tick_now_s() - start < 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(synth),          cmocka_unit_test(returns),
+        cmocka_unit_test(by_hand),        cmocka_unit_test(contradictions),
+        cmocka_unit_test(nesting),        cmocka_unit_test(synth_refusals),
+        cmocka_unit_test(json),           cmocka_unit_test(diff),
+        cmocka_unit_test(large),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
