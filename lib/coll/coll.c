@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a conversion between two layouts becomes a schedule over places.  Does not know why
+ * it is wanted (engine, bench), nor how rows travel (exec).
+ */
+#include "coll/coll.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "pick/pick.h"
+
+/*
+ * Under Open MPI's TCP eager limit of 64 KiB: an eager message needs no acknowledgement, which
+ * would wait behind bulk data that flows the other way (measured: paro.md section 5, lab.md).
+ */
+enum { CHUNK_BYTES = 60 * 1024, SUBCHUNKS_MAX = 1 << 14 };
+
+unsigned coll_phases(struct layout_moves m)
+{
+    return (m.reduce_inside ? SCHEDULE_REDUCE_INSIDE : 0) |
+           (m.reduce_across ? SCHEDULE_REDUCE_ACROSS : 0) |
+           (m.gather_across ? SCHEDULE_GATHER_ACROSS : 0) |
+           (m.gather_inside ? SCHEDULE_GATHER_INSIDE : 0);
+}
+
+static int even_slices(const struct coll_spec *spec)
+{
+    return pick_even_slices(coll_phases(spec->moves), spec->algo);
+}
+
+int coll_subchunks(const struct layout *l, const struct coll_spec *spec)
+{
+    int64_t most = 0, want = spec->chunk_bytes ? spec->chunk_bytes : CHUNK_BYTES;
+    int even = even_slices(spec);
+
+    for (int e = 0; e < l->segments; e++)
+        for (int k = 0; k < l->groups.count; k++) {
+            int64_t n = layout_cut(l, spec->elems, e, k + 1, even) -
+                        layout_cut(l, spec->elems, e, k, even);
+            most = n > most ? n : most;
+        }
+    int64_t c = (most * dtype_bytes(spec->type) + want - 1) / want;
+    return c < 1 ? 1 : c > SUBCHUNKS_MAX ? SUBCHUNKS_MAX : (int)c;
+}
+
+void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,
+                 struct exec_places *out)
+{
+    struct range *in = mem_new((size_t)layout_ranges_max(l), sizeof *in);
+    struct range *to = mem_new((size_t)layout_ranges_max(l), sizeof *to);
+    int ins = layout_ranges(l, spec->from, rank, spec->elems, in);
+    int tos = layout_ranges(l, spec->to, rank, spec->elems, to);
+    int even = even_slices(spec), g = l->groups.count;
+
+    exec_places_init(out, l->segments * g * subchunks);
+    for (int e = 0; e < l->segments; e++)
+        for (int k = 0; k < g; k++) {
+            int64_t lo = layout_cut(l, spec->elems, e, k, even);
+            int64_t n = layout_cut(l, spec->elems, e, k + 1, even) - lo;
+            for (int c = 0; c < subchunks; c++) {
+                int at = (e * g + k) * subchunks + c;
+                int64_t first = lo + n * c / subchunks;
+                out->elems[at] = lo + n * (c + 1) / subchunks - first;
+                if (out->elems[at]) {
+                    out->in_at[at] = layout_offset(in, ins, first);
+                    out->out_at[at] = layout_offset(to, tos, first);
+                }
+            }
+        }
+    mem_free(in);
+    mem_free(to);
+}
+
+int coll_open(struct coll *c, struct world *world, const struct groups *groups,
+              const struct coll_options *options, struct err *err)
+{
+    struct coll new = {.world = world};
+    struct exec_mpi_options exec = {.shared_bytes = options->shared_bytes,
+                                    .window_bytes = options->window_bytes,
+                                    .no_shared = options->no_shared};
+
+    if (groups->ranks != world->ranks)
+        return err_set(err, ERR_MISMATCH, "groups of %d ranks, but %d ranks run", groups->ranks,
+                       world->ranks);
+    layout_init(&new.layout, groups);
+    if (exec_mpi_open(&new.exec, world, &exec, err))
+        goto fail;
+    if (world_agree(world, runner_open(&new.runner, err), err))
+        goto fail;
+    *c = new;
+    return 0;
+fail:
+    coll_close(&new);
+    return -1;
+}
+
+void coll_close(struct coll *c)
+{
+    runner_close(c->runner);
+    exec_mpi_close(c->exec);
+    layout_release(&c->layout);
+    *c = (struct coll){0};
+}
+
+void *coll_take(struct coll *c, int64_t bytes)
+{
+    return exec_mpi_take(c->exec, bytes);
+}
+
+int64_t coll_room(int64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *slow_bytes,
+                      int64_t *fast_bytes, struct err *err)
+{
+    const struct groups *g = &c->layout.groups;
+    struct coll_traffic *all = mem_new((size_t)g->ranks, sizeof *all);
+    int64_t slow = 0, fast = 0;
+    int rc = world_allgather(c->world, mine, sizeof *mine, all, err);
+
+    for (int k = 0; rc == 0 && k < g->count; k++) {
+        int64_t out = 0, in = 0;
+        for (int j = 0; j < g->members[k]; j++) {
+            const struct coll_traffic *one = &all[groups_rank(g, k, j)];
+            out += one->slow_out;
+            in += one->slow_in;
+            fast = one->fast_out > fast ? one->fast_out : fast;
+        }
+        out = in > out ? in : out;
+        slow = out > slow ? out : slow;
+    }
+    mem_free(all);
+    if (rc == 0) {
+        *slow_bytes = slow;
+        *fast_bytes = fast;
+    }
+    return rc;
+}
+
+int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,
+                 struct err *err)
+{
+    struct coll_handle h = {.spec = *spec};
+    struct schedule s = {0};
+    struct exec_places places = {0};
+    struct exec_rows rows = {0};
+    int subchunks = coll_subchunks(&c->layout, spec), rank = c->world->rank;
+    struct schedule_spec want = {.algo = spec->algo,
+                                 .phases = coll_phases(spec->moves),
+                                 .groups = &c->layout.groups,
+                                 .segments = c->layout.segments,
+                                 .holder = c->layout.holder,
+                                 .subchunks = subchunks};
+
+    int rc = schedule_gen(&want, rank, &s, err);
+    if (rc == 0) {
+        coll_places(&c->layout, spec, rank, subchunks, &places);
+        rc = exec_rows_init(&rows, &s, rank, &places, spec->type, err);
+    }
+    h.scratch_bytes = rows.scratch_bytes;
+    h.mine = (struct coll_traffic){rows.slow_bytes, rows.slow_in_bytes, rows.fast_bytes};
+    rc = world_agree(c->world, rc, err);
+    if (rc == 0)
+        rc = coll_traffic_most(c, &h.mine, &h.slow_bytes, &h.fast_bytes_rank, err);
+    if (rc == 0)
+        rc = exec_mpi_prepare(c->exec, &rows, spec->type, &h.exec, err);
+    exec_rows_release(&rows);
+    exec_places_release(&places);
+    schedule_release(&s);
+    if (rc == 0)
+        *out = h;
+    return rc;
+}
+
+void coll_free(struct coll_handle *h)
+{
+    exec_mpi_free(h->exec);
+    *h = (struct coll_handle){0};
+}
+
+static int call_start(void *arg, struct err *err)
+{
+    struct coll_call *call = arg;
+
+    exec_mpi_set(call->handle->exec, call->in, call->out);
+    return exec_mpi_start(call->handle->exec, err);
+}
+
+static enum stream_state call_poll(void *arg, struct err *err)
+{
+    struct coll_call *call = arg;
+
+    return exec_mpi_poll(call->handle->exec, err);
+}
+
+int64_t coll_push(struct stream *s, struct coll_call *call)
+{
+    return stream_push(s, (struct stream_op){call_start, call_poll, call});
+}
+
+int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
+             struct err *err)
+{
+    struct coll_call call = {h, in, out};
+
+    return stream_wait(s, coll_push(s, &call), err);
+}
+
+double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,
+                        const double *port_Bps)
+{
+    double sum = 0, worst = 0;
+
+    if (g->count < 2)
+        return 0;
+    for (int k = 0; k < g->count; k++)
+        sum += port_Bps[k];
+    for (int k = 0; k < g->count; k++) {
+        double through = phases == SCHEDULE_ALL_REDUCE
+                             ? bytes
+                             : bytes * (1 - (double)g->members[k] / g->ranks);
+        double s = through / port_Bps[k];
+        worst = s > worst ? s : worst;
+    }
+    double all = (phases == SCHEDULE_ALL_REDUCE ? 2 : 1) * (g->count - 1) * bytes / sum;
+    return all > worst ? all : worst;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COLL_COLL_H
+#define COLL_COLL_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "dev/stream.h"
+#include "exec/exec.h"
+#include "exec/exec_mpi.h"
+#include "layout/layout.h"
+#include "schedule/schedule.h"
+#include "world/world.h"
+
+/*
+ * Prepared collectives on streams.  What they move is told in layouts: from one letter to
+ * another by the phases that layout_moves_* says.  All-gather: G to N; reduce-scatter: N to G;
+ * all-reduce: N to N; but any conversion of paro.md section 3 is the same code.
+ *
+ * A buffer under letter X is the rank's packed shard: its ranges (layout_ranges) one behind the
+ * other.  Buffers come from coll_take (memory that the ranks of a host share).
+ */
+struct coll {
+    struct world *world;   /* borrowed */
+    struct layout layout;  /* owned */
+    struct exec_mpi *exec; /* owned */
+    struct runner *runner; /* owned: the communication thread */
+};
+
+struct coll_options {
+    int64_t shared_bytes; /* room for coll_take */
+    int64_t window_bytes; /* 0: the executor's own choice */
+    int no_shared;        /* no shared memory inside a host */
+};
+
+/* Collective.  groups: the fast groups, need not be the hosts.  Same error on all ranks. */
+int coll_open(struct coll *c, struct world *world, const struct groups *groups,
+              const struct coll_options *options, struct err *err);
+void coll_close(struct coll *c);
+void *coll_take(struct coll *c, int64_t bytes);
+int64_t coll_room(int64_t bytes); /* what coll_take uses up for bytes: rounded up */
+
+struct coll_spec {
+    struct layout_moves moves;
+    enum letter from, to;
+    int64_t elems; /* of the whole vector */
+    enum dtype type;
+    enum schedule_algo algo; /* not auto */
+    int64_t chunk_bytes;     /* 0: the default, 60 KiB: under Open MPI's TCP eager limit */
+};
+
+/* Bytes of one rank: to and from other groups, and sent inside its own. */
+struct coll_traffic {
+    int64_t slow_out, slow_in, fast_out;
+};
+
+struct coll_handle {
+    struct coll_spec spec;
+    struct exec_mpi_handle *exec;
+    struct coll_traffic mine; /* this rank's, one run */
+    int64_t slow_bytes;       /* through the busiest port, busier direction, one run */
+    int64_t fast_bytes_rank;  /* sent inside its group by the rank that sends most */
+    int64_t scratch_bytes;    /* this rank's, beside in and out */
+};
+
+/*
+ * Collective: every rank's traffic, its own or a sum of several, together: through the busiest
+ * port in its busier direction, and inside a group by the rank that sends most.
+ */
+int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *slow_bytes,
+                      int64_t *fast_bytes, struct err *err);
+
+/* Collective, in the same order on every rank.  No allocation in later runs. */
+int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,
+                 struct err *err);
+void coll_free(struct coll_handle *h);
+
+/* One run to come: stays with the caller until done.  A handle's runs go through one stream. */
+struct coll_call {
+    struct coll_handle *handle;
+    const void *in;
+    void *out;
+};
+int64_t coll_push(struct stream *s, struct coll_call *call); /* the ticket */
+int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
+             struct err *err);
+
+/* Where the chunks of a spec lie in this rank's shards; the local executor's tests want it. */
+void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,
+                 struct exec_places *out);
+int coll_subchunks(const struct layout *l, const struct coll_spec *spec);
+unsigned coll_phases(struct layout_moves moves);
+
+/*
+ * The cut bound of paro.md section 5: the least time that ports of rate port_Bps[k], each way,
+ * allow for bytes M.  phases: SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
+ * SCHEDULE_ALL_REDUCE.
+ */
+double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,
+                        const double *port_Bps);
+
+#endif

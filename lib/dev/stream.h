@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DEV_STREAM_H
+#define DEV_STREAM_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * Work as ordered queues.  An operation is a pair {start, poll}: start begins it, poll carries
+ * it on and says when it is done.  One thread, the runner, takes the heads of all streams in
+ * turn, so that streams run at the same time and each is in order.  Nothing is allocated by a
+ * push.
+ *
+ *     ticket = stream_push(s, op);         a full queue is a bug: sized at stream_open
+ *     stream_wait(s, ticket, err);         until that operation is done
+ *
+ * After an error every later operation is dropped and every wait returns that error.
+ */
+enum stream_state { STREAM_IDLE, STREAM_MOVED, STREAM_DONE, STREAM_FAILED };
+
+struct stream_op {
+    int (*start)(void *arg, struct err *err); /* NULL: nothing to start; -1: failed */
+    enum stream_state (*poll)(void *arg, struct err *err); /* NULL: done at once */
+    void *arg;
+};
+
+struct runner;
+struct stream;
+
+int runner_open(struct runner **out, struct err *err);
+void runner_close(struct runner *r); /* waits for what is queued; frees its streams */
+
+struct stream *stream_open(struct runner *r, int room); /* room: operations queued at once */
+int64_t stream_push(struct stream *s, struct stream_op op);
+int stream_done(struct stream *s, int64_t ticket);
+int stream_wait(struct stream *s, int64_t ticket, struct err *err);
+int stream_wait_all(struct stream *s, struct err *err);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EXEC_EXEC_H
+#define EXEC_EXEC_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/err.h"
+#include "schedule/schedule.h"
+
+/*
+ * Running a schedule.  A chunk lives in three places of a rank: `in` (never written), `out`,
+ * or, where out has no room for it, scratch that the handle owns.  A row reads `in` until a row
+ * has written the chunk, and what was written afterwards:
+ *
+ *     first add      acc = in + arrived         acc is out or scratch
+ *     later adds     acc = acc + arrived
+ *     copies         acc = arrived
+ *     sends          in before the first write, acc after it
+ *
+ * A chunk that is in both `in` and `out` and that no row writes is copied from one to the
+ * other.
+ */
+struct exec_places {
+    int chunks;
+    int64_t *elems;  /* [chunks] length; 0: nothing to move, all its rows are dropped */
+    int64_t *in_at;  /* [chunks] element offset in `in`, or -1 */
+    int64_t *out_at; /* [chunks] element offset in `out`, or -1 */
+};
+
+void exec_places_init(struct exec_places *p, int chunks); /* elems 0, offsets -1 */
+void exec_places_release(struct exec_places *p);
+
+/* One rank's rows, ready to run: what each waits for, and where each reads and writes. */
+enum exec_where { EXEC_IN, EXEC_OUT, EXEC_SCRATCH };
+
+struct exec_spot {
+    enum exec_where where;
+    int64_t at; /* bytes */
+};
+
+struct exec_row {
+    int lane, peer, chunk, send;
+    enum schedule_op op;
+    int wrote, read; /* own rows before that write, read the chunk */
+    int after;       /* own rows that must be done before any of this one (barrier) */
+    int64_t bytes;
+    struct exec_spot from; /* send: what is sent; add: the first operand */
+    struct exec_spot to;   /* receive: where the result goes */
+};
+
+struct exec_self { /* a local copy from in to out */
+    int64_t from, to, bytes;
+};
+
+struct exec_rows {
+    int rows, selves, chunks;
+    struct exec_row *row;
+    struct exec_self *self;
+    int64_t scratch_bytes, most_bytes; /* most_bytes: of the largest row */
+    int64_t slow_bytes, slow_in_bytes; /* to and from other groups, this rank, one run */
+    int64_t fast_bytes;                /* sent inside the group */
+};
+
+/* From the rows of one rank (schedule_gen with that rank).  ERR_MISMATCH when a row reads a
+ * chunk that the places do not have. */
+int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
+                   const struct exec_places *places, enum dtype type, struct err *err);
+void exec_rows_release(struct exec_rows *r);
+
+/*
+ * The local executor: all ranks in this process, in[r] and out[r] by rank.  The oracle of the
+ * others.  rows[r] were prepared for rank r; ERR_MISMATCH when the ranks wait for each other.
+ */
+int exec_local_run(const struct exec_rows *rows, int ranks, enum dtype type, void *const *in,
+                   void *const *out, struct err *err);
+
+#endif

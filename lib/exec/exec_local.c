@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All ranks in one process: each row runs when the rule of execution lets it, a send together
+ * with its receive.  Slow and plain: it is what the other executors are compared with.
+ */
+#include "exec/exec.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+struct local_rank {
+    const struct exec_rows *rows;
+    int *done;           /* [rows] */
+    int finished;        /* their number */
+    int *writes, *reads; /* [chunks] */
+    char *base[3];       /* in, out, scratch */
+};
+
+static char *spot(const struct local_rank *r, struct exec_spot s)
+{
+    return r->base[s.where] + s.at;
+}
+
+static int ready(const struct local_rank *r, const struct exec_row *row)
+{
+    return r->finished >= row->after && r->writes[row->chunk] == row->wrote &&
+           (row->send || r->reads[row->chunk] == row->read);
+}
+
+/* The receive that belongs to a send: the first unfinished one of the same lane, peer and
+ * chunk. */
+static int find_receive(const struct local_rank *to, int src, const struct exec_row *send)
+{
+    for (int i = 0; i < to->rows->rows; i++) {
+        const struct exec_row *row = &to->rows->row[i];
+        if (!to->done[i] && !row->send && row->peer == src && row->lane == send->lane &&
+            row->chunk == send->chunk)
+            return i;
+    }
+    return -1;
+}
+
+static void finish(struct local_rank *r, int at)
+{
+    const struct exec_row *row = &r->rows->row[at];
+
+    r->done[at] = 1;
+    r->finished++;
+    *(row->send ? &r->reads[row->chunk] : &r->writes[row->chunk]) += 1;
+}
+
+static int try_row(struct local_rank *ranks, int me, int at, enum dtype type)
+{
+    struct local_rank *src = &ranks[me];
+    const struct exec_row *send = &src->rows->row[at];
+
+    if (src->done[at] || !send->send || !ready(src, send))
+        return 0;
+    struct local_rank *dst = &ranks[send->peer];
+    int other = find_receive(dst, me, send);
+    if (other < 0 || !ready(dst, &dst->rows->row[other]))
+        return 0;
+    const struct exec_row *recv = &dst->rows->row[other];
+    char *to = spot(dst, recv->to), *from = spot(src, send->from);
+    if (recv->op == SCHEDULE_ADD)
+        dtype_add(to, spot(dst, recv->from), from, type, recv->bytes / dtype_bytes(type));
+    else
+        memmove(to, from, (size_t)recv->bytes);
+    finish(src, at);
+    finish(dst, other);
+    return 1;
+}
+
+static int run(struct local_rank *ranks, int n, enum dtype type, struct err *err)
+{
+    int moved = 1, left = 0;
+
+    while (moved) {
+        moved = left = 0;
+        for (int r = 0; r < n; r++)
+            for (int i = 0; i < ranks[r].rows->rows; i++) {
+                moved |= try_row(ranks, r, i, type);
+                left += !ranks[r].done[i];
+            }
+    }
+    return left ? err_set(err, ERR_MISMATCH, "%d rows wait for each other", left) : 0;
+}
+
+int exec_local_run(const struct exec_rows *rows, int n, enum dtype type, void *const *in,
+                   void *const *out, struct err *err)
+{
+    struct local_rank *ranks = mem_new((size_t)n, sizeof *ranks);
+
+    for (int r = 0; r < n; r++) {
+        ranks[r].rows = &rows[r];
+        ranks[r].done = mem_new((size_t)rows[r].rows, sizeof(int));
+        ranks[r].writes = mem_new((size_t)rows[r].chunks, sizeof(int));
+        ranks[r].reads = mem_new((size_t)rows[r].chunks, sizeof(int));
+        ranks[r].base[EXEC_IN] = in[r];
+        ranks[r].base[EXEC_OUT] = out[r];
+        ranks[r].base[EXEC_SCRATCH] = mem_new((size_t)rows[r].scratch_bytes, 1);
+        for (int i = 0; i < rows[r].selves; i++)
+            memmove((char *)out[r] + rows[r].self[i].to, (char *)in[r] + rows[r].self[i].from,
+                    (size_t)rows[r].self[i].bytes);
+    }
+    int rc = run(ranks, n, type, err);
+    for (int r = 0; r < n; r++) {
+        mem_free(ranks[r].done);
+        mem_free(ranks[r].writes);
+        mem_free(ranks[r].reads);
+        mem_free(ranks[r].base[EXEC_SCRATCH]);
+    }
+    mem_free(ranks);
+    return rc;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EXEC_EXEC_MPI_H
+#define EXEC_EXEC_MPI_H
+
+#include "dev/stream.h"
+#include "exec/exec.h"
+#include "world/world.h"
+
+/*
+ * The MPI executor.  Ranks of one host hand chunks over through shared memory: the sender
+ * raises a counter, the receiver copies or adds straight from the sender's buffer.  Other ranks
+ * are reached by messages, in order within a lane, with a bounded window in flight.
+ *
+ * What a peer on this host may read must lie in memory that it sees: buffers given to
+ * exec_mpi_start come from exec_mpi_take (in and out may be NULL where nothing is read or
+ * written).
+ */
+struct exec_mpi; /* one per process */
+
+struct exec_mpi_options {
+    int64_t shared_bytes; /* room for exec_mpi_take */
+    int64_t window_bytes; /* in flight per lane, peer and direction; 0: 1 MiB */
+    int no_shared;        /* messages inside the host too */
+};
+
+/* Collective.  On failure every rank has the same error (world_agree). */
+int exec_mpi_open(struct exec_mpi **out, struct world *world,
+                  const struct exec_mpi_options *options, struct err *err);
+void exec_mpi_close(struct exec_mpi *x);
+/* 64-byte aligned room in the memory this host's ranks share; never given back before close. */
+void *exec_mpi_take(struct exec_mpi *x, int64_t bytes);
+
+struct exec_mpi_handle;
+
+/*
+ * Collective: prepares rows (taken over, also on failure) for any number of starts.  All ranks
+ * prepare the same schedules in the same order.  Nothing is allocated afterwards.
+ */
+int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, enum dtype type,
+                     struct exec_mpi_handle **out, struct err *err);
+void exec_mpi_free(struct exec_mpi_handle *h);
+
+/* One start at a time per handle; start and poll are what a stream operation wants. */
+void exec_mpi_set(struct exec_mpi_handle *h, const void *in, void *out);
+int exec_mpi_start(void *handle, struct err *err);
+enum stream_state exec_mpi_poll(void *handle, struct err *err);
+/* Bytes that have arrived here in the run that goes on, or in the last one. */
+int64_t exec_mpi_arrived(const struct exec_mpi_handle *h);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EXEC_EXEC_MPI_INSIDE_H
+#define EXEC_EXEC_MPI_INSIDE_H
+
+/* Inside exec/exec_mpi*: the handle, its queues, and what it shows to the ranks of its host. */
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "exec/exec_mpi.h"
+#include "world/world_mpi.h"
+
+/*
+ * One rank's shared part of a handle:
+ *
+ *   head      the addresses of in and out in the rank's arena, and the scratch, of this start
+ *   entry[]   one per queue that sends inside the host: lane, receiver, where its pair is
+ *   pair      two counters, and where each of its rows reads
+ *   scratch
+ */
+struct exec_head {
+    int64_t base[3]; /* in, out: offsets in the arena's part; scratch: in the handle's part */
+    int64_t entries;
+};
+
+struct exec_entry {
+    int64_t lane, peer, count, pair_at; /* peer: the receiver; pair_at: offset in this part */
+};
+
+struct exec_pair {
+    _Alignas(64) _Atomic int64_t ready; /* rows the sender let go, over all starts */
+    _Alignas(64) _Atomic int64_t done;  /* rows the receiver has taken */
+    _Alignas(64) struct exec_spot from[];
+};
+
+struct exec_queue {
+    int lane, peer, send;
+    int first, count;   /* its rows: order[first .. first+count) */
+    int posted, passed; /* rows begun, finished */
+    /* by message */
+    int window, tag;
+    MPI_Request *request; /* [window] borrowed from the handle, as is done */
+    char *done;           /* [window] the message is through */
+    char **where;         /* [window] receives: where it lands first */
+    char *slot;           /* [window][most_bytes] */
+    /* through shared memory */
+    struct exec_pair *pair; /* in the sender's part; NULL: by message */
+    int node_peer;
+};
+
+struct exec_mpi {
+    struct world *world;
+    struct world_share share; /* the arenas */
+    struct arena arena;       /* this rank's */
+    int64_t window_bytes;
+    int no_shared;
+    int next_tag;
+};
+
+struct exec_mpi_handle {
+    struct exec_mpi *x;
+    struct exec_rows rows; /* owned */
+    enum dtype type;
+    MPI_Comm comm; /* borrowed */
+    int tag;
+    struct exec_queue *queue;
+    int queues;
+    int *order;   /* row numbers, queue by queue */
+    int requests; /* of all queues that go by message, in one array */
+    MPI_Request *request;
+    char *done;
+    int *some;
+    int turn; /* the queue of this host that comes first next time */
+    int *writes, *reads;
+    int finished, selves_left;
+    int64_t arrived_bytes; /* of this run */
+    int64_t starts;        /* finished runs */
+    char *base[3];
+    const void *next_in;
+    void *next_out;
+    double moved_s;
+    struct world_share share; /* head, entries, pairs, scratch */
+};
+
+/* Collective, the same error on all ranks: lays out and opens the shared part, takes the tags.
+ */
+int exec_shared_open(struct exec_mpi_handle *h, struct err *err);
+/* Finds the sender's pair of each receiving queue, in the parts of the others.  Not collective.
+ */
+int exec_shared_find(struct exec_mpi_handle *h, struct err *err);
+/* Shows this start's buffers to the host; ERR_INPUT when they are not from exec_mpi_take. */
+int exec_shared_publish(struct exec_mpi_handle *h, struct err *err);
+/* Where row `at` of a receiving queue is to be read. */
+const char *exec_shared_source(const struct exec_mpi_handle *h, const struct exec_queue *q,
+                               int at);
+
+#endif

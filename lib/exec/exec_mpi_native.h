@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EXEC_EXEC_MPI_NATIVE_H
+#define EXEC_EXEC_MPI_NATIVE_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "world/world.h"
+
+/*
+ * The MPI library's own collectives, for comparison with ours: what a program would call that
+ * knows nothing of paro.  The vector of `elems` is cut into one block per rank, in rank order:
+ * rank r owns elements [elems r / n, elems (r+1) / n).  Where the blocks are equal the plain
+ * call is used (MPI_Allgather, MPI_Reduce_scatter_block), else the form with counts.
+ */
+enum exec_native_op {
+    EXEC_NATIVE_ALL_GATHER,
+    EXEC_NATIVE_REDUCE_SCATTER,
+    EXEC_NATIVE_ALL_REDUCE
+};
+
+struct exec_native;
+
+/* ERR_INPUT when elems is more than MPI counts (2^31 - 1).  bf16 and f16 are summed by an own
+ * MPI operation, one rounding per addition, as dtype_add does. */
+int exec_native_open(struct exec_native **out, struct world *world, enum exec_native_op op,
+                     int64_t elems, enum dtype type, struct err *err);
+void exec_native_close(struct exec_native *n);
+/* Blocks, with MPI held: nothing else of this process may need the network meanwhile. */
+int exec_native_run(struct exec_native *n, const void *in, void *out, struct err *err);
+/* The block of a rank. */
+void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t *hi);
+
+/* All ranks leave together, as near as MPI_Barrier can: the start of a measurement. */
+int exec_native_barrier(struct world *world, struct err *err);
+
+#endif

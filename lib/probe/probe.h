@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROBE_PROBE_H
+#define PROBE_PROBE_H
+
+#include <stdint.h>
+
+#include "exec/exec_mpi.h"
+#include "topo/topo.h"
+#include "world/world.h"
+
+/*
+ * Measures a fabric by schedules of its own.  A flow is rows of one sender and one receiver; a
+ * round is flows that run at once; a ping is a schedule of two rows.  What is timed is what the
+ * executor does with them, on the transport that training will use.
+ *
+ * Rates are payload, taken where the bytes arrive, by one clock (that of the receiving host):
+ * from the moment when a part of them has come (PROBE_SKIP: connections opened, token buckets
+ * emptied, windows grown) until the last.  Every word is compared with what its sender must
+ * have sent.
+ */
+struct probe {
+    struct world *world;     /* borrowed */
+    struct exec_mpi *exec;   /* owned */
+    char *in, *out;          /* [room] */
+    int64_t room;            /* what one rank may send, and what it may receive, in a round */
+    uint64_t turn;           /* rounds run: makes the words of each different */
+    void (*look)(void *arg); /* called about every millisecond of a round; NULL: nobody looks */
+    void *look_arg;
+};
+
+struct probe_flow {
+    int src, dst;  /* ranks, different */
+    int64_t bytes; /* > 0 */
+};
+
+struct probe_round {
+    struct exec_mpi_handle *exec;
+    struct probe_flow *mine; /* those that begin or end here; owned */
+    int mines;
+    int64_t in_bytes;
+    int laps; /* the flows, so often in a row without a halt; 1 unless the caller says more */
+};
+
+struct probe_result {
+    double rank_Bps; /* into this rank; 0 where nothing came from afar enough to be timed */
+    double host_Bps; /* into all ranks of this host together */
+    int64_t wrong;   /* words that came to this rank and are not what was sent */
+};
+
+/* Collective.  Same error on every rank, as in all that follow unless they say otherwise. */
+int probe_open(struct probe *p, struct world *world, int64_t room, struct err *err);
+void probe_close(struct probe *p);
+
+/* Collective: all ranks name the same flows.  No rank sends or receives more than the room. */
+int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
+                  struct probe_round *out, struct err *err);
+void probe_free(struct probe_round *r);
+/*
+ * Collective: one run.  On an error (ERR_PEER: no byte for world->deadline_s) this rank alone
+ * may know it: the caller agrees with the others, or ends.
+ */
+int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out,
+              struct err *err);
+
+/*
+ * Collective: pairs of ranks, each rank in one at most, send 8 bytes forth and back, `times`
+ * times.  *rtt_s: the median at the first of each pair, 0 on the other ranks.
+ */
+int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
+               double *rtt_s, struct err *err);
+
+/*
+ * Shift s, 1 <= s < groups: every group k sends to group k + s (mod groups) and receives from
+ * k - s: no port is shared, each carries one stream out and one in at the same time, as a ring
+ * does.  Members of k and k + s are paired in turn until the larger side is used up; one != 0
+ * takes the first pair alone.  `bytes` pass each port.  Returns the number of flows, at most
+ * ranks * 2; flow may be NULL.
+ */
+int probe_shift(const struct groups *g, int s, int one, int64_t bytes, struct probe_flow *flow);
+/* A ring inside each group (one == 0), or the first two members of `group` alone. */
+int probe_inside(const struct groups *g, int one, int group, int64_t bytes,
+                 struct probe_flow *flow);
+/* What probe_shift may ask of one rank with these bytes: room for probe_open. */
+int64_t probe_shift_room(const struct groups *g, int64_t bytes);
+
+/*
+ * Bytes for each port that take about `seconds`, from a first look at the fabric (rounds of 1
+ * MiB, shift 1); within PROBE_BYTES_LEAST and PROBE_BYTES_MOST.  Two groups at least.
+ */
+int probe_size(struct world *world, double seconds, int64_t *bytes, struct err *err);
+
+enum {
+    /* Of a round, not timed: two token buckets of 128 kB (out and in) and what a socket holds.
+     */
+    PROBE_SKIP = 512 << 10,
+    PROBE_BYTES_LEAST = 2 << 20,
+    PROBE_BYTES_MOST = 64 << 20
+};
+
+/*
+ * Collective: the fabric as it is measured, the groups being the hosts.  Level 0 is measured
+ * inside the hosts, level 1 between them; where there is only one host, or one rank on each,
+ * the level that nothing passes repeats the other one.  *out is the same on every rank.
+ */
+int probe_topo(struct world *world, struct topo *out, struct err *err);
+
+/* Memory of the machine shared out among the ranks on it; collective. */
+int probe_memory(struct world *world, int64_t *bytes, struct err *err);
+/* FLOP/s of a matrix product on this rank while all ranks do the same; the least of them. */
+int probe_flops(struct world *world, double *flops, struct err *err);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows which flows run at the same time so that no port is shared, and how long they should
+ * be. */
+#include "probe/probe.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+
+/*
+ *   groups of 3 and 2 members, shift 1, `bytes` through each port:
+ *
+ *     group 0   0 1 2      0 -> 3   1 -> 4   2 -> 3      a third of the bytes each
+ *     group 1   3 4        3 -> 0   4 -> 1   3 -> 2
+ */
+int probe_shift(const struct groups *g, int s, int one, int64_t bytes, struct probe_flow *flow)
+{
+    int flows = 0;
+
+    assert(s >= 1 && s < g->count);
+    for (int k = 0; k < g->count; k++) {
+        int to = (k + s) % g->count, a = g->members[k], b = g->members[to];
+        int pairs = one ? 1 : a > b ? a : b;
+        for (int i = 0; i < pairs; i++, flows++)
+            if (flow)
+                flow[flows] =
+                    (struct probe_flow){groups_rank(g, k, i % a), groups_rank(g, to, i % b),
+                                        (bytes + pairs - 1) / pairs};
+    }
+    return flows;
+}
+
+int64_t probe_shift_room(const struct groups *g, int64_t bytes)
+{
+    /* At most all streams of one port, each rounded up to 64 bytes and by one byte. */
+    return bytes + (int64_t)groups_largest(g) * 65;
+}
+
+int probe_inside(const struct groups *g, int one, int group, int64_t bytes,
+                 struct probe_flow *flow)
+{
+    int flows = 0;
+
+    for (int k = 0; k < g->count; k++) {
+        int m = g->members[k], count = one ? k == group : m;
+        if (m < 2)
+            continue;
+        for (int j = 0; j < count; j++, flows++)
+            if (flow)
+                flow[flows] = (struct probe_flow){groups_rank(g, k, j),
+                                                  groups_rank(g, k, (j + 1) % m), bytes};
+    }
+    return flows;
+}
+
+/* The median over the hosts of the rate into each, in one run of shift 1. */
+static int first_look(struct probe *p, int64_t bytes, double *Bps, struct err *err)
+{
+    const struct groups *g = &p->world->groups;
+    struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
+    double *all = mem_new((size_t)g->ranks, sizeof *all);
+    struct probe_round r = {0};
+    struct probe_result got = {0};
+    int rc = probe_prepare(p, flow, probe_shift(g, 1, 0, bytes, flow), &r, err);
+
+    for (int i = 0; rc == 0 && i < 2; i++) /* the first opens the connections */
+        rc = probe_run(p, &r, &got, err);
+    if (rc == 0)
+        rc = world_allgather(p->world, &got.host_Bps, sizeof got.host_Bps, all, err);
+    if (rc == 0)
+        *Bps = stats_median(all, g->ranks);
+    probe_free(&r);
+    mem_free(all);
+    mem_free(flow);
+    return rc;
+}
+
+int probe_size(struct world *world, double seconds, int64_t *bytes, struct err *err)
+{
+    const int64_t look = 1 << 20;
+    struct probe p;
+    double Bps = 0;
+
+    if (probe_open(&p, world, probe_shift_room(&world->groups, look), err))
+        return -1;
+    int rc = first_look(&p, look, &Bps, err);
+    probe_close(&p);
+    double want = Bps * seconds + PROBE_SKIP;
+    if (rc == 0)
+        *bytes = want < PROBE_BYTES_LEAST  ? PROBE_BYTES_LEAST
+                 : want > PROBE_BYTES_MOST ? PROBE_BYTES_MOST
+                                           : (int64_t)want;
+    return rc;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what to measure of a fabric, in which order, and what becomes of it.  All ports send
+ * and receive at once in every round of level 1, as they do in a ring.
+ *
+ * A stream from k to j is as fast as the slower of k's way out and j's way in.  With three
+ * groups or more each port meets several partners, and its rate is that of the best of them;
+ * with two groups the two ends of a stream cannot be told apart, and need not be: nothing else
+ * uses them.
+ */
+#include "probe/probe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "base/tick.h"
+
+enum {
+    REPEATS = 5,      /* of a round; the median counts */
+    SHIFTS_MOST = 7,  /* partners that a port meets; all of them with eight groups or fewer */
+    SHIFTS_LEAST = 2, /* two partners tell which end of a stream is the slow one */
+    ALONE_MOST = 2,   /* hosts in which one flow alone is measured */
+    PINGS = 100,
+    INSIDE_BYTES = 4 << 20,
+    INSIDE_LAPS = 8 /* a lap that is copied in one go is one note of the curve */
+};
+
+static const double round_s = 0.1;   /* a stream's time, beside what is skipped */
+static const double shifts_s = 3;    /* no new shift is begun after so long */
+static const double patience_s = 15; /* without a byte: the other side is gone */
+
+/* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank r, or to its
+ * host. */
+static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int inside,
+                  double *value, struct err *err)
+{
+    struct probe_round r = {0};
+    struct probe_result got = {0};
+    int ranks = p->world->ranks, rc = probe_prepare(p, flow, flows, &r, err);
+
+    r.laps = inside ? INSIDE_LAPS : 1;
+    for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
+        rc = probe_run(p, &r, &got, err);
+        if (rc == 0 && got.wrong)
+            err_set(err, ERR_PEER, "%lld words of a measurement arrived wrong",
+                    (long long)got.wrong);
+        rc = world_agree(p->world, rc || got.wrong ? -1 : 0, err);
+        double mine = inside ? got.rank_Bps : got.host_Bps;
+        if (rc == 0)
+            rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
+                                 err);
+    }
+    probe_free(&r);
+    return rc;
+}
+
+/* Of rank r over the repeats. */
+static double median_of(const double *value, int ranks, int r)
+{
+    double v[REPEATS];
+
+    for (int i = 0; i < REPEATS; i++)
+        v[i] = value[i * ranks + r];
+    return stats_median(v, REPEATS);
+}
+
+/* The median over the ranks that received something; 0 when none did. */
+static double median_rank(const double *value, int ranks)
+{
+    double *v = mem_new((size_t)ranks, sizeof *v), median;
+    int n = 0;
+
+    for (int r = 0; r < ranks; r++) {
+        double one = median_of(value, ranks, r);
+        if (one > 0)
+            v[n++] = one;
+    }
+    median = n ? stats_median(v, n) : 0;
+    mem_free(v);
+    return median;
+}
+
+/* Half the round trip, the median over the pairs. */
+static int latency(struct probe *p, const struct probe_flow *pair, int pairs, double *out,
+                   struct err *err)
+{
+    int ranks = p->world->ranks, n = 0;
+    double mine = 0, *all = mem_new((size_t)ranks, sizeof *all);
+    int rc = probe_ping(p, pair, pairs, PINGS, &mine, err);
+
+    rc = rc ? rc : world_allgather(p->world, &mine, sizeof mine, all, err);
+    for (int r = 0; rc == 0 && r < ranks; r++)
+        if (all[r] > 0)
+            all[n++] = all[r];
+    if (rc == 0)
+        *out = stats_median(all, n) / 2;
+    mem_free(all);
+    return rc;
+}
+
+struct work { /* room for all steps */
+    struct probe_flow *flow;
+    double *value; /* [REPEATS][ranks] */
+};
+
+static int measure_inside(struct probe *p, struct work *w, struct topo_level *level,
+                          struct err *err)
+{
+    const struct groups *g = &p->world->groups;
+    double alone[ALONE_MOST];
+    int pairs = 0, hosts = 0;
+
+    for (int k = 0; k < g->count; k++)
+        if (g->members[k] > 1)
+            w->flow[pairs++] =
+                (struct probe_flow){groups_rank(g, k, 0), groups_rank(g, k, 1), 1};
+    if (latency(p, w->flow, pairs, &level->latency_s, err))
+        return -1;
+    for (int k = 0; k < g->count && hosts < ALONE_MOST; k++) {
+        int flows = probe_inside(g, 1, k, INSIDE_BYTES, w->flow);
+        if (flows == 0)
+            continue;
+        if (repeat(p, w->flow, flows, 1, w->value, err))
+            return -1;
+        alone[hosts++] = median_rank(w->value, g->ranks);
+    }
+    level->flow_Bps = level->port_Bps = stats_median(alone, hosts);
+    int flows = probe_inside(g, 0, 0, INSIDE_BYTES, w->flow);
+    if (repeat(p, w->flow, flows, 1, w->value, err))
+        return -1;
+    level->member_Bps = median_rank(w->value, g->ranks);
+    return 0;
+}
+
+/* Shift number i of `shifts`, spread over 1 .. groups - 1. */
+static int shift_of(int groups, int shifts, int i)
+{
+    return 1 + (int)((int64_t)i * (groups - 1) / shifts);
+}
+
+static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct topo *t,
+                         struct err *err)
+{
+    const struct groups *g = &p->world->groups;
+    int shifts = g->count - 1 < SHIFTS_MOST ? g->count - 1 : SHIFTS_MOST, late = 0;
+    double start = tick_now_s();
+
+    for (int i = 0; i < shifts; i++) {
+        late = tick_now_s() - start > shifts_s;
+        if (i >= SHIFTS_LEAST && world_bcast(p->world, &late, sizeof late, 0, err))
+            return -1;
+        if (i >= SHIFTS_LEAST && late)
+            break;
+        int s = shift_of(g->count, shifts, i), flows = probe_shift(g, s, 0, bytes, w->flow);
+        if (repeat(p, w->flow, flows, 0, w->value, err))
+            return -1;
+        for (int k = 0; k < g->count; k++) {
+            int to = (k + s) % g->count;
+            double Bps = median_of(w->value, g->ranks, groups_rank(g, to, 0));
+            t->port[k].out_Bps = fmax(t->port[k].out_Bps, Bps);
+            t->port[to].in_Bps = fmax(t->port[to].in_Bps, Bps);
+        }
+    }
+    return 0;
+}
+
+static int measure_across(struct probe *p, struct work *w, int64_t bytes, struct topo *t,
+                          struct err *err)
+{
+    const struct groups *g = &p->world->groups;
+    struct topo_level *level = &t->level[1];
+    int pairs = 0;
+
+    for (int k = 0; k + 1 < g->count; k += 2)
+        w->flow[pairs++] =
+            (struct probe_flow){groups_rank(g, k, 0), groups_rank(g, k + 1, 0), 1};
+    if (latency(p, w->flow, pairs, &level->latency_s, err))
+        return -1;
+    int flows = probe_shift(g, 1, 1, bytes, w->flow);
+    if (repeat(p, w->flow, flows, 0, w->value, err))
+        return -1;
+    level->flow_Bps = median_rank(w->value, g->ranks);
+    if (measure_ports(p, w, bytes, t, err))
+        return -1;
+    double *both = mem_new((size_t)g->count * 2, sizeof *both);
+    for (int k = 0; k < g->count; k++) {
+        both[2 * k] = t->port[k].out_Bps;
+        both[2 * k + 1] = t->port[k].in_Bps;
+    }
+    level->port_Bps = stats_median(both, g->count * 2);
+    level->member_Bps = level->port_Bps / groups_largest(g);
+    mem_free(both);
+    return 0;
+}
+
+/* One rank alone: what a copy of its own memory does stands for both levels. */
+static void measure_alone(struct probe *p, struct topo_level *level)
+{
+    double took[REPEATS];
+
+    for (int i = 0; i < REPEATS; i++) {
+        double start = tick_now_s();
+        memcpy(p->out, p->in, (size_t)p->room);
+        took[i] = tick_now_s() - start;
+    }
+    double Bps = (double)p->room / stats_median(took, REPEATS);
+    *level = (struct topo_level){.port_Bps = Bps, .flow_Bps = Bps, .member_Bps = Bps};
+}
+
+static int measure(struct probe *p, int64_t bytes, struct topo *t, struct err *err)
+{
+    const struct groups *g = &p->world->groups;
+    struct work w = {mem_new((size_t)g->ranks * 2, sizeof *w.flow),
+                     mem_new((size_t)g->ranks * REPEATS, sizeof *w.value)};
+    int inside = groups_largest(g) > 1, across = g->count > 1, rc = 0;
+
+    if (inside)
+        rc = measure_inside(p, &w, &t->level[0], err);
+    if (rc == 0 && across)
+        rc = measure_across(p, &w, bytes, t, err);
+    if (!inside && !across)
+        measure_alone(p, &t->level[0]);
+    if (!inside && across)
+        t->level[0] = t->level[1];
+    if (!across)
+        t->level[1] = t->level[0];
+    for (int k = 0; !across && k < g->count; k++)
+        t->port[k] = (struct topo_port){t->level[1].port_Bps, t->level[1].port_Bps};
+    mem_free(w.flow);
+    mem_free(w.value);
+    return rc;
+}
+
+/* Four digits: no measurement here knows more. */
+static double tidy(double v)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.3e", v);
+    return strtod(text, NULL);
+}
+
+static void tidy_all(struct topo *t)
+{
+    snprintf(t->level[0].name, sizeof t->level[0].name, "intra");
+    snprintf(t->level[1].name, sizeof t->level[1].name, "inter");
+    for (int l = 0; l < t->levels; l++) {
+        struct topo_level *v = &t->level[l];
+        v->latency_s = tidy(v->latency_s);
+        v->port_Bps = tidy(v->port_Bps);
+        v->flow_Bps = tidy(v->flow_Bps);
+        v->member_Bps = tidy(v->member_Bps);
+    }
+    for (int k = 0; k < t->groups.count; k++) {
+        t->port[k].out_Bps = tidy(t->port[k].out_Bps);
+        t->port[k].in_Bps = tidy(t->port[k].in_Bps);
+    }
+    t->flops = tidy(t->flops);
+}
+
+/* A rate of 0 is a round so short that no two of its bytes could be told apart. */
+static int check(const struct topo *t, struct err *err)
+{
+    for (int l = 0; l < t->levels; l++)
+        if (t->level[l].port_Bps < TOPO_RATE_MIN_BPS ||
+            t->level[l].flow_Bps < TOPO_RATE_MIN_BPS)
+            return err_set(err, ERR_PEER, "could not time level %d: too few bytes apart", l);
+    for (int k = 0; k < t->groups.count; k++)
+        if (topo_port_Bps(t, k) < TOPO_RATE_MIN_BPS)
+            return err_set(err, ERR_PEER,
+                           "could not time the port of '%s': too few bytes apart", t->host[k]);
+    return 0;
+}
+
+static int measure_all(struct world *world, struct topo *out, struct err *err)
+{
+    const struct groups *g = &world->groups;
+    struct probe p = {0};
+    struct topo t = {0};
+    int64_t bytes = 0, room = INSIDE_BYTES;
+    int rc = g->count > 1 ? probe_size(world, round_s, &bytes, err) : 0;
+
+    if (rc)
+        return -1;
+    if (g->count > 1 && probe_shift_room(g, bytes) > room)
+        room = probe_shift_room(g, bytes);
+    if (probe_open(&p, world, room, err))
+        return -1;
+    topo_init(&t, 2, g);
+    for (int k = 0; k < g->count; k++)
+        topo_set_host(&t, k, world->host[k]);
+    rc = measure(&p, bytes, &t, err);
+    probe_close(&p);
+    rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
+    rc = rc ? rc : probe_flops(world, &t.flops, err);
+    rc = rc ? rc : check(&t, err);
+    tidy_all(&t);
+    if (rc == 0)
+        *out = t;
+    else
+        topo_release(&t);
+    return rc;
+}
+
+int probe_topo(struct world *world, struct topo *out, struct err *err)
+{
+    double before_s = world->deadline_s;
+
+    world->deadline_s = patience_s;
+    int rc = measure_all(world, out, err);
+    world->deadline_s = before_s;
+    return rc;
+}

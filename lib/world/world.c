@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the ranks, their hosts and how all of them come to one opinion.  Does not know
+ * schedules or data.  Collectives here are small and nonblocking underneath, so that each has a
+ * deadline.
+ */
+#include "world/world_mpi.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+
+enum { HOST_BYTES = 256 };
+
+/* An agreement may wait for a rank that reads or writes a large file. */
+static const double deadline_s = 600;
+/* The first meeting follows MPI_Init, through which all ranks go together. */
+static const double meeting_s = 60;
+
+void world_enter(struct world *w)
+{
+    pthread_mutex_lock(&w->mpi->lock);
+}
+
+void world_leave(struct world *w)
+{
+    pthread_mutex_unlock(&w->mpi->lock);
+}
+
+int world_wait(struct world *w, int rc, MPI_Request *request, const char *what, struct err *err)
+{
+    double start = tick_now_s(), nap = 5e-6;
+    int done = 0;
+
+    for (;;) {
+        if (rc == MPI_SUCCESS) {
+            world_enter(w);
+            rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+            world_leave(w);
+        }
+        if (rc != MPI_SUCCESS)
+            return err_set(err, ERR_PEER, "MPI reports error %d in %s", rc, what);
+        if (done)
+            return 0;
+        if (tick_now_s() - start > w->deadline_s)
+            return err_set(err, ERR_PEER, "no answer from other ranks in %s for %g s", what,
+                           w->deadline_s);
+        tick_sleep_s(nap);
+        if (nap < 200e-6)
+            nap *= 1.5;
+    }
+}
+
+static int run_bcast(struct world *w, MPI_Comm comm, void *data, int64_t bytes, int root,
+                     struct err *err)
+{
+    MPI_Request request;
+
+    assert(bytes <= INT32_MAX);
+    world_enter(w);
+    int rc = MPI_Ibcast(data, (int)bytes, MPI_BYTE, root, comm, &request);
+    world_leave(w);
+    return world_wait(w, rc, &request, "a broadcast", err);
+}
+
+static int run_allgather(struct world *w, MPI_Comm comm, const void *mine, int64_t bytes,
+                         void *all, struct err *err)
+{
+    MPI_Request request;
+
+    assert(bytes <= INT32_MAX);
+    world_enter(w);
+    int rc =
+        MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, comm, &request);
+    world_leave(w);
+    return world_wait(w, rc, &request, "an exchange", err);
+}
+
+int world_allgather(struct world *w, const void *mine, int64_t bytes, void *all,
+                    struct err *err)
+{
+    return run_allgather(w, w->mpi->all, mine, bytes, all, err);
+}
+
+int world_node_allgather(struct world *w, const void *mine, int64_t bytes, void *all,
+                         struct err *err)
+{
+    return run_allgather(w, w->mpi->node, mine, bytes, all, err);
+}
+
+int world_bcast(struct world *w, void *data, int64_t bytes, int root, struct err *err)
+{
+    return run_bcast(w, w->mpi->all, data, bytes, root, err);
+}
+
+int world_bcast_text(struct world *w, char **text, struct err *err)
+{
+    int64_t bytes = w->rank == 0 ? (int64_t)strlen(*text) + 1 : 0;
+
+    if (world_bcast(w, &bytes, sizeof bytes, 0, err))
+        return -1;
+    char *room = w->rank == 0 ? *text : mem_new((size_t)bytes, 1);
+    if (world_bcast(w, room, bytes, 0, err)) {
+        if (w->rank)
+            mem_free(room);
+        return -1;
+    }
+    *text = room;
+    return 0;
+}
+
+int world_barrier(struct world *w, struct err *err)
+{
+    MPI_Request request;
+
+    world_enter(w);
+    int rc = MPI_Ibarrier(w->mpi->all, &request);
+    world_leave(w);
+    return world_wait(w, rc, &request, "a barrier", err);
+}
+
+/* Lengths first, then the texts padded to the longest: small talk, not data. */
+int world_gather_text(struct world *w, const char *mine, char ***out, struct err *err)
+{
+    int64_t bytes = (int64_t)strlen(mine) + 1, most = 0;
+    int64_t *all = mem_new((size_t)w->ranks, sizeof *all);
+    char *padded = NULL, *room = NULL;
+    int rc = -1;
+
+    if (world_allgather(w, &bytes, sizeof bytes, all, err))
+        goto done;
+    for (int r = 0; r < w->ranks; r++)
+        if (all[r] > most)
+            most = all[r];
+    assert(most <= INT32_MAX);
+    padded = mem_new((size_t)most, 1);
+    memcpy(padded, mine, (size_t)bytes);
+    room = mem_new(w->rank == 0 ? (size_t)w->ranks : 1, (size_t)most);
+    MPI_Request request;
+    world_enter(w);
+    rc = MPI_Igather(padded, (int)most, MPI_BYTE, room, (int)most, MPI_BYTE, 0, w->mpi->all,
+                     &request);
+    world_leave(w);
+    rc = world_wait(w, rc, &request, "a gathering of texts", err);
+    if (rc)
+        goto done;
+    *out = NULL;
+    if (w->rank == 0) {
+        *out = mem_new((size_t)w->ranks, sizeof **out);
+        for (int r = 0; r < w->ranks; r++)
+            (*out)[r] = mem_dup(room + r * most);
+    }
+done:
+    mem_free(all);
+    mem_free(padded);
+    mem_free(room);
+    return rc;
+}
+
+void world_collect(struct world *w, const void *mine, int64_t bytes, double wait_s, void *all,
+                   int *got)
+{
+    /* Beside the collectives on this communicator, whose messages are marked as such. */
+    const int tag = 1;
+    MPI_Request *request = mem_new((size_t)w->ranks, sizeof *request);
+    double start = tick_now_s();
+    int left = w->rank ? 1 : w->ranks - 1;
+
+    world_enter(w);
+    if (w->rank)
+        MPI_Isend(mine, (int)bytes, MPI_BYTE, 0, tag, w->mpi->all, &request[0]);
+    for (int r = 1; w->rank == 0 && r < w->ranks; r++)
+        MPI_Irecv((char *)all + r * bytes, (int)bytes, MPI_BYTE, r, tag, w->mpi->all,
+                  &request[r]);
+    world_leave(w);
+    if (w->rank == 0) {
+        memcpy(all, mine, (size_t)bytes);
+        got[0] = 1;
+    }
+    while (left > 0 && tick_now_s() - start < wait_s) {
+        world_enter(w);
+        for (int r = w->rank ? 0 : 1; r < (w->rank ? 1 : w->ranks); r++) {
+            int done = 0;
+            if (request[r] != MPI_REQUEST_NULL)
+                MPI_Test(&request[r], &done, MPI_STATUS_IGNORE);
+            left -= done;
+            if (done && w->rank == 0)
+                got[r] = 1;
+        }
+        world_leave(w);
+        tick_sleep_s(200e-6);
+    }
+    /* Requests that are left over end with world_abort; their memory must outlive them. */
+    if (left == 0)
+        mem_free(request);
+}
+
+static const char *host_of(const struct world *w, int rank)
+{
+    return w->host[w->groups.group_of[rank]];
+}
+
+void world_sign(const struct world *w, int rank, struct err *err)
+{
+    if (w->ranks > 1 && !err->told)
+        err_prefix(err, "rank %d (%s): ", rank, host_of(w, rank));
+    err->told = 1;
+}
+
+int world_agree(struct world *w, int rc, struct err *err)
+{
+    int32_t mine = rc ? w->rank : INT32_MAX, first = INT32_MAX;
+    MPI_Request request;
+    struct err said = {0};
+
+    /* Who knows that a peer is gone does not wait for it a second time. */
+    if (rc && err->code == ERR_PEER)
+        return -1;
+    world_enter(w);
+    int begun = MPI_Iallreduce(&mine, &first, 1, MPI_INT32_T, MPI_MIN, w->mpi->all, &request);
+    world_leave(w);
+    if (world_wait(w, begun, &request, "an agreement", err))
+        return -1;
+    if (first == INT32_MAX)
+        return 0;
+    if (w->rank == first) {
+        said = *err;
+        world_sign(w, w->rank, &said);
+    }
+    if (world_bcast(w, &said, sizeof said, first, err))
+        return -1;
+    *err = said;
+    return -1;
+}
+
+/* The name under which a rank's host is known: what uname says, as MPI's own node split does.
+ */
+static int find_hosts(struct world *w, struct err *err)
+{
+    char mine[HOST_BYTES] = "";
+    char(*all)[HOST_BYTES] = mem_new((size_t)w->ranks, HOST_BYTES);
+    int *group_of = mem_new((size_t)w->ranks, sizeof(int)), count = 0, rc = -1;
+    char **host = mem_new((size_t)w->ranks, sizeof *host);
+
+    gethostname(mine, sizeof mine - 1);
+    w->groups.ranks = 0;
+    if (world_allgather(w, mine, HOST_BYTES, all, err))
+        goto done;
+    for (int r = 0; r < w->ranks; r++) {
+        int k = 0;
+        while (k < count && strcmp(host[k], all[r]))
+            k++;
+        if (k == count)
+            host[count++] = mem_dup(all[r]);
+        group_of[r] = k;
+    }
+    w->host = host;
+    host = NULL;
+    rc = groups_init_of(&w->groups, w->ranks, group_of, err);
+done:
+    mem_free(all);
+    mem_free(group_of);
+    mem_free(host);
+    return rc;
+}
+
+/* The ranks that share this one's host, as the groups have it. */
+static void find_node(struct world *w)
+{
+    int k = w->groups.group_of[w->rank];
+
+    w->node_rank = w->groups.local_of[w->rank];
+    w->node_ranks = w->groups.members[k];
+    w->mpi->node_peer = mem_new((size_t)w->node_ranks, sizeof(int));
+    for (int j = 0; j < w->node_ranks; j++)
+        w->mpi->node_peer[j] = groups_rank(&w->groups, k, j);
+    MPI_Comm_split(w->mpi->all, k, w->node_rank, &w->mpi->node);
+}
+
+int world_node_peer(const struct world *w, int node_rank)
+{
+    return w->mpi->node_peer[node_rank];
+}
+
+/*
+ * The first words that ranks exchange, before a communicator is made: making one has no
+ * deadline, and a rank that could not have its shared memory or sockets is silent (measured:
+ * with a limit on one rank's address space Open MPI warns, goes on and hangs).
+ */
+static int meet(struct world *w, struct err *err)
+{
+    MPI_Request request;
+    double before_s = w->deadline_s;
+
+    w->deadline_s = meeting_s;
+    int rc = MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    rc = world_wait(w, rc, &request, "the first meeting of all ranks", err);
+    w->deadline_s = before_s;
+    return rc;
+}
+
+int world_open(struct world **out, struct err *err)
+{
+    struct world *w = mem_new(1, sizeof *w);
+    int there = 0, level = 0;
+
+    w->mpi = mem_new(1, sizeof *w->mpi);
+    w->mpi->all = w->mpi->data = w->mpi->node = MPI_COMM_NULL;
+    w->deadline_s = deadline_s;
+    pthread_mutex_init(&w->mpi->lock, NULL);
+    MPI_Initialized(&there);
+    if (there) {
+        MPI_Query_thread(&level);
+    } else {
+        MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
+        w->mpi->owned = 1;
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &w->ranks);
+    if (level < MPI_THREAD_SERIALIZED) {
+        err_set(err, ERR_ABSENT, "this MPI gives thread level %d, expected serialized (%d)",
+                level, MPI_THREAD_SERIALIZED);
+        goto fail;
+    }
+    if (meet(w, err))
+        goto fail;
+    MPI_Comm_dup(MPI_COMM_WORLD, &w->mpi->all);
+    MPI_Comm_dup(MPI_COMM_WORLD, &w->mpi->data);
+    MPI_Comm_set_errhandler(w->mpi->all, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(w->mpi->data, MPI_ERRORS_RETURN);
+    if (find_hosts(w, err))
+        goto fail;
+    find_node(w);
+    *out = w;
+    return 0;
+fail:
+    /* Finalising waits for a peer that does not answer: the launcher ends what is left. */
+    if (err->code == ERR_PEER) {
+        w->mpi->owned = 0;
+        w->mpi->all = w->mpi->data = w->mpi->node = MPI_COMM_NULL;
+    }
+    world_close(w);
+    return -1;
+}
+
+void world_close(struct world *w)
+{
+    if (!w)
+        return;
+    MPI_Comm *const made[] = {&w->mpi->node, &w->mpi->all, &w->mpi->data};
+    for (int i = 0; i < 3; i++)
+        if (*made[i] != MPI_COMM_NULL)
+            MPI_Comm_free(made[i]);
+    if (w->mpi->owned)
+        MPI_Finalize();
+    for (int k = 0; w->host && k < w->groups.count; k++)
+        mem_free(w->host[k]);
+    mem_free(w->host);
+    groups_release(&w->groups);
+    pthread_mutex_destroy(&w->mpi->lock);
+    mem_free(w->mpi->node_peer);
+    mem_free(w->mpi);
+    mem_free(w);
+}
+
+void world_abort(struct world *w, int status)
+{
+    MPI_Abort(w->mpi->all, status);
+}

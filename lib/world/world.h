@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WORLD_WORLD_H
+#define WORLD_WORLD_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/groups.h"
+
+/*
+ * The ranks of a run: who they are, on which hosts, and how they agree.  Works under mpirun,
+ * srun, or alone (one rank).  MPI is entered from one thread at a time (MPI_THREAD_SERIALIZED):
+ * whoever calls MPI holds world_enter, so that the communication thread and an agreement never
+ * meet inside it.  Every wait has a deadline.
+ */
+struct world {
+    int rank, ranks;
+    int node_rank, node_ranks; /* this rank's place among those of its host, and their number */
+    struct groups groups;      /* by host, hosts in the order of their first rank; owned */
+    char **host;               /* [groups.count], owned */
+    double deadline_s;         /* of a wait for the other ranks */
+    struct world_mpi *mpi;     /* owned; only world/, exec/exec_mpi* and shim/ look inside */
+};
+
+/* Initialises MPI (argc, argv are not touched).  ERR_PEER when the launcher gave no world. */
+int world_open(struct world **out, struct err *err);
+/*
+ * Finalises MPI.  Every rank comes here on an error that all know; a rank that waits for a peer
+ * that is gone goes through world_abort instead.
+ */
+void world_close(struct world *w);
+/* Ends all ranks at once with the status: the last resort when a peer does not answer. */
+void world_abort(struct world *w, int status);
+
+/*
+ * The agreement point: every rank hands in its own outcome (rc 0, or -1 with err filled) and
+ * every rank gets the same one: 0, or -1 with the error of the lowest failing rank, prefixed by
+ * "rank 3 (node-b): " where there are several ranks.  Once: what was agreed is not agreed anew,
+ * or another rank would be named for it.  ERR_PEER returns at once, on its way to world_abort.
+ */
+int world_agree(struct world *w, int rc, struct err *err);
+
+/* all[rank * bytes]: every rank's bytes, on every rank. */
+int world_allgather(struct world *w, const void *mine, int64_t bytes, void *all,
+                    struct err *err);
+/* The same among the ranks of this host, in node_rank order. */
+int world_node_allgather(struct world *w, const void *mine, int64_t bytes, void *all,
+                         struct err *err);
+/* Texts of any length on rank 0: out[ranks], each owned (mem_free); other ranks get NULL. */
+int world_gather_text(struct world *w, const char *mine, char ***out, struct err *err);
+int world_bcast(struct world *w, void *data, int64_t bytes, int root, struct err *err);
+/* A text from rank 0 to all; *text is owned (mem_free) on every rank but 0, where it is as
+ * given. */
+int world_bcast_text(struct world *w, char **text, struct err *err);
+int world_barrier(struct world *w, struct err *err);
+
+/*
+ * For the moment after a wait has failed: what can still be had from whom.  Every rank hands in
+ * its bytes; on rank 0, all[rank * bytes] and got[rank] for those that came within wait_s.
+ * Nobody waits for a rank that is gone; nothing but world_abort comes after it.
+ */
+void world_collect(struct world *w, const void *mine, int64_t bytes, double wait_s, void *all,
+                   int *got);
+
+/* The hosts' rank in node order: rank of the world that is node_rank r of this host. */
+int world_node_peer(const struct world *w, int node_rank);
+
+/*
+ * Memory that the ranks of one host see of each other: base[r] is node rank r's part (bytes may
+ * differ), base[node_rank] is one's own.  Zeroed; anonymous, so that nothing remains however a
+ * rank ends.  Collective over all ranks, and the same error on all: ERR_SYS when one rank of
+ * one host cannot have its part or see another's.
+ */
+struct world_share {
+    int ranks;
+    char **base;
+    int64_t *bytes;
+};
+int world_share_open(struct world *w, int64_t bytes, struct world_share *out, struct err *err);
+void world_share_close(struct world_share *s);
+
+/* MPI is entered between these. */
+void world_enter(struct world *w);
+void world_leave(struct world *w);
+
+#endif

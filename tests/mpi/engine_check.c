@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine_check SHAPE CONFIG WIRE ACCUM STEPS [STRATEGY]: run under mpirun with the shape's
+ * ranks.  SHAPE: 2x2, [3,2], "hosts" as the ranks lie on them, or each rank's group, 0,1,0,1,0.
+ * All 27 strategies (or one) against plain training without shards, computed on every rank
+ * alone:
+ *
+ *  - the first step's gradient, element by element, within a bound: a cast rounds by at most u
+ *    relative to what it casts, an add by at most u relative to its sum, and each is at most
+ *    S = sum of |g_i| over the micro-batches, up to (1+u)^k.  No way has more than n + s adds
+ * and two casts, hence |error| <= 1.1 (n + s + 2) u S with u = 2^-8 (bf16) or 2^-24 (f32), and
+ *    2^-24 for the accumulation in f32.  The micro-batches' gradients themselves are the same
+ * bits.
+ *  - the losses of STEPS steps: they stay together as far as a run does whose gradient is off
+ * by one u S, at random up or down, at every step: (n + s + 2) times that spread.
+ *  - bytes at rest, beside them, and through the slow port against the planner's, which is held
+ * to the tables of paro.md by its own tests.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "engine/engine.h"
+#include "kern/kern_cpu.h"
+
+enum { STEPS_MAX = 64, PARAM = 0 };
+
+struct plain {        /* training without shards */
+    float *w, *m, *v; /* [params], unit after unit */
+    float *used;      /* w as the network sees it: rounded to the type at rest */
+    float *sum, *abs_sum, *one;
+    double loss[STEPS_MAX], norm;
+};
+
+struct check {
+    struct world *world;
+    struct plan plan;
+    struct net net;
+    struct arena arena;
+    int64_t *first; /* [units] where a unit begins in the whole */
+    int32_t *tokens, *targets;
+    int64_t step;
+    int steps, failures;
+};
+
+static void die(struct check *c, const struct err *err)
+{
+    fprintf(stderr, "engine_check: rank %d: %s\n", c->world->rank, err->text);
+    world_abort(c->world, 2);
+}
+
+/* Micro-batch `index` of the run: random tokens, the next one is a fixed function of this one.
+ */
+static void make_batch(const struct check *c, int64_t index, int32_t *tokens, int32_t *targets)
+{
+    const struct plan *p = &c->plan;
+
+    for (int i = 0; i < p->micro_batch * p->seq; i++) {
+        tokens[i] =
+            (int32_t)(rng_u64(7, (uint64_t)index, (uint64_t)i) % (uint64_t)p->model.vocab);
+        targets[i] = (int32_t)((tokens[i] * 5 + 3) % p->model.vocab);
+    }
+}
+
+static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
+{
+    const struct check *c = arg;
+    int64_t n = c->world->ranks;
+
+    make_batch(c, c->step * n * c->plan.accum + micro * n + c->world->rank, tokens, targets);
+}
+
+static int values(void *arg, int unit, int state, const struct range *r, int n, float *out,
+                  struct err *err)
+{
+    const struct check *c = arg;
+    const struct model *m = &c->plan.model;
+
+    (void)state;
+    (void)err;
+    for (int i = 0; i < n; i++)
+        for (int64_t x = r[i].lo; x < r[i].hi; x++) {
+            int t = m->unit[unit].first;
+            while (x >= m->tensor[t].offset + m->tensor[t].elems)
+                t++;
+            model_init_values(m, &m->tensor[t], 3, x - m->tensor[t].offset, 1, out++);
+        }
+    return 0;
+}
+
+/* One micro-batch's gradient ADDED to into[params]; returns the loss sum. */
+static double plain_micro(struct check *c, struct plain *p, int64_t index, float *into)
+{
+    const struct plan *plan = &c->plan;
+    double tokens = (double)plan->groups.ranks * plan->accum * plan->micro_batch * plan->seq;
+
+    make_batch(c, index, c->tokens, c->targets);
+    net_begin(&c->net, c->tokens, c->targets, (float)(1 / tokens));
+    for (int v = 0; v < plan->model.visits; v++)
+        net_forward(&c->net, v, p->used + c->first[model_unit_of_visit(&plan->model, v)]);
+    double loss = net_loss(&c->net);
+    for (int v = plan->model.visits - 1; v >= 0; v--) {
+        int64_t at = c->first[model_unit_of_visit(&plan->model, v)];
+        net_backward(&c->net, v, p->used + at, into + at);
+    }
+    return loss;
+}
+
+/*
+ * The gradient of step `step` into p->sum, |.| into p->abs_sum.  direct: a rank's micro-steps
+ * are added by the network itself, as the engine does where the accumulator is whole and f32.
+ */
+static double plain_gradient(struct check *c, struct plain *p, int64_t step, int direct)
+{
+    int64_t n = c->plan.groups.ranks, s = c->plan.accum, all = c->plan.model.params;
+    double loss = 0;
+
+    memset(p->sum, 0, (size_t)all * sizeof(float));
+    memset(p->abs_sum, 0, (size_t)all * sizeof(float));
+    for (int64_t r = 0; r < n; r++) {
+        memset(p->one, 0, (size_t)all * sizeof(float));
+        for (int64_t i = 0; i < s; i++) {
+            loss += plain_micro(c, p, step * n * s + i * n + r, p->one);
+            if (direct && i + 1 < s)
+                continue;
+            for (int64_t x = 0; x < all; x++) {
+                p->sum[x] += p->one[x];
+                p->abs_sum[x] += fabsf(p->one[x]) * (direct ? (float)s : 1);
+            }
+            memset(p->one, 0, (size_t)all * sizeof(float));
+        }
+    }
+    return loss / ((double)n * (double)s * c->plan.micro_batch * c->plan.seq);
+}
+
+static void round_to(enum dtype type, float *to, const float *from, int64_t n)
+{
+    for (int64_t x = 0; x < n; x++) {
+        to[x] = from[x];
+        if (type != DTYPE_F32)
+            to[x] = dtype_f32_of_bf16(dtype_bf16_of_f32(from[x]));
+    }
+}
+
+static struct engine_optim optim_at(int64_t step)
+{
+    return (struct engine_optim){1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0, step};
+}
+
+static void plain_update(struct check *c, struct plain *p, int64_t step)
+{
+    const struct model *m = &c->plan.model;
+    struct engine_optim o = optim_at(step);
+
+    p->norm = sqrt(kern_sumsq(p->sum, m->params));
+    double scale = o.clip / (p->norm + 1e-6);
+    if (scale < 1)
+        kern_scale(p->sum, (float)scale, m->params);
+    for (int t = 0; t < m->tensors; t++) {
+        int64_t at = c->first[m->tensor[t].unit] + m->tensor[t].offset;
+        kern_adamw(p->w + at, p->m + at, p->v + at, p->sum + at, m->tensor[t].elems, o.lr,
+                   o.beta1, o.beta2, o.eps, m->tensor[t].kind == MODEL_VECTOR ? 0 : o.decay,
+                   o.step);
+    }
+    round_to(c->plan.param_type, p->used, p->w, m->params);
+}
+
+static void plain_begin(struct check *c, struct plain *p)
+{
+    const struct model *m = &c->plan.model;
+    size_t all = (size_t)m->params;
+    float **each[] = {&p->w, &p->m, &p->v, &p->used, &p->sum, &p->abs_sum, &p->one};
+    struct err err;
+
+    for (int i = 0; i < 7; i++) {
+        mem_free(*each[i]);
+        *each[i] = mem_new(all, sizeof(float));
+    }
+    for (int u = 0; u < m->units; u++) {
+        struct range r = {0, m->unit[u].elems};
+        values(c, u, 0, &r, 1, p->w + c->first[u], &err);
+    }
+    round_to(c->plan.param_type, p->used, p->w, m->params);
+}
+
+/* The losses of `steps` steps; coarse: the gradient is off by one u S, this way or that. */
+static void plain_run(struct check *c, struct plain *p, int coarse)
+{
+    float u = c->plan.wire_type == DTYPE_F32 ? 0x1p-24f : 0x1p-8f;
+
+    plain_begin(c, p);
+    for (int i = 0; i < c->steps; i++) {
+        p->loss[i] = plain_gradient(c, p, i, 0);
+        for (int64_t x = 0; coarse && x < c->plan.model.params; x++)
+            p->sum[x] += rng_u64(1, (uint64_t)i, (uint64_t)x) & 1 ? u * p->abs_sum[x]
+                                                                  : -u * p->abs_sum[x];
+        plain_update(c, p, i + 1);
+    }
+}
+
+static void compare_gradient(struct check *c, struct engine *e, const struct plain *p,
+                             const char *name)
+{
+    const struct layout *l = engine_layout(e);
+    const struct plan *plan = &c->plan;
+    double u = plan->wire_type == DTYPE_F32 ? 0x1p-24 : 0x1p-8;
+    double factor = 1.1 * ((plan->groups.ranks + plan->accum + 2) * u +
+                           (plan->groups.ranks + plan->accum) * 0x1p-24);
+    struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
+    float *g = mem_new((size_t)model_largest_unit(&plan->model), sizeof *g);
+    int64_t wrong = 0, zero = 0, all = 0;
+
+    for (int unit = 0; unit < plan->model.units; unit++) {
+        int n = layout_ranges(l, LETTER_G, c->world->rank, plan->model.unit[unit].elems, r);
+        for (int i = 0; i < n; i++) {
+            engine_gradient(e, unit, r[i], g);
+            for (int64_t x = r[i].lo; x < r[i].hi; x++) {
+                int64_t at = c->first[unit] + x;
+                double gap = fabs((double)g[x - r[i].lo] - p->sum[at]);
+                wrong += !(gap <= factor * p->abs_sum[at] + 1e-38);
+                zero += p->sum[at] != 0 && g[x - r[i].lo] == 0;
+                all++;
+            }
+        }
+    }
+    if (wrong || zero > all / 2) {
+        fprintf(stderr, "engine_check: %s: rank %d: %lld of %lld gradients beyond the bound\n",
+                name, c->world->rank, (long long)wrong, (long long)all);
+        c->failures++;
+    }
+    mem_free(g);
+    mem_free(r);
+}
+
+static void compare_losses(struct check *c, const double *loss, const struct plain *p,
+                           const struct plain *coarse, const char *name)
+{
+    double spread = 1e-7;
+    const struct plan *plan = &c->plan;
+
+    for (int i = 0; i < c->steps; i++) {
+        double gap = fabs(coarse->loss[i] - p->loss[i]);
+        spread = gap > spread ? gap : spread;
+        double limit = (plan->groups.ranks + plan->accum + 2) * spread;
+        if (!(fabs(loss[i] - p->loss[i]) <= limit)) {
+            fprintf(stderr, "engine_check: %s: step %d: loss %.9f, plain %.9f, limit %.3g\n",
+                    name, i + 1, loss[i], p->loss[i], limit);
+            c->failures++;
+            return;
+        }
+    }
+}
+
+/*
+ * The planner's price of this strategy: what is at rest to the byte (of the rank that has
+ * most), the slow bytes within 1 % (a chunk's rounding), buffers within 5 % (alignment,
+ * attention's scratch).
+ */
+static void compare_price(struct check *c, struct engine *e, const char *name)
+{
+    const struct plan *p = &c->plan;
+    struct plan_price price[PLAN_STRATEGIES];
+    struct plan_case at;
+    struct topo topo;
+    struct err err = {0};
+    struct plan_memory m;
+    int64_t mine[2] = {engine_state_bytes(e), engine_buffer_bytes(e)}, *all, most[2] = {0};
+
+    all = mem_new(2 * (size_t)c->world->ranks, sizeof *all);
+    topo_init(&topo, 2, &p->groups);
+    for (int i = 0; i < 2; i++)
+        topo.level[i].port_Bps = topo.level[i].flow_Bps = topo.level[i].member_Bps = 1e9;
+    for (int k = 0; k < p->groups.count; k++)
+        topo.port[k].out_Bps = topo.port[k].in_Bps = 1e9;
+    plan_case_init(&at, &topo, &p->model);
+    at.micro_batch = p->micro_batch;
+    at.accum = p->accum;
+    at.seq = p->seq;
+    at.algo = p->algo;
+    at.param_type = p->param_type;
+    at.wire_type = p->wire_type;
+    at.grad_type = p->grad_type;
+    at.prefetch = p->prefetch;
+    plan_price_all(&at, price);
+    int i = 0;
+    while (memcmp(&price[i].strategy, &p->strategy, sizeof p->strategy))
+        i++;
+    m = price[i].memory;
+    if (world_allgather(c->world, mine, sizeof mine, all, &err))
+        die(c, &err);
+    for (int r = 0; r < 2 * c->world->ranks; r++)
+        most[r % 2] = all[r] > most[r % 2] ? all[r] : most[r % 2];
+    double rest = m.params + m.grads + m.optimizer, beside = m.activations + m.buffers;
+    double slow = (double)engine_slow_bytes(e);
+    if (fabs((double)most[0] - rest) > 0.5 || fabs((double)most[1] - beside) > 0.05 * beside ||
+        fabs(slow - price[i].slow_bytes) > 0.01 * price[i].slow_bytes + 64) {
+        fprintf(stderr,
+                "engine_check: %s: at rest %lld, planned %.0f; beside %lld, planned %.0f; slow "
+                "%.0f, planned %.0f\n",
+                name, (long long)most[0], rest, (long long)most[1], beside, slow,
+                price[i].slow_bytes);
+        c->failures++;
+    }
+    topo_release(&topo);
+    mem_free(all);
+}
+
+static void one_strategy(struct check *c, struct plain *first, const struct plain *p,
+                         const struct plain *coarse)
+{
+    struct engine *e = NULL;
+    struct err err = {0};
+    struct engine_report report;
+    double loss[STEPS_MAX];
+    char name[4];
+
+    plan_strategy_name(c->plan.strategy, name);
+    if (engine_open(&e, c->world, &c->plan, &err) ||
+        world_agree(c->world, engine_load(e, values, c, 0, &err), &err))
+        die(c, &err);
+    for (c->step = 0; c->step < c->steps; c->step++) {
+        struct engine_optim o = optim_at(c->step + 1);
+        if (engine_step(e, batch, c, &o, &report, &err))
+            die(c, &err);
+        loss[c->step] = report.loss;
+        if (c->step == 0) {
+            int direct = c->plan.strategy.grads == LETTER_N && c->plan.grad_type == DTYPE_F32;
+            plain_begin(c, first);
+            plain_gradient(c, first, 0, direct);
+            compare_gradient(c, e, first, name);
+        }
+    }
+    compare_losses(c, loss, p, coarse, name);
+    compare_price(c, e, name);
+    engine_close(e);
+}
+
+static int read_groups(struct check *c, const char *text, struct err *err)
+{
+    int *group_of = mem_new((size_t)c->world->ranks, sizeof *group_of), n = 0, rc;
+
+    if (strcmp(text, "hosts") == 0) {
+        groups_copy(&c->plan.groups, &c->world->groups);
+        rc = 0;
+    } else if (strspn(text, "0123456789,") == strlen(text)) {
+        for (const char *p = text; p && n < c->world->ranks; p = strchr(p, ',')) {
+            p += *p == ',';
+            group_of[n++] = atoi(p);
+        }
+        rc = groups_init_of(&c->plan.groups, n, group_of, err);
+    } else {
+        rc = groups_parse(&c->plan.groups, text, err);
+    }
+    mem_free(group_of);
+    return rc;
+}
+
+static void set_up(struct check *c, char **argv)
+{
+    struct err err = {0};
+    struct plan *p = &c->plan;
+    int64_t at = 0;
+
+    if (model_read(&p->model, argv[2], &err) || dtype_parse(argv[3], &p->wire_type, &err))
+        die(c, &err);
+    if (read_groups(c, argv[1], &err))
+        die(c, &err);
+    p->param_type = p->wire_type;
+    p->grad_type = DTYPE_F32;
+    p->trainable = p->model.params;
+    p->micro_batch = 2;
+    p->accum = atoi(argv[4]);
+    p->seq = 8;
+    p->prefetch = 1;
+    p->algo = SCHEDULE_HO_RING;
+    c->steps = atoi(argv[5]);
+    c->first = mem_new((size_t)p->model.units, sizeof *c->first);
+    for (int u = 0; u < p->model.units; u++) {
+        c->first[u] = at;
+        at += p->model.unit[u].elems;
+    }
+    if (net_init(&c->net, &p->model, p->micro_batch, p->seq, &err))
+        die(c, &err);
+    net_place(&c->net, &c->arena);
+    if (arena_init(&c->arena, c->arena.used, "check", &err))
+        die(c, &err);
+    net_place(&c->net, &c->arena);
+    c->tokens = mem_new((size_t)(p->micro_batch * p->seq), sizeof(int32_t));
+    c->targets = mem_new((size_t)(p->micro_batch * p->seq), sizeof(int32_t));
+}
+
+static void plain_end(struct plain *p)
+{
+    float *each[] = {p->w, p->m, p->v, p->used, p->sum, p->abs_sum, p->one};
+
+    for (int i = 0; i < 7; i++)
+        mem_free(each[i]);
+}
+
+static void tear_down(struct check *c)
+{
+    net_release(&c->net);
+    arena_release(&c->arena);
+    groups_release(&c->plan.groups);
+    model_release(&c->plan.model);
+    mem_free(c->first);
+    mem_free(c->tokens);
+    mem_free(c->targets);
+    world_close(c->world);
+}
+
+int main(int argc, char **argv)
+{
+    struct check c = {0};
+    struct plain first = {0}, plain = {0}, coarse = {0};
+    struct err err = {0};
+
+    if (argc < 6 || world_open(&c.world, &err))
+        return 2;
+    kern_thread_init();
+    set_up(&c, argv);
+    plain_run(&c, &plain, 0);
+    plain_run(&c, &coarse, 1);
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        char name[4];
+        c.plan.strategy = plan_strategy_at(i);
+        plan_strategy_name(c.plan.strategy, name);
+        c.plan.algo = i % 3 == 0   ? SCHEDULE_HO_RING
+                      : i % 3 == 1 ? SCHEDULE_TWO_LEVEL
+                                   : SCHEDULE_RING;
+        if (argc > 6 && strcmp(argv[6], name))
+            continue;
+        one_strategy(&c, &first, &plain, &coarse);
+    }
+    int rc = c.failures ? err_set(&err, ERR_MISMATCH, "%d failures", c.failures) : 0;
+    rc = world_agree(c.world, rc, &err);
+    if (c.world->rank == 0)
+        printf(rc ? "not ok %s\n" : "ok %s\n", rc ? err.text : "27 strategies");
+    int status = rc && c.world->rank == 0 ? 1 : 0;
+    plain_end(&first);
+    plain_end(&plain);
+    plain_end(&coarse);
+    tear_down(&c);
+    return status;
+}

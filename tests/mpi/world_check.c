@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * world_check WHAT: run under mpirun.  WHAT is one of the checks below, or all of those that
+ * end well.  Prints "ok WHAT" from rank 0; status 1 with a line from the rank that finds
+ * otherwise.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+#include "coll/coll.h"
+#include "world/world.h"
+
+static void expect(const struct world *w, int good, const char *what, const struct err *err)
+{
+    if (good)
+        return;
+    fprintf(stderr, "world_check: rank %d: %s (%s)\n", w->rank, what, err->text);
+    fflush(stderr);
+    world_abort((struct world *)(uintptr_t)w, 1);
+}
+
+/* Every set of failing ranks: all get the error of the lowest one, with its name before it. */
+static void check_agree(struct world *w)
+{
+    for (int set = 0; set < 1 << w->ranks; set++) {
+        int mine = set >> w->rank & 1, first = 0;
+        char want[64], name[32];
+        struct err err = {0};
+
+        if (mine)
+            err_set(&err, ERR_INPUT, "mine is %d", w->rank);
+        int rc = world_agree(w, mine ? -1 : 0, &err);
+        expect(w, rc == (set ? -1 : 0), "agrees on whether one failed", &err);
+        if (!set)
+            continue;
+        while (!(set >> first & 1))
+            first++;
+        snprintf(want, sizeof want, "mine is %d", first);
+        snprintf(name, sizeof name, "rank %d (", first);
+        expect(w, strstr(err.text, want) != NULL, "says the lowest rank's words", &err);
+        expect(w, err.code == ERR_INPUT, "keeps the code", &err);
+        expect(w, w->ranks == 1 || strncmp(err.text, name, strlen(name)) == 0, "names the rank",
+               &err);
+    }
+}
+
+/* Texts of 0, 1, 10, 100, ... letters. */
+static void check_gather_text(struct world *w)
+{
+    struct err err = {0};
+    size_t length = 0;
+    char **all = (char **)(uintptr_t)1;
+
+    for (int r = 0; r < w->rank; r++)
+        length = length ? length * 10 : 1;
+    char *mine = mem_new(length + 1, 1);
+    memset(mine, 'a' + w->rank % 26, length);
+    expect(w, world_gather_text(w, mine, &all, &err) == 0, "gathers texts", &err);
+    expect(w, (all != NULL) == (w->rank == 0), "texts are rank 0's alone", &err);
+    for (int r = 0, want = 0; w->rank == 0 && r < w->ranks; r++) {
+        expect(w, (int)strlen(all[r]) == want && (!want || all[r][want - 1] == 'a' + r % 26),
+               "a text arrives whole", &err);
+        want = want ? want * 10 : 1;
+        mem_free(all[r]);
+    }
+    mem_free(w->rank == 0 ? all : NULL);
+    mem_free(mine);
+}
+
+static void check_bcast(struct world *w)
+{
+    struct err err = {0};
+
+    for (int root = 0; root < w->ranks; root++) {
+        int64_t v[3] = {0};
+        if (w->rank == root)
+            for (int i = 0; i < 3; i++)
+                v[i] = 7 * root + i;
+        expect(w, world_bcast(w, v, sizeof v, root, &err) == 0 && v[2] == 7 * root + 2,
+               "broadcasts", &err);
+    }
+    for (int length = 0; length < 3; length++) {
+        char own[4] = "xyz", *text = own;
+        own[length] = 0;
+        if (w->rank)
+            text = NULL;
+        expect(w, world_bcast_text(w, &text, &err) == 0, "broadcasts a text", &err);
+        expect(w, (int)strlen(text) == length && (length == 0 || text[0] == 'x'),
+               "a text arrives whole", &err);
+        if (w->rank)
+            mem_free(text);
+    }
+    int *all = mem_new((size_t)w->ranks, sizeof *all);
+    expect(w, world_allgather(w, &w->rank, sizeof *all, all, &err) == 0, "exchanges", &err);
+    for (int r = 0; r < w->ranks; r++)
+        expect(w, all[r] == r, "exchanges in rank order", &err);
+    expect(w, world_node_allgather(w, &w->rank, sizeof *all, all, &err) == 0, "exchanges",
+           &err);
+    for (int j = 0; j < w->node_ranks; j++)
+        expect(w, all[j] == world_node_peer(w, j), "exchanges in node order", &err);
+    mem_free(all);
+}
+
+/* Parts of different sizes, one of them empty: what a rank writes its peers read. */
+static void check_share(struct world *w)
+{
+    struct world_share s;
+    struct err err = {0};
+    int64_t bytes = (int64_t)w->node_rank * 5000;
+
+    expect(w, world_share_open(w, bytes, &s, &err) == 0, "shares", &err);
+    for (int r = 0; r < s.ranks; r++) {
+        expect(w, s.bytes[r] == r * 5000 && (s.base[r] != NULL) == (r > 0), "sees every part",
+               &err);
+        for (int64_t i = 0; i < s.bytes[r] && r == w->node_rank; i++)
+            expect(w, s.base[r][i] == 0, "a part begins as zeros", &err);
+    }
+    expect(w, world_barrier(w, &err) == 0, "meets", &err);
+    memset(s.base[w->node_rank] ? s.base[w->node_rank] : (char *)&bytes, 1 + w->node_rank,
+           (size_t)(w->node_rank ? s.bytes[w->node_rank] : 0));
+    expect(w, world_barrier(w, &err) == 0, "meets", &err);
+    for (int r = 1; r < s.ranks; r++)
+        expect(w, s.base[r][0] == 1 + r && s.base[r][s.bytes[r] - 1] == 1 + r,
+               "reads what a peer wrote", &err);
+    world_share_close(&s);
+}
+
+/* One rank asks for what no machine has: all refuse, in the words and under the name of that
+ * one. */
+static void check_share_refused(struct world *w)
+{
+    struct err err = {0};
+    struct world_share s;
+
+    for (int who = 0; who < w->ranks; who++) {
+        int64_t bytes = w->rank == who ? INT64_C(1) << 50 : 64;
+        expect(w, world_share_open(w, bytes, &s, &err) == -1, "refuses", &err);
+        expect(w, err.code == ERR_SYS && strstr(err.text, "bytes of shared memory"), "says why",
+               &err);
+    }
+    expect(w, world_share_open(w, 64, &s, &err) == 0, "shares afterwards", &err);
+    world_share_close(&s);
+}
+
+/*
+ * A rank whose schedule's rows ask for memory that is not there, or whose rows do not fit its
+ * peers': all get the error of that rank, and the next collective works.
+ */
+static void check_prepare_refused(struct world *w)
+{
+    struct coll_options options = {.shared_bytes = 1 << 16};
+    struct coll_spec spec = {.from = LETTER_G,
+                             .to = LETTER_N,
+                             .elems = 1000,
+                             .type = DTYPE_F32,
+                             .algo = SCHEDULE_HO_RING,
+                             .moves = {.gather_across = 1, .gather_inside = 1}};
+    struct coll c;
+    struct coll_handle h;
+    struct err err = {0};
+    char name[32];
+
+    expect(w, coll_open(&c, w, &w->groups, &options, &err) == 0, "opens", &err);
+    for (int who = 0; who < w->ranks; who++) {
+        struct exec_rows rows = {.chunks = 1};
+        struct exec_mpi_handle *bad = NULL;
+        if (w->rank == who)
+            rows.most_bytes = INT64_C(1) << 40;
+        expect(w, exec_mpi_prepare(c.exec, &rows, DTYPE_U8, &bad, &err) == -1, "refuses", &err);
+        snprintf(name, sizeof name, "rank %d (", who);
+        const char *at = strstr(err.text, "rank ");
+        expect(w, w->ranks == 1 || (at == err.text && strncmp(at, name, strlen(name)) == 0),
+               "names the rank that failed", &err);
+        expect(w, w->ranks == 1 || strstr(at + 1, "rank ") == NULL, "names it once", &err);
+    }
+    expect(w, coll_prepare(&c, &spec, &h, &err) == 0, "prepares afterwards", &err);
+    struct stream *s = stream_open(c.runner, 2);
+    float *in = coll_take(&c, 4096), *out = coll_take(&c, 4096);
+    for (int i = 0; i < 1000; i++)
+        in[i] = (float)w->rank;
+    expect(w, coll_run(s, &h, in, out, &err) == 0, "runs afterwards", &err);
+    expect(w, out[0] == 0 && out[999] == (float)(w->ranks - 1), "and is right", &err);
+    coll_free(&h);
+    coll_close(&c);
+}
+
+/* Rank 1 never arrives: the others say so after the deadline, and end all. */
+static void check_deadline(struct world *w, const char *what)
+{
+    struct err err = {0};
+    double start = tick_now_s();
+
+    w->deadline_s = 0.5;
+    if (w->rank == 1)
+        tick_sleep_s(60);
+    int rc =
+        strcmp(what, "deadline-agree") == 0 ? world_agree(w, 0, &err) : world_barrier(w, &err);
+    double s = tick_now_s() - start;
+    expect(w, rc == -1 && err.code == ERR_PEER, "misses the other rank", &err);
+    expect(w, s >= 0.5 && s < 20, "waits as long as the deadline", &err);
+    if (w->rank)
+        tick_sleep_s(60);
+    printf("ok %s: %s\n", what, err.text);
+    fflush(stdout);
+    world_abort(w, 3);
+}
+
+/* The same for data: rank 1 does not start the collective that it prepared. */
+static void check_deadline_data(struct world *w, int no_shared)
+{
+    struct coll_options options = {.shared_bytes = 1 << 16, .no_shared = no_shared};
+    struct coll_spec spec = {.from = LETTER_G,
+                             .to = LETTER_N,
+                             .elems = 1000,
+                             .type = DTYPE_F32,
+                             .algo = SCHEDULE_RING,
+                             .moves = {.gather_across = 1, .gather_inside = 1}};
+    struct coll c;
+    struct coll_handle h;
+    struct err err = {0};
+
+    expect(w, coll_open(&c, w, &w->groups, &options, &err) == 0, "opens", &err);
+    expect(w, coll_prepare(&c, &spec, &h, &err) == 0, "prepares", &err);
+    w->deadline_s = 0.5;
+    if (w->rank == 1)
+        tick_sleep_s(60);
+    struct stream *s = stream_open(c.runner, 2);
+    float *in = coll_take(&c, 4096), *out = coll_take(&c, 4096);
+    expect(w, coll_run(s, &h, in, out, &err) == -1 && err.code == ERR_PEER, "misses data",
+           &err);
+    if (w->rank)
+        tick_sleep_s(60);
+    printf("ok deadline-data: %s\n", err.text);
+    fflush(stdout);
+    world_abort(w, 3);
+}
+
+int main(int argc, char **argv)
+{
+    struct world *w = NULL;
+    struct err err = {0};
+    const char *what = argc > 1 ? argv[1] : "all";
+
+    if (world_open(&w, &err)) {
+        fprintf(stderr, "world_check: %s\n", err.text);
+        return 2;
+    }
+    if (strcmp(what, "deadline-data") == 0)
+        check_deadline_data(w, argc > 2);
+    if (strncmp(what, "deadline", 8) == 0)
+        check_deadline(w, what);
+    check_agree(w);
+    check_gather_text(w);
+    check_bcast(w);
+    check_share(w);
+    check_share_refused(w);
+    check_prepare_refused(w);
+    if (w->rank == 0)
+        printf("ok %s\n", what);
+    world_close(w);
+    return 0;
+}

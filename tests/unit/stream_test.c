@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams: order within one, many at once, an error that ends them all, and the end of a
+ * runner. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+#include "dev/stream.h"
+
+enum { STREAMS = 8, OPS = 200 };
+
+/* What an operation does: it notes its number, after `polls` polls. */
+struct job {
+    int number, polls, fails; /* fails: 1 in start, 2 in poll */
+    int *log;                 /* of its stream: numbers in the order of their ends */
+    int *logged;
+    _Atomic int *gate; /* not NULL: not done before it is raised */
+    int started, polled;
+};
+
+static int job_start(void *arg, struct err *err)
+{
+    struct job *job = arg;
+
+    job->started++;
+    job->polled = 0;
+    return job->fails == 1 ? err_set(err, ERR_DEVICE, "job %d fails", job->number) : 0;
+}
+
+static enum stream_state job_poll(void *arg, struct err *err)
+{
+    struct job *job = arg;
+
+    if (job->gate && !atomic_load(job->gate))
+        return STREAM_IDLE;
+    if (job->polled++ < job->polls)
+        return job->polled % 2 ? STREAM_IDLE : STREAM_MOVED;
+    if (job->fails == 2) {
+        err_set(err, ERR_PEER, "job %d fails late", job->number);
+        return STREAM_FAILED;
+    }
+    if (job->log)
+        job->log[(*job->logged)++] = job->number;
+    return STREAM_DONE;
+}
+
+static struct stream_op op_of(struct job *job)
+{
+    return (struct stream_op){job_start, job_poll, job};
+}
+
+static struct runner *open_runner(void)
+{
+    struct runner *r = NULL;
+    struct err err = {0};
+
+    if (runner_open(&r, &err))
+        fail_msg("%s", err.text);
+    return r;
+}
+
+static void test_order(void **state)
+{
+    struct runner *r = open_runner();
+    struct stream *s[STREAMS];
+    static struct job job[STREAMS][OPS];
+    static int log[STREAMS][OPS];
+    int logged[STREAMS] = {0};
+    struct err err = {0};
+
+    (void)state;
+    for (int i = 0; i < STREAMS; i++)
+        s[i] = stream_open(r, 3);
+    /* Rings of three, used many times over: a wait makes room. */
+    for (int n = 0; n < OPS; n++)
+        for (int i = 0; i < STREAMS; i++) {
+            job[i][n] = (struct job){
+                .number = n, .polls = (n + i) % 3, .log = log[i], .logged = &logged[i]};
+            if (n >= 3)
+                assert_int_equal(stream_wait(s[i], n - 2, &err), 0);
+            assert_int_equal(stream_push(s[i], op_of(&job[i][n])), n + 1);
+        }
+    for (int i = 0; i < STREAMS; i++) {
+        assert_int_equal(stream_wait_all(s[i], &err), 0);
+        assert_int_equal(logged[i], OPS);
+        for (int n = 0; n < OPS; n++) {
+            assert_int_equal(log[i][n], n);
+            assert_int_equal(job[i][n].started, 1);
+        }
+    }
+    runner_close(r);
+}
+
+/* The second stream's operation opens the gate that the first one's waits for. */
+static int raise_gate(void *arg, struct err *err)
+{
+    (void)err;
+    atomic_store((_Atomic int *)arg, 1);
+    return 0;
+}
+
+static void test_streams_run_together(void **state)
+{
+    struct runner *r = open_runner();
+    struct stream *a = stream_open(r, 2), *b = stream_open(r, 2);
+    _Atomic int gate = 0;
+    struct job job = {.gate = &gate};
+    struct err err = {0};
+
+    (void)state;
+    int64_t first = stream_push(a, op_of(&job));
+    tick_sleep_s(0.002); /* it is the head, and polled */
+    assert_int_equal(stream_done(a, first), 0);
+    stream_push(b, (struct stream_op){.start = raise_gate, .arg = &gate});
+    assert_int_equal(stream_wait(b, 1, &err), 0);
+    assert_int_equal(stream_wait(a, first, &err), 0);
+    assert_int_equal(stream_done(a, first), 1);
+    runner_close(r);
+}
+
+/* An error in one stream: all later waits return it, what was queued behind never starts. */
+static void fails_everywhere(int fails, const char *text, enum err_code code)
+{
+    struct runner *r = open_runner();
+    struct stream *a = stream_open(r, 4), *b = stream_open(r, 4);
+    _Atomic int never = 0;
+    int log[4], logged = 0;
+    struct job good = {.number = 1, .log = log, .logged = &logged};
+    struct job bad = {.number = 2, .polls = 2, .fails = fails};
+    struct job behind = {.number = 3}, stuck = {.number = 4, .gate = &never};
+    struct err err = {0}, other = {0};
+
+    stream_push(b, op_of(&stuck));
+    int64_t before = stream_push(a, op_of(&good));
+    int64_t ticket = stream_push(a, op_of(&bad));
+    stream_push(a, op_of(&behind));
+    assert_int_equal(stream_wait(a, ticket, &err), -1);
+    assert_string_equal(err.text, text);
+    assert_int_equal(err.code, code);
+    /* What was done before stays done; everything else fails with the same words. */
+    assert_int_equal(stream_wait(a, before, &other), 0);
+    assert_int_equal(stream_wait_all(b, &other), -1);
+    assert_string_equal(other.text, text);
+    for (int i = 0; i < 20; i++) /* more than the room: dropped */
+        ticket = stream_push(a, op_of(&behind));
+    assert_int_equal(stream_done(a, ticket), 0);
+    assert_int_equal(stream_wait(a, ticket, &err), -1);
+    runner_close(r); /* does not wait for what is stuck */
+    assert_int_equal(behind.started, 0);
+    assert_int_equal(logged, 1);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    fails_everywhere(1, "job 2 fails", ERR_DEVICE);
+    fails_everywhere(2, "job 2 fails late", ERR_PEER);
+}
+
+/* A close waits for what is queued; one without work and one of no runner end at once. */
+static void test_close(void **state)
+{
+    struct runner *r = open_runner();
+    struct stream *s = stream_open(r, 16);
+    struct job job[16];
+    int log[16], logged = 0;
+
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        job[i] = (struct job){.number = i, .polls = 20, .log = log, .logged = &logged};
+        stream_push(s, op_of(&job[i]));
+    }
+    runner_close(r);
+    assert_int_equal(logged, 16);
+    runner_close(open_runner());
+    runner_close(NULL);
+}
+
+/* A stream may be opened while another works, and an operation may have neither start nor poll.
+ */
+static void test_late_stream(void **state)
+{
+    struct runner *r = open_runner();
+    struct stream *s[24];
+    struct job job[24];
+    struct err err = {0};
+
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        s[i] = stream_open(r, 2);
+        job[i] = (struct job){.number = i, .polls = 5};
+        stream_push(s[i], op_of(&job[i]));
+        stream_push(s[i], (struct stream_op){0});
+    }
+    for (int i = 0; i < 24; i++)
+        assert_int_equal(stream_wait_all(s[i], &err), 0);
+    runner_close(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),       cmocka_unit_test(test_streams_run_together),
+        cmocka_unit_test(test_errors),      cmocka_unit_test(test_close),
+        cmocka_unit_test(test_late_stream),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
