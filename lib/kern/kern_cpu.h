@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef KERN_KERN_CPU_H
+#define KERN_KERN_CPU_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+
+/*
+ * The kernels of the decoder and of its optimizer, f32 on one core.  Matrices are row-major,
+ * "ld" is the distance between rows in elements.  Backward kernels ADD to what they name dw, dx
+ * or dtable and WRITE everything else.  Nothing here allocates, but for what oneDNN's sgemm
+ * packs.  Sums are taken in a fixed order: equal inputs give equal bits.
+ * Oracle: kern_ref.h in double precision; backward by its central differences.
+ */
+
+/* One thread for the calling thread's matrix products (libgomp keeps the number per thread). */
+void kern_thread_init(void);
+
+/* c (m,n) = alpha op(a) op(b) + beta c;  op is 'N' or 'T';  op(a) is (m,k), op(b) is (k,n). */
+void kern_gemm(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+               int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+
+/* y (n,c) = the tokens' rows of table (vocab,c).  A token outside 0..vocab-1 is a bug. */
+void kern_embed(float *y, const float *table, const int32_t *tokens, int64_t n, int64_t vocab,
+                int64_t c);
+void kern_embed_backward(float *dtable, const float *dy, const int32_t *tokens, int64_t n,
+                         int64_t c);
+
+/*
+ * Root mean square normalisation (Zhang, Sennrich 2019), row by row:
+ * y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps).  x, y, dx, dy (n,c); w, dw (c); rstd (n).
+ */
+void kern_rmsnorm(float *y, float *rstd, const float *x, const float *w, int64_t n, int64_t c,
+                  float eps);
+void kern_rmsnorm_apply(float *y, const float *rstd, const float *x, const float *w, int64_t n,
+                        int64_t c); /* y again, with the rstd that is known */
+void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *rstd,
+                           const float *x, const float *w, int64_t n, int64_t c);
+
+/*
+ * Rotary positions (Su et al. 2021) as Hugging Face lays them out: element i of a head turns
+ * with element i + head_dim / 2 by the angle t * theta^(-2i / head_dim).  table (seq,
+ * head_dim): the cosines of i < head_dim / 2, then the sines.  x: batch * seq rows ld apart, of
+ * which the first heads * head_dim elements turn, in place; back != 0 turns the other way: that
+ * is the backward.  head_dim is even.
+ */
+void kern_rope_table(float *table, int64_t seq, int64_t head_dim, double theta);
+void kern_rope(float *x, int64_t ld, const float *table, int64_t batch, int64_t seq,
+               int64_t heads, int64_t head_dim, int back);
+
+/*
+ * Causal grouped-query attention: head h reads the keys and values of head
+ * h / (heads / kv_heads).  A row of qkv is the heads' queries, then the keys, then the values:
+ * qkv, dqkv (batch, seq, (heads + 2 kv_heads) * head_dim); out, dout (batch, seq, heads *
+ * head_dim); lse (batch, heads, seq): log of the sum of exponentials, all that the backward
+ * needs of the scores, which it computes again.  scratch: kern_attention_scratch elements.
+ */
+struct kern_heads {
+    int64_t batch, seq, heads, kv_heads, head_dim;
+};
+int64_t kern_attention_scratch(const struct kern_heads *s);
+void kern_attention(const struct kern_heads *s, float *out, float *lse, const float *qkv,
+                    float *scratch);
+void kern_attention_backward(const struct kern_heads *s, float *dqkv, const float *dout,
+                             const float *out, const float *lse, const float *qkv,
+                             float *scratch);
+
+/* y = silu(gate) * up, silu(x) = x / (1 + exp(-x)). */
+void kern_swiglu(float *y, const float *gate, const float *up, int64_t n);
+/* In place: gate and up become their gradients, dy becomes y, which the next product needs. */
+void kern_swiglu_backward(float *dy, float *gate, float *up, int64_t n);
+
+/*
+ * Cross-entropy of softmax(logits (n,v)) in nats, summed over the rows whose target is not
+ * negative.  lse (n).  The backward turns logits into scale * d loss / d logits, in place.
+ */
+double kern_cross_entropy(float *lse, const float *logits, const int32_t *targets, int64_t n,
+                          int64_t v);
+void kern_cross_entropy_backward(float *logits, const float *lse, const int32_t *targets,
+                                 int64_t n, int64_t v, float scale);
+
+void kern_add(float *y, const float *x, int64_t n);           /* y += x */
+void kern_axpy(float *y, float a, const float *x, int64_t n); /* y += a x */
+void kern_scale(float *x, float a, int64_t n);                /* x *= a */
+double kern_sumsq(const float *x, int64_t n);                 /* sum of x^2, in double */
+/* acc += x, x of type f32, bf16 or f16. */
+void kern_accumulate(float *acc, const void *x, enum dtype type, int64_t n);
+
+/*
+ * One step of AdamW as torch.optim.AdamW defines it (Loshchilov, Hutter 2019):
+ *
+ *     w -= lr * decay * w;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+ *     w -= lr / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + eps)
+ *
+ * step is 1, 2, ...  Element by element: a shard gives what the whole would.
+ */
+void kern_adamw(float *w, float *m, float *v, const float *g, int64_t n, double lr,
+                double beta1, double beta2, double eps, double decay, int64_t step);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernels as their formulas read, in double precision; nothing here is meant to be fast. */
+#include "kern/kern_ref.h"
+
+#include <math.h>
+
+void kern_ref_gemm(char ta, char tb, int64_t m, int64_t n, int64_t k, const double *a,
+                   const double *b, double *c)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+
+            for (int64_t l = 0; l < k; l++)
+                sum += (ta == 'T' ? a[l * m + i] : a[i * k + l]) *
+                       (tb == 'T' ? b[j * k + l] : b[l * n + j]);
+            c[i * n + j] = sum;
+        }
+}
+
+void kern_ref_rmsnorm(double *y, const double *x, const double *w, int64_t n, int64_t c,
+                      double eps)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+
+        for (int64_t j = 0; j < c; j++)
+            sum += x[i * c + j] * x[i * c + j];
+        for (int64_t j = 0; j < c; j++)
+            y[i * c + j] = x[i * c + j] / sqrt(sum / (double)c + eps) * w[j];
+    }
+}
+
+void kern_ref_rope(double *x, int64_t ld, int64_t batch, int64_t seq, int64_t heads,
+                   int64_t head_dim, double theta)
+{
+    for (int64_t row = 0; row < batch * seq; row++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t i = 0; i < head_dim / 2; i++) {
+                double *a = x + row * ld + h * head_dim + i, *b = a + head_dim / 2;
+                double turn =
+                    (double)(row % seq) / pow(theta, 2.0 * (double)i / (double)head_dim);
+                double a0 = *a, b0 = *b;
+
+                *a = a0 * cos(turn) - b0 * sin(turn);
+                *b = b0 * cos(turn) + a0 * sin(turn);
+            }
+}
+
+/* One query against the keys 0..t of its head; k and v are rows ld apart. */
+static void attend(double *out, const double *q, const double *k, const double *v, int64_t t,
+                   int64_t head_dim, int64_t ld)
+{
+    double total = 0;
+
+    for (int64_t i = 0; i < head_dim; i++)
+        out[i] = 0;
+    for (int64_t u = 0; u <= t; u++) {
+        double score = 0, e;
+
+        for (int64_t i = 0; i < head_dim; i++)
+            score += q[i] * k[u * ld + i];
+        e = exp(score / sqrt((double)head_dim));
+        total += e;
+        for (int64_t i = 0; i < head_dim; i++)
+            out[i] += e * v[u * ld + i];
+    }
+    for (int64_t i = 0; i < head_dim; i++)
+        out[i] /= total;
+}
+
+void kern_ref_attention(double *out, const double *qkv, int64_t batch, int64_t seq,
+                        int64_t heads, int64_t kv_heads, int64_t head_dim)
+{
+    int64_t ld = (heads + 2 * kv_heads) * head_dim;
+
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t t = 0; t < seq; t++)
+            for (int64_t h = 0; h < heads; h++) {
+                const double *rows = qkv + b * seq * ld;
+                int64_t kv = h * kv_heads / heads;
+
+                attend(out + ((b * seq + t) * heads + h) * head_dim,
+                       rows + t * ld + h * head_dim, rows + (heads + kv) * head_dim,
+                       rows + (heads + kv_heads + kv) * head_dim, t, head_dim, ld);
+            }
+}
+
+void kern_ref_swiglu(double *y, const double *gate, const double *up, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
+}
+
+double kern_ref_cross_entropy(const double *logits, const int32_t *targets, int64_t n,
+                              int64_t v)
+{
+    double loss = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double max = logits[i * v], sum = 0;
+
+        if (targets[i] < 0)
+            continue;
+        for (int64_t j = 1; j < v; j++)
+            max = fmax(max, logits[i * v + j]);
+        for (int64_t j = 0; j < v; j++)
+            sum += exp(logits[i * v + j] - max);
+        loss -= log(exp(logits[i * v + targets[i]] - max) / sum);
+    }
+    return loss;
+}
+
+void kern_ref_adamw(double *w, double *m, double *v, const double *g, int64_t n, double lr,
+                    double beta1, double beta2, double eps, double decay, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double m_hat, v_hat;
+
+        m[i] = beta1 * m[i] + (1 - beta1) * g[i];
+        v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
+        m_hat = m[i] / (1 - pow(beta1, (double)step));
+        v_hat = v[i] / (1 - pow(beta2, (double)step));
+        w[i] -= lr * decay * w[i];
+        w[i] -= lr * m_hat / (sqrt(v_hat) + eps);
+    }
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows a model once it is read: its units, its count of operations, its first values.  Does
+ * not know config keys (model_config.c) nor a family's tensors (model_llama.c).
+ */
+#include "model/model.h"
+
+#include <assert.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/rng.h"
+#include "model/model_parts.h"
+
+/* A config.json has a few KB; one with a long id2label some hundred. */
+enum { CONFIG_BYTES_MAX = 4 << 20 };
+
+static int read_params(struct model *m, const char *what, struct err *err)
+{
+    struct model new = {.family = "params", .dtype = "f32"};
+
+    /* 1e15 parameters: 1000 times the largest model there is, and bytes still fit 64 bits. */
+    if (num_count(what, 1, INT64_C(1000000000000000), &new.params, err))
+        return err_prefix(err, "params=: ");
+    *m = new;
+    return 0;
+}
+
+int model_read(struct model *m, const char *what, struct err *err)
+{
+    struct stat st;
+    char *path, *text = NULL;
+    int64_t bytes = 0;
+
+    if (strncmp(what, "params=", 7) == 0)
+        return read_params(m, what + 7, err);
+    int folder = strcmp(what, "-") && stat(what, &st) == 0 && S_ISDIR(st.st_mode);
+    path = folder ? io_join(what, "config.json") : mem_dup(what);
+    int rc = io_read_text(path, CONFIG_BYTES_MAX, &text, &bytes, err);
+    if (rc == 0)
+        rc = model_parse(m, strcmp(path, "-") ? path : "stdin", text, bytes, err);
+    mem_free(text);
+    mem_free(path);
+    return rc;
+}
+
+int model_parse(struct model *m, const char *name, const char *text, int64_t bytes,
+                struct err *err)
+{
+    struct model new = {.family = "llama"};
+
+    new.config = mem_new((size_t)bytes + 1, 1); /* one 0 behind it */
+    memcpy(new.config, text, (size_t)bytes);
+    if (model_config_read(&new, name, new.config, bytes, err)) {
+        model_release(&new);
+        return -1;
+    }
+    model_llama_units(&new);
+    new.visits = (int)new.layers + 2;
+    for (int u = 0; u < new.units; u++)
+        new.params += new.unit[u].elems;
+    *m = new;
+    return 0;
+}
+
+void model_release(struct model *m)
+{
+    mem_free(m->unit);
+    mem_free(m->tensor);
+    mem_free(m->config);
+    *m = (struct model){0};
+}
+
+int model_unit_of_visit(const struct model *m, int visit)
+{
+    assert(visit >= 0 && visit < m->visits);
+    return visit < m->units ? visit : 0; /* tied: the head's matrix is the embedding's */
+}
+
+const struct model_tensor *model_find(const struct model *m, const char *name)
+{
+    for (int i = 0; i < m->tensors; i++)
+        if (strcmp(m->tensor[i].name, name) == 0)
+            return &m->tensor[i];
+    return NULL;
+}
+
+int64_t model_largest_unit(const struct model *m)
+{
+    int64_t most = m->unit ? 0 : m->params;
+
+    for (int u = 0; u < m->units; u++)
+        if (m->unit[u].elems > most)
+            most = m->unit[u].elems;
+    return most;
+}
+
+double model_flops_per_token(const struct model *m, int64_t seq)
+{
+    double matmul = 0;
+
+    if (!m->unit)
+        return 2.0 * (double)m->params;
+    for (int i = 0; i < m->tensors; i++)
+        if (m->tensor[i].kind == MODEL_MATRIX)
+            matmul += (double)m->tensor[i].elems;
+    if (m->tied) /* the embedding serves as the head's matrix */
+        matmul += (double)m->vocab * (double)m->hidden;
+    /* Scores and their product with V: 2 T (heads head_dim) each, the masked half counted. */
+    double attention = 4.0 * (double)seq * (double)m->heads * (double)m->head_dim;
+    return 2.0 * matmul + (double)m->layers * attention;
+}
+
+void model_init_values(const struct model *m, const struct model_tensor *t, uint64_t seed,
+                       int64_t first, int64_t count, float *out)
+{
+    uint64_t stream = rng_stream(t->name);
+
+    assert(first >= 0 && count >= 0 && first + count <= t->elems);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = t->kind == MODEL_VECTOR
+                     ? 1.0f
+                     : (float)(m->init_std * rng_normal(seed, stream, (uint64_t)(first + i)));
+}

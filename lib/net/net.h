@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_NET_H
+#define NET_NET_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "model/model.h"
+
+/*
+ * Forward and backward of the decoder, unit by unit: the engine hands in one unit's parameters
+ * (f32, in the unit's flat order) for as long as a visit needs them.  Activations lie in an
+ * arena measured before the first step; nothing is allocated afterwards.
+ *
+ *     net_init(&net, model, batch, seq);  net_place(&net, &arena);   (twice: measure, place)
+ *     net_begin(&net, tokens, targets, scale);
+ *     for (v = 0; v < visits; v++)      net_forward(&net, v, params_of(unit_of_visit(v)));
+ *     loss = net_loss(&net);            sum over the batch*seq tokens, nats, not scaled
+ *     for (v = visits - 1; v >= 0; v--) net_backward(&net, v, params, grads);
+ *
+ * grads (f32, flat as the unit) is ADDED to: d(scale * net_loss) / d params.  A target below 0
+ * counts nothing.  Tokens and targets are below the vocabulary: to see to that is the caller's.
+ * The thread that calls has called kern_thread_init.  Equal inputs give equal bits.
+ */
+struct net {
+    const struct model *model;       /* borrowed */
+    int batch, seq;                  /* B, T */
+    const int32_t *tokens, *targets; /* (B,T), borrowed until the backward is done */
+    float scale;
+    double loss;
+    struct net_buffers *buffers; /* owned */
+};
+
+/* ERR_INPUT when the model's family cannot be computed or seq exceeds its maximum. */
+int net_init(struct net *net, const struct model *model, int batch, int seq, struct err *err);
+void net_place(struct net *net, struct arena *arena);
+void net_release(struct net *net);
+void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale);
+void net_forward(struct net *net, int visit, const float *params);
+double net_loss(const struct net *net);
+void net_backward(struct net *net, int visit, const float *params, float *grads);
+/* What net_place will take; -1 when net_init would refuse. */
+int64_t net_bytes(const struct model *model, int batch, int seq);
+/*
+ * Operations of one forward and backward, matrix products alone, as model_flops_per_token
+ * counts: of causal attention the whole square, although blocks above the diagonal are skipped.
+ */
+double net_flops(const struct net *net);
+/* Logits of the last forward, (B*T, vocab): valid until the backward begins. */
+const float *net_logits(const struct net *net);
+
+#endif

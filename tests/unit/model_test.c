@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The model reader: sizes known from published models, defaults, and refused configs. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "model/model.h"
+
+static int parse(struct model *m, const char *text, struct err *err)
+{
+    return model_parse(m, "c.json", text, (int64_t)strlen(text), err);
+}
+
+static void refuse(const char *text, const char *message)
+{
+    struct model m;
+    struct err err = {0};
+
+    assert_int_equal(parse(&m, text, &err), -1);
+    assert_string_equal(err.text, message);
+}
+
+/* Psi of Llama 7B, 13B, 65B and Llama 3 8B as their authors publish them. */
+static void test_published(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t params;
+    } known[] = {
+        {"{\"model_type\":\"llama\"}", 6738415616},
+        {"{\"model_type\":\"llama\",\"hidden_size\":5120,\"intermediate_size\":13824,"
+         "\"num_hidden_layers\":40,\"num_attention_heads\":40}",
+         13015864320},
+        {"{\"model_type\":\"llama\",\"hidden_size\":8192,\"intermediate_size\":22016,"
+         "\"num_hidden_layers\":80,\"num_attention_heads\":64}",
+         65285660672},
+        {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"intermediate_size\":14336,"
+         "\"num_key_value_heads\":8}",
+         8030261248},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct model m;
+        struct err err;
+        assert_int_equal(parse(&m, known[i].text, &err), 0);
+        assert_int_equal(m.params, known[i].params);
+        model_release(&m);
+    }
+}
+
+static void test_units(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(parse(&m,
+                           "{\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":11,"
+                           "\"hidden_size\":12,\"intermediate_size\":7,"
+                           "\"num_hidden_layers\":2,\"num_attention_heads\":3,"
+                           "\"num_key_value_heads\":1,\"torch_dtype\":\"bfloat16\"}",
+                           &err),
+                     0);
+    assert_int_equal(m.units, 4);
+    assert_int_equal(m.visits, 4);
+    assert_int_equal(m.tensors, 1 + 2 * 9 + 2);
+    assert_string_equal(m.dtype, "bf16");
+    assert_int_equal(m.head_dim, 4);
+    assert_string_equal(m.unit[0].name, "embed");
+    assert_string_equal(m.unit[2].name, "layers.1");
+    assert_string_equal(m.unit[3].name, "head");
+    assert_int_equal(m.unit[1].elems, 144 + 48 + 48 + 144 + 3 * 84 + 24);
+    for (int u = 0; u < m.units; u++) { /* tensors lie one after the other */
+        int64_t at = 0;
+        for (int i = m.unit[u].first; i < m.unit[u].first + m.unit[u].count; i++) {
+            assert_int_equal(m.tensor[i].unit, u);
+            assert_int_equal(m.tensor[i].offset, at);
+            at += m.tensor[i].elems;
+        }
+        assert_int_equal(at, m.unit[u].elems);
+    }
+    const struct model_tensor *t = model_find(&m, "model.layers.1.self_attn.k_proj.weight");
+    assert_non_null(t);
+    assert_int_equal(t->shape[0], 4);
+    assert_int_equal(t->shape[1], 12);
+    assert_null(model_find(&m, "model.layers.2.mlp.up_proj.weight"));
+    assert_int_equal(model_largest_unit(&m), m.unit[1].elems);
+    /* two layers of 636 in matrices, lm_head 132; attention 2 layers x 4 T x 12 */
+    assert_float_equal(model_flops_per_token(&m, 10), 2.0 * (2 * 636 + 132) + 2 * 4 * 10 * 12,
+                       0);
+    model_release(&m);
+}
+
+static void test_tied(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(parse(&m,
+                           "{\"model_type\":\"llama\",\"tie_word_embeddings\":true,"
+                           "\"vocab_size\":5,\"hidden_size\":8,\"num_attention_heads\":2,"
+                           "\"num_hidden_layers\":1,\"intermediate_size\":3,"
+                           "\"head_dim\":6}",
+                           &err),
+                     0);
+    assert_int_equal(m.units, 2);
+    assert_int_equal(m.visits, 3);
+    assert_int_equal(model_unit_of_visit(&m, 0), 0);
+    assert_int_equal(model_unit_of_visit(&m, 1), 1);
+    assert_int_equal(model_unit_of_visit(&m, 2), 0);
+    assert_int_equal(m.unit[0].elems, 40 + 8);
+    assert_int_equal(model_find(&m, "model.layers.0.self_attn.q_proj.weight")->shape[0], 12);
+    assert_null(model_find(&m, "lm_head.weight"));
+    model_release(&m);
+}
+
+static void test_init_values(void **state)
+{
+    struct model m;
+    struct err err;
+    float whole[96], part[96];
+    double sum = 0, squares = 0;
+    static float big[40000];
+
+    (void)state;
+    assert_int_equal(parse(&m,
+                           "{\"model_type\":\"llama\",\"vocab_size\":5000,\"hidden_size\":8,"
+                           "\"num_attention_heads\":2,\"num_hidden_layers\":1,"
+                           "\"intermediate_size\":12,\"initializer_range\":0.5}",
+                           &err),
+                     0);
+    const struct model_tensor *up = model_find(&m, "model.layers.0.mlp.up_proj.weight");
+    const struct model_tensor *gate = model_find(&m, "model.layers.0.mlp.gate_proj.weight");
+    model_init_values(&m, up, 7, 0, 96, whole);
+    for (int64_t lo = 0; lo < 96; lo += 31) /* any part alone gives the same values */
+        model_init_values(&m, up, 7, lo, lo + 31 > 96 ? 96 - lo : 31, part + lo);
+    assert_memory_equal(whole, part, sizeof whole);
+    assert_true(whole[3] == (float)(0.5 * rng_normal(7, rng_stream(up->name), 3)));
+    model_init_values(&m, gate, 7, 0, 96, part);
+    assert_true(memcmp(whole, part, sizeof whole) != 0);
+    model_init_values(&m, model_find(&m, "model.norm.weight"), 7, 0, 8, part);
+    assert_true(part[0] == 1 && part[7] == 1);
+    model_init_values(&m, &m.tensor[0], 7, 0, 40000, big);
+    for (int i = 0; i < 40000; i++) {
+        sum += big[i];
+        squares += (double)big[i] * big[i];
+    }
+    /* n values of deviation s: the mean within 5 s / sqrt(n), the variance within 5 s^2
+     * sqrt(2/n) */
+    assert_true(fabs(sum / 40000) < 5 * 0.5 / 200);
+    assert_true(fabs(squares / 40000 - 0.25) < 5 * 0.25 * sqrt(2.0 / 40000));
+    model_release(&m);
+}
+
+#define LLAMA "{\n \"model_type\": \"llama\",\n "
+
+static void test_refused_values(void **state)
+{
+    (void)state;
+    refuse(LLAMA "\"hidden_size\": 0}",
+           "c.json:3: 'hidden_size' is 0, expected a whole number from 1 to 1048576");
+    refuse(LLAMA "\"hidden_size\": -4}",
+           "c.json:3: 'hidden_size' is -4, expected a whole number from 1 to 1048576");
+    refuse(LLAMA "\"vocab_size\": \"256\"}",
+           "c.json:3: 'vocab_size' is a text, expected a whole number from 1 to 16777216");
+    refuse(
+        LLAMA "\"num_hidden_layers\": 9000000000000000000}",
+        "c.json:3: 'num_hidden_layers' is 9000000000000000000, expected a whole number from 1 "
+        "to 16384");
+    refuse(LLAMA "\"num_key_value_heads\": 5}",
+           "c.json:3: 'num_key_value_heads' is 5, expected a divisor of num_attention_heads, "
+           "which is 32");
+    refuse(LLAMA "\"head_dim\": 3}", "c.json:3: 'head_dim' is 3, expected an even number");
+    refuse(LLAMA "\"rms_norm_eps\": 0}",
+           "c.json:3: 'rms_norm_eps' is 0, expected a number above 0");
+    refuse(LLAMA "\"tie_word_embeddings\": 1}",
+           "c.json:3: 'tie_word_embeddings' is a whole number, expected true or false");
+    refuse(LLAMA "\"hidden_act\": \"gelu\"}", "c.json:3: 'hidden_act' is gelu, expected silu");
+    refuse(LLAMA "\"torch_dtype\": \"int8\"}",
+           "c.json:3: 'torch_dtype' is int8, expected float32, bfloat16 or float16");
+    refuse(LLAMA "\"torch_dtype\": \"float32\", \"dtype\": \"bfloat16\"}",
+           "c.json:3: 'dtype' is bfloat16, but 'torch_dtype' is float32");
+}
+
+static void test_refused_networks(void **state)
+{
+    (void)state;
+    refuse("{\"model_type\": \"gpt2\"}",
+           "c.json:1: 'model_type' is \"gpt2\", expected \"llama\"");
+    refuse("{}", "c.json: 'model_type' is missing, expected \"llama\"");
+    refuse("{\"architectures\": [\"MistralForCausalLM\"]}",
+           "c.json:1: 'architectures' is [\"MistralForCausalLM\"], expected "
+           "[\"LlamaForCausalLM\"]");
+    refuse(LLAMA "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}}",
+           "c.json:3: 'rope_scaling' has type \"linear\", expected \"default\"");
+    refuse(LLAMA "\"rope_parameters\": {\"rope_type\": \"llama3\"}}",
+           "c.json:3: 'rope_parameters' has rope_type \"llama3\", expected \"default\"");
+    refuse(LLAMA "\"attention_bias\": true}",
+           "c.json:3: 'attention_bias' is 1, expected 0: another value is not supported");
+    refuse(LLAMA "\"quantization_config\": {\"bits\": 4}}",
+           "c.json:3: 'quantization_config' is there: quantized weights are not supported");
+    refuse(LLAMA "\"num_experts\": 8}",
+           "c.json:3: 'num_experts' is not a key known for the llama family: it may change the "
+           "network");
+}
+
+static void test_refused_json(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    refuse("[1]", "c.json: is a list, expected an object");
+    assert_int_equal(parse(&m, LLAMA "\"hidden_size\": 8,\n \"hidden_size\": 9}", &err), -1);
+    assert_non_null(strstr(err.text, "duplicate object key"));
+    assert_int_equal(err.line, 4);
+    assert_int_equal(parse(&m, LLAMA "\"hidden_size\": 8,,}", &err), -1);
+    assert_int_equal(err.line, 3);
+    assert_int_equal(model_read(&m, "/nonexistent/config.json", &err), -1);
+    assert_int_equal(err.code, ERR_ABSENT);
+}
+
+static void test_harmless(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(parse(&m,
+                           LLAMA
+                           "\"use_cache\": false, \"bos_token_id\": 1, \"pretraining_tp\""
+                           ": 1, \"rope_scaling\": null, \"attention_dropout\": 0.0,"
+                           "\"num_key_value_heads\": null, \"transformers_version\": \"5.0\","
+                           "\"rope_parameters\": {\"rope_type\": \"default\", "
+                           "\"rope_theta\": 500000.0}}",
+                           &err),
+                     0);
+    assert_true(m.rope_theta == 500000.0);
+    assert_true(m.norm_eps == 1e-6);
+    assert_int_equal(m.kv_heads, 32);
+    model_release(&m);
+    assert_int_equal(model_read(&m, "params=7e9", &err), 0);
+    assert_int_equal(m.params, 7000000000);
+    assert_int_equal(m.units, 0);
+    assert_string_equal(m.family, "params");
+    model_release(&m);
+    assert_int_equal(model_read(&m, "params=7x", &err), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published),      cmocka_unit_test(test_units),
+        cmocka_unit_test(test_tied),           cmocka_unit_test(test_init_values),
+        cmocka_unit_test(test_refused_values), cmocka_unit_test(test_refused_networks),
+        cmocka_unit_test(test_refused_json),   cmocka_unit_test(test_harmless),
+    };
+
+    return cmocka_run_group_tests_name("model", tests, NULL, NULL);
+}
