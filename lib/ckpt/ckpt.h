@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CKPT_CKPT_H
+#define CKPT_CKPT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/dtype.h"
+#include "base/err.h"
+#include "base/groups.h"
+#include "layout/layout.h"
+#include "model/model.h"
+
+/*
+ * A checkpoint: a folder written by n ranks and readable by any other number of them
+ * (paro-checkpoint(5)).
+ *
+ *     manifest.json             written last: what is where, and the checksum of each block
+ *     config.json               the model's, as it was given
+ *     shard-RRRRR.safetensors   one per rank: for each unit and state its G shard, packed
+ *     source/                   what merge needs to give back the folder that was split
+ *
+ * The G shard lies inside what a rank holds under every letter, so each block is written once
+ * and the work is spread evenly, whatever the strategy.  A BLOCK is the part of a G shard's
+ * range inside one tensor, cut at CKPT_BLOCK_ELEMS; it is read whole and checked on every read.
+ */
+enum { CKPT_BLOCK_ELEMS = 4 << 20, CKPT_STATES_MAX = 8 };
+
+struct ckpt_state {
+    char name[16]; /* "params"; in a run's checkpoint also "master", "exp_avg", "exp_avg_sq" */
+    enum dtype type;
+};
+
+/* Where a run stood. */
+struct ckpt_run {
+    int64_t step, tokens;
+    int64_t position; /* of the data */
+    uint64_t seed;
+};
+
+/* What all ranks that write one checkpoint agree on; all borrowed. */
+struct ckpt_shape {
+    const struct model *model; /* with units and its config */
+    const struct layout *layout;
+    const char *strategy; /* "IIG": for people; it places nothing */
+    int states;
+    struct ckpt_state state[CKPT_STATES_MAX];
+};
+
+/* Puts elements [at.lo, at.hi) of a unit's state, in the state's type, into out. */
+typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *out,
+                         struct err *err);
+
+/*
+ * Writes rank's file into dir (there already: the temporary of an io_dir), synced.  Asks fill
+ * for at most CKPT_BLOCK_ELEMS elements at a time, always inside the rank's G shard.  *entry is
+ * the file's part of the manifest, a line of JSON, owned by the caller (mem_free).
+ */
+int ckpt_write_shard(const char *dir, int rank, const struct ckpt_shape *shape, ckpt_fill fill,
+                     void *arg, char **entry, struct err *err);
+/*
+ * Writes config.json and manifest.json from the entries of all ranks, in rank order.  run is
+ * NULL where there was none (split).  Last, before the folder is committed.
+ */
+int ckpt_write_manifest(const char *dir, const struct ckpt_shape *shape,
+                        const char *const *entry, const struct ckpt_run *run, struct err *err);
+
+struct ckpt_block {
+    int unit, state, file;
+    int tensor;            /* the model's tensor it lies in */
+    int64_t lo, hi;        /* elements of the unit */
+    int64_t offset, bytes; /* in the file */
+    char hash[33];         /* XXH3, 128 bits, in hex */
+};
+
+struct ckpt_file {
+    char name[32];
+    int64_t bytes, header_bytes;
+    char header_hash[33];
+};
+
+/* A file kept for merge.  header: of a weights file, of which the data lies in the shards. */
+struct ckpt_source {
+    char *name; /* within the folder that was split; never leaves it */
+    int header;
+    int64_t bytes; /* kept here */
+    int64_t whole; /* of the file that was split: more than bytes where header */
+    char hash[33]; /* of the bytes kept */
+};
+
+struct ckpt_sources {
+    int count;
+    struct ckpt_source *item; /* [count] */
+};
+
+enum { CKPT_OPEN_MAX = 32 };
+
+/* An open checkpoint; for one thread at a time.  Fields are for reading. */
+struct ckpt {
+    char *dir;
+    struct model model;
+    struct groups groups;
+    char strategy[8];
+    int states;
+    struct ckpt_state state[CKPT_STATES_MAX];
+    int has_run;
+    struct ckpt_run run;
+    struct ckpt_sources source; /* none in a run's checkpoint */
+    int files;                  /* one per rank */
+    struct ckpt_file *file;
+    int64_t blocks;
+    struct ckpt_block *block; /* by state, unit, lo: they tile every unit of every state */
+    int64_t *first;           /* [states * units + 1] where those of (state, unit) begin */
+    struct {
+        int fd, file;
+    } open[CKPT_OPEN_MAX];
+    void *buffer;   /* the block last read, checked */
+    int64_t cached; /* its number, or -1 */
+};
+
+/* Reads the manifest and proves that it is complete; the shards are opened when read. */
+int ckpt_open(struct ckpt *c, const char *dir, struct err *err);
+void ckpt_close(struct ckpt *c);
+/* Whether the folder has a manifest.json. */
+int ckpt_is(const char *dir);
+/* The state's number, or -1. */
+int ckpt_find_state(const struct ckpt *c, const char *name);
+/*
+ * The wanted ranges of a unit's state, one after the other, converted to `type`.  Any ranges:
+ * who wrote them does not matter.  Every block touched is checked; a damaged one is
+ * ERR_MISMATCH naming file, tensor and elements.
+ */
+int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ranges, int n,
+                     enum dtype type, void *out, struct err *err);
+
+#endif

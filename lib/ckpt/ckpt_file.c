@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows checksums, and how small files and copies get into a checkpoint. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_parts.h"
+
+enum { COPY_BYTES = 1 << 20 };
+
+static void to_hex(XXH128_hash_t h, char hex[33])
+{
+    static const char digit[] = "0123456789abcdef";
+    XXH128_canonical_t canon;
+
+    XXH128_canonicalFromHash(&canon, h);
+    for (int i = 0; i < 16; i++) {
+        hex[2 * i] = digit[canon.digest[i] >> 4];
+        hex[2 * i + 1] = digit[canon.digest[i] & 15];
+    }
+    hex[32] = 0;
+}
+
+void ckpt_hash(const void *data, int64_t bytes, char hex[33])
+{
+    to_hex(XXH3_128bits(data, (size_t)bytes), hex);
+}
+
+FILE *ckpt_stream(char **text, size_t *bytes)
+{
+    FILE *f = open_memstream(text, bytes);
+
+    assert(f);
+    return f;
+}
+
+int ckpt_name_ok(const char *name)
+{
+    for (const char *p = name;;) {
+        size_t n = strcspn(p, "/");
+        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return 0;
+        if (p[n] == 0)
+            return 1;
+        p += n + 1;
+    }
+}
+
+int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
+                  struct err *err)
+{
+    char *path = io_join(dir, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int rc = -1;
+
+    if (fd < 0)
+        err_sys(err, "cannot create '%s'", path);
+    else if (io_pwrite_all(fd, data, bytes, 0, err))
+        err_prefix(err, "%s: ", path);
+    else if (fsync(fd))
+        err_sys(err, "cannot write '%s'", path);
+    else
+        rc = 0;
+    if (fd >= 0)
+        close(fd);
+    mem_free(path);
+    return rc;
+}
+
+/* Reads fd to its end, hashing; what is read goes to `to` where that is no -1. */
+static int pass(int fd, int to, void *buffer, int64_t *bytes, char hex[33], struct err *err)
+{
+    XXH3_state_t *state = XXH3_createState();
+    int64_t done = 0;
+    int rc = 0;
+
+    assert(state);
+    XXH3_128bits_reset(state);
+    for (;;) {
+        ssize_t n = read(fd, buffer, COPY_BYTES);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            rc = err_sys(err, "cannot read");
+        if (n <= 0)
+            break;
+        XXH3_128bits_update(state, buffer, (size_t)n);
+        if (to >= 0 && io_pwrite_all(to, buffer, n, done, err)) {
+            rc = -1;
+            break;
+        }
+        done += n;
+    }
+    if (rc == 0) {
+        to_hex(XXH3_128bits_digest(state), hex);
+        *bytes = done;
+    }
+    XXH3_freeState(state);
+    return rc;
+}
+
+/* Makes the folders above dir/name. */
+static int make_parents(const char *dir, const char *name, struct err *err)
+{
+    const char *slash = strrchr(name, '/');
+    int rc;
+
+    if (!slash)
+        return io_mkdir(dir, err);
+    char *head = mem_dup(name);
+    head[slash - name] = 0;
+    char *path = io_join(dir, head);
+    rc = io_mkdir(path, err);
+    mem_free(path);
+    mem_free(head);
+    return rc;
+}
+
+int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *bytes,
+                   char hex[33], struct err *err)
+{
+    char *source = io_join(from, name), *target = io_join(to, name);
+    void *buffer = mem_new(COPY_BYTES, 1);
+    int in = open(source, O_RDONLY | O_CLOEXEC), out = -1, rc = -1;
+
+    if (in < 0) {
+        err_sys(err, "cannot open '%s'", source);
+        goto done;
+    }
+    if (make_parents(to, name, err))
+        goto done;
+    out = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (out < 0) {
+        err_sys(err, "cannot create '%s'", target);
+        goto done;
+    }
+    rc = pass(in, out, buffer, bytes, hex, err);
+    if (rc == 0 && fsync(out))
+        rc = err_sys(err, "cannot write");
+    if (rc)
+        err_prefix(err, "'%s' to '%s': ", source, target);
+done:
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    mem_free(buffer);
+    mem_free(source);
+    mem_free(target);
+    return rc;
+}
+
+int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *buffer;
+
+    if (fd < 0)
+        return err_sys(err, "cannot open '%s'", path);
+    buffer = mem_new(COPY_BYTES, 1);
+    int rc = pass(fd, -1, buffer, bytes, hex, err);
+    if (rc)
+        err_prefix(err, "'%s': ", path);
+    mem_free(buffer);
+    close(fd);
+    return rc;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CKPT_CKPT_PARTS_H
+#define CKPT_CKPT_PARTS_H
+
+#include <stddef.h>
+
+#include "ckpt/ckpt.h"
+
+/* Between the files of this folder. */
+
+/* XXH3, 128 bits, canonical, in hex. */
+void ckpt_hash(const void *data, int64_t bytes, char hex[33]);
+/* A stream into memory; *text is freed with mem_free after fclose. */
+FILE *ckpt_stream(char **text, size_t *bytes);
+
+/* "shard-00007.safetensors" */
+void ckpt_shard_name(int rank, char name[32]);
+/* Relative, without empty, "." or ".." parts: what may be joined to a folder. */
+int ckpt_name_ok(const char *name);
+/* The tensor of the unit in which element `at` lies. */
+int ckpt_tensor_at(const struct model *m, int unit, int64_t at);
+/* End of the block that begins at lo, in a range that ends at hi. */
+int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
+
+/* manifest.json; source NULL: there is none. */
+int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
+                        const char *const *entry, const struct ckpt_run *run,
+                        const struct ckpt_sources *source, struct err *err);
+/* Fills everything but what belongs to an open one; c->dir and c->model are there. */
+int ckpt_manifest_read(struct ckpt *c, struct err *err);
+
+/* Writes a whole small file into dir, synced. */
+int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
+                  struct err *err);
+/*
+ * Copies from/name to to/name (folders made as needed), synced; *bytes and hex tell what was
+ * copied.
+ */
+int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *bytes,
+                   char hex[33], struct err *err);
+/* The same numbers of a file that stays where it is. */
+int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *err);
+
+/* The header of a model.safetensors: all the model's tensors in the model's order. */
+void ckpt_model_header(const struct model *m, enum dtype type, char **head, int64_t *bytes);
+
+/* Reads block b into c->buffer and checks it. */
+int ckpt_load_block(struct ckpt *c, int64_t b, struct err *err);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows a Hugging Face folder: which files hold the weights, which tensor lies in which, and
+ * what else is there.  Does not know what the numbers mean.
+ */
+#include "ckpt/hf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "ckpt/ckpt_parts.h"
+
+enum { INDEX_BYTES_MAX = 100 << 20, DEPTH_MAX = 16 };
+
+static const char index_name[] = "model.safetensors.index.json";
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int find_file(const struct hf *hf, const char *name)
+{
+    for (int i = 0; i < hf->files; i++)
+        if (strcmp(hf->name[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static int add_file(struct hf *hf, const char *path, const char *name, struct err *err)
+{
+    struct st st;
+
+    if (st_open(&st, path, err))
+        return -1;
+    hf->name[hf->files] = mem_dup(name);
+    hf->file[hf->files++] = st;
+    return 0;
+}
+
+/* Opens the files that the index names, in the order of their names. */
+static int open_indexed(struct hf *hf, const char *path, json_t *map, struct err *err)
+{
+    size_t n = json_object_size(map), i = 0;
+    char **names = mem_new(n, sizeof *names);
+    const char *key;
+    json_t *v;
+    int rc = 0;
+
+    json_object_foreach(map, key, v)
+    {
+        if (!json_is_string(v) || !ckpt_name_ok(json_string_value(v)) ||
+            strchr(json_string_value(v), '/'))
+            rc = err_at(err, path, 0, key, "is in no file of this folder");
+        names[i++] = (char *)json_string_value(v);
+    }
+    if (rc == 0)
+        qsort(names, n, sizeof *names, by_text);
+    hf->name = mem_new(n, sizeof *hf->name);
+    hf->file = mem_new(n < HF_FILES_MAX ? n : HF_FILES_MAX, sizeof *hf->file);
+    for (i = 0; rc == 0 && i < n; i++) {
+        if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
+            continue;
+        if (hf->files == HF_FILES_MAX) {
+            rc = err_at(err, path, 0, NULL, "names more than %d files", HF_FILES_MAX);
+            break;
+        }
+        char *whole = io_join(hf->dir, names[i]);
+        rc = add_file(hf, whole, names[i], err);
+        mem_free(whole);
+    }
+    mem_free(names);
+    return rc;
+}
+
+/* The index and the files must say the same of every tensor. */
+static int check_index(const struct hf *hf, const char *path, json_t *map, struct err *err)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(map, key, v)
+    {
+        int i = find_file(hf, json_string_value(v));
+        if (!st_find(&hf->file[i], key))
+            return err_at(err, path, 0, key, "is not in '%s', as this index says", hf->name[i]);
+    }
+    for (int i = 0; i < hf->files; i++) {
+        for (int t = 0; t < hf->file[i].count; t++) {
+            const char *name = hf->file[i].tensor[t].name;
+            v = json_object_get(map, name);
+            if (!v || strcmp(json_string_value(v), hf->name[i]))
+                return err_at(err, path, 0, name, "is in '%s', the index says %s%s",
+                              hf->name[i], v ? "in " : "nothing of it",
+                              v ? json_string_value(v) : "");
+        }
+    }
+    return 0;
+}
+
+static int read_index(struct hf *hf, const char *path, struct err *err)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+    json_error_t where;
+    int rc = -1;
+
+    if (io_read_text(path, INDEX_BYTES_MAX, &text, &bytes, err))
+        return -1;
+    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
+    json_t *map = json_object_get(root, "weight_map");
+    if (!root)
+        err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
+    else if (json_object_size(map) == 0 || json_object_size(map) > ST_TENSORS_MAX)
+        err_at(err, path, 0, "weight_map", "has %zu tensors, expected 1 to %d",
+               json_object_size(map), ST_TENSORS_MAX);
+    else
+        rc = open_indexed(hf, path, map, err) || check_index(hf, path, map, err) ? -1 : 0;
+    json_decref(root);
+    mem_free(text);
+    return rc;
+}
+
+static int is_utf8(const char *text)
+{
+    int n = 1;
+
+    for (; *text && n > 0; text += n)
+        n = utf8_next(text, NULL);
+    return n > 0;
+}
+
+/* Adds the files below dir/under that hold no weights. */
+static int list_others(struct hf *hf, const char *under, int depth, size_t *room,
+                       struct err *err)
+{
+    char *path = *under ? io_join(hf->dir, under) : mem_dup(hf->dir);
+    DIR *d = opendir(path);
+    int rc = d ? 0 : err_sys(err, "cannot read folder '%s'", path);
+
+    if (rc == 0 && depth > DEPTH_MAX)
+        rc = err_set(err, ERR_INPUT, "'%s' is more than %d folders deep", path, DEPTH_MAX);
+    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+        struct stat st;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        char *name = *under ? io_join(under, e->d_name) : mem_dup(e->d_name);
+        char *whole = io_join(hf->dir, name);
+        if (!is_utf8(e->d_name)) { /* the manifest, JSON, could not say its name */
+            rc = err_set(err, ERR_INPUT, "the name of '%s' is no UTF-8", whole);
+        } else if (stat(whole,
+                        &st)) { /* links are followed: a download's cache is made of them */
+            rc = err_sys(err, "cannot read '%s'", whole);
+        } else if (S_ISDIR(st.st_mode)) {
+            rc = list_others(hf, name, depth + 1, room, err);
+        } else if (!S_ISREG(st.st_mode)) {
+            rc = err_set(err, ERR_INPUT, "'%s' is neither a file nor a folder", whole);
+        } else if (find_file(hf, name) < 0) {
+            hf->other = mem_grow(hf->other, room, (size_t)hf->others + 1, sizeof *hf->other);
+            hf->other[hf->others++] = mem_dup(name);
+        }
+        mem_free(name);
+        mem_free(whole);
+    }
+    if (d)
+        closedir(d);
+    mem_free(path);
+    return rc;
+}
+
+/* `path` is a file: its folder and its name. */
+static int open_alone(struct hf *hf, const char *path, struct err *err)
+{
+    const char *slash = strrchr(path, '/');
+
+    hf->alone = 1;
+    hf->dir = slash ? mem_dup(path) : mem_dup(".");
+    if (slash)
+        hf->dir[slash - path + (slash == path)] = 0;
+    hf->name = mem_new(1, sizeof *hf->name);
+    hf->file = mem_new(1, sizeof *hf->file);
+    return add_file(hf, path, slash ? slash + 1 : path, err);
+}
+
+static int open_folder(struct hf *hf, const char *path, struct err *err)
+{
+    char *single = io_join(path, "model.safetensors"), *index = io_join(path, index_name);
+    struct stat st;
+    size_t room = 0;
+    int rc;
+
+    hf->dir = mem_dup(path);
+    if (stat(single, &st) == 0) { /* transformers, too, prefers it to an index */
+        hf->name = mem_new(1, sizeof *hf->name);
+        hf->file = mem_new(1, sizeof *hf->file);
+        rc = add_file(hf, single, "model.safetensors", err);
+    } else if (stat(index, &st) == 0) {
+        rc = read_index(hf, index, err);
+    } else {
+        rc = err_set(err, ERR_ABSENT, "'%s' has neither model.safetensors nor %s", path,
+                     index_name);
+    }
+    if (rc == 0)
+        rc = list_others(hf, "", 0, &room, err);
+    if (rc == 0 && hf->others)
+        qsort(hf->other, (size_t)hf->others, sizeof *hf->other, by_text);
+    mem_free(single);
+    mem_free(index);
+    return rc;
+}
+
+int hf_open(struct hf *hf, const char *path, struct err *err)
+{
+    struct hf new = {0};
+    struct stat st;
+
+    if (stat(path, &st))
+        return err_sys(err, "cannot open '%s'", path);
+    if (S_ISDIR(st.st_mode) ? open_folder(&new, path, err) : open_alone(&new, path, err)) {
+        hf_release(&new);
+        return -1;
+    }
+    *hf = new;
+    return 0;
+}
+
+void hf_release(struct hf *hf)
+{
+    for (int i = 0; i < hf->files; i++) {
+        mem_free(hf->name[i]);
+        st_release(&hf->file[i]);
+    }
+    for (int i = 0; i < hf->others; i++)
+        mem_free(hf->other[i]);
+    mem_free(hf->name);
+    mem_free(hf->file);
+    mem_free(hf->other);
+    mem_free(hf->place);
+    mem_free(hf->dir);
+    *hf = (struct hf){0};
+}
+
+const struct st_tensor *hf_find(const struct hf *hf, const char *name, int *file)
+{
+    for (int i = 0; i < hf->files; i++) {
+        const struct st_tensor *t = st_find(&hf->file[i], name);
+        if (t) {
+            *file = i;
+            return t;
+        }
+    }
+    return NULL;
+}
+
+/* One of the model's tensors: there, of its shape and of the common type. */
+static int match_one(struct hf *hf, const struct model_tensor *want, struct hf_place *place,
+                     int first, struct err *err)
+{
+    place->t = hf_find(hf, want->name, &place->file);
+    if (!place->t) {
+        err_at(err, hf->dir, 0, want->name, "is missing: the config wants it");
+        err->code = ERR_ABSENT;
+        return -1;
+    }
+    const char *path = hf->file[place->file].path;
+    struct st_tensor shaped = {
+        .type = place->t->type, .dims = want->dims, .shape = {want->shape[0], want->shape[1]}};
+    char have[256], need[256];
+    st_print_shape(place->t, have, sizeof have);
+    st_print_shape(&shaped, need, sizeof need);
+    if (strcmp(have, need))
+        return err_at(err, path, 0, want->name, "is %s, expected %s as the config says", have,
+                      need);
+    enum dtype type;
+    if (st_type_dtype(place->t->type, &type) || type == DTYPE_I32 || type == DTYPE_U8)
+        return err_at(err, path, 0, want->name, "is %s, expected F32, BF16, F16 or F64", have);
+    if (!first && type != hf->type)
+        return err_at(err, path, 0, want->name,
+                      "is %s, the tensors before it are %s: one type is "
+                      "expected",
+                      st_type_name(place->t->type), st_type_name(st_type_of(hf->type)));
+    hf->type = type;
+    return 0;
+}
+
+int hf_match(struct hf *hf, const struct model *m, struct err *err)
+{
+    int count = 0;
+
+    mem_free(hf->place);
+    hf->place = mem_new((size_t)m->tensors, sizeof *hf->place);
+    for (int i = 0; i < m->tensors; i++)
+        if (match_one(hf, &m->tensor[i], &hf->place[i], i == 0, err))
+            return -1;
+    for (int i = 0; i < hf->files; i++)
+        count += hf->file[i].count;
+    for (int i = 0; count != m->tensors && i < hf->files; i++)
+        for (int t = 0; t < hf->file[i].count; t++)
+            if (!model_find(m, hf->file[i].tensor[t].name))
+                return err_at(err, hf->file[i].path, 0, hf->file[i].tensor[t].name,
+                              "is no tensor of the model that the config describes");
+    if (count != m->tensors)
+        return err_at(err, hf->dir, 0, NULL,
+                      "has %d tensors, the config wants %d: one is in two "
+                      "files",
+                      count, m->tensors);
+    hf->model = m;
+    return 0;
+}
+
+int hf_read(const struct hf *hf, int unit, struct range at, void *out, struct err *err)
+{
+    int i = ckpt_tensor_at(hf->model, unit, at.lo);
+    int64_t size = dtype_bytes(hf->type);
+    char *to = out;
+
+    for (; at.lo < at.hi; i++) {
+        const struct model_tensor *t = &hf->model->tensor[i];
+        int64_t end = t->offset + t->elems < at.hi ? t->offset + t->elems : at.hi;
+        if (st_read(&hf->file[hf->place[i].file], hf->place[i].t, (at.lo - t->offset) * size,
+                    (end - at.lo) * size, to, err))
+            return -1;
+        to += (end - at.lo) * size;
+        at.lo = end;
+    }
+    return 0;
+}

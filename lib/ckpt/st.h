@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CKPT_ST_H
+#define CKPT_ST_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/dtype.h"
+#include "base/err.h"
+
+/*
+ * One .safetensors file: 8 bytes N (little endian), N bytes of JSON, the data.
+ *
+ *     | N | {"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}, ...} | a | b | ... |
+ *     0   8                                                        8 + N = `data`
+ *
+ * Nothing is believed: every size is bounded before it is used, the tensors must fill the data
+ * from its first byte to its last without a hole or an overlap, names are unique.
+ */
+enum {
+    ST_DIMS_MAX = 16,
+    ST_NAME_MAX = 4096,        /* bytes */
+    ST_HEADER_MAX = 100000000, /* bytes; the format's own limit */
+    ST_TENSORS_MAX = 1000000
+};
+
+struct st_tensor {
+    char *name; /* owned by the struct st; UTF-8, no control characters */
+    int type;   /* see st_type_name */
+    int dims;
+    int64_t shape[ST_DIMS_MAX];
+    int64_t elems;
+    int64_t first, last; /* bytes [first, last) of the data */
+};
+
+struct st {
+    int fd; /* -1: parsed from a header alone */
+    char *path;
+    int64_t file_bytes;
+    int64_t data; /* where the data begins */
+    int count;
+    struct st_tensor *tensor;   /* [count], owned, in the order of the data */
+    struct st_tensor **by_name; /* [count] into tensor, in the order of names */
+};
+
+/* Opens and checks; errors name the file and, where one is to blame, the tensor. */
+int st_open(struct st *st, const char *path, struct err *err);
+/*
+ * The same from `bytes` of the file's beginning (8 + N at least) that are in memory; file_bytes
+ * is the size the whole file has or had.
+ */
+int st_parse(struct st *st, const char *path, const char *head, int64_t bytes,
+             int64_t file_bytes, struct err *err);
+void st_release(struct st *st);
+const struct st_tensor *st_find(const struct st *st, const char *name); /* NULL if absent */
+/* `bytes` from byte `first` within the tensor. */
+int st_read(const struct st *st, const struct st_tensor *t, int64_t first, int64_t bytes,
+            void *out, struct err *err);
+
+const char *st_type_name(int type); /* "F32", "BF16", ... as in the header */
+int st_type_bytes(int type);
+int st_type_of(enum dtype type);
+/* 0 and *out, or -1 where base/dtype.h has no such type. */
+int st_type_dtype(int type, enum dtype *out);
+/* "F32 [4, 8]": `room` bytes at `text`, for messages. */
+void st_print_shape(const struct st_tensor *t, char *text, int room);
+
+/*
+ * Writes N and the header of tensors that lie one after the other as listed: name, type, dims
+ * and shape are read; elems, first and last are filled in.  {"format": "pt"} goes into the
+ * metadata (transformers asks for it).  The data begins at a multiple of 8; *text (owned by the
+ * caller, mem_free) has *bytes = 8 + N.
+ */
+void st_header(struct st_tensor *tensor, int count, char **text, int64_t *bytes);
+
+#endif

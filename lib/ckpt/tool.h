@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CKPT_TOOL_H
+#define CKPT_TOOL_H
+
+#include <stdio.h>
+
+#include "ckpt/ckpt.h"
+
+/*
+ * What paro-shard does, a door a verb.  Folders are written beside their target and renamed;
+ * an existing target is refused without force.  Memory is bounded by two blocks
+ * (CKPT_BLOCK_ELEMS elements of at most 8 bytes: 64 MiB together) and 20 times the headers.
+ */
+
+struct tool_target {
+    const char *dir;
+    int force; /* exchange it if it is there */
+};
+
+/* A Hugging Face folder with the model's first values: config.json, model.safetensors. */
+int tool_init(const struct model *m, uint64_t seed, struct tool_target to, struct err *err);
+
+/*
+ * ERR_MISMATCH naming folder and key when two readings of a config.json are not of one network:
+ * they must agree where the tensors' shapes cannot tell, too.
+ */
+int tool_check_same(const char *folder, const struct model *own, const struct model *plan,
+                    struct err *err);
+
+/*
+ * A Hugging Face folder, or one .safetensors file, into a checkpoint.  m is what the plan says;
+ * a config.json in the folder must describe the same network.
+ */
+int tool_split(const char *from, const struct model *m, const struct groups *groups,
+               const char *strategy, struct tool_target to, struct err *err);
+
+/*
+ * Back: byte for byte what was split, or, from a run's checkpoint, a folder with config.json
+ * and model.safetensors from its params.
+ */
+int tool_merge(const char *from, struct tool_target to, struct err *err);
+
+/*
+ * 0: whole; *bad counts what is not, each a line on out (or, with json, an item of one
+ * document): a checkpoint's checksums and completeness (quick: sizes and headers alone); of a
+ * folder or file without checksums, its structure, and that the folder's config fits.
+ */
+int tool_verify(const char *path, int quick, int json, FILE *out, int *bad, struct err *err);
+
+/* The tensors of a checkpoint, folder or file: a table, or JSON. */
+int tool_ls(const char *path, int json, FILE *out, struct err *err);
+
+/* What differs between two of them, tensor by tensor; *differ counts. */
+int tool_diff(const char *a, const char *b, int json, FILE *out, int *differ, struct err *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CKPT_WEIGHTS_H
+#define CKPT_WEIGHTS_H
+
+#include "ckpt/ckpt.h"
+#include "ckpt/hf.h"
+
+/* A checkpoint, a folder or a file: whichever it is, tensors with names that can be read. */
+struct weights_item {
+    char *name;             /* owned; of a state other than params: "NAME/master" */
+    struct st_tensor shape; /* type, dims, shape, elems (its name is not set) */
+    int tensor, state;      /* of a checkpoint */
+    int file;               /* of a folder */
+    const struct st_tensor *t;
+};
+
+struct weights {
+    int is_ckpt;
+    struct ckpt ckpt;
+    struct hf hf;
+    int count;
+    struct weights_item *item; /* [count], owned, by name */
+    int64_t bytes;             /* of all of them */
+};
+
+int weights_open(struct weights *w, const char *path, struct err *err);
+void weights_close(struct weights *w);
+/* Elements [first, first + count), at most CKPT_BLOCK_ELEMS, in the item's own type. */
+int weights_read(struct weights *w, const struct weights_item *item, int64_t first,
+                 int64_t count, void *out, struct err *err);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Checkpoints: what n ranks of any groups write, any ranges give back, in any type; every
+ * damage is seen and named.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/ckpt_parts.h"
+#include "ckpt/hf.h"
+#include "ckpt/tool.h"
+
+static const char config[] =
+    "{\"model_type\":\"llama\",\"vocab_size\":13,\"hidden_size\":6,\"intermediate_size\":5,"
+    "\"num_hidden_layers\":2,\"num_attention_heads\":3}";
+
+/* The value every element of every state has: exact in bf16 for params, any for the rest. */
+static float value(int unit, int state, int64_t i)
+{
+    return state == 0 ? (float)((unit * 37 + i) % 251 - 125)
+                      : (float)i + (float)unit / 7 + state;
+}
+
+static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *err)
+{
+    struct ckpt_shape *shape = arg;
+    float v;
+
+    (void)err;
+    for (int64_t i = at.lo; i < at.hi; i++) {
+        v = value(unit, state, i);
+        dtype_convert((char *)out + (i - at.lo) * dtype_bytes(shape->state[state].type),
+                      shape->state[state].type, &v, DTYPE_F32, 1);
+    }
+    return 0;
+}
+
+struct fixture {
+    char dir[64];
+    struct model model;
+    struct layout layout;
+    struct ckpt_shape shape;
+};
+
+static void write_all(struct fixture *f, const char *groups_text)
+{
+    struct groups g;
+    struct err err;
+    struct ckpt_run run = {.step = 7, .tokens = 1234, .position = 99, .seed = 5};
+
+    strcpy(f->dir, "/tmp/paro-ckpt-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    assert_int_equal(model_parse(&f->model, "c.json", config, (int64_t)strlen(config), &err),
+                     0);
+    assert_int_equal(groups_parse(&g, groups_text, &err), 0);
+    layout_init(&f->layout, &g);
+    groups_release(&g);
+    f->shape = (struct ckpt_shape){
+        &f->model,
+        &f->layout,
+        "IIG",
+        3,
+        {{"params", DTYPE_BF16}, {"master", DTYPE_F32}, {"exp_avg", DTYPE_F32}}};
+    int n = f->layout.groups.ranks;
+    char **entry = mem_new((size_t)n, sizeof *entry);
+    for (int r = 0; r < n; r++)
+        assert_int_equal(
+            ckpt_write_shard(f->dir, r, &f->shape, fill, &f->shape, &entry[r], &err), 0);
+    assert_int_equal(
+        ckpt_write_manifest(f->dir, &f->shape, (const char *const *)entry, &run, &err), 0);
+    for (int r = 0; r < n; r++)
+        mem_free(entry[r]);
+    mem_free(entry);
+}
+
+static void clean(struct fixture *f)
+{
+    struct err err;
+
+    io_remove_tree(f->dir, &err);
+    layout_release(&f->layout);
+    model_release(&f->model);
+}
+
+/* Every rank of every other shape, under every letter, reads what it would hold. */
+static void read_as(struct ckpt *c, const char *groups_text)
+{
+    struct layout l;
+    struct groups g;
+    struct err err;
+    struct range ranges[64];
+    static float out[4096];
+
+    assert_int_equal(groups_parse(&g, groups_text, &err), 0);
+    layout_init(&l, &g);
+    assert_true(layout_ranges_max(&l) <= 64);
+    for (int letter = LETTER_N; letter <= LETTER_G; letter++) {
+        for (int r = 0; r < g.ranks; r++) {
+            for (int u = 0; u < c->model.units; u++) {
+                int s = (r + u) % c->states;
+                int n =
+                    layout_ranges(&l, (enum letter)letter, r, c->model.unit[u].elems, ranges);
+                assert_int_equal(ckpt_read_ranges(c, u, s, ranges, n, DTYPE_F32, out, &err), 0);
+                float *p = out;
+                for (int i = 0; i < n; i++)
+                    for (int64_t e = ranges[i].lo; e < ranges[i].hi; e++)
+                        assert_true(*p++ == value(u, s, e));
+            }
+        }
+    }
+    layout_release(&l);
+    groups_release(&g);
+}
+
+static void test_any_to_any(void **state)
+{
+    static const char *const shapes[] = {"1x1", "2x2", "[3,2]", "[4,4,3]", "5x1", "1x7"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct fixture f;
+        struct ckpt c;
+        struct err err;
+        write_all(&f, shapes[i]);
+        assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+        assert_int_equal(c.run.step, 7);
+        assert_int_equal(c.run.position, 99);
+        assert_string_equal(c.strategy, "IIG");
+        assert_true(groups_equal(&c.groups, &f.layout.groups));
+        assert_int_equal(ckpt_find_state(&c, "exp_avg"), 2);
+        assert_int_equal(ckpt_find_state(&c, "none"), -1);
+        for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+            read_as(&c, shapes[k]);
+        ckpt_close(&c);
+        clean(&f);
+    }
+}
+
+static void test_to_bf16(void **state)
+{
+    struct fixture f;
+    struct ckpt c;
+    struct err err;
+    struct range at = {3, 40};
+    uint16_t half[37];
+
+    (void)state;
+    write_all(&f, "[3,2]");
+    assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+    assert_int_equal(ckpt_read_ranges(&c, 1, 1, &at, 1, DTYPE_BF16, half, &err), 0);
+    for (int i = 0; i < 37; i++)
+        assert_int_equal(half[i], dtype_bf16_of_f32(value(1, 1, 3 + i)));
+    ckpt_close(&c);
+    clean(&f);
+}
+
+static void flip(const char *dir, const char *name, int64_t at)
+{
+    char *path = io_join(dir, name);
+    int fd = open(path, O_RDWR);
+    unsigned char byte;
+
+    assert_true(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+    mem_free(path);
+}
+
+/* One flipped bit in a block: reading there fails and names it; other blocks still read. */
+static void test_damage(void **state)
+{
+    struct fixture f;
+    struct ckpt c;
+    struct err err;
+    float out[4096];
+
+    (void)state;
+    write_all(&f, "2x2");
+    assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+    const struct ckpt_block *b = &c.block[c.first[1 * c.model.units + 1] + 2];
+    struct range there = {b->lo, b->hi}, before = {0, b->lo};
+    flip(f.dir, c.file[b->file].name, b->offset + b->bytes - 1);
+    assert_int_equal(ckpt_read_ranges(&c, 1, 1, &before, 1, DTYPE_F32, out, &err), 0);
+    assert_int_equal(ckpt_read_ranges(&c, 1, 1, &there, 1, DTYPE_F32, out, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_string_equal(err.key, c.model.tensor[b->tensor].name);
+    assert_string_equal(err.file, c.file[b->file].name);
+    char range[64];
+    snprintf(range, sizeof range, "master, elements [%" PRId64 ", %" PRId64 ")",
+             b->lo - c.model.tensor[b->tensor].offset,
+             b->hi - c.model.tensor[b->tensor].offset);
+    assert_non_null(strstr(err.text, range));
+    ckpt_close(&c);
+    clean(&f);
+}
+
+/* Every byte of the manifest counts: flip any one, and it does not open. */
+static void test_manifest_damage(void **state)
+{
+    struct fixture f;
+    struct ckpt c;
+    struct err err;
+    char *text = NULL;
+    int64_t bytes = 0;
+
+    (void)state;
+    write_all(&f, "2x1");
+    char *path = io_join(f.dir, "manifest.json");
+    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    for (int64_t at = 0; at < bytes; at += 17) {
+        flip(f.dir, "manifest.json", at);
+        assert_int_equal(ckpt_open(&c, f.dir, &err), -1);
+        flip(f.dir, "manifest.json", at);
+    }
+    assert_int_equal(truncate(path, bytes - 1), 0);
+    assert_int_equal(ckpt_open(&c, f.dir, &err), -1);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(ckpt_open(&c, f.dir, &err), -1);
+    assert_int_equal(err.code, ERR_ABSENT);
+    mem_free(text);
+    mem_free(path);
+    clean(&f);
+}
+
+static void put_manifest(const char *dir, const char *text, int64_t before)
+{
+    char hash[33], *path = io_join(dir, "manifest.json");
+    FILE *f = fopen(path, "w");
+
+    ckpt_hash(text, before, hash);
+    assert_non_null(f);
+    fwrite(text, 1, (size_t)before, f);
+    fprintf(f, ",\n\"checksum\": \"%s\"\n}\n", hash);
+    fclose(f);
+    mem_free(path);
+}
+
+/*
+ * A manifest whose checksum is right and whose content is not: it is refused, or what it says
+ * is not what the shards have, but nothing is read or written out of bounds.
+ */
+static void test_manifest_hostile(void **state)
+{
+    static const char bytes_tried[] = {'9', '-', '0', '"', ']', 'e'};
+    struct fixture f;
+    struct err err;
+    char *text = NULL;
+    int64_t bytes = 0;
+    int opened = 0, refused = 0;
+    static float out[4096];
+
+    (void)state;
+    write_all(&f, "2x1");
+    char *path = io_join(f.dir, "manifest.json");
+    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    int64_t before = strstr(text, ",\n\"checksum\"") - text;
+    for (int64_t at = 0; at < before; at += 5) {
+        char was = text[at];
+        struct ckpt c;
+        text[at] = bytes_tried[at / 5 % (int64_t)sizeof bytes_tried];
+        put_manifest(f.dir, text, before);
+        text[at] = was;
+        if (ckpt_open(&c, f.dir, &err)) {
+            refused++;
+            continue;
+        }
+        opened++;
+        for (int u = 0; u < c.model.units; u++) {
+            struct range all = {0, c.model.unit[u].elems};
+            for (int s = 0; s < c.states; s++) {
+                if (ckpt_read_ranges(&c, u, s, &all, 1, DTYPE_F32, out, &err) == 0)
+                    continue;
+                assert_true(err.code == ERR_MISMATCH || err.code == ERR_INPUT);
+            }
+        }
+        ckpt_close(&c);
+    }
+    /* Digits of a checksum may change and open; a place, a name or a size may not. */
+    assert_true(opened > 0 && refused > opened);
+    put_manifest(f.dir, text, before);
+    struct ckpt c;
+    assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+    ckpt_close(&c);
+    mem_free(text);
+    mem_free(path);
+    clean(&f);
+}
+
+/* A run's checkpoint has no source: its params become a folder with the model's tensors. */
+static void test_merge_of_a_run(void **state)
+{
+    struct fixture f;
+    struct err err;
+    struct hf hf;
+    struct range at = {0};
+    uint16_t half[1024];
+
+    (void)state;
+    write_all(&f, "[3,2]");
+    char *to = mem_new(sizeof f.dir + 8, 1);
+    sprintf(to, "%s-merged", f.dir);
+    assert_int_equal(tool_merge(f.dir, (struct tool_target){to, 0}, &err), 0);
+    assert_int_equal(hf_open(&hf, to, &err), 0);
+    assert_int_equal(hf.others, 1);
+    assert_string_equal(hf.other[0], "config.json");
+    assert_int_equal(hf_match(&hf, &f.model, &err), 0);
+    assert_int_equal(hf.type, DTYPE_BF16);
+    for (int u = 0; u < f.model.units; u++) {
+        at.hi = f.model.unit[u].elems;
+        assert_true(at.hi <= 1024);
+        assert_int_equal(hf_read(&hf, u, at, half, &err), 0);
+        for (int64_t i = 0; i < at.hi; i++)
+            assert_true(dtype_f32_of_bf16(half[i]) == value(u, 0, i));
+    }
+    hf_release(&hf);
+    assert_int_equal(tool_merge(f.dir, (struct tool_target){to, 0}, &err),
+                     -1); /* it is there */
+    io_remove_tree(to, &err);
+    mem_free(to);
+    clean(&f);
+}
+
+/* A fill that fails, and a rank whose disk is no folder: an error, and no entry. */
+static int fill_fails(void *arg, int unit, int state, struct range at, void *out,
+                      struct err *err)
+{
+    (void)arg, (void)unit, (void)state, (void)at, (void)out;
+    return err_set(err, ERR_DEVICE, "the device is gone");
+}
+
+static void test_write_fails(void **state)
+{
+    struct fixture f;
+    struct err err;
+    char *entry = NULL;
+
+    (void)state;
+    write_all(&f, "2x1");
+    assert_int_equal(ckpt_write_shard(f.dir, 1, &f.shape, fill_fails, NULL, &entry, &err), -1);
+    assert_int_equal(err.code, ERR_DEVICE);
+    assert_non_null(strstr(err.text, "shard-00001.safetensors: the device is gone"));
+    assert_int_equal(ckpt_write_shard("/nowhere", 0, &f.shape, fill, &f.shape, &entry, &err),
+                     -1);
+    assert_int_equal(err.code, ERR_ABSENT);
+    assert_null(entry);
+    clean(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_to_any),       cmocka_unit_test(test_to_bf16),
+        cmocka_unit_test(test_damage),           cmocka_unit_test(test_manifest_damage),
+        cmocka_unit_test(test_manifest_hostile), cmocka_unit_test(test_merge_of_a_run),
+        cmocka_unit_test(test_write_fails),
+    };
+
+    return cmocka_run_group_tests_name("ckpt", tests, NULL, NULL);
+}

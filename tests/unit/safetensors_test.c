@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * safetensors: files written by the Python library read as they are, files that we write read
+ * back, and a folder of broken headers, each with its message (tests/data/safetensors, made by
+ * tests/reference/make_safetensors.py).
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/st.h"
+
+#define DATA "tests/data/safetensors/"
+
+static void test_python_file(void **state)
+{
+    struct st st;
+    struct err err;
+    float f[6];
+    uint16_t h[3];
+    double d;
+    int64_t i;
+    char shape[64];
+
+    (void)state;
+    assert_int_equal(st_open(&st, DATA "torch.safetensors", &err), 0);
+    assert_int_equal(st.count, 8);
+    assert_int_equal(st_read(&st, st_find(&st, "f32"), 0, sizeof f, f, &err), 0);
+    for (int k = 0; k < 6; k++)
+        assert_true(f[k] == (float)k / 4);
+    assert_int_equal(st_read(&st, st_find(&st, "f32"), 4, 8, f, &err), 0); /* a part */
+    assert_true(f[0] == 0.25f && f[1] == 0.5f);
+    assert_int_equal(st_read(&st, st_find(&st, "bf16"), 0, sizeof h, h, &err), 0);
+    assert_true(dtype_f32_of_bf16(h[1]) == -2.5f);
+    assert_int_equal(st_read(&st, st_find(&st, "f16"), 0, 4, h, &err), 0);
+    assert_true(dtype_f32_of_f16(h[1]) == 65504.0f);
+    assert_int_equal(st_read(&st, st_find(&st, "f64"), 0, 8, &d, &err), 0);
+    assert_true(d == 1e300);
+    assert_int_equal(st_read(&st, st_find(&st, "i64"), 0, 8, &i, &err), 0);
+    assert_true(i == ((int64_t)1 << 53) + 1);
+    st_print_shape(st_find(&st, "none"), shape, sizeof shape);
+    assert_string_equal(shape, "F32 [0, 4]");
+    assert_int_equal(st_find(&st, "f64")->dims, 0);
+    assert_null(st_find(&st, "f3"));
+    st_release(&st);
+    assert_int_equal(st_open(&st, DATA "numpy.safetensors", &err), 0);
+    assert_int_equal(st.count, 7);
+    assert_int_equal(st_find(&st, "t7")->shape[0], 7);
+    st_release(&st);
+    assert_int_equal(st_open(&st, DATA "nothing.safetensors", &err), 0);
+    assert_int_equal(st.count, 0);
+    assert_null(st_find(&st, "a"));
+    st_release(&st);
+}
+
+/* The folder of broken headers: NAME.txt is how the message must begin, @ for the path. */
+static void test_broken(void **state)
+{
+    DIR *d = opendir(DATA "broken");
+    int seen = 0;
+
+    (void)state;
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        char *dot = strstr(e->d_name, ".safetensors"), *want = NULL, text[256], got[1024];
+        struct st st;
+        struct err err;
+        int64_t bytes = 0;
+        if (!dot)
+            continue;
+        char *path = io_join(DATA "broken", e->d_name);
+        snprintf(text, sizeof text, DATA "broken/%.*s.txt", (int)(dot - e->d_name), e->d_name);
+        assert_int_equal(io_read_text(text, 4096, &want, &bytes, &err), 0);
+        want[strcspn(want, "\n")] = 0;
+        assert_true(want[0] == '@' && want[1] == ':');
+        assert_int_equal(st_open(&st, path, &err), -1);
+        snprintf(got, sizeof got, "%s%s", path, want + 1);
+        if (strncmp(err.text, got, strlen(got)))
+            fail_msg("%s: says '%s', expected '%s'", e->d_name, err.text, got);
+        assert_true(err.code == ERR_INPUT);
+        mem_free(want);
+        mem_free(path);
+        seen++;
+    }
+    closedir(d);
+    assert_int_equal(seen, 45);
+}
+
+/* Headers that would make a tree of gigabytes are refused before it is built. */
+static void test_amount(void **state)
+{
+    struct st st;
+    struct err err;
+    size_t commas = 200000, used = 0;
+    char *head = mem_new(8 + 2 * commas + 64, 1);
+
+    (void)state;
+    used = (size_t)sprintf(head + 8, "{\"a\":[");
+    for (size_t i = 0; i < commas; i++, used += 2)
+        memcpy(head + 8 + used, "1,", 2);
+    used += (size_t)sprintf(head + 8 + used, "1]}");
+    io_put_le64((unsigned char *)head, used);
+    assert_int_equal(st_parse(&st, "x", head, (int64_t)used + 8, (int64_t)used + 8, &err), -1);
+    assert_string_equal(err.text,
+                        "x: header has 200000 values for 1 tensors: that is no list of "
+                        "tensors");
+    mem_free(head);
+}
+
+static void test_write(void **state)
+{
+    struct st_tensor t[] = {
+        {.name = "a.\"quoted\"", .type = st_type_of(DTYPE_F32), .dims = 2, .shape = {2, 3}},
+        {.name = "empty", .type = st_type_of(DTYPE_F32), .dims = 1, .shape = {0}},
+        {.name = "half", .type = st_type_of(DTYPE_BF16), .dims = 1, .shape = {5}},
+    };
+    char *head = NULL;
+    int64_t bytes = 0;
+    struct st st;
+    struct err err;
+
+    (void)state;
+    st_header(t, 3, &head, &bytes);
+    assert_int_equal(bytes % 8, 0);
+    assert_int_equal(t[2].last, 34);
+    assert_int_equal(st_parse(&st, "x", head, bytes, bytes + 34, &err), 0);
+    assert_int_equal(st.count, 3);
+    assert_int_equal(st_find(&st, "half")->first, 24);
+    assert_int_equal(st_find(&st, "a.\"quoted\"")->shape[1], 3);
+    st_release(&st);
+    /* One byte less or more of data than the tensors have. */
+    assert_int_equal(st_parse(&st, "x", head, bytes, bytes + 33, &err), -1);
+    assert_int_equal(st_parse(&st, "x", head, bytes, bytes + 35, &err), -1);
+    mem_free(head);
+}
+
+/* Every cut of a good file is refused; so is most of what a changed header byte makes. */
+static void test_cut(void **state)
+{
+    char *text = NULL, path[] = "/tmp/paro-st-XXXXXX";
+    int64_t bytes = 0;
+    struct st st;
+    struct err err;
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(io_read_text(DATA "torch.safetensors", 1 << 20, &text, &bytes, &err), 0);
+    assert_int_equal(io_pwrite_all(fd, text, bytes, 0, &err), 0);
+    for (int64_t n = bytes - 1; n >= 0; n--) {
+        assert_int_equal(ftruncate(fd, n), 0);
+        assert_int_equal(st_open(&st, path, &err), -1);
+    }
+    for (int64_t i = 0; i < bytes; i++) { /* must not crash, whatever it answers */
+        text[i] = (char)(text[i] ^ 4);
+        if (st_parse(&st, "x", text, bytes, bytes, &err) == 0)
+            st_release(&st);
+        text[i] = (char)(text[i] ^ 4);
+    }
+    close(fd);
+    unlink(path);
+    mem_free(text);
+}
+
+/* A real file from another tool, where the machine has it. */
+static void test_real_file(void **state)
+{
+    static const char path[] = "../shared/data/tensor-files/multi_layer.safetensors";
+    struct st st;
+    struct err err;
+
+    (void)state;
+    if (access(path, R_OK)) {
+        print_message("no %s here\n", path);
+        skip();
+    }
+    assert_int_equal(st_open(&st, path, &err), 0);
+    assert_int_equal(st.count, 9);
+    assert_int_equal(st_find(&st, "fc1.weight")->elems, 16 * 256);
+    assert_int_equal(st_find(&st, "norm1.num_batches_tracked")->dims, 0);
+    st_release(&st);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_python_file), cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_amount),      cmocka_unit_test(test_write),
+        cmocka_unit_test(test_cut),         cmocka_unit_test(test_real_file),
+    };
+
+    return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);
+}
