@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows what paro-plan is asked, in words, and what an answer takes. */
+#include "plan/ask.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/num.h"
+
+int plan_ask_batch(const char *text, int64_t *out, struct err *err)
+{
+    if (strcmp(text, "auto") == 0) {
+        *out = 0;
+        return 0;
+    }
+    if (num_i64(text, 1, PLAN_BATCH_MAX, out, err))
+        return err_set(err, ERR_INPUT, "'%s', expected a whole number from 1 to %d, or auto",
+                       text, PLAN_BATCH_MAX);
+    return 0;
+}
+
+int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
+{
+    ask->trained = 0;
+    ask->trained_part = 1;
+    if (strcmp(text, "all") == 0)
+        return 0;
+    if (strncmp(text, "params=", 7) == 0)
+        return num_count(text + 7, 1, INT64_MAX, &ask->trained, err);
+    if (num_f64(text, 0, 1, &ask->trained_part, err) || !(ask->trained_part > 0))
+        return err_set(err, ERR_INPUT,
+                       "'%s', expected all, a fraction above 0 and up to 1, or params=COUNT",
+                       text);
+    return 0;
+}
+
+int plan_ask_type(const char *text, enum dtype *out, struct err *err)
+{
+    enum dtype type;
+    struct err ignored;
+
+    if (dtype_parse(text, &type, &ignored) || (type != DTYPE_BF16 && type != DTYPE_F32))
+        return err_set(err, ERR_INPUT, "'%s', expected bf16 or f32", text);
+    *out = type;
+    return 0;
+}
+
+/* What the model bounds: the length of a sequence, the number of trainable parameters. */
+static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct err *err)
+{
+    const struct model *m = c->model;
+
+    if (ask->seq)
+        c->seq = (int)ask->seq;
+    if (m->unit && c->seq > m->max_seq)
+        return err_set(err, ERR_MISMATCH,
+                       "--seq: %d, expected at most %" PRId64 ", the maximum of model '%s'",
+                       c->seq, m->max_seq, ask->model);
+    if (ask->trained > m->params)
+        return err_set(err, ERR_MISMATCH,
+                       "--trainable: %" PRId64 " parameters, expected at most the %" PRId64
+                       " of model '%s'",
+                       ask->trained, m->params, ask->model);
+    if (ask->trained)
+        c->trainable = ask->trained;
+    else if (ask->trained_part < 1)
+        c->trainable = llround(ask->trained_part * (double)m->params);
+    if (c->trainable < 1)
+        return err_set(err, ERR_MISMATCH,
+                       "--trainable: less than one of %" PRId64 " parameters", m->params);
+    return 0;
+}
+
+static int search(struct plan_search *s, const struct plan_ask *ask, const struct topo *topo,
+                  const struct model *model, struct err *err)
+{
+    *s = (struct plan_search){
+        .auto_batch = ask->micro_batch == 0,
+        .auto_accum = ask->accum == 0,
+        .fixed = ask->fixed,
+        .strategy = ask->strategy,
+    };
+    plan_case_init(&s->at, topo, model);
+    s->at.algo = ask->algo;
+    s->at.param_type = ask->param_type;
+    s->at.wire_type = ask->wire_type;
+    s->at.grad_type = ask->grad_type;
+    s->at.prefetch = (int)ask->prefetch;
+    s->at.micro_batch = ask->micro_batch ? (int)ask->micro_batch : 1;
+    s->at.accum = ask->accum ? (int)ask->accum : 1;
+    if (ask->memory_bytes)
+        s->at.memory_bytes = (double)ask->memory_bytes;
+    return set_by_model(&s->at, ask, err) ? -1 : plan_search(s, err);
+}
+
+/* Moves the model into the plan, where one is printed. */
+static void print_answer(const struct plan_search *s, struct model *model, int form, FILE *out)
+{
+    struct plan plan;
+
+    if (form & PLAN_ASK_LIST) {
+        (form & PLAN_ASK_JSON ? plan_search_print_json : plan_search_print)(s, out);
+        return;
+    }
+    if (s->best < 0)
+        return;
+    plan_init(&plan, s, model);
+    (form & PLAN_ASK_JSON ? plan_print_json : plan_print)(&plan, out);
+    plan_release(&plan);
+}
+
+int plan_ask_answer(const struct plan_ask *ask, int form, FILE *out, int *found,
+                    struct err *err)
+{
+    struct model model = {0};
+    struct topo topo = {0};
+    struct plan_search s;
+
+    if (strcmp(ask->model, "-") == 0 && strcmp(ask->topo, "-") == 0)
+        return err_set(err, ERR_INPUT,
+                       "both the model and the fabric from standard input, "
+                       "expected one of them from a file (-m, -i)");
+    if (model_read(&model, ask->model, err))
+        return -1;
+    int rc = topo_read(&topo, ask->topo, err);
+    if (rc == 0)
+        rc = search(&s, ask, &topo, &model, err);
+    if (rc == 0) {
+        print_answer(&s, &model, form, out);
+        *found = s.best >= 0;
+        if (!*found)
+            plan_search_refuse(&s, err);
+    }
+    topo_release(&topo);
+    model_release(&model);
+    return rc;
+}

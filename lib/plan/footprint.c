@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what a strategy keeps in memory: states by the layout (paro.md section 2), activations
+ * by the decoder, buffers by the engine.  It is the engine's placement (engine/engine_place.c)
+ * in numbers, and a test holds the two against each other.
+ */
+#include "plan/plan.h"
+
+#include "plan/tally.h"
+
+enum {
+    ADAM_BYTES = 12, /* f32 master and two moments */
+    F32_BYTES = 4,
+    BUCKETS = 2 /* gradients on their way: one being filled while one is reduced */
+};
+
+double plan_activation_bytes(const struct model *m, int batch, int seq)
+{
+    double c = (double)m->hidden, f = (double)m->ffn, heads = (double)m->heads;
+    double att = heads * (double)m->head_dim,
+           qkv = att + 2 * (double)(m->kv_heads * m->head_dim);
+
+    if (!m->unit)
+        return 0;
+    /* Of a token in a layer: what enters either norm and its scale; queries, keys, values; the
+       heads' outputs and logarithms of sums; gate and up.  The rest is computed again. */
+    double layer = 2 * c + 2 + qkv + att + heads + 2 * f;
+    /* Once: the last norm's input, logits, and the backward's own of one layer. */
+    double once = c + 1 + (double)m->vocab + 1 + 3 * c + f + qkv + att;
+    double rope = (double)seq * (double)m->head_dim;
+    return F32_BYTES * ((double)batch * seq * ((double)m->layers * layer + once) + rope);
+}
+
+struct shards { /* of one unit, elements, of the rank that has most */
+    double whole, params, grads, optimizer;
+};
+
+static double shard_of(const struct plan_tally *t, enum letter letter, double elems)
+{
+    const struct groups *g = &t->layout.groups;
+    int least = g->members[0];
+
+    for (int k = 1; k < g->count; k++)
+        least = g->members[k] < least ? g->members[k] : least;
+    return letter == LETTER_N ? elems : letter == LETTER_I ? elems / least : elems / g->ranks;
+}
+
+static struct shards shards_of(const struct plan_tally *t, struct plan_strategy s, double elems)
+{
+    return (struct shards){elems,
+                           shard_of(t, s.params, elems),
+                           shard_of(t, s.grads, elems),
+                           shard_of(t, s.optimizer, elems)};
+}
+
+/* Partial sums that have no place in the result, of one reduction over one unit. */
+static double scratch(const struct plan_tally *t, enum schedule_algo algo, double elems,
+                      enum letter to, struct layout_moves m)
+{
+    double group = shard_of(t, LETTER_I, elems), global = shard_of(t, LETTER_G, elems);
+    int flat = algo == SCHEDULE_RING && m.reduce_inside && m.reduce_across;
+
+    if (!layout_moves_trim(&t->layout, &m) || !(m.reduce_inside || m.reduce_across))
+        return 0;
+    if (to == LETTER_G)
+        return (flat ? elems : m.reduce_across ? group : global) - global;
+    return to == LETTER_I && flat ? elems - group : 0;
+}
+
+/* Whether a conversion moves anything on this shape. */
+static int there(const struct plan_tally *t, struct layout_moves m)
+{
+    return layout_moves_trim(&t->layout, &m);
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t,
+                           enum schedule_algo algo, struct plan_strategy s)
+{
+    struct shards l = shards_of(t, s, (double)t->largest[PLAN_ALL]);
+    double w = dtype_bytes(c->wire_type), bytes = 0;
+    int convert = c->param_type != c->wire_type;
+    struct layout_moves micro = layout_moves_micro(s.grads);
+    struct layout_moves boundary = layout_moves_sum(s.grads, s.optimizer);
+    struct layout_moves sync = layout_moves_copy(s.optimizer, s.params);
+
+    if (!c->model->unit)
+        return 0;
+    bytes = F32_BYTES * (PLAN_PIECE + 2.0 * c->micro_batch * c->seq); /* tokens and targets */
+    if (there(t, layout_moves_copy(s.params, LETTER_N))) {
+        double slot = l.whole * w + (c->wire_type == DTYPE_F32 ? 0 : l.whole * F32_BYTES);
+        bytes += (c->prefetch + 1) * slot + (convert ? l.params * w : 0);
+    } else if (c->param_type != DTYPE_F32) {
+        bytes += l.whole * F32_BYTES;
+    }
+    if (there(t, micro))
+        bytes += BUCKETS * l.whole * w;
+    if (there(t, micro) || c->grad_type != DTYPE_F32)
+        bytes += F32_BYTES * (l.whole + (c->model->tied ? (double)c->model->unit[0].elems : 0));
+    if (there(t, boundary))
+        bytes += l.grads * w;
+    if (there(t, micro) || there(t, boundary))
+        bytes += larger(l.grads, l.optimizer) * w;
+    if (there(t, sync))
+        bytes += l.optimizer * w + (convert ? l.params * w : 0);
+    for (int i = 0; i < t->spans; i++) {
+        double elems = (double)t->span[i].elems[PLAN_ALL];
+        bytes += w * (scratch(t, algo, elems, s.grads, micro) +
+                      scratch(t, algo, elems, s.optimizer, boundary));
+    }
+    /* At the boundary the gradient takes the optimizer's layout where it lies. */
+    double more = shard_of(t, s.optimizer, t->elems[PLAN_TRAINED]) -
+                  shard_of(t, s.grads, t->elems[PLAN_TRAINED]);
+    return bytes + (more > 0 ? more * dtype_bytes(c->grad_type) : 0);
+}
+
+void plan_footprint(const struct plan_case *c, const struct plan_tally *t, struct plan_price *p)
+{
+    struct plan_strategy s = p->strategy;
+    struct plan_memory top = {0};
+
+    for (int r = 0; r < t->layout.groups.ranks; r++) {
+        struct plan_memory m = {
+            .params = dtype_bytes(c->param_type) * plan_tally_shard(t, PLAN_ALL, s.params, r),
+            .grads = dtype_bytes(c->grad_type) * plan_tally_shard(t, PLAN_TRAINED, s.grads, r),
+            .optimizer = ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, s.optimizer, r),
+        };
+        m.total = m.params + m.grads + m.optimizer;
+        if (m.total > top.total)
+            top = m;
+    }
+    top.activations = plan_activation_bytes(c->model, c->micro_batch, c->seq);
+    top.buffers = buffer_bytes(c, t, p->algo, s);
+    top.total += top.activations + top.buffers;
+    p->memory = top;
+    p->feasible = c->memory_bytes <= 0 || top.total <= c->memory_bytes;
+}

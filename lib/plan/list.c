@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how the 27 prices are shown: a table for people, paro.plan.list/1 for programs. */
+#include "plan/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/jout.h"
+#include "base/units.h"
+#include "plan/tally.h"
+
+struct scale {
+    const char *name;
+    double unit;
+};
+
+/* One unit for a whole column: the largest that leaves its least value (but 0) at least 1. */
+static struct scale scale_of(double least, double step, const char *const *names, int n)
+{
+    struct scale s = {names[0], 1};
+
+    for (int i = 1; i < n && isfinite(least) && least >= s.unit * step; i++)
+        s = (struct scale){names[i], s.unit * step};
+    return s;
+}
+
+static const char *number(char text[16], double v)
+{
+    snprintf(text, 16,
+             v == 0     ? "0"
+             : v < 10   ? "%.3f"
+             : v < 100  ? "%.2f"
+             : v < 1000 ? "%.1f"
+                        : "%.0f",
+             v);
+    return text;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct plan_price *x = *(const struct plan_price *const *)a;
+    const struct plan_price *y = *(const struct plan_price *const *)b;
+
+    if (x->feasible != y->feasible)
+        return y->feasible - x->feasible;
+    if (plan_price_less(x->step_s, y->step_s) || plan_price_less(y->step_s, x->step_s))
+        return x->step_s < y->step_s ? -1 : 1;
+    return (x > y) - (x < y); /* the fixed order */
+}
+
+static void put_title(const struct plan_search *s, FILE *out)
+{
+    const struct plan_case *c = &s->at;
+    const struct model *m = c->model;
+    struct units params, limit;
+    char shape[64];
+
+    groups_print(&c->topo->groups, shape, sizeof shape);
+    if (m->unit)
+        fprintf(out, "%s of ", m->family);
+    fprintf(out, "%s parameters, groups %s, memory %s per rank",
+            units_count(&params, (double)m->params), shape,
+            c->memory_bytes > 0 ? units_bytes(&limit, c->memory_bytes) : "not known");
+    if (m->unit)
+        fprintf(out, ", micro-batch %d x %d", c->micro_batch, c->seq);
+    fprintf(out, ", accum %d\n", c->accum);
+    if (m->unit && !(c->topo->flops > 0))
+        fputs("the fabric tells no compute rate: times are communication alone\n", out);
+}
+
+/* The lesser one, 0 not counting. */
+static double lesser(double least, double v)
+{
+    return v > 0 && v < least ? v : least;
+}
+
+struct columns {
+    struct scale memory, slow, fast, time;
+};
+
+static struct columns columns_of(const struct plan_price *list)
+{
+    static const char *const binary[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    static const char *const decimal[] = {"B", "kB", "MB", "GB", "TB"};
+    static const char *const seconds[] = {"us", "ms", "s"};
+    double memory = INFINITY, slow = INFINITY, fast = INFINITY, time = INFINITY;
+
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        memory = lesser(memory, list[i].memory.total);
+        slow = lesser(slow, list[i].slow_bytes);
+        fast = lesser(fast, list[i].fast_bytes);
+        time = lesser(time, list[i].step_s);
+    }
+    struct columns c = {scale_of(memory, 1024, binary, 5), scale_of(slow, 1000, decimal, 5),
+                        scale_of(fast, 1000, decimal, 5),
+                        scale_of(time * 1e6, 1000, seconds, 3)};
+    c.time.unit /= 1e6;
+    return c;
+}
+
+static void put_head(const struct columns *c, FILE *out)
+{
+    static const char *const names[] = {"params", "grads", "optim", "activ", "buffers",
+                                        "total",  "slow",  "fast",  "step"};
+
+    fprintf(out, "%15s", "");
+    for (int i = 0; i < 9; i++)
+        fprintf(out, " %8s", names[i]);
+    fprintf(out, "\n%-5s %-9s", "plan", "algo");
+    for (int i = 0; i < 6; i++)
+        fprintf(out, " %8s", c->memory.name);
+    fprintf(out, " %8s %8s %8s %9s %-4s %s\n", c->slow.name, c->fast.name, c->time.name,
+            "tokens/s", "fits", "dominated");
+}
+
+static void put_row(const struct plan_search *s, const struct plan_price *p,
+                    const struct columns *c, FILE *out)
+{
+    const struct plan_memory *m = &p->memory;
+    const double memory[] = {m->params,      m->grads,   m->optimizer,
+                             m->activations, m->buffers, m->total};
+    char name[4], by[4] = "-", text[16];
+
+    plan_strategy_name(p->strategy, name);
+    if (p->dominated_by >= 0)
+        plan_strategy_name(s->list[p->dominated_by].strategy, by);
+    fprintf(out, "%s%-4s %-9s", s->best == p - s->list ? "*" : " ", name,
+            schedule_algo_name(p->algo));
+    for (int i = 0; i < 6; i++)
+        fprintf(out, " %8s", number(text, memory[i] / c->memory.unit));
+    fprintf(out, " %8s", number(text, p->slow_bytes / c->slow.unit));
+    fprintf(out, " %8s", number(text, p->fast_bytes / c->fast.unit));
+    fprintf(out, " %8s", number(text, p->step_s / c->time.unit));
+    if (p->tokens_per_s > 0)
+        fprintf(out, " %9.0f", p->tokens_per_s);
+    else
+        fprintf(out, " %9s", "-");
+    fprintf(out, " %-4s %s\n", p->feasible ? "yes" : "no", by);
+}
+
+void plan_search_print(const struct plan_search *s, FILE *out)
+{
+    const struct plan_price *order[PLAN_STRATEGIES];
+    struct columns c = columns_of(s->list);
+
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        order[i] = &s->list[i];
+    qsort(order, PLAN_STRATEGIES, sizeof *order, by_time);
+    put_title(s, out);
+    put_head(&c, out);
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        put_row(s, order[i], &c, out);
+}
+
+static void json_row(struct jout *j, const struct plan_search *s, const struct plan_price *p)
+{
+    char name[4], by[4];
+
+    plan_strategy_name(p->strategy, name);
+    if (p->dominated_by >= 0)
+        plan_strategy_name(s->list[p->dominated_by].strategy, by);
+    jout_open(j, NULL, '{');
+    jout_text(j, "strategy", name);
+    jout_text(j, "algo", schedule_algo_name(p->algo));
+    jout_bool(j, "feasible", p->feasible);
+    plan_put_price(j, p);
+    jout_text(j, "dominated_by", p->dominated_by >= 0 ? by : NULL);
+    jout_close(j, '}');
+}
+
+void plan_search_print_json(const struct plan_search *s, FILE *out)
+{
+    struct jout j = {.file = out, .pretty = 1};
+    char name[4];
+
+    if (s->best >= 0)
+        plan_strategy_name(s->list[s->best].strategy, name);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.plan.list/1");
+    jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
+    jout_int(&j, "micro_batch", s->at.micro_batch);
+    jout_int(&j, "accum", s->at.accum);
+    jout_int(&j, "seq", s->at.seq);
+    jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
+    jout_open(&j, "strategies", '[');
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        json_row(&j, s, &s->list[i]);
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}

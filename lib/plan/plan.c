@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows a plan as a value: names of strategies, making one, letting go.  Text is elsewhere. */
+#include "plan/plan.h"
+
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+
+static const struct {
+    const char *alias, *triple;
+} aliases[] = {
+    {"ddp", "NNN"},  {"zero1", "NNG"}, {"zero2", "NGG"}, {"zero3", "GGG"},
+    {"fsdp", "GGG"}, {"hsdp", "III"},  {"mics", "III"},  {"hfsdp", "IIG"},
+};
+
+struct plan_strategy plan_strategy_at(int index)
+{
+    assert(index >= 0 && index < PLAN_STRATEGIES);
+    return (struct plan_strategy){(enum letter)(index / 9), (enum letter)(index / 3 % 3),
+                                  (enum letter)(index % 3)};
+}
+
+void plan_strategy_name(struct plan_strategy s, char text[4])
+{
+    text[0] = letter_char(s.params);
+    text[1] = letter_char(s.grads);
+    text[2] = letter_char(s.optimizer);
+    text[3] = '\0';
+}
+
+int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err)
+{
+    struct plan_strategy s;
+    const char *triple = text;
+
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcasecmp(text, aliases[i].alias) == 0)
+            triple = aliases[i].triple;
+    if (strlen(triple) != 3 || letter_parse(triple[0], &s.params) ||
+        letter_parse(triple[1], &s.grads) || letter_parse(triple[2], &s.optimizer))
+        return err_set(
+            err, ERR_INPUT,
+            "'%s', expected three letters N, I or G (parameters, gradients, optimizer "
+            "state), or ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp",
+            text);
+    *out = s;
+    return 0;
+}
+
+void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
+{
+    const struct plan_case *c = &s->at;
+    int g = c->topo->groups.count;
+
+    assert(s->best >= 0);
+    *p = (struct plan){
+        .strategy = s->list[s->best].strategy,
+        .algo = s->list[s->best].algo,
+        .model = *model,
+        .trainable = c->trainable,
+        .micro_batch = c->micro_batch,
+        .accum = c->accum,
+        .seq = c->seq,
+        .param_type = c->param_type,
+        .wire_type = c->wire_type,
+        .grad_type = c->grad_type,
+        .prefetch = c->prefetch,
+        .chunk_bytes = c->chunk_bytes,
+        .price = s->list[s->best],
+    };
+    p->price.dominated_by = -1;
+    *model = (struct model){0};
+    groups_copy(&p->groups, &c->topo->groups);
+    p->host = mem_new((size_t)g, sizeof *p->host);
+    for (int k = 0; k < g; k++)
+        p->host[k] = mem_dup(c->topo->host && c->topo->host[k] ? c->topo->host[k] : "");
+}
+
+void plan_release(struct plan *p)
+{
+    for (int k = 0; p->host && k < p->groups.count; k++)
+        mem_free(p->host[k]);
+    mem_free(p->host);
+    groups_release(&p->groups);
+    model_release(&p->model);
+    *p = (struct plan){0};
+}

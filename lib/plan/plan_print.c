@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how a plan is written: paro-plan/1 (YAML, paro-plan(5)) and paro.plan/1 (JSON). */
+#include "plan/plan.h"
+
+#include "plan/tally.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/yaml.h"
+
+static void put_number(FILE *f, const char *key, double value)
+{
+    fprintf(f, "%s: ", key);
+    yaml_put_f64(f, value);
+    putc('\n', f);
+}
+
+static void put_predicted(FILE *f, const struct plan_price *p)
+{
+    fputs("predicted:\n", f);
+    fputs("  memory_bytes:\n", f);
+    put_number(f, "    params", p->memory.params);
+    put_number(f, "    grads", p->memory.grads);
+    put_number(f, "    optimizer", p->memory.optimizer);
+    put_number(f, "    activations", p->memory.activations);
+    put_number(f, "    buffers", p->memory.buffers);
+    put_number(f, "    total", p->memory.total);
+    put_number(f, "  slow_bytes", p->slow_bytes);
+    put_number(f, "  slow_bytes_per_rank", p->slow_rank_bytes);
+    put_number(f, "  fast_bytes", p->fast_bytes);
+    put_number(f, "  compute_s", p->compute_s);
+    put_number(f, "  comm_s", p->comm_s);
+    put_number(f, "  step_s", p->step_s);
+    put_number(f, "  tokens_per_s", p->tokens_per_s);
+}
+
+static void put_groups(FILE *f, const struct plan *p)
+{
+    fputs("groups:\n", f);
+    for (int k = 0; k < p->groups.count; k++) {
+        fputs("  - host: ", f);
+        yaml_put_text(f, p->host[k]);
+        fputs("\n    ranks: [", f);
+        for (int j = 0; j < p->groups.members[k]; j++)
+            fprintf(f, "%s%d", j ? ", " : "", groups_rank(&p->groups, k, j));
+        fputs("]\n", f);
+    }
+}
+
+/* May the text stand as it is?  A literal block keeps tabs and printable ASCII untouched. */
+static int is_literal(const char *text)
+{
+    for (const char *p = text; *p; p++)
+        if (*p != '\n' && *p != '\t' && (*p < ' ' || *p > '~'))
+            return 0;
+    return 1;
+}
+
+/*
+ * A literal block, one level of two spaces below its key.  The header says what indentation
+ * alone cannot: "2" where the text itself begins with space, "-" where no newline ends it, "+"
+ * where several do.
+ */
+static void put_literal(FILE *f, const char *indent, const char *text)
+{
+    size_t bytes = strlen(text);
+    int ends = bytes > 0 && text[bytes - 1] == '\n';
+
+    fputs(strchr(" \t\n", text[0]) ? "|2" : "|", f);
+    fputs(!ends ? "-" : bytes > 1 && text[bytes - 2] == '\n' ? "+" : "", f);
+    putc('\n', f);
+    while (*text) {
+        size_t line = strcspn(text, "\n");
+        if (line)
+            fprintf(f, "%s%.*s", indent, (int)line, text);
+        putc('\n', f);
+        text += line + (text[line] == '\n');
+    }
+}
+
+static void put_model(FILE *f, const struct model *m)
+{
+    fputs("model:\n", f);
+    if (!m->config) {
+        fprintf(f, "  params: %" PRId64 "\n", m->params);
+        return;
+    }
+    fputs("  config: ", f);
+    if (is_literal(m->config)) {
+        put_literal(f, "    ", m->config);
+        return;
+    }
+    yaml_put_text(f, m->config);
+    putc('\n', f);
+}
+
+void plan_print(const struct plan *p, FILE *out)
+{
+    char name[4];
+
+    plan_strategy_name(p->strategy, name);
+    fputs("format: paro-plan/1\n", out);
+    /* Quoted where YAML 1.1 would take a word for something else; a triple never is. */
+    fprintf(out, "strategy: %s\n", name);
+    fprintf(out, "algo: %s\n", schedule_algo_name(p->algo));
+    fprintf(out, "micro_batch: %d\naccum: %d\nseq: %d\n", p->micro_batch, p->accum, p->seq);
+    fprintf(out, "trainable: %" PRId64 "\n", p->trainable);
+    fprintf(out, "types:\n  params: %s\n  wire: %s\n  grads: %s\n", dtype_name(p->param_type),
+            dtype_name(p->wire_type), dtype_name(p->grad_type));
+    fprintf(out, "prefetch: %d\nchunk_bytes: %" PRId64 "\n", p->prefetch, p->chunk_bytes);
+    put_predicted(out, &p->price);
+    put_groups(out, p);
+    put_model(out, &p->model);
+}
+
+void plan_put_price(struct jout *j, const struct plan_price *p)
+{
+    jout_open(j, "memory_bytes", '{');
+    jout_num(j, "params", p->memory.params);
+    jout_num(j, "grads", p->memory.grads);
+    jout_num(j, "optimizer", p->memory.optimizer);
+    jout_num(j, "activations", p->memory.activations);
+    jout_num(j, "buffers", p->memory.buffers);
+    jout_num(j, "total", p->memory.total);
+    jout_close(j, '}');
+    jout_num(j, "slow_bytes", p->slow_bytes);
+    jout_num(j, "slow_bytes_per_rank", p->slow_rank_bytes);
+    jout_num(j, "fast_bytes", p->fast_bytes);
+    jout_num(j, "compute_s", p->compute_s);
+    jout_num(j, "comm_s", p->comm_s);
+    jout_num(j, "step_s", p->step_s);
+    jout_num(j, "tokens_per_s", p->tokens_per_s);
+}
+
+static void json_groups(struct jout *j, const struct plan *p)
+{
+    jout_open(j, "groups", '[');
+    for (int k = 0; k < p->groups.count; k++) {
+        jout_open(j, NULL, '{');
+        jout_text(j, "host", p->host[k]);
+        jout_open(j, "ranks", '[');
+        for (int i = 0; i < p->groups.members[k]; i++)
+            jout_int(j, NULL, groups_rank(&p->groups, k, i));
+        jout_close(j, ']');
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+}
+
+void plan_print_json(const struct plan *p, FILE *out)
+{
+    struct jout j = {.file = out, .pretty = 1};
+    char name[4];
+
+    plan_strategy_name(p->strategy, name);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.plan/1");
+    jout_text(&j, "strategy", name);
+    jout_text(&j, "algo", schedule_algo_name(p->algo));
+    jout_int(&j, "micro_batch", p->micro_batch);
+    jout_int(&j, "accum", p->accum);
+    jout_int(&j, "seq", p->seq);
+    jout_int(&j, "trainable", p->trainable);
+    jout_open(&j, "types", '{');
+    jout_text(&j, "params", dtype_name(p->param_type));
+    jout_text(&j, "wire", dtype_name(p->wire_type));
+    jout_text(&j, "grads", dtype_name(p->grad_type));
+    jout_close(&j, '}');
+    jout_int(&j, "prefetch", p->prefetch);
+    jout_int(&j, "chunk_bytes", p->chunk_bytes);
+    jout_open(&j, "predicted", '{');
+    plan_put_price(&j, &p->price);
+    jout_close(&j, '}');
+    json_groups(&j, p);
+    jout_open(&j, "model", '{');
+    if (p->model.config)
+        jout_text(&j, "config", p->model.config);
+    else
+        jout_int(&j, "params", p->model.params);
+    jout_close(&j, '}');
+    jout_close(&j, '}');
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a plan is read (paro-plan/1, paro-plan(5)): strictly, so that what is accepted
+ * prints back as it was.
+ */
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/yaml.h"
+
+enum { NUMBER_MAX = 64, HOST_MAX = 255 };
+
+struct doc_group {
+    char *host;
+    char **ranks;
+    unsigned ranks_count;
+};
+
+struct doc_memory {
+    char *params, *grads, *optimizer, *activations, *buffers, *total;
+};
+
+struct doc_predicted {
+    struct doc_memory memory_bytes;
+    char *slow_bytes, *slow_rank_bytes, *fast_bytes, *compute_s, *comm_s, *step_s,
+        *tokens_per_s;
+};
+
+struct doc_types {
+    char *params, *wire, *grads;
+};
+
+struct doc_model {
+    char *params, *config;
+};
+
+struct doc {
+    char *format, *strategy, *algo, *micro_batch, *accum, *seq, *trainable;
+    struct doc_types types;
+    char *prefetch, *chunk_bytes;
+    struct doc_predicted predicted;
+    struct doc_group *groups;
+    unsigned groups_count;
+    struct doc_model model;
+};
+
+#define TEXT(key, type, field)                                                                 \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, field, 0, NUMBER_MAX)
+
+static const cyaml_schema_value_t rank_schema = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, NUMBER_MAX)};
+static const cyaml_schema_field_t group_fields[] = {
+    CYAML_FIELD_STRING_PTR("host", CYAML_FLAG_POINTER, struct doc_group, host, 0, HOST_MAX),
+    CYAML_FIELD_SEQUENCE("ranks", CYAML_FLAG_POINTER, struct doc_group, ranks, &rank_schema, 1,
+                         GROUPS_RANKS_MAX),
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t group_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_group, group_fields)};
+static const cyaml_schema_field_t memory_fields[] = {
+    TEXT("params", struct doc_memory, params),
+    TEXT("grads", struct doc_memory, grads),
+    TEXT("optimizer", struct doc_memory, optimizer),
+    TEXT("activations", struct doc_memory, activations),
+    TEXT("buffers", struct doc_memory, buffers),
+    TEXT("total", struct doc_memory, total),
+    CYAML_FIELD_END};
+static const cyaml_schema_field_t predicted_fields[] = {
+    CYAML_FIELD_MAPPING("memory_bytes", CYAML_FLAG_DEFAULT, struct doc_predicted, memory_bytes,
+                        memory_fields),
+    TEXT("slow_bytes", struct doc_predicted, slow_bytes),
+    TEXT("slow_bytes_per_rank", struct doc_predicted, slow_rank_bytes),
+    TEXT("fast_bytes", struct doc_predicted, fast_bytes),
+    TEXT("compute_s", struct doc_predicted, compute_s),
+    TEXT("comm_s", struct doc_predicted, comm_s),
+    TEXT("step_s", struct doc_predicted, step_s),
+    TEXT("tokens_per_s", struct doc_predicted, tokens_per_s),
+    CYAML_FIELD_END};
+static const cyaml_schema_field_t types_fields[] = {
+    TEXT("params", struct doc_types, params), TEXT("wire", struct doc_types, wire),
+    TEXT("grads", struct doc_types, grads), CYAML_FIELD_END};
+static const cyaml_schema_field_t model_fields[] = {
+    CYAML_FIELD_STRING_PTR("params", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc_model,
+                           params, 0, NUMBER_MAX),
+    CYAML_FIELD_STRING_PTR("config", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc_model,
+                           config, 0, YAML_BYTES_MAX),
+    CYAML_FIELD_END};
+static const cyaml_schema_field_t doc_fields[] = {
+    TEXT("format", struct doc, format),
+    TEXT("strategy", struct doc, strategy),
+    TEXT("algo", struct doc, algo),
+    TEXT("micro_batch", struct doc, micro_batch),
+    TEXT("accum", struct doc, accum),
+    TEXT("seq", struct doc, seq),
+    TEXT("trainable", struct doc, trainable),
+    CYAML_FIELD_MAPPING("types", CYAML_FLAG_DEFAULT, struct doc, types, types_fields),
+    TEXT("prefetch", struct doc, prefetch),
+    TEXT("chunk_bytes", struct doc, chunk_bytes),
+    CYAML_FIELD_MAPPING("predicted", CYAML_FLAG_DEFAULT, struct doc, predicted,
+                        predicted_fields),
+    CYAML_FIELD_SEQUENCE("groups", CYAML_FLAG_POINTER, struct doc, groups, &group_schema, 1,
+                         GROUPS_RANKS_MAX),
+    CYAML_FIELD_MAPPING("model", CYAML_FLAG_DEFAULT, struct doc, model, model_fields),
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct doc, doc_fields)};
+
+static int take_words(struct plan *p, const struct yaml *y, const struct doc *doc,
+                      struct err *err)
+{
+    struct err why;
+    const struct {
+        const char *key, *text;
+        enum dtype *to;
+    } types[] = {{"types.params", doc->types.params, &p->param_type},
+                 {"types.wire", doc->types.wire, &p->wire_type},
+                 {"types.grads", doc->types.grads, &p->grad_type}};
+
+    if (plan_strategy_parse(doc->strategy, &p->strategy, &why))
+        return yaml_fail(y, "strategy", err, "is %s", why.text);
+    if (schedule_algo_parse(doc->algo, &p->algo, &why) || p->algo == SCHEDULE_AUTO)
+        return yaml_fail(y, "algo", err, "is '%s', expected ring, two-level or ho-ring",
+                         doc->algo);
+    for (int i = 0; i < 3; i++)
+        if (dtype_parse(types[i].text, types[i].to, &why) ||
+            (*types[i].to != DTYPE_F32 && *types[i].to != DTYPE_BF16))
+            return yaml_fail(y, types[i].key, err, "is '%s', expected f32 or bf16",
+                             types[i].text);
+    return 0;
+}
+
+static int take_numbers(struct plan *p, const struct yaml *y, const struct doc *doc,
+                        struct err *err)
+{
+    const struct {
+        const char *key, *text;
+        int64_t lo, hi;
+        int *to;
+    } counts[] = {
+        {"micro_batch", doc->micro_batch, 1, PLAN_BATCH_MAX, &p->micro_batch},
+        {"accum", doc->accum, 1, PLAN_BATCH_MAX, &p->accum},
+        {"seq", doc->seq, 1, PLAN_SEQ_MAX, &p->seq},
+        {"prefetch", doc->prefetch, 0, PLAN_PREFETCH_MAX, &p->prefetch},
+    };
+    int64_t v;
+
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (yaml_i64(y, counts[i].key, counts[i].text, counts[i].lo, counts[i].hi, &v, err))
+            return -1;
+        *counts[i].to = (int)v;
+    }
+    return yaml_i64(y, "chunk_bytes", doc->chunk_bytes, 1, PLAN_CHUNK_MAX, &p->chunk_bytes,
+                    err);
+}
+
+static int take_predicted(struct plan_price *p, const struct yaml *y,
+                          const struct doc_predicted *doc, struct err *err)
+{
+    const struct doc_memory *m = &doc->memory_bytes;
+    const struct {
+        const char *key, *text;
+        double *to;
+    } numbers[] = {
+        {"predicted.memory_bytes.params", m->params, &p->memory.params},
+        {"predicted.memory_bytes.grads", m->grads, &p->memory.grads},
+        {"predicted.memory_bytes.optimizer", m->optimizer, &p->memory.optimizer},
+        {"predicted.memory_bytes.activations", m->activations, &p->memory.activations},
+        {"predicted.memory_bytes.buffers", m->buffers, &p->memory.buffers},
+        {"predicted.memory_bytes.total", m->total, &p->memory.total},
+        {"predicted.slow_bytes", doc->slow_bytes, &p->slow_bytes},
+        {"predicted.slow_bytes_per_rank", doc->slow_rank_bytes, &p->slow_rank_bytes},
+        {"predicted.fast_bytes", doc->fast_bytes, &p->fast_bytes},
+        {"predicted.compute_s", doc->compute_s, &p->compute_s},
+        {"predicted.comm_s", doc->comm_s, &p->comm_s},
+        {"predicted.step_s", doc->step_s, &p->step_s},
+        {"predicted.tokens_per_s", doc->tokens_per_s, &p->tokens_per_s},
+    };
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (yaml_f64(y, numbers[i].key, numbers[i].text, 0, 1e30, numbers[i].to, err))
+            return -1;
+    return 0;
+}
+
+/* group_of[] from the lists: every rank once, ascending in its group. */
+static int take_ranks(int *group_of, int ranks, const struct yaml *y, const struct doc *doc,
+                      struct err *err)
+{
+    char key[64];
+
+    for (int r = 0; r < ranks; r++)
+        group_of[r] = -1;
+    for (unsigned k = 0; k < doc->groups_count; k++) {
+        int64_t before = -1, rank;
+        for (unsigned j = 0; j < doc->groups[k].ranks_count; j++, before = rank) {
+            snprintf(key, sizeof key, "groups[%u].ranks[%u]", k, j);
+            if (yaml_i64(y, key, doc->groups[k].ranks[j], 0, ranks - 1, &rank, err))
+                return -1;
+            if (group_of[rank] >= 0)
+                return yaml_fail(y, key, err, "is rank %" PRId64 ", which group %d has already",
+                                 rank, group_of[rank]);
+            if (rank < before)
+                return yaml_fail(y, key, err,
+                                 "is rank %" PRId64 " behind %" PRId64
+                                 ", expected ascending ranks",
+                                 rank, before);
+            group_of[rank] = (int)k;
+        }
+    }
+    return 0;
+}
+
+static int take_groups(struct plan *p, const struct yaml *y, const struct doc *doc,
+                       struct err *err)
+{
+    int64_t ranks = 0;
+
+    for (unsigned k = 0; k < doc->groups_count; k++)
+        ranks += doc->groups[k].ranks_count;
+    if (ranks > GROUPS_RANKS_MAX)
+        return yaml_fail(y, "groups", err, "have %" PRId64 " ranks, expected at most %d", ranks,
+                         GROUPS_RANKS_MAX);
+    int *group_of = mem_new((size_t)ranks, sizeof *group_of);
+    int rc = take_ranks(group_of, (int)ranks, y, doc, err);
+    if (rc == 0)
+        rc = groups_init_of(&p->groups, (int)ranks, group_of, err);
+    mem_free(group_of);
+    if (rc)
+        return -1;
+    p->host = mem_new(doc->groups_count, sizeof *p->host);
+    for (unsigned k = 0; k < doc->groups_count; k++)
+        p->host[k] = mem_dup(doc->groups[k].host);
+    return 0;
+}
+
+static int take_model(struct plan *p, const struct yaml *y, const struct doc *doc,
+                      struct err *err)
+{
+    const struct doc_model *m = &doc->model;
+    char text[NUMBER_MAX + 8];
+    struct err why;
+
+    if (!m->params == !m->config)
+        return yaml_fail(y, "model", err, "has %s, expected 'config' or 'params'",
+                         m->params ? "both" : "neither");
+    if (m->params) {
+        snprintf(text, sizeof text, "params=%s", m->params);
+        if (model_read(&p->model, text, &why))
+            return yaml_fail(y, "model.params", err, "is wrong: %s", why.text);
+    } else {
+        int64_t bytes = (int64_t)strlen(m->config);
+        if (model_parse(&p->model, y->name, m->config, bytes, err))
+            return err_prefix(err, "in the model's config of the plan: ");
+        if (p->seq > p->model.max_seq)
+            return yaml_fail(y, "seq", err, "is %d, expected at most the model's %" PRId64,
+                             p->seq, p->model.max_seq);
+    }
+    return yaml_i64(y, "trainable", doc->trainable, 1, p->model.params, &p->trainable, err);
+}
+
+static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
+{
+    struct plan new = {.price = {.feasible = 1, .dominated_by = -1}};
+    struct doc *doc = NULL;
+
+    if (yaml_format(y, "paro-plan/1", err) || yaml_load(y, &schema, (void **)&doc, err))
+        return -1;
+    int rc = take_words(&new, y, doc, err) || take_numbers(&new, y, doc, err) ||
+             take_predicted(&new.price, y, &doc->predicted, err) ||
+             take_groups(&new, y, doc, err) || take_model(&new, y, doc, err);
+    yaml_drop(&schema, doc);
+    if (rc) {
+        plan_release(&new);
+        return -1;
+    }
+    new.price.strategy = new.strategy;
+    new.price.algo = new.algo;
+    *p = new;
+    return 0;
+}
+
+int plan_read(struct plan *p, const char *path, struct err *err)
+{
+    struct yaml y;
+
+    if (yaml_read(&y, path, err))
+        return -1;
+    int rc = read_doc(p, &y, err);
+    yaml_release(&y);
+    return rc;
+}
+
+int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes,
+               struct err *err)
+{
+    struct yaml y;
+    char *copy = mem_new((size_t)bytes + 1, 1);
+
+    memcpy(copy, text, (size_t)bytes);
+    yaml_take(&y, name, copy, bytes);
+    int rc = read_doc(p, &y, err);
+    yaml_release(&y);
+    return rc;
+}

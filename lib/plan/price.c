@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Prices a strategy: memory, bytes and time of a global step (paro.md sections 2, 3 and 5). All
+ * 27 go through the same lines: a letter only decides which legs run (layout_moves_*).
+ *
+ * How a step overlaps.  One thread computes, another communicates; gathers run `prefetch` units
+ * ahead, reductions behind; the boundary conversion belongs to the last backward; the update
+ * and the parameters' way back stand alone:
+ *
+ *     compute         F0 F1 F2 F3 | B3 B2 B1 B0                | update |
+ *     communication p0 p1 p2 p3   | p3 p2 p1 p0  g3 g2 g1 g0   |        | sync of parameters
+ *                     forward     |   backward, gradients out
+ *
+ * Where ranks share processor cores, the copies inside a group compete with the computing: the
+ * topology's rates are then measured with all ranks busy, and that is all this model knows of
+ * it.
+ */
+#include "plan/plan.h"
+
+#include "plan/tally.h"
+
+enum {
+    /* Of one element of AdamW: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
+       decay and step 4.  A lower bound on its time: memory bandwidth is not in a topology. */
+    ADAM_FLOPS = 16
+};
+
+/* Sums of doubles in another order differ by some 1e-16 times their number of terms (below
+   10,000): what differs by less than this is equal. */
+static const double SAME = 1e-12;
+
+struct bill { /* of one strategy under one algorithm */
+    const struct plan_case *at;
+    const struct plan_tally *tally;
+    enum schedule_algo algo;
+    double times[PLAN_SETS][PLAN_LEGS]; /* each leg over its set, per global step */
+};
+
+int plan_price_less(double a, double b)
+{
+    return b - a > SAME * (a > b ? a : b);
+}
+
+static double leg_s(const struct bill *b, const struct plan_span *span, enum plan_set set,
+                    int leg)
+{
+    return span->slope[set][leg] * dtype_bytes(b->at->wire_type);
+}
+
+/*
+ * One gather or one reduction of a unit: inside, across, or both; -1 where a leg is not run.
+ * Together, with tau_e = alpha_e + q / B, tau_i = alpha_i + q / B' (paro.md section 5):
+ *   two-level  (g-1) tau_e + g (m-1) tau_i
+ *   ho-ring    (m-1) tau_i + (g-1) max(tau_e, (m-1) tau_i), which cutting each block into C
+ *              sub-chunks brings towards max(T_inter, T_intra)
+ * written for ragged groups: T_inter and T_intra are those of the slowest port and rank.
+ */
+static double pair_s(const struct bill *b, const struct plan_span *span, enum plan_set set,
+                     int inside, int across)
+{
+    const struct groups *groups = &b->tally->layout.groups;
+    int g = groups->count, hops = groups_largest(groups) - 1;
+    double t_inter = 0, t_intra = 0;
+
+    if (across >= 0)
+        t_inter = (g - 1) * b->tally->across_s + leg_s(b, span, set, across);
+    if (inside >= 0)
+        t_intra =
+            (across >= 0 ? g : 1) * hops * b->tally->inside_s + leg_s(b, span, set, inside);
+    if (across < 0 || inside < 0 || b->algo != SCHEDULE_HO_RING)
+        return t_inter + t_intra;
+    double last = t_intra * (g - 1) / g; /* all batches but the first */
+    double longer = t_inter > t_intra ? t_inter : t_intra;
+    double closed = t_intra / g + (t_inter > last ? t_inter : last);
+    double block = (double)span->elems[set] * dtype_bytes(b->at->wire_type) / groups->ranks;
+    double chunks = (double)(int64_t)(block / (double)b->at->chunk_bytes);
+    return longer + (closed - longer) / (chunks > 1 ? chunks : 1);
+}
+
+/* The flat ring: (n-1) max(tau_i, alpha_e + q / R_ring). */
+static double ring_s(const struct bill *b, const struct plan_span *span, enum plan_set set,
+                     int leg)
+{
+    const struct groups *groups = &b->tally->layout.groups;
+    double alpha = groups->count > 1 ? b->tally->across_s : b->tally->inside_s;
+
+    return (groups->ranks - 1) * alpha + leg_s(b, span, set, leg);
+}
+
+/* The flat ring stands for global collectives alone; what stays on the rails stays there. */
+static int is_flat(const struct bill *b, struct layout_moves m)
+{
+    return b->algo == SCHEDULE_RING && m.reduce_inside == m.reduce_across &&
+           m.gather_inside == m.gather_across;
+}
+
+/* Seconds of one conversion of one unit. */
+static double moves_s(const struct bill *b, const struct plan_span *span, enum plan_set set,
+                      struct layout_moves m)
+{
+    int even = m.reduce_across && m.gather_across; /* an all-reduce: equal slices */
+    double s = 0;
+
+    if (span->elems[set] == 0)
+        return 0;
+    if (is_flat(b, m))
+        return (m.reduce_across ? ring_s(b, span, set, PLAN_RING_REDUCE) : 0) +
+               (m.gather_across ? ring_s(b, span, set, PLAN_RING_GATHER) : 0);
+    if (m.reduce_inside || m.reduce_across)
+        s += pair_s(b, span, set, m.reduce_inside ? PLAN_INSIDE_REDUCE : -1,
+                    !m.reduce_across ? -1
+                    : even           ? PLAN_EVEN_REDUCE
+                                     : PLAN_ACROSS_REDUCE);
+    if (m.gather_inside || m.gather_across)
+        s += pair_s(b, span, set, m.gather_inside ? PLAN_INSIDE_GATHER : -1,
+                    !m.gather_across ? -1
+                    : even           ? PLAN_EVEN_GATHER
+                                     : PLAN_ACROSS_GATHER);
+    return s;
+}
+
+/*
+ * A conversion of the whole set, `times` per global step: counts its legs, returns the seconds
+ * of one.
+ */
+static double run(struct bill *b, enum plan_set set, struct layout_moves m, int times)
+{
+    const struct plan_tally *t = b->tally;
+    int even = m.reduce_across && m.gather_across, flat = is_flat(b, m);
+    double s = 0;
+
+    if (flat) {
+        b->times[set][PLAN_RING_REDUCE] += times * m.reduce_across;
+        b->times[set][PLAN_RING_GATHER] += times * m.gather_across;
+    } else {
+        b->times[set][PLAN_INSIDE_REDUCE] += times * m.reduce_inside;
+        b->times[set][even ? PLAN_EVEN_REDUCE : PLAN_ACROSS_REDUCE] += times * m.reduce_across;
+        b->times[set][even ? PLAN_EVEN_GATHER : PLAN_ACROSS_GATHER] += times * m.gather_across;
+        b->times[set][PLAN_INSIDE_GATHER] += times * m.gather_inside;
+    }
+    for (int i = 0; i < t->spans; i++)
+        s += moves_s(b, &t->span[i], set, m) * t->span[i].count[set];
+    return s;
+}
+
+/*
+ * Two streams of work over the same units side by side: the longer one, and one unit's share of
+ * the shorter, which has nothing to hide behind (the first gather, the last reduction).
+ */
+static double side_by_side(double a, double b, int units)
+{
+    return a > b ? a + b / units : b + a / units;
+}
+
+static double forward_flops(const struct plan_case *c)
+{
+    if (!c->model->unit)
+        return 0; /* a bare number of parameters: states and traffic alone */
+    return model_flops_per_token(c->model, c->seq) * c->micro_batch * c->seq;
+}
+
+/* Fills the bill's times and the price's times and bytes. */
+static void price_step(struct bill *b, struct plan_price *p)
+{
+    const struct plan_case *c = b->at;
+    const struct plan_tally *t = b->tally;
+    struct plan_strategy s = p->strategy;
+    double flops = c->topo->flops;
+    double forward = flops > 0 ? forward_flops(c) / flops : 0;
+    /* The backward computes gradients of activations, and of the weights that are trained. */
+    double backward = forward * (1 + t->elems[PLAN_TRAINED] / t->elems[PLAN_ALL]);
+    double update = 0;
+    int visits = 0;
+
+    for (int i = 0; i < t->spans; i++)
+        visits += t->span[i].count[PLAN_ALL];
+    for (int r = 0; r < t->layout.groups.ranks && flops > 0 && c->model->unit; r++) {
+        double one = ADAM_FLOPS * plan_tally_shard(t, PLAN_TRAINED, s.optimizer, r) / flops;
+        update = one > update ? one : update;
+    }
+    double gather = run(b, PLAN_ALL, layout_moves_copy(s.params, LETTER_N), 2 * c->accum);
+    double reduce = run(b, PLAN_TRAINED, layout_moves_micro(s.grads), c->accum);
+    double syncg = run(b, PLAN_TRAINED, layout_moves_sum(s.grads, s.optimizer), 1);
+    double syncp = run(b, PLAN_TRAINED, layout_moves_copy(s.optimizer, s.params), 1);
+    /* Without prefetch a gather is waited for: nothing runs beside it. */
+    double ahead = c->prefetch > 0 ? gather : 0, waited = gather - ahead;
+    double first = waited + side_by_side(forward, ahead, visits);
+    double later = waited + side_by_side(backward, ahead + reduce, visits);
+    double last = waited + side_by_side(backward, ahead + reduce + syncg, visits);
+
+    p->compute_s = c->accum * (forward + backward) + update;
+    p->comm_s = c->accum * (2 * gather + reduce) + syncg + syncp;
+    p->step_s = c->accum * first + (c->accum - 1) * later + last + update + syncp;
+}
+
+static void price_bytes(struct bill *b, struct plan_price *p)
+{
+    double w = dtype_bytes(b->at->wire_type);
+    double out = plan_tally_largest(b->tally, PLAN_PORT_OUT, b->times);
+    double in = plan_tally_largest(b->tally, PLAN_PORT_IN, b->times);
+
+    p->slow_bytes = w * (out > in ? out : in);
+    p->slow_rank_bytes = w * plan_tally_largest(b->tally, PLAN_RANK_SLOW, b->times);
+    p->fast_bytes = w * plan_tally_largest(b->tally, PLAN_RANK_FAST, b->times);
+}
+
+/* All algorithms a case leaves open; the first of equal ones. */
+static void price_one(const struct plan_case *c, const struct plan_tally *t,
+                      struct plan_price *p)
+{
+    static const enum schedule_algo algos[] = {SCHEDULE_HO_RING, SCHEDULE_TWO_LEVEL,
+                                               SCHEDULE_RING};
+    double tokens = c->model->unit
+                        ? (double)c->micro_batch * c->seq * c->accum * t->layout.groups.ranks
+                        : 0;
+    int found = 0;
+
+    for (int i = 0; i < 3; i++) {
+        struct bill b = {.at = c, .tally = t, .algo = algos[i]};
+        struct plan_price now = {.strategy = p->strategy, .algo = algos[i], .dominated_by = -1};
+        if (c->algo != SCHEDULE_AUTO && c->algo != algos[i])
+            continue;
+        price_step(&b, &now);
+        if (found++ && !plan_price_less(now.step_s, p->step_s))
+            continue;
+        price_bytes(&b, &now);
+        *p = now;
+    }
+    p->tokens_per_s = p->step_s > 0 ? tokens / p->step_s : 0;
+    plan_footprint(c, t, p);
+}
+
+static int dominates(const struct plan_price *a, const struct plan_price *b)
+{
+    const double mine[] = {a->slow_bytes, a->fast_bytes, a->memory.total, a->step_s};
+    const double its[] = {b->slow_bytes, b->fast_bytes, b->memory.total, b->step_s};
+    int better = 0;
+
+    for (int i = 0; i < 4; i++) {
+        if (plan_price_less(its[i], mine[i]))
+            return 0;
+        better |= plan_price_less(mine[i], its[i]);
+    }
+    return better;
+}
+
+/* The first that dominates strategy i, or -1. */
+static int dominator(const struct plan_price list[PLAN_STRATEGIES], int i)
+{
+    for (int j = 0; j < PLAN_STRATEGIES; j++)
+        if (dominates(&list[j], &list[i]))
+            return j;
+    return -1;
+}
+
+void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
+                     struct plan_price out[PLAN_STRATEGIES])
+{
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
+        price_one(c, t, &out[i]);
+    }
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        out[i].dominated_by = dominator(out, i);
+    /* Name one that survives itself: what a dominated one dominates, its dominator does too. */
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        for (int hops = 0; hops < PLAN_STRATEGIES && out[i].dominated_by >= 0; hops++) {
+            int above = out[out[i].dominated_by].dominated_by;
+            if (above < 0)
+                break;
+            out[i].dominated_by = above;
+        }
+}
+
+void plan_price_all(const struct plan_case *c, struct plan_price out[PLAN_STRATEGIES])
+{
+    struct plan_tally tally;
+
+    plan_tally_init(&tally, c->topo, c->model, c->trainable);
+    plan_price_with(c, &tally, out);
+    plan_tally_release(&tally);
+}

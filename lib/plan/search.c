@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Chooses: the fastest strategy that fits, over the batch sizes left open.  Exhaustive: 27
+ * strategies, three algorithms, and powers of two for what is `auto`.
+ */
+#include "plan/plan.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "plan/tally.h"
+
+void plan_case_init(struct plan_case *c, const struct topo *topo, const struct model *model)
+{
+    int short_model = model->unit && model->max_seq < PLAN_SEQ;
+
+    *c = (struct plan_case){
+        .topo = topo,
+        .model = model,
+        .trainable = model->params,
+        .micro_batch = 1,
+        .accum = 1,
+        .seq = short_model ? (int)model->max_seq : PLAN_SEQ,
+        .algo = SCHEDULE_AUTO,
+        .param_type = DTYPE_BF16,
+        .wire_type = DTYPE_BF16,
+        .grad_type = DTYPE_F32,
+        .prefetch = PLAN_PREFETCH,
+        .chunk_bytes = PLAN_CHUNK_BYTES,
+        .memory_bytes = (double)topo->memory_bytes,
+    };
+}
+
+static int allowed(const struct plan_search *s, int i)
+{
+    const struct plan_strategy *a = &s->list[i].strategy, *b = &s->strategy;
+
+    return !s->fixed ||
+           (a->params == b->params && a->grads == b->grads && a->optimizer == b->optimizer);
+}
+
+static int is_better(const struct plan_price *a, const struct plan_price *b)
+{
+    const double mine[] = {a->step_s, a->memory.total, a->slow_bytes};
+    const double its[] = {b->step_s, b->memory.total, b->slow_bytes};
+
+    for (int i = 0; i < 3; i++) {
+        if (plan_price_less(mine[i], its[i]))
+            return 1;
+        if (plan_price_less(its[i], mine[i]))
+            return 0;
+    }
+    return 0;
+}
+
+static void choose(struct plan_search *s)
+{
+    s->best = s->closest = -1;
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        const struct plan_price *p = &s->list[i];
+        if (!allowed(s, i))
+            continue;
+        if (s->closest < 0 || p->memory.total < s->list[s->closest].memory.total)
+            s->closest = i;
+        if (p->feasible && (s->best < 0 || is_better(p, &s->list[s->best])))
+            s->best = i;
+    }
+}
+
+/* Step time per sample of one rank: what compares batches of different sizes. */
+static double sample_s(const struct plan_search *s)
+{
+    return s->list[s->best].step_s / s->at.micro_batch / s->at.accum;
+}
+
+/* Is `now` to replace `kept`?  Where nothing fits, what needs least is kept. */
+static int is_ahead(const struct plan_search *now, const struct plan_search *kept)
+{
+    if (now->best < 0 || kept->best < 0)
+        return now->best >= 0 || (kept->best < 0 && now->list[now->closest].memory.total <
+                                                        kept->list[kept->closest].memory.total);
+    return plan_price_less(sample_s(now), sample_s(kept));
+}
+
+int plan_search(struct plan_search *s, struct err *err)
+{
+    struct plan_search now = *s;
+    struct plan_tally tally;
+    int found = 0;
+
+    if (s->auto_batch && !s->at.model->unit)
+        return err_set(err, ERR_INPUT,
+                       "a search for the micro-batch needs a model's config.json: "
+                       "'params=' has no activations to weigh");
+    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable);
+    for (int b = 0; b == 0 || (s->auto_batch && 1 << b <= PLAN_SEARCH_MAX); b++) {
+        for (int a = 0; a == 0 || (s->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
+            now.at.micro_batch = now.auto_batch ? 1 << b : now.at.micro_batch;
+            now.at.accum = now.auto_accum ? 1 << a : now.at.accum;
+            plan_price_with(&now.at, &tally, now.list);
+            choose(&now);
+            if (!found++ || is_ahead(&now, s))
+                *s = now;
+        }
+    }
+    plan_tally_release(&tally);
+    return 0;
+}
+
+/* The state that takes the most of what the closest strategy needs. */
+static const char *heaviest(const struct plan_memory *m, double *bytes)
+{
+    static const char *const names[] = {"parameters", "gradients", "optimizer state",
+                                        "activations", "buffers"};
+    const double parts[] = {m->params, m->grads, m->optimizer, m->activations, m->buffers};
+    int top = 0;
+
+    for (int i = 1; i < 5; i++)
+        top = parts[i] > parts[top] ? i : top;
+    *bytes = parts[top];
+    return names[top];
+}
+
+int plan_search_refuse(const struct plan_search *s, struct err *err)
+{
+    const struct plan_price *p = &s->list[s->closest];
+    struct units need, most, have;
+    double bytes;
+    char name[4];
+    const char *what = heaviest(&p->memory, &bytes);
+
+    plan_strategy_name(p->strategy, name);
+    return err_set(err, ERR_MISMATCH,
+                   "no feasible plan: %s%s needs %s per rank (%s of it %s), has %s", name,
+                   s->fixed ? "" : ", the smallest,", units_bytes(&need, p->memory.total),
+                   units_bytes(&most, bytes), what, units_bytes(&have, s->at.memory_bytes));
+}

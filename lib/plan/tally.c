@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows who sends how much to whom in each leg of a collective, for equal and ragged groups,
+ * and what the links of the fabric make of it.  It does not know strategies, types or overlap.
+ *
+ * Equal groups give the terms of paro.md section 3: a = (m-1)/m inside, b = (g-1)/(g m) across
+ * for one rank, m b = (g-1)/g through a port, (n-1)/n through a port for the flat ring.
+ */
+#include "plan/tally.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double most(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * Blocks of groups (three levels and more): a ring of groups, ordered by block, crosses each
+ * block's port once either way, so the narrowest port on the way is what counts.
+ */
+static void set_rates(struct plan_tally *t, const struct topo *topo)
+{
+    int g = topo->groups.count;
+
+    t->inside_s = topo->level[0].latency_s;
+    t->inside_Bps = topo->level[0].member_Bps;
+    t->out_Bps = mem_new((size_t)g, sizeof *t->out_Bps);
+    t->in_Bps = mem_new((size_t)g, sizeof *t->in_Bps);
+    t->flow_Bps = mem_new((size_t)g, sizeof *t->flow_Bps);
+    for (int k = 0; k < g; k++) {
+        t->out_Bps[k] = topo->port[k].out_Bps;
+        t->in_Bps[k] = topo->port[k].in_Bps;
+        t->flow_Bps[k] = topo->level[1].flow_Bps;
+    }
+    for (int i = 1; i < topo->levels; i++) {
+        const struct topo_level *level = &topo->level[i];
+        t->across_s = most(t->across_s, level->latency_s);
+        for (int k = 0; k < g; k++) {
+            double port = i == 1 ? INFINITY : level->port_Bps;
+            double rails = level->flow_Bps * topo->groups.members[k];
+            t->out_Bps[k] = least(least(t->out_Bps[k], port), rails);
+            t->in_Bps[k] = least(least(t->in_Bps[k], port), rails);
+            t->flow_Bps[k] = least(t->flow_Bps[k], level->flow_Bps);
+        }
+    }
+    for (int k = 0; k < g; k++)
+        t->flow_Bps[k] = least(t->flow_Bps[k], least(t->out_Bps[k], t->in_Bps[k]));
+}
+
+static void flow(struct plan_tally *t, enum plan_leg leg, int src, int dst, int64_t elems)
+{
+    const struct groups *groups = &t->layout.groups;
+    int from = groups->group_of[src], to = groups->group_of[dst];
+
+    if (from == to) {
+        t->unit[t->first[PLAN_RANK_FAST] + src][leg] += (double)elems;
+        return;
+    }
+    t->unit[t->first[PLAN_PORT_OUT] + from][leg] += (double)elems;
+    t->unit[t->first[PLAN_PORT_IN] + to][leg] += (double)elems;
+    t->unit[t->first[PLAN_RANK_SLOW] + src][leg] += (double)elems;
+}
+
+/*
+ * Around a ring an all-gather sends to the next everything but the next one's own piece; the
+ * reduce-scatter is the same rows turned round.
+ */
+static void ring_hop(struct plan_tally *t, enum plan_leg reduce, enum plan_leg gather, int src,
+                     int dst, int64_t elems)
+{
+    flow(t, gather, src, dst, elems);
+    flow(t, reduce, dst, src, elems);
+}
+
+/*
+ * Every segment's pieces: the hops of the rails, and what each rank holds.  One pass over
+ * segments and groups, since asking the layout rank by rank would cost a pass for each.
+ */
+static void count_rails(struct plan_tally *t, int64_t elems)
+{
+    const struct layout *l = &t->layout;
+    int g = l->groups.count;
+
+    for (int r = 0; r < l->groups.ranks; r++)
+        t->own[0][r] = t->own[1][r] = 0;
+    for (int e = 0; e < l->segments; e++) {
+        int64_t whole = layout_cut(l, elems, e, g, 0) - layout_cut(l, elems, e, 0, 0);
+        for (int k = 0; k < g; k++) {
+            int src = l->holder[e * g + (k + g - 1) % g], dst = l->holder[e * g + k];
+            int64_t piece = layout_cut(l, elems, e, k + 1, 0) - layout_cut(l, elems, e, k, 0);
+            int64_t even = layout_cut(l, elems, e, k + 1, 1) - layout_cut(l, elems, e, k, 1);
+            t->own[0][dst] += whole;
+            t->own[1][dst] += piece;
+            if (g == 1)
+                continue;
+            ring_hop(t, PLAN_ACROSS_REDUCE, PLAN_ACROSS_GATHER, src, dst, whole - piece);
+            ring_hop(t, PLAN_EVEN_REDUCE, PLAN_EVEN_GATHER, src, dst, whole - even);
+        }
+    }
+}
+
+static void count_ranks(struct plan_tally *t, int64_t elems)
+{
+    const struct groups *groups = &t->layout.groups;
+    int n = groups->ranks;
+
+    for (int i = 0; i < n; i++) {
+        int rank = groups->rank[i], next = groups->rank[(i + 1) % n];
+        int others = groups->members[groups->group_of[rank]] - 1;
+        double *inside = t->unit[t->first[PLAN_RANK_FAST] + rank];
+        if (others > 0) {
+            inside[PLAN_INSIDE_GATHER] += (double)t->own[0][rank] * others;
+            inside[PLAN_INSIDE_REDUCE] += (double)(elems - t->own[0][rank]);
+        }
+        if (n > 1)
+            ring_hop(t, PLAN_RING_REDUCE, PLAN_RING_GATHER, rank, next,
+                     elems - t->own[1][next]);
+    }
+}
+
+/* The busiest link of one leg over the unit just counted: seconds per byte of an element. */
+static double slowest_link(const struct plan_tally *t, enum plan_leg leg)
+{
+    int g = t->layout.groups.count, n = t->layout.groups.ranks;
+    int ring = leg == PLAN_RING_REDUCE || leg == PLAN_RING_GATHER;
+    double s = 0;
+
+    for (int k = 0; k < g; k++) {
+        double out = ring ? t->flow_Bps[k] : t->out_Bps[k];
+        double in = ring ? t->flow_Bps[k] : t->in_Bps[k];
+        s = most(s, t->unit[t->first[PLAN_PORT_OUT] + k][leg] / out);
+        s = most(s, t->unit[t->first[PLAN_PORT_IN] + k][leg] / in);
+    }
+    for (int r = 0; r < n; r++)
+        s = most(s, t->unit[t->first[PLAN_RANK_FAST] + r][leg] / t->inside_Bps);
+    return s;
+}
+
+static void count_span(struct plan_tally *t, struct plan_span *span, enum plan_set set)
+{
+    int64_t elems = span->elems[set];
+    int points = t->first[PLAN_GAUGES];
+
+    memset(t->unit, 0, (size_t)points * sizeof *t->unit);
+    count_rails(t, elems);
+    count_ranks(t, elems);
+    for (int leg = 0; leg < PLAN_LEGS; leg++)
+        span->slope[set][leg] = slowest_link(t, (enum plan_leg)leg);
+    for (int i = 0; i < points; i++)
+        for (int leg = 0; leg < PLAN_LEGS; leg++)
+            t->point[i][set][leg] += t->unit[i][leg] * span->count[set];
+    /* At rest a unit lies once, however often it is visited. */
+    for (int r = 0; r < t->layout.groups.ranks; r++)
+        for (int i = 0; i < 2; i++)
+            t->shard[set][i][r] += (double)t->own[i][r] * span->count[PLAN_TRAINED];
+    t->elems[set] += (double)elems * span->count[PLAN_TRAINED];
+    if (elems > t->largest[set])
+        t->largest[set] = elems;
+}
+
+static void add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int visits)
+{
+    struct plan_span *span = t->span;
+
+    while (span < t->span + t->spans &&
+           (span->elems[PLAN_ALL] != elems || span->elems[PLAN_TRAINED] != trained))
+        span++;
+    if (span == t->span + t->spans) {
+        span->elems[PLAN_ALL] = elems;
+        span->elems[PLAN_TRAINED] = trained;
+        t->spans++;
+    }
+    span->count[PLAN_ALL] += visits;
+    span->count[PLAN_TRAINED]++;
+}
+
+/* A bare number of parameters is one unit. */
+static void set_spans(struct plan_tally *t, const struct model *model, int64_t trainable)
+{
+    t->span = mem_new((size_t)(model->units > 0 ? model->units : 1), sizeof *t->span);
+    if (model->units == 0)
+        add_unit(t, model->params, trainable, 1);
+    for (int u = 0; u < model->units; u++) {
+        int64_t elems = model->unit[u].elems;
+        double ratio = (double)trainable / (double)model->params;
+        int visits = 0;
+        for (int v = 0; v < model->visits; v++)
+            visits += model_unit_of_visit(model, v) == u;
+        add_unit(t, elems, trainable == model->params ? elems : llround((double)elems * ratio),
+                 visits);
+    }
+}
+
+void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
+                     int64_t trainable)
+{
+    int g = topo->groups.count, n = topo->groups.ranks;
+
+    assert(trainable >= 0 && trainable <= model->params && topo->levels >= 2);
+    *t = (struct plan_tally){.topo = topo};
+    layout_init(&t->layout, &topo->groups);
+    set_rates(t, topo);
+    set_spans(t, model, trainable);
+    t->first[PLAN_PORT_IN] = g;
+    t->first[PLAN_RANK_SLOW] = 2 * g;
+    t->first[PLAN_RANK_FAST] = 2 * g + n;
+    t->first[PLAN_GAUGES] = 2 * g + 2 * n;
+    t->point = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->point);
+    t->unit = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->unit);
+    for (int i = 0; i < 2; i++)
+        t->own[i] = mem_new((size_t)n, sizeof *t->own[i]);
+    for (int set = 0; set < PLAN_SETS; set++) {
+        for (int i = 0; i < 2; i++)
+            t->shard[set][i] = mem_new((size_t)n, sizeof *t->shard[set][i]);
+        for (int i = 0; i < t->spans; i++)
+            count_span(t, &t->span[i], (enum plan_set)set);
+    }
+}
+
+void plan_tally_release(struct plan_tally *t)
+{
+    layout_release(&t->layout);
+    mem_free(t->out_Bps);
+    mem_free(t->in_Bps);
+    mem_free(t->flow_Bps);
+    mem_free(t->span);
+    mem_free(t->point);
+    mem_free(t->unit);
+    mem_free(t->own[0]);
+    mem_free(t->own[1]);
+    for (int set = 0; set < PLAN_SETS; set++)
+        for (int i = 0; i < 2; i++)
+            mem_free(t->shard[set][i]);
+    *t = (struct plan_tally){0};
+}
+
+double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
+                          double times[PLAN_SETS][PLAN_LEGS])
+{
+    double top = 0;
+
+    for (int i = t->first[gauge]; i < t->first[gauge + 1]; i++) {
+        double sum = 0;
+        for (int set = 0; set < PLAN_SETS; set++)
+            for (int leg = 0; leg < PLAN_LEGS; leg++)
+                sum += t->point[i][set][leg] * times[set][leg];
+        top = most(top, sum);
+    }
+    return top;
+}
+
+double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
+                        int rank)
+{
+    if (letter == LETTER_N)
+        return t->elems[set];
+    return t->shard[set][letter == LETTER_G][rank];
+}

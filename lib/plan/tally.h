@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PLAN_TALLY_H
+#define PLAN_TALLY_H
+
+#include "layout/layout.h"
+#include "model/model.h"
+#include "plan/plan.h"
+#include "topo/topo.h"
+
+/*
+ * What each leg of a collective moves on a fabric, counted once for all 27 strategies: which
+ * rank sends how many elements to which, and how long the busiest link needs.  A strategy is
+ * then a number of times each leg runs (price.c).  Inside this floor only.
+ *
+ * A leg runs over every unit of a set.  Rails are rings over the holders of a segment; inside a
+ * group a holder sends to each member directly; the flat ring takes the ranks group by group.
+ */
+enum plan_set {
+    PLAN_ALL,     /* all elements, as often as the forward visits them */
+    PLAN_TRAINED, /* the trainable ones, once */
+    PLAN_SETS
+};
+
+enum plan_leg {
+    PLAN_INSIDE_REDUCE,
+    PLAN_INSIDE_GATHER,
+    PLAN_ACROSS_REDUCE, /* rails, pieces in the ratio of the groups: G shards */
+    PLAN_ACROSS_GATHER,
+    PLAN_EVEN_REDUCE, /* rails, equal pieces: the slices of an all-reduce */
+    PLAN_EVEN_GATHER,
+    PLAN_RING_REDUCE, /* the flat ring: inside and across in one */
+    PLAN_RING_GATHER,
+    PLAN_LEGS
+};
+
+/* Units of one size. */
+struct plan_span {
+    int64_t elems[PLAN_SETS]; /* of one unit */
+    int count[PLAN_SETS];     /* visits of such units, such units */
+    /* Seconds of one leg over one unit per byte of an element, without latencies. */
+    double slope[PLAN_SETS][PLAN_LEGS];
+};
+
+enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
+
+struct plan_tally {
+    struct layout layout;      /* owned */
+    const struct topo *topo;   /* borrowed */
+    double inside_s, across_s; /* latency of one message on either tier */
+    double inside_Bps;         /* B': one rank's, all members sending */
+    double *out_Bps, *in_Bps;  /* [g] of a port: all rails together */
+    double *flow_Bps;          /* [g] of the one flow of a flat ring through a port */
+    int spans;
+    struct plan_span *span;      /* [spans] */
+    double elems[PLAN_SETS];     /* Psi and Psi' */
+    int64_t largest[PLAN_SETS];  /* unit */
+    double *shard[PLAN_SETS][2]; /* [n] elements at rest on a rank, I and G */
+    /* Elements through each port, out and in, and sent by each rank, across and inside. */
+    int first[PLAN_GAUGES + 1];            /* points of gauge i: first[i] .. first[i + 1] */
+    double (*point)[PLAN_SETS][PLAN_LEGS]; /* sums over the units */
+    double (*unit)[PLAN_LEGS];             /* the same for one unit: scratch */
+    int64_t *own[2];                       /* [n] shards of one unit, I and G: scratch */
+};
+
+/* trainable: Psi', spread over the units in their ratio (rounded in each). */
+void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
+                     int64_t trainable);
+void plan_tally_release(struct plan_tally *t);
+
+/* The largest reading of a gauge, in elements, when each leg runs times[set][leg] times. */
+double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
+                          double times[PLAN_SETS][PLAN_LEGS]);
+/* Elements of the set at rest on a rank. */
+double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
+                        int rank);
+
+/* plan_price_all with a tally of the case's fabric and model at hand. */
+void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
+                     struct plan_price out[PLAN_STRATEGIES]);
+/* Memory, and whether it fits; p's strategy and algorithm are set. */
+void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
+                    struct plan_price *p);
+/* The keys of a price, in the object that is open: one list for the plan and the listing. */
+struct jout;
+void plan_put_price(struct jout *j, const struct plan_price *p);
+/* a < b by more than the rounding of sums. */
+int plan_price_less(double a, double b);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A plan reads back as it was printed, and nothing else is read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "plan/plan.h"
+
+#define KEYS                                                                                   \
+    "\"model_type\": \"llama\", \"vocab_size\": 256, \"hidden_size\": 64, "                    \
+    "\"intermediate_size\": 160, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "       \
+    "\"max_position_embeddings\": 512, \"architectures\": [\"LlamaForCausalLM\"]"
+
+static char *print(const struct plan *p)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+
+    plan_print(p, f);
+    fclose(f);
+    return text;
+}
+
+/* A plan of `config` ("params=..." or a config.json's text) on groups placed by node. */
+static char *sample(const char *config)
+{
+    static const int group_of[] = {0, 1, 0, 1, 0};
+    struct topo_level level[2] = {{"intra", 3e-6, 1e9, 1e9, 1e9},
+                                  {"inter", 5e-5, 1e8, 1e8, 1e8}};
+    struct topo_port port[2] = {{1e8, 1e8}, {1e8, 0.9e8}};
+    char *host[] = {"node0", "yes"};
+    struct topo t = {.levels = 2, .level = level, .host = host, .port = port, .flops = 1e11};
+    struct plan_search s = {0};
+    struct model m = {0};
+    struct plan p;
+    struct err err = {0};
+
+    int rc = strncmp(config, "params=", 7) == 0
+                 ? model_read(&m, config, &err)
+                 : model_parse(&m, "config", config, (int64_t)strlen(config), &err);
+    if (rc)
+        fail_msg("%s", err.text);
+    assert_int_equal(groups_init_of(&t.groups, 5, group_of, &err), 0);
+    plan_case_init(&s.at, &t, &m);
+    assert_int_equal(plan_search(&s, &err), 0);
+    plan_init(&p, &s, &m);
+    assert_int_equal(m.params, 0);
+    char *text = print(&p);
+    plan_release(&p);
+    groups_release(&t.groups);
+    return text;
+}
+
+static void test_round_trip(void **state)
+{
+    static const char *const configs[] = {
+        "params=7e9",
+        "{" KEYS "}",
+        "{\n\t" KEYS "\n}\n",
+        "\n\n  {" KEYS "\n\n,\"_name_or_path\": \"a: b # c - 'd'\"\n   \n}\n\n\n",
+        "   {" KEYS "}  ",
+        "{" KEYS ", \"_name_or_path\": \"\xc3\xa9\xe2\x80\xa8\"}\n",
+        "{" KEYS "\r\n}\r\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        char *first = sample(configs[i]);
+        struct plan p;
+        struct err err = {0};
+        if (plan_parse(&p, "p.yaml", first, (int64_t)strlen(first), &err))
+            fail_msg("%s\n%s", err.text, first);
+        char *second = print(&p);
+        assert_string_equal(first, second);
+        if (p.model.config)
+            assert_string_equal(p.model.config, configs[i]);
+        assert_int_equal(p.groups.ranks, 5);
+        assert_int_equal(groups_rank(&p.groups, 1, 1), 3);
+        assert_string_equal(p.host[1], "yes");
+        plan_release(&p);
+        free(first);
+        free(second);
+    }
+}
+
+/* The text with `from` replaced by `to`. */
+static char *edit(const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+
+    if (!at)
+        fail_msg("'%s' is not in the plan", from);
+    char *out = mem_new(strlen(text) + strlen(to) + 1, 1);
+    size_t before = (size_t)(at - text);
+    memcpy(out, text, before);
+    strcpy(out + before, to);
+    strcat(out, at + strlen(from));
+    return out;
+}
+
+static void refused(const char *text, const char *message)
+{
+    struct plan p;
+    struct err err = {0};
+
+    assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), -1);
+    if (!strstr(err.text, message) || strchr(err.text, '\n'))
+        fail_msg("'%s', expected '%s'", err.text, message);
+}
+
+static void test_refused(void **state)
+{
+    static const char *const cases[][3] = {
+        {"paro-plan/1", "paro-plan/2",
+         "p.yaml:1: 'format' is 'paro-plan/2', expected 'paro-plan/1'"},
+        {"format: paro-plan/1\n", "", "'format' is missing"},
+        {"accum: 1", "accum: 0", "p.yaml:5: 'accum' is '0', expected a whole number from 1"},
+        {"accum: 1", "accum: 12abc", "'accum' is '12abc', expected a whole number"},
+        {"accum: 1", "accum: 1\naccum: 1", "'accum'"},
+        {"accum: 1", "acum: 1", "acum"},
+        {"prefetch: 1\n", "", "prefetch"},
+        {"algo: ho-ring", "algo: auto",
+         "'algo' is 'auto', expected ring, two-level or ho-ring"},
+        {"  wire: bf16", "  wire: f16", "'types.wire' is 'f16', expected f32 or bf16"},
+        {"ranks: [0, 2, 4]", "ranks: [0, 2, 5]", "'groups[0].ranks[2]' is '5', expected"},
+        {"ranks: [0, 2, 4]", "ranks: [0, 2, 2]", "is rank 2, which group 0 has already"},
+        {"ranks: [0, 2, 4]", "ranks: [0, 4, 2]", "is rank 2 behind 4, expected ascending"},
+        {"ranks: [1, 3]", "ranks: []", "ranks"},
+        {"seq: 256", "seq: 513", "'seq' is 513, expected at most the model's 512"},
+        {"model:\n", "model:\n  params: 7\n",
+         "'model' has both, expected 'config' or 'params'"},
+        {"trainable: ", "trainable: 9", "'trainable' is '9"},
+        {"  step_s: ", "  step_s: -", "'predicted.step_s' is '-"},
+        {"\"llama\"", "\"rwkv\"", "rwkv"},
+        {"strategy: ", "strategy: X", "'strategy' is 'X"},
+    };
+    char *text = sample("{" KEYS "}\n");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *bad = edit(text, cases[i][0], cases[i][1]);
+        refused(bad, cases[i][2]);
+        mem_free(bad);
+    }
+    free(text);
+}
+
+/* Cut anywhere, it is refused, never read as something less. */
+static void test_truncated(void **state)
+{
+    char *text = sample("params=7e9");
+    size_t whole = strlen(text) - strlen("\n");
+
+    (void)state;
+    for (size_t n = 0; n < whole; n++) {
+        struct plan p;
+        struct err err = {0};
+        /* The last number is a number still when it loses digits: trainable tells. */
+        assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)n, &err), -1);
+        assert_true(err.text[0] && !strchr(err.text, '\n'));
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_truncated),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PLAN_FIXTURE_H
+#define PLAN_FIXTURE_H
+
+/* Fabrics and models by hand, for the planner's tests. */
+#include <math.h>
+
+#include "base/mem.h"
+#include "plan/plan.h"
+
+/* A fabric by hand: `share` is B' = one member's rate inside, `port` R_k, no latency. */
+static inline void make_topo(struct topo *t, const char *shape, double share, double port)
+{
+    struct err err;
+
+    *t = (struct topo){.levels = 2};
+    assert_int_equal(groups_parse(&t->groups, shape, &err), 0);
+    t->level = mem_new(2, sizeof *t->level);
+    t->level[0] = (struct topo_level){"intra", 0, share, share, share};
+    t->level[1] = (struct topo_level){"inter", 0, port, port, port};
+    t->port = mem_new((size_t)t->groups.count, sizeof *t->port);
+    for (int k = 0; k < t->groups.count; k++)
+        t->port[k] = (struct topo_port){port, port};
+}
+
+static inline void drop_topo(struct topo *t)
+{
+    mem_free(t->level);
+    mem_free(t->port);
+    groups_release(&t->groups);
+}
+
+static inline struct model bare(double params)
+{
+    return (struct model){.family = "params", .params = (int64_t)params};
+}
+
+/* As the tables of paro.md count: two bytes each, two-level collectives. */
+static inline struct plan_case table_case(const struct topo *t, const struct model *m,
+                                          int accum, double part)
+{
+    struct plan_case c;
+
+    plan_case_init(&c, t, m);
+    c.accum = accum;
+    c.algo = SCHEDULE_TWO_LEVEL;
+    c.grad_type = DTYPE_BF16;
+    c.trainable = llround((double)m->params * part);
+    return c;
+}
+
+#endif
