@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include <stdint.h>
+
+#include "coll/coll.h"
+#include "net/net.h"
+#include "plan/plan.h"
+#include "world/world.h"
+
+/*
+ * One global step of training under any of the 27 strategies (paro.md section 4).  The strategy
+ * is three letters; every conversion between them is a prepared collective, and none has code
+ * of its own.  Parameters are gathered ahead of their use and gradients leave behind it, on
+ * streams.
+ */
+struct engine_optim {
+    double lr, beta1, beta2, eps, decay, clip; /* clip 0: none; decay is for matrices alone */
+    int64_t step;                              /* 1, 2, ... */
+};
+
+struct engine_report {
+    double loss;                         /* mean per token, before the update, over all ranks */
+    double grad_norm;                    /* of the whole gradient, before clipping */
+    int skipped;                         /* the gradient was not finite: no rank updated */
+    int64_t tokens;                      /* of all ranks */
+    double step_s, compute_s, exposed_s; /* exposed: this rank waited for communication */
+    double flops;                        /* of this rank, matrix products */
+};
+
+struct engine;
+
+/* ERR_MISMATCH, ERR_INPUT: a plan for another number of ranks, or that cannot be trained. */
+int engine_check(const struct plan *plan, int ranks, struct err *err);
+/* Collective; the same error on every rank.  plan is borrowed until engine_close. */
+int engine_open(struct engine **out, struct world *world, const struct plan *plan,
+                struct err *err);
+void engine_close(struct engine *e);
+const struct layout *engine_layout(const struct engine *e);
+
+/* Bytes this rank keeps of parameters, gradients and optimizer state, and of everything else.
+ */
+int64_t engine_state_bytes(const struct engine *e);
+int64_t engine_buffer_bytes(const struct engine *e);
+/* Through the busiest port, busier direction, and inside the group by the busiest rank, a step.
+ */
+int64_t engine_slow_bytes(const struct engine *e);
+int64_t engine_fast_bytes(const struct engine *e);
+
+/*
+ * The values of a unit's ranges, packed, as f32.  state: 0 parameters, 1 exp_avg, 2 exp_avg_sq.
+ */
+typedef int (*engine_source)(void *arg, int unit, int state, const struct range *ranges, int n,
+                             float *out, struct err *err);
+/* Fills this rank's shards; moments too when `moments`, else they are zero.  Not collective. */
+int engine_load(struct engine *e, engine_source source, void *arg, int moments,
+                struct err *err);
+/*
+ * Elements at of a unit's state, in type, for checkpoints: at lies in this rank's G shard.
+ * state: 0 parameters (from the master), 1 exp_avg, 2 exp_avg_sq.
+ */
+void engine_values(const struct engine *e, int unit, int state, struct range at,
+                   enum dtype type, void *out);
+
+/*
+ * Collective: runs one global step.  batch fills tokens and targets (batch, seq) of this rank's
+ * micro-batch i of the step.
+ */
+typedef void (*engine_batch)(void *arg, int micro, int32_t *tokens, int32_t *targets);
+int engine_step(struct engine *e, engine_batch batch, void *arg,
+                const struct engine_optim *optim, struct engine_report *report,
+                struct err *err);
+/* The reduced gradient of the last step, of this rank's G shard, for tests: f32. */
+void engine_gradient(const struct engine *e, int unit, struct range at, float *out);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what a rank holds under a strategy: sizes from the layout, memory in two arenas (one
+ * that the ranks of the host share, for what travels), and the prepared conversions.  Nothing
+ * here depends on which letters they are.
+ */
+#include "engine/engine_inside.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "kern/kern_cpu.h"
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct layout_moves moves_of(const struct engine *e, enum engine_kind kind,
+                                    enum letter *from, enum letter *to)
+{
+    struct plan_strategy s = e->plan->strategy;
+
+    switch (kind) {
+    case ENGINE_GATHER:
+        *from = s.params;
+        *to = LETTER_N;
+        return layout_moves_copy(*from, *to);
+    case ENGINE_MICRO:
+        *from = LETTER_N;
+        *to = s.grads;
+        return layout_moves_micro(*to);
+    case ENGINE_BOUNDARY:
+        *from = s.grads;
+        *to = s.optimizer;
+        return layout_moves_sum(*from, *to);
+    default:
+        *from = s.optimizer;
+        *to = s.params;
+        return layout_moves_copy(*from, *to);
+    }
+}
+
+int engine_apart(const struct engine *e)
+{
+    return e->there[ENGINE_MICRO] || e->plan->grad_type != DTYPE_F32;
+}
+
+static void measure_unit(struct engine *e, struct engine_unit *u, int64_t elems)
+{
+    struct plan_strategy s = e->plan->strategy;
+    int rank = e->world->rank;
+    size_t room = (size_t)layout_ranges_max(&e->layout);
+
+    u->elems = elems;
+    u->params_elems = layout_elems(&e->layout, s.params, rank, elems);
+    u->grads_elems = layout_elems(&e->layout, s.grads, rank, elems);
+    u->optim_elems = layout_elems(&e->layout, s.optimizer, rank, elems);
+    u->optim_range = mem_new(room, sizeof *u->optim_range);
+    u->params_range = mem_new(room, sizeof *u->params_range);
+    u->optim_ranges = layout_ranges(&e->layout, s.optimizer, rank, elems, u->optim_range);
+    u->params_ranges = layout_ranges(&e->layout, s.params, rank, elems, u->params_range);
+}
+
+/* What is kept from step to step. */
+static void place_states(struct engine *e)
+{
+    int p = dtype_bytes(e->plan->param_type), g = dtype_bytes(e->plan->grad_type);
+
+    e->state_bytes = 0;
+    for (int i = 0; i < e->model->units; i++) {
+        struct engine_unit *u = &e->unit[i];
+        u->params = arena_take(&e->shared, u->params_elems * p);
+        u->grads = arena_take(&e->own, most(u->grads_elems, u->optim_elems) * g);
+        u->master = arena_take(&e->own, u->optim_elems * 4);
+        u->m = arena_take(&e->own, u->optim_elems * 4);
+        u->v = arena_take(&e->own, u->optim_elems * 4);
+        e->state_bytes += u->params_elems * p + u->grads_elems * g + u->optim_elems * 12;
+    }
+}
+
+/* The largest of each, over the units. */
+static struct engine_unit largest(const struct engine *e)
+{
+    struct engine_unit l = {0};
+
+    for (int i = 0; i < e->model->units; i++) {
+        l.elems = most(l.elems, e->unit[i].elems);
+        l.params_elems = most(l.params_elems, e->unit[i].params_elems);
+        l.grads_elems = most(l.grads_elems, e->unit[i].grads_elems);
+        l.optim_elems = most(l.optim_elems, e->unit[i].optim_elems);
+    }
+    return l;
+}
+
+static void place_buffers(struct engine *e)
+{
+    const struct plan *plan = e->plan;
+    struct engine_unit l = largest(e);
+    int w = dtype_bytes(plan->wire_type);
+    int convert = plan->param_type != plan->wire_type; /* parameters change type to travel */
+    int gathered = e->there[ENGINE_GATHER];
+
+    if (gathered && convert)
+        e->gather_send = arena_take(&e->shared, l.params_elems * w);
+    for (int i = 0; i < e->slots; i++) {
+        struct engine_slot *slot = &e->slot[i];
+        int wide = (gathered ? plan->wire_type : plan->param_type) == DTYPE_F32;
+        if (gathered)
+            slot->recv = arena_take(&e->shared, l.elems * w);
+        if (!wide)
+            slot->full = arena_take(&e->own, l.elems * 4);
+        else
+            slot->full = slot->recv;
+    }
+    if (e->there[ENGINE_MICRO])
+        for (int i = 0; i < ENGINE_BUCKETS; i++)
+            e->bucket[i].send = arena_take(&e->shared, l.elems * w);
+    if (engine_apart(e)) {
+        e->gradient = arena_take(&e->own, l.elems * 4);
+        if (e->model->tied)
+            e->tied_gradient = arena_take(&e->own, e->unit[0].elems * 4);
+    }
+    if (e->there[ENGINE_BOUNDARY])
+        e->reduce_send = arena_take(&e->shared, l.grads_elems * w);
+    if (e->there[ENGINE_BOUNDARY] || e->there[ENGINE_MICRO])
+        e->reduce_recv = arena_take(&e->shared, most(l.grads_elems, l.optim_elems) * w);
+    if (e->there[ENGINE_SYNC]) {
+        e->sync_send = arena_take(&e->shared, l.optim_elems * w);
+        if (convert)
+            e->sync_recv = arena_take(&e->shared, l.params_elems * w);
+    }
+    e->piece = arena_take(&e->own, ENGINE_PIECE * 4);
+    int64_t tokens = (int64_t)plan->micro_batch * plan->seq * 4;
+    e->tokens = arena_take(&e->own, tokens);
+    e->targets = arena_take(&e->own, tokens);
+    net_place(&e->net, &e->own);
+}
+
+void engine_place(struct engine *e)
+{
+    place_states(e);
+    place_buffers(e);
+}
+
+static int prepare_size(struct engine *e, struct engine_size *size, int64_t elems,
+                        struct err *err)
+{
+    size->elems = elems;
+    for (int kind = 0; kind < ENGINE_KINDS; kind++) {
+        struct coll_spec spec = {.elems = elems,
+                                 .type = e->plan->wire_type,
+                                 .algo = e->plan->algo,
+                                 .chunk_bytes = e->plan->chunk_bytes};
+        if (!e->there[kind])
+            continue;
+        spec.moves = moves_of(e, (enum engine_kind)kind, &spec.from, &spec.to);
+        layout_moves_trim(&e->layout, &spec.moves);
+        if (coll_prepare(&e->coll, &spec, &size->handle[kind], err))
+            return -1;
+    }
+    return 0;
+}
+
+static void add_traffic(struct coll_traffic *sum, const struct coll_handle *h, int64_t times)
+{
+    sum->slow_out += times * h->mine.slow_out;
+    sum->slow_in += times * h->mine.slow_in;
+    sum->fast_out += times * h->mine.fast_out;
+}
+
+/* Of a global step: ports are added up over its collectives before the busiest is looked for.
+ */
+static int count_traffic(struct engine *e, struct err *err)
+{
+    int64_t per_step[ENGINE_KINDS] = {0, e->plan->accum, 1, 1};
+    struct coll_traffic sum = {0};
+
+    for (int v = 0; v < e->model->visits; v++)
+        add_traffic(&sum,
+                    &e->unit[model_unit_of_visit(e->model, v)].size->handle[ENGINE_GATHER],
+                    2 * (int64_t)e->plan->accum);
+    for (int i = 0; i < e->model->units; i++)
+        for (int kind = ENGINE_MICRO; kind < ENGINE_KINDS; kind++)
+            add_traffic(&sum, &e->unit[i].size->handle[kind], per_step[kind]);
+    return coll_traffic_most(&e->coll, &sum, &e->slow_bytes, &e->fast_bytes, err);
+}
+
+int engine_prepare(struct engine *e, struct err *err)
+{
+    e->size = mem_new((size_t)e->model->units, sizeof *e->size);
+    for (int i = 0; i < e->model->units; i++) {
+        int64_t elems = e->model->unit[i].elems;
+        int at = 0;
+        while (at < e->sizes && e->size[at].elems != elems)
+            at++;
+        if (at == e->sizes) {
+            e->sizes++;
+            if (prepare_size(e, &e->size[at], elems, err))
+                return -1;
+        }
+        e->unit[i].size = &e->size[at];
+    }
+    return count_traffic(e, err);
+}
+
+int engine_check(const struct plan *p, int ranks, struct err *err)
+{
+    if (p->groups.ranks != ranks)
+        return err_set(err, ERR_MISMATCH, "the plan is for %d ranks, but %d run",
+                       p->groups.ranks, ranks);
+    if (p->model.units == 0)
+        return err_set(err, ERR_INPUT,
+                       "the plan's model is a number of parameters, expected a "
+                       "config.json's model");
+    if (p->trainable != p->model.params)
+        return err_set(err, ERR_INPUT,
+                       "the plan trains %" PRId64 " of %" PRId64 " parameters, expected all",
+                       p->trainable, p->model.params);
+    return 0;
+}
+
+/* Everything that can be known alone; the collective part follows when all ranks agree. */
+static int set_up(struct engine *e, struct err *err)
+{
+    enum letter from, to;
+
+    if (engine_check(e->plan, e->world->ranks, err))
+        return -1;
+    if (net_init(&e->net, e->model, e->plan->micro_batch, e->plan->seq, err))
+        return -1;
+    layout_init(&e->layout, &e->plan->groups);
+    for (int kind = 0; kind < ENGINE_KINDS; kind++) {
+        struct layout_moves m = moves_of(e, (enum engine_kind)kind, &from, &to);
+        e->there[kind] = layout_moves_trim(&e->layout, &m);
+    }
+    e->uses = (int64_t)e->plan->accum * 2 * e->model->visits;
+    int64_t slots = e->there[ENGINE_GATHER] ? (int64_t)e->plan->prefetch + 1 : 1;
+    e->slots = (int)(slots < e->uses ? slots : e->uses);
+    e->slot = mem_new((size_t)e->slots, sizeof *e->slot);
+    e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
+    e->sums = mem_new((size_t)e->world->ranks, sizeof *e->sums);
+    e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
+    for (int i = 0; i < e->model->units; i++)
+        measure_unit(e, &e->unit[i], e->model->unit[i].elems);
+    engine_place(e); /* measures */
+    return 0;
+}
+
+static int open_arenas(struct engine *e, struct err *err)
+{
+    int64_t shared = e->shared.used, own = e->own.used;
+    struct coll_options options = {.shared_bytes = shared};
+
+    e->shared = e->own = (struct arena){0};
+    int rc = arena_init(&e->own, own, "states and buffers", err);
+    if (world_agree(e->world, rc, err))
+        return -1;
+    if (coll_open(&e->coll, e->world, &e->plan->groups, &options, err))
+        return -1;
+    arena_borrow(&e->shared, shared ? coll_take(&e->coll, shared) : NULL, shared);
+    engine_place(e);
+    return 0;
+}
+
+int engine_open(struct engine **out, struct world *world, const struct plan *plan,
+                struct err *err)
+{
+    struct engine *e = mem_new(1, sizeof *e);
+
+    kern_thread_init();
+    e->world = world;
+    e->plan = plan;
+    e->model = &plan->model;
+    if (world_agree(world, set_up(e, err), err) || open_arenas(e, err) ||
+        engine_prepare(e, err)) {
+        engine_close(e);
+        return -1;
+    }
+    int room = 8 * e->model->units + 8 * e->slots + 64;
+    e->gathers = stream_open(e->coll.runner, room);
+    e->reduces = stream_open(e->coll.runner, room);
+    *out = e;
+    return 0;
+}
+
+void engine_close(struct engine *e)
+{
+    if (!e)
+        return;
+    runner_close(e->coll.runner); /* what is queued ends before its buffers go */
+    e->coll.runner = NULL;
+    for (int i = 0; i < e->sizes; i++)
+        for (int kind = 0; kind < ENGINE_KINDS; kind++)
+            coll_free(&e->size[i].handle[kind]);
+    coll_close(&e->coll);
+    for (int i = 0; e->unit && i < e->model->units; i++) {
+        mem_free(e->unit[i].optim_range);
+        mem_free(e->unit[i].params_range);
+    }
+    mem_free(e->unit);
+    mem_free(e->size);
+    mem_free(e->slot);
+    mem_free(e->sums);
+    mem_free(e->ranges);
+    if (e->net.buffers)
+        net_release(&e->net);
+    arena_release(&e->own);
+    layout_release(&e->layout);
+    mem_free(e);
+}
+
+int64_t engine_state_bytes(const struct engine *e)
+{
+    return e->state_bytes;
+}
+
+int64_t engine_buffer_bytes(const struct engine *e)
+{
+    int64_t scratch = 0;
+
+    for (int i = 0; i < e->sizes; i++)
+        for (int kind = 0; kind < ENGINE_KINDS; kind++)
+            scratch += e->size[i].handle[kind].scratch_bytes;
+    return e->shared.used + e->own.used + scratch - e->state_bytes;
+}
+
+int64_t engine_slow_bytes(const struct engine *e)
+{
+    return e->slow_bytes;
+}
+
+int64_t engine_fast_bytes(const struct engine *e)
+{
+    return e->fast_bytes;
+}
+
+const struct layout *engine_layout(const struct engine *e)
+{
+    return &e->layout;
+}

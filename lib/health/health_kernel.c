@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows rtnetlink: the links, and how much waits in their queues. */
+#include "health/health_kernel.h"
+
+#include <linux/gen_stats.h>
+#include <linux/if.h>
+#include <linux/netlink.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/tick.h"
+
+enum { ANSWER_BYTES = 32 << 10 };
+
+/* Between looks further apart than that the queue may have been empty for a while. */
+static const double apart_s = 5e-3;
+
+typedef void (*answer_fn)(struct health_kernel *k, const struct nlmsghdr *h, void *arg);
+
+static int ask(struct health_kernel *k, int type, int family)
+{
+    struct {
+        struct nlmsghdr head;
+        union {
+            struct tcmsg tc;
+            struct ifinfomsg link;
+        } body;
+    } ask;
+
+    memset(&ask, 0, sizeof ask);
+    ask.head.nlmsg_len = sizeof ask;
+    ask.head.nlmsg_type = (unsigned short)type;
+    ask.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    ask.body.link.ifi_family = (unsigned char)family;
+    return send(k->fd, &ask, sizeof ask, 0) == sizeof ask ? 0 : -1;
+}
+
+/* One dump, message by message; -1 when the kernel refuses. */
+static int dump(struct health_kernel *k, int type, answer_fn take, void *arg)
+{
+    _Alignas(struct nlmsghdr) char room[ANSWER_BYTES];
+
+    if (k->fd < 0 || ask(k, type, AF_UNSPEC))
+        return -1;
+    for (;;) {
+        ssize_t got = recv(k->fd, room, sizeof room, 0);
+        if (got <= 0)
+            return -1;
+        unsigned left = (unsigned)got;
+        for (struct nlmsghdr *h = (struct nlmsghdr *)(void *)room; NLMSG_OK(h, left);
+             h = NLMSG_NEXT(h, left)) {
+            if (h->nlmsg_type == NLMSG_DONE)
+                return 0;
+            if (h->nlmsg_type == NLMSG_ERROR)
+                return -1;
+            take(k, h, arg);
+        }
+    }
+}
+
+static const struct rtattr *find(const struct rtattr *a, int bytes, int type)
+{
+    for (; RTA_OK(a, bytes); a = RTA_NEXT(a, bytes))
+        if ((a->rta_type & NLA_TYPE_MASK) == type)
+            return a;
+    return NULL;
+}
+
+/* ---- links ---- */
+
+static int has_carrier(const struct ifinfomsg *info)
+{
+    return (info->ifi_flags & IFF_UP) && (info->ifi_flags & IFF_LOWER_UP);
+}
+
+static void take_link(struct health_kernel *k, const struct nlmsghdr *h, void *arg)
+{
+    const struct ifinfomsg *info = NLMSG_DATA(h);
+    int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof *info);
+    const struct rtattr *name = find(IFLA_RTA(info), left, IFLA_IFNAME);
+
+    (void)arg;
+    if ((info->ifi_flags & IFF_LOOPBACK) || !has_carrier(info) || k->links == HEALTH_LINKS_MOST)
+        return;
+    k->link[k->links].index = info->ifi_index;
+    if (name)
+        strncpy(k->link[k->links].name, RTA_DATA(name), sizeof k->link[0].name - 1);
+    k->links++;
+}
+
+static void take_lost(struct health_kernel *k, const struct nlmsghdr *h, void *arg)
+{
+    const struct ifinfomsg *info = NLMSG_DATA(h);
+    char *lost = arg;
+
+    for (int i = 0; i < k->links; i++)
+        if (k->link[i].index == info->ifi_index && !has_carrier(info))
+            memcpy(lost, k->link[i].name, sizeof k->link[i].name);
+}
+
+void health_kernel_open(struct health_kernel *k)
+{
+    struct timeval patience = {.tv_usec = 100000};
+
+    memset(k, 0, sizeof *k);
+    k->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (k->fd >= 0)
+        setsockopt(k->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    dump(k, RTM_GETLINK, take_link, NULL);
+}
+
+void health_kernel_close(struct health_kernel *k)
+{
+    if (k->fd >= 0)
+        close(k->fd);
+    k->fd = -1;
+}
+
+void health_kernel_lost(struct health_kernel *k, char name[16])
+{
+    memset(name, 0, 16);
+    dump(k, RTM_GETLINK, take_lost, name);
+}
+
+/* ---- queues ---- */
+
+static struct health_link *find_link(struct health_kernel *k, int index)
+{
+    for (int i = 0; i < k->links; i++)
+        if (k->link[i].index == index)
+            return &k->link[i];
+    return NULL;
+}
+
+static void take_queue(struct health_kernel *k, const struct nlmsghdr *h, void *arg)
+{
+    const struct tcmsg *tc = NLMSG_DATA(h);
+    int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof *tc);
+    struct health_link *link = find_link(k, tc->tcm_ifindex);
+    struct gnet_stats_queue queue;
+    struct gnet_stats_basic basic; /* 64 bits of bytes come first */
+    double now = *(const double *)arg;
+
+    if (!link || tc->tcm_parent != TC_H_ROOT) /* inner queues are part of the root's sum */
+        return;
+    const struct rtattr *stats = find(TCA_RTA(tc), left, TCA_STATS2);
+    int room = stats ? (int)RTA_PAYLOAD(stats) : 0;
+    const struct rtattr *q = stats ? find(RTA_DATA(stats), room, TCA_STATS_QUEUE) : NULL;
+    const struct rtattr *b = stats ? find(RTA_DATA(stats), room, TCA_STATS_BASIC) : NULL;
+    if (!q || !b || RTA_PAYLOAD(q) < sizeof queue || RTA_PAYLOAD(b) < sizeof basic.bytes)
+        return;
+    memcpy(&queue, RTA_DATA(q), sizeof queue);
+    memcpy(&basic.bytes, RTA_DATA(b), sizeof basic.bytes);
+    if (link->waits && queue.backlog && now - link->at_s < apart_s) {
+        link->drained += (double)(basic.bytes - link->sent);
+        link->drained_s += now - link->at_s;
+    }
+    link->sent = basic.bytes;
+    link->at_s = now;
+    link->waits = queue.backlog > 0;
+    k->looks++;
+}
+
+void health_kernel_look(void *kernel)
+{
+    double now = tick_now_s();
+
+    dump(kernel, RTM_GETQDISC, take_queue, &now);
+}
+
+void health_kernel_forget(struct health_kernel *k)
+{
+    k->looks = 0;
+    for (int i = 0; i < k->links; i++) {
+        k->link[i].drained = k->link[i].drained_s = 0;
+        k->link[i].waits = 0;
+    }
+}
+
+double health_kernel_drain(const struct health_kernel *k)
+{
+    double most = 0, Bps = 0;
+
+    for (int i = 0; i < k->links; i++)
+        if (k->link[i].drained > most) {
+            most = k->link[i].drained;
+            Bps = most / k->link[i].drained_s;
+        }
+    return k->looks ? Bps : -1;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A run from its plan to its last checkpoint.  Rank 0 reads the small files and hands their
+ * text to the others, so that all run by the same words; every error before the first step is
+ * one that all ranks know.
+ */
+#include "train/train_inside.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+
+enum { SMALL_FILE = 16 << 20 };
+
+/* Rank 0's text of a file, on every rank. */
+static int share_file(struct world *w, const char *path, char **text, struct err *err)
+{
+    int64_t bytes = 0;
+    int rc = w->rank == 0 ? io_read_text(path, SMALL_FILE, text, &bytes, err) : 0;
+
+    if (w->rank == 0 && rc == 0 && (int64_t)strlen(*text) != bytes) {
+        mem_free(*text);
+        *text = NULL;
+        rc = err_set(err, ERR_INPUT, "'%s' has zero bytes, expected text", path);
+    }
+    if (world_agree(w, rc, err))
+        return -1;
+    return world_bcast_text(w, text, err);
+}
+
+/* The settings of the run that is gone on with, or NULL; owned by the caller. */
+static char *own_settings(const struct train_run *run)
+{
+    int own = run->resume && strcmp(run->resume, "auto") == 0;
+    struct stat st;
+
+    if (!run->resume || (own && !run->out))
+        return NULL;
+    char *dir = own ? mem_dup(run->out) : io_join(run->resume, "..");
+    char *path = io_join(dir, "settings.yaml");
+    mem_free(dir);
+    if (stat(path, &st) == 0)
+        return path;
+    mem_free(path);
+    return NULL;
+}
+
+/* Whether rank 0 has the file, and then its text, on every rank. */
+static int share_settings(struct world *w, char *path, char **text, struct err *err)
+{
+    int32_t there = path != NULL;
+
+    if (world_bcast(w, &there, sizeof there, 0, err))
+        return -1;
+    return there ? share_file(w, path, text, err) : 0;
+}
+
+static int parse_inputs(struct train *t, const char *plan, const struct train_text files[2],
+                        struct err *err)
+{
+    const struct train_run *run = t->run;
+
+    if (plan_parse(&t->plan, strcmp(run->plan, "-") ? run->plan : "stdin", plan,
+                   (int64_t)strlen(plan), err))
+        return -1;
+    if (run->algo && schedule_algo_parse(run->algo, &t->plan.algo, err))
+        return err_prefix(err, "--algo: ");
+    if (t->plan.algo == SCHEDULE_AUTO)
+        return err_set(err, ERR_INPUT, "--algo: 'auto', expected ring, two-level or ho-ring");
+    if (engine_check(&t->plan, t->world->ranks, err) ||
+        train_settings_init(&t->settings, files, 2, run->given, err))
+        return -1;
+    return data_open(&t->data, run->data, t->plan.seq, t->plan.model.vocab,
+                     (uint64_t)t->settings.seed, err);
+}
+
+static int read_inputs(struct train *t, struct err *err)
+{
+    const struct train_run *run = t->run;
+    char *plan = NULL, *own = NULL, *config = NULL;
+    char *path = t->world->rank == 0 ? own_settings(run) : NULL;
+    int rc = -1;
+
+    if (share_file(t->world, run->plan, &plan, err) ||
+        share_settings(t->world, path, &own, err) ||
+        (run->config && share_file(t->world, run->config, &config, err)))
+        goto done;
+    const struct train_text files[] = {{path ? path : "settings.yaml", own},
+                                       {run->config, config}};
+    rc = world_agree(t->world, parse_inputs(t, plan, files, err), err);
+done:
+    mem_free(path);
+    mem_free(plan);
+    mem_free(own);
+    mem_free(config);
+    return rc;
+}
+
+static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
+{
+    const struct train *t = arg;
+    const struct plan *p = &t->plan;
+    int64_t n = t->world->ranks;
+    int64_t index = t->step * n * p->accum + micro * n + t->world->rank;
+
+    data_batch(&t->data, index, p->micro_batch, p->seq, tokens, targets);
+}
+
+/* Whether somebody wants the end: a file in the folder, or a signal to any rank. */
+static int asked_to_stop(struct train *t, int *stop, struct err *err)
+{
+    int32_t mine = (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0);
+
+    *stop = 0;
+    if (world_allgather(t->world, &mine, sizeof mine, t->stops, err))
+        return -1;
+    for (int r = 0; r < t->world->ranks; r++)
+        *stop |= t->stops[r];
+    return 0;
+}
+
+static int run_step(struct train *t, struct err *err)
+{
+    struct engine_optim o = {.lr = train_lr(&t->settings, t->step + 1),
+                             .beta1 = t->settings.beta1,
+                             .beta2 = t->settings.beta2,
+                             .eps = t->settings.eps,
+                             .decay = t->settings.weight_decay,
+                             .clip = t->settings.clip,
+                             .step = t->step + 1};
+    struct engine_report report;
+
+    if (engine_step(t->engine, batch, t, &o, &report, err))
+        return -1;
+    t->step++;
+    t->tokens += report.tokens;
+    int rc = t->world->rank == 0 ? train_log_step(t, &report, o.lr, err) : 0;
+    return world_agree(t->world, rc, err);
+}
+
+static int run_steps(struct train *t, int *stopped, struct err *err)
+{
+    int64_t every = (int64_t)t->settings.save_every, last = (int64_t)t->settings.steps;
+
+    while (t->step < last && !*stopped) {
+        if (run_step(t, err))
+            return -1;
+        if (every && t->step % every == 0 && train_save(t, err))
+            return -1;
+        if (asked_to_stop(t, stopped, err))
+            return -1;
+    }
+    *stopped = *stopped && t->step < last;
+    return t->saved == t->step ? 0 : train_save(t, err);
+}
+
+/* Rank 0's part: 0, or what went wrong there, on every rank. */
+static int rank_0(struct train *t, int (*part)(struct train *t, struct err *err),
+                  struct err *err)
+{
+    return world_agree(t->world, t->world->rank == 0 ? part(t, err) : 0, err);
+}
+
+static void release(struct train *t)
+{
+    struct err ignored;
+
+    train_log_close(t, &ignored);
+    train_folder_close(t);
+    engine_close(t->engine);
+    data_close(&t->data);
+    plan_release(&t->plan);
+    mem_free(t->stops);
+}
+
+/* A plan for ranks placed otherwise is right and slow: what should stay inside goes across. */
+static void warn_of_groups(const struct train *t)
+{
+    const struct world *w = t->world;
+    const struct groups *g = &t->plan.groups;
+
+    for (int r = 0; t->run->talk && w->rank == 0 && w->groups.count > 1 && r < w->ranks; r++)
+        for (int q = 0; q < r; q++) {
+            int together = g->group_of[r] == g->group_of[q];
+            if (together == (w->groups.group_of[r] == w->groups.group_of[q]))
+                continue;
+            fprintf(t->run->talk,
+                    "paro-train: ranks %d and %d are in %s of the plan, but on %s: slower than "
+                    "planned\n",
+                    q, r, together ? "one group" : "two groups",
+                    together ? "two hosts" : "one host");
+            return;
+        }
+}
+
+int train_run(struct world *world, const struct train_run *run, struct err *err)
+{
+    struct train t = {.world = world, .run = run, .lock = -1, .saved = -1};
+    int stopped = 0, rc = -1;
+
+    t.stops = mem_new((size_t)world->ranks, sizeof *t.stops);
+    if (read_inputs(&t, err) || rank_0(&t, train_folder_open, err) ||
+        engine_open(&t.engine, world, &t.plan, err) || train_start_weights(&t, err) ||
+        rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
+        goto done;
+    warn_of_groups(&t);
+    rc = run_steps(&t, &stopped, err);
+    if (rc == 0)
+        rc = rank_0(&t, train_log_close, err);
+    if (rc == 0 && stopped) {
+        rc = 3;
+        if (t.stop)
+            unlink(t.stop);
+    }
+done:
+    /* With a peer gone what is in flight never ends: the caller aborts, nothing is waited for.
+     */
+    if (rc >= 0 || err->code != ERR_PEER)
+        release(&t);
+    return rc;
+}
+
+int train_settings_show(const struct train_run *run, FILE *out, struct err *err)
+{
+    struct train_settings s;
+    struct train_text files[2] = {{0}};
+    char *text[2] = {NULL, NULL}, *own = own_settings(run);
+    const char *path[2] = {own, run->config};
+    int64_t bytes = 0;
+    int rc = 0;
+
+    for (int i = 0; i < 2; i++) {
+        if (rc == 0 && path[i])
+            rc = io_read_text(path[i], SMALL_FILE, &text[i], &bytes, err);
+        files[i] = (struct train_text){path[i], text[i]};
+    }
+    if (rc == 0)
+        rc = train_settings_init(&s, files, 2, run->given, err);
+    if (rc == 0)
+        train_settings_print(&s, out);
+    mem_free(text[0]);
+    mem_free(text[1]);
+    mem_free(own);
+    return rc;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TRAIN_TRAIN_H
+#define TRAIN_TRAIN_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "world/world.h"
+
+/*
+ * A run: a plan, data, settings, a folder.
+ *
+ *   DIR/plan.yaml, settings.yaml   as the run began, or was last gone on with
+ *   DIR/log.jsonl                  one object a step
+ *   DIR/step-00000100/             a checkpoint (paro-checkpoint(5))
+ *   DIR/latest -> step-00000100    the newest complete one
+ *   DIR/.lock                      held while a run writes here
+ *   DIR/STOP                       made by somebody who wants the run to stop in good order;
+ *                                  removed when it has
+ *
+ * A run that is gone on with takes its settings from settings.yaml before the file and the
+ * options of the command.
+ */
+
+/*
+ * The settings, once: key, option, kind (F a number, I a whole one), default, least, most,
+ * meaning.  They are the keys of the YAML file and the long options of the command.
+ */
+#define TRAIN_SETTINGS(X)                                                                      \
+    X(steps, "steps", I, "100", 1, 1e12, "Train this many steps in all")                       \
+    X(lr, "lr", F, "3e-4", 0, 1e3, "Learning rate after the warm-up")                          \
+    X(min_lr, "min-lr", F, "3e-5", 0, 1e3, "Learning rate at the end of the cosine")           \
+    X(warmup, "warmup", I, "0", 0, 1e12, "Steps of linear warm-up")                            \
+    X(beta1, "beta1", F, "0.9", 0, 0.999999, "AdamW's decay of the first moment")              \
+    X(beta2, "beta2", F, "0.95", 0, 0.999999, "AdamW's decay of the second moment")            \
+    X(eps, "eps", F, "1e-8", 0, 1, "AdamW's epsilon")                                          \
+    X(weight_decay, "weight-decay", F, "0.1", 0, 10,                                           \
+      "Weight decay, of matrices and embeddings alone")                                        \
+    X(clip, "clip", F, "1.0", 0, 1e9, "Clip the gradient's global norm; 0: never")             \
+    X(seed, "seed", I, "1", 0, 9e15, "Seed of fresh weights and of the order of the data")     \
+    X(save_every, "save-every", I, "0", 0, 1e12,                                               \
+      "Checkpoint every so many steps; 0: at the end only")                                    \
+    X(keep, "keep", I, "2", 1, 1e6, "Keep this many checkpoints")
+
+struct train_settings {
+#define X_FIELD(name, option, kind, value, least, most, text) double name;
+    TRAIN_SETTINGS(X_FIELD)
+#undef X_FIELD
+};
+
+enum {
+#define X_COUNT(name, option, kind, value, least, most, text) TRAIN_SETTING_##name,
+    TRAIN_SETTINGS(X_COUNT)
+#undef X_COUNT
+        TRAIN_SETTINGS_COUNT
+};
+
+/* A YAML file's name and its text, which rank 0 alone need have read; text NULL: none. */
+struct train_text {
+    const char *name;
+    const char *text;
+};
+
+/*
+ * The defaults, then the files in order, then given[i], the text of setting i from the command
+ * line, or NULL.  A min_lr that nobody sets is no more than lr.
+ */
+int train_settings_init(struct train_settings *s, const struct train_text *files, int count,
+                        const char *const *given, struct err *err);
+void train_settings_print(const struct train_settings *s, FILE *out);
+/* The settings that a run would have, for --print-config. */
+struct train_run;
+int train_settings_show(const struct train_run *run, FILE *out, struct err *err);
+/* Linear warm-up, then a cosine from lr to min_lr at the last step; step = 1, 2, ... */
+double train_lr(const struct train_settings *s, int64_t step);
+
+struct train_run {
+    const char *plan, *data, *init, *out, *config, *resume, *log, *algo; /* NULL: not given */
+    const char *given[TRAIN_SETTINGS_COUNT];
+    int force; /* an existing run folder is begun anew */
+    int json;  /* JSON Lines on `lines` instead of text */
+    FILE *lines;
+    FILE *talk;               /* rank 0 warns here; NULL: nowhere */
+    const volatile int *stop; /* becomes non-zero when a signal asks for the end */
+};
+
+/*
+ * Collective.  Returns 0 when all steps are done, 3 when the run stopped in good order before,
+ * -1 with the same error on every rank (but for ERR_PEER, which this rank alone may have).
+ */
+int train_run(struct world *world, const struct train_run *run, struct err *err);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows a run's folder: who may write in it, what belongs to it, what goes when.  Does not know
+ * what is in a checkpoint.  Rank 0's business alone.
+ */
+#include "train/train_inside.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+
+static int is_there(const char *dir, const char *name)
+{
+    char *path = io_join(dir, name);
+    struct stat st;
+    int there = lstat(path, &st) == 0;
+
+    mem_free(path);
+    return there;
+}
+
+static void remove_file(const char *dir, const char *name)
+{
+    char *path = io_join(dir, name);
+
+    unlink(path);
+    mem_free(path);
+}
+
+static int remove_tree(const char *dir, const char *name, struct err *err)
+{
+    char *path = io_join(dir, name);
+    int rc = io_remove_tree(path, err);
+
+    mem_free(path);
+    return rc;
+}
+
+/* The first name in it, or NULL; owned by the caller. */
+static char *any_name(const char *dir)
+{
+    DIR *d = opendir(dir);
+    char *name = NULL;
+
+    for (struct dirent *e; d && !name && (e = readdir(d));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            name = mem_dup(e->d_name);
+    if (d)
+        closedir(d);
+    return name;
+}
+
+/* Absent or empty: new.  With a run: gone on with, or begun anew, only when asked. */
+static int check_folder(struct train *t, struct err *err)
+{
+    const char *out = t->run->out;
+    char *name = any_name(out);
+    int rc = 0;
+
+    t->new = !name;
+    if (is_there(out, "latest") && !t->run->resume && !t->run->force)
+        rc = err_set(err, ERR_INPUT,
+                     "'%s' has a run in it, expected a new folder, --resume=auto or --force",
+                     out);
+    else if (name && !is_there(out, ".lock"))
+        rc = err_set(err, ERR_INPUT,
+                     "'%s' is no run's folder (it has '%s' and no .lock), expected a new one",
+                     out, name);
+    mem_free(name);
+    return rc;
+}
+
+int train_folder_open(struct train *t, struct err *err)
+{
+    const char *out = t->run->out;
+
+    if (io_mkdir(out, err) || check_folder(t, err))
+        return -1;
+    char *lock = io_join(out, ".lock");
+    struct err why = {0};
+    int rc = io_lock(lock, &t->lock, &why);
+    if (rc && why.code == ERR_MISMATCH)
+        err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
+    else if (rc)
+        *err = why;
+    mem_free(lock);
+    t->stop = io_join(out, "STOP");
+    /* Between the look and the lock another run may have begun and ended here. */
+    if (rc == 0 && is_there(out, "latest"))
+        rc = check_folder(t, err);
+    return rc;
+}
+
+static int write_text(struct train *t, const char *name, int settings, struct err *err)
+{
+    char *path = io_join(t->run->out, name);
+    struct io_out out;
+    int rc = io_create(&out, path, 1, err);
+
+    mem_free(path);
+    if (rc)
+        return -1;
+    if (settings)
+        train_settings_print(&t->settings, out.file);
+    else
+        plan_print(&t->plan, out.file);
+    return io_commit(&out, err);
+}
+
+/* The step of "step-00000100", -1 for another name; temp: of ".step-00000100.paro-tmp". */
+static int64_t step_of(const char *name, int temp)
+{
+    const char *digits = name + strlen(temp ? ".step-" : "step-");
+    char *end;
+
+    if (strncmp(name, temp ? ".step-" : "step-", (size_t)(digits - name)) ||
+        strspn(digits, "0123456789") < 8)
+        return -1;
+    errno = 0;
+    int64_t step = strtoll(digits, &end, 10);
+    return errno || strcmp(end, temp ? ".paro-tmp" : "") ? -1 : step;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = step_of(*(char *const *)a, 0), y = step_of(*(char *const *)b, 0);
+
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The names of the checkpoints, or of what killed writers left of them; all owned. */
+static int find_steps(struct train *t, int temp, char ***names, int *count, struct err *err)
+{
+    DIR *d = opendir(t->run->out);
+    char **name = NULL;
+    size_t room = 0, n = 0;
+
+    if (!d)
+        return err_sys(err, "cannot read folder '%s'", t->run->out);
+    for (struct dirent *e; (e = readdir(d));)
+        if (step_of(e->d_name, temp) >= 0) {
+            name = mem_grow(name, &room, n + 1, sizeof *name);
+            name[n++] = mem_dup(e->d_name);
+        }
+    closedir(d);
+    *names = name;
+    *count = (int)n;
+    return 0;
+}
+
+static void free_names(char **name, int count)
+{
+    for (int i = 0; i < count; i++)
+        mem_free(name[i]);
+    mem_free(name);
+}
+
+int train_folder_prune(struct train *t, int64_t keep, struct err *err)
+{
+    char **name = NULL;
+    int n = 0, rc = find_steps(t, 0, &name, &n, err);
+    int64_t kept = 0;
+
+    if (n)
+        qsort(name, (size_t)n, sizeof *name, newest_first);
+    for (int i = 0; rc == 0 && i < n; i++)
+        if (step_of(name[i], 0) > t->step || kept++ >= keep)
+            rc = remove_tree(t->run->out, name[i], err);
+    free_names(name, n);
+    return rc;
+}
+
+int train_folder_begin(struct train *t, struct err *err)
+{
+    const char *out = t->run->out;
+    char **name = NULL;
+    int n = 0;
+
+    if (!t->run->resume && is_there(out, "latest")) { /* --force */
+        remove_file(out, "latest");
+        if (train_folder_prune(t, 0, err))
+            return -1;
+    }
+    int rc = find_steps(t, 1, &name, &n, err);
+    for (int i = 0; rc == 0 && i < n; i++)
+        rc = remove_tree(out, name[i], err);
+    free_names(name, n);
+    if (rc || write_text(t, "plan.yaml", 0, err) || write_text(t, "settings.yaml", 1, err))
+        return -1;
+    unlink(t->stop);
+    t->new = 0;
+    return 0;
+}
+
+int train_folder_point(struct train *t, const char *name, struct err *err)
+{
+    char *link = io_join(t->run->out, "latest"),
+         *temp = io_join(t->run->out, ".latest.paro-tmp");
+    int rc = 0;
+
+    unlink(temp);
+    if (symlink(name, temp) || rename(temp, link))
+        rc = err_sys(err, "cannot point '%s' to '%s'", link, name);
+    if (rc == 0)
+        rc = io_fsync_path(t->run->out, err);
+    mem_free(link);
+    mem_free(temp);
+    return rc;
+}
+
+void train_folder_close(struct train *t)
+{
+    static const char *const early[] = {"log.jsonl", "plan.yaml", "settings.yaml", ".lock"};
+
+    if (t->new && t->lock >= 0)
+        for (size_t i = 0; i < sizeof early / sizeof *early; i++)
+            remove_file(t->run->out, early[i]);
+    if (t->new)
+        rmdir(t->run->out);
+    if (t->lock >= 0)
+        close(t->lock);
+    mem_free(t->stop);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TRAIN_TRAIN_INSIDE_H
+#define TRAIN_TRAIN_INSIDE_H
+
+/* Inside train/: a run while it runs. */
+#include "ckpt/ckpt.h"
+#include "data/data.h"
+#include "engine/engine.h"
+#include "plan/plan.h"
+#include "train/train.h"
+
+struct train {
+    struct world *world;         /* borrowed */
+    const struct train_run *run; /* borrowed */
+    struct train_settings settings;
+    struct plan plan;
+    struct data data;
+    struct engine *engine;
+    FILE *log;      /* rank 0: the file, or NULL where `lines` is the log */
+    int lines;      /* said so far */
+    int lock;       /* rank 0: of the folder; -1: none */
+    int new;        /* rank 0: the folder is this run's, and goes again if it never begins */
+    char *stop;     /* rank 0: the path of STOP */
+    int32_t *stops; /* [ranks] who was asked to stop */
+    int64_t step, tokens; /* done */
+    int64_t saved;        /* step of the newest checkpoint here, -1: none */
+};
+
+/* train_folder.c: rank 0's, the run's folder. */
+/* Makes and locks it; one that has a run, or is no run's, is refused. */
+int train_folder_open(struct train *t, struct err *err);
+/* All that can fail before the first step has not: old runs go, what is run is written down. */
+int train_folder_begin(struct train *t, struct err *err);
+/* `latest` is renamed into place: it is never absent. */
+int train_folder_point(struct train *t, const char *name, struct err *err);
+/* Removes checkpoints: older than the newest `keep`, and later than the step that is done. */
+int train_folder_prune(struct train *t, int64_t keep, struct err *err);
+/* Closes it; one in which nothing has begun is as it was before. */
+void train_folder_close(struct train *t);
+
+/* train_state.c: where the weights come from and where they go.  Collective. */
+int train_start_weights(struct train *t, struct err *err);
+/* A checkpoint of the step that is done; keeps the newest, removes older ones. */
+int train_save(struct train *t, struct err *err);
+
+/* train_log.c: rank 0's log and lines. */
+int train_log_open(struct train *t, struct err *err);
+int train_log_step(struct train *t, const struct engine_report *r, double lr, struct err *err);
+int train_log_close(struct train *t, struct err *err);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what is said of a step: JSON Lines in the run's folder, a line for people.  The log of
+ * a run that is gone on with keeps one line a step: what was said after the checkpoint, or was
+ * cut short when a run was killed, goes.
+ */
+#include "train/train_inside.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/units.h"
+
+/* Where the lines of later steps begin, or the half of a line. */
+static int find_end(const struct train *t, FILE *f, const char *path, off_t *end,
+                    struct err *err)
+{
+    char *line = NULL;
+    size_t room = 0;
+    int rc = 0, at = 0;
+
+    *end = 0;
+    for (ssize_t n; (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n'; *end += n) {
+        static const char first[] = "{\"step\":";
+        char *behind = NULL;
+        at++;
+        if (strncmp(line, first, sizeof first - 1) == 0) {
+            int64_t step = strtoll(line + sizeof first - 1, &behind, 10);
+            if (*behind == ',' && step > t->step)
+                break;
+        }
+        if (!behind || *behind != ',') {
+            rc = err_set(err, ERR_INPUT, "%s:%d: is no line of a run's log, expected '%s...'",
+                         path, at, first);
+            break;
+        }
+    }
+    if (ferror(f))
+        rc = err_sys(err, "cannot read log '%s'", path);
+    free(line);
+    return rc;
+}
+
+static int cut_log(const struct train *t, const char *path, struct err *err)
+{
+    FILE *f = fopen(path, "r+");
+    off_t end = 0;
+
+    if (!f && errno == ENOENT)
+        return 0;
+    if (!f)
+        return err_sys(err, "cannot open log '%s'", path);
+    int rc = find_end(t, f, path, &end, err);
+    if (rc == 0 && ftruncate(fileno(f), end))
+        rc = err_sys(err, "cannot cut log '%s'", path);
+    fclose(f);
+    return rc;
+}
+
+int train_log_open(struct train *t, struct err *err)
+{
+    const struct train_run *run = t->run;
+    char *path;
+    struct stat st;
+    int rc = 0;
+
+    if (run->log && strcmp(run->log, "-") == 0)
+        return 0;
+    path = run->log ? mem_dup(run->log) : io_join(run->out, "log.jsonl");
+    int file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    if (run->resume && file)
+        rc = cut_log(t, path, err);
+    else if (run->log && file && st.st_size && !run->force)
+        rc = err_set(err, ERR_INPUT, "log '%s' exists, expected a new name (or --force)", path);
+    if (rc == 0) {
+        t->log = fopen(path, run->resume ? "ae" : "we");
+        if (!t->log)
+            rc = err_sys(err, "cannot open log '%s'", path);
+    }
+    mem_free(path);
+    return rc;
+}
+
+static void put_json(const struct train *t, FILE *out, const struct engine_report *r, double lr)
+{
+    struct jout j = {.file = out};
+
+    jout_open(&j, NULL, '{');
+    jout_int(&j, "step", t->step);
+    jout_num(&j, "loss", r->loss);
+    jout_num(&j, "grad_norm", r->grad_norm);
+    jout_num(&j, "lr", lr);
+    jout_int(&j, "tokens", r->tokens);
+    jout_num(&j, "step_s", r->step_s);
+    jout_num(&j, "tokens_per_s", (double)r->tokens / r->step_s);
+    jout_num(&j, "compute_s", r->compute_s);
+    jout_num(&j, "exposed_comm_s", r->exposed_s);
+    jout_int(&j, "slow_bytes", engine_slow_bytes(t->engine));
+    jout_int(&j, "fast_bytes", engine_fast_bytes(t->engine));
+    jout_int(&j, "state_bytes", engine_state_bytes(t->engine));
+    jout_int(&j, "buffer_bytes", engine_buffer_bytes(t->engine));
+    jout_num(&j, "gflops", r->flops / r->compute_s * 1e-9);
+    jout_bool(&j, "skipped", r->skipped);
+    jout_close(&j, '}');
+}
+
+static void put_line(struct train *t, FILE *out, const struct engine_report *r, double lr)
+{
+    double norm = isnan(r->grad_norm) ? NAN : r->grad_norm; /* not "-nan" */
+
+    if (t->lines++ == 0)
+        fprintf(out,
+                "#  step      loss  grad-norm        lr    step(s)  exposed(s)   tokens/s  "
+                "GFLOP/s(rank 0)\n");
+    fprintf(out, "%7" PRId64 " %9.5f %10.4f %9.2e %10.4f %11.4f %10.0f %16.1f%s\n", t->step,
+            r->loss, norm, lr, r->step_s, r->exposed_s, (double)r->tokens / r->step_s,
+            r->flops / r->compute_s * 1e-9, r->skipped ? "  skipped: not finite" : "");
+}
+
+int train_log_step(struct train *t, const struct engine_report *r, double lr, struct err *err)
+{
+    if (t->log) {
+        put_json(t, t->log, r, lr);
+        if (fflush(t->log) || ferror(t->log))
+            return err_sys(err, "cannot write the log");
+    }
+    if (t->run->json || !t->log)
+        put_json(t, t->run->lines, r, lr);
+    else
+        put_line(t, t->run->lines, r, lr);
+    if (fflush(t->run->lines) || ferror(t->run->lines)) {
+        err_sys(err, "cannot write to standard output");
+        __fpurge(t->run->lines); /* said once: not again at exit */
+        clearerr(t->run->lines);
+        return -1;
+    }
+    return 0;
+}
+
+int train_log_close(struct train *t, struct err *err)
+{
+    FILE *log = t->log;
+
+    t->log = NULL;
+    if (log && fclose(log))
+        return err_sys(err, "cannot write the log");
+    return 0;
+}

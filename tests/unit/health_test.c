@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The checker checked: the range grammar, and verdicts on fabrics whose faults are known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "health/health_parts.h"
+
+/* ---- ranges: the guidelines' own table, at the edges ---- */
+
+static int alerts(const char *text, double v)
+{
+    struct health_range r;
+    struct err err;
+
+    assert_int_equal(health_range_parse(text, &r, &err), 0);
+    return health_range_alerts(&r, v);
+}
+
+static void ranges(void **state)
+{
+    static const struct {
+        const char *range;
+        double v;
+        int alert;
+    } row[] = {
+        {"10", -0.1, 1},   {"10", 0, 0},      {"10", 10, 0},     {"10", 10.1, 1},
+        {"10:", 9.9, 1},   {"10:", 10, 0},    {"10:", 1e9, 0},   {"~:10", -1e9, 0},
+        {"~:10", 10, 0},   {"~:10", 10.1, 1}, {"10:20", 9, 1},   {"10:20", 10, 0},
+        {"10:20", 20, 0},  {"10:20", 21, 1},  {"@10:20", 9, 0},  {"@10:20", 10, 1},
+        {"@10:20", 20, 1}, {"@10:20", 21, 0}, {"@10", 5, 1},     {"@10", 11, 0},
+        {"-5:5", -5, 0},   {"-5:5", -6, 1},   {"1.5:2.5", 2, 0}, {":10", 5, 0},
+        {":10", -1, 1},
+    };
+    static const char *const bad[] = {"",    "ten",  "20:10", "10:20:30", "@",  "~",
+                                      "1 0", "10:~", "@@10",  "0x10",     "nan"};
+    struct health_range r;
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (alerts(row[i].range, row[i].v) != row[i].alert)
+            fail_msg("range %s, value %g", row[i].range, row[i].v);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (health_range_parse(bad[i], &r, &err) == 0)
+            fail_msg("range '%s' was taken", bad[i]);
+        assert_int_equal(err.code, ERR_INPUT);
+    }
+}
+
+/* ---- fabrics ---- */
+
+struct fabric {
+    int hosts;
+    double out[64], in[64];      /* percent of 100 */
+    int pair_src, pair_dst;      /* a slow pair, or -1 */
+    double pair, noise, hiccups; /* percent; deviation of a sample; share of hiccups */
+};
+
+static struct fabric healthy(int hosts)
+{
+    struct fabric f = {.hosts = hosts, .pair_src = -1, .noise = 0.02, .hiccups = 0.02};
+
+    for (int k = 0; k < hosts; k++)
+        f.out[k] = f.in[k] = 100;
+    return f;
+}
+
+/* The model of health.md section 3: noise of 2 %, and in 2 % of samples 20 to 40 % less. */
+static void sample(const struct fabric *f, int rounds, uint64_t seed, struct health_data *d)
+{
+    static char name[64][16];
+    static const char *host[64];
+    uint64_t at = 0;
+
+    for (int k = 0; k < f->hosts; k++) {
+        snprintf(name[k], sizeof name[k], "node%d", k);
+        host[k] = name[k];
+    }
+    health_data_init(d, f->hosts, host);
+    for (int i = 0; i < rounds; i++)
+        for (int k = 0; k < f->hosts; k++) {
+            int to = (k + 1 + i % (f->hosts - 1)) % f->hosts;
+            double v = fmin(f->out[k], f->in[to]);
+            if (k == f->pair_src && to == f->pair_dst)
+                v = fmin(v, f->pair);
+            v *= 1 + f->noise * rng_normal(seed, 1, at);
+            if (rng_uniform(seed, 2, at) < f->hiccups)
+                v *= 0.8 - 0.2 * rng_uniform(seed, 3, at);
+            at++;
+            health_data_add(d, k, to, v * 1e6);
+        }
+    d->rounds = rounds;
+}
+
+static const struct health_range at_90 = {90, INFINITY, 0}, at_75 = {75, INFINITY, 0};
+
+static struct health_verdict judge(const struct health_data *d,
+                                   const struct health_baseline *baseline)
+{
+    struct health_rules rules = {at_90, at_75, baseline};
+    struct health_verdict v;
+    struct err err;
+
+    if (health_judge(d, &rules, &v, &err))
+        fail_msg("%s", err.text);
+    return v;
+}
+
+/* As horing-check does it: a second look at whatever is accused. */
+static struct health_verdict check(const struct fabric *f, int rounds, uint64_t seed,
+                                   const struct health_baseline *baseline)
+{
+    struct health_data d, again;
+
+    sample(f, rounds, seed, &d);
+    struct health_verdict v = judge(&d, baseline);
+    if (v.findings) {
+        sample(f, 12, seed + ((uint64_t)1 << 40), &again);
+        struct health_verdict second = judge(&again, baseline);
+        health_confirm(&v, &second);
+        health_verdict_release(&second);
+        health_data_release(&again);
+    }
+    health_data_release(&d);
+    return v;
+}
+
+static void no_false_alarm(void **state)
+{
+    static const struct {
+        int hosts, rounds, runs;
+    } fleet[] = {{3, 20, 3000}, {8, 21, 3000}, {64, 15, 200}};
+    int wrong = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof fleet / sizeof *fleet; i++) {
+        struct fabric f = healthy(fleet[i].hosts);
+        for (int run = 0; run < fleet[i].runs; run++) {
+            struct health_verdict v = check(&f, fleet[i].rounds, (uint64_t)run, NULL);
+            wrong += v.state != HEALTH_OK;
+            health_verdict_release(&v);
+        }
+    }
+    /* health.md: below 0.1 %. */
+    print_message("# false alarms: %d of 6200\n", wrong);
+    assert_true(wrong <= 6);
+}
+
+/* Accuses exactly host k, of these directions. */
+static int exactly(const struct health_verdict *v, int k, int out, int in)
+{
+    int right = v->findings == 1 && v->finding[0].host == k && v->finding[0].other == -1 &&
+                strcmp(v->finding[0].code, "HC-301") == 0;
+
+    for (int o = 0; o < v->hosts; o++) {
+        right &= (v->port[o][HEALTH_OUT].state != HEALTH_OK) == (o == k && out);
+        right &= (v->port[o][HEALTH_IN].state != HEALTH_OK) == (o == k && in);
+    }
+    return right;
+}
+
+static void slow_port_and_not_its_partners(void **state)
+{
+    static const struct {
+        int hosts, rounds, out, in;
+        double percent;
+        enum health_state state;
+    } row[] = {
+        {3, 20, 1, 1, 50, HEALTH_CRITICAL},  {3, 20, 1, 0, 50, HEALTH_CRITICAL},
+        {3, 20, 0, 1, 80, HEALTH_WARNING},   {4, 21, 1, 1, 50, HEALTH_CRITICAL},
+        {8, 21, 1, 1, 70, HEALTH_CRITICAL},  {8, 21, 0, 1, 85, HEALTH_WARNING},
+        {64, 15, 1, 0, 50, HEALTH_CRITICAL}, {64, 15, 0, 1, 85, HEALTH_WARNING},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        int found = 0, runs = 100;
+        for (int run = 0; run < runs; run++) {
+            struct fabric f = healthy(row[i].hosts);
+            int k = run % row[i].hosts;
+            f.out[k] = row[i].out ? row[i].percent : 100;
+            f.in[k] = row[i].in ? row[i].percent : 100;
+            struct health_verdict v = check(&f, row[i].rounds, (uint64_t)run, NULL);
+            found += exactly(&v, k, row[i].out, row[i].in) && v.state == row[i].state;
+            health_verdict_release(&v);
+        }
+        print_message("# %d hosts, %g %%: %d of %d\n", row[i].hosts, row[i].percent, found,
+                      runs);
+        assert_true(found >= 98);
+    }
+}
+
+static void slow_pair(void **state)
+{
+    int found = 0;
+
+    (void)state;
+    for (int run = 0; run < 100; run++) {
+        struct fabric f = healthy(run % 2 ? 3 : 6);
+        f.pair_src = run % f.hosts;
+        f.pair_dst = (run + 1 + run % 2) % f.hosts;
+        f.pair = 50;
+        struct health_verdict v = check(&f, 20, (uint64_t)run, NULL);
+        found += v.findings == 1 && v.finding[0].host == f.pair_src &&
+                 v.finding[0].other == f.pair_dst && v.state == HEALTH_CRITICAL;
+        health_verdict_release(&v);
+    }
+    print_message("# pairs: %d of 100\n", found);
+    assert_true(found >= 98);
+}
+
+/* ---- two hosts: the baseline, and the sender's queue ---- */
+
+static void baseline_of(const struct health_data *d, struct health_baseline *b)
+{
+    char path[] = "/tmp/health_test.XXXXXX";
+    struct err err;
+    FILE *f = fdopen(mkstemp(path), "w");
+
+    health_baseline_print(d, f);
+    fclose(f);
+    if (health_baseline_read(b, path, &err))
+        fail_msg("%s", err.text);
+    unlink(path);
+}
+
+static void two_hosts(void **state)
+{
+    struct fabric good = healthy(2), f = healthy(2);
+    struct health_baseline b;
+    struct health_data d;
+
+    (void)state;
+    sample(&good, 40, 9, &d);
+    baseline_of(&d, &b);
+    health_data_release(&d);
+    assert_true(b.Bps[0][HEALTH_OUT] > 97e6 && b.Bps[0][HEALTH_OUT] < 103e6);
+    struct health_verdict v = check(&good, 20, 1, &b);
+    assert_int_equal(v.state, HEALTH_OK);
+    health_verdict_release(&v);
+
+    /* Host 1 sends and receives at half its rate.  Its queue drains at what it sends (and 4 %
+     * of headers); host 0's at the full rate. */
+    f.out[1] = f.in[1] = 50;
+    sample(&f, 20, 2, &d);
+    v = judge(&d, &b); /* no kernel to ask: both ends, twice */
+    assert_int_equal(v.findings, 2);
+    assert_string_equal(v.finding[0].code, "HC-302");
+    assert_int_equal(v.state, HEALTH_CRITICAL);
+    health_verdict_release(&v);
+    d.drain_Bps[0] = 104.5e6;
+    d.drain_Bps[1] = 52.2e6;
+    v = judge(&d, &b);
+    assert_true(exactly(&v, 1, 1, 1));
+    health_verdict_release(&v);
+    d.drain_Bps[0] = 0; /* nothing ever waits there: not the narrow place */
+    v = judge(&d, &b);
+    assert_true(exactly(&v, 1, 1, 1));
+    health_verdict_release(&v);
+    health_data_release(&d);
+
+    /* 0 sends slowly, and only that. */
+    f = healthy(2);
+    f.out[0] = 80;
+    sample(&f, 20, 3, &d);
+    d.drain_Bps[0] = 83.6e6;
+    d.drain_Bps[1] = 104.5e6;
+    v = judge(&d, &b);
+    assert_true(exactly(&v, 0, 1, 0));
+    assert_int_equal(v.state, HEALTH_WARNING);
+    health_verdict_release(&v);
+    health_data_release(&d);
+    health_baseline_release(&b);
+}
+
+static void needs_something_to_compare(void **state)
+{
+    struct fabric f = healthy(2);
+    struct health_rules rules = {at_90, at_75, NULL};
+    struct health_verdict v;
+    struct health_data d;
+    struct err err;
+
+    (void)state;
+    sample(&f, 20, 1, &d);
+    assert_int_equal(health_judge(&d, &rules, &v, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_non_null(strstr(err.text, "baseline"));
+    health_data_release(&d);
+}
+
+static void same_data_same_words(void **state)
+{
+    struct fabric f = healthy(8);
+    char *text[2];
+    size_t bytes;
+
+    (void)state;
+    f.out[3] = 40;
+    for (int i = 0; i < 2; i++) {
+        struct health_options o;
+        struct health_data d;
+        FILE *out = open_memstream(&text[i], &bytes);
+        health_options_init(&o);
+        sample(&f, 21, 5, &d);
+        struct health_verdict v = judge(&d, NULL);
+        health_print_line(&d, &v, &o, out);
+        fclose(out);
+        health_verdict_release(&v);
+        health_data_release(&d);
+    }
+    assert_string_equal(text[0], text[1]);
+    assert_non_null(strstr(text[0], "HORING CRITICAL - node3 out "));
+    assert_true(strchr(text[0], '|') - text[0] < 80);
+    free(text[0]);
+    free(text[1]);
+}
+
+/* ---- quick: a /sys/class/net of our own ---- */
+
+static void put(const char *dir, const char *file, const char *text)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void quick(void **state)
+{
+    char sys[] = "/tmp/health_test.XXXXXX", eth[64], statistics[80], remove[128];
+    struct health_options o;
+    enum health_state is;
+    struct err err;
+    char *text;
+    size_t bytes;
+
+    (void)state;
+    assert_non_null(mkdtemp(sys));
+    snprintf(eth, sizeof eth, "%s/eth7", sys);
+    snprintf(statistics, sizeof statistics, "%s/statistics", eth);
+    mkdir(eth, 0700);
+    mkdir(statistics, 0700);
+    put(eth, "flags", "0x1003\n");
+    put(eth, "carrier_up_count", "3\n");
+    put(statistics, "rx_errors", "7\n");
+    put(statistics, "tx_errors", "0\n");
+    put(statistics, "rx_packets", "1000\n");
+    put(statistics, "tx_packets", "1000\n");
+    health_options_init(&o);
+    static const struct {
+        const char *carrier, *errors;
+        enum health_state is;
+    } row[] = {{"1\n", "7\n", HEALTH_OK}, /* 7 errors are below what can be told */
+               {"0\n", "7\n", HEALTH_CRITICAL},
+               {"1\n", "12\n", HEALTH_WARNING}};
+    for (int i = 0; i < 3; i++) {
+        put(eth, "carrier", row[i].carrier);
+        put(statistics, "rx_errors", row[i].errors);
+        FILE *out = open_memstream(&text, &bytes);
+        assert_int_equal(health_quick(&o, sys, out, &is, &err), 0);
+        fclose(out);
+        assert_int_equal(is, row[i].is);
+        assert_non_null(strstr(text, health_state_name(row[i].is)));
+        assert_non_null(strstr(text, "'eth7_errors'="));
+        free(text);
+    }
+    assert_int_equal(health_quick(&o, "/nowhere", stdout, &is, &err), -1);
+    snprintf(remove, sizeof remove, "rm -r %s", sys);
+    assert_int_equal(system(remove), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges),
+        cmocka_unit_test(no_false_alarm),
+        cmocka_unit_test(slow_port_and_not_its_partners),
+        cmocka_unit_test(slow_pair),
+        cmocka_unit_test(two_hosts),
+        cmocka_unit_test(needs_something_to_compare),
+        cmocka_unit_test(same_data_same_words),
+        cmocka_unit_test(quick),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

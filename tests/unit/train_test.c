@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings: what stands above what, what is refused; the learning rate's way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/train.h"
+
+static const char *given[TRAIN_SETTINGS_COUNT];
+
+static struct train_settings settings(const char *first, const char *second)
+{
+    const struct train_text files[] = {{"first", first}, {"second", second}};
+    struct train_settings s;
+    struct err err = {0};
+
+    if (train_settings_init(&s, files, 2, given, &err))
+        fail_msg("%s", err.text);
+    return s;
+}
+
+static void defaults(void **state)
+{
+    struct train_settings s = settings(NULL, NULL);
+
+    (void)state;
+    assert_true(s.steps == 100 && s.lr == 3e-4 && s.min_lr == 3e-5 && s.beta1 == 0.9 &&
+                s.beta2 == 0.95 && s.eps == 1e-8 && s.weight_decay == 0.1 && s.clip == 1 &&
+                s.warmup == 0 && s.seed == 1 && s.save_every == 0 && s.keep == 2);
+}
+
+static void order(void **state)
+{
+    const char *first = "format: paro-settings/1\nsteps: 5\nlr: 1e-3\nkeep: 4\n";
+    const char *second = "format: paro-settings/1\nsteps: 6\nlr: 2e-3\n";
+
+    (void)state;
+    struct train_settings s = settings(first, second);
+    assert_true(s.steps == 6 && s.lr == 2e-3 && s.keep == 4);
+    given[TRAIN_SETTING_steps] = "7";
+    s = settings(first, second);
+    assert_true(s.steps == 7 && s.lr == 2e-3 && s.keep == 4);
+    given[TRAIN_SETTING_steps] = NULL;
+}
+
+/* The default is no more than lr; what somebody sets stands, higher or lower. */
+static void least_rate(void **state)
+{
+    (void)state;
+    assert_true(settings("format: paro-settings/1\nlr: 1e-5\n", NULL).min_lr == 1e-5);
+    assert_true(settings("format: paro-settings/1\nlr: 1e-5\nmin_lr: 2e-5\n", NULL).min_lr ==
+                2e-5);
+    given[TRAIN_SETTING_min_lr] = "1";
+    assert_true(settings(NULL, NULL).min_lr == 1);
+    given[TRAIN_SETTING_min_lr] = NULL;
+}
+
+static void printed(void **state)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+
+    (void)state;
+    given[TRAIN_SETTING_lr] = "0.1234567890123";
+    given[TRAIN_SETTING_seed] = "9e15";
+    struct train_settings s = settings(NULL, NULL);
+    given[TRAIN_SETTING_lr] = given[TRAIN_SETTING_seed] = NULL;
+    train_settings_print(&s, f);
+    fclose(f);
+    struct train_settings back = settings(text, NULL);
+    assert_memory_equal(&s, &back, sizeof s);
+    free(text);
+}
+
+static void refused(void **state)
+{
+    static const struct {
+        const char *text, *error;
+    } bad[] = {
+        {"format: paro-settings/2\n",
+         "f.yaml:1: 'format' is 'paro-settings/2', expected 'paro-settings/1'"},
+        {"format: paro-settings/1\nlr: 1e4\n",
+         "f.yaml:2: 'lr' is '1e4', expected a number from 0 to 1000"},
+        {"format: paro-settings/1\nsteps: 2\nsteps: 2\n", "f.yaml:3: 'steps' "},
+        {"format: paro-settings/1\nSteps: 2\n", "f.yaml:2: 'Steps' "},
+        {"format: paro-settings/1\nsteps: [2]\n", "f.yaml:2: 'steps' "},
+        {"format: paro-settings/1\nbeta2: .inf\n",
+         "f.yaml:2: 'beta2' is '.inf', expected a number from 0 to 0.999999"},
+        {"format: paro-settings/1\n---\nformat: paro-settings/1\n", "f.yaml:"},
+        {"", "f.yaml"},
+    };
+    struct train_settings s = {.steps = 77};
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const struct train_text file = {"f.yaml", bad[i].text};
+        assert_int_equal(train_settings_init(&s, &file, 1, given, &err), -1);
+        if (strncmp(err.text, bad[i].error, strlen(bad[i].error)))
+            fail_msg("%s", err.text);
+        assert_int_equal(err.code, ERR_INPUT);
+    }
+    given[TRAIN_SETTING_keep] = "0";
+    assert_int_equal(train_settings_init(&s, NULL, 0, given, &err), -1);
+    given[TRAIN_SETTING_keep] = NULL;
+    assert_true(s.steps == 77); /* written only on success */
+}
+
+static void rate(void **state)
+{
+    struct train_settings s = settings(NULL, NULL);
+
+    (void)state;
+    s.steps = 110;
+    s.warmup = 10;
+    s.lr = 1;
+    s.min_lr = 0.5;
+    /* Linear to lr at the warm-up's last step. */
+    for (int i = 1; i <= 10; i++)
+        assert_true(fabs(train_lr(&s, i) - i / 10.0) < 1e-15);
+    /* A half of a cosine of 100 steps: its middle, its end, and no more after it. */
+    assert_true(fabs(train_lr(&s, 60) - 0.75) < 1e-15);
+    assert_true(fabs(train_lr(&s, 85) - (0.75 - 0.25 * sqrt(0.5))) < 1e-15);
+    assert_true(train_lr(&s, 110) == 0.5);
+    assert_true(train_lr(&s, 111) == 0.5);
+    for (int i = 11; i < 110; i++)
+        assert_true(train_lr(&s, i + 1) < train_lr(&s, i));
+    /* All of it warm-up. */
+    s.warmup = 110;
+    assert_true(train_lr(&s, 110) == 1);
+    s.warmup = 200;
+    assert_true(train_lr(&s, 110) == 0.55);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults), cmocka_unit_test(order),   cmocka_unit_test(least_rate),
+        cmocka_unit_test(printed),  cmocka_unit_test(refused), cmocka_unit_test(rate),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
