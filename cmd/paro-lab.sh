@@ -1,0 +1,685 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# paro-lab: a cluster on one Linux machine, for as long as one command runs.
+#
+#            lab (host name paro-lab): mpirun
+#             |  10.78.255.254
+#    =========+==== bridge "control", unshaped ====+=====
+#             |                                    |
+#       node0 | 10.78.0.1                    node1 | 10.78.0.2
+#       node0 | 10.77.0.1                    node1 | 10.77.0.2
+#             |  data                              |  data      shaped here: what goes OUT
+#             |  d0                                |  d1        shaped here: what comes IN
+#    =========+==== bridge "data" =================+=====
+#
+# A node is a network and a UTS namespace: Open MPI tells nodes apart by host name.  The script
+# runs in three stages, each the same file started anew:
+#
+#   outer      checks the arguments and the machine, then becomes (exec: the process that the
+#              caller knows and may kill)
+#   supervise  in the lab's namespaces but still outside its process namespace: passes signals
+#              on, waits, ends as COMMAND ended
+#   init       process 1 of the lab: builds the nodes, runs mpirun.
+#
+# Nothing is ever cleaned up by a trap.  When `supervise` dies, by SIGKILL too, the kernel kills
+# `init` (parent-death signal); when `init` dies the kernel kills every process of the lab; with
+# the last of them go the mounts, the interfaces and the files, which all live in the lab's own
+# namespaces and on its own tmpfs.
+set -u
+
+VERSION=@VERSION@
+GROUPS_MAX=1000         # a Linux bridge takes 1023 ports
+PROCS_MAX=4096
+STOP_S=5                # how long mpirun may take to end its ranks after a signal
+BURST=128kb             # two of the largest packets that TCP hands to the interface
+LATENCY=20ms
+NUMBER='([0-9]{1,9}|[0-9]{0,9}\.[0-9]{1,9})'
+LAB=/dev/shm/.paro-lab  # on the lab's own tmpfs
+
+die() {
+    printf 'paro-lab: %s\n' "$*" >&2
+    exit 2
+}
+
+usage() {
+    cat 2>/dev/null <<'TEXT' || die "cannot write to standard output"
+Usage: paro-lab [OPTION...] [--] COMMAND [ARG...]
+Emulate a cluster of nodes on this machine and run COMMAND on it under mpirun.
+
+      --cut=GROUP:SECONDS    Take GROUP's data port down after so many SECONDS of
+                             COMMAND (repeatable)
+      --flap=GROUP:UP/DOWN   Leave GROUP's data port up for UP seconds, then down
+                             for DOWN, in turn (repeatable)
+  -g, --groups=GROUPS        Number of nodes (default 2)
+      --map-by=WHAT          Place ranks by slot (default) or by node
+      --mca=KEY VALUE        Pass a setting on to mpirun (repeatable)
+  -p, --procs=PROCS          Ranks on each node (default 2), or a list, one number
+                             for each node: 3,2
+  -r, --rate=RATE            Shape each data port to RATE both ways, as tc(8)
+                             writes it: 500mbit (default: unshaped)
+      --slow=GROUP:OUT[/IN]  Give GROUP's port another rate (repeatable)
+      --slow=A-B:RATE        Give what groups A and B send each other another rate
+                             (repeatable)
+  -?, --help                 Give this help list
+  -V, --version              Print program version
+
+Groups count from 0; their hosts are node0, node1, ...  Exit status is COMMAND's,
+2 if the cluster cannot be made.
+TEXT
+}
+
+# ---- Arguments ----------------------------------------------------------------------------
+
+groups='' procs_text=2 rate='' map_by=slot
+slow=() cuts=() flaps=()        # as given
+mca_keys=() mca_values=()
+command=()
+procs=() rate_out=() rate_in=() # by group
+pairs=()                        # "A B RATE"
+
+# REPLY = the whole number in TEXT.
+whole() { # WHAT TEXT MIN MAX
+    REPLY=-1
+    [[ ! $2 =~ ^[0-9]{1,9}$ ]] || REPLY=$((10#$2))
+    ((REPLY >= $3 && REPLY <= $4)) ||
+        die "$1 is '$2', expected a whole number from $3 to $4"
+}
+
+check_rate() { # OPTION RATE
+    local unit='(([kmgt]i?)?(bit|bps))?'
+    [[ ${2,,} =~ ^$NUMBER$unit$ && $2 =~ [1-9] ]] ||
+        die "$1: rate '$2', expected one as tc writes it, such as 500mbit"
+}
+
+check_seconds() { # OPTION TEXT
+    [[ $2 =~ ^$NUMBER$ ]] ||
+        die "$1: '$2', expected a number of seconds, such as 2.5"
+}
+
+# REPLY = the group in TEXT.
+check_group() { # OPTION TEXT
+    REPLY=$groups
+    [[ ! $2 =~ ^[0-9]{1,9}$ ]] || REPLY=$((10#$2))
+    ((REPLY < groups)) ||
+        die "$1: group '$2', expected a number from 0 to $((groups - 1))"
+}
+
+set_option() { # NAME VALUE
+    case $1 in
+    --groups) whole "$1" "$2" 1 $GROUPS_MAX && groups=$REPLY ;;
+    --procs) procs_text=$2 ;;
+    --rate) check_rate "$1" "$2" && rate=$2 ;;
+    --slow) slow+=("$2") ;;
+    --cut) cuts+=("$2") ;;
+    --flap) flaps+=("$2") ;;
+    --map-by)
+        [[ $2 == slot || $2 == node ]] || die "$1 is '$2', expected slot or node"
+        map_by=$2
+        ;;
+    esac
+}
+
+set_mca() { # KEY VALUE
+    [[ $1 =~ ^[A-Za-z0-9_]+$ ]] ||
+        die "--mca: key '$1', expected the name of an Open MPI setting"
+    mca_keys+=("$1")
+    mca_values+=("$2")
+}
+
+# NAME = the long name of the option in WORD, VALUE = what is attached to it, ATTACHED = whether
+# something is.
+split_option() { # WORD
+    NAME=$1 VALUE='' ATTACHED=0
+    case $1 in
+    --*=*) NAME=${1%%=*} VALUE=${1#*=} ATTACHED=1 ;;
+    --*) ;;
+    -??*) NAME=${1:0:2} VALUE=${1:2} ATTACHED=1 ;;
+    esac
+    case $NAME in
+    -g) NAME=--groups ;;
+    -p) NAME=--procs ;;
+    -r) NAME=--rate ;;
+    -h | '-?') NAME=--help ;;
+    -V) NAME=--version ;;
+    esac
+}
+
+# Fills the variables above; COMMAND begins at the first word that is no option.
+parse() {
+    while (($# > 0)) && [[ $1 == -?* ]]; do
+        split_option "$1"
+        case $NAME$ATTACHED in
+        --0) shift && break ;;
+        --help0) usage && exit ;;
+        --version0)
+            echo "paro-lab $VERSION" 2>/dev/null || die "cannot write to standard output"
+            exit
+            ;;
+        --mca[01])
+            local words=("${@:2}")
+            ((ATTACHED)) && words=("$VALUE" "${words[@]}")
+            ((${#words[@]} >= 2)) || die "--mca lacks a value, expected KEY VALUE"
+            set_mca "${words[0]}" "${words[1]}"
+            shift $((3 - ATTACHED))
+            ;;
+        --groups[01] | --procs[01] | --rate[01] | --slow[01] | --cut[01] | --flap[01] | \
+            --map-by[01])
+            ((ATTACHED || $# >= 2)) || die "$NAME lacks its value (see --help)"
+            ((ATTACHED)) || VALUE=$2
+            set_option "$NAME" "$VALUE"
+            shift $((2 - ATTACHED))
+            ;;
+        *) die "unknown option '$1' (see --help)" ;;
+        esac
+    done
+    command=("$@")
+}
+
+# procs[g], and the number of groups where only the list tells it.
+resolve_procs() {
+    local list i
+    IFS=, read -r -a list <<<"$procs_text,"
+    for ((i = 0; i < ${#list[@]}; i++)); do
+        whole --procs "${list[i]}" 1 $PROCS_MAX
+        procs[i]=$REPLY
+    done
+    ((i > 0)) || die "--procs is '', expected a whole number from 1 to $PROCS_MAX"
+    if ((i == 1)); then
+        groups=${groups:-2}
+        for ((i = 1; i < groups; i++)); do
+            procs[i]=${procs[0]}
+        done
+    elif [[ -n $groups && $groups -ne $i ]]; then
+        die "--procs names $i groups, expected $groups as --groups says"
+    elif ((i > GROUPS_MAX)); then
+        die "--procs names $i groups, expected at most $GROUPS_MAX"
+    else
+        groups=$i
+    fi
+}
+
+resolve_slow() { # TEXT
+    local opt="--slow is '$1'" a b rates
+    # A second colon or slash, or a third group, is left over in the rate, which then objects.
+    [[ $1 == ?*:?* ]] || die "$opt, expected GROUP:OUT[/IN] or A-B:RATE"
+    a=${1%%:*} rates=${1#*:}
+    if [[ $a == *-* ]]; then
+        b=${a#*-}
+        check_group "$opt" "${a%%-*}" && a=$REPLY
+        check_group "$opt" "$b" && b=$REPLY
+        ((a != b)) || die "$opt: group $a twice, expected two groups"
+        check_rate "$opt" "$rates"
+        pairs+=("$a $b $rates")
+    else
+        check_group "$opt" "$a" && a=$REPLY
+        check_rate "$opt" "${rates%%/*}"
+        check_rate "$opt" "${rates#*/}"
+        rate_out[a]=${rates%%/*} rate_in[a]=${rates#*/}
+    fi
+}
+
+# Everything that depends on the number of groups, known only after the last option.
+resolve() {
+    local g text
+    resolve_procs
+    for ((g = 0; g < groups; g++)); do
+        rate_out[g]=$rate rate_in[g]=$rate
+    done
+    for text in "${slow[@]}"; do
+        resolve_slow "$text"
+    done
+    for text in "${cuts[@]}"; do
+        [[ $text == ?*:* ]] || die "--cut is '$text', expected GROUP:SECONDS"
+        check_group "--cut is '$text'" "${text%%:*}"
+        check_seconds "--cut is '$text'" "${text#*:}"
+    done
+    for text in "${flaps[@]}"; do
+        [[ $text == ?*:*/* ]] || die "--flap is '$text', expected GROUP:UP/DOWN"
+        check_group "--flap is '$text'" "${text%%:*}"
+        g=${text#*:}
+        check_seconds "--flap is '$text'" "${g%%/*}"
+        check_seconds "--flap is '$text'" "${g#*/}"
+    done
+}
+
+# ---- Stage 1, outer: is all here that the lab needs? --------------------------------------
+
+check_tools() {
+    local tool package
+    while read -r tool package; do
+        type -P "$tool" >/dev/null ||
+            die "cannot find '$tool', expected it on PATH (Debian package $package)"
+    done <<'TOOLS'
+mpirun openmpi-bin
+ip iproute2
+tc iproute2
+unshare util-linux
+nsenter util-linux
+setpriv util-linux
+mount mount
+hostname hostname
+TOOLS
+}
+
+check_command() {
+    local path=${command[0]-}
+    ((${#command[@]} > 0)) || die "no COMMAND, expected a program to run (see --help)"
+    [[ $path == */* ]] || path=$(PATH=$caller_path type -P -- "$path") || path=
+    [[ -f $path && -x $path ]] ||
+        die "cannot run '${command[0]}', expected a program on PATH or the path of one"
+}
+
+# user_ns = the flags that an ordinary user needs.  A root without the capabilities (in a
+# container) is an ordinary user here.
+choose_user_ns() {
+    local key value caps=0
+    [[ -r /proc/self/status ]] || die "cannot read /proc/self/status, expected /proc mounted"
+    while read -r key value; do
+        [[ $key == CapEff: ]] && caps=$((16#$value))
+    done </proc/self/status
+    user_ns=() who=root
+    # Bit 12 is CAP_NET_ADMIN, bit 21 CAP_SYS_ADMIN.
+    ((EUID == 0 && (caps >> 12 & caps >> 21 & 1))) || user_ns=(-U -r) who="an ordinary user"
+}
+
+outer() {
+    local text
+    caller_path=$PATH
+    PATH=$PATH:/usr/sbin:/sbin
+    parse "$@"
+    resolve
+    check_command
+    check_tools
+    choose_user_ns
+    # unshare blocks SIGINT, and bash believes that a child that survives one has dealt with it.
+    trap 'trap - INT; kill -INT $$' INT
+    text=$(unshare "${user_ns[@]}" -m -n -p -i -u -f --mount-proc true 2>&1) ||
+        die "cannot make namespaces: ${text%%$'\n'*}, expected a kernel that grants them" \
+            "to $who, outside a chroot"
+    # No fork: this process stays the one the caller knows.
+    exec unshare "${user_ns[@]}" -m -n -p -i -u -- \
+        "$BASH" "${BASH_SOURCE[0]}" @supervise "$caller_path" "$@"
+}
+
+# ---- Stage 2, supervise: pass signals on, wait, end as COMMAND ended ----------------------
+
+signal=''
+
+# The first signal asks mpirun to end its ranks, the second does not ask.  What the keyboard
+# sends has reached mpirun already, and twice would be once too often: mpirun then leaves at
+# once.  Before mpirun runs there is nothing to ask.
+stop() { # SIGNAL
+    if [[ -n $signal || ! -e $LAB/running ]]; then
+        kill -KILL "$child"
+    fi
+    signal=${signal:-$1}
+    if ((keyboard && $1 != 15)); then
+        kill -INT "$child"
+    else
+        kill -TERM "$child"
+    fi
+}
+
+# The first process to be forked here is process 1 of the lab; there must be no other before.
+supervise() {
+    local child status sig keyboard=0 session=(setsid)
+    # Without a terminal the lab is a session of its own, so that a signal for our process group
+    # (timeout sends such) reaches it once, from here.
+    [[ ! -t 0 ]] || keyboard=1 session=()
+    # A shell's background job ignores SIGINT: ranks must not inherit that.
+    setpriv --pdeathsig KILL "${session[@]}" env --default-signal=INT,QUIT \
+        "$BASH" "${BASH_SOURCE[0]}" @init "$$" "$@" <&0 &
+    child=$!
+    exec >/dev/null 2>&1 # bash would tell how the child died
+    for sig in 1 2 3 15; do # HUP INT QUIT TERM; by number, for the status
+        # shellcheck disable=SC2064 # now is when sig is known
+        trap "stop $sig" "$sig"
+    done
+    for sig in USR1 USR2; do
+        # shellcheck disable=SC2064
+        trap "kill -$sig $child" "$sig"
+    done
+    while kill -0 "$child"; do
+        wait "$child"
+    done
+    wait "$child"
+    status=$?
+    if [[ -n $signal ]]; then
+        trap - "$signal"
+        kill -"$signal" $$
+        status=$((128 + signal)) # bash ignores SIGQUIT
+    fi
+    exit "$status"
+}
+
+# ---- Stage 3, init: the fabric ------------------------------------------------------------
+
+# Runs a tool; its complaint becomes one line.
+must() { # WHAT EXPECTED TOOL ARG...
+    local text
+    text=$("${@:3}" 2>&1) || die "cannot $1: ${text%%$'\n'*}, expected $2"
+}
+
+data_ip() { REPLY=10.77.$((($1 + 1) / 256)).$((($1 + 1) % 256)); }
+control_ip() { REPLY=10.78.$((($1 + 1) / 256)).$((($1 + 1) % 256)); }
+
+# The parent may have died before the parent-death signal was armed: /proc is still the
+# machine's, and knows.
+check_parent() { # PID
+    local key value
+    (($$ == 1)) || die "'@init' is for paro-lab itself"
+    while read -r key value; do
+        [[ $key != PPid: || $value -eq $1 ]] || exit 2
+    done </proc/self/status
+}
+
+# /proc of the lab's processes, and a /dev/shm that ends with them: Open MPI's shared memory
+# and the files of COMMAND's shm_open are gone even after SIGKILL.  Folders of the machine's
+# /dev/shm stay reachable, the caller may work in one.
+mount_own() {
+    local fs blocks size dir options=mode=1777 cwd=$PWD
+    must "mount /proc" "a kernel that allows it" mount -t proc proc /proc
+    read -r fs blocks size < <(stat -f -c '%T %b %S' /dev/shm 2>/dev/null)
+    [[ -n $fs ]] || die "cannot find /dev/shm, expected a folder"
+    [[ $fs != tmpfs ]] || options+=,size=$((blocks * size))
+    cd /dev/shm || exit 2
+    local dirs=(*/)
+    must "mount /dev/shm" "a kernel that allows it" mount -t tmpfs -o $options tmpfs /dev/shm
+    for dir in "${dirs[@]}"; do
+        [[ -d $dir && ! -L ${dir%/} ]] || continue
+        # -c: the path as it is, for from here ./ still leads to the machine's /dev/shm.
+        must "keep /dev/shm/$dir" "a folder" mkdir "/dev/shm/$dir"
+        must "keep /dev/shm/$dir" "a folder" mount -c --rbind "./$dir" "/dev/shm/$dir"
+    done
+    cd "$cwd" || die "cannot enter '$cwd' in the lab, expected a folder that stays"
+    mkdir -m 700 $LAB $LAB/tmp || exit 2
+}
+
+# Names of nodes are known everywhere in the lab, and no name server is asked for them.
+write_hosts() {
+    local g
+    [[ -f /etc/hosts ]] || return 0
+    {
+        echo "10.78.255.254 paro-lab"
+        for ((g = 0; g < groups; g++)); do
+            data_ip $g && echo "$REPLY node$g"
+        done
+        cat /etc/hosts
+    } >$LAB/hosts
+    must "mount /etc/hosts" "a kernel that allows it" mount --bind $LAB/hosts /etc/hosts
+}
+
+# The two bridges, and the lab's own place on the control bridge.
+make_bridges() {
+    hostname paro-lab || exit 2
+    must "make a bridge" "a kernel with bridges" ip -batch - <<'IP'
+link set lo up
+link add data type bridge
+link add control type bridge
+addr add 10.78.255.254/16 dev control
+link set data up
+link set control up
+IP
+}
+
+# A node's namespaces, kept by a mount on the lab's tmpfs, and its two cables.  The other ends
+# are d$g and c$g in the lab.
+make_node() { # GROUP
+    local data control
+    data_ip "$1" && data=$REPLY
+    control_ip "$1" && control=$REPLY
+    touch "$LAB/node$1.net" "$LAB/node$1.uts"
+    # Figures are taken with reno whatever the machine uses; a new namespace would inherit that.
+    # shellcheck disable=SC2016 # expanded inside
+    must "make node$1" "a kernel with veth pairs and reno" \
+        unshare --net="$LAB/node$1.net" --uts="$LAB/node$1.uts" /bin/sh -c '
+            hostname "$1" && ip -batch - &&
+                echo reno >/proc/sys/net/ipv4/tcp_congestion_control' sh "node$1" <<IP
+link set lo up
+link add data type veth peer name d$1 netns 1
+link add control type veth peer name c$1 netns 1
+addr add $data/16 dev data
+addr add $control/16 dev control
+link set data up
+link set control up
+IP
+}
+
+plug_nodes() {
+    local g
+    for ((g = 0; g < groups; g++)); do
+        printf 'link set %s\n' "d$g master data up" "c$g master control up"
+    done >$LAB/batch
+    must "join the nodes" "a kernel with bridges" ip -batch $LAB/batch
+}
+
+# REPLY = bits per second.  Multiples are tc's: k is 1000, ki is 1024, bps is bytes.
+rate_bits() { # RATE
+    local text=${1,,} number unit frac factor=1
+    number=${text%%[a-z]*} unit=${text##*[0-9]}
+    frac=000
+    [[ $number != *.* ]] || frac=${number#*.}000
+    case $unit in
+    ki*) factor=1024 ;; k*) factor=1000 ;;
+    mi*) factor=$((1024 ** 2)) ;; m*) factor=1000000 ;;
+    gi*) factor=$((1024 ** 3)) ;; g*) factor=1000000000 ;;
+    ti*) factor=$((1024 ** 4)) ;; t*) factor=1000000000000 ;;
+    esac
+    [[ $unit != *bps ]] || factor=$((factor * 8))
+    REPLY=$((10#0${number%.*} * factor + 10#${frac:0:3} * factor / 1000))
+}
+
+# What the port's queue may hold: the burst and LATENCY's worth of RATE, as tbf reckons it.
+queue_bytes() { # RATE
+    rate_bits "$1"
+    REPLY=$((REPLY / 8 / 50 + 131072))
+}
+
+shape_port() { # DEVICE RATE
+    [[ -z $2 ]] ||
+        echo "qdisc add dev $1 root handle 1: tbf rate $2 burst $BURST latency $LATENCY"
+}
+
+# A class of its own for each slow neighbour inside the whole port's bucket:
+#
+#     tbf 1: (OUT) -- htb 2: -+- 2:1  everyone else, may take all of OUT
+#                             +- 2:2  first slow neighbour, RATE at most
+#                             +- ...
+shape_pairs() { # GROUP OUT
+    local a b r class=2 parent=root default=0 to
+    for to in "${pairs[@]}"; do
+        read -r a b r <<<"$to"
+        (($1 == a)) && to=$b || to=$a
+        (($1 == a || $1 == b)) || continue
+        if ((class == 2)); then
+            # Without a rate the default class is none: such packets pass unshaped.
+            [[ -z $2 ]] || parent="parent 1:1" default=1
+            echo "qdisc add dev data $parent handle 2: htb default $default"
+            [[ -z $2 ]] || shape_class 1 "$2"
+        fi
+        shape_class "$(printf %x $class)" "$r"
+        data_ip "$to"
+        echo "filter add dev data parent 2: protocol ip prio 1 u32 match ip dst $REPLY/32" \
+            "flowid 2:$(printf %x $class)"
+        class=$((class + 1))
+    done
+}
+
+shape_class() { # CLASS RATE
+    queue_bytes "$2"
+    echo "class add dev data parent 2: classid 2:$1 htb rate $2 burst $BURST cburst $BURST" \
+        "quantum 65536"
+    echo "qdisc add dev data parent 2:$1 bfifo limit $REPLY"
+}
+
+# OUT on the node's end of the cable, IN on the bridge's: a qdisc shapes what leaves.
+shape() {
+    local g
+    local expected="a kernel with the tbf, htb and u32 schedulers and a rate they take"
+    for ((g = 0; g < groups; g++)); do
+        shape_port "d$g" "${rate_in[g]}"
+    done >$LAB/batch
+    must "shape the ports" "$expected" tc -batch $LAB/batch
+    for ((g = 0; g < groups; g++)); do
+        { shape_port data "${rate_out[g]}" && shape_pairs $g "${rate_out[g]}"; } >$LAB/batch
+        [[ -s $LAB/batch ]] || continue
+        must "shape node$g's port" "$expected" \
+            nsenter --net=$LAB/node$g.net tc -batch $LAB/batch
+    done
+}
+
+# Called by mpirun as AGENT HOST COMMAND..., where it would call ssh.
+write_agent() {
+    cat >$LAB/agent <<AGENT && chmod 700 $LAB/agent
+#!/bin/sh
+host=\$1
+shift
+[ -z "\${HOSTNAME+set}" ] || HOSTNAME=\$host
+# Here the number names mpirun's descriptor no more (see run in paro-lab).
+unset OPAL_OUTPUT_STDERR_FD
+exec $(type -P nsenter) --net=$LAB/\$host.net --uts=$LAB/\$host.uts /bin/sh -c "\$*" >&2
+AGENT
+}
+
+build() {
+    local g
+    mount_own
+    write_hosts
+    make_bridges
+    for ((g = 0; g < groups; g++)); do
+        make_node $g
+    done
+    plug_nodes
+    shape
+    write_agent
+}
+
+# ---- Stage 3, init: the command -----------------------------------------------------------
+
+# Seconds are COMMAND's: they count from the moment its first rank starts.
+after_start() {
+    until [[ -e $LAB/started ]]; do
+        sleep 0.02
+    done
+}
+
+cut() { # GROUP SECONDS
+    after_start
+    sleep "$2"
+    ip link set "d$1" down
+}
+
+flap() { # GROUP UP DOWN
+    after_start
+    while :; do
+        sleep "$2"
+        ip link set "d$1" down
+        sleep "$3"
+        ip link set "d$1" up
+    done
+}
+
+start_timers() {
+    local text times
+    for text in "${cuts[@]}"; do
+        cut "${text%%:*}" "${text#*:}" </dev/null >/dev/null &
+    done
+    for text in "${flaps[@]}"; do
+        times=${text#*:}
+        flap "${text%%:*}" "${times%/*}" "${times#*/}" </dev/null >/dev/null &
+    done
+    # Open MPI puts its own folder first in PATH: COMMAND is named by its whole path.
+    [[ ${command[0]} == */* ]] || command[0]=$(PATH=$caller_path type -P -- "${command[0]}")
+    # With timers it starts through a shell that says when.
+    if ((${#cuts[@]} + ${#flaps[@]} > 0)); then
+        # shellcheck disable=SC2016 # expanded in the rank
+        command=(/bin/sh -c ": >$LAB/started; exec \"\$@\"" sh "${command[@]}")
+    fi
+}
+
+# Words of mpirun: where the ranks go, the fabric's settings, then the caller's.  Open MPI
+# refuses a setting that is given twice: the caller's replaces ours.
+mpirun_words() {
+    local g i key value hosts='' ranks=0
+    declare -A given=()
+    for ((g = 0; g < groups; g++)); do
+        hosts+=,node$g:${procs[g]}
+        ranks=$((ranks + procs[g]))
+    done
+    words=(-np "$ranks" -H "${hosts#,}" --map-by "$map_by:OVERSUBSCRIBE" --bind-to none)
+    ((EUID != 0)) || words+=(--allow-run-as-root)
+    for i in "${!mca_keys[@]}"; do
+        given[${mca_keys[i]}]=1
+        words+=(--mca "${mca_keys[i]}" "${mca_values[i]}")
+    done
+    while read -r key value; do
+        [[ -n ${given[$key]-} ]] || words+=(--mca "$key" "$value")
+    done <<MCA
+plm rsh
+plm_rsh_agent $LAB/agent
+pml ob1
+btl self,vader,tcp
+btl_tcp_if_include 10.77.0.0/16
+oob_tcp_if_include 10.78.0.0/16
+mpi_yield_when_idle 1
+MCA
+}
+
+stopped=0
+
+# Waits for mpirun, not longer than STOP_S once it was told to stop.
+wait_mpirun() {
+    local deadline=0
+    while kill -0 "$mpirun" 2>/dev/null; do
+        if ((stopped)); then
+            ((deadline)) || deadline=$((SECONDS + STOP_S))
+            ((SECONDS <= deadline)) || exit 2
+            sleep 0.05
+        else
+            wait "$mpirun"
+        fi
+    done
+    wait "$mpirun"
+}
+
+# Open MPI's own talk, not COMMAND's, passes a filter: mpirun and its launch agent race in a
+# harmless setpgid, and mpirun tells whenever it loses.
+run() {
+    local words mpirun sig talk filter
+    start_timers
+    mpirun_words
+    exec {talk}> >(exec grep --line-buffered -v 'plm:rsh: Warning: setpgid' >&2)
+    filter=$!
+    OPAL_OUTPUT_STDERR_FD=$talk TMPDIR=$LAB/tmp PATH=$caller_path \
+        env --default-signal=INT,QUIT "$(type -P mpirun)" "${words[@]}" "${command[@]}" <&0 &
+    mpirun=$!
+    exec {talk}>&-
+    trap stopped=1 INT
+    trap 'stopped=1; kill -TERM $mpirun' TERM
+    for sig in USR1 USR2; do
+        # shellcheck disable=SC2064 # now is when sig is known
+        trap "kill -$sig $mpirun" "$sig"
+    done
+    : >$LAB/running
+    wait_mpirun
+    local status=$?
+    wait $filter
+    exit $status
+}
+
+init() { # PARENT CALLER_PATH ARG...
+    check_parent "$1"
+    caller_path=$2
+    PATH=$PATH:/usr/sbin:/sbin
+    parse "${@:3}"
+    resolve
+    build
+    run
+}
+
+case ${1-} in
+@supervise) supervise "${@:2}" ;;
+@init) init "${@:2}" ;;
+*) outer "$@" ;;
+esac

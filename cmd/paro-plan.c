@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* paro-plan: prices every PaRO strategy on a fabric and prints the best plan. */
+#include "base/num.h"
+#include "cli/cli.h"
+#include "plan/ask.h"
+
+enum {
+    KEY_LIST = 1,
+    KEY_STRATEGY,
+    KEY_ALGO,
+    KEY_MEM,
+    KEY_BATCH,
+    KEY_ACCUM,
+    KEY_SEQ,
+    KEY_TRAINABLE,
+    KEY_PARAM_TYPE,
+    KEY_WIRE_TYPE,
+    KEY_GRAD_TYPE,
+    KEY_PREFETCH
+};
+
+struct args {
+    struct cli cli;
+    int list;
+    struct plan_ask ask;
+};
+
+static const struct argp_option options[] = {
+    {"model", 'm', "MODEL", 0, "A config.json, a folder with one, or params=7e9", 0},
+    {"input", 'i', "TOPO", 0, "The fabric: a file, - or synth:SPEC (default -)", 0},
+    {"list", KEY_LIST, 0, 0, "Print the price of each of the 27 strategies", 0},
+    {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
+     0},
+    {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
+    {"mem", KEY_MEM, "BYTES", 0, "Memory of a rank (default the fabric's)", 0},
+    {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step, or auto (default 1)", 0},
+    {"accum", KEY_ACCUM, "S", 0, "Micro-steps of a global step, or auto (default 1)", 0},
+    {"seq", KEY_SEQ, "T", 0, "Tokens of a sequence (default 256, or the model's maximum)", 0},
+    {"trainable", KEY_TRAINABLE, "WHAT", 0, "all, a fraction, or params=COUNT (default all)",
+     0},
+    {"param-type", KEY_PARAM_TYPE, "TYPE", 0, "Parameters at rest: bf16, f32 (default bf16)",
+     0},
+    {"wire-type", KEY_WIRE_TYPE, "TYPE", 0, "What travels: bf16, f32 (default bf16)", 0},
+    {"grad-type", KEY_GRAD_TYPE, "TYPE", 0, "Gradients summed: f32, bf16 (default f32)", 0},
+    {"prefetch", KEY_PREFETCH, "UNITS", 0, "Units gathered ahead (default 1)", 0},
+    CLI_OPTIONS,
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct args *a = state->input;
+    struct plan_ask *ask = &a->ask;
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case 'm':
+        ask->model = arg;
+        return 0;
+    case 'i':
+        ask->topo = arg;
+        return 0;
+    case KEY_LIST:
+        a->list = 1;
+        return 0;
+    case KEY_STRATEGY:
+        ask->fixed = 1;
+        return cli_check(&a->cli, plan_strategy_parse(arg, &ask->strategy, err), "--strategy");
+    case KEY_ALGO:
+        return cli_check(&a->cli, schedule_algo_parse(arg, &ask->algo, err), "--algo");
+    case KEY_MEM:
+        return cli_check(
+            &a->cli, num_bytes(arg, 1, PLAN_ASK_MEMORY_MAX, &ask->memory_bytes, err), "--mem");
+    case KEY_BATCH:
+        return cli_check(&a->cli, plan_ask_batch(arg, &ask->micro_batch, err), "--micro-batch");
+    case KEY_ACCUM:
+        return cli_check(&a->cli, plan_ask_batch(arg, &ask->accum, err), "--accum");
+    case KEY_SEQ:
+        return cli_check(&a->cli, num_i64(arg, 1, PLAN_SEQ_MAX, &ask->seq, err), "--seq");
+    case KEY_TRAINABLE:
+        return cli_check(&a->cli, plan_ask_trainable(arg, ask, err), "--trainable");
+    case KEY_PARAM_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
+    case KEY_WIRE_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
+    case KEY_GRAD_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
+    case KEY_PREFETCH:
+        return cli_check(&a->cli, num_i64(arg, 0, PLAN_PREFETCH_MAX, &ask->prefetch, err),
+                         "--prefetch");
+    case ARGP_KEY_END:
+        return ask->model ? 0 : cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
+    default:
+        return cli_option(&a->cli, key, arg, state);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options, parse,
+        NULL,    "Prices the 27 PaRO strategies on a fabric and prints the best feasible plan.",
+        0,       0,
+        0};
+    struct args a = {.cli = CLI_INIT("paro-plan"), .ask = PLAN_ASK_INIT};
+    struct err err;
+    int found;
+
+    cli_parse(&a.cli, &argp, argc, argv);
+    int form = (a.list ? PLAN_ASK_LIST : 0) | (a.cli.json ? PLAN_ASK_JSON : 0);
+    if (plan_ask_answer(&a.ask, form, stdout, &found, &err))
+        return cli_fail(&a.cli, &err);
+    if (found)
+        return cli_finish(&a.cli, 0);
+    cli_fail(&a.cli, &err);
+    return cli_finish(&a.cli, 1);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* paro-train(1): trains a model by a plan, under mpirun or alone. */
+#include <signal.h>
+
+#include "cli/cli_world.h"
+#include "train/train.h"
+
+enum {
+    KEY_SETTING = 0x5000,
+    KEY_INIT = 0x6000,
+    KEY_RESUME,
+    KEY_CONFIG,
+    KEY_LOG,
+    KEY_ALGO,
+    KEY_FORCE,
+    KEY_PRINT
+};
+
+struct args {
+    struct cli cli;
+    struct train_run run;
+    int print_config;
+};
+
+static volatile int stop; /* the one thing a signal touches */
+
+static const struct argp_option options[] = {
+    {"data", 'd', "FILE", 0, "Train on the bytes of FILE", 1},
+    {"output", 'o', "DIR", 0, "Keep log and checkpoints in DIR", 1},
+    {"init", KEY_INIT, "CKPT", 0, "Begin with the parameters of a checkpoint (default: fresh)",
+     1},
+    {"resume", KEY_RESUME, "auto|PATH", 0,
+     "Go on from the newest checkpoint in DIR, or from PATH", 1},
+    {"config", KEY_CONFIG, "FILE", 0, "Read settings from a YAML file", 1},
+    {"log", KEY_LOG, "FILE", 0,
+     "Write the log there (default DIR/log.jsonl; - is standard output)", 1},
+    {"algo", KEY_ALGO, "ALGO", 0,
+     "Collectives: ring, two-level or ho-ring (default: the plan's)", 1},
+    {"force", KEY_FORCE, 0, 0, "Begin anew in a folder that has a run", 1},
+    {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
+    {0, 0, 0, 0, "Settings:", 2},
+#define X_OPTION(name, option, kind, value, least, most, text)                                 \
+    {option, KEY_SETTING + TRAIN_SETTING_##name, "NUMBER", 0, text " (" value ")", 3},
+    TRAIN_SETTINGS(X_OPTION)
+#undef X_OPTION
+        CLI_OPTIONS,
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct args *a = state->input;
+
+    if (key >= KEY_SETTING && key < KEY_SETTING + TRAIN_SETTINGS_COUNT) {
+        a->run.given[key - KEY_SETTING] = arg;
+        return 0;
+    }
+    switch (key) {
+    case 'd':
+        a->run.data = arg;
+        return 0;
+    case 'o':
+        a->run.out = arg;
+        return 0;
+    case KEY_INIT:
+        a->run.init = arg;
+        return 0;
+    case KEY_RESUME:
+        a->run.resume = arg;
+        return 0;
+    case KEY_CONFIG:
+        a->run.config = arg;
+        return 0;
+    case KEY_LOG:
+        a->run.log = arg;
+        return 0;
+    case KEY_ALGO:
+        a->run.algo = arg;
+        return 0;
+    case KEY_FORCE:
+        a->run.force = 1;
+        return 0;
+    case KEY_PRINT:
+        a->print_config = 1;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (a->run.plan)
+            return cli_usage(&a->cli, "second plan '%s', expected one", arg);
+        a->run.plan = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->print_config && (!a->run.plan || !a->run.data || !a->run.out))
+            return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
+        if (a->run.resume && a->run.force)
+            return cli_usage(&a->cli, "--resume and --force together, expected one of them");
+        return 0;
+    default:
+        return cli_option(&a->cli, key, arg, state);
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "PLAN -d DATA -o DIR",
+    .doc = "Train a model by a plan of paro-plan, under mpirun or alone with one rank.",
+};
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
+/*
+ * The first asks for a good end, a second of its kind ends at once.  On a stack of its own: the
+ * kernels that oneDNN makes use the stack pointer for data, and a signal's frame would be
+ * written into the heap beside them.
+ */
+static void hear_signals(void)
+{
+    enum { STACK_BYTES = 256 << 10 }; /* a frame with AVX-512 and AMX registers is 11 KiB */
+    static char room[STACK_BYTES];
+    static const int asks[] = {SIGTERM, SIGINT, SIGUSR1};
+    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    struct sigaction act = {.sa_handler = on_signal,
+                            .sa_flags = SA_ONSTACK | SA_RESTART | SA_RESETHAND};
+
+    sigaltstack(&stack, NULL);
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++)
+        sigaction(asks[i], &act, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    struct args a = {.cli = CLI_INIT("paro-train")};
+    struct world *world = NULL;
+    struct err err = {0};
+
+    cli_parse(&a.cli, &argp, argc, argv);
+    if (a.print_config) {
+        if (train_settings_show(&a.run, stdout, &err))
+            return cli_fail(&a.cli, &err);
+        return cli_finish(&a.cli, 0);
+    }
+    signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
+    if (world_open(&world, &err))
+        return cli_fail(&a.cli, &err);
+    hear_signals();
+    a.run.json = a.cli.json;
+    a.run.lines = stdout;
+    a.run.talk = stderr;
+    a.run.stop = &stop;
+    int status = train_run(world, &a.run, &err);
+    if (status < 0)
+        return cli_fail_ranks(&a.cli, world, &err);
+    world_close(world);
+    if (status == 3)
+        cli_say(&a.cli, "stopped before the last step, --resume=auto goes on");
+    return cli_finish(&a.cli, status);
+}

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Made by completions/generate.
+complete -c paro-bench -l algo -r -d 'Algorithms, taking turns: ring, two-level, ho-ring, mpi (default ho-ring,ring,mpi)'
+complete -c paro-bench -s b -l min -r -d 'Smallest size of the whole vector (default 32M, or that of -e)'
+complete -c paro-bench -l chunk -r -d 'Bytes of a message (default 60Ki)'
+complete -c paro-bench -s d -l type -r -d 'Elements: f32 (default), bf16, f16, f64 or i32'
+complete -c paro-bench -s e -l max -r -d 'Largest size (default that of -b)'
+complete -c paro-bench -s f -l factor -r -d 'From one size to the next (default 2)'
+complete -c paro-bench -l groups -r -d 'Groups of ranks, as 4x2 or [3,2] (default: by host)'
+complete -c paro-bench -s i -l input -r -d 'Take port rates and predictions from a topology, a file, - or synth:SPEC; measure none'
+complete -c paro-bench -s n -l iters -r -d 'Timed iterations (default 20)'
+complete -c paro-bench -l op -r -d 'Operations, a comma between them: all-gather, reduce-scatter, all-reduce (default: all)'
+complete -c paro-bench -l redop -r -d 'Reduction: sum'
+complete -c paro-bench -l window -r -d 'Bytes in flight per queue (default 1Mi)'
+complete -c paro-bench -s w -l warmup -r -d 'Untimed iterations before them (default 5)'
+complete -c paro-bench -l json -d 'Print JSON (errors too, on standard error)'
+complete -c paro-bench -s h -l help -d 'Print this help'
+complete -c paro-bench -s V -l version -d 'Print the version'

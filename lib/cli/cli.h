@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <argp.h>
+
+#include "base/err.h"
+
+/*
+ * What every command has in common: --help, -h, --version, --json, one-line errors, exit
+ * status, a checked stdout.  A command's arguments begin with a struct cli:
+ *
+ *     struct args { struct cli cli; const char *input; ... };
+ *     static const struct argp_option options[] = {
+ *         {"input", 'i', "FILE", 0, "Read the topology from FILE", 0},
+ *         CLI_OPTIONS, {0}};
+ *     static error_t parse(int key, char *arg, struct argp_state *state) {
+ *         struct args *a = state->input;
+ *         switch (key) {
+ *         case 'i': a->input = arg; return 0;
+ *         case 'n': return cli_check(&a->cli, num_i64(arg, 1, 99, &a->n, &a->cli.err),
+ * "--iters"); default: return cli_option(&a->cli, key, arg, state);
+ *         }
+ *     }
+ *     int main(int argc, char **argv) {
+ *         struct args a = {.cli = CLI_INIT("paro-x")};
+ *         struct err err;
+ *         cli_parse(&a.cli, &argp, argc, argv);
+ *         if (door(&a, stdout, &err)) return cli_fail(&a.cli, &err);
+ *         return cli_finish(&a.cli, 0);
+ *     }
+ */
+struct cli {
+    const char *name;
+    int json;
+    int silent; /* another rank speaks: this one prints nothing and ends with 0 on error */
+    int status; /* of usage and other errors: 2; horing-check has 3 */
+    struct err err;
+};
+
+enum { CLI_KEY_JSON = 0x4000 };
+
+#define CLI_INIT(name_) {.name = (name_), .status = 2}
+#define CLI_OPTIONS                                                                            \
+    {"json", CLI_KEY_JSON, 0, 0, "Print JSON (errors too, on standard error)", 90},            \
+        {"help", 'h', 0, 0, "Print this help", 91},                                            \
+        {"version", 'V', 0, 0, "Print the version", 91}
+
+/* Parses; on an error prints one line and exits with cli->status.  `input` begins with cli. */
+void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv);
+/* The common options; ARGP_ERR_UNKNOWN for the rest. */
+error_t cli_option(struct cli *cli, int key, char *arg, struct argp_state *state);
+/* 0, or EINVAL with "option: " put before the error that is already in cli->err. */
+error_t cli_check(struct cli *cli, int rc, const char *option);
+/* EINVAL with an error of its own. */
+error_t cli_usage(struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints the error, one line or one JSON object, and returns the exit status. */
+int cli_fail(struct cli *cli, const struct err *err);
+/* Flushes stdout; a disk that is full turns any status into cli->status.  Returns the status.
+ */
+int cli_finish(struct cli *cli, int status);
+/* Whether a launcher (mpirun, srun) started this process as one of its ranks. */
+int cli_launched(void);
+/* Talk on stderr, one line, "name: ..."; nothing when silent. */
+void cli_say(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

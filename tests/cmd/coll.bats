@@ -1,0 +1,52 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Every conversion between layouts by every algorithm, on real ranks: build/mpi/coll_check.
+
+setup() {
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    # Open MPI's modules are gone when leaks are counted: what they keep has no name any more.
+    [ -z "${SAN-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
+}
+
+check() {
+    run mpirun -np "$1" "$B/mpi/coll_check" "${@:2}"
+    [ "$status" = 0 ] && [ "${lines[0]}" = "ok 324" ]
+}
+
+@test "one rank alone" {
+    run "$B/mpi/coll_check" 1x1
+    [ "$status" = 0 ] && [ "$output" = "ok 324" ]
+}
+
+@test "shared memory inside the host" {
+    check 2 2x1
+    check 3 1x3
+    check 4 2x2
+    check 5 '[3,2]'
+    check 6 3x2
+    check 6 '[3,2,1]'
+}
+
+@test "messages inside the host too" {
+    check 4 2x2 no-shared
+    check 5 '[3,2]' no-shared
+    check 6 3x2 no-shared
+}
+
+@test "ranks placed by node: groups are not blocks of ranks" {
+    check 4 2x2 by-node
+    check 5 '[3,2]' by-node
+    check 5 '[3,2]' by-node no-shared
+}
+
+@test "a window much smaller than a queue" {
+    check 4 2x2 no-shared narrow
+    check 5 '[3,2]' by-node no-shared narrow
+}
+
+@test "groups of another number of ranks are refused" {
+    run mpirun -np 3 "$B/mpi/coll_check" 2x2
+    [ "$status" != 0 ]
+    [[ "$output" == *"groups of 4 ranks, but 3 ranks run"* ]]
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# The training step under every strategy against training without shards (tests/mpi/engine_check.c
+# has the bounds and where they come from), and what it allocates.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    export MODEL_DATA=$BATS_TEST_DIRNAME/../data
+    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+plan() { paro-plan -m "$MODELS/llama-tiny.json" -i "$2" --seq 32 "${@:3}" > "$1.yaml"; }
+
+check() { # SHAPE MODEL TYPE ACCUM STEPS
+    local n=$1
+    case $n in 2x2 | 0,1,0,1) n=4 ;; *) n=5 ;; esac
+    mpirun -np $n "$B/mpi/engine_check" "$1" "$MODEL_DATA/llama_$2.json" "$3" "$4" "$5"
+}
+
+@test "27 strategies on 2x2: first gradients, 20 losses, bytes" {
+    check 2x2 tied bf16 1 20
+    check 2x2 untied f32 2 3
+    check 2x2 tied f32 1 3
+    check 2x2 untied bf16 2 3
+}
+
+@test "27 strategies on [3,2]: first gradients, 20 losses" {
+    check '[3,2]' untied bf16 1 20
+    check '[3,2]' tied f32 2 3
+    check '[3,2]' untied f32 1 3
+    check '[3,2]' tied bf16 2 3
+}
+
+@test "27 strategies with ranks placed by node" {
+    check 0,1,0,1 untied bf16 2 3
+    check 0,1,0,1,0 tied f32 1 3
+}
+
+@test "no allocation in the step loop" {
+    seq 1 20000 > text
+    plan one synth:1x1
+    "$B/mpi/alloc_check" one.yaml text a
+    for s in GGG NNN IIG; do
+        plan two synth:2x1 --accum 2 --strategy $s
+        mpirun -np 2 "$B/mpi/alloc_check" two.yaml text "$s"
+    done
+}

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# make install and uninstall, into a folder; the commands run from there.
+
+setup() {
+    cd "$ROOT" || exit 1
+    D=$BATS_TEST_TMPDIR/root
+    put() { BIN=$BIN B=$B PREFIX=/usr DESTDIR=$D sh tests/install "$@"; }
+}
+
+@test "what is installed is there, runs and can be removed" {
+    put
+    for c in $(cd "$BIN" && ls -d paro-* horing-check 2>/dev/null); do
+        "$D/usr/bin/$c" --version | grep -q "^$c "
+        [ -f "$D/usr/share/bash-completion/completions/$c" ]
+        [ -f "$D/usr/share/zsh/vendor-completions/_$c" ]
+        [ -f "$D/usr/share/fish/vendor_completions.d/$c.fish" ]
+        ls "$D"/usr/share/man/man[18]/"$c".[18]
+    done
+    [ -f "$D/usr/lib/libparo.a" ]
+    [ -f "$D/usr/share/man/man7/paro.7" ]
+    put --remove
+    [ -z "$(find "$D" -type f)" ]
+}
+
+@test "files of others stay when the commands are removed" {
+    mkdir -p "$D/usr/bin" "$D/usr/share/fish/vendor_completions.d"
+    touch "$D/usr/bin/other" "$D/usr/share/fish/vendor_completions.d/other.fish"
+    put
+    put --remove
+    [ "$(find "$D" -type f | wc -l)" = 2 ]
+    [ -d "$D/usr/bin" ]
+}
+
+@test "a prefix that is no absolute path is refused" {
+    run env PREFIX=here DESTDIR="$D" sh tests/install
+    [ "$status" = 2 ]
+    [ "$output" = "tests/install: PREFIX is 'here', expected an absolute path" ]
+}

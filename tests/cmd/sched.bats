@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# paro-sched: what is printed is proven, what is changed is refused.
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# fails STATUS TEXT COMMAND...: the status, nothing on stdout, one line on stderr: TEXT.
+fails() {
+    local want=$1 text=$2 rc=0
+    shift 2
+    "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = "$want" ] || { echo "status $rc of $*"; return 1; }
+    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
+    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
+}
+
+@test "gen | verify: every operation, algorithm and shape" {
+    local n=0
+    for shape in 1x1 1x4 4x1 2x2 3x5 '[3,2]' '[4,4,3]' '[7,6,5,3]'; do
+        for op in all-gather reduce-scatter all-reduce; do
+            for algo in ring two-level ho-ring; do
+                paro-sched gen $op $algo "$shape" --chunks 3 > rows
+                paro-sched verify rows > out || { echo "$op $algo $shape"; cat out; return 1; }
+                grep -q "^proven: $op $algo " out
+                n=$((n + 1))
+            done
+        done
+    done
+    [ $n = 72 ]
+}
+
+@test "a ring puts (n-1)/n of M through the port, HO-Ring (g-1)/g" {
+    paro-sched gen all-gather ring 2x4 | paro-sched verify | grep -x 'slow port: 0.875000 of M out, 0.875000 in'
+    paro-sched gen all-gather ho-ring 2x4 | paro-sched verify | grep -x 'slow port: 0.500000 of M out, 0.500000 in'
+    paro-sched gen all-reduce ho-ring '[3,2]' | paro-sched verify | grep -x 'slow port: 1.000000 of M out, 1.000000 in'
+}
+
+@test "rows, golden" {
+    paro-sched gen all-gather ring 1x2 > out
+    cat > want <<'EOF'
+paro-schedule/1
+algo ring
+phases gather-across gather-inside
+group 0 1
+segment 0
+segment 1
+subchunks 1
+rows 2
+2 0 0 1 0 copy
+2 0 1 0 1 copy
+end
+EOF
+    # the lane of a flat ring is behind those of the segments and of the inside
+    sed -i "s/^2 0/$(sed -n 's/ .*//; 9p' out) 0/" want
+    diff want out
+}
+
+@test "a changed row is wrong: status 1, and it is named" {
+    paro-sched gen reduce-scatter ho-ring 2x2 > rows
+    for change in 's/ add$/ copy/' 's/^rows .*/rows 11/; 10d' '10s/ \([0-9]*\) add/ 0 add/; 11s/ \([0-9]*\) add/ 0 add/'; do
+        sed "$change" rows > changed
+        ! cmp -s rows changed
+        rc=0
+        paro-sched verify changed > out || rc=$?
+        [ $rc = 1 ] || { echo "status $rc for $change"; return 1; }
+        grep -qE '^wrong: (row [0-9]+|rank [0-9]+)' out
+        rc=0
+        paro-sched verify --json changed > out || rc=$?
+        [ $rc = 1 ]
+        perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !(!$d->{proven} && $d->{wrong})' out
+    done
+}
+
+@test "--json is valid and says the same" {
+    paro-sched gen all-reduce ho-ring '[3,2]' --json > out
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<>);
+        exit !($d->{schema} eq "paro.schedule/1" && @{$d->{groups}} == 2 && @{$d->{rows}} > 10)' out
+    paro-sched gen all-gather ring 2x2 | paro-sched verify --json > out
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<>);
+        exit !($d->{proven} && $d->{rows} == 12 && $d->{slow_out_fraction} == 0.75)' out
+    paro-sched ls --json | perl -MJSON::PP -e 'local $/; exit !(@{decode_json(<>)->{algos}} == 3)'
+}
+
+@test "ls lists what gen takes" {
+    for op in $(paro-sched ls | awk '$1 == "op" { print $2 }'); do
+        for algo in $(paro-sched ls | awk '$1 == "algo" { print $2 }'); do
+            paro-sched gen "$op" "$algo" 2x2 > /dev/null
+            echo x >> n
+        done
+    done
+    [ "$(wc -l < n)" = 9 ]
+}
+
+@test "bad words" {
+    fails 2 "paro-sched: verb '', expected gen, verify or ls (see --help)" paro-sched
+    fails 2 "paro-sched: verb 'draw', expected gen, verify or ls (see --help)" paro-sched draw
+    fails 2 "paro-sched: operation 'gather', expected all-gather, reduce-scatter or all-reduce" \
+        paro-sched gen gather ring 2x2
+    fails 2 "paro-sched: algorithm 'auto', expected ring, two-level or ho-ring" \
+        paro-sched gen all-gather auto 2x2
+    fails 2 "paro-sched: gen with 2 words, expected OP ALGO SHAPE" paro-sched gen all-gather ring
+    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen" paro-sched ls --chunks 2
+    for shape in 2x 0x2 '[3,]' 2y2 '[]' 99999999x9; do
+        ! paro-sched gen all-gather ring "$shape" > out 2> said
+        [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
+    done
+}
+
+@test "bad files: one line with name and line, status 2" {
+    fails 2 "paro-sched: cannot open 'absent': No such file or directory" paro-sched verify absent
+    : > empty
+    paro-sched gen all-gather ring 2x2 > rows
+    head -n 12 rows > short
+    sed 's/^rows 12/rows 12x/' rows > number
+    sed '1s/1$/2/' rows > version
+    sed '12s/copy/move/' rows > word
+    sed 's/^group 2 3/group 2 2/' rows > twice
+    head -c 300 /dev/urandom > noise
+    for f in empty short number version word twice noise; do
+        rc=0
+        paro-sched verify $f > out 2> said || rc=$?
+        [ $rc = 2 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
+        grep -aq "^paro-sched: $f:[0-9]" said || { cat said; return 1; }
+    done
+}
+
+@test "a full disk is noticed, a closed pipe ends quietly" {
+    rc=0
+    paro-sched gen all-reduce ho-ring 4x4 > /dev/full 2> said || rc=$?
+    [ $rc = 2 ] && [ "$(wc -l < said)" = 1 ]
+    paro-sched gen all-reduce ho-ring 8x8 2> said | head -n 1
+    [ ! -s said ]
+}

@@ -1,0 +1,370 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# paro-shard: round trips, every kind of damage by name, hostile input, full disks, kills.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
+    PATH=$BIN:$PATH
+    cd "$BATS_FILE_TMPDIR" || return
+    paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
+    paro-plan -m model/config.json -i synth:2x2 --strategy IIG > plan.yaml
+    paro-plan -m model/config.json -i 'synth:[3,2]' --strategy GGG > ragged.yaml
+    echo 'not read, kept' > model/tokenizer.txt
+    mkdir -p model/sub/deep
+    : > model/sub/deep/empty
+    paro-shard split model -p plan.yaml -o ckpt
+}
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
+}
+
+# fails STATUS TEXT COMMAND...: the status, nothing on stdout, one line on stderr: TEXT.
+fails() {
+    local want=$1 text=$2 rc=0
+    shift 2
+    "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = "$want" ] || { echo "status $rc of $*"; cat said; return 1; }
+    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
+    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
+}
+
+# says STATUS TEXT COMMAND...: the status, TEXT on stdout, nothing on stderr.
+says() {
+    local want=$1 text=$2 rc=0
+    shift 2
+    "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = "$want" ] || { echo "status $rc of $*"; cat said; return 1; }
+    [ "$(cat out)" = "$text" ] || { echo "stdout of $*:"; cat out; return 1; }
+    [ ! -s said ] || { echo "stderr of $*:"; cat said; return 1; }
+}
+
+# flip FILE BYTE: turns one bit.
+flip() {
+    local was
+    was=$(od -An -tu1 -j "$2" -N 1 "$1")
+    # shellcheck disable=SC2059
+    printf "\\$(printf %o $((was ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> dd.log
+}
+
+@test "init: the same seed gives the same bytes, another seed others" {
+    paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o a
+    cmp a/model.safetensors "$G/model/model.safetensors"
+    cmp a/config.json "$MODELS/llama-tiny.json"
+    paro-shard init -m "$MODELS/llama-tiny.json" --seed 2 -o b
+    run -1 cmp a/model.safetensors b/model.safetensors
+    # A golden sum: the values are part of the contract, on every machine the same.
+    sha256sum < a/model.safetensors | grep -q "^$(cat "$BATS_TEST_DIRNAME/../data/llama-tiny-seed1.sha256")"
+}
+
+@test "init: bf16 weights are the f32 ones rounded" {
+    sed 's/float32/bfloat16/' "$MODELS/llama-tiny.json" > half.json
+    paro-shard init -m half.json -o half
+    paro-shard ls half | grep -q 'model.norm.weight *BF16 \[128\]'
+    [ "$(stat -c %s half/model.safetensors)" -lt 1600000 ]
+}
+
+@test "split, merge: byte for byte, equal and ragged, other files too" {
+    says 0 '' paro-shard verify "$G/ckpt"
+    says 0 '' paro-shard verify --quick "$G/ckpt"
+    says 0 '' paro-shard merge "$G/ckpt" -o back
+    diff -r "$G/model" back
+    says 0 '' paro-shard split "$G/model/" -p "$G/ragged.yaml" -o ragged/
+    [ "$(ls ragged)" = "$(printf '%s\n' config.json manifest.json shard-0000{0,1,2,3,4}.safetensors source)" ]
+    says 0 '' paro-shard merge ragged -o back2
+    diff -r "$G/model" back2
+    says 0 '' paro-shard diff ragged "$G/ckpt"
+}
+
+@test "split: each block once, the shards as even as they can be" {
+    paro-shard split "$G/model" -p "$G/ragged.yaml" -o ragged
+    local least most total
+    most=$(stat -c %s ragged/shard-* | sort -n | tail -n 1)
+    least=$(stat -c %s ragged/shard-* | sort -n | head -n 1)
+    total=$(stat -c %s ragged/shard-* | awk '{ s += $1 } END { print s }')
+    # 6 units, each piece rounded by less than 2 elements for each of at most 4 segments.
+    [ $((most - least)) -le $((6 * 4 * 2 * 4)) ]
+    [ "$total" -lt $(($(stat -c %s "$G/model/model.safetensors") + 5 * 4096)) ]
+}
+
+@test "split: one file alone" {
+    says 0 '' paro-shard split "$G/model/model.safetensors" -p "$G/plan.yaml" -o one
+    says 0 '' paro-shard merge one -o back
+    [ "$(ls back)" = model.safetensors ]
+    cmp "$G/model/model.safetensors" back/model.safetensors
+}
+
+# Two weights files and an index, as transformers writes large models.
+shard_folder() {
+    python3 - "$G/model/model.safetensors" "$1" <<'EOF'
+import json, os, struct, sys
+raw = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+head, data = json.loads(raw[8:8 + n]), raw[8 + n:]
+head.pop("__metadata__")
+names, index = sorted(head), {}
+os.mkdir(sys.argv[2])
+for part in range(2):
+    at, out, body = 0, {}, b""
+    for name in names[part::2]:
+        lo, hi = head[name]["data_offsets"]
+        out[name] = dict(head[name], data_offsets=[at, at + hi - lo])
+        at += hi - lo
+        body += data[lo:hi]
+        index[name] = f"model-{part + 1}.safetensors"
+    text = json.dumps(out).encode()
+    open(f"{sys.argv[2]}/model-{part + 1}.safetensors", "wb").write(
+        struct.pack("<Q", len(text)) + text + body)
+json.dump({"metadata": {}, "weight_map": index},
+          open(f"{sys.argv[2]}/model.safetensors.index.json", "w"), indent=1)
+EOF
+    cp "$G/model/config.json" "$1"
+}
+
+@test "split, merge: several weights files and their index" {
+    command -v python3 > /dev/null || skip "no python3 here"
+    shard_folder parts
+    says 0 '' paro-shard diff parts "$G/model"
+    says 0 '' paro-shard split parts -p "$G/ragged.yaml" -o ckpt
+    says 0 '' paro-shard merge ckpt -o back
+    diff -r parts back
+    rm parts/model-2.safetensors
+    fails 2 "paro-shard: cannot open 'parts/model-2.safetensors': No such file or directory" \
+        paro-shard split parts -p "$G/plan.yaml" -o no
+    [ ! -e no ]
+}
+
+@test "split, merge: tied embeddings, half precision, more ranks than a norm has elements" {
+    cat > tied.json <<'EOF'
+{"model_type": "llama", "vocab_size": 31, "hidden_size": 6, "intermediate_size": 7,
+ "num_hidden_layers": 2, "num_attention_heads": 3, "tie_word_embeddings": true,
+ "torch_dtype": "float16"}
+EOF
+    paro-shard init -m tied.json -o tied
+    paro-plan -m tied.json -i 'synth:[8,8,7]' > plan.yaml
+    says 0 '' paro-shard split tied -p plan.yaml -o ckpt
+    says 0 '' paro-shard verify ckpt
+    says 0 '' paro-shard merge ckpt -o back
+    diff -r tied back
+    paro-shard ls back | grep -q '^model.norm.weight *F16 \[6\]'
+    run -1 grep -a lm_head back/model.safetensors
+}
+
+@test "split: a plan of a bare number of parameters has nothing to split" {
+    paro-plan -m params=7e6 -i 'synth:2x2,memory=80e9' > plan.yaml
+    fails 2 "paro-shard: the plan's model is a number of parameters, expected one with a config.json" \
+        paro-shard split "$G/model" -p plan.yaml -o no
+}
+
+@test "an index that lies is refused" {
+    command -v python3 > /dev/null || skip "no python3 here"
+    shard_folder parts
+    sed -i '/"lm_head.weight"/s/model-1/model-2/' parts/model.safetensors.index.json
+    fails 2 "paro-shard: parts/model.safetensors.index.json: 'lm_head.weight' is not in 'model-2.safetensors', as this index says" \
+        paro-shard ls parts
+    sed -i '/"lm_head.weight"/s,model-2,../model-1,' parts/model.safetensors.index.json
+    fails 2 "paro-shard: parts/model.safetensors.index.json: 'lm_head.weight' is in no file of this folder" \
+        paro-shard ls parts
+}
+
+@test "verify: one flipped bit, named by tensor and elements" {
+    cp -r "$G/ckpt" bad
+    flip bad/shard-00002.safetensors 300000
+    run -1 paro-shard verify bad
+    [[ "$output" == "shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged: checksum "* ]]
+    [ "${#lines[@]}" = 1 ]
+    says 0 '' paro-shard verify --quick bad
+    run -2 paro-shard merge bad -o back
+    [[ "$output" == "paro-shard: shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, "* ]]
+    [ "$(ls -A)" = "$(printf 'bad\ndd.log\nout\nsaid')" ]
+    run -1 paro-shard verify --json bad
+    echo "$output" | grep -q '"tensor":"model.layers.1.mlp.gate_proj.weight".*"ok":false}$'
+}
+
+@test "verify: all that is wrong is said" {
+    cp -r "$G/ckpt" bad
+    rm bad/shard-00001.safetensors bad/source/files/tokenizer.txt
+    truncate -s -1 bad/shard-00000.safetensors
+    flip bad/shard-00003.safetensors 12
+    flip bad/source/headers/model.safetensors 3000
+    paro-shard verify bad > said && return 1
+    sed 's/: checksum .*//; s/: this rank.*//' said > got
+    cat > want <<'EOF'
+bad/shard-00000.safetensors: has 792191 bytes, expected 792192
+bad/shard-00001.safetensors: is missing
+bad/shard-00003.safetensors: header is damaged
+bad/source/headers/model.safetensors: is damaged
+cannot open 'bad/source/files/tokenizer.txt': No such file or directory
+EOF
+    diff want got
+    fails 2 "paro-shard: bad/source/headers/model.safetensors: is damaged: checksum $(sed -n 's/.*headers.*checksum //p' said)" \
+        paro-shard merge bad -o back
+}
+
+@test "a manifest that is cut, changed or gone" {
+    cp -r "$G/ckpt" bad
+    truncate -s -10 bad/manifest.json
+    says 1 'bad/manifest.json: does not end with its checksum: it is no manifest, or cut short' \
+        paro-shard verify bad
+    cp "$G/ckpt/manifest.json" bad
+    sed -i 's/"strategy":"IIG"/"strategy":"IIN"/' bad/manifest.json
+    run -1 paro-shard verify bad
+    [[ "$output" == "bad/manifest.json: is damaged: its checksum is "* ]]
+    rm bad/manifest.json
+    fails 2 "paro-shard: 'bad' has no manifest.json: it is no checkpoint" paro-shard merge bad -o x
+    rm bad/config.json
+    cp "$G/ckpt/manifest.json" bad
+    fails 2 "paro-shard: cannot open 'bad/config.json': No such file or directory" \
+        paro-shard merge bad -o x
+}
+
+@test "a folder that does not fit its config" {
+    cp -r "$G/model" m
+    sed -i 's/"intermediate_size": 344/"intermediate_size": 340/' m/config.json
+    says 1 "m/model.safetensors: 'model.layers.0.mlp.gate_proj.weight' is F32 [344, 128], expected F32 [340, 128] as the config says" \
+        paro-shard verify m
+    fails 2 "paro-shard: m: 'intermediate_size' is 340 in its config.json, but 344 in the plan's model" \
+        paro-shard split m -p "$G/plan.yaml" -o c
+    sed 's/"num_hidden_layers": 4/"num_hidden_layers": 5/' "$G/model/config.json" > m/config.json
+    says 1 "m: 'model.layers.4.self_attn.q_proj.weight' is missing: the config wants it" \
+        paro-shard verify m
+    sed 's/"num_hidden_layers": 4/"num_hidden_layers": 3/' "$G/model/config.json" > m/config.json
+    run -1 paro-shard verify m
+    [[ "$output" == "m/model.safetensors: 'model.layers.3."*"' is no tensor of the model that the config describes" ]]
+    sed 's/10000.0/500.0/' "$G/model/config.json" > m/config.json
+    fails 2 "paro-shard: m: 'rope_theta' is 500 in its config.json, but 10000 in the plan's model" \
+        paro-shard split m -p "$G/plan.yaml" -o c
+    [ "$(ls -A)" = "$(printf 'm\nout\nsaid')" ]
+}
+
+@test "diff: what, how many, how much" {
+    cp -r "$G/model" m
+    # The last element of lm_head, the last tensor: the sign.
+    local size
+    size=$(stat -c %s m/model.safetensors)
+    printf '\x3f' | dd of=m/model.safetensors bs=1 seek=$((size - 1)) conv=notrunc 2> dd.log
+    run -1 paro-shard diff "$G/ckpt" m
+    [[ "$output" == "lm_head.weight: 1 of 32768 elements differ, the first at 32767, by at most "* ]]
+    run -1 paro-shard diff --json "$G/ckpt" m
+    [[ "$output" == '{"schema":"paro.shard.diff/1","differences":[{"name":"lm_head.weight","what":"values",'*'"same":false}' ]]
+    says 0 '' paro-shard diff "$G/ckpt" "$G/model"
+}
+
+@test "ls: a checkpoint, a folder, JSON" {
+    paro-shard ls "$G/ckpt" > out
+    [ "$(head -n 1 out)" = 'checkpoint of 4 ranks (2x2), strategy IIG' ]
+    [ "$(tail -n 1 out)" = '39 tensors, 3.02 MiB' ]
+    grep -q '^model.layers.2.self_attn.k_proj.weight  *F32 \[64, 128\]  *32.0 KiB$' out
+    paro-shard ls "$G/ckpt" | tail -n +2 | diff - <(paro-shard ls "$G/model")
+    if command -v python3 > /dev/null; then
+        paro-shard ls --json "$G/ckpt" | python3 -c 'import json, sys
+d = json.load(sys.stdin)
+assert d["schema"] == "paro.shard.ls/1" and d["kind"] == "checkpoint" and d["ranks"] == 4
+assert d["bytes"] == sum(t["bytes"] for t in d["tensors"]) and len(d["tensors"]) == 39'
+    fi
+}
+
+@test "an existing target is refused, and with --force exchanged whole" {
+    mkdir there
+    echo mine > there/file
+    fails 2 "paro-shard: 'there' exists, expected a new name (or --force)" \
+        paro-shard merge "$G/ckpt" -o there
+    [ "$(cat there/file)" = mine ]
+    says 0 '' paro-shard merge --force "$G/ckpt" -o there
+    diff -r "$G/model" there
+}
+
+@test "usage" {
+    fails 2 'paro-shard: no verb, expected init, split, merge, verify, ls or diff' paro-shard
+    fails 2 "paro-shard: verb 'reshape', expected init, split, merge, verify, ls or diff" \
+        paro-shard reshape
+    fails 2 'paro-shard: too little given, expected paro-shard merge DIR -o DIR' paro-shard merge x
+    fails 2 "paro-shard: an option that 'ls' does not have, expected paro-shard ls DIR|FILE" \
+        paro-shard ls --quick x
+    fails 2 "paro-shard: unexpected argument 'b', expected paro-shard ls DIR|FILE" paro-shard ls a b
+    fails 2 "paro-shard: --seed: '1x', expected a whole number from 0 to 9223372036854775807" \
+        paro-shard init -m x --seed 1x -o y
+    fails 2 "paro-shard: cannot open 'nowhere': No such file or directory" paro-shard verify nowhere
+    paro-shard --help > out
+    run -1 grep -E 'reshard|repair|copies' out
+}
+
+@test "a full standard output is an error" {
+    [ -w /dev/full ] || skip "no /dev/full here"
+    run -2 sh -c "paro-shard ls '$G/model' > /dev/full"
+    [[ "$output" == "paro-shard: cannot write to standard output: No space left on device" ]]
+    run -2 sh -c "paro-shard --help > /dev/full"
+}
+
+@test "a full disk: one line, status 2, nothing left" {
+    cat > inside <<EOF
+mkdir full && mount -t tmpfs -o size=\$1 none full || exit 77
+shift
+"\$@" 2> said
+rc=\$?
+[ -z "\$(ls -A full)" ] || { ls -laR full; exit 99; }
+exit \$rc
+EOF
+    local user=''
+    [ "$(id -u)" = 0 ] || user=-Ur
+    # shellcheck disable=SC2086
+    unshare $user -m sh -c 'mkdir t && mount -t tmpfs none t' 2> /dev/null || skip "no mounts here"
+    for size in 4k 64k 1m 2m; do
+        rm -rf full said
+        # shellcheck disable=SC2086
+        run -2 unshare $user -m sh inside $size paro-shard split "$G/model" -p "$G/plan.yaml" -o full/c
+        [ "$(wc -l < said)" = 1 ]
+        grep -q 'No space left on device$' said
+        rm -rf full said
+        # shellcheck disable=SC2086
+        run -2 unshare $user -m sh inside $size paro-shard merge "$G/ckpt" -o full/m
+        grep -q 'No space left on device$' said
+    done
+}
+
+@test "killed at any moment: nothing, or all of it; the next run leaves no litter" {
+    paro-shard init -m "$MODELS/llama-10m.json" -o big
+    paro-plan -m big/config.json -i synth:2x2 > plan.yaml
+    local delay
+    for delay in 0.00 0.01 0.02 0.04 0.06 0.10; do
+        paro-shard split big -p plan.yaml -o ckpt &
+        sleep $delay
+        kill -9 $! 2> /dev/null || true
+        wait $! || true
+        if [ -e ckpt ]; then
+            paro-shard verify ckpt
+            rm -r ckpt
+        fi
+    done
+    paro-shard split big -p plan.yaml -o ckpt
+    [ "$(ls -A)" = "$(printf 'big\nckpt\nplan.yaml')" ]
+    paro-shard verify ckpt
+}
+
+@test "memory stays bounded, whatever the tensors" {
+    command -v python3 > /dev/null || skip "no python3 here"
+    [ -z "$SAN" ] || skip "sanitizers take memory of their own"
+    # Two tensors of 96 MB.
+    cat > wide.json <<'EOF'
+{"model_type": "llama", "vocab_size": 24000, "hidden_size": 1000, "intermediate_size": 8,
+ "num_hidden_layers": 1, "num_attention_heads": 10}
+EOF
+    cat > peak.py <<'EOF'
+import resource, subprocess, sys
+rc = subprocess.run(sys.argv[1:]).returncode
+kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+# Two blocks of at most 32 MiB, and 16 MiB for the program with its libraries.
+sys.exit(rc or (f"{kib} KiB" if kib > (64 + 16) * 1024 else 0))
+EOF
+    python3 peak.py paro-shard init -m wide.json -o wide
+    paro-plan -m wide.json -i synth:2x2 > plan.yaml
+    python3 peak.py paro-shard split wide -p plan.yaml -o ckpt
+    rm -r wide # the disk of a small machine
+    python3 peak.py paro-shard verify ckpt
+    python3 peak.py paro-shard merge ckpt -o back
+    [ "$(stat -c %s back/model.safetensors)" -gt 190000000 ]
+}

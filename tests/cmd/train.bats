@@ -1,0 +1,456 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2016 # the dollar is for Perl
+# paro-train: whole runs, resumes, bad input, ranks that die.  The step itself is engine.bats's.
+# Ranks are local; hosts of their own are in tests/lab/nodes.bats.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    PATH=$BIN:$PATH
+    cd "$BATS_FILE_TMPDIR" || return
+    # 100 KB of text that every machine can make.
+    seq 1 20000 > text
+    paro-shard init -m "$MODELS/llama-tiny.json" --seed 3 -o model
+    plan one synth:1x1 --seq 32
+    plan two synth:2x1 --seq 32 --strategy NGG --accum 2
+    plan four synth:2x2 --seq 32 --strategy IGG
+    paro-shard split model -p four.yaml -o ckpt
+    paro-train one.yaml -d text -o ended --steps 4 --save-every 2 > out
+}
+
+plan() { paro-plan -m "$MODELS/llama-tiny.json" -i "$2" "${@:3}" > "$1.yaml"; }
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
+    TEXT=$G/text
+}
+
+# refuses TEXT COMMAND...: status 2, one line of ours with TEXT (mpirun's banner may follow),
+# nothing on stdout, no folder "new".
+refuses() {
+    local text=$1 rc=0
+    shift
+    timeout 60 "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = 2 ] || { echo "status $rc of $*"; cat said; return 1; }
+    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
+    [ "$(grep -c '^paro' said)" = 1 ] || { echo "stderr of $*:"; cat said; return 1; }
+    grep '^paro-train: ' said | grep -qF -- "$text" || { echo "stderr of $*:"; cat said; return 1; }
+    [ ! -e new ] || { echo "left by $*:"; ls -A new; return 1; }
+}
+
+# The same, with one rank: nothing but the line.
+refuses_all() {
+    refuses "$@" || return 1
+    [ "$(wc -l < said)" = 1 ] || { echo "stderr:"; cat said; return 1; }
+}
+
+# What a resume must give again, bit by bit.
+bits() { grep -oE '^\{"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,"lr":[^,]*,' "$1"; }
+
+# each EXPRESSION LOG: Perl, true for every line $d of the log.
+each() {
+    perl -MJSON::PP -ne 'BEGIN { our $e = shift }
+        our $d = decode_json($_); eval $e or die "line $.: $_" . ($@ // ""); $n++;
+        END { exit 1 if !$n }' "$1" "$2"
+}
+
+@test "init, split, train, merge, verify" {
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" --init "$G/ckpt" -o run --steps 3 > out 2> said
+    [ ! -s said ]
+    [ "$(wc -l < out)" = 4 ] # a head and three steps
+    [ "$(readlink run/latest)" = step-00000003 ]
+    [ "$(ls run)" = "$(printf '%s\n' latest log.jsonl plan.yaml settings.yaml step-00000003)" ]
+    cmp run/plan.yaml "$G/four.yaml"
+    paro-shard verify run/latest
+    paro-shard merge run/latest -o trained
+    paro-shard verify trained
+    run -1 paro-shard diff trained "$G/model"
+}
+
+@test "fresh weights are those of paro-shard init" {
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --steps 2 --seed 3 > out
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o b --steps 2 --seed 3 --init "$G/ckpt" > out
+    diff <(bits a/log.jsonl) <(bits b/log.jsonl)
+    [ "$(bits a/log.jsonl | wc -l)" = 2 ]
+    paro-shard diff a/latest b/latest
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o c --steps 2 --seed 4 > out
+    run -1 paro-shard diff a/latest c/latest
+}
+
+@test "a resumed run is the same run, bit for bit" {
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o a --steps 10 --save-every 5 --lr 1e-3 > out
+    mkdir b
+    cp -r a/step-00000005 a/settings.yaml a/.lock b
+    ln -s step-00000005 b/latest
+    # What a killed run leaves: a step that is in no checkpoint, and half a line.
+    head -n 6 a/log.jsonl > b/log.jsonl
+    printf '{"step":7,"loss":3.' >> b/log.jsonl
+    mkdir b/.step-00000006.paro-tmp
+    # The settings are the run's own.
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o b --resume auto > out
+    [ "$(wc -l < out)" = 6 ]
+    [ "$(bits a/log.jsonl | wc -l)" = 10 ]
+    diff <(bits a/log.jsonl) <(bits b/log.jsonl)
+    paro-shard diff a/latest b/latest
+    cmp a/settings.yaml b/settings.yaml
+    [ ! -e b/.step-00000006.paro-tmp ]
+    # Another strategy goes on from the same state.
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o c --resume a/step-00000005 > out
+    diff <(bits a/log.jsonl | tail -n 5) <(bits c/log.jsonl)
+}
+
+@test "--save-every and --keep" {
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 7 --save-every 2 --keep 3 > out
+    [ "$(cd run && echo step-*)" = "step-00000004 step-00000006 step-00000007" ]
+    [ "$(grep -c '^#' out)" = 1 ]
+    mkdir run/step-mine
+    # Gone on with from an earlier step: what was later is another run's by now.
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --resume run/step-00000004 --steps 5 > out
+    [ "$(cd run && echo step-*)" = "step-00000004 step-00000005 step-mine" ]
+    [ "$(readlink run/latest)" = step-00000005 ]
+    [ "$(bits run/log.jsonl | wc -l)" = 5 ]
+    # Begun anew: nothing of the old run stays.
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --force --steps 1 > out
+    [ "$(cd run && echo step-*)" = "step-00000001 step-mine" ]
+    [ "$(bits run/log.jsonl | wc -l)" = 1 ]
+}
+
+# begins FOLDER: waits until its log has a line.
+begins() { for _ in $(seq 600); do [ ! -s "$1/log.jsonl" ] || return 0; sleep 0.05; done; return 1; }
+
+# stopped STATUS: of the job $!, with its line.
+stopped() {
+    local rc=0
+    wait $! || rc=$?
+    [ "$rc" = "$1" ] || { echo "status $rc"; cat said; return 1; }
+    [ "$(grep '^paro' said)" = "paro-train: stopped before the last step, --resume=auto goes on" ]
+}
+
+@test "STOP, SIGTERM, SIGUSR1 through mpirun: status 3, and the run goes on" {
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --steps 9999 > out 2> said 3>&- &
+    begins a
+    touch a/STOP
+    stopped 3
+    [ ! -e a/STOP ]
+    paro-shard verify a/latest
+    local at
+    at=$(wc -l < a/log.jsonl)
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --resume=auto --steps $((at + 2)) > out 2> said
+    [ "$(bits a/log.jsonl | wc -l)" = $((at + 2)) ]
+    # Several times: a signal's frame must not land in the heap, where oneDNN's kernels have
+    # their stack pointer (half of these died before it had a stack of its own).
+    for _ in 1 2 3 4 5 6; do
+        rm -rf b
+        paro-train "$G/one.yaml" -d "$TEXT" -o b --steps 99999 > out 2> said 3>&- &
+        begins b
+        kill -TERM $!
+        stopped 3
+        [ "$(readlink b/latest)" = "$(printf 'step-%08d' "$(wc -l < b/log.jsonl)")" ]
+    done
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o c --steps 9999 > out 2> said 3>&- &
+    begins c
+    kill -USR1 $!
+    stopped 3
+    paro-shard verify c/latest
+}
+
+@test "one writer a folder, and no run is lost by mistake" {
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 99999 > first.out 2> first.said 3>&- &
+    local first=$!
+    begins run
+    refuses_all "'run' is being written by another run" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 1
+    kill -TERM $first
+    wait $first || [ $? = 3 ]
+    refuses_all "'run' has a run in it, expected a new folder, --resume=auto or --force" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o run
+    refuses_all "--resume and --force together, expected one of them" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --force
+    mkdir mine
+    echo text > mine/plan.yaml
+    refuses_all "'mine' is no run's folder (it has 'plan.yaml' and no .lock), expected a new one" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o mine
+    [ "$(ls -A mine)" = plan.yaml ]
+    refuses_all "log 'mine/plan.yaml' exists, expected a new name (or --force)" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o new --log mine/plan.yaml
+    refuses_all "mine/plan.yaml:1: is no line of a run's log, expected '{\"step\":...'" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o new --resume=auto --log mine/plan.yaml
+    [ "$(cat mine/plan.yaml)" = text ]
+}
+
+KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gflops","grad_norm","loss","lr",'
+KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per_s"]'
+
+@test "the log: JSON, all keys, the bytes that the plan told" {
+    local s memory slow
+    for s in IGG NNN GGG; do
+        plan p synth:2x2 --seq 32 --accum 2 --strategy $s
+        mpirun -np 4 paro-train p.yaml -d "$TEXT" -o $s --steps 3 > out
+        each 'JSON::PP->new->canonical->encode([sort keys %$d]) eq '"'$KEYS'" $s/log.jsonl
+        each '$d->{step} == $. && $d->{tokens} == 4 * 2 * 32 && $d->{skipped} == 0' $s/log.jsonl
+        each '$d->{loss} > 0 && $d->{loss} < 7 && $d->{grad_norm} > 0' $s/log.jsonl
+        each 'abs($d->{compute_s} + $d->{exposed_comm_s} - $d->{step_s}) < 1e-9' $s/log.jsonl
+        memory=$(awk '/^ +(params|grads|optimizer): [0-9.e+]+$/ { m += $2 } END { print m }' p.yaml)
+        slow=$(awk '$1 == "slow_bytes:" { print $2 }' p.yaml)
+        each "abs(\$d->{state_bytes} - $memory) <= 0.01 * $memory" $s/log.jsonl
+        each "abs(\$d->{slow_bytes} - $slow) <= 0.01 * $slow" $s/log.jsonl
+    done
+}
+
+@test "--json, --log and --print-config speak once" {
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --steps 2 --json > out
+    cmp out a/log.jsonl
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o b --steps 2 --log - > out
+    each '$d->{step} == $.' out
+    [ ! -e b/log.jsonl ]
+    paro-train "$G/one.yaml" -d "$TEXT" -o c --steps 2 --log c.log > out
+    each '$d->{step} == $.' c.log
+    printf 'format: paro-settings/1\nlr: 1e-3\nsteps: 7\n' > s.yaml
+    mpirun -np 2 paro-train --print-config --config s.yaml --steps 8 > out
+    [ "$(grep -c . out)" = 13 ]
+    grep -qx 'steps: 8' out
+    grep -qx 'lr: 0.001' out
+    paro-train --print-config --config out | cmp - out
+    paro-train "$G/one.yaml" -d "$TEXT" -o d --config out --steps 1 > lines
+    paro-train --print-config -o d --resume=auto | cmp - d/settings.yaml
+    grep -qx 'lr: 0.001' d/settings.yaml
+}
+
+@test "plans that cannot be run" {
+    local t=("$G/one.yaml" -d "$TEXT" -o new)
+    refuses_all "cannot open 'nowhere': No such file or directory" paro-train nowhere "${t[@]:1}"
+    head -c 300 "$G/one.yaml" > cut.yaml
+    refuses_all "cut.yaml:" paro-train cut.yaml "${t[@]:1}"
+    sed 's,paro-plan/1,paro-plan/2,' "$G/one.yaml" > other.yaml
+    refuses_all "other.yaml:1: 'format' is 'paro-plan/2', expected 'paro-plan/1'" \
+        paro-train other.yaml "${t[@]:1}"
+    head -c 3000 /dev/urandom > noise.yaml
+    refuses_all noise.yaml paro-train noise.yaml "${t[@]:1}"
+    printf 'format: paro-plan/1\n\0\n' > zero.yaml
+    refuses_all "'zero.yaml' has zero bytes, expected text" paro-train zero.yaml "${t[@]:1}"
+    sed 's/^accum: .*/accum: 1000000000000/' "$G/one.yaml" > huge.yaml
+    refuses_all "huge.yaml:" paro-train huge.yaml "${t[@]:1}"
+    sed 's/^seq: .*/seq: 513/' "$G/one.yaml" > long.yaml
+    refuses_all 513 paro-train long.yaml "${t[@]:1}"
+    paro-plan -m params=7e6 -i synth:1x1 > params.yaml
+    refuses_all "the plan's model is a number of parameters, expected a config.json's model" \
+        paro-train params.yaml "${t[@]:1}"
+    refuses_all "the plan is for 4 ranks, but 1 run" paro-train "$G/four.yaml" "${t[@]:1}"
+    refuses "the plan is for 4 ranks, but 2 run" mpirun -np 2 paro-train "$G/four.yaml" "${t[@]:1}"
+    refuses "cannot open 'nowhere': No such file or directory" \
+        mpirun -np 2 paro-train nowhere "${t[@]:1}"
+    refuses_all "--algo: " paro-train "${t[@]}" --algo fast
+    refuses_all "--algo: 'auto', expected ring, two-level or ho-ring" \
+        paro-train "${t[@]}" --algo auto
+}
+
+@test "data that cannot be used" {
+    local p=$G/one.yaml
+    refuses_all "cannot open data 'nowhere': No such file or directory" \
+        paro-train "$p" -d nowhere -o new
+    head -c 32 "$TEXT" > short
+    refuses_all "data 'short' has 32 tokens, expected at least 33 (one sequence and its next token)" \
+        paro-train "$p" -d short -o new
+    refuses "data 'short' has 32 tokens" mpirun -np 2 paro-train "$G/two.yaml" -d short -o new
+    head -c 33 "$TEXT" > enough
+    paro-train "$p" -d enough -o enough.run --steps 1 > out
+    refuses_all "data '.' is not a regular file" paro-train "$p" -d . -o new
+    mkfifo pipe
+    refuses_all "data 'pipe' is not a regular file" paro-train "$p" -d pipe -o new
+    sed 's/"vocab_size": 256/"vocab_size": 50/' "$MODELS/llama-tiny.json" > small.json
+    paro-plan -m small.json -i synth:1x1 --seq 32 > small.yaml
+    refuses_all "'$TEXT': byte 2 is token 50, expected less than the model's vocabulary of 50" \
+        paro-train small.yaml -d "$TEXT" -o new
+}
+
+@test "checkpoints that cannot be begun with" {
+    local t=("$G/one.yaml" -d "$TEXT" -o new)
+    refuses_all "'nowhere' is no checkpoint (it has no manifest.json)" \
+        paro-train "${t[@]}" --init nowhere
+    refuses_all "'$G/model' is no checkpoint (it has no manifest.json)" \
+        paro-train "${t[@]}" --init "$G/model"
+    sed 's/10000.0/500.0/' "$MODELS/llama-tiny.json" > rope.json
+    paro-shard init -m rope.json -o rope
+    paro-plan -m rope.json -i synth:1x1 --seq 32 > rope.yaml
+    paro-shard split rope -p rope.yaml -o rope.ckpt
+    refuses_all "rope.ckpt: 'rope_theta' is 500 in its config.json, but 10000 in the plan's model" \
+        paro-train "${t[@]}" --init rope.ckpt
+    cp -r "$G/ckpt" bad
+    printf '\377' | dd of=bad/shard-00002.safetensors bs=1 seek=300003 conv=notrunc 2> dd.log
+    refuses_all "shard-00002.safetensors: 'model." paro-train "${t[@]}" --init bad
+    refuses "shard-00002.safetensors: 'model." \
+        mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o new --init bad
+    rm bad/shard-00002.safetensors
+    refuses_all "bad/shard-00002.safetensors" paro-train "${t[@]}" --init bad
+    truncate -s -9 bad/manifest.json
+    refuses_all "bad/manifest.json: " paro-train "${t[@]}" --init bad
+}
+
+@test "runs that cannot be gone on with" {
+    cp -r "$G/ended" run
+    local t=("$G/one.yaml" -d "$TEXT" -o run --steps 9)
+    refuses_all "'$G/ckpt' has no optimizer state, expected a run's checkpoint" \
+        paro-train "${t[@]}" --resume "$G/ckpt"
+    refuses_all "checkpoint 'run/latest' was run with seed 1, expected the settings' 2" \
+        paro-train "${t[@]}" --resume=auto --seed 2
+    printf '\377' | dd of=run/step-00000004/shard-00000.safetensors bs=1 seek=4000003 \
+        conv=notrunc 2> dd.log
+    refuses_all "shard-00000.safetensors: " paro-train "${t[@]}" --resume=auto
+    rm -r run/step-00000004
+    refuses_all "'run/latest' is no checkpoint (it has no manifest.json)" \
+        paro-train "${t[@]}" --resume=auto
+    diff "$G/ended/log.jsonl" run/log.jsonl
+    diff -r "$G/ended/step-00000002" run/step-00000002
+    # An earlier one is whole.
+    paro-train "${t[@]}" --resume run/step-00000002 > out
+    [ "$(readlink run/latest)" = step-00000009 ]
+}
+
+@test "settings that are wrong" {
+    local t=("$G/one.yaml" -d "$TEXT" -o new)
+    refuses_all "--lr: '-1', expected a number from 0 to 1000" paro-train "${t[@]}" --lr -1
+    refuses_all "--beta1: '1', expected a number from 0 to 0.999999" \
+        paro-train "${t[@]}" --beta1 1
+    refuses_all "--keep: '0', expected a whole number from 1" paro-train "${t[@]}" --keep 0
+    refuses_all "--steps: '1.5', expected a whole number" paro-train "${t[@]}" --steps 1.5
+    refuses_all "--clip: 'nan', expected a number" paro-train "${t[@]}" --clip nan
+    refuses "--warmup: 'x', expected a whole number" \
+        mpirun -np 2 paro-train "$G/two.yaml" "${t[@]:1}" --warmup x
+    refuses "unknown option '--bogus' (see --help)" mpirun -np 2 paro-train "${t[@]}" --bogus
+    refuses_all "too little given, expected PLAN, -d DATA and -o DIR" paro-train "$G/one.yaml"
+    refuses_all "second plan 'x', expected one" paro-train "${t[@]}" x
+    s() { printf 'format: paro-settings/1\n%b\n' "$1" > s.yaml; }
+    s 'lr: 1e-3\nbeta3: 1'
+    refuses_all "s.yaml:3: 'beta3' " paro-train "${t[@]}" --config s.yaml
+    s 'lr: 1e-3\nlr: 2e-3'
+    refuses_all "s.yaml:3: 'lr' " paro-train "${t[@]}" --config s.yaml
+    s 'steps: 10\nlr: 12abc'
+    refuses_all "s.yaml:3: 'lr' is '12abc', expected a number from 0 to 1000" \
+        paro-train "${t[@]}" --config s.yaml
+    echo 'lr: 1' > s.yaml
+    refuses_all "s.yaml:1: 'format' is missing, expected 'format: paro-settings/1'" \
+        paro-train "${t[@]}" --config s.yaml
+    refuses_all "s.yaml:1: 'format' is missing" paro-train --print-config --config s.yaml
+}
+
+@test "output that cannot be written" {
+    local t=("$G/one.yaml" -d "$TEXT") rc
+    echo text > file
+    refuses_all "'file' is there and is no folder" paro-train "${t[@]}" -o file
+    refuses_all "cannot open log 'nowhere/log'" paro-train "${t[@]}" -o new --log nowhere/log
+    [ -w /dev/full ] || skip "no /dev/full here"
+    rc=0
+    paro-train "${t[@]}" -o a > /dev/full 2> said || rc=$?
+    [ $rc = 2 ]
+    [ "$(cat said)" = "paro-train: cannot write to standard output: No space left on device" ]
+    rc=0
+    paro-train "${t[@]}" -o b >&- 2> said || rc=$?
+    [ $rc = 2 ]
+    [ "$(cat said)" = "paro-train: cannot write to standard output: Bad file descriptor" ]
+    rc=0
+    paro-train "${t[@]}" -o c --log /dev/full > out 2> said || rc=$?
+    [ $rc = 2 ]
+    [ "$(cat said)" = "paro-train: cannot write the log: No space left on device" ]
+    # 5 MB is more than MPI's own files and less than a checkpoint.
+    rc=0
+    (ulimit -f 5000 && paro-train "${t[@]}" -o d --steps 1 > out 2> said) || rc=$?
+    [ $rc = 2 ]
+    [ "$(wc -l < said)" = 1 ]
+    grep -q 'd/.step-00000001.paro-tmp/.*File too large$' said
+    [ ! -e d/latest ] && [ ! -e d/.step-00000001.paro-tmp ]
+}
+
+@test "a full disk: one line, the last checkpoint is whole" {
+    cat > inside <<'END'
+mkdir full && mount -t tmpfs -o size=$1 none full || exit 77
+mpirun -np 2 paro-train "$2" -d "$3" -o full/run --steps 6 --save-every 2 --keep 9 > out 2> said
+rc=$?
+[ ! -e full/run ] || cp -a full/run kept
+exit $rc
+END
+    local user=''
+    [ "$(id -u)" = 0 ] || user=-Ur
+    # shellcheck disable=SC2086
+    unshare $user -m sh -c 'mkdir t && mount -t tmpfs none t' 2> why || skip "no mounts here"
+    # shellcheck disable=SC2086
+    run -2 unshare $user -m sh inside 16m "$G/two.yaml" "$TEXT"
+    [ "$(grep -c '^paro' said)" = 1 ]
+    grep -q '^paro-train: rank [01] .*No space left on device$' said
+    [ "$(readlink kept/latest)" = step-00000002 ]
+    paro-shard verify kept/latest
+    [ "$(ls -A kept)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000002)" ]
+    rm -r full kept
+    # shellcheck disable=SC2086
+    run -2 unshare $user -m sh inside 4k "$G/two.yaml" "$TEXT"
+    grep -q "^paro-train: rank 0 .*No space left on device$" said
+    [ ! -e kept ]
+}
+
+@test "/dev/shm full: the run does not need it" {
+    local user=''
+    [ "$(id -u)" = 0 ] || user=-Ur
+    # shellcheck disable=SC2086
+    unshare $user -m sh -c 'mount -t tmpfs -o size=4k none /dev/shm' 2> why || skip "no mounts here"
+    # shellcheck disable=SC2016,SC2086
+    unshare $user -m sh -c 'mount -t tmpfs -o size=4k none /dev/shm
+        head -c 9999 /dev/zero > /dev/shm/full 2>&1
+        exec mpirun -np 2 --mca btl self,tcp paro-train "$1" -d "$2" -o run --steps 2' \
+        - "$G/two.yaml" "$TEXT" > out 2> said
+    [ "$(wc -l < run/log.jsonl)" = 2 ]
+}
+
+@test "gradients that are not finite are skipped by all ranks" {
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o run --steps 12 --lr 1e3 --clip 0 \
+        --min-lr 1e3 > out
+    [ "$(grep -c '"skipped":true' run/log.jsonl)" -gt 0 ]
+    grep -q '  skipped: not finite$' out
+    each '$d->{skipped} || (defined $d->{loss} && defined $d->{grad_norm})' run/log.jsonl
+    # What was kept is finite: the exponent of no element is all ones.
+    paro-shard merge run/latest -o trained
+    perl -0777 -ne '$n = unpack("Q<", $_); for (unpack("L<*", substr($_, 8 + $n))) {
+        die "not finite" if ($_ >> 23 & 255) == 255 }' trained/model.safetensors
+}
+
+# A zombie is gone: who should reap it is not our business.
+is_gone() { ! grep -s '^State:' "/proc/$1/status" | grep -qv 'Z (zombie)'; }
+
+@test "a rank that dies takes all with it within 10 s" {
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o run --steps 99999 > out 2> said 3>&- &
+    local job=$! rc=0 pids start
+    begins run
+    pids=$(pgrep -P $job paro-train)
+    [ "$(wc -w <<< "$pids")" = 4 ]
+    start=$(date +%s)
+    kill -9 "$(sed -n 3p <<< "$pids")"
+    wait $job || rc=$?
+    [ $rc = 137 ]
+    for p in $pids; do
+        until is_gone "$p"; do
+            [ $(($(date +%s) - start)) -lt 10 ]
+            sleep 0.1
+        done
+    done
+    [ "$(grep -c '^paro' said || true)" = 0 ]
+    grep -q 'exited on signal 9' said
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o run --resume=auto --steps 1 > out 2> said
+}
+
+@test "memory that runs out on one rank is that rank's error, told once" {
+    [ -z "$SAN" ] || skip "sanitizers reserve the address space"
+    cat > limited <<'END'
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" != 1 ] || ulimit -v "$LIMIT"
+exec "$@"
+END
+    chmod +x limited
+    paro-plan -m "$MODELS/llama-10m.json" -i synth:2x1 --seq 32 --strategy NNN > big.yaml
+    # The states need 200 MB beside the program and its libraries.
+    LIMIT=350000 refuses "rank 1 (" mpirun -np 2 ./limited paro-train big.yaml -d "$TEXT" -o new
+    grep -q '^paro-train: rank 1 .*bytes of .*memory.*: Cannot allocate memory$' said
+}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The EXAMPLES of the man pages, run: lines that begin with "$ " in a literal block or in .Dl.
+# One page, one empty folder, its blocks in order; examples/ of the tree is linked there.
+#
+# A block under a comment  .\" test: lab   runs only where namespaces are allowed, and one
+# under                    .\" test: no REASON   is not run.
+
+setup() {
+    load lint.bash
+    cd "$ROOT" || exit 1
+}
+
+# The blocks of a page as shell, each under a line "#: HOW".
+blocks() {
+    awk '
+        /^\.Sh / { in_ex = /^\.Sh EXAMPLES/ }
+        !in_ex { next }
+        /^\.\\" test: / { how = substr($0, 11); next }
+        /^\.Bd .*-literal/ { print "#: " (how ? how : "yes"); how = ""; lit = 1; next }
+        /^\.Ed/ { lit = 0; next }
+        /^\.Dl \$ / { print "#: " (how ? how : "yes"); how = ""; print substr($0, 7); next }
+        lit && /^\$ / { print substr($0, 3); more = /\\e$/ || /\\$/; next }
+        lit && more { print; more = /\\e$/ || /\\$/ }' "$1" |
+        sed 's/\\e/\\/g; s/\\-/-/g; s/\\(aq/'\''/g; s/\\(dq/"/g; s/\\&//g; s/\\(ha/^/g; s/\\(ti/~/g'
+}
+
+@test "the examples of the man pages run" {
+    local lab=no page
+    ! command -v paro-lab >/dev/null || ! paro-lab -g 1 -p 1 -- true >/dev/null 2>&1 || lab=yes
+    for page in man/*.[1-8]; do
+        local home="$BATS_TEST_TMPDIR/${page##*/}"
+        mkdir -p "$home"
+        ln -s "$ROOT/examples" "$home/examples"
+        blocks "$ROOT/$page" | awk -v lab="$lab" '
+            /^#: / { skip = /^#: no/ || (/^#: lab/ && lab == "no"); next } !skip' >"$home.sh"
+        (cd "$home" && bash -eu -o pipefail "$home.sh" </dev/null >"$home.out" 2>&1) || {
+            echo "$page: an example fails:"; tail -n 5 "$home.out"
+        }
+    done | clean
+}
+
+@test "every page of a command shows an example that is run or says why not" {
+    for c in $(commands); do
+        page=$(man_of "$c")
+        [ -n "$page" ] || continue
+        blocks "$page" | grep -qv '^#: ' || echo "$page: EXAMPLES has no line that begins with '$ '"
+    done | clean
+}

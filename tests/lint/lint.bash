@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# What the lint tests share.  A test prints what is wrong, one line each, and `clean` fails on any.
+
+ROOT=${ROOT:-$PWD}
+BIN=${BIN:-$ROOT/bin}
+B=${B:-$ROOT/build}
+PATH=$BIN:$PATH
+
+# Every file that belongs to the tree: what git would commit, or without git all but builds.
+files() {
+    (cd "$ROOT" && git ls-files --cached --others --exclude-standard 2>/dev/null |
+        while read -r f; do [ ! -f "$f" ] || echo "$f"; done | grep .) ||
+        (cd "$ROOT" && find . -type d \( -name .git -o -name 'build*' -o -name bin -o -name demo \) \
+            -prune -o -type f -print | sed 's,^\./,,')
+}
+
+# C with comments and the insides of strings blanked; lines keep their numbers.
+code() {
+    awk '{
+        out = ""; n = length($0)
+        for (i = 1; i <= n; i++) {
+            c = substr($0, i, 1); d = substr($0, i, 2)
+            if (in_c) { if (d == "*/") { in_c = 0; i++ } continue }
+            if (in_s) {
+                if (c == "\\") i++
+                else if (c == in_s) { in_s = ""; out = out c }
+                continue
+            }
+            if (d == "/*") { in_c = 1; i++; continue }
+            if (d == "//") break
+            if (c == "\"" || c == "'\''") in_s = c
+            out = out c
+        }
+        in_s = ""
+        print out
+    }' "$1"
+}
+
+# Fails when standard input says anything, and shows it.
+clean() {
+    local said
+    said=$(cat)
+    [ -z "$said" ] || { printf '%s\n' "$said"; return 1; }
+}
+
+commands() { (cd "$BIN" && ls -d paro-* horing-check 2>/dev/null) || true; }
+# The status of "could not": 3 where the monitoring plugins say so.
+could_not() { case $1 in horing-check) echo 3 ;; *) echo 2 ;; esac; }
+man_of() { (cd "$ROOT" && ls "man/$1".[18] 2>/dev/null) || true; }
+# The long options of a --help text, one a line; those argp adds by itself are left out.
+help_options() {
+    "$1" --help | grep -oE '^ +(-[A-Za-z?],? *)?(-[A-Za-z?], )*--[a-z][a-z0-9-]*' |
+        grep -oE -- '--[a-z][a-z0-9-]*' | grep -vxE -- '--(help|usage|version)' | sort -u
+}
+man_options() {
+    grep -E '^\.It.* Fl ' "$1" | sed 's/\\-/-/g; s/\\&//g; s/Fl Fl /Fl -/g' | grep -oE 'Fl -[a-z][a-z0-9-]*' |
+        sed 's/^Fl -/--/' | grep -vxE -- '--(help|usage|version)' | sort -u
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The house's rules that a machine can read: house.md's floors, sizes and names.
+# shellcheck disable=SC2046
+
+setup() {
+    load lint.bash
+    cd "$ROOT" || exit 1
+}
+
+@test "includes point down the floors, never up or sideways" {
+    for f in lib/*/*.[ch] cmd/*.c; do
+        grep -noE '^ *# *include "[^"]+"' "$f" | sed "s|^|$f:|; s|# *include ||" || true
+    done | tr -d '" ' | awk -F: '
+        BEGIN {
+            while ((getline line < "lib/FLOORS") > 0) {
+                if (line ~ /^#/) continue
+                n = split(line, names, " "); floor++
+                for (i = 1; i <= n; i++) level[names[i]] = floor
+            }
+        }
+        {
+            split($1, at, "/"); split($3, to, "/"); from = at[1] == "lib" ? at[2] : "cmd"
+            if (!(to[1] in level)) print $1 ":" $2 ": " $3 " is in no folder of lib/FLOORS"
+            else if (from == "cmd") next
+            else if (!(from in level)) print $1 ": folder " from " is not in lib/FLOORS"
+            else if (from != to[1] && level[to[1]] >= level[from])
+                print $1 ":" $2 ": " from " must not include " $3
+        }' | clean
+}
+
+@test "mpi.h is world's, exec_mpi's and shim's alone" {
+    grep -nE '# *include *<mpi\.h>|# *include *"mpi\.h"' lib/*/*.[ch] cmd/*.c |
+        grep -vE '^lib/(world|shim)/|^lib/exec/exec_mpi' | clean
+}
+
+@test "below cli and shim nothing prints, exits or reads the environment" {
+    for f in lib/*/*.[ch]; do
+        case $f in lib/cli/* | lib/shim/* | lib/base/mem.c) continue ;; esac
+        code "$f" | grep -nE '(^|[^A-Za-z0-9_>.])(v?asprintf|v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort|getenv|secure_getenv|setenv|system|popen) *\(|(^|[^A-Za-z0-9_])(stdout|stderr|environ)([^A-Za-z0-9_]|$)' |
+            sed "s|^|$f:|"
+    done | clean
+    # The one exception: memory that is lost can be reported to nobody.
+    [ "$(code lib/base/mem.c | grep -cE 'stderr')" = 1 ]
+}
+
+@test "file names are unique in the tree" {
+    files | grep -E '\.(c|h|bats|sh)$' | sed 's|.*/||' | sort | uniq -d | clean
+}
+
+@test "every text file carries its licence" {
+    files | while read -r f; do
+        case $f in
+        # A licence, tables and texts that have no comments, marks of folders, page-long prose.
+        LICENSE | *.json | *.gitkeep | .gitignore | lib/FLOORS | *.md | tests/data/*) continue ;;
+        esac
+        grep -qI . "$f" || continue # binary, or empty
+        head -n 3 "$f" | grep -q 'SPDX-License-Identifier: BSD-3-Clause' || echo "$f: no SPDX line"
+    done | clean
+}
+
+@test "files, headers, functions and lines are no longer than agreed" {
+    files | grep -E '\.[ch]$' | while read -r f; do
+        awk -v f="$f" -v most="$(case $f in *.h) echo 150 ;; *) echo 600 ;; esac)" '
+            length > 96 { print f ":" FNR ": line of " length ", at most 96" }
+            $0 == "{" { from = FNR }
+            $0 == "}" && from {
+                if (FNR - from + 1 > 70)
+                    print f ":" from ": function of " FNR - from + 1 " lines, at most 70"
+                from = 0
+            }
+            END { if (FNR > most) print f ": " FNR " lines, at most " most }' "$f"
+    done | clean
+}
+
+@test "tabs, trailing blanks and missing last newlines are absent" {
+    files | grep -E '\.([ch]|sh|bats|bash|md|1|5|7|8)$' | while read -r f; do
+        grep -nE ' +$' "$f" | sed "s|^|$f: trailing blank: |"
+        case $f in *.[ch]) grep -nP '\t' "$f" | sed "s|^|$f: tab: |" ;; esac
+        [ -z "$(tail -c 1 "$f")" ] || echo "$f: no newline at its end"
+    done | clean
+}
+
+@test "nothing is left to do, nothing is commented out" {
+    local word='TO''DO|FIX''ME|XX''X'
+    files | grep -vE '^tests/data/' | while read -r f; do
+        grep -nIwE "$word" "$f" | sed "s|^|$f:|"
+        grep -nIE '^(<{7}|>{7}) ' "$f" | sed "s|^|$f: left by a merge: |"
+    done | clean
+}
+
+@test "no mutable variable at file scope in the library" {
+    [ -z "$SAN" ] || skip "a sanitizer adds its own"
+    local o src
+    for src in lib/*/*.c; do
+        o=$B/${src%.c}.o
+        [ -f "$o" ] || continue # not part of this build
+        # Data that is written to: .data, .bss and the thread-local ones; read-only tables
+        # with addresses in them are .data.rel.ro.
+        objdump -t "$o" | awk -v o="$src" '
+            NF > 4 && $(NF - 2) ~ /^\.(data|bss|tdata|tbss)/ && $(NF - 2) !~ /^\.data\.rel\.ro/ &&
+            $2 != "d" && $3 != "d" && $NF !~ /^\./ { print o ": " $NF " in " $(NF - 2) }'
+    done | clean
+}
+
+@test "scripts pass shellcheck" {
+    files | while read -r f; do
+        case $f in *.sh | *.bats | *.bash) echo "$f"; continue ;; esac
+        head -c 64 "$f" 2>/dev/null | tr -d '\0' | head -n 1 | grep -qE '^#!.*(sh|bash|bats)$' && echo "$f"
+    done | grep -v '^completions/' | tr '\n' '\0' | xargs -0 shellcheck -x -P "$ROOT/tests/lint" -e SC1091,SC2154,SC2317
+}
+
+@test "man pages pass mandoc's own lint" {
+    [ -n "$(ls man/*.[1-8] 2>/dev/null)" ]
+    for f in man/*.[1-8]; do
+        mandoc -T lint -W warning "$f" | sed "s|^|$f: |"
+    done | clean
+}
