@@ -1,0 +1,264 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# paro-lab in real namespaces.  Rates are checked to a quarter: wide enough for the burst and
+# the slow start of a short flow, narrow enough to tell a shaped port (500 Mbit/s x 1448/1514 =
+# 59.8 MB/s) from an unshaped one, from half of it, and a slow port from the others.
+
+setup_file() {
+    # Asked of the kernel, not of paro-lab: a lab that is broken must fail, not skip.
+    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
+        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
+        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
+        export NO_LAB
+        return 0
+    }
+    mpicc -O2 -o "$BATS_FILE_TMPDIR/flow" "$BATS_TEST_DIRNAME/flow.c"
+    export FLOW=$BATS_FILE_TMPDIR/flow
+}
+
+setup() {
+    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# lab ARG...: standard output only; Open MPI talks on the other.
+LAB=(paro-lab)
+lab() { run --separate-stderr "${LAB[@]}" "$@"; }
+bats_require_minimum_version 1.5.0
+
+# carries "FLOW=MB/s..." MEBIBYTES OPTION...: runs all flows at once and compares.  A bucket
+# lets nothing through that is too much, however busy the machine; too little may be its load,
+# so that counts only the third time.
+carries() {
+    local expected=$1 mib=$2 try
+    shift 2
+    for try in 1 2 3; do
+        # shellcheck disable=SC2046,SC2001 # one word for each flow
+        lab "$@" "$FLOW" "$mib" $(sed 's/=[^ ]*//g' <<<"$expected")
+        [ "$status" -eq 0 ]
+        awk -v expected="$expected" '
+            { got[$1] = $2 }
+            END {
+                n = split(expected, flows, / /)
+                for (i = 1; i <= n; i++) {
+                    split(flows[i], f, /=/)
+                    if (got[f[1]] > f[2] * 1.25) exit 2
+                    if (got[f[1]] < f[2] * 0.75) low = 1
+                }
+                exit low
+            }' <<<"$output" && return 0 || [ $? -eq 1 ] || break
+    done
+    echo "try $try: expected $expected, got: $output"
+    false
+}
+
+@test "ranks fill node after node; a node is one shared-memory domain" {
+    lab "$FLOW" where
+    [ "$status" -eq 0 ]
+    [ "$output" = "0 node0 0 2
+1 node0 1 2
+2 node1 0 2
+3 node1 1 2" ]
+    [ -z "$stderr" ]
+}
+
+@test "unequal nodes, by slot and by node" {
+    lab -p 3,2 "$FLOW" where
+    [ "$output" = "0 node0 0 3
+1 node0 1 3
+2 node0 2 3
+3 node1 0 2
+4 node1 1 2" ]
+    lab -p 3,2 --map-by=node "$FLOW" where
+    [ "$output" = "0 node0 0 3
+1 node1 0 2
+2 node0 1 3
+3 node1 1 2
+4 node0 2 3" ]
+}
+
+@test "four nodes of two" {
+    lab -g4 --procs 2 "$FLOW" where
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 8 ]
+    [ "${lines[7]}" = "7 node3 1 2" ]
+}
+
+@test "a port of 500 Mbit/s carries 59.8 MB/s, out and in; a node inside is not shaped" {
+    carries 0:2=59.8 16 -r 500mbit
+    carries 3:1=59.8 16 -r 500mbit
+    lab -r 500mbit "$FLOW" 64 0:1
+    [ "$(awk '{ print ($2 > 200) }' <<<"$output")" = 1 ]
+}
+
+@test "a slow port, out and in apart, leaves the others alone" {
+    carries 1:0=11.96 4 -g 3 -p 1 -r 500mbit --slow 1:100mbit/250mbit
+    carries 0:1=29.9 8 -g 3 -p 1 -r 500mbit --slow 1:100mbit/250mbit
+    carries 0:2=59.8 16 -g 3 -p 1 -r 500mbit --slow 1:100mbit/250mbit
+}
+
+@test "one rate for a slow port goes both ways" {
+    carries 0:1=11.96 4 -p 1 -r 500mbit --slow=0:100mbit
+    carries 1:0=11.96 4 -p 1 -r 500mbit --slow=0:100mbit
+}
+
+@test "a slow pair is slow both ways, shaped or not, and the rest of the port stays free" {
+    carries "0:1=11.96 0:2=47.8" 8 -g 3 -p 1 -r 500mbit --slow 0-1:100mbit
+    carries 1:0=11.96 4 -g 3 -p 1 -r 500mbit --slow 0-1:100mbit
+    carries 0:2=59.8 16 -g 3 -p 1 -r 500mbit --slow 0-1:100mbit
+    carries 1:0=11.96 4 -g 3 -p 1 --slow 0-1:100mbit
+}
+
+# Prints every state of each node's data port, without repetition, for SECONDS.
+watch_port() {
+    cat >watch <<'WATCH'
+#!/bin/bash
+PATH=$PATH:/usr/sbin:/sbin
+for ((i = 0; i < $1 * 10; i++)); do
+    state=$(ip -br link show data | awk '{ print $2 }')
+    [[ $state == "${last-}" ]] || echo "$(hostname) $state"
+    last=$state
+    sleep 0.1
+done
+WATCH
+    chmod +x watch
+}
+
+@test "--cut takes one data port down for good, and mpirun still ends" {
+    watch_port
+    lab -p 1 --cut 1:0.5 ./watch 2
+    [ "$status" -eq 0 ]
+    [ "$(sort <<<"$output")" = "node0 UP
+node1 DOWN
+node1 UP" ]
+    [ "$(grep node1 <<<"$output" | tail -n 1)" = "node1 DOWN" ]
+}
+
+@test "--flap takes a data port down and up in turn" {
+    watch_port
+    lab -p 1 --flap 0:0.5/0.5 ./watch 3
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'node0 UP' <<<"$output")" -ge 2 ]
+    [ "$(grep -c 'node0 DOWN' <<<"$output")" -ge 2 ]
+    [ "$(grep -c node1 <<<"$output")" -eq 1 ]
+}
+
+@test "exit status is COMMAND's; a killed rank gives 137" {
+    lab sh -c 'exit 7'
+    [ "$status" -eq 7 ]
+    # shellcheck disable=SC2016
+    lab sh -c 'kill -9 $$'
+    [ "$status" -eq 137 ]
+}
+
+@test "standard input is rank 0's; folder, environment and arguments are the caller's" {
+    mkdir "a folder" && cd "a folder"
+    # shellcheck disable=SC2016
+    PARO_TRY="x y" lab -p 1 -- sh -c '
+        [ "$OMPI_COMM_WORLD_RANK" = 1 ] || { pwd; echo "$PARO_TRY|$1|$2"; cat; }' \
+        sh 'two  words' '' <<<"from stdin"
+    [ "$output" = "$PWD
+x y|two  words|
+from stdin" ]
+}
+
+@test "nodes use reno and know each other's names" {
+    lab -p 1 sh -c 'cat /proc/sys/net/ipv4/tcp_congestion_control; getent hosts node1'
+    [ "$(sort -u <<<"$output" | awk '{ $1 = $1; print }')" = "10.77.0.2 node1
+reno" ]
+}
+
+@test "--mca passes on and replaces the lab's own" {
+    # shellcheck disable=SC2016
+    lab -g 1 -p 1 --mca mpi_yield_when_idle 0 --mca=btl_tcp_links 2 \
+        sh -c 'echo $OMPI_MCA_mpi_yield_when_idle $OMPI_MCA_btl_tcp_links'
+    [ "$output" = "0 2" ]
+    [ -z "$stderr" ]
+}
+
+@test "a folder in /dev/shm stays reachable, files made beside it do not stay" {
+    dir=$(mktemp -d /dev/shm/lab-test.XXXXXX)
+    cd "$dir"
+    lab -g 1 -p 1 sh -c "echo kept >kept; echo gone >/dev/shm/lab-test-gone"
+    kept=$(cat kept)
+    rm -r "$dir"
+    [ "$status" -eq 0 ]
+    [ "$kept" = kept ]
+    [ ! -e /dev/shm/lab-test-gone ]
+}
+
+# kill_lab SIGNAL pid|group [PREFIX...]: starts endless traffic, kills, waits; then nothing of
+# the lab may remain.  The lab's own numbers (network namespace) and names (program) are looked
+# for, as other labs may run beside this one.
+kill_lab() {
+    local sig=$1 whom=$2 i net=$BATS_TEST_TMPDIR/net.$1.$2 prog=$BATS_TEST_TMPDIR/flow.$1.$2
+    local links own=$BATS_TEST_TMPDIR/tmp
+    shift 2
+    cp "$FLOW" "$prog"
+    mkdir -p "$own" && chmod 777 "$own" "$BATS_TEST_TMPDIR"
+    links=$(ip -br link 2>/dev/null | cut -d' ' -f1)
+    set -m # a process group of its own, and SIGINT not ignored
+    TMPDIR=$own "$@" paro-lab -r 500mbit -- sh -c "
+        readlink /proc/self/ns/net >>'$net'
+        exec '$prog' forever 0:2 2:0" >/dev/null 2>&1 3>&- &
+    set +m
+    for ((i = 0; i < 100; i++)); do
+        [[ -e $net && $(wc -l <"$net") -eq 4 ]] && break
+        sleep 0.1
+    done
+    [ "$(sort -u "$net" | wc -l)" -eq 2 ] # it ran, on two nodes
+    sleep 0.3
+    if [ "$whom" = group ]; then kill -s "$sig" -- "-$!"; else kill -s "$sig" "$!"; fi
+    status=0
+    wait "$!" || status=$?
+    [ "$status" -eq $((128 + $(kill -l "$sig"))) ]
+    # The kernel takes a process namespace down a moment after its first process.
+    for ((i = 0; i < 50; i++)); do
+        pgrep -f "$prog" >/dev/null || break
+        sleep 0.1
+    done
+    [ -z "$(pgrep -f "$prog")" ]
+    if lsns -n -t net -o NS | grep -F "$(tr -dc '0-9\n' <"$net" | sort -u)"; then false; fi
+    [ "$(ip -br link 2>/dev/null | cut -d' ' -f1)" = "$links" ]
+    [ -z "$(ls -A "$own")" ]
+    [ ! -e /dev/shm/.paro-lab ]
+    rm "$net" "$prog"
+}
+
+@test "nothing remains after SIGKILL" {
+    kill_lab KILL pid
+    kill_lab KILL group
+}
+
+@test "nothing remains after SIGINT, SIGTERM, SIGHUP" {
+    kill_lab INT pid
+    kill_lab TERM group
+    kill_lab HUP pid
+}
+
+@test "an ordinary user has a lab, and kills it" {
+    [ "$(id -u)" -eq 0 ] || skip "not root: the other tests have shown it"
+    command -v setpriv >/dev/null || skip "setpriv is missing"
+    user=(setpriv --reuid 65534 --regid 65534 --clear-groups env "HOME=$BATS_TEST_TMPDIR")
+    chmod 777 "$BATS_TEST_TMPDIR"
+    mkdir -m 777 own
+    # Where the tests lie in a folder that only root may enter.
+    "${user[@]}" test -x "$FLOW" || chmod a+x "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR"
+    "${user[@]}" test -x "$FLOW" || skip "an ordinary user cannot reach $FLOW"
+    "${user[@]}" test -x "$(command -v paro-lab)" || {
+        mkdir bin && cp "$(command -v paro-lab)" bin && PATH=$PWD/bin:$PATH
+    }
+    "${user[@]}" unshare -U -r true 2>why || skip "no user namespaces: $(cat why)"
+    TMPDIR=$PWD/own run --separate-stderr "${user[@]}" paro-lab -p 2,1 "$FLOW" where
+    [ "$status" -eq 0 ]
+    [ "$output" = "0 node0 0 2
+1 node0 1 2
+2 node1 0 1" ]
+    LAB=("${user[@]}" paro-lab)
+    carries 0:1=11.96 4 -p 1 -r 500mbit --slow 0:100mbit
+    "${user[@]}" paro-lab -g 1 -p 1 touch own/file
+    [ "$(stat -c %u own/file)" -eq 65534 ]
+    kill_lab KILL pid "${user[@]}"
+    kill_lab TERM pid "${user[@]}"
+}

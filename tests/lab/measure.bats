@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# paro-topo measures what paro-lab shapes: 500 Mbit/s x 1448/1514 = 59.8 MB/s of payload.  Within a
+# tenth: a machine with busy neighbours measures less, and the bucket lets nothing through that is
+# more (but for what arrives late at the start of the clock).
+
+setup_file() {
+    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
+        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
+        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
+        export NO_LAB
+    }
+}
+
+setup() {
+    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# measure OPTION...: the fabric in `fabric`, as JSON in `json`.
+measure() {
+    timeout 60 paro-lab "$@" -- "$BIN/paro-topo" >fabric 2>said || { cat fabric said; return 1; }
+    paro-topo --json -i fabric >json
+}
+
+# near PATH MB/s: of the JSON document, as levels.1.port_Bps.
+near() {
+    perl -MJSON::PP -e '
+        local $/; open my $f, "<", "json"; my $t = decode_json(<$f>);
+        my $v = $t;
+        $v = ref $v eq "ARRAY" ? $v->[$_] : $v->{$_} for split /\./, $ARGV[0];
+        $v /= 1e6;
+        printf "%s is %.1f MB/s, expected %s\n", $ARGV[0], $v, $ARGV[1];
+        exit !($v > 0.9 * $ARGV[1] && $v < 1.1 * $ARGV[1])' "$1" "$2"
+}
+
+# The third time at the latest: the load of the neighbours passes.
+again() { "$@" || "$@" || "$@"; }
+
+healthy() {
+    measure -g 2 -p 2 -r 500mbit
+    near levels.1.port_Bps 59.8 && near levels.1.flow_Bps 59.8 &&
+        near levels.1.member_Bps 29.9 && near groups.1.port_in_Bps 59.8
+}
+
+@test "2x2: port, flow and member rates; groups by host; memory and flops" {
+    again healthy
+    grep -qx '  - host: node0' fabric
+    grep -qx '    ranks: \[2, 3\]' fabric
+    grep -qE '^memory_bytes: [0-9]{8,}$' fabric
+    grep -qE '^flops: [0-9.e+]+$' fabric
+}
+
+slow_ways() {
+    measure -g 3 -p 1 -r 500mbit --slow 1:250mbit/400mbit
+    near groups.1.port_out_Bps 29.9 && near groups.1.port_in_Bps 47.8 &&
+        near groups.0.port_out_Bps 59.8 && near groups.2.port_in_Bps 59.8
+}
+
+@test "3x1: a slow port's own two directions, and not its partners'" {
+    again slow_ways
+}
+
+@test "ragged groups, one host, one rank: each a fabric that reads back" {
+    measure -p 3,1
+    grep -qx '    ranks: \[0, 1, 2\]' fabric
+    measure -g 1 -p 2
+    measure -g 1 -p 1
+    paro-topo -i fabric --diff fabric
+}
+
+# ends_with_2 COMMAND...: status 2, one line of paro-topo's, nothing on standard output.
+ends_with_2() {
+    local rc=0
+    timeout 60 paro-lab -r 500mbit "$@" >out 2>said || rc=$?
+    cat said
+    [ $rc = 2 ] && [ ! -s out ] && [ "$(grep -c '^paro-topo: ' said)" = 1 ]
+}
+
+@test "a wrong option, a port that is cut: one line, status 2, and it ends" {
+    ends_with_2 -- "$BIN/paro-topo" --bogus
+    # the third time at the latest: the cut must fall into the measuring, not before it begins
+    for _ in 1 2 3; do
+        ends_with_2 --cut 1:2 -- "$BIN/paro-topo" && return
+    done
+    false
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# paro-train on emulated nodes: the whole way of a user, ranks placed by slot and by node, a port
+# that carries what the plan said, a lab that is killed.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    # Asked of the kernel, not of paro-lab: a lab that is broken must fail, not skip.
+    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
+        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
+        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
+        export NO_LAB
+        return 0
+    }
+    export TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
+    export MODEL_DATA=$BATS_TEST_DIRNAME/../data
+    cd "$BATS_FILE_TMPDIR" || return
+    seq 1 20000 > text
+    paro-plan -m "$TINY" -i synth:2x2 --seq 32 --strategy IGG > plan.yaml
+}
+
+setup() {
+    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
+    cd "$BATS_TEST_TMPDIR" || return
+    G=$BATS_FILE_TMPDIR
+}
+
+# lab ARG...: its standard error goes to said; mpirun's talk of other things is not ours.
+lab() { paro-lab "$@" 2> said < /dev/null; }
+ours() { grep '^paro-' said || true; }
+losses() { grep -oE '"loss":[^,]*,"grad_norm":[^,]*' "$1"; }
+
+@test "nodes, by slot: trains, stops, goes on as one run" {
+    lab -r 500mbit -- paro-train "$G/plan.yaml" -d "$G/text" -o a --steps 6 > out
+    [ -z "$(ours)" ]
+    [ "$(wc -l < out)" = 7 ]
+    lab -r 500mbit -- paro-train "$G/plan.yaml" -d "$G/text" -o b --steps 6 --save-every 3 > out
+    rm -r b/step-00000006
+    ln -sfn step-00000003 b/latest
+    lab -r 500mbit -- paro-train "$G/plan.yaml" -d "$G/text" -o b --resume=auto > out
+    diff <(losses a/log.jsonl) <(losses b/log.jsonl)
+    [ "$(losses a/log.jsonl | wc -l)" = 6 ]
+    paro-shard diff a/latest b/latest
+    paro-shard merge a/latest -o trained
+    paro-shard verify trained
+}
+
+@test "by node: said, the same losses as by slot" {
+    lab -- paro-train "$G/plan.yaml" -d "$G/text" -o a --steps 3 > out
+    lab --map-by node -- paro-train "$G/plan.yaml" -d "$G/text" -o b --steps 3 > out
+    [ "$(ours)" = "paro-train: ranks 0 and 1 are in one group of the plan, but on two hosts: slower than planned" ]
+    # The same groups, schedules and sums: the same bits, wherever the ranks are.
+    diff <(losses a/log.jsonl) <(losses b/log.jsonl)
+}
+
+@test "27 strategies on unequal nodes, by slot and by node" {
+    lab -p 3,2 -- "$B/mpi/engine_check" hosts "$MODEL_DATA/llama_untied.json" bf16 1 3
+    lab -p 3,2 --map-by node -- "$B/mpi/engine_check" hosts "$MODEL_DATA/llama_tied.json" f32 2 3
+}
+
+@test "an error is one line and the status, through the lab" {
+    run -2 lab -g 3 -- paro-train "$G/plan.yaml" -d "$G/text" -o new
+    [ "$(ours)" = "paro-train: rank 0 (node0): the plan is for 4 ranks, but 6 run" ]
+    [ ! -e new ]
+}
