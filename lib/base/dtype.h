@@ -40,6 +40,8 @@ uint16_t dtype_f16_of_f32(float f);
 /* Converts n elements between any two of the floating types, each rounded once; no overlap. */
 void dtype_convert(void *to, enum dtype to_type, const void *from, enum dtype from_type,
                    int64_t n);
+enum dtype_op { DTYPE_SUM, DTYPE_MAX, DTYPE_MIN, DTYPE_AVG, DTYPE_OPS };
+
 /* to[i] = a[i] + b[i], in the type itself (bf16 and f16 through f32, rounded once). to may be
  * a. */
 void dtype_add(void *to, const void *a, const void *b, enum dtype type, int64_t n);

@@ -25,7 +25,7 @@ double bench_model_s(const struct topo *t, const struct coll_handle *h, int subc
 {
     const struct topo_level *in = &t->level[0], *out = &t->level[1];
     double n = t->groups.ranks, g = t->groups.count, m = groups_largest(&t->groups);
-    double passes = coll_phases(h->spec.moves) == SCHEDULE_ALL_REDUCE ? 2 : 1;
+    double passes = coll_phases(&h->spec) == SCHEDULE_ALL_REDUCE ? 2 : 1;
     double bytes = (double)h->spec.elems * dtype_bytes(h->spec.type);
     double port = g > 1 ? topo_slowest_port_Bps(t) : INFINITY;
 

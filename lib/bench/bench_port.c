@@ -74,8 +74,11 @@ static void make_rows(const struct port *p, int flow, struct schedule *s)
             int n = pieces(p, k);
             s->row = mem_grow(s->row, &room, (size_t)s->rows + (size_t)n, sizeof *s->row);
             for (int i = 0; i < n; i++)
-                s->row[s->rows++] =
-                    (struct schedule_row){0, i, src, dst, senders * n + i, SCHEDULE_COPY};
+                s->row[s->rows++] = (struct schedule_row){.step = i,
+                                                          .src = src,
+                                                          .dst = dst,
+                                                          .chunk = senders * n + i,
+                                                          .into = senders * n + i};
             senders++;
             s->chunks = senders * n;
         }

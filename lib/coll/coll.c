@@ -6,6 +6,7 @@
 #include "coll/coll.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "pick/pick.h"
@@ -16,8 +17,12 @@
  */
 enum { CHUNK_BYTES = 60 * 1024, SUBCHUNKS_MAX = 1 << 14 };
 
-unsigned coll_phases(struct layout_moves m)
+unsigned coll_phases(const struct coll_spec *spec)
 {
+    struct layout_moves m = spec->moves;
+
+    if (spec->broadcast)
+        return SCHEDULE_BROADCAST;
     return (m.reduce_inside ? SCHEDULE_REDUCE_INSIDE : 0) |
            (m.reduce_across ? SCHEDULE_REDUCE_ACROSS : 0) |
            (m.gather_across ? SCHEDULE_GATHER_ACROSS : 0) |
@@ -26,7 +31,7 @@ unsigned coll_phases(struct layout_moves m)
 
 static int even_slices(const struct coll_spec *spec)
 {
-    return pick_even_slices(coll_phases(spec->moves), spec->algo);
+    return pick_even_slices(coll_phases(spec), spec->algo);
 }
 
 int coll_subchunks(const struct layout *l, const struct coll_spec *spec)
@@ -49,8 +54,10 @@ void coll_places(const struct layout *l, const struct coll_spec *spec, int rank,
 {
     struct range *in = mem_new((size_t)layout_ranges_max(l), sizeof *in);
     struct range *to = mem_new((size_t)layout_ranges_max(l), sizeof *to);
-    int ins = layout_ranges(l, spec->from, rank, spec->elems, in);
-    int tos = layout_ranges(l, spec->to, rank, spec->elems, to);
+    int sends = !spec->broadcast || spec->root == rank;
+    enum letter from = spec->broadcast ? LETTER_N : spec->from;
+    int ins = sends ? layout_ranges(l, from, rank, spec->elems, in) : 0;
+    int tos = layout_ranges(l, spec->broadcast ? LETTER_N : spec->to, rank, spec->elems, to);
     int even = even_slices(spec), g = l->groups.count;
 
     exec_places_init(out, l->segments * g * subchunks);
@@ -84,6 +91,12 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
         return err_set(err, ERR_MISMATCH, "groups of %d ranks, but %d ranks run", groups->ranks,
                        world->ranks);
     layout_init(&new.layout, groups);
+    if (options->levels > 2) {
+        size_t cells = (size_t)(options->levels - 2) * (size_t)groups->count;
+        new.levels = options->levels;
+        new.block = mem_new(cells, sizeof(int));
+        memcpy(new.block, options->block, cells * sizeof(int));
+    }
     if (exec_mpi_open(&new.exec, world, &exec, err))
         goto fail;
     if (world_agree(world, runner_open(&new.runner, err), err))
@@ -100,6 +113,7 @@ void coll_close(struct coll *c)
     runner_close(c->runner);
     exec_mpi_close(c->exec);
     layout_release(&c->layout);
+    mem_free(c->block);
     *c = (struct coll){0};
 }
 
@@ -149,11 +163,14 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
     struct exec_rows rows = {0};
     int subchunks = coll_subchunks(&c->layout, spec), rank = c->world->rank;
     struct schedule_spec want = {.algo = spec->algo,
-                                 .phases = coll_phases(spec->moves),
+                                 .phases = coll_phases(spec),
                                  .groups = &c->layout.groups,
                                  .segments = c->layout.segments,
                                  .holder = c->layout.holder,
-                                 .subchunks = subchunks};
+                                 .subchunks = subchunks,
+                                 .levels = c->levels,
+                                 .block = c->block,
+                                 .root = spec->root};
 
     int rc = schedule_gen(&want, rank, &s, err);
     if (rc == 0) {

@@ -25,12 +25,15 @@ struct coll {
     struct layout layout;  /* owned */
     struct exec_mpi *exec; /* owned */
     struct runner *runner; /* owned: the communication thread */
+    int levels, *block;    /* of the fabric above the groups (schedule_spec); block owned */
 };
 
 struct coll_options {
     int64_t shared_bytes; /* room for coll_take */
     int64_t window_bytes; /* 0: the executor's own choice */
     int no_shared;        /* no shared memory inside a host */
+    int levels;           /* of the fabric; 0 to 2: nothing above the groups */
+    const int *block;     /* [levels-2][groups] as in schedule_spec; copied */
 };
 
 /* Collective.  groups: the fast groups, need not be the hosts.  Same error on all ranks. */
@@ -40,11 +43,17 @@ void coll_close(struct coll *c);
 void *coll_take(struct coll *c, int64_t bytes);
 int64_t coll_room(int64_t bytes); /* what coll_take uses up for bytes: rounded up */
 
+/*
+ * A conversion between layouts, or, with broadcast set, the root's vector for all: moves, from
+ * and to are then not looked at, and both buffers are whole vectors (in: of the root alone).
+ */
 struct coll_spec {
     struct layout_moves moves;
     enum letter from, to;
+    int broadcast, root;
     int64_t elems; /* of the whole vector */
     enum dtype type;
+    enum dtype_op redop;     /* of the reductions: the sum unless said otherwise */
     enum schedule_algo algo; /* not auto */
     int64_t chunk_bytes;     /* 0: the default, 60 KiB: under Open MPI's TCP eager limit */
 };
@@ -89,7 +98,7 @@ int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
 void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,
                  struct exec_places *out);
 int coll_subchunks(const struct layout *l, const struct coll_spec *spec);
-unsigned coll_phases(struct layout_moves moves);
+unsigned coll_phases(const struct coll_spec *spec);
 
 /*
  * The cut bound of paro.md section 5: the least time that ports of rate port_Bps[k], each way,

@@ -324,8 +324,10 @@ static int prepare_ping(struct probe *p, const struct probe_flow *pair, int pair
         places.elems[i] = PING_BYTES;
         places.in_at[i] = *first ? 0 : -1;
         places.out_at[i] = 0;
-        row[s.rows++] = (struct schedule_row){0, 0, f->src, f->dst, i, SCHEDULE_COPY};
-        row[s.rows++] = (struct schedule_row){0, 1, f->dst, f->src, i, SCHEDULE_COPY};
+        row[s.rows++] = (struct schedule_row){
+            .step = 0, .src = f->src, .dst = f->dst, .chunk = i, .into = i};
+        row[s.rows++] = (struct schedule_row){
+            .step = 1, .src = f->dst, .dst = f->src, .chunk = i, .into = i};
     }
     int rc = exec_rows_init(&rows, &s, me, &places, DTYPE_U8, err);
     rc = world_agree(p->world, rc, err);

@@ -20,15 +20,21 @@
  */
 enum schedule_op { SCHEDULE_COPY, SCHEDULE_ADD };
 
+/*
+ * src sends `chunk`; dst puts it in the place of its `into` (copy) or adds it onto that (add).
+ * Nearly always into == chunk.  A local row, src == dst, moves between two chunks of one rank.
+ * Rows of one lane, step, src and dst travel as one message.
+ */
 struct schedule_row {
-    int lane, step, src, dst, chunk;
+    int lane, step, src, dst, chunk, into;
     enum schedule_op op;
 };
 
 /*
  * What is to happen, in the words of the layouts: a reduce-scatter inside the groups, one
  * across them, a gather across, a gather inside.  All four are an all-reduce, the last two an
- * all-gather; the others are conversions between layouts (layout/layout.h).
+ * all-gather; the others are conversions between layouts (layout/layout.h).  A broadcast stands
+ * alone: what the root has, all have.
  */
 enum {
     SCHEDULE_REDUCE_INSIDE = 1,
@@ -37,14 +43,16 @@ enum {
     SCHEDULE_GATHER_INSIDE = 8,
     SCHEDULE_REDUCE_SCATTER = 3,
     SCHEDULE_ALL_GATHER = 12,
-    SCHEDULE_ALL_REDUCE = 15
+    SCHEDULE_ALL_REDUCE = 15,
+    SCHEDULE_BROADCAST = 16
 };
 
 enum schedule_algo {
     SCHEDULE_RING,      /* one flat ring over all ranks */
     SCHEDULE_TWO_LEVEL, /* inside and across, one after the other */
     SCHEDULE_HO_RING,   /* inside and across at the same time (HO-Ring) */
-    SCHEDULE_AUTO
+    SCHEDULE_AUTO,
+    SCHEDULE_ALGOS = SCHEDULE_AUTO
 };
 
 /*
@@ -52,6 +60,12 @@ enum schedule_algo {
  * subchunks: chunk = (segment * groups + part) * subchunks + c.  In group k rank
  * holder[segment * groups + k] holds the segment (its I shard); over all, part k of it belongs
  * to that rank (its G shard).
+ *
+ * Chunks from `chunks` on are scratch, empty at first: chunk (1 + p) * chunks + c is plane p's
+ * room for chunk c, of the same length.  A generator that needs some says how many planes.
+ *
+ * Above the groups there may be more levels (racks, pods): block[(l - 2) * groups + k] is the
+ * block of group k at level l = 2 .. levels - 1, as in struct topo.
  */
 struct schedule_spec {
     enum schedule_algo algo;
@@ -60,6 +74,9 @@ struct schedule_spec {
     int segments;
     const int *holder; /* [segments * groups], borrowed */
     int subchunks;
+    int levels;       /* of the fabric; 0 to 2: no blocks */
+    const int *block; /* [levels-2][groups], borrowed */
+    int root;         /* of a broadcast */
 };
 
 /* Rows in order of step, with ties in one order that is the same on every rank. */
@@ -71,6 +88,9 @@ struct schedule {
     int *holder; /* owned */
     int subchunks;
     int chunks, lanes, steps;
+    int planes;      /* of scratch chunks */
+    int root;        /* of a broadcast */
+    int gather_step; /* from here on sums are complete and only copied; steps: never */
     int barriers,
         barrier[4]; /* a row of step >= barrier waits for all the rank's rows before it */
     int64_t rows;

@@ -19,6 +19,7 @@ static const struct {
     {"all-gather", SCHEDULE_ALL_GATHER},
     {"reduce-scatter", SCHEDULE_REDUCE_SCATTER},
     {"all-reduce", SCHEDULE_ALL_REDUCE},
+    {"broadcast", SCHEDULE_BROADCAST},
 };
 
 static const char *const algos[] = {"ring", "two-level", "ho-ring", "auto"};
@@ -40,7 +41,9 @@ int schedule_phases_parse(const char *text, unsigned *out, struct err *err)
         }
     }
     return err_set(err, ERR_INPUT,
-                   "operation '%s', expected all-gather, reduce-scatter or all-reduce", text);
+                   "operation '%s', expected all-gather, reduce-scatter, all-reduce or "
+                   "broadcast",
+                   text);
 }
 
 const char *schedule_algo_name(enum schedule_algo algo)
@@ -83,6 +86,7 @@ void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, 
         .src = src,
         .dst = dst,
         .chunk = chunk,
+        .into = chunk,
         .op = g->reverse ? SCHEDULE_ADD : SCHEDULE_COPY,
     };
 }
@@ -136,7 +140,7 @@ static void half(struct schedule_gen *g, const struct schedule_spec *spec, int a
 int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *out,
                  struct err *err)
 {
-    struct schedule s = {.algo = spec->algo, .phases = spec->phases};
+    struct schedule s = {.algo = spec->algo, .phases = spec->phases, .root = spec->root};
     int g = spec->groups->count;
     struct schedule_gen gen = {.out = &s, .rank = rank};
     int64_t chunks = (int64_t)spec->segments * g * spec->subchunks;
@@ -161,6 +165,7 @@ int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *ou
     if (spec->algo == SCHEDULE_TWO_LEVEL && gen.base)
         s.barrier[s.barriers++] = (int)gen.base;
     gen.reverse = 0;
+    s.gather_step = (int)gen.base;
     half(&gen, spec, spec->phases & SCHEDULE_GATHER_ACROSS,
          spec->phases & SCHEDULE_GATHER_INSIDE);
     s.steps = (int)gen.base;

@@ -10,9 +10,11 @@
  *   segment 0 2               who holds segment 0: one rank of each group
  *   segment 1 3
  *   subchunks 1
+ *   planes 1                  (only with scratch chunks)
+ *   root 0                    (broadcast only)
  *   barrier 8                 (two-level only)
  *   rows 12
- *   0 0 0 2 0 copy            lane step src dst chunk op
+ *   0 0 0 2 0 copy            lane step src dst chunk op; a chunk that goes into another: 0>4
  *   end
  */
 #include "schedule/schedule.h"
@@ -28,18 +30,20 @@
 enum {
     TEXT_BYTES_MAX = 1 << 30, /* 16k ranks' rows fit; a file is not read without bound */
     SUBCHUNKS_MAX = 1 << 20,
+    PLANES_MAX = 1 << 10,            /* scratch: a few for each doubling of the ranks */
     WORDS_MAX = 1 + GROUPS_RANKS_MAX /* a line: its key, and at most every rank */
 };
 
 static const char *const phase_names[] = {"reduce-inside", "reduce-across", "gather-across",
-                                          "gather-inside"};
+                                          "gather-inside", "broadcast"};
+enum { PHASES = sizeof phase_names / sizeof *phase_names };
 
 void schedule_print(const struct schedule *s, FILE *out)
 {
     int count = s->groups.count;
 
     fprintf(out, "paro-schedule/1\nalgo %s\nphases", schedule_algo_name(s->algo));
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < PHASES; i++)
         if (s->phases & 1u << i)
             fprintf(out, " %s", phase_names[i]);
     for (int k = 0; k < count; k++) {
@@ -53,13 +57,19 @@ void schedule_print(const struct schedule *s, FILE *out)
             fprintf(out, " %d", s->holder[e * count + k]);
     }
     fprintf(out, "\nsubchunks %d\n", s->subchunks);
+    if (s->planes)
+        fprintf(out, "planes %d\n", s->planes);
+    if (s->phases == SCHEDULE_BROADCAST)
+        fprintf(out, "root %d\n", s->root);
     for (int b = 0; b < s->barriers; b++)
         fprintf(out, "barrier %d\n", s->barrier[b]);
     fprintf(out, "rows %" PRId64 "\n", s->rows);
     for (int64_t i = 0; i < s->rows; i++) {
         const struct schedule_row *r = &s->row[i];
-        fprintf(out, "%d %d %d %d %d %s\n", r->lane, r->step, r->src, r->dst, r->chunk,
-                r->op == SCHEDULE_ADD ? "add" : "copy");
+        fprintf(out, "%d %d %d %d %d", r->lane, r->step, r->src, r->dst, r->chunk);
+        if (r->into != r->chunk)
+            fprintf(out, ">%d", r->into);
+        fputs(r->op == SCHEDULE_ADD ? " add\n" : " copy\n", out);
     }
     fprintf(out, "end\n");
 }
@@ -83,6 +93,7 @@ void schedule_print_json(const struct schedule *s, FILE *out)
     jout_int(&j, "segments", s->segments);
     jout_int(&j, "subchunks", s->subchunks);
     jout_int(&j, "chunks", s->chunks);
+    jout_int(&j, "planes", s->planes);
     jout_int(&j, "steps", s->steps);
     jout_open(&j, "rows", '[');
     for (int64_t i = 0; i < s->rows; i++) {
@@ -93,6 +104,7 @@ void schedule_print_json(const struct schedule *s, FILE *out)
         jout_int(&j, "src", r->src);
         jout_int(&j, "dst", r->dst);
         jout_int(&j, "chunk", r->chunk);
+        jout_int(&j, "into", r->into);
         jout_text(&j, "op", r->op == SCHEDULE_ADD ? "add" : "copy");
         jout_close(&j, '}');
     }
@@ -160,20 +172,21 @@ static int number(struct reader *r, int at, int64_t lo, int64_t hi, int *out)
 
 static int read_phases(struct reader *r, struct schedule *s)
 {
+    static const char expected[] = "'phases' and broadcast, or some of reduce-inside, "
+                                   "reduce-across, gather-across, gather-inside";
+
     if (next_line(r) || !word_is(r, "phases") || r->words < 2)
-        return bad(r, NULL,
-                   "'phases' and at least one of reduce-inside, reduce-across, "
-                   "gather-across, gather-inside");
+        return bad(r, NULL, expected);
     for (int w = 1; w < r->words; w++) {
         int i = 0;
-        while (i < 4 && strcmp(r->word[w], phase_names[i]))
+        while (i < PHASES && strcmp(r->word[w], phase_names[i]))
             i++;
-        if (i == 4)
-            return bad(r, r->word[w],
-                       "reduce-inside, reduce-across, gather-across or "
-                       "gather-inside");
+        if (i == PHASES)
+            return bad(r, r->word[w], expected);
         s->phases |= 1u << i;
     }
+    if (s->phases > SCHEDULE_BROADCAST)
+        return bad(r, "broadcast", "no other phase beside it");
     return 0;
 }
 
@@ -246,6 +259,23 @@ static int read_segments(struct reader *r, struct schedule *s)
     return 0;
 }
 
+/* "5", or "5>13". */
+static int read_chunks(struct reader *r, const struct schedule *s, struct schedule_row *row)
+{
+    int rooms = s->chunks * (1 + s->planes);
+    char *into = r->words > 4 ? strchr(r->word[4], '>') : NULL;
+
+    if (into)
+        *into++ = 0;
+    if (number(r, 4, 0, rooms - 1, &row->chunk))
+        return -1;
+    row->into = row->chunk;
+    if (!into)
+        return 0;
+    r->word[4] = into;
+    return number(r, 4, 0, rooms - 1, &row->into);
+}
+
 static int read_rows(struct reader *r, struct schedule *s)
 {
     int rows = 0;
@@ -258,8 +288,7 @@ static int read_rows(struct reader *r, struct schedule *s)
         if (next_line(r) || number(r, 0, 0, INT32_MAX, &row.lane) ||
             number(r, 1, 0, INT32_MAX - 1, &row.step) ||
             number(r, 2, 0, s->groups.ranks - 1, &row.src) ||
-            number(r, 3, 0, s->groups.ranks - 1, &row.dst) ||
-            number(r, 4, 0, s->chunks - 1, &row.chunk))
+            number(r, 3, 0, s->groups.ranks - 1, &row.dst) || read_chunks(r, s, &row))
             return -1;
         if (r->words != 6 || (strcmp(r->word[5], "copy") && strcmp(r->word[5], "add")))
             return bad(r, NULL, "lane step src dst chunk, and copy or add");
@@ -272,6 +301,28 @@ static int read_rows(struct reader *r, struct schedule *s)
     }
     if (next_line(r) || !word_is(r, "end"))
         return bad(r, NULL, "'end' after the rows");
+    return 0;
+}
+
+/* What stands between the sub-chunks and the rows: planes, root, barriers. */
+static int read_extras(struct reader *r, struct schedule *s)
+{
+    if (word_is(r, "planes") && (number(r, 1, 1, PLANES_MAX, &s->planes) || next_line(r)))
+        return -1;
+    if ((int64_t)s->chunks * (1 + s->planes) > INT32_MAX)
+        return bad(r, "planes", "fewer than 2^31 chunks in all");
+    if (s->phases == SCHEDULE_BROADCAST) {
+        if (!word_is(r, "root"))
+            return bad(r, NULL, "'root' and the rank that broadcasts");
+        if (number(r, 1, 0, s->groups.ranks - 1, &s->root) || next_line(r))
+            return -1;
+    }
+    while (word_is(r, "barrier")) {
+        if (s->barriers == 4)
+            return bad(r, "barrier", "at most 4 barriers");
+        if (number(r, 1, 0, INT32_MAX, &s->barrier[s->barriers++]) || next_line(r))
+            return -1;
+    }
     return 0;
 }
 
@@ -292,15 +343,10 @@ static int read_all(struct reader *r, struct schedule *s)
         return bad(r, "subchunks", "fewer than 2^31 chunks in all");
     s->chunks = (int)chunks;
     s->lanes = s->segments + 2;
-    if (next_line(r))
+    if (next_line(r) || read_extras(r, s) || read_rows(r, s))
         return -1;
-    while (word_is(r, "barrier")) {
-        if (s->barriers == 4)
-            return bad(r, "barrier", "at most 4 barriers");
-        if (number(r, 1, 0, INT32_MAX, &s->barrier[s->barriers++]) || next_line(r))
-            return -1;
-    }
-    return read_rows(r, s);
+    s->gather_step = s->steps;
+    return 0;
 }
 
 int schedule_read(struct schedule *s, const char *path, struct err *err)

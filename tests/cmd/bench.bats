@@ -74,7 +74,7 @@ rows() {
 }
 
 @test "wrong options: one line, status 2, nothing printed" {
-    fails 2 "paro-bench: --op: operation 'broadcast', expected all-gather, reduce-scatter or all-reduce" \
+    fails 2 "paro-bench: --op: operation 'broadcast', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-bench --op all-gather,broadcast
     fails 2 "paro-bench: --algo: algorithm 'nccl', expected ring, two-level, ho-ring or mpi" \
         paro-bench --algo nccl

@@ -55,9 +55,12 @@ static void fill(struct fixture *f, int rank, enum letter letter, enum letter le
 static void run(struct fixture *f, enum letter done)
 {
     int n = f->l.groups.ranks, subchunks = coll_subchunks(&f->l, &f->spec);
-    struct schedule_spec want = {f->spec.algo, coll_phases(f->spec.moves),
-                                 &f->l.groups, f->l.segments,
-                                 f->l.holder,  subchunks};
+    struct schedule_spec want = {.algo = f->spec.algo,
+                                 .phases = coll_phases(&f->spec),
+                                 .groups = &f->l.groups,
+                                 .segments = f->l.segments,
+                                 .holder = f->l.holder,
+                                 .subchunks = subchunks};
     struct exec_rows *rows = mem_new((size_t)n, sizeof *rows);
     float *expect = mem_new((size_t)f->spec.elems + 1, sizeof *expect);
     struct err err = {0};
@@ -155,8 +158,12 @@ static void test_empty(void **state)
     groups_parse(&g, "[3,2]", &err);
     layout_init(&l, &g);
     assert_int_equal(coll_subchunks(&l, &spec), 1);
-    struct schedule_spec want = {
-        spec.algo, coll_phases(spec.moves), &l.groups, l.segments, l.holder, 1};
+    struct schedule_spec want = {.algo = spec.algo,
+                                 .phases = coll_phases(&spec),
+                                 .groups = &l.groups,
+                                 .segments = l.segments,
+                                 .holder = l.holder,
+                                 .subchunks = 1};
     for (int elems = 0; elems < 2; elems++) {
         int64_t moved = 0;
         spec.elems = elems;
@@ -198,8 +205,12 @@ static void test_absent_input(void **state)
     (void)state;
     groups_parse(&g, "2x2", &err);
     layout_init(&l, &g);
-    struct schedule_spec want = {
-        spec.algo, coll_phases(spec.moves), &l.groups, l.segments, l.holder, 1};
+    struct schedule_spec want = {.algo = spec.algo,
+                                 .phases = coll_phases(&spec),
+                                 .groups = &l.groups,
+                                 .segments = l.segments,
+                                 .holder = l.holder,
+                                 .subchunks = 1};
     assert_int_equal(schedule_gen(&want, 0, &s, &err), 0);
     coll_places(&l, &spec, 0, 1, &p);
     for (int c = 0; c < p.chunks; c++)
