@@ -290,6 +290,54 @@ static void test_traffic(void **state)
     }
 }
 
+/* Of one chunk: those beyond a power of two in and out, the others in twice as many rows. */
+static int exchange_rows(int n)
+{
+    int bits = 0;
+
+    while (2 << bits <= n)
+        bits++;
+    return 2 * (n - (1 << bits)) + 2 * bits * (1 << bits);
+}
+
+/*
+ * Nothing travels that is there already: each rank but one receives each chunk once in a gather
+ * and in a broadcast, sends it once in a reduction.  Recursive doubling exchanges whole vectors
+ * instead, and adds each by a second row.
+ */
+static int rows_due(int algo, unsigned phases, const struct groups *g)
+{
+    if (phases != SCHEDULE_ALL_REDUCE)
+        return g->ranks - 1;
+    if (algo == SCHEDULE_DOUBLING)
+        return exchange_rows(g->ranks);
+    if (algo == SCHEDULE_TWO_LEVEL_DOUBLING)
+        return 2 * (g->ranks - g->count) + exchange_rows(g->count);
+    return 2 * (g->ranks - 1);
+}
+
+static void test_rows(void **state)
+{
+    static const char *const shapes[] = {"[3,2]", "4x4", "[7,6,5,3]", "1x13", "9x1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int a = 0; a < SCHEDULE_ALGOS; a++)
+            for (int p = 0; p < WHOLE; p++) {
+                struct layout l;
+                struct schedule s;
+                shape(&l, shapes[i]);
+                struct schedule_spec spec =
+                    spec_of(&l, (enum schedule_algo)a, all_phases[p], 2);
+                spec.root = l.groups.ranks / 2;
+                gen_spec(&s, &spec, -1);
+                assert_int_equal(s.rows,
+                                 (int64_t)s.chunks * rows_due(a, all_phases[p], &l.groups));
+                schedule_release(&s);
+                layout_release(&l);
+            }
+}
+
 /* How often a chunk crosses from one block of a level (2 or more) to another. */
 static int64_t crossings(const struct schedule *s, const struct fabric *f, int level)
 {
@@ -506,9 +554,10 @@ int main(void)
         cmocka_unit_test(test_by_node),        cmocka_unit_test(test_roots),
         cmocka_unit_test(test_levels),         cmocka_unit_test(test_levels_of_nothing),
         cmocka_unit_test(test_one_rank),       cmocka_unit_test(test_gather_step),
-        cmocka_unit_test(test_traffic),        cmocka_unit_test(test_levels_traffic),
-        cmocka_unit_test(test_levels_balance), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_too_many),       cmocka_unit_test(test_many_ranks),
+        cmocka_unit_test(test_traffic),        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_levels_traffic), cmocka_unit_test(test_levels_balance),
+        cmocka_unit_test(test_messages),       cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_many_ranks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
