@@ -24,15 +24,23 @@ static double round_up(double v)
     return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
+static int multiples(double step, double lo, double hi, int most, double *tick)
+{
+    int n = 0;
+
+    /* A billionth of a step: ends that are round but for rounding have their tick.  No -0. */
+    for (double i = ceil(lo / step - 1e-9) + 0.0; n < most && i * step <= hi + step * 1e-9; i++)
+        tick[n++] = i * step;
+    return n;
+}
+
 static int linear_ticks(double lo, double hi, int most, double *tick)
 {
     double step = round_up((hi - lo) / (most - 1));
-    int n = 0;
+    int n = multiples(step, lo, hi, most, tick);
 
-    /* A billionth of a step: ends that are round but for rounding have their tick. */
-    for (double i = ceil(lo / step - 1e-9); n < most && i * step <= hi + step * 1e-9; i++)
-        tick[n++] = i * step;
-    return n;
+    /* The next smaller step: half of the range or more after all, 3 ticks at most. */
+    return n > 1 ? n : multiples(round_up(0.39 * step), lo, hi, most, tick);
 }
 
 static int power_ticks(double base, double lo, double hi, int most, double *tick)
@@ -103,9 +111,12 @@ struct range_of { /* an axis on the paper */
     int some;        /* values were found */
 };
 
+/* Beyond this squares and ratios leave a double: no number that a chart is asked to show. */
+static const double FAR = 1e100;
+
 static int fits(const struct svg_axis *a, double v)
 {
-    return isfinite(v) && (a->scale == SVG_LINEAR || v > 0);
+    return fabs(v) <= FAR && (a->scale == SVG_LINEAR || v >= 1 / FAR);
 }
 
 /* All values' ends, then some room: at least a factor of 2, so that ticks have round numbers.
@@ -126,7 +137,7 @@ static void range_init(struct range_of *r, const struct svg_chart *c, int is_y)
         r->lo = fmin(r->lo, 0);
         r->hi = fmax(r->hi, 0);
         double room = (r->hi - r->lo) * 0.06;
-        r->hi = r->hi > r->lo ? r->hi + room : 1;
+        r->hi = r->hi - r->lo > 1 / FAR ? r->hi + room : 1;
         r->lo = r->lo < 0 ? r->lo - room : 0;
         return;
     }

@@ -6,8 +6,8 @@
 #include "base/units.h"
 
 /*
- * A chart: two axes, a line per series.  Points that are no numbers, or not above 0 on a
- * logarithmic axis, are left out; a line is broken there.
+ * A chart: two axes, a line per series.  Points that are no numbers, beyond 1e100, or below
+ * 1e-100 on a logarithmic axis, are left out; a line is broken there.
  */
 enum svg_scale { SVG_LINEAR, SVG_LOG2, SVG_LOG10 };
 

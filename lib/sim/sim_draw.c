@@ -76,13 +76,16 @@ static struct sim_bar bar_of_row(const struct sim_picture *p, int64_t i)
 static void find_messages(struct sim_timeline *t)
 {
     const struct schedule *s = t->p->schedule;
-    int64_t n = 0;
+    int64_t n = 0, rows = 0;
 
     t->bar = mem_new(2 * (size_t)s->rows + 1, sizeof *t->bar);
-    for (int64_t i = 0; i < s->rows; i++)
-        t->bar[i] = bar_of_row(t->p, i);
-    qsort(t->bar, (size_t)s->rows, sizeof *t->bar, by_message);
     for (int64_t i = 0; i < s->rows; i++) {
+        struct sim_bar b = bar_of_row(t->p, i);
+        if (b.bytes > 0) /* rows of empty chunks are not executed */
+            t->bar[rows++] = b;
+    }
+    qsort(t->bar, (size_t)rows, sizeof *t->bar, by_message);
+    for (int64_t i = 0; i < rows; i++) {
         const struct sim_bar *b = &t->bar[i];
         if (!n || by_message(&t->bar[n - 1], b)) {
             t->bar[n++] = *b;

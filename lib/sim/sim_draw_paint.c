@@ -67,11 +67,11 @@ static struct svg_rgb paint_of(const struct sim_timeline *t, const struct sim_ba
 static struct svg_box box_of(const struct sim_timeline *t, const struct sim_strip *strip,
                              const struct sim_bar *b)
 {
-    double room = t->lane_h - (t->lane_h > 8 ? 2 : 1), sent = room * 0.68;
-    double high = b->received ? room - sent : sent;
+    double room = t->lane_h - (t->lane_h > 8 ? 2 : 1), sent = room * 0.66;
+    double gap = t->lane_h > 8 ? 1 : 0, high = b->received ? room - sent - gap : sent;
     double x = sim_timeline_x(t, b->start), w = sim_timeline_x(t, b->end) - x;
     double h = high / strip->tracks[b->received];
-    double y = strip->y + (b->received ? sent : 0) + h * b->track;
+    double y = strip->y + (b->received ? sent + gap : 0) + h * b->track;
 
     /* A hair of white between bars that are wide enough to be seen apart. */
     w = w > 3 ? w - 0.5 : fmax(w, 0.5);
