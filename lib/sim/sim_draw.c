@@ -113,29 +113,47 @@ static void find_messages(struct sim_timeline *t)
     qsort(t->bar, (size_t)t->bars, sizeof *t->bar, by_strip);
 }
 
-/*
- * Lays messages of a strip that overlap in time beside each other; returns the tracks.  What
- * overlaps by less than a pixel (a message that is still in the wire when the next one sets
- * out) follows on the same track.
- */
-static int lay_tracks(const struct sim_timeline *t, struct sim_bar *bar, int64_t n)
+/* The track that is free at `start`, the first of them; else a new one; else the one free
+ * first. */
+static int track_of(const double *free_s, int *tracks, int most, double start)
 {
-    double free_s[SIM_TRACKS_MAX], pixel = sim_timeline_pixel_s(t);
-    int tracks = 0;
+    int best = 0;
 
-    for (int64_t i = 0; i < n; i++) {
-        int best = 0;
-        for (int k = 1; k < tracks; k++)
-            best = free_s[k] < free_s[best] ? k : best;
-        /* The first that is free, so that tracks keep their order; else a new one. */
-        for (int k = tracks - 1; k >= 0; k--)
-            best = free_s[k] <= bar[i].start ? k : best;
-        if ((!tracks || free_s[best] > bar[i].start) && tracks < SIM_TRACKS_MAX)
-            best = tracks++;
-        free_s[best] = bar[i].end - pixel;
-        bar[i].track = best;
+    for (int k = 0; k < *tracks; k++)
+        if (free_s[k] <= start)
+            return k;
+    if (*tracks < most)
+        return (*tracks)++;
+    for (int k = 1; k < *tracks; k++)
+        best = free_s[k] < free_s[best] ? k : best;
+    return best;
+}
+
+/*
+ * Lays messages of a strip that overlap in time beside each other, in as many tracks as the
+ * thickest place of their cluster needs and the height allows.  What overlaps by less than a
+ * pixel (a message that is still in the wire when the next one sets out) follows on the same
+ * track.
+ */
+static void lay_tracks(const struct sim_timeline *t, struct sim_bar *bar, int64_t n)
+{
+    double free_s[SIM_TRACKS_MAX], pixel = sim_timeline_pixel_s(t), till = 0;
+    int most = n ? sim_timeline_tracks(t, bar->received) : 0, tracks = 0;
+    int64_t first = 0;
+
+    for (int64_t i = 0; i <= n; i++) {
+        if (i == n || (tracks && bar[i].start >= till)) { /* the end of a cluster */
+            for (; first < i; first++)
+                bar[first].tracks = tracks;
+            tracks = 0;
+        }
+        if (i == n)
+            break;
+        int k = track_of(free_s, &tracks, most, bar[i].start);
+        bar[i].track = k;
+        free_s[k] = bar[i].end - pixel;
+        till = tracks == 1 ? free_s[k] : fmax(till, free_s[k]);
     }
-    return tracks;
 }
 
 static void find_strips(struct sim_timeline *t)
@@ -154,23 +172,23 @@ static void find_strips(struct sim_timeline *t)
             while (at < t->bars && t->bar[at].at == strip->at &&
                    t->bar[at].lane == strip->lane && t->bar[at].received == side)
                 at++;
-            int tracks = lay_tracks(t, t->bar + strip->first[side], at - strip->first[side]);
-            strip->tracks[side] = tracks;
         }
         strip->first[2] = at;
     }
 }
 
-/* Whether b goes into the bar a before it on its track: one of them is a hair, no gap is seen.
+/*
+ * Whether b goes into the bar a before it on its track: one of them is a hair and no gap is
+ * seen; or they lie on each other, for want of tracks, and look alike.
  */
 static int joins(const struct sim_timeline *t, const struct sim_bar *a, const struct sim_bar *b)
 {
-    double half = sim_timeline_pixel_s(t) / 2;
+    double half = sim_timeline_pixel_s(t) / 2, gap = b->start - a->end;
     int a_thin = a->end - a->start < half, b_thin = b->end - b->start < half;
 
-    if (b->start - a->end >= half || a->across != b->across)
+    if (gap >= half || a->across != b->across)
         return 0;
-    return a_thin || (b_thin && a->part == b->part);
+    return a_thin || (a->part == b->part && (b_thin || gap < -2 * half));
 }
 
 static void join(struct sim_bar *a, const struct sim_bar *b)
@@ -181,6 +199,11 @@ static void join(struct sim_bar *a, const struct sim_bar *b)
     a->chunks += b->chunks;
     a->bytes += b->bytes;
     a->end = fmax(a->end, b->end);
+    /* One height for all of it. */
+    if (b->tracks < a->tracks) {
+        a->tracks = b->tracks;
+        a->track = b->track;
+    }
 }
 
 static void merge_side(struct sim_timeline *t, struct sim_strip *strip, int side, int64_t *to)
@@ -217,20 +240,26 @@ static void merge(struct sim_timeline *t)
 }
 
 /* The more there is, the lower it is. */
-static void lay_rows(struct sim_timeline *t)
+static void choose_sizes(struct sim_timeline *t)
 {
     static const struct {
         int strips;
         double lane_h, gap;
     } sizes[] = {{24, 22, 10}, {64, 17, 8}, {160, 13, 6}, {480, 9, 4}, {1200, 7, 3}, {0, 5, 2}};
-    const struct groups *g = &t->p->schedule->groups;
-    double y = t->top;
-    int i = 0, k = 0;
+    int i = 0;
 
     while (sizes[i].strips && t->strips > sizes[i].strips)
         i++;
     t->lane_h = sizes[i].lane_h;
     t->gap = sizes[i].gap;
+}
+
+static void lay_rows(struct sim_timeline *t)
+{
+    const struct groups *g = &t->p->schedule->groups;
+    double y = t->top;
+    int k = 0;
+
     for (int at = 0; at < g->ranks; at++) {
         t->row_y[at] = y;
         for (; k < t->strips && t->strip[k].at == at; k++) {
@@ -259,6 +288,11 @@ static void timeline_init(struct sim_timeline *t, const struct sim_picture *p)
     t->top = SIM_PAINT_HEAD;
     find_messages(t);
     find_strips(t);
+    choose_sizes(t);
+    for (int k = 0; k < t->strips; k++)
+        for (int side = 0; side < 2; side++)
+            lay_tracks(t, t->bar + t->strip[k].first[side],
+                       t->strip[k].first[side + 1] - t->strip[k].first[side]);
     merge(t);
     lay_rows(t);
 }

@@ -12,7 +12,8 @@ struct sim_bar { /* a message at one of its ends, or several that are too thin t
     int at, rank, lane, received;
     int step, peer;
     int part; /* the group whose part of the vector it is; SIM_MIXED: of several */
-    int across, track;
+    int across;
+    int track, tracks; /* of so many beside each other at that time */
     int messages, chunks;
     int64_t bytes;
     double start, end; /* seconds */
@@ -21,7 +22,6 @@ struct sim_bar { /* a message at one of its ends, or several that are too thin t
 struct sim_strip {    /* a lane of a rank */
     int at, lane;     /* the rank's place: group after group */
     int64_t first[3]; /* its first bar sent, its first received, the next strip's */
-    int tracks[2];    /* messages at the same time, sent and received */
     double y;
 };
 
@@ -40,8 +40,10 @@ struct sim_timeline {
 /* Pixels from the left of a time. */
 double sim_timeline_x(const struct sim_timeline *t, double seconds);
 double sim_timeline_pixel_s(const struct sim_timeline *t); /* the time that a pixel is wide */
-#define SIM_PAINT_HEAD 112.0                               /* pixels above the first row */
-double sim_paint_high(const struct sim_timeline *t);       /* of all */
+/* How many tracks, 1 to SIM_TRACKS_MAX, a strip has room for. */
+int sim_timeline_tracks(const struct sim_timeline *t, int received);
+#define SIM_PAINT_HEAD 112.0                         /* pixels above the first row */
+double sim_paint_high(const struct sim_timeline *t); /* of all */
 void sim_paint(struct sim_timeline *t, FILE *out);
 
 #endif

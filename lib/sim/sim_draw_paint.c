@@ -64,18 +64,31 @@ static struct svg_rgb paint_of(const struct sim_timeline *t, const struct sim_ba
 }
 
 /* The sent side above, the received one below it, in a third of the height. */
+static double side_high(const struct sim_timeline *t, int received)
+{
+    double room = t->lane_h - (t->lane_h > 8 ? 3 : 1), sent = 0.66 * room;
+
+    return received ? room - sent : sent;
+}
+
+int sim_timeline_tracks(const struct sim_timeline *t, int received)
+{
+    /* A pixel and a bit each: a track that is lower is not seen. */
+    return (int)fmin(SIM_TRACKS_MAX, fmax(1, side_high(t, received) / 1.2));
+}
+
 static struct svg_box box_of(const struct sim_timeline *t, const struct sim_strip *strip,
                              const struct sim_bar *b)
 {
-    double room = t->lane_h - (t->lane_h > 8 ? 2 : 1), sent = room * 0.66;
-    double gap = t->lane_h > 8 ? 1 : 0, high = b->received ? room - sent - gap : sent;
     double x = sim_timeline_x(t, b->start), w = sim_timeline_x(t, b->end) - x;
-    double h = high / strip->tracks[b->received];
-    double y = strip->y + (b->received ? sent + gap : 0) + h * b->track;
+    double h = side_high(t, b->received) / b->tracks;
+    double y = strip->y + h * b->track;
 
+    if (b->received)
+        y += side_high(t, 0) + (t->lane_h > 8 ? 1 : 0);
     /* A hair of white between bars that are wide enough to be seen apart. */
     w = w > 3 ? w - 0.5 : fmax(w, 0.5);
-    return (struct svg_box){x, y, w, h > 3 ? h - 0.5 : h};
+    return (struct svg_box){x, y, w, b->tracks > 1 && h > 3 ? h - 0.5 : h};
 }
 
 static void tip_of(const struct sim_bar *b, char *text, size_t room)
