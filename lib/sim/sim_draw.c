@@ -8,12 +8,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/jout.h"
 #include "base/mem.h"
 #include "sim/sim_draw_inside.h"
 
 enum {
     BARS_MAX = 1 << 19, /* some 20 MB of text */
-    ROWS_MAX = 1 << 24, /* of the schedule: 3 GiB of bars before they are merged */
     PIXELS_MAX = 32767  /* of cairo's pictures, and so of many viewers' */
 };
 
@@ -273,7 +273,8 @@ static void lay_rows(struct sim_timeline *t)
     t->row_y[g->ranks] = y;
 }
 
-static void timeline_init(struct sim_timeline *t, const struct sim_picture *p)
+/* The messages; laid out as a picture, too, if asked for. */
+static void timeline_init(struct sim_timeline *t, const struct sim_picture *p, int laid)
 {
     const struct schedule *s = p->schedule;
 
@@ -287,6 +288,8 @@ static void timeline_init(struct sim_timeline *t, const struct sim_picture *p)
         t->end_s = 1e-6; /* nothing happens: an axis all the same */
     t->top = SIM_PAINT_HEAD;
     find_messages(t);
+    if (!laid)
+        return;
     find_strips(t);
     choose_sizes(t);
     for (int k = 0; k < t->strips; k++)
@@ -305,16 +308,23 @@ static void timeline_release(struct sim_timeline *t)
     mem_free(t->row_y);
 }
 
+static int check_rows(const struct sim_picture *p, struct err *err)
+{
+    assert(p->times->start_s && p->times->end_s);
+    if (p->schedule->rows <= SIM_DRAW_ROWS_MAX)
+        return 0;
+    return err_set(err, ERR_INPUT, "a picture of %" PRId64 " rows, expected %d at most",
+                   p->schedule->rows, SIM_DRAW_ROWS_MAX);
+}
+
 int sim_draw(const struct sim_picture *p, FILE *out, struct err *err)
 {
     struct sim_timeline t;
     int rc = 0;
 
-    assert(p->times->start_s && p->times->end_s);
-    if (p->schedule->rows > ROWS_MAX)
-        return err_set(err, ERR_INPUT, "a picture of %" PRId64 " rows, expected %d at most",
-                       p->schedule->rows, ROWS_MAX);
-    timeline_init(&t, p);
+    if (check_rows(p, err))
+        return -1;
+    timeline_init(&t, p, 1);
     double high = sim_paint_high(&t);
     if (high > PIXELS_MAX)
         rc = err_set(err, ERR_INPUT,
@@ -327,4 +337,63 @@ int sim_draw(const struct sim_picture *p, FILE *out, struct err *err)
         sim_paint(&t, out);
     timeline_release(&t);
     return rc;
+}
+
+static void print_message(struct jout *j, const struct sim_bar *b)
+{
+    jout_open(j, NULL, '{');
+    jout_int(j, "lane", b->lane);
+    jout_int(j, "step", b->step);
+    jout_int(j, "src", b->rank);
+    jout_int(j, "dst", b->peer);
+    jout_bool(j, "across", b->across);
+    if (b->part == SIM_MIXED)
+        jout_null(j, "part");
+    else
+        jout_int(j, "part", b->part);
+    jout_int(j, "chunks", b->chunks);
+    jout_int(j, "bytes", b->bytes);
+    jout_num(j, "start_s", b->start);
+    jout_num(j, "end_s", b->end);
+    jout_close(j, '}');
+}
+
+int sim_draw_json(const struct sim_picture *p, FILE *out, struct err *err)
+{
+    const struct schedule *s = p->schedule;
+    struct jout j = {.file = out, .pretty = 1};
+    struct sim_timeline t;
+    char shape[256];
+
+    if (check_rows(p, err))
+        return -1;
+    timeline_init(&t, p, 0);
+    groups_print(&s->groups, shape, sizeof shape);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.sched.draw/1");
+    jout_text(&j, "op", schedule_phases_name(s->phases));
+    jout_text(&j, "algo", schedule_algo_name(s->algo));
+    jout_text(&j, "groups", shape);
+    jout_int(&j, "ranks", s->groups.ranks);
+    jout_int(&j, "bytes", sim_picture_bytes(p));
+    jout_int(&j, "subchunks", s->subchunks);
+    jout_num(&j, "time_s", p->times->time_s);
+    jout_num(&j, "limit_s", p->bound_s > 0 ? p->bound_s : NAN);
+    jout_open(&j, "messages", '[');
+    for (int64_t i = 0; i < t.bars; i++)
+        if (!t.bar[i].received)
+            print_message(&j, &t.bar[i]);
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+    timeline_release(&t);
+    return 0;
+}
+
+int64_t sim_picture_bytes(const struct sim_picture *p)
+{
+    int64_t bytes = 0;
+
+    for (int c = 0; c < p->schedule->chunks; c++)
+        bytes += p->chunk_bytes[c];
+    return bytes;
 }

@@ -20,8 +20,12 @@ struct sim_picture { /* all borrowed */
  * messages as bars from start to end, what it receives as a thinner strip below.  The colour is
  * the part of the vector (its group), dark where a message goes to another group, light inside
  * one.  Messages thinner than half a pixel are drawn as one bar.  ERR_INPUT, and nothing is
- * written, when the picture would be too large.  Errors of the FILE stay with it (ferror).
+ * written, when it would be too large.  Errors of the FILE stay with it (ferror).
  */
 int sim_draw(const struct sim_picture *p, FILE *out, struct err *err);
+/* The same as numbers, every message and none merged: "paro.sched.draw/1". */
+int sim_draw_json(const struct sim_picture *p, FILE *out, struct err *err);
+
+enum { SIM_DRAW_ROWS_MAX = 1 << 22 }; /* of the schedule: 1 GiB while it is drawn */
 
 #endif

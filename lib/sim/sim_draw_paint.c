@@ -336,17 +336,15 @@ static void title_of(const struct sim_timeline *t, char *text, size_t room)
     const struct schedule *s = t->p->schedule;
     const char *op = schedule_phases_name(s->phases);
     struct units whole, time;
-    double bytes = 0;
     char shape[256], bound[96] = "";
 
-    for (int c = 0; c < s->chunks; c++)
-        bytes += (double)t->p->chunk_bytes[c];
     groups_print(&s->groups, shape, sizeof shape);
     if (has_bound(t) && t->p->times->time_s > 0)
         snprintf(bound, sizeof bound, ", %.3f of the cut bound",
                  t->p->bound_s / t->p->times->time_s);
     snprintf(text, room, "%s, %s, %s, %s: %s%s", op ? op : "partial move",
-             schedule_algo_name(s->algo), shape, units_bytes(&whole, bytes),
+             schedule_algo_name(s->algo), shape,
+             units_bytes(&whole, (double)sim_picture_bytes(t->p)),
              units_time(&time, t->p->times->time_s), bound);
 }
 

@@ -254,7 +254,7 @@ static void too_much_is_refused(void **state)
     assert_non_null(strstr(err.text, "a picture of 9000 ranks would be"));
     c.s.rows = INT64_C(1) << 40;
     assert_int_equal(sim_draw(&c.p, f, &err), -1);
-    assert_string_equal(err.text, "a picture of 1099511627776 rows, expected 16777216 at most");
+    assert_string_equal(err.text, "a picture of 1099511627776 rows, expected 4194304 at most");
     c.s.rows = 0;
     fclose(f);
     assert_int_equal(bytes, 0);
