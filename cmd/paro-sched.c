@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-sched: prints the rows of a collective, and proves rows right. */
+/* paro-sched: prints the rows of a collective, proves rows right, and times them on a fabric.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "pick/pick.h"
+#include "pick/pick_simulate.h"
 
 enum { KEY_CHUNKS = 0x100, WORDS_MAX = 4, CHUNKS_MAX = 1 << 14 };
 
@@ -16,10 +18,15 @@ struct args {
     int words;
     int64_t chunks;
     int has_chunks;
+    const char *topo;
+    int64_t bytes; /* 0: not given */
 };
 
 static const struct argp_option options[] = {
-    {"chunks", KEY_CHUNKS, "C", 0, "With gen: sub-chunks of each part (default 1)", 0},
+    {"chunks", KEY_CHUNKS, "C", 0,
+     "With gen, or simulate OP ALGO: sub-chunks of each part (default 1)", 0},
+    {"input", 'i', "TOPO", 0, "With simulate: the fabric, a file, - or synth:SPEC", 0},
+    {"bytes", 'b', "BYTES", 0, "With simulate: size of the vector (default 64Mi)", 0},
     CLI_OPTIONS,
     {0}};
 
@@ -32,6 +39,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has_chunks = 1;
         return cli_check(&a->cli, num_i64(arg, 1, CHUNKS_MAX, &a->chunks, &a->cli.err),
                          "--chunks");
+    case 'i':
+        a->topo = arg;
+        return 0;
+    case 'b':
+        return cli_check(&a->cli,
+                         num_bytes(arg, 1, PICK_SIMULATE_BYTES_MAX, &a->bytes, &a->cli.err),
+                         "--bytes");
     case ARGP_KEY_ARG:
         if (a->words == WORDS_MAX)
             return cli_option(&a->cli, key, arg, state);
@@ -45,9 +59,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "gen OP ALGO SHAPE\nverify [FILE]\nls",
+    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE]\nsimulate -i TOPO OP ALGO\nls",
     "Print the rows of a collective (gen), prove the rows of a file or of standard input right"
-    " (verify), or list what there is (ls)."
+    " (verify), tell how long they take on a fabric (simulate), or list what there is (ls)."
     "\vOP is all-gather, reduce-scatter or all-reduce; ALGO is ring, two-level or ho-ring;"
     " SHAPE is the groups, 4x8 or [8,8,7].",
     NULL,
@@ -143,6 +157,30 @@ static int verify(const struct args *a, struct err *err)
     return wrong;
 }
 
+static int simulate(const struct args *a, struct err *err)
+{
+    struct pick_simulate ask = {.topo = a->topo,
+                                .file = a->words == 2 ? a->word[1] : "-",
+                                .subchunks = (int)a->chunks,
+                                .bytes = a->bytes ? a->bytes : PICK_SIMULATE_BYTES,
+                                .json = a->cli.json};
+
+    if (!a->topo)
+        return err_set(err, ERR_INPUT, "simulate without a topology, expected -i TOPO");
+    if (a->words > 3)
+        return err_set(err, ERR_INPUT, "simulate with %d words, expected FILE or OP ALGO",
+                       a->words - 1);
+    if (a->words == 3) {
+        ask.file = NULL;
+        ask.op = a->word[1];
+        ask.algo = a->word[2];
+    } else if (a->has_chunks) {
+        return err_set(err, ERR_INPUT,
+                       "--chunks with a schedule's text, expected its own sub-chunks");
+    }
+    return pick_simulate(&ask, stdout, err);
+}
+
 static const char *const ops[] = {"all-gather", "reduce-scatter", "all-reduce"};
 static const struct {
     const char *name, *text;
@@ -177,25 +215,45 @@ static int ls(const struct args *a, struct err *err)
     return 0;
 }
 
+static const struct verb {
+    const char *name;
+    int (*run)(const struct args *, struct err *);
+    int chunks, fabric; /* takes --chunks; --input and --bytes */
+} verbs[] = {{"gen", gen, 1, 0},
+             {"verify", verify, 0, 0},
+             {"simulate", simulate, 1, 1},
+             {"ls", ls, 0, 0}};
+
+static const struct verb *find_verb(const struct args *a, struct err *err)
+{
+    const char *word = a->words ? a->word[0] : "";
+
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        const struct verb *v = &verbs[i];
+        if (strcmp(word, v->name))
+            continue;
+        if (a->has_chunks && !v->chunks)
+            err_set(err, ERR_INPUT, "--chunks with verb '%s', expected it with gen or simulate",
+                    word);
+        else if ((a->topo || a->bytes) && !v->fabric)
+            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with simulate",
+                    a->topo ? "--input" : "--bytes", word);
+        else
+            return v;
+        return NULL;
+    }
+    err_set(err, ERR_INPUT, "verb '%s', expected gen, verify, simulate or ls (see --help)",
+            word);
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        int (*run)(const struct args *, struct err *);
-    } verbs[] = {{"gen", gen}, {"verify", verify}, {"ls", ls}};
     struct args a = {.cli = CLI_INIT("paro-sched"), .chunks = 1};
     struct err err = {0};
-    int rc = -1;
 
     cli_parse(&a.cli, &argp, argc, argv);
-    const char *verb = a.words ? a.word[0] : "";
-    err_set(&err, ERR_INPUT, "verb '%s', expected gen, verify or ls (see --help)", verb);
-    if (a.has_chunks && strcmp(verb, "gen")) {
-        err_set(&err, ERR_INPUT, "--chunks with verb '%s', expected it with gen", verb);
-        return cli_fail(&a.cli, &err);
-    }
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(verb, verbs[i].name) == 0)
-            rc = verbs[i].run(&a, &err);
+    const struct verb *verb = find_verb(&a, &err);
+    int rc = verb ? verb->run(&a, &err) : -1;
     return rc < 0 ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, rc);
 }
