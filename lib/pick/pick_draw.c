@@ -58,13 +58,15 @@ static int gen(const struct pick_simulate *ask, struct scene *c, struct err *err
     return rc;
 }
 
-static int read_file(const struct pick_simulate *ask, struct scene *c, struct err *err)
+static int load(const struct pick_simulate *ask, struct scene *c, struct err *err)
 {
-    if (strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0)
+    if (ask->file && strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0)
         return err_set(err, ERR_INPUT,
                        "topology and schedule both from standard input, "
                        "expected one of them from a file");
-    return schedule_read(&c->s, ask->file, err);
+    if (topo_read(&c->topo, ask->topo, err))
+        return -1;
+    return ask->file ? schedule_read(&c->s, ask->file, err) : gen(ask, c, err);
 }
 
 static int draw(const struct pick_simulate *ask, struct scene *c, FILE *out, struct err *err)
@@ -85,10 +87,8 @@ static int draw(const struct pick_simulate *ask, struct scene *c, FILE *out, str
 int pick_draw(const struct pick_simulate *ask, FILE *out, struct err *err)
 {
     struct scene c = {0};
-    int rc = topo_read(&c.topo, ask->topo, err);
+    int rc = load(ask, &c, err);
 
-    if (rc == 0)
-        rc = ask->file ? read_file(ask, &c, err) : gen(ask, &c, err);
     if (rc == 0)
         rc = draw(ask, &c, out, err);
     mem_free(c.chunk_bytes);

@@ -285,6 +285,20 @@ static double swatch(struct sim_timeline *t, double x, double y, const char *fil
     return x + 20 + svg_text_width(text, 11) + 14;
 }
 
+/* Any colour, full or light: the first two, side by side. */
+static double two_swatch(struct sim_timeline *t, double x, double y, double share,
+                         const char *text)
+{
+    struct svg_rgb first = svg_tint(svg_colour(0), share);
+
+    svg_rect(&t->svg, (struct svg_box){x + 8, y - 9, 8, 11},
+             &(struct svg_pen){.fill = svg_tint(svg_colour(1), share).text}, NULL);
+    svg_rect(&t->svg, (struct svg_box){x, y - 9, 8, 11}, &(struct svg_pen){.fill = first.text},
+             NULL);
+    svg_text(&t->svg, x + 20, y, &(struct svg_font){0}, text);
+    return x + 20 + svg_text_width(text, 11) + 14;
+}
+
 static int is_mixed(const struct sim_timeline *t)
 {
     for (int64_t i = 0; i < t->bars; i++)
@@ -322,8 +336,8 @@ static void paint_legend(struct sim_timeline *t)
     x = paint_parts(t, x, y) + 10;
     if (is_mixed(t))
         x = swatch(t, x, y, SEVERAL, "several parts");
-    x = swatch(t, x, y, INK, "to another group");
-    x = swatch(t, x, y, svg_tint(INK, LIGHT).text, "inside a group");
+    x = two_swatch(t, x, y, 1, "to another group");
+    x = two_swatch(t, x, y, LIGHT, "inside a group");
     svg_rect(&t->svg, (struct svg_box){x, y - 9, 16, 7}, &(struct svg_pen){.fill = "#999999"},
              NULL);
     svg_rect(&t->svg, (struct svg_box){x + 4, y - 1.5, 16, 3.5},
