@@ -40,10 +40,6 @@ static int simulate_file(const struct pick_simulate *ask, struct answer *a, stru
 {
     int64_t *bytes = NULL;
 
-    if (strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0)
-        return err_set(err, ERR_INPUT,
-                       "topology and schedule both from standard input, "
-                       "expected one of them from a file");
     if (schedule_read(&a->s, ask->file, err) || sizes(a, ask->bytes, &bytes, err))
         return -1;
     int rc = sim_rows(&a->s, &a->topo, bytes, 0, &a->times, err);
@@ -160,6 +156,11 @@ static void say_json(const struct answer *a, int64_t bytes, FILE *out)
 int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err)
 {
     struct answer a = {0};
+
+    if (ask->file && strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0)
+        return err_set(err, ERR_INPUT,
+                       "topology and schedule both from standard input, "
+                       "expected one of them from a file");
     int rc = topo_read(&a.topo, ask->topo, err);
 
     if (rc == 0)
