@@ -95,14 +95,14 @@ EOF
 }
 
 @test "bad words" {
-    fails 2 "paro-sched: verb '', expected gen, verify, simulate or ls (see --help)" paro-sched
-    fails 2 "paro-sched: verb 'draw', expected gen, verify, simulate or ls (see --help)" paro-sched draw
+    fails 2 "paro-sched: verb '', expected gen, verify, simulate, draw or ls (see --help)" paro-sched
+    fails 2 "paro-sched: verb 'paint', expected gen, verify, simulate, draw or ls (see --help)" paro-sched paint
     fails 2 "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-sched gen gather ring 2x2
     fails 2 "paro-sched: algorithm 'auto', expected ring, two-level or ho-ring" \
         paro-sched gen all-gather auto 2x2
     fails 2 "paro-sched: gen with 2 words, expected OP ALGO SHAPE" paro-sched gen all-gather ring
-    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen or simulate" paro-sched ls --chunks 2
+    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --chunks 2
     for shape in 2x 0x2 '[3,]' 2y2 '[]' 99999999x9; do
         ! paro-sched gen all-gather ring "$shape" > out 2> said
         [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
