@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-sched: prints the rows of a collective, and proves rows right. */
+/*
+ * paro-sched: prints the rows of a collective, proves rows right, times them on a fabric, and
+ * draws that.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,6 +10,8 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "pick/pick.h"
+#include "pick/pick_draw.h"
+#include "pick/pick_simulate.h"
 
 enum { KEY_CHUNKS = 0x100, KEY_ROOT = 0x180, WORDS_MAX = 4, CHUNKS_MAX = 1 << 14 };
 
@@ -16,11 +21,16 @@ struct args {
     int words;
     int64_t chunks, root;
     int has_chunks, has_root;
+    const char *topo;
+    int64_t bytes; /* 0: not given */
 };
 
 static const struct argp_option options[] = {
-    {"chunks", KEY_CHUNKS, "C", 0, "With gen: sub-chunks of each part (default 1)", 0},
+    {"chunks", KEY_CHUNKS, "C", 0,
+     "With gen, or simulate or draw OP ALGO: sub-chunks of each part (default 1)", 0},
     {"root", KEY_ROOT, "R", 0, "With gen broadcast: the rank that has it (default 0)", 0},
+    {"input", 'i', "TOPO", 0, "With simulate and draw: the fabric, a file, - or synth:SPEC", 0},
+    {"bytes", 'b', "BYTES", 0, "With simulate and draw: size of the vector (default 64Mi)", 0},
     CLI_OPTIONS,
     {0}};
 
@@ -37,6 +47,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has_root = 1;
         return cli_check(&a->cli, num_i64(arg, 0, GROUPS_RANKS_MAX - 1, &a->root, &a->cli.err),
                          "--root");
+    case 'i':
+        a->topo = arg;
+        return 0;
+    case 'b':
+        return cli_check(&a->cli,
+                         num_bytes(arg, 1, PICK_SIMULATE_BYTES_MAX, &a->bytes, &a->cli.err),
+                         "--bytes");
     case ARGP_KEY_ARG:
         if (a->words == WORDS_MAX)
             return cli_option(&a->cli, key, arg, state);
@@ -50,9 +67,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "gen OP ALGO SHAPE\nverify [FILE]\nls",
+    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE]\nsimulate -i TOPO OP ALGO\n"
+    "draw -i TOPO [FILE]\ndraw -i TOPO OP ALGO\nls",
     "Print the rows of a collective (gen), prove the rows of a file or of standard input right"
-    " (verify), or list what there is (ls)."
+    " (verify), tell how long they take on a fabric (simulate), draw that as a"
+    " timeline in SVG (draw), or list what there is (ls)."
     "\vls lists OP and ALGO; SHAPE is the groups, 4x8 or [8,8,7], or blocks of them, outermost"
     " first: 2x4x8, 2x[8,8,7].",
     NULL,
@@ -156,6 +175,44 @@ static int verify(const struct args *a, struct err *err)
     return wrong;
 }
 
+/* simulate and draw ask alike. */
+static int on_fabric(const struct args *a,
+                     int (*door)(const struct pick_simulate *, FILE *, struct err *),
+                     struct err *err)
+{
+    const char *verb = a->word[0];
+    struct pick_simulate ask = {.topo = a->topo,
+                                .file = a->words == 2 ? a->word[1] : "-",
+                                .subchunks = (int)a->chunks,
+                                .bytes = a->bytes ? a->bytes : PICK_SIMULATE_BYTES,
+                                .json = a->cli.json};
+
+    if (!a->topo)
+        return err_set(err, ERR_INPUT, "%s without a topology, expected -i TOPO", verb);
+    if (a->words > 3)
+        return err_set(err, ERR_INPUT, "%s with %d words, expected FILE or OP ALGO", verb,
+                       a->words - 1);
+    if (a->words == 3) {
+        ask.file = NULL;
+        ask.op = a->word[1];
+        ask.algo = a->word[2];
+    } else if (a->has_chunks) {
+        return err_set(err, ERR_INPUT,
+                       "--chunks with a schedule's text, expected its own sub-chunks");
+    }
+    return door(&ask, stdout, err);
+}
+
+static int simulate(const struct args *a, struct err *err)
+{
+    return on_fabric(a, pick_simulate, err);
+}
+
+static int draw(const struct args *a, struct err *err)
+{
+    return on_fabric(a, pick_draw, err);
+}
+
 static const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
                                SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST};
 enum { OPS = sizeof ops / sizeof *ops };
@@ -188,29 +245,48 @@ static int ls(const struct args *a, struct err *err)
     return 0;
 }
 
+static const struct verb {
+    const char *name;
+    int (*run)(const struct args *, struct err *);
+    int chunks, root, fabric; /* takes --chunks; --root; --input and --bytes */
+} verbs[] = {{"gen", gen, 1, 1, 0},
+             {"verify", verify, 0, 0, 0},
+             {"simulate", simulate, 1, 0, 1},
+             {"draw", draw, 1, 0, 1},
+             {"ls", ls, 0, 0, 0}};
+
+static const struct verb *find_verb(const struct args *a, struct err *err)
+{
+    const char *word = a->words ? a->word[0] : "";
+
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        const struct verb *v = &verbs[i];
+        if (strcmp(word, v->name))
+            continue;
+        if (a->has_chunks && !v->chunks)
+            err_set(err, ERR_INPUT,
+                    "--chunks with verb '%s', expected it with gen, simulate or draw", word);
+        else if (a->has_root && !v->root)
+            err_set(err, ERR_INPUT, "--root with verb '%s', expected it with gen", word);
+        else if ((a->topo || a->bytes) && !v->fabric)
+            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with simulate or draw",
+                    a->topo ? "--input" : "--bytes", word);
+        else
+            return v;
+        return NULL;
+    }
+    err_set(err, ERR_INPUT,
+            "verb '%s', expected gen, verify, simulate, draw or ls (see --help)", word);
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        int (*run)(const struct args *, struct err *);
-    } verbs[] = {{"gen", gen}, {"verify", verify}, {"ls", ls}};
     struct args a = {.cli = CLI_INIT("paro-sched"), .chunks = 1};
     struct err err = {0};
-    int rc = -1;
 
     cli_parse(&a.cli, &argp, argc, argv);
-    const char *verb = a.words ? a.word[0] : "";
-    err_set(&err, ERR_INPUT, "verb '%s', expected gen, verify or ls (see --help)", verb);
-    if (a.has_chunks && strcmp(verb, "gen")) {
-        err_set(&err, ERR_INPUT, "--chunks with verb '%s', expected it with gen", verb);
-        return cli_fail(&a.cli, &err);
-    }
-    if (a.has_root && strcmp(verb, "gen")) {
-        err_set(&err, ERR_INPUT, "--root with verb '%s', expected it with gen", verb);
-        return cli_fail(&a.cli, &err);
-    }
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(verb, verbs[i].name) == 0)
-            rc = verbs[i].run(&a, &err);
+    const struct verb *verb = find_verb(&a, &err);
+    int rc = verb ? verb->run(&a, &err) : -1;
     return rc < 0 ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, rc);
 }

@@ -25,6 +25,13 @@ int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo
  */
 int pick_even_slices(unsigned phases, enum schedule_algo algo);
 
+/*
+ * out[s->chunks]: elements of each chunk, of a vector of elems, 2^42 at most (the rows of s are
+ * not looked at).  1: its segments are those of the layouts, and the layouts' cuts hold; 0:
+ * others, all chunks taken as equal.
+ */
+int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out);
+
 /* What a schedule puts through ports and inside groups, as fractions of the whole vector M. */
 struct pick_traffic {
     double slow_out, slow_in; /* the busiest port, each way */

@@ -144,8 +144,8 @@ EOF
 }
 
 @test "bad words" {
-    fails 2 "paro-sched: verb '', expected gen, verify or ls (see --help)" paro-sched
-    fails 2 "paro-sched: verb 'draw', expected gen, verify or ls (see --help)" paro-sched draw
+    fails 2 "paro-sched: verb '', expected gen, verify, simulate, draw or ls (see --help)" paro-sched
+    fails 2 "paro-sched: verb 'paint', expected gen, verify, simulate, draw or ls (see --help)" paro-sched paint
     fails 2 "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-sched gen gather ring 2x2
     fails 2 "paro-sched: algorithm 'auto', expected one that ls lists" \
@@ -160,7 +160,7 @@ EOF
     fails 2 "paro-sched: shape '2x2,inter=1', expected factors outermost first, as 16x8, 4x16x8, [8,8,7] or 4x[8,8,7] (8 levels and 1048576 ranks at most)" \
         paro-sched gen all-gather ring 2x2,inter=1
     fails 2 "paro-sched: gen with 2 words, expected OP ALGO SHAPE" paro-sched gen all-gather ring
-    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen" paro-sched ls --chunks 2
+    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --chunks 2
     for shape in 2x 0x2 '[3,]' 2y2 '[]' 99999999x9; do
         ! paro-sched gen all-gather ring "$shape" > out 2> said
         [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
