@@ -164,13 +164,19 @@ static int by_step(const void *a, const void *b)
     return 0;
 }
 
+static void sort(struct sim_row *row, int64_t rows)
+{
+    if (rows)
+        qsort(row, (size_t)rows, sizeof *row, by_step);
+}
+
 /* What comes in is what goes out, turned. */
 static int comes_as_it_goes(struct turn *t)
 {
     int64_t at = 0;
 
-    qsort(t->row, (size_t)t->rows, sizeof *t->row, by_step);
-    qsort(t->come, (size_t)t->comes, sizeof *t->come, by_step);
+    sort(t->row, t->rows);
+    sort(t->come, t->comes);
     for (int64_t i = 0; i < t->rows; i++) {
         if (t->row[i].dst == t->row[i].at)
             continue;
@@ -211,8 +217,8 @@ static int next_is_like_first(struct turn *t, struct err *err)
                 .into = turn_chunk(t, r->into, by),
             };
         }
-        qsort(x, (size_t)a.rows, sizeof *x, by_step);
-        qsort(x + a.rows, (size_t)a.rows, sizeof *x, by_step);
+        sort(x, a.rows);
+        sort(x + a.rows, a.rows);
         for (int64_t i = 0; same && i < a.rows; i++)
             same = by_step(&x[i], &x[a.rows + i]) == 0;
     }
