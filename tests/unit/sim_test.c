@@ -289,17 +289,21 @@ static void few_ranks_stand_for_all(void **state)
                                          "2x3x2,level2=20GB/s:40us",
                                          "5x4,inter=3GB/s/rank:8us",
                                          "[8]",
+                                         "4x2,intra=1GB/s:2us,inter=1GB/s:9us",
+                                         "8x1",
+                                         "4x2x2,level2=20GB/s:40us",
                                          "[3,3,2]"};
     const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE,
                             SCHEDULE_REDUCE_ACROSS, SCHEDULE_GATHER_INSIDE};
 
-    for (int i = 0; i < 8 * 5 * SCHEDULE_ALGOS * 2; i++) {
+    for (int i = 0; i < 11 * 5 * SCHEDULE_ALGOS * 2; i++) {
         struct bed b;
         /* 2520 bytes for each of 60 pieces: all cuts are whole. */
-        set_up(&b, fabric[i % 8], ops[i / 8 % 5], (enum schedule_algo)(i / 40 % SCHEDULE_ALGOS),
-               1 + i / 40 / SCHEDULE_ALGOS * 2, 2520 * 60);
+        set_up(&b, fabric[i % 11], ops[i / 11 % 5],
+               (enum schedule_algo)(i / 55 % SCHEDULE_ALGOS), 1 + i / 55 / SCHEDULE_ALGOS * 2,
+               2520 * 60);
         double have = spec_s(&b), want = all_rows(&b, NULL, 0).time_s;
-        same(have, want, fabric[i % 8]);
+        same(have, want, fabric[i % 11]);
         tear_down(&b);
     }
 }
@@ -417,6 +421,12 @@ static void sixteen_thousand_ranks(void **state)
     on_fabric(&b, &f, SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING);
     double x = 7 * BLOCK / f.in_Bps, tau_e = f.out_s + BLOCK / f.out_Bps;
     same(spec_s(&b), 2 * (f.in_s + x + 2047 * fmax(tau_e, x)), "2048x8");
+    tear_down(&b);
+    /* Partners by bits: no turn has them, and all their rows are too many. */
+    f.g = 512;
+    on_fabric(&b, &f, SCHEDULE_ALL_REDUCE, SCHEDULE_DOUBLING);
+    double bound = sim_cut_bound_s(&b.t, SCHEDULE_ALL_REDUCE, 0, 4096.0 * BLOCK);
+    assert_true(spec_s(&b) > bound);
     tear_down(&b);
 }
 
