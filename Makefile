@@ -2,6 +2,7 @@
 #
 #   make                 build the commands into bin/
 #   make check           install what is missing, build, run every test
+#   make check-tsan      the threads of a rank under the thread sanitizer
 #   make fuzz            feed the readers of files with mutations, under clang
 #   make demo            install what is missing, build, run the whole pipeline
 #   make install         PREFIX=/usr/local DESTDIR=
@@ -53,7 +54,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all check check-all check-long fuzz demo deps install uninstall clean bench-collectives format
+.PHONY: all check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean bench-collectives format
 all: $(CMDS) $(SCRIPTS)
 
 $(B)/libparo.a: $(LIBOBJ)
@@ -93,6 +94,11 @@ check-long: deps
 	@$(MAKE) --no-print-directory check-all SAN=$(SAN) LONG=1
 check-all: all $(UNITS) $(MPIS)
 	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) LONG=$(LONG) SAN=$(SAN) sh tests/run
+# Races between the threads of a rank: the programs that have two, built under -fsanitize=thread.
+check-tsan: deps
+	@$(MAKE) --no-print-directory check-tsan-all SAN=thread
+check-tsan-all: $(addprefix $(B)/,unit/stream_test mpi/coll_check mpi/engine_check)
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) SAN=$(SAN) sh tests/run $(B)/unit/stream_test tests/tsan/threads.bats
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@BIN=$(abspath $(BIN)) STEPS=$(STEPS) sh examples/demo.sh
