@@ -163,6 +163,10 @@ static int verify(const struct args *a, struct err *err)
     op = op ? op : "partial move";
     groups_print(&s.groups, shape, sizeof shape);
     int wrong = schedule_verify(&s, err) != 0;
+    if (wrong && err->code != ERR_MISMATCH) {
+        schedule_release(&s);
+        return -1;
+    }
     if (!wrong)
         pick_traffic(&s, &traffic);
     if (a->cli.json)
