@@ -46,6 +46,20 @@ fails() {
     done
 }
 
+@test "the chain of a broadcast leaves the root's blocks once, and goes around" {
+    # each rank receives from the one before it in the chain
+    chain() { paro-sched gen broadcast "$@" | awk '/^rows/ { go = 1; next } go && NF == 6 { from[$4] = $3; n++ }
+        function to(r,  i) { for (i in from) if (from[i] == r) return i; return "" }
+        END { for (r = root; r != ""; r = to(r)) printf "%s ", r }' root="$root"; }
+    root=1
+    [ "$(chain ring 4x1 --root 1)" = "1 2 3 0 " ]
+    [ "$(chain ho-ring 4x1 --root 1)" = "1 2 3 0 " ]
+    root=4
+    [ "$(chain ring '[2,3,2]' --root 4)" = "4 2 3 5 6 0 1 " ]
+    root=3
+    [ "$(chain ho-ring 3x2x1 --root 3)" = "3 2 4 5 0 1 " ]
+}
+
 @test "with levels each part enters each pod once, without them once a group" {
     # 2 pods of 3 groups of 1: ranks 0-2 and 3-5
     crossings() { awk '/^rows/ { go = 1; next } go && NF == 6 && ($3 < 3) != ($4 < 3) { n++ } END { print n }'; }
