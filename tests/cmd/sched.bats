@@ -46,6 +46,18 @@ fails() {
     done
 }
 
+@test "the chain of a broadcast leaves the root's blocks once, and goes around" {
+    # chain ROOT ALGO SHAPE: each rank receives from the one before it
+    chain() { paro-sched gen broadcast "$2" "$3" --root "$1" | awk -v r="$1" '
+        /^rows/ { go = 1; next } go && NF == 6 { from[$4] = $3 }
+        function to(r,  i) { for (i in from) if (from[i] == r) return i; return "" }
+        END { for (; r != ""; r = to(r)) printf "%s ", r }'; }
+    [ "$(chain 1 ring 4x1)" = "1 2 3 0 " ]
+    [ "$(chain 1 ho-ring 4x1)" = "1 2 3 0 " ]
+    [ "$(chain 4 ring '[2,3,2]')" = "4 2 3 5 6 0 1 " ]
+    [ "$(chain 3 ho-ring 3x2x1)" = "3 2 4 5 0 1 " ]
+}
+
 @test "with levels each part enters each pod once, without them once a group" {
     # 2 pods of 3 groups of 1: ranks 0-2 and 3-5
     crossings() { awk '/^rows/ { go = 1; next } go && NF == 6 && ($3 < 3) != ($4 < 3) { n++ } END { print n }'; }
