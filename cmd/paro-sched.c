@@ -10,14 +10,14 @@
 #include "pick/pick.h"
 #include "pick/pick_simulate.h"
 
-enum { KEY_CHUNKS = 0x100, WORDS_MAX = 4, CHUNKS_MAX = 1 << 14 };
+enum { KEY_CHUNKS = 0x100, KEY_ROOT = 0x180, WORDS_MAX = 4, CHUNKS_MAX = 1 << 14 };
 
 struct args {
     struct cli cli;
     const char *word[WORDS_MAX];
     int words;
-    int64_t chunks;
-    int has_chunks;
+    int64_t chunks, root;
+    int has_chunks, has_root;
     const char *topo;
     int64_t bytes; /* 0: not given */
 };
@@ -25,6 +25,8 @@ struct args {
 static const struct argp_option options[] = {
     {"chunks", KEY_CHUNKS, "C", 0,
      "With gen, or simulate OP ALGO: sub-chunks of each part (default 1)", 0},
+    {"root", KEY_ROOT, "R", 0,
+     "With gen, or simulate, broadcast: the rank that has it (default 0)", 0},
     {"input", 'i', "TOPO", 0, "With simulate: the fabric, a file, - or synth:SPEC", 0},
     {"bytes", 'b', "BYTES", 0, "With simulate: size of the vector (default 64Mi)", 0},
     CLI_OPTIONS,
@@ -46,6 +48,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli,
                          num_bytes(arg, 1, PICK_SIMULATE_BYTES_MAX, &a->bytes, &a->cli.err),
                          "--bytes");
+    case KEY_ROOT:
+        a->has_root = 1;
+        return cli_check(&a->cli, num_i64(arg, 0, GROUPS_RANKS_MAX - 1, &a->root, &a->cli.err),
+                         "--root");
     case ARGP_KEY_ARG:
         if (a->words == WORDS_MAX)
             return cli_option(&a->cli, key, arg, state);
@@ -59,11 +65,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE]\nsimulate -i TOPO OP ALGO\nls",
+    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE | OP ALGO]\nls",
     "Print the rows of a collective (gen), prove the rows of a file or of standard input right"
     " (verify), tell how long they take on a fabric (simulate), or list what there is (ls)."
-    "\vOP is all-gather, reduce-scatter or all-reduce; ALGO is ring, two-level or ho-ring;"
-    " SHAPE is the groups, 4x8 or [8,8,7].",
+    "\vls lists OP and ALGO; SHAPE is the groups, 4x8 or [8,8,7], or blocks of them, outermost"
+    " first: 2x4x8, 2x[8,8,7].",
     NULL,
     NULL,
     NULL};
@@ -72,7 +78,7 @@ static int gen(const struct args *a, struct err *err)
 {
     enum schedule_algo algo = SCHEDULE_AUTO;
     struct schedule s = {0};
-    struct groups groups = {0};
+    struct topo topo = {0};
     unsigned phases = 0;
 
     if (a->words != 4)
@@ -82,14 +88,22 @@ static int gen(const struct args *a, struct err *err)
         schedule_algo_parse(a->word[2], &algo, err))
         return -1;
     if (algo == SCHEDULE_AUTO)
-        return err_set(err, ERR_INPUT, "algorithm 'auto', expected ring, two-level or ho-ring");
-    if (groups_parse(&groups, a->word[3], err))
+        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one that ls lists");
+    if (a->has_root && phases != SCHEDULE_BROADCAST)
+        return err_set(err, ERR_INPUT, "--root with %s, expected it with broadcast",
+                       a->word[1]);
+    if (topo_parse_shape(&topo, a->word[3], err))
         return -1;
-    int rc = pick_schedule(phases, algo, &groups, (int)a->chunks, &s, err);
+    int rc = 0, ranks = topo.groups.ranks;
+    if (a->root >= ranks)
+        rc = err_set(err, ERR_INPUT, "--root: %d, expected a rank from 0 to %d", (int)a->root,
+                     ranks - 1);
+    if (rc == 0)
+        rc = pick_schedule_on(phases, algo, &topo, (int)a->root, (int)a->chunks, &s, err);
     if (rc == 0)
         (a->cli.json ? schedule_print_json : schedule_print)(&s, stdout);
     schedule_release(&s);
-    groups_release(&groups);
+    topo_release(&topo);
     return rc;
 }
 
@@ -162,6 +176,7 @@ static int simulate(const struct args *a, struct err *err)
     struct pick_simulate ask = {.topo = a->topo,
                                 .file = a->words == 2 ? a->word[1] : "-",
                                 .subchunks = (int)a->chunks,
+                                .root = (int)a->root,
                                 .bytes = a->bytes ? a->bytes : PICK_SIMULATE_BYTES,
                                 .json = a->cli.json};
 
@@ -174,19 +189,19 @@ static int simulate(const struct args *a, struct err *err)
         ask.file = NULL;
         ask.op = a->word[1];
         ask.algo = a->word[2];
-    } else if (a->has_chunks) {
-        return err_set(err, ERR_INPUT,
-                       "--chunks with a schedule's text, expected its own sub-chunks");
+        if (a->has_root && strcmp(ask.op, "broadcast"))
+            return err_set(err, ERR_INPUT, "--root with %s, expected it with broadcast",
+                           ask.op);
+    } else if (a->has_chunks || a->has_root) {
+        return err_set(err, ERR_INPUT, "%s with a schedule's text, expected its own",
+                       a->has_chunks ? "--chunks" : "--root");
     }
     return pick_simulate(&ask, stdout, err);
 }
 
-static const char *const ops[] = {"all-gather", "reduce-scatter", "all-reduce"};
-static const struct {
-    const char *name, *text;
-} algos[] = {{"ring", "one flat ring over all ranks, group after group"},
-             {"two-level", "across groups and inside them, one after the other"},
-             {"ho-ring", "across groups and inside them at the same time (HO-Ring)"}};
+static const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
+                               SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST};
+enum { OPS = sizeof ops / sizeof *ops };
 
 static int ls(const struct args *a, struct err *err)
 {
@@ -195,21 +210,22 @@ static int ls(const struct args *a, struct err *err)
     if (a->words > 1)
         return err_set(err, ERR_INPUT, "unexpected argument '%s' after ls", a->word[1]);
     if (!a->cli.json) {
-        for (size_t i = 0; i < 3; i++)
-            printf("op    %s\n", ops[i]);
-        for (size_t i = 0; i < 3; i++)
-            printf("algo  %-10s %s\n", algos[i].name, algos[i].text);
+        for (int i = 0; i < OPS; i++)
+            printf("op    %s\n", schedule_phases_name(ops[i]));
+        for (int i = 0; i < SCHEDULE_ALGOS; i++)
+            printf("algo  %-18s  %s\n", schedule_algo_name((enum schedule_algo)i),
+                   schedule_algo_text((enum schedule_algo)i));
         return 0;
     }
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.sched.list/1");
     jout_open(&j, "ops", '[');
-    for (size_t i = 0; i < 3; i++)
-        jout_text(&j, NULL, ops[i]);
+    for (int i = 0; i < OPS; i++)
+        jout_text(&j, NULL, schedule_phases_name(ops[i]));
     jout_close(&j, ']');
     jout_open(&j, "algos", '[');
-    for (size_t i = 0; i < 3; i++)
-        jout_text(&j, NULL, algos[i].name);
+    for (int i = 0; i < SCHEDULE_ALGOS; i++)
+        jout_text(&j, NULL, schedule_algo_name((enum schedule_algo)i));
     jout_close(&j, ']');
     jout_close(&j, '}');
     return 0;
@@ -218,7 +234,7 @@ static int ls(const struct args *a, struct err *err)
 static const struct verb {
     const char *name;
     int (*run)(const struct args *, struct err *);
-    int chunks, fabric; /* takes --chunks; --input and --bytes */
+    int gens, fabric; /* takes --chunks and --root; --input and --bytes */
 } verbs[] = {{"gen", gen, 1, 0},
              {"verify", verify, 0, 0},
              {"simulate", simulate, 1, 1},
@@ -232,9 +248,9 @@ static const struct verb *find_verb(const struct args *a, struct err *err)
         const struct verb *v = &verbs[i];
         if (strcmp(word, v->name))
             continue;
-        if (a->has_chunks && !v->chunks)
-            err_set(err, ERR_INPUT, "--chunks with verb '%s', expected it with gen or simulate",
-                    word);
+        if ((a->has_chunks || a->has_root) && !v->gens)
+            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with gen or simulate",
+                    a->has_chunks ? "--chunks" : "--root", word);
         else if ((a->topo || a->bytes) && !v->fabric)
             err_set(err, ERR_INPUT, "%s with verb '%s', expected it with simulate",
                     a->topo ? "--input" : "--bytes", word);

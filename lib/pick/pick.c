@@ -15,24 +15,43 @@
 int pick_even_slices(unsigned phases, enum schedule_algo algo)
 {
     return (phases & SCHEDULE_REDUCE_ACROSS) && (phases & SCHEDULE_GATHER_ACROSS) &&
-           algo != SCHEDULE_RING;
+           !schedule_algo_flat(algo);
+}
+
+/* All rows of what the spec says, over the layouts' segments of its groups. */
+static int gen_all(struct schedule_spec spec, struct schedule *out, struct err *err)
+{
+    struct layout l;
+
+    layout_init(&l, spec.groups);
+    spec.segments = l.segments;
+    spec.holder = l.holder;
+    int rc = schedule_gen(&spec, -1, out, err);
+    layout_release(&l);
+    return rc;
 }
 
 int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups *groups,
                   int subchunks, struct schedule *out, struct err *err)
 {
-    struct layout l;
+    struct schedule_spec spec = {
+        .algo = algo, .phases = phases, .groups = groups, .subchunks = subchunks};
 
-    layout_init(&l, groups);
+    return gen_all(spec, out, err);
+}
+
+int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo *t, int root,
+                     int subchunks, struct schedule *out, struct err *err)
+{
     struct schedule_spec spec = {.algo = algo,
                                  .phases = phases,
-                                 .groups = &l.groups,
-                                 .segments = l.segments,
-                                 .holder = l.holder,
-                                 .subchunks = subchunks};
-    int rc = schedule_gen(&spec, -1, out, err);
-    layout_release(&l);
-    return rc;
+                                 .groups = &t->groups,
+                                 .subchunks = subchunks,
+                                 .levels = t->levels,
+                                 .block = t->block,
+                                 .root = root};
+
+    return gen_all(spec, out, err);
 }
 
 static int same_segments(const struct schedule *s, const struct layout *l)

@@ -4,6 +4,7 @@
 
 #include "layout/layout.h"
 #include "schedule/schedule.h"
+#include "topo/topo.h"
 
 /*
  * Where layouts and schedules meet: which algorithm, in how many sub-chunks, cut where.  A
@@ -13,6 +14,9 @@
 /* All ranks' rows of one operation over groups; phases as in schedule.h. */
 int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups *groups,
                   int subchunks, struct schedule *out, struct err *err);
+/* The same on a fabric, with its levels; root: of a broadcast. */
+int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo *t, int root,
+                     int subchunks, struct schedule *out, struct err *err);
 
 /*
  * Slices that are reduced and gathered again belong to nobody in between: cut equally they load

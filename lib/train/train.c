@@ -66,7 +66,7 @@ static int parse_inputs(struct train *t, const char *plan, const struct train_te
     if (plan_parse(&t->plan, strcmp(run->plan, "-") ? run->plan : "stdin", plan,
                    (int64_t)strlen(plan), err))
         return -1;
-    if (run->algo && schedule_algo_parse(run->algo, &t->plan.algo, err))
+    if (run->algo && plan_algo_parse(run->algo, &t->plan.algo, err))
         return err_prefix(err, "--algo: ");
     if (t->plan.algo == SCHEDULE_AUTO)
         return err_set(err, ERR_INPUT, "--algo: 'auto', expected ring, two-level or ho-ring");
