@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-sched: prints the rows of a collective, proves rows right, and times them on a fabric.
+/*
+ * paro-sched: prints the rows of a collective, proves rows right, times them on a fabric, and
+ * draws that.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -8,6 +10,7 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "pick/pick.h"
+#include "pick/pick_draw.h"
 #include "pick/pick_simulate.h"
 
 enum { KEY_CHUNKS = 0x100, KEY_ROOT = 0x180, WORDS_MAX = 4, CHUNKS_MAX = 1 << 14 };
@@ -24,11 +27,11 @@ struct args {
 
 static const struct argp_option options[] = {
     {"chunks", KEY_CHUNKS, "C", 0,
-     "With gen, or simulate OP ALGO: sub-chunks of each part (default 1)", 0},
+     "With gen, or simulate or draw OP ALGO: sub-chunks of each part (default 1)", 0},
     {"root", KEY_ROOT, "R", 0,
-     "With gen, or simulate, broadcast: the rank that has it (default 0)", 0},
-    {"input", 'i', "TOPO", 0, "With simulate: the fabric, a file, - or synth:SPEC", 0},
-    {"bytes", 'b', "BYTES", 0, "With simulate: size of the vector (default 64Mi)", 0},
+     "Of a broadcast, with gen, simulate and draw: the rank that has it (default 0)", 0},
+    {"input", 'i', "TOPO", 0, "With simulate and draw: the fabric, a file, - or synth:SPEC", 0},
+    {"bytes", 'b', "BYTES", 0, "With simulate and draw: size of the vector (default 64Mi)", 0},
     CLI_OPTIONS,
     {0}};
 
@@ -41,6 +44,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has_chunks = 1;
         return cli_check(&a->cli, num_i64(arg, 1, CHUNKS_MAX, &a->chunks, &a->cli.err),
                          "--chunks");
+    case KEY_ROOT:
+        a->has_root = 1;
+        return cli_check(&a->cli, num_i64(arg, 0, GROUPS_RANKS_MAX - 1, &a->root, &a->cli.err),
+                         "--root");
     case 'i':
         a->topo = arg;
         return 0;
@@ -48,10 +55,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli,
                          num_bytes(arg, 1, PICK_SIMULATE_BYTES_MAX, &a->bytes, &a->cli.err),
                          "--bytes");
-    case KEY_ROOT:
-        a->has_root = 1;
-        return cli_check(&a->cli, num_i64(arg, 0, GROUPS_RANKS_MAX - 1, &a->root, &a->cli.err),
-                         "--root");
     case ARGP_KEY_ARG:
         if (a->words == WORDS_MAX)
             return cli_option(&a->cli, key, arg, state);
@@ -65,9 +68,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE | OP ALGO]\nls",
+    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE | OP ALGO]\n"
+    "draw -i TOPO [FILE | OP ALGO]\nls",
     "Print the rows of a collective (gen), prove the rows of a file or of standard input right"
-    " (verify), tell how long they take on a fabric (simulate), or list what there is (ls)."
+    " (verify), tell how long they take on a fabric (simulate), draw that as a"
+    " timeline in SVG (draw), or list what there is (ls)."
     "\vls lists OP and ALGO; SHAPE is the groups, 4x8 or [8,8,7], or blocks of them, outermost"
     " first: 2x4x8, 2x[8,8,7].",
     NULL,
@@ -159,6 +164,10 @@ static int verify(const struct args *a, struct err *err)
     op = op ? op : "partial move";
     groups_print(&s.groups, shape, sizeof shape);
     int wrong = schedule_verify(&s, err) != 0;
+    if (wrong && err->code != ERR_MISMATCH) {
+        schedule_release(&s);
+        return -1;
+    }
     if (!wrong)
         pick_traffic(&s, &traffic);
     if (a->cli.json)
@@ -171,8 +180,12 @@ static int verify(const struct args *a, struct err *err)
     return wrong;
 }
 
-static int simulate(const struct args *a, struct err *err)
+/* simulate and draw ask alike. */
+static int on_fabric(const struct args *a,
+                     int (*door)(const struct pick_simulate *, FILE *, struct err *),
+                     struct err *err)
 {
+    const char *verb = a->word[0];
     struct pick_simulate ask = {.topo = a->topo,
                                 .file = a->words == 2 ? a->word[1] : "-",
                                 .subchunks = (int)a->chunks,
@@ -181,9 +194,9 @@ static int simulate(const struct args *a, struct err *err)
                                 .json = a->cli.json};
 
     if (!a->topo)
-        return err_set(err, ERR_INPUT, "simulate without a topology, expected -i TOPO");
+        return err_set(err, ERR_INPUT, "%s without a topology, expected -i TOPO", verb);
     if (a->words > 3)
-        return err_set(err, ERR_INPUT, "simulate with %d words, expected FILE or OP ALGO",
+        return err_set(err, ERR_INPUT, "%s with %d words, expected FILE or OP ALGO", verb,
                        a->words - 1);
     if (a->words == 3) {
         ask.file = NULL;
@@ -196,7 +209,17 @@ static int simulate(const struct args *a, struct err *err)
         return err_set(err, ERR_INPUT, "%s with a schedule's text, expected its own",
                        a->has_chunks ? "--chunks" : "--root");
     }
-    return pick_simulate(&ask, stdout, err);
+    return door(&ask, stdout, err);
+}
+
+static int simulate(const struct args *a, struct err *err)
+{
+    return on_fabric(a, pick_simulate, err);
+}
+
+static int draw(const struct args *a, struct err *err)
+{
+    return on_fabric(a, pick_draw, err);
 }
 
 static const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
@@ -238,6 +261,7 @@ static const struct verb {
 } verbs[] = {{"gen", gen, 1, 0},
              {"verify", verify, 0, 0},
              {"simulate", simulate, 1, 1},
+             {"draw", draw, 1, 1},
              {"ls", ls, 0, 0}};
 
 static const struct verb *find_verb(const struct args *a, struct err *err)
@@ -249,17 +273,17 @@ static const struct verb *find_verb(const struct args *a, struct err *err)
         if (strcmp(word, v->name))
             continue;
         if ((a->has_chunks || a->has_root) && !v->gens)
-            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with gen or simulate",
+            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with gen, simulate or draw",
                     a->has_chunks ? "--chunks" : "--root", word);
         else if ((a->topo || a->bytes) && !v->fabric)
-            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with simulate",
+            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with simulate or draw",
                     a->topo ? "--input" : "--bytes", word);
         else
             return v;
         return NULL;
     }
-    err_set(err, ERR_INPUT, "verb '%s', expected gen, verify, simulate or ls (see --help)",
-            word);
+    err_set(err, ERR_INPUT,
+            "verb '%s', expected gen, verify, simulate, draw or ls (see --help)", word);
     return NULL;
 }
 

@@ -46,6 +46,18 @@ fails() {
     done
 }
 
+@test "the chain of a broadcast leaves the root's blocks once, and goes around" {
+    # chain ROOT ALGO SHAPE: each rank receives from the one before it
+    chain() { paro-sched gen broadcast "$2" "$3" --root "$1" | awk -v r="$1" '
+        /^rows/ { go = 1; next } go && NF == 6 { from[$4] = $3 }
+        function to(r,  i) { for (i in from) if (from[i] == r) return i; return "" }
+        END { for (; r != ""; r = to(r)) printf "%s ", r }'; }
+    [ "$(chain 1 ring 4x1)" = "1 2 3 0 " ]
+    [ "$(chain 1 ho-ring 4x1)" = "1 2 3 0 " ]
+    [ "$(chain 4 ring '[2,3,2]')" = "4 2 3 5 6 0 1 " ]
+    [ "$(chain 3 ho-ring 3x2x1)" = "3 2 4 5 0 1 " ]
+}
+
 @test "with levels each part enters each pod once, without them once a group" {
     # 2 pods of 3 groups of 1: ranks 0-2 and 3-5
     crossings() { awk '/^rows/ { go = 1; next } go && NF == 6 && ($3 < 3) != ($4 < 3) { n++ } END { print n }'; }
@@ -144,8 +156,8 @@ EOF
 }
 
 @test "bad words" {
-    fails 2 "paro-sched: verb '', expected gen, verify, simulate or ls (see --help)" paro-sched
-    fails 2 "paro-sched: verb 'draw', expected gen, verify, simulate or ls (see --help)" paro-sched draw
+    fails 2 "paro-sched: verb '', expected gen, verify, simulate, draw or ls (see --help)" paro-sched
+    fails 2 "paro-sched: verb 'paint', expected gen, verify, simulate, draw or ls (see --help)" paro-sched paint
     fails 2 "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-sched gen gather ring 2x2
     fails 2 "paro-sched: algorithm 'auto', expected one that ls lists" \
@@ -154,13 +166,13 @@ EOF
         paro-sched gen all-gather rong 2x2
     fails 2 "paro-sched: --root with all-gather, expected it with broadcast" \
         paro-sched gen all-gather ring 2x2 --root 1
-    fails 2 "paro-sched: --root with verb 'ls', expected it with gen or simulate" paro-sched ls --root 1
+    fails 2 "paro-sched: --root with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --root 1
     fails 2 "paro-sched: --root: 4, expected a rank from 0 to 3" \
         paro-sched gen broadcast ring 2x2 --root 4
     fails 2 "paro-sched: shape '2x2,inter=1', expected factors outermost first, as 16x8, 4x16x8, [8,8,7] or 4x[8,8,7] (8 levels and 1048576 ranks at most)" \
         paro-sched gen all-gather ring 2x2,inter=1
     fails 2 "paro-sched: gen with 2 words, expected OP ALGO SHAPE" paro-sched gen all-gather ring
-    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen or simulate" paro-sched ls --chunks 2
+    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --chunks 2
     for shape in 2x 0x2 '[3,]' 2y2 '[]' 99999999x9; do
         ! paro-sched gen all-gather ring "$shape" > out 2> said
         [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
