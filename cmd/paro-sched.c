@@ -28,7 +28,8 @@ struct args {
 static const struct argp_option options[] = {
     {"chunks", KEY_CHUNKS, "C", 0,
      "With gen, or simulate or draw OP ALGO: sub-chunks of each part (default 1)", 0},
-    {"root", KEY_ROOT, "R", 0, "With gen broadcast: the rank that has it (default 0)", 0},
+    {"root", KEY_ROOT, "R", 0,
+     "Of a broadcast, with gen, simulate and draw: the rank that has it (default 0)", 0},
     {"input", 'i', "TOPO", 0, "With simulate and draw: the fabric, a file, - or synth:SPEC", 0},
     {"bytes", 'b', "BYTES", 0, "With simulate and draw: size of the vector (default 64Mi)", 0},
     CLI_OPTIONS,
@@ -67,8 +68,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE]\nsimulate -i TOPO OP ALGO\n"
-    "draw -i TOPO [FILE]\ndraw -i TOPO OP ALGO\nls",
+    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE | OP ALGO]\n"
+    "draw -i TOPO [FILE | OP ALGO]\nls",
     "Print the rows of a collective (gen), prove the rows of a file or of standard input right"
     " (verify), tell how long they take on a fabric (simulate), draw that as a"
     " timeline in SVG (draw), or list what there is (ls)."
@@ -188,6 +189,7 @@ static int on_fabric(const struct args *a,
     struct pick_simulate ask = {.topo = a->topo,
                                 .file = a->words == 2 ? a->word[1] : "-",
                                 .subchunks = (int)a->chunks,
+                                .root = (int)a->root,
                                 .bytes = a->bytes ? a->bytes : PICK_SIMULATE_BYTES,
                                 .json = a->cli.json};
 
@@ -200,9 +202,12 @@ static int on_fabric(const struct args *a,
         ask.file = NULL;
         ask.op = a->word[1];
         ask.algo = a->word[2];
-    } else if (a->has_chunks) {
-        return err_set(err, ERR_INPUT,
-                       "--chunks with a schedule's text, expected its own sub-chunks");
+        if (a->has_root && strcmp(ask.op, "broadcast"))
+            return err_set(err, ERR_INPUT, "--root with %s, expected it with broadcast",
+                           ask.op);
+    } else if (a->has_chunks || a->has_root) {
+        return err_set(err, ERR_INPUT, "%s with a schedule's text, expected its own",
+                       a->has_chunks ? "--chunks" : "--root");
     }
     return door(&ask, stdout, err);
 }
@@ -252,12 +257,12 @@ static int ls(const struct args *a, struct err *err)
 static const struct verb {
     const char *name;
     int (*run)(const struct args *, struct err *);
-    int chunks, root, fabric; /* takes --chunks; --root; --input and --bytes */
-} verbs[] = {{"gen", gen, 1, 1, 0},
-             {"verify", verify, 0, 0, 0},
-             {"simulate", simulate, 1, 0, 1},
-             {"draw", draw, 1, 0, 1},
-             {"ls", ls, 0, 0, 0}};
+    int gens, fabric; /* takes --chunks and --root; --input and --bytes */
+} verbs[] = {{"gen", gen, 1, 0},
+             {"verify", verify, 0, 0},
+             {"simulate", simulate, 1, 1},
+             {"draw", draw, 1, 1},
+             {"ls", ls, 0, 0}};
 
 static const struct verb *find_verb(const struct args *a, struct err *err)
 {
@@ -267,11 +272,9 @@ static const struct verb *find_verb(const struct args *a, struct err *err)
         const struct verb *v = &verbs[i];
         if (strcmp(word, v->name))
             continue;
-        if (a->has_chunks && !v->chunks)
-            err_set(err, ERR_INPUT,
-                    "--chunks with verb '%s', expected it with gen, simulate or draw", word);
-        else if (a->has_root && !v->root)
-            err_set(err, ERR_INPUT, "--root with verb '%s', expected it with gen", word);
+        if ((a->has_chunks || a->has_root) && !v->gens)
+            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with gen, simulate or draw",
+                    a->has_chunks ? "--chunks" : "--root", word);
         else if ((a->topo || a->bytes) && !v->fabric)
             err_set(err, ERR_INPUT, "%s with verb '%s', expected it with simulate or draw",
                     a->topo ? "--input" : "--bytes", word);

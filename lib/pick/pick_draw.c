@@ -46,7 +46,11 @@ static int gen(const struct pick_simulate *ask, struct scene *c, struct err *err
         schedule_algo_parse(ask->algo, &spec.algo, err))
         return -1;
     if (spec.algo == SCHEDULE_AUTO)
-        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one by name");
+        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one that ls lists");
+    if (ask->root >= c->topo.groups.ranks)
+        return err_set(err, ERR_INPUT, "--root: %d, expected a rank from 0 to %d", ask->root,
+                       c->topo.groups.ranks - 1);
+    spec.root = ask->root;
     layout_init(&l, &c->topo.groups);
     spec.groups = &l.groups;
     spec.segments = l.segments;
@@ -73,14 +77,15 @@ static int draw(const struct pick_simulate *ask, struct scene *c, FILE *out, str
 {
     struct sim_picture p = {.schedule = &c->s, .topo = &c->topo, .times = &c->times};
 
-    p.bound_s = schedule_phases_name(c->s.phases)
-                    ? sim_cut_bound_s(&c->topo, c->s.phases, c->s.root, (double)ask->bytes)
-                    : NAN;
     c->chunk_bytes = mem_new((size_t)c->s.chunks + 1, sizeof *c->chunk_bytes);
     p.chunk_bytes = c->chunk_bytes;
     pick_chunk_elems(&c->s, ask->bytes, c->chunk_bytes);
     if (sim_rows(&c->s, &c->topo, c->chunk_bytes, 1, &c->times, err))
         return -1;
+    /* Only now it is known that the schedule's root is a rank of the fabric. */
+    p.bound_s = schedule_phases_name(c->s.phases)
+                    ? sim_cut_bound_s(&c->topo, c->s.phases, c->s.root, (double)ask->bytes)
+                    : NAN;
     return (ask->json ? sim_draw_json : sim_draw)(&p, out, err);
 }
 

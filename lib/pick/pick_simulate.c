@@ -57,7 +57,11 @@ static int simulate_spec(const struct pick_simulate *ask, struct answer *a, stru
         schedule_algo_parse(ask->algo, &s->algo, err))
         return -1;
     if (s->algo == SCHEDULE_AUTO)
-        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one by name");
+        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one that ls lists");
+    if (ask->root >= a->topo.groups.ranks)
+        return err_set(err, ERR_INPUT, "--root: %d, expected a rank from 0 to %d", ask->root,
+                       a->topo.groups.ranks - 1);
+    s->root = ask->root;
     layout_init(&l, &a->topo.groups);
     groups_copy(&s->groups, &l.groups);
     s->segments = l.segments;
@@ -72,7 +76,8 @@ static int simulate_spec(const struct pick_simulate *ask, struct answer *a, stru
                                  .holder = s->holder,
                                  .subchunks = s->subchunks,
                                  .levels = a->topo.levels,
-                                 .block = a->topo.block};
+                                 .block = a->topo.block,
+                                 .root = s->root};
     if (rc == 0)
         rc = sim_spec_times(&spec, &a->topo, bytes, &a->times, err);
     mem_free(bytes);

@@ -16,8 +16,8 @@ struct pick_simulate {
     const char *topo;      /* as topo_read takes it */
     const char *file;      /* or: */
     const char *op, *algo; /* by name; not auto */
-    int subchunks;
-    int64_t bytes; /* of the vector, 2^42 at most */
+    int subchunks, root;   /* of these; root: of a broadcast */
+    int64_t bytes;         /* of the vector, 2^42 at most */
     int json;
 };
 

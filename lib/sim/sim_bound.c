@@ -12,6 +12,8 @@
  *
  * and over all units together, out as in: (units - 1) M, of an all-reduce 2 (units - 1) M.
  */
+#include <assert.h>
+
 #include "base/mem.h"
 #include "sim/sim.h"
 
@@ -88,6 +90,7 @@ double sim_cut_bound_s(const struct topo *t, unsigned phases, int root, double b
     struct unit *unit = mem_new((size_t)t->groups.count, sizeof *unit);
     double worst = 0;
 
+    assert(root >= 0 && root < t->groups.ranks);
     for (int l = 1; l < t->levels; l++)
         worst = larger(worst, level_bound_s(t, l, phases, root, bytes, unit));
     mem_free(unit);

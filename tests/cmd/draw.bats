@@ -110,9 +110,9 @@ fails() {
     fails "paro-sched: draw without a topology, expected -i TOPO" paro-sched draw all-gather ring
     fails "paro-sched: draw with 3 words, expected FILE or OP ALGO" \
         paro-sched draw -i synth:2x2 all-gather ring 2x2
-    fails "paro-sched: algorithm 'auto', expected one by name" \
+    fails "paro-sched: algorithm 'auto', expected one that ls lists" \
         paro-sched draw -i synth:2x2 all-gather auto
-    fails "paro-sched: --chunks with a schedule's text, expected its own sub-chunks" \
+    fails "paro-sched: --chunks with a schedule's text, expected its own" \
         paro-sched draw -i synth:2x2 --chunks 2 rows
     fails "paro-sched: topology and schedule both from standard input, expected one of them from a file" \
         paro-sched draw -i - -

@@ -166,7 +166,7 @@ EOF
         paro-sched gen all-gather rong 2x2
     fails 2 "paro-sched: --root with all-gather, expected it with broadcast" \
         paro-sched gen all-gather ring 2x2 --root 1
-    fails 2 "paro-sched: --root with verb 'ls', expected it with gen" paro-sched ls --root 1
+    fails 2 "paro-sched: --root with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --root 1
     fails 2 "paro-sched: --root: 4, expected a rank from 0 to 3" \
         paro-sched gen broadcast ring 2x2 --root 4
     fails 2 "paro-sched: shape '2x2,inter=1', expected factors outermost first, as 16x8, 4x16x8, [8,8,7] or 4x[8,8,7] (8 levels and 1048576 ranks at most)" \

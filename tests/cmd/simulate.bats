@@ -46,6 +46,14 @@ END
     done
 }
 
+@test "a broadcast has its root, and blocks of groups are part of the fabric" {
+    paro-sched simulate broadcast ho-ring -i synth:2x3x2 --root 7 --chunks 2 > want
+    paro-sched gen broadcast ho-ring 2x3x2 --root 7 --chunks 2 | paro-sched simulate -i synth:2x3x2 | diff want -
+    paro-sched simulate all-reduce ho-ring -i synth:2x3x2,level2=1GB/s:1ms > want
+    grep -q '^busy .* level2 ' want
+    paro-sched gen all-reduce ho-ring 2x3x2 | paro-sched simulate -i synth:2x3x2,level2=1GB/s:1ms | diff want -
+}
+
 @test "the default size is 64Mi, and a topology file is read" {
     paro-topo -i synth:2x2 > fabric.yaml
     paro-sched simulate all-reduce ring -i synth:2x2 > want
@@ -102,12 +110,18 @@ END
     fails "paro-sched: simulate without a topology, expected -i TOPO" paro-sched simulate
     fails "paro-sched: simulate with 3 words, expected FILE or OP ALGO" \
         paro-sched simulate all-gather ring 2x2 -i synth:2x2
-    fails "paro-sched: algorithm 'auto', expected one by name" \
+    fails "paro-sched: algorithm 'auto', expected one that ls lists" \
         paro-sched simulate all-gather auto -i synth:2x2
     fails "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-sched simulate gather ring -i synth:2x2
-    fails "paro-sched: --chunks with a schedule's text, expected its own sub-chunks" \
+    fails "paro-sched: --chunks with a schedule's text, expected its own" \
         paro-sched simulate -i synth:2x2 --chunks 2
+    fails "paro-sched: --root with a schedule's text, expected its own" \
+        paro-sched simulate -i synth:2x2 --root 1
+    fails "paro-sched: --root with all-gather, expected it with broadcast" \
+        paro-sched simulate all-gather ring -i synth:2x2 --root 1
+    fails "paro-sched: --root: 4, expected a rank from 0 to 3" \
+        paro-sched simulate broadcast ring -i synth:2x2 --root 4
     fails "paro-sched: topology and schedule both from standard input, expected one of them from a file" \
         paro-sched simulate -i -
     fails "paro-sched: --input with verb 'gen', expected it with simulate or draw" \
