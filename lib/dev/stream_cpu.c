@@ -112,16 +112,16 @@ static int queued(const struct runner *r)
 }
 
 /*
- * What the thread that takes the turns does when nothing moved: a young operation yields, an
- * older one sleeps a small part of its age, so that a wait lengthens it little and a long one
- * takes few turns from those that have work.
+ * What the thread that takes the turns does when nothing moved: alone with a young operation it
+ * yields; else (this process may be computing meanwhile) it sleeps a small part of the
+ * operation's age, so that a wait lengthens it little and takes few turns from those with work.
  */
-static void pause_after(enum stream_state last, const struct runner *r)
+static void pause_after(enum stream_state last, const struct runner *r, int alone)
 {
     if (last != STREAM_IDLE)
         return;
     double age_s = tick_now_s() - r->started_s, nap_s = age_s / NAP_PART;
-    if (age_s < young_s)
+    if (alone && age_s < young_s)
         sched_yield();
     else
         tick_sleep_s(nap_s < nap_least_s  ? nap_least_s
@@ -153,7 +153,7 @@ static void *runner_main(void *arg)
     int streams = wait_for_work(r, 0);
 
     while (streams >= 0) {
-        pause_after(turn(r, streams), r);
+        pause_after(turn(r, streams), r, 0);
         streams = wait_for_work(r, 1);
     }
     return NULL;
@@ -274,7 +274,7 @@ int stream_run(struct stream *s, struct stream_op op, struct err *err)
     int streams = r->streams;
     while (s->passed < ticket && !r->failed) {
         pthread_mutex_unlock(&r->lock);
-        pause_after(turn(r, streams), r);
+        pause_after(turn(r, streams), r, 1);
         pthread_mutex_lock(&r->lock);
     }
     r->driven--;
