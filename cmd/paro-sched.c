@@ -7,8 +7,17 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "pick/pick.h"
+#include "pick/pick_table.h"
 
-enum { KEY_CHUNKS = 0x100, WORDS_MAX = 4, CHUNKS_MAX = 1 << 14 };
+enum {
+    KEY_CHUNKS = 0x100,
+    KEY_OP,
+    KEY_TABLE,
+    KEY_TUNING,
+    FACTOR_MAX = 1 << 20,
+    WORDS_MAX = 4,
+    CHUNKS_MAX = 1 << 14
+};
 
 struct args {
     struct cli cli;
@@ -16,12 +25,60 @@ struct args {
     int words;
     int64_t chunks;
     int has_chunks;
+    struct pick_request pick;
+    const char *of_pick; /* an option of pick's that was given */
 };
 
 static const struct argp_option options[] = {
     {"chunks", KEY_CHUNKS, "C", 0, "With gen: sub-chunks of each part (default 1)", 0},
+    {"input", 'i', "TOPO", 0, "With pick: the fabric, a file, - or synth:SPEC", 1},
+    {"op", KEY_OP, "OPS", 0, "With pick: these operations, with commas between", 1},
+    {"min", 'b', "BYTES", 0, "With pick: smallest size (default 1Ki)", 1},
+    {"max", 'e', "BYTES", 0, "With pick: largest size (default 1Gi)", 1},
+    {"factor", 'f', "F", 0, "With pick: each size is F times the one before (default 2)", 1},
+    {"table", KEY_TABLE, 0, 0, "With pick: print a tuning table (YAML)", 1},
+    {"tuning", KEY_TUNING, "FILE", 0, "With pick: read and print a tuning table", 1},
     CLI_OPTIONS,
     {0}};
+
+/* Options of the verb pick; ARGP_ERR_UNKNOWN for the rest. */
+static error_t parse_pick(struct args *a, int key, char *arg)
+{
+    struct pick_request *p = &a->pick;
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case 'i':
+        a->of_pick = "--input";
+        p->topo = arg;
+        return 0;
+    case KEY_OP:
+        a->of_pick = "--op";
+        p->ops = arg;
+        return 0;
+    case 'b':
+        a->of_pick = "--min";
+        return cli_check(&a->cli, num_bytes(arg, 1, PICK_BYTES_MAX, &p->min_bytes, err),
+                         "--min");
+    case 'e':
+        a->of_pick = "--max";
+        return cli_check(&a->cli, num_bytes(arg, 1, PICK_BYTES_MAX, &p->max_bytes, err),
+                         "--max");
+    case 'f':
+        a->of_pick = "--factor";
+        return cli_check(&a->cli, num_i64(arg, 2, FACTOR_MAX, &p->factor, err), "--factor");
+    case KEY_TABLE:
+        a->of_pick = "--table";
+        p->table = 1;
+        return 0;
+    case KEY_TUNING:
+        a->of_pick = "--tuning";
+        p->tuning = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -38,16 +95,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->word[a->words++] = arg;
         return 0;
     default:
-        return cli_option(&a->cli, key, arg, state);
+        break;
     }
+    error_t rc = parse_pick(a, key, arg);
+    return rc == ARGP_ERR_UNKNOWN ? cli_option(&a->cli, key, arg, state) : rc;
 }
 
 static const struct argp argp = {
     options,
     parse,
-    "gen OP ALGO SHAPE\nverify [FILE]\nls",
+    "gen OP ALGO SHAPE\nverify [FILE]\nls\npick -i TOPO\npick --tuning FILE",
     "Print the rows of a collective (gen), prove the rows of a file or of standard input right"
-    " (verify), or list what there is (ls)."
+    " (verify), list what there is (ls), or choose for a fabric by simulated time (pick)."
     "\vOP is all-gather, reduce-scatter or all-reduce; ALGO is ring, two-level or ho-ring;"
     " SHAPE is the groups, 4x8 or [8,8,7].",
     NULL,
@@ -177,21 +236,38 @@ static int ls(const struct args *a, struct err *err)
     return 0;
 }
 
+static int pick(const struct args *a, struct err *err)
+{
+    struct pick_request r = a->pick;
+
+    r.json = a->cli.json;
+    if (a->words > 1)
+        return err_set(err, ERR_INPUT, "unexpected argument '%s' after pick", a->word[1]);
+    if (!r.topo == !r.tuning)
+        return err_set(err, ERR_INPUT, "pick with %s, expected --input or --tuning",
+                       r.topo ? "both --input and --tuning" : "neither a fabric nor a table");
+    return pick_report(&r, stdout, err);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(const struct args *, struct err *);
-    } verbs[] = {{"gen", gen}, {"verify", verify}, {"ls", ls}};
+    } verbs[] = {{"gen", gen}, {"verify", verify}, {"ls", ls}, {"pick", pick}};
     struct args a = {.cli = CLI_INIT("paro-sched"), .chunks = 1};
     struct err err = {0};
     int rc = -1;
 
     cli_parse(&a.cli, &argp, argc, argv);
     const char *verb = a.words ? a.word[0] : "";
-    err_set(&err, ERR_INPUT, "verb '%s', expected gen, verify or ls (see --help)", verb);
+    err_set(&err, ERR_INPUT, "verb '%s', expected gen, verify, ls or pick (see --help)", verb);
     if (a.has_chunks && strcmp(verb, "gen")) {
         err_set(&err, ERR_INPUT, "--chunks with verb '%s', expected it with gen", verb);
+        return cli_fail(&a.cli, &err);
+    }
+    if (a.of_pick && strcmp(verb, "pick")) {
+        err_set(&err, ERR_INPUT, "%s with verb '%s', expected it with pick", a.of_pick, verb);
         return cli_fail(&a.cli, &err);
     }
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)

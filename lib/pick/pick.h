@@ -21,6 +21,14 @@ int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups 
  */
 int pick_even_slices(unsigned phases, enum schedule_algo algo);
 
+/*
+ * Sub-chunks of each part so that none is above chunk_bytes (as long as that takes no more than
+ * PICK_SUBCHUNKS_MAX), in a vector of elems elements of elem_bytes.
+ */
+enum { PICK_SUBCHUNKS_MAX = 1 << 14 };
+int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_bytes,
+                   int64_t chunk_bytes);
+
 /* What a schedule puts through ports and inside groups, as fractions of the whole vector M. */
 struct pick_traffic {
     double slow_out, slow_in; /* the busiest port, each way */

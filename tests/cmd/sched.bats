@@ -95,8 +95,8 @@ EOF
 }
 
 @test "bad words" {
-    fails 2 "paro-sched: verb '', expected gen, verify or ls (see --help)" paro-sched
-    fails 2 "paro-sched: verb 'draw', expected gen, verify or ls (see --help)" paro-sched draw
+    fails 2 "paro-sched: verb '', expected gen, verify, ls or pick (see --help)" paro-sched
+    fails 2 "paro-sched: verb 'draw', expected gen, verify, ls or pick (see --help)" paro-sched draw
     fails 2 "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-sched gen gather ring 2x2
     fails 2 "paro-sched: algorithm 'auto', expected ring, two-level or ho-ring" \
