@@ -28,7 +28,8 @@ ALLFLAGS := -std=c11 -D_GNU_SOURCE -DPARO_VERSION='"$(VERSION)"' -fopenmp -fvisi
             -ffp-contract=off -fno-math-errno -Ilib $(PKGFLAGS) $(SANFLAGS) $(CFLAGS)
 
 # A floor named for a machine part has twins, NAME_cuda.c and NAME_none.c; the build picks one.
-LIBSRC  := $(sort $(wildcard lib/*/*.c))
+ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c)
+LIBSRC  := $(filter-out $(ABSENT),$(sort $(wildcard lib/*/*.c)))
 LIBOBJ  := $(LIBSRC:%.c=$(B)/%.o)
 CMDSRC  := $(sort $(wildcard cmd/*.c))
 CMDS    := $(CMDSRC:cmd/%.c=$(BIN)/%)

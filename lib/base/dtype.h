@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/clones.h"
 #include "base/err.h"
 
 enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64, DTYPE_I32, DTYPE_U8, DTYPE_COUNT };
@@ -14,7 +15,7 @@ int dtype_bytes(enum dtype type);
 const char *dtype_name(enum dtype type);
 int dtype_parse(const char *text, enum dtype *out, struct err *err);
 
-static inline float dtype_f32_of_bf16(uint16_t h)
+KERN_INLINE float dtype_f32_of_bf16(uint16_t h)
 {
     uint32_t u = (uint32_t)h << 16;
     float f;
@@ -24,7 +25,7 @@ static inline float dtype_f32_of_bf16(uint16_t h)
 }
 
 /* Round to nearest, ties to even; NaN stays NaN. */
-static inline uint16_t dtype_bf16_of_f32(float f)
+KERN_INLINE uint16_t dtype_bf16_of_f32(float f)
 {
     uint32_t u;
 
@@ -34,16 +35,78 @@ static inline uint16_t dtype_bf16_of_f32(float f)
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-float dtype_f32_of_f16(uint16_t h);
-uint16_t dtype_f16_of_f32(float f);
+/* Both ways without a branch, so that loops over them become vector code. */
+KERN_INLINE float dtype_f32_of_f16(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, m = (uint32_t)(h & 0x7fff) << 13;
+    uint32_t e = m & 0x0f800000u, u = m + 0x38000000u; /* exponent from bias 15 to bias 127 */
+    float f, below;
+
+    /* A subnormal is 2^-14 (1 + m) - 2^-14, exactly; infinity and NaN go up once more. */
+    uint32_t lifted = m + 0x38800000u;
+    memcpy(&below, &lifted, 4);
+    below -= 0x1p-14f;
+    memcpy(&lifted, &below, 4);
+    u = e == 0x0f800000u ? u + 0x38000000u : u;
+    u = (e == 0 ? lifted : u) | sign;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+KERN_INLINE uint16_t dtype_f16_of_f32(float f)
+{
+    uint32_t u, sign, tiny;
+    float a;
+
+    memcpy(&u, &f, 4);
+    sign = u >> 16 & 0x8000;
+    u &= 0x7fffffff;
+    /* Below 2^-14: adding 0.5 lines the ulp up with 2^-24. */
+    memcpy(&a, &u, 4);
+    a += 0.5f;
+    memcpy(&tiny, &a, 4);
+    uint32_t r = (u + 0xfff + (u >> 13 & 1) - 0x38000000u) >> 13;
+    r = u < 0x38800000u ? tiny - 0x3f000000u : r;
+    r = u >= 0x477ff000u ? 0x7c00 : r; /* 65520 and above round to infinity */
+    r = u > 0x7f800000u ? 0x7e00 | (u >> 13 & 0x3ff) : r;
+    return (uint16_t)(sign | r);
+}
 
 /* Converts n elements between any two of the floating types, each rounded once; no overlap. */
 void dtype_convert(void *to, enum dtype to_type, const void *from, enum dtype from_type,
                    int64_t n);
+
+/* Average: added as a sum, divided once after the last addition. */
 enum dtype_op { DTYPE_SUM, DTYPE_MAX, DTYPE_MIN, DTYPE_AVG, DTYPE_OPS };
 
-/* to[i] = a[i] + b[i], in the type itself (bf16 and f16 through f32, rounded once). to may be
- * a. */
-void dtype_add(void *to, const void *a, const void *b, enum dtype type, int64_t n);
+/* The command line's word: "sum", "max", "min", "avg". */
+const char *dtype_op_name(enum dtype_op op);
+int dtype_op_parse(const char *text, enum dtype_op *out, struct err *err);
+
+/*
+ * to[i] = a[i] op b[i], in the type itself; to may be a or b, and overlaps them in no other
+ * way. Sums of bf16 and f16 are taken in f32 and rounded once, to nearest even: as their exact
+ * sum would be (24 bits hold 2 p + 2 of p = 8 and p = 11: Figueroa, When is double rounding
+ * innocuous, 1995).  Sums of i32 and u8 wrap.  DTYPE_AVG adds; see dtype_scale.
+ *
+ * max and min propagate NaN, the maximum and minimum of IEEE 754-2019: a NaN in any operand is
+ * a NaN in the result, and -0 is below +0.  So they do not depend on the order of the operands,
+ * which algorithms choose freely, and a value that went wrong on one rank stays to be seen.
+ * (NCCL and most MPI_MAX drop it, or keep it by its place.)  Which of two NaNs is not said.
+ */
+void dtype_reduce(void *to, const void *a, const void *b, enum dtype type, enum dtype_op op,
+                  int64_t n);
+
+/*
+ * What DTYPE_AVG still needs: p[i] = p[i] / ranks, 1 <= ranks <= 2^24 (exact in f32).  f32 and
+ * f64 are divided, rounded once; bf16 and f16 in f32, then rounded to nearest even; i32 and u8
+ * are truncated toward zero, as ncclAvg does it.
+ */
+void dtype_scale(void *p, enum dtype type, int ranks, int64_t n);
+
+static inline void dtype_add(void *to, const void *a, const void *b, enum dtype type, int64_t n)
+{
+    dtype_reduce(to, a, b, type, DTYPE_SUM, n);
+}
 
 #endif

@@ -94,17 +94,17 @@ static int prepare(struct port *p, int flow, struct err *err)
 
     groups_copy(&s.groups, p->g);
     make_rows(p, flow, &s);
-    exec_places_init(&places, s.chunks);
+    exec_places_init(&places, s.chunks, DTYPE_U8);
     for (int c = 0; c < s.chunks; c++) {
         places.elems[c] = PIECE;
         places.in_at[c] = (int64_t)(c % held) * PIECE;
         places.out_at[c] = (int64_t)(c % held) * PIECE;
     }
-    int rc = exec_rows_init(&rows, &s, p->coll->world->rank, &places, DTYPE_U8, err);
+    int rc = exec_rows_init(&rows, &s, p->coll->world->rank, &places, err);
     rows.selves = 0; /* what is sent is not kept */
     rc = world_agree(p->coll->world, rc, err);
     if (rc == 0)
-        rc = exec_mpi_prepare(p->coll->exec, &rows, DTYPE_U8, &p->flow[flow].exec, err);
+        rc = exec_mpi_prepare(p->coll->exec, &rows, &p->flow[flow].exec, err);
     exec_rows_release(&rows);
     exec_places_release(&places);
     schedule_release(&s);

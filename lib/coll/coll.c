@@ -46,7 +46,8 @@ void coll_places(const struct layout *l, const struct coll_spec *spec, int rank,
     int tos = layout_ranges(l, spec->broadcast ? LETTER_N : spec->to, rank, spec->elems, to);
     int even = even_slices(spec), g = l->groups.count;
 
-    exec_places_init(out, l->segments * g * subchunks);
+    exec_places_init(out, l->segments * g * subchunks, spec->type);
+    out->redop = spec->redop;
     for (int e = 0; e < l->segments; e++)
         for (int k = 0; k < g; k++) {
             int64_t lo = layout_cut(l, spec->elems, e, k, even);
@@ -186,9 +187,12 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
                                  .root = spec->root};
 
     int rc = schedule_gen(&want, rank, &s, err);
+    int sums = (int)(want.phases & SCHEDULE_REDUCE_SCATTER);
+    if (rc == 0 && spec->redop == DTYPE_AVG && sums && sums != SCHEDULE_REDUCE_SCATTER)
+        rc = err_set(err, ERR_INPUT, "an average of a part of the ranks, expected a sum");
     if (rc == 0) {
         coll_places(&c->layout, spec, rank, subchunks, &places);
-        rc = exec_rows_init(&rows, &s, rank, &places, spec->type, err);
+        rc = exec_rows_init(&rows, &s, rank, &places, err);
     }
     h.scratch_bytes = rows.scratch_bytes;
     h.mine = (struct coll_traffic){rows.slow_bytes, rows.slow_in_bytes, rows.fast_bytes};
@@ -196,7 +200,7 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
     if (rc == 0)
         rc = coll_traffic_most(c, &h.mine, &h.slow_bytes, &h.fast_bytes_rank, err);
     if (rc == 0)
-        rc = exec_mpi_prepare(c->exec, &rows, spec->type, &h.exec, err);
+        rc = exec_mpi_prepare(c->exec, &rows, &h.exec, err);
     exec_rows_release(&rows);
     exec_places_release(&places);
     schedule_release(&s);
@@ -226,9 +230,14 @@ static enum stream_state call_poll(void *arg, struct err *err)
     return exec_mpi_poll(call->handle->exec, err);
 }
 
+static struct stream_op op_of(struct coll_call *call)
+{
+    return (struct stream_op){call_start, call_poll, call};
+}
+
 int64_t coll_push(struct stream *s, struct coll_call *call)
 {
-    return stream_push(s, (struct stream_op){call_start, call_poll, call});
+    return stream_push(s, op_of(call));
 }
 
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
@@ -236,7 +245,7 @@ int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
 {
     struct coll_call call = {h, in, out};
 
-    return stream_wait(s, coll_push(s, &call), err);
+    return stream_run(s, op_of(&call), err);
 }
 
 double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,

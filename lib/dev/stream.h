@@ -8,8 +8,8 @@
 
 /*
  * Work as ordered queues.  An operation is a pair {start, poll}: start begins it, poll carries
- * it on and says when it is done.  One thread, the runner, takes the heads of all streams in
- * turn, so that streams run at the same time and each is in order.  Nothing is allocated by a
+ * it on and says when it is done.  One thread at a time, the runner's, takes the heads of all
+ * streams in turn, so that streams run at the same time and each is in order.  Nothing is allocated by a
  * push.
  *
  *     ticket = stream_push(s, op);         a full queue is a bug: sized at stream_open
@@ -35,6 +35,8 @@ struct stream *stream_open(struct runner *r, int room); /* room: operations queu
 int64_t stream_push(struct stream *s, struct stream_op op);
 int stream_done(struct stream *s, int64_t ticket);
 int stream_wait(struct stream *s, int64_t ticket, struct err *err);
+/* Pushes and waits, for a caller with nothing else to do: the turns are taken in its thread. */
+int stream_run(struct stream *s, struct stream_op op, struct err *err);
 int stream_wait_all(struct stream *s, struct err *err);
 
 #endif

@@ -3,9 +3,12 @@
  * Streams on a CPU: one thread for all of them.  With more ranks than cores a thread that waits
  * by spinning starves those that compute: the runner sleeps, 20 us doubling to 200 us while
  * nothing moves (paro.md section 5), and on a condition while nothing is queued.  A young
- * operation may be a small one, where latency is all: it yields a few times first (without,
- * 4 KiB took three times as long).  Yielding throughout cost 64 MiB over 4x2 ranks on two busy
- * cores 2 to 7 % of the rate.
+ * operation may be a small one, where latency is all: it yields (without, 4 KiB took three
+ * times as long).  Yielding throughout cost 64 MiB over 4x2 ranks on two busy cores 2 to 7 % of
+ * the rate.
+ *
+ * A thread that has nothing to do but wait takes the turns itself (stream_run): a message then
+ * costs no switch to the runner's thread and back.
  */
 #include "dev/stream.h"
 
@@ -17,7 +20,7 @@
 #include "base/mem.h"
 #include "base/tick.h"
 
-enum { STREAMS_MAX = 32, YIELDS = 5 };
+enum { STREAMS_MAX = 32 };
 
 static const double nap_least_s = 20e-6, nap_most_s = 200e-6;
 static const double young_s = 1e-3; /* what a small message takes on the slowest fabrics here */
@@ -33,8 +36,10 @@ struct stream {
 struct runner {
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t work, done;
+    pthread_cond_t work, done, handover;
     int streams, quit, failed;
+    int driven;       /* a thread takes the turns: the runner's own, or one in stream_run */
+    int wanted;       /* threads in stream_run that wait to take them */
     double started_s; /* the youngest operation */
     struct stream *stream[STREAMS_MAX];
     struct err err;
@@ -106,13 +111,37 @@ static int queued(const struct runner *r)
     return 0;
 }
 
-/* Blocks while nothing is queued; returns the number of streams, or -1 to end. */
-static int wait_for_work(struct runner *r)
+/* What the thread that takes the turns does between them. */
+struct pause {
+    double nap_s;
+};
+
+static void pause_after(struct pause *p, enum stream_state last, const struct runner *r)
+{
+    if (last != STREAM_IDLE) {
+        p->nap_s = nap_least_s;
+    } else if (tick_now_s() - r->started_s < young_s) {
+        sched_yield();
+    } else {
+        tick_sleep_s(p->nap_s);
+        p->nap_s = p->nap_s * 2 < nap_most_s ? p->nap_s * 2 : nap_most_s;
+    }
+}
+
+/*
+ * The runner's own thread: gives the turns up, blocks while nothing is queued or another thread
+ * has them, takes them; returns the number of streams, or -1 to end.
+ */
+static int wait_for_work(struct runner *r, int mine)
 {
     pthread_mutex_lock(&r->lock);
-    while (!r->quit && (r->failed || !queued(r)))
+    r->driven -= mine;
+    if (mine && r->wanted)
+        pthread_cond_signal(&r->handover);
+    while (!r->quit && (r->failed || !queued(r) || r->driven || r->wanted))
         pthread_cond_wait(&r->work, &r->lock);
     int streams = r->quit && (r->failed || !queued(r)) ? -1 : r->streams;
+    r->driven += streams >= 0;
     pthread_mutex_unlock(&r->lock);
     return streams;
 }
@@ -120,19 +149,12 @@ static int wait_for_work(struct runner *r)
 static void *runner_main(void *arg)
 {
     struct runner *r = arg;
-    double nap = nap_least_s;
-    int idle = 0;
+    struct pause pause = {nap_least_s};
+    int streams = wait_for_work(r, 0);
 
-    for (int streams; (streams = wait_for_work(r)) >= 0;) {
-        if (turn(r, streams) != STREAM_IDLE) {
-            idle = 0;
-            nap = nap_least_s;
-        } else if (++idle <= YIELDS && tick_now_s() - r->started_s < young_s) {
-            sched_yield();
-        } else {
-            tick_sleep_s(nap);
-            nap = nap * 2 < nap_most_s ? nap * 2 : nap_most_s;
-        }
+    while (streams >= 0) {
+        pause_after(&pause, turn(r, streams), r);
+        streams = wait_for_work(r, 1);
     }
     return NULL;
 }
@@ -144,6 +166,7 @@ int runner_open(struct runner **out, struct err *err)
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->work, NULL);
     pthread_cond_init(&r->done, NULL);
+    pthread_cond_init(&r->handover, NULL);
     errno = pthread_create(&r->thread, NULL, runner_main, r);
     if (errno) {
         mem_free(r);
@@ -169,6 +192,7 @@ void runner_close(struct runner *r)
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->work);
     pthread_cond_destroy(&r->done);
+    pthread_cond_destroy(&r->handover);
     mem_free(r);
 }
 
@@ -186,15 +210,22 @@ struct stream *stream_open(struct runner *r, int room)
     return s;
 }
 
+/* With the lock held. */
+static int64_t enqueue(struct stream *s, struct stream_op op)
+{
+    assert(s->pushed - s->passed < s->room || s->runner->failed);
+    int64_t ticket = ++s->pushed;
+    if (!s->runner->failed)
+        s->op[(ticket - 1) % s->room] = op;
+    return ticket;
+}
+
 int64_t stream_push(struct stream *s, struct stream_op op)
 {
     struct runner *r = s->runner;
 
     pthread_mutex_lock(&r->lock);
-    assert(s->pushed - s->passed < s->room || r->failed);
-    int64_t ticket = ++s->pushed;
-    if (!r->failed)
-        s->op[(ticket - 1) % s->room] = op;
+    int64_t ticket = enqueue(s, op);
     pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);
     return ticket;
@@ -208,18 +239,48 @@ int stream_done(struct stream *s, int64_t ticket)
     return done;
 }
 
+/* With the lock held. */
+static int outcome(const struct stream *s, int64_t ticket, struct err *err)
+{
+    if (s->passed >= ticket)
+        return 0;
+    *err = s->runner->err;
+    return -1;
+}
+
 int stream_wait(struct stream *s, int64_t ticket, struct err *err)
 {
     struct runner *r = s->runner;
-    int rc = 0;
 
     pthread_mutex_lock(&r->lock);
     while (s->passed < ticket && !r->failed)
         pthread_cond_wait(&r->done, &r->lock);
-    if (s->passed < ticket) {
-        *err = r->err;
-        rc = -1;
+    int rc = outcome(s, ticket, err);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+int stream_run(struct stream *s, struct stream_op op, struct err *err)
+{
+    struct runner *r = s->runner;
+    struct pause pause = {nap_least_s};
+
+    pthread_mutex_lock(&r->lock);
+    int64_t ticket = enqueue(s, op);
+    r->wanted++;
+    while (r->driven)
+        pthread_cond_wait(&r->handover, &r->lock);
+    r->wanted--;
+    r->driven++;
+    int streams = r->streams;
+    while (s->passed < ticket && !r->failed) {
+        pthread_mutex_unlock(&r->lock);
+        pause_after(&pause, turn(r, streams), r);
+        pthread_mutex_lock(&r->lock);
     }
+    r->driven--;
+    int rc = outcome(s, ticket, err);
+    pthread_cond_signal(r->wanted ? &r->handover : &r->work);
     pthread_mutex_unlock(&r->lock);
     return rc;
 }

@@ -19,16 +19,21 @@
  *     sends          in before the first write, acc after it
  *
  * A chunk that is in both `in` and `out` and that no row writes is copied from one to the
- * other.
+ * other.  The scratch chunks of a schedule are scratch here too: a rank's ROOMS are its chunks
+ * and those.
  */
 struct exec_places {
     int chunks;
+    enum dtype type;
+    enum dtype_op
+        redop;       /* what an add does; DTYPE_AVG: complete sums are divided by the ranks */
     int64_t *elems;  /* [chunks] length; 0: nothing to move, all its rows are dropped */
     int64_t *in_at;  /* [chunks] element offset in `in`, or -1 */
     int64_t *out_at; /* [chunks] element offset in `out`, or -1 */
 };
 
-void exec_places_init(struct exec_places *p, int chunks); /* elems 0, offsets -1 */
+/* elems 0, offsets -1, sums. */
+void exec_places_init(struct exec_places *p, int chunks, enum dtype type);
 void exec_places_release(struct exec_places *p);
 
 /* One rank's rows, ready to run: what each waits for, and where each reads and writes. */
@@ -39,14 +44,22 @@ struct exec_spot {
     int64_t at; /* bytes */
 };
 
+enum exec_kind { EXEC_SEND, EXEC_RECV, EXEC_LOCAL };
+
 struct exec_row {
-    int lane, peer, chunk, send;
+    enum exec_kind kind;
+    int lane, peer, step;
+    int room;   /* what is sent, or written */
+    int source; /* local: the room that is read; else the sender's room */
     enum schedule_op op;
-    int wrote, read; /* own rows before that write, read the chunk */
-    int after;       /* own rows that must be done before any of this one (barrier) */
+    int wrote, read;  /* own rows before that write, read the room */
+    int source_wrote; /* local: own rows before that write the source */
+    int after;        /* own rows that must be done before any of this one (barrier) */
+    int complete;     /* the sum is complete behind this row */
     int64_t bytes;
-    struct exec_spot from; /* send: what is sent; add: the first operand */
-    struct exec_spot to;   /* receive: where the result goes */
+    struct exec_spot from; /* send, local: what is moved */
+    struct exec_spot base; /* receive, local, of an add: the first operand */
+    struct exec_spot to;   /* receive, local: where the result goes */
 };
 
 struct exec_self { /* a local copy from in to out */
@@ -54,10 +67,12 @@ struct exec_self { /* a local copy from in to out */
 };
 
 struct exec_rows {
-    int rows, selves, chunks;
+    int rows, selves, rooms, ranks;
+    enum dtype type;
+    enum dtype_op redop;
     struct exec_row *row;
     struct exec_self *self;
-    int64_t scratch_bytes, most_bytes; /* most_bytes: of the largest row */
+    int64_t scratch_bytes;
     int64_t slow_bytes, slow_in_bytes; /* to and from other groups, this rank, one run */
     int64_t fast_bytes;                /* sent inside the group */
 };
@@ -65,14 +80,18 @@ struct exec_rows {
 /* From the rows of one rank (schedule_gen with that rank).  ERR_MISMATCH when a row reads a
  * chunk that the places do not have. */
 int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
-                   const struct exec_places *places, enum dtype type, struct err *err);
+                   const struct exec_places *places, struct err *err);
 void exec_rows_release(struct exec_rows *r);
+/* Lands what arrived at `to`: a copy, or base and arrived reduced, and divided when complete.
+ */
+void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *to,
+                   const void *base, const void *arrived);
 
 /*
  * The local executor: all ranks in this process, in[r] and out[r] by rank.  The oracle of the
  * others.  rows[r] were prepared for rank r; ERR_MISMATCH when the ranks wait for each other.
  */
-int exec_local_run(const struct exec_rows *rows, int ranks, enum dtype type, void *const *in,
-                   void *const *out, struct err *err);
+int exec_local_run(const struct exec_rows *rows, int ranks, void *const *in, void *const *out,
+                   struct err *err);
 
 #endif

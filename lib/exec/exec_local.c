@@ -13,7 +13,7 @@ struct local_rank {
     const struct exec_rows *rows;
     int *done;           /* [rows] */
     int finished;        /* their number */
-    int *writes, *reads; /* [chunks] */
+    int *writes, *reads; /* [rooms] */
     char *base[3];       /* in, out, scratch */
 };
 
@@ -24,18 +24,21 @@ static char *spot(const struct local_rank *r, struct exec_spot s)
 
 static int ready(const struct local_rank *r, const struct exec_row *row)
 {
-    return r->finished >= row->after && r->writes[row->chunk] == row->wrote &&
-           (row->send || r->reads[row->chunk] == row->read);
+    if (r->finished < row->after || r->writes[row->room] != row->wrote)
+        return 0;
+    if (row->kind == EXEC_LOCAL && r->writes[row->source] != row->source_wrote)
+        return 0;
+    return row->kind == EXEC_SEND || r->reads[row->room] == row->read;
 }
 
-/* The receive that belongs to a send: the first unfinished one of the same lane, peer and
+/* The receive that belongs to a send: the first unfinished one of the same lane, step, peer and
  * chunk. */
 static int find_receive(const struct local_rank *to, int src, const struct exec_row *send)
 {
     for (int i = 0; i < to->rows->rows; i++) {
         const struct exec_row *row = &to->rows->row[i];
-        if (!to->done[i] && !row->send && row->peer == src && row->lane == send->lane &&
-            row->chunk == send->chunk)
+        if (!to->done[i] && row->kind == EXEC_RECV && row->peer == src &&
+            row->lane == send->lane && row->step == send->step && row->source == send->room)
             return i;
     }
     return -1;
@@ -47,32 +50,40 @@ static void finish(struct local_rank *r, int at)
 
     r->done[at] = 1;
     r->finished++;
-    *(row->send ? &r->reads[row->chunk] : &r->writes[row->chunk]) += 1;
+    if (row->kind != EXEC_SEND)
+        r->writes[row->room]++;
+    if (row->kind != EXEC_RECV)
+        r->reads[row->source]++;
 }
 
-static int try_row(struct local_rank *ranks, int me, int at, enum dtype type)
+static void land(const struct local_rank *dst, const struct exec_row *row, const char *arrived)
+{
+    exec_row_land(dst->rows, row, spot(dst, row->to), spot(dst, row->base), arrived);
+}
+
+static int try_row(struct local_rank *ranks, int me, int at)
 {
     struct local_rank *src = &ranks[me];
     const struct exec_row *send = &src->rows->row[at];
 
-    if (src->done[at] || !send->send || !ready(src, send))
+    if (src->done[at] || send->kind == EXEC_RECV || !ready(src, send))
         return 0;
+    if (send->kind == EXEC_LOCAL) {
+        land(src, send, spot(src, send->from));
+        finish(src, at);
+        return 1;
+    }
     struct local_rank *dst = &ranks[send->peer];
     int other = find_receive(dst, me, send);
     if (other < 0 || !ready(dst, &dst->rows->row[other]))
         return 0;
-    const struct exec_row *recv = &dst->rows->row[other];
-    char *to = spot(dst, recv->to), *from = spot(src, send->from);
-    if (recv->op == SCHEDULE_ADD)
-        dtype_add(to, spot(dst, recv->from), from, type, recv->bytes / dtype_bytes(type));
-    else
-        memmove(to, from, (size_t)recv->bytes);
+    land(dst, &dst->rows->row[other], spot(src, send->from));
     finish(src, at);
     finish(dst, other);
     return 1;
 }
 
-static int run(struct local_rank *ranks, int n, enum dtype type, struct err *err)
+static int run(struct local_rank *ranks, int n, struct err *err)
 {
     int moved = 1, left = 0;
 
@@ -80,23 +91,23 @@ static int run(struct local_rank *ranks, int n, enum dtype type, struct err *err
         moved = left = 0;
         for (int r = 0; r < n; r++)
             for (int i = 0; i < ranks[r].rows->rows; i++) {
-                moved |= try_row(ranks, r, i, type);
+                moved |= try_row(ranks, r, i);
                 left += !ranks[r].done[i];
             }
     }
     return left ? err_set(err, ERR_MISMATCH, "%d rows wait for each other", left) : 0;
 }
 
-int exec_local_run(const struct exec_rows *rows, int n, enum dtype type, void *const *in,
-                   void *const *out, struct err *err)
+int exec_local_run(const struct exec_rows *rows, int n, void *const *in, void *const *out,
+                   struct err *err)
 {
     struct local_rank *ranks = mem_new((size_t)n, sizeof *ranks);
 
     for (int r = 0; r < n; r++) {
         ranks[r].rows = &rows[r];
         ranks[r].done = mem_new((size_t)rows[r].rows, sizeof(int));
-        ranks[r].writes = mem_new((size_t)rows[r].chunks, sizeof(int));
-        ranks[r].reads = mem_new((size_t)rows[r].chunks, sizeof(int));
+        ranks[r].writes = mem_new((size_t)rows[r].rooms, sizeof(int));
+        ranks[r].reads = mem_new((size_t)rows[r].rooms, sizeof(int));
         ranks[r].base[EXEC_IN] = in[r];
         ranks[r].base[EXEC_OUT] = out[r];
         ranks[r].base[EXEC_SCRATCH] = mem_new((size_t)rows[r].scratch_bytes, 1);
@@ -104,7 +115,7 @@ int exec_local_run(const struct exec_rows *rows, int n, enum dtype type, void *c
             memmove((char *)out[r] + rows[r].self[i].to, (char *)in[r] + rows[r].self[i].from,
                     (size_t)rows[r].self[i].bytes);
     }
-    int rc = run(ranks, n, type, err);
+    int rc = run(ranks, n, err);
     for (int r = 0; r < n; r++) {
         mem_free(ranks[r].done);
         mem_free(ranks[r].writes);

@@ -24,8 +24,6 @@
 
 enum {
     WINDOW_BYTES = 1 << 20,
-    WINDOW_LEAST = 4,
-    WINDOW_MOST = 256,
     SHARED_BYTES =
         128 << 10 /* taken from peers of this host between two looks at the network */
 };
@@ -35,35 +33,40 @@ static char *spot(const struct exec_mpi_handle *h, struct exec_spot s)
     return h->base[s.where] + s.at;
 }
 
-/* The rule of execution: what must have happened before a row may touch its chunk. */
+/* The rule of execution: what must have happened before a row may touch its rooms. */
 static int may_go(const struct exec_mpi_handle *h, const struct exec_row *row)
 {
-    return h->finished >= row->after && h->writes[row->chunk] == row->wrote &&
-           (row->send || h->reads[row->chunk] == row->read);
+    if (h->finished < row->after || h->writes[row->room] != row->wrote)
+        return 0;
+    if (row->kind == EXEC_LOCAL && h->writes[row->source] != row->source_wrote)
+        return 0;
+    return row->kind == EXEC_SEND || h->reads[row->room] == row->read;
+}
+
+static int message_may_go(const struct exec_mpi_handle *h, const struct exec_queue *q,
+                          const struct exec_message *m)
+{
+    for (int i = 0; i < m->rows; i++)
+        if (!may_go(h, exec_queue_row(h, q, m->first + i)))
+            return 0;
+    return 1;
 }
 
 static void finish(struct exec_mpi_handle *h, const struct exec_row *row)
 {
-    *(row->send ? &h->reads[row->chunk] : &h->writes[row->chunk]) += 1;
-    h->arrived_bytes += row->send ? 0 : row->bytes;
+    if (row->kind != EXEC_SEND) {
+        h->writes[row->room]++;
+        h->arrived_bytes += row->bytes;
+    }
+    if (row->kind != EXEC_RECV)
+        h->reads[row->source]++; /* what a send reads is its room and its source */
     h->finished++;
 }
 
 static void land(struct exec_mpi_handle *h, const struct exec_row *row, const void *arrived)
 {
-    char *to = spot(h, row->to);
-
-    if (row->op == SCHEDULE_ADD)
-        dtype_add(to, spot(h, row->from), arrived, h->type, row->bytes / dtype_bytes(h->type));
-    else if (to != arrived)
-        memcpy(to, arrived, (size_t)row->bytes);
+    exec_row_land(&h->rows, row, spot(h, row->to), spot(h, row->base), arrived);
     finish(h, row);
-}
-
-static const struct exec_row *row_at(const struct exec_mpi_handle *h,
-                                     const struct exec_queue *q, int at)
-{
-    return &h->rows.row[h->order[q->first + at]];
 }
 
 static int mpi_failed(struct err *err, int rc, int peer)
@@ -73,18 +76,52 @@ static int mpi_failed(struct err *err, int rc, int peer)
     return err_set(err, ERR_PEER, "MPI reports error %d with rank %d", rc, peer);
 }
 
+/* Where the bytes of a message to be sent are: in place, or packed into a slot. */
+static const char *gather(struct exec_mpi_handle *h, struct exec_queue *q,
+                          const struct exec_message *m, char *slot)
+{
+    char *to = slot;
+
+    if (!m->packed)
+        return spot(h, exec_queue_row(h, q, m->first)->from);
+    for (int i = 0; i < m->rows; i++) {
+        const struct exec_row *row = exec_queue_row(h, q, m->first + i);
+        memcpy(to, spot(h, row->from), (size_t)row->bytes);
+        to += row->bytes;
+    }
+    return slot;
+}
+
+static void scatter(struct exec_mpi_handle *h, struct exec_queue *q,
+                    const struct exec_message *m, const char *arrived)
+{
+    for (int i = 0; i < m->rows; i++) {
+        const struct exec_row *row = exec_queue_row(h, q, m->first + i);
+        land(h, row, arrived);
+        arrived += row->bytes;
+    }
+}
+
 /* What may begin: sends that the rule allows, receives ahead of time.  1: something did. */
-static int post_send(struct exec_mpi_handle *h, struct exec_queue *q, struct err *err)
+static int post(struct exec_mpi_handle *h, struct exec_queue *q, struct err *err)
 {
-    int moved = 0;
+    int moved = 0, rc;
 
-    while (q->posted < q->count && q->posted - q->passed < q->window) {
-        const struct exec_row *row = row_at(h, q, q->posted);
-        if (!may_go(h, row))
-            break;
+    while (q->posted < q->messages && q->posted - q->passed < q->window) {
+        const struct exec_message *m = &q->message[q->posted];
         int at = q->posted % q->window;
-        int rc = MPI_Isend(spot(h, row->from), (int)row->bytes, MPI_BYTE, q->peer, q->tag,
+        char *slot = q->slot ? q->slot + at * q->slot_bytes : NULL;
+        if (q->kind == EXEC_SEND) {
+            if (!message_may_go(h, q, m))
+                break;
+            rc = MPI_Isend(gather(h, q, m, slot), (int)m->bytes, MPI_BYTE, q->peer, q->tag,
                            h->comm, &q->request[at]);
+        } else {
+            int direct = !m->packed && message_may_go(h, q, m);
+            q->where[at] = direct ? spot(h, exec_queue_row(h, q, m->first)->to) : slot;
+            rc = MPI_Irecv(q->where[at], (int)m->bytes, MPI_BYTE, q->peer, q->tag, h->comm,
+                           &q->request[at]);
+        }
         if (rc != MPI_SUCCESS)
             return mpi_failed(err, rc, q->peer);
         q->done[at] = 0;
@@ -94,38 +131,18 @@ static int post_send(struct exec_mpi_handle *h, struct exec_queue *q, struct err
     return moved;
 }
 
-static int post_recv(struct exec_mpi_handle *h, struct exec_queue *q, struct err *err)
-{
-    int moved = 0;
-
-    while (q->posted < q->count && q->posted - q->passed < q->window) {
-        const struct exec_row *row = row_at(h, q, q->posted);
-        int at = q->posted % q->window;
-        int direct = row->op == SCHEDULE_COPY && may_go(h, row);
-        char *to = direct ? spot(h, row->to) : q->slot + at * h->rows.most_bytes;
-        int rc =
-            MPI_Irecv(to, (int)row->bytes, MPI_BYTE, q->peer, q->tag, h->comm, &q->request[at]);
-        if (rc != MPI_SUCCESS)
-            return mpi_failed(err, rc, q->peer);
-        q->where[at] = to;
-        q->done[at] = 0;
-        q->posted++;
-        moved = 1;
-    }
-    return moved;
-}
-
-/* Rows whose message is through, in row order. */
+/* Messages that are through, in row order. */
 static int pass_messages(struct exec_mpi_handle *h, struct exec_queue *q)
 {
     int moved = 0;
 
     while (q->passed < q->posted && q->done[q->passed % q->window]) {
-        const struct exec_row *row = row_at(h, q, q->passed);
-        if (q->send)
-            finish(h, row);
-        else if (may_go(h, row))
-            land(h, row, q->where[q->passed % q->window]);
+        const struct exec_message *m = &q->message[q->passed];
+        if (q->kind == EXEC_SEND)
+            for (int i = 0; i < m->rows; i++)
+                finish(h, exec_queue_row(h, q, m->first + i));
+        else if (message_may_go(h, q, m))
+            scatter(h, q, m, q->where[q->passed % q->window]);
         else
             break;
         q->passed++;
@@ -158,7 +175,7 @@ static int poll_messages(struct exec_mpi_handle *h, struct err *err)
 
     for (int i = 0; i < h->queues; i++) {
         struct exec_queue *q = &h->queue[i];
-        int rc = q->pair ? 0 : q->send ? post_send(h, q, err) : post_recv(h, q, err);
+        int rc = q->window ? post(h, q, err) : 0;
         if (rc < 0)
             return -1;
         moved |= rc;
@@ -166,7 +183,7 @@ static int poll_messages(struct exec_mpi_handle *h, struct err *err)
     if (test_messages(h, err))
         return -1;
     for (int i = 0; i < h->queues; i++)
-        if (!h->queue[i].pair)
+        if (h->queue[i].window)
             moved |= pass_messages(h, &h->queue[i]);
     return moved;
 }
@@ -177,7 +194,7 @@ static int poll_shared_send(struct exec_mpi_handle *h, struct exec_queue *q)
     int moved = 0;
     int64_t start = h->starts * q->count;
 
-    while (q->posted < q->count && may_go(h, row_at(h, q, q->posted))) {
+    while (q->posted < q->count && may_go(h, exec_queue_row(h, q, q->posted))) {
         q->posted++;
         moved = 1;
     }
@@ -185,7 +202,7 @@ static int poll_shared_send(struct exec_mpi_handle *h, struct exec_queue *q)
         atomic_store_explicit(&pair->ready, start + q->posted, memory_order_release);
     int64_t done = atomic_load_explicit(&pair->done, memory_order_acquire) - start;
     while (q->passed < done) {
-        finish(h, row_at(h, q, q->passed));
+        finish(h, exec_queue_row(h, q, q->passed));
         q->passed++;
         moved = 1;
     }
@@ -200,13 +217,25 @@ static int poll_shared_recv(struct exec_mpi_handle *h, struct exec_queue *q, int
     int moved = 0;
 
     while (q->passed < ready && (*budget) > 0) {
-        const struct exec_row *row = row_at(h, q, q->passed);
+        const struct exec_row *row = exec_queue_row(h, q, q->passed);
         if (!may_go(h, row))
             break;
         *budget -= row->bytes;
         land(h, row, exec_shared_source(h, q, q->passed));
         q->passed++;
         atomic_store_explicit(&pair->done, start + q->passed, memory_order_release);
+        moved = 1;
+    }
+    return moved;
+}
+
+static int poll_local(struct exec_mpi_handle *h, struct exec_queue *q)
+{
+    int moved = 0;
+
+    while (q->passed < q->count && may_go(h, exec_queue_row(h, q, q->passed))) {
+        const struct exec_row *row = exec_queue_row(h, q, q->passed++);
+        land(h, row, spot(h, row->from));
         moved = 1;
     }
     return moved;
@@ -223,9 +252,11 @@ static int poll_shared(struct exec_mpi_handle *h)
 
     for (int n = 0; n < h->queues; n++) {
         struct exec_queue *q = &h->queue[(h->turn + n) % h->queues];
-        if (!q->pair || q->passed == q->count)
+        if (q->window || q->passed == q->count)
             continue;
-        moved |= q->send ? poll_shared_send(h, q) : poll_shared_recv(h, q, &budget);
+        moved |= q->kind == EXEC_LOCAL  ? poll_local(h, q)
+                 : q->kind == EXEC_SEND ? poll_shared_send(h, q)
+                                        : poll_shared_recv(h, q, &budget);
     }
     h->turn = h->queues ? (h->turn + 1) % h->queues : 0;
     return moved;
@@ -245,8 +276,8 @@ int exec_mpi_start(void *handle, struct err *err)
     h->base[EXEC_OUT] = h->next_out;
     if (exec_shared_publish(h, err))
         return -1;
-    memset(h->writes, 0, (size_t)h->rows.chunks * sizeof(int));
-    memset(h->reads, 0, (size_t)h->rows.chunks * sizeof(int));
+    memset(h->writes, 0, (size_t)h->rows.rooms * sizeof(int));
+    memset(h->reads, 0, (size_t)h->rows.rooms * sizeof(int));
     h->finished = 0;
     h->arrived_bytes = 0;
     for (int i = 0; i < h->queues; i++)
@@ -304,109 +335,24 @@ int64_t exec_mpi_arrived(const struct exec_mpi_handle *h)
     return h->arrived_bytes;
 }
 
-/* Queues by first appearance of (lane, peer, direction); the rows of each in row order. */
-static void make_queues(struct exec_mpi_handle *h)
-{
-    const struct exec_rows *r = &h->rows;
-    int *queue_of = mem_new((size_t)r->rows, sizeof(int));
-    size_t room = 0;
-
-    for (int i = 0; i < r->rows; i++) {
-        const struct exec_row *row = &r->row[i];
-        int q = i ? queue_of[i - 1] : 0;
-        /* neighbours in row order are often of one queue: look there first */
-        for (int n = 0; n < h->queues; n++, q = (q + 1) % h->queues) {
-            const struct exec_queue *have = &h->queue[q];
-            if (have->lane == row->lane && have->peer == row->peer && have->send == row->send)
-                break;
-        }
-        if (h->queues == 0 || h->queue[q].lane != row->lane || h->queue[q].peer != row->peer ||
-            h->queue[q].send != row->send) {
-            q = h->queues++;
-            h->queue = mem_grow(h->queue, &room, (size_t)h->queues, sizeof *h->queue);
-            h->queue[q] =
-                (struct exec_queue){.lane = row->lane, .peer = row->peer, .send = row->send};
-        }
-        h->queue[q].count++;
-        queue_of[i] = q;
-    }
-    h->order = mem_new((size_t)r->rows, sizeof(int));
-    for (int q = 0, first = 0; q < h->queues; q++) {
-        h->queue[q].first = first;
-        first += h->queue[q].count;
-        h->queue[q].count = 0;
-    }
-    for (int i = 0; i < r->rows; i++) {
-        struct exec_queue *q = &h->queue[queue_of[i]];
-        h->order[q->first + q->count++] = i;
-    }
-    mem_free(queue_of);
-}
-
-static int window_of(const struct exec_mpi_handle *h, const struct exec_queue *q)
-{
-    int64_t n = h->x->window_bytes / (h->rows.most_bytes ? h->rows.most_bytes : 1);
-
-    n = n < WINDOW_LEAST ? WINDOW_LEAST : n > WINDOW_MOST ? WINDOW_MOST : n;
-    return n < q->count ? (int)n : q->count;
-}
-
-/* Requests and slots of the queues that go by message; all requests in one array. */
-static int make_windows(struct exec_mpi_handle *h, struct err *err)
-{
-    for (int i = 0; i < h->queues; i++)
-        if (!h->queue[i].pair) {
-            h->queue[i].window = window_of(h, &h->queue[i]);
-            h->requests += h->queue[i].window;
-        }
-    h->request = mem_new((size_t)h->requests, sizeof *h->request);
-    h->done = mem_new((size_t)h->requests, 1);
-    h->some = mem_new((size_t)h->requests, sizeof *h->some);
-    for (int i = 0; i < h->requests; i++)
-        h->request[i] = MPI_REQUEST_NULL;
-    for (int i = 0, at = 0; i < h->queues; i++) {
-        struct exec_queue *q = &h->queue[i];
-        if (q->pair)
-            continue;
-        q->tag = h->tag + q->lane;
-        q->request = h->request + at;
-        q->done = h->done + at;
-        at += q->window;
-        q->where = mem_new((size_t)q->window, sizeof *q->where);
-        void *slot = NULL;
-        if (!q->send &&
-            mem_data(q->window * h->rows.most_bytes, "messages in flight", &slot, err))
-            return -1;
-        q->slot = slot;
-    }
-    return 0;
-}
-
-int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, enum dtype type,
-                     struct exec_mpi_handle **out, struct err *err)
+int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi_handle **out,
+                     struct err *err)
 {
     struct exec_mpi_handle *h = mem_new(1, sizeof *h);
-    int rc = 0;
+    int rc;
 
     h->x = x;
     h->rows = *rows;
     *rows = (struct exec_rows){0};
-    h->type = type;
     h->comm = x->world->mpi->data;
-    h->writes = mem_new((size_t)h->rows.chunks, sizeof(int));
-    h->reads = mem_new((size_t)h->rows.chunks, sizeof(int));
-    if (h->rows.most_bytes > INT32_MAX)
-        rc = err_set(err, ERR_INPUT, "a chunk of %lld bytes, expected less than 2 GiB",
-                     (long long)h->rows.most_bytes);
-    make_queues(h);
-    /* What failed on one rank is agreed once: agreeing again would name another rank for it. */
-    rc = world_agree(x->world, rc, err);
-    if (rc == 0)
-        rc = exec_shared_open(h, err);
+    h->writes = mem_new((size_t)h->rows.rooms, sizeof(int));
+    h->reads = mem_new((size_t)h->rows.rooms, sizeof(int));
+    exec_queues_make(h);
+    rc = exec_shared_open(h, err);
     if (rc == 0) {
         rc = exec_shared_find(h, err);
         if (rc == 0)
-            rc = make_windows(h, err);
+            rc = exec_queues_windows(h, err);
         rc = world_agree(x->world, rc, err);
     }
     if (rc) {
@@ -421,17 +367,9 @@ void exec_mpi_free(struct exec_mpi_handle *h)
 {
     if (!h)
         return;
-    for (int i = 0; i < h->queues; i++) {
-        mem_free(h->queue[i].where);
-        mem_free(h->queue[i].slot);
-    }
+    exec_queues_release(h);
     world_share_close(&h->share);
     exec_rows_release(&h->rows);
-    mem_free(h->request);
-    mem_free(h->done);
-    mem_free(h->some);
-    mem_free(h->queue);
-    mem_free(h->order);
     mem_free(h->writes);
     mem_free(h->reads);
     mem_free(h);

@@ -36,8 +36,8 @@ struct exec_mpi_handle;
  * Collective: prepares rows (taken over, also on failure) for any number of starts.  All ranks
  * prepare the same schedules in the same order.  Nothing is allocated afterwards.
  */
-int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, enum dtype type,
-                     struct exec_mpi_handle **out, struct err *err);
+int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi_handle **out,
+                     struct err *err);
 void exec_mpi_free(struct exec_mpi_handle *h);
 
 /* One start at a time per handle; start and poll are what a stream operation wants. */

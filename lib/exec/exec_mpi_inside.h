@@ -32,18 +32,28 @@ struct exec_pair {
     _Alignas(64) struct exec_spot from[];
 };
 
+/* Rows of one queue and step, one message: consecutive in the queue. */
+struct exec_message {
+    int first, rows; /* in the queue */
+    int64_t bytes;
+    int packed; /* its rows do not lie one behind the other here: it goes through a slot */
+};
+
 struct exec_queue {
-    int lane, peer, send;
+    enum exec_kind kind;
+    int lane, peer;
     int first, count;   /* its rows: order[first .. first+count) */
-    int posted, passed; /* rows begun, finished */
+    int posted, passed; /* messages (by message) or rows (shared, local) begun, finished */
     /* by message */
-    int window, tag;
+    struct exec_message *message; /* [messages], owned */
+    int messages, window, tag;
+    int64_t slot_bytes;   /* of its largest message */
     MPI_Request *request; /* [window] borrowed from the handle, as is done */
     char *done;           /* [window] the message is through */
     char **where;         /* [window] receives: where it lands first */
-    char *slot;           /* [window][most_bytes] */
+    char *slot;           /* [window][slot_bytes] */
     /* through shared memory */
-    struct exec_pair *pair; /* in the sender's part; NULL: by message */
+    struct exec_pair *pair; /* in the sender's part; NULL: by message, or local */
     int node_peer;
 };
 
@@ -59,8 +69,7 @@ struct exec_mpi {
 struct exec_mpi_handle {
     struct exec_mpi *x;
     struct exec_rows rows; /* owned */
-    enum dtype type;
-    MPI_Comm comm; /* borrowed */
+    MPI_Comm comm;         /* borrowed */
     int tag;
     struct exec_queue *queue;
     int queues;
@@ -80,6 +89,14 @@ struct exec_mpi_handle {
     double moved_s;
     struct world_share share; /* head, entries, pairs, scratch */
 };
+
+/* Queues by first appearance of (lane, peer, kind); the rows of each in row order. */
+void exec_queues_make(struct exec_mpi_handle *h);
+/* Messages, requests and slots of the queues that go by message; all requests in one array. */
+int exec_queues_windows(struct exec_mpi_handle *h, struct err *err);
+void exec_queues_release(struct exec_mpi_handle *h);
+const struct exec_row *exec_queue_row(const struct exec_mpi_handle *h,
+                                      const struct exec_queue *q, int at);
 
 /* Collective, the same error on all ranks: lays out and opens the shared part, takes the tags.
  */

@@ -27,13 +27,13 @@ void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t 
 static void sum_bf16(void *in, void *inout, int *n, MPI_Datatype *type)
 {
     (void)type;
-    dtype_add(inout, inout, in, DTYPE_BF16, *n);
+    dtype_reduce(inout, inout, in, DTYPE_BF16, DTYPE_SUM, *n);
 }
 
 static void sum_f16(void *in, void *inout, int *n, MPI_Datatype *type)
 {
     (void)type;
-    dtype_add(inout, inout, in, DTYPE_F16, *n);
+    dtype_reduce(inout, inout, in, DTYPE_F16, DTYPE_SUM, *n);
 }
 
 static void choose_type(struct exec_native *n, enum dtype type)

@@ -22,7 +22,7 @@ enum exec_native_op {
 struct exec_native;
 
 /* ERR_INPUT when elems is more than MPI counts (2^31 - 1).  bf16 and f16 are summed by an own
- * MPI operation, one rounding per addition, as dtype_add does. */
+ * MPI operation, one rounding per addition, as dtype_reduce does. */
 int exec_native_open(struct exec_native **out, struct world *world, enum exec_native_op op,
                      int64_t elems, enum dtype type, struct err *err);
 void exec_native_close(struct exec_native *n);

@@ -18,7 +18,8 @@ static int is_shared(const struct exec_mpi_handle *h, const struct exec_queue *q
 {
     const struct groups *g = &h->x->world->groups;
 
-    return !h->x->no_shared && g->group_of[q->peer] == g->group_of[h->x->world->rank];
+    return q->kind != EXEC_LOCAL && !h->x->no_shared &&
+           g->group_of[q->peer] == g->group_of[h->x->world->rank];
 }
 
 static int64_t pair_bytes(int count)
@@ -44,12 +45,12 @@ static void fill_part(struct exec_mpi_handle *h, char *part, int entries)
 
     for (int i = 0; i < h->queues; i++) {
         struct exec_queue *q = &h->queue[i];
-        if (!q->send || !is_shared(h, q))
+        if (q->kind != EXEC_SEND || !is_shared(h, q))
             continue;
         entries_of(part)[head->entries++] = (struct exec_entry){q->lane, q->peer, q->count, at};
         q->pair = (struct exec_pair *)(void *)(part + at);
         for (int n = 0; n < q->count; n++)
-            q->pair->from[n] = h->rows.row[h->order[q->first + n]].from;
+            q->pair->from[n] = exec_queue_row(h, q, n)->from;
         at += pair_bytes(q->count);
     }
     head->base[EXEC_SCRATCH] = at;
@@ -62,7 +63,7 @@ int exec_shared_find(struct exec_mpi_handle *h, struct err *err)
 
     for (int i = 0; i < h->queues; i++) {
         struct exec_queue *q = &h->queue[i];
-        if (q->send || !is_shared(h, q))
+        if (q->kind != EXEC_RECV || !is_shared(h, q))
             continue;
         q->node_peer = w->groups.local_of[q->peer];
         char *part = h->share.base[q->node_peer];
@@ -113,7 +114,7 @@ int exec_shared_open(struct exec_mpi_handle *h, struct err *err)
 
     for (int i = 0; i < h->queues; i++) {
         const struct exec_queue *q = &h->queue[i];
-        if (q->send && is_shared(h, q)) {
+        if (q->kind == EXEC_SEND && is_shared(h, q)) {
             entries++;
             bytes += pair_bytes(q->count);
         }

@@ -6,12 +6,13 @@
 #include "exec/exec.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/mem.h"
 
-void exec_places_init(struct exec_places *p, int chunks)
+void exec_places_init(struct exec_places *p, int chunks, enum dtype type)
 {
-    *p = (struct exec_places){.chunks = chunks};
+    *p = (struct exec_places){.chunks = chunks, .type = type};
     p->elems = mem_new((size_t)chunks, sizeof(int64_t));
     p->in_at = mem_new((size_t)chunks, sizeof(int64_t));
     p->out_at = mem_new((size_t)chunks, sizeof(int64_t));
@@ -27,75 +28,122 @@ void exec_places_release(struct exec_places *p)
     *p = (struct exec_places){0};
 }
 
-/* Counts while the rows are gone through, by chunk. */
+/* Counts while the rows are gone through, by room. */
 struct counts {
+    const struct exec_places *p;
     int *writes, *reads; /* so far */
     int64_t *scratch_at; /* bytes, -1: none yet */
     int after, barriers; /* own rows before the last barrier passed, and barriers passed */
 };
 
-static struct exec_spot accumulator(struct exec_rows *r, const struct exec_places *p,
-                                    struct counts *n, int c, int size)
+static int64_t elems_of(const struct counts *n, int room)
 {
-    if (p->out_at[c] >= 0)
-        return (struct exec_spot){EXEC_OUT, p->out_at[c] * size};
-    if (n->scratch_at[c] < 0) {
-        n->scratch_at[c] = r->scratch_bytes;
-        r->scratch_bytes += (p->elems[c] * size + 63) / 64 * 64;
+    return n->p->elems[room % n->p->chunks];
+}
+
+static struct exec_spot accumulator(struct exec_rows *r, struct counts *n, int room)
+{
+    int64_t size = dtype_bytes(r->type);
+
+    if (room < n->p->chunks && n->p->out_at[room] >= 0)
+        return (struct exec_spot){EXEC_OUT, n->p->out_at[room] * size};
+    if (n->scratch_at[room] < 0) {
+        n->scratch_at[room] = r->scratch_bytes;
+        r->scratch_bytes += (elems_of(n, room) * size + 63) / 64 * 64;
     }
-    return (struct exec_spot){EXEC_SCRATCH, n->scratch_at[c]};
+    return (struct exec_spot){EXEC_SCRATCH, n->scratch_at[room]};
 }
 
 /* What a send or a first add reads: `in` while nothing was written there. */
-static int current(struct exec_rows *r, const struct exec_places *p, struct counts *n, int c,
-                   int size, struct exec_spot *out, struct err *err)
+static int current(struct exec_rows *r, struct counts *n, int room, struct exec_spot *out,
+                   struct err *err)
 {
-    if (n->writes[c]) {
-        *out = accumulator(r, p, n, c, size);
+    if (n->writes[room]) {
+        *out = accumulator(r, n, room);
         return 0;
     }
-    if (p->in_at[c] < 0)
+    if (room >= n->p->chunks || n->p->in_at[room] < 0)
         return err_set(err, ERR_MISMATCH,
-                       "the schedule reads chunk %d, which is not in the input", c);
-    *out = (struct exec_spot){EXEC_IN, p->in_at[c] * size};
+                       "the schedule reads chunk %d, which is not in the input", room);
+    *out = (struct exec_spot){EXEC_IN, n->p->in_at[room] * dtype_bytes(r->type)};
     return 0;
 }
 
-static int add_row(struct exec_rows *r, const struct schedule *s,
-                   const struct schedule_row *row, int rank, const struct exec_places *p,
-                   struct counts *n, int size, struct err *err)
+static int add_row(struct exec_rows *r, const struct schedule_row *row, int rank,
+                   struct counts *n, struct err *err)
 {
-    int c = row->chunk, send = row->src == rank, peer = send ? row->dst : row->src;
+    enum exec_kind kind = row->src != rank   ? EXEC_RECV
+                          : row->dst != rank ? EXEC_SEND
+                                             : EXEC_LOCAL;
+    int room = kind == EXEC_SEND ? row->chunk : row->into;
     struct exec_row *new = &r->row[r->rows];
 
-    *new = (struct exec_row){.lane = row->lane,
-                             .peer = peer,
-                             .chunk = c,
-                             .send = send,
+    *new = (struct exec_row){.kind = kind,
+                             .lane = row->lane,
+                             .peer = kind == EXEC_SEND ? row->dst : row->src,
+                             .step = row->step,
+                             .room = room,
+                             .source = row->chunk,
                              .op = row->op,
-                             .wrote = n->writes[c],
-                             .read = n->reads[c],
-                             .bytes = p->elems[c] * size};
-    new->after = n->after;
-    if (send || row->op == SCHEDULE_ADD)
-        if (current(r, p, n, c, size, &new->from, err))
-            return -1;
-    if (!send)
-        new->to = accumulator(r, p, n, c, size);
-    *(send ? &n->reads[c] : &n->writes[c]) += 1;
-    if (new->bytes > r->most_bytes)
-        r->most_bytes = new->bytes;
-    if (s->groups.group_of[peer] != s->groups.group_of[rank])
-        *(send ? &r->slow_bytes : &r->slow_in_bytes) += new->bytes;
-    else if (send)
-        r->fast_bytes += new->bytes;
+                             .wrote = n->writes[room],
+                             .read = n->reads[room],
+                             .source_wrote = n->writes[row->chunk],
+                             .after = n->after,
+                             .bytes = elems_of(n, room) * dtype_bytes(r->type)};
+    if (kind != EXEC_RECV && current(r, n, row->chunk, &new->from, err))
+        return -1;
+    if (kind != EXEC_SEND && row->op == SCHEDULE_ADD && current(r, n, room, &new->base, err))
+        return -1;
+    if (kind != EXEC_SEND) {
+        new->to = accumulator(r, n, room);
+        n->writes[room]++;
+    }
+    if (kind != EXEC_RECV)
+        n->reads[row->chunk]++;
     r->rows++;
     return 0;
 }
 
-static void add_selves(struct exec_rows *r, const struct exec_places *p, const struct counts *n,
-                       int size)
+static void add_traffic(struct exec_rows *r, const struct groups *g, int rank)
 {
+    for (int i = 0; i < r->rows; i++) {
+        const struct exec_row *row = &r->row[i];
+        if (row->kind == EXEC_LOCAL)
+            continue;
+        if (g->group_of[row->peer] != g->group_of[rank])
+            *(row->kind == EXEC_SEND ? &r->slow_bytes : &r->slow_in_bytes) += row->bytes;
+        else if (row->kind == EXEC_SEND)
+            r->fast_bytes += row->bytes;
+    }
+}
+
+/*
+ * An add completes its sum when the room is neither added to nor sent as a part of another sum
+ * afterwards, before the schedule turns to copying what is complete.
+ */
+static void mark_complete(struct exec_rows *r, const struct schedule *s)
+{
+    char *later = mem_new((size_t)r->rooms, 1);
+
+    for (int i = r->rows - 1; i >= 0; i--) {
+        struct exec_row *row = &r->row[i];
+        if (row->step >= s->gather_step)
+            continue;
+        if (row->kind != EXEC_SEND) {
+            row->complete = row->op == SCHEDULE_ADD && !later[row->room];
+            later[row->room] = 1;
+        }
+        if (row->kind != EXEC_RECV)
+            later[row->source] = 1;
+    }
+    mem_free(later);
+}
+
+static void add_selves(struct exec_rows *r, const struct counts *n)
+{
+    const struct exec_places *p = n->p;
+    int64_t size = dtype_bytes(r->type);
+
     for (int c = 0; c < p->chunks; c++)
         if (p->elems[c] && p->in_at[c] >= 0 && p->out_at[c] >= 0 && n->writes[c] == 0)
             r->self[r->selves++] =
@@ -103,27 +151,36 @@ static void add_selves(struct exec_rows *r, const struct exec_places *p, const s
 }
 
 int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
-                   const struct exec_places *places, enum dtype type, struct err *err)
+                   const struct exec_places *places, struct err *err)
 {
-    struct exec_rows new = {.chunks = places->chunks};
-    size_t chunks = (size_t)places->chunks;
-    struct counts n = {mem_new(chunks, sizeof(int)), mem_new(chunks, sizeof(int)),
-                       mem_new(chunks, sizeof(int64_t)), 0, 0};
+    struct exec_rows new = {.rooms = places->chunks * (1 + s->planes),
+                            .ranks = s->groups.ranks,
+                            .type = places->type,
+                            .redop = places->redop};
+    size_t rooms = (size_t) new.rooms;
+    struct counts n = {places,
+                       mem_new(rooms, sizeof(int)),
+                       mem_new(rooms, sizeof(int)),
+                       mem_new(rooms, sizeof(int64_t)),
+                       0,
+                       0};
     int rc = 0;
 
     assert(places->chunks == s->chunks);
-    for (int c = 0; c < places->chunks; c++)
+    for (int c = 0; c < new.rooms; c++)
         n.scratch_at[c] = -1;
     new.row = mem_new((size_t)s->rows, sizeof *new.row);
-    new.self = mem_new(chunks, sizeof *new.self);
+    new.self = mem_new((size_t)places->chunks, sizeof *new.self);
     for (int64_t i = 0; rc == 0 && i < s->rows; i++) {
         const struct schedule_row *row = &s->row[i];
         for (; n.barriers < s->barriers && row->step >= s->barrier[n.barriers]; n.barriers++)
             n.after = new.rows;
-        if ((row->src == rank || row->dst == rank) && places->elems[row->chunk])
-            rc = add_row(&new, s, row, rank, places, &n, dtype_bytes(type), err);
+        if ((row->src == rank || row->dst == rank) && elems_of(&n, row->chunk))
+            rc = add_row(&new, row, rank, &n, err);
     }
-    add_selves(&new, places, &n, dtype_bytes(type));
+    add_traffic(&new, &s->groups, rank);
+    mark_complete(&new, s);
+    add_selves(&new, &n);
     mem_free(n.writes);
     mem_free(n.reads);
     mem_free(n.scratch_at);
@@ -132,6 +189,19 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
     else
         exec_rows_release(&new);
     return rc;
+}
+
+void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *to,
+                   const void *base, const void *arrived)
+{
+    int64_t n = row->bytes / dtype_bytes(r->type);
+
+    if (row->op == SCHEDULE_ADD)
+        dtype_reduce(to, base, arrived, r->type, r->redop, n);
+    else if (to != arrived)
+        memcpy(to, arrived, (size_t)row->bytes);
+    if (row->complete && r->redop == DTYPE_AVG)
+        dtype_scale(to, r->type, r->ranks, n);
 }
 
 void exec_rows_release(struct exec_rows *r)

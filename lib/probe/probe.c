@@ -120,16 +120,16 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
     struct schedule s = {.groups = p->world->groups, .chunks = chunks, .lanes = 1};
     s.row = mem_new((size_t)mine, sizeof *s.row);
     r.mine = mem_new((size_t)flows, sizeof *r.mine);
-    exec_places_init(&places, chunks);
+    exec_places_init(&places, chunks, DTYPE_U8);
     for (int i = 0; i < flows; i++) {
         if (flow[i].src == me || flow[i].dst == me)
             add_flow(p, &r, &flow[i], first, &s, &places);
         first += chunks_of(flow[i].bytes);
     }
-    int rc = exec_rows_init(&rows, &s, me, &places, DTYPE_U8, err);
+    int rc = exec_rows_init(&rows, &s, me, &places, err);
     rc = world_agree(p->world, rc, err);
     if (rc == 0)
-        rc = exec_mpi_prepare(p->exec, &rows, DTYPE_U8, &r.exec, err);
+        rc = exec_mpi_prepare(p->exec, &rows, &r.exec, err);
     exec_rows_release(&rows);
     exec_places_release(&places);
     mem_free(s.row);
@@ -314,7 +314,7 @@ static int prepare_ping(struct probe *p, const struct probe_flow *pair, int pair
     int me = p->world->rank;
 
     *first = 0;
-    exec_places_init(&places, pairs);
+    exec_places_init(&places, pairs, DTYPE_U8);
     for (int i = 0; i < pairs; i++) {
         const struct probe_flow *f = &pair[i];
         if (f->src != me && f->dst != me)
@@ -329,10 +329,10 @@ static int prepare_ping(struct probe *p, const struct probe_flow *pair, int pair
         row[s.rows++] = (struct schedule_row){
             .step = 1, .src = f->dst, .dst = f->src, .chunk = i, .into = i};
     }
-    int rc = exec_rows_init(&rows, &s, me, &places, DTYPE_U8, err);
+    int rc = exec_rows_init(&rows, &s, me, &places, err);
     rc = world_agree(p->world, rc, err);
     if (rc == 0)
-        rc = exec_mpi_prepare(p->exec, &rows, DTYPE_U8, &r.exec, err);
+        rc = exec_mpi_prepare(p->exec, &rows, &r.exec, err);
     exec_rows_release(&rows);
     exec_places_release(&places);
     r.laps = 1;

@@ -12,6 +12,9 @@
  * A rank may own several chunks: its segments in its part, times the sub-chunks.  They follow
  * each other within a step of the ring, at most `most` of them, so that t takes `most` logical
  * steps.
+ *
+ * A broadcast goes along the chain that the ring is without one link: chunk q makes hop t at
+ * step t + q.
  */
 #include "schedule/schedule_gen.h"
 
@@ -29,19 +32,12 @@ static int most_segments(const struct schedule *s)
     return most;
 }
 
-int64_t schedule_gen_ring_span(const struct schedule *s)
-{
-    return (int64_t)(s->groups.ranks - 1) * most_segments(s) * s->subchunks;
-}
-
 /* The chunks of `owner`, sent from src to dst at ring step t. */
 static void block(struct schedule_gen *g, int t, int most, int owner, int src, int dst)
 {
     const struct schedule *s = g->out;
     int k = s->groups.group_of[owner], count = s->groups.count, held = 0;
 
-    if (g->rank >= 0 && src != g->rank && dst != g->rank)
-        return;
     for (int e = 0; e < s->segments; e++) {
         if (s->holder[e * count + k] != owner)
             continue;
@@ -57,8 +53,28 @@ void schedule_gen_ring(struct schedule_gen *g)
     const struct groups *groups = &g->out->groups;
     int n = groups->ranks, most = most_segments(g->out);
 
-    for (int t = 0; t < n - 1; t++)
-        for (int i = 0; i < n; i++)
-            block(g, t, most, groups->rank[(i - t + n) % n], groups->rank[i],
-                  groups->rank[(i + 1) % n]);
+    if (!schedule_gen_stage(g, (int64_t)(n - 1) * most * g->out->subchunks))
+        return;
+    for (int i = 0; i < n; i++) {
+        int src = groups->rank[i], dst = groups->rank[(i + 1) % n];
+        if (g->rank >= 0 && src != g->rank && dst != g->rank)
+            continue;
+        for (int t = 0; t < n - 1; t++)
+            block(g, t, most, groups->rank[(i - t + n) % n], src, dst);
+    }
+}
+
+void schedule_gen_ring_cast(struct schedule_gen *g)
+{
+    const struct schedule *s = g->out;
+    int n = s->groups.ranks;
+    int64_t chunks = (int64_t)s->segments * s->groups.count * s->subchunks;
+
+    if (n < 2 || !schedule_gen_stage(g, n - 2 + chunks))
+        return;
+    for (int t = 0; t < n - 1; t++) {
+        int src = schedule_gen_from_root(s, t), dst = schedule_gen_from_root(s, t + 1);
+        for (int q = 0; q < s->chunks && (g->rank < 0 || src == g->rank || dst == g->rank); q++)
+            schedule_gen_emit(g, s->segments + 1, (int64_t)t + q, src, dst, q);
+    }
 }

@@ -51,6 +51,16 @@ enum schedule_algo {
     SCHEDULE_RING,      /* one flat ring over all ranks */
     SCHEDULE_TWO_LEVEL, /* inside and across, one after the other */
     SCHEDULE_HO_RING,   /* inside and across at the same time (HO-Ring) */
+    /* For small messages, in few rounds: over all ranks, ... */
+    SCHEDULE_DOUBLING,
+    SCHEDULE_BRUCK,
+    SCHEDULE_TREE,
+    SCHEDULE_DIRECT,
+    /* ... and over the groups, then inside them. */
+    SCHEDULE_TWO_LEVEL_DOUBLING,
+    SCHEDULE_TWO_LEVEL_BRUCK,
+    SCHEDULE_TWO_LEVEL_TREE,
+    SCHEDULE_TWO_LEVEL_DIRECT,
     SCHEDULE_AUTO,
     SCHEDULE_ALGOS = SCHEDULE_AUTO
 };
@@ -128,7 +138,9 @@ int schedule_read(struct schedule *s, const char *path, struct err *err); /* "-"
 
 const char *schedule_phases_name(unsigned phases); /* "all-gather", ...; NULL when partial */
 int schedule_phases_parse(const char *text, unsigned *out, struct err *err);
-const char *schedule_algo_name(enum schedule_algo algo); /* "ring", "two-level", "ho-ring" */
+const char *schedule_algo_name(enum schedule_algo algo); /* "ring", "two-level", ... */
+const char *schedule_algo_text(enum schedule_algo algo); /* what it does, one line */
+int schedule_algo_flat(enum schedule_algo algo);         /* knows ranks only, no groups */
 int schedule_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
 
 #endif

@@ -5,23 +5,77 @@
 /* Inside schedule/: what the generator families share. */
 #include "schedule/schedule.h"
 
+/*
+ * A schedule is put together from stages, one behind the other on the clock.  The families run
+ * twice: dry, to know how many steps there are, then to emit.
+ */
 struct schedule_gen {
+    const struct schedule_spec *spec;
     struct schedule *out;
     size_t room;
     int rank;     /* emit only rows that name it; -1: all */
     int reverse;  /* the rows are a gather's: emit the reduction that is its time reversal */
-    int64_t span; /* steps of this half */
-    int64_t base; /* first step of this half */
+    int dry;      /* count the steps only */
+    int64_t span; /* steps of this stage */
+    int64_t base; /* first step of this stage */
+    int64_t next; /* first step behind it */
 };
+
+/* Begins a stage of `span` steps behind the last; returns whether its rows are wanted. */
+int schedule_gen_stage(struct schedule_gen *g, int64_t span);
+/* A row waits for all rows of the stages so far. */
+void schedule_gen_barrier(struct schedule_gen *g);
 
 /* Emits a row of a gather, or its reversal; rows that do not name the rank are dropped. */
 void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, int dst,
                        int chunk);
+/* Emits a row as it is, its step counted from the stage's first. */
+void schedule_gen_row(struct schedule_gen *g, struct schedule_row row);
 
-/* Each family: how many steps a gather takes, and its rows. */
-int64_t schedule_gen_ring_span(const struct schedule *s);
+/* The i-th rank from the root on: its own group first, whole, then group after group. */
+int schedule_gen_from_root(const struct schedule *s, int i);
+
+/* Each family: the stages of a gather, or of its reversal. */
 void schedule_gen_ring(struct schedule_gen *g);
-int64_t schedule_gen_ho_span(const struct schedule *s);
 void schedule_gen_ho(struct schedule_gen *g, int across, int inside);
+void schedule_gen_few(struct schedule_gen *g); /* all phases, in few rounds */
+
+/* Each family: a broadcast. */
+void schedule_gen_ring_cast(struct schedule_gen *g);
+void schedule_gen_ho_cast(struct schedule_gen *g, int across, int inside);
+void schedule_gen_few_cast(struct schedule_gen *g);
+
+/*
+ * Those who move items in rounds: participant i is rank[i] and begins with item i, the chunks
+ * of place[first[i]] .. place[first[i+1]-1] (place: segment * groups + part).
+ */
+struct schedule_team {
+    struct schedule_gen *gen;
+    int count;   /* participants */
+    int *rank;   /* [count], owned, as the others */
+    int *first;  /* [count+1] */
+    int *place;  /* [first[count]] */
+    int me;      /* the participant whose rows are wanted; -1: all */
+    int scatter; /* what the scatter brought is not sent again */
+};
+
+/* A way to move items: how many rounds among n, and its rows. */
+struct schedule_kernel {
+    int (*rounds)(int n);
+    void (*run)(struct schedule_team *t);
+};
+
+/* All-gathers; each participant receives each item once, and sends it once a round at most. */
+extern const struct schedule_kernel schedule_kernel_direct, schedule_kernel_bruck,
+    schedule_kernel_doubling, schedule_kernel_tree;
+/* From participant 0: item i to i; all items to all by a tree; all items to all at once. */
+extern const struct schedule_kernel schedule_kernel_scatter, schedule_kernel_spread,
+    schedule_kernel_fan;
+/* The all-reduce of recursive doubling: those beyond a power of two, the others. */
+extern const struct schedule_kernel schedule_kernel_fold, schedule_kernel_exchange;
+enum { SCHEDULE_EXCHANGE_PLANES = 2 }; /* of scratch: one is filled, one is added */
+
+/* The kernel of an algorithm in few rounds; NULL of the others. */
+const struct schedule_kernel *schedule_algo_kernel(enum schedule_algo algo);
 
 #endif

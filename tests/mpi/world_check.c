@@ -152,7 +152,7 @@ static void check_share_refused(struct world *w)
  */
 static void check_prepare_refused(struct world *w)
 {
-    struct coll_options options = {.shared_bytes = 1 << 16};
+    struct coll_options options = {.shared_bytes = 1 << 16, .no_shared = 1};
     struct coll_spec spec = {.from = LETTER_G,
                              .to = LETTER_N,
                              .elems = 1000,
@@ -166,11 +166,15 @@ static void check_prepare_refused(struct world *w)
 
     expect(w, coll_open(&c, w, &w->groups, &options, &err) == 0, "opens", &err);
     for (int who = 0; who < w->ranks; who++) {
-        struct exec_rows rows = {.chunks = 1};
+        struct exec_row large = {.kind = EXEC_RECV, .peer = w->rank, .bytes = INT64_C(1) << 40};
+        struct exec_rows rows = {.rooms = 1};
         struct exec_mpi_handle *bad = NULL;
-        if (w->rank == who)
-            rows.most_bytes = INT64_C(1) << 40;
-        expect(w, exec_mpi_prepare(c.exec, &rows, DTYPE_U8, &bad, &err) == -1, "refuses", &err);
+        if (w->rank == who) {
+            rows.rows = 1;
+            rows.row = mem_new(1, sizeof large);
+            *rows.row = large;
+        }
+        expect(w, exec_mpi_prepare(c.exec, &rows, &bad, &err) == -1, "refuses", &err);
         snprintf(name, sizeof name, "rank %d (", who);
         const char *at = strstr(err.text, "rank ");
         expect(w, w->ranks == 1 || (at == err.text && strncmp(at, name, strlen(name)) == 0),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Element types: all 65536 patterns of both 16-bit types, their ties, conversions and sums. */
+/* Element types: all 65536 patterns of both 16-bit types, their ties, conversions and sums.
+ * base_reduce_test.c has the rest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -192,20 +193,20 @@ static void sums_in_the_type_itself(void **state)
         a[i] = (float)rng_normal(1, 2, (uint64_t)i);
         b[i] = (float)rng_normal(1, 3, (uint64_t)i);
     }
-    dtype_add(c, a, b, DTYPE_F32, N);
+    dtype_reduce(c, a, b, DTYPE_F32, DTYPE_SUM, N);
     for (int i = 0; i < N; i++)
         assert_int_equal(bits_of(c[i]), bits_of(a[i] + b[i]));
     dtype_convert(ha, DTYPE_BF16, a, DTYPE_F32, N);
     dtype_convert(hb, DTYPE_BF16, b, DTYPE_F32, N);
-    dtype_add(hc, ha, hb, DTYPE_BF16, N);
+    dtype_reduce(hc, ha, hb, DTYPE_BF16, DTYPE_SUM, N);
     for (int i = 0; i < N; i++)
         assert_int_equal(
             hc[i], dtype_bf16_of_f32(dtype_f32_of_bf16(ha[i]) + dtype_f32_of_bf16(hb[i])));
-    dtype_add(ha, ha, hb, DTYPE_BF16, N); /* onto itself */
+    dtype_reduce(ha, ha, hb, DTYPE_BF16, DTYPE_SUM, N); /* onto itself */
     assert_memory_equal(ha, hc, sizeof hc);
     dtype_convert(ha, DTYPE_F16, a, DTYPE_F32, N);
     dtype_convert(hb, DTYPE_F16, b, DTYPE_F32, N);
-    dtype_add(hc, ha, hb, DTYPE_F16, N);
+    dtype_reduce(hc, ha, hb, DTYPE_F16, DTYPE_SUM, N);
     for (int i = 0; i < N; i++)
         assert_int_equal(hc[i],
                          dtype_f16_of_f32(dtype_f32_of_f16(ha[i]) + dtype_f32_of_f16(hb[i])));
@@ -218,11 +219,11 @@ static void whole_numbers_wrap(void **state)
     double e[1] = {0.1}, f[1] = {0.2};
 
     (void)state;
-    dtype_add(a, a, b, DTYPE_I32, 2);
+    dtype_reduce(a, a, b, DTYPE_I32, DTYPE_SUM, 2);
     assert_true(a[0] == INT32_MIN && a[1] == -2);
-    dtype_add(c, c, d, DTYPE_U8, 2);
+    dtype_reduce(c, c, d, DTYPE_U8, DTYPE_SUM, 2);
     assert_true(c[0] == 4 && c[1] == 3);
-    dtype_add(e, e, f, DTYPE_F64, 1);
+    dtype_reduce(e, e, f, DTYPE_F64, DTYPE_SUM, 1);
     assert_true(e[0] == 0.1 + 0.2);
 }
 

@@ -25,7 +25,7 @@ static void sum_all(void *sum, enum dtype type, int ranks, int backwards)
         bench_data_init(&d, 1, type, backwards ? ranks - 1 - i : i, ranks);
         bench_data_fill(&d, i ? one : sum, 0, ELEMS);
         if (i)
-            dtype_add(sum, sum, one, type, ELEMS);
+            dtype_reduce(sum, sum, one, type, DTYPE_SUM, ELEMS);
     }
     mem_free(one);
 }

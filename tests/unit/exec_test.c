@@ -70,7 +70,7 @@ static void run(struct fixture *f, enum letter done)
         struct exec_places p;
         assert_int_equal(schedule_gen(&want, r, &s, &err), 0);
         coll_places(&f->l, &f->spec, r, subchunks, &p);
-        if (exec_rows_init(&rows[r], &s, r, &p, DTYPE_F32, &err))
+        if (exec_rows_init(&rows[r], &s, r, &p, &err))
             fail_msg("%s", err.text);
         schedule_release(&s);
         exec_places_release(&p);
@@ -78,7 +78,7 @@ static void run(struct fixture *f, enum letter done)
         f->out[r] = mem_new((size_t)f->spec.elems + 1, sizeof(float));
         fill(f, r, f->spec.from, f->spec.from, f->in[r]);
     }
-    if (exec_local_run(rows, n, DTYPE_F32, (void **)f->in, (void **)f->out, &err))
+    if (exec_local_run(rows, n, (void **)f->in, (void **)f->out, &err))
         fail_msg("%s", err.text);
     for (int r = 0; r < n; r++) {
         int64_t have = layout_elems(&f->l, f->spec.to, r, f->spec.elems);
@@ -170,9 +170,10 @@ static void test_empty(void **state)
         for (int r = 0; r < 5; r++) {
             assert_int_equal(schedule_gen(&want, r, &s, &err), 0);
             coll_places(&l, &spec, r, 1, &p);
-            assert_int_equal(exec_rows_init(&rows, &s, r, &p, DTYPE_F32, &err), 0);
+            assert_int_equal(exec_rows_init(&rows, &s, r, &p, &err), 0);
             moved += rows.slow_bytes + rows.fast_bytes;
-            assert_int_equal(rows.most_bytes, elems * 4);
+            for (int i = 0; i < rows.rows; i++)
+                assert_int_equal(rows.row[i].bytes, elems * 4);
             assert_true(rows.scratch_bytes == 0); /* out has room for all of it */
             assert_true(elems || rows.rows == 0);
             exec_rows_release(&rows);
@@ -215,7 +216,7 @@ static void test_absent_input(void **state)
     coll_places(&l, &spec, 0, 1, &p);
     for (int c = 0; c < p.chunks; c++)
         p.in_at[c] = -1;
-    assert_int_equal(exec_rows_init(&rows, &s, 0, &p, DTYPE_F32, &err), -1);
+    assert_int_equal(exec_rows_init(&rows, &s, 0, &p, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_non_null(strstr(err.text, "not in the input"));
     exec_places_release(&p);

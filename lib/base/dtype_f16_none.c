@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows that this kind of processor has no instructions for halves here. */
+#include "base/dtype_f16.h"
+
+int64_t dtype_f16_sum(uint16_t *to, const uint16_t *a, const uint16_t *b, int64_t n)
+{
+    (void)to, (void)a, (void)b, (void)n;
+    return 0;
+}
+
+int64_t dtype_f16_scale(uint16_t *p, float ranks, int64_t n)
+{
+    (void)p, (void)ranks, (void)n;
+    return 0;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how one rank's rows become queues, and the rows of a queue messages.  Both ends make
+ * the same messages of the same rows: by step, and by size.
+ *
+ *   rows of queue (lane 0, to 3)    step 0: c0 c1    step 1: c4    step 2: c0 c1 c2 c3
+ *   messages                        [c0 c1]          [c4]          [c0 c1 c2 c3]
+ */
+#include "exec/exec_mpi_inside.h"
+
+enum {
+    WINDOW_LEAST = 4,
+    WINDOW_MOST = 256,
+    MESSAGE_BYTES_MAX = 1 << 30 /* an int counts a message's bytes */
+};
+
+const struct exec_row *exec_queue_row(const struct exec_mpi_handle *h,
+                                      const struct exec_queue *q, int at)
+{
+    return &h->rows.row[h->order[q->first + at]];
+}
+
+static int belongs(const struct exec_queue *q, const struct exec_row *row)
+{
+    return q->lane == row->lane && q->peer == row->peer && q->kind == row->kind;
+}
+
+void exec_queues_make(struct exec_mpi_handle *h)
+{
+    const struct exec_rows *r = &h->rows;
+    int *queue_of = mem_new((size_t)r->rows, sizeof(int));
+    size_t room = 0;
+
+    for (int i = 0; i < r->rows; i++) {
+        const struct exec_row *row = &r->row[i];
+        int q = i ? queue_of[i - 1] : 0, n = 0;
+        /* neighbours in row order are often of one queue: look there first */
+        for (; n < h->queues && !belongs(&h->queue[q], row); n++)
+            q = (q + 1) % h->queues;
+        if (n == h->queues) {
+            q = h->queues++;
+            h->queue = mem_grow(h->queue, &room, (size_t)h->queues, sizeof *h->queue);
+            h->queue[q] =
+                (struct exec_queue){.kind = row->kind, .lane = row->lane, .peer = row->peer};
+        }
+        h->queue[q].count++;
+        queue_of[i] = q;
+    }
+    h->order = mem_new((size_t)r->rows, sizeof(int));
+    for (int q = 0, first = 0; q < h->queues; q++) {
+        h->queue[q].first = first;
+        first += h->queue[q].count;
+        h->queue[q].count = 0;
+    }
+    for (int i = 0; i < r->rows; i++) {
+        struct exec_queue *q = &h->queue[queue_of[i]];
+        h->order[q->first + q->count++] = i;
+    }
+    mem_free(queue_of);
+}
+
+/* Where the bytes of a row lie on this side of the wire. */
+static struct exec_spot near_end(const struct exec_row *row)
+{
+    return row->kind == EXEC_SEND ? row->from : row->to;
+}
+
+static void make_messages(struct exec_mpi_handle *h, struct exec_queue *q)
+{
+    struct exec_message *m = NULL;
+
+    q->message = mem_new((size_t)q->count, sizeof *q->message);
+    for (int i = 0; i < q->count; i++) {
+        const struct exec_row *row = exec_queue_row(h, q, i);
+        const struct exec_row *last = i ? exec_queue_row(h, q, i - 1) : NULL;
+        if (!m || row->step != last->step || m->bytes + row->bytes > MESSAGE_BYTES_MAX) {
+            m = &q->message[q->messages++];
+            *m = (struct exec_message){.first = i};
+        } else {
+            struct exec_spot a = near_end(last), b = near_end(row);
+            m->packed |= a.where != b.where || a.at + last->bytes != b.at;
+        }
+        m->packed |= q->kind == EXEC_RECV && row->op == SCHEDULE_ADD;
+        m->rows++;
+        m->bytes += row->bytes;
+        if (m->bytes > q->slot_bytes)
+            q->slot_bytes = m->bytes;
+    }
+}
+
+static int window_of(const struct exec_mpi_handle *h, const struct exec_queue *q)
+{
+    int64_t n = h->x->window_bytes / (q->slot_bytes ? q->slot_bytes : 1);
+
+    n = n < WINDOW_LEAST ? WINDOW_LEAST : n > WINDOW_MOST ? WINDOW_MOST : n;
+    return n < q->messages ? (int)n : q->messages;
+}
+
+/* A receive may come too early for its place: it always has a slot; a send when it is packed.
+ */
+static int wants_slots(const struct exec_queue *q)
+{
+    if (q->kind == EXEC_RECV)
+        return 1;
+    for (int i = 0; i < q->messages; i++)
+        if (q->message[i].packed)
+            return 1;
+    return 0;
+}
+
+static int make_window(struct exec_mpi_handle *h, struct exec_queue *q, int at, struct err *err)
+{
+    void *slot = NULL;
+
+    if (q->slot_bytes > MESSAGE_BYTES_MAX)
+        return err_set(err, ERR_INPUT, "a chunk of %lld bytes, expected at most 1 GiB",
+                       (long long)q->slot_bytes);
+    q->tag = h->tag + q->lane;
+    q->request = h->request + at;
+    q->done = h->done + at;
+    q->where = mem_new((size_t)q->window, sizeof *q->where);
+    if (wants_slots(q) && mem_data(q->window * q->slot_bytes, "messages in flight", &slot, err))
+        return -1;
+    q->slot = slot;
+    return 0;
+}
+
+int exec_queues_windows(struct exec_mpi_handle *h, struct err *err)
+{
+    for (int i = 0; i < h->queues; i++) {
+        struct exec_queue *q = &h->queue[i];
+        if (q->pair || q->kind == EXEC_LOCAL)
+            continue;
+        make_messages(h, q);
+        q->window = window_of(h, q);
+        h->requests += q->window;
+    }
+    h->request = mem_new((size_t)h->requests, sizeof *h->request);
+    h->done = mem_new((size_t)h->requests, 1);
+    h->some = mem_new((size_t)h->requests, sizeof *h->some);
+    for (int i = 0; i < h->requests; i++)
+        h->request[i] = MPI_REQUEST_NULL;
+    for (int i = 0, at = 0; i < h->queues; i++) {
+        struct exec_queue *q = &h->queue[i];
+        if (q->window == 0)
+            continue;
+        if (make_window(h, q, at, err))
+            return -1;
+        at += q->window;
+    }
+    return 0;
+}
+
+void exec_queues_release(struct exec_mpi_handle *h)
+{
+    for (int i = 0; i < h->queues; i++) {
+        mem_free(h->queue[i].message);
+        mem_free(h->queue[i].where);
+        mem_free(h->queue[i].slot);
+    }
+    mem_free(h->request);
+    mem_free(h->done);
+    mem_free(h->some);
+    mem_free(h->queue);
+    mem_free(h->order);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows which kernel (gen_kernel.c) moves what among whom, for the algorithms of few rounds.
+ * The participants are
+ *   all ranks            an item: the chunks that a rank owns          (the flat forms)
+ *   the holders          an item: a part of their segment              (across, per segment)
+ *   one leader a group   an item: a group's part of all segments       (across, whole vectors)
+ * Inside a group the holders, or the leader, hand all they have to each other member directly.
+ *
+ * Where a sum over the groups is gathered again at once, recursive doubling exchanges whole
+ * vectors and the tree sends them up and down: n items in log2 n messages.  The others reduce
+ * and scatter, then gather.  A broadcast by recursive doubling or bruck scatters first, along
+ * a tree, and then gathers what each has not got yet.
+ */
+#include "schedule/schedule_gen.h"
+
+#include "base/mem.h"
+
+enum who { RANKS, HOLDERS, LEADERS };
+
+struct few {
+    struct schedule_gen *g;
+    const struct schedule_kernel *kernel; /* of the algorithm */
+    int flat;
+    int cast; /* the root, its group come first, and it leads */
+};
+
+static int leader(const struct few *f, int k)
+{
+    const struct schedule *s = f->g->out;
+
+    return f->cast && s->groups.group_of[s->root] == k ? s->root
+                                                       : groups_rank(&s->groups, k, 0);
+}
+
+static struct schedule_team team_new(const struct few *f, int count, int places)
+{
+    return (struct schedule_team){.gen = f->g,
+                                  .count = count,
+                                  .rank = mem_new((size_t)count, sizeof(int)),
+                                  .first = mem_new((size_t)count + 1, sizeof(int)),
+                                  .place = mem_new((size_t)places, sizeof(int)),
+                                  .me = -1};
+}
+
+static void team_run(struct schedule_team *t, const struct schedule_kernel *kernel)
+{
+    int wanted = t->gen->rank;
+
+    for (int i = 0; i < t->count && wanted >= 0; i++)
+        if (t->rank[i] == wanted)
+            t->me = i;
+    if (wanted < 0 || t->me >= 0)
+        kernel->run(t);
+    mem_free(t->rank);
+    mem_free(t->first);
+    mem_free(t->place);
+}
+
+static struct schedule_team team_of_ranks(const struct few *f)
+{
+    const struct schedule *s = f->g->out;
+    int n = s->groups.ranks, count = s->groups.count, places = s->segments * count;
+    struct schedule_team t = team_new(f, n, places);
+    int *number = mem_new((size_t)n, sizeof(int)), *at = mem_new((size_t)n + 1, sizeof(int));
+
+    for (int i = 0; i < n; i++) {
+        t.rank[i] = f->cast ? schedule_gen_from_root(s, i) : s->groups.rank[i];
+        number[t.rank[i]] = i;
+    }
+    /* holder[e * count + k] owns place e * count + k: the places sorted by their owner. */
+    for (int p = 0; p < places; p++)
+        t.first[number[s->holder[p]] + 1]++;
+    for (int i = 0; i < n; i++)
+        at[i + 1] = t.first[i + 1] += t.first[i];
+    for (int p = 0; p < places; p++)
+        t.place[at[number[s->holder[p]]]++] = p;
+    mem_free(number);
+    mem_free(at);
+    return t;
+}
+
+static struct schedule_team team_of_holders(const struct few *f, int e)
+{
+    const struct schedule *s = f->g->out;
+    int count = s->groups.count;
+    struct schedule_team t = team_new(f, count, count);
+
+    for (int k = 0; k < count; k++) {
+        t.rank[k] = s->holder[e * count + k];
+        t.first[k + 1] = k + 1;
+        t.place[k] = e * count + k;
+    }
+    return t;
+}
+
+static struct schedule_team team_of_leaders(const struct few *f)
+{
+    const struct schedule *s = f->g->out;
+    int count = s->groups.count, from = f->cast ? s->groups.group_of[s->root] : 0;
+    struct schedule_team t = team_new(f, count, s->segments * count);
+
+    for (int i = 0; i < count; i++) {
+        int k = (from + i) % count;
+        t.rank[i] = leader(f, k);
+        t.first[i + 1] = t.first[i] + s->segments;
+        for (int e = 0; e < s->segments; e++)
+            t.place[t.first[i] + e] = e * count + k;
+    }
+    return t;
+}
+
+/* A stage: the kernel's rounds, scattered: behind a scatter. */
+static void over(const struct few *f, enum who who, const struct schedule_kernel *kernel,
+                 int scattered)
+{
+    struct schedule_gen *g = f->g;
+    const struct schedule *s = g->out;
+    int n = who == RANKS ? s->groups.ranks : s->groups.count;
+
+    if (!schedule_gen_stage(g, (int64_t)kernel->rounds(n) * s->subchunks))
+        return;
+    if (who != HOLDERS) {
+        struct schedule_team t = who == RANKS ? team_of_ranks(f) : team_of_leaders(f);
+        t.scatter = scattered;
+        team_run(&t, kernel);
+        return;
+    }
+    int mine = g->rank >= 0 ? s->groups.group_of[g->rank] : -1;
+    for (int e = 0; e < s->segments; e++) {
+        if (mine >= 0 && s->holder[e * s->groups.count + mine] != g->rank)
+            continue;
+        struct schedule_team t = team_of_holders(f, e);
+        team_run(&t, kernel);
+    }
+}
+
+/* Inside group k: all parts of segment e from the one who has them, hop u a round. */
+static void hand_out(struct schedule_gen *g, int k, int e, int src)
+{
+    const struct schedule *s = g->out;
+    int m = s->groups.members[k], C = s->subchunks, chunks = s->groups.count * C;
+
+    for (int u = 0; u < m - 1; u++) {
+        int dst = groups_rank(&s->groups, k, (s->groups.local_of[src] + 1 + u) % m);
+        if (g->rank >= 0 && src != g->rank && dst != g->rank)
+            continue;
+        for (int q = 0; q < chunks; q++)
+            schedule_gen_emit(g, s->segments, (int64_t)u * C + q % C, src, dst, e * chunks + q);
+    }
+}
+
+/* A stage: inside the groups, from the holders or the leaders. */
+static void inside(const struct few *f, enum who who)
+{
+    struct schedule_gen *g = f->g;
+    const struct schedule *s = g->out;
+    int only = g->rank >= 0 ? s->groups.group_of[g->rank] : -1;
+    int64_t rounds = groups_largest(&s->groups) - 1;
+
+    if (!schedule_gen_stage(g, rounds * s->subchunks))
+        return;
+    for (int k = 0; k < s->groups.count; k++)
+        for (int e = 0; e < s->segments && (only < 0 || k == only); e++)
+            hand_out(g, k, e,
+                     who == LEADERS ? leader(f, k) : s->holder[e * s->groups.count + k]);
+}
+
+/* The sum of all participants' whole vectors, for all of them. */
+static void sum_up(const struct few *f, enum who who)
+{
+    struct schedule_gen *g = f->g;
+    int doubling = f->kernel == &schedule_kernel_doubling;
+    const struct schedule_kernel *ends =
+        doubling ? &schedule_kernel_fold : &schedule_kernel_spread;
+    int n = who == RANKS ? g->out->groups.ranks : g->out->groups.count;
+
+    g->reverse = 1;
+    over(f, who, ends, 0);
+    g->reverse = 0;
+    if (doubling) {
+        int rounds = schedule_kernel_exchange.rounds(n) / 2;
+        g->out->planes = rounds < SCHEDULE_EXCHANGE_PLANES ? rounds : SCHEDULE_EXCHANGE_PLANES;
+        over(f, who, &schedule_kernel_exchange, 0);
+    }
+    g->out->gather_step = (int)g->next;
+    over(f, who, ends, 0);
+}
+
+/* One half: the reversal runs the stages the other way round. */
+static void half(const struct few *f, int across, int within)
+{
+    if (across && within && f->flat) {
+        over(f, RANKS, f->kernel, 0);
+        return;
+    }
+    if (within && f->g->reverse)
+        inside(f, HOLDERS);
+    if (across)
+        over(f, HOLDERS, f->kernel, 0);
+    if (within && !f->g->reverse)
+        inside(f, HOLDERS);
+}
+
+static struct few few_of(struct schedule_gen *g)
+{
+    enum schedule_algo algo = g->spec->algo;
+
+    return (struct few){.g = g,
+                        .kernel = schedule_algo_kernel(algo),
+                        .flat = schedule_algo_flat(algo),
+                        .cast = g->spec->phases == SCHEDULE_BROADCAST};
+}
+
+void schedule_gen_few(struct schedule_gen *g)
+{
+    const unsigned both = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS;
+    unsigned phases = g->spec->phases;
+    struct few f = few_of(g);
+    int whole = phases == SCHEDULE_ALL_REDUCE;
+    int sums = f.kernel == &schedule_kernel_doubling || f.kernel == &schedule_kernel_tree;
+
+    if (sums && whole && f.flat) {
+        sum_up(&f, RANKS);
+    } else if (sums && (phases & both) == both) {
+        enum who who = whole ? LEADERS : HOLDERS;
+        g->reverse = 1;
+        if (phases & SCHEDULE_REDUCE_INSIDE)
+            inside(&f, who);
+        sum_up(&f, who);
+        if (phases & SCHEDULE_GATHER_INSIDE)
+            inside(&f, who);
+    } else {
+        g->reverse = 1;
+        half(&f, phases & SCHEDULE_REDUCE_ACROSS, phases & SCHEDULE_REDUCE_INSIDE);
+        g->reverse = 0;
+        g->out->gather_step = (int)g->next;
+        half(&f, phases & SCHEDULE_GATHER_ACROSS, phases & SCHEDULE_GATHER_INSIDE);
+    }
+}
+
+void schedule_gen_few_cast(struct schedule_gen *g)
+{
+    struct few f = few_of(g);
+    enum who who = f.flat ? RANKS : LEADERS;
+
+    if (f.kernel == &schedule_kernel_tree) {
+        over(&f, who, &schedule_kernel_spread, 0);
+    } else if (f.kernel == &schedule_kernel_direct) {
+        over(&f, who, &schedule_kernel_fan, 0);
+    } else {
+        over(&f, who, &schedule_kernel_scatter, 0);
+        over(&f, who, f.kernel, 1);
+    }
+    if (!f.flat)
+        inside(&f, LEADERS);
+}
