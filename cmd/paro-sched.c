@@ -246,6 +246,10 @@ static int pick(const struct args *a, struct err *err)
     if (!r.topo == !r.tuning)
         return err_set(err, ERR_INPUT, "pick with %s, expected --input or --tuning",
                        r.topo ? "both --input and --tuning" : "neither a fabric nor a table");
+    if (r.tuning && (r.ops || r.min_bytes || r.max_bytes || r.factor))
+        return err_set(err, ERR_INPUT,
+                       "--tuning with --op, --min, --max or --factor, expected"
+                       " the table's own");
     return pick_report(&r, stdout, err);
 }
 

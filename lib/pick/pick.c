@@ -15,7 +15,7 @@
 int pick_even_slices(unsigned phases, enum schedule_algo algo)
 {
     return (phases & SCHEDULE_REDUCE_ACROSS) && (phases & SCHEDULE_GATHER_ACROSS) &&
-           algo != SCHEDULE_RING;
+           !schedule_algo_flat(algo);
 }
 
 int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_bytes,

@@ -16,8 +16,9 @@ int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups 
 
 /*
  * Slices that are reduced and gathered again belong to nobody in between: cut equally they load
- * every port alike (1).  Where a G shard begins or ends the move, its own cuts stand, and a
- * flat ring wants equal shares of the ranks, which the G cuts are (0).  For layout_cut.
+ * every port alike (1).  Where a G shard begins or ends the move, its own cuts stand, and an
+ * algorithm that knows no groups wants equal shares of the ranks, which the G cuts are (0). For
+ * layout_cut.
  */
 int pick_even_slices(unsigned phases, enum schedule_algo algo);
 
