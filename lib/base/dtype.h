@@ -104,9 +104,4 @@ void dtype_reduce(void *to, const void *a, const void *b, enum dtype type, enum 
  */
 void dtype_scale(void *p, enum dtype type, int ranks, int64_t n);
 
-static inline void dtype_add(void *to, const void *a, const void *b, enum dtype type, int64_t n)
-{
-    dtype_reduce(to, a, b, type, DTYPE_SUM, n);
-}
-
 #endif

@@ -211,6 +211,10 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
 
 void coll_free(struct coll_handle *h)
 {
+    struct err ignored;
+
+    if (h->stream)
+        (void)stream_wait(h->stream, h->ticket, &ignored);
     exec_mpi_free(h->exec);
     *h = (struct coll_handle){0};
 }
@@ -237,7 +241,9 @@ static struct stream_op op_of(struct coll_call *call)
 
 int64_t coll_push(struct stream *s, struct coll_call *call)
 {
-    return stream_push(s, op_of(call));
+    call->handle->stream = s;
+    call->handle->ticket = stream_push(s, op_of(call));
+    return call->handle->ticket;
 }
 
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,

@@ -75,6 +75,8 @@ struct coll_handle {
     int64_t slow_bytes;       /* through the busiest port, busier direction, one run */
     int64_t fast_bytes_rank;  /* sent inside its group by the rank that sends most */
     int64_t scratch_bytes;    /* this rank's, beside in and out */
+    struct stream *stream;    /* of the last run pushed, and its ticket; NULL: none */
+    int64_t ticket;
 };
 
 /*
@@ -96,6 +98,7 @@ int coll_tuning(struct world *world, const char *file, const struct topo *t,
 /* Collective, in the same order on every rank.  No allocation in later runs. */
 int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,
                  struct err *err);
+/* Waits for a run that goes on, whatever becomes of it: in and out are needed until then. */
 void coll_free(struct coll_handle *h);
 
 /* One run to come: stays with the caller until done.  A handle's runs go through one stream. */

@@ -23,7 +23,7 @@
 #include "base/tick.h"
 
 enum {
-    WINDOW_BYTES = 1 << 20,
+    WINDOW_BYTES = 2 << 20,
     SHARED_BYTES =
         128 << 10 /* taken from peers of this host between two looks at the network */
 };

@@ -19,7 +19,7 @@ struct exec_mpi; /* one per process */
 
 struct exec_mpi_options {
     int64_t shared_bytes; /* room for exec_mpi_take */
-    int64_t window_bytes; /* in flight per lane, peer and direction; 0: 1 MiB */
+    int64_t window_bytes; /* in flight per lane, peer and direction; 0: 2 MiB */
     int no_shared;        /* messages inside the host too */
 };
 

@@ -3,7 +3,8 @@
  * coll_check SHAPE [no-shared] [by-node] [narrow]: run under mpirun with the shape's ranks
  * ("hosts" takes the groups from the hosts).  Every conversion between layouts, every
  * algorithm, several lengths and types, twice through the same handle, compared bit for bit on
- * integer-valued data. Prints "ok N".
+ * integer-valued data; every reduction in every type; broadcasts; several at once; a handle
+ * that is freed while its run goes on.  Prints "ok N".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum { ELEMS_MAX = 100000 };
 
 struct check {
     struct coll coll;
-    struct stream *stream;
+    struct stream *stream, *streams[3];
     struct world *world;
     char *in, *out;
     int runs;
@@ -27,65 +28,157 @@ static double value(int sum, int rank, int64_t x)
     return (double)(x % 16 + (sum ? rank % 4 : 0)); /* sums of 16 ranks stay exact in bf16 */
 }
 
-static double expected(struct check *c, int sum, enum letter done, int64_t x)
-{
-    const struct groups *g = &c->coll.layout.groups;
-    double v = 0;
-
-    if (!sum)
-        return value(0, 0, x);
-    for (int r = 0; r < g->ranks; r++)
-        if (done == LETTER_G ||
-            (done == LETTER_I && g->group_of[r] == g->group_of[c->world->rank]) ||
-            r == c->world->rank)
-            v += value(1, r, x);
-    return v;
-}
-
 static void put(void *p, enum dtype type, int64_t i, double v)
 {
-    dtype_convert((char *)p + i * dtype_bytes(type), type, &v, DTYPE_F64, 1);
+    char *at = (char *)p + i * dtype_bytes(type);
+
+    if (type == DTYPE_I32)
+        memcpy(at, &(int32_t){(int32_t)v}, 4);
+    else if (type == DTYPE_U8)
+        *at = (char)(uint8_t)v;
+    else
+        dtype_convert(at, type, &v, DTYPE_F64, 1);
 }
 
 static double get(const void *p, enum dtype type, int64_t i)
 {
+    const char *at = (const char *)p + i * dtype_bytes(type);
+    int32_t whole;
     double v;
 
-    dtype_convert(&v, DTYPE_F64, (const char *)p + i * dtype_bytes(type), type, 1);
+    if (type == DTYPE_U8)
+        return (uint8_t)*at;
+    if (type == DTYPE_I32) {
+        memcpy(&whole, at, 4);
+        return whole;
+    }
+    dtype_convert(&v, DTYPE_F64, at, type, 1);
     return v;
+}
+
+/* Over the ranks that `done` speaks of: all, this rank's group, or itself. */
+static double expected(struct check *c, const struct coll_spec *spec, int sum, enum letter done,
+                       int64_t x)
+{
+    const struct groups *g = &c->coll.layout.groups;
+    double v = 0;
+    int n = 0;
+
+    if (!sum)
+        return value(0, 0, x);
+    for (int r = 0; r < g->ranks; r++) {
+        if (done != LETTER_G && r != c->world->rank &&
+            (done != LETTER_I || g->group_of[r] != g->group_of[c->world->rank]))
+            continue;
+        double one = value(1, r, x);
+        if (n++ == 0)
+            v = one;
+        else if (spec->redop == DTYPE_MAX)
+            v = one > v ? one : v;
+        else if (spec->redop == DTYPE_MIN)
+            v = one < v ? one : v;
+        else
+            v += one;
+    }
+    if (spec->redop == DTYPE_AVG && n == g->ranks && n > 1) {
+        char one[8];
+        put(one, spec->type, 0, v);
+        dtype_scale(one, spec->type, n, 1);
+        v = get(one, spec->type, 0);
+    }
+    return v;
+}
+
+static int ranges_of(struct check *c, const struct coll_spec *spec, enum letter letter,
+                     struct range *r)
+{
+    return layout_ranges(&c->coll.layout, spec->broadcast ? LETTER_N : letter, c->world->rank,
+                         spec->elems, r);
+}
+
+static void fill(struct check *c, const struct coll_spec *spec, int sum, char *in)
+{
+    struct range r[64];
+    int64_t at = 0;
+    int n = ranges_of(c, spec, spec->from, r);
+
+    for (int i = 0; i < n; i++)
+        for (int64_t x = r[i].lo; x < r[i].hi; x++)
+            put(in, spec->type, at++,
+                spec->broadcast && c->world->rank != spec->root
+                    ? 99
+                    : expected(c, spec, sum, sum ? spec->from : LETTER_N, x));
+}
+
+static int64_t count_wrong(struct check *c, const struct coll_spec *spec, int sum,
+                           enum letter done, const char *out)
+{
+    struct range r[64];
+    int64_t at = 0, wrong = 0;
+    int n = ranges_of(c, spec, spec->to, r);
+
+    for (int i = 0; i < n; i++)
+        for (int64_t x = r[i].lo; x < r[i].hi; x++)
+            wrong += get(out, spec->type, at++) != expected(c, spec, sum, done, x);
+    return wrong;
+}
+
+static void must(struct check *c, int rc, struct err *err)
+{
+    if (rc == 0)
+        return;
+    fprintf(stderr, "coll_check: %s\n", err->text);
+    world_abort(c->world, 2);
 }
 
 /* One conversion; returns the number of wrong elements. */
 static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum letter done)
 {
     struct coll_handle h;
-    struct range r[64];
     struct err err = {0};
     int64_t wrong = 0;
 
-    if (coll_prepare(&c->coll, spec, &h, &err)) {
-        fprintf(stderr, "coll_check: %s\n", err.text);
-        exit(2);
-    }
+    must(c, coll_prepare(&c->coll, spec, &h, &err), &err);
     for (int again = 0; again < 2; again++) {
-        int64_t at = 0;
-        int n = layout_ranges(&c->coll.layout, spec->from, c->world->rank, spec->elems, r);
-        for (int i = 0; i < n; i++)
-            for (int64_t x = r[i].lo; x < r[i].hi; x++)
-                put(c->in, spec->type, at++, expected(c, sum, sum ? spec->from : LETTER_N, x));
+        fill(c, spec, sum, c->in);
         memset(c->out, 0xff, (size_t)(spec->elems * dtype_bytes(spec->type)));
-        if (coll_run(c->stream, &h, c->in, c->out, &err)) {
-            fprintf(stderr, "coll_check: %s\n", err.text);
-            world_abort(c->world, 2);
-        }
-        n = layout_ranges(&c->coll.layout, spec->to, c->world->rank, spec->elems, r);
-        at = 0;
-        for (int i = 0; i < n; i++)
-            for (int64_t x = r[i].lo; x < r[i].hi; x++)
-                wrong += get(c->out, spec->type, at++) != expected(c, sum, done, x);
+        must(c, coll_run(c->stream, &h, c->in, c->out, &err), &err);
+        wrong += count_wrong(c, spec, sum, done, c->out);
     }
     coll_free(&h);
     c->runs++;
+    if (wrong)
+        fprintf(stderr, "rank %d: %lld wrong: %s phases %u elems %lld %s %s\n", c->world->rank,
+                (long long)wrong, schedule_algo_name(spec->algo), coll_phases(spec),
+                (long long)spec->elems, dtype_name(spec->type), dtype_op_name(spec->redop));
+    return wrong;
+}
+
+/* Every conversion there is, and broadcasts from both ends of the ranks. */
+static int64_t moves_of(struct check *c, struct coll_spec spec)
+{
+    int64_t wrong = 0;
+
+    for (int a = 0; a < 3; a++) {
+        for (int b = 0; b < 3; b++) {
+            spec.from = (enum letter)a;
+            spec.to = (enum letter)b;
+            spec.moves = layout_moves_sum(spec.from, spec.to);
+            wrong += convert(c, &spec, 1, LETTER_G);
+            spec.moves = layout_moves_copy(spec.from, spec.to);
+            if (a >= b)
+                wrong += convert(c, &spec, 0, LETTER_N);
+        }
+        spec.from = LETTER_N;
+        spec.to = (enum letter)a;
+        spec.moves = layout_moves_micro(spec.to);
+        wrong += convert(c, &spec, 1, spec.to);
+    }
+    spec.broadcast = 1;
+    for (int end = 0; end < 2; end++) {
+        spec.root = end * (c->world->ranks - 1);
+        wrong += convert(c, &spec, 0, LETTER_N);
+    }
     return wrong;
 }
 
@@ -94,23 +187,68 @@ static int64_t all_of(struct check *c, int64_t elems, enum dtype type, int64_t c
     struct coll_spec spec = {.elems = elems, .type = type, .chunk_bytes = chunk_bytes};
     int64_t wrong = 0;
 
-    for (int algo = SCHEDULE_RING; algo <= SCHEDULE_HO_RING; algo++)
-        for (int a = 0; a < 3; a++) {
-            spec.algo = (enum schedule_algo)algo;
-            for (int b = 0; b < 3; b++) {
-                spec.from = (enum letter)a;
-                spec.to = (enum letter)b;
+    for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
+        spec.algo = (enum schedule_algo)algo;
+        wrong += moves_of(c, spec);
+    }
+    return wrong;
+}
+
+/* Every reduction in every type; the algorithms take turns. */
+static int64_t reductions(struct check *c)
+{
+    int64_t wrong = 0;
+    int turn = 0;
+
+    for (int type = 0; type < DTYPE_COUNT; type++)
+        for (int op = 0; op < DTYPE_OPS; op++)
+            for (int to = LETTER_N; to <= LETTER_G; to += LETTER_G - LETTER_N) {
+                struct coll_spec spec = {.from = LETTER_N,
+                                         .to = (enum letter)to,
+                                         .elems = 331,
+                                         .type = (enum dtype)type,
+                                         .redop = (enum dtype_op)op,
+                                         .algo = (enum schedule_algo)(turn++ % SCHEDULE_ALGOS),
+                                         .chunk_bytes = 128};
                 spec.moves = layout_moves_sum(spec.from, spec.to);
                 wrong += convert(c, &spec, 1, LETTER_G);
-                spec.moves = layout_moves_copy(spec.from, spec.to);
-                if (a >= b)
-                    wrong += convert(c, &spec, 0, LETTER_N);
             }
-            spec.from = LETTER_N;
-            spec.to = (enum letter)a;
-            spec.moves = layout_moves_micro(spec.to);
-            wrong += convert(c, &spec, 1, spec.to);
-        }
+    return wrong;
+}
+
+/* Three in flight on three streams; then one that is freed before anybody waited for it. */
+static int64_t at_once(struct check *c)
+{
+    enum { FLIGHTS = 3, ELEMS = ELEMS_MAX / FLIGHTS };
+    struct coll_handle h[FLIGHTS];
+    struct coll_call call[FLIGHTS];
+    struct coll_spec spec[FLIGHTS];
+    int64_t ticket[FLIGHTS], wrong = 0;
+    struct err err = {0};
+
+    for (int i = 0; i < FLIGHTS; i++) {
+        char *in = c->in + (int64_t)i * ELEMS * 8, *out = c->out + (int64_t)i * ELEMS * 8;
+        spec[i] = (struct coll_spec){.from = LETTER_N,
+                                     .to = i == 1 ? LETTER_G : LETTER_N,
+                                     .elems = ELEMS,
+                                     .type = i == 2 ? DTYPE_F64 : DTYPE_F32,
+                                     .algo = i == 2 ? SCHEDULE_RING : SCHEDULE_HO_RING};
+        spec[i].moves = layout_moves_sum(spec[i].from, spec[i].to);
+        must(c, coll_prepare(&c->coll, &spec[i], &h[i], &err), &err);
+        fill(c, &spec[i], 1, in);
+        call[i] = (struct coll_call){&h[i], in, out};
+    }
+    for (int i = 0; i < FLIGHTS; i++)
+        ticket[i] = coll_push(c->streams[i], &call[i]);
+    for (int i = 0; i < FLIGHTS; i++) {
+        must(c, stream_wait(c->streams[i], ticket[i], &err), &err);
+        wrong += count_wrong(c, &spec[i], 1, LETTER_G, call[i].out);
+    }
+    coll_push(c->streams[0], &call[0]);
+    for (int i = 0; i < FLIGHTS; i++)
+        coll_free(&h[i]);
+    wrong += count_wrong(c, &spec[0], 1, LETTER_G, call[0].out);
+    c->runs += FLIGHTS;
     return wrong;
 }
 
@@ -165,11 +303,14 @@ int main(int argc, char **argv)
     if (coll_open(&c.coll, c.world, &groups, &options, &err))
         goto fail;
     c.stream = stream_open(c.coll.runner, 4);
+    for (int i = 0; i < 3; i++)
+        c.streams[i] = stream_open(c.coll.runner, 2);
     c.in = coll_take(&c.coll, ELEMS_MAX * 8);
     c.out = coll_take(&c.coll, ELEMS_MAX * 8);
     int64_t wrong = all_of(&c, 0, DTYPE_F32, 0) + all_of(&c, 1, DTYPE_F32, 0) +
                     all_of(&c, 7, DTYPE_BF16, 0) + all_of(&c, 997, DTYPE_F32, 64) +
-                    all_of(&c, 4096, DTYPE_F64, 512) + all_of(&c, ELEMS_MAX, DTYPE_F32, 0);
+                    all_of(&c, 4096, DTYPE_F64, 512) + all_of(&c, ELEMS_MAX, DTYPE_F32, 0) +
+                    reductions(&c) + at_once(&c);
     if (world_agree(c.world,
                     wrong ? err_set(&err, ERR_MISMATCH, "%lld wrong", (long long)wrong) : 0,
                     &err))
