@@ -9,31 +9,60 @@
 #include "topo/topo.h"
 
 /*
- * How long a schedule takes on a fabric, computed and not measured.  A message (the rows of one
- * lane, step, src and dst) starts when the rule of execution lets all its rows be read and its
- * queue (lane, src, dst) has let the one before it go; it takes the latency of the lowest level
- * that joins its ends, and its bytes at the rate that is left to it: of the ports it passes,
- * each way apart, shared by the messages in flight there, never more than one flow's.  A row
- * lands when the rule lets its place be written.  Source: alpha-beta model, paro.md section 5.
+ * How long a schedule takes on a fabric, computed and not measured.
+ *
+ * A message is the rows of one (lane, step, src, dst).  It starts when its queue (lane, src,
+ * dst) has sent the one before it and the rule of execution lets all its rows be read.  It is
+ * sent at the rate that is left to it, arrives the latency of the lowest level that joins its
+ * ends later, and lands when the queue's earlier ones have landed and the rule lets all its
+ * places be written (until then it lies in a slot, as in exec_mpi).  Its places at src are read
+ * once it is sent.  So the wire of a queue is in order, and latencies overlap: the window of
+ * the executor, without its bound.  Barriers hold.  Rows inside one rank follow the rule and
+ * take no time: a fabric says nothing of memory.  Rows of empty chunks are dropped.
+ *
+ * What messages share (topo/topo.h), each way apart:
+ *   level 0       a rank's link, port_Bps, and what all members of a group move together,
+ *                 member_Bps each
+ *   level 1       the group's own port, and a rank's way to it: flow_Bps, or member_Bps if more
+ *   level 2 ..    port_Bps of the block, when the message leaves it
+ * and one message never goes faster than the least flow_Bps of its levels.  Sharing is fair
+ * (max-min: nobody can get more without one that has no more getting less), as TCP and switches
+ * come near it, and as the closed forms of paro.md section 5 have it: m rails through a port
+ * get R/m each.  Served one after the other instead, they would hide each other's latency.
  */
 struct sim_times {
-    double time_s;           /* until the last row has landed */
-    double *start_s, *end_s; /* [rows] of each row's message; owned; NULL unless asked for */
+    double time_s;                /* until the last row has landed */
+    double busy[TOPO_LEVELS_MAX]; /* by level: share of the time that the busiest port's bytes
+                                     take at its full rate */
+    double *start_s, *end_s; /* [rows] sending begins, landed; empty rows 0; owned; or NULL */
 };
 
 /*
- * All ranks' rows, of chunks of bytes[c]; every_row: fill start_s and end_s.  ERR_MISMATCH when
- * the fabric has other groups than the schedule, or rows wait for each other.
+ * All ranks' rows, of chunks of bytes[c], c < s->chunks; every_row: fill start_s and end_s.
+ * ERR_MISMATCH when the fabric has other groups than the schedule, or rows wait for each other.
  */
 int sim_rows(const struct schedule *s, const struct topo *t, const int64_t *bytes,
              int every_row, struct sim_times *out, struct err *err);
 void sim_times_release(struct sim_times *times);
 
 /*
- * The same without all rows where the fabric and the schedule are regular (equal groups, equal
- * ports, every rank doing the same): one rank's rows stand for all.  16,384 ranks in seconds.
+ * The same for the schedule of a spec, without every_row, and without all rows where fabric and
+ * schedule repeat themselves from one run of groups to the next (equal groups and ports: from
+ * each group to the next): the ranks of one such run stand for all.  That the rows do repeat is
+ * verified on them; where they do not, all rows are gone through, and ERR_INPUT says so where
+ * these would be too many.  Chunks that the layouts' rounding alone makes unequal count with
+ * their mean.
  */
+int sim_spec_times(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
+                   struct sim_times *out, struct err *err);
 int sim_spec(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
              double *time_s, struct err *err);
+
+/*
+ * The least time that the ports of a fabric allow for a vector of bytes, at every level above
+ * the groups (cut bound, paro.md section 5, with the ways out and in apart): 0 with one group.
+ * phases: one of the four named operations; root: of a broadcast.
+ */
+double sim_cut_bound_s(const struct topo *t, unsigned phases, int root, double bytes);
 
 #endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how rows become messages in queues, and what each waits for: the rule of execution as
+ * edges.  A half of a row, reading at src or writing at dst, waits for the last write of its
+ * place, and a writing one for the reads since that; earlier ones are behind these already.
+ *
+ *     place p of a rank, its halves in row order     w0  r1  r2  w3  r4
+ *     edges                                          w0 -> r1, r2, w3;  r1, r2 -> w3;  w3 -> r4
+ */
+#include "sim/sim_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Edges are numbered by int: three for a row and two, at barriers, for a message. */
+enum { ROWS_MAX = INT32_MAX / 5 };
+
+static int by_queue(const void *a, const void *b, void *rows)
+{
+    const struct sim_row *row = rows, *x = &row[*(const int *)a], *y = &row[*(const int *)b];
+
+    if (x->src != y->src)
+        return x->src < y->src ? -1 : 1;
+    if (x->lane != y->lane)
+        return x->lane < y->lane ? -1 : 1;
+    if (x->dst != y->dst)
+        return x->dst < y->dst ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static double row_bytes(const struct sim *x, const struct sim_row *row)
+{
+    return x->bytes[row->chunk % x->s->chunks];
+}
+
+static int phase_of(const struct schedule *s, int step)
+{
+    int phase = 0;
+
+    while (phase < s->barriers && step >= s->barrier[phase])
+        phase++;
+    return phase;
+}
+
+static void add_message(struct sim *x, const struct sim_row *row)
+{
+    struct sim_queue *q = x->queues ? &x->queue[x->queues - 1] : NULL;
+
+    if (!q || q->lane != row->lane || q->src != row->src || q->dst != row->dst) {
+        x->queue = mem_grow(x->queue, &x->queue_room, (size_t)x->queues + 1, sizeof *x->queue);
+        q = &x->queue[x->queues++];
+        *q = (struct sim_queue){.lane = row->lane,
+                                .src = row->src,
+                                .dst = row->dst,
+                                .at = row->at,
+                                .first = x->messages};
+    }
+    if (q->count && x->message[x->messages - 1].step == row->step)
+        return;
+    x->message =
+        mem_grow(x->message, &x->message_room, (size_t)x->messages + 1, sizeof *x->message);
+    x->message[x->messages++] = (struct sim_message){.queue = x->queues - 1,
+                                                     .step = row->step,
+                                                     .phase = phase_of(x->s, row->step),
+                                                     .on_sent = -1,
+                                                     .on_landed = -1};
+    q->count++;
+}
+
+/* Messages queue by queue, in row order each. */
+static void make_messages(struct sim *x)
+{
+    int *order = mem_new((size_t)x->rows, sizeof *order), n = 0;
+
+    x->message_of = mem_new((size_t)x->rows, sizeof *x->message_of);
+    for (int i = 0; i < x->rows; i++) {
+        x->message_of[i] = -1;
+        if (row_bytes(x, &x->row[i]) > 0)
+            order[n++] = i;
+    }
+    qsort_r(order, (size_t)n, sizeof *order, by_queue, (void *)x->row);
+    for (int i = 0; i < n; i++) {
+        add_message(x, &x->row[order[i]]);
+        x->message[x->messages - 1].bytes += row_bytes(x, &x->row[order[i]]);
+        x->message_of[order[i]] = x->messages - 1;
+    }
+    mem_free(order);
+    for (int i = 0; i < x->queues; i++) {
+        double bytes = 0;
+        for (int m = 0; m < x->queue[i].count; m++)
+            bytes += x->message[x->queue[i].first + m].bytes;
+        sim_share_route(x, &x->queue[i], bytes);
+    }
+}
+
+/* Makes `to` (2 * message, + 1: its landing) one of those that wait in the list at *first. */
+static void add_edge(struct sim *x, int *first, int to)
+{
+    struct sim_message *m = &x->message[to / 2];
+
+    x->edge = mem_grow(x->edge, &x->edge_room, (size_t)x->edges + 1, sizeof *x->edge);
+    x->edge[x->edges] = (struct sim_edge){.to = to, .next = *first};
+    *first = x->edges++;
+    *(to % 2 ? &m->land_wait : &m->start_wait) += 1;
+}
+
+/* A place while a rank's halves are gone through. */
+struct place {
+    int writer, readers; /* the last write's message; list of reads since; -1: none */
+};
+
+struct reader {
+    int message, next;
+};
+
+/* Rows of one message never wait for each other: they travel and land in row order. */
+static void half(struct sim *x, struct place *p, struct reader *reader, int *readers,
+                 int message, int writes)
+{
+    int to = 2 * message + writes;
+
+    if (p->writer >= 0 && p->writer != message)
+        add_edge(x, &x->message[p->writer].on_landed, to);
+    if (!writes) {
+        reader[*readers] = (struct reader){message, p->readers};
+        p->readers = (*readers)++;
+        return;
+    }
+    for (int i = p->readers; i >= 0; i = reader[i].next)
+        if (reader[i].message != message)
+            add_edge(x, &x->message[reader[i].message].on_sent, to);
+    *p = (struct place){message, -1};
+}
+
+/* The rows that name each rank, in row order, a local row once: first[n+1] into the list. */
+static int *rows_by_rank(const struct sim *x, int64_t **out)
+{
+    int n = x->s->groups.ranks;
+    int64_t *first = mem_new((size_t)n + 2, sizeof *first);
+    int *list = mem_new(2 * (size_t)x->rows, sizeof *list);
+
+    for (int i = 0; i < x->rows; i++) {
+        first[x->row[i].src + 2]++;
+        if (x->row[i].at != x->row[i].src)
+            first[x->row[i].at + 2]++;
+    }
+    for (int r = 2; r <= n + 1; r++)
+        first[r] += first[r - 1];
+    for (int i = 0; i < x->rows; i++) {
+        list[first[x->row[i].src + 1]++] = i;
+        if (x->row[i].at != x->row[i].src)
+            list[first[x->row[i].at + 1]++] = i;
+    }
+    *out = first;
+    return list;
+}
+
+static void forget(const struct sim *x, struct place *place, const int *list, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        place[x->row[list[i]].chunk] = (struct place){-1, -1};
+        place[x->row[list[i]].into] = (struct place){-1, -1};
+    }
+}
+
+static void make_edges(struct sim *x)
+{
+    int64_t *first = NULL;
+    int *list = rows_by_rank(x, &first);
+    size_t rooms = (size_t)x->s->chunks * (size_t)(1 + x->s->planes);
+    struct place *place = mem_new(rooms, sizeof *place);
+    struct reader *reader = mem_new((size_t)x->rows, sizeof *reader);
+
+    for (int r = 0; r < x->s->groups.ranks; r++) {
+        const int *mine = list + first[r];
+        int readers = 0;
+        forget(x, place, mine, first[r + 1] - first[r]);
+        for (int64_t i = 0; i < first[r + 1] - first[r]; i++) {
+            const struct sim_row *row = &x->row[mine[i]];
+            int message = x->message_of[mine[i]];
+            if (message >= 0 && row->src == r)
+                half(x, &place[row->chunk], reader, &readers, message, 0);
+            if (message >= 0 && row->at == r)
+                half(x, &place[row->into], reader, &readers, message, 1);
+        }
+    }
+    mem_free(reader);
+    mem_free(place);
+    mem_free(list);
+    mem_free(first);
+}
+
+/* A half behind barriers waits for the last of them: that one waits for the others' rows too.
+ */
+static void wait_at_gate(struct sim *x, int rank, int phase, int to)
+{
+    if (phase == 0)
+        return;
+    struct sim_gate *gate = &x->gate[rank * x->s->barriers + phase - 1];
+    if (gate->left)
+        add_edge(x, &gate->first, to);
+}
+
+static void make_gates(struct sim *x)
+{
+    int barriers = x->s->barriers;
+    size_t gates = (size_t)x->s->groups.ranks * (size_t)barriers;
+
+    x->gate = mem_new(gates, sizeof *x->gate);
+    for (size_t i = 0; i < gates; i++)
+        x->gate[i].first = -1;
+    for (int i = 0; barriers && i < x->messages; i++) {
+        const struct sim_queue *q = &x->queue[x->message[i].queue];
+        for (int b = x->message[i].phase; b < barriers; b++) {
+            x->gate[q->src * barriers + b].left++;
+            x->gate[q->at * barriers + b].left++;
+        }
+    }
+    for (int i = 0; barriers && i < x->messages; i++) {
+        const struct sim_queue *q = &x->queue[x->message[i].queue];
+        wait_at_gate(x, q->src, x->message[i].phase, 2 * i);
+        wait_at_gate(x, q->at, x->message[i].phase, 2 * i + 1);
+    }
+}
+
+int sim_rows_init(struct sim *x, const struct schedule *s, const struct topo *t,
+                  const double *bytes, const struct sim_row *row, int64_t rows, struct err *err)
+{
+    char have[64], want[64];
+
+    if (!groups_equal(&s->groups, &t->groups)) {
+        groups_print(&t->groups, have, sizeof have);
+        groups_print(&s->groups, want, sizeof want);
+        return err_set(err, ERR_MISMATCH,
+                       "the fabric's groups are %s, expected the schedule's, %s, of the same "
+                       "ranks",
+                       have, want);
+    }
+    if (rows > ROWS_MAX)
+        return err_set(err, ERR_INPUT, "%lld rows, expected %d at most", (long long)rows,
+                       ROWS_MAX);
+    *x = (struct sim){.t = t, .s = s, .bytes = bytes, .row = row, .rows = (int)rows};
+    sim_share_init(x);
+    make_messages(x);
+    make_edges(x);
+    make_gates(x);
+    x->near_queue = mem_new((size_t)x->queues, sizeof *x->near_queue);
+    return 0;
+}
+
+void sim_rows_release(struct sim *x)
+{
+    mem_free(x->message_of);
+    mem_free(x->resource);
+    mem_free(x->slot);
+    mem_free(x->queue);
+    mem_free(x->message);
+    mem_free(x->edge);
+    mem_free(x->gate);
+    mem_free(x->event);
+    mem_free(x->todo);
+    mem_free(x->dirty);
+    mem_free(x->near_queue);
+    mem_free(x->near_resource);
+    *x = (struct sim){0};
+}
+
+void sim_rows_busy(const struct sim *x, struct sim_times *out)
+{
+    for (int i = 0; i < x->messages; i++)
+        if (x->message[i].end_s > out->time_s)
+            out->time_s = x->message[i].end_s;
+    for (int i = 0; out->time_s > 0 && i < x->resources; i++) {
+        const struct sim_resource *r = &x->resource[i];
+        double share = r->bytes / r->Bps / out->time_s;
+        if (share > out->busy[r->level])
+            out->busy[r->level] = share;
+    }
+}
+
+static void keep_rows(const struct sim *x, struct sim_times *out)
+{
+    out->start_s = mem_new((size_t)x->rows, sizeof *out->start_s);
+    out->end_s = mem_new((size_t)x->rows, sizeof *out->end_s);
+    for (int i = 0; i < x->rows; i++) {
+        if (x->message_of[i] < 0)
+            continue;
+        out->start_s[i] = x->message[x->message_of[i]].start_s;
+        out->end_s[i] = x->message[x->message_of[i]].end_s;
+    }
+}
+
+int sim_rows(const struct schedule *s, const struct topo *t, const int64_t *bytes,
+             int every_row, struct sim_times *out, struct err *err)
+{
+    struct sim_row *row = mem_new((size_t)s->rows, sizeof *row);
+    double *size = mem_new((size_t)s->chunks, sizeof *size);
+    struct sim_times times = {0};
+    struct sim x = {0};
+
+    for (int64_t i = 0; i < s->rows; i++) {
+        const struct schedule_row *r = &s->row[i];
+        row[i] = (struct sim_row){r->lane, r->step, r->src, r->dst, r->chunk, r->dst, r->into};
+    }
+    for (int c = 0; c < s->chunks; c++)
+        size[c] = (double)bytes[c];
+    int rc = sim_rows_init(&x, s, t, size, row, s->rows, err);
+    if (rc == 0)
+        rc = sim_run(&x, err);
+    if (rc == 0) {
+        sim_rows_busy(&x, &times);
+        if (every_row)
+            keep_rows(&x, &times);
+        *out = times;
+    }
+    sim_rows_release(&x);
+    mem_free(row);
+    mem_free(size);
+    return rc;
+}
+
+void sim_times_release(struct sim_times *times)
+{
+    mem_free(times->start_s);
+    mem_free(times->end_s);
+    *times = (struct sim_times){0};
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how time moves on: a heap of events, a message sent or one arriving; all of one instant
+ * first, then the rates that they change.  Does not know what messages wait for, but as counts
+ * and lists of what waits for them.
+ */
+#include "base/mem.h"
+#include "sim/sim_parts.h"
+
+static int sooner(const struct sim_event *a, const struct sim_event *b)
+{
+    if (a->t != b->t)
+        return a->t < b->t;
+    return a->id != b->id ? a->id < b->id : a->version < b->version;
+}
+
+void sim_run_push(struct sim *x, struct sim_event event)
+{
+    x->event = mem_grow(x->event, &x->event_room, (size_t)x->events + 1, sizeof *x->event);
+    int at = x->events++;
+    for (; at && sooner(&event, &x->event[(at - 1) / 2]); at = (at - 1) / 2)
+        x->event[at] = x->event[(at - 1) / 2];
+    x->event[at] = event;
+}
+
+static struct sim_event pop(struct sim *x)
+{
+    struct sim_event top = x->event[0], last = x->event[--x->events];
+    int at = 0;
+
+    for (int child = 1; child < x->events; child = 2 * at + 1) {
+        if (child + 1 < x->events && sooner(&x->event[child + 1], &x->event[child]))
+            child++;
+        if (!sooner(&x->event[child], &last))
+            break;
+        x->event[at] = x->event[child];
+        at = child;
+    }
+    if (x->events)
+        x->event[at] = last;
+    return top;
+}
+
+static void look_at(struct sim *x, int queue)
+{
+    x->todo = mem_grow(x->todo, &x->todo_room, (size_t)x->todos + 1, sizeof *x->todo);
+    x->todo[x->todos++] = queue;
+}
+
+static void release(struct sim *x, int edge)
+{
+    for (; edge >= 0; edge = x->edge[edge].next) {
+        struct sim_message *m = &x->message[x->edge[edge].to / 2];
+        int *wait = x->edge[edge].to % 2 ? &m->land_wait : &m->start_wait;
+        if (--*wait == 0)
+            look_at(x, m->queue);
+    }
+}
+
+/* One half of a message is done at a rank: the barriers behind it hear of it. */
+static void finish(struct sim *x, const struct sim_message *m, int rank)
+{
+    for (int b = m->phase; b < x->s->barriers; b++) {
+        struct sim_gate *gate = &x->gate[rank * x->s->barriers + b];
+        if (--gate->left == 0)
+            release(x, gate->first);
+    }
+}
+
+static void sent(struct sim *x, struct sim_queue *q)
+{
+    struct sim_message *m = &x->message[q->first + q->sent++];
+
+    release(x, m->on_sent);
+    finish(x, m, q->src);
+}
+
+static void work_queue(struct sim *x, int queue)
+{
+    struct sim_queue *q = &x->queue[queue];
+
+    while (!q->busy && q->sent < q->count) {
+        struct sim_message *m = &x->message[q->first + q->sent];
+        if (m->start_wait)
+            break;
+        m->start_s = x->now;
+        q->left = m->bytes;
+        if (q->src != q->dst) {
+            sim_share_enter(x, queue);
+            break;
+        }
+        m->arrived = 1;
+        sent(x, q);
+    }
+    while (q->landed < q->sent) {
+        struct sim_message *m = &x->message[q->first + q->landed];
+        if (!m->arrived || m->land_wait)
+            break;
+        m->end_s = x->now;
+        q->landed++;
+        release(x, m->on_landed);
+        finish(x, m, q->at);
+    }
+}
+
+static void happen(struct sim *x, struct sim_event event)
+{
+    if (event.version < 0) {
+        x->message[event.id].arrived = 1;
+        look_at(x, x->message[event.id].queue);
+        return;
+    }
+    struct sim_queue *q = &x->queue[event.id];
+    if (!q->busy || event.version != q->version)
+        return;
+    sim_share_leave(x, event.id);
+    sim_run_push(x, (struct sim_event){x->now + q->alpha_s, q->first + q->sent, -1});
+    sent(x, q);
+    look_at(x, event.id);
+}
+
+static int check_done(const struct sim *x, struct err *err)
+{
+    int left = 0, first = -1;
+
+    for (int i = 0; i < x->queues; i++) {
+        const struct sim_queue *q = &x->queue[i];
+        left += q->count - q->landed;
+        if (q->landed < q->count && first < 0)
+            first = q->first + q->landed;
+    }
+    if (left == 0)
+        return 0;
+    const struct sim_message *m = &x->message[first];
+    return err_set(err, ERR_MISMATCH,
+                   "%d messages wait for each other, among them that of lane %d, step %d from "
+                   "rank %d to rank %d",
+                   left, x->queue[m->queue].lane, m->step, x->queue[m->queue].src,
+                   x->queue[m->queue].dst);
+}
+
+int sim_run(struct sim *x, struct err *err)
+{
+    for (int i = 0; i < x->queues; i++)
+        look_at(x, i);
+    do {
+        while (x->todos)
+            work_queue(x, x->todo[--x->todos]);
+        if (x->events && x->event[0].t == x->now) {
+            happen(x, pop(x));
+            continue;
+        }
+        sim_share_settle(x);
+        if (x->events) {
+            x->now = x->event[0].t;
+            happen(x, pop(x));
+        }
+    } while (x->events || x->todos || x->dirties);
+    return check_done(x, err);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what messages share on a fabric, and how: max-min by filling.  All rates rise together
+ * until a resource is full or a message is at its own limit; what it holds is then fixed, and
+ * the others rise on.  Source: Bertsekas and Gallager, Data Networks, 2nd ed., section 6.5.2.
+ *
+ * A change reaches only what is joined to it by shared resources; what can never be the
+ * narrowest is left out of the ways, so that little is joined.
+ *
+ * Resources, n ranks, g groups, then blocks of each level; out and in of one thing side by
+ * side:
+ *
+ *     0        rank links   2n     ways to the port  4n    groups inside
+ *     4n + g   group ports  4n + 3g   blocks of level 2, of level 3, ... (at most g each)
+ */
+#include <math.h>
+
+#include "base/mem.h"
+#include "sim/sim_parts.h"
+
+static int port_at(const struct sim *x)
+{
+    return 4 * x->t->groups.ranks + x->t->groups.count;
+}
+
+static int block_at(const struct sim *x, int l, int k)
+{
+    int g = x->t->groups.count;
+
+    return port_at(x) + 2 * g * (l - 1) + 2 * x->t->block[(l - 2) * g + k];
+}
+
+static void put(struct sim *x, int at, int level, double Bps, int binds)
+{
+    x->resource[at] =
+        (struct sim_resource){.Bps = Bps, .level = level, .binds = binds, .first = -1};
+}
+
+/* A rank's way binds where it is narrower than the port; the port where they together are not,
+ * or where they do not bind. */
+static int port_binds(double Bps, int members, double way)
+{
+    return Bps <= way || Bps < members * way;
+}
+
+static void init_groups(struct sim *x)
+{
+    const struct topo *t = x->t;
+    const struct topo_level *in = &t->level[0], *out = &t->level[1];
+    int n = t->groups.ranks;
+    double way = fmax(out->flow_Bps, out->member_Bps);
+
+    for (int r = 0; r < n; r++) {
+        const struct topo_port *port = &t->port[t->groups.group_of[r]];
+        put(x, 2 * r, 0, in->port_Bps, 1);
+        put(x, 2 * r + 1, 0, in->port_Bps, 1);
+        put(x, 2 * n + 2 * r, 1, way, way < port->out_Bps);
+        put(x, 2 * n + 2 * r + 1, 1, way, way < port->in_Bps);
+    }
+    for (int k = 0; k < t->groups.count; k++) {
+        int m = t->groups.members[k];
+        put(x, 4 * n + k, 0, m * in->member_Bps, in->member_Bps < in->port_Bps);
+        put(x, port_at(x) + 2 * k, 1, t->port[k].out_Bps,
+            port_binds(t->port[k].out_Bps, m, way));
+        put(x, port_at(x) + 2 * k + 1, 1, t->port[k].in_Bps,
+            port_binds(t->port[k].in_Bps, m, way));
+    }
+}
+
+static void init_blocks(struct sim *x, int l)
+{
+    const struct topo *t = x->t;
+    int g = t->groups.count;
+    double *sum = mem_new(2 * (size_t)g, sizeof *sum);
+
+    for (int k = 0; k < g; k++) {
+        int b = t->block[(l - 2) * g + k];
+        sum[2 * b] += t->port[k].out_Bps;
+        sum[2 * b + 1] += t->port[k].in_Bps;
+    }
+    for (int i = 0; i < 2 * g; i++)
+        put(x, port_at(x) + 2 * g * (l - 1) + i, l, t->level[l].port_Bps,
+            t->level[l].port_Bps < sum[i]);
+    mem_free(sum);
+}
+
+void sim_share_init(struct sim *x)
+{
+    int n = x->t->groups.ranks, g = x->t->groups.count;
+
+    x->resources = 4 * n + g + 2 * g * (x->t->levels - 1);
+    x->resource = mem_new((size_t)x->resources, sizeof *x->resource);
+    x->dirty = mem_new((size_t)x->resources, sizeof *x->dirty);
+    x->near_resource = mem_new((size_t)x->resources, sizeof *x->near_resource);
+    init_groups(x);
+    for (int l = 2; l < x->t->levels; l++)
+        init_blocks(x, l);
+}
+
+static void pass(struct sim *x, struct sim_queue *q, int resource, double bytes)
+{
+    x->resource[resource].bytes += bytes;
+    if (!x->resource[resource].binds)
+        return;
+    x->slot = mem_grow(x->slot, &x->slot_room, (size_t)x->slots + 1, sizeof *x->slot);
+    x->slot[x->slots++] = (struct sim_slot){.resource = resource, .queue = (int)(q - x->queue)};
+    q->slots++;
+}
+
+void sim_share_route(struct sim *x, struct sim_queue *q, double bytes)
+{
+    const struct topo *t = x->t;
+    const struct groups *groups = &t->groups;
+    int n = groups->ranks, g = groups->count, l = 1;
+    int a = groups->group_of[q->src], b = groups->group_of[q->dst];
+    int c = groups->group_of[q->at];
+
+    q->slot = x->slots;
+    q->flow_Bps = t->level[0].flow_Bps;
+    q->alpha_s = t->level[0].latency_s;
+    if (q->src == q->dst)
+        return;
+    if (a == b) {
+        pass(x, q, 2 * q->src, bytes);
+        pass(x, q, 2 * q->at + 1, bytes);
+        pass(x, q, 4 * n + a, bytes);
+        return;
+    }
+    pass(x, q, 2 * n + 2 * q->src, bytes);
+    pass(x, q, 2 * n + 2 * q->at + 1, bytes);
+    pass(x, q, port_at(x) + 2 * a, bytes);
+    pass(x, q, port_at(x) + 2 * c + 1, bytes);
+    q->flow_Bps = t->level[1].flow_Bps;
+    /* Blocks nest: from the first level on where both ends are in one block, nothing is left.
+     */
+    for (l = 2; l < t->levels && t->block[(l - 2) * g + a] != t->block[(l - 2) * g + b]; l++) {
+        pass(x, q, block_at(x, l, a), bytes);
+        pass(x, q, block_at(x, l, c) + 1, bytes);
+        q->flow_Bps = fmin(q->flow_Bps, t->level[l].flow_Bps);
+    }
+    q->alpha_s = t->level[l - 1].latency_s;
+}
+
+static void touch(struct sim *x, int resource)
+{
+    if (x->resource[resource].dirty)
+        return;
+    x->resource[resource].dirty = 1;
+    x->dirty[x->dirties++] = resource;
+}
+
+void sim_share_enter(struct sim *x, int queue)
+{
+    struct sim_queue *q = &x->queue[queue];
+
+    for (int i = q->slot; i < q->slot + q->slots; i++) {
+        struct sim_slot *slot = &x->slot[i];
+        struct sim_resource *r = &x->resource[slot->resource];
+        slot->next = r->first;
+        slot->before = -1;
+        if (r->first >= 0)
+            x->slot[r->first].before = i;
+        r->first = i;
+        r->active++;
+        touch(x, slot->resource);
+    }
+    q->busy = 1;
+    q->Bps = 0;
+    q->since_s = x->now;
+    if (q->slots)
+        return;
+    q->Bps = q->flow_Bps;
+    sim_run_push(x, (struct sim_event){x->now + q->left / q->Bps, queue, ++q->version});
+}
+
+void sim_share_leave(struct sim *x, int queue)
+{
+    struct sim_queue *q = &x->queue[queue];
+
+    for (int i = q->slot; i < q->slot + q->slots; i++) {
+        struct sim_slot *slot = &x->slot[i];
+        struct sim_resource *r = &x->resource[slot->resource];
+        if (slot->before >= 0)
+            x->slot[slot->before].next = slot->next;
+        else
+            r->first = slot->next;
+        if (slot->next >= 0)
+            x->slot[slot->next].before = slot->before;
+        r->active--;
+        touch(x, slot->resource);
+    }
+    q->busy = 0;
+}
+
+/* What a resource reaches through the queues that send: near_*, its numbers in count. */
+struct near {
+    int queues, resources;
+};
+
+static void reach(struct sim *x, struct near *near, int resource)
+{
+    if (x->resource[resource].stamp == x->stamp)
+        return;
+    x->resource[resource].stamp = x->stamp;
+    x->near_resource[near->resources++] = resource;
+}
+
+static struct near find_near(struct sim *x, int resource)
+{
+    struct near near = {0};
+
+    reach(x, &near, resource);
+    for (int at = 0; at < near.resources; at++) {
+        int i = x->resource[x->near_resource[at]].first;
+        for (; i >= 0; i = x->slot[i].next) {
+            struct sim_queue *q = &x->queue[x->slot[i].queue];
+            if (q->stamp == x->stamp)
+                continue;
+            q->stamp = x->stamp;
+            q->set = 0;
+            x->near_queue[near.queues++] = x->slot[i].queue;
+            for (int j = q->slot; j < q->slot + q->slots; j++)
+                reach(x, &near, x->slot[j].resource);
+        }
+    }
+    return near;
+}
+
+static void set_rate(struct sim *x, int queue, double Bps)
+{
+    struct sim_queue *q = &x->queue[queue];
+
+    q->set = 1;
+    for (int i = q->slot; i < q->slot + q->slots; i++) {
+        x->resource[x->slot[i].resource].left_Bps -= Bps;
+        x->resource[x->slot[i].resource].open--;
+    }
+    if (q->Bps == Bps)
+        return;
+    q->left = fmax(q->left - q->Bps * (x->now - q->since_s), 0);
+    q->since_s = x->now;
+    q->Bps = Bps;
+    sim_run_push(x, (struct sim_event){x->now + q->left / Bps, queue, ++q->version});
+}
+
+static int is_tight(const struct sim *x, const struct sim_queue *q, double level)
+{
+    for (int i = q->slot; i < q->slot + q->slots; i++)
+        if (x->resource[x->slot[i].resource].tight)
+            return 1;
+    return q->flow_Bps <= level;
+}
+
+/* The next height at which something is full; marks what is. */
+static double next_level(struct sim *x, const struct near *near, double level)
+{
+    double next = INFINITY;
+
+    for (int i = 0; i < near->resources; i++) {
+        const struct sim_resource *r = &x->resource[x->near_resource[i]];
+        if (r->open)
+            next = fmin(next, r->left_Bps / r->open);
+    }
+    for (int i = 0; i < near->queues; i++)
+        if (!x->queue[x->near_queue[i]].set)
+            next = fmin(next, x->queue[x->near_queue[i]].flow_Bps);
+    next = fmax(next, level); /* it never sinks but by rounding */
+    for (int i = 0; i < near->resources; i++) {
+        struct sim_resource *r = &x->resource[x->near_resource[i]];
+        r->tight = r->open && r->left_Bps / r->open <= next;
+    }
+    return next;
+}
+
+static void fill(struct sim *x, struct near near)
+{
+    double level = 0;
+
+    for (int i = 0; i < near.resources; i++) {
+        struct sim_resource *r = &x->resource[x->near_resource[i]];
+        r->left_Bps = r->Bps;
+        r->open = r->active;
+    }
+    while (near.queues) {
+        int left = 0;
+        level = next_level(x, &near, level);
+        for (int i = 0; i < near.queues; i++) {
+            int queue = x->near_queue[i];
+            if (is_tight(x, &x->queue[queue], level))
+                set_rate(x, queue, fmin(level, x->queue[queue].flow_Bps));
+            else
+                x->near_queue[left++] = queue;
+        }
+        near.queues = left;
+    }
+}
+
+void sim_share_settle(struct sim *x)
+{
+    x->stamp++;
+    for (int i = 0; i < x->dirties; i++) {
+        x->resource[x->dirty[i]].dirty = 0;
+        if (x->resource[x->dirty[i]].stamp != x->stamp && x->resource[x->dirty[i]].active)
+            fill(x, find_near(x, x->dirty[i]));
+    }
+    x->dirties = 0;
+}

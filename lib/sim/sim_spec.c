@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how few ranks can stand for all.  Where a fabric looks the same after a turn by p
+ * groups, and the rows do, everything that happens at group k happens at group k + p at the
+ * same time.  So only what the first p groups, a run, send is gone through; what leaves the run
+ * lands, in their place, where its image arrives:
+ *
+ *   p = 1, 3 groups of 2     (0,1) -> (1,1) chunk of part 0    lands on (0,1) as part 2,
+ *                            (turned back by one group), as what (2,1) sends to (0,1) does
+ *
+ * Verified, before anything is built on it: the rows that come into the run are those images,
+ * and the first rank behind the run has the first rank's rows, turned.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sim/sim_parts.h"
+
+enum {
+    /* What a row costs here, with its share of messages, edges and events: keeps within 2 GiB.
+     */
+    ROW_BYTES = 250,
+    ROWS_MAX = INT32_MAX / ROW_BYTES,
+    /*
+     * Cuts of a vector are rounded down to elements, of 8 bytes at most, twice: parts and then
+     * sub-chunks differ by one element each.
+     */
+    ROUNDING_BYTES = 16
+};
+
+/* Does the fabric look the same after a turn by p groups? */
+static int turns(const struct topo *t, int p)
+{
+    int g = t->groups.count;
+
+    for (int k = 0; k < g; k++) {
+        int to = (k + p) % g, next = (k + 1) % g, to_next = (to + 1) % g;
+        if (t->groups.members[k] != t->groups.members[to] ||
+            t->port[k].out_Bps != t->port[to].out_Bps ||
+            t->port[k].in_Bps != t->port[to].in_Bps)
+            return 0;
+        for (int l = 2; l < t->levels; l++) {
+            const int *block = t->block + (l - 2) * g;
+            if ((block[k] == block[next]) != (block[to] == block[to_next]))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* Each block is one run of neighbours (around the end too), so that its borders tell all. */
+static int blocks_are_runs(const struct topo *t)
+{
+    int g = t->groups.count, runs = 1;
+    int *seen = mem_new((size_t)g, sizeof *seen);
+
+    for (int l = 2; l < t->levels; l++) {
+        const int *block = t->block + (l - 2) * g;
+        int borders = 0, blocks = 0;
+        memset(seen, 0, (size_t)g * sizeof *seen);
+        for (int k = 0; k < g; k++) {
+            borders += block[k] != block[(k + 1) % g];
+            blocks += !seen[block[k]]++;
+        }
+        runs &= borders == (blocks > 1 ? blocks : 0);
+    }
+    mem_free(seen);
+    return runs;
+}
+
+/* The fewest groups after which the fabric repeats itself; all of them when it never does. */
+static int find_period(const struct topo *t)
+{
+    int g = t->groups.count;
+
+    if (!blocks_are_runs(t))
+        return g;
+    for (int p = 1; p <= g / 2; p++)
+        if (g % p == 0 && turns(t, p))
+            return p;
+    return g;
+}
+
+struct turn {
+    const struct schedule_spec *spec;
+    int period, chunks;
+    struct sim_row *row; /* what the run sends; at, into: turned back into the run */
+    size_t row_room;
+    int64_t rows;
+    struct sim_row *come; /* what comes into the run, likewise turned: src into the run */
+    size_t come_room;
+    int64_t comes;
+    struct schedule meta; /* without rows; owned */
+};
+
+static int turn_rank(const struct groups *g, int rank, int by)
+{
+    return groups_rank(g, (g->group_of[rank] + by + g->count) % g->count, g->local_of[rank]);
+}
+
+static int turn_chunk(const struct turn *t, int chunk, int by)
+{
+    int c = t->spec->subchunks, g = t->spec->groups->count, part = chunk / c % g;
+
+    return chunk + ((part + by + g) % g - part) * c;
+}
+
+/* How far a rank is from its image in the run. */
+static int offset(const struct turn *t, int rank)
+{
+    int k = t->spec->groups->group_of[rank];
+
+    return k - k % t->period;
+}
+
+static void keep(struct turn *t, const struct schedule_row *r, int rank)
+{
+    const struct groups *g = t->spec->groups;
+    int by = offset(t, r->dst);
+    struct sim_row row = {.lane = r->lane,
+                          .step = r->step,
+                          .src = r->src,
+                          .dst = r->dst,
+                          .chunk = r->chunk,
+                          .at = turn_rank(g, r->dst, -by),
+                          .into = turn_chunk(t, r->into, -by)};
+
+    if (r->src == rank) {
+        t->row = mem_grow(t->row, &t->row_room, (size_t)t->rows + 1, sizeof row);
+        t->row[t->rows++] = row;
+    } else if (offset(t, r->src)) {
+        /* As its image would be sent from within the run. */
+        by = offset(t, r->src);
+        row.src = turn_rank(g, r->src, -by);
+        row.dst = turn_rank(g, r->dst, -by);
+        row.chunk = turn_chunk(t, r->chunk, -by);
+        t->come = mem_grow(t->come, &t->come_room, (size_t)t->comes + 1, sizeof row);
+        t->come[t->comes++] = row;
+    }
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const struct sim_row *x = a, *y = b;
+    const int left[] = {x->step, x->lane, x->src, x->dst, x->chunk, x->at, x->into};
+    const int right[] = {y->step, y->lane, y->src, y->dst, y->chunk, y->at, y->into};
+
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        if (left[i] != right[i])
+            return left[i] < right[i] ? -1 : 1;
+    return 0;
+}
+
+/* What comes in is what goes out, turned. */
+static int comes_as_it_goes(struct turn *t)
+{
+    int64_t at = 0;
+
+    qsort(t->row, (size_t)t->rows, sizeof *t->row, by_step);
+    qsort(t->come, (size_t)t->comes, sizeof *t->come, by_step);
+    for (int64_t i = 0; i < t->rows; i++) {
+        if (t->row[i].dst == t->row[i].at)
+            continue;
+        if (at == t->comes || by_step(&t->row[i], &t->come[at]))
+            return 0;
+        at++;
+    }
+    return at == t->comes;
+}
+
+/* The rank behind the run has the rows of the first one, turned.  -1: error. */
+static int next_is_like_first(struct turn *t, struct err *err)
+{
+    const struct groups *g = t->spec->groups;
+    int first = groups_rank(g, 0, 0), next = groups_rank(g, t->period, 0);
+    struct schedule a = {0}, b = {0};
+    struct sim_row *x = NULL;
+
+    if (schedule_gen(t->spec, first, &a, err))
+        return -1;
+    if (schedule_gen(t->spec, next, &b, err)) {
+        schedule_release(&a);
+        return -1;
+    }
+    int same = a.rows == b.rows;
+    if (same) {
+        x = mem_new(2 * (size_t)a.rows, sizeof *x);
+        for (int64_t i = 0; i < 2 * a.rows; i++) {
+            const struct schedule_row *r = i < a.rows ? &a.row[i] : &b.row[i - a.rows];
+            int by = i < a.rows ? t->period : 0;
+            x[i] = (struct sim_row){
+                .lane = r->lane,
+                .step = r->step,
+                .src = turn_rank(g, r->src, by),
+                .dst = turn_rank(g, r->dst, by),
+                .chunk = turn_chunk(t, r->chunk, by),
+                .at = (int)r->op,
+                .into = turn_chunk(t, r->into, by),
+            };
+        }
+        qsort(x, (size_t)a.rows, sizeof *x, by_step);
+        qsort(x + a.rows, (size_t)a.rows, sizeof *x, by_step);
+        for (int64_t i = 0; same && i < a.rows; i++)
+            same = by_step(&x[i], &x[a.rows + i]) == 0;
+    }
+    mem_free(x);
+    schedule_release(&a);
+    schedule_release(&b);
+    return same;
+}
+
+/* Rows of the run.  1: they repeat; 0: they do not; -1: error. */
+static int gather(struct turn *t, struct err *err)
+{
+    const struct groups *g = t->spec->groups;
+    int last = g->first[t->period];
+
+    for (int i = 0; i < last; i++) {
+        int rank = g->rank[i];
+        struct schedule s = {0};
+        if (schedule_gen(t->spec, rank, &s, err))
+            return -1;
+        for (int64_t r = 0; r < s.rows; r++)
+            keep(t, &s.row[r], rank);
+        mem_free(s.row);
+        s.row = NULL;
+        s.rows = 0;
+        schedule_release(&t->meta);
+        t->meta = s;
+        if (t->rows / (i + 1) * last > ROWS_MAX)
+            return err_set(err, ERR_INPUT,
+                           "%d ranks that stand for all have about %lld rows, expected %d at "
+                           "most",
+                           last, (long long)(t->rows / (i + 1) * last), ROWS_MAX);
+    }
+    return comes_as_it_goes(t) ? next_is_like_first(t, err) : 0;
+}
+
+/* The images of each chunk are as long, but for rounding: their mean.  0: they are not. */
+static int mean_bytes(const struct turn *t, const int64_t *bytes, double *out)
+{
+    int g = t->spec->groups->count, p = t->period;
+
+    for (int c = 0; c < t->chunks; c++) {
+        double sum = 0;
+        int64_t least = bytes[c], most = bytes[c];
+        if (turn_chunk(t, c, 0) / t->spec->subchunks % g >= p)
+            continue;
+        for (int by = 0; by < g; by += p) {
+            int64_t b = bytes[turn_chunk(t, c, by)];
+            sum += (double)b;
+            least = b < least ? b : least;
+            most = b > most ? b : most;
+        }
+        if (most - least > ROUNDING_BYTES || (least == 0 && most > 0))
+            return 0;
+        for (int by = 0; by < g; by += p)
+            out[turn_chunk(t, c, by)] = sum * p / g;
+    }
+    return 1;
+}
+
+static int run_turned(const struct turn *t, const struct topo *topo, const double *bytes,
+                      struct sim_times *out, struct err *err)
+{
+    struct sim x = {0};
+    struct sim_times times = {0};
+    int rc = sim_rows_init(&x, &t->meta, topo, bytes, t->row, t->rows, err);
+
+    if (rc == 0)
+        rc = sim_run(&x, err);
+    if (rc == 0) {
+        sim_rows_busy(&x, &times);
+        *out = times;
+    }
+    sim_rows_release(&x);
+    return rc;
+}
+
+/* 1 done, 0 the schedule does not repeat itself, -1 error. */
+static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
+                      const int64_t *bytes, struct sim_times *out, struct err *err)
+{
+    int g = spec->groups->count;
+    struct turn t = {.spec = spec, .chunks = spec->segments * g * spec->subchunks};
+
+    if (spec->phases == SCHEDULE_BROADCAST || !groups_equal(spec->groups, &topo->groups))
+        return 0;
+    t.period = find_period(topo);
+    if (t.period == g)
+        return 0;
+    double *mean = mem_new((size_t)t.chunks, sizeof *mean);
+    int rc = mean_bytes(&t, bytes, mean);
+    if (rc == 1)
+        rc = gather(&t, err);
+    if (rc == 1)
+        rc = run_turned(&t, topo, mean, out, err) ? -1 : 1;
+    mem_free(mean);
+    mem_free(t.row);
+    mem_free(t.come);
+    schedule_release(&t.meta);
+    return rc;
+}
+
+/* About how many rows all ranks have, from a few of them. */
+static int check_size(const struct schedule_spec *spec, struct err *err)
+{
+    int n = spec->groups->ranks, looked = 0;
+    double rows = 0;
+
+    for (int i = 0; i < 3; i++, looked++) {
+        struct schedule s = {0};
+        if (schedule_gen(spec, (int)((int64_t)i * (n - 1) / 2), &s, err))
+            return -1;
+        rows += (double)s.rows;
+        schedule_release(&s);
+    }
+    rows = rows / looked * n / 2;
+    if (rows <= ROWS_MAX)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "about %.2g rows, expected %d at most: fabric, schedule or chunks do not "
+                   "repeat themselves from group to group, so that all are gone through",
+                   rows, ROWS_MAX);
+}
+
+int sim_spec_times(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
+                   struct sim_times *out, struct err *err)
+{
+    struct schedule s = {0};
+    int rc = try_turned(spec, t, bytes, out, err);
+
+    if (rc)
+        return rc < 0 ? -1 : 0;
+    rc = check_size(spec, err);
+    if (rc == 0)
+        rc = schedule_gen(spec, -1, &s, err);
+    if (rc == 0)
+        rc = sim_rows(&s, t, bytes, 0, out, err);
+    schedule_release(&s);
+    return rc;
+}
+
+int sim_spec(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
+             double *time_s, struct err *err)
+{
+    struct sim_times times = {0};
+    int rc = sim_spec_times(spec, t, bytes, &times, err);
+
+    if (rc == 0)
+        *time_s = times.time_s;
+    sim_times_release(&times);
+    return rc;
+}

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Simulated times against closed forms (paro.md section 5), a hand-made sharing of ports, the
+ * cut bound, and each other: the few ranks that stand for all against all of them.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "layout/layout.h"
+#include "sim/sim.h"
+
+/*
+ * A time is a sum of at most some thousand terms, each rounded to 2^-53 of the time itself:
+ * 2^12 of them stay within 2^-40.
+ */
+static const double ROUNDING = 0x1p-40;
+
+struct bed {
+    struct topo t;
+    struct layout l;
+    struct schedule_spec spec;
+    int64_t *bytes;
+};
+
+/* A fabric, and a vector of M bytes in the chunks of an algorithm on it. */
+static void set_up(struct bed *b, const char *synth, unsigned phases, enum schedule_algo algo,
+                   int subchunks, int64_t bytes)
+{
+    struct err err = {0};
+
+    *b = (struct bed){0};
+    if (topo_parse_synth(&b->t, synth, &err))
+        fail_msg("%s", err.text);
+    layout_init(&b->l, &b->t.groups);
+    int g = b->l.groups.count;
+    b->spec = (struct schedule_spec){.algo = algo,
+                                     .phases = phases,
+                                     .groups = &b->l.groups,
+                                     .segments = b->l.segments,
+                                     .holder = b->l.holder,
+                                     .subchunks = subchunks,
+                                     .levels = b->t.levels,
+                                     .block = b->t.block};
+    b->bytes = mem_new((size_t)b->l.segments * (size_t)g * (size_t)subchunks, sizeof(int64_t));
+    int even = phases == SCHEDULE_ALL_REDUCE && algo != SCHEDULE_RING;
+    for (int at = 0; at < b->l.segments * g * subchunks; at++) {
+        int e = at / subchunks / g, k = at / subchunks % g, c = at % subchunks;
+        int64_t n =
+            layout_cut(&b->l, bytes, e, k + 1, even) - layout_cut(&b->l, bytes, e, k, even);
+        b->bytes[at] = n * (c + 1) / subchunks - n * c / subchunks;
+    }
+}
+
+static void tear_down(struct bed *b)
+{
+    topo_release(&b->t);
+    layout_release(&b->l);
+    mem_free(b->bytes);
+}
+
+/* All rows; in the schedule's own order too when `s` is wanted (then the caller's). */
+static struct sim_times all_rows(const struct bed *b, struct schedule *s, int every_row)
+{
+    struct schedule own = {0};
+    struct sim_times times = {0};
+    struct err err = {0};
+
+    if (schedule_gen(&b->spec, -1, &own, &err) ||
+        sim_rows(&own, &b->t, b->bytes, every_row, &times, &err))
+        fail_msg("%s", err.text);
+    if (s)
+        *s = own;
+    else
+        schedule_release(&own);
+    return times;
+}
+
+static double spec_s(const struct bed *b)
+{
+    double s = 0;
+    struct err err = {0};
+
+    if (sim_spec(&b->spec, &b->t, b->bytes, &s, &err))
+        fail_msg("%s", err.text);
+    return s;
+}
+
+static void same(double have, double want, const char *what)
+{
+    if (!(fabs(have - want) <= ROUNDING * want))
+        fail_msg("%s: %.17g, expected %.17g", what, have, want);
+}
+
+/* ---- closed forms ---- */
+
+struct fabric {
+    int g, m;
+    double in_Bps, in_s, out_Bps, out_s; /* out_Bps: of a rank, B = R/m */
+};
+
+static const struct fabric fabrics[] = {
+    {2, 2, 800e6, 4e-6, 30e6, 50e-6},
+    {4, 8, 200e9, 3e-6, 3e9, 12e-6},
+    {3, 5, 10e9, 1e-6, 9e9, 2e-6},
+    {5, 4, 1e9, 1e-6, 2e9, 3e-6}, /* the inside is the slower */
+    {6, 1, 1e9, 1e-6, 1e9, 1e-5},
+    {1, 7, 1e9, 2e-6, 1e9, 1e-5},
+    {2, 3, 1e9, 5e-3, 1e9, 1e-7},
+    {7, 3, 1e9, 0, 1e8, 0},
+};
+
+enum { FABRICS = sizeof fabrics / sizeof *fabrics, BLOCK = 5040 };
+
+/* A vector of one block of BLOCK bytes for each rank. */
+static void on_fabric(struct bed *b, const struct fabric *f, unsigned phases,
+                      enum schedule_algo algo)
+{
+    char shape[32], text[200];
+
+    if (f->g > 1)
+        snprintf(shape, sizeof shape, "%dx%d", f->g, f->m);
+    else
+        snprintf(shape, sizeof shape, "[%d]", f->m);
+    snprintf(text, sizeof text, "%s,intra=%.17g:%.17gs,inter=%.17g:%.17gs", shape, f->in_Bps,
+             f->in_s, f->out_Bps * f->m, f->out_s);
+    set_up(b, text, phases, algo, 1, (int64_t)BLOCK * f->g * f->m);
+}
+
+/*
+ * Inside "direct": the m - 1 messages of a holder leave side by side, so that a batch pays the
+ * latency once, where m - 1 steps of a ring would pay it each: x stands for (m-1) tau_i, and
+ * alpha_i comes but once behind the last.
+ *   HO-Ring      alpha_i + x + (g-1) max(tau_e, x)       x = (m-1) q/B'
+ *   two-level    alpha_i + g x + (g-1) tau_e
+ */
+static void direct_inside_closed_forms(void **state)
+{
+    (void)state;
+    const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE};
+
+    for (int i = 0; i < FABRICS; i++) {
+        const struct fabric *f = &fabrics[i];
+        double x = (f->m - 1) * BLOCK / f->in_Bps, tau_e = f->out_s + BLOCK / f->out_Bps;
+        double alpha = f->m > 1 ? f->in_s : 0;
+        double ho = alpha + x + (f->g - 1) * fmax(tau_e, x);
+        double two = alpha + f->g * x + (f->g - 1) * tau_e;
+        for (int o = 0; o < 3; o++) {
+            struct bed b;
+            int halves = ops[o] == SCHEDULE_ALL_REDUCE ? 2 : 1;
+            on_fabric(&b, f, ops[o], SCHEDULE_HO_RING);
+            same(all_rows(&b, NULL, 0).time_s, halves * ho, "ho-ring");
+            same(spec_s(&b), halves * ho, "ho-ring, turned");
+            tear_down(&b);
+            on_fabric(&b, f, ops[o], SCHEDULE_TWO_LEVEL);
+            same(all_rows(&b, NULL, 0).time_s, halves * two, "two-level");
+            same(spec_s(&b), halves * two, "two-level, turned");
+            tear_down(&b);
+        }
+    }
+}
+
+/*
+ * A flat ring is a chain of links: message t of link l waits for message t of link l itself
+ * less one, to be sent, and for message t - 1 of link l - 1, to arrive.  Written as that
+ * recurrence: no queue, no event, no rate.
+ */
+static double ring_s(const struct fabric *f, int hops)
+{
+    int n = f->g * f->m;
+    double *starts = mem_new((size_t)n, sizeof *starts), last = 0;
+
+    for (int t = 0; t < hops; t++) {
+        double *next = mem_new((size_t)n, sizeof *next);
+        for (int l = 0; l < n; l++) {
+            int before = (l + n - 1) % n;
+            int slow = f->g > 1 && (l + 1) % f->m == 0;
+            int slow_before = f->g > 1 && (before + 1) % f->m == 0;
+            double wire = BLOCK / (slow ? f->out_Bps * f->m : f->in_Bps);
+            double hop = slow_before ? f->out_s + BLOCK / (f->out_Bps * f->m)
+                                     : f->in_s + BLOCK / f->in_Bps;
+            next[l] = t ? fmax(starts[l] + wire, starts[before] + hop) : 0;
+            last = fmax(last, next[l] + wire + (slow ? f->out_s : f->in_s));
+        }
+        mem_free(starts);
+        starts = next;
+    }
+    mem_free(starts);
+    return last;
+}
+
+static void ring_closed_forms(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FABRICS; i++) {
+        const struct fabric *f = &fabrics[i];
+        int n = f->g * f->m;
+        double tau_i = f->in_s + BLOCK / f->in_Bps;
+        double tau_e = f->g > 1 ? f->out_s + BLOCK / (f->out_Bps * f->m) : 0;
+        double form = (n - 1) * fmax(f->m > 1 ? tau_i : 0, tau_e);
+        struct bed b;
+        on_fabric(&b, f, SCHEDULE_ALL_GATHER, SCHEDULE_RING);
+        double have = all_rows(&b, NULL, 0).time_s;
+        same(have, ring_s(f, n - 1), "ring, recurrence");
+        same(spec_s(&b), have, "ring, turned");
+        /* The form lets all hops begin together: it holds where one kind of hop is all, or
+         * nothing but rates. */
+        if (f->m == 1 || f->g == 1 || (f->in_s == 0 && f->out_s == 0))
+            same(have, form, "ring, closed form");
+        else
+            assert_true(have <= form * (1 + ROUNDING));
+        tear_down(&b);
+        on_fabric(&b, f, SCHEDULE_REDUCE_SCATTER, SCHEDULE_RING);
+        same(all_rows(&b, NULL, 0).time_s, ring_s(f, n - 1), "ring, the other way round");
+        tear_down(&b);
+        /* The halves run in opposite directions and share links where they meet, but not where
+         * all hops are alike and end together. */
+        on_fabric(&b, f, SCHEDULE_ALL_REDUCE, SCHEDULE_RING);
+        if (f->m == 1 || f->g == 1)
+            same(all_rows(&b, NULL, 0).time_s, 2 * form, "ring all-reduce");
+        tear_down(&b);
+    }
+}
+
+/* ---- sharing, by hand ---- */
+
+/* One row for each message, all of step 0 and of a lane of their own. */
+static void by_hand(struct schedule *s, const struct groups *g, int rows, const int (*ends)[2])
+{
+    *s = (struct schedule){.chunks = rows, .lanes = rows, .subchunks = 1, .rows = rows};
+    groups_copy(&s->groups, g);
+    s->row = mem_new((size_t)rows, sizeof *s->row);
+    for (int i = 0; i < rows; i++)
+        s->row[i] = (struct schedule_row){
+            .lane = i, .src = ends[i][0], .dst = ends[i][1], .chunk = i, .into = i};
+}
+
+/*
+ * Ports of 12 B/s out, group 1's of 2 B/s in; flows 0->1, 0->2, 0->2': the narrow port gives 2,
+ * the rest shares 10.  24 bytes each: 0->2 are sent at 4.8 s, 0->1 at 12 s.
+ */
+static void ports_are_shared_max_min(void **state)
+{
+    (void)state;
+    static const int ends[][2] = {{0, 2}, {0, 4}, {1, 5}};
+    const int64_t bytes[] = {24, 24, 24};
+    struct topo t;
+    struct schedule s;
+    struct sim_times times;
+    struct err err = {0};
+
+    assert_int_equal(topo_parse_synth(&t, "3x2,intra=100:1s,inter=12:3s", &err), 0);
+    t.port[1].in_Bps = 2;
+    by_hand(&s, &t.groups, 3, ends);
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[0], 12 + 3, "through the narrow port");
+    same(times.end_s[1], 4.8 + 3, "beside it");
+    same(times.end_s[2], 4.8 + 3, "beside it, from another rank");
+    same(times.time_s, 15, "all");
+    same(times.busy[1], 24.0 / 2 / 15, "the narrow port's share");
+    sim_times_release(&times);
+    /* One flow's own limit binds: 3 B/s each, 8 s. */
+    t.level[1].flow_Bps = 3;
+    t.level[1].member_Bps = 6;
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[1], 8 + 3, "at its own limit");
+    sim_times_release(&times);
+    /* A rank's own way binds: 0's two flows share 4.5, the narrow one still gets 2. */
+    t.level[1].flow_Bps = t.level[1].member_Bps = 4.5;
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[1], 24 / 2.5 + 3, "on the rank's way");
+    same(times.end_s[2], 24 / 4.5 + 3, "alone on its rank's way");
+    sim_times_release(&times);
+    schedule_release(&s);
+    topo_release(&t);
+}
+
+/* Two members send inside, 100 B/s links, but 60 B/s each when both do; then one goes on alone.
+ */
+static void what_a_group_moves_is_shared(void **state)
+{
+    (void)state;
+    static const int ends[][2] = {{0, 1}, {1, 0}};
+    const int64_t bytes[] = {120, 320};
+    struct topo t;
+    struct schedule s;
+    struct sim_times times;
+    struct err err = {0};
+
+    assert_int_equal(topo_parse_synth(&t, "2x2,intra=100:1s,inter=12:3s", &err), 0);
+    t.level[0].member_Bps = 60;
+    by_hand(&s, &t.groups, 2, ends);
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[0], 2 + 1, "both");
+    same(times.end_s[1], 4 + 1, "one of them alone");
+    same(times.start_s[1], 0, "start");
+    sim_times_release(&times);
+    schedule_release(&s);
+    topo_release(&t);
+}
+
+/* Two blocks of two groups; blocks' ports are narrower than their groups' together. */
+static void blocks_have_ports(void **state)
+{
+    (void)state;
+    static const int ends[][2] = {{0, 2}, {1, 3}, {1, 0}};
+    const int64_t bytes[] = {40, 40, 40};
+    struct topo t;
+    struct schedule s;
+    struct sim_times times;
+    struct err err = {0};
+
+    assert_int_equal(topo_parse_synth(&t, "2x2x1,intra=100:1s,inter=10:3s,level2=8:7s", &err),
+                     0);
+    by_hand(&s, &t.groups, 3, ends);
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[0], 10 + 7, "half of the block's port");
+    same(times.end_s[1], 10 + 7, "the other half");
+    same(times.end_s[2], 40 / 6.0 + 3, "the rest of its group's port");
+    same(times.busy[2], 80 / 8.0 / 17, "the block's port");
+    sim_times_release(&times);
+    schedule_release(&s);
+    topo_release(&t);
+}
+
+/* ---- the rule ---- */
+
+/*
+ * 0 -> 1 twice in one queue: the second is sent behind the first, and both latencies overlap;
+ * an add into the place of the first lands after it; a barrier holds what is behind it.
+ */
+static void queues_places_and_barriers_hold(void **state)
+{
+    (void)state;
+    struct topo t;
+    struct sim_times times;
+    struct err err = {0};
+    const int64_t bytes[] = {100, 100, 0};
+    struct schedule_row rows[] = {
+        {.lane = 0, .step = 0, .src = 0, .dst = 1, .chunk = 0, .into = 0},
+        {.lane = 0, .step = 1, .src = 0, .dst = 1, .chunk = 1, .into = 1},
+        {.lane = 1, .step = 2, .src = 1, .dst = 2, .chunk = 1, .into = 1}, /* waits for it */
+        {.lane = 2, .step = 3, .src = 1, .dst = 1, .chunk = 0, .into = 1}, /* and for its read
+                                                                            */
+        {.lane = 3, .step = 3, .src = 3, .dst = 2, .chunk = 2, .into = 2}, /* empty */
+        {.lane = 3, .step = 4, .src = 3, .dst = 2, .chunk = 0, .into = 1},
+    };
+    struct schedule s = {.chunks = 3, .lanes = 4, .rows = 6, .row = rows};
+
+    assert_int_equal(topo_parse_synth(&t, "2x4,intra=100:5s,inter=12:3s", &err), 0);
+    s.groups = t.groups;
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[0], 6, "first");
+    same(times.start_s[1], 1, "the second is sent behind the first");
+    same(times.end_s[1], 7, "latencies overlap");
+    same(times.start_s[2], 7, "sent once written");
+    same(times.end_s[2], 13, "from 1 to 2");
+    same(times.end_s[3], 8, "a local row lands when its place was read");
+    assert_true(times.end_s[4] == 0 && times.start_s[4] == 0);
+    same(times.end_s[5], 13, "lands behind the write before it");
+    sim_times_release(&times);
+    s.barriers = 1;
+    s.barrier[0] = 4; /* rank 3 has done nothing: it may send; rank 2 waits for row 2 */
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.start_s[5], 0, "no barrier at the sender");
+    same(times.end_s[5], 13, "the receiver's barrier");
+    sim_times_release(&times);
+    s.barrier[0] = 1; /* row 1 waits until row 0 is sent; 1 has received it then */
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.start_s[1], 1, "the barrier at the sender");
+    sim_times_release(&times);
+    topo_release(&t);
+}
+
+static void errors_are_named(void **state)
+{
+    (void)state;
+    struct topo t, other;
+    struct sim_times times;
+    struct err err = {0};
+    const int64_t bytes[] = {8, 8};
+    /* Two messages of one step: each must follow the other. */
+    struct schedule_row rows[] = {{.lane = 0, .src = 0, .dst = 1, .chunk = 0, .into = 0},
+                                  {.lane = 0, .src = 1, .dst = 2, .chunk = 0, .into = 0},
+                                  {.lane = 0, .src = 0, .dst = 1, .chunk = 1, .into = 0}};
+    struct schedule s = {.chunks = 2, .lanes = 1, .rows = 3, .row = rows};
+
+    assert_int_equal(topo_parse_synth(&t, "2x2", &err), 0);
+    assert_int_equal(topo_parse_synth(&other, "[3,1]", &err), 0);
+    s.groups = t.groups;
+    assert_int_equal(sim_rows(&s, &t, bytes, 0, &times, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_string_equal(err.text, "2 messages wait for each other, among them that of lane 0, "
+                                  "step 0 from rank 0 to rank 1");
+    assert_int_equal(sim_rows(&s, &other, bytes, 0, &times, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_string_equal(err.text,
+                        "the fabric's groups are [3,1], expected the schedule's, 2x2, "
+                        "of the same ranks");
+    topo_release(&t);
+    topo_release(&other);
+    struct bed b;
+    set_up(&b, "[2049,2048]", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 1 << 30);
+    double s_ = 0;
+    assert_int_equal(sim_spec(&b.spec, &b.t, b.bytes, &s_, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_non_null(strstr(err.text, "all are gone through"));
+    tear_down(&b);
+}
+
+/* ---- bounds and each other ---- */
+
+/* The next of a row of random numbers, spread evenly over the powers of ten. */
+static double rate(uint64_t *next, double lo, double hi)
+{
+    return lo * pow(hi / lo, rng_uniform(7, 0, (*next)++));
+}
+
+static void never_faster_than_the_cut_bound(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"2x2",   "3x4",     "[3,2]", "[4,4,3]",
+                                         "2x2x2", "2x[3,1]", "1x5",   "5x1"};
+    const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE};
+    uint64_t rng = 0;
+    int tried = 0;
+
+    for (int i = 0; i < 8 * 3 * SCHEDULE_ALGOS * 3; i++) {
+        int64_t bytes = (int64_t)rate(&rng, 1e3, 1e7);
+        unsigned op = ops[i / 8 % 3];
+        int chunks = 1 + 3 * (i / 24 / SCHEDULE_ALGOS);
+        struct bed b;
+        set_up(&b, shapes[i % 8], op, (enum schedule_algo)(i / 24 % SCHEDULE_ALGOS), chunks,
+               bytes);
+        for (int l = 0; l < b.t.levels; l++) {
+            b.t.level[l].latency_s = rate(&rng, 1e-7, 1e-4);
+            b.t.level[l].port_Bps = rate(&rng, 1e8, 1e10);
+            b.t.level[l].flow_Bps = b.t.level[l].port_Bps * rate(&rng, .3, 1);
+            b.t.level[l].member_Bps = b.t.level[l].flow_Bps * rate(&rng, .3, 1);
+        }
+        for (int k = 0; k < b.t.groups.count; k++)
+            b.t.port[k] = (struct topo_port){rate(&rng, 1e8, 1e10), rate(&rng, 1e8, 1e10)};
+        double bound = sim_cut_bound_s(&b.t, op, 0, (double)bytes);
+        struct sim_times times = all_rows(&b, NULL, 0);
+        /* Cuts are rounded down to bytes: a group's share is short by a byte for each chunk. */
+        double slack = b.l.segments * b.l.groups.count * chunks / 1e8;
+        if (times.time_s < bound * (1 - ROUNDING) - slack)
+            fail_msg("%s %s %s: %g s, below the bound of %g", shapes[i % 8],
+                     schedule_phases_name(op), schedule_algo_name(b.spec.algo), times.time_s,
+                     bound);
+        for (int l = 0; l < b.t.levels; l++)
+            assert_true(times.busy[l] <= 1 + ROUNDING);
+        tried += bound > 0;
+        tear_down(&b);
+    }
+    assert_true(tried > 100);
+}
+
+/* The bound itself, by hand: paro.md's figures and a fabric with unlike ways out and in. */
+static void cut_bound_by_hand(void **state)
+{
+    (void)state;
+    struct topo t;
+    struct err err = {0};
+
+    assert_int_equal(topo_parse_synth(&t, "[3,2],inter=10:1us", &err), 0);
+    same(sim_cut_bound_s(&t, SCHEDULE_ALL_GATHER, 0, 100), 100 * .6 / 10, "into the smaller");
+    same(sim_cut_bound_s(&t, SCHEDULE_ALL_REDUCE, 0, 100), 100 / 10.0, "all-reduce");
+    same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 0, 100), 100 / 10.0, "broadcast");
+    t.port[1].out_Bps = 1;
+    same(sim_cut_bound_s(&t, SCHEDULE_ALL_GATHER, 0, 100), 40, "a slow way out: its own part");
+    same(sim_cut_bound_s(&t, SCHEDULE_REDUCE_SCATTER, 0, 100), 60, "its part of other sums");
+    same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 0, 100), 10, "a receiver sends nothing");
+    same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 3, 100), 100, "the root does");
+    topo_release(&t);
+    assert_int_equal(topo_parse_synth(&t, "2x2x2,inter=10:1us,level2=5:1us", &err), 0);
+    same(sim_cut_bound_s(&t, SCHEDULE_ALL_REDUCE, 0, 100), 2 * 100 / 10.0, "blocks");
+    topo_release(&t);
+}
+
+static void few_ranks_stand_for_all(void **state)
+{
+    (void)state;
+    static const char *const fabric[] = {"2x2",
+                                         "4x3,intra=1GB/s:2us,inter=1GB/s:9us",
+                                         "7x1",
+                                         "3x[3,2],level2=30GB/s:30us",
+                                         "2x3x2,level2=20GB/s:40us",
+                                         "5x4,inter=3GB/s/rank:8us",
+                                         "[8]",
+                                         "[3,3,2]"};
+    const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE,
+                            SCHEDULE_REDUCE_ACROSS, SCHEDULE_GATHER_INSIDE};
+
+    for (int i = 0; i < 8 * 5 * SCHEDULE_ALGOS * 2; i++) {
+        struct bed b;
+        /* 2520 bytes for each of 60 pieces: all cuts are whole. */
+        set_up(&b, fabric[i % 8], ops[i / 8 % 5], (enum schedule_algo)(i / 40 % SCHEDULE_ALGOS),
+               1 + i / 40 / SCHEDULE_ALGOS * 2, 2520 * 60);
+        double have = spec_s(&b), want = all_rows(&b, NULL, 0).time_s;
+        same(have, want, fabric[i % 8]);
+        tear_down(&b);
+    }
+}
+
+/*
+ * Cuts that are not whole: the mean of the images is off by ROUNDING_BYTES at most on each
+ * message, and a time is a chain of at most steps messages on the narrowest way.
+ */
+static void rounding_of_cuts_is_out_of_sight(void **state)
+{
+    (void)state;
+    struct bed b;
+
+    set_up(&b, "4x3,intra=1GB/s:2us,inter=1GB/s:9us", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 2,
+           1000003);
+    struct schedule s;
+    double want = all_rows(&b, &s, 0).time_s;
+    assert_true(fabs(spec_s(&b) - want) <= s.steps * 16 / (1e9 / 3));
+    assert_true(spec_s(&b) != want);
+    schedule_release(&s);
+    tear_down(&b);
+}
+
+/* Where no port is shared (an all-reduce's halves do share links), every wait is a maximum of
+ * sums: a slower port never helps. */
+static void a_slower_port_never_makes_a_ring_faster(void **state)
+{
+    (void)state;
+    uint64_t rng = 0;
+
+    for (int i = 0; i < 60; i++) {
+        struct bed b;
+        set_up(&b, i % 2 ? "3x2" : "[3,2]",
+               i % 3 ? SCHEDULE_REDUCE_SCATTER : SCHEDULE_ALL_GATHER, SCHEDULE_RING, 1 + i % 4,
+               1 << 20);
+        for (int k = 0; k < b.t.groups.count; k++)
+            b.t.port[k] = (struct topo_port){rate(&rng, 1e8, 1e10), rate(&rng, 1e8, 1e10)};
+        double before = all_rows(&b, NULL, 0).time_s;
+        b.t.port[i % b.t.groups.count].out_Bps *= rate(&rng, .1, 1);
+        double after = all_rows(&b, NULL, 0).time_s;
+        assert_true(after >= before * (1 - ROUNDING));
+        tear_down(&b);
+    }
+}
+
+/* What passes the ports is what the rows carry, and no message beats its latency and rate. */
+static void bytes_are_conserved(void **state)
+{
+    (void)state;
+    for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
+        struct bed b;
+        struct schedule s;
+        struct schedule_traffic traffic;
+        set_up(&b, "[4,4,3],intra=1e9:2us,inter=1e8:9us", SCHEDULE_ALL_REDUCE,
+               (enum schedule_algo)algo, 3, 1234567);
+        struct sim_times times = all_rows(&b, &s, 1);
+        schedule_traffic(&s, b.bytes, &traffic);
+        int64_t most = traffic.slow_out_max > traffic.slow_in_max ? traffic.slow_out_max
+                                                                  : traffic.slow_in_max;
+        same(times.busy[1] * times.time_s * 1e8, (double)most, "bytes of the busiest port");
+        double last = 0;
+        for (int64_t i = 0; i < s.rows; i++) {
+            const struct schedule_row *r = &s.row[i];
+            int slow = s.groups.group_of[r->src] != s.groups.group_of[r->dst];
+            double least = slow ? 9e-6 + (double)b.bytes[r->chunk] / 1e8
+                                : 2e-6 + (double)b.bytes[r->chunk] / 1e9;
+            assert_true(times.end_s[i] - times.start_s[i] >= least - ROUNDING * times.time_s);
+            last = fmax(last, times.end_s[i]);
+        }
+        assert_true(last == times.time_s);
+        sim_times_release(&times);
+        schedule_release(&s);
+        tear_down(&b);
+    }
+}
+
+static void nothing_to_move_takes_no_time(void **state)
+{
+    (void)state;
+    struct bed b;
+
+    set_up(&b, "2x3", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 0);
+    assert_true(spec_s(&b) == 0);
+    tear_down(&b);
+    set_up(&b, "1x1", SCHEDULE_ALL_GATHER, SCHEDULE_RING, 1, 1000);
+    assert_true(spec_s(&b) == 0);
+    tear_down(&b);
+}
+
+/* 2048 groups of 8: the closed form at a size where no list of all rows exists. */
+static void sixteen_thousand_ranks(void **state)
+{
+    (void)state;
+    struct fabric f = {2048, 8, 200e9, 3e-6, 25e9 / 8, 12e-6};
+    struct bed b;
+
+    on_fabric(&b, &f, SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING);
+    double x = 7 * BLOCK / f.in_Bps, tau_e = f.out_s + BLOCK / f.out_Bps;
+    same(spec_s(&b), 2 * (f.in_s + x + 2047 * fmax(tau_e, x)), "2048x8");
+    tear_down(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(direct_inside_closed_forms),
+        cmocka_unit_test(ring_closed_forms),
+        cmocka_unit_test(ports_are_shared_max_min),
+        cmocka_unit_test(what_a_group_moves_is_shared),
+        cmocka_unit_test(blocks_have_ports),
+        cmocka_unit_test(queues_places_and_barriers_hold),
+        cmocka_unit_test(errors_are_named),
+        cmocka_unit_test(never_faster_than_the_cut_bound),
+        cmocka_unit_test(cut_bound_by_hand),
+        cmocka_unit_test(few_ranks_stand_for_all),
+        cmocka_unit_test(rounding_of_cuts_is_out_of_sight),
+        cmocka_unit_test(a_slower_port_never_makes_a_ring_faster),
+        cmocka_unit_test(bytes_are_conserved),
+        cmocka_unit_test(nothing_to_move_takes_no_time),
+        cmocka_unit_test(sixteen_thousand_ranks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
