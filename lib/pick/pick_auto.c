@@ -26,7 +26,7 @@ struct search {
     struct layout layout;
     unsigned phases;
     int64_t bytes;
-    int alike; /* one rank's rows stand for all */
+    int alike; /* one group stands for all */
 };
 
 struct contender { /* an algorithm */
@@ -93,7 +93,7 @@ static double work_of(const struct search *s, int subchunks)
     int passes = reduces + ((s->phases & ~(unsigned)SCHEDULE_REDUCE_SCATTER) != 0);
     double chunks = (double)s->layout.segments * g->count * subchunks;
 
-    return chunks * passes * (g->ranks - 1) / (s->alike ? g->ranks : 1);
+    return chunks * passes * (g->ranks - 1) / (s->alike ? g->count : 1);
 }
 
 static int too_much(const struct search *s, int subchunks)
@@ -171,7 +171,7 @@ static void meet(const struct search *s, enum schedule_algo algo, struct contend
 
     *out = (struct contender){.best = {.algo = algo, .time_s = -1}};
     out->there = pick_check(&s->layout, s->phases, algo, why) == 0;
-    double rows = work_of(s, 1) * (s->alike ? s->layout.groups.ranks : 1);
+    double rows = work_of(s, 1) * (s->alike ? s->layout.groups.count : 1);
     if (!out->there || rows > PICK_WORK || schedule_gen(&spec, -1, &all, why))
         return;
     int64_t *bytes = chunk_bytes_of(s, algo, s->bytes, 1);

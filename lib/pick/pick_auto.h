@@ -22,7 +22,7 @@
  *     that did not help: the time is a fill that shrinks with the chunk, and latencies that
  *     grow with the number of chunks;
  * A cut into more than PICK_FILLED sub-chunks that would make a simulation look at more than
- * PICK_WORK rows (all ranks', unless equal groups behind equal ports let one rank's stand for
+ * PICK_WORK rows (all ranks', unless equal groups behind equal ports let one group stand for
  * all) is not simulated whole: at a fixed chunk, time grows by a constant for each further
  * chunk once the pipeline is full, so that two smaller vectors tell the rest.
  * Cost: O(algorithms x chunks x PICK_WORK) steps of the simulator, or, where PICK_FILLED
@@ -33,7 +33,7 @@
  * times (1e-9: what the order of sums of doubles can make of them) the algorithm that stands
  * first in schedule.h.
  */
-enum { PICK_WORK = 1 << 13, PICK_FILLED = 8 };
+enum { PICK_WORK = 1 << 12, PICK_FILLED = 8 };
 /*
  * The chunk that is under the eager limit of Open MPI's TCP (64 KiB), which no latency and no
  * rate tells (lab.md): taken unless another one gains more than PICK_GAIN, and else the nearest
