@@ -154,6 +154,10 @@ static int choose(const struct coll *c, struct coll_spec *spec, struct err *err)
         return 0;
     if (!c->tuning)
         return err_set(err, ERR_INPUT, "algorithm 'auto' without a tuning table, expected one");
+    if (!coll_phases(spec)) { /* nothing goes from rank to rank, by any algorithm */
+        spec->algo = SCHEDULE_RING;
+        return 0;
+    }
     rule = pick_find(c->tuning, coll_phases(spec), bytes);
     if (!rule)
         return err_set(err, ERR_INPUT, "the tuning table has no rules for %s, expected some",
