@@ -6,6 +6,7 @@
 #include "pick/pick_auto.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "sim/sim.h"
@@ -29,9 +30,12 @@ struct search {
     int alike; /* one group stands for all */
 };
 
-struct contender { /* an algorithm */
-    int there;     /* it can do the operation */
-    double bound_s;
+struct contender {  /* an algorithm */
+    int there;      /* it can do the operation */
+    int messages;   /* of the busiest rank, sent and received, by whole parts */
+    double bound_s; /* no cut is faster */
+    int fine;       /* the finest cut that is simulated, once it was; 0 before */
+    double fine_s, half_s;
     struct pick_choice best; /* time_s < 0: not timed */
 };
 
@@ -62,8 +66,7 @@ static struct schedule_spec spec_of(const struct search *s, enum schedule_algo a
 }
 
 /* Bytes of each chunk, cut as a collective cuts them (coll_places), in whole bytes; owned. */
-static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, int64_t whole,
-                               int subchunks)
+static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, int subchunks)
 {
     const struct layout *l = &s->layout;
     int g = l->groups.count, even = pick_even_slices(s->phases, algo);
@@ -71,18 +74,18 @@ static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, 
         mem_new((size_t)l->segments * (size_t)g * (size_t)subchunks, sizeof *bytes);
 
     for (int at = 0; at < l->segments * g; at++) {
-        int64_t n = layout_cut(l, whole, at / g, at % g + 1, even) -
-                    layout_cut(l, whole, at / g, at % g, even);
+        int64_t n = layout_cut(l, s->bytes, at / g, at % g + 1, even) -
+                    layout_cut(l, s->bytes, at / g, at % g, even);
         for (int c = 0; c < subchunks; c++)
             bytes[(int64_t)at * subchunks + c] = n * (c + 1) / subchunks - n * c / subchunks;
     }
     return bytes;
 }
 
-static int subchunks_of(const struct search *s, enum schedule_algo algo, int64_t whole,
-                        int64_t chunk_bytes)
+static int subchunks_of(const struct search *s, enum schedule_algo algo, int64_t chunk_bytes)
 {
-    return pick_subchunks(&s->layout, pick_even_slices(s->phases, algo), whole, 1, chunk_bytes);
+    return pick_subchunks(&s->layout, pick_even_slices(s->phases, algo), s->bytes, 1,
+                          chunk_bytes);
 }
 
 /* About how many rows a simulation looks at. */
@@ -101,40 +104,90 @@ static int too_much(const struct search *s, int subchunks)
     return subchunks > PICK_FILLED && work_of(s, subchunks) > PICK_WORK;
 }
 
-static int simulate(const struct search *s, enum schedule_algo algo, int64_t whole,
-                    int subchunks, double *time_s, struct err *err)
+static int simulate(const struct search *s, enum schedule_algo algo, int subchunks,
+                    double *time_s, struct err *err)
 {
     struct schedule_spec spec = spec_of(s, algo, subchunks);
-    int64_t *bytes = chunk_bytes_of(s, algo, whole, subchunks);
+    int64_t *bytes = chunk_bytes_of(s, algo, subchunks);
     int rc = sim_spec(&spec, s->topo, bytes, time_s, err);
 
     mem_free(bytes);
     return rc;
 }
 
-/* Where the chunks are too many, the line through two smaller vectors. */
-static int time_one(const struct search *s, enum schedule_algo algo, int64_t chunk_bytes,
+/*
+ * Time on the wires of a cut into n.  Where that is too much, by T(n) = a + F/n (the fill is
+ * one chunk's) from the finest cut that is not and the one half as fine.
+ */
+static int time_wires(const struct search *s, struct contender *c, int n, double *time_s,
+                      struct err *err)
+{
+    enum schedule_algo algo = c->best.algo;
+
+    if (!too_much(s, n))
+        return simulate(s, algo, n, time_s, err);
+    if (!c->fine) {
+        int fine = PICK_FILLED;
+        while (!too_much(s, 2 * fine))
+            fine *= 2;
+        if (simulate(s, algo, fine, &c->fine_s, err) ||
+            simulate(s, algo, fine / 2, &c->half_s, err))
+            return -1;
+        c->fine = fine;
+    }
+    double gain = fmax(c->half_s - c->fine_s, 0) * (1 - (double)c->fine / n);
+    *time_s = fmax(c->fine_s - gain, c->bound_s);
+    return 0;
+}
+
+/* Each end of a message takes half of what a ping inside a group takes. */
+static int time_one(const struct search *s, struct contender *c, int64_t chunk_bytes,
                     double *time_s, struct err *err)
 {
-    int64_t whole = s->bytes;
-    int n = subchunks_of(s, algo, whole, chunk_bytes);
-    double most = 0, half = 0;
+    int n = subchunks_of(s, c->best.algo, chunk_bytes);
+    double busy_s = (double)n * c->messages * s->topo->level[0].latency_s / 2;
 
-    while (too_much(s, n)) {
-        whole /= 2;
-        n = subchunks_of(s, algo, whole, chunk_bytes);
-    }
-    if (simulate(s, algo, whole, n, &most, err))
+    if (time_wires(s, c, n, time_s, err))
         return -1;
-    *time_s = most;
-    if (whole == s->bytes)
-        return 0;
-    n = subchunks_of(s, algo, whole / 2, chunk_bytes);
-    if (simulate(s, algo, whole / 2, n, &half, err))
-        return -1;
-    double more = (double)(s->bytes - whole) / (double)(whole - whole / 2);
-    *time_s += (most - half) * more;
+    *time_s = fmax(*time_s, busy_s);
     return 0;
+}
+
+static int by_message(const void *a, const void *b)
+{
+    const struct schedule_row *x = a, *y = b;
+
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    if (x->lane != y->lane)
+        return x->lane < y->lane ? -1 : 1;
+    if (x->src != y->src)
+        return x->src < y->src ? -1 : 1;
+    return (x->dst > y->dst) - (x->dst < y->dst);
+}
+
+/* Messages of the rank that has most of them among these rows, which it reorders. */
+static int busiest(struct schedule *rows, const int64_t *bytes)
+{
+    int *count = mem_new((size_t)rows->groups.ranks, sizeof *count), most = 0;
+    int64_t kept = 0;
+
+    for (int64_t i = 0; i < rows->rows; i++)
+        if (bytes[rows->row[i].chunk % rows->chunks] && rows->row[i].src != rows->row[i].dst)
+            rows->row[kept++] = rows->row[i];
+    if (kept)
+        qsort(rows->row, (size_t)kept, sizeof *rows->row, by_message);
+    for (int64_t i = 0; i < kept; i++) {
+        const struct schedule_row *r = &rows->row[i];
+        if (i && by_message(r - 1, r) == 0)
+            continue;
+        count[r->src]++;
+        count[r->dst]++;
+        most = count[r->src] > most ? count[r->src] : most;
+        most = count[r->dst] > most ? count[r->dst] : most;
+    }
+    mem_free(count);
+    return most;
 }
 
 /* No time is below what the bytes through a port take at the port's rate: of all rows. */
@@ -162,22 +215,31 @@ static double ports_s(const struct search *s, const struct schedule *all, const 
     return longest * (1 - SAME);
 }
 
-/* Whether the algorithm is a candidate, and its bound (0 where that would cost too much). */
+/*
+ * Whether the algorithm is a candidate, its bound and its messages: from all rows, or, where
+ * these are many, from one rank's alone (the root's), the bound then being that of any
+ * algorithm.
+ */
 static void meet(const struct search *s, enum schedule_algo algo, struct contender *out,
                  struct err *why)
 {
     struct schedule_spec spec = spec_of(s, algo, 1);
-    struct schedule all = {0};
+    int all = work_of(s, 1) * (s->alike ? s->layout.groups.count : 1) <= PICK_WORK;
+    struct schedule rows = {0};
 
     *out = (struct contender){.best = {.algo = algo, .time_s = -1}};
-    out->there = pick_check(&s->layout, s->phases, algo, why) == 0;
-    double rows = work_of(s, 1) * (s->alike ? s->layout.groups.count : 1);
-    if (!out->there || rows > PICK_WORK || schedule_gen(&spec, -1, &all, why))
+    out->there = schedule_gen(&spec, all ? -1 : 0, &rows, why) == 0;
+    if (!out->there)
         return;
-    int64_t *bytes = chunk_bytes_of(s, algo, s->bytes, 1);
-    out->bound_s = ports_s(s, &all, bytes);
+    int64_t *bytes = chunk_bytes_of(s, algo, 1);
+    out->bound_s = all ? ports_s(s, &rows, bytes) : 0;
+    if (schedule_phases_name(s->phases))
+        out->bound_s =
+            fmax(out->bound_s,
+                 sim_cut_bound_s(s->topo, s->phases, 0, (double)s->bytes) * (1 - SAME));
+    out->messages = busiest(&rows, bytes);
     mem_free(bytes);
-    schedule_release(&all);
+    schedule_release(&rows);
 }
 
 /*
@@ -186,19 +248,19 @@ static void meet(const struct search *s, enum schedule_algo algo, struct contend
  */
 struct climb {
     const struct search *s;
-    enum schedule_algo algo;
+    struct contender *of;
     double least, tried[CHUNKS];
     int cut; /* sub-chunks of the last one timed */
 };
 
 static int try_chunk(struct climb *c, int i, struct err *err)
 {
-    int cut = subchunks_of(c->s, c->algo, c->s->bytes, chunk_of[i]);
+    int cut = subchunks_of(c->s, c->of->best.algo, chunk_of[i]);
 
     if (cut == c->cut)
         return 0;
     c->cut = cut;
-    if (time_one(c->s, c->algo, chunk_of[i], &c->tried[i], err))
+    if (time_one(c->s, c->of, chunk_of[i], &c->tried[i], err))
         return -1;
     c->least = fmin(c->least, c->tried[i]);
     return 0;
@@ -209,7 +271,7 @@ static int walk(struct climb *c, int by, struct err *err)
 {
     int at = USUAL + by, idle = 0;
 
-    c->cut = subchunks_of(c->s, c->algo, c->s->bytes, chunk_of[USUAL]);
+    c->cut = subchunks_of(c->s, c->of->best.algo, chunk_of[USUAL]);
     for (; idle < 2 && at >= 0 && at < CHUNKS; at += by) {
         double before = c->least;
         if (try_chunk(c, at, err))
@@ -234,7 +296,7 @@ static int best_chunk(const struct climb *c)
 
 static int take_chunk(const struct search *s, struct contender *out, struct err *err)
 {
-    struct climb c = {.s = s, .algo = out->best.algo, .least = INFINITY};
+    struct climb c = {.s = s, .of = out, .least = INFINITY};
 
     for (int i = 0; i < CHUNKS; i++)
         c.tried[i] = NAN;
@@ -284,38 +346,40 @@ int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_
     struct pick_answer a = {.phases = phases, .bytes = bytes};
     struct search s;
     struct err why = {0};
-    int rc = 0, at, met = 0;
+    int at, met = 0;
 
     search_init(&s, t, phases, bytes);
     for (int i = 0; i < SCHEDULE_ALGOS; i++) {
         meet(&s, (enum schedule_algo)i, &all[i], &why);
         met += all[i].there;
     }
-    if (!met)
-        rc = err_set(err, ERR_INPUT, "no algorithm can do it: %s", why.text);
     rank_them(all, &a);
-    while (rc == 0 && (at = most_promising(all)) >= 0) {
+    while ((at = most_promising(all)) >= 0) {
         /* They come in order of their bounds: none behind this one does better. */
         if (a.second.time_s >= 0 && all[at].bound_s > a.second.time_s)
             break;
-        rc = take_chunk(&s, &all[at], err);
+        if (take_chunk(&s, &all[at], &why)) {
+            all[at].there = 0;
+            met--;
+        }
         rank_them(all, &a);
     }
     layout_release(&s.layout);
-    if (rc == 0)
-        *out = a;
-    return rc;
+    if (!met)
+        return err_set(err, ERR_INPUT, "no algorithm can be timed: %s", why.text);
+    *out = a;
+    return 0;
 }
 
 int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedule_algo algo,
               int64_t chunk_bytes, double *time_s, struct err *err)
 {
     struct search s;
+    struct contender c;
 
     search_init(&s, t, phases, bytes);
-    int rc = pick_check(&s.layout, phases, algo, err);
-    if (rc == 0)
-        rc = time_one(&s, algo, chunk_bytes, time_s, err);
+    meet(&s, algo, &c, err);
+    int rc = c.there ? time_one(&s, &c, chunk_bytes, time_s, err) : -1;
     layout_release(&s.layout);
     return rc;
 }

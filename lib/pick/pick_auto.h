@@ -14,6 +14,11 @@
  * Candidates are all algorithms of schedule.h that can do the operation on these groups, with
  * chunks of 4, 8, 16, 32, 60, 128 KiB, ... 4 MiB, and parts left whole.
  *
+ * A candidate's time is what the simulator says of the wires, but no less than the messages of
+ * the busiest rank take its processor, at half of level 0's latency for each end of one: a ping
+ * inside a group crosses no wire to speak of.  Without it many small messages, whose latencies
+ * overlap, would cost nothing.
+ *
  * Not all are timed:
  *   - an algorithm whose bytes through some port, at that port's rate, take longer than two
  *     others need in all can be neither the choice nor the runner-up (log-step ones, once the
@@ -21,10 +26,11 @@
  *   - chunks are walked from PICK_CHUNK_USUAL up and down, and no further when twice in a row
  *     that did not help: the time is a fill that shrinks with the chunk, and latencies that
  *     grow with the number of chunks;
+ *   - an algorithm whose schedule is too long to be simulated (sim.h) is no candidate.
  * A cut into more than PICK_FILLED sub-chunks that would make a simulation look at more than
  * PICK_WORK rows (all ranks', unless equal groups behind equal ports let one group stand for
- * all) is not simulated whole: at a fixed chunk, time grows by a constant for each further
- * chunk once the pipeline is full, so that two smaller vectors tell the rest.
+ * all) is not simulated: of the time, the fill alone shrinks with the number of sub-chunks, and
+ * as its inverse, so that two coarser cuts tell the rest.
  * Cost: O(algorithms x chunks x PICK_WORK) steps of the simulator, or, where PICK_FILLED
  * sub-chunks of each part are more already, as many: some ms up to 4x8, seconds from thousands
  * of ranks on.
@@ -33,7 +39,7 @@
  * times (1e-9: what the order of sums of doubles can make of them) the algorithm that stands
  * first in schedule.h.
  */
-enum { PICK_WORK = 1 << 12, PICK_FILLED = 8 };
+enum { PICK_WORK = 1 << 12, PICK_FILLED = 4 };
 /*
  * The chunk that is under the eager limit of Open MPI's TCP (64 KiB), which no latency and no
  * rate tells (lab.md): taken unless another one gains more than PICK_GAIN, and else the nearest
@@ -58,10 +64,10 @@ struct pick_answer {
                                   none */
 };
 
-/* ERR_INPUT when no algorithm can do it. */
+/* ERR_INPUT when no algorithm can do it, or none can be simulated. */
 int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_answer *out,
               struct err *err);
-/* One candidate's simulated time. */
+/* One candidate's time. */
 int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedule_algo algo,
               int64_t chunk_bytes, double *time_s, struct err *err);
 /* Whether the algorithm can do it on these groups; ERR_INPUT says why not. */
