@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll_check SHAPE [no-shared] [by-node] [narrow] [untuned]: run under mpirun with the shape's
- * ranks
- * ("hosts" takes the groups from the hosts).  Every conversion between layouts, every
+ * ranks ("hosts" takes the groups from the hosts).  Every conversion between layouts, every
  * algorithm (auto too, by a table of its own, unless untuned), several lengths and types, twice
  * through the same handle, compared bit for bit on integer-valued data; every reduction in
- * every type; broadcasts; several at once; a handle that is freed while its run goes on. Prints
- * "ok N".
+ * every type; broadcasts; several at once; a handle that is freed while its run goes on.
+ * Prints "ok N".
  */
 #include <stdio.h>
 #include <stdlib.h>
