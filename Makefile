@@ -2,6 +2,8 @@
 #
 #   make                 build the commands into bin/
 #   make check           install what is missing, build, run every test
+#   make check-tsan      the threads of a rank under the thread sanitizer
+#   make fuzz            feed the readers of files with mutations, under clang
 #   make demo            install what is missing, build, run the whole pipeline
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined check     the same tests under sanitizers
@@ -36,6 +38,7 @@ CMDS    := $(CMDSRC:cmd/%.c=$(BIN)/%)
 SCRIPTS := $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/*.sh))
 UNITSRC := $(sort $(wildcard tests/unit/*_test.c))
 UNITS   := $(UNITSRC:tests/unit/%.c=$(B)/unit/%)
+FUZZSRC := $(sort $(wildcard tests/fuzz/*_fuzz.c))
 # Programs that tests run under mpirun.
 MPISRC  := $(sort $(wildcard tests/mpi/*.c))
 MPIS    := $(MPISRC:tests/mpi/%.c=$(B)/mpi/%)
@@ -51,7 +54,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all check check-all check-long demo deps install uninstall clean bench-collectives format
+.PHONY: all check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean bench-collectives format
 all: $(CMDS) $(SCRIPTS)
 
 $(B)/libparo.a: $(LIBOBJ)
@@ -71,14 +74,16 @@ $(BIN)/%: cmd/%.sh
 $(B)/unit/%: $(B)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
 	@mkdir -p $(@D)
 	$(call say,LD $@)
-	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
+# NAME_fuzz_test drives what tests/fuzz/NAME_fuzz.c checks.
+$(FUZZSRC:tests/fuzz/%.c=$(B)/unit/%_test): $(B)/unit/%_test: $(B)/tests/fuzz/%.o
 $(B)/mpi/%: $(B)/tests/mpi/%.o $(SANOBJ) $(B)/libparo.a
 	@mkdir -p $(@D)
 	$(call say,LD $@)
 	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 units: $(UNITS) $(MPIS)
 .PRECIOUS: $(B)/%.o
--include $(LIBOBJ:.o=.d) $(CMDSRC:%.c=$(B)/%.d) $(UNITSRC:%.c=$(B)/%.d) $(MPISRC:%.c=$(B)/%.d)
+-include $(LIBOBJ:.o=.d) $(CMDSRC:%.c=$(B)/%.d) $(UNITSRC:%.c=$(B)/%.d) $(MPISRC:%.c=$(B)/%.d) $(FUZZSRC:%.c=$(B)/%.d)
 
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/deps
@@ -89,9 +94,18 @@ check-long: deps
 	@$(MAKE) --no-print-directory check-all SAN=$(SAN) LONG=1
 check-all: all $(UNITS) $(MPIS)
 	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) LONG=$(LONG) SAN=$(SAN) sh tests/run
+# Races between the threads of a rank: the programs that have two, built under -fsanitize=thread.
+check-tsan: deps
+	@$(MAKE) --no-print-directory check-tsan-all SAN=thread
+check-tsan-all: $(addprefix $(B)/,unit/stream_test mpi/coll_check mpi/engine_check)
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) SAN=$(SAN) sh tests/run $(B)/unit/stream_test tests/tsan/threads.bats
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@BIN=$(abspath $(BIN)) STEPS=$(STEPS) sh examples/demo.sh
+# libFuzzer, where clang has it: tests/fuzz/run.  SECONDS_EACH=600 for longer.
+fuzz: deps
+	@$(MAKE) --no-print-directory $(BIN)/paro-sched
+	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run
 # Minutes: tests/bench/collectives.sh says how to ask for less.
 bench-collectives: deps
 	@$(MAKE) --no-print-directory all
@@ -102,6 +116,6 @@ install: all
 uninstall:
 	@BIN=$(BIN) B=$(B) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install --remove
 format:
-	clang-format -i lib/*/*.[ch] cmd/*.c tests/unit/*.c
+	clang-format -i lib/*/*.[ch] cmd/*.c tests/unit/*.c tests/fuzz/*.[ch]
 clean:
 	rm -rf build build-* bin

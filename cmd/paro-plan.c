@@ -66,7 +66,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         ask->fixed = 1;
         return cli_check(&a->cli, plan_strategy_parse(arg, &ask->strategy, err), "--strategy");
     case KEY_ALGO:
-        return cli_check(&a->cli, schedule_algo_parse(arg, &ask->algo, err), "--algo");
+        return cli_check(&a->cli, plan_algo_parse(arg, &ask->algo, err), "--algo");
     case KEY_MEM:
         return cli_check(
             &a->cli, num_bytes(arg, 1, PLAN_ASK_MEMORY_MAX, &ask->memory_bytes, err), "--mem");

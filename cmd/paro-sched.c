@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-sched: prints the rows of a collective, and proves rows right. */
+/*
+ * paro-sched: prints the rows of a collective, proves rows right, times them on a fabric, and
+ * draws that.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,33 +10,36 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "pick/pick.h"
+#include "pick/pick_draw.h"
+#include "pick/pick_simulate.h"
 #include "pick/pick_table.h"
 
-enum {
-    KEY_CHUNKS = 0x100,
-    KEY_OP,
-    KEY_TABLE,
-    KEY_TUNING,
-    FACTOR_MAX = 1 << 20,
-    WORDS_MAX = 4,
-    CHUNKS_MAX = 1 << 14
-};
+enum { KEY_CHUNKS = 0x100, KEY_ROOT = 0x180, KEY_OP, KEY_TABLE, KEY_TUNING };
+enum { WORDS_MAX = 4, CHUNKS_MAX = 1 << 14, FACTOR_MAX = 1 << 20 };
 
 struct args {
     struct cli cli;
     const char *word[WORDS_MAX];
     int words;
-    int64_t chunks;
-    int has_chunks;
+    int64_t chunks, root;
+    int has_chunks, has_root;
+    const char *topo;
+    int64_t bytes; /* 0: not given */
     struct pick_request pick;
-    const char *of_pick; /* an option of pick's that was given */
+    const char *of_pick; /* an option that is pick's alone, the last one given, or NULL */
 };
 
 static const struct argp_option options[] = {
-    {"chunks", KEY_CHUNKS, "C", 0, "With gen: sub-chunks of each part (default 1)", 0},
-    {"input", 'i', "TOPO", 0, "With pick: the fabric, a file, - or synth:SPEC", 1},
+    {"chunks", KEY_CHUNKS, "C", 0,
+     "With gen, or simulate or draw OP ALGO: sub-chunks of each part (default 1)", 0},
+    {"root", KEY_ROOT, "R", 0, "With gen broadcast: the rank that has it (default 0)", 0},
+    {"input", 'i', "TOPO", 0,
+     "With simulate, draw and pick: the fabric, a file, - or synth:SPEC", 0},
+    {"bytes", 'b', "BYTES", 0,
+     "With simulate and draw: size of the vector (default 64Mi); with pick: the smallest"
+     " (default 1Ki)",
+     0},
     {"op", KEY_OP, "OPS", 0, "With pick: these operations, with commas between", 1},
-    {"min", 'b', "BYTES", 0, "With pick: smallest size (default 1Ki)", 1},
     {"max", 'e', "BYTES", 0, "With pick: largest size (default 1Gi)", 1},
     {"factor", 'f', "F", 0, "With pick: each size is F times the one before (default 2)", 1},
     {"table", KEY_TABLE, 0, 0, "With pick: print a tuning table (YAML)", 1},
@@ -41,25 +47,17 @@ static const struct argp_option options[] = {
     CLI_OPTIONS,
     {0}};
 
-/* Options of the verb pick; ARGP_ERR_UNKNOWN for the rest. */
+/* Options of the verb pick alone; ARGP_ERR_UNKNOWN for the rest. */
 static error_t parse_pick(struct args *a, int key, char *arg)
 {
     struct pick_request *p = &a->pick;
     struct err *err = &a->cli.err;
 
     switch (key) {
-    case 'i':
-        a->of_pick = "--input";
-        p->topo = arg;
-        return 0;
     case KEY_OP:
         a->of_pick = "--op";
         p->ops = arg;
         return 0;
-    case 'b':
-        a->of_pick = "--min";
-        return cli_check(&a->cli, num_bytes(arg, 1, PICK_BYTES_MAX, &p->min_bytes, err),
-                         "--min");
     case 'e':
         a->of_pick = "--max";
         return cli_check(&a->cli, num_bytes(arg, 1, PICK_BYTES_MAX, &p->max_bytes, err),
@@ -89,6 +87,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has_chunks = 1;
         return cli_check(&a->cli, num_i64(arg, 1, CHUNKS_MAX, &a->chunks, &a->cli.err),
                          "--chunks");
+    case KEY_ROOT:
+        a->has_root = 1;
+        return cli_check(&a->cli, num_i64(arg, 0, GROUPS_RANKS_MAX - 1, &a->root, &a->cli.err),
+                         "--root");
+    case 'i':
+        a->topo = arg;
+        return 0;
+    case 'b':
+        return cli_check(&a->cli,
+                         num_bytes(arg, 1, PICK_SIMULATE_BYTES_MAX, &a->bytes, &a->cli.err),
+                         "--bytes");
     case ARGP_KEY_ARG:
         if (a->words == WORDS_MAX)
             return cli_option(&a->cli, key, arg, state);
@@ -104,11 +113,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "gen OP ALGO SHAPE\nverify [FILE]\nls\npick -i TOPO\npick --tuning FILE",
+    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE]\nsimulate -i TOPO OP ALGO\n"
+    "draw -i TOPO [FILE]\ndraw -i TOPO OP ALGO\nls\npick -i TOPO\npick --tuning FILE",
     "Print the rows of a collective (gen), prove the rows of a file or of standard input right"
-    " (verify), list what there is (ls), or choose for a fabric by simulated time (pick)."
-    "\vOP is all-gather, reduce-scatter or all-reduce; ALGO is ring, two-level or ho-ring;"
-    " SHAPE is the groups, 4x8 or [8,8,7].",
+    " (verify), tell how long they take on a fabric (simulate), draw that as a"
+    " timeline in SVG (draw), list what there is (ls), or choose for a fabric by simulated"
+    " time (pick)."
+    "\vls lists OP and ALGO; SHAPE is the groups, 4x8 or [8,8,7], or blocks of them, outermost"
+    " first: 2x4x8, 2x[8,8,7].",
     NULL,
     NULL,
     NULL};
@@ -117,7 +129,7 @@ static int gen(const struct args *a, struct err *err)
 {
     enum schedule_algo algo = SCHEDULE_AUTO;
     struct schedule s = {0};
-    struct groups groups = {0};
+    struct topo topo = {0};
     unsigned phases = 0;
 
     if (a->words != 4)
@@ -127,14 +139,22 @@ static int gen(const struct args *a, struct err *err)
         schedule_algo_parse(a->word[2], &algo, err))
         return -1;
     if (algo == SCHEDULE_AUTO)
-        return err_set(err, ERR_INPUT, "algorithm 'auto', expected ring, two-level or ho-ring");
-    if (groups_parse(&groups, a->word[3], err))
+        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one that ls lists");
+    if (a->has_root && phases != SCHEDULE_BROADCAST)
+        return err_set(err, ERR_INPUT, "--root with %s, expected it with broadcast",
+                       a->word[1]);
+    if (topo_parse_shape(&topo, a->word[3], err))
         return -1;
-    int rc = pick_schedule(phases, algo, &groups, (int)a->chunks, &s, err);
+    int rc = 0, ranks = topo.groups.ranks;
+    if (a->root >= ranks)
+        rc = err_set(err, ERR_INPUT, "--root: %d, expected a rank from 0 to %d", (int)a->root,
+                     ranks - 1);
+    if (rc == 0)
+        rc = pick_schedule_on(phases, algo, &topo, (int)a->root, (int)a->chunks, &s, err);
     if (rc == 0)
         (a->cli.json ? schedule_print_json : schedule_print)(&s, stdout);
     schedule_release(&s);
-    groups_release(&groups);
+    topo_release(&topo);
     return rc;
 }
 
@@ -190,6 +210,10 @@ static int verify(const struct args *a, struct err *err)
     op = op ? op : "partial move";
     groups_print(&s.groups, shape, sizeof shape);
     int wrong = schedule_verify(&s, err) != 0;
+    if (wrong && err->code != ERR_MISMATCH) {
+        schedule_release(&s);
+        return -1;
+    }
     if (!wrong)
         pick_traffic(&s, &traffic);
     if (a->cli.json)
@@ -202,12 +226,47 @@ static int verify(const struct args *a, struct err *err)
     return wrong;
 }
 
-static const char *const ops[] = {"all-gather", "reduce-scatter", "all-reduce"};
-static const struct {
-    const char *name, *text;
-} algos[] = {{"ring", "one flat ring over all ranks, group after group"},
-             {"two-level", "across groups and inside them, one after the other"},
-             {"ho-ring", "across groups and inside them at the same time (HO-Ring)"}};
+/* simulate and draw ask alike. */
+static int on_fabric(const struct args *a,
+                     int (*door)(const struct pick_simulate *, FILE *, struct err *),
+                     struct err *err)
+{
+    const char *verb = a->word[0];
+    struct pick_simulate ask = {.topo = a->topo,
+                                .file = a->words == 2 ? a->word[1] : "-",
+                                .subchunks = (int)a->chunks,
+                                .bytes = a->bytes ? a->bytes : PICK_SIMULATE_BYTES,
+                                .json = a->cli.json};
+
+    if (!a->topo)
+        return err_set(err, ERR_INPUT, "%s without a topology, expected -i TOPO", verb);
+    if (a->words > 3)
+        return err_set(err, ERR_INPUT, "%s with %d words, expected FILE or OP ALGO", verb,
+                       a->words - 1);
+    if (a->words == 3) {
+        ask.file = NULL;
+        ask.op = a->word[1];
+        ask.algo = a->word[2];
+    } else if (a->has_chunks) {
+        return err_set(err, ERR_INPUT,
+                       "--chunks with a schedule's text, expected its own sub-chunks");
+    }
+    return door(&ask, stdout, err);
+}
+
+static int simulate(const struct args *a, struct err *err)
+{
+    return on_fabric(a, pick_simulate, err);
+}
+
+static int draw(const struct args *a, struct err *err)
+{
+    return on_fabric(a, pick_draw, err);
+}
+
+static const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
+                               SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST};
+enum { OPS = sizeof ops / sizeof *ops };
 
 static int ls(const struct args *a, struct err *err)
 {
@@ -216,21 +275,22 @@ static int ls(const struct args *a, struct err *err)
     if (a->words > 1)
         return err_set(err, ERR_INPUT, "unexpected argument '%s' after ls", a->word[1]);
     if (!a->cli.json) {
-        for (size_t i = 0; i < 3; i++)
-            printf("op    %s\n", ops[i]);
-        for (size_t i = 0; i < 3; i++)
-            printf("algo  %-10s %s\n", algos[i].name, algos[i].text);
+        for (int i = 0; i < OPS; i++)
+            printf("op    %s\n", schedule_phases_name(ops[i]));
+        for (int i = 0; i < SCHEDULE_ALGOS; i++)
+            printf("algo  %-18s  %s\n", schedule_algo_name((enum schedule_algo)i),
+                   schedule_algo_text((enum schedule_algo)i));
         return 0;
     }
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.sched.list/1");
     jout_open(&j, "ops", '[');
-    for (size_t i = 0; i < 3; i++)
-        jout_text(&j, NULL, ops[i]);
+    for (int i = 0; i < OPS; i++)
+        jout_text(&j, NULL, schedule_phases_name(ops[i]));
     jout_close(&j, ']');
     jout_open(&j, "algos", '[');
-    for (size_t i = 0; i < 3; i++)
-        jout_text(&j, NULL, algos[i].name);
+    for (int i = 0; i < SCHEDULE_ALGOS; i++)
+        jout_text(&j, NULL, schedule_algo_name((enum schedule_algo)i));
     jout_close(&j, ']');
     jout_close(&j, '}');
     return 0;
@@ -241,6 +301,8 @@ static int pick(const struct args *a, struct err *err)
     struct pick_request r = a->pick;
 
     r.json = a->cli.json;
+    r.topo = a->topo;
+    r.min_bytes = a->bytes;
     if (a->words > 1)
         return err_set(err, ERR_INPUT, "unexpected argument '%s' after pick", a->word[1]);
     if (!r.topo == !r.tuning)
@@ -248,34 +310,59 @@ static int pick(const struct args *a, struct err *err)
                        r.topo ? "both --input and --tuning" : "neither a fabric nor a table");
     if (r.tuning && (r.ops || r.min_bytes || r.max_bytes || r.factor))
         return err_set(err, ERR_INPUT,
-                       "--tuning with --op, --min, --max or --factor, expected"
-                       " the table's own");
+                       "--tuning with --op, --bytes, --max or --factor, expected the table's"
+                       " own");
     return pick_report(&r, stdout, err);
+}
+
+static const struct verb {
+    const char *name;
+    int (*run)(const struct args *, struct err *);
+    int chunks, root, fabric; /* takes --chunks; --root; --input and --bytes */
+    int choice;               /* takes what is pick's alone */
+} verbs[] = {{"gen", gen, 1, 1, 0, 0},
+             {"verify", verify, 0, 0, 0, 0},
+             {"simulate", simulate, 1, 0, 1, 0},
+             {"draw", draw, 1, 0, 1, 0},
+             {"ls", ls, 0, 0, 0, 0},
+             {"pick", pick, 0, 0, 1, 1}};
+
+static const struct verb *find_verb(const struct args *a, struct err *err)
+{
+    const char *word = a->words ? a->word[0] : "";
+
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        const struct verb *v = &verbs[i];
+        if (strcmp(word, v->name))
+            continue;
+        if (a->has_chunks && !v->chunks)
+            err_set(err, ERR_INPUT,
+                    "--chunks with verb '%s', expected it with gen, simulate or draw", word);
+        else if (a->has_root && !v->root)
+            err_set(err, ERR_INPUT, "--root with verb '%s', expected it with gen", word);
+        else if ((a->topo || a->bytes) && !v->fabric)
+            err_set(err, ERR_INPUT,
+                    "%s with verb '%s', expected it with simulate, draw or pick",
+                    a->topo ? "--input" : "--bytes", word);
+        else if (a->of_pick && !v->choice)
+            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with pick", a->of_pick,
+                    word);
+        else
+            return v;
+        return NULL;
+    }
+    err_set(err, ERR_INPUT,
+            "verb '%s', expected gen, verify, simulate, draw, ls or pick (see --help)", word);
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        int (*run)(const struct args *, struct err *);
-    } verbs[] = {{"gen", gen}, {"verify", verify}, {"ls", ls}, {"pick", pick}};
     struct args a = {.cli = CLI_INIT("paro-sched"), .chunks = 1};
     struct err err = {0};
-    int rc = -1;
 
     cli_parse(&a.cli, &argp, argc, argv);
-    const char *verb = a.words ? a.word[0] : "";
-    err_set(&err, ERR_INPUT, "verb '%s', expected gen, verify, ls or pick (see --help)", verb);
-    if (a.has_chunks && strcmp(verb, "gen")) {
-        err_set(&err, ERR_INPUT, "--chunks with verb '%s', expected it with gen", verb);
-        return cli_fail(&a.cli, &err);
-    }
-    if (a.of_pick && strcmp(verb, "pick")) {
-        err_set(&err, ERR_INPUT, "%s with verb '%s', expected it with pick", a.of_pick, verb);
-        return cli_fail(&a.cli, &err);
-    }
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(verb, verbs[i].name) == 0)
-            rc = verbs[i].run(&a, &err);
+    const struct verb *verb = find_verb(&a, &err);
+    int rc = verb ? verb->run(&a, &err) : -1;
     return rc < 0 ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, rc);
 }

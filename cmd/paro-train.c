@@ -36,7 +36,7 @@ static const struct argp_option options[] = {
     {"log", KEY_LOG, "FILE", 0,
      "Write the log there (default DIR/log.jsonl; - is standard output)", 1},
     {"algo", KEY_ALGO, "ALGO", 0,
-     "Collectives: an algorithm of paro-sched ls, or auto (default: the plan's)", 1},
+     "Collectives: ring, two-level, ho-ring or auto (default: the plan's)", 1},
     {"tuning", KEY_TUNING, "FILE", 0, "With --algo=auto: the table that says which, how cut",
      1},
     {"force", KEY_FORCE, 0, 0, "Begin anew in a folder that has a run", 1},

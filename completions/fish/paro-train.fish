@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
-complete -c paro-train -l algo -r -d 'Collectives: an algorithm of paro-sched ls, or auto (default: the plan\'s)'
+complete -c paro-train -l algo -r -d 'Collectives: ring, two-level, ho-ring or auto (default: the plan\'s)'
 complete -c paro-train -l config -r -d 'Read settings from a YAML file'
 complete -c paro-train -s d -l data -r -d 'Train on the bytes of FILE'
 complete -c paro-train -l force -d 'Begin anew in a folder that has a run'

@@ -98,7 +98,10 @@ int coll_tuning(struct world *world, const char *file, const struct topo *t,
 /* Collective, in the same order on every rank.  No allocation in later runs. */
 int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,
                  struct err *err);
-/* Waits for a run that goes on, whatever becomes of it: in and out are needed until then. */
+/*
+ * Waits for a run that goes on, whatever becomes of it: in and out are needed until then. Where
+ * the runner has been closed before, nothing goes on, and h->stream must be NULL.
+ */
 void coll_free(struct coll_handle *h);
 
 /* One run to come: stays with the caller until done.  A handle's runs go through one stream. */

@@ -8,9 +8,9 @@
 
 /*
  * Work as ordered queues.  An operation is a pair {start, poll}: start begins it, poll carries
- * it on and says when it is done.  One thread at a time, the runner's, takes the heads of all
- * streams in turn, so that streams run at the same time and each is in order.  Nothing is allocated by a
- * push.
+ * it on and says when it is done.  One thread at a time, the runner's or one that waits, takes
+ * the heads of all streams in turn, so that streams run at the same time and each is in order.
+ * Nothing is allocated by a push.
  *
  *     ticket = stream_push(s, op);         a full queue is a bug: sized at stream_open
  *     stream_wait(s, ticket, err);         until that operation is done

@@ -290,11 +290,15 @@ void engine_close(struct engine *e)
 {
     if (!e)
         return;
-    /* While the streams are there: a handle waits for its last run on one. */
+    runner_close(e->coll.runner); /* what is queued ends before its buffers go */
+    e->coll.runner = NULL;
     for (int i = 0; i < e->sizes; i++)
-        for (int kind = 0; kind < ENGINE_KINDS; kind++)
+        for (int kind = 0; kind < ENGINE_KINDS; kind++) {
+            e->size[i].handle[kind].stream =
+                NULL; /* gone with the runner: nothing to wait for */
             coll_free(&e->size[i].handle[kind]);
-    coll_close(&e->coll); /* what is queued ends before its buffers go */
+        }
+    coll_close(&e->coll);
     for (int i = 0; e->unit && i < e->model->units; i++) {
         mem_free(e->unit[i].optim_range);
         mem_free(e->unit[i].params_range);

@@ -6,7 +6,8 @@
  *                   `window` of them in flight
  *   message, recv   posted early, up to `window`: a copy whose place is free lands there at
  *                   once, anything else in a slot, to be copied or added when the rule says so
- *   shared, send    the head is announced by raising `ready`; it was read when `done` rises
+ *   shared, send    the head is announced by raising `ready`; it was read when `done` rises. Of
+ *                   a small queue it is copied into the pair first, and needs no waiting
  *   shared, recv    the head is copied or added from the sender's buffer when it is announced
  *                   and the rule lets it land, then `done` is raised
  *
@@ -188,12 +189,34 @@ static int poll_messages(struct exec_mpi_handle *h, struct err *err)
     return moved;
 }
 
+/* Into rooms of the pair's own, free again when the start before the last was taken. */
+static int poll_eager_send(struct exec_mpi_handle *h, struct exec_queue *q)
+{
+    struct exec_pair *pair = q->pair;
+    int64_t start = h->starts * q->count;
+
+    if (atomic_load_explicit(&pair->done, memory_order_acquire) < start - q->count)
+        return 0;
+    int first = q->passed;
+    while (q->passed < q->count && may_go(h, exec_queue_row(h, q, q->passed))) {
+        const struct exec_row *row = exec_queue_row(h, q, q->passed);
+        memcpy(exec_shared_room(h, q, q->passed), spot(h, row->from), (size_t)row->bytes);
+        finish(h, row);
+        q->passed++;
+    }
+    if (q->passed > first)
+        atomic_store_explicit(&pair->ready, start + q->passed, memory_order_release);
+    return q->passed > first;
+}
+
 static int poll_shared_send(struct exec_mpi_handle *h, struct exec_queue *q)
 {
     struct exec_pair *pair = q->pair;
     int moved = 0;
     int64_t start = h->starts * q->count;
 
+    if (pair->eager_bytes)
+        return poll_eager_send(h, q);
     while (q->posted < q->count && may_go(h, exec_queue_row(h, q, q->posted))) {
         q->posted++;
         moved = 1;
@@ -216,7 +239,9 @@ static int poll_shared_recv(struct exec_mpi_handle *h, struct exec_queue *q, int
     int64_t ready = atomic_load_explicit(&pair->ready, memory_order_acquire) - start;
     int moved = 0;
 
-    while (q->passed < ready && (*budget) > 0) {
+    /* A sender that copied may be in its next start already. */
+    ready = ready < q->count ? ready : q->count;
+    while (q->passed<ready && * budget> 0) {
         const struct exec_row *row = exec_queue_row(h, q, q->passed);
         if (!may_go(h, row))
             break;

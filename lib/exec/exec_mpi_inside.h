@@ -14,9 +14,14 @@
  *
  *   head      the addresses of in and out in the rank's arena, and the scratch, of this start
  *   entry[]   one per queue that sends inside the host: lane, receiver, where its pair is
- *   pair      two counters, and where each of its rows reads
+ *   pair      two counters, and where each of its rows reads; of a small queue also room for
+ *             its rows, twice: what is sent is copied there, and the sender is done with it
  *   scratch
  */
+enum {
+    EXEC_EAGER = EXEC_SCRATCH + 1
+}; /* a spot in the sender's part, for starts 0, 2, 4, ... */
+
 struct exec_head {
     int64_t base[3]; /* in, out: offsets in the arena's part; scratch: in the handle's part */
     int64_t entries;
@@ -29,7 +34,8 @@ struct exec_entry {
 struct exec_pair {
     _Alignas(64) _Atomic int64_t ready; /* rows the sender let go, over all starts */
     _Alignas(64) _Atomic int64_t done;  /* rows the receiver has taken */
-    _Alignas(64) struct exec_spot from[];
+    _Alignas(64) int64_t eager_bytes; /* from a row's room to its room of odd starts; 0: none */
+    struct exec_spot from[];
 };
 
 /* Rows of one queue and step, one message: consecutive in the queue. */
@@ -109,5 +115,7 @@ int exec_shared_publish(struct exec_mpi_handle *h, struct err *err);
 /* Where row `at` of a receiving queue is to be read. */
 const char *exec_shared_source(const struct exec_mpi_handle *h, const struct exec_queue *q,
                                int at);
+/* Where row `at` of a sending queue with room of its own is put for the receiver. */
+char *exec_shared_room(const struct exec_mpi_handle *h, const struct exec_queue *q, int at);
 
 #endif

@@ -22,6 +22,23 @@ static int is_shared(const struct exec_mpi_handle *h, const struct exec_queue *q
            g->group_of[q->peer] == g->group_of[h->x->world->rank];
 }
 
+/*
+ * A sender that waits until its bytes were read waits for another process to get a core: as
+ * long as copying some 10 KiB takes at the least (a switch and back is 3 to 10 us, a copy 5
+ * GB/s).
+ */
+enum { EAGER_BYTES_MAX = 32 << 10 };
+
+/* Bytes of all rows of a queue, each on its own cache lines; 0 when they are too many. */
+static int64_t eager_bytes(const struct exec_mpi_handle *h, const struct exec_queue *q)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < q->count && sum <= EAGER_BYTES_MAX; i++)
+        sum += up(exec_queue_row(h, q, i)->bytes);
+    return sum <= EAGER_BYTES_MAX ? sum : 0;
+}
+
 static int64_t pair_bytes(int count)
 {
     return up((int64_t)sizeof(struct exec_pair) + count * (int64_t)sizeof(struct exec_spot));
@@ -49,9 +66,17 @@ static void fill_part(struct exec_mpi_handle *h, char *part, int entries)
             continue;
         entries_of(part)[head->entries++] = (struct exec_entry){q->lane, q->peer, q->count, at};
         q->pair = (struct exec_pair *)(void *)(part + at);
-        for (int n = 0; n < q->count; n++)
-            q->pair->from[n] = exec_queue_row(h, q, n)->from;
         at += pair_bytes(q->count);
+        q->pair->eager_bytes = eager_bytes(h, q);
+        int64_t room = at;
+        for (int n = 0; n < q->count; n++) {
+            const struct exec_row *row = exec_queue_row(h, q, n);
+            q->pair->from[n] = row->from;
+            if (q->pair->eager_bytes)
+                q->pair->from[n] = (struct exec_spot){(enum exec_where)EXEC_EAGER, room};
+            room += up(row->bytes);
+        }
+        at += 2 * q->pair->eager_bytes;
     }
     head->base[EXEC_SCRATCH] = at;
     h->base[EXEC_SCRATCH] = part + at;
@@ -116,7 +141,7 @@ int exec_shared_open(struct exec_mpi_handle *h, struct err *err)
         const struct exec_queue *q = &h->queue[i];
         if (q->kind == EXEC_SEND && is_shared(h, q)) {
             entries++;
-            bytes += pair_bytes(q->count);
+            bytes += pair_bytes(q->count) + 2 * eager_bytes(h, q);
         }
         if (q->lane >= lanes)
             lanes = q->lane + 1;
@@ -158,7 +183,15 @@ const char *exec_shared_source(const struct exec_mpi_handle *h, const struct exe
     const char *part = h->share.base[q->node_peer];
     const struct exec_head *head = (const struct exec_head *)(const void *)part;
     struct exec_spot from = q->pair->from[at];
-    const char *base = from.where == EXEC_SCRATCH ? part : h->x->share.base[q->node_peer];
 
+    if ((int)from.where == EXEC_EAGER)
+        return part + from.at + h->starts % 2 * q->pair->eager_bytes;
+    const char *base = from.where == EXEC_SCRATCH ? part : h->x->share.base[q->node_peer];
     return base + head->base[from.where] + from.at;
+}
+
+char *exec_shared_room(const struct exec_mpi_handle *h, const struct exec_queue *q, int at)
+{
+    return h->share.base[h->x->world->node_rank] + q->pair->from[at].at +
+           h->starts % 2 * q->pair->eager_bytes;
 }

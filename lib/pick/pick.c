@@ -8,7 +8,7 @@
 
 /*
  * A vector so long that rounding to whole elements is out of sight in a fraction: 2^-44 of it,
- * and every product with a share (at most 2^20 ranks) still fits 64 bits.
+ * and every product with a share (at most 2^20 ranks or sub-chunks) still fits 64 bits.
  */
 #define LONG_VECTOR (INT64_C(1) << 42)
 
@@ -32,21 +32,40 @@ int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_byt
     return c < 1 ? 1 : c > PICK_SUBCHUNKS_MAX ? PICK_SUBCHUNKS_MAX : (int)c;
 }
 
-int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups *groups,
-                  int subchunks, struct schedule *out, struct err *err)
+/* All rows of what the spec says, over the layouts' segments of its groups. */
+static int gen_all(struct schedule_spec spec, struct schedule *out, struct err *err)
 {
     struct layout l;
 
-    layout_init(&l, groups);
-    struct schedule_spec spec = {.algo = algo,
-                                 .phases = phases,
-                                 .groups = &l.groups,
-                                 .segments = l.segments,
-                                 .holder = l.holder,
-                                 .subchunks = subchunks};
+    layout_init(&l, spec.groups);
+    spec.segments = l.segments;
+    spec.holder = l.holder;
     int rc = schedule_gen(&spec, -1, out, err);
     layout_release(&l);
     return rc;
+}
+
+int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups *groups,
+                  int subchunks, struct schedule *out, struct err *err)
+{
+    struct schedule_spec spec = {
+        .algo = algo, .phases = phases, .groups = groups, .subchunks = subchunks};
+
+    return gen_all(spec, out, err);
+}
+
+int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo *t, int root,
+                     int subchunks, struct schedule *out, struct err *err)
+{
+    struct schedule_spec spec = {.algo = algo,
+                                 .phases = phases,
+                                 .groups = &t->groups,
+                                 .subchunks = subchunks,
+                                 .levels = t->levels,
+                                 .block = t->block,
+                                 .root = root};
+
+    return gen_all(spec, out, err);
 }
 
 static int same_segments(const struct schedule *s, const struct layout *l)
@@ -56,21 +75,24 @@ static int same_segments(const struct schedule *s, const struct layout *l)
                   (size_t)s->segments * (size_t)s->groups.count * sizeof(int)) == 0;
 }
 
-/* Elements of each chunk of a vector of LONG_VECTOR; returns whether the layouts' cuts hold. */
-static int chunk_elems(const struct schedule *s, int64_t *elems)
+int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out)
 {
     struct layout l;
     int count = s->groups.count, even = pick_even_slices(s->phases, s->algo);
+    __int128 places = s->chunks / s->subchunks;
 
     layout_init(&l, &s->groups);
     int ours = same_segments(s, &l);
     for (int at = 0; at < s->chunks; at++) {
         int place = at / s->subchunks, e = place / count, k = place % count;
-        int64_t n = LONG_VECTOR / (s->chunks / s->subchunks);
-        if (ours)
-            n = layout_cut(&l, LONG_VECTOR, e, k + 1, even) -
-                layout_cut(&l, LONG_VECTOR, e, k, even);
-        elems[at] = n / s->subchunks;
+        int64_t lo = (int64_t)((__int128)elems * place / places);
+        int64_t hi = (int64_t)((__int128)elems * (place + 1) / places);
+        if (ours) {
+            lo = layout_cut(&l, elems, e, k, even);
+            hi = layout_cut(&l, elems, e, k + 1, even);
+        }
+        int64_t n = hi - lo, c = at % s->subchunks;
+        out[at] = n * (c + 1) / s->subchunks - n * c / s->subchunks;
     }
     layout_release(&l);
     return ours;
@@ -82,7 +104,7 @@ void pick_traffic(const struct schedule *s, struct pick_traffic *out)
     struct schedule_traffic t;
     double whole = (double)LONG_VECTOR;
 
-    out->by_layout = chunk_elems(s, elems);
+    out->by_layout = pick_chunk_elems(s, LONG_VECTOR, elems);
     schedule_traffic(s, elems, &t);
     out->slow_out = (double)t.slow_out_max / whole;
     out->slow_in = (double)t.slow_in_max / whole;

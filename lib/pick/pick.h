@@ -4,6 +4,7 @@
 
 #include "layout/layout.h"
 #include "schedule/schedule.h"
+#include "topo/topo.h"
 
 /*
  * Where layouts and schedules meet: which algorithm, in how many sub-chunks, cut where.  A
@@ -13,6 +14,9 @@
 /* All ranks' rows of one operation over groups; phases as in schedule.h. */
 int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups *groups,
                   int subchunks, struct schedule *out, struct err *err);
+/* The same on a fabric, with its levels; root: of a broadcast. */
+int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo *t, int root,
+                     int subchunks, struct schedule *out, struct err *err);
 
 /*
  * Slices that are reduced and gathered again belong to nobody in between: cut equally they load
@@ -29,6 +33,13 @@ int pick_even_slices(unsigned phases, enum schedule_algo algo);
 enum { PICK_SUBCHUNKS_MAX = 1 << 14 };
 int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_bytes,
                    int64_t chunk_bytes);
+
+/*
+ * out[s->chunks]: elements of each chunk, of a vector of elems, 2^42 at most (the rows of s are
+ * not looked at).  1: its segments are those of the layouts, and the layouts' cuts hold; 0:
+ * others, all chunks taken as equal.
+ */
+int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out);
 
 /* What a schedule puts through ports and inside groups, as fractions of the whole vector M. */
 struct pick_traffic {

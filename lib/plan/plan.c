@@ -30,6 +30,21 @@ void plan_strategy_name(struct plan_strategy s, char text[4])
     text[3] = '\0';
 }
 
+int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err)
+{
+    static const enum schedule_algo priced[] = {SCHEDULE_RING, SCHEDULE_TWO_LEVEL,
+                                                SCHEDULE_HO_RING, SCHEDULE_AUTO};
+
+    for (size_t i = 0; i < sizeof priced / sizeof *priced; i++) {
+        if (strcmp(text, schedule_algo_name(priced[i])) == 0) {
+            *out = priced[i];
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INPUT, "algorithm '%s', expected ring, two-level, ho-ring or auto",
+                   text);
+}
+
 int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err)
 {
     struct plan_strategy s;

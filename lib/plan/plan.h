@@ -50,9 +50,9 @@ enum {
     PLAN_STRATEGIES = 27, /* in the order NNN, NNI, NNG, NIN, ... GGG */
     PLAN_SEQ = 256,       /* defaults */
     PLAN_PREFETCH = 1,
-    PLAN_PIECE = 1 << 16, /* elements that the update takes at a time, in f32 */
+    PLAN_PIECE = 1 << 16,        /* elements that the update takes at a time, in f32 */
     PLAN_CHUNK_BYTES = 60 << 10, /* under the eager limit of Open MPI's TCP, as coll has it */
-    PLAN_BATCH_MAX = 1 << 20,     /* bounds on what is read */
+    PLAN_BATCH_MAX = 1 << 20,    /* bounds on what is read */
     PLAN_SEQ_MAX = 1 << 24,
     PLAN_CHUNK_MAX = 1 << 30,
     PLAN_PREFETCH_MAX = 1024
@@ -134,6 +134,8 @@ void plan_print_json(const struct plan *p, FILE *out); /* paro.plan/1, the same 
 void plan_release(struct plan *p);
 /* "IIG" and aliases (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), either case. */
 int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err);
+/* The algorithms that plans are priced for: ring, two-level, ho-ring; and auto. */
+int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
 void plan_strategy_name(struct plan_strategy s, char text[4]);
 struct plan_strategy plan_strategy_at(int index); /* 0 .. 26, the order of the list */
 

@@ -121,7 +121,7 @@ static int take_words(struct plan *p, const struct yaml *y, const struct doc *do
 
     if (plan_strategy_parse(doc->strategy, &p->strategy, &why))
         return yaml_fail(y, "strategy", err, "is %s", why.text);
-    if (schedule_algo_parse(doc->algo, &p->algo, &why) || p->algo == SCHEDULE_AUTO)
+    if (plan_algo_parse(doc->algo, &p->algo, &why) || p->algo == SCHEDULE_AUTO)
         return yaml_fail(y, "algo", err, "is '%s', expected ring, two-level or ho-ring",
                          doc->algo);
     for (int i = 0; i < 3; i++)

@@ -95,8 +95,8 @@ static void add_flow(struct probe *p, struct probe_round *r, const struct probe_
         places->elems[chunk] = end - at;
         *(f->dst == p->world->rank ? &places->out_at[chunk] : &places->in_at[chunk]) =
             base + at;
-        s->row[s->rows++] =
-            (struct schedule_row){.step = chunk, .src = f->src, .dst = f->dst, .chunk = chunk};
+        s->row[s->rows++] = (struct schedule_row){
+            .step = chunk, .src = f->src, .dst = f->dst, .chunk = chunk, .into = chunk};
     }
     if (f->dst == p->world->rank)
         r->in_bytes += aligned(f->bytes);

@@ -64,10 +64,12 @@ static struct schedule_team team_of_ranks(const struct few *f)
     struct schedule_team t = team_new(f, n, places);
     int *number = mem_new((size_t)n, sizeof(int)), *at = mem_new((size_t)n + 1, sizeof(int));
 
+    int *chain = f->cast ? schedule_gen_ranks_chain(f->g) : NULL;
     for (int i = 0; i < n; i++) {
-        t.rank[i] = f->cast ? schedule_gen_from_root(s, i) : s->groups.rank[i];
+        t.rank[i] = chain ? chain[i] : s->groups.rank[i];
         number[t.rank[i]] = i;
     }
+    mem_free(chain);
     /* holder[e * count + k] owns place e * count + k: the places sorted by their owner. */
     for (int p = 0; p < places; p++)
         t.first[number[s->holder[p]] + 1]++;
@@ -97,16 +99,18 @@ static struct schedule_team team_of_holders(const struct few *f, int e)
 static struct schedule_team team_of_leaders(const struct few *f)
 {
     const struct schedule *s = f->g->out;
-    int count = s->groups.count, from = f->cast ? s->groups.group_of[s->root] : 0;
+    int count = s->groups.count;
     struct schedule_team t = team_new(f, count, s->segments * count);
+    int *chain = f->cast ? schedule_gen_groups_chain(f->g) : NULL;
 
     for (int i = 0; i < count; i++) {
-        int k = (from + i) % count;
+        int k = chain ? chain[i] : i;
         t.rank[i] = leader(f, k);
         t.first[i + 1] = t.first[i] + s->segments;
         for (int e = 0; e < s->segments; e++)
             t.place[t.first[i] + e] = e * count + k;
     }
+    mem_free(chain);
     return t;
 }
 

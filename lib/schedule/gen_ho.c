@@ -26,28 +26,20 @@
  * ..., R + u for hop u inside, with R rails.  H = R + max(1, most members - 1) has room for all
  * of them; no two rows of one chunk share a step, in the time reversal neither.
  *
- * A broadcast is the part of the root's group that is the whole segment, behind a step in which
- * the root hands it to the holder.  Its chunk q is at step (1 + T + q) H + offset.
+ * A broadcast starts at one group, whose port would pass a vector at each level: it takes a
+ * chain instead, along which every port of every tier passes one, each way.  The root hands
+ * each segment to its holder first.  Chunk q of a segment makes hop t at step (1 + t + q) H,
+ * and hop u inside the t-th group at (1 + t + q) H + 1 + u.
  */
 #include "schedule/schedule_gen.h"
 
-#include <stdlib.h>
-
 #include "base/mem.h"
 
-/*
- * The blocks as ranges: groups in an order in which each block of each level is one run.  The
- * units of level 1 are the groups, of level rails + 1 there is one.
- */
 struct ho {
     struct schedule_gen *g;
-    int rails;
-    int *order;    /* [groups] group at each place */
-    int *at;       /* [groups] place of each group */
-    int *unit;     /* [rails+2][groups] the unit of a place, counted through each level */
-    int *start;    /* [rails+2][groups+1] the first place of a unit */
-    int *radix;    /* [rails+1] the most units of this level in one of the next */
+    struct schedule_blocks b;
     int64_t turns; /* product of the radices */
+    int inner;     /* offset of hop 0 inside */
     int hops;      /* H */
     int across, inside, cast;
 };
@@ -57,98 +49,17 @@ struct ho_load {
     int segment, chunk, chunks;
 };
 
-static int rails_of(const struct schedule_spec *spec)
-{
-    return spec->levels > 2 ? spec->levels - 1 : 1;
-}
-
-struct place {
-    int group;
-    const struct schedule_spec *spec;
-};
-
-/* By blocks, the highest level first, then by number. */
-static int by_block(const void *a, const void *b)
-{
-    const struct place *x = a, *y = b;
-
-    for (int l = rails_of(x->spec); l >= 2; l--) {
-        const int *block = x->spec->block + (int64_t)(l - 2) * x->spec->groups->count;
-        if (block[x->group] != block[y->group])
-            return block[x->group] < block[y->group] ? -1 : 1;
-    }
-    return x->group < y->group ? -1 : 1;
-}
-
-static void sort_groups(struct ho *h)
-{
-    int count = h->g->out->groups.count;
-    struct place *place = mem_new((size_t)count, sizeof *place);
-
-    for (int k = 0; k < count; k++)
-        place[k] = (struct place){.group = k, .spec = h->g->spec};
-    qsort(place, (size_t)count, sizeof *place, by_block);
-    for (int i = 0; i < count; i++) {
-        h->order[i] = place[i].group;
-        h->at[place[i].group] = i;
-    }
-    mem_free(place);
-}
-
-/* Units of level l, where those of level l + 1 are known: a unit ends where its upper one does.
- */
-static void cut_level(struct ho *h, int l)
-{
-    const struct schedule_spec *spec = h->g->spec;
-    int count = spec->groups->count, units = 0, inside = 0;
-    int *unit = h->unit + (int64_t)l * count, *start = h->start + (int64_t)l * (count + 1);
-    const int *above = unit + count;
-    const int *block = l >= 2 ? spec->block + (int64_t)(l - 2) * count : NULL;
-
-    for (int i = 0; i < count; i++) {
-        int fresh = i == 0 || above[i] != above[i - 1];
-        if (fresh)
-            inside = 0;
-        if (fresh || !block || block[h->order[i]] != block[h->order[i - 1]]) {
-            start[units++] = i;
-            inside++;
-        }
-        unit[i] = units - 1;
-        if (inside > h->radix[l])
-            h->radix[l] = inside;
-    }
-    start[units] = count;
-}
-
 static void begin(struct ho *h, struct schedule_gen *g)
 {
-    int count = g->out->groups.count, most = groups_largest(&g->out->groups);
-    size_t levels = (size_t)(rails_of(g->spec) + 2);
+    int most = groups_largest(&g->out->groups);
 
     h->g = g;
-    h->rails = rails_of(g->spec);
-    h->order = mem_new((size_t)count, sizeof(int));
-    h->at = mem_new((size_t)count, sizeof(int));
-    h->unit = mem_new(levels * (size_t)count, sizeof(int));
-    h->start = mem_new(levels * (size_t)(count + 1), sizeof(int));
-    h->radix = mem_new(levels, sizeof(int));
-    sort_groups(h);
-    h->start[(h->rails + 1) * (count + 1) + 1] = count; /* one unit of all groups */
+    schedule_blocks_init(&h->b, g->spec);
     h->turns = 1;
-    for (int l = h->rails; l >= 1; l--) {
-        cut_level(h, l);
-        h->turns *= h->radix[l];
-    }
-    h->hops = h->rails + (most > 2 ? most - 1 : 1);
-}
-
-static void end(struct ho *h)
-{
-    mem_free(h->order);
-    mem_free(h->at);
-    mem_free(h->unit);
-    mem_free(h->start);
-    mem_free(h->radix);
+    for (int l = h->b.rails; l >= 1; l--)
+        h->turns *= h->b.radix[l];
+    h->inner = h->cast ? 1 : h->b.rails;
+    h->hops = h->inner + (most > 2 ? most - 1 : 1);
 }
 
 static void move(const struct ho *h, int lane, int64_t turn, int offset, int src, int dst,
@@ -181,11 +92,11 @@ static int carrier(const struct ring *r, int unit)
 static struct ring ring_of(const struct ho *h, int l, int place, int entry)
 {
     int count = h->g->out->groups.count;
-    const int *unit = h->unit + (int64_t)l * count;
-    const int *above = h->start + (int64_t)(l + 1) * (count + 1);
-    int upper = h->unit[(int64_t)(l + 1) * count + place];
+    const int *unit = h->b.unit + (int64_t)l * count;
+    const int *above = h->b.start + (int64_t)(l + 1) * (count + 1);
+    int upper = h->b.unit[(int64_t)(l + 1) * count + place];
     int first = unit[above[upper]], last = unit[above[upper + 1] - 1];
-    struct ring r = {.start = h->start + (int64_t)l * (count + 1) + first,
+    struct ring r = {.start = h->b.start + (int64_t)l * (count + 1) + first,
                      .units = last - first + 1,
                      .from = unit[entry] - first};
 
@@ -203,7 +114,7 @@ static void hand_out(const struct ho *h, int k, int64_t turn, struct ho_load loa
     for (int u = 0; u < m - 1; u++) {
         int dst = groups_rank(&s->groups, k, (j + 1 + u) % m);
         if (!h->cast || dst != s->root)
-            move(h, s->segments, turn, h->rails + u, src, dst, load);
+            move(h, s->segments, turn, h->inner + u, src, dst, load);
     }
 }
 
@@ -215,25 +126,25 @@ static void group_rows(const struct ho *h, int k, int x, struct ho_load load)
 {
     const struct schedule *s = h->g->out;
     const int *holder = s->holder + (int64_t)load.segment * s->groups.count;
-    int place = h->at[k], entry = h->at[x];
+    int place = h->b.at[k], entry = h->b.at[x];
     int64_t turn = 0, below = h->turns; /* turns of one hop at this level */
 
-    for (int l = h->rails; l >= 1; l--) {
+    for (int l = h->b.rails; l >= 1; l--) {
         struct ring r = ring_of(h, l, place, entry);
-        int unit = h->unit[(int64_t)l * s->groups.count + place] -
-                   h->unit[(int64_t)l * s->groups.count + entry] + r.from;
+        int unit = h->b.unit[(int64_t)l * s->groups.count + place] -
+                   h->b.unit[(int64_t)l * s->groups.count + entry] + r.from;
         int t = (unit - r.from + r.units) % r.units;
-        below /= h->radix[l];
+        below /= h->b.radix[l];
         entry = carrier(&r, unit);
         if (h->across && entry == place) {
             int to = carrier(&r, (unit + 1) % r.units);
             int of = carrier(&r, (unit + r.units - 1) % r.units);
             if (t < r.units - 1)
-                move(h, load.segment, turn + t * below, h->rails - l, holder[k],
-                     holder[h->order[to]], load);
+                move(h, load.segment, turn + t * below, h->b.rails - l, holder[k],
+                     holder[h->b.order[to]], load);
             if (t > 0 && h->g->rank >= 0)
-                move(h, load.segment, turn + (t - 1) * below, h->rails - l,
-                     holder[h->order[of]], holder[k], load);
+                move(h, load.segment, turn + (t - 1) * below, h->b.rails - l,
+                     holder[h->b.order[of]], holder[k], load);
         }
         turn += t * below;
     }
@@ -241,46 +152,56 @@ static void group_rows(const struct ho *h, int k, int x, struct ho_load load)
         hand_out(h, k, turn, load);
 }
 
-/* Calls group_rows for the groups that are wanted. */
-static void groups_rows(const struct ho *h, int x, struct ho_load load)
-{
-    const struct groups *groups = &h->g->out->groups;
-    int only = h->g->rank >= 0 ? groups->group_of[h->g->rank] : -1;
-
-    for (int k = only >= 0 ? only : 0; k < (only >= 0 ? only + 1 : groups->count); k++)
-        group_rows(h, k, x, load);
-}
-
 void schedule_gen_ho(struct schedule_gen *g, int across, int inside)
 {
     const struct schedule *s = g->out;
     struct ho h = {.across = across, .inside = inside};
     int count = s->groups.count, C = s->subchunks;
+    int only = g->rank >= 0 ? s->groups.group_of[g->rank] : -1;
+    int first = only >= 0 ? only : 0, end = only >= 0 ? only + 1 : count;
 
     begin(&h, g);
     if (schedule_gen_stage(g, h.turns * C * h.hops))
         for (int e = 0; e < s->segments; e++)
             for (int x = 0; x < count; x++)
-                groups_rows(&h, x, (struct ho_load){e, (e * count + x) * C, C});
-    end(&h);
+                for (int k = first; k < end; k++)
+                    group_rows(&h, k, x, (struct ho_load){e, (e * count + x) * C, C});
+    schedule_blocks_release(&h.b);
+}
+
+/* Segment e from the root along the chain of groups. */
+static void cast_segment(const struct ho *h, const int *chain, int e)
+{
+    struct schedule_gen *g = h->g;
+    const struct schedule *s = g->out;
+    int count = s->groups.count, chunks = count * s->subchunks;
+    const int *holder = s->holder + (int64_t)e * count;
+    int mine = g->rank >= 0 ? s->groups.group_of[g->rank] : -1;
+    struct ho_load load = {e, e * chunks, chunks};
+
+    if (h->across && holder[chain[0]] != s->root)
+        move(h, s->segments, -1, 0, s->root, holder[chain[0]], load);
+    for (int t = 0; t < count; t++) {
+        int k = chain[t];
+        if (h->across && t + 1 < count)
+            move(h, e, t, 0, holder[k], holder[chain[t + 1]], load);
+        if (h->inside && (mine < 0 || mine == k))
+            hand_out(h, k, t, load);
+    }
 }
 
 void schedule_gen_ho_cast(struct schedule_gen *g, int across, int inside)
 {
     const struct schedule *s = g->out;
     struct ho h = {.across = across, .inside = inside, .cast = 1};
-    int x = s->groups.group_of[s->root], count = s->groups.count;
-    int64_t chunks = (int64_t)count * s->subchunks;
+    int count = s->groups.count;
 
     begin(&h, g);
-    if (schedule_gen_stage(g, (h.turns + chunks) * h.hops)) {
-        for (int e = 0; e < s->segments; e++) {
-            struct ho_load load = {e, e * (int)chunks, (int)chunks};
-            int holder = s->holder[(int64_t)e * count + x];
-            if (across && holder != s->root)
-                move(&h, s->segments, -1, 0, s->root, holder, load);
-            groups_rows(&h, x, load);
-        }
+    if (schedule_gen_stage(g, (count + (int64_t)count * s->subchunks) * h.hops)) {
+        int *chain = schedule_blocks_chain(&h.b, count, s->groups.group_of[s->root]);
+        for (int e = 0; e < s->segments; e++)
+            cast_segment(&h, chain, e);
+        mem_free(chain);
     }
-    end(&h);
+    schedule_blocks_release(&h.b);
 }

@@ -72,9 +72,11 @@ void schedule_gen_ring_cast(struct schedule_gen *g)
 
     if (n < 2 || !schedule_gen_stage(g, n - 2 + chunks))
         return;
+    int *chain = schedule_gen_ranks_chain(g);
     for (int t = 0; t < n - 1; t++) {
-        int src = schedule_gen_from_root(s, t), dst = schedule_gen_from_root(s, t + 1);
+        int src = chain[t], dst = chain[t + 1];
         for (int q = 0; q < s->chunks && (g->rank < 0 || src == g->rank || dst == g->rank); q++)
             schedule_gen_emit(g, s->segments + 1, (int64_t)t + q, src, dst, q);
     }
+    mem_free(chain);
 }

@@ -118,7 +118,8 @@ void schedule_release(struct schedule *s);
 
 /*
  * Proves all rows (rank < 0) right: simulates sets of contributions, and shares no code with
- * the generators.  ERR_MISMATCH names the first wrong row or place.
+ * the generators.  ERR_MISMATCH names the first wrong row or place; ERR_INPUT when one chunk's
+ * sets would take over 2 GiB.  Else memory and time follow the rows, not ranks x planes.
  */
 int schedule_verify(const struct schedule *s, struct err *err);
 
@@ -135,6 +136,9 @@ void schedule_traffic(const struct schedule *s, const int64_t *elems,
 void schedule_print(const struct schedule *s, FILE *out);
 void schedule_print_json(const struct schedule *s, FILE *out);
 int schedule_read(struct schedule *s, const char *path, struct err *err); /* "-" is stdin */
+/* From memory: text[bytes] is 0, the text is cut up in place, name stands before errors. */
+int schedule_parse(struct schedule *s, char *text, int64_t bytes, const char *name,
+                   struct err *err);
 
 const char *schedule_phases_name(unsigned phases); /* "all-gather", ...; NULL when partial */
 int schedule_phases_parse(const char *text, unsigned *out, struct err *err);

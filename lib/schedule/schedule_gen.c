@@ -59,16 +59,6 @@ void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, 
     schedule_gen_row(g, row);
 }
 
-int schedule_gen_from_root(const struct schedule *s, int i)
-{
-    const struct groups *g = &s->groups;
-    int k = g->group_of[s->root], m = g->members[k];
-
-    if (i < m)
-        return groups_rank(g, k, (g->local_of[s->root] + i) % m);
-    return g->rank[(g->first[k] + i) % g->ranks];
-}
-
 static int by_step(const void *a, const void *b)
 {
     const struct schedule_row *x = a, *y = b;

@@ -32,8 +32,29 @@ void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, 
 /* Emits a row as it is, its step counted from the stage's first. */
 void schedule_gen_row(struct schedule_gen *g, struct schedule_row row);
 
-/* The i-th rank from the root on: its own group first, whole, then group after group. */
-int schedule_gen_from_root(const struct schedule *s, int i);
+/*
+ * The blocks of a fabric as runs of groups.  Level 1 has the groups as its units, level
+ * rails + 1 one unit; in between are the blocks.  A rail runs among the units of a level that
+ * lie in one unit of the next.
+ */
+struct schedule_blocks {
+    int rails;  /* levels with a rail: 1 .. rails */
+    int *order; /* [groups] group at each place, owned, as the others */
+    int *at;    /* [groups] place of each group */
+    int *unit;  /* [rails+2][groups] the unit of a place, counted through each level */
+    int *start; /* [rails+2][groups+1] the first place of a unit */
+    int *radix; /* [rails+2] the most units of this level in one of the next */
+};
+
+void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec *spec);
+void schedule_blocks_release(struct schedule_blocks *b);
+/*
+ * All groups from one on, block after block from its own outwards: whoever follows it enters
+ * and leaves each other block once, and comes not back.  [count], owned by the caller.
+ */
+int *schedule_blocks_chain(const struct schedule_blocks *b, int count, int group);
+int *schedule_gen_groups_chain(const struct schedule_gen *g); /* from the root's group on */
+int *schedule_gen_ranks_chain(const struct schedule_gen *g);  /* from the root on */
 
 /* Each family: the stages of a gather, or of its reversal. */
 void schedule_gen_ring(struct schedule_gen *g);

@@ -30,6 +30,7 @@
 enum {
     TEXT_BYTES_MAX = 1 << 30, /* 16k ranks' rows fit; a file is not read without bound */
     SUBCHUNKS_MAX = 1 << 20,
+    CHUNKS_FREE = 1 << 20,           /* chunks without a row; others need a line of text each */
     PLANES_MAX = 1 << 10,            /* scratch: a few for each doubling of the ranks */
     WORDS_MAX = 1 + GROUPS_RANKS_MAX /* a line: its key, and at most every rank */
 };
@@ -114,8 +115,9 @@ void schedule_print_json(const struct schedule *s, FILE *out)
 
 /* The reader: one line at a time, words split in place. */
 struct reader {
-    const char *name;
-    char *text, *next; /* text owned */
+    const char *name; /* borrowed */
+    char *next;       /* into the caller's text */
+    int64_t bytes;
     int line;
     char **word; /* [words] into text; owned */
     size_t room;
@@ -170,6 +172,14 @@ static int number(struct reader *r, int at, int64_t lo, int64_t hi, int *out)
     return 0;
 }
 
+/* The line's key and one number. */
+static int only_number(struct reader *r, int64_t lo, int64_t hi, int *out)
+{
+    if (r->words > 2)
+        return bad(r, r->word[0], "one number in the line");
+    return number(r, 1, lo, hi, out);
+}
+
 static int read_phases(struct reader *r, struct schedule *s)
 {
     static const char expected[] = "'phases' and broadcast, or some of reduce-inside, "
@@ -202,14 +212,15 @@ static int read_groups(struct reader *r, struct schedule *s)
             goto done;
         }
         count++;
-        for (int w = 1; w < r->words; w++) {
+        for (int w = 1, last = 0; w < r->words; w++) {
             int rank = 0;
             if (number(r, w, 0, GROUPS_RANKS_MAX - 1, &rank))
                 goto done;
-            if (seen[rank]) {
-                bad(r, r->word[w], "each rank in one group only");
+            if (seen[rank] || (w > 1 && rank < last)) {
+                bad(r, r->word[w], "each rank in one group only, in rising order");
                 goto done;
             }
+            last = rank;
             seen[rank] = count;
             if (rank >= ranks)
                 ranks = rank + 1;
@@ -281,7 +292,7 @@ static int read_rows(struct reader *r, struct schedule *s)
     int rows = 0;
     size_t room = 0;
 
-    if (!word_is(r, "rows") || number(r, 1, 0, INT32_MAX, &rows))
+    if (!word_is(r, "rows") || only_number(r, 0, INT32_MAX, &rows))
         return r->err->code ? -1 : bad(r, NULL, "'rows' and their number");
     for (int i = 0; i < rows; i++) {
         struct schedule_row row = {0};
@@ -299,28 +310,29 @@ static int read_rows(struct reader *r, struct schedule *s)
         s->row[i] = row;
         s->rows = i + 1;
     }
-    if (next_line(r) || !word_is(r, "end"))
+    if (next_line(r) || !word_is(r, "end") || r->words > 1)
         return bad(r, NULL, "'end' after the rows");
-    return 0;
+    r->line++;
+    return *r->next ? bad(r, NULL, "nothing after 'end'") : 0;
 }
 
 /* What stands between the sub-chunks and the rows: planes, root, barriers. */
 static int read_extras(struct reader *r, struct schedule *s)
 {
-    if (word_is(r, "planes") && (number(r, 1, 1, PLANES_MAX, &s->planes) || next_line(r)))
+    if (word_is(r, "planes") && (only_number(r, 1, PLANES_MAX, &s->planes) || next_line(r)))
         return -1;
     if ((int64_t)s->chunks * (1 + s->planes) > INT32_MAX)
         return bad(r, "planes", "fewer than 2^31 chunks in all");
     if (s->phases == SCHEDULE_BROADCAST) {
         if (!word_is(r, "root"))
             return bad(r, NULL, "'root' and the rank that broadcasts");
-        if (number(r, 1, 0, s->groups.ranks - 1, &s->root) || next_line(r))
+        if (only_number(r, 0, s->groups.ranks - 1, &s->root) || next_line(r))
             return -1;
     }
     while (word_is(r, "barrier")) {
         if (s->barriers == 4)
             return bad(r, "barrier", "at most 4 barriers");
-        if (number(r, 1, 0, INT32_MAX, &s->barrier[s->barriers++]) || next_line(r))
+        if (only_number(r, 0, INT32_MAX, &s->barrier[s->barriers++]) || next_line(r))
             return -1;
     }
     return 0;
@@ -328,19 +340,23 @@ static int read_extras(struct reader *r, struct schedule *s)
 
 static int read_all(struct reader *r, struct schedule *s)
 {
-    if (next_line(r) || !word_is(r, "paro-schedule/1"))
+    if (next_line(r) || !word_is(r, "paro-schedule/1") || r->words > 1)
         return bad(r, NULL, "'paro-schedule/1' in the first line");
     if (next_line(r) || !word_is(r, "algo") || r->words != 2)
         return bad(r, NULL, "'algo' and its name");
     if (schedule_algo_parse(r->word[1], &s->algo, r->err))
         return err_prefix(r->err, "%s:%d: ", r->name, r->line);
+    if (s->algo == SCHEDULE_AUTO)
+        return bad(r, "auto", "the algorithm that was taken");
     if (read_phases(r, s) || read_groups(r, s) || read_segments(r, s))
         return -1;
-    if (!word_is(r, "subchunks") || number(r, 1, 1, SUBCHUNKS_MAX, &s->subchunks))
+    if (!word_is(r, "subchunks") || only_number(r, 1, SUBCHUNKS_MAX, &s->subchunks))
         return r->err->code ? -1 : bad(r, NULL, "'subchunks' and their number");
     int64_t chunks = (int64_t)s->segments * s->groups.count * s->subchunks;
     if (chunks > INT32_MAX)
         return bad(r, "subchunks", "fewer than 2^31 chunks in all");
+    if (chunks > CHUNKS_FREE + r->bytes)
+        return bad(r, "subchunks", "at most 2^20 chunks more than the text has bytes");
     s->chunks = (int)chunks;
     s->lanes = s->segments + 2;
     if (next_line(r) || read_extras(r, s) || read_rows(r, s))
@@ -349,32 +365,35 @@ static int read_all(struct reader *r, struct schedule *s)
     return 0;
 }
 
-int schedule_read(struct schedule *s, const char *path, struct err *err)
+int schedule_parse(struct schedule *s, char *text, int64_t bytes, const char *name,
+                   struct err *err)
 {
-    struct reader *r = mem_new(1, sizeof *r);
+    struct reader r = {.name = name, .next = text, .bytes = bytes, .err = err};
     struct schedule new = {0};
-    int64_t bytes = 0;
-    int rc = -1;
+    int rc;
 
-    r->name = strcmp(path, "-") ? path : "stdin";
-    r->err = err;
     err->code = ERR_NONE;
-    if (io_read_text(path, TEXT_BYTES_MAX, &r->text, &bytes, err))
-        goto done;
-    r->next = r->text;
-    if ((int64_t)strlen(r->text) != bytes) {
-        r->line = 1;
-        bad(r, NULL, "text without zero bytes");
-        goto done;
+    if ((int64_t)strlen(text) != bytes) {
+        r.line = 1;
+        return bad(&r, NULL, "text without zero bytes");
     }
-    rc = read_all(r, &new);
+    rc = read_all(&r, &new);
     if (rc == 0)
         *s = new;
     else
         schedule_release(&new);
-done:
-    mem_free(r->word);
-    mem_free(r->text);
-    mem_free(r);
+    mem_free(r.word);
+    return rc;
+}
+
+int schedule_read(struct schedule *s, const char *path, struct err *err)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+
+    if (io_read_text(path, TEXT_BYTES_MAX, &text, &bytes, err))
+        return -1;
+    int rc = schedule_parse(s, text, bytes, strcmp(path, "-") ? path : "stdin", err);
+    mem_free(text);
     return rc;
 }

@@ -12,31 +12,65 @@
  */
 #include "schedule/schedule.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 
+/*
+ * Sets of the places that one chunk's rows name: what 2^17 ranks that all take part need, more
+ * than a text of readable size moves otherwise.
+ */
+#define SETS_BYTES_MAX ((int64_t)1 << 31)
+
 struct proof {
     const struct schedule *s;
     int words;      /* of one set */
-    int places;     /* ranks * (1 + planes): plane 0 is the chunk itself */
-    uint64_t *set;  /* [places][words] of the chunk under proof */
-    int *read_step; /* [places] last step that read, wrote the chunk there; -1: none */
-    int *write_step;
     int64_t *order; /* row numbers, chunk by chunk, in row order */
     int64_t *first; /* [chunks+1] into order */
+    /*
+     * Of the chunk under proof.  Only what its rows name is kept, however many ranks and
+     * planes there are: plane * ranks + rank, rising; plane 0 is the chunk itself.
+     */
+    int places;
+    int *place;
+    int *read_step; /* [places] last step that read, wrote the chunk there; -1: none */
+    int *write_step;
+    uint64_t *set; /* [places][words] */
+    int64_t set_words;
 };
 
-static uint64_t *set_of(struct proof *p, int place)
+/* What a rank holds or must hold of a chunk: each is a part of the next one. */
+enum share { NOTHING, OWN, GROUP, ALL };
+
+static uint64_t *set_of(struct proof *p, int at)
 {
-    return p->set + (int64_t)place * p->words;
+    return p->set + (int64_t)at * p->words;
 }
 
 /* Where a chunk number lies on a rank: the plane decides, the chunk under proof is one. */
 static int place_of(const struct proof *p, int rank, int chunk)
 {
     return chunk / p->s->chunks * p->s->groups.ranks + rank;
+}
+
+static int place_compare(const void *a, const void *b)
+{
+    const int *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Its index among those of the chunk under proof. */
+static int place_find(const struct proof *p, int rank, int chunk)
+{
+    int place = place_of(p, rank, chunk);
+    const int *at = bsearch(&place, p->place, (size_t)p->places, sizeof *at, place_compare);
+
+    assert(at);
+    return (int)(at - p->place);
 }
 
 static void set_put(uint64_t *set, int member)
@@ -53,62 +87,117 @@ static int set_count(const uint64_t *set, int words)
     return n;
 }
 
-static void set_group(struct proof *p, uint64_t *set, int k)
+static int set_has(const uint64_t *set, int member)
+{
+    return (int)(set[member / 64] >> member % 64 & 1);
+}
+
+/* The share of a rank as a set, into one that is empty. */
+static void set_share(const struct proof *p, uint64_t *set, enum share share, int rank)
 {
     const struct groups *g = &p->s->groups;
+    int k = g->group_of[rank];
 
-    for (int j = 0; j < g->members[k]; j++)
-        set_put(set, groups_rank(g, k, j));
-}
-
-static void set_full(struct proof *p, uint64_t *set)
-{
-    for (int k = 0; k < p->s->groups.count; k++)
-        set_group(p, set, k);
-}
-
-/* What each rank holds of the chunk before the first row. */
-static void begin(struct proof *p, int chunk)
-{
-    const struct schedule *s = p->s;
-    int place = chunk / s->subchunks, segment = place / s->groups.count;
-    const int *holder = s->holder + (int64_t)segment * s->groups.count;
-    int n = s->groups.ranks;
-
-    memset(p->set, 0, (size_t)p->places * (size_t)p->words * 8);
-    for (int i = 0; i < p->places; i++)
-        p->read_step[i] = p->write_step[i] = -1;
-    if (s->phases & SCHEDULE_BROADCAST) {
-        set_full(p, set_of(p, s->root));
-    } else if (s->phases & SCHEDULE_REDUCE_INSIDE) {
-        for (int r = 0; r < n; r++)
-            set_put(set_of(p, r), r);
-    } else if (s->phases & SCHEDULE_REDUCE_ACROSS) {
-        for (int k = 0; k < s->groups.count; k++)
-            set_group(p, set_of(p, holder[k]), k);
-    } else if (s->phases & SCHEDULE_GATHER_ACROSS) {
-        set_full(p, set_of(p, holder[place % s->groups.count]));
-    } else {
-        for (int k = 0; k < s->groups.count; k++)
-            set_full(p, set_of(p, holder[k]));
+    switch (share) {
+    case NOTHING:
+        break;
+    case OWN:
+        set_put(set, rank);
+        break;
+    case GROUP:
+        for (int j = 0; j < g->members[k]; j++)
+            set_put(set, groups_rank(g, k, j));
+        break;
+    case ALL:
+        memset(set, 0xff, (size_t)p->words * 8);
+        set[p->words - 1] >>= 64 * p->words - g->ranks;
+        break;
     }
 }
 
-/* How many contributions rank must hold at the end; 0: it may hold anything. */
-static int due(const struct proof *p, int chunk, int rank)
+static int share_size(const struct proof *p, enum share share, int rank)
+{
+    const struct groups *g = &p->s->groups;
+    const int sizes[] = {0, 1, g->members[g->group_of[rank]], g->ranks};
+
+    return sizes[share];
+}
+
+static int holds(const struct schedule *s, int chunk, int rank)
+{
+    int count = s->groups.count, segment = chunk / s->subchunks / count;
+
+    return s->holder[(int64_t)segment * count + s->groups.group_of[rank]] == rank;
+}
+
+static int owns(const struct schedule *s, int chunk, int rank)
+{
+    return holds(s, chunk, rank) &&
+           chunk / s->subchunks % s->groups.count == s->groups.group_of[rank];
+}
+
+/* What a rank holds of the chunk before the first row. */
+static enum share initial(const struct schedule *s, int chunk, int rank)
+{
+    if (s->phases & SCHEDULE_BROADCAST)
+        return rank == s->root ? ALL : NOTHING;
+    if (s->phases & SCHEDULE_REDUCE_INSIDE)
+        return OWN;
+    if (s->phases & SCHEDULE_REDUCE_ACROSS)
+        return holds(s, chunk, rank) ? GROUP : NOTHING;
+    if (s->phases & SCHEDULE_GATHER_ACROSS)
+        return owns(s, chunk, rank) ? ALL : NOTHING;
+    return holds(s, chunk, rank) ? ALL : NOTHING;
+}
+
+/* What a rank must hold at the end; NOTHING: it may hold anything. */
+static enum share due(const struct schedule *s, int chunk, int rank)
+{
+    if (s->phases & (SCHEDULE_GATHER_INSIDE | SCHEDULE_BROADCAST))
+        return ALL;
+    if (s->phases & SCHEDULE_GATHER_ACROSS)
+        return holds(s, chunk, rank) ? ALL : NOTHING;
+    if (s->phases & SCHEDULE_REDUCE_ACROSS)
+        return owns(s, chunk, rank) ? ALL : NOTHING;
+    return holds(s, chunk, rank) ? GROUP : NOTHING;
+}
+
+/* The places that the chunk's rows name, as they are before the first row. */
+static int begin(struct proof *p, int chunk, struct err *err)
 {
     const struct schedule *s = p->s;
-    int place = chunk / s->subchunks, count = s->groups.count, k = s->groups.group_of[rank];
-    int holds = s->holder[(int64_t)(place / count) * count + k] == rank;
-    int owns = holds && place % count == k;
+    int64_t named = 0;
 
-    if (s->phases & (SCHEDULE_GATHER_INSIDE | SCHEDULE_BROADCAST))
-        return s->groups.ranks;
-    if (s->phases & SCHEDULE_GATHER_ACROSS)
-        return holds ? s->groups.ranks : 0;
-    if (s->phases & SCHEDULE_REDUCE_ACROSS)
-        return owns ? s->groups.ranks : 0;
-    return holds ? s->groups.members[k] : 0;
+    for (int64_t i = p->first[chunk]; i < p->first[chunk + 1]; i++) {
+        const struct schedule_row *row = &s->row[p->order[i]];
+        p->place[named++] = place_of(p, row->src, row->chunk);
+        p->place[named++] = place_of(p, row->dst, row->into);
+    }
+    p->places = 0;
+    if (named == 0)
+        return 0;
+    qsort(p->place, (size_t)named, sizeof *p->place, place_compare);
+    for (int64_t i = 0; i < named; i++)
+        if (i == 0 || p->place[i] != p->place[p->places - 1])
+            p->place[p->places++] = p->place[i];
+    int64_t words = (int64_t)p->places * p->words;
+    if (words > SETS_BYTES_MAX / 8)
+        return err_set(err, ERR_INPUT,
+                       "chunk %d is at %d places of %d ranks: its proof takes %" PRId64
+                       " MiB, expected at most %" PRId64,
+                       chunk, p->places, s->groups.ranks, words >> 17, SETS_BYTES_MAX >> 20);
+    if (words > p->set_words) {
+        mem_free(p->set);
+        p->set = mem_new((size_t)words, 8);
+        p->set_words = words;
+    }
+    memset(p->set, 0, (size_t)words * 8);
+    for (int i = 0; i < p->places; i++) {
+        p->read_step[i] = p->write_step[i] = -1;
+        if (p->place[i] < s->groups.ranks)
+            set_share(p, set_of(p, i), initial(s, chunk, p->place[i]), p->place[i]);
+    }
+    return 0;
 }
 
 static int wrong(struct err *err, int64_t at, const struct schedule_row *row, const char *why)
@@ -126,7 +215,7 @@ static int wrong(struct err *err, int64_t at, const struct schedule_row *row, co
 static int take_row(struct proof *p, int64_t at, struct err *err)
 {
     const struct schedule_row *row = &p->s->row[at];
-    int src = place_of(p, row->src, row->chunk), dst = place_of(p, row->dst, row->into);
+    int src = place_find(p, row->src, row->chunk), dst = place_find(p, row->dst, row->into);
     uint64_t *from = set_of(p, src), *to = set_of(p, dst);
 
     if (p->write_step[src] == row->step || p->write_step[dst] == row->step ||
@@ -150,18 +239,40 @@ static int take_row(struct proof *p, int64_t at, struct err *err)
     return 0;
 }
 
+/* A rank's own copy of the chunk at the end; at is its place, or -1 where no row names it. */
+static int check_end(struct proof *p, int chunk, int rank, int at, struct err *err)
+{
+    const struct groups *g = &p->s->groups;
+    enum share want = due(p->s, chunk, rank);
+    int k = g->group_of[rank], expected = share_size(p, want, rank);
+    int have = at < 0 ? share_size(p, initial(p->s, chunk, rank), rank)
+                      : set_count(set_of(p, at), p->words);
+
+    if (want != NOTHING && have != expected)
+        return err_set(err, ERR_MISMATCH,
+                       "rank %d ends with %d contributions of chunk %d, expected %d", rank,
+                       have, chunk, expected);
+    for (int j = 0; want == GROUP && at >= 0 && j < g->members[k]; j++)
+        if (!set_has(set_of(p, at), groups_rank(g, k, j)))
+            return err_set(err, ERR_MISMATCH,
+                           "rank %d ends with chunk %d without the contribution of rank %d, "
+                           "expected those of its group",
+                           rank, chunk, groups_rank(g, k, j));
+    return 0;
+}
+
 static int prove_chunk(struct proof *p, int chunk, struct err *err)
 {
-    begin(p, chunk);
+    if (begin(p, chunk, err))
+        return -1;
     for (int64_t i = p->first[chunk]; i < p->first[chunk + 1]; i++)
         if (take_row(p, p->order[i], err))
             return -1;
-    for (int r = 0; r < p->s->groups.ranks; r++) {
-        int want = due(p, chunk, r), have = set_count(set_of(p, r), p->words);
-        if (want && have != want)
-            return err_set(err, ERR_MISMATCH,
-                           "rank %d ends with %d contributions of chunk %d, expected %d", r,
-                           have, chunk, want);
+    for (int r = 0, at = 0; r < p->s->groups.ranks; r++) {
+        int named = at < p->places && p->place[at] == r;
+        if (check_end(p, chunk, r, named ? at : -1, err))
+            return -1;
+        at += named;
     }
     return 0;
 }
@@ -202,26 +313,44 @@ static void index_rows(struct proof *p)
     mem_free(at);
 }
 
+/* The sub-chunks of one part that no row names are all alike: the first stands for them. */
+static int prove_all(struct proof *p, struct err *err)
+{
+    const struct schedule *s = p->s;
+    int idle = -1; /* the part that has had one */
+
+    for (int c = 0; c < s->chunks; c++) {
+        int part = c / s->subchunks;
+        if (p->first[c] == p->first[c + 1] && part == idle)
+            continue;
+        if (p->first[c] == p->first[c + 1])
+            idle = part;
+        if (prove_chunk(p, c, err))
+            return -1;
+    }
+    return 0;
+}
+
 int schedule_verify(const struct schedule *s, struct err *err)
 {
-    struct proof p = {.s = s,
-                      .words = (s->groups.ranks + 63) / 64,
-                      .places = s->groups.ranks * (1 + s->planes)};
-    int rc = 0;
+    struct proof p = {.s = s, .words = (s->groups.ranks + 63) / 64};
+    int64_t most = 0;
 
-    for (int64_t i = 0; rc == 0 && i < s->rows; i++)
-        rc = check_row(s, i, err);
-    if (rc)
-        return rc;
-    p.set = mem_new((size_t)p.places * (size_t)p.words, 8);
-    p.read_step = mem_new((size_t)p.places, sizeof(int));
-    p.write_step = mem_new((size_t)p.places, sizeof(int));
+    for (int64_t i = 0; i < s->rows; i++)
+        if (check_row(s, i, err))
+            return -1;
     p.order = mem_new((size_t)s->rows, sizeof *p.order);
     p.first = mem_new((size_t)s->chunks + 1, sizeof *p.first);
     index_rows(&p);
-    for (int c = 0; rc == 0 && c < s->chunks; c++)
-        rc = prove_chunk(&p, c, err);
+    for (int c = 0; c < s->chunks; c++)
+        if (p.first[c + 1] - p.first[c] > most)
+            most = p.first[c + 1] - p.first[c];
+    p.place = mem_new(2 * (size_t)most, sizeof(int));
+    p.read_step = mem_new(2 * (size_t)most, sizeof(int));
+    p.write_step = mem_new(2 * (size_t)most, sizeof(int));
+    int rc = prove_all(&p, err);
     mem_free(p.set);
+    mem_free(p.place);
     mem_free(p.read_step);
     mem_free(p.write_step);
     mem_free(p.order);

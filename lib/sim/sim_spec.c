@@ -3,7 +3,9 @@
  * Knows how few ranks can stand for all.  Where a fabric looks the same after a turn by p
  * groups, and the rows do, everything that happens at group k happens at group k + p at the
  * same time.  So only what the first p groups, a run, send is gone through; what leaves the run
- * lands, in their place, where its image arrives:
+ * lands, in their place, where its image arrives.  Partners at distances 1, 2, 4, ... look the
+ * same not after a turn but when runs change places as the bits of a number do: run q to q ^ by
+ * where a turn has q + by (a power of two of runs).
  *
  *   p = 1, 3 groups of 2     (0,1) -> (1,1) chunk of part 0    lands on (0,1) as part 2,
  *                            (turned back by one group), as what (2,1) sends to (0,1) does
@@ -84,7 +86,8 @@ static int find_period(const struct topo *t)
 
 struct turn {
     const struct schedule_spec *spec;
-    int period, chunks;
+    int period, runs, chunks;
+    int swap;            /* runs change places by bits */
     struct sim_row *row; /* what the run sends; at, into: turned back into the run */
     size_t row_room;
     int64_t rows;
@@ -94,47 +97,56 @@ struct turn {
     struct schedule meta; /* without rows; owned */
 };
 
-static int turn_rank(const struct groups *g, int rank, int by)
+/* Group k, `by` runs on. */
+static int turn_group(const struct turn *t, int k, int by)
 {
-    return groups_rank(g, (g->group_of[rank] + by + g->count) % g->count, g->local_of[rank]);
+    int run = k / t->period;
+
+    run = t->swap ? run ^ by : (run + by) % t->runs;
+    return run * t->period + k % t->period;
+}
+
+/* By how many runs a rank is turned to be in the first. */
+static int way_home(const struct turn *t, int rank)
+{
+    int run = t->spec->groups->group_of[rank] / t->period;
+
+    return t->swap ? run : (t->runs - run) % t->runs;
+}
+
+static int turn_rank(const struct turn *t, int rank, int by)
+{
+    const struct groups *g = t->spec->groups;
+
+    return groups_rank(g, turn_group(t, g->group_of[rank], by), g->local_of[rank]);
 }
 
 static int turn_chunk(const struct turn *t, int chunk, int by)
 {
-    int c = t->spec->subchunks, g = t->spec->groups->count, part = chunk / c % g;
+    int c = t->spec->subchunks, part = chunk / c % t->spec->groups->count;
 
-    return chunk + ((part + by + g) % g - part) * c;
-}
-
-/* How far a rank is from its image in the run. */
-static int offset(const struct turn *t, int rank)
-{
-    int k = t->spec->groups->group_of[rank];
-
-    return k - k % t->period;
+    return chunk + (turn_group(t, part, by) - part) * c;
 }
 
 static void keep(struct turn *t, const struct schedule_row *r, int rank)
 {
-    const struct groups *g = t->spec->groups;
-    int by = offset(t, r->dst);
+    int home = way_home(t, r->dst), from = way_home(t, r->src);
     struct sim_row row = {.lane = r->lane,
                           .step = r->step,
                           .src = r->src,
                           .dst = r->dst,
                           .chunk = r->chunk,
-                          .at = turn_rank(g, r->dst, -by),
-                          .into = turn_chunk(t, r->into, -by)};
+                          .at = turn_rank(t, r->dst, home),
+                          .into = turn_chunk(t, r->into, home)};
 
     if (r->src == rank) {
         t->row = mem_grow(t->row, &t->row_room, (size_t)t->rows + 1, sizeof row);
         t->row[t->rows++] = row;
-    } else if (offset(t, r->src)) {
+    } else if (from) {
         /* As its image would be sent from within the run. */
-        by = offset(t, r->src);
-        row.src = turn_rank(g, r->src, -by);
-        row.dst = turn_rank(g, r->dst, -by);
-        row.chunk = turn_chunk(t, r->chunk, -by);
+        row.src = turn_rank(t, r->src, from);
+        row.dst = turn_rank(t, r->dst, from);
+        row.chunk = turn_chunk(t, r->chunk, from);
         t->come = mem_grow(t->come, &t->come_room, (size_t)t->comes + 1, sizeof row);
         t->come[t->comes++] = row;
     }
@@ -152,13 +164,19 @@ static int by_step(const void *a, const void *b)
     return 0;
 }
 
+static void sort(struct sim_row *row, int64_t rows)
+{
+    if (rows)
+        qsort(row, (size_t)rows, sizeof *row, by_step);
+}
+
 /* What comes in is what goes out, turned. */
 static int comes_as_it_goes(struct turn *t)
 {
     int64_t at = 0;
 
-    qsort(t->row, (size_t)t->rows, sizeof *t->row, by_step);
-    qsort(t->come, (size_t)t->comes, sizeof *t->come, by_step);
+    sort(t->row, t->rows);
+    sort(t->come, t->comes);
     for (int64_t i = 0; i < t->rows; i++) {
         if (t->row[i].dst == t->row[i].at)
             continue;
@@ -188,19 +206,19 @@ static int next_is_like_first(struct turn *t, struct err *err)
         x = mem_new(2 * (size_t)a.rows, sizeof *x);
         for (int64_t i = 0; i < 2 * a.rows; i++) {
             const struct schedule_row *r = i < a.rows ? &a.row[i] : &b.row[i - a.rows];
-            int by = i < a.rows ? t->period : 0;
+            int by = i < a.rows; /* to the next run */
             x[i] = (struct sim_row){
                 .lane = r->lane,
                 .step = r->step,
-                .src = turn_rank(g, r->src, by),
-                .dst = turn_rank(g, r->dst, by),
+                .src = turn_rank(t, r->src, by),
+                .dst = turn_rank(t, r->dst, by),
                 .chunk = turn_chunk(t, r->chunk, by),
                 .at = (int)r->op,
                 .into = turn_chunk(t, r->into, by),
             };
         }
-        qsort(x, (size_t)a.rows, sizeof *x, by_step);
-        qsort(x + a.rows, (size_t)a.rows, sizeof *x, by_step);
+        sort(x, a.rows);
+        sort(x + a.rows, a.rows);
         for (int64_t i = 0; same && i < a.rows; i++)
             same = by_step(&x[i], &x[a.rows + i]) == 0;
     }
@@ -216,6 +234,7 @@ static int gather(struct turn *t, struct err *err)
     const struct groups *g = t->spec->groups;
     int last = g->first[t->period];
 
+    t->rows = t->comes = 0;
     for (int i = 0; i < last; i++) {
         int rank = g->rank[i];
         struct schedule s = {0};
@@ -245,9 +264,9 @@ static int mean_bytes(const struct turn *t, const int64_t *bytes, double *out)
     for (int c = 0; c < t->chunks; c++) {
         double sum = 0;
         int64_t least = bytes[c], most = bytes[c];
-        if (turn_chunk(t, c, 0) / t->spec->subchunks % g >= p)
+        if (c / t->spec->subchunks % g >= p)
             continue;
-        for (int by = 0; by < g; by += p) {
+        for (int by = 0; by < t->runs; by++) {
             int64_t b = bytes[turn_chunk(t, c, by)];
             sum += (double)b;
             least = b < least ? b : least;
@@ -255,8 +274,8 @@ static int mean_bytes(const struct turn *t, const int64_t *bytes, double *out)
         }
         if (most - least > ROUNDING_BYTES || (least == 0 && most > 0))
             return 0;
-        for (int by = 0; by < g; by += p)
-            out[turn_chunk(t, c, by)] = sum * p / g;
+        for (int by = 0; by < t->runs; by++)
+            out[turn_chunk(t, c, by)] = sum / t->runs;
     }
     return 1;
 }
@@ -290,10 +309,14 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
     t.period = find_period(topo);
     if (t.period == g)
         return 0;
+    t.runs = g / t.period;
     double *mean = mem_new((size_t)t.chunks, sizeof *mean);
-    int rc = mean_bytes(&t, bytes, mean);
-    if (rc == 1)
+    int alike = mean_bytes(&t, bytes, mean);
+    int rc = alike ? gather(&t, err) : 0;
+    if (alike && rc == 0 && (t.runs & (t.runs - 1)) == 0) {
+        t.swap = 1;
         rc = gather(&t, err);
+    }
     if (rc == 1)
         rc = run_turned(&t, topo, mean, out, err) ? -1 : 1;
     mem_free(mean);

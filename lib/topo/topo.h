@@ -42,11 +42,11 @@ enum { TOPO_LEVELS_MAX = 8 };
  * Bounds on what a text may claim: far beyond any machine, and near enough that no product of a
  * rate, a time and a number of ranks (2^20) leaves a double or an int64_t.
  */
-#define TOPO_RATE_MIN_BPS 1.0
-#define TOPO_RATE_MAX_BPS 1e25
-#define TOPO_LATENCY_MAX_S 3600.0
+#define TOPO_RATE_MIN_BPS     1.0
+#define TOPO_RATE_MAX_BPS     1e25
+#define TOPO_LATENCY_MAX_S    3600.0
 #define TOPO_MEMORY_MAX_BYTES (INT64_C(1) << 60)
-#define TOPO_FLOPS_MAX 1e21
+#define TOPO_FLOPS_MAX        1e21
 
 /* Room for a fabric over a copy of the groups: rates 0, hosts "", all groups in block 0. */
 void topo_init(struct topo *t, int levels, const struct groups *groups);
@@ -67,6 +67,8 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err);
  * that its groups' ports do together, with the latency of the level below.
  */
 int topo_parse_synth(struct topo *t, const char *spec, struct err *err);
+/* SHAPE alone, as above, or "8": one group. */
+int topo_parse_shape(struct topo *t, const char *shape, struct err *err);
 
 enum topo_format { TOPO_YAML, TOPO_JSON, TOPO_TABLE };
 /* "yaml", "json", "table". */

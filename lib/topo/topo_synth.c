@@ -59,7 +59,8 @@ static int parse_members(struct synth *s, char *text, struct err *err)
     return 0;
 }
 
-static int parse_shape(struct synth *s, const char *shape, struct err *err)
+/* alone: "8", which is one group of a fabric, will do. */
+static int parse_shape(struct synth *s, const char *shape, int alone, struct err *err)
 {
     char *copy = mem_dup(shape), *at = copy;
     struct err why;
@@ -79,6 +80,8 @@ static int parse_shape(struct synth *s, const char *shape, struct err *err)
     }
     if (parse_members(s, at, &why))
         goto done;
+    if (alone && s->factors == 0 && *at != '[')
+        s->factor[s->factors++] = 1;
     int64_t ranks = 0;
     for (int k = 0; k < s->listed; k++)
         ranks += s->members[k];
@@ -177,9 +180,8 @@ static int parse_word(struct synth *s, int levels, char *word, struct err *err)
                  ? -1
                  : num_bytes(value, 1, TOPO_MEMORY_MAX_BYTES, &s->memory_bytes, err);
     } else if (strcmp(word, "flops") == 0) {
-        rc = parse_once(&s->has_flops, err)
-                 ? -1
-                 : num_f64(value, 1, TOPO_FLOPS_MAX, &s->flops, err);
+        rc = parse_once(&s->has_flops, err) ? -1
+                                            : num_f64(value, 1, TOPO_FLOPS_MAX, &s->flops, err);
     } else {
         return fail_word(word, levels, err);
     }
@@ -301,12 +303,23 @@ static char *next_word(char **at)
     }
 }
 
+int topo_parse_shape(struct topo *t, const char *shape, struct err *err)
+{
+    struct synth s = {0};
+    int rc = parse_shape(&s, shape, 1, err);
+
+    if (rc == 0)
+        build(t, &s, levels_of(&s, strchr(shape, '[') != NULL));
+    mem_free(s.members);
+    return rc;
+}
+
 int topo_parse_synth(struct topo *t, const char *spec, struct err *err)
 {
     struct synth s = {0};
     char *copy = mem_dup(spec), *at = copy;
     char *shape = next_word(&at);
-    int rc = parse_shape(&s, shape, err);
+    int rc = parse_shape(&s, shape, 0, err);
     int levels = levels_of(&s, strchr(shape, '[') != NULL);
 
     for (char *word; rc == 0 && (word = next_word(&at));)

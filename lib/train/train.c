@@ -65,7 +65,7 @@ static int parse_algo(struct train *t, const char *tuning, struct err *err)
     const struct train_run *run = t->run;
     enum schedule_algo algo = t->plan.algo;
 
-    if (run->algo && schedule_algo_parse(run->algo, &algo, err))
+    if (run->algo && plan_algo_parse(run->algo, &algo, err))
         return err_prefix(err, "--algo: ");
     if (tuning && algo != SCHEDULE_AUTO)
         return err_set(err, ERR_INPUT, "--tuning without --algo=auto, expected both");

@@ -95,7 +95,7 @@ END
     fails 2 "paro-sched: pick with neither a fabric nor a table, expected --input or --tuning" paro-sched pick
     fails 2 "paro-sched: pick with both --input and --tuning, expected --input or --tuning" \
         paro-sched pick -i "$FABRIC" --tuning t
-    fails 2 "paro-sched: --tuning with --op, --min, --max or --factor, expected the table's own" \
+    fails 2 "paro-sched: --tuning with --op, --bytes, --max or --factor, expected the table's own" \
         paro-sched pick --tuning t --op broadcast
     fails 2 "paro-sched: unexpected argument 'x' after pick" paro-sched pick x -i "$FABRIC"
     fails 2 "paro-sched: --table with verb 'ls', expected it with pick" paro-sched ls --table

@@ -18,18 +18,79 @@ fails() {
 }
 
 @test "gen | verify: every operation, algorithm and shape" {
-    local n=0
-    for shape in 1x1 1x4 4x1 2x2 3x5 '[3,2]' '[4,4,3]' '[7,6,5,3]'; do
-        for op in all-gather reduce-scatter all-reduce; do
-            for algo in ring two-level ho-ring; do
-                paro-sched gen $op $algo "$shape" --chunks 3 > rows
+    local n=0 ops algos
+    ops=$(paro-sched ls | awk '$1 == "op" { print $2 }')
+    algos=$(paro-sched ls | awk '$1 == "algo" { print $2 }')
+    for shape in 1 1x4 4x1 2x2 3x5 '[3,2]' '[7,6,5,3]' 2x3x2 '2x[3,1,2]'; do
+        for op in $ops; do
+            for algo in $algos; do
+                paro-sched gen "$op" "$algo" "$shape" --chunks 3 > rows
                 paro-sched verify rows > out || { echo "$op $algo $shape"; cat out; return 1; }
                 grep -q "^proven: $op $algo " out
                 n=$((n + 1))
             done
         done
     done
-    [ $n = 72 ]
+    [ $n = $((9 * 4 * 11)) ]
+}
+
+@test "a broadcast begins at its root, and the root is told on" {
+    for root in 0 2 4; do
+        for algo in $(paro-sched ls | awk '$1 == "algo" { print $2 }'); do
+            paro-sched gen broadcast "$algo" '[3,2]' --root $root > rows
+            grep -qx "root $root" rows
+            # nobody sends what the root does not have: the first row is the root's
+            [ "$(awk '/^rows/ { getline; print $3 }' rows)" = $root ]
+            paro-sched verify rows | grep -q "^proven: broadcast $algo "
+        done
+    done
+}
+
+@test "the chain of a broadcast leaves the root's blocks once, and goes around" {
+    # chain ROOT ALGO SHAPE: each rank receives from the one before it
+    chain() { paro-sched gen broadcast "$2" "$3" --root "$1" | awk -v r="$1" '
+        /^rows/ { go = 1; next } go && NF == 6 { from[$4] = $3 }
+        function to(r,  i) { for (i in from) if (from[i] == r) return i; return "" }
+        END { for (; r != ""; r = to(r)) printf "%s ", r }'; }
+    [ "$(chain 1 ring 4x1)" = "1 2 3 0 " ]
+    [ "$(chain 1 ho-ring 4x1)" = "1 2 3 0 " ]
+    [ "$(chain 4 ring '[2,3,2]')" = "4 2 3 5 6 0 1 " ]
+    [ "$(chain 3 ho-ring 3x2x1)" = "3 2 4 5 0 1 " ]
+}
+
+@test "with levels each part enters each pod once, without them once a group" {
+    # 2 pods of 3 groups of 1: ranks 0-2 and 3-5
+    crossings() { awk '/^rows/ { go = 1; next } go && NF == 6 && ($3 < 3) != ($4 < 3) { n++ } END { print n }'; }
+    [ "$(paro-sched gen all-gather ho-ring 2x3x1 | crossings)" = 6 ]
+    [ "$(paro-sched gen all-gather ho-ring 6x1 | crossings)" = 10 ]
+    # the port of a group passes the same, and no more than M in a broadcast
+    paro-sched gen all-gather ho-ring 2x3x2 | paro-sched verify | grep -x 'slow port: 0.833333 of M out, 0.833333 in'
+    paro-sched gen broadcast ho-ring 2x3x2 --root 7 | paro-sched verify | grep -x 'slow port: 1.000000 of M out, 1.000000 in'
+}
+
+@test "recursive doubling adds in scratch: rows, golden" {
+    paro-sched gen all-reduce recursive-doubling 1x2 > out
+    cat > want <<'EOF'
+paro-schedule/1
+algo recursive-doubling
+phases reduce-inside reduce-across gather-across gather-inside
+group 0 1
+segment 0
+segment 1
+subchunks 1
+planes 1
+rows 8
+3 0 0 1 0>2 copy
+3 0 1 0 0>2 copy
+3 0 0 1 1>3 copy
+3 0 1 0 1>3 copy
+3 1 0 0 2>0 add
+3 1 1 1 2>0 add
+3 1 0 0 3>1 add
+3 1 1 1 3>1 add
+end
+EOF
+    diff want out
 }
 
 @test "a ring puts (n-1)/n of M through the port, HO-Ring (g-1)/g" {
@@ -81,7 +142,7 @@ EOF
     paro-sched gen all-gather ring 2x2 | paro-sched verify --json > out
     perl -MJSON::PP -e 'local $/; my $d = decode_json(<>);
         exit !($d->{proven} && $d->{rows} == 12 && $d->{slow_out_fraction} == 0.75)' out
-    paro-sched ls --json | perl -MJSON::PP -e 'local $/; exit !(@{decode_json(<>)->{algos}} == 3)'
+    paro-sched ls --json | perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !(@{$d->{algos}} == 11 && @{$d->{ops}} == 4)'
 }
 
 @test "ls lists what gen takes" {
@@ -91,18 +152,27 @@ EOF
             echo x >> n
         done
     done
-    [ "$(wc -l < n)" = 9 ]
+    [ "$(wc -l < n)" = 44 ]
 }
 
 @test "bad words" {
-    fails 2 "paro-sched: verb '', expected gen, verify, ls or pick (see --help)" paro-sched
-    fails 2 "paro-sched: verb 'draw', expected gen, verify, ls or pick (see --help)" paro-sched draw
+    fails 2 "paro-sched: verb '', expected gen, verify, simulate, draw, ls or pick (see --help)" paro-sched
+    fails 2 "paro-sched: verb 'paint', expected gen, verify, simulate, draw, ls or pick (see --help)" paro-sched paint
     fails 2 "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-sched gen gather ring 2x2
-    fails 2 "paro-sched: algorithm 'auto', expected ring, two-level or ho-ring" \
+    fails 2 "paro-sched: algorithm 'auto', expected one that ls lists" \
         paro-sched gen all-gather auto 2x2
+    fails 2 "paro-sched: algorithm 'rong', expected ring, two-level, ho-ring, recursive-doubling, bruck, tree, direct, two-level-doubling, two-level-bruck, two-level-tree, two-level-direct or auto" \
+        paro-sched gen all-gather rong 2x2
+    fails 2 "paro-sched: --root with all-gather, expected it with broadcast" \
+        paro-sched gen all-gather ring 2x2 --root 1
+    fails 2 "paro-sched: --root with verb 'ls', expected it with gen" paro-sched ls --root 1
+    fails 2 "paro-sched: --root: 4, expected a rank from 0 to 3" \
+        paro-sched gen broadcast ring 2x2 --root 4
+    fails 2 "paro-sched: shape '2x2,inter=1', expected factors outermost first, as 16x8, 4x16x8, [8,8,7] or 4x[8,8,7] (8 levels and 1048576 ranks at most)" \
+        paro-sched gen all-gather ring 2x2,inter=1
     fails 2 "paro-sched: gen with 2 words, expected OP ALGO SHAPE" paro-sched gen all-gather ring
-    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen" paro-sched ls --chunks 2
+    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --chunks 2
     for shape in 2x 0x2 '[3,]' 2y2 '[]' 99999999x9; do
         ! paro-sched gen all-gather ring "$shape" > out 2> said
         [ ! -s out ] && [ "$(wc -l < said)" = 1 ]

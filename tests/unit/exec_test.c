@@ -102,7 +102,7 @@ static void all_conversions(const char *shape, int64_t elems, int64_t chunk_byte
     assert_int_equal(groups_parse(&g, shape, &err), 0);
     layout_init(&f.l, &g);
     groups_release(&g);
-    for (int algo = SCHEDULE_RING; algo <= SCHEDULE_HO_RING; algo++)
+    for (int algo = 0; algo < SCHEDULE_ALGOS; algo++)
         for (int a = 0; a < 3; a++) {
             f.spec.algo = (enum schedule_algo)algo;
             for (int b = 0; b < 3; b++) {

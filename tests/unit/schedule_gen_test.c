@@ -290,6 +290,54 @@ static void test_traffic(void **state)
     }
 }
 
+/* Of one chunk: those beyond a power of two in and out, the others in twice as many rows. */
+static int exchange_rows(int n)
+{
+    int bits = 0;
+
+    while (2 << bits <= n)
+        bits++;
+    return 2 * (n - (1 << bits)) + 2 * bits * (1 << bits);
+}
+
+/*
+ * Nothing travels that is there already: each rank but one receives each chunk once in a gather
+ * and in a broadcast, sends it once in a reduction.  Recursive doubling exchanges whole vectors
+ * instead, and adds each by a second row.
+ */
+static int rows_due(int algo, unsigned phases, const struct groups *g)
+{
+    if (phases != SCHEDULE_ALL_REDUCE)
+        return g->ranks - 1;
+    if (algo == SCHEDULE_DOUBLING)
+        return exchange_rows(g->ranks);
+    if (algo == SCHEDULE_TWO_LEVEL_DOUBLING)
+        return 2 * (g->ranks - g->count) + exchange_rows(g->count);
+    return 2 * (g->ranks - 1);
+}
+
+static void test_rows(void **state)
+{
+    static const char *const shapes[] = {"[3,2]", "4x4", "[7,6,5,3]", "1x13", "9x1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int a = 0; a < SCHEDULE_ALGOS; a++)
+            for (int p = 0; p < WHOLE; p++) {
+                struct layout l;
+                struct schedule s;
+                shape(&l, shapes[i]);
+                struct schedule_spec spec =
+                    spec_of(&l, (enum schedule_algo)a, all_phases[p], 2);
+                spec.root = l.groups.ranks / 2;
+                gen_spec(&s, &spec, -1);
+                assert_int_equal(s.rows,
+                                 (int64_t)s.chunks * rows_due(a, all_phases[p], &l.groups));
+                schedule_release(&s);
+                layout_release(&l);
+            }
+}
+
 /* How often a chunk crosses from one block of a level (2 or more) to another. */
 static int64_t crossings(const struct schedule *s, const struct fabric *f, int level)
 {
@@ -302,30 +350,81 @@ static int64_t crossings(const struct schedule *s, const struct fabric *f, int l
     return n;
 }
 
-/* With B blocks at a level, each part enters each other block once; flat rails do no better. */
+static int blocks_at(const struct fabric *f, int level, int groups)
+{
+    int most = 0;
+
+    for (int k = 0; k < groups; k++)
+        if (f->block[(level - 2) * groups + k] > most)
+            most = f->block[(level - 2) * groups + k];
+    return most + 1;
+}
+
+/* Each block of each level is entered once by each chunk that begins elsewhere. */
 static void test_levels_traffic(void **state)
 {
+    static const struct {
+        enum schedule_algo algo;
+        unsigned phases;
+    } cases[] = {{SCHEDULE_HO_RING, SCHEDULE_ALL_GATHER},
+                 {SCHEDULE_HO_RING, SCHEDULE_BROADCAST},
+                 {SCHEDULE_RING, SCHEDULE_BROADCAST}};
+
     (void)state;
-    for (size_t i = 0; i < FABRICS; i++) {
-        const struct fabric *f = &fabrics[i];
+    for (size_t i = 0; i < 3 * FABRICS; i++) {
+        const struct fabric *f = &fabrics[i / 3];
+        unsigned phases = cases[i % 3].phases;
         struct layout l;
+        struct schedule s;
+        struct schedule_traffic t;
         shape(&l, f->shape);
-        for (int cast = 0; cast < 2; cast++) {
-            struct schedule_spec spec = spec_of(
-                &l, SCHEDULE_HO_RING, cast ? SCHEDULE_BROADCAST : SCHEDULE_ALL_GATHER, 2);
-            struct schedule s;
-            spec.levels = f->levels;
-            spec.block = f->block;
-            gen_spec(&s, &spec, -1);
-            for (int level = 2; level < f->levels; level++) {
-                int blocks = 0;
-                for (int k = 0; k < l.groups.count; k++)
-                    if (f->block[(level - 2) * l.groups.count + k] >= blocks)
-                        blocks = f->block[(level - 2) * l.groups.count + k] + 1;
-                assert_int_equal(crossings(&s, f, level), (int64_t)s.chunks * (blocks - 1));
-            }
-            schedule_release(&s);
-        }
+        int groups = l.groups.count;
+        struct schedule_spec spec = spec_of(&l, cases[i % 3].algo, phases, 2);
+        spec.levels = f->levels;
+        spec.block = f->block;
+        spec.root = l.groups.ranks / 2;
+        gen_spec(&s, &spec, -1);
+        for (int level = 2; level < f->levels; level++)
+            assert_int_equal(crossings(&s, f, level),
+                             (int64_t)s.chunks * (blocks_at(f, level, groups) - 1));
+        /* A group takes in what it has not; nor does a broadcast leave one twice. */
+        int64_t *elems = mem_new((size_t)s.chunks, sizeof *elems);
+        for (int c = 0; c < s.chunks; c++)
+            elems[c] = 1;
+        schedule_traffic(&s, elems, &t);
+        assert_int_equal(t.slow_sum, (int64_t)s.chunks * (groups - 1));
+        if (phases == SCHEDULE_BROADCAST)
+            assert_int_equal(t.slow_out_max, s.chunks);
+        mem_free(elems);
+        schedule_release(&s);
+        layout_release(&l);
+    }
+}
+
+/* Where blocks are equal, further levels load no group's port more than one ring does. */
+static void test_levels_balance(void **state)
+{
+    static const int equal[] = {0, 1, 7};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const struct fabric *f = &fabrics[equal[i]];
+        struct layout l;
+        struct schedule s;
+        struct schedule_traffic t;
+        shape(&l, f->shape);
+        int64_t *elems = mem_new((size_t)l.groups.ranks, sizeof *elems);
+        for (int c = 0; c < l.groups.ranks; c++)
+            elems[c] = 1;
+        struct schedule_spec spec = spec_of(&l, SCHEDULE_HO_RING, SCHEDULE_ALL_GATHER, 1);
+        spec.levels = f->levels;
+        spec.block = f->block;
+        gen_spec(&s, &spec, -1);
+        schedule_traffic(&s, elems, &t);
+        assert_int_equal(t.slow_out_max, (l.groups.count - 1) * l.segments);
+        assert_int_equal(t.slow_in_max, (l.groups.count - 1) * l.segments);
+        schedule_release(&s);
+        mem_free(elems);
         layout_release(&l);
     }
 }
@@ -451,12 +550,13 @@ static void test_many_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_shapes), cmocka_unit_test(test_ragged_shapes),
-        cmocka_unit_test(test_by_node),      cmocka_unit_test(test_roots),
-        cmocka_unit_test(test_levels),       cmocka_unit_test(test_levels_of_nothing),
-        cmocka_unit_test(test_one_rank),     cmocka_unit_test(test_gather_step),
-        cmocka_unit_test(test_traffic),      cmocka_unit_test(test_levels_traffic),
-        cmocka_unit_test(test_messages),     cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_equal_shapes),   cmocka_unit_test(test_ragged_shapes),
+        cmocka_unit_test(test_by_node),        cmocka_unit_test(test_roots),
+        cmocka_unit_test(test_levels),         cmocka_unit_test(test_levels_of_nothing),
+        cmocka_unit_test(test_one_rank),       cmocka_unit_test(test_gather_step),
+        cmocka_unit_test(test_traffic),        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_levels_traffic), cmocka_unit_test(test_levels_balance),
+        cmocka_unit_test(test_messages),       cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_many_ranks),
     };
 

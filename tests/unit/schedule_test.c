@@ -198,16 +198,12 @@ static void test_text(void **state)
     layout_release(&l);
 }
 
-/* Writes text to a file and reads it as a schedule. */
 static int read_text(const char *text, struct schedule *out, struct err *err)
 {
-    char path[] = "/tmp/paro-schedule-XXXXXX";
-    FILE *f = fdopen(mkstemp(path), "w");
+    char *copy = mem_dup(text);
+    int rc = schedule_parse(out, copy, (int64_t)strlen(copy), "text", err);
 
-    fputs(text, f);
-    fclose(f);
-    int rc = schedule_read(out, path, err);
-    unlink(path);
+    mem_free(copy);
     return rc;
 }
 
@@ -244,12 +240,115 @@ static void test_text_long_line(void **state)
     mem_free(text);
 }
 
+#define HEAD   "paro-schedule/1\nalgo ring\nphases "
+#define INSIDE HEAD "gather-inside\n"
+
+/* Each line as it should not be, and what is said of it. */
+static void test_text_refusals(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"paro-schedule/1 x\n", "1: expected 'paro-schedule/1'"},
+        {"paro-schedule/1\nalgo auto\n", "2: 'auto' expected the algorithm that was taken"},
+        {HEAD "broadcast gather-inside\n", "3: 'broadcast' expected no other phase"},
+        {INSIDE "group 1 0\n", "4: '0' expected each rank in one group only, in rising order"},
+        {INSIDE "group 0\ngroup 0\n", "5: '0' expected each rank in one group only"},
+        {INSIDE "group 0 2\nsegment 0\n", "rank 1 is in group -1"},
+        {INSIDE "group 0 1\nsegment 0 1\n", "5: 'segment' expected one holder"},
+        {INSIDE "group 0 1\nsegment 0\nsubchunks 1 2\n", "6: 'subchunks' expected one number"},
+        {INSIDE "group 0 1\nsegment 0\nsegment 1\nsubchunks 1048576\n",
+         "7: 'subchunks' expected at most 2^20 chunks more than the text has bytes"},
+        {INSIDE "group 0\nsegment 0\nsubchunks 1\nplanes 1025\n", "'1025', expected a whole"},
+        {INSIDE "group 0\nsegment 0\nsubchunks 1\nbarrier 1 2\n", "7: 'barrier' expected one"},
+        {INSIDE "group 0\nsegment 0\nsubchunks 1\nrows 0\nend x\n", "8: expected 'end'"},
+        {INSIDE "group 0\nsegment 0\nsubchunks 1\nrows 0\nend\nend\n", "9: expected nothing"},
+        {INSIDE "group 0\nsegment 0\nsubchunks 1\nrows 0\n", "8: expected 'end'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct schedule s;
+        struct err err = {0};
+        assert_int_equal(read_text(cases[i].text, &s, &err), -1);
+        if (!strstr(err.text, cases[i].says))
+            fail_msg("\"%s\" is no part of: %s", cases[i].says, err.text);
+    }
+}
+
+/* As many contributions as the group has ranks, but not theirs. */
+static void test_foreign_contributions(void **state)
+{
+    struct schedule s;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(read_text(HEAD "reduce-inside\ngroup 0 1\ngroup 2 3\nsegment 0 2\n"
+                                    "subchunks 1\nrows 4\n0 0 3 0 0 add\n0 0 1 2 0 add\n"
+                                    "0 0 3 0 1 add\n0 0 1 2 1 add\nend\n",
+                               &s, &err),
+                     0);
+    assert_int_equal(schedule_verify(&s, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_non_null(strstr(err.text, "rank 0 ends with chunk 0 without the contribution of rank"
+                                     " 1, expected those of its group"));
+    schedule_release(&s);
+}
+
+/* One group of `ranks`; its first rank sends chunk 0 to the next `rows` of them. */
+static void read_star(struct schedule *s, int ranks, int planes, int rows)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct err err = {0};
+    FILE *f = open_memstream(&text, &bytes);
+
+    fprintf(f, INSIDE "group");
+    for (int r = 0; r < ranks; r++)
+        fprintf(f, " %d", r);
+    fprintf(f, "\nsegment 0\nsubchunks 1000\nplanes %d\nrows %d\n", planes, rows);
+    for (int r = 1; r <= rows; r++)
+        fprintf(f, "0 0 0 %d 0 copy\n", r);
+    fprintf(f, "end\n");
+    fclose(f);
+    if (schedule_parse(s, text, (int64_t)bytes, "star", &err))
+        fail_msg("%s", err.text);
+    free(text);
+}
+
+/* Ranks x planes x sets are beyond any memory, and none of them is named by a row. */
+static void test_proof_in_proportion(void **state)
+{
+    struct schedule s;
+    struct err err = {0};
+
+    (void)state;
+    read_star(&s, 60000, 1024, 1);
+    assert_int_equal(schedule_verify(&s, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_string_equal(err.text,
+                        "rank 2 ends with 0 contributions of chunk 0, expected 60000");
+    schedule_release(&s);
+    read_star(&s, 200000, 1, 100000); /* 100001 sets of 25000 bytes */
+    assert_int_equal(schedule_verify(&s, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_string_equal(err.text,
+                        "chunk 0 is at 100001 places of 200000 ranks: its proof takes "
+                        "2384 MiB, expected at most 2048");
+    schedule_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mutants),        cmocka_unit_test(test_missing_row),
-        cmocka_unit_test(test_text),           cmocka_unit_test(test_text_empty_group),
+        cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_missing_row),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_text_empty_group),
         cmocka_unit_test(test_text_long_line),
+        cmocka_unit_test(test_text_refusals),
+        cmocka_unit_test(test_foreign_contributions),
+        cmocka_unit_test(test_proof_in_proportion),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows the grammar of SVG 1.1 and of XML 1.0.  Does not know what is drawn. */
+#include "base/svg.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/utf8.h"
+
+/* XML 1.0, Char: what utf8_next lets through less the controls and two non-characters. */
+static int is_xml(uint32_t code)
+{
+    return code >= 0x20 ? code != 0xfffe && code != 0xffff
+                        : code == '\t' || code == '\n' || code == '\r';
+}
+
+static void escaped(FILE *f, const char *text)
+{
+    for (const char *p = text; *p;) {
+        uint32_t code = 0;
+        int n = utf8_next(p, &code);
+        if (n == 0 || !is_xml(code))
+            fputs("\xef\xbf\xbd", f);
+        else if (code == '<')
+            fputs("&lt;", f);
+        else if (code == '>')
+            fputs("&gt;", f);
+        else if (code == '&')
+            fputs("&amp;", f);
+        else if (code == '"')
+            fputs("&quot;", f);
+        else if (code < 0x20)
+            fprintf(f, "&#%d;", (int)code); /* an attribute would read it as a blank */
+        else
+            fwrite(p, 1, (size_t)n, f);
+        p += n ? n : 1;
+    }
+}
+
+static int is_near(double v)
+{
+    return fabs(v) <= SVG_FAR; /* false for NAN */
+}
+
+/* Two decimals at most, none that are 0; by whole numbers, for printf asks the locale. */
+static void number(FILE *f, double v)
+{
+    long hundredths = lround(v * 100);
+    long whole = labs(hundredths) / 100, rest = labs(hundredths) % 100;
+
+    if (hundredths < 0)
+        putc('-', f);
+    fprintf(f, "%ld", whole);
+    if (rest)
+        fprintf(f, rest % 10 ? ".%02ld" : ".%ld", rest % 10 ? rest : rest / 10);
+}
+
+static void attribute(struct svg *s, const char *name, double v)
+{
+    fprintf(s->file, " %s=\"", name);
+    number(s->file, v);
+    putc('"', s->file);
+}
+
+static void word(struct svg *s, const char *name, const char *text)
+{
+    fprintf(s->file, " %s=\"", name);
+    escaped(s->file, text);
+    putc('"', s->file);
+}
+
+static void pen_words(struct svg *s, const struct svg_pen *pen)
+{
+    word(s, "fill", pen->fill ? pen->fill : "none");
+    if (!pen->stroke)
+        return;
+    word(s, "stroke", pen->stroke);
+    if (pen->width > 0 && pen->width != 1)
+        attribute(s, "stroke-width", pen->width);
+    if (pen->dashed)
+        word(s, "stroke-dasharray", "6 4");
+}
+
+static void title(struct svg *s, const char *text)
+{
+    fputs("<title>", s->file);
+    escaped(s->file, text);
+    fputs("</title>", s->file);
+}
+
+static void finish(struct svg *s, const char *name, const char *tip)
+{
+    if (!tip) {
+        fputs("/>\n", s->file);
+        return;
+    }
+    putc('>', s->file);
+    title(s, tip);
+    fprintf(s->file, "</%s>\n", name);
+}
+
+void svg_open(struct svg *s, FILE *file, double width, double height, const char *text)
+{
+    assert(is_near(width) && is_near(height));
+    *s = (struct svg){.file = file, .depth = 1};
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+          "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\"",
+          file);
+    attribute(s, "width", width);
+    attribute(s, "height", height);
+    fputs(" viewBox=\"0 0 ", file);
+    number(file, width);
+    putc(' ', file);
+    number(file, height);
+    fputs("\" font-family=\"sans-serif\">\n", file);
+    title(s, text);
+    putc('\n', file);
+    svg_rect(s, (struct svg_box){0, 0, width, height}, &(struct svg_pen){.fill = "#ffffff"},
+             NULL);
+}
+
+void svg_close(struct svg *s)
+{
+    while (s->depth > 1)
+        svg_group_close(s);
+    fputs("</svg>\n", s->file);
+    s->depth = 0;
+}
+
+void svg_group_open(struct svg *s, const char *name, const char *tip)
+{
+    fputs("<g", s->file);
+    if (name)
+        word(s, "class", name);
+    putc('>', s->file);
+    if (tip)
+        title(s, tip);
+    putc('\n', s->file);
+    s->depth++;
+}
+
+void svg_group_close(struct svg *s)
+{
+    assert(s->depth > 1);
+    fputs("</g>\n", s->file);
+    s->depth--;
+}
+
+static int box_is_near(struct svg_box box)
+{
+    return is_near(box.x) && is_near(box.y) && is_near(box.w) && is_near(box.h) && box.w >= 0 &&
+           box.h >= 0;
+}
+
+void svg_rect(struct svg *s, struct svg_box box, const struct svg_pen *pen, const char *tip)
+{
+    if (!box_is_near(box))
+        return;
+    fputs("<rect", s->file);
+    attribute(s, "x", box.x);
+    attribute(s, "y", box.y);
+    attribute(s, "width", box.w);
+    attribute(s, "height", box.h);
+    pen_words(s, pen);
+    finish(s, "rect", tip);
+}
+
+void svg_line(struct svg *s, double x1, double y1, double x2, double y2,
+              const struct svg_pen *pen)
+{
+    if (!is_near(x1) || !is_near(y1) || !is_near(x2) || !is_near(y2))
+        return;
+    fputs("<line", s->file);
+    attribute(s, "x1", x1);
+    attribute(s, "y1", y1);
+    attribute(s, "x2", x2);
+    attribute(s, "y2", y2);
+    pen_words(s, pen);
+    finish(s, "line", NULL);
+}
+
+void svg_circle(struct svg *s, double x, double y, double r, const struct svg_pen *pen,
+                const char *tip)
+{
+    if (!is_near(x) || !is_near(y) || !is_near(r) || r < 0)
+        return;
+    fputs("<circle", s->file);
+    attribute(s, "cx", x);
+    attribute(s, "cy", y);
+    attribute(s, "r", r);
+    pen_words(s, pen);
+    finish(s, "circle", tip);
+}
+
+static void points_of(struct svg *s, const char *name, const double *xy, int points)
+{
+    fprintf(s->file, "<%s points=\"", name);
+    for (int i = 0; i < points; i++) {
+        if (i)
+            putc(' ', s->file);
+        number(s->file, xy[2 * i]);
+        putc(',', s->file);
+        number(s->file, xy[2 * i + 1]);
+    }
+    putc('"', s->file);
+}
+
+static int run_of(const double *xy, int points)
+{
+    int n = 0;
+
+    while (n < points && is_near(xy[2 * n]) && is_near(xy[2 * n + 1]))
+        n++;
+    return n;
+}
+
+void svg_polyline(struct svg *s, const double *xy, int points, const struct svg_pen *pen)
+{
+    for (int at = 0; at < points; at++) {
+        int n = run_of(xy + 2 * at, points - at);
+        if (n > 1) {
+            points_of(s, "polyline", xy + 2 * at, n);
+            pen_words(s, pen);
+            finish(s, "polyline", NULL);
+        }
+        at += n;
+    }
+}
+
+void svg_polygon(struct svg *s, const double *xy, int points, const struct svg_pen *pen,
+                 const char *tip)
+{
+    if (points < 3 || run_of(xy, points) < points)
+        return;
+    points_of(s, "polygon", xy, points);
+    pen_words(s, pen);
+    finish(s, "polygon", tip);
+}
+
+static double size_of(double size)
+{
+    return size > 0 ? size : 11;
+}
+
+void svg_text(struct svg *s, double x, double y, const struct svg_font *font, const char *text)
+{
+    if (!is_near(x) || !is_near(y))
+        return;
+    fputs("<text", s->file);
+    attribute(s, "x", x);
+    attribute(s, "y", y);
+    attribute(s, "font-size", size_of(font->size));
+    if (font->anchor != SVG_START)
+        word(s, "text-anchor", font->anchor == SVG_END ? "end" : "middle");
+    if (font->bold)
+        word(s, "font-weight", "bold");
+    word(s, "fill", font->colour ? font->colour : "#222222");
+    if (font->turned) {
+        fputs(" transform=\"rotate(-90 ", s->file);
+        number(s->file, x);
+        putc(' ', s->file);
+        number(s->file, y);
+        fputs(")\"", s->file);
+    }
+    putc('>', s->file);
+    escaped(s->file, text);
+    fputs("</text>\n", s->file);
+}
+
+/*
+ * The advance of a letter in Arial, Helvetica and Liberation Sans is 0.56 of the size for
+ * digits and most small letters, in DejaVu Sans and Verdana 0.64: between them.
+ */
+double svg_text_width(const char *text, double size)
+{
+    int letters = 0;
+
+    for (const char *p = text; *p; letters++) {
+        int n = utf8_next(p, NULL);
+        p += n ? n : 1;
+    }
+    return 0.6 * letters * size_of(size);
+}
+
+void svg_boxes_open(struct svg *s, const struct svg_pen *pen)
+{
+    fputs("<path", s->file);
+    pen_words(s, pen);
+    fputs(" d=\"", s->file);
+}
+
+void svg_boxes_add(struct svg *s, struct svg_box box)
+{
+    if (!box_is_near(box))
+        return;
+    putc('M', s->file);
+    number(s->file, box.x);
+    putc(' ', s->file);
+    number(s->file, box.y);
+    putc('h', s->file);
+    number(s->file, box.w);
+    putc('v', s->file);
+    number(s->file, box.h);
+    putc('h', s->file);
+    number(s->file, -box.w);
+    fputs("z\n", s->file);
+}
+
+void svg_boxes_close(struct svg *s)
+{
+    fputs("\"/>\n", s->file);
+}
+
+const char *svg_colour(int i)
+{
+    static const char *const colours[SVG_COLOURS] = {
+        "#0072b2", "#d55e00", "#009e73", "#332288", "#cc79a7", "#8b1a1a", "#14505c", "#b15928"};
+
+    assert(i >= 0);
+    return colours[i % SVG_COLOURS];
+}
+
+static int hex(char c)
+{
+    return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+}
+
+static int part_of(const char *colour, int i)
+{
+    return 16 * hex(colour[1 + 2 * i]) + hex(colour[2 + 2 * i]);
+}
+
+static struct svg_rgb mix(const char *a, const char *b, double share)
+{
+    struct svg_rgb c;
+    int v[3];
+
+    for (int i = 0; i < 3; i++)
+        v[i] = (int)lround(part_of(a, i) + share * (part_of(b, i) - part_of(a, i)));
+    snprintf(c.text, sizeof c.text, "#%02x%02x%02x", v[0] & 255, v[1] & 255, v[2] & 255);
+    return c;
+}
+
+struct svg_rgb svg_ramp(double t)
+{
+    static const char *const stops[] = {"#2d1160", "#31688e", "#008a8a", "#4f8f2f", "#b07a00"};
+    double at = t <= 0 ? 0 : t >= 1 ? 4 : 4 * t;
+    int i = at < 4 ? (int)at : 3;
+
+    return mix(stops[i], stops[i + 1], at - i);
+}
+
+struct svg_rgb svg_tint(const char *colour, double share)
+{
+    return mix("#ffffff", colour, share);
+}
+
+void svg_marker(struct svg *s, double x, double y, int i, const char *colour, const char *tip)
+{
+    /* Corners of a square, a triangle, a rhombus, a triangle upside down; areas alike. */
+    static const int corners[] = {4, 3, 4, 3};
+    static const double at[][8] = {{-3, -3, 3, -3, 3, 3, -3, 3},
+                                   {0, -4.5, 4, 3, -4, 3},
+                                   {0, -4.3, 4.3, 0, 0, 4.3, -4.3, 0},
+                                   {0, 4.5, 4, -3, -4, -3}};
+    struct svg_pen pen = {.fill = colour, .stroke = "#ffffff", .width = 0.75};
+    double xy[8];
+
+    if (i % 5 == 0) {
+        svg_circle(s, x, y, 3.4, &pen, tip);
+        return;
+    }
+    int shape = i % 5 - 1;
+    for (int c = 0; c < 2 * corners[shape]; c++)
+        xy[c] = (c % 2 ? y : x) + at[shape][c];
+    svg_polygon(s, xy, corners[shape], &pen, tip);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows axes, ticks and lines.  Does not know what the numbers mean, nor the grammar of SVG. */
+#include "base/svg_chart.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static const char *const GRID = "#e4e4e4", *const EDGE = "#888888", *const INK = "#444444";
+
+/* Room around the plot, within the chart's box. */
+static const double LEFT = 74, RIGHT = 16, TOP = 24, BOTTOM = 42;
+static const double TICK_X = 64, TICK_Y = 32; /* pixels that a tick's label wants */
+
+/* The smallest of 1, 2, 5 times a power of 10 that is v or more, but for rounding. */
+static double round_up(double v)
+{
+    double power = pow(10, floor(log10(v)));
+    double times = v / power - 1e-9;
+
+    return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+}
+
+static int multiples(double step, double lo, double hi, int most, double *tick)
+{
+    int n = 0;
+
+    /* A billionth of a step: ends that are round but for rounding have their tick.  No -0. */
+    for (double i = ceil(lo / step - 1e-9) + 0.0; n < most && i * step <= hi + step * 1e-9; i++)
+        tick[n++] = i * step;
+    return n;
+}
+
+static int linear_ticks(double lo, double hi, int most, double *tick)
+{
+    double step = round_up((hi - lo) / (most - 1));
+    int n = multiples(step, lo, hi, most, tick);
+
+    /* The next smaller step: half of the range or more after all, 3 ticks at most. */
+    return n > 1 ? n : multiples(round_up(0.39 * step), lo, hi, most, tick);
+}
+
+static int power_ticks(double base, double lo, double hi, int most, double *tick)
+{
+    int first = (int)ceil(log(lo) / log(base) - 1e-9);
+    int last = (int)floor(log(hi) / log(base) + 1e-9);
+    int each = last < first ? 1 : (last - first) / most + 1, n = 0;
+
+    first = (int)ceil((double)first / each) * each;
+    for (int i = first; i <= last; i += each)
+        tick[n++] = pow(base, i);
+    return n;
+}
+
+/* 1, 2 and 5 of each power of 10. */
+static int third_ticks(double lo, double hi, int most, double *tick)
+{
+    static const double times[] = {1, 2, 5};
+    int first = (int)floor(log10(lo)), n = 0;
+
+    for (int i = 0; i < 3 * most; i++) {
+        double v = times[i % 3] * pow(10, first + i / 3);
+        if (v > hi * (1 + 1e-9))
+            break;
+        if (v >= lo * (1 - 1e-9)) {
+            if (n == most)
+                return 0; /* too many */
+            tick[n++] = v;
+        }
+    }
+    return n;
+}
+
+int svg_ticks(enum svg_scale scale, double lo, double hi, int most, double tick[SVG_TICKS])
+{
+    int n = 0;
+
+    assert(hi > lo && most >= 3 && most <= SVG_TICKS && (scale == SVG_LINEAR || lo > 0));
+    if (scale == SVG_LOG2)
+        n = power_ticks(2, lo, hi, most, tick);
+    if (scale == SVG_LOG10) {
+        n = third_ticks(lo, hi, most, tick);
+        if (n < 3)
+            n = power_ticks(10, lo, hi, most, tick);
+    }
+    return n < 2 ? linear_ticks(lo, hi, most, tick) : n;
+}
+
+const char *svg_tick_text(svg_unit unit, double v, struct units *u)
+{
+    if (v == 0)
+        return "0";
+    unit(u, v);
+    char *point = strchr(u->text, '.');
+    if (point) {
+        char *end = point + 1 + strspn(point + 1, "0123456789"), *to = end;
+        while (to > point && (to[-1] == '0' || to[-1] == '.'))
+            to--;
+        memmove(to, end, strlen(end) + 1);
+    }
+    return u->text;
+}
+
+struct range_of { /* an axis on the paper */
+    const struct svg_axis *axis;
+    double lo, hi;   /* values at its ends */
+    double from, to; /* pixels at its ends */
+    int some;        /* values were found */
+};
+
+/* Beyond this squares and ratios leave a double: no number that a chart is asked to show. */
+static const double FAR = 1e100;
+
+static int fits(const struct svg_axis *a, double v)
+{
+    return fabs(v) <= FAR && (a->scale == SVG_LINEAR || v >= 1 / FAR);
+}
+
+/* All values' ends, then some room: at least a factor of 2, so that ticks have round numbers.
+ */
+static void range_init(struct range_of *r, const struct svg_chart *c, int is_y)
+{
+    r->axis = is_y ? &c->y : &c->x;
+    for (int i = 0; i < c->count; i++)
+        for (int p = 0; p < c->series[i].points; p++) {
+            double x = c->series[i].x[p], y = c->series[i].y[p], v = is_y ? y : x;
+            if (!fits(&c->x, x) || !fits(&c->y, y))
+                continue;
+            r->lo = r->some ? fmin(r->lo, v) : v;
+            r->hi = r->some ? fmax(r->hi, v) : v;
+            r->some = 1;
+        }
+    if (r->axis->scale == SVG_LINEAR) {
+        r->lo = fmin(r->lo, 0);
+        r->hi = fmax(r->hi, 0);
+        double room = (r->hi - r->lo) * 0.06;
+        r->hi = r->hi - r->lo > 1 / FAR ? r->hi + room : 1;
+        r->lo = r->lo < 0 ? r->lo - room : 0;
+        return;
+    }
+    if (!r->some)
+        r->lo = r->hi = 1;
+    double least = r->axis->scale == SVG_LOG2 ? 4 : 2;
+    double room = r->hi / r->lo < least ? sqrt(least / (r->hi / r->lo)) : 1;
+    room *= pow(r->hi / r->lo, 0.03);
+    r->lo /= room;
+    r->hi *= room;
+}
+
+static double place(const struct range_of *r, double v)
+{
+    double at = r->axis->scale == SVG_LINEAR ? (v - r->lo) / (r->hi - r->lo)
+                                             : log(v / r->lo) / log(r->hi / r->lo);
+
+    return fits(r->axis, v) ? r->from + at * (r->to - r->from) : NAN;
+}
+
+static void draw_x(struct svg *s, const struct range_of *r, struct svg_box plot)
+{
+    double tick[SVG_TICKS];
+    int most = (int)fmax(3, fmin(SVG_TICKS, plot.w / TICK_X));
+    int n = svg_ticks(r->axis->scale, r->lo, r->hi, most, tick);
+
+    for (int i = 0; i < n; i++) {
+        struct units u;
+        double x = place(r, tick[i]), y = plot.y + plot.h;
+        svg_line(s, x, plot.y, x, y, &(struct svg_pen){.stroke = GRID});
+        svg_text(s, x, y + 15, &(struct svg_font){.anchor = SVG_MIDDLE, .colour = INK},
+                 svg_tick_text(r->axis->unit, tick[i], &u));
+    }
+    svg_text(s, plot.x + plot.w / 2, plot.y + plot.h + 32,
+             &(struct svg_font){.anchor = SVG_MIDDLE, .colour = INK}, r->axis->name);
+}
+
+static void draw_y(struct svg *s, const struct range_of *r, struct svg_box plot)
+{
+    double tick[SVG_TICKS];
+    int most = (int)fmax(3, fmin(SVG_TICKS, plot.h / TICK_Y));
+    int n = svg_ticks(r->axis->scale, r->lo, r->hi, most, tick);
+
+    for (int i = 0; i < n; i++) {
+        struct units u;
+        double y = place(r, tick[i]);
+        svg_line(s, plot.x, y, plot.x + plot.w, y, &(struct svg_pen){.stroke = GRID});
+        svg_text(s, plot.x - 6, y + 4, &(struct svg_font){.anchor = SVG_END, .colour = INK},
+                 svg_tick_text(r->axis->unit, tick[i], &u));
+    }
+    svg_text(s, plot.x - LEFT + 12, plot.y + plot.h / 2,
+             &(struct svg_font){.anchor = SVG_MIDDLE, .turned = 1, .colour = INK},
+             r->axis->name);
+}
+
+static struct svg_pen line_pen(const struct svg_series *one)
+{
+    return (struct svg_pen){.stroke = one->dashed ? "#000000" : svg_colour(one->colour),
+                            .width = one->dashed ? 1.2 : 1.8,
+                            .dashed = one->dashed};
+}
+
+static void draw_series(struct svg *s, const struct svg_series *one, const struct range_of *x,
+                        const struct range_of *y)
+{
+    double *xy = mem_new((size_t)one->points + 1, 2 * sizeof *xy);
+    struct svg_pen pen = line_pen(one);
+
+    for (int p = 0; p < one->points; p++) {
+        xy[2 * p] = place(x, one->x[p]);
+        xy[2 * p + 1] = place(y, one->y[p]);
+    }
+    svg_group_open(s, "series", one->tip ? NULL : one->name);
+    if (one->dashed && one->points == 1) /* a bound at one place: as wide as a tick */
+        svg_line(s, xy[0] - TICK_X / 2, xy[1], xy[0] + TICK_X / 2, xy[1], &pen);
+    svg_polyline(s, xy, one->points, &pen);
+    for (int p = 0; p < one->points && one->marker >= 0 && !one->dashed; p++)
+        if (isfinite(xy[2 * p]) && isfinite(xy[2 * p + 1]))
+            svg_marker(s, xy[2 * p], xy[2 * p + 1], one->marker, pen.stroke,
+                       one->tip ? one->tip[p] : NULL);
+    svg_group_close(s);
+    mem_free(xy);
+}
+
+void svg_chart(struct svg *s, const struct svg_chart *c)
+{
+    struct svg_box plot = {c->box.x + LEFT, c->box.y + TOP, c->box.w - LEFT - RIGHT,
+                           c->box.h - TOP - BOTTOM};
+    struct range_of x = {.from = plot.x, .to = plot.x + plot.w};
+    struct range_of y = {.from = plot.y + plot.h, .to = plot.y};
+
+    assert(plot.w > 0 && plot.h > 0);
+    svg_group_open(s, "chart", NULL);
+    svg_text(s, plot.x, c->box.y + 14, &(struct svg_font){.size = 13, .bold = 1}, c->title);
+    range_init(&x, c, 0);
+    range_init(&y, c, 1);
+    if (x.some) {
+        draw_x(s, &x, plot);
+        draw_y(s, &y, plot);
+        /* Bounds last: they may lie on a line that reaches them. */
+        for (int pass = 0; pass < 2; pass++)
+            for (int i = 0; i < c->count; i++)
+                if (!c->series[i].dashed == !pass)
+                    draw_series(s, &c->series[i], &x, &y);
+    } else {
+        svg_text(s, plot.x + plot.w / 2, plot.y + plot.h / 2,
+                 &(struct svg_font){.anchor = SVG_MIDDLE, .colour = INK}, "nothing to show");
+    }
+    svg_rect(s, plot, &(struct svg_pen){.stroke = EDGE}, NULL);
+    svg_group_close(s);
+}
+
+static void legend_item(struct svg *s, double x, double y, const struct svg_series *one)
+{
+    struct svg_pen pen = line_pen(one);
+
+    svg_line(s, x, y, x + 26, y, &pen);
+    if (one->marker >= 0 && !one->dashed)
+        svg_marker(s, x + 13, y, one->marker, pen.stroke, NULL);
+    svg_text(s, x + 32, y + 4, &(struct svg_font){.size = 12}, one->name);
+}
+
+double svg_legend(struct svg *s, double x, double y, double width,
+                  const struct svg_series *series, int count)
+{
+    static const double row = 20;
+    double at = 0, height = count ? row : 0;
+
+    for (int i = 0; i < count; i++) {
+        double item = 32 + svg_text_width(series[i].name, 12) + 18;
+        if (at > 0 && at + item > width) {
+            at = 0;
+            height += row;
+        }
+        if (s)
+            legend_item(s, x + at, y + height - row / 2, &series[i]);
+        at += item;
+    }
+    return height;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows what paro-sched simulate asks and answers; the simulator itself is sim/. */
+#include "pick/pick_simulate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "pick/pick.h"
+#include "sim/sim.h"
+
+/* Two numbers are kept for each: 256 MiB. */
+enum { CHUNKS_MAX = 1 << 24 };
+
+struct answer {
+    struct topo topo;  /* owned */
+    struct schedule s; /* owned; without rows where they were not needed */
+    struct sim_times times;
+    int by_layout;
+    double bound_s; /* NAN: of a partial move */
+};
+
+static int sizes(struct answer *a, int64_t bytes, int64_t **out, struct err *err)
+{
+    int64_t chunks = (int64_t)a->s.segments * a->s.groups.count * a->s.subchunks;
+
+    if (chunks > CHUNKS_MAX)
+        return err_set(err, ERR_INPUT,
+                       "%d sub-chunks of %d segments in %d groups, expected %d chunks at most",
+                       a->s.subchunks, a->s.segments, a->s.groups.count, CHUNKS_MAX);
+    a->s.chunks = (int)chunks;
+    *out = mem_new((size_t)chunks, sizeof **out);
+    a->by_layout = pick_chunk_elems(&a->s, bytes, *out);
+    return 0;
+}
+
+static int simulate_file(const struct pick_simulate *ask, struct answer *a, struct err *err)
+{
+    int64_t *bytes = NULL;
+
+    if (schedule_read(&a->s, ask->file, err) || sizes(a, ask->bytes, &bytes, err))
+        return -1;
+    int rc = sim_rows(&a->s, &a->topo, bytes, 0, &a->times, err);
+    mem_free(bytes);
+    return rc;
+}
+
+static int simulate_spec(const struct pick_simulate *ask, struct answer *a, struct err *err)
+{
+    struct schedule *s = &a->s;
+    struct layout l;
+    int64_t *bytes = NULL;
+
+    if (schedule_phases_parse(ask->op, &s->phases, err) ||
+        schedule_algo_parse(ask->algo, &s->algo, err))
+        return -1;
+    if (s->algo == SCHEDULE_AUTO)
+        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one by name");
+    layout_init(&l, &a->topo.groups);
+    groups_copy(&s->groups, &l.groups);
+    s->segments = l.segments;
+    s->subchunks = ask->subchunks;
+    s->holder = l.holder;
+    l.holder = NULL;
+    int rc = sizes(a, ask->bytes, &bytes, err);
+    struct schedule_spec spec = {.algo = s->algo,
+                                 .phases = s->phases,
+                                 .groups = &s->groups,
+                                 .segments = s->segments,
+                                 .holder = s->holder,
+                                 .subchunks = s->subchunks,
+                                 .levels = a->topo.levels,
+                                 .block = a->topo.block};
+    if (rc == 0)
+        rc = sim_spec_times(&spec, &a->topo, bytes, &a->times, err);
+    mem_free(bytes);
+    layout_release(&l);
+    return rc;
+}
+
+/* What the wires carry is (n-1)/n of the vector, in an all-reduce twice; of a broadcast, all.
+ */
+static double busbw_factor(const struct schedule *s)
+{
+    double n = s->groups.ranks;
+
+    if (!schedule_phases_name(s->phases))
+        return NAN;
+    if (s->phases == SCHEDULE_BROADCAST)
+        return 1;
+    return (s->phases == SCHEDULE_ALL_REDUCE ? 2 : 1) * (n - 1) / n;
+}
+
+static void say(const struct answer *a, double bytes, FILE *out)
+{
+    const struct schedule *s = &a->s;
+    const char *op = schedule_phases_name(s->phases);
+    double s_ = a->times.time_s, busbw = bytes / s_ * busbw_factor(s);
+    struct units u, v;
+    char shape[256];
+
+    groups_print(&s->groups, shape, sizeof shape);
+    fprintf(out, "%s %s on %s: %s in %d sub-chunk%s\n", op ? op : "partial move",
+            schedule_algo_name(s->algo), shape, units_bytes(&u, bytes), s->subchunks,
+            s->subchunks == 1 ? "" : "s");
+    fprintf(out, "time       %s\n", units_time(&u, s_));
+    fprintf(out, "algbw      %s\nbusbw      %s\n", units_rate(&u, bytes / s_),
+            units_rate(&v, busbw));
+    if (a->bound_s > 0)
+        fprintf(out, "cut bound  %s, fraction %.3f\n", units_time(&u, a->bound_s),
+                a->bound_s / s_);
+    fprintf(out, "busy      ");
+    for (int l = 0; l < a->topo.levels; l++)
+        fprintf(out, " %s %.3f", a->topo.level[l].name, a->times.busy[l]);
+    fprintf(out, "\n");
+    if (!a->by_layout)
+        fprintf(out,
+                "(its segments are not those of the layouts: chunks were taken as equal)\n");
+}
+
+static void say_json(const struct answer *a, int64_t bytes, FILE *out)
+{
+    const struct schedule *s = &a->s;
+    double algbw = (double)bytes / a->times.time_s;
+    struct jout j = {.file = out, .pretty = 1};
+    char shape[256];
+
+    groups_print(&s->groups, shape, sizeof shape);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.sched.simulate/1");
+    jout_text(&j, "op", schedule_phases_name(s->phases));
+    jout_text(&j, "algo", schedule_algo_name(s->algo));
+    jout_text(&j, "groups", shape);
+    jout_int(&j, "ranks", s->groups.ranks);
+    jout_int(&j, "bytes", bytes);
+    jout_int(&j, "subchunks", s->subchunks);
+    jout_bool(&j, "cut_by_layout", a->by_layout);
+    jout_num(&j, "time_s", a->times.time_s);
+    jout_num(&j, "algbw_Bps", algbw);
+    jout_num(&j, "busbw_Bps", algbw * busbw_factor(s));
+    jout_num(&j, "limit_s", a->bound_s);
+    jout_num(&j, "limit_fraction", a->bound_s > 0 ? a->bound_s / a->times.time_s : NAN);
+    jout_open(&j, "levels", '[');
+    for (int l = 0; l < a->topo.levels; l++) {
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "name", a->topo.level[l].name);
+        jout_num(&j, "busy_fraction", a->times.busy[l]);
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}
+
+int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err)
+{
+    struct answer a = {0};
+
+    if (ask->file && strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0)
+        return err_set(err, ERR_INPUT,
+                       "topology and schedule both from standard input, "
+                       "expected one of them from a file");
+    int rc = topo_read(&a.topo, ask->topo, err);
+
+    if (rc == 0)
+        rc = ask->file ? simulate_file(ask, &a, err) : simulate_spec(ask, &a, err);
+    if (rc == 0) {
+        a.bound_s = schedule_phases_name(a.s.phases)
+                        ? sim_cut_bound_s(&a.topo, a.s.phases, a.s.root, (double)ask->bytes)
+                        : NAN;
+        if (ask->json)
+            say_json(&a, ask->bytes, out);
+        else
+            say(&a, (double)ask->bytes, out);
+    }
+    sim_times_release(&a.times);
+    schedule_release(&a.s);
+    topo_release(&a.topo);
+    return rc;
+}

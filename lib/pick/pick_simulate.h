@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PICK_PICK_SIMULATE_H
+#define PICK_PICK_SIMULATE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+/*
+ * The simulated time of one operation on a fabric, beside the cut bound.  Either a schedule's
+ * text (file, "-" is stdin) or, with op and algo, what the generators make of the fabric's
+ * groups and levels, in so many sub-chunks.
+ */
+struct pick_simulate {
+    const char *topo;      /* as topo_read takes it */
+    const char *file;      /* or: */
+    const char *op, *algo; /* by name; not auto */
+    int subchunks;
+    int64_t bytes; /* of the vector, 2^42 at most */
+    int json;
+};
+
+enum { PICK_SIMULATE_BYTES = 64 << 20 }; /* when nobody says how many */
+#define PICK_SIMULATE_BYTES_MAX (INT64_C(1) << 42)
+
+/* Prints it, text or "paro.sched.simulate/1". */
+int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err);
+
+#endif

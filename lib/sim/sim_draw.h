@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SIM_SIM_DRAW_H
+#define SIM_SIM_DRAW_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/sim.h"
+
+struct sim_picture { /* all borrowed */
+    const struct schedule *schedule;
+    const struct topo *topo;       /* hosts and ports; of the schedule's groups */
+    const struct sim_times *times; /* with every row's */
+    const int64_t *chunk_bytes;    /* [schedule->chunks] */
+    double bound_s;                /* the cut bound; 0 or NAN: there is none */
+};
+
+/*
+ * Draws when what is sent: one row per rank, in it a sub-row per lane that the rank uses, its
+ * messages as bars from start to end, what it receives as a thinner strip below.  The colour is
+ * the part of the vector (its group), dark where a message goes to another group, light inside
+ * one.  Messages thinner than half a pixel are drawn as one bar.  ERR_INPUT, and nothing is
+ * written, when it would be too large.  Errors of the FILE stay with it (ferror).
+ */
+int sim_draw(const struct sim_picture *p, FILE *out, struct err *err);
+/* The same as numbers, every message and none merged: "paro.sched.draw/1". */
+int sim_draw_json(const struct sim_picture *p, FILE *out, struct err *err);
+
+enum { SIM_DRAW_ROWS_MAX = 1 << 22 }; /* of the schedule: 1 GiB while it is drawn */
+
+#endif

@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# paro-sched draw: a picture that any viewer reads, of what simulate says.
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# fails TEXT COMMAND...: status 2, nothing on stdout, one line on stderr: TEXT.
+fails() {
+    local text=$1 rc=0
+    shift
+    "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = 2 ] || { echo "status $rc of $*"; return 1; }
+    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
+    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
+}
+
+@test "every operation, algorithm and shape is a well-formed picture with all its ranks" {
+    local n=0 ranks
+    for shape in 1x1 1x3 3x1 2x2 '[3,2]' 2x2x2; do
+        for op in $(paro-sched ls | awk '$1 == "op" { print $2 }'); do
+            for algo in $(paro-sched ls | awk '$1 == "algo" { print $2 }'); do
+                paro-sched draw -i "synth:$shape" -b 1Mi "$op" "$algo" > out 2> said || {
+                    # not every algorithm knows every operation
+                    ! paro-sched gen "$op" "$algo" 2x2 > rows 2>&1 || { cat said; return 1; }
+                    continue
+                }
+                xmllint --noout --nonet out
+                ! grep -qiE '"-?(nan|inf)' out
+                ranks=$(paro-sched draw --json -i "synth:$shape" -b 1Mi "$op" "$algo" |
+                    perl -MJSON::PP -e 'local $/; print decode_json(<>)->{ranks}')
+                for ((r = 0; r < ranks; r++)); do
+                    grep -qE "font-weight=\"bold\".*>$r</text>" out || { echo "no rank $r"; return 1; }
+                done
+                n=$((n + 1))
+            done
+        done
+    done
+    [ $n -ge 54 ]
+}
+
+@test "each message is a bar at both its ends" {
+    paro-sched draw -i synth:2x2 all-reduce ho-ring --chunks 2 > out
+    paro-sched draw -i synth:2x2 all-reduce ho-ring --chunks 2 --json > json
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<>);
+        print scalar @{$d->{messages}}' json > n
+    [ "$(cat n)" -gt 10 ]
+    [ "$(grep -cE '<title>rank [0-9]+ to ' out)" = "$(cat n)" ]
+    [ "$(grep -cE '<title>rank [0-9]+ from ' out)" = "$(cat n)" ]
+    grep -q '>across 0</text>' out
+    grep -q '>inside 2</text>' out
+    grep -q 'stroke-dasharray' out
+    grep -q '>cut bound [0-9.]* .s</text>' out
+}
+
+@test "times are simulate's, and so is the bound" {
+    for shape in 2x2 '[3,2]' '[4,4,3]'; do
+        paro-sched simulate -i "synth:$shape" all-reduce ho-ring -b 8Mi --json > said
+        paro-sched draw -i "synth:$shape" all-reduce ho-ring -b 8Mi --json > drawn
+        perl -MJSON::PP -e '
+            sub get { local (@ARGV, $/) = @_; decode_json(<>) }
+            my ($s, $d) = (get("said"), get("drawn"));
+            my $end = 0;
+            for (@{$d->{messages}}) {
+                exit 1 if $_->{end_s} < $_->{start_s} || $_->{start_s} < 0;
+                $end = $_->{end_s} if $_->{end_s} > $end;
+            }
+            # spec and rows may add up in another order: 2^-40 of the time
+            exit !(abs($end - $s->{time_s}) < $end * 2**-40 && $end == $d->{time_s}
+                && $d->{limit_s} == $s->{limit_s} && $d->{bytes} == $s->{bytes})'
+    done
+}
+
+@test "a schedule from a file and from standard input is the same picture" {
+    paro-sched gen all-gather two-level '[3,2]' > rows
+    paro-sched draw -i 'synth:[3,2]' rows > a
+    paro-sched draw -i 'synth:[3,2]' < rows > b
+    paro-sched draw -i 'synth:[3,2]' all-gather two-level > c
+    cmp a b
+    cmp a c
+    grep -q '<title>all-gather, two-level, \[3,2\], 64.0 MiB: ' a
+}
+
+@test "hosts are named, and escaped" {
+    paro-topo -i synth:2x4 > fabric.yaml
+    sed -i 's/^  - ranks:/  - host: "a<\&b"\n    ranks:/' fabric.yaml
+    paro-sched draw -i fabric.yaml all-gather ho-ring > out
+    xmllint --noout --nonet out
+    grep -q 'a&lt;&amp;b' out
+}
+
+@test "some hundred ranks: bars are merged, the text stays small" {
+    paro-sched draw -i synth:16x16 -b 64Mi all-gather ring > out
+    xmllint --huge --noout --nonet out
+    [ "$(wc -c < out)" -lt 8000000 ]
+    [ "$(grep -c '<path' out)" -ge 16 ]
+    grep -q '>255</text>' out
+}
+
+@test "too large is one line" {
+    fails "paro-sched: a picture of 16384 ranks in 1 sub-chunk, some 536838144 rows, expected 4194304 at most" \
+        paro-sched draw -i synth:128x128 all-reduce ho-ring
+    fails "paro-sched: a picture of 256 ranks in 16384 sub-chunks, some 1069547520 rows, expected 4194304 at most" \
+        paro-sched draw -i synth:16x16 all-gather ring --chunks 16384
+}
+
+@test "bad words" {
+    fails "paro-sched: draw without a topology, expected -i TOPO" paro-sched draw all-gather ring
+    fails "paro-sched: draw with 3 words, expected FILE or OP ALGO" \
+        paro-sched draw -i synth:2x2 all-gather ring 2x2
+    fails "paro-sched: algorithm 'auto', expected one by name" \
+        paro-sched draw -i synth:2x2 all-gather auto
+    fails "paro-sched: --chunks with a schedule's text, expected its own sub-chunks" \
+        paro-sched draw -i synth:2x2 --chunks 2 rows
+    fails "paro-sched: topology and schedule both from standard input, expected one of them from a file" \
+        paro-sched draw -i - -
+    fails "paro-sched: cannot open 'absent': No such file or directory" \
+        paro-sched draw -i synth:2x2 absent
+    fails "paro-sched: cannot open 'absent': No such file or directory" \
+        paro-sched draw -i absent all-gather ring
+    fails "paro-sched: --input with verb 'ls', expected it with simulate or draw" \
+        paro-sched ls -i synth:2x2
+    for b in 0 -1 1x 1e30; do
+        rc=0
+        paro-sched draw -i synth:2x2 -b "$b" all-gather ring > out 2> said || rc=$?
+        [ $rc = 2 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
+    done
+}
+
+@test "a fabric of other groups is refused" {
+    paro-sched gen all-gather ring 2x3 > rows
+    rc=0
+    paro-sched draw -i synth:2x2 rows > out 2> said || rc=$?
+    [ $rc = 2 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
+    grep -q '2x3' said && grep -q '2x2' said
+}
+
+@test "a full disk is noticed, a closed pipe ends quietly" {
+    for json in '' --json; do
+        rc=0
+        paro-sched draw $json -i synth:4x4 all-reduce ho-ring > /dev/full 2> said || rc=$?
+        [ $rc = 2 ] && [ "$(wc -l < said)" = 1 ]
+        paro-sched draw $json -i synth:8x8 all-reduce ho-ring 2> said | head -n 1
+        [ ! -s said ]
+    done
+}

@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# paro-sched simulate: times that can be worked out by hand, and every word that is wrong.
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# fails TEXT COMMAND...: status 2, nothing on stdout, one line on stderr: TEXT.
+fails() {
+    local text=$1 rc=0
+    shift
+    "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = 2 ] || { echo "status $rc of $*"; return 1; }
+    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
+    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
+}
+
+# 4 ranks, 1 MB blocks: tau_e = 1 ms + 2 MB / 2 GB/s = 2 ms, x = 1 MB / 1 GB/s = 1 ms, latency
+# inside 1 ms: 1 + 1 + max(2, 1) = 4 ms.
+fabric=synth:2x2,intra=1GB/s:1ms,inter=2GB/s:1ms
+
+@test "HO-Ring's closed form, golden" {
+    paro-sched simulate all-gather ho-ring -i "$fabric" -b 4MB > out
+    cat > want <<'END'
+all-gather ho-ring on 2x2: 3.81 MiB in 1 sub-chunk
+time       4.00 ms
+algbw      1.00 GB/s
+busbw      750 MB/s
+cut bound  1.00 ms, fraction 0.250
+busy       intra 0.500 inter 0.250
+END
+    diff want out
+}
+
+@test "a file, standard input and the generators agree" {
+    for algo in ring two-level ho-ring; do
+        for shape in 2x3 '[3,2]' 1x4; do
+            paro-sched simulate all-reduce $algo -i "synth:$shape" --chunks 3 -b 1M > want
+            paro-sched gen all-reduce $algo "$shape" --chunks 3 > rows
+            paro-sched simulate -i "synth:$shape" -b 1M rows | diff want -
+            paro-sched simulate -i "synth:$shape" -b 1M < rows | diff want -
+            paro-sched simulate -i "synth:$shape" -b 1M - < rows | diff want -
+        done
+    done
+}
+
+@test "the default size is 64Mi, and a topology file is read" {
+    paro-topo -i synth:2x2 > fabric.yaml
+    paro-sched simulate all-reduce ring -i synth:2x2 > want
+    grep -q ': 64.0 MiB in' want
+    paro-sched simulate all-reduce ring -i fabric.yaml -b 64Mi | diff want -
+    paro-sched simulate all-reduce ring -i - < fabric.yaml | diff want -
+}
+
+@test "--json is valid and says the same" {
+    paro-sched simulate all-gather ho-ring -i "$fabric" -b 4MB --json > out
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<>);
+        exit !($d->{schema} eq "paro.sched.simulate/1" && $d->{op} eq "all-gather"
+            && $d->{algo} eq "ho-ring" && $d->{groups} eq "2x2" && $d->{ranks} == 4
+            && $d->{bytes} == 4e6 && $d->{subchunks} == 1 && $d->{cut_by_layout}
+            && abs($d->{time_s} - 4e-3) < 1e-12 && abs($d->{algbw_Bps} - 1e9) < 1e-3
+            && abs($d->{busbw_Bps} - 75e7) < 1e-3 && abs($d->{limit_s} - 1e-3) < 1e-12
+            && abs($d->{limit_fraction} - .25) < 1e-9 && @{$d->{levels}} == 2
+            && $d->{levels}[0]{name} eq "intra"
+            && abs($d->{levels}[1]{busy_fraction} - .25) < 1e-9)' out
+    # one rank: no time, no bandwidth, no bound
+    paro-sched simulate all-gather ring -i synth:1x1 --json > out
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<>);
+        exit !($d->{time_s} == 0 && !defined $d->{algbw_Bps} && !defined $d->{limit_fraction})' out
+}
+
+@test "partial moves have a time and no cut bound" {
+    paro-sched gen all-reduce ho-ring 2x2 | sed 's/^phases.*/phases reduce-across gather-across/' > rows
+    paro-sched simulate -i synth:2x2 rows > out
+    grep -q '^partial move ho-ring on 2x2' out
+    grep -q '^time ' out
+    [ "$(grep -c 'cut bound' out)" = 0 ]
+}
+
+@test "sub-chunks shorten the fill, and the cut bound stands" {
+    local last=1
+    for c in 1 4 16; do
+        now=$(paro-sched simulate all-gather ho-ring -i synth:2x4,inter=60MB/s:50us --chunks $c --json |
+            perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); print $d->{time_s}; exit($d->{limit_fraction} > 1)')
+        awk -v a="$now" -v b="$last" 'BEGIN { exit !(a < b) }'
+        last=$now
+    done
+}
+
+@test "16384 ranks of HO-Ring in less than 10 s and 2 GiB" {
+    local start=$SECONDS
+    # a sanitizer's shadow alone is larger
+    ([ -n "$SAN" ] || ulimit -v $((2 * 1024 * 1024))
+        paro-sched simulate all-reduce ho-ring -i synth:2048x8) > out
+    [ $((SECONDS - start)) -lt 10 ]
+    grep -q '^all-reduce ho-ring on 2048x8' out
+}
+
+@test "bad words" {
+    fails "paro-sched: simulate without a topology, expected -i TOPO" paro-sched simulate
+    fails "paro-sched: simulate with 3 words, expected FILE or OP ALGO" \
+        paro-sched simulate all-gather ring 2x2 -i synth:2x2
+    fails "paro-sched: algorithm 'auto', expected one by name" \
+        paro-sched simulate all-gather auto -i synth:2x2
+    fails "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
+        paro-sched simulate gather ring -i synth:2x2
+    fails "paro-sched: --chunks with a schedule's text, expected its own sub-chunks" \
+        paro-sched simulate -i synth:2x2 --chunks 2
+    fails "paro-sched: topology and schedule both from standard input, expected one of them from a file" \
+        paro-sched simulate -i -
+    fails "paro-sched: --input with verb 'gen', expected it with simulate or draw" \
+        paro-sched gen all-gather ring 2x2 -i synth:2x2
+    fails "paro-sched: --bytes with verb 'ls', expected it with simulate or draw" paro-sched ls -b 1M
+    fails "paro-sched: --bytes: '5Ti', expected a size from 1 to 4398046511104 bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9" \
+        paro-sched simulate all-gather ring -i synth:2x2 -b 5Ti
+    fails "paro-sched: --bytes: '0', expected a size from 1 to 4398046511104 bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9" \
+        paro-sched simulate all-gather ring -i synth:2x2 -b 0
+    fails "paro-sched: cannot open 'absent': No such file or directory" \
+        paro-sched simulate -i synth:2x2 absent
+    fails "paro-sched: 16384 sub-chunks of 8 segments in 2048 groups, expected 16777216 chunks at most" \
+        paro-sched simulate all-reduce ho-ring -i synth:2048x8 --chunks 16384
+}
+
+@test "what does not fit together is named" {
+    paro-sched gen all-gather ring 2x2 > rows
+    fails "paro-sched: the fabric's groups are 4x1, expected the schedule's, 2x2, of the same ranks" \
+        paro-sched simulate -i synth:4x1 rows
+    # two messages of one step, each behind the other: lane step src dst chunk op
+    sed '/^rows/,$d' rows > cycle
+    printf 'rows 3\n0 0 0 1 0 copy\n0 0 1 2 0 copy\n0 0 0 1 1>0 copy\nend\n' >> cycle
+    fails "paro-sched: 2 messages wait for each other, among them that of lane 0, step 0 from rank 0 to rank 1" \
+        paro-sched simulate -i synth:2x2 cycle
+    rc=0
+    paro-sched simulate all-reduce ho-ring -i 'synth:[2049,2048]' > out 2> said || rc=$?
+    [ $rc = 2 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
+    grep -q 'rows, expected 8589934 at most' said
+}
+
+@test "a full disk is noticed, errors under --json are one object" {
+    rc=0
+    paro-sched simulate all-reduce ho-ring -i synth:2x2 > /dev/full 2> said || rc=$?
+    [ $rc = 2 ] && [ "$(wc -l < said)" = 1 ]
+    rc=0
+    paro-sched simulate --json -i synth:2x2 all-reduce tripod > out 2> said || rc=$?
+    [ $rc = 2 ] && [ ! -s out ]
+    perl -MJSON::PP -e 'local $/; exit !(decode_json(<>)->{error}{text} =~ /tripod/)' said
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The simulator's rules one at a time, on a few messages whose times are worked out by hand:
+ * what is shared and how, queues, places and barriers, the cut bound.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "sim/sim.h"
+
+/* Some ten terms, each rounded to 2^-53 of the whole. */
+static const double ROUNDING = 0x1p-48;
+
+static void same(double have, double want, const char *what)
+{
+    if (!(fabs(have - want) <= ROUNDING * want))
+        fail_msg("%s: %.17g, expected %.17g", what, have, want);
+}
+
+/* One row for each message, all of step 0 and of a lane of their own. */
+static void by_hand(struct schedule *s, const struct groups *g, int rows, const int (*ends)[2])
+{
+    *s = (struct schedule){.chunks = rows, .lanes = rows, .subchunks = 1, .rows = rows};
+    groups_copy(&s->groups, g);
+    s->row = mem_new((size_t)rows, sizeof *s->row);
+    for (int i = 0; i < rows; i++)
+        s->row[i] = (struct schedule_row){
+            .lane = i, .src = ends[i][0], .dst = ends[i][1], .chunk = i, .into = i};
+}
+
+/*
+ * Ports of 12 B/s out, group 1's of 2 B/s in; flows 0->1, 0->2, 0->2': the narrow port gives 2,
+ * the rest shares 10.  24 bytes each: 0->2 are sent at 4.8 s, 0->1 at 12 s.
+ */
+static void ports_are_shared_max_min(void **state)
+{
+    (void)state;
+    static const int ends[][2] = {{0, 2}, {0, 4}, {1, 5}};
+    const int64_t bytes[] = {24, 24, 24};
+    struct topo t;
+    struct schedule s;
+    struct sim_times times;
+    struct err err = {0};
+
+    assert_int_equal(topo_parse_synth(&t, "3x2,intra=100:1s,inter=12:3s", &err), 0);
+    t.port[1].in_Bps = 2;
+    by_hand(&s, &t.groups, 3, ends);
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[0], 12 + 3, "through the narrow port");
+    same(times.end_s[1], 4.8 + 3, "beside it");
+    same(times.end_s[2], 4.8 + 3, "beside it, from another rank");
+    same(times.time_s, 15, "all");
+    same(times.busy[1], 24.0 / 2 / 15, "the narrow port's share");
+    sim_times_release(&times);
+    /* One flow's own limit binds: 3 B/s each, 8 s. */
+    t.level[1].flow_Bps = 3;
+    t.level[1].member_Bps = 6;
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[1], 8 + 3, "at its own limit");
+    sim_times_release(&times);
+    /* A rank's own way binds: 0's two flows share 4.5, the narrow one still gets 2. */
+    t.level[1].flow_Bps = t.level[1].member_Bps = 4.5;
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[1], 24 / 2.5 + 3, "on the rank's way");
+    same(times.end_s[2], 24 / 4.5 + 3, "alone on its rank's way");
+    sim_times_release(&times);
+    schedule_release(&s);
+    topo_release(&t);
+}
+
+/* Two members send inside, 100 B/s links, but 60 B/s each when both do; then one goes on alone.
+ */
+static void what_a_group_moves_is_shared(void **state)
+{
+    (void)state;
+    static const int ends[][2] = {{0, 1}, {1, 0}};
+    const int64_t bytes[] = {120, 320};
+    struct topo t;
+    struct schedule s;
+    struct sim_times times;
+    struct err err = {0};
+
+    assert_int_equal(topo_parse_synth(&t, "2x2,intra=100:1s,inter=12:3s", &err), 0);
+    t.level[0].member_Bps = 60;
+    by_hand(&s, &t.groups, 2, ends);
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[0], 2 + 1, "both");
+    same(times.end_s[1], 4 + 1, "one of them alone");
+    same(times.start_s[1], 0, "start");
+    sim_times_release(&times);
+    schedule_release(&s);
+    topo_release(&t);
+}
+
+/* Two blocks of two groups; blocks' ports are narrower than their groups' together. */
+static void blocks_have_ports(void **state)
+{
+    (void)state;
+    static const int ends[][2] = {{0, 2}, {1, 3}, {1, 0}};
+    const int64_t bytes[] = {40, 40, 40};
+    struct topo t;
+    struct schedule s;
+    struct sim_times times;
+    struct err err = {0};
+
+    assert_int_equal(topo_parse_synth(&t, "2x2x1,intra=100:1s,inter=10:3s,level2=8:7s", &err),
+                     0);
+    by_hand(&s, &t.groups, 3, ends);
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[0], 10 + 7, "half of the block's port");
+    same(times.end_s[1], 10 + 7, "the other half");
+    same(times.end_s[2], 40 / 6.0 + 3, "the rest of its group's port");
+    same(times.busy[2], 80 / 8.0 / 17, "the block's port");
+    sim_times_release(&times);
+    schedule_release(&s);
+    topo_release(&t);
+}
+
+/*
+ * 0 -> 1 twice in one queue: the second is sent behind the first, and both latencies overlap;
+ * an add into the place of the first lands after it; a barrier holds what is behind it.
+ */
+static void queues_places_and_barriers_hold(void **state)
+{
+    (void)state;
+    struct topo t;
+    struct sim_times times;
+    struct err err = {0};
+    const int64_t bytes[] = {100, 100, 0};
+    struct schedule_row rows[] = {
+        {.lane = 0, .step = 0, .src = 0, .dst = 1, .chunk = 0, .into = 0},
+        {.lane = 0, .step = 1, .src = 0, .dst = 1, .chunk = 1, .into = 1},
+        {.lane = 1, .step = 2, .src = 1, .dst = 2, .chunk = 1, .into = 1}, /* waits for it */
+        {.lane = 2, .step = 3, .src = 1, .dst = 1, .chunk = 0, .into = 1}, /* and for its read
+                                                                            */
+        {.lane = 3, .step = 3, .src = 3, .dst = 2, .chunk = 2, .into = 2}, /* empty */
+        {.lane = 3, .step = 4, .src = 3, .dst = 2, .chunk = 0, .into = 1},
+    };
+    struct schedule s = {.chunks = 3, .lanes = 4, .rows = 6, .row = rows};
+
+    assert_int_equal(topo_parse_synth(&t, "2x4,intra=100:5s,inter=12:3s", &err), 0);
+    s.groups = t.groups;
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.end_s[0], 6, "first");
+    same(times.start_s[1], 1, "the second is sent behind the first");
+    same(times.end_s[1], 7, "latencies overlap");
+    same(times.start_s[2], 7, "sent once written");
+    same(times.end_s[2], 13, "from 1 to 2");
+    same(times.end_s[3], 8, "a local row lands when its place was read");
+    assert_true(times.end_s[4] == 0 && times.start_s[4] == 0);
+    same(times.end_s[5], 13, "lands behind the write before it");
+    sim_times_release(&times);
+    s.barriers = 1;
+    s.barrier[0] = 4; /* rank 3 has done nothing: it may send; rank 2 waits for row 2 */
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.start_s[5], 0, "no barrier at the sender");
+    same(times.end_s[5], 13, "the receiver's barrier");
+    sim_times_release(&times);
+    s.barrier[0] = 1; /* row 1 waits until row 0 is sent; 1 has received it then */
+    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    same(times.start_s[1], 1, "the barrier at the sender");
+    sim_times_release(&times);
+    topo_release(&t);
+}
+
+static void errors_are_named(void **state)
+{
+    (void)state;
+    struct topo t, other;
+    struct sim_times times;
+    struct err err = {0};
+    const int64_t bytes[] = {8, 8};
+    /* Two messages of one step: each must follow the other. */
+    struct schedule_row rows[] = {{.lane = 0, .src = 0, .dst = 1, .chunk = 0, .into = 0},
+                                  {.lane = 0, .src = 1, .dst = 2, .chunk = 0, .into = 0},
+                                  {.lane = 0, .src = 0, .dst = 1, .chunk = 1, .into = 0}};
+    struct schedule s = {.chunks = 2, .lanes = 1, .rows = 3, .row = rows};
+
+    assert_int_equal(topo_parse_synth(&t, "2x2", &err), 0);
+    assert_int_equal(topo_parse_synth(&other, "[3,1]", &err), 0);
+    s.groups = t.groups;
+    assert_int_equal(sim_rows(&s, &t, bytes, 0, &times, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_string_equal(err.text, "2 messages wait for each other, among them that of lane 0, "
+                                  "step 0 from rank 0 to rank 1");
+    assert_int_equal(sim_rows(&s, &other, bytes, 0, &times, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_string_equal(err.text,
+                        "the fabric's groups are [3,1], expected the schedule's, 2x2, "
+                        "of the same ranks");
+    topo_release(&t);
+    topo_release(&other);
+}
+
+/* The bound itself, by hand: paro.md's figures and a fabric with unlike ways out and in. */
+static void cut_bound_by_hand(void **state)
+{
+    (void)state;
+    struct topo t;
+    struct err err = {0};
+
+    assert_int_equal(topo_parse_synth(&t, "[3,2],inter=10:1us", &err), 0);
+    same(sim_cut_bound_s(&t, SCHEDULE_ALL_GATHER, 0, 100), 100 * .6 / 10, "into the smaller");
+    same(sim_cut_bound_s(&t, SCHEDULE_ALL_REDUCE, 0, 100), 100 / 10.0, "all-reduce");
+    same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 0, 100), 100 / 10.0, "broadcast");
+    t.port[1].out_Bps = 1;
+    same(sim_cut_bound_s(&t, SCHEDULE_ALL_GATHER, 0, 100), 40, "a slow way out: its own part");
+    same(sim_cut_bound_s(&t, SCHEDULE_REDUCE_SCATTER, 0, 100), 60, "its part of other sums");
+    same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 0, 100), 10, "a receiver sends nothing");
+    same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 3, 100), 100, "the root does");
+    topo_release(&t);
+    assert_int_equal(topo_parse_synth(&t, "2x2x2,inter=10:1us,level2=5:1us", &err), 0);
+    same(sim_cut_bound_s(&t, SCHEDULE_ALL_REDUCE, 0, 100), 2 * 100 / 10.0, "blocks");
+    topo_release(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ports_are_shared_max_min),
+        cmocka_unit_test(what_a_group_moves_is_shared),
+        cmocka_unit_test(blocks_have_ports),
+        cmocka_unit_test(queues_places_and_barriers_hold),
+        cmocka_unit_test(errors_are_named),
+        cmocka_unit_test(cut_bound_by_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
