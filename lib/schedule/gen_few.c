@@ -3,9 +3,11 @@
  * Knows which kernel (gen_kernel.c) moves what among whom, for the algorithms of few rounds.
  * The participants are
  *   all ranks            an item: the chunks that a rank owns          (the flat forms)
- *   the holders          an item: a part of their segment              (across, per segment)
- *   one leader a group   an item: a group's part of all segments       (across, whole vectors)
- * Inside a group the holders, or the leader, hand all they have to each other member directly.
+ *   the holders          an item: a part of their segment              (across alone)
+ *   one leader a group   an item: a group's part of all segments       (across and inside)
+ * Inside a group the holders, or the leader, hand all they have to each other member directly;
+ * the leader was handed the parts that its members own before.  Leaders cost two messages more
+ * where it is fast, and save all but one of m where it is slow.
  *
  * Where a sum over the groups is gathered again at once, recursive doubling exchanges whole
  * vectors and the tree sends them up and down: n items in log2 n messages.  The others reduce
@@ -139,23 +141,29 @@ static void over(const struct few *f, enum who who, const struct schedule_kernel
     }
 }
 
-/* Inside group k: all parts of segment e from the one who has them, hop u a round. */
-static void hand_out(struct schedule_gen *g, int k, int e, int src)
+/*
+ * Inside group k: all parts of segment e from the one who has them, hop u a round; without
+ * those that a member owns itself, where it does not get them back.
+ */
+static void hand_out(struct schedule_gen *g, int k, int e, int src, int back)
 {
     const struct schedule *s = g->out;
-    int m = s->groups.members[k], C = s->subchunks, chunks = s->groups.count * C;
+    int m = s->groups.members[k], C = s->subchunks, count = s->groups.count;
 
     for (int u = 0; u < m - 1; u++) {
         int dst = groups_rank(&s->groups, k, (s->groups.local_of[src] + 1 + u) % m);
         if (g->rank >= 0 && src != g->rank && dst != g->rank)
             continue;
-        for (int q = 0; q < chunks; q++)
-            schedule_gen_emit(g, s->segments, (int64_t)u * C + q % C, src, dst, e * chunks + q);
+        for (int part = 0; part < count; part++)
+            for (int c = 0; c < C && (back || part != k || s->holder[e * count + k] != dst);
+                 c++)
+                schedule_gen_emit(g, s->segments, (int64_t)u * C + c, src, dst,
+                                  (e * count + part) * C + c);
     }
 }
 
 /* A stage: inside the groups, from the holders or the leaders. */
-static void inside(const struct few *f, enum who who)
+static void inside(const struct few *f, enum who who, int back)
 {
     struct schedule_gen *g = f->g;
     const struct schedule *s = g->out;
@@ -167,7 +175,23 @@ static void inside(const struct few *f, enum who who)
     for (int k = 0; k < s->groups.count; k++)
         for (int e = 0; e < s->segments && (only < 0 || k == only); e++)
             hand_out(g, k, e,
-                     who == LEADERS ? leader(f, k) : s->holder[e * s->groups.count + k]);
+                     who == LEADERS ? leader(f, k) : s->holder[e * s->groups.count + k], back);
+}
+
+/* A stage: what the members own, to their leader. */
+static void collect(const struct few *f)
+{
+    struct schedule_gen *g = f->g;
+    const struct schedule *s = g->out;
+    int C = s->subchunks, count = s->groups.count;
+
+    if (groups_largest(&s->groups) < 2 || !schedule_gen_stage(g, C))
+        return;
+    for (int place = 0; place < s->segments * count; place++)
+        for (int c = 0; c < C; c++)
+            if (s->holder[place] != leader(f, place % count))
+                schedule_gen_emit(g, s->segments, c, s->holder[place], leader(f, place % count),
+                                  place * C + c);
 }
 
 /* The sum of all participants' whole vectors, for all of them. */
@@ -194,16 +218,21 @@ static void sum_up(const struct few *f, enum who who)
 /* One half: the reversal runs the stages the other way round. */
 static void half(const struct few *f, int across, int within)
 {
+    int leaders = across && within && !f->flat;
+
     if (across && within && f->flat) {
         over(f, RANKS, f->kernel, 0);
         return;
     }
-    if (within && f->g->reverse)
-        inside(f, HOLDERS);
-    if (across)
-        over(f, HOLDERS, f->kernel, 0);
-    if (within && !f->g->reverse)
-        inside(f, HOLDERS);
+    for (int i = 0; i < 3; i++) {
+        int stage = f->g->reverse ? 2 - i : i;
+        if (stage == 0 && leaders)
+            collect(f);
+        if (stage == 1 && across)
+            over(f, leaders ? LEADERS : HOLDERS, f->kernel, 0);
+        if (stage == 2 && within)
+            inside(f, leaders ? LEADERS : HOLDERS, !leaders);
+    }
 }
 
 static struct few few_of(struct schedule_gen *g)
@@ -230,10 +259,10 @@ void schedule_gen_few(struct schedule_gen *g)
         enum who who = whole ? LEADERS : HOLDERS;
         g->reverse = 1;
         if (phases & SCHEDULE_REDUCE_INSIDE)
-            inside(&f, who);
+            inside(&f, who, 1);
         sum_up(&f, who);
         if (phases & SCHEDULE_GATHER_INSIDE)
-            inside(&f, who);
+            inside(&f, who, 1);
     } else {
         g->reverse = 1;
         half(&f, phases & SCHEDULE_REDUCE_ACROSS, phases & SCHEDULE_REDUCE_INSIDE);
@@ -257,5 +286,5 @@ void schedule_gen_few_cast(struct schedule_gen *g)
         over(&f, who, f.kernel, 1);
     }
     if (!f.flat)
-        inside(&f, LEADERS);
+        inside(&f, LEADERS, 1);
 }

@@ -51,7 +51,7 @@ void sim_times_release(struct sim_times *times);
  * each group to the next): the ranks of one such run stand for all.  That the rows do repeat is
  * verified on them; where they do not, all rows are gone through, and ERR_INPUT says so where
  * these would be too many.  Chunks that the layouts' rounding alone makes unequal count with
- * their mean.
+ * their mean; empty ones among them so only where all rows would be too many.
  */
 int sim_spec_times(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
                    struct sim_times *out, struct err *err);

@@ -256,10 +256,13 @@ static int gather(struct turn *t, struct err *err)
     return comes_as_it_goes(t) ? next_is_like_first(t, err) : 0;
 }
 
-/* The images of each chunk are as long, but for rounding: their mean.  0: they are not. */
-static int mean_bytes(const struct turn *t, const int64_t *bytes, double *out)
+enum alike { UNLIKE, SOME_EMPTY, ALIKE };
+
+/* The images of each chunk are as long, but for rounding: their mean. */
+static enum alike mean_bytes(const struct turn *t, const int64_t *bytes, double *out)
 {
     int g = t->spec->groups->count, p = t->period;
+    enum alike alike = ALIKE;
 
     for (int c = 0; c < t->chunks; c++) {
         double sum = 0;
@@ -272,12 +275,14 @@ static int mean_bytes(const struct turn *t, const int64_t *bytes, double *out)
             least = b < least ? b : least;
             most = b > most ? b : most;
         }
-        if (most - least > ROUNDING_BYTES || (least == 0 && most > 0))
-            return 0;
+        if (most - least > ROUNDING_BYTES)
+            return UNLIKE;
+        if (least == 0 && most > 0)
+            alike = SOME_EMPTY;
         for (int by = 0; by < t->runs; by++)
             out[turn_chunk(t, c, by)] = sum / t->runs;
     }
-    return 1;
+    return alike;
 }
 
 static int run_turned(const struct turn *t, const struct topo *topo, const double *bytes,
@@ -297,9 +302,25 @@ static int run_turned(const struct turn *t, const struct topo *topo, const doubl
     return rc;
 }
 
+/* About how many rows all ranks have, from a few of them; -1: error. */
+static double guess_rows(const struct schedule_spec *spec, struct err *err)
+{
+    int n = spec->groups->ranks, looked = 0;
+    double rows = 0;
+
+    for (; looked < 3; looked++) {
+        struct schedule s = {0};
+        if (schedule_gen(spec, (int)((int64_t)looked * (n - 1) / 2), &s, err))
+            return -1;
+        rows += (double)s.rows;
+        schedule_release(&s);
+    }
+    return rows / looked * n / 2;
+}
+
 /* 1 done, 0 the schedule does not repeat itself, -1 error. */
 static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
-                      const int64_t *bytes, struct sim_times *out, struct err *err)
+                      const int64_t *bytes, double rows, struct sim_times *out, struct err *err)
 {
     int g = spec->groups->count;
     struct turn t = {.spec = spec, .chunks = spec->segments * g * spec->subchunks};
@@ -311,7 +332,9 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
         return 0;
     t.runs = g / t.period;
     double *mean = mem_new((size_t)t.chunks, sizeof *mean);
-    int alike = mean_bytes(&t, bytes, mean);
+    enum alike like = mean_bytes(&t, bytes, mean);
+    /* Where all rows can be gone through, those of empty chunks can be left out one by one. */
+    int alike = like == ALIKE || (like == SOME_EMPTY && rows > ROWS_MAX);
     int rc = alike ? gather(&t, err) : 0;
     if (alike && rc == 0 && (t.runs & (t.runs - 1)) == 0) {
         t.swap = 1;
@@ -326,37 +349,20 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
     return rc;
 }
 
-/* About how many rows all ranks have, from a few of them. */
-static int check_size(const struct schedule_spec *spec, struct err *err)
-{
-    int n = spec->groups->ranks, looked = 0;
-    double rows = 0;
-
-    for (int i = 0; i < 3; i++, looked++) {
-        struct schedule s = {0};
-        if (schedule_gen(spec, (int)((int64_t)i * (n - 1) / 2), &s, err))
-            return -1;
-        rows += (double)s.rows;
-        schedule_release(&s);
-    }
-    rows = rows / looked * n / 2;
-    if (rows <= ROWS_MAX)
-        return 0;
-    return err_set(err, ERR_INPUT,
-                   "about %.2g rows, expected %d at most: fabric, schedule or chunks do not "
-                   "repeat themselves from group to group, so that all are gone through",
-                   rows, ROWS_MAX);
-}
-
 int sim_spec_times(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
                    struct sim_times *out, struct err *err)
 {
     struct schedule s = {0};
-    int rc = try_turned(spec, t, bytes, out, err);
+    double rows = guess_rows(spec, err);
+    int rc = rows < 0 ? -1 : try_turned(spec, t, bytes, rows, out, err);
 
     if (rc)
         return rc < 0 ? -1 : 0;
-    rc = check_size(spec, err);
+    if (rows > ROWS_MAX)
+        rc = err_set(err, ERR_INPUT,
+                     "about %.2g rows, expected %d at most: fabric, schedule or chunks do not "
+                     "repeat themselves from group to group, so that all are gone through",
+                     rows, ROWS_MAX);
     if (rc == 0)
         rc = schedule_gen(spec, -1, &s, err);
     if (rc == 0)

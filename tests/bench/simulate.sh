@@ -8,6 +8,8 @@
 #
 #   NODES=2 PROCS=2 RATE=500mbit SIZES='16Mi 64Mi' ALGOS='ring two-level ho-ring' LAUNCHES=3 \
 #       ITERS=10 CHUNK=61440 WITHIN=0.1 LAB='--mca btl_tcp_flags 1' sh tests/bench/simulate.sh
+#
+# FABRIC=TOPO takes a topology that is at hand, a file or synth:SPEC, and measures none.
 set -u
 
 NODES=${NODES:-2}
@@ -21,13 +23,18 @@ ITERS=${ITERS:-10}
 CHUNK=${CHUNK:-61440}
 WITHIN=${WITHIN:-0.1}
 LAB=${LAB:-}
+FABRIC=${FABRIC:-}
 PATH=${BIN:-$PWD/bin}:$PATH
 
 dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 
 # shellcheck disable=SC2086
-paro-lab -g "$NODES" -p "$PROCS" -r "$RATE" $LAB -- paro-topo > "$dir/fabric.yaml" || exit 2
+if [ -n "$FABRIC" ]; then
+    paro-topo -i "$FABRIC"
+else
+    paro-lab -g "$NODES" -p "$PROCS" -r "$RATE" $LAB -- paro-topo
+fi > "$dir/fabric.yaml" || exit 2
 paro-topo -i "$dir/fabric.yaml" --format table
 ops=$(echo "$OPS" | tr ' ' ,)
 algos=$(echo "$ALGOS" | tr ' ' ,)

@@ -392,6 +392,11 @@ static void nothing_to_move_takes_no_time(void **state)
     set_up(&b, "2x3", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 0);
     assert_true(spec_s(&b) == 0);
     tear_down(&b);
+    /* One byte in 4 x 3 chunks: the rows of eleven are left out, here as there. */
+    set_up(&b, "4x3", SCHEDULE_ALL_GATHER, SCHEDULE_HO_RING, 1, 1);
+    double have = spec_s(&b), want = all_rows(&b, NULL, 0).time_s;
+    assert_true(have > 0 && have == want);
+    tear_down(&b);
     set_up(&b, "1x1", SCHEDULE_ALL_GATHER, SCHEDULE_RING, 1, 1000);
     assert_true(spec_s(&b) == 0);
     tear_down(&b);
@@ -421,6 +426,11 @@ static void sixteen_thousand_ranks(void **state)
     on_fabric(&b, &f, SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING);
     double x = 7 * BLOCK / f.in_Bps, tau_e = f.out_s + BLOCK / f.out_Bps;
     same(spec_s(&b), 2 * (f.in_s + x + 2047 * fmax(tau_e, x)), "2048x8");
+    tear_down(&b);
+    /* So short a vector that most chunks are empty: each of the others still makes all hops. */
+    set_up(&b, "2048x8,inter=25e9:12us", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 1000);
+    double seconds = spec_s(&b);
+    assert_true(seconds >= 2 * 2047 * 12e-6 && seconds <= 2 * 2047 * 12.1e-6);
     tear_down(&b);
     /* Partners by bits: no turn has them, and all their rows are too many. */
     f.g = 512;
