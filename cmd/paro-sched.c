@@ -12,8 +12,10 @@
 #include "pick/pick.h"
 #include "pick/pick_draw.h"
 #include "pick/pick_simulate.h"
+#include "pick/pick_table.h"
 
-enum { KEY_CHUNKS = 0x100, KEY_ROOT = 0x180, WORDS_MAX = 4, CHUNKS_MAX = 1 << 14 };
+enum { KEY_CHUNKS = 0x100, KEY_ROOT = 0x180, KEY_OP, KEY_TABLE, KEY_TUNING };
+enum { WORDS_MAX = 4, CHUNKS_MAX = 1 << 14, FACTOR_MAX = 1 << 20 };
 
 struct args {
     struct cli cli;
@@ -23,6 +25,8 @@ struct args {
     int has_chunks, has_root;
     const char *topo;
     int64_t bytes; /* 0: not given */
+    struct pick_request pick;
+    const char *of_pick; /* an option that is pick's alone, the last one given, or NULL */
 };
 
 static const struct argp_option options[] = {
@@ -30,10 +34,50 @@ static const struct argp_option options[] = {
      "With gen, or simulate or draw OP ALGO: sub-chunks of each part (default 1)", 0},
     {"root", KEY_ROOT, "R", 0,
      "Of a broadcast, with gen, simulate and draw: the rank that has it (default 0)", 0},
-    {"input", 'i', "TOPO", 0, "With simulate and draw: the fabric, a file, - or synth:SPEC", 0},
-    {"bytes", 'b', "BYTES", 0, "With simulate and draw: size of the vector (default 64Mi)", 0},
+    {"input", 'i', "TOPO", 0,
+     "With simulate, draw and pick: the fabric, a file, - or synth:SPEC", 0},
+    {"bytes", 'b', "BYTES", 0,
+     "With simulate and draw: size of the vector (default 64Mi); with pick: the smallest"
+     " (default 1Ki)",
+     0},
+    {"op", KEY_OP, "OPS", 0, "With pick: these operations, with commas between", 1},
+    {"max", 'e', "BYTES", 0, "With pick: largest size (default 1Gi)", 1},
+    {"factor", 'f', "F", 0, "With pick: each size is F times the one before (default 2)", 1},
+    {"table", KEY_TABLE, 0, 0, "With pick: print a tuning table (YAML)", 1},
+    {"tuning", KEY_TUNING, "FILE", 0, "With pick: read and print a tuning table", 1},
     CLI_OPTIONS,
     {0}};
+
+/* Options of the verb pick alone; ARGP_ERR_UNKNOWN for the rest. */
+static error_t parse_pick(struct args *a, int key, char *arg)
+{
+    struct pick_request *p = &a->pick;
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case KEY_OP:
+        a->of_pick = "--op";
+        p->ops = arg;
+        return 0;
+    case 'e':
+        a->of_pick = "--max";
+        return cli_check(&a->cli, num_bytes(arg, 1, PICK_BYTES_MAX, &p->max_bytes, err),
+                         "--max");
+    case 'f':
+        a->of_pick = "--factor";
+        return cli_check(&a->cli, num_i64(arg, 2, FACTOR_MAX, &p->factor, err), "--factor");
+    case KEY_TABLE:
+        a->of_pick = "--table";
+        p->table = 1;
+        return 0;
+    case KEY_TUNING:
+        a->of_pick = "--tuning";
+        p->tuning = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -61,18 +105,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->word[a->words++] = arg;
         return 0;
     default:
-        return cli_option(&a->cli, key, arg, state);
+        break;
     }
+    error_t rc = parse_pick(a, key, arg);
+    return rc == ARGP_ERR_UNKNOWN ? cli_option(&a->cli, key, arg, state) : rc;
 }
 
 static const struct argp argp = {
     options,
     parse,
     "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE | OP ALGO]\n"
-    "draw -i TOPO [FILE | OP ALGO]\nls",
+    "draw -i TOPO [FILE | OP ALGO]\nls\npick -i TOPO\npick --tuning FILE",
     "Print the rows of a collective (gen), prove the rows of a file or of standard input right"
     " (verify), tell how long they take on a fabric (simulate), draw that as a"
-    " timeline in SVG (draw), or list what there is (ls)."
+    " timeline in SVG (draw), list what there is (ls), or choose for a fabric by simulated"
+    " time (pick)."
     "\vls lists OP and ALGO; SHAPE is the groups, 4x8 or [8,8,7], or blocks of them, outermost"
     " first: 2x4x8, 2x[8,8,7].",
     NULL,
@@ -254,15 +301,33 @@ static int ls(const struct args *a, struct err *err)
     return 0;
 }
 
+static int pick(const struct args *a, struct err *err)
+{
+    struct pick_request r = a->pick;
+
+    r.json = a->cli.json;
+    r.topo = a->topo;
+    r.min_bytes = a->bytes;
+    if (a->words > 1)
+        return err_set(err, ERR_INPUT, "unexpected argument '%s' after pick", a->word[1]);
+    if (!r.topo == !r.tuning)
+        return err_set(err, ERR_INPUT, "pick with %s, expected --input or --tuning",
+                       r.topo ? "both --input and --tuning" : "neither a fabric nor a table");
+    if (r.tuning && (r.ops || r.min_bytes || r.max_bytes || r.factor))
+        return err_set(err, ERR_INPUT,
+                       "--tuning with --op, --bytes, --max or --factor, expected the table's"
+                       " own");
+    return pick_report(&r, stdout, err);
+}
+
 static const struct verb {
     const char *name;
     int (*run)(const struct args *, struct err *);
     int gens, fabric; /* takes --chunks and --root; --input and --bytes */
-} verbs[] = {{"gen", gen, 1, 0},
-             {"verify", verify, 0, 0},
-             {"simulate", simulate, 1, 1},
-             {"draw", draw, 1, 1},
-             {"ls", ls, 0, 0}};
+    int choice;       /* takes what is pick's alone */
+} verbs[] = {
+    {"gen", gen, 1, 0, 0},   {"verify", verify, 0, 0, 0}, {"simulate", simulate, 1, 1, 0},
+    {"draw", draw, 1, 1, 0}, {"ls", ls, 0, 0, 0},         {"pick", pick, 0, 1, 1}};
 
 static const struct verb *find_verb(const struct args *a, struct err *err)
 {
@@ -276,14 +341,18 @@ static const struct verb *find_verb(const struct args *a, struct err *err)
             err_set(err, ERR_INPUT, "%s with verb '%s', expected it with gen, simulate or draw",
                     a->has_chunks ? "--chunks" : "--root", word);
         else if ((a->topo || a->bytes) && !v->fabric)
-            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with simulate or draw",
+            err_set(err, ERR_INPUT,
+                    "%s with verb '%s', expected it with simulate, draw or pick",
                     a->topo ? "--input" : "--bytes", word);
+        else if (a->of_pick && !v->choice)
+            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with pick", a->of_pick,
+                    word);
         else
             return v;
         return NULL;
     }
     err_set(err, ERR_INPUT,
-            "verb '%s', expected gen, verify, simulate, draw or ls (see --help)", word);
+            "verb '%s', expected gen, verify, simulate, draw, ls or pick (see --help)", word);
     return NULL;
 }
 

@@ -12,6 +12,7 @@ enum {
     KEY_CONFIG,
     KEY_LOG,
     KEY_ALGO,
+    KEY_TUNING,
     KEY_FORCE,
     KEY_PRINT
 };
@@ -35,7 +36,9 @@ static const struct argp_option options[] = {
     {"log", KEY_LOG, "FILE", 0,
      "Write the log there (default DIR/log.jsonl; - is standard output)", 1},
     {"algo", KEY_ALGO, "ALGO", 0,
-     "Collectives: ring, two-level or ho-ring (default: the plan's)", 1},
+     "Collectives: ring, two-level, ho-ring or auto (default: the plan's)", 1},
+    {"tuning", KEY_TUNING, "FILE", 0, "With --algo=auto: the table that says which, how cut",
+     1},
     {"force", KEY_FORCE, 0, 0, "Begin anew in a folder that has a run", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
     {0, 0, 0, 0, "Settings:", 2},
@@ -75,6 +78,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_ALGO:
         a->run.algo = arg;
+        return 0;
+    case KEY_TUNING:
+        a->run.tuning = arg;
         return 0;
     case KEY_FORCE:
         a->run.force = 1;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
-complete -c paro-train -l algo -r -d 'Collectives: ring, two-level or ho-ring (default: the plan\'s)'
+complete -c paro-train -l algo -r -d 'Collectives: ring, two-level, ho-ring or auto (default: the plan\'s)'
 complete -c paro-train -l config -r -d 'Read settings from a YAML file'
 complete -c paro-train -s d -l data -r -d 'Train on the bytes of FILE'
 complete -c paro-train -l force -d 'Begin anew in a folder that has a run'
@@ -9,6 +9,7 @@ complete -c paro-train -l log -r -d 'Write the log there (default DIR/log.jsonl;
 complete -c paro-train -s o -l output -r -d 'Keep log and checkpoints in DIR'
 complete -c paro-train -l print-config -d 'Print the settings as YAML and end'
 complete -c paro-train -l resume -d '=auto'
+complete -c paro-train -l tuning -r -d 'With --algo=auto: the table that says which, how cut'
 complete -c paro-train -l beta1 -r -d 'AdamW\'s decay of the first moment (0.9)'
 complete -c paro-train -l beta2 -r -d 'AdamW\'s decay of the second moment (0.95)'
 complete -c paro-train -l clip -r -d 'Clip the gradient\'s global norm; 0: never (1.0)'

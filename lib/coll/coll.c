@@ -11,12 +11,6 @@
 #include "base/mem.h"
 #include "pick/pick.h"
 
-/*
- * Under Open MPI's TCP eager limit of 64 KiB: an eager message needs no acknowledgement, which
- * would wait behind bulk data that flows the other way (measured: paro.md section 5, lab.md).
- */
-enum { CHUNK_BYTES = 60 * 1024, SUBCHUNKS_MAX = 1 << 14 };
-
 unsigned coll_phases(const struct coll_spec *spec)
 {
     struct layout_moves m = spec->moves;
@@ -36,17 +30,9 @@ static int even_slices(const struct coll_spec *spec)
 
 int coll_subchunks(const struct layout *l, const struct coll_spec *spec)
 {
-    int64_t most = 0, want = spec->chunk_bytes ? spec->chunk_bytes : CHUNK_BYTES;
-    int even = even_slices(spec);
+    int64_t want = spec->chunk_bytes ? spec->chunk_bytes : PICK_CHUNK_USUAL;
 
-    for (int e = 0; e < l->segments; e++)
-        for (int k = 0; k < l->groups.count; k++) {
-            int64_t n = layout_cut(l, spec->elems, e, k + 1, even) -
-                        layout_cut(l, spec->elems, e, k, even);
-            most = n > most ? n : most;
-        }
-    int64_t c = (most * dtype_bytes(spec->type) + want - 1) / want;
-    return c < 1 ? 1 : c > SUBCHUNKS_MAX ? SUBCHUNKS_MAX : (int)c;
+    return pick_subchunks(l, even_slices(spec), spec->elems, dtype_bytes(spec->type), want);
 }
 
 void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,
@@ -83,7 +69,7 @@ void coll_places(const struct layout *l, const struct coll_spec *spec, int rank,
 int coll_open(struct coll *c, struct world *world, const struct groups *groups,
               const struct coll_options *options, struct err *err)
 {
-    struct coll new = {.world = world};
+    struct coll new = {.world = world, .tuning = options->tuning};
     struct exec_mpi_options exec = {.shared_bytes = options->shared_bytes,
                                     .window_bytes = options->window_bytes,
                                     .no_shared = options->no_shared};
@@ -91,6 +77,8 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
     if (groups->ranks != world->ranks)
         return err_set(err, ERR_MISMATCH, "groups of %d ranks, but %d ranks run", groups->ranks,
                        world->ranks);
+    if (options->tuning && pick_table_check(options->tuning, groups, err))
+        return -1;
     layout_init(&new.layout, groups);
     if (options->levels > 2) {
         size_t cells = (size_t)(options->levels - 2) * (size_t)groups->count;
@@ -155,6 +143,30 @@ int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *
     return rc;
 }
 
+/* What auto stands for. */
+static int choose(const struct coll *c, struct coll_spec *spec, struct err *err)
+{
+    int64_t bytes = spec->elems * dtype_bytes(spec->type);
+    const struct pick_rule *rule = NULL;
+    struct pick_word word;
+
+    if (spec->algo != SCHEDULE_AUTO)
+        return 0;
+    if (!c->tuning)
+        return err_set(err, ERR_INPUT, "algorithm 'auto' without a tuning table, expected one");
+    if (!coll_phases(spec)) { /* nothing goes from rank to rank, by any algorithm */
+        spec->algo = SCHEDULE_RING;
+        return 0;
+    }
+    rule = pick_find(c->tuning, coll_phases(spec), bytes);
+    if (!rule)
+        return err_set(err, ERR_INPUT, "the tuning table has no rules for %s, expected some",
+                       pick_phases_name(coll_phases(spec), &word));
+    spec->algo = rule->algo;
+    spec->chunk_bytes = rule->chunk_bytes;
+    return 0;
+}
+
 int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,
                  struct err *err)
 {
@@ -162,6 +174,11 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
     struct schedule s = {0};
     struct exec_places places = {0};
     struct exec_rows rows = {0};
+
+    /* The same table and the same spec everywhere: the same outcome. */
+    if (choose(c, &h.spec, err))
+        return -1;
+    spec = &h.spec;
     int subchunks = coll_subchunks(&c->layout, spec), rank = c->world->rank;
     struct schedule_spec want = {.algo = spec->algo,
                                  .phases = coll_phases(spec),

@@ -9,6 +9,7 @@
 #include "exec/exec.h"
 #include "exec/exec_mpi.h"
 #include "layout/layout.h"
+#include "pick/pick_table.h"
 #include "schedule/schedule.h"
 #include "world/world.h"
 
@@ -26,6 +27,7 @@ struct coll {
     struct exec_mpi *exec; /* owned */
     struct runner *runner; /* owned: the communication thread */
     int levels, *block;    /* of the fabric above the groups (schedule_spec); block owned */
+    const struct pick_table *tuning; /* borrowed, or NULL */
 };
 
 struct coll_options {
@@ -34,6 +36,9 @@ struct coll_options {
     int no_shared;        /* no shared memory inside a host */
     int levels;           /* of the fabric; 0 to 2: nothing above the groups */
     const int *block;     /* [levels-2][groups] as in schedule_spec; copied */
+    /* What SCHEDULE_AUTO takes, NULL where nobody asks for it; the same on every rank (as
+       coll_tuning gives it), and kept by the caller as long as the coll is open. */
+    const struct pick_table *tuning;
 };
 
 /* Collective.  groups: the fast groups, need not be the hosts.  Same error on all ranks. */
@@ -54,7 +59,7 @@ struct coll_spec {
     int64_t elems; /* of the whole vector */
     enum dtype type;
     enum dtype_op redop;     /* of the reductions: the sum unless said otherwise */
-    enum schedule_algo algo; /* not auto */
+    enum schedule_algo algo; /* auto: this and the chunk as the tuning table says */
     int64_t chunk_bytes;     /* 0: the default, 60 KiB: under Open MPI's TCP eager limit */
 };
 
@@ -64,7 +69,7 @@ struct coll_traffic {
 };
 
 struct coll_handle {
-    struct coll_spec spec;
+    struct coll_spec spec; /* with the algo and the chunk_bytes that were taken */
     struct exec_mpi_handle *exec;
     struct coll_traffic mine; /* this rank's, one run */
     int64_t slow_bytes;       /* through the busiest port, busier direction, one run */
@@ -80,6 +85,15 @@ struct coll_handle {
  */
 int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *slow_bytes,
                       int64_t *fast_bytes, struct err *err);
+
+/*
+ * Collective: a tuning table, the same on every rank, released by the caller: `file` where that
+ * is not NULL ("-": stdin), else made for the fabric `t` by simulated time, for operations and
+ * sizes as `ask` says.  Rank 0 alone reads and computes; the others' file, t and ask are not
+ * looked at.  Whose groups it is for is checked by coll_open.
+ */
+int coll_tuning(struct world *world, const char *file, const struct topo *t,
+                const struct pick_ask *ask, struct pick_table *out, struct err *err);
 
 /* Collective, in the same order on every rank.  No allocation in later runs. */
 int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,

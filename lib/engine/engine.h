@@ -33,9 +33,13 @@ struct engine;
 
 /* ERR_MISMATCH, ERR_INPUT: a plan for another number of ranks, or that cannot be trained. */
 int engine_check(const struct plan *plan, int ranks, struct err *err);
-/* Collective; the same error on every rank.  plan is borrowed until engine_close. */
+/*
+ * Collective; the same error on every rank.  Collectives are the plan's algo in its chunks, or,
+ * with a tuning table (NULL: none; the same on every rank), what that says for each size.  plan
+ * and tuning are borrowed until engine_close.
+ */
 int engine_open(struct engine **out, struct world *world, const struct plan *plan,
-                struct err *err);
+                const struct pick_table *tuning, struct err *err);
 void engine_close(struct engine *e);
 const struct layout *engine_layout(const struct engine *e);
 

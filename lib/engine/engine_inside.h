@@ -66,8 +66,9 @@ struct engine_bucket { /* a unit's gradient on its way out */
 enum { ENGINE_BUCKETS = 2, ENGINE_PIECE = PLAN_PIECE };
 
 struct engine {
-    struct world *world;     /* borrowed */
-    const struct plan *plan; /* borrowed */
+    struct world *world;             /* borrowed */
+    const struct plan *plan;         /* borrowed */
+    const struct pick_table *tuning; /* borrowed, or NULL */
     const struct model *model;
     struct layout layout; /* needed before the collectives are there */
     struct coll coll;

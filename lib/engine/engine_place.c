@@ -151,7 +151,7 @@ static int prepare_size(struct engine *e, struct engine_size *size, int64_t elem
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         struct coll_spec spec = {.elems = elems,
                                  .type = e->plan->wire_type,
-                                 .algo = e->plan->algo,
+                                 .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
                                  .chunk_bytes = e->plan->chunk_bytes};
         if (!e->there[kind])
             continue;
@@ -251,7 +251,7 @@ static int set_up(struct engine *e, struct err *err)
 static int open_arenas(struct engine *e, struct err *err)
 {
     int64_t shared = e->shared.used, own = e->own.used;
-    struct coll_options options = {.shared_bytes = shared};
+    struct coll_options options = {.shared_bytes = shared, .tuning = e->tuning};
 
     e->shared = e->own = (struct arena){0};
     int rc = arena_init(&e->own, own, "states and buffers", err);
@@ -265,13 +265,14 @@ static int open_arenas(struct engine *e, struct err *err)
 }
 
 int engine_open(struct engine **out, struct world *world, const struct plan *plan,
-                struct err *err)
+                const struct pick_table *tuning, struct err *err)
 {
     struct engine *e = mem_new(1, sizeof *e);
 
     kern_thread_init();
     e->world = world;
     e->plan = plan;
+    e->tuning = tuning;
     e->model = &plan->model;
     if (world_agree(world, set_up(e, err), err) || open_arenas(e, err) ||
         engine_prepare(e, err)) {

@@ -18,6 +18,20 @@ int pick_even_slices(unsigned phases, enum schedule_algo algo)
            !schedule_algo_flat(algo);
 }
 
+int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_bytes,
+                   int64_t chunk_bytes)
+{
+    int64_t most = 0;
+
+    for (int e = 0; e < l->segments; e++)
+        for (int k = 0; k < l->groups.count; k++) {
+            int64_t n = layout_cut(l, elems, e, k + 1, even) - layout_cut(l, elems, e, k, even);
+            most = n > most ? n : most;
+        }
+    int64_t c = (most * elem_bytes + chunk_bytes - 1) / chunk_bytes;
+    return c < 1 ? 1 : c > PICK_SUBCHUNKS_MAX ? PICK_SUBCHUNKS_MAX : (int)c;
+}
+
 /* All rows of what the spec says, over the layouts' segments of its groups. */
 static int gen_all(struct schedule_spec spec, struct schedule *out, struct err *err)
 {

@@ -20,10 +20,19 @@ int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo
 
 /*
  * Slices that are reduced and gathered again belong to nobody in between: cut equally they load
- * every port alike (1).  Where a G shard begins or ends the move, its own cuts stand, and a
- * flat ring wants equal shares of the ranks, which the G cuts are (0).  For layout_cut.
+ * every port alike (1).  Where a G shard begins or ends the move, its own cuts stand, and an
+ * algorithm that knows no groups wants equal shares of the ranks, which the G cuts are (0). For
+ * layout_cut.
  */
 int pick_even_slices(unsigned phases, enum schedule_algo algo);
+
+/*
+ * Sub-chunks of each part so that none is above chunk_bytes (as long as that takes no more than
+ * PICK_SUBCHUNKS_MAX), in a vector of elems elements of elem_bytes.
+ */
+enum { PICK_SUBCHUNKS_MAX = 1 << 14 };
+int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_bytes,
+                   int64_t chunk_bytes);
 
 /*
  * out[s->chunks]: elements of each chunk, of a vector of elems, 2^42 at most (the rows of s are

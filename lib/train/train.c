@@ -58,18 +58,40 @@ static int share_settings(struct world *w, char *path, char **text, struct err *
     return there ? share_file(w, path, text, err) : 0;
 }
 
-static int parse_inputs(struct train *t, const char *plan, const struct train_text files[2],
-                        struct err *err)
+/* The plan's algorithm, another, or (auto) a table of them: a plan has no rates to choose by.
+ */
+static int parse_algo(struct train *t, const char *tuning, struct err *err)
+{
+    const struct train_run *run = t->run;
+    enum schedule_algo algo = t->plan.algo;
+
+    if (run->algo && plan_algo_parse(run->algo, &algo, err))
+        return err_prefix(err, "--algo: ");
+    if (tuning && algo != SCHEDULE_AUTO)
+        return err_set(err, ERR_INPUT, "--tuning without --algo=auto, expected both");
+    if (!tuning && algo == SCHEDULE_AUTO)
+        return err_set(err, ERR_INPUT,
+                       "--algo: 'auto' without --tuning, expected a table of paro-sched pick");
+    if (!tuning) {
+        t->plan.algo = algo;
+        return 0;
+    }
+    const char *name = strcmp(run->tuning, "-") ? run->tuning : "stdin";
+    if (pick_table_parse(&t->tuning, name, tuning, err))
+        return -1;
+    return pick_table_check(&t->tuning, &t->plan.groups, err);
+}
+
+static int parse_inputs(struct train *t, const char *plan, const char *tuning,
+                        const struct train_text files[2], struct err *err)
 {
     const struct train_run *run = t->run;
 
     if (plan_parse(&t->plan, strcmp(run->plan, "-") ? run->plan : "stdin", plan,
                    (int64_t)strlen(plan), err))
         return -1;
-    if (run->algo && plan_algo_parse(run->algo, &t->plan.algo, err))
-        return err_prefix(err, "--algo: ");
-    if (t->plan.algo == SCHEDULE_AUTO)
-        return err_set(err, ERR_INPUT, "--algo: 'auto', expected ring, two-level or ho-ring");
+    if (parse_algo(t, tuning, err))
+        return -1;
     if (engine_check(&t->plan, t->world->ranks, err) ||
         train_settings_init(&t->settings, files, 2, run->given, err))
         return -1;
@@ -80,22 +102,24 @@ static int parse_inputs(struct train *t, const char *plan, const struct train_te
 static int read_inputs(struct train *t, struct err *err)
 {
     const struct train_run *run = t->run;
-    char *plan = NULL, *own = NULL, *config = NULL;
+    char *plan = NULL, *own = NULL, *config = NULL, *tuning = NULL;
     char *path = t->world->rank == 0 ? own_settings(run) : NULL;
     int rc = -1;
 
     if (share_file(t->world, run->plan, &plan, err) ||
         share_settings(t->world, path, &own, err) ||
-        (run->config && share_file(t->world, run->config, &config, err)))
+        (run->config && share_file(t->world, run->config, &config, err)) ||
+        (run->tuning && share_file(t->world, run->tuning, &tuning, err)))
         goto done;
     const struct train_text files[] = {{path ? path : "settings.yaml", own},
                                        {run->config, config}};
-    rc = world_agree(t->world, parse_inputs(t, plan, files, err), err);
+    rc = world_agree(t->world, parse_inputs(t, plan, tuning, files, err), err);
 done:
     mem_free(path);
     mem_free(plan);
     mem_free(own);
     mem_free(config);
+    mem_free(tuning);
     return rc;
 }
 
@@ -173,6 +197,7 @@ static void release(struct train *t)
     engine_close(t->engine);
     data_close(&t->data);
     plan_release(&t->plan);
+    pick_table_release(&t->tuning);
     mem_free(t->stops);
 }
 
@@ -203,8 +228,9 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
 
     t.stops = mem_new((size_t)world->ranks, sizeof *t.stops);
     if (read_inputs(&t, err) || rank_0(&t, train_folder_open, err) ||
-        engine_open(&t.engine, world, &t.plan, err) || train_start_weights(&t, err) ||
-        rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
+        engine_open(&t.engine, world, &t.plan, t.tuning.rules ? &t.tuning : NULL, err) ||
+        train_start_weights(&t, err) || rank_0(&t, train_log_open, err) ||
+        rank_0(&t, train_folder_begin, err))
         goto done;
     warn_of_groups(&t);
     rc = run_steps(&t, &stopped, err);

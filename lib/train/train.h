@@ -12,6 +12,7 @@
  * A run: a plan, data, settings, a folder.
  *
  *   DIR/plan.yaml, settings.yaml   as the run began, or was last gone on with
+ *   DIR/tuning.yaml                with algo auto: the tuning table
  *   DIR/log.jsonl                  one object a step
  *   DIR/step-00000100/             a checkpoint (paro-checkpoint(5))
  *   DIR/latest -> step-00000100    the newest complete one
@@ -76,7 +77,8 @@ int train_settings_show(const struct train_run *run, FILE *out, struct err *err)
 double train_lr(const struct train_settings *s, int64_t step);
 
 struct train_run {
-    const char *plan, *data, *init, *out, *config, *resume, *log, *algo; /* NULL: not given */
+    const char *plan, *data, *init, *out, *config, *resume, *log, *algo,
+        *tuning; /* NULL: not given */
     const char *given[TRAIN_SETTINGS_COUNT];
     int force; /* an existing run folder is begun anew */
     int json;  /* JSON Lines on `lines` instead of text */

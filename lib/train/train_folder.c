@@ -98,7 +98,23 @@ int train_folder_open(struct train *t, struct err *err)
     return rc;
 }
 
-static int write_text(struct train *t, const char *name, int settings, struct err *err)
+static void put_plan(const struct train *t, FILE *out)
+{
+    plan_print(&t->plan, out);
+}
+
+static void put_settings(const struct train *t, FILE *out)
+{
+    train_settings_print(&t->settings, out);
+}
+
+static void put_tuning(const struct train *t, FILE *out)
+{
+    pick_table_print(&t->tuning, PICK_YAML, out);
+}
+
+static int write_text(struct train *t, const char *name,
+                      void (*put)(const struct train *t, FILE *out), struct err *err)
 {
     char *path = io_join(t->run->out, name);
     struct io_out out;
@@ -107,10 +123,7 @@ static int write_text(struct train *t, const char *name, int settings, struct er
     mem_free(path);
     if (rc)
         return -1;
-    if (settings)
-        train_settings_print(&t->settings, out.file);
-    else
-        plan_print(&t->plan, out.file);
+    put(t, out.file);
     return io_commit(&out, err);
 }
 
@@ -192,7 +205,12 @@ int train_folder_begin(struct train *t, struct err *err)
     for (int i = 0; rc == 0 && i < n; i++)
         rc = remove_tree(out, name[i], err);
     free_names(name, n);
-    if (rc || write_text(t, "plan.yaml", 0, err) || write_text(t, "settings.yaml", 1, err))
+    if (rc || write_text(t, "plan.yaml", put_plan, err) ||
+        write_text(t, "settings.yaml", put_settings, err))
+        return -1;
+    if (!t->tuning.rules)
+        remove_file(out, "tuning.yaml"); /* of the run before this one */
+    else if (write_text(t, "tuning.yaml", put_tuning, err))
         return -1;
     unlink(t->stop);
     t->new = 0;
@@ -217,7 +235,8 @@ int train_folder_point(struct train *t, const char *name, struct err *err)
 
 void train_folder_close(struct train *t)
 {
-    static const char *const early[] = {"log.jsonl", "plan.yaml", "settings.yaml", ".lock"};
+    static const char *const early[] = {"log.jsonl", "plan.yaml", "settings.yaml",
+                                        "tuning.yaml", ".lock"};
 
     if (t->new && t->lock >= 0)
         for (size_t i = 0; i < sizeof early / sizeof *early; i++)

@@ -14,6 +14,7 @@ struct train {
     const struct train_run *run; /* borrowed */
     struct train_settings settings;
     struct plan plan;
+    struct pick_table tuning; /* with algo auto */
     struct data data;
     struct engine *engine;
     FILE *log;      /* rank 0: the file, or NULL where `lines` is the log */

@@ -45,6 +45,12 @@ check() {
     check 5 '[3,2]' by-node no-shared narrow
 }
 
+@test "auto without a table is refused, on every rank" {
+    run mpirun -np 2 "$B/mpi/coll_check" 2x1 untuned
+    [ "$status" != 0 ]
+    [ "$(grep -c "algorithm 'auto' without a tuning table, expected one" <<< "$output")" = 2 ]
+}
+
 @test "groups of another number of ranks are refused" {
     run mpirun -np 3 "$B/mpi/coll_check" 2x2
     [ "$status" != 0 ]

@@ -120,7 +120,7 @@ fails() {
         paro-sched draw -i synth:2x2 absent
     fails "paro-sched: cannot open 'absent': No such file or directory" \
         paro-sched draw -i absent all-gather ring
-    fails "paro-sched: --input with verb 'ls', expected it with simulate or draw" \
+    fails "paro-sched: --input with verb 'ls', expected it with simulate, draw or pick" \
         paro-sched ls -i synth:2x2
     for b in 0 -1 1x 1e30; do
         rc=0

@@ -156,8 +156,8 @@ EOF
 }
 
 @test "bad words" {
-    fails 2 "paro-sched: verb '', expected gen, verify, simulate, draw or ls (see --help)" paro-sched
-    fails 2 "paro-sched: verb 'paint', expected gen, verify, simulate, draw or ls (see --help)" paro-sched paint
+    fails 2 "paro-sched: verb '', expected gen, verify, simulate, draw, ls or pick (see --help)" paro-sched
+    fails 2 "paro-sched: verb 'paint', expected gen, verify, simulate, draw, ls or pick (see --help)" paro-sched paint
     fails 2 "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-sched gen gather ring 2x2
     fails 2 "paro-sched: algorithm 'auto', expected one that ls lists" \

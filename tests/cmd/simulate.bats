@@ -124,9 +124,9 @@ END
         paro-sched simulate broadcast ring -i synth:2x2 --root 4
     fails "paro-sched: topology and schedule both from standard input, expected one of them from a file" \
         paro-sched simulate -i -
-    fails "paro-sched: --input with verb 'gen', expected it with simulate or draw" \
+    fails "paro-sched: --input with verb 'gen', expected it with simulate, draw or pick" \
         paro-sched gen all-gather ring 2x2 -i synth:2x2
-    fails "paro-sched: --bytes with verb 'ls', expected it with simulate or draw" paro-sched ls -b 1M
+    fails "paro-sched: --bytes with verb 'ls', expected it with simulate, draw or pick" paro-sched ls -b 1M
     fails "paro-sched: --bytes: '5Ti', expected a size from 1 to 4398046511104 bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9" \
         paro-sched simulate all-gather ring -i synth:2x2 -b 5Ti
     fails "paro-sched: --bytes: '0', expected a size from 1 to 4398046511104 bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9" \

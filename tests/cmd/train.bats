@@ -73,6 +73,25 @@ each() {
     run -1 paro-shard diff trained "$G/model"
 }
 
+@test "auto takes its collectives from a table, and is as exact as what it takes" {
+    paro-sched pick -i synth:2x2 --table -e 1Mi -f 4 > tuning.yaml
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o run --steps 2 --algo auto \
+        --tuning tuning.yaml > out 2> said
+    [ ! -s said ]
+    cmp run/tuning.yaml tuning.yaml
+    cmp run/plan.yaml "$G/four.yaml"
+    # a table of nothing but rings is --algo ring, bit for bit
+    sed 's/ algo: .*/ algo: ring/; s/chunk_bytes: .*/chunk_bytes: 61440/' tuning.yaml > rings.yaml
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o a --steps 2 --algo auto \
+        --tuning - < rings.yaml > out
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o b --steps 2 --algo ring > out
+    diff <(bits a/log.jsonl) <(bits b/log.jsonl)
+    [ "$(bits a/log.jsonl | wc -l)" = 2 ]
+    # gone on with without one, the folder has none
+    mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o run --steps 3 --resume auto > out
+    [ ! -e run/tuning.yaml ]
+}
+
 @test "fresh weights are those of paro-shard init" {
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --steps 2 --seed 3 > out
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o b --steps 2 --seed 3 --init "$G/ckpt" > out
@@ -246,8 +265,19 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
     refuses "cannot open 'nowhere': No such file or directory" \
         mpirun -np 2 paro-train nowhere "${t[@]:1}"
     refuses_all "--algo: " paro-train "${t[@]}" --algo fast
-    refuses_all "--algo: 'auto', expected ring, two-level or ho-ring" \
+    refuses_all "--algo: 'auto' without --tuning, expected a table of paro-sched pick" \
         paro-train "${t[@]}" --algo auto
+    paro-sched pick -i synth:2x1 --op all-gather -b 1Mi -e 1Mi --table > tuning.yaml
+    refuses_all "--tuning without --algo=auto, expected both" \
+        paro-train "${t[@]}" --tuning tuning.yaml
+    refuses_all "the tuning table is for groups 2x1, but these ranks are in 1x1" \
+        paro-train "${t[@]}" --algo auto --tuning tuning.yaml
+    refuses_all "cannot open 'nowhere': No such file or directory" \
+        paro-train "${t[@]}" --algo auto --tuning nowhere
+    refuses_all "one.yaml:1: 'format' is 'paro-plan/1', expected 'paro-tuning/1'" \
+        paro-train "${t[@]}" --algo auto --tuning "$G/one.yaml"
+    refuses "the tuning table has no rules for reduce-across, expected some" \
+        mpirun -np 2 paro-train "$G/two.yaml" "${t[@]:1}" --algo auto --tuning tuning.yaml
 }
 
 @test "data that cannot be used" {

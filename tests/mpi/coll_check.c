@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_check SHAPE [no-shared] [by-node] [narrow]: run under mpirun with the shape's ranks
- * ("hosts" takes the groups from the hosts).  Every conversion between layouts, every
- * algorithm, several lengths and types, twice through the same handle, compared bit for bit on
- * integer-valued data; every reduction in every type; broadcasts; several at once; a handle
- * that is freed while its run goes on.  Prints "ok N".
+ * coll_check SHAPE [no-shared] [by-node] [narrow] [untuned]: run under mpirun with the shape's
+ * ranks ("hosts" takes the groups from the hosts).  Every conversion between layouts, every
+ * algorithm (auto too, by a table of its own, unless untuned), several lengths and types, twice
+ * through the same handle, compared bit for bit on integer-valued data; every reduction in
+ * every type; broadcasts; several at once; a handle that is freed while its run goes on.
+ * Prints "ok N".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +140,12 @@ static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum le
     int64_t wrong = 0;
 
     must(c, coll_prepare(&c->coll, spec, &h, &err), &err);
+    if (spec->algo == SCHEDULE_AUTO) {
+        int64_t bytes = spec->elems * dtype_bytes(spec->type);
+        const struct pick_rule *rule = pick_find(c->coll.tuning, coll_phases(spec), bytes);
+        wrong += rule ? h.spec.algo != rule->algo || h.spec.chunk_bytes != rule->chunk_bytes
+                      : coll_phases(spec) != 0;
+    }
     for (int again = 0; again < 2; again++) {
         fill(c, spec, sum, c->in);
         memset(c->out, 0xff, (size_t)(spec->elems * dtype_bytes(spec->type)));
@@ -187,7 +194,7 @@ static int64_t all_of(struct check *c, int64_t elems, enum dtype type, int64_t c
     struct coll_spec spec = {.elems = elems, .type = type, .chunk_bytes = chunk_bytes};
     int64_t wrong = 0;
 
-    for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
+    for (int algo = 0; algo <= SCHEDULE_ALGOS; algo++) { /* auto too */
         spec.algo = (enum schedule_algo)algo;
         wrong += moves_of(c, spec);
     }
@@ -282,10 +289,29 @@ static int asked(int argc, char **argv, const char *word)
     return 0;
 }
 
+/* A table for these groups on some fabric: other choices at other sizes. */
+static int tune(struct check *c, const struct groups *groups, struct pick_table *out,
+                struct err *err)
+{
+    struct pick_ask ask = {.min_bytes = 64, .max_bytes = 1 << 20, .factor = 16};
+    struct topo t;
+
+    topo_init(&t, 2, groups);
+    t.level[0] = (struct topo_level){"intra", 5e-6, 1e9, 1e9, 1e9};
+    t.level[1] = (struct topo_level){"inter", 50e-6, 60e6, 60e6, 60e6};
+    for (int k = 0; k < groups->count; k++)
+        t.port[k] = (struct topo_port){60e6, 60e6};
+    pick_ask_moves(&ask, groups);
+    int rc = coll_tuning(c->world, NULL, &t, &ask, out, err);
+    topo_release(&t);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     struct check c = {0};
     struct coll_options options = {.shared_bytes = 2 * (ELEMS_MAX * 8 + 4096)};
+    struct pick_table tuning = {0};
     struct groups groups;
     struct err err = {0};
 
@@ -300,6 +326,11 @@ int main(int argc, char **argv)
         goto fail;
     if (asked(argc, argv, "by-node"))
         place_by_node(&groups);
+    if (!asked(argc, argv, "untuned")) {
+        if (tune(&c, &groups, &tuning, &err))
+            goto fail;
+        options.tuning = &tuning;
+    }
     if (coll_open(&c.coll, c.world, &groups, &options, &err))
         goto fail;
     c.stream = stream_open(c.coll.runner, 4);
@@ -318,6 +349,7 @@ int main(int argc, char **argv)
     if (c.world->rank == 0)
         printf("ok %d\n", c.runs);
     coll_close(&c.coll);
+    pick_table_release(&tuning);
     groups_release(&groups);
     world_close(c.world);
     return 0;

@@ -317,7 +317,7 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
     char name[4];
 
     plan_strategy_name(c->plan.strategy, name);
-    if (engine_open(&e, c->world, &c->plan, &err) ||
+    if (engine_open(&e, c->world, &c->plan, NULL, &err) ||
         world_agree(c->world, engine_load(e, values, c, 0, &err), &err))
         die(c, &err);
     for (c->step = 0; c->step < c->steps; c->step++) {

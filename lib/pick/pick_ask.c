@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows what is asked: operations by name, sizes by factor; and prints what was answered. */
+#include "pick/pick_auto.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/units.h"
+
+static const char *const parts[] = {"reduce-inside", "reduce-across", "gather-across",
+                                    "gather-inside"};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static const unsigned named[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
+                                 SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST};
+enum { NAMED = sizeof named / sizeof *named };
+
+const char *pick_phases_name(unsigned phases, struct pick_word *room)
+{
+    const char *whole = schedule_phases_name(phases);
+    size_t at = 0;
+
+    if (whole)
+        return whole;
+    room->text[0] = 0;
+    for (int i = 0; i < PARTS; i++)
+        if (phases & 1u << i)
+            at += (size_t)snprintf(room->text + at, sizeof room->text - at, "%s%s",
+                                   at ? "+" : "", parts[i]);
+    return room->text;
+}
+
+static int find_part(const char *text, size_t length)
+{
+    for (int i = 0; i < PARTS; i++)
+        if (strlen(parts[i]) == length && strncmp(parts[i], text, length) == 0)
+            return i;
+    return -1;
+}
+
+int pick_phases_parse(const char *text, unsigned *out, struct err *err)
+{
+    unsigned phases = 0;
+    struct err why;
+
+    if (schedule_phases_parse(text, out, &why) == 0)
+        return 0;
+    for (const char *p = text;; p++) {
+        size_t length = strcspn(p, "+");
+        int i = find_part(p, length);
+        if (i < 0 || phases & 1u << i)
+            return err_set(err, ERR_INPUT,
+                           "operation '%.80s', expected all-gather, reduce-scatter, all-reduce,"
+                           " broadcast, or some of reduce-inside, reduce-across, gather-across,"
+                           " gather-inside joined by '+'",
+                           text);
+        phases |= 1u << i;
+        p += length;
+        if (!*p)
+            break;
+    }
+    *out = phases;
+    return 0;
+}
+
+void pick_ask_init(struct pick_ask *a)
+{
+    *a = (struct pick_ask){.min_bytes = 1 << 10, .max_bytes = 1 << 30, .factor = 2};
+    for (int i = 0; i < NAMED; i++)
+        a->op[a->ops++] = named[i];
+}
+
+static int add_op(struct pick_ask *a, unsigned phases)
+{
+    for (int i = 0; i < a->ops; i++)
+        if (a->op[i] == phases)
+            return -1;
+    if (phases && a->ops < PICK_OPS_MAX)
+        a->op[a->ops++] = phases;
+    return 0;
+}
+
+static void add_moves(struct pick_ask *a, struct layout_moves m)
+{
+    add_op(a, (m.reduce_inside ? SCHEDULE_REDUCE_INSIDE : 0) |
+                  (m.reduce_across ? SCHEDULE_REDUCE_ACROSS : 0) |
+                  (m.gather_across ? SCHEDULE_GATHER_ACROSS : 0) |
+                  (m.gather_inside ? SCHEDULE_GATHER_INSIDE : 0));
+}
+
+/* As they are, and without what moves nothing on these groups. */
+static void add_both(struct pick_ask *a, const struct layout *l, struct layout_moves m)
+{
+    add_moves(a, m);
+    layout_moves_trim(l, &m);
+    add_moves(a, m);
+}
+
+void pick_ask_moves(struct pick_ask *a, const struct groups *groups)
+{
+    struct layout l;
+
+    layout_init(&l, groups);
+    for (int i = 0; i < NAMED; i++)
+        add_op(a, named[i]);
+    for (int to = LETTER_N; to <= LETTER_G; to++) {
+        add_both(a, &l, layout_moves_micro((enum letter)to));
+        for (int from = LETTER_N; from <= LETTER_G; from++) {
+            add_both(a, &l, layout_moves_copy((enum letter)from, (enum letter)to));
+            add_both(a, &l, layout_moves_sum((enum letter)from, (enum letter)to));
+        }
+    }
+    layout_release(&l);
+}
+
+int pick_ask_parse(struct pick_ask *a, const char *text, struct err *err)
+{
+    char word[96];
+
+    a->ops = 0;
+    for (const char *p = text;; p++) {
+        size_t length = strcspn(p, ",");
+        unsigned phases = 0;
+        snprintf(word, sizeof word, "%.*s",
+                 length < sizeof word ? (int)length : (int)sizeof word - 1, p);
+        if (pick_phases_parse(word, &phases, err))
+            return -1;
+        if (add_op(a, phases))
+            return err_set(err, ERR_INPUT, "operation '%s' twice, expected each once", word);
+        p += length;
+        if (!*p)
+            return 0;
+    }
+}
+
+static int64_t next_bytes(const struct pick_ask *a, int64_t bytes)
+{
+    return bytes > a->max_bytes / a->factor ? a->max_bytes + 1 : bytes * a->factor;
+}
+
+static int sizes_of(const struct pick_ask *a)
+{
+    int n = 0;
+
+    for (int64_t b = a->min_bytes; b <= a->max_bytes; b = next_bytes(a, b))
+        n++;
+    return n;
+}
+
+int pick_ask_check(const struct pick_ask *a, struct err *err)
+{
+    if (a->min_bytes < 1 || a->max_bytes > PICK_BYTES_MAX || a->min_bytes > a->max_bytes)
+        return err_set(err, ERR_INPUT,
+                       "sizes from %" PRId64 " to %" PRId64 " bytes, expected 1 or more, the"
+                       " largest not below the smallest, nor above %" PRId64,
+                       a->min_bytes, a->max_bytes, PICK_BYTES_MAX);
+    if (a->factor < 2)
+        return err_set(err, ERR_INPUT, "factor %d, expected 2 or more", a->factor);
+    return 0;
+}
+
+int pick_list(const struct topo *t, const struct pick_ask *a, struct pick_answer **out,
+              int *answers, struct err *err)
+{
+    struct pick_word word;
+
+    if (pick_ask_check(a, err))
+        return -1;
+    int n = 0;
+    struct pick_answer *list = mem_new((size_t)a->ops * (size_t)sizes_of(a), sizeof *list);
+    for (int i = 0; i < a->ops; i++)
+        for (int64_t b = a->min_bytes; b <= a->max_bytes; b = next_bytes(a, b))
+            if (pick_auto(t, a->op[i], b, &list[n++], err)) {
+                mem_free(list);
+                return err_prefix(
+                    err, "%s of %" PRId64 " bytes: ", pick_phases_name(a->op[i], &word), b);
+            }
+    *out = list;
+    *answers = n;
+    return 0;
+}
+
+static const char *chunk_text(struct units *u, int64_t chunk_bytes)
+{
+    return chunk_bytes == PICK_CHUNK_WHOLE ? "whole" : units_bytes(u, (double)chunk_bytes);
+}
+
+void pick_list_print(const struct topo *t, const struct pick_answer *list, int answers,
+                     FILE *out)
+{
+    struct units a, b, c, d;
+    struct pick_word word;
+
+    fprintf(out, "# %d ranks in %d group%s, simulated\n", t->groups.ranks, t->groups.count,
+            t->groups.count == 1 ? "" : "s");
+    fprintf(out, "%-14s %10s  %-22s %10s %10s  %-22s %10s %8s\n", "op", "size", "algo", "chunk",
+            "time", "runner-up", "time", "slower");
+    for (int i = 0; i < answers; i++) {
+        const struct pick_answer *p = &list[i];
+        fprintf(out, "%-14s %10s  %-22s %10s %10s", pick_phases_name(p->phases, &word),
+                units_bytes(&a, (double)p->bytes), schedule_algo_name(p->best.algo),
+                chunk_text(&b, p->best.chunk_bytes), units_time(&c, p->best.time_s));
+        if (p->second.algo == SCHEDULE_AUTO)
+            fprintf(out, "  -\n");
+        else if (p->best.time_s > 0)
+            fprintf(out, "  %-22s %10s %7.2fx\n", schedule_algo_name(p->second.algo),
+                    units_time(&d, p->second.time_s), p->second.time_s / p->best.time_s);
+        else
+            fprintf(out, "  %-22s %10s %8s\n", schedule_algo_name(p->second.algo),
+                    units_time(&d, p->second.time_s), "-");
+    }
+}
+
+static void put_choice(struct jout *j, const struct pick_choice *c, const char *algo,
+                       const char *chunk, const char *time)
+{
+    int there = c->algo != SCHEDULE_AUTO;
+
+    jout_text(j, algo, there ? schedule_algo_name(c->algo) : NULL);
+    if (there && c->chunk_bytes != PICK_CHUNK_WHOLE)
+        jout_int(j, chunk, c->chunk_bytes);
+    else
+        jout_null(j, chunk);
+    if (there)
+        jout_num(j, time, c->time_s);
+    else
+        jout_null(j, time);
+}
+
+void pick_list_print_json(const struct topo *t, const struct pick_answer *list, int answers,
+                          FILE *out)
+{
+    struct jout j = {.file = out, .pretty = 1};
+    struct pick_word word;
+
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.sched.pick/1");
+    jout_int(&j, "groups", t->groups.count);
+    jout_int(&j, "ranks", t->groups.ranks);
+    jout_open(&j, "picks", '[');
+    for (int i = 0; i < answers; i++) {
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "op", pick_phases_name(list[i].phases, &word));
+        jout_int(&j, "bytes", list[i].bytes);
+        put_choice(&j, &list[i].best, "algo", "chunk_bytes", "time_s");
+        put_choice(&j, &list[i].second, "runner_up", "runner_up_chunk_bytes", "runner_up_s");
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}

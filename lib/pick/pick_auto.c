@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a choice is searched for: bounds first, then simulated time.  Does not know how
+ * time is simulated (sim), nor what a choice is kept in (pick_table).
+ */
+#include "pick/pick_auto.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "sim/sim.h"
+
+/*
+ * The same time summed in another order differs by some 2^-53 for each of its terms, of which
+ * there are no more than steps: 1e-9 covers ten million.
+ */
+static const double SAME = 1e-9;
+
+static const int64_t chunk_of[] = {4 << 10,          8 << 10,   16 << 10,  32 << 10,
+                                   PICK_CHUNK_USUAL, 128 << 10, 256 << 10, 512 << 10,
+                                   1 << 20,          2 << 20,   4 << 20,   PICK_CHUNK_WHOLE};
+enum { CHUNKS = sizeof chunk_of / sizeof *chunk_of, USUAL = 4 };
+
+struct search {
+    const struct topo *topo;
+    struct layout layout;
+    unsigned phases;
+    int64_t bytes;
+    int alike; /* one group stands for all */
+};
+
+struct contender {  /* an algorithm */
+    int there;      /* it can do the operation */
+    int messages;   /* of the busiest rank, sent and received, by whole parts */
+    double bound_s; /* no cut is faster */
+    int fine;       /* the finest cut that is simulated, once it was; 0 before */
+    double fine_s, half_s;
+    struct pick_choice best; /* time_s < 0: not timed */
+};
+
+static void search_init(struct search *s, const struct topo *t, unsigned phases, int64_t bytes)
+{
+    const struct groups *g = &t->groups;
+
+    *s = (struct search){.topo = t, .phases = phases, .bytes = bytes};
+    layout_init(&s->layout, g);
+    s->alike = !(phases & SCHEDULE_BROADCAST);
+    for (int k = 1; k < g->count; k++)
+        s->alike &= g->members[k] == g->members[0] &&
+                    t->port[k].out_Bps == t->port[0].out_Bps &&
+                    t->port[k].in_Bps == t->port[0].in_Bps;
+}
+
+static struct schedule_spec spec_of(const struct search *s, enum schedule_algo algo,
+                                    int subchunks)
+{
+    return (struct schedule_spec){.algo = algo,
+                                  .phases = s->phases,
+                                  .groups = &s->layout.groups,
+                                  .segments = s->layout.segments,
+                                  .holder = s->layout.holder,
+                                  .subchunks = subchunks,
+                                  .levels = s->topo->levels,
+                                  .block = s->topo->block};
+}
+
+/* Bytes of each chunk, cut as a collective cuts them (coll_places), in whole bytes; owned. */
+static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, int subchunks)
+{
+    const struct layout *l = &s->layout;
+    int g = l->groups.count, even = pick_even_slices(s->phases, algo);
+    int64_t *bytes =
+        mem_new((size_t)l->segments * (size_t)g * (size_t)subchunks, sizeof *bytes);
+
+    for (int at = 0; at < l->segments * g; at++) {
+        int64_t n = layout_cut(l, s->bytes, at / g, at % g + 1, even) -
+                    layout_cut(l, s->bytes, at / g, at % g, even);
+        for (int c = 0; c < subchunks; c++)
+            bytes[(int64_t)at * subchunks + c] = n * (c + 1) / subchunks - n * c / subchunks;
+    }
+    return bytes;
+}
+
+static int subchunks_of(const struct search *s, enum schedule_algo algo, int64_t chunk_bytes)
+{
+    return pick_subchunks(&s->layout, pick_even_slices(s->phases, algo), s->bytes, 1,
+                          chunk_bytes);
+}
+
+/* About how many rows a simulation looks at. */
+static double work_of(const struct search *s, int subchunks)
+{
+    const struct groups *g = &s->layout.groups;
+    int reduces = (s->phases & SCHEDULE_REDUCE_SCATTER) != 0;
+    int passes = reduces + ((s->phases & ~(unsigned)SCHEDULE_REDUCE_SCATTER) != 0);
+    double chunks = (double)s->layout.segments * g->count * subchunks;
+
+    return chunks * passes * (g->ranks - 1) / (s->alike ? g->count : 1);
+}
+
+static int too_much(const struct search *s, int subchunks)
+{
+    return subchunks > PICK_FILLED && work_of(s, subchunks) > PICK_WORK;
+}
+
+static int simulate(const struct search *s, enum schedule_algo algo, int subchunks,
+                    double *time_s, struct err *err)
+{
+    struct schedule_spec spec = spec_of(s, algo, subchunks);
+    int64_t *bytes = chunk_bytes_of(s, algo, subchunks);
+    int rc = sim_spec(&spec, s->topo, bytes, time_s, err);
+
+    mem_free(bytes);
+    return rc;
+}
+
+/*
+ * Time on the wires of a cut into n.  Where that is too much, by T(n) = a + F/n (the fill is
+ * one chunk's) from the finest cut that is not and the one half as fine.
+ */
+static int time_wires(const struct search *s, struct contender *c, int n, double *time_s,
+                      struct err *err)
+{
+    enum schedule_algo algo = c->best.algo;
+
+    if (!too_much(s, n))
+        return simulate(s, algo, n, time_s, err);
+    if (!c->fine) {
+        int fine = PICK_FILLED;
+        while (!too_much(s, 2 * fine))
+            fine *= 2;
+        if (simulate(s, algo, fine, &c->fine_s, err) ||
+            simulate(s, algo, fine / 2, &c->half_s, err))
+            return -1;
+        c->fine = fine;
+    }
+    double gain = fmax(c->half_s - c->fine_s, 0) * (1 - (double)c->fine / n);
+    *time_s = fmax(c->fine_s - gain, c->bound_s);
+    return 0;
+}
+
+/* Each end of a message takes half of what a ping inside a group takes. */
+static int time_one(const struct search *s, struct contender *c, int64_t chunk_bytes,
+                    double *time_s, struct err *err)
+{
+    int n = subchunks_of(s, c->best.algo, chunk_bytes);
+    double busy_s = (double)n * c->messages * s->topo->level[0].latency_s / 2;
+
+    if (time_wires(s, c, n, time_s, err))
+        return -1;
+    *time_s = fmax(*time_s, busy_s);
+    return 0;
+}
+
+static int by_message(const void *a, const void *b)
+{
+    const struct schedule_row *x = a, *y = b;
+
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    if (x->lane != y->lane)
+        return x->lane < y->lane ? -1 : 1;
+    if (x->src != y->src)
+        return x->src < y->src ? -1 : 1;
+    return (x->dst > y->dst) - (x->dst < y->dst);
+}
+
+/* Messages of the rank that has most of them among these rows, which it reorders. */
+static int busiest(struct schedule *rows, const int64_t *bytes)
+{
+    int *count = mem_new((size_t)rows->groups.ranks, sizeof *count), most = 0;
+    int64_t kept = 0;
+
+    for (int64_t i = 0; i < rows->rows; i++)
+        if (bytes[rows->row[i].chunk % rows->chunks] && rows->row[i].src != rows->row[i].dst)
+            rows->row[kept++] = rows->row[i];
+    if (kept)
+        qsort(rows->row, (size_t)kept, sizeof *rows->row, by_message);
+    for (int64_t i = 0; i < kept; i++) {
+        const struct schedule_row *r = &rows->row[i];
+        if (i && by_message(r - 1, r) == 0)
+            continue;
+        count[r->src]++;
+        count[r->dst]++;
+        most = count[r->src] > most ? count[r->src] : most;
+        most = count[r->dst] > most ? count[r->dst] : most;
+    }
+    mem_free(count);
+    return most;
+}
+
+/* No time is below what the bytes through a port take at the port's rate: of all rows. */
+static double ports_s(const struct search *s, const struct schedule *all, const int64_t *bytes)
+{
+    const struct groups *g = &s->layout.groups;
+    double *out = mem_new((size_t)g->count, sizeof *out), longest = 0;
+    double *in = mem_new((size_t)g->count, sizeof *in);
+
+    for (int64_t i = 0; i < all->rows; i++) {
+        const struct schedule_row *r = &all->row[i];
+        int from = g->group_of[r->src], to = g->group_of[r->dst];
+        if (from == to)
+            continue;
+        out[from] += (double)bytes[r->chunk % all->chunks];
+        in[to] += (double)bytes[r->chunk % all->chunks];
+    }
+    for (int k = 0; k < g->count; k++) {
+        double a = out[k] / s->topo->port[k].out_Bps, b = in[k] / s->topo->port[k].in_Bps;
+        longest = a > longest ? a : longest;
+        longest = b > longest ? b : longest;
+    }
+    mem_free(out);
+    mem_free(in);
+    return longest * (1 - SAME);
+}
+
+/*
+ * Whether the algorithm is a candidate, its bound and its messages: from all rows, or, where
+ * these are many, from one rank's alone (the root's), the bound then being that of any
+ * algorithm.
+ */
+static void meet(const struct search *s, enum schedule_algo algo, struct contender *out,
+                 struct err *why)
+{
+    struct schedule_spec spec = spec_of(s, algo, 1);
+    int all = work_of(s, 1) * (s->alike ? s->layout.groups.count : 1) <= PICK_WORK;
+    struct schedule rows = {0};
+
+    *out = (struct contender){.best = {.algo = algo, .time_s = -1}};
+    out->there = schedule_gen(&spec, all ? -1 : 0, &rows, why) == 0;
+    if (!out->there)
+        return;
+    int64_t *bytes = chunk_bytes_of(s, algo, 1);
+    out->bound_s = all ? ports_s(s, &rows, bytes) : 0;
+    if (schedule_phases_name(s->phases))
+        out->bound_s =
+            fmax(out->bound_s,
+                 sim_cut_bound_s(s->topo, s->phases, 0, (double)s->bytes) * (1 - SAME));
+    out->messages = busiest(&rows, bytes);
+    mem_free(bytes);
+    schedule_release(&rows);
+}
+
+/*
+ * One algorithm's chunks: tried[i] with chunk[i], NAN where it was not timed or would cut as a
+ * neighbour does.
+ */
+struct climb {
+    const struct search *s;
+    struct contender *of;
+    double least, tried[CHUNKS];
+    int cut; /* sub-chunks of the last one timed */
+};
+
+static int try_chunk(struct climb *c, int i, struct err *err)
+{
+    int cut = subchunks_of(c->s, c->of->best.algo, chunk_of[i]);
+
+    if (cut == c->cut)
+        return 0;
+    c->cut = cut;
+    if (time_one(c->s, c->of, chunk_of[i], &c->tried[i], err))
+        return -1;
+    c->least = fmin(c->least, c->tried[i]);
+    return 0;
+}
+
+/* From the usual chunk on in steps of `by`, as long as it may help. */
+static int walk(struct climb *c, int by, struct err *err)
+{
+    int at = USUAL + by, idle = 0;
+
+    c->cut = subchunks_of(c->s, c->of->best.algo, chunk_of[USUAL]);
+    for (; idle < 2 && at >= 0 && at < CHUNKS; at += by) {
+        double before = c->least;
+        if (try_chunk(c, at, err))
+            return -1;
+        if (!isnan(c->tried[at]))
+            idle = c->tried[at] < before * (1 - SAME) ? 0 : idle + 1;
+    }
+    return 0;
+}
+
+/* Among those as good as any the usual chunk, else the nearest below it, else above. */
+static int best_chunk(const struct climb *c)
+{
+    for (int i = USUAL; i >= 0; i--)
+        if (c->tried[i] <= c->least * (1 + PICK_GAIN))
+            return i;
+    int at = USUAL + 1;
+    while (!(c->tried[at] <= c->least * (1 + PICK_GAIN)))
+        at++;
+    return at;
+}
+
+static int take_chunk(const struct search *s, struct contender *out, struct err *err)
+{
+    struct climb c = {.s = s, .of = out, .least = INFINITY};
+
+    for (int i = 0; i < CHUNKS; i++)
+        c.tried[i] = NAN;
+    if (try_chunk(&c, USUAL, err) || walk(&c, 1, err) || walk(&c, -1, err))
+        return -1;
+    int at = best_chunk(&c);
+    out->best.chunk_bytes = chunk_of[at];
+    out->best.time_s = c.tried[at];
+    return 0;
+}
+
+/* The two fastest so far; ties go to what stands first. */
+static void rank_them(const struct contender *all, struct pick_answer *out)
+{
+    const struct pick_choice none = {.algo = SCHEDULE_AUTO, .time_s = -1};
+
+    out->best = out->second = none;
+    for (int i = 0; i < SCHEDULE_ALGOS; i++) {
+        const struct pick_choice *c = &all[i].best;
+        if (!all[i].there || c->time_s < 0)
+            continue;
+        if (out->best.time_s < 0 || c->time_s < out->best.time_s * (1 - SAME)) {
+            out->second = out->best;
+            out->best = *c;
+        } else if (out->second.time_s < 0 || c->time_s < out->second.time_s * (1 - SAME)) {
+            out->second = *c;
+        }
+    }
+}
+
+/* The candidate not yet timed that promises most, or -1. */
+static int most_promising(const struct contender *all)
+{
+    int at = -1;
+
+    for (int i = 0; i < SCHEDULE_ALGOS; i++)
+        if (all[i].there && all[i].best.time_s < 0 &&
+            (at < 0 || all[i].bound_s < all[at].bound_s))
+            at = i;
+    return at;
+}
+
+int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_answer *out,
+              struct err *err)
+{
+    struct contender all[SCHEDULE_ALGOS];
+    struct pick_answer a = {.phases = phases, .bytes = bytes};
+    struct search s;
+    struct err why = {0};
+    int at, met = 0;
+
+    search_init(&s, t, phases, bytes);
+    for (int i = 0; i < SCHEDULE_ALGOS; i++) {
+        meet(&s, (enum schedule_algo)i, &all[i], &why);
+        met += all[i].there;
+    }
+    rank_them(all, &a);
+    while ((at = most_promising(all)) >= 0) {
+        /* They come in order of their bounds: none behind this one does better. */
+        if (a.second.time_s >= 0 && all[at].bound_s > a.second.time_s)
+            break;
+        if (take_chunk(&s, &all[at], &why)) {
+            all[at].there = 0;
+            met--;
+        }
+        rank_them(all, &a);
+    }
+    layout_release(&s.layout);
+    if (!met)
+        return err_set(err, ERR_INPUT, "no algorithm can be timed: %s", why.text);
+    *out = a;
+    return 0;
+}
+
+int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedule_algo algo,
+              int64_t chunk_bytes, double *time_s, struct err *err)
+{
+    struct search s;
+    struct contender c;
+
+    search_init(&s, t, phases, bytes);
+    meet(&s, algo, &c, err);
+    int rc = c.there ? time_one(&s, &c, chunk_bytes, time_s, err) : -1;
+    layout_release(&s.layout);
+    return rc;
+}
+
+int pick_check(const struct layout *l, unsigned phases, enum schedule_algo algo,
+               struct err *err)
+{
+    struct schedule mine = {0};
+    struct schedule_spec spec = {.algo = algo,
+                                 .phases = phases,
+                                 .groups = &l->groups,
+                                 .segments = l->segments,
+                                 .holder = l->holder,
+                                 .subchunks = 1};
+
+    /* One rank's rows are few, and the generator knows what it cannot do. */
+    int rc = schedule_gen(&spec, groups_rank(&l->groups, 0, 0), &mine, err);
+    schedule_release(&mine);
+    return rc;
+}

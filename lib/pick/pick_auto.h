@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PICK_PICK_AUTO_H
+#define PICK_PICK_AUTO_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "pick/pick.h"
+#include "topo/topo.h"
+
+/*
+ * Chooses the algorithm and the chunk of an operation by simulated time (sim/sim.h).
+ * Candidates are all algorithms of schedule.h that can do the operation on these groups, with
+ * chunks of 4, 8, 16, 32, 60, 128 KiB, ... 4 MiB, and parts left whole.
+ *
+ * A candidate's time is what the simulator says of the wires, but no less than the messages of
+ * the busiest rank take its processor, at half of level 0's latency for each end of one: a ping
+ * inside a group crosses no wire to speak of.  Without it many small messages, whose latencies
+ * overlap, would cost nothing.
+ *
+ * Not all are timed:
+ *   - an algorithm whose bytes through some port, at that port's rate, take longer than two
+ *     others need in all can be neither the choice nor the runner-up (log-step ones, once the
+ *     bytes outweigh the latencies);
+ *   - chunks are walked from PICK_CHUNK_USUAL up and down, and no further when twice in a row
+ *     that did not help: the time is a fill that shrinks with the chunk, and latencies that
+ *     grow with the number of chunks;
+ *   - an algorithm whose schedule is too long to be simulated (sim.h) is no candidate.
+ * A cut into more than PICK_FILLED sub-chunks that would make a simulation look at more than
+ * PICK_WORK rows (all ranks', unless equal groups behind equal ports let one group stand for
+ * all) is not simulated: of the time, the fill alone shrinks with the number of sub-chunks, and
+ * as its inverse, so that two coarser cuts tell the rest.
+ * Cost: O(algorithms x chunks x PICK_WORK) steps of the simulator, or, where PICK_FILLED
+ * sub-chunks of each part are more already, as many: some ms up to 4x8, seconds from thousands
+ * of ranks on.
+ *
+ * Depends on the arguments alone: all ranks that ask alike are answered alike.  Among equal
+ * times (1e-9: what the order of sums of doubles can make of them) the algorithm that stands
+ * first in schedule.h.
+ */
+enum { PICK_WORK = 1 << 12, PICK_FILLED = 4 };
+/*
+ * The chunk that is under the eager limit of Open MPI's TCP (64 KiB), which no latency and no
+ * rate tells (lab.md): taken unless another one gains more than PICK_GAIN, and else the nearest
+ * to it that does not lose more.  Chunks of 60 to 512 KiB are within 2 % when measured
+ * (paro.md section 5): a smaller gain is none.
+ */
+enum { PICK_CHUNK_USUAL = 60 << 10 };
+#define PICK_GAIN        0.02
+#define PICK_CHUNK_WHOLE (INT64_C(1) << 62) /* parts are not cut */
+
+struct pick_choice {
+    enum schedule_algo algo;
+    int64_t chunk_bytes; /* or PICK_CHUNK_WHOLE */
+    double time_s;       /* simulated */
+};
+
+struct pick_answer {
+    unsigned phases;
+    int64_t bytes; /* of the whole vector M */
+    struct pick_choice best;
+    struct pick_choice second; /* the best of another algorithm; SCHEDULE_AUTO where there is
+                                  none */
+};
+
+/* ERR_INPUT when no algorithm can do it, or none can be simulated. */
+int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_answer *out,
+              struct err *err);
+/* One candidate's time. */
+int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedule_algo algo,
+              int64_t chunk_bytes, double *time_s, struct err *err);
+/* Whether the algorithm can do it on these groups; ERR_INPUT says why not. */
+int pick_check(const struct layout *l, unsigned phases, enum schedule_algo algo,
+               struct err *err);
+
+/*
+ * The operation's name, or its phases joined by '+', "gather-across+gather-inside"; *room is
+ * the caller's.
+ */
+struct pick_word {
+    char text[80];
+};
+const char *pick_phases_name(unsigned phases, struct pick_word *room);
+int pick_phases_parse(const char *text, unsigned *out, struct err *err);
+
+/* What to ask for: operations, and sizes min_bytes, min_bytes * factor, ... max_bytes. */
+enum { PICK_OPS_MAX = 32 };
+#define PICK_BYTES_MAX (INT64_C(1) << 50)
+struct pick_ask {
+    int ops;
+    unsigned op[PICK_OPS_MAX];
+    int64_t min_bytes, max_bytes;
+    int factor;
+};
+/* The four named operations, 1 KiB to 1 GiB by 2. */
+void pick_ask_init(struct pick_ask *a);
+/*
+ * All that conversions between layouts on these groups can want (layout_moves_*), and the four
+ * named operations: what a trainer needs a table for.
+ */
+void pick_ask_moves(struct pick_ask *a, const struct groups *groups);
+/* "all-gather,all-reduce": no word twice. */
+int pick_ask_parse(struct pick_ask *a, const char *text, struct err *err);
+/* ERR_INPUT for sizes out of bounds or out of order. */
+int pick_ask_check(const struct pick_ask *a, struct err *err);
+
+/* An answer for every operation and size, operations apart; owned by the caller (mem_free). */
+int pick_list(const struct topo *t, const struct pick_ask *a, struct pick_answer **out,
+              int *answers, struct err *err);
+void pick_list_print(const struct topo *t, const struct pick_answer *list, int answers,
+                     FILE *out);
+void pick_list_print_json(const struct topo *t, const struct pick_answer *list, int answers,
+                          FILE *out); /* "paro.sched.pick/1" */
+
+#endif

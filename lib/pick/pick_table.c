@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how answers become rules, and how a rule is found.  Not how rules are written down. */
+#include "pick/pick_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum {
+    /* A boundary is a size where both choices take the same time: an error of 1/32 in it costs
+       no more than 1/32 of the time, and the numbers stay round. */
+    STEPS = 32
+};
+
+static int same_choice(const struct pick_choice *a, const struct pick_choice *b)
+{
+    return a->algo == b->algo && a->chunk_bytes == b->chunk_bytes;
+}
+
+static int time_choice(const struct topo *t, unsigned phases, int64_t bytes,
+                       const struct pick_choice *c, double *time_s, struct err *err)
+{
+    return pick_time(t, phases, bytes, c->algo, c->chunk_bytes, time_s, err);
+}
+
+/* Where, between two neighbouring sizes, b's choice becomes faster than a's. */
+static int boundary(const struct topo *t, const struct pick_answer *a,
+                    const struct pick_answer *b, int64_t *bytes, struct err *err)
+{
+    int64_t lo = a->bytes, hi = b->bytes, step = lo / STEPS > 1 ? lo / STEPS : 1;
+
+    while (hi - lo > step) {
+        int64_t half = (hi - lo) / 2 / step * step, mid = lo + (half > step ? half : step);
+        double first = 0, second = 0;
+        if (time_choice(t, a->phases, mid, &a->best, &first, err) ||
+            time_choice(t, a->phases, mid, &b->best, &second, err))
+            return -1;
+        if (second < first)
+            hi = mid;
+        else
+            lo = mid;
+    }
+    *bytes = hi;
+    return 0;
+}
+
+static struct pick_rule rule_of(const struct pick_answer *a, int64_t from_bytes)
+{
+    return (struct pick_rule){.phases = a->phases,
+                              .from_bytes = from_bytes,
+                              .below_bytes = INT64_MAX,
+                              .algo = a->best.algo,
+                              .chunk_bytes = a->best.chunk_bytes,
+                              .at_bytes = a->bytes,
+                              .time_s = a->best.time_s,
+                              .runner_up = a->second.algo,
+                              .runner_up_s =
+                                  a->second.algo == SCHEDULE_AUTO ? 0 : a->second.time_s};
+}
+
+/* Rules from answers, of one operation each in turn. */
+static int make_rules(const struct topo *t, const struct pick_answer *list, int answers,
+                      struct pick_table *table, struct err *err)
+{
+    table->rule = mem_new((size_t)answers, sizeof *table->rule);
+    for (int i = 0; i < answers; i++) {
+        const struct pick_answer *a = &list[i], *before = i ? &list[i - 1] : NULL;
+        int64_t from = 0;
+        if (before && before->phases == a->phases) {
+            if (same_choice(&before->best, &a->best))
+                continue;
+            if (boundary(t, before, a, &from, err))
+                return -1;
+            table->rule[table->rules - 1].below_bytes = from;
+        }
+        table->rule[table->rules++] = rule_of(a, from);
+    }
+    return 0;
+}
+
+int pick_table_make(const struct topo *t, const struct pick_ask *a, struct pick_table *out,
+                    struct err *err)
+{
+    struct pick_table new = {0};
+    struct pick_answer *list = NULL;
+    int answers = 0;
+
+    if (pick_list(t, a, &list, &answers, err))
+        return -1;
+    groups_copy(&new.groups, &t->groups);
+    int rc = make_rules(t, list, answers, &new, err);
+    mem_free(list);
+    if (rc)
+        pick_table_release(&new);
+    else
+        *out = new;
+    return rc;
+}
+
+void pick_table_release(struct pick_table *t)
+{
+    groups_release(&t->groups);
+    mem_free(t->rule);
+    *t = (struct pick_table){0};
+}
+
+const struct pick_rule *pick_find(const struct pick_table *t, unsigned phases, int64_t bytes)
+{
+    for (int i = 0; i < t->rules; i++)
+        if (t->rule[i].phases == phases && bytes < t->rule[i].below_bytes)
+            return &t->rule[i];
+    return NULL;
+}
+
+int pick_table_check(const struct pick_table *t, const struct groups *g, struct err *err)
+{
+    char ours[128], theirs[128];
+
+    if (t->groups.count == g->count &&
+        memcmp(t->groups.members, g->members, (size_t)g->count * sizeof(int)) == 0)
+        return 0;
+    groups_print(&t->groups, ours, sizeof ours);
+    groups_print(g, theirs, sizeof theirs);
+    return err_set(err, ERR_MISMATCH,
+                   "the tuning table is for groups %s, but these ranks are in %s", ours,
+                   theirs);
+}

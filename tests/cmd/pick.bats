@@ -1,0 +1,152 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2016 # the dollar is for Perl
+# paro-sched pick: choices on a fabric, tables made, printed, edited and refused.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    FABRIC=synth:4x2,inter=1GB/s:50us,intra=10GB/s:1us
+}
+
+# fails STATUS TEXT COMMAND...: the status, nothing on stdout, one line on stderr: TEXT.
+fails() {
+    local want=$1 text=$2 rc=0
+    shift 2
+    "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = "$want" ] || { echo "status $rc of $*"; return 1; }
+    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
+    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
+}
+
+@test "a list, golden: the columns, and a choice that is known" {
+    paro-sched pick -i synth:4x2,inter=1GB/s:0,intra=10GB/s:0 --op all-gather -b 64Mi -e 64Mi > out
+    head -n 2 out > top
+    cat > want <<'END'
+# 8 ranks in 4 groups, simulated
+op                   size  algo                        chunk       time  runner-up                    time   slower
+END
+    diff want top
+    # 3/4 of 64 MiB through a port of 1 GB/s are 50.33 ms
+    [ "$(tail -n 1 out | awk '{ print $1, $2, $3, $4, $5, $6, $7, $8 }')" = "all-gather 64.0 MiB ho-ring 60.0 KiB 50.3 ms" ]
+    [ "$(wc -l < out)" = 3 ]
+}
+
+@test "every operation and size has its row, and again the same" {
+    paro-sched pick -i "$FABRIC" -b 256 -e 1Mi -f 16 > one
+    paro-sched pick -i "$FABRIC" -b 256 -e 1Mi -f 16 > two
+    cmp one two
+    [ "$(grep -vc '^[#o]' one)" = 16 ]
+    for op in all-gather reduce-scatter all-reduce broadcast; do
+        [ "$(grep -c "^$op " one)" = 4 ]
+    done
+    # the choice is the fastest
+    paro-sched pick -i "$FABRIC" -b 256 -e 1Mi -f 16 --json | perl -MJSON::PP -e 'local $/;
+        my $d = decode_json(<>); $d->{schema} eq "paro.sched.pick/1" or die; @{$d->{picks}} == 16 or die;
+        $_->{time_s} > 0 && $_->{time_s} <= $_->{runner_up_s} && $_->{algo} ne $_->{runner_up} or die
+            for @{$d->{picks}}'
+}
+
+@test "a table is printed, read, and printed as it was" {
+    paro-sched pick -i "$FABRIC" --table -e 16Mi -f 4 > t.yaml
+    [ "$(head -n 3 t.yaml)" = "$(printf 'format: paro-tuning/1\nmembers: [2, 2, 2, 2]\nrules:')" ]
+    paro-sched pick --tuning t.yaml --table | cmp - t.yaml
+    paro-sched pick --tuning - --table < t.yaml > again
+    cmp again t.yaml
+    # made anew it is the same, and as JSON it says the same
+    paro-sched pick -i "$FABRIC" --table -e 16Mi -f 4 | cmp - t.yaml
+    paro-sched pick -i "$FABRIC" --table -e 16Mi -f 4 --json > made
+    paro-sched pick --tuning t.yaml --json | cmp - made
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !($d->{schema} eq "paro.tuning/1" && @{$d->{rules}} > 4)' made
+    # one line a rule, and the moves of a trainer are there
+    [ "$(paro-sched pick --tuning t.yaml | wc -l)" = $(($(grep -c 'op:' t.yaml) + 1)) ]
+    grep -q 'op: reduce-across+gather-across$' t.yaml
+    grep -q 'op: gather-inside$' t.yaml
+}
+
+@test "an edited table holds" {
+    cat > own.yaml <<'END'
+format: paro-tuning/1
+members: [3, 2]
+rules:
+  - op: all-reduce
+    from_bytes: 0
+    below_bytes: 4096
+    algo: tree
+    chunk_bytes: whole
+  - op: all-reduce
+    from_bytes: 4096
+    algo: ring
+    chunk_bytes: 8192
+END
+    paro-sched pick --tuning own.yaml --table | cmp - own.yaml
+    paro-sched pick --tuning own.yaml > out
+    cat > want <<'END'
+op                                 from      below  algo                        chunk  why
+all-reduce                          0 B   4.00 KiB  tree                        whole
+all-reduce                     4.00 KiB          -  ring                     8.00 KiB
+END
+    diff want out
+}
+
+@test "bad words" {
+    fails 2 "paro-sched: pick with neither a fabric nor a table, expected --input or --tuning" paro-sched pick
+    fails 2 "paro-sched: pick with both --input and --tuning, expected --input or --tuning" \
+        paro-sched pick -i "$FABRIC" --tuning t
+    fails 2 "paro-sched: --tuning with --op, --bytes, --max or --factor, expected the table's own" \
+        paro-sched pick --tuning t --op broadcast
+    fails 2 "paro-sched: unexpected argument 'x' after pick" paro-sched pick x -i "$FABRIC"
+    fails 2 "paro-sched: --table with verb 'ls', expected it with pick" paro-sched ls --table
+    fails 2 "paro-sched: operation 'broadcast' twice, expected each once" \
+        paro-sched pick -i "$FABRIC" --op broadcast,broadcast
+    fails 2 "paro-sched: sizes from 2048 to 1024 bytes, expected 1 or more, the largest not below the smallest, nor above 1125899906842624" \
+        paro-sched pick -i "$FABRIC" -b 2Ki -e 1Ki
+    for word in '--op gather' '-f 1' '-b 0' '-e 12abc' '-f x' '--op gather-inside+' '--op='; do
+        rc=0
+        # shellcheck disable=SC2086 # an option and its word
+        paro-sched pick -i "$FABRIC" $word > out 2> said || rc=$?
+        [ $rc = 2 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ] || { echo "$word"; cat said; return 1; }
+    done
+}
+
+@test "bad tables and fabrics: one line with name, line and key" {
+    paro-sched pick -i "$FABRIC" --table --op broadcast -e 1Mi > t.yaml
+    fails 2 "paro-sched: cannot open 'absent': No such file or directory" paro-sched pick --tuning absent
+    fails 2 "paro-sched: cannot open 'absent': No such file or directory" paro-sched pick -i absent
+    sed 's/paro-tuning.1/paro-tuning\/2/' t.yaml > version
+    fails 2 "paro-sched: version:1: 'format' is 'paro-tuning/2', expected 'paro-tuning/1'" \
+        paro-sched pick --tuning version
+    sed '0,/from_bytes: 0/s//from_bytes: 1/' t.yaml > gap
+    fails 2 "paro-sched: gap:5: 'rules[0].from_bytes' is 1, expected 0, since it is the first rule of its op" \
+        paro-sched pick --tuning gap
+    sed '0,/algo: .*/s//algo: auto/' t.yaml > auto
+    fails 2 "paro-sched: auto:$(grep -n 'algo: auto' auto | cut -d: -f1): 'rules[0].algo' is 'auto', expected an algorithm of 'paro-sched ls'" \
+        paro-sched pick --tuning auto
+    sed '0,/op: .*/s//op: gather/' t.yaml > op
+    head -c 100 t.yaml > short
+    echo 'colour: red' | cat t.yaml - > key
+    cat t.yaml <(echo ---) t.yaml > two
+    head -c 300 /dev/urandom > noise
+    : > empty
+    for f in op short key two noise empty; do
+        rc=0
+        paro-sched pick --tuning $f > out 2> said || rc=$?
+        [ $rc = 2 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ] || { echo $f; cat said; return 1; }
+        grep -aq "^paro-sched: $f" said || { cat said; return 1; }
+        paro-sched pick --tuning $f --json > out 2> said || rc=$?
+        [ $rc = 2 ] && perl -MJSON::PP -e 'local $/; exit !decode_json(<>)->{error}{text}' said
+    done
+}
+
+@test "a full disk is noticed, a closed pipe ends quietly" {
+    for more in '' --table --json; do
+        rc=0
+        # shellcheck disable=SC2086 # none or one
+        paro-sched pick -i "$FABRIC" --op broadcast -e 64Ki $more > /dev/full 2> said || rc=$?
+        [ $rc = 2 ] && [ "$(wc -l < said)" = 1 ]
+    done
+    paro-sched pick -i "$FABRIC" -e 64Ki 2> said | head -n 1
+    [ ! -s said ]
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Choices against an enumeration of every candidate, and fabrics where the best is known. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "pick/pick_auto.h"
+#include "sim/sim.h"
+
+static const int64_t chunks[] = {4 << 10,          8 << 10,   16 << 10,  32 << 10,
+                                 PICK_CHUNK_USUAL, 128 << 10, 256 << 10, 512 << 10,
+                                 1 << 20,          2 << 20,   4 << 20,   PICK_CHUNK_WHOLE};
+static const unsigned ops[] = {
+    SCHEDULE_ALL_GATHER,    SCHEDULE_REDUCE_SCATTER,
+    SCHEDULE_ALL_REDUCE,    SCHEDULE_BROADCAST,
+    SCHEDULE_GATHER_INSIDE, SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS};
+enum { CHUNKS = sizeof chunks / sizeof *chunks, OPS = sizeof ops / sizeof *ops };
+
+static void synth(struct topo *t, const char *spec)
+{
+    struct err err;
+
+    if (topo_parse_synth(t, spec, &err))
+        fail_msg("%s", err.text);
+}
+
+static double least_of(const struct topo *t, unsigned op, int64_t bytes, int algo)
+{
+    double least = INFINITY, s;
+    struct err err;
+
+    for (int i = 0; i < CHUNKS; i++)
+        if (pick_time(t, op, bytes, (enum schedule_algo)algo, chunks[i], &s, &err) == 0)
+            least = fmin(least, s);
+    return least;
+}
+
+/* best and second against all algorithms with all chunks. */
+static void compare(const struct topo *t, const char *spec, unsigned op, int64_t bytes)
+{
+    double best = INFINITY, other = INFINITY, again = 0;
+    struct pick_answer a;
+    struct err err = {0};
+
+    if (pick_auto(t, op, bytes, &a, &err))
+        fail_msg("%s: %s", spec, err.text);
+    for (int i = 0; i < SCHEDULE_ALGOS; i++) {
+        double s = least_of(t, op, bytes, i);
+        best = fmin(best, s);
+        if (i != (int)a.best.algo)
+            other = fmin(other, s);
+    }
+    assert_int_equal(pick_time(t, op, bytes, a.best.algo, a.best.chunk_bytes, &again, &err), 0);
+    assert_true(again == a.best.time_s);
+    if (a.best.time_s > best * (1 + PICK_GAIN) || a.best.time_s < best)
+        fail_msg("%s, op %u, %lld bytes: %s takes %g s, the best candidate %g", spec, op,
+                 (long long)bytes, schedule_algo_name(a.best.algo), a.best.time_s, best);
+    if (a.second.time_s > other * (1 + PICK_GAIN) || a.second.time_s < other)
+        fail_msg("%s, op %u, %lld bytes: runner-up %s takes %g s, the best other %g", spec, op,
+                 (long long)bytes, schedule_algo_name(a.second.algo), a.second.time_s, other);
+}
+
+static void the_choice_has_the_least_time(void **state)
+{
+    static const char *const specs[] = {"2x2,inter=500mbit:50us,intra=1GB/s:5us",
+                                        "[3,2],inter=500mbit:50us,intra=1GB/s:5us",
+                                        "4x2,inter=25GB/s:12us,intra=200GB/s:3us",
+                                        "3x1,inter=1GB/s:20us",
+                                        "1x5,intra=10GB/s:2us",
+                                        "2x2x2,inter=1GB/s:20us,level2=1GB/s:90us"};
+    static const int64_t sizes[] = {1, 4000, 100003, 3 << 20};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        struct topo t;
+        synth(&t, specs[i]);
+        for (int o = 0; o < OPS; o++)
+            for (size_t b = 0; b < sizeof sizes / sizeof *sizes; b++)
+                compare(&t, specs[i], ops[o], sizes[b]);
+        topo_release(&t);
+    }
+}
+
+static void without_latency_ho_ring(void **state)
+{
+    struct topo t;
+    struct pick_answer a;
+    struct err err;
+
+    (void)state;
+    synth(&t, "4x2,inter=1GB/s:0,intra=10GB/s:0");
+    for (int o = 0; o < 3; o++) {
+        assert_int_equal(pick_auto(&t, ops[o], 64 << 20, &a, &err), 0);
+        assert_string_equal(schedule_algo_name(a.best.algo), "ho-ring");
+    }
+    topo_release(&t);
+}
+
+static void with_latency_alone_few_rounds(void **state)
+{
+    struct topo t;
+    struct pick_answer a;
+    struct err err;
+
+    (void)state;
+    synth(&t, "4x4,inter=25GB/s:10ms,intra=200GB/s:1ms");
+    for (int o = 0; o < 4; o++) {
+        assert_int_equal(pick_auto(&t, ops[o], 64, &a, &err), 0);
+        assert_true(a.best.algo > SCHEDULE_HO_RING);
+        /* Not the g - 1 hops of rings, nor below the one that no algorithm can do without. */
+        assert_true(a.best.time_s >= 10e-3 && a.best.time_s < 3 * 10e-3);
+    }
+    topo_release(&t);
+}
+
+/* More chunks than are simulated: what coarser cuts tell is where they would be. */
+static void coarser_cuts_tell_finer_ones(void **state)
+{
+    enum { BYTES = 64 << 20, PARTS = 18 };
+    struct topo t;
+    struct layout l;
+    struct err err;
+    double told = 0, whole = 0;
+
+    (void)state;
+    synth(&t, "[4,4,3],inter=1GB/s:20us,intra=10GB/s:2us");
+    layout_init(&l, &t.groups);
+    assert_int_equal(l.segments * l.groups.count, PARTS);
+    int n = pick_subchunks(&l, 0, BYTES, 1, PICK_CHUNK_USUAL);
+    assert_true((double)PARTS * n * (l.groups.ranks - 1) > PICK_WORK);
+    int64_t *bytes = mem_new((size_t)PARTS * (size_t)n, sizeof *bytes);
+    for (int i = 0; i < PARTS; i++) {
+        int64_t part =
+            layout_cut(&l, BYTES, i / 3, i % 3 + 1, 0) - layout_cut(&l, BYTES, i / 3, i % 3, 0);
+        for (int c = 0; c < n; c++)
+            bytes[i * n + c] = part * (c + 1) / n - part * c / n;
+    }
+    for (int i = 0; i < 2; i++) {
+        struct schedule_spec spec = {.algo = i ? SCHEDULE_RING : SCHEDULE_HO_RING,
+                                     .phases = i ? SCHEDULE_BROADCAST : SCHEDULE_ALL_GATHER,
+                                     .groups = &l.groups,
+                                     .segments = l.segments,
+                                     .holder = l.holder,
+                                     .subchunks = n};
+        assert_int_equal(sim_spec(&spec, &t, bytes, &whole, &err), 0);
+        assert_int_equal(
+            pick_time(&t, spec.phases, BYTES, spec.algo, PICK_CHUNK_USUAL, &told, &err), 0);
+        /* A smaller difference decides nothing. */
+        if (fabs(told - whole) > whole * PICK_GAIN)
+            fail_msg("%s: %g s as told, %g s", schedule_algo_name(spec.algo), told, whole);
+    }
+    mem_free(bytes);
+    layout_release(&l);
+    topo_release(&t);
+}
+
+static void operations_have_names(void **state)
+{
+    struct pick_ask ask;
+    struct err err;
+
+    (void)state;
+    for (unsigned p = 1; p <= SCHEDULE_BROADCAST; p++) {
+        struct pick_word word;
+        unsigned back = 0;
+        assert_int_equal(pick_phases_parse(pick_phases_name(p, &word), &back, &err), 0);
+        assert_int_equal(back, p);
+    }
+    assert_int_equal(pick_ask_parse(&ask, "broadcast,reduce-inside+gather-inside", &err), 0);
+    assert_int_equal(ask.ops, 2);
+    assert_int_equal(ask.op[1], 9);
+    assert_int_equal(pick_ask_parse(&ask, "broadcast,all-gather,broadcast", &err), -1);
+    assert_string_equal(err.text, "operation 'broadcast' twice, expected each once");
+    static const char *const wrong[] = {"",
+                                        "gather",
+                                        "all-gather,",
+                                        "gather-inside+",
+                                        "gather-inside+gather-inside",
+                                        "broadcast+gather-inside"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(pick_ask_parse(&ask, wrong[i], &err), -1);
+        assert_non_null(strstr(err.text, "expected all-gather"));
+    }
+}
+
+/* Every conversion between layouts on these groups is asked for. */
+static void moves_are_all_asked_for(void **state)
+{
+    static const char *const shapes[] = {"3x2", "1x4", "4x1", "1x1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct groups g;
+        struct layout l;
+        struct err err;
+        struct pick_ask ask = {0};
+        assert_int_equal(groups_parse(&g, shapes[i], &err), 0);
+        layout_init(&l, &g);
+        pick_ask_moves(&ask, &g);
+        for (int from = 0; from < 3; from++)
+            for (int to = 0; to < 3; to++) {
+                struct layout_moves m = layout_moves_sum((enum letter)from, (enum letter)to);
+                if (!layout_moves_trim(&l, &m))
+                    continue;
+                unsigned want = (unsigned)(m.reduce_inside + 2 * m.reduce_across +
+                                           4 * m.gather_across + 8 * m.gather_inside);
+                int there = 0;
+                for (int k = 0; k < ask.ops; k++)
+                    there += ask.op[k] == want;
+                assert_int_equal(there, 1);
+            }
+        layout_release(&l);
+        groups_release(&g);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_choice_has_the_least_time),
+        cmocka_unit_test(without_latency_ho_ring),
+        cmocka_unit_test(with_latency_alone_few_rounds),
+        cmocka_unit_test(coarser_cuts_tell_finer_ones),
+        cmocka_unit_test(operations_have_names),
+        cmocka_unit_test(moves_are_all_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables: they say what pick_auto says, return from their text, and refuse what is no table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pick/pick_table.h"
+
+static char *print(const struct pick_table *t, enum pick_format format)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+
+    pick_table_print(t, format, f);
+    fclose(f);
+    return text;
+}
+
+static void check_rules(const struct topo *t, const struct pick_ask *ask,
+                        const struct pick_table *table)
+{
+    struct err err;
+
+    for (int i = 0; i < table->rules; i++) {
+        const struct pick_rule *r = &table->rule[i], *next = r + 1;
+        int last = i + 1 == table->rules || next->phases != r->phases;
+        assert_true(r->from_bytes < r->below_bytes);
+        assert_true(last ? r->below_bytes == INT64_MAX : r->below_bytes == next->from_bytes);
+        /* Neighbours with one choice are one rule. */
+        assert_true(last || r->algo != next->algo || r->chunk_bytes != next->chunk_bytes);
+        assert_ptr_equal(pick_find(table, r->phases, r->from_bytes), r);
+        assert_ptr_equal(pick_find(table, r->phases, r->below_bytes - 1), r);
+    }
+    for (int o = 0; o < ask->ops; o++)
+        for (int64_t b = ask->min_bytes; b <= ask->max_bytes; b *= ask->factor) {
+            struct pick_answer a;
+            const struct pick_rule *r = pick_find(table, ask->op[o], b);
+            assert_int_equal(pick_auto(t, ask->op[o], b, &a, &err), 0);
+            assert_non_null(r);
+            assert_int_equal(r->algo, a.best.algo);
+            assert_true(r->chunk_bytes == a.best.chunk_bytes);
+        }
+}
+
+static void tables_say_what_auto_says(void **state)
+{
+    static const char *const specs[] = {"2x2,inter=500mbit:50us,intra=1GB/s:5us",
+                                        "[3,2],inter=25GB/s:12us", "1x3"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        struct topo t;
+        struct pick_table table, back;
+        struct pick_ask ask = {.min_bytes = 64, .max_bytes = 4 << 20, .factor = 4};
+        struct err err = {0};
+        assert_int_equal(topo_parse_synth(&t, specs[i], &err), 0);
+        pick_ask_moves(&ask, &t.groups);
+        assert_int_equal(pick_table_make(&t, &ask, &table, &err), 0);
+        check_rules(&t, &ask, &table);
+        assert_int_equal(pick_table_check(&table, &t.groups, &err), 0);
+        char *first = print(&table, PICK_YAML);
+        if (pick_table_parse(&back, "t.yaml", first, &err))
+            fail_msg("%s", err.text);
+        for (enum pick_format f = PICK_YAML; f <= PICK_TEXT; f++) {
+            char *one = print(&table, f), *two = print(&back, f);
+            assert_string_equal(one, two);
+            free(one);
+            free(two);
+        }
+        assert_int_equal(back.rules, table.rules);
+        free(first);
+        pick_table_release(&back);
+        pick_table_release(&table);
+        topo_release(&t);
+    }
+}
+
+/* From the boundary on the second choice is the faster one, and a step before it is not. */
+static void boundaries_are_where_times_meet(void **state)
+{
+    struct topo t;
+    struct pick_table table;
+    struct pick_ask ask = {1, {SCHEDULE_ALL_GATHER}, 64, 16 << 20, 4};
+    struct err err;
+    int seen = 0;
+
+    (void)state;
+    assert_int_equal(topo_parse_synth(&t, "4x2,inter=500mbit:500us,intra=1GB/s:5us", &err), 0);
+    assert_int_equal(pick_table_make(&t, &ask, &table, &err), 0);
+    for (int i = 1; i < table.rules; i++, seen++) {
+        const struct pick_rule *a = &table.rule[i - 1], *b = &table.rule[i];
+        double first, second;
+        if (b->from_bytes == b->at_bytes)
+            continue;
+        assert_int_equal(
+            pick_time(&t, a->phases, b->from_bytes, a->algo, a->chunk_bytes, &first, &err), 0);
+        assert_int_equal(
+            pick_time(&t, a->phases, b->from_bytes, b->algo, b->chunk_bytes, &second, &err), 0);
+        assert_true(second < first);
+    }
+    assert_true(seen > 0);
+    pick_table_release(&table);
+    topo_release(&t);
+}
+
+#define HEAD "format: paro-tuning/1\nmembers: [2, 2]\nrules:\n"
+#define RULE(op, from, more, algo, chunk)                                                      \
+    "  - op: " op "\n    from_bytes: " from "\n" more "    algo: " algo                        \
+    "\n    chunk_bytes: " chunk "\n"
+#define BELOW(n) "    below_bytes: " n "\n"
+#define GOOD     RULE("all-gather", "0", "", "ring", "whole")
+
+static void hostile_tables_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"", "t.yaml"},
+        {"format: paro-tuning/2\nmembers: [2]\nrules: []\n", "paro-tuning/2"},
+        {"format: paro-tuning/1\nmembers: [2, 2]\nrules: []\n", "rules"},
+        {"format: paro-tuning/1\nmembers: [2, 0]\nrules:\n" GOOD, "t.yaml:2: 'members[1]'"},
+        {"format: paro-tuning/1\nmembers: [1048576, 1]\nrules:\n" GOOD,
+         "t.yaml:2: 'members' are"},
+        {"format: paro-tuning/1\nrules:\n" GOOD, "'members' is missing"},
+        {HEAD GOOD "    colour: red\n", "t.yaml:8: 'rules[0].colour'"},
+        {HEAD RULE("gather", "0", "", "ring", "whole"), "t.yaml:4: 'rules[0].op' is wrong"},
+        {HEAD RULE("all-gather", "5", "", "ring", "whole"),
+         "t.yaml:5: 'rules[0].from_bytes' is 5, expected 0"},
+        {HEAD RULE("all-gather", "-1", "", "ring", "whole"), "t.yaml:5: 'rules[0].from_bytes'"},
+        {HEAD RULE("all-gather", "12abc", "", "ring", "whole"), "'rules[0].from_bytes'"},
+        {HEAD RULE("all-gather", "0", BELOW("0"), "ring", "whole"),
+         "t.yaml:6: 'rules[0].below_bytes'"},
+        {HEAD RULE("all-gather", "0", BELOW("9"), "ring", "whole"),
+         "t.yaml:6: 'rules[0].below_bytes' is there"},
+        {HEAD RULE("all-gather", "0", BELOW("9"), "ring", "whole")
+             RULE("all-gather", "10", "", "ring", "whole"),
+         "t.yaml:10: 'rules[1].from_bytes' is 10, expected 9"},
+        {HEAD GOOD GOOD, "t.yaml:8: 'rules[1].op' is 'all-gather' as in rules[0]"},
+        {HEAD GOOD RULE("broadcast", "0", "", "ring", "whole") GOOD,
+         "t.yaml:12: 'rules[2].op' is 'all-gather' as in rules[0]"},
+        {HEAD RULE("all-gather", "0", BELOW("9"), "ring", "whole")
+             RULE("broadcast", "0", "", "ring", "whole"),
+         "t.yaml:6: 'rules[0].below_bytes' is there"},
+        {HEAD RULE("all-gather", "0", "", "fast", "whole"), "t.yaml:6: 'rules[0].algo'"},
+        {HEAD RULE("all-gather", "0", "", "auto", "whole"), "t.yaml:6: 'rules[0].algo'"},
+        {HEAD RULE("all-gather", "0", "", "ring", "0"), "t.yaml:7: 'rules[0].chunk_bytes'"},
+        {HEAD RULE("all-gather", "0", "", "ring", "some"),
+         "t.yaml:7: 'rules[0].chunk_bytes' is 'some', expected a number of bytes or 'whole'"},
+        {HEAD GOOD "    at_bytes: 5\n",
+         "t.yaml:8: 'rules[0].at_bytes' stands without 'time_s'"},
+        {HEAD GOOD "    time_s: 5\n", "t.yaml:8: 'rules[0].time_s' stands without 'at_bytes'"},
+        {HEAD GOOD "    runner_up: ring\n    runner_up_s: 1\n",
+         "t.yaml:8: 'rules[0].runner_up' stands without 'time_s'"},
+        {HEAD GOOD "    at_bytes: 5\n    time_s: nan\n", "t.yaml:9: 'rules[0].time_s'"},
+        {HEAD GOOD "    at_bytes: 5\n    time_s: 1\n    runner_up: auto\n    runner_up_s: 1\n",
+         "t.yaml:10: 'rules[0].runner_up'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pick_table t;
+        struct err err = {0};
+        if (pick_table_parse(&t, "t.yaml", cases[i].text, &err) == 0)
+            fail_msg("taken: %s", cases[i].text);
+        assert_int_equal(err.code, ERR_INPUT);
+        if (!strstr(err.text, cases[i].want))
+            fail_msg("'%s', expected '%s'", err.text, cases[i].want);
+    }
+}
+
+static void edited_tables_are_taken(void **state)
+{
+    static const char text[] = HEAD RULE("all-gather", "0", BELOW("65536"), "ring", "whole")
+        RULE("all-gather", "65536", "", "ho-ring", "61440");
+    struct pick_table t;
+    struct groups other;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(pick_table_parse(&t, "t.yaml", text, &err), 0);
+    assert_int_equal(pick_find(&t, SCHEDULE_ALL_GATHER, 0)->algo, SCHEDULE_RING);
+    assert_int_equal(pick_find(&t, SCHEDULE_ALL_GATHER, 65535)->algo, SCHEDULE_RING);
+    assert_int_equal(pick_find(&t, SCHEDULE_ALL_GATHER, 65536)->algo, SCHEDULE_HO_RING);
+    assert_int_equal(pick_find(&t, SCHEDULE_ALL_GATHER, INT64_MAX - 1)->chunk_bytes, 61440);
+    assert_null(pick_find(&t, SCHEDULE_BROADCAST, 5));
+    char *yaml = print(&t, PICK_YAML);
+    assert_string_equal(yaml, text);
+    free(yaml);
+    assert_int_equal(groups_parse(&other, "[3,1]", &err), 0);
+    assert_int_equal(pick_table_check(&t, &other, &err), -1);
+    assert_string_equal(err.text, "the tuning table is for groups 2x2, but these ranks are in"
+                                  " [3,1]");
+    groups_release(&other);
+    pick_table_release(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_say_what_auto_says),
+        cmocka_unit_test(boundaries_are_where_times_meet),
+        cmocka_unit_test(hostile_tables_are_refused),
+        cmocka_unit_test(edited_tables_are_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
