@@ -268,9 +268,10 @@ double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,
     for (int k = 0; k < g->count; k++)
         sum += port_Bps[k];
     for (int k = 0; k < g->count; k++) {
-        double through = phases == SCHEDULE_ALL_REDUCE
-                             ? bytes
-                             : bytes * (1 - (double)g->members[k] / g->ranks);
+        double own = (double)g->members[k] / g->ranks; /* what a group has already, or keeps */
+        double through = phases == SCHEDULE_ALL_GATHER || phases == SCHEDULE_REDUCE_SCATTER
+                             ? bytes * (1 - own)
+                             : bytes;
         double s = through / port_Bps[k];
         worst = s > worst ? s : worst;
     }

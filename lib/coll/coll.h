@@ -123,7 +123,8 @@ unsigned coll_phases(const struct coll_spec *spec);
 /*
  * The cut bound of paro.md section 5: the least time that ports of rate port_Bps[k], each way,
  * allow for bytes M.  phases: SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
- * SCHEDULE_ALL_REDUCE.
+ * SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST: M once into each port but the root's, and once out
+ * of the root's, so M / the slowest port whoever the root is.
  */
 double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,
                         const double *port_Bps);

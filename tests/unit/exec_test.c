@@ -240,6 +240,19 @@ static void test_cut_bound(void **state)
     groups_parse(&g, "[2,2,2]", &err);
     assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_ALL_GATHER, 1000, port),
                        1000 * 2 / 3.0 / 50, 1e-9);
+    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_ALL_REDUCE, 1000, port), 1000 / 50.0,
+                       1e-9);
+    /* M once through each port, in or, at the root, out: the slowest has it longest. */
+    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_BROADCAST, 1000, port), 1000 / 50.0, 1e-9);
+    port[2] = 400;
+    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_BROADCAST, 1000, port), 1000 / 100.0,
+                       1e-9);
+    groups_release(&g);
+    groups_parse(&g, "[3,2]", &err);
+    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_BROADCAST, 1000, port), 10, 1e-12);
+    groups_release(&g);
+    groups_parse(&g, "4", &err);
+    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_BROADCAST, 1000, port), 0, 0);
     groups_release(&g);
 }
 
