@@ -4,37 +4,79 @@
 #include "bench/bench.h"
 #include "cli/cli_world.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { KEY_OP = 0x100, KEY_ALGO, KEY_REDOP, KEY_CHUNK, KEY_WINDOW, KEY_GROUPS };
+enum {
+    KEY_OP = 0x100,
+    KEY_ALGO,
+    KEY_REDOP,
+    KEY_ROOT,
+    KEY_CHUNK,
+    KEY_WINDOW,
+    KEY_GROUPS,
+    KEY_MPI_NAME,
+    KEY_TUNING,
+    KEY_CSV,
+    KEY_PERCENTILES,
+    KEY_PLOT,
+    KEY_FORCE,
+    KEY_FLOOR,
+    KEY_OVERLAP,
+    KEY_SIMULATE,
+    KEY_READ
+};
+
+enum { FILES_MAX = 1024 };
 
 struct args {
     struct cli cli;
     struct bench_options o;
-    int has_min, has_max;
+    int has_min, has_max, has_op, has_algo;
+    int csv, overlap, simulate, reads;
+    char asks[32]; /* the last option given that says what is measured, or "" */
+    char runs[32]; /* the same of those that only a run needs */
+    const char *file[FILES_MAX];
+    int files;
 };
 
 static const struct argp_option options[] = {
     {"op", KEY_OP, "OPS", 0,
-     "Operations, a comma between them: all-gather, reduce-scatter, all-reduce (default: all)",
+     "Operations, a comma between them: all-gather, reduce-scatter, all-reduce, broadcast"
+     " (default: all)",
      0},
     {"algo", KEY_ALGO, "ALGOS", 0,
-     "Algorithms, taking turns: ring, two-level, ho-ring, mpi (default ho-ring,ring,mpi)", 0},
+     "Algorithms, taking turns: those of paro-sched ls, auto, mpi (default ho-ring,ring,mpi)",
+     0},
     {"min", 'b', "SIZE", 0, "Smallest size of the whole vector (default 32M, or that of -e)",
      0},
     {"max", 'e', "SIZE", 0, "Largest size (default that of -b)", 0},
     {"factor", 'f', "N", 0, "From one size to the next (default 2)", 0},
     {"iters", 'n', "N", 0, "Timed iterations (default 20)", 0},
     {"warmup", 'w', "N", 0, "Untimed iterations before them (default 5)", 0},
-    {"type", 'd', "TYPE", 0, "Elements: f32 (default), bf16, f16, f64 or i32", 0},
-    {"redop", KEY_REDOP, "OP", 0, "Reduction: sum", 0},
+    {"type", 'd', "TYPE", 0, "Elements: f32 (default), bf16, f16, f64, i32 or u8", 0},
+    {"redop", KEY_REDOP, "OP", 0, "Reduction: sum (default), max, min or avg", 0},
+    {"root", KEY_ROOT, "RANK", 0, "Who broadcasts (default 0)", 0},
     {"input", 'i', "TOPO", 0,
      "Take port rates and predictions from a topology, a file, - or synth:SPEC; measure none",
      0},
+    {"tuning", KEY_TUNING, "FILE", 0,
+     "What auto takes: a table of paro-sched pick (default: by simulation)", 0},
     {"groups", KEY_GROUPS, "SHAPE", 0, "Groups of ranks, as 4x2 or [3,2] (default: by host)",
      0},
     {"chunk", KEY_CHUNK, "SIZE", 0, "Bytes of a message (default 60Ki)", 0},
     {"window", KEY_WINDOW, "SIZE", 0, "Bytes in flight per queue (default 1Mi)", 0},
+    {"mpi-name", KEY_MPI_NAME, "NAME", 0, "Call the rows of mpi mpi:NAME, as it was set", 0},
+    {"overlap", KEY_OVERLAP, 0, 0,
+     "Time what goes on inside groups, what goes on across them, and both at once", 1},
+    {"simulate", KEY_SIMULATE, 0, 0, "Run nothing: predict the rows for TOPO", 1},
+    {"read", KEY_READ, "FILE", 0,
+     "Run nothing: read rows that --json printed (repeatable, - is standard input)", 1},
+    {"csv", KEY_CSV, 0, 0, "Print rows as CSV with a header line", 2},
+    {"percentiles", KEY_PERCENTILES, 0, 0, "More columns in text: p10, p25, p75, p90, p99", 2},
+    {"plot", KEY_PLOT, "FILE", 0, "Draw the rows into FILE, as SVG", 2},
+    {"force", KEY_FORCE, 0, 0, "Let --plot replace a file", 2},
+    {"floor", KEY_FLOOR, "F", 0, "Status 1 when a row of ours is below F of the bound", 2},
     CLI_OPTIONS,
     {0}};
 
@@ -54,7 +96,23 @@ static error_t parse_int(struct args *a, const char *text, const char *option, i
     return rc;
 }
 
-static error_t finish(struct args *a)
+static int has_algo(const struct bench_options *o, int algo)
+{
+    for (int i = 0; i < o->algos; i++)
+        if (o->algo[i] == algo)
+            return 1;
+    return 0;
+}
+
+static int has_op(const struct bench_options *o, unsigned op)
+{
+    for (int i = 0; i < o->ops; i++)
+        if (o->op[i] == op)
+            return 1;
+    return 0;
+}
+
+static error_t finish_sizes(struct args *a)
 {
     struct bench_options *o = &a->o;
     int64_t size = dtype_bytes(o->type);
@@ -66,78 +124,268 @@ static error_t finish(struct args *a)
     if (o->min_bytes > o->max_bytes)
         return cli_usage(&a->cli, "--min of %lld bytes and --max of %lld, expected no less",
                          (long long)o->min_bytes, (long long)o->max_bytes);
-    if (o->min_bytes < size)
-        return cli_usage(&a->cli, "--min of %lld bytes, expected at least one element (%lld)",
+    if (o->min_bytes && o->min_bytes < size)
+        return cli_usage(&a->cli,
+                         "--min of %lld bytes, expected 0 or at least one element (%lld)",
                          (long long)o->min_bytes, (long long)size);
     return 0;
+}
+
+static error_t finish_read(struct args *a)
+{
+    if (a->files && !a->reads)
+        return cli_usage(&a->cli, "unexpected argument '%s' (see --help)", a->file[0]);
+    if (a->reads && a->asks[0])
+        return cli_usage(&a->cli, "%s beside --read, which measures nothing", a->asks);
+    return 0;
+}
+
+static error_t finish_tuning(struct args *a)
+{
+    if (a->o.tuning && !has_algo(&a->o, SCHEDULE_AUTO))
+        return cli_usage(&a->cli, "--tuning without --algo auto, which alone reads it");
+    return 0;
+}
+
+static error_t finish_simulate(struct args *a)
+{
+    struct bench_options *o = &a->o;
+
+    if (!o->topo)
+        return cli_usage(&a->cli, "--simulate without a fabric, expected -i TOPO");
+    if (a->runs[0])
+        return cli_usage(&a->cli, "%s beside --simulate, which runs nothing", a->runs);
+    if (!a->has_algo)
+        o->algos--; /* the last of the default ones is mpi */
+    if (has_algo(o, BENCH_MPI))
+        return cli_usage(&a->cli, "--algo mpi beside --simulate, which knows ours alone");
+    return 0;
+}
+
+static error_t finish_overlap(struct args *a)
+{
+    struct bench_options *o = &a->o;
+
+    if (o->plot || o->floor >= 0 || o->percentiles)
+        return cli_usage(&a->cli, "%s beside --overlap, whose rows have no place for it",
+                         o->plot          ? "--plot"
+                         : o->percentiles ? "--percentiles"
+                                          : "--floor");
+    if (!a->has_op)
+        o->ops--; /* the last is broadcast */
+    if (!a->has_algo)
+        o->algos = 1; /* the first is ho-ring */
+    if (has_op(o, SCHEDULE_BROADCAST))
+        return cli_usage(&a->cli, "--op broadcast beside --overlap, expected one that has a"
+                                  " part inside groups and one across them");
+    if (has_algo(o, BENCH_MPI))
+        return cli_usage(&a->cli, "--algo mpi beside --overlap, which knows ours alone");
+    return 0;
+}
+
+static error_t finish(struct args *a)
+{
+    struct bench_options *o = &a->o;
+    int ways = (a->reads > 0) + a->simulate + a->overlap;
+    error_t rc = finish_read(a);
+
+    if (rc == 0 && ways > 1)
+        rc = cli_usage(&a->cli, "--read, --simulate and --overlap, expected one of them");
+    if (rc == 0 && a->csv && a->cli.json)
+        rc = cli_usage(&a->cli, "--csv and --json, expected one of them");
+    if (rc == 0 && o->force && !o->plot)
+        rc = cli_usage(&a->cli, "--force without --plot, which alone writes a file");
+    if (rc == 0)
+        rc = finish_tuning(a);
+    if (rc == 0)
+        rc = finish_sizes(a);
+    if (rc == 0 && a->simulate)
+        rc = finish_simulate(a);
+    if (rc == 0 && a->overlap)
+        rc = finish_overlap(a);
+    if (rc == 0 && o->floor >= 0 && o->algos == 1 && has_algo(o, BENCH_MPI))
+        rc = cli_usage(&a->cli, "--floor with mpi alone, expected an algorithm of ours");
+    o->format = a->cli.json ? BENCH_JSON : a->csv ? BENCH_CSV : BENCH_TEXT;
+    return rc;
+}
+
+static error_t parse_floor(struct args *a, const char *text)
+{
+    return cli_check(&a->cli, num_f64(text, 0, 1000, &a->o.floor, &a->cli.err), "--floor");
+}
+
+static error_t add_file(struct args *a, const char *name)
+{
+    if (a->files == FILES_MAX)
+        return cli_usage(&a->cli, "more than %d files to read", FILES_MAX);
+    a->file[a->files++] = name;
+    return 0;
+}
+
+/* What is measured; ARGP_ERR_UNKNOWN for the rest. */
+static error_t parse_what(struct args *a, int key, char *arg)
+{
+    struct cli *cli = &a->cli;
+    struct bench_options *o = &a->o;
+
+    switch (key) {
+    case KEY_OP:
+        a->has_op = 1;
+        return cli_check(cli, bench_parse_ops(o, arg, &cli->err), "--op");
+    case KEY_ALGO:
+        a->has_algo = 1;
+        return cli_check(cli, bench_parse_algos(o, arg, &cli->err), "--algo");
+    case 'b':
+        a->has_min = 1;
+        return parse_size(a, arg, "--min", 0, &o->min_bytes);
+    case 'e':
+        a->has_max = 1;
+        return parse_size(a, arg, "--max", 0, &o->max_bytes);
+    case 'f':
+        return parse_int(a, arg, "--factor", 2, &o->factor);
+    case 'd':
+        return cli_check(cli, bench_parse_type(o, arg, &cli->err), "--type");
+    case KEY_REDOP:
+        return cli_check(cli, dtype_op_parse(arg, &o->redop, &cli->err), "--redop");
+    case 'i':
+        o->topo = arg;
+        return 0;
+    case KEY_TUNING:
+        o->tuning = arg;
+        return 0;
+    case KEY_CHUNK:
+        return parse_size(a, arg, "--chunk", 64, &o->chunk_bytes);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* How it is run; ARGP_ERR_UNKNOWN for the rest. */
+static error_t parse_run(struct args *a, int key, char *arg)
+{
+    struct cli *cli = &a->cli;
+
+    switch (key) {
+    case 'n':
+        return parse_int(a, arg, "--iters", 1, &a->o.iters);
+    case 'w':
+        return parse_int(a, arg, "--warmup", 0, &a->o.warmup);
+    case KEY_ROOT:
+        return parse_int(a, arg, "--root", 0, &a->o.root);
+    case KEY_GROUPS:
+        a->o.shape = arg;
+        return 0;
+    case KEY_WINDOW:
+        return parse_size(a, arg, "--window", 1, &a->o.window_bytes);
+    case KEY_MPI_NAME:
+        a->o.setting = arg;
+        return cli_check(cli, bench_check_setting(arg, &cli->err), "--mpi-name");
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* What becomes of the rows. */
+static error_t parse_rows(struct args *a, int key, char *arg, struct argp_state *state)
+{
+    switch (key) {
+    case KEY_OVERLAP:
+        a->overlap = 1;
+        return 0;
+    case KEY_SIMULATE:
+        a->simulate = 1;
+        return 0;
+    case KEY_READ:
+        a->reads++;
+        return add_file(a, arg);
+    case KEY_CSV:
+        a->csv = 1;
+        return 0;
+    case KEY_PERCENTILES:
+        a->o.percentiles = 1;
+        return 0;
+    case KEY_PLOT:
+        a->o.plot = arg;
+        return 0;
+    case KEY_FORCE:
+        a->o.force = 1;
+        return 0;
+    case KEY_FLOOR:
+        return parse_floor(a, arg);
+    case ARGP_KEY_ARG:
+        return add_file(a, arg);
+    case ARGP_KEY_END:
+        return finish(a);
+    default:
+        return cli_option(&a->cli, key, arg, state);
+    }
+}
+
+static const char *name_of(int key)
+{
+    const struct argp_option *o = options;
+
+    while (o->key != key)
+        o++;
+    return o->name;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
-    struct cli *cli = &a->cli;
+    error_t rc = parse_what(a, key, arg);
 
-    switch (key) {
-    case KEY_OP:
-        return cli_check(cli, bench_parse_ops(&a->o, arg, &cli->err), "--op");
-    case KEY_ALGO:
-        return cli_check(cli, bench_parse_algos(&a->o, arg, &cli->err), "--algo");
-    case 'b':
-        a->has_min = 1;
-        return parse_size(a, arg, "--min", 1, &a->o.min_bytes);
-    case 'e':
-        a->has_max = 1;
-        return parse_size(a, arg, "--max", 1, &a->o.max_bytes);
-    case 'f':
-        return parse_int(a, arg, "--factor", 2, &a->o.factor);
-    case 'n':
-        return parse_int(a, arg, "--iters", 1, &a->o.iters);
-    case 'w':
-        return parse_int(a, arg, "--warmup", 0, &a->o.warmup);
-    case 'd':
-        return cli_check(cli, bench_parse_type(&a->o, arg, &cli->err), "--type");
-    case KEY_REDOP:
-        if (strcmp(arg, "sum"))
-            return cli_usage(cli, "--redop: reduction '%s', expected sum", arg);
-        return 0;
-    case 'i':
-        a->o.topo = arg;
-        return 0;
-    case KEY_GROUPS:
-        a->o.shape = arg;
-        return 0;
-    case KEY_CHUNK:
-        return parse_size(a, arg, "--chunk", 64, &a->o.chunk_bytes);
-    case KEY_WINDOW:
-        return parse_size(a, arg, "--window", 1, &a->o.window_bytes);
-    case ARGP_KEY_END:
-        return finish(a);
-    default:
-        return cli_option(cli, key, arg, state);
+    if (rc == ARGP_ERR_UNKNOWN) {
+        rc = parse_run(a, key, arg);
+        if (rc == ARGP_ERR_UNKNOWN)
+            return parse_rows(a, key, arg, state);
+        snprintf(a->runs, sizeof a->runs, "--%s", name_of(key));
     }
+    snprintf(a->asks, sizeof a->asks, "--%s", name_of(key));
+    return rc;
 }
 
 static const struct argp argp = {options,
                                  parse,
-                                 NULL,
+                                 "\n--read FILE [FILE...]",
                                  "Time collectives under mpirun, check their data, and compare"
                                  " them with the least time that the fabric allows.",
                                  NULL,
                                  NULL,
                                  NULL};
 
+/* The one door that was asked for; *world stays NULL where nothing runs. */
+static int run(const struct args *a, struct world **world, struct bench_result *result,
+               struct err *err)
+{
+    const struct bench_options *o = &a->o;
+
+    if (!a->reads && !a->simulate) {
+        if (world_open(world, err))
+            return -1;
+        return (a->overlap ? bench_overlap : bench_run)(*world, o, stdout, result, err);
+    }
+    if (a->cli.silent) /* under mpirun, for whatever reason: one reads, and one writes */
+        return 0;
+    return a->reads ? bench_read(o, a->file, a->files, stdout, result, err)
+                    : bench_simulate(o, stdout, result, err);
+}
+
 int main(int argc, char **argv)
 {
     struct args a = {.cli = CLI_INIT("paro-bench")};
+    struct bench_result result = {0};
     struct world *world = NULL;
     struct err err = {0};
-    int64_t wrong = 0;
 
     bench_options_init(&a.o);
     cli_parse(&a.cli, &argp, argc, argv);
-    a.o.json = a.cli.json;
-    if (world_open(&world, &err) || bench_run(world, &a.o, stdout, &wrong, &err))
+    if (run(&a, &world, &result, &err))
         return cli_fail_ranks(&a.cli, world, &err);
     world_close(world);
-    return cli_finish(&a.cli, wrong > 0);
+    if (result.below[0])
+        cli_say(&a.cli, "%s", result.below);
+    int status = result.wrong > 0 || result.below[0];
+    bench_result_release(&result);
+    return cli_finish(&a.cli, status);
 }

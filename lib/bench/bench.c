@@ -5,12 +5,13 @@
  */
 #include "bench/bench.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
+#include "probe/probe.h"
 
 /*
  * Which groups: those asked for, else the hosts, else (all ranks on one host) those of the
@@ -42,6 +43,17 @@ static int choose_groups(const struct bench *b, struct groups *out, struct err *
                    theirs, ours);
 }
 
+/* What rank 0 found, told to all: an error of the user's is no rank's, and has no rank's name.
+ */
+static int tell(struct world *w, int rc, struct err *err)
+{
+    if (world_bcast(w, &rc, sizeof rc, 0, err))
+        return -1;
+    if (rc && w->rank)
+        err_set(err, ERR_INPUT, "see rank 0");
+    return rc;
+}
+
 /* Rank 0 reads and decides; the others are told.  A file need not be there on every host. */
 static int open_fabric(struct bench *b, struct err *err)
 {
@@ -54,12 +66,11 @@ static int open_fabric(struct bench *b, struct err *err)
         if (rc == 0 && b->groups.ranks != w->ranks)
             rc = err_set(err, ERR_MISMATCH, "groups '%s' of %d ranks, but %d ranks run",
                          b->o->shape, b->groups.ranks, w->ranks);
+        if (rc == 0 && b->o->root >= w->ranks)
+            rc = err_set(err, ERR_MISMATCH, "--root %d, expected 0 to %d: %d ranks run",
+                         b->o->root, w->ranks - 1, w->ranks);
     }
-    /* The error is the user's, not rank 0's: it is told as it stands. */
-    if (world_bcast(w, &rc, sizeof rc, 0, err))
-        rc = -1;
-    else if (rc && w->rank)
-        err_set(err, ERR_INPUT, "see rank 0");
+    rc = tell(w, rc, err);
     if (rc == 0 && w->rank == 0)
         memcpy(group_of, b->groups.group_of, (size_t)w->ranks * sizeof(int));
     if (rc == 0)
@@ -72,6 +83,56 @@ static int open_fabric(struct bench *b, struct err *err)
     return rc;
 }
 
+/* Levels above the groups, from rank 0's topology to all. */
+static int open_levels(struct bench *b, struct err *err)
+{
+    struct world *w = b->world;
+    size_t cells = 0;
+
+    b->levels = b->topo.levels;
+    if (world_bcast(w, &b->levels, sizeof b->levels, 0, err))
+        return -1;
+    if (b->levels <= 2)
+        return 0;
+    cells = (size_t)(b->levels - 2) * (size_t)b->groups.count;
+    b->block = mem_new(cells, sizeof *b->block);
+    if (w->rank == 0)
+        memcpy(b->block, b->topo.block, cells * sizeof *b->block);
+    return world_bcast(w, b->block, (int64_t)(cells * sizeof *b->block), 0, err);
+}
+
+/* The fabric that auto is to choose for: -i, else as it is measured between the hosts. */
+static int open_auto(struct bench *b, struct err *err)
+{
+    const struct bench_options *o = b->o;
+    struct topo measured = {0};
+    struct pick_ask ask;
+    int asked = 0;
+
+    for (int a = 0; a < o->algos; a++)
+        asked += o->algo[a] == SCHEDULE_AUTO;
+    if (!asked)
+        return 0;
+    pick_ask_init(&ask);
+    ask.ops = o->ops;
+    memcpy(ask.op, o->op, (size_t)o->ops * sizeof *o->op);
+    ask.min_bytes = o->min_bytes ? o->min_bytes : dtype_bytes(o->type);
+    ask.max_bytes = o->max_bytes ? o->max_bytes : ask.min_bytes;
+    ask.factor = o->factor;
+    if (!o->tuning && !o->topo) {
+        if (!groups_equal(&b->groups, &b->world->groups))
+            return err_set(err, ERR_MISMATCH,
+                           "--algo auto for groups that are not the hosts, expected -i TOPO or"
+                           " --tuning FILE: between hosts alone a fabric can be measured");
+        if (probe_topo(b->world, &measured, err))
+            return -1;
+    }
+    int rc =
+        coll_tuning(b->world, o->tuning, o->topo ? &b->topo : &measured, &ask, &b->table, err);
+    topo_release(&measured);
+    return rc;
+}
+
 /* Room for the largest case: the whole vector twice, and one block more for MPI's gather. */
 static int open_buffers(struct bench *b, struct err *err)
 {
@@ -79,6 +140,9 @@ static int open_buffers(struct bench *b, struct err *err)
     int64_t room = most > BENCH_PORT_ROOM ? most : BENCH_PORT_ROOM;
     struct coll_options options = {.window_bytes = b->o->window_bytes};
 
+    options.levels = b->levels;
+    options.block = b->block;
+    options.tuning = b->table.rules ? &b->table : NULL;
     options.shared_bytes = 2 * coll_room(room) + coll_room(block);
     if (coll_open(&b->coll, b->world, &b->groups, &options, err))
         return -1;
@@ -101,21 +165,38 @@ static int open_ports(struct bench *b, struct err *err)
     return 0;
 }
 
-/* Past max_bytes where the next size would be. */
-static int64_t next_bytes(const struct bench_options *o, int64_t bytes)
+static void print_head(const struct bench *b)
 {
+    FILE *out = b->sink.file;
+    double load = NAN;
+
+    getloadavg(&load, 1);
+    fprintf(out, "# %s: %d ranks in %d groups; %d iterations after %d; load average %.2f\n",
+            b->shape, b->groups.ranks, b->groups.count, b->o->iters, b->o->warmup, load);
+    if (b->groups.count > 1)
+        bench_print_ports(b->o->topo, b->port_Bps, b->groups.count, out);
+}
+
+int64_t bench_next_bytes(const struct bench_options *o, int64_t bytes)
+{
+    if (bytes == 0)
+        return dtype_bytes(o->type);
     return bytes > o->max_bytes / o->factor ? o->max_bytes + 1 : bytes * o->factor;
 }
 
-static int run_cases(struct bench *b, struct err *err)
+typedef int (*case_fn)(struct bench *b, unsigned op, int64_t elems, struct err *err);
+
+static int run_cases(struct bench *b, case_fn one, struct err *err)
 {
-    for (int i = 0; i < b->o->ops; i++)
-        for (int64_t n = b->o->min_bytes; n <= b->o->max_bytes; n = next_bytes(b->o, n)) {
+    const struct bench_options *o = b->o;
+
+    for (int i = 0; i < o->ops; i++)
+        for (int64_t n = o->min_bytes; n <= o->max_bytes; n = bench_next_bytes(o, n)) {
             int stop = 0;
-            if (bench_case(b, b->o->op[i], n / dtype_bytes(b->o->type), err))
+            if (one(b, o->op[i], n / dtype_bytes(o->type), err))
                 return -1;
             if (b->world->rank == 0)
-                stop = ferror(b->file) != 0;
+                stop = ferror(b->sink.file) != 0;
             if (world_bcast(b->world, &stop, sizeof stop, 0, err))
                 return -1;
             if (stop)
@@ -124,24 +205,66 @@ static int run_cases(struct bench *b, struct err *err)
     return 0;
 }
 
-int bench_run(struct world *world, const struct bench_options *o, FILE *out, int64_t *wrong,
-              struct err *err)
+static int run(struct bench *b, case_fn one, void (*columns)(const struct bench *),
+               struct err *err)
 {
-    struct bench b = {.world = world, .o = o, .file = out};
-    int rc = -1;
+    if (open_fabric(b, err))
+        return -1;
+    if (b->o->floor >= 0 && b->groups.count < 2)
+        return err_set(err, ERR_MISMATCH,
+                       "--floor with one group, expected two or more: inside"
+                       " a group there is no bound");
+    if (open_levels(b, err) || open_auto(b, err) || open_buffers(b, err) || open_ports(b, err))
+        return -1;
+    if (b->world->rank == 0 && b->o->format == BENCH_TEXT) {
+        print_head(b);
+        columns(b);
+        fflush(b->sink.file);
+    }
+    return run_cases(b, one, err);
+}
 
-    if (open_fabric(&b, err) || open_buffers(&b, err) || open_ports(&b, err))
-        goto done;
-    if (world->rank == 0 && !o->json)
-        bench_print_head(&b);
-    rc = run_cases(&b, err);
-done:
+static int bench_all(struct world *world, const struct bench_options *o, FILE *out,
+                     struct bench_result *result, case_fn one,
+                     void (*columns)(const struct bench *), struct err *err)
+{
+    struct bench b = {.world = world, .o = o};
+    int rc = 0;
+
+    if (world->rank == 0)
+        rc = bench_sink_open(&b.sink, o, out, result, err);
+    rc = tell(world, rc, err);
+    if (rc == 0)
+        rc = run(&b, one, columns, err);
+    if (world->rank == 0)
+        rc = bench_sink_close(&b.sink, rc, err);
     /* A peer that does not answer would never come to the end of what is in flight. */
-    if (rc == 0 || err->code != ERR_PEER)
+    if (rc == 0 || err->code != ERR_PEER) {
+        rc = tell(world, rc, err);
         coll_close(&b.coll);
+    }
     groups_release(&b.groups);
     topo_release(&b.topo);
+    pick_table_release(&b.table);
+    mem_free(b.block);
     mem_free(b.port_Bps);
-    *wrong = b.wrong;
+    result->wrong = b.wrong;
     return rc;
+}
+
+static void columns_of_rows(const struct bench *b)
+{
+    bench_print_columns(b->o, b->sink.file);
+}
+
+int bench_run(struct world *world, const struct bench_options *o, FILE *out,
+              struct bench_result *result, struct err *err)
+{
+    return bench_all(world, o, out, result, bench_case, columns_of_rows, err);
+}
+
+int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
+                  struct bench_result *result, struct err *err)
+{
+    return bench_all(world, o, out, result, bench_overlap_case, bench_overlap_head, err);
 }

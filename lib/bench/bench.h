@@ -7,62 +7,127 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "schedule/schedule.h"
 #include "world/world.h"
 
 /*
  * Times collectives beside each other and beside the cut bound of paro.md section 5.  Several
  * algorithms take turns within each iteration, so that a neighbour's load falls on all alike.
  * Data is checked on every size, before and after the timed runs.
+ *
+ * An algorithm is one of enum schedule_algo, SCHEDULE_AUTO included, or the MPI library's own.
  */
-enum bench_algo { BENCH_RING, BENCH_TWO_LEVEL, BENCH_HO_RING, BENCH_MPI };
-
-enum { BENCH_OPS_MAX = 3, BENCH_ALGOS_MAX = 4 };
+enum { BENCH_MPI = -1 };
+enum { BENCH_OPS_MAX = 4, BENCH_ALGOS_MAX = SCHEDULE_AUTO + 2, BENCH_SETTING_ROOM = 32 };
+enum bench_format { BENCH_TEXT, BENCH_JSON, BENCH_CSV };
 
 struct bench_options {
     int ops;
     unsigned op[BENCH_OPS_MAX]; /* SCHEDULE_ALL_GATHER, ... */
     int algos;
-    enum bench_algo algo[BENCH_ALGOS_MAX];
+    int algo[BENCH_ALGOS_MAX];
     int64_t min_bytes, max_bytes; /* of the whole vector M */
     int factor, iters, warmup;
     enum dtype type;
+    enum dtype_op redop;
+    int root;                          /* of a broadcast */
     int64_t chunk_bytes, window_bytes; /* 0: the library's own choice */
     const char *topo;                  /* what -i says, or NULL: ports are measured */
+    const char *tuning;                /* a table for auto to read, or NULL: simulated */
     const char *shape;                 /* groups, or NULL: by host */
-    int json;
+    const char *setting;               /* how the MPI library was set, or NULL: not told */
+    enum bench_format format;
+    int percentiles;  /* columns for them in text */
+    const char *plot; /* an SVG file to write, or NULL */
+    int force;        /* plot may replace a file */
+    double floor;     /* least limit_fraction that is good enough; below 0: not asked */
 };
 
-/* Defaults: all ops, ho-ring, ring and mpi, 32 MiB, 20 iterations after 5, f32. */
+/* Defaults: all ops, ho-ring, ring and mpi, 32 MiB, 20 iterations after 5, sums of f32. */
 void bench_options_init(struct bench_options *o);
 /* Lists such as "all-gather,all-reduce" and "ring,mpi": no word twice. */
 int bench_parse_ops(struct bench_options *o, const char *text, struct err *err);
 int bench_parse_algos(struct bench_options *o, const char *text, struct err *err);
-/* "f32" "bf16" "f16" "f64" "i32", or in the words of nccl-tests: "float", "half", ... */
+/* "f32" "bf16" "f16" "f64" "i32" "u8", or in the words of nccl-tests: "float", "half", ... */
 int bench_parse_type(struct bench_options *o, const char *text, struct err *err);
-const char *bench_algo_name(enum bench_algo algo);
+/* A word of 1 to BENCH_SETTING_ROOM - 1 letters, digits, '-', '_', '.', '+'. */
+int bench_check_setting(const char *text, struct err *err);
+int bench_algo_parse(const char *text, int *algo, struct err *err);
+const char *bench_algo_name(int algo);
 
-struct bench_row { /* one line of output */
-    unsigned op;
-    enum bench_algo algo;
-    const char *shape; /* "4x2" */
-    int ranks;
-    enum dtype type;
-    int64_t elems, bytes, wrong;
-    double min_s, median_s, max_s; /* over the iterations, of the slowest rank in each */
-    int64_t slow_bytes;            /* -1: not known (mpi) */
-    double limit_s;                /* cut bound; NAN with one group */
-    double predicted_s;            /* NAN without a topology, or for mpi */
-    double load;                   /* load average over the last minute */
+enum bench_mark { /* of the iterations' times, that of the slowest rank in each */
+                  BENCH_MIN,
+                  BENCH_P10,
+                  BENCH_P25,
+                  BENCH_MEDIAN,
+                  BENCH_P75,
+                  BENCH_P90,
+                  BENCH_P99,
+                  BENCH_MAX,
+                  BENCH_MARKS
 };
-double bench_algbw_Bps(const struct bench_row *r);
-double bench_busbw_Bps(const struct bench_row *r); /* algbw (n-1)/n; all-reduce: twice */
+
+struct bench_row { /* one line of output; NAN: not known */
+    unsigned op;
+    int algo;
+    enum schedule_algo chosen; /* what auto took; SCHEDULE_AUTO where there was no choice */
+    int64_t chosen_chunk_bytes;
+    char setting[BENCH_SETTING_ROOM]; /* of mpi: "" or how it was set */
+    char shape[256];                  /* "4x2" */
+    int ranks, root;                  /* root -1: not a broadcast */
+    enum dtype type;
+    enum dtype_op redop; /* DTYPE_OPS: nothing is reduced */
+    int simulated;       /* times are those predicted, nothing ran */
+    int launches;        /* of how many this is the best */
+    int64_t elems, bytes;
+    int64_t wrong;                          /* elements; -1: not checked */
+    double time_s[BENCH_MARKS];             /* of one launch */
+    double ratio_p25, ratio_mid, ratio_p75; /* time over mpi's, iteration by iteration */
+    int64_t slow_bytes;                     /* -1: not known (mpi) */
+    double limit_s;                         /* cut bound; NAN with one group */
+    double predicted_s;                     /* NAN without a topology, or for mpi */
+    double load;                            /* load average over the last minute */
+};
+double bench_algbw_Bps(const struct bench_row *r); /* M over the median; 0 for nothing */
+/* algbw times (n-1)/n; all-reduce: twice that; broadcast: algbw itself, as in nccl-tests. */
+double bench_busbw_Bps(const struct bench_row *r);
+double bench_limit_fraction(const struct bench_row *r);
+/* "ho-ring", "auto:bruck", "mpi:han" into text (of `room` bytes), which is returned. */
+const char *bench_label(const struct bench_row *r, char *text, int room);
+
+/* What came of it, for rank 0 (the others have no rows); released by the caller. */
+struct bench_result {
+    struct bench_row *row; /* [rows], owned */
+    int rows;
+    int64_t wrong;   /* elements, on any rank; the same on every rank */
+    char below[640]; /* "" or the worst row under the floor, in words */
+};
+void bench_result_release(struct bench_result *r);
 
 /*
  * Collective over the world.  Rank 0 prints, row by row; a row is written whole or not at all.
- * Ends early, with 0, when `out` cannot be written to (the caller finds ferror).  *wrong:
- * elements that were wrong on any rank.  Errors are the same on every rank, but for ERR_PEER.
+ * Ends early, with 0, when `out` cannot be written to (the caller finds ferror).  Errors are
+ * the same on every rank, but for ERR_PEER.
  */
-int bench_run(struct world *world, const struct bench_options *o, FILE *out, int64_t *wrong,
-              struct err *err);
+int bench_run(struct world *world, const struct bench_options *o, FILE *out,
+              struct bench_result *result, struct err *err);
+/*
+ * Collective over the world: how much of the work inside groups hides behind that across them.
+ * Times the conversions that are each alone (paro.md section 3: I to N, G to I, ...) by
+ * ho-ring, and the whole by each algorithm; their data is checked like any other's.
+ */
+int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
+                  struct bench_result *result, struct err *err);
+/* No world: the same rows with the times that sim/ predicts on o->topo.  mpi is refused. */
+int bench_simulate(const struct bench_options *o, FILE *out, struct bench_result *result,
+                   struct err *err);
+/*
+ * No world: rows of JSON Lines that bench_run wrote, files or "-".  Of several rows of one
+ * operation, algorithm, setting, size, type, root and shape the one with the least median
+ * stays, with the wrong elements and the launches of all.  The files are taken to be of one
+ * fabric; ERR_INPUT names file and line.
+ */
+int bench_read(const struct bench_options *o, const char *const *file, int files, FILE *out,
+               struct bench_result *result, struct err *err);
 
 #endif

@@ -1,256 +1,115 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows one measurement: one operation at one size by several algorithms.
- *
- *   fill, then for each algorithm: run into poisoned memory and check
- *   the other warm-ups, in turn
- *   iteration 0:  barrier A barrier B barrier C      each rank keeps its own times
- *   iteration 1:  barrier A barrier B barrier C
- *   ...
- *   for each algorithm: run into poisoned memory and check
- *   the time of an iteration is that of its slowest rank; a row has their median
- */
+/* Knows one operation at one size by several algorithms, and what a row says of each. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/stats.h"
-#include "base/tick.h"
 #include "bench/bench_parts.h"
-#include "exec/exec_mpi_native.h"
 
-/* A byte that is no value's of bench_data: NaN in the floating types, negative in i32. */
-enum { POISON = 0xff };
-
-struct contest { /* one algorithm */
-    enum bench_algo algo;
-    struct coll_handle ours;    /* all algorithms but mpi */
-    struct exec_native *native; /* mpi */
-    const char *in;
-    struct range *holds; /* the part of the result that this rank gets */
-    int ranges;
-    double *seconds; /* [iters] this rank's; after collect, the slowest rank's */
-    int64_t wrong;
-};
-
-struct this_case {
-    struct bench *b;
-    unsigned op;
-    int64_t elems;
-    int size; /* bytes of an element */
-    struct bench_data data;
-    struct contest contest[BENCH_ALGOS_MAX];
-};
-
-static void spec_of(const struct this_case *c, enum bench_algo algo, struct coll_spec *spec)
+/* Quartiles of ours over mpi's, iteration by iteration: both times are of one minute's load. */
+static void make_ratio(const struct bench *b, const double *ours, const double *mpi,
+                       struct bench_row *row)
 {
-    enum letter from = c->op == SCHEDULE_ALL_GATHER ? LETTER_G : LETTER_N;
-    enum letter to = c->op == SCHEDULE_REDUCE_SCATTER ? LETTER_G : LETTER_N;
+    int n = b->o->iters;
+    double *ratio = mem_new((size_t)n, sizeof *ratio);
 
-    *spec = (struct coll_spec){
-        .moves = c->op == SCHEDULE_ALL_GATHER ? layout_moves_copy(from, to)
-                                              : layout_moves_sum(from, to),
-        .from = from,
-        .to = to,
-        .elems = c->elems,
-        .type = c->b->o->type,
-        .algo = algo == BENCH_RING        ? SCHEDULE_RING
-                : algo == BENCH_TWO_LEVEL ? SCHEDULE_TWO_LEVEL
-                                          : SCHEDULE_HO_RING,
-        .chunk_bytes = c->b->o->chunk_bytes,
-    };
+    for (int i = 0; i < n; i++)
+        ratio[i] = ours[i] / mpi[i];
+    row->ratio_mid = stats_median(ratio, n);
+    row->ratio_p25 = stats_percentile(ratio, n, 25);
+    row->ratio_p75 = stats_percentile(ratio, n, 75);
+    mem_free(ratio);
 }
 
-static int ranges_of(const struct this_case *c, enum bench_algo algo, enum letter letter,
-                     struct range *out)
+/* NAN where the simulator cannot tell: a row is none the worse for it. */
+static double predicted_s(const struct bench *b, const struct bench_move *m, int64_t bytes)
 {
-    const struct world *w = c->b->world;
+    int64_t chunk = m->ours.spec.chunk_bytes;
+    struct pick_choice c = {.algo = m->ours.spec.algo,
+                            .chunk_bytes = chunk ? chunk : PICK_CHUNK_USUAL};
+    struct err ignored;
 
-    if (algo != BENCH_MPI || letter == LETTER_N)
-        return layout_ranges(&c->b->coll.layout, letter, w->rank, c->elems, out);
-    exec_native_block(c->elems, w->rank, w->ranks, &out->lo, &out->hi);
-    return out->hi > out->lo;
+    return bench_predict(&b->topo, m->spec.op, bytes, &c, &ignored) ? NAN : c.time_s;
 }
 
-static void fill(const struct this_case *c, char *to, const struct range *r, int n)
+/* On rank 0: all but the times. */
+static void make_row(const struct bench *b, const struct bench_contest *c,
+                     struct bench_row *row)
 {
-    for (int i = 0; i < n; i++) {
-        bench_data_fill(&c->data, to, r[i].lo, r[i].hi);
-        to += (r[i].hi - r[i].lo) * c->size;
-    }
-}
+    const struct bench_move *m = &c->move[0];
+    const struct bench_move_spec *spec = &m->spec;
+    int ours = spec->algo != BENCH_MPI;
 
-static int prepare(struct this_case *c, struct contest *t, struct err *err)
-{
-    struct bench *b = c->b;
-    size_t room = (size_t)layout_ranges_max(&b->coll.layout);
-    struct range *from = mem_new(room, sizeof *from);
-    int gather = c->op == SCHEDULE_ALL_GATHER, rc;
-
-    t->seconds = mem_new((size_t)b->o->iters, sizeof *t->seconds);
-    t->holds = mem_new(room, sizeof *t->holds);
-    t->ranges =
-        ranges_of(c, t->algo, c->op == SCHEDULE_REDUCE_SCATTER ? LETTER_G : LETTER_N, t->holds);
-    int froms = ranges_of(c, t->algo, gather ? LETTER_G : LETTER_N, from);
-    char *in = gather && t->algo == BENCH_MPI ? b->native_in : b->in;
-    fill(c, in, from, froms);
-    t->in = in;
-    mem_free(from);
-    if (t->algo == BENCH_MPI) {
-        enum exec_native_op op = gather                             ? EXEC_NATIVE_ALL_GATHER
-                                 : c->op == SCHEDULE_REDUCE_SCATTER ? EXEC_NATIVE_REDUCE_SCATTER
-                                                                    : EXEC_NATIVE_ALL_REDUCE;
-        rc = exec_native_open(&t->native, b->world, op, c->elems, b->o->type, err);
-        return world_agree(b->world, rc, err);
-    }
-    struct coll_spec spec;
-    spec_of(c, t->algo, &spec);
-    return coll_prepare(&b->coll, &spec, &t->ours, err);
-}
-
-static int run(struct this_case *c, struct contest *t, struct err *err)
-{
-    struct bench *b = c->b;
-
-    return t->native ? exec_native_run(t->native, t->in, b->out, err)
-                     : coll_run(b->stream, &t->ours, t->in, b->out, err);
-}
-
-/* Into memory that holds nothing of an earlier run. */
-static int check(struct this_case *c, struct contest *t, struct err *err)
-{
-    struct bench *b = c->b;
-    const char *at = b->out;
-
-    memset(b->out, POISON, (size_t)(c->elems * c->size));
-    if (exec_native_barrier(b->world, err) || run(c, t, err))
-        return -1;
-    for (int i = 0; i < t->ranges; i++) {
-        t->wrong += bench_data_wrong(&c->data, at, t->holds[i].lo, t->holds[i].hi);
-        at += (t->holds[i].hi - t->holds[i].lo) * c->size;
-    }
-    return 0;
-}
-
-static int check_all(struct this_case *c, struct err *err)
-{
-    for (int a = 0; a < c->b->o->algos; a++)
-        if (check(c, &c->contest[a], err))
-            return -1;
-    return 0;
-}
-
-static int take_turns(struct this_case *c, struct err *err)
-{
-    const struct bench_options *o = c->b->o;
-
-    /* the checked run was the first warm-up */
-    for (int i = o->warmup ? 1 - o->warmup : 0; i < o->iters; i++)
-        for (int a = 0; a < o->algos; a++) {
-            if (exec_native_barrier(c->b->world, err))
-                return -1;
-            double start = tick_now_s();
-            if (run(c, &c->contest[a], err))
-                return -1;
-            if (i >= 0)
-                c->contest[a].seconds[i] = tick_now_s() - start;
-        }
-    return 0;
-}
-
-/* On every rank: times of the slowest, wrong elements of all. */
-static int collect(struct this_case *c, struct contest *t, struct err *err)
-{
-    struct world *w = c->b->world;
-    int iters = c->b->o->iters;
-    int64_t bytes = iters * (int64_t)sizeof(double), *wrongs = NULL;
-    double *all = mem_new((size_t)w->ranks * (size_t)iters, sizeof *all);
-    int rc = world_allgather(w, t->seconds, bytes, all, err);
-
-    wrongs = mem_new((size_t)w->ranks, sizeof *wrongs);
-    if (rc == 0)
-        rc = world_allgather(w, &t->wrong, sizeof t->wrong, wrongs, err);
-    t->wrong = 0;
-    for (int r = 0; r < w->ranks && rc == 0; r++) {
-        t->wrong += wrongs[r];
-        for (int i = 0; i < iters; i++)
-            if (all[r * iters + i] > t->seconds[i])
-                t->seconds[i] = all[r * iters + i];
-    }
-    mem_free(all);
-    mem_free(wrongs);
-    return rc;
-}
-
-static void make_row(const struct this_case *c, struct contest *t, struct bench_row *row)
-{
-    const struct bench *b = c->b;
-    int iters = b->o->iters, ours = t->algo != BENCH_MPI;
-
-    *row = (struct bench_row){.op = c->op,
-                              .algo = t->algo,
-                              .shape = b->shape,
+    *row = (struct bench_row){.op = spec->op,
+                              .algo = spec->algo,
+                              .chosen = SCHEDULE_AUTO,
                               .ranks = b->world->ranks,
+                              .root = spec->op == SCHEDULE_BROADCAST ? b->o->root : -1,
                               .type = b->o->type,
-                              .elems = c->elems,
-                              .bytes = c->elems * c->size,
-                              .wrong = t->wrong,
-                              .slow_bytes = ours ? t->ours.slow_bytes : -1,
+                              .redop = spec->redop,
+                              .launches = 1,
+                              .elems = spec->elems,
+                              .bytes = spec->elems * dtype_bytes(b->o->type),
+                              .wrong = c->wrong,
+                              .ratio_p25 = NAN,
+                              .ratio_mid = NAN,
+                              .ratio_p75 = NAN,
+                              .slow_bytes = ours ? m->ours.slow_bytes : -1,
                               .limit_s = NAN,
                               .predicted_s = NAN,
                               .load = NAN};
-    row->median_s = stats_median(t->seconds, iters); /* sorts */
-    row->min_s = t->seconds[0];
-    row->max_s = t->seconds[iters - 1];
+    snprintf(row->shape, sizeof row->shape, "%s", b->shape);
+    if (!ours && b->o->setting)
+        snprintf(row->setting, sizeof row->setting, "%s", b->o->setting);
+    if (spec->algo == SCHEDULE_AUTO) {
+        row->chosen = m->ours.spec.algo;
+        row->chosen_chunk_bytes = bench_chunk_bytes(m->ours.spec.chunk_bytes, row->bytes);
+    }
     if (b->groups.count > 1)
-        row->limit_s = coll_cut_bound_s(&b->groups, c->op, (double)row->bytes, b->port_Bps);
+        row->limit_s = coll_cut_bound_s(&b->groups, spec->op, (double)row->bytes, b->port_Bps);
     if (b->topo.levels && ours)
-        row->predicted_s =
-            bench_model_s(&b->topo, &t->ours, coll_subchunks(&b->coll.layout, &t->ours.spec));
+        row->predicted_s = predicted_s(b, m, row->bytes);
     getloadavg(&row->load, 1);
 }
 
-static int report(struct this_case *c, struct err *err)
+static void report(struct bench *b, struct bench_contest *c)
 {
-    struct bench *b = c->b;
+    int n = b->o->algos, mpi = -1;
+    struct bench_row *row = mem_new((size_t)n, sizeof *row);
 
-    for (int a = 0; a < b->o->algos; a++) {
-        struct contest *t = &c->contest[a];
-        struct bench_row row;
-        if (collect(c, t, err))
-            return -1;
-        b->wrong += t->wrong;
-        if (b->world->rank)
-            continue;
-        make_row(c, t, &row);
-        bench_print_row(b, &row);
+    for (int a = 0; a < n; a++) {
+        make_row(b, &c[a], &row[a]);
+        if (b->o->algo[a] == BENCH_MPI)
+            mpi = a;
     }
-    return 0;
+    for (int a = 0; a < n; a++) /* before the times are sorted */
+        if (mpi >= 0 && a != mpi)
+            make_ratio(b, c[a].seconds, c[mpi].seconds, &row[a]);
+    for (int a = 0; a < n; a++) {
+        bench_marks(c[a].seconds, b->o->iters, row[a].time_s);
+        bench_sink_row(&b->sink, &row[a]);
+    }
+    mem_free(row);
 }
 
 int bench_case(struct bench *b, unsigned op, int64_t elems, struct err *err)
 {
-    struct this_case c = {.b = b, .op = op, .elems = elems, .size = dtype_bytes(b->o->type)};
+    struct bench_contest c[BENCH_ALGOS_MAX] = {0};
+    struct bench_move_spec spec;
     int rc = 0;
 
-    bench_data_init(&c.data, op != SCHEDULE_ALL_GATHER, b->o->type, b->world->rank,
-                    b->world->ranks);
     for (int a = 0; a < b->o->algos && rc == 0; a++) {
-        c.contest[a].algo = b->o->algo[a];
-        rc = prepare(&c, &c.contest[a], err);
+        bench_move_whole(b, op, b->o->algo[a], elems, &spec);
+        c[a].moves = 1;
+        rc = bench_move_open(b, &spec, &c[a].move[0], err);
     }
-    if (rc == 0 &&
-        (check_all(&c, err) || take_turns(&c, err) || check_all(&c, err) || report(&c, err)))
-        rc = -1;
-    for (int a = 0; a < b->o->algos; a++) {
-        /* what a peer that is gone still has in flight is left alone: the caller aborts */
-        if (rc == 0 || err->code != ERR_PEER) {
-            coll_free(&c.contest[a].ours);
-            exec_native_close(c.contest[a].native);
-        }
-        mem_free(c.contest[a].seconds);
-        mem_free(c.contest[a].holds);
-    }
+    if (rc == 0)
+        rc = bench_turns(b, c, b->o->algos, err);
+    if (rc == 0 && b->world->rank == 0)
+        report(b, c);
+    for (int a = 0; a < b->o->algos; a++)
+        bench_contest_close(&c[a], rc == 0 || err->code != ERR_PEER);
     return rc;
 }

@@ -2,9 +2,18 @@
 /*
  * Knows data whose collective is known beforehand, bit for bit.
  *
- * Sums must be exact in any order: values are whole numbers whose sum over all ranks stays
- * within the integers that the type has without gaps (2^8 in bf16).  With more ranks than that
- * (n > 256 in bf16) one rank in so many gives a 1 and the others give 0.
+ * Sums must be exact in any order: values are whole numbers whose sum over all givers stays
+ * within the integers that the type has without gaps (2^8 in bf16, 2^8 - 2 in u8, where all
+ * bits set are the poison of memory that nothing was written to).  With more givers than that
+ * one in so many gives a 1 and the others give 0.
+ *
+ * An average is such a sum and then dtype_scale, once: whatever the order of the additions,
+ * only that one rounding is left, and it is the type's own.
+ *
+ * A maximum is exact whatever is given.  Values are steps of 97 around a circle of 251: 97/251
+ * is near the golden section, so that the extreme falls on all givers about alike.  They are
+ * all on the far side of 0 (but for u8, which has none): room that was never filled loses
+ * nowhere unseen.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,11 +21,15 @@
 #include "bench/bench_parts.h"
 
 /* Of a gather: a prime under 2^8, so that no power of two is a period. */
-enum { GATHER_VALUES = 251, SUM_VALUES_MOST = 16 };
+enum { GATHER_VALUES = 251, STEP = 97, SUM_VALUES_MOST = 16 };
+/* Below 0 and off -1, all of whose bits are set. */
+enum { MAX_FROM = -253, MIN_FROM = 1 };
 
 static double exact_limit(enum dtype type)
 {
     switch (type) {
+    case DTYPE_U8:
+        return 254;
     case DTYPE_BF16:
         return 0x1p8;
     case DTYPE_F16:
@@ -24,7 +37,7 @@ static double exact_limit(enum dtype type)
     case DTYPE_F32:
         return 0x1p24;
     default:
-        return 0x1p31;
+        return 0x1p31 - 1;
     }
 }
 
@@ -36,36 +49,64 @@ static uint64_t code_of(enum dtype type, int value)
     if (type == DTYPE_I32) {
         int32_t i = value;
         memcpy(&bits, &i, sizeof i);
+    } else if (type == DTYPE_U8) {
+        bits = (uint8_t)value;
     } else {
         dtype_convert(&bits, type, &v, DTYPE_F64, 1);
     }
     return bits;
 }
 
-/* What rank r gives where the hash is h: 0 .. values - 1, or 0 and 1 with too many ranks. */
-static int value(const struct bench_data *d, int apart, int h, int r)
+/* 0 .. values - 1; where even ones are too many, a 1 from one giver in `apart`. */
+static void init_sum(struct bench_data *d, enum dtype_op redop, int giver, int givers)
 {
-    if (apart > 1)
-        return (h + r) % apart == 0;
-    return (h + r) % d->values;
-}
+    double most = exact_limit(d->type) / givers;
+    int apart = most >= 1 ? 1 : (int)(givers / exact_limit(d->type)) + 1;
 
-void bench_data_init(struct bench_data *d, int sum, enum dtype type, int rank, int ranks)
-{
-    int limit = exact_limit(type) / ranks > SUM_VALUES_MOST ? SUM_VALUES_MOST
-                                                            : (int)(exact_limit(type) / ranks);
-    int apart = limit >= 1 ? 1 : (int)(ranks / exact_limit(type)) + 1;
-
-    *d = (struct bench_data){.type = type, .rank = rank, .ranks = ranks, .sum = sum};
-    d->values = !sum ? GATHER_VALUES : limit >= 1 ? limit + 1 : SUM_VALUES_MOST;
-    d->values = sum && d->values > SUM_VALUES_MOST ? SUM_VALUES_MOST : d->values;
+    d->values = most >= 1 && most + 1 < SUM_VALUES_MOST ? (int)most + 1 : SUM_VALUES_MOST;
     for (int h = 0; h < d->values; h++) {
         int total = 0;
-        for (int r = 0; sum && r < ranks; r++)
-            total += value(d, apart, h, r);
-        d->mine[h] = code_of(type, sum ? value(d, apart, h, rank) : h);
-        d->want[h] = code_of(type, sum ? total : h);
+        for (int i = 0; i < givers; i++) {
+            int v = apart > 1 ? (h + i) % apart == 0 : (h + i) % d->values;
+            total += v;
+            if (i == giver)
+                d->mine[h] = code_of(d->type, v);
+        }
+        d->want[h] = code_of(d->type, total);
+        if (redop == DTYPE_AVG)
+            dtype_scale(&d->want[h], d->type, givers, 1);
     }
+}
+
+static void init_extreme(struct bench_data *d, enum dtype_op redop, int giver, int givers)
+{
+    int from = redop == DTYPE_MIN ? MIN_FROM : d->type == DTYPE_U8 ? 0 : MAX_FROM;
+
+    d->values = GATHER_VALUES;
+    for (int h = 0; h < d->values; h++) {
+        int64_t best = 0;
+        for (int i = 0; i < givers; i++) {
+            int64_t v = (h + (int64_t)i * STEP) % GATHER_VALUES + from;
+            if (i == 0 || (redop == DTYPE_MIN ? v < best : v > best))
+                best = v;
+            if (i == giver)
+                d->mine[h] = code_of(d->type, (int)v);
+        }
+        d->want[h] = code_of(d->type, (int)best);
+    }
+}
+
+void bench_data_init(struct bench_data *d, enum dtype_op redop, enum dtype type, int giver,
+                     int givers)
+{
+    *d = (struct bench_data){.type = type, .values = GATHER_VALUES};
+    if (redop == DTYPE_SUM || redop == DTYPE_AVG)
+        init_sum(d, redop, giver, givers);
+    else if (redop == DTYPE_MAX || redop == DTYPE_MIN)
+        init_extreme(d, redop, giver, givers);
+    else
+        for (int h = 0; h < d->values; h++)
+            d->mine[h] = d->want[h] = code_of(type, h);
 }
 
 /* Fibonacci hashing: neighbours, and elements a power of two apart, differ. */
@@ -77,6 +118,10 @@ static int hash(const struct bench_data *d, int64_t x)
 void bench_data_fill(const struct bench_data *d, void *p, int64_t lo, int64_t hi)
 {
     switch (dtype_bytes(d->type)) {
+    case 1:
+        for (int64_t x = lo; x < hi; x++)
+            ((uint8_t *)p)[x - lo] = (uint8_t)d->mine[hash(d, x)];
+        return;
     case 2:
         for (int64_t x = lo; x < hi; x++)
             ((uint16_t *)p)[x - lo] = (uint16_t)d->mine[hash(d, x)];
@@ -97,6 +142,10 @@ int64_t bench_data_wrong(const struct bench_data *d, const void *p, int64_t lo, 
     int64_t wrong = 0;
 
     switch (dtype_bytes(d->type)) {
+    case 1:
+        for (int64_t x = lo; x < hi; x++)
+            wrong += ((const uint8_t *)p)[x - lo] != (uint8_t)d->want[hash(d, x)];
+        break;
     case 2:
         for (int64_t x = lo; x < hi; x++)
             wrong += ((const uint16_t *)p)[x - lo] != (uint16_t)d->want[hash(d, x)];

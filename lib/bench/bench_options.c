@@ -1,32 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows the words in which a measurement is asked for. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "bench/bench.h"
-#include "schedule/schedule.h"
-
-static const char *const algo_names[] = {"ring", "two-level", "ho-ring", "mpi"};
 
 void bench_options_init(struct bench_options *o)
 {
     *o = (struct bench_options){
-        .ops = 3,
-        .op = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE},
+        .ops = 4,
+        .op = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE,
+               SCHEDULE_BROADCAST},
         .algos = 3,
-        .algo = {BENCH_HO_RING, BENCH_RING, BENCH_MPI},
+        .algo = {SCHEDULE_HO_RING, SCHEDULE_RING, BENCH_MPI},
         .min_bytes = 32 << 20,
         .max_bytes = 32 << 20,
         .factor = 2,
         .iters = 20,
         .warmup = 5,
         .type = DTYPE_F32,
+        .redop = DTYPE_SUM,
+        .floor = -1,
     };
 }
 
-const char *bench_algo_name(enum bench_algo algo)
+const char *bench_algo_name(int algo)
 {
-    return algo_names[algo];
+    return algo == BENCH_MPI ? "mpi" : schedule_algo_name((enum schedule_algo)algo);
+}
+
+int bench_algo_parse(const char *text, int *algo, struct err *err)
+{
+    enum schedule_algo ours = SCHEDULE_AUTO;
+    char all[512] = "";
+    int used = 0;
+
+    if (strcmp(text, "mpi") == 0) {
+        *algo = BENCH_MPI;
+        return 0;
+    }
+    if (schedule_algo_parse(text, &ours, err) == 0) {
+        *algo = (int)ours;
+        return 0;
+    }
+    for (int a = 0; a <= SCHEDULE_AUTO && used < (int)sizeof all; a++)
+        used += snprintf(all + used, sizeof all - (size_t)used, "%s%s", a ? ", " : "",
+                         schedule_algo_name((enum schedule_algo)a));
+    return err_set(err, ERR_INPUT, "algorithm '%s', expected %s or mpi", text, all);
 }
 
 static int add_op(struct bench_options *o, const char *word, struct err *err)
@@ -44,18 +65,15 @@ static int add_op(struct bench_options *o, const char *word, struct err *err)
 
 static int add_algo(struct bench_options *o, const char *word, struct err *err)
 {
-    for (int a = 0; a < BENCH_ALGOS_MAX; a++) {
-        if (strcmp(word, algo_names[a]))
-            continue;
-        for (int i = 0; i < o->algos; i++)
-            if ((int)o->algo[i] == a)
-                return err_set(err, ERR_INPUT, "algorithm '%s' twice, expected each once",
-                               word);
-        o->algo[o->algos++] = (enum bench_algo)a;
-        return 0;
-    }
-    return err_set(err, ERR_INPUT, "algorithm '%s', expected ring, two-level, ho-ring or mpi",
-                   word);
+    int algo = 0;
+
+    if (bench_algo_parse(word, &algo, err))
+        return -1;
+    for (int i = 0; i < o->algos; i++)
+        if (o->algo[i] == algo)
+            return err_set(err, ERR_INPUT, "algorithm '%s' twice, expected each once", word);
+    o->algo[o->algos++] = algo;
+    return 0;
 }
 
 static int each_word(struct bench_options *o, const char *text,
@@ -90,20 +108,27 @@ int bench_parse_algos(struct bench_options *o, const char *text, struct err *err
 
 int bench_parse_type(struct bench_options *o, const char *text, struct err *err)
 {
-    static const struct {
-        const char *name, *nccl;
-        enum dtype type;
-    } types[] = {{"f32", "float", DTYPE_F32},
-                 {"bf16", "bfloat16", DTYPE_BF16},
-                 {"f16", "half", DTYPE_F16},
-                 {"f64", "double", DTYPE_F64},
-                 {"i32", "int32", DTYPE_I32}};
+    static const char *const nccl[DTYPE_COUNT] = {
+        [DTYPE_F32] = "float",  [DTYPE_BF16] = "bfloat16", [DTYPE_F16] = "half",
+        [DTYPE_F64] = "double", [DTYPE_I32] = "int32",     [DTYPE_U8] = "uint8"};
 
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (strcmp(text, types[i].name) == 0 || strcmp(text, types[i].nccl) == 0) {
-            o->type = types[i].type;
+    for (int t = 0; t < DTYPE_COUNT; t++) {
+        if (strcmp(text, nccl[t]) == 0) {
+            o->type = (enum dtype)t;
             return 0;
         }
     }
-    return err_set(err, ERR_INPUT, "type '%s', expected f32, bf16, f16, f64 or i32", text);
+    return dtype_parse(text, &o->type, err);
+}
+
+int bench_check_setting(const char *text, struct err *err)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "0123456789-_.+";
+    size_t n = strlen(text);
+
+    if (n && n < BENCH_SETTING_ROOM && strspn(text, good) == n)
+        return 0;
+    return err_set(err, ERR_INPUT, "'%.40s', expected 1 to %d letters, digits or any of '-_.+'",
+                   text, BENCH_SETTING_ROOM - 1);
 }

@@ -6,9 +6,10 @@
 
 /*
  * Draws rows, in any order, as one SVG: for each operation, in the order they first come, its
- * time over the size and its busbw over the size, a line per algorithm, the cut bound dashed
- * where rows have one.  Shape, ranks, type and load average come from the rows; `title` stands
- * above them.  Rows without a time above 0 are left out.  Errors stay with the FILE (ferror).
+ * time over the size and its busbw over the size, a line per algorithm (and per setting of the
+ * MPI library), the cut bound dashed where rows have one; each shape and type apart.  Shape,
+ * ranks, type and load average come from the rows; `title` stands above them.  Rows without a
+ * time above 0 are left out.  Errors stay with the FILE (ferror).
  */
 void bench_plot(const struct bench_row *rows, int n, const char *title, FILE *out);
 

@@ -9,12 +9,12 @@
 
 struct exec_native {
     struct world *world; /* borrowed */
-    enum exec_native_op op;
+    struct exec_native_spec spec;
     int elems, even;
     int *count, *at; /* [ranks] */
     MPI_Datatype type;
-    MPI_Op sum;
-    int own; /* type and sum are made here */
+    MPI_Op op;
+    int own; /* type and op are made here */
 };
 
 void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t *hi)
@@ -23,11 +23,23 @@ void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t 
     *hi = elems / ranks * (rank + 1) + elems % ranks * (rank + 1) / ranks;
 }
 
-/* The signatures are MPI's. */
+/* The signatures are MPI's, which tells an operation nothing but the datatype's handle. */
 static void sum_bf16(void *in, void *inout, int *n, MPI_Datatype *type)
 {
     (void)type;
     dtype_reduce(inout, inout, in, DTYPE_BF16, DTYPE_SUM, *n);
+}
+
+static void max_bf16(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    (void)type;
+    dtype_reduce(inout, inout, in, DTYPE_BF16, DTYPE_MAX, *n);
+}
+
+static void min_bf16(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    (void)type;
+    dtype_reduce(inout, inout, in, DTYPE_BF16, DTYPE_MIN, *n);
 }
 
 static void sum_f16(void *in, void *inout, int *n, MPI_Datatype *type)
@@ -36,10 +48,36 @@ static void sum_f16(void *in, void *inout, int *n, MPI_Datatype *type)
     dtype_reduce(inout, inout, in, DTYPE_F16, DTYPE_SUM, *n);
 }
 
-static void choose_type(struct exec_native *n, enum dtype type)
+static void max_f16(void *in, void *inout, int *n, MPI_Datatype *type)
 {
-    n->sum = MPI_SUM;
-    switch (type) {
+    (void)type;
+    dtype_reduce(inout, inout, in, DTYPE_F16, DTYPE_MAX, *n);
+}
+
+static void min_f16(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    (void)type;
+    dtype_reduce(inout, inout, in, DTYPE_F16, DTYPE_MIN, *n);
+}
+
+/* An average is a sum so far. */
+static void choose_own(struct exec_native *n)
+{
+    static MPI_User_function *const of[2][DTYPE_OPS] = {
+        {sum_bf16, max_bf16, min_bf16, sum_bf16}, {sum_f16, max_f16, min_f16, sum_f16}};
+
+    n->own = 1;
+    MPI_Type_contiguous(2, MPI_BYTE, &n->type);
+    MPI_Type_commit(&n->type);
+    MPI_Op_create(of[n->spec.type == DTYPE_F16][n->spec.redop], 1, &n->op);
+}
+
+static void choose_type(struct exec_native *n)
+{
+    n->op = n->spec.redop == DTYPE_MAX   ? MPI_MAX
+            : n->spec.redop == DTYPE_MIN ? MPI_MIN
+                                         : MPI_SUM;
+    switch (n->spec.type) {
     case DTYPE_F32:
         n->type = MPI_FLOAT;
         return;
@@ -51,19 +89,18 @@ static void choose_type(struct exec_native *n, enum dtype type)
         return;
     case DTYPE_BF16:
     case DTYPE_F16:
-        n->own = 1;
-        MPI_Type_contiguous(2, MPI_BYTE, &n->type);
-        MPI_Type_commit(&n->type);
-        MPI_Op_create(type == DTYPE_BF16 ? sum_bf16 : sum_f16, 1, &n->sum);
+        choose_own(n);
         return;
     default:
         n->type = MPI_UINT8_T;
     }
 }
 
-int exec_native_open(struct exec_native **out, struct world *world, enum exec_native_op op,
-                     int64_t elems, enum dtype type, struct err *err)
+int exec_native_open(struct exec_native **out, struct world *world,
+                     const struct exec_native_spec *spec, struct err *err)
 {
+    int64_t elems = spec->elems;
+
     if (elems > INT32_MAX)
         return err_set(err, ERR_INPUT,
                        "%" PRId64 " elements, expected at most %d: MPI counts with"
@@ -71,7 +108,7 @@ int exec_native_open(struct exec_native **out, struct world *world, enum exec_na
                        elems, INT32_MAX);
     struct exec_native *n = mem_new(1, sizeof *n);
     n->world = world;
-    n->op = op;
+    n->spec = *spec;
     n->elems = (int)elems;
     n->even = elems % world->ranks == 0;
     n->count = mem_new((size_t)world->ranks, sizeof(int));
@@ -83,7 +120,7 @@ int exec_native_open(struct exec_native **out, struct world *world, enum exec_na
         n->count[r] = (int)(hi - lo);
     }
     world_enter(world);
-    choose_type(n, type);
+    choose_type(n);
     world_leave(world);
     *out = n;
     return 0;
@@ -95,7 +132,7 @@ void exec_native_close(struct exec_native *n)
         return;
     world_enter(n->world);
     if (n->own) {
-        MPI_Op_free(&n->sum);
+        MPI_Op_free(&n->op);
         MPI_Type_free(&n->type);
     }
     world_leave(n->world);
@@ -107,27 +144,37 @@ void exec_native_close(struct exec_native *n)
 static int run(struct exec_native *n, const void *in, void *out)
 {
     MPI_Comm comm = n->world->mpi->data;
-    int mine = n->count[n->world->rank];
+    int mine = n->count[n->world->rank], root = n->spec.root;
+    /* MPI_Bcast takes one buffer for both ways; of the root's it only reads. */
+    void *one = root == n->world->rank ? (void *)(uintptr_t)in : out;
 
-    switch (n->op) {
+    switch (n->spec.op) {
     case EXEC_NATIVE_ALL_GATHER:
         return n->even ? MPI_Allgather(in, mine, n->type, out, mine, n->type, comm)
                        : MPI_Allgatherv(in, mine, n->type, out, n->count, n->at, n->type, comm);
     case EXEC_NATIVE_REDUCE_SCATTER:
-        return n->even ? MPI_Reduce_scatter_block(in, out, mine, n->type, n->sum, comm)
-                       : MPI_Reduce_scatter(in, out, n->count, n->type, n->sum, comm);
+        return n->even ? MPI_Reduce_scatter_block(in, out, mine, n->type, n->op, comm)
+                       : MPI_Reduce_scatter(in, out, n->count, n->type, n->op, comm);
+    case EXEC_NATIVE_BROADCAST:
+        return MPI_Bcast(one, n->elems, n->type, root, comm);
     default:
-        return MPI_Allreduce(in, out, n->elems, n->type, n->sum, comm);
+        return MPI_Allreduce(in, out, n->elems, n->type, n->op, comm);
     }
 }
 
 int exec_native_run(struct exec_native *n, const void *in, void *out, struct err *err)
 {
+    enum exec_native_op op = n->spec.op;
+    int reduces = op == EXEC_NATIVE_REDUCE_SCATTER || op == EXEC_NATIVE_ALL_REDUCE;
+
     world_enter(n->world);
     int rc = run(n, in, out);
     world_leave(n->world);
     if (rc != MPI_SUCCESS)
         return err_set(err, ERR_PEER, "MPI reports error %d in a collective of its own", rc);
+    if (reduces && n->spec.redop == DTYPE_AVG)
+        dtype_scale(out, n->spec.type, n->world->ranks,
+                    op == EXEC_NATIVE_ALL_REDUCE ? n->elems : n->count[n->world->rank]);
     return 0;
 }
 

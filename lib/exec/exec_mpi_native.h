@@ -16,17 +16,33 @@
 enum exec_native_op {
     EXEC_NATIVE_ALL_GATHER,
     EXEC_NATIVE_REDUCE_SCATTER,
-    EXEC_NATIVE_ALL_REDUCE
+    EXEC_NATIVE_ALL_REDUCE,
+    EXEC_NATIVE_BROADCAST
+};
+
+struct exec_native_spec {
+    enum exec_native_op op;
+    int64_t elems; /* of the whole vector */
+    enum dtype type;
+    enum dtype_op redop; /* of the reductions */
+    int root;            /* of the broadcast */
 };
 
 struct exec_native;
 
-/* ERR_INPUT when elems is more than MPI counts (2^31 - 1).  bf16 and f16 are summed by an own
- * MPI operation, one rounding per addition, as dtype_reduce does. */
-int exec_native_open(struct exec_native **out, struct world *world, enum exec_native_op op,
-                     int64_t elems, enum dtype type, struct err *err);
+/*
+ * ERR_INPUT when elems is more than MPI counts (2^31 - 1).  bf16 and f16 are reduced by MPI
+ * operations made here, with dtype_reduce.  MPI has no average: MPI_SUM, then dtype_scale of
+ * what this rank got, within exec_native_run.
+ */
+int exec_native_open(struct exec_native **out, struct world *world,
+                     const struct exec_native_spec *spec, struct err *err);
 void exec_native_close(struct exec_native *n);
-/* Blocks, with MPI held: nothing else of this process may need the network meanwhile. */
+/*
+ * Blocks, with MPI held: nothing else of this process may need the network meanwhile.  A
+ * broadcast has one buffer: the root sends from `in` and leaves `out` alone, the others get
+ * `out` and leave `in` alone.
+ */
 int exec_native_run(struct exec_native *n, const void *in, void *out, struct err *err);
 /* The block of a rank. */
 void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t *hi);

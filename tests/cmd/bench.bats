@@ -27,16 +27,20 @@ rows() {
 
 @test "one rank without mpirun" {
     paro-bench -b 4K -e 64K -f 4 -n 2 -w 0 > out
-    [ "$(grep -vc '^#' out)" = 27 ]
+    [ "$(grep -vc '^#' out)" = 36 ]
     [ "$(grep -v '^#' out | awk '$NF != 0' | wc -l)" = 0 ]
     [ -z "$(grep -v '^#' out | awk 'NF != 14')" ]
 }
 
 @test "every operation, algorithm and type on [3,2]: no element is wrong" {
-    for type in f32 bf16 f16 f64 i32; do
+    # algorithms as they are listed, so that a new one is tested here on the day it comes
+    algos=$(paro-bench --algo '' 2>&1 | sed 's/.*expected //; s/, auto or mpi//; s/, /,/g')
+    [ "$(echo "$algos" | tr , '\n' | wc -l)" -ge 11 ]
+    for type in f32 bf16 f16 f64 i32 u8; do
         mpirun -np 5 paro-bench --groups '[3,2]' -b 8 -e 100008 -f 31 -n 1 -w 0 -d $type \
-            --algo ring,two-level,ho-ring,mpi --json > out
-        rows out '@d == 36 && !grep { $_->{wrong} || $_->{type} ne "'$type'" || $_->{ranks} != 5 ||
+            --algo "$algos,mpi" --json > out
+        n=$(($(echo "$algos" | tr , '\n' | wc -l) + 1))
+        rows out '@d == 12 * '$n' && !grep { $_->{wrong} || $_->{type} ne "'$type'" || $_->{ranks} != 5 ||
             $_->{groups} ne "[3,2]" || $_->{time_s}{min} > $_->{time_s}{median} ||
             $_->{time_s}{median} > $_->{time_s}{max} || $_->{time_s}{min} <= 0 } @d'
     done
@@ -44,23 +48,211 @@ rows() {
 
 @test "what a row says follows from its time; slow bytes are those of the schedule" {
     mpirun -np 4 paro-bench --groups 2x2 -b 1M -n 3 -w 1 -i 'synth:2x2,inter=100MB/s' --json > out
-    rows out '@d == 9 && !grep { my $n = $_->{op} eq "all-reduce" ? 2 : 1;
+    rows out '@d == 12 && !grep { my $n = $_->{op} eq "all-reduce" ? 2 : 1;
+        my $bus = $_->{op} eq "broadcast" ? 1 : $n * 3 / 4;
+        my $cut = $_->{op} eq "broadcast" ? 2 : $n;
         abs($_->{algbw_Bps} * $_->{time_s}{median} / $_->{bytes} - 1) > 1e-9 ||
-        abs($_->{busbw_Bps} / $_->{algbw_Bps} - $n * 3 / 4) > 1e-9 ||
-        abs($_->{limit_s} - $n * $_->{bytes} / 2 / 100e6) > 1e-9 ||
+        abs($_->{busbw_Bps} / $_->{algbw_Bps} - $bus) > 1e-9 ||
+        abs($_->{limit_s} - $cut * $_->{bytes} / 2 / 100e6) > 1e-9 ||
         abs($_->{limit_fraction} * $_->{time_s}{median} / $_->{limit_s} - 1) > 1e-9 } @d'
     rows out '!grep { my $n = $_->{op} eq "all-reduce" ? 2 : 1;
-        $_->{algo} eq "ho-ring" && $_->{slow_bytes} != $n * 524288 ||
-        $_->{algo} eq "ring" && $_->{slow_bytes} != $n * 786432 ||
+        $_->{op} ne "broadcast" && $_->{algo} eq "ho-ring" && $_->{slow_bytes} != $n * 524288 ||
+        $_->{op} ne "broadcast" && $_->{algo} eq "ring" && $_->{slow_bytes} != $n * 786432 ||
+        $_->{op} eq "broadcast" && $_->{algo} ne "mpi" && $_->{slow_bytes} < 1048576 ||
         $_->{algo} eq "mpi" && (defined $_->{slow_bytes} || defined $_->{predicted_s}) ||
         $_->{algo} ne "mpi" && $_->{predicted_s} <= 0 } @d'
 }
 
-@test "two-level is predicted by the closed form, q = M/n" {
-    # 262144 B to each rank: (g-1)(alpha_e + q/B) + g(m-1)(alpha_i + q/B'), B = 100 MB/s / 2
-    mpirun -np 4 paro-bench -b 1M -n 1 -w 0 --op all-gather --algo two-level --json \
-        -i 'synth:2x2,intra=1GB/s:10us,inter=100MB/s:100us' > out
-    rows out 'abs($d[0]{predicted_s} - (100e-6 + 262144 / 50e6 + 2 * (10e-6 + 262144 / 1e9))) < 1e-12'
+@test "predicted is the simulator's time: of ho-ring in whole parts the closed form, q = M/n" {
+    # 262144 B to each rank: (m-1)(alpha_i + q/B') + (g-1)(alpha_e + q/B), B = 100 MB/s / 2
+    fabric=synth:2x2,intra=1GB/s:10us,inter=100MB/s:100us
+    mpirun -np 4 paro-bench -b 1M -n 1 -w 0 --op all-gather --algo ho-ring --chunk 1M --json \
+        -i $fabric > out
+    rows out 'abs($d[0]{predicted_s} - (10e-6 + 262144 / 1e9 + 100e-6 + 262144 / 50e6)) < 1e-9'
+    paro-bench --simulate -b 1M --op all-gather --algo ho-ring --chunk 1M --json -i $fabric > again
+    rows again '@d == 1 && $d[0]{simulated} && !defined $d[0]{wrong} &&
+        $d[0]{time_s}{median} == $d[0]{predicted_s} && !defined $d[0]{loadavg} &&
+        abs($d[0]{predicted_s} - (10e-6 + 262144 / 1e9 + 100e-6 + 262144 / 50e6)) < 1e-9'
+}
+
+@test "every reduction, and a broadcast from every root: no element is wrong" {
+    for redop in sum max min avg; do
+        mpirun -np 5 paro-bench --groups '[3,2]' -b 4 -e 40004 -f 100 -n 1 -w 0 --redop $redop \
+            --op reduce-scatter,all-reduce --algo ho-ring,ring,recursive-doubling,tree,mpi --json > out
+        rows out '@d == 30 && !grep { $_->{wrong} || $_->{redop} ne "'$redop'" } @d'
+    done
+    for root in 0 2 4; do
+        mpirun -np 5 paro-bench --groups '[3,2]' -b 4 -e 40004 -f 100 -n 1 -w 0 --root $root \
+            --op broadcast --algo ho-ring,two-level-tree,mpi --json > out
+        rows out '@d == 9 && !grep { $_->{wrong} || $_->{root} != '$root' || $_->{redop} ne "none" } @d'
+    done
+}
+
+@test "auto says what it took, and a tuning table decides it" {
+    fabric=synth:2x2,inter=100MB/s
+    mpirun -np 4 paro-bench --groups 2x2 -i $fabric -b 64 -e 1M -f 16384 -n 2 -w 0 --algo auto,mpi \
+        --op all-gather --json > out
+    rows out '@d == 4 && !grep { $_->{wrong} || defined $_->{chosen} != ($_->{algo} eq "auto") } @d'
+    rows out '!grep { $_->{algo} eq "auto" && ($_->{chosen}{algo} eq "auto" ||
+        $_->{chosen}{chunk_bytes} < 1 || $_->{chosen}{chunk_bytes} > $_->{bytes}) } @d'
+    paro-sched pick -i $fabric --op all-gather --table | sed 's/^\( *-* *algo:\).*/\1 bruck/' > table.yaml
+    mpirun -np 4 paro-bench --groups 2x2 -i $fabric --tuning table.yaml -b 64 -n 2 -w 0 --algo auto \
+        --op all-gather > out
+    grep -q ' auto:bruck ' out
+    paro-bench --simulate -i $fabric --tuning table.yaml -b 64 --algo auto --op all-gather > out
+    grep -q ' auto:bruck ' out
+    fails 2 "paro-bench: --algo auto for groups that are not the hosts, expected -i TOPO or --tuning FILE: between hosts alone a fabric can be measured" \
+        mpirun -np 4 paro-bench --groups 2x2 --algo auto -b 64
+}
+
+@test "0 bytes: a row of zeros for every operation, then one element" {
+    mpirun -np 4 paro-bench --groups 2x2 -b 0 -e 4 -n 2 -w 0 -i synth:2x2 --json \
+        --algo ho-ring,tree,two-level-direct,mpi > out
+    rows out '@d == 32 && !grep { $_->{wrong} || ($_->{bytes} == 0) != ($_->{algbw_Bps} == 0) ||
+        ($_->{bytes} == 0) != !defined $_->{limit_fraction} } @d'
+    rows out '(grep { $_->{bytes} == 0 } @d) == 16 && (grep { $_->{bytes} == 4 } @d) == 16'
+}
+
+@test "percentiles: in order in JSON, and columns in text when asked for" {
+    mpirun -np 2 paro-bench --groups 2x1 -b 4K -n 7 -w 1 --op all-gather --algo ring,mpi --json > out
+    rows out '@d == 2 && !grep { my $t = $_->{time_s};
+        my @t = @$t{qw(min p10 p25 median p75 p90 p99 max)};
+        grep { $t[$_] < $t[$_ - 1] } 1 .. $#t } @d'
+    # 7 iterations: p10 is the first of them, p90 and p99 the last
+    rows out '!grep { my $t = $_->{time_s}; $t->{p10} != $t->{min} || $t->{p99} != $t->{max} } @d'
+    rows out 'my $r = $d[0]{ratio_mpi}; !defined $d[1]{ratio_mpi} && $r->{p25} > 0 &&
+        $r->{p25} <= $r->{median} && $r->{median} <= $r->{p75}'
+    mpirun -np 2 paro-bench --groups 2x1 -b 4K -n 7 -w 1 --op all-gather --algo ring --percentiles > out
+    grep -q ' predicted  *p10  *p25  *p75  *p90  *p99  *type ' out
+    grep -v '^#' out | awk 'NF != 19 || $8 > $9 || $9 > $10 || $10 > $11 || $11 > $12 { exit 1 }'
+}
+
+@test "CSV: a header, and rows with as many fields as it names" {
+    mpirun -np 3 paro-bench --groups '[2,1]' -b 4K -n 2 -w 0 --algo ring,mpi --mpi-name x-1 --csv > out
+    head -n 1 out | grep -q '^op,algo,chosen,.*,median_s,.*,wrong,loadavg$'
+    perl -ne 'chomp; my @f; push @f, $1 // $2 while /\G(?:"([^"]*)"|([^,]*))(?:,|$)/g && $+[0] <= length;
+        s/"[^"]*"/_/g; my $n = tr/,//; $. == 1 ? $want = $n : $n == $want || die "$n commas: $_";
+        END { $. == 9 || die "$. lines" }' out
+    [ "$(grep -c '"\[2,1\]"' out)" = 8 ]
+    [ "$(grep -c '^[a-z-]*,mpi,,,x-1,' out)" = 4 ]
+}
+
+@test "--read: best median of several launches, their wrong elements, text and CSV and JSON" {
+    mpirun -np 4 paro-bench --groups 2x2 -b 4K -n 2 -w 0 --op all-gather,all-reduce \
+        --algo ho-ring,mpi --mpi-name han --json > a.jsonl
+    perl -MJSON::PP -ne '$d = decode_json($_); $d->{time_s}{median} /= $d->{algo} eq "mpi" ? 4 : 0.25;
+        $d->{wrong} = 3 if $d->{op} eq "all-reduce"; print encode_json($d), "\n"' a.jsonl > b.jsonl
+    rc=0
+    paro-bench --read a.jsonl b.jsonl --json > out || rc=$?
+    [ $rc = 1 ] # b has wrong elements
+    paste -d, a.jsonl b.jsonl out | perl -MJSON::PP -ne '($a, $b, $c) = @{decode_json("[$_]")};
+        my $best = $a->{algo} eq "mpi" ? $b : $a;
+        $c->{launches} == 2 && abs($c->{time_s}{median} / $best->{time_s}{median} - 1) < 1e-9 &&
+            $c->{wrong} == $b->{wrong} && $c->{op} eq $a->{op} && $c->{algo} eq $a->{algo} &&
+            ($c->{setting} // "") eq ($a->{setting} // "") or die $_;
+        END { $. == 4 or die "$. rows" }'
+    # what is read and printed reads back as it is
+    rc=0
+    paro-bench --json --read - < out > again || rc=$?
+    [ $rc = 1 ]
+    cmp out again
+    paro-bench --read a.jsonl > text
+    [ "$(grep -vc '^#' text)" = 4 ]
+    grep -q '^# 2x2: 4 ranks$' text
+    grep -q ' mpi:han ' text
+    paro-bench --csv --read a.jsonl > csv
+    [ "$(wc -l < csv)" = 5 ]
+}
+
+@test "--read: what is no row is refused by file, line and key" {
+    row='{"op":"all-gather","algo":"ring","groups":"2x2","ranks":4,"bytes":8,"count":2,"type":"f32","redop":"none","time_s":{"min":1,"median":1,"max":1},"slow_bytes":4,"limit_s":1,"wrong":0}'
+    echo "$row" > old.jsonl # a row of a time before percentiles
+    paro-bench --read old.jsonl > out
+    [ "$(grep -vc '^#' out)" = 1 ]
+    refused() {
+        { echo "$row"; echo "$2"; } > bad.jsonl
+        fails 2 "paro-bench: bad.jsonl:2: $1" paro-bench --read bad.jsonl
+    }
+    refused "'algo' is wrong: algorithm 'nccl', expected $(paro-bench --algo nccl 2>&1 | sed 's/.*expected //')" \
+        "$(echo "$row" | sed 's/"ring"/"nccl"/')"
+    refused "'bytes' is absent or no number of this kind, expected a whole one from 0 on" \
+        "$(echo "$row" | sed 's/"bytes":8/"bytes":-8/')"
+    refused "'median' is absent or below 0 or no number, expected a number" \
+        "$(echo "$row" | sed 's/"median":1/"median":"1"/')"
+    refused "'ranks' is not the number of ranks in 'groups'" "$(echo "$row" | sed 's/:4,"bytes/:5,"bytes/')"
+    refused "'colour' is no key of a row" "$(echo "$row" | sed 's/"wrong"/"colour":1,"wrong"/')"
+    refused "is no JSON object" "[]"
+    for text in '{' 'x' "$row,"; do
+        { echo "$row"; printf '%s' "$text"; } > bad.jsonl
+        ! paro-bench --read bad.jsonl > out 2> said
+        [ ! -s out ] && [ "$(wc -l < said)" = 1 ] && grep -q '^paro-bench: bad.jsonl:2: is no JSON' said
+    done
+    : > empty
+    fails 2 "paro-bench: no row in 'empty', expected JSON Lines of paro-bench" paro-bench --read empty
+    fails 2 "paro-bench: --iters beside --read, which measures nothing" paro-bench --read a -n 3
+}
+
+@test "--plot: an SVG that appears whole, and replaces nothing without --force" {
+    paro-bench --simulate -i synth:4x2 -b 4K -e 4M -f 32 --algo ring,ho-ring --plot a.svg > out
+    grep -q '^<svg' a.svg && tail -n 1 a.svg | grep -q '</svg>'
+    for word in ring ho-ring 'cut bound' 'all-gather: time' 'broadcast: bus bandwidth'; do
+        grep -qF ">$word<" a.svg || { echo "no $word"; return 1; }
+    done
+    cp a.svg b.svg
+    ! paro-bench --simulate -i synth:4x2 -b 4K --algo ring --plot a.svg > out 2> said
+    [ ! -s out ] && [ "$(wc -l < said)" = 1 ] && grep -q "^paro-bench: .*'a.svg'" said
+    cmp a.svg b.svg
+    mpirun -np 2 paro-bench --groups 2x1 -b 4K -n 1 -w 0 --algo ring --plot a.svg --force > out
+    ! cmp -s a.svg b.svg
+    # a run that fails leaves the old picture
+    cp a.svg b.svg
+    ! mpirun -np 2 paro-bench --groups 3x1 --plot a.svg --force > out 2> said
+    cmp a.svg b.svg
+    [ -z "$(find . -name '.*paro-tmp')" ]
+}
+
+@test "--floor: status 1 and the worst row on standard error" {
+    for args in '--simulate' '-n 1 -w 0 --groups 2x2'; do
+        run=$([ "$args" = --simulate ] || echo mpirun -np 4)
+        rc=0
+        # shellcheck disable=SC2086
+        $run paro-bench $args -i synth:2x2,inter=1e18 -b 64K --algo ring,ho-ring --floor 2.0 \
+            > out 2> said || rc=$?
+        [ $rc = 1 ] && [ "$(grep -vc '^#' out)" = 8 ]
+        [ "$(grep -c '^paro-bench: 8 of 8 rows below --floor 2; the worst: .* by .*, 65536 bytes on 2x2, at 0.000 of the bound$' said)" = 1 ]
+    done
+    paro-bench --simulate -i synth:2x2 -b 64M --algo ring,ho-ring --floor 0.001 > out 2> said
+    [ ! -s said ]
+    fails 2 'paro-bench: --floor with one group, expected two or more: inside a group there is no bound' \
+        paro-bench -b 4K --floor 0.5
+    fails 2 'paro-bench: --floor with mpi alone, expected an algorithm of ours' \
+        paro-bench -b 4K --floor 0.5 --algo mpi
+}
+
+@test "--overlap: the parts' data is right, efficiency is the longer one over both" {
+    mpirun -np 5 paro-bench --groups '[3,2]' -b 4 -e 400K -f 1000 -n 2 -w 0 --overlap --json \
+        --algo ho-ring,two-level > out
+    rows out '@d == 12 && !grep { my $o = $_->{overlap}; $_->{wrong} ||
+        grep({ !($o->{$_} > 0) } qw(intra_s inter_s both_s)) ||
+        abs(($o->{intra_s} > $o->{inter_s} ? $o->{intra_s} : $o->{inter_s}) / $o->{both_s}
+            / $o->{efficiency} - 1) > 1e-9 } @d'
+    for redop in max avg; do
+        mpirun -np 5 paro-bench --groups '[3,2]' -b 40K -n 1 -w 0 --overlap --redop $redop > text
+        [ "$(grep -v '^#' text | awk 'NF == 11 && $NF == 0' | wc -l)" = 3 ]
+    done
+    mpirun -np 4 paro-bench --groups 2x2 -b 40K -n 1 -w 0 --overlap --csv > csv
+    [ "$(wc -l < csv)" = 4 ]
+    head -n 1 csv | grep -qx 'op,algo,groups,ranks,bytes,count,type,redop,intra_s,inter_s,both_s,efficiency,wrong,loadavg'
+    rc=0
+    paro-bench --read out > text 2> said || rc=$?
+    [ $rc = 2 ] && grep -qx "paro-bench: out:1: 'overlap' is of --overlap, whose rows are not read" said
+}
+
+@test "--simulate: no ranks, the same rows each time, and the bound is never beaten" {
+    paro-bench --simulate -i synth:3x4 -b 4K -e 4M -f 1024 --json > a
+    mpirun -np 3 paro-bench --simulate -i synth:3x4 -b 4K -e 4M -f 1024 --json > b
+    cmp a b
+    rows a '@d == 16 && !grep { !$_->{simulated} || $_->{limit_fraction} > 1 + 1e-9 || $_->{algo} eq "mpi" } @d'
 }
 
 @test "text: header with units, and rows that end as those of nccl-tests" {
@@ -69,23 +261,38 @@ rows() {
     grep -q '^# *(B) .*(us) *(GB/s) *(GB/s) *$' out
     grep -q 'load average' out
     grep -q '^# port rates (measured): ' out
-    grep -v '^#' out | awk 'NF != 14 || $NF != 0 || $(NF - 4) != -1 ||
-        ($(NF - 2) * $(NF - 3) * 1e3 / $1 - 1) ^ 2 > 1e-2 { bad = 1; print } END { exit bad || NR != 18 }'
+    grep -v '^#' out | awk 'NF != 14 || $NF != 0 || $(NF - 4) != ($3 == "broadcast" ? 0 : -1) ||
+        ($(NF - 2) * $(NF - 3) * 1e3 / $1 - 1) ^ 2 > 1e-2 { bad = 1; print } END { exit bad || NR != 24 }'
 }
 
 @test "wrong options: one line, status 2, nothing printed" {
-    fails 2 "paro-bench: --op: operation 'broadcast', expected all-gather, reduce-scatter, all-reduce or broadcast" \
-        paro-bench --op all-gather,broadcast
-    fails 2 "paro-bench: --algo: algorithm 'nccl', expected ring, two-level, ho-ring or mpi" \
-        paro-bench --algo nccl
+    fails 2 "paro-bench: --op: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
+        paro-bench --op all-gather,gather
     fails 2 "paro-bench: --algo: algorithm 'ring' twice, expected each once" paro-bench --algo ring,ring
-    fails 2 "paro-bench: --type: type 'f8', expected f32, bf16, f16, f64 or i32" paro-bench -d f8
-    fails 2 "paro-bench: --redop: reduction 'max', expected sum" paro-bench --redop max
+    fails 2 "paro-bench: --type: type 'f8', expected f32, bf16, f16, f64, i32 or u8" paro-bench -d f8
+    fails 2 "paro-bench: --root 1, expected 0 to 0: 1 ranks run" paro-bench --root 1
+    fails 2 '{"error":{"code":"input","text":"--csv and --json, expected one of them","file":null,"line":null,"key":null}}' \
+        paro-bench --csv --json
+    fails 2 "paro-bench: --simulate without a fabric, expected -i TOPO" paro-bench --simulate
+    fails 2 "paro-bench: --algo mpi beside --simulate, which knows ours alone" \
+        paro-bench --simulate -i synth:2x2 --algo ring,mpi
+    fails 2 "paro-bench: --iters beside --simulate, which runs nothing" paro-bench --simulate -i synth:2x2 -n 1
+    fails 2 "paro-bench: --algo mpi beside --overlap, which knows ours alone" paro-bench --overlap --algo mpi
+    fails 2 "paro-bench: --op broadcast beside --overlap, expected one that has a part inside groups and one across them" \
+        paro-bench --overlap --op broadcast
+    fails 2 "paro-bench: --floor beside --overlap, whose rows have no place for it" paro-bench --overlap --floor 1
+    fails 2 "paro-bench: --read, --simulate and --overlap, expected one of them" paro-bench --overlap --simulate
+    fails 2 "paro-bench: --force without --plot, which alone writes a file" paro-bench --force
+    fails 2 "paro-bench: --tuning without --algo auto, which alone reads it" paro-bench --tuning x
+    fails 2 "paro-bench: --mpi-name: 'a b', expected 1 to 31 letters, digits or any of '-_.+'" \
+        paro-bench --mpi-name 'a b'
     fails 2 "paro-bench: --min of 2048 bytes and --max of 1024, expected no less" paro-bench -b 2K -e 1K
-    fails 2 "paro-bench: --min of 2 bytes, expected at least one element (4)" paro-bench -b 2
+    fails 2 "paro-bench: --min of 2 bytes, expected 0 or at least one element (4)" paro-bench -b 2
     fails 2 "paro-bench: groups '2x2' of 4 ranks, but 1 ranks run" paro-bench --groups 2x2
     fails 2 "paro-bench: the topology 'synth:2x2' has 4 ranks, but 1 ranks run" paro-bench -i synth:2x2
-    for o in '-f 1' '-n 0' '-n 1x' '-w -1' '-b 1Q' '--chunk 0' 'word'; do
+    for o in '-f 1' '-n 0' '-n 1x' '-w -1' '-b 1Q' '--chunk 0' 'word' '--redop mean' '--root -1' \
+        '--floor x' '--floor -1' '--read nowhere' '--simulate -i nowhere' '--algo auto --tuning nowhere -b 4' \
+        '--simulate -i synth:2x2 --plot /nowhere/x.svg' '--algo nccl'; do
         # shellcheck disable=SC2086
         ! paro-bench $o > out 2> said
         [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
@@ -112,6 +319,19 @@ rows() {
     rc=0
     paro-bench -b 1K -n 1 -w 0 > /dev/full 2> said || rc=$?
     [ $rc = 2 ] && [ "$(wc -l < said)" = 1 ]
+}
+
+@test "a full disk is noticed in every format, and under a picture" {
+    for o in --csv --json --percentiles; do
+        for how in "--simulate -i synth:2x2 -b 1K" "-b 1K -n 1 -w 0 --algo ring" \
+            "-b 1K -n 1 -w 0 --overlap"; do
+            [ "$o$how" != "--percentiles-b 1K -n 1 -w 0 --overlap" ] || continue
+            rc=0
+            # shellcheck disable=SC2086
+            paro-bench $o $how > /dev/full 2> said || rc=$?
+            [ $rc = 2 ] && [ "$(wc -l < said)" = 1 ]
+        done
+    done
 }
 
 @test "what an interrupt leaves is whole rows" {

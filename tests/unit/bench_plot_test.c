@@ -22,12 +22,18 @@ enum { ALGOS = 3, ROWS_MAX = 3 * ALGOS * 16 };
 
 static void set_time(struct bench_row *r, double seconds)
 {
-    r->median_s = seconds;
+    for (int m = 0; m < BENCH_MARKS; m++)
+        r->time_s[m] = seconds;
 }
 
 static struct bench_row make_row(unsigned op, int algo, int64_t bytes)
 {
-    struct bench_row r = {.op = op, .algo = algo, .shape = "2x4", .ranks = 8, .bytes = bytes};
+    struct bench_row r = {.op = op,
+                          .algo = algo,
+                          .chosen = SCHEDULE_AUTO,
+                          .shape = "2x4",
+                          .ranks = 8,
+                          .bytes = bytes};
 
     r.limit_s = (double)bytes / 60e6;
     r.load = 0.25;

@@ -1,50 +1,102 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The benchmark's data is exact and tells wrong from right; its model is paro.md's closed
- * forms. */
+/* The benchmark's data is exact and tells wrong from right; what rows say follows from times.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
+#include "bench/bench_plot.h"
+#include "xml_fixture.h"
 
 enum { ELEMS = 3000 };
 
-static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64, DTYPE_I32};
-
-/* Sums all ranks' data in the type itself, forwards or backwards. */
-static void sum_all(void *sum, enum dtype type, int ranks, int backwards)
+/* All givers' data reduced in the type itself, forwards or backwards. */
+static void reduce_all(void *to, enum dtype type, enum dtype_op op, int givers, int backwards)
 {
     void *one = mem_new(ELEMS, 8);
 
-    for (int i = 0; i < ranks; i++) {
+    for (int i = 0; i < givers; i++) {
         struct bench_data d;
-        bench_data_init(&d, 1, type, backwards ? ranks - 1 - i : i, ranks);
-        bench_data_fill(&d, i ? one : sum, 0, ELEMS);
+        bench_data_init(&d, op, type, backwards ? givers - 1 - i : i, givers);
+        bench_data_fill(&d, i ? one : to, 0, ELEMS);
         if (i)
-            dtype_reduce(sum, sum, one, type, DTYPE_SUM, ELEMS);
+            dtype_reduce(to, to, one, type, op, ELEMS);
     }
     mem_free(one);
 }
 
-static void sums_are_exact_in_every_type_and_order(void **state)
+static void reductions_are_exact_in_every_type_and_order(void **state)
 {
-    static const int ranks[] = {1, 2, 5, 128, 257, 700};
-    void *sum = mem_new(ELEMS, 8);
+    static const int givers[] = {1, 2, 5, 128, 257, 700};
+    void *to = mem_new(ELEMS, 8);
 
     (void)state;
-    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        for (size_t n = 0; n < sizeof ranks / sizeof *ranks; n++)
-            for (int backwards = 0; backwards < 2; backwards++) {
-                struct bench_data d;
-                bench_data_init(&d, 1, types[t], 0, ranks[n]);
-                sum_all(sum, types[t], ranks[n], backwards);
-                assert_int_equal(bench_data_wrong(&d, sum, 0, ELEMS), 0);
-            }
-    mem_free(sum);
+    for (int t = 0; t < DTYPE_COUNT; t++)
+        for (int op = 0; op < DTYPE_OPS; op++)
+            for (size_t n = 0; n < sizeof givers / sizeof *givers; n++)
+                for (int backwards = 0; backwards < 2; backwards++) {
+                    struct bench_data d;
+                    bench_data_init(&d, (enum dtype_op)op, (enum dtype)t, 0, givers[n]);
+                    reduce_all(to, (enum dtype)t, (enum dtype_op)op, givers[n], backwards);
+                    if (op == DTYPE_AVG)
+                        dtype_scale(to, (enum dtype)t, givers[n], ELEMS);
+                    assert_int_equal(bench_data_wrong(&d, to, 0, ELEMS), 0);
+                }
+    mem_free(to);
+}
+
+/* A second opinion on averages: of whole numbers, in double, by division. */
+static void an_average_is_the_sum_over_the_number(void **state)
+{
+    struct bench_data d;
+    double sum[ELEMS] = {0}, one[ELEMS];
+    float want[ELEMS];
+
+    (void)state;
+    for (int i = 0; i < 7; i++) {
+        bench_data_init(&d, DTYPE_AVG, DTYPE_F64, i, 7);
+        bench_data_fill(&d, one, 0, ELEMS);
+        for (int x = 0; x < ELEMS; x++)
+            sum[x] += one[x];
+    }
+    for (int x = 0; x < ELEMS; x++)
+        want[x] = (float)(sum[x] / 7);
+    bench_data_init(&d, DTYPE_AVG, DTYPE_F32, 0, 7);
+    assert_int_equal(bench_data_wrong(&d, want, 0, ELEMS), 0);
+    want[5] = nextafterf(want[5], 100);
+    assert_int_equal(bench_data_wrong(&d, want, 0, ELEMS), 1);
+}
+
+/* One giver left out, or room of zeros taken for one, must not go unseen. */
+static void every_giver_is_needed(void **state)
+{
+    enum { GIVERS = 5 };
+    float all[GIVERS][ELEMS], to[ELEMS];
+
+    (void)state;
+    for (int op = 0; op < DTYPE_AVG; op++) {
+        struct bench_data d;
+        for (int i = 0; i < GIVERS; i++) {
+            bench_data_init(&d, (enum dtype_op)op, DTYPE_F32, i, GIVERS);
+            bench_data_fill(&d, all[i], 0, ELEMS);
+        }
+        for (int without = 0; without < GIVERS; without++) {
+            memcpy(to, all[without ? 0 : 1], sizeof to);
+            for (int i = without ? 1 : 2; i < GIVERS; i++)
+                if (i != without)
+                    dtype_reduce(to, to, all[i], DTYPE_F32, (enum dtype_op)op, ELEMS);
+            assert_true(bench_data_wrong(&d, to, 0, ELEMS) > ELEMS / (3 * GIVERS));
+        }
+        for (int x = 0; x < ELEMS && op != DTYPE_SUM; x++)
+            assert_true(op == DTYPE_MAX ? all[0][x] < 0 : all[0][x] > 0);
+    }
 }
 
 static void what_is_wrong_is_counted(void **state)
@@ -52,10 +104,10 @@ static void what_is_wrong_is_counted(void **state)
     char *p = mem_new(ELEMS, 8);
 
     (void)state;
-    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-        int size = dtype_bytes(types[t]);
+    for (int t = 0; t < DTYPE_COUNT; t++) {
+        int size = dtype_bytes((enum dtype)t);
         struct bench_data d;
-        bench_data_init(&d, 0, types[t], 0, 4);
+        bench_data_init(&d, DTYPE_OPS, (enum dtype)t, 0, 4);
         bench_data_fill(&d, p, 100, 100 + ELEMS);
         assert_int_equal(bench_data_wrong(&d, p, 100, 100 + ELEMS), 0);
         memset(p + 7 * size, 0xff, 3 * (size_t)size);
@@ -63,57 +115,50 @@ static void what_is_wrong_is_counted(void **state)
         /* moved by one element, or by a power of two, nearly all is wrong */
         for (int by = 1; by <= 1024; by *= 2)
             assert_true(bench_data_wrong(&d, p, 100 + by, 100 + by + ELEMS) > ELEMS * 9 / 10);
+        /* memory that nobody wrote to is wrong all over, whatever is reduced */
+        memset(p, 0xff, (size_t)ELEMS * 8);
+        for (int op = 0; op <= DTYPE_OPS; op++) {
+            bench_data_init(&d, (enum dtype_op)op, (enum dtype)t, 0, 4);
+            assert_int_equal(bench_data_wrong(&d, p, 0, ELEMS), ELEMS);
+        }
     }
     mem_free(p);
 }
 
-static double predicted(enum schedule_algo algo, int reduce_too, int subchunks)
-{
-    struct topo t = {0};
-    struct err err = {0};
-    /* 4 groups of 2, M = 8e6 bytes: q = 1e6; B' = 1e9, alpha_i = 10 us; R = 100e6, alpha_e = 1
-     * ms */
-    const char *spec = "4x2,intra=1e9:10us,inter=100e6:1ms";
-    struct coll_handle h = {.spec = {.elems = 2000000, .type = DTYPE_F32, .algo = algo}};
-
-    assert_int_equal(topo_parse_synth(&t, spec, &err), 0);
-    h.spec.moves = reduce_too ? layout_moves_sum(LETTER_N, LETTER_N)
-                              : layout_moves_copy(LETTER_G, LETTER_N);
-    h.slow_bytes = (reduce_too ? 2 : 1) * 3 * 2 * 1000000;  /* (g-1) m q */
-    h.fast_bytes_rank = (reduce_too ? 2 : 1) * 4 * 1000000; /* g (m-1) q */
-    double s = bench_model_s(&t, &h, subchunks);
-    topo_release(&t);
-    return s;
-}
-
-static void near(double have, double want)
-{
-    if (fabs(have / want - 1) > 1e-12)
-        fail_msg("%.9g s, expected %.9g s", have, want);
-}
-
-static void predictions_are_the_closed_forms(void **state)
+/* paro.md section 5: 4 groups of 2, M = 8e6 bytes, so q = 1e6, and parts sent whole. */
+static void a_prediction_is_the_closed_form(void **state)
 {
     const double tau_i = 10e-6 + 1e-3, tau_e = 1e-3 + 1e6 / 50e6;
+    struct pick_choice c = {.algo = SCHEDULE_HO_RING, .chunk_bytes = PICK_CHUNK_WHOLE};
+    struct topo t = {0};
+    struct err err = {0};
 
     (void)state;
-    near(predicted(SCHEDULE_TWO_LEVEL, 0, 1), 3 * tau_e + 4 * tau_i);
-    near(predicted(SCHEDULE_HO_RING, 0, 1), tau_i + 3 * tau_e);
-    near(predicted(SCHEDULE_HO_RING, 1, 1), 2 * (tau_i + 3 * tau_e));
-    near(predicted(SCHEDULE_HO_RING, 0, 10), 10e-6 + 1e-4 + 3 * tau_e);
-    near(predicted(SCHEDULE_RING, 0, 1), 7 * (1e-3 + 1e6 / 100e6));
+    assert_int_equal(topo_parse_synth(&t, "4x2,intra=1e9:10us,inter=100e6:1ms", &err), 0);
+    assert_int_equal(bench_predict(&t, SCHEDULE_ALL_GATHER, 8000000, &c, &err), 0);
+    assert_float_equal(c.time_s, tau_i + 3 * tau_e, 1e-9);
+    assert_int_equal(bench_predict(&t, SCHEDULE_ALL_GATHER, 0, &c, &err), 0);
+    assert_float_equal(c.time_s, 0, 0);
+    c.algo = SCHEDULE_AUTO;
+    assert_int_equal(bench_predict(&t, SCHEDULE_ALL_REDUCE, 8000000, &c, &err), 0);
+    assert_true(c.algo != SCHEDULE_AUTO && c.time_s > 0);
+    topo_release(&t);
+    assert_int_equal(bench_chunk_bytes(0, 1 << 20), PICK_CHUNK_USUAL);
+    assert_int_equal(bench_chunk_bytes(PICK_CHUNK_WHOLE, 100), 100);
 }
 
 static void lists_are_strict(void **state)
 {
     struct bench_options o;
     struct err err;
+    int algo;
 
     (void)state;
     bench_options_init(&o);
     assert_int_equal(bench_parse_algos(&o, "mpi,two-level", &err), 0);
     assert_int_equal(o.algos, 2);
     assert_int_equal(o.algo[0], BENCH_MPI);
+    assert_int_equal(o.algo[1], SCHEDULE_TWO_LEVEL);
     assert_int_equal(bench_parse_ops(&o, "all-reduce", &err), 0);
     assert_int_equal(o.ops, 1);
     assert_int_equal(o.op[0], SCHEDULE_ALL_REDUCE);
@@ -122,16 +167,155 @@ static void lists_are_strict(void **state)
     assert_int_equal(bench_parse_ops(&o, "all-reduce,all-reduce", &err), -1);
     assert_int_equal(bench_parse_type(&o, "bfloat16", &err), 0);
     assert_int_equal(o.type, DTYPE_BF16);
-    assert_int_equal(bench_parse_type(&o, "u8", &err), -1);
+    assert_int_equal(bench_parse_type(&o, "u8", &err), 0);
+    assert_int_equal(o.type, DTYPE_U8);
+    assert_int_equal(bench_parse_type(&o, "f8", &err), -1);
+    assert_int_equal(bench_check_setting("han-2.1", &err), 0);
+    assert_int_equal(bench_check_setting("", &err), -1);
+    assert_int_equal(bench_check_setting("a,b", &err), -1);
+    assert_int_equal(bench_check_setting("0123456789012345678901234567890", &err), 0);
+    assert_int_equal(bench_check_setting("01234567890123456789012345678901", &err), -1);
+    for (int a = 0; a <= SCHEDULE_AUTO; a++) { /* every one has its place and its name */
+        assert_int_equal(bench_algo_parse(bench_algo_name(a), &algo, &err), 0);
+        assert_int_equal(algo, a);
+        if (a < SCHEDULE_AUTO)
+            continue;
+        assert_int_equal(bench_algo_parse("nccl", &algo, &err), -1);
+        assert_non_null(strstr(err.text, "auto or mpi"));
+    }
+}
+
+static void marks_are_of_the_nearest_rank(void **state)
+{
+    double hundred[100], two[] = {3, 1}, one[] = {5}, m[BENCH_MARKS];
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        hundred[i] = (i * 37) % 100 + 1; /* 1 .. 100 in disorder */
+    bench_marks(hundred, 100, m);
+    const double want[BENCH_MARKS] = {1, 10, 25, 50.5, 75, 90, 99, 100};
+    for (int i = 0; i < BENCH_MARKS; i++)
+        assert_float_equal(m[i], want[i], 0);
+    bench_marks(two, 2, m);
+    const double want_2[BENCH_MARKS] = {1, 1, 1, 2, 3, 3, 3, 3};
+    for (int i = 0; i < BENCH_MARKS; i++)
+        assert_float_equal(m[i], want_2[i], 0);
+    bench_marks(one, 1, m);
+    for (int i = 0; i < BENCH_MARKS; i++)
+        assert_float_equal(m[i], 5, 0);
+}
+
+static struct bench_row row_of(unsigned op, int algo, int64_t bytes, double median_s)
+{
+    struct bench_row r = {.op = op,
+                          .algo = algo,
+                          .chosen = SCHEDULE_AUTO,
+                          .shape = "2x2",
+                          .ranks = 4,
+                          .root = -1,
+                          .type = DTYPE_F32,
+                          .redop = DTYPE_OPS,
+                          .launches = 1,
+                          .elems = bytes / 4,
+                          .bytes = bytes,
+                          .limit_s = (double)bytes / 2 / 100e6,
+                          .predicted_s = NAN,
+                          .load = 1};
+
+    for (int m = 0; m < BENCH_MARKS; m++)
+        r.time_s[m] = median_s;
+    return r;
+}
+
+static void bandwidths_are_those_of_nccl_tests(void **state)
+{
+    struct bench_row r = row_of(SCHEDULE_ALL_GATHER, SCHEDULE_RING, 1000, 1e-6);
+    char label[64];
+
+    (void)state;
+    assert_float_equal(bench_algbw_Bps(&r), 1e9, 1);
+    assert_float_equal(bench_busbw_Bps(&r), 0.75e9, 1);
+    assert_float_equal(bench_limit_fraction(&r), 5, 1e-9);
+    r.op = SCHEDULE_ALL_REDUCE;
+    assert_float_equal(bench_busbw_Bps(&r), 1.5e9, 1);
+    r.op = SCHEDULE_BROADCAST;
+    assert_float_equal(bench_busbw_Bps(&r), 1e9, 1);
+    r.bytes = 0;
+    assert_float_equal(bench_algbw_Bps(&r), 0, 0);
+    assert_true(isnan(bench_limit_fraction(&r)));
+    r.algo = SCHEDULE_AUTO;
+    r.chosen = SCHEDULE_BRUCK;
+    assert_string_equal(bench_label(&r, label, sizeof label), "auto:bruck");
+    r = row_of(SCHEDULE_ALL_GATHER, BENCH_MPI, 1000, 1e-6);
+    assert_string_equal(bench_label(&r, label, sizeof label), "mpi");
+    strcpy(r.setting, "han");
+    assert_string_equal(bench_label(&r, label, sizeof label), "mpi:han");
+}
+
+/* How often a text has a word. */
+static int times(const char *text, const char *word)
+{
+    int n = 0;
+
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        n++;
+    return n;
+}
+
+static void a_picture_has_a_line_for_each_algorithm_and_setting(void **state)
+{
+    static const int algo[] = {SCHEDULE_AUTO, SCHEDULE_RING, BENCH_MPI, BENCH_MPI};
+    struct bench_row row[2 * 4 * 3];
+    char *text = NULL;
+    size_t bytes = 0;
+    int n = 0;
+
+    (void)state;
+    for (int op = 0; op < 2; op++)
+        for (int a = 0; a < 4; a++)
+            for (int size = 0; size < 3; size++) {
+                row[n] = row_of(op ? SCHEDULE_ALL_REDUCE : SCHEDULE_ALL_GATHER, algo[a],
+                                INT64_C(4096) << 4 * size, 1e-4 * (a + 1) * (size + 1));
+                if (algo[a] == SCHEDULE_AUTO)
+                    row[n].chosen = size ? SCHEDULE_HO_RING : SCHEDULE_BRUCK;
+                if (a == 3)
+                    strcpy(row[n].setting, "han");
+                n++;
+            }
+    FILE *f = open_memstream(&text, &bytes);
+    bench_plot(row, n, "a <title>", f);
+    fclose(f);
+    assert_true(xml_elements(text) > 0);
+    assert_int_equal(times(text, ">mpi:han<"), 1); /* in the legend */
+    assert_int_equal(times(text, ">mpi<"), 1);
+    assert_int_equal(times(text, ">auto<"), 1);
+    assert_int_equal(times(text, ">cut bound<"), 1 + 2 * 2); /* and in each panel */
+    assert_int_equal(times(text, "mpi:han, "), 2 * 2 * 3);   /* tips, both panels */
+    assert_int_equal(times(text, "auto:bruck, "), 2 * 2 * 1);
+    assert_int_equal(times(text, ">all-gather: time<"), 1);
+    free(text);
+    strcpy(row[0].shape, "4x2"); /* another shape, other panels */
+    f = open_memstream(&text, &bytes);
+    bench_plot(row, n, "two shapes", f);
+    fclose(f);
+    assert_true(xml_elements(text) > 0);
+    assert_int_equal(times(text, ">all-gather 2x2: time<"), 1);
+    assert_int_equal(times(text, ">all-gather 4x2: time<"), 1);
+    free(text);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_exact_in_every_type_and_order),
+        cmocka_unit_test(reductions_are_exact_in_every_type_and_order),
+        cmocka_unit_test(an_average_is_the_sum_over_the_number),
+        cmocka_unit_test(every_giver_is_needed),
         cmocka_unit_test(what_is_wrong_is_counted),
-        cmocka_unit_test(predictions_are_the_closed_forms),
+        cmocka_unit_test(a_prediction_is_the_closed_form),
         cmocka_unit_test(lists_are_strict),
+        cmocka_unit_test(marks_are_of_the_nearest_rank),
+        cmocka_unit_test(bandwidths_are_those_of_nccl_tests),
+        cmocka_unit_test(a_picture_has_a_line_for_each_algorithm_and_setting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows one move by one algorithm, ours or the MPI library's: its buffers, its run, and whether
+ * its data is right.  Does not time it.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/bench_parts.h"
+
+/* A byte that no value of bench_data is made of: NaN in the floating types, -1 in i32. */
+enum { POISON = 0xff };
+
+void bench_move_whole(const struct bench *b, unsigned op, int algo, int64_t elems,
+                      struct bench_move_spec *out)
+{
+    int reduces = op == SCHEDULE_REDUCE_SCATTER || op == SCHEDULE_ALL_REDUCE;
+    enum letter from = op == SCHEDULE_ALL_GATHER ? LETTER_G : LETTER_N;
+    enum letter to = op == SCHEDULE_REDUCE_SCATTER ? LETTER_G : LETTER_N;
+
+    *out = (struct bench_move_spec){
+        .algo = algo,
+        .op = op,
+        .moves = reduces ? layout_moves_sum(from, to) : layout_moves_copy(from, to),
+        .from = from,
+        .to = to,
+        .redop = reduces ? b->o->redop : DTYPE_OPS,
+        .giver = b->world->rank,
+        .givers = b->world->ranks,
+        .elems = elems,
+    };
+}
+
+/* MPI's blocks are those of exec_native_block where the letter is G. */
+static int ranges_of(const struct bench *b, const struct bench_move *m, enum letter letter,
+                     struct range *out)
+{
+    const struct world *w = b->world;
+
+    if (m->spec.algo != BENCH_MPI || letter == LETTER_N)
+        return layout_ranges(&b->coll.layout, letter, w->rank, m->spec.elems, out);
+    exec_native_block(m->spec.elems, w->rank, w->ranks, &out->lo, &out->hi);
+    return out->hi > out->lo;
+}
+
+static int open_native(struct bench *b, struct bench_move *m, struct err *err)
+{
+    unsigned op = m->spec.op;
+    struct exec_native_spec spec = {
+        .op = op == SCHEDULE_ALL_GATHER       ? EXEC_NATIVE_ALL_GATHER
+              : op == SCHEDULE_REDUCE_SCATTER ? EXEC_NATIVE_REDUCE_SCATTER
+              : op == SCHEDULE_BROADCAST      ? EXEC_NATIVE_BROADCAST
+                                              : EXEC_NATIVE_ALL_REDUCE,
+        .elems = m->spec.elems,
+        .type = b->o->type,
+        .redop = m->spec.redop == DTYPE_OPS ? DTYPE_SUM : m->spec.redop,
+        .root = b->o->root,
+    };
+
+    return world_agree(b->world, exec_native_open(&m->native, b->world, &spec, err), err);
+}
+
+static int open_ours(struct bench *b, struct bench_move *m, struct err *err)
+{
+    struct coll_spec spec = {
+        .moves = m->spec.moves,
+        .from = m->spec.from,
+        .to = m->spec.to,
+        .broadcast = m->spec.op == SCHEDULE_BROADCAST,
+        .root = b->o->root,
+        .elems = m->spec.elems,
+        .type = b->o->type,
+        .redop = m->spec.redop == DTYPE_OPS ? DTYPE_SUM : m->spec.redop,
+        .algo = (enum schedule_algo)m->spec.algo,
+        .chunk_bytes = b->o->chunk_bytes,
+    };
+
+    return coll_prepare(&b->coll, &spec, &m->ours, err);
+}
+
+int bench_move_open(struct bench *b, const struct bench_move_spec *spec, struct bench_move *m,
+                    struct err *err)
+{
+    size_t room = (size_t)layout_ranges_max(&b->coll.layout);
+    int cast = spec->op == SCHEDULE_BROADCAST, root = b->o->root == b->world->rank;
+    int native = spec->algo == BENCH_MPI;
+
+    *m = (struct bench_move){.spec = *spec, .in = b->in};
+    m->gives = mem_new(room, sizeof *m->gives);
+    m->gets = mem_new(room, sizeof *m->gets);
+    m->give = cast && !root ? 0 : ranges_of(b, m, spec->from, m->gives);
+    /* MPI_Bcast has one buffer, so that its root gets nothing. */
+    m->get = cast && root && native ? 0 : ranges_of(b, m, spec->to, m->gets);
+    /* MPI's block of a gather, beside the ranges that the other algorithms gather from */
+    if (native && spec->op == SCHEDULE_ALL_GATHER)
+        m->in = b->native_in;
+    bench_data_init(&m->data, spec->redop, b->o->type, spec->giver, spec->givers);
+    return native ? open_native(b, m, err) : open_ours(b, m, err);
+}
+
+void bench_move_close(struct bench_move *m, int in_order)
+{
+    /* what a peer that is gone still has in flight is left alone: the caller aborts */
+    if (in_order) {
+        coll_free(&m->ours);
+        exec_native_close(m->native);
+    }
+    mem_free(m->gives);
+    mem_free(m->gets);
+    *m = (struct bench_move){0};
+}
+
+int bench_move_run(struct bench *b, struct bench_move *m, struct err *err)
+{
+    return m->native ? exec_native_run(m->native, m->in, b->out, err)
+                     : coll_run(b->stream, &m->ours, m->in, b->out, err);
+}
+
+int bench_move_check(struct bench *b, struct bench_move *m, struct err *err)
+{
+    int size = dtype_bytes(b->o->type);
+    char *to = m->in;
+    const char *at = b->out;
+
+    for (int i = 0; i < m->give; i++) {
+        bench_data_fill(&m->data, to, m->gives[i].lo, m->gives[i].hi);
+        to += (m->gives[i].hi - m->gives[i].lo) * size;
+    }
+    memset(b->out, POISON, (size_t)(m->spec.elems * size));
+    if (exec_native_barrier(b->world, err) || bench_move_run(b, m, err))
+        return -1;
+    for (int i = 0; i < m->get; i++) {
+        m->wrong += bench_data_wrong(&m->data, at, m->gets[i].lo, m->gets[i].hi);
+        at += (m->gets[i].hi - m->gets[i].lo) * size;
+    }
+    return 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how much of what goes on inside the groups hides behind what goes on across them.  The
+ * parts of an operation are conversions of their own (paro.md section 3) with just its rows
+ * inside or across, and their data can be checked:
+ *
+ *     all-gather        across G -> I                    inside I -> N
+ *     reduce-scatter    inside N -> I, of its group      across I -> G
+ *     all-reduce        inside N -> I and then I -> N    across I -> I
+ *
+ * inside + across is what a serial algorithm takes, max(inside, across) what full overlap does.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/jout.h"
+#include "base/stats.h"
+#include "bench/bench_parts.h"
+
+enum { INSIDE, ACROSS, WHOLE, CONTESTS_MAX = WHOLE + BENCH_ALGOS_MAX };
+
+struct overlap_row {
+    const struct bench *b;
+    const char *op, *algo, *redop;
+    int64_t elems, bytes, wrong;
+    double inside_s, across_s, both_s, efficiency, load;
+};
+
+static int add_part(struct bench *b, struct bench_contest *c, struct bench_move_spec *spec,
+                    int inside, struct err *err)
+{
+    const struct groups *g = &b->groups;
+    int rank = b->world->rank, k = g->group_of[rank];
+    struct layout_moves m = spec->moves;
+
+    spec->giver = inside ? g->local_of[rank] : k;
+    spec->givers = inside ? g->members[k] : g->count;
+    /* A part of an average is a part of its sum. */
+    if (!m.reduce_inside && !m.reduce_across)
+        spec->redop = DTYPE_OPS;
+    else
+        spec->redop = b->o->redop == DTYPE_AVG ? DTYPE_SUM : b->o->redop;
+    return bench_move_open(b, spec, &c->move[c->moves++], err);
+}
+
+static int open_parts(struct bench *b, unsigned op, int64_t elems, struct bench_contest *c,
+                      struct err *err)
+{
+    struct bench_move_spec in = {.algo = SCHEDULE_HO_RING, .op = op, .elems = elems}, out = in;
+    int reduces = op & SCHEDULE_REDUCE_SCATTER, gathers = op & SCHEDULE_ALL_GATHER;
+    struct bench_move_spec across = in;
+
+    in.from = LETTER_N, in.to = LETTER_I, in.moves.reduce_inside = 1;
+    out.from = LETTER_I, out.to = LETTER_N, out.moves.gather_inside = 1;
+    across.from = reduces ? LETTER_I : LETTER_G;
+    across.to = gathers ? LETTER_I : LETTER_G;
+    across.moves.reduce_across = reduces != 0;
+    across.moves.gather_across = gathers != 0;
+    if ((reduces && add_part(b, &c[INSIDE], &in, 1, err)) ||
+        (gathers && add_part(b, &c[INSIDE], &out, 1, err)))
+        return -1;
+    return add_part(b, &c[ACROSS], &across, 0, err);
+}
+
+void bench_overlap_head(const struct bench *b)
+{
+    fprintf(b->sink.file,
+            "# %10s %12s %14s %22s %5s %6s %11s %11s %11s %10s %6s\n"
+            "# %10s %12s %14s %22s %5s %6s %11s %11s %11s %10s %6s\n",
+            "size", "count", "op", "algo", "type", "redop", "intra", "inter", "both",
+            "efficiency", "wrong", "(B)", "(elements)", "", "", "", "", "(us)", "(us)", "(us)",
+            "(1)", "");
+}
+
+static void print_text(const struct overlap_row *r, FILE *out)
+{
+    fprintf(out,
+            "%12" PRId64 " %12" PRId64 " %14s %22s %5s %6s %11.1f %11.1f %11.1f %10.3f"
+            " %6" PRId64 "\n",
+            r->bytes, r->elems, r->op, r->algo, dtype_name(r->b->o->type), r->redop,
+            r->inside_s * 1e6, r->across_s * 1e6, r->both_s * 1e6, r->efficiency, r->wrong);
+}
+
+static void print_csv(const struct overlap_row *r, FILE *out)
+{
+    fprintf(out,
+            "%s,%s,\"%s\",%d,%" PRId64 ",%" PRId64 ",%s,%s,%.9g,%.9g,%.9g,%.9g,%" PRId64
+            ",%.9g\n",
+            r->op, r->algo, r->b->shape, r->b->groups.ranks, r->bytes, r->elems,
+            dtype_name(r->b->o->type), r->redop, r->inside_s, r->across_s, r->both_s,
+            r->efficiency, r->wrong, r->load);
+}
+
+static void print_json(const struct overlap_row *r, FILE *out)
+{
+    struct jout j = {.file = out};
+
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "op", r->op);
+    jout_text(&j, "algo", r->algo);
+    jout_text(&j, "groups", r->b->shape);
+    jout_int(&j, "ranks", r->b->groups.ranks);
+    jout_int(&j, "bytes", r->bytes);
+    jout_int(&j, "count", r->elems);
+    jout_text(&j, "type", dtype_name(r->b->o->type));
+    jout_text(&j, "redop", r->redop);
+    jout_open(&j, "overlap", '{');
+    jout_num(&j, "intra_s", r->inside_s);
+    jout_num(&j, "inter_s", r->across_s);
+    jout_num(&j, "both_s", r->both_s);
+    jout_num(&j, "efficiency", r->efficiency);
+    jout_close(&j, '}');
+    jout_int(&j, "wrong", r->wrong);
+    jout_num(&j, "loadavg", r->load);
+    jout_close(&j, '}');
+}
+
+static void print_row(struct bench_sink *s, const struct overlap_row *r)
+{
+    if (s->o->format == BENCH_CSV && !s->headed++)
+        fputs("op,algo,groups,ranks,bytes,count,type,redop,intra_s,inter_s,both_s,"
+              "efficiency,wrong,loadavg\n",
+              s->file);
+    if (s->o->format == BENCH_JSON)
+        print_json(r, s->file);
+    else if (s->o->format == BENCH_CSV)
+        print_csv(r, s->file);
+    else
+        print_text(r, s->file);
+    fflush(s->file);
+}
+
+static void report(struct bench *b, unsigned op, int64_t elems, struct bench_contest *c)
+{
+    int iters = b->o->iters, reduces = op & SCHEDULE_REDUCE_SCATTER;
+    struct overlap_row r = {.b = b,
+                            .op = schedule_phases_name(op),
+                            .redop = reduces ? dtype_op_name(b->o->redop) : "none",
+                            .elems = elems,
+                            .bytes = elems * dtype_bytes(b->o->type),
+                            .inside_s = stats_median(c[INSIDE].seconds, iters),
+                            .across_s = stats_median(c[ACROSS].seconds, iters),
+                            .load = NAN};
+
+    getloadavg(&r.load, 1);
+    for (int a = 0; a < b->o->algos; a++) {
+        struct bench_row name = {.algo = b->o->algo[a], .chosen = SCHEDULE_AUTO};
+        char label[96];
+        if (name.algo == SCHEDULE_AUTO)
+            name.chosen = c[WHOLE + a].move[0].ours.spec.algo;
+        r.algo = bench_label(&name, label, sizeof label);
+        r.both_s = stats_median(c[WHOLE + a].seconds, iters);
+        r.efficiency = (r.inside_s > r.across_s ? r.inside_s : r.across_s) / r.both_s;
+        r.wrong = c[INSIDE].wrong + c[ACROSS].wrong + c[WHOLE + a].wrong;
+        print_row(&b->sink, &r);
+    }
+}
+
+int bench_overlap_case(struct bench *b, unsigned op, int64_t elems, struct err *err)
+{
+    struct bench_contest c[CONTESTS_MAX] = {0};
+    int contests = WHOLE + b->o->algos;
+    int rc = open_parts(b, op, elems, c, err);
+
+    for (int a = 0; a < b->o->algos && rc == 0; a++) {
+        struct bench_move_spec spec;
+        bench_move_whole(b, op, b->o->algo[a], elems, &spec);
+        c[WHOLE + a].moves = 1;
+        rc = bench_move_open(b, &spec, &c[WHOLE + a].move[0], err);
+    }
+    if (rc == 0)
+        rc = bench_turns(b, c, contests, err);
+    if (rc == 0 && b->world->rank == 0)
+        report(b, op, elems, c);
+    for (int i = 0; i < contests; i++)
+        bench_contest_close(&c[i], rc == 0 || err->code != ERR_PEER);
+    return rc;
+}

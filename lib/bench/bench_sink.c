@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows where rows go: printed at once, kept for the picture and for the floor.  Does not know
+ * where they come from: a measurement, a simulation, files.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/bench_parts.h"
+#include "bench/bench_plot.h"
+
+static const char TITLE[] = "Collectives over groups of ranks";
+
+double bench_algbw_Bps(const struct bench_row *r)
+{
+    return r->bytes ? (double)r->bytes / r->time_s[BENCH_MEDIAN] : 0;
+}
+
+double bench_busbw_Bps(const struct bench_row *r)
+{
+    double algbw = bench_algbw_Bps(r);
+
+    if (r->op == SCHEDULE_BROADCAST)
+        return algbw;
+    return algbw * (r->op == SCHEDULE_ALL_REDUCE ? 2 : 1) * (r->ranks - 1) / r->ranks;
+}
+
+/* Nothing to move takes no time at the limit, and no time when simulated: no fraction of it. */
+double bench_limit_fraction(const struct bench_row *r)
+{
+    return r->bytes ? r->limit_s / r->time_s[BENCH_MEDIAN] : NAN;
+}
+
+void bench_result_release(struct bench_result *r)
+{
+    mem_free(r->row);
+    *r = (struct bench_result){0};
+}
+
+int bench_sink_open(struct bench_sink *s, const struct bench_options *o, FILE *file,
+                    struct bench_result *result, struct err *err)
+{
+    *s = (struct bench_sink){.o = o, .file = file, .result = result};
+    return o->plot ? io_create(&s->plot, o->plot, o->force, err) : 0;
+}
+
+void bench_sink_row(struct bench_sink *s, const struct bench_row *r)
+{
+    struct bench_result *to = s->result;
+
+    if (s->o->format == BENCH_CSV && !s->headed++)
+        bench_print_csv_head(s->file);
+    bench_print_row(s->o, r, s->file);
+    to->row = mem_grow(to->row, &s->room, (size_t)to->rows + 1, sizeof *to->row);
+    to->row[to->rows++] = *r;
+}
+
+/* What is compared with the floor: ours, where there is a bound. */
+static int counts(const struct bench_row *r)
+{
+    return r->algo != BENCH_MPI && isfinite(bench_limit_fraction(r));
+}
+
+static int judge(const struct bench_sink *s, struct err *err)
+{
+    struct bench_result *res = s->result;
+    const struct bench_row *worst = NULL;
+    int below = 0, judged = 0;
+    char label[96];
+
+    for (int i = 0; i < res->rows; i++) {
+        const struct bench_row *r = &res->row[i];
+        if (!counts(r))
+            continue;
+        judged++;
+        below += bench_limit_fraction(r) < s->o->floor;
+        if (!worst || bench_limit_fraction(r) < bench_limit_fraction(worst))
+            worst = r;
+    }
+    if (!judged)
+        return err_set(err, ERR_MISMATCH,
+                       "--floor of %g, but no row of ours has a bound: expected two groups or"
+                       " more, and bytes to move",
+                       s->o->floor);
+    if (below)
+        snprintf(res->below, sizeof res->below,
+                 "%d of %d rows below --floor %g; the worst: %s by %s, %" PRId64
+                 " bytes on %s, at %.3f of the bound",
+                 below, judged, s->o->floor, schedule_phases_name(worst->op),
+                 bench_label(worst, label, sizeof label), worst->bytes, worst->shape,
+                 bench_limit_fraction(worst));
+    return 0;
+}
+
+int bench_sink_close(struct bench_sink *s, int rc, struct err *err)
+{
+    if (rc == 0 && s->o->floor >= 0)
+        rc = judge(s, err);
+    if (!s->o->plot || !s->plot.path)
+        return rc;
+    if (rc == 0) {
+        bench_plot(s->result->row, s->result->rows, TITLE, s->plot.file);
+        return io_commit(&s->plot, err);
+    }
+    io_abandon(&s->plot);
+    return rc;
+}
