@@ -1,29 +1,58 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# HO-Ring, a flat ring and the MPI library on emulated fabrics, as fractions of the cut bound with
-# the true payload of a port (1448 of 1514 bytes).  Each fabric is launched several times; of each
-# algorithm the best median counts, and the least time of any iteration stands beside it: on a
-# machine that is busy with something else the medians flip (the load average is printed).
+# Our collectives beside the MPI library's on emulated fabrics: two sets of tables.
 #
-#   SIZE=64M LAUNCHES=3 ITERS=10 ALGOS=ho-ring,ring,mpi FABRICS='2x2/1gbit 3,2/500mbit' \
-#       LAB='--mca btl_tcp_flags 1' sh tests/bench/collectives.sh
+#   limit   64 MiB by ho-ring, ring and mpi on every shape and rate, with the library's stock
+#           settings and with the one that helps (lab.md: btl_tcp_flags): of several launches the
+#           best median, as fractions of the cut bound, and the ratio over our own ring of the
+#           same launch.  Port rates are the true payload, 1448 of 1514 bytes.
+#   sweep   auto over all sizes beside the library as it is, its ring and its HAN.  Which of its
+#           algorithms runs is chosen at launch, so that there is a launch for each, with ours
+#           taking turns: quartiles of the times' ratio, below 1 where ours is faster, a star
+#           where the lower quartile is above 1.05.
+#
+# A full run takes hours (an estimate comes first); a shape's lines appear as they are done.
+# Rows stay in bench/ as JSON Lines, the pictures beside them.  To ask for less:
+#
+#   SHAPES='2x2 3,2' RATES=1gbit LAUNCHES=1 PARTS=limit sh tests/bench/collectives.sh
+#   PARTS=sweep SIZES=4K:64M:4 SETTINGS=stock PEERS='default han' ROUNDS=5 OPS=all-reduce ...
 set -u
 
-SIZE=${SIZE:-64M}
+PARTS=${PARTS:-limit sweep}
+SHAPES=${SHAPES:-2x2 2x4 4x2 4x4 3,2 4,4,3}
+RATES=${RATES:-500mbit 1gbit}
+SWEEP_RATES=${SWEEP_RATES:-${RATES##* }}
+SETTINGS=${SETTINGS:-stock helped}
+HELP=${HELP:---mca btl_tcp_flags 1}
 LAUNCHES=${LAUNCHES:-3}
-ITERS=${ITERS:-10}
-ALGOS=${ALGOS:-ho-ring,ring,mpi}
-LAB=${LAB:-}
-FABRICS=${FABRICS:-2x2/1gbit 2x4/1gbit 4x2/1gbit 3,2/1gbit 2x2/500mbit 2x4/500mbit 4x2/500mbit 3,2/500mbit}
+SWEEPS=${SWEEPS:-1} # launches of each peer
+SIZE=${SIZE:-64M}
+ITERS=${ITERS:-5}
+SIZES=${SIZES:-4K:64M:4} # from:to:factor
+ROUNDS=${ROUNDS:-7}
+PEERS=${PEERS:-default ring han}
+OPS=${OPS:-all-gather,reduce-scatter,all-reduce,broadcast}
+OUT=${OUT:-bench}
 PATH=${BIN:-$PWD/bin}:$PATH
+failed=0
 
-# GROUPS SHAPE PROCS of "4x2" or "3,2"
-shape() {
+die() {
+    echo "collectives.sh: $*" >&2
+    exit 2
+}
+
+# "GROUPS PROCS" of "4x2" or "3,2", as paro-lab wants them.
+lab_shape() {
     case $1 in
-    *x*) echo "${1%x*} $1 ${1#*x}" ;;
-    *) echo "$(echo "$1" | tr -cd , | wc -c | awk '{ print $1 + 1 }') [$1] $1" ;;
+    *x*) echo "${1%x*} ${1#*x}" ;;
+    *) echo "$(echo "$1" | awk -F, '{ print NF }') $1" ;;
     esac
+}
+
+# The same as the commands write it: "4x2" or "[3,2]".
+shape() {
+    case $1 in *x*) echo "$1" ;; *) echo "[$1]" ;; esac
 }
 
 # Of a rate of the wire, as 500mbit, what TCP carries: bytes per second.
@@ -31,42 +60,205 @@ payload() {
     case $1 in
     *gbit) echo "${1%gbit}" | awk '{ printf "%.0f\n", $1 * 1e9 / 8 * 1448 / 1514 }' ;;
     *mbit) echo "${1%mbit}" | awk '{ printf "%.0f\n", $1 * 1e6 / 8 * 1448 / 1514 }' ;;
-    *) echo "collectives.sh: rate '$1', expected as 500mbit or 1gbit" >&2; return 2 ;;
+    *) die "rate '$1', expected as 500mbit or 1gbit" ;;
     esac
 }
 
-printf '# %s, best median of %s launches of %s iterations (least time of any iteration)\n' \
-    "$SIZE" "$LAUNCHES" "$ITERS"
-printf '# %-8s %-8s %-15s %s\n' groups rate operation 'fraction of the cut bound; load average'
-for fabric in $FABRICS; do
-    rate=${fabric#*/}
-    Bps=$(payload "$rate") || exit 2
-    # shellcheck disable=SC2046
-    set -- $(shape "${fabric%/*}")
-    i=0
-    while [ $i -lt "$LAUNCHES" ]; do
-        # shellcheck disable=SC2086
-        paro-lab -g "$1" -p "$3" -r "$rate" $LAB -- paro-bench --json -b "$SIZE" -n "$ITERS" -w 2 \
-            --algo "$ALGOS" -i "synth:$2,inter=$Bps" || exit
-        i=$((i + 1))
-    done | perl -MJSON::PP -e '
-        my (%best, %least, %load, @ops, @algos);
-        while (<STDIN>) {
-            my $d = decode_json($_);
-            my ($op, $algo, $f) = ($d->{op}, $d->{algo}, $d->{limit_fraction});
-            push @ops, $op unless grep { $_ eq $op } @ops;
-            push @algos, $algo unless grep { $_ eq $algo } @algos;
-            die "wrong data: $_" if $d->{wrong};
-            my $top = $d->{limit_s} / $d->{time_s}{min};
-            $least{$op}{$algo} = $top if $top > ($least{$op}{$algo} // 0);
-            next if $f <= ($best{$op}{$algo} // 0);
-            $best{$op}{$algo} = $f;
-            $load{$op} = $d->{loadavg} if $algo eq $algos[0];
+# What makes the library run so: ring where it has one (4.1: no ring in reduce_scatter_block).
+peer_settings() {
+    case $1 in
+    default) ;;
+    ring)
+        echo "--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allgather_algorithm 4" \
+            "--mca coll_tuned_allgatherv_algorithm 3 --mca coll_tuned_reduce_scatter_algorithm 3" \
+            "--mca coll_tuned_allreduce_algorithm 4 --mca coll_tuned_bcast_algorithm 9"
+        ;;
+    han) echo "--mca coll_han_priority 100" ;;
+    *) die "peer '$1', expected default, ring or han" ;;
+    esac
+}
+
+setting() {
+    case $1 in
+    stock) ;;
+    helped) echo "$HELP" ;;
+    *) die "setting '$1', expected stock or helped" ;;
+    esac
+}
+
+# lab SHAPE RATE SETTINGS COMMAND...: a command on an emulated fabric.
+lab() {
+    lab_on=$(lab_shape "$1")
+    lab_rate=$2
+    lab_mca=$3
+    shift 3
+    # shellcheck disable=SC2086
+    paro-lab -g "${lab_on% *}" -p "${lab_on#* }" -r "$lab_rate" $lab_mca -- "$@"
+}
+
+# launch FILE SHAPE RATE SETTINGS COMMAND...: rows into FILE, whole or not at all.
+launch() {
+    to=$1
+    shift
+    lab "$@" > "$to.part" 2> "$to.said" && mv "$to.part" "$to" && rm -f "$to.said" && return
+    echo "# a launch failed, $to.said tells: $(grep -v '^-*$' "$to.said" | head -n 1)"
+    failed=1
+    return 1
+}
+
+# Fractions of the bound, best median of the launches, and the ratio over the ring.
+limit_lines() {
+    perl -MJSON::PP -e '
+        my ($shape, $rate, $setting) = splice @ARGV, 0, 3;
+        my (%best, %ratio, %load, @ops, @algos);
+        for my $file (@ARGV) {
+            open my $in, "<", $file or die "$file: $!";
+            my %now;
+            while (<$in>) {
+                my $d = decode_json($_);
+                my ($op, $algo, $f) = ($d->{op}, $d->{algo}, $d->{limit_fraction});
+                push @ops, $op unless grep { $_ eq $op } @ops;
+                push @algos, $algo unless grep { $_ eq $algo } @algos;
+                die "$file: wrong data: $_" if $d->{wrong};
+                $now{$op}{$algo} = $d->{time_s}{median};
+                next if $f <= ($best{$op}{$algo} // 0);
+                $best{$op}{$algo} = $f;
+                $load{$op} = $d->{loadavg} if $algo eq $algos[0];
+            }
+            for my $op (keys %now) {
+                next unless $now{$op}{ring} && $now{$op}{"ho-ring"};
+                my $r = $now{$op}{ring} / $now{$op}{"ho-ring"};
+                $ratio{$op} = $r if $r > ($ratio{$op} // 0);
+            }
         }
         for my $op (@ops) {
-            printf "  %-8s %-8s %-15s", @ARGV, $op;
-            printf "  %s %.3f (%.3f)", $_, $best{$op}{$_}, $least{$op}{$_} for @algos;
-            printf "  load %.1f\n", $load{$op};
+            printf "  %-8s %-8s %-7s %-15s", $shape, $rate, $setting, $op;
+            printf " %s %.3f", $_, $best{$op}{$_} // 0 for @algos;
+            printf "  over the ring %.2fx", $ratio{$op} if $ratio{$op};
+            printf "  load %.1f\n", $load{$op} // 0;
+        }' "$@"
+}
+
+limit() {
+    echo "# limit: $SIZE, best median of $LAUNCHES launches of $ITERS iterations, fraction of the cut bound"
+    for rate in $RATES; do
+        Bps=$(payload "$rate") || exit 2
+        for shape in $SHAPES; do
+            for how in $SETTINGS; do
+                mca=$(setting "$how") || exit 2
+                set --
+                for i in $(seq "$LAUNCHES"); do
+                    file=$OUT/limit-$shape-$rate-$how-$i.jsonl
+                    launch "$file" "$shape" "$rate" "$mca" paro-bench --json \
+                        --op all-gather,reduce-scatter,all-reduce --algo ho-ring,ring,mpi \
+                        -b "$SIZE" -e "$SIZE" -n "$ITERS" -w 1 \
+                        -i "synth:$(shape "$shape"),inter=$Bps" && set -- "$@" "$file"
+                done
+                [ $# = 0 ] || limit_lines "$(shape "$shape")" "$rate" "$how" "$@" || failed=1
+            done
+        done
+    done
+}
+
+# Quartiles of the ratio to each peer, of the launch with the least median.
+sweep_lines() {
+    perl -MJSON::PP -e '
+        my (%at, @rows, @peers);
+        for my $file (@ARGV) {
+            open my $in, "<", $file or die "$file: $!";
+            my @d = map { decode_json($_) } <$in>;
+            my ($peer) = map { $_->{setting} } grep { $_->{algo} eq "mpi" } @d;
+            push @peers, $peer unless grep { $_ eq $peer } @peers;
+            for my $d (grep { $_->{algo} ne "mpi" } @d) {
+                die "$file: wrong data" if $d->{wrong};
+                my $key = "$d->{op} $d->{bytes}";
+                push @rows, $key unless $at{$key};
+                my $now = $at{$key}{$peer};
+                $at{$key}{$peer} = $d
+                    if !$now || $d->{ratio_mpi}{median} < $now->{ratio_mpi}{median};
+            }
         }
-        exit !@ops' "$2" "$rate" || exit 2
+        my $bad = 0;
+        for my $key (@rows) {
+            my ($op, $bytes) = split / /, $key;
+            my ($any) = map { $at{$key}{$_} // () } @peers;
+            printf "  %-15s %10d %-22s", $op, $bytes, $any->{chosen}{algo};
+            for my $peer (@peers) {
+                my $r = ($at{$key}{$peer} or next)->{ratio_mpi};
+                my $star = $r->{p25} > 1.05 ? "*" : " ";
+                $bad++ if $star eq "*";
+                printf " %s %.2f %.2f %.2f%s", $peer, @$r{qw(p25 median p75)}, $star;
+            }
+            printf "  load %.1f\n", $any->{loadavg};
+        }
+        printf "  %d lower quartiles above 1.05\n", $bad' "$@"
+}
+
+sweep() {
+    sizes=$(echo "$SIZES" | awk -F: 'NF == 3 { print "-b", $1, "-e", $2, "-f", $3 }')
+    [ -n "$sizes" ] || die "SIZES '$SIZES', expected FROM:TO:FACTOR, as 4K:64M:4"
+    for rate in $SWEEP_RATES; do
+        for shape in $SHAPES; do
+            fabric=$OUT/fabric-$shape-$rate.yaml
+            launch "$fabric" "$shape" "$rate" '' paro-topo || continue
+            for how in $SETTINGS; do
+                mca=$(setting "$how") || exit 2
+                echo "# sweep: $(shape "$shape") at $rate, $how: auto over mpi, p25 median p75 of $ROUNDS rounds"
+                set --
+                for peer in $PEERS; do
+                    as=$(peer_settings "$peer") || exit 2
+                    for i in $(seq "$SWEEPS"); do
+                        file=$OUT/sweep-$shape-$rate-$how-$peer-$i.jsonl
+                        # shellcheck disable=SC2086
+                        launch "$file" "$shape" "$rate" "$mca $as" paro-bench --json --op "$OPS" \
+                            --algo auto,mpi --mpi-name "$peer" $sizes -n "$ROUNDS" -w 1 \
+                            -i "$fabric" && set -- "$@" "$file"
+                    done
+                done
+                [ $# != 0 ] || continue
+                sweep_lines "$@" || failed=1
+                name=$OUT/sweep-$shape-$rate-$how
+                paro-bench --read "$@" --plot "$name.svg" --force > "$name.txt" || failed=1
+                echo "# $name.svg, $name.txt"
+            done
+        done
+    done
+}
+
+# Minutes, from the bounds: mpi at a third of its bound, ring at half, ours at it; a launch
+# runs everything twice more than the iterations to check the data, and takes 3 s to begin.
+estimate() {
+    for rate in $RATES; do
+        for shape in $SHAPES; do echo "$rate $(payload "$rate") $shape"; done
+    done | awk -v parts="$PARTS" -v sweep_rates=" $SWEEP_RATES " -v launches="$LAUNCHES" \
+        -v sweeps="$SWEEPS" -v iters="$ITERS" -v rounds="$ROUNDS" -v size="$SIZE" \
+        -v sizes="$SIZES" -v settings="$(echo "$SETTINGS" | wc -w)" \
+        -v peers="$(echo "$PEERS" | wc -w)" '
+        function bytes(t) {
+            return t * (t ~ /G/ ? 2 ^ 30 : t ~ /M/ ? 2 ^ 20 : t ~ /K/ ? 2 ^ 10 : 1)
+        }
+        {
+            if ($3 ~ /x/) { split($3, a, "x"); g = a[1] } else g = split($3, a, ",")
+            one = (g - 1) / g / $2 # seconds for a byte of an all-gather
+            if (parts ~ /limit/)
+                s += settings * launches * (3 + 4 * one * bytes(size) * 6 * (iters + 2))
+            split(sizes, z, ":")
+            runs = 4 * (rounds + 2) # in the time of ours
+            all = bytes(z[2]) * z[3] / (z[3] - 1)
+            if (parts ~ /sweep/ && index(sweep_rates, " " $1 " "))
+                s += 30 + settings * peers * sweeps * (3 + (4 * one + 1 / $2) * all * runs)
+        }
+        END { printf "# about %d minutes; rows are kept in '"$OUT"'/\n", s / 60 + 1 }'
+}
+
+mkdir -p "$OUT" || die "cannot make $OUT"
+estimate
+echo "# load average $(cut -d' ' -f1 /proc/loadavg), $(nproc) processors"
+for part in $PARTS; do
+    case $part in
+    limit) limit ;;
+    sweep) sweep ;;
+    *) die "part '$part', expected limit or sweep" ;;
+    esac
 done
+exit $failed
