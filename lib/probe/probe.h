@@ -80,6 +80,11 @@ int probe_shift(const struct groups *g, int s, int one, int64_t bytes, struct pr
 /* A ring inside each group (one == 0), or the first two members of `group` alone. */
 int probe_inside(const struct groups *g, int one, int group, int64_t bytes,
                  struct probe_flow *flow);
+/*
+ * Pairs for pings with as many ranks as can be: inside groups, or between neighbouring groups;
+ * returns their number, at most half of the ranks.
+ */
+int probe_partners(const struct groups *g, int across, struct probe_flow *pair);
 /* What probe_shift may ask of one rank with these bytes: room for probe_open. */
 int64_t probe_shift_room(const struct groups *g, int64_t bytes);
 

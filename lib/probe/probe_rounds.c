@@ -54,6 +54,22 @@ int probe_inside(const struct groups *g, int one, int group, int64_t bytes,
     return flows;
 }
 
+int probe_partners(const struct groups *g, int across, struct probe_flow *pair)
+{
+    int pairs = 0;
+
+    for (int k = 0; k < g->count; k += across ? 2 : 1) {
+        int to = across ? k + 1 : k, m = g->members[k];
+        if (to == g->count)
+            break;
+        int n = across ? (m < g->members[to] ? m : g->members[to]) : m / 2;
+        for (int i = 0; i < n; i++)
+            pair[pairs++] = (struct probe_flow){groups_rank(g, k, i),
+                                                groups_rank(g, to, across ? i : n + i), 1};
+    }
+    return pairs;
+}
+
 /* The median over the hosts of the rate into each, in one run of shift 1. */
 static int first_look(struct probe *p, int64_t bytes, double *Bps, struct err *err)
 {

@@ -107,6 +107,22 @@ struct work { /* room for all steps */
     double *value; /* [REPEATS][ranks] */
 };
 
+/*
+ * What a message costs the two ranks at its ends while all ranks send: half of what a ping is
+ * slower with every rank in one (probe_partners) than it was alone.
+ */
+static int message_cost(struct probe *p, struct work *w, int across, struct topo_level *level,
+                        struct err *err)
+{
+    double all_s = 0;
+    int pairs = probe_partners(&p->world->groups, across, w->flow);
+
+    if (latency(p, w->flow, pairs, &all_s, err))
+        return -1;
+    level->message_s = fmax(0, (all_s - level->latency_s) / 2);
+    return 0;
+}
+
 static int measure_inside(struct probe *p, struct work *w, struct topo_level *level,
                           struct err *err)
 {
@@ -133,7 +149,7 @@ static int measure_inside(struct probe *p, struct work *w, struct topo_level *le
     if (repeat(p, w->flow, flows, 1, w->value, err))
         return -1;
     level->member_Bps = median_rank(w->value, g->ranks);
-    return 0;
+    return message_cost(p, w, 0, level, err);
 }
 
 /* Shift number i of `shifts`, spread over 1 .. groups - 1. */
@@ -194,7 +210,7 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes, struct
     level->port_Bps = stats_median(both, g->count * 2);
     level->member_Bps = level->port_Bps / groups_largest(g);
     mem_free(both);
-    return 0;
+    return message_cost(p, w, 1, level, err);
 }
 
 /* One rank alone: what a copy of its own memory does stands for both levels. */
@@ -254,6 +270,7 @@ static void tidy_all(struct topo *t)
         v->port_Bps = tidy(v->port_Bps);
         v->flow_Bps = tidy(v->flow_Bps);
         v->member_Bps = tidy(v->member_Bps);
+        v->message_s = tidy(v->message_s);
     }
     for (int k = 0; k < t->groups.count; k++) {
         t->port[k].out_Bps = tidy(t->port[k].out_Bps);

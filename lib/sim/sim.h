@@ -29,6 +29,9 @@
  * (max-min: nobody can get more without one that has no more getting less), as TCP and switches
  * come near it, and as the closed forms of paro.md section 5 have it: m rails through a port
  * get R/m each.  Served one after the other instead, they would hide each other's latency.
+ *
+ * A rank's processor takes its messages one after the other, message_s of the level at either
+ * end: before the first byte is on the way, and before what has arrived may land.
  */
 struct sim_times {
     double time_s;                /* until the last row has landed */

@@ -30,7 +30,7 @@ struct sim_queue {
     int lane, src, dst, at; /* as of its rows */
     int first, count;       /* its messages */
     int sent, landed;       /* of them, so far */
-    double alpha_s, flow_Bps;
+    double alpha_s, message_s, flow_Bps;
     int slot, slots; /* what binds it */
     /* the message being sent */
     int busy, version, stamp, set; /* version: of its rate, so that old events are known */
@@ -55,9 +55,11 @@ struct sim_gate {
     int left, first; /* halves of messages unfinished; edges that wait */
 };
 
-struct sim_event { /* version >= 0: queue id has sent; -1: message id arrives */
+/* What happens to id: to a queue, of its rate's version; or to a queue or a message. */
+enum { SIM_ARRIVES = -1, SIM_IS_TAKEN = -2, SIM_GOES = -3 };
+struct sim_event {
     double t;
-    int id, version;
+    int id, version; /* version >= 0: the queue has sent */
 };
 
 struct sim {
@@ -84,7 +86,7 @@ struct sim {
     size_t edge_room;
     struct sim_gate *gate; /* [ranks][barriers] */
 
-    double now;
+    double now, *free_s;     /* [ranks] from when on a rank's processor is free */
     struct sim_event *event; /* a heap */
     int events;
     size_t event_room;

@@ -209,6 +209,7 @@ static void make_gates(struct sim *x)
     size_t gates = (size_t)x->s->groups.ranks * (size_t)barriers;
 
     x->gate = mem_new(gates, sizeof *x->gate);
+    x->free_s = mem_new((size_t)x->s->groups.ranks, sizeof *x->free_s);
     for (size_t i = 0; i < gates; i++)
         x->gate[i].first = -1;
     for (int i = 0; barriers && i < x->messages; i++) {
@@ -259,6 +260,7 @@ void sim_rows_release(struct sim *x)
     mem_free(x->message);
     mem_free(x->edge);
     mem_free(x->gate);
+    mem_free(x->free_s);
     mem_free(x->event);
     mem_free(x->todo);
     mem_free(x->dirty);

@@ -75,6 +75,14 @@ static void sent(struct sim *x, struct sim_queue *q)
     finish(x, m, q->src);
 }
 
+/* When a rank's processor is through with a message that it may begin with now. */
+static double busy_until(struct sim *x, int rank, double message_s)
+{
+    double from_s = x->free_s[rank] > x->now ? x->free_s[rank] : x->now;
+
+    return x->free_s[rank] = from_s + message_s;
+}
+
 static void work_queue(struct sim *x, int queue)
 {
     struct sim_queue *q = &x->queue[queue];
@@ -85,6 +93,12 @@ static void work_queue(struct sim *x, int queue)
             break;
         m->start_s = x->now;
         q->left = m->bytes;
+        if (q->src != q->dst && q->message_s > 0) {
+            q->busy = 1;
+            double t = busy_until(x, q->src, q->message_s);
+            sim_run_push(x, (struct sim_event){t, queue, SIM_GOES});
+            break;
+        }
         if (q->src != q->dst) {
             sim_share_enter(x, queue);
             break;
@@ -105,16 +119,27 @@ static void work_queue(struct sim *x, int queue)
 
 static void happen(struct sim *x, struct sim_event event)
 {
+    if (event.version == SIM_GOES) {
+        sim_share_enter(x, event.id);
+        return;
+    }
     if (event.version < 0) {
-        x->message[event.id].arrived = 1;
-        look_at(x, x->message[event.id].queue);
+        struct sim_message *m = &x->message[event.id];
+        const struct sim_queue *to = &x->queue[m->queue];
+        if (event.version == SIM_ARRIVES && to->message_s > 0) {
+            double t = busy_until(x, to->at, to->message_s);
+            sim_run_push(x, (struct sim_event){t, event.id, SIM_IS_TAKEN});
+            return;
+        }
+        m->arrived = 1;
+        look_at(x, m->queue);
         return;
     }
     struct sim_queue *q = &x->queue[event.id];
     if (!q->busy || event.version != q->version)
         return;
     sim_share_leave(x, event.id);
-    sim_run_push(x, (struct sim_event){x->now + q->alpha_s, q->first + q->sent, -1});
+    sim_run_push(x, (struct sim_event){x->now + q->alpha_s, q->first + q->sent, SIM_ARRIVES});
     sent(x, q);
     look_at(x, event.id);
 }
@@ -139,13 +164,24 @@ static int check_done(const struct sim *x, struct err *err)
                    x->queue[m->queue].dst);
 }
 
+/* In order: who comes first has the processor first. */
+static void work_all(struct sim *x)
+{
+    for (int i = 0; i < x->todos; i++)
+        work_queue(x, x->todo[i]);
+    x->todos = 0;
+}
+
 int sim_run(struct sim *x, struct err *err)
 {
-    for (int i = 0; i < x->queues; i++)
-        look_at(x, i);
+    /* The executor looks at its queues in the order of their first rows. */
+    for (int i = 0; i < x->rows; i++) {
+        int m = x->message_of[i];
+        if (m >= 0 && x->queue[x->message[m].queue].first == m)
+            look_at(x, x->message[m].queue);
+    }
     do {
-        while (x->todos)
-            work_queue(x, x->todo[--x->todos]);
+        work_all(x);
         if (x->events && x->event[0].t == x->now) {
             happen(x, pop(x));
             continue;

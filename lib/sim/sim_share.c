@@ -118,6 +118,7 @@ void sim_share_route(struct sim *x, struct sim_queue *q, double bytes)
     q->slot = x->slots;
     q->flow_Bps = t->level[0].flow_Bps;
     q->alpha_s = t->level[0].latency_s;
+    q->message_s = t->level[0].message_s;
     if (q->src == q->dst)
         return;
     if (a == b) {
@@ -139,6 +140,7 @@ void sim_share_route(struct sim *x, struct sim_queue *q, double bytes)
         q->flow_Bps = fmin(q->flow_Bps, t->level[l].flow_Bps);
     }
     q->alpha_s = t->level[l - 1].latency_s;
+    q->message_s = t->level[l - 1].message_s;
 }
 
 static void touch(struct sim *x, int resource)

@@ -19,6 +19,8 @@ struct topo_level {
     double port_Bps;   /* what passes a unit's port, all members together (0: one rank's) */
     double flow_Bps;   /* one flow alone */
     double member_Bps; /* one rank's share when all behind the (largest) port send at once */
+    double message_s;  /* one message keeps a rank busy so long at either end, when all ranks
+                          send; 0 where unknown */
 };
 
 struct topo_port {

@@ -63,7 +63,7 @@ static void number(struct diff *d, const char *key, double old, double new)
 /* NULL: absent. */
 static void words(struct diff *d, const char *key, const char *old, const char *new)
 {
-    if (old && new && strcmp(old, new) == 0)
+    if (old && new &&strcmp(old, new) == 0)
         return;
     d->count++;
     if (d->json) {
@@ -97,6 +97,7 @@ static void diff_level(struct diff *d, const struct topo *old, const struct topo
     number(d, "port_Bps", a->port_Bps, b->port_Bps);
     number(d, "flow_Bps", a->flow_Bps, b->flow_Bps);
     number(d, "member_Bps", a->member_Bps, b->member_Bps);
+    number(d, "message_s", a->message_s, b->message_s);
 }
 
 static void diff_group(struct diff *d, const struct topo *old, const struct topo *t, int k)

@@ -18,6 +18,8 @@ static void json_level(struct jout *j, const struct topo_level *level)
     jout_num(j, "port_Bps", level->port_Bps);
     jout_num(j, "flow_Bps", level->flow_Bps);
     jout_num(j, "member_Bps", level->member_Bps);
+    if (level->message_s > 0)
+        jout_num(j, "message_s", level->message_s);
     jout_close(j, '}');
 }
 
@@ -161,11 +163,12 @@ void topo_print_table(const struct topo *t, FILE *out)
     put_levels(t, out);
     putc('\n', out);
     put_groups(t, out);
-    fprintf(out, "\nRates are payload, each way; 1 GB/s is 1e9 bytes per second.\n"
-                 "PORT    all ranks behind one port together (%s: one rank; %s: one group)\n"
-                 "FLOW    one flow alone\n"
-                 "MEMBER  one rank's share when all ranks behind the port send at once\n"
-                 "OUT IN  this group's own port at level %s\n",
+    fprintf(out,
+            "\nRates are payload, each way; 1 GB/s is 1e9 bytes per second.\n"
+            "PORT    all ranks behind one port together (%s: one rank; %s: one group)\n"
+            "FLOW    one flow alone\n"
+            "MEMBER  one rank's share when all ranks behind the port send at once\n"
+            "OUT IN  this group's own port at level %s\n",
             t->level[0].name, t->level[1].name, t->level[1].name);
     if (t->levels > 2)
         fprintf(out, "BLOCKS  the group's block at %s and further out\n", t->level[2].name);

@@ -15,7 +15,7 @@
 #define FORMAT "paro-topology/1"
 
 struct doc_level {
-    char *name, *latency_s, *port_Bps, *flow_Bps, *member_Bps;
+    char *name, *latency_s, *port_Bps, *flow_Bps, *member_Bps, *message_s;
 };
 
 struct doc_group {
@@ -47,6 +47,7 @@ static const cyaml_schema_field_t level_fields[] = {
     NUMBER(doc_level, port_Bps, 0),
     NUMBER(doc_level, flow_Bps, 0),
     NUMBER(doc_level, member_Bps, 0),
+    NUMBER(doc_level, message_s, CYAML_FLAG_OPTIONAL),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t level_schema = {
@@ -114,14 +115,20 @@ static int read_rank(const struct yaml *y, const struct doc *doc, int k, int j, 
     if (yaml_i64(y, at, doc->groups[k].ranks[j], 0, GROUPS_RANKS_MAX, &rank, err))
         return -1;
     if (rank >= n)
-        return yaml_fail(y, at, err, "is rank %" PRId64 ", expected 0 to %d, since the groups"
-                         " list %d ranks", rank, n - 1, n);
+        return yaml_fail(y, at, err,
+                         "is rank %" PRId64 ", expected 0 to %d, since the groups"
+                         " list %d ranks",
+                         rank, n - 1, n);
     if (of[rank] >= 0 && of[rank] != k)
-        return yaml_fail(y, at, err, "is rank %" PRId64 ", which groups[%d] has too, expected"
-                         " each rank once", rank, of[rank]);
+        return yaml_fail(y, at, err,
+                         "is rank %" PRId64 ", which groups[%d] has too, expected"
+                         " each rank once",
+                         rank, of[rank]);
     if (rank <= *before)
-        return yaml_fail(y, at, err, "is rank %" PRId64 " behind rank %" PRId64 ", expected the"
-                         " ranks of a group to ascend", rank, *before);
+        return yaml_fail(y, at, err,
+                         "is rank %" PRId64 " behind rank %" PRId64 ", expected the"
+                         " ranks of a group to ascend",
+                         rank, *before);
     of[rank] = k;
     *before = rank;
     return 0;
@@ -183,8 +190,13 @@ static int read_level(struct topo *t, int l, const struct yaml *y, const struct 
         return -1;
     if (read_rate(y, path_of(&p, "levels[%d].flow_Bps", l), from->flow_Bps, &to->flow_Bps, err))
         return -1;
-    return read_rate(y, path_of(&p, "levels[%d].member_Bps", l), from->member_Bps,
-                     &to->member_Bps, err);
+    if (read_rate(y, path_of(&p, "levels[%d].member_Bps", l), from->member_Bps, &to->member_Bps,
+                  err))
+        return -1;
+    return from->message_s
+               ? yaml_f64(y, path_of(&p, "levels[%d].message_s", l), from->message_s, 0,
+                          TOPO_LATENCY_MAX_S, &to->message_s, err)
+               : 0;
 }
 
 static int read_blocks(struct topo *t, int k, const struct yaml *y,
@@ -246,7 +258,8 @@ static int check_nesting(const struct topo *t, const struct yaml *y, struct err 
             else if (out[at] != out[k])
                 rc = yaml_fail(y, path_of(&p, "groups[%d].blocks[%d]", k, l + 1), err,
                                "is %d, but groups[%d] of the same block %d has %d, expected"
-                               " levels that nest", out[k], at, in[k], out[at]);
+                               " levels that nest",
+                               out[k], at, in[k], out[at]);
         }
     }
     mem_free(first);
@@ -315,6 +328,8 @@ static void put_level(FILE *out, const struct topo_level *level)
     put_number(out, "    ", "port_Bps", level->port_Bps);
     put_number(out, "    ", "flow_Bps", level->flow_Bps);
     put_number(out, "    ", "member_Bps", level->member_Bps);
+    if (level->message_s > 0)
+        put_number(out, "    ", "message_s", level->message_s);
 }
 
 static void put_group(FILE *out, const struct topo *t, int k)

@@ -101,6 +101,30 @@ static void same(double have, double want, const char *what)
 
 /* ---- closed forms ---- */
 
+/*
+ * Four ranks that send each other a block, each in a group of its own: the processor is through
+ * with what it sends after 3 o; what comes in follows, o each, the last not before it was sent
+ * (3 o), has come (alpha + q/B) and was taken (o).
+ */
+static void processors_take_messages_in_turn(void **state)
+{
+    static const double alphas[] = {0, 1e-6, 10e-6, 200e-6};
+    const double o = 10e-6, B = 1e9;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct bed b;
+        char text[64];
+        snprintf(text, sizeof text, "4x1,inter=1GB/s:%.17gs", alphas[i]);
+        set_up(&b, text, SCHEDULE_ALL_GATHER, SCHEDULE_DIRECT, 1, 4);
+        b.t.level[1].message_s = o;
+        double comes = 3 * o + alphas[i] + 1 / B + o, taken = 6 * o;
+        same(all_rows(&b, NULL, 0).time_s, comes > taken ? comes : taken, text);
+        same(spec_s(&b), comes > taken ? comes : taken, text);
+        tear_down(&b);
+    }
+}
+
 struct fabric {
     int g, m;
     double in_Bps, in_s, out_Bps, out_s; /* out_Bps: of a rank, B = R/m */
@@ -302,6 +326,7 @@ static void few_ranks_stand_for_all(void **state)
         set_up(&b, fabric[i % 11], ops[i / 11 % 5],
                (enum schedule_algo)(i / 55 % SCHEDULE_ALGOS), 1 + i / 55 / SCHEDULE_ALGOS * 2,
                2520 * 60);
+        b.t.level[1].message_s = i % 2 * 7e-6;
         double have = spec_s(&b), want = all_rows(&b, NULL, 0).time_s;
         same(have, want, fabric[i % 11]);
         tear_down(&b);
@@ -443,6 +468,7 @@ static void sixteen_thousand_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processors_take_messages_in_turn),
         cmocka_unit_test(direct_inside_closed_forms),
         cmocka_unit_test(ring_closed_forms),
         cmocka_unit_test(never_faster_than_the_cut_bound),
