@@ -279,7 +279,10 @@ int stream_run(struct stream *s, struct stream_op op, struct err *err)
     }
     r->driven--;
     int rc = outcome(s, ticket, err);
-    pthread_cond_signal(r->wanted ? &r->handover : &r->work);
+    if (r->wanted)
+        pthread_cond_signal(&r->handover);
+    else if (queued(r))
+        pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);
     return rc;
 }
