@@ -308,6 +308,17 @@ static int take_chunk(const struct search *s, struct contender *out, struct err 
     return 0;
 }
 
+double pick_weigh(enum schedule_algo algo, double time_s)
+{
+    return time_s * (algo <= SCHEDULE_HO_RING ? 1 : schedule_algo_flat(algo) ? 1.1 : 1.05);
+}
+
+static int is_faster(const struct pick_choice *a, const struct pick_choice *b)
+{
+    return b->time_s < 0 ||
+           pick_weigh(a->algo, a->time_s) < pick_weigh(b->algo, b->time_s) * (1 - SAME);
+}
+
 /* The two fastest so far; ties go to what stands first. */
 static void rank_them(const struct contender *all, struct pick_answer *out)
 {
@@ -318,10 +329,10 @@ static void rank_them(const struct contender *all, struct pick_answer *out)
         const struct pick_choice *c = &all[i].best;
         if (!all[i].there || c->time_s < 0)
             continue;
-        if (out->best.time_s < 0 || c->time_s < out->best.time_s * (1 - SAME)) {
+        if (is_faster(c, &out->best)) {
             out->second = out->best;
             out->best = *c;
-        } else if (out->second.time_s < 0 || c->time_s < out->second.time_s * (1 - SAME)) {
+        } else if (is_faster(c, &out->second)) {
             out->second = *c;
         }
     }
@@ -334,7 +345,8 @@ static int most_promising(const struct contender *all)
 
     for (int i = 0; i < SCHEDULE_ALGOS; i++)
         if (all[i].there && all[i].best.time_s < 0 &&
-            (at < 0 || all[i].bound_s < all[at].bound_s))
+            (at < 0 || pick_weigh(all[i].best.algo, all[i].bound_s) <
+                           pick_weigh(all[at].best.algo, all[at].bound_s)))
             at = i;
     return at;
 }
@@ -356,7 +368,8 @@ int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_
     rank_them(all, &a);
     while ((at = most_promising(all)) >= 0) {
         /* They come in order of their bounds: none behind this one does better. */
-        if (a.second.time_s >= 0 && all[at].bound_s > a.second.time_s)
+        if (a.second.time_s >= 0 && pick_weigh(all[at].best.algo, all[at].bound_s) >
+                                        pick_weigh(a.second.algo, a.second.time_s))
             break;
         if (take_chunk(&s, &all[at], &why)) {
             all[at].there = 0;

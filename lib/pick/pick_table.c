@@ -36,7 +36,7 @@ static int boundary(const struct topo *t, const struct pick_answer *a,
         if (time_choice(t, a->phases, mid, &a->best, &first, err) ||
             time_choice(t, a->phases, mid, &b->best, &second, err))
             return -1;
-        if (second < first)
+        if (pick_weigh(b->best.algo, second) < pick_weigh(a->best.algo, first))
             hi = mid;
         else
             lo = mid;
