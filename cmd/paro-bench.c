@@ -24,6 +24,7 @@ enum {
     KEY_FLOOR,
     KEY_OVERLAP,
     KEY_SIMULATE,
+    KEY_TABLE,
     KEY_READ
 };
 
@@ -32,8 +33,8 @@ enum { FILES_MAX = 1024 };
 struct args {
     struct cli cli;
     struct bench_options o;
-    int has_min, has_max, has_op, has_algo;
-    int csv, overlap, simulate, reads;
+    int has_min, has_max, has_factor, has_iters, has_warmup, has_op, has_algo;
+    int csv, overlap, simulate, table, reads;
     char asks[32]; /* the last option given that says what is measured, or "" */
     char runs[32]; /* the same of those that only a run needs */
     const char *file[FILES_MAX];
@@ -48,12 +49,13 @@ static const struct argp_option options[] = {
     {"algo", KEY_ALGO, "ALGOS", 0,
      "Algorithms, taking turns: those of paro-sched ls, auto, mpi (default ho-ring,ring,mpi)",
      0},
-    {"min", 'b', "SIZE", 0, "Smallest size of the whole vector (default 32M, or that of -e)",
+    {"min", 'b', "SIZE", 0,
+     "Smallest size of the whole vector (default 32M, or that of -e; for a table 256)", 0},
+    {"max", 'e', "SIZE", 0, "Largest size (default that of -b; for a table 64M)", 0},
+    {"factor", 'f', "N", 0, "From one size to the next (default 2; for a table 4)", 0},
+    {"iters", 'n', "N", 0, "Timed iterations (default 20; for a table what 2 s hold, 5 to 200)",
      0},
-    {"max", 'e', "SIZE", 0, "Largest size (default that of -b)", 0},
-    {"factor", 'f', "N", 0, "From one size to the next (default 2)", 0},
-    {"iters", 'n', "N", 0, "Timed iterations (default 20)", 0},
-    {"warmup", 'w', "N", 0, "Untimed iterations before them (default 5)", 0},
+    {"warmup", 'w', "N", 0, "Untimed iterations before them (default 5; for a table 1)", 0},
     {"type", 'd', "TYPE", 0, "Elements: f32 (default), bf16, f16, f64, i32 or u8", 0},
     {"redop", KEY_REDOP, "OP", 0, "Reduction: sum (default), max, min or avg", 0},
     {"root", KEY_ROOT, "RANK", 0, "Who broadcasts (default 0)", 0},
@@ -61,15 +63,18 @@ static const struct argp_option options[] = {
      "Take port rates and predictions from a topology, a file, - or synth:SPEC; measure none",
      0},
     {"tuning", KEY_TUNING, "FILE", 0,
-     "What auto takes: a table of paro-sched pick (default: by simulation)", 0},
+     "What auto takes: a table, of this command or paro-sched pick (default: by simulation)",
+     0},
     {"groups", KEY_GROUPS, "SHAPE", 0, "Groups of ranks, as 4x2 or [3,2] (default: by host)",
      0},
     {"chunk", KEY_CHUNK, "SIZE", 0, "Bytes of a message (default 60Ki)", 0},
-    {"window", KEY_WINDOW, "SIZE", 0, "Bytes in flight per queue (default 1Mi)", 0},
+    {"window", KEY_WINDOW, "SIZE", 0, "Bytes in flight per queue (default 2Mi)", 0},
     {"mpi-name", KEY_MPI_NAME, "NAME", 0, "Call the rows of mpi mpi:NAME, as it was set", 0},
     {"overlap", KEY_OVERLAP, 0, 0,
      "Time what goes on inside groups, what goes on across them, and both at once", 1},
     {"simulate", KEY_SIMULATE, 0, 0, "Run nothing: predict the rows for TOPO", 1},
+    {"table", KEY_TABLE, 0, 0,
+     "Print what auto should take, as a table: what simulation favours, measured", 1},
     {"read", KEY_READ, "FILE", 0,
      "Run nothing: read rows that --json printed (repeatable, - is standard input)", 1},
     {"csv", KEY_CSV, 0, 0, "Print rows as CSV with a header line", 2},
@@ -183,20 +188,65 @@ static error_t finish_overlap(struct args *a)
     return 0;
 }
 
+/* What has no meaning where candidates are the simulator's and a table comes of them. */
+static const char *not_with_table(const struct args *a)
+{
+    const struct bench_options *o = &a->o;
+
+    return a->has_algo      ? "--algo"
+           : o->tuning      ? "--tuning"
+           : o->chunk_bytes ? "--chunk"
+           : o->setting     ? "--mpi-name"
+           : a->csv         ? "--csv"
+           : o->percentiles ? "--percentiles"
+           : o->plot        ? "--plot"
+           : o->floor >= 0  ? "--floor"
+                            : NULL;
+}
+
+static error_t finish_table(struct args *a)
+{
+    struct bench_options *o = &a->o;
+    const char *wrong = not_with_table(a);
+
+    if (wrong)
+        return cli_usage(&a->cli,
+                         "%s beside --table, which measures candidates of its own and"
+                         " prints a table",
+                         wrong);
+    if (a->has_min && o->min_bytes == 0)
+        return cli_usage(&a->cli, "--min of 0 bytes beside --table, expected one element: what"
+                                  " moves nothing is tuned by nothing");
+    if (a->has_iters && o->iters < 5)
+        return cli_usage(&a->cli,
+                         "--iters of %d beside --table, expected 5 or more: fewer tell"
+                         " nothing apart",
+                         o->iters);
+    o->min_bytes = a->has_min ? o->min_bytes : 256;
+    o->max_bytes = a->has_max ? o->max_bytes : 64 << 20;
+    a->has_min = a->has_max = 1;
+    o->factor = a->has_factor ? o->factor : 4;
+    o->iters = a->has_iters ? o->iters : 0; /* by size */
+    o->warmup = a->has_warmup ? o->warmup : 1;
+    o->algos = 0;
+    return 0;
+}
+
 static error_t finish(struct args *a)
 {
     struct bench_options *o = &a->o;
-    int ways = (a->reads > 0) + a->simulate + a->overlap;
+    int ways = (a->reads > 0) + a->simulate + a->overlap + a->table;
     error_t rc = finish_read(a);
 
     if (rc == 0 && ways > 1)
-        rc = cli_usage(&a->cli, "--read, --simulate and --overlap, expected one of them");
+        rc = cli_usage(&a->cli,
+                       "--read, --simulate, --overlap and --table, expected one of them");
     if (rc == 0 && a->csv && a->cli.json)
         rc = cli_usage(&a->cli, "--csv and --json, expected one of them");
     if (rc == 0 && o->force && !o->plot)
         rc = cli_usage(&a->cli, "--force without --plot, which alone writes a file");
     if (rc == 0)
-        rc = finish_tuning(a);
+        rc = a->table ? finish_table(a) : finish_tuning(a);
     if (rc == 0)
         rc = finish_sizes(a);
     if (rc == 0 && a->simulate)
@@ -242,6 +292,7 @@ static error_t parse_what(struct args *a, int key, char *arg)
         a->has_max = 1;
         return parse_size(a, arg, "--max", 0, &o->max_bytes);
     case 'f':
+        a->has_factor = 1;
         return parse_int(a, arg, "--factor", 2, &o->factor);
     case 'd':
         return cli_check(cli, bench_parse_type(o, arg, &cli->err), "--type");
@@ -267,8 +318,10 @@ static error_t parse_run(struct args *a, int key, char *arg)
 
     switch (key) {
     case 'n':
+        a->has_iters = 1;
         return parse_int(a, arg, "--iters", 1, &a->o.iters);
     case 'w':
+        a->has_warmup = 1;
         return parse_int(a, arg, "--warmup", 0, &a->o.warmup);
     case KEY_ROOT:
         return parse_int(a, arg, "--root", 0, &a->o.root);
@@ -294,6 +347,9 @@ static error_t parse_rows(struct args *a, int key, char *arg, struct argp_state 
         return 0;
     case KEY_SIMULATE:
         a->simulate = 1;
+        return 0;
+    case KEY_TABLE:
+        a->table = 1;
         return 0;
     case KEY_READ:
         a->reads++;
@@ -347,22 +403,30 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {options,
                                  parse,
-                                 "\n--read FILE [FILE...]",
+                                 "\n--table\n--read FILE [FILE...]",
                                  "Time collectives under mpirun, check their data, and compare"
                                  " them with the least time that the fabric allows.",
                                  NULL,
                                  NULL,
                                  NULL};
 
+static void say(void *cli, const char *line)
+{
+    cli_say(cli, "%s", line);
+}
+
 /* The one door that was asked for; *world stays NULL where nothing runs. */
-static int run(const struct args *a, struct world **world, struct bench_result *result,
+static int run(struct args *a, struct world **world, struct bench_result *result,
                struct err *err)
 {
     const struct bench_options *o = &a->o;
+    const struct bench_talk talk = {.say = say, .with = &a->cli};
 
     if (!a->reads && !a->simulate) {
         if (world_open(world, err))
             return -1;
+        if (a->table)
+            return bench_tune(*world, o, !a->has_op, &talk, stdout, err);
         return (a->overlap ? bench_overlap : bench_run)(*world, o, stdout, result, err);
     }
     if (a->cli.silent) /* under mpirun, for whatever reason: one reads, and one writes */

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
+#include "bench/bench_tune.h"
 #include "probe/probe.h"
 
 /*
@@ -101,6 +102,18 @@ static int open_levels(struct bench *b, struct err *err)
     return world_bcast(w, b->block, (int64_t)(cells * sizeof *b->block), 0, err);
 }
 
+/* What is asked for by `option` wants a fabric, and there is no -i: measured, between hosts. */
+static int measure_fabric(const struct bench *b, const char *option, const char *expected,
+                          struct topo *out, struct err *err)
+{
+    if (!groups_equal(&b->groups, &b->world->groups))
+        return err_set(err, ERR_MISMATCH,
+                       "%s for groups that are not the hosts, expected %s: between hosts alone"
+                       " a fabric can be measured",
+                       option, expected);
+    return probe_topo(b->world, out, err);
+}
+
 /* The fabric that auto is to choose for: -i, else as it is measured between the hosts. */
 static int open_auto(struct bench *b, struct err *err)
 {
@@ -119,14 +132,9 @@ static int open_auto(struct bench *b, struct err *err)
     ask.min_bytes = o->min_bytes ? o->min_bytes : dtype_bytes(o->type);
     ask.max_bytes = o->max_bytes ? o->max_bytes : ask.min_bytes;
     ask.factor = o->factor;
-    if (!o->tuning && !o->topo) {
-        if (!groups_equal(&b->groups, &b->world->groups))
-            return err_set(err, ERR_MISMATCH,
-                           "--algo auto for groups that are not the hosts, expected -i TOPO or"
-                           " --tuning FILE: between hosts alone a fabric can be measured");
-        if (probe_topo(b->world, &measured, err))
-            return -1;
-    }
+    if (!o->tuning && !o->topo &&
+        measure_fabric(b, "--algo auto", "-i TOPO or --tuning FILE", &measured, err))
+        return -1;
     int rc =
         coll_tuning(b->world, o->tuning, o->topo ? &b->topo : &measured, &ask, &b->table, err);
     topo_release(&measured);
@@ -224,6 +232,36 @@ static int run(struct bench *b, case_fn one, void (*columns)(const struct bench 
     return run_cases(b, one, err);
 }
 
+/* Measured contests on a fabric that the simulator knows. */
+static int run_tune(struct bench *b, struct err *err)
+{
+    int rc = 0;
+
+    if (open_fabric(b, err) ||
+        (!b->o->topo && measure_fabric(b, "--table", "-i TOPO", &b->topo, err)) ||
+        open_levels(b, err) || open_buffers(b, err) || run_cases(b, bench_tune_case, err))
+        return -1;
+    if (b->world->rank == 0)
+        rc = bench_tune_print(b, err);
+    return tell(b->world, rc, err);
+}
+
+/* rc of what was done. */
+static int close_all(struct bench *b, int rc, struct err *err)
+{
+    /* A peer that does not answer would never come to the end of what is in flight. */
+    if (rc == 0 || err->code != ERR_PEER) {
+        rc = tell(b->world, rc, err);
+        coll_close(&b->coll);
+    }
+    groups_release(&b->groups);
+    topo_release(&b->topo);
+    pick_table_release(&b->table);
+    mem_free(b->block);
+    mem_free(b->port_Bps);
+    return rc;
+}
+
 static int bench_all(struct world *world, const struct bench_options *o, FILE *out,
                      struct bench_result *result, case_fn one,
                      void (*columns)(const struct bench *), struct err *err)
@@ -238,16 +276,7 @@ static int bench_all(struct world *world, const struct bench_options *o, FILE *o
         rc = run(&b, one, columns, err);
     if (world->rank == 0)
         rc = bench_sink_close(&b.sink, rc, err);
-    /* A peer that does not answer would never come to the end of what is in flight. */
-    if (rc == 0 || err->code != ERR_PEER) {
-        rc = tell(world, rc, err);
-        coll_close(&b.coll);
-    }
-    groups_release(&b.groups);
-    topo_release(&b.topo);
-    pick_table_release(&b.table);
-    mem_free(b.block);
-    mem_free(b.port_Bps);
+    rc = close_all(&b, rc, err);
     result->wrong = b.wrong;
     return rc;
 }
@@ -267,4 +296,15 @@ int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
                   struct bench_result *result, struct err *err)
 {
     return bench_all(world, o, out, result, bench_overlap_case, bench_overlap_head, err);
+}
+
+int bench_tune(struct world *world, const struct bench_options *o, int moves,
+               const struct bench_talk *talk, FILE *out, struct err *err)
+{
+    struct bench_tune tune = {.o = *o, .iters = o->iters, .moves = moves, .talk = *talk};
+    struct bench b = {.world = world, .o = &tune.o, .tune = &tune, .sink = {.file = out}};
+    int rc = close_all(&b, run_tune(&b, err), err);
+
+    mem_free(tune.answer);
+    return rc;
 }

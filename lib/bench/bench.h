@@ -118,6 +118,18 @@ int bench_run(struct world *world, const struct bench_options *o, FILE *out,
  */
 int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
                   struct bench_result *result, struct err *err);
+/*
+ * Collective over the world: a table of what is fastest when measured (pick_table.h), printed
+ * by rank 0 as YAML or JSON once all is measured; a line of talk on rank 0 for each size.  For
+ * o's operations, sizes, type, reduction and root; moves: with simulated rules for what else a
+ * trainer moves.  iters 0: bench_tune.h says how many.  Wrong data is ERR_MISMATCH.
+ */
+struct bench_talk {
+    void (*say)(void *with, const char *line);
+    void *with;
+};
+int bench_tune(struct world *world, const struct bench_options *o, int moves,
+               const struct bench_talk *talk, FILE *out, struct err *err);
 /* No world: the same rows with the times that sim/ predicts on o->topo.  mpi is refused. */
 int bench_simulate(const struct bench_options *o, FILE *out, struct bench_result *result,
                    struct err *err);

@@ -28,6 +28,7 @@ void bench_move_whole(const struct bench *b, unsigned op, int algo, int64_t elem
         .giver = b->world->rank,
         .givers = b->world->ranks,
         .elems = elems,
+        .chunk_bytes = b->o->chunk_bytes,
     };
 }
 
@@ -72,7 +73,7 @@ static int open_ours(struct bench *b, struct bench_move *m, struct err *err)
         .type = b->o->type,
         .redop = m->spec.redop == DTYPE_OPS ? DTYPE_SUM : m->spec.redop,
         .algo = (enum schedule_algo)m->spec.algo,
-        .chunk_bytes = b->o->chunk_bytes,
+        .chunk_bytes = m->spec.chunk_bytes,
     };
 
     return coll_prepare(&b->coll, &spec, &m->ours, err);

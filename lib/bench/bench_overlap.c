@@ -47,9 +47,10 @@ static int add_part(struct bench *b, struct bench_contest *c, struct bench_move_
 static int open_parts(struct bench *b, unsigned op, int64_t elems, struct bench_contest *c,
                       struct err *err)
 {
-    struct bench_move_spec in = {.algo = SCHEDULE_HO_RING, .op = op, .elems = elems}, out = in;
+    struct bench_move_spec in = {
+        .algo = SCHEDULE_HO_RING, .op = op, .elems = elems, .chunk_bytes = b->o->chunk_bytes};
     int reduces = op & SCHEDULE_REDUCE_SCATTER, gathers = op & SCHEDULE_ALL_GATHER;
-    struct bench_move_spec across = in;
+    struct bench_move_spec out = in, across = in;
 
     in.from = LETTER_N, in.to = LETTER_I, in.moves.reduce_inside = 1;
     out.from = LETTER_I, out.to = LETTER_N, out.moves.gather_inside = 1;

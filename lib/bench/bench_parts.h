@@ -40,6 +40,7 @@ struct bench {           /* one call of bench_run */
     char *in, *out;   /* whole vectors, shared by the algorithms */
     char *native_in;  /* one rank's block of MPI's all-gather */
     int64_t wrong;
+    struct bench_tune *tune; /* borrowed, or NULL */
 };
 
 /*
@@ -68,7 +69,7 @@ struct bench_move_spec {
     enum letter from, to;
     enum dtype_op redop; /* DTYPE_OPS: nothing is reduced */
     int giver, givers;   /* this rank among those that give to one element */
-    int64_t elems;
+    int64_t elems, chunk_bytes;
 };
 struct bench_move {
     struct bench_move_spec spec;

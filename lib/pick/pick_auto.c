@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "sim/sim.h"
@@ -36,7 +37,8 @@ struct contender {  /* an algorithm */
     double bound_s; /* no cut is faster */
     int fine;       /* the finest cut that is simulated, once it was; 0 before */
     double fine_s, half_s;
-    struct pick_choice best; /* time_s < 0: not timed */
+    struct pick_choice best;  /* time_s < 0: not timed */
+    struct pick_choice usual; /* in the usual chunk; time_s < 0: best is that, or cuts alike */
 };
 
 static void search_init(struct search *s, const struct topo *t, unsigned phases, int64_t bytes)
@@ -227,7 +229,8 @@ static void meet(const struct search *s, enum schedule_algo algo, struct contend
     int all = work_of(s, 1) * (s->alike ? s->layout.groups.count : 1) <= PICK_WORK;
     struct schedule rows = {0};
 
-    *out = (struct contender){.best = {.algo = algo, .time_s = -1}};
+    *out = (struct contender){.best = {.algo = algo, .time_s = -1},
+                              .usual = {.algo = algo, .time_s = -1}};
     out->there = schedule_gen(&spec, all ? -1 : 0, &rows, why) == 0;
     if (!out->there)
         return;
@@ -305,6 +308,9 @@ static int take_chunk(const struct search *s, struct contender *out, struct err 
     int at = best_chunk(&c);
     out->best.chunk_bytes = chunk_of[at];
     out->best.time_s = c.tried[at];
+    out->usual.chunk_bytes = chunk_of[USUAL];
+    if (at != USUAL)
+        out->usual.time_s = c.tried[USUAL];
     return 0;
 }
 
@@ -351,6 +357,19 @@ static int most_promising(const struct contender *all)
     return at;
 }
 
+static void meet_all(const struct search *s, struct contender *all, struct err *why)
+{
+    for (int i = 0; i < SCHEDULE_ALGOS; i++)
+        meet(s, (enum schedule_algo)i, &all[i], why);
+}
+
+/* One that cannot be timed is no contender. */
+static void time_contender(const struct search *s, struct contender *c, struct err *why)
+{
+    if (take_chunk(s, c, why))
+        c->there = 0;
+}
+
 int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_answer *out,
               struct err *err)
 {
@@ -358,29 +377,87 @@ int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_
     struct pick_answer a = {.phases = phases, .bytes = bytes};
     struct search s;
     struct err why = {0};
-    int at, met = 0;
+    int at;
 
     search_init(&s, t, phases, bytes);
-    for (int i = 0; i < SCHEDULE_ALGOS; i++) {
-        meet(&s, (enum schedule_algo)i, &all[i], &why);
-        met += all[i].there;
-    }
+    meet_all(&s, all, &why);
     rank_them(all, &a);
     while ((at = most_promising(all)) >= 0) {
         /* They come in order of their bounds: none behind this one does better. */
         if (a.second.time_s >= 0 && pick_weigh(all[at].best.algo, all[at].bound_s) >
                                         pick_weigh(a.second.algo, a.second.time_s))
             break;
-        if (take_chunk(&s, &all[at], &why)) {
-            all[at].there = 0;
-            met--;
-        }
+        time_contender(&s, &all[at], &why);
         rank_them(all, &a);
     }
     layout_release(&s.layout);
-    if (!met)
+    if (a.best.time_s < 0)
         return err_set(err, ERR_INPUT, "no algorithm can be timed: %s", why.text);
     *out = a;
+    return 0;
+}
+
+/* Into its place in `list`, behind those as fast; the slowest drops out of a full one. */
+static void insert(struct pick_choice *list, int *count, const struct pick_choice *c)
+{
+    int at = *count;
+
+    while (at && c->time_s < list[at - 1].time_s * (1 - SAME))
+        at--;
+    if (at == PICK_SHORT_MAX)
+        return;
+    *count += *count < PICK_SHORT_MAX;
+    memmove(&list[at + 1], &list[at], (size_t)(*count - 1 - at) * sizeof *list);
+    list[at] = *c;
+}
+
+static int make_shortlist(const struct contender *all, struct pick_choice *list)
+{
+    const struct contender *ho = &all[SCHEDULE_HO_RING];
+    int count = 0, listed = 0;
+
+    for (int i = 0; i < SCHEDULE_ALGOS; i++) {
+        if (all[i].there && all[i].best.time_s >= 0)
+            insert(list, &count, &all[i].best);
+        if (all[i].there && all[i].usual.time_s >= 0)
+            insert(list, &count, &all[i].usual);
+    }
+    while (count && list[count - 1].time_s > PICK_TRUST * list[0].time_s)
+        count--;
+    for (int i = 0; i < count; i++)
+        listed |= list[i].algo == SCHEDULE_HO_RING;
+    if (ho->there && !listed) {
+        count -= count == PICK_SHORT_MAX;
+        list[count++] = ho->best;
+    }
+    return count;
+}
+
+int pick_shortlist(const struct topo *t, unsigned phases, int64_t bytes,
+                   struct pick_choice out[PICK_SHORT_MAX], int *count, struct err *err)
+{
+    struct contender all[SCHEDULE_ALGOS];
+    struct search s;
+    struct err why = {0};
+    double least = INFINITY;
+    int at;
+
+    search_init(&s, t, phases, bytes);
+    meet_all(&s, all, &why);
+    if (all[SCHEDULE_HO_RING].there)
+        time_contender(&s, &all[SCHEDULE_HO_RING], &why);
+    if (all[SCHEDULE_HO_RING].there)
+        least = all[SCHEDULE_HO_RING].best.time_s;
+    /* in order of their bounds, as above */
+    while ((at = most_promising(all)) >= 0 && all[at].bound_s <= PICK_TRUST * least) {
+        time_contender(&s, &all[at], &why);
+        if (all[at].there)
+            least = fmin(least, all[at].best.time_s);
+    }
+    layout_release(&s.layout);
+    if (isinf(least))
+        return err_set(err, ERR_INPUT, "no algorithm can be timed: %s", why.text);
+    *count = make_shortlist(all, out);
     return 0;
 }
 

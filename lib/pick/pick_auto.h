@@ -68,6 +68,18 @@ struct pick_answer {
 /* ERR_INPUT when no algorithm can do it, or none can be simulated. */
 int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_answer *out,
               struct err *err);
+/*
+ * What is worth measuring where the choice is to be measured: of every algorithm its best chunk
+ * and, where that cuts otherwise, PICK_CHUNK_USUAL, as far as the simulator says less than
+ * PICK_TRUST times the best, PICK_SHORT_MAX at most, the fastest first; ho-ring's faster one
+ * always.  PICK_TRUST is what the simulator may be wrong by between two algorithms: it does not
+ * know that ranks share processors, and with four ranks to a processor its choice was up to 1.7
+ * times slower than the fastest when measured.
+ */
+enum { PICK_SHORT_MAX = 8 };
+#define PICK_TRUST 2.0
+int pick_shortlist(const struct topo *t, unsigned phases, int64_t bytes,
+                   struct pick_choice out[PICK_SHORT_MAX], int *count, struct err *err);
 /* One candidate's time. */
 int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedule_algo algo,
               int64_t chunk_bytes, double *time_s, struct err *err);

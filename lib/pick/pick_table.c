@@ -2,6 +2,7 @@
 /* Knows how answers become rules, and how a rule is found.  Not how rules are written down. */
 #include "pick/pick_table.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +60,18 @@ static struct pick_rule rule_of(const struct pick_answer *a, int64_t from_bytes)
                                   a->second.algo == SCHEDULE_AUTO ? 0 : a->second.time_s};
 }
 
-/* Rules from answers, of one operation each in turn. */
+int64_t pick_between(int64_t lo, int64_t hi)
+{
+    int64_t mean = (int64_t)ceil(sqrt((double)lo * (double)hi));
+
+    /* The root is exact where it is whole; of neighbours it may round to one of them. */
+    return mean <= lo ? lo + 1 : mean > hi ? hi : mean;
+}
+
+/*
+ * Rules from answers, of one operation each in turn: simulated on t, or measured, t being NULL,
+ * and then never in error.
+ */
 static int make_rules(const struct topo *t, const struct pick_answer *list, int answers,
                       struct pick_table *table, struct err *err)
 {
@@ -70,11 +82,14 @@ static int make_rules(const struct topo *t, const struct pick_answer *list, int 
         if (before && before->phases == a->phases) {
             if (same_choice(&before->best, &a->best))
                 continue;
-            if (boundary(t, before, a, &from, err))
+            if (!t)
+                from = pick_between(before->bytes, a->bytes);
+            else if (boundary(t, before, a, &from, err))
                 return -1;
             table->rule[table->rules - 1].below_bytes = from;
         }
-        table->rule[table->rules++] = rule_of(a, from);
+        table->rule[table->rules] = rule_of(a, from);
+        table->rule[table->rules++].measured = !t;
     }
     return 0;
 }
@@ -96,6 +111,25 @@ int pick_table_make(const struct topo *t, const struct pick_ask *a, struct pick_
     else
         *out = new;
     return rc;
+}
+
+void pick_table_measured(const struct groups *groups, const struct pick_answer *list,
+                         int answers, struct pick_table *out)
+{
+    struct err none;
+
+    *out = (struct pick_table){0};
+    groups_copy(&out->groups, groups);
+    make_rules(NULL, list, answers, out, &none);
+}
+
+void pick_table_append(struct pick_table *to, const struct pick_table *from)
+{
+    size_t room = (size_t)to->rules, all = room + (size_t)from->rules;
+
+    to->rule = mem_grow(to->rule, &room, all, sizeof *to->rule);
+    memcpy(to->rule + to->rules, from->rule, (size_t)from->rules * sizeof *to->rule);
+    to->rules += from->rules;
 }
 
 void pick_table_release(struct pick_table *t)

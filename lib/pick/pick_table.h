@@ -21,6 +21,7 @@ struct pick_rule {
     int64_t chunk_bytes; /* or PICK_CHUNK_WHOLE */
     /* Why; at_bytes 0: not said.  runner_up SCHEDULE_AUTO: there was none. */
     int64_t at_bytes; /* the size where it was timed */
+    int measured;     /* 0: times are simulated */
     double time_s;
     enum schedule_algo runner_up;
     double runner_up_s;
@@ -41,6 +42,16 @@ enum { PICK_RULES_MAX = 1 << 14 };
  */
 int pick_table_make(const struct topo *t, const struct pick_ask *a, struct pick_table *out,
                     struct err *err);
+/*
+ * From answers that were measured, those of one operation together and in order of size.  The
+ * boundary between two choices is where nothing was measured: pick_between of their sizes.
+ */
+void pick_table_measured(const struct groups *groups, const struct pick_answer *list,
+                         int answers, struct pick_table *out);
+/* The least size not below the geometric mean of two sizes lo < hi; lo + 1 to hi. */
+int64_t pick_between(int64_t lo, int64_t hi);
+/* The rules of `from`, for the same groups and other operations, behind those of `to`. */
+void pick_table_append(struct pick_table *to, const struct pick_table *from);
 void pick_table_release(struct pick_table *t);
 
 /* Strict YAML.  A rule whose algorithm cannot do its operation on the groups is refused. */

@@ -17,8 +17,8 @@
 #define FORMAT "paro-tuning/1"
 
 struct doc_rule {
-    char *op, *from_bytes, *below_bytes, *algo, *chunk_bytes, *at_bytes, *time_s, *runner_up,
-        *runner_up_s;
+    char *op, *from_bytes, *below_bytes, *algo, *chunk_bytes, *at_bytes, *time_s, *timed,
+        *runner_up, *runner_up_s;
 };
 
 struct doc {
@@ -44,6 +44,7 @@ static const cyaml_schema_field_t rule_fields[] = {
     TEXT(chunk_bytes, doc_rule, 0),
     TEXT(at_bytes, doc_rule, CYAML_FLAG_OPTIONAL),
     TEXT(time_s, doc_rule, CYAML_FLAG_OPTIONAL),
+    TEXT(timed, doc_rule, CYAML_FLAG_OPTIONAL),
     TEXT(runner_up, doc_rule, CYAML_FLAG_OPTIONAL),
     TEXT(runner_up_s, doc_rule, CYAML_FLAG_OPTIONAL),
     CYAML_FIELD_END,
@@ -140,6 +141,23 @@ static int read_chunk(struct reader *r, int i, struct pick_rule *to)
                     &to->chunk_bytes, r->err);
 }
 
+static const char *const timed[] = {"simulated", "measured"};
+
+static int read_timed(struct reader *r, int i, struct pick_rule *to)
+{
+    const struct doc_rule *from = &r->doc->rules[i];
+
+    if (!from->timed)
+        return 0;
+    if (!from->time_s)
+        return yaml_fail(r->y, path_of(r, i, "timed"), r->err, "stands without 'time_s'");
+    to->measured = strcmp(from->timed, timed[1]) == 0;
+    if (to->measured || strcmp(from->timed, timed[0]) == 0)
+        return 0;
+    return yaml_fail(r->y, path_of(r, i, "timed"), r->err,
+                     "is '%s', expected 'simulated' or 'measured'", from->timed);
+}
+
 /* Why: nothing depends on it, but what is there must be true to its form. */
 static int read_why(struct reader *r, int i, struct pick_rule *to)
 {
@@ -157,6 +175,8 @@ static int read_why(struct reader *r, int i, struct pick_rule *to)
                          !from->runner_up     ? "runner_up"
                          : !from->runner_up_s ? "runner_up_s"
                                               : "time_s");
+    if (read_timed(r, i, to))
+        return -1;
     if (!from->at_bytes)
         return 0;
     if (yaml_i64(r->y, path_of(r, i, "at_bytes"), from->at_bytes, 1, PICK_BYTES_MAX,
@@ -296,6 +316,8 @@ static void print_yaml(const struct pick_table *t, FILE *out)
             continue;
         fprintf(out, "    at_bytes: %" PRId64 "\n", r->at_bytes);
         put_number(out, "time_s", r->time_s);
+        if (r->measured) /* simulated is what is meant where nothing is said */
+            fprintf(out, "    timed: %s\n", timed[1]);
         if (r->runner_up == SCHEDULE_AUTO)
             continue;
         fprintf(out, "    runner_up: %s\n", schedule_algo_name(r->runner_up));
@@ -322,6 +344,7 @@ static void json_rule(struct jout *j, const struct pick_rule *r)
     if (r->at_bytes) {
         jout_int(j, "at_bytes", r->at_bytes);
         jout_num(j, "time_s", r->time_s);
+        jout_text(j, "timed", timed[r->measured]);
     }
     if (r->at_bytes && r->runner_up != SCHEDULE_AUTO) {
         jout_text(j, "runner_up", schedule_algo_name(r->runner_up));
@@ -369,6 +392,8 @@ static void print_text(const struct pick_table *t, FILE *out)
         if (r->at_bytes && r->runner_up != SCHEDULE_AUTO)
             fprintf(out, ", %s %s", schedule_algo_name(r->runner_up),
                     units_time(&c, r->runner_up_s));
+        if (r->measured)
+            fprintf(out, ", %s", timed[1]);
         putc('\n', out);
     }
 }

@@ -10,13 +10,15 @@
 #   sweep   auto over all sizes beside the library as it is, its ring and its HAN.  Which of its
 #           algorithms runs is chosen at launch, so that there is a launch for each, with ours
 #           taking turns: quartiles of the times' ratio, below 1 where ours is faster, a star
-#           where the lower quartile is above 1.05.
+#           where the lower quartile is above 1.05.  auto takes what a user gets who ran
+#           paro-bench --table once: a table for each shape, rate and setting, from a launch
+#           before the peers'; with TUNE=no what the simulator says.
 #
 # A full run takes hours (an estimate comes first); a shape's lines appear as they are done.
 # Rows stay in bench/ as JSON Lines, the pictures beside them.  To ask for less:
 #
 #   SHAPES='2x2 3,2' RATES=1gbit LAUNCHES=1 PARTS=limit sh tests/bench/collectives.sh
-#   PARTS=sweep SIZES=4K:64M:4 SETTINGS=stock PEERS='default han' ROUNDS=5 OPS=all-reduce ...
+#   PARTS=sweep SIZES=4K:64M:4 SETTINGS=stock PEERS='default han' ROUNDS=5 OPS=all-reduce TUNE=no ...
 set -u
 
 PARTS=${PARTS:-limit sweep}
@@ -31,6 +33,7 @@ SIZE=${SIZE:-64M}
 ITERS=${ITERS:-5}
 SIZES=${SIZES:-4K:64M:4} # from:to:factor
 ROUNDS=${ROUNDS:-7}
+TUNE=${TUNE:-yes}
 PEERS=${PEERS:-default ring han}
 OPS=${OPS:-all-gather,reduce-scatter,all-reduce,broadcast}
 OUT=${OUT:-bench}
@@ -101,7 +104,7 @@ launch() {
     to=$1
     shift
     lab "$@" > "$to.part" 2> "$to.said" && mv "$to.part" "$to" && rm -f "$to.said" && return
-    echo "# a launch failed, $to.said tells: $(grep -v '^-*$' "$to.said" | head -n 1)"
+    echo "# a launch failed, $to.said tells: $(grep -v -e '^-*$' -e ' in turns, ' "$to.said" | head -n 1)"
     failed=1
     return 1
 }
@@ -194,6 +197,12 @@ sweep_lines() {
         printf "  %d lower quartiles above 1.05\n", $bad' "$@"
 }
 
+# tune FILE SHAPE RATE SETTINGS SIZES FABRIC: a table measured once, before any peer runs.
+tune() {
+    # shellcheck disable=SC2086
+    launch "$1" "$2" "$3" "$4" paro-bench --table --op "$OPS" $5 -i "$6"
+}
+
 sweep() {
     sizes=$(echo "$SIZES" | awk -F: 'NF == 3 { print "-b", $1, "-e", $2, "-f", $3 }')
     [ -n "$sizes" ] || die "SIZES '$SIZES', expected FROM:TO:FACTOR, as 4K:64M:4"
@@ -203,7 +212,13 @@ sweep() {
             launch "$fabric" "$shape" "$rate" '' paro-topo || continue
             for how in $SETTINGS; do
                 mca=$(setting "$how") || exit 2
-                echo "# sweep: $(shape "$shape") at $rate, $how: auto over mpi, p25 median p75 of $ROUNDS rounds"
+                chosen='auto (by simulation)' tuning=
+                if [ "$TUNE" = yes ]; then
+                    table=$OUT/tuning-$shape-$rate-$how.yaml
+                    tune "$table" "$shape" "$rate" "$mca" "$sizes" "$fabric" || continue
+                    chosen='auto (by one launch of --table)' tuning="--tuning $table"
+                fi
+                echo "# sweep: $(shape "$shape") at $rate, $how: $chosen over mpi, p25 median p75 of $ROUNDS rounds"
                 set --
                 for peer in $PEERS; do
                     as=$(peer_settings "$peer") || exit 2
@@ -211,7 +226,7 @@ sweep() {
                         file=$OUT/sweep-$shape-$rate-$how-$peer-$i.jsonl
                         # shellcheck disable=SC2086
                         launch "$file" "$shape" "$rate" "$mca $as" paro-bench --json --op "$OPS" \
-                            --algo auto,mpi --mpi-name "$peer" $sizes -n "$ROUNDS" -w 1 \
+                            --algo auto,mpi $tuning --mpi-name "$peer" $sizes -n "$ROUNDS" -w 1 \
                             -i "$fabric" && set -- "$@" "$file"
                     done
                 done
@@ -233,7 +248,7 @@ estimate() {
     done | awk -v parts="$PARTS" -v sweep_rates=" $SWEEP_RATES " -v launches="$LAUNCHES" \
         -v sweeps="$SWEEPS" -v iters="$ITERS" -v rounds="$ROUNDS" -v size="$SIZE" \
         -v sizes="$SIZES" -v settings="$(echo "$SETTINGS" | wc -w)" \
-        -v peers="$(echo "$PEERS" | wc -w)" '
+        -v peers="$(echo "$PEERS" | wc -w)" -v tune="$TUNE" '
         function bytes(t) {
             return t * (t ~ /G/ ? 2 ^ 30 : t ~ /M/ ? 2 ^ 20 : t ~ /K/ ? 2 ^ 10 : 1)
         }
@@ -247,10 +262,14 @@ estimate() {
             all = bytes(z[2]) * z[3] / (z[3] - 1)
             if (parts ~ /sweep/ && index(sweep_rates, " " $1 " "))
                 s += 30 + settings * peers * sweeps * (3 + (4 * one + 1 / $2) * all * runs)
+            # some 5 candidates within twice the best: 5 rounds, a warm-up, checks twice
+            if (tune == "yes" && parts ~ /sweep/ && index(sweep_rates, " " $1 " "))
+                s += settings * (3 + (4 * one + 1 / $2) * all * 5 * 8)
         }
         END { printf "# about %d minutes; rows are kept in '"$OUT"'/\n", s / 60 + 1 }'
 }
 
+case $TUNE in yes | no) ;; *) die "TUNE '$TUNE', expected yes or no" ;; esac
 mkdir -p "$OUT" || die "cannot make $OUT"
 estimate
 echo "# load average $(cut -d' ' -f1 /proc/loadavg), $(nproc) processors"

@@ -105,6 +105,76 @@ rows() {
         mpirun -np 4 paro-bench --groups 2x2 --algo auto -b 64
 }
 
+@test "--table: measured choices that paro-sched and auto read, one line of talk a size" {
+    fabric=synth:2x1,inter=100MB/s
+    mpirun -np 2 paro-bench --groups 2x1 -i $fabric --table -b 256 -e 64K -f 16 -n 5 -w 0 > t.yaml 2> said
+    [ "$(head -n 3 t.yaml)" = "$(printf 'format: paro-tuning/1\nmembers: [1, 1]\nrules:')" ]
+    [ "$(wc -l < said)" = 12 ]
+    [ "$(grep -cE '^paro-bench: [a-z-]+ of [0-9.]+ [KMi]*B: [a-z-]+( in [0-9.]+ [KMi]*B)? [0-9.]+ [mun]?s, .* \([0-9.]+x\); [0-9] in turns, 5 rounds; load average [0-9.]+$' said)" = 12 ]
+    paro-sched pick --tuning t.yaml --table | cmp - t.yaml
+    for op in all-gather reduce-scatter all-reduce broadcast; do
+        paro-sched pick --tuning t.yaml | grep "^$op " > rules
+        [ -s rules ] && [ "$(grep -vc 'measured$' rules)" = 0 ]
+    done
+    # a boundary between two of 256, 4096 and 65536 bytes is 1024 or 16384
+    perl -ne '/below_bytes: (\d+)/ && $measured and $1 == 1024 || $1 == 16384 || die $_;
+        $measured = /op: (all-|reduce-scatter|broadcast)/ if /op:/' t.yaml
+    # what else a trainer moves is there, by simulation: 2x1 has moves across alone
+    paro-sched pick --tuning t.yaml | grep '^gather-across ' > rules
+    [ -s rules ] && [ "$(grep -c 'measured$' rules)" = 0 ]
+    mpirun -np 2 paro-bench --groups 2x1 --tuning t.yaml --algo auto -b 256 -e 64K -f 16 -n 1 -w 0 --json > out
+    paro-sched pick --tuning t.yaml --json > table.json
+    rows out '@d == 12 && !grep { $_->{wrong} } @d'
+    perl -MJSON::PP -e 'local $/; open F, "<", "table.json"; my $t = decode_json(<F>);
+        open G, "<", "out"; for my $d (map { decode_json($_) } split /\n/, <G>) {
+            my ($r) = grep { $_->{op} eq $d->{op} && $_->{from_bytes} <= $d->{bytes} &&
+                $d->{bytes} < ($_->{below_bytes} // 1e18) } @{$t->{rules}};
+            $r->{timed} eq "measured" && $r->{algo} eq $d->{chosen}{algo} or die $d->{op} }'
+}
+
+@test "--table: of one operation, as JSON, and of every type and reduction" {
+    mpirun -np 3 paro-bench --groups '[2,1]' -i 'synth:[2,1]' --table --op all-reduce -b 8 -e 8 \
+        -d bf16 --redop max -n 5 -w 0 --json > t.json 2> said
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); my $r = $d->{rules};
+        exit !($d->{schema} eq "paro.tuning/1" && @$r == 1 && $r->[0]{op} eq "all-reduce" &&
+            $r->[0]{timed} eq "measured" && $r->[0]{at_bytes} == 8 && $r->[0]{time_s} > 0 &&
+            $r->[0]{runner_up} ne $r->[0]{algo})' t.json
+    # without -n: at least 5 rounds, at most 200
+    mpirun -np 2 paro-bench --groups 2x1 -i synth:2x1 --table --op broadcast -b 64 -e 64 > out 2> said
+    n=$(sed -n 's/.* \([0-9]*\) rounds;.*/\1/p' said)
+    [ "$n" -ge 5 ] && [ "$n" -le 200 ]
+    # alone it is a table of what moves nothing
+    paro-bench --table --op broadcast -b 64 -e 64 -n 5 > out 2> said
+    paro-sched pick --tuning out > text
+    rc=0
+    paro-bench --table --op broadcast -b 64 -e 64 -n 5 > /dev/full 2> said || rc=$?
+    [ $rc = 2 ] && [ "$(grep -vc ' in turns, ' said)" = 1 ]
+}
+
+@test "--table: what it cannot do is one line" {
+    beside="beside --table, which measures candidates of its own and prints a table"
+    for words in "--algo ring" "--algo auto --tuning x" "--tuning x" "--chunk 4K" "--mpi-name x" --csv \
+        --percentiles "--plot x.svg" "--floor 0.5"; do
+        option=${words%% *}
+        # shellcheck disable=SC2086
+        fails 2 "paro-bench: $option $beside" paro-bench --table $words
+    done
+    for way in --overlap --simulate "--read x"; do
+        # shellcheck disable=SC2086
+        fails 2 "paro-bench: --read, --simulate, --overlap and --table, expected one of them" \
+            paro-bench --table $way
+    done
+    fails 2 "paro-bench: --min of 0 bytes beside --table, expected one element: what moves nothing is tuned by nothing" \
+        paro-bench --table -b 0
+    fails 2 "paro-bench: --iters of 4 beside --table, expected 5 or more: fewer tell nothing apart" \
+        paro-bench --table -n 4
+    fails 2 "paro-bench: --min of 134217728 bytes and --max of 67108864, expected no less" \
+        paro-bench --table -b 128M
+    fails 2 "paro-bench: --table for groups that are not the hosts, expected -i TOPO: between hosts alone a fabric can be measured" \
+        mpirun -np 2 paro-bench --groups 2x1 --table
+    fails 2 "paro-bench: cannot open 'absent': No such file or directory" paro-bench --table -i absent
+}
+
 @test "0 bytes: a row of zeros for every operation, then one element" {
     mpirun -np 4 paro-bench --groups 2x2 -b 0 -e 4 -n 2 -w 0 -i synth:2x2 --json \
         --algo ho-ring,tree,two-level-direct,mpi > out
@@ -287,7 +357,7 @@ rows() {
     fails 2 "paro-bench: --op broadcast beside --overlap, expected one that has a part inside groups and one across them" \
         paro-bench --overlap --op broadcast
     fails 2 "paro-bench: --floor beside --overlap, whose rows have no place for it" paro-bench --overlap --floor 1
-    fails 2 "paro-bench: --read, --simulate and --overlap, expected one of them" paro-bench --overlap --simulate
+    fails 2 "paro-bench: --read, --simulate, --overlap and --table, expected one of them" paro-bench --overlap --simulate
     fails 2 "paro-bench: --force without --plot, which alone writes a file" paro-bench --force
     fails 2 "paro-bench: --tuning without --algo auto, which alone reads it" paro-bench --tuning x
     fails 2 "paro-bench: --mpi-name: 'a b', expected 1 to 31 letters, digits or any of '-_.+'" \

@@ -161,6 +161,54 @@ static void coarser_cuts_tell_finer_ones(void **state)
     topo_release(&t);
 }
 
+/* In the list are the best, ho-ring, and nobody who is too slow; out of it nobody too fast. */
+static void check_shortlist(const struct topo *t, unsigned op, int64_t bytes)
+{
+    struct pick_choice list[PICK_SHORT_MAX];
+    struct err err = {0};
+    int count = 0, ho = 0, in[SCHEDULE_ALGOS] = {0};
+
+    if (pick_shortlist(t, op, bytes, list, &count, &err))
+        fail_msg("%s", err.text);
+    assert_in_range(count, 1, PICK_SHORT_MAX);
+    for (int i = 0; i < count; i++) {
+        double again = 0;
+        assert_int_equal(
+            pick_time(t, op, bytes, list[i].algo, list[i].chunk_bytes, &again, &err), 0);
+        assert_true(again == list[i].time_s);
+        ho |= list[i].algo == SCHEDULE_HO_RING;
+        in[list[i].algo]++;
+        assert_in_range(in[list[i].algo], 1, 2);
+        /* ho-ring alone may stand behind its place */
+        if (i + 1 < count || list[i].algo != SCHEDULE_HO_RING) {
+            assert_true(list[i].time_s <= PICK_TRUST * list[0].time_s);
+            assert_true(!i || list[i].time_s >= list[i - 1].time_s * (1 - 1e-9));
+        }
+    }
+    assert_true(ho);
+    double most = count < PICK_SHORT_MAX ? PICK_TRUST * list[0].time_s : list[count - 2].time_s;
+    for (int a = 0; a < SCHEDULE_ALGOS; a++)
+        assert_true(in[a] || least_of(t, op, bytes, a) >= most / (1 + PICK_GAIN) * (1 - 1e-9));
+}
+
+static void a_shortlist_has_all_that_may_be_fastest(void **state)
+{
+    static const char *const specs[] = {"2x2,inter=500mbit:50us,intra=1GB/s:5us", "1x3",
+                                        "[3,2],inter=25GB/s:12us",
+                                        "4x4,inter=500mbit:300us,intra=1GB/s:20us"};
+    static const int64_t sizes[] = {256, 100003, 4 << 20};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        struct topo t;
+        synth(&t, specs[i]);
+        for (int op = 0; op < 4; op++)
+            for (int s = 0; s < 3; s++)
+                check_shortlist(&t, ops[op], sizes[s]);
+        topo_release(&t);
+    }
+}
+
 static void operations_have_names(void **state)
 {
     struct pick_ask ask;
@@ -228,6 +276,7 @@ int main(void)
         cmocka_unit_test(without_latency_ho_ring),
         cmocka_unit_test(with_latency_alone_few_rounds),
         cmocka_unit_test(coarser_cuts_tell_finer_ones),
+        cmocka_unit_test(a_shortlist_has_all_that_may_be_fastest),
         cmocka_unit_test(operations_have_names),
         cmocka_unit_test(moves_are_all_asked_for),
     };

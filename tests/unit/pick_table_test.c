@@ -156,6 +156,10 @@ static void hostile_tables_are_refused(void **state)
         {HEAD GOOD "    time_s: 5\n", "t.yaml:8: 'rules[0].time_s' stands without 'at_bytes'"},
         {HEAD GOOD "    runner_up: ring\n    runner_up_s: 1\n",
          "t.yaml:8: 'rules[0].runner_up' stands without 'time_s'"},
+        {HEAD GOOD "    timed: measured\n",
+         "t.yaml:8: 'rules[0].timed' stands without 'time_s'"},
+        {HEAD GOOD "    at_bytes: 5\n    time_s: 1\n    timed: yes\n",
+         "t.yaml:10: 'rules[0].timed' is 'yes', expected 'simulated' or 'measured'"},
         {HEAD GOOD "    at_bytes: 5\n    time_s: nan\n", "t.yaml:9: 'rules[0].time_s'"},
         {HEAD GOOD "    at_bytes: 5\n    time_s: 1\n    runner_up: auto\n    runner_up_s: 1\n",
          "t.yaml:10: 'rules[0].runner_up'"},
@@ -199,6 +203,78 @@ static void edited_tables_are_taken(void **state)
     pick_table_release(&t);
 }
 
+static struct pick_answer answer_of(unsigned op, int64_t bytes, enum schedule_algo algo,
+                                    double time_s)
+{
+    return (struct pick_answer){
+        .phases = op,
+        .bytes = bytes,
+        .best = {.algo = algo, .chunk_bytes = PICK_CHUNK_USUAL, .time_s = time_s},
+        .second = {.algo = SCHEDULE_TREE, .chunk_bytes = 4096, .time_s = 2 * time_s}};
+}
+
+#define MEASURED(at, time, other)                                                              \
+    "    at_bytes: " at "\n    time_s: " time                                                  \
+    "\n    timed: measured\n    runner_up: tree\n    runner_up_s: " other "\n"
+
+/* Neighbours with one choice are one rule; between two the geometric mean of their sizes. */
+static void measured_answers_become_rules(void **state)
+{
+    static const char want[] = HEAD RULE("all-gather", "0", BELOW("2048"), "bruck", "61440")
+        MEASURED("256", "1", "2") RULE("all-gather", "2048", "", "ring", "61440")
+            MEASURED("4096", "3", "6") RULE("broadcast", "0", "", "ring", "61440")
+                MEASURED("256", "4", "8") RULE("gather-inside", "0", "", "ring", "whole");
+    struct pick_answer list[] = {answer_of(SCHEDULE_ALL_GATHER, 256, SCHEDULE_BRUCK, 1),
+                                 answer_of(SCHEDULE_ALL_GATHER, 1024, SCHEDULE_BRUCK, 2),
+                                 answer_of(SCHEDULE_ALL_GATHER, 4096, SCHEDULE_RING, 3),
+                                 answer_of(SCHEDULE_BROADCAST, 256, SCHEDULE_RING, 4)};
+    struct pick_table table, more;
+    struct groups groups;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(groups_parse(&groups, "2x2", &err), 0);
+    pick_table_measured(&groups, list, 4, &table);
+    assert_int_equal(pick_table_parse(&more, "t.yaml",
+                                      HEAD RULE("gather-inside", "0", "", "ring", "whole"),
+                                      &err),
+                     0);
+    pick_table_append(&table, &more);
+    pick_table_release(&more);
+    char *yaml = print(&table, PICK_YAML);
+    assert_string_equal(yaml, want);
+    if (pick_table_parse(&more, "t.yaml", yaml, &err))
+        fail_msg("%s", err.text);
+    for (enum pick_format f = PICK_YAML; f <= PICK_TEXT; f++) {
+        char *one = print(&table, f), *two = print(&more, f);
+        assert_string_equal(one, two);
+        free(one);
+        free(two);
+    }
+    free(yaml);
+    pick_table_release(&more);
+    pick_table_release(&table);
+    groups_release(&groups);
+}
+
+static void between_two_sizes_lies_their_mean(void **state)
+{
+    (void)state;
+    assert_int_equal(pick_between(256, 1024), 512);
+    assert_int_equal(pick_between(INT64_C(1) << 40, INT64_C(1) << 48), INT64_C(1) << 44);
+    assert_int_equal(pick_between(3, 12), 6);
+    assert_int_equal(pick_between(10, 21), 15); /* 14.5 */
+    for (int64_t lo = 1; lo < 200; lo++)
+        for (int64_t hi = lo + 1; hi < 4 * lo + 3; hi++) {
+            int64_t at = pick_between(lo, hi);
+            assert_true(at > lo && at <= hi);
+            assert_true(at * at >= lo * hi && (at - 1) * (at - 1) < lo * hi);
+        }
+    /* neighbours that no double tells apart */
+    assert_int_equal(pick_between((INT64_C(1) << 60) + 1, (INT64_C(1) << 60) + 2),
+                     (INT64_C(1) << 60) + 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +282,8 @@ int main(void)
         cmocka_unit_test(boundaries_are_where_times_meet),
         cmocka_unit_test(hostile_tables_are_refused),
         cmocka_unit_test(edited_tables_are_taken),
+        cmocka_unit_test(measured_answers_become_rules),
+        cmocka_unit_test(between_two_sizes_lies_their_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

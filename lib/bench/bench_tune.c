@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a tuning table is made by measurement: the simulator says what is worth a look
+ * (pick_shortlist), a contest in turns says what is fastest.  What the simulator cannot know is
+ * what ranks cost each other that share processors.
+ */
+#include "bench/bench_tune.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "base/units.h"
+
+static const double BUDGET_S = 2;
+
+int bench_tune_rounds(double round_s)
+{
+    double fit = BUDGET_S / round_s;
+
+    return fit < BENCH_TUNE_LEAST  ? BENCH_TUNE_LEAST
+           : fit < BENCH_TUNE_MOST ? (int)fit
+                                   : BENCH_TUNE_MOST;
+}
+
+static double median_of(const double *seconds, int rounds)
+{
+    double *copy = mem_new((size_t)rounds, sizeof *copy);
+
+    memcpy(copy, seconds, (size_t)rounds * sizeof *copy);
+    double median = stats_median(copy, rounds);
+    mem_free(copy);
+    return median;
+}
+
+/* How often a fair coin, thrown n times, shows heads k times at most. */
+static double coin(int n, int k)
+{
+    double sum = 0;
+
+    for (int i = 0; i <= k; i++)
+        sum += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0) - n * log(2));
+    return sum;
+}
+
+static int slower(const struct bench_entry *e, const struct bench_entry *best, int rounds)
+{
+    int no_slower = 0;
+
+    if (e->median_s <= best->median_s * (1 + PICK_GAIN))
+        return 0;
+    for (int i = 0; i < rounds; i++)
+        no_slower += e->seconds[i] <= best->seconds[i];
+    /* of five rounds the sum is 1/32 but for its rounding */
+    return coin(rounds, no_slower) <= 1.0 / 32 * (1 + 1e-9);
+}
+
+int bench_tune_choose(struct bench_entry *e, int entries, int rounds)
+{
+    int best = 0;
+
+    for (int i = 0; i < entries; i++) {
+        e[i].median_s = median_of(e[i].seconds, rounds);
+        best = e[i].median_s < e[best].median_s ? i : best;
+    }
+    int won = best;
+    for (int i = 0; i < entries; i++)
+        if (i != best && !slower(&e[i], &e[best], rounds) &&
+            (e[i].predicted_s < e[won].predicted_s ||
+             (e[i].predicted_s <= e[won].predicted_s && i < won)))
+            won = i;
+    return won;
+}
+
+int bench_tune_second(const struct bench_entry *e, int entries, int won)
+{
+    int second = -1;
+
+    for (int i = 0; i < entries; i++)
+        if (e[i].choice.algo != e[won].choice.algo &&
+            (second < 0 || e[i].median_s < e[second].median_s))
+            second = i;
+    return second;
+}
+
+/* ---- one size ---- */
+
+struct shortlist { /* rank 0's, told to all */
+    struct pick_choice choice[PICK_SHORT_MAX];
+    int count, failed;
+};
+
+static int share_shortlist(struct bench *b, unsigned op, int64_t bytes, struct shortlist *s,
+                           struct err *err)
+{
+    *s = (struct shortlist){0};
+    if (b->world->rank == 0)
+        s->failed = pick_shortlist(&b->topo, op, bytes, s->choice, &s->count, err);
+    if (world_bcast(b->world, s, sizeof *s, 0, err))
+        return -1;
+    if (s->failed && b->world->rank)
+        err_set(err, ERR_INPUT, "see rank 0");
+    return s->failed;
+}
+
+static int open_contest(struct bench *b, unsigned op, int64_t elems, const struct shortlist *s,
+                        struct bench_contest *c, struct err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < s->count && rc == 0; i++) {
+        struct bench_move_spec spec;
+        bench_move_whole(b, op, (int)s->choice[i].algo, elems, &spec);
+        spec.chunk_bytes = s->choice[i].chunk_bytes;
+        c[i].moves = 1;
+        rc = bench_move_open(b, &spec, &c[i].move[0], err);
+    }
+    return rc;
+}
+
+static int run_rounds(struct bench *b, struct bench_contest *c, int contests, int rounds,
+                      struct err *err)
+{
+    for (int i = 0; i < contests; i++) {
+        mem_free(c[i].seconds);
+        c[i].seconds = NULL;
+    }
+    b->tune->o.iters = rounds;
+    return bench_turns(b, c, contests, err);
+}
+
+/* As many as were asked for; else the first few, and then, where there is time, the rest. */
+static int run_contest(struct bench *b, struct bench_contest *c, int contests, struct err *err)
+{
+    double sum_s = 0;
+
+    if (b->tune->iters)
+        return run_rounds(b, c, contests, b->tune->iters, err);
+    if (run_rounds(b, c, contests, BENCH_TUNE_LEAST, err))
+        return -1;
+    for (int i = 0; i < contests; i++)
+        for (int k = 0; k < BENCH_TUNE_LEAST; k++)
+            sum_s += c[i].seconds[k];
+    /* the times are those of all ranks, and so is what follows from them */
+    int rounds = bench_tune_rounds(sum_s / BENCH_TUNE_LEAST);
+    return rounds > BENCH_TUNE_LEAST ? run_rounds(b, c, contests, rounds, err) : 0;
+}
+
+/* The same on every rank. */
+static int check_data(const struct shortlist *s, const struct bench_contest *c, struct err *err)
+{
+    for (int i = 0; i < s->count; i++)
+        if (c[i].wrong)
+            return err_set(err, ERR_MISMATCH,
+                           "%" PRId64 " elements by %s are wrong, expected none", c[i].wrong,
+                           schedule_algo_name(s->choice[i].algo));
+    return 0;
+}
+
+static void put_choice(const struct pick_choice *c, FILE *out)
+{
+    struct units u;
+
+    fprintf(out, "%s", schedule_algo_name(c->algo));
+    if (c->chunk_bytes != PICK_CHUNK_WHOLE)
+        fprintf(out, " in %s", units_bytes(&u, (double)c->chunk_bytes));
+    fprintf(out, " %s", units_time(&u, c->time_s));
+}
+
+static void talk(const struct bench *b, const struct pick_answer *a, int entries)
+{
+    double load = NAN;
+    char *line = NULL;
+    size_t room = 0;
+    struct units u;
+    FILE *out = open_memstream(&line, &room);
+
+    if (!out) /* nothing depends on it */
+        return;
+    getloadavg(&load, 1);
+    fprintf(out, "%s of %s: ", schedule_phases_name(a->phases),
+            units_bytes(&u, (double)a->bytes));
+    put_choice(&a->best, out);
+    if (a->second.algo != SCHEDULE_AUTO) {
+        fprintf(out, ", ");
+        put_choice(&a->second, out);
+        fprintf(out, " (%.2fx)", a->second.time_s / a->best.time_s);
+    }
+    fprintf(out, "; %d in turns, %d rounds; load average %.2f", entries, b->o->iters, load);
+    fclose(out);
+    b->tune->talk.say(b->tune->talk.with, line);
+    free(line);
+}
+
+static void keep_answer(struct bench *b, unsigned op, int64_t bytes, const struct shortlist *s,
+                        const struct bench_contest *c)
+{
+    struct bench_tune *t = b->tune;
+    struct pick_answer a = {.phases = op, .bytes = bytes};
+    struct bench_entry e[PICK_SHORT_MAX] = {0};
+
+    for (int i = 0; i < s->count; i++)
+        e[i] = (struct bench_entry){.choice = s->choice[i],
+                                    .predicted_s = s->choice[i].time_s,
+                                    .seconds = c[i].seconds};
+    int won = bench_tune_choose(e, s->count, b->o->iters);
+    int second = bench_tune_second(e, s->count, won);
+    for (int i = 0; i < s->count; i++)
+        e[i].choice.time_s = e[i].median_s;
+    a.best = e[won].choice;
+    a.second = second < 0 ? (struct pick_choice){.algo = SCHEDULE_AUTO} : e[second].choice;
+    t->answer = mem_grow(t->answer, &t->room, (size_t)t->answers + 1, sizeof *t->answer);
+    t->answer[t->answers++] = a;
+    talk(b, &a, s->count);
+}
+
+int bench_tune_case(struct bench *b, unsigned op, int64_t elems, struct err *err)
+{
+    struct bench_contest c[PICK_SHORT_MAX] = {0};
+    int64_t bytes = elems * dtype_bytes(b->o->type);
+    struct shortlist s;
+    int rc = share_shortlist(b, op, bytes, &s, err);
+
+    if (rc == 0 && open_contest(b, op, elems, &s, c, err))
+        rc = -1;
+    if (rc == 0 && (run_contest(b, c, s.count, err) || check_data(&s, c, err)))
+        rc = -1;
+    if (rc == 0 && b->world->rank == 0)
+        keep_answer(b, op, bytes, &s, c);
+    for (int i = 0; i < PICK_SHORT_MAX; i++)
+        bench_contest_close(&c[i], rc == 0 || err->code != ERR_PEER);
+    return rc ? err_prefix(err, "%s of %" PRId64 " bytes: ", schedule_phases_name(op), bytes)
+              : 0;
+}
+
+/* ---- the table ---- */
+
+/* Rules for the moves that are no operation by name, which nobody measured. */
+static int append_moves(struct bench *b, struct pick_table *table, struct err *err)
+{
+    const struct bench_options *o = b->o;
+    struct pick_ask ask = {
+        .min_bytes = o->min_bytes, .max_bytes = o->max_bytes, .factor = o->factor};
+    struct pick_table rest;
+    int kept = 0;
+
+    pick_ask_moves(&ask, &b->groups);
+    for (int i = 0; i < ask.ops; i++)
+        if (!schedule_phases_name(ask.op[i]))
+            ask.op[kept++] = ask.op[i];
+    ask.ops = kept;
+    if (!kept)
+        return 0;
+    if (pick_table_make(&b->topo, &ask, &rest, err))
+        return -1;
+    pick_table_append(table, &rest);
+    pick_table_release(&rest);
+    return 0;
+}
+
+int bench_tune_print(struct bench *b, struct err *err)
+{
+    struct bench_tune *t = b->tune;
+    struct pick_table table;
+
+    pick_table_measured(&b->groups, t->answer, t->answers, &table);
+    int rc = t->moves ? append_moves(b, &table, err) : 0;
+    if (rc == 0)
+        pick_table_print(&table, t->o.format == BENCH_JSON ? PICK_JSON : PICK_YAML,
+                         b->sink.file);
+    pick_table_release(&table);
+    return rc;
+}
