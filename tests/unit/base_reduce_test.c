@@ -303,7 +303,7 @@ static void whole_averages_are_truncated(void **state)
         int64_t q = INT32_MAX / ranks[k];
         for (int turn = 0; turn < 4000; turn++) {
             int64_t m = turn < 2000 ? q - turn : turn - 2000;
-            int32_t v = m > 0 ? (int32_t)(m * ranks[k]) : INT32_MAX;
+            int32_t v = m > 0 && m <= q ? (int32_t)(m * ranks[k]) : INT32_MAX;
             int32_t list[] = {v, v - 1, -v, 1 - v, -v - 1, v < INT32_MAX ? v + 1 : v};
             memcpy(p, list, sizeof p);
             memcpy(was, list, sizeof was);
