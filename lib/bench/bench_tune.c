@@ -50,7 +50,7 @@ static int slower(const struct bench_entry *e, const struct bench_entry *best, i
 {
     int no_slower = 0;
 
-    if (e->median_s <= best->median_s * (1 + PICK_GAIN))
+    if (e->median_s <= best->median_s * (1 + BENCH_TUNE_SAME))
         return 0;
     for (int i = 0; i < rounds; i++)
         no_slower += e->seconds[i] <= best->seconds[i];
@@ -204,7 +204,8 @@ static void keep_answer(struct bench *b, unsigned op, int64_t bytes, const struc
 
     for (int i = 0; i < s->count; i++)
         e[i] = (struct bench_entry){.choice = s->choice[i],
-                                    .predicted_s = s->choice[i].time_s,
+                                    .predicted_s =
+                                        pick_weigh(s->choice[i].algo, s->choice[i].time_s),
                                     .seconds = c[i].seconds};
     int won = bench_tune_choose(e, s->count, b->o->iters);
     int second = bench_tune_second(e, s->count, won);

@@ -15,16 +15,21 @@ int bench_tune_rounds(double round_s);
 
 struct bench_entry { /* of a contest */
     struct pick_choice choice;
-    double predicted_s;
+    double predicted_s;    /* weighed, pick_weigh */
     const double *seconds; /* [rounds], borrowed */
     double median_s;       /* set by bench_tune_choose */
 };
 /*
+ * Chunks of 60 to 512 KiB are within 2 % when measured (paro.md section 5): less than that does
+ * not outlast the launch.
+ */
+#define BENCH_TUNE_SAME 0.02
+/*
  * Which entry is taken: that with the least predicted time among the fastest and those that
  * cannot be told from it; ties go to what stands first.  The fastest is that with the least
- * median.  Another one is told from it when its median is more than PICK_GAIN above, and it was
- * no slower in so few of the rounds that a fair coin falls so seldom, once in 32 times (five of
- * five) or less: the sign test, which knows nothing of how times are distributed.
+ * median.  Another one is told from it when its median is more than BENCH_TUNE_SAME above, and
+ * it was no slower in so few of the rounds that a fair coin falls so seldom, once in 32 times
+ * (five of five) or less: the sign test, which knows nothing of how times are distributed.
  */
 int bench_tune_choose(struct bench_entry *e, int entries, int rounds);
 /* The least median of another algorithm than that of entry `won`; -1: there is none. */

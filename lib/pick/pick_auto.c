@@ -319,10 +319,14 @@ double pick_weigh(enum schedule_algo algo, double time_s)
     return time_s * (algo <= SCHEDULE_HO_RING ? 1 : schedule_algo_flat(algo) ? 1.1 : 1.05);
 }
 
+static double weighed_s(const struct pick_choice *c)
+{
+    return pick_weigh(c->algo, c->time_s);
+}
+
 static int is_faster(const struct pick_choice *a, const struct pick_choice *b)
 {
-    return b->time_s < 0 ||
-           pick_weigh(a->algo, a->time_s) < pick_weigh(b->algo, b->time_s) * (1 - SAME);
+    return b->time_s < 0 || weighed_s(a) < weighed_s(b) * (1 - SAME);
 }
 
 /* The two fastest so far; ties go to what stands first. */
@@ -402,7 +406,7 @@ static void insert(struct pick_choice *list, int *count, const struct pick_choic
 {
     int at = *count;
 
-    while (at && c->time_s < list[at - 1].time_s * (1 - SAME))
+    while (at && is_faster(c, &list[at - 1]))
         at--;
     if (at == PICK_SHORT_MAX)
         return;
@@ -422,7 +426,7 @@ static int make_shortlist(const struct contender *all, struct pick_choice *list)
         if (all[i].there && all[i].usual.time_s >= 0)
             insert(list, &count, &all[i].usual);
     }
-    while (count && list[count - 1].time_s > PICK_TRUST * list[0].time_s)
+    while (count && weighed_s(&list[count - 1]) > PICK_TRUST * weighed_s(&list[0]))
         count--;
     for (int i = 0; i < count; i++)
         listed |= list[i].algo == SCHEDULE_HO_RING;
@@ -447,12 +451,13 @@ int pick_shortlist(const struct topo *t, unsigned phases, int64_t bytes,
     if (all[SCHEDULE_HO_RING].there)
         time_contender(&s, &all[SCHEDULE_HO_RING], &why);
     if (all[SCHEDULE_HO_RING].there)
-        least = all[SCHEDULE_HO_RING].best.time_s;
+        least = weighed_s(&all[SCHEDULE_HO_RING].best);
     /* in order of their bounds, as above */
-    while ((at = most_promising(all)) >= 0 && all[at].bound_s <= PICK_TRUST * least) {
+    while ((at = most_promising(all)) >= 0 &&
+           pick_weigh(all[at].best.algo, all[at].bound_s) <= PICK_TRUST * least) {
         time_contender(&s, &all[at], &why);
         if (all[at].there)
-            least = fmin(least, all[at].best.time_s);
+            least = fmin(least, weighed_s(&all[at].best));
     }
     layout_release(&s.layout);
     if (isinf(least))

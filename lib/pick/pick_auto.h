@@ -70,11 +70,11 @@ int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_
               struct err *err);
 /*
  * What is worth measuring where the choice is to be measured: of every algorithm its best chunk
- * and, where that cuts otherwise, PICK_CHUNK_USUAL, as far as the simulator says less than
- * PICK_TRUST times the best, PICK_SHORT_MAX at most, the fastest first; ho-ring's faster one
- * always.  PICK_TRUST is what the simulator may be wrong by between two algorithms: it does not
- * know that ranks share processors, and with four ranks to a processor its choice was up to 1.7
- * times slower than the fastest when measured.
+ * and, where that cuts otherwise, PICK_CHUNK_USUAL, as far as the weighed time is within
+ * PICK_TRUST times the best, PICK_SHORT_MAX at most, the fastest first, which is what pick_auto
+ * takes; ho-ring's faster one always.  PICK_TRUST is what the simulator may be wrong by between
+ * two algorithms: it does not know that ranks share processors, and with four ranks to a
+ * processor its choice was up to 1.7 times slower than the fastest when measured.
  */
 enum { PICK_SHORT_MAX = 8 };
 #define PICK_TRUST 2.0

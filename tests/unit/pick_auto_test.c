@@ -161,10 +161,16 @@ static void coarser_cuts_tell_finer_ones(void **state)
     topo_release(&t);
 }
 
+static double weighed(const struct pick_choice *c)
+{
+    return pick_weigh(c->algo, c->time_s);
+}
+
 /* In the list are the best, ho-ring, and nobody who is too slow; out of it nobody too fast. */
 static void check_shortlist(const struct topo *t, unsigned op, int64_t bytes)
 {
     struct pick_choice list[PICK_SHORT_MAX];
+    struct pick_answer a;
     struct err err = {0};
     int count = 0, ho = 0, in[SCHEDULE_ALGOS] = {0};
 
@@ -181,14 +187,20 @@ static void check_shortlist(const struct topo *t, unsigned op, int64_t bytes)
         assert_in_range(in[list[i].algo], 1, 2);
         /* ho-ring alone may stand behind its place */
         if (i + 1 < count || list[i].algo != SCHEDULE_HO_RING) {
-            assert_true(list[i].time_s <= PICK_TRUST * list[0].time_s);
-            assert_true(!i || list[i].time_s >= list[i - 1].time_s * (1 - 1e-9));
+            assert_true(weighed(&list[i]) <= PICK_TRUST * weighed(&list[0]));
+            assert_true(!i || weighed(&list[i]) >= weighed(&list[i - 1]) * (1 - 1e-9));
         }
     }
     assert_true(ho);
-    double most = count < PICK_SHORT_MAX ? PICK_TRUST * list[0].time_s : list[count - 2].time_s;
-    for (int a = 0; a < SCHEDULE_ALGOS; a++)
-        assert_true(in[a] || least_of(t, op, bytes, a) >= most / (1 + PICK_GAIN) * (1 - 1e-9));
+    assert_int_equal(pick_auto(t, op, bytes, &a, &err), 0);
+    assert_int_equal(list[0].algo, a.best.algo);
+    assert_true(list[0].chunk_bytes == a.best.chunk_bytes);
+    double most =
+        count < PICK_SHORT_MAX ? PICK_TRUST * weighed(&list[0]) : weighed(&list[count - 2]);
+    for (int i = 0; i < SCHEDULE_ALGOS; i++) {
+        double least = pick_weigh((enum schedule_algo)i, least_of(t, op, bytes, i));
+        assert_true(in[i] || least >= most / (1 + PICK_GAIN) * (1 - 1e-9));
+    }
 }
 
 static void a_shortlist_has_all_that_may_be_fastest(void **state)
