@@ -116,9 +116,10 @@ int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
         {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
         {NULL, 0},
     };
+    struct err ignored; /* of a size that is no whole number, but a size */
     double v = 0;
 
-    if (num_i64(text, lo, hi, out, err) == 0)
+    if (num_i64(text, lo, hi, out, &ignored) == 0)
         return 0;
     if (scaled(text, table, &v) || whole(v, lo, hi, out))
         return err_set(err, ERR_INPUT,

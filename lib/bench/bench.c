@@ -130,7 +130,7 @@ static int open_auto(struct bench *b, struct err *err)
     ask.ops = o->ops;
     memcpy(ask.op, o->op, (size_t)o->ops * sizeof *o->op);
     ask.min_bytes = o->min_bytes ? o->min_bytes : dtype_bytes(o->type);
-    ask.max_bytes = o->max_bytes ? o->max_bytes : ask.min_bytes;
+    ask.max_bytes = o->max_bytes > ask.min_bytes ? o->max_bytes : ask.min_bytes;
     ask.factor = o->factor;
     if (!o->tuning && !o->topo &&
         measure_fabric(b, "--algo auto", "-i TOPO or --tuning FILE", &measured, err))

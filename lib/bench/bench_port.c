@@ -157,7 +157,8 @@ static int turns(struct port *p, int n, double *longest_s, struct err *err)
             p->seconds[k * TURNS + i] = s / bytes;
         }
     }
-    for (int f = 0; f < FLOWS; f++)
+    /* as bench_move_close: what a peer that is gone has in flight is left alone */
+    for (int f = 0; f < FLOWS && (rc == 0 || err->code != ERR_PEER); f++)
         coll_free(&p->flow[f]);
     mem_free(all);
     return rc;

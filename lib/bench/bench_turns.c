@@ -58,8 +58,8 @@ static int collect(struct bench *b, struct bench_contest *c, struct err *err)
     for (int r = 0; r < w->ranks && rc == 0; r++) {
         c->wrong += wrongs[r];
         for (int i = 0; i < iters; i++)
-            if (all[r * iters + i] > c->seconds[i])
-                c->seconds[i] = all[r * iters + i];
+            if (all[(int64_t)r * iters + i] > c->seconds[i])
+                c->seconds[i] = all[(int64_t)r * iters + i];
     }
     mem_free(all);
     mem_free(wrongs);

@@ -241,7 +241,7 @@ static int poll_shared_recv(struct exec_mpi_handle *h, struct exec_queue *q, int
 
     /* A sender that copied may be in its next start already. */
     ready = ready < q->count ? ready : q->count;
-    while (q->passed<ready && * budget> 0) {
+    while (*budget > 0 && q->passed < ready) {
         const struct exec_row *row = exec_queue_row(h, q, q->passed);
         if (!may_go(h, row))
             break;

@@ -2,6 +2,7 @@
 /* Knows how a schedule's chunks get their places from the layouts; no transport, no time. */
 #include "pick/pick.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -32,15 +33,37 @@ int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_byt
     return c < 1 ? 1 : c > PICK_SUBCHUNKS_MAX ? PICK_SUBCHUNKS_MAX : (int)c;
 }
 
+double pick_rows(const struct schedule_spec *spec)
+{
+    double chunks = (double)spec->segments * spec->groups->count * spec->subchunks;
+    int reduces = (spec->phases & SCHEDULE_REDUCE_SCATTER) != 0;
+    int gathers = (spec->phases & SCHEDULE_ALL_GATHER) != 0, n = spec->groups->ranks;
+    double rows = (reduces && gathers ? 2 : 1) * chunks * (n - 1);
+
+    if (reduces && gathers &&
+        (spec->algo == SCHEDULE_DOUBLING || spec->algo == SCHEDULE_TWO_LEVEL_DOUBLING))
+        rows +=
+            2 * chunks * log2(n) * (schedule_algo_flat(spec->algo) ? n : spec->groups->count);
+    return rows;
+}
+
 /* All rows of what the spec says, over the layouts' segments of its groups. */
 static int gen_all(struct schedule_spec spec, struct schedule *out, struct err *err)
 {
     struct layout l;
+    int rc = 0;
 
     layout_init(&l, spec.groups);
     spec.segments = l.segments;
     spec.holder = l.holder;
-    int rc = schedule_gen(&spec, -1, out, err);
+    if (pick_rows(&spec) > PICK_ROWS_MAX)
+        rc = err_set(err, ERR_INPUT,
+                     "a schedule of %d ranks in %d sub-chunk%s, some %.0f rows, expected %d at"
+                     " most",
+                     spec.groups->ranks, spec.subchunks, spec.subchunks == 1 ? "" : "s",
+                     pick_rows(&spec), PICK_ROWS_MAX);
+    if (rc == 0)
+        rc = schedule_gen(&spec, -1, out, err);
     layout_release(&l);
     return rc;
 }

@@ -11,7 +11,19 @@
  * floor without MPI, so that a schedule can be printed and proven where no MPI is.
  */
 
-/* All ranks' rows of one operation over groups; phases as in schedule.h. */
+/*
+ * About how many rows all ranks have, before they are made: each chunk goes to every rank, in a
+ * reduction it comes from each too.  Recursive doubling sends all chunks in each round instead,
+ * and adds them where they have arrived.
+ */
+double pick_rows(const struct schedule_spec *spec);
+
+/* 28 bytes a row, and as much again while they are put in order: 2 GiB. */
+enum { PICK_ROWS_MAX = 1 << 25 };
+/*
+ * All ranks' rows of one operation over groups; phases as in schedule.h.  ERR_INPUT for more
+ * than PICK_ROWS_MAX.
+ */
 int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups *groups,
                   int subchunks, struct schedule *out, struct err *err);
 /* The same on a fabric, with its levels; root: of a broadcast. */

@@ -79,7 +79,8 @@ static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, 
         int64_t n = layout_cut(l, s->bytes, at / g, at % g + 1, even) -
                     layout_cut(l, s->bytes, at / g, at % g, even);
         for (int c = 0; c < subchunks; c++)
-            bytes[(int64_t)at * subchunks + c] = n * (c + 1) / subchunks - n * c / subchunks;
+            bytes[(int64_t)at * subchunks + c] =
+                (int64_t)((__int128)n * (c + 1) / subchunks - (__int128)n * c / subchunks);
     }
     return bytes;
 }

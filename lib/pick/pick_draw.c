@@ -17,15 +17,9 @@ struct scene {
     int64_t *chunk_bytes;
 };
 
-/* Before they are made: each chunk goes to every rank, in a reduction it comes from each too.
- */
 static int check_rows(const struct schedule_spec *spec, struct err *err)
 {
-    double ways =
-        (spec->phases & SCHEDULE_REDUCE_SCATTER) && (spec->phases & SCHEDULE_ALL_GATHER) ? 2
-                                                                                         : 1;
-    double rows = ways * spec->segments * spec->groups->count * spec->subchunks *
-                  (spec->groups->ranks - 1);
+    double rows = pick_rows(spec);
 
     if (rows <= SIM_DRAW_ROWS_MAX)
         return 0;

@@ -28,7 +28,7 @@
 #include "base/num.h"
 
 enum {
-    TEXT_BYTES_MAX = 1 << 30, /* 16k ranks' rows fit; a file is not read without bound */
+    TEXT_BYTES_MAX = 1 << 30, /* 4k ranks' rows fit; a file is not read without bound */
     SUBCHUNKS_MAX = 1 << 20,
     CHUNKS_FREE = 1 << 20,           /* chunks without a row; others need a line of text each */
     PLANES_MAX = 1 << 10,            /* scratch: a few for each doubling of the ranks */

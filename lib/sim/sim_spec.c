@@ -302,12 +302,17 @@ static int run_turned(const struct turn *t, const struct topo *topo, const doubl
     return rc;
 }
 
-/* About how many rows all ranks have, from a few of them; -1: error. */
+/*
+ * About how many rows all ranks have, from a few of them; -1: error.  Of a broadcast these tell
+ * little (the root may send all rows there are), but each rank gets each chunk just once.
+ */
 static double guess_rows(const struct schedule_spec *spec, struct err *err)
 {
     int n = spec->groups->ranks, looked = 0;
     double rows = 0;
 
+    if (spec->phases == SCHEDULE_BROADCAST)
+        return (double)spec->segments * spec->groups->count * spec->subchunks * (n - 1);
     for (; looked < 3; looked++) {
         struct schedule s = {0};
         if (schedule_gen(spec, (int)((int64_t)looked * (n - 1) / 2), &s, err))

@@ -101,6 +101,9 @@ rows() {
     grep -q ' auto:bruck ' out
     paro-bench --simulate -i $fabric --tuning table.yaml -b 64 --algo auto --op all-gather > out
     grep -q ' auto:bruck ' out
+    # the only size is none, and less than an element is no other
+    mpirun -np 4 paro-bench --groups 2x2 -i $fabric -b 0 -e 2 -n 1 -w 0 --algo auto --op all-gather --json > out
+    rows out '@d == 1 && $d[0]{bytes} == 0'
     fails 2 "paro-bench: --algo auto for groups that are not the hosts, expected -i TOPO or --tuning FILE: between hosts alone a fabric can be measured" \
         mpirun -np 4 paro-bench --groups 2x2 --algo auto -b 64
 }
@@ -345,6 +348,7 @@ rows() {
     fails 2 "paro-bench: --op: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-bench --op all-gather,gather
     fails 2 "paro-bench: --algo: algorithm 'ring' twice, expected each once" paro-bench --algo ring,ring
+    fails 2 "paro-bench: unknown option '--foo' (see --help)" paro-bench -b 1K --foo
     fails 2 "paro-bench: --type: type 'f8', expected f32, bf16, f16, f64, i32 or u8" paro-bench -d f8
     fails 2 "paro-bench: --root 1, expected 0 to 0: 1 ranks run" paro-bench --root 1
     fails 2 '{"error":{"code":"input","text":"--csv and --json, expected one of them","file":null,"line":null,"key":null}}' \

@@ -173,6 +173,11 @@ EOF
         paro-sched gen all-gather ring 2x2,inter=1
     fails 2 "paro-sched: gen with 2 words, expected OP ALGO SHAPE" paro-sched gen all-gather ring
     fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --chunks 2
+    fails 2 "paro-sched: a schedule of 16384 ranks in 1 sub-chunk, some 536838144 rows, expected 33554432 at most" \
+        paro-sched gen all-reduce ring 4096x4
+    # exchanges of whole vectors are more rows than those that each rank gets
+    fails 2 "paro-sched: a schedule of 2048 ranks in 1 sub-chunk, some 100659200 rows, expected 33554432 at most" \
+        paro-sched gen all-reduce recursive-doubling 2048x1
     for shape in 2x 0x2 '[3,]' 2y2 '[]' 99999999x9; do
         ! paro-sched gen all-gather ring "$shape" > out 2> said
         [ ! -s out ] && [ "$(wc -l < said)" = 1 ]

@@ -52,6 +52,8 @@ END
     paro-sched simulate all-reduce ho-ring -i synth:2x3x2,level2=1GB/s:1ms > want
     grep -q '^busy .* level2 ' want
     paro-sched gen all-reduce ho-ring 2x3x2 | paro-sched simulate -i synth:2x3x2,level2=1GB/s:1ms | diff want -
+    # a root that sends all rows there are: no more than any other algorithm has
+    paro-sched simulate broadcast direct -i synth:128x8 | grep -q '^time '
 }
 
 @test "the default size is 64Mi, and a topology file is read" {

@@ -121,13 +121,14 @@ static void bytes_have_two_kinds_of_suffix(void **state)
     static const char *const bad[] = {"1.5",  "0.3K",     "1k",    "1m", "1 M",
                                       "1MM",  "1Mb",      "1Mbit", "M",  "-1M",
                                       "1e30", "9000000T", "010K",  "1P", "0x1M"};
-    struct err err;
+    struct err err = {0};
     int64_t n = 0;
 
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(num_bytes(good[i].text, 0, INT64_MAX, &n, &err), 0);
         assert_true(n == good[i].bytes);
+        assert_int_equal(err.code, ERR_NONE);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(num_bytes(bad[i], 0, INT64_MAX, &n, &err), -1);
