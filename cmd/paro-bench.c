@@ -145,10 +145,15 @@ static error_t finish_read(struct args *a)
     return 0;
 }
 
-static error_t finish_tuning(struct args *a)
+/* Options that speak of something else that was not asked for. */
+static error_t finish_idle(struct args *a)
 {
     if (a->o.tuning && !has_algo(&a->o, SCHEDULE_AUTO))
         return cli_usage(&a->cli, "--tuning without --algo auto, which alone reads it");
+    if (a->o.setting && !has_algo(&a->o, BENCH_MPI))
+        return cli_usage(&a->cli, "--mpi-name without --algo mpi, which alone bears it");
+    if (a->o.root && !has_op(&a->o, SCHEDULE_BROADCAST))
+        return cli_usage(&a->cli, "--root without --op broadcast, which alone has one");
     return 0;
 }
 
@@ -246,7 +251,7 @@ static error_t finish(struct args *a)
     if (rc == 0 && o->force && !o->plot)
         rc = cli_usage(&a->cli, "--force without --plot, which alone writes a file");
     if (rc == 0)
-        rc = a->table ? finish_table(a) : finish_tuning(a);
+        rc = a->table ? finish_table(a) : finish_idle(a);
     if (rc == 0)
         rc = finish_sizes(a);
     if (rc == 0 && a->simulate)

@@ -24,7 +24,8 @@ struct overlap_row {
     const struct bench *b;
     const char *op, *algo, *redop;
     int64_t elems, bytes, wrong;
-    double inside_s, across_s, both_s, efficiency, load;
+    double inside_s, across_s, both_s, load;
+    double efficiency; /* NAN: there are not two things that could overlap */
 };
 
 static int add_part(struct bench *b, struct bench_contest *c, struct bench_move_spec *spec,
@@ -76,21 +77,29 @@ void bench_overlap_head(const struct bench *b)
 
 static void print_text(const struct overlap_row *r, FILE *out)
 {
+    char share[16] = "-";
+
+    if (isfinite(r->efficiency))
+        snprintf(share, sizeof share, "%.3f", r->efficiency);
     fprintf(out,
-            "%12" PRId64 " %12" PRId64 " %14s %22s %5s %6s %11.1f %11.1f %11.1f %10.3f"
+            "%12" PRId64 " %12" PRId64 " %14s %22s %5s %6s %11.1f %11.1f %11.1f %10s"
             " %6" PRId64 "\n",
             r->bytes, r->elems, r->op, r->algo, dtype_name(r->b->o->type), r->redop,
-            r->inside_s * 1e6, r->across_s * 1e6, r->both_s * 1e6, r->efficiency, r->wrong);
+            r->inside_s * 1e6, r->across_s * 1e6, r->both_s * 1e6, share, r->wrong);
 }
 
 static void print_csv(const struct overlap_row *r, FILE *out)
 {
+    char share[24] = "";
+
+    if (isfinite(r->efficiency))
+        snprintf(share, sizeof share, "%.9g", r->efficiency);
     fprintf(out,
-            "%s,%s,\"%s\",%d,%" PRId64 ",%" PRId64 ",%s,%s,%.9g,%.9g,%.9g,%.9g,%" PRId64
+            "%s,%s,\"%s\",%d,%" PRId64 ",%" PRId64 ",%s,%s,%.9g,%.9g,%.9g,%s,%" PRId64
             ",%.9g\n",
             r->op, r->algo, r->b->shape, r->b->groups.ranks, r->bytes, r->elems,
-            dtype_name(r->b->o->type), r->redop, r->inside_s, r->across_s, r->both_s,
-            r->efficiency, r->wrong, r->load);
+            dtype_name(r->b->o->type), r->redop, r->inside_s, r->across_s, r->both_s, share,
+            r->wrong, r->load);
 }
 
 static void print_json(const struct overlap_row *r, FILE *out)
@@ -153,6 +162,8 @@ static void report(struct bench *b, unsigned op, int64_t elems, struct bench_con
         r.algo = bench_label(&name, label, sizeof label);
         r.both_s = stats_median(c[WHOLE + a].seconds, iters);
         r.efficiency = (r.inside_s > r.across_s ? r.inside_s : r.across_s) / r.both_s;
+        if (!elems || b->groups.count < 2 || groups_largest(&b->groups) < 2)
+            r.efficiency = NAN;
         r.wrong = c[INSIDE].wrong + c[ACROSS].wrong + c[WHOLE + a].wrong;
         print_row(&b->sink, &r);
     }

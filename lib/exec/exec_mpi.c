@@ -388,9 +388,18 @@ int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi
     return 0;
 }
 
+/* Messages that a failed run left in flight: MPI may still write what they were given. */
+static int in_flight(const struct exec_mpi_handle *h)
+{
+    for (int i = 0; i < h->requests; i++)
+        if (h->request && h->request[i] != MPI_REQUEST_NULL)
+            return 1;
+    return 0;
+}
+
 void exec_mpi_free(struct exec_mpi_handle *h)
 {
-    if (!h)
+    if (!h || in_flight(h))
         return;
     exec_queues_release(h);
     world_share_close(&h->share);

@@ -38,6 +38,7 @@ struct exec_mpi_handle;
  */
 int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi_handle **out,
                      struct err *err);
+/* A handle whose run failed with messages in flight stays, for they may still arrive. */
 void exec_mpi_free(struct exec_mpi_handle *h);
 
 /* One start at a time per handle; start and poll are what a stream operation wants. */
