@@ -68,7 +68,7 @@ static const struct argp_option options[] = {
     {"groups", KEY_GROUPS, "SHAPE", 0, "Groups of ranks, as 4x2 or [3,2] (default: by host)",
      0},
     {"chunk", KEY_CHUNK, "SIZE", 0, "Bytes of a message (default 60Ki)", 0},
-    {"window", KEY_WINDOW, "SIZE", 0, "Bytes in flight per queue (default 2Mi)", 0},
+    {"window", KEY_WINDOW, "SIZE", 0, "Bytes in flight per queue (default 256Ki to 2Mi)", 0},
     {"mpi-name", KEY_MPI_NAME, "NAME", 0, "Call the rows of mpi mpi:NAME, as it was set", 0},
     {"overlap", KEY_OVERLAP, 0, 0,
      "Time what goes on inside groups, what goes on across them, and both at once", 1},

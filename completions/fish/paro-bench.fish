@@ -14,7 +14,7 @@ complete -c paro-bench -l op -r -d 'Operations, a comma between them: all-gather
 complete -c paro-bench -l redop -r -d 'Reduction: sum (default), max, min or avg'
 complete -c paro-bench -l root -r -d 'Who broadcasts (default 0)'
 complete -c paro-bench -l tuning -r -d 'What auto takes: a table, of this command or paro-sched pick (default: by simulation)'
-complete -c paro-bench -l window -r -d 'Bytes in flight per queue (default 2Mi)'
+complete -c paro-bench -l window -r -d 'Bytes in flight per queue (default 256Ki to 2Mi)'
 complete -c paro-bench -s w -l warmup -r -d 'Untimed iterations before them (default 5; for a table 1)'
 complete -c paro-bench -l overlap -d 'Time what goes on inside groups, what goes on across them, and both at once'
 complete -c paro-bench -l read -r -d 'Run nothing: read rows that --json printed (repeatable, - is standard input)'

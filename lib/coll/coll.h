@@ -32,7 +32,7 @@ struct coll {
 
 struct coll_options {
     int64_t shared_bytes; /* room for coll_take */
-    int64_t window_bytes; /* 0: the executor's own choice */
+    int64_t window_bytes; /* 0: 4 MiB a port, shared by the rails */
     int no_shared;        /* no shared memory inside a host */
     int levels;           /* of the fabric; 0 to 2: nothing above the groups */
     const int *block;     /* [levels-2][groups] as in schedule_spec; copied */

@@ -72,7 +72,7 @@ struct exec_rows {
     enum dtype_op redop;
     struct exec_row *row;
     struct exec_self *self;
-    int64_t scratch_bytes;
+    int64_t scratch_bytes, most_bytes; /* most_bytes: of the largest chunk, anybody's */
     int64_t slow_bytes, slow_in_bytes; /* to and from other groups, this rank, one run */
     int64_t fast_bytes;                /* sent inside the group */
 };

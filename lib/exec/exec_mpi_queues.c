@@ -88,9 +88,16 @@ static void make_messages(struct exec_mpi_handle *h, struct exec_queue *q)
     }
 }
 
+/*
+ * As many messages as of the largest chunk fit.  So queues of smaller chunks have fewer bytes in
+ * flight, and of a port they share as much as they need: narrow rails that got as much as wide
+ * ones were through early, and what the wide ones then sent alone came late (all-reduce on
+ * [4,4,3]).
+ */
 static int window_of(const struct exec_mpi_handle *h, const struct exec_queue *q)
 {
-    int64_t n = h->x->window_bytes / (q->slot_bytes ? q->slot_bytes : 1);
+    int64_t most = q->slot_bytes > h->rows.most_bytes ? q->slot_bytes : h->rows.most_bytes;
+    int64_t n = h->x->window_bytes / (most ? most : 1);
 
     n = n < WINDOW_LEAST ? WINDOW_LEAST : n > WINDOW_MOST ? WINDOW_MOST : n;
     return n < q->messages ? (int)n : q->messages;

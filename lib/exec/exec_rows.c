@@ -167,8 +167,11 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
     int rc = 0;
 
     assert(places->chunks == s->chunks);
-    for (int c = 0; c < new.rooms; c++)
+    for (int c = 0; c < new.rooms; c++) {
+        int64_t bytes = elems_of(&n, c) * dtype_bytes(new.type);
+        new.most_bytes = bytes > new.most_bytes ? bytes : new.most_bytes;
         n.scratch_at[c] = -1;
+    }
     new.row = mem_new((size_t)s->rows, sizeof *new.row);
     new.self = mem_new((size_t)places->chunks, sizeof *new.self);
     for (int64_t i = 0; rc == 0 && i < s->rows; i++) {
