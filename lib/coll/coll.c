@@ -12,10 +12,10 @@
 #include "pick/pick.h"
 
 /*
- * In flight through a port, each way: what keeps it busy while a rank waits for a core (30 ms at
- * 1 Gbit/s), and no more, for what queues up there delays what others wait for.  The rails share
- * it.  Measured at 64 MiB, all-reduce, of the bound: 4x2 (two rails) 0.98 with 2 MiB a rail and
- * 0.93 with 1 MiB; [4,4,3] (six rails) 0.89 with 2 MiB and 0.94 with 512 KiB.
+ * In flight through a port, each way: what keeps it busy while a rank waits for a core (30 ms
+ * at 1 Gbit/s), and no more, for what queues up there delays what others wait for.  The rails
+ * share it.  Measured at 64 MiB, all-reduce, of the bound: 4x2 (two rails) 0.98 with 2 MiB a
+ * rail and 0.93 with 1 MiB; [4,4,3] (six rails) 0.89 with 2 MiB and 0.94 with 512 KiB.
  */
 enum { PORT_WINDOW_BYTES = 4 << 20, WINDOW_MOST = 2 << 20, WINDOW_LEAST = 256 << 10 };
 

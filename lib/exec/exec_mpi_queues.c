@@ -89,10 +89,10 @@ static void make_messages(struct exec_mpi_handle *h, struct exec_queue *q)
 }
 
 /*
- * As many messages as of the largest chunk fit.  So queues of smaller chunks have fewer bytes in
- * flight, and of a port they share as much as they need: narrow rails that got as much as wide
- * ones were through early, and what the wide ones then sent alone came late (all-reduce on
- * [4,4,3]).
+ * As many messages as of the largest chunk fit.  So queues of smaller chunks have fewer bytes
+ * in flight, and of a port they share as much as they need: narrow rails that got as much as
+ * wide ones were through early, and what the wide ones then sent alone came late (all-reduce
+ * on [4,4,3]).
  */
 static int window_of(const struct exec_mpi_handle *h, const struct exec_queue *q)
 {
