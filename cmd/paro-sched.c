@@ -136,20 +136,14 @@ static int gen(const struct args *a, struct err *err)
     if (a->words != 4)
         return err_set(err, ERR_INPUT, "gen with %d words, expected OP ALGO SHAPE",
                        a->words - 1);
-    if (schedule_phases_parse(a->word[1], &phases, err) ||
-        schedule_algo_parse(a->word[2], &algo, err))
+    if (pick_parse(a->word[1], a->word[2], &phases, &algo, err))
         return -1;
-    if (algo == SCHEDULE_AUTO)
-        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one that ls lists");
     if (a->has_root && phases != SCHEDULE_BROADCAST)
         return err_set(err, ERR_INPUT, "--root with %s, expected it with broadcast",
                        a->word[1]);
     if (topo_parse_shape(&topo, a->word[3], err))
         return -1;
-    int rc = 0, ranks = topo.groups.ranks;
-    if (a->root >= ranks)
-        rc = err_set(err, ERR_INPUT, "--root: %d, expected a rank from 0 to %d", (int)a->root,
-                     ranks - 1);
+    int rc = pick_check_root((int)a->root, topo.groups.ranks, err);
     if (rc == 0)
         rc = pick_schedule_on(phases, algo, &topo, (int)a->root, (int)a->chunks, &s, err);
     if (rc == 0)

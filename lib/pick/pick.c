@@ -134,3 +134,20 @@ void pick_traffic(const struct schedule *s, struct pick_traffic *out)
     out->fast_rank = (double)t.fast_rank_max / whole;
     mem_free(elems);
 }
+
+int pick_parse(const char *op, const char *algo, unsigned *phases, enum schedule_algo *out,
+               struct err *err)
+{
+    if (schedule_phases_parse(op, phases, err) || schedule_algo_parse(algo, out, err))
+        return -1;
+    if (*out == SCHEDULE_AUTO)
+        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one that ls lists");
+    return 0;
+}
+
+int pick_check_root(int root, int ranks, struct err *err)
+{
+    if (root < ranks)
+        return 0;
+    return err_set(err, ERR_INPUT, "--root: %d, expected a rank from 0 to %d", root, ranks - 1);
+}

@@ -62,4 +62,10 @@ struct pick_traffic {
 };
 void pick_traffic(const struct schedule *s, struct pick_traffic *out);
 
+/* An operation and an algorithm in words; 'auto' is none here. */
+int pick_parse(const char *op, const char *algo, unsigned *phases, enum schedule_algo *out,
+               struct err *err);
+/* Whether --root names one of the ranks. */
+int pick_check_root(int root, int ranks, struct err *err);
+
 #endif

@@ -36,14 +36,9 @@ static int gen(const struct pick_simulate *ask, struct scene *c, struct err *err
         .subchunks = ask->subchunks, .levels = c->topo.levels, .block = c->topo.block};
     struct layout l;
 
-    if (schedule_phases_parse(ask->op, &spec.phases, err) ||
-        schedule_algo_parse(ask->algo, &spec.algo, err))
+    if (pick_parse(ask->op, ask->algo, &spec.phases, &spec.algo, err) ||
+        pick_check_root(ask->root, c->topo.groups.ranks, err))
         return -1;
-    if (spec.algo == SCHEDULE_AUTO)
-        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one that ls lists");
-    if (ask->root >= c->topo.groups.ranks)
-        return err_set(err, ERR_INPUT, "--root: %d, expected a rank from 0 to %d", ask->root,
-                       c->topo.groups.ranks - 1);
     spec.root = ask->root;
     layout_init(&l, &c->topo.groups);
     spec.groups = &l.groups;

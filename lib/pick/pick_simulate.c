@@ -53,14 +53,9 @@ static int simulate_spec(const struct pick_simulate *ask, struct answer *a, stru
     struct layout l;
     int64_t *bytes = NULL;
 
-    if (schedule_phases_parse(ask->op, &s->phases, err) ||
-        schedule_algo_parse(ask->algo, &s->algo, err))
+    if (pick_parse(ask->op, ask->algo, &s->phases, &s->algo, err) ||
+        pick_check_root(ask->root, a->topo.groups.ranks, err))
         return -1;
-    if (s->algo == SCHEDULE_AUTO)
-        return err_set(err, ERR_INPUT, "algorithm 'auto', expected one that ls lists");
-    if (ask->root >= a->topo.groups.ranks)
-        return err_set(err, ERR_INPUT, "--root: %d, expected a rank from 0 to %d", ask->root,
-                       a->topo.groups.ranks - 1);
     s->root = ask->root;
     layout_init(&l, &a->topo.groups);
     groups_copy(&s->groups, &l.groups);
