@@ -82,6 +82,9 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .wire_type = c->wire_type,
         .grad_type = c->grad_type,
         .prefetch = c->prefetch,
+        .buckets = c->buckets,
+        .keep = c->keep,
+        .recompute = c->recompute,
         .chunk_bytes = c->chunk_bytes,
         .price = s->list[s->best],
     };

@@ -50,12 +50,14 @@ enum {
     PLAN_STRATEGIES = 27, /* in the order NNN, NNI, NNG, NIN, ... GGG */
     PLAN_SEQ = 256,       /* defaults */
     PLAN_PREFETCH = 1,
+    PLAN_BUCKETS = 2,
     PLAN_PIECE = 1 << 16,        /* elements that the update takes at a time, in f32 */
     PLAN_CHUNK_BYTES = 60 << 10, /* under the eager limit of Open MPI's TCP, as coll has it */
     PLAN_BATCH_MAX = 1 << 20,    /* bounds on what is read */
     PLAN_SEQ_MAX = 1 << 24,
     PLAN_CHUNK_MAX = 1 << 30,
-    PLAN_PREFETCH_MAX = 1024
+    PLAN_PREFETCH_MAX = 1024,
+    PLAN_KEEP_ALL = 1 << 20 /* more than any model has uses of units */
 };
 
 /* What is priced: a model on a fabric. */
@@ -66,7 +68,7 @@ struct plan_case {
     int micro_batch, accum, seq;
     enum schedule_algo algo; /* SCHEDULE_AUTO: the fastest for each strategy */
     enum dtype param_type, wire_type, grad_type;
-    int prefetch;
+    int prefetch, buckets, keep, recompute; /* as in struct plan */
     int64_t chunk_bytes;
     double memory_bytes; /* limit of a rank; 0: none known, everything fits */
 };
@@ -120,6 +122,9 @@ struct plan {
     enum dtype wire_type;    /* of what travels: bf16 or f32 */
     enum dtype grad_type;    /* of gradient accumulation: f32 or bf16 */
     int prefetch;            /* units gathered ahead of the one in use */
+    int buckets;             /* units whose gradients are on their way out at once, 1 or more */
+    int keep;      /* the last uses of the forward whose gathered units stay for the backward */
+    int recompute; /* layers run again in the backward: only their inputs are kept */
     int64_t chunk_bytes;     /* of a sub-chunk on the wire */
     struct plan_price price; /* predicted */
 };

@@ -263,7 +263,7 @@ static int take_model(struct plan *p, const struct yaml *y, const struct doc *do
 
 static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
 {
-    struct plan new = {.price = {.feasible = 1, .dominated_by = -1}};
+    struct plan new = {.buckets = PLAN_BUCKETS, .price = {.feasible = 1, .dominated_by = -1}};
     struct doc *doc = NULL;
 
     if (yaml_format(y, "paro-plan/1", err) || yaml_load(y, &schema, (void **)&doc, err))

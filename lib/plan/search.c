@@ -26,6 +26,7 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
         .wire_type = DTYPE_BF16,
         .grad_type = DTYPE_F32,
         .prefetch = PLAN_PREFETCH,
+        .buckets = PLAN_BUCKETS,
         .chunk_bytes = PLAN_CHUNK_BYTES,
         .memory_bytes = (double)topo->memory_bytes,
     };
