@@ -214,7 +214,7 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
         each 'JSON::PP->new->canonical->encode([sort keys %$d]) eq '"'$KEYS'" $s/log.jsonl
         each '$d->{step} == $. && $d->{tokens} == 4 * 2 * 32 && $d->{skipped} == 0' $s/log.jsonl
         each '$d->{loss} > 0 && $d->{loss} < 7 && $d->{grad_norm} > 0' $s/log.jsonl
-        each 'abs($d->{compute_s} + $d->{exposed_comm_s} - $d->{step_s}) < 1e-9' $s/log.jsonl
+        each 'abs($d->{compute_s} + $d->{exposed_comm_s} + $d->{idle_s} - $d->{step_s}) < 1e-9' $s/log.jsonl
         memory=$(awk '/^ +(params|grads|optimizer): [0-9.e+]+$/ { m += $2 } END { print m }' p.yaml)
         slow=$(awk '$1 == "slow_bytes:" { print $2 }' p.yaml)
         each "abs(\$d->{state_bytes} - $memory) <= 0.01 * $memory" $s/log.jsonl
