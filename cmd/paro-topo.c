@@ -22,12 +22,12 @@ enum { KEY_FORMAT = 0x100, KEY_DIFF, KEY_TOLERANCE, KEY_SET, KEY_NODES, KEY_RANK
 
 static const struct argp_option options[] = {
     {"input", 'i', "INPUT", 0,
-     "Read the fabric: a file (YAML, NCCL XML, hwloc XML, nvidia-smi topo -m, ibnetdiscover),"
-     " - for standard input, or synth:SPEC",
+     "Read the fabric from a file (YAML, XML of NCCL or hwloc, text of nvidia-smi topo -m or"
+     " ibnetdiscover), from - (standard input), or from synth:SPEC",
      0},
     {"set", KEY_SET, "WORDS", 0,
-     "Give what INPUT does not state, or in its place: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
-     " nic=RATE, memory=BYTES, flops=N, with commas between them",
+     "Give what INPUT does not state, or replace it: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
+     " nic=RATE, memory=BYTES, flops=N, with commas",
      0},
     {"nodes", KEY_NODES, "N", 0, "Take N machines like the one that INPUT describes", 0},
     {"ranks", KEY_RANKS, "N", 0, "Take N ranks on each host, where INPUT counts no GPUs", 0},
@@ -95,13 +95,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    NULL,
-    "Measure a fabric (under mpirun) or read one (-i), and print it.",
-    NULL,
-    NULL,
-    NULL};
+    options, parse, NULL, "Measure a fabric (under mpirun) or read one (-i), and print it.",
+    NULL,    NULL,  NULL};
 
 /* The one place where a fabric comes from.  *w is NULL unless it is measured. */
 static int load(const struct args *a, struct world **w, struct topo *t, struct err *err)

@@ -102,7 +102,8 @@ static uint32_t entity(char **from)
     static const struct {
         const char *name;
         char is;
-    } five[] = {{"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}};
+    } five[] = {
+        {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}};
     char *p = *from, *end = NULL;
 
     for (int i = 0; i < 5; i++) {
@@ -141,8 +142,9 @@ static int decode_entity(struct parse *p, char **to)
     uint32_t code = entity(&p->at);
 
     if (!code)
-        return fail(p, "has the entity '%.*s', expected one of &lt; &gt; &amp; &quot; &apos;"
-                       " or a character by its number",
+        return fail(p,
+                    "has the entity '%.*s', expected one of &lt; &gt; &amp; &quot; &apos;"
+                    " or a character by its number",
                     (int)strcspn(p->at, "; \n<\"") % 24, p->at);
     *to = put_utf8(*to, code);
     return 0;

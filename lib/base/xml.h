@@ -35,13 +35,13 @@ struct xml_node {
     const char *text; /* from the start tag to the next tag, entities replaced; "" at least */
     int line;         /* of the start tag, from 1 */
     int attrs;
-    const struct xml_attr *attr; /* [attrs], in their order */
+    const struct xml_attr *attr;                  /* [attrs], in their order */
     const struct xml_node *parent, *child, *next; /* NULL: none; children in their order */
 };
 
 struct xml {
-    char *name; /* owned: the path, or "stdin" */
-    char *text; /* owned: all strings lie in it */
+    char *name;            /* owned: the path, or "stdin" */
+    char *text;            /* owned: all strings lie in it */
     struct xml_node *node; /* [nodes], owned, in the order of their start tags */
     struct xml_attr *attr; /* owned */
     int nodes;

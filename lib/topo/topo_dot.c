@@ -96,7 +96,8 @@ static void put_level(FILE *out, const struct topo *t, int l)
             put_rates(out, p->out_Bps, p->in_Bps);
         else
             put_rates(out, t->level[l].port_Bps, t->level[l].port_Bps);
-        fputs(slow ? "\\nslow\",color=\"#d55e00\",fontcolor=\"#d55e00\",penwidth=3];\n" : "\"];\n",
+        fputs(slow ? "\\nslow\",color=\"#d55e00\",fontcolor=\"#d55e00\",penwidth=3];\n"
+                   : "\"];\n",
               out);
     }
     mem_free(seen);

@@ -198,6 +198,8 @@ int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struc
         struct topo_given_level level = g->level[l];
         if (!level.has_rate && !level.has_latency)
             continue;
+        if (l >= t->levels && fill)
+            continue;
         if (l >= t->levels)
             return err_set(err, ERR_INPUT, "level%d is given, but the fabric has %d levels", l,
                            t->levels);

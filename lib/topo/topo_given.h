@@ -32,7 +32,7 @@ char *topo_given_next(char **at);
 void topo_given_level(struct topo *t, int l, const struct topo_given_level *g);
 /*
  * The same for all of a fabric; with `fill` only where it states nothing (a rate of 0, a
- * latency below 0).  ERR_INPUT for a level that it has not.
+ * latency below 0).  ERR_INPUT, without `fill`, for a level that it has not.
  */
 int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struct err *err);
 

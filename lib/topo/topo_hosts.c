@@ -31,8 +31,8 @@ static int add_name(struct names *names, const char *text, struct err *err)
                        text);
     if (names->count == GROUPS_RANKS_MAX)
         return err_set(err, ERR_INPUT, "names more than %d hosts", GROUPS_RANKS_MAX);
-    names->host = mem_grow(names->host, &names->room, (size_t)names->count + 1,
-                           sizeof *names->host);
+    names->host =
+        mem_grow(names->host, &names->room, (size_t)names->count + 1, sizeof *names->host);
     names->host[names->count++] = mem_dup(text);
     return 0;
 }

@@ -19,6 +19,9 @@
 
 enum { OBJECTS_MOST = 2 * TOPO_MACHINE_RANKS }; /* of a matrix of bandwidths: GPUs, switches */
 
+/* Below any link (PCIe 1, one lane: 250 MB/s): a rate that is not known. */
+static const double LINK_LEAST_BPS = 1e6;
+
 struct place {
     int64_t gp; /* gp_index, by which matrices name objects */
     int gpu;    /* -1: a switch */
@@ -27,13 +30,13 @@ struct place {
 struct hwloc {
     const struct xml *x;
     struct topo_machine *m;
-    int version;                  /* 2 or 3 */
-    const struct xml_node **gpu;  /* [gpus], owned */
-    struct place *place;          /* [places], owned */
+    int version;                 /* 2 or 3 */
+    const struct xml_node **gpu; /* [gpus], owned */
+    struct place *place;         /* [places], owned */
     size_t gpu_room, place_room;
     int gpus, places;
     int near_told; /* a library that knows NVLink, or its like, has looked */
-    int *link; /* [x->nodes] of pcie, -1: not yet there */
+    int *link;     /* [x->nodes] of pcie, -1: not yet there */
     struct topo_pcie pcie;
     struct err *err;
 };
@@ -52,12 +55,12 @@ static int has_value(const struct xml_node *n, const char *attr, const char *val
     return its && strcmp(its, value) == 0;
 }
 
-/* The value of an <info>, NULL where there is none of that name. */
-static const char *find_info(const struct xml_node *n, const char *name)
+/* The <info> of a name, NULL where there is none. */
+static const struct xml_node *find_info(const struct xml_node *n, const char *name)
 {
     for (const struct xml_node *i = n->child; i; i = i->next)
         if (strcmp(i->name, "info") == 0 && has_value(i, "name", name))
-            return xml_find(i, "value");
+            return i;
     return NULL;
 }
 
@@ -79,8 +82,8 @@ static int is_osdev(const struct hwloc *h, const struct xml_node *n, enum osdev 
 /* ---- GPUs ---- */
 
 /*
- * Class 0302 is a 3D controller, 1200 an accelerator; 0300, VGA, is as often the console's chip:
- * one is a GPU where a library for computing found it.
+ * Class 0302 is a 3D controller, 1200 an accelerator; 0300, VGA, is as often the console's
+ * chip: one is a GPU where a library for computing found it.
  */
 static int is_gpu(const struct hwloc *h, const struct xml_node *n)
 {
@@ -123,10 +126,10 @@ static int read_memory(struct hwloc *h, const struct xml_node *gpu)
 
     for (const struct xml_node *o = gpu->child; o; o = o->next) {
         for (int i = 0; i < 2; i++) {
-            const char *text = find_info(o, names[i]);
-            struct err why;
-            if (text && num_i64(text, 1, TOPO_MEMORY_MAX_BYTES / 1024, &KiB, &why))
-                return xml_fail(h->x, o, names[i], h->err, "is %s", why.text);
+            const struct xml_node *info = find_info(o, names[i]);
+            if (info &&
+                xml_i64(h->x, info, "value", 1, TOPO_MEMORY_MAX_BYTES / 1024, &KiB, h->err))
+                return -1;
         }
     }
     if (h->gpus == 1 || KiB * 1024 < h->m->memory_bytes)
@@ -183,7 +186,7 @@ static int find_link(struct hwloc *h, const struct xml_node *n, int *out)
     if (*at < 0 && xml_find(n, "pci_link_speed")) {
         if (xml_f64(h->x, n, "pci_link_speed", 0, 1e6, &Bps, h->err))
             return -1;
-        Bps *= 1e9;
+        Bps = Bps * 1e9 < LINK_LEAST_BPS ? 0 : Bps * 1e9;
     }
     if (*at < 0 && is_object(n->parent, "Bridge") && find_link(h, n->parent, &parent))
         return -1;
@@ -250,8 +253,8 @@ static int place_of(const struct hwloc *h, const char *word)
     return -2;
 }
 
-static int read_row(const struct hwloc *h, const struct xml_node *n, const int *place, int count,
-                    int row, struct words *values, struct topo_near *near)
+static int read_row(const struct hwloc *h, const struct xml_node *n, const int *place,
+                    int count, int row, struct words *values, struct topo_near *near)
 {
     char word[32] = "";
     struct err why;
@@ -292,8 +295,8 @@ static int read_matrix(struct hwloc *h, const struct xml_node *n, struct topo_ne
     }
     for (int row = 0; rc == 0 && row < count; row++)
         rc = read_row(h, n, place, (int)count, row, &values, near);
-    if (rc == 0 && (next_word(&indexes, word, sizeof word) ||
-                    next_word(&values, word, sizeof word)))
+    if (rc == 0 &&
+        (next_word(&indexes, word, sizeof word) || next_word(&values, word, sizeof word)))
         rc = xml_fail(h->x, n, "nbobjs", h->err, "is %d, but more is listed", (int)count);
     mem_free(place);
     return rc;
@@ -307,9 +310,9 @@ static int read_near(struct hwloc *h)
 
     topo_near_init(&near, h->gpus);
     for (const struct xml_node *n = h->x->root->child; rc == 0 && n; n = n->next) {
-        int is_links = strncmp(n->name, "distances2", 10) == 0 &&
-                       (has_value(n, "name", "NVLinkBandwidth") ||
-                        has_value(n, "name", "XGMIBandwidth"));
+        int is_links =
+            strncmp(n->name, "distances2", 10) == 0 &&
+            (has_value(n, "name", "NVLinkBandwidth") || has_value(n, "name", "XGMIBandwidth"));
         if (is_links && !has_value(n, "indexing", "os"))
             rc = read_matrix(h, n, &near);
     }
@@ -355,8 +358,8 @@ static int read_numa(struct hwloc *h, int ranks)
         return xml_fail(h->x, h->x->root, NULL, h->err,
                         "has neither GPUs nor NUMA nodes with processors, expected some");
     if (ranks == 0 && nodes > TOPO_MACHINE_RANKS)
-        return xml_fail(h->x, h->x->root, NULL, h->err, "has %d NUMA nodes, expected %d at most",
-                        nodes, TOPO_MACHINE_RANKS);
+        return xml_fail(h->x, h->x->root, NULL, h->err,
+                        "has %d NUMA nodes, expected %d at most", nodes, TOPO_MACHINE_RANKS);
     m->ranks = ranks ? ranks : nodes;
     m->memory_bytes = ranks ? all / ranks : least;
     m->domains = 1;
@@ -369,15 +372,16 @@ static int read_numa(struct hwloc *h, int ranks)
 
 static void read_host(struct hwloc *h)
 {
-    const char *name = find_info(h->x->root, "HostName");
-    const struct xml_node *machine = h->x->root->child;
+    const struct xml_node *info = find_info(h->x->root, "HostName");
 
-    if (!name && machine)
-        name = find_info(machine, "HostName");
+    if (!info && h->x->root->child)
+        info = find_info(h->x->root->child, "HostName");
+    const char *name = info ? xml_find(info, "value") : NULL;
     for (const char *p = name; p && *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             return; /* no host has such a name: unknown */
-    snprintf(h->m->host, sizeof h->m->host, "%s", name ? name : "");
+    if (name && strlen(name) < sizeof h->m->host)
+        snprintf(h->m->host, sizeof h->m->host, "%s", name);
 }
 
 static int read_topology(struct hwloc *h, int ranks)

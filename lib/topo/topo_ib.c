@@ -23,15 +23,15 @@
 enum { TIERS_MAX = 64, BLOCKS_MAX = TOPO_LEVELS_MAX - 2 };
 
 struct host {
-    const char *words; /* the adapter's description: its first word, if that is a name */
-    int name_bytes;    /* 0: unknown */
-    int node;          /* its first adapter */
+    const char *words;     /* the adapter's description: its first word, if that is a name */
+    int name_bytes;        /* 0: unknown */
+    int node;              /* its first adapter */
     double Bps, least_Bps; /* of all its links, of its slowest */
     int stated;
     int unit[BLOCKS_MAX]; /* by step, from the inside: the first node of its unit */
 };
 
-struct step { /* a level of blocks */
+struct step {                              /* a level of blocks */
     double port_Bps, member_Bps, link_Bps; /* the least of its units, of its links */
     int units, stated;
 };
@@ -115,8 +115,9 @@ static int find_hosts(struct fabric *f)
             add_link(&f->host[f->hosts - 1], &ib->link[l]);
     }
     if (f->hosts == 0)
-        return err_at(f->err, ib->file, 0, NULL, "describes no adapter ('Ca') with a link,"
-                                                 " expected hosts");
+        return err_at(f->err, ib->file, 0, NULL,
+                      "describes no adapter ('Ca') with a link,"
+                      " expected hosts");
     if ((int64_t)f->hosts * f->ranks > GROUPS_RANKS_MAX)
         return err_at(f->err, ib->file, 0, NULL,
                       "describes %d hosts, of %d ranks each, expected %d ranks at most",
@@ -234,8 +235,10 @@ static int find_steps(struct fabric *f)
     int tiers = find_tiers(f);
 
     if (tiers > TIERS_MAX)
-        return err_at(f->err, ib->file, 0, NULL, "has %d switches one behind another, expected"
-                                                 " %d at most", tiers, TIERS_MAX);
+        return err_at(f->err, ib->file, 0, NULL,
+                      "has %d switches one behind another, expected"
+                      " %d at most",
+                      tiers, TIERS_MAX);
     for (int i = 0; i < ib->nodes; i++) {
         f->root[i] = i;
         if (f->host_of[i] >= 0)

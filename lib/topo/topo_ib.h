@@ -19,7 +19,7 @@ struct ib_node {
     int tier; /* of a switch: 1 where adapters are plugged in, 2 next to those; 0 elsewhere */
 };
 
-struct ib_link { /* one end of it */
+struct ib_link {   /* one end of it */
     int from, to;  /* nodes; `to` -1: to an ignored one */
     int port, its; /* here and there */
     double Bps;    /* 0 where the line does not say */

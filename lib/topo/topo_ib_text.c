@@ -98,8 +98,9 @@ static int read_rate(const char *word, double *Bps)
     static const struct {
         const char *name;
         double gigabits;
-    } lanes[] = {{"SDR", 2},   {"DDR", 4},  {"QDR", 8},  {"FDR10", 10}, {"FDR", 14.0625 * 64 / 66},
-                 {"EDR", 25}, {"HDR", 50}, {"NDR", 100}, {"XDR", 200}};
+    } lanes[] = {
+        {"SDR", 2},  {"DDR", 4},  {"QDR", 8},   {"FDR10", 10}, {"FDR", 14.0625 * 64 / 66},
+        {"EDR", 25}, {"HDR", 50}, {"NDR", 100}, {"XDR", 200}};
     char *x = NULL;
     long width = strtol(word, &x, 10);
 
@@ -165,8 +166,9 @@ static int read_node(struct ib *ib, int line, char *at)
     at += digits;
     const char *id = quoted(&at);
     if (digits == 0 || !is_id(id))
-        return fail(ib, line, "is no node, expected its number of ports and \"S-\" or \"H-\" and"
-                              " a GUID");
+        return fail(ib, line,
+                    "is no node, expected its number of ports and \"S-\" or \"H-\" and"
+                    " a GUID");
     snprintf(n.id, sizeof n.id, "%s", id);
     skip_blanks(&at);
     if (*at && *at != '#')
@@ -174,7 +176,7 @@ static int read_node(struct ib *ib, int line, char *at)
     if (read_comment(ib, line, at + (*at == '#'), &n.words, &ignored))
         return -1;
     if (n.is_switch != (n.id[0] == 'S'))
-        return fail(ib, line, "calls '%s' a %s", n.id, n.is_switch ? "switch" : "adapter");
+        return fail(ib, line, "calls '%s' %s", n.id, n.is_switch ? "a switch" : "an adapter");
     n.is_ignored = n.id[0] == 'R' || is_aggregation(n.words);
     ib->node = mem_grow(ib->node, &ib->node_room, (size_t)ib->nodes + 1, sizeof *ib->node);
     ib->node[ib->nodes++] = n;
@@ -272,11 +274,11 @@ static int find_ends(struct ib *ib, const struct ib_node **sorted)
         struct ib_node key;
         const struct ib_node *wanted = &key;
         memcpy(key.id, l->peer, sizeof key.id);
-        const struct ib_node **found = bsearch(&wanted, sorted, (size_t)ib->nodes,
-                                               sizeof *sorted, by_id);
+        const struct ib_node **found =
+            bsearch(&wanted, sorted, (size_t)ib->nodes, sizeof *sorted, by_id);
         if (!found && !l->peer_ignored)
-            return fail(ib, l->line,
-                        "names '%s', which the file does not describe: is it cut?", l->peer);
+            return fail(ib, l->line, "names '%s', which the file does not describe: is it cut?",
+                        l->peer);
         if (found && !(*found)->is_ignored && !l->peer_ignored)
             l->to = (int)(*found - ib->node);
     }

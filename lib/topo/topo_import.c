@@ -59,8 +59,8 @@ static int has_gpus(const char *text)
 static enum kind kind_of(const char *text)
 {
     static const char *const yaml[] = {"format:", NULL};
-    static const char *const ib[] = {"vendid=", "switchguid=", "caguid=", "Switch\t", "Switch ",
-                                     "Ca\t", NULL};
+    static const char *const ib[] = {"vendid=", "switchguid=", "caguid=", "Switch\t",
+                                     "Switch ", "Ca\t",        NULL};
 
     if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
         text += 3;
@@ -136,8 +136,9 @@ static int name_groups(struct topo *t, const char *hosts, struct err *err)
         return err_prefix(err, "--hosts: ");
     int rc = 0;
     if (count != t->groups.count)
-        rc = err_set(err, ERR_INPUT, "--hosts names %d machines, expected %d, one for each group",
-                     count, t->groups.count);
+        rc = err_set(err, ERR_INPUT,
+                     "--hosts names %d machines, expected %d, one for each group", count,
+                     t->groups.count);
     for (int k = 0; rc == 0 && k < count; k++)
         topo_set_host(t, k, host[k]);
     topo_hosts_free(host, count);

@@ -16,9 +16,9 @@
  */
 struct topo_ask {
     struct topo_given given;
-    int fill;          /* `given` only completes: what the file states stays */
-    int nodes;         /* so many machines as the one described; 0: as many as hosts, or 1 */
-    int ranks;         /* on each host, where the file counts no GPUs; 0: one for each NUMA node */
+    int fill;  /* `given` only completes: what the file states stays */
+    int nodes; /* so many machines as the one described; 0: as many as hosts, or 1 */
+    int ranks; /* on each host, where the file counts no GPUs; 0: one for each NUMA node */
     const char *hosts; /* names for the machines, as "node[0-3],login"; NULL: the file's */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how one machine, as another tool describes it, becomes a fabric of several, and what its
- * links make of its ranks.  Does not know any file's format.
+ * Knows how one machine, as another tool describes it, becomes a fabric of several, and what
+ * its links make of its ranks.  Does not know any file's format.
  *
  *     one domain:         intra (NVLink, or PCIe)                   inter (network)
  *     several domains:    intra (NVLink)       inter (PCIe)         level2 (network)
@@ -170,7 +170,9 @@ void topo_machine_pcie(struct topo_machine *m, const struct topo_pcie *p, const 
     level->flow_Bps = topo_pcie_ring_Bps(p, 1);
     level->port_Bps = several ? ring * rails : p->least_Bps;
     snprintf(level->rate_source, sizeof level->rate_source, "%s%s", source,
-             m->near ? "" : m->near_untold ? "; of NVLink the file does not tell" : "");
+             m->near          ? ""
+             : m->near_untold ? "; of NVLink the file does not tell"
+                              : "");
 }
 
 /* ---- a machine ---- */
@@ -179,7 +181,7 @@ void topo_model_latency(struct topo_level *level, double seconds, const char *ho
 {
     level->latency_s = seconds;
     snprintf(level->latency_source, sizeof level->latency_source,
-             "a %s hop in NCCL's model (tuning.cc)", hop);
+             "%s hop in NCCL's model (tuning.cc)", hop);
 }
 
 void topo_machine_init(struct topo_machine *m, const char *file)
@@ -239,9 +241,11 @@ static int count_nodes(struct build *b)
     const struct topo_machine *m = b->m;
     const struct topo_ask *ask = b->ask;
 
-    if (ask->ranks && m->own_ranks)
-        return err_at(b->err, m->file, 0, NULL, "counts %d GPUs, a rank each: expected no"
-                                                " --ranks", m->ranks);
+    if (ask->ranks && m->own_ranks && !ask->fill)
+        return err_at(b->err, m->file, 0, NULL,
+                      "counts %d GPUs, a rank each: expected no"
+                      " --ranks",
+                      m->ranks);
     if (ask->hosts && topo_hosts_parse(ask->hosts, &b->host, &b->hosts, b->err))
         return err_prefix(b->err, "--hosts: ");
     b->nodes = ask->nodes ? ask->nodes : b->hosts ? b->hosts : 1;
@@ -377,9 +381,10 @@ static int build(struct build *b)
     if (groups_largest(&b->t->groups) == 1)
         repeat_level(b->t, 0, 1, "a group has one rank: nothing passes, as inter");
     if (b->m->near_untold && b->m->ranks > 1 && b->t->level[0].rate_source[0])
-        snprintf(b->t->doubt, sizeof b->t->doubt,
-                 "%.80s: does not tell of NVLink: if there is, '--set intra=RATE' gives its rate",
-                 b->m->file);
+        snprintf(
+            b->t->doubt, sizeof b->t->doubt,
+            "%.80s: does not tell of NVLink: if there is, '--set intra=RATE' gives its rate",
+            b->m->file);
     return check_machine(b);
 }
 
@@ -387,8 +392,8 @@ int topo_machine_build(struct topo *t, const struct topo_machine *m, const struc
                        struct err *err)
 {
     struct topo new = {0};
-    struct build b = {.t = &new, .m = m, .ask = ask, .inside = m->inside, .net = m->net,
-                      .err = err};
+    struct build b = {
+        .t = &new, .m = m, .ask = ask, .inside = m->inside, .net = m->net, .err = err};
     int rc = count_nodes(&b);
 
     rc = rc ? rc : build(&b);

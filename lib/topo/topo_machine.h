@@ -43,7 +43,7 @@ struct topo_pcie {
     struct topo_pcie_link {
         int parent, ranks; /* ranks below */
         double Bps;
-    } *link; /* [count], owned */
+    } * link; /* [count], owned */
     size_t room;
     int count, ranks, unknown; /* unknown: ranks whose own link has no rate */
     double least_Bps;          /* of the ranks' own links */
@@ -68,8 +68,8 @@ struct topo_machine {
     int domains;
     struct topo_level inside, across, net; /* of a domain, of a machine, of machines; a port_Bps
                                               of 0 and a latency below 0 are not stated */
-    int near;                 /* inside is of near links, not of PCIe */
-    int near_untold;          /* the file cannot tell whether there are any */
+    int near;                              /* inside is of near links, not of PCIe */
+    int near_untold;                       /* the file cannot tell whether there are any */
     int counts_links;         /* the file tells how many, so that a rate of each can be given */
     double links, links_flow; /* near links of a rank, and to one other: how many, or B/s */
     int nics;                 /* network devices, 0 where not counted */

@@ -19,6 +19,9 @@
 #include "base/num.h"
 #include "topo/topo_machine.h"
 
+/* A second is beyond any device's own latency. */
+static const double LATENCY_MAX_US = 1e6;
+
 struct gpu {
     const struct xml_node *node, *pci; /* node: the gpu, or in a template the pci */
     const char *host;
@@ -254,8 +257,9 @@ static double between_Bps(const struct xml_node *cpu)
     if (!arch || strcmp(arch, "x86_64") || !vendor)
         return 0;
     if (strcmp(vendor, "AuthenticAMD") == 0)
-        return family == 26 || family == 0xbf ? 32e9 : family == 25 || family == 0xaf ? 24e9
-                                                                                      : 16e9;
+        return family == 26 || family == 0xbf   ? 32e9
+               : family == 25 || family == 0xaf ? 24e9
+                                                : 16e9;
     if (strcmp(vendor, "GenuineIntel") || family != 6)
         return 0;
     if (model >= 0xcf || (model >= 0xad && model <= 0xaf))
@@ -425,7 +429,7 @@ static int add_net(struct nccl *c, const struct xml_node *n)
     if (read_optional(c, n, "dev", &net.dev) || read_optional(c, n, "speed", &mbit))
         return -1;
     if (xml_find(n, "latency") &&
-        xml_f64(c->x, n, "latency", 0, 1e6 * TOPO_LATENCY_MAX_S, &net.latency_s, c->err))
+        xml_f64(c->x, n, "latency", 0, LATENCY_MAX_US, &net.latency_s, c->err))
         return -1;
     net.latency_s /= 1e6;
     net.Bps = mbit > 0 ? (double)mbit * 1e6 / 8 : 0;
@@ -466,10 +470,31 @@ static int device_Bps(struct nccl *c, int i, double *Bps, int *cut)
     return 0;
 }
 
+static void set_net_rates(struct nccl *c, double all_Bps, double most_Bps, int cut)
+{
+    struct topo_level *net = &c->m->net;
+    double least = INFINITY, most = 0;
+    char range[48];
+
+    for (int i = 0; i < c->nets; i++) {
+        least = fmin(least, c->net[i].Bps);
+        most = fmax(most, c->net[i].Bps);
+    }
+    if (c->nets == 0 || least <= 0)
+        return;
+    net->port_Bps = all_Bps;
+    net->flow_Bps = most_Bps;
+    net->member_Bps = all_Bps / c->gpus;
+    snprintf(range, sizeof range, most > least ? "%g to %g" : "%g", least * 8e-9, most * 8e-9);
+    snprintf(net->rate_source, sizeof net->rate_source,
+             "%d network device%s of %s Gbit/s, as the file states%s", c->nets,
+             c->nets == 1 ? "" : "s", range, cut ? ", cut to what PCIe passes" : "");
+}
+
 static int set_net(struct nccl *c)
 {
     struct topo_level *net = &c->m->net;
-    double all = 0, most = 0, least = INFINITY, latency_s = 0;
+    double all = 0, most = 0, latency_s = 0;
     int cut = 0;
 
     for (int i = 0; i < c->nets; i++) {
@@ -477,24 +502,17 @@ static int set_net(struct nccl *c)
         if (device_Bps(c, i, &Bps, &cut))
             return -1;
         all += Bps;
-        most = fmax(most, fmin(c->net[i].Bps, Bps > 0 ? Bps : most));
-        least = fmin(least, c->net[i].Bps);
+        if (Bps > 0)
+            most = fmax(most, fmin(c->net[i].Bps, Bps));
         latency_s = fmax(latency_s, c->net[i].latency_s);
     }
     if (latency_s > 0) {
         net->latency_s = TOPO_NET_S + latency_s;
         snprintf(net->latency_source, sizeof net->latency_source,
-                 "a network hop in NCCL's model (tuning.cc) and %g us that the file states",
+                 "network hop in NCCL's model (tuning.cc) and %g us that the file states",
                  latency_s * 1e6);
     }
-    if (c->nets == 0 || least <= 0)
-        return 0;
-    net->port_Bps = all;
-    net->flow_Bps = most;
-    net->member_Bps = all / c->gpus;
-    snprintf(net->rate_source, sizeof net->rate_source,
-             "%d network device%s of %g to %g Gbit/s, as the file states%s", c->nets,
-             c->nets == 1 ? "" : "s", least * 8e-9, most * 8e-9, cut ? ", cut to PCIe's" : "");
+    set_net_rates(c, all, most, cut);
     return 0;
 }
 

@@ -40,7 +40,8 @@ struct smi {
     struct err *err;
 };
 
-static int fail(const struct smi *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int fail(const struct smi *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 static int fail(const struct smi *s, const char *fmt, ...)
 {
     char text[256];
@@ -52,7 +53,8 @@ static int fail(const struct smi *s, const char *fmt, ...)
     return err_at(s->err, s->m->file, s->line, NULL, "%s", text);
 }
 
-/* The head is underlined by escapes "\33[4m" and "\33[0m", in a file too: they become blanks. */
+/* The head is underlined by escapes "\33[4m" and "\33[0m", in a file too: they become blanks.
+ */
 static void blank_escapes(char *line)
 {
     for (char *p = line; (p = strchr(p, '\33'));) {
@@ -134,8 +136,9 @@ static int read_cell(const struct smi *s, const struct column *to, const char *w
     if (n > 0 && n < 4 && word[2 + n] == 0)
         *out = atoi(word + 2);
     return *out ? 0
-                : fail(s, "has '%.24s' in column '%s', expected X, SYS, NODE, PHB, PXB, PIX or"
-                          " NV and a number above 0",
+                : fail(s,
+                       "has '%.24s' in column '%s', expected X, SYS, NODE, PHB, PXB, PIX or"
+                       " NV and a number above 0",
                        word, to->name);
 }
 
@@ -201,8 +204,9 @@ static int check_ends(struct smi *s)
             if (out == back)
                 continue;
             s->line = s->column[i].line;
-            return fail(s, "has %d NVLinks from '%s' to '%s', but line %d has %d back, expected"
-                           " as many",
+            return fail(s,
+                        "has %d NVLinks from '%s' to '%s', but line %d has %d back, expected"
+                        " as many",
                         out, s->column[i].name, s->column[j].name, s->column[j].line, back);
         }
     }

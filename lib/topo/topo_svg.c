@@ -27,9 +27,9 @@
 
 enum {
     CARDS_MOST = 64,
-    TIPS_MOST = 4096,    /* tiles that get tooltips: viewers slow down above */
-    HIGH_MOST = 30000,   /* pixels: no viewer shows more */
-    SQUARES_MOST = 16,   /* ranks of a group that are drawn one by one */
+    TIPS_MOST = 4096,  /* tiles that get tooltips: viewers slow down above */
+    HIGH_MOST = 30000, /* pixels: no viewer shows more */
+    SQUARES_MOST = 16, /* ranks of a group that are drawn one by one */
     SQUARES_ROW = 8
 };
 
@@ -43,8 +43,8 @@ static const char *const SLOW = "#d55e00", *const INK = "#444444", *const PALE =
 struct draw {
     struct svg s;
     const struct topo *t;
-    int *order;  /* [groups], owned: groups of one block side by side */
-    int tiles;   /* groups are tiles, not cards */
+    int *order; /* [groups], owned: groups of one block side by side */
+    int tiles;  /* groups are tiles, not cards */
     double most_Bps, usual_Bps, card_h, width;
 };
 
@@ -120,13 +120,15 @@ static void paint_port(struct draw *d, int k, double x, double y, const char *wa
     struct units u;
 
     svg_text(&d->s, x, y + 8, &(struct svg_font){.size = 9.5, .colour = INK}, way);
-    svg_rect(&d->s, (struct svg_box){x + 22, y, room, 9}, &(struct svg_pen){.fill = PALE}, NULL);
+    svg_rect(&d->s, (struct svg_box){x + 22, y, room, 9}, &(struct svg_pen){.fill = PALE},
+             NULL);
     svg_rect(&d->s, (struct svg_box){x + 22, y, long_, 9},
              &(struct svg_pen){.fill = slow ? SLOW : colour_of(1)}, NULL);
-    svg_text(&d->s, x + CARD_W - 2 * 8, y + 8,
-             &(struct svg_font){.size = 9.5, .anchor = SVG_END, .bold = slow,
-                                .colour = slow ? "#a04000" : INK},
-             units_rate(&u, Bps));
+    svg_text(
+        &d->s, x + CARD_W - 2 * 8, y + 8,
+        &(struct svg_font){
+            .size = 9.5, .anchor = SVG_END, .bold = slow, .colour = slow ? "#a04000" : INK},
+        units_rate(&u, Bps));
 }
 
 static void tip_of(const struct topo *t, int k, char *text, size_t room)
@@ -147,8 +149,8 @@ static void paint_card(struct draw *d, int k, double x, double y)
     tip_of(t, k, text, sizeof text);
     svg_group_open(&d->s, "group", text);
     svg_rect(&d->s, (struct svg_box){x, y, CARD_W, d->card_h},
-             &(struct svg_pen){.fill = "#ffffff", .stroke = slow ? SLOW : "#9a9a9a",
-                               .width = slow ? 2 : 1},
+             &(struct svg_pen){
+                 .fill = "#ffffff", .stroke = slow ? SLOW : "#9a9a9a", .width = slow ? 2 : 1},
              NULL);
     snprintf(text, sizeof text, "group %d", k);
     svg_text(&d->s, x + 8, y + 15, &(struct svg_font){.size = 11, .bold = 1}, text);
@@ -243,9 +245,10 @@ static void paint_stub(struct draw *d, int l, int i, double x, double y)
     svg_rect(&d->s, (struct svg_box){x - w / 2, y, w, STUB},
              &(struct svg_pen){.fill = slow ? SLOW : colour_of(l)}, NULL);
     if (l > 1 || slow)
-        svg_text(&d->s, x + 9, y + STUB - 4,
-                 &(struct svg_font){.size = 9.5, .bold = slow, .colour = slow ? "#a04000" : INK},
-                 slow ? "slow" : units_rate(&u, Bps));
+        svg_text(
+            &d->s, x + 9, y + STUB - 4,
+            &(struct svg_font){.size = 9.5, .bold = slow, .colour = slow ? "#a04000" : INK},
+            slow ? "slow" : units_rate(&u, Bps));
 }
 
 static void paint_row(struct draw *d, int l, int from, int to, double x, double y,
@@ -283,7 +286,8 @@ static void paint_unit(struct draw *d, int l, int from, int to, double x, double
     char head[64];
 
     if (l + 1 < t->levels)
-        snprintf(head, sizeof head, "%s in block %d", t->level[l].name, block_of(d, l + 1, from));
+        snprintf(head, sizeof head, "%s in block %d", t->level[l].name,
+                 block_of(d, l + 1, from));
     else
         snprintf(head, sizeof head, "%s", t->level[l].name);
     svg_group_open(&d->s, "unit", NULL);
@@ -295,7 +299,8 @@ static void paint_unit(struct draw *d, int l, int from, int to, double x, double
     for (int i = from; i < to;) {
         int end = row_end(d, l, i, to, most_w - 2 * PAD, &row);
         if (before > 0 && !is_grid(d, l)) /* the rail goes on in the next row */
-            svg_rect(&d->s, (struct svg_box){x + PAD / 2 - 2, before, RAIL, top - before + RAIL},
+            svg_rect(&d->s,
+                     (struct svg_box){x + PAD / 2 - 2, before, RAIL, top - before + RAIL},
                      &(struct svg_pen){.fill = colour_of(l)}, NULL);
         if ((before > 0 || end < to) && !is_grid(d, l))
             svg_rect(&d->s, (struct svg_box){x + PAD / 2 - 2, top, PAD / 2 + 2, RAIL},
@@ -348,7 +353,8 @@ static double paint_level(struct draw *d, int l, double y)
     svg_text(&d->s, MARGIN + 18, y, &(struct svg_font){.size = 11, .bold = 1}, v->name);
     svg_text(&d->s, MARGIN + 130, y, &(struct svg_font){.size = 11, .colour = INK}, joined(l));
     for (int i = 0; i < 4; i++)
-        svg_text(&d->s, column[i], y, &(struct svg_font){.size = 11, .anchor = SVG_END}, text[i]);
+        svg_text(&d->s, column[i], y, &(struct svg_font){.size = 11, .anchor = SVG_END},
+                 text[i]);
     y = paint_source(d, y + LINE, "rates", v->rate_source);
     return paint_source(d, y, "latency", v->latency_source) + 0.3 * LINE;
 }
@@ -365,7 +371,8 @@ static void paint_head(struct draw *d, const char *shape)
     svg_text(&d->s, MARGIN, y, &(struct svg_font){.size = 17, .bold = 1}, shape);
     snprintf(text, sizeof text, "each rank: memory %s, compute %s%s",
              t->memory_bytes ? units_bytes(&a, (double)t->memory_bytes) : "unknown",
-             t->flops > 0 ? units_count(&b, t->flops) : "unknown", t->flops > 0 ? "FLOP/s" : "");
+             t->flops > 0 ? units_count(&b, t->flops) : "unknown",
+             t->flops > 0 ? "FLOP/s" : "");
     svg_text(&d->s, MARGIN, y += 1.3 * LINE, &(struct svg_font){.size = 11, .colour = INK},
              text);
     y += 1.4 * LINE;
