@@ -377,7 +377,7 @@ EOF
     [ "$status" = 2 ] # of the other file's network devices nothing is known
     run paro-topo -i synth:4x1 --diff "$FABRICS/ibnetdiscover.txt"
     [ "$status" = 1 ]
-    [ "${lines[0]}" = "intra.latency_s: 1.4e-05 -> 3e-06 (-78.6 %)" ]
+    [ "${lines[0]}" = "intra.latency_s: 1.4e-05 -> 3.0e-06 (-78.6 %)" ]
 }
 
 @test "slow ports are marked: table, dot, svg" {
