@@ -11,14 +11,13 @@
  *        sum on every rank, and every rank scales by it: the first moment after the first step
  *        is (1 - beta1) c g.
  *
- * Elements are put into the buffer to which the backward adds; it is zero when a step's first
- * micro-batch is asked for.
+ * Elements are put into the buffer to which the backward adds (engine_spoil.h).
  */
 #include <inttypes.h>
 #include <math.h>
 
-#include "engine/engine_inside.h"
 #include "engine_fixture.h"
+#include "engine_spoil.h"
 
 enum { SPOILT = 256 }; /* K */
 
@@ -41,19 +40,10 @@ struct spoil {
     float value; /* on this rank */
 };
 
-static float *gradient_in(struct engine *e)
-{
-    int last = e->model->tied ? 0 : e->model->units - 1;
-
-    if (!engine_apart(e))
-        return e->unit[last].grads;
-    return e->model->tied ? e->tied_gradient : e->gradient;
-}
-
 static void spoilt_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
     struct spoil *s = arg;
-    float *at = gradient_in(s->e);
+    float *at = spoilt_gradient(s->e);
 
     for (int x = 0; micro == 0 && x < s->count; x++)
         at[x] = s->value;
