@@ -14,7 +14,7 @@ enum {
     BUCKETS = 2 /* gradients on their way: one being filled while one is reduced */
 };
 
-double plan_activation_bytes(const struct model *m, int batch, int seq)
+double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute)
 {
     double c = (double)m->hidden, f = (double)m->ffn, heads = (double)m->heads;
     double att = heads * (double)m->head_dim,
@@ -22,13 +22,15 @@ double plan_activation_bytes(const struct model *m, int batch, int seq)
 
     if (!m->unit)
         return 0;
-    /* Of a token in a layer: what enters either norm and its scale; queries, keys, values; the
-       heads' outputs and logarithms of sums; gate and up.  The rest is computed again. */
-    double layer = 2 * c + 2 + qkv + att + heads + 2 * f;
+    /* Of a token in a layer: what enters it; and what enters the second norm, both norms'
+       scales; queries, keys, values; the heads' outputs and logarithms of sums; gate and up:
+       of one layer at a time where the forward is run again.  The rest is always. */
+    double inside = c + 2 + qkv + att + heads + 2 * f, layers = (double)m->layers;
+    double kept = layers * c + (recompute ? 1 : layers) * inside;
     /* Once: the last norm's input, logits, and the backward's own of one layer. */
     double once = c + 1 + (double)m->vocab + 1 + 3 * c + f + qkv + att;
     double rope = (double)seq * (double)m->head_dim;
-    return F32_BYTES * ((double)batch * seq * ((double)m->layers * layer + once) + rope);
+    return F32_BYTES * ((double)batch * seq * (kept + once) + rope);
 }
 
 struct shards { /* of one unit, elements, of the rank that has most */
@@ -133,7 +135,7 @@ void plan_footprint(const struct plan_case *c, const struct plan_tally *t, struc
         if (m.total > top.total)
             top = m;
     }
-    top.activations = plan_activation_bytes(c->model, c->micro_batch, c->seq);
+    top.activations = plan_activation_bytes(c->model, c->micro_batch, c->seq, 0);
     top.buffers = buffer_bytes(c, t, p->algo, s);
     top.total += top.activations + top.buffers;
     p->memory = top;

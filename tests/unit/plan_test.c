@@ -362,27 +362,34 @@ static void test_units(void **state)
 }
 
 /* The network measures what it places; the planner, a floor below, has a formula. */
+static void activations_case(const struct model *m, int recompute)
+{
+    for (int batch = 1; batch <= 3; batch++)
+        for (int seq = 1; seq <= 512; seq += 73) {
+            struct kern_heads heads = {.batch = batch,
+                                       .seq = seq,
+                                       .heads = (int)m->heads,
+                                       .kv_heads = (int)m->kv_heads,
+                                       .head_dim = (int)m->head_dim};
+            double placed = (double)net_bytes(m, batch, seq, recompute);
+            double formula = plan_activation_bytes(m, batch, seq, recompute);
+            /* Left out: the kernel's scratch, and up to 63 bytes behind each of the blocks. */
+            double scratch = 4.0 * (double)kern_attention_scratch(&heads);
+            double layers = (double)m->layers, blocks = recompute ? layers + 8 : 9 * layers;
+            assert_true(placed >= formula);
+            assert_true(placed <= formula + scratch + 63 * (blocks + 12));
+        }
+}
+
 static void test_activations(void **state)
 {
     struct model m = {0};
 
     (void)state;
     read_tiny(&m, tiny);
-    for (int batch = 1; batch <= 3; batch++)
-        for (int seq = 1; seq <= 512; seq += 73) {
-            struct kern_heads heads = {.batch = batch,
-                                       .seq = seq,
-                                       .heads = (int)m.heads,
-                                       .kv_heads = (int)m.kv_heads,
-                                       .head_dim = (int)m.head_dim};
-            double placed = (double)net_bytes(&m, batch, seq);
-            double formula = plan_activation_bytes(&m, batch, seq);
-            /* Left out: the kernel's scratch, and up to 63 bytes behind each of the blocks. */
-            double scratch = 4.0 * (double)kern_attention_scratch(&heads);
-            double blocks = 9.0 * (double)m.layers + 12;
-            assert_true(placed >= formula);
-            assert_true(placed <= formula + scratch + 63 * blocks);
-        }
+    assert_true(m.layers > 1);
+    activations_case(&m, 0);
+    activations_case(&m, 1);
     model_release(&m);
 }
 
