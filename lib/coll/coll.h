@@ -79,10 +79,13 @@ struct coll_handle {
     int64_t ticket;
 };
 
-/*
- * Collective: every rank's traffic, its own or a sum of several, together: through the busiest
- * port in its busier direction, and inside a group by the rank that sends most.
- */
+/* sum += times * one. */
+void coll_traffic_add(struct coll_traffic *sum, const struct coll_traffic *one, int64_t times);
+/* all[ranks]: through the busiest port in its busier direction, and inside a group by the rank
+ * that sends most. */
+void coll_traffic_busiest(const struct groups *g, const struct coll_traffic *all,
+                          int64_t *slow_bytes, int64_t *fast_bytes);
+/* Collective: coll_traffic_busiest of what each rank hands in. */
 int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *slow_bytes,
                       int64_t *fast_bytes, struct err *err);
 

@@ -183,6 +183,31 @@ void kern_scale(float *x, float a, int64_t n)
 }
 
 KERN_CLONES
+void kern_abs(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = fabsf(x[i]);
+}
+
+/* A double of exponent 52 - bits has 2^-bits as its last place: adding one rounds there. */
+KERN_CLONES
+int kern_on_grid(double *y, const float *x, int64_t n, int bits, double limit)
+{
+    double magic = ldexp(1.5, 52 - bits);
+    int beyond = 0;
+
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; i++) {
+        double v = (double)x[i];
+        int in = fabs(v) < limit;
+
+        beyond |= !in;
+        y[i] = in ? (v + magic) - magic : 0;
+    }
+    return beyond;
+}
+
+KERN_CLONES
 double kern_sumsq(const float *x, int64_t n)
 {
     double lanes[16] = {0}, sum = 0;

@@ -5,7 +5,7 @@
 /* Inside train/: a run while it runs. */
 #include "ckpt/ckpt.h"
 #include "data/data.h"
-#include "engine/engine.h"
+#include "engine/engine_proof.h"
 #include "plan/plan.h"
 #include "train/train.h"
 
@@ -17,6 +17,10 @@ struct train {
     struct pick_table tuning; /* with algo auto */
     struct data data;
     struct engine *engine;
+    struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
+    struct engine *second;   /* NULL: none */
+    struct engine_against *against;
+    uint64_t hash;  /* of the states after the last step, with exact */
     FILE *log;      /* rank 0: the file, or NULL where `lines` is the log */
     int lines;      /* said so far */
     int lock;       /* rank 0: of the folder; -1: none */

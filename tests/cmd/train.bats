@@ -203,7 +203,7 @@ stopped() {
     [ "$(cat mine/plan.yaml)" = text ]
 }
 
-KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gflops","grad_norm","loss","lr",'
+KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gflops","grad_norm","idle_s","loss","lr",'
 KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per_s"]'
 
 @test "the log: JSON, all keys, the bytes that the plan told" {
@@ -214,7 +214,7 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
         each 'JSON::PP->new->canonical->encode([sort keys %$d]) eq '"'$KEYS'" $s/log.jsonl
         each '$d->{step} == $. && $d->{tokens} == 4 * 2 * 32 && $d->{skipped} == 0' $s/log.jsonl
         each '$d->{loss} > 0 && $d->{loss} < 7 && $d->{grad_norm} > 0' $s/log.jsonl
-        each 'abs($d->{compute_s} + $d->{exposed_comm_s} - $d->{step_s}) < 1e-9' $s/log.jsonl
+        each 'abs($d->{compute_s} + $d->{exposed_comm_s} + $d->{idle_s} - $d->{step_s}) < 1e-9' $s/log.jsonl
         memory=$(awk '/^ +(params|grads|optimizer): [0-9.e+]+$/ { m += $2 } END { print m }' p.yaml)
         slow=$(awk '$1 == "slow_bytes:" { print $2 }' p.yaml)
         each "abs(\$d->{state_bytes} - $memory) <= 0.01 * $memory" $s/log.jsonl
@@ -232,7 +232,7 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
     each '$d->{step} == $.' c.log
     printf 'format: paro-settings/1\nlr: 1e-3\nsteps: 7\n' > s.yaml
     mpirun -np 2 paro-train --print-config --config s.yaml --steps 8 > out
-    [ "$(grep -c . out)" = 13 ]
+    [ "$(grep -c . out)" = 15 ]
     grep -qx 'steps: 8' out
     grep -qx 'lr: 0.001' out
     paro-train --print-config --config out | cmp - out
