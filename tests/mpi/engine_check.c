@@ -303,8 +303,7 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
         most[r % 2] = all[r] > most[r % 2] ? all[r] : most[r % 2];
     double rest = m.params + m.grads + m.optimizer, beside = m.activations + m.buffers;
     double slow = (double)last->slow_bytes;
-    if (fabs((double)most[0] - rest) > 0.5 ||
-        (c->plan.wire_type == DTYPE_F32 && fabs((double)most[1] - beside) > 0.05 * beside) ||
+    if (fabs((double)most[0] - rest) > 0.5 || fabs((double)most[1] - beside) > 0.05 * beside ||
         fabs(slow - price[i].slow_bytes) > 0.01 * price[i].slow_bytes + 64) {
         fprintf(stderr,
                 "engine_check: %s: at rest %lld, planned %.0f; beside %lld, planned %.0f; slow "
