@@ -292,6 +292,7 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     at.prefetch = p->prefetch;
     at.buckets = p->buckets;
     at.keep = p->keep;
+    at.recompute = p->recompute;
     plan_price_all(&at, price);
     int i = 0;
     while (memcmp(&price[i].strategy, &p->strategy, sizeof p->strategy))
@@ -440,6 +441,10 @@ int main(int argc, char **argv)
         c.plan.algo = i % 3 == 0   ? SCHEDULE_HO_RING
                       : i % 3 == 1 ? SCHEDULE_TWO_LEVEL
                                    : SCHEDULE_RING;
+        c.plan.prefetch = i % 4;
+        c.plan.buckets = 1 + i % 3;
+        c.plan.keep = i % 5 < 3 ? i % 5 : PLAN_KEEP_ALL;
+        c.plan.recompute = i / 2 % 2;
         if (argc > 6 && strcmp(argv[6], name))
             continue;
         one_strategy(&c, &first, &plain, &coarse);
