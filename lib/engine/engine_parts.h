@@ -9,14 +9,18 @@
 #include "engine/engine_trace.h"
 
 /*
- * A conversion on its way: pack (types differ, or src is not in shared memory), collective,
- * store.  Up to three operations of one stream; the struct stays until the last is done.
+ * A conversion on its way: wait for what another stream brings, pack (types differ, or src is
+ * not in shared memory), collective, store.  Up to three operations of one stream; the struct
+ * stays until the last is done.
  *
- *     src --pack--> send ==collective==> recv --store--> dst
+ *     behind --> src --pack--> send ==collective==> recv --store--> dst
  *
  * send may be src, recv may be dst.
  */
 struct engine_move {
+    struct stream *behind; /* NULL: nothing is waited for */
+    int64_t behind_ticket;
+    int behind_event; /* its event, or -1 */
     struct coll_call call;
     const void *src;
     enum dtype src_type;
@@ -51,6 +55,7 @@ struct engine_unit {
     struct range *params_range, *grads_range, *optim_range; /* owned: what the shards are */
     int params_ranges, grads_ranges, optim_ranges;
     struct engine_move boundary, sync;
+    struct stream *last;             /* that of its last reduction: reduces or boundaries */
     int64_t synced, reduced;         /* tickets of its last parameter sync, last reduction */
     int synced_event, reduced_event; /* and their events, -1: none */
 };

@@ -6,8 +6,9 @@
  *     gathers  [  g0  ][  g1  ]            the step's end <- F1 <- the wait <- g1 <- g0
  *     compute  b.......F0.wwww.F1          <- b, behind which g0 was pushed
  *
- * g1 was pushed with g0, before that ended: g0 held it up, and not what pushed it.  A dot is a
- * gap: F0 begins a little after g0 has ended, for its thread has to wake up.
+ * g1 was pushed with g0, before that ended: g0 held it up, and not what pushed it.  (So may one
+ * of another stream, behind which it had to be.)  A dot is a gap: F0 begins a little after g0
+ * has ended, for its thread has to wake up.
  */
 #include "engine/engine_trace.h"
 
@@ -67,14 +68,18 @@ static void part(struct walk *w, int i, double to_s)
 static int held_by(struct walk *w, int i)
 {
     const struct engine_event *v = &w->event[i];
-    int before = w->before[i];
+    int by[] = {w->before[i], v->behind}, last = v->cause;
+    double last_s = v->pushed_s;
 
     if (v->lane == ENGINE_LANE_COMPUTE)
-        return before;
-    if (before >= 0 && w->event[before].end_s > v->pushed_s)
-        return before;
-    part(w, -1, v->pushed_s); /* until its stream took it up */
-    return v->cause;
+        return w->before[i];
+    for (int k = 0; k < 2; k++)
+        if (by[k] >= 0 && w->event[by[k]].end_s > last_s) {
+            last = by[k];
+            last_s = w->event[last].end_s;
+        }
+    part(w, -1, last_s); /* until its stream took it up */
+    return last;
 }
 
 /* The conversion that ended a wait, -1: it was there before, or is not known. */
@@ -121,6 +126,8 @@ static struct span span_of(const struct walk *w, const struct span *span, int i)
 
     if (w->before[i] >= 0)
         s.start_s = span[w->before[i]].end_s;
+    if (v->behind >= 0)
+        s.start_s = fmax(s.start_s, span[v->behind].end_s);
     if (v->cause >= 0) {
         const struct engine_event *c = &w->event[v->cause];
         double ready_s = span[v->cause].end_s;
@@ -148,7 +155,7 @@ static double longest(const struct walk *w, int count, int last)
 void engine_path_init(struct engine_path *p, const struct engine_event *event, int count,
                       double start_s, double end_s)
 {
-    int newest[ENGINE_LANES] = {-1, -1, -1};
+    int newest[ENGINE_LANES];
     struct walk w = {.event = event, .path = p, .start_s = start_s, .at_s = end_s};
 
     *p = (struct engine_path){0};
@@ -156,8 +163,10 @@ void engine_path_init(struct engine_path *p, const struct engine_event *event, i
      */
     p->part = mem_new(3 * (size_t)count + 1, sizeof *p->part);
     w.before = mem_new((size_t)count + 1, sizeof *w.before);
+    for (int lane = 0; lane < ENGINE_LANES; lane++)
+        newest[lane] = -1;
     for (int i = 0; i < count; i++) {
-        assert(event[i].cause < i);
+        assert(event[i].cause < i && event[i].behind < i);
         w.before[i] = newest[event[i].lane];
         newest[event[i].lane] = i;
     }

@@ -37,7 +37,7 @@ const char *engine_event_name(enum engine_event_kind kind)
 
 const char *engine_lane_name(int lane)
 {
-    static const char *const names[] = {"compute", "gathers", "reduces"};
+    static const char *const names[] = {"compute", "gathers", "reduces", "boundaries", "syncs"};
 
     return names[lane];
 }
@@ -113,6 +113,7 @@ void engine_trace_compute(struct engine *e, enum engine_event_kind kind, int uni
                                     .unit = unit,
                                     .micro = micro,
                                     .cause = -1,
+                                    .behind = -1,
                                     .start_s = r->mark_s,
                                     .end_s = now_s};
     r->mark_s = now_s;
@@ -141,6 +142,7 @@ void engine_trace_wait(struct engine *e, int cause)
                                     .unit = -1,
                                     .micro = -1,
                                     .cause = cause,
+                                    .behind = -1,
                                     .start_s = r->mark_s,
                                     .end_s = r->mark_s};
 }
@@ -159,6 +161,7 @@ int engine_trace_move(struct engine *e, struct engine_move *m, enum engine_event
                                       .unit = unit,
                                       .micro = micro,
                                       .cause = r->last,
+                                      .behind = m->behind ? m->behind_event : -1,
                                       .pushed_s = tick_now_s(),
                                       .slow_bytes = m->call.handle->mine.slow_out,
                                       .fast_bytes = m->call.handle->mine.fast_out};
@@ -168,7 +171,8 @@ int engine_trace_move(struct engine *e, struct engine_move *m, enum engine_event
 int engine_trace_events(struct engine *e, const struct engine_event **events, int *count,
                         struct err *err)
 {
-    if (stream_wait_all(e->gathers, err) || stream_wait_all(e->reduces, err))
+    if (stream_wait_all(e->gathers, err) || stream_wait_all(e->reduces, err) ||
+        stream_wait_all(e->boundaries, err) || stream_wait_all(e->syncs, err))
         return -1;
     *events = e->record.event;
     *count = e->record.count;

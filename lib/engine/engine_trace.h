@@ -6,13 +6,14 @@
 
 /*
  * engine_trace.c: what a step did and when, for one rank.  Lanes are the compute thread and the
- * two streams; a lane's events follow each other and do not overlap, and the compute thread's
+ * streams; a lane's events follow each other and do not overlap, and the compute thread's
  * leave no hole between the beginning of a step and its end.
  *
- * `cause` is the event, earlier in the list, that had to come first and is not the lane's own
- * last one; -1: none that is kept.  For a conversion it is the computation behind which, or in
- * which, it was pushed, at pushed_s.  A wait's is the conversion that was waited for; what was
- * there already is a wait of no length, so that everything a computation needed is in the list.
+ * What had to come first, beside the lane's own last event, is an earlier one in the list; -1:
+ * none that is kept.  `cause` of a conversion is the computation behind which, or in which, it
+ * was pushed, at pushed_s, and `behind` what another stream had to bring before it.  `cause` of
+ * a wait is the conversion that was waited for; what was there already is a wait of no length,
+ * so that everything a computation needed is in the list.
  */
 enum engine_event_kind {
     ENGINE_BEGAN, /* gradients zeroed, a micro-batch read */
@@ -28,10 +29,18 @@ enum engine_event_kind {
     ENGINE_SYNCED,
     ENGINE_EVENT_KINDS
 };
-enum { ENGINE_LANE_COMPUTE, ENGINE_LANE_GATHERS, ENGINE_LANE_REDUCES, ENGINE_LANES };
+enum {
+    ENGINE_LANE_COMPUTE,
+    ENGINE_LANE_GATHERS,
+    ENGINE_LANE_REDUCES,
+    ENGINE_LANE_BOUNDARIES,
+    ENGINE_LANE_SYNCS,
+    ENGINE_LANES
+};
 struct engine_event {
     enum engine_event_kind kind;
-    int lane, unit, micro, cause;   /* unit, micro: -1 where it has none */
+    int lane, unit, micro; /* unit, micro: -1 where it has none */
+    int cause, behind;
     double start_s, end_s;          /* as tick_now_s */
     double pushed_s;                /* of a conversion */
     int64_t slow_bytes, fast_bytes; /* sent by this rank */

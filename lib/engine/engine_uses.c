@@ -64,6 +64,9 @@ static void push(struct engine *e, int64_t use)
         .src = u->params,
         .src_type = e->plan->param_type,
         .src_elems = convert ? u->params_elems : 0,
+        .behind = e->syncs,
+        .behind_ticket = u->synced,
+        .behind_event = u->synced_event,
     };
     slot->event = engine_trace_move(e, &slot->move, ENGINE_GATHERED, ENGINE_LANE_GATHERS, unit,
                                     (int)(use / (2 * e->model->visits)));
@@ -105,7 +108,7 @@ const float *engine_uses_take(struct engine *e, struct err *err)
             return NULL;
         from = slot->recv;
         type = e->plan->wire_type;
-    } else if (engine_wait(e, e->gathers, u->synced, u->synced_event, err)) {
+    } else if (engine_wait(e, e->syncs, u->synced, u->synced_event, err)) {
         return NULL;
     }
     if (type == DTYPE_F32)

@@ -20,7 +20,7 @@
 #include "train/train_inside.h"
 
 /* What a line of the text has, in this order; times are ns. */
-enum { KIND, LANE, UNIT, MICRO, CAUSE, START, END, PUSHED, SLOW, FAST, FIELDS };
+enum { KIND, LANE, UNIT, MICRO, CAUSE, BEHIND, START, END, PUSHED, SLOW, FAST, FIELDS };
 
 static int64_t ns_of(double seconds)
 {
@@ -55,6 +55,7 @@ char *train_trace_text(const struct engine_event *event, int count, double start
                                        [UNIT] = v->unit,
                                        [MICRO] = v->micro,
                                        [CAUSE] = v->cause < 0 ? -1 : new[v->cause],
+                                       [BEHIND] = v->behind < 0 ? -1 : new[v->behind],
                                        [START] = ns_of(v->start_s - start_s),
                                        [END] = ns_of(v->end_s - start_s),
                                        [PUSHED] = ns_of(v->pushed_s - start_s),
@@ -89,6 +90,7 @@ static void read_event(struct engine_event *v, const char **text)
                                .unit = (int)field[UNIT],
                                .micro = (int)field[MICRO],
                                .cause = (int)field[CAUSE],
+                               .behind = (int)field[BEHIND],
                                .start_s = (double)field[START] * 1e-9,
                                .end_s = (double)field[END] * 1e-9,
                                .pushed_s = (double)field[PUSHED] * 1e-9,
@@ -225,6 +227,10 @@ static void put_args(struct jout *j, const struct train_trace *t, int rank, int 
     if (v->cause >= 0) {
         train_trace_name(t, &r->event[v->cause], 1, name);
         jout_text(j, "cause", name);
+    }
+    if (v->behind >= 0) {
+        train_trace_name(t, &r->event[v->behind], 1, name);
+        jout_text(j, "behind", name);
     }
     if (critical_s > 0)
         jout_num(j, "critical_us", us_of(critical_s));

@@ -5,8 +5,8 @@
  *     title, totals of the slowest rank, legend
  *               0        20 ms      40 ms
  *     3 compute [f0][f1]....[b1][b0]      dots: a wait, pale, in the colour of what it is for
- *       gathers [g0][g1]  ........
- *       reduces         [r1][r0]
+ *       gathers [g0][g1]
+ *       reduces         [r1][r0]          lanes that are used
  *
  * The critical path of the slowest rank is a black line around what it goes through.
  */
@@ -24,7 +24,7 @@ enum { TIPS_MAX = 20000, KINDS = ENGINE_EVENT_KINDS };
 
 static const double WIDTH = 1280, MARGIN = 20, LEFT = 164, RIGHT = 34, FOOT = 44;
 static const double TOP = 142, TICK_X = 90, LANE_GAP = 3, RANK_GAP = 12;
-static const double LANE_HIGH[ENGINE_LANES] = {24, 17, 17};
+static const double LANE_HIGH[ENGINE_LANES] = {24, 16, 16, 16, 16};
 static const double PALE = 0.28; /* of the colour of what is waited for */
 static const char *const GRID = "#d8d8d8", *const INK = "#444444", *const BAND = "#f3f3f3";
 static const char *const PATH = "#000000", *const NOTHING = "#bbbbbb";
@@ -33,7 +33,8 @@ struct picture {
     const struct train_trace *trace;
     struct svg svg;
     int drawn[TRAIN_TRACE_DRAWN], count;
-    double end_s; /* of the longest step that is drawn */
+    int used[ENGINE_LANES]; /* by a rank that is drawn */
+    double end_s;           /* of the longest step that is drawn */
 };
 
 static const char *colour_of(enum engine_event_kind kind)
@@ -82,27 +83,30 @@ static double x_of(const struct picture *p, double seconds)
     return LEFT + (WIDTH - LEFT - RIGHT) * seconds / p->end_s;
 }
 
-static double rank_high(void)
+/* From the first lane to this one. */
+static double lanes_high(const struct picture *p, int lane)
 {
-    double high = RANK_GAP;
+    double high = 0;
 
-    for (int lane = 0; lane < ENGINE_LANES; lane++)
-        high += LANE_HIGH[lane] + LANE_GAP;
+    for (int l = 0; l < lane; l++)
+        high += p->used[l] ? LANE_HIGH[l] + LANE_GAP : 0;
     return high;
 }
 
-static double lane_y(int place, int lane)
+/* The rank's name takes three lines beside them. */
+static double rank_high(const struct picture *p)
 {
-    double y = TOP + place * rank_high() + RANK_GAP / 2;
+    return fmax(lanes_high(p, ENGINE_LANES), 54) + RANK_GAP;
+}
 
-    for (int l = 0; l < lane; l++)
-        y += LANE_HIGH[l] + LANE_GAP;
-    return y;
+static double lane_y(const struct picture *p, int place, int lane)
+{
+    return TOP + place * rank_high(p) + RANK_GAP / 2 + lanes_high(p, lane);
 }
 
 static double bottom_of(const struct picture *p)
 {
-    return TOP + p->count * rank_high();
+    return TOP + p->count * rank_high(p);
 }
 
 /* What of an event is in the window. */
@@ -111,7 +115,7 @@ static struct svg_box box_of(const struct picture *p, int place,
 {
     double x = x_of(p, fmax(v->start_s, 0)), w = x_of(p, fmin(v->end_s, r->step_s)) - x;
 
-    return (struct svg_box){x, lane_y(place, v->lane), fmax(w > 3 ? w - 0.5 : w, 0),
+    return (struct svg_box){x, lane_y(p, place, v->lane), fmax(w > 3 ? w - 0.5 : w, 0),
                             LANE_HIGH[v->lane]};
 }
 
@@ -228,8 +232,8 @@ static void draw_path(struct picture *p, int place)
                 break;
             to = part->event >= 0 ? part->end_s : to;
         }
-        struct svg_box box = {x_of(p, from), lane_y(place, lane), x_of(p, to) - x_of(p, from),
-                              LANE_HIGH[lane]};
+        struct svg_box box = {x_of(p, from), lane_y(p, place, lane),
+                              x_of(p, to) - x_of(p, from), LANE_HIGH[lane]};
         double y = box.y + box.h / 2;
         if (last_y > 0)
             svg_line(&p->svg, last_x, last_y, box.x, y, &(struct svg_pen){.stroke = PATH});
@@ -266,12 +270,12 @@ static void draw_axis(struct picture *p)
 static void draw_rank_names(struct picture *p, int place)
 {
     int rank = p->drawn[place], slowest = rank == p->trace->slowest;
-    double y = TOP + place * rank_high();
+    double y = TOP + place * rank_high(p);
     char text[64];
     struct units u;
 
     if (place % 2 == 0)
-        svg_rect(&p->svg, (struct svg_box){MARGIN / 2, y, WIDTH - MARGIN, rank_high()},
+        svg_rect(&p->svg, (struct svg_box){MARGIN / 2, y, WIDTH - MARGIN, rank_high(p)},
                  &(struct svg_pen){.fill = BAND}, NULL);
     snprintf(text, sizeof text, "rank %d", rank);
     svg_text(&p->svg, MARGIN, y + 23, &(struct svg_font){.size = 12, .bold = 1}, text);
@@ -282,9 +286,10 @@ static void draw_rank_names(struct picture *p, int place)
     snprintf(text, sizeof text, "%s%s", u.text, slowest && p->count > 1 ? ", slowest" : "");
     svg_text(&p->svg, MARGIN, y + 54, &(struct svg_font){.size = 10, .colour = INK}, text);
     for (int lane = 0; lane < ENGINE_LANES; lane++)
-        svg_text(&p->svg, LEFT - 6, lane_y(place, lane) + LANE_HIGH[lane] / 2 + 3,
-                 &(struct svg_font){.size = 9, .colour = INK, .anchor = SVG_END},
-                 engine_lane_name(lane));
+        if (p->used[lane])
+            svg_text(&p->svg, LEFT - 6, lane_y(p, place, lane) + LANE_HIGH[lane] / 2 + 3,
+                     &(struct svg_font){.size = 9, .colour = INK, .anchor = SVG_END},
+                     engine_lane_name(lane));
 }
 
 static double swatch(struct picture *p, double x, const char *fill, const char *stroke,
@@ -378,8 +383,11 @@ void train_trace_draw(const struct train_trace *t, FILE *out)
 
     p.count = train_trace_drawn(t, p.drawn);
     for (int i = 0; i < p.count; i++) {
-        bars += t->rank[p.drawn[i]].count;
-        p.end_s = fmax(p.end_s, t->rank[p.drawn[i]].step_s);
+        const struct train_trace_rank *r = &t->rank[p.drawn[i]];
+        bars += r->count;
+        p.end_s = fmax(p.end_s, r->step_s);
+        for (int k = 0; k < r->count; k++)
+            p.used[r->event[k].lane] = 1;
     }
     if (p.end_s <= 0)
         p.end_s = 1e-6; /* nothing happened: an axis all the same */

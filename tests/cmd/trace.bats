@@ -57,13 +57,13 @@ adds_up() {
         my $o = $d->{otherData};
         die "other" if $o->{schema} ne "paro.trace/1" || $o->{step} != $step ||
             @{$o->{ranks}} != $ranks;
-        my @lanes = qw(compute gathers reduces);
+        my @lanes = qw(compute gathers reduces boundaries syncs);
         for my $r (0 .. $ranks - 1) {
             my $t = $o->{ranks}[$r];
             die "rank $r" if $t->{rank} != $r || $process{$r} ne "rank $r ($t->{host})";
             my %sum = (compute => 0, wait => 0, agree => 0);
             my $critical = 0;
-            for my $l (0 .. 2) {
+            for my $l (0 .. 4) {
                 die "lane $r $l" if $thread{"$r $l"} ne $lanes[$l];
                 my $at = 0;
                 for my $v (@{$lane{"$r $l"} || []}) {
@@ -122,6 +122,8 @@ adds_up() {
     for l in compute gathers reduces; do
         [ "$(grep -c ">$l</text>" run/trace-00000003.svg)" = 4 ]
     done
+    # IGG has no boundary: no row for it
+    [ "$(grep -c '>boundaries</text>' run/trace-00000003.svg)" = 0 ]
     [ "$(ls run/trace-*)" = "$(printf '%s\n' run/trace-00000003.{json,svg})" ]
     # what travels under IGG: gathers inside, reductions across, parameters after the update
     perl -MJSON::PP -e 'local $/; my %n;

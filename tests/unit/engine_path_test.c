@@ -21,8 +21,12 @@
 /* Times by hand are multiples of 1/8 below 64: sums of them are exact. */
 static struct engine_event compute(enum engine_event_kind kind, double start, double end)
 {
-    return (struct engine_event){
-        .kind = kind, .lane = ENGINE_LANE_COMPUTE, .cause = -1, .start_s = start, .end_s = end};
+    return (struct engine_event){.kind = kind,
+                                 .lane = ENGINE_LANE_COMPUTE,
+                                 .cause = -1,
+                                 .behind = -1,
+                                 .start_s = start,
+                                 .end_s = end};
 }
 
 static struct engine_event waited(int cause, double start, double end)
@@ -36,14 +40,27 @@ static struct engine_event waited(int cause, double start, double end)
 static struct engine_event moved(enum engine_event_kind kind, int cause, double pushed,
                                  double start, double end)
 {
-    int gathers = kind == ENGINE_GATHERED || kind == ENGINE_SYNCED;
+    static const int lanes[ENGINE_EVENT_KINDS] = {[ENGINE_GATHERED] = ENGINE_LANE_GATHERS,
+                                                  [ENGINE_REDUCED] = ENGINE_LANE_REDUCES,
+                                                  [ENGINE_CONVERTED] = ENGINE_LANE_BOUNDARIES,
+                                                  [ENGINE_SYNCED] = ENGINE_LANE_SYNCS};
 
     return (struct engine_event){.kind = kind,
-                                 .lane = gathers ? ENGINE_LANE_GATHERS : ENGINE_LANE_REDUCES,
+                                 .lane = lanes[kind],
                                  .cause = cause,
+                                 .behind = -1,
                                  .pushed_s = pushed,
                                  .start_s = start,
                                  .end_s = end};
+}
+
+static struct engine_event moved_behind(enum engine_event_kind kind, int behind, int cause,
+                                        double pushed, double start, double end)
+{
+    struct engine_event v = moved(kind, cause, pushed, start, end);
+
+    v.behind = behind;
+    return v;
 }
 
 struct answer {
@@ -163,6 +180,44 @@ static void pushed_amidst(void **state)
 }
 
 /*
+ * Two streams: the boundary was pushed at 2 and waits for its reduction, until 5, and then a
+ * quarter; the one before it in its own stream was there at 4.  Without gaps: a 1, r 1 to 5, b2
+ * 5 to 7, U 8.  A gather whose sync was there before it was pushed is held up by its cause.
+ */
+static void behind_another(void **state)
+{
+    const struct engine_event v[] = {compute(ENGINE_ADDED, 0, 1),
+                                     moved(ENGINE_REDUCED, 0, 1, 1, 5),
+                                     moved(ENGINE_CONVERTED, 0, 1, 1, 4),
+                                     compute(ENGINE_ADDED, 1, 2),
+                                     moved_behind(ENGINE_CONVERTED, 1, 3, 2, 5.25, 7.25),
+                                     waited(4, 2, 7.25),
+                                     compute(ENGINE_UPDATE, 7.25, 8.25)};
+    const struct answer want = {
+        .parts = 5,
+        .part = {{0, 0, 1}, {1, 1, 5}, {-1, 5, 5.25}, {4, 5.25, 7.25}, {6, 7.25, 8.25}},
+        .sum =
+            {[ENGINE_PATH_COMPUTE] = 2, [ENGINE_PATH_REDUCES] = 6, [ENGINE_PATH_GAPS] = 0.25},
+        .longest = 8};
+    const struct engine_event w[] = {compute(ENGINE_UPDATE, 0, 1),
+                                     moved(ENGINE_SYNCED, 0, 1, 1, 2),
+                                     compute(ENGINE_BEGAN, 1, 3),
+                                     moved_behind(ENGINE_GATHERED, 1, 2, 3, 3.5, 5),
+                                     waited(3, 3, 5),
+                                     compute(ENGINE_FORWARD, 5, 6)};
+    const struct answer there = {
+        .parts = 5,
+        .part = {{0, 0, 1}, {2, 1, 3}, {-1, 3, 3.5}, {3, 3.5, 5}, {5, 5, 6}},
+        .sum =
+            {[ENGINE_PATH_COMPUTE] = 4, [ENGINE_PATH_GATHERS] = 1.5, [ENGINE_PATH_GAPS] = 0.5},
+        .longest = 5.5};
+
+    (void)state;
+    check(v, 7, 0, 8.25, &want);
+    check(w, 6, 0, 6, &there);
+}
+
+/*
  * The window is 10 to 20.  Two syncs were pushed by the step before; the second one has a part
  * of 3 in the window, and is waited for until 13.5.  Without gaps F begins at 3.  What was
  * there when it was asked for (the wait of no length) holds nobody up, and a wait for what is
@@ -235,17 +290,21 @@ static void make_move(struct made *m)
     const struct engine_event *c = &m->event[cause];
     double pushed =
         upto(m, 1) < 0.5 ? c->end_s : c->start_s + upto(m, 1) * (c->end_s - c->start_s);
-    double start = fmax(pushed, m->free_s[lane]) + upto(m, m->delay_s);
+    int other = ENGINE_LANE_GATHERS + ENGINE_LANE_REDUCES - lane;
+    int behind = upto(m, 1) < 0.3 ? m->last[other] : -1;
+    double ready = behind >= 0 ? m->event[behind].end_s : 0;
+    double start = fmax(fmax(pushed, ready), m->free_s[lane]) + upto(m, m->delay_s);
 
     m->free_s[lane] = start + 0.01 + upto(m, 2);
     m->last[lane] = m->count;
-    m->event[m->count++] = moved(lane == ENGINE_LANE_GATHERS ? ENGINE_GATHERED : ENGINE_REDUCED,
-                                 cause, pushed, start, m->free_s[lane]);
+    m->event[m->count++] =
+        moved_behind(lane == ENGINE_LANE_GATHERS ? ENGINE_GATHERED : ENGINE_REDUCED, behind,
+                     cause, pushed, start, m->free_s[lane]);
 }
 
 static void make(struct made *m, uint64_t seed, double delay_s)
 {
-    *m = (struct made){.last = {-1, -1, -1}, .seed = seed, .delay_s = delay_s};
+    *m = (struct made){.last = {-1, -1, -1, -1, -1}, .seed = seed, .delay_s = delay_s};
     make_compute(m);
     while (m->count < 300)
         if (upto(m, 1) < 0.5)
@@ -295,6 +354,7 @@ int main(void)
                                        cmocka_unit_test(gathers_in_order),
                                        cmocka_unit_test(longest_is_elsewhere),
                                        cmocka_unit_test(pushed_amidst),
+                                       cmocka_unit_test(behind_another),
                                        cmocka_unit_test(clipped),
                                        cmocka_unit_test(random_steps)};
 

@@ -59,17 +59,17 @@ static void scene_release(struct scene *s)
  */
 #define AT(ms) (100 + (ms)*1e-3)
 static const struct engine_event step[] = {
-    {ENGINE_UPDATE, ENGINE_LANE_COMPUTE, 0, -1, -1, AT(-5), AT(-3), 0, 0, 0},
-    {ENGINE_SYNCED, ENGINE_LANE_GATHERS, 0, -1, 0, AT(-3), AT(-1), AT(-3), 7, 8},
-    {ENGINE_SYNCED, ENGINE_LANE_GATHERS, 1, -1, 0, AT(-1), AT(2), AT(-2), 7, 8},
-    {ENGINE_BEGAN, ENGINE_LANE_COMPUTE, -1, 0, -1, AT(0), AT(1), 0, 0, 0},
-    {ENGINE_GATHERED, ENGINE_LANE_GATHERS, 1, 0, 3, AT(2), AT(4), AT(1), 9, 10},
-    {ENGINE_WAITED, ENGINE_LANE_COMPUTE, -1, -1, 4, AT(1), AT(5), 0, 0, 0},
-    {ENGINE_FORWARD, ENGINE_LANE_COMPUTE, 1, 0, -1, AT(5), AT(7), 0, 0, 0},
-    {ENGINE_WAITED, ENGINE_LANE_COMPUTE, -1, -1, 4, AT(7), AT(7), 0, 0, 0},
-    {ENGINE_AGREE, ENGINE_LANE_COMPUTE, -1, -1, -1, AT(7), AT(10), 0, 0, 0},
-    {ENGINE_SYNCED, ENGINE_LANE_GATHERS, 0, -1, 6, AT(9), AT(12), AT(8), 7, 8},
-    {ENGINE_SYNCED, ENGINE_LANE_GATHERS, 1, -1, 6, AT(12), AT(14), AT(8), 7, 8}};
+    {ENGINE_UPDATE, ENGINE_LANE_COMPUTE, 0, -1, -1, -1, AT(-5), AT(-3), 0, 0, 0},
+    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 0, -1, 0, -1, AT(-3), AT(-1), AT(-3), 7, 8},
+    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 1, -1, 0, -1, AT(-1), AT(2), AT(-2), 7, 8},
+    {ENGINE_BEGAN, ENGINE_LANE_COMPUTE, -1, 0, -1, -1, AT(0), AT(1), 0, 0, 0},
+    {ENGINE_GATHERED, ENGINE_LANE_GATHERS, 1, 0, 3, 2, AT(2), AT(4), AT(1), 9, 10},
+    {ENGINE_WAITED, ENGINE_LANE_COMPUTE, -1, -1, 4, -1, AT(1), AT(5), 0, 0, 0},
+    {ENGINE_FORWARD, ENGINE_LANE_COMPUTE, 1, 0, -1, -1, AT(5), AT(7), 0, 0, 0},
+    {ENGINE_WAITED, ENGINE_LANE_COMPUTE, -1, -1, 4, -1, AT(7), AT(7), 0, 0, 0},
+    {ENGINE_AGREE, ENGINE_LANE_COMPUTE, -1, -1, -1, -1, AT(7), AT(10), 0, 0, 0},
+    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 0, -1, 6, -1, AT(9), AT(12), AT(8), 7, 8},
+    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 1, -1, 6, -1, AT(12), AT(14), AT(8), 7, 8}};
 enum { STEP = sizeof step / sizeof *step };
 
 static void one_rank(struct scene *s)
@@ -97,6 +97,7 @@ static void there_and_back(void **state)
         assert_int_equal(v->unit, w->unit);
         assert_int_equal(v->micro, w->micro);
         assert_int_equal(v->cause, cause[i]);
+        assert_int_equal(v->behind, i == 2 ? 0 : -1);
         assert_true(fabs(v->start_s - (w->start_s - 100)) <= 1e-9);
         assert_true(fabs(v->end_s - (w->end_s - 100)) <= 1e-9);
         assert_true(v->slow_bytes == w->slow_bytes && v->fast_bytes == w->fast_bytes);
@@ -156,6 +157,7 @@ static void json(void **state)
                                         "forward layers.0", "agree", "sync embed"};
     static const double ts[] = {0, 0, 2000, 1000, 5000, 7000, 9000},
                         dur[] = {2000, 1000, 2000, 4000, 2000, 3000, 1000};
+    enum { NAMES = 1 + ENGINE_LANES }; /* of the process and its threads */
     struct scene s;
     size_t i;
     json_t *v;
@@ -167,22 +169,25 @@ static void json(void **state)
     assert_memory_equal(text, "{\"traceEvents\":[", 16);
     json_t *doc = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     json_t *events = json_object_get(doc, "traceEvents");
-    assert_int_equal(json_array_size(events), 4 + 7);
+    assert_int_equal(json_array_size(events), NAMES + 7);
     assert_string_equal(text_of(json_object_get(json_array_get(events, 0), "args"), "name"),
                         "rank 0 (node<&\">)");
     json_array_foreach(events, i, v)
     {
         json_t *args = json_object_get(v, "args");
-        assert_string_equal(text_of(v, "ph"), i < 4 ? "M" : "X");
-        if (i < 4)
+        assert_string_equal(text_of(v, "ph"), i < NAMES ? "M" : "X");
+        if (i < NAMES)
             continue;
-        assert_string_equal(text_of(v, "name"), names[i - 4]);
-        assert_true(num_of(v, "ts") == ts[i - 4] && num_of(v, "dur") == dur[i - 4]);
-        int clipped = i == 4 || i == 10;
+        size_t k = i - NAMES;
+        assert_string_equal(text_of(v, "name"), names[k]);
+        assert_true(num_of(v, "ts") == ts[k] && num_of(v, "dur") == dur[k]);
+        int clipped = k == 0 || k == 6;
         assert_int_equal(json_is_true(json_object_get(args, "clipped")), clipped);
-        if (i == 7)
+        if (k == 3)
             assert_string_equal(text_of(args, "cause"), "gather layers.0, micro-step 0");
-        if (i == 6)
+        if (k == 2)
+            assert_string_equal(text_of(args, "behind"), "sync layers.0");
+        if (k == 2)
             assert_true(num_of(args, "slow_bytes") == 9 && num_of(args, "fast_bytes") == 10 &&
                         num_of(args, "critical_us") == 2000 && num_of(v, "tid") == 1);
     }
@@ -210,13 +215,12 @@ static void picture(void **state)
     one_rank(&s);
     char *text = told(&s.trace, train_trace_draw);
     assert_true(xml_elements(text) > 0);
-    /* A bar with a tooltip for each of the seven.  Two outlines for the path: of sync and
-       gather, which follow each other, and, behind the gap of 1 ms, of forward and agreement.
-     */
+    /* A bar with a tooltip for each of the seven.  Three outlines for the path: of the sync,
+       of the gather, and, behind the gap of 1 ms, of forward and agreement in one. */
     assert_int_equal(count_of(text, "<title>rank 0: "), 7);
     const char *path = strstr(text, "class=\"path\"");
     assert_non_null(path);
-    assert_int_equal(count_of(path, "<rect"), 2);
+    assert_int_equal(count_of(path, "<rect"), 3);
     assert_non_null(strstr(text, ">layers.0</text>"));
     assert_non_null(strstr(text, "node&lt;&amp;&quot;"));
     assert_non_null(strstr(text, ">10 ms</text>"));
@@ -271,6 +275,7 @@ static void very_many(void **state)
                                      .unit = 1,
                                      .micro = i,
                                      .cause = -1,
+                                     .behind = -1,
                                      .start_s = i,
                                      .end_s = i + 1};
     scene_init(&s, "2x1");
