@@ -242,7 +242,8 @@ static int set_up(struct engine *e, struct err *err)
 
     if (engine_check(e->plan, e->world->ranks, err))
         return -1;
-    if (net_init(&e->net, e->model, e->plan->micro_batch, e->plan->seq, err))
+    if (net_init(&e->net, e->model, e->plan->micro_batch, e->plan->seq, e->plan->recompute,
+                 err))
         return -1;
     layout_init(&e->layout, &e->plan->groups);
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {

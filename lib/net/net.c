@@ -42,7 +42,8 @@ static int check(const struct model *m, int batch, int seq, struct err *err)
     return 0;
 }
 
-int net_init(struct net *net, const struct model *model, int batch, int seq, struct err *err)
+int net_init(struct net *net, const struct model *model, int batch, int seq, int recompute,
+             struct err *err)
 {
     const struct model *m = model;
     struct net_buffers *n;
@@ -68,7 +69,12 @@ int net_init(struct net *net, const struct model *model, int batch, int seq, str
             .up = layer_offset(m, l, "mlp.up_proj"),
             .down = layer_offset(m, l, "mlp.down_proj"),
         };
-    *net = (struct net){.model = m, .batch = batch, .seq = seq, .scale = 1, .buffers = n};
+    *net = (struct net){.model = m,
+                        .batch = batch,
+                        .seq = seq,
+                        .recompute = recompute,
+                        .scale = 1,
+                        .buffers = n};
     return 0;
 }
 
@@ -94,9 +100,16 @@ void net_place(struct net *net, struct arena *arena)
     int64_t R = (int64_t)net->batch * net->seq, C = m->hidden, F = m->ffn, D = m->head_dim;
     int64_t Q = (m->heads + 2 * m->kv_heads) * D;
 
-    for (int64_t l = 0; l < m->layers; l++)
+    for (int64_t l = 0; l < m->layers; l++) {
+        float *x = take(arena, R, C);
+
+        if (l > 0 && net->recompute) {
+            n->kept[l] = n->kept[0]; /* all but x is shared */
+            n->kept[l].x = x;
+            continue;
+        }
         n->kept[l] = (struct net_layer_kept){
-            .x = take(arena, R, C),
+            .x = x,
             .x_mid = take(arena, R, C),
             .rstd = take(arena, R, 1),
             .rstd_mid = take(arena, R, 1),
@@ -106,6 +119,7 @@ void net_place(struct net *net, struct arena *arena)
             .gate = take(arena, R, F),
             .up = take(arena, R, F),
         };
+    }
     n->rope = take(arena, net->seq, D);
     n->x_last = take(arena, R, C);
     n->rstd_last = take(arena, R, 1);
@@ -122,13 +136,13 @@ void net_place(struct net *net, struct arena *arena)
         kern_rope_table(n->rope, net->seq, D, m->rope_theta);
 }
 
-int64_t net_bytes(const struct model *model, int batch, int seq)
+int64_t net_bytes(const struct model *model, int batch, int seq, int recompute)
 {
     struct arena arena = {0};
     struct net net;
     struct err err;
 
-    if (net_init(&net, model, batch, seq, &err))
+    if (net_init(&net, model, batch, seq, recompute, &err))
         return -1;
     net_place(&net, &arena);
     net_release(&net);

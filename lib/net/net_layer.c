@@ -25,7 +25,8 @@ static void linear_backward(int64_t r, int64_t in, int64_t out, const float *dy,
     kern_gemm('T', 'N', out, in, r, 1, dy, dy_ld, x, in, 1, dw, in);
 }
 
-void net_layer_forward(const struct net *net, int64_t layer, const float *params, float *out)
+/* All that the backward needs: the forward up to gate and up. */
+static void keep(const struct net *net, int64_t layer, const float *params)
 {
     const struct model *m = net->model;
     const struct net_buffers *n = net->buffers;
@@ -47,6 +48,16 @@ void net_layer_forward(const struct net *net, int64_t layer, const float *params
     kern_rmsnorm(n->h, k->rstd_mid, k->x_mid, params + at->post_norm, R, C, eps);
     linear(R, C, F, n->h, params + at->gate, 0, k->gate, F);
     linear(R, C, F, n->h, params + at->up, 0, k->up, F);
+}
+
+void net_layer_forward(const struct net *net, int64_t layer, const float *params, float *out)
+{
+    const struct net_buffers *n = net->buffers;
+    const struct net_layer_at *at = &n->at[layer];
+    const struct net_layer_kept *k = &n->kept[layer];
+    int64_t R = (int64_t)net->batch * net->seq, C = net->model->hidden, F = net->model->ffn;
+
+    keep(net, layer, params);
     kern_swiglu(n->act, k->gate, k->up, R * F);
     memcpy(out, k->x_mid, (size_t)(R * C) * sizeof(float));
     linear(R, F, C, n->act, params + at->down, 1, out, C);
@@ -81,6 +92,9 @@ void net_layer_backward(const struct net *net, int64_t layer, const float *param
     int64_t R = (int64_t)net->batch * net->seq, C = m->hidden, D = m->head_dim;
     int64_t q = m->heads * D, kv = m->kv_heads * D, Q = q + 2 * kv;
 
+    /* The last layer's forward ran last of all: what it left is still there. */
+    if (net->recompute && layer < m->layers - 1)
+        keep(net, layer, params);
     ffn_backward(net, layer, w, g);
     kern_rmsnorm_apply(n->h, k->rstd, k->x, w + at->norm, R, C);
     linear_backward(R, q, C, n->dx, C, k->att, w + at->o, 0, n->datt, g + at->o);

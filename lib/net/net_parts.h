@@ -16,7 +16,8 @@ struct net_layer_at {
 };
 
 /* What the forward of a layer leaves for its backward: R (2 C + Q + H D + 2 F) elements and a
-   few per row.  Normalised rows and the product silu(gate) up are computed again. */
+   few per row.  Normalised rows and the product silu(gate) up are computed again.  Where
+   net.recompute, all but x is one layer's at a time. */
 struct net_layer_kept {
     float *x, *x_mid;       /* (R,C) before attention, before the feed-forward */
     float *rstd, *rstd_mid; /* (R) */

@@ -10,11 +10,10 @@
 
 enum {
     ADAM_BYTES = 12, /* f32 master and two moments */
-    F32_BYTES = 4,
-    BUCKETS = 2 /* gradients on their way: one being filled while one is reduced */
+    F32_BYTES = 4
 };
 
-double plan_activation_bytes(const struct model *m, int batch, int seq)
+double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute)
 {
     double c = (double)m->hidden, f = (double)m->ffn, heads = (double)m->heads;
     double att = heads * (double)m->head_dim,
@@ -22,13 +21,15 @@ double plan_activation_bytes(const struct model *m, int batch, int seq)
 
     if (!m->unit)
         return 0;
-    /* Of a token in a layer: what enters either norm and its scale; queries, keys, values; the
-       heads' outputs and logarithms of sums; gate and up.  The rest is computed again. */
-    double layer = 2 * c + 2 + qkv + att + heads + 2 * f;
+    /* Of a token in a layer: what enters it; and what enters the second norm, both norms'
+       scales; queries, keys, values; the heads' outputs and logarithms of sums; gate and up:
+       of one layer at a time where the forward is run again.  The rest is always. */
+    double inside = c + 2 + qkv + att + heads + 2 * f, layers = (double)m->layers;
+    double kept = layers * c + (recompute ? 1 : layers) * inside;
     /* Once: the last norm's input, logits, and the backward's own of one layer. */
     double once = c + 1 + (double)m->vocab + 1 + 3 * c + f + qkv + att;
     double rope = (double)seq * (double)m->head_dim;
-    return F32_BYTES * ((double)batch * seq * ((double)m->layers * layer + once) + rope);
+    return F32_BYTES * ((double)batch * seq * (kept + once) + rope);
 }
 
 struct shards { /* of one unit, elements, of the rank that has most */
@@ -47,9 +48,7 @@ static double shard_of(const struct plan_tally *t, enum letter letter, double el
 
 static struct shards shards_of(const struct plan_tally *t, struct plan_strategy s, double elems)
 {
-    return (struct shards){elems,
-                           shard_of(t, s.params, elems),
-                           shard_of(t, s.grads, elems),
+    return (struct shards){elems, shard_of(t, s.params, elems), shard_of(t, s.grads, elems),
                            shard_of(t, s.optimizer, elems)};
 }
 
@@ -78,11 +77,24 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
+/*
+ * Places for gathered units, each as large as the largest: those that gathers go round, and one
+ * for each use that is kept.
+ */
+static double slots(const struct plan_case *c)
+{
+    double visits = c->model->visits, uses = 2.0 * c->accum * visits;
+    double ring = c->prefetch + 1.0 < uses ? c->prefetch + 1.0 : uses;
+
+    return ring + (c->keep < visits ? c->keep : visits);
+}
+
 static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t,
                            enum schedule_algo algo, struct plan_strategy s)
 {
     struct shards l = shards_of(t, s, (double)t->largest[PLAN_ALL]);
     double w = dtype_bytes(c->wire_type), bytes = 0;
+    enum dtype read_type = c->param_type; /* of what a use finds */
     int convert = c->param_type != c->wire_type;
     struct layout_moves micro = layout_moves_micro(s.grads);
     struct layout_moves boundary = layout_moves_sum(s.grads, s.optimizer);
@@ -92,13 +104,13 @@ static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t
         return 0;
     bytes = F32_BYTES * (PLAN_PIECE + 2.0 * c->micro_batch * c->seq); /* tokens and targets */
     if (there(t, layout_moves_copy(s.params, LETTER_N))) {
-        double slot = l.whole * w + (c->wire_type == DTYPE_F32 ? 0 : l.whole * F32_BYTES);
-        bytes += (c->prefetch + 1) * slot + (convert ? l.params * w : 0);
-    } else if (c->param_type != DTYPE_F32) {
-        bytes += l.whole * F32_BYTES;
+        bytes += slots(c) * l.whole * w + (convert ? l.params * w : 0);
+        read_type = c->wire_type;
     }
+    if (read_type != DTYPE_F32) /* the network reads f32: made when a use comes */
+        bytes += l.whole * F32_BYTES;
     if (there(t, micro))
-        bytes += BUCKETS * l.whole * w;
+        bytes += c->buckets * l.whole * w;
     if (there(t, micro) || c->grad_type != DTYPE_F32)
         bytes += F32_BYTES * (l.whole + (c->model->tied ? (double)c->model->unit[0].elems : 0));
     if (there(t, boundary))
@@ -133,7 +145,7 @@ void plan_footprint(const struct plan_case *c, const struct plan_tally *t, struc
         if (m.total > top.total)
             top = m;
     }
-    top.activations = plan_activation_bytes(c->model, c->micro_batch, c->seq);
+    top.activations = plan_activation_bytes(c->model, c->micro_batch, c->seq, c->recompute);
     top.buffers = buffer_bytes(c, t, p->algo, s);
     top.total += top.activations + top.buffers;
     p->memory = top;

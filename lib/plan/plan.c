@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 static const struct {
     const char *alias, *triple;
@@ -43,6 +44,18 @@ int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err)
     }
     return err_set(err, ERR_INPUT, "algorithm '%s', expected ring, two-level, ho-ring or auto",
                    text);
+}
+
+int plan_keep_parse(const char *text, int *out, struct err *err)
+{
+    int64_t uses = PLAN_KEEP_ALL;
+    struct err ignored;
+
+    if (strcmp(text, "all") != 0 && num_i64(text, 0, PLAN_KEEP_ALL - 1, &uses, &ignored))
+        return err_set(err, ERR_INPUT, "'%s', expected a whole number from 0 to %d, or all",
+                       text, PLAN_KEEP_ALL - 1);
+    *out = (int)uses;
+    return 0;
 }
 
 int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err)

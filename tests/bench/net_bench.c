@@ -61,14 +61,14 @@ static float **units_new(const struct model *m, int fill)
 int main(int argc, char **argv)
 {
     if (argc < 5) {
-        fprintf(stderr,
-                "usage: net_bench HIDDEN LAYERS SEQ BATCH [VOCAB [HEADS [KV_HEADS]]]\n");
+        fprintf(stderr, "usage: net_bench HIDDEN LAYERS SEQ BATCH "
+                        "[VOCAB [HEADS [KV_HEADS [RECOMPUTE]]]]\n");
         return 2;
     }
     int hidden = atoi(argv[1]), layers = atoi(argv[2]), seq = atoi(argv[3]),
         batch = atoi(argv[4]);
     int vocab = argc > 5 ? atoi(argv[5]) : 256, heads = argc > 6 ? atoi(argv[6]) : hidden / 64;
-    int kv = argc > 7 ? atoi(argv[7]) : heads;
+    int kv = argc > 7 ? atoi(argv[7]) : heads, recompute = argc > 8 && atoi(argv[8]);
     char text[512];
     struct model m;
     struct net net;
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
              vocab, hidden, hidden * 8 / 3 / 16 * 16, layers, heads, kv);
     kern_thread_init();
     if (model_parse(&m, "bench", text, (int64_t)strlen(text), &err) ||
-        net_init(&net, &m, batch, seq, &err))
+        net_init(&net, &m, batch, seq, recompute, &err))
         return fprintf(stderr, "%s\n", err.text), 2;
     net_place(&net, &arena);
     if (arena_init(&arena, arena.used, "activations", &err))

@@ -292,6 +292,7 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     at.prefetch = p->prefetch;
     at.buckets = p->buckets;
     at.keep = p->keep;
+    at.recompute = p->recompute;
     plan_price_all(&at, price);
     int i = 0;
     while (memcmp(&price[i].strategy, &p->strategy, sizeof p->strategy))
@@ -303,8 +304,7 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
         most[r % 2] = all[r] > most[r % 2] ? all[r] : most[r % 2];
     double rest = m.params + m.grads + m.optimizer, beside = m.activations + m.buffers;
     double slow = (double)last->slow_bytes;
-    if (fabs((double)most[0] - rest) > 0.5 ||
-        (c->plan.wire_type == DTYPE_F32 && fabs((double)most[1] - beside) > 0.05 * beside) ||
+    if (fabs((double)most[0] - rest) > 0.5 || fabs((double)most[1] - beside) > 0.05 * beside ||
         fabs(slow - price[i].slow_bytes) > 0.01 * price[i].slow_bytes + 64) {
         fprintf(stderr,
                 "engine_check: %s: at rest %lld, planned %.0f; beside %lld, planned %.0f; slow "
@@ -392,7 +392,7 @@ static void set_up(struct check *c, char **argv)
         c->first[u] = at;
         at += p->model.unit[u].elems;
     }
-    if (net_init(&c->net, &p->model, p->micro_batch, p->seq, &err))
+    if (net_init(&c->net, &p->model, p->micro_batch, p->seq, 0, &err))
         die(c, &err);
     net_place(&c->net, &c->arena);
     if (arena_init(&c->arena, c->arena.used, "check", &err))
@@ -441,6 +441,10 @@ int main(int argc, char **argv)
         c.plan.algo = i % 3 == 0   ? SCHEDULE_HO_RING
                       : i % 3 == 1 ? SCHEDULE_TWO_LEVEL
                                    : SCHEDULE_RING;
+        c.plan.prefetch = i % 4;
+        c.plan.buckets = 1 + i % 3;
+        c.plan.keep = i % 5 < 3 ? i % 5 : PLAN_KEEP_ALL;
+        c.plan.recompute = i / 2 % 2;
         if (argc > 6 && strcmp(argv[6], name))
             continue;
         one_strategy(&c, &first, &plain, &coarse);

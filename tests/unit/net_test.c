@@ -42,16 +42,16 @@ static float **units_new(const struct model *m)
 }
 
 /* The model is there already. */
-static void rig_open(struct rig *rig, int batch, int seq)
+static void rig_open(struct rig *rig, int batch, int seq, int recompute)
 {
     struct model *m = &rig->model;
     struct err err;
 
-    if (net_init(&rig->net, m, batch, seq, &err))
+    if (net_init(&rig->net, m, batch, seq, recompute, &err))
         fail_msg("%s", err.text);
     rig->arena = (struct arena){0};
     net_place(&rig->net, &rig->arena);
-    assert_int_equal(rig->arena.used, net_bytes(m, batch, seq));
+    assert_int_equal(rig->arena.used, net_bytes(m, batch, seq, recompute));
     assert_int_equal(arena_init(&rig->arena, rig->arena.used, "activations", &err), 0);
     net_place(&rig->net, &rig->arena);
     rig->params = units_new(m);
@@ -240,7 +240,7 @@ static void dump_case(const char *config, const char *path)
     if (model_read(&rig.model, config, &err))
         fail_msg("%s", err.text);
     dump_open(&d, path);
-    rig_open(&rig, d.batch, d.seq);
+    rig_open(&rig, d.batch, d.seq, 0);
     for (int i = 0; i < rig.model.tensors; i++) {
         const struct model_tensor *t = &rig.model.tensor[i];
 
@@ -268,7 +268,7 @@ static const int32_t TOKENS[ROWS] = {3, 0, 6, 6, 1, 2, 5, 0, 4, 2};
 static const int32_t TARGETS[ROWS] = {0, 6, 6, -100, 2, 5, 0, 4, 2, 3};
 
 /* Two layers, hidden 6, ffn 5; norms differ from 1. */
-static void rig_tiny(struct rig *rig, const char *more, int batch, int seq)
+static void rig_make(struct rig *rig, const char *more, int batch, int seq, int recompute)
 {
     char text[512];
     struct err err;
@@ -280,11 +280,16 @@ static void rig_tiny(struct rig *rig, const char *more, int batch, int seq)
              more);
     if (model_parse(&rig->model, "tiny", text, (int64_t)strlen(text), &err))
         fail_msg("%s", err.text);
-    rig_open(rig, batch, seq);
+    rig_open(rig, batch, seq, recompute);
     for (int u = 0; u < rig->model.units; u++)
         for (int64_t i = 0; i < rig->model.unit[u].elems; i++)
             rig->params[u][i] = (float)(0.3 + 0.5 * rng_normal(7, (uint64_t)u, (uint64_t)i));
     widen(rig);
+}
+
+static void rig_tiny(struct rig *rig, const char *more, int batch, int seq)
+{
+    rig_make(rig, more, batch, seq, 0);
 }
 
 static double ref(struct rig *rig)
@@ -446,6 +451,29 @@ static void test_any_address(void **state)
     rig_close(&there);
 }
 
+/* Run again, a forward leaves the same bits; the second micro-batch finds the first one's. */
+static void test_recompute(void **state)
+{
+    struct rig kept, again;
+
+    (void)state;
+    rig_make(&kept, GROUPED, BATCH, SEQ, 0);
+    rig_make(&again, GROUPED, BATCH, SEQ, 1);
+    assert_true(again.model.layers > 1);
+    for (int micro = 0; micro < 2; micro++) {
+        const int32_t *targets = micro ? TOKENS : TARGETS;
+
+        assert_true(forward(&kept, TOKENS, targets, 1) == forward(&again, TOKENS, targets, 1));
+        backward(&kept);
+        backward(&again);
+        for (int u = 0; u < kept.model.units; u++)
+            assert_memory_equal(kept.grads[u], again.grads[u],
+                                (size_t)kept.model.unit[u].elems * sizeof(float));
+    }
+    rig_close(&kept);
+    rig_close(&again);
+}
+
 /* Rows without a target leave neither loss nor gradient. */
 static void test_ignored(void **state)
 {
@@ -471,15 +499,15 @@ static void test_refused(void **state)
     struct err err;
 
     (void)state;
-    assert_int_equal(net_init(&net, &bare, 1, 1, &err), -1);
+    assert_int_equal(net_init(&net, &bare, 1, 1, 0, &err), -1);
     assert_string_equal(err.text, "model family is 'params', expected 'llama' to compute it");
     rig_tiny(&rig, GROUPED, 1, SEQ);
-    assert_int_equal(net_init(&net, &rig.model, 1, 9, &err), -1);
+    assert_int_equal(net_init(&net, &rig.model, 1, 9, 0, &err), -1);
     assert_string_equal(err.text,
                         "sequence length is 9, expected 1 to the model's maximum of 8");
-    assert_int_equal(net_init(&net, &rig.model, 0, 5, &err), -1);
+    assert_int_equal(net_init(&net, &rig.model, 0, 5, 0, &err), -1);
     assert_string_equal(err.text, "micro-batch is 0, expected 1 or more");
-    assert_int_equal(net_bytes(&rig.model, 1, 9), -1);
+    assert_int_equal(net_bytes(&rig.model, 1, 9, 0), -1);
     assert_true(net_flops(&rig.net) == 3 * SEQ * model_flops_per_token(&rig.model, SEQ));
     rig_close(&rig);
 }
@@ -489,14 +517,17 @@ static void test_refused(void **state)
 static void test_planned_bytes(void **state)
 {
     struct rig rig;
-    int64_t more;
 
     (void)state;
     rig_tiny(&rig, GROUPED, BATCH, SEQ);
-    more = net_bytes(&rig.model, BATCH, SEQ) -
-           (int64_t)plan_activation_bytes(&rig.model, BATCH, SEQ) -
-           4 * kern_attention_scratch(&(struct kern_heads){.seq = SEQ});
-    assert_in_range(more, 0, 63 * (9 * rig.model.layers + 12));
+    for (int again = 0; again < 2; again++) {
+        int64_t more = net_bytes(&rig.model, BATCH, SEQ, again) -
+                       (int64_t)plan_activation_bytes(&rig.model, BATCH, SEQ, again) -
+                       4 * kern_attention_scratch(&(struct kern_heads){.seq = SEQ});
+        int64_t layers = rig.model.layers, arrays = again ? layers + 8 : 9 * layers;
+
+        assert_in_range(more, 0, 63 * (arrays + 12));
+    }
     rig_close(&rig);
 }
 
@@ -507,7 +538,7 @@ int main(void)
         cmocka_unit_test(test_scale),         cmocka_unit_test(test_batch_adds_up),
         cmocka_unit_test(test_causal),        cmocka_unit_test(test_any_address),
         cmocka_unit_test(test_ignored),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_planned_bytes),
+        cmocka_unit_test(test_planned_bytes), cmocka_unit_test(test_recompute),
     };
 
     kern_thread_init();

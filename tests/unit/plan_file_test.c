@@ -104,6 +104,52 @@ static char *edit(const char *text, const char *from, const char *to)
     return out;
 }
 
+static void read_edited(struct plan *p, const char *text, const char *from, const char *to)
+{
+    char *edited = edit(text, from, to);
+    struct err err = {0};
+
+    if (plan_parse(p, "p.yaml", edited, (int64_t)strlen(edited), &err))
+        fail_msg("%s\n%s", err.text, edited);
+    mem_free(edited);
+}
+
+/* How a step runs: as it is written, and what a plan from before these keys means. */
+static void test_how_it_runs(void **state)
+{
+    static const char as_is[] = "prefetch: 1\nbuckets: 2\nkeep: 0\nrecompute: no\n";
+    static const struct {
+        const char *text;
+        int buckets, keep, recompute, whole;
+    } cases[] = {
+        {as_is, 2, 0, 0, 1},
+        {"prefetch: 1\nbuckets: 1\nkeep: 1\nrecompute: yes\n", 1, 1, 1, 1},
+        {"prefetch: 1\nbuckets: 1024\nkeep: 1048575\nrecompute: no\n", 1024, 1048575, 0, 1},
+        {"prefetch: 1\nbuckets: 7\nkeep: all\nrecompute: yes\n", 7, PLAN_KEEP_ALL, 1, 1},
+        {"prefetch: 1\n", 2, 0, 0, 0},
+        {"prefetch: 1\nkeep: 3\n", 2, 3, 0, 0},
+    };
+    char *text = sample("{" KEYS "}\n");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan p;
+        read_edited(&p, text, as_is, cases[i].text);
+        assert_int_equal(p.buckets, cases[i].buckets);
+        assert_int_equal(p.keep, cases[i].keep);
+        assert_int_equal(p.recompute, cases[i].recompute);
+        char *again = print(&p), *wanted = edit(text, as_is, cases[i].text);
+        if (cases[i].whole)
+            assert_string_equal(again, wanted);
+        else /* always written, with what it means */
+            assert_non_null(strstr(again, "\nbuckets: 2\nkeep: "));
+        plan_release(&p);
+        mem_free(wanted);
+        free(again);
+    }
+    free(text);
+}
+
 static void refused(const char *text, const char *message)
 {
     struct plan p;
@@ -125,6 +171,19 @@ static void test_refused(void **state)
         {"accum: 1", "accum: 1\naccum: 1", "'accum'"},
         {"accum: 1", "acum: 1", "acum"},
         {"prefetch: 1\n", "", "prefetch"},
+        {"buckets: 2", "buckets: 0",
+         "p.yaml:13: 'buckets' is '0', expected a whole number from 1 to 1024"},
+        {"buckets: 2", "buckets: two", "'buckets' is 'two', expected a whole number"},
+        {"buckets: 2", "buckets:", "buckets"},
+        {"keep: 0", "keep: -1",
+         "p.yaml:14: 'keep' is '-1', expected a whole number from 0 to 1048575, or all"},
+        {"keep: 0", "keep: some", "'keep' is 'some', expected"},
+        {"keep: 0", "keep: 1048576", "'keep' is '1048576', expected"},
+        {"keep: 0", "keep: 0\nkeep: 0", "'keep'"},
+        {"recompute: no", "recompute: maybe",
+         "p.yaml:15: 'recompute' is 'maybe', expected yes or no"},
+        {"recompute: no", "recompute: true", "'recompute' is 'true', expected yes or no"},
+        {"recompute: no", "recompute: \"\"", "'recompute' is '', expected yes or no"},
         {"algo: ho-ring", "algo: auto",
          "'algo' is 'auto', expected ring, two-level or ho-ring"},
         {"  wire: bf16", "  wire: f16", "'types.wire' is 'f16', expected f32 or bf16"},
@@ -172,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_how_it_runs),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_truncated),
     };

@@ -3,10 +3,6 @@
  * The planner's second opinions: the tables of paro.md (bytes, memory, dominance, what fits),
  * the closed forms of time, the network's own account of its memory.
  */
-/*
- * The planner's second opinions: the tables of paro.md (bytes, memory, dominance, what fits),
- * the closed forms of time, the network's own account of its memory.
- */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -344,15 +340,29 @@ static void test_units(void **state)
     double psi = (double)m.params, embed = (double)m.unit[0].elems;
     /* Two ranks: half of everything goes out, twice forward and back, two bytes each. */
     assert_float_equal(p[index_of("INN")].fast_bytes, 2 * (psi + embed) + psi * 2, 1);
-    /* In bytes per element of the largest unit, two ranks, bf16 everywhere: the unit in f32 (4)
-       or gathered twice, in bf16 and f32 (12); its gradient in f32 (4, and 4 of the tied unit);
-       two of them leaving (4); what is reduced, sent and received (2 each), half where sharded.
-     */
+    /* In bytes per element of the largest unit, two ranks, bf16 everywhere: the unit in f32
+       (4); gathered, two of them (4); its gradient in f32 (4, and 4 of the tied unit); two of
+       them leaving (4); what is reduced, sent and received (2 each), half where sharded. */
     double most = (double)model_largest_unit(&m);
     double fixed = 4.0 * PLAN_PIECE + 8.0 * c.seq, tied = fixed + 4 * embed;
     assert_float_equal(p[index_of("NNN")].memory.buffers, most * (4 + 4 + 2 + 2) + tied, 1);
-    assert_float_equal(p[index_of("INN")].memory.buffers, most * (12 + 4 + 2 + 2) + tied, 1);
-    assert_float_equal(p[index_of("III")].memory.buffers, most * (12 + 4 + 4 + 1) + tied, 1);
+    assert_float_equal(p[index_of("INN")].memory.buffers, most * (8 + 4 + 2 + 2) + tied, 1);
+    assert_float_equal(p[index_of("III")].memory.buffers, most * (8 + 4 + 4 + 1) + tied, 1);
+    /* Five leave instead of two (6), three are gathered instead of two (2), two are kept (4):
+       each where there are such things at all. */
+    c.buckets = 5;
+    c.prefetch = 2;
+    c.keep = 2;
+    plan_price_all(&c, p);
+    assert_float_equal(p[index_of("NNN")].memory.buffers, most * (4 + 4 + 2 + 2) + tied, 1);
+    assert_float_equal(p[index_of("INN")].memory.buffers, most * (14 + 4 + 2 + 2) + tied, 1);
+    assert_float_equal(p[index_of("III")].memory.buffers, most * (14 + 4 + 10 + 1) + tied, 1);
+    /* Never more kept than the six uses of a forward, nor gathered ahead than the twelve of
+       the step. */
+    c.keep = PLAN_KEEP_ALL;
+    c.prefetch = PLAN_PREFETCH_MAX;
+    plan_price_all(&c, p);
+    assert_float_equal(p[index_of("INN")].memory.buffers, most * (40 + 4 + 2 + 2) + tied, 1);
     c.param_type = c.grad_type = DTYPE_F32;
     plan_price_all(&c, p);
     assert_float_equal(p[index_of("NNN")].memory.buffers, most * (2 + 2) + fixed, 1);
@@ -362,27 +372,34 @@ static void test_units(void **state)
 }
 
 /* The network measures what it places; the planner, a floor below, has a formula. */
+static void activations_case(const struct model *m, int recompute)
+{
+    for (int batch = 1; batch <= 3; batch++)
+        for (int seq = 1; seq <= 512; seq += 73) {
+            struct kern_heads heads = {.batch = batch,
+                                       .seq = seq,
+                                       .heads = (int)m->heads,
+                                       .kv_heads = (int)m->kv_heads,
+                                       .head_dim = (int)m->head_dim};
+            double placed = (double)net_bytes(m, batch, seq, recompute);
+            double formula = plan_activation_bytes(m, batch, seq, recompute);
+            /* Left out: the kernel's scratch, and up to 63 bytes behind each of the blocks. */
+            double scratch = 4.0 * (double)kern_attention_scratch(&heads);
+            double layers = (double)m->layers, blocks = recompute ? layers + 8 : 9 * layers;
+            assert_true(placed >= formula);
+            assert_true(placed <= formula + scratch + 63 * (blocks + 12));
+        }
+}
+
 static void test_activations(void **state)
 {
     struct model m = {0};
 
     (void)state;
     read_tiny(&m, tiny);
-    for (int batch = 1; batch <= 3; batch++)
-        for (int seq = 1; seq <= 512; seq += 73) {
-            struct kern_heads heads = {.batch = batch,
-                                       .seq = seq,
-                                       .heads = (int)m.heads,
-                                       .kv_heads = (int)m.kv_heads,
-                                       .head_dim = (int)m.head_dim};
-            double placed = (double)net_bytes(&m, batch, seq);
-            double formula = plan_activation_bytes(&m, batch, seq);
-            /* Left out: the kernel's scratch, and up to 63 bytes behind each of the blocks. */
-            double scratch = 4.0 * (double)kern_attention_scratch(&heads);
-            double blocks = 9.0 * (double)m.layers + 12;
-            assert_true(placed >= formula);
-            assert_true(placed <= formula + scratch + 63 * blocks);
-        }
+    assert_true(m.layers > 1);
+    activations_case(&m, 0);
+    activations_case(&m, 1);
     model_release(&m);
 }
 
@@ -439,12 +456,12 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_byte_table),     cmocka_unit_test(test_memory_table),
-        cmocka_unit_test(test_dominance),      cmocka_unit_test(test_65b_on_80_gb),
-        cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_closed_forms),   cmocka_unit_test(test_slow_port),
-        cmocka_unit_test(test_overlap),        cmocka_unit_test(test_units),
-        cmocka_unit_test(test_search_auto),    cmocka_unit_test(test_names),
+        cmocka_unit_test(test_byte_table),  cmocka_unit_test(test_memory_table),
+        cmocka_unit_test(test_dominance),   cmocka_unit_test(test_65b_on_80_gb),
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_closed_forms),
+        cmocka_unit_test(test_slow_port),   cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_units),       cmocka_unit_test(test_search_auto),
+        cmocka_unit_test(test_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
