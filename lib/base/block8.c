@@ -82,8 +82,8 @@ KERN_INLINE void block_residual(float *residual, const float *v, const int8_t *c
 }
 
 /* elem: the type in memory; load, save: to and from f32. */
-#define LOAD_F32(x) (x)
-#define SAVE_F32(x) (x)
+#define LOAD_F32(x)  (x)
+#define SAVE_F32(x)  (x)
 #define LOAD_BF16(x) dtype_f32_of_bf16(x)
 #define SAVE_BF16(x) dtype_bf16_of_f32(x)
 

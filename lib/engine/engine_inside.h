@@ -18,6 +18,7 @@ struct engine {
     struct coll coll;
     struct net net;
     int there[ENGINE_KINDS];      /* whether a kind moves anything on this shape */
+    int coded[ENGINE_KINDS];      /* whether what it moves across groups is coded */
     int sizes, slots, ring, keep; /* slots = ring + keep */
     int buckets;
     struct engine_unit *unit;
@@ -38,7 +39,7 @@ struct engine {
     struct range *ranges;                      /* [layout_ranges_max] of a G shard */
     int32_t *tokens, *targets;
     struct stream *gathers, *reduces;
-    struct arena shared, own;
+    struct arena shared, own, residuals;
     int64_t state_bytes, slow_bytes, fast_bytes;
     /* Of the step that runs. */
     double exposed_s, idle_s;
@@ -51,6 +52,8 @@ struct engine {
 /* engine_place.c: memory and prepared collectives. */
 void engine_place(struct engine *e);
 int engine_prepare(struct engine *e, struct err *err);
+/* Nothing is lost so far: of a new run, and of a step that was skipped. */
+void engine_residuals_clear(struct engine *e);
 /* Whether the backward writes a buffer of its own rather than the accumulator. */
 int engine_apart(const struct engine *e);
 

@@ -83,7 +83,8 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
             return -1;
         put_gradient(e, b->send, e->reduce_type, gradient, u->elems);
         b->move = (struct engine_move){
-            .call = {&u->size->handle[ENGINE_MICRO], b->send, e->reduce_recv},
+            .call = {&u->size->handle[ENGINE_MICRO], b->send, e->reduce_recv,
+                     u->residual[ENGINE_MICRO]},
             .wire = e->reduce_type,
             .dst = u->grads,
             .dst_type = e->grad_type,
@@ -106,7 +107,8 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
     if (!e->there[ENGINE_BOUNDARY])
         return;
     u->boundary = (struct engine_move){
-        .call = {&u->size->handle[ENGINE_BOUNDARY], e->reduce_send, e->reduce_recv},
+        .call = {&u->size->handle[ENGINE_BOUNDARY], e->reduce_send, e->reduce_recv,
+                 u->residual[ENGINE_BOUNDARY]},
         .wire = e->reduce_type,
         .src = u->grads,
         .src_type = e->grad_type,
@@ -114,6 +116,7 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
         .dst = u->grads,
         .dst_type = e->grad_type,
         .dst_elems = u->optim_elems,
+        .round = e->coded[ENGINE_BOUNDARY],
     };
     u->reduced_event = engine_trace_move(e, &u->boundary, ENGINE_CONVERTED, ENGINE_LANE_REDUCES,
                                          (int)(u - e->unit), -1);

@@ -173,8 +173,8 @@ static void add_spans(struct exec_rows *r, const struct exec_places *p)
     for (int c = 0; c < p->chunks; c++) {
         if (p->elems[c] == 0 || (p->in_at[c] < 0 && p->out_at[c] < 0))
             continue;
-        r->span[r->spans++] = (struct exec_span){
-            {p->in_at[c], p->out_at[c]}, p->elems[c], r->residual_elems};
+        r->span[r->spans++] =
+            (struct exec_span){{p->in_at[c], p->out_at[c]}, p->elems[c], r->residual_elems};
         r->residual_elems += p->in_at[c] >= 0 ? p->elems[c] : 0;
     }
 }

@@ -341,9 +341,8 @@ static void fill_any(struct check *c, const struct coll_spec *spec, int sum, int
 {
     struct range r[64];
     int64_t at = 0;
-    int n = spec->broadcast
-                ? (r[0] = (struct range){0, spec->elems}, 1)
-                : layout_ranges(&c->coll.layout, spec->from, rank, spec->elems, r);
+    int n = spec->broadcast ? (r[0] = (struct range){0, spec->elems}, 1)
+                            : layout_ranges(&c->coll.layout, spec->from, rank, spec->elems, r);
 
     for (int i = 0; i < n; i++)
         for (int64_t x = r[i].lo; x < r[i].hi; x++)
@@ -379,8 +378,8 @@ static int64_t beside_local(struct check *c, const struct coll_spec *spec, int s
         for (int i = 0, n = ranges_of(c, spec, spec->to, r); i < n; i++)
             elems += r[i].hi - r[i].lo;
         wrong += !!memcmp(c->out, l.out[me], (size_t)(elems * dtype_bytes(spec->type)));
-        wrong += !!memcmp(call.residual, l.residual[me],
-                          (size_t)h.residual_elems * sizeof(float));
+        wrong +=
+            !!memcmp(call.residual, l.residual[me], (size_t)h.residual_elems * sizeof(float));
     }
     if (wrong)
         fprintf(stderr, "rank %d: %s phases %u %s: not as the local executor has it\n", me,

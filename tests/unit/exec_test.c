@@ -122,10 +122,9 @@ static void run(struct fixture *f, enum letter done)
 
 static void all_conversions(const char *shape, int64_t elems, int64_t chunk_bytes, int coded)
 {
-    struct fixture f = {.spec = {.elems = elems,
-                                 .type = DTYPE_F32,
-                                 .chunk_bytes = chunk_bytes,
-                                 .coded = coded}};
+    struct fixture f = {
+        .spec = {
+            .elems = elems, .type = DTYPE_F32, .chunk_bytes = chunk_bytes, .coded = coded}};
     struct groups g;
     struct err err = {0};
 
@@ -301,9 +300,9 @@ static void coded_sum(struct fixture *f, int keep)
         most += n * largest;
     }
     double bound = RUNS * 2 * n * 0x1.1p-24 * most;
-    int exchange = (f->spec.algo == SCHEDULE_DOUBLING ||
-                    f->spec.algo == SCHEDULE_TWO_LEVEL_DOUBLING) &&
-                   f->spec.moves.reduce_across && f->spec.moves.gather_across;
+    int exchange =
+        (f->spec.algo == SCHEDULE_DOUBLING || f->spec.algo == SCHEDULE_TWO_LEVEL_DOUBLING) &&
+        f->spec.moves.reduce_across && f->spec.moves.gather_across;
     assert_int_equal(lossy, f->l.groups.count > 1 && !exchange &&
                                 (f->spec.moves.reduce_across || f->spec.moves.gather_across));
     assert_int_equal(fabs(out - in) <= bound, keep || !lossy);
@@ -508,12 +507,9 @@ static void test_cut_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conversions),
-        cmocka_unit_test(test_coded),
-        cmocka_unit_test(test_no_code),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_absent_input),
-        cmocka_unit_test(test_cut_bound),
+        cmocka_unit_test(test_conversions),  cmocka_unit_test(test_coded),
+        cmocka_unit_test(test_no_code),      cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_absent_input), cmocka_unit_test(test_cut_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
