@@ -419,7 +419,7 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
                       : second_gradient(a, batch, arg, &second, err);
     if (rc || engine_hash(e, &hash, err)) /* copies of the first agree; syncs have ended */
         return -1;
-    if (stream_wait_all(a->second->gathers, err))
+    if (stream_wait_all(a->second->syncs, err))
         return -1;
     double scale = optim->clip > 0 ? optim->clip / (first->grad_norm + 1e-6) : 1;
     rc = compare_reports(a, optim, first, &second, err);

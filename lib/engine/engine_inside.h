@@ -30,15 +30,18 @@ struct engine {
     float *gradient;      /* of the unit in the backward; zero between two of them */
     float *tied_gradient; /* of the unit that is visited twice, until its second visit */
     /* One of each suffices, for the operations of a stream are in order. */
-    void *gather_send, *sync_send, *sync_recv; /* of the stream `gathers`: wire_type, shared */
-    void *reduce_send, *reduce_recv;           /* of `reduces`: reduce_type, shared */
-    float *piece;                              /* a piece of a gradient in f32 */
-    struct engine_word *words;                 /* [ranks] */
-    struct coll_traffic *traffic;              /* [ranks] scratch */
-    struct coll_traffic *syncs;                /* [ranks] of one parameter sync of all units */
-    struct range *ranges;                      /* [layout_ranges_max] of a G shard */
+    void *gather_send, *sync_send, *sync_recv;         /* wire_type, shared */
+    void *reduce_recv, *boundary_send, *boundary_recv; /* reduce_type, shared */
+    float *piece;                                      /* a piece of a gradient in f32 */
+    struct engine_word *words;                         /* [ranks] */
+    struct coll_traffic *traffic;                      /* [ranks] scratch */
+    struct coll_traffic *sync_traffic; /* [ranks] of one parameter sync of all units */
+    struct range *ranges;              /* [layout_ranges_max] of a G shard */
     int32_t *tokens, *targets;
-    struct stream *gathers, *reduces;
+    /* One for each kind of conversion, so that one that goes inside the group does not wait for
+       one that goes across: a gather for its unit's sync alone, a boundary for its micro-step.
+     */
+    struct stream *gathers, *reduces, *boundaries, *syncs;
     struct arena shared, own, residuals;
     int64_t state_bytes, slow_bytes, fast_bytes;
     /* Of the step that runs. */

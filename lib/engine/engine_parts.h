@@ -9,14 +9,17 @@
 #include "engine/engine_trace.h"
 
 /*
- * A conversion on its way: pack (types differ, or src is not in shared memory), collective,
- * store.  Up to three operations of one stream; the struct stays until the last is done.
+ * A conversion on its way: wait for what another stream brings, pack (types differ, or src is
+ * not in shared memory), collective, store.  Up to three operations of one stream; the struct
+ * stays until the last is done.
  *
- *     src --pack--> send ==collective==> recv --store--> dst
+ *     behind --> src --pack--> send ==collective==> recv --store--> dst
  *
  * send may be src, recv may be dst.
  */
 struct engine_move {
+    struct stream *behind; /* NULL: nothing is waited for */
+    int64_t behind_ticket;
     struct coll_call call;
     const void *src;
     enum dtype src_type;
@@ -53,6 +56,7 @@ struct engine_unit {
     int params_ranges, grads_ranges, optim_ranges;
     struct engine_move boundary, sync;
     float *residual[ENGINE_KINDS];   /* of coded gradients: what was lost so far */
+    struct stream *last;             /* that of its last reduction: reduces or boundaries */
     int64_t synced, reduced;         /* tickets of its last parameter sync, last reduction */
     int synced_event, reduced_event; /* and their events, -1: none */
 };

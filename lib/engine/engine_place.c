@@ -119,10 +119,12 @@ static void place_buffers(struct engine *e)
         if (e->model->tied)
             e->tied_gradient = arena_take(&e->own, e->unit[0].elems * 4);
     }
-    if (e->there[ENGINE_BOUNDARY])
-        e->reduce_send = arena_take(&e->shared, l.grads_elems * r);
-    if (e->there[ENGINE_BOUNDARY] || e->there[ENGINE_MICRO])
-        e->reduce_recv = arena_take(&e->shared, most(l.grads_elems, l.optim_elems) * r);
+    if (e->there[ENGINE_MICRO])
+        e->reduce_recv = arena_take(&e->shared, l.grads_elems * r);
+    if (e->there[ENGINE_BOUNDARY]) {
+        e->boundary_send = arena_take(&e->shared, l.grads_elems * r);
+        e->boundary_recv = arena_take(&e->shared, l.optim_elems * r);
+    }
     if (e->there[ENGINE_SYNC]) {
         e->sync_send = arena_take(&e->shared, l.optim_elems * w);
         if (convert)
@@ -183,7 +185,7 @@ static int count_traffic(struct engine *e, struct err *err)
         coll_traffic_add(&sync, &h[ENGINE_SYNC].mine, 1);
     }
     coll_traffic_add(&sum, &sync, 1);
-    if (world_allgather(e->world, &sync, sizeof sync, e->syncs, err))
+    if (world_allgather(e->world, &sync, sizeof sync, e->sync_traffic, err))
         return -1;
     return coll_traffic_most(&e->coll, &sum, &e->slow_bytes, &e->fast_bytes, err);
 }
@@ -302,7 +304,7 @@ static int set_up(struct engine *e, struct err *err)
         e->bucket[i].event = -1;
     e->words = mem_new((size_t)e->world->ranks, sizeof *e->words);
     e->traffic = mem_new((size_t)e->world->ranks, sizeof *e->traffic);
-    e->syncs = mem_new((size_t)e->world->ranks, sizeof *e->syncs);
+    e->sync_traffic = mem_new((size_t)e->world->ranks, sizeof *e->sync_traffic);
     e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
     for (int i = 0; i < e->model->units; i++)
         measure_unit(e, &e->unit[i], e->model->unit[i].elems);
@@ -355,9 +357,11 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         engine_close(e);
         return -1;
     }
-    /* Of three operations each: gathers ahead and syncs; reductions and boundaries. */
-    e->gathers = stream_open(e->coll.runner, 3 * (e->slots + e->model->units) + 3);
-    e->reduces = stream_open(e->coll.runner, 3 * (e->buckets + e->model->units) + 3);
+    /* A conversion is three operations at most. */
+    e->gathers = stream_open(e->coll.runner, 3 * e->slots + 3);
+    e->reduces = stream_open(e->coll.runner, 3 * e->buckets + 3);
+    e->boundaries = stream_open(e->coll.runner, 3 * e->model->units + 3);
+    e->syncs = stream_open(e->coll.runner, 3 * e->model->units + 3);
     *out = e;
     return 0;
 }
@@ -380,8 +384,8 @@ void engine_close(struct engine *e)
         mem_free(e->unit[i].grads_range);
         mem_free(e->unit[i].optim_range);
     }
-    void *owned[] = {e->unit,    e->size,  e->slot,   e->bucket,      e->words,
-                     e->traffic, e->syncs, e->ranges, e->record.event};
+    void *owned[] = {e->unit,    e->size,         e->slot,   e->bucket,      e->words,
+                     e->traffic, e->sync_traffic, e->ranges, e->record.event};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         mem_free(owned[i]);
     if (e->net.buffers)

@@ -6,9 +6,11 @@
  *     gathers   [u0][u1][u2] ...        `prefetch` units ahead of the use
  *     compute        [u0][u1][u2] ... [u2][u1][u0]
  *     reduces                             [u2][u1][u0]        behind the backward
+ *     boundaries                              [u2][u1][u0]    of the last micro-step
+ *     syncs     [u1][u2] ...                                  of the update before
  *
- * and in the last micro-step each unit's accumulated gradient goes on to the optimizer's layout
- * at once, while the backward of the units before it still runs.  Which of these move anything
+ * In the last micro-step each unit's accumulated gradient goes on to the optimizer's layout at
+ * once, while the backward of the units before it still runs.  Which of these move anything
  * is told by e->there: no strategy has code of its own.
  */
 #include "engine/engine_inside.h"
@@ -94,6 +96,7 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
         b->event = engine_trace_move(e, &b->move, ENGINE_REDUCED, ENGINE_LANE_REDUCES,
                                      (int)(u - e->unit), micro);
         b->ticket = engine_move_push(e, e->reduces, &b->move);
+        u->last = e->reduces;
         u->reduced = b->ticket;
         u->reduced_event = b->event;
     }
@@ -107,7 +110,7 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
     if (!e->there[ENGINE_BOUNDARY])
         return;
     u->boundary = (struct engine_move){
-        .call = {&u->size->handle[ENGINE_BOUNDARY], e->reduce_send, e->reduce_recv,
+        .call = {&u->size->handle[ENGINE_BOUNDARY], e->boundary_send, e->boundary_recv,
                  u->residual[ENGINE_BOUNDARY]},
         .wire = e->reduce_type,
         .src = u->grads,
@@ -117,10 +120,13 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
         .dst_type = e->grad_type,
         .dst_elems = u->optim_elems,
         .round = e->coded[ENGINE_BOUNDARY],
+        .behind = e->there[ENGINE_MICRO] ? e->reduces : NULL,
+        .behind_ticket = u->reduced,
     };
-    u->reduced_event = engine_trace_move(e, &u->boundary, ENGINE_CONVERTED, ENGINE_LANE_REDUCES,
-                                         (int)(u - e->unit), -1);
-    u->reduced = engine_move_push(e, e->reduces, &u->boundary);
+    u->last = e->boundaries;
+    u->reduced_event = engine_trace_move(e, &u->boundary, ENGINE_CONVERTED,
+                                         ENGINE_LANE_BOUNDARIES, (int)(u - e->unit), -1);
+    u->reduced = engine_move_push(e, e->boundaries, &u->boundary);
 }
 
 static int backward(struct engine *e, int micro, struct err *err)
@@ -177,6 +183,7 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
     e->word = (struct engine_word){0};
     engine_trace_begin(e);
     for (int i = 0; i < e->model->units; i++) {
+        e->unit[i].last = e->reduces;
         e->unit[i].reduced = 0;
         e->unit[i].reduced_event = -1;
         memset(e->unit[i].grads, 0, (size_t)(e->unit[i].grads_elems * g));

@@ -88,7 +88,8 @@ int engine_trace_move(struct engine *e, struct engine_move *m, enum engine_event
 int engine_trace_events(struct engine *e, const struct engine_event **events, int *count,
                         struct err *err)
 {
-    if (stream_wait_all(e->gathers, err) || stream_wait_all(e->reduces, err))
+    if (stream_wait_all(e->gathers, err) || stream_wait_all(e->reduces, err) ||
+        stream_wait_all(e->boundaries, err) || stream_wait_all(e->syncs, err))
         return -1;
     *events = e->record.event;
     *count = e->record.count;

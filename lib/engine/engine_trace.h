@@ -6,7 +6,7 @@
 
 /*
  * engine_trace.c: what a step did and when, for one rank.  Lanes are the compute thread and the
- * two streams.  `cause` is the event that had to end before this one could begin and is not the
+ * streams.  `cause` is the event that had to end before this one could begin and is not the
  * lane's own last one: for a conversion the compute event behind which it was pushed, for a
  * computation the conversion it waited for; -1: none.
  */
@@ -22,7 +22,14 @@ enum engine_event_kind {
     ENGINE_SYNCED,
     ENGINE_EVENT_KINDS
 };
-enum { ENGINE_LANE_COMPUTE, ENGINE_LANE_GATHERS, ENGINE_LANE_REDUCES, ENGINE_LANES };
+enum {
+    ENGINE_LANE_COMPUTE,
+    ENGINE_LANE_GATHERS,
+    ENGINE_LANE_REDUCES,
+    ENGINE_LANE_BOUNDARIES,
+    ENGINE_LANE_SYNCS,
+    ENGINE_LANES
+};
 struct engine_event {
     enum engine_event_kind kind;
     int lane, unit, micro, cause;   /* unit, micro: -1 where it has none */

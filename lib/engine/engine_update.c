@@ -90,7 +90,7 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
         optim && !optim->take_all && (!isfinite(report->grad_norm) || !isfinite(report->loss));
     if (optim && !at_once && !report->skipped) /* still to come */
         for (int r = 0; r < e->world->ranks; r++)
-            coll_traffic_add(&e->traffic[r], &e->syncs[r], 1);
+            coll_traffic_add(&e->traffic[r], &e->sync_traffic[r], 1);
     coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
     return 0;
 }
@@ -156,8 +156,8 @@ void engine_sync(struct engine *e, int unit)
             .round = e->coded[ENGINE_SYNC],
         };
         u->synced_event =
-            engine_trace_move(e, &u->sync, ENGINE_SYNCED, ENGINE_LANE_GATHERS, unit, -1);
-        u->synced = engine_move_push(e, e->gathers, &u->sync);
+            engine_trace_move(e, &u->sync, ENGINE_SYNCED, ENGINE_LANE_SYNCS, unit, -1);
+        u->synced = engine_move_push(e, e->syncs, &u->sync);
         return;
     }
     for (int i = 0; i < u->params_ranges; i++) {
@@ -185,7 +185,7 @@ static int wait_for_gradient(struct engine *e, int unit, struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
 
-    return engine_wait(e, e->reduces, u->reduced, u->reduced_event, err);
+    return engine_wait(e, u->last, u->reduced, u->reduced_event, err);
 }
 
 /* Nothing of the other ranks is waited for: each unit as soon as its own gradient is there. */

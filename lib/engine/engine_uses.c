@@ -67,6 +67,8 @@ static void push(struct engine *e, int64_t use)
         .src_type = e->plan->param_type,
         .src_elems = apart ? u->params_elems : 0,
         .round = coded,
+        .behind = e->syncs,
+        .behind_ticket = u->synced,
     };
     slot->event = engine_trace_move(e, &slot->move, ENGINE_GATHERED, ENGINE_LANE_GATHERS, unit,
                                     (int)(use / (2 * e->model->visits)));
@@ -108,7 +110,7 @@ const float *engine_uses_take(struct engine *e, struct err *err)
             return NULL;
         from = slot->recv;
         type = e->plan->wire_type;
-    } else if (engine_wait(e, e->gathers, u->synced, u->synced_event, err)) {
+    } else if (engine_wait(e, e->syncs, u->synced, u->synced_event, err)) {
         return NULL;
     }
     if (type == DTYPE_F32)

@@ -72,11 +72,6 @@ static int there(const struct plan_tally *t, struct layout_moves m)
     return layout_moves_trim(&t->layout, &m);
 }
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /*
  * Places for gathered units, each as large as the largest: those that gathers go round, and one
  * for each use that is kept.
@@ -138,10 +133,10 @@ static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t
         bytes += c->buckets * l.whole * w;
     if (there(t, micro) || c->grad_type != DTYPE_F32)
         bytes += F32_BYTES * (l.whole + (c->model->tied ? (double)c->model->unit[0].elems : 0));
-    if (there(t, boundary))
+    if (there(t, micro))
         bytes += l.grads * w;
-    if (there(t, micro) || there(t, boundary))
-        bytes += larger(l.grads, l.optimizer) * w;
+    if (there(t, boundary))
+        bytes += (l.grads + l.optimizer) * w;
     if (there(t, sync))
         bytes += l.optimizer * w + (convert ? l.params * w : 0);
     for (int i = 0; i < t->spans; i++) {
