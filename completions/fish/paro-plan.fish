@@ -14,6 +14,8 @@ complete -c paro-plan -l param-type -r -d 'Parameters at rest: bf16, f32 (defaul
 complete -c paro-plan -l prefetch -r -d 'Units gathered ahead (default 1)'
 complete -c paro-plan -l recompute -d 'Keep only what enters a layer: run it again'
 complete -c paro-plan -l seq -r -d 'Tokens of a sequence (default 256, or the model\'s maximum)'
+complete -c paro-plan -l slow-grads -r -d 'Gradients between groups: same, int8 (default same)'
+complete -c paro-plan -l slow-params -r -d 'Parameters between groups: same, int8 (default same)'
 complete -c paro-plan -l strategy -r -d 'Only this one: three letters of N, I, G, or an alias'
 complete -c paro-plan -l trainable -r -d 'all, a fraction, or params=COUNT (default all)'
 complete -c paro-plan -l wire-type -r -d 'What travels: bf16, f32 (default bf16)'

@@ -56,6 +56,10 @@ int engine_against_open(struct engine_against **out, struct engine *first,
     struct engine_against *g;
     int64_t shard = 0, largest = 0;
 
+    if (a->slow_params || a->slow_grads || b->slow_params || b->slow_grads)
+        return err_set(err, ERR_INPUT,
+                       "the plan sends int8 blocks between groups: no bound holds against "
+                       "another strategy, expected 'same'");
     if (first->exact != second->exact || !engine_apart(first) || !engine_apart(second))
         return err_set(err, ERR_MISMATCH, "engines of two kinds, expected both exact or apart");
     if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum)

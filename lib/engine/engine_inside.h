@@ -18,6 +18,7 @@ struct engine {
     struct coll coll;
     struct net net;
     int there[ENGINE_KINDS];      /* whether a kind moves anything on this shape */
+    int coded[ENGINE_KINDS];      /* whether what it moves across groups is coded */
     int sizes, slots, ring, keep; /* slots = ring + keep */
     int buckets;
     struct engine_unit *unit;
@@ -41,7 +42,7 @@ struct engine {
        one that goes across: a gather for its unit's sync alone, a boundary for its micro-step.
      */
     struct stream *gathers, *reduces, *boundaries, *syncs;
-    struct arena shared, own;
+    struct arena shared, own, residuals;
     int64_t state_bytes, slow_bytes, fast_bytes;
     /* Of the step that runs. */
     double exposed_s, idle_s;
@@ -54,6 +55,8 @@ struct engine {
 /* engine_place.c: memory and prepared collectives. */
 void engine_place(struct engine *e);
 int engine_prepare(struct engine *e, struct err *err);
+/* Nothing is lost so far: of a new run, and of a step that was skipped. */
+void engine_residuals_clear(struct engine *e);
 /* Whether the backward writes a buffer of its own rather than the accumulator. */
 int engine_apart(const struct engine *e);
 

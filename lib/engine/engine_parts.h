@@ -29,6 +29,7 @@ struct engine_move {
     enum dtype dst_type, wire;
     int64_t dst_elems;          /* 0: recv is dst */
     int add;                    /* dst += recv */
+    int round;                  /* what is sent will be coded: rounded in send */
     struct engine_event *event; /* to be stamped, or NULL */
 };
 
@@ -55,6 +56,7 @@ struct engine_unit {
     struct range *params_range, *grads_range, *optim_range; /* owned: what the shards are */
     int params_ranges, grads_ranges, optim_ranges;
     struct engine_move boundary, sync;
+    float *residual[ENGINE_KINDS];   /* of coded gradients: what was lost so far */
     struct stream *last;             /* that of its last reduction: reduces or boundaries */
     int64_t synced, reduced;         /* tickets of its last parameter sync, last reduction */
     int synced_event, reduced_event; /* and their events, -1: none */

@@ -88,7 +88,8 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
         put_gradient(e, b->send, e->reduce_type, gradient, u->elems);
         engine_trace_compute(e, ENGINE_ADDED, (int)(u - e->unit), micro);
         b->move = (struct engine_move){
-            .call = {&u->size->handle[ENGINE_MICRO], b->send, e->reduce_recv},
+            .call = {&u->size->handle[ENGINE_MICRO], b->send, e->reduce_recv,
+                     u->residual[ENGINE_MICRO]},
             .wire = e->reduce_type,
             .dst = u->grads,
             .dst_type = e->grad_type,
@@ -113,7 +114,8 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
     if (!e->there[ENGINE_BOUNDARY])
         return;
     u->boundary = (struct engine_move){
-        .call = {&u->size->handle[ENGINE_BOUNDARY], e->boundary_send, e->boundary_recv},
+        .call = {&u->size->handle[ENGINE_BOUNDARY], e->boundary_send, e->boundary_recv,
+                 u->residual[ENGINE_BOUNDARY]},
         .wire = e->reduce_type,
         .src = u->grads,
         .src_type = e->grad_type,
@@ -121,6 +123,7 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
         .dst = u->grads,
         .dst_type = e->grad_type,
         .dst_elems = u->optim_elems,
+        .round = e->coded[ENGINE_BOUNDARY],
         .behind = e->there[ENGINE_MICRO] ? e->reduces : NULL,
         .behind_ticket = u->reduced,
         .behind_event = u->reduced_event,

@@ -104,6 +104,28 @@ static double slots(const struct plan_case *c)
     return ring + (c->keep < visits ? c->keep : visits);
 }
 
+/* What one reduction of all units may have lost, kept by the rank that keeps most. */
+static double residual_elems(const struct plan_tally *t, enum schedule_algo algo,
+                             struct layout_moves m)
+{
+    double times[PLAN_SETS][PLAN_LEGS] = {{0}}, all = t->elems[PLAN_TRAINED];
+    int even = m.reduce_across && m.gather_across;
+    int flat = algo == SCHEDULE_RING && m.reduce_inside == m.reduce_across &&
+               m.gather_inside == m.gather_across;
+
+    if (!layout_moves_trim(&t->layout, &m))
+        return 0;
+    if (m.reduce_across) /* parts of sums, where they leave their group */
+        times[PLAN_TRAINED][flat   ? PLAN_RING_REDUCE
+                            : even ? PLAN_EVEN_REDUCE
+                                   : PLAN_ACROSS_REDUCE] = 1;
+    double sent = plan_tally_largest(t, PLAN_RANK_SLOW, times);
+    /* Complete sums, where they are given to the other groups. */
+    double owned =
+        even ? shard_of(t, LETTER_I, all) / t->layout.groups.count : shard_of(t, LETTER_G, all);
+    return sent + (m.gather_across ? owned : 0);
+}
+
 static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t,
                            enum schedule_algo algo, struct plan_strategy s)
 {
@@ -119,7 +141,10 @@ static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t
         return 0;
     bytes = F32_BYTES * (PLAN_PIECE + 2.0 * c->micro_batch * c->seq); /* tokens and targets */
     if (there(t, layout_moves_copy(s.params, LETTER_N))) {
-        bytes += slots(c) * l.whole * w + (convert ? l.params * w : 0);
+        struct layout_moves gather = layout_moves_copy(s.params, LETTER_N);
+        layout_moves_trim(&t->layout, &gather);
+        int apart = convert || (c->slow_params && gather.gather_across);
+        bytes += slots(c) * l.whole * w + (apart ? l.params * w : 0);
         read_type = c->wire_type;
     }
     if (read_type != DTYPE_F32) /* the network reads f32: made when a use comes */
@@ -139,6 +164,9 @@ static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t
         bytes += w * (scratch(t, algo, elems, s.grads, micro) +
                       scratch(t, algo, elems, s.optimizer, boundary));
     }
+    if (c->slow_grads)
+        bytes +=
+            F32_BYTES * (residual_elems(t, algo, micro) + residual_elems(t, algo, boundary));
     /* At the boundary the gradient takes the optimizer's layout where it lies. */
     double more = shard_of(t, s.optimizer, t->elems[PLAN_TRAINED]) -
                   shard_of(t, s.grads, t->elems[PLAN_TRAINED]);

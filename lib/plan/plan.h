@@ -10,13 +10,9 @@
 #include "base/groups.h"
 #include "layout/layout.h"
 #include "model/model.h"
+#include "plan/plan_words.h"
 #include "schedule/schedule.h"
 #include "topo/topo.h"
-
-/* A PaRO strategy: how each state is partitioned. */
-struct plan_strategy {
-    enum letter params, grads, optimizer;
-};
 
 /*
  * Bytes of the rank that needs most.  At rest, by the layout: parameters in param_type under
@@ -67,6 +63,7 @@ struct plan_case {
     int micro_batch, accum, seq;
     enum schedule_algo algo; /* SCHEDULE_AUTO: the fastest for each strategy */
     enum dtype param_type, wire_type, grad_type;
+    enum plan_slow slow_params, slow_grads;
     int prefetch, buckets, keep, recompute; /* as in struct plan */
     int64_t chunk_bytes;
     double memory_bytes; /* limit of a rank; 0: none known, everything fits */
@@ -121,8 +118,10 @@ struct plan {
     enum dtype param_type; /* of parameters at rest: bf16 or f32 */
     enum dtype wire_type;  /* of what travels: bf16 or f32 */
     enum dtype grad_type;  /* of gradient accumulation: f32 or bf16 */
-    int prefetch;          /* units gathered ahead of the one in use */
-    int buckets;           /* units whose gradients are on their way out at once, 1 or more */
+    /* Between groups. */
+    enum plan_slow slow_params, slow_grads;
+    int prefetch; /* units gathered ahead of the one in use */
+    int buckets;  /* units whose gradients are on their way out at once, 1 or more */
     int keep; /* last uses of the forward whose gathered units stay for the backward; or ALL */
     int recompute;           /* layers run again in the backward: only their inputs are kept */
     int64_t chunk_bytes;     /* of a sub-chunk on the wire */
@@ -137,13 +136,5 @@ int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes
 void plan_print(const struct plan *p, FILE *out);
 void plan_print_json(const struct plan *p, FILE *out); /* paro.plan/1, the same keys */
 void plan_release(struct plan *p);
-/* "IIG" and aliases (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), either case. */
-int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err);
-/* A number of uses (struct plan), or "all". */
-int plan_keep_parse(const char *text, int *out, struct err *err);
-/* The algorithms that plans are priced for: ring, two-level, ho-ring; and auto. */
-int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
-void plan_strategy_name(struct plan_strategy s, char text[4]);
-struct plan_strategy plan_strategy_at(int index); /* 0 .. 26, the order of the list */
 
 #endif

@@ -110,6 +110,24 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [ "$(paro-plan -m $TINY -i $FABRIC --micro-batch 3 --accum 5 --json | json '$d->{micro_batch}, $d->{accum}')" = "3 5" ]
 }
 
+@test "int8 between groups goes into the plan and into the prices" {
+    paro-plan -m $TINY -i $FABRIC | grep -A 5 '^types' > "$D/a"
+    printf '%s\n' types: '  params: bf16' '  wire: bf16' '  grads: f32' '  slow_params: same' \
+        '  slow_grads: same' | cmp - "$D/a"
+    paro-plan -m $TINY -i $FABRIC --slow-params=int8 --slow-grads=int8 | grep -c '^  slow_.*: int8$' > "$D/b"
+    [ "$(cat "$D/b")" = 2 ]
+    [ "$(paro-plan -m $TINY -i $FABRIC --slow-grads int8 --json |
+        json '$d->{types}{slow_params}, $d->{types}{slow_grads}')" = "same int8" ]
+    # Gathers and reductions of GGG at two bytes an element; the gathers alone are two thirds.
+    for how in '' --slow-params=int8 --slow-grads=int8 '--slow-params=int8 --slow-grads=int8'; do
+        # shellcheck disable=SC2086 # several words, or none
+        paro-plan -m params=1e9 -i synth:2x2 --strategy GGG $how --json | json '$d->{predicted}{slow_bytes} / 1e6'
+    done > "$D/c"
+    printf '%s\n' 3000 2007.8125 2503.90625 1511.71875 | cmp - "$D/c"
+    refuses 2 "--slow-params: 'int4', expected same or int8" paro-plan -m $TINY -i $FABRIC --slow-params=int4
+    refuses 2 "--slow-grads: 'bf16', expected same or int8" paro-plan -m $TINY -i $FABRIC --slow-grads=bf16
+}
+
 @test "buckets, keep and recompute go into the plan, in YAML and in JSON" {
     paro-plan -m $TINY -i $FABRIC | sed -n '/^prefetch/,/^chunk/p' > "$D/a"
     printf '%s\n' 'prefetch: 1' 'buckets: 2' 'keep: 0' 'recompute: no' 'chunk_bytes: 61440' | cmp - "$D/a"
