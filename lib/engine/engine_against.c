@@ -56,6 +56,10 @@ int engine_against_open(struct engine_against **out, struct engine *first,
     struct engine_against *g;
     int64_t shard = 0, largest = 0;
 
+    if (a->slow_params || a->slow_grads || b->slow_params || b->slow_grads)
+        return err_set(err, ERR_INPUT,
+                       "the plan sends int8 blocks between groups: no bound holds against "
+                       "another strategy, expected 'same'");
     if (first->exact != second->exact || !engine_apart(first) || !engine_apart(second))
         return err_set(err, ERR_MISMATCH, "engines of two kinds, expected both exact or apart");
     if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum)
@@ -421,7 +425,7 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
                       : second_gradient(a, batch, arg, &second, err);
     if (rc || engine_hash(e, &hash, err)) /* copies of the first agree; syncs have ended */
         return -1;
-    if (stream_wait_all(a->second->gathers, err))
+    if (stream_wait_all(a->second->syncs, err))
         return -1;
     double scale = optim->clip > 0 ? optim->clip / (first->grad_norm + 1e-6) : 1;
     rc = compare_reports(a, optim, first, &second, err);

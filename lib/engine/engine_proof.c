@@ -259,7 +259,7 @@ int engine_hash(struct engine *e, uint64_t *hash, struct err *err)
     uint64_t once, sum = 0;
     int bad = -1;
 
-    int rc = world_agree(e->world, stream_wait_all(e->gathers, err), err); /* syncs */
+    int rc = world_agree(e->world, stream_wait_all(e->syncs, err), err);
     if (rc)
         return rc;
     for (int unit = 0; unit < e->model->units; unit++)

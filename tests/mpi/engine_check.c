@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * engine_check SHAPE CONFIG WIRE ACCUM STEPS [STRATEGY]: run under mpirun with the shape's
- * ranks.  SHAPE: 2x2, [3,2], "hosts" as the ranks lie on them, or each rank's group, 0,1,0,1,0.
- * All 27 strategies (or one) against plain training without shards, computed on every rank
- * alone:
+ * engine_check SHAPE CONFIG WIRE ACCUM STEPS [STRATEGY] [params8] [grads8]: run under mpirun
+ * with the shape's ranks.  SHAPE: 2x2, [3,2], "hosts" as the ranks lie on them, or each rank's
+ * group, 0,1,0,1,0.  All 27 strategies (or one) against plain training without shards, computed
+ * on every rank alone:
  *
  *  - the first step's gradient, element by element, within a bound: a cast rounds by at most u
  *    relative to what it casts, an add by at most u relative to its sum, and each is at most
  *    S = sum of |g_i| over the micro-batches, up to (1+u)^k.  No way has more than n + s adds
- * and two casts, hence |error| <= 1.1 (n + s + 2) u S with u = 2^-8 (bf16) or 2^-24 (f32), and
- *    2^-24 for the accumulation in f32.  The micro-batches' gradients themselves are the same
- * bits.
+ *    and two casts, hence |error| <= 1.1 (n + s + 2) u S with u = 2^-8 (bf16) or 2^-24 (f32),
+ *    and 2^-24 for the accumulation in f32.  The micro-batches' gradients themselves are the
+ *    same bits.
  *  - the losses of STEPS steps: they stay together as far as a run does whose gradient is off
- * by one u S, at random up or down, at every step: (n + s + 2) times that spread.
+ *    by one u S, at random up or down, at every step: (n + s + 2) times that spread.
  *  - bytes at rest, beside them, and through the slow port against the planner's, which is held
- * to the tables of paro.md by its own tests.
+ *    to the tables of paro.md by its own tests.
+ *
+ * params8, grads8: parameters, gradients travel between groups as int8 blocks.  A coding is off
+ * by at most 2^-7 W, with W the most that S is among the 127 elements before and behind, which
+ * are all that can be in its block.  At most n codings lie on an element's way, each of which
+ * keeps what it lost: over TURNS gradients of the same batch their mean is off by
+ * 1.1 n 2^-7 W / TURNS and what is said above (not so with params8: the network then sees other
+ * parameters).  The run beside which losses are held is off by 2^-7 W in gradients, by the same
+ * of |w| in parameters.  And after every step all copies of every state are equal.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,14 +31,16 @@
 
 #include "base/rng.h"
 #include "engine/engine.h"
+#include "engine/engine_proof.h"
 #include "kern/kern_cpu.h"
 
-enum { STEPS_MAX = 64, PARAM = 0 };
+enum { STEPS_MAX = 64, TURNS = 32, BLOCK = 128 };
 
 struct plain {        /* training without shards */
     float *w, *m, *v; /* [params], unit after unit */
     float *used;      /* w as the network sees it: rounded to the type at rest */
     float *sum, *abs_sum, *one;
+    float *wide; /* the most of something in the blocks around, see widen */
     double loss[STEPS_MAX], norm;
 };
 
@@ -177,10 +187,10 @@ static void plain_begin(struct check *c, struct plain *p)
 {
     const struct model *m = &c->plan.model;
     size_t all = (size_t)m->params;
-    float **each[] = {&p->w, &p->m, &p->v, &p->used, &p->sum, &p->abs_sum, &p->one};
+    float **each[] = {&p->w, &p->m, &p->v, &p->used, &p->sum, &p->abs_sum, &p->one, &p->wide};
     struct err err;
 
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         mem_free(*each[i]);
         *each[i] = mem_new(all, sizeof(float));
     }
@@ -191,23 +201,85 @@ static void plain_begin(struct check *c, struct plain *p)
     round_to(c->plan.param_type, p->used, p->w, m->params);
 }
 
-/* The losses of `steps` steps; coarse: the gradient is off by one u S, this way or that. */
+/* p->wide: at each element of a unit the most of |from| 127 elements around, or further. */
+static void widen(struct check *c, struct plain *p, const float *from)
+{
+    const struct model *m = &c->plan.model;
+
+    for (int u = 0; u < m->units; u++) {
+        const float *x = from + c->first[u];
+        int64_t n = m->unit[u].elems;
+        for (int64_t at = 0; at < n; at += BLOCK) {
+            int64_t lo = at < BLOCK ? 0 : at - BLOCK, hi = at + 2 * BLOCK;
+            float most = 0;
+            for (int64_t i = lo; i < hi && i < n; i++)
+                most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+            for (int64_t i = at; i < at + BLOCK && i < n; i++)
+                p->wide[c->first[u] + i] = most;
+        }
+    }
+}
+
+/* to[x] is off by `by` of[x], this way or that. */
+static void disturb(struct check *c, float *to, const float *of, float by, uint64_t stream)
+{
+    for (int64_t x = 0; x < c->plan.model.params; x++)
+        to[x] += rng_u64(1, stream, (uint64_t)x) & 1 ? by * of[x] : -by * of[x];
+}
+
+static void disturb_params(struct check *c, struct plain *p, uint64_t stream)
+{
+    if (!c->plan.slow_params)
+        return;
+    widen(c, p, p->w);
+    disturb(c, p->used, p->wide, 0x1p-7f, stream);
+}
+
+/* The losses of `steps` steps; coarse: off as far as one rounding can be. */
 static void plain_run(struct check *c, struct plain *p, int coarse)
 {
     float u = c->plan.wire_type == DTYPE_F32 ? 0x1p-24f : 0x1p-8f;
 
     plain_begin(c, p);
+    if (coarse)
+        disturb_params(c, p, STEPS_MAX);
     for (int i = 0; i < c->steps; i++) {
         p->loss[i] = plain_gradient(c, p, i, 0);
-        for (int64_t x = 0; coarse && x < c->plan.model.params; x++)
-            p->sum[x] += rng_u64(1, (uint64_t)i, (uint64_t)x) & 1 ? u * p->abs_sum[x]
-                                                                  : -u * p->abs_sum[x];
+        if (coarse)
+            disturb(c, p->sum, p->abs_sum, u, (uint64_t)i);
+        if (coarse && c->plan.slow_grads) {
+            widen(c, p, p->abs_sum);
+            disturb(c, p->sum, p->wide, 0x1p-7f, STEPS_MAX + 1 + (uint64_t)i);
+        }
         plain_update(c, p, i + 1);
+        if (coarse)
+            disturb_params(c, p, 2 * STEPS_MAX + 1 + (uint64_t)i);
     }
 }
 
+/* This rank's G shards of all units, one behind the other, added onto sum. */
+static void add_gradient(struct check *c, struct engine *e, double *sum)
+{
+    const struct layout *l = engine_layout(e);
+    const struct model *m = &c->plan.model;
+    struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
+    float *g = mem_new((size_t)model_largest_unit(m), sizeof *g);
+
+    for (int unit = 0; unit < m->units; unit++) {
+        int n = layout_ranges(l, LETTER_G, c->world->rank, m->unit[unit].elems, r);
+        for (int i = 0; i < n; i++) {
+            engine_gradient(e, unit, r[i], g);
+            for (int64_t x = r[i].lo; x < r[i].hi; x++)
+                sum[c->first[unit] + x] += (double)g[x - r[i].lo];
+        }
+    }
+    mem_free(g);
+    mem_free(r);
+}
+
+/* sum: of `turns` gradients of the first batch. */
 static void compare_gradient(struct check *c, struct engine *e, const struct plain *p,
-                             const char *name)
+                             const double *sum, int turns, const char *name)
 {
     const struct layout *l = engine_layout(e);
     const struct plan *plan = &c->plan;
@@ -215,29 +287,49 @@ static void compare_gradient(struct check *c, struct engine *e, const struct pla
     double factor = 1.1 * ((plan->groups.ranks + plan->accum + 2) * u +
                            (plan->groups.ranks + plan->accum) * 0x1p-24);
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
-    float *g = mem_new((size_t)model_largest_unit(&plan->model), sizeof *g);
+    double coded = plan->slow_grads ? 1.1 * plan->groups.ranks * 0x1p-7 / turns : 0;
     int64_t wrong = 0, zero = 0, all = 0;
 
     for (int unit = 0; unit < plan->model.units; unit++) {
         int n = layout_ranges(l, LETTER_G, c->world->rank, plan->model.unit[unit].elems, r);
-        for (int i = 0; i < n; i++) {
-            engine_gradient(e, unit, r[i], g);
+        for (int i = 0; i < n; i++)
             for (int64_t x = r[i].lo; x < r[i].hi; x++) {
                 int64_t at = c->first[unit] + x;
-                double gap = fabs((double)g[x - r[i].lo] - p->sum[at]);
-                wrong += !(gap <= factor * p->abs_sum[at] + 1e-38);
-                zero += p->sum[at] != 0 && g[x - r[i].lo] == 0;
+                double mean = sum[at] / turns, gap = fabs(mean - p->sum[at]);
+                wrong += !(gap <= factor * p->abs_sum[at] + coded * p->wide[at] + 1e-38);
+                zero += p->sum[at] != 0 && mean == 0;
                 all++;
             }
-        }
     }
     if (wrong || zero > all / 2) {
         fprintf(stderr, "engine_check: %s: rank %d: %lld of %lld gradients beyond the bound\n",
                 name, c->world->rank, (long long)wrong, (long long)all);
         c->failures++;
     }
-    mem_free(g);
     mem_free(r);
+}
+
+/* The first batch's gradient beside the plain one, before anything is learnt. */
+static void check_gradient(struct check *c, struct engine *e, struct plain *first,
+                           const char *name)
+{
+    int direct = c->plan.strategy.grads == LETTER_N && c->plan.grad_type == DTYPE_F32;
+    int turns = c->plan.slow_grads ? TURNS : 1;
+    double *sum = mem_new((size_t)c->plan.model.params, sizeof *sum);
+    struct engine_report report;
+    struct err err = {0};
+
+    c->step = 0;
+    plain_begin(c, first);
+    plain_gradient(c, first, 0, direct);
+    widen(c, first, first->abs_sum);
+    for (int i = 0; i < turns; i++) {
+        if (engine_step(e, batch, c, NULL, &report, &err))
+            die(c, &err);
+        add_gradient(c, e, sum);
+    }
+    compare_gradient(c, e, first, sum, turns, name);
+    mem_free(sum);
 }
 
 static void compare_losses(struct check *c, const double *loss, const struct plain *p,
@@ -292,6 +384,9 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     at.prefetch = p->prefetch;
     at.buckets = p->buckets;
     at.keep = p->keep;
+    at.recompute = p->recompute;
+    at.slow_params = p->slow_params;
+    at.slow_grads = p->slow_grads;
     plan_price_all(&at, price);
     int i = 0;
     while (memcmp(&price[i].strategy, &p->strategy, sizeof p->strategy))
@@ -303,8 +398,7 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
         most[r % 2] = all[r] > most[r % 2] ? all[r] : most[r % 2];
     double rest = m.params + m.grads + m.optimizer, beside = m.activations + m.buffers;
     double slow = (double)last->slow_bytes;
-    if (fabs((double)most[0] - rest) > 0.5 ||
-        (c->plan.wire_type == DTYPE_F32 && fabs((double)most[1] - beside) > 0.05 * beside) ||
+    if (fabs((double)most[0] - rest) > 0.5 || fabs((double)most[1] - beside) > 0.05 * beside ||
         fabs(slow - price[i].slow_bytes) > 0.01 * price[i].slow_bytes + 64) {
         fprintf(stderr,
                 "engine_check: %s: at rest %lld, planned %.0f; beside %lld, planned %.0f; slow "
@@ -324,22 +418,23 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
     struct err err = {0};
     struct engine_report report;
     double loss[STEPS_MAX];
+    uint64_t hash;
     char name[4];
 
     plan_strategy_name(c->plan.strategy, name);
     if (engine_open(&e, c->world, &c->plan, &(struct engine_options){0}, &err) ||
         world_agree(c->world, engine_load(e, values, c, 0, &err), &err))
         die(c, &err);
+    if (!c->plan.slow_params)
+        check_gradient(c, e, first, name);
     for (c->step = 0; c->step < c->steps; c->step++) {
         struct engine_optim o = optim_at(c->step + 1);
         if (engine_step(e, batch, c, &o, &report, &err))
             die(c, &err);
         loss[c->step] = report.loss;
-        if (c->step == 0) {
-            int direct = c->plan.strategy.grads == LETTER_N && c->plan.grad_type == DTYPE_F32;
-            plain_begin(c, first);
-            plain_gradient(c, first, 0, direct);
-            compare_gradient(c, e, first, name);
+        if ((c->plan.slow_params || c->plan.slow_grads) && engine_hash(e, &hash, &err)) {
+            fprintf(stderr, "engine_check: %s: %s\n", name, err.text);
+            c->failures++;
         }
     }
     compare_losses(c, loss, p, coarse, name);
@@ -392,7 +487,8 @@ static void set_up(struct check *c, char **argv)
         c->first[u] = at;
         at += p->model.unit[u].elems;
     }
-    if (net_init(&c->net, &p->model, p->micro_batch, p->seq, &err))
+    struct net_options options = {.batch = p->micro_batch, .seq = p->seq};
+    if (net_init(&c->net, &p->model, &options, &err))
         die(c, &err);
     net_place(&c->net, &c->arena);
     if (arena_init(&c->arena, c->arena.used, "check", &err))
@@ -404,9 +500,9 @@ static void set_up(struct check *c, char **argv)
 
 static void plain_end(struct plain *p)
 {
-    float *each[] = {p->w, p->m, p->v, p->used, p->sum, p->abs_sum, p->one};
+    float *each[] = {p->w, p->m, p->v, p->used, p->sum, p->abs_sum, p->one, p->wide};
 
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         mem_free(each[i]);
 }
 
@@ -422,6 +518,21 @@ static void tear_down(struct check *c)
     world_close(c->world);
 }
 
+/* The words behind the numbers; the strategy, or NULL. */
+static const char *words(struct check *c, int argc, char **argv)
+{
+    const char *strategy = NULL;
+
+    for (int i = 6; i < argc; i++)
+        if (strcmp(argv[i], "params8") == 0)
+            c->plan.slow_params = PLAN_SLOW_INT8;
+        else if (strcmp(argv[i], "grads8") == 0)
+            c->plan.slow_grads = PLAN_SLOW_INT8;
+        else
+            strategy = argv[i];
+    return strategy;
+}
+
 int main(int argc, char **argv)
 {
     struct check c = {0};
@@ -432,6 +543,7 @@ int main(int argc, char **argv)
         return 2;
     kern_thread_init();
     set_up(&c, argv);
+    const char *only = words(&c, argc, argv);
     plain_run(&c, &plain, 0);
     plain_run(&c, &coarse, 1);
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
@@ -441,7 +553,11 @@ int main(int argc, char **argv)
         c.plan.algo = i % 3 == 0   ? SCHEDULE_HO_RING
                       : i % 3 == 1 ? SCHEDULE_TWO_LEVEL
                                    : SCHEDULE_RING;
-        if (argc > 6 && strcmp(argv[6], name))
+        c.plan.prefetch = i % 4;
+        c.plan.buckets = 1 + i % 3;
+        c.plan.keep = i % 5 < 3 ? i % 5 : PLAN_KEEP_ALL;
+        c.plan.recompute = i / 2 % 2;
+        if (only && strcmp(only, name))
             continue;
         one_strategy(&c, &first, &plain, &coarse);
     }
