@@ -88,9 +88,12 @@ int engine_wait(struct engine *e, struct stream *s, int64_t ticket, int event, s
 /* engine_trace.c; all do nothing while no trace is kept. */
 void engine_trace_begin(struct engine *e); /* of a step */
 void engine_trace_end(struct engine *e);
-/* A computation that ends now. */
-void engine_trace_compute(struct engine *e, enum engine_event_kind kind, int unit, int micro,
-                          double start_s, int cause);
+/* A computation that ends now; it began where the event before it ended. */
+void engine_trace_compute(struct engine *e, enum engine_event_kind kind, int unit, int micro);
+/* The compute thread's last event went on until now. */
+void engine_trace_more(struct engine *e);
+/* A wait for event `cause` begins; it has no length but by engine_trace_more. */
+void engine_trace_wait(struct engine *e, int cause);
 /* A conversion about to be pushed: its event, or -1; sets m->event. */
 int engine_trace_move(struct engine *e, struct engine_move *m, enum engine_event_kind kind,
                       int lane, int unit, int micro);

@@ -20,6 +20,7 @@
 struct engine_move {
     struct stream *behind; /* NULL: nothing is waited for */
     int64_t behind_ticket;
+    int behind_event; /* its event, or -1 */
     struct coll_call call;
     const void *src;
     enum dtype src_type;
@@ -89,8 +90,10 @@ struct engine_word {
 struct engine_record {          /* of a trace */
     struct engine_event *event; /* [room], owned; NULL: nothing was asked for */
     int room, count, on;
+    int first;             /* how many there were when the step began */
     int last;              /* the compute lane's newest event, -1: none */
     double start_s, end_s; /* of the last step */
+    double mark_s;         /* the compute thread's events reach to here */
 };
 
 #endif

@@ -278,6 +278,10 @@ static void size_slots(struct engine *e)
 /* Everything that can be known alone; the collective part follows when all ranks agree. */
 static int set_up(struct engine *e, struct err *err)
 {
+    struct net_options options = {.batch = e->plan->micro_batch,
+                                  .seq = e->plan->seq,
+                                  .recompute = e->plan->recompute,
+                                  .compute = DTYPE_F32};
     enum letter from, to;
 
     if (engine_check(e->plan, e->world->ranks, err))
@@ -286,8 +290,7 @@ static int set_up(struct engine *e, struct err *err)
         return err_set(err, ERR_INPUT,
                        "the plan sends int8 blocks between groups, which round: expected "
                        "'same' for exact sums");
-    if (net_init(&e->net, e->model, e->plan->micro_batch, e->plan->seq, e->plan->recompute,
-                 err))
+    if (net_init(&e->net, e->model, &options, err))
         return -1;
     layout_init(&e->layout, &e->plan->groups);
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {

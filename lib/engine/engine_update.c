@@ -72,16 +72,15 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
                   struct engine_report *report, struct err *err)
 {
     const struct plan *p = e->plan;
-    double start = tick_now_s();
 
     for (int i = 0; i < e->model->units; i++)
         add_squares(e, &e->unit[i]);
-    engine_trace_compute(e, ENGINE_UPDATE, -1, -1, start, -1);
-    start = tick_now_s();
+    engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
+    double start = tick_now_s();
     if (world_allgather(e->world, &e->word, sizeof e->word, e->words, err))
         return -1;
     e->idle_s += tick_now_s() - start;
-    engine_trace_compute(e, ENGINE_AGREE, -1, -1, start, -1);
+    engine_trace_compute(e, ENGINE_AGREE, -1, -1);
     struct engine_word all = total_of(e);
     report->tokens = (int64_t)e->world->ranks * p->accum * p->micro_batch * p->seq;
     report->loss = all.loss / (double)report->tokens;
@@ -92,6 +91,7 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
         for (int r = 0; r < e->world->ranks; r++)
             coll_traffic_add(&e->traffic[r], &e->sync_traffic[r], 1);
     coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
+    engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
     return 0;
 }
 
@@ -174,11 +174,10 @@ void engine_sync(struct engine *e, int unit)
 static void update_and_sync(struct engine *e, int unit, const struct engine_optim *optim,
                             double scale)
 {
-    double start = tick_now_s();
-
     update_unit(e, unit, optim, scale);
-    engine_trace_compute(e, ENGINE_UPDATE, unit, -1, start, -1);
+    engine_trace_compute(e, ENGINE_UPDATE, unit, -1);
     engine_sync(e, unit);
+    engine_trace_more(e); /* where parameters are sliced and nothing travels */
 }
 
 static int wait_for_gradient(struct engine *e, int unit, struct err *err)

@@ -69,6 +69,7 @@ static void push(struct engine *e, int64_t use)
         .round = coded,
         .behind = e->syncs,
         .behind_ticket = u->synced,
+        .behind_event = u->synced_event,
     };
     slot->event = engine_trace_move(e, &slot->move, ENGINE_GATHERED, ENGINE_LANE_GATHERS, unit,
                                     (int)(use / (2 * e->model->visits)));

@@ -10,10 +10,29 @@
 
 enum {
     ADAM_BYTES = 12, /* f32 master and two moments */
-    F32_BYTES = 4
+    F32_BYTES = 4,
+    PAD = 32 /* elements behind a row of a rounded operand (net/net_linear.c) */
 };
 
-double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute)
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Elements of a product's operands, rounded: rows of the widest x, rows of the widest gradient
+   of y, and the largest weight. */
+static double operand_elems(const struct model *m, double rows, double att, double qkv)
+{
+    double c = (double)m->hidden, f = (double)m->ffn, v = (double)m->vocab;
+    double x = larger(larger(c, att), f), dy = larger(larger(qkv, v), larger(c, f));
+    double from_hidden = larger(larger(att, v), f) * (c + PAD);
+    double to_hidden = c * (larger(att, f) + PAD);
+
+    return rows * (x + PAD) + rows * (dy + PAD) + larger(from_hidden, to_hidden);
+}
+
+double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute,
+                             enum dtype compute)
 {
     double c = (double)m->hidden, f = (double)m->ffn, heads = (double)m->heads;
     double att = heads * (double)m->head_dim,
@@ -28,8 +47,9 @@ double plan_activation_bytes(const struct model *m, int batch, int seq, int reco
     double kept = layers * c + (recompute ? 1 : layers) * inside;
     /* Once: the last norm's input, logits, and the backward's own of one layer. */
     double once = c + 1 + (double)m->vocab + 1 + 3 * c + f + qkv + att;
-    double rope = (double)seq * (double)m->head_dim;
-    return F32_BYTES * ((double)batch * seq * (kept + once) + rope);
+    double rope = (double)seq * (double)m->head_dim, rows = (double)batch * seq;
+    double rounded = compute == DTYPE_F32 ? 0 : operand_elems(m, rows, att, qkv);
+    return F32_BYTES * (rows * (kept + once) + rope) + dtype_bytes(compute) * rounded;
 }
 
 struct shards { /* of one unit, elements, of the rank that has most */
@@ -168,7 +188,8 @@ void plan_footprint(const struct plan_case *c, const struct plan_tally *t, struc
         if (m.total > top.total)
             top = m;
     }
-    top.activations = plan_activation_bytes(c->model, c->micro_batch, c->seq, c->recompute);
+    top.activations =
+        plan_activation_bytes(c->model, c->micro_batch, c->seq, c->recompute, DTYPE_F32);
     top.buffers = buffer_bytes(c, t, p->algo, s);
     top.total += top.activations + top.buffers;
     p->memory = top;

@@ -74,11 +74,10 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
 
 /* Prices all, and says which are feasible and which dominated. */
 void plan_price_all(const struct plan_case *c, struct plan_price out[PLAN_STRATEGIES]);
-/*
- * Activations of one micro-batch in f32, kept from forward to backward (with recompute, of a
- * layer its input alone); 0 for "params".
- */
-double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute);
+/* Activations of one micro-batch in f32, kept from forward to backward (with recompute, of a
+   layer its input alone), and what products in bf16 are rounded into; 0 for "params". */
+double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute,
+                             enum dtype compute);
 
 /*
  * The best feasible one: the least step time per sample; ties: less memory, fewer slow bytes,

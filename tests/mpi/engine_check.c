@@ -514,7 +514,8 @@ static void set_up(struct check *c, char **argv)
         c->first[u] = at;
         at += p->model.unit[u].elems;
     }
-    if (net_init(&c->net, &p->model, p->micro_batch, p->seq, 0, &err))
+    struct net_options options = {.batch = p->micro_batch, .seq = p->seq};
+    if (net_init(&c->net, &p->model, &options, &err))
         die(c, &err);
     net_place(&c->net, &c->arena);
     if (arena_init(&c->arena, c->arena.used, "check", &err))

@@ -372,7 +372,7 @@ static void test_units(void **state)
 }
 
 /* The network measures what it places; the planner, a floor below, has a formula. */
-static void activations_case(const struct model *m, int recompute)
+static void activations_case(const struct model *m, int recompute, enum dtype compute)
 {
     for (int batch = 1; batch <= 3; batch++)
         for (int seq = 1; seq <= 512; seq += 73) {
@@ -381,13 +381,15 @@ static void activations_case(const struct model *m, int recompute)
                                        .heads = (int)m->heads,
                                        .kv_heads = (int)m->kv_heads,
                                        .head_dim = (int)m->head_dim};
-            double placed = (double)net_bytes(m, batch, seq, recompute);
-            double formula = plan_activation_bytes(m, batch, seq, recompute);
+            struct net_options options = {batch, seq, recompute, compute};
+            double placed = (double)net_bytes(m, &options);
+            double formula = plan_activation_bytes(m, batch, seq, recompute, compute);
             /* Left out: the kernel's scratch, and up to 63 bytes behind each of the blocks. */
             double scratch = 4.0 * (double)kern_attention_scratch(&heads);
             double layers = (double)m->layers, blocks = recompute ? layers + 8 : 9 * layers;
+            blocks += compute == DTYPE_F32 ? 12 : 15;
             assert_true(placed >= formula);
-            assert_true(placed <= formula + scratch + 63 * (blocks + 12));
+            assert_true(placed <= formula + scratch + 63 * blocks);
         }
 }
 
@@ -398,8 +400,10 @@ static void test_activations(void **state)
     (void)state;
     read_tiny(&m, tiny);
     assert_true(m.layers > 1);
-    activations_case(&m, 0);
-    activations_case(&m, 1);
+    for (int recompute = 0; recompute < 2; recompute++) {
+        activations_case(&m, recompute, DTYPE_F32);
+        activations_case(&m, recompute, DTYPE_BF16);
+    }
     model_release(&m);
 }
 
