@@ -16,6 +16,7 @@ enum {
     KEY_PARAM_TYPE,
     KEY_WIRE_TYPE,
     KEY_GRAD_TYPE,
+    KEY_COMPUTE_TYPE,
     KEY_SLOW_PARAMS,
     KEY_SLOW_GRADS,
     KEY_PREFETCH,
@@ -45,6 +46,8 @@ static const struct argp_option options[] = {
      0},
     {"param-type", KEY_PARAM_TYPE, "TYPE", 0, "Parameters at rest: bf16, f32 (default bf16)",
      0},
+    {"compute-type", KEY_COMPUTE_TYPE, "TYPE", 0,
+     "What is multiplied with weights: f32, bf16 (default f32)", 0},
     {"wire-type", KEY_WIRE_TYPE, "TYPE", 0, "What travels: bf16, f32 (default bf16)", 0},
     {"grad-type", KEY_GRAD_TYPE, "TYPE", 0, "Gradients summed: f32, bf16 (default f32)", 0},
     {"slow-params", KEY_SLOW_PARAMS, "TYPE", 0,
@@ -95,6 +98,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
     case KEY_WIRE_TYPE:
         return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
+    case KEY_COMPUTE_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->compute_type, err),
+                         "--compute-type");
     case KEY_GRAD_TYPE:
         return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
     case KEY_SLOW_PARAMS:

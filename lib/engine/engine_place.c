@@ -281,7 +281,7 @@ static int set_up(struct engine *e, struct err *err)
     struct net_options options = {.batch = e->plan->micro_batch,
                                   .seq = e->plan->seq,
                                   .recompute = e->plan->recompute,
-                                  .compute = DTYPE_F32};
+                                  .compute = e->plan->compute_type};
     enum letter from, to;
 
     if (engine_check(e->plan, e->world->ranks, err))

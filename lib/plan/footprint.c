@@ -189,7 +189,7 @@ void plan_footprint(const struct plan_case *c, const struct plan_tally *t, struc
             top = m;
     }
     top.activations =
-        plan_activation_bytes(c->model, c->micro_batch, c->seq, c->recompute, DTYPE_F32);
+        plan_activation_bytes(c->model, c->micro_batch, c->seq, c->recompute, c->compute_type);
     top.buffers = buffer_bytes(c, t, p->algo, s);
     top.total += top.activations + top.buffers;
     p->memory = top;

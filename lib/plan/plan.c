@@ -107,6 +107,7 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .param_type = c->param_type,
         .wire_type = c->wire_type,
         .grad_type = c->grad_type,
+        .compute_type = c->compute_type,
         .slow_params = c->slow_params,
         .slow_grads = c->slow_grads,
         .prefetch = c->prefetch,

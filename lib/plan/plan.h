@@ -62,7 +62,7 @@ struct plan_case {
     int64_t trainable;         /* Psi', 1 .. Psi; a unit's share is rounded to whole elements */
     int micro_batch, accum, seq;
     enum schedule_algo algo; /* SCHEDULE_AUTO: the fastest for each strategy */
-    enum dtype param_type, wire_type, grad_type;
+    enum dtype param_type, wire_type, grad_type, compute_type;
     enum plan_slow slow_params, slow_grads;
     int prefetch, buckets, keep, recompute; /* as in struct plan */
     int64_t chunk_bytes;
@@ -118,6 +118,7 @@ struct plan {
     enum dtype param_type; /* of parameters at rest: bf16 or f32 */
     enum dtype wire_type;  /* of what travels: bf16 or f32 */
     enum dtype grad_type;  /* of gradient accumulation: f32 or bf16 */
+    enum dtype compute_type; /* of what products with weights multiply: f32 or bf16 */
     /* Between groups. */
     enum plan_slow slow_params, slow_grads;
     int prefetch; /* units gathered ahead of the one in use */

@@ -31,7 +31,7 @@ struct doc_predicted {
 };
 
 struct doc_types {
-    char *params, *wire, *grads, *slow_params, *slow_grads;
+    char *params, *wire, *grads, *compute, *slow_params, *slow_grads;
 };
 
 struct doc_model {
@@ -87,6 +87,7 @@ static const cyaml_schema_field_t types_fields[] = {
     TEXT("params", struct doc_types, params),
     TEXT("wire", struct doc_types, wire),
     TEXT("grads", struct doc_types, grads),
+    MAYBE("compute", struct doc_types, compute),
     MAYBE("slow_params", struct doc_types, slow_params),
     MAYBE("slow_grads", struct doc_types, slow_grads),
     CYAML_FIELD_END};
@@ -127,7 +128,8 @@ static int take_words(struct plan *p, const struct yaml *y, const struct doc *do
         enum dtype *to;
     } types[] = {{"types.params", doc->types.params, &p->param_type},
                  {"types.wire", doc->types.wire, &p->wire_type},
-                 {"types.grads", doc->types.grads, &p->grad_type}};
+                 {"types.grads", doc->types.grads, &p->grad_type},
+                 {"types.compute", doc->types.compute, &p->compute_type}};
     const struct {
         const char *key, *text;
         enum plan_slow *to;
@@ -139,9 +141,9 @@ static int take_words(struct plan *p, const struct yaml *y, const struct doc *do
     if (plan_algo_parse(doc->algo, &p->algo, &why) || p->algo == SCHEDULE_AUTO)
         return yaml_fail(y, "algo", err, "is '%s', expected ring, two-level or ho-ring",
                          doc->algo);
-    for (int i = 0; i < 3; i++)
-        if (dtype_parse(types[i].text, types[i].to, &why) ||
-            (*types[i].to != DTYPE_F32 && *types[i].to != DTYPE_BF16))
+    for (int i = 0; i < 4; i++)
+        if (types[i].text && (dtype_parse(types[i].text, types[i].to, &why) ||
+                              (*types[i].to != DTYPE_F32 && *types[i].to != DTYPE_BF16)))
             return yaml_fail(y, types[i].key, err, "is '%s', expected f32 or bf16",
                              types[i].text);
     for (int i = 0; i < 2; i++)

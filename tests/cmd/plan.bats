@@ -111,9 +111,9 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 }
 
 @test "int8 between groups goes into the plan and into the prices" {
-    paro-plan -m $TINY -i $FABRIC | grep -A 5 '^types' > "$D/a"
-    printf '%s\n' types: '  params: bf16' '  wire: bf16' '  grads: f32' '  slow_params: same' \
-        '  slow_grads: same' | cmp - "$D/a"
+    paro-plan -m $TINY -i $FABRIC | grep -A 6 '^types' > "$D/a"
+    printf '%s\n' types: '  params: bf16' '  wire: bf16' '  grads: f32' '  compute: f32' \
+        '  slow_params: same' '  slow_grads: same' | cmp - "$D/a"
     paro-plan -m $TINY -i $FABRIC --slow-params=int8 --slow-grads=int8 | grep -c '^  slow_.*: int8$' > "$D/b"
     [ "$(cat "$D/b")" = 2 ]
     [ "$(paro-plan -m $TINY -i $FABRIC --slow-grads int8 --json |
