@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS [SHIFT]: run under mpirun with the shape's
- * ranks.  With exact sums, STEPS steps of SAMPLES micro-batches each, which the ranks share out:
+ * ranks.  With exact sums, STEPS steps of SAMPLES micro-batches each, dealt to the ranks:
  * all 27 strategies give the same hash of their states, the same loss and the same norm, bit by
  * bit.  Rank 0 prints them, one line a step: launches of other shapes are compared by whoever
  * runs this.

@@ -164,11 +164,12 @@ static void check_shared(struct check *c, const struct engine *e)
         place(&p, "a gradient on its way", e->bucket[i].send, whole * w);
     if (e->gather_send)
         place(&p, "parameters on their way", e->gather_send, params * w);
-    if (e->there[ENGINE_BOUNDARY])
-        place(&p, "accumulated gradients", e->reduce_send, grads * w);
-    if (e->there[ENGINE_BOUNDARY] || micro)
-        place(&p, "reduced gradients", e->reduce_recv,
-              larger(micro ? grads : 0, e->there[ENGINE_BOUNDARY] ? optim : 0) * w);
+    if (micro)
+        place(&p, "reduced gradients", e->reduce_recv, grads * w);
+    if (e->there[ENGINE_BOUNDARY]) {
+        place(&p, "accumulated gradients", e->boundary_send, grads * w);
+        place(&p, "converted gradients", e->boundary_recv, optim * w);
+    }
     if (e->there[ENGINE_SYNC]) {
         place(&p, "updated parameters", e->sync_send, optim * w);
         if (e->sync_recv)

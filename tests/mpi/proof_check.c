@@ -10,8 +10,8 @@
  *  against  one element of one state of the first engine, one bit where sums are exact, its
  *           loss, its norm, its gradient: named by state, tensor and elements.
  *  honest   STEPS steps at a high rate and hard clipping, of which every fifth is spoilt by a
- *           NaN and skipped: nothing is reported.  Every third of the 27 strategies, from OFFSET
- *           on, against another one.
+ *           NaN and skipped: nothing is reported.  Every third of the 27 strategies, from
+ *           OFFSET on, against another one.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -144,7 +144,8 @@ static void check_hash(struct check *c)
         first = was;
         for (int s = 0; s < 4; s++) {
             int copies = names[i][s ? 2 : 0] != 'G';
-            snprintf(words, sizeof words, "copies of '%s' of unit 'layers.0' differ", states[s]);
+            snprintf(words, sizeof words, "copies of '%s' of unit 'layers.0' differ",
+                     states[s]);
             if (last)
                 flip(element_of(e, s, 7));
             int rc = engine_hash(e, &now, &err);
