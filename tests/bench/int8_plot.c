@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     svg_open(&s, stdout, 2 * WIDE + 3 * GAP, top + strategies * (HIGH + GAP), argv[1]);
     svg_text(&s, GAP, 26, &(struct svg_font){.size = 13, .bold = 1},
              "Int8 blocks between groups");
-    svg_text(&s, GAP + 200, 26, &(struct svg_font){0}, argv[1]);
+    svg_text(&s, GAP + 225, 26, &(struct svg_font){0}, argv[1]);
     legend(&s, &t, n, 40);
     for (int i = 0; i < strategies; i++) {
         struct svg_box box = {GAP, top + i * (HIGH + GAP), WIDE, HIGH};
