@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "engine/engine_proof.h"
+#include "groups_fixture.h"
 #include "kern/kern_cpu.h"
 
 struct check {
@@ -86,26 +87,6 @@ static inline double plain_micro(struct check *c, const float *used, int64_t ind
     return loss;
 }
 
-/* 2x2, [3,2], "hosts" as the ranks lie on them, or each rank's group, 0,1,0,1,0. */
-static inline int read_groups(struct check *c, const char *text, struct err *err)
-{
-    int *group_of = mem_new((size_t)c->world->ranks, sizeof *group_of), n = 0, rc = 0;
-
-    if (strcmp(text, "hosts") == 0) {
-        groups_copy(&c->plan.groups, &c->world->groups);
-    } else if (strspn(text, "0123456789,") == strlen(text)) {
-        for (const char *p = text; p && n < c->world->ranks; p = strchr(p, ',')) {
-            p += *p == ',';
-            group_of[n++] = atoi(p);
-        }
-        rc = groups_init_of(&c->plan.groups, n, group_of, err);
-    } else {
-        rc = groups_parse(&c->plan.groups, text, err);
-    }
-    mem_free(group_of);
-    return rc;
-}
-
 /* The plan but for its strategy, and room for a plain run. */
 static inline void set_up(struct check *c, const char *shape, const char *config,
                           const char *wire, int accum)
@@ -115,7 +96,7 @@ static inline void set_up(struct check *c, const char *shape, const char *config
     int64_t at = 0;
 
     if (model_read(&p->model, config, &err) || dtype_parse(wire, &p->wire_type, &err) ||
-        read_groups(c, shape, &err))
+        read_groups(c->world, shape, &p->groups, &err))
         die(c, &err);
     p->param_type = p->wire_type;
     p->grad_type = DTYPE_F32;
@@ -128,7 +109,8 @@ static inline void set_up(struct check *c, const char *shape, const char *config
     c->first = mem_new((size_t)p->model.units, sizeof *c->first);
     for (int u = 0; u < p->model.units; at += p->model.unit[u++].elems)
         c->first[u] = at;
-    if (net_init(&c->net, &p->model, p->micro_batch, p->seq, &err))
+    struct net_options options = {.batch = p->micro_batch, .seq = p->seq};
+    if (net_init(&c->net, &p->model, &options, &err))
         die(c, &err);
     net_place(&c->net, &c->arena);
     if (arena_init(&c->arena, c->arena.used, "check", &err))

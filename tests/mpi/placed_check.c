@@ -88,10 +88,10 @@ static void check_traffic(struct check *c, const struct engine_report *report)
     double a = (m - 1) / m, b = (groups - 1) / (groups * m);
     /* Forward and backward, or once where what was gathered is kept; and the gradient. */
     double gathers = plan->accum * (plan->keep ? 1 : 2), reductions = plan->accum;
-    double in = gathers * param_in[p] + reductions * param_in[g] + syncg_in[g][o] +
-                syncp_in[o][p];
-    double out = gathers * param_out[p] + reductions * param_out[g] + syncg_out[g][o] +
-                 syncp_out[o][p];
+    double in =
+        gathers * param_in[p] + reductions * param_in[g] + syncg_in[g][o] + syncp_in[o][p];
+    double out =
+        gathers * param_out[p] + reductions * param_out[g] + syncg_out[g][o] + syncp_out[o][p];
 
     near(c, "bytes sent inside", (double)report->fast_bytes, 2 * in * a * psi);
     /* The port is that of m members. */
@@ -164,11 +164,12 @@ static void check_shared(struct check *c, const struct engine *e)
         place(&p, "a gradient on its way", e->bucket[i].send, whole * w);
     if (e->gather_send)
         place(&p, "parameters on their way", e->gather_send, params * w);
-    if (e->there[ENGINE_BOUNDARY])
-        place(&p, "accumulated gradients", e->reduce_send, grads * w);
-    if (e->there[ENGINE_BOUNDARY] || micro)
-        place(&p, "reduced gradients", e->reduce_recv,
-              larger(micro ? grads : 0, e->there[ENGINE_BOUNDARY] ? optim : 0) * w);
+    if (micro)
+        place(&p, "reduced gradients", e->reduce_recv, grads * w);
+    if (e->there[ENGINE_BOUNDARY]) {
+        place(&p, "accumulated gradients", e->boundary_send, grads * w);
+        place(&p, "converted gradients", e->boundary_recv, optim * w);
+    }
     if (e->there[ENGINE_SYNC]) {
         place(&p, "updated parameters", e->sync_send, optim * w);
         if (e->sync_recv)
