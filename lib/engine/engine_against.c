@@ -20,8 +20,7 @@
  * interval is narrower), widened by the rounding of f32: ROUNDINGS of 2^-24 of the terms' sum.
  *
  * Where sums are exact, D is 0 and so is everything else: both go all the way, bit for bit.  Of
- * a step that takes a gradient that is not finite, it is all that is compared that both have
- * it.
+ * a step that takes a gradient that is not finite, only that both have it is compared.
  */
 #include "engine/engine_inside.h"
 

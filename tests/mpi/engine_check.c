@@ -26,6 +26,7 @@
  */
 #include <math.h>
 
+#include "engine/engine_inside.h"
 #include "engine_fixture.h"
 
 enum { STEPS_MAX = 64, TURNS = 32, BLOCK = 128 };
@@ -331,6 +332,33 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     mem_free(all);
 }
 
+/* 10^30 in the row of a token, and the loss is no number, but not all of the gradient: nobody
+   updates, and what was lost of any of it is forgotten. */
+static void check_skipped(struct check *c, struct engine *e, const char *name)
+{
+    int w = dtype_bytes(c->plan.param_type);
+    struct engine_optim o = optim_at(1);
+    struct engine_report report;
+    struct err err = {0};
+    char was[4], *at = e->unit[0].params;
+    int64_t kept = 0;
+
+    batch(c, 0, c->tokens, c->targets);
+    at += c->tokens[0] * c->plan.model.hidden * w;
+    memcpy(was, at, (size_t)w);
+    dtype_convert(at, c->plan.param_type, &(double){1e30}, DTYPE_F64, 1);
+    if (engine_step(e, batch, c, &o, &report, &err))
+        die(c, &err);
+    memcpy(at, was, (size_t)w);
+    for (int64_t i = 0; i < e->residuals.used; i++)
+        kept += e->residuals.base[i] != 0;
+    if (!report.skipped || kept) {
+        fprintf(stderr, "engine_check: %s: %lld bytes kept of a step that was%s skipped\n",
+                name, (long long)kept, report.skipped ? "" : " not");
+        c->failures++;
+    }
+}
+
 static void one_strategy(struct check *c, struct plain *first, const struct plain *p,
                          const struct plain *coarse)
 {
@@ -347,6 +375,8 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
         die(c, &err);
     if (!c->plan.slow_params)
         check_gradient(c, e, first, name);
+    if (c->plan.slow_grads && c->plan.strategy.params == LETTER_N && c->plan.model.tied)
+        check_skipped(c, e, name);
     for (c->step = 0; c->step < c->steps; c->step++) {
         struct engine_optim o = optim_at(c->step + 1);
         if (engine_step(e, batch, c, &o, &report, &err))

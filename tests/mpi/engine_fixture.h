@@ -2,7 +2,7 @@
 #ifndef ENGINE_FIXTURE_H
 #define ENGINE_FIXTURE_H
 
-/* For programs that hold the engine against training without shards, under mpirun. */
+/* For programs that hold the engine against training without shards. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct check {
     struct net net; /* of the plain run: every rank has all of it */
     struct arena arena;
     int64_t *first; /* [units] where a unit begins in the whole */
-    int32_t *tokens, *targets;
+    int32_t *tokens, *targets; /* in one */
     int64_t step;
     int steps, failures;
 };
@@ -29,16 +29,15 @@ static inline void die(const struct check *c, const struct err *err)
     world_abort(c->world, 2);
 }
 
-/* Micro-batch `index` of the run: random tokens, the next one is a fixed function of this one.
- */
+/* Of the run: random tokens; what follows is a fixed function of each. */
 static inline void make_batch(const struct check *c, int64_t index, int32_t *tokens,
                               int32_t *targets)
 {
     const struct plan *p = &c->plan;
 
     for (int i = 0; i < p->micro_batch * p->seq; i++) {
-        tokens[i] =
-            (int32_t)(rng_u64(7, (uint64_t)index, (uint64_t)i) % (uint64_t)p->model.vocab);
+        uint64_t any = rng_u64(7, (uint64_t)index, (uint64_t)i);
+        tokens[i] = (int32_t)(any % (uint64_t)p->model.vocab);
         targets[i] = (int32_t)((tokens[i] * 5 + 3) % p->model.vocab);
     }
 }
@@ -57,8 +56,7 @@ static inline int values(void *arg, int unit, int state, const struct range *r, 
 {
     const struct model *m = &((const struct check *)arg)->plan.model;
 
-    (void)state;
-    (void)err;
+    (void)state, (void)err;
     for (int i = 0; i < n; i++)
         for (int64_t x = r[i].lo; x < r[i].hi; x++) {
             int t = m->unit[unit].first;
@@ -93,7 +91,6 @@ static inline void set_up(struct check *c, const char *shape, const char *config
 {
     struct err err = {0};
     struct plan *p = &c->plan;
-    int64_t at = 0;
 
     if (model_read(&p->model, config, &err) || dtype_parse(wire, &p->wire_type, &err) ||
         read_groups(c->world, shape, &p->groups, &err))
@@ -107,17 +104,17 @@ static inline void set_up(struct check *c, const char *shape, const char *config
     p->seq = 8;
     p->algo = SCHEDULE_HO_RING;
     c->first = mem_new((size_t)p->model.units, sizeof *c->first);
-    for (int u = 0; u < p->model.units; at += p->model.unit[u++].elems)
+    for (int64_t u = 0, at = 0; u < p->model.units; at += p->model.unit[u++].elems)
         c->first[u] = at;
-    struct net_options options = {.batch = p->micro_batch, .seq = p->seq};
+    const struct net_options options = {.batch = p->micro_batch, .seq = p->seq};
     if (net_init(&c->net, &p->model, &options, &err))
         die(c, &err);
     net_place(&c->net, &c->arena);
     if (arena_init(&c->arena, c->arena.used, "check", &err))
         die(c, &err);
     net_place(&c->net, &c->arena);
-    c->tokens = mem_new((size_t)(p->micro_batch * p->seq), sizeof(int32_t));
-    c->targets = mem_new((size_t)(p->micro_batch * p->seq), sizeof(int32_t));
+    c->tokens = mem_new(2 * (size_t)(p->micro_batch * p->seq), sizeof(int32_t));
+    c->targets = c->tokens + p->micro_batch * p->seq;
 }
 
 static inline void tear_down(struct check *c)
@@ -128,7 +125,6 @@ static inline void tear_down(struct check *c)
     model_release(&c->plan.model);
     mem_free(c->first);
     mem_free(c->tokens);
-    mem_free(c->targets);
     world_close(c->world);
 }
 
