@@ -25,13 +25,9 @@
  * of |w| in parameters.  And after every step all copies of every state are equal.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/rng.h"
 #include "engine/engine_inside.h"
-#include "kern/kern_cpu.h"
+#include "engine_fixture.h"
 
 enum { STEPS_MAX = 64, TURNS = 32, BLOCK = 128 };
 
@@ -42,79 +38,6 @@ struct plain {        /* training without shards */
     float *wide; /* the most of something in the blocks around, see widen */
     double loss[STEPS_MAX], norm;
 };
-
-struct check {
-    struct world *world;
-    struct plan plan;
-    struct net net;
-    struct arena arena;
-    int64_t *first; /* [units] where a unit begins in the whole */
-    int32_t *tokens, *targets;
-    int64_t step;
-    int steps, failures;
-};
-
-static void die(struct check *c, const struct err *err)
-{
-    fprintf(stderr, "engine_check: rank %d: %s\n", c->world->rank, err->text);
-    world_abort(c->world, 2);
-}
-
-/* Micro-batch `index` of the run: random tokens, the next one a fixed function of this one. */
-static void make_batch(const struct check *c, int64_t index, int32_t *tokens, int32_t *targets)
-{
-    const struct plan *p = &c->plan;
-
-    for (int i = 0; i < p->micro_batch * p->seq; i++) {
-        tokens[i] =
-            (int32_t)(rng_u64(7, (uint64_t)index, (uint64_t)i) % (uint64_t)p->model.vocab);
-        targets[i] = (int32_t)((tokens[i] * 5 + 3) % p->model.vocab);
-    }
-}
-
-static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
-{
-    const struct check *c = arg;
-    int64_t n = c->world->ranks;
-
-    make_batch(c, c->step * n * c->plan.accum + micro * n + c->world->rank, tokens, targets);
-}
-
-static int values(void *arg, int unit, int state, const struct range *r, int n, float *out,
-                  struct err *err)
-{
-    const struct check *c = arg;
-    const struct model *m = &c->plan.model;
-
-    (void)state;
-    (void)err;
-    for (int i = 0; i < n; i++)
-        for (int64_t x = r[i].lo; x < r[i].hi; x++) {
-            int t = m->unit[unit].first;
-            while (x >= m->tensor[t].offset + m->tensor[t].elems)
-                t++;
-            model_init_values(m, &m->tensor[t], 3, x - m->tensor[t].offset, 1, out++);
-        }
-    return 0;
-}
-
-/* One micro-batch's gradient ADDED to into[params]; returns the loss sum. */
-static double plain_micro(struct check *c, struct plain *p, int64_t index, float *into)
-{
-    const struct plan *plan = &c->plan;
-    double tokens = (double)plan->groups.ranks * plan->accum * plan->micro_batch * plan->seq;
-
-    make_batch(c, index, c->tokens, c->targets);
-    net_begin(&c->net, c->tokens, c->targets, (float)(1 / tokens));
-    for (int v = 0; v < plan->model.visits; v++)
-        net_forward(&c->net, v, p->used + c->first[model_unit_of_visit(&plan->model, v)]);
-    double loss = net_loss(&c->net);
-    for (int v = plan->model.visits - 1; v >= 0; v--) {
-        int64_t at = c->first[model_unit_of_visit(&plan->model, v)];
-        net_backward(&c->net, v, p->used + at, into + at);
-    }
-    return loss;
-}
 
 /*
  * The gradient of step `step` into p->sum, |.| into p->abs_sum.  direct: a rank's micro-steps
@@ -130,7 +53,7 @@ static double plain_gradient(struct check *c, struct plain *p, int64_t step, int
     for (int64_t r = 0; r < n; r++) {
         memset(p->one, 0, (size_t)all * sizeof(float));
         for (int64_t i = 0; i < s; i++) {
-            loss += plain_micro(c, p, step * n * s + i * n + r, p->one);
+            loss += plain_micro(c, p->used, step * n * s + i * n + r, p->one);
             if (direct && i + 1 < s)
                 continue;
             for (int64_t x = 0; x < all; x++) {
@@ -469,62 +392,6 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
     engine_close(e);
 }
 
-static int read_groups(struct check *c, const char *text, struct err *err)
-{
-    int *group_of = mem_new((size_t)c->world->ranks, sizeof *group_of), n = 0, rc;
-
-    if (strcmp(text, "hosts") == 0) {
-        groups_copy(&c->plan.groups, &c->world->groups);
-        rc = 0;
-    } else if (strspn(text, "0123456789,") == strlen(text)) {
-        for (const char *p = text; p && n < c->world->ranks; p = strchr(p, ',')) {
-            p += *p == ',';
-            group_of[n++] = atoi(p);
-        }
-        rc = groups_init_of(&c->plan.groups, n, group_of, err);
-    } else {
-        rc = groups_parse(&c->plan.groups, text, err);
-    }
-    mem_free(group_of);
-    return rc;
-}
-
-static void set_up(struct check *c, char **argv)
-{
-    struct err err = {0};
-    struct plan *p = &c->plan;
-    int64_t at = 0;
-
-    if (model_read(&p->model, argv[2], &err) || dtype_parse(argv[3], &p->wire_type, &err))
-        die(c, &err);
-    if (read_groups(c, argv[1], &err))
-        die(c, &err);
-    p->param_type = p->wire_type;
-    p->grad_type = DTYPE_F32;
-    p->trainable = p->model.params;
-    p->micro_batch = 2;
-    p->accum = atoi(argv[4]);
-    p->seq = 8;
-    p->prefetch = 1;
-    p->buckets = 2;
-    p->algo = SCHEDULE_HO_RING;
-    c->steps = atoi(argv[5]);
-    c->first = mem_new((size_t)p->model.units, sizeof *c->first);
-    for (int u = 0; u < p->model.units; u++) {
-        c->first[u] = at;
-        at += p->model.unit[u].elems;
-    }
-    struct net_options options = {.batch = p->micro_batch, .seq = p->seq};
-    if (net_init(&c->net, &p->model, &options, &err))
-        die(c, &err);
-    net_place(&c->net, &c->arena);
-    if (arena_init(&c->arena, c->arena.used, "check", &err))
-        die(c, &err);
-    net_place(&c->net, &c->arena);
-    c->tokens = mem_new((size_t)(p->micro_batch * p->seq), sizeof(int32_t));
-    c->targets = mem_new((size_t)(p->micro_batch * p->seq), sizeof(int32_t));
-}
-
 static void plain_end(struct plain *p)
 {
     float *each[] = {p->w, p->m, p->v, p->used, p->sum, p->abs_sum, p->one, p->wide};
@@ -533,19 +400,6 @@ static void plain_end(struct plain *p)
         mem_free(each[i]);
 }
 
-static void tear_down(struct check *c)
-{
-    net_release(&c->net);
-    arena_release(&c->arena);
-    groups_release(&c->plan.groups);
-    model_release(&c->plan.model);
-    mem_free(c->first);
-    mem_free(c->tokens);
-    mem_free(c->targets);
-    world_close(c->world);
-}
-
-/* The words behind the numbers; the strategy, or NULL. */
 static const char *words(struct check *c, int argc, char **argv)
 {
     const char *strategy = NULL;
@@ -569,7 +423,8 @@ int main(int argc, char **argv)
     if (argc < 6 || world_open(&c.world, &err))
         return 2;
     kern_thread_init();
-    set_up(&c, argv);
+    set_up(&c, argv[1], argv[2], argv[3], atoi(argv[4]));
+    c.steps = atoi(argv[5]);
     const char *only = words(&c, argc, argv);
     plain_run(&c, &plain, 0);
     plain_run(&c, &coarse, 1);

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "engine/engine_proof.h"
+#include "groups_fixture.h"
 #include "kern/kern_cpu.h"
 
 struct check {
@@ -84,26 +85,6 @@ static inline double plain_micro(struct check *c, const float *used, int64_t ind
     return loss;
 }
 
-/* 2x2, [3,2], "hosts" as the ranks lie on them, or each rank's group, 0,1,0,1,0. */
-static inline int read_groups(struct check *c, const char *text, struct err *err)
-{
-    int *group_of = mem_new((size_t)c->world->ranks, sizeof *group_of), n = 0, rc = 0;
-
-    if (strcmp(text, "hosts") == 0) {
-        groups_copy(&c->plan.groups, &c->world->groups);
-    } else if (strspn(text, "0123456789,") == strlen(text)) {
-        for (const char *p = text; p && n < c->world->ranks; p = strchr(p, ',')) {
-            p += *p == ',';
-            group_of[n++] = atoi(p);
-        }
-        rc = groups_init_of(&c->plan.groups, n, group_of, err);
-    } else {
-        rc = groups_parse(&c->plan.groups, text, err);
-    }
-    mem_free(group_of);
-    return rc;
-}
-
 /* The plan but for its strategy, and room for a plain run. */
 static inline void set_up(struct check *c, const char *shape, const char *config,
                           const char *wire, int accum)
@@ -112,7 +93,7 @@ static inline void set_up(struct check *c, const char *shape, const char *config
     struct plan *p = &c->plan;
 
     if (model_read(&p->model, config, &err) || dtype_parse(wire, &p->wire_type, &err) ||
-        read_groups(c, shape, &err))
+        read_groups(c->world, shape, &p->groups, &err))
         die(c, &err);
     p->param_type = p->wire_type;
     p->grad_type = DTYPE_F32;

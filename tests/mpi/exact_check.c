@@ -13,8 +13,9 @@
  * A 2^-25: what remains there is the sum of g, and in f64 it would be off by A 2^-53 for each
  * partial sum in which A is, which f32 shows where the sum of g is below A 2^-29.
  *
- * Algorithm, prefetch, kept units, buckets, chunks go round over the strategies, each in a
- * cycle of its own, so that no letter always meets the same; SHIFT turns them.
+ * Algorithm, prefetch, kept units, recomputed layers, buckets, chunks go round over the
+ * strategies, each in a cycle of its own, so that no letter always meets the same; SHIFT turns
+ * them.
  */
 #include <inttypes.h>
 
@@ -42,11 +43,12 @@ static void choose(struct plan *p, int i, int shift)
     p->keep = keep[(params + 2 * grads + optimizer + shift) % 3];
     p->buckets = 1 + (2 * params + grads + optimizer + shift) % 3;
     p->prefetch = (i + shift) % 4;
+    p->recompute = (i + shift) / 2 % 2;
     p->chunk_bytes = (i + shift) % 2 ? 1024 : PLAN_CHUNK_BYTES; /* several, or one */
 }
 
-static int loud_values(void *arg, int unit, int state, const struct range *r, int n,
-                       float *out, struct err *err)
+static int loud_values(void *arg, int unit, int state, const struct range *r, int n, float *out,
+                       struct err *err)
 {
     const struct model *m = &((const struct check *)arg)->plan.model;
 
@@ -139,8 +141,7 @@ int main(int argc, char **argv)
                        first[s].loss, first[s].norm);
     }
     for (int s = 0; c.world->rank == 0 && s < c.steps; s++)
-        printf("%d %016" PRIx64 " %a %a\n", s + 1, first[s].hash, first[s].loss,
-               first[s].norm);
+        printf("%d %016" PRIx64 " %a %a\n", s + 1, first[s].hash, first[s].loss, first[s].norm);
     int status = c.failures != 0;
     tear_down(&c);
     return status;

@@ -88,10 +88,10 @@ static void check_traffic(struct check *c, const struct engine_report *report)
     double a = (m - 1) / m, b = (groups - 1) / (groups * m);
     /* Forward and backward, or once where what was gathered is kept; and the gradient. */
     double gathers = plan->accum * (plan->keep ? 1 : 2), reductions = plan->accum;
-    double in = gathers * param_in[p] + reductions * param_in[g] + syncg_in[g][o] +
-                syncp_in[o][p];
-    double out = gathers * param_out[p] + reductions * param_out[g] + syncg_out[g][o] +
-                 syncp_out[o][p];
+    double in =
+        gathers * param_in[p] + reductions * param_in[g] + syncg_in[g][o] + syncp_in[o][p];
+    double out =
+        gathers * param_out[p] + reductions * param_out[g] + syncg_out[g][o] + syncp_out[o][p];
 
     near(c, "bytes sent inside", (double)report->fast_bytes, 2 * in * a * psi);
     /* The port is that of m members. */

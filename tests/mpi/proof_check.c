@@ -24,8 +24,8 @@ enum { UNIT = 1, ALIKE = 2 }; /* layers.0 and layers.1, of one size */
 /* What was said is the same on every rank, and has the words. */
 static void expect(struct check *c, int rc, const struct err *err, const char *words)
 {
-    int same = words ? rc == -1 && err->code == ERR_MISMATCH && strstr(err->text, words)
-                     : rc == 0;
+    int same =
+        words ? rc == -1 && err->code == ERR_MISMATCH && strstr(err->text, words) : rc == 0;
 
     if (same || c->failures++ > 3)
         return;
@@ -80,7 +80,9 @@ static void move_range(struct check *c, struct engine *e, int state, enum letter
              letter == LETTER_N   ? "rank"
              : letter == LETTER_I ? "group"
                                   : "all ranks from",
-             letter == LETTER_N ? last : letter == LETTER_I ? group : 0);
+             letter == LETTER_N   ? last
+             : letter == LETTER_I ? group
+                                  : 0);
     for (int i = 0; i < 2; i++, by = -by) {
         r->lo += c->world->rank == last ? by : 0;
         r->hi += c->world->rank == last ? by : 0;
@@ -199,7 +201,7 @@ static void against(struct check *c, const char *one, const char *two, enum what
     c->step = 0;
     if (engine_against_open(&a, first, second, &err) || engine_against_begin(a, &err) ||
         engine_step(first, spoilt_batch, &p, &o, &report, &err) ||
-        stream_wait_all(first->gathers, &err) || world_barrier(c->world, &err))
+        stream_wait_all(first->syncs, &err) || world_barrier(c->world, &err))
         die(c, &err);
     /* Two elements in the middle of the last rank's shard, all under G. */
     for (int i = 3; c->world->rank == c->world->ranks - 1 && i < 5; i++) {
@@ -217,9 +219,8 @@ static void against(struct check *c, const char *one, const char *two, enum what
         int64_t x = first->ranges[0].lo + 3;
         while (x >= t->offset + t->elems)
             t++;
-        snprintf(full, sizeof full,
-                 "step 1: %s of '%s', elements %" PRId64 " to %" PRId64 ": ", words, t->name,
-                 x - t->offset, x - t->offset + 2);
+        snprintf(full, sizeof full, "step 1: %s of '%s', elements %" PRId64 " to %" PRId64 ": ",
+                 words, t->name, x - t->offset, x - t->offset + 2);
     }
     p.running = second;
     p.spoilt = 0;
