@@ -9,14 +9,21 @@
  * soon as it is updated (s), while the next ones are and the next step's first forward runs:
  *
  *     compute       F0 F1 F2 F3 | B3 B2 B1 B0               | u0 u1 u2 u3 | F0 F1 F2 F3
- *     gathers     p0 p1 p2 p3   | p3 p2 p1 p0               |    s0 s1 s2 s3 p0 p1 ...
+ *     gathers     p0 p1 p2 p3   | p3 p2 p1 p0               |           p0 p1 p2 p3
  *     reductions                |    g3 g2 g1 g0            |
+ *     syncs                     |                           |    s0 s1 s2  s3
  *
  * Priced is a step among others: its first forward begins with what the update before it has
- * left of the syncs.  Syncs and gathers are one stream, in order.  So where parameters are
- * gathered the first gather comes behind all syncs, and what is left of them is waited for;
- * where each rank has all of them a forward waits for its own unit's sync alone, and the others
- * travel beside it.
+ * left of the syncs.  A use, or the gather for it, waits for its own unit's sync alone; the
+ * other syncs take what the gathers leave of the link.  So until a use v waits for the last
+ * time the link has carried the gathers and the syncs left of units 0 .. v and nothing else (a
+ * sync further on is begun only when those before it are over), and what follows computes:
+ *
+ *     max over v of (s_0 + p_0 + ... + s_v + p_v) + F_v + ... + F_last
+ *
+ * What is left are the last units' syncs, so for equal units this is convex in v and largest at
+ * an end, v = 0 or the last: side_by_side() of the forward and of all gathers and syncs left.
+ * (With prefetch 0 nothing runs beside a gather, and the same holds of the rest of the time.)
  *
  * Where ranks share processor cores, the copies inside a group compete with the computing: the
  * topology's rates are then measured with all ranks busy, and that is all this model knows of
@@ -245,7 +252,7 @@ static void price_step(struct bill *b, struct plan_price *p)
     double fore = c->prefetch > 0 ? k.gather : 0, back = c->prefetch > 0 ? k.again : 0;
     double left = side_by_side(k.update, k.syncp, units) - k.update;
     double next = k.gather - fore + side_by_side(k.forward, fore, visits);
-    double first = k.gather > 0 ? left + next : side_by_side(k.forward, left, visits);
+    double first = k.gather - fore + side_by_side(k.forward, left + fore, visits);
     double kept = 1 - (double)again / visits, waited = k.again - back;
     double later = waited + backward_s(k.backward, back, k.reduce, kept, visits);
     double last = waited + backward_s(k.backward, back, k.reduce + k.syncg, kept, visits);
