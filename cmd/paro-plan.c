@@ -6,6 +6,7 @@
 
 enum {
     KEY_LIST = 1,
+    KEY_WHY,
     KEY_STRATEGY,
     KEY_ALGO,
     KEY_MEM,
@@ -24,7 +25,6 @@ enum {
 
 struct args {
     struct cli cli;
-    int list;
     struct plan_ask ask;
 };
 
@@ -32,6 +32,7 @@ static const struct argp_option options[] = {
     {"model", 'm', "MODEL", 0, "A config.json, a folder with one, or params=7e9", 0},
     {"input", 'i', "TOPO", 0, "The fabric: a file, - or synth:SPEC (default -)", 0},
     {"list", KEY_LIST, 0, 0, "Print the price of each of the 27 strategies", 0},
+    {"why", KEY_WHY, 0, 0, "Print what binds each strategy, and the margin of the best", 0},
     {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
      0},
     {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
@@ -53,6 +54,15 @@ static const struct argp_option options[] = {
     CLI_OPTIONS,
     {0}};
 
+/* One answer at a time. */
+static error_t ask_for(struct args *a, enum plan_ask_what what)
+{
+    if (a->ask.what != PLAN_ASK_PLAN && a->ask.what != what)
+        return cli_usage(&a->cli, "--list and --why, expected one of them");
+    a->ask.what = what;
+    return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
@@ -67,8 +77,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         ask->topo = arg;
         return 0;
     case KEY_LIST:
-        a->list = 1;
-        return 0;
+        return ask_for(a, PLAN_ASK_LIST);
+    case KEY_WHY:
+        return ask_for(a, PLAN_ASK_WHY);
     case KEY_STRATEGY:
         ask->fixed = 1;
         return cli_check(&a->cli, plan_strategy_parse(arg, &ask->strategy, err), "--strategy");
@@ -121,8 +132,8 @@ int main(int argc, char **argv)
     int found;
 
     cli_parse(&a.cli, &argp, argc, argv);
-    int form = (a.list ? PLAN_ASK_LIST : 0) | (a.cli.json ? PLAN_ASK_JSON : 0);
-    if (plan_ask_answer(&a.ask, form, stdout, &found, &err))
+    a.ask.json = a.cli.json;
+    if (plan_ask_answer(&a.ask, stdout, &found, &err))
         return cli_fail(&a.cli, &err);
     if (found)
         return cli_finish(&a.cli, 0);

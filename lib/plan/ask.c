@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "plan/why.h"
 
 int plan_ask_batch(const char *text, int64_t *out, struct err *err)
 {
@@ -102,24 +103,38 @@ static int search(struct plan_search *s, const struct plan_ask *ask, const struc
     return set_by_model(&s->at, ask, err) ? -1 : plan_search(s, err);
 }
 
-/* Moves the model into the plan, where one is printed. */
-static void print_answer(const struct plan_search *s, struct model *model, int form, FILE *out)
+/* Moves the model into the plan. */
+static void print_plan(const struct plan_search *s, struct model *model, int json, FILE *out)
 {
     struct plan plan;
 
-    if (form & PLAN_ASK_LIST) {
-        (form & PLAN_ASK_JSON ? plan_search_print_json : plan_search_print)(s, out);
-        return;
-    }
     if (s->best < 0)
         return;
     plan_init(&plan, s, model);
-    (form & PLAN_ASK_JSON ? plan_print_json : plan_print)(&plan, out);
+    (json ? plan_print_json : plan_print)(&plan, out);
     plan_release(&plan);
 }
 
-int plan_ask_answer(const struct plan_ask *ask, int form, FILE *out, int *found,
-                    struct err *err)
+static void print_answer(const struct plan_search *s, struct model *model,
+                         const struct plan_ask *ask, FILE *out)
+{
+    struct plan_why why;
+
+    switch (ask->what) {
+    case PLAN_ASK_PLAN:
+        print_plan(s, model, ask->json, out);
+        return;
+    case PLAN_ASK_LIST:
+        (ask->json ? plan_search_print_json : plan_search_print)(s, out);
+        return;
+    case PLAN_ASK_WHY:
+        plan_why(s, &why);
+        (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
+        return;
+    }
+}
+
+int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
 {
     struct model model = {0};
     struct topo topo = {0};
@@ -135,7 +150,7 @@ int plan_ask_answer(const struct plan_ask *ask, int form, FILE *out, int *found,
     if (rc == 0)
         rc = search(&s, ask, &topo, &model, err);
     if (rc == 0) {
-        print_answer(&s, &model, form, out);
+        print_answer(&s, &model, ask, out);
         *found = s.best >= 0;
         if (!*found)
             plan_search_refuse(&s, err);

@@ -4,8 +4,12 @@
 
 #include "plan/plan.h"
 
+enum plan_ask_what { PLAN_ASK_PLAN, PLAN_ASK_LIST, PLAN_ASK_WHY };
+
 /* The question paro-plan puts, as typed: files by name, defaults not yet filled in. */
 struct plan_ask {
+    enum plan_ask_what what;
+    int json;
     const char *model, *topo; /* borrowed: what model_read and topo_read take */
     int fixed;                /* strategy was given */
     struct plan_strategy strategy;
@@ -34,13 +38,10 @@ int plan_ask_batch(const char *text, int64_t *out, struct err *err);
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
 int plan_ask_type(const char *text, enum dtype *out, struct err *err);
 
-enum plan_ask_form { PLAN_ASK_YAML = 0, PLAN_ASK_LIST = 1, PLAN_ASK_JSON = 2 }; /* bits */
-
 /*
- * Reads, searches, prints the plan or the list.  *found 0: nothing feasible, err says why (a
- * list is printed all the same, a plan is not).
+ * Reads, searches, prints what is asked for.  *found 0: nothing feasible, err says why (tables
+ * of all strategies are printed all the same, a plan is not).
  */
-int plan_ask_answer(const struct plan_ask *ask, int form, FILE *out, int *found,
-                    struct err *err);
+int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err);
 
 #endif

@@ -55,10 +55,27 @@ int plan_price_less(double a, double b)
     return b - a > SAME * (a > b ? a : b);
 }
 
+static int is_free(const struct plan_case *c, enum plan_term term)
+{
+    return c->free >> term & 1;
+}
+
 static double leg_s(const struct bill *b, const struct plan_span *span, enum plan_set set,
                     int leg)
 {
-    return span->slope[set][leg] * dtype_bytes(b->at->wire_type);
+    const struct plan_case *c = b->at;
+    double slow = is_free(c, PLAN_SLOW) ? 0 : span->slow[set][leg] / c->slow_rate;
+    double fast = is_free(c, PLAN_FAST) ? 0 : span->fast[set][leg];
+
+    return (slow > fast ? slow : fast) * dtype_bytes(c->wire_type);
+}
+
+/* Seconds of one message across the groups, or inside one. */
+static double message_s(const struct bill *b, int across)
+{
+    if (across)
+        return is_free(b->at, PLAN_SLOW) ? 0 : b->tally->across_s;
+    return is_free(b->at, PLAN_FAST) ? 0 : b->tally->inside_s;
 }
 
 /*
@@ -77,10 +94,9 @@ static double pair_s(const struct bill *b, const struct plan_span *span, enum pl
     double t_inter = 0, t_intra = 0;
 
     if (across >= 0)
-        t_inter = (g - 1) * b->tally->across_s + leg_s(b, span, set, across);
+        t_inter = (g - 1) * message_s(b, 1) + leg_s(b, span, set, across);
     if (inside >= 0)
-        t_intra =
-            (across >= 0 ? g : 1) * hops * b->tally->inside_s + leg_s(b, span, set, inside);
+        t_intra = (across >= 0 ? g : 1) * hops * message_s(b, 0) + leg_s(b, span, set, inside);
     if (across < 0 || inside < 0 || b->algo != SCHEDULE_HO_RING)
         return t_inter + t_intra;
     double last = t_intra * (g - 1) / g; /* all batches but the first */
@@ -96,9 +112,8 @@ static double ring_s(const struct bill *b, const struct plan_span *span, enum pl
                      int leg)
 {
     const struct groups *groups = &b->tally->layout.groups;
-    double alpha = groups->count > 1 ? b->tally->across_s : b->tally->inside_s;
 
-    return (groups->ranks - 1) * alpha + leg_s(b, span, set, leg);
+    return (groups->ranks - 1) * message_s(b, groups->count > 1) + leg_s(b, span, set, leg);
 }
 
 /* The flat ring stands for global collectives alone; what stays on the rails stays there. */
@@ -225,11 +240,13 @@ static struct step step_of(struct bill *b, struct plan_strategy s)
     k.syncp = run(b, PLAN_TRAINED, layout_moves_copy(s.optimizer, s.params), 1);
     if (!(flops > 0) || !c->model->unit)
         return k;
-    k.forward = forward_flops(c) / flops;
-    /* The backward computes gradients of activations, and of the weights that are trained. */
-    k.backward =
-        k.forward * (1 + t->elems[PLAN_TRAINED] / t->elems[PLAN_ALL]) + again_flops(c) / flops;
-    for (int r = 0; r < t->layout.groups.ranks; r++) {
+    if (!is_free(c, PLAN_COMPUTE)) {
+        k.forward = forward_flops(c) / flops;
+        /* Gradients of activations, and of the weights that are trained. */
+        k.backward = k.forward * (1 + t->elems[PLAN_TRAINED] / t->elems[PLAN_ALL]) +
+                     again_flops(c) / flops;
+    }
+    for (int r = 0; r < t->layout.groups.ranks && !is_free(c, PLAN_UPDATE); r++) {
         double one = ADAM_FLOPS * plan_tally_shard(t, PLAN_TRAINED, s.optimizer, r) / flops;
         k.update = one > k.update ? one : k.update;
     }

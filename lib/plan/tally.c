@@ -128,10 +128,10 @@ static void count_ranks(struct plan_tally *t, int64_t elems)
     }
 }
 
-/* The busiest link of one leg over the unit just counted: seconds per byte of an element. */
-static double slowest_link(const struct plan_tally *t, enum plan_leg leg)
+/* The busiest port of one leg over the unit just counted: seconds per byte of an element. */
+static double slowest_port(const struct plan_tally *t, enum plan_leg leg)
 {
-    int g = t->layout.groups.count, n = t->layout.groups.ranks;
+    int g = t->layout.groups.count;
     int ring = leg == PLAN_RING_REDUCE || leg == PLAN_RING_GATHER;
     double s = 0;
 
@@ -141,7 +141,15 @@ static double slowest_link(const struct plan_tally *t, enum plan_leg leg)
         s = most(s, t->unit[t->first[PLAN_PORT_OUT] + k][leg] / out);
         s = most(s, t->unit[t->first[PLAN_PORT_IN] + k][leg] / in);
     }
-    for (int r = 0; r < n; r++)
+    return s;
+}
+
+/* The same of the busiest rank inside its group. */
+static double slowest_rank(const struct plan_tally *t, enum plan_leg leg)
+{
+    double s = 0;
+
+    for (int r = 0; r < t->layout.groups.ranks; r++)
         s = most(s, t->unit[t->first[PLAN_RANK_FAST] + r][leg] / t->inside_Bps);
     return s;
 }
@@ -159,8 +167,10 @@ static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set
     int64_t elems = span->elems[set];
     int points = t->first[PLAN_GAUGES];
 
-    for (int leg = 0; leg < PLAN_LEGS; leg++)
-        span->slope[set][leg] = slowest_link(t, (enum plan_leg)leg);
+    for (int leg = 0; leg < PLAN_LEGS; leg++) {
+        span->slow[set][leg] = slowest_port(t, (enum plan_leg)leg);
+        span->fast[set][leg] = slowest_rank(t, (enum plan_leg)leg);
+    }
     for (int i = 0; i < points; i++)
         for (int leg = 0; leg < PLAN_LEGS; leg++)
             t->point[i][set][leg] += t->unit[i][leg] * span->count[set];

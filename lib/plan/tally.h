@@ -38,8 +38,9 @@ enum plan_leg {
 struct plan_span {
     int64_t elems[PLAN_SETS]; /* of one unit */
     int count[PLAN_SETS];     /* visits of such units, those not kept, such units */
-    /* Seconds of one leg over one unit per byte of an element, without latencies. */
-    double slope[PLAN_SETS][PLAN_LEGS];
+    /* Seconds of one leg over one unit per byte of an element, without latencies: of the
+       busiest port, and inside a group of the busiest rank; the longer one counts. */
+    double slow[PLAN_SETS][PLAN_LEGS], fast[PLAN_SETS][PLAN_LEGS];
 };
 
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
@@ -90,5 +91,13 @@ struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
 /* a < b by more than the rounding of sums. */
 int plan_price_less(double a, double b);
+/* Is a to be chosen before b (struct plan_search)?  Of those that fit. */
+int plan_price_better(const struct plan_price *a, const struct plan_price *b);
+/* The state that takes the most, and its bytes. */
+const char *plan_memory_heaviest(const struct plan_memory *m, double *bytes);
+/* How a table of the 27 begins, and the order of its rows: feasible first, by time. */
+void plan_list_title(const struct plan_search *s, FILE *out);
+void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],
+                     const struct plan_price *order[PLAN_STRATEGIES]);
 
 #endif

@@ -104,6 +104,27 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [ "$(printf '%s' "$stderr" | json '$d->{error}{code}')" = mismatch ]
 }
 
+@test "--why: the margin of the best, and what binds each of the others" {
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why > "$D/w"
+    [ "$(grep -c '^[* ][NIG][NIG][NIG] ' "$D/w")" -eq 27 ]
+    grep -q '^\*IIG .* - *71\.4 % ahead of IGG, the second$' "$D/w"
+    grep -q '^ GGG .* +242\.9 %  slow link: without it .* behind$' "$D/w"
+    grep -q '^ NNG .*  memory: 180 GiB over 74.5 GiB, 122 GiB is parameters$' "$D/w"
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why --json > "$D/w"
+    [ "$(json '$d->{schema}, $d->{chosen}, $d->{second}' < "$D/w")" = "paro.plan.why/1 IIG IGG" ]
+    [ "$(json 'scalar grep { ($_->{binding} // "") eq "memory" && $_->{over_bytes} > 0 && !$_->{feasible} } @s' < "$D/w")" -eq 23 ]
+    [ "$(json 'map { $_->{binding} } grep { $_->{feasible} && $_->{binding} } @s' < "$D/w")" = "slow slow slow" ]
+    # Another one was asked for: it is behind, and the better ones say so.
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --strategy GGG --why > "$D/w"
+    grep -q '^\*GGG .* behind IIG, the best$' "$D/w"
+    grep -q '^ IIG .* better, but not asked for$' "$D/w"
+    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why
+    [ "$status" -eq 1 ]
+    [ "$(printf '%s\n' "$output" | grep -c 'memory: .* over 7.45 GiB')" -eq 27 ]
+    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why --json
+    [ "$(printf '%s' "$output" | json 'grep { defined } $d->{chosen}, $d->{second}, $d->{margin}, map { $_->{behind_s} } @s')" = "" ]
+}
+
 @test "auto searches the batch within the memory" {
     paro-plan -m $TINY -i $FABRIC --micro-batch auto --accum auto --mem 64Mi --json > "$D/p"
     [ "$(json '$d->{predicted}{memory_bytes}{total} <= 64 << 20 && $d->{micro_batch} * $d->{accum} > 1' < "$D/p")" = 1 ]
@@ -179,6 +200,7 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     refuses 2 "--keep needs a model's config.json: 'params=' has no layers" \
         paro-plan -m params=7e9 -i $FABRIC --keep all
     refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
+    refuses 2 "--list and --why, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
     refuses 2 "'extra'" paro-plan -m $TINY extra
     refuses 2 "params=" paro-plan -m params=7e9 -i $FABRIC --micro-batch auto
 }
@@ -204,7 +226,7 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
 }
 
 @test "a full disk is exit 2, in every form" {
-    for form in "" --list --json "--list --json"; do
+    for form in "" --list --json "--list --json" --why "--why --json"; do
         rc=0
         # shellcheck disable=SC2086
         paro-plan -m $TINY -i $FABRIC $form > /dev/full 2> "$D/err" || rc=$?

@@ -22,10 +22,10 @@ struct walk {
     double forward, backward, update;
     double gather, reduce, syncg, syncp;
     int accum, keep, prefetch, buckets;
-    double now, link; /* when the thread, the link is free */
+    double now, link;                       /* when the thread, the link is free */
     double updated[UNITS], unsynced[UNITS]; /* when a sync was asked for, what is left of it */
     double synced[UNITS], gathered[2 * UNITS * ACCUM_MAX];
-    int next; /* unit whose sync is next */
+    int next;                       /* unit whose sync is next */
     double left[UNITS * ACCUM_MAX]; /* when a gradient had left */
     int leaving;                    /* gradients so far */
 };
