@@ -7,6 +7,7 @@
 enum {
     KEY_LIST = 1,
     KEY_WHY,
+    KEY_WHAT_IF,
     KEY_STRATEGY,
     KEY_ALGO,
     KEY_MEM,
@@ -33,6 +34,8 @@ static const struct argp_option options[] = {
     {"input", 'i', "TOPO", 0, "The fabric: a file, - or synth:SPEC (default -)", 0},
     {"list", KEY_LIST, 0, 0, "Print the price of each of the 27 strategies", 0},
     {"why", KEY_WHY, 0, 0, "Print what binds each strategy, and the margin of the best", 0},
+    {"what-if", KEY_WHAT_IF, 0, 0,
+     "Print at which slow tier, accumulation, memory another would win", 0},
     {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
      0},
     {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
@@ -58,7 +61,7 @@ static const struct argp_option options[] = {
 static error_t ask_for(struct args *a, enum plan_ask_what what)
 {
     if (a->ask.what != PLAN_ASK_PLAN && a->ask.what != what)
-        return cli_usage(&a->cli, "--list and --why, expected one of them");
+        return cli_usage(&a->cli, "--list, --why and --what-if, expected one of them");
     a->ask.what = what;
     return 0;
 }
@@ -80,6 +83,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ask_for(a, PLAN_ASK_LIST);
     case KEY_WHY:
         return ask_for(a, PLAN_ASK_WHY);
+    case KEY_WHAT_IF:
+        return ask_for(a, PLAN_ASK_WHAT_IF);
     case KEY_STRATEGY:
         ask->fixed = 1;
         return cli_check(&a->cli, plan_strategy_parse(arg, &ask->strategy, err), "--strategy");

@@ -16,6 +16,7 @@ complete -c paro-plan -l recompute -d 'Keep only what enters a layer: run it aga
 complete -c paro-plan -l seq -r -d 'Tokens of a sequence (default 256, or the model\'s maximum)'
 complete -c paro-plan -l strategy -r -d 'Only this one: three letters of N, I, G, or an alias'
 complete -c paro-plan -l trainable -r -d 'all, a fraction, or params=COUNT (default all)'
+complete -c paro-plan -l what-if -d 'Print at which slow tier, accumulation, memory another would win'
 complete -c paro-plan -l why -d 'Print what binds each strategy, and the margin of the best'
 complete -c paro-plan -l wire-type -r -d 'What travels: bf16, f32 (default bf16)'
 complete -c paro-plan -l json -d 'Print JSON (errors too, on standard error)'

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "plan/what_if.h"
 #include "plan/why.h"
 
 int plan_ask_batch(const char *text, int64_t *out, struct err *err)
@@ -119,6 +120,7 @@ static void print_answer(const struct plan_search *s, struct model *model,
                          const struct plan_ask *ask, FILE *out)
 {
     struct plan_why why;
+    struct plan_changes changes;
 
     switch (ask->what) {
     case PLAN_ASK_PLAN:
@@ -130,6 +132,10 @@ static void print_answer(const struct plan_search *s, struct model *model,
     case PLAN_ASK_WHY:
         plan_why(s, &why);
         (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
+        return;
+    case PLAN_ASK_WHAT_IF:
+        plan_what_if(s, &changes);
+        (ask->json ? plan_what_if_print_json : plan_what_if_print)(s, &changes, out);
         return;
     }
 }
@@ -144,6 +150,10 @@ int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct er
         return err_set(err, ERR_INPUT,
                        "both the model and the fabric from standard input, "
                        "expected one of them from a file (-m, -i)");
+    if (ask->what == PLAN_ASK_WHAT_IF && ask->fixed)
+        return err_set(err, ERR_INPUT,
+                       "--what-if and --strategy, expected one of them: "
+                       "where one strategy is asked for no other can win");
     if (model_read(&model, ask->model, err))
         return -1;
     int rc = topo_read(&topo, ask->topo, err);

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum plan_ask_what { PLAN_ASK_PLAN, PLAN_ASK_LIST, PLAN_ASK_WHY };
+enum plan_ask_what { PLAN_ASK_PLAN, PLAN_ASK_LIST, PLAN_ASK_WHY, PLAN_ASK_WHAT_IF };
 
 /* The question paro-plan puts, as typed: files by name, defaults not yet filled in. */
 struct plan_ask {

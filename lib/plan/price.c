@@ -246,7 +246,7 @@ static struct step step_of(struct bill *b, struct plan_strategy s)
         k.backward = k.forward * (1 + t->elems[PLAN_TRAINED] / t->elems[PLAN_ALL]) +
                      again_flops(c) / flops;
     }
-    for (int r = 0; r < t->layout.groups.ranks && !is_free(c, PLAN_UPDATE); r++) {
+    for (int r = 0; r < t->kinds && !is_free(c, PLAN_UPDATE); r++) {
         double one = ADAM_FLOPS * plan_tally_shard(t, PLAN_TRAINED, s.optimizer, r) / flops;
         k.update = one > k.update ? one : k.update;
     }

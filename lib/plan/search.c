@@ -84,27 +84,33 @@ static int is_ahead(const struct plan_search *now, const struct plan_search *kep
     return plan_price_less(sample_s(now), sample_s(kept));
 }
 
-int plan_search(struct plan_search *s, struct err *err)
+void plan_search_with(struct plan_search *s, const struct plan_tally *t)
 {
     struct plan_search now = *s;
-    struct plan_tally tally;
     int found = 0;
+
+    for (int b = 0; b == 0 || (s->auto_batch && 1 << b <= PLAN_SEARCH_MAX); b++) {
+        for (int a = 0; a == 0 || (s->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
+            now.at.micro_batch = now.auto_batch ? 1 << b : now.at.micro_batch;
+            now.at.accum = now.auto_accum ? 1 << a : now.at.accum;
+            plan_price_with(&now.at, t, now.list);
+            choose(&now);
+            if (!found++ || is_ahead(&now, s))
+                *s = now;
+        }
+    }
+}
+
+int plan_search(struct plan_search *s, struct err *err)
+{
+    struct plan_tally tally;
 
     if (s->auto_batch && !s->at.model->unit)
         return err_set(err, ERR_INPUT,
                        "a search for the micro-batch needs a model's config.json: "
                        "'params=' has no activations to weigh");
     plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
-    for (int b = 0; b == 0 || (s->auto_batch && 1 << b <= PLAN_SEARCH_MAX); b++) {
-        for (int a = 0; a == 0 || (s->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
-            now.at.micro_batch = now.auto_batch ? 1 << b : now.at.micro_batch;
-            now.at.accum = now.auto_accum ? 1 << a : now.at.accum;
-            plan_price_with(&now.at, &tally, now.list);
-            choose(&now);
-            if (!found++ || is_ahead(&now, s))
-                *s = now;
-        }
-    }
+    plan_search_with(s, &tally);
     plan_tally_release(&tally);
     return 0;
 }

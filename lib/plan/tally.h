@@ -53,12 +53,15 @@ struct plan_tally {
     double *out_Bps, *in_Bps;  /* [g] of a port: all rails together */
     double *flow_Bps;          /* [g] of the one flow of a flat ring through a port */
     int spans;
-    struct plan_span *span;      /* [spans] */
-    double elems[PLAN_SETS];     /* Psi and Psi' */
-    int64_t largest[PLAN_SETS];  /* unit */
-    double *shard[PLAN_SETS][2]; /* [n] elements at rest on a rank, I and G */
+    struct plan_span *span;     /* [spans] */
+    double elems[PLAN_SETS];    /* Psi and Psi' */
+    int64_t largest[PLAN_SETS]; /* unit */
+    /* Elements at rest on a rank, I and G: [ranks that differ]. */
+    double (*shard)[PLAN_SETS][2];
+    int kinds;
     /* Elements through each port, out and in, and sent by each rank, across and inside. */
-    int first[PLAN_GAUGES + 1];            /* points of gauge i: first[i] .. first[i + 1] */
+    /* Points of gauge i: first[i] .. first[i + 1], one of those that are alike. */
+    int first[PLAN_GAUGES + 1];
     double (*point)[PLAN_SETS][PLAN_LEGS]; /* sums over the units */
     double (*unit)[PLAN_LEGS];             /* the same for one unit: scratch */
     int64_t *own[2];                       /* [n] shards of one unit, I and G: scratch */
@@ -76,13 +79,15 @@ void plan_tally_release(struct plan_tally *t);
 /* The largest reading of a gauge, in elements, when each leg runs times[set][leg] times. */
 double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
                           double times[PLAN_SETS][PLAN_LEGS]);
-/* Elements of the set at rest on a rank. */
+/* Elements of the set at rest on a rank of a kind, 0 .. kinds - 1. */
 double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
-                        int rank);
+                        int kind);
 
 /* plan_price_all with a tally of the case's fabric and model at hand. */
 void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
                      struct plan_price out[PLAN_STRATEGIES]);
+/* plan_search, which has been found to have a measure. */
+void plan_search_with(struct plan_search *s, const struct plan_tally *t);
 /* Memory, and whether it fits; p's strategy and algorithm are set. */
 void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
                     struct plan_price *p);

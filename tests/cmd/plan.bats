@@ -125,6 +125,27 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [ "$(printf '%s' "$output" | json 'grep { defined } $d->{chosen}, $d->{second}, $d->{margin}, map { $_->{behind_s} } @s')" = "" ]
 }
 
+@test "--what-if: where another would win, and where nothing changes" {
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --what-if > "$D/w"
+    grep -q '^IIG at a slow tier of 25.0 GB/s, accum 4, 74.5 GiB memory$' "$D/w"
+    grep -q '^slower tier  *no change down to 24.4 MB/s$' "$D/w"
+    grep -q '^fewer micro-steps  *IGG from 1 down$' "$D/w"
+    grep -q '^less memory  *IGG from 41.8 GiB down$' "$D/w"
+    grep -q '^more memory  *NIG from 148 GiB up$' "$D/w"
+    # What it says is what is planned there.
+    rate=$(sed -n 's/^faster tier  *IGG from \([0-9]*\) GB.s up$/\1/p' "$D/w")
+    for at in $((rate + 1)):IGG $((rate - 1)):IIG; do
+        [ "$(paro-plan -m params=65.286e9 -i "synth:8x8,memory=80e9,inter=${at%:*}GB/s:12us" --accum 4 \
+            --grad-type bf16 | sed -n 's/^strategy: //p')" = "${at#*:}" ]
+    done
+    paro-plan -m params=65.286e9 -i synth:8x8 --accum 4 --what-if --json > "$D/w"
+    [ "$(json '$d->{schema}, map { "$_->{what} $_->{direction}" } grep { !$_->{searched} } @{$d->{changes}}' < "$D/w")" = \
+        "paro.plan.what-if/1 memory_bytes more" ]
+    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --grad-type bf16 --what-if
+    [ "$status" -eq 1 ]
+    [[ $output == *"more memory        GGG from 15.2 GiB up"* ]]
+}
+
 @test "auto searches the batch within the memory" {
     paro-plan -m $TINY -i $FABRIC --micro-batch auto --accum auto --mem 64Mi --json > "$D/p"
     [ "$(json '$d->{predicted}{memory_bytes}{total} <= 64 << 20 && $d->{micro_batch} * $d->{accum} > 1' < "$D/p")" = 1 ]
@@ -200,7 +221,8 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     refuses 2 "--keep needs a model's config.json: 'params=' has no layers" \
         paro-plan -m params=7e9 -i $FABRIC --keep all
     refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
-    refuses 2 "--list and --why, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
+    refuses 2 "--list, --why and --what-if, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
+    refuses 2 "--what-if and --strategy, expected one of them" paro-plan -m $TINY -i $FABRIC --what-if --strategy IIG
     refuses 2 "'extra'" paro-plan -m $TINY extra
     refuses 2 "params=" paro-plan -m params=7e9 -i $FABRIC --micro-batch auto
 }
@@ -226,7 +248,7 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
 }
 
 @test "a full disk is exit 2, in every form" {
-    for form in "" --list --json "--list --json" --why "--why --json"; do
+    for form in "" --list --json "--list --json" --why "--why --json" --what-if "--what-if --json"; do
         rc=0
         # shellcheck disable=SC2086
         paro-plan -m $TINY -i $FABRIC $form > /dev/full 2> "$D/err" || rc=$?
