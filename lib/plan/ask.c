@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "plan/check.h"
 #include "plan/what_if.h"
 #include "plan/why.h"
 
@@ -133,11 +134,26 @@ static void print_answer(const struct plan_search *s, struct model *model,
         plan_why(s, &why);
         (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
         return;
+    case PLAN_ASK_CHECK: /* has neither model nor fabric */
+        return;
     case PLAN_ASK_WHAT_IF:
         plan_what_if(s, &changes);
         (ask->json ? plan_what_if_print_json : plan_what_if_print)(s, &changes, out);
         return;
     }
+}
+
+static int answer_check(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
+{
+    struct plan_check check;
+
+    if (plan_check(ask->log, ask->plan, &check, err))
+        return -1;
+    (ask->json ? plan_check_print_json : plan_check_print)(&check, out);
+    *found = !check.differs;
+    if (!*found)
+        plan_check_refuse(&check, err);
+    return 0;
 }
 
 int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
@@ -146,6 +162,8 @@ int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct er
     struct topo topo = {0};
     struct plan_search s;
 
+    if (ask->what == PLAN_ASK_CHECK)
+        return answer_check(ask, out, found, err);
     if (strcmp(ask->model, "-") == 0 && strcmp(ask->topo, "-") == 0)
         return err_set(err, ERR_INPUT,
                        "both the model and the fabric from standard input, "

@@ -4,13 +4,20 @@
 
 #include "plan/plan.h"
 
-enum plan_ask_what { PLAN_ASK_PLAN, PLAN_ASK_LIST, PLAN_ASK_WHY, PLAN_ASK_WHAT_IF };
+enum plan_ask_what {
+    PLAN_ASK_PLAN,
+    PLAN_ASK_LIST,
+    PLAN_ASK_WHY,
+    PLAN_ASK_WHAT_IF,
+    PLAN_ASK_CHECK
+};
 
 /* The question paro-plan puts, as typed: files by name, defaults not yet filled in. */
 struct plan_ask {
     enum plan_ask_what what;
     int json;
     const char *model, *topo; /* borrowed: what model_read and topo_read take */
+    const char *log, *plan;   /* borrowed: what plan_check takes */
     int fixed;                /* strategy was given */
     struct plan_strategy strategy;
     enum schedule_algo algo;
@@ -39,8 +46,9 @@ int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
 int plan_ask_type(const char *text, enum dtype *out, struct err *err);
 
 /*
- * Reads, searches, prints what is asked for.  *found 0: nothing feasible, err says why (tables
- * of all strategies are printed all the same, a plan is not).
+ * Reads, searches, prints what is asked for.  *found 0: the answer is no, and err says why:
+ * nothing feasible (tables of all strategies are printed all the same, a plan is not), or a
+ * run's bytes are not those of its plan.
  */
 int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err);
 

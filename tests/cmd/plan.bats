@@ -146,6 +146,90 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [[ $output == *"more memory        GGG from 15.2 GiB up"* ]]
 }
 
+# steps FIELD=FACTOR...: lines of a log as the plan $D/plan.yaml predicts, but so many times as much.
+steps() {
+    local n=$1 from=$2
+    shift 2
+    perl -e 'my ($plan, $n, $from, %times) = @ARGV;
+        local $/; open my $f, "<", $plan; my $p = <$f>;
+        my $of = sub { $p =~ /^ +$_[0]: (\d\S*)$/m or die; $1 };
+        my %v = map { $_ => $of->($_) } qw(step_s compute_s tokens_per_s slow_bytes fast_bytes);
+        $v{exposed_comm_s} = $v{step_s} - $v{compute_s};
+        $v{state_bytes} = $of->("params") + $of->("grads") + $of->("optimizer");
+        for my $i ($from .. $from + $n - 1) {
+            print qq({"step":$i), (map { sprintf qq(,"%s":%.9g), $_, $v{$_} * ($times{$_} // 1) } sort keys %v),
+                qq(,"skipped":), $times{skipped} ? "true" : "false", "}\n" }' "$D/plan.yaml" "$n" "$from" "$@"
+}
+
+@test "--check: predicted beside measured, medians without the first step" {
+    paro-plan -m $TINY -i $FABRIC --strategy IIG > "$D/plan.yaml"
+    { steps 1 1 slow_bytes 9 step_s 50; steps 1 2 step_s 3; steps 2 3 step_s 2; steps 1 5 step_s 1
+      steps 9 6 skipped 1 slow_bytes 0; printf '{"step":15,"step_s":'; } > "$D/log.jsonl"
+    paro-plan --check "$D/log.jsonl" "$D/plan.yaml" > "$D/c"
+    [ "$(head -n 1 "$D/c")" = "IIG, medians of 4 steps behind the first" ]
+    grep -qE '^step .* 200\.0%$' "$D/c"
+    grep -qE '^slow bytes .* 100\.0%$' "$D/c"
+    paro-plan --check "$D" | cmp - "$D/c"
+    (cd "$D" && paro-plan --check log.jsonl) | cmp - "$D/c"
+    paro-plan --check "$D" --json > "$D/j"
+    [ "$(json '$d->{schema}, $d->{steps}, map { sprintf "%.3f", $_->{ratio} } grep { $_->{term} eq "step_s" } @{$d->{terms}}' < "$D/j")" = "paro.plan.check/1 4 2.000" ]
+}
+
+@test "--check: bytes that differ by more than 1 % are exit 1, times never are" {
+    paro-plan -m $TINY -i $FABRIC --strategy IIG > "$D/plan.yaml"
+    for bytes in slow_bytes fast_bytes state_bytes; do
+        for by in 0.98 1.02; do
+            { steps 1 1; steps 3 2 $bytes $by; } > "$D/log.jsonl"
+            run --separate-stderr paro-plan --check "$D"
+            [ "$status" -eq 1 ]
+            [[ $output == *"differs"* && $stderr == "paro-plan: ${bytes/_/ }: "*" measured, "*" predicted" ]]
+        done
+        { steps 1 1; steps 3 2 $bytes 1.009 step_s 7; } > "$D/log.jsonl"
+        paro-plan --check "$D" > "$D/c"
+    done
+}
+
+@test "--check: a run is what its plan says, of equal and of ragged groups" {
+    cat /usr/share/common-licenses/* > "$D/text" || true
+    for shape in 2x2:IIG '[2,1]:NIG' '[2,1]:IGG'; do
+        paro-plan -m $TINY -i "synth:${shape%:*},flops=50e9" --strategy "${shape#*:}" --accum 2 > "$D/p"
+        ranks=$(grep -o 'ranks: .*' "$D/p" | tr -cd '0-9\n' | tr -d '\n' | wc -c)
+        timeout 100 mpirun -np "$ranks" --oversubscribe paro-train "$D/p" -d "$D/text" -o "$D/run" --force --steps 3 > "$D/o"
+        paro-plan --check "$D/run" > "$D/c"
+        grep -qE '^slow bytes .* 100\.0%$' "$D/c"
+        grep -qE '^state bytes .* 100\.0%$' "$D/c"
+    done
+}
+
+@test "--check: wrong logs and plans" {
+    paro-plan -m $TINY -i $FABRIC > "$D/plan.yaml"
+    refuses 2 "nowhere" paro-plan --check "$D/nowhere.jsonl"
+    steps 1 1 > "$D/log.jsonl"
+    refuses 2 "has no step behind the first one" paro-plan --check "$D"
+    : > "$D/log.jsonl"
+    refuses 2 "has no step behind the first one" paro-plan --check "$D"
+    { steps 2 1; echo '{"step":3,'; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: is no JSON" paro-plan --check "$D"
+    { steps 2 1; echo '[3]'; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: is no object" paro-plan --check "$D"
+    { steps 2 1; echo '{"step_s":1}'; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: 'compute_s' is absent or no number" paro-plan --check "$D"
+    { steps 2 1; steps 1 3 step_s -1; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: 'step_s' is absent or no number from 0 on" paro-plan --check "$D"
+    { steps 2 1; head -c 70000 /dev/zero | tr '\0' ' '; echo; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: has 70001 bytes, expected 65536 at most" paro-plan --check "$D"
+    steps 3 1 > "$D/log.jsonl"
+    refuses 2 "'format' is" paro-plan --check "$D" "$D/log.jsonl"
+    rm "$D/plan.yaml"
+    refuses 2 "plan.yaml" paro-plan --check "$D"
+    refuses 2 "'a.yaml', expected it behind --check LOG alone" paro-plan -m $TINY a.yaml
+    refuses 2 "'b.yaml', expected nothing behind 'a.yaml'" paro-plan --check "$D" a.yaml b.yaml
+    refuses 2 "--check and options of a search" paro-plan --check "$D" --accum 4
+    refuses 2 "--list, --why, --what-if and --check, expected one of them" paro-plan --check "$D" --why
+    paro-plan -m params=7e9 -i $FABRIC --mem 1e15 > "$D/plan.yaml"
+    refuses 2 "is of a bare number of parameters" paro-plan --check "$D"
+}
+
 @test "auto searches the batch within the memory" {
     paro-plan -m $TINY -i $FABRIC --micro-batch auto --accum auto --mem 64Mi --json > "$D/p"
     [ "$(json '$d->{predicted}{memory_bytes}{total} <= 64 << 20 && $d->{micro_batch} * $d->{accum} > 1' < "$D/p")" = 1 ]
@@ -221,7 +305,7 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     refuses 2 "--keep needs a model's config.json: 'params=' has no layers" \
         paro-plan -m params=7e9 -i $FABRIC --keep all
     refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
-    refuses 2 "--list, --why and --what-if, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
+    refuses 2 "--list, --why, --what-if and --check, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
     refuses 2 "--what-if and --strategy, expected one of them" paro-plan -m $TINY -i $FABRIC --what-if --strategy IIG
     refuses 2 "'extra'" paro-plan -m $TINY extra
     refuses 2 "params=" paro-plan -m params=7e9 -i $FABRIC --micro-batch auto
