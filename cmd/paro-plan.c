@@ -9,6 +9,7 @@ enum {
     KEY_WHY,
     KEY_WHAT_IF,
     KEY_CHECK,
+    KEY_EMIT,
     KEY_STRATEGY,
     KEY_ALGO,
     KEY_MEM,
@@ -40,6 +41,8 @@ static const struct argp_option options[] = {
      "Print at which slow tier, accumulation, memory another would win", 0},
     {"check", KEY_CHECK, "LOG", 0,
      "Compare a run's log with its plan (default plan.yaml beside the log)", 0},
+    {"emit", KEY_EMIT, "TARGET", 0,
+     "Print the nearest that deepspeed, fsdp or megatron can run", 0},
     {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
      0},
     {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
@@ -65,7 +68,8 @@ static const struct argp_option options[] = {
 static error_t ask_for(struct args *a, enum plan_ask_what what)
 {
     if (a->ask.what != PLAN_ASK_PLAN && a->ask.what != what)
-        return cli_usage(&a->cli, "--list, --why, --what-if and --check, expected one of them");
+        return cli_usage(&a->cli, "--list, --why, --what-if, --check and --emit, "
+                                  "expected one of them");
     a->ask.what = what;
     return 0;
 }
@@ -107,6 +111,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_CHECK:
         ask->log = arg;
         return ask_for(a, PLAN_ASK_CHECK);
+    case KEY_EMIT:
+        if (cli_check(&a->cli, plan_target_parse(arg, &ask->target, err), "--emit"))
+            return EINVAL;
+        return ask_for(a, PLAN_ASK_EMIT);
     case KEY_STRATEGY:
         ask->fixed = 1;
         return cli_check(&a->cli, plan_strategy_parse(arg, &ask->strategy, err), "--strategy");

@@ -4,6 +4,7 @@ complete -c paro-plan -l accum -r -d 'Micro-steps of a global step, or auto (def
 complete -c paro-plan -l algo -r -d 'ring, two-level, ho-ring or auto (default auto)'
 complete -c paro-plan -l buckets -r -d 'Units whose gradients leave at once (default 2)'
 complete -c paro-plan -l check -r -d 'Compare a run\'s log with its plan (default plan.yaml beside the log)'
+complete -c paro-plan -l emit -r -d 'Print the nearest that deepspeed, fsdp or megatron can run'
 complete -c paro-plan -l grad-type -r -d 'Gradients summed: f32, bf16 (default f32)'
 complete -c paro-plan -s i -l input -r -d 'The fabric: a file, - or synth:SPEC (default -)'
 complete -c paro-plan -l keep -r -d 'Last gathered uses kept for the backward, or all (default 0)'

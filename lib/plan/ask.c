@@ -134,6 +134,10 @@ static void print_answer(const struct plan_search *s, struct model *model,
         plan_why(s, &why);
         (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
         return;
+    case PLAN_ASK_EMIT:
+        if (s->best >= 0)
+            (ask->json ? plan_emit_json : plan_emit)(s, ask->target, out);
+        return;
     case PLAN_ASK_CHECK: /* has neither model nor fabric */
         return;
     case PLAN_ASK_WHAT_IF:

@@ -2,6 +2,7 @@
 #ifndef PLAN_ASK_H
 #define PLAN_ASK_H
 
+#include "plan/emit.h"
 #include "plan/plan.h"
 
 enum plan_ask_what {
@@ -9,7 +10,8 @@ enum plan_ask_what {
     PLAN_ASK_LIST,
     PLAN_ASK_WHY,
     PLAN_ASK_WHAT_IF,
-    PLAN_ASK_CHECK
+    PLAN_ASK_CHECK,
+    PLAN_ASK_EMIT
 };
 
 /* The question paro-plan puts, as typed: files by name, defaults not yet filled in. */
@@ -18,6 +20,7 @@ struct plan_ask {
     int json;
     const char *model, *topo; /* borrowed: what model_read and topo_read take */
     const char *log, *plan;   /* borrowed: what plan_check takes */
+    enum plan_target target;  /* of PLAN_ASK_EMIT */
     int fixed;                /* strategy was given */
     struct plan_strategy strategy;
     enum schedule_algo algo;

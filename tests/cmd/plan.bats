@@ -225,9 +225,37 @@ steps() {
     refuses 2 "'a.yaml', expected it behind --check LOG alone" paro-plan -m $TINY a.yaml
     refuses 2 "'b.yaml', expected nothing behind 'a.yaml'" paro-plan --check "$D" a.yaml b.yaml
     refuses 2 "--check and options of a search" paro-plan --check "$D" --accum 4
-    refuses 2 "--list, --why, --what-if and --check, expected one of them" paro-plan --check "$D" --why
+    refuses 2 "--list, --why, --what-if, --check and --emit, expected one of them" paro-plan --check "$D" --why
     paro-plan -m params=7e9 -i $FABRIC --mem 1e15 > "$D/plan.yaml"
     refuses 2 "is of a bare number of parameters" paro-plan --check "$D"
+}
+
+@test "--emit: each target's text is well-formed and says what runs" {
+    for s in NNN NNG NGG GGG III NII GNG IIG ING; do
+        paro-plan -m $TINY -i $FABRIC --accum 4 --strategy $s --emit deepspeed > "$D/ds"
+        [ "$(json '$d->{gradient_accumulation_steps}, $d->{train_batch_size}, scalar grep { /paro-plan/ } @{$d->{_comment}}' < "$D/ds")" = "4 16 1" ]
+        paro-plan -m $TINY -i $FABRIC --accum 4 --strategy $s --emit fsdp > "$D/f.py"
+        ! command -v python3 > /dev/null || python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$D/f.py"
+        paro-plan -m $TINY -i $FABRIC --accum 4 --strategy $s --emit megatron > "$D/m"
+        ! grep -vE '^(# .*|--[a-z0-9-]+( [a-z0-9_]+)?)$' "$D/m" || false
+        grep -qx -- '--global-batch-size 16' "$D/m"
+    done
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy IIG --emit deepspeed --json | json '$d->{schema}, $d->{planned}, $d->{runs}')" = \
+        "paro.plan.emit/1 IIG III" ]
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy IIG --emit deepspeed --json | json '$d->{text}')" = \
+        "$(paro-plan -m $TINY -i $FABRIC --strategy IIG --emit deepspeed)" ]
+}
+
+@test "--emit: what the targets cannot express is said, and nothing where nothing fits" {
+    for pair in deepspeed:keep fsdp:kept megatron:kept; do
+        paro-plan -m $TINY -i $FABRIC --strategy GGG --keep 2 --emit "${pair%:*}" | grep -q "not expressed:.*kept"
+    done
+    paro-plan -m $TINY -i $FABRIC --strategy GGG --keep all --emit fsdp | grep -q reshard_after_forward=False
+    paro-plan -m $TINY -i $FABRIC --trainable 0.1 --emit megatron | grep -q "not expressed: which parameters are frozen"
+    paro-plan -m $TINY -i $FABRIC --recompute --emit megatron | grep -qx -- "--recompute-granularity full"
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=20e9 --grad-type bf16 --accum 4 --strategy GGG --emit deepspeed > "$D/e"
+    refuses 1 "no feasible plan" paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --emit deepspeed
+    refuses 2 "--emit: 'zero', expected deepspeed, fsdp or megatron" paro-plan -m $TINY --emit zero
 }
 
 @test "auto searches the batch within the memory" {
@@ -305,7 +333,7 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     refuses 2 "--keep needs a model's config.json: 'params=' has no layers" \
         paro-plan -m params=7e9 -i $FABRIC --keep all
     refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
-    refuses 2 "--list, --why, --what-if and --check, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
+    refuses 2 "--list, --why, --what-if, --check and --emit, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
     refuses 2 "--what-if and --strategy, expected one of them" paro-plan -m $TINY -i $FABRIC --what-if --strategy IIG
     refuses 2 "'extra'" paro-plan -m $TINY extra
     refuses 2 "params=" paro-plan -m params=7e9 -i $FABRIC --micro-batch auto
@@ -332,7 +360,8 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
 }
 
 @test "a full disk is exit 2, in every form" {
-    for form in "" --list --json "--list --json" --why "--why --json" --what-if "--what-if --json"; do
+    for form in "" --list --json "--list --json" --why "--why --json" --what-if "--what-if --json" \
+        "--emit fsdp" "--emit fsdp --json"; do
         rc=0
         # shellcheck disable=SC2086
         paro-plan -m $TINY -i $FABRIC $form > /dev/full 2> "$D/err" || rc=$?
