@@ -6,6 +6,10 @@
 
 enum {
     KEY_LIST = 1,
+    KEY_WHY,
+    KEY_WHAT_IF,
+    KEY_CHECK,
+    KEY_EMIT,
     KEY_STRATEGY,
     KEY_ALGO,
     KEY_MEM,
@@ -27,7 +31,7 @@ enum {
 
 struct args {
     struct cli cli;
-    int list;
+    int searching; /* an option was given that only a search has a use for */
     struct plan_ask ask;
 };
 
@@ -35,6 +39,13 @@ static const struct argp_option options[] = {
     {"model", 'm', "MODEL", 0, "A config.json, a folder with one, or params=7e9", 0},
     {"input", 'i', "TOPO", 0, "The fabric: a file, - or synth:SPEC (default -)", 0},
     {"list", KEY_LIST, 0, 0, "Print the price of each of the 27 strategies", 0},
+    {"why", KEY_WHY, 0, 0, "Print what binds each strategy, and the margin of the best", 0},
+    {"what-if", KEY_WHAT_IF, 0, 0,
+     "Print at which slow tier, accumulation, memory another would win", 0},
+    {"check", KEY_CHECK, "LOG", 0,
+     "Compare a run's log with its plan (default plan.yaml beside the log)", 0},
+    {"emit", KEY_EMIT, "TARGET", 0,
+     "Print the nearest that deepspeed, fsdp or megatron can run", 0},
     {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
      0},
     {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
@@ -62,12 +73,37 @@ static const struct argp_option options[] = {
     CLI_OPTIONS,
     {0}};
 
+/* One answer at a time. */
+static error_t ask_for(struct args *a, enum plan_ask_what what)
+{
+    if (a->ask.what != PLAN_ASK_PLAN && a->ask.what != what)
+        return cli_usage(&a->cli, "--list, --why, --what-if, --check and --emit, "
+                                  "expected one of them");
+    a->ask.what = what;
+    return 0;
+}
+
+static error_t check_words(struct args *a)
+{
+    const struct plan_ask *ask = &a->ask;
+
+    if (ask->plan && !ask->log)
+        return cli_usage(&a->cli, "'%s', expected it behind --check LOG alone", ask->plan);
+    if (!ask->model && !ask->log)
+        return cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
+    if (ask->log && a->searching)
+        return cli_usage(&a->cli, "--check and options of a search, expected one of them: "
+                                  "the plan tells what was searched");
+    return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
     struct plan_ask *ask = &a->ask;
     struct err *err = &a->cli.err;
 
+    a->searching |= key == 'm' || key == 'i' || (key >= KEY_STRATEGY && key <= KEY_RECOMPUTE);
     switch (key) {
     case 'm':
         ask->model = arg;
@@ -76,8 +112,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         ask->topo = arg;
         return 0;
     case KEY_LIST:
-        a->list = 1;
-        return 0;
+        return ask_for(a, PLAN_ASK_LIST);
+    case KEY_WHY:
+        return ask_for(a, PLAN_ASK_WHY);
+    case KEY_WHAT_IF:
+        return ask_for(a, PLAN_ASK_WHAT_IF);
+    case KEY_CHECK:
+        ask->log = arg;
+        return ask_for(a, PLAN_ASK_CHECK);
+    case KEY_EMIT:
+        if (cli_check(&a->cli, plan_target_parse(arg, &ask->target, err), "--emit"))
+            return EINVAL;
+        return ask_for(a, PLAN_ASK_EMIT);
     case KEY_STRATEGY:
         ask->fixed = 1;
         return cli_check(&a->cli, plan_strategy_parse(arg, &ask->strategy, err), "--strategy");
@@ -119,8 +165,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_RECOMPUTE:
         ask->recompute = 1;
         return 0;
+    case ARGP_KEY_ARG:
+        if (ask->plan)
+            return cli_usage(&a->cli, "'%s', expected nothing behind '%s'", arg, ask->plan);
+        ask->plan = arg;
+        return 0;
     case ARGP_KEY_END:
-        return ask->model ? 0 : cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
+        return check_words(a);
     default:
         return cli_option(&a->cli, key, arg, state);
     }
@@ -129,17 +180,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
-        options, parse,
-        NULL,    "Prices the 27 PaRO strategies on a fabric and prints the best feasible plan.",
-        0,       0,
+        options,
+        parse,
+        "\n--check=LOG [PLAN]",
+        "Prices the 27 PaRO strategies on a fabric and prints the best feasible plan.",
+        0,
+        0,
         0};
     struct args a = {.cli = CLI_INIT("paro-plan"), .ask = PLAN_ASK_INIT};
     struct err err;
     int found;
 
     cli_parse(&a.cli, &argp, argc, argv);
-    int form = (a.list ? PLAN_ASK_LIST : 0) | (a.cli.json ? PLAN_ASK_JSON : 0);
-    if (plan_ask_answer(&a.ask, form, stdout, &found, &err))
+    a.ask.json = a.cli.json;
+    if (plan_ask_answer(&a.ask, stdout, &found, &err))
         return cli_fail(&a.cli, &err);
     if (found)
         return cli_finish(&a.cli, 0);

@@ -2,11 +2,25 @@
 #ifndef PLAN_ASK_H
 #define PLAN_ASK_H
 
+#include "plan/emit.h"
 #include "plan/plan.h"
+
+enum plan_ask_what {
+    PLAN_ASK_PLAN,
+    PLAN_ASK_LIST,
+    PLAN_ASK_WHY,
+    PLAN_ASK_WHAT_IF,
+    PLAN_ASK_CHECK,
+    PLAN_ASK_EMIT
+};
 
 /* The question paro-plan puts, as typed: files by name, defaults not yet filled in. */
 struct plan_ask {
+    enum plan_ask_what what;
+    int json;
     const char *model, *topo; /* borrowed: what model_read and topo_read take */
+    const char *log, *plan;   /* borrowed: what plan_check takes */
+    enum plan_target target;  /* of PLAN_ASK_EMIT */
     int fixed;                /* strategy was given */
     struct plan_strategy strategy;
     enum schedule_algo algo;
@@ -35,13 +49,11 @@ int plan_ask_batch(const char *text, int64_t *out, struct err *err);
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
 int plan_ask_type(const char *text, enum dtype *out, struct err *err);
 
-enum plan_ask_form { PLAN_ASK_YAML = 0, PLAN_ASK_LIST = 1, PLAN_ASK_JSON = 2 }; /* bits */
-
 /*
- * Reads, searches, prints the plan or the list.  *found 0: nothing feasible, err says why (a
- * list is printed all the same, a plan is not).
+ * Reads, searches, prints what is asked for.  *found 0: the answer is no, and err says why:
+ * nothing feasible (tables of all strategies are printed all the same, a plan is not), or a
+ * run's bytes are not those of its plan.
  */
-int plan_ask_answer(const struct plan_ask *ask, int form, FILE *out, int *found,
-                    struct err *err);
+int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err);
 
 #endif

@@ -178,7 +178,7 @@ void plan_footprint(const struct plan_case *c, const struct plan_tally *t, struc
     struct plan_strategy s = p->strategy;
     struct plan_memory top = {0};
 
-    for (int r = 0; r < t->layout.groups.ranks; r++) {
+    for (int r = 0; r < t->kinds; r++) {
         struct plan_memory m = {
             .params = dtype_bytes(c->param_type) * plan_tally_shard(t, PLAN_ALL, s.params, r),
             .grads = dtype_bytes(c->grad_type) * plan_tally_shard(t, PLAN_TRAINED, s.grads, r),

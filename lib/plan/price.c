@@ -9,14 +9,21 @@
  * soon as it is updated (s), while the next ones are and the next step's first forward runs:
  *
  *     compute       F0 F1 F2 F3 | B3 B2 B1 B0               | u0 u1 u2 u3 | F0 F1 F2 F3
- *     gathers     p0 p1 p2 p3   | p3 p2 p1 p0               |    s0 s1 s2 s3 p0 p1 ...
+ *     gathers     p0 p1 p2 p3   | p3 p2 p1 p0               |           p0 p1 p2 p3
  *     reductions                |    g3 g2 g1 g0            |
+ *     syncs                     |                           |    s0 s1 s2  s3
  *
  * Priced is a step among others: its first forward begins with what the update before it has
- * left of the syncs.  Syncs and gathers are one stream, in order.  So where parameters are
- * gathered the first gather comes behind all syncs, and what is left of them is waited for;
- * where each rank has all of them a forward waits for its own unit's sync alone, and the others
- * travel beside it.
+ * left of the syncs.  A use, or the gather for it, waits for its own unit's sync alone; the
+ * other syncs take what the gathers leave of the link.  So until a use v waits for the last
+ * time the link has carried the gathers and the syncs left of units 0 .. v and nothing else (a
+ * sync further on is begun only when those before it are over), and what follows computes:
+ *
+ *     max over v of (s_0 + p_0 + ... + s_v + p_v) + F_v + ... + F_last
+ *
+ * What is left are the last units' syncs, so for equal units this is convex in v and largest at
+ * an end, v = 0 or the last: side_by_side() of the forward and of all gathers and syncs left.
+ * (With prefetch 0 nothing runs beside a gather, and the same holds of the rest of the time.)
  *
  * Where ranks share processor cores, the copies inside a group compete with the computing: the
  * topology's rates are then measured with all ranks busy, and that is all this model knows of
@@ -51,13 +58,29 @@ int plan_price_less(double a, double b)
     return b - a > SAME * (a > b ? a : b);
 }
 
+static int is_free(const struct plan_case *c, enum plan_term term)
+{
+    return c->free >> term & 1;
+}
+
 static double leg_s(const struct bill *b, const struct plan_span *span, enum plan_set set,
                     int leg)
 {
-    double slow = span->slope[PLAN_SLOW][set][leg] * b->elem_bytes[PLAN_SLOW];
+    const struct plan_case *c = b->at;
+    double slow = span->slope[PLAN_SLOW][set][leg] * b->elem_bytes[PLAN_SLOW] / c->slow_rate;
     double fast = span->slope[PLAN_FAST][set][leg] * b->elem_bytes[PLAN_FAST];
 
+    slow = is_free(c, PLAN_SLOW) ? 0 : slow;
+    fast = is_free(c, PLAN_FAST) ? 0 : fast;
     return slow > fast ? slow : fast;
+}
+
+/* Seconds of one message across the groups, or inside one. */
+static double message_s(const struct bill *b, int across)
+{
+    if (across)
+        return is_free(b->at, PLAN_SLOW) ? 0 : b->tally->across_s;
+    return is_free(b->at, PLAN_FAST) ? 0 : b->tally->inside_s;
 }
 
 /*
@@ -76,10 +99,9 @@ static double pair_s(const struct bill *b, const struct plan_span *span, enum pl
     double t_inter = 0, t_intra = 0;
 
     if (across >= 0)
-        t_inter = (g - 1) * b->tally->across_s + leg_s(b, span, set, across);
+        t_inter = (g - 1) * message_s(b, 1) + leg_s(b, span, set, across);
     if (inside >= 0)
-        t_intra =
-            (across >= 0 ? g : 1) * hops * b->tally->inside_s + leg_s(b, span, set, inside);
+        t_intra = (across >= 0 ? g : 1) * hops * message_s(b, 0) + leg_s(b, span, set, inside);
     if (across < 0 || inside < 0 || b->algo != SCHEDULE_HO_RING)
         return t_inter + t_intra;
     double last = t_intra * (g - 1) / g; /* all batches but the first */
@@ -95,9 +117,8 @@ static double ring_s(const struct bill *b, const struct plan_span *span, enum pl
                      int leg)
 {
     const struct groups *groups = &b->tally->layout.groups;
-    double alpha = groups->count > 1 ? b->tally->across_s : b->tally->inside_s;
 
-    return (groups->ranks - 1) * alpha + leg_s(b, span, set, leg);
+    return (groups->ranks - 1) * message_s(b, groups->count > 1) + leg_s(b, span, set, leg);
 }
 
 /* The flat ring stands for global collectives alone; what stays on the rails stays there. */
@@ -236,11 +257,13 @@ static struct step step_of(struct bill *b, struct plan_strategy s)
     k.syncp = run(b, PLAN_TRAINED, layout_moves_copy(s.optimizer, s.params), 1, c->slow_params);
     if (!(flops > 0) || !c->model->unit)
         return k;
-    k.forward = forward_flops(c) / flops;
-    /* The backward computes gradients of activations, and of the weights that are trained. */
-    k.backward =
-        k.forward * (1 + t->elems[PLAN_TRAINED] / t->elems[PLAN_ALL]) + again_flops(c) / flops;
-    for (int r = 0; r < t->layout.groups.ranks; r++) {
+    if (!is_free(c, PLAN_COMPUTE)) {
+        k.forward = forward_flops(c) / flops;
+        /* Gradients of activations, and of the weights that are trained. */
+        k.backward = k.forward * (1 + t->elems[PLAN_TRAINED] / t->elems[PLAN_ALL]) +
+                     again_flops(c) / flops;
+    }
+    for (int r = 0; r < t->kinds && !is_free(c, PLAN_UPDATE); r++) {
         double one = ADAM_FLOPS * plan_tally_shard(t, PLAN_TRAINED, s.optimizer, r) / flops;
         k.update = one > k.update ? one : k.update;
     }
@@ -263,7 +286,7 @@ static void price_step(struct bill *b, struct plan_price *p)
     double fore = c->prefetch > 0 ? k.gather : 0, back = c->prefetch > 0 ? k.again : 0;
     double left = side_by_side(k.update, k.syncp, units) - k.update;
     double next = k.gather - fore + side_by_side(k.forward, fore, visits);
-    double first = k.gather > 0 ? left + next : side_by_side(k.forward, left, visits);
+    double first = k.gather - fore + side_by_side(k.forward, left + fore, visits);
     double kept = 1 - (double)again / visits, waited = k.again - back;
     double later = waited + backward_s(k.backward, back, k.reduce, kept, visits);
     double last = waited + backward_s(k.backward, back, k.reduce + k.syncg, kept, visits);

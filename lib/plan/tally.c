@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -177,7 +178,7 @@ static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set
     /* At rest a unit lies once, however often it is visited. */
     for (int r = 0; r < t->layout.groups.ranks; r++)
         for (int i = 0; i < 2; i++)
-            t->shard[set][i][r] += (double)t->own[i][r] * span->count[PLAN_TRAINED];
+            t->shard[r][set][i] += (double)t->own[i][r] * span->count[PLAN_TRAINED];
     t->elems[set] += (double)elems * span->count[PLAN_TRAINED];
     if (elems > t->largest[set])
         t->largest[set] = elems;
@@ -221,6 +222,46 @@ static void set_spans(struct plan_tally *t, const struct model *model, int64_t t
     }
 }
 
+static int by_bytes_of_point(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof *((struct plan_tally *)0)->point);
+}
+
+static int by_bytes_of_shard(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof *((struct plan_tally *)0)->shard);
+}
+
+/* One of each of n items that are alike, sorted; returns how many. */
+static int distinct(void *items, int n, size_t size, int (*compare)(const void *, const void *))
+{
+    char *base = items;
+    int kept = 0;
+
+    if (n > 0)
+        qsort(items, (size_t)n, size, compare);
+    for (int i = 0; i < n; i++)
+        if (i == 0 || compare(base + (size_t)(kept - 1) * size, base + (size_t)i * size))
+            memmove(base + (size_t)kept++ * size, base + (size_t)i * size, size);
+    return kept;
+}
+
+/* Thousands of ranks are a few kinds of ranks: what is asked of them is the largest. */
+static void keep_distinct(struct plan_tally *t)
+{
+    int kept = 0;
+
+    for (int i = 0; i < PLAN_GAUGES; i++) {
+        int from = t->first[i], n = t->first[i + 1] - from;
+        n = distinct(t->point + from, n, sizeof *t->point, by_bytes_of_point);
+        memmove(t->point + kept, t->point + from, (size_t)n * sizeof *t->point);
+        t->first[i] = kept;
+        kept += n;
+    }
+    t->first[PLAN_GAUGES] = kept;
+    t->kinds = distinct(t->shard, t->layout.groups.ranks, sizeof *t->shard, by_bytes_of_shard);
+}
+
 void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
                      int64_t trainable, int keep)
 {
@@ -239,9 +280,7 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     t->unit = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->unit);
     for (int i = 0; i < 2; i++)
         t->own[i] = mem_new((size_t)n, sizeof *t->own[i]);
-    for (int set = 0; set < PLAN_SETS; set++)
-        for (int i = 0; i < 2; i++)
-            t->shard[set][i] = mem_new((size_t)n, sizeof *t->shard[set][i]);
+    t->shard = mem_new((size_t)n, sizeof *t->shard);
     for (int i = 0; i < t->spans; i++) {
         const int64_t *elems = t->span[i].elems;
         for (int set = 0; set < PLAN_SETS; set++) {
@@ -250,6 +289,7 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
             add_span(t, &t->span[i], (enum plan_set)set);
         }
     }
+    keep_distinct(t);
 }
 
 void plan_tally_release(struct plan_tally *t)
@@ -263,9 +303,7 @@ void plan_tally_release(struct plan_tally *t)
     mem_free(t->unit);
     mem_free(t->own[0]);
     mem_free(t->own[1]);
-    for (int set = 0; set < PLAN_SETS; set++)
-        for (int i = 0; i < 2; i++)
-            mem_free(t->shard[set][i]);
+    mem_free(t->shard);
     *t = (struct plan_tally){0};
 }
 
@@ -285,9 +323,9 @@ double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
 }
 
 double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
-                        int rank)
+                        int kind)
 {
     if (letter == LETTER_N)
         return t->elems[set];
-    return t->shard[set][letter == LETTER_G][rank];
+    return t->shard[kind][set][letter == LETTER_G];
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Time of a step against a walk through it: one computing thread, one link that takes
- * conversions in the order in which they are asked for, unit after unit, step after step.  And
- * what is computed again, matrix by matrix.
+ * conversions in the order in which they are asked for, unit after unit, step after step.
+ * Parameter syncs alone stand back: they are carried in order while the link has nothing else,
+ * or when the gather in hand is of their unit.  And what is computed again, matrix by matrix.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,8 +22,10 @@ struct walk {
     double forward, backward, update;
     double gather, reduce, syncg, syncp;
     int accum, keep, prefetch, buckets;
-    double now, link; /* when the thread, the link is free */
+    double now, link;                       /* when the thread, the link is free */
+    double updated[UNITS], unsynced[UNITS]; /* when a sync was asked for, what is left of it */
     double synced[UNITS], gathered[2 * UNITS * ACCUM_MAX];
+    int next;                       /* unit whose sync is next */
     double left[UNITS * ACCUM_MAX]; /* when a gradient had left */
     int leaving;                    /* gradients so far */
 };
@@ -39,9 +42,27 @@ static double later_of(double a, double b)
     return a > b ? a : b;
 }
 
+/* Syncs up to a unit's, until a time; one that is broken off there goes on later. */
+static void carry_syncs(struct walk *w, int unit, double until)
+{
+    for (; w->next <= unit; w->next++) {
+        int u = w->next;
+        double start = later_of(w->link, w->updated[u]);
+        if (start >= until)
+            return;
+        double part = w->unsynced[u] < until - start ? w->unsynced[u] : until - start;
+        w->link = start + part;
+        w->unsynced[u] -= part;
+        if (w->unsynced[u] > 0)
+            return;
+        w->synced[u] = w->link;
+    }
+}
+
 /* When a conversion asked for now has ended. */
 static double send(struct walk *w, double s)
 {
+    carry_syncs(w, UNITS - 1, w->now);
     w->link = later_of(w->link, w->now) + s;
     return w->link;
 }
@@ -73,6 +94,8 @@ static void ask(struct walk *w, int done)
             continue;
         if (use >= 2 * UNITS && visit_of(use) >= UNITS - w->keep && before >= done)
             return;
+        carry_syncs(w, UNITS - 1, w->now);
+        carry_syncs(w, visit_of(use), INFINITY);
         w->gathered[use] = send(w, w->gather);
     }
 }
@@ -81,6 +104,8 @@ static void walk_use(struct walk *w, int use)
 {
     int back = use % (2 * UNITS) >= UNITS, from = use;
 
+    if (!(w->gather > 0))
+        carry_syncs(w, visit_of(use), INFINITY);
     if (finds(w, use))
         from = use - 2 * (UNITS - 1 - visit_of(use)) - 1;
     w->now = later_of(w->now, w->gather > 0 ? w->gathered[from] : w->synced[visit_of(use)]);
@@ -112,9 +137,12 @@ static double walk_step(struct walk *w)
             walk_use(w, use);
         if (w->reduce > 0 || w->syncg > 0)
             w->now = later_of(w->now, w->link); /* the norm is of all gradients */
+        w->next = w->syncp > 0 ? 0 : UNITS;
         for (int u = 0; u < UNITS; u++) {
             w->now += w->update;
-            w->synced[u] = w->syncp > 0 ? send(w, w->syncp) : 0;
+            w->updated[u] = w->now;
+            w->unsynced[u] = w->syncp;
+            w->synced[u] = 0;
         }
     }
     return w->now - began;
