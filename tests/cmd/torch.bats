@@ -29,23 +29,23 @@ plan() {
         --accum $(($(fact micro_batches) / $3)) > plan.yaml
 }
 
-# train RANKS [OPTION...]: with the dump's settings, then the given ones; the log is run/log.jsonl.
+# train RANKS [OPTION...]: with the dump's settings, then the given ones; logs to run/log.jsonl.
 train() {
     local ranks=$1 s words=()
     for s in steps lr min_lr warmup beta1 beta2 eps weight_decay clip seed; do
         words+=("--${s//_/-}=$(fact $s)")
     done
-    timeout 100 mpirun -np "$ranks" paro-train plan.yaml -d "$DATA" -o run --force "${words[@]}" \
-        "${@:2}" > out 2> said || { cat said; return 1; }
+    timeout 100 mpirun -np "$ranks" paro-train plan.yaml -d "$DATA" -o run --force \
+        "${words[@]}" "${@:2}" > out 2> said || { cat said; return 1; }
 }
 
 # Says how far the log is from PyTorch; fails when that is too far or a step is missing.
 #
-# The bound, relative: float64 is taken for the truth.  PyTorch's own float32 run strays from it
-# by rounding alone, over the same sums and the same steps: the largest such distance of a column
-# (6e-8 of the loss, 7e-7 of the norm) is what float32 costs here.  Ours adds in another order,
-# and on another processor in yet another one; 32 times the distance leaves five bits for that,
-# and twice the epsilon, clip of 1.01 for 1, or a decay of norms is outside.
+# The bound, relative: float64 is taken for the truth.  PyTorch's own float32 run strays from
+# it by rounding alone, over the same sums and the same steps: the largest such distance of a
+# column (6e-8 of the loss, 7e-7 of the norm) is what float32 costs here.  Ours adds in another
+# order, and on another processor in yet another one; 32 times the distance leaves five bits for
+# that.  Twice the epsilon, a clip of 1.01 for 1, embeddings without decay: all are outside.
 compare() {
     perl -MJSON::PP -e '
         my ($dump, $log) = @ARGV;

@@ -8,9 +8,10 @@
 
 The same model (transformers' LlamaForCausalLM from that folder), the same bytes in the same
 order (lib/data/data.c, lib/base/rng.c: Philox 4x32-10 of the micro-batch's number), the same
-optimizer (torch.optim.AdamW, clip_grad_norm_, warm-up and cosine as lib/train/train_settings.c),
-no MPI, one process, one thread.  It runs twice, in float32 and in float64 from the same
-weights: how far PyTorch's own float32 strays from float64 is the yardstick of the test's bound.
+optimizer (torch.optim.AdamW, clip_grad_norm_, warm-up and cosine as in
+lib/train/train_settings.c), no MPI, one process, one thread.  It runs twice, in float32 and in
+float64 from the same weights: how far PyTorch's own float32 strays from float64 is the
+yardstick of the test's bound.
 
 The dump is text: "paro-train-dump 1", then lines "KEY VALUE", an empty line, a line of column
 names, a line for each step with %.9g.  tests/cmd/torch.bats reads it.
