@@ -64,13 +64,13 @@ def train_lr(s, step):
     return s.min_lr + 0.5 * (s.lr - s.min_lr) * (1 + math.cos(math.pi * min(way, 1)))
 
 
-def make_optimizer(model, s):
-    """Norms are not decayed: matrices and embeddings alone."""
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    vectors = [p for p in model.parameters() if p.dim() == 1]
-    return torch.optim.AdamW([dict(params=matrices, weight_decay=s.weight_decay),
-                              dict(params=vectors, weight_decay=0.0)],
-                             lr=s.lr, betas=(s.beta1, s.beta2), eps=s.eps)
+def make_optimizer(model, s, **more):
+    """Norms are not decayed: matrices and embeddings alone.  By name: FSDP flattens shapes."""
+    norms = [p for name, p in model.named_parameters() if "norm" in name]
+    others = [p for name, p in model.named_parameters() if "norm" not in name]
+    return torch.optim.AdamW([dict(params=others, weight_decay=s.weight_decay),
+                              dict(params=norms, weight_decay=0.0)],
+                             lr=s.lr, betas=(s.beta1, s.beta2), eps=s.eps, **more)
 
 
 def train(s, text, dtype):
@@ -138,4 +138,5 @@ def main():
         print(step, *(f"{x:.9g}" for pair in row for x in pair))
 
 
-main()
+if __name__ == "__main__":
+    main()
