@@ -251,9 +251,11 @@ def launch(s, name, wire):
         words = ["paro-lab", "-g", s.groups, "-p", s.procs, *(["-r", s.rate] if s.rate else []),
                  "--"]
         env.update(MASTER_ADDR="node0", MASTER_PORT="29500", GLOO_SOCKET_IFNAME="data")
+    if s.preload:
+        words += ["env", "LD_PRELOAD=" + os.path.abspath(s.preload)]
     words += [sys.executable, os.path.abspath(__file__)]
     for key, value in vars(s).items():
-        if key not in ("model", "peers", "groups", "procs", "rate", "limit", "list"):
+        if key not in ("model", "peers", "groups", "procs", "rate", "limit", "list", "preload"):
             words += ["--" + key.replace("_", "-"), str(value)]
     words += [os.path.abspath(s.model), f"{name}:{wire}"]
     failed = {"name": name, "wire": wire}
@@ -281,6 +283,7 @@ def parse():
     p.add_argument("-p", "--procs", default="2", help="of paro-lab: ranks of a group")
     p.add_argument("-r", "--rate", default="200mbit", help="of paro-lab; '' for none")
     p.add_argument("--limit", type=float, default=600, help="seconds that a launch may take")
+    p.add_argument("--preload", default="", help="a library loaded before PyTorch's own")
     p.add_argument("--list", action="store_true", help="list the peers")
     p.add_argument("--data", default="/usr/share/common-licenses/GPL-3")
     for name, value in dict(steps=5, skip=1, accum=4, micro_batch=1, seq=256, warmup=0,

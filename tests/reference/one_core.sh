@@ -68,9 +68,9 @@ ours() { # BATCH
 }
 
 peer() { # NAME BATCH
-    LD_PRELOAD=$PRELOAD taskset -c "$CORE" "$PYTHON" "$HERE/fsdp_peers.py" "$OUT/model" \
-        "$1:f32" --data "$DATA" --steps "$long" --skip "$SHORT" --seq "$SEQ" \
-        --micro-batch "$2" --accum "$ACCUM" | perl -MJSON::PP -e '
+    taskset -c "$CORE" "$PYTHON" "$HERE/fsdp_peers.py" "$OUT/model" "$1:f32" --data "$DATA" \
+        --steps "$long" --skip "$SHORT" --seq "$SEQ" --micro-batch "$2" --accum "$ACCUM" \
+        --preload "$PRELOAD" | perl -MJSON::PP -e '
         my ($batch, $skip) = @ARGV;
         my $d = decode_json(<STDIN> // "{\"error\": \"nothing was said\"}");
         die "$d->{name}: $d->{error}\n" if $d->{error};

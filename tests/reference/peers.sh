@@ -7,9 +7,10 @@
 #   python3 -m venv DIR && DIR/bin/pip install torch transformers safetensors numpy
 #   PYTHON=DIR/bin/python sh tests/reference/peers.sh
 #
-# Each row is ROUNDS launches; step(s) is the median of rank 0's steps without the first SKIP of
-# a launch, and the last column its tokens/s over those of the best peer with the same wire.
-# Losses of one wire must agree: all of f32 to 1e-5 (checked), those of bf16 each in their way.
+# Each row is ROUNDS launches; step(s) and least(s) are median and least of rank 0's steps without
+# the first SKIP of a launch (neighbours on the machine lengthen the first, hardly the second); the
+# last columns are tokens/s by either over the best peer's with the same wire.  Losses of f32 must
+# agree to 1e-5, whoever trained; in bf16 each rounds in its own way.
 # "best" is the plan that paro-plan prefers.  Rows stay in OUT/rows.jsonl.  To ask for less:
 #
 #   SHAPE=2x2 RATE=1gbit PLANS='NNN best' PEERS='ddp fsdp2-hybrid-late' WIRES=bf16 ROUNDS=1 ...
@@ -99,37 +100,41 @@ run_peer() { # PEER WIRE
 table() {
     perl -MJSON::PP -e '
         my ($skip, $tokens) = splice @ARGV, 0, 2;
-        my (%steps, %loss, %ours, %error, @keys, %best, %losses);
-        sub median { my @x = sort { $a <=> $b } @_; ($x[$#x / 2] + $x[@x / 2]) / 2 }
+        my (%steps, %rate, %loss, %ours, %error, %best, @f32);
         while (<>) {
             my $d = decode_json($_);
             my $key = "$d->{name} $d->{wire}";
-            push @keys, $key unless grep { $_ eq $key } @keys;
-            if ($d->{error}) { $error{$key} = $d->{error}; next }
+            $error{$key} = $d->{error}, next if $d->{error};
             my @s = @{$d->{steps_s}};
             push @{$steps{$key}}, @s[$skip .. $#s];
-            $loss{$key} = $d->{loss};
-            $ours{$key} = $d->{ours};
+            @s = sort { $a <=> $b } @{$steps{$key}};
+            $rate{$key} = [map { $tokens / $_ } ($s[$#s / 2] + $s[@s / 2]) / 2, $s[0]];
+            ($loss{$key}, $ours{$key}) = @$d{"loss", "ours"};
+            push @f32, $d->{loss} if $d->{wire} eq "f32";
         }
-        for my $key (keys %steps) {
-            my ($wire, $rate) = ((split / /, $key)[1], $tokens / median(@{$steps{$key}}));
-            $best{$wire} = $rate if !$ours{$key} && $rate > ($best{$wire} // 0);
-            push @{$losses{$wire}}, $loss{$key};
-        }
-        sub rate { $steps{$_[0]} ? $tokens / median(@{$steps{$_[0]}}) : 0 }
         sub wire { (split / /, $_[0])[1] }
-        printf "# %-18s %-4s %10s %10s %10s %6s %15s\n",
-            qw(name wire tokens/s step(s) loss steps over-best-peer);
-        for my $key (sort { wire($b) cmp wire($a) || rate($b) <=> rate($a) } @keys) {
-            my ($name, $wire) = split / /, $key;
-            printf "%-20s %-4s", ($ours{$key} ? "paro " : "") . $name, $wire;
-            print("  failed: $error{$key}\n"), next if !$steps{$key};
-            printf " %10.0f %10.4f %10.6f %6d", rate($key), median(@{$steps{$key}}),
-                $loss{$key}, scalar @{$steps{$key}};
-            printf " %15.2f", rate($key) / $best{$wire} if $best{$wire};
-            print $error{$key} ? "  once failed: $error{$key}\n" : "\n";
+        for my $key (grep { !$ours{$_} } keys %rate) {
+            for my $i (0, 1) {
+                my $best = \$best{wire($key)}[$i];
+                $$best = $rate{$key}[$i] if $rate{$key}[$i] > ($$best // 0);
+            }
         }
-        my @f32 = sort { $a <=> $b } @{$losses{f32} // []};
+        my %all = (%rate, map { $_ => $rate{$_} // [0] } keys %error);
+        printf "# %-20s %-4s %9s %9s %9s %10s %5s %12s %8s\n", qw(name wire tokens/s step(s)
+            least(s) loss steps over-median over-least);
+        for my $key (sort { wire($b) cmp wire($a) || $all{$b}[0] <=> $all{$a}[0] } keys %all) {
+            my ($name, $wire) = split / /, $key;
+            printf "%-22s %-4s", ($ours{$key} ? "paro " : "") . $name, $wire;
+            if ($rate{$key}) {
+                my ($median, $least) = @{$rate{$key}};
+                printf " %9.0f %9.4f %9.4f %10.6f %5d", $median, $tokens / $median,
+                    $tokens / $least, $loss{$key}, scalar @{$steps{$key}};
+                printf " %12.2f %8.2f", $median / $best{$wire}[0], $least / $best{$wire}[1]
+                    if $best{$wire};
+            }
+            print $error{$key} ? "  failed: $error{$key}\n" : "\n";
+        }
+        @f32 = sort { $a <=> $b } @f32;
         if (@f32 && $f32[-1] - $f32[0] > 1e-5 * $f32[-1]) {
             print "losses of f32 differ by ", $f32[-1] - $f32[0], "\n";
             exit 1;
