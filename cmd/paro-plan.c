@@ -16,7 +16,13 @@ enum {
     KEY_PARAM_TYPE,
     KEY_WIRE_TYPE,
     KEY_GRAD_TYPE,
-    KEY_PREFETCH
+    KEY_COMPUTE_TYPE,
+    KEY_SLOW_PARAMS,
+    KEY_SLOW_GRADS,
+    KEY_PREFETCH,
+    KEY_BUCKETS,
+    KEY_KEEP,
+    KEY_RECOMPUTE
 };
 
 struct args {
@@ -40,9 +46,19 @@ static const struct argp_option options[] = {
      0},
     {"param-type", KEY_PARAM_TYPE, "TYPE", 0, "Parameters at rest: bf16, f32 (default bf16)",
      0},
+    {"compute-type", KEY_COMPUTE_TYPE, "TYPE", 0,
+     "What is multiplied with weights: f32, bf16 (default f32)", 0},
     {"wire-type", KEY_WIRE_TYPE, "TYPE", 0, "What travels: bf16, f32 (default bf16)", 0},
     {"grad-type", KEY_GRAD_TYPE, "TYPE", 0, "Gradients summed: f32, bf16 (default f32)", 0},
+    {"slow-params", KEY_SLOW_PARAMS, "TYPE", 0,
+     "Parameters between groups: same, int8 (default same)", 0},
+    {"slow-grads", KEY_SLOW_GRADS, "TYPE", 0,
+     "Gradients between groups: same, int8 (default same)", 0},
     {"prefetch", KEY_PREFETCH, "UNITS", 0, "Units gathered ahead (default 1)", 0},
+    {"buckets", KEY_BUCKETS, "COUNT", 0, "Units whose gradients leave at once (default 2)", 0},
+    {"keep", KEY_KEEP, "USES", 0,
+     "Last gathered uses kept for the backward, or all (default 0)", 0},
+    {"recompute", KEY_RECOMPUTE, 0, 0, "Keep only what enters a layer: run it again", 0},
     CLI_OPTIONS,
     {0}};
 
@@ -82,11 +98,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
     case KEY_WIRE_TYPE:
         return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
+    case KEY_COMPUTE_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->compute_type, err),
+                         "--compute-type");
     case KEY_GRAD_TYPE:
         return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
+    case KEY_SLOW_PARAMS:
+        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_params, err),
+                         "--slow-params");
+    case KEY_SLOW_GRADS:
+        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_grads, err), "--slow-grads");
     case KEY_PREFETCH:
         return cli_check(&a->cli, num_i64(arg, 0, PLAN_PREFETCH_MAX, &ask->prefetch, err),
                          "--prefetch");
+    case KEY_BUCKETS:
+        return cli_check(&a->cli, num_i64(arg, 1, PLAN_BUCKETS_MAX, &ask->buckets, err),
+                         "--buckets");
+    case KEY_KEEP:
+        return cli_check(&a->cli, plan_keep_parse(arg, &ask->keep, err), "--keep");
+    case KEY_RECOMPUTE:
+        ask->recompute = 1;
+        return 0;
     case ARGP_KEY_END:
         return ask->model ? 0 : cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
     default:

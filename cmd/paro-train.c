@@ -13,6 +13,9 @@ enum {
     KEY_LOG,
     KEY_ALGO,
     KEY_TUNING,
+    KEY_AGAINST,
+    KEY_EXACT,
+    KEY_TRACE,
     KEY_FORCE,
     KEY_PRINT
 };
@@ -39,6 +42,12 @@ static const struct argp_option options[] = {
      "Collectives: ring, two-level, ho-ring or auto (default: the plan's)", 1},
     {"tuning", KEY_TUNING, "FILE", 0, "With --algo=auto: the table that says which, how cut",
      1},
+    {"against", KEY_AGAINST, "XYZ", 0,
+     "Run this strategy beside the plan's and fail where states differ", 1},
+    {"exact", KEY_EXACT, 0, 0, "Sums that do not depend on their order; a hash of every step",
+     1},
+    {"trace-step", KEY_TRACE, "K", 0,
+     "Write what step K did and when to DIR, as JSON and SVG, and its critical path", 1},
     {"force", KEY_FORCE, 0, 0, "Begin anew in a folder that has a run", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
     {0, 0, 0, 0, "Settings:", 2},
@@ -81,6 +90,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_TUNING:
         a->run.tuning = arg;
+        return 0;
+    case KEY_AGAINST:
+        a->run.against = arg;
+        return 0;
+    case KEY_EXACT:
+        a->run.exact = 1;
+        return 0;
+    case KEY_TRACE:
+        a->run.trace_step = arg;
         return 0;
     case KEY_FORCE:
         a->run.force = 1;

@@ -63,6 +63,7 @@ void coll_places(const struct layout *l, const struct coll_spec *spec, int rank,
 
     exec_places_init(out, l->segments * g * subchunks, spec->type);
     out->redop = spec->redop;
+    out->coded = spec->coded;
     for (int e = 0; e < l->segments; e++)
         for (int k = 0; k < g; k++) {
             int64_t lo = layout_cut(l, spec->elems, e, k, even);
@@ -133,30 +134,39 @@ int64_t coll_room(int64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+void coll_traffic_add(struct coll_traffic *sum, const struct coll_traffic *one, int64_t times)
+{
+    sum->slow_out += times * one->slow_out;
+    sum->slow_in += times * one->slow_in;
+    sum->fast_out += times * one->fast_out;
+}
+
+void coll_traffic_busiest(const struct groups *g, const struct coll_traffic *all,
+                          int64_t *slow_bytes, int64_t *fast_bytes)
+{
+    *slow_bytes = *fast_bytes = 0;
+    for (int k = 0; k < g->count; k++) {
+        struct coll_traffic port = {0};
+        for (int j = 0; j < g->members[k]; j++) {
+            const struct coll_traffic *one = &all[groups_rank(g, k, j)];
+            coll_traffic_add(&port, one, 1);
+            *fast_bytes = one->fast_out > *fast_bytes ? one->fast_out : *fast_bytes;
+        }
+        int64_t busier = port.slow_in > port.slow_out ? port.slow_in : port.slow_out;
+        *slow_bytes = busier > *slow_bytes ? busier : *slow_bytes;
+    }
+}
+
 int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *slow_bytes,
                       int64_t *fast_bytes, struct err *err)
 {
     const struct groups *g = &c->layout.groups;
     struct coll_traffic *all = mem_new((size_t)g->ranks, sizeof *all);
-    int64_t slow = 0, fast = 0;
     int rc = world_allgather(c->world, mine, sizeof *mine, all, err);
 
-    for (int k = 0; rc == 0 && k < g->count; k++) {
-        int64_t out = 0, in = 0;
-        for (int j = 0; j < g->members[k]; j++) {
-            const struct coll_traffic *one = &all[groups_rank(g, k, j)];
-            out += one->slow_out;
-            in += one->slow_in;
-            fast = one->fast_out > fast ? one->fast_out : fast;
-        }
-        out = in > out ? in : out;
-        slow = out > slow ? out : slow;
-    }
+    if (rc == 0)
+        coll_traffic_busiest(g, all, slow_bytes, fast_bytes);
     mem_free(all);
-    if (rc == 0) {
-        *slow_bytes = slow;
-        *fast_bytes = fast;
-    }
     return rc;
 }
 
@@ -216,6 +226,7 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
         rc = exec_rows_init(&rows, &s, rank, &places, err);
     }
     h.scratch_bytes = rows.scratch_bytes;
+    h.residual_elems = rows.residual_elems;
     h.mine = (struct coll_traffic){rows.slow_bytes, rows.slow_in_bytes, rows.fast_bytes};
     rc = world_agree(c->world, rc, err);
     if (rc == 0)
@@ -244,7 +255,7 @@ static int call_start(void *arg, struct err *err)
 {
     struct coll_call *call = arg;
 
-    exec_mpi_set(call->handle->exec, call->in, call->out);
+    exec_mpi_set(call->handle->exec, call->in, call->out, call->residual);
     return exec_mpi_start(call->handle->exec, err);
 }
 
@@ -270,9 +281,15 @@ int64_t coll_push(struct stream *s, struct coll_call *call)
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
              struct err *err)
 {
-    struct coll_call call = {h, in, out};
+    struct coll_call call = {.handle = h, .in = in, .out = out};
 
     return stream_run(s, op_of(&call), err);
+}
+
+void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer,
+                float *residual)
+{
+    exec_rows_round(exec_mpi_rows(h->exec), where, buffer, residual);
 }
 
 double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,

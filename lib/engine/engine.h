@@ -17,17 +17,41 @@
  */
 struct engine_optim {
     double lr, beta1, beta2, eps, decay, clip; /* clip 0: none; decay is for matrices alone */
-    int64_t step;                              /* 1, 2, ... */
+    int take_all; /* update by a gradient that is not finite too; with clip 0 as well, no unit
+                     waits for the norm of the others */
+    int64_t step; /* 1, 2, ... */
 };
 
 struct engine_report {
-    double loss;                         /* mean per token, before the update, over all ranks */
-    double grad_norm;                    /* of the whole gradient, before clipping */
-    int skipped;                         /* the gradient was not finite: no rank updated */
-    int64_t tokens;                      /* of all ranks */
-    double step_s, compute_s, exposed_s; /* exposed: this rank waited for communication */
-    double flops;                        /* of this rank, matrix products */
+    double loss;      /* mean per token, before the update, over all ranks */
+    double grad_norm; /* of the whole gradient, before clipping */
+    int skipped;      /* the gradient was not finite: no rank updated */
+    int64_t tokens;   /* of all ranks */
+    /* step_s = compute_s + exposed_s + idle_s.  exposed: this rank waited for what it had
+       asked the streams for; idle: for the other ranks to come to the agreement on the norm. */
+    double step_s, compute_s, exposed_s, idle_s;
+    double flops; /* of this rank, matrix products */
+    /* Counted as conversions are started (parameter sync: as it will be): through the busiest
+       port in its busier direction, and inside its group by the rank that sends most. */
+    int64_t slow_bytes, fast_bytes;
 };
+
+/*
+ * exact: every micro-batch's gradient is rounded to multiples of 2^-44 before it meets another
+ * (ENGINE_FIXED_BITS), travels and is summed as f64, where such sums are exact; loss and norm
+ * are summed in fixed point (base/fixed.h).  So the same micro-batches give the same bits under
+ * every strategy, algorithm and number of ranks.  An element beyond 2^7 / (n s) in one
+ * micro-batch counts as not finite.
+ * Not for a plan that sends int8 blocks between groups (ERR_INPUT): they round.
+ * apart: a micro-step's gradient never shares a buffer with the accumulator (one buffer more
+ * where it would); exact implies it.
+ */
+struct engine_options {
+    const struct pick_table *tuning; /* NULL: none; the same on every rank; borrowed */
+    int exact, apart;
+};
+
+enum { ENGINE_FIXED_BITS = 44 };
 
 struct engine;
 
@@ -35,11 +59,10 @@ struct engine;
 int engine_check(const struct plan *plan, int ranks, struct err *err);
 /*
  * Collective; the same error on every rank.  Collectives are the plan's algo in its chunks, or,
- * with a tuning table (NULL: none; the same on every rank), what that says for each size.  plan
- * and tuning are borrowed until engine_close.
+ * with a tuning table, what that says for each size.  plan is borrowed until engine_close.
  */
 int engine_open(struct engine **out, struct world *world, const struct plan *plan,
-                const struct pick_table *tuning, struct err *err);
+                const struct engine_options *options, struct err *err);
 void engine_close(struct engine *e);
 const struct layout *engine_layout(const struct engine *e);
 
@@ -57,7 +80,10 @@ int64_t engine_fast_bytes(const struct engine *e);
  */
 typedef int (*engine_source)(void *arg, int unit, int state, const struct range *ranges, int n,
                              float *out, struct err *err);
-/* Fills this rank's shards; moments too when `moments`, else they are zero.  Not collective. */
+/*
+ * Fills this rank's shards; moments too when `moments`, else they are zero.  What coded
+ * gradients have lost before is nothing again.  Not collective.
+ */
 int engine_load(struct engine *e, engine_source source, void *arg, int moments,
                 struct err *err);
 /*
@@ -69,13 +95,13 @@ void engine_values(const struct engine *e, int unit, int state, struct range at,
 
 /*
  * Collective: runs one global step.  batch fills tokens and targets (batch, seq) of this rank's
- * micro-batch i of the step.
+ * micro-batch i of the step.  optim NULL: gradient, loss and norm alone, nothing is updated
+ * (but the residuals of coded gradients).
  */
 typedef void (*engine_batch)(void *arg, int micro, int32_t *tokens, int32_t *targets);
 int engine_step(struct engine *e, engine_batch batch, void *arg,
                 const struct engine_optim *optim, struct engine_report *report,
                 struct err *err);
-/* The reduced gradient of the last step, of this rank's G shard, for tests: f32. */
+/* The reduced gradient of the last step, of this rank's G shard, before clipping: f32. */
 void engine_gradient(const struct engine *e, int unit, struct range at, float *out);
-
 #endif

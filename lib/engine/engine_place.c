@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kern/kern_cpu.h"
 
@@ -44,7 +45,7 @@ static struct layout_moves moves_of(const struct engine *e, enum engine_kind kin
 
 int engine_apart(const struct engine *e)
 {
-    return e->there[ENGINE_MICRO] || e->plan->grad_type != DTYPE_F32;
+    return e->there[ENGINE_MICRO] || e->grad_type != DTYPE_F32 || e->apart;
 }
 
 static void measure_unit(struct engine *e, struct engine_unit *u, int64_t elems)
@@ -57,16 +58,19 @@ static void measure_unit(struct engine *e, struct engine_unit *u, int64_t elems)
     u->params_elems = layout_elems(&e->layout, s.params, rank, elems);
     u->grads_elems = layout_elems(&e->layout, s.grads, rank, elems);
     u->optim_elems = layout_elems(&e->layout, s.optimizer, rank, elems);
-    u->optim_range = mem_new(room, sizeof *u->optim_range);
     u->params_range = mem_new(room, sizeof *u->params_range);
-    u->optim_ranges = layout_ranges(&e->layout, s.optimizer, rank, elems, u->optim_range);
+    u->grads_range = mem_new(room, sizeof *u->grads_range);
+    u->optim_range = mem_new(room, sizeof *u->optim_range);
     u->params_ranges = layout_ranges(&e->layout, s.params, rank, elems, u->params_range);
+    u->grads_ranges = layout_ranges(&e->layout, s.grads, rank, elems, u->grads_range);
+    u->optim_ranges = layout_ranges(&e->layout, s.optimizer, rank, elems, u->optim_range);
+    u->synced_event = u->reduced_event = -1;
 }
 
 /* What is kept from step to step. */
 static void place_states(struct engine *e)
 {
-    int p = dtype_bytes(e->plan->param_type), g = dtype_bytes(e->plan->grad_type);
+    int p = dtype_bytes(e->plan->param_type), g = dtype_bytes(e->grad_type);
 
     e->state_bytes = 0;
     for (int i = 0; i < e->model->units; i++) {
@@ -98,34 +102,29 @@ static void place_buffers(struct engine *e)
 {
     const struct plan *plan = e->plan;
     struct engine_unit l = largest(e);
-    int w = dtype_bytes(plan->wire_type);
+    int w = dtype_bytes(plan->wire_type), r = dtype_bytes(e->reduce_type);
     int convert = plan->param_type != plan->wire_type; /* parameters change type to travel */
     int gathered = e->there[ENGINE_GATHER];
 
-    if (gathered && convert)
+    if (gathered && (convert || e->coded[ENGINE_GATHER]))
         e->gather_send = arena_take(&e->shared, l.params_elems * w);
-    for (int i = 0; i < e->slots; i++) {
-        struct engine_slot *slot = &e->slot[i];
-        int wide = (gathered ? plan->wire_type : plan->param_type) == DTYPE_F32;
-        if (gathered)
-            slot->recv = arena_take(&e->shared, l.elems * w);
-        if (!wide)
-            slot->full = arena_take(&e->own, l.elems * 4);
-        else
-            slot->full = slot->recv;
-    }
-    if (e->there[ENGINE_MICRO])
-        for (int i = 0; i < ENGINE_BUCKETS; i++)
-            e->bucket[i].send = arena_take(&e->shared, l.elems * w);
+    for (int i = 0; gathered && i < e->slots; i++)
+        e->slot[i].recv = arena_take(&e->shared, l.elems * w);
+    if ((gathered ? plan->wire_type : plan->param_type) != DTYPE_F32)
+        e->full = arena_take(&e->own, l.elems * 4);
+    for (int i = 0; e->there[ENGINE_MICRO] && i < e->buckets; i++)
+        e->bucket[i].send = arena_take(&e->shared, l.elems * r);
     if (engine_apart(e)) {
         e->gradient = arena_take(&e->own, l.elems * 4);
         if (e->model->tied)
             e->tied_gradient = arena_take(&e->own, e->unit[0].elems * 4);
     }
-    if (e->there[ENGINE_BOUNDARY])
-        e->reduce_send = arena_take(&e->shared, l.grads_elems * w);
-    if (e->there[ENGINE_BOUNDARY] || e->there[ENGINE_MICRO])
-        e->reduce_recv = arena_take(&e->shared, most(l.grads_elems, l.optim_elems) * w);
+    if (e->there[ENGINE_MICRO])
+        e->reduce_recv = arena_take(&e->shared, l.grads_elems * r);
+    if (e->there[ENGINE_BOUNDARY]) {
+        e->boundary_send = arena_take(&e->shared, l.grads_elems * r);
+        e->boundary_recv = arena_take(&e->shared, l.optim_elems * r);
+    }
     if (e->there[ENGINE_SYNC]) {
         e->sync_send = arena_take(&e->shared, l.optim_elems * w);
         if (convert)
@@ -149,10 +148,12 @@ static int prepare_size(struct engine *e, struct engine_size *size, int64_t elem
 {
     size->elems = elems;
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {
+        int sums = kind == ENGINE_MICRO || kind == ENGINE_BOUNDARY;
         struct coll_spec spec = {.elems = elems,
-                                 .type = e->plan->wire_type,
+                                 .type = sums ? e->reduce_type : e->plan->wire_type,
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
-                                 .chunk_bytes = e->plan->chunk_bytes};
+                                 .chunk_bytes = e->plan->chunk_bytes,
+                                 .coded = e->coded[kind]};
         if (!e->there[kind])
             continue;
         spec.moves = moves_of(e, (enum engine_kind)kind, &spec.from, &spec.to);
@@ -163,28 +164,64 @@ static int prepare_size(struct engine *e, struct engine_size *size, int64_t elem
     return 0;
 }
 
-static void add_traffic(struct coll_traffic *sum, const struct coll_handle *h, int64_t times)
-{
-    sum->slow_out += times * h->mine.slow_out;
-    sum->slow_in += times * h->mine.slow_in;
-    sum->fast_out += times * h->mine.fast_out;
-}
-
-/* Of a global step: ports are added up over its collectives before the busiest is looked for.
+/*
+ * Of a global step: ports are added up over its collectives before the busiest is looked for. A
+ * unit is gathered by each use but those of the backward for which it was kept.
  */
 static int count_traffic(struct engine *e, struct err *err)
 {
-    int64_t per_step[ENGINE_KINDS] = {0, e->plan->accum, 1, 1};
-    struct coll_traffic sum = {0};
+    int64_t accum = e->plan->accum;
+    struct coll_traffic sum = {0}, sync = {0};
 
-    for (int v = 0; v < e->model->visits; v++)
-        add_traffic(&sum,
-                    &e->unit[model_unit_of_visit(e->model, v)].size->handle[ENGINE_GATHER],
-                    2 * (int64_t)e->plan->accum);
-    for (int i = 0; i < e->model->units; i++)
-        for (int kind = ENGINE_MICRO; kind < ENGINE_KINDS; kind++)
-            add_traffic(&sum, &e->unit[i].size->handle[kind], per_step[kind]);
+    for (int v = 0; v < e->model->visits; v++) {
+        int unit = model_unit_of_visit(e->model, v), kept = v >= e->model->visits - e->keep;
+        coll_traffic_add(&sum, &e->unit[unit].size->handle[ENGINE_GATHER].mine,
+                         (2 - kept) * accum);
+    }
+    for (int i = 0; i < e->model->units; i++) {
+        const struct coll_handle *h = e->unit[i].size->handle;
+        coll_traffic_add(&sum, &h[ENGINE_MICRO].mine, accum);
+        coll_traffic_add(&sum, &h[ENGINE_BOUNDARY].mine, 1);
+        coll_traffic_add(&sync, &h[ENGINE_SYNC].mine, 1);
+    }
+    coll_traffic_add(&sum, &sync, 1);
+    if (world_allgather(e->world, &sync, sizeof sync, e->sync_traffic, err))
+        return -1;
     return coll_traffic_most(&e->coll, &sum, &e->slow_bytes, &e->fast_bytes, err);
+}
+
+/* A unit's own, for handles are shared by units of one size. */
+static void place_residuals(struct engine *e)
+{
+    for (int i = 0; i < e->model->units; i++)
+        for (int kind = ENGINE_MICRO; kind <= ENGINE_BOUNDARY; kind++) {
+            struct engine_unit *u = &e->unit[i];
+            int64_t elems = u->size->handle[kind].residual_elems;
+            if (elems)
+                u->residual[kind] = arena_take(&e->residuals, elems * 4);
+        }
+}
+
+/* How much it is, the prepared collectives know. */
+static int open_residuals(struct engine *e, struct err *err)
+{
+    int rc = 0;
+
+    place_residuals(e); /* measures */
+    int64_t bytes = e->residuals.used;
+    if (bytes)
+        rc = arena_init(&e->residuals, bytes, "residuals of coded gradients", err);
+    if (world_agree(e->world, rc, err))
+        return -1;
+    if (bytes)
+        place_residuals(e);
+    return 0;
+}
+
+void engine_residuals_clear(struct engine *e)
+{
+    if (e->residuals.base)
+        memset(e->residuals.base, 0, (size_t)e->residuals.used);
 }
 
 int engine_prepare(struct engine *e, struct err *err)
@@ -202,6 +239,8 @@ int engine_prepare(struct engine *e, struct err *err)
         }
         e->unit[i].size = &e->size[at];
     }
+    if (open_residuals(e, err))
+        return -1;
     return count_traffic(e, err);
 }
 
@@ -221,26 +260,54 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
     return 0;
 }
 
+/* How many units lie gathered at once: in turn, and kept from forward to backward. */
+static void size_slots(struct engine *e)
+{
+    int visits = e->model->visits, gathered = e->there[ENGINE_GATHER];
+    int64_t ring = (int64_t)e->plan->prefetch + 1;
+
+    e->uses = (int64_t)e->plan->accum * 2 * visits;
+    e->keep = !gathered ? 0 : e->plan->keep < visits ? e->plan->keep : visits;
+    e->all_gathers = (int64_t)e->plan->accum * (2 * visits - e->keep);
+    e->ring = !gathered ? 0 : (int)(ring < e->uses ? ring : e->uses);
+    e->slots = e->ring + e->keep;
+    e->slot = mem_new((size_t)(e->slots ? e->slots : 1), sizeof *e->slot);
+    e->buckets = e->plan->buckets > 0 ? e->plan->buckets : 1;
+}
+
 /* Everything that can be known alone; the collective part follows when all ranks agree. */
 static int set_up(struct engine *e, struct err *err)
 {
+    struct net_options options = {.batch = e->plan->micro_batch,
+                                  .seq = e->plan->seq,
+                                  .recompute = e->plan->recompute,
+                                  .compute = e->plan->compute_type};
     enum letter from, to;
 
     if (engine_check(e->plan, e->world->ranks, err))
         return -1;
-    if (net_init(&e->net, e->model, e->plan->micro_batch, e->plan->seq, err))
+    if (e->exact && (e->plan->slow_params || e->plan->slow_grads))
+        return err_set(err, ERR_INPUT,
+                       "the plan sends int8 blocks between groups, which round: expected "
+                       "'same' for exact sums");
+    if (net_init(&e->net, e->model, &options, err))
         return -1;
     layout_init(&e->layout, &e->plan->groups);
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         struct layout_moves m = moves_of(e, (enum engine_kind)kind, &from, &to);
+        int sums = kind == ENGINE_MICRO || kind == ENGINE_BOUNDARY;
         e->there[kind] = layout_moves_trim(&e->layout, &m);
+        e->coded[kind] = (sums ? e->plan->slow_grads : e->plan->slow_params) &&
+                         (m.reduce_across || m.gather_across);
     }
-    e->uses = (int64_t)e->plan->accum * 2 * e->model->visits;
-    int64_t slots = e->there[ENGINE_GATHER] ? (int64_t)e->plan->prefetch + 1 : 1;
-    e->slots = (int)(slots < e->uses ? slots : e->uses);
-    e->slot = mem_new((size_t)e->slots, sizeof *e->slot);
+    size_slots(e);
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
-    e->sums = mem_new((size_t)e->world->ranks, sizeof *e->sums);
+    e->bucket = mem_new((size_t)e->buckets, sizeof *e->bucket);
+    for (int i = 0; i < e->buckets; i++)
+        e->bucket[i].event = -1;
+    e->words = mem_new((size_t)e->world->ranks, sizeof *e->words);
+    e->traffic = mem_new((size_t)e->world->ranks, sizeof *e->traffic);
+    e->sync_traffic = mem_new((size_t)e->world->ranks, sizeof *e->sync_traffic);
     e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
     for (int i = 0; i < e->model->units; i++)
         measure_unit(e, &e->unit[i], e->model->unit[i].elems);
@@ -264,24 +331,40 @@ static int open_arenas(struct engine *e, struct err *err)
     return 0;
 }
 
+static void set_types(struct engine *e, const struct engine_options *options)
+{
+    const struct plan *p = e->plan;
+
+    e->exact = options->exact;
+    e->apart = options->apart;
+    e->grad_type = e->exact ? DTYPE_F64 : p->grad_type;
+    e->reduce_type = e->exact ? DTYPE_F64 : p->wire_type;
+    e->seen_type =
+        dtype_bytes(p->wire_type) < dtype_bytes(p->param_type) ? p->wire_type : p->param_type;
+}
+
 int engine_open(struct engine **out, struct world *world, const struct plan *plan,
-                const struct pick_table *tuning, struct err *err)
+                const struct engine_options *options, struct err *err)
 {
     struct engine *e = mem_new(1, sizeof *e);
 
     kern_thread_init();
     e->world = world;
     e->plan = plan;
-    e->tuning = tuning;
+    e->tuning = options->tuning;
     e->model = &plan->model;
+    e->record.last = -1;
+    set_types(e, options);
     if (world_agree(world, set_up(e, err), err) || open_arenas(e, err) ||
         engine_prepare(e, err)) {
         engine_close(e);
         return -1;
     }
-    int room = 8 * e->model->units + 8 * e->slots + 64;
-    e->gathers = stream_open(e->coll.runner, room);
-    e->reduces = stream_open(e->coll.runner, room);
+    /* A conversion is three operations at most. */
+    e->gathers = stream_open(e->coll.runner, 3 * e->slots + 3);
+    e->reduces = stream_open(e->coll.runner, 3 * e->buckets + 3);
+    e->boundaries = stream_open(e->coll.runner, 3 * e->model->units + 3);
+    e->syncs = stream_open(e->coll.runner, 3 * e->model->units + 3);
     *out = e;
     return 0;
 }
@@ -300,17 +383,18 @@ void engine_close(struct engine *e)
         }
     coll_close(&e->coll);
     for (int i = 0; e->unit && i < e->model->units; i++) {
-        mem_free(e->unit[i].optim_range);
         mem_free(e->unit[i].params_range);
+        mem_free(e->unit[i].grads_range);
+        mem_free(e->unit[i].optim_range);
     }
-    mem_free(e->unit);
-    mem_free(e->size);
-    mem_free(e->slot);
-    mem_free(e->sums);
-    mem_free(e->ranges);
+    void *owned[] = {e->unit,    e->size,         e->slot,   e->bucket,      e->words,
+                     e->traffic, e->sync_traffic, e->ranges, e->record.event};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        mem_free(owned[i]);
     if (e->net.buffers)
         net_release(&e->net);
     arena_release(&e->own);
+    arena_release(&e->residuals);
     layout_release(&e->layout);
     mem_free(e);
 }
@@ -327,7 +411,7 @@ int64_t engine_buffer_bytes(const struct engine *e)
     for (int i = 0; i < e->sizes; i++)
         for (int kind = 0; kind < ENGINE_KINDS; kind++)
             scratch += e->size[i].handle[kind].scratch_bytes;
-    return e->shared.used + e->own.used + scratch - e->state_bytes;
+    return e->shared.used + e->own.used + e->residuals.used + scratch - e->state_bytes;
 }
 
 int64_t engine_slow_bytes(const struct engine *e)

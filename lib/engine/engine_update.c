@@ -19,18 +19,18 @@
 static const float *gradient_piece(struct engine *e, const struct engine_unit *u, int64_t at,
                                    int64_t n)
 {
-    const char *from = (const char *)u->grads + at * dtype_bytes(e->plan->grad_type);
+    const char *from = (const char *)u->grads + at * dtype_bytes(e->grad_type);
 
-    if (e->plan->grad_type == DTYPE_F32)
+    if (e->grad_type == DTYPE_F32)
         return (const float *)(const void *)from;
-    dtype_convert(e->piece, DTYPE_F32, from, e->plan->grad_type, n);
+    dtype_convert(e->piece, DTYPE_F32, from, e->grad_type, n);
     return e->piece;
 }
 
-static double unit_sumsq(struct engine *e, const struct engine_unit *u)
+/* Adds the squares of the unit's G shard to the word. */
+static void add_squares(struct engine *e, const struct engine_unit *u)
 {
     int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->elems, e->ranges);
-    double sum = 0;
 
     for (int i = 0; i < n; i++) {
         int64_t at = layout_offset(u->optim_range, u->optim_ranges, e->ranges[i].lo);
@@ -38,34 +38,61 @@ static double unit_sumsq(struct engine *e, const struct engine_unit *u)
         assert(at >= 0);
         for (int64_t part; left > 0; left -= part, at += part) {
             part = left < ENGINE_PIECE ? left : ENGINE_PIECE;
-            sum += kern_sumsq(gradient_piece(e, u, at, part), part);
+            const float *g = gradient_piece(e, u, at, part);
+            e->word.sumsq += kern_sumsq(g, part);
+            for (int64_t x = 0; e->exact && x < part; x++)
+                fixed_add(&e->word.fixed_sumsq, (double)g[x] * (double)g[x]);
         }
     }
-    return sum;
 }
 
-/* Loss and norm of all ranks: every rank gets the same bits. */
-static int sum_up(struct engine *e, double loss_sum, struct engine_report *report,
-                  struct err *err)
+/* What all ranks said, added up in the order of the ranks. */
+static struct engine_word total_of(struct engine *e)
+{
+    struct engine_word all = {0};
+
+    for (int r = 0; r < e->world->ranks; r++) {
+        const struct engine_word *w = &e->words[r];
+        all.loss += w->loss;
+        all.sumsq += w->sumsq;
+        fixed_join(&all.fixed_loss, &w->fixed_loss);
+        fixed_join(&all.fixed_sumsq, &w->fixed_sumsq);
+        all.over |= w->over;
+        e->traffic[r] = w->sent;
+    }
+    if (e->exact) {
+        all.loss = fixed_value(&all.fixed_loss);
+        all.sumsq = all.over ? NAN : fixed_value(&all.fixed_sumsq);
+    }
+    return all;
+}
+
+/* Loss, norm and bytes of all ranks: every rank gets the same bits. */
+static int sum_up(struct engine *e, const struct engine_optim *optim, int at_once,
+                  struct engine_report *report, struct err *err)
 {
     const struct plan *p = e->plan;
-    double mine[2] = {loss_sum, 0};
 
     for (int i = 0; i < e->model->units; i++)
-        mine[1] += unit_sumsq(e, &e->unit[i]);
-    double wait = tick_now_s();
-    int rc = world_allgather(e->world, mine, sizeof mine, e->sums, err);
-    e->exposed_s += tick_now_s() - wait;
-    double loss = 0, sumsq = 0;
-    for (int r = 0; rc == 0 && r < e->world->ranks; r++) {
-        loss += e->sums[r][0];
-        sumsq += e->sums[r][1];
-    }
+        add_squares(e, &e->unit[i]);
+    engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
+    double start = tick_now_s();
+    if (world_allgather(e->world, &e->word, sizeof e->word, e->words, err))
+        return -1;
+    e->idle_s += tick_now_s() - start;
+    engine_trace_compute(e, ENGINE_AGREE, -1, -1);
+    struct engine_word all = total_of(e);
     report->tokens = (int64_t)e->world->ranks * p->accum * p->micro_batch * p->seq;
-    report->loss = loss / (double)report->tokens;
-    report->grad_norm = sqrt(sumsq);
-    report->skipped = !isfinite(report->grad_norm) || !isfinite(report->loss);
-    return rc;
+    report->loss = all.loss / (double)report->tokens;
+    report->grad_norm = sqrt(all.sumsq);
+    report->skipped =
+        optim && !optim->take_all && (!isfinite(report->grad_norm) || !isfinite(report->loss));
+    if (optim && !at_once && !report->skipped) /* still to come */
+        for (int r = 0; r < e->world->ranks; r++)
+            coll_traffic_add(&e->traffic[r], &e->sync_traffic[r], 1);
+    coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
+    engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
+    return 0;
 }
 
 /* AdamW on elements [lo, hi) of the unit, of one tensor, at `at` in the shard. */
@@ -107,16 +134,18 @@ static void update_unit(struct engine *e, int unit, const struct engine_optim *o
 }
 
 /* New parameters from the master: by the wire, or, where they lie here, by slicing. */
-static void sync_unit(struct engine *e, struct engine_unit *u)
+void engine_sync(struct engine *e, int unit)
 {
+    struct engine_unit *u = &e->unit[unit];
     const struct plan *p = e->plan;
     int convert = p->param_type != p->wire_type;
     char *to = u->params;
 
     if (e->there[ENGINE_SYNC]) {
         u->sync = (struct engine_move){
-            .call = {&u->size->handle[ENGINE_SYNC], e->sync_send,
-                     convert ? e->sync_recv : u->params},
+            .call = {.handle = &u->size->handle[ENGINE_SYNC],
+                     .in = e->sync_send,
+                     .out = convert ? e->sync_recv : u->params},
             .wire = p->wire_type,
             .src = u->master,
             .src_type = DTYPE_F32,
@@ -124,32 +153,107 @@ static void sync_unit(struct engine *e, struct engine_unit *u)
             .dst = u->params,
             .dst_type = p->param_type,
             .dst_elems = convert ? u->params_elems : 0,
+            .round = e->coded[ENGINE_SYNC],
         };
-        u->synced = engine_move_push(e->gathers, &u->sync);
+        u->synced_event =
+            engine_trace_move(e, &u->sync, ENGINE_SYNCED, ENGINE_LANE_SYNCS, unit, -1);
+        u->synced = engine_move_push(e, e->syncs, &u->sync);
         return;
     }
     for (int i = 0; i < u->params_ranges; i++) {
         struct range r = u->params_range[i];
-        engine_copy(to, p->param_type, u->master, DTYPE_F32, u->optim_range, u->optim_ranges,
-                    r);
+        int64_t at = layout_offset(u->optim_range, u->optim_ranges, r.lo);
+        /* A range of the parameters lies inside one of the optimizer's: it is no coarser. */
+        assert(at >= 0 && layout_offset(u->optim_range, u->optim_ranges, r.hi - 1) ==
+                              at + r.hi - 1 - r.lo);
+        engine_round(to, p->param_type, u->master + at, e->seen_type, r.hi - r.lo);
         to += (r.hi - r.lo) * dtype_bytes(p->param_type);
     }
 }
 
-int engine_update(struct engine *e, const struct engine_optim *optim, double loss_sum,
+static void update_and_sync(struct engine *e, int unit, const struct engine_optim *optim,
+                            double scale)
+{
+    update_unit(e, unit, optim, scale);
+    engine_trace_compute(e, ENGINE_UPDATE, unit, -1);
+    engine_sync(e, unit);
+    engine_trace_more(e); /* where parameters are sliced and nothing travels */
+}
+
+static int wait_for_gradient(struct engine *e, int unit, struct err *err)
+{
+    const struct engine_unit *u = &e->unit[unit];
+
+    return engine_wait(e, u->last, u->reduced, u->reduced_event, err);
+}
+
+/* Nothing of the other ranks is waited for: each unit as soon as its own gradient is there. */
+static int update_at_once(struct engine *e, const struct engine_optim *optim, struct err *err)
+{
+    for (int i = e->model->units - 1; i >= 0; i--) {
+        if (wait_for_gradient(e, i, err))
+            return -1;
+        update_and_sync(e, i, optim, 1);
+    }
+    return 0;
+}
+
+int engine_update(struct engine *e, const struct engine_optim *optim,
                   struct engine_report *report, struct err *err)
 {
-    if (sum_up(e, loss_sum, report, err))
+    int at_once = optim && optim->clip <= 0 && optim->take_all, units = e->model->units;
+
+    if (at_once && update_at_once(e, optim, err))
+        return -1;
+    for (int i = units - 1; i >= 0; i--)
+        if (wait_for_gradient(e, i, err))
+            return -1;
+    if (sum_up(e, optim, at_once, report, err))
         return -1;
     if (report->skipped)
+        engine_residuals_clear(e); /* what such a gradient lost is as useless as itself */
+    if (!optim || at_once || report->skipped)
         return 0;
     /* As torch.nn.utils.clip_grad_norm_ has it. */
     double scale = optim->clip > 0 ? optim->clip / (report->grad_norm + 1e-6) : 1;
     scale = scale < 1 ? scale : 1;
-    for (int i = 0; i < e->model->units; i++) {
-        update_unit(e, i, optim, scale);
-        sync_unit(e, &e->unit[i]);
-    }
+    for (int i = 0; i < units; i++)
+        update_and_sync(e, i, optim, scale);
+    return 0;
+}
+
+/* The parameters' own ranges, a few elements at a time: they may be more than the master. */
+static int load_params(struct engine *e, int unit, char *to, enum dtype type, enum dtype seen,
+                       engine_source source, void *arg, struct err *err)
+{
+    const struct engine_unit *u = &e->unit[unit];
+
+    for (int n = 0; n < u->params_ranges; n++)
+        for (struct range r = u->params_range[n]; r.lo < r.hi;) {
+            struct range part = {r.lo, r.hi - r.lo < ENGINE_PIECE ? r.hi : r.lo + ENGINE_PIECE};
+            if (source(arg, unit, 0, &part, 1, e->piece, err))
+                return -1;
+            engine_round(to, type, e->piece, seen, part.hi - part.lo);
+            to += (part.hi - part.lo) * dtype_bytes(type);
+            r.lo = part.hi;
+        }
+    return 0;
+}
+
+/* As a coded sync would have left them, so that a run that goes on sees what it saw. */
+static int load_coded(struct engine *e, int unit, engine_source source, void *arg,
+                      struct err *err)
+{
+    const struct plan *p = e->plan;
+    struct engine_unit *u = &e->unit[unit];
+    int convert = p->param_type != p->wire_type;
+    void *to = convert ? e->sync_recv : u->params;
+
+    if (load_params(e, unit, to, p->wire_type, p->wire_type, source, arg, err))
+        return -1;
+    coll_round(&u->size->handle[ENGINE_SYNC], EXEC_OUT, to, NULL);
+    if (convert)
+        dtype_convert(u->params, p->param_type, to, p->wire_type, u->params_elems);
     return 0;
 }
 
@@ -161,20 +265,13 @@ int engine_load(struct engine *e, engine_source source, void *arg, int moments, 
         for (int s = 0; s < (moments ? 3 : 1); s++)
             if (source(arg, i, s, u->optim_range, u->optim_ranges, state[s], err))
                 return -1;
-        /* The parameters' own ranges, a few elements at a time: they may be more than the
-         * master. */
-        char *to = u->params;
-        for (int n = 0; n < u->params_ranges; n++)
-            for (struct range r = u->params_range[n]; r.lo < r.hi;) {
-                struct range part = {r.lo,
-                                     r.hi - r.lo < ENGINE_PIECE ? r.hi : r.lo + ENGINE_PIECE};
-                if (source(arg, i, 0, &part, 1, e->piece, err))
-                    return -1;
-                dtype_convert(to, e->plan->param_type, e->piece, DTYPE_F32, part.hi - part.lo);
-                to += (part.hi - part.lo) * dtype_bytes(e->plan->param_type);
-                r.lo = part.hi;
-            }
+        int rc = e->coded[ENGINE_SYNC] ? load_coded(e, i, source, arg, err)
+                                       : load_params(e, i, u->params, e->plan->param_type,
+                                                     e->seen_type, source, arg, err);
+        if (rc)
+            return -1;
     }
+    engine_residuals_clear(e);
     return 0;
 }
 
@@ -191,6 +288,5 @@ void engine_gradient(const struct engine *e, int unit, struct range at, float *o
 {
     const struct engine_unit *u = &e->unit[unit];
 
-    engine_copy(out, DTYPE_F32, u->grads, e->plan->grad_type, u->optim_range, u->optim_ranges,
-                at);
+    engine_copy(out, DTYPE_F32, u->grads, e->grad_type, u->optim_range, u->optim_ranges, at);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The kernels that are not attention and not the loss.  Matrix products go to oneDNN's sgemm,
- * which is row-major and finds the processor by itself; measured on the shapes of a decoder it
- * is as fast as its matmul primitive (145-175 GFLOP/s against 145-170) and needs no cache of
- * primitives.
+ * which is row-major and finds the processor by itself; what is multiplied often in one shape
+ * is prepared (kern_product.h).
  */
 #include "kern/kern_cpu.h"
 
@@ -180,6 +179,31 @@ void kern_scale(float *x, float a, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         x[i] *= a;
+}
+
+KERN_CLONES
+void kern_abs(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = fabsf(x[i]);
+}
+
+/* A double of exponent 52 - bits has 2^-bits as its last place: adding one rounds there. */
+KERN_CLONES
+int kern_on_grid(double *y, const float *x, int64_t n, int bits, double limit)
+{
+    double magic = ldexp(1.5, 52 - bits);
+    int beyond = 0;
+
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; i++) {
+        double v = (double)x[i];
+        int in = fabs(v) < limit;
+
+        beyond |= !in;
+        y[i] = in ? (v + magic) - magic : 0;
+    }
+    return beyond;
 }
 
 KERN_CLONES

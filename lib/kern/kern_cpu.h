@@ -83,7 +83,14 @@ void kern_cross_entropy_backward(float *logits, const float *lse, const int32_t 
 void kern_add(float *y, const float *x, int64_t n);           /* y += x */
 void kern_axpy(float *y, float a, const float *x, int64_t n); /* y += a x */
 void kern_scale(float *x, float a, int64_t n);                /* x *= a */
-double kern_sumsq(const float *x, int64_t n);                 /* sum of x^2, in double */
+void kern_abs(float *x, int64_t n);                           /* x = |x| */
+/*
+ * y = x rounded to the nearest multiple of 2^-bits: such doubles have exact sums, whatever the
+ * order, while those stay below 2^(53 - bits).  Returns whether an element is not below
+ * `limit` (at most 2^(51 - bits)) in absolute value, or is NaN; y of such a one is 0.
+ */
+int kern_on_grid(double *y, const float *x, int64_t n, int bits, double limit);
+double kern_sumsq(const float *x, int64_t n); /* sum of x^2, in double */
 /* acc += x, x of type f32, bf16 or f16. */
 void kern_accumulate(float *acc, const void *x, enum dtype type, int64_t n);
 

@@ -46,7 +46,8 @@ int plan_ask_type(const char *text, enum dtype *out, struct err *err)
     return 0;
 }
 
-/* What the model bounds: the length of a sequence, the number of trainable parameters. */
+/* What the model bounds: the length of a sequence, the number of trainable parameters; and what
+   only layers give a meaning. */
 static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct err *err)
 {
     const struct model *m = c->model;
@@ -66,6 +67,10 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
         c->trainable = ask->trained;
     else if (ask->trained_part < 1)
         c->trainable = llround(ask->trained_part * (double)m->params);
+    if (!m->unit && (ask->keep || ask->recompute))
+        return err_set(err, ERR_INPUT,
+                       "--%s needs a model's config.json: 'params=' has no layers",
+                       ask->keep ? "keep" : "recompute");
     if (c->trainable < 1)
         return err_set(err, ERR_MISMATCH,
                        "--trainable: less than one of %" PRId64 " parameters", m->params);
@@ -86,7 +91,13 @@ static int search(struct plan_search *s, const struct plan_ask *ask, const struc
     s->at.param_type = ask->param_type;
     s->at.wire_type = ask->wire_type;
     s->at.grad_type = ask->grad_type;
+    s->at.compute_type = ask->compute_type;
+    s->at.slow_params = ask->slow_params;
+    s->at.slow_grads = ask->slow_grads;
     s->at.prefetch = (int)ask->prefetch;
+    s->at.buckets = (int)ask->buckets;
+    s->at.keep = ask->keep;
+    s->at.recompute = ask->recompute;
     s->at.micro_batch = ask->micro_batch ? (int)ask->micro_batch : 1;
     s->at.accum = ask->accum ? (int)ask->accum : 1;
     if (ask->memory_bytes)

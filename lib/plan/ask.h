@@ -15,15 +15,17 @@ struct plan_ask {
     int64_t seq;                /* 0: PLAN_SEQ, or the model's maximum if that is less */
     double trained_part;        /* fraction of the parameters, above 0; or */
     int64_t trained;            /* their number, above 0 */
-    enum dtype param_type, wire_type, grad_type;
-    int64_t prefetch;
+    enum dtype param_type, wire_type, grad_type, compute_type;
+    enum plan_slow slow_params, slow_grads;
+    int64_t prefetch, buckets;
+    int keep, recompute; /* as in struct plan */
 };
 
 #define PLAN_ASK_INIT                                                                          \
     {                                                                                          \
         .topo = "-", .algo = SCHEDULE_AUTO, .micro_batch = 1, .accum = 1, .trained_part = 1,   \
         .param_type = DTYPE_BF16, .wire_type = DTYPE_BF16, .grad_type = DTYPE_F32,             \
-        .prefetch = PLAN_PREFETCH                                                              \
+        .prefetch = PLAN_PREFETCH, .buckets = PLAN_BUCKETS                                     \
     }
 
 #define PLAN_ASK_MEMORY_MAX INT64_C(1000000000000000000) /* bytes */

@@ -26,6 +26,7 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
         .wire_type = DTYPE_BF16,
         .grad_type = DTYPE_F32,
         .prefetch = PLAN_PREFETCH,
+        .buckets = PLAN_BUCKETS,
         .chunk_bytes = PLAN_CHUNK_BYTES,
         .memory_bytes = (double)topo->memory_bytes,
     };
@@ -92,7 +93,7 @@ int plan_search(struct plan_search *s, struct err *err)
         return err_set(err, ERR_INPUT,
                        "a search for the micro-batch needs a model's config.json: "
                        "'params=' has no activations to weigh");
-    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable);
+    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
     for (int b = 0; b == 0 || (s->auto_batch && 1 << b <= PLAN_SEARCH_MAX); b++) {
         for (int a = 0; a == 0 || (s->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
             now.at.micro_batch = now.auto_batch ? 1 << b : now.at.micro_batch;

@@ -17,6 +17,7 @@
  */
 enum plan_set {
     PLAN_ALL,     /* all elements, as often as the forward visits them */
+    PLAN_AGAIN,   /* all elements, as often as the backward gathers them: not what is kept */
     PLAN_TRAINED, /* the trainable ones, once */
     PLAN_SETS
 };
@@ -33,12 +34,15 @@ enum plan_leg {
     PLAN_LEGS
 };
 
+enum plan_tier { PLAN_SLOW, PLAN_FAST, PLAN_TIERS }; /* between groups, inside them */
+
 /* Units of one size. */
 struct plan_span {
     int64_t elems[PLAN_SETS]; /* of one unit */
-    int count[PLAN_SETS];     /* visits of such units, such units */
-    /* Seconds of one leg over one unit per byte of an element, without latencies. */
-    double slope[PLAN_SETS][PLAN_LEGS];
+    int count[PLAN_SETS];     /* visits of such units, those not kept, such units */
+    /* Seconds of one leg over one unit per byte of an element, without latencies: of the
+       busiest link on either tier, which take their time side by side. */
+    double slope[PLAN_TIERS][PLAN_SETS][PLAN_LEGS];
 };
 
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
@@ -62,9 +66,13 @@ struct plan_tally {
     int64_t *own[2];                       /* [n] shards of one unit, I and G: scratch */
 };
 
-/* trainable: Psi', spread over the units in their ratio (rounded in each). */
+/*
+ * trainable: Psi', spread over the units in their ratio (rounded in each).  keep: the last
+ * visits of the forward whose units stay; a bare number of parameters is one unit, visited
+ * once.
+ */
 void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
-                     int64_t trainable);
+                     int64_t trainable, int keep);
 void plan_tally_release(struct plan_tally *t);
 
 /* The largest reading of a gauge, in elements, when each leg runs times[set][leg] times. */

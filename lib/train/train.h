@@ -17,6 +17,7 @@
  *   DIR/step-00000100/             a checkpoint (paro-checkpoint(5))
  *   DIR/latest -> step-00000100    the newest complete one
  *   DIR/.lock                      held while a run writes here
+ *   DIR/trace-00000007.json, .svg  a step that was traced, if one was asked for
  *   DIR/STOP                       made by somebody who wants the run to stop in good order;
  *                                  removed when it has
  *
@@ -39,10 +40,13 @@
     X(weight_decay, "weight-decay", F, "0.1", 0, 10,                                           \
       "Weight decay, of matrices and embeddings alone")                                        \
     X(clip, "clip", F, "1.0", 0, 1e9, "Clip the gradient's global norm; 0: never")             \
+    X(skip_nonfinite, "skip-nonfinite", I, "1", 0, 1,                                          \
+      "Skip a step whose loss or gradient is not finite on any rank; 0: never")                \
     X(seed, "seed", I, "1", 0, 9e15, "Seed of fresh weights and of the order of the data")     \
     X(save_every, "save-every", I, "0", 0, 1e12,                                               \
       "Checkpoint every so many steps; 0: at the end only")                                    \
-    X(keep, "keep", I, "2", 1, 1e6, "Keep this many checkpoints")
+    X(keep, "keep", I, "2", 1, 1e6, "Keep this many checkpoints")                              \
+    X(deadline, "deadline", F, "600", 1, 1e6, "Give up on a silent rank after so many seconds")
 
 struct train_settings {
 #define X_FIELD(name, option, kind, value, least, most, text) double name;
@@ -77,8 +81,9 @@ int train_settings_show(const struct train_run *run, FILE *out, struct err *err)
 double train_lr(const struct train_settings *s, int64_t step);
 
 struct train_run {
-    const char *plan, *data, *init, *out, *config, *resume, *log, *algo,
-        *tuning; /* NULL: not given */
+    const char *plan, *data, *init, *out, *config, *resume, *log, *algo, *tuning, *against,
+        *trace_step; /* NULL: not given */
+    int exact;       /* sums that do not depend on their order, a hash of each step */
     const char *given[TRAIN_SETTINGS_COUNT];
     int force; /* an existing run folder is begun anew */
     int json;  /* JSON Lines on `lines` instead of text */

@@ -5,7 +5,7 @@
 /* Inside train/: a run while it runs. */
 #include "ckpt/ckpt.h"
 #include "data/data.h"
-#include "engine/engine.h"
+#include "engine/engine_proof.h"
 #include "plan/plan.h"
 #include "train/train.h"
 
@@ -17,6 +17,10 @@ struct train {
     struct pick_table tuning; /* with algo auto */
     struct data data;
     struct engine *engine;
+    struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
+    struct engine *second;   /* NULL: none */
+    struct engine_against *against;
+    uint64_t hash;  /* of the states after the last step, with exact */
     FILE *log;      /* rank 0: the file, or NULL where `lines` is the log */
     int lines;      /* said so far */
     int lock;       /* rank 0: of the folder; -1: none */
@@ -25,6 +29,9 @@ struct train {
     int32_t *stops; /* [ranks] who was asked to stop */
     int64_t step, tokens; /* done */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
+    int64_t trace_step;   /* 0: none */
+    int tracing;          /* events are kept, or were */
+    double path_s;        /* the critical path of that step on rank 0; NAN: not known */
 };
 
 /* train_folder.c: rank 0's, the run's folder. */
@@ -43,6 +50,14 @@ void train_folder_close(struct train *t);
 int train_start_weights(struct train *t, struct err *err);
 /* A checkpoint of the step that is done; keeps the newest, removes older ones. */
 int train_save(struct train *t, struct err *err);
+
+/*
+ * train_trace.c: the one step that is traced.  open: once the first step of this run is known;
+ * before and after: of each step, after before t->step counts it.  open and after: collective.
+ */
+int train_trace_open(struct train *t, struct err *err);
+void train_trace_before(struct train *t);
+int train_trace_after(struct train *t, struct err *err);
 
 /* train_log.c: rank 0's log and lines. */
 int train_log_open(struct train *t, struct err *err);

@@ -104,12 +104,20 @@ static void put_json(const struct train *t, FILE *out, const struct engine_repor
     jout_num(&j, "tokens_per_s", (double)r->tokens / r->step_s);
     jout_num(&j, "compute_s", r->compute_s);
     jout_num(&j, "exposed_comm_s", r->exposed_s);
-    jout_int(&j, "slow_bytes", engine_slow_bytes(t->engine));
-    jout_int(&j, "fast_bytes", engine_fast_bytes(t->engine));
+    jout_num(&j, "idle_s", r->idle_s);
+    jout_int(&j, "slow_bytes", r->slow_bytes);
+    jout_int(&j, "fast_bytes", r->fast_bytes);
     jout_int(&j, "state_bytes", engine_state_bytes(t->engine));
     jout_int(&j, "buffer_bytes", engine_buffer_bytes(t->engine));
     jout_num(&j, "gflops", r->flops / r->compute_s * 1e-9);
     jout_bool(&j, "skipped", r->skipped);
+    if (t->run->exact) {
+        char hash[17];
+        snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
+        jout_text(&j, "state_hash", hash);
+    }
+    if (t->trace_step && t->step == t->trace_step)
+        jout_num(&j, "critical_path_s", t->path_s);
     jout_close(&j, '}');
 }
 

@@ -110,6 +110,54 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [ "$(paro-plan -m $TINY -i $FABRIC --micro-batch 3 --accum 5 --json | json '$d->{micro_batch}, $d->{accum}')" = "3 5" ]
 }
 
+@test "int8 between groups goes into the plan and into the prices" {
+    paro-plan -m $TINY -i $FABRIC | grep -A 6 '^types' > "$D/a"
+    printf '%s\n' types: '  params: bf16' '  wire: bf16' '  grads: f32' '  compute: f32' \
+        '  slow_params: same' '  slow_grads: same' | cmp - "$D/a"
+    paro-plan -m $TINY -i $FABRIC --slow-params=int8 --slow-grads=int8 | grep -c '^  slow_.*: int8$' > "$D/b"
+    [ "$(cat "$D/b")" = 2 ]
+    [ "$(paro-plan -m $TINY -i $FABRIC --slow-grads int8 --json |
+        json '$d->{types}{slow_params}, $d->{types}{slow_grads}')" = "same int8" ]
+    # Gathers and reductions of GGG at two bytes an element; the gathers alone are two thirds.
+    for how in '' --slow-params=int8 --slow-grads=int8 '--slow-params=int8 --slow-grads=int8'; do
+        # shellcheck disable=SC2086 # several words, or none
+        paro-plan -m params=1e9 -i synth:2x2 --strategy GGG $how --json | json '$d->{predicted}{slow_bytes} / 1e6'
+    done > "$D/c"
+    printf '%s\n' 3000 2007.8125 2503.90625 1511.71875 | cmp - "$D/c"
+    refuses 2 "--slow-params: 'int4', expected same or int8" paro-plan -m $TINY -i $FABRIC --slow-params=int4
+    refuses 2 "--slow-grads: 'bf16', expected same or int8" paro-plan -m $TINY -i $FABRIC --slow-grads=bf16
+}
+
+@test "buckets, keep and recompute go into the plan, in YAML and in JSON" {
+    paro-plan -m $TINY -i $FABRIC | sed -n '/^prefetch/,/^chunk/p' > "$D/a"
+    printf '%s\n' 'prefetch: 1' 'buckets: 2' 'keep: 0' 'recompute: no' 'chunk_bytes: 61440' | cmp - "$D/a"
+    paro-plan -m $TINY -i $FABRIC --buckets=3 --keep=all --recompute | sed -n '/^buckets/,/^recomp/p' > "$D/b"
+    printf '%s\n' 'buckets: 3' 'keep: all' 'recompute: yes' | cmp - "$D/b"
+    [ "$(paro-plan -m $TINY -i $FABRIC --keep all --json |
+        json '$d->{buckets}, $d->{keep}, $d->{recompute} ? "yes" : "no"')" = "2 all no" ]
+    paro-plan -m $TINY -i $FABRIC --keep 3 --recompute --json | grep -q '"keep": 3,$'
+    paro-plan -m $TINY -i $FABRIC --recompute --json | grep -q '"recompute": true,$'
+}
+
+of() { # of STRATEGY PATH OPTION...: a price of the list
+    local s=$1 path=$2
+    shift 2
+    paro-plan -m $TINY -i $FABRIC --list --json "$@" | json "map { \$_->$path } grep { \$_->{strategy} eq '$s' } @s"
+}
+
+@test "what is kept costs memory and saves a gather; what is run again the other way round" {
+    # Every parameter once instead of twice: a third of what GGG sends.
+    none=$(of GGG '{slow_bytes}') all=$(of GGG '{slow_bytes}' --keep all)
+    [ $((all * 3)) -eq $((none * 2)) ]
+    [ "$(of NNG '{slow_bytes}' --keep all)" = "$(of NNG '{slow_bytes}')" ]
+    for more in "--keep 1" "--keep all" "--buckets 3"; do
+        # shellcheck disable=SC2086
+        [ "$(of GGG '{memory_bytes}{buffers}' $more | cut -d. -f1)" -gt "$(of GGG '{memory_bytes}{buffers}' | cut -d. -f1)" ]
+    done
+    [ "$(of GGG '{memory_bytes}{activations}' --recompute)" -lt "$(of GGG '{memory_bytes}{activations}')" ]
+    awk -v a="$(of GGG '{compute_s}' --recompute)" -v b="$(of GGG '{compute_s}')" 'BEGIN { exit !(a > b) }'
+}
+
 @test "a sequence is 256 tokens, or what is said" {
     [ "$(paro-plan -m $TINY -i $FABRIC | sed -n 's/^seq: //p')" -eq 256 ]
     [ "$(paro-plan -m $TINY -i $FABRIC --seq 100 | sed -n 's/^seq: //p')" -eq 100 ]
@@ -144,6 +192,11 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
         paro-plan -m params=7e9 -i $FABRIC --trainable params=8e9
     refuses 2 "--param-type: 'f16', expected bf16 or f32" paro-plan -m $TINY --param-type f16
     refuses 2 "--prefetch: '-1', expected" paro-plan -m $TINY --prefetch=-1
+    refuses 2 "--buckets: '0', expected a whole number from 1 to 1024" paro-plan -m $TINY --buckets 0
+    refuses 2 "--keep: 'most', expected a whole number from 0 to 1048575, or all" paro-plan -m $TINY --keep most
+    refuses 2 "--keep needs a model's config.json: 'params=' has no layers" \
+        paro-plan -m params=7e9 -i $FABRIC --keep all
+    refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
     refuses 2 "'extra'" paro-plan -m $TINY extra
     refuses 2 "params=" paro-plan -m params=7e9 -i $FABRIC --micro-batch auto
 }

@@ -124,6 +124,29 @@ each() {
     diff <(bits a/log.jsonl | tail -n 5) <(bits c/log.jsonl)
 }
 
+@test "int8 between groups: bytes as planned; what cannot be held against it is refused" {
+    plan coded synth:2x2 --seq 32 --strategy NNG --slow-params int8 --slow-grads int8
+    mpirun -np 4 paro-train coded.yaml -d "$TEXT" -o whole --steps 6 > out
+    told=$(sed -n 's/^  slow_bytes: //p' coded.yaml)
+    each "abs(\$d->{slow_bytes} / $told - 1) < 0.01" whole/log.jsonl
+    plain=$(paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x2 --strategy NNG | sed -n 's/^  slow_bytes: //p')
+    perl -e 'exit !(abs($ARGV[0] / $ARGV[1] - 129 / 256) < 0.001)' "$told" "$plain"
+    refuses "the plan sends int8 blocks between groups, which round: expected 'same' for exact sums" \
+        mpirun -np 4 paro-train coded.yaml -d "$TEXT" -o new --exact
+    refuses "the plan sends int8 blocks between groups: no bound holds against another strategy, expected 'same'" \
+        mpirun -np 4 paro-train coded.yaml -d "$TEXT" -o new --against NNN
+    # Coded parameters alone: a resume sees them as the run had left them.
+    for types in '' '--param-type f32' '--wire-type f32'; do
+        # shellcheck disable=SC2086 # two words, or none
+        plan params synth:2x2 --seq 32 --strategy NNG --slow-params int8 $types
+        rm -rf a b
+        mpirun -np 4 paro-train params.yaml -d "$TEXT" -o a --steps 6 --save-every 3 > out
+        mpirun -np 4 paro-train params.yaml -d "$TEXT" -o b --resume a/step-00000003 --steps 6 > out
+        bits a/log.jsonl | tail -n 3 > want
+        bits b/log.jsonl | tail -n 3 | cmp - want
+    done
+}
+
 @test "--save-every and --keep" {
     paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 7 --save-every 2 --keep 3 > out
     [ "$(cd run && echo step-*)" = "step-00000004 step-00000006 step-00000007" ]
@@ -203,7 +226,7 @@ stopped() {
     [ "$(cat mine/plan.yaml)" = text ]
 }
 
-KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gflops","grad_norm","loss","lr",'
+KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gflops","grad_norm","idle_s","loss","lr",'
 KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per_s"]'
 
 @test "the log: JSON, all keys, the bytes that the plan told" {
@@ -214,7 +237,7 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
         each 'JSON::PP->new->canonical->encode([sort keys %$d]) eq '"'$KEYS'" $s/log.jsonl
         each '$d->{step} == $. && $d->{tokens} == 4 * 2 * 32 && $d->{skipped} == 0' $s/log.jsonl
         each '$d->{loss} > 0 && $d->{loss} < 7 && $d->{grad_norm} > 0' $s/log.jsonl
-        each 'abs($d->{compute_s} + $d->{exposed_comm_s} - $d->{step_s}) < 1e-9' $s/log.jsonl
+        each 'abs($d->{compute_s} + $d->{exposed_comm_s} + $d->{idle_s} - $d->{step_s}) < 1e-9' $s/log.jsonl
         memory=$(awk '/^ +(params|grads|optimizer): [0-9.e+]+$/ { m += $2 } END { print m }' p.yaml)
         slow=$(awk '$1 == "slow_bytes:" { print $2 }' p.yaml)
         each "abs(\$d->{state_bytes} - $memory) <= 0.01 * $memory" $s/log.jsonl
@@ -232,7 +255,7 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
     each '$d->{step} == $.' c.log
     printf 'format: paro-settings/1\nlr: 1e-3\nsteps: 7\n' > s.yaml
     mpirun -np 2 paro-train --print-config --config s.yaml --steps 8 > out
-    [ "$(grep -c . out)" = 13 ]
+    [ "$(grep -c . out)" = 15 ]
     grep -qx 'steps: 8' out
     grep -qx 'lr: 0.001' out
     paro-train --print-config --config out | cmp - out

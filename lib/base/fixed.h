@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_FIXED_H
+#define BASE_FIXED_H
+
+#include <stdint.h>
+
+/*
+ * A sum of doubles in fixed point, 128 bits wide with 80 behind the point: whatever the order
+ * and the grouping of the terms, the same bits.  A term is rounded to the nearest multiple of
+ * 2^-80, ties to even, once, when it enters.
+ *
+ *     sign | 47 bits . 80 bits       up to 1.4e14 in steps of 8.3e-25
+ *
+ * A term that is not finite, or a sum beyond the range, leaves `over`: the value is then NaN,
+ * and so is that of every sum it enters.
+ */
+struct fixed {
+    uint64_t hi, lo; /* two's complement */
+    int64_t over;
+};
+
+void fixed_add(struct fixed *sum, double term);
+void fixed_join(struct fixed *sum, const struct fixed *other); /* sum += other */
+double fixed_value(const struct fixed *sum);                   /* rounded to nearest */
+
+#endif

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how one strategy's step is held against another's.
+ *
+ * The second engine takes over the first one's states before the step, by a way of its own (the
+ * ranks' G shards, handed round by MPI): both then begin with the same parameters, and the
+ * micro-batches' gradients g_i are the same bits under both.  What may differ is how they were
+ * added.  With u half the distance from 1 to the next number of the coarser of the types on the
+ * wire and of accumulation, every way from the g_i to the sum has at most n + s additions and
+ * two casts, each wrong by at most u of what it gives, which is at most S = sum |g_i| but for
+ * (1 + u)^k.  Hence under either strategy
+ *
+ *     |g - sum g_i| <= f S,   f = 1.1 (n + s + 2) u      (1.1 > (1 + u)^k for k u < 0.09)
+ *     |g_first - g_second| <= D = 2 f S <= 2 f S' / (1 - f)
+ *
+ * where S' is S as the second engine sums it, from absolute values, the same way.  Norms then
+ * differ by at most |D|.  The first's clipping factor c comes from its own norm, which is held
+ * against the second's; from c [g - D, g + D] interval arithmetic gives the intervals in which
+ * AdamW must have put moments and master (the moments are taken for independent: the true
+ * interval is narrower), widened by the rounding of f32: ROUNDINGS of 2^-24 of the terms' sum.
+ *
+ * Where sums are exact, D is 0 and so is everything else: both go all the way, bit for bit.  Of
+ * a step that takes a gradient that is not finite, only that both have it is compared.
+ */
+#include "engine/engine_inside.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kern/kern_cpu.h"
+
+/* AdamW rounds each of its at most seven operations once, and its six factors. */
+enum { ROUNDINGS = 16, STATES = 3 };
+
+static const char *const names[] = {"master", "exp_avg", "exp_avg_sq", "params"};
+
+struct engine_against {
+    struct engine *first, *second; /* borrowed */
+    char strategy[2][4];
+    int begun;
+    double share;          /* D = share S' */
+    float *magnitude;      /* S' of this rank's G shards, unit after unit */
+    int64_t *at;           /* [units] where a unit's begins */
+    double magnitude_norm; /* of S', of all ranks */
+    float *piece, *pieces; /* [ENGINE_PIECE], [ranks][ENGINE_PIECE] on their way */
+    float *unit;           /* one whole unit */
+    struct range *ranges;  /* [layout_ranges_max] */
+};
+
+int engine_against_open(struct engine_against **out, struct engine *first,
+                        struct engine *second, struct err *err)
+{
+    const struct plan *a = first->plan, *b = second->plan;
+    struct engine_against *g;
+    int64_t shard = 0, largest = 0;
+
+    if (a->slow_params || a->slow_grads || b->slow_params || b->slow_grads)
+        return err_set(err, ERR_INPUT,
+                       "the plan sends int8 blocks between groups: no bound holds against "
+                       "another strategy, expected 'same'");
+    if (first->exact != second->exact || !engine_apart(first) || !engine_apart(second))
+        return err_set(err, ERR_MISMATCH, "engines of two kinds, expected both exact or apart");
+    if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum)
+        return err_set(err, ERR_MISMATCH, "plans of two batches, expected one");
+    g = mem_new(1, sizeof *g);
+    *g = (struct engine_against){.first = first, .second = second};
+    plan_strategy_name(a->strategy, g->strategy[0]);
+    plan_strategy_name(b->strategy, g->strategy[1]);
+    int coarse = first->reduce_type == DTYPE_BF16 || first->grad_type == DTYPE_BF16;
+    double f = 1.1 * (a->groups.ranks + a->accum + 2) * (coarse ? 0x1p-8 : 0x1p-24);
+    g->share = first->exact ? 0 : f < 1 ? 2 * f / (1 - f) : INFINITY;
+    g->at = mem_new((size_t)first->model->units, sizeof *g->at);
+    for (int i = 0; i < first->model->units; i++) {
+        int64_t elems = first->unit[i].elems;
+        g->at[i] = shard;
+        shard += layout_elems(&first->layout, LETTER_G, first->world->rank, elems);
+        largest = elems > largest ? elems : largest;
+    }
+    g->magnitude = mem_new((size_t)shard + 1, sizeof(float));
+    g->unit = mem_new((size_t)largest, sizeof(float));
+    g->piece = mem_new(ENGINE_PIECE, sizeof(float));
+    g->pieces = mem_new((size_t)first->world->ranks * ENGINE_PIECE, sizeof(float));
+    g->ranges = mem_new((size_t)layout_ranges_max(&first->layout), sizeof *g->ranges);
+    *out = g;
+    return 0;
+}
+
+void engine_against_close(struct engine_against *a)
+{
+    if (!a)
+        return;
+    mem_free(a->magnitude);
+    mem_free(a->at);
+    mem_free(a->unit);
+    mem_free(a->piece);
+    mem_free(a->pieces);
+    mem_free(a->ranges);
+    mem_free(a);
+}
+
+/* Elements [from, from + n) of a packed G shard to or from a whole unit. */
+static void copy_packed(const struct range *r, int n_ranges, int64_t from, int64_t n,
+                        float *whole, float *packed, int out)
+{
+    for (int i = 0; i < n_ranges && n > 0; i++) {
+        int64_t elems = r[i].hi - r[i].lo;
+        if (from >= elems) {
+            from -= elems;
+            continue;
+        }
+        int64_t part = elems - from < n ? elems - from : n;
+        float *at = whole + r[i].lo + from;
+        memcpy(out ? packed : at, out ? at : packed, (size_t)part * sizeof *at);
+        packed += part;
+        n -= part;
+        from = 0;
+    }
+}
+
+/* A whole unit of one of the first engine's states, from the G shards of all ranks. */
+static int collect(struct engine_against *a, int unit, int state, struct err *err)
+{
+    struct engine *e = a->first;
+    int64_t elems = e->unit[unit].elems, most = 0;
+    int own = layout_ranges(&e->layout, LETTER_G, e->world->rank, elems, a->ranges);
+
+    for (int i = 0; i < own; i++)
+        engine_values(e, unit, state, a->ranges[i], DTYPE_F32, a->unit + a->ranges[i].lo);
+    for (int r = 0; r < e->world->ranks; r++) {
+        int64_t n = layout_elems(&e->layout, LETTER_G, r, elems);
+        most = n > most ? n : most;
+    }
+    for (int64_t from = 0; from < most; from += ENGINE_PIECE) {
+        own = layout_ranges(&e->layout, LETTER_G, e->world->rank, elems, a->ranges);
+        copy_packed(a->ranges, own, from, ENGINE_PIECE, a->unit, a->piece, 1);
+        if (world_allgather(e->world, a->piece, ENGINE_PIECE * (int64_t)sizeof(float),
+                            a->pieces, err))
+            return -1;
+        for (int r = 0; r < e->world->ranks; r++) {
+            int n = layout_ranges(&e->layout, LETTER_G, r, elems, a->ranges);
+            copy_packed(a->ranges, n, from, ENGINE_PIECE, a->unit,
+                        a->pieces + (int64_t)r * ENGINE_PIECE, 0);
+        }
+    }
+    return 0;
+}
+
+static void pack(float *to, const float *whole, const struct range *r, int n)
+{
+    for (int i = 0; i < n; i++, r++) {
+        memcpy(to, whole + r->lo, (size_t)(r->hi - r->lo) * sizeof *to);
+        to += r->hi - r->lo;
+    }
+}
+
+int engine_against_begin(struct engine_against *a, struct err *err)
+{
+    struct engine *e = a->second;
+
+    if (e->exact && a->begun)
+        return 0; /* they go side by side */
+    a->begun = 1;
+    for (int i = 0; i < e->model->units; i++) {
+        struct engine_unit *u = &e->unit[i];
+        float *to[STATES] = {u->master, u->m, u->v};
+        for (int s = STATES - 1; s >= 0; s--) {
+            if (collect(a, i, s, err))
+                return -1;
+            pack(to[s], a->unit, u->optim_range, u->optim_ranges);
+        }
+        char *p = u->params; /* the unit holds the master now */
+        for (int n = 0; n < u->params_ranges; n++) {
+            struct range r = u->params_range[n];
+            engine_round(p, e->plan->param_type, a->unit + r.lo, e->seen_type, r.hi - r.lo);
+            p += (r.hi - r.lo) * dtype_bytes(e->plan->param_type);
+        }
+    }
+    return 0;
+}
+
+/* S' and then the gradient, of the second engine, which updates nothing. */
+static int second_gradient(struct engine_against *a, engine_batch batch, void *arg,
+                           struct engine_report *report, struct err *err)
+{
+    struct engine *e = a->second;
+
+    engine_magnitudes(e, 1);
+    int rc = engine_step(e, batch, arg, NULL, report, err);
+    engine_magnitudes(e, 0);
+    if (rc)
+        return -1;
+    a->magnitude_norm = report->grad_norm;
+    for (int i = 0; i < e->model->units; i++) {
+        int n =
+            layout_ranges(&e->layout, LETTER_G, e->world->rank, e->unit[i].elems, a->ranges);
+        float *to = a->magnitude + a->at[i];
+        for (int k = 0; k < n; to += a->ranges[k].hi - a->ranges[k].lo, k++)
+            engine_gradient(e, i, a->ranges[k], to);
+    }
+    return engine_step(e, batch, arg, NULL, report, err);
+}
+
+struct span { /* of what a value may be */
+    double lo, hi;
+};
+
+/* By how much what was found may be off what AdamW would give for any gradient in g. */
+struct allowed {
+    struct span state[STATES];
+};
+
+static struct span widened(double lo, double hi, double terms)
+{
+    double by = ROUNDINGS * 0x1p-24 * terms;
+
+    return (struct span){lo - by, hi + by};
+}
+
+/* torch.optim.AdamW over an interval: w, m, v before, gradient in [g.lo, g.hi]. */
+static struct allowed adamw(const struct engine_optim *o, double decay, double w, double m,
+                            double v, struct span g)
+{
+    double far = fabs(g.lo) > fabs(g.hi) ? fabs(g.lo) : fabs(g.hi);
+    double near = g.lo <= 0 && g.hi >= 0    ? 0
+                  : fabs(g.lo) < fabs(g.hi) ? fabs(g.lo)
+                                            : fabs(g.hi);
+    double rest1 = 1 - o->beta1, rest2 = 1 - o->beta2;
+    double rate = o->lr / (1 - pow(o->beta1, (double)o->step));
+    double root = 1 / sqrt(1 - pow(o->beta2, (double)o->step));
+    struct allowed a;
+
+    a.state[1] = widened(o->beta1 * m + rest1 * g.lo, o->beta1 * m + rest1 * g.hi,
+                         o->beta1 * fabs(m) + rest1 * far);
+    a.state[2] = widened(o->beta2 * v + rest2 * near * near, o->beta2 * v + rest2 * far * far,
+                         o->beta2 * v + rest2 * far * far + 0x1p-126);
+    struct span t = a.state[1];
+    double least = sqrt(a.state[2].lo > 0 ? a.state[2].lo : 0) * root + o->eps;
+    double most = sqrt(a.state[2].hi) * root + o->eps;
+    double down = rate * t.hi / (t.hi >= 0 ? least : most);
+    double up = rate * t.lo / (t.lo >= 0 ? most : least);
+    double keep = (1 - o->lr * decay) * w;
+    double terms = fabs(keep) + fmax(fabs(down), fabs(up));
+    a.state[0] = widened(keep - down, keep - up, terms);
+    return a;
+}
+
+/* The first run of elements that differ, and how many do. */
+struct finding {
+    int state, unit;
+    struct range at;
+    double found;
+    struct span expected;
+    int64_t count;
+};
+
+static void note(struct finding *f, int state, int unit, int64_t x, double found,
+                 struct span expected)
+{
+    if (f->count++ == 0)
+        *f = (struct finding){state, unit, {x, x + 1}, found, expected, 1};
+    else if (state == f->state && unit == f->unit && x == f->at.hi)
+        f->at.hi++;
+}
+
+struct where { /* what is compared: a part of one tensor, inside one range of a G shard */
+    int unit;
+    struct range at;
+    double decay;
+    const float *magnitude;
+};
+
+enum { PART = 256 };
+
+/* What the first has now, and where that came from. */
+struct values {
+    float now[STATES + 1][PART], before[STATES][PART], gradient[PART];
+};
+
+static void load(const struct engine_against *a, const struct where *w, struct values *v)
+{
+    const struct engine *e = a->first;
+    const struct engine_unit *u = &e->unit[w->unit];
+
+    for (int s = 0; s < STATES; s++) {
+        engine_values(e, w->unit, s, w->at, DTYPE_F32, v->now[s]);
+        engine_values(a->second, w->unit, s, w->at, DTYPE_F32, v->before[s]);
+    }
+    engine_copy(v->now[STATES], DTYPE_F32, u->params, e->plan->param_type, u->params_range,
+                u->params_ranges, w->at);
+    engine_gradient(a->second, w->unit, w->at, v->gradient);
+}
+
+static void compare_part(const struct engine_against *a, const struct where *w,
+                         const struct engine_optim *o, double scale, int updated,
+                         struct finding *f)
+{
+    struct values v;
+    float seen[PART];
+    int64_t n = w->at.hi - w->at.lo;
+    enum dtype type = a->first->plan->param_type;
+    uint16_t half[PART];
+
+    load(a, w, &v);
+    /* Parameters are the master, rounded. */
+    engine_round(type == DTYPE_F32 ? (void *)seen : half, type, v.now[0], a->first->seen_type,
+                 n);
+    if (type != DTYPE_F32)
+        dtype_convert(seen, DTYPE_F32, half, type, n);
+    for (int64_t x = 0; x < n; x++) {
+        double by = a->share * (double)w->magnitude[x], g = (double)v.gradient[x];
+        struct allowed ok;
+        if (updated && !a->first->exact)
+            ok = adamw(o, w->decay, v.before[0][x], v.before[1][x], v.before[2][x],
+                       (struct span){scale * (g - by), scale * (g + by)});
+        for (int s = 0; s < STATES; s++) {
+            double before = (double)v.before[s][x], now = (double)v.now[s][x];
+            if (!updated || a->first->exact) /* exact: the second was updated too */
+                ok.state[s] = (struct span){before, before};
+            if (!(now >= ok.state[s].lo && now <= ok.state[s].hi))
+                note(f, s, w->unit, w->at.lo + x, now, ok.state[s]);
+        }
+        if (memcmp(&seen[x], &v.now[STATES][x], sizeof seen[x]))
+            note(f, STATES, w->unit, w->at.lo + x, (double)v.now[STATES][x],
+                 (struct span){(double)seen[x], (double)seen[x]});
+    }
+}
+
+static void compare_range(struct engine_against *a, int unit, struct range r,
+                          const float *magnitude, const struct engine_optim *o, double scale,
+                          int updated, struct finding *f)
+{
+    const struct model *m = a->first->model;
+
+    for (int t = m->unit[unit].first; t < m->unit[unit].first + m->unit[unit].count; t++) {
+        const struct model_tensor *tensor = &m->tensor[t];
+        int64_t lo = tensor->offset > r.lo ? tensor->offset : r.lo;
+        int64_t end = tensor->offset + tensor->elems, hi = end < r.hi ? end : r.hi;
+        for (; lo < hi; lo += PART) {
+            struct where w = {unit,
+                              {lo, hi - lo < PART ? hi : lo + PART},
+                              tensor->kind == MODEL_VECTOR ? 0 : o->decay,
+                              magnitude + lo - r.lo};
+            compare_part(a, &w, o, scale, updated, f);
+        }
+    }
+}
+
+static int told(const struct engine_against *a, const struct engine_optim *o,
+                const struct finding *f, struct err *err)
+{
+    const struct model *m = a->first->model;
+    int t = m->unit[f->unit].first;
+
+    while (f->at.lo >= m->tensor[t].offset + m->tensor[t].elems)
+        t++;
+    int64_t lo = f->at.lo - m->tensor[t].offset, hi = f->at.hi - m->tensor[t].offset;
+    hi = hi < m->tensor[t].elems ? hi : m->tensor[t].elems;
+    return err_set(err, ERR_MISMATCH,
+                   "step %" PRId64 ": %s of '%s', elements %" PRId64 " to %" PRId64
+                   ": %.9g under %s, expected %.9g to %.9g by %s (%" PRId64
+                   " values of this rank differ)",
+                   o->step, names[f->state], m->tensor[t].name, lo, hi, f->found,
+                   a->strategy[0], f->expected.lo, f->expected.hi, a->strategy[1], f->count);
+}
+
+static int compare(struct engine_against *a, const struct engine_optim *o, double scale,
+                   int updated, struct err *err)
+{
+    struct engine *e = a->first;
+    struct finding f = {0};
+
+    for (int i = 0; i < e->model->units; i++) {
+        int n =
+            layout_ranges(&e->layout, LETTER_G, e->world->rank, e->unit[i].elems, a->ranges);
+        const float *magnitude = a->magnitude + a->at[i];
+        for (int k = 0; k < n; k++) {
+            struct range r = a->ranges[k];
+            compare_range(a, i, r, magnitude, o, scale, updated, &f);
+            magnitude += r.hi - r.lo;
+        }
+    }
+    return f.count ? told(a, o, &f, err) : 0;
+}
+
+static int is_finite(const struct engine_report *r)
+{
+    return isfinite(r->loss) && isfinite(r->grad_norm);
+}
+
+/* Losses are sums of the same numbers; the norms differ by no more than the gradients. */
+static int compare_reports(const struct engine_against *a, const struct engine_optim *o,
+                           const struct engine_report *one, const struct engine_report *two,
+                           struct err *err)
+{
+    double by = a->share * a->magnitude_norm + 1e-12 * one->grad_norm;
+
+    if (!is_finite(one) && !is_finite(two))
+        return 0;
+    if (!(fabs(one->loss - two->loss) <= 1e-12 * fabs(one->loss)))
+        return err_set(err, ERR_MISMATCH,
+                       "step %" PRId64 ": loss %.12g under %s, expected %.12g by %s", o->step,
+                       one->loss, a->strategy[0], two->loss, a->strategy[1]);
+    if (!(fabs(one->grad_norm - two->grad_norm) <= by))
+        return err_set(err, ERR_MISMATCH,
+                       "step %" PRId64
+                       ": gradient norm %.9g under %s, expected %.9g by %s, give or take %.3g",
+                       o->step, one->grad_norm, a->strategy[0], two->grad_norm, a->strategy[1],
+                       by);
+    return 0;
+}
+
+int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
+                       const struct engine_optim *optim, const struct engine_report *first,
+                       struct err *err)
+{
+    struct engine *e = a->first;
+    struct engine_report second;
+    uint64_t hash;
+    int updated = !first->skipped;
+
+    a->magnitude_norm = 0;
+    int rc = e->exact ? engine_step(a->second, batch, arg, optim, &second, err)
+                      : second_gradient(a, batch, arg, &second, err);
+    if (rc || engine_hash(e, &hash, err)) /* copies of the first agree; syncs have ended */
+        return -1;
+    if (stream_wait_all(a->second->syncs, err))
+        return -1;
+    double scale = optim->clip > 0 ? optim->clip / (first->grad_norm + 1e-6) : 1;
+    rc = compare_reports(a, optim, first, &second, err);
+    /* What is not finite has no bounds; where no step is skipped, it goes into the states. */
+    if (rc == 0 && (!updated || is_finite(first)))
+        rc = compare(a, optim, scale < 1 ? scale : 1, updated, err);
+    return world_agree(e->world, rc, err);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_ENGINE_PARTS_H
+#define ENGINE_ENGINE_PARTS_H
+
+/* Inside engine/: what an engine is made of. */
+#include "base/fixed.h"
+#include "base/mem.h"
+#include "engine/engine_proof.h"
+#include "engine/engine_trace.h"
+
+/*
+ * A conversion on its way: wait for what another stream brings, pack (types differ, or src is
+ * not in shared memory), collective, store.  Up to three operations of one stream; the struct
+ * stays until the last is done.
+ *
+ *     behind --> src --pack--> send ==collective==> recv --store--> dst
+ *
+ * send may be src, recv may be dst.
+ */
+struct engine_move {
+    struct stream *behind; /* NULL: nothing is waited for */
+    int64_t behind_ticket;
+    int behind_event; /* its event, or -1 */
+    struct coll_call call;
+    const void *src;
+    enum dtype src_type;
+    int64_t src_elems; /* 0: send is filled already */
+    void *dst;
+    enum dtype dst_type, wire;
+    int64_t dst_elems;          /* 0: recv is dst */
+    int add;                    /* dst += recv */
+    int round;                  /* what is sent will be coded: rounded in send */
+    struct engine_event *event; /* to be stamped, or NULL */
+};
+
+/* The conversions of a strategy; the same ones for every unit. */
+enum engine_kind {
+    ENGINE_GATHER,   /* parameters, for a use: p to N */
+    ENGINE_MICRO,    /* a micro-step's gradient: whole on each rank, to g */
+    ENGINE_BOUNDARY, /* the accumulated gradient: g to o */
+    ENGINE_SYNC,     /* updated parameters: o to p */
+    ENGINE_KINDS
+};
+
+struct engine_size { /* prepared once for all units of a size */
+    int64_t elems;
+    struct coll_handle handle[ENGINE_KINDS];
+};
+
+struct engine_unit {
+    int64_t elems, params_elems, grads_elems, optim_elems;
+    struct engine_size *size; /* borrowed */
+    void *params;             /* param_type, in shared memory */
+    void *grads; /* grad_type; holds the gradient under g, at the boundary under o */
+    float *master, *m, *v;
+    struct range *params_range, *grads_range, *optim_range; /* owned: what the shards are */
+    int params_ranges, grads_ranges, optim_ranges;
+    struct engine_move boundary, sync;
+    float *residual[ENGINE_KINDS];   /* of coded gradients: what was lost so far */
+    struct stream *last;             /* that of its last reduction: reduces or boundaries */
+    int64_t synced, reduced;         /* tickets of its last parameter sync, last reduction */
+    int synced_event, reduced_event; /* and their events, -1: none */
+};
+
+struct engine_slot { /* of gathered parameters */
+    struct engine_move move;
+    void *recv; /* wire_type, shared */
+    int64_t ticket;
+    int busy;  /* from the push of a gather to the last use of what it brought */
+    int event; /* of the gather, -1: none */
+};
+
+struct engine_bucket { /* a unit's gradient on its way out */
+    struct engine_move move;
+    void *send; /* reduce_type, shared */
+    int64_t ticket;
+    int event;
+};
+
+enum { ENGINE_PIECE = PLAN_PIECE };
+
+/* What a rank tells the others at the end of a step. */
+struct engine_word {
+    double loss, sumsq;
+    struct fixed fixed_loss, fixed_sumsq; /* with exact */
+    int64_t over;                         /* an element left the range of exact sums */
+    struct coll_traffic sent;             /* in this step */
+};
+
+struct engine_record {          /* of a trace */
+    struct engine_event *event; /* [room], owned; NULL: nothing was asked for */
+    int room, count, on;
+    int first;             /* how many there were when the step began */
+    int last;              /* the compute lane's newest event, -1: none */
+    double start_s, end_s; /* of the last step */
+    double mark_s;         /* the compute thread's events reach to here */
+};
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how it is shown that states are where their letters say and that copies agree.  It
+ * looks at the ranges the engine works with, and counts for itself.
+ */
+#include "engine/engine_inside.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const state_names[] = {"params", "grads", "optimizer"};
+
+static int by_start(const void *a, const void *b)
+{
+    int64_t x = ((const struct range *)a)->lo, y = ((const struct range *)b)->lo;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Whether the ranges, in any order, cover [0, elems) once; *bad: the first part that is not. */
+static int tiles(struct range *r, int n, int64_t elems, struct range *bad, int *held)
+{
+    int64_t at = 0;
+
+    qsort(r, (size_t)n, sizeof *r, by_start);
+    for (int i = 0; i <= n; i++) {
+        int64_t lo = i < n ? r[i].lo : elems;
+        if (lo != at) {
+            *held = lo < at ? 2 : 0;
+            *bad = lo < at ? (struct range){lo, at} : (struct range){at, lo};
+            return 0;
+        }
+        at = i < n ? r[i].hi : at;
+    }
+    return 1;
+}
+
+struct holding { /* what one rank holds of one state of one unit, as it is handed round */
+    int64_t ranges;
+    struct range range[]; /* [layout_ranges_max] */
+};
+
+static void what_is_held(const struct engine_unit *u, int state, struct holding *h)
+{
+    const struct range *from[] = {u->params_range, u->grads_range, u->optim_range};
+    const int count[] = {u->params_ranges, u->grads_ranges, u->optim_ranges};
+
+    h->ranges = count[state];
+    memcpy(h->range, from[state], (size_t)count[state] * sizeof *h->range);
+}
+
+/*
+ * The sets of ranks that together hold one copy: for N each rank, for I each group, for G all.
+ * all: the holdings of the ranks, `bytes` apart; room: for the ranges of all ranks.
+ */
+static int audit_state(const struct engine *e, int unit, int state, enum letter letter,
+                       const char *all, size_t bytes, struct range *room, struct err *err)
+{
+    const struct groups *g = &e->plan->groups;
+    int sets = letter == LETTER_N ? g->ranks : letter == LETTER_I ? g->count : 1, held;
+    struct range bad;
+
+    for (int set = 0; set < sets; set++) {
+        int n = 0;
+        for (int r = 0; r < g->ranks; r++) {
+            const struct holding *h = (const void *)(all + (size_t)r * bytes);
+            int own = letter == LETTER_N ? r : letter == LETTER_I ? g->group_of[r] : 0;
+            if (own != set)
+                continue;
+            memcpy(room + n, h->range, (size_t)h->ranges * sizeof *room);
+            n += (int)h->ranges;
+        }
+        if (!tiles(room, n, e->unit[unit].elems, &bad, &held))
+            return err_set(err, ERR_MISMATCH,
+                           "%s of unit '%s', elements %" PRId64 " to %" PRId64
+                           ": held %s by %s %d under '%c', expected once",
+                           state_names[state], e->model->unit[unit].name, bad.lo, bad.hi,
+                           held ? "twice" : "not",
+                           letter == LETTER_N   ? "rank"
+                           : letter == LETTER_I ? "group"
+                                                : "all ranks from",
+                           set, letter_char(letter));
+    }
+    return 0;
+}
+
+/* That a unit lies as the one of its size that is looked at: one word for all of them. */
+static int audit_alike(const struct engine *e, int unit, int first, struct err *err)
+{
+    const struct engine_unit *u = &e->unit[unit], *f = &e->unit[first];
+    const struct range *range[][2] = {{u->params_range, f->params_range},
+                                      {u->grads_range, f->grads_range},
+                                      {u->optim_range, f->optim_range}};
+    const int count[][2] = {{u->params_ranges, f->params_ranges},
+                            {u->grads_ranges, f->grads_ranges},
+                            {u->optim_ranges, f->optim_ranges}};
+
+    for (int s = 0; s < 3; s++)
+        if (count[s][0] != count[s][1] ||
+            memcmp(range[s][0], range[s][1], (size_t)count[s][0] * sizeof **range[s]))
+            return err_set(err, ERR_MISMATCH,
+                           "%s of unit '%s' lie otherwise than those of '%s' of the same size",
+                           state_names[s], e->model->unit[unit].name,
+                           e->model->unit[first].name);
+    return 0;
+}
+
+/* That a shard's memory has room for what its ranges say: they are one behind the other. */
+static int audit_room(const struct engine *e, int unit, struct err *err)
+{
+    const struct engine_unit *u = &e->unit[unit];
+    const struct range *range[] = {u->params_range, u->grads_range, u->optim_range};
+    const int count[] = {u->params_ranges, u->grads_ranges, u->optim_ranges};
+    const int64_t elems[] = {u->params_elems, u->grads_elems, u->optim_elems};
+
+    for (int s = 0; s < 3; s++) {
+        int64_t sum = 0;
+        for (int i = 0; i < count[s]; i++)
+            sum += range[s][i].hi - range[s][i].lo;
+        if (sum != elems[s])
+            return err_set(err, ERR_MISMATCH,
+                           "%s of unit '%s': room for %" PRId64 " elements, expected %" PRId64,
+                           state_names[s], e->model->unit[unit].name, elems[s], sum);
+    }
+    return 0;
+}
+
+void engine_magnitudes(struct engine *e, int on)
+{
+    e->magnitudes = on;
+}
+
+int engine_audit(struct engine *e, struct err *err)
+{
+    struct plan_strategy s = e->plan->strategy;
+    const enum letter letter[] = {s.params, s.grads, s.optimizer};
+    size_t most = (size_t)layout_ranges_max(&e->layout), ranks = (size_t)e->world->ranks;
+    size_t bytes = sizeof(struct holding) + most * sizeof(struct range);
+    struct holding *mine = mem_new(1, bytes);
+    char *all = mem_new(ranks, bytes);
+    struct range *room = mem_new(ranks * most, sizeof *room);
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < e->model->units; i++) {
+        int first = 0; /* of its size: that one is looked at by all */
+        while (e->unit[first].size != e->unit[i].size)
+            first++;
+        rc = audit_room(e, i, err) || audit_alike(e, i, first, err) ? -1 : 0;
+        rc = world_agree(e->world, rc, err);
+        for (int state = 0; rc == 0 && first == i && state < 3; state++) {
+            what_is_held(&e->unit[i], state, mine);
+            rc = world_allgather(e->world, mine, (int64_t)bytes, all, err);
+            if (rc == 0) /* the same on all ranks */
+                rc = audit_state(e, i, state, letter[state], all, bytes, room, err);
+        }
+    }
+    mem_free(mine);
+    mem_free(all);
+    mem_free(room);
+    return rc;
+}
+
+/* The finalizer of splitmix64 (Steele, Lea, Flood 2014). */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+enum { HASHED_PARAMS, HASHED_STATES = 4 };
+static const char *const hashed_names[] = {"params", "master", "exp_avg", "exp_avg_sq"};
+
+/* Sums of the hashes of elements: the order does not matter. */
+struct hash {
+    uint64_t once;  /* over this rank's G shards: each element of the model on one rank */
+    uint64_t whole; /* over all that this rank holds */
+};
+
+static uint64_t hash_range(const struct engine *e, int unit, int state, struct range at)
+{
+    const struct engine_unit *u = &e->unit[unit];
+    const void *from[] = {u->params, u->master, u->m, u->v};
+    enum dtype type = state == HASHED_PARAMS ? e->plan->param_type : DTYPE_F32;
+    const struct range *ranges = state == HASHED_PARAMS ? u->params_range : u->optim_range;
+    int n = state == HASHED_PARAMS ? u->params_ranges : u->optim_ranges;
+    uint64_t key = (uint64_t)unit << 48 | (uint64_t)state << 46, sum = 0;
+    float piece[512];
+
+    for (int64_t x = at.lo; x < at.hi;) {
+        struct range part = {x, at.hi - x < 512 ? at.hi : x + 512};
+        engine_copy(piece, DTYPE_F32, from[state], type, ranges, n, part);
+        for (; x < part.hi; x++) {
+            uint32_t bits;
+            memcpy(&bits, &piece[x - part.lo], sizeof bits);
+            sum += mix(mix(key + (uint64_t)x + 1) + bits);
+        }
+    }
+    return sum;
+}
+
+static void add_hash(struct engine *e, int unit, int state, struct hash *h)
+{
+    const struct engine_unit *u = &e->unit[unit];
+    const struct range *ranges = state == HASHED_PARAMS ? u->params_range : u->optim_range;
+    int own = state == HASHED_PARAMS ? u->params_ranges : u->optim_ranges;
+    int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->elems, e->ranges);
+
+    for (int i = 0; i < n; i++)
+        h->once += hash_range(e, unit, state, e->ranges[i]);
+    for (int i = 0; i < own; i++)
+        h->whole += hash_range(e, unit, state, ranges[i]);
+}
+
+/* Adds the ranks' hashes of one state; whether the copies cannot all be equal. */
+static int differ(const struct engine *e, int state, const struct hash *all, int stride,
+                  uint64_t *once)
+{
+    struct plan_strategy s = e->plan->strategy;
+    enum letter letter = state == HASHED_PARAMS ? s.params : s.optimizer;
+    const struct groups *g = &e->plan->groups;
+    uint64_t copies = letter == LETTER_N   ? (uint64_t)g->ranks
+                      : letter == LETTER_I ? (uint64_t)g->count
+                                           : 1;
+    uint64_t whole = 0;
+
+    *once = 0;
+    for (int r = 0; r < g->ranks; r++) {
+        *once += all[r * stride].once;
+        whole += all[r * stride].whole;
+    }
+    return whole != copies * *once;
+}
+
+/* Collective, when copies of a state are known to differ: of which unit. */
+static int name_unit(struct engine *e, int state, struct hash *all, struct err *err)
+{
+    uint64_t once;
+
+    for (int unit = 0; unit < e->model->units; unit++) {
+        struct hash h = {0};
+        add_hash(e, unit, state, &h);
+        if (world_allgather(e->world, &h, sizeof h, all, err))
+            return -1;
+        if (differ(e, state, all, 1, &once))
+            return err_set(err, ERR_MISMATCH,
+                           "copies of '%s' of unit '%s' differ from rank to rank, expected "
+                           "equal ones",
+                           hashed_names[state], e->model->unit[unit].name);
+    }
+    return err_set(err, ERR_MISMATCH, "copies of '%s' differ from rank to rank",
+                   hashed_names[state]);
+}
+
+int engine_hash(struct engine *e, uint64_t *hash, struct err *err)
+{
+    struct hash mine[HASHED_STATES] = {{0}}, *all;
+    uint64_t once, sum = 0;
+    int bad = -1;
+
+    int rc = world_agree(e->world, stream_wait_all(e->syncs, err), err);
+    if (rc)
+        return rc;
+    for (int unit = 0; unit < e->model->units; unit++)
+        for (int s = 0; s < HASHED_STATES; s++)
+            add_hash(e, unit, s, &mine[s]);
+    all = mem_new((size_t)e->world->ranks * HASHED_STATES, sizeof *all);
+    rc = world_allgather(e->world, mine, sizeof mine, all, err);
+    for (int s = 0; rc == 0 && s < HASHED_STATES; s++) {
+        if (differ(e, s, all + s, HASHED_STATES, &once))
+            bad = bad < 0 ? s : bad;
+        sum += once;
+    }
+    if (rc == 0 && bad >= 0)
+        rc = name_unit(e, bad, all, err);
+    mem_free(all);
+    if (rc == 0)
+        *hash = sum;
+    return rc;
+}
