@@ -97,6 +97,32 @@ static error_t check_words(struct args *a)
     return 0;
 }
 
+/* What numbers are, at rest and on their way; and what every command has. */
+static error_t parse_type(struct args *a, int key, char *arg, struct argp_state *state)
+{
+    struct plan_ask *ask = &a->ask;
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case KEY_PARAM_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
+    case KEY_WIRE_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
+    case KEY_COMPUTE_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->compute_type, err),
+                         "--compute-type");
+    case KEY_GRAD_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
+    case KEY_SLOW_PARAMS:
+        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_params, err),
+                         "--slow-params");
+    case KEY_SLOW_GRADS:
+        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_grads, err), "--slow-grads");
+    default:
+        return cli_option(&a->cli, key, arg, state);
+    }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
@@ -140,20 +166,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli, num_i64(arg, 1, PLAN_SEQ_MAX, &ask->seq, err), "--seq");
     case KEY_TRAINABLE:
         return cli_check(&a->cli, plan_ask_trainable(arg, ask, err), "--trainable");
-    case KEY_PARAM_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
-    case KEY_WIRE_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
-    case KEY_COMPUTE_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->compute_type, err),
-                         "--compute-type");
-    case KEY_GRAD_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
-    case KEY_SLOW_PARAMS:
-        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_params, err),
-                         "--slow-params");
-    case KEY_SLOW_GRADS:
-        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_grads, err), "--slow-grads");
     case KEY_PREFETCH:
         return cli_check(&a->cli, num_i64(arg, 0, PLAN_PREFETCH_MAX, &ask->prefetch, err),
                          "--prefetch");
@@ -173,7 +185,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         return check_words(a);
     default:
-        return cli_option(&a->cli, key, arg, state);
+        return parse_type(a, key, arg, state);
     }
 }
 

@@ -455,8 +455,8 @@ static int tune(struct check *c, const struct groups *groups, struct pick_table 
     struct topo t;
 
     topo_init(&t, 2, groups);
-    t.level[0] = (struct topo_level){"intra", 5e-6, 1e9, 1e9, 1e9, 0};
-    t.level[1] = (struct topo_level){"inter", 50e-6, 60e6, 60e6, 60e6, 0};
+    t.level[0] = (struct topo_level){"intra", 5e-6, 1e9, 1e9, 1e9, 0, "", ""};
+    t.level[1] = (struct topo_level){"inter", 50e-6, 60e6, 60e6, 60e6, 0, "", ""};
     for (int k = 0; k < groups->count; k++)
         t.port[k] = (struct topo_port){60e6, 60e6};
     pick_ask_moves(&ask, groups);

@@ -31,8 +31,8 @@ static char *print(const struct plan *p)
 static char *sample(const char *config)
 {
     static const int group_of[] = {0, 1, 0, 1, 0};
-    struct topo_level level[2] = {{"intra", 3e-6, 1e9, 1e9, 1e9, 0},
-                                  {"inter", 5e-5, 1e8, 1e8, 1e8, 0}};
+    struct topo_level level[2] = {{"intra", 3e-6, 1e9, 1e9, 1e9, 0, "", ""},
+                                  {"inter", 5e-5, 1e8, 1e8, 1e8, 0, "", ""}};
     struct topo_port port[2] = {{1e8, 1e8}, {1e8, 0.9e8}};
     char *host[] = {"node0", "yes"};
     struct topo t = {.levels = 2, .level = level, .host = host, .port = port, .flops = 1e11};
@@ -208,22 +208,22 @@ static void test_refused(void **state)
         {"accum: 1", "acum: 1", "acum"},
         {"prefetch: 1\n", "", "prefetch"},
         {"buckets: 2", "buckets: 0",
-         "p.yaml:15: 'buckets' is '0', expected a whole number from 1 to 1024"},
+         "p.yaml:16: 'buckets' is '0', expected a whole number from 1 to 1024"},
         {"buckets: 2", "buckets: two", "'buckets' is 'two', expected a whole number"},
         {"buckets: 2", "buckets:", "buckets"},
         {"keep: 0", "keep: -1",
-         "p.yaml:16: 'keep' is '-1', expected a whole number from 0 to 1048575, or all"},
+         "p.yaml:17: 'keep' is '-1', expected a whole number from 0 to 1048575, or all"},
         {"keep: 0", "keep: some", "'keep' is 'some', expected"},
         {"keep: 0", "keep: 1048576", "'keep' is '1048576', expected"},
         {"keep: 0", "keep: 0\nkeep: 0", "'keep'"},
         {"recompute: no", "recompute: maybe",
-         "p.yaml:17: 'recompute' is 'maybe', expected yes or no"},
+         "p.yaml:18: 'recompute' is 'maybe', expected yes or no"},
         {"recompute: no", "recompute: true", "'recompute' is 'true', expected yes or no"},
         {"recompute: no", "recompute: \"\"", "'recompute' is '', expected yes or no"},
         {"slow_params: same", "slow_params: int4",
-         "p.yaml:12: 'types.slow_params' is 'int4', expected same or int8"},
+         "p.yaml:13: 'types.slow_params' is 'int4', expected same or int8"},
         {"slow_grads: same", "slow_grads: bf16",
-         "p.yaml:13: 'types.slow_grads' is 'bf16', expected same or int8"},
+         "p.yaml:14: 'types.slow_grads' is 'bf16', expected same or int8"},
         {"slow_grads: same", "slow_grads: same\n  slow_grads: same", "slow_grads"},
         {"algo: ho-ring", "algo: auto",
          "'algo' is 'auto', expected ring, two-level or ho-ring"},
