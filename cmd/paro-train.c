@@ -175,7 +175,9 @@ int main(int argc, char **argv)
     a.run.talk = stderr;
     a.run.stop = &stop;
     int status = train_run(world, &a.run, &err);
-    if (status < 0)
+    if (status == 1) /* asked, and the answer is no */
+        a.cli.status = status;
+    if (status < 0 || status == 1)
         return cli_fail_ranks(&a.cli, world, &err);
     world_close(world);
     if (status == 3)

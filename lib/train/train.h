@@ -94,7 +94,8 @@ struct train_run {
 
 /*
  * Collective.  Returns 0 when all steps are done, 3 when the run stopped in good order before,
- * -1 with the same error on every rank (but for ERR_PEER, which this rank alone may have).
+ * 1 when states differ, of `against` or (exact) of copies: err says where.  -1 with the same
+ * error on every rank (but for ERR_PEER, which this rank alone may have).
  */
 int train_run(struct world *world, const struct train_run *run, struct err *err);
 

@@ -65,19 +65,19 @@ same() {
     run -1 diff one <(exact 1 1x1 untied bf16 bf16)
 }
 
-# plan NAME SHAPE ACCUM STRATEGY PREFETCH: of the tiny model.
+# plan NAME SHAPE ACCUM STRATEGY OPTION...: of the tiny model.
 plan() {
-    paro-plan -m "$MODELS/llama-tiny.json" -i "synth:$2" --seq 32 --accum "$3" --strategy "$4" |
-        sed "s/^prefetch: .*/prefetch: $5/" > "$1.yaml"
+    paro-plan -m "$MODELS/llama-tiny.json" -i "synth:$2" --seq 32 --accum "$3" --strategy "$4" \
+        "${@:5}" > "$1.yaml"
 }
 
 bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
 
 @test "paro-train: state_hash in the log, on 1, 2 and 4 ranks, and after a resume" {
     seq 1 20000 > text
-    plan one 1x1 4 NNN 1
-    plan two 2x1 2 IGG 0
-    plan four 2x2 1 GGG 3
+    plan one 1x1 4 NNN
+    plan two 2x1 2 IGG --prefetch 0 --keep 1
+    plan four 2x2 1 GGG --prefetch 3 --buckets 1 --keep all --recompute
     local t=(-d text --exact --lr 1e-2)
     paro-train one.yaml "${t[@]}" -o a --steps 4 > out
     [ "$(grep -c '"state_hash":"[0-9a-f]\{16\}"' a/log.jsonl)" = 4 ]
@@ -97,7 +97,7 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
 # Without clipping and without skipping, a unit is updated as soon as its own gradient is there.
 @test "units that are updated at once get the same bits" {
     seq 1 20000 > text
-    plan four 2x2 2 IIG 1
+    plan four 2x2 2 IIG
     local t=(four.yaml -d text --exact --lr 1e-2 --clip 0 --steps 3)
     mpirun -np 4 paro-train "${t[@]}" -o a > out
     mpirun -np 4 paro-train "${t[@]}" -o b --skip-nonfinite 0 > out
