@@ -11,7 +11,8 @@
 # the first SKIP of a launch (neighbours on the machine lengthen the first, hardly the second); the
 # last columns are tokens/s by either over the best peer's with the same wire.  Losses of f32 must
 # agree to 1e-5, whoever trained; in bf16 each rounds in its own way.
-# "best" is the plan that paro-plan prefers.  Rows stay in OUT/rows.jsonl.  To ask for less:
+# "best" is the plan that paro-plan prefers; IIG,slow-grads=int8,buckets=3 is IIG with these
+# options of paro-plan.  Rows stay in OUT/rows.jsonl.  To ask for less:
 #
 #   SHAPE=2x2 RATE=1gbit PLANS='NNN best' PEERS='ddp fsdp2-hybrid-late' WIRES=bf16 ROUNDS=1 ...
 #   PEERS='' or PLANS='' for none; fsdp_peers.py --list tells the peers
@@ -60,19 +61,18 @@ types() {
 
 # make_plan PLAN WIRE: OUT/PLAN-WIRE.yaml
 make_plan() {
-    types=$(types "$2") || exit 2
-    strategy="--strategy $1"
-    [ "$1" != best ] || strategy=
+    words="$(types "$2") --strategy $(echo "$1" | sed 's/,/ --/g')"
+    [ "${1%%,*}" != best ] || words=$(echo "$words" | sed 's/--strategy best//')
     # shellcheck disable=SC2086
-    paro-plan -m "$MODEL" -i "$OUT/fabric.yaml" $types --seq "$SEQ" --micro-batch "$MICRO" \
-        --accum "$ACCUM" $strategy > "$OUT/$1-$2.yaml" || die "no plan of '$1'"
+    paro-plan -m "$MODEL" -i "$OUT/fabric.yaml" $words --seq "$SEQ" --micro-batch "$MICRO" \
+        --accum "$ACCUM" > "$OUT/$1-$2.yaml" || die "no plan of '$1'"
 }
 
 # run_plan PLAN WIRE: a launch of paro-train, a row
 run_plan() {
     plan=$OUT/$1-$2.yaml
     name=$1
-    [ "$1" != best ] || name="best=$(sed -n 's/^strategy: //p' "$plan")"
+    [ "${1%%,*}" != best ] || name="best=$(sed -n 's/^strategy: //p' "$plan")${1#best}"
     # shellcheck disable=SC2086
     if ! timeout "$LIMIT" paro-lab -g "$groups" -p "$procs" -r "$RATE" $LAB -- \
         paro-train "$plan" -d "$DATA" -o "$OUT/run" --force --steps "$STEPS" \
@@ -146,6 +146,7 @@ case $groups$procs in *[!0-9]* | '') die "SHAPE '$SHAPE', expected GROUPSxRANKS 
 [ "$STEPS" -gt "$SKIP" ] || die "STEPS $STEPS, expected more than SKIP $SKIP"
 [ -z "$PEERS" ] || "$PYTHON" -c 'import torch, transformers' ||
     die "$PYTHON has no torch or no transformers; the head of this file says how to get them"
+for wire in $WIRES; do types "$wire" > /dev/null; done
 case " $PEERS " in *' plain'*) die "plain is one rank, and one_core.sh's" ;; esac
 mkdir -p "$OUT" || die "cannot make $OUT"
 rm -rf "$OUT/model" "$OUT/run" "$OUT/rows.jsonl"
