@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "plan/ask.h"
+#include "plan/scale.h"
 
 enum {
     KEY_LIST = 1,
@@ -10,6 +11,8 @@ enum {
     KEY_WHAT_IF,
     KEY_CHECK,
     KEY_EMIT,
+    KEY_SCALE,
+    KEY_SVG,
     KEY_STRATEGY,
     KEY_ALGO,
     KEY_MEM,
@@ -46,6 +49,9 @@ static const struct argp_option options[] = {
      "Compare a run's log with its plan (default plan.yaml beside the log)", 0},
     {"emit", KEY_EMIT, "TARGET", 0,
      "Print the nearest that deepspeed, fsdp or megatron can run", 0},
+    {"scale", KEY_SCALE, "FROM..TO", 0,
+     "Print the throughput of each as the fabric grows, ranks as 16..4096", 0},
+    {"svg", KEY_SVG, 0, 0, "Draw --scale", 0},
     {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
      0},
     {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
@@ -77,10 +83,40 @@ static const struct argp_option options[] = {
 static error_t ask_for(struct args *a, enum plan_ask_what what)
 {
     if (a->ask.what != PLAN_ASK_PLAN && a->ask.what != what)
-        return cli_usage(&a->cli, "--list, --why, --what-if, --check and --emit, "
-                                  "expected one of them");
+        return cli_usage(&a->cli, "--list, --why, --what-if, --check, --emit "
+                                  "and --scale, expected one of them");
     a->ask.what = what;
     return 0;
+}
+
+/* Which answer is wanted. */
+static error_t parse_answer(struct args *a, int key, char *arg)
+{
+    struct plan_ask *ask = &a->ask;
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case KEY_LIST:
+        return ask_for(a, PLAN_ASK_LIST);
+    case KEY_WHY:
+        return ask_for(a, PLAN_ASK_WHY);
+    case KEY_WHAT_IF:
+        return ask_for(a, PLAN_ASK_WHAT_IF);
+    case KEY_CHECK:
+        ask->log = arg;
+        return ask_for(a, PLAN_ASK_CHECK);
+    case KEY_EMIT:
+        if (cli_check(&a->cli, plan_target_parse(arg, &ask->target, err), "--emit"))
+            return EINVAL;
+        return ask_for(a, PLAN_ASK_EMIT);
+    case KEY_SCALE:
+        if (cli_check(&a->cli, plan_scale_parse(arg, &ask->from, &ask->to, err), "--scale"))
+            return EINVAL;
+        return ask_for(a, PLAN_ASK_SCALE);
+    default:
+        ask->svg = 1;
+        return 0;
+    }
 }
 
 static error_t check_words(struct args *a)
@@ -89,6 +125,10 @@ static error_t check_words(struct args *a)
 
     if (ask->plan && !ask->log)
         return cli_usage(&a->cli, "'%s', expected it behind --check LOG alone", ask->plan);
+    if (ask->svg && ask->what != PLAN_ASK_SCALE)
+        return cli_usage(&a->cli, "--svg, expected it with --scale alone");
+    if (ask->svg && a->cli.json)
+        return cli_usage(&a->cli, "--svg and --json, expected one of them");
     if (!ask->model && !ask->log)
         return cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
     if (ask->log && a->searching)
@@ -129,6 +169,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct plan_ask *ask = &a->ask;
     struct err *err = &a->cli.err;
 
+    if (key >= KEY_LIST && key <= KEY_SVG)
+        return parse_answer(a, key, arg);
     a->searching |= key == 'm' || key == 'i' || (key >= KEY_STRATEGY && key <= KEY_RECOMPUTE);
     switch (key) {
     case 'm':
@@ -137,19 +179,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'i':
         ask->topo = arg;
         return 0;
-    case KEY_LIST:
-        return ask_for(a, PLAN_ASK_LIST);
-    case KEY_WHY:
-        return ask_for(a, PLAN_ASK_WHY);
-    case KEY_WHAT_IF:
-        return ask_for(a, PLAN_ASK_WHAT_IF);
-    case KEY_CHECK:
-        ask->log = arg;
-        return ask_for(a, PLAN_ASK_CHECK);
-    case KEY_EMIT:
-        if (cli_check(&a->cli, plan_target_parse(arg, &ask->target, err), "--emit"))
-            return EINVAL;
-        return ask_for(a, PLAN_ASK_EMIT);
     case KEY_STRATEGY:
         ask->fixed = 1;
         return cli_check(&a->cli, plan_strategy_parse(arg, &ask->strategy, err), "--strategy");

@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "plan/check.h"
+#include "plan/scale.h"
 #include "plan/what_if.h"
 #include "plan/why.h"
 
@@ -80,8 +81,8 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
     return 0;
 }
 
-static int search(struct plan_search *s, const struct plan_ask *ask, const struct topo *topo,
-                  const struct model *model, struct err *err)
+static int set_search(struct plan_search *s, const struct plan_ask *ask,
+                      const struct topo *topo, const struct model *model, struct err *err)
 {
     *s = (struct plan_search){
         .auto_batch = ask->micro_batch == 0,
@@ -105,7 +106,7 @@ static int search(struct plan_search *s, const struct plan_ask *ask, const struc
     s->at.accum = ask->accum ? (int)ask->accum : 1;
     if (ask->memory_bytes)
         s->at.memory_bytes = (double)ask->memory_bytes;
-    return set_by_model(&s->at, ask, err) ? -1 : plan_search(s, err);
+    return set_by_model(&s->at, ask, err);
 }
 
 /* Moves the model into the plan. */
@@ -137,6 +138,8 @@ static void print_answer(const struct plan_search *s, struct model *model,
         plan_why(s, &why);
         (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
         return;
+    case PLAN_ASK_SCALE: /* searches for itself */
+        return;
     case PLAN_ASK_EMIT:
         if (s->best >= 0)
             (ask->json ? plan_emit_json : plan_emit)(s, ask->target, out);
@@ -163,6 +166,34 @@ static int answer_check(const struct plan_ask *ask, FILE *out, int *found, struc
     return 0;
 }
 
+static int answer_scale(const struct plan_ask *ask, const struct plan_search *asked, FILE *out,
+                        int *found, struct err *err)
+{
+    struct plan_scale s = {.from = ask->from, .to = ask->to};
+
+    if (plan_scale_run(&s, asked, err))
+        return -1;
+    (ask->json  ? plan_scale_print_json
+     : ask->svg ? plan_scale_draw
+                : plan_scale_print)(&s, out);
+    *found = plan_scale_found(&s);
+    if (!*found)
+        plan_search_refuse(&s.point[s.points - 1].search, err);
+    return 0;
+}
+
+static int answer_search(const struct plan_ask *ask, struct plan_search *s, struct model *model,
+                         FILE *out, int *found, struct err *err)
+{
+    if (plan_search(s, err))
+        return -1;
+    print_answer(s, model, ask, out);
+    *found = s->best >= 0;
+    if (!*found)
+        plan_search_refuse(s, err);
+    return 0;
+}
+
 int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
 {
     struct model model = {0};
@@ -183,13 +214,10 @@ int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct er
         return -1;
     int rc = topo_read(&topo, ask->topo, err);
     if (rc == 0)
-        rc = search(&s, ask, &topo, &model, err);
-    if (rc == 0) {
-        print_answer(&s, &model, ask, out);
-        *found = s.best >= 0;
-        if (!*found)
-            plan_search_refuse(&s, err);
-    }
+        rc = set_search(&s, ask, &topo, &model, err);
+    if (rc == 0)
+        rc = ask->what == PLAN_ASK_SCALE ? answer_scale(ask, &s, out, found, err)
+                                         : answer_search(ask, &s, &model, out, found, err);
     topo_release(&topo);
     model_release(&model);
     return rc;

@@ -11,14 +11,16 @@ enum plan_ask_what {
     PLAN_ASK_WHY,
     PLAN_ASK_WHAT_IF,
     PLAN_ASK_CHECK,
-    PLAN_ASK_EMIT
+    PLAN_ASK_EMIT,
+    PLAN_ASK_SCALE
 };
 
 /* The question paro-plan puts, as typed: files by name, defaults not yet filled in. */
 struct plan_ask {
     enum plan_ask_what what;
-    int json;
+    int json, svg;
     const char *model, *topo; /* borrowed: what model_read and topo_read take */
+    int from, to;             /* ranks, of PLAN_ASK_SCALE */
     const char *log, *plan;   /* borrowed: what plan_check takes */
     enum plan_target target;  /* of PLAN_ASK_EMIT */
     int fixed;                /* strategy was given */

@@ -225,7 +225,7 @@ steps() {
     refuses 2 "'a.yaml', expected it behind --check LOG alone" paro-plan -m $TINY a.yaml
     refuses 2 "'b.yaml', expected nothing behind 'a.yaml'" paro-plan --check "$D" a.yaml b.yaml
     refuses 2 "--check and options of a search" paro-plan --check "$D" --accum 4
-    refuses 2 "--list, --why, --what-if, --check and --emit, expected one of them" paro-plan --check "$D" --why
+    refuses 2 "--list, --why, --what-if, --check, --emit and --scale, expected one of them" paro-plan --check "$D" --why
     paro-plan -m params=7e9 -i $FABRIC --mem 1e15 > "$D/plan.yaml"
     refuses 2 "is of a bare number of parameters" paro-plan --check "$D"
 }
@@ -256,6 +256,40 @@ steps() {
     paro-plan -m params=65.286e9 -i synth:8x8,memory=20e9 --grad-type bf16 --accum 4 --strategy GGG --emit deepspeed > "$D/e"
     refuses 1 "no feasible plan" paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --emit deepspeed
     refuses 2 "--emit: 'zero', expected deepspeed, fsdp or megatron" paro-plan -m $TINY --emit zero
+}
+
+@test "--scale: a row for each size, the fabric's own among them" {
+    local scale="-m $TINY -i $FABRIC --accum 2 --scale"
+    # shellcheck disable=SC2086
+    paro-plan $scale 2..16 > "$D/s"
+    [ "$(head -n 1 "$D/s" | cut -d, -f1)" = "predicted tokens/s of 792 k parameters" ]
+    [ "$(awk 'NR > 2 { print $1, $2 }' "$D/s" | paste -sd,)" = "2 1,4 2,8 4,16 8" ]
+    [ "$(sed 1,2d "$D/s" | grep -c '\*')" -eq 4 ]
+    # shellcheck disable=SC2086
+    paro-plan $scale 2..16 --json > "$D/s"
+    [ "$(json '$d->{schema}, $d->{predicted}, scalar @{$d->{points}}, scalar @{$d->{points}[0]{strategies}}' < "$D/s")" = "paro.plan.scale/1 1 4 27" ]
+    [ "$(json 'map { "$_->{strategy} $_->{step_s}" } @{$d->{points}[1]{strategies}}' < "$D/s")" = \
+        "$(paro-plan -m $TINY -i $FABRIC --accum 2 --list --json | json 'map { "$_->{strategy} $_->{step_s}" } @s')" ]
+    # shellcheck disable=SC2086
+    paro-plan $scale 2..16 --svg > "$D/s.svg"
+    grep -q '</svg>' "$D/s.svg" && grep -q 'predicted, not measured' "$D/s.svg"
+    grep -q 'NNG, 16 ranks: .* tokens/s' "$D/s.svg"
+    ! command -v xmllint > /dev/null || xmllint --noout "$D/s.svg"
+}
+
+@test "--scale: nothing fits at any size, and wrong words" {
+    run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 2..8 --mem 1Mi
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"no feasible plan"* && ${#lines[@]} -eq 5 ]]
+    for bad in 16 16..8 0..4 a..b 4..b 4..100000 ..; do
+        refuses 2 "--scale: '$bad', expected FROM..TO ranks" paro-plan -m $TINY --scale "$bad"
+    done
+    refuses 2 "--scale: 1 ranks, expected at least the 2 of a group" paro-plan -m $TINY -i $FABRIC --scale 1..8
+    refuses 2 "--scale needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --scale 4..8
+    refuses 2 "--svg, expected it with --scale alone" paro-plan -m $TINY -i $FABRIC --svg
+    run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 4..8 --svg --json
+    [ "$status" -eq 2 ]
+    [ "$(printf '%s' "$stderr" | json '$d->{error}{text}')" = "--svg and --json, expected one of them" ]
 }
 
 @test "auto searches the batch within the memory" {
@@ -351,7 +385,7 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     refuses 2 "--keep needs a model's config.json: 'params=' has no layers" \
         paro-plan -m params=7e9 -i $FABRIC --keep all
     refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
-    refuses 2 "--list, --why, --what-if, --check and --emit, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
+    refuses 2 "--list, --why, --what-if, --check, --emit and --scale, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
     refuses 2 "--what-if and --strategy, expected one of them" paro-plan -m $TINY -i $FABRIC --what-if --strategy IIG
     refuses 2 "'extra'" paro-plan -m $TINY extra
     refuses 2 "params=" paro-plan -m params=7e9 -i $FABRIC --micro-batch auto
@@ -379,7 +413,7 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
 
 @test "a full disk is exit 2, in every form" {
     for form in "" --list --json "--list --json" --why "--why --json" --what-if "--what-if --json" \
-        "--emit fsdp" "--emit fsdp --json"; do
+        "--emit fsdp" "--emit fsdp --json" "--scale 4..8" "--scale 4..8 --svg" "--scale 4..8 --json"; do
         rc=0
         # shellcheck disable=SC2086
         paro-plan -m $TINY -i $FABRIC $form > /dev/full 2> "$D/err" || rc=$?
