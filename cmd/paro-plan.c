@@ -3,9 +3,16 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "plan/ask.h"
+#include "plan/scale.h"
 
 enum {
     KEY_LIST = 1,
+    KEY_WHY,
+    KEY_WHAT_IF,
+    KEY_CHECK,
+    KEY_EMIT,
+    KEY_SCALE,
+    KEY_SVG,
     KEY_STRATEGY,
     KEY_ALGO,
     KEY_MEM,
@@ -16,12 +23,18 @@ enum {
     KEY_PARAM_TYPE,
     KEY_WIRE_TYPE,
     KEY_GRAD_TYPE,
-    KEY_PREFETCH
+    KEY_COMPUTE_TYPE,
+    KEY_SLOW_PARAMS,
+    KEY_SLOW_GRADS,
+    KEY_PREFETCH,
+    KEY_BUCKETS,
+    KEY_KEEP,
+    KEY_RECOMPUTE
 };
 
 struct args {
     struct cli cli;
-    int list;
+    int searching; /* an option was given that only a search has a use for */
     struct plan_ask ask;
 };
 
@@ -29,6 +42,16 @@ static const struct argp_option options[] = {
     {"model", 'm', "MODEL", 0, "A config.json, a folder with one, or params=7e9", 0},
     {"input", 'i', "TOPO", 0, "The fabric: a file, - or synth:SPEC (default -)", 0},
     {"list", KEY_LIST, 0, 0, "Print the price of each of the 27 strategies", 0},
+    {"why", KEY_WHY, 0, 0, "Print what binds each strategy, and the margin of the best", 0},
+    {"what-if", KEY_WHAT_IF, 0, 0,
+     "Print at which slow tier, accumulation, memory another would win", 0},
+    {"check", KEY_CHECK, "LOG", 0,
+     "Compare a run's log with its plan (default plan.yaml beside the log)", 0},
+    {"emit", KEY_EMIT, "TARGET", 0,
+     "Print the nearest that deepspeed, fsdp or megatron can run", 0},
+    {"scale", KEY_SCALE, "FROM..TO", 0,
+     "Print the throughput of each as the fabric grows, ranks as 16..4096", 0},
+    {"svg", KEY_SVG, 0, 0, "Draw --scale", 0},
     {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
      0},
     {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
@@ -40,11 +63,105 @@ static const struct argp_option options[] = {
      0},
     {"param-type", KEY_PARAM_TYPE, "TYPE", 0, "Parameters at rest: bf16, f32 (default bf16)",
      0},
+    {"compute-type", KEY_COMPUTE_TYPE, "TYPE", 0,
+     "What is multiplied with weights: f32, bf16 (default f32)", 0},
     {"wire-type", KEY_WIRE_TYPE, "TYPE", 0, "What travels: bf16, f32 (default bf16)", 0},
     {"grad-type", KEY_GRAD_TYPE, "TYPE", 0, "Gradients summed: f32, bf16 (default f32)", 0},
+    {"slow-params", KEY_SLOW_PARAMS, "TYPE", 0,
+     "Parameters between groups: same, int8 (default same)", 0},
+    {"slow-grads", KEY_SLOW_GRADS, "TYPE", 0,
+     "Gradients between groups: same, int8 (default same)", 0},
     {"prefetch", KEY_PREFETCH, "UNITS", 0, "Units gathered ahead (default 1)", 0},
+    {"buckets", KEY_BUCKETS, "COUNT", 0, "Units whose gradients leave at once (default 2)", 0},
+    {"keep", KEY_KEEP, "USES", 0,
+     "Last gathered uses kept for the backward, or all (default 0)", 0},
+    {"recompute", KEY_RECOMPUTE, 0, 0, "Keep only what enters a layer: run it again", 0},
     CLI_OPTIONS,
     {0}};
+
+/* One answer at a time. */
+static error_t ask_for(struct args *a, enum plan_ask_what what)
+{
+    if (a->ask.what != PLAN_ASK_PLAN && a->ask.what != what)
+        return cli_usage(&a->cli, "--list, --why, --what-if, --check, --emit "
+                                  "and --scale, expected one of them");
+    a->ask.what = what;
+    return 0;
+}
+
+/* Which answer is wanted. */
+static error_t parse_answer(struct args *a, int key, char *arg)
+{
+    struct plan_ask *ask = &a->ask;
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case KEY_LIST:
+        return ask_for(a, PLAN_ASK_LIST);
+    case KEY_WHY:
+        return ask_for(a, PLAN_ASK_WHY);
+    case KEY_WHAT_IF:
+        return ask_for(a, PLAN_ASK_WHAT_IF);
+    case KEY_CHECK:
+        ask->log = arg;
+        return ask_for(a, PLAN_ASK_CHECK);
+    case KEY_EMIT:
+        if (cli_check(&a->cli, plan_target_parse(arg, &ask->target, err), "--emit"))
+            return EINVAL;
+        return ask_for(a, PLAN_ASK_EMIT);
+    case KEY_SCALE:
+        if (cli_check(&a->cli, plan_scale_parse(arg, &ask->from, &ask->to, err), "--scale"))
+            return EINVAL;
+        return ask_for(a, PLAN_ASK_SCALE);
+    default:
+        ask->svg = 1;
+        return 0;
+    }
+}
+
+static error_t check_words(struct args *a)
+{
+    const struct plan_ask *ask = &a->ask;
+
+    if (ask->plan && !ask->log)
+        return cli_usage(&a->cli, "'%s', expected it behind --check LOG alone", ask->plan);
+    if (ask->svg && ask->what != PLAN_ASK_SCALE)
+        return cli_usage(&a->cli, "--svg, expected it with --scale alone");
+    if (ask->svg && a->cli.json)
+        return cli_usage(&a->cli, "--svg and --json, expected one of them");
+    if (!ask->model && !ask->log)
+        return cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
+    if (ask->log && a->searching)
+        return cli_usage(&a->cli, "--check and options of a search, expected one of them: "
+                                  "the plan tells what was searched");
+    return 0;
+}
+
+/* What numbers are, at rest and on their way; and what every command has. */
+static error_t parse_type(struct args *a, int key, char *arg, struct argp_state *state)
+{
+    struct plan_ask *ask = &a->ask;
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case KEY_PARAM_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
+    case KEY_WIRE_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
+    case KEY_COMPUTE_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->compute_type, err),
+                         "--compute-type");
+    case KEY_GRAD_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
+    case KEY_SLOW_PARAMS:
+        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_params, err),
+                         "--slow-params");
+    case KEY_SLOW_GRADS:
+        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_grads, err), "--slow-grads");
+    default:
+        return cli_option(&a->cli, key, arg, state);
+    }
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -52,15 +169,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct plan_ask *ask = &a->ask;
     struct err *err = &a->cli.err;
 
+    if (key >= KEY_LIST && key <= KEY_SVG)
+        return parse_answer(a, key, arg);
+    a->searching |= key == 'm' || key == 'i' || (key >= KEY_STRATEGY && key <= KEY_RECOMPUTE);
     switch (key) {
     case 'm':
         ask->model = arg;
         return 0;
     case 'i':
         ask->topo = arg;
-        return 0;
-    case KEY_LIST:
-        a->list = 1;
         return 0;
     case KEY_STRATEGY:
         ask->fixed = 1;
@@ -78,36 +195,46 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli, num_i64(arg, 1, PLAN_SEQ_MAX, &ask->seq, err), "--seq");
     case KEY_TRAINABLE:
         return cli_check(&a->cli, plan_ask_trainable(arg, ask, err), "--trainable");
-    case KEY_PARAM_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
-    case KEY_WIRE_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
-    case KEY_GRAD_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
     case KEY_PREFETCH:
         return cli_check(&a->cli, num_i64(arg, 0, PLAN_PREFETCH_MAX, &ask->prefetch, err),
                          "--prefetch");
+    case KEY_BUCKETS:
+        return cli_check(&a->cli, num_i64(arg, 1, PLAN_BUCKETS_MAX, &ask->buckets, err),
+                         "--buckets");
+    case KEY_KEEP:
+        return cli_check(&a->cli, plan_keep_parse(arg, &ask->keep, err), "--keep");
+    case KEY_RECOMPUTE:
+        ask->recompute = 1;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (ask->plan)
+            return cli_usage(&a->cli, "'%s', expected nothing behind '%s'", arg, ask->plan);
+        ask->plan = arg;
+        return 0;
     case ARGP_KEY_END:
-        return ask->model ? 0 : cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
+        return check_words(a);
     default:
-        return cli_option(&a->cli, key, arg, state);
+        return parse_type(a, key, arg, state);
     }
 }
 
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
-        options, parse,
-        NULL,    "Prices the 27 PaRO strategies on a fabric and prints the best feasible plan.",
-        0,       0,
+        options,
+        parse,
+        "\n--check=LOG [PLAN]",
+        "Prices the 27 PaRO strategies on a fabric and prints the best feasible plan.",
+        0,
+        0,
         0};
     struct args a = {.cli = CLI_INIT("paro-plan"), .ask = PLAN_ASK_INIT};
     struct err err;
     int found;
 
     cli_parse(&a.cli, &argp, argc, argv);
-    int form = (a.list ? PLAN_ASK_LIST : 0) | (a.cli.json ? PLAN_ASK_JSON : 0);
-    if (plan_ask_answer(&a.ask, form, stdout, &found, &err))
+    a.ask.json = a.cli.json;
+    if (plan_ask_answer(&a.ask, stdout, &found, &err))
         return cli_fail(&a.cli, &err);
     if (found)
         return cli_finish(&a.cli, 0);

@@ -18,6 +18,7 @@ struct engine {
     struct coll coll;
     struct net net;
     int there[ENGINE_KINDS];      /* whether a kind moves anything on this shape */
+    int coded[ENGINE_KINDS];      /* whether what it moves across groups is coded */
     int sizes, slots, ring, keep; /* slots = ring + keep */
     int buckets;
     struct engine_unit *unit;
@@ -29,16 +30,19 @@ struct engine {
     float *gradient;      /* of the unit in the backward; zero between two of them */
     float *tied_gradient; /* of the unit that is visited twice, until its second visit */
     /* One of each suffices, for the operations of a stream are in order. */
-    void *gather_send, *sync_send, *sync_recv; /* of the stream `gathers`: wire_type, shared */
-    void *reduce_send, *reduce_recv;           /* of `reduces`: reduce_type, shared */
-    float *piece;                              /* a piece of a gradient in f32 */
-    struct engine_word *words;                 /* [ranks] */
-    struct coll_traffic *traffic;              /* [ranks] scratch */
-    struct coll_traffic *syncs;                /* [ranks] of one parameter sync of all units */
-    struct range *ranges;                      /* [layout_ranges_max] of a G shard */
+    void *gather_send, *sync_send, *sync_recv;         /* wire_type, shared */
+    void *reduce_recv, *boundary_send, *boundary_recv; /* reduce_type, shared */
+    float *piece;                                      /* a piece of a gradient in f32 */
+    struct engine_word *words;                         /* [ranks] */
+    struct coll_traffic *traffic;                      /* [ranks] scratch */
+    struct coll_traffic *sync_traffic; /* [ranks] of one parameter sync of all units */
+    struct range *ranges;              /* [layout_ranges_max] of a G shard */
     int32_t *tokens, *targets;
-    struct stream *gathers, *reduces;
-    struct arena shared, own;
+    /* One for each kind of conversion, so that one that goes inside the group does not wait for
+       one that goes across: a gather for its unit's sync alone, a boundary for its micro-step.
+     */
+    struct stream *gathers, *reduces, *boundaries, *syncs;
+    struct arena shared, own, residuals;
     int64_t state_bytes, slow_bytes, fast_bytes;
     /* Of the step that runs. */
     double exposed_s, idle_s;
@@ -51,6 +55,8 @@ struct engine {
 /* engine_place.c: memory and prepared collectives. */
 void engine_place(struct engine *e);
 int engine_prepare(struct engine *e, struct err *err);
+/* Nothing is lost so far: of a new run, and of a step that was skipped. */
+void engine_residuals_clear(struct engine *e);
 /* Whether the backward writes a buffer of its own rather than the accumulator. */
 int engine_apart(const struct engine *e);
 
@@ -82,9 +88,12 @@ int engine_wait(struct engine *e, struct stream *s, int64_t ticket, int event, s
 /* engine_trace.c; all do nothing while no trace is kept. */
 void engine_trace_begin(struct engine *e); /* of a step */
 void engine_trace_end(struct engine *e);
-/* A computation that ends now. */
-void engine_trace_compute(struct engine *e, enum engine_event_kind kind, int unit, int micro,
-                          double start_s, int cause);
+/* A computation that ends now; it began where the event before it ended. */
+void engine_trace_compute(struct engine *e, enum engine_event_kind kind, int unit, int micro);
+/* The compute thread's last event went on until now. */
+void engine_trace_more(struct engine *e);
+/* A wait for event `cause` begins; it has no length but by engine_trace_more. */
+void engine_trace_wait(struct engine *e, int cause);
 /* A conversion about to be pushed: its event, or -1; sets m->event. */
 int engine_trace_move(struct engine *e, struct engine_move *m, enum engine_event_kind kind,
                       int lane, int unit, int micro);

@@ -18,6 +18,8 @@ static int pack(void *arg, struct err *err)
     if (m->src_elems)
         dtype_convert((void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
                       m->src_elems);
+    if (m->round)
+        coll_round(m->call.handle, EXEC_IN, (void *)(uintptr_t)m->call.in, m->call.residual);
     return 0;
 }
 
@@ -47,6 +49,16 @@ void engine_accumulate(void *acc, enum dtype acc_type, const void *x, enum dtype
     }
 }
 
+/* The first operation: what it needs may still be on its way in another stream. */
+static enum stream_state ready(void *arg, struct err *err)
+{
+    struct engine_move *m = arg;
+
+    if (m->behind && !stream_done(m->behind, m->behind_ticket))
+        return STREAM_IDLE;
+    return pack(m, err) ? STREAM_FAILED : STREAM_DONE;
+}
+
 static int store(void *arg, struct err *err)
 {
     struct engine_move *m = arg;
@@ -64,8 +76,10 @@ static int store(void *arg, struct err *err)
 int64_t engine_move_push(struct engine *e, struct stream *s, struct engine_move *m)
 {
     coll_traffic_add(&e->word.sent, &m->call.handle->mine, 1);
-    if (m->src_elems || m->event)
-        stream_push(s, (struct stream_op){.start = pack, .arg = m});
+    if (m->behind && stream_done(m->behind, m->behind_ticket))
+        m->behind = NULL;
+    if (m->src_elems || m->event || m->behind)
+        stream_push(s, (struct stream_op){.poll = ready, .arg = m});
     int64_t ticket = coll_push(s, &m->call);
     if (m->dst_elems || m->event)
         ticket = stream_push(s, (struct stream_op){.start = store, .arg = m});

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kern/kern_cpu.h"
 
@@ -105,7 +106,7 @@ static void place_buffers(struct engine *e)
     int convert = plan->param_type != plan->wire_type; /* parameters change type to travel */
     int gathered = e->there[ENGINE_GATHER];
 
-    if (gathered && convert)
+    if (gathered && (convert || e->coded[ENGINE_GATHER]))
         e->gather_send = arena_take(&e->shared, l.params_elems * w);
     for (int i = 0; gathered && i < e->slots; i++)
         e->slot[i].recv = arena_take(&e->shared, l.elems * w);
@@ -118,10 +119,12 @@ static void place_buffers(struct engine *e)
         if (e->model->tied)
             e->tied_gradient = arena_take(&e->own, e->unit[0].elems * 4);
     }
-    if (e->there[ENGINE_BOUNDARY])
-        e->reduce_send = arena_take(&e->shared, l.grads_elems * r);
-    if (e->there[ENGINE_BOUNDARY] || e->there[ENGINE_MICRO])
-        e->reduce_recv = arena_take(&e->shared, most(l.grads_elems, l.optim_elems) * r);
+    if (e->there[ENGINE_MICRO])
+        e->reduce_recv = arena_take(&e->shared, l.grads_elems * r);
+    if (e->there[ENGINE_BOUNDARY]) {
+        e->boundary_send = arena_take(&e->shared, l.grads_elems * r);
+        e->boundary_recv = arena_take(&e->shared, l.optim_elems * r);
+    }
     if (e->there[ENGINE_SYNC]) {
         e->sync_send = arena_take(&e->shared, l.optim_elems * w);
         if (convert)
@@ -149,7 +152,8 @@ static int prepare_size(struct engine *e, struct engine_size *size, int64_t elem
         struct coll_spec spec = {.elems = elems,
                                  .type = sums ? e->reduce_type : e->plan->wire_type,
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
-                                 .chunk_bytes = e->plan->chunk_bytes};
+                                 .chunk_bytes = e->plan->chunk_bytes,
+                                 .coded = e->coded[kind]};
         if (!e->there[kind])
             continue;
         spec.moves = moves_of(e, (enum engine_kind)kind, &spec.from, &spec.to);
@@ -181,9 +185,43 @@ static int count_traffic(struct engine *e, struct err *err)
         coll_traffic_add(&sync, &h[ENGINE_SYNC].mine, 1);
     }
     coll_traffic_add(&sum, &sync, 1);
-    if (world_allgather(e->world, &sync, sizeof sync, e->syncs, err))
+    if (world_allgather(e->world, &sync, sizeof sync, e->sync_traffic, err))
         return -1;
     return coll_traffic_most(&e->coll, &sum, &e->slow_bytes, &e->fast_bytes, err);
+}
+
+/* A unit's own, for handles are shared by units of one size. */
+static void place_residuals(struct engine *e)
+{
+    for (int i = 0; i < e->model->units; i++)
+        for (int kind = ENGINE_MICRO; kind <= ENGINE_BOUNDARY; kind++) {
+            struct engine_unit *u = &e->unit[i];
+            int64_t elems = u->size->handle[kind].residual_elems;
+            if (elems)
+                u->residual[kind] = arena_take(&e->residuals, elems * 4);
+        }
+}
+
+/* How much it is, the prepared collectives know. */
+static int open_residuals(struct engine *e, struct err *err)
+{
+    int rc = 0;
+
+    place_residuals(e); /* measures */
+    int64_t bytes = e->residuals.used;
+    if (bytes)
+        rc = arena_init(&e->residuals, bytes, "residuals of coded gradients", err);
+    if (world_agree(e->world, rc, err))
+        return -1;
+    if (bytes)
+        place_residuals(e);
+    return 0;
+}
+
+void engine_residuals_clear(struct engine *e)
+{
+    if (e->residuals.base)
+        memset(e->residuals.base, 0, (size_t)e->residuals.used);
 }
 
 int engine_prepare(struct engine *e, struct err *err)
@@ -201,6 +239,8 @@ int engine_prepare(struct engine *e, struct err *err)
         }
         e->unit[i].size = &e->size[at];
     }
+    if (open_residuals(e, err))
+        return -1;
     return count_traffic(e, err);
 }
 
@@ -238,16 +278,27 @@ static void size_slots(struct engine *e)
 /* Everything that can be known alone; the collective part follows when all ranks agree. */
 static int set_up(struct engine *e, struct err *err)
 {
+    struct net_options options = {.batch = e->plan->micro_batch,
+                                  .seq = e->plan->seq,
+                                  .recompute = e->plan->recompute,
+                                  .compute = e->plan->compute_type};
     enum letter from, to;
 
     if (engine_check(e->plan, e->world->ranks, err))
         return -1;
-    if (net_init(&e->net, e->model, e->plan->micro_batch, e->plan->seq, err))
+    if (e->exact && (e->plan->slow_params || e->plan->slow_grads))
+        return err_set(err, ERR_INPUT,
+                       "the plan sends int8 blocks between groups, which round: expected "
+                       "'same' for exact sums");
+    if (net_init(&e->net, e->model, &options, err))
         return -1;
     layout_init(&e->layout, &e->plan->groups);
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         struct layout_moves m = moves_of(e, (enum engine_kind)kind, &from, &to);
+        int sums = kind == ENGINE_MICRO || kind == ENGINE_BOUNDARY;
         e->there[kind] = layout_moves_trim(&e->layout, &m);
+        e->coded[kind] = (sums ? e->plan->slow_grads : e->plan->slow_params) &&
+                         (m.reduce_across || m.gather_across);
     }
     size_slots(e);
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
@@ -256,7 +307,7 @@ static int set_up(struct engine *e, struct err *err)
         e->bucket[i].event = -1;
     e->words = mem_new((size_t)e->world->ranks, sizeof *e->words);
     e->traffic = mem_new((size_t)e->world->ranks, sizeof *e->traffic);
-    e->syncs = mem_new((size_t)e->world->ranks, sizeof *e->syncs);
+    e->sync_traffic = mem_new((size_t)e->world->ranks, sizeof *e->sync_traffic);
     e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
     for (int i = 0; i < e->model->units; i++)
         measure_unit(e, &e->unit[i], e->model->unit[i].elems);
@@ -309,9 +360,11 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         engine_close(e);
         return -1;
     }
-    /* Of three operations each: gathers ahead and syncs; reductions and boundaries. */
-    e->gathers = stream_open(e->coll.runner, 3 * (e->slots + e->model->units) + 3);
-    e->reduces = stream_open(e->coll.runner, 3 * (e->buckets + e->model->units) + 3);
+    /* A conversion is three operations at most. */
+    e->gathers = stream_open(e->coll.runner, 3 * e->slots + 3);
+    e->reduces = stream_open(e->coll.runner, 3 * e->buckets + 3);
+    e->boundaries = stream_open(e->coll.runner, 3 * e->model->units + 3);
+    e->syncs = stream_open(e->coll.runner, 3 * e->model->units + 3);
     *out = e;
     return 0;
 }
@@ -334,13 +387,14 @@ void engine_close(struct engine *e)
         mem_free(e->unit[i].grads_range);
         mem_free(e->unit[i].optim_range);
     }
-    void *owned[] = {e->unit,    e->size,  e->slot,   e->bucket,      e->words,
-                     e->traffic, e->syncs, e->ranges, e->record.event};
+    void *owned[] = {e->unit,    e->size,         e->slot,   e->bucket,      e->words,
+                     e->traffic, e->sync_traffic, e->ranges, e->record.event};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         mem_free(owned[i]);
     if (e->net.buffers)
         net_release(&e->net);
     arena_release(&e->own);
+    arena_release(&e->residuals);
     layout_release(&e->layout);
     mem_free(e);
 }
@@ -357,7 +411,7 @@ int64_t engine_buffer_bytes(const struct engine *e)
     for (int i = 0; i < e->sizes; i++)
         for (int kind = 0; kind < ENGINE_KINDS; kind++)
             scratch += e->size[i].handle[kind].scratch_bytes;
-    return e->shared.used + e->own.used + scratch - e->state_bytes;
+    return e->shared.used + e->own.used + e->residuals.used + scratch - e->state_bytes;
 }
 
 int64_t engine_slow_bytes(const struct engine *e)

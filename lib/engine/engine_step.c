@@ -6,9 +6,11 @@
  *     gathers   [u0][u1][u2] ...        `prefetch` units ahead of the use
  *     compute        [u0][u1][u2] ... [u2][u1][u0]
  *     reduces                             [u2][u1][u0]        behind the backward
+ *     boundaries                              [u2][u1][u0]    of the last micro-step
+ *     syncs     [u1][u2] ...                                  of the update before
  *
- * and in the last micro-step each unit's accumulated gradient goes on to the optimizer's layout
- * at once, while the backward of the units before it still runs.  Which of these move anything
+ * In the last micro-step each unit's accumulated gradient goes on to the optimizer's layout at
+ * once, while the backward of the units before it still runs.  Which of these move anything
  * is told by e->there: no strategy has code of its own.
  */
 #include "engine/engine_inside.h"
@@ -20,12 +22,13 @@
 
 int engine_wait(struct engine *e, struct stream *s, int64_t ticket, int event, struct err *err)
 {
+    engine_trace_wait(e, event);
     if (stream_done(s, ticket))
         return 0;
     double start = tick_now_s();
     int rc = stream_wait(s, ticket, err);
     e->exposed_s += tick_now_s() - start;
-    engine_trace_compute(e, ENGINE_WAITED, -1, -1, start, event);
+    engine_trace_more(e);
     return rc;
 }
 
@@ -76,14 +79,17 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
         kern_abs(gradient, u->elems);
     if (!e->there[ENGINE_MICRO]) {
         add_here(e, u, gradient);
+        engine_trace_compute(e, ENGINE_ADDED, (int)(u - e->unit), micro);
     } else {
         struct engine_bucket *b = &e->bucket[e->next_bucket];
         e->next_bucket = (e->next_bucket + 1) % e->buckets;
         if (engine_wait(e, e->reduces, b->ticket, b->event, err))
             return -1;
         put_gradient(e, b->send, e->reduce_type, gradient, u->elems);
+        engine_trace_compute(e, ENGINE_ADDED, (int)(u - e->unit), micro);
         b->move = (struct engine_move){
-            .call = {&u->size->handle[ENGINE_MICRO], b->send, e->reduce_recv},
+            .call = {&u->size->handle[ENGINE_MICRO], b->send, e->reduce_recv,
+                     u->residual[ENGINE_MICRO]},
             .wire = e->reduce_type,
             .dst = u->grads,
             .dst_type = e->grad_type,
@@ -93,10 +99,12 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
         b->event = engine_trace_move(e, &b->move, ENGINE_REDUCED, ENGINE_LANE_REDUCES,
                                      (int)(u - e->unit), micro);
         b->ticket = engine_move_push(e, e->reduces, &b->move);
+        u->last = e->reduces;
         u->reduced = b->ticket;
         u->reduced_event = b->event;
     }
     memset(gradient, 0, (size_t)u->elems * sizeof *gradient);
+    engine_trace_more(e);
     return 0;
 }
 
@@ -106,7 +114,8 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
     if (!e->there[ENGINE_BOUNDARY])
         return;
     u->boundary = (struct engine_move){
-        .call = {&u->size->handle[ENGINE_BOUNDARY], e->reduce_send, e->reduce_recv},
+        .call = {&u->size->handle[ENGINE_BOUNDARY], e->boundary_send, e->boundary_recv,
+                 u->residual[ENGINE_BOUNDARY]},
         .wire = e->reduce_type,
         .src = u->grads,
         .src_type = e->grad_type,
@@ -114,10 +123,15 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
         .dst = u->grads,
         .dst_type = e->grad_type,
         .dst_elems = u->optim_elems,
+        .round = e->coded[ENGINE_BOUNDARY],
+        .behind = e->there[ENGINE_MICRO] ? e->reduces : NULL,
+        .behind_ticket = u->reduced,
+        .behind_event = u->reduced_event,
     };
-    u->reduced_event = engine_trace_move(e, &u->boundary, ENGINE_CONVERTED, ENGINE_LANE_REDUCES,
-                                         (int)(u - e->unit), -1);
-    u->reduced = engine_move_push(e, e->reduces, &u->boundary);
+    u->last = e->boundaries;
+    u->reduced_event = engine_trace_move(e, &u->boundary, ENGINE_CONVERTED,
+                                         ENGINE_LANE_BOUNDARIES, (int)(u - e->unit), -1);
+    u->reduced = engine_move_push(e, e->boundaries, &u->boundary);
 }
 
 static int backward(struct engine *e, int micro, struct err *err)
@@ -128,9 +142,8 @@ static int backward(struct engine *e, int micro, struct err *err)
         const float *params = engine_uses_take(e, err);
         if (!params)
             return -1;
-        double start = tick_now_s();
         net_backward(&e->net, v, params, gradient_of(e, u));
-        engine_trace_compute(e, ENGINE_BACKWARD, unit, micro, start, -1);
+        engine_trace_compute(e, ENGINE_BACKWARD, unit, micro);
         engine_uses_give(e);
         if (e->model->tied && unit == 0 && v > 0)
             continue; /* its second use in the backward is still to come */
@@ -149,14 +162,13 @@ static int micro_step(struct engine *e, int micro, struct err *err)
     double tokens = (double)p->groups.ranks * p->accum * p->micro_batch * p->seq;
 
     net_begin(&e->net, e->tokens, e->targets, (float)(1 / tokens));
+    engine_trace_compute(e, ENGINE_BEGAN, -1, micro);
     for (int v = 0; v < e->model->visits; v++) {
         const float *params = engine_uses_take(e, err);
         if (!params)
             return -1;
-        double start = tick_now_s();
         net_forward(&e->net, v, params);
-        engine_trace_compute(e, ENGINE_FORWARD, model_unit_of_visit(e->model, v), micro, start,
-                             -1);
+        engine_trace_compute(e, ENGINE_FORWARD, model_unit_of_visit(e->model, v), micro);
         engine_uses_give(e);
     }
     e->word.loss += net_loss(&e->net);
@@ -174,10 +186,12 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
     e->word = (struct engine_word){0};
     engine_trace_begin(e);
     for (int i = 0; i < e->model->units; i++) {
+        e->unit[i].last = e->reduces;
         e->unit[i].reduced = 0;
         e->unit[i].reduced_event = -1;
         memset(e->unit[i].grads, 0, (size_t)(e->unit[i].grads_elems * g));
     }
+    engine_trace_compute(e, ENGINE_BEGAN, -1, -1);
     engine_uses_begin(e);
     for (int i = 0; rc == 0 && i < e->plan->accum; i++) {
         batch(arg, i, e->tokens, e->targets);

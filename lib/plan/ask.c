@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "plan/check.h"
+#include "plan/scale.h"
+#include "plan/what_if.h"
+#include "plan/why.h"
 
 int plan_ask_batch(const char *text, int64_t *out, struct err *err)
 {
@@ -46,7 +50,8 @@ int plan_ask_type(const char *text, enum dtype *out, struct err *err)
     return 0;
 }
 
-/* What the model bounds: the length of a sequence, the number of trainable parameters. */
+/* What the model bounds: the length of a sequence, the number of trainable parameters; and what
+   only layers give a meaning. */
 static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct err *err)
 {
     const struct model *m = c->model;
@@ -66,14 +71,18 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
         c->trainable = ask->trained;
     else if (ask->trained_part < 1)
         c->trainable = llround(ask->trained_part * (double)m->params);
+    if (!m->unit && (ask->keep || ask->recompute))
+        return err_set(err, ERR_INPUT,
+                       "--%s needs a model's config.json: 'params=' has no layers",
+                       ask->keep ? "keep" : "recompute");
     if (c->trainable < 1)
         return err_set(err, ERR_MISMATCH,
                        "--trainable: less than one of %" PRId64 " parameters", m->params);
     return 0;
 }
 
-static int search(struct plan_search *s, const struct plan_ask *ask, const struct topo *topo,
-                  const struct model *model, struct err *err)
+static int set_search(struct plan_search *s, const struct plan_ask *ask,
+                      const struct topo *topo, const struct model *model, struct err *err)
 {
     *s = (struct plan_search){
         .auto_batch = ask->micro_batch == 0,
@@ -86,52 +95,129 @@ static int search(struct plan_search *s, const struct plan_ask *ask, const struc
     s->at.param_type = ask->param_type;
     s->at.wire_type = ask->wire_type;
     s->at.grad_type = ask->grad_type;
+    s->at.compute_type = ask->compute_type;
+    s->at.slow_params = ask->slow_params;
+    s->at.slow_grads = ask->slow_grads;
     s->at.prefetch = (int)ask->prefetch;
+    s->at.buckets = (int)ask->buckets;
+    s->at.keep = ask->keep;
+    s->at.recompute = ask->recompute;
     s->at.micro_batch = ask->micro_batch ? (int)ask->micro_batch : 1;
     s->at.accum = ask->accum ? (int)ask->accum : 1;
     if (ask->memory_bytes)
         s->at.memory_bytes = (double)ask->memory_bytes;
-    return set_by_model(&s->at, ask, err) ? -1 : plan_search(s, err);
+    return set_by_model(&s->at, ask, err);
 }
 
-/* Moves the model into the plan, where one is printed. */
-static void print_answer(const struct plan_search *s, struct model *model, int form, FILE *out)
+/* Moves the model into the plan. */
+static void print_plan(const struct plan_search *s, struct model *model, int json, FILE *out)
 {
     struct plan plan;
 
-    if (form & PLAN_ASK_LIST) {
-        (form & PLAN_ASK_JSON ? plan_search_print_json : plan_search_print)(s, out);
-        return;
-    }
     if (s->best < 0)
         return;
     plan_init(&plan, s, model);
-    (form & PLAN_ASK_JSON ? plan_print_json : plan_print)(&plan, out);
+    (json ? plan_print_json : plan_print)(&plan, out);
     plan_release(&plan);
 }
 
-int plan_ask_answer(const struct plan_ask *ask, int form, FILE *out, int *found,
-                    struct err *err)
+static void print_answer(const struct plan_search *s, struct model *model,
+                         const struct plan_ask *ask, FILE *out)
+{
+    struct plan_why why;
+    struct plan_changes changes;
+
+    switch (ask->what) {
+    case PLAN_ASK_PLAN:
+        print_plan(s, model, ask->json, out);
+        return;
+    case PLAN_ASK_LIST:
+        (ask->json ? plan_search_print_json : plan_search_print)(s, out);
+        return;
+    case PLAN_ASK_WHY:
+        plan_why(s, &why);
+        (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
+        return;
+    case PLAN_ASK_SCALE: /* searches for itself */
+        return;
+    case PLAN_ASK_EMIT:
+        if (s->best >= 0)
+            (ask->json ? plan_emit_json : plan_emit)(s, ask->target, out);
+        return;
+    case PLAN_ASK_CHECK: /* has neither model nor fabric */
+        return;
+    case PLAN_ASK_WHAT_IF:
+        plan_what_if(s, &changes);
+        (ask->json ? plan_what_if_print_json : plan_what_if_print)(s, &changes, out);
+        return;
+    }
+}
+
+static int answer_check(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
+{
+    struct plan_check check;
+
+    if (plan_check(ask->log, ask->plan, &check, err))
+        return -1;
+    (ask->json ? plan_check_print_json : plan_check_print)(&check, out);
+    *found = !check.differs;
+    if (!*found)
+        plan_check_refuse(&check, err);
+    return 0;
+}
+
+static int answer_scale(const struct plan_ask *ask, const struct plan_search *asked, FILE *out,
+                        int *found, struct err *err)
+{
+    struct plan_scale s = {.from = ask->from, .to = ask->to};
+
+    if (plan_scale_run(&s, asked, err))
+        return -1;
+    (ask->json  ? plan_scale_print_json
+     : ask->svg ? plan_scale_draw
+                : plan_scale_print)(&s, out);
+    *found = plan_scale_found(&s);
+    if (!*found)
+        plan_search_refuse(&s.point[s.points - 1].search, err);
+    return 0;
+}
+
+static int answer_search(const struct plan_ask *ask, struct plan_search *s, struct model *model,
+                         FILE *out, int *found, struct err *err)
+{
+    if (plan_search(s, err))
+        return -1;
+    print_answer(s, model, ask, out);
+    *found = s->best >= 0;
+    if (!*found)
+        plan_search_refuse(s, err);
+    return 0;
+}
+
+int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
 {
     struct model model = {0};
     struct topo topo = {0};
     struct plan_search s;
 
+    if (ask->what == PLAN_ASK_CHECK)
+        return answer_check(ask, out, found, err);
     if (strcmp(ask->model, "-") == 0 && strcmp(ask->topo, "-") == 0)
         return err_set(err, ERR_INPUT,
                        "both the model and the fabric from standard input, "
                        "expected one of them from a file (-m, -i)");
+    if (ask->what == PLAN_ASK_WHAT_IF && ask->fixed)
+        return err_set(err, ERR_INPUT,
+                       "--what-if and --strategy, expected one of them: "
+                       "where one strategy is asked for no other can win");
     if (model_read(&model, ask->model, err))
         return -1;
     int rc = topo_read(&topo, ask->topo, err);
     if (rc == 0)
-        rc = search(&s, ask, &topo, &model, err);
-    if (rc == 0) {
-        print_answer(&s, &model, form, out);
-        *found = s.best >= 0;
-        if (!*found)
-            plan_search_refuse(&s, err);
-    }
+        rc = set_search(&s, ask, &topo, &model, err);
+    if (rc == 0)
+        rc = ask->what == PLAN_ASK_SCALE ? answer_scale(ask, &s, out, found, err)
+                                         : answer_search(ask, &s, &model, out, found, err);
     topo_release(&topo);
     model_release(&model);
     return rc;

@@ -2,11 +2,27 @@
 #ifndef PLAN_ASK_H
 #define PLAN_ASK_H
 
+#include "plan/emit.h"
 #include "plan/plan.h"
+
+enum plan_ask_what {
+    PLAN_ASK_PLAN,
+    PLAN_ASK_LIST,
+    PLAN_ASK_WHY,
+    PLAN_ASK_WHAT_IF,
+    PLAN_ASK_CHECK,
+    PLAN_ASK_EMIT,
+    PLAN_ASK_SCALE
+};
 
 /* The question paro-plan puts, as typed: files by name, defaults not yet filled in. */
 struct plan_ask {
+    enum plan_ask_what what;
+    int json, svg;
     const char *model, *topo; /* borrowed: what model_read and topo_read take */
+    int from, to;             /* ranks, of PLAN_ASK_SCALE */
+    const char *log, *plan;   /* borrowed: what plan_check takes */
+    enum plan_target target;  /* of PLAN_ASK_EMIT */
     int fixed;                /* strategy was given */
     struct plan_strategy strategy;
     enum schedule_algo algo;
@@ -15,15 +31,17 @@ struct plan_ask {
     int64_t seq;                /* 0: PLAN_SEQ, or the model's maximum if that is less */
     double trained_part;        /* fraction of the parameters, above 0; or */
     int64_t trained;            /* their number, above 0 */
-    enum dtype param_type, wire_type, grad_type;
-    int64_t prefetch;
+    enum dtype param_type, wire_type, grad_type, compute_type;
+    enum plan_slow slow_params, slow_grads;
+    int64_t prefetch, buckets;
+    int keep, recompute; /* as in struct plan */
 };
 
 #define PLAN_ASK_INIT                                                                          \
     {                                                                                          \
         .topo = "-", .algo = SCHEDULE_AUTO, .micro_batch = 1, .accum = 1, .trained_part = 1,   \
         .param_type = DTYPE_BF16, .wire_type = DTYPE_BF16, .grad_type = DTYPE_F32,             \
-        .prefetch = PLAN_PREFETCH                                                              \
+        .prefetch = PLAN_PREFETCH, .buckets = PLAN_BUCKETS                                     \
     }
 
 #define PLAN_ASK_MEMORY_MAX INT64_C(1000000000000000000) /* bytes */
@@ -33,13 +51,11 @@ int plan_ask_batch(const char *text, int64_t *out, struct err *err);
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
 int plan_ask_type(const char *text, enum dtype *out, struct err *err);
 
-enum plan_ask_form { PLAN_ASK_YAML = 0, PLAN_ASK_LIST = 1, PLAN_ASK_JSON = 2 }; /* bits */
-
 /*
- * Reads, searches, prints the plan or the list.  *found 0: nothing feasible, err says why (a
- * list is printed all the same, a plan is not).
+ * Reads, searches, prints what is asked for.  *found 0: the answer is no, and err says why:
+ * nothing feasible (tables of all strategies are printed all the same, a plan is not), or a
+ * run's bytes are not those of its plan.
  */
-int plan_ask_answer(const struct plan_ask *ask, int form, FILE *out, int *found,
-                    struct err *err);
+int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err);
 
 #endif

@@ -48,7 +48,15 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y); /* the fixed order */
 }
 
-static void put_title(const struct plan_search *s, FILE *out)
+void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],
+                     const struct plan_price *order[PLAN_STRATEGIES])
+{
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        order[i] = &list[i];
+    qsort(order, PLAN_STRATEGIES, sizeof *order, by_time);
+}
+
+void plan_list_title(const struct plan_search *s, FILE *out)
 {
     const struct plan_case *c = &s->at;
     const struct model *m = c->model;
@@ -143,10 +151,8 @@ void plan_search_print(const struct plan_search *s, FILE *out)
     const struct plan_price *order[PLAN_STRATEGIES];
     struct columns c = columns_of(s->list);
 
-    for (int i = 0; i < PLAN_STRATEGIES; i++)
-        order[i] = &s->list[i];
-    qsort(order, PLAN_STRATEGIES, sizeof *order, by_time);
-    put_title(s, out);
+    plan_list_order(s->list, order);
+    plan_list_title(s, out);
     put_head(&c, out);
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         put_row(s, order[i], &c, out);

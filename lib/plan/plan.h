@@ -5,82 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/dtype.h"
-#include "base/err.h"
 #include "base/groups.h"
-#include "layout/layout.h"
-#include "model/model.h"
-#include "schedule/schedule.h"
-#include "topo/topo.h"
-
-/* A PaRO strategy: how each state is partitioned. */
-struct plan_strategy {
-    enum letter params, grads, optimizer;
-};
-
-/*
- * Bytes of the rank that needs most.  At rest, by the layout: parameters in param_type under
- * the strategy's first letter; gradient accumulators in grad_type under the second; 12 bytes of
- * Adam state per trainable element (f32 master, both moments) under the third.  Beside them,
- * buffers: what the engine needs so that things travel while others are computed: gathered
- * units (prefetch + 1), gradients on their way out, partial sums, and the gradient of the unit
- * at hand; and activations (plan_activation_bytes).  A model given as a bare number of
- * parameters has neither.
- */
-struct plan_memory {
-    double params, grads, optimizer, activations, buffers, total;
-};
-
-struct plan_price { /* of one strategy */
-    struct plan_strategy strategy;
-    enum schedule_algo
-        algo; /* of global collectives; the fastest, where the case left it open */
-    struct plan_memory memory;
-    double slow_bytes;      /* through the busiest port, busier direction, one global step */
-    double slow_rank_bytes; /* across groups, sent by the rank that sends most: the paper's
-                               table */
-    double fast_bytes;      /* inside its group, sent by the rank that sends most */
-    double compute_s, comm_s, step_s; /* predicted; step_s as the engine really overlaps */
-    double tokens_per_s;              /* 0 when there are no tokens (params=...) */
-    int feasible;
-    int dominated_by; /* index into the list of 27, or -1 */
-};
-
-enum {
-    PLAN_STRATEGIES = 27, /* in the order NNN, NNI, NNG, NIN, ... GGG */
-    PLAN_SEQ = 256,       /* defaults */
-    PLAN_PREFETCH = 1,
-    PLAN_BUCKETS = 2,
-    PLAN_PIECE = 1 << 16,        /* elements that the update takes at a time, in f32 */
-    PLAN_CHUNK_BYTES = 60 << 10, /* under the eager limit of Open MPI's TCP, as coll has it */
-    PLAN_BATCH_MAX = 1 << 20,    /* bounds on what is read */
-    PLAN_SEQ_MAX = 1 << 24,
-    PLAN_CHUNK_MAX = 1 << 30,
-    PLAN_PREFETCH_MAX = 1024,
-    PLAN_KEEP_ALL = 1 << 20 /* more than any model has uses of units */
-};
-
-/* What is priced: a model on a fabric. */
-struct plan_case {
-    const struct topo *topo;   /* borrowed */
-    const struct model *model; /* borrowed */
-    int64_t trainable;         /* Psi', 1 .. Psi; a unit's share is rounded to whole elements */
-    int micro_batch, accum, seq;
-    enum schedule_algo algo; /* SCHEDULE_AUTO: the fastest for each strategy */
-    enum dtype param_type, wire_type, grad_type;
-    int prefetch, buckets, keep, recompute; /* as in struct plan */
-    int64_t chunk_bytes;
-    double memory_bytes; /* limit of a rank; 0: none known, everything fits */
-};
-
-/* The defaults: all trainable, 1 x 1 x min(PLAN_SEQ, max), auto, bf16 bf16 f32, topo's memory.
- */
-void plan_case_init(struct plan_case *c, const struct topo *topo, const struct model *model);
-
-/* Prices all, and says which are feasible and which dominated. */
-void plan_price_all(const struct plan_case *c, struct plan_price out[PLAN_STRATEGIES]);
-/* Activations of one micro-batch in f32, kept from forward to backward; 0 for "params". */
-double plan_activation_bytes(const struct model *m, int batch, int seq);
+#include "plan/price.h"
 
 /*
  * The best feasible one: the least step time per sample; ties: less memory, fewer slow bytes,
@@ -118,13 +44,16 @@ struct plan {
     struct model model;      /* owned */
     int64_t trainable;       /* Psi'; the engine trains all of them or refuses */
     int micro_batch, accum, seq;
-    enum dtype param_type;   /* of parameters at rest: bf16 or f32 */
-    enum dtype wire_type;    /* of what travels: bf16 or f32 */
-    enum dtype grad_type;    /* of gradient accumulation: f32 or bf16 */
-    int prefetch;            /* units gathered ahead of the one in use */
-    int buckets;             /* units whose gradients are on their way out at once, 1 or more */
-    int keep;      /* the last uses of the forward whose gathered units stay for the backward */
-    int recompute; /* layers run again in the backward: only their inputs are kept */
+    enum dtype param_type; /* of parameters at rest: bf16 or f32 */
+    enum dtype wire_type;  /* of what travels: bf16 or f32 */
+    enum dtype grad_type;  /* of gradient accumulation: f32 or bf16 */
+    enum dtype compute_type; /* of what products with weights multiply: f32 or bf16 */
+    /* Between groups. */
+    enum plan_slow slow_params, slow_grads;
+    int prefetch; /* units gathered ahead of the one in use */
+    int buckets;  /* units whose gradients are on their way out at once, 1 or more */
+    int keep; /* last uses of the forward whose gathered units stay for the backward; or ALL */
+    int recompute;           /* layers run again in the backward: only their inputs are kept */
     int64_t chunk_bytes;     /* of a sub-chunk on the wire */
     struct plan_price price; /* predicted */
 };
@@ -137,11 +66,5 @@ int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes
 void plan_print(const struct plan *p, FILE *out);
 void plan_print_json(const struct plan *p, FILE *out); /* paro.plan/1, the same keys */
 void plan_release(struct plan *p);
-/* "IIG" and aliases (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), either case. */
-int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err);
-/* The algorithms that plans are priced for: ring, two-level, ho-ring; and auto. */
-int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
-void plan_strategy_name(struct plan_strategy s, char text[4]);
-struct plan_strategy plan_strategy_at(int index); /* 0 .. 26, the order of the list */
 
 #endif

@@ -31,7 +31,7 @@ struct doc_predicted {
 };
 
 struct doc_types {
-    char *params, *wire, *grads;
+    char *params, *wire, *grads, *compute, *slow_params, *slow_grads;
 };
 
 struct doc_model {
@@ -41,7 +41,7 @@ struct doc_model {
 struct doc {
     char *format, *strategy, *algo, *micro_batch, *accum, *seq, *trainable;
     struct doc_types types;
-    char *prefetch, *chunk_bytes;
+    char *prefetch, *buckets, *keep, *recompute, *chunk_bytes;
     struct doc_predicted predicted;
     struct doc_group *groups;
     unsigned groups_count;
@@ -50,6 +50,10 @@ struct doc {
 
 #define TEXT(key, type, field)                                                                 \
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, field, 0, NUMBER_MAX)
+/* What older plans lack: NULL. */
+#define MAYBE(key, type, field)                                                                \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, field, 0,      \
+                           NUMBER_MAX)
 
 static const cyaml_schema_value_t rank_schema = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 0, NUMBER_MAX)};
@@ -80,11 +84,15 @@ static const cyaml_schema_field_t predicted_fields[] = {
     TEXT("tokens_per_s", struct doc_predicted, tokens_per_s),
     CYAML_FIELD_END};
 static const cyaml_schema_field_t types_fields[] = {
-    TEXT("params", struct doc_types, params), TEXT("wire", struct doc_types, wire),
-    TEXT("grads", struct doc_types, grads), CYAML_FIELD_END};
+    TEXT("params", struct doc_types, params),
+    TEXT("wire", struct doc_types, wire),
+    TEXT("grads", struct doc_types, grads),
+    MAYBE("compute", struct doc_types, compute),
+    MAYBE("slow_params", struct doc_types, slow_params),
+    MAYBE("slow_grads", struct doc_types, slow_grads),
+    CYAML_FIELD_END};
 static const cyaml_schema_field_t model_fields[] = {
-    CYAML_FIELD_STRING_PTR("params", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc_model,
-                           params, 0, NUMBER_MAX),
+    MAYBE("params", struct doc_model, params),
     CYAML_FIELD_STRING_PTR("config", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc_model,
                            config, 0, YAML_BYTES_MAX),
     CYAML_FIELD_END};
@@ -98,6 +106,9 @@ static const cyaml_schema_field_t doc_fields[] = {
     TEXT("trainable", struct doc, trainable),
     CYAML_FIELD_MAPPING("types", CYAML_FLAG_DEFAULT, struct doc, types, types_fields),
     TEXT("prefetch", struct doc, prefetch),
+    MAYBE("buckets", struct doc, buckets),
+    MAYBE("keep", struct doc, keep),
+    MAYBE("recompute", struct doc, recompute),
     TEXT("chunk_bytes", struct doc, chunk_bytes),
     CYAML_FIELD_MAPPING("predicted", CYAML_FLAG_DEFAULT, struct doc, predicted,
                         predicted_fields),
@@ -117,18 +128,33 @@ static int take_words(struct plan *p, const struct yaml *y, const struct doc *do
         enum dtype *to;
     } types[] = {{"types.params", doc->types.params, &p->param_type},
                  {"types.wire", doc->types.wire, &p->wire_type},
-                 {"types.grads", doc->types.grads, &p->grad_type}};
+                 {"types.grads", doc->types.grads, &p->grad_type},
+                 {"types.compute", doc->types.compute, &p->compute_type}};
+    const struct {
+        const char *key, *text;
+        enum plan_slow *to;
+    } slow[] = {{"types.slow_params", doc->types.slow_params, &p->slow_params},
+                {"types.slow_grads", doc->types.slow_grads, &p->slow_grads}};
 
     if (plan_strategy_parse(doc->strategy, &p->strategy, &why))
         return yaml_fail(y, "strategy", err, "is %s", why.text);
     if (plan_algo_parse(doc->algo, &p->algo, &why) || p->algo == SCHEDULE_AUTO)
         return yaml_fail(y, "algo", err, "is '%s', expected ring, two-level or ho-ring",
                          doc->algo);
-    for (int i = 0; i < 3; i++)
-        if (dtype_parse(types[i].text, types[i].to, &why) ||
-            (*types[i].to != DTYPE_F32 && *types[i].to != DTYPE_BF16))
+    for (int i = 0; i < 4; i++)
+        if (types[i].text && (dtype_parse(types[i].text, types[i].to, &why) ||
+                              (*types[i].to != DTYPE_F32 && *types[i].to != DTYPE_BF16)))
             return yaml_fail(y, types[i].key, err, "is '%s', expected f32 or bf16",
                              types[i].text);
+    for (int i = 0; i < 2; i++)
+        if (slow[i].text && plan_slow_parse(slow[i].text, slow[i].to, &why))
+            return yaml_fail(y, slow[i].key, err, "is %s", why.text);
+    if (doc->keep && plan_keep_parse(doc->keep, &p->keep, &why))
+        return yaml_fail(y, "keep", err, "is %s", why.text);
+    if (doc->recompute && strcmp(doc->recompute, "yes") != 0 &&
+        strcmp(doc->recompute, "no") != 0)
+        return yaml_fail(y, "recompute", err, "is '%s', expected yes or no", doc->recompute);
+    p->recompute = doc->recompute && strcmp(doc->recompute, "yes") == 0;
     return 0;
 }
 
@@ -144,10 +170,13 @@ static int take_numbers(struct plan *p, const struct yaml *y, const struct doc *
         {"accum", doc->accum, 1, PLAN_BATCH_MAX, &p->accum},
         {"seq", doc->seq, 1, PLAN_SEQ_MAX, &p->seq},
         {"prefetch", doc->prefetch, 0, PLAN_PREFETCH_MAX, &p->prefetch},
+        {"buckets", doc->buckets, 1, PLAN_BUCKETS_MAX, &p->buckets},
     };
     int64_t v;
 
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (!counts[i].text) /* may be absent: the default is there */
+            continue;
         if (yaml_i64(y, counts[i].key, counts[i].text, counts[i].lo, counts[i].hi, &v, err))
             return -1;
         *counts[i].to = (int)v;

@@ -29,6 +29,7 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
         .buckets = PLAN_BUCKETS,
         .chunk_bytes = PLAN_CHUNK_BYTES,
         .memory_bytes = (double)topo->memory_bytes,
+        .slow_rate = 1,
     };
 }
 
@@ -40,7 +41,7 @@ static int allowed(const struct plan_search *s, int i)
            (a->params == b->params && a->grads == b->grads && a->optimizer == b->optimizer);
 }
 
-static int is_better(const struct plan_price *a, const struct plan_price *b)
+int plan_price_better(const struct plan_price *a, const struct plan_price *b)
 {
     const double mine[] = {a->step_s, a->memory.total, a->slow_bytes};
     const double its[] = {b->step_s, b->memory.total, b->slow_bytes};
@@ -63,7 +64,7 @@ static void choose(struct plan_search *s)
             continue;
         if (s->closest < 0 || p->memory.total < s->list[s->closest].memory.total)
             s->closest = i;
-        if (p->feasible && (s->best < 0 || is_better(p, &s->list[s->best])))
+        if (p->feasible && (s->best < 0 || plan_price_better(p, &s->list[s->best])))
             s->best = i;
     }
 }
@@ -83,33 +84,38 @@ static int is_ahead(const struct plan_search *now, const struct plan_search *kep
     return plan_price_less(sample_s(now), sample_s(kept));
 }
 
-int plan_search(struct plan_search *s, struct err *err)
+void plan_search_with(struct plan_search *s, const struct plan_tally *t)
 {
     struct plan_search now = *s;
-    struct plan_tally tally;
     int found = 0;
 
-    if (s->auto_batch && !s->at.model->unit)
-        return err_set(err, ERR_INPUT,
-                       "a search for the micro-batch needs a model's config.json: "
-                       "'params=' has no activations to weigh");
-    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable);
     for (int b = 0; b == 0 || (s->auto_batch && 1 << b <= PLAN_SEARCH_MAX); b++) {
         for (int a = 0; a == 0 || (s->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
             now.at.micro_batch = now.auto_batch ? 1 << b : now.at.micro_batch;
             now.at.accum = now.auto_accum ? 1 << a : now.at.accum;
-            plan_price_with(&now.at, &tally, now.list);
+            plan_price_with(&now.at, t, now.list);
             choose(&now);
             if (!found++ || is_ahead(&now, s))
                 *s = now;
         }
     }
+}
+
+int plan_search(struct plan_search *s, struct err *err)
+{
+    struct plan_tally tally;
+
+    if (s->auto_batch && !s->at.model->unit)
+        return err_set(err, ERR_INPUT,
+                       "a search for the micro-batch needs a model's config.json: "
+                       "'params=' has no activations to weigh");
+    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
+    plan_search_with(s, &tally);
     plan_tally_release(&tally);
     return 0;
 }
 
-/* The state that takes the most of what the closest strategy needs. */
-static const char *heaviest(const struct plan_memory *m, double *bytes)
+const char *plan_memory_heaviest(const struct plan_memory *m, double *bytes)
 {
     static const char *const names[] = {"parameters", "gradients", "optimizer state",
                                         "activations", "buffers"};
@@ -128,7 +134,7 @@ int plan_search_refuse(const struct plan_search *s, struct err *err)
     struct units need, most, have;
     double bytes;
     char name[4];
-    const char *what = heaviest(&p->memory, &bytes);
+    const char *what = plan_memory_heaviest(&p->memory, &bytes);
 
     plan_strategy_name(p->strategy, name);
     return err_set(err, ERR_MISMATCH,

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -128,10 +129,10 @@ static void count_ranks(struct plan_tally *t, int64_t elems)
     }
 }
 
-/* The busiest link of one leg over the unit just counted: seconds per byte of an element. */
-static double slowest_link(const struct plan_tally *t, enum plan_leg leg)
+/* The busiest port of one leg over the unit just counted: seconds per byte of an element. */
+static double busiest_port(const struct plan_tally *t, enum plan_leg leg)
 {
-    int g = t->layout.groups.count, n = t->layout.groups.ranks;
+    int g = t->layout.groups.count;
     int ring = leg == PLAN_RING_REDUCE || leg == PLAN_RING_GATHER;
     double s = 0;
 
@@ -141,34 +142,49 @@ static double slowest_link(const struct plan_tally *t, enum plan_leg leg)
         s = most(s, t->unit[t->first[PLAN_PORT_OUT] + k][leg] / out);
         s = most(s, t->unit[t->first[PLAN_PORT_IN] + k][leg] / in);
     }
-    for (int r = 0; r < n; r++)
+    return s;
+}
+
+/* And the busiest rank, inside its group. */
+static double busiest_rank(const struct plan_tally *t, enum plan_leg leg)
+{
+    double s = 0;
+
+    for (int r = 0; r < t->layout.groups.ranks; r++)
         s = most(s, t->unit[t->first[PLAN_RANK_FAST] + r][leg] / t->inside_Bps);
     return s;
 }
 
-static void count_span(struct plan_tally *t, struct plan_span *span, enum plan_set set)
+static void count_unit(struct plan_tally *t, int64_t elems)
+{
+    memset(t->unit, 0, (size_t)t->first[PLAN_GAUGES] * sizeof *t->unit);
+    count_rails(t, elems);
+    count_ranks(t, elems);
+}
+
+/* A unit of the span, just counted, enters the sums of a set. */
+static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set set)
 {
     int64_t elems = span->elems[set];
     int points = t->first[PLAN_GAUGES];
 
-    memset(t->unit, 0, (size_t)points * sizeof *t->unit);
-    count_rails(t, elems);
-    count_ranks(t, elems);
-    for (int leg = 0; leg < PLAN_LEGS; leg++)
-        span->slope[set][leg] = slowest_link(t, (enum plan_leg)leg);
+    for (int leg = 0; leg < PLAN_LEGS; leg++) {
+        span->slope[PLAN_SLOW][set][leg] = busiest_port(t, (enum plan_leg)leg);
+        span->slope[PLAN_FAST][set][leg] = busiest_rank(t, (enum plan_leg)leg);
+    }
     for (int i = 0; i < points; i++)
         for (int leg = 0; leg < PLAN_LEGS; leg++)
             t->point[i][set][leg] += t->unit[i][leg] * span->count[set];
     /* At rest a unit lies once, however often it is visited. */
     for (int r = 0; r < t->layout.groups.ranks; r++)
         for (int i = 0; i < 2; i++)
-            t->shard[set][i][r] += (double)t->own[i][r] * span->count[PLAN_TRAINED];
+            t->shard[r][set][i] += (double)t->own[i][r] * span->count[PLAN_TRAINED];
     t->elems[set] += (double)elems * span->count[PLAN_TRAINED];
     if (elems > t->largest[set])
         t->largest[set] = elems;
 }
 
-static void add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int visits)
+static void add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int visits, int kept)
 {
     struct plan_span *span = t->span;
 
@@ -176,33 +192,78 @@ static void add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int v
            (span->elems[PLAN_ALL] != elems || span->elems[PLAN_TRAINED] != trained))
         span++;
     if (span == t->span + t->spans) {
-        span->elems[PLAN_ALL] = elems;
+        span->elems[PLAN_ALL] = span->elems[PLAN_AGAIN] = elems;
         span->elems[PLAN_TRAINED] = trained;
         t->spans++;
     }
     span->count[PLAN_ALL] += visits;
+    span->count[PLAN_AGAIN] += visits - kept;
     span->count[PLAN_TRAINED]++;
 }
 
 /* A bare number of parameters is one unit. */
-static void set_spans(struct plan_tally *t, const struct model *model, int64_t trainable)
+static void set_spans(struct plan_tally *t, const struct model *model, int64_t trainable,
+                      int keep)
 {
     t->span = mem_new((size_t)(model->units > 0 ? model->units : 1), sizeof *t->span);
     if (model->units == 0)
-        add_unit(t, model->params, trainable, 1);
+        add_unit(t, model->params, trainable, 1, keep > 0);
     for (int u = 0; u < model->units; u++) {
         int64_t elems = model->unit[u].elems;
         double ratio = (double)trainable / (double)model->params;
-        int visits = 0;
-        for (int v = 0; v < model->visits; v++)
-            visits += model_unit_of_visit(model, v) == u;
+        int visits = 0, kept = 0;
+        for (int v = 0; v < model->visits; v++) {
+            int here = model_unit_of_visit(model, v) == u;
+            visits += here;
+            kept += here && v >= model->visits - keep;
+        }
         add_unit(t, elems, trainable == model->params ? elems : llround((double)elems * ratio),
-                 visits);
+                 visits, kept);
     }
 }
 
+static int by_bytes_of_point(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof *((struct plan_tally *)0)->point);
+}
+
+static int by_bytes_of_shard(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof *((struct plan_tally *)0)->shard);
+}
+
+/* One of each of n items that are alike, sorted; returns how many. */
+static int distinct(void *items, int n, size_t size, int (*compare)(const void *, const void *))
+{
+    char *base = items;
+    int kept = 0;
+
+    if (n > 0)
+        qsort(items, (size_t)n, size, compare);
+    for (int i = 0; i < n; i++)
+        if (i == 0 || compare(base + (size_t)(kept - 1) * size, base + (size_t)i * size))
+            memmove(base + (size_t)kept++ * size, base + (size_t)i * size, size);
+    return kept;
+}
+
+/* Thousands of ranks are a few kinds of ranks: what is asked of them is the largest. */
+static void keep_distinct(struct plan_tally *t)
+{
+    int kept = 0;
+
+    for (int i = 0; i < PLAN_GAUGES; i++) {
+        int from = t->first[i], n = t->first[i + 1] - from;
+        n = distinct(t->point + from, n, sizeof *t->point, by_bytes_of_point);
+        memmove(t->point + kept, t->point + from, (size_t)n * sizeof *t->point);
+        t->first[i] = kept;
+        kept += n;
+    }
+    t->first[PLAN_GAUGES] = kept;
+    t->kinds = distinct(t->shard, t->layout.groups.ranks, sizeof *t->shard, by_bytes_of_shard);
+}
+
 void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
-                     int64_t trainable)
+                     int64_t trainable, int keep)
 {
     int g = topo->groups.count, n = topo->groups.ranks;
 
@@ -210,7 +271,7 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     *t = (struct plan_tally){.topo = topo};
     layout_init(&t->layout, &topo->groups);
     set_rates(t, topo);
-    set_spans(t, model, trainable);
+    set_spans(t, model, trainable, keep);
     t->first[PLAN_PORT_IN] = g;
     t->first[PLAN_RANK_SLOW] = 2 * g;
     t->first[PLAN_RANK_FAST] = 2 * g + n;
@@ -219,12 +280,16 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     t->unit = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->unit);
     for (int i = 0; i < 2; i++)
         t->own[i] = mem_new((size_t)n, sizeof *t->own[i]);
-    for (int set = 0; set < PLAN_SETS; set++) {
-        for (int i = 0; i < 2; i++)
-            t->shard[set][i] = mem_new((size_t)n, sizeof *t->shard[set][i]);
-        for (int i = 0; i < t->spans; i++)
-            count_span(t, &t->span[i], (enum plan_set)set);
+    t->shard = mem_new((size_t)n, sizeof *t->shard);
+    for (int i = 0; i < t->spans; i++) {
+        const int64_t *elems = t->span[i].elems;
+        for (int set = 0; set < PLAN_SETS; set++) {
+            if (set == 0 || elems[set] != elems[set - 1])
+                count_unit(t, elems[set]);
+            add_span(t, &t->span[i], (enum plan_set)set);
+        }
     }
+    keep_distinct(t);
 }
 
 void plan_tally_release(struct plan_tally *t)
@@ -238,9 +303,7 @@ void plan_tally_release(struct plan_tally *t)
     mem_free(t->unit);
     mem_free(t->own[0]);
     mem_free(t->own[1]);
-    for (int set = 0; set < PLAN_SETS; set++)
-        for (int i = 0; i < 2; i++)
-            mem_free(t->shard[set][i]);
+    mem_free(t->shard);
     *t = (struct plan_tally){0};
 }
 
@@ -260,9 +323,9 @@ double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
 }
 
 double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
-                        int rank)
+                        int kind)
 {
     if (letter == LETTER_N)
         return t->elems[set];
-    return t->shard[set][letter == LETTER_G][rank];
+    return t->shard[kind][set][letter == LETTER_G];
 }

@@ -17,6 +17,7 @@
  */
 enum plan_set {
     PLAN_ALL,     /* all elements, as often as the forward visits them */
+    PLAN_AGAIN,   /* all elements, as often as the backward gathers them: not what is kept */
     PLAN_TRAINED, /* the trainable ones, once */
     PLAN_SETS
 };
@@ -33,12 +34,15 @@ enum plan_leg {
     PLAN_LEGS
 };
 
+enum { PLAN_TIERS = PLAN_COMPUTE }; /* PLAN_SLOW, PLAN_FAST: between groups, inside them */
+
 /* Units of one size. */
 struct plan_span {
     int64_t elems[PLAN_SETS]; /* of one unit */
-    int count[PLAN_SETS];     /* visits of such units, such units */
-    /* Seconds of one leg over one unit per byte of an element, without latencies. */
-    double slope[PLAN_SETS][PLAN_LEGS];
+    int count[PLAN_SETS];     /* visits of such units, those not kept, such units */
+    /* Seconds of one leg over one unit per byte of an element, without latencies: of the
+       busiest link on either tier, which take their time side by side. */
+    double slope[PLAN_TIERS][PLAN_SETS][PLAN_LEGS];
 };
 
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
@@ -51,32 +55,41 @@ struct plan_tally {
     double *out_Bps, *in_Bps;  /* [g] of a port: all rails together */
     double *flow_Bps;          /* [g] of the one flow of a flat ring through a port */
     int spans;
-    struct plan_span *span;      /* [spans] */
-    double elems[PLAN_SETS];     /* Psi and Psi' */
-    int64_t largest[PLAN_SETS];  /* unit */
-    double *shard[PLAN_SETS][2]; /* [n] elements at rest on a rank, I and G */
+    struct plan_span *span;     /* [spans] */
+    double elems[PLAN_SETS];    /* Psi and Psi' */
+    int64_t largest[PLAN_SETS]; /* unit */
+    /* Elements at rest on a rank, I and G: [ranks that differ]. */
+    double (*shard)[PLAN_SETS][2];
+    int kinds;
     /* Elements through each port, out and in, and sent by each rank, across and inside. */
-    int first[PLAN_GAUGES + 1];            /* points of gauge i: first[i] .. first[i + 1] */
+    /* Points of gauge i: first[i] .. first[i + 1], one of those that are alike. */
+    int first[PLAN_GAUGES + 1];
     double (*point)[PLAN_SETS][PLAN_LEGS]; /* sums over the units */
     double (*unit)[PLAN_LEGS];             /* the same for one unit: scratch */
     int64_t *own[2];                       /* [n] shards of one unit, I and G: scratch */
 };
 
-/* trainable: Psi', spread over the units in their ratio (rounded in each). */
+/*
+ * trainable: Psi', spread over the units in their ratio (rounded in each).  keep: the last
+ * visits of the forward whose units stay; a bare number of parameters is one unit, visited
+ * once.
+ */
 void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
-                     int64_t trainable);
+                     int64_t trainable, int keep);
 void plan_tally_release(struct plan_tally *t);
 
 /* The largest reading of a gauge, in elements, when each leg runs times[set][leg] times. */
 double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
                           double times[PLAN_SETS][PLAN_LEGS]);
-/* Elements of the set at rest on a rank. */
+/* Elements of the set at rest on a rank of a kind, 0 .. kinds - 1. */
 double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
-                        int rank);
+                        int kind);
 
 /* plan_price_all with a tally of the case's fabric and model at hand. */
 void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
                      struct plan_price out[PLAN_STRATEGIES]);
+/* plan_search, which has been found to have a measure. */
+void plan_search_with(struct plan_search *s, const struct plan_tally *t);
 /* Memory, and whether it fits; p's strategy and algorithm are set. */
 void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
                     struct plan_price *p);
@@ -85,5 +98,13 @@ struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
 /* a < b by more than the rounding of sums. */
 int plan_price_less(double a, double b);
+/* Is a to be chosen before b (struct plan_search)?  Of those that fit. */
+int plan_price_better(const struct plan_price *a, const struct plan_price *b);
+/* The state that takes the most, and its bytes. */
+const char *plan_memory_heaviest(const struct plan_memory *m, double *bytes);
+/* How a table of the 27 begins, and the order of its rows: feasible first, by time. */
+void plan_list_title(const struct plan_search *s, FILE *out);
+void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],
+                     const struct plan_price *order[PLAN_STRATEGIES]);
 
 #endif

@@ -104,10 +104,246 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [ "$(printf '%s' "$stderr" | json '$d->{error}{code}')" = mismatch ]
 }
 
+@test "--why: the margin of the best, and what binds each of the others" {
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why > "$D/w"
+    [ "$(grep -c '^[* ][NIG][NIG][NIG] ' "$D/w")" -eq 27 ]
+    grep -q '^\*IIG .* - *71\.4 % ahead of IGG, the second$' "$D/w"
+    grep -q '^ GGG .* +242\.9 %  slow link: without it .* behind$' "$D/w"
+    grep -q '^ NNG .*  memory: 180 GiB over 74.5 GiB, 122 GiB is parameters$' "$D/w"
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why --json > "$D/w"
+    [ "$(json '$d->{schema}, $d->{chosen}, $d->{second}' < "$D/w")" = "paro.plan.why/1 IIG IGG" ]
+    [ "$(json 'scalar grep { ($_->{binding} // "") eq "memory" && $_->{over_bytes} > 0 && !$_->{feasible} } @s' < "$D/w")" -eq 23 ]
+    [ "$(json 'map { $_->{binding} } grep { $_->{feasible} && $_->{binding} } @s' < "$D/w")" = "slow slow slow" ]
+    # Another one was asked for: it is behind, and the better ones say so.
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --strategy GGG --why > "$D/w"
+    grep -q '^\*GGG .* behind IIG, the best$' "$D/w"
+    grep -q '^ IIG .* better, but not asked for$' "$D/w"
+    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why
+    [ "$status" -eq 1 ]
+    [ "$(printf '%s\n' "$output" | grep -c 'memory: .* over 7.45 GiB')" -eq 27 ]
+    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why --json
+    [ "$(printf '%s' "$output" | json 'grep { defined } $d->{chosen}, $d->{second}, $d->{margin}, map { $_->{behind_s} } @s')" = "" ]
+}
+
+@test "--what-if: where another would win, and where nothing changes" {
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --what-if > "$D/w"
+    grep -q '^IIG at a slow tier of 25.0 GB/s, accum 4, 74.5 GiB memory$' "$D/w"
+    grep -q '^slower tier  *no change down to 24.4 MB/s$' "$D/w"
+    grep -q '^fewer micro-steps  *IGG from 1 down$' "$D/w"
+    grep -q '^less memory  *IGG from 41.8 GiB down$' "$D/w"
+    grep -q '^more memory  *NIG from 148 GiB up$' "$D/w"
+    # What it says is what is planned there.
+    rate=$(sed -n 's/^faster tier  *IGG from \([0-9]*\) GB.s up$/\1/p' "$D/w")
+    for at in $((rate + 1)):IGG $((rate - 1)):IIG; do
+        [ "$(paro-plan -m params=65.286e9 -i "synth:8x8,memory=80e9,inter=${at%:*}GB/s:12us" --accum 4 \
+            --grad-type bf16 | sed -n 's/^strategy: //p')" = "${at#*:}" ]
+    done
+    paro-plan -m params=65.286e9 -i synth:8x8 --accum 4 --what-if --json > "$D/w"
+    [ "$(json '$d->{schema}, map { "$_->{what} $_->{direction}" } grep { !$_->{searched} } @{$d->{changes}}' < "$D/w")" = \
+        "paro.plan.what-if/1 memory_bytes more" ]
+    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --grad-type bf16 --what-if
+    [ "$status" -eq 1 ]
+    [[ $output == *"more memory        GGG from 15.2 GiB up"* ]]
+}
+
+# steps FIELD=FACTOR...: lines of a log as the plan $D/plan.yaml predicts, but so many times as much.
+steps() {
+    local n=$1 from=$2
+    shift 2
+    perl -e 'my ($plan, $n, $from, %times) = @ARGV;
+        local $/; open my $f, "<", $plan; my $p = <$f>;
+        my $of = sub { $p =~ /^ +$_[0]: (\d\S*)$/m or die; $1 };
+        my %v = map { $_ => $of->($_) } qw(step_s compute_s tokens_per_s slow_bytes fast_bytes);
+        $v{exposed_comm_s} = $v{step_s} - $v{compute_s};
+        $v{state_bytes} = $of->("params") + $of->("grads") + $of->("optimizer");
+        for my $i ($from .. $from + $n - 1) {
+            print qq({"step":$i), (map { sprintf qq(,"%s":%.9g), $_, $v{$_} * ($times{$_} // 1) } sort keys %v),
+                qq(,"skipped":), $times{skipped} ? "true" : "false", "}\n" }' "$D/plan.yaml" "$n" "$from" "$@"
+}
+
+@test "--check: predicted beside measured, medians without the first step" {
+    paro-plan -m $TINY -i $FABRIC --strategy IIG > "$D/plan.yaml"
+    { steps 1 1 slow_bytes 9 step_s 50; steps 1 2 step_s 3; steps 2 3 step_s 2; steps 1 5 step_s 1
+      steps 9 6 skipped 1 slow_bytes 0; printf '{"step":15,"step_s":'; } > "$D/log.jsonl"
+    paro-plan --check "$D/log.jsonl" "$D/plan.yaml" > "$D/c"
+    [ "$(head -n 1 "$D/c")" = "IIG, medians of 4 steps behind the first" ]
+    grep -qE '^step .* 200\.0%$' "$D/c"
+    grep -qE '^slow bytes .* 100\.0%$' "$D/c"
+    paro-plan --check "$D" | cmp - "$D/c"
+    (cd "$D" && paro-plan --check log.jsonl) | cmp - "$D/c"
+    paro-plan --check "$D" --json > "$D/j"
+    [ "$(json '$d->{schema}, $d->{steps}, map { sprintf "%.3f", $_->{ratio} } grep { $_->{term} eq "step_s" } @{$d->{terms}}' < "$D/j")" = "paro.plan.check/1 4 2.000" ]
+}
+
+@test "--check: bytes that differ by more than 1 % are exit 1, times never are" {
+    paro-plan -m $TINY -i $FABRIC --strategy IIG > "$D/plan.yaml"
+    for bytes in slow_bytes fast_bytes state_bytes; do
+        for by in 0.98 1.02; do
+            { steps 1 1; steps 3 2 $bytes $by; } > "$D/log.jsonl"
+            run --separate-stderr paro-plan --check "$D"
+            [ "$status" -eq 1 ]
+            [[ $output == *"differs"* && $stderr == "paro-plan: ${bytes/_/ }: "*" measured, "*" predicted" ]]
+        done
+        { steps 1 1; steps 3 2 $bytes 1.009 step_s 7; } > "$D/log.jsonl"
+        paro-plan --check "$D" > "$D/c"
+    done
+}
+
+@test "--check: a run is what its plan says, of equal and of ragged groups" {
+    cat /usr/share/common-licenses/* > "$D/text" || true
+    for shape in 2x2:IIG '[2,1]:NIG' '[2,1]:IGG'; do
+        paro-plan -m $TINY -i "synth:${shape%:*},flops=50e9" --strategy "${shape#*:}" --accum 2 > "$D/p"
+        ranks=$(grep -o 'ranks: .*' "$D/p" | tr -cd '0-9\n' | tr -d '\n' | wc -c)
+        timeout 100 mpirun -np "$ranks" --oversubscribe paro-train "$D/p" -d "$D/text" -o "$D/run" --force --steps 3 > "$D/o"
+        paro-plan --check "$D/run" > "$D/c"
+        grep -qE '^slow bytes .* 100\.0%$' "$D/c"
+        grep -qE '^state bytes .* 100\.0%$' "$D/c"
+    done
+}
+
+@test "--check: wrong logs and plans" {
+    paro-plan -m $TINY -i $FABRIC > "$D/plan.yaml"
+    refuses 2 "nowhere" paro-plan --check "$D/nowhere.jsonl"
+    steps 1 1 > "$D/log.jsonl"
+    refuses 2 "has no step behind the first one" paro-plan --check "$D"
+    : > "$D/log.jsonl"
+    refuses 2 "has no step behind the first one" paro-plan --check "$D"
+    { steps 2 1; echo '{"step":3,'; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: is no JSON" paro-plan --check "$D"
+    { steps 2 1; echo '[3]'; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: is no object" paro-plan --check "$D"
+    { steps 2 1; echo '{"step_s":1}'; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: 'compute_s' is absent or no number" paro-plan --check "$D"
+    { steps 2 1; steps 1 3 step_s -1; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: 'step_s' is absent or no number from 0 on" paro-plan --check "$D"
+    { steps 2 1; head -c 70000 /dev/zero | tr '\0' ' '; echo; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: has 70001 bytes, expected 65536 at most" paro-plan --check "$D"
+    steps 3 1 > "$D/log.jsonl"
+    refuses 2 "'format' is" paro-plan --check "$D" "$D/log.jsonl"
+    rm "$D/plan.yaml"
+    refuses 2 "plan.yaml" paro-plan --check "$D"
+    refuses 2 "'a.yaml', expected it behind --check LOG alone" paro-plan -m $TINY a.yaml
+    refuses 2 "'b.yaml', expected nothing behind 'a.yaml'" paro-plan --check "$D" a.yaml b.yaml
+    refuses 2 "--check and options of a search" paro-plan --check "$D" --accum 4
+    refuses 2 "--list, --why, --what-if, --check, --emit and --scale, expected one of them" paro-plan --check "$D" --why
+    paro-plan -m params=7e9 -i $FABRIC --mem 1e15 > "$D/plan.yaml"
+    refuses 2 "is of a bare number of parameters" paro-plan --check "$D"
+}
+
+@test "--emit: each target's text is well-formed and says what runs" {
+    for s in NNN NNG NGG GGG III NII GNG IIG ING; do
+        paro-plan -m $TINY -i $FABRIC --accum 4 --strategy $s --emit deepspeed > "$D/ds"
+        [ "$(json '$d->{gradient_accumulation_steps}, $d->{train_batch_size}, scalar grep { /paro-plan/ } @{$d->{_comment}}' < "$D/ds")" = "4 16 1" ]
+        paro-plan -m $TINY -i $FABRIC --accum 4 --strategy $s --emit fsdp > "$D/f.py"
+        ! command -v python3 > /dev/null || python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$D/f.py"
+        paro-plan -m $TINY -i $FABRIC --accum 4 --strategy $s --emit megatron > "$D/m"
+        ! grep -vE '^(# .*|--[a-z0-9-]+( [a-z0-9_]+)?)$' "$D/m" || false
+        grep -qx -- '--global-batch-size 16' "$D/m"
+    done
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy IIG --emit deepspeed --json | json '$d->{schema}, $d->{planned}, $d->{runs}')" = \
+        "paro.plan.emit/1 IIG III" ]
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy IIG --emit deepspeed --json | json '$d->{text}')" = \
+        "$(paro-plan -m $TINY -i $FABRIC --strategy IIG --emit deepspeed)" ]
+}
+
+@test "--emit: what the targets cannot express is said, and nothing where nothing fits" {
+    for pair in deepspeed:keep fsdp:kept megatron:kept; do
+        paro-plan -m $TINY -i $FABRIC --strategy GGG --keep 2 --emit "${pair%:*}" | grep -q "not expressed:.*kept"
+    done
+    paro-plan -m $TINY -i $FABRIC --strategy GGG --keep all --emit fsdp | grep -q reshard_after_forward=False
+    paro-plan -m $TINY -i $FABRIC --trainable 0.1 --emit megatron | grep -q "not expressed: which parameters are frozen"
+    paro-plan -m $TINY -i $FABRIC --recompute --emit megatron | grep -qx -- "--recompute-granularity full"
+    paro-plan -m params=65.286e9 -i synth:8x8,memory=20e9 --grad-type bf16 --accum 4 --strategy GGG --emit deepspeed > "$D/e"
+    refuses 1 "no feasible plan" paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --emit deepspeed
+    refuses 2 "--emit: 'zero', expected deepspeed, fsdp or megatron" paro-plan -m $TINY --emit zero
+}
+
+@test "--scale: a row for each size, the fabric's own among them" {
+    local scale="-m $TINY -i $FABRIC --accum 2 --scale"
+    # shellcheck disable=SC2086
+    paro-plan $scale 2..16 > "$D/s"
+    [ "$(head -n 1 "$D/s" | cut -d, -f1)" = "predicted tokens/s of 792 k parameters" ]
+    [ "$(awk 'NR > 2 { print $1, $2 }' "$D/s" | paste -sd,)" = "2 1,4 2,8 4,16 8" ]
+    [ "$(sed 1,2d "$D/s" | grep -c '\*')" -eq 4 ]
+    # shellcheck disable=SC2086
+    paro-plan $scale 2..16 --json > "$D/s"
+    [ "$(json '$d->{schema}, $d->{predicted}, scalar @{$d->{points}}, scalar @{$d->{points}[0]{strategies}}' < "$D/s")" = "paro.plan.scale/1 1 4 27" ]
+    [ "$(json 'map { "$_->{strategy} $_->{step_s}" } @{$d->{points}[1]{strategies}}' < "$D/s")" = \
+        "$(paro-plan -m $TINY -i $FABRIC --accum 2 --list --json | json 'map { "$_->{strategy} $_->{step_s}" } @s')" ]
+    # shellcheck disable=SC2086
+    paro-plan $scale 2..16 --svg > "$D/s.svg"
+    grep -q '</svg>' "$D/s.svg" && grep -q 'predicted, not measured' "$D/s.svg"
+    grep -q 'NNG, 16 ranks: .* tokens/s' "$D/s.svg"
+    ! command -v xmllint > /dev/null || xmllint --noout "$D/s.svg"
+}
+
+@test "--scale: nothing fits at any size, and wrong words" {
+    run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 2..8 --mem 1Mi
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"no feasible plan"* && ${#lines[@]} -eq 5 ]]
+    for bad in 16 16..8 0..4 a..b 4..b 4..100000 ..; do
+        refuses 2 "--scale: '$bad', expected FROM..TO ranks" paro-plan -m $TINY --scale "$bad"
+    done
+    refuses 2 "--scale: 1 ranks, expected at least the 2 of a group" paro-plan -m $TINY -i $FABRIC --scale 1..8
+    refuses 2 "--scale needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --scale 4..8
+    refuses 2 "--svg, expected it with --scale alone" paro-plan -m $TINY -i $FABRIC --svg
+    run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 4..8 --svg --json
+    [ "$status" -eq 2 ]
+    [ "$(printf '%s' "$stderr" | json '$d->{error}{text}')" = "--svg and --json, expected one of them" ]
+}
+
 @test "auto searches the batch within the memory" {
     paro-plan -m $TINY -i $FABRIC --micro-batch auto --accum auto --mem 64Mi --json > "$D/p"
     [ "$(json '$d->{predicted}{memory_bytes}{total} <= 64 << 20 && $d->{micro_batch} * $d->{accum} > 1' < "$D/p")" = 1 ]
     [ "$(paro-plan -m $TINY -i $FABRIC --micro-batch 3 --accum 5 --json | json '$d->{micro_batch}, $d->{accum}')" = "3 5" ]
+}
+
+@test "int8 between groups goes into the plan and into the prices" {
+    paro-plan -m $TINY -i $FABRIC | grep -A 6 '^types' > "$D/a"
+    printf '%s\n' types: '  params: bf16' '  wire: bf16' '  grads: f32' '  compute: f32' \
+        '  slow_params: same' '  slow_grads: same' | cmp - "$D/a"
+    paro-plan -m $TINY -i $FABRIC --slow-params=int8 --slow-grads=int8 | grep -c '^  slow_.*: int8$' > "$D/b"
+    [ "$(cat "$D/b")" = 2 ]
+    [ "$(paro-plan -m $TINY -i $FABRIC --slow-grads int8 --json |
+        json '$d->{types}{slow_params}, $d->{types}{slow_grads}')" = "same int8" ]
+    # Gathers and reductions of GGG at two bytes an element; the gathers alone are two thirds.
+    for how in '' --slow-params=int8 --slow-grads=int8 '--slow-params=int8 --slow-grads=int8'; do
+        # shellcheck disable=SC2086 # several words, or none
+        paro-plan -m params=1e9 -i synth:2x2 --strategy GGG $how --json | json '$d->{predicted}{slow_bytes} / 1e6'
+    done > "$D/c"
+    printf '%s\n' 3000 2007.8125 2503.90625 1511.71875 | cmp - "$D/c"
+    refuses 2 "--slow-params: 'int4', expected same or int8" paro-plan -m $TINY -i $FABRIC --slow-params=int4
+    refuses 2 "--slow-grads: 'bf16', expected same or int8" paro-plan -m $TINY -i $FABRIC --slow-grads=bf16
+}
+
+@test "buckets, keep and recompute go into the plan, in YAML and in JSON" {
+    paro-plan -m $TINY -i $FABRIC | sed -n '/^prefetch/,/^chunk/p' > "$D/a"
+    printf '%s\n' 'prefetch: 1' 'buckets: 2' 'keep: 0' 'recompute: no' 'chunk_bytes: 61440' | cmp - "$D/a"
+    paro-plan -m $TINY -i $FABRIC --buckets=3 --keep=all --recompute | sed -n '/^buckets/,/^recomp/p' > "$D/b"
+    printf '%s\n' 'buckets: 3' 'keep: all' 'recompute: yes' | cmp - "$D/b"
+    [ "$(paro-plan -m $TINY -i $FABRIC --keep all --json |
+        json '$d->{buckets}, $d->{keep}, $d->{recompute} ? "yes" : "no"')" = "2 all no" ]
+    paro-plan -m $TINY -i $FABRIC --keep 3 --recompute --json | grep -q '"keep": 3,$'
+    paro-plan -m $TINY -i $FABRIC --recompute --json | grep -q '"recompute": true,$'
+}
+
+of() { # of STRATEGY PATH OPTION...: a price of the list
+    local s=$1 path=$2
+    shift 2
+    paro-plan -m $TINY -i $FABRIC --list --json "$@" | json "map { \$_->$path } grep { \$_->{strategy} eq '$s' } @s"
+}
+
+@test "what is kept costs memory and saves a gather; what is run again the other way round" {
+    # Every parameter once instead of twice: a third of what GGG sends.
+    none=$(of GGG '{slow_bytes}') all=$(of GGG '{slow_bytes}' --keep all)
+    [ $((all * 3)) -eq $((none * 2)) ]
+    [ "$(of NNG '{slow_bytes}' --keep all)" = "$(of NNG '{slow_bytes}')" ]
+    for more in "--keep 1" "--keep all" "--buckets 3"; do
+        # shellcheck disable=SC2086
+        [ "$(of GGG '{memory_bytes}{buffers}' $more | cut -d. -f1)" -gt "$(of GGG '{memory_bytes}{buffers}' | cut -d. -f1)" ]
+    done
+    [ "$(of GGG '{memory_bytes}{activations}' --recompute)" -lt "$(of GGG '{memory_bytes}{activations}')" ]
+    awk -v a="$(of GGG '{compute_s}' --recompute)" -v b="$(of GGG '{compute_s}')" 'BEGIN { exit !(a > b) }'
 }
 
 @test "a sequence is 256 tokens, or what is said" {
@@ -144,6 +380,13 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
         paro-plan -m params=7e9 -i $FABRIC --trainable params=8e9
     refuses 2 "--param-type: 'f16', expected bf16 or f32" paro-plan -m $TINY --param-type f16
     refuses 2 "--prefetch: '-1', expected" paro-plan -m $TINY --prefetch=-1
+    refuses 2 "--buckets: '0', expected a whole number from 1 to 1024" paro-plan -m $TINY --buckets 0
+    refuses 2 "--keep: 'most', expected a whole number from 0 to 1048575, or all" paro-plan -m $TINY --keep most
+    refuses 2 "--keep needs a model's config.json: 'params=' has no layers" \
+        paro-plan -m params=7e9 -i $FABRIC --keep all
+    refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
+    refuses 2 "--list, --why, --what-if, --check, --emit and --scale, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
+    refuses 2 "--what-if and --strategy, expected one of them" paro-plan -m $TINY -i $FABRIC --what-if --strategy IIG
     refuses 2 "'extra'" paro-plan -m $TINY extra
     refuses 2 "params=" paro-plan -m params=7e9 -i $FABRIC --micro-batch auto
 }
@@ -169,7 +412,8 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 }
 
 @test "a full disk is exit 2, in every form" {
-    for form in "" --list --json "--list --json"; do
+    for form in "" --list --json "--list --json" --why "--why --json" --what-if "--what-if --json" \
+        "--emit fsdp" "--emit fsdp --json" "--scale 4..8" "--scale 4..8 --svg" "--scale 4..8 --json"; do
         rc=0
         # shellcheck disable=SC2086
         paro-plan -m $TINY -i $FABRIC $form > /dev/full 2> "$D/err" || rc=$?

@@ -31,8 +31,8 @@ static char *print(const struct plan *p)
 static char *sample(const char *config)
 {
     static const int group_of[] = {0, 1, 0, 1, 0};
-    struct topo_level level[2] = {{"intra", 3e-6, 1e9, 1e9, 1e9, 0},
-                                  {"inter", 5e-5, 1e8, 1e8, 1e8, 0}};
+    struct topo_level level[2] = {{"intra", 3e-6, 1e9, 1e9, 1e9, 0, "", ""},
+                                  {"inter", 5e-5, 1e8, 1e8, 1e8, 0, "", ""}};
     struct topo_port port[2] = {{1e8, 1e8}, {1e8, 0.9e8}};
     char *host[] = {"node0", "yes"};
     struct topo t = {.levels = 2, .level = level, .host = host, .port = port, .flops = 1e11};
@@ -104,6 +104,88 @@ static char *edit(const char *text, const char *from, const char *to)
     return out;
 }
 
+static void read_edited(struct plan *p, const char *text, const char *from, const char *to)
+{
+    char *edited = edit(text, from, to);
+    struct err err = {0};
+
+    if (plan_parse(p, "p.yaml", edited, (int64_t)strlen(edited), &err))
+        fail_msg("%s\n%s", err.text, edited);
+    mem_free(edited);
+}
+
+/* How a step runs: as it is written, and what a plan from before these keys means. */
+static void test_how_it_runs(void **state)
+{
+    static const char as_is[] = "prefetch: 1\nbuckets: 2\nkeep: 0\nrecompute: no\n";
+    static const struct {
+        const char *text;
+        int buckets, keep, recompute, whole;
+    } cases[] = {
+        {as_is, 2, 0, 0, 1},
+        {"prefetch: 1\nbuckets: 1\nkeep: 1\nrecompute: yes\n", 1, 1, 1, 1},
+        {"prefetch: 1\nbuckets: 1024\nkeep: 1048575\nrecompute: no\n", 1024, 1048575, 0, 1},
+        {"prefetch: 1\nbuckets: 7\nkeep: all\nrecompute: yes\n", 7, PLAN_KEEP_ALL, 1, 1},
+        {"prefetch: 1\n", 2, 0, 0, 0},
+        {"prefetch: 1\nkeep: 3\n", 2, 3, 0, 0},
+    };
+    char *text = sample("{" KEYS "}\n");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan p;
+        read_edited(&p, text, as_is, cases[i].text);
+        assert_int_equal(p.buckets, cases[i].buckets);
+        assert_int_equal(p.keep, cases[i].keep);
+        assert_int_equal(p.recompute, cases[i].recompute);
+        char *again = print(&p), *wanted = edit(text, as_is, cases[i].text);
+        if (cases[i].whole)
+            assert_string_equal(again, wanted);
+        else /* always written, with what it means */
+            assert_non_null(strstr(again, "\nbuckets: 2\nkeep: "));
+        plan_release(&p);
+        mem_free(wanted);
+        free(again);
+    }
+    free(text);
+}
+
+/* How it travels between groups; plans from before these keys mean "same". */
+static void test_slow_types(void **state)
+{
+    static const char as_is[] = "  slow_params: same\n  slow_grads: same\n";
+    static const struct {
+        const char *text;
+        enum plan_slow params, grads;
+    } cases[] = {
+        {as_is, PLAN_SLOW_SAME, PLAN_SLOW_SAME},
+        {"  slow_params: int8\n  slow_grads: same\n", PLAN_SLOW_INT8, PLAN_SLOW_SAME},
+        {"  slow_params: same\n  slow_grads: int8\n", PLAN_SLOW_SAME, PLAN_SLOW_INT8},
+        {"  slow_grads: int8\n", PLAN_SLOW_SAME, PLAN_SLOW_INT8},
+        {"", PLAN_SLOW_SAME, PLAN_SLOW_SAME},
+    };
+    char *text = sample("{" KEYS "}\n");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan p;
+        read_edited(&p, text, as_is, cases[i].text);
+        assert_int_equal(p.slow_params, cases[i].params);
+        assert_int_equal(p.slow_grads, cases[i].grads);
+        char *again = print(&p);
+        if (i < 3) {
+            char *wanted = edit(text, as_is, cases[i].text);
+            assert_string_equal(again, wanted);
+            mem_free(wanted);
+        }
+        assert_non_null(strstr(again, p.slow_grads ? "  slow_grads: int8\n"
+                                                   : "  slow_grads: same\n"));
+        plan_release(&p);
+        free(again);
+    }
+    free(text);
+}
+
 static void refused(const char *text, const char *message)
 {
     struct plan p;
@@ -125,6 +207,24 @@ static void test_refused(void **state)
         {"accum: 1", "accum: 1\naccum: 1", "'accum'"},
         {"accum: 1", "acum: 1", "acum"},
         {"prefetch: 1\n", "", "prefetch"},
+        {"buckets: 2", "buckets: 0",
+         "p.yaml:16: 'buckets' is '0', expected a whole number from 1 to 1024"},
+        {"buckets: 2", "buckets: two", "'buckets' is 'two', expected a whole number"},
+        {"buckets: 2", "buckets:", "buckets"},
+        {"keep: 0", "keep: -1",
+         "p.yaml:17: 'keep' is '-1', expected a whole number from 0 to 1048575, or all"},
+        {"keep: 0", "keep: some", "'keep' is 'some', expected"},
+        {"keep: 0", "keep: 1048576", "'keep' is '1048576', expected"},
+        {"keep: 0", "keep: 0\nkeep: 0", "'keep'"},
+        {"recompute: no", "recompute: maybe",
+         "p.yaml:18: 'recompute' is 'maybe', expected yes or no"},
+        {"recompute: no", "recompute: true", "'recompute' is 'true', expected yes or no"},
+        {"recompute: no", "recompute: \"\"", "'recompute' is '', expected yes or no"},
+        {"slow_params: same", "slow_params: int4",
+         "p.yaml:13: 'types.slow_params' is 'int4', expected same or int8"},
+        {"slow_grads: same", "slow_grads: bf16",
+         "p.yaml:14: 'types.slow_grads' is 'bf16', expected same or int8"},
+        {"slow_grads: same", "slow_grads: same\n  slow_grads: same", "slow_grads"},
         {"algo: ho-ring", "algo: auto",
          "'algo' is 'auto', expected ring, two-level or ho-ring"},
         {"  wire: bf16", "  wire: f16", "'types.wire' is 'f16', expected f32 or bf16"},
@@ -172,6 +272,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_how_it_runs),
+        cmocka_unit_test(test_slow_types),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_truncated),
     };

@@ -20,6 +20,7 @@
 struct walk {
     struct layout layout;
     int elems, bytes, ring;
+    double across; /* bytes of an element between groups */
     int holder[32][128], owner[128],
         even_owner[128]; /* I holder by group, G rank, even group */
     double out[32], in[32], slow[32], fast[32];
@@ -33,9 +34,9 @@ static void hop(struct walk *w, int src, int dst, int times)
         w->fast[src] += times * w->bytes;
         return;
     }
-    w->out[from] += times * w->bytes;
-    w->in[to] += times * w->bytes;
-    w->slow[src] += times * w->bytes;
+    w->out[from] += times * w->across;
+    w->in[to] += times * w->across;
+    w->slow[src] += times * w->across;
 }
 
 static void walk_init(struct walk *w, const struct groups *groups, int elems, int bytes)
@@ -127,7 +128,9 @@ static double top(const double *v, int n)
     return max;
 }
 
-static void walk_strategy(struct walk *w, struct plan_strategy s, int accum)
+/* gathers: visits of the unit in a micro-step, those of the backward that are not kept too. */
+static void walk_strategy(struct walk *w, struct plan_strategy s, int gathers,
+                          const struct plan_case *c)
 {
     static const char *const gather[] = {"", "g", "Gg"};
     static const char *const reduce[] = {"", "r", "rR"};
@@ -135,39 +138,69 @@ static void walk_strategy(struct walk *w, struct plan_strategy s, int accum)
         {"rRGg", "rRG", "rR"}, {"RGg", "RG", "R"}, {"Gg", "G", ""}};
     static const char *const syncp[3][3] = {{"", "", ""}, {"g", "", ""}, {"Gg", "G", ""}};
 
-    memset(w->out, 0, sizeof w->out);
-    memset(w->in, 0, sizeof w->in);
-    memset(w->slow, 0, sizeof w->slow);
-    memset(w->fast, 0, sizeof w->fast);
-    walk_moves(w, w->elems, gather[s.params], 2 * accum);
-    walk_moves(w, w->elems, reduce[s.grads], accum);
-    walk_moves(w, w->elems, syncg[s.grads][s.optimizer], 1);
+    /* 129 bytes for 128 elements: sums of these are exact too. */
+    w->across = c->slow_params ? 129.0 / 128 : w->bytes;
+    walk_moves(w, w->elems, gather[s.params], gathers * c->accum);
     walk_moves(w, w->elems, syncp[s.optimizer][s.params], 1);
+    w->across = c->slow_grads ? 129.0 / 128 : w->bytes;
+    walk_moves(w, w->elems, reduce[s.grads], c->accum);
+    walk_moves(w, w->elems, syncg[s.grads][s.optimizer], 1);
 }
 
-static void compare_walk(const char *shape, int elems, int accum, enum schedule_algo algo)
+/* How often a micro-step gathers the unit: by each visit, again where it is not kept. */
+static int gathers_of(const struct model *m, int unit, int keep)
+{
+    int n = 0;
+
+    if (m->units == 0)
+        return keep > 0 ? 1 : 2;
+    for (int v = 0; v < m->visits; v++)
+        if (model_unit_of_visit(m, v) == unit)
+            n += v >= m->visits - keep ? 1 : 2;
+    return n;
+}
+
+static void compare_walk(const char *shape, const struct model *m, const struct plan_case *as)
 {
     struct plan_price p[PLAN_STRATEGIES];
-    struct model m = bare(elems);
     struct topo t;
-    struct walk w;
+    struct walk *w;
+    int units = m->units > 0 ? m->units : 1;
 
     make_topo(&t, shape, 1e9, 1e8);
-    struct plan_case c = table_case(&t, &m, accum, 1);
-    c.algo = algo;
+    struct plan_case c = table_case(&t, m, as->accum, 1);
+    c.algo = as->algo;
+    c.keep = as->keep;
+    c.slow_params = as->slow_params;
+    c.slow_grads = as->slow_grads;
     plan_price_all(&c, p);
-    walk_init(&w, &t.groups, elems, 2);
-    w.ring = algo == SCHEDULE_RING;
+    w = mem_new((size_t)units, sizeof *w);
+    for (int u = 0; u < units; u++)
+        walk_init(&w[u], &t.groups, (int)(m->units ? m->unit[u].elems : m->params), 2);
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
-        walk_strategy(&w, p[i].strategy, accum);
-        double out = top(w.out, 32), in = top(w.in, 32);
+        double sum[4][32] = {{0}};
+        for (int u = 0; u < units; u++) {
+            double *each[4] = {w[u].out, w[u].in, w[u].slow, w[u].fast};
+            for (int k = 0; k < 4; k++)
+                memset(each[k], 0, sizeof w->out);
+            w[u].ring = c.algo == SCHEDULE_RING;
+            walk_strategy(&w[u], p[i].strategy, gathers_of(m, u, c.keep), &c);
+            for (int k = 0; k < 4; k++)
+                for (int r = 0; r < 32; r++)
+                    sum[k][r] += each[k][r];
+        }
+        double out = top(sum[0], 32), in = top(sum[1], 32);
         assert_true(p[i].slow_bytes == (out > in ? out : in));
-        assert_true(p[i].slow_rank_bytes == top(w.slow, 32));
-        assert_true(p[i].fast_bytes == top(w.fast, 32));
+        assert_true(p[i].slow_rank_bytes == top(sum[2], 32));
+        assert_true(p[i].fast_bytes == top(sum[3], 32));
     }
-    layout_release(&w.layout);
+    for (int u = 0; u < units; u++)
+        layout_release(&w[u].layout);
+    mem_free(w);
     drop_topo(&t);
 }
+
+static const enum schedule_algo algos[] = {SCHEDULE_RING, SCHEDULE_TWO_LEVEL, SCHEDULE_HO_RING};
 
 static void test_ragged_by_walk(void **state)
 {
@@ -179,11 +212,56 @@ static void test_ragged_by_walk(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
-            for (int accum = 1; accum <= 3; accum += 2) {
-                compare_walk(shapes[i], sizes[j], accum, SCHEDULE_RING);
-                compare_walk(shapes[i], sizes[j], accum, SCHEDULE_TWO_LEVEL);
-                compare_walk(shapes[i], sizes[j], accum, SCHEDULE_HO_RING);
+            for (int at = 0; at < 6; at++) {
+                struct model m = bare(sizes[j]);
+                struct plan_case c = {.accum = 1 + at / 3 * 2, .algo = algos[at % 3]};
+                compare_walk(shapes[i], &m, &c);
             }
+}
+
+/* Int8 blocks of parameters, of gradients, of both: between groups, and nowhere else. */
+static void test_coded_by_walk(void **state)
+{
+    static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[4,4,3]"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int at = 0; at < 9; at++) {
+            struct model m = bare(97);
+            struct plan_case c = {.accum = 2,
+                                  .algo = algos[at % 3],
+                                  .slow_params = at / 3 != 1 ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME,
+                                  .slow_grads = at / 3 ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME};
+            compare_walk(shapes[i], &m, &c);
+        }
+}
+
+/*
+ * What is kept is not gathered again: the last visits and no others, by their own units' sizes.
+ * All units differ; tied, the last visit is the first unit again.
+ */
+static void test_kept_by_walk(void **state)
+{
+    static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[1,3,2]"};
+    struct model_unit unit[] = {{.elems = 97}, {.elems = 60}, {.elems = 61}, {.elems = 7}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int tied = 0; tied < 2; tied++)
+            for (int at = 0; at < 3 * 7; at++) {
+                struct model m = bare(97 + 60 + 61 + 7);
+                struct plan_case c = {.accum = 2,
+                                      .algo = algos[at % 3],
+                                      .keep = at < 18 ? at / 3 : PLAN_KEEP_ALL};
+                m.tied = tied;
+                m.unit = unit;
+                m.units = 4;
+                m.visits = 4 + tied;
+                compare_walk(shapes[i], &m, &c);
+            }
+    struct model one = bare(97);
+    struct plan_case kept = {.accum = 1, .algo = SCHEDULE_HO_RING, .keep = 1};
+    compare_walk("[3,2]", &one, &kept);
 }
 
 /* The largest rank of ragged groups, by the ranges it holds. */
@@ -219,6 +297,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ragged_by_walk),
+        cmocka_unit_test(test_coded_by_walk),
+        cmocka_unit_test(test_kept_by_walk),
         cmocka_unit_test(test_ragged_memory),
     };
 

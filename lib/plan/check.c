@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what a run has measured of what its plan has predicted.  Bytes are what the plan says
+ * or they are wrong; times are shown beside each other, and no judgement is passed on them.
+ */
+#include "plan/check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "base/units.h"
+
+static const struct {
+    const char *key; /* in the log, and in the JSON printed */
+    const char *name;
+    int bytes; /* else seconds, or a rate */
+} measures[PLAN_MEASURES] = {
+    {"step_s", "step", 0},
+    {"compute_s", "compute", 0},
+    {"exposed_comm_s", "exposed", 0},
+    {"tokens_per_s", "tokens/s", 0},
+    {"slow_bytes", "slow bytes", 1},
+    {"fast_bytes", "fast bytes", 1},
+    {"state_bytes", "state bytes", 1},
+};
+
+struct series {
+    double *v[PLAN_MEASURES]; /* [steps], owned */
+    size_t room[PLAN_MEASURES];
+    int steps;
+    int64_t lines;
+    int exact;
+};
+
+static int read_object(struct series *s, json_t *o, const char *path, int line, struct err *err)
+{
+    json_t *skipped = json_object_get(o, "skipped");
+
+    if (!json_is_object(o))
+        return err_at(err, path, line, NULL, "is no object, expected a step of a run's log");
+    if (s->steps == PLAN_CHECK_STEPS_MAX)
+        return err_at(err, path, line, NULL, "is beyond the %d steps that are read",
+                      PLAN_CHECK_STEPS_MAX);
+    s->exact |= json_object_get(o, "state_hash") != NULL;
+    for (int i = 0; i < PLAN_MEASURES; i++) {
+        json_t *v = json_object_get(o, measures[i].key);
+        if (!json_is_number(v) || !(json_number_value(v) >= 0))
+            return err_at(err, path, line, measures[i].key,
+                          "is absent or no number from 0 on, as a run's log has it");
+        if (s->lines == 0 || json_is_true(skipped)) /* no update, no parameters sent */
+            continue;
+        s->v[i] = mem_grow(s->v[i], &s->room[i], (size_t)s->steps + 1, sizeof *s->v[i]);
+        s->v[i][s->steps] = json_number_value(v);
+    }
+    s->steps += s->lines++ > 0 && !json_is_true(skipped);
+    return 0;
+}
+
+static int read_line(struct series *s, const char *text, size_t bytes, const char *path,
+                     int line, struct err *err)
+{
+    json_error_t why;
+    json_t *o;
+
+    if (bytes > PLAN_CHECK_LINE_MAX)
+        return err_at(err, path, line, NULL, "has %zu bytes, expected %d at most", bytes,
+                      PLAN_CHECK_LINE_MAX);
+    o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    if (!o)
+        return err_at(err, path, line, NULL, "is no JSON: %s", why.text);
+    int rc = read_object(s, o, path, line, err);
+    json_decref(o);
+    return rc;
+}
+
+static int read_log(struct series *s, const char *path, struct err *err)
+{
+    FILE *f = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    int rc = 0, at = 0;
+
+    if (!f)
+        return err_sys(err, "cannot open log '%s'", path);
+    for (ssize_t n; rc == 0 && (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n';)
+        rc = read_line(s, line, (size_t)n, path, ++at, err);
+    if (rc == 0 && ferror(f))
+        rc = err_sys(err, "cannot read log '%s'", path);
+    free(line);
+    fclose(f);
+    return rc;
+}
+
+/* The bytes at rest on rank 0, whose log it is: with ragged groups not those of the largest. */
+static double state_bytes(const struct plan *p)
+{
+    struct layout l;
+    double bytes = 0;
+
+    layout_init(&l, &p->groups);
+    for (int u = 0; u < p->model.units; u++) {
+        int64_t elems = p->model.unit[u].elems;
+        bytes +=
+            (double)layout_elems(&l, p->strategy.params, 0, elems) *
+                dtype_bytes(p->param_type) +
+            (double)layout_elems(&l, p->strategy.grads, 0, elems) * dtype_bytes(p->grad_type) +
+            (double)layout_elems(&l, p->strategy.optimizer, 0, elems) * 12;
+    }
+    layout_release(&l);
+    return bytes;
+}
+
+static void compare(struct plan_check *c, struct series *s, const struct plan *p)
+{
+    const struct plan_price *price = &p->price;
+    const double predicted[PLAN_MEASURES] = {
+        price->step_s,       price->compute_s,  price->step_s - price->compute_s,
+        price->tokens_per_s, price->slow_bytes, price->fast_bytes,
+        state_bytes(p)};
+
+    *c = (struct plan_check){.strategy = p->strategy, .steps = s->steps, .exact = s->exact};
+    for (int i = 0; i < PLAN_MEASURES; i++) {
+        c->predicted[i] = predicted[i];
+        c->measured[i] = stats_median(s->v[i], s->steps);
+        if (measures[i].bytes &&
+            !(fabs(c->measured[i] - predicted[i]) <= PLAN_CHECK_PART * predicted[i]))
+            c->differs |= 1U << i;
+    }
+}
+
+static int is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* NAME in the folder of a file. */
+static char *beside(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? mem_dup(path) : mem_dup(".");
+
+    if (slash)
+        dir[slash - path + (slash == path)] = '\0';
+    char *whole = io_join(dir, name);
+    mem_free(dir);
+    return whole;
+}
+
+int plan_check(const char *log, const char *plan, struct plan_check *out, struct err *err)
+{
+    char *path = is_folder(log) ? io_join(log, "log.jsonl") : mem_dup(log);
+    char *from = plan ? mem_dup(plan) : beside(path, "plan.yaml");
+    struct series s = {0};
+    struct plan p = {0};
+    int rc = plan_read(&p, from, err);
+
+    if (rc == 0 && !p.model.unit)
+        rc = err_set(err, ERR_INPUT, "plan '%s' is of a bare number of parameters", from);
+    if (rc == 0)
+        rc = read_log(&s, path, err);
+    if (rc == 0 && s.steps == 0)
+        rc = err_set(err, ERR_INPUT,
+                     "log '%s' has no step behind the first one, which is not counted", path);
+    if (rc == 0)
+        compare(out, &s, &p);
+    for (int i = 0; i < PLAN_MEASURES; i++)
+        mem_free(s.v[i]);
+    plan_release(&p);
+    mem_free(from);
+    mem_free(path);
+    return rc;
+}
+
+int plan_check_refuse(const struct plan_check *c, struct err *err)
+{
+    int i = 0;
+
+    while (i < PLAN_MEASURES - 1 && !(c->differs >> i & 1))
+        i++;
+    return err_set(err, ERR_MISMATCH, "%s: %.0f measured, %.0f predicted%s", measures[i].name,
+                   c->measured[i], c->predicted[i],
+                   c->exact ? " (with exact sums f64 travels)" : "");
+}
+
+static const char *value_text(int i, double v, char text[32])
+{
+    struct units u;
+
+    if (measures[i].bytes)
+        snprintf(text, 32, "%.0f", v);
+    else if (i == PLAN_TOKENS_PER_S)
+        snprintf(text, 32, "%.0f", v);
+    else
+        snprintf(text, 32, "%s", units_time(&u, v));
+    return text;
+}
+
+void plan_check_print(const struct plan_check *c, FILE *out)
+{
+    char name[4], predicted[32], measured[32];
+
+    plan_strategy_name(c->strategy, name);
+    fprintf(out, "%s, medians of %" PRId64 " step%s behind the first\n", name, c->steps,
+            c->steps == 1 ? "" : "s");
+    fprintf(out, "%-12s %14s %14s %9s\n", "", "predicted", "measured", "of it");
+    for (int i = 0; i < PLAN_MEASURES; i++) {
+        fprintf(out, "%-12s %14s %14s", measures[i].name,
+                value_text(i, c->predicted[i], predicted),
+                value_text(i, c->measured[i], measured));
+        if (c->predicted[i] > 0)
+            fprintf(out, " %8.1f%%", 100 * c->measured[i] / c->predicted[i]);
+        else
+            fprintf(out, " %9s", "-");
+        fprintf(out, "%s\n", c->differs >> i & 1 ? "  differs" : "");
+    }
+    if (c->predicted[PLAN_COMPUTE_S] <= 0)
+        fputs("the plan knows no compute rate: its times are communication alone\n", out);
+    if (c->exact)
+        fputs("exact sums: f64 travels, which no plan counts\n", out);
+}
+
+void plan_check_print_json(const struct plan_check *c, FILE *out)
+{
+    struct jout j = {.file = out, .pretty = 1};
+    char name[4];
+
+    plan_strategy_name(c->strategy, name);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.plan.check/1");
+    jout_text(&j, "strategy", name);
+    jout_int(&j, "steps", c->steps);
+    jout_bool(&j, "exact", c->exact);
+    jout_bool(&j, "differs", c->differs != 0);
+    jout_open(&j, "terms", '[');
+    for (int i = 0; i < PLAN_MEASURES; i++) {
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "term", measures[i].key);
+        jout_num(&j, "predicted", c->predicted[i]);
+        jout_num(&j, "measured", c->measured[i]);
+        jout_num(&j, "ratio", c->predicted[i] > 0 ? c->measured[i] / c->predicted[i] : NAN);
+        jout_bool(&j, "differs", c->differs >> i & 1);
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows which strategies other tools can run, which of them stands for the planned one, and
+ * what is lost on the way.  What their options are called is in emit_targets.c.
+ *
+ * DeepSpeed: ZeRO stages 0 to 3, and MiCS: stage 3 inside groups, gradients summed across them
+ * at the boundary.
+ * FSDP2: a mesh of one dimension partitions over all ranks, one of two inside the rows;
+ * gradients can be kept whole until the last micro-step (set_requires_gradient_sync), and
+ * parameters from the first gather to the last backward (set_reshard_after_backward). Gradients
+ * are never partitioned coarser than the optimizer unless they are whole. Megatron: the
+ * distributed optimizer (over instances of it: inside groups), and Megatron-FSDP, whose outer
+ * sharding is none or, of the optimizer state alone, IIG.
+ */
+#include "plan/emit.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/units.h"
+#include "plan/emit_parts.h"
+#include "plan/tally.h"
+
+static const struct {
+    const char *name, *title;
+    const char *runs;
+    void (*put)(struct plan_emission *e, FILE *out);
+} targets[PLAN_TARGETS] = {
+    {"deepspeed", "DeepSpeed", "NNN NNG NGG GGG III", plan_emit_deepspeed},
+    {"fsdp", "FSDP2", "NNN NNG NGG GNG GGG NNI NII INI III", plan_emit_fsdp},
+    {"megatron", "Megatron", "NNN NNG NGG GGG NNI NII III IIG", plan_emit_megatron},
+};
+
+int plan_target_parse(const char *text, enum plan_target *out, struct err *err)
+{
+    for (int i = 0; i < PLAN_TARGETS; i++) {
+        if (strcmp(text, targets[i].name) == 0) {
+            *out = (enum plan_target)i;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INPUT, "'%s', expected deepspeed, fsdp or megatron", text);
+}
+
+/* Equal groups of consecutive ranks: what a mesh of two dimensions can say. */
+static int is_mesh(const struct groups *g)
+{
+    for (int k = 0; k < g->count; k++) {
+        if (g->members[k] != g->members[0])
+            return 0;
+        for (int j = 0; j < g->members[k]; j++)
+            if (groups_rank(g, k, j) != k * g->members[0] + j)
+                return 0;
+    }
+    return 1;
+}
+
+static enum letter plain(enum letter l, const struct groups *g)
+{
+    if (l != LETTER_I)
+        return l;
+    return g->count == 1 ? LETTER_G : groups_largest(g) == 1 ? LETTER_N : LETTER_I;
+}
+
+/* Its name, I written as what it is where there is one group, or one rank in each. */
+static void plain_name(struct plan_strategy s, const struct groups *g, char name[4])
+{
+    struct plan_strategy p = {plain(s.params, g), plain(s.grads, g), plain(s.optimizer, g)};
+
+    plan_strategy_name(p, name);
+}
+
+int plan_emit_can(enum plan_target target, struct plan_strategy s, const struct groups *groups)
+{
+    char name[4];
+
+    plain_name(s, groups, name);
+    return strstr(targets[target].runs, name) && (!strchr(name, 'I') || is_mesh(groups));
+}
+
+/* How far apart: N to I and I to G is one step, of each state. */
+static int steps_between(struct plan_strategy a, struct plan_strategy b)
+{
+    return abs((int)a.params - (int)b.params) + abs((int)a.grads - (int)b.grads) +
+           abs((int)a.optimizer - (int)b.optimizer);
+}
+
+static int is_nearer(const struct plan_search *s, const struct plan_price *a,
+                     const struct plan_price *b)
+{
+    int mine = steps_between(a->strategy, s->list[s->best].strategy);
+    int its = steps_between(b->strategy, s->list[s->best].strategy);
+
+    if (a->feasible != b->feasible)
+        return a->feasible;
+    if (!a->feasible)
+        return a->memory.total < b->memory.total;
+    return mine != its ? mine < its : plan_price_better(a, b);
+}
+
+int plan_emit_nearest(const struct plan_search *s, enum plan_target target)
+{
+    int best = -1;
+
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        if (plan_emit_can(target, s->list[i].strategy, &s->at.topo->groups) &&
+            (best < 0 || is_nearer(s, &s->list[i], &s->list[best])))
+            best = i;
+    return best;
+}
+
+void plan_emit_remark(struct plan_emission *e, const char *fmt, ...)
+{
+    va_list args;
+
+    assert(e->remarks < PLAN_REMARKS);
+    va_start(args, fmt);
+    vsnprintf(e->remark[e->remarks++], sizeof e->remark[0], fmt, args);
+    va_end(args);
+}
+
+int plan_emit_is(const struct plan_emission *e, const char *pattern)
+{
+    char name[4];
+
+    plain_name(e->runs->strategy, &e->search->at.topo->groups, name);
+    for (int i = 0; i < 3; i++)
+        if (pattern[i] != '?' && pattern[i] != name[i])
+            return 0;
+    return 1;
+}
+
+static void remark_strategy(struct plan_emission *e, const char *title)
+{
+    const struct plan_price *best = &e->search->list[e->search->best];
+    struct units a, b;
+    char planned[4], runs[4], shape[64];
+
+    plan_strategy_name(best->strategy, planned);
+    plan_strategy_name(e->runs->strategy, runs);
+    groups_print(&e->search->at.topo->groups, shape, sizeof shape);
+    if (best == e->runs) {
+        plan_emit_remark(e, "%s on %s ranks, as planned by paro-plan", runs, shape);
+        return;
+    }
+    plan_emit_remark(e, "%s on %s ranks: paro-plan has planned %s, which %s cannot run", runs,
+                     shape, planned, title);
+    plan_emit_remark(e, "predicted: %s a step in place of %s", units_time(&a, e->runs->step_s),
+                     units_time(&b, best->step_s));
+    plan_emit_remark(
+        e, "predicted: %s a rank in place of %s%s", units_bytes(&a, e->runs->memory.total),
+        units_bytes(&b, best->memory.total), e->runs->feasible ? "" : ": DOES NOT FIT");
+}
+
+static void remark_rest(struct plan_emission *e)
+{
+    const struct plan_case *c = &e->search->at;
+
+    if (c->topo->groups.count > 1)
+        plan_emit_remark(e, "not expressed: %s collectives; NCCL chooses its own algorithms",
+                         schedule_algo_name(e->search->list[e->search->best].algo));
+    if (c->trainable < c->model->params)
+        plan_emit_remark(e, "not expressed: which parameters are frozen (requires_grad)");
+    if (c->buckets != PLAN_BUCKETS)
+        plan_emit_remark(e, "not expressed: buckets, %d", c->buckets);
+}
+
+static struct plan_emission begin(const struct plan_search *s, enum plan_target target)
+{
+    struct plan_emission e = {.search = s};
+
+    assert(s->best >= 0);
+    e.runs = &s->list[plan_emit_nearest(s, target)];
+    remark_strategy(&e, targets[target].title);
+    remark_rest(&e);
+    return e;
+}
+
+void plan_emit(const struct plan_search *s, enum plan_target target, FILE *out)
+{
+    struct plan_emission e = begin(s, target);
+
+    targets[target].put(&e, out);
+}
+
+void plan_emit_json(const struct plan_search *s, enum plan_target target, FILE *out)
+{
+    struct plan_emission e = begin(s, target);
+    struct jout j = {.file = out, .pretty = 1};
+    char planned[4], runs[4], *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+
+    assert(f); /* a page of text */
+    targets[target].put(&e, f);
+    fclose(f);
+    plan_strategy_name(s->list[s->best].strategy, planned);
+    plan_strategy_name(e.runs->strategy, runs);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.plan.emit/1");
+    jout_text(&j, "target", targets[target].name);
+    jout_text(&j, "planned", planned);
+    jout_text(&j, "runs", runs);
+    jout_bool(&j, "feasible", e.runs->feasible);
+    jout_num(&j, "step_s", e.runs->step_s);
+    jout_open(&j, "comments", '[');
+    for (int i = 0; i < e.remarks; i++)
+        jout_text(&j, NULL, e.remark[i]);
+    jout_close(&j, ']');
+    jout_text(&j, "text", text);
+    jout_close(&j, '}');
+    free(text);
+}

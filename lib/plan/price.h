@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PLAN_PRICE_H
+#define PLAN_PRICE_H
+
+/* What a strategy costs on a fabric. */
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/err.h"
+#include "model/model.h"
+#include "plan/plan_words.h"
+#include "topo/topo.h"
+
+/*
+ * Bytes of the rank that needs most.  At rest, by the layout: parameters in param_type under
+ * the strategy's first letter; gradient accumulators in grad_type under the second; 12 bytes of
+ * Adam state per trainable element (f32 master, both moments) under the third.  Beside them,
+ * buffers: what the engine needs so that things travel while others are computed: gathered
+ * units (prefetch + 1, and those kept), gradients on their way out (buckets), partial sums, and
+ * parameters and gradient of the unit at hand, in f32; and activations (plan_activation_bytes).
+ * A model given as a bare number of parameters has neither.
+ */
+struct plan_memory {
+    double params, grads, optimizer, activations, buffers, total;
+};
+
+struct plan_price { /* of one strategy */
+    struct plan_strategy strategy;
+    enum schedule_algo algo; /* of global collectives; the fastest where it is left open */
+    struct plan_memory memory;
+    double slow_bytes;      /* through the busiest port, busier direction, one global step */
+    double slow_rank_bytes; /* across groups, of the rank that sends most: the paper's table */
+    double fast_bytes;      /* inside its group, sent by the rank that sends most */
+    double compute_s, comm_s, step_s; /* predicted; step_s as the engine really overlaps */
+    double tokens_per_s;              /* 0 when there are no tokens (params=...) */
+    int feasible;
+    int dominated_by; /* index into the list of 27, or -1 */
+};
+
+enum {
+    PLAN_STRATEGIES = 27, /* in the order NNN, NNI, NNG, NIN, ... GGG */
+    PLAN_SEQ = 256,       /* defaults */
+    PLAN_PREFETCH = 1,
+    PLAN_BUCKETS = 2,
+    PLAN_PIECE = 1 << 16,        /* elements that the update takes at a time, in f32 */
+    PLAN_CHUNK_BYTES = 60 << 10, /* under the eager limit of Open MPI's TCP, as coll has it */
+    PLAN_BATCH_MAX = 1 << 20,    /* bounds on what is read */
+    PLAN_SEQ_MAX = 1 << 24,
+    PLAN_CHUNK_MAX = 1 << 30,
+    PLAN_PREFETCH_MAX = 1024,
+    PLAN_BUCKETS_MAX = 1024,
+    PLAN_KEEP_ALL = 1 << 20 /* more than any model has uses of units */
+};
+
+/* What a step's time is made of. */
+enum plan_term {
+    PLAN_SLOW,    /* the ports of the groups */
+    PLAN_FAST,    /* inside the groups */
+    PLAN_COMPUTE, /* forwards and backwards */
+    PLAN_UPDATE,
+    PLAN_TERMS
+};
+
+/* What is priced: a model on a fabric. */
+struct plan_case {
+    const struct topo *topo;   /* borrowed */
+    const struct model *model; /* borrowed */
+    int64_t trainable;         /* Psi', 1 .. Psi; a unit's share is rounded to whole elements */
+    int micro_batch, accum, seq;
+    enum schedule_algo algo; /* SCHEDULE_AUTO: the fastest for each strategy */
+    enum dtype param_type, wire_type, grad_type, compute_type;
+    enum plan_slow slow_params, slow_grads;
+    int prefetch, buckets, keep, recompute; /* as in struct plan */
+    int64_t chunk_bytes;
+    double memory_bytes; /* limit of a rank; 0: none known, everything fits */
+    double slow_rate;    /* times the rates of the slow tier, as if the fabric had others */
+    unsigned free;       /* 1 << term: as if that took no time */
+};
+
+/* Defaults: all trained, 1 x 1 x min(PLAN_SEQ, max), auto, bf16 bf16 f32, topo's memory. */
+void plan_case_init(struct plan_case *c, const struct topo *topo, const struct model *model);
+
+/* Prices all, and says which are feasible and which dominated. */
+void plan_price_all(const struct plan_case *c, struct plan_price out[PLAN_STRATEGIES]);
+/* Activations of one micro-batch in f32, kept from forward to backward (with recompute, of a
+   layer its input alone), and what products in bf16 are rounded into; 0 for "params". */
+double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute,
+                             enum dtype compute);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how a fabric grows, and how the strategies fare on it. */
+#include "plan/scale.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/units.h"
+
+int plan_scale_parse(const char *text, int *from, int *to, struct err *err)
+{
+    char copy[64];
+    struct err ignored;
+    int64_t lo = 0, hi = 0;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    char *dots = strstr(copy, "..");
+    if (dots)
+        *dots = '\0';
+    if (!dots || num_i64(copy, 1, PLAN_SCALE_MAX, &lo, &ignored) ||
+        num_i64(dots + 2, 1, PLAN_SCALE_MAX, &hi, &ignored) || hi < lo)
+        return err_set(err, ERR_INPUT, "'%s', expected FROM..TO ranks, as 16..4096, %d at most",
+                       text, PLAN_SCALE_MAX);
+    *from = (int)lo;
+    *to = (int)hi;
+    return 0;
+}
+
+/* Blocks repeat with the groups they hold: their numbers go on. */
+static void copy_blocks(struct topo *to, const struct topo *from)
+{
+    int g = from->groups.count, n = to->groups.count;
+
+    for (int level = 0; level < from->levels - 2; level++) {
+        const int *block = from->block + (size_t)level * (size_t)g;
+        int blocks = 0;
+        for (int k = 0; k < g; k++)
+            blocks = block[k] >= blocks ? block[k] + 1 : blocks;
+        for (int k = 0; k < n; k++)
+            to->block[(size_t)level * (size_t)n + (size_t)k] = block[k % g] + k / g * blocks;
+    }
+}
+
+static int grow(struct topo *to, const struct topo *from, int ranks, struct err *err)
+{
+    int g = from->groups.count, count = 0, sum = 0;
+    int *members = mem_new((size_t)ranks + 1, sizeof *members);
+    struct groups groups;
+
+    while (sum + from->groups.members[count % g] <= ranks) {
+        members[count] = from->groups.members[count % g];
+        sum += members[count++];
+    }
+    if (count == 0) {
+        mem_free(members);
+        return err_set(err, ERR_INPUT, "%d ranks, expected at least the %d of a group", ranks,
+                       from->groups.members[0]);
+    }
+    groups_init(&groups, count, members);
+    mem_free(members);
+    topo_init(to, from->levels, &groups);
+    groups_release(&groups);
+    memcpy(to->level, from->level, (size_t)from->levels * sizeof *to->level);
+    for (int k = 0; k < count; k++)
+        to->port[k] = from->port[k % g];
+    copy_blocks(to, from);
+    to->memory_bytes = from->memory_bytes;
+    to->flops = from->flops;
+    return 0;
+}
+
+static int run_point(struct plan_scale *s, const struct plan_search *asked, int ranks,
+                     struct err *err)
+{
+    struct plan_scale_point *p = &s->point[s->points];
+    struct topo topo;
+
+    if (grow(&topo, asked->at.topo, ranks, err))
+        return -1;
+    p->search = *asked;
+    p->search.at.topo = &topo;
+    int rc = plan_search(&p->search, err);
+    p->search.at.topo = NULL;
+    p->ranks = topo.groups.ranks;
+    p->groups = topo.groups.count;
+    topo_release(&topo);
+    for (int i = 0; rc == 0 && i < PLAN_STRATEGIES; i++)
+        if (p->search.list[i].feasible && p->search.list[i].dominated_by < 0)
+            s->survives |= 1U << i;
+    s->points += rc == 0;
+    return rc;
+}
+
+int plan_scale_run(struct plan_scale *s, const struct plan_search *asked, struct err *err)
+{
+    s->points = 0;
+    s->survives = 0;
+    if (!asked->at.model->unit)
+        return err_set(err, ERR_INPUT,
+                       "--scale needs a model's config.json: 'params=' has no tokens");
+    for (int64_t ranks = s->from; ranks <= s->to; ranks *= 2)
+        if (run_point(s, asked, (int)ranks, err))
+            return err_prefix(err, "--scale: ");
+    return 0;
+}
+
+int plan_scale_found(const struct plan_scale *s)
+{
+    for (int i = 0; i < s->points; i++)
+        if (s->point[i].search.best >= 0)
+            return 1;
+    return 0;
+}
+
+static void put_head(const struct plan_scale *s, int batch, FILE *out)
+{
+    const struct plan_case *c = &s->point[0].search.at;
+    struct units params;
+    char name[4];
+
+    fprintf(out, "predicted tokens/s of %s parameters, %d tokens a sequence",
+            units_count(&params, (double)c->model->params), c->seq);
+    if (!batch)
+        fprintf(out, ", micro-batch %d, accum %d on every rank", c->micro_batch, c->accum);
+    fprintf(out, "\n%7s %7s", "ranks", "groups");
+    if (batch)
+        fprintf(out, " %9s", "batch");
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        plan_strategy_name(plan_strategy_at(i), name);
+        if (s->survives >> i & 1)
+            fprintf(out, " %9s ", name);
+    }
+    putc('\n', out);
+}
+
+/* A row for each size; '*' marks what would be planned. */
+void plan_scale_print(const struct plan_scale *s, FILE *out)
+{
+    const struct plan_search *first = &s->point[0].search;
+    int batch = first->auto_batch || first->auto_accum;
+
+    put_head(s, batch, out);
+    for (int n = 0; n < s->points; n++) {
+        const struct plan_scale_point *p = &s->point[n];
+        char text[32];
+        fprintf(out, "%7d %7d", p->ranks, p->groups);
+        snprintf(text, sizeof text, "%dx%d", p->search.at.micro_batch, p->search.at.accum);
+        if (batch)
+            fprintf(out, " %9s", text);
+        for (int i = 0; i < PLAN_STRATEGIES; i++) {
+            const struct plan_price *price = &p->search.list[i];
+            snprintf(text, sizeof text, price->feasible ? "%.0f" : "-", price->tokens_per_s);
+            if (s->survives >> i & 1)
+                fprintf(out, " %9s%c", text, i == p->search.best ? '*' : ' ');
+        }
+        putc('\n', out);
+    }
+}
+
+static void json_point(struct jout *j, const struct plan_scale_point *p)
+{
+    const struct plan_search *s = &p->search;
+    char name[4];
+
+    jout_open(j, NULL, '{');
+    jout_int(j, "ranks", p->ranks);
+    jout_int(j, "groups", p->groups);
+    jout_int(j, "micro_batch", s->at.micro_batch);
+    jout_int(j, "accum", s->at.accum);
+    if (s->best >= 0)
+        plan_strategy_name(s->list[s->best].strategy, name);
+    jout_text(j, "chosen", s->best >= 0 ? name : NULL);
+    jout_open(j, "strategies", '[');
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        const struct plan_price *price = &s->list[i];
+        plan_strategy_name(price->strategy, name);
+        jout_open(j, NULL, '{');
+        jout_text(j, "strategy", name);
+        jout_bool(j, "feasible", price->feasible);
+        jout_bool(j, "dominated", price->dominated_by >= 0);
+        jout_num(j, "step_s", price->step_s);
+        jout_num(j, "tokens_per_s", price->tokens_per_s);
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+    jout_close(j, '}');
+}
+
+void plan_scale_print_json(const struct plan_scale *s, FILE *out)
+{
+    struct jout j = {.file = out, .pretty = 1};
+
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.plan.scale/1");
+    jout_bool(&j, "predicted", 1);
+    jout_int(&j, "seq", s->point[0].search.at.seq);
+    jout_open(&j, "points", '[');
+    for (int i = 0; i < s->points; i++)
+        json_point(&j, &s->point[i]);
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PLAN_SCALE_H
+#define PLAN_SCALE_H
+
+#include "plan/plan.h"
+
+enum { PLAN_SCALE_MAX = 1 << 16, PLAN_SCALE_POINTS = 17 }; /* ranks; 1, 2, 4, ... of them */
+
+/*
+ * The strategies as the fabric grows: its groups, in their order and with their ports, over and
+ * over, as many whole ones as the ranks allow (blocks of groups too); what a rank computes
+ * stays as it is.  All of it predicted.
+ */
+struct plan_scale {
+    int from, to; /* ranks: from, twice as many, ... up to `to` */
+    int points;
+    struct plan_scale_point {
+        int ranks, groups;
+        struct plan_search search; /* done; at.topo is NULL: that fabric is gone */
+    } point[PLAN_SCALE_POINTS];
+    unsigned survives; /* 1 << strategy: fits and is not dominated, at one point at least */
+};
+
+/* "16..4096" */
+int plan_scale_parse(const char *text, int *from, int *to, struct err *err);
+/* Searches at each point as `asked` is to; fills points and survives. */
+int plan_scale_run(struct plan_scale *s, const struct plan_search *asked, struct err *err);
+/* Whether anything fits at any point. */
+int plan_scale_found(const struct plan_scale *s);
+void plan_scale_print(const struct plan_scale *s, FILE *out);
+void plan_scale_print_json(const struct plan_scale *s, FILE *out); /* paro.plan.scale/1 */
+void plan_scale_draw(const struct plan_scale *s, FILE *out);       /* SVG */
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what would turn the choice.  The winner need not change once and for all as a dial is
+ * turned, so the dial goes outwards in steps until another wins, and what lies between the last
+ * two steps is halved: the whole search is run at each.
+ */
+#include "plan/what_if.h"
+
+#include <math.h>
+
+#include "base/jout.h"
+#include "base/units.h"
+#include "plan/tally.h"
+
+static const double STEP = 1.0905077326652577; /* 2^(1/8) */
+
+struct probe {
+    const struct plan_search *asked;
+    const struct plan_tally *tally;
+    const struct plan_changes *from;
+    enum plan_dial dial;
+};
+
+/* The winner where the dial stands at v. */
+static int winner_at(const struct probe *p, double v)
+{
+    struct plan_search s = *p->asked;
+
+    if (p->dial == PLAN_DIAL_SLOW)
+        s.at.slow_rate *= v / p->from->now[PLAN_DIAL_SLOW];
+    else if (p->dial == PLAN_DIAL_ACCUM)
+        s.at.accum = (int)v;
+    else
+        s.at.memory_bytes = v;
+    plan_search_with(&s, p->tally);
+    return s.best;
+}
+
+/* Half way between two values; whole where the dial has whole numbers. */
+static double between(enum plan_dial dial, double a, double b)
+{
+    return dial == PLAN_DIAL_SLOW ? sqrt(a * b) : floor((a + b) / 2);
+}
+
+static int is_near(enum plan_dial dial, double a, double b)
+{
+    return dial == PLAN_DIAL_SLOW ? fabs(a - b) <= 1e-9 * a : fabs(a - b) <= 1;
+}
+
+static double outwards(enum plan_dial dial, double v, int more)
+{
+    double next = more ? v * STEP : v / STEP;
+
+    if (dial == PLAN_DIAL_SLOW)
+        return next;
+    return more ? fmax(v + 1, floor(next)) : fmin(v - 1, ceil(next));
+}
+
+static void turn(const struct probe *p, int more, double start, struct plan_change *c)
+{
+    int old = p->asked->best;
+    double same = start, other = start;
+
+    c->searched = 1;
+    while (!c->found && (more ? other < c->bound : other > c->bound)) {
+        same = other;
+        other = outwards(p->dial, other, more);
+        if (more ? other > c->bound : other < c->bound)
+            other = c->bound;
+        c->winner = winner_at(p, other);
+        c->found = c->winner != old;
+    }
+    while (c->found && !is_near(p->dial, same, other)) {
+        double half = between(p->dial, same, other);
+        int winner = winner_at(p, half);
+        if (winner == old) {
+            same = half;
+            continue;
+        }
+        other = half;
+        c->winner = winner;
+    }
+    c->at = other;
+}
+
+static double largest_total(const struct plan_search *s)
+{
+    double top = 0;
+
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        top = fmax(top, s->list[i].memory.total);
+    return ceil(top);
+}
+
+void plan_what_if(const struct plan_search *s, struct plan_changes *out)
+{
+    int known = s->at.memory_bytes > 0;
+    double memory = known ? s->at.memory_bytes : largest_total(s);
+    struct plan_tally tally;
+
+    *out = (struct plan_changes){.now = {
+                                     topo_slowest_port_Bps(s->at.topo) * s->at.slow_rate,
+                                     s->at.accum,
+                                     known ? memory : INFINITY,
+                                 }};
+    const double starts[PLAN_DIALS] = {out->now[0], out->now[1], memory};
+    const double bounds[PLAN_DIALS][2] = {
+        {starts[0] / PLAN_WHAT_IF_TIMES, starts[0] * PLAN_WHAT_IF_TIMES},
+        {1, fmax(PLAN_WHAT_IF_ACCUM, s->at.accum)},
+        {ceil(memory / PLAN_WHAT_IF_TIMES), floor(memory * PLAN_WHAT_IF_TIMES)}};
+    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
+    for (int dial = 0; dial < PLAN_DIALS; dial++) {
+        struct probe p = {s, &tally, out, (enum plan_dial)dial};
+        if (dial == PLAN_DIAL_ACCUM && s->auto_accum)
+            continue;
+        for (int more = 0; more < 2; more++) {
+            out->of[dial][more].bound = bounds[dial][more];
+            if (dial != PLAN_DIAL_MEMORY || !more || known)
+                turn(&p, more, starts[dial], &out->of[dial][more]);
+        }
+    }
+    plan_tally_release(&tally);
+}
+
+static const char *value_text(enum plan_dial dial, double v, char text[32])
+{
+    struct units u;
+
+    if (dial == PLAN_DIAL_ACCUM)
+        snprintf(text, 32, "%.0f", v);
+    else if (!isfinite(v))
+        snprintf(text, 32, "any");
+    else
+        snprintf(text, 32, "%s",
+                 dial == PLAN_DIAL_SLOW ? units_rate(&u, v) : units_bytes(&u, v));
+    return text;
+}
+
+static void name_of(int index, char text[4])
+{
+    if (index >= 0)
+        plan_strategy_name(plan_strategy_at(index), text);
+    else
+        snprintf(text, 4, "-");
+}
+
+static void put_change(enum plan_dial dial, int more, const struct plan_change *c, FILE *out)
+{
+    static const char *const names[PLAN_DIALS][2] = {{"slower tier", "faster tier"},
+                                                     {"fewer micro-steps", "more micro-steps"},
+                                                     {"less memory", "more memory"}};
+    char at[32], name[4];
+
+    fprintf(out, "%-18s ", names[dial][more]);
+    if (!c->searched) {
+        fputs(dial == PLAN_DIAL_ACCUM ? "searched\n" : "no limit is known\n", out);
+        return;
+    }
+    if (!c->found) {
+        fprintf(out, "no change %s to %s\n", more ? "up" : "down",
+                value_text(dial, c->bound, at));
+        return;
+    }
+    name_of(c->winner, name);
+    fprintf(out, "%s from %s %s\n", c->winner >= 0 ? name : "nothing fits",
+            value_text(dial, c->at, at), more ? "up" : "down");
+}
+
+void plan_what_if_print(const struct plan_search *s, const struct plan_changes *w, FILE *out)
+{
+    char name[4], slow[32], memory[32];
+
+    name_of(s->best, name);
+    plan_list_title(s, out);
+    fprintf(out, "%s at a slow tier of %s, accum %d, %s memory\n",
+            s->best >= 0 ? name : "nothing fits", value_text(PLAN_DIAL_SLOW, w->now[0], slow),
+            s->at.accum, value_text(PLAN_DIAL_MEMORY, w->now[2], memory));
+    for (int dial = 0; dial < PLAN_DIALS; dial++)
+        for (int more = 0; more < 2; more++)
+            put_change((enum plan_dial)dial, more, &w->of[dial][more], out);
+}
+
+static void json_change(struct jout *j, enum plan_dial dial, int more,
+                        const struct plan_change *c)
+{
+    static const char *const keys[PLAN_DIALS] = {"slow_Bps", "accum", "memory_bytes"};
+    char name[4];
+
+    name_of(c->winner, name);
+    jout_open(j, NULL, '{');
+    jout_text(j, "what", keys[dial]);
+    jout_text(j, "direction", more ? "more" : "less");
+    jout_bool(j, "searched", c->searched);
+    jout_num(j, "bound", c->searched ? c->bound : NAN);
+    jout_bool(j, "changes", c->found);
+    jout_num(j, "value", c->found ? c->at : NAN);
+    jout_text(j, "winner", c->found && c->winner >= 0 ? name : NULL);
+    jout_close(j, '}');
+}
+
+void plan_what_if_print_json(const struct plan_search *s, const struct plan_changes *w,
+                             FILE *out)
+{
+    struct jout j = {.file = out, .pretty = 1};
+    char name[4];
+
+    name_of(s->best, name);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.plan.what-if/1");
+    jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
+    jout_int(&j, "micro_batch", s->at.micro_batch);
+    jout_int(&j, "accum", s->at.accum);
+    jout_int(&j, "seq", s->at.seq);
+    jout_num(&j, "slow_Bps", w->now[PLAN_DIAL_SLOW]);
+    jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
+    jout_open(&j, "changes", '[');
+    for (int dial = 0; dial < PLAN_DIALS; dial++)
+        for (int more = 0; more < 2; more++)
+            json_change(&j, (enum plan_dial)dial, more, &w->of[dial][more]);
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}

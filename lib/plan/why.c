@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows why the other strategies lose.  A term is weighed by taking it away: all are priced
+ * again as if it took no time (each with the algorithm that is then fastest), and the one
+ * without which a strategy is least behind is what binds it.  Time that is hidden behind
+ * something longer is thereby worth nothing, as it should be; shares of a sum would not show
+ * it.
+ */
+#include "plan/why.h"
+
+#include <math.h>
+
+#include "base/jout.h"
+#include "base/units.h"
+#include "plan/tally.h"
+
+static const char *const terms[PLAN_TERMS] = {"slow link", "fast link", "compute", "update"};
+static const char *const keys[PLAN_BINDINGS] = {
+    "slow", "fast", "compute", "update", "memory", "together", "tie", "choice", NULL};
+
+static enum plan_binding slower(const struct plan_reason *r, double step_s)
+{
+    int top = -1;
+    double least = r->behind_s;
+
+    for (int term = 0; term < PLAN_TERMS; term++) {
+        /* Nearer by more than the rounding of sums of whole steps. */
+        if (!plan_price_less(step_s + r->behind_without_s[term], step_s + least))
+            continue;
+        least = r->behind_without_s[term];
+        top = term;
+    }
+    return top < 0 ? PLAN_BINDS_TOGETHER : (enum plan_binding)top;
+}
+
+static enum plan_binding binding_of(const struct plan_search *s, int i,
+                                    const struct plan_reason *r)
+{
+    const struct plan_price *p = &s->list[i], *best = &s->list[s->best];
+
+    if (i == s->best)
+        return PLAN_BINDS_NOTHING;
+    if (!p->feasible)
+        return PLAN_BINDS_MEMORY;
+    if (plan_price_less(best->step_s, p->step_s))
+        return slower(r, best->step_s);
+    return s->fixed && plan_price_better(p, best) ? PLAN_BINDS_CHOICE : PLAN_BINDS_TIE;
+}
+
+void plan_why(const struct plan_search *s, struct plan_why *out)
+{
+    struct plan_price without[PLAN_STRATEGIES];
+    struct plan_tally tally;
+
+    *out = (struct plan_why){.second = -1};
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        const struct plan_price *p = &s->list[i];
+        if (!p->feasible) {
+            out->of[i].over_bytes = p->memory.total - s->at.memory_bytes;
+            out->of[i].binding = PLAN_BINDS_MEMORY;
+        } else if (i != s->best &&
+                   (out->second < 0 || plan_price_better(p, &s->list[out->second]))) {
+            out->second = i;
+        }
+        if (s->best >= 0)
+            out->of[i].behind_s = p->step_s - s->list[s->best].step_s;
+    }
+    if (s->best < 0)
+        return;
+    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
+    for (int term = 0; term < PLAN_TERMS; term++) {
+        struct plan_case c = s->at;
+        c.free |= 1U << term;
+        plan_price_with(&c, &tally, without);
+        for (int i = 0; i < PLAN_STRATEGIES; i++)
+            out->of[i].behind_without_s[term] = without[i].step_s - without[s->best].step_s;
+    }
+    plan_tally_release(&tally);
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        out->of[i].binding = binding_of(s, i, &out->of[i]);
+}
+
+/* What it is ahead by, of its own time. */
+static double margin(const struct plan_search *s, const struct plan_why *w)
+{
+    double step_s = s->list[s->best].step_s;
+
+    return step_s > 0 ? w->of[w->second].behind_s / step_s : 0;
+}
+
+static void put_margin(const struct plan_search *s, const struct plan_why *w, FILE *out)
+{
+    char second[4];
+
+    if (w->second < 0) {
+        fputs("nothing else fits\n", out);
+        return;
+    }
+    double by = 100 * margin(s, w);
+    plan_strategy_name(s->list[w->second].strategy, second);
+    fprintf(out, "%.1f %% %s %s, the %s\n", fabs(by), by < 0 ? "behind" : "ahead of", second,
+            by < 0 ? "best" : "second");
+}
+
+static void put_memory(const struct plan_search *s, int i, const struct plan_reason *r,
+                       FILE *out)
+{
+    struct units over, have, most;
+    double bytes;
+    const char *what = plan_memory_heaviest(&s->list[i].memory, &bytes);
+
+    fprintf(out, "memory: %s over %s, %s is %s\n", units_bytes(&over, r->over_bytes),
+            units_bytes(&have, s->at.memory_bytes), units_bytes(&most, bytes), what);
+}
+
+static void put_tie(const struct plan_search *s, int i, FILE *out)
+{
+    const struct plan_price *p = &s->list[i], *best = &s->list[s->best];
+
+    fprintf(out, "as fast, %s\n",
+            plan_price_less(best->memory.total, p->memory.total) ? "but needs more memory"
+            : plan_price_less(best->slow_bytes, p->slow_bytes)   ? "but sends more slow bytes"
+                                                                 : "as large: comes later");
+}
+
+static void put_because(const struct plan_search *s, const struct plan_why *w, int i, FILE *out)
+{
+    const struct plan_reason *r = &w->of[i];
+    struct units u;
+
+    switch (r->binding) {
+    case PLAN_BINDS_NOTHING:
+        put_margin(s, w, out);
+        return;
+    case PLAN_BINDS_MEMORY:
+        put_memory(s, i, r, out);
+        return;
+    case PLAN_BINDS_TIE:
+        put_tie(s, i, out);
+        return;
+    case PLAN_BINDS_CHOICE:
+        fputs("better, but not asked for\n", out);
+        return;
+    case PLAN_BINDS_TOGETHER:
+        fputs("no term alone\n", out);
+        return;
+    default:
+        break;
+    }
+    double left = r->behind_without_s[r->binding];
+    double step_s = s->list[s->best].step_s;
+    if (!plan_price_less(step_s, step_s + fabs(left)))
+        fprintf(out, "%s: without it as fast\n", terms[r->binding]);
+    else
+        fprintf(out, "%s: without it %s %s\n", terms[r->binding], units_time(&u, fabs(left)),
+                left < 0 ? "ahead" : "behind");
+}
+
+void plan_why_print(const struct plan_search *s, const struct plan_why *w, FILE *out)
+{
+    const struct plan_price *order[PLAN_STRATEGIES];
+    double best_s = s->best >= 0 ? s->list[s->best].step_s : 0;
+
+    plan_list_order(s->list, order);
+    plan_list_title(s, out);
+    fprintf(out, "%-5s %10s %9s  %s\n", "plan", "step", "behind", "because");
+    for (int n = 0; n < PLAN_STRATEGIES; n++) {
+        int i = (int)(order[n] - s->list);
+        char name[4], behind[32] = "-";
+        struct units step;
+        plan_strategy_name(order[n]->strategy, name);
+        if (best_s > 0 && i != s->best)
+            snprintf(behind, sizeof behind, "%+.1f %%", 100 * w->of[i].behind_s / best_s);
+        fprintf(out, "%s%-4s %10s %9s  ", i == s->best ? "*" : " ", name,
+                units_time(&step, order[n]->step_s), behind);
+        put_because(s, w, i, out);
+    }
+}
+
+static void json_row(struct jout *j, const struct plan_search *s, const struct plan_why *w,
+                     int i)
+{
+    static const char *const without[PLAN_TERMS] = {"slow", "fast", "compute", "update"};
+    const struct plan_price *p = &s->list[i];
+    const struct plan_reason *r = &w->of[i];
+    double bytes;
+    char name[4];
+
+    plan_strategy_name(p->strategy, name);
+    jout_open(j, NULL, '{');
+    jout_text(j, "strategy", name);
+    jout_text(j, "algo", schedule_algo_name(p->algo));
+    jout_bool(j, "feasible", p->feasible);
+    jout_num(j, "step_s", p->step_s);
+    jout_text(j, "binding", keys[r->binding]);
+    jout_num(j, "over_bytes", r->over_bytes);
+    jout_text(j, "heaviest", plan_memory_heaviest(&p->memory, &bytes));
+    jout_num(j, "heaviest_bytes", bytes);
+    jout_num(j, "behind_s", s->best >= 0 ? r->behind_s : NAN);
+    jout_open(j, "behind_without_s", '{');
+    for (int term = 0; term < PLAN_TERMS; term++)
+        jout_num(j, without[term], s->best >= 0 ? r->behind_without_s[term] : NAN);
+    jout_close(j, '}');
+    jout_close(j, '}');
+}
+
+void plan_why_print_json(const struct plan_search *s, const struct plan_why *w, FILE *out)
+{
+    struct jout j = {.file = out, .pretty = 1};
+    int both = s->best >= 0 && w->second >= 0;
+    char name[4], second[4];
+
+    if (s->best >= 0)
+        plan_strategy_name(s->list[s->best].strategy, name);
+    if (w->second >= 0)
+        plan_strategy_name(s->list[w->second].strategy, second);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.plan.why/1");
+    jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
+    jout_text(&j, "second", both ? second : NULL);
+    jout_num(&j, "margin", both ? margin(s, w) : NAN);
+    jout_int(&j, "micro_batch", s->at.micro_batch);
+    jout_int(&j, "accum", s->at.accum);
+    jout_int(&j, "seq", s->at.seq);
+    jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
+    jout_open(&j, "strategies", '[');
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        json_row(&j, s, w, i);
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}
