@@ -298,6 +298,34 @@ steps() {
     [ "$(paro-plan -m $TINY -i $FABRIC --micro-batch 3 --accum 5 --json | json '$d->{micro_batch}, $d->{accum}')" = "3 5" ]
 }
 
+@test "keep, recompute and the batch are searched together: no fixed choice is faster" {
+    for mem in 12Mi 20Mi 64Mi; do
+        paro-plan -m $TINY -i $FABRIC --mem $mem --micro-batch auto --accum auto --keep auto --recompute=auto --json > "$D/p"
+        best=$(json '$d->{predicted}{tokens_per_s}' < "$D/p")
+        for keep in 0 1 2 4 all; do
+            for again in yes no; do
+                one=$(paro-plan -m $TINY -i $FABRIC --mem $mem --micro-batch auto --accum auto --keep $keep --recompute=$again \
+                    --json 2> "$D/err" | json '$d->{predicted}{tokens_per_s}' 2> "$D/err" || echo 0)
+                awk -v a="$one" -v b="$best" 'BEGIN { exit !(a <= b * (1 + 1e-9)) }'
+            done
+        done
+        # What was found is what is planned with it.
+        read -r b a k r < <(json '$d->{micro_batch}, $d->{accum}, $d->{keep}, $d->{recompute} ? "yes" : "no"' < "$D/p")
+        paro-plan -m $TINY -i $FABRIC --mem $mem --micro-batch "$b" --accum "$a" --keep "$k" --recompute="$r" --json | cmp - "$D/p"
+    done
+}
+
+@test "keep and recompute are searched where memory asks for it, and not else" {
+    # GGG alone: with room everything is kept and nothing is run again, without it the other way round.
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --recompute=auto --mem 1e9 --json |
+        json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "all 0" ]
+    tight=$(paro-plan -m $TINY -i $FABRIC --strategy GGG --recompute --json | json '$d->{predicted}{memory_bytes}{total}')
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --recompute=auto --mem "$tight" --json |
+        json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "0 1" ]
+    paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --mem 1e9 --list | head -n 1 | grep -q ", all kept$"
+    [ "$(paro-plan -m $TINY -i $FABRIC --keep 2 --recompute --list --json | json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "2 1" ]
+}
+
 @test "buckets, keep and recompute go into the plan, in YAML and in JSON" {
     paro-plan -m $TINY -i $FABRIC | sed -n '/^prefetch/,/^chunk/p' > "$D/a"
     printf '%s\n' 'prefetch: 1' 'buckets: 2' 'keep: 0' 'recompute: no' 'chunk_bytes: 61440' | cmp - "$D/a"
@@ -335,10 +363,11 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     [ "$(paro-plan -m "$D/short.json" -i $FABRIC | sed -n 's/^seq: //p')" -eq 64 ]
 }
 
-@test "a thousand groups, ragged too, in under a second" {
+@test "a thousand groups, ragged too, all searched, in under a second" {
     for shape in 1000x8 "[$(yes 8,7,5 | head -n 333 | paste -sd,)]"; do
         start=$(date +%s%N)
-        paro-plan -m examples/models/llama-10m.json -i "synth:$shape,memory=80e9" > "$D/p"
+        paro-plan -m examples/models/llama-10m.json -i "synth:$shape,memory=80e9,flops=1e14" \
+            --micro-batch auto --accum auto --keep auto --recompute=auto > "$D/p"
         took=$((($(date +%s%N) - start) / 1000000))
         echo "$took ms"
         # Sanitizers slow the counting down about tenfold.
@@ -363,10 +392,12 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     refuses 2 "--param-type: 'f16', expected bf16 or f32" paro-plan -m $TINY --param-type f16
     refuses 2 "--prefetch: '-1', expected" paro-plan -m $TINY --prefetch=-1
     refuses 2 "--buckets: '0', expected a whole number from 1 to 1024" paro-plan -m $TINY --buckets 0
-    refuses 2 "--keep: 'most', expected a whole number from 0 to 1048575, or all" paro-plan -m $TINY --keep most
+    refuses 2 "--keep: 'most', expected a whole number from 0 to 1048575, all or auto" paro-plan -m $TINY --keep most
     refuses 2 "--keep needs a model's config.json: 'params=' has no layers" \
         paro-plan -m params=7e9 -i $FABRIC --keep all
     refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
+    refuses 2 "--keep needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --keep auto
+    refuses 2 "--recompute: 'maybe', expected yes, no or auto" paro-plan -m $TINY --recompute=maybe
     refuses 2 "--list, --why, --what-if, --check, --emit and --scale, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
     refuses 2 "--what-if and --strategy, expected one of them" paro-plan -m $TINY -i $FABRIC --what-if --strategy IIG
     refuses 2 "'extra'" paro-plan -m $TINY extra
