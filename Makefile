@@ -54,7 +54,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean bench-collectives bench-training format
+.PHONY: all check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean bench-collectives bench-training bench-int8 format
 all: $(CMDS) $(SCRIPTS)
 
 $(B)/libparo.a: $(LIBOBJ)
@@ -104,7 +104,7 @@ demo: deps
 	@BIN=$(abspath $(BIN)) STEPS=$(STEPS) sh examples/demo.sh
 # libFuzzer, where clang has it: tests/fuzz/run.  SECONDS_EACH=600 for longer.
 fuzz: deps
-	@$(MAKE) --no-print-directory $(BIN)/paro-sched
+	@$(MAKE) --no-print-directory $(BIN)/paro-sched $(BIN)/paro-topo
 	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run
 # Minutes: tests/bench/collectives.sh says how to ask for less.
 bench-collectives: deps
@@ -114,6 +114,10 @@ bench-collectives: deps
 bench-training: deps
 	@$(MAKE) --no-print-directory all $(B)/bench/training_plot
 	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/training_plot sh tests/bench/training.sh
+# What int8 blocks between groups do to the loss: tests/bench/int8.sh.
+bench-int8: deps
+	@$(MAKE) --no-print-directory all $(B)/bench/int8_plot
+	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/int8_plot sh tests/bench/int8.sh
 $(B)/bench/%: $(B)/tests/bench/%.o $(B)/libparo.a
 	@mkdir -p $(@D)
 	$(call say,LD $@)

@@ -23,6 +23,9 @@ enum {
     KEY_PARAM_TYPE,
     KEY_WIRE_TYPE,
     KEY_GRAD_TYPE,
+    KEY_COMPUTE_TYPE,
+    KEY_SLOW_PARAMS,
+    KEY_SLOW_GRADS,
     KEY_PREFETCH,
     KEY_BUCKETS,
     KEY_KEEP,
@@ -60,8 +63,14 @@ static const struct argp_option options[] = {
      0},
     {"param-type", KEY_PARAM_TYPE, "TYPE", 0, "Parameters at rest: bf16, f32 (default bf16)",
      0},
+    {"compute-type", KEY_COMPUTE_TYPE, "TYPE", 0,
+     "What is multiplied with weights: f32, bf16 (default f32)", 0},
     {"wire-type", KEY_WIRE_TYPE, "TYPE", 0, "What travels: bf16, f32 (default bf16)", 0},
     {"grad-type", KEY_GRAD_TYPE, "TYPE", 0, "Gradients summed: f32, bf16 (default f32)", 0},
+    {"slow-params", KEY_SLOW_PARAMS, "TYPE", 0,
+     "Parameters between groups: same, int8 (default same)", 0},
+    {"slow-grads", KEY_SLOW_GRADS, "TYPE", 0,
+     "Gradients between groups: same, int8 (default same)", 0},
     {"prefetch", KEY_PREFETCH, "UNITS", 0, "Units gathered ahead (default 1)", 0},
     {"buckets", KEY_BUCKETS, "COUNT", 0, "Units whose gradients leave at once (default 2)", 0},
     {"keep", KEY_KEEP, "USES", 0,
@@ -129,6 +138,32 @@ static error_t check_words(struct args *a)
     return 0;
 }
 
+/* What numbers are, at rest and on their way; and what every command has. */
+static error_t parse_type(struct args *a, int key, char *arg, struct argp_state *state)
+{
+    struct plan_ask *ask = &a->ask;
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case KEY_PARAM_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
+    case KEY_WIRE_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
+    case KEY_COMPUTE_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->compute_type, err),
+                         "--compute-type");
+    case KEY_GRAD_TYPE:
+        return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
+    case KEY_SLOW_PARAMS:
+        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_params, err),
+                         "--slow-params");
+    case KEY_SLOW_GRADS:
+        return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_grads, err), "--slow-grads");
+    default:
+        return cli_option(&a->cli, key, arg, state);
+    }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
@@ -161,12 +196,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli, num_i64(arg, 1, PLAN_SEQ_MAX, &ask->seq, err), "--seq");
     case KEY_TRAINABLE:
         return cli_check(&a->cli, plan_ask_trainable(arg, ask, err), "--trainable");
-    case KEY_PARAM_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
-    case KEY_WIRE_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
-    case KEY_GRAD_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
     case KEY_PREFETCH:
         return cli_check(&a->cli, num_i64(arg, 0, PLAN_PREFETCH_MAX, &ask->prefetch, err),
                          "--prefetch");
@@ -185,7 +214,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         return check_words(a);
     default:
-        return cli_option(&a->cli, key, arg, state);
+        return parse_type(a, key, arg, state);
     }
 }
 

@@ -7,28 +7,50 @@
 #include "cli/cli.h"
 #include "cli/cli_world.h"
 #include "probe/probe.h"
-#include "topo/topo.h"
+#include "topo/topo_import.h"
 
 struct args {
     struct cli cli;
     const char *input, *old;
     enum topo_format format;
-    int has_format;
+    int has_format, has_ask;
+    struct topo_ask ask;
     double tolerance;
 };
 
-enum { KEY_FORMAT = 0x100, KEY_DIFF, KEY_TOLERANCE };
+enum { KEY_FORMAT = 0x100, KEY_DIFF, KEY_TOLERANCE, KEY_SET, KEY_NODES, KEY_RANKS, KEY_HOSTS };
 
 static const struct argp_option options[] = {
     {"input", 'i', "INPUT", 0,
-     "Read the fabric: a YAML file, - for standard input, or synth:SPEC", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0, "Print it as yaml (default), json or table", 0},
+     "Read the fabric from a file (YAML, XML of NCCL or hwloc, text of nvidia-smi topo -m or"
+     " ibnetdiscover), from - (standard input), or from synth:SPEC",
+     0},
+    {"set", KEY_SET, "WORDS", 0,
+     "Give what INPUT does not state, or replace it: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
+     " nic=RATE, memory=BYTES, flops=N, with commas",
+     0},
+    {"nodes", KEY_NODES, "N", 0, "Take N machines like the one that INPUT describes", 0},
+    {"ranks", KEY_RANKS, "N", 0, "Take N ranks on each host, where INPUT counts no GPUs", 0},
+    {"hosts", KEY_HOSTS, "LIST", 0, "Name the machines, as node[0-3]", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0,
+     "Print it as yaml (default), json, table, dot, svg, hostfile or rankfile", 0},
     {"diff", KEY_DIFF, "OLD", 0, "Print where it differs from OLD instead; exit 1 if it does",
      0},
     {"tolerance", KEY_TOLERANCE, "PERCENT", 0,
      "With --diff: rates and latencies this near to the old value are the same (default 0)", 0},
     CLI_OPTIONS,
     {0}};
+
+static error_t parse_count(struct args *a, const char *arg, int *out, const char *option)
+{
+    int64_t n = 0;
+
+    a->has_ask = 1;
+    if (num_i64(arg, 1, GROUPS_RANKS_MAX, &n, &a->cli.err))
+        return cli_check(&a->cli, -1, option);
+    *out = (int)n;
+    return 0;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -45,6 +67,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_DIFF:
         a->old = arg;
         return 0;
+    case KEY_SET:
+        a->has_ask = 1;
+        return cli_check(&a->cli, topo_given_parse(&a->ask.given, arg, err), "--set");
+    case KEY_NODES:
+        return parse_count(a, arg, &a->ask.nodes, "--nodes");
+    case KEY_RANKS:
+        return parse_count(a, arg, &a->ask.ranks, "--ranks");
+    case KEY_HOSTS:
+        a->has_ask = 1;
+        a->ask.hosts = arg;
+        return 0;
     case KEY_TOLERANCE:
         return cli_check(&a->cli, num_f64(arg, 0, 100, &a->tolerance, err), "--tolerance");
     case ARGP_KEY_END:
@@ -52,6 +85,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             return cli_usage(&a->cli, "--json and another --format, expected one of them");
         if (a->cli.json)
             a->format = TOPO_JSON;
+        if (a->old && a->format > TOPO_TABLE)
+            return cli_usage(&a->cli, "--diff and a picture or a launcher's file, expected"
+                                      " lines or --json");
         return 0;
     default:
         return cli_option(&a->cli, key, arg, state);
@@ -59,30 +95,53 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    NULL,
-    "Measure a fabric (under mpirun) or read one (-i), and print it as YAML, JSON or a table.",
-    NULL,
-    NULL,
-    NULL};
+    options, parse, NULL, "Measure a fabric (under mpirun) or read one (-i), and print it.",
+    NULL,    NULL,  NULL};
 
 /* The one place where a fabric comes from.  *w is NULL unless it is measured. */
 static int load(const struct args *a, struct world **w, struct topo *t, struct err *err)
 {
-    if (!a->input && cli_launched())
+    if (!a->input && cli_launched()) {
+        if (a->has_ask)
+            return err_set(err, ERR_INPUT,
+                           "--set, --nodes, --ranks and --hosts are for a fabric that is read,"
+                           " expected -i");
         return world_open(w, err) ? -1 : probe_topo(*w, t, err);
+    }
     if (!a->input && isatty(STDIN_FILENO))
         return err_set(err, ERR_INPUT,
                        "no fabric, expected -i FILE, -i synth:SPEC, one on"
                        " standard input, or mpirun to measure one");
-    return topo_read(t, a->input ? a->input : "-", err);
+    return topo_import(t, a->input ? a->input : "-", &a->ask, err);
+}
+
+/* The words that complete one file complete the other, and replace nothing in it. */
+static int load_old(const struct args *a, struct topo *old, struct err *err)
+{
+    struct topo_ask ask = a->ask;
+
+    ask.fill = 1;
+    return topo_import(old, a->old, &ask, err);
+}
+
+static int print(const struct args *a, const struct topo *t, int *differs, struct err *err)
+{
+    struct topo old = {0};
+
+    *differs = 0;
+    if (a->cli.silent || !a->old)
+        return a->cli.silent ? 0 : topo_print(t, a->format, stdout, err);
+    if (load_old(a, &old, err))
+        return -1;
+    *differs = topo_diff(&old, t, a->tolerance / 100, a->format, stdout) != 0;
+    topo_release(&old);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
     struct args a = {.cli = CLI_INIT("paro-topo")};
-    struct topo t = {0}, old = {0};
+    struct topo t = {0};
     struct world *w = NULL;
     struct err err;
     int differs = 0;
@@ -91,15 +150,9 @@ int main(int argc, char **argv)
     if (load(&a, &w, &t, &err))
         return cli_fail_ranks(&a.cli, w, &err);
     world_close(w);
-    if (a.old && !a.cli.silent && topo_read(&old, a.old, &err)) {
-        topo_release(&t);
-        return cli_fail(&a.cli, &err);
-    }
-    if (a.old && !a.cli.silent)
-        differs = topo_diff(&old, &t, a.tolerance / 100, a.format, stdout) != 0;
-    else
-        topo_print(&t, a.format, stdout);
-    topo_release(&old);
+    if (t.doubt[0])
+        cli_say(&a.cli, "%s", t.doubt);
+    int rc = print(&a, &t, &differs, &err);
     topo_release(&t);
-    return cli_finish(&a.cli, differs);
+    return rc ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, differs);
 }

@@ -15,6 +15,7 @@ enum {
     KEY_TUNING,
     KEY_AGAINST,
     KEY_EXACT,
+    KEY_TRACE,
     KEY_FORCE,
     KEY_PRINT
 };
@@ -45,6 +46,8 @@ static const struct argp_option options[] = {
      "Run this strategy beside the plan's and fail where states differ", 1},
     {"exact", KEY_EXACT, 0, 0, "Sums that do not depend on their order; a hash of every step",
      1},
+    {"trace-step", KEY_TRACE, "K", 0,
+     "Write what step K did and when to DIR, as JSON and SVG, and its critical path", 1},
     {"force", KEY_FORCE, 0, 0, "Begin anew in a folder that has a run", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
     {0, 0, 0, 0, "Settings:", 2},
@@ -93,6 +96,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_EXACT:
         a->run.exact = 1;
+        return 0;
+    case KEY_TRACE:
+        a->run.trace_step = arg;
         return 0;
     case KEY_FORCE:
         a->run.force = 1;
@@ -169,7 +175,9 @@ int main(int argc, char **argv)
     a.run.talk = stderr;
     a.run.stop = &stop;
     int status = train_run(world, &a.run, &err);
-    if (status < 0)
+    if (status == 1) /* asked, and the answer is no */
+        a.cli.status = status;
+    if (status < 0 || status == 1)
         return cli_fail_ranks(&a.cli, world, &err);
     world_close(world);
     if (status == 3)

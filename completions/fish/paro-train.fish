@@ -11,6 +11,7 @@ complete -c paro-train -l log -r -d 'Write the log there (default DIR/log.jsonl;
 complete -c paro-train -s o -l output -r -d 'Keep log and checkpoints in DIR'
 complete -c paro-train -l print-config -d 'Print the settings as YAML and end'
 complete -c paro-train -l resume -d '=auto'
+complete -c paro-train -l trace-step -r -d 'Write what step K did and when to DIR, as JSON and SVG, and its critical path'
 complete -c paro-train -l tuning -r -d 'With --algo=auto: the table that says which, how cut'
 complete -c paro-train -l beta1 -r -d 'AdamW\'s decay of the first moment (0.9)'
 complete -c paro-train -l beta2 -r -d 'AdamW\'s decay of the second moment (0.95)'

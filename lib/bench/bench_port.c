@@ -124,7 +124,7 @@ static int turn(struct port *p, double *arrived_s, struct err *err)
         return -1;
     double start = tick_now_s();
     for (int f = 0; f < FLOWS; f++) {
-        call[f] = (struct coll_call){&p->flow[f], p->in, p->out};
+        call[f] = (struct coll_call){.handle = &p->flow[f], .in = p->in, .out = p->out};
         ticket[f] = coll_push(p->stream[f], &call[f]);
     }
     rc = stream_wait(p->stream[into], ticket[into], err);

@@ -14,15 +14,17 @@ static int alone(const struct world *w, const struct err *err)
 
 /*
  * Rank 0 speaks, and its status is mpirun's; a rank that aborts before it would hide both.  It
- * may learn of the trouble later, by its own deadline.
+ * may learn of the trouble later, by its own deadline.  When it has spoken the launcher asks
+ * this one to end by a signal that it may be handling: no reason to speak too.
  */
 static void give_way(const struct world *w)
 {
     const double rank_0_has_s = 30;
+    double end = tick_now_s() + rank_0_has_s;
 
     fflush(stdout);
-    if (w->rank)
-        tick_sleep_s(rank_0_has_s);
+    for (double left; w->rank && (left = end - tick_now_s()) > 0;)
+        tick_sleep_s(left);
 }
 
 int cli_leave(const struct cli *cli, struct world *w, const struct err *err, int status)

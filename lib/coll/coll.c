@@ -63,6 +63,7 @@ void coll_places(const struct layout *l, const struct coll_spec *spec, int rank,
 
     exec_places_init(out, l->segments * g * subchunks, spec->type);
     out->redop = spec->redop;
+    out->coded = spec->coded;
     for (int e = 0; e < l->segments; e++)
         for (int k = 0; k < g; k++) {
             int64_t lo = layout_cut(l, spec->elems, e, k, even);
@@ -225,6 +226,7 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
         rc = exec_rows_init(&rows, &s, rank, &places, err);
     }
     h.scratch_bytes = rows.scratch_bytes;
+    h.residual_elems = rows.residual_elems;
     h.mine = (struct coll_traffic){rows.slow_bytes, rows.slow_in_bytes, rows.fast_bytes};
     rc = world_agree(c->world, rc, err);
     if (rc == 0)
@@ -253,7 +255,7 @@ static int call_start(void *arg, struct err *err)
 {
     struct coll_call *call = arg;
 
-    exec_mpi_set(call->handle->exec, call->in, call->out);
+    exec_mpi_set(call->handle->exec, call->in, call->out, call->residual);
     return exec_mpi_start(call->handle->exec, err);
 }
 
@@ -279,9 +281,15 @@ int64_t coll_push(struct stream *s, struct coll_call *call)
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
              struct err *err)
 {
-    struct coll_call call = {h, in, out};
+    struct coll_call call = {.handle = h, .in = in, .out = out};
 
     return stream_run(s, op_of(&call), err);
+}
+
+void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer,
+                float *residual)
+{
+    exec_rows_round(exec_mpi_rows(h->exec), where, buffer, residual);
 }
 
 double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,

@@ -61,9 +61,13 @@ struct coll_spec {
     enum dtype_op redop;     /* of the reductions: the sum unless said otherwise */
     enum schedule_algo algo; /* auto: this and the chunk as the tuning table says */
     int64_t chunk_bytes;     /* 0: the default, 60 KiB: under Open MPI's TCP eager limit */
+    /* What crosses groups travels as int8 blocks (base/block8.h), f32 and bf16 alone.  What
+       is rounded where, and what is not coded all the same, exec.h says.  Copies want
+       coll_round of `in` before. */
+    int coded;
 };
 
-/* Bytes of one rank: to and from other groups, and sent inside its own. */
+/* Bytes of one rank, as they travel: to and from other groups, and sent inside its own. */
 struct coll_traffic {
     int64_t slow_out, slow_in, fast_out;
 };
@@ -75,6 +79,7 @@ struct coll_handle {
     int64_t slow_bytes;       /* through the busiest port, busier direction, one run */
     int64_t fast_bytes_rank;  /* sent inside its group by the rank that sends most */
     int64_t scratch_bytes;    /* this rank's, beside in and out */
+    int64_t residual_elems;   /* floats of this rank in which codes keep what they lost */
     struct stream *stream;    /* of the last run pushed, and its ticket; NULL: none */
     int64_t ticket;
 };
@@ -112,10 +117,18 @@ struct coll_call {
     struct coll_handle *handle;
     const void *in;
     void *out;
+    float *residual; /* [residual_elems], zero at first, this data's from run to run; or NULL */
 };
 int64_t coll_push(struct stream *s, struct coll_call *call); /* the ticket */
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
              struct err *err);
+/*
+ * For coded copies, else nothing: rounds a buffer to what its codes say, EXEC_IN before a run,
+ * so that this rank's own part and its copies elsewhere are equal; EXEC_OUT: to what a run
+ * would leave in `out`.  residual: of EXEC_IN, as a call's, or NULL.  Not collective.
+ */
+void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer,
+                float *residual);
 
 /* Where the chunks of a spec lie in this rank's shards; the local executor's tests want it. */
 void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,

@@ -42,6 +42,7 @@ struct engine_report {
  * are summed in fixed point (base/fixed.h).  So the same micro-batches give the same bits under
  * every strategy, algorithm and number of ranks.  An element beyond 2^7 / (n s) in one
  * micro-batch counts as not finite.
+ * Not for a plan that sends int8 blocks between groups (ERR_INPUT): they round.
  * apart: a micro-step's gradient never shares a buffer with the accumulator (one buffer more
  * where it would); exact implies it.
  */
@@ -79,7 +80,10 @@ int64_t engine_fast_bytes(const struct engine *e);
  */
 typedef int (*engine_source)(void *arg, int unit, int state, const struct range *ranges, int n,
                              float *out, struct err *err);
-/* Fills this rank's shards; moments too when `moments`, else they are zero.  Not collective. */
+/*
+ * Fills this rank's shards; moments too when `moments`, else they are zero.  What coded
+ * gradients have lost before is nothing again.  Not collective.
+ */
 int engine_load(struct engine *e, engine_source source, void *arg, int moments,
                 struct err *err);
 /*
@@ -91,7 +95,8 @@ void engine_values(const struct engine *e, int unit, int state, struct range at,
 
 /*
  * Collective: runs one global step.  batch fills tokens and targets (batch, seq) of this rank's
- * micro-batch i of the step.  optim NULL: gradient, loss and norm alone, nothing is updated.
+ * micro-batch i of the step.  optim NULL: gradient, loss and norm alone, nothing is updated
+ * (but the residuals of coded gradients).
  */
 typedef void (*engine_batch)(void *arg, int micro, int32_t *tokens, int32_t *targets);
 int engine_step(struct engine *e, engine_batch batch, void *arg,

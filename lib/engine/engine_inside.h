@@ -18,6 +18,7 @@ struct engine {
     struct coll coll;
     struct net net;
     int there[ENGINE_KINDS];      /* whether a kind moves anything on this shape */
+    int coded[ENGINE_KINDS];      /* whether what it moves across groups is coded */
     int sizes, slots, ring, keep; /* slots = ring + keep */
     int buckets;
     struct engine_unit *unit;
@@ -41,7 +42,7 @@ struct engine {
        one that goes across: a gather for its unit's sync alone, a boundary for its micro-step.
      */
     struct stream *gathers, *reduces, *boundaries, *syncs;
-    struct arena shared, own;
+    struct arena shared, own, residuals;
     int64_t state_bytes, slow_bytes, fast_bytes;
     /* Of the step that runs. */
     double exposed_s, idle_s;
@@ -54,6 +55,8 @@ struct engine {
 /* engine_place.c: memory and prepared collectives. */
 void engine_place(struct engine *e);
 int engine_prepare(struct engine *e, struct err *err);
+/* Nothing is lost so far: of a new run, and of a step that was skipped. */
+void engine_residuals_clear(struct engine *e);
 /* Whether the backward writes a buffer of its own rather than the accumulator. */
 int engine_apart(const struct engine *e);
 
@@ -85,9 +88,12 @@ int engine_wait(struct engine *e, struct stream *s, int64_t ticket, int event, s
 /* engine_trace.c; all do nothing while no trace is kept. */
 void engine_trace_begin(struct engine *e); /* of a step */
 void engine_trace_end(struct engine *e);
-/* A computation that ends now. */
-void engine_trace_compute(struct engine *e, enum engine_event_kind kind, int unit, int micro,
-                          double start_s, int cause);
+/* A computation that ends now; it began where the event before it ended. */
+void engine_trace_compute(struct engine *e, enum engine_event_kind kind, int unit, int micro);
+/* The compute thread's last event went on until now. */
+void engine_trace_more(struct engine *e);
+/* A wait for event `cause` begins; it has no length but by engine_trace_more. */
+void engine_trace_wait(struct engine *e, int cause);
 /* A conversion about to be pushed: its event, or -1; sets m->event. */
 int engine_trace_move(struct engine *e, struct engine_move *m, enum engine_event_kind kind,
                       int lane, int unit, int micro);

@@ -18,6 +18,8 @@ static int pack(void *arg, struct err *err)
     if (m->src_elems)
         dtype_convert((void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
                       m->src_elems);
+    if (m->round)
+        coll_round(m->call.handle, EXEC_IN, (void *)(uintptr_t)m->call.in, m->call.residual);
     return 0;
 }
 

@@ -20,6 +20,7 @@
 struct engine_move {
     struct stream *behind; /* NULL: nothing is waited for */
     int64_t behind_ticket;
+    int behind_event; /* its event, or -1 */
     struct coll_call call;
     const void *src;
     enum dtype src_type;
@@ -28,6 +29,7 @@ struct engine_move {
     enum dtype dst_type, wire;
     int64_t dst_elems;          /* 0: recv is dst */
     int add;                    /* dst += recv */
+    int round;                  /* what is sent will be coded: rounded in send */
     struct engine_event *event; /* to be stamped, or NULL */
 };
 
@@ -54,6 +56,7 @@ struct engine_unit {
     struct range *params_range, *grads_range, *optim_range; /* owned: what the shards are */
     int params_ranges, grads_ranges, optim_ranges;
     struct engine_move boundary, sync;
+    float *residual[ENGINE_KINDS];   /* of coded gradients: what was lost so far */
     struct stream *last;             /* that of its last reduction: reduces or boundaries */
     int64_t synced, reduced;         /* tickets of its last parameter sync, last reduction */
     int synced_event, reduced_event; /* and their events, -1: none */
@@ -87,8 +90,10 @@ struct engine_word {
 struct engine_record {          /* of a trace */
     struct engine_event *event; /* [room], owned; NULL: nothing was asked for */
     int room, count, on;
+    int first;             /* how many there were when the step began */
     int last;              /* the compute lane's newest event, -1: none */
     double start_s, end_s; /* of the last step */
+    double mark_s;         /* the compute thread's events reach to here */
 };
 
 #endif

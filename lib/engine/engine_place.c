@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kern/kern_cpu.h"
 
@@ -105,7 +106,7 @@ static void place_buffers(struct engine *e)
     int convert = plan->param_type != plan->wire_type; /* parameters change type to travel */
     int gathered = e->there[ENGINE_GATHER];
 
-    if (gathered && convert)
+    if (gathered && (convert || e->coded[ENGINE_GATHER]))
         e->gather_send = arena_take(&e->shared, l.params_elems * w);
     for (int i = 0; gathered && i < e->slots; i++)
         e->slot[i].recv = arena_take(&e->shared, l.elems * w);
@@ -151,7 +152,8 @@ static int prepare_size(struct engine *e, struct engine_size *size, int64_t elem
         struct coll_spec spec = {.elems = elems,
                                  .type = sums ? e->reduce_type : e->plan->wire_type,
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
-                                 .chunk_bytes = e->plan->chunk_bytes};
+                                 .chunk_bytes = e->plan->chunk_bytes,
+                                 .coded = e->coded[kind]};
         if (!e->there[kind])
             continue;
         spec.moves = moves_of(e, (enum engine_kind)kind, &spec.from, &spec.to);
@@ -188,6 +190,40 @@ static int count_traffic(struct engine *e, struct err *err)
     return coll_traffic_most(&e->coll, &sum, &e->slow_bytes, &e->fast_bytes, err);
 }
 
+/* A unit's own, for handles are shared by units of one size. */
+static void place_residuals(struct engine *e)
+{
+    for (int i = 0; i < e->model->units; i++)
+        for (int kind = ENGINE_MICRO; kind <= ENGINE_BOUNDARY; kind++) {
+            struct engine_unit *u = &e->unit[i];
+            int64_t elems = u->size->handle[kind].residual_elems;
+            if (elems)
+                u->residual[kind] = arena_take(&e->residuals, elems * 4);
+        }
+}
+
+/* How much it is, the prepared collectives know. */
+static int open_residuals(struct engine *e, struct err *err)
+{
+    int rc = 0;
+
+    place_residuals(e); /* measures */
+    int64_t bytes = e->residuals.used;
+    if (bytes)
+        rc = arena_init(&e->residuals, bytes, "residuals of coded gradients", err);
+    if (world_agree(e->world, rc, err))
+        return -1;
+    if (bytes)
+        place_residuals(e);
+    return 0;
+}
+
+void engine_residuals_clear(struct engine *e)
+{
+    if (e->residuals.base)
+        memset(e->residuals.base, 0, (size_t)e->residuals.used);
+}
+
 int engine_prepare(struct engine *e, struct err *err)
 {
     e->size = mem_new((size_t)e->model->units, sizeof *e->size);
@@ -203,6 +239,8 @@ int engine_prepare(struct engine *e, struct err *err)
         }
         e->unit[i].size = &e->size[at];
     }
+    if (open_residuals(e, err))
+        return -1;
     return count_traffic(e, err);
 }
 
@@ -240,17 +278,27 @@ static void size_slots(struct engine *e)
 /* Everything that can be known alone; the collective part follows when all ranks agree. */
 static int set_up(struct engine *e, struct err *err)
 {
+    struct net_options options = {.batch = e->plan->micro_batch,
+                                  .seq = e->plan->seq,
+                                  .recompute = e->plan->recompute,
+                                  .compute = e->plan->compute_type};
     enum letter from, to;
 
     if (engine_check(e->plan, e->world->ranks, err))
         return -1;
-    if (net_init(&e->net, e->model, e->plan->micro_batch, e->plan->seq, e->plan->recompute,
-                 err))
+    if (e->exact && (e->plan->slow_params || e->plan->slow_grads))
+        return err_set(err, ERR_INPUT,
+                       "the plan sends int8 blocks between groups, which round: expected "
+                       "'same' for exact sums");
+    if (net_init(&e->net, e->model, &options, err))
         return -1;
     layout_init(&e->layout, &e->plan->groups);
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         struct layout_moves m = moves_of(e, (enum engine_kind)kind, &from, &to);
+        int sums = kind == ENGINE_MICRO || kind == ENGINE_BOUNDARY;
         e->there[kind] = layout_moves_trim(&e->layout, &m);
+        e->coded[kind] = (sums ? e->plan->slow_grads : e->plan->slow_params) &&
+                         (m.reduce_across || m.gather_across);
     }
     size_slots(e);
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
@@ -346,6 +394,7 @@ void engine_close(struct engine *e)
     if (e->net.buffers)
         net_release(&e->net);
     arena_release(&e->own);
+    arena_release(&e->residuals);
     layout_release(&e->layout);
     mem_free(e);
 }
@@ -362,7 +411,7 @@ int64_t engine_buffer_bytes(const struct engine *e)
     for (int i = 0; i < e->sizes; i++)
         for (int kind = 0; kind < ENGINE_KINDS; kind++)
             scratch += e->size[i].handle[kind].scratch_bytes;
-    return e->shared.used + e->own.used + scratch - e->state_bytes;
+    return e->shared.used + e->own.used + e->residuals.used + scratch - e->state_bytes;
 }
 
 int64_t engine_slow_bytes(const struct engine *e)

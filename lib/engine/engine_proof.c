@@ -85,6 +85,27 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
     return 0;
 }
 
+/* That a unit lies as the one of its size that is looked at: one word for all of them. */
+static int audit_alike(const struct engine *e, int unit, int first, struct err *err)
+{
+    const struct engine_unit *u = &e->unit[unit], *f = &e->unit[first];
+    const struct range *range[][2] = {{u->params_range, f->params_range},
+                                      {u->grads_range, f->grads_range},
+                                      {u->optim_range, f->optim_range}};
+    const int count[][2] = {{u->params_ranges, f->params_ranges},
+                            {u->grads_ranges, f->grads_ranges},
+                            {u->optim_ranges, f->optim_ranges}};
+
+    for (int s = 0; s < 3; s++)
+        if (count[s][0] != count[s][1] ||
+            memcmp(range[s][0], range[s][1], (size_t)count[s][0] * sizeof **range[s]))
+            return err_set(err, ERR_MISMATCH,
+                           "%s of unit '%s' lie otherwise than those of '%s' of the same size",
+                           state_names[s], e->model->unit[unit].name,
+                           e->model->unit[first].name);
+    return 0;
+}
+
 /* That a shard's memory has room for what its ranges say: they are one behind the other. */
 static int audit_room(const struct engine *e, int unit, struct err *err)
 {
@@ -122,11 +143,12 @@ int engine_audit(struct engine *e, struct err *err)
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < e->model->units; i++) {
-        int first = 1; /* units of one size are placed alike: one is looked at */
-        for (int before = 0; before < i; before++)
-            first &= e->unit[before].size != e->unit[i].size;
-        rc = world_agree(e->world, audit_room(e, i, err), err);
-        for (int state = 0; rc == 0 && first && state < 3; state++) {
+        int first = 0; /* of its size: that one is looked at by all */
+        while (e->unit[first].size != e->unit[i].size)
+            first++;
+        rc = audit_room(e, i, err) || audit_alike(e, i, first, err) ? -1 : 0;
+        rc = world_agree(e->world, rc, err);
+        for (int state = 0; rc == 0 && first == i && state < 3; state++) {
             what_is_held(&e->unit[i], state, mine);
             rc = world_allgather(e->world, mine, (int64_t)bytes, all, err);
             if (rc == 0) /* the same on all ranks */

@@ -22,12 +22,13 @@
 
 int engine_wait(struct engine *e, struct stream *s, int64_t ticket, int event, struct err *err)
 {
+    engine_trace_wait(e, event);
     if (stream_done(s, ticket))
         return 0;
     double start = tick_now_s();
     int rc = stream_wait(s, ticket, err);
     e->exposed_s += tick_now_s() - start;
-    engine_trace_compute(e, ENGINE_WAITED, -1, -1, start, event);
+    engine_trace_more(e);
     return rc;
 }
 
@@ -78,14 +79,17 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
         kern_abs(gradient, u->elems);
     if (!e->there[ENGINE_MICRO]) {
         add_here(e, u, gradient);
+        engine_trace_compute(e, ENGINE_ADDED, (int)(u - e->unit), micro);
     } else {
         struct engine_bucket *b = &e->bucket[e->next_bucket];
         e->next_bucket = (e->next_bucket + 1) % e->buckets;
         if (engine_wait(e, e->reduces, b->ticket, b->event, err))
             return -1;
         put_gradient(e, b->send, e->reduce_type, gradient, u->elems);
+        engine_trace_compute(e, ENGINE_ADDED, (int)(u - e->unit), micro);
         b->move = (struct engine_move){
-            .call = {&u->size->handle[ENGINE_MICRO], b->send, e->reduce_recv},
+            .call = {&u->size->handle[ENGINE_MICRO], b->send, e->reduce_recv,
+                     u->residual[ENGINE_MICRO]},
             .wire = e->reduce_type,
             .dst = u->grads,
             .dst_type = e->grad_type,
@@ -100,6 +104,7 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
         u->reduced_event = b->event;
     }
     memset(gradient, 0, (size_t)u->elems * sizeof *gradient);
+    engine_trace_more(e);
     return 0;
 }
 
@@ -109,7 +114,8 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
     if (!e->there[ENGINE_BOUNDARY])
         return;
     u->boundary = (struct engine_move){
-        .call = {&u->size->handle[ENGINE_BOUNDARY], e->boundary_send, e->boundary_recv},
+        .call = {&u->size->handle[ENGINE_BOUNDARY], e->boundary_send, e->boundary_recv,
+                 u->residual[ENGINE_BOUNDARY]},
         .wire = e->reduce_type,
         .src = u->grads,
         .src_type = e->grad_type,
@@ -117,8 +123,10 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
         .dst = u->grads,
         .dst_type = e->grad_type,
         .dst_elems = u->optim_elems,
+        .round = e->coded[ENGINE_BOUNDARY],
         .behind = e->there[ENGINE_MICRO] ? e->reduces : NULL,
         .behind_ticket = u->reduced,
+        .behind_event = u->reduced_event,
     };
     u->last = e->boundaries;
     u->reduced_event = engine_trace_move(e, &u->boundary, ENGINE_CONVERTED,
@@ -134,9 +142,8 @@ static int backward(struct engine *e, int micro, struct err *err)
         const float *params = engine_uses_take(e, err);
         if (!params)
             return -1;
-        double start = tick_now_s();
         net_backward(&e->net, v, params, gradient_of(e, u));
-        engine_trace_compute(e, ENGINE_BACKWARD, unit, micro, start, -1);
+        engine_trace_compute(e, ENGINE_BACKWARD, unit, micro);
         engine_uses_give(e);
         if (e->model->tied && unit == 0 && v > 0)
             continue; /* its second use in the backward is still to come */
@@ -155,14 +162,13 @@ static int micro_step(struct engine *e, int micro, struct err *err)
     double tokens = (double)p->groups.ranks * p->accum * p->micro_batch * p->seq;
 
     net_begin(&e->net, e->tokens, e->targets, (float)(1 / tokens));
+    engine_trace_compute(e, ENGINE_BEGAN, -1, micro);
     for (int v = 0; v < e->model->visits; v++) {
         const float *params = engine_uses_take(e, err);
         if (!params)
             return -1;
-        double start = tick_now_s();
         net_forward(&e->net, v, params);
-        engine_trace_compute(e, ENGINE_FORWARD, model_unit_of_visit(e->model, v), micro, start,
-                             -1);
+        engine_trace_compute(e, ENGINE_FORWARD, model_unit_of_visit(e->model, v), micro);
         engine_uses_give(e);
     }
     e->word.loss += net_loss(&e->net);
@@ -185,6 +191,7 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
         e->unit[i].reduced_event = -1;
         memset(e->unit[i].grads, 0, (size_t)(e->unit[i].grads_elems * g));
     }
+    engine_trace_compute(e, ENGINE_BEGAN, -1, -1);
     engine_uses_begin(e);
     for (int i = 0; rc == 0 && i < e->plan->accum; i++) {
         batch(arg, i, e->tokens, e->targets);

@@ -72,16 +72,15 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
                   struct engine_report *report, struct err *err)
 {
     const struct plan *p = e->plan;
-    double start = tick_now_s();
 
     for (int i = 0; i < e->model->units; i++)
         add_squares(e, &e->unit[i]);
-    engine_trace_compute(e, ENGINE_UPDATE, -1, -1, start, -1);
-    start = tick_now_s();
+    engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
+    double start = tick_now_s();
     if (world_allgather(e->world, &e->word, sizeof e->word, e->words, err))
         return -1;
     e->idle_s += tick_now_s() - start;
-    engine_trace_compute(e, ENGINE_AGREE, -1, -1, start, -1);
+    engine_trace_compute(e, ENGINE_AGREE, -1, -1);
     struct engine_word all = total_of(e);
     report->tokens = (int64_t)e->world->ranks * p->accum * p->micro_batch * p->seq;
     report->loss = all.loss / (double)report->tokens;
@@ -92,6 +91,7 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
         for (int r = 0; r < e->world->ranks; r++)
             coll_traffic_add(&e->traffic[r], &e->sync_traffic[r], 1);
     coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
+    engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
     return 0;
 }
 
@@ -143,8 +143,9 @@ void engine_sync(struct engine *e, int unit)
 
     if (e->there[ENGINE_SYNC]) {
         u->sync = (struct engine_move){
-            .call = {&u->size->handle[ENGINE_SYNC], e->sync_send,
-                     convert ? e->sync_recv : u->params},
+            .call = {.handle = &u->size->handle[ENGINE_SYNC],
+                     .in = e->sync_send,
+                     .out = convert ? e->sync_recv : u->params},
             .wire = p->wire_type,
             .src = u->master,
             .src_type = DTYPE_F32,
@@ -152,6 +153,7 @@ void engine_sync(struct engine *e, int unit)
             .dst = u->params,
             .dst_type = p->param_type,
             .dst_elems = convert ? u->params_elems : 0,
+            .round = e->coded[ENGINE_SYNC],
         };
         u->synced_event =
             engine_trace_move(e, &u->sync, ENGINE_SYNCED, ENGINE_LANE_SYNCS, unit, -1);
@@ -172,11 +174,10 @@ void engine_sync(struct engine *e, int unit)
 static void update_and_sync(struct engine *e, int unit, const struct engine_optim *optim,
                             double scale)
 {
-    double start = tick_now_s();
-
     update_unit(e, unit, optim, scale);
-    engine_trace_compute(e, ENGINE_UPDATE, unit, -1, start, -1);
+    engine_trace_compute(e, ENGINE_UPDATE, unit, -1);
     engine_sync(e, unit);
+    engine_trace_more(e); /* where parameters are sliced and nothing travels */
 }
 
 static int wait_for_gradient(struct engine *e, int unit, struct err *err)
@@ -209,6 +210,8 @@ int engine_update(struct engine *e, const struct engine_optim *optim,
             return -1;
     if (sum_up(e, optim, at_once, report, err))
         return -1;
+    if (report->skipped)
+        engine_residuals_clear(e); /* what such a gradient lost is as useless as itself */
     if (!optim || at_once || report->skipped)
         return 0;
     /* As torch.nn.utils.clip_grad_norm_ has it. */
@@ -216,6 +219,41 @@ int engine_update(struct engine *e, const struct engine_optim *optim,
     scale = scale < 1 ? scale : 1;
     for (int i = 0; i < units; i++)
         update_and_sync(e, i, optim, scale);
+    return 0;
+}
+
+/* The parameters' own ranges, a few elements at a time: they may be more than the master. */
+static int load_params(struct engine *e, int unit, char *to, enum dtype type, enum dtype seen,
+                       engine_source source, void *arg, struct err *err)
+{
+    const struct engine_unit *u = &e->unit[unit];
+
+    for (int n = 0; n < u->params_ranges; n++)
+        for (struct range r = u->params_range[n]; r.lo < r.hi;) {
+            struct range part = {r.lo, r.hi - r.lo < ENGINE_PIECE ? r.hi : r.lo + ENGINE_PIECE};
+            if (source(arg, unit, 0, &part, 1, e->piece, err))
+                return -1;
+            engine_round(to, type, e->piece, seen, part.hi - part.lo);
+            to += (part.hi - part.lo) * dtype_bytes(type);
+            r.lo = part.hi;
+        }
+    return 0;
+}
+
+/* As a coded sync would have left them, so that a run that goes on sees what it saw. */
+static int load_coded(struct engine *e, int unit, engine_source source, void *arg,
+                      struct err *err)
+{
+    const struct plan *p = e->plan;
+    struct engine_unit *u = &e->unit[unit];
+    int convert = p->param_type != p->wire_type;
+    void *to = convert ? e->sync_recv : u->params;
+
+    if (load_params(e, unit, to, p->wire_type, p->wire_type, source, arg, err))
+        return -1;
+    coll_round(&u->size->handle[ENGINE_SYNC], EXEC_OUT, to, NULL);
+    if (convert)
+        dtype_convert(u->params, p->param_type, to, p->wire_type, u->params_elems);
     return 0;
 }
 
@@ -227,21 +265,13 @@ int engine_load(struct engine *e, engine_source source, void *arg, int moments, 
         for (int s = 0; s < (moments ? 3 : 1); s++)
             if (source(arg, i, s, u->optim_range, u->optim_ranges, state[s], err))
                 return -1;
-        /* The parameters' own ranges, a few elements at a time: they may be more than the
-         * master. */
-        char *to = u->params;
-        for (int n = 0; n < u->params_ranges; n++)
-            for (struct range r = u->params_range[n]; r.lo < r.hi;) {
-                struct range part = {r.lo,
-                                     r.hi - r.lo < ENGINE_PIECE ? r.hi : r.lo + ENGINE_PIECE};
-                if (source(arg, i, 0, &part, 1, e->piece, err))
-                    return -1;
-                engine_round(to, e->plan->param_type, e->piece, e->seen_type,
-                             part.hi - part.lo);
-                to += (part.hi - part.lo) * dtype_bytes(e->plan->param_type);
-                r.lo = part.hi;
-            }
+        int rc = e->coded[ENGINE_SYNC] ? load_coded(e, i, source, arg, err)
+                                       : load_params(e, i, u->params, e->plan->param_type,
+                                                     e->seen_type, source, arg, err);
+        if (rc)
+            return -1;
     }
+    engine_residuals_clear(e);
     return 0;
 }
 

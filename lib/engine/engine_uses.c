@@ -54,18 +54,22 @@ static void push(struct engine *e, int64_t use)
 {
     struct use at = use_at(e, use);
     struct engine_slot *slot = slot_of(e, at);
-    int unit, convert = e->plan->param_type != e->plan->wire_type;
+    int unit, coded = e->coded[ENGINE_GATHER];
+    int apart = coded || e->plan->param_type != e->plan->wire_type;
     struct engine_unit *u = unit_of(e, at, &unit);
 
     slot->move = (struct engine_move){
-        .call = {&u->size->handle[ENGINE_GATHER], convert ? e->gather_send : u->params,
-                 slot->recv},
+        .call = {.handle = &u->size->handle[ENGINE_GATHER],
+                 .in = apart ? e->gather_send : u->params,
+                 .out = slot->recv},
         .wire = e->plan->wire_type,
         .src = u->params,
         .src_type = e->plan->param_type,
-        .src_elems = convert ? u->params_elems : 0,
+        .src_elems = apart ? u->params_elems : 0,
+        .round = coded,
         .behind = e->syncs,
         .behind_ticket = u->synced,
+        .behind_event = u->synced_event,
     };
     slot->event = engine_trace_move(e, &slot->move, ENGINE_GATHERED, ENGINE_LANE_GATHERS, unit,
                                     (int)(use / (2 * e->model->visits)));

@@ -21,9 +21,24 @@
  * A chunk that is in both `in` and `out` and that no row writes is copied from one to the
  * other.  The scratch chunks of a schedule are scratch here too: a rank's ROOMS are its chunks
  * and those.
+ *
+ * CODED places: a row that crosses groups carries the code of its chunk (base/block8.h), which
+ * is decoded, or decoded and added, where it arrives; rows inside groups stay as they are.
+ *
+ *     copies alone   (gathers, broadcasts)  What is passed on loses nothing, so that copies are
+ *                    equal if the first of them was rounded: exec_rows_round, before.
+ *     sums           Each sender of a part of a sum rounds it, and so does the rank that
+ *                    completes a sum which is to be gathered across groups again, before
+ *                    anybody reads it.
+ *     residuals      What rounding lost can be kept and added before the next rounding, by
+ *                    each sender of its parts, each owner of what it completed or gives away:
+ *                    residual_elems floats, zero at first, that the caller owns.
+ *     not coded      Schedules with scratch chunks (all-reduce by recursive doubling): there
+ *                    both ends of a row would keep their own part as it is, and differ.
  */
 struct exec_places {
     int chunks;
+    int coded;
     enum dtype type;
     enum dtype_op
         redop;       /* what an add does; DTYPE_AVG: complete sums are divided by the ranks */
@@ -56,7 +71,10 @@ struct exec_row {
     int source_wrote; /* local: own rows before that write the source */
     int after;        /* own rows that must be done before any of this one (barrier) */
     int complete;     /* the sum is complete behind this row */
-    int64_t bytes;
+    int coded;        /* what travels is the code */
+    int rounded;      /* the complete sum is rounded to what its code says */
+    int64_t bytes, wire_bytes;
+    int64_t residual; /* coded adds at the sender, rounded sums: its first float; else -1 */
     struct exec_spot from; /* send, local: what is moved */
     struct exec_spot base; /* receive, local, of an add: the first operand */
     struct exec_spot to;   /* receive, local: where the result goes */
@@ -66,32 +84,54 @@ struct exec_self { /* a local copy from in to out */
     int64_t from, to, bytes;
 };
 
+struct exec_span { /* a chunk of a coded gather: element offsets in `in` and `out`, or -1 */
+    int64_t at[2], elems;
+    int64_t residual; /* of a chunk in `in`: its first float */
+};
+
 struct exec_rows {
-    int rows, selves, rooms, ranks;
+    int rows, selves, spans, rooms, ranks;
     enum dtype type;
     enum dtype_op redop;
     struct exec_row *row;
     struct exec_self *self;
+    struct exec_span *span;
+    int64_t residual_elems;            /* of this rank */
     int64_t scratch_bytes, most_bytes; /* most_bytes: of the largest chunk, anybody's */
     int64_t slow_bytes, slow_in_bytes; /* to and from other groups, this rank, one run */
     int64_t fast_bytes;                /* sent inside the group */
 };
 
-/* From the rows of one rank (schedule_gen with that rank).  ERR_MISMATCH when a row reads a
- * chunk that the places do not have. */
+/*
+ * From the rows of one rank (schedule_gen with that rank).  ERR_MISMATCH when a row reads a
+ * chunk that the places do not have; ERR_INPUT for a type or an operation that has no code.
+ */
 int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
                    const struct exec_places *places, struct err *err);
 void exec_rows_release(struct exec_rows *r);
-/* Lands what arrived at `to`: a copy, or base and arrived reduced, and divided when complete.
+/*
+ * Rounds the chunks of `buffer`, which is this rank's `in` or `out`, to what their codes say;
+ * nothing unless the rows are a coded gather.  Of `in` before a run, if copies are to be equal;
+ * of `out` to have what a run would leave there.  residual: of `in`; or NULL: none is kept.
+ */
+void exec_rows_round(const struct exec_rows *r, enum exec_where where, void *buffer,
+                     float *residual);
+/* The code of a coded row, wire_bytes long.  residual: of the run, or NULL: none is kept. */
+void exec_row_code(const struct exec_rows *r, const struct exec_row *row, void *code,
+                   const void *from, float *residual);
+/*
+ * Lands what arrived at `to`: a copy, or base and arrived reduced, divided when complete, and
+ * rounded when it is to be.
  */
 void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *to,
-                   const void *base, const void *arrived);
+                   const void *base, const void *arrived, float *residual);
 
 /*
  * The local executor: all ranks in this process, in[r] and out[r] by rank.  The oracle of the
- * others.  rows[r] were prepared for rank r; ERR_MISMATCH when the ranks wait for each other.
+ * others.  rows[r] were prepared for rank r, residual[r] (or residual) may be NULL: nothing is
+ * kept from run to run.  ERR_MISMATCH when the ranks wait for each other.
  */
 int exec_local_run(const struct exec_rows *rows, int ranks, void *const *in, void *const *out,
-                   struct err *err);
+                   float *const *residual, struct err *err);
 
 #endif

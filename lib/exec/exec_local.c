@@ -15,6 +15,7 @@ struct local_rank {
     int finished;        /* their number */
     int *writes, *reads; /* [rooms] */
     char *base[3];       /* in, out, scratch */
+    float *residual;
 };
 
 static char *spot(const struct local_rank *r, struct exec_spot s)
@@ -58,7 +59,22 @@ static void finish(struct local_rank *r, int at)
 
 static void land(const struct local_rank *dst, const struct exec_row *row, const char *arrived)
 {
-    exec_row_land(dst->rows, row, spot(dst, row->to), spot(dst, row->base), arrived);
+    exec_row_land(dst->rows, row, spot(dst, row->to), spot(dst, row->base), arrived,
+                  dst->residual);
+}
+
+/* From rank to rank: as it is, or as its code. */
+static void carry(const struct local_rank *src, const struct exec_row *send,
+                  const struct local_rank *dst, const struct exec_row *receive)
+{
+    if (!send->coded) {
+        land(dst, receive, spot(src, send->from));
+        return;
+    }
+    char *code = mem_new((size_t)send->wire_bytes, 1);
+    exec_row_code(src->rows, send, code, spot(src, send->from), src->residual);
+    land(dst, receive, code);
+    mem_free(code);
 }
 
 static int try_row(struct local_rank *ranks, int me, int at)
@@ -77,7 +93,7 @@ static int try_row(struct local_rank *ranks, int me, int at)
     int other = find_receive(dst, me, send);
     if (other < 0 || !ready(dst, &dst->rows->row[other]))
         return 0;
-    land(dst, &dst->rows->row[other], spot(src, send->from));
+    carry(src, send, dst, &dst->rows->row[other]);
     finish(src, at);
     finish(dst, other);
     return 1;
@@ -99,12 +115,13 @@ static int run(struct local_rank *ranks, int n, struct err *err)
 }
 
 int exec_local_run(const struct exec_rows *rows, int n, void *const *in, void *const *out,
-                   struct err *err)
+                   float *const *residual, struct err *err)
 {
     struct local_rank *ranks = mem_new((size_t)n, sizeof *ranks);
 
     for (int r = 0; r < n; r++) {
         ranks[r].rows = &rows[r];
+        ranks[r].residual = residual ? residual[r] : NULL;
         ranks[r].done = mem_new((size_t)rows[r].rows, sizeof(int));
         ranks[r].writes = mem_new((size_t)rows[r].rooms, sizeof(int));
         ranks[r].reads = mem_new((size_t)rows[r].rooms, sizeof(int));

@@ -57,7 +57,7 @@ static void finish(struct exec_mpi_handle *h, const struct exec_row *row)
 {
     if (row->kind != EXEC_SEND) {
         h->writes[row->room]++;
-        h->arrived_bytes += row->bytes;
+        h->arrived_bytes += row->wire_bytes;
     }
     if (row->kind != EXEC_RECV)
         h->reads[row->source]++; /* what a send reads is its room and its source */
@@ -66,7 +66,7 @@ static void finish(struct exec_mpi_handle *h, const struct exec_row *row)
 
 static void land(struct exec_mpi_handle *h, const struct exec_row *row, const void *arrived)
 {
-    exec_row_land(&h->rows, row, spot(h, row->to), spot(h, row->base), arrived);
+    exec_row_land(&h->rows, row, spot(h, row->to), spot(h, row->base), arrived, h->residual);
     finish(h, row);
 }
 
@@ -77,7 +77,7 @@ static int mpi_failed(struct err *err, int rc, int peer)
     return err_set(err, ERR_PEER, "MPI reports error %d with rank %d", rc, peer);
 }
 
-/* Where the bytes of a message to be sent are: in place, or packed into a slot. */
+/* Where the bytes of a message to be sent are: in place, or packed or coded into a slot. */
 static const char *gather(struct exec_mpi_handle *h, struct exec_queue *q,
                           const struct exec_message *m, char *slot)
 {
@@ -87,8 +87,11 @@ static const char *gather(struct exec_mpi_handle *h, struct exec_queue *q,
         return spot(h, exec_queue_row(h, q, m->first)->from);
     for (int i = 0; i < m->rows; i++) {
         const struct exec_row *row = exec_queue_row(h, q, m->first + i);
-        memcpy(to, spot(h, row->from), (size_t)row->bytes);
-        to += row->bytes;
+        if (row->coded)
+            exec_row_code(&h->rows, row, to, spot(h, row->from), h->residual);
+        else
+            memcpy(to, spot(h, row->from), (size_t)row->bytes);
+        to += row->wire_bytes;
     }
     return slot;
 }
@@ -99,7 +102,7 @@ static void scatter(struct exec_mpi_handle *h, struct exec_queue *q,
     for (int i = 0; i < m->rows; i++) {
         const struct exec_row *row = exec_queue_row(h, q, m->first + i);
         land(h, row, arrived);
-        arrived += row->bytes;
+        arrived += row->wire_bytes;
     }
 }
 
@@ -287,10 +290,11 @@ static int poll_shared(struct exec_mpi_handle *h)
     return moved;
 }
 
-void exec_mpi_set(struct exec_mpi_handle *h, const void *in, void *out)
+void exec_mpi_set(struct exec_mpi_handle *h, const void *in, void *out, float *residual)
 {
     h->next_in = in;
     h->next_out = out;
+    h->next_residual = residual;
 }
 
 int exec_mpi_start(void *handle, struct err *err)
@@ -299,6 +303,7 @@ int exec_mpi_start(void *handle, struct err *err)
 
     h->base[EXEC_IN] = (char *)(uintptr_t)h->next_in;
     h->base[EXEC_OUT] = h->next_out;
+    h->residual = h->next_residual;
     if (exec_shared_publish(h, err))
         return -1;
     memset(h->writes, 0, (size_t)h->rows.rooms * sizeof(int));
@@ -353,6 +358,11 @@ enum stream_state exec_mpi_poll(void *handle, struct err *err)
         return STREAM_FAILED;
     }
     return STREAM_IDLE;
+}
+
+const struct exec_rows *exec_mpi_rows(const struct exec_mpi_handle *h)
+{
+    return &h->rows;
 }
 
 int64_t exec_mpi_arrived(const struct exec_mpi_handle *h)

@@ -13,7 +13,7 @@
  *
  * What a peer on this host may read must lie in memory that it sees: buffers given to
  * exec_mpi_start come from exec_mpi_take (in and out may be NULL where nothing is read or
- * written).
+ * written).  Coded rows go by message, whoever the peer is.
  */
 struct exec_mpi; /* one per process */
 
@@ -41,8 +41,13 @@ int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi
 /* A handle whose run failed with messages in flight stays, for they may still arrive. */
 void exec_mpi_free(struct exec_mpi_handle *h);
 
-/* One start at a time per handle; start and poll are what a stream operation wants. */
-void exec_mpi_set(struct exec_mpi_handle *h, const void *in, void *out);
+const struct exec_rows *exec_mpi_rows(const struct exec_mpi_handle *h);
+
+/*
+ * One start at a time per handle; start and poll are what a stream operation wants.  residual:
+ * the rows' residual_elems floats, from run to run of the same data; NULL: none are kept.
+ */
+void exec_mpi_set(struct exec_mpi_handle *h, const void *in, void *out, float *residual);
 int exec_mpi_start(void *handle, struct err *err);
 enum stream_state exec_mpi_poll(void *handle, struct err *err);
 /* Bytes that have arrived here in the run that goes on, or in the last one. */

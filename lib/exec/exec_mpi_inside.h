@@ -42,12 +42,13 @@ struct exec_pair {
 struct exec_message {
     int first, rows; /* in the queue */
     int64_t bytes;
-    int packed; /* its rows do not lie one behind the other here: it goes through a slot */
+    int packed; /* not as it lies here, one row behind the other: it goes through a slot */
 };
 
 struct exec_queue {
     enum exec_kind kind;
     int lane, peer;
+    int coded;          /* some rows are */
     int first, count;   /* its rows: order[first .. first+count) */
     int posted, passed; /* messages (by message) or rows (shared, local) begun, finished */
     /* by message */
@@ -92,6 +93,7 @@ struct exec_mpi_handle {
     char *base[3];
     const void *next_in;
     void *next_out;
+    float *residual, *next_residual;
     double moved_s;
     struct world_share share; /* head, entries, pairs, scratch */
 };

@@ -6,6 +6,7 @@
  *   rows of queue (lane 0, to 3)    step 0: c0 c1    step 1: c4    step 2: c0 c1 c2 c3
  *   messages                        [c0 c1]          [c4]          [c0 c1 c2 c3]
  */
+#include "base/block8.h"
 #include "exec/exec_mpi_inside.h"
 
 enum {
@@ -44,6 +45,7 @@ void exec_queues_make(struct exec_mpi_handle *h)
                 (struct exec_queue){.kind = row->kind, .lane = row->lane, .peer = row->peer};
         }
         h->queue[q].count++;
+        h->queue[q].coded |= row->coded;
         queue_of[i] = q;
     }
     h->order = mem_new((size_t)r->rows, sizeof(int));
@@ -73,16 +75,16 @@ static void make_messages(struct exec_mpi_handle *h, struct exec_queue *q)
     for (int i = 0; i < q->count; i++) {
         const struct exec_row *row = exec_queue_row(h, q, i);
         const struct exec_row *last = i ? exec_queue_row(h, q, i - 1) : NULL;
-        if (!m || row->step != last->step || m->bytes + row->bytes > MESSAGE_BYTES_MAX) {
+        if (!m || row->step != last->step || m->bytes + row->wire_bytes > MESSAGE_BYTES_MAX) {
             m = &q->message[q->messages++];
             *m = (struct exec_message){.first = i};
         } else {
             struct exec_spot a = near_end(last), b = near_end(row);
             m->packed |= a.where != b.where || a.at + last->bytes != b.at;
         }
-        m->packed |= q->kind == EXEC_RECV && row->op == SCHEDULE_ADD;
+        m->packed |= row->coded || (q->kind == EXEC_RECV && row->op == SCHEDULE_ADD);
         m->rows++;
-        m->bytes += row->bytes;
+        m->bytes += row->wire_bytes;
         if (m->bytes > q->slot_bytes)
             q->slot_bytes = m->bytes;
     }
@@ -96,7 +98,11 @@ static void make_messages(struct exec_mpi_handle *h, struct exec_queue *q)
  */
 static int window_of(const struct exec_mpi_handle *h, const struct exec_queue *q)
 {
-    int64_t most = q->slot_bytes > h->rows.most_bytes ? q->slot_bytes : h->rows.most_bytes;
+    int64_t chunk = h->rows.most_bytes;
+
+    if (q->coded)
+        chunk = block8_bytes(chunk / dtype_bytes(h->rows.type));
+    int64_t most = q->slot_bytes > chunk ? q->slot_bytes : chunk;
     int64_t n = h->x->window_bytes / (most ? most : 1);
 
     n = n < WINDOW_LEAST ? WINDOW_LEAST : n > WINDOW_MOST ? WINDOW_MOST : n;

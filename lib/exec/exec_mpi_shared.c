@@ -18,7 +18,7 @@ static int is_shared(const struct exec_mpi_handle *h, const struct exec_queue *q
 {
     const struct groups *g = &h->x->world->groups;
 
-    return q->kind != EXEC_LOCAL && !h->x->no_shared &&
+    return q->kind != EXEC_LOCAL && !h->x->no_shared && !q->coded &&
            g->group_of[q->peer] == g->group_of[h->x->world->rank];
 }
 

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/block8.h"
 #include "base/mem.h"
 
 void exec_places_init(struct exec_places *p, int chunks, enum dtype type)
@@ -89,7 +90,9 @@ static int add_row(struct exec_rows *r, const struct schedule_row *row, int rank
                              .read = n->reads[room],
                              .source_wrote = n->writes[row->chunk],
                              .after = n->after,
+                             .residual = -1,
                              .bytes = elems_of(n, room) * dtype_bytes(r->type)};
+    new->wire_bytes = new->bytes;
     if (kind != EXEC_RECV && current(r, n, row->chunk, &new->from, err))
         return -1;
     if (kind != EXEC_SEND && row->op == SCHEDULE_ADD && current(r, n, room, &new->base, err))
@@ -111,7 +114,7 @@ static void add_traffic(struct exec_rows *r, const struct groups *g, int rank)
         if (row->kind == EXEC_LOCAL)
             continue;
         if (g->group_of[row->peer] != g->group_of[rank])
-            *(row->kind == EXEC_SEND ? &r->slow_bytes : &r->slow_in_bytes) += row->bytes;
+            *(row->kind == EXEC_SEND ? &r->slow_bytes : &r->slow_in_bytes) += row->wire_bytes;
         else if (row->kind == EXEC_SEND)
             r->fast_bytes += row->bytes;
     }
@@ -139,6 +142,64 @@ static void mark_complete(struct exec_rows *r, const struct schedule *s)
     mem_free(later);
 }
 
+static int sums(const struct schedule *s)
+{
+    return (s->phases & SCHEDULE_REDUCE_SCATTER) != 0;
+}
+
+/* Which rows travel as codes, which sums are rounded, and where their residuals are. */
+static void mark_coded(struct exec_rows *r, const struct schedule *s, int rank)
+{
+    const int *group_of = s->groups.group_of;
+
+    for (int i = 0; i < r->rows; i++) {
+        struct exec_row *row = &r->row[i];
+        int64_t elems = row->bytes / dtype_bytes(r->type);
+        row->coded = group_of[row->peer] != group_of[rank];
+        row->rounded = row->complete && (s->phases & SCHEDULE_GATHER_ACROSS);
+        if (row->coded)
+            row->wire_bytes = block8_bytes(elems);
+        int lossy = row->coded && row->kind == EXEC_SEND && row->op == SCHEDULE_ADD;
+        if (lossy || row->rounded) {
+            row->residual = r->residual_elems;
+            r->residual_elems += elems;
+        }
+    }
+}
+
+static void add_spans(struct exec_rows *r, const struct exec_places *p)
+{
+    r->span = mem_new((size_t)p->chunks, sizeof *r->span);
+    for (int c = 0; c < p->chunks; c++) {
+        if (p->elems[c] == 0 || (p->in_at[c] < 0 && p->out_at[c] < 0))
+            continue;
+        r->span[r->spans++] =
+            (struct exec_span){{p->in_at[c], p->out_at[c]}, p->elems[c], r->residual_elems};
+        r->residual_elems += p->in_at[c] >= 0 ? p->elems[c] : 0;
+    }
+}
+
+/* Whether anything crosses groups, and both ends of it end with the same. */
+static int can_code(const struct schedule *s)
+{
+    unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS | SCHEDULE_BROADCAST;
+
+    return s->groups.count > 1 && (s->phases & across) && s->planes == 0;
+}
+
+static int check_code(const struct exec_places *p, const struct schedule *s, struct err *err)
+{
+    if (!p->coded)
+        return 0;
+    if (p->type != DTYPE_F32 && p->type != DTYPE_BF16)
+        return err_set(err, ERR_INPUT, "a code of %s, expected f32 or bf16",
+                       dtype_name(p->type));
+    if (sums(s) && p->redop != DTYPE_SUM && p->redop != DTYPE_AVG)
+        return err_set(err, ERR_INPUT, "a coded %s, expected a sum or an average",
+                       dtype_op_name(p->redop));
+    return 0;
+}
+
 static void add_selves(struct exec_rows *r, const struct counts *n)
 {
     const struct exec_places *p = n->p;
@@ -164,7 +225,8 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
                        mem_new(rooms, sizeof(int64_t)),
                        0,
                        0};
-    int rc = 0;
+    int rc = check_code(places, s, err);
+    int coded = places->coded && can_code(s);
 
     assert(places->chunks == s->chunks);
     for (int c = 0; c < new.rooms; c++) {
@@ -181,8 +243,12 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
         if ((row->src == rank || row->dst == rank) && elems_of(&n, row->chunk))
             rc = add_row(&new, row, rank, &n, err);
     }
-    add_traffic(&new, &s->groups, rank);
     mark_complete(&new, s);
+    if (coded)
+        mark_coded(&new, s, rank);
+    if (coded && !sums(s))
+        add_spans(&new, places);
+    add_traffic(&new, &s->groups, rank);
     add_selves(&new, &n);
     mem_free(n.writes);
     mem_free(n.reads);
@@ -194,22 +260,53 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
     return rc;
 }
 
+void exec_rows_round(const struct exec_rows *r, enum exec_where where, void *buffer,
+                     float *residual)
+{
+    assert(where == EXEC_IN || (where == EXEC_OUT && !residual));
+    for (int i = 0; i < r->spans; i++) {
+        const struct exec_span *span = &r->span[i];
+        int64_t at = span->at[where];
+        if (at >= 0)
+            block8_round((char *)buffer + at * dtype_bytes(r->type), r->type,
+                         residual ? residual + span->residual : NULL, span->elems);
+    }
+}
+
+static float *kept(const struct exec_row *row, float *residual)
+{
+    return residual && row->residual >= 0 ? residual + row->residual : NULL;
+}
+
+void exec_row_code(const struct exec_rows *r, const struct exec_row *row, void *code,
+                   const void *from, float *residual)
+{
+    block8_encode(code, from, r->type, kept(row, residual), row->bytes / dtype_bytes(r->type));
+}
+
 void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *to,
-                   const void *base, const void *arrived)
+                   const void *base, const void *arrived, float *residual)
 {
     int64_t n = row->bytes / dtype_bytes(r->type);
 
-    if (row->op == SCHEDULE_ADD)
+    if (row->coded && row->op == SCHEDULE_ADD)
+        block8_add(to, base, r->type, arrived, n);
+    else if (row->coded)
+        block8_decode(to, r->type, arrived, n);
+    else if (row->op == SCHEDULE_ADD)
         dtype_reduce(to, base, arrived, r->type, r->redop, n);
     else if (to != arrived)
         memcpy(to, arrived, (size_t)row->bytes);
     if (row->complete && r->redop == DTYPE_AVG)
         dtype_scale(to, r->type, r->ranks, n);
+    if (row->rounded)
+        block8_round(to, r->type, kept(row, residual), n);
 }
 
 void exec_rows_release(struct exec_rows *r)
 {
     mem_free(r->row);
     mem_free(r->self);
+    mem_free(r->span);
     *r = (struct exec_rows){0};
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The kernels that are not attention and not the loss.  Matrix products go to oneDNN's sgemm,
- * which is row-major and finds the processor by itself; measured on the shapes of a decoder it
- * is as fast as its matmul primitive (145-175 GFLOP/s against 145-170) and needs no cache of
- * primitives.
+ * which is row-major and finds the processor by itself; what is multiplied often in one shape
+ * is prepared (kern_product.h).
  */
 #include "kern/kern_cpu.h"
 

@@ -28,32 +28,32 @@ static int64_t layer_offset(const struct model *m, int64_t layer, const char *pa
     return offset_of(m, name);
 }
 
-static int check(const struct model *m, int batch, int seq, struct err *err)
+static int check(const struct model *m, const struct net_options *o, struct err *err)
 {
     if (strcmp(m->family, "llama") || !m->unit)
         return err_set(err, ERR_INPUT, "model family is '%s', expected 'llama' to compute it",
                        m->family);
-    if (batch < 1)
-        return err_set(err, ERR_INPUT, "micro-batch is %d, expected 1 or more", batch);
-    if (seq < 1 || seq > m->max_seq)
+    if (o->batch < 1)
+        return err_set(err, ERR_INPUT, "micro-batch is %d, expected 1 or more", o->batch);
+    if (o->seq < 1 || o->seq > m->max_seq)
         return err_set(err, ERR_INPUT,
                        "sequence length is %d, expected 1 to the model's maximum of %" PRId64,
-                       seq, m->max_seq);
+                       o->seq, m->max_seq);
     return 0;
 }
 
-int net_init(struct net *net, const struct model *model, int batch, int seq, int recompute,
-             struct err *err)
+/* All but the products. */
+static int lay_out(struct net *net, const struct model *m, const struct net_options *o,
+                   struct err *err)
 {
-    const struct model *m = model;
     struct net_buffers *n;
 
-    if (check(m, batch, seq, err))
+    if (check(m, o, err))
         return -1;
     n = mem_new(1, sizeof *n);
     n->at = mem_new((size_t)m->layers, sizeof *n->at);
     n->kept = mem_new((size_t)m->layers, sizeof *n->kept);
-    n->heads = (struct kern_heads){batch, seq, m->heads, m->kv_heads, m->head_dim};
+    n->heads = (struct kern_heads){o->batch, o->seq, m->heads, m->kv_heads, m->head_dim};
     n->embed_at = offset_of(m, "model.embed_tokens.weight");
     n->norm_at = offset_of(m, "model.norm.weight");
     n->head_at = m->tied ? n->embed_at : offset_of(m, "lm_head.weight");
@@ -70,17 +70,32 @@ int net_init(struct net *net, const struct model *model, int batch, int seq, int
             .down = layer_offset(m, l, "mlp.down_proj"),
         };
     *net = (struct net){.model = m,
-                        .batch = batch,
-                        .seq = seq,
-                        .recompute = recompute,
+                        .options = *o,
+                        .rows = (int64_t)o->batch * o->seq,
                         .scale = 1,
                         .buffers = n};
+    return 0;
+}
+
+int net_init(struct net *net, const struct model *model, const struct net_options *options,
+             struct err *err)
+{
+    struct net new = {0};
+
+    if (lay_out(&new, model, options, err))
+        return -1;
+    if (net_linear_init(&new, err)) {
+        net_release(&new);
+        return -1;
+    }
+    *net = new;
     return 0;
 }
 
 void net_release(struct net *net)
 {
     if (net->buffers) {
+        net_linear_release(net);
         mem_free(net->buffers->at);
         mem_free(net->buffers->kept);
     }
@@ -97,13 +112,13 @@ void net_place(struct net *net, struct arena *arena)
 {
     const struct model *m = net->model;
     struct net_buffers *n = net->buffers;
-    int64_t R = (int64_t)net->batch * net->seq, C = m->hidden, F = m->ffn, D = m->head_dim;
+    int64_t R = net->rows, C = m->hidden, F = m->ffn, D = m->head_dim;
     int64_t Q = (m->heads + 2 * m->kv_heads) * D;
 
     for (int64_t l = 0; l < m->layers; l++) {
         float *x = take(arena, R, C);
 
-        if (l > 0 && net->recompute) {
+        if (l > 0 && net->options.recompute) {
             n->kept[l] = n->kept[0]; /* all but x is shared */
             n->kept[l].x = x;
             continue;
@@ -120,7 +135,7 @@ void net_place(struct net *net, struct arena *arena)
             .up = take(arena, R, F),
         };
     }
-    n->rope = take(arena, net->seq, D);
+    n->rope = take(arena, net->options.seq, D);
     n->x_last = take(arena, R, C);
     n->rstd_last = take(arena, R, 1);
     n->logits = take(arena, R, m->vocab);
@@ -132,17 +147,18 @@ void net_place(struct net *net, struct arena *arena)
     n->dqkv = take(arena, R, Q);
     n->datt = take(arena, R, m->heads * D);
     n->scores = take(arena, kern_attention_scratch(&n->heads), 1);
+    net_linear_place(net, arena);
     if (n->rope)
-        kern_rope_table(n->rope, net->seq, D, m->rope_theta);
+        kern_rope_table(n->rope, net->options.seq, D, m->rope_theta);
 }
 
-int64_t net_bytes(const struct model *model, int batch, int seq, int recompute)
+int64_t net_bytes(const struct model *model, const struct net_options *options)
 {
     struct arena arena = {0};
     struct net net;
     struct err err;
 
-    if (net_init(&net, model, batch, seq, recompute, &err))
+    if (lay_out(&net, model, options, &err))
         return -1;
     net_place(&net, &arena);
     net_release(&net);
@@ -151,7 +167,7 @@ int64_t net_bytes(const struct model *model, int batch, int seq, int recompute)
 
 double net_flops(const struct net *net)
 {
-    return 3 * model_flops_per_token(net->model, net->seq) * net->batch * net->seq;
+    return 3 * model_flops_per_token(net->model, net->options.seq) * (double)net->rows;
 }
 
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale)
@@ -165,11 +181,12 @@ void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, f
 static void head_forward(struct net *net, const float *params)
 {
     struct net_buffers *n = net->buffers;
-    int64_t R = (int64_t)net->batch * net->seq, C = net->model->hidden, V = net->model->vocab;
+    int64_t R = net->rows, C = net->model->hidden, V = net->model->vocab;
 
     kern_rmsnorm(n->h, n->rstd_last, n->x_last, params + n->norm_at, R, C,
                  (float)net->model->norm_eps);
-    kern_gemm('N', 'T', R, V, C, 1, n->h, C, params + n->head_at, C, 0, n->logits, V);
+    net_linear(net, NET_HEAD, net_operand(net, n->h, R, C, n->x_room), params + n->head_at,
+               n->logits);
     net->loss = kern_cross_entropy(n->lse, n->logits, net->targets, R, V);
 }
 
@@ -181,8 +198,8 @@ void net_forward(struct net *net, int visit, const float *params)
 
     assert(visit >= 0 && visit <= layers + 1 && n->logits);
     if (visit == 0)
-        kern_embed(n->kept[0].x, params + n->embed_at, net->tokens,
-                   (int64_t)net->batch * net->seq, m->vocab, m->hidden);
+        kern_embed(n->kept[0].x, params + n->embed_at, net->tokens, net->rows, m->vocab,
+                   m->hidden);
     else if (visit <= layers)
         net_layer_forward(net, layer, params,
                           visit < layers ? n->kept[layer + 1].x : n->x_last);
@@ -203,12 +220,15 @@ const float *net_logits(const struct net *net)
 static void head_backward(struct net *net, const float *params, float *grads)
 {
     struct net_buffers *n = net->buffers;
-    int64_t R = (int64_t)net->batch * net->seq, C = net->model->hidden, V = net->model->vocab;
+    int64_t R = net->rows, C = net->model->hidden, V = net->model->vocab;
+    const void *dy;
 
     kern_cross_entropy_backward(n->logits, n->lse, net->targets, R, V, net->scale);
     kern_rmsnorm_apply(n->h, n->rstd_last, n->x_last, params + n->norm_at, R, C);
-    kern_gemm('T', 'N', V, C, R, 1, n->logits, V, n->h, C, 1, grads + n->head_at, C);
-    kern_gemm('N', 'N', R, C, V, 1, n->logits, V, params + n->head_at, C, 0, n->dh, C);
+    dy = net_operand(net, n->logits, R, V, n->dy_room);
+    net_linear_dw(net, NET_HEAD, dy, net_operand(net, n->h, R, C, n->x_room),
+                  grads + n->head_at);
+    net_linear_dx(net, NET_HEAD, dy, params + n->head_at, n->dh);
     memset(n->dx, 0, (size_t)(R * C) * sizeof(float));
     kern_rmsnorm_backward(n->dx, grads + n->norm_at, n->dh, n->rstd_last, n->x_last,
                           params + n->norm_at, R, C);
@@ -221,8 +241,7 @@ void net_backward(struct net *net, int visit, const float *params, float *grads)
 
     assert(visit >= 0 && visit <= m->layers + 1 && n->logits);
     if (visit == 0)
-        kern_embed_backward(grads + n->embed_at, n->dx, net->tokens,
-                            (int64_t)net->batch * net->seq, m->hidden);
+        kern_embed_backward(grads + n->embed_at, n->dx, net->tokens, net->rows, m->hidden);
     else if (visit <= m->layers)
         net_layer_backward(net, visit - 1, params, grads);
     else

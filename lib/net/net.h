@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "model/model.h"
@@ -13,8 +14,8 @@
  * (f32, in the unit's flat order) for as long as a visit needs them.  Activations lie in an
  * arena measured before the first step; nothing is allocated afterwards.
  *
- *     net_init(&net, model, batch, seq, recompute);
- *     net_place(&net, &arena);                                       (twice: measure, place)
+ *     net_init(&net, model, &options);
+ *     net_place(&net, &arena);          (twice: measure, place)
  *     net_begin(&net, tokens, targets, scale);
  *     for (v = 0; v < visits; v++)      net_forward(&net, v, params_of(unit_of_visit(v)));
  *     loss = net_loss(&net);            sum over the batch*seq tokens, nats, not scaled
@@ -22,24 +23,37 @@
  *
  * grads (f32, flat as the unit) is ADDED to: d(scale * net_loss) / d params.  A target below 0
  * counts nothing.  Tokens and targets are below the vocabulary: to see to that is the caller's.
- * The thread that calls has called kern_thread_init.  Equal inputs give equal bits.
+ * The thread that calls has called kern_thread_init.  Equal inputs give equal bits, wherever
+ * params and grads lie.
  *
  * With recompute a layer keeps only what enters it, (B*T, hidden), and its backward runs its
  * forward again (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016): the same
  * bits for less memory and up to a third more time.
+ *
+ * Computed in bf16, a weight and what it is multiplied with are rounded before the product; all
+ * else is f32: sums, attention, norms, parameters, gradients, what is kept.
  */
+struct net_options {
+    int batch, seq; /* B, T */
+    int recompute;
+    enum dtype compute; /* DTYPE_F32 or DTYPE_BF16 */
+};
+
 struct net {
     const struct model *model;       /* borrowed */
-    int batch, seq;                  /* B, T */
-    int recompute;
+    struct net_options options;
+    int64_t rows;                    /* B*T */
     const int32_t *tokens, *targets; /* (B,T), borrowed until the backward is done */
     float scale;
     double loss;
     struct net_buffers *buffers; /* owned */
 };
 
-/* ERR_INPUT when the model's family cannot be computed or seq exceeds its maximum. */
-int net_init(struct net *net, const struct model *model, int batch, int seq, int recompute,
+/*
+ * ERR_INPUT when the model's family cannot be computed or seq exceeds its maximum; ERR_ABSENT
+ * where the processor has no products in the type.
+ */
+int net_init(struct net *net, const struct model *model, const struct net_options *options,
              struct err *err);
 void net_place(struct net *net, struct arena *arena);
 void net_release(struct net *net);
@@ -48,7 +62,7 @@ void net_forward(struct net *net, int visit, const float *params);
 double net_loss(const struct net *net);
 void net_backward(struct net *net, int visit, const float *params, float *grads);
 /* What net_place will take; -1 when net_init would refuse. */
-int64_t net_bytes(const struct model *model, int batch, int seq, int recompute);
+int64_t net_bytes(const struct model *model, const struct net_options *options);
 /*
  * Operations of one forward and backward, matrix products alone, as model_flops_per_token
  * counts: of causal attention the whole square, although blocks above the diagonal are skipped.

@@ -123,6 +123,9 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     s->at.param_type = ask->param_type;
     s->at.wire_type = ask->wire_type;
     s->at.grad_type = ask->grad_type;
+    s->at.compute_type = ask->compute_type;
+    s->at.slow_params = ask->slow_params;
+    s->at.slow_grads = ask->slow_grads;
     s->at.prefetch = (int)ask->prefetch;
     s->at.buckets = (int)ask->buckets;
     s->at.keep = ask->keep > 0 ? ask->keep : 0;

@@ -31,7 +31,8 @@ struct plan_ask {
     int64_t seq;                /* 0: PLAN_SEQ, or the model's maximum if that is less */
     double trained_part;        /* fraction of the parameters, above 0; or */
     int64_t trained;            /* their number, above 0 */
-    enum dtype param_type, wire_type, grad_type;
+    enum dtype param_type, wire_type, grad_type, compute_type;
+    enum plan_slow slow_params, slow_grads;
     int64_t prefetch, buckets;
     int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
 };

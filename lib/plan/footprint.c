@@ -10,10 +10,29 @@
 
 enum {
     ADAM_BYTES = 12, /* f32 master and two moments */
-    F32_BYTES = 4
+    F32_BYTES = 4,
+    PAD = 32 /* elements behind a row of a rounded operand (net/net_linear.c) */
 };
 
-double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute)
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Elements of a product's operands, rounded: rows of the widest x, rows of the widest gradient
+   of y, and the largest weight. */
+static double operand_elems(const struct model *m, double rows, double att, double qkv)
+{
+    double c = (double)m->hidden, f = (double)m->ffn, v = (double)m->vocab;
+    double x = larger(larger(c, att), f), dy = larger(larger(qkv, v), larger(c, f));
+    double from_hidden = larger(larger(att, v), f) * (c + PAD);
+    double to_hidden = c * (larger(att, f) + PAD);
+
+    return rows * (x + PAD) + rows * (dy + PAD) + larger(from_hidden, to_hidden);
+}
+
+double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute,
+                             enum dtype compute)
 {
     double c = (double)m->hidden, f = (double)m->ffn, heads = (double)m->heads;
     double att = heads * (double)m->head_dim,
@@ -28,8 +47,9 @@ double plan_activation_bytes(const struct model *m, int batch, int seq, int reco
     double kept = layers * c + (recompute ? 1 : layers) * inside;
     /* Once: the last norm's input, logits, and the backward's own of one layer. */
     double once = c + 1 + (double)m->vocab + 1 + 3 * c + f + qkv + att;
-    double rope = (double)seq * (double)m->head_dim;
-    return F32_BYTES * ((double)batch * seq * (kept + once) + rope);
+    double rope = (double)seq * (double)m->head_dim, rows = (double)batch * seq;
+    double rounded = compute == DTYPE_F32 ? 0 : operand_elems(m, rows, att, qkv);
+    return F32_BYTES * (rows * (kept + once) + rope) + dtype_bytes(compute) * rounded;
 }
 
 struct shards { /* of one unit, elements, of the rank that has most */
@@ -84,6 +104,28 @@ static double slots(const struct plan_case *c)
     return ring + (c->keep < visits ? c->keep : visits);
 }
 
+/* What one reduction of all units may have lost, kept by the rank that keeps most. */
+static double residual_elems(const struct plan_tally *t, enum schedule_algo algo,
+                             struct layout_moves m)
+{
+    double times[PLAN_SETS][PLAN_LEGS] = {{0}}, all = t->elems[PLAN_TRAINED];
+    int even = m.reduce_across && m.gather_across;
+    int flat = algo == SCHEDULE_RING && m.reduce_inside == m.reduce_across &&
+               m.gather_inside == m.gather_across;
+
+    if (!layout_moves_trim(&t->layout, &m))
+        return 0;
+    if (m.reduce_across) /* parts of sums, where they leave their group */
+        times[PLAN_TRAINED][flat   ? PLAN_RING_REDUCE
+                            : even ? PLAN_EVEN_REDUCE
+                                   : PLAN_ACROSS_REDUCE] = 1;
+    double sent = plan_tally_largest(t, PLAN_RANK_SLOW, times);
+    /* Complete sums, where they are given to the other groups. */
+    double owned =
+        even ? shard_of(t, LETTER_I, all) / t->layout.groups.count : shard_of(t, LETTER_G, all);
+    return sent + (m.gather_across ? owned : 0);
+}
+
 static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t,
                            enum schedule_algo algo, struct plan_strategy s)
 {
@@ -99,7 +141,10 @@ static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t
         return 0;
     bytes = F32_BYTES * (PLAN_PIECE + 2.0 * c->micro_batch * c->seq); /* tokens and targets */
     if (there(t, layout_moves_copy(s.params, LETTER_N))) {
-        bytes += slots(c) * l.whole * w + (convert ? l.params * w : 0);
+        struct layout_moves gather = layout_moves_copy(s.params, LETTER_N);
+        layout_moves_trim(&t->layout, &gather);
+        int apart = convert || (c->slow_params && gather.gather_across);
+        bytes += slots(c) * l.whole * w + (apart ? l.params * w : 0);
         read_type = c->wire_type;
     }
     if (read_type != DTYPE_F32) /* the network reads f32: made when a use comes */
@@ -119,6 +164,9 @@ static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t
         bytes += w * (scratch(t, algo, elems, s.grads, micro) +
                       scratch(t, algo, elems, s.optimizer, boundary));
     }
+    if (c->slow_grads)
+        bytes +=
+            F32_BYTES * (residual_elems(t, algo, micro) + residual_elems(t, algo, boundary));
     /* At the boundary the gradient takes the optimizer's layout where it lies. */
     double more = shard_of(t, s.optimizer, t->elems[PLAN_TRAINED]) -
                   shard_of(t, s.grads, t->elems[PLAN_TRAINED]);
@@ -140,7 +188,8 @@ void plan_footprint(const struct plan_case *c, const struct plan_tally *t, struc
         if (m.total > top.total)
             top = m;
     }
-    top.activations = plan_activation_bytes(c->model, c->micro_batch, c->seq, c->recompute);
+    top.activations =
+        plan_activation_bytes(c->model, c->micro_batch, c->seq, c->recompute, c->compute_type);
     top.buffers = buffer_bytes(c, t, p->algo, s);
     top.total += top.activations + top.buffers;
     p->memory = top;

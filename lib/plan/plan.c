@@ -46,6 +46,19 @@ int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err)
                    text);
 }
 
+const char *plan_slow_name(enum plan_slow slow)
+{
+    return slow == PLAN_SLOW_INT8 ? "int8" : "same";
+}
+
+int plan_slow_parse(const char *text, enum plan_slow *out, struct err *err)
+{
+    if (strcmp(text, "same") != 0 && strcmp(text, "int8") != 0)
+        return err_set(err, ERR_INPUT, "'%s', expected same or int8", text);
+    *out = strcmp(text, "int8") == 0 ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME;
+    return 0;
+}
+
 int plan_keep_parse(const char *text, int *out, struct err *err)
 {
     int64_t uses = PLAN_KEEP_ALL;
@@ -94,6 +107,9 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .param_type = c->param_type,
         .wire_type = c->wire_type,
         .grad_type = c->grad_type,
+        .compute_type = c->compute_type,
+        .slow_params = c->slow_params,
+        .slow_grads = c->slow_grads,
         .prefetch = c->prefetch,
         .buckets = c->buckets,
         .keep = c->keep,

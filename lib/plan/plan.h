@@ -49,8 +49,11 @@ struct plan {
     enum dtype param_type; /* of parameters at rest: bf16 or f32 */
     enum dtype wire_type;  /* of what travels: bf16 or f32 */
     enum dtype grad_type;  /* of gradient accumulation: f32 or bf16 */
-    int prefetch;          /* units gathered ahead of the one in use */
-    int buckets;           /* units whose gradients are on their way out at once, 1 or more */
+    enum dtype compute_type; /* of what products with weights multiply: f32 or bf16 */
+    /* Between groups. */
+    enum plan_slow slow_params, slow_grads;
+    int prefetch; /* units gathered ahead of the one in use */
+    int buckets;  /* units whose gradients are on their way out at once, 1 or more */
     int keep; /* last uses of the forward whose gathered units stay for the backward; or ALL */
     int recompute;           /* layers run again in the backward: only their inputs are kept */
     int64_t chunk_bytes;     /* of a sub-chunk on the wire */
@@ -65,9 +68,5 @@ int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes
 void plan_print(const struct plan *p, FILE *out);
 void plan_print_json(const struct plan *p, FILE *out); /* paro.plan/1, the same keys */
 void plan_release(struct plan *p);
-/* A number of uses (struct plan), or "all". */
-int plan_keep_parse(const char *text, int *out, struct err *err);
-/* The algorithms that plans are priced for: ring, two-level, ho-ring; and auto. */
-int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
 
 #endif

@@ -109,6 +109,9 @@ void plan_print(const struct plan *p, FILE *out)
     fprintf(out, "trainable: %" PRId64 "\n", p->trainable);
     fprintf(out, "types:\n  params: %s\n  wire: %s\n  grads: %s\n", dtype_name(p->param_type),
             dtype_name(p->wire_type), dtype_name(p->grad_type));
+    fprintf(out, "  compute: %s\n", dtype_name(p->compute_type));
+    fprintf(out, "  slow_params: %s\n  slow_grads: %s\n", plan_slow_name(p->slow_params),
+            plan_slow_name(p->slow_grads));
     fprintf(out, "prefetch: %d\nbuckets: %d\n", p->prefetch, p->buckets);
     if (p->keep >= PLAN_KEEP_ALL)
         fputs("keep: all\n", out);
@@ -182,6 +185,9 @@ void plan_print_json(const struct plan *p, FILE *out)
     jout_text(&j, "params", dtype_name(p->param_type));
     jout_text(&j, "wire", dtype_name(p->wire_type));
     jout_text(&j, "grads", dtype_name(p->grad_type));
+    jout_text(&j, "compute", dtype_name(p->compute_type));
+    jout_text(&j, "slow_params", plan_slow_name(p->slow_params));
+    jout_text(&j, "slow_grads", plan_slow_name(p->slow_grads));
     jout_close(&j, '}');
     jout_int(&j, "prefetch", p->prefetch);
     jout_int(&j, "buckets", p->buckets);

@@ -31,7 +31,7 @@ struct doc_predicted {
 };
 
 struct doc_types {
-    char *params, *wire, *grads;
+    char *params, *wire, *grads, *compute, *slow_params, *slow_grads;
 };
 
 struct doc_model {
@@ -84,8 +84,13 @@ static const cyaml_schema_field_t predicted_fields[] = {
     TEXT("tokens_per_s", struct doc_predicted, tokens_per_s),
     CYAML_FIELD_END};
 static const cyaml_schema_field_t types_fields[] = {
-    TEXT("params", struct doc_types, params), TEXT("wire", struct doc_types, wire),
-    TEXT("grads", struct doc_types, grads), CYAML_FIELD_END};
+    TEXT("params", struct doc_types, params),
+    TEXT("wire", struct doc_types, wire),
+    TEXT("grads", struct doc_types, grads),
+    MAYBE("compute", struct doc_types, compute),
+    MAYBE("slow_params", struct doc_types, slow_params),
+    MAYBE("slow_grads", struct doc_types, slow_grads),
+    CYAML_FIELD_END};
 static const cyaml_schema_field_t model_fields[] = {
     MAYBE("params", struct doc_model, params),
     CYAML_FIELD_STRING_PTR("config", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc_model,
@@ -123,18 +128,27 @@ static int take_words(struct plan *p, const struct yaml *y, const struct doc *do
         enum dtype *to;
     } types[] = {{"types.params", doc->types.params, &p->param_type},
                  {"types.wire", doc->types.wire, &p->wire_type},
-                 {"types.grads", doc->types.grads, &p->grad_type}};
+                 {"types.grads", doc->types.grads, &p->grad_type},
+                 {"types.compute", doc->types.compute, &p->compute_type}};
+    const struct {
+        const char *key, *text;
+        enum plan_slow *to;
+    } slow[] = {{"types.slow_params", doc->types.slow_params, &p->slow_params},
+                {"types.slow_grads", doc->types.slow_grads, &p->slow_grads}};
 
     if (plan_strategy_parse(doc->strategy, &p->strategy, &why))
         return yaml_fail(y, "strategy", err, "is %s", why.text);
     if (plan_algo_parse(doc->algo, &p->algo, &why) || p->algo == SCHEDULE_AUTO)
         return yaml_fail(y, "algo", err, "is '%s', expected ring, two-level or ho-ring",
                          doc->algo);
-    for (int i = 0; i < 3; i++)
-        if (dtype_parse(types[i].text, types[i].to, &why) ||
-            (*types[i].to != DTYPE_F32 && *types[i].to != DTYPE_BF16))
+    for (int i = 0; i < 4; i++)
+        if (types[i].text && (dtype_parse(types[i].text, types[i].to, &why) ||
+                              (*types[i].to != DTYPE_F32 && *types[i].to != DTYPE_BF16)))
             return yaml_fail(y, types[i].key, err, "is '%s', expected f32 or bf16",
                              types[i].text);
+    for (int i = 0; i < 2; i++)
+        if (slow[i].text && plan_slow_parse(slow[i].text, slow[i].to, &why))
+            return yaml_fail(y, slow[i].key, err, "is %s", why.text);
     if (doc->keep && plan_keep_parse(doc->keep, &p->keep, &why))
         return yaml_fail(y, "keep", err, "is %s", why.text);
     if (doc->recompute && strcmp(doc->recompute, "yes") != 0 &&

@@ -31,6 +31,7 @@
  */
 #include "plan/plan.h"
 
+#include "base/block8.h"
 #include "plan/tally.h"
 
 enum {
@@ -47,7 +48,9 @@ struct bill { /* of one strategy under one algorithm */
     const struct plan_case *at;
     const struct plan_tally *tally;
     enum schedule_algo algo;
-    double times[PLAN_SETS][PLAN_LEGS]; /* each leg over its set, per global step */
+    /* Each leg over its set: how often in a global step, times the bytes of an element. */
+    double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS];
+    double elem_bytes[PLAN_TIERS]; /* of an element, in the conversion at hand */
 };
 
 int plan_price_less(double a, double b)
@@ -64,10 +67,12 @@ static double leg_s(const struct bill *b, const struct plan_span *span, enum pla
                     int leg)
 {
     const struct plan_case *c = b->at;
-    double slow = is_free(c, PLAN_SLOW) ? 0 : span->slow[set][leg] / c->slow_rate;
-    double fast = is_free(c, PLAN_FAST) ? 0 : span->fast[set][leg];
+    double slow = span->slope[PLAN_SLOW][set][leg] * b->elem_bytes[PLAN_SLOW] / c->slow_rate;
+    double fast = span->slope[PLAN_FAST][set][leg] * b->elem_bytes[PLAN_FAST];
 
-    return (slow > fast ? slow : fast) * dtype_bytes(c->wire_type);
+    slow = is_free(c, PLAN_SLOW) ? 0 : slow;
+    fast = is_free(c, PLAN_FAST) ? 0 : fast;
+    return slow > fast ? slow : fast;
 }
 
 /* Seconds of one message across the groups, or inside one. */
@@ -148,24 +153,36 @@ static double moves_s(const struct bill *b, const struct plan_span *span, enum p
     return s;
 }
 
+static void count_leg(struct bill *b, enum plan_set set, enum plan_leg leg, int times)
+{
+    for (int tier = 0; tier < PLAN_TIERS; tier++)
+        b->bytes[tier][set][leg] += times * b->elem_bytes[tier];
+}
+
 /*
  * A conversion of the whole set, `times` per global step: counts its legs, returns the seconds
- * of one.
+ * of one.  slow: how it travels between groups.
  */
-static double run(struct bill *b, enum plan_set set, struct layout_moves m, int times)
+static double run(struct bill *b, enum plan_set set, struct layout_moves m, int times,
+                  enum plan_slow slow)
 {
     const struct plan_tally *t = b->tally;
     int even = m.reduce_across && m.gather_across, flat = is_flat(b, m);
     double s = 0;
 
+    b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] = dtype_bytes(b->at->wire_type);
+    if (slow == PLAN_SLOW_INT8)
+        b->elem_bytes[PLAN_SLOW] = 1 + 1.0 / BLOCK8_ELEMS;
     if (flat) {
-        b->times[set][PLAN_RING_REDUCE] += times * m.reduce_across;
-        b->times[set][PLAN_RING_GATHER] += times * m.gather_across;
+        count_leg(b, set, PLAN_RING_REDUCE, times * m.reduce_across);
+        count_leg(b, set, PLAN_RING_GATHER, times * m.gather_across);
     } else {
-        b->times[set][PLAN_INSIDE_REDUCE] += times * m.reduce_inside;
-        b->times[set][even ? PLAN_EVEN_REDUCE : PLAN_ACROSS_REDUCE] += times * m.reduce_across;
-        b->times[set][even ? PLAN_EVEN_GATHER : PLAN_ACROSS_GATHER] += times * m.gather_across;
-        b->times[set][PLAN_INSIDE_GATHER] += times * m.gather_inside;
+        count_leg(b, set, PLAN_INSIDE_REDUCE, times * m.reduce_inside);
+        count_leg(b, set, even ? PLAN_EVEN_REDUCE : PLAN_ACROSS_REDUCE,
+                  times * m.reduce_across);
+        count_leg(b, set, even ? PLAN_EVEN_GATHER : PLAN_ACROSS_GATHER,
+                  times * m.gather_across);
+        count_leg(b, set, PLAN_INSIDE_GATHER, times * m.gather_inside);
     }
     for (int i = 0; i < t->spans; i++)
         s += moves_s(b, &t->span[i], set, m) * t->span[i].count[set];
@@ -233,11 +250,11 @@ static struct step step_of(struct bill *b, struct plan_strategy s)
     double flops = c->topo->flops;
     struct step k = {0};
 
-    k.gather = run(b, PLAN_ALL, whole, c->accum);
-    k.again = run(b, PLAN_AGAIN, whole, c->accum);
-    k.reduce = run(b, PLAN_TRAINED, layout_moves_micro(s.grads), c->accum);
-    k.syncg = run(b, PLAN_TRAINED, layout_moves_sum(s.grads, s.optimizer), 1);
-    k.syncp = run(b, PLAN_TRAINED, layout_moves_copy(s.optimizer, s.params), 1);
+    k.gather = run(b, PLAN_ALL, whole, c->accum, c->slow_params);
+    k.again = run(b, PLAN_AGAIN, whole, c->accum, c->slow_params);
+    k.reduce = run(b, PLAN_TRAINED, layout_moves_micro(s.grads), c->accum, c->slow_grads);
+    k.syncg = run(b, PLAN_TRAINED, layout_moves_sum(s.grads, s.optimizer), 1, c->slow_grads);
+    k.syncp = run(b, PLAN_TRAINED, layout_moves_copy(s.optimizer, s.params), 1, c->slow_params);
     if (!(flops > 0) || !c->model->unit)
         return k;
     if (!is_free(c, PLAN_COMPUTE)) {
@@ -281,13 +298,12 @@ static void price_step(struct bill *b, struct plan_price *p)
 
 static void price_bytes(struct bill *b, struct plan_price *p)
 {
-    double w = dtype_bytes(b->at->wire_type);
-    double out = plan_tally_largest(b->tally, PLAN_PORT_OUT, b->times);
-    double in = plan_tally_largest(b->tally, PLAN_PORT_IN, b->times);
+    double out = plan_tally_largest(b->tally, PLAN_PORT_OUT, b->bytes[PLAN_SLOW]);
+    double in = plan_tally_largest(b->tally, PLAN_PORT_IN, b->bytes[PLAN_SLOW]);
 
-    p->slow_bytes = w * (out > in ? out : in);
-    p->slow_rank_bytes = w * plan_tally_largest(b->tally, PLAN_RANK_SLOW, b->times);
-    p->fast_bytes = w * plan_tally_largest(b->tally, PLAN_RANK_FAST, b->times);
+    p->slow_bytes = out > in ? out : in;
+    p->slow_rank_bytes = plan_tally_largest(b->tally, PLAN_RANK_SLOW, b->bytes[PLAN_SLOW]);
+    p->fast_bytes = plan_tally_largest(b->tally, PLAN_RANK_FAST, b->bytes[PLAN_FAST]);
 }
 
 /* All algorithms a case leaves open; the first of equal ones. */

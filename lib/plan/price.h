@@ -7,15 +7,9 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
-#include "layout/layout.h"
 #include "model/model.h"
-#include "schedule/schedule.h"
+#include "plan/plan_words.h"
 #include "topo/topo.h"
-
-/* A PaRO strategy: how each state is partitioned. */
-struct plan_strategy {
-    enum letter params, grads, optimizer;
-};
 
 /*
  * Bytes of the rank that needs most.  At rest, by the layout: parameters in param_type under
@@ -74,7 +68,8 @@ struct plan_case {
     int64_t trainable;         /* Psi', 1 .. Psi; a unit's share is rounded to whole elements */
     int micro_batch, accum, seq;
     enum schedule_algo algo; /* SCHEDULE_AUTO: the fastest for each strategy */
-    enum dtype param_type, wire_type, grad_type;
+    enum dtype param_type, wire_type, grad_type, compute_type;
+    enum plan_slow slow_params, slow_grads;
     int prefetch, buckets, keep, recompute; /* as in struct plan */
     int64_t chunk_bytes;
     double memory_bytes; /* limit of a rank; 0: none known, everything fits */
@@ -87,15 +82,9 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
 
 /* Prices all, and says which are feasible and which dominated. */
 void plan_price_all(const struct plan_case *c, struct plan_price out[PLAN_STRATEGIES]);
-/*
- * Activations of one micro-batch in f32, kept from forward to backward (with recompute, of a
- * layer its input alone); 0 for "params".
- */
-double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute);
-
-/* "IIG" and aliases (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), either case. */
-int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err);
-void plan_strategy_name(struct plan_strategy s, char text[4]);
-struct plan_strategy plan_strategy_at(int index); /* 0 .. 26, the order of the list */
+/* Activations of one micro-batch in f32, kept from forward to backward (with recompute, of a
+   layer its input alone), and what products in bf16 are rounded into; 0 for "params". */
+double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute,
+                             enum dtype compute);
 
 #endif

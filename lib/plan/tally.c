@@ -130,7 +130,7 @@ static void count_ranks(struct plan_tally *t, int64_t elems)
 }
 
 /* The busiest port of one leg over the unit just counted: seconds per byte of an element. */
-static double slowest_port(const struct plan_tally *t, enum plan_leg leg)
+static double busiest_port(const struct plan_tally *t, enum plan_leg leg)
 {
     int g = t->layout.groups.count;
     int ring = leg == PLAN_RING_REDUCE || leg == PLAN_RING_GATHER;
@@ -145,8 +145,8 @@ static double slowest_port(const struct plan_tally *t, enum plan_leg leg)
     return s;
 }
 
-/* The same of the busiest rank inside its group. */
-static double slowest_rank(const struct plan_tally *t, enum plan_leg leg)
+/* And the busiest rank, inside its group. */
+static double busiest_rank(const struct plan_tally *t, enum plan_leg leg)
 {
     double s = 0;
 
@@ -169,8 +169,8 @@ static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set
     int points = t->first[PLAN_GAUGES];
 
     for (int leg = 0; leg < PLAN_LEGS; leg++) {
-        span->slow[set][leg] = slowest_port(t, (enum plan_leg)leg);
-        span->fast[set][leg] = slowest_rank(t, (enum plan_leg)leg);
+        span->slope[PLAN_SLOW][set][leg] = busiest_port(t, (enum plan_leg)leg);
+        span->slope[PLAN_FAST][set][leg] = busiest_rank(t, (enum plan_leg)leg);
     }
     for (int i = 0; i < points; i++)
         for (int leg = 0; leg < PLAN_LEGS; leg++)

@@ -34,13 +34,15 @@ enum plan_leg {
     PLAN_LEGS
 };
 
+enum { PLAN_TIERS = PLAN_COMPUTE }; /* PLAN_SLOW, PLAN_FAST: between groups, inside them */
+
 /* Units of one size. */
 struct plan_span {
     int64_t elems[PLAN_SETS]; /* of one unit */
     int count[PLAN_SETS];     /* visits of such units, those not kept, such units */
     /* Seconds of one leg over one unit per byte of an element, without latencies: of the
-       busiest port, and inside a group of the busiest rank; the longer one counts. */
-    double slow[PLAN_SETS][PLAN_LEGS], fast[PLAN_SETS][PLAN_LEGS];
+       busiest link on either tier, which take their time side by side. */
+    double slope[PLAN_TIERS][PLAN_SETS][PLAN_LEGS];
 };
 
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };

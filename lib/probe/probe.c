@@ -210,7 +210,7 @@ static int run_lap(struct watch *w, int last, struct err *err)
 {
     int idle = 0;
 
-    exec_mpi_set(w->round->exec, w->probe->in, w->probe->out);
+    exec_mpi_set(w->round->exec, w->probe->in, w->probe->out, NULL);
     if (exec_mpi_start(w->round->exec, err))
         return -1;
     for (;;) {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a fabric is: room for it, its ports, which reader or printer a name asks for.
- * Does not know how any text is written: topo_yaml.c, topo_synth.c and topo_print.c do.
+ * Knows what a fabric is: room for it, its ports, which printer a name asks for.  Does not know
+ * how any text is written or read: topo_import.c knows who reads.
  */
 #include "topo/topo.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/yaml.h"
+#include "base/stats.h"
+#include "topo/topo_print.h"
 
 void topo_init(struct topo *t, int levels, const struct groups *groups)
 {
@@ -45,42 +47,40 @@ void topo_set_host(struct topo *t, int k, const char *host)
     t->host[k] = mem_dup(host);
 }
 
-int topo_read(struct topo *t, const char *what, struct err *err)
-{
-    struct yaml y;
-
-    if (strncmp(what, "synth:", 6) == 0)
-        return topo_parse_synth(t, what + 6, err);
-    if (yaml_read(&y, what, err))
-        return -1;
-    int rc = topo_parse_yaml(t, &y, err);
-    yaml_release(&y);
-    return rc;
-}
-
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err)
 {
-    static const char *const names[] = {
-        [TOPO_YAML] = "yaml", [TOPO_JSON] = "json", [TOPO_TABLE] = "table"};
+    static const char *const names[TOPO_FORMATS] = {
+        [TOPO_YAML] = "yaml", [TOPO_JSON] = "json",         [TOPO_TABLE] = "table",
+        [TOPO_DOT] = "dot",   [TOPO_SVG] = "svg",           [TOPO_HOSTFILE] = "hostfile",
+        [TOPO_RANKFILE] = "rankfile"};
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < TOPO_FORMATS; i++) {
         if (strcmp(text, names[i]))
             continue;
         *format = (enum topo_format)i;
         return 0;
     }
-    return err_set(err, ERR_INPUT, "'%s', expected yaml, json or table", text);
+    return err_set(err, ERR_INPUT,
+                   "'%s', expected yaml, json, table, dot, svg, hostfile or rankfile", text);
 }
 
-void topo_print(const struct topo *t, enum topo_format format, FILE *out)
+int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct err *err)
 {
-    static void (*const print[])(const struct topo *, FILE *) = {
-        [TOPO_YAML] = topo_print_yaml,
-        [TOPO_JSON] = topo_print_json,
-        [TOPO_TABLE] = topo_print_table,
+    static void (*const print[TOPO_FORMATS])(const struct topo *, FILE *) = {
+        [TOPO_YAML] = topo_print_yaml,         [TOPO_JSON] = topo_print_json,
+        [TOPO_TABLE] = topo_print_table,       [TOPO_DOT] = topo_print_dot,
+        [TOPO_SVG] = topo_print_svg,           [TOPO_HOSTFILE] = topo_print_hostfile,
+        [TOPO_RANKFILE] = topo_print_rankfile,
     };
 
+    for (int k = 0; format >= TOPO_HOSTFILE && k < t->groups.count; k++)
+        if (!t->host[k][0])
+            return err_set(err, ERR_ABSENT,
+                           "group %d has no host name, expected one for each group (--hosts"
+                           " names them)",
+                           k);
     print[format](t, out);
+    return 0;
 }
 
 double topo_port_Bps(const struct topo *t, int k)
@@ -98,6 +98,40 @@ double topo_slowest_port_Bps(const struct topo *t)
         if (topo_port_Bps(t, k) < least)
             least = topo_port_Bps(t, k);
     return least;
+}
+
+double topo_usual_port_Bps(const struct topo *t)
+{
+    double *both = mem_new((size_t)t->groups.count * 2, sizeof *both), usual;
+
+    for (int k = 0; k < t->groups.count; k++) {
+        both[2 * k] = t->port[k].out_Bps;
+        both[2 * k + 1] = t->port[k].in_Bps;
+    }
+    usual = stats_median(both, t->groups.count * 2);
+    mem_free(both);
+    return usual;
+}
+
+double topo_slow_Bps(const struct topo *t, int k, double usual_Bps)
+{
+    const struct topo_level *v = &t->level[1];
+    double ranks_Bps = fmax(v->member_Bps * t->groups.members[k], v->flow_Bps);
+
+    return TOPO_SLOW_SHARE * fmin(usual_Bps, ranks_Bps);
+}
+
+int topo_pair_level(const struct topo *t, int a, int b)
+{
+    int count = t->groups.count, l = 1;
+
+    a = t->groups.group_of[a];
+    b = t->groups.group_of[b];
+    if (a == b)
+        return 0;
+    while (l + 1 < t->levels && t->block[(l - 1) * count + a] != t->block[(l - 1) * count + b])
+        l++;
+    return l;
 }
 
 char *topo_ranks_text(const struct topo *t, int k)

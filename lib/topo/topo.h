@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "base/groups.h"
 
+enum { TOPO_LEVELS_MAX = 8, TOPO_SOURCE_BYTES = 160 };
+
 /*
  * A fabric: levels from the inside out.  Level 0 joins the ranks of a group (the fast tier);
  * level 1 joins the groups (the slow tier); further levels join blocks of groups.  All rates
@@ -21,6 +23,8 @@ struct topo_level {
     double member_Bps; /* one rank's share when all behind the (largest) port send at once */
     double message_s;  /* one message keeps a rank busy so long at either end, when all ranks
                           send; 0 where unknown */
+    /* Where rates and latency come from that were neither measured nor given; else "". */
+    char rate_source[TOPO_SOURCE_BYTES], latency_source[TOPO_SOURCE_BYTES];
 };
 
 struct topo_port {
@@ -37,9 +41,9 @@ struct topo {
                                  NULL with two levels */
     int64_t memory_bytes;     /* per rank, 0 where unknown */
     double flops;             /* per rank, all ranks busy, 0 where unknown */
+    char doubt[TOPO_SOURCE_BYTES]; /* what another tool's file left open, to be told; "" */
 };
 
-enum { TOPO_LEVELS_MAX = 8 };
 /*
  * Bounds on what a text may claim: far beyond any machine, and near enough that no product of a
  * rate, a time and a number of ranks (2^20) leaves a double or an int64_t.
@@ -56,8 +60,10 @@ void topo_release(struct topo *t);
 void topo_set_host(struct topo *t, int k, const char *host); /* copies */
 
 /*
- * What -i takes: a YAML file (paro-topology(5)), "-" (stdin), or "synth:SPEC" as
- * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".
+ * What -i takes: a file, "-" (stdin), or "synth:SPEC" as
+ * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".  A file is YAML
+ * (paro-topology(5)) or what another tool writes: topo/topo_import.h, which takes words about
+ * what that tool does not state, and is asked here without any.
  */
 int topo_read(struct topo *t, const char *what, struct err *err);
 struct yaml;
@@ -72,13 +78,19 @@ int topo_parse_synth(struct topo *t, const char *spec, struct err *err);
 /* SHAPE alone, as above, or "8": one group. */
 int topo_parse_shape(struct topo *t, const char *shape, struct err *err);
 
-enum topo_format { TOPO_YAML, TOPO_JSON, TOPO_TABLE };
-/* "yaml", "json", "table". */
+enum topo_format {
+    TOPO_YAML,
+    TOPO_JSON,
+    TOPO_TABLE,
+    TOPO_DOT,      /* for graphviz */
+    TOPO_SVG,
+    TOPO_HOSTFILE, /* Open MPI's, "node0 slots=2"; ERR_ABSENT where a host has no name */
+    TOPO_RANKFILE, /* Open MPI's, "rank 0=node0 slot=0"; the same */
+    TOPO_FORMATS
+};
+/* "yaml", "json", "table", ... */
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err);
-void topo_print(const struct topo *t, enum topo_format format, FILE *out);
-void topo_print_yaml(const struct topo *t, FILE *out);
-void topo_print_json(const struct topo *t, FILE *out);
-void topo_print_table(const struct topo *t, FILE *out);
+int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct err *err);
 
 /*
  * Prints where the fabric differs from an older one, a line each (one JSON document with
@@ -91,6 +103,19 @@ int topo_diff(const struct topo *old, const struct topo *t, double tolerance,
 /* R_k of paro.md: the slower direction of group k's port, all members together. */
 double topo_port_Bps(const struct topo *t, int k);
 double topo_slowest_port_Bps(const struct topo *t);
+
+/* The median of all groups' ports, both ways. */
+double topo_usual_port_Bps(const struct topo *t);
+/*
+ * A port of group k below this is slow: by 5 %, beyond what one measurement differs from the
+ * next (3 %), it misses the usual one, or what the group's ranks can send if that is less (a
+ * group of few ranks, each with a port of its own, is not slow).
+ */
+#define TOPO_SLOW_SHARE 0.95
+double topo_slow_Bps(const struct topo *t, int k, double usual_Bps);
+
+/* The level at which two ranks meet; 0: the same group. */
+int topo_pair_level(const struct topo *t, int a, int b);
 
 /* The ranks of group k as "0-7" or "0,2,4"; owned by the caller. */
 char *topo_ranks_text(const struct topo *t, int k);

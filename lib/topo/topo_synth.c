@@ -5,9 +5,8 @@
  *     4x16x8     8 ranks in a group, 16 groups in a block, 4 blocks: three levels
  *     [8,8,7]    three ragged groups, two levels;  4x[8,8,7] is four blocks of them
  */
-#include "topo/topo.h"
+#include "topo/topo_given.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,24 +16,12 @@
 static const double INTRA_BPS = 200e9, INTRA_S = 3e-6;
 static const double INTER_BPS = 25e9, INTER_S = 12e-6;
 
-/* Given for each rank, 2^20 of them stay below TOPO_RATE_MAX_BPS. */
-static const double RATE_MAX_BPS = 1e18;
-
-/* What the words after the shape say of one level. */
-struct given {
-    int rate, latency, per_rank; /* given or not */
-    double rate_Bps, latency_s;
-};
-
 struct synth {
     int factor[TOPO_LEVELS_MAX]; /* [factors], outermost first, the groups' list apart */
     int factors;
     int *members; /* [listed], owned: the groups of one innermost block */
     int listed;
-    struct given given[TOPO_LEVELS_MAX];
-    int64_t memory_bytes;
-    double flops;
-    int has_memory, has_flops;
+    struct topo_given given; /* by the words after the shape */
 };
 
 static int fail_shape(const char *shape, struct err *err)
@@ -102,92 +89,6 @@ static int levels_of(const struct synth *s, int list)
     return s->factors + 1 + list;
 }
 
-/* ---- words ---- */
-
-/* "intra" 0, "inter" 1, "level2" 2, ...; -1 for other words. */
-static int level_of(const char *word, int levels)
-{
-    int64_t level = -1;
-    struct err ignored;
-
-    if (strcmp(word, "intra") == 0)
-        return 0;
-    if (strcmp(word, "inter") == 0)
-        return 1;
-    if (strncmp(word, "level", 5) || num_i64(word + 5, 2, levels - 1, &level, &ignored))
-        return -1;
-    return (int)level;
-}
-
-static int parse_rate(struct given *g, char *text, struct err *err)
-{
-    char *colon = strchr(text, ':');
-
-    if (colon) {
-        *colon = 0;
-        if (num_time(colon + 1, &g->latency_s, err))
-            return -1;
-        if (g->latency_s > TOPO_LATENCY_MAX_S)
-            return err_set(err, ERR_INPUT, "'%s', expected a latency of %g s at most",
-                           colon + 1, TOPO_LATENCY_MAX_S);
-        g->latency = 1;
-    }
-    size_t n = strlen(text);
-    if (n > 5 && strcmp(text + n - 5, "/rank") == 0) {
-        g->per_rank = 1;
-        text[n - 5] = 0;
-    }
-    g->rate = 1;
-    if (num_rate(text, &g->rate_Bps, err))
-        return -1;
-    if (g->rate_Bps < TOPO_RATE_MIN_BPS || g->rate_Bps > RATE_MAX_BPS)
-        return err_set(err, ERR_INPUT, "'%s', expected a rate from %g to %g B/s", text,
-                       TOPO_RATE_MIN_BPS, RATE_MAX_BPS);
-    return 0;
-}
-
-static int parse_once(int *has, struct err *err)
-{
-    return (*has)++ ? err_set(err, ERR_INPUT, "is given twice, expected once") : 0;
-}
-
-static int fail_word(const char *word, int levels, struct err *err)
-{
-    char further[40] = "";
-
-    if (levels == 3)
-        snprintf(further, sizeof further, "level2, ");
-    if (levels > 3)
-        snprintf(further, sizeof further, "level2 to level%d, ", levels - 1);
-    return err_set(err, ERR_INPUT, "'%s', expected intra, inter, %smemory or flops", word,
-                   further);
-}
-
-static int parse_word(struct synth *s, int levels, char *word, struct err *err)
-{
-    char *value = strchr(word, '=');
-    int rc = -1;
-
-    if (!value)
-        return err_set(err, ERR_INPUT, "'%s', expected NAME=VALUE", word);
-    *value++ = 0;
-    int level = level_of(word, levels);
-    if (level >= 0) {
-        struct given *g = &s->given[level];
-        rc = parse_once(&g->rate, err) ? -1 : parse_rate(g, value, err);
-    } else if (strcmp(word, "memory") == 0) {
-        rc = parse_once(&s->has_memory, err)
-                 ? -1
-                 : num_bytes(value, 1, TOPO_MEMORY_MAX_BYTES, &s->memory_bytes, err);
-    } else if (strcmp(word, "flops") == 0) {
-        rc = parse_once(&s->has_flops, err) ? -1
-                                            : num_f64(value, 1, TOPO_FLOPS_MAX, &s->flops, err);
-    } else {
-        return fail_word(word, levels, err);
-    }
-    return rc ? err_prefix(err, "%s ", word) : 0;
-}
-
 /* ---- building ---- */
 
 /* Blocks of each level from 2 up, from the innermost factor outwards. */
@@ -203,60 +104,24 @@ static void build_blocks(struct topo *t, const struct synth *s, int list)
             t->block[(l - 2) * t->groups.count + k] = k / groups;
 }
 
-struct unit {
-    int ranks;       /* behind the largest port of a level: a rank, a group, a block */
-    double port_Bps; /* what the ports of its groups pass together */
-};
-
-static struct unit largest_unit(const struct topo *t, int l)
-{
-    struct unit most = {.ranks = l ? groups_largest(&t->groups) : 1}, at = {0};
-
-    for (int k = 0; l >= 2 && k < t->groups.count; k++) {
-        const int *block = t->block + (l - 2) * t->groups.count;
-        if (k && block[k] != block[k - 1])
-            at = (struct unit){0};
-        at.ranks += t->groups.members[k];
-        at.port_Bps += t->port[k].out_Bps;
-        if (at.ranks > most.ranks || k == 0)
-            most = at;
-    }
-    return most;
-}
-
-static void build_level(struct topo *t, int l, const struct given *g)
+/* What is given, else the defaults; a further level passes what its groups' ports do. */
+static void build_level(struct topo *t, int l, const struct topo_given_level *given)
 {
     struct topo_level *level = &t->level[l];
-    const struct topo_level *below = l ? level - 1 : NULL;
-    struct unit unit = largest_unit(t, l);
+    struct topo_given_level g = *given;
 
     if (l < 2)
         snprintf(level->name, sizeof level->name, "%s", l ? "inter" : "intra");
     else
         snprintf(level->name, sizeof level->name, "level%d", l);
-    if (g->rate)
-        level->port_Bps = g->per_rank ? g->rate_Bps * unit.ranks : g->rate_Bps;
-    else
-        level->port_Bps = l == 0 ? INTRA_BPS : l == 1 ? INTER_BPS : unit.port_Bps;
-    if (g->latency)
-        level->latency_s = g->latency_s;
-    else
-        level->latency_s = l == 0 ? INTRA_S : l == 1 ? INTER_S : below->latency_s;
-    level->member_Bps = level->port_Bps / unit.ranks;
-    level->flow_Bps = g->per_rank ? g->rate_Bps : level->port_Bps;
-    if (l >= 2 && !g->rate)
-        level->flow_Bps = below->flow_Bps;
-}
-
-/* A group's own port: the level's, or one for each of its ranks. */
-static void build_ports(struct topo *t, const struct given *g)
-{
-    for (int k = 0; k < t->groups.count; k++) {
-        double Bps = g->rate ? g->rate_Bps : INTER_BPS;
-        if (g->per_rank)
-            Bps *= t->groups.members[k];
-        t->port[k] = (struct topo_port){.out_Bps = Bps, .in_Bps = Bps};
-    }
+    if (!g.has_latency)
+        g.latency_s = l == 0 ? INTRA_S : l == 1 ? INTER_S : level[-1].latency_s;
+    if (!g.has_rate)
+        g.rate_Bps = l == 0 ? INTRA_BPS : l == 1 ? INTER_BPS : topo_largest_unit(t, l).port_Bps;
+    g.has_rate = g.has_latency = 1;
+    topo_given_level(t, l, &g);
+    if (l >= 2 && !given->has_rate)
+        level->flow_Bps = level[-1].flow_Bps;
 }
 
 static void build(struct topo *t, const struct synth *s, int levels)
@@ -274,33 +139,10 @@ static void build(struct topo *t, const struct synth *s, int levels)
     groups_release(&groups);
     mem_free(members);
     build_blocks(t, s, levels == s->factors + 2);
-    build_ports(t, &s->given[1]);
     for (int l = 0; l < levels; l++)
-        build_level(t, l, &s->given[l]);
-    t->memory_bytes = s->memory_bytes;
-    t->flops = s->flops;
-}
-
-/* The next word of the spec, cut at a comma outside brackets; NULL behind the last. */
-static char *next_word(char **at)
-{
-    char *word = *at;
-    int depth = 0;
-
-    if (!word)
-        return NULL;
-    for (char *p = word;; p++) {
-        depth += (*p == '[') - (*p == ']');
-        if (*p == 0) {
-            *at = NULL;
-            return word;
-        }
-        if (*p == ',' && depth <= 0) {
-            *p = 0;
-            *at = p + 1;
-            return word;
-        }
-    }
+        build_level(t, l, &s->given.level[l]);
+    t->memory_bytes = s->given.memory_bytes;
+    t->flops = s->given.flops;
 }
 
 int topo_parse_shape(struct topo *t, const char *shape, struct err *err)
@@ -318,12 +160,12 @@ int topo_parse_synth(struct topo *t, const char *spec, struct err *err)
 {
     struct synth s = {0};
     char *copy = mem_dup(spec), *at = copy;
-    char *shape = next_word(&at);
+    char *shape = topo_given_next(&at);
     int rc = parse_shape(&s, shape, 0, err);
     int levels = levels_of(&s, strchr(shape, '[') != NULL);
 
-    for (char *word; rc == 0 && (word = next_word(&at));)
-        rc = parse_word(&s, levels, word, err);
+    for (char *word; rc == 0 && (word = topo_given_next(&at));)
+        rc = topo_given_word(&s.given, levels, 0, word, err);
     if (rc == 0)
         build(t, &s, levels);
     else

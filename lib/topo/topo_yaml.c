@@ -3,7 +3,7 @@
  * Knows the format paro-topology/1 (paro-topology(5)), in and out: what is printed reads back
  * as the same fabric and prints as the same text.
  */
-#include "topo/topo.h"
+#include "topo/topo_print.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 
 struct doc_level {
     char *name, *latency_s, *port_Bps, *flow_Bps, *member_Bps, *message_s;
+    char *rate_source, *latency_source;
 };
 
 struct doc_group {
@@ -48,6 +49,8 @@ static const cyaml_schema_field_t level_fields[] = {
     NUMBER(doc_level, flow_Bps, 0),
     NUMBER(doc_level, member_Bps, 0),
     NUMBER(doc_level, message_s, CYAML_FLAG_OPTIONAL),
+    TEXT(doc_level, rate_source, CYAML_FLAG_OPTIONAL, 1, TOPO_SOURCE_BYTES - 1),
+    TEXT(doc_level, latency_source, CYAML_FLAG_OPTIONAL, 1, TOPO_SOURCE_BYTES - 1),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t level_schema = {
@@ -169,6 +172,15 @@ static int read_rate(const struct yaml *y, const char *path, const char *text, d
     return yaml_f64(y, path, text, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS, out, err);
 }
 
+static int read_source(const struct yaml *y, const char *path, const char *text,
+                       char to[TOPO_SOURCE_BYTES], struct err *err)
+{
+    if (!text)
+        return 0;
+    snprintf(to, TOPO_SOURCE_BYTES, "%s", text);
+    return check_word(y, path, text, err);
+}
+
 static int read_level(struct topo *t, int l, const struct yaml *y, const struct doc *doc,
                       struct err *err)
 {
@@ -192,6 +204,12 @@ static int read_level(struct topo *t, int l, const struct yaml *y, const struct 
         return -1;
     if (read_rate(y, path_of(&p, "levels[%d].member_Bps", l), from->member_Bps, &to->member_Bps,
                   err))
+        return -1;
+    if (read_source(y, path_of(&p, "levels[%d].rate_source", l), from->rate_source,
+                    to->rate_source, err))
+        return -1;
+    if (read_source(y, path_of(&p, "levels[%d].latency_source", l), from->latency_source,
+                    to->latency_source, err))
         return -1;
     return from->message_s
                ? yaml_f64(y, path_of(&p, "levels[%d].message_s", l), from->message_s, 0,
@@ -319,6 +337,15 @@ static void put_number(FILE *out, const char *indent, const char *key, double v)
     putc('\n', out);
 }
 
+static void put_source(FILE *out, const char *key, const char *text)
+{
+    if (!text[0])
+        return;
+    fprintf(out, "    %s: ", key);
+    yaml_put_text(out, text);
+    putc('\n', out);
+}
+
 static void put_level(FILE *out, const struct topo_level *level)
 {
     fputs("  - name: ", out);
@@ -330,6 +357,8 @@ static void put_level(FILE *out, const struct topo_level *level)
     put_number(out, "    ", "member_Bps", level->member_Bps);
     if (level->message_s > 0)
         put_number(out, "    ", "message_s", level->message_s);
+    put_source(out, "rate_source", level->rate_source);
+    put_source(out, "latency_source", level->latency_source);
 }
 
 static void put_group(FILE *out, const struct topo *t, int k)

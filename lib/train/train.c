@@ -6,12 +6,15 @@
  */
 #include "train/train_inside.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 enum { SMALL_FILE = 16 << 20 };
 
@@ -82,6 +85,15 @@ static int parse_algo(struct train *t, const char *tuning, struct err *err)
     return pick_table_check(&t->tuning, &t->plan.groups, err);
 }
 
+static int parse_trace_step(struct train *t, struct err *err)
+{
+    const char *text = t->run->trace_step;
+
+    if (text && num_count(text, 1, (int64_t)t->settings.steps, &t->trace_step, err))
+        return err_prefix(err, "--trace-step: ");
+    return 0;
+}
+
 static int parse_inputs(struct train *t, const char *plan, const char *tuning,
                         const struct train_text files[2], struct err *err)
 {
@@ -96,7 +108,8 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
     if (run->against && plan_strategy_parse(run->against, &t->second_plan.strategy, err))
         return err_prefix(err, "--against: ");
     if (engine_check(&t->plan, t->world->ranks, err) ||
-        train_settings_init(&t->settings, files, 2, run->given, err))
+        train_settings_init(&t->settings, files, 2, run->given, err) ||
+        parse_trace_step(t, err))
         return -1;
     return data_open(&t->data, run->data, t->plan.seq, t->plan.model.vocab,
                      (uint64_t)t->settings.seed, err);
@@ -163,7 +176,8 @@ static int run_step(struct train *t, struct err *err)
 
     if (t->against && engine_against_begin(t->against, err))
         return -1;
-    if (engine_step(t->engine, batch, t, &o, &report, err))
+    train_trace_before(t);
+    if (engine_step(t->engine, batch, t, &o, &report, err) || train_trace_after(t, err))
         return -1;
     if (t->against && engine_against_end(t->against, batch, t, &o, &report, err))
         return -1;
@@ -233,6 +247,15 @@ static void warn_of_groups(const struct train *t)
         }
 }
 
+static void note_no_trace(const struct train *t)
+{
+    if (t->run->talk && t->world->rank == 0 && t->step < t->trace_step)
+        fprintf(t->run->talk,
+                "paro-train: no trace of step %" PRId64 ": the run stopped after step %" PRId64
+                "\n",
+                t->trace_step, t->step);
+}
+
 static int open_engines(struct train *t, struct err *err)
 {
     struct engine_options o = {.tuning = t->tuning.rules ? &t->tuning : NULL,
@@ -259,20 +282,24 @@ static int audit(struct train *t, struct err *err)
 
 int train_run(struct world *world, const struct train_run *run, struct err *err)
 {
-    struct train t = {.world = world, .run = run, .lock = -1, .saved = -1};
+    struct train t = {.world = world, .run = run, .lock = -1, .saved = -1, .path_s = NAN};
     int stopped = 0, rc = -1;
 
     t.stops = mem_new((size_t)world->ranks, sizeof *t.stops);
     if (read_inputs(&t, err) || rank_0(&t, train_folder_open, err) || open_engines(&t, err) ||
-        train_start_weights(&t, err) || audit(&t, err) || rank_0(&t, train_log_open, err) ||
-        rank_0(&t, train_folder_begin, err))
+        train_start_weights(&t, err) || train_trace_open(&t, err) || audit(&t, err) ||
+        rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
         goto done;
     warn_of_groups(&t);
     rc = run_steps(&t, &stopped, err);
+    /* In a step it is only states that were asked about. */
+    if (rc < 0 && err->code == ERR_MISMATCH)
+        rc = 1;
     if (rc == 0)
         rc = rank_0(&t, train_log_close, err);
     if (rc == 0 && stopped) {
         rc = 3;
+        note_no_trace(&t);
         if (t.stop)
             unlink(t.stop);
     }

@@ -17,6 +17,7 @@
  *   DIR/step-00000100/             a checkpoint (paro-checkpoint(5))
  *   DIR/latest -> step-00000100    the newest complete one
  *   DIR/.lock                      held while a run writes here
+ *   DIR/trace-00000007.json, .svg  a step that was traced, if one was asked for
  *   DIR/STOP                       made by somebody who wants the run to stop in good order;
  *                                  removed when it has
  *
@@ -80,9 +81,9 @@ int train_settings_show(const struct train_run *run, FILE *out, struct err *err)
 double train_lr(const struct train_settings *s, int64_t step);
 
 struct train_run {
-    const char *plan, *data, *init, *out, *config, *resume, *log, *algo, *tuning,
-        *against; /* NULL: not given */
-    int exact;    /* sums that do not depend on their order, a hash of each step */
+    const char *plan, *data, *init, *out, *config, *resume, *log, *algo, *tuning, *against,
+        *trace_step; /* NULL: not given */
+    int exact;       /* sums that do not depend on their order, a hash of each step */
     const char *given[TRAIN_SETTINGS_COUNT];
     int force; /* an existing run folder is begun anew */
     int json;  /* JSON Lines on `lines` instead of text */
@@ -93,7 +94,8 @@ struct train_run {
 
 /*
  * Collective.  Returns 0 when all steps are done, 3 when the run stopped in good order before,
- * -1 with the same error on every rank (but for ERR_PEER, which this rank alone may have).
+ * 1 when states differ, of `against` or (exact) of copies: err says where.  -1 with the same
+ * error on every rank (but for ERR_PEER, which this rank alone may have).
  */
 int train_run(struct world *world, const struct train_run *run, struct err *err);
 

@@ -127,29 +127,39 @@ static int write_text(struct train *t, const char *name,
     return io_commit(&out, err);
 }
 
-/* The step of "step-00000100", -1 for another name; temp: of ".step-00000100.paro-tmp". */
-static int64_t step_of(const char *name, int temp)
+/* What there is one of for a step: a checkpoint, files of a trace, what killed writers left. */
+struct step_kind {
+    const char *before, *behind; /* the eight digits or more */
+};
+static const struct step_kind checkpoints = {"step-", ""};
+static const struct step_kind traces[] = {{"trace-", ".json"}, {"trace-", ".svg"}};
+static const struct step_kind halves[] = {
+    {".step-", ".paro-tmp"}, {".trace-", ".json.paro-tmp"}, {".trace-", ".svg.paro-tmp"}};
+
+/* The step of a name such as "step-00000100", -1 for one of another kind. */
+static int64_t step_of(const char *name, const struct step_kind *kind)
 {
-    const char *digits = name + strlen(temp ? ".step-" : "step-");
+    size_t before = strlen(kind->before);
     char *end;
 
-    if (strncmp(name, temp ? ".step-" : "step-", (size_t)(digits - name)) ||
-        strspn(digits, "0123456789") < 8)
+    if (strncmp(name, kind->before, before) || strspn(name + before, "0123456789") < 8)
         return -1;
     errno = 0;
-    int64_t step = strtoll(digits, &end, 10);
-    return errno || strcmp(end, temp ? ".paro-tmp" : "") ? -1 : step;
+    int64_t step = strtoll(name + before, &end, 10);
+    return errno || strcmp(end, kind->behind) ? -1 : step;
 }
 
 static int newest_first(const void *a, const void *b)
 {
-    int64_t x = step_of(*(char *const *)a, 0), y = step_of(*(char *const *)b, 0);
+    int64_t x = step_of(*(char *const *)a, &checkpoints),
+            y = step_of(*(char *const *)b, &checkpoints);
 
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The names of the checkpoints, or of what killed writers left of them; all owned. */
-static int find_steps(struct train *t, int temp, char ***names, int *count, struct err *err)
+/* The names of a kind; all owned. */
+static int find_steps(struct train *t, const struct step_kind *kind, char ***names, int *count,
+                      struct err *err)
 {
     DIR *d = opendir(t->run->out);
     char **name = NULL;
@@ -158,7 +168,7 @@ static int find_steps(struct train *t, int temp, char ***names, int *count, stru
     if (!d)
         return err_sys(err, "cannot read folder '%s'", t->run->out);
     for (struct dirent *e; (e = readdir(d));)
-        if (step_of(e->d_name, temp) >= 0) {
+        if (step_of(e->d_name, kind) >= 0) {
             name = mem_grow(name, &room, n + 1, sizeof *name);
             name[n++] = mem_dup(e->d_name);
         }
@@ -178,13 +188,27 @@ static void free_names(char **name, int count)
 int train_folder_prune(struct train *t, int64_t keep, struct err *err)
 {
     char **name = NULL;
-    int n = 0, rc = find_steps(t, 0, &name, &n, err);
+    int n = 0, rc = find_steps(t, &checkpoints, &name, &n, err);
     int64_t kept = 0;
 
     if (n)
         qsort(name, (size_t)n, sizeof *name, newest_first);
     for (int i = 0; rc == 0 && i < n; i++)
-        if (step_of(name[i], 0) > t->step || kept++ >= keep)
+        if (step_of(name[i], &checkpoints) > t->step || kept++ >= keep)
+            rc = remove_tree(t->run->out, name[i], err);
+    free_names(name, n);
+    return rc;
+}
+
+/* Those of steps after `step`; -1: all. */
+static int remove_steps(struct train *t, const struct step_kind *kind, int64_t step,
+                        struct err *err)
+{
+    char **name = NULL;
+    int n = 0, rc = find_steps(t, kind, &name, &n, err);
+
+    for (int i = 0; rc == 0 && i < n; i++)
+        if (step_of(name[i], kind) > step)
             rc = remove_tree(t->run->out, name[i], err);
     free_names(name, n);
     return rc;
@@ -193,19 +217,20 @@ int train_folder_prune(struct train *t, int64_t keep, struct err *err)
 int train_folder_begin(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
-    char **name = NULL;
-    int n = 0;
 
     if (!t->run->resume && is_there(out, "latest")) { /* --force */
         remove_file(out, "latest");
         if (train_folder_prune(t, 0, err))
             return -1;
     }
-    int rc = find_steps(t, 1, &name, &n, err);
-    for (int i = 0; rc == 0 && i < n; i++)
-        rc = remove_tree(out, name[i], err);
-    free_names(name, n);
-    if (rc || write_text(t, "plan.yaml", put_plan, err) ||
+    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
+        if (remove_steps(t, &halves[i], -1, err))
+            return -1;
+    /* Steps that are not done yet are another run's by now. */
+    for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
+        if (remove_steps(t, &traces[i], t->step, err))
+            return -1;
+    if (write_text(t, "plan.yaml", put_plan, err) ||
         write_text(t, "settings.yaml", put_settings, err))
         return -1;
     if (!t->tuning.rules)

@@ -29,6 +29,9 @@ struct train {
     int32_t *stops; /* [ranks] who was asked to stop */
     int64_t step, tokens; /* done */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
+    int64_t trace_step;   /* 0: none */
+    int tracing;          /* events are kept, or were */
+    double path_s;        /* the critical path of that step on rank 0; NAN: not known */
 };
 
 /* train_folder.c: rank 0's, the run's folder. */
@@ -47,6 +50,14 @@ void train_folder_close(struct train *t);
 int train_start_weights(struct train *t, struct err *err);
 /* A checkpoint of the step that is done; keeps the newest, removes older ones. */
 int train_save(struct train *t, struct err *err);
+
+/*
+ * train_trace.c: the one step that is traced.  open: once the first step of this run is known;
+ * before and after: of each step, after before t->step counts it.  open and after: collective.
+ */
+int train_trace_open(struct train *t, struct err *err);
+void train_trace_before(struct train *t);
+int train_trace_after(struct train *t, struct err *err);
 
 /* train_log.c: rank 0's log and lines. */
 int train_log_open(struct train *t, struct err *err);

@@ -116,6 +116,8 @@ static void put_json(const struct train *t, FILE *out, const struct engine_repor
         snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
         jout_text(&j, "state_hash", hash);
     }
+    if (t->trace_step && t->step == t->trace_step)
+        jout_num(&j, "critical_path_s", t->path_s);
     jout_close(&j, '}');
 }
 

@@ -8,6 +8,7 @@
  *     gcc -D_GNU_SOURCE -O2 -fopenmp -Ilib -o build/net_bench tests/bench/net_bench.c
  *         build/libparo.a -ldnnl -ljansson -lm
  *     build/net_bench 256 8 256 4
+ *     build/net_bench 384 7 256 4 256 6 6 bf16     products in bf16; the ratio stays to f32's
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,18 +63,20 @@ int main(int argc, char **argv)
 {
     if (argc < 5) {
         fprintf(stderr, "usage: net_bench HIDDEN LAYERS SEQ BATCH "
-                        "[VOCAB [HEADS [KV_HEADS [RECOMPUTE]]]]\n");
+                        "[VOCAB [HEADS [KV_HEADS [f32|bf16 [RECOMPUTE]]]]]\n");
         return 2;
     }
     int hidden = atoi(argv[1]), layers = atoi(argv[2]), seq = atoi(argv[3]),
         batch = atoi(argv[4]);
     int vocab = argc > 5 ? atoi(argv[5]) : 256, heads = argc > 6 ? atoi(argv[6]) : hidden / 64;
-    int kv = argc > 7 ? atoi(argv[7]) : heads, recompute = argc > 8 && atoi(argv[8]);
+    int kv = argc > 7 ? atoi(argv[7]) : heads;
     char text[512];
     struct model m;
     struct net net;
     struct arena arena = {0};
     struct err err;
+    struct net_options options = {
+        .batch = batch, .seq = seq, .recompute = argc > 9 && atoi(argv[9])};
     double best = 1e9, gemm = 1e9, square = 2.0 * SQUARE * SQUARE * SQUARE;
 
     snprintf(text, sizeof text,
@@ -82,8 +85,9 @@ int main(int argc, char **argv)
              "\"num_key_value_heads\":%d,\"max_position_embeddings\":8192}",
              vocab, hidden, hidden * 8 / 3 / 16 * 16, layers, heads, kv);
     kern_thread_init();
-    if (model_parse(&m, "bench", text, (int64_t)strlen(text), &err) ||
-        net_init(&net, &m, batch, seq, recompute, &err))
+    if ((argc > 8 && dtype_parse(argv[8], &options.compute, &err)) ||
+        model_parse(&m, "bench", text, (int64_t)strlen(text), &err) ||
+        net_init(&net, &m, &options, &err))
         return fprintf(stderr, "%s\n", err.text), 2;
     net_place(&net, &arena);
     if (arena_init(&arena, arena.used, "activations", &err))
@@ -103,10 +107,10 @@ int main(int argc, char **argv)
     double rows = (double)batch * seq;
     /* Above the diagonal: half of the two products of seq x seq. */
     double half = 3 * rows * 2.0 * seq * (double)(layers * m.heads * m.head_dim);
-    printf("hidden %d layers %d seq %d batch %d vocab %d heads %d/%d: step %.1f ms, "
+    printf("hidden %d layers %d seq %d batch %d vocab %d heads %d/%d %s: step %.1f ms, "
            "%.1f GFLOP/s (%.1f without the masked half), sgemm %.1f, ratio %.2f (%.2f)\n",
-           hidden, layers, seq, batch, vocab, heads, kv, 1e3 * best,
-           net_flops(&net) / best / 1e9, (net_flops(&net) - half) / best / 1e9,
+           hidden, layers, seq, batch, vocab, heads, kv, dtype_name(options.compute),
+           1e3 * best, net_flops(&net) / best / 1e9, (net_flops(&net) - half) / best / 1e9,
            square / gemm / 1e9, net_flops(&net) / best / square * gemm,
            (net_flops(&net) - half) / best / square * gemm);
     return 0;

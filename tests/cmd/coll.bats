@@ -45,6 +45,13 @@ check() {
     check 5 '[3,2]' by-node no-shared narrow
 }
 
+@test "what crosses groups as int8 blocks" {
+    check 2 2x1 coded
+    check 4 2x2 coded
+    check 5 '[3,2]' coded by-node no-shared
+    check 6 3x2 coded narrow
+}
+
 @test "auto without a table is refused, on every rank" {
     run mpirun -np 2 "$B/mpi/coll_check" 2x1 untuned
     [ "$status" != 0 ]

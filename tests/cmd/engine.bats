@@ -16,10 +16,10 @@ setup() {
 
 plan() { paro-plan -m "$MODELS/llama-tiny.json" -i "$2" --seq 32 "${@:3}" > "$1.yaml"; }
 
-check() { # SHAPE MODEL TYPE ACCUM STEPS
+check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
     local n=$1
     case $n in 2x2 | 0,1,0,1) n=4 ;; *) n=5 ;; esac
-    mpirun -np $n "$B/mpi/engine_check" "$1" "$MODEL_DATA/llama_$2.json" "$3" "$4" "$5"
+    mpirun -np $n "$B/mpi/engine_check" "$1" "$MODEL_DATA/llama_$2.json" "${@:3}"
 }
 
 @test "27 strategies on 2x2: first gradients, 20 losses, bytes" {
@@ -41,6 +41,15 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS
     check 0,1,0,1,0 tied f32 1 3
 }
 
+@test "27 strategies, int8 blocks between groups: gradients, 20 losses, equal copies, bytes" {
+    check 2x2 tied bf16 1 20 params8 grads8
+    check 2x2 untied f32 2 3 grads8
+    check '[3,2]' untied bf16 1 3 grads8
+    check '[3,2]' tied f32 2 20 params8
+    check 0,1,0,1 untied f32 2 3 params8 grads8
+    check 0,1,0,1,0 tied bf16 1 3 params8 grads8
+}
+
 @test "no allocation in the step loop" {
     seq 1 20000 > text
     plan one synth:1x1
@@ -48,5 +57,7 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS
     for s in GGG NNN IIG; do
         plan two synth:2x1 --accum 2 --strategy $s
         mpirun -np 2 "$B/mpi/alloc_check" two.yaml text "$s"
+        plan coded synth:2x1 --accum 2 --strategy $s --slow-params int8 --slow-grads int8
+        mpirun -np 2 "$B/mpi/alloc_check" coded.yaml text "$s-8"
     done
 }

@@ -252,6 +252,7 @@ steps() {
     done
     paro-plan -m $TINY -i $FABRIC --strategy GGG --keep all --emit fsdp | grep -q reshard_after_forward=False
     paro-plan -m $TINY -i $FABRIC --trainable 0.1 --emit megatron | grep -q "not expressed: which parameters are frozen"
+    paro-plan -m $TINY -i $FABRIC --slow-grads int8 --emit megatron | grep -q "not expressed: int8 between groups"
     paro-plan -m $TINY -i $FABRIC --recompute --emit megatron | grep -qx -- "--recompute-granularity full"
     paro-plan -m params=65.286e9 -i synth:8x8,memory=20e9 --grad-type bf16 --accum 4 --strategy GGG --emit deepspeed > "$D/e"
     refuses 1 "no feasible plan" paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --emit deepspeed
@@ -324,6 +325,24 @@ steps() {
         json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "0 1" ]
     paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --mem 1e9 --list | head -n 1 | grep -q ", all kept$"
     [ "$(paro-plan -m $TINY -i $FABRIC --keep 2 --recompute --list --json | json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "2 1" ]
+}
+
+@test "int8 between groups goes into the plan and into the prices" {
+    paro-plan -m $TINY -i $FABRIC | grep -A 6 '^types' > "$D/a"
+    printf '%s\n' types: '  params: bf16' '  wire: bf16' '  grads: f32' '  compute: f32' \
+        '  slow_params: same' '  slow_grads: same' | cmp - "$D/a"
+    paro-plan -m $TINY -i $FABRIC --slow-params=int8 --slow-grads=int8 | grep -c '^  slow_.*: int8$' > "$D/b"
+    [ "$(cat "$D/b")" = 2 ]
+    [ "$(paro-plan -m $TINY -i $FABRIC --slow-grads int8 --json |
+        json '$d->{types}{slow_params}, $d->{types}{slow_grads}')" = "same int8" ]
+    # Gathers and reductions of GGG at two bytes an element; the gathers alone are two thirds.
+    for how in '' --slow-params=int8 --slow-grads=int8 '--slow-params=int8 --slow-grads=int8'; do
+        # shellcheck disable=SC2086 # several words, or none
+        paro-plan -m params=1e9 -i synth:2x2 --strategy GGG $how --json | json '$d->{predicted}{slow_bytes} / 1e6'
+    done > "$D/c"
+    printf '%s\n' 3000 2007.8125 2503.90625 1511.71875 | cmp - "$D/c"
+    refuses 2 "--slow-params: 'int4', expected same or int8" paro-plan -m $TINY -i $FABRIC --slow-params=int4
+    refuses 2 "--slow-grads: 'bf16', expected same or int8" paro-plan -m $TINY -i $FABRIC --slow-grads=bf16
 }
 
 @test "buckets, keep and recompute go into the plan, in YAML and in JSON" {

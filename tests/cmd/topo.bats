@@ -4,6 +4,7 @@
 
 setup() {
     PATH=$BIN:$PATH
+    FABRICS=$(cd "$BATS_TEST_DIRNAME/../../examples/fabrics" && pwd)
     cd "$BATS_TEST_TMPDIR" || return
 }
 
@@ -60,12 +61,24 @@ GROUP  HOST                   OUT MB/s        IN MB/s  BLOCKS  RANKS
     2  -                         62.50          62.50  1       3,4
     3  -                         62.50          62.50  1       5
 
+RANK   0  1  2  3  4  5
+   0   X L0 L1 L2 L2 L2
+   1  L0  X L1 L2 L2 L2
+   2  L1 L1  X L2 L2 L2
+   3  L2 L2 L2  X L0 L1
+   4  L2 L2 L2 L0  X L1
+   5  L2 L2 L2 L1 L1  X
+
 Rates are payload, each way; 1 GB/s is 1e9 bytes per second.
 PORT    all ranks behind one port together (intra: one rank; inter: one group)
 FLOW    one flow alone
 MEMBER  one rank's share when all ranks behind the port send at once
 OUT IN  this group's own port at level inter
 BLOCKS  the group's block at level2 and further out
+X       a rank itself
+L0      two ranks that meet at level intra
+L1      two ranks that meet at level inter
+L2      two ranks that meet at level level2
 EOF
     diff want out
 }
@@ -118,13 +131,35 @@ EOF
     fails 2 "paro-topo: unknown option '--bogus' (see --help)" paro-topo --bogus
     fails 2 "paro-topo: unexpected argument 'x' (see --help)" paro-topo x
     fails 2 "paro-topo: option '-i' lacks its value, expected INPUT" paro-topo -i
-    fails 2 "paro-topo: --format: 'xml', expected yaml, json or table" paro-topo --format xml
+    fails 2 "paro-topo: --format: 'xml', expected yaml, json, table, dot, svg, hostfile or rankfile" \
+        paro-topo --format xml
     fails 2 "paro-topo: --tolerance: '-1', expected a number from 0 to 100" \
         paro-topo --tolerance=-1
     fails 2 '{"error":{"code":"input","text":"--json and another --format, expected one of them","file":null,"line":null,"key":null}}' \
         paro-topo --json --format table
     fails 2 "paro-topo: synth: 'inetr', expected intra, inter, memory or flops" \
         paro-topo -i synth:2x2,inetr=3
+    fails 2 "paro-topo: --set: 'inetr', expected intra, inter, level2 to level7, nvlink, nic, memory or flops" \
+        paro-topo -i synth:2x2 --set inetr=3
+    fails 2 "paro-topo: --set: nic '12abc', expected a rate above 0, as 25GB/s, 500mbit or 400Gbit/s" \
+        paro-topo -i synth:2x2 --set nic=12abc
+    fails 2 "paro-topo: --nodes: '0', expected a whole number from 1 to 1048576" \
+        paro-topo -i synth:2x2 --nodes 0
+    fails 2 "paro-topo: 'synth:2x2' describes all machines and ranks, expected no --nodes and no --ranks" \
+        paro-topo -i synth:2x2 --nodes 2
+    fails 2 "paro-topo: 'synth:2x2' counts no links, expected rates of levels in the place of nvlink and nic" \
+        paro-topo -i synth:2x2 --set nic=1GB/s
+    fails 2 "paro-topo: level3 is given, but the fabric has 2 levels" \
+        paro-topo -i synth:2x2 --set level3=1GB/s
+    fails 2 "paro-topo: --diff and a picture or a launcher's file, expected lines or --json" \
+        paro-topo -i synth:2x2 --diff synth:2x2 --format svg
+    fails 2 "paro-topo: group 0 has no host name, expected one for each group (--hosts names them)" \
+        paro-topo -i synth:2x2 --format hostfile
+    rc=0
+    mpirun -np 1 paro-topo --set inter=1GB/s > out 2> said < /dev/null || rc=$?
+    [ "$rc" = 2 ]
+    [ ! -s out ]
+    grep -qx 'paro-topo: --set, --nodes, --ranks and --hosts are for a fabric that is read, expected -i' said
 }
 
 @test "a terminal for input: an error that names the ways in" {
@@ -140,7 +175,7 @@ EOF
         [ "$status" = 0 ]
         [[ $output == "Usage: paro-topo"* ]]
     done
-    for option in --input --format --diff --tolerance --json; do
+    for option in --input --set --nodes --ranks --hosts --format --diff --tolerance --json; do
         paro-topo --help | grep -q -e "$option"
     done
     run paro-topo --version
@@ -151,6 +186,8 @@ EOF
 @test "a full disk is status 2 whatever is printed; a closed pipe is quiet" {
     [ -e /dev/full ] || skip "/dev/full is not there"
     for words in "-i synth:2x2" "-i synth:2x2 --json" "-i synth:2x2 --format table" --help \
+        "-i synth:2x2 --format svg" "-i synth:2x2 --format dot" \
+        "-i synth:2x2 --hosts a,b --format rankfile" \
         --version "-i synth:2x2 --diff synth:3x2"; do
         rc=0
         # shellcheck disable=SC2086 # the words are several
@@ -173,11 +210,16 @@ EOF
     fails 2 "paro-topo: cannot read '.': Is a directory" paro-topo -i .
     fails 2 "paro-topo: '/dev/zero' has more than 16777216 bytes" paro-topo -i /dev/zero
     echo '<system version="1">' > nccl.xml
-    fails 2 "paro-topo: nccl.xml:1: 'format' is missing, expected 'format: paro-topology/1'; the text begins with '<system version=\"1\">'" \
-        paro-topo -i nccl.xml
+    fails 2 "paro-topo: nccl.xml:2: ends inside <system>, open since line 1" paro-topo -i nccl.xml
+    echo '<svg/>' > picture.svg
+    fails 2 "paro-topo: picture.svg:1: 'svg' is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)" \
+        paro-topo -i picture.svg
     printf '\tGPU0\tGPU1\nGPU0\t X \tNV12\n' > smi.txt
-    fails 2 "paro-topo: smi.txt: 'format' is missing, expected 'format: paro-topology/1'; the text begins with 'GPU0?GPU1'" \
+    fails 2 "paro-topo: smi.txt:2: ends the matrix without a row 'GPU1', expected one for each column" \
         paro-topo -i smi.txt
+    printf '==============NVSMI LOG==============\nGPU 00000001:00:00.0\n' > log
+    fails 2 "paro-topo: log:1: 'format' is missing, expected 'format: paro-topology/1'; the text begins with '==============NVSMI LOG=============='" \
+        paro-topo -i log
     printf '\177ELF\002\001\001' > junk
     fails 2 "paro-topo: junk: 'format' is missing, expected 'format: paro-topology/1'; the text begins with '?ELF???'" \
         paro-topo -i junk
@@ -228,15 +270,235 @@ EOF
     done
 }
 
+@test "NCCL's machine: yaml, golden; three of them named" {
+    paro-topo -i "$FABRICS/nccl.xml" > out 2> said
+    [ ! -s said ]
+    cat > want <<'EOF'
+format: paro-topology/1
+levels:
+  - name: intra
+    latency_s: 3.4e-06
+    port_Bps: 240000000000
+    flow_Bps: 240000000000
+    member_Bps: 240000000000
+    rate_source: "12 NVLinks of 20 GB/s, as NCCL counts those of sm 80 (topo.h)"
+    latency_source: "NVLink hop in NCCL's model (tuning.cc)"
+  - name: inter
+    latency_s: 1.4e-05
+    port_Bps: 48000000000
+    flow_Bps: 24000000000
+    member_Bps: 12000000000
+    rate_source: "2 network devices of 200 Gbit/s, as the file states, cut to what PCIe passes"
+    latency_source: "network hop in NCCL's model (tuning.cc)"
+groups:
+  - ranks: [0, 1, 2, 3]
+EOF
+    diff want out
+    paro-topo -i out | diff out -
+    paro-topo -i "$FABRICS/nccl.xml" --hosts 'gpu[08-10]' --set inter=10GB/s:9us > out
+    [ "$(grep -c 'host: gpu' out)" = 3 ]
+    grep -qx '  - host: gpu10' out
+    grep -qx '    latency_s: 9.0e-06' out
+    grep -qx '    port_Bps: 10000000000' out
+    [ "$(grep -c _source out)" = 2 ]
+    paro-topo -i "$FABRICS/nccl.xml" --json | grep -q '"latency_source":"network hop'
+}
+
+@test "a file that leaves NVLink open says so, once, on standard error" {
+    data=$BATS_TEST_DIRNAME/../data/topo
+    paro-topo -i "$data/nccl-template.xml" > out 2> said
+    [ "$(wc -l < said)" = 1 ]
+    grep -q "does not tell of NVLink" said
+    paro-topo -i "$data/nccl-template.xml" --set intra=370GB/s > out 2> said
+    [ ! -s said ]
+    fails 2 "paro-topo: $data/nccl-template.xml: states no rate of level inter (between machines), expected 'paro-topo --set inter=RATE' or '--set nic=RATE', of each network device" \
+        paro-topo -i "$data/nccl-template.xml" --nodes 2
+    ln -s "$FABRICS/nvidia-smi.txt" smi.txt
+    fails 2 "{\"error\":{\"code\":\"input\",\"text\":\"smi.txt: states no rate of level intra (NVLink), expected 'paro-topo --set intra=RATE' or '--set nvlink=RATE', of each link\",\"file\":\"smi.txt\",\"line\":null,\"key\":null}}" \
+        paro-topo -i smi.txt --json
+}
+
+@test "every command that reads a fabric reads these" {
+    paro-topo -i "$FABRICS/nccl.xml" > same.yaml
+    for f in "$FABRICS/nccl.xml" same.yaml; do
+        paro-sched gen all-gather ring 1x4 | paro-sched simulate -i "$f" > "${f##*/}.out"
+    done
+    diff nccl.xml.out same.yaml.out
+    paro-plan -m params=1e6 -i "$FABRICS/nccl.xml" --mem 80e9 > out
+    [ -s out ]
+}
+
+@test "hostile XML: entities, depth, junk; file, line, key" {
+    f=$FABRICS/nccl.xml
+    {
+        echo '<!DOCTYPE system ['
+        echo '<!ENTITY a "aaaaaaaaaa">'
+        for c in b c d e f g h i j; do echo "<!ENTITY $c \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">"; done
+        echo ']>'
+        cat "$f"
+    } > bomb.xml
+    fails 2 "paro-topo: bomb.xml:1: declares entities or elements of its own, expected none" \
+        timeout 1 paro-topo -i bomb.xml
+    sed 's/numaid="0"/numaid="\&file;"/' "$f" > bad.xml
+    fails 2 "paro-topo: bad.xml:2: has the entity '&file', expected one of &lt; &gt; &amp; &quot; &apos; or a character by its number" \
+        paro-topo -i bad.xml
+    printf '<system version="1">%s' "$(printf '<cpu>%.0s' {1..5000})" > deep.xml
+    fails 2 "paro-topo: deep.xml:1: has elements nested deeper than 64" paro-topo -i deep.xml
+    sed 's/speed="200000"/speed="12abc"/' "$f" > bad.xml
+    fails 2 "paro-topo: bad.xml:18: 'net.speed' is '12abc', expected a whole number from -1 to 2147483647" \
+        paro-topo -i bad.xml
+    fails 2 "{\"error\":{\"code\":\"input\",\"text\":\"bad.xml:18: 'net.speed' is '12abc', expected a whole number from -1 to 2147483647\",\"file\":\"bad.xml\",\"line\":18,\"key\":\"net.speed\"}}" \
+        paro-topo -i bad.xml --json
+    sed 's/rank="3"/rank="2"/' "$f" > bad.xml
+    fails 2 "paro-topo: bad.xml:32: 'gpu.rank' is 2 as on line 26, expected each once" \
+        paro-topo -i bad.xml
+}
+
+@test "parts in another order are the same fabric" {
+    f=$FABRICS/nccl.xml
+    { sed -n 1p "$f"; sed -n 23,43p "$f"; sed -n 2,22p "$f"; echo '</system>'; } > turned.xml
+    paro-topo -i turned.xml --diff "$f"
+    f=$FABRICS/ibnetdiscover.txt
+    for kind in Ca Switch; do
+        awk -v kind="$kind" 'BEGIN { RS = ""; ORS = "\n\n" } $0 ~ "\n" kind "\t"' "$f"
+    done > turned.txt
+    [ "$(grep -c '^\[' turned.txt)" = "$(grep -c '^\[' "$f")" ]
+    paro-topo -i turned.txt --diff "$f"
+}
+
+@test "diff between any two: what completes one file completes the other" {
+    run paro-topo -i "$FABRICS/nvidia-smi.txt" --set nvlink=20GB/s --set nic=24GB/s --nodes 2 \
+        --diff "$FABRICS/nccl.xml"
+    [ "$status" = 1 ]
+    [ "${lines[0]}" = "intra.port_Bps: 240000000000 -> 360000000000 (+50.0 %)" ]
+    [ "${#lines[@]}" = 3 ] # 18 NVLinks for 12; the rest is alike
+    run paro-topo -i "$FABRICS/nccl.xml" --nodes 2 --diff "$FABRICS/nvidia-smi.txt" \
+        --set nvlink=20GB/s
+    [ "$status" = 2 ] # of the other file's network devices nothing is known
+    run paro-topo -i synth:4x1 --diff "$FABRICS/ibnetdiscover.txt"
+    [ "$status" = 1 ]
+    [ "${lines[0]}" = "intra.latency_s: 1.4e-05 -> 3.0e-06 (-78.6 %)" ]
+}
+
+@test "slow ports are marked: table, dot, svg" {
+    paro-topo -i synth:3x2,inter=500mbit --hosts 'n[0-2]' > f.yaml
+    sed 's/host: n1/&\n    port_out_Bps: 31250000/' f.yaml > slow.yaml
+    paro-topo -i slow.yaml --format table > out
+    grep -qx '    1  n1                        31.25\*         62.50  2,3' out
+    grep -q '^\*       slow: 5 %' out
+    paro-topo -i slow.yaml --format dot > out
+    cat > want <<'EOF'
+graph fabric {
+  graph [label="6 ranks in 3 groups of 2, 2 levels",fontname="sans-serif",rankdir=BT,ranksep=0.8];
+  node [shape=box,style=filled,fillcolor="#eef4f8",fontname="sans-serif"];
+  edge [fontname="sans-serif",fontsize=11];
+  g0 [label="group 0\nn0\nranks 0,1\n200 GB/s each"];
+  g1 [label="group 1\nn1\nranks 2,3\n200 GB/s each"];
+  g2 [label="group 2\nn2\nranks 4,5\n200 GB/s each"];
+  l1_0 [shape=ellipse,label="inter\n12.0 us"];
+  g0 -- l1_0 [label="62.5 MB/s"];
+  g1 -- l1_0 [label="31.2 MB/s out\n62.5 MB/s in\nslow",color="#d55e00",fontcolor="#d55e00",penwidth=3];
+  g2 -- l1_0 [label="62.5 MB/s"];
+}
+EOF
+    diff want out
+    paro-topo -i slow.yaml --format svg > out
+    [ "$(grep -c '<g class="group">' out)" = 3 ]
+    grep -q '>slow<' out
+    grep -q '>1 slow port: ' out
+    # 4 % is what two measurements differ; a group of few ranks, a port each, is not slow.
+    sed 's/host: n1/&\n    port_out_Bps: 60e6/' f.yaml > near.yaml
+    for f in near.yaml 'synth:[8,8,7],inter=25GB/s/rank'; do
+        paro-topo -i "$f" --format table > out
+        run grep -c '\*' out
+        [ "$output" = 0 ]
+        paro-topo -i "$f" --format svg > out
+        grep -q '>no port is 5 % and more below' out
+    done
+}
+
+@test "svg is XML for xmllint, whatever the fabric" {
+    command -v xmllint > /dev/null || skip "no xmllint here"
+    paro-topo -i synth:2x2 | sed 's/ranks: .0, 1./&\n    host: "<a \&amp; \\"b\\" \\xe4 ]]>"/' > odd.yaml
+    for f in odd.yaml synth:1x1 synth:1x1000 synth:100x2 'synth:3x4x[8,8,7]' synth:2x2x2x2x2x2x2x2 \
+        synth:2048x8 synth:16384x1x1x1x1x1x1 "$FABRICS/nccl.xml" "$FABRICS/ibnetdiscover.txt"; do
+        timeout 10 paro-topo -i "$f" --format svg > out.svg
+        xmllint --noout --nonet out.svg
+    done
+}
+
+@test "dot is a graph for graphviz" {
+    command -v dot > /dev/null || skip "no graphviz here"
+    paro-topo -i synth:2x2 | sed 's/ranks: .0, 1./&\n    host: "a\\"b\\\\n <c>"/' > odd.yaml
+    for f in odd.yaml synth:1x1 'synth:3x4x[8,8,7]' "$FABRICS/ibnetdiscover.txt"; do
+        paro-topo -i "$f" --format dot > out.dot
+        dot -Tsvg out.dot > out.svg 2> said
+        [ ! -s said ]
+    done
+}
+
+@test "host file, rank file: golden; hosts of several groups; ranks by node" {
+    paro-topo -i 'synth:[2,1]' --hosts a,b.c --format hostfile > out
+    diff <(printf 'a slots=2\nb.c slots=1\n') out
+    paro-topo -i 'synth:[2,1]' --hosts a,b.c --format rankfile > out
+    diff <(printf 'rank 0=a slot=0\nrank 1=a slot=1\nrank 2=b.c slot=0\n') out
+    data=$BATS_TEST_DIRNAME/../data/topo
+    paro-topo -i "$data/nccl-pairs.xml" --hosts y,x --format hostfile > out
+    diff <(printf 'y slots=4\nx slots=4\n') out
+    cat > by_node.yaml <<'EOF'
+format: paro-topology/1
+levels:
+  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: 4, member_Bps: 4}
+  - {name: out, latency_s: 0, port_Bps: 2, flow_Bps: 2, member_Bps: 1}
+groups:
+  - {host: b, ranks: [0, 2]}
+  - {host: a, ranks: [1, 3]}
+EOF
+    paro-topo -i by_node.yaml --format rankfile > out
+    diff <(printf 'rank 0=b slot=0\nrank 1=a slot=0\nrank 2=b slot=1\nrank 3=a slot=1\n') out
+    paro-topo -i by_node.yaml --format hostfile > out
+    diff <(printf '# These ranks do not fill the hosts in their order: a rank file places them.\nb slots=2\na slots=2\n') out
+}
+
+@test "Open MPI takes the host file and the rank file" {
+    paro-topo -i synth:1x1 --hosts localhost --format hostfile > hosts
+    mpirun --hostfile hosts printenv OMPI_COMM_WORLD_SIZE > out 2> said < /dev/null
+    [ "$(cat out)" = 1 ]
+    paro-topo -i synth:1x1 --hosts localhost --format rankfile > ranks
+    mpirun -np 1 --rankfile ranks printenv OMPI_COMM_WORLD_SIZE > out 2> said < /dev/null
+    [ "$(cat out)" = 1 ]
+}
+
+@test "files as the tools themselves write them" {
+    data=${PARO_DATA:-$BATS_TEST_DIRNAME/../../../shared/data}
+    [ -d "$data/nccl-topo" ] || skip "no other tools' files in $data"
+    ranks() { paro-topo -i "$@" --json 2> said | grep -o '"ranks":[0-9]*' | head -n 1; }
+    for f in aws-p4d-24xl azure-ndv4 azure-ndv5; do
+        [ "$(ranks "$data/nccl-topo/$f-topo.xml")" = '"ranks":8' ]
+        [ "$(ranks "$data/nccl-topo/$f-topo.xml" --nodes 3 --set nic=100Gbit/s)" = '"ranks":24' ]
+    done
+    fails 2 "paro-topo: $data/nccl-topo/aws-g5.48xl-topo.xml:12: 'system' has no GPU in it, expected a 'gpu' or a 'pci' of class 0x03..." \
+        paro-topo -i "$data/nccl-topo/aws-g5.48xl-topo.xml"
+    [ "$(ranks "$data/hwloc/24em64t-2n6c2t-pci.xml")" = '"ranks":3' ]
+    for f in 96em64t-4n4d3ca2co-pci:4 fakeheterodistances:8 nvidia-dgx-gb10:1; do
+        [ "$(ranks "$data/hwloc/${f%:*}.xml" --set intra=10GB/s:1us)" = "\"ranks\":${f#*:}" ]
+    done
+    [ "$(ranks "$data/nvidia-smi/topo-m-dgx1v.txt" --set nvlink=25GB/s)" = '"ranks":8' ]
+    paro-topo -i "$data/ib/ibnetdiscover-faked.txt" --json > out
+    grep -q '"ranks":10,' out
+    [ "$(grep -o '"name":"level[0-9]"' out | tr '\n' ' ')" = '"name":"level2" "name":"level3" ' ]
+}
+
 @test "the EXAMPLES of paro-topo(1) run; that of paro-topology(5) is a fabric" {
     man=$BATS_TEST_DIRNAME/../../man
-    sed -n 's/^\$ //p' "$man/paro-topo.1" > examples
-    [ "$(wc -l < examples)" -ge 4 ]
+    ln -s "$BATS_TEST_DIRNAME/../../examples" examples
+    sed -n 's/^\$ //p' "$man/paro-topo.1" > lines
+    [ "$(wc -l < lines)" -ge 4 ]
     while IFS= read -r line; do
         rc=0
         bash -c "$line" > out 2> said || rc=$?
         [ "$rc" = 0 ] || { echo "$line: $rc"; cat said; return 1; }
-    done < examples
+    done < lines
     sed -n '/^format: paro-topology/,/^\.Ed/p' "$man/paro-topology.5" | grep -v '^\.' > example.yaml
     paro-topo -i example.yaml > again.yaml
     diff example.yaml again.yaml

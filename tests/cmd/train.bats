@@ -124,6 +124,29 @@ each() {
     diff <(bits a/log.jsonl | tail -n 5) <(bits c/log.jsonl)
 }
 
+@test "int8 between groups: bytes as planned; what cannot be held against it is refused" {
+    plan coded synth:2x2 --seq 32 --strategy NNG --slow-params int8 --slow-grads int8
+    mpirun -np 4 paro-train coded.yaml -d "$TEXT" -o whole --steps 6 > out
+    told=$(sed -n 's/^  slow_bytes: //p' coded.yaml)
+    each "abs(\$d->{slow_bytes} / $told - 1) < 0.01" whole/log.jsonl
+    plain=$(paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x2 --strategy NNG | sed -n 's/^  slow_bytes: //p')
+    perl -e 'exit !(abs($ARGV[0] / $ARGV[1] - 129 / 256) < 0.001)' "$told" "$plain"
+    refuses "the plan sends int8 blocks between groups, which round: expected 'same' for exact sums" \
+        mpirun -np 4 paro-train coded.yaml -d "$TEXT" -o new --exact
+    refuses "the plan sends int8 blocks between groups: no bound holds against another strategy, expected 'same'" \
+        mpirun -np 4 paro-train coded.yaml -d "$TEXT" -o new --against NNN
+    # Coded parameters alone: a resume sees them as the run had left them.
+    for types in '' '--param-type f32' '--wire-type f32'; do
+        # shellcheck disable=SC2086 # two words, or none
+        plan params synth:2x2 --seq 32 --strategy NNG --slow-params int8 $types
+        rm -rf a b
+        mpirun -np 4 paro-train params.yaml -d "$TEXT" -o a --steps 6 --save-every 3 > out
+        mpirun -np 4 paro-train params.yaml -d "$TEXT" -o b --resume a/step-00000003 --steps 6 > out
+        bits a/log.jsonl | tail -n 3 > want
+        bits b/log.jsonl | tail -n 3 | cmp - want
+    done
+}
+
 @test "--save-every and --keep" {
     paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 7 --save-every 2 --keep 3 > out
     [ "$(cd run && echo step-*)" = "step-00000004 step-00000006 step-00000007" ]

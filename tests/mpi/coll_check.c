@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_check SHAPE [no-shared] [by-node] [narrow] [untuned]: run under mpirun with the shape's
- * ranks ("hosts" takes the groups from the hosts).  Every conversion between layouts, every
- * algorithm (auto too, by a table of its own, unless untuned), several lengths and types, twice
- * through the same handle, compared bit for bit on integer-valued data; every reduction in
- * every type; broadcasts; several at once; a handle that is freed while its run goes on.
- * Prints "ok N".
+ * coll_check SHAPE [no-shared] [by-node] [narrow] [untuned] [coded]: run under mpirun with the
+ * shape's ranks ("hosts" takes the groups from the hosts).  Every conversion between layouts,
+ * every algorithm (auto too, by a table of its own, unless untuned), several lengths and types,
+ * twice through the same handle, compared bit for bit on integer-valued data; every reduction
+ * in every type; broadcasts; several at once; a handle that is freed while its run goes on.
+ * coded: what crosses groups travels as int8 blocks, which have these data exactly; and any
+ * data with residuals, three times through a handle, beside the local executor's bits.  Prints
+ * "ok N".
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "coll/coll.h"
 
 enum { ELEMS_MAX = 100000 };
@@ -21,7 +24,7 @@ struct check {
     struct stream *stream, *streams[3];
     struct world *world;
     char *in, *out;
-    int runs;
+    int runs, coded;
 };
 
 static double value(int sum, int rank, int64_t x)
@@ -132,6 +135,14 @@ static void must(struct check *c, int rc, struct err *err)
     world_abort(c->world, 2);
 }
 
+/* Whether the code has the data of a conversion exactly: not quotients that are rounded. */
+static int exact_code(const struct check *c, const struct coll_spec *spec)
+{
+    int sum = spec->redop == DTYPE_SUM || (spec->redop == DTYPE_AVG && spec->to == LETTER_G);
+
+    return c->coded && sum && (spec->type == DTYPE_F32 || spec->type == DTYPE_BF16);
+}
+
 /* One conversion; returns the number of wrong elements. */
 static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum letter done)
 {
@@ -139,6 +150,7 @@ static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum le
     struct err err = {0};
     int64_t wrong = 0;
 
+    spec->coded = exact_code(c, spec);
     must(c, coll_prepare(&c->coll, spec, &h, &err), &err);
     if (spec->algo == SCHEDULE_AUTO) {
         int64_t bytes = spec->elems * dtype_bytes(spec->type);
@@ -149,6 +161,8 @@ static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum le
     for (int again = 0; again < 2; again++) {
         fill(c, spec, sum, c->in);
         memset(c->out, 0xff, (size_t)(spec->elems * dtype_bytes(spec->type)));
+        if (!sum)
+            coll_round(&h, EXEC_IN, c->in, NULL);
         must(c, coll_run(c->stream, &h, c->in, c->out, &err), &err);
         wrong += count_wrong(c, spec, sum, done, c->out);
     }
@@ -252,9 +266,10 @@ static int64_t at_once(struct check *c)
                                      .type = i == 2 ? DTYPE_F64 : DTYPE_F32,
                                      .algo = i == 2 ? SCHEDULE_RING : SCHEDULE_HO_RING};
         spec[i].moves = layout_moves_sum(spec[i].from, spec[i].to);
+        spec[i].coded = exact_code(c, &spec[i]);
         must(c, coll_prepare(&c->coll, &spec[i], &h[i], &err), &err);
         fill(c, &spec[i], 1, in);
-        call[i] = (struct coll_call){&h[i], in, out};
+        call[i] = (struct coll_call){.handle = &h[i], .in = in, .out = out};
     }
     for (int i = 0; i < FLIGHTS; i++)
         ticket[i] = coll_push(c->streams[i], &call[i]);
@@ -267,6 +282,138 @@ static int64_t at_once(struct check *c)
         coll_free(&h[i]);
     wrong += count_wrong(c, &spec[0], 1, LETTER_G, call[0].out);
     c->runs += FLIGHTS;
+    return wrong;
+}
+
+struct local { /* all ranks' part of a conversion, in this process */
+    struct exec_rows *rows;
+    void **in, **out;
+    float **residual;
+};
+
+static void local_open(struct check *c, const struct coll_spec *spec, struct local *l)
+{
+    const struct layout *layout = &c->coll.layout;
+    int subchunks = coll_subchunks(layout, spec), n = c->world->ranks;
+    struct schedule_spec want = {.algo = spec->algo,
+                                 .phases = coll_phases(spec),
+                                 .groups = &layout->groups,
+                                 .segments = layout->segments,
+                                 .holder = layout->holder,
+                                 .subchunks = subchunks,
+                                 .root = spec->root};
+    struct err err = {0};
+
+    *l = (struct local){mem_new((size_t)n, sizeof *l->rows), mem_new((size_t)n, sizeof *l->in),
+                        mem_new((size_t)n, sizeof *l->out),
+                        mem_new((size_t)n, sizeof *l->residual)};
+    for (int r = 0; r < n; r++) {
+        struct schedule s;
+        struct exec_places places;
+        must(c, schedule_gen(&want, r, &s, &err), &err);
+        coll_places(layout, spec, r, subchunks, &places);
+        must(c, exec_rows_init(&l->rows[r], &s, r, &places, &err), &err);
+        l->in[r] = mem_new((size_t)spec->elems, sizeof(float));
+        l->out[r] = mem_new((size_t)spec->elems, sizeof(float));
+        l->residual[r] = mem_new((size_t)l->rows[r].residual_elems, sizeof(float));
+        schedule_release(&s);
+        exec_places_release(&places);
+    }
+}
+
+static void local_close(struct check *c, struct local *l)
+{
+    for (int r = 0; r < c->world->ranks; r++) {
+        exec_rows_release(&l->rows[r]);
+        mem_free(l->in[r]);
+        mem_free(l->out[r]);
+        mem_free(l->residual[r]);
+    }
+    mem_free(l->rows);
+    mem_free(l->in);
+    mem_free(l->out);
+    mem_free(l->residual);
+}
+
+/* Any numbers; of what is only copied, ranks have the same. */
+static void fill_any(struct check *c, const struct coll_spec *spec, int sum, int turn, int rank,
+                     void *in)
+{
+    struct range r[64];
+    int64_t at = 0;
+    int n = spec->broadcast ? (r[0] = (struct range){0, spec->elems}, 1)
+                            : layout_ranges(&c->coll.layout, spec->from, rank, spec->elems, r);
+
+    for (int i = 0; i < n; i++)
+        for (int64_t x = r[i].lo; x < r[i].hi; x++)
+            put(in, spec->type, at++,
+                rng_normal((uint64_t)turn, sum ? (uint64_t)rank : 0, (uint64_t)x));
+}
+
+/* Three runs with residuals, as the local executor has them. */
+static int64_t beside_local(struct check *c, const struct coll_spec *spec, int sum)
+{
+    struct coll_handle h;
+    struct coll_call call = {.handle = &h, .in = c->in, .out = c->out};
+    struct local l;
+    struct err err = {0};
+    int me = c->world->rank;
+    int64_t wrong = 0;
+
+    local_open(c, spec, &l);
+    must(c, coll_prepare(&c->coll, spec, &h, &err), &err);
+    call.residual = mem_new((size_t)h.residual_elems, sizeof(float));
+    wrong += h.residual_elems != l.rows[me].residual_elems;
+    for (int turn = 0; turn < 3; turn++) {
+        for (int r = 0; r < c->world->ranks; r++) {
+            fill_any(c, spec, sum, turn, r, l.in[r]);
+            exec_rows_round(&l.rows[r], EXEC_IN, l.in[r], l.residual[r]);
+        }
+        fill_any(c, spec, sum, turn, me, c->in);
+        coll_round(&h, EXEC_IN, c->in, call.residual);
+        must(c, exec_local_run(l.rows, c->world->ranks, l.in, l.out, l.residual, &err), &err);
+        must(c, stream_wait(c->stream, coll_push(c->stream, &call), &err), &err);
+        struct range r[64];
+        int64_t elems = 0;
+        for (int i = 0, n = ranges_of(c, spec, spec->to, r); i < n; i++)
+            elems += r[i].hi - r[i].lo;
+        wrong += !!memcmp(c->out, l.out[me], (size_t)(elems * dtype_bytes(spec->type)));
+        wrong +=
+            !!memcmp(call.residual, l.residual[me], (size_t)h.residual_elems * sizeof(float));
+    }
+    if (wrong)
+        fprintf(stderr, "rank %d: %s phases %u %s: not as the local executor has it\n", me,
+                schedule_algo_name(spec->algo), coll_phases(spec), dtype_name(spec->type));
+    mem_free(call.residual);
+    coll_free(&h);
+    local_close(c, &l);
+    c->runs++;
+    return wrong;
+}
+
+static int64_t any_data(struct check *c)
+{
+    int64_t wrong = 0;
+
+    for (int i = 0; i < 2 * SCHEDULE_ALGOS; i++) {
+        struct coll_spec spec = {.elems = 3001,
+                                 .type = i % 2 ? DTYPE_F32 : DTYPE_BF16,
+                                 .algo = (enum schedule_algo)(i / 2),
+                                 .chunk_bytes = 1000,
+                                 .coded = 1};
+        for (int to = 0; to < 3; to++) {
+            spec.from = LETTER_N;
+            spec.to = (enum letter)to;
+            spec.moves = layout_moves_sum(spec.from, spec.to);
+            wrong += beside_local(c, &spec, 1);
+            spec.from = LETTER_G;
+            spec.moves = layout_moves_copy(spec.from, spec.to);
+            wrong += to < LETTER_G ? beside_local(c, &spec, 0) : 0;
+        }
+        spec.broadcast = 1;
+        spec.root = c->world->ranks - 1;
+        wrong += beside_local(c, &spec, 0);
+    }
     return wrong;
 }
 
@@ -308,8 +455,8 @@ static int tune(struct check *c, const struct groups *groups, struct pick_table 
     struct topo t;
 
     topo_init(&t, 2, groups);
-    t.level[0] = (struct topo_level){"intra", 5e-6, 1e9, 1e9, 1e9, 0};
-    t.level[1] = (struct topo_level){"inter", 50e-6, 60e6, 60e6, 60e6, 0};
+    t.level[0] = (struct topo_level){"intra", 5e-6, 1e9, 1e9, 1e9, 0, "", ""};
+    t.level[1] = (struct topo_level){"inter", 50e-6, 60e6, 60e6, 60e6, 0, "", ""};
     for (int k = 0; k < groups->count; k++)
         t.port[k] = (struct topo_port){60e6, 60e6};
     pick_ask_moves(&ask, groups);
@@ -328,6 +475,7 @@ int main(int argc, char **argv)
 
     if (argc < 2 || world_open(&c.world, &err))
         return 2;
+    c.coded = asked(argc, argv, "coded");
     options.no_shared = asked(argc, argv, "no-shared");
     /* The smallest window that there is: fewer messages in flight than rows of a queue. */
     options.window_bytes = asked(argc, argv, "narrow");
@@ -351,7 +499,8 @@ int main(int argc, char **argv)
     c.out = coll_take(&c.coll, ELEMS_MAX * 8);
     int64_t wrong = all_of(&c, 0, DTYPE_F32, 0, 0) + all_of(&c, 1, DTYPE_F32, 0, 0) +
                     all_of(&c, 7, DTYPE_BF16, 0, 0) + all_of(&c, 997, DTYPE_F32, 64, 1) +
-                    all_of(&c, ELEMS_MAX, DTYPE_F32, 0, 0) + reductions(&c) + at_once(&c);
+                    all_of(&c, ELEMS_MAX, DTYPE_F32, 0, 0) + reductions(&c) + at_once(&c) +
+                    (c.coded ? any_data(&c) : 0);
     if (world_agree(c.world,
                     wrong ? err_set(&err, ERR_MISMATCH, "%lld wrong", (long long)wrong) : 0,
                     &err))

@@ -1,112 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * engine_check SHAPE CONFIG WIRE ACCUM STEPS [STRATEGY]: run under mpirun with the shape's
- * ranks.  SHAPE: 2x2, [3,2], "hosts" as the ranks lie on them, or each rank's group, 0,1,0,1,0.
- * All 27 strategies (or one) against plain training without shards, computed on every rank
- * alone:
+ * engine_check SHAPE CONFIG WIRE ACCUM STEPS [STRATEGY] [params8] [grads8]: run under mpirun
+ * with the shape's ranks.  SHAPE: 2x2, [3,2], "hosts" as the ranks lie on them, or each rank's
+ * group, 0,1,0,1,0.  All 27 strategies (or one) against plain training without shards, computed
+ * on every rank alone:
  *
  *  - the first step's gradient, element by element, within a bound: a cast rounds by at most u
  *    relative to what it casts, an add by at most u relative to its sum, and each is at most
  *    S = sum of |g_i| over the micro-batches, up to (1+u)^k.  No way has more than n + s adds
- * and two casts, hence |error| <= 1.1 (n + s + 2) u S with u = 2^-8 (bf16) or 2^-24 (f32), and
- *    2^-24 for the accumulation in f32.  The micro-batches' gradients themselves are the same
- * bits.
+ *    and two casts, hence |error| <= 1.1 (n + s + 2) u S with u = 2^-8 (bf16) or 2^-24 (f32),
+ *    and 2^-24 for the accumulation in f32.  The micro-batches' gradients themselves are the
+ *    same bits.
  *  - the losses of STEPS steps: they stay together as far as a run does whose gradient is off
- * by one u S, at random up or down, at every step: (n + s + 2) times that spread.
+ *    by one u S, at random up or down, at every step: (n + s + 2) times that spread.
  *  - bytes at rest, beside them, and through the slow port against the planner's, which is held
- * to the tables of paro.md by its own tests.
+ *    to the tables of paro.md by its own tests.
+ *
+ * params8, grads8: parameters, gradients travel between groups as int8 blocks.  A coding is off
+ * by at most 2^-7 W, with W the most that S is among the 127 elements before and behind, which
+ * are all that can be in its block.  At most n codings lie on an element's way, each of which
+ * keeps what it lost: over TURNS gradients of the same batch their mean is off by
+ * 1.1 n 2^-7 W / TURNS and what is said above (not so with params8: the network then sees other
+ * parameters).  The run beside which losses are held is off by 2^-7 W in gradients, by the same
+ * of |w| in parameters.  And after every step all copies of every state are equal.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/rng.h"
-#include "engine/engine.h"
-#include "kern/kern_cpu.h"
+#include "engine/engine_inside.h"
+#include "engine_fixture.h"
 
-enum { STEPS_MAX = 64, PARAM = 0 };
+enum { STEPS_MAX = 64, TURNS = 32, BLOCK = 128 };
 
 struct plain {        /* training without shards */
     float *w, *m, *v; /* [params], unit after unit */
     float *used;      /* w as the network sees it: rounded to the type at rest */
     float *sum, *abs_sum, *one;
+    float *wide; /* the most of something in the blocks around, see widen */
     double loss[STEPS_MAX], norm;
 };
-
-struct check {
-    struct world *world;
-    struct plan plan;
-    struct net net;
-    struct arena arena;
-    int64_t *first; /* [units] where a unit begins in the whole */
-    int32_t *tokens, *targets;
-    int64_t step;
-    int steps, failures;
-};
-
-static void die(struct check *c, const struct err *err)
-{
-    fprintf(stderr, "engine_check: rank %d: %s\n", c->world->rank, err->text);
-    world_abort(c->world, 2);
-}
-
-/* Micro-batch `index` of the run: random tokens, the next one is a fixed function of this one.
- */
-static void make_batch(const struct check *c, int64_t index, int32_t *tokens, int32_t *targets)
-{
-    const struct plan *p = &c->plan;
-
-    for (int i = 0; i < p->micro_batch * p->seq; i++) {
-        tokens[i] =
-            (int32_t)(rng_u64(7, (uint64_t)index, (uint64_t)i) % (uint64_t)p->model.vocab);
-        targets[i] = (int32_t)((tokens[i] * 5 + 3) % p->model.vocab);
-    }
-}
-
-static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
-{
-    const struct check *c = arg;
-    int64_t n = c->world->ranks;
-
-    make_batch(c, c->step * n * c->plan.accum + micro * n + c->world->rank, tokens, targets);
-}
-
-static int values(void *arg, int unit, int state, const struct range *r, int n, float *out,
-                  struct err *err)
-{
-    const struct check *c = arg;
-    const struct model *m = &c->plan.model;
-
-    (void)state;
-    (void)err;
-    for (int i = 0; i < n; i++)
-        for (int64_t x = r[i].lo; x < r[i].hi; x++) {
-            int t = m->unit[unit].first;
-            while (x >= m->tensor[t].offset + m->tensor[t].elems)
-                t++;
-            model_init_values(m, &m->tensor[t], 3, x - m->tensor[t].offset, 1, out++);
-        }
-    return 0;
-}
-
-/* One micro-batch's gradient ADDED to into[params]; returns the loss sum. */
-static double plain_micro(struct check *c, struct plain *p, int64_t index, float *into)
-{
-    const struct plan *plan = &c->plan;
-    double tokens = (double)plan->groups.ranks * plan->accum * plan->micro_batch * plan->seq;
-
-    make_batch(c, index, c->tokens, c->targets);
-    net_begin(&c->net, c->tokens, c->targets, (float)(1 / tokens));
-    for (int v = 0; v < plan->model.visits; v++)
-        net_forward(&c->net, v, p->used + c->first[model_unit_of_visit(&plan->model, v)]);
-    double loss = net_loss(&c->net);
-    for (int v = plan->model.visits - 1; v >= 0; v--) {
-        int64_t at = c->first[model_unit_of_visit(&plan->model, v)];
-        net_backward(&c->net, v, p->used + at, into + at);
-    }
-    return loss;
-}
 
 /*
  * The gradient of step `step` into p->sum, |.| into p->abs_sum.  direct: a rank's micro-steps
@@ -122,7 +53,7 @@ static double plain_gradient(struct check *c, struct plain *p, int64_t step, int
     for (int64_t r = 0; r < n; r++) {
         memset(p->one, 0, (size_t)all * sizeof(float));
         for (int64_t i = 0; i < s; i++) {
-            loss += plain_micro(c, p, step * n * s + i * n + r, p->one);
+            loss += plain_micro(c, p->used, step * n * s + i * n + r, p->one);
             if (direct && i + 1 < s)
                 continue;
             for (int64_t x = 0; x < all; x++) {
@@ -177,10 +108,10 @@ static void plain_begin(struct check *c, struct plain *p)
 {
     const struct model *m = &c->plan.model;
     size_t all = (size_t)m->params;
-    float **each[] = {&p->w, &p->m, &p->v, &p->used, &p->sum, &p->abs_sum, &p->one};
+    float **each[] = {&p->w, &p->m, &p->v, &p->used, &p->sum, &p->abs_sum, &p->one, &p->wide};
     struct err err;
 
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         mem_free(*each[i]);
         *each[i] = mem_new(all, sizeof(float));
     }
@@ -191,23 +122,85 @@ static void plain_begin(struct check *c, struct plain *p)
     round_to(c->plan.param_type, p->used, p->w, m->params);
 }
 
-/* The losses of `steps` steps; coarse: the gradient is off by one u S, this way or that. */
+/* p->wide: at each element of a unit the most of |from| 127 elements around, or further. */
+static void widen(struct check *c, struct plain *p, const float *from)
+{
+    const struct model *m = &c->plan.model;
+
+    for (int u = 0; u < m->units; u++) {
+        const float *x = from + c->first[u];
+        int64_t n = m->unit[u].elems;
+        for (int64_t at = 0; at < n; at += BLOCK) {
+            int64_t lo = at < BLOCK ? 0 : at - BLOCK, hi = at + 2 * BLOCK;
+            float most = 0;
+            for (int64_t i = lo; i < hi && i < n; i++)
+                most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+            for (int64_t i = at; i < at + BLOCK && i < n; i++)
+                p->wide[c->first[u] + i] = most;
+        }
+    }
+}
+
+/* to[x] is off by `by` of[x], this way or that. */
+static void disturb(struct check *c, float *to, const float *of, float by, uint64_t stream)
+{
+    for (int64_t x = 0; x < c->plan.model.params; x++)
+        to[x] += rng_u64(1, stream, (uint64_t)x) & 1 ? by * of[x] : -by * of[x];
+}
+
+static void disturb_params(struct check *c, struct plain *p, uint64_t stream)
+{
+    if (!c->plan.slow_params)
+        return;
+    widen(c, p, p->w);
+    disturb(c, p->used, p->wide, 0x1p-7f, stream);
+}
+
+/* The losses of `steps` steps; coarse: off as far as one rounding can be. */
 static void plain_run(struct check *c, struct plain *p, int coarse)
 {
     float u = c->plan.wire_type == DTYPE_F32 ? 0x1p-24f : 0x1p-8f;
 
     plain_begin(c, p);
+    if (coarse)
+        disturb_params(c, p, STEPS_MAX);
     for (int i = 0; i < c->steps; i++) {
         p->loss[i] = plain_gradient(c, p, i, 0);
-        for (int64_t x = 0; coarse && x < c->plan.model.params; x++)
-            p->sum[x] += rng_u64(1, (uint64_t)i, (uint64_t)x) & 1 ? u * p->abs_sum[x]
-                                                                  : -u * p->abs_sum[x];
+        if (coarse)
+            disturb(c, p->sum, p->abs_sum, u, (uint64_t)i);
+        if (coarse && c->plan.slow_grads) {
+            widen(c, p, p->abs_sum);
+            disturb(c, p->sum, p->wide, 0x1p-7f, STEPS_MAX + 1 + (uint64_t)i);
+        }
         plain_update(c, p, i + 1);
+        if (coarse)
+            disturb_params(c, p, 2 * STEPS_MAX + 1 + (uint64_t)i);
     }
 }
 
+/* This rank's G shards of all units, one behind the other, added onto sum. */
+static void add_gradient(struct check *c, struct engine *e, double *sum)
+{
+    const struct layout *l = engine_layout(e);
+    const struct model *m = &c->plan.model;
+    struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
+    float *g = mem_new((size_t)model_largest_unit(m), sizeof *g);
+
+    for (int unit = 0; unit < m->units; unit++) {
+        int n = layout_ranges(l, LETTER_G, c->world->rank, m->unit[unit].elems, r);
+        for (int i = 0; i < n; i++) {
+            engine_gradient(e, unit, r[i], g);
+            for (int64_t x = r[i].lo; x < r[i].hi; x++)
+                sum[c->first[unit] + x] += (double)g[x - r[i].lo];
+        }
+    }
+    mem_free(g);
+    mem_free(r);
+}
+
+/* sum: of `turns` gradients of the first batch. */
 static void compare_gradient(struct check *c, struct engine *e, const struct plain *p,
-                             const char *name)
+                             const double *sum, int turns, const char *name)
 {
     const struct layout *l = engine_layout(e);
     const struct plan *plan = &c->plan;
@@ -215,29 +208,49 @@ static void compare_gradient(struct check *c, struct engine *e, const struct pla
     double factor = 1.1 * ((plan->groups.ranks + plan->accum + 2) * u +
                            (plan->groups.ranks + plan->accum) * 0x1p-24);
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
-    float *g = mem_new((size_t)model_largest_unit(&plan->model), sizeof *g);
+    double coded = plan->slow_grads ? 1.1 * plan->groups.ranks * 0x1p-7 / turns : 0;
     int64_t wrong = 0, zero = 0, all = 0;
 
     for (int unit = 0; unit < plan->model.units; unit++) {
         int n = layout_ranges(l, LETTER_G, c->world->rank, plan->model.unit[unit].elems, r);
-        for (int i = 0; i < n; i++) {
-            engine_gradient(e, unit, r[i], g);
+        for (int i = 0; i < n; i++)
             for (int64_t x = r[i].lo; x < r[i].hi; x++) {
                 int64_t at = c->first[unit] + x;
-                double gap = fabs((double)g[x - r[i].lo] - p->sum[at]);
-                wrong += !(gap <= factor * p->abs_sum[at] + 1e-38);
-                zero += p->sum[at] != 0 && g[x - r[i].lo] == 0;
+                double mean = sum[at] / turns, gap = fabs(mean - p->sum[at]);
+                wrong += !(gap <= factor * p->abs_sum[at] + coded * p->wide[at] + 1e-38);
+                zero += p->sum[at] != 0 && mean == 0;
                 all++;
             }
-        }
     }
     if (wrong || zero > all / 2) {
         fprintf(stderr, "engine_check: %s: rank %d: %lld of %lld gradients beyond the bound\n",
                 name, c->world->rank, (long long)wrong, (long long)all);
         c->failures++;
     }
-    mem_free(g);
     mem_free(r);
+}
+
+/* The first batch's gradient beside the plain one, before anything is learnt. */
+static void check_gradient(struct check *c, struct engine *e, struct plain *first,
+                           const char *name)
+{
+    int direct = c->plan.strategy.grads == LETTER_N && c->plan.grad_type == DTYPE_F32;
+    int turns = c->plan.slow_grads ? TURNS : 1;
+    double *sum = mem_new((size_t)c->plan.model.params, sizeof *sum);
+    struct engine_report report;
+    struct err err = {0};
+
+    c->step = 0;
+    plain_begin(c, first);
+    plain_gradient(c, first, 0, direct);
+    widen(c, first, first->abs_sum);
+    for (int i = 0; i < turns; i++) {
+        if (engine_step(e, batch, c, NULL, &report, &err))
+            die(c, &err);
+        add_gradient(c, e, sum);
+    }
+    compare_gradient(c, e, first, sum, turns, name);
+    mem_free(sum);
 }
 
 static void compare_losses(struct check *c, const double *loss, const struct plain *p,
@@ -293,6 +306,8 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     at.buckets = p->buckets;
     at.keep = p->keep;
     at.recompute = p->recompute;
+    at.slow_params = p->slow_params;
+    at.slow_grads = p->slow_grads;
     plan_price_all(&at, price);
     int i = 0;
     while (memcmp(&price[i].strategy, &p->strategy, sizeof p->strategy))
@@ -317,6 +332,33 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     mem_free(all);
 }
 
+/* 10^30 in the row of a token, and the loss is no number, but not all of the gradient: nobody
+   updates, and what was lost of any of it is forgotten. */
+static void check_skipped(struct check *c, struct engine *e, const char *name)
+{
+    int w = dtype_bytes(c->plan.param_type);
+    struct engine_optim o = optim_at(1);
+    struct engine_report report;
+    struct err err = {0};
+    char was[4], *at = e->unit[0].params;
+    int64_t kept = 0;
+
+    batch(c, 0, c->tokens, c->targets);
+    at += c->tokens[0] * c->plan.model.hidden * w;
+    memcpy(was, at, (size_t)w);
+    dtype_convert(at, c->plan.param_type, &(double){1e30}, DTYPE_F64, 1);
+    if (engine_step(e, batch, c, &o, &report, &err))
+        die(c, &err);
+    memcpy(at, was, (size_t)w);
+    for (int64_t i = 0; i < e->residuals.used; i++)
+        kept += e->residuals.base[i] != 0;
+    if (!report.skipped || kept) {
+        fprintf(stderr, "engine_check: %s: %lld bytes kept of a step that was%s skipped\n",
+                name, (long long)kept, report.skipped ? "" : " not");
+        c->failures++;
+    }
+}
+
 static void one_strategy(struct check *c, struct plain *first, const struct plain *p,
                          const struct plain *coarse)
 {
@@ -324,22 +366,25 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
     struct err err = {0};
     struct engine_report report;
     double loss[STEPS_MAX];
+    uint64_t hash;
     char name[4];
 
     plan_strategy_name(c->plan.strategy, name);
     if (engine_open(&e, c->world, &c->plan, &(struct engine_options){0}, &err) ||
         world_agree(c->world, engine_load(e, values, c, 0, &err), &err))
         die(c, &err);
+    if (!c->plan.slow_params)
+        check_gradient(c, e, first, name);
+    if (c->plan.slow_grads && c->plan.strategy.params == LETTER_N && c->plan.model.tied)
+        check_skipped(c, e, name);
     for (c->step = 0; c->step < c->steps; c->step++) {
         struct engine_optim o = optim_at(c->step + 1);
         if (engine_step(e, batch, c, &o, &report, &err))
             die(c, &err);
         loss[c->step] = report.loss;
-        if (c->step == 0) {
-            int direct = c->plan.strategy.grads == LETTER_N && c->plan.grad_type == DTYPE_F32;
-            plain_begin(c, first);
-            plain_gradient(c, first, 0, direct);
-            compare_gradient(c, e, first, name);
+        if ((c->plan.slow_params || c->plan.slow_grads) && engine_hash(e, &hash, &err)) {
+            fprintf(stderr, "engine_check: %s: %s\n", name, err.text);
+            c->failures++;
         }
     }
     compare_losses(c, loss, p, coarse, name);
@@ -347,79 +392,26 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
     engine_close(e);
 }
 
-static int read_groups(struct check *c, const char *text, struct err *err)
-{
-    int *group_of = mem_new((size_t)c->world->ranks, sizeof *group_of), n = 0, rc;
-
-    if (strcmp(text, "hosts") == 0) {
-        groups_copy(&c->plan.groups, &c->world->groups);
-        rc = 0;
-    } else if (strspn(text, "0123456789,") == strlen(text)) {
-        for (const char *p = text; p && n < c->world->ranks; p = strchr(p, ',')) {
-            p += *p == ',';
-            group_of[n++] = atoi(p);
-        }
-        rc = groups_init_of(&c->plan.groups, n, group_of, err);
-    } else {
-        rc = groups_parse(&c->plan.groups, text, err);
-    }
-    mem_free(group_of);
-    return rc;
-}
-
-static void set_up(struct check *c, char **argv)
-{
-    struct err err = {0};
-    struct plan *p = &c->plan;
-    int64_t at = 0;
-
-    if (model_read(&p->model, argv[2], &err) || dtype_parse(argv[3], &p->wire_type, &err))
-        die(c, &err);
-    if (read_groups(c, argv[1], &err))
-        die(c, &err);
-    p->param_type = p->wire_type;
-    p->grad_type = DTYPE_F32;
-    p->trainable = p->model.params;
-    p->micro_batch = 2;
-    p->accum = atoi(argv[4]);
-    p->seq = 8;
-    p->prefetch = 1;
-    p->buckets = 2;
-    p->algo = SCHEDULE_HO_RING;
-    c->steps = atoi(argv[5]);
-    c->first = mem_new((size_t)p->model.units, sizeof *c->first);
-    for (int u = 0; u < p->model.units; u++) {
-        c->first[u] = at;
-        at += p->model.unit[u].elems;
-    }
-    if (net_init(&c->net, &p->model, p->micro_batch, p->seq, 0, &err))
-        die(c, &err);
-    net_place(&c->net, &c->arena);
-    if (arena_init(&c->arena, c->arena.used, "check", &err))
-        die(c, &err);
-    net_place(&c->net, &c->arena);
-    c->tokens = mem_new((size_t)(p->micro_batch * p->seq), sizeof(int32_t));
-    c->targets = mem_new((size_t)(p->micro_batch * p->seq), sizeof(int32_t));
-}
-
 static void plain_end(struct plain *p)
 {
-    float *each[] = {p->w, p->m, p->v, p->used, p->sum, p->abs_sum, p->one};
+    float *each[] = {p->w, p->m, p->v, p->used, p->sum, p->abs_sum, p->one, p->wide};
 
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         mem_free(each[i]);
 }
 
-static void tear_down(struct check *c)
+static const char *words(struct check *c, int argc, char **argv)
 {
-    net_release(&c->net);
-    arena_release(&c->arena);
-    groups_release(&c->plan.groups);
-    model_release(&c->plan.model);
-    mem_free(c->first);
-    mem_free(c->tokens);
-    mem_free(c->targets);
-    world_close(c->world);
+    const char *strategy = NULL;
+
+    for (int i = 6; i < argc; i++)
+        if (strcmp(argv[i], "params8") == 0)
+            c->plan.slow_params = PLAN_SLOW_INT8;
+        else if (strcmp(argv[i], "grads8") == 0)
+            c->plan.slow_grads = PLAN_SLOW_INT8;
+        else
+            strategy = argv[i];
+    return strategy;
 }
 
 int main(int argc, char **argv)
@@ -431,7 +423,9 @@ int main(int argc, char **argv)
     if (argc < 6 || world_open(&c.world, &err))
         return 2;
     kern_thread_init();
-    set_up(&c, argv);
+    set_up(&c, argv[1], argv[2], argv[3], atoi(argv[4]));
+    c.steps = atoi(argv[5]);
+    const char *only = words(&c, argc, argv);
     plain_run(&c, &plain, 0);
     plain_run(&c, &coarse, 1);
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
@@ -445,7 +439,7 @@ int main(int argc, char **argv)
         c.plan.buckets = 1 + i % 3;
         c.plan.keep = i % 5 < 3 ? i % 5 : PLAN_KEEP_ALL;
         c.plan.recompute = i / 2 % 2;
-        if (argc > 6 && strcmp(argv[6], name))
+        if (only && strcmp(only, name))
             continue;
         one_strategy(&c, &first, &plain, &coarse);
     }

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Dumps a tiny Llama's loss, logits and gradients as Hugging Face computes them.
 
-    python3 -m venv /tmp/llama && /tmp/llama/bin/pip install torch transformers safetensors numpy
-    /tmp/llama/bin/python tests/reference/dump_llama.py tests/data
+    python3 -m venv DIR && DIR/bin/pip install torch transformers safetensors numpy
+    DIR/bin/python tests/reference/dump_llama.py tests/data
 
-writes llama_tied.{json,dump} and llama_untied.{json,dump}: run once, the files are committed
-and read by tests/unit/net_test.c.  float32, eager attention, one thread.  The committed ones
-were made by torch 2.15.0 and transformers 5.23.0.
+writes NAME.{json,dump} of the MODELS below: run once, the files are committed and read by
+tests/unit/net_test.c.  float32, eager attention, one thread.  The committed ones were made by
+torch 2.15.0 and transformers 5.23.0.
 
 The .json is the model's config.json.  The .dump is text, then numbers (little endian):
     line 1    "paro-net-dump 1 BATCH SEQ COUNT"
@@ -24,10 +24,10 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-BATCH, SEQ, VOCAB = 2, 12, 64
+BATCH, SEQ = 2, 12
 
 COMMON = dict(
-    vocab_size=VOCAB, hidden_size=32, intermediate_size=40, num_hidden_layers=2,
+    vocab_size=64, hidden_size=32, intermediate_size=40, num_hidden_layers=2,
     num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
     rms_norm_eps=1e-5, initializer_range=0.2,
 )
@@ -35,34 +35,40 @@ MODELS = {
     "llama_tied": dict(tie_word_embeddings=True, head_dim=8, theta=10000.0),
     # head_dim is not hidden / heads, and the positions turn faster
     "llama_untied": dict(tie_word_embeddings=False, head_dim=12, theta=500.0),
+    # errors have a dozen layers to grow in, and one key serves four queries
+    "llama_deep": dict(tie_word_embeddings=False, head_dim=4, theta=10000.0, vocab_size=32,
+                       hidden_size=16, intermediate_size=24, num_hidden_layers=12,
+                       num_key_value_heads=1),
 }
 
 
 def make_model(spec, seed):
     theta = spec.pop("theta")
     torch.manual_seed(seed)
-    config = LlamaConfig(**COMMON, **spec, attn_implementation="eager",
+    shape = {**COMMON, **spec}
+    config = LlamaConfig(**shape, attn_implementation="eager",
                          rope_parameters={"rope_type": "default", "rope_theta": theta})
     model = LlamaForCausalLM(config).float()
     with torch.no_grad():  # norms at 1 would hide a norm weight that is left out
         for name, p in model.named_parameters():
             if p.dim() == 1:
                 p.copy_(1 + 0.3 * torch.randn_like(p))
-    shape = dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_act="silu",
-                 torch_dtype="float32", rope_theta=theta, **COMMON, **spec)
-    return model, shape
+    return model, dict(architectures=["LlamaForCausalLM"], model_type="llama",
+                       hidden_act="silu", torch_dtype="float32", rope_theta=theta, **shape)
 
 
 def dump(folder, name, spec, seed):
     model, shape = make_model(dict(spec), seed)
-    tokens = torch.randint(0, VOCAB, (BATCH, SEQ))
-    targets = torch.randint(0, VOCAB, (BATCH, SEQ))
+    vocab = shape["vocab_size"]
+    tokens = torch.randint(0, vocab, (BATCH, SEQ))
+    targets = torch.randint(0, vocab, (BATCH, SEQ))
     targets[1, -3:] = -100
     logits = model(input_ids=tokens).logits
     loss = torch.nn.functional.cross_entropy(
-        logits.reshape(-1, VOCAB), targets.reshape(-1), ignore_index=-100, reduction="sum")
+        logits.reshape(-1, vocab), targets.reshape(-1), ignore_index=-100, reduction="sum")
     loss.backward()
-    arrays = [("tokens", tokens.numpy().astype("<i4")), ("targets", targets.numpy().astype("<i4")),
+    arrays = [("tokens", tokens.numpy().astype("<i4")),
+              ("targets", targets.numpy().astype("<i4")),
               ("loss", loss.detach().numpy().reshape(1).astype("<f4")),
               ("logits", logits.detach().numpy().astype("<f4"))]
     for key, p in model.named_parameters():

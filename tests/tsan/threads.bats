@@ -26,4 +26,5 @@ check() { # RANKS PROGRAM ARG...
 @test "the training step" {
     check 3 engine_check '[2,1]' "$ROOT/tests/data/llama_tied.json" bf16 2 2 IIG
     check 3 engine_check '[2,1]' "$ROOT/tests/data/llama_tied.json" f32 1 2 NNN
+    check 3 engine_check '[2,1]' "$ROOT/tests/data/llama_tied.json" bf16 2 2 IGN params8 grads8
 }

@@ -2,8 +2,10 @@
 /*
  * The local executor over every conversion between layouts, every algorithm and ragged shapes,
  * on integer-valued floats (sums are exact in any order, so that results are compared bit for
- * bit).
+ * bit).  Coded places: the same bits where numbers are small enough for the code; with any
+ * numbers, equal copies, and nothing lost but what the residuals have.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,19 +14,23 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/block8.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "coll/coll.h"
 
 struct fixture {
     struct layout l;
     struct coll_spec spec;
     int sum; /* a reduction: contributions differ by rank */
-    float *in[32], *out[32];
+    float *in[32], *out[32], *residual[32];
 };
 
 /* What rank contributes to element x; a copy's value does not depend on the rank. */
 static float value(const struct fixture *f, int rank, int64_t x)
 {
+    if (f->spec.coded) /* sums of 11 stay below 128: the code has them exactly */
+        return (float)(x % 8 + (f->sum ? rank % 4 : 0));
     return (float)(x % 1000 + (f->sum ? 3 * rank + 1 : 0));
 }
 
@@ -52,7 +58,8 @@ static void fill(struct fixture *f, int rank, enum letter letter, enum letter le
             *v++ = summed(f, level, rank, x);
 }
 
-static void run(struct fixture *f, enum letter done)
+/* Rows of all ranks, and their buffers. */
+static struct exec_rows *prepare(struct fixture *f)
 {
     int n = f->l.groups.ranks, subchunks = coll_subchunks(&f->l, &f->spec);
     struct schedule_spec want = {.algo = f->spec.algo,
@@ -62,7 +69,6 @@ static void run(struct fixture *f, enum letter done)
                                  .holder = f->l.holder,
                                  .subchunks = subchunks};
     struct exec_rows *rows = mem_new((size_t)n, sizeof *rows);
-    float *expect = mem_new((size_t)f->spec.elems + 1, sizeof *expect);
     struct err err = {0};
 
     for (int r = 0; r < n; r++) {
@@ -76,26 +82,49 @@ static void run(struct fixture *f, enum letter done)
         exec_places_release(&p);
         f->in[r] = mem_new((size_t)f->spec.elems + 1, sizeof(float));
         f->out[r] = mem_new((size_t)f->spec.elems + 1, sizeof(float));
-        fill(f, r, f->spec.from, f->spec.from, f->in[r]);
+        f->residual[r] = mem_new((size_t)rows[r].residual_elems, sizeof(float));
     }
-    if (exec_local_run(rows, n, (void **)f->in, (void **)f->out, &err))
+    return rows;
+}
+
+static void clear(struct fixture *f, struct exec_rows *rows)
+{
+    for (int r = 0; r < f->l.groups.ranks; r++) {
+        exec_rows_release(&rows[r]);
+        mem_free(f->in[r]);
+        mem_free(f->out[r]);
+        mem_free(f->residual[r]);
+    }
+    mem_free(rows);
+}
+
+static void run(struct fixture *f, enum letter done)
+{
+    int n = f->l.groups.ranks;
+    struct exec_rows *rows = prepare(f);
+    float *expect = mem_new((size_t)f->spec.elems + 1, sizeof *expect);
+    struct err err = {0};
+
+    for (int r = 0; r < n; r++)
+        fill(f, r, f->spec.from, f->spec.from, f->in[r]);
+    if (exec_local_run(rows, n, (void **)f->in, (void **)f->out, f->residual, &err))
         fail_msg("%s", err.text);
     for (int r = 0; r < n; r++) {
         int64_t have = layout_elems(&f->l, f->spec.to, r, f->spec.elems);
         fill(f, r, f->spec.to, done, expect);
         assert_memory_equal(f->out[r], expect, (size_t)have * sizeof(float));
-        exec_rows_release(&rows[r]);
-        mem_free(f->in[r]);
-        mem_free(f->out[r]);
+        for (int64_t i = 0; i < rows[r].residual_elems; i++)
+            assert_true(f->residual[r][i] == 0);
     }
-    mem_free(rows);
+    clear(f, rows);
     mem_free(expect);
 }
 
-static void all_conversions(const char *shape, int64_t elems, int64_t chunk_bytes)
+static void all_conversions(const char *shape, int64_t elems, int64_t chunk_bytes, int coded)
 {
     struct fixture f = {
-        .spec = {.elems = elems, .type = DTYPE_F32, .chunk_bytes = chunk_bytes}};
+        .spec = {
+            .elems = elems, .type = DTYPE_F32, .chunk_bytes = chunk_bytes, .coded = coded}};
     struct groups g;
     struct err err = {0};
 
@@ -134,9 +163,228 @@ static void test_conversions(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++) {
-            all_conversions(shapes[i], lengths[j], 0);
-            all_conversions(shapes[i], lengths[j], 64);
+            for (int coded = 0; coded < 2; coded++) {
+                all_conversions(shapes[i], lengths[j], 0, coded);
+                all_conversions(shapes[i], lengths[j], 64, coded);
+            }
         }
+}
+
+/* Any numbers, each block of its own size. */
+static float any(int rank, int64_t x)
+{
+    return (float)ldexp(rng_normal(3, (uint64_t)rank, (uint64_t)x), (int)(x / 100 % 40) - 20);
+}
+
+/* Where rank has element x under a letter, or NULL. */
+static const float *element(const struct fixture *f, float *const *buffer, int rank,
+                            enum letter letter, int64_t x)
+{
+    struct range r[64];
+    int n = layout_ranges(&f->l, letter, rank, f->spec.elems, r);
+    int64_t at = layout_offset(r, n, x);
+
+    return at < 0 ? NULL : buffer[rank] + at;
+}
+
+static void fill_any(struct fixture *f)
+{
+    struct range r[64];
+
+    for (int rank = 0; rank < f->l.groups.ranks; rank++) {
+        int n = layout_ranges(&f->l, f->spec.from, rank, f->spec.elems, r);
+        float *v = f->in[rank];
+        for (int i = 0; i < n; i++)
+            for (int64_t x = r[i].lo; x < r[i].hi; x++)
+                *v++ = any(f->sum ? rank : 0, x);
+    }
+}
+
+/* Every copy of x is the same; the first of them. */
+static float copies(const struct fixture *f, int64_t x)
+{
+    const float *first = NULL, *v;
+
+    for (int r = 0; r < f->l.groups.ranks; r++) {
+        if (!(v = element(f, f->out, r, f->spec.to, x)))
+            continue;
+        first = first ? first : v;
+        assert_memory_equal(first, v, sizeof *v);
+    }
+    assert_non_null(first);
+    return *first;
+}
+
+/* Copies are what the first one, rounded, is; and the rounded place of a copy is the same. */
+static void coded_gather(struct fixture *f)
+{
+    struct exec_rows *rows = prepare(f);
+    struct err err = {0};
+    int64_t off = 0;
+
+    fill_any(f);
+    for (int r = 0; r < f->l.groups.ranks; r++)
+        exec_rows_round(&rows[r], EXEC_IN, f->in[r], NULL);
+    assert_int_equal(exec_local_run(rows, f->l.groups.ranks, (void **)f->in, (void **)f->out,
+                                    f->residual, &err),
+                     0);
+    for (int64_t x = 0; x < f->spec.elems; x++) {
+        float v = copies(f, x);
+        off += v != any(0, x);
+        for (int r = 0; r < f->l.groups.ranks; r++) {
+            const float *own = element(f, f->in, r, f->spec.from, x);
+            assert_true(!own || *own == v);
+        }
+    }
+    int crosses = f->spec.moves.gather_across && f->l.groups.count > 1;
+    assert_int_equal(off > f->spec.elems / 4, crosses);
+    for (int r = 0; r < f->l.groups.ranks; r++) { /* what a run leaves can be had without one */
+        struct range to[64];
+        int n = layout_ranges(&f->l, f->spec.to, r, f->spec.elems, to);
+        float *whole = mem_new((size_t)f->spec.elems + 1, sizeof *whole), *v = whole;
+        for (int i = 0; i < n; i++)
+            for (int64_t x = to[i].lo; x < to[i].hi; x++)
+                *v++ = any(0, x);
+        exec_rows_round(&rows[r], EXEC_OUT, whole, NULL);
+        assert_memory_equal(whole, f->out[r], (size_t)(v - whole) * sizeof *v);
+        mem_free(whole);
+    }
+    clear(f, rows);
+}
+
+/* One run: rounded before, where that has to be. */
+static void run_coded(struct fixture *f, struct exec_rows *rows, int keep)
+{
+    struct err err = {0};
+    int n = f->l.groups.ranks;
+
+    fill_any(f);
+    for (int r = 0; r < n; r++)
+        exec_rows_round(&rows[r], EXEC_IN, f->in[r], keep ? f->residual[r] : NULL);
+    assert_int_equal(exec_local_run(rows, n, (void **)f->in, (void **)f->out,
+                                    keep ? f->residual : NULL, &err),
+                     0);
+}
+
+/*
+ * Nothing is lost: over all elements, what came out of RUNS runs and what the residuals have is
+ * what went in.  Each of the n - 1 adds of an element, and the one of a residual to it in each
+ * of at most n codings, rounds by 2^-24 of at most n times the largest (and 2^-7 of that more).
+ * Copies of a gather are no sums: what comes in, once, goes out.
+ */
+static void coded_sum(struct fixture *f, int keep)
+{
+    enum { RUNS = 3 };
+    struct exec_rows *rows = prepare(f);
+    int n = f->l.groups.ranks, lossy = 0;
+    double in = 0, out = 0, most = 0;
+
+    for (int turn = 0; turn < RUNS; turn++) {
+        run_coded(f, rows, keep);
+        for (int64_t x = 0; x < f->spec.elems; x++)
+            out += (double)copies(f, x);
+    }
+    fill_any(f);
+    for (int r = 0; r < n; r++) {
+        lossy |= rows[r].residual_elems > 0;
+        for (int64_t i = 0; i < rows[r].residual_elems; i++)
+            out += (double)f->residual[r][i];
+    }
+    for (int64_t x = 0; x < f->spec.elems; x++) {
+        double largest = 0;
+        for (int r = 0; r < n; r++) {
+            const float *v = element(f, f->in, r, f->spec.from, x);
+            in += v ? RUNS * (double)*v : 0;
+            largest = fmax(largest, v ? fabs((double)*v) : 0);
+        }
+        most += n * largest;
+    }
+    double bound = RUNS * 2 * n * 0x1.1p-24 * most;
+    int exchange =
+        (f->spec.algo == SCHEDULE_DOUBLING || f->spec.algo == SCHEDULE_TWO_LEVEL_DOUBLING) &&
+        f->spec.moves.reduce_across && f->spec.moves.gather_across;
+    assert_int_equal(lossy, f->l.groups.count > 1 && !exchange &&
+                                (f->spec.moves.reduce_across || f->spec.moves.gather_across));
+    assert_int_equal(fabs(out - in) <= bound, keep || !lossy);
+    clear(f, rows);
+}
+
+static void test_coded(void **state)
+{
+    static const char *const shapes[] = {"2x2", "[3,2]", "4x2", "1x3", "3x1", "[4,4,3]"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
+            struct fixture f = {.spec = {.elems = 1501,
+                                         .type = DTYPE_F32,
+                                         .chunk_bytes = algo % 2 ? 0 : 1200,
+                                         .algo = (enum schedule_algo)algo,
+                                         .coded = 1}};
+            struct groups g;
+            struct err err = {0};
+            assert_int_equal(groups_parse(&g, shapes[i], &err), 0);
+            layout_init(&f.l, &g);
+            groups_release(&g);
+            for (int a = 0; a < 3; a++)
+                for (int b = 0; b < 3; b++) {
+                    f.spec.from = (enum letter)a;
+                    f.spec.to = (enum letter)b;
+                    f.sum = 1;
+                    f.spec.moves = layout_moves_sum(f.spec.from, f.spec.to);
+                    coded_sum(&f, 0);
+                    coded_sum(&f, 1);
+                    f.sum = 0;
+                    f.spec.moves = layout_moves_copy(f.spec.from, f.spec.to);
+                    if (a > b)
+                        coded_gather(&f);
+                }
+            layout_release(&f.l);
+        }
+}
+
+/* What has no code is told. */
+static void test_no_code(void **state)
+{
+    static const struct {
+        enum dtype type;
+        enum dtype_op op;
+        const char *text;
+    } bad[] = {{DTYPE_F16, DTYPE_SUM, "a code of f16, expected f32 or bf16"},
+               {DTYPE_F64, DTYPE_SUM, "a code of f64, expected f32 or bf16"},
+               {DTYPE_F32, DTYPE_MAX, "a coded max, expected a sum or an average"}};
+    struct groups g;
+    struct layout l;
+    struct err err = {0};
+
+    (void)state;
+    groups_parse(&g, "2x1", &err);
+    layout_init(&l, &g);
+    for (int i = 0; i < 3; i++) {
+        struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_G),
+                                 .to = LETTER_G,
+                                 .elems = 64,
+                                 .type = bad[i].type,
+                                 .redop = bad[i].op,
+                                 .coded = 1};
+        struct schedule_spec want = {.phases = coll_phases(&spec),
+                                     .groups = &l.groups,
+                                     .segments = l.segments,
+                                     .holder = l.holder,
+                                     .subchunks = 1};
+        struct schedule s;
+        struct exec_places p;
+        struct exec_rows rows;
+        assert_int_equal(schedule_gen(&want, 0, &s, &err), 0);
+        coll_places(&l, &spec, 0, 1, &p);
+        assert_int_equal(exec_rows_init(&rows, &s, 0, &p, &err), -1);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_string_equal(err.text, bad[i].text);
+        exec_places_release(&p);
+        schedule_release(&s);
+    }
+    layout_release(&l);
+    groups_release(&g);
 }
 
 /* No element, fewer elements than ranks: no row, no scratch, nothing to wait for. */
@@ -259,10 +507,9 @@ static void test_cut_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conversions),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_absent_input),
-        cmocka_unit_test(test_cut_bound),
+        cmocka_unit_test(test_conversions),  cmocka_unit_test(test_coded),
+        cmocka_unit_test(test_no_code),      cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_absent_input), cmocka_unit_test(test_cut_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

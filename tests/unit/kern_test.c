@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "kern/kern_cpu.h"
+#include "kern/kern_product.h"
 #include "kern/kern_ref.h"
 #include "kern/kern_vec.h"
 
@@ -101,6 +102,93 @@ static void test_gemm(void **state)
     gemm_case('N', 'T', 17, 31, 64);
     gemm_case('T', 'N', 13, 1, 129);
     gemm_case('T', 'T', 3, 40, 1);
+}
+
+/* x (rows, columns) in the type, with rows ld apart and NaN between them; x is rounded too. */
+static void *operand(enum dtype type, float *x, int64_t rows, int64_t columns, int64_t ld)
+{
+    float *gaps = mem_new((size_t)(rows * ld), sizeof *gaps);
+    void *to = mem_new((size_t)(rows * ld), sizeof *gaps);
+
+    for (int64_t i = 0; i < rows * ld; i++)
+        gaps[i] = i % ld < columns ? x[i / ld * columns + i % ld] : NAN;
+    dtype_convert(to, type, gaps, DTYPE_F32, rows * ld);
+    dtype_convert(gaps, DTYPE_F32, to, type, rows * ld);
+    for (int64_t i = 0; i < rows * columns; i++)
+        x[i] = gaps[i / columns * ld + i % columns];
+    free(gaps);
+    return to;
+}
+
+/* k products, each rounded with its sum, and c: k + 1 roundings, as many again where a pair of
+   bf16 is multiplied at once.  Rows of a are 3 wider than they need be, of b 5, of c 2. */
+static void product_case(char ta, char tb, int64_t m, int64_t n, int64_t k, int add,
+                         enum dtype type)
+{
+    int64_t wa = ta == 'T' ? m : k, wb = tb == 'T' ? k : n, ldc = n + 2;
+    float *a = normal(1, m * k, 1), *b = normal(2, k * n, 1), *c = normal(3, m * ldc, 1);
+    float *first = normal(3, m * ldc, 1);
+    void *pa = operand(type, a, m * k / wa, wa, wa + 3);
+    void *pb = operand(type, b, k * n / wb, wb, wb + 5);
+    double *da = wide(a, m * k), *db = wide(b, k * n);
+    double *sum = wide(c, m * n), *mag = wide(c, m * n);
+    struct kern_product_shape shape = {ta, tb, m, n, k, wa + 3, wb + 5, ldc, add, type};
+    struct kern_product *p;
+    struct err err;
+
+    if (kern_product_new(&p, &shape, &err))
+        fail_msg("%s", err.text);
+    kern_product_run(p, pa, pb, c);
+    kern_ref_gemm(ta, tb, m, n, k, da, db, sum);
+    for (int64_t i = 0; i < m * k; i++)
+        da[i] = fabs(da[i]);
+    for (int64_t i = 0; i < k * n; i++)
+        db[i] = fabs(db[i]);
+    kern_ref_gemm(ta, tb, m, n, k, da, db, mag);
+    for (int64_t i = 0; i < m * ldc; i++) {
+        int64_t at = i / ldc * n + i % ldc;
+        double before = add ? (double)first[i] : 0;
+
+        if (i % ldc < n)
+            assert_near((double)c[i], before + sum[at],
+                        (double)(2 * k + 2) * EPS * (mag[at] + fabs(before)));
+        else
+            assert_true(c[i] == first[i]); /* between the rows nothing is written */
+    }
+    kern_product_free(p);
+    free(a), free(b), free(c), free(first), free(pa), free(pb), free(da), free(db), free(sum);
+    free(mag);
+}
+
+static void test_product(void **state)
+{
+    struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, DTYPE_BF16};
+    struct kern_product *p = NULL;
+    struct err err;
+    int types = 2;
+
+    (void)state;
+    if (kern_product_new(&p, &shape, &err)) {
+        assert_int_equal(err.code, ERR_ABSENT);
+        assert_string_equal(err.text,
+                            "no product of (2,2) and (2,2) of bf16 on this processor");
+#ifdef __x86_64__
+        assert_false(__builtin_cpu_supports("avx512bf16"));
+#endif
+        print_message("# skipped: no bf16 products on this processor\n");
+        types = 1;
+    }
+    kern_product_free(p);
+    for (int t = 0; t < types; t++)
+        for (int add = 0; add < 2; add++) {
+            enum dtype type = t ? DTYPE_BF16 : DTYPE_F32;
+
+            product_case('N', 'N', 7, 5, 33, add, type);
+            product_case('N', 'T', 17, 31, 64, add, type);
+            product_case('T', 'N', 13, 1, 129, add, type);
+            product_case('N', 'T', 130, 70, 150, add, type);
+            product_case('T', 'N', 66, 96, 70, add, type);
+        }
 }
 
 /* The promise of kern_vec.h: 4 EPS, relative, from -87.3 to 88.37. */
@@ -458,7 +546,7 @@ int main(void)
         cmocka_unit_test(test_rmsnorm),       cmocka_unit_test(test_rope),
         cmocka_unit_test(test_attention),     cmocka_unit_test(test_swiglu),
         cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_elementwise),
-        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_adamw),         cmocka_unit_test(test_product),
     };
 
     kern_thread_init();

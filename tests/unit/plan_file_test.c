@@ -31,8 +31,8 @@ static char *print(const struct plan *p)
 static char *sample(const char *config)
 {
     static const int group_of[] = {0, 1, 0, 1, 0};
-    struct topo_level level[2] = {{"intra", 3e-6, 1e9, 1e9, 1e9, 0},
-                                  {"inter", 5e-5, 1e8, 1e8, 1e8, 0}};
+    struct topo_level level[2] = {{"intra", 3e-6, 1e9, 1e9, 1e9, 0, "", ""},
+                                  {"inter", 5e-5, 1e8, 1e8, 1e8, 0, "", ""}};
     struct topo_port port[2] = {{1e8, 1e8}, {1e8, 0.9e8}};
     char *host[] = {"node0", "yes"};
     struct topo t = {.levels = 2, .level = level, .host = host, .port = port, .flops = 1e11};
@@ -150,6 +150,42 @@ static void test_how_it_runs(void **state)
     free(text);
 }
 
+/* How it travels between groups; plans from before these keys mean "same". */
+static void test_slow_types(void **state)
+{
+    static const char as_is[] = "  slow_params: same\n  slow_grads: same\n";
+    static const struct {
+        const char *text;
+        enum plan_slow params, grads;
+    } cases[] = {
+        {as_is, PLAN_SLOW_SAME, PLAN_SLOW_SAME},
+        {"  slow_params: int8\n  slow_grads: same\n", PLAN_SLOW_INT8, PLAN_SLOW_SAME},
+        {"  slow_params: same\n  slow_grads: int8\n", PLAN_SLOW_SAME, PLAN_SLOW_INT8},
+        {"  slow_grads: int8\n", PLAN_SLOW_SAME, PLAN_SLOW_INT8},
+        {"", PLAN_SLOW_SAME, PLAN_SLOW_SAME},
+    };
+    char *text = sample("{" KEYS "}\n");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan p;
+        read_edited(&p, text, as_is, cases[i].text);
+        assert_int_equal(p.slow_params, cases[i].params);
+        assert_int_equal(p.slow_grads, cases[i].grads);
+        char *again = print(&p);
+        if (i < 3) {
+            char *wanted = edit(text, as_is, cases[i].text);
+            assert_string_equal(again, wanted);
+            mem_free(wanted);
+        }
+        assert_non_null(strstr(again, p.slow_grads ? "  slow_grads: int8\n"
+                                                   : "  slow_grads: same\n"));
+        plan_release(&p);
+        free(again);
+    }
+    free(text);
+}
+
 static void refused(const char *text, const char *message)
 {
     struct plan p;
@@ -172,18 +208,23 @@ static void test_refused(void **state)
         {"accum: 1", "acum: 1", "acum"},
         {"prefetch: 1\n", "", "prefetch"},
         {"buckets: 2", "buckets: 0",
-         "p.yaml:13: 'buckets' is '0', expected a whole number from 1 to 1024"},
+         "p.yaml:16: 'buckets' is '0', expected a whole number from 1 to 1024"},
         {"buckets: 2", "buckets: two", "'buckets' is 'two', expected a whole number"},
         {"buckets: 2", "buckets:", "buckets"},
         {"keep: 0", "keep: -1",
-         "p.yaml:14: 'keep' is '-1', expected a whole number from 0 to 1048575, or all"},
+         "p.yaml:17: 'keep' is '-1', expected a whole number from 0 to 1048575, or all"},
         {"keep: 0", "keep: some", "'keep' is 'some', expected"},
         {"keep: 0", "keep: 1048576", "'keep' is '1048576', expected"},
         {"keep: 0", "keep: 0\nkeep: 0", "'keep'"},
         {"recompute: no", "recompute: maybe",
-         "p.yaml:15: 'recompute' is 'maybe', expected yes or no"},
+         "p.yaml:18: 'recompute' is 'maybe', expected yes or no"},
         {"recompute: no", "recompute: true", "'recompute' is 'true', expected yes or no"},
         {"recompute: no", "recompute: \"\"", "'recompute' is '', expected yes or no"},
+        {"slow_params: same", "slow_params: int4",
+         "p.yaml:13: 'types.slow_params' is 'int4', expected same or int8"},
+        {"slow_grads: same", "slow_grads: bf16",
+         "p.yaml:14: 'types.slow_grads' is 'bf16', expected same or int8"},
+        {"slow_grads: same", "slow_grads: same\n  slow_grads: same", "slow_grads"},
         {"algo: ho-ring", "algo: auto",
          "'algo' is 'auto', expected ring, two-level or ho-ring"},
         {"  wire: bf16", "  wire: f16", "'types.wire' is 'f16', expected f32 or bf16"},
@@ -232,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_how_it_runs),
+        cmocka_unit_test(test_slow_types),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_truncated),
     };

@@ -269,7 +269,7 @@ static void test_slow_port(void **state)
     assert_float_equal(p[0].slow_bytes, 2 * 0.75 * 8e6, 0);
     t.level = mem_grow(t.level, &(size_t){2}, 3, sizeof *t.level);
     t.levels = 3;
-    t.level[2] = (struct topo_level){"spine", 0, 0.25e9, 0.25e9, 0.25e9, 0};
+    t.level[2] = (struct topo_level){"spine", 0, 0.25e9, 0.25e9, 0.25e9, 0, "", ""};
     plan_price_all(&c, p);
     assert_float_equal(p[0].step_s, 2 * 0.75 * 8e6 / 0.25e9, 1e-9);
     drop_topo(&t);
@@ -372,7 +372,7 @@ static void test_units(void **state)
 }
 
 /* The network measures what it places; the planner, a floor below, has a formula. */
-static void activations_case(const struct model *m, int recompute)
+static void activations_case(const struct model *m, int recompute, enum dtype compute)
 {
     for (int batch = 1; batch <= 3; batch++)
         for (int seq = 1; seq <= 512; seq += 73) {
@@ -381,13 +381,15 @@ static void activations_case(const struct model *m, int recompute)
                                        .heads = (int)m->heads,
                                        .kv_heads = (int)m->kv_heads,
                                        .head_dim = (int)m->head_dim};
-            double placed = (double)net_bytes(m, batch, seq, recompute);
-            double formula = plan_activation_bytes(m, batch, seq, recompute);
+            struct net_options options = {batch, seq, recompute, compute};
+            double placed = (double)net_bytes(m, &options);
+            double formula = plan_activation_bytes(m, batch, seq, recompute, compute);
             /* Left out: the kernel's scratch, and up to 63 bytes behind each of the blocks. */
             double scratch = 4.0 * (double)kern_attention_scratch(&heads);
             double layers = (double)m->layers, blocks = recompute ? layers + 8 : 9 * layers;
+            blocks += compute == DTYPE_F32 ? 12 : 15;
             assert_true(placed >= formula);
-            assert_true(placed <= formula + scratch + 63 * (blocks + 12));
+            assert_true(placed <= formula + scratch + 63 * blocks);
         }
 }
 
@@ -398,8 +400,10 @@ static void test_activations(void **state)
     (void)state;
     read_tiny(&m, tiny);
     assert_true(m.layers > 1);
-    activations_case(&m, 0);
-    activations_case(&m, 1);
+    for (int recompute = 0; recompute < 2; recompute++) {
+        activations_case(&m, recompute, DTYPE_F32);
+        activations_case(&m, recompute, DTYPE_BF16);
+    }
     model_release(&m);
 }
 
@@ -433,6 +437,75 @@ static void test_search_auto(void **state)
     model_release(&m);
 }
 
+/*
+ * Int8 blocks save time where the slow links take it: all of their share where nothing else
+ * does, nothing where the fast ones are slower still.
+ */
+static void test_coded_time(void **state)
+{
+    static const enum schedule_algo algos[] = {SCHEDULE_RING, SCHEDULE_TWO_LEVEL,
+                                               SCHEDULE_HO_RING};
+    struct plan_price plain[PLAN_STRATEGIES], coded[PLAN_STRATEGIES];
+    const double inside[] = {1e18, 1e3};
+
+    (void)state;
+    for (int at = 0; at < 6; at++) {
+        struct topo t;
+        struct model m = bare(1 << 20);
+        make_topo(&t, "2x2", inside[at % 2], 1e9);
+        struct plan_case c = table_case(&t, &m, 2, 1);
+        c.algo = algos[at / 2];
+        plan_price_all(&c, plain);
+        c.slow_params = c.slow_grads = PLAN_SLOW_INT8;
+        plan_price_all(&c, coded);
+        for (int i = 0; i < PLAN_STRATEGIES; i++) {
+            double share = at % 2 ? 1 : 129 / 256.0;
+            /* Inside goes at 10^9 times the rate, or at 10^-6 of it. */
+            assert_true(fabs(coded[i].comm_s - share * plain[i].comm_s) <=
+                        1e-5 * plain[i].comm_s);
+        }
+        drop_topo(&t);
+    }
+}
+
+/*
+ * And they cost memory: a place for what is sent where there was none, of the largest unit; and
+ * for each element whose gradient is coded four bytes.  On 2x2 a rank sends a quarter of a
+ * vector across, for a sum that is scattered or gathered again, and owns a quarter of sums.
+ */
+static void test_coded_memory(void **state)
+{
+    static const struct {
+        const char *triple;
+        double params, grads; /* bytes: of the largest unit; of an element, over all units */
+    } cases[] = {{"NNN", 0, 2}, {"NNG", 0, 1}, {"NGG", 0, 1}, {"III", 0, 2}, {"IIG", 0, 1},
+                 {"GGG", 1, 1}, {"GNG", 1, 1}, {"NGN", 0, 2}, {"IGI", 0, 2}};
+    struct plan_price plain[PLAN_STRATEGIES], coded[PLAN_STRATEGIES];
+    struct model m = {0};
+    struct topo t;
+
+    (void)state;
+    read_tiny(&m, tiny);
+    make_topo(&t, "2x2", 1e9, 1e8);
+    struct plan_case c = table_case(&t, &m, 1, 1);
+    c.param_type = c.wire_type = DTYPE_F32;
+    plan_price_all(&c, plain);
+    c.slow_params = c.slow_grads = PLAN_SLOW_INT8;
+    plan_price_all(&c, coded);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int at = index_of(cases[i].triple);
+        double more = coded[at].memory.buffers - plain[at].memory.buffers;
+        double want = cases[i].params * (double)model_largest_unit(&m) +
+                      cases[i].grads * (double)m.params;
+        /* A rank's part of a unit is a whole number of elements. */
+        if (fabs(more - want) > 16.0 * m.units)
+            fail_msg("%s: %.0f more, expected %.0f", cases[i].triple, more, want);
+        assert_true(coded[at].memory.total - plain[at].memory.total == more);
+    }
+    drop_topo(&t);
+    model_release(&m);
+}
+
 static void test_names(void **state)
 {
     static const char *const good[][2] = {
@@ -456,12 +529,13 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_byte_table),  cmocka_unit_test(test_memory_table),
-        cmocka_unit_test(test_dominance),   cmocka_unit_test(test_65b_on_80_gb),
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_closed_forms),
-        cmocka_unit_test(test_slow_port),   cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_units),       cmocka_unit_test(test_search_auto),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_byte_table),   cmocka_unit_test(test_memory_table),
+        cmocka_unit_test(test_dominance),    cmocka_unit_test(test_65b_on_80_gb),
+        cmocka_unit_test(test_activations),  cmocka_unit_test(test_closed_forms),
+        cmocka_unit_test(test_slow_port),    cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_units),        cmocka_unit_test(test_search_auto),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_coded_time),
+        cmocka_unit_test(test_coded_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

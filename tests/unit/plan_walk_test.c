@@ -20,6 +20,7 @@
 struct walk {
     struct layout layout;
     int elems, bytes, ring;
+    double across; /* bytes of an element between groups */
     int holder[32][128], owner[128],
         even_owner[128]; /* I holder by group, G rank, even group */
     double out[32], in[32], slow[32], fast[32];
@@ -33,9 +34,9 @@ static void hop(struct walk *w, int src, int dst, int times)
         w->fast[src] += times * w->bytes;
         return;
     }
-    w->out[from] += times * w->bytes;
-    w->in[to] += times * w->bytes;
-    w->slow[src] += times * w->bytes;
+    w->out[from] += times * w->across;
+    w->in[to] += times * w->across;
+    w->slow[src] += times * w->across;
 }
 
 static void walk_init(struct walk *w, const struct groups *groups, int elems, int bytes)
@@ -128,7 +129,8 @@ static double top(const double *v, int n)
 }
 
 /* gathers: visits of the unit in a micro-step, those of the backward that are not kept too. */
-static void walk_strategy(struct walk *w, struct plan_strategy s, int gathers, int accum)
+static void walk_strategy(struct walk *w, struct plan_strategy s, int gathers,
+                          const struct plan_case *c)
 {
     static const char *const gather[] = {"", "g", "Gg"};
     static const char *const reduce[] = {"", "r", "rR"};
@@ -136,10 +138,13 @@ static void walk_strategy(struct walk *w, struct plan_strategy s, int gathers, i
         {"rRGg", "rRG", "rR"}, {"RGg", "RG", "R"}, {"Gg", "G", ""}};
     static const char *const syncp[3][3] = {{"", "", ""}, {"g", "", ""}, {"Gg", "G", ""}};
 
-    walk_moves(w, w->elems, gather[s.params], gathers * accum);
-    walk_moves(w, w->elems, reduce[s.grads], accum);
-    walk_moves(w, w->elems, syncg[s.grads][s.optimizer], 1);
+    /* 129 bytes for 128 elements: sums of these are exact too. */
+    w->across = c->slow_params ? 129.0 / 128 : w->bytes;
+    walk_moves(w, w->elems, gather[s.params], gathers * c->accum);
     walk_moves(w, w->elems, syncp[s.optimizer][s.params], 1);
+    w->across = c->slow_grads ? 129.0 / 128 : w->bytes;
+    walk_moves(w, w->elems, reduce[s.grads], c->accum);
+    walk_moves(w, w->elems, syncg[s.grads][s.optimizer], 1);
 }
 
 /* How often a micro-step gathers the unit: by each visit, again where it is not kept. */
@@ -166,6 +171,8 @@ static void compare_walk(const char *shape, const struct model *m, const struct 
     struct plan_case c = table_case(&t, m, as->accum, 1);
     c.algo = as->algo;
     c.keep = as->keep;
+    c.slow_params = as->slow_params;
+    c.slow_grads = as->slow_grads;
     plan_price_all(&c, p);
     w = mem_new((size_t)units, sizeof *w);
     for (int u = 0; u < units; u++)
@@ -177,7 +184,7 @@ static void compare_walk(const char *shape, const struct model *m, const struct 
             for (int k = 0; k < 4; k++)
                 memset(each[k], 0, sizeof w->out);
             w[u].ring = c.algo == SCHEDULE_RING;
-            walk_strategy(&w[u], p[i].strategy, gathers_of(m, u, c.keep), c.accum);
+            walk_strategy(&w[u], p[i].strategy, gathers_of(m, u, c.keep), &c);
             for (int k = 0; k < 4; k++)
                 for (int r = 0; r < 32; r++)
                     sum[k][r] += each[k][r];
@@ -210,6 +217,23 @@ static void test_ragged_by_walk(void **state)
                 struct plan_case c = {.accum = 1 + at / 3 * 2, .algo = algos[at % 3]};
                 compare_walk(shapes[i], &m, &c);
             }
+}
+
+/* Int8 blocks of parameters, of gradients, of both: between groups, and nowhere else. */
+static void test_coded_by_walk(void **state)
+{
+    static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[4,4,3]"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int at = 0; at < 9; at++) {
+            struct model m = bare(97);
+            struct plan_case c = {.accum = 2,
+                                  .algo = algos[at % 3],
+                                  .slow_params = at / 3 != 1 ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME,
+                                  .slow_grads = at / 3 ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME};
+            compare_walk(shapes[i], &m, &c);
+        }
 }
 
 /*
@@ -273,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ragged_by_walk),
+        cmocka_unit_test(test_coded_by_walk),
         cmocka_unit_test(test_kept_by_walk),
         cmocka_unit_test(test_ragged_memory),
     };

@@ -20,7 +20,8 @@ static char *print(const struct topo *t, enum topo_format format)
     size_t bytes = 0;
     FILE *f = open_memstream(&text, &bytes);
 
-    topo_print(t, format, f);
+    struct err err;
+    assert_int_equal(topo_print(t, format, f, &err), 0);
     fclose(f);
     return text;
 }

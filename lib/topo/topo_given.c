@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the words that give a fabric's figures, in synth: and behind --set, and what becomes of
+ * levels and ports when a figure is given.
+ */
+#include "topo/topo_given.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+/* Given for each rank, 2^20 of them stay below TOPO_RATE_MAX_BPS. */
+static const double RATE_MAX_BPS = 1e18;
+
+/* "intra" 0, "inter" 1, "level2" 2, ...; -1 for other words. */
+static int level_of(const char *word, int levels)
+{
+    int64_t level = -1;
+    struct err ignored;
+
+    if (strcmp(word, "intra") == 0)
+        return 0;
+    if (strcmp(word, "inter") == 0)
+        return 1;
+    if (strncmp(word, "level", 5) || num_i64(word + 5, 2, levels - 1, &level, &ignored))
+        return -1;
+    return (int)level;
+}
+
+static int parse_rate(const char *text, double *out_Bps, struct err *err)
+{
+    double Bps = 0;
+
+    if (num_rate(text, &Bps, err))
+        return -1;
+    if (Bps < TOPO_RATE_MIN_BPS || Bps > RATE_MAX_BPS)
+        return err_set(err, ERR_INPUT, "'%s', expected a rate from %g to %g B/s", text,
+                       TOPO_RATE_MIN_BPS, RATE_MAX_BPS);
+    *out_Bps = Bps;
+    return 0;
+}
+
+/* RATE[/rank][:LATENCY], or ":LATENCY" alone. */
+static int parse_level(struct topo_given_level *g, char *text, struct err *err)
+{
+    char *colon = strchr(text, ':');
+
+    if (colon) {
+        *colon = 0;
+        if (num_time(colon + 1, &g->latency_s, err))
+            return -1;
+        if (g->latency_s > TOPO_LATENCY_MAX_S)
+            return err_set(err, ERR_INPUT, "'%s', expected a latency of %g s at most",
+                           colon + 1, TOPO_LATENCY_MAX_S);
+        g->has_latency = 1;
+        if (colon == text)
+            return 0;
+    }
+    size_t n = strlen(text);
+    if (n > 5 && strcmp(text + n - 5, "/rank") == 0) {
+        g->per_rank = 1;
+        text[n - 5] = 0;
+    }
+    g->has_rate = 1;
+    return parse_rate(text, &g->rate_Bps, err);
+}
+
+static int fail_word(const char *word, int levels, int links, struct err *err)
+{
+    char further[40] = "";
+
+    if (levels == 3)
+        snprintf(further, sizeof further, "level2, ");
+    if (levels > 3)
+        snprintf(further, sizeof further, "level2 to level%d, ", levels - 1);
+    return err_set(err, ERR_INPUT, "'%s', expected intra, inter, %s%smemory or flops", word,
+                   further, links ? "nvlink, nic, " : "");
+}
+
+int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err)
+{
+    char *value = strchr(word, '=');
+    int rc = -1, twice = 0;
+
+    if (!value)
+        return err_set(err, ERR_INPUT, "'%s', expected NAME=VALUE", word);
+    *value++ = 0;
+    int l = level_of(word, levels);
+    if (l >= 0) {
+        twice = g->level[l].has_rate || g->level[l].has_latency;
+        rc = twice ? -1 : parse_level(&g->level[l], value, err);
+    } else if (strcmp(word, "memory") == 0) {
+        twice = g->memory_bytes != 0;
+        rc = twice ? -1 : num_bytes(value, 1, TOPO_MEMORY_MAX_BYTES, &g->memory_bytes, err);
+    } else if (strcmp(word, "flops") == 0) {
+        twice = g->flops > 0;
+        rc = twice ? -1 : num_f64(value, 1, TOPO_FLOPS_MAX, &g->flops, err);
+    } else if (links && (strcmp(word, "nvlink") == 0 || strcmp(word, "nic") == 0)) {
+        double *Bps = word[1] == 'v' ? &g->nvlink_Bps : &g->nic_Bps;
+        twice = *Bps > 0;
+        rc = twice ? -1 : parse_rate(value, Bps, err);
+    } else {
+        return fail_word(word, levels, links, err);
+    }
+    if (twice)
+        err_set(err, ERR_INPUT, "is given twice, expected once");
+    return rc ? err_prefix(err, "%s ", word) : 0;
+}
+
+char *topo_given_next(char **at)
+{
+    char *word = *at;
+    int depth = 0;
+
+    if (!word)
+        return NULL;
+    for (char *p = word;; p++) {
+        depth += (*p == '[') - (*p == ']');
+        if (*p == 0) {
+            *at = NULL;
+            return word;
+        }
+        if (*p == ',' && depth <= 0) {
+            *p = 0;
+            *at = p + 1;
+            return word;
+        }
+    }
+}
+
+int topo_given_parse(struct topo_given *g, const char *words, struct err *err)
+{
+    struct topo_given new = *g;
+    char *copy = mem_dup(words), *at = copy;
+    int rc = 0;
+
+    for (char *word; rc == 0 && (word = topo_given_next(&at));)
+        rc = topo_given_word(&new, TOPO_LEVELS_MAX, 1, word, err);
+    mem_free(copy);
+    if (rc == 0)
+        *g = new;
+    return rc;
+}
+
+/* ---- applying ---- */
+
+struct topo_unit topo_largest_unit(const struct topo *t, int l)
+{
+    int count = t->groups.count;
+    struct topo_unit most = {.ranks = l ? groups_largest(&t->groups) : 1};
+
+    if (l < 2)
+        return most;
+    struct topo_unit *unit = mem_new((size_t)count, sizeof *unit);
+    const int *block = t->block + (l - 2) * count;
+    for (int k = 0; k < count; k++) {
+        unit[block[k]].ranks += t->groups.members[k];
+        unit[block[k]].port_Bps += t->port[k].out_Bps;
+    }
+    most = unit[block[0]];
+    for (int k = 1; k < count; k++)
+        if (unit[block[k]].ranks > most.ranks)
+            most = unit[block[k]];
+    mem_free(unit);
+    return most;
+}
+
+static void give_rate(struct topo *t, int l, const struct topo_given_level *g)
+{
+    struct topo_level *level = &t->level[l];
+    int ranks = topo_largest_unit(t, l).ranks;
+
+    level->port_Bps = g->per_rank ? g->rate_Bps * ranks : g->rate_Bps;
+    level->member_Bps = level->port_Bps / ranks;
+    level->flow_Bps = g->rate_Bps;
+    level->rate_source[0] = 0;
+    for (int k = 0; l == 1 && k < t->groups.count; k++) {
+        double Bps = g->per_rank ? g->rate_Bps * t->groups.members[k] : g->rate_Bps;
+        t->port[k] = (struct topo_port){.out_Bps = Bps, .in_Bps = Bps};
+    }
+}
+
+void topo_given_level(struct topo *t, int l, const struct topo_given_level *g)
+{
+    if (g->has_rate)
+        give_rate(t, l, g);
+    if (g->has_latency) {
+        t->level[l].latency_s = g->latency_s;
+        t->level[l].latency_source[0] = 0;
+    }
+}
+
+int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struct err *err)
+{
+    for (int l = 0; l < TOPO_LEVELS_MAX; l++) {
+        struct topo_given_level level = g->level[l];
+        if (!level.has_rate && !level.has_latency)
+            continue;
+        if (l >= t->levels && fill)
+            continue;
+        if (l >= t->levels)
+            return err_set(err, ERR_INPUT, "level%d is given, but the fabric has %d levels", l,
+                           t->levels);
+        if (fill && t->level[l].port_Bps > 0)
+            level.has_rate = 0;
+        if (fill && t->level[l].latency_s >= 0)
+            level.has_latency = 0;
+        topo_given_level(t, l, &level);
+    }
+    if (g->memory_bytes && !(fill && t->memory_bytes))
+        t->memory_bytes = g->memory_bytes;
+    if (g->flops > 0 && !(fill && t->flops > 0))
+        t->flops = g->flops;
+    return 0;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows hwloc's XML, versions 2 and 3: what `lstopo FILE.xml` writes.
+ *
+ *     topology > object Machine > object Package > object Bridge > object PCIDev > object OSDev
+ *                                 object NUMANode
+ *              > distances2hetero NVLinkBandwidth
+ *
+ * Not through libhwloc: 2.9 refuses version 3, prints on its own and names no line.  GPUs are
+ * PCI devices that compute; without any a rank is a NUMA node.  The rates of PCIe links and of
+ * NVLink are those that the file states: raw ones, with their headers.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "topo/topo_machine.h"
+
+enum { OBJECTS_MOST = 2 * TOPO_MACHINE_RANKS }; /* of a matrix of bandwidths: GPUs, switches */
+
+/* Below any link (PCIe 1, one lane: 250 MB/s): a rate that is not known. */
+static const double LINK_LEAST_BPS = 1e6;
+
+struct place {
+    int64_t gp; /* gp_index, by which matrices name objects */
+    int gpu;    /* -1: a switch */
+};
+
+struct hwloc {
+    const struct xml *x;
+    struct topo_machine *m;
+    int version;                 /* 2 or 3 */
+    const struct xml_node **gpu; /* [gpus], owned */
+    struct place *place;         /* [places], owned */
+    size_t gpu_room, place_room;
+    int gpus, places;
+    int near_told; /* a library that knows NVLink, or its like, has looked */
+    int *link;     /* [x->nodes] of pcie, -1: not yet there */
+    struct topo_pcie pcie;
+    struct err *err;
+};
+
+static int is_object(const struct xml_node *n, const char *type)
+{
+    const char *its = n && strcmp(n->name, "object") == 0 ? xml_find(n, "type") : NULL;
+
+    return its && strcmp(its, type) == 0;
+}
+
+static int has_value(const struct xml_node *n, const char *attr, const char *value)
+{
+    const char *its = xml_find(n, attr);
+
+    return its && strcmp(its, value) == 0;
+}
+
+/* The <info> of a name, NULL where there is none. */
+static const struct xml_node *find_info(const struct xml_node *n, const char *name)
+{
+    for (const struct xml_node *i = n->child; i; i = i->next)
+        if (strcmp(i->name, "info") == 0 && has_value(i, "name", name))
+            return i;
+    return NULL;
+}
+
+/* What an OSDev is: a number in version 2, a bit in version 3. */
+enum osdev { OSDEV_NETWORK, OSDEV_FABRIC, OSDEV_COMPUTE };
+
+static int is_osdev(const struct hwloc *h, const struct xml_node *n, enum osdev what)
+{
+    static const int number[] = {2, 3, 5}, bit[] = {16, 32, 8};
+    const char *text = is_object(n, "OSDev") ? xml_find(n, "osdev_type") : NULL;
+    struct err ignored;
+    int64_t type = 0;
+
+    if (!text || num_i64(text, 0, 1 << 20, &type, &ignored))
+        return 0;
+    return h->version == 2 ? type == number[what] : (type & bit[what]) != 0;
+}
+
+/* ---- GPUs ---- */
+
+/*
+ * Class 0302 is a 3D controller, 1200 an accelerator; 0300, VGA, is as often the console's
+ * chip: one is a GPU where a library for computing found it.
+ */
+static int is_gpu(const struct hwloc *h, const struct xml_node *n)
+{
+    static const char *const libraries[] = {"nvml", "cuda", "rsmi", "opencl", "ze"};
+    const char *type = is_object(n, "PCIDev") ? xml_find(n, "pci_type") : NULL;
+
+    if (!type)
+        return 0;
+    if (strncmp(type, "0302", 4) == 0 || strncmp(type, "1200", 4) == 0)
+        return 1;
+    for (const struct xml_node *o = n->child; o; o = o->next) {
+        const char *name = is_object(o, "OSDev") ? xml_find(o, "name") : NULL;
+        if (is_osdev(h, o, OSDEV_COMPUTE))
+            return 1;
+        for (size_t i = 0; name && i < sizeof libraries / sizeof *libraries; i++)
+            if (strncmp(name, libraries[i], strlen(libraries[i])) == 0)
+                return 1;
+    }
+    return 0;
+}
+
+static int add_place(struct hwloc *h, const struct xml_node *n, int gpu)
+{
+    struct place place = {.gpu = gpu};
+
+    if (!xml_find(n, "gp_index"))
+        return 0;
+    if (xml_i64(h->x, n, "gp_index", 0, INT64_MAX, &place.gp, h->err))
+        return -1;
+    h->place = mem_grow(h->place, &h->place_room, (size_t)h->places + 1, sizeof *h->place);
+    h->place[h->places++] = place;
+    return 0;
+}
+
+/* An optional number of KiB; the least of all GPUs, 0 when one does not tell. */
+static int read_memory(struct hwloc *h, const struct xml_node *gpu)
+{
+    static const char *const names[] = {"CUDAGlobalMemorySize", "RSMIVRAMSize"};
+    int64_t KiB = 0;
+
+    for (const struct xml_node *o = gpu->child; o; o = o->next) {
+        for (int i = 0; i < 2; i++) {
+            const struct xml_node *info = find_info(o, names[i]);
+            if (info &&
+                xml_i64(h->x, info, "value", 1, TOPO_MEMORY_MAX_BYTES / 1024, &KiB, h->err))
+                return -1;
+        }
+    }
+    if (h->gpus == 1 || KiB * 1024 < h->m->memory_bytes)
+        h->m->memory_bytes = KiB * 1024;
+    return 0;
+}
+
+static int add_gpu(struct hwloc *h, const struct xml_node *n)
+{
+    if (h->gpus == TOPO_MACHINE_RANKS)
+        return xml_fail(h->x, n, NULL, h->err, "is one of more than %d GPUs",
+                        TOPO_MACHINE_RANKS);
+    h->gpu = mem_grow(h->gpu, &h->gpu_room, (size_t)h->gpus + 1, sizeof *h->gpu);
+    h->gpu[h->gpus++] = n;
+    if (add_place(h, n, h->gpus - 1))
+        return -1;
+    for (const struct xml_node *o = n->child; o; o = o->next) {
+        const char *name = is_object(o, "OSDev") ? xml_find(o, "name") : NULL;
+        if (!name)
+            continue;
+        h->near_told |= strncmp(name, "nvml", 4) == 0 || strncmp(name, "rsmi", 4) == 0;
+        if (add_place(h, o, h->gpus - 1))
+            return -1;
+    }
+    return read_memory(h, n);
+}
+
+static int find_devices(struct hwloc *h)
+{
+    int networks = 0, fabrics = 0;
+
+    for (int i = 0; i < h->x->nodes; i++) {
+        const struct xml_node *n = &h->x->node[i];
+        if (is_gpu(h, n) && add_gpu(h, n))
+            return -1;
+        if (is_object(n, "PCIDev") && has_value(n, "subtype", "NVSwitch") &&
+            add_place(h, n, -1))
+            return -1;
+        fabrics += is_osdev(h, n, OSDEV_FABRIC);
+        networks += is_osdev(h, n, OSDEV_NETWORK);
+    }
+    /* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
+    h->m->nics = fabrics ? fabrics : networks;
+    return 0;
+}
+
+/* ---- PCIe ---- */
+
+static int find_link(struct hwloc *h, const struct xml_node *n, int *out)
+{
+    int *at = &h->link[n - h->x->node], parent = -1;
+    double Bps = 0;
+
+    if (*at < 0 && xml_find(n, "pci_link_speed")) {
+        if (xml_f64(h->x, n, "pci_link_speed", 0, 1e6, &Bps, h->err))
+            return -1;
+        Bps = Bps * 1e9 < LINK_LEAST_BPS ? 0 : Bps * 1e9;
+    }
+    if (*at < 0 && is_object(n->parent, "Bridge") && find_link(h, n->parent, &parent))
+        return -1;
+    if (*at < 0)
+        *at = topo_pcie_add(&h->pcie, parent, Bps);
+    *out = *at;
+    return 0;
+}
+
+static int read_pcie(struct hwloc *h)
+{
+    for (int i = 0; i < h->gpus; i++) {
+        int link = -1;
+        if (find_link(h, h->gpu[i], &link))
+            return -1;
+        topo_pcie_rank(&h->pcie, link);
+    }
+    return 0;
+}
+
+/* ---- NVLink ---- */
+
+/* The next word of all the children of one name together; 0 behind the last. */
+struct words {
+    const struct xml_node *n; /* the child that is read */
+    const char *name, *at;
+};
+
+static int next_word(struct words *w, char *word, size_t room)
+{
+    for (; w->n; w->n = w->n->next, w->at = w->n ? w->n->text : NULL) {
+        if (strcmp(w->n->name, w->name))
+            continue;
+        w->at += strspn(w->at, " \t\r\n");
+        size_t n = strcspn(w->at, " \t\r\n");
+        if (n == 0)
+            continue;
+        snprintf(word, room, "%.*s", (int)(n < room ? n : room - 1), w->at);
+        w->at += n;
+        return 1;
+    }
+    return 0;
+}
+
+static struct words words_of(const struct xml_node *distances, const char *name)
+{
+    const struct xml_node *n = distances->child;
+
+    return (struct words){.n = n, .name = name, .at = n ? n->text : NULL};
+}
+
+/* "802", or in a matrix of several types "OSDev:802": a GPU, -1 a switch, -2 another. */
+static int place_of(const struct hwloc *h, const char *word)
+{
+    const char *number = strchr(word, ':');
+    struct err ignored;
+    int64_t gp = -1;
+
+    if (num_i64(number ? number + 1 : word, 0, INT64_MAX, &gp, &ignored))
+        return -2;
+    for (int i = 0; i < h->places; i++)
+        if (h->place[i].gp == gp)
+            return h->place[i].gpu;
+    return -2;
+}
+
+static int read_row(const struct hwloc *h, const struct xml_node *n, const int *place,
+                    int count, int row, struct words *values, struct topo_near *near)
+{
+    char word[32] = "";
+    struct err why;
+
+    for (int i = 0; i < count; i++) {
+        int64_t MBps = 0;
+        if (!next_word(values, word, sizeof word))
+            return xml_fail(h->x, n, NULL, h->err,
+                            "ends in row %d of its values, expected %d rows of %d", row, count,
+                            count);
+        if (num_i64(word, 0, INT64_C(1) << 40, &MBps, &why))
+            return xml_fail(h->x, values->n, NULL, h->err, "is %s", why.text);
+        if (place[row] < 0 || i == row || place[i] == place[row])
+            continue;
+        if (place[i] >= 0)
+            near->direct[place[row] * h->gpus + place[i]] += (double)MBps * 1e6;
+        else if (place[i] == -1)
+            near->to_switch[place[row]] += (double)MBps * 1e6;
+    }
+    return 0;
+}
+
+static int read_matrix(struct hwloc *h, const struct xml_node *n, struct topo_near *near)
+{
+    struct words indexes = words_of(n, "indexes"), values = words_of(n, "u64values");
+    char word[64] = "";
+    int64_t count = 0;
+
+    if (xml_i64(h->x, n, "nbobjs", 1, OBJECTS_MOST, &count, h->err))
+        return -1;
+    int *place = mem_new((size_t)count, sizeof *place), rc = 0;
+    for (int i = 0; rc == 0 && i < count; i++) {
+        if (next_word(&indexes, word, sizeof word))
+            place[i] = place_of(h, word);
+        else
+            rc = xml_fail(h->x, n, "nbobjs", h->err, "is %d, but %d are listed in 'indexes'",
+                          (int)count, i);
+    }
+    for (int row = 0; rc == 0 && row < count; row++)
+        rc = read_row(h, n, place, (int)count, row, &values, near);
+    if (rc == 0 &&
+        (next_word(&indexes, word, sizeof word) || next_word(&values, word, sizeof word)))
+        rc = xml_fail(h->x, n, "nbobjs", h->err, "is %d, but more is listed", (int)count);
+    mem_free(place);
+    return rc;
+}
+
+static int read_near(struct hwloc *h)
+{
+    struct topo_machine *m = h->m;
+    struct topo_near near;
+    int rc = 0;
+
+    topo_near_init(&near, h->gpus);
+    for (const struct xml_node *n = h->x->root->child; rc == 0 && n; n = n->next) {
+        int is_links =
+            strncmp(n->name, "distances2", 10) == 0 &&
+            (has_value(n, "name", "NVLinkBandwidth") || has_value(n, "name", "XGMIBandwidth"));
+        if (is_links && !has_value(n, "indexing", "os"))
+            rc = read_matrix(h, n, &near);
+    }
+    if (rc == 0)
+        topo_machine_near(m, &near);
+    topo_near_release(&near);
+    if (rc || !m->near)
+        return rc;
+    topo_machine_links(m, 1);
+    topo_model_latency(&m->inside, TOPO_NVLINK_S, "NVLink");
+    snprintf(m->inside.rate_source, sizeof m->inside.rate_source,
+             "NVLinkBandwidth as the file states it");
+    return 0;
+}
+
+/* ---- a machine that computes on its processors ---- */
+
+static int has_processors(const struct xml_node *n)
+{
+    const char *set = xml_find(n, "cpuset");
+
+    return set && strpbrk(set, "123456789abcdefABCDEF");
+}
+
+static int read_numa(struct hwloc *h, int ranks)
+{
+    struct topo_machine *m = h->m;
+    int64_t all = 0, least = INT64_MAX, bytes = 0;
+    int nodes = 0;
+
+    for (int i = 0; i < h->x->nodes; i++) {
+        const struct xml_node *n = &h->x->node[i];
+        if (!is_object(n, "NUMANode") || !has_processors(n))
+            continue;
+        if (xml_find(n, "local_memory") &&
+            xml_i64(h->x, n, "local_memory", 0, TOPO_MEMORY_MAX_BYTES, &bytes, h->err))
+            return -1;
+        least = bytes < least ? bytes : least;
+        all = all < TOPO_MEMORY_MAX_BYTES ? all + bytes : all;
+        nodes++;
+    }
+    if (nodes == 0)
+        return xml_fail(h->x, h->x->root, NULL, h->err,
+                        "has neither GPUs nor NUMA nodes with processors, expected some");
+    if (ranks == 0 && nodes > TOPO_MACHINE_RANKS)
+        return xml_fail(h->x, h->x->root, NULL, h->err,
+                        "has %d NUMA nodes, expected %d at most", nodes, TOPO_MACHINE_RANKS);
+    m->ranks = ranks ? ranks : nodes;
+    m->memory_bytes = ranks ? all / ranks : least;
+    m->domains = 1;
+    m->inside.latency_s = -1;
+    m->domain = mem_new((size_t)m->ranks, sizeof *m->domain);
+    return 0;
+}
+
+/* ---- all ---- */
+
+static void read_host(struct hwloc *h)
+{
+    const struct xml_node *info = find_info(h->x->root, "HostName");
+
+    if (!info && h->x->root->child)
+        info = find_info(h->x->root->child, "HostName");
+    const char *name = info ? xml_find(info, "value") : NULL;
+    for (const char *p = name; p && *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return; /* no host has such a name: unknown */
+    if (name && strlen(name) < sizeof h->m->host)
+        snprintf(h->m->host, sizeof h->m->host, "%s", name);
+}
+
+static int read_topology(struct hwloc *h, int ranks)
+{
+    const char *version = xml_find(h->x->root, "version");
+
+    if (!version || (strncmp(version, "2.", 2) && strncmp(version, "3.", 2)))
+        return xml_fail(h->x, h->x->root, "version", h->err,
+                        version ? "is '%.16s', expected 2.0 or 3.0"
+                                : "is missing%s, expected 2.0 or 3.0: hwloc 1 wrote this",
+                        version ? version : "");
+    h->version = version[0] - '0';
+    read_host(h);
+    if (find_devices(h))
+        return -1;
+    if (h->gpus == 0)
+        return read_numa(h, ranks);
+    h->m->ranks = h->gpus;
+    h->m->own_ranks = 1;
+    h->m->domain = mem_new((size_t)h->gpus, sizeof *h->m->domain);
+    if (read_near(h) || read_pcie(h))
+        return -1;
+    h->m->near_untold = !h->m->near && !h->near_told;
+    topo_machine_pcie(h->m, &h->pcie, "pci_link_speed as the file states it");
+    return 0;
+}
+
+int topo_hwloc_read(struct topo_machine *m, const struct xml *x, int ranks, struct err *err)
+{
+    struct hwloc h = {.x = x, .m = m, .err = err};
+
+    h.link = mem_new((size_t)x->nodes, sizeof *h.link);
+    for (int i = 0; i < x->nodes; i++)
+        h.link[i] = -1;
+    int rc = read_topology(&h, ranks);
+    topo_pcie_release(&h.pcie);
+    mem_free(h.link);
+    mem_free(h.gpu);
+    mem_free(h.place);
+    return rc;
+}

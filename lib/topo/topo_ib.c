@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what fabric an InfiniBand subnet is: hosts are groups, and the switches that stand
+ * together below the next tier are blocks.
+ *
+ *     tier 3             core                      level 3: a pod's links to the core
+ *     tier 2     spine         spine               level 2: a leaf's links to its spines
+ *     tier 1  leaf leaf       leaf leaf            level 1: a host's adapters
+ *             h h  h h        h h  h h             level 0: inside a host, not stated
+ *
+ * Hosts with several adapters join the leaves that they are plugged into.  So levels nest by
+ * the way in which they are found, whatever the cables do: each step only joins units.
+ */
+#include "topo/topo_ib.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+
+enum { TIERS_MAX = 64, BLOCKS_MAX = TOPO_LEVELS_MAX - 2 };
+
+struct host {
+    const char *words;     /* the adapter's description: its first word, if that is a name */
+    int name_bytes;        /* 0: unknown */
+    int node;              /* its first adapter */
+    double Bps, least_Bps; /* of all its links, of its slowest */
+    int stated;
+    int unit[BLOCKS_MAX]; /* by step, from the inside: the first node of its unit */
+};
+
+struct step {                              /* a level of blocks */
+    double port_Bps, member_Bps, link_Bps; /* the least of its units, of its links */
+    int units, stated;
+};
+
+struct fabric {
+    struct ib *ib;
+    struct topo *t;
+    const struct topo_ask *ask;
+    int ranks;         /* of a host */
+    struct host *host; /* [hosts], owned */
+    int hosts;
+    int *host_of; /* [nodes] of an adapter, -1 */
+    int *root;    /* [nodes] towards the first node of its unit */
+    struct step step[BLOCKS_MAX];
+    int steps;
+    struct err *err;
+};
+
+/* ---- hosts ---- */
+
+/* "node018 HCA-1" is of node018; "MT23108 InfiniHost Mellanox Technologies" of no one knows. */
+static int name_bytes(const char *words)
+{
+    size_t n = strspn(words, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                             "-_.");
+
+    return n > 255 || (words[n] && words[n] != ' ') || strstr(words, "Technologies") ||
+                   strstr(words, "Voltaire") || strstr(words, "InfiniHost")
+               ? 0
+               : (int)n;
+}
+
+static int same_name(const struct host *a, const struct host *b)
+{
+    return a->name_bytes && a->name_bytes == b->name_bytes &&
+           strncmp(a->words, b->words, (size_t)a->name_bytes) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct host *x = a, *y = b;
+    int most = x->name_bytes < y->name_bytes ? x->name_bytes : y->name_bytes;
+    int differ = strncmp(x->words, y->words, (size_t)most);
+
+    if (differ)
+        return differ;
+    if (x->name_bytes != y->name_bytes)
+        return x->name_bytes - y->name_bytes;
+    return x->node - y->node;
+}
+
+static void add_link(struct host *h, const struct ib_link *l)
+{
+    h->stated &= l->Bps > 0;
+    h->least_Bps = h->Bps > 0 ? fmin(h->least_Bps, l->Bps) : l->Bps;
+    h->Bps += l->Bps;
+}
+
+/* Adapters with one name are one host's. */
+static int find_hosts(struct fabric *f)
+{
+    const struct ib *ib = f->ib;
+    int adapters = 0;
+
+    f->host = mem_new((size_t)ib->nodes, sizeof *f->host);
+    for (int i = 0; i < ib->nodes; i++) {
+        const struct ib_node *n = &ib->node[i];
+        f->host_of[i] = -1;
+        if (n->is_switch || n->is_ignored || n->links == 0)
+            continue;
+        f->host[adapters++] = (struct host){
+            .words = n->words, .name_bytes = name_bytes(n->words), .node = i, .stated = 1};
+    }
+    qsort(f->host, (size_t)adapters, sizeof *f->host, by_name);
+    for (int i = 0; i < adapters; i++) {
+        const struct ib_node *n = &ib->node[f->host[i].node];
+        if (i == 0 || !same_name(&f->host[i], &f->host[f->hosts - 1]))
+            f->host[f->hosts++] = f->host[i];
+        f->host_of[n - ib->node] = f->hosts - 1;
+        for (int l = n->first; l < n->first + n->links; l++)
+            add_link(&f->host[f->hosts - 1], &ib->link[l]);
+    }
+    if (f->hosts == 0)
+        return err_at(f->err, ib->file, 0, NULL,
+                      "describes no adapter ('Ca') with a link,"
+                      " expected hosts");
+    if ((int64_t)f->hosts * f->ranks > GROUPS_RANKS_MAX)
+        return err_at(f->err, ib->file, 0, NULL,
+                      "describes %d hosts, of %d ranks each, expected %d ranks at most",
+                      f->hosts, f->ranks, GROUPS_RANKS_MAX);
+    return 0;
+}
+
+/* ---- units ---- */
+
+static int root_of(struct fabric *f, int node)
+{
+    while (f->root[node] != node)
+        node = f->root[node] = f->root[f->root[node]];
+    return node;
+}
+
+/* The first of the two nodes stands for both. */
+static void join(struct fabric *f, int a, int b)
+{
+    a = root_of(f, a);
+    b = root_of(f, b);
+    f->root[a > b ? a : b] = a > b ? b : a;
+}
+
+static int is_switch(const struct fabric *f, int node)
+{
+    return node >= 0 && f->ib->node[node].is_switch;
+}
+
+/* Tiers by breadth, from the switches that have adapters. */
+static int find_tiers(struct fabric *f)
+{
+    struct ib *ib = f->ib;
+    int *queue = mem_new((size_t)ib->nodes, sizeof *queue), from = 0, to = 0, tiers = 0;
+
+    for (int i = 0; i < ib->links; i++) {
+        const struct ib_link *l = &ib->link[i];
+        if (f->host_of[l->from] < 0 || !is_switch(f, l->to) || ib->node[l->to].tier)
+            continue;
+        ib->node[l->to].tier = 1;
+        queue[to++] = l->to;
+    }
+    while (from < to) {
+        const struct ib_node *n = &ib->node[queue[from++]];
+        tiers = n->tier;
+        for (int i = n->first; i < n->first + n->links; i++) {
+            int next = ib->link[i].to;
+            if (!is_switch(f, next) || ib->node[next].tier)
+                continue;
+            ib->node[next].tier = n->tier + 1;
+            queue[to++] = next;
+        }
+    }
+    mem_free(queue);
+    return tiers;
+}
+
+/* What the units pass to others, and whether it is another step than the one before it. */
+static void measure_step(struct fabric *f, struct step *s)
+{
+    const struct ib *ib = f->ib;
+    double *Bps = mem_new((size_t)ib->nodes, sizeof *Bps);
+    int *hosts = mem_new((size_t)ib->nodes, sizeof *hosts);
+
+    *s = (struct step){INFINITY, INFINITY, INFINITY, 0, 1};
+    for (int h = 0; h < f->hosts; h++)
+        s->units += hosts[root_of(f, f->host[h].node)]++ == 0;
+    for (int i = 0; i < ib->links; i++) {
+        const struct ib_link *l = &ib->link[i];
+        if (!is_switch(f, l->from) || !is_switch(f, l->to) ||
+            root_of(f, l->from) == root_of(f, l->to) || !hosts[root_of(f, l->from)])
+            continue;
+        Bps[root_of(f, l->from)] += l->Bps;
+        s->link_Bps = fmin(s->link_Bps, l->Bps);
+        s->stated &= l->Bps > 0;
+    }
+    for (int i = 0; i < ib->nodes; i++) {
+        if (!hosts[i])
+            continue;
+        s->port_Bps = fmin(s->port_Bps, Bps[i]);
+        s->member_Bps = fmin(s->member_Bps, Bps[i] / ((double)hosts[i] * f->ranks));
+    }
+    mem_free(Bps);
+    mem_free(hosts);
+}
+
+/* A step that joins nothing is the one before it, seen through narrower links at most. */
+static int add_step(struct fabric *f)
+{
+    struct step s, *last = f->steps ? &f->step[f->steps - 1] : NULL;
+
+    measure_step(f, &s);
+    if (s.units == 1)
+        return 0;
+    if (last && s.units == last->units) {
+        last->port_Bps = fmin(last->port_Bps, s.port_Bps);
+        last->member_Bps = fmin(last->member_Bps, s.member_Bps);
+        last->link_Bps = fmin(last->link_Bps, s.link_Bps);
+        last->stated &= s.stated;
+        return 0;
+    }
+    if (f->steps == BLOCKS_MAX)
+        return err_at(f->err, f->ib->file, 0, NULL,
+                      "has switches on more levels than a fabric may have, %d",
+                      TOPO_LEVELS_MAX);
+    for (int h = 0; h < f->hosts; h++)
+        f->host[h].unit[f->steps] = root_of(f, f->host[h].node);
+    f->step[f->steps++] = s;
+    return 0;
+}
+
+static int find_steps(struct fabric *f)
+{
+    const struct ib *ib = f->ib;
+    int tiers = find_tiers(f);
+
+    if (tiers > TIERS_MAX)
+        return err_at(f->err, ib->file, 0, NULL,
+                      "has %d switches one behind another, expected"
+                      " %d at most",
+                      tiers, TIERS_MAX);
+    for (int i = 0; i < ib->nodes; i++) {
+        f->root[i] = i;
+        if (f->host_of[i] >= 0)
+            join(f, i, f->host[f->host_of[i]].node);
+    }
+    for (int i = 0; i < ib->links; i++)
+        if (ib->link[i].to >= 0 && (f->host_of[ib->link[i].from] >= 0))
+            join(f, ib->link[i].from, ib->link[i].to);
+    if (tiers && add_step(f))
+        return -1;
+    for (int tier = 1; tier <= tiers; tier++) {
+        for (int i = 0; i < ib->links; i++) {
+            const struct ib_link *l = &ib->link[i];
+            if (is_switch(f, l->from) && is_switch(f, l->to) &&
+                ib->node[l->from].tier <= tier && ib->node[l->to].tier <= tier)
+                join(f, l->from, l->to);
+        }
+        if (tier < tiers && add_step(f))
+            return -1;
+    }
+    return 0;
+}
+
+/* Two subnets are no fabric. */
+static int check_joined(struct fabric *f)
+{
+    int first = root_of(f, f->host[0].node);
+
+    for (int h = 1; h < f->hosts; h++) {
+        const struct ib_node *n = &f->ib->node[f->host[h].node];
+        if (root_of(f, f->host[h].node) != first)
+            return err_at(f->err, f->ib->file, n->line, NULL,
+                          "is '%s', which no link joins to the adapter on line %d, expected"
+                          " one fabric",
+                          n->id, f->ib->node[f->host[0].node].line);
+    }
+    return 0;
+}
+
+/* ---- the fabric ---- */
+
+/* Hosts of one unit side by side, from the outermost units inwards, then by name: node9 before
+ * node10. */
+static int by_unit(const void *a, const void *b)
+{
+    const struct host *x = a, *y = b;
+    char one[256], other[256];
+
+    for (int s = BLOCKS_MAX - 1; s >= 0; s--)
+        if (x->unit[s] != y->unit[s])
+            return x->unit[s] - y->unit[s];
+    snprintf(one, sizeof one, "%.*s", x->name_bytes, x->words);
+    snprintf(other, sizeof other, "%.*s", y->name_bytes, y->words);
+    int differ = strverscmp(one, other);
+    return differ ? differ : x->node - y->node;
+}
+
+static void build_groups(struct fabric *f)
+{
+    struct topo *t = f->t;
+    int *members = mem_new((size_t)f->hosts, sizeof *members);
+    struct groups groups;
+    char name[256];
+
+    for (int k = 0; k < f->hosts; k++)
+        members[k] = f->ranks;
+    groups_init(&groups, f->hosts, members);
+    topo_init(t, 2 + f->steps, &groups);
+    groups_release(&groups);
+    mem_free(members);
+    for (int k = 0; k < f->hosts; k++) {
+        const struct host *h = &f->host[k];
+        snprintf(name, sizeof name, "%.*s", h->name_bytes, h->words);
+        topo_set_host(t, k, name);
+        double Bps = h->stated ? h->Bps : 0;
+        t->port[k] = (struct topo_port){.out_Bps = Bps, .in_Bps = Bps};
+        /* Sorted: another unit than the host before it is a new block. */
+        for (int s = 0; s < f->steps; s++) {
+            int *block = &t->block[s * f->hosts + k];
+            *block = k ? block[-1] + (h->unit[s] != h[-1].unit[s]) : 0;
+        }
+    }
+}
+
+static void build_hosts_level(struct fabric *f)
+{
+    struct topo_level *level = &f->t->level[1];
+    double *Bps = mem_new((size_t)f->hosts, sizeof *Bps), least = INFINITY;
+    int stated = 1;
+
+    for (int k = 0; k < f->hosts; k++) {
+        Bps[k] = f->host[k].Bps;
+        least = fmin(least, f->host[k].least_Bps);
+        stated &= f->host[k].stated;
+    }
+    topo_model_latency(level, TOPO_NET_S, "network");
+    if (stated) {
+        level->port_Bps = stats_median(Bps, f->hosts);
+        level->member_Bps = level->port_Bps / f->ranks;
+        level->flow_Bps = least;
+        snprintf(level->rate_source, sizeof level->rate_source,
+                 "data rate of the hosts' links, as the file states it");
+    }
+    mem_free(Bps);
+}
+
+static void build_levels(struct fabric *f)
+{
+    struct topo *t = f->t;
+
+    t->level[0].latency_s = -1;
+    snprintf(t->level[0].name, sizeof t->level[0].name, "intra");
+    snprintf(t->level[1].name, sizeof t->level[1].name, "inter");
+    build_hosts_level(f);
+    for (int s = 0; s < f->steps; s++) {
+        struct topo_level *level = &t->level[2 + s];
+        snprintf(level->name, sizeof level->name, "level%d", 2 + s);
+        topo_model_latency(level, TOPO_NET_S, "network");
+        if (!f->step[s].stated || f->step[s].port_Bps <= 0 || t->level[1].port_Bps <= 0)
+            continue;
+        level->port_Bps = f->step[s].port_Bps;
+        level->member_Bps = f->step[s].member_Bps;
+        level->flow_Bps = fmin(t->level[1].flow_Bps, f->step[s].link_Bps);
+        snprintf(level->rate_source, sizeof level->rate_source,
+                 "data rate of the links out of the narrowest of %d blocks, as the file states"
+                 " it",
+                 f->step[s].units);
+    }
+}
+
+static int finish(struct fabric *f)
+{
+    struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", ""}, {"hosts", ""}};
+    struct topo_level *intra = &f->t->level[0];
+    static const char *const nothing = "a group has one rank: nothing passes, as inter";
+
+    for (int l = 2; l < f->t->levels; l++)
+        words[l] = (struct topo_words){"switches", ""};
+    if (topo_given_apply(f->t, &f->ask->given, f->ask->fill, f->err))
+        return -1;
+    if (f->ranks == 1 && !f->ask->given.level[0].has_rate) {
+        char name[sizeof intra->name];
+        memcpy(name, intra->name, sizeof name);
+        *intra = f->t->level[1];
+        memcpy(intra->name, name, sizeof name);
+        snprintf(intra->rate_source, sizeof intra->rate_source, "%s", nothing);
+        snprintf(intra->latency_source, sizeof intra->latency_source, "%s", nothing);
+    }
+    return topo_check_stated(f->t, f->ib->file, words, f->err);
+}
+
+static int build(struct fabric *f)
+{
+    const struct topo_ask *ask = f->ask;
+
+    if (!ask->fill && (ask->nodes || ask->given.nvlink_Bps > 0 || ask->given.nic_Bps > 0))
+        return err_at(f->err, f->ib->file, 0, NULL,
+                      "describes all hosts, expected neither --nodes nor nvlink= nor nic=");
+    if (find_hosts(f) || find_steps(f) || check_joined(f))
+        return -1;
+    qsort(f->host, (size_t)f->hosts, sizeof *f->host, by_unit);
+    build_groups(f);
+    build_levels(f);
+    return finish(f);
+}
+
+int topo_ib_read(struct topo *t, const char *file, char *text, const struct topo_ask *ask,
+                 struct err *err)
+{
+    struct ib ib = {.file = file, .err = err};
+    struct topo new = {0};
+    struct fabric f = {.ib = &ib, .t = &new, .ask = ask, .err = err};
+    int rc = topo_ib_parse(&ib, text);
+
+    f.ranks = ask->ranks ? ask->ranks : 1;
+    f.host_of = mem_new((size_t)ib.nodes, sizeof *f.host_of);
+    f.root = mem_new((size_t)ib.nodes, sizeof *f.root);
+    rc = rc ? rc : build(&f);
+    mem_free(f.host);
+    mem_free(f.host_of);
+    mem_free(f.root);
+    topo_ib_release(&ib);
+    if (rc)
+        topo_release(&new);
+    else
+        *t = new;
+    return rc;
+}

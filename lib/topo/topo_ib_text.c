@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the text of ibnetdiscover (infiniband-diags):
+ *
+ *     Switch  36 "S-0008f10500200134"  # "leaf1" enhanced port 0 lid 1 lmc 0
+ *     [1]  "H-00117500007ea9b2"[1](117500007ea9b2)  # "node1 HCA-1" lid 2 4xQDR
+ *     [19] "S-0008f10500200200"[3]                  # "spine" lid 7 4xQDR s=4 w=2
+ *
+ *     Ca  1 "H-00117500007ea9b2"  # "node1 HCA-1"
+ *     [1](117500007ea9b2)  "S-0008f10500200134"[1]  # lid 2 lmc 0 "leaf1" lid 1 4xQDR
+ *
+ * Does not know what a fabric makes of it: topo_ib.c does.
+ */
+#include "topo/topo_ib.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static int fail(const struct ib *ib, int line, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static int fail(const struct ib *ib, int line, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return err_at(ib->err, ib->file, line, NULL, "%s", text);
+}
+
+/* ---- parts of a line ---- */
+
+static void skip_blanks(char **at)
+{
+    *at += strspn(*at, " \t");
+}
+
+static int eat(char **at, char c)
+{
+    skip_blanks(at);
+    if (**at != c)
+        return 0;
+    ++*at;
+    return 1;
+}
+
+/* What stands between two quotes, cut; NULL where it does not. */
+static char *quoted(char **at)
+{
+    char *text, *end;
+
+    skip_blanks(at);
+    text = *at + 1;
+    if (**at != '"' || !(end = strchr(text, '"')))
+        return NULL;
+    *end = 0;
+    *at = end + 1;
+    return text;
+}
+
+/* "[12]", of a port; behind it may stand "[ext 3]" and "(guid)". */
+static int port_number(char **at, int *port)
+{
+    if (!eat(at, '['))
+        return -1;
+    size_t n = strspn(*at, "0123456789");
+    if (n == 0 || n > 3 || (*at)[n] != ']')
+        return -1;
+    *port = atoi(*at);
+    *at += n + 1;
+    if (strncmp(*at, "[ext ", 5) == 0 && strchr(*at, ']'))
+        *at = strchr(*at, ']') + 1;
+    if (**at == '(' && strchr(*at, ')'))
+        *at = strchr(*at, ')') + 1;
+    return *port >= 1 && *port <= IB_PORTS_MAX ? 0 : -1;
+}
+
+/* "S-0008f10500200134": the kind and up to 16 digits. */
+static int is_id(const char *text)
+{
+    size_t n = text && strchr("SHR", text[0]) && text[0] && text[1] == '-'
+                   ? strspn(text + 2, "0123456789abcdefABCDEF")
+                   : 0;
+
+    return n >= 1 && n <= 16 && text[2 + n] == 0;
+}
+
+/*
+ * "4xHDR": lanes and gigabits of data of each, what the coding of its generation leaves
+ * (InfiniBand Architecture: 8b/10b to QDR, 64b/66b from FDR10 on; FDR is 14.0625 Gbaud).
+ */
+static int read_rate(const char *word, double *Bps)
+{
+    static const struct {
+        const char *name;
+        double gigabits;
+    } lanes[] = {
+        {"SDR", 2},  {"DDR", 4},  {"QDR", 8},   {"FDR10", 10}, {"FDR", 14.0625 * 64 / 66},
+        {"EDR", 25}, {"HDR", 50}, {"NDR", 100}, {"XDR", 200}};
+    char *x = NULL;
+    long width = strtol(word, &x, 10);
+
+    if (*x != 'x' || (width != 1 && width != 2 && width != 4 && width != 8 && width != 12))
+        return -1;
+    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) {
+        if (strcmp(x + 1, lanes[i].name))
+            continue;
+        *Bps = (double)width * lanes[i].gigabits * 1e9 / 8;
+        return 0;
+    }
+    return -1;
+}
+
+static int looks_like_rate(const char *word)
+{
+    size_t n = strspn(word, "0123456789");
+
+    return n > 0 && word[n] == 'x' && word[n + 1] >= 'A' && word[n + 1] <= 'Z';
+}
+
+/* Behind the '#': the description in quotes, and the rate among the words. */
+static int read_comment(const struct ib *ib, int line, char *at, const char **words,
+                        double *Bps)
+{
+    *words = "";
+    *Bps = 0;
+    for (;;) {
+        skip_blanks(&at);
+        if (!*at)
+            return 0;
+        if (*at == '"') {
+            if (!(*words = quoted(&at)))
+                return fail(ib, line, "has a description without its end");
+            continue;
+        }
+        char *word = at;
+        at += strcspn(at, " \t");
+        if (*at)
+            *at++ = 0;
+        if (looks_like_rate(word) && read_rate(word, Bps))
+            return fail(ib, line, "has the rate '%.16s', expected 1x to 12x and SDR to XDR",
+                        word);
+    }
+}
+
+/* ---- lines ---- */
+
+/* What SHARP shows of a switch as if it were a host. */
+static int is_aggregation(const char *words)
+{
+    return strstr(words, "Aggregation Node") != NULL;
+}
+
+static int read_node(struct ib *ib, int line, char *at)
+{
+    struct ib_node n = {.line = line, .is_switch = at[0] == 'S', .first = ib->links};
+    double ignored = 0;
+
+    at += strcspn(at, " \t");
+    skip_blanks(&at);
+    size_t digits = strspn(at, "0123456789");
+    at += digits;
+    const char *id = quoted(&at);
+    if (digits == 0 || !is_id(id))
+        return fail(ib, line,
+                    "is no node, expected its number of ports and \"S-\" or \"H-\" and"
+                    " a GUID");
+    snprintf(n.id, sizeof n.id, "%s", id);
+    skip_blanks(&at);
+    if (*at && *at != '#')
+        return fail(ib, line, "has '%.24s' behind '%s', expected '#'", at, n.id);
+    if (read_comment(ib, line, at + (*at == '#'), &n.words, &ignored))
+        return -1;
+    if (n.is_switch != (n.id[0] == 'S'))
+        return fail(ib, line, "calls '%s' %s", n.id, n.is_switch ? "a switch" : "an adapter");
+    n.is_ignored = n.id[0] == 'R' || is_aggregation(n.words);
+    ib->node = mem_grow(ib->node, &ib->node_room, (size_t)ib->nodes + 1, sizeof *ib->node);
+    ib->node[ib->nodes++] = n;
+    return 0;
+}
+
+static int read_link(struct ib *ib, int line, char *at)
+{
+    struct ib_link l = {.from = ib->nodes - 1, .to = -1, .line = line};
+    const char *words = NULL;
+
+    if (ib->nodes == 0)
+        return fail(ib, line, "is a port of no node, expected 'Switch' or 'Ca' before it");
+    if (port_number(&at, &l.port))
+        return fail(ib, line, "is no port, expected its number, from 1 to %d", IB_PORTS_MAX);
+    const char *id = quoted(&at);
+    if (!is_id(id))
+        return fail(ib, line, "names no node, expected \"S-\" or \"H-\" and a GUID");
+    snprintf(l.peer, sizeof l.peer, "%s", id);
+    if (port_number(&at, &l.its))
+        return fail(ib, line, "names no port of '%s', expected its number", l.peer);
+    skip_blanks(&at);
+    if (*at && *at != '#')
+        return fail(ib, line, "has '%.24s' behind '%s', expected '#'", at, l.peer);
+    if (read_comment(ib, line, at + (*at == '#'), &words, &l.Bps))
+        return -1;
+    struct ib_node *n = &ib->node[l.from];
+    if (n->links == IB_PORTS_MAX)
+        return fail(ib, line, "is one of more than %d ports of '%s'", IB_PORTS_MAX, n->id);
+    for (int i = n->first; i < n->first + n->links; i++)
+        if (ib->link[i].port == l.port)
+            return fail(ib, line, "has port %d of '%s' as line %d has, expected each once",
+                        l.port, n->id, ib->link[i].line);
+    l.peer_ignored = l.peer[0] == 'R' || (l.peer[0] == 'H' && is_aggregation(words));
+    n->links++;
+    ib->link = mem_grow(ib->link, &ib->link_room, (size_t)ib->links + 1, sizeof *ib->link);
+    ib->link[ib->links++] = l;
+    return 0;
+}
+
+static int begins(const char *line, const char *word)
+{
+    size_t n = strlen(word);
+
+    return strncmp(line, word, n) == 0 && (line[n] == ' ' || line[n] == '\t');
+}
+
+/* Facts of a node ("devid=0xd2f0"), comments, and the headings of ibnetdiscover -g. */
+static int is_talk(const char *line)
+{
+    size_t n = strspn(line, "abcdefghijklmnopqrstuvwxyz");
+
+    return !*line || *line == '#' || (n > 0 && line[n] == '=') ||
+           strncmp(line, "Chassis", 7) == 0 || strncmp(line, "Non-Chassis", 11) == 0;
+}
+
+static int read_lines(struct ib *ib, char *text)
+{
+    int number = 0;
+
+    for (char *line; (line = topo_next_line(&text, &number));) {
+        int rc = 0;
+        skip_blanks(&line);
+        if (*line == '[')
+            rc = read_link(ib, number, line);
+        else if (begins(line, "Switch") || begins(line, "Ca") || begins(line, "Rt"))
+            rc = read_node(ib, number, line);
+        else if (!is_talk(line))
+            rc = fail(ib, number, "has '%.24s', expected a node, a port or a comment", line);
+        if (rc)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- both ends ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp((*(const struct ib_node *const *)a)->id,
+                  (*(const struct ib_node *const *)b)->id);
+}
+
+static int find_ends(struct ib *ib, const struct ib_node **sorted)
+{
+    for (int i = 1; i < ib->nodes; i++)
+        if (strcmp(sorted[i]->id, sorted[i - 1]->id) == 0) {
+            int one = sorted[i]->line, other = sorted[i - 1]->line;
+            return fail(ib, one > other ? one : other,
+                        "is '%s' as line %d is, expected each node once", sorted[i]->id,
+                        one > other ? other : one);
+        }
+    for (int i = 0; i < ib->links; i++) {
+        struct ib_link *l = &ib->link[i];
+        struct ib_node key;
+        const struct ib_node *wanted = &key;
+        memcpy(key.id, l->peer, sizeof key.id);
+        const struct ib_node **found =
+            bsearch(&wanted, sorted, (size_t)ib->nodes, sizeof *sorted, by_id);
+        if (!found && !l->peer_ignored)
+            return fail(ib, l->line, "names '%s', which the file does not describe: is it cut?",
+                        l->peer);
+        if (found && !(*found)->is_ignored && !l->peer_ignored)
+            l->to = (int)(*found - ib->node);
+    }
+    return 0;
+}
+
+static int check_end(const struct ib *ib, const struct ib_link *l)
+{
+    const struct ib_node *peer = &ib->node[l->to];
+
+    for (int i = peer->first; i < peer->first + peer->links; i++) {
+        const struct ib_link *back = &ib->link[i];
+        if (back->port != l->its)
+            continue;
+        if (back->to != l->from || back->its != l->port)
+            return fail(ib, l->line,
+                        "ends at port %d of '%s', but line %d has another link there", l->its,
+                        l->peer, back->line);
+        if (back->Bps != l->Bps)
+            return fail(ib, l->line, "has another rate than its other end on line %d",
+                        back->line);
+        return 0;
+    }
+    return fail(ib, l->line,
+                "ends at port %d of '%s', which line %d describes without it: is the file cut?",
+                l->its, l->peer, peer->line);
+}
+
+int topo_ib_parse(struct ib *ib, char *text)
+{
+    if (read_lines(ib, text))
+        return -1;
+    if (ib->nodes == 0)
+        return fail(ib, 0, "describes no node, expected 'Switch' and 'Ca'");
+    const struct ib_node **sorted = mem_new((size_t)ib->nodes, sizeof *sorted);
+    for (int i = 0; i < ib->nodes; i++)
+        sorted[i] = &ib->node[i];
+    qsort(sorted, (size_t)ib->nodes, sizeof *sorted, by_id);
+    int rc = find_ends(ib, sorted);
+    mem_free(sorted);
+    for (int i = 0; rc == 0 && i < ib->links; i++)
+        if (ib->link[i].to >= 0 && !ib->node[ib->link[i].from].is_ignored)
+            rc = check_end(ib, &ib->link[i]);
+    return rc;
+}
+
+void topo_ib_release(struct ib *ib)
+{
+    mem_free(ib->node);
+    mem_free(ib->link);
+    ib->node = NULL;
+    ib->link = NULL;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows which tool wrote a text, by its content, and who reads it.  Does not know any of the
+ * formats further than that.
+ */
+#include "topo/topo_import.h"
+
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/yaml.h"
+#include "topo/topo_machine.h"
+
+char *topo_next_line(char **at, int *line)
+{
+    char *text = *at;
+
+    if (!text || !*text)
+        return NULL;
+    size_t n = strcspn(text, "\n");
+    *at = text[n] ? text + n + 1 : NULL;
+    text[n] = 0;
+    if (n && text[n - 1] == '\r')
+        text[n - 1] = 0;
+    ++*line;
+    return text;
+}
+
+/* ---- whose text it is ---- */
+
+enum kind { KIND_YAML, KIND_XML, KIND_SMI, KIND_IB };
+
+static int begins_line(const char *text, const char *const *words)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += line > text || *line == '\n';
+        for (int i = 0; words[i]; i++)
+            if (strncmp(line, words[i], strlen(words[i])) == 0)
+                return 1;
+    }
+    return 0;
+}
+
+/* A line that begins with "GPU0" and a blank: the matrix's head, underlined, or a row. */
+static int has_gpus(const char *text)
+{
+    for (const char *p = text; (p = strstr(p, "GPU")); p += 3) {
+        const char *begin = p, *end = p + 3 + strspn(p + 3, "0123456789");
+        while (begin > text && begin[-1] != '\n' && strchr(" \t\33[4m", begin[-1]))
+            begin--;
+        if (end > p + 3 && (*end == ' ' || *end == '\t') &&
+            (begin == text || begin[-1] == '\n'))
+            return 1;
+    }
+    return 0;
+}
+
+static enum kind kind_of(const char *text)
+{
+    static const char *const yaml[] = {"format:", NULL};
+    static const char *const ib[] = {"vendid=", "switchguid=", "caguid=", "Switch\t",
+                                     "Switch ", "Ca\t",        NULL};
+
+    if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+        text += 3;
+    if (text[strspn(text, " \t\r\n")] == '<')
+        return KIND_XML;
+    if (begins_line(text, yaml))
+        return KIND_YAML;
+    if (begins_line(text, ib))
+        return KIND_IB;
+    return has_gpus(text) ? KIND_SMI : KIND_YAML;
+}
+
+/* ---- readers ---- */
+
+static int read_machine(struct topo_machine *m, const struct xml *x, const struct topo_ask *ask,
+                        struct err *err)
+{
+    if (strcmp(x->root->name, "system") == 0)
+        return topo_nccl_read(m, x, err);
+    if (strcmp(x->root->name, "topology") == 0)
+        return topo_hwloc_read(m, x, ask->ranks, err);
+    return xml_fail(x, x->root, NULL, err,
+                    "is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)");
+}
+
+static int import_xml(struct topo *t, const char *name, char *text, int64_t bytes,
+                      const struct topo_ask *ask, struct err *err)
+{
+    struct topo_machine m;
+    struct xml x;
+
+    if (xml_take(&x, name, text, bytes, err))
+        return -1;
+    topo_machine_init(&m, name);
+    int rc = read_machine(&m, &x, ask, err);
+    rc = rc ? rc : topo_machine_build(t, &m, ask, err);
+    topo_machine_release(&m);
+    xml_release(&x);
+    return rc;
+}
+
+static int import_smi(struct topo *t, const char *name, char *text, const struct topo_ask *ask,
+                      struct err *err)
+{
+    struct topo_machine m;
+
+    topo_machine_init(&m, name);
+    int rc = topo_smi_read(&m, text, err);
+    rc = rc ? rc : topo_machine_build(t, &m, ask, err);
+    topo_machine_release(&m);
+    return rc;
+}
+
+static int import_yaml(struct topo *t, const char *name, char *text, int64_t bytes,
+                       struct err *err)
+{
+    struct yaml y;
+
+    yaml_take(&y, name, text, bytes);
+    int rc = topo_parse_yaml(t, &y, err);
+    yaml_release(&y);
+    return rc;
+}
+
+/* ---- what is asked beside the file, of a fabric that the file describes whole ---- */
+
+static int name_groups(struct topo *t, const char *hosts, struct err *err)
+{
+    char **host = NULL;
+    int count = 0;
+
+    if (topo_hosts_parse(hosts, &host, &count, err))
+        return err_prefix(err, "--hosts: ");
+    int rc = 0;
+    if (count != t->groups.count)
+        rc = err_set(err, ERR_INPUT,
+                     "--hosts names %d machines, expected %d, one for each group", count,
+                     t->groups.count);
+    for (int k = 0; rc == 0 && k < count; k++)
+        topo_set_host(t, k, host[k]);
+    topo_hosts_free(host, count);
+    return rc;
+}
+
+/* With `fill` a question about machines is not one about this fabric. */
+static int answer(struct topo *t, const char *name, const struct topo_ask *ask, struct err *err)
+{
+    if (ask->fill)
+        return 0;
+    if (ask->nodes || ask->ranks)
+        return err_set(err, ERR_INPUT,
+                       "'%s' describes all machines and ranks, expected no --nodes and no"
+                       " --ranks",
+                       name);
+    if (ask->given.nvlink_Bps > 0 || ask->given.nic_Bps > 0)
+        return err_set(err, ERR_INPUT,
+                       "'%s' counts no links, expected rates of levels in the place of nvlink"
+                       " and nic",
+                       name);
+    if (topo_given_apply(t, &ask->given, 0, err))
+        return -1;
+    return ask->hosts ? name_groups(t, ask->hosts, err) : 0;
+}
+
+static int answered(struct topo *t, int rc, const char *name, const struct topo_ask *ask,
+                    struct err *err)
+{
+    if (rc == 0 && answer(t, name, ask, err)) {
+        topo_release(t);
+        return -1;
+    }
+    return rc;
+}
+
+static int import_ib(struct topo *t, const char *name, char *text, const struct topo_ask *ask,
+                     struct err *err)
+{
+    if (topo_ib_read(t, name, text, ask, err))
+        return -1;
+    if (!ask->hosts || ask->fill || name_groups(t, ask->hosts, err) == 0)
+        return 0;
+    topo_release(t);
+    return -1;
+}
+
+int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
+                     const struct topo_ask *ask, struct err *err)
+{
+    static const struct topo_ask none;
+    struct topo new = {0};
+    enum kind kind = kind_of(text);
+    int rc = -1;
+
+    ask = ask ? ask : &none;
+    if (kind == KIND_XML)
+        return import_xml(t, name, text, bytes, ask, err);
+    if (kind == KIND_YAML) {
+        rc = answered(&new, import_yaml(&new, name, text, bytes, err), name, ask, err);
+    } else if (memchr(text, 0, (size_t)bytes)) {
+        mem_free(text);
+        return err_at(err, name, 0, NULL, "has a byte 0x00, expected text");
+    } else {
+        rc = kind == KIND_SMI ? import_smi(&new, name, text, ask, err)
+                              : import_ib(&new, name, text, ask, err);
+        mem_free(text);
+    }
+    if (rc == 0)
+        *t = new;
+    return rc;
+}
+
+int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, struct err *err)
+{
+    static const struct topo_ask none;
+    struct topo new = {0};
+    char *text = NULL;
+    int64_t bytes = 0;
+
+    ask = ask ? ask : &none;
+    if (strncmp(what, "synth:", 6) == 0) {
+        if (answered(&new, topo_parse_synth(&new, what + 6, err), what, ask, err))
+            return -1;
+        *t = new;
+        return 0;
+    }
+    if (io_read_text(what, YAML_BYTES_MAX, &text, &bytes, err))
+        return -1;
+    return topo_import_text(t, strcmp(what, "-") ? what : "stdin", text, bytes, ask, err);
+}
+
+int topo_read(struct topo *t, const char *what, struct err *err)
+{
+    return topo_import(t, what, NULL, err);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how one machine, as another tool describes it, becomes a fabric of several, and what
+ * its links make of its ranks.  Does not know any file's format.
+ *
+ *     one domain:         intra (NVLink, or PCIe)                   inter (network)
+ *     several domains:    intra (NVLink)       inter (PCIe)         level2 (network)
+ */
+#include "topo/topo_machine.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* ---- near links ---- */
+
+void topo_near_init(struct topo_near *near, int ranks)
+{
+    near->ranks = ranks;
+    near->direct = mem_new((size_t)ranks * (size_t)ranks, sizeof *near->direct);
+    near->to_switch = mem_new((size_t)ranks, sizeof *near->to_switch);
+}
+
+void topo_near_release(struct topo_near *near)
+{
+    mem_free(near->direct);
+    mem_free(near->to_switch);
+    *near = (struct topo_near){0};
+}
+
+static int are_joined(const struct topo_near *near, int a, int b)
+{
+    return near->direct[a * near->ranks + b] > 0 || near->direct[b * near->ranks + a] > 0 ||
+           (near->to_switch[a] > 0 && near->to_switch[b] > 0);
+}
+
+/* All that are joined to `first`, directly or through others, enter domain d. */
+static void spread(struct topo_machine *m, const struct topo_near *near, int first, int d,
+                   int *todo)
+{
+    int n = 0;
+
+    m->domain[first] = d;
+    for (todo[n++] = first; n > 0;) {
+        int at = todo[--n];
+        for (int r = 0; r < m->ranks; r++) {
+            if (m->domain[r] >= 0 || !are_joined(near, at, r))
+                continue;
+            m->domain[r] = d;
+            todo[n++] = r;
+        }
+    }
+}
+
+/* What a rank has of links in all, and to the one other that it has most to. */
+static void sum_links(const struct topo_near *near, int r, double *all, double *most)
+{
+    *all = *most = near->to_switch[r];
+    for (int other = 0; other < near->ranks; other++) {
+        double one = near->direct[r * near->ranks + other];
+        *all += one;
+        *most = fmax(*most, one);
+    }
+}
+
+void topo_machine_near(struct topo_machine *m, const struct topo_near *near)
+{
+    int *todo = mem_new((size_t)m->ranks, sizeof *todo);
+
+    m->domains = 0;
+    for (int r = 0; r < m->ranks; r++)
+        m->domain[r] = -1;
+    for (int r = 0; r < m->ranks; r++)
+        if (m->domain[r] < 0)
+            spread(m, near, r, m->domains++, todo);
+    mem_free(todo);
+    for (int r = 0; r < m->ranks; r++) {
+        double all, most;
+        sum_links(near, r, &all, &most);
+        if (all <= 0)
+            continue;
+        m->links = m->near ? fmin(m->links, all) : all;
+        m->links_flow = m->near ? fmin(m->links_flow, most) : most;
+        m->near = 1;
+    }
+    if (m->near)
+        return;
+    m->domains = 1;
+    memset(m->domain, 0, (size_t)m->ranks * sizeof *m->domain);
+}
+
+static void set_links(struct topo_level *inside, const struct topo_machine *m, double each_Bps)
+{
+    inside->port_Bps = inside->member_Bps = m->links * each_Bps;
+    inside->flow_Bps = m->links_flow * each_Bps;
+}
+
+void topo_machine_links(struct topo_machine *m, double each_Bps)
+{
+    set_links(&m->inside, m, each_Bps);
+}
+
+/* ---- PCIe ---- */
+
+int topo_pcie_add(struct topo_pcie *p, int parent, double Bps)
+{
+    p->link = mem_grow(p->link, &p->room, (size_t)p->count + 1, sizeof *p->link);
+    p->link[p->count] = (struct topo_pcie_link){.parent = parent, .Bps = Bps};
+    return p->count++;
+}
+
+void topo_pcie_rank(struct topo_pcie *p, int link)
+{
+    double Bps = p->link[link].Bps;
+
+    p->unknown += Bps <= 0;
+    p->least_Bps = p->ranks ? fmin(p->least_Bps, Bps) : Bps;
+    p->ranks++;
+    for (; link >= 0; link = p->link[link].parent)
+        p->link[link].ranks++;
+}
+
+void topo_pcie_release(struct topo_pcie *p)
+{
+    mem_free(p->link);
+    *p = (struct topo_pcie){0};
+}
+
+double topo_pcie_ring_Bps(const struct topo_pcie *p, int rails)
+{
+    double least = INFINITY;
+    int processors = 0;
+
+    if (p->unknown)
+        return 0;
+    for (int i = 0; i < p->count; i++) {
+        const struct topo_pcie_link *link = &p->link[i];
+        processors += link->parent < 0 && link->ranks > 0;
+        /* Nothing leaves a switch that all ranks are below; the only rank has its own link. */
+        if (link->ranks == 0 || link->Bps <= 0 || (link->ranks == p->ranks && p->ranks > 1))
+            continue;
+        least = fmin(least, link->Bps / (link->ranks < rails ? link->ranks : rails));
+    }
+    if (processors > 1 && p->between_Bps > 0)
+        least = fmin(least, p->between_Bps / rails);
+    return isfinite(least) ? least : 0;
+}
+
+static int largest_domain(const struct topo_machine *m)
+{
+    int *size = mem_new((size_t)m->domains, sizeof *size), most = 0;
+
+    for (int r = 0; r < m->ranks; r++)
+        if (++size[m->domain[r]] > most)
+            most = size[m->domain[r]];
+    mem_free(size);
+    return most;
+}
+
+void topo_machine_pcie(struct topo_machine *m, const struct topo_pcie *p, const char *source)
+{
+    int several = m->domains > 1, rails = several ? largest_domain(m) : 1;
+    struct topo_level *level = several ? &m->across : &m->inside;
+    double ring = topo_pcie_ring_Bps(p, rails);
+
+    if ((m->near && !several) || ring <= 0)
+        return;
+    level->member_Bps = ring;
+    level->flow_Bps = topo_pcie_ring_Bps(p, 1);
+    level->port_Bps = several ? ring * rails : p->least_Bps;
+    snprintf(level->rate_source, sizeof level->rate_source, "%s%s", source,
+             m->near          ? ""
+             : m->near_untold ? "; of NVLink the file does not tell"
+                              : "");
+}
+
+/* ---- a machine ---- */
+
+void topo_model_latency(struct topo_level *level, double seconds, const char *hop)
+{
+    level->latency_s = seconds;
+    snprintf(level->latency_source, sizeof level->latency_source,
+             "%s hop in NCCL's model (tuning.cc)", hop);
+}
+
+void topo_machine_init(struct topo_machine *m, const char *file)
+{
+    *m = (struct topo_machine){.file = file};
+    topo_model_latency(&m->inside, TOPO_PCIE_S, "PCIe");
+    topo_model_latency(&m->across, TOPO_PCIE_S, "PCIe");
+    topo_model_latency(&m->net, TOPO_NET_S, "network");
+}
+
+void topo_machine_release(struct topo_machine *m)
+{
+    mem_free(m->domain);
+    *m = (struct topo_machine){0};
+}
+
+/* ---- a fabric of machines ---- */
+
+struct build {
+    struct topo *t;
+    const struct topo_machine *m;
+    const struct topo_ask *ask;
+    struct topo_level inside, net; /* with what is given of a link */
+    char **host;                   /* [hosts], owned */
+    int hosts, nodes;
+    struct err *err;
+};
+
+static int give_links(struct build *b)
+{
+    const struct topo_machine *m = b->m;
+    const struct topo_given *g = &b->ask->given;
+    int fill = b->ask->fill;
+
+    if (g->nvlink_Bps > 0 && !(fill && b->inside.port_Bps > 0)) {
+        if (!m->near || !m->counts_links)
+            return err_at(b->err, m->file, 0, NULL,
+                          "counts no NVLinks, expected intra=RATE in the place of nvlink=RATE");
+        set_links(&b->inside, m, g->nvlink_Bps);
+        b->inside.rate_source[0] = 0;
+    }
+    if (g->nic_Bps > 0 && !(fill && b->net.port_Bps > 0)) {
+        if (m->nics == 0)
+            return err_at(b->err, m->file, 0, NULL,
+                          "counts no network devices, expected inter=RATE in the place of"
+                          " nic=RATE");
+        b->net.port_Bps = m->nics * g->nic_Bps;
+        b->net.flow_Bps = g->nic_Bps;
+        b->net.member_Bps = b->net.port_Bps / m->ranks;
+        b->net.rate_source[0] = 0;
+    }
+    return 0;
+}
+
+static int count_nodes(struct build *b)
+{
+    const struct topo_machine *m = b->m;
+    const struct topo_ask *ask = b->ask;
+
+    if (ask->ranks && m->own_ranks && !ask->fill)
+        return err_at(b->err, m->file, 0, NULL,
+                      "counts %d GPUs, a rank each: expected no"
+                      " --ranks",
+                      m->ranks);
+    if (ask->hosts && topo_hosts_parse(ask->hosts, &b->host, &b->hosts, b->err))
+        return err_prefix(b->err, "--hosts: ");
+    b->nodes = ask->nodes ? ask->nodes : b->hosts ? b->hosts : 1;
+    if (b->hosts && b->hosts != b->nodes)
+        return err_set(b->err, ERR_INPUT, "--hosts names %d machines, expected %d as --nodes",
+                       b->hosts, b->nodes);
+    if ((int64_t)b->nodes * m->ranks > GROUPS_RANKS_MAX)
+        return err_set(b->err, ERR_INPUT, "%d machines of %d ranks, expected %d ranks at most",
+                       b->nodes, m->ranks, GROUPS_RANKS_MAX);
+    return 0;
+}
+
+/* Ranks of machine after machine; in each, a group is a domain. */
+static int build_groups(struct build *b, int levels)
+{
+    const struct topo_machine *m = b->m;
+    int ranks = b->nodes * m->ranks, *of = mem_new((size_t)ranks, sizeof *of);
+    struct groups groups = {0};
+
+    for (int r = 0; r < ranks; r++)
+        of[r] = r / m->ranks * m->domains + m->domain[r % m->ranks];
+    int rc = groups_init_of(&groups, ranks, of, b->err);
+    mem_free(of);
+    if (rc)
+        return -1;
+    topo_init(b->t, levels, &groups);
+    groups_release(&groups);
+    for (int k = 0; k < b->t->groups.count; k++) {
+        int node = k / m->domains;
+        topo_set_host(b->t, k, b->hosts ? b->host[node] : b->nodes == 1 ? m->host : "");
+        if (levels > 2)
+            b->t->block[k] = node;
+    }
+    return 0;
+}
+
+static void build_levels(struct build *b)
+{
+    struct topo *t = b->t;
+    const struct topo_machine *m = b->m;
+    int several = m->domains > 1;
+
+    t->level[0] = b->inside;
+    t->level[1] = several ? m->across : b->net;
+    if (t->levels > 2)
+        t->level[2] = b->net;
+    snprintf(t->level[0].name, sizeof t->level[0].name, "intra");
+    snprintf(t->level[1].name, sizeof t->level[1].name, "inter");
+    if (t->levels > 2)
+        snprintf(t->level[2].name, sizeof t->level[2].name, "level2");
+    for (int k = 0; k < t->groups.count; k++) {
+        double Bps = several ? m->across.member_Bps * t->groups.members[k] : b->net.port_Bps;
+        t->port[k] = (struct topo_port){.out_Bps = Bps, .in_Bps = Bps};
+    }
+}
+
+/* A level that nothing passes repeats the other one, as a measured fabric does. */
+static void repeat_level(struct topo *t, int to, int from, const char *why)
+{
+    struct topo_level *level = &t->level[to];
+
+    if (level->port_Bps > 0 || t->level[from].port_Bps <= 0)
+        return;
+    char name[sizeof level->name];
+    memcpy(name, level->name, sizeof name);
+    *level = t->level[from];
+    memcpy(level->name, name, sizeof name);
+    snprintf(level->rate_source, sizeof level->rate_source, "%s", why);
+    snprintf(level->latency_source, sizeof level->latency_source, "%s", why);
+    for (int k = 0; to == 1 && k < t->groups.count; k++)
+        t->port[k] = (struct topo_port){.out_Bps = level->port_Bps, .in_Bps = level->port_Bps};
+}
+
+static const char *level_word(int l, char text[16])
+{
+    if (l < 2)
+        return l ? "inter" : "intra";
+    snprintf(text, 16, "level%d", l);
+    return text;
+}
+
+int topo_check_stated(const struct topo *t, const char *file, const struct topo_words *words,
+                      struct err *err)
+{
+    char text[16];
+
+    for (int l = 0; l < t->levels; l++) {
+        const char *word = level_word(l, text);
+        if (t->level[l].port_Bps <= 0)
+            return err_at(err, file, 0, NULL,
+                          "states no rate of level %s (%s), expected 'paro-topo --set"
+                          " %s=RATE%s'%s",
+                          word, words[l].joined, word,
+                          t->level[l].latency_s < 0 ? ":LATENCY" : "", words[l].more);
+        if (t->level[l].latency_s < 0)
+            return err_at(err, file, 0, NULL,
+                          "states no latency of level %s (%s), expected 'paro-topo --set"
+                          " %s=RATE:LATENCY'",
+                          word, words[l].joined, word);
+    }
+    return 0;
+}
+
+static int check_machine(const struct build *b)
+{
+    const struct topo_machine *m = b->m;
+    struct topo_words inside = {"inside the machine", ""}, net = {"between machines", ""};
+    struct topo_words across = {"PCIe", ""};
+
+    if (m->own_ranks)
+        inside.joined = m->near ? "NVLink" : "PCIe";
+    if (m->near && m->counts_links)
+        inside.more = " or '--set nvlink=RATE', of each link";
+    if (m->nics)
+        net.more = " or '--set nic=RATE', of each network device";
+    struct topo_words words[3] = {inside, m->domains > 1 ? across : net, net};
+    return topo_check_stated(b->t, m->file, words, b->err);
+}
+
+static int build(struct build *b)
+{
+    int levels = b->m->domains > 1 && b->nodes > 1 ? 3 : 2;
+
+    if (give_links(b) || build_groups(b, levels))
+        return -1;
+    build_levels(b);
+    b->t->memory_bytes = b->m->memory_bytes;
+    b->t->flops = b->m->flops;
+    if (topo_given_apply(b->t, &b->ask->given, b->ask->fill, b->err))
+        return -1;
+    if (b->t->groups.count == 1)
+        repeat_level(b->t, 1, 0, "there is one group: nothing passes, as intra");
+    if (groups_largest(&b->t->groups) == 1)
+        repeat_level(b->t, 0, 1, "a group has one rank: nothing passes, as inter");
+    if (b->m->near_untold && b->m->ranks > 1 && b->t->level[0].rate_source[0])
+        snprintf(
+            b->t->doubt, sizeof b->t->doubt,
+            "%.80s: does not tell of NVLink: if there is, '--set intra=RATE' gives its rate",
+            b->m->file);
+    return check_machine(b);
+}
+
+int topo_machine_build(struct topo *t, const struct topo_machine *m, const struct topo_ask *ask,
+                       struct err *err)
+{
+    struct topo new = {0};
+    struct build b = {
+        .t = &new, .m = m, .ask = ask, .inside = m->inside, .net = m->net, .err = err};
+    int rc = count_nodes(&b);
+
+    rc = rc ? rc : build(&b);
+    topo_hosts_free(b.host, b.hosts);
+    if (rc == 0)
+        *t = new;
+    else
+        topo_release(&new);
+    return rc;
+}

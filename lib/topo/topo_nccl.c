@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows NCCL's topology XML, version 1: what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE
+ * names.
+ *
+ *     system > cpu > pci (a switch) > pci > gpu > nvlink
+ *                                     pci > nic > net
+ *
+ * A template that clouds ship has neither gpu nor net, only the classes of PCI devices.  What a
+ * link carries is not stated but follows: the tables are those of NCCL 2.27, src/graph/topo.h
+ * and topo.cc, less than a link's raw rate since they count payload.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "topo/topo_machine.h"
+
+/* A second is beyond any device's own latency. */
+static const double LATENCY_MAX_US = 1e6;
+
+struct gpu {
+    const struct xml_node *node, *pci; /* node: the gpu, or in a template the pci */
+    const char *host;
+    int64_t rank, dev, sm; /* -1: not stated */
+    int sharers;           /* gpus of this pci, itself among them */
+};
+
+struct net {
+    const struct xml_node *node, *pci; /* pci NULL: directly below a cpu */
+    const char *host;
+    int64_t dev; /* -1: not stated */
+    double Bps, latency_s;
+};
+
+struct nccl {
+    const struct xml *x;
+    struct topo_machine *m;
+    struct gpu *gpu; /* owned */
+    struct net *net; /* owned */
+    size_t gpu_room, net_room;
+    int gpus, nets;
+    int *link; /* [x->nodes] of pcie for a pci or cpu, -1: not yet there */
+    struct topo_pcie pcie;
+    struct err *err;
+};
+
+static int is_named(const struct xml_node *n, const char *name)
+{
+    return n && strcmp(n->name, name) == 0;
+}
+
+static const struct xml_node *above(const struct xml_node *n, const char *name)
+{
+    while (n && !is_named(n, name))
+        n = n->parent;
+    return n;
+}
+
+static int has_class(const struct xml_node *n, const char *class)
+{
+    const char *text = is_named(n, "pci") ? xml_find(n, "class") : NULL;
+
+    return text && strncasecmp(text, class, strlen(class)) == 0;
+}
+
+/* An optional whole number from -1, which says that there is none. */
+static int read_optional(const struct nccl *c, const struct xml_node *n, const char *attr,
+                         int64_t *out)
+{
+    *out = -1;
+    return xml_find(n, attr) ? xml_i64(c->x, n, attr, -1, INT32_MAX, out, c->err) : 0;
+}
+
+/* ---- GPUs ---- */
+
+static int add_gpu(struct nccl *c, const struct xml_node *n)
+{
+    const struct xml_node *pci = is_named(n, "gpu") ? n->parent : n, *cpu = above(n, "cpu");
+    const char *host = cpu ? xml_find(cpu, "host_hash") : NULL;
+    struct gpu g = {.node = n, .pci = pci, .host = host ? host : "", .sharers = 1};
+
+    if (!is_named(pci, "pci"))
+        return xml_fail(c->x, n, NULL, c->err, "stands outside of 'pci', expected it inside");
+    if (!cpu)
+        return xml_fail(c->x, n, NULL, c->err, "stands outside of 'cpu', expected it inside");
+    if (read_optional(c, n, "rank", &g.rank) || read_optional(c, n, "dev", &g.dev) ||
+        read_optional(c, n, "sm", &g.sm))
+        return -1;
+    if (c->gpus == TOPO_MACHINE_RANKS)
+        return xml_fail(c->x, n, NULL, c->err, "is one of more than %d GPUs",
+                        TOPO_MACHINE_RANKS);
+    const char *busid = xml_find(pci, "busid");
+    for (int i = 0; i < c->gpus; i++) {
+        const char *other = xml_find(c->gpu[i].pci, "busid");
+        if (c->gpu[i].pci == pci)
+            g.sharers = ++c->gpu[i].sharers;
+        else if (busid && other && strcasecmp(busid, other) == 0 &&
+                 strcmp(c->gpu[i].host, g.host) == 0)
+            return xml_fail(c->x, pci, "busid", c->err,
+                            "is '%.40s' as on line %d, expected each GPU once", busid,
+                            c->gpu[i].pci->line);
+    }
+    c->gpu = mem_grow(c->gpu, &c->gpu_room, (size_t)c->gpus + 1, sizeof *c->gpu);
+    c->gpu[c->gpus++] = g;
+    return 0;
+}
+
+static int find_gpus(struct nccl *c)
+{
+    int named = 0;
+
+    for (int i = 0; i < c->x->nodes; i++)
+        named |= is_named(&c->x->node[i], "gpu");
+    c->m->near_untold = !named;
+    for (int i = 0; i < c->x->nodes; i++) {
+        const struct xml_node *n = &c->x->node[i];
+        if ((named ? is_named(n, "gpu") : has_class(n, "0x03")) && add_gpu(c, n))
+            return -1;
+    }
+    return c->gpus ? 0
+                   : xml_fail(c->x, c->x->root, NULL, c->err,
+                              "has no GPU in it, expected a 'gpu' or a 'pci' of class 0x03...");
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct gpu *x = a, *y = b;
+
+    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+                              : (x->node > y->node) - (x->node < y->node);
+}
+
+static int by_dev(const void *a, const void *b)
+{
+    const struct gpu *x = a, *y = b;
+    int hosts = strcmp(x->host, y->host);
+
+    if (hosts)
+        return hosts;
+    return x->dev != y->dev ? (x->dev > y->dev) - (x->dev < y->dev)
+                            : (x->node > y->node) - (x->node < y->node);
+}
+
+/* By rank where every GPU tells its own, else by device, else as they stand. */
+static int sort_gpus(struct nccl *c)
+{
+    int ranks = 0, devs = 0;
+
+    for (int i = 0; i < c->gpus; i++) {
+        ranks += c->gpu[i].rank >= 0;
+        devs += c->gpu[i].dev >= 0;
+    }
+    if (ranks < c->gpus && devs < c->gpus)
+        return 0;
+    int use_rank = ranks == c->gpus;
+    qsort(c->gpu, (size_t)c->gpus, sizeof *c->gpu, use_rank ? by_rank : by_dev);
+    for (int i = 1; i < c->gpus; i++) {
+        const struct gpu *g = &c->gpu[i], *before = g - 1;
+        int same = use_rank ? g->rank == before->rank
+                            : g->dev == before->dev && strcmp(g->host, before->host) == 0;
+        if (same)
+            return xml_fail(c->x, g->node, use_rank ? "rank" : "dev", c->err,
+                            "is %lld as on line %d, expected each once",
+                            (long long)(use_rank ? g->rank : g->dev), before->node->line);
+    }
+    return 0;
+}
+
+/* ---- PCIe ---- */
+
+/* GB/s of payload for 16 lanes, by gigatransfers: 12 for generation 3. */
+static int lane_Bps(const char *text, double *Bps)
+{
+    static const double speed[] = {2.5, 5, 8, 16, 32, 64};
+    static const double gigabits[] = {1.5, 3, 6, 12, 24, 48}; /* of a lane */
+    char number[16] = "";
+    struct err ignored;
+    double v = 0;
+    size_t n = strcspn(text, " ");
+
+    if (n >= sizeof number || (strcmp(text + n, " GT/s") && strcmp(text + n, " GT/s PCIe")))
+        return -1;
+    memcpy(number, text, n);
+    if (num_f64(number, 0, 1000, &v, &ignored))
+        return -1;
+    for (int i = 0; i < 6; i++) {
+        if (v != speed[i])
+            continue;
+        *Bps = gigabits[i] * 1e9 / 8;
+        return 0;
+    }
+    return -1;
+}
+
+/* 0 where the machine does not tell: a virtual one. */
+static int link_Bps(const struct nccl *c, const struct xml_node *pci, double *Bps)
+{
+    const char *speed = xml_find(pci, "link_speed"), *width = xml_find(pci, "link_width");
+    int64_t lanes = 0;
+    double lane = 0;
+
+    *Bps = 0;
+    if (!speed || !*speed || strncmp(speed, "Unknown", 7) == 0 || !width || !*width)
+        return 0;
+    if (lane_Bps(speed, &lane))
+        return xml_fail(c->x, pci, "link_speed", c->err,
+                        "is '%.40s', expected 2.5, 5, 8, 16, 32 or 64 GT/s", speed);
+    if (xml_i64(c->x, pci, "link_width", 0, 32, &lanes, c->err))
+        return -1;
+    *Bps = lane * (double)lanes;
+    return 0;
+}
+
+/* The link above a pci in the tree of links, a cpu's root; made where it is not there yet. */
+static int find_link(struct nccl *c, const struct xml_node *n, int *out)
+{
+    int *at = &c->link[n - c->x->node], parent = -1;
+    double Bps = 0;
+
+    if (*at < 0 && is_named(n, "pci")) {
+        if (!is_named(n->parent, "pci") && !is_named(n->parent, "cpu"))
+            return xml_fail(c->x, n, NULL, c->err,
+                            "stands in '%s', expected it in 'cpu' or 'pci'",
+                            n->parent ? n->parent->name : "nothing");
+        if (find_link(c, n->parent, &parent) || link_Bps(c, n, &Bps))
+            return -1;
+    }
+    if (*at < 0)
+        *at = topo_pcie_add(&c->pcie, parent, Bps);
+    *out = *at;
+    return 0;
+}
+
+static int64_t number_of(const struct xml_node *n, const char *attr)
+{
+    const char *text = xml_find(n, attr);
+    struct err ignored;
+    int64_t v = -1;
+
+    return text && num_i64(text, 0, INT32_MAX, &v, &ignored) == 0 ? v : -1;
+}
+
+/* From one processor to another, by make: NCCL's *_QPI_BW and their like; 0 unknown. */
+static double between_Bps(const struct xml_node *cpu)
+{
+    const char *arch = xml_find(cpu, "arch"), *vendor = xml_find(cpu, "vendor");
+    int64_t family = number_of(cpu, "familyid"), model = number_of(cpu, "modelid");
+
+    if (arch && strcmp(arch, "ppc64") == 0)
+        return 32e9;
+    if (arch && strcmp(arch, "arm64") == 0)
+        return 6e9;
+    if (!arch || strcmp(arch, "x86_64") || !vendor)
+        return 0;
+    if (strcmp(vendor, "AuthenticAMD") == 0)
+        return family == 26 || family == 0xbf   ? 32e9
+               : family == 25 || family == 0xaf ? 24e9
+                                                : 16e9;
+    if (strcmp(vendor, "GenuineIntel") || family != 6)
+        return 0;
+    if (model >= 0xcf || (model >= 0xad && model <= 0xaf))
+        return 40e9;
+    return model >= 0x8f ? 22e9 : model >= 0x55 ? 10e9 : 6e9;
+}
+
+static int read_pcie(struct nccl *c)
+{
+    double between = INFINITY;
+
+    for (int i = 0; i < c->gpus; i++) {
+        int link = -1;
+        if (find_link(c, c->gpu[i].pci, &link))
+            return -1;
+        topo_pcie_rank(&c->pcie, link);
+        between = fmin(between, between_Bps(above(c->gpu[i].pci, "cpu")));
+    }
+    c->pcie.between_Bps = isfinite(between) ? between : 0;
+    return 0;
+}
+
+/* ---- NVLink ---- */
+
+static double nvlink_Bps(int64_t sm)
+{
+    if (sm >= 100)
+        return 40.1e9;
+    if (sm >= 90)
+        return 20.6e9;
+    if (sm == 86)
+        return 12e9;
+    return sm >= 70 ? 20e9 : sm >= 60 ? 18e9 : 0;
+}
+
+static int is_target(const struct nccl *c, int from, int to, const char *busid)
+{
+    const char *its = xml_find(c->gpu[to].pci, "busid");
+
+    return its && strcasecmp(its, busid) == 0 &&
+           strcmp(c->gpu[from].host, c->gpu[to].host) == 0;
+}
+
+/* A GPU that the file has not (NCCL leaves out those of other jobs) is no target. */
+static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n,
+                       struct topo_near *near)
+{
+    const char *target = xml_find(n, "target"), *class = xml_find(n, "tclass");
+    int64_t count = 0;
+
+    if (xml_i64(c->x, n, "count", 0, 1000, &count, c->err))
+        return -1;
+    if (!target)
+        return xml_fail(c->x, n, "target", c->err, "is missing, expected a bus id");
+    if (class && strncasecmp(class, "0x0680", 6) == 0) {
+        if (strcasecmp(class, "0x068001")) /* that is a POWER processor's */
+            near->to_switch[i] += (double)count / c->gpu[i].sharers;
+        return 0;
+    }
+    for (int j = 0; j < c->gpus; j++)
+        if (j != i && is_target(c, i, j, target))
+            near->direct[i * c->gpus + j] +=
+                (double)count / c->gpu[i].sharers / c->gpu[j].sharers;
+    return 0;
+}
+
+/* A link has two ends. */
+static int check_near(const struct nccl *c, const struct topo_near *near)
+{
+    for (int i = 0; i < c->gpus; i++) {
+        for (int j = 0; j < i; j++) {
+            double out = near->direct[i * c->gpus + j], back = near->direct[j * c->gpus + i];
+            if (out == back)
+                continue;
+            return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
+                            "has %g NVLinks to the GPU on line %d, which has %g back, expected"
+                            " as many",
+                            out, c->gpu[j].node->line, back);
+        }
+    }
+    return 0;
+}
+
+static void set_nvlink(struct nccl *c)
+{
+    struct topo_machine *m = c->m;
+    int64_t least = INT64_MAX;
+
+    for (int i = 0; i < c->gpus; i++)
+        least = c->gpu[i].sm < least ? c->gpu[i].sm : least;
+    topo_model_latency(&m->inside, TOPO_NVLINK_S, "NVLink");
+    double Bps = nvlink_Bps(least);
+    if (Bps <= 0)
+        return;
+    topo_machine_links(m, Bps);
+    snprintf(m->inside.rate_source, sizeof m->inside.rate_source,
+             "%g NVLinks of %g GB/s, as NCCL counts those of sm %d (topo.h)", m->links,
+             Bps / 1e9, (int)least);
+}
+
+static int read_near(struct nccl *c)
+{
+    struct topo_near near;
+    int rc = 0;
+
+    topo_near_init(&near, c->gpus);
+    for (int i = 0; rc == 0 && i < c->gpus; i++)
+        for (const struct xml_node *n = c->gpu[i].node->child; rc == 0 && n; n = n->next)
+            if (is_named(n, "nvlink"))
+                rc = read_nvlink(c, i, n, &near);
+    rc = rc ? rc : check_near(c, &near);
+    if (rc == 0) {
+        topo_machine_near(c->m, &near);
+        c->m->counts_links = 1;
+        if (c->m->near)
+            set_nvlink(c);
+    }
+    topo_near_release(&near);
+    return rc;
+}
+
+/* Machines that share one file share one NVLink domain (NVL72), or it says nothing of them. */
+static int check_hosts(const struct nccl *c)
+{
+    for (int i = 1; i < c->gpus; i++)
+        if (c->m->domains > 1 && strcmp(c->gpu[i].host, c->gpu[0].host))
+            return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
+                            "is of another host than the GPU on line %d and shares no NVLink"
+                            " with it, expected one host",
+                            c->gpu[0].node->line);
+    return 0;
+}
+
+/* ---- network ---- */
+
+/* A network device that several processors reach is listed below each: the same again. */
+static int is_again(const struct nccl *c, const struct net *net, int *again)
+{
+    *again = 0;
+    for (int i = 0; net->dev >= 0 && i < c->nets; i++) {
+        const struct net *old = &c->net[i];
+        if (old->dev != net->dev || strcmp(old->host, net->host))
+            continue;
+        const char *a = xml_find(old->node, "name"), *b = xml_find(net->node, "name");
+        if (strcmp(a ? a : "", b ? b : "") || old->Bps != net->Bps)
+            return xml_fail(c->x, net->node, "dev", c->err,
+                            "is %lld as on line %d, where name or speed differ, expected each"
+                            " device once",
+                            (long long)net->dev, old->node->line);
+        *again = 1;
+    }
+    return 0;
+}
+
+static int add_net(struct nccl *c, const struct xml_node *n)
+{
+    const struct xml_node *cpu = above(n, "cpu");
+    const char *host = cpu ? xml_find(cpu, "host_hash") : NULL, *use = xml_find(n, "net");
+    struct net net = {.node = n, .pci = above(n, "pci"), .host = host ? host : ""};
+    int64_t mbit = -1;
+    int again = 0;
+
+    if (!is_named(n->parent, "nic"))
+        return xml_fail(c->x, n, NULL, c->err, "stands outside of 'nic', expected it inside");
+    if (use && strcmp(use, "0") == 0) /* one of several that are fused into one listed beside */
+        return 0;
+    if (read_optional(c, n, "dev", &net.dev) || read_optional(c, n, "speed", &mbit))
+        return -1;
+    if (xml_find(n, "latency") &&
+        xml_f64(c->x, n, "latency", 0, LATENCY_MAX_US, &net.latency_s, c->err))
+        return -1;
+    net.latency_s /= 1e6;
+    net.Bps = mbit > 0 ? (double)mbit * 1e6 / 8 : 0;
+    if (is_again(c, &net, &again))
+        return -1;
+    if (again)
+        return 0;
+    if (c->nets == TOPO_MACHINE_RANKS)
+        return xml_fail(c->x, n, NULL, c->err, "is one of more than %d network devices",
+                        TOPO_MACHINE_RANKS);
+    c->net = mem_grow(c->net, &c->net_room, (size_t)c->nets + 1, sizeof *c->net);
+    c->net[c->nets++] = net;
+    return 0;
+}
+
+/* What all ports of the PCI device of device i pass; 0 when an earlier one has counted them. */
+static int device_Bps(struct nccl *c, int i, double *Bps, int *cut)
+{
+    const struct net *net = &c->net[i];
+    double pcie = 0;
+
+    *Bps = net->Bps;
+    if (!net->pci)
+        return 0;
+    for (int j = 0; j < c->nets; j++) {
+        if (j == i || c->net[j].pci != net->pci)
+            continue;
+        *Bps = j < i ? 0 : *Bps + c->net[j].Bps;
+        if (j < i)
+            return 0;
+    }
+    if (link_Bps(c, net->pci, &pcie))
+        return -1;
+    if (pcie > 0 && pcie < *Bps) {
+        *Bps = pcie;
+        *cut = 1;
+    }
+    return 0;
+}
+
+static void set_net_rates(struct nccl *c, double all_Bps, double most_Bps, int cut)
+{
+    struct topo_level *net = &c->m->net;
+    double least = INFINITY, most = 0;
+    char range[48];
+
+    for (int i = 0; i < c->nets; i++) {
+        least = fmin(least, c->net[i].Bps);
+        most = fmax(most, c->net[i].Bps);
+    }
+    if (c->nets == 0 || least <= 0)
+        return;
+    net->port_Bps = all_Bps;
+    net->flow_Bps = most_Bps;
+    net->member_Bps = all_Bps / c->gpus;
+    snprintf(range, sizeof range, most > least ? "%g to %g" : "%g", least * 8e-9, most * 8e-9);
+    snprintf(net->rate_source, sizeof net->rate_source,
+             "%d network device%s of %s Gbit/s, as the file states%s", c->nets,
+             c->nets == 1 ? "" : "s", range, cut ? ", cut to what PCIe passes" : "");
+}
+
+static int set_net(struct nccl *c)
+{
+    struct topo_level *net = &c->m->net;
+    double all = 0, most = 0, latency_s = 0;
+    int cut = 0;
+
+    for (int i = 0; i < c->nets; i++) {
+        double Bps = 0;
+        if (device_Bps(c, i, &Bps, &cut))
+            return -1;
+        all += Bps;
+        if (Bps > 0)
+            most = fmax(most, fmin(c->net[i].Bps, Bps));
+        latency_s = fmax(latency_s, c->net[i].latency_s);
+    }
+    if (latency_s > 0) {
+        net->latency_s = TOPO_NET_S + latency_s;
+        snprintf(net->latency_source, sizeof net->latency_source,
+                 "network hop in NCCL's model (tuning.cc) and %g us that the file states",
+                 latency_s * 1e6);
+    }
+    set_net_rates(c, all, most, cut);
+    return 0;
+}
+
+static int read_nets(struct nccl *c)
+{
+    for (int i = 0; i < c->x->nodes; i++)
+        if (is_named(&c->x->node[i], "net") && add_net(c, &c->x->node[i]))
+            return -1;
+    c->m->nics = c->nets;
+    for (int i = 0; c->nets == 0 && i < c->x->nodes; i++)
+        c->m->nics += has_class(&c->x->node[i], "0x02");
+    return set_net(c);
+}
+
+/* ---- all ---- */
+
+static int read_system(struct nccl *c)
+{
+    char source[TOPO_SOURCE_BYTES / 2];
+    int64_t version = 0;
+
+    if (xml_i64(c->x, c->x->root, "version", 1, 1, &version, c->err))
+        return -1;
+    if (find_gpus(c) || sort_gpus(c))
+        return -1;
+    c->m->ranks = c->gpus;
+    c->m->own_ranks = 1;
+    c->m->domain = mem_new((size_t)c->gpus, sizeof *c->m->domain);
+    if (read_near(c) || check_hosts(c) || read_pcie(c) || read_nets(c))
+        return -1;
+    snprintf(source, sizeof source, "PCIe generation and lanes as NCCL counts them (topo.cc)");
+    topo_machine_pcie(c->m, &c->pcie, source);
+    return 0;
+}
+
+int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)
+{
+    struct nccl c = {.x = x, .m = m, .err = err};
+
+    c.link = mem_new((size_t)x->nodes, sizeof *c.link);
+    for (int i = 0; i < x->nodes; i++)
+        c.link[i] = -1;
+    int rc = read_system(&c);
+    topo_pcie_release(&c.pcie);
+    mem_free(c.link);
+    mem_free(c.gpu);
+    mem_free(c.net);
+    return rc;
+}

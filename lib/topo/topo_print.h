@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOPO_TOPO_PRINT_H
+#define TOPO_TOPO_PRINT_H
+
+#include "topo/topo.h"
+
+/* The printers behind topo_print(), one for each format. */
+void topo_print_yaml(const struct topo *t, FILE *out);
+void topo_print_json(const struct topo *t, FILE *out);
+void topo_print_table(const struct topo *t, FILE *out);
+void topo_print_dot(const struct topo *t, FILE *out);
+void topo_print_svg(const struct topo *t, FILE *out);
+/* Of a fabric whose groups all have a host. */
+void topo_print_hostfile(const struct topo *t, FILE *out);
+void topo_print_rankfile(const struct topo *t, FILE *out);
+
+/* "4 ranks in 2 groups of 2, 2 levels": owned by the caller. */
+char *topo_shape_text(const struct topo *t);
+
+#endif

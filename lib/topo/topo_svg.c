@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows a fabric as a picture: boxes in boxes, a rail in each that joins what is inside, and
+ * ports as wide as what they pass.
+ *
+ *     title                     figures of each level
+ *     level2 ====================================
+ *       | 125 MB/s                 | 125 MB/s
+ *     +-inter ==============+    +-inter ========+
+ *     | |          |        |    | |             |
+ *     | group 0    group 1  |    | group 2       |
+ *     | [0][1]     [2]      |    | [3][4]        |
+ *     | out #####  out ##   |    | out #####     |
+ *     | in  #####  in  #### |    | in  #####     |
+ *     +---------------------+    +---------------+
+ *
+ * More groups than CARDS_MOST are tiles, coloured alone.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/svg.h"
+#include "base/units.h"
+#include "topo/topo_print.h"
+
+enum {
+    CARDS_MOST = 64,
+    TIPS_MOST = 4096,  /* tiles that get tooltips: viewers slow down above */
+    HIGH_MOST = 30000, /* pixels: no viewer shows more */
+    SQUARES_MOST = 16, /* ranks of a group that are drawn one by one */
+    SQUARES_ROW = 8
+};
+
+/* Of the page; more groups than fit three rows may make it wider. */
+static const double WIDTH = 1000, WIDE = 1460;
+enum { WIDE_FROM = 16 };
+static const double MARGIN = 24, GAP = 14, PAD = 12, HEAD = 24, STUB = 16;
+static const double CARD_W = 180, TILE = 14, TILE_GAP = 3, SQUARE = 18, RAIL = 4, LINE = 15;
+static const char *const SLOW = "#d55e00", *const INK = "#444444", *const PALE = "#e4e4e4";
+
+struct draw {
+    struct svg s;
+    const struct topo *t;
+    int *order; /* [groups], owned: groups of one block side by side */
+    int tiles;  /* groups are tiles, not cards */
+    double most_Bps, usual_Bps, card_h, width;
+};
+
+struct size {
+    double w, h;
+};
+
+static int block_of(const struct draw *d, int l, int i)
+{
+    return d->t->block[(l - 2) * d->t->groups.count + d->order[i]];
+}
+
+/* Behind the child of a unit of level l that begins at i: a group, or a block of groups. */
+static int child_end(const struct draw *d, int l, int i, int to)
+{
+    int end = i + 1;
+
+    while (l > 1 && end < to && block_of(d, l, end) == block_of(d, l, i))
+        end++;
+    return end;
+}
+
+static int is_slow(const struct draw *d, int k)
+{
+    return topo_port_Bps(d->t, k) < topo_slow_Bps(d->t, k, d->usual_Bps);
+}
+
+/* Colours of levels from the inside out; the second, orange, is for what is slow. */
+static const char *colour_of(int l)
+{
+    return svg_colour(l ? l + 1 : 0);
+}
+
+/* ---- a group ---- */
+
+static int square_rows(int members)
+{
+    return members > SQUARES_MOST ? 1 : (members + SQUARES_ROW - 1) / SQUARES_ROW;
+}
+
+static void paint_ranks(struct draw *d, int k, double x, double y)
+{
+    const struct groups *g = &d->t->groups;
+    struct svg_rgb fill = svg_tint(colour_of(0), 0.16);
+    struct svg_pen pen = {.fill = fill.text, .stroke = colour_of(0), .width = 0.75};
+    char text[64];
+
+    if (g->members[k] > SQUARES_MOST) {
+        char *ranks = topo_ranks_text(d->t, k);
+        int cut = strlen(ranks) > 18;
+        snprintf(text, sizeof text, "%d ranks: %.*s%s", g->members[k], cut ? 15 : 18, ranks,
+                 cut ? "..." : "");
+        svg_text(&d->s, x, y + 13, &(struct svg_font){.size = 10.5}, text);
+        mem_free(ranks);
+        return;
+    }
+    for (int j = 0; j < g->members[k]; j++) {
+        int rank = groups_rank(g, k, j);
+        struct svg_box box = {x + j % SQUARES_ROW * (SQUARE + 2),
+                              y + j / SQUARES_ROW * (SQUARE + 2), SQUARE, SQUARE};
+        svg_rect(&d->s, box, &pen, NULL);
+        snprintf(text, sizeof text, "%d", rank);
+        svg_text(&d->s, box.x + SQUARE / 2, box.y + 12.5,
+                 &(struct svg_font){.size = rank < 1000 ? 9 : 6.5, .anchor = SVG_MIDDLE}, text);
+    }
+}
+
+/* A bar as long as the rate is of the fastest port's, and the rate. */
+static void paint_port(struct draw *d, int k, double x, double y, const char *way, double Bps)
+{
+    int slow = Bps < topo_slow_Bps(d->t, k, d->usual_Bps);
+    double room = 76, long_ = room * Bps / d->most_Bps;
+    struct units u;
+
+    svg_text(&d->s, x, y + 8, &(struct svg_font){.size = 9.5, .colour = INK}, way);
+    svg_rect(&d->s, (struct svg_box){x + 22, y, room, 9}, &(struct svg_pen){.fill = PALE},
+             NULL);
+    svg_rect(&d->s, (struct svg_box){x + 22, y, long_, 9},
+             &(struct svg_pen){.fill = slow ? SLOW : colour_of(1)}, NULL);
+    svg_text(
+        &d->s, x + CARD_W - 2 * 8, y + 8,
+        &(struct svg_font){
+            .size = 9.5, .anchor = SVG_END, .bold = slow, .colour = slow ? "#a04000" : INK},
+        units_rate(&u, Bps));
+}
+
+static void tip_of(const struct topo *t, int k, char *text, size_t room)
+{
+    struct units a, b;
+
+    snprintf(text, room, "group %d%s%.80s, %d ranks, %s out, %s in", k,
+             t->host[k][0] ? " on " : "", t->host[k], t->groups.members[k],
+             units_rate(&a, t->port[k].out_Bps), units_rate(&b, t->port[k].in_Bps));
+}
+
+static void paint_card(struct draw *d, int k, double x, double y)
+{
+    const struct topo *t = d->t;
+    int slow = is_slow(d, k);
+    char text[200], host[24];
+
+    tip_of(t, k, text, sizeof text);
+    svg_group_open(&d->s, "group", text);
+    svg_rect(&d->s, (struct svg_box){x, y, CARD_W, d->card_h},
+             &(struct svg_pen){
+                 .fill = "#ffffff", .stroke = slow ? SLOW : "#9a9a9a", .width = slow ? 2 : 1},
+             NULL);
+    snprintf(text, sizeof text, "group %d", k);
+    svg_text(&d->s, x + 8, y + 15, &(struct svg_font){.size = 11, .bold = 1}, text);
+    snprintf(host, sizeof host, "%.*s%s", strlen(t->host[k]) > 18 ? 15 : 18, t->host[k],
+             strlen(t->host[k]) > 18 ? "..." : "");
+    svg_text(&d->s, x + CARD_W - 8, y + 15,
+             &(struct svg_font){.size = 10, .anchor = SVG_END, .colour = INK}, host);
+    paint_ranks(d, k, x + 8, y + 22);
+    paint_port(d, k, x + 8, y + d->card_h - 31, "out", t->port[k].out_Bps);
+    paint_port(d, k, x + 8, y + d->card_h - 16, "in", t->port[k].in_Bps);
+    svg_group_close(&d->s);
+}
+
+static void paint_tile(struct draw *d, int k, double x, double y)
+{
+    struct svg_rgb pale = svg_tint(colour_of(1), 0.45);
+    char tip[200];
+
+    tip_of(d->t, k, tip, sizeof tip);
+    svg_rect(&d->s, (struct svg_box){x, y, TILE, TILE},
+             &(struct svg_pen){.fill = is_slow(d, k) ? SLOW : pale.text},
+             d->t->groups.count <= TIPS_MOST ? tip : NULL);
+}
+
+/* ---- boxes in boxes ---- */
+
+static struct size measure(const struct draw *d, int l, int from, int to, double most_w);
+
+static struct size child_size(const struct draw *d, int l, int from, int to, double most_w)
+{
+    if (l > 1)
+        return measure(d, l - 1, from, to, most_w);
+    return d->tiles ? (struct size){TILE, TILE} : (struct size){CARD_W, d->card_h};
+}
+
+static int is_grid(const struct draw *d, int l)
+{
+    return l == 1 && d->tiles;
+}
+
+/* One row of children that fit beside each other: where it ends, and how large it is. */
+static int row_end(const struct draw *d, int l, int from, int to, double most_w,
+                   struct size *row)
+{
+    double gap = is_grid(d, l) ? TILE_GAP : GAP;
+    int i = from;
+
+    *row = (struct size){0, 0};
+    while (i < to) {
+        int end = child_end(d, l, i, to);
+        struct size c = child_size(d, l, i, end, most_w);
+        double w = row->w + (i > from ? gap : 0) + c.w;
+        if (i > from && w > most_w)
+            break;
+        row->w = w;
+        row->h = fmax(row->h, c.h);
+        i = end;
+    }
+    return i;
+}
+
+static double row_gap(const struct draw *d, int l)
+{
+    return is_grid(d, l) ? TILE_GAP : GAP + 4;
+}
+
+static struct size measure(const struct draw *d, int l, int from, int to, double most_w)
+{
+    struct size all = {0, HEAD}, row;
+
+    for (int i = from; i < to;) {
+        i = row_end(d, l, i, to, most_w - 2 * PAD, &row);
+        all.w = fmax(all.w, row.w);
+        all.h += row.h + (is_grid(d, l) ? 0 : RAIL + STUB) + (i < to ? row_gap(d, l) : 0);
+    }
+    all.w = fmax(all.w, 150) + 2 * PAD;
+    all.h += PAD;
+    return all;
+}
+
+static void paint_unit(struct draw *d, int l, int from, int to, double x, double y,
+                       double most_w);
+
+/* The port of a child: a stub from the rail, as wide as its rate. */
+static void paint_stub(struct draw *d, int l, int i, double x, double y)
+{
+    int k = d->order[i], slow = l == 1 && is_slow(d, k);
+    double Bps = l == 1 ? topo_port_Bps(d->t, k) : d->t->level[l].port_Bps;
+    double w = l == 1 ? fmax(2, 10 * Bps / d->most_Bps) : 8;
+    struct units u;
+
+    svg_rect(&d->s, (struct svg_box){x - w / 2, y, w, STUB},
+             &(struct svg_pen){.fill = slow ? SLOW : colour_of(l)}, NULL);
+    if (l > 1 || slow)
+        svg_text(
+            &d->s, x + 9, y + STUB - 4,
+            &(struct svg_font){.size = 9.5, .bold = slow, .colour = slow ? "#a04000" : INK},
+            slow ? "slow" : units_rate(&u, Bps));
+}
+
+static void paint_row(struct draw *d, int l, int from, int to, double x, double y,
+                      double most_w, struct size row)
+{
+    double at = x, gap = is_grid(d, l) ? TILE_GAP : GAP, lead = 0;
+
+    if (!is_grid(d, l)) {
+        lead = RAIL + STUB;
+        svg_rect(&d->s, (struct svg_box){x, y, row.w, RAIL},
+                 &(struct svg_pen){.fill = colour_of(l)}, NULL);
+    }
+    for (int i = from; i < to;) {
+        int end = child_end(d, l, i, to);
+        struct size c = child_size(d, l, i, end, most_w);
+        if (!is_grid(d, l))
+            paint_stub(d, l, i, at + 20, y + RAIL);
+        if (l > 1)
+            paint_unit(d, l - 1, i, end, at, y + lead, most_w);
+        else if (d->tiles)
+            paint_tile(d, d->order[i], at, y);
+        else
+            paint_card(d, d->order[i], at, y + lead);
+        at += c.w + gap;
+        i = end;
+    }
+}
+
+static void paint_unit(struct draw *d, int l, int from, int to, double x, double y,
+                       double most_w)
+{
+    const struct topo *t = d->t;
+    struct size all = measure(d, l, from, to, most_w), row;
+    struct svg_rgb fill = svg_tint(colour_of(l), 0.07);
+    char head[64];
+
+    if (l + 1 < t->levels)
+        snprintf(head, sizeof head, "%s in block %d", t->level[l].name,
+                 block_of(d, l + 1, from));
+    else
+        snprintf(head, sizeof head, "%s", t->level[l].name);
+    svg_group_open(&d->s, "unit", NULL);
+    svg_rect(&d->s, (struct svg_box){x, y, all.w, all.h},
+             &(struct svg_pen){.fill = fill.text, .stroke = colour_of(l)}, NULL);
+    svg_text(&d->s, x + PAD, y + 16,
+             &(struct svg_font){.size = 11, .bold = 1, .colour = colour_of(l)}, head);
+    double top = y + HEAD, before = 0;
+    for (int i = from; i < to;) {
+        int end = row_end(d, l, i, to, most_w - 2 * PAD, &row);
+        if (before > 0 && !is_grid(d, l)) /* the rail goes on in the next row */
+            svg_rect(&d->s,
+                     (struct svg_box){x + PAD / 2 - 2, before, RAIL, top - before + RAIL},
+                     &(struct svg_pen){.fill = colour_of(l)}, NULL);
+        if ((before > 0 || end < to) && !is_grid(d, l))
+            svg_rect(&d->s, (struct svg_box){x + PAD / 2 - 2, top, PAD / 2 + 2, RAIL},
+                     &(struct svg_pen){.fill = colour_of(l)}, NULL);
+        paint_row(d, l, i, end, x + PAD, top, most_w - 2 * PAD, row);
+        before = top;
+        top += row.h + (is_grid(d, l) ? 0 : RAIL + STUB) + row_gap(d, l);
+        i = end;
+    }
+    svg_group_close(&d->s);
+}
+
+/* ---- the figures ---- */
+
+static double head_high(const struct topo *t)
+{
+    double lines = 3.3;
+
+    for (int l = 0; l < t->levels; l++)
+        lines += 1.3 + (t->level[l].rate_source[0] != 0) + (t->level[l].latency_source[0] != 0);
+    return MARGIN + 14 + lines * LINE + 12;
+}
+
+static const char *joined(int l)
+{
+    return l == 0 ? "the ranks of a group" : l == 1 ? "groups" : "blocks of groups";
+}
+
+static double paint_source(struct draw *d, double y, const char *what, const char *source)
+{
+    char text[TOPO_SOURCE_BYTES + 40];
+
+    if (!source[0])
+        return y;
+    snprintf(text, sizeof text, "%s: %s", what, source);
+    svg_text(&d->s, MARGIN + 18, y, &(struct svg_font){.size = 9.5, .colour = "#666666"}, text);
+    return y + LINE;
+}
+
+static double paint_level(struct draw *d, int l, double y)
+{
+    static const double column[] = {400, 520, 640, 760};
+    const struct topo_level *v = &d->t->level[l];
+    struct units u[4];
+    const char *text[4] = {units_time(&u[0], v->latency_s), units_rate(&u[1], v->port_Bps),
+                           units_rate(&u[2], v->flow_Bps), units_rate(&u[3], v->member_Bps)};
+
+    svg_rect(&d->s, (struct svg_box){MARGIN, y - 9, 11, 11},
+             &(struct svg_pen){.fill = colour_of(l)}, NULL);
+    svg_text(&d->s, MARGIN + 18, y, &(struct svg_font){.size = 11, .bold = 1}, v->name);
+    svg_text(&d->s, MARGIN + 130, y, &(struct svg_font){.size = 11, .colour = INK}, joined(l));
+    for (int i = 0; i < 4; i++)
+        svg_text(&d->s, column[i], y, &(struct svg_font){.size = 11, .anchor = SVG_END},
+                 text[i]);
+    y = paint_source(d, y + LINE, "rates", v->rate_source);
+    return paint_source(d, y, "latency", v->latency_source) + 0.3 * LINE;
+}
+
+static void paint_head(struct draw *d, const char *shape)
+{
+    static const double column[] = {400, 520, 640, 760};
+    static const char *const names[] = {"latency", "port", "one flow", "member, all send"};
+    const struct topo *t = d->t;
+    struct units a, b;
+    char text[160];
+    double y = MARGIN + 14;
+
+    svg_text(&d->s, MARGIN, y, &(struct svg_font){.size = 17, .bold = 1}, shape);
+    snprintf(text, sizeof text, "each rank: memory %s, compute %s%s",
+             t->memory_bytes ? units_bytes(&a, (double)t->memory_bytes) : "unknown",
+             t->flops > 0 ? units_count(&b, t->flops) : "unknown",
+             t->flops > 0 ? "FLOP/s" : "");
+    svg_text(&d->s, MARGIN, y += 1.3 * LINE, &(struct svg_font){.size = 11, .colour = INK},
+             text);
+    y += 1.4 * LINE;
+    svg_text(&d->s, MARGIN + 18, y, &(struct svg_font){.size = 9.5, .colour = INK}, "level");
+    svg_text(&d->s, MARGIN + 130, y, &(struct svg_font){.size = 9.5, .colour = INK}, "joins");
+    for (int i = 0; i < 4; i++)
+        svg_text(&d->s, column[i], y,
+                 &(struct svg_font){.size = 9.5, .anchor = SVG_END, .colour = INK}, names[i]);
+    y += 1.3 * LINE;
+    for (int l = 0; l < t->levels; l++)
+        y = paint_level(d, l, y);
+}
+
+static void paint_foot(struct draw *d, double y)
+{
+    struct units u;
+    char text[200];
+    int slow = 0;
+
+    for (int k = 0; k < d->t->groups.count; k++)
+        slow += is_slow(d, k);
+    if (slow)
+        snprintf(text, sizeof text,
+                 "%d slow port%s: 5 %% and more below the median of all ports, %s, out or in",
+                 slow, slow == 1 ? "" : "s", units_rate(&u, d->usual_Bps));
+    else
+        snprintf(text, sizeof text,
+                 "no port is 5 %% and more below the median of all ports, %s",
+                 units_rate(&u, d->usual_Bps));
+    svg_rect(&d->s, (struct svg_box){MARGIN, y - 9, 11, 11}, &(struct svg_pen){.fill = SLOW},
+             NULL);
+    svg_text(&d->s, MARGIN + 18, y,
+             &(struct svg_font){.size = 10.5, .bold = slow > 0, .colour = INK}, text);
+    svg_text(&d->s, d->width - MARGIN, y,
+             &(struct svg_font){.size = 10.5, .anchor = SVG_END, .colour = INK},
+             "rates are payload, each way; 1 GB/s is 1e9 bytes per second");
+}
+
+/* ---- all ---- */
+
+struct place {
+    int k, block[TOPO_LEVELS_MAX]; /* block from the outermost inwards */
+};
+
+static int by_block(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+
+    for (int i = 0; i < TOPO_LEVELS_MAX; i++)
+        if (x->block[i] != y->block[i])
+            return x->block[i] - y->block[i];
+    return x->k - y->k;
+}
+
+static void order_groups(struct draw *d)
+{
+    const struct topo *t = d->t;
+    int count = t->groups.count;
+    struct place *place = mem_new((size_t)count, sizeof *place);
+
+    for (int k = 0; k < count; k++) {
+        place[k].k = k;
+        for (int l = t->levels - 1, i = 0; l >= 2; l--)
+            place[k].block[i++] = t->block[(l - 2) * count + k];
+    }
+    qsort(place, (size_t)count, sizeof *place, by_block);
+    d->order = mem_new((size_t)count, sizeof *d->order);
+    for (int k = 0; k < count; k++)
+        d->order[k] = place[k].k;
+    mem_free(place);
+}
+
+void topo_print_svg(const struct topo *t, FILE *out)
+{
+    struct draw d = {.t = t, .usual_Bps = topo_usual_port_Bps(t)};
+    int count = t->groups.count, top = t->levels - 1;
+    char *shape = topo_shape_text(t);
+
+    d.tiles = count > CARDS_MOST;
+    d.card_h = 22 + square_rows(groups_largest(&t->groups)) * (SQUARE + 2) + 38;
+    for (int k = 0; k < count; k++)
+        d.most_Bps = fmax(d.most_Bps, fmax(t->port[k].out_Bps, t->port[k].in_Bps));
+    order_groups(&d);
+    double room = (count < WIDE_FROM ? WIDTH : WIDE) - 2 * MARGIN;
+    struct size all = measure(&d, top, 0, count, room);
+    int drawn = all.h < HIGH_MOST;
+    if (!drawn)
+        all = (struct size){0, LINE};
+    d.width = fmax(WIDTH, all.w + 2 * MARGIN);
+    double y = head_high(t);
+    svg_open(&d.s, out, d.width, y + all.h + 16 + LINE + MARGIN, shape);
+    paint_head(&d, shape);
+    if (drawn)
+        paint_unit(&d, top, 0, count, MARGIN, y, room);
+    else
+        svg_text(&d.s, MARGIN, y, &(struct svg_font){.size = 11},
+                 "the groups are too many to be drawn");
+    paint_foot(&d, y + all.h + 16 + LINE);
+    svg_close(&d.s);
+    mem_free(d.order);
+    mem_free(shape);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TRAIN_TRAIN_TRACE_H
+#define TRAIN_TRAIN_TRACE_H
+
+/* Inside train/: what all ranks did in a step, as rank 0 knows and shows it. */
+#include <stdio.h>
+
+#include "engine/engine_trace.h"
+#include "plan/plan.h"
+
+struct train_trace_rank {
+    const char *host;           /* borrowed */
+    struct engine_event *event; /* [count], owned; seconds from this rank's own beginning */
+    int count;
+    double step_s;
+    double compute_s, exposed_s, idle_s; /* step_s in three */
+    struct engine_path path;
+};
+
+struct train_trace {
+    int64_t step;
+    const struct plan *plan;       /* borrowed: groups, strategy, names of units */
+    int ranks, slowest;            /* slowest: the rank whose step took longest */
+    struct train_trace_rank *rank; /* [ranks], owned */
+};
+
+/*
+ * A rank's events that have a part in [start_s, end_s], as lines of whole numbers; owned by the
+ * caller (mem_free).  Causes outside of the window become -1.
+ */
+char *train_trace_text(const struct engine_event *event, int count, double start_s,
+                       double end_s);
+/* From each rank's text (texts[ranks]) and host (hosts[ranks]); slowest and paths are found. */
+void train_trace_init(struct train_trace *t, const struct plan *plan, int64_t step,
+                      char *const *texts, const char *const *hosts);
+void train_trace_release(struct train_trace *t);
+
+/* "forward layers.3", "agree"; "gather layers.3, micro-step 2" with its micro-step. */
+void train_trace_name(const struct train_trace *t, const struct engine_event *v, int micro,
+                      char text[96]);
+/* One line on the slowest rank's critical path, without a newline. */
+void train_trace_line(const struct train_trace *t, FILE *out);
+/* Chrome's trace event format, which Perfetto reads, too. */
+void train_trace_json(const struct train_trace *t, FILE *out);
+
+/* train_trace_draw.c: the same as a timeline, SVG. */
+enum { TRAIN_TRACE_DRAWN = 8 };
+/* The ranks that are drawn, ascending: all, or the first of each group and the slowest. */
+int train_trace_drawn(const struct train_trace *t, int drawn[TRAIN_TRACE_DRAWN]);
+void train_trace_draw(const struct train_trace *t, FILE *out);
+
+#endif

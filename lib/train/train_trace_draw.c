@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a step of some ranks looks as a timeline:
+ *
+ *     title, totals of the slowest rank, legend
+ *               0        20 ms      40 ms
+ *     3 compute [f0][f1]....[b1][b0]      dots: a wait, pale, in the colour of what it is for
+ *       gathers [g0][g1]
+ *       reduces         [r1][r0]          lanes that are used
+ *
+ * The critical path of the slowest rank is a black line around what it goes through.
+ */
+#include "train/train_trace.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/svg_chart.h"
+
+/* Bars that get tooltips, an element each: viewers slow down above. */
+enum { TIPS_MAX = 20000, KINDS = ENGINE_EVENT_KINDS };
+
+static const double WIDTH = 1280, MARGIN = 20, LEFT = 164, RIGHT = 34, FOOT = 44;
+static const double TOP = 142, TICK_X = 90, LANE_GAP = 3, RANK_GAP = 12;
+static const double LANE_HIGH[ENGINE_LANES] = {24, 16, 16, 16, 16};
+static const double PALE = 0.28; /* of the colour of what is waited for */
+static const char *const GRID = "#d8d8d8", *const INK = "#444444", *const BAND = "#f3f3f3";
+static const char *const PATH = "#000000", *const NOTHING = "#bbbbbb";
+
+struct picture {
+    const struct train_trace *trace;
+    struct svg svg;
+    int drawn[TRAIN_TRACE_DRAWN], count;
+    int used[ENGINE_LANES]; /* by a rank that is drawn */
+    double end_s;           /* of the longest step that is drawn */
+};
+
+static const char *colour_of(enum engine_event_kind kind)
+{
+    switch (kind) {
+    case ENGINE_FORWARD:
+        return svg_colour(0);
+    case ENGINE_BACKWARD:
+        return svg_colour(1);
+    case ENGINE_UPDATE:
+        return svg_colour(2);
+    case ENGINE_GATHERED:
+        return svg_colour(3);
+    case ENGINE_SYNCED:
+        return svg_colour(4);
+    case ENGINE_REDUCED:
+        return svg_colour(5);
+    case ENGINE_CONVERTED:
+        return svg_colour(6);
+    case ENGINE_AGREE:
+        return NOTHING;
+    default:
+        return "#777777"; /* what is neither: begun, added */
+    }
+}
+
+int train_trace_drawn(const struct train_trace *t, int drawn[TRAIN_TRACE_DRAWN])
+{
+    const struct groups *g = &t->plan->groups;
+    int n = 0, there = 0;
+
+    for (int r = 0; r < t->ranks && n < TRAIN_TRACE_DRAWN; r++) {
+        if (t->ranks > TRAIN_TRACE_DRAWN && g->local_of[r] != 0 && r != t->slowest)
+            continue;
+        /* The last place is kept for the slowest. */
+        if (n + 1 == TRAIN_TRACE_DRAWN && !there && r < t->slowest)
+            continue;
+        there |= r == t->slowest;
+        drawn[n++] = r;
+    }
+    return n;
+}
+
+static double x_of(const struct picture *p, double seconds)
+{
+    return LEFT + (WIDTH - LEFT - RIGHT) * seconds / p->end_s;
+}
+
+/* From the first lane to this one. */
+static double lanes_high(const struct picture *p, int lane)
+{
+    double high = 0;
+
+    for (int l = 0; l < lane; l++)
+        high += p->used[l] ? LANE_HIGH[l] + LANE_GAP : 0;
+    return high;
+}
+
+/* The rank's name takes three lines beside them. */
+static double rank_high(const struct picture *p)
+{
+    return fmax(lanes_high(p, ENGINE_LANES), 54) + RANK_GAP;
+}
+
+static double lane_y(const struct picture *p, int place, int lane)
+{
+    return TOP + place * rank_high(p) + RANK_GAP / 2 + lanes_high(p, lane);
+}
+
+static double bottom_of(const struct picture *p)
+{
+    return TOP + p->count * rank_high(p);
+}
+
+/* What of an event is in the window. */
+static struct svg_box box_of(const struct picture *p, int place,
+                             const struct train_trace_rank *r, const struct engine_event *v)
+{
+    double x = x_of(p, fmax(v->start_s, 0)), w = x_of(p, fmin(v->end_s, r->step_s)) - x;
+
+    return (struct svg_box){x, lane_y(p, place, v->lane), fmax(w > 3 ? w - 0.5 : w, 0),
+                            LANE_HIGH[v->lane]};
+}
+
+static struct svg_rgb paint_of(const struct train_trace_rank *r, const struct engine_event *v)
+{
+    if (v->kind != ENGINE_WAITED)
+        return svg_tint(colour_of(v->kind), 1);
+    return svg_tint(v->cause < 0 ? NOTHING : colour_of(r->event[v->cause].kind), PALE);
+}
+
+static void tip_of(const struct picture *p, int rank, const struct engine_event *v, char *text,
+                   size_t room)
+{
+    const struct train_trace_rank *r = &p->trace->rank[rank];
+    struct units from, took, slow, fast;
+    char name[96], more[160] = "";
+
+    train_trace_name(p->trace, v, 1, name);
+    if (v->lane != ENGINE_LANE_COMPUTE) {
+        snprintf(more, sizeof more, ", %s to other groups, %s inside",
+                 units_bytes(&slow, (double)v->slow_bytes),
+                 units_bytes(&fast, (double)v->fast_bytes));
+    } else if (v->cause >= 0) {
+        char cause[96];
+        train_trace_name(p->trace, &r->event[v->cause], 1, cause);
+        snprintf(more, sizeof more, " for %s", cause);
+    }
+    snprintf(text, room, "rank %d: %s%s, %s from %s on", rank, name, more,
+             units_time(&took, v->end_s - v->start_s), units_time(&from, v->start_s));
+}
+
+/* The longest name of the unit that fits: whole, its number, none. */
+static void label(struct picture *p, struct svg_box box, const struct engine_event *v)
+{
+    struct svg_font font = {
+        .size = box.h > 20 ? 10 : 9, .anchor = SVG_MIDDLE, .colour = "#ffffff"};
+
+    if (v->unit < 0 || v->kind == ENGINE_WAITED)
+        return;
+    const char *name = p->trace->plan->model.unit[v->unit].name, *dot = strrchr(name, '.');
+    if (svg_text_width(name, font.size) + 4 > box.w && dot)
+        name = dot + 1;
+    if (svg_text_width(name, font.size) + 2 > box.w)
+        return;
+    svg_text(&p->svg, box.x + box.w / 2, box.y + box.h / 2 + font.size * 0.36, &font, name);
+}
+
+static void draw_events(struct picture *p, int place)
+{
+    int rank = p->drawn[place];
+    const struct train_trace_rank *r = &p->trace->rank[rank];
+
+    svg_group_open(&p->svg, "rank", NULL);
+    for (int i = 0; i < r->count; i++) {
+        const struct engine_event *v = &r->event[i];
+        struct svg_box box = box_of(p, place, r, v);
+        struct svg_rgb fill = paint_of(r, v);
+        char tip[400];
+        if (box.w <= 0)
+            continue;
+        tip_of(p, rank, v, tip, sizeof tip);
+        svg_rect(&p->svg, box, &(struct svg_pen){.fill = fill.text}, tip);
+        label(p, box, v);
+    }
+    svg_group_close(&p->svg);
+}
+
+/* Too many for tooltips: one element for all that look alike. */
+static void draw_many(struct picture *p)
+{
+    for (int look = 0; look < 2 * KINDS; look++) { /* kinds, then waits for them */
+        struct svg_rgb fill = svg_tint(NOTHING, PALE);
+        int open = 0;
+        for (int place = 0; place < p->count; place++) {
+            const struct train_trace_rank *r = &p->trace->rank[p->drawn[place]];
+            for (int i = 0; i < r->count; i++) {
+                const struct engine_event *v = &r->event[i];
+                int wait = v->kind == ENGINE_WAITED;
+                int kind = (int)(wait && v->cause >= 0 ? r->event[v->cause].kind : v->kind);
+                if (kind + wait * KINDS != look)
+                    continue;
+                fill = paint_of(r, v);
+                if (!open)
+                    svg_boxes_open(&p->svg, &(struct svg_pen){.fill = fill.text});
+                open = 1;
+                svg_boxes_add(&p->svg, box_of(p, place, r, v));
+            }
+        }
+        if (open)
+            svg_boxes_close(&p->svg);
+    }
+}
+
+/*
+ * Around each run of parts in one lane, and down or up to the next lane's; across a gap the
+ * line goes on thinner.
+ */
+static void draw_path(struct picture *p, int place)
+{
+    const struct train_trace_rank *r = &p->trace->rank[p->drawn[place]];
+    double pixel_s = p->end_s / (WIDTH - LEFT - RIGHT), last_x = 0, last_y = 0;
+
+    svg_group_open(&p->svg, "path", "the critical path");
+    for (int i = 0; i < r->path.parts; i++) {
+        const struct engine_path_part *part = &r->path.part[i];
+        if (part->event < 0)
+            continue;
+        int lane = r->event[part->event].lane;
+        double from = part->start_s, to = part->end_s;
+        for (; i + 1 < r->path.parts; i++) { /* what follows in this lane at once */
+            part = &r->path.part[i + 1];
+            if (part->event >= 0 ? r->event[part->event].lane != lane
+                                 : part->end_s - part->start_s > 2 * pixel_s)
+                break;
+            to = part->event >= 0 ? part->end_s : to;
+        }
+        struct svg_box box = {x_of(p, from), lane_y(p, place, lane),
+                              x_of(p, to) - x_of(p, from), LANE_HIGH[lane]};
+        double y = box.y + box.h / 2;
+        if (last_y > 0)
+            svg_line(&p->svg, last_x, last_y, box.x, y, &(struct svg_pen){.stroke = PATH});
+        svg_rect(&p->svg, box, &(struct svg_pen){.stroke = PATH, .width = 1.8}, NULL);
+        last_x = box.x + box.w;
+        last_y = y;
+    }
+    svg_group_close(&p->svg);
+}
+
+/* An axis in ms, whatever the step takes. */
+static const char *ms_text(struct units *u, double seconds)
+{
+    snprintf(u->text, sizeof u->text, "%.6g ms", seconds * 1e3);
+    return u->text;
+}
+
+static void draw_axis(struct picture *p)
+{
+    double tick[SVG_TICKS], bottom = bottom_of(p);
+    int n = svg_ticks(SVG_LINEAR, 0, p->end_s, (int)((WIDTH - LEFT - RIGHT) / TICK_X), tick);
+    struct svg_font font = {.anchor = SVG_MIDDLE, .colour = INK};
+
+    for (int i = 0; i < n; i++) {
+        struct units u;
+        double x = x_of(p, tick[i]);
+        ms_text(&u, tick[i]);
+        svg_line(&p->svg, x, TOP, x, bottom, &(struct svg_pen){.stroke = GRID});
+        svg_text(&p->svg, x, TOP - 6, &font, u.text);
+        svg_text(&p->svg, x, bottom + 16, &font, u.text);
+    }
+}
+
+static void draw_rank_names(struct picture *p, int place)
+{
+    int rank = p->drawn[place], slowest = rank == p->trace->slowest;
+    double y = TOP + place * rank_high(p);
+    char text[64];
+    struct units u;
+
+    if (place % 2 == 0)
+        svg_rect(&p->svg, (struct svg_box){MARGIN / 2, y, WIDTH - MARGIN, rank_high(p)},
+                 &(struct svg_pen){.fill = BAND}, NULL);
+    snprintf(text, sizeof text, "rank %d", rank);
+    svg_text(&p->svg, MARGIN, y + 23, &(struct svg_font){.size = 12, .bold = 1}, text);
+    /* As much of the host's name as there is room for. */
+    snprintf(text, sizeof text, "%.12s", p->trace->rank[rank].host);
+    svg_text(&p->svg, MARGIN, y + 39, &(struct svg_font){.size = 10, .colour = INK}, text);
+    units_time(&u, p->trace->rank[rank].step_s);
+    snprintf(text, sizeof text, "%s%s", u.text, slowest && p->count > 1 ? ", slowest" : "");
+    svg_text(&p->svg, MARGIN, y + 54, &(struct svg_font){.size = 10, .colour = INK}, text);
+    for (int lane = 0; lane < ENGINE_LANES; lane++)
+        if (p->used[lane])
+            svg_text(&p->svg, LEFT - 6, lane_y(p, place, lane) + LANE_HIGH[lane] / 2 + 3,
+                     &(struct svg_font){.size = 9, .colour = INK, .anchor = SVG_END},
+                     engine_lane_name(lane));
+}
+
+static double swatch(struct picture *p, double x, const char *fill, const char *stroke,
+                     const char *text)
+{
+    svg_rect(&p->svg, (struct svg_box){x, TOP - 51, 16, 11},
+             &(struct svg_pen){.fill = fill, .stroke = stroke, .width = 1.8}, NULL);
+    svg_text(&p->svg, x + 21, TOP - 42, &(struct svg_font){0}, text);
+    return x + 21 + svg_text_width(text, 11) + 10;
+}
+
+static void draw_legend(struct picture *p)
+{
+    static const struct {
+        enum engine_event_kind kind;
+        const char *text;
+    } items[] = {{ENGINE_FORWARD, "forward"}, {ENGINE_BACKWARD, "backward"},
+                 {ENGINE_UPDATE, "update"},   {ENGINE_BEGAN, "other"},
+                 {ENGINE_GATHERED, "gather"}, {ENGINE_SYNCED, "sync"},
+                 {ENGINE_REDUCED, "reduce"},  {ENGINE_CONVERTED, "boundary"},
+                 {ENGINE_AGREE, "agreement"}};
+    double x = MARGIN;
+
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+        x = swatch(p, x, colour_of(items[i].kind), NULL, items[i].text);
+    x = swatch(p, x, svg_tint(colour_of(ENGINE_GATHERED), PALE).text, NULL,
+               "waits: pale, the colour of what for");
+    swatch(p, x, NULL, PATH, "critical path");
+}
+
+static void totals_of(const struct train_trace *t, char *text, size_t room)
+{
+    const struct train_trace_rank *r = &t->rank[t->slowest];
+    struct units step, compute, exposed, idle;
+
+    snprintf(text, room, "rank %d (%.100s)%s: step %s = compute %s + exposed %s + idle %s",
+             t->slowest, r->host, t->ranks > 1 ? ", the slowest" : "",
+             units_time(&step, r->step_s), units_time(&compute, r->compute_s),
+             units_time(&exposed, r->exposed_s), units_time(&idle, r->idle_s));
+}
+
+static void parts_of(const struct train_trace *t, char *text, size_t room)
+{
+    const struct train_trace_rank *r = &t->rank[t->slowest];
+    struct units path;
+    int used = snprintf(text, room, "critical path %s, the step is %.2f times that; on it:",
+                        units_time(&path, r->path.longest_s), r->step_s / r->path.longest_s);
+
+    for (int s = 0; s < ENGINE_PATH_SUMS; s++)
+        used += snprintf(text + used, room - (size_t)used, "%s %s %.0f %%", s ? "," : "",
+                         engine_path_name((enum engine_path_sum)s),
+                         100 * r->path.sum_s[s] / r->step_s);
+}
+
+static void title_of(const struct train_trace *t, char *text, size_t room)
+{
+    char shape[256], strategy[4];
+    struct units u;
+
+    groups_print(&t->plan->groups, shape, sizeof shape);
+    plan_strategy_name(t->plan->strategy, strategy);
+    snprintf(text, room, "step %" PRId64 ", %s on %s: %s", t->step, strategy, shape,
+             units_time(&u, t->rank[t->slowest].step_s));
+}
+
+static void draw_head(struct picture *p, const char *title)
+{
+    const struct svg_font font = {.size = 12, .colour = INK};
+    char text[512];
+
+    svg_text(&p->svg, MARGIN, 28, &(struct svg_font){.size = 17, .bold = 1}, title);
+    totals_of(p->trace, text, sizeof text);
+    svg_text(&p->svg, MARGIN, 48, &font, text);
+    parts_of(p->trace, text, sizeof text);
+    svg_text(&p->svg, MARGIN, 66, &font, text);
+    if (p->count < p->trace->ranks) {
+        snprintf(text, sizeof text,
+                 "%d of %d ranks are drawn: the first of each group and the slowest", p->count,
+                 p->trace->ranks);
+        svg_text(&p->svg, WIDTH - RIGHT, 48,
+                 &(struct svg_font){.size = 12, .colour = INK, .anchor = SVG_END}, text);
+    }
+    draw_legend(p);
+}
+
+void train_trace_draw(const struct train_trace *t, FILE *out)
+{
+    struct picture p = {.trace = t};
+    char title[512];
+    int64_t bars = 0;
+
+    p.count = train_trace_drawn(t, p.drawn);
+    for (int i = 0; i < p.count; i++) {
+        const struct train_trace_rank *r = &t->rank[p.drawn[i]];
+        bars += r->count;
+        p.end_s = fmax(p.end_s, r->step_s);
+        for (int k = 0; k < r->count; k++)
+            p.used[r->event[k].lane] = 1;
+    }
+    if (p.end_s <= 0)
+        p.end_s = 1e-6; /* nothing happened: an axis all the same */
+    title_of(t, title, sizeof title);
+    svg_open(&p.svg, out, WIDTH, bottom_of(&p) + FOOT, title);
+    draw_head(&p, title);
+    for (int i = 0; i < p.count; i++)
+        draw_rank_names(&p, i);
+    draw_axis(&p);
+    for (int i = 0; i < p.count && bars <= TIPS_MAX; i++)
+        draw_events(&p, i);
+    if (bars > TIPS_MAX)
+        draw_many(&p);
+    for (int i = 0; i < p.count; i++)
+        if (p.drawn[i] == t->slowest)
+            draw_path(&p, i);
+    svg_text(&p.svg, LEFT, bottom_of(&p) + 34, &(struct svg_font){.size = 10, .colour = INK},
+             "each rank's time counts from its own beginning of the step");
+    svg_close(&p.svg);
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# paro-train --exact: the same micro-batches give the same bits, whatever the strategy, the ranks
+# and how they are placed, the algorithm, and what is gathered ahead and kept.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    export DATA=$BATS_TEST_DIRNAME/../data MODELS=$BATS_TEST_DIRNAME/../../examples/models
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# exact RANKS SHAPE MODEL PARAM WIRE: three steps of 40 micro-batches under all 27 strategies; how
+# the rest goes round over them is another one each time.
+exact() {
+    turn=$((${turn:-0} + 1))
+    timeout 100 mpirun -np "$1" "$B/mpi/exact_check" "$2" "$DATA/llama_$3.json" "$4" "$5" 40 3 $turn
+}
+
+# same REFERENCE EXACT-ARGUMENTS: the lines of another launch.
+same() {
+    exact "${@:2}" > out || { cat out; return 1; }
+    [ "$(wc -l < out)" = 3 ]
+    diff "$1" out
+}
+
+@test "one hash: bf16, ranks 1, 2, 4, 5, 8" {
+    exact 1 1x1 untied bf16 bf16 > one
+    [ "$(cut -d ' ' -f 2 one | grep -cE '^[0-9a-f]{16}$')" = 3 ]
+    [ "$(cut -d ' ' -f 2 one | sort -u | wc -l)" = 3 ] # every step changes the states
+    same one 2 2x1 untied bf16 bf16
+    same one 4 2x2 untied bf16 bf16
+    same one 5 '[3,2]' untied bf16 bf16
+    same one 8 4x2 untied bf16 bf16
+}
+
+@test "one hash: f32, tied embeddings, ranks 1, 2, 4, 5, 8" {
+    exact 1 1x1 tied f32 f32 > one
+    same one 2 1x2 tied f32 f32
+    same one 4 2x2 tied f32 f32
+    same one 5 '[3,2]' tied f32 f32
+    same one 8 4x2 tied f32 f32
+}
+
+@test "one hash: ranks placed by node" {
+    exact 1 1x1 untied f32 f32 > one
+    same one 4 0,1,0,1 untied f32 f32
+    same one 5 0,1,0,1,0 untied f32 f32
+    same one 8 0,1,2,3,0,1,2,3 untied f32 f32
+}
+
+# The narrower of the two is what every strategy rounds parameters to: the other may be as it is.
+@test "one hash: parameters of one type at rest and of another on the wire" {
+    exact 1 1x1 tied bf16 bf16 > one
+    same one 1 1x1 tied f32 bf16
+    same one 4 2x2 tied bf16 f32
+    same one 4 2x2 tied f32 bf16
+    same one 5 '[3,2]' tied bf16 f32
+    same one 5 '[3,2]' tied f32 bf16
+    exact 1 1x1 tied f32 f32 > wide
+    run -1 diff one wide # and the types do enter
+    run -1 diff one <(exact 1 1x1 untied bf16 bf16)
+}
+
+# plan NAME SHAPE ACCUM STRATEGY OPTION...: of the tiny model.
+plan() {
+    paro-plan -m "$MODELS/llama-tiny.json" -i "synth:$2" --seq 32 --accum "$3" --strategy "$4" \
+        "${@:5}" > "$1.yaml"
+}
+
+bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
+
+@test "paro-train: state_hash in the log, on 1, 2 and 4 ranks, and after a resume" {
+    seq 1 20000 > text
+    plan one 1x1 4 NNN
+    plan two 2x1 2 IGG --prefetch 0 --keep 1
+    plan four 2x2 1 GGG --prefetch 3 --buckets 1 --keep all --recompute
+    local t=(-d text --exact --lr 1e-2)
+    paro-train one.yaml "${t[@]}" -o a --steps 4 > out
+    [ "$(grep -c '"state_hash":"[0-9a-f]\{16\}"' a/log.jsonl)" = 4 ]
+    mpirun -np 2 paro-train two.yaml "${t[@]}" -o b --steps 4 --algo two-level > out
+    mpirun -np 4 paro-train four.yaml "${t[@]}" -o c --steps 4 > out
+    diff <(bits a/log.jsonl) <(bits b/log.jsonl)
+    diff <(bits a/log.jsonl) <(bits c/log.jsonl)
+    # The second half on other ranks: `steps` shapes the learning rate, so it is 4 there too.
+    mpirun -np 2 paro-train two.yaml "${t[@]}" -o d --steps 4 --save-every 2 > out
+    mpirun -np 4 paro-train four.yaml -d text --exact -o e --resume d/step-00000002 --steps 4 > out
+    diff <(bits a/log.jsonl | tail -n 8) <(bits e/log.jsonl)
+    # Without, sums are as they come, and nothing is said of bits.
+    paro-train one.yaml -d text -o f --lr 1e-2 --steps 1 > out
+    run -1 grep state_hash f/log.jsonl
+}
+
+# Without clipping and without skipping, a unit is updated as soon as its own gradient is there.
+@test "units that are updated at once get the same bits" {
+    seq 1 20000 > text
+    plan four 2x2 2 IIG
+    local t=(four.yaml -d text --exact --lr 1e-2 --clip 0 --steps 3)
+    mpirun -np 4 paro-train "${t[@]}" -o a > out
+    mpirun -np 4 paro-train "${t[@]}" -o b --skip-nonfinite 0 > out
+    [ "$(bits a/log.jsonl | wc -l)" = 12 ]
+    diff <(bits a/log.jsonl) <(bits b/log.jsonl)
+    [ "$(grep -o '"slow_bytes":[0-9]*' a/log.jsonl)" = "$(grep -o '"slow_bytes":[0-9]*' b/log.jsonl)" ]
+}

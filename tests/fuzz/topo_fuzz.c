@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Feeds bytes to the readers of fabrics: NCCL, hwloc, nvidia-smi, ibnetdiscover, YAML. */
+#include "topo_fuzz.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "topo/topo_import.h"
+
+/* What a fuzzer finds it finds in short texts, and in small fabrics. */
+enum { BYTES_MAX = 1 << 16, RANKS_MAX = 1 << 12 };
+
+/* A copy as short as the bytes are: a read beyond them is seen. */
+static int read_topo(struct topo *t, const void *data, size_t bytes, const struct topo_ask *ask)
+{
+    struct err err = {0};
+    char *text = mem_new(bytes + 1, 1);
+
+    if (bytes)
+        memcpy(text, data, bytes);
+    int rc = topo_import_text(t, "fuzz", text, (int64_t)bytes, ask, &err);
+    assert(rc == 0 || (err.code == ERR_INPUT && err.text[0] && !t->level));
+    return rc;
+}
+
+static char *print(const struct topo *t, enum topo_format format, size_t *bytes)
+{
+    struct err err = {0};
+    char *text = NULL;
+    FILE *f = open_memstream(&text, bytes);
+
+    assert(f);
+    int rc = topo_print(t, format, f, &err);
+    assert(rc == 0 || (format >= TOPO_HOSTFILE && err.code == ERR_ABSENT && err.text[0]));
+    rc = fclose(f);
+    assert(rc == 0);
+    return text;
+}
+
+static void check(const struct topo *t)
+{
+    size_t bytes = 0, again_bytes = 0;
+    struct topo back = {0};
+
+    if (t->groups.ranks > RANKS_MAX)
+        return;
+    for (int f = TOPO_JSON; f < TOPO_FORMATS; f++)
+        free(print(t, (enum topo_format)f, &bytes));
+    char *first = print(t, TOPO_YAML, &bytes);
+    int rc = read_topo(&back, first, bytes, NULL);
+    assert(rc == 0);
+    char *again = print(&back, TOPO_YAML, &again_bytes);
+    assert(bytes == again_bytes && memcmp(first, again, bytes) == 0);
+    rc = topo_diff(t, &back, 0, TOPO_YAML, stderr);
+    assert(rc == 0);
+    free(first);
+    free(again);
+    topo_release(&back);
+}
+
+enum topo_outcome topo_fuzz_case(const uint8_t *data, size_t bytes)
+{
+    static const struct topo_ask none;
+    struct topo_ask all = {.fill = 1, .nodes = 2, .ranks = 2};
+    struct topo t = {0}, completed = {0};
+    struct err err;
+
+    if (bytes > BYTES_MAX)
+        return TOPO_REFUSED;
+    int rc = topo_given_parse(&all.given, "intra=1GB/s:1us,inter=1GB/s:2us,level2=1GB/s", &err);
+    assert(rc == 0);
+    int taken = read_topo(&t, data, bytes, &none) == 0;
+    int complete = read_topo(&completed, data, bytes, &all) == 0;
+    if (taken)
+        check(&t);
+    if (complete)
+        check(&completed);
+    topo_release(&t);
+    topo_release(&completed);
+    return taken ? TOPO_TAKEN : complete ? TOPO_COMPLETED : TOPO_REFUSED;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    topo_fuzz_case(data, bytes);
+    return 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Feeds bytes to the reader of XML. */
+#include "xml_fuzz.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/xml.h"
+
+enum { BYTES_MAX = 1 << 16 }; /* what a fuzzer finds it finds in short texts */
+
+/* A copy as short as the bytes are: a read beyond them is seen. */
+static int parse(struct xml *x, const void *data, size_t bytes, struct err *err)
+{
+    char *text = mem_new(bytes + 1, 1);
+
+    if (bytes)
+        memcpy(text, data, bytes);
+    int rc = xml_take(x, "fuzz", text, (int64_t)bytes, err);
+    assert(rc == 0 || (err->code == ERR_INPUT && err->text[0]));
+    return rc;
+}
+
+static void check_tree(const struct xml *x)
+{
+    int linked = 1;
+
+    assert(x->nodes > 0 && x->root == x->node && !x->root->parent && !x->root->next);
+    for (int i = 0; i < x->nodes; i++) {
+        const struct xml_node *n = &x->node[i];
+        assert(n->name[0] && n->text && n->line >= 1 && (i == 0 || n->line >= n[-1].line));
+        assert(n->attrs >= 0 && n->attrs <= XML_ATTRS_MAX);
+        for (int a = 0; a < n->attrs; a++)
+            assert(n->attr[a].name[0] && n->attr[a].value && n->attr[a].line >= n->line);
+        for (const struct xml_node *c = n->child; c; c = c->next, linked++)
+            assert(c->parent == n && c > n);
+    }
+    assert(linked == x->nodes);
+}
+
+static void put_text(FILE *f, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("<>&\"'\r\t", *text))
+            fprintf(f, "&#%d;", *text);
+        else
+            putc(*text, f);
+    }
+}
+
+static void put_node(FILE *f, const struct xml_node *n)
+{
+    fprintf(f, "<%s", n->name);
+    for (int a = 0; a < n->attrs; a++) {
+        fprintf(f, " %s=\"", n->attr[a].name);
+        put_text(f, n->attr[a].value);
+        putc('"', f);
+    }
+    putc('>', f);
+    put_text(f, n->text);
+    for (const struct xml_node *c = n->child; c; c = c->next)
+        put_node(f, c);
+    fprintf(f, "</%s>", n->name);
+}
+
+static char *print(const struct xml *x, size_t *bytes)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, bytes);
+
+    assert(f);
+    put_node(f, x->root);
+    int rc = fclose(f);
+    assert(rc == 0);
+    return text;
+}
+
+int xml_fuzz_case(const uint8_t *data, size_t bytes)
+{
+    struct xml x = {0}, back = {0};
+    struct err err = {0};
+    size_t first_bytes = 0, again_bytes = 0;
+
+    if (bytes > BYTES_MAX || parse(&x, data, bytes, &err))
+        return 0;
+    check_tree(&x);
+    char *first = print(&x, &first_bytes);
+    int rc = parse(&back, first, first_bytes, &err);
+    assert(rc == 0);
+    check_tree(&back);
+    assert(back.nodes == x.nodes);
+    char *again = print(&back, &again_bytes);
+    assert(first_bytes == again_bytes && memcmp(first, again, first_bytes) == 0);
+    free(first);
+    free(again);
+    xml_release(&x);
+    xml_release(&back);
+    return 1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    xml_fuzz_case(data, bytes);
+    return 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_FIXTURE_H
+#define ENGINE_FIXTURE_H
+
+/* For programs that hold the engine against training without shards. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "engine/engine_proof.h"
+#include "groups_fixture.h"
+#include "kern/kern_cpu.h"
+
+struct check {
+    struct world *world;
+    struct plan plan;
+    struct net net; /* of the plain run: every rank has all of it */
+    struct arena arena;
+    int64_t *first; /* [units] where a unit begins in the whole */
+    int32_t *tokens, *targets; /* in one */
+    int64_t step;
+    int steps, failures;
+};
+
+static inline void die(const struct check *c, const struct err *err)
+{
+    fprintf(stderr, "rank %d: %s\n", c->world->rank, err->text);
+    world_abort(c->world, 2);
+}
+
+/* Of the run: random tokens; what follows is a fixed function of each. */
+static inline void make_batch(const struct check *c, int64_t index, int32_t *tokens,
+                              int32_t *targets)
+{
+    const struct plan *p = &c->plan;
+
+    for (int i = 0; i < p->micro_batch * p->seq; i++) {
+        uint64_t any = rng_u64(7, (uint64_t)index, (uint64_t)i);
+        tokens[i] = (int32_t)(any % (uint64_t)p->model.vocab);
+        targets[i] = (int32_t)((tokens[i] * 5 + 3) % p->model.vocab);
+    }
+}
+
+static inline void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
+{
+    const struct check *c = arg;
+    int64_t n = c->world->ranks;
+
+    make_batch(c, c->step * n * c->plan.accum + micro * n + c->world->rank, tokens, targets);
+}
+
+/* Fresh weights; the moments are zero. */
+static inline int values(void *arg, int unit, int state, const struct range *r, int n,
+                         float *out, struct err *err)
+{
+    const struct model *m = &((const struct check *)arg)->plan.model;
+
+    (void)state, (void)err;
+    for (int i = 0; i < n; i++)
+        for (int64_t x = r[i].lo; x < r[i].hi; x++) {
+            int t = m->unit[unit].first;
+            while (x >= m->tensor[t].offset + m->tensor[t].elems)
+                t++;
+            model_init_values(m, &m->tensor[t], 3, x - m->tensor[t].offset, 1, out++);
+        }
+    return 0;
+}
+
+/* One micro-batch's gradient, from whole parameters, ADDED to into[params]; the loss sum. */
+static inline double plain_micro(struct check *c, const float *used, int64_t index, float *into)
+{
+    const struct plan *plan = &c->plan;
+    double tokens = (double)plan->groups.ranks * plan->accum * plan->micro_batch * plan->seq;
+
+    make_batch(c, index, c->tokens, c->targets);
+    net_begin(&c->net, c->tokens, c->targets, (float)(1 / tokens));
+    for (int v = 0; v < plan->model.visits; v++)
+        net_forward(&c->net, v, used + c->first[model_unit_of_visit(&plan->model, v)]);
+    double loss = net_loss(&c->net);
+    for (int v = plan->model.visits - 1; v >= 0; v--) {
+        int64_t at = c->first[model_unit_of_visit(&plan->model, v)];
+        net_backward(&c->net, v, used + at, into + at);
+    }
+    return loss;
+}
+
+/* The plan but for its strategy, and room for a plain run. */
+static inline void set_up(struct check *c, const char *shape, const char *config,
+                          const char *wire, int accum)
+{
+    struct err err = {0};
+    struct plan *p = &c->plan;
+
+    if (model_read(&p->model, config, &err) || dtype_parse(wire, &p->wire_type, &err) ||
+        read_groups(c->world, shape, &p->groups, &err))
+        die(c, &err);
+    p->param_type = p->wire_type;
+    p->grad_type = DTYPE_F32;
+    p->trainable = p->model.params;
+    p->micro_batch = p->buckets = 2;
+    p->prefetch = 1;
+    p->accum = accum;
+    p->seq = 8;
+    p->algo = SCHEDULE_HO_RING;
+    c->first = mem_new((size_t)p->model.units, sizeof *c->first);
+    for (int64_t u = 0, at = 0; u < p->model.units; at += p->model.unit[u++].elems)
+        c->first[u] = at;
+    const struct net_options options = {.batch = p->micro_batch, .seq = p->seq};
+    if (net_init(&c->net, &p->model, &options, &err))
+        die(c, &err);
+    net_place(&c->net, &c->arena);
+    if (arena_init(&c->arena, c->arena.used, "check", &err))
+        die(c, &err);
+    net_place(&c->net, &c->arena);
+    c->tokens = mem_new(2 * (size_t)(p->micro_batch * p->seq), sizeof(int32_t));
+    c->targets = c->tokens + p->micro_batch * p->seq;
+}
+
+static inline void tear_down(struct check *c)
+{
+    net_release(&c->net);
+    arena_release(&c->arena);
+    groups_release(&c->plan.groups);
+    model_release(&c->plan.model);
+    mem_free(c->first);
+    mem_free(c->tokens);
+    world_close(c->world);
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_SPOIL_H
+#define ENGINE_SPOIL_H
+
+/* For programs that put numbers of their own into a gradient. */
+#include "engine/engine_inside.h"
+
+/*
+ * Of the unit whose gradient a backward makes first, the last one, or, tied, the embedding: the
+ * buffer to which it adds.  While a micro-batch is asked for, that one is zero, or holds what
+ * the micro-batches before it gave.
+ */
+static inline int spoilt_unit(const struct engine *e)
+{
+    return e->model->tied ? 0 : e->model->units - 1;
+}
+
+static inline float *spoilt_gradient(struct engine *e)
+{
+    if (!engine_apart(e))
+        return e->unit[spoilt_unit(e)].grads;
+    return e->model->tied ? e->tied_gradient : e->gradient;
+}
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS [SHIFT]: run under mpirun with the shape's
+ * ranks.  With exact sums, STEPS steps of SAMPLES micro-batches each, dealt to the ranks:
+ * all 27 strategies give the same hash of their states, the same loss and the same norm, bit by
+ * bit.  Rank 0 prints them, one line a step: launches of other shapes are compared by whoever
+ * runs this.
+ *
+ * Sums in f64 would give the same f32 but once in 2^29 elements, were it not for numbers that
+ * cancel.  So the output matrix is LOUD times what it is at first, which leaves most tokens
+ * improbable and their gradients tiny, and to each of its elements A is added in the step's
+ * first micro-batch and taken away again in the second.  In f32, A + g is A where g is below
+ * A 2^-25: what remains there is the sum of g, and in f64 it would be off by A 2^-53 for each
+ * partial sum in which A is, which f32 shows where the sum of g is below A 2^-29.
+ *
+ * Algorithm, prefetch, kept units, recomputed layers, buckets, chunks go round over the
+ * strategies, each in a cycle of its own, so that no letter always meets the same; SHIFT turns
+ * them.
+ */
+#include <inttypes.h>
+
+#include "engine_fixture.h"
+#include "engine_spoil.h"
+
+enum { STEPS_MAX = 8, LOUD = 40, LOUD_TIED = 20 };
+
+static const float far = 0.75F; /* A; the range is 2^7 / SAMPLES */
+
+struct told { /* of a step; compared as bytes */
+    uint64_t hash;
+    double loss, norm;
+};
+
+static void choose(struct plan *p, int i, int shift)
+{
+    static const enum schedule_algo algo[] = {SCHEDULE_HO_RING, SCHEDULE_TWO_LEVEL,
+                                              SCHEDULE_RING};
+    static const int keep[] = {0, 1, PLAN_KEEP_ALL};
+    int params = i / 9, grads = i / 3 % 3, optimizer = i % 3;
+
+    p->strategy = plan_strategy_at(i);
+    p->algo = algo[(params + grads + optimizer + shift) % 3];
+    p->keep = keep[(params + 2 * grads + optimizer + shift) % 3];
+    p->buckets = 1 + (2 * params + grads + optimizer + shift) % 3;
+    p->prefetch = (i + shift) % 4;
+    p->recompute = (i + shift) / 2 % 2;
+    p->chunk_bytes = (i + shift) % 2 ? 1024 : PLAN_CHUNK_BYTES; /* several, or one */
+}
+
+static int loud_values(void *arg, int unit, int state, const struct range *r, int n, float *out,
+                       struct err *err)
+{
+    const struct model *m = &((const struct check *)arg)->plan.model;
+
+    values(arg, unit, state, r, n, out, err);
+    for (int i = 0; i < n; i++)
+        for (int64_t x = r[i].lo; x < r[i].hi; x++, out++) {
+            int t = m->unit[unit].first;
+            while (x >= m->tensor[t].offset + m->tensor[t].elems)
+                t++;
+            if (unit == (m->tied ? 0 : m->units - 1) && m->tensor[t].dims == 2)
+                *out *= m->tied ? LOUD_TIED : LOUD;
+        }
+    return 0;
+}
+
+struct far {
+    struct check *c;
+    struct engine *e;
+};
+
+static void far_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
+{
+    const struct far *f = arg;
+    int index = micro * f->c->world->ranks + f->c->world->rank;
+    int64_t n = f->e->unit[spoilt_unit(f->e)].elems;
+
+    for (int64_t x = 0; index < 2 && x < n; x++)
+        spoilt_gradient(f->e)[x] = index ? -far : far;
+    batch(f->c, micro, tokens, targets);
+}
+
+static void run(struct check *c, struct told *told)
+{
+    struct engine *e = NULL;
+    struct err err = {0};
+    struct engine_report report;
+
+    if (engine_open(&e, c->world, &c->plan, &(struct engine_options){.exact = 1}, &err) ||
+        world_agree(c->world, engine_load(e, loud_values, c, 0, &err), &err) ||
+        engine_audit(e, &err))
+        die(c, &err);
+    struct far f = {c, e};
+    for (c->step = 0; c->step < c->steps; c->step++) {
+        /* Clipped, so that the norm enters; far enough for every step to change bf16. */
+        struct engine_optim o = {.lr = 3e-2,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.95,
+                                 .eps = 1e-8,
+                                 .decay = 0.1,
+                                 .clip = 0.5,
+                                 .step = c->step + 1};
+        struct told *t = &told[c->step];
+        if (engine_step(e, far_batch, &f, &o, &report, &err) || engine_hash(e, &t->hash, &err))
+            die(c, &err);
+        t->loss = report.loss;
+        t->norm = report.grad_norm;
+        if (report.skipped || !(t->norm > o.clip)) {
+            err_set(&err, ERR_MISMATCH, "step %" PRId64 ": norm %g, expected one to be clipped",
+                    c->step + 1, t->norm);
+            die(c, &err);
+        }
+    }
+    engine_close(e);
+}
+
+int main(int argc, char **argv)
+{
+    struct check c = {0};
+    struct err err = {0};
+    struct told first[STEPS_MAX] = {{0}}, told[STEPS_MAX];
+    char name[4];
+
+    if (argc < 7 || world_open(&c.world, &err))
+        return 2;
+    set_up(&c, argv[1], argv[2], argv[4], atoi(argv[5]) / c.world->ranks);
+    c.steps = atoi(argv[6]);
+    if (c.plan.accum * c.world->ranks != atoi(argv[5]) || c.steps > STEPS_MAX)
+        return 2;
+    if (dtype_parse(argv[3], &c.plan.param_type, &err))
+        die(&c, &err);
+    c.plan.micro_batch = 1;
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        choose(&c.plan, i, argc > 7 ? atoi(argv[7]) : 0);
+        run(&c, i ? told : first);
+        plan_strategy_name(c.plan.strategy, name);
+        for (int s = 0; i && c.world->rank == 0 && s < c.steps; s++)
+            if (memcmp(&told[s], &first[s], sizeof *told) && !c.failures++)
+                printf("not ok %s: step %d: %016" PRIx64 " %a %a, NNN: %016" PRIx64 " %a %a\n",
+                       name, s + 1, told[s].hash, told[s].loss, told[s].norm, first[s].hash,
+                       first[s].loss, first[s].norm);
+    }
+    for (int s = 0; c.world->rank == 0 && s < c.steps; s++)
+        printf("%d %016" PRIx64 " %a %a\n", s + 1, first[s].hash, first[s].loss, first[s].norm);
+    int status = c.failures != 0;
+    tear_down(&c);
+    return status;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Equal inputs give equal bits: wherever the caller's arrays lie, whatever ran before, and with
+ * a layer's forward run again.  And products in bf16 beside those in f32.  The model is large
+ * enough for every path of the library's products, and its rows are ragged in blocks.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "kern/kern_cpu.h"
+#include "net/net.h"
+
+enum { BATCH = 2, SEQ = 96, ROWS = BATCH * SEQ, VOCAB = 200, LAYERS = 3 };
+
+static void read_model(struct model *m)
+{
+    char text[512];
+    struct err err;
+
+    snprintf(text, sizeof text,
+             "{\"model_type\":\"llama\",\"vocab_size\":%d,\"hidden_size\":128,"
+             "\"intermediate_size\":256,\"num_hidden_layers\":%d,\"num_attention_heads\":2,"
+             "\"num_key_value_heads\":1,\"max_position_embeddings\":%d}",
+             VOCAB, LAYERS, SEQ);
+    if (model_parse(m, "bits", text, (int64_t)strlen(text), &err))
+        fail_msg("%s", err.text);
+}
+
+/* What a step leaves: the loss, and the gradients of all units one after the other. */
+struct result {
+    double loss;
+    float *grads;
+    int64_t elems;
+};
+
+/* An array `shift` floats behind a multiple of 64 bytes. */
+static float *shifted(int64_t elems, int shift, void **whole)
+{
+    struct err err;
+
+    if (mem_data((elems + 16) * (int64_t)sizeof(float), "test", whole, &err))
+        fail_msg("%s", err.text);
+    return (float *)*whole + shift;
+}
+
+static void run(struct net *net, float **params, float **grads, struct result *r)
+{
+    const struct model *m = net->model;
+    int32_t tokens[ROWS + 1];
+
+    for (int micro = 0; micro < 2; micro++) { /* the second adds to the first's gradients */
+        for (int i = 0; i <= ROWS; i++)
+            tokens[i] = (int32_t)(rng_uniform(3, (uint64_t)micro, (uint64_t)i) * VOCAB);
+        net_begin(net, tokens, tokens + 1, 1.0f / ROWS);
+        for (int v = 0; v < m->visits; v++)
+            net_forward(net, v, params[model_unit_of_visit(m, v)]);
+        r->loss += net_loss(net) / ROWS;
+        for (int v = m->visits - 1; v >= 0; v--)
+            net_backward(net, v, params[model_unit_of_visit(m, v)],
+                         grads[model_unit_of_visit(m, v)]);
+    }
+}
+
+/* Two micro-batches.  1 where the processor has no products of the type, and nothing is run. */
+static int step(const struct net_options *options, int params_shift, int grads_shift,
+                struct result *r)
+{
+    struct model m;
+    struct net net;
+    struct arena arena = {0};
+    struct err err;
+    void *whole[2 * (LAYERS + 2)];
+    float *params[LAYERS + 2], *grads[LAYERS + 2];
+
+    read_model(&m);
+    *r = (struct result){0};
+    if (net_init(&net, &m, options, &err)) {
+        assert_int_equal(err.code, ERR_ABSENT);
+        model_release(&m);
+        return 1;
+    }
+    net_place(&net, &arena);
+    assert_int_equal(arena_init(&arena, arena.used, "activations", &err), 0);
+    net_place(&net, &arena);
+    for (int u = 0; u < m.units; u++) {
+        params[u] = shifted(m.unit[u].elems, params_shift, &whole[2 * u]);
+        grads[u] = shifted(m.unit[u].elems, grads_shift, &whole[2 * u + 1]);
+        r->elems += m.unit[u].elems;
+    }
+    for (int i = 0; i < m.tensors; i++)
+        model_init_values(&m, &m.tensor[i], 1, 0, m.tensor[i].elems,
+                          params[m.tensor[i].unit] + m.tensor[i].offset);
+    run(&net, params, grads, r);
+    r->grads = mem_new((size_t)r->elems, sizeof *r->grads);
+    float *to = r->grads;
+    for (int u = 0; u < m.units; to += m.unit[u++].elems)
+        memcpy(to, grads[u], (size_t)m.unit[u].elems * sizeof *to);
+    for (int i = 0; i < 2 * m.units; i++)
+        mem_free(whole[i]);
+    net_release(&net);
+    arena_release(&arena);
+    model_release(&m);
+    return 0;
+}
+
+static void assert_same(const struct result *a, const struct result *b)
+{
+    assert_true(a->loss == b->loss);
+    assert_int_equal(a->elems, b->elems);
+    assert_memory_equal(a->grads, b->grads, (size_t)a->elems * sizeof *a->grads);
+}
+
+/* 4, 12, 16, 32 and 60 bytes off; in between, steps of another shape. */
+static void same_anywhere(enum dtype type)
+{
+    const struct net_options options = {BATCH, SEQ, 0, type}, other = {1, 33, 0, type};
+    struct result first, again;
+
+    if (step(&options, 0, 0, &first)) {
+        print_message("# skipped: no %s products on this processor\n", dtype_name(type));
+        return;
+    }
+    for (int i = 0; i < 5; i++) {
+        const int shift[5] = {1, 3, 4, 8, 15};
+
+        step(&options, shift[i], 0, &again);
+        assert_same(&first, &again);
+        mem_free(again.grads);
+        step(&options, 0, shift[i], &again);
+        assert_same(&first, &again);
+        mem_free(again.grads);
+        step(&other, shift[i], 0, &again);
+        mem_free(again.grads);
+    }
+    mem_free(first.grads);
+}
+
+static void test_any_address(void **state)
+{
+    (void)state;
+    same_anywhere(DTYPE_F32);
+    same_anywhere(DTYPE_BF16);
+}
+
+/* Run again, a forward leaves the same bits. */
+static void test_recompute(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        enum dtype type = i ? DTYPE_BF16 : DTYPE_F32;
+        const struct net_options kept = {BATCH, SEQ, 0, type},
+                                 run_again = {BATCH, SEQ, 1, type};
+        struct result a, b;
+
+        if (step(&kept, 0, 0, &a)) {
+            print_message("# skipped: no %s products on this processor\n", dtype_name(type));
+            continue;
+        }
+        assert_int_equal(step(&run_again, 0, 0, &b), 0);
+        assert_same(&a, &b);
+        mem_free(a.grads), mem_free(b.grads);
+    }
+}
+
+/* |a - b| <= bound |a| in the 2-norm, and not equal. */
+static void assert_near(const char *name, const float *a, const float *b, int64_t n,
+                        double bound)
+{
+    double off = 0, norm = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double d = (double)a[i] - (double)b[i];
+
+        off += d * d;
+        norm += (double)a[i] * (double)a[i];
+    }
+    if (!(off > 0 && off <= bound * bound * norm))
+        fail_msg("%s: off by %.3g of its norm, allowed %.3g, but not 0", name, sqrt(off / norm),
+                 bound);
+}
+
+/*
+ * Rounding to bf16 is off by U = 2^-9 at most, relative, so a product by 2 U.  To a gradient
+ * the way leads through four products of each layer (q k v; o; gate and up; down), forward and
+ * backward, and the head's: 2 (4 LAYERS + 1) products, 52 U = 0.10 for all in one direction.
+ * That the errors add up like a random walk leaves a slack of sqrt(52), for what a norm or a
+ * softmax magnifies.  An operand in the wrong place is off by 1 and more.
+ */
+static void test_bf16(void **state)
+{
+    const struct net_options wide = {BATCH, SEQ, 0, DTYPE_F32},
+                             narrow = {BATCH, SEQ, 0, DTYPE_BF16};
+    double bound = 2 * (4 * LAYERS + 1) * 2 * 0x1p-9;
+    struct model m;
+    struct result a, b;
+
+    (void)state;
+    if (step(&narrow, 0, 0, &b)) {
+        print_message("# skipped: no bf16 products on this processor\n");
+        return;
+    }
+    step(&wide, 0, 0, &a);
+    assert_true(fabs(a.loss - b.loss) <= bound * a.loss);
+    read_model(&m);
+    int64_t at = 0;
+    for (int i = 0; i < m.tensors; i++) { /* in the order of the units and within them */
+        const struct model_tensor *t = &m.tensor[i];
+
+        assert_near(t->name, a.grads + at, b.grads + at, t->elems, bound);
+        at += t->elems;
+    }
+    assert_int_equal(at, a.elems);
+    mem_free(a.grads), mem_free(b.grads);
+    model_release(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_address),
+        cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_bf16),
+    };
+
+    kern_thread_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

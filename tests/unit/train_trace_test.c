@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A step as it is told: from a rank's text back to its events, as JSON, as a picture. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/train_trace.h"
+#include "xml_fixture.h"
+
+static struct model_unit units[] = {{.name = "embed"}, {.name = "layers.0"}, {.name = "head"}};
+
+struct scene {
+    struct plan plan;
+    struct train_trace trace;
+    char **text;
+    const char **host;
+};
+
+static void scene_init(struct scene *s, const char *shape)
+{
+    struct err err = {0};
+
+    *s = (struct scene){0};
+    if (groups_parse(&s->plan.groups, shape, &err))
+        fail_msg("%s", err.text);
+    s->plan.strategy = plan_strategy_at(PLAN_STRATEGIES - 1); /* GGG */
+    s->plan.model.units = 3;
+    s->plan.model.unit = units;
+    s->text = mem_new((size_t)s->plan.groups.ranks, sizeof *s->text);
+    s->host = mem_new((size_t)s->plan.groups.ranks, sizeof *s->host);
+    for (int r = 0; r < s->plan.groups.ranks; r++)
+        s->host[r] = "node<&\">";
+}
+
+static void scene_release(struct scene *s)
+{
+    train_trace_release(&s->trace);
+    for (int r = 0; r < s->plan.groups.ranks; r++)
+        mem_free(s->text[r]);
+    mem_free(s->text);
+    mem_free(s->host);
+    groups_release(&s->plan.groups);
+}
+
+/*
+ * A step from 100 s to 100.010 s, of a clock that began elsewhere.  Kept are: a sync of the
+ * step before, in the window from its beginning to 2 ms; 3 to 8; and a sync that reaches across
+ * the end.  The causes of those are counted among what is kept.
+ */
+#define AT(ms) (100 + (ms)*1e-3)
+static const struct engine_event step[] = {
+    {ENGINE_UPDATE, ENGINE_LANE_COMPUTE, 0, -1, -1, -1, AT(-5), AT(-3), 0, 0, 0},
+    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 0, -1, 0, -1, AT(-3), AT(-1), AT(-3), 7, 8},
+    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 1, -1, 0, -1, AT(-1), AT(2), AT(-2), 7, 8},
+    {ENGINE_BEGAN, ENGINE_LANE_COMPUTE, -1, 0, -1, -1, AT(0), AT(1), 0, 0, 0},
+    {ENGINE_GATHERED, ENGINE_LANE_GATHERS, 1, 0, 3, 2, AT(2), AT(4), AT(1), 9, 10},
+    {ENGINE_WAITED, ENGINE_LANE_COMPUTE, -1, -1, 4, -1, AT(1), AT(5), 0, 0, 0},
+    {ENGINE_FORWARD, ENGINE_LANE_COMPUTE, 1, 0, -1, -1, AT(5), AT(7), 0, 0, 0},
+    {ENGINE_WAITED, ENGINE_LANE_COMPUTE, -1, -1, 4, -1, AT(7), AT(7), 0, 0, 0},
+    {ENGINE_AGREE, ENGINE_LANE_COMPUTE, -1, -1, -1, -1, AT(7), AT(10), 0, 0, 0},
+    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 0, -1, 6, -1, AT(9), AT(12), AT(8), 7, 8},
+    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 1, -1, 6, -1, AT(12), AT(14), AT(8), 7, 8}};
+enum { STEP = sizeof step / sizeof *step };
+
+static void one_rank(struct scene *s)
+{
+    scene_init(s, "1x1");
+    s->text[0] = train_trace_text(step, STEP, AT(0), AT(10));
+    train_trace_init(&s->trace, &s->plan, 3, s->text, s->host);
+}
+
+/* Times come back within the ns that they are told in. */
+static void there_and_back(void **state)
+{
+    static const int kept[] = {2, 3, 4, 5, 6, 7, 8, 9}, cause[] = {-1, -1, 1, 2, -1, 2, -1, 4};
+    struct scene s;
+
+    (void)state;
+    one_rank(&s);
+    const struct train_trace_rank *r = &s.trace.rank[0];
+    assert_int_equal(r->count, 8);
+    assert_true(fabs(r->step_s - 0.010) <= 1e-9);
+    for (int i = 0; i < 8; i++) {
+        const struct engine_event *v = &r->event[i], *w = &step[kept[i]];
+        assert_int_equal(v->kind, w->kind);
+        assert_int_equal(v->lane, w->lane);
+        assert_int_equal(v->unit, w->unit);
+        assert_int_equal(v->micro, w->micro);
+        assert_int_equal(v->cause, cause[i]);
+        assert_int_equal(v->behind, i == 2 ? 0 : -1);
+        assert_true(fabs(v->start_s - (w->start_s - 100)) <= 1e-9);
+        assert_true(fabs(v->end_s - (w->end_s - 100)) <= 1e-9);
+        assert_true(v->slow_bytes == w->slow_bytes && v->fast_bytes == w->fast_bytes);
+    }
+    /* 1 + 2, 4 and 3 ms; on the path: the sync 2, the gather 2, the forward 2, the agreement 3,
+       and 1 between the gather's end and the forward. */
+    assert_true(fabs(r->compute_s - 0.003) < 1e-8 && fabs(r->exposed_s - 0.004) < 1e-8 &&
+                fabs(r->idle_s - 0.003) < 1e-8);
+    assert_true(fabs(r->path.sum_s[ENGINE_PATH_SYNCS] - 0.002) < 1e-8 &&
+                fabs(r->path.sum_s[ENGINE_PATH_GAPS] - 0.001) < 1e-8 &&
+                fabs(r->path.longest_s - 0.009) < 1e-8);
+    scene_release(&s);
+}
+
+static char *told(const struct train_trace *t, void (*tell)(const struct train_trace *, FILE *))
+{
+    char *text = NULL, *copy;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+
+    tell(t, f);
+    fclose(f);
+    copy = mem_dup(text); /* gcc 12 takes the stream's own for a pointer to `text` */
+    free(text);
+    return copy;
+}
+
+static void line(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    one_rank(&s);
+    char *text = told(&s.trace, train_trace_line);
+    assert_string_equal(text,
+                        "critical path of step 3: 0.009 s of 0.01 s (1.11): compute 20 %, "
+                        "gathers 20 %, reduces 0 %, syncs 20 %, agreement 30 %, gaps 10 %");
+    mem_free(text);
+    scene_release(&s);
+}
+
+static const char *text_of(const json_t *v, const char *key)
+{
+    const char *text = json_string_value(json_object_get(v, key));
+
+    return text ? text : "";
+}
+
+static double num_of(const json_t *v, const char *key)
+{
+    return json_number_value(json_object_get(v, key));
+}
+
+static void json(void **state)
+{
+    static const char *const names[] = {"sync layers.0",    "begin", "gather layers.0", "wait",
+                                        "forward layers.0", "agree", "sync embed"};
+    static const double ts[] = {0, 0, 2000, 1000, 5000, 7000, 9000},
+                        dur[] = {2000, 1000, 2000, 4000, 2000, 3000, 1000};
+    enum { NAMES = 1 + ENGINE_LANES }; /* of the process and its threads */
+    struct scene s;
+    size_t i;
+    json_t *v;
+
+    (void)state;
+    one_rank(&s);
+    char *text = told(&s.trace, train_trace_json);
+    /* What readers look for at the very beginning. */
+    assert_memory_equal(text, "{\"traceEvents\":[", 16);
+    json_t *doc = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    json_t *events = json_object_get(doc, "traceEvents");
+    assert_int_equal(json_array_size(events), NAMES + 7);
+    assert_string_equal(text_of(json_object_get(json_array_get(events, 0), "args"), "name"),
+                        "rank 0 (node<&\">)");
+    json_array_foreach(events, i, v)
+    {
+        json_t *args = json_object_get(v, "args");
+        assert_string_equal(text_of(v, "ph"), i < NAMES ? "M" : "X");
+        if (i < NAMES)
+            continue;
+        size_t k = i - NAMES;
+        assert_string_equal(text_of(v, "name"), names[k]);
+        assert_true(num_of(v, "ts") == ts[k] && num_of(v, "dur") == dur[k]);
+        int clipped = k == 0 || k == 6;
+        assert_int_equal(json_is_true(json_object_get(args, "clipped")), clipped);
+        if (k == 3)
+            assert_string_equal(text_of(args, "cause"), "gather layers.0, micro-step 0");
+        if (k == 2)
+            assert_string_equal(text_of(args, "behind"), "sync layers.0");
+        if (k == 2)
+            assert_true(num_of(args, "slow_bytes") == 9 && num_of(args, "fast_bytes") == 10 &&
+                        num_of(args, "critical_us") == 2000 && num_of(v, "tid") == 1);
+    }
+    v = json_array_get(json_object_get(json_object_get(doc, "otherData"), "ranks"), 0);
+    assert_true(fabs(num_of(v, "critical_path_s") - 0.009) < 1e-8);
+    json_decref(doc);
+    mem_free(text);
+    scene_release(&s);
+}
+
+static int count_of(const char *text, const char *what)
+{
+    int n = 0;
+
+    for (const char *at = text; (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
+static void picture(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    one_rank(&s);
+    char *text = told(&s.trace, train_trace_draw);
+    assert_true(xml_elements(text) > 0);
+    /* A bar with a tooltip for each of the seven.  Three outlines for the path: of the sync,
+       of the gather, and, behind the gap of 1 ms, of forward and agreement in one. */
+    assert_int_equal(count_of(text, "<title>rank 0: "), 7);
+    const char *path = strstr(text, "class=\"path\"");
+    assert_non_null(path);
+    assert_int_equal(count_of(path, "<rect"), 3);
+    assert_non_null(strstr(text, ">layers.0</text>"));
+    assert_non_null(strstr(text, "node&lt;&amp;&quot;"));
+    assert_non_null(strstr(text, ">10 ms</text>"));
+    assert_non_null(
+        strstr(text, "step 10.0 ms = compute 3.00 ms + exposed 4.00 ms + idle 3.00 ms"));
+    assert_non_null(strstr(text, "critical path 9.00 ms, the step is 1.11 times that"));
+    mem_free(text);
+    scene_release(&s);
+}
+
+static void check_drawn(const char *shape, int slowest, const char *want)
+{
+    struct scene s;
+    int drawn[TRAIN_TRACE_DRAWN];
+    char text[64] = "";
+
+    scene_init(&s, shape);
+    s.trace =
+        (struct train_trace){.plan = &s.plan, .ranks = s.plan.groups.ranks, .slowest = slowest};
+    int n = train_trace_drawn(&s.trace, drawn);
+    for (int i = 0; i < n; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%d ", drawn[i]);
+    assert_string_equal(text, want);
+    s.trace.ranks = 0;
+    scene_release(&s);
+}
+
+static void who_is_drawn(void **state)
+{
+    (void)state;
+    check_drawn("1x1", 0, "0 ");
+    check_drawn("2x4", 7, "0 1 2 3 4 5 6 7 ");
+    check_drawn("[3,6]", 4, "0 3 4 ");
+    check_drawn("4x4", 8, "0 4 8 12 ");
+    check_drawn("4x4", 9, "0 4 8 9 12 ");
+    check_drawn("10x2", 19, "0 2 4 6 8 10 12 19 ");
+    check_drawn("10x2", 18, "0 2 4 6 8 10 12 18 ");
+    check_drawn("10x2", 3, "0 2 3 4 6 8 10 12 ");
+    check_drawn("10x2", 0, "0 2 4 6 8 10 12 14 ");
+}
+
+/* More bars than viewers like: few elements, and every rank and lane all the same. */
+static void very_many(void **state)
+{
+    enum { MANY = 30000 };
+    struct engine_event *v = mem_new(MANY, sizeof *v);
+    struct scene s;
+
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        v[i] = (struct engine_event){.kind = i % 3 ? ENGINE_FORWARD : ENGINE_BACKWARD,
+                                     .unit = 1,
+                                     .micro = i,
+                                     .cause = -1,
+                                     .behind = -1,
+                                     .start_s = i,
+                                     .end_s = i + 1};
+    scene_init(&s, "2x1");
+    for (int r = 0; r < 2; r++)
+        s.text[r] = train_trace_text(v, MANY, 0, MANY);
+    train_trace_init(&s.trace, &s.plan, 3, s.text, s.host);
+    char *text = told(&s.trace, train_trace_draw);
+    assert_int_equal(count_of(text, "<path"), 2);
+    assert_true(xml_elements(text) < 200);
+    mem_free(text);
+    scene_release(&s);
+    mem_free(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_and_back), cmocka_unit_test(line),
+        cmocka_unit_test(json),           cmocka_unit_test(picture),
+        cmocka_unit_test(who_is_drawn),   cmocka_unit_test(very_many)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
