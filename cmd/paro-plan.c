@@ -74,8 +74,9 @@ static const struct argp_option options[] = {
     {"prefetch", KEY_PREFETCH, "UNITS", 0, "Units gathered ahead (default 1)", 0},
     {"buckets", KEY_BUCKETS, "COUNT", 0, "Units whose gradients leave at once (default 2)", 0},
     {"keep", KEY_KEEP, "USES", 0,
-     "Last gathered uses kept for the backward, or all (default 0)", 0},
-    {"recompute", KEY_RECOMPUTE, 0, 0, "Keep only what enters a layer: run it again", 0},
+     "Last gathered uses kept for the backward, all or auto (default 0)", 0},
+    {"recompute", KEY_RECOMPUTE, "WHEN", OPTION_ARG_OPTIONAL,
+     "Keep only what enters a layer, run it again: yes, no or auto (default no)", 0},
     CLI_OPTIONS,
     {0}};
 
@@ -202,10 +203,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli, num_i64(arg, 1, PLAN_BUCKETS_MAX, &ask->buckets, err),
                          "--buckets");
     case KEY_KEEP:
-        return cli_check(&a->cli, plan_keep_parse(arg, &ask->keep, err), "--keep");
+        return cli_check(&a->cli, plan_ask_keep(arg, &ask->keep, err), "--keep");
     case KEY_RECOMPUTE:
-        ask->recompute = 1;
-        return 0;
+        return cli_check(&a->cli, plan_ask_recompute(arg, &ask->recompute, err), "--recompute");
     case ARGP_KEY_ARG:
         if (ask->plan)
             return cli_usage(&a->cli, "'%s', expected nothing behind '%s'", arg, ask->plan);

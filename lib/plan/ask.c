@@ -50,6 +50,32 @@ int plan_ask_type(const char *text, enum dtype *out, struct err *err)
     return 0;
 }
 
+int plan_ask_keep(const char *text, int *out, struct err *err)
+{
+    struct err ignored;
+
+    if (strcmp(text, "auto") == 0)
+        *out = PLAN_ASK_AUTO;
+    else if (plan_keep_parse(text, out, &ignored))
+        return err_set(err, ERR_INPUT,
+                       "'%s', expected a whole number from 0 to %d, all or auto", text,
+                       PLAN_KEEP_ALL - 1);
+    return 0;
+}
+
+int plan_ask_recompute(const char *text, int *out, struct err *err)
+{
+    if (!text || strcmp(text, "yes") == 0)
+        *out = 1;
+    else if (strcmp(text, "no") == 0)
+        *out = 0;
+    else if (strcmp(text, "auto") == 0)
+        *out = PLAN_ASK_AUTO;
+    else
+        return err_set(err, ERR_INPUT, "'%s', expected yes, no or auto", text);
+    return 0;
+}
+
 /* What the model bounds: the length of a sequence, the number of trainable parameters; and what
    only layers give a meaning. */
 static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct err *err)
@@ -87,6 +113,8 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     *s = (struct plan_search){
         .auto_batch = ask->micro_batch == 0,
         .auto_accum = ask->accum == 0,
+        .auto_keep = ask->keep == PLAN_ASK_AUTO,
+        .auto_recompute = ask->recompute == PLAN_ASK_AUTO,
         .fixed = ask->fixed,
         .strategy = ask->strategy,
     };
@@ -100,8 +128,8 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     s->at.slow_grads = ask->slow_grads;
     s->at.prefetch = (int)ask->prefetch;
     s->at.buckets = (int)ask->buckets;
-    s->at.keep = ask->keep;
-    s->at.recompute = ask->recompute;
+    s->at.keep = ask->keep > 0 ? ask->keep : 0;
+    s->at.recompute = ask->recompute > 0;
     s->at.micro_batch = ask->micro_batch ? (int)ask->micro_batch : 1;
     s->at.accum = ask->accum ? (int)ask->accum : 1;
     if (ask->memory_bytes)

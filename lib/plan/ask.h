@@ -34,7 +34,7 @@ struct plan_ask {
     enum dtype param_type, wire_type, grad_type, compute_type;
     enum plan_slow slow_params, slow_grads;
     int64_t prefetch, buckets;
-    int keep, recompute; /* as in struct plan */
+    int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
 };
 
 #define PLAN_ASK_INIT                                                                          \
@@ -46,10 +46,15 @@ struct plan_ask {
 
 #define PLAN_ASK_MEMORY_MAX INT64_C(1000000000000000000) /* bytes */
 
+enum { PLAN_ASK_AUTO = -1 };
+
 /* Words of options.  A count or "auto" (0); "all", a fraction, "params=COUNT"; bf16 or f32. */
 int plan_ask_batch(const char *text, int64_t *out, struct err *err);
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
 int plan_ask_type(const char *text, enum dtype *out, struct err *err);
+/* What plan_keep_parse takes, or auto; yes (or NULL), no, auto. */
+int plan_ask_keep(const char *text, int *out, struct err *err);
+int plan_ask_recompute(const char *text, int *out, struct err *err);
 
 /*
  * Reads, searches, prints what is asked for.  *found 0: the answer is no, and err says why:

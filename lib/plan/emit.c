@@ -162,6 +162,10 @@ static void remark_rest(struct plan_emission *e)
     if (c->topo->groups.count > 1)
         plan_emit_remark(e, "not expressed: %s collectives; NCCL chooses its own algorithms",
                          schedule_algo_name(e->search->list[e->search->best].algo));
+    if (c->slow_params || c->slow_grads)
+        plan_emit_remark(e, "not expressed: int8 between groups");
+    if (c->model->unit && c->param_type == DTYPE_BF16 && c->compute_type == DTYPE_F32)
+        plan_emit_remark(e, "not expressed: products with weights in f32; they are in bf16");
     if (c->trainable < c->model->params)
         plan_emit_remark(e, "not expressed: which parameters are frozen (requires_grad)");
     if (c->buckets != PLAN_BUCKETS)

@@ -58,18 +58,22 @@ struct shards { /* of one unit, elements, of the rank that has most */
 
 static double shard_of(const struct plan_tally *t, enum letter letter, double elems)
 {
-    const struct groups *g = &t->layout.groups;
-    int least = g->members[0];
-
-    for (int k = 1; k < g->count; k++)
-        least = g->members[k] < least ? g->members[k] : least;
-    return letter == LETTER_N ? elems : letter == LETTER_I ? elems / least : elems / g->ranks;
+    return letter == LETTER_N   ? elems
+           : letter == LETTER_I ? elems / t->least_group
+                                : elems / t->layout.groups.ranks;
 }
 
 static struct shards shards_of(const struct plan_tally *t, struct plan_strategy s, double elems)
 {
     return (struct shards){elems, shard_of(t, s.params, elems), shard_of(t, s.grads, elems),
                            shard_of(t, s.optimizer, elems)};
+}
+
+/* Whether a conversion moves anything on this shape: layout_moves_trim, of groups once seen. */
+static int there(const struct plan_tally *t, struct layout_moves m)
+{
+    return ((m.reduce_across || m.gather_across) && t->layout.groups.count > 1) ||
+           ((m.reduce_inside || m.gather_inside) && t->largest_group > 1);
 }
 
 /* Partial sums that have no place in the result, of one reduction over one unit. */
@@ -79,17 +83,13 @@ static double scratch(const struct plan_tally *t, enum schedule_algo algo, doubl
     double group = shard_of(t, LETTER_I, elems), global = shard_of(t, LETTER_G, elems);
     int flat = algo == SCHEDULE_RING && m.reduce_inside && m.reduce_across;
 
-    if (!layout_moves_trim(&t->layout, &m) || !(m.reduce_inside || m.reduce_across))
+    m.reduce_across &= t->layout.groups.count > 1;
+    m.reduce_inside &= t->largest_group > 1;
+    if (!(m.reduce_inside || m.reduce_across))
         return 0;
     if (to == LETTER_G)
         return (flat ? elems : m.reduce_across ? group : global) - global;
     return to == LETTER_I && flat ? elems - group : 0;
-}
-
-/* Whether a conversion moves anything on this shape. */
-static int there(const struct plan_tally *t, struct layout_moves m)
-{
-    return layout_moves_trim(&t->layout, &m);
 }
 
 /*

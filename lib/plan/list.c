@@ -71,7 +71,12 @@ void plan_list_title(const struct plan_search *s, FILE *out)
             c->memory_bytes > 0 ? units_bytes(&limit, c->memory_bytes) : "not known");
     if (m->unit)
         fprintf(out, ", micro-batch %d x %d", c->micro_batch, c->seq);
-    fprintf(out, ", accum %d\n", c->accum);
+    fprintf(out, ", accum %d", c->accum);
+    if (c->keep >= PLAN_KEEP_ALL)
+        fputs(", all kept", out);
+    else if (c->keep)
+        fprintf(out, ", %d kept", c->keep);
+    fputs(c->recompute ? ", recomputed\n" : "\n", out);
     if (m->unit && !(c->topo->flops > 0))
         fputs("the fabric tells no compute rate: times are communication alone\n", out);
 }
@@ -186,6 +191,7 @@ void plan_search_print_json(const struct plan_search *s, FILE *out)
     jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
     jout_int(&j, "micro_batch", s->at.micro_batch);
     jout_int(&j, "accum", s->at.accum);
+    plan_put_keep(&j, s->at.keep, s->at.recompute);
     jout_int(&j, "seq", s->at.seq);
     jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
     jout_open(&j, "strategies", '[');

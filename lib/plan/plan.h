@@ -15,6 +15,8 @@
 struct plan_search {
     struct plan_case at;        /* as given; `auto` ones as found */
     int auto_batch, auto_accum; /* search powers of two up to PLAN_SEARCH_MAX */
+    int auto_keep;              /* search 0, powers of two, and all */
+    int auto_recompute;         /* search without and with it */
     int fixed;                  /* 1: only `strategy` */
     struct plan_strategy strategy;
     struct plan_price list[PLAN_STRATEGIES];

@@ -143,6 +143,15 @@ void plan_put_price(struct jout *j, const struct plan_price *p)
     jout_num(j, "tokens_per_s", p->tokens_per_s);
 }
 
+void plan_put_keep(struct jout *j, int keep, int recompute)
+{
+    if (keep >= PLAN_KEEP_ALL)
+        jout_text(j, "keep", "all");
+    else
+        jout_int(j, "keep", keep);
+    jout_bool(j, "recompute", recompute);
+}
+
 static void json_groups(struct jout *j, const struct plan *p)
 {
     jout_open(j, "groups", '[');
@@ -182,11 +191,7 @@ void plan_print_json(const struct plan *p, FILE *out)
     jout_close(&j, '}');
     jout_int(&j, "prefetch", p->prefetch);
     jout_int(&j, "buckets", p->buckets);
-    if (p->keep >= PLAN_KEEP_ALL)
-        jout_text(&j, "keep", "all");
-    else
-        jout_int(&j, "keep", p->keep);
-    jout_bool(&j, "recompute", p->recompute);
+    plan_put_keep(&j, p->keep, p->recompute);
     jout_int(&j, "chunk_bytes", p->chunk_bytes);
     jout_open(&j, "predicted", '{');
     plan_put_price(&j, &p->price);

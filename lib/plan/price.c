@@ -95,7 +95,7 @@ static double pair_s(const struct bill *b, const struct plan_span *span, enum pl
                      int inside, int across)
 {
     const struct groups *groups = &b->tally->layout.groups;
-    int g = groups->count, hops = groups_largest(groups) - 1;
+    int g = groups->count, hops = b->tally->largest_group - 1;
     double t_inter = 0, t_intra = 0;
 
     if (across >= 0)
@@ -307,7 +307,7 @@ static void price_bytes(struct bill *b, struct plan_price *p)
 }
 
 /* All algorithms a case leaves open; the first of equal ones. */
-static void price_one(const struct plan_case *c, const struct plan_tally *t,
+static void price_one(const struct plan_case *c, const struct plan_tally *t, int bytes,
                       struct plan_price *p)
 {
     static const enum schedule_algo algos[] = {SCHEDULE_HO_RING, SCHEDULE_TWO_LEVEL,
@@ -315,7 +315,7 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t,
     double tokens = c->model->unit
                         ? (double)c->micro_batch * c->seq * c->accum * t->layout.groups.ranks
                         : 0;
-    int found = 0;
+    struct bill best = {.tally = NULL};
 
     for (int i = 0; i < 3; i++) {
         struct bill b = {.at = c, .tally = t, .algo = algos[i]};
@@ -323,11 +323,13 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t,
         if (c->algo != SCHEDULE_AUTO && c->algo != algos[i])
             continue;
         price_step(&b, &now);
-        if (found++ && !plan_price_less(now.step_s, p->step_s))
+        if (best.tally && !plan_price_less(now.step_s, p->step_s))
             continue;
-        price_bytes(&b, &now);
+        best = b;
         *p = now;
     }
+    if (bytes)
+        price_bytes(&best, p);
     p->tokens_per_s = p->step_s > 0 ? tokens / p->step_s : 0;
     plan_footprint(c, t, p);
 }
@@ -355,13 +357,31 @@ static int dominator(const struct plan_price list[PLAN_STRATEGIES], int i)
     return -1;
 }
 
-void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
-                     struct plan_price out[PLAN_STRATEGIES])
+static void price_all(const struct plan_case *c, const struct plan_tally *t, int bytes,
+                      struct plan_price out[PLAN_STRATEGIES])
 {
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
-        price_one(c, t, &out[i]);
+        price_one(c, t, bytes, &out[i]);
     }
+}
+
+void plan_price_times(const struct plan_case *c, const struct plan_tally *t,
+                      struct plan_price out[PLAN_STRATEGIES])
+{
+    price_all(c, t, 0, out);
+}
+
+void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
+                      struct plan_price *p)
+{
+    price_one(c, t, 1, p);
+}
+
+void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
+                     struct plan_price out[PLAN_STRATEGIES])
+{
+    price_all(c, t, 1, out);
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         out[i].dominated_by = dominator(out, i);
     /* Name one that survives itself: what a dominated one dominates, its dominator does too. */

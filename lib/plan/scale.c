@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/units.h"
+#include "plan/tally.h"
 
 int plan_scale_parse(const char *text, int *from, int *to, struct err *err)
 {
@@ -170,6 +171,7 @@ static void json_point(struct jout *j, const struct plan_scale_point *p)
     jout_int(j, "groups", p->groups);
     jout_int(j, "micro_batch", s->at.micro_batch);
     jout_int(j, "accum", s->at.accum);
+    plan_put_keep(j, s->at.keep, s->at.recompute);
     if (s->best >= 0)
         plan_strategy_name(s->list[s->best].strategy, name);
     jout_text(j, "chosen", s->best >= 0 ? name : NULL);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/units.h"
 #include "plan/tally.h"
 
@@ -41,6 +42,11 @@ static int allowed(const struct plan_search *s, int i)
            (a->params == b->params && a->grads == b->grads && a->optimizer == b->optimizer);
 }
 
+static int differ(double a, double b)
+{
+    return plan_price_less(a, b) || plan_price_less(b, a);
+}
+
 int plan_price_better(const struct plan_price *a, const struct plan_price *b)
 {
     const double mine[] = {a->step_s, a->memory.total, a->slow_bytes};
@@ -55,7 +61,19 @@ int plan_price_better(const struct plan_price *a, const struct plan_price *b)
     return 0;
 }
 
-static void choose(struct plan_search *s)
+/* Bytes are asked for where times and memory do not tell: they cost the most to count. */
+static int is_better(struct plan_search *s, const struct plan_tally *t, int i, int j)
+{
+    struct plan_price *a = &s->list[i], *b = &s->list[j];
+
+    if (!differ(a->step_s, b->step_s) && !differ(a->memory.total, b->memory.total)) {
+        plan_price_bytes(&s->at, t, a);
+        plan_price_bytes(&s->at, t, b);
+    }
+    return plan_price_better(a, b);
+}
+
+static void choose(struct plan_search *s, const struct plan_tally *t)
 {
     s->best = s->closest = -1;
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
@@ -64,7 +82,7 @@ static void choose(struct plan_search *s)
             continue;
         if (s->closest < 0 || p->memory.total < s->list[s->closest].memory.total)
             s->closest = i;
-        if (p->feasible && (s->best < 0 || plan_price_better(p, &s->list[s->best])))
+        if (p->feasible && (s->best < 0 || is_better(s, t, i, s->best)))
             s->best = i;
     }
 }
@@ -84,34 +102,83 @@ static int is_ahead(const struct plan_search *now, const struct plan_search *kep
     return plan_price_less(sample_s(now), sample_s(kept));
 }
 
-void plan_search_with(struct plan_search *s, const struct plan_tally *t)
+int plan_search_keeps(const struct plan_search *s, int keep[PLAN_KEEPS])
 {
-    struct plan_search now = *s;
-    int found = 0;
+    int n = 0;
 
-    for (int b = 0; b == 0 || (s->auto_batch && 1 << b <= PLAN_SEARCH_MAX); b++) {
-        for (int a = 0; a == 0 || (s->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
-            now.at.micro_batch = now.auto_batch ? 1 << b : now.at.micro_batch;
-            now.at.accum = now.auto_accum ? 1 << a : now.at.accum;
-            plan_price_with(&now.at, t, now.list);
-            choose(&now);
-            if (!found++ || is_ahead(&now, s))
-                *s = now;
+    if (!s->auto_keep) {
+        keep[0] = s->at.keep;
+        return 1;
+    }
+    keep[n++] = 0;
+    for (int uses = 1; uses < s->at.model->visits && n < PLAN_KEEPS - 1; uses *= 2)
+        keep[n++] = uses;
+    keep[n++] = PLAN_KEEP_ALL;
+    return n;
+}
+
+struct plan_tally *plan_search_tallies(const struct plan_search *s)
+{
+    const struct plan_case *c = &s->at;
+    int keep[PLAN_KEEPS], n = plan_search_keeps(s, keep);
+    struct plan_tally *t = mem_new((size_t)n, sizeof *t);
+
+    for (int i = 0; i < n; i++)
+        plan_tally_init(&t[i], c->topo, c->model, c->trainable, keep[i]);
+    return t;
+}
+
+void plan_search_drop(const struct plan_search *s, struct plan_tally *t)
+{
+    int keep[PLAN_KEEPS], n = plan_search_keeps(s, keep);
+
+    for (int i = 0; i < n; i++)
+        plan_tally_release(&t[i]);
+    mem_free(t);
+}
+
+/* All batches for `now`, whose other choices are made. */
+static void try_batches(struct plan_search *now, const struct plan_tally *t,
+                        struct plan_search *kept, int *found)
+{
+    for (int b = 0; b == 0 || (now->auto_batch && 1 << b <= PLAN_SEARCH_MAX); b++) {
+        for (int a = 0; a == 0 || (now->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
+            now->at.micro_batch = now->auto_batch ? 1 << b : now->at.micro_batch;
+            now->at.accum = now->auto_accum ? 1 << a : now->at.accum;
+            plan_price_times(&now->at, t, now->list);
+            choose(now, t);
+            if (!(*found)++ || is_ahead(now, kept))
+                *kept = *now;
         }
     }
 }
 
+/* Of equal ones the first: without recomputing, few kept, small batches. */
+void plan_search_with(struct plan_search *s, const struct plan_tally *t)
+{
+    struct plan_search now = *s;
+    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep), found = 0, at = 0;
+
+    for (int again = 0; again <= s->auto_recompute; again++)
+        for (int i = 0; i < keeps; i++) {
+            now.at.recompute = s->auto_recompute ? again : now.at.recompute;
+            now.at.keep = keep[i];
+            try_batches(&now, &t[i], s, &found);
+        }
+    while (keep[at] != s->at.keep)
+        at++;
+    plan_price_with(&s->at, &t[at], s->list);
+}
+
 int plan_search(struct plan_search *s, struct err *err)
 {
-    struct plan_tally tally;
-
     if (s->auto_batch && !s->at.model->unit)
         return err_set(err, ERR_INPUT,
                        "a search for the micro-batch needs a model's config.json: "
                        "'params=' has no activations to weigh");
-    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
-    plan_search_with(s, &tally);
-    plan_tally_release(&tally);
+    struct plan_tally *t = plan_search_tallies(s);
+    plan_search_with(s, t);
+    plan_search_drop(s, t);
     return 0;
 }
 

@@ -270,6 +270,11 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     assert(trainable >= 0 && trainable <= model->params && topo->levels >= 2);
     *t = (struct plan_tally){.topo = topo};
     layout_init(&t->layout, &topo->groups);
+    t->largest_group = groups_largest(&topo->groups);
+    t->least_group = topo->groups.members[0];
+    for (int k = 1; k < g; k++)
+        t->least_group =
+            topo->groups.members[k] < t->least_group ? topo->groups.members[k] : t->least_group;
     set_rates(t, topo);
     set_spans(t, model, trainable, keep);
     t->first[PLAN_PORT_IN] = g;
@@ -310,13 +315,19 @@ void plan_tally_release(struct plan_tally *t)
 double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
                           double times[PLAN_SETS][PLAN_LEGS])
 {
-    double top = 0;
+    double weight[PLAN_SETS * PLAN_LEGS], top = 0;
+    int at[PLAN_SETS * PLAN_LEGS], n = 0;
 
+    /* A strategy runs a few of the legs. */
+    for (int i = 0; i < PLAN_SETS * PLAN_LEGS; i++)
+        if (times[i / PLAN_LEGS][i % PLAN_LEGS] != 0) {
+            weight[n] = times[i / PLAN_LEGS][i % PLAN_LEGS];
+            at[n++] = i;
+        }
     for (int i = t->first[gauge]; i < t->first[gauge + 1]; i++) {
         double sum = 0;
-        for (int set = 0; set < PLAN_SETS; set++)
-            for (int leg = 0; leg < PLAN_LEGS; leg++)
-                sum += t->point[i][set][leg] * times[set][leg];
+        for (int k = 0; k < n; k++)
+            sum += t->point[i][at[k] / PLAN_LEGS][at[k] % PLAN_LEGS] * weight[k];
         top = most(top, sum);
     }
     return top;

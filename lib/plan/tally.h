@@ -48,12 +48,13 @@ struct plan_span {
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
 
 struct plan_tally {
-    struct layout layout;      /* owned */
-    const struct topo *topo;   /* borrowed */
-    double inside_s, across_s; /* latency of one message on either tier */
-    double inside_Bps;         /* B': one rank's, all members sending */
-    double *out_Bps, *in_Bps;  /* [g] of a port: all rails together */
-    double *flow_Bps;          /* [g] of the one flow of a flat ring through a port */
+    struct layout layout;           /* owned */
+    const struct topo *topo;        /* borrowed */
+    int largest_group, least_group; /* members */
+    double inside_s, across_s;      /* latency of one message on either tier */
+    double inside_Bps;              /* B': one rank's, all members sending */
+    double *out_Bps, *in_Bps;       /* [g] of a port: all rails together */
+    double *flow_Bps;               /* [g] of the one flow of a flat ring through a port */
     int spans;
     struct plan_span *span;     /* [spans] */
     double elems[PLAN_SETS];    /* Psi and Psi' */
@@ -88,14 +89,27 @@ double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum lett
 /* plan_price_all with a tally of the case's fabric and model at hand. */
 void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
                      struct plan_price out[PLAN_STRATEGIES]);
-/* plan_search, which has been found to have a measure. */
+/* Times and memory alone, at a fraction of the cost; and the bytes of one of them after all. */
+void plan_price_times(const struct plan_case *c, const struct plan_tally *t,
+                      struct plan_price out[PLAN_STRATEGIES]);
+void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
+                      struct plan_price *p);
+/*
+ * plan_search, which has been found to have a measure, with a tally for each number of uses
+ * kept that it tries.
+ */
+enum { PLAN_KEEPS = 24 }; /* 0, 1, 2, 4, ... and all of PLAN_KEEP_ALL */
+int plan_search_keeps(const struct plan_search *s, int keep[PLAN_KEEPS]);
+struct plan_tally *plan_search_tallies(const struct plan_search *s); /* [PLAN_KEEPS] at most */
 void plan_search_with(struct plan_search *s, const struct plan_tally *t);
+void plan_search_drop(const struct plan_search *s, struct plan_tally *t);
 /* Memory, and whether it fits; p's strategy and algorithm are set. */
 void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
                     struct plan_price *p);
 /* The keys of a price, in the object that is open: one list for the plan and the listing. */
 struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
+void plan_put_keep(struct jout *j, int keep, int recompute); /* "keep", "recompute" */
 /* a < b by more than the rounding of sums. */
 int plan_price_less(double a, double b);
 /* Is a to be chosen before b (struct plan_search)?  Of those that fit. */

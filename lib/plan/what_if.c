@@ -96,7 +96,7 @@ void plan_what_if(const struct plan_search *s, struct plan_changes *out)
 {
     int known = s->at.memory_bytes > 0;
     double memory = known ? s->at.memory_bytes : largest_total(s);
-    struct plan_tally tally;
+    struct plan_tally *tally = plan_search_tallies(s);
 
     *out = (struct plan_changes){.now = {
                                      topo_slowest_port_Bps(s->at.topo) * s->at.slow_rate,
@@ -108,9 +108,8 @@ void plan_what_if(const struct plan_search *s, struct plan_changes *out)
         {starts[0] / PLAN_WHAT_IF_TIMES, starts[0] * PLAN_WHAT_IF_TIMES},
         {1, fmax(PLAN_WHAT_IF_ACCUM, s->at.accum)},
         {ceil(memory / PLAN_WHAT_IF_TIMES), floor(memory * PLAN_WHAT_IF_TIMES)}};
-    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
     for (int dial = 0; dial < PLAN_DIALS; dial++) {
-        struct probe p = {s, &tally, out, (enum plan_dial)dial};
+        struct probe p = {s, tally, out, (enum plan_dial)dial};
         if (dial == PLAN_DIAL_ACCUM && s->auto_accum)
             continue;
         for (int more = 0; more < 2; more++) {
@@ -119,7 +118,7 @@ void plan_what_if(const struct plan_search *s, struct plan_changes *out)
                 turn(&p, more, starts[dial], &out->of[dial][more]);
         }
     }
-    plan_tally_release(&tally);
+    plan_search_drop(s, tally);
 }
 
 static const char *value_text(enum plan_dial dial, double v, char text[32])
@@ -210,6 +209,7 @@ void plan_what_if_print_json(const struct plan_search *s, const struct plan_chan
     jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
     jout_int(&j, "micro_batch", s->at.micro_batch);
     jout_int(&j, "accum", s->at.accum);
+    plan_put_keep(&j, s->at.keep, s->at.recompute);
     jout_int(&j, "seq", s->at.seq);
     jout_num(&j, "slow_Bps", w->now[PLAN_DIAL_SLOW]);
     jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);

@@ -252,6 +252,7 @@ steps() {
     done
     paro-plan -m $TINY -i $FABRIC --strategy GGG --keep all --emit fsdp | grep -q reshard_after_forward=False
     paro-plan -m $TINY -i $FABRIC --trainable 0.1 --emit megatron | grep -q "not expressed: which parameters are frozen"
+    paro-plan -m $TINY -i $FABRIC --slow-grads int8 --emit megatron | grep -q "not expressed: int8 between groups"
     paro-plan -m $TINY -i $FABRIC --recompute --emit megatron | grep -qx -- "--recompute-granularity full"
     paro-plan -m params=65.286e9 -i synth:8x8,memory=20e9 --grad-type bf16 --accum 4 --strategy GGG --emit deepspeed > "$D/e"
     refuses 1 "no feasible plan" paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --emit deepspeed
@@ -296,6 +297,34 @@ steps() {
     paro-plan -m $TINY -i $FABRIC --micro-batch auto --accum auto --mem 64Mi --json > "$D/p"
     [ "$(json '$d->{predicted}{memory_bytes}{total} <= 64 << 20 && $d->{micro_batch} * $d->{accum} > 1' < "$D/p")" = 1 ]
     [ "$(paro-plan -m $TINY -i $FABRIC --micro-batch 3 --accum 5 --json | json '$d->{micro_batch}, $d->{accum}')" = "3 5" ]
+}
+
+@test "keep, recompute and the batch are searched together: no fixed choice is faster" {
+    for mem in 12Mi 20Mi 64Mi; do
+        paro-plan -m $TINY -i $FABRIC --mem $mem --micro-batch auto --accum auto --keep auto --recompute=auto --json > "$D/p"
+        best=$(json '$d->{predicted}{tokens_per_s}' < "$D/p")
+        for keep in 0 1 2 4 all; do
+            for again in yes no; do
+                one=$(paro-plan -m $TINY -i $FABRIC --mem $mem --micro-batch auto --accum auto --keep $keep --recompute=$again \
+                    --json 2> "$D/err" | json '$d->{predicted}{tokens_per_s}' 2> "$D/err" || echo 0)
+                awk -v a="$one" -v b="$best" 'BEGIN { exit !(a <= b * (1 + 1e-9)) }'
+            done
+        done
+        # What was found is what is planned with it.
+        read -r b a k r < <(json '$d->{micro_batch}, $d->{accum}, $d->{keep}, $d->{recompute} ? "yes" : "no"' < "$D/p")
+        paro-plan -m $TINY -i $FABRIC --mem $mem --micro-batch "$b" --accum "$a" --keep "$k" --recompute="$r" --json | cmp - "$D/p"
+    done
+}
+
+@test "keep and recompute are searched where memory asks for it, and not else" {
+    # GGG alone: with room everything is kept and nothing is run again, without it the other way round.
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --recompute=auto --mem 1e9 --json |
+        json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "all 0" ]
+    tight=$(paro-plan -m $TINY -i $FABRIC --strategy GGG --recompute --json | json '$d->{predicted}{memory_bytes}{total}')
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --recompute=auto --mem "$tight" --json |
+        json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "0 1" ]
+    paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --mem 1e9 --list | head -n 1 | grep -q ", all kept$"
+    [ "$(paro-plan -m $TINY -i $FABRIC --keep 2 --recompute --list --json | json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "2 1" ]
 }
 
 @test "int8 between groups goes into the plan and into the prices" {
@@ -353,10 +382,11 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     [ "$(paro-plan -m "$D/short.json" -i $FABRIC | sed -n 's/^seq: //p')" -eq 64 ]
 }
 
-@test "a thousand groups, ragged too, in under a second" {
+@test "a thousand groups, ragged too, all searched, in under a second" {
     for shape in 1000x8 "[$(yes 8,7,5 | head -n 333 | paste -sd,)]"; do
         start=$(date +%s%N)
-        paro-plan -m examples/models/llama-10m.json -i "synth:$shape,memory=80e9" > "$D/p"
+        paro-plan -m examples/models/llama-10m.json -i "synth:$shape,memory=80e9,flops=1e14" \
+            --micro-batch auto --accum auto --keep auto --recompute=auto > "$D/p"
         took=$((($(date +%s%N) - start) / 1000000))
         echo "$took ms"
         # Sanitizers slow the counting down about tenfold.
@@ -381,10 +411,12 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     refuses 2 "--param-type: 'f16', expected bf16 or f32" paro-plan -m $TINY --param-type f16
     refuses 2 "--prefetch: '-1', expected" paro-plan -m $TINY --prefetch=-1
     refuses 2 "--buckets: '0', expected a whole number from 1 to 1024" paro-plan -m $TINY --buckets 0
-    refuses 2 "--keep: 'most', expected a whole number from 0 to 1048575, or all" paro-plan -m $TINY --keep most
+    refuses 2 "--keep: 'most', expected a whole number from 0 to 1048575, all or auto" paro-plan -m $TINY --keep most
     refuses 2 "--keep needs a model's config.json: 'params=' has no layers" \
         paro-plan -m params=7e9 -i $FABRIC --keep all
     refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
+    refuses 2 "--keep needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --keep auto
+    refuses 2 "--recompute: 'maybe', expected yes, no or auto" paro-plan -m $TINY --recompute=maybe
     refuses 2 "--list, --why, --what-if, --check, --emit and --scale, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
     refuses 2 "--what-if and --strategy, expected one of them" paro-plan -m $TINY -i $FABRIC --what-if --strategy IIG
     refuses 2 "'extra'" paro-plan -m $TINY extra
