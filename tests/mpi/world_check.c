@@ -166,7 +166,9 @@ static void check_prepare_refused(struct world *w)
 
     expect(w, coll_open(&c, w, &w->groups, &options, &err) == 0, "opens", &err);
     for (int who = 0; who < w->ranks; who++) {
-        struct exec_row large = {.kind = EXEC_RECV, .peer = w->rank, .bytes = INT64_C(1) << 40};
+        int64_t much = INT64_C(1) << 40;
+        struct exec_row large = {
+            .kind = EXEC_RECV, .peer = w->rank, .bytes = much, .wire_bytes = much};
         struct exec_rows rows = {.rooms = 1};
         struct exec_mpi_handle *bad = NULL;
         if (w->rank == who) {
