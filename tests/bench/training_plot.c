@@ -82,7 +82,8 @@ static void bar(struct svg *s, const struct row *r, const struct row *first, dou
              &thick);
     snprintf(text, sizeof text, "%.2f s   %.0f tokens/s   %.2fx", r->step, r->rate,
              r->rate / first->rate);
-    svg_text(s, (high > x ? high : x) + 8, y + 13, &(struct svg_font){0}, text);
+    double end = high > x ? high : x, planned = LEFT + r->planned * scale;
+    svg_text(s, (planned > end ? planned : end) + 8, y + 13, &(struct svg_font){0}, text);
 }
 
 int main(int argc, char **argv)
