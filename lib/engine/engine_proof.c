@@ -50,6 +50,12 @@ static void what_is_held(const struct engine_unit *u, int state, struct holding 
     memcpy(h->range, from[state], (size_t)count[state] * sizeof *h->range);
 }
 
+/* How many copies of a state there are. */
+static int copies_of(const struct groups *g, enum letter letter)
+{
+    return letter == LETTER_N ? g->ranks : letter == LETTER_I ? g->count : 1;
+}
+
 /*
  * The sets of ranks that together hold one copy: for N each rank, for I each group, for G all.
  * all: the holdings of the ranks, `bytes` apart; room: for the ranges of all ranks.
@@ -58,7 +64,7 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
                        const char *all, size_t bytes, struct range *room, struct err *err)
 {
     const struct groups *g = &e->plan->groups;
-    int sets = letter == LETTER_N ? g->ranks : letter == LETTER_I ? g->count : 1, held;
+    int sets = copies_of(g, letter), held;
     struct range bad;
 
     for (int set = 0; set < sets; set++) {
@@ -220,10 +226,7 @@ static int differ(const struct engine *e, int state, const struct hash *all, int
     struct plan_strategy s = e->plan->strategy;
     enum letter letter = state == HASHED_PARAMS ? s.params : s.optimizer;
     const struct groups *g = &e->plan->groups;
-    uint64_t copies = letter == LETTER_N   ? (uint64_t)g->ranks
-                      : letter == LETTER_I ? (uint64_t)g->count
-                                           : 1;
-    uint64_t whole = 0;
+    uint64_t copies = (uint64_t)copies_of(g, letter), whole = 0;
 
     *once = 0;
     for (int r = 0; r < g->ranks; r++) {
