@@ -22,6 +22,7 @@ void topo_init(struct topo *t, int levels, const struct groups *groups)
     groups_copy(&t->groups, groups);
     t->level = mem_new((size_t)levels, sizeof *t->level);
     t->port = mem_new(count, sizeof *t->port);
+    t->devices = mem_new(count, sizeof *t->devices);
     t->host = mem_new(count, sizeof *t->host);
     for (size_t k = 0; k < count; k++)
         t->host[k] = mem_dup("");
@@ -35,6 +36,7 @@ void topo_release(struct topo *t)
         mem_free(t->host[k]);
     mem_free(t->host);
     mem_free(t->port);
+    mem_free(t->devices);
     mem_free(t->level);
     mem_free(t->block);
     groups_release(&t->groups);
@@ -50,8 +52,8 @@ void topo_set_host(struct topo *t, int k, const char *host)
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err)
 {
     static const char *const names[TOPO_FORMATS] = {
-        [TOPO_YAML] = "yaml", [TOPO_JSON] = "json",         [TOPO_TABLE] = "table",
-        [TOPO_DOT] = "dot",   [TOPO_SVG] = "svg",           [TOPO_HOSTFILE] = "hostfile",
+        [TOPO_YAML] = "yaml",        [TOPO_JSON] = "json", [TOPO_TABLE] = "table",
+        [TOPO_DOT] = "dot",          [TOPO_SVG] = "svg",   [TOPO_HOSTFILE] = "hostfile",
         [TOPO_RANKFILE] = "rankfile"};
 
     for (int i = 0; i < TOPO_FORMATS; i++) {

@@ -23,12 +23,27 @@ struct topo_level {
     double member_Bps; /* one rank's share when all behind the (largest) port send at once */
     double message_s;  /* one message keeps a rank busy so long at either end, when all ranks
                           send; 0 where unknown */
+    /*
+     * Half the width of the interval that holds the value with 95 %: of a fitted line's, or of
+     * the median of repeated rounds; 0 where unknown.
+     */
+    double latency_err_s, port_err_Bps, flow_err_Bps, member_err_Bps;
+    /*
+     * Where ranks move bytes and compute at the same time (they share cores, or the units that
+     * copy): what is left of member_Bps while all ranks compute, and of flops while all ranks
+     * send at this level; parts of 1, 0 where unknown.
+     */
+    double rate_left, compute_left;
     /* Where rates and latency come from that were neither measured nor given; else "". */
     char rate_source[TOPO_SOURCE_BYTES], latency_source[TOPO_SOURCE_BYTES];
 };
 
 struct topo_port {
     double out_Bps, in_Bps; /* this group's port at level 1, measured apart */
+};
+
+struct topo_devices { /* of a group's host; 0 where unknown or none */
+    int numa_nodes, gpus, nics;
 };
 
 struct topo {
@@ -39,8 +54,10 @@ struct topo {
     struct topo_port *port;   /* [groups.count], owned */
     int *block;               /* [levels-2][groups.count], owned: block of a group at level 2..;
                                  NULL with two levels */
-    int64_t memory_bytes;     /* per rank, 0 where unknown */
-    double flops;             /* per rank, all ranks busy, 0 where unknown */
+    struct topo_devices *devices; /* [groups.count], owned */
+    int64_t memory_bytes;         /* per rank, 0 where unknown */
+    double flops;                 /* per rank, all ranks busy, 0 where unknown */
+    double memory_Bps; /* per rank, all copying: bytes read plus bytes written; or 0 */
     char doubt[TOPO_SOURCE_BYTES]; /* what another tool's file left open, to be told; "" */
 };
 
@@ -82,7 +99,7 @@ enum topo_format {
     TOPO_YAML,
     TOPO_JSON,
     TOPO_TABLE,
-    TOPO_DOT,      /* for graphviz */
+    TOPO_DOT, /* for graphviz */
     TOPO_SVG,
     TOPO_HOSTFILE, /* Open MPI's, "node0 slots=2"; ERR_ABSENT where a host has no name */
     TOPO_RANKFILE, /* Open MPI's, "rank 0=node0 slot=0"; the same */
