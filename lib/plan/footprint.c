@@ -56,7 +56,7 @@ struct shards { /* of one unit, elements, of the rank that has most */
     double whole, params, grads, optimizer;
 };
 
-static double shard_of(const struct plan_tally *t, enum letter letter, double elems)
+double plan_shard_of(const struct plan_tally *t, enum letter letter, double elems)
 {
     return letter == LETTER_N   ? elems
            : letter == LETTER_I ? elems / t->least_group
@@ -65,8 +65,9 @@ static double shard_of(const struct plan_tally *t, enum letter letter, double el
 
 static struct shards shards_of(const struct plan_tally *t, struct plan_strategy s, double elems)
 {
-    return (struct shards){elems, shard_of(t, s.params, elems), shard_of(t, s.grads, elems),
-                           shard_of(t, s.optimizer, elems)};
+    return (struct shards){elems, plan_shard_of(t, s.params, elems),
+                           plan_shard_of(t, s.grads, elems),
+                           plan_shard_of(t, s.optimizer, elems)};
 }
 
 /* Whether a conversion moves anything on this shape: layout_moves_trim, of groups once seen. */
@@ -80,7 +81,8 @@ static int there(const struct plan_tally *t, struct layout_moves m)
 static double scratch(const struct plan_tally *t, enum schedule_algo algo, double elems,
                       enum letter to, struct layout_moves m)
 {
-    double group = shard_of(t, LETTER_I, elems), global = shard_of(t, LETTER_G, elems);
+    double group = plan_shard_of(t, LETTER_I, elems),
+           global = plan_shard_of(t, LETTER_G, elems);
     int flat = algo == SCHEDULE_RING && m.reduce_inside && m.reduce_across;
 
     m.reduce_across &= t->layout.groups.count > 1;
@@ -121,8 +123,8 @@ static double residual_elems(const struct plan_tally *t, enum schedule_algo algo
                                    : PLAN_ACROSS_REDUCE] = 1;
     double sent = plan_tally_largest(t, PLAN_RANK_SLOW, times);
     /* Complete sums, where they are given to the other groups. */
-    double owned =
-        even ? shard_of(t, LETTER_I, all) / t->layout.groups.count : shard_of(t, LETTER_G, all);
+    double owned = even ? plan_shard_of(t, LETTER_I, all) / t->layout.groups.count
+                        : plan_shard_of(t, LETTER_G, all);
     return sent + (m.gather_across ? owned : 0);
 }
 
@@ -168,8 +170,8 @@ static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t
         bytes +=
             F32_BYTES * (residual_elems(t, algo, micro) + residual_elems(t, algo, boundary));
     /* At the boundary the gradient takes the optimizer's layout where it lies. */
-    double more = shard_of(t, s.optimizer, t->elems[PLAN_TRAINED]) -
-                  shard_of(t, s.grads, t->elems[PLAN_TRAINED]);
+    double more = plan_shard_of(t, s.optimizer, t->elems[PLAN_TRAINED]) -
+                  plan_shard_of(t, s.grads, t->elems[PLAN_TRAINED]);
     return bytes + (more > 0 ? more * dtype_bytes(c->grad_type) : 0);
 }
 

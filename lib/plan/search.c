@@ -5,6 +5,7 @@
  */
 #include "plan/plan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -145,7 +146,7 @@ static void try_batches(struct plan_search *now, const struct plan_tally *t,
         for (int a = 0; a == 0 || (now->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
             now->at.micro_batch = now->auto_batch ? 1 << b : now->at.micro_batch;
             now->at.accum = now->auto_accum ? 1 << a : now->at.accum;
-            plan_price_times(&now->at, t, now->list);
+            plan_price_times(&now->at, t, INFINITY, now->list);
             choose(now, t);
             if (!(*found)++ || is_ahead(now, kept))
                 *kept = *now;

@@ -184,7 +184,8 @@ static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set
         t->largest[set] = elems;
 }
 
-static void add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int visits, int kept)
+/* Returns the span. */
+static int add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int visits, int kept)
 {
     struct plan_span *span = t->span;
 
@@ -199,6 +200,7 @@ static void add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int v
     span->count[PLAN_ALL] += visits;
     span->count[PLAN_AGAIN] += visits - kept;
     span->count[PLAN_TRAINED]++;
+    return (int)(span - t->span);
 }
 
 /* A bare number of parameters is one unit. */
@@ -206,6 +208,8 @@ static void set_spans(struct plan_tally *t, const struct model *model, int64_t t
                       int keep)
 {
     t->span = mem_new((size_t)(model->units > 0 ? model->units : 1), sizeof *t->span);
+    t->visits = model->units > 0 ? model->visits : 1;
+    t->span_of = mem_new((size_t)t->visits, sizeof *t->span_of);
     if (model->units == 0)
         add_unit(t, model->params, trainable, 1, keep > 0);
     for (int u = 0; u < model->units; u++) {
@@ -217,8 +221,11 @@ static void set_spans(struct plan_tally *t, const struct model *model, int64_t t
             visits += here;
             kept += here && v >= model->visits - keep;
         }
-        add_unit(t, elems, trainable == model->params ? elems : llround((double)elems * ratio),
-                 visits, kept);
+        int64_t part = trainable == model->params ? elems : llround((double)elems * ratio);
+        int span = add_unit(t, elems, part, visits, kept);
+        for (int v = 0; v < model->visits; v++)
+            if (model_unit_of_visit(model, v) == u)
+                t->span_of[v] = span;
     }
 }
 
@@ -304,6 +311,7 @@ void plan_tally_release(struct plan_tally *t)
     mem_free(t->in_Bps);
     mem_free(t->flow_Bps);
     mem_free(t->span);
+    mem_free(t->span_of);
     mem_free(t->point);
     mem_free(t->unit);
     mem_free(t->own[0]);

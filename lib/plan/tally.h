@@ -56,7 +56,9 @@ struct plan_tally {
     double *out_Bps, *in_Bps;       /* [g] of a port: all rails together */
     double *flow_Bps;               /* [g] of the one flow of a flat ring through a port */
     int spans;
-    struct plan_span *span;     /* [spans] */
+    struct plan_span *span; /* [spans] */
+    int *span_of;           /* [visits] of the forward: which span its unit belongs to */
+    int visits;
     double elems[PLAN_SETS];    /* Psi and Psi' */
     int64_t largest[PLAN_SETS]; /* unit */
     /* Elements at rest on a rank, I and G: [ranks that differ]. */
@@ -89,8 +91,12 @@ double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum lett
 /* plan_price_all with a tally of the case's fabric and model at hand. */
 void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
                      struct plan_price out[PLAN_STRATEGIES]);
-/* Times and memory alone, at a fraction of the cost; and the bytes of one of them after all. */
-void plan_price_times(const struct plan_case *c, const struct plan_tally *t,
+/*
+ * Times and memory alone, at a fraction of the cost: a step that cannot be below limit_s
+ * seconds is not timed, and step_s is what it cannot be below.  And the bytes of one of them
+ * after all.
+ */
+void plan_price_times(const struct plan_case *c, const struct plan_tally *t, double limit_s,
                       struct plan_price out[PLAN_STRATEGIES]);
 void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
                       struct plan_price *p);
@@ -103,6 +109,8 @@ int plan_search_keeps(const struct plan_search *s, int keep[PLAN_KEEPS]);
 struct plan_tally *plan_search_tallies(const struct plan_search *s); /* [PLAN_KEEPS] at most */
 void plan_search_with(struct plan_search *s, const struct plan_tally *t);
 void plan_search_drop(const struct plan_search *s, struct plan_tally *t);
+/* Elements of a unit on the rank that has most of it. */
+double plan_shard_of(const struct plan_tally *t, enum letter letter, double elems);
 /* Memory, and whether it fits; p's strategy and algorithm are set. */
 void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
                     struct plan_price *p);

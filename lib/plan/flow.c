@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what one conversion of one unit, or one use of it, costs when nothing runs beside it:
+ * legs from the tally, algorithms by their closed forms, memory by the bytes that pass through
+ * it.
+ *
+ * Where ranks share processor cores the links have less to give while all compute: the topology
+ * says how much is left (rate_left), and each conversion is priced with and without.
+ */
+#include "plan/flow.h"
+
+#include <math.h>
+
+#include "base/block8.h"
+
+enum { F32_BYTES = 4 };
+
+int plan_is_free(const struct plan_bill *b, enum plan_term term)
+{
+    return b->at->free >> term & 1;
+}
+
+/* What a tier's links have left of their rates. */
+static double rate_left(const struct plan_bill *b, int tier)
+{
+    const struct topo *t = b->at->topo;
+    double left = 1;
+
+    if (!b->computing)
+        return 1;
+    for (int i = tier == PLAN_FAST ? 0 : 1; i < (tier == PLAN_FAST ? 1 : t->levels); i++)
+        if (t->level[i].rate_left > 0 && t->level[i].rate_left < left)
+            left = t->level[i].rate_left;
+    return left;
+}
+
+/* Seconds of one message across the groups, or inside one. */
+static double message_s(const struct plan_bill *b, int across)
+{
+    if (across)
+        return plan_is_free(b, PLAN_SLOW) ? 0 : b->tally->across_s;
+    return plan_is_free(b, PLAN_FAST) ? 0 : b->tally->inside_s;
+}
+
+/* Adds what a leg has for the links; returns the seconds of the busier one. */
+static double leg_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
+                    int leg, struct plan_flow *f)
+{
+    double longest = 0;
+
+    for (int tier = 0; tier < PLAN_TIERS; tier++) {
+        double s = span->slope[tier][set][leg] * b->elem_bytes[tier] / rate_left(b, tier);
+        if (tier == PLAN_SLOW)
+            s /= b->at->slow_rate;
+        if (plan_is_free(b, (enum plan_term)tier))
+            s = 0;
+        f->link_s[b->computing][tier] += s;
+        longest = fmax(longest, s);
+    }
+    return longest;
+}
+
+/*
+ * One gather or one reduction of a unit: inside, across, or both; -1 where a leg is not run.
+ * Together, with tau_e = alpha_e + q / B, tau_i = alpha_i + q / B' (paro.md section 5):
+ *   two-level  (g-1) tau_e + g (m-1) tau_i
+ *   ho-ring    (m-1) tau_i + (g-1) max(tau_e, (m-1) tau_i), which cutting each block into C
+ *              sub-chunks brings towards max(T_inter, T_intra)
+ * written for ragged groups: T_inter and T_intra are those of the slowest port and rank.
+ */
+static double pair_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
+                     int inside, int across, struct plan_flow *f)
+{
+    const struct groups *groups = &b->tally->layout.groups;
+    int g = groups->count, hops = b->tally->largest_group - 1;
+    double t_inter = 0, t_intra = 0;
+
+    if (across >= 0)
+        t_inter = (g - 1) * message_s(b, 1) + leg_s(b, span, set, across, f);
+    if (inside >= 0)
+        t_intra =
+            (across >= 0 ? g : 1) * hops * message_s(b, 0) + leg_s(b, span, set, inside, f);
+    if (across < 0 || inside < 0 || b->algo != SCHEDULE_HO_RING)
+        return t_inter + t_intra;
+    double last = t_intra * (g - 1) / g; /* all batches but the first */
+    double longer = t_inter > t_intra ? t_inter : t_intra;
+    double closed = t_intra / g + (t_inter > last ? t_inter : last);
+    double block = (double)span->elems[set] * dtype_bytes(b->at->wire_type) / groups->ranks;
+    double chunks = (double)(int64_t)(block / (double)b->at->chunk_bytes);
+    return longer + (closed - longer) / (chunks > 1 ? chunks : 1);
+}
+
+/* The flat ring: (n-1) max(tau_i, alpha_e + q / R_ring). */
+static double ring_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
+                     int leg, struct plan_flow *f)
+{
+    const struct groups *groups = &b->tally->layout.groups;
+
+    return (groups->ranks - 1) * message_s(b, groups->count > 1) + leg_s(b, span, set, leg, f);
+}
+
+/* The flat ring stands for global collectives alone; what stays on the rails stays there. */
+static int is_flat(const struct plan_bill *b, struct layout_moves m)
+{
+    return b->algo == SCHEDULE_RING && m.reduce_inside == m.reduce_across &&
+           m.gather_inside == m.gather_across;
+}
+
+/* Seconds of one conversion of one unit. */
+static double moves_s(const struct plan_bill *b, const struct plan_span *span,
+                      enum plan_set set, struct layout_moves m, struct plan_flow *f)
+{
+    int even = m.reduce_across && m.gather_across; /* an all-reduce: equal slices */
+    double s = 0;
+
+    if (is_flat(b, m))
+        return (m.reduce_across ? ring_s(b, span, set, PLAN_RING_REDUCE, f) : 0) +
+               (m.gather_across ? ring_s(b, span, set, PLAN_RING_GATHER, f) : 0);
+    if (m.reduce_inside || m.reduce_across)
+        s += pair_s(b, span, set, m.reduce_inside ? PLAN_INSIDE_REDUCE : -1,
+                    !m.reduce_across ? -1
+                    : even           ? PLAN_EVEN_REDUCE
+                                     : PLAN_ACROSS_REDUCE,
+                    f);
+    if (m.gather_inside || m.gather_across)
+        s += pair_s(b, span, set, m.gather_inside ? PLAN_INSIDE_GATHER : -1,
+                    !m.gather_across ? -1
+                    : even           ? PLAN_EVEN_GATHER
+                                     : PLAN_ACROSS_GATHER,
+                    f);
+    return s;
+}
+
+int plan_flow_moves(const struct plan_bill *b, enum plan_conversion kind,
+                    struct layout_moves *moves)
+{
+    struct plan_strategy s = b->strategy;
+    struct layout_moves m = kind == PLAN_GATHER     ? layout_moves_copy(s.params, LETTER_N)
+                            : kind == PLAN_REDUCE   ? layout_moves_micro(s.grads)
+                            : kind == PLAN_BOUNDARY ? layout_moves_sum(s.grads, s.optimizer)
+                                                    : layout_moves_copy(s.optimizer, s.params);
+
+    m.reduce_across &= b->tally->layout.groups.count > 1;
+    m.gather_across &= b->tally->layout.groups.count > 1;
+    m.reduce_inside &= b->tally->largest_group > 1;
+    m.gather_inside &= b->tally->largest_group > 1;
+    *moves = m;
+    return m.reduce_inside || m.reduce_across || m.gather_inside || m.gather_across;
+}
+
+static enum plan_set set_of(enum plan_conversion kind)
+{
+    return kind == PLAN_GATHER ? PLAN_ALL : PLAN_TRAINED;
+}
+
+static void set_elem_bytes(struct plan_bill *b, enum plan_conversion kind)
+{
+    enum plan_slow slow =
+        kind == PLAN_GATHER || kind == PLAN_SYNC ? b->at->slow_params : b->at->slow_grads;
+
+    b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] = dtype_bytes(b->at->wire_type);
+    if (slow == PLAN_SLOW_INT8)
+        b->elem_bytes[PLAN_SLOW] = 1 + 1.0 / BLOCK8_ELEMS;
+}
+
+double plan_memory_s(const struct plan_bill *b, double bytes)
+{
+    return b->at->topo->memory_Bps > 0 ? bytes / b->at->topo->memory_Bps : 0;
+}
+
+/*
+ * Of an element, bytes read and written: what is sent is made ready in the wire's type, what
+ * has come is stored in its own (engine/engine_move.c).
+ */
+static double local_bytes(const struct plan_bill *b, enum plan_conversion kind, double elems)
+{
+    const struct plan_case *c = b->at;
+    struct plan_strategy s = b->strategy;
+    double p = dtype_bytes(c->param_type), w = dtype_bytes(c->wire_type);
+    double g = dtype_bytes(c->grad_type), params = plan_shard_of(b->tally, s.params, elems);
+    double grads = plan_shard_of(b->tally, s.grads, elems);
+    double optim = plan_shard_of(b->tally, s.optimizer, elems);
+    int convert = c->param_type != c->wire_type;
+
+    switch (kind) {
+    case PLAN_GATHER:
+        return convert || c->slow_params ? params * (p + w) : 0;
+    case PLAN_REDUCE:
+        return grads * (w + 2 * g);
+    case PLAN_BOUNDARY:
+        return grads * (g + w) + optim * (w + g);
+    case PLAN_SYNC:
+    case PLAN_CONVERSIONS:
+        break;
+    }
+    return optim * (F32_BYTES + w) + (convert ? params * (w + p) : 0);
+}
+
+void plan_flow_of(struct plan_bill *b, int span, enum plan_conversion kind,
+                  struct plan_flow *out)
+{
+    const struct plan_span *at = &b->tally->span[span];
+    enum plan_set set = set_of(kind);
+    struct layout_moves moves;
+
+    *out = (struct plan_flow){.local_s = 0};
+    if (!plan_flow_moves(b, kind, &moves) || at->elems[set] == 0)
+        return;
+    set_elem_bytes(b, kind);
+    for (b->computing = 0; b->computing < 2; b->computing++)
+        out->alone_s[b->computing] = moves_s(b, at, set, moves, out);
+    b->computing = 0;
+    if (!plan_is_free(b, PLAN_FAST))
+        out->local_s = plan_memory_s(b, local_bytes(b, kind, (double)at->elems[set]));
+}
+
+static void count_leg(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_LEGS], int tier,
+                      enum plan_set set, enum plan_leg leg, int times)
+{
+    bytes[set][leg] += times * b->elem_bytes[tier];
+}
+
+static void count_moves(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_LEGS], int tier,
+                        enum plan_set set, struct layout_moves m, int times)
+{
+    int even = m.reduce_across && m.gather_across;
+
+    if (is_flat(b, m)) {
+        count_leg(b, bytes, tier, set, PLAN_RING_REDUCE, times * m.reduce_across);
+        count_leg(b, bytes, tier, set, PLAN_RING_GATHER, times * m.gather_across);
+        return;
+    }
+    count_leg(b, bytes, tier, set, PLAN_INSIDE_REDUCE, times * m.reduce_inside);
+    count_leg(b, bytes, tier, set, even ? PLAN_EVEN_REDUCE : PLAN_ACROSS_REDUCE,
+              times * m.reduce_across);
+    count_leg(b, bytes, tier, set, even ? PLAN_EVEN_GATHER : PLAN_ACROSS_GATHER,
+              times * m.gather_across);
+    count_leg(b, bytes, tier, set, PLAN_INSIDE_GATHER, times * m.gather_inside);
+}
+
+void plan_flow_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS])
+{
+    for (int kind = 0; kind < PLAN_CONVERSIONS; kind++) {
+        int times = kind == PLAN_GATHER || kind == PLAN_REDUCE ? b->at->accum : 1;
+        struct layout_moves moves;
+        if (!plan_flow_moves(b, (enum plan_conversion)kind, &moves))
+            continue;
+        set_elem_bytes(b, (enum plan_conversion)kind);
+        for (int tier = 0; tier < PLAN_TIERS; tier++) {
+            count_moves(b, bytes[tier], tier, set_of((enum plan_conversion)kind), moves, times);
+            if (kind == PLAN_GATHER)
+                count_moves(b, bytes[tier], tier, PLAN_AGAIN, moves, times);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PLAN_FLOW_H
+#define PLAN_FLOW_H
+
+#include "plan/tally.h"
+
+/*
+ * What the conversions of a strategy and its computing ask of the fabric, one unit at a time.
+ * What comes of it when they run side by side is the timeline's (plan/timeline.h).  Inside this
+ * floor only.
+ */
+enum plan_conversion {                /* the engine's four streams (engine/engine_step.c) */
+                       PLAN_GATHER,   /* parameters, before a use */
+                       PLAN_REDUCE,   /* the gradient of a micro-step */
+                       PLAN_BOUNDARY, /* the accumulated gradient, to the optimizer's layout */
+                       PLAN_SYNC,     /* new parameters */
+                       PLAN_CONVERSIONS
+};
+
+struct plan_bill {                  /* of one strategy under one algorithm */
+    const struct plan_case *at;     /* borrowed */
+    const struct plan_tally *tally; /* borrowed */
+    struct plan_strategy strategy;
+    enum schedule_algo algo;
+    int computing; /* rates and latencies are those that are left while ranks compute */
+    double elem_bytes[PLAN_TIERS]; /* of an element, in the conversion at hand */
+};
+
+/* One conversion of one unit. */
+struct plan_flow {
+    /* Alone on the links, and how much of it each tier's busiest link has to do: [0] while no
+       rank computes, [1] while all do. */
+    double alone_s[2], link_s[2][PLAN_TIERS];
+    double local_s; /* the rank's own memory, at either end: rounding, adding */
+};
+
+/* What this conversion moves; 0: nothing on this shape. */
+int plan_flow_moves(const struct plan_bill *b, enum plan_conversion kind,
+                    struct layout_moves *moves);
+/* All zero where nothing moves. */
+void plan_flow_of(struct plan_bill *b, int span, enum plan_conversion kind,
+                  struct plan_flow *out);
+/*
+ * Each leg over its set: how often in a global step, times the bytes of an element; what
+ * plan_tally_largest takes.
+ */
+void plan_flow_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS]);
+
+/* Is the term as if it took no time?  Seconds of bytes read and written; 0 where unknown. */
+int plan_is_free(const struct plan_bill *b, enum plan_term term);
+double plan_memory_s(const struct plan_bill *b, double bytes);
+
+/* Seconds of computing, one rank's, all ranks busy. */
+struct plan_work {
+    double forward_s, backward_s; /* of one visit */
+    double add_s; /* what becomes of its gradient: added up, or made ready to leave */
+};
+/* Of a visit, 0 .. visits - 1, which uses a unit of that span. */
+void plan_work_of(const struct plan_bill *b, int visit, int span, struct plan_work *out);
+/* Of a unit: AdamW on the largest shard. */
+double plan_work_update_s(const struct plan_bill *b, int span);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PLAN_TIMELINE_H
+#define PLAN_TIMELINE_H
+
+#include "plan/flow.h"
+
+/*
+ * A global step as the engine runs it (engine/engine_step.c): one thread computes, four streams
+ * convert, each in its own order, all at once on the same links.
+ *
+ *     compute     u0 u1 u2 | F0 F1 F2 B2 B1 B0 | F0 F1 F2 B2  B1  B0
+ *     syncs          s0 s1 s2
+ *     gathers              p0 p1 p2 p1 p0      p0 ...
+ *     reduces                        g2  g1 g0         g2  g1  g0
+ *     boundaries                                          b2  b1  b0
+ *
+ * It begins with the update of the step before, when all gradients are known, and ends where
+ * the next update would begin: all is quiet at either end, so such steps lie end to end.
+ *
+ * What is under way shares the links: a tier's load is the sum of what each conversion on it
+ * would take alone, and where that is more than 1 all of them are slower in proportion.  Ranks
+ * that compute leave the links, and the links leave the computing, what the topology says
+ * (rate_left, compute_left).
+ */
+enum { PLAN_LANE_COMPUTE = PLAN_CONVERSIONS, PLAN_LANES };
+
+enum plan_task {
+    PLAN_TASK_CONVERT, /* the lane says which */
+    PLAN_TASK_UPDATE,
+    PLAN_TASK_FORWARD,
+    PLAN_TASK_BACKWARD,
+    PLAN_TASK_ADD
+};
+
+struct plan_piece { /* something that was done */
+    int lane;       /* enum plan_conversion, or PLAN_LANE_COMPUTE */
+    enum plan_task task;
+    int unit, micro; /* micro: -1 where of the whole step */
+    double start_s, end_s;
+};
+
+struct plan_timeline {
+    double step_s;
+    double compute_s;         /* computing with nothing beside it: the sum of the uses */
+    double comm_s;            /* conversions with nothing beside them: their sum */
+    double waited_s;          /* the computing thread waited */
+    struct plan_piece *piece; /* [pieces], owned; in the order of their ends */
+    int pieces, micros; /* micros: that were walked; the others are like the last but one */
+};
+
+enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the last */
+
+/* With `keep_pieces` each piece is kept, else none. */
+void plan_timeline_run(struct plan_bill *b, int keep_pieces, struct plan_timeline *out);
+void plan_timeline_release(struct plan_timeline *t);
+/*
+ * What no overlap gets below: all computing, or all that one tier carries; at a small part of
+ * the cost.  compute_s and comm_s as above, step_s the bound.
+ */
+void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out);
+
+#endif

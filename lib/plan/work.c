@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what computing costs: matrix products by the rate of products, all else by the bytes
+ * that pass through memory (net/, engine/engine_step.c, engine/engine_update.c).
+ */
+#include "plan/flow.h"
+
+enum {
+    /* Of one element of AdamW: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
+       decay and step 4. */
+    ADAM_FLOPS = 16,
+    ADAM_STATE = 3, /* f32 numbers an element, each read and written */
+    F32_BYTES = 4
+};
+
+static double flops_s(const struct plan_bill *b, double flops)
+{
+    return b->at->topo->flops > 0 ? flops / b->at->topo->flops : 0;
+}
+
+enum use { EMBEDDING, LAYER, LAST_LAYER, HEAD };
+
+static enum use use_of(const struct model *m, int visit)
+{
+    return visit == 0               ? EMBEDDING
+           : visit == m->visits - 1 ? HEAD
+           : visit == m->visits - 2 ? LAST_LAYER
+                                    : LAYER;
+}
+
+/* Products of a use; `again`: those that a backward computes once more.  The head's are not,
+   nor the last layer's, whose forward ran last of all; nor of the others the product that
+   leaves the layer, (ffn, hidden): what enters a layer is kept. */
+static double use_flops(const struct plan_case *c, enum use use, int again)
+{
+    const struct model *m = c->model;
+    double rows = (double)c->micro_batch * c->seq, width = (double)m->hidden;
+    double head = 2 * rows * width * (double)m->vocab;
+    double layer =
+        (model_flops_per_token(m, c->seq) * rows - head) / (double)(m->layers ? m->layers : 1);
+
+    if (use == EMBEDDING || (again && use != LAYER))
+        return 0;
+    if (use == HEAD)
+        return head;
+    return again ? layer - 2 * rows * width * (double)m->ffn : layer;
+}
+
+/*
+ * Numbers that pass through memory beside the products, of one token.  Forward of a layer: two
+ * norms (read, write), two residual sums (two read, one written), rotation of queries and keys,
+ * SwiGLU (two read, one written).  Backward: norms and sums once more with what they keep,
+ * rotation, SwiGLU (three read, two written).  Head: the softmax goes over the logits three
+ * times, its gradient twice.  Embedding: a row read, a row written or added to.
+ */
+static double use_numbers(const struct model *m, enum use use, int back)
+{
+    double c = (double)m->hidden, f = (double)m->ffn, v = (double)m->vocab;
+    double qk = (double)((m->heads + m->kv_heads) * m->head_dim);
+
+    if (use == EMBEDDING)
+        return back ? 3 * c : 2 * c;
+    if (use == HEAD)
+        return back ? 2 * v + 3 * c : 3 * v + 2 * c;
+    return back ? 12 * c + 2 * qk + 5 * f : 10 * c + 2 * qk + 3 * f;
+}
+
+/* The type a use finds its parameters in; the network reads f32. */
+static double read_bytes(const struct plan_bill *b)
+{
+    struct layout_moves moves;
+    enum dtype type =
+        plan_flow_moves(b, PLAN_GATHER, &moves) ? b->at->wire_type : b->at->param_type;
+
+    return type == DTYPE_F32 ? 0 : dtype_bytes(type) + F32_BYTES;
+}
+
+void plan_work_of(const struct plan_bill *b, int visit, int span, struct plan_work *out)
+{
+    const struct plan_case *c = b->at;
+    const struct plan_span *at = &b->tally->span[span];
+    double rows = (double)c->micro_batch * c->seq, elems = (double)at->elems[PLAN_ALL];
+    double trained = (double)at->elems[PLAN_TRAINED], w = dtype_bytes(c->wire_type);
+    double g = dtype_bytes(c->grad_type), read = elems * read_bytes(b);
+    struct layout_moves moves;
+
+    *out = (struct plan_work){.add_s = 0};
+    if (!c->model->unit || !(c->topo->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
+        return;
+    enum use use = use_of(c->model, visit);
+    double flops = use_flops(c, use, 0), part = elems > 0 ? trained / elems : 0;
+    out->forward_s = flops_s(b, flops) +
+                     plan_memory_s(b, read + F32_BYTES * rows * use_numbers(c->model, use, 0));
+    /* Gradients of activations, and of the weights that are trained. */
+    out->backward_s = flops_s(b, flops * (1 + part));
+    out->backward_s +=
+        plan_memory_s(b, read + F32_BYTES * rows * use_numbers(c->model, use, 1));
+    if (c->recompute)
+        out->backward_s += flops_s(b, use_flops(c, use, 1));
+    /* A gradient apart is read, written elsewhere or added, and cleared. */
+    if (plan_flow_moves(b, PLAN_REDUCE, &moves))
+        out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + w));
+    else if (c->grad_type != DTYPE_F32)
+        out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + 2 * g));
+}
+
+double plan_work_update_s(const struct plan_bill *b, int span)
+{
+    const struct plan_case *c = b->at;
+    struct plan_strategy s = b->strategy;
+    double elems = (double)b->tally->span[span].elems[PLAN_TRAINED];
+    double optim = plan_shard_of(b->tally, s.optimizer, elems), g = dtype_bytes(c->grad_type);
+    double grads = plan_shard_of(b->tally, s.grads, elems), bytes;
+    struct layout_moves moves;
+
+    if (!c->model->unit || !(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
+        return 0;
+    /* For the norm, for the update; and cleared. */
+    bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
+    if (!plan_flow_moves(b, PLAN_SYNC, &moves)) /* parameters are slices of the master */
+        bytes +=
+            plan_shard_of(b->tally, s.params, elems) * (F32_BYTES + dtype_bytes(c->param_type));
+    return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);
+}
