@@ -46,9 +46,9 @@ struct plan {
     struct model model;      /* owned */
     int64_t trainable;       /* Psi'; the engine trains all of them or refuses */
     int micro_batch, accum, seq;
-    enum dtype param_type; /* of parameters at rest: bf16 or f32 */
-    enum dtype wire_type;  /* of what travels: bf16 or f32 */
-    enum dtype grad_type;  /* of gradient accumulation: f32 or bf16 */
+    enum dtype param_type;   /* of parameters at rest: bf16 or f32 */
+    enum dtype wire_type;    /* of what travels: bf16 or f32 */
+    enum dtype grad_type;    /* of gradient accumulation: f32 or bf16 */
     enum dtype compute_type; /* of what products with weights multiply: f32 or bf16 */
     /* Between groups. */
     enum plan_slow slow_params, slow_grads;

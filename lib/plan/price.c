@@ -22,58 +22,72 @@ int plan_price_less(double a, double b)
     return b - a > SAME * (a > b ? a : b);
 }
 
-static void price_bytes(struct plan_bill *b, struct plan_price *p)
-{
-    double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS] = {{{0}}};
+static const enum schedule_algo algos[] = {SCHEDULE_HO_RING, SCHEDULE_TWO_LEVEL, SCHEDULE_RING};
+enum { ALGOS = sizeof algos / sizeof *algos };
 
-    plan_flow_bytes(b, bytes);
-    double out = plan_tally_largest(b->tally, PLAN_PORT_OUT, bytes[PLAN_SLOW]);
-    double in = plan_tally_largest(b->tally, PLAN_PORT_IN, bytes[PLAN_SLOW]);
-    p->slow_bytes = out > in ? out : in;
-    p->slow_rank_bytes = plan_tally_largest(b->tally, PLAN_RANK_SLOW, bytes[PLAN_SLOW]);
-    p->fast_bytes = plan_tally_largest(b->tally, PLAN_RANK_FAST, bytes[PLAN_FAST]);
+static int leaves_open(const struct plan_case *c, enum schedule_algo algo)
+{
+    return c->algo == SCHEDULE_AUTO || c->algo == algo;
 }
 
-/* By the walk; or, of a step that cannot be below the limit, by what it is not below. */
-static void price_step(struct plan_bill *b, double limit_s, struct plan_price *p)
+static struct plan_bill bill_of(const struct plan_case *c, const struct plan_tally *t,
+                                const struct plan_price *p)
 {
-    struct plan_timeline t;
-
-    plan_timeline_least(b, &t);
-    if (t.step_s <= limit_s)
-        plan_timeline_run(b, 0, &t);
-    p->compute_s = t.compute_s;
-    p->comm_s = t.comm_s;
-    p->step_s = t.step_s;
-    plan_timeline_release(&t);
+    return (struct plan_bill){.at = c, .tally = t, .strategy = p->strategy, .algo = p->algo};
 }
 
-/* All algorithms a case leaves open; the first of equal ones. */
-static void price_one(const struct plan_case *c, const struct plan_tally *t, int bytes,
-                      double limit_s, struct plan_price *p)
+/* By the walk; or, where it is not wanted, by what the step cannot be below. */
+static void price_step(const struct plan_case *c, const struct plan_tally *t, int walk,
+                       struct plan_price *p)
 {
-    static const enum schedule_algo algos[] = {SCHEDULE_HO_RING, SCHEDULE_TWO_LEVEL,
-                                               SCHEDULE_RING};
+    struct plan_bill b = bill_of(c, t, p);
+    struct plan_timeline line;
+
+    (walk ? plan_timeline_walk : plan_timeline_least)(&b, &line);
+    p->compute_s = line.compute_s;
+    p->comm_s = line.comm_s;
+    p->step_s = line.step_s;
+}
+
+/* The algorithm that is fastest of those left open; the first of equal ones. */
+static void price_one(const struct plan_case *c, const struct plan_tally *t, int walk,
+                      struct plan_price *p)
+{
     double tokens = c->model->unit
                         ? (double)c->micro_batch * c->seq * c->accum * t->layout.groups.ranks
                         : 0;
-    struct plan_bill best = {.tally = NULL};
+    int found = 0;
 
-    for (int i = 0; i < 3; i++) {
-        struct plan_bill b = {.at = c, .tally = t, .strategy = p->strategy, .algo = algos[i]};
+    for (int i = 0; i < ALGOS; i++) {
         struct plan_price now = {.strategy = p->strategy, .algo = algos[i], .dominated_by = -1};
-        if (c->algo != SCHEDULE_AUTO && c->algo != algos[i])
+        if (!leaves_open(c, algos[i]))
             continue;
-        price_step(&b, best.tally ? fmin(limit_s, p->step_s) : limit_s, &now);
-        if (best.tally && !plan_price_less(now.step_s, p->step_s))
+        price_step(c, t, 0, &now);
+        /* What cannot be faster need not be walked. */
+        if (found && !plan_price_less(now.step_s, p->step_s))
             continue;
-        best = b;
-        *p = now;
+        if (walk)
+            price_step(c, t, 1, &now);
+        if (!found || plan_price_less(now.step_s, p->step_s))
+            *p = now;
+        found = 1;
     }
-    if (bytes)
-        price_bytes(&best, p);
     p->tokens_per_s = p->step_s > 0 ? tokens / p->step_s : 0;
     plan_footprint(c, t, p);
+}
+
+void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
+                      struct plan_price *p)
+{
+    double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS] = {{{0}}};
+    struct plan_bill b = bill_of(c, t, p);
+
+    plan_traffic_bytes(&b, bytes);
+    double out = plan_tally_largest(t, PLAN_PORT_OUT, bytes[PLAN_SLOW]);
+    double in = plan_tally_largest(t, PLAN_PORT_IN, bytes[PLAN_SLOW]);
+    p->slow_bytes = out > in ? out : in;
+    p->slow_rank_bytes = plan_tally_largest(t, PLAN_RANK_SLOW, bytes[PLAN_SLOW]);
+    p->fast_bytes = plan_tally_largest(t, PLAN_RANK_FAST, bytes[PLAN_FAST]);
 }
 
 static int dominates(const struct plan_price *a, const struct plan_price *b)
@@ -99,31 +113,44 @@ static int dominator(const struct plan_price list[PLAN_STRATEGIES], int i)
     return -1;
 }
 
-static void price_all(const struct plan_case *c, const struct plan_tally *t, int bytes,
-                      double limit_s, struct plan_price out[PLAN_STRATEGIES])
+/* The next to be walked: the least of those that may still be the fastest; -1: none. */
+static int next_of(const struct plan_price list[PLAN_STRATEGIES], unsigned wanted,
+                   double best_s)
 {
+    int next = -1;
+
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        if (wanted >> i & 1 && !plan_price_less(best_s, list[i].step_s) &&
+            (next < 0 || list[i].step_s < list[next].step_s))
+            next = i;
+    return next;
+}
+
+void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, unsigned of,
+                        double limit_s, struct plan_price out[PLAN_STRATEGIES])
+{
+    unsigned wanted = 0;
+
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
-        price_one(c, t, bytes, limit_s, &out[i]);
+        price_one(c, t, 0, &out[i]);
+        wanted |= out[i].feasible ? of & 1U << i : 0;
     }
-}
-
-void plan_price_times(const struct plan_case *c, const struct plan_tally *t, double limit_s,
-                      struct plan_price out[PLAN_STRATEGIES])
-{
-    price_all(c, t, 0, limit_s, out);
-}
-
-void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
-                      struct plan_price *p)
-{
-    price_one(c, t, 1, INFINITY, p);
+    for (int i; (i = next_of(out, wanted, limit_s)) >= 0;) {
+        price_one(c, t, 1, &out[i]);
+        wanted &= ~(1U << i);
+        limit_s = out[i].feasible ? fmin(limit_s, out[i].step_s) : limit_s;
+    }
 }
 
 void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
                      struct plan_price out[PLAN_STRATEGIES])
 {
-    price_all(c, t, 1, INFINITY, out);
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
+        price_one(c, t, 1, &out[i]);
+        plan_price_bytes(c, t, &out[i]);
+    }
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         out[i].dominated_by = dominator(out, i);
     /* Name one that survives itself: what a dominated one dominates, its dominator does too. */

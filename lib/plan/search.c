@@ -37,10 +37,19 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
 
 static int allowed(const struct plan_search *s, int i)
 {
-    const struct plan_strategy *a = &s->list[i].strategy, *b = &s->strategy;
+    struct plan_strategy a = plan_strategy_at(i), b = s->strategy;
 
     return !s->fixed ||
-           (a->params == b->params && a->grads == b->grads && a->optimizer == b->optimizer);
+           (a.params == b.params && a.grads == b.grads && a.optimizer == b.optimizer);
+}
+
+static unsigned all_allowed(const struct plan_search *s)
+{
+    unsigned of = 0;
+
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        of |= (unsigned)allowed(s, i) << i;
+    return of;
 }
 
 static int differ(double a, double b)
@@ -138,6 +147,14 @@ void plan_search_drop(const struct plan_search *s, struct plan_tally *t)
     mem_free(t);
 }
 
+/* What a step of `now` may take and still be ahead of `kept`. */
+static double limit_s(const struct plan_search *now, const struct plan_search *kept, int found)
+{
+    if (!found || kept->best < 0)
+        return INFINITY;
+    return sample_s(kept) * now->at.micro_batch * now->at.accum;
+}
+
 /* All batches for `now`, whose other choices are made. */
 static void try_batches(struct plan_search *now, const struct plan_tally *t,
                         struct plan_search *kept, int *found)
@@ -146,7 +163,8 @@ static void try_batches(struct plan_search *now, const struct plan_tally *t,
         for (int a = 0; a == 0 || (now->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
             now->at.micro_batch = now->auto_batch ? 1 << b : now->at.micro_batch;
             now->at.accum = now->auto_accum ? 1 << a : now->at.accum;
-            plan_price_times(&now->at, t, INFINITY, now->list);
+            plan_price_fastest(&now->at, t, all_allowed(now), limit_s(now, kept, *found),
+                               now->list);
             choose(now, t);
             if (!(*found)++ || is_ahead(now, kept))
                 *kept = *now;
@@ -155,10 +173,10 @@ static void try_batches(struct plan_search *now, const struct plan_tally *t,
 }
 
 /* Of equal ones the first: without recomputing, few kept, small batches. */
-void plan_search_with(struct plan_search *s, const struct plan_tally *t)
+void plan_search_choose(struct plan_search *s, const struct plan_tally *t)
 {
     struct plan_search now = *s;
-    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep), found = 0, at = 0;
+    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep), found = 0;
 
     for (int again = 0; again <= s->auto_recompute; again++)
         for (int i = 0; i < keeps; i++) {
@@ -166,6 +184,14 @@ void plan_search_with(struct plan_search *s, const struct plan_tally *t)
             now.at.keep = keep[i];
             try_batches(&now, &t[i], s, &found);
         }
+}
+
+void plan_search_with(struct plan_search *s, const struct plan_tally *t)
+{
+    int keep[PLAN_KEEPS], at = 0;
+
+    plan_search_keeps(s, keep);
+    plan_search_choose(s, t);
     while (keep[at] != s->at.keep)
         at++;
     plan_price_with(&s->at, &t[at], s->list);

@@ -208,6 +208,7 @@ static void set_spans(struct plan_tally *t, const struct model *model, int64_t t
                       int keep)
 {
     t->span = mem_new((size_t)(model->units > 0 ? model->units : 1), sizeof *t->span);
+    t->product_flops = model_flops_per_token(model, 0);
     t->visits = model->units > 0 ? model->visits : 1;
     t->span_of = mem_new((size_t)t->visits, sizeof *t->span_of);
     if (model->units == 0)

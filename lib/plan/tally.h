@@ -59,6 +59,8 @@ struct plan_tally {
     struct plan_span *span; /* [spans] */
     int *span_of;           /* [visits] of the forward: which span its unit belongs to */
     int visits;
+    double product_flops;       /* of a token's forward, without the attention's: products with
+                                   weights */
     double elems[PLAN_SETS];    /* Psi and Psi' */
     int64_t largest[PLAN_SETS]; /* unit */
     /* Elements at rest on a rank, I and G: [ranks that differ]. */
@@ -92,12 +94,12 @@ double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum lett
 void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
                      struct plan_price out[PLAN_STRATEGIES]);
 /*
- * Times and memory alone, at a fraction of the cost: a step that cannot be below limit_s
- * seconds is not timed, and step_s is what it cannot be below.  And the bytes of one of them
- * after all.
+ * Times and memory of the fastest that fits, of the strategies whose bit is set in `of`, and of
+ * those that are as fast: the others, and all that take longer than limit_s, are told with less
+ * than they take, and more than the fastest or the limit.  Without bytes, which are dear.
  */
-void plan_price_times(const struct plan_case *c, const struct plan_tally *t, double limit_s,
-                      struct plan_price out[PLAN_STRATEGIES]);
+void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, unsigned of,
+                        double limit_s, struct plan_price out[PLAN_STRATEGIES]);
 void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
                       struct plan_price *p);
 /*
@@ -107,6 +109,8 @@ void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
 enum { PLAN_KEEPS = 24 }; /* 0, 1, 2, 4, ... and all of PLAN_KEEP_ALL */
 int plan_search_keeps(const struct plan_search *s, int keep[PLAN_KEEPS]);
 struct plan_tally *plan_search_tallies(const struct plan_search *s); /* [PLAN_KEEPS] at most */
+/* What is open, and best; without the list of all strategies, which takes most of the time. */
+void plan_search_choose(struct plan_search *s, const struct plan_tally *t);
 void plan_search_with(struct plan_search *s, const struct plan_tally *t);
 void plan_search_drop(const struct plan_search *s, struct plan_tally *t);
 /* Elements of a unit on the rank that has most of it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows the order of a step's work and who waits for whom, and walks it event by event.  What
- * each piece costs alone is told by flow.c and work.c.
+ * each piece costs alone is told by traffic.c and work.c.
  *
  * What is begun when is told by the computing thread's place in its program alone, so the
  * program is written down first: acts, each with what it waits for and with how many jobs each
@@ -27,7 +27,7 @@ struct act { /* of the computing thread */
 };
 
 struct job { /* of a stream */
-    const struct plan_flow *flow;
+    const struct plan_traffic *flow;
     int unit, micro;
     struct count behind;
 };
@@ -44,7 +44,7 @@ struct program {
     const struct model *model;
     int units, visits, micros, keep, ring;
     int there[PLAN_CONVERSIONS];
-    struct plan_flow *flow; /* [spans][PLAN_CONVERSIONS] */
+    struct plan_traffic *flow; /* [spans][PLAN_CONVERSIONS] */
     struct act *act;
     int acts;
     struct lane lane[PLAN_CONVERSIONS];
@@ -58,8 +58,8 @@ static int unit_of(const struct program *p, int visit)
     return p->model->unit ? model_unit_of_visit(p->model, visit) : 0;
 }
 
-static const struct plan_flow *flow_of(const struct program *p, int unit,
-                                       enum plan_conversion kind)
+static const struct plan_traffic *flow_of(const struct program *p, int unit,
+                                          enum plan_conversion kind)
 {
     return &p->flow[p->bill->tally->span_of[unit] * PLAN_CONVERSIONS + kind];
 }
@@ -218,11 +218,11 @@ static void write_program(struct program *p)
     p->reduced = mem_new((size_t)p->units, sizeof *p->reduced);
     for (int k = 0; k < PLAN_CONVERSIONS; k++) {
         int jobs = k == PLAN_GATHER ? uses : k == PLAN_REDUCE ? p->units * p->micros : p->units;
-        p->there[k] = plan_flow_moves(p->bill, (enum plan_conversion)k, &moves);
+        p->there[k] = plan_traffic_moves(p->bill, (enum plan_conversion)k, &moves);
         p->lane[k].job = mem_new((size_t)jobs, sizeof *p->lane[k].job);
         for (int i = 0; i < spans; i++)
-            plan_flow_of(p->bill, i, (enum plan_conversion)k,
-                         &p->flow[i * PLAN_CONVERSIONS + k]);
+            plan_traffic_of(p->bill, i, (enum plan_conversion)k,
+                            &p->flow[i * PLAN_CONVERSIONS + k]);
     }
     write_update(p);
     for (int i = 0; i < p->micros; i++)
@@ -294,7 +294,7 @@ struct speeds {
 };
 
 /* A conversion that takes no time is over at once. */
-static double alone(const struct walk *w, const struct plan_flow *f)
+static double alone(const struct walk *w, const struct plan_traffic *f)
 {
     return f->alone_s[w->computing];
 }
@@ -308,7 +308,7 @@ static void set_speeds(const struct walk *w, struct speeds *s)
         const struct lane *l = &w->p->lane[k];
         if (!l->running || l->local)
             continue;
-        const struct plan_flow *f = l->job[l->done].flow;
+        const struct plan_traffic *f = l->job[l->done].flow;
         for (int tier = 0; tier < PLAN_TIERS && alone(w, f) > 0; tier++)
             load[tier] += f->link_s[w->computing][tier] / alone(w, f);
     }
@@ -316,7 +316,7 @@ static void set_speeds(const struct walk *w, struct speeds *s)
         const struct lane *l = &w->p->lane[k];
         if (!l->running)
             continue;
-        const struct plan_flow *f = l->job[l->done].flow;
+        const struct plan_traffic *f = l->job[l->done].flow;
         if (l->local) {
             s->lane[k] = 1 / f->local_s;
             continue;
@@ -459,9 +459,9 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     }
     for (int i = 0; i < t->spans; i++)
         for (int kind = 0; kind < PLAN_CONVERSIONS; kind++) {
-            struct plan_flow f;
+            struct plan_traffic f;
             int times = times_of(b, &t->span[i], kind);
-            plan_flow_of(b, i, (enum plan_conversion)kind, &f);
+            plan_traffic_of(b, i, (enum plan_conversion)kind, &f);
             out->comm_s += times * (f.alone_s[0] + f.local_s);
             for (int tier = 0; tier < PLAN_TIERS; tier++)
                 link_s[tier] += times * f.link_s[0][tier];
@@ -469,7 +469,7 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     out->step_s = fmax(out->compute_s, fmax(link_s[PLAN_SLOW], link_s[PLAN_FAST])) + agree_s(b);
 }
 
-void plan_timeline_run(struct plan_bill *b, int keep_pieces, struct plan_timeline *out)
+static void run(struct plan_bill *b, int keep_pieces, struct plan_timeline *out)
 {
     struct program p = {.bill = b, .model = b->at->model};
     struct walk w = {.p = &p, .out = out, .keep_pieces = keep_pieces};
@@ -493,6 +493,16 @@ void plan_timeline_run(struct plan_bill *b, int keep_pieces, struct plan_timelin
     assert(w.at == p.acts);
     out->step_s = w.now + unwalked_s(&w) + agree_s(b);
     program_release(&p);
+}
+
+void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out)
+{
+    run(b, 0, out);
+}
+
+void plan_timeline_keep(struct plan_bill *b, struct plan_timeline *out)
+{
+    run(b, 1, out);
 }
 
 void plan_timeline_release(struct plan_timeline *t)

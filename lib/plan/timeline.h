@@ -2,7 +2,7 @@
 #ifndef PLAN_TIMELINE_H
 #define PLAN_TIMELINE_H
 
-#include "plan/flow.h"
+#include "plan/traffic.h"
 
 /*
  * A global step as the engine runs it (engine/engine_step.c): one thread computes, four streams
@@ -50,8 +50,9 @@ struct plan_timeline {
 
 enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the last */
 
-/* With `keep_pieces` each piece is kept, else none. */
-void plan_timeline_run(struct plan_bill *b, int keep_pieces, struct plan_timeline *out);
+/* Times alone, or with each piece. */
+void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out);
+void plan_timeline_keep(struct plan_bill *b, struct plan_timeline *out);
 void plan_timeline_release(struct plan_timeline *t);
 /*
  * What no overlap gets below: all computing, or all that one tier carries; at a small part of

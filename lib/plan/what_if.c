@@ -32,7 +32,7 @@ static int winner_at(const struct probe *p, double v)
         s.at.accum = (int)v;
     else
         s.at.memory_bytes = v;
-    plan_search_with(&s, p->tally);
+    plan_search_choose(&s, p->tally);
     return s.best;
 }
 

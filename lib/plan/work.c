@@ -3,7 +3,7 @@
  * Knows what computing costs: matrix products by the rate of products, all else by the bytes
  * that pass through memory (net/, engine/engine_step.c, engine/engine_update.c).
  */
-#include "plan/flow.h"
+#include "plan/traffic.h"
 
 enum {
     /* Of one element of AdamW: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
@@ -31,13 +31,13 @@ static enum use use_of(const struct model *m, int visit)
 /* Products of a use; `again`: those that a backward computes once more.  The head's are not,
    nor the last layer's, whose forward ran last of all; nor of the others the product that
    leaves the layer, (ffn, hidden): what enters a layer is kept. */
-static double use_flops(const struct plan_case *c, enum use use, int again)
+static double use_flops(const struct plan_bill *b, enum use use, int again)
 {
-    const struct model *m = c->model;
-    double rows = (double)c->micro_batch * c->seq, width = (double)m->hidden;
-    double head = 2 * rows * width * (double)m->vocab;
-    double layer =
-        (model_flops_per_token(m, c->seq) * rows - head) / (double)(m->layers ? m->layers : 1);
+    const struct model *m = b->at->model;
+    double rows = (double)b->at->micro_batch * b->at->seq, width = (double)m->hidden;
+    double head = 2 * rows * width * (double)m->vocab, layers = m->layers ? m->layers : 1;
+    double scores = 4 * rows * b->at->seq * (double)(m->heads * m->head_dim);
+    double layer = (b->tally->product_flops * rows - head) / layers + scores;
 
     if (use == EMBEDDING || (again && use != LAYER))
         return 0;
@@ -70,7 +70,7 @@ static double read_bytes(const struct plan_bill *b)
 {
     struct layout_moves moves;
     enum dtype type =
-        plan_flow_moves(b, PLAN_GATHER, &moves) ? b->at->wire_type : b->at->param_type;
+        plan_traffic_moves(b, PLAN_GATHER, &moves) ? b->at->wire_type : b->at->param_type;
 
     return type == DTYPE_F32 ? 0 : dtype_bytes(type) + F32_BYTES;
 }
@@ -88,7 +88,7 @@ void plan_work_of(const struct plan_bill *b, int visit, int span, struct plan_wo
     if (!c->model->unit || !(c->topo->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
         return;
     enum use use = use_of(c->model, visit);
-    double flops = use_flops(c, use, 0), part = elems > 0 ? trained / elems : 0;
+    double flops = use_flops(b, use, 0), part = elems > 0 ? trained / elems : 0;
     out->forward_s = flops_s(b, flops) +
                      plan_memory_s(b, read + F32_BYTES * rows * use_numbers(c->model, use, 0));
     /* Gradients of activations, and of the weights that are trained. */
@@ -96,9 +96,9 @@ void plan_work_of(const struct plan_bill *b, int visit, int span, struct plan_wo
     out->backward_s +=
         plan_memory_s(b, read + F32_BYTES * rows * use_numbers(c->model, use, 1));
     if (c->recompute)
-        out->backward_s += flops_s(b, use_flops(c, use, 1));
+        out->backward_s += flops_s(b, use_flops(b, use, 1));
     /* A gradient apart is read, written elsewhere or added, and cleared. */
-    if (plan_flow_moves(b, PLAN_REDUCE, &moves))
+    if (plan_traffic_moves(b, PLAN_REDUCE, &moves))
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + w));
     else if (c->grad_type != DTYPE_F32)
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + 2 * g));
@@ -117,7 +117,7 @@ double plan_work_update_s(const struct plan_bill *b, int span)
         return 0;
     /* For the norm, for the update; and cleared. */
     bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
-    if (!plan_flow_moves(b, PLAN_SYNC, &moves)) /* parameters are slices of the master */
+    if (!plan_traffic_moves(b, PLAN_SYNC, &moves)) /* parameters are slices of the master */
         bytes +=
             plan_shard_of(b->tally, s.params, elems) * (F32_BYTES + dtype_bytes(c->param_type));
     return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);

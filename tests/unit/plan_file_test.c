@@ -186,8 +186,8 @@ static void test_slow_types(void **state)
             assert_string_equal(again, wanted);
             mem_free(wanted);
         }
-        assert_non_null(strstr(again, p.slow_grads ? "  slow_grads: int8\n"
-                                                   : "  slow_grads: same\n"));
+        assert_non_null(
+            strstr(again, p.slow_grads ? "  slow_grads: int8\n" : "  slow_grads: same\n"));
         plan_release(&p);
         free(again);
     }
@@ -279,10 +279,8 @@ static void test_truncated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_how_it_runs),
-        cmocka_unit_test(test_slow_types),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_how_it_runs),
+        cmocka_unit_test(test_slow_types), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_truncated),
     };
 

@@ -7,7 +7,7 @@
  * Where ranks share processor cores the links have less to give while all compute: the topology
  * says how much is left (rate_left), and each conversion is priced with and without.
  */
-#include "plan/flow.h"
+#include "plan/traffic.h"
 
 #include <math.h>
 
@@ -37,14 +37,19 @@ static double rate_left(const struct plan_bill *b, int tier)
 /* Seconds of one message across the groups, or inside one. */
 static double message_s(const struct plan_bill *b, int across)
 {
-    if (across)
-        return plan_is_free(b, PLAN_SLOW) ? 0 : b->tally->across_s;
-    return plan_is_free(b, PLAN_FAST) ? 0 : b->tally->inside_s;
+    const struct topo *t = b->at->topo;
+    double s = across ? b->tally->across_s : b->tally->inside_s;
+
+    if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
+        return 0;
+    for (int i = across ? 1 : 0; b->computing && i < (across ? t->levels : 1); i++)
+        s = fmax(s, t->level[i].busy_latency_s);
+    return s;
 }
 
 /* Adds what a leg has for the links; returns the seconds of the busier one. */
 static double leg_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
-                    int leg, struct plan_flow *f)
+                    int leg, struct plan_traffic *f)
 {
     double longest = 0;
 
@@ -69,7 +74,7 @@ static double leg_s(const struct plan_bill *b, const struct plan_span *span, enu
  * written for ragged groups: T_inter and T_intra are those of the slowest port and rank.
  */
 static double pair_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
-                     int inside, int across, struct plan_flow *f)
+                     int inside, int across, struct plan_traffic *f)
 {
     const struct groups *groups = &b->tally->layout.groups;
     int g = groups->count, hops = b->tally->largest_group - 1;
@@ -92,7 +97,7 @@ static double pair_s(const struct plan_bill *b, const struct plan_span *span, en
 
 /* The flat ring: (n-1) max(tau_i, alpha_e + q / R_ring). */
 static double ring_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
-                     int leg, struct plan_flow *f)
+                     int leg, struct plan_traffic *f)
 {
     const struct groups *groups = &b->tally->layout.groups;
 
@@ -108,7 +113,7 @@ static int is_flat(const struct plan_bill *b, struct layout_moves m)
 
 /* Seconds of one conversion of one unit. */
 static double moves_s(const struct plan_bill *b, const struct plan_span *span,
-                      enum plan_set set, struct layout_moves m, struct plan_flow *f)
+                      enum plan_set set, struct layout_moves m, struct plan_traffic *f)
 {
     int even = m.reduce_across && m.gather_across; /* an all-reduce: equal slices */
     double s = 0;
@@ -131,8 +136,8 @@ static double moves_s(const struct plan_bill *b, const struct plan_span *span,
     return s;
 }
 
-int plan_flow_moves(const struct plan_bill *b, enum plan_conversion kind,
-                    struct layout_moves *moves)
+int plan_traffic_moves(const struct plan_bill *b, enum plan_conversion kind,
+                       struct layout_moves *moves)
 {
     struct plan_strategy s = b->strategy;
     struct layout_moves m = kind == PLAN_GATHER     ? layout_moves_copy(s.params, LETTER_N)
@@ -140,12 +145,10 @@ int plan_flow_moves(const struct plan_bill *b, enum plan_conversion kind,
                             : kind == PLAN_BOUNDARY ? layout_moves_sum(s.grads, s.optimizer)
                                                     : layout_moves_copy(s.optimizer, s.params);
 
-    m.reduce_across &= b->tally->layout.groups.count > 1;
-    m.gather_across &= b->tally->layout.groups.count > 1;
-    m.reduce_inside &= b->tally->largest_group > 1;
-    m.gather_inside &= b->tally->largest_group > 1;
+    int across = b->tally->layout.groups.count > 1, inside = b->tally->largest_group > 1;
     *moves = m;
-    return m.reduce_inside || m.reduce_across || m.gather_inside || m.gather_across;
+    return (across && (m.reduce_across || m.gather_across)) ||
+           (inside && (m.reduce_inside || m.gather_inside));
 }
 
 static enum plan_set set_of(enum plan_conversion kind)
@@ -196,15 +199,15 @@ static double local_bytes(const struct plan_bill *b, enum plan_conversion kind, 
     return optim * (F32_BYTES + w) + (convert ? params * (w + p) : 0);
 }
 
-void plan_flow_of(struct plan_bill *b, int span, enum plan_conversion kind,
-                  struct plan_flow *out)
+void plan_traffic_of(struct plan_bill *b, int span, enum plan_conversion kind,
+                     struct plan_traffic *out)
 {
     const struct plan_span *at = &b->tally->span[span];
     enum plan_set set = set_of(kind);
     struct layout_moves moves;
 
-    *out = (struct plan_flow){.local_s = 0};
-    if (!plan_flow_moves(b, kind, &moves) || at->elems[set] == 0)
+    *out = (struct plan_traffic){.local_s = 0};
+    if (!plan_traffic_moves(b, kind, &moves) || at->elems[set] == 0)
         return;
     set_elem_bytes(b, kind);
     for (b->computing = 0; b->computing < 2; b->computing++)
@@ -238,12 +241,12 @@ static void count_moves(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_
     count_leg(b, bytes, tier, set, PLAN_INSIDE_GATHER, times * m.gather_inside);
 }
 
-void plan_flow_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS])
+void plan_traffic_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS])
 {
     for (int kind = 0; kind < PLAN_CONVERSIONS; kind++) {
         int times = kind == PLAN_GATHER || kind == PLAN_REDUCE ? b->at->accum : 1;
         struct layout_moves moves;
-        if (!plan_flow_moves(b, (enum plan_conversion)kind, &moves))
+        if (!plan_traffic_moves(b, (enum plan_conversion)kind, &moves))
             continue;
         set_elem_bytes(b, (enum plan_conversion)kind);
         for (int tier = 0; tier < PLAN_TIERS; tier++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PLAN_FLOW_H
-#define PLAN_FLOW_H
+#ifndef PLAN_TRAFFIC_H
+#define PLAN_TRAFFIC_H
 
 #include "plan/tally.h"
 
@@ -27,24 +27,24 @@ struct plan_bill {                  /* of one strategy under one algorithm */
 };
 
 /* One conversion of one unit. */
-struct plan_flow {
+struct plan_traffic {
     /* Alone on the links, and how much of it each tier's busiest link has to do: [0] while no
        rank computes, [1] while all do. */
     double alone_s[2], link_s[2][PLAN_TIERS];
     double local_s; /* the rank's own memory, at either end: rounding, adding */
 };
 
-/* What this conversion moves; 0: nothing on this shape. */
-int plan_flow_moves(const struct plan_bill *b, enum plan_conversion kind,
-                    struct layout_moves *moves);
+/* How this conversion goes.  Returns whether it moves anything on this shape. */
+int plan_traffic_moves(const struct plan_bill *b, enum plan_conversion kind,
+                       struct layout_moves *moves);
 /* All zero where nothing moves. */
-void plan_flow_of(struct plan_bill *b, int span, enum plan_conversion kind,
-                  struct plan_flow *out);
+void plan_traffic_of(struct plan_bill *b, int span, enum plan_conversion kind,
+                     struct plan_traffic *out);
 /*
  * Each leg over its set: how often in a global step, times the bytes of an element; what
  * plan_tally_largest takes.
  */
-void plan_flow_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS]);
+void plan_traffic_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS]);
 
 /* Is the term as if it took no time?  Seconds of bytes read and written; 0 where unknown. */
 int plan_is_free(const struct plan_bill *b, enum plan_term term);
