@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what to measure of a fabric, in which order, and what becomes of it.  All ports send
- * and receive at once in every round of level 1, as they do in a ring.
+ * Knows what to measure of a fabric, in which order, and what becomes of it.
+ * All ports send and receive at once in every round of level 1, as they do in a
+ * ring.
  *
- * A stream from k to j is as fast as the slower of k's way out and j's way in.  With three
- * groups or more each port meets several partners, and its rate is that of the best of them;
- * with two groups the two ends of a stream cannot be told apart, and need not be: nothing else
- * uses them.
+ * A stream from k to j is as fast as the slower of k's way out and j's way in.
+ * With three groups or more each port meets several partners, and its rate is
+ * that of the best of them; with two groups the two ends of a stream cannot be
+ * told apart, and need not be: nothing else uses them.
  */
 #include "probe/probe_work.h"
 
@@ -21,20 +22,36 @@
 
 enum {
     REPEATS = 5,      /* of a round; the median counts */
-    SHIFTS_MOST = 7,  /* partners that a port meets; all of them with eight groups or fewer */
+    SHIFTS_MOST = 7,  /* partners that a port meets; all of them with eight groups
+                         or fewer */
     SHIFTS_LEAST = 2, /* two partners tell which end of a stream is the slow one */
     ALONE_MOST = 2,   /* hosts in which one flow alone is measured */
     PINGS = 100,
     INSIDE_BYTES = 4 << 20,
-    INSIDE_LAPS = 8 /* a lap that is copied in one go is one note of the curve */
+    INSIDE_LAPS = 8, /* a lap that is copied in one go is one note of the curve */
+    INSIDE_LAPS_LEAST = 2
 };
 
 static const double round_s = 0.1;   /* a stream's time, beside what is skipped */
 static const double shifts_s = 3;    /* no new shift is begun after so long */
 static const double patience_s = 15; /* without a byte: the other side is gone */
 
-/* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank r, or to its
- * host. */
+/* Laps of INSIDE_BYTES that take about round_s at the best rate that a rank had
+ * in the first. */
+static int inside_laps(const double *value, int ranks)
+{
+    double best = 0;
+
+    for (int r = 0; r < ranks; r++)
+        best = fmax(best, value[r]);
+    double laps = best * round_s / INSIDE_BYTES;
+    return laps < INSIDE_LAPS_LEAST ? INSIDE_LAPS_LEAST
+           : laps > INSIDE_LAPS     ? INSIDE_LAPS
+                                    : (int)laps;
+}
+
+/* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank
+ * r, or to its host. */
 static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int inside,
                   double *value, struct err *err)
 {
@@ -42,7 +59,6 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
     struct probe_result got = {0};
     int ranks = p->world->ranks, rc = probe_prepare(p, flow, flows, &r, err);
 
-    r.laps = inside ? INSIDE_LAPS : 1;
     for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
         rc = probe_run(p, &r, &got, err);
         if (rc == 0 && got.wrong)
@@ -53,6 +69,8 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
         if (rc == 0)
             rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
                                  err);
+        if (rc == 0 && i < 0 && inside)
+            r.laps = inside_laps(value, ranks);
     }
     probe_free(&r);
     return rc;
@@ -108,8 +126,9 @@ struct work { /* room for all steps */
 };
 
 /*
- * What a message costs the two ranks at its ends while all ranks send: half of what a ping is
- * slower with every rank in one (probe_partners) than it was alone.
+ * What a message costs the two ranks at its ends while all ranks send: half of
+ * what a ping is slower with every rank in one (probe_partners) than it was
+ * alone.
  */
 static int message_cost(struct probe *p, struct work *w, int across, struct topo_level *level,
                         struct err *err)
@@ -282,7 +301,8 @@ static void tidy_all(struct topo *t)
     t->memory_Bps = tidy(t->memory_Bps);
 }
 
-/* A rate of 0 is a round so short that no two of its bytes could be told apart. */
+/* A rate of 0 is a round so short that no two of its bytes could be told apart.
+ */
 static int check(const struct topo *t, struct err *err)
 {
     for (int l = 0; l < t->levels; l++)
