@@ -2,17 +2,20 @@
 /*
  * Knows what to say where nothing fits.  More groups shrink what is partitioned globally, and
  * nothing else: of g groups a strategy needs f(g) = A + B / g bytes, but for rounding and for
- * what the choice of an algorithm changes.  So a doubling from g to 2 g tells its A, 2 f(2 g) -
- * f(g), and where that is beyond the memory for every strategy there is no need to count a
- * million ranks.
+ * what the choice of an algorithm changes.  So two sizes tell its A and B, and these how many
+ * groups to look at next, or that no number of them will do: a million ranks take seconds to
+ * count.
  */
 #include "plan/fit.h"
+
+#include <math.h>
 
 #include "base/jout.h"
 #include "base/units.h"
 #include "plan/tally.h"
 
-/* How far A may be off: shards are whole elements, and a flat ring needs other scratch. */
+/* How far the least memory may be off: shards are whole elements, and a flat ring needs other
+ * scratch. */
 static const double NEAR = 0.02;
 
 /* What needs least memory of all that may be chosen. */
@@ -60,27 +63,41 @@ static struct trial search_on(const struct plan_search *least, int level, int gr
     return t;
 }
 
-/* The least that any strategy comes to need with ever more groups. */
-static double floor_of(const struct trial *t, const struct trial *half)
+/* How many groups a strategy is seen to need for a memory, from two sizes; or infinity. */
+static double groups_for(const struct trial *a, const struct trial *b, int i, double memory)
 {
-    double least = 2 * t->total[0] - half->total[0];
+    double ga = a->fit.groups, gb = b->fit.groups;
+    double A = (gb * b->total[i] - ga * a->total[i]) / (gb - ga);
+    double B = (a->total[i] - A) * ga;
 
-    for (int i = 1; i < PLAN_STRATEGIES; i++) {
-        double floor = 2 * t->total[i] - half->total[i];
-        least = floor < least ? floor : least;
-    }
-    return least;
+    return B > 0 && memory > A ? B / (memory - A) : INFINITY;
 }
 
-/* Between `lo` groups, too few, and those of *hi. */
+/* The fewest of any that may be chosen, as two sizes have it. */
+static double groups_seen(const struct plan_search *least, const struct trial *a,
+                          const struct trial *b, double memory)
+{
+    struct plan_strategy only = least->strategy;
+    double fewest = INFINITY;
+
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        struct plan_strategy s = plan_strategy_at(i);
+        if (!least->fixed ||
+            (s.params == only.params && s.grads == only.grads && s.optimizer == only.optimizer))
+            fewest = fmin(fewest, groups_for(a, b, i, memory));
+    }
+    return fewest;
+}
+
+/* Between `lo` groups, too few, and those of *hi: which are most often the least that do. */
 static void halve(const struct plan_search *least, int level, int lo, struct plan_fit *hi)
 {
-    while (hi->groups - lo > 1) {
-        struct trial half = search_on(least, level, lo + (hi->groups - lo) / 2);
-        if (half.fit.fits)
-            *hi = half.fit;
+    for (int next = hi->groups - 1; hi->groups - lo > 1; next = lo + (hi->groups - lo) / 2) {
+        struct trial t = search_on(least, level, next);
+        if (t.fit.fits)
+            *hi = t.fit;
         else
-            lo = half.fit.groups;
+            lo = next;
     }
 }
 
@@ -88,16 +105,20 @@ static struct plan_fit fit_at(const struct plan_search *least, int level)
 {
     const struct groups *g = &plan_search_whole(least)->groups;
     int most = (int)((int64_t)GROUPS_RANKS_MAX / g->ranks * g->count);
+    double memory = least->at.memory_bytes;
     struct trial before = {.fit.groups = 0}, now = search_on(least, level, 1);
 
     while (!now.fit.fits && now.fit.groups < most) {
+        double next = 2.0 * now.fit.groups;
         /* From a whole turn of the groups on they are as ragged as they will be. */
-        if (before.fit.groups >= g->count &&
-            floor_of(&now, &before) > (1 + NEAR) * least->at.memory_bytes)
-            break;
+        if (before.fit.groups >= g->count) {
+            double seen = ceil(groups_seen(least, &before, &now, memory));
+            if (groups_seen(least, &before, &now, (1 + NEAR) * memory) > most)
+                break;
+            next = seen > now.fit.groups ? seen : next;
+        }
         before = now;
-        now = search_on(least, level,
-                        before.fit.groups > most / 2 ? most : 2 * before.fit.groups);
+        now = search_on(least, level, next < most ? (int)next : most);
     }
     if (now.fit.fits)
         halve(least, level, before.fit.groups, &now.fit);
