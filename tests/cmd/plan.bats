@@ -496,6 +496,13 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     for bytes in slow fast state; do
         grep -qE "^$bytes bytes .* 100\.0%\$" "$D/c"
     done
+    # Written by groups of four, split for groups of two and of four: the same weights.
+    paro-shard merge "$D/run/latest" -o "$D/whole" > "$D/o"
+    for n in 0 1; do
+        paro-shard split "$D/whole" -p "$D/plan$n" -o "$D/ckpt$n" > "$D/o"
+        paro-shard merge "$D/ckpt$n" -o "$D/again$n" > "$D/o"
+        diff -r "$D/whole" "$D/again$n"
+    done
     # What the run has written, but for the headers.
     perl -MJSON::PP -0777 -e 'my ($dir, $all, $one) = @ARGV; open my $f, "<", "$dir/manifest.json"; my $m = decode_json(<$f>);
         my ($sum, $most) = (0, 0);
