@@ -14,6 +14,8 @@ enum {
     KEY_SCALE,
     KEY_SVG,
     KEY_STRATEGY,
+    KEY_GROUP_LEVEL,
+    KEY_STORAGE,
     KEY_ALGO,
     KEY_MEM,
     KEY_BATCH,
@@ -54,6 +56,9 @@ static const struct argp_option options[] = {
     {"svg", KEY_SVG, 0, 0, "Draw --scale", 0},
     {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
      0},
+    {"group-level", KEY_GROUP_LEVEL, "LEVEL", 0,
+     "The last level of the fabric inside a group, or auto (default auto)", 0},
+    {"storage", KEY_STORAGE, "RATE", 0, "What a host writes of a checkpoint, as 2GB/s", 0},
     {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
     {"mem", KEY_MEM, "BYTES", 0, "Memory of a rank (default the fabric's)", 0},
     {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step, or auto (default 1)", 0},
@@ -183,6 +188,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_STRATEGY:
         ask->fixed = 1;
         return cli_check(&a->cli, plan_strategy_parse(arg, &ask->strategy, err), "--strategy");
+    case KEY_GROUP_LEVEL:
+        return cli_check(&a->cli, plan_ask_level(arg, &ask->group_level, err), "--group-level");
+    case KEY_STORAGE:
+        return cli_check(&a->cli, plan_ask_storage(arg, &ask->storage_Bps, err), "--storage");
     case KEY_ALGO:
         return cli_check(&a->cli, plan_algo_parse(arg, &ask->algo, err), "--algo");
     case KEY_MEM:

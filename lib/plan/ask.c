@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "plan/check.h"
+#include "plan/fit.h"
 #include "plan/scale.h"
 #include "plan/what_if.h"
 #include "plan/why.h"
@@ -76,6 +77,31 @@ int plan_ask_recompute(const char *text, int *out, struct err *err)
     return 0;
 }
 
+int plan_ask_level(const char *text, int *out, struct err *err)
+{
+    int64_t level = PLAN_ASK_AUTO;
+    struct err ignored;
+
+    if (strcmp(text, "auto") != 0 && num_i64(text, 0, TOPO_LEVELS_MAX - 2, &level, &ignored))
+        return err_set(err, ERR_INPUT, "'%s', expected a level from 0 to %d, or auto", text,
+                       TOPO_LEVELS_MAX - 2);
+    *out = (int)level;
+    return 0;
+}
+
+int plan_ask_storage(const char *text, double *out_Bps, struct err *err)
+{
+    double Bps = 0;
+
+    if (num_rate(text, &Bps, err))
+        return -1;
+    if (Bps < TOPO_RATE_MIN_BPS || Bps > TOPO_RATE_MAX_BPS)
+        return err_set(err, ERR_INPUT, "'%s', expected a rate from %g to %g B/s", text,
+                       TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS);
+    *out_Bps = Bps;
+    return 0;
+}
+
 /* What the model bounds: the length of a sequence, the number of trainable parameters; and what
    only layers give a meaning. */
 static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct err *err)
@@ -108,9 +134,12 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
 }
 
 static int set_search(struct plan_search *s, const struct plan_ask *ask,
-                      const struct topo *topo, const struct model *model, struct err *err)
+                      const struct plan_boundaries *groups, const struct model *model,
+                      struct err *err)
 {
     *s = (struct plan_search){
+        .groups = groups,
+        .storage_Bps = ask->storage_Bps,
         .auto_batch = ask->micro_batch == 0,
         .auto_accum = ask->accum == 0,
         .auto_keep = ask->keep == PLAN_ASK_AUTO,
@@ -118,7 +147,7 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
         .fixed = ask->fixed,
         .strategy = ask->strategy,
     };
-    plan_case_init(&s->at, topo, model);
+    plan_case_init(&s->at, groups->whole, model);
     s->at.algo = ask->algo;
     s->at.param_type = ask->param_type;
     s->at.wire_type = ask->wire_type;
@@ -149,8 +178,8 @@ static void print_plan(const struct plan_search *s, struct model *model, int jso
     plan_release(&plan);
 }
 
-static void print_answer(const struct plan_search *s, struct model *model,
-                         const struct plan_ask *ask, FILE *out)
+static void print_answer(const struct plan_search *s, const struct plan_advice *advice,
+                         struct model *model, const struct plan_ask *ask, FILE *out)
 {
     struct plan_why why;
     struct plan_changes changes;
@@ -160,7 +189,10 @@ static void print_answer(const struct plan_search *s, struct model *model,
         print_plan(s, model, ask->json, out);
         return;
     case PLAN_ASK_LIST:
-        (ask->json ? plan_search_print_json : plan_search_print)(s, out);
+        if (ask->json)
+            plan_search_print_json(s, advice, out);
+        else
+            plan_search_print(s, out);
         return;
     case PLAN_ASK_WHY:
         plan_why(s, &why);
@@ -198,6 +230,7 @@ static int answer_scale(const struct plan_ask *ask, const struct plan_search *as
                         int *found, struct err *err)
 {
     struct plan_scale s = {.from = ask->from, .to = ask->to};
+    struct plan_advice advice;
 
     if (plan_scale_run(&s, asked, err))
         return -1;
@@ -205,28 +238,51 @@ static int answer_scale(const struct plan_ask *ask, const struct plan_search *as
      : ask->svg ? plan_scale_draw
                 : plan_scale_print)(&s, out);
     *found = plan_scale_found(&s);
-    if (!*found)
-        plan_search_refuse(&s.point[s.points - 1].search, err);
+    if (*found)
+        return 0;
+    struct plan_search last = s.point[s.points - 1].search;
+    plan_fit(asked, &advice);
+    last.groups = asked->groups;
+    plan_fit_refuse(&last, &advice, err);
     return 0;
 }
 
 static int answer_search(const struct plan_ask *ask, struct plan_search *s, struct model *model,
                          FILE *out, int *found, struct err *err)
 {
+    struct plan_advice advice = {.relief = {0}};
+
     if (plan_search(s, err))
         return -1;
-    print_answer(s, model, ask, out);
     *found = s->best >= 0;
-    if (!*found)
-        plan_search_refuse(s, err);
+    if (!*found) {
+        plan_fit(s, &advice);
+        plan_fit_refuse(s, &advice, err);
+    }
+    print_answer(s, &advice, model, ask, out);
     return 0;
+}
+
+static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
+                         struct model *model, FILE *out, int *found, struct err *err)
+{
+    struct plan_boundaries groups;
+    struct plan_search s;
+
+    if (plan_boundaries_init(&groups, topo, ask->group_level, err))
+        return -1;
+    int rc = set_search(&s, ask, &groups, model, err);
+    if (rc == 0)
+        rc = ask->what == PLAN_ASK_SCALE ? answer_scale(ask, &s, out, found, err)
+                                         : answer_search(ask, &s, model, out, found, err);
+    plan_boundaries_release(&groups);
+    return rc;
 }
 
 int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
 {
     struct model model = {0};
     struct topo topo = {0};
-    struct plan_search s;
 
     if (ask->what == PLAN_ASK_CHECK)
         return answer_check(ask, out, found, err);
@@ -242,10 +298,7 @@ int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct er
         return -1;
     int rc = topo_read(&topo, ask->topo, err);
     if (rc == 0)
-        rc = set_search(&s, ask, &topo, &model, err);
-    if (rc == 0)
-        rc = ask->what == PLAN_ASK_SCALE ? answer_scale(ask, &s, out, found, err)
-                                         : answer_search(ask, &s, &model, out, found, err);
+        rc = answer_fabric(ask, &topo, &model, out, found, err);
     topo_release(&topo);
     model_release(&model);
     return rc;

@@ -35,18 +35,20 @@ struct plan_ask {
     enum plan_slow slow_params, slow_grads;
     int64_t prefetch, buckets;
     int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
+    int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
+    double storage_Bps;  /* 0: not told */
 };
 
 #define PLAN_ASK_INIT                                                                          \
     {                                                                                          \
         .topo = "-", .algo = SCHEDULE_AUTO, .micro_batch = 1, .accum = 1, .trained_part = 1,   \
         .param_type = DTYPE_BF16, .wire_type = DTYPE_BF16, .grad_type = DTYPE_F32,             \
-        .prefetch = PLAN_PREFETCH, .buckets = PLAN_BUCKETS                                     \
+        .prefetch = PLAN_PREFETCH, .buckets = PLAN_BUCKETS, .group_level = PLAN_ASK_AUTO       \
     }
 
 #define PLAN_ASK_MEMORY_MAX INT64_C(1000000000000000000) /* bytes */
 
-enum { PLAN_ASK_AUTO = -1 };
+enum { PLAN_ASK_AUTO = PLAN_BOUNDARY_AUTO };
 
 /* Words of options.  A count or "auto" (0); "all", a fraction, "params=COUNT"; bf16 or f32. */
 int plan_ask_batch(const char *text, int64_t *out, struct err *err);
@@ -55,6 +57,9 @@ int plan_ask_type(const char *text, enum dtype *out, struct err *err);
 /* What plan_keep_parse takes, or auto; yes (or NULL), no, auto. */
 int plan_ask_keep(const char *text, int *out, struct err *err);
 int plan_ask_recompute(const char *text, int *out, struct err *err);
+/* A boundary from 0, or auto; a rate as 2GB/s. */
+int plan_ask_level(const char *text, int *out, struct err *err);
+int plan_ask_storage(const char *text, double *out_Bps, struct err *err);
 
 /*
  * Reads, searches, prints what is asked for.  *found 0: the answer is no, and err says why:

@@ -7,6 +7,7 @@
 
 #include "base/jout.h"
 #include "base/units.h"
+#include "plan/fit.h"
 #include "plan/tally.h"
 
 struct scale {
@@ -56,6 +57,41 @@ void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],
     qsort(order, PLAN_STRATEGIES, sizeof *order, by_time);
 }
 
+/* Of the other boundaries the best, beside that of the chosen one. */
+static void put_others(const struct plan_search *s, FILE *out)
+{
+    const struct plan_found *chosen = &s->found[s->boundary];
+
+    for (int i = 0; s->groups && i < s->groups->count; i++) {
+        const struct plan_found *f = &s->found[i];
+        struct units need;
+        char shape[64], name[4];
+        if (i == s->boundary)
+            continue;
+        groups_print(&s->groups->topo[i].groups, shape, sizeof shape);
+        plan_strategy_name(plan_strategy_at(f->best >= 0 ? f->best : f->closest), name);
+        fprintf(out, "groups %s, level %d: ", shape, s->groups->level[i]);
+        if (f->best < 0)
+            fprintf(out, "nothing fits, %s needs %s\n", name,
+                    units_bytes(&need, f->total_bytes));
+        else
+            fprintf(out, "%s %.1f %% behind\n", name,
+                    100 * (plan_sample_s(f) / plan_sample_s(chosen) - 1));
+    }
+}
+
+/* Where it is asked for: what a run saves, and how long that takes. */
+static void put_checkpoint(const struct plan_search *s, FILE *out)
+{
+    const struct plan_checkpoint *c = &s->checkpoint;
+    struct units all, one, time, rate;
+
+    if (s->storage_Bps > 0)
+        fprintf(out, "checkpoint %s, %s of a rank, %s at %s of a host\n",
+                units_bytes(&all, c->bytes), units_bytes(&one, c->rank_bytes),
+                units_time(&time, c->s), units_rate(&rate, s->storage_Bps));
+}
+
 void plan_list_title(const struct plan_search *s, FILE *out)
 {
     const struct plan_case *c = &s->at;
@@ -66,8 +102,10 @@ void plan_list_title(const struct plan_search *s, FILE *out)
     groups_print(&c->topo->groups, shape, sizeof shape);
     if (m->unit)
         fprintf(out, "%s of ", m->family);
-    fprintf(out, "%s parameters, groups %s, memory %s per rank",
-            units_count(&params, (double)m->params), shape,
+    fprintf(out, "%s parameters, groups %s", units_count(&params, (double)m->params), shape);
+    if (plan_search_level(s) >= 0)
+        fprintf(out, ", level %d", plan_search_level(s));
+    fprintf(out, ", memory %s per rank",
             c->memory_bytes > 0 ? units_bytes(&limit, c->memory_bytes) : "not known");
     if (m->unit)
         fprintf(out, ", micro-batch %d x %d", c->micro_batch, c->seq);
@@ -79,6 +117,8 @@ void plan_list_title(const struct plan_search *s, FILE *out)
     fputs(c->recompute ? ", recomputed\n" : "\n", out);
     if (m->unit && !(c->topo->flops > 0))
         fputs("the fabric tells no compute rate: times are communication alone\n", out);
+    put_others(s, out);
+    put_checkpoint(s, out);
 }
 
 /* The lesser one, 0 not counting. */
@@ -179,7 +219,47 @@ static void json_row(struct jout *j, const struct plan_search *s, const struct p
     jout_close(j, '}');
 }
 
-void plan_search_print_json(const struct plan_search *s, FILE *out)
+void plan_put_level(struct jout *j, int level)
+{
+    if (level >= 0)
+        jout_int(j, "group_level", level);
+}
+
+/* Of each that was searched its best, or what needs least. */
+void plan_put_boundaries(struct jout *j, const struct plan_search *s)
+{
+    if (plan_search_level(s) < 0)
+        return;
+    jout_open(j, "boundaries", '[');
+    for (int i = 0; i < s->groups->count; i++) {
+        const struct plan_found *f = &s->found[i];
+        char best[4], closest[4];
+        plan_strategy_name(plan_strategy_at(f->best >= 0 ? f->best : 0), best);
+        plan_strategy_name(plan_strategy_at(f->closest), closest);
+        jout_open(j, NULL, '{');
+        jout_int(j, "group_level", s->groups->level[i]);
+        jout_int(j, "groups", s->groups->topo[i].groups.count);
+        jout_text(j, "chosen", f->best >= 0 ? best : NULL);
+        jout_text(j, "needs_least", closest);
+        jout_int(j, "micro_batch", f->micro_batch);
+        jout_int(j, "accum", f->accum);
+        jout_num(j, "step_s", f->step_s);
+        jout_num(j, "tokens_per_s", f->tokens_per_s);
+        jout_num(j, "total_bytes", f->total_bytes);
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+}
+
+void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c)
+{
+    jout_num(j, "checkpoint_bytes", c->bytes);
+    jout_num(j, "checkpoint_rank_bytes", c->rank_bytes);
+    jout_num(j, "checkpoint_s", c->s > 0 ? c->s : NAN);
+}
+
+void plan_search_print_json(const struct plan_search *s, const struct plan_advice *advice,
+                            FILE *out)
 {
     struct jout j = {.file = out, .pretty = 1};
     char name[4];
@@ -194,6 +274,11 @@ void plan_search_print_json(const struct plan_search *s, FILE *out)
     plan_put_keep(&j, s->at.keep, s->at.recompute);
     jout_int(&j, "seq", s->at.seq);
     jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
+    plan_put_level(&j, plan_search_level(s));
+    plan_put_boundaries(&j, s);
+    plan_put_checkpoint(&j, &s->checkpoint);
+    if (s->best < 0)
+        plan_put_advice(&j, advice);
     jout_open(&j, "strategies", '[');
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         json_row(&j, s, &s->list[i]);

@@ -116,6 +116,8 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .recompute = c->recompute,
         .chunk_bytes = c->chunk_bytes,
         .price = s->list[s->best],
+        .group_level = plan_search_level(s),
+        .checkpoint = s->checkpoint,
     };
     p->price.dominated_by = -1;
     *model = (struct model){0};

@@ -6,33 +6,54 @@
 #include <stdio.h>
 
 #include "base/groups.h"
+#include "plan/boundary.h"
+#include "plan/checkpoint.h"
 #include "plan/price.h"
+
+/* The best of one boundary; strategies as in plan_search. */
+struct plan_found {
+    int best, closest;
+    int micro_batch, accum;
+    double step_s, tokens_per_s; /* of the best */
+    double total_bytes;          /* memory of the best, or of the closest */
+};
 
 /*
  * The best feasible one: the least step time per sample; ties: less memory, fewer slow bytes,
- * the order of the list.
+ * the order of the list.  Of equal ones under several boundaries the inmost.
  */
 struct plan_search {
-    struct plan_case at;        /* as given; `auto` ones as found */
-    int auto_batch, auto_accum; /* search powers of two up to PLAN_SEARCH_MAX */
-    int auto_keep;              /* search 0, powers of two, and all */
-    int auto_recompute;         /* search without and with it */
-    int fixed;                  /* 1: only `strategy` */
+    struct plan_case at; /* as given; `auto` ones, and the fabric of `groups`, as found */
+    /* Where groups may end, borrowed; NULL: at.topo's own, and no other. */
+    const struct plan_boundaries *groups;
+    int boundary;                             /* found: number in `groups` */
+    struct plan_found found[PLAN_BOUNDARIES]; /* of each of `groups`; of the one without */
+    int auto_batch, auto_accum;               /* search powers of two up to PLAN_SEARCH_MAX */
+    int auto_keep;                            /* search 0, powers of two, and all */
+    int auto_recompute;                       /* search without and with it */
+    int fixed;                                /* 1: only `strategy` */
     struct plan_strategy strategy;
     struct plan_price list[PLAN_STRATEGIES];
-    int best;    /* index, or -1: nothing fits */
-    int closest; /* where nothing fits: the one that needs least */
+    int best;           /* index, or -1: nothing fits */
+    int closest;        /* where nothing fits: the one that needs least */
+    double storage_Bps; /* of a host, what writes its checkpoints; 0 where unknown */
+    struct plan_checkpoint checkpoint;
 };
 
 enum { PLAN_SEARCH_MAX = 64 };
 
 /* ERR_INPUT for a search that has no measure (auto_batch without tokens). */
 int plan_search(struct plan_search *s, struct err *err);
-/* Where best is -1: sets err to one line that says what binds; returns -1. */
-int plan_search_refuse(const struct plan_search *s, struct err *err);
-/* The list as a table for people (by time, feasible first) or as paro.plan.list/1. */
+/* Where the groups found end: a boundary, or -1 where the fabric has but one. */
+int plan_search_level(const struct plan_search *s);
+/* The fabric with all its levels. */
+const struct topo *plan_search_whole(const struct plan_search *s);
+/* The list as a table for people (by time, feasible first) or as paro.plan.list/1; advice:
+   looked at where nothing fits (plan/fit.h). */
 void plan_search_print(const struct plan_search *s, FILE *out);
-void plan_search_print_json(const struct plan_search *s, FILE *out);
+struct plan_advice;
+void plan_search_print_json(const struct plan_search *s, const struct plan_advice *advice,
+                            FILE *out);
 
 /*
  * A plan: everything paro-shard and paro-train need to know (paro-plan(5)).  It carries the
@@ -42,6 +63,7 @@ struct plan {
     struct plan_strategy strategy;
     enum schedule_algo algo; /* of global collectives: ring, two-level or ho-ring */
     struct groups groups;    /* owned */
+    int group_level;         /* where they end (topo_boundary.h); -1 where that is not told */
     char **host;             /* [groups.count], owned, "" where unknown */
     struct model model;      /* owned */
     int64_t trainable;       /* Psi'; the engine trains all of them or refuses */
@@ -58,6 +80,7 @@ struct plan {
     int recompute;           /* layers run again in the backward: only their inputs are kept */
     int64_t chunk_bytes;     /* of a sub-chunk on the wire */
     struct plan_price price; /* predicted */
+    struct plan_checkpoint checkpoint; /* 0 where that is not told */
 };
 
 /* Fills p from the best of a search; *model is moved into the plan, and empty afterwards. */

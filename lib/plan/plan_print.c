@@ -17,7 +17,7 @@ static void put_number(FILE *f, const char *key, double value)
     putc('\n', f);
 }
 
-static void put_predicted(FILE *f, const struct plan_price *p)
+static void put_predicted(FILE *f, const struct plan_price *p, const struct plan_checkpoint *c)
 {
     fputs("predicted:\n", f);
     fputs("  memory_bytes:\n", f);
@@ -34,6 +34,12 @@ static void put_predicted(FILE *f, const struct plan_price *p)
     put_number(f, "  comm_s", p->comm_s);
     put_number(f, "  step_s", p->step_s);
     put_number(f, "  tokens_per_s", p->tokens_per_s);
+    if (c->bytes > 0) {
+        put_number(f, "  checkpoint_bytes", c->bytes);
+        put_number(f, "  checkpoint_rank_bytes", c->rank_bytes);
+    }
+    if (c->s > 0)
+        put_number(f, "  checkpoint_s", c->s);
 }
 
 static void put_groups(FILE *f, const struct plan *p)
@@ -119,7 +125,9 @@ void plan_print(const struct plan *p, FILE *out)
         fprintf(out, "keep: %d\n", p->keep);
     fprintf(out, "recompute: %s\n", p->recompute ? "yes" : "no");
     fprintf(out, "chunk_bytes: %" PRId64 "\n", p->chunk_bytes);
-    put_predicted(out, &p->price);
+    put_predicted(out, &p->price, &p->checkpoint);
+    if (p->group_level >= 0)
+        fprintf(out, "group_level: %d\n", p->group_level);
     put_groups(out, p);
     put_model(out, &p->model);
 }
@@ -195,7 +203,9 @@ void plan_print_json(const struct plan *p, FILE *out)
     jout_int(&j, "chunk_bytes", p->chunk_bytes);
     jout_open(&j, "predicted", '{');
     plan_put_price(&j, &p->price);
+    plan_put_checkpoint(&j, &p->checkpoint);
     jout_close(&j, '}');
+    plan_put_level(&j, p->group_level);
     json_groups(&j, p);
     jout_open(&j, "model", '{');
     if (p->model.config)

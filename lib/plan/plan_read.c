@@ -27,7 +27,7 @@ struct doc_memory {
 struct doc_predicted {
     struct doc_memory memory_bytes;
     char *slow_bytes, *slow_rank_bytes, *fast_bytes, *compute_s, *comm_s, *step_s,
-        *tokens_per_s;
+        *tokens_per_s, *checkpoint_bytes, *checkpoint_rank_bytes, *checkpoint_s;
 };
 
 struct doc_types {
@@ -43,6 +43,7 @@ struct doc {
     struct doc_types types;
     char *prefetch, *buckets, *keep, *recompute, *chunk_bytes;
     struct doc_predicted predicted;
+    char *group_level;
     struct doc_group *groups;
     unsigned groups_count;
     struct doc_model model;
@@ -82,6 +83,9 @@ static const cyaml_schema_field_t predicted_fields[] = {
     TEXT("comm_s", struct doc_predicted, comm_s),
     TEXT("step_s", struct doc_predicted, step_s),
     TEXT("tokens_per_s", struct doc_predicted, tokens_per_s),
+    MAYBE("checkpoint_bytes", struct doc_predicted, checkpoint_bytes),
+    MAYBE("checkpoint_rank_bytes", struct doc_predicted, checkpoint_rank_bytes),
+    MAYBE("checkpoint_s", struct doc_predicted, checkpoint_s),
     CYAML_FIELD_END};
 static const cyaml_schema_field_t types_fields[] = {
     TEXT("params", struct doc_types, params),
@@ -112,6 +116,7 @@ static const cyaml_schema_field_t doc_fields[] = {
     TEXT("chunk_bytes", struct doc, chunk_bytes),
     CYAML_FIELD_MAPPING("predicted", CYAML_FLAG_DEFAULT, struct doc, predicted,
                         predicted_fields),
+    MAYBE("group_level", struct doc, group_level),
     CYAML_FIELD_SEQUENCE("groups", CYAML_FLAG_POINTER, struct doc, groups, &group_schema, 1,
                          GROUPS_RANKS_MAX),
     CYAML_FIELD_MAPPING("model", CYAML_FLAG_DEFAULT, struct doc, model, model_fields),
@@ -171,6 +176,7 @@ static int take_numbers(struct plan *p, const struct yaml *y, const struct doc *
         {"seq", doc->seq, 1, PLAN_SEQ_MAX, &p->seq},
         {"prefetch", doc->prefetch, 0, PLAN_PREFETCH_MAX, &p->prefetch},
         {"buckets", doc->buckets, 1, PLAN_BUCKETS_MAX, &p->buckets},
+        {"group_level", doc->group_level, 0, TOPO_LEVELS_MAX - 2, &p->group_level},
     };
     int64_t v;
 
@@ -185,7 +191,7 @@ static int take_numbers(struct plan *p, const struct yaml *y, const struct doc *
                     err);
 }
 
-static int take_predicted(struct plan_price *p, const struct yaml *y,
+static int take_predicted(struct plan_price *p, struct plan_checkpoint *c, const struct yaml *y,
                           const struct doc_predicted *doc, struct err *err)
 {
     const struct doc_memory *m = &doc->memory_bytes;
@@ -206,10 +212,14 @@ static int take_predicted(struct plan_price *p, const struct yaml *y,
         {"predicted.comm_s", doc->comm_s, &p->comm_s},
         {"predicted.step_s", doc->step_s, &p->step_s},
         {"predicted.tokens_per_s", doc->tokens_per_s, &p->tokens_per_s},
+        {"predicted.checkpoint_bytes", doc->checkpoint_bytes, &c->bytes},
+        {"predicted.checkpoint_rank_bytes", doc->checkpoint_rank_bytes, &c->rank_bytes},
+        {"predicted.checkpoint_s", doc->checkpoint_s, &c->s},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (yaml_f64(y, numbers[i].key, numbers[i].text, 0, 1e30, numbers[i].to, err))
+        if (numbers[i].text && /* may be absent */
+            yaml_f64(y, numbers[i].key, numbers[i].text, 0, 1e30, numbers[i].to, err))
             return -1;
     return 0;
 }
@@ -292,13 +302,15 @@ static int take_model(struct plan *p, const struct yaml *y, const struct doc *do
 
 static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
 {
-    struct plan new = {.buckets = PLAN_BUCKETS, .price = {.feasible = 1, .dominated_by = -1}};
+    struct plan new = {.buckets = PLAN_BUCKETS,
+                       .group_level = -1,
+                       .price = {.feasible = 1, .dominated_by = -1}};
     struct doc *doc = NULL;
 
     if (yaml_format(y, "paro-plan/1", err) || yaml_load(y, &schema, (void **)&doc, err))
         return -1;
     int rc = take_words(&new, y, doc, err) || take_numbers(&new, y, doc, err) ||
-             take_predicted(&new.price, y, &doc->predicted, err) ||
+             take_predicted(&new.price, &new.checkpoint, y, &doc->predicted, err) ||
              take_groups(&new, y, doc, err) || take_model(&new, y, doc, err);
     yaml_drop(&schema, doc);
     if (rc) {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/jout.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "base/units.h"
 #include "plan/tally.h"
@@ -30,46 +29,17 @@ int plan_scale_parse(const char *text, int *from, int *to, struct err *err)
     return 0;
 }
 
-/* Blocks repeat with the groups they hold: their numbers go on. */
-static void copy_blocks(struct topo *to, const struct topo *from)
-{
-    int g = from->groups.count, n = to->groups.count;
-
-    for (int level = 0; level < from->levels - 2; level++) {
-        const int *block = from->block + (size_t)level * (size_t)g;
-        int blocks = 0;
-        for (int k = 0; k < g; k++)
-            blocks = block[k] >= blocks ? block[k] + 1 : blocks;
-        for (int k = 0; k < n; k++)
-            to->block[(size_t)level * (size_t)n + (size_t)k] = block[k % g] + k / g * blocks;
-    }
-}
-
+/* As many whole groups as the ranks allow. */
 static int grow(struct topo *to, const struct topo *from, int ranks, struct err *err)
 {
     int g = from->groups.count, count = 0, sum = 0;
-    int *members = mem_new((size_t)ranks + 1, sizeof *members);
-    struct groups groups;
 
-    while (sum + from->groups.members[count % g] <= ranks) {
-        members[count] = from->groups.members[count % g];
-        sum += members[count++];
-    }
-    if (count == 0) {
-        mem_free(members);
+    while (sum + from->groups.members[count % g] <= ranks)
+        sum += from->groups.members[count++ % g];
+    if (count == 0)
         return err_set(err, ERR_INPUT, "%d ranks, expected at least the %d of a group", ranks,
                        from->groups.members[0]);
-    }
-    groups_init(&groups, count, members);
-    mem_free(members);
-    topo_init(to, from->levels, &groups);
-    groups_release(&groups);
-    memcpy(to->level, from->level, (size_t)from->levels * sizeof *to->level);
-    for (int k = 0; k < count; k++)
-        to->port[k] = from->port[k % g];
-    copy_blocks(to, from);
-    to->memory_bytes = from->memory_bytes;
-    to->flops = from->flops;
+    topo_grow(from, count, to);
     return 0;
 }
 
@@ -77,16 +47,24 @@ static int run_point(struct plan_scale *s, const struct plan_search *asked, int 
                      struct err *err)
 {
     struct plan_scale_point *p = &s->point[s->points];
+    struct plan_boundaries groups;
     struct topo topo;
 
-    if (grow(&topo, asked->at.topo, ranks, err))
+    if (grow(&topo, plan_search_whole(asked), ranks, err))
         return -1;
-    p->search = *asked;
-    p->search.at.topo = &topo;
-    int rc = plan_search(&p->search, err);
-    p->search.at.topo = NULL;
+    int rc =
+        plan_boundaries_init(&groups, &topo, asked->groups ? asked->groups->asked : 0, err);
+    if (rc == 0) {
+        p->search = *asked;
+        p->search.groups = &groups;
+        rc = plan_search(&p->search, err);
+        p->level = plan_search_level(&p->search);
+        p->groups = groups.topo[p->search.boundary].groups.count;
+        p->search.at.topo = NULL;
+        p->search.groups = NULL;
+        plan_boundaries_release(&groups);
+    }
     p->ranks = topo.groups.ranks;
-    p->groups = topo.groups.count;
     topo_release(&topo);
     for (int i = 0; rc == 0 && i < PLAN_STRATEGIES; i++)
         if (p->search.list[i].feasible && p->search.list[i].dominated_by < 0)
@@ -127,6 +105,8 @@ static void put_head(const struct plan_scale *s, int batch, FILE *out)
     if (!batch)
         fprintf(out, ", micro-batch %d, accum %d on every rank", c->micro_batch, c->accum);
     fprintf(out, "\n%7s %7s", "ranks", "groups");
+    if (s->point[0].level >= 0)
+        fprintf(out, " %5s", "level");
     if (batch)
         fprintf(out, " %9s", "batch");
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
@@ -148,6 +128,8 @@ void plan_scale_print(const struct plan_scale *s, FILE *out)
         const struct plan_scale_point *p = &s->point[n];
         char text[32];
         fprintf(out, "%7d %7d", p->ranks, p->groups);
+        if (p->level >= 0)
+            fprintf(out, " %5d", p->level);
         snprintf(text, sizeof text, "%dx%d", p->search.at.micro_batch, p->search.at.accum);
         if (batch)
             fprintf(out, " %9s", text);
@@ -169,6 +151,7 @@ static void json_point(struct jout *j, const struct plan_scale_point *p)
     jout_open(j, NULL, '{');
     jout_int(j, "ranks", p->ranks);
     jout_int(j, "groups", p->groups);
+    plan_put_level(j, p->level);
     jout_int(j, "micro_batch", s->at.micro_batch);
     jout_int(j, "accum", s->at.accum);
     plan_put_keep(j, s->at.keep, s->at.recompute);

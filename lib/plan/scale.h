@@ -16,7 +16,8 @@ struct plan_scale {
     int points;
     struct plan_scale_point {
         int ranks, groups;
-        struct plan_search search; /* done; at.topo is NULL: that fabric is gone */
+        int level;                 /* where the groups end, as plan_search_level */
+        struct plan_search search; /* done; without its fabric, which is gone */
     } point[PLAN_SCALE_POINTS];
     unsigned survives; /* 1 << strategy: fits and is not dominated, at one point at least */
 };

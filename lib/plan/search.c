@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/units.h"
 #include "plan/tally.h"
 
 void plan_case_init(struct plan_case *c, const struct topo *topo, const struct model *model)
@@ -97,19 +96,39 @@ static void choose(struct plan_search *s, const struct plan_tally *t)
     }
 }
 
-/* Step time per sample of one rank: what compares batches of different sizes. */
-static double sample_s(const struct plan_search *s)
+double plan_sample_s(const struct plan_found *f)
 {
-    return s->list[s->best].step_s / s->at.micro_batch / s->at.accum;
+    return f->step_s / f->micro_batch / f->accum;
 }
 
-/* Is `now` to replace `kept`?  Where nothing fits, what needs least is kept. */
-static int is_ahead(const struct plan_search *now, const struct plan_search *kept)
+int plan_found_ahead(const struct plan_found *now, const struct plan_found *kept)
 {
     if (now->best < 0 || kept->best < 0)
-        return now->best >= 0 || (kept->best < 0 && now->list[now->closest].memory.total <
-                                                        kept->list[kept->closest].memory.total);
-    return plan_price_less(sample_s(now), sample_s(kept));
+        return now->best >= 0 || (kept->best < 0 && now->total_bytes < kept->total_bytes);
+    return plan_price_less(plan_sample_s(now), plan_sample_s(kept));
+}
+
+static struct plan_found found_of(const struct plan_search *s)
+{
+    const struct plan_price *p = &s->list[s->best >= 0 ? s->best : s->closest];
+
+    return (struct plan_found){
+        .best = s->best,
+        .closest = s->closest,
+        .micro_batch = s->at.micro_batch,
+        .accum = s->at.accum,
+        .step_s = p->step_s,
+        .tokens_per_s = p->tokens_per_s,
+        .total_bytes = p->memory.total,
+    };
+}
+
+/* Is `now` to replace `kept`? */
+static int is_ahead(const struct plan_search *now, const struct plan_search *kept)
+{
+    struct plan_found a = found_of(now), b = found_of(kept);
+
+    return plan_found_ahead(&a, &b);
 }
 
 int plan_search_keeps(const struct plan_search *s, int keep[PLAN_KEEPS])
@@ -127,24 +146,49 @@ int plan_search_keeps(const struct plan_search *s, int keep[PLAN_KEEPS])
     return n;
 }
 
-struct plan_tally *plan_search_tallies(const struct plan_search *s)
+static int boundaries_of(const struct plan_search *s)
+{
+    return s->groups ? s->groups->count : 1;
+}
+
+static const struct topo *topo_of(const struct plan_search *s, int boundary)
+{
+    return s->groups ? &s->groups->topo[boundary] : s->at.topo;
+}
+
+static struct plan_tally *tallies_at(const struct plan_search *s, const int *boundary, int n)
 {
     const struct plan_case *c = &s->at;
-    int keep[PLAN_KEEPS], n = plan_search_keeps(s, keep);
-    struct plan_tally *t = mem_new((size_t)n, sizeof *t);
+    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep);
+    struct plan_tally *t = mem_new((size_t)(n * keeps), sizeof *t);
 
-    for (int i = 0; i < n; i++)
-        plan_tally_init(&t[i], c->topo, c->model, c->trainable, keep[i]);
+    for (int i = 0; i < n * keeps; i++)
+        plan_tally_init(&t[i], topo_of(s, boundary[i / keeps]), c->model, c->trainable,
+                        keep[i % keeps]);
     return t;
+}
+
+static void drop(struct plan_tally *t, int n)
+{
+    for (int i = 0; i < n; i++)
+        plan_tally_release(&t[i]);
+    mem_free(t);
+}
+
+struct plan_tally *plan_search_tallies(const struct plan_search *s)
+{
+    int all[PLAN_BOUNDARIES];
+
+    for (int i = 0; i < PLAN_BOUNDARIES; i++)
+        all[i] = i;
+    return tallies_at(s, all, boundaries_of(s));
 }
 
 void plan_search_drop(const struct plan_search *s, struct plan_tally *t)
 {
-    int keep[PLAN_KEEPS], n = plan_search_keeps(s, keep);
+    int keep[PLAN_KEEPS];
 
-    for (int i = 0; i < n; i++)
-        plan_tally_release(&t[i]);
-    mem_free(t);
+    drop(t, boundaries_of(s) * plan_search_keeps(s, keep));
 }
 
 /* What a step of `now` may take and still be ahead of `kept`. */
@@ -173,11 +217,13 @@ static void try_batches(struct plan_search *now, const struct plan_tally *t,
 }
 
 /* Of equal ones the first: without recomputing, few kept, small batches. */
-void plan_search_choose(struct plan_search *s, const struct plan_tally *t)
+static void search_at(struct plan_search *s, int boundary, const struct plan_tally *t)
 {
     struct plan_search now = *s;
     int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep), found = 0;
 
+    now.boundary = boundary;
+    now.at.topo = topo_of(s, boundary);
     for (int again = 0; again <= s->auto_recompute; again++)
         for (int i = 0; i < keeps; i++) {
             now.at.recompute = s->auto_recompute ? again : now.at.recompute;
@@ -186,27 +232,72 @@ void plan_search_choose(struct plan_search *s, const struct plan_tally *t)
         }
 }
 
-void plan_search_with(struct plan_search *s, const struct plan_tally *t)
+/* All strategies as they are at what was chosen. */
+static void list_all(struct plan_search *s, const struct plan_tally *t)
 {
     int keep[PLAN_KEEPS], at = 0;
 
     plan_search_keeps(s, keep);
-    plan_search_choose(s, t);
     while (keep[at] != s->at.keep)
         at++;
     plan_price_with(&s->at, &t[at], s->list);
+    s->checkpoint = plan_checkpoint(&s->at, &t[at]);
 }
 
+/* Into s from one boundary after the other: the first found, or one that is ahead of it. */
+static void take_boundary(struct plan_search *s, const struct plan_search *asked, int boundary,
+                          const struct plan_tally *t, int list)
+{
+    struct plan_search now = *asked;
+
+    search_at(&now, boundary, t);
+    struct plan_found found = found_of(&now);
+    memcpy(now.found, s->found, sizeof now.found);
+    now.found[boundary] = s->found[boundary] = found;
+    if (boundary > 0 && !is_ahead(&now, s))
+        return;
+    if (list)
+        list_all(&now, t);
+    *s = now;
+}
+
+void plan_search_choose(struct plan_search *s, const struct plan_tally *t)
+{
+    const struct plan_search asked = *s;
+    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep);
+
+    for (int i = 0; i < boundaries_of(&asked); i++)
+        take_boundary(s, &asked, i, t + i * keeps, 0);
+}
+
+/* One boundary's tallies at a time: of many ranks they are large. */
 int plan_search(struct plan_search *s, struct err *err)
 {
+    const struct plan_search asked = *s;
+    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep);
+
     if (s->auto_batch && !s->at.model->unit)
         return err_set(err, ERR_INPUT,
                        "a search for the micro-batch needs a model's config.json: "
                        "'params=' has no activations to weigh");
-    struct plan_tally *t = plan_search_tallies(s);
-    plan_search_with(s, t);
-    plan_search_drop(s, t);
+    for (int i = 0; i < boundaries_of(&asked); i++) {
+        struct plan_tally *t = tallies_at(&asked, &i, 1);
+        take_boundary(s, &asked, i, t, 1);
+        drop(t, keeps);
+    }
+    s->checkpoint.s = plan_checkpoint_s(&s->checkpoint, plan_search_whole(s), s->storage_Bps);
     return 0;
+}
+
+const struct topo *plan_search_whole(const struct plan_search *s)
+{
+    return s->groups ? s->groups->whole : s->at.topo;
+}
+
+int plan_search_level(const struct plan_search *s)
+{
+    return s->groups && topo_boundaries(s->groups->whole) > 1 ? s->groups->level[s->boundary]
+                                                              : -1;
 }
 
 const char *plan_memory_heaviest(const struct plan_memory *m, double *bytes)
@@ -220,19 +311,4 @@ const char *plan_memory_heaviest(const struct plan_memory *m, double *bytes)
         top = parts[i] > parts[top] ? i : top;
     *bytes = parts[top];
     return names[top];
-}
-
-int plan_search_refuse(const struct plan_search *s, struct err *err)
-{
-    const struct plan_price *p = &s->list[s->closest];
-    struct units need, most, have;
-    double bytes;
-    char name[4];
-    const char *what = plan_memory_heaviest(&p->memory, &bytes);
-
-    plan_strategy_name(p->strategy, name);
-    return err_set(err, ERR_MISMATCH,
-                   "no feasible plan: %s%s needs %s per rank (%s of it %s), has %s", name,
-                   s->fixed ? "" : ", the smallest,", units_bytes(&need, p->memory.total),
-                   units_bytes(&most, bytes), what, units_bytes(&have, s->at.memory_bytes));
 }

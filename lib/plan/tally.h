@@ -103,15 +103,14 @@ void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, u
 void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
                       struct plan_price *p);
 /*
- * plan_search, which has been found to have a measure, with a tally for each number of uses
- * kept that it tries.
+ * plan_search, which has been found to have a measure, with a tally for each boundary and each
+ * number of uses kept that it tries.
  */
 enum { PLAN_KEEPS = 24 }; /* 0, 1, 2, 4, ... and all of PLAN_KEEP_ALL */
 int plan_search_keeps(const struct plan_search *s, int keep[PLAN_KEEPS]);
-struct plan_tally *plan_search_tallies(const struct plan_search *s); /* [PLAN_KEEPS] at most */
+struct plan_tally *plan_search_tallies(const struct plan_search *s); /* [boundaries][keeps] */
 /* What is open, and best; without the list of all strategies, which takes most of the time. */
 void plan_search_choose(struct plan_search *s, const struct plan_tally *t);
-void plan_search_with(struct plan_search *s, const struct plan_tally *t);
 void plan_search_drop(const struct plan_search *s, struct plan_tally *t);
 /* Elements of a unit on the rank that has most of it. */
 double plan_shard_of(const struct plan_tally *t, enum letter letter, double elems);
@@ -122,12 +121,20 @@ void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
 struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
 void plan_put_keep(struct jout *j, int keep, int recompute); /* "keep", "recompute" */
+void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c);
+/* "group_level", nothing where the fabric has one boundary; "boundaries" beside it. */
+void plan_put_level(struct jout *j, int level);
+void plan_put_boundaries(struct jout *j, const struct plan_search *s);
 /* a < b by more than the rounding of sums. */
 int plan_price_less(double a, double b);
 /* Is a to be chosen before b (struct plan_search)?  Of those that fit. */
 int plan_price_better(const struct plan_price *a, const struct plan_price *b);
 /* The state that takes the most, and its bytes. */
 const char *plan_memory_heaviest(const struct plan_memory *m, double *bytes);
+/* Step time per sample of one rank: what compares batches of different sizes. */
+double plan_sample_s(const struct plan_found *f);
+/* Is `now` ahead of `kept`?  Where nothing fits, what needs least is. */
+int plan_found_ahead(const struct plan_found *now, const struct plan_found *kept);
 /* How a table of the 27 begins, and the order of its rows: feasible first, by time. */
 void plan_list_title(const struct plan_search *s, FILE *out);
 void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],

@@ -21,11 +21,49 @@ struct probe {
     enum plan_dial dial;
 };
 
+struct winner {
+    int best, level;
+};
+
+/*
+ * Where there are several boundaries, the levels above the groups chosen may come to lie inside
+ * those of another: the fabric itself is another one.
+ */
+static struct winner winner_on_slower(const struct probe *p, double times)
+{
+    const struct plan_search *asked = p->asked;
+    struct plan_search s = *asked;
+    struct plan_boundaries groups;
+    struct topo t;
+    struct err ignored;
+    int level = plan_search_level(asked);
+
+    topo_at_boundary(plan_search_whole(asked), 0, &t);
+    for (int l = level + 1; l < t.levels; l++) {
+        t.level[l].port_Bps *= times;
+        t.level[l].flow_Bps *= times;
+        t.level[l].member_Bps *= times;
+    }
+    for (int k = 0; level == 0 && k < t.groups.count; k++) {
+        t.port[k].out_Bps *= times;
+        t.port[k].in_Bps *= times;
+    }
+    plan_boundaries_init(&groups, &t, asked->groups->asked, &ignored); /* as it was asked */
+    s.groups = &groups;
+    plan_search(&s, &ignored); /* has had a measure */
+    struct winner w = {s.best, plan_search_level(&s)};
+    plan_boundaries_release(&groups);
+    topo_release(&t);
+    return w;
+}
+
 /* The winner where the dial stands at v. */
-static int winner_at(const struct probe *p, double v)
+static struct winner winner_at(const struct probe *p, double v)
 {
     struct plan_search s = *p->asked;
 
+    if (p->dial == PLAN_DIAL_SLOW && s.groups && s.groups->count > 1)
+        return winner_on_slower(p, v / p->from->now[PLAN_DIAL_SLOW]);
     if (p->dial == PLAN_DIAL_SLOW)
         s.at.slow_rate *= v / p->from->now[PLAN_DIAL_SLOW];
     else if (p->dial == PLAN_DIAL_ACCUM)
@@ -33,7 +71,12 @@ static int winner_at(const struct probe *p, double v)
     else
         s.at.memory_bytes = v;
     plan_search_choose(&s, p->tally);
-    return s.best;
+    return (struct winner){s.best, plan_search_level(&s)};
+}
+
+static int is_old(const struct probe *p, struct winner w)
+{
+    return w.best == p->asked->best && (w.best < 0 || w.level == plan_search_level(p->asked));
 }
 
 /* Half way between two values; whole where the dial has whole numbers. */
@@ -58,7 +101,7 @@ static double outwards(enum plan_dial dial, double v, int more)
 
 static void turn(const struct probe *p, int more, double start, struct plan_change *c)
 {
-    int old = p->asked->best;
+    struct winner now = {-1, -1};
     double same = start, other = start;
 
     c->searched = 1;
@@ -67,20 +110,22 @@ static void turn(const struct probe *p, int more, double start, struct plan_chan
         other = outwards(p->dial, other, more);
         if (more ? other > c->bound : other < c->bound)
             other = c->bound;
-        c->winner = winner_at(p, other);
-        c->found = c->winner != old;
+        now = winner_at(p, other);
+        c->found = !is_old(p, now);
     }
     while (c->found && !is_near(p->dial, same, other)) {
         double half = between(p->dial, same, other);
-        int winner = winner_at(p, half);
-        if (winner == old) {
+        struct winner there = winner_at(p, half);
+        if (is_old(p, there)) {
             same = half;
             continue;
         }
         other = half;
-        c->winner = winner;
+        now = there;
     }
     c->at = other;
+    c->winner = now.best;
+    c->level = now.level;
 }
 
 static double largest_total(const struct plan_search *s)
@@ -161,8 +206,10 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
         return;
     }
     name_of(c->winner, name);
-    fprintf(out, "%s from %s %s\n", c->winner >= 0 ? name : "nothing fits",
-            value_text(dial, c->at, at), more ? "up" : "down");
+    fputs(c->winner >= 0 ? name : "nothing fits", out);
+    if (c->winner >= 0 && c->level >= 0)
+        fprintf(out, " of level %d", c->level);
+    fprintf(out, " from %s %s\n", value_text(dial, c->at, at), more ? "up" : "down");
 }
 
 void plan_what_if_print(const struct plan_search *s, const struct plan_changes *w, FILE *out)
@@ -194,6 +241,7 @@ static void json_change(struct jout *j, enum plan_dial dial, int more,
     jout_bool(j, "changes", c->found);
     jout_num(j, "value", c->found ? c->at : NAN);
     jout_text(j, "winner", c->found && c->winner >= 0 ? name : NULL);
+    plan_put_level(j, c->found && c->winner >= 0 ? c->level : -1);
     jout_close(j, '}');
 }
 
@@ -213,6 +261,8 @@ void plan_what_if_print_json(const struct plan_search *s, const struct plan_chan
     jout_int(&j, "seq", s->at.seq);
     jout_num(&j, "slow_Bps", w->now[PLAN_DIAL_SLOW]);
     jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
+    plan_put_level(&j, plan_search_level(s));
+    plan_put_boundaries(&j, s);
     jout_open(&j, "changes", '[');
     for (int dial = 0; dial < PLAN_DIALS; dial++)
         for (int more = 0; more < 2; more++)

@@ -19,6 +19,7 @@ struct plan_change {
     int found;
     double at;  /* the nearest value from which on another wins */
     int winner; /* index into the list of 27, or -1: nothing fits */
+    int level;  /* where its groups end (plan_search_level) */
 };
 
 struct plan_changes {
@@ -32,7 +33,9 @@ enum {
 };
 
 /*
- * Of a search that is done, over all strategies and everything else that it searched.  A range
+ * Of a search that is done, over all strategies and everything else that it searched; the same
+ * strategy with its groups elsewhere is another winner.  The slow tier is all levels above the
+ * groups chosen, in the whole fabric, whatever becomes of the groups.  A range
  * in which another wins is missed where it is narrower than a step of 9 % (accum: of one).
  */
 void plan_what_if(const struct plan_search *s, struct plan_changes *out);

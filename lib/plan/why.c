@@ -224,6 +224,8 @@ void plan_why_print_json(const struct plan_search *s, const struct plan_why *w, 
     plan_put_keep(&j, s->at.keep, s->at.recompute);
     jout_int(&j, "seq", s->at.seq);
     jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
+    plan_put_level(&j, plan_search_level(s));
+    plan_put_boundaries(&j, s);
     jout_open(&j, "strategies", '[');
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         json_row(&j, s, w, i);

@@ -227,16 +227,30 @@ static void release(struct train *t)
     mem_free(t->stops);
 }
 
+/*
+ * What the plan tells of two ranks, against the hosts they are on.  Where its groups end above
+ * level 0 hosts are together in one, and where two groups name the same host they are on it.
+ */
+static int is_as_planned(const struct train *t, int q, int r)
+{
+    const struct plan *p = &t->plan;
+    const int *host_of = t->world->groups.group_of, *group_of = p->groups.group_of;
+    const char *host = p->host[group_of[q]];
+
+    if (group_of[q] == group_of[r])
+        return host_of[q] == host_of[r] || p->group_level > 0;
+    return host_of[q] != host_of[r] || (host[0] && !strcmp(host, p->host[group_of[r]]));
+}
+
 /* A plan for ranks placed otherwise is right and slow: what should stay inside goes across. */
 static void warn_of_groups(const struct train *t)
 {
     const struct world *w = t->world;
-    const struct groups *g = &t->plan.groups;
 
     for (int r = 0; t->run->talk && w->rank == 0 && w->groups.count > 1 && r < w->ranks; r++)
         for (int q = 0; q < r; q++) {
-            int together = g->group_of[r] == g->group_of[q];
-            if (together == (w->groups.group_of[r] == w->groups.group_of[q]))
+            int together = t->plan.groups.group_of[r] == t->plan.groups.group_of[q];
+            if (is_as_planned(t, q, r))
                 continue;
             fprintf(t->run->talk,
                     "paro-train: ranks %d and %d are in %s of the plan, but on %s: slower than "

@@ -394,6 +394,136 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     done
 }
 
+DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
+
+@test "--group-level: groups end where it is said, or where it is best" {
+    for level in 0:'0, 1':'groups 4x2, level 0,' 1:'0, 1, 2, 3':'groups 2x4, level 1,'; do
+        IFS=: read -r n ranks title <<< "$level"
+        paro-plan -m $TINY -i synth:$DEEP --group-level "$n" > "$D/p$n"
+        grep -qx "group_level: $n" "$D/p$n"
+        grep -A 2 '^groups:' "$D/p$n" | grep -qx "    ranks: \[$ranks\]"
+        paro-plan -m $TINY -i synth:$DEEP --group-level "$n" --list > "$D/list"
+        head -n 1 "$D/list" | grep -qF "$title"
+        [ "$(wc -l < "$D/list")" -eq 30 ]
+        paro-plan -m $TINY -i synth:$DEEP --group-level "$n" --why --json > "$D/w"
+        [ "$(json '$d->{group_level}, scalar @{$d->{boundaries}}' < "$D/w")" = "$n 1" ]
+    done
+    # auto is the faster of the two, and says what the other comes to.
+    paro-plan -m $TINY -i synth:$DEEP --list --json > "$D/l"
+    best=$(json '$d->{group_level}' < "$D/l")
+    paro-plan -m $TINY -i synth:$DEEP | cmp - "$D/p$best"
+    for n in 0 1; do
+        [ "$(json "\$d->{boundaries}[$n]{step_s}" < "$D/l")" = \
+            "$(paro-plan -m $TINY -i synth:$DEEP --group-level $n --json | json '$d->{predicted}{step_s}')" ]
+    done
+    awk -v a="$(json "\$d->{boundaries}[$best]{step_s}" < "$D/l")" \
+        -v b="$(json "\$d->{boundaries}[1 - $best]{step_s}" < "$D/l")" 'BEGIN { exit !(a < b) }'
+    for form in --list --why --what-if; do
+        paro-plan -m $TINY -i synth:$DEEP $form | sed -n 2p |
+            grep -qE '^groups 4x2, level 0: [NIG]{3} [0-9.]+ % behind$'
+    done
+    paro-plan -m $TINY -i synth:$DEEP --scale 8..16 | awk 'NR == 2 { print $3 } NR > 2 { print $1, $3 }' |
+        paste -sd, | grep -qE '^level,8 [01],16 [01]$'
+}
+
+@test "--group-level: a fabric of two levels is as it was, and others are refused" {
+    for form in "" --list --why --what-if "--scale 4..8" "--emit fsdp"; do
+        # shellcheck disable=SC2086
+        paro-plan -m $TINY -i $FABRIC $form > "$D/a"
+        # shellcheck disable=SC2086
+        paro-plan -m $TINY -i $FABRIC $form --group-level 0 | cmp - "$D/a"
+        ! grep -q level "$D/a" || false
+    done
+    [ "$(paro-plan -m $TINY -i $FABRIC --list --json | json 'scalar grep { exists $d->{$_} } qw(group_level boundaries)')" = 0 ]
+    refuses 2 "--group-level: 1, expected 0 to 0 or auto: the fabric has 2 levels" \
+        paro-plan -m $TINY -i $FABRIC --group-level 1
+    refuses 2 "--group-level: 'node', expected a level from 0 to 6, or auto" paro-plan -m $TINY --group-level node
+    refuses 2 "--check and options of a search" paro-plan --check "$D" --group-level 0
+    # Neither one rank in each group nor all in one is searched; asked for, they are planned.
+    for one in 2x2x1:1 1x2x2:0; do
+        [ "$(paro-plan -m $TINY -i "synth:${one%:*}" --list --json | json 'map { $_->{group_level} } @{$d->{boundaries}}')" = "${one#*:}" ]
+        [ "$(paro-plan -m $TINY -i "synth:${one%:*}" --group-level $((1 - ${one#*:})) --json | json '$d->{group_level}')" = $((1 - ${one#*:})) ]
+    done
+}
+
+@test "nothing fits: the smallest fabric on which something does" {
+    # 16 bytes of a parameter, 8e9 of a rank: 130.6 ranks.
+    refuses 1 "has 7.45 GiB; GGG would fit on 17 groups of 8 (136 ranks)" \
+        paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --grad-type bf16
+    paro-plan -m params=65.286e9 -i synth:17x8 --mem 8GB --grad-type bf16 > "$D/p"
+    refuses 1 "no feasible plan" paro-plan -m params=65.286e9 -i synth:16x8 --mem 8GB --grad-type bf16
+    refuses 1 "has 7.45 GiB; no more groups would help: 973 GiB remain, 730 GiB of it optimizer state" \
+        paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --grad-type bf16 --strategy NNN
+    refuses 1 "no more groups would help, but with --recompute it would fit on 4 groups of 2 (8 ranks)" \
+        paro-plan -m $TINY -i synth:2x2 --mem 8800000
+    paro-plan -m $TINY -i synth:4x2 --mem 8800000 --recompute > "$D/p"
+    refuses 1 "no feasible plan" paro-plan -m $TINY -i synth:3x2 --mem 8800000 --recompute
+    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --grad-type bf16 --list --json
+    [ "$(printf '%s' "$output" | json 'map { $d->{fits_on}{$_} } qw(groups ranks strategy)')" = "17 136 GGG" ]
+    run --separate-stderr paro-plan -m $TINY -i synth:2x2 --mem 8800000 --list --json
+    [ "$(printf '%s' "$output" | json 'defined $d->{fits_on} ? 1 : 0, $d->{fits_on_relieved}{groups}')" = "0 4" ]
+    [ "$(paro-plan -m $TINY -i synth:2x2 --list --json | json 'exists $d->{fits_on} ? 1 : 0')" = 0 ]
+    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --grad-type bf16 --json
+    [[ $(printf '%s' "$stderr" | json '$d->{error}{text}') == *"; GGG would fit on 17 groups of 8 (136 ranks)" ]]
+    run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 2..8 --mem 1Mi
+    [[ $status -eq 1 && $stderr == *"no more groups would help, nor --recompute: "* ]]
+}
+
+@test "--storage: the time of a checkpoint, where it is told" {
+    # 791,680 parameters of 4 + 12 bytes, two ranks on each host.
+    paro-plan -m $TINY -i $FABRIC --storage 2MB/s > "$D/p"
+    printf '%s\n' '  checkpoint_bytes: 12666880' '  checkpoint_rank_bytes: 3166720' '  checkpoint_s: 3.16672' |
+        cmp - <(grep checkpoint "$D/p")
+    [ "$(paro-plan -m $TINY -i $FABRIC | grep -c checkpoint)" = 2 ]
+    paro-plan -m $TINY -i $FABRIC --list > "$D/a"
+    ! grep -q checkpoint "$D/a" || false
+    paro-plan -m $TINY -i $FABRIC --list --storage 2MB/s | grep -v '^checkpoint 12.1 MiB, 3.02 MiB of a rank, 3.17 s at 2.00 MB/s of a host$' | cmp - "$D/a"
+    [ "$(paro-plan -m $TINY -i $FABRIC --list --json --storage 2MB/s | json 'map { $d->{"checkpoint_$_"} } qw(bytes rank_bytes s)')" = "12666880 3166720 3.16672" ]
+    refuses 2 "--storage: '0B/s', expected" paro-plan -m $TINY --storage 0B/s
+    refuses 2 "--storage: 'fast'" paro-plan -m $TINY --storage fast
+}
+
+@test "a run by groups of either boundary: the same bits, the planned bytes and checkpoints" {
+    cat /usr/share/common-licenses/* > "$D/text" || true
+    for n in 0 1; do
+        paro-plan -m $TINY -i synth:$DEEP --seq 32 --group-level $n --strategy IIG > "$D/plan$n"
+        timeout 100 mpirun -np 8 --oversubscribe paro-train "$D/plan$n" -d "$D/text" -o "$D/exact$n" --steps 2 --exact > "$D/o"
+    done
+    [ "$(grep -oh '"state_hash":"[^"]*"' "$D/exact0/log.jsonl")" = "$(grep -oh '"state_hash":"[^"]*"' "$D/exact1/log.jsonl")" ]
+    [ "$(grep -c state_hash "$D/exact1/log.jsonl")" = 2 ]
+    timeout 100 mpirun -np 8 --oversubscribe paro-train "$D/plan1" -d "$D/text" -o "$D/run" --steps 3 > "$D/o"
+    paro-plan --check "$D/run" > "$D/c"
+    for bytes in slow fast state; do
+        grep -qE "^$bytes bytes .* 100\.0%\$" "$D/c"
+    done
+    # Written by groups of four, split for groups of two and of four: the same weights.
+    paro-shard merge "$D/run/latest" -o "$D/whole" > "$D/o"
+    for n in 0 1; do
+        paro-shard split "$D/whole" -p "$D/plan$n" -o "$D/ckpt$n" > "$D/o"
+        paro-shard merge "$D/ckpt$n" -o "$D/again$n" > "$D/o"
+        diff -r "$D/whole" "$D/again$n"
+    done
+    # What the run has written, but for the headers.
+    perl -MJSON::PP -0777 -e 'my ($dir, $all, $one) = @ARGV; open my $f, "<", "$dir/manifest.json"; my $m = decode_json(<$f>);
+        my ($sum, $most) = (0, 0);
+        for (@{$m->{files}}) { -s "$dir/$_->{name}" == $_->{bytes} or die; my $b = $_->{bytes} - $_->{header_bytes};
+            $sum += $b; $most = $b if $b > $most }
+        $sum == $all && $most == $one or die "$sum $all $most $one\n"' "$D/run/latest" \
+        "$(sed -n 's/^  checkpoint_bytes: //p' "$D/plan1")" "$(sed -n 's/^  checkpoint_rank_bytes: //p' "$D/plan1")"
+}
+
+@test "16,384 ranks, every boundary of four levels, in under a second and 256 MiB" {
+    # Seconds of the processor, and of address space: neighbours are not to be measured.
+    for what in "" --list --why "--micro-batch auto --accum auto --keep auto --recompute=auto"; do
+        # shellcheck disable=SC2086
+        took=$(TIMEFORMAT=%U; [ ${#SAN} -gt 0 ] || ulimit -v 262144
+            { time paro-plan -m examples/models/llama-10m.json -i synth:4x8x64x8,memory=80e9,flops=1e14 $what > "$D/p"; } 2>&1)
+        echo "$what: $took s"
+        awk -v t="$took" -v most=$((${#SAN} ? 10 : 1)) 'BEGIN { exit !(t + 0 > 0 && t < most) }'
+        [ -s "$D/p" ]
+    done
+}
+
 @test "wrong options" {
     refuses 2 "no model, expected -m MODEL" paro-plan -i $FABRIC
     refuses 2 "--strategy: 'XYZ', expected three letters N, I or G" paro-plan -m $TINY --strategy XYZ

@@ -55,6 +55,18 @@ losses() { grep -oE '"loss":[^,]*,"grad_norm":[^,]*' "$1"; }
     diff <(losses a/log.jsonl) <(losses b/log.jsonl)
 }
 
+@test "groups of several nodes, where the plan has them so: nothing to say, the same losses" {
+    # Four nodes of a rank each; level 0 of the first fabric is a node, level 1 joins two.
+    paro-plan -m "$TINY" -i synth:2x2x1 --seq 32 --strategy IGG --group-level 1 > wide.yaml
+    grep -qx '    ranks: \[2, 3\]' wide.yaml
+    lab -g 4 -p 1 -- paro-train wide.yaml -d "$G/text" -o a --steps 3 > out
+    [ -z "$(ours)" ]
+    lab -g 4 -p 1 -- paro-train "$G/plan.yaml" -d "$G/text" -o b --steps 3 > out
+    [[ $(ours) == "paro-train: ranks 0 and 1 are in one group of the plan, but on two hosts:"* ]]
+    diff <(losses a/log.jsonl) <(losses b/log.jsonl)
+    [ "$(losses a/log.jsonl | wc -l)" = 3 ]
+}
+
 @test "27 strategies on unequal nodes, by slot and by node" {
     lab -p 3,2 -- "$B/mpi/engine_check" hosts "$MODEL_DATA/llama_untied.json" bf16 1 3
     lab -p 3,2 --map-by node -- "$B/mpi/engine_check" hosts "$MODEL_DATA/llama_tied.json" f32 2 3

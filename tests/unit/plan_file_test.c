@@ -122,6 +122,43 @@ static void read_edited(struct plan *p, const char *text, const char *from, cons
     mem_free(edited);
 }
 
+/* What only some plans have: where the groups end, and the time of a checkpoint. */
+static void test_some_keys(void **state)
+{
+    char *text = sample("params=7e9");
+    struct plan p;
+    struct err err;
+
+    (void)state;
+    read_edited(&p, text, "\ngroups:\n", "\ngroup_level: 3\ngroups:\n");
+    assert_int_equal(p.group_level, 3);
+    p.checkpoint.s = 12.5;
+    char *more = print(&p);
+    assert_non_null(strstr(more, "\n  checkpoint_s: 12.5\ngroup_level: 3\ngroups:\n"));
+    plan_release(&p);
+    assert_int_equal(plan_parse(&p, "p.yaml", more, (int64_t)strlen(more), &err), 0);
+    assert_int_equal(p.group_level, 3);
+    assert_true(p.checkpoint.s == 12.5);
+    plan_release(&p);
+    char *bad = edit(more, "group_level: 3", "group_level: 7");
+    assert_int_equal(plan_parse(&p, "p.yaml", bad, (int64_t)strlen(bad), &err), -1);
+    assert_non_null(strstr(err.text, "'group_level' is '7', expected"));
+    mem_free(bad);
+    free(more);
+    /* Plans from before there were such keys. */
+    char *older = edit(text, "  checkpoint_bytes: 98000000000\n", "");
+    read_edited(&p, older, "  checkpoint_rank_bytes: 19600000000\n", "");
+    assert_int_equal(p.group_level, -1);
+    assert_true(p.checkpoint.bytes == 0);
+    more = print(&p);
+    assert_null(strstr(more, "checkpoint"));
+    assert_null(strstr(more, "group_level"));
+    plan_release(&p);
+    free(more);
+    mem_free(older);
+    free(text);
+}
+
 /* How a step runs: as it is written, and what a plan from before these keys means. */
 static void test_how_it_runs(void **state)
 {
@@ -279,9 +316,9 @@ static void test_truncated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_how_it_runs),
-        cmocka_unit_test(test_slow_types), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_some_keys),
+        cmocka_unit_test(test_how_it_runs), cmocka_unit_test(test_slow_types),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

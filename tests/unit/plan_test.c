@@ -13,6 +13,7 @@
 
 #include "kern/kern_cpu.h"
 #include "net/net.h"
+#include "plan/fit.h"
 #include "plan_fixture.h"
 
 #define GB 1e9
@@ -182,6 +183,7 @@ static void test_65b_on_80_gb(void **state)
     static const char *const fit[] = {"IIG", "IGG", "GIG", "GGG"};
     struct topo t;
     struct model m = bare(LLAMA_65B);
+    struct plan_advice advice;
     struct err err;
 
     (void)state;
@@ -199,10 +201,13 @@ static void test_65b_on_80_gb(void **state)
     s.at.memory_bytes = 8e9;
     assert_int_equal(plan_search(&s, &err), 0);
     assert_int_equal(s.best, -1);
-    plan_search_refuse(&s, &err);
+    plan_fit(&s, &advice);
+    plan_fit_refuse(&s, &advice, &err);
+    /* 16 bytes of each parameter in 8e9: 130.6 ranks. */
     assert_string_equal(err.text,
                         "no feasible plan: GGG, the smallest, needs 15.2 GiB per rank "
-                        "(11.4 GiB of it optimizer state), has 7.45 GiB");
+                        "(11.4 GiB of it optimizer state), has 7.45 GiB; GGG would fit on "
+                        "17 groups of 8 (136 ranks)");
     drop_topo(&t);
 }
 

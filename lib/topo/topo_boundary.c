@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what becomes of a fabric's levels when several of them lie inside a group.
+ *
+ * Inside a group every rank sends its shard to each other member directly.  Of a group of M
+ * ranks, rank r shares the port at level l >= 1 with the u_l ranks of its unit there; each of
+ * them sends M - u_l shards through it, each way.  What stays in its unit of level 1 is level
+ * 0's: u_1 - 1 shards at that level's rate of a member.  The links work at the same time, so
+ * with R_l the port's rate a rank needs, for shards of one byte,
+ *
+ *     T = max( (u_1 - 1) / member_Bps of level 0,  max over l of u_l (M - u_l) / R_l )
+ *
+ * for the M - 1 shards that it sends: the joined level's rate of a member is (M - 1) / T of the
+ * rank that needs longest.  Its latency is the largest on the way, its rate of one flow the
+ * least.  (A collective over all ranks that works inside and across at once passes the ports
+ * inside with what it sends across too, one shard more than the M - u_l: that is left out.)
+ *
+ * Across, each rank sends alike.  So what leaves a group of M ranks is held up by a port below,
+ * that of u_l ranks, as if it were M / u_l times as wide; and by the group's own port.
+ */
+#include "topo/topo_boundary.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+int topo_boundaries(const struct topo *t)
+{
+    return t->levels - 1;
+}
+
+/* The unit of level l + 1 in which group k lies: at l = 0 the group itself. */
+static int unit_of(const struct topo *t, int l, int k)
+{
+    return l == 0 ? k : t->block[(l - 1) * t->groups.count + k];
+}
+
+/* Ranks in each unit of boundary b; [groups], by unit; owned by the caller. */
+static int *unit_ranks(const struct topo *t, int b)
+{
+    int *ranks = mem_new((size_t)t->groups.count, sizeof *ranks);
+
+    for (int k = 0; k < t->groups.count; k++)
+        ranks[unit_of(t, b, k)] += t->groups.members[k];
+    return ranks;
+}
+
+static int unit_count(const struct topo *t, int b)
+{
+    int *ranks = unit_ranks(t, b), count = 0;
+
+    for (int i = 0; i < t->groups.count; i++)
+        count += ranks[i] > 0;
+    mem_free(ranks);
+    return count;
+}
+
+int topo_boundary_is_new(const struct topo *t, int b)
+{
+    int count = unit_count(t, b);
+
+    /* Levels nest: as many units are the same units. */
+    return count > 1 && count < t->groups.ranks && (b == 0 || count < unit_count(t, b - 1));
+}
+
+/* ---- one level of several ---- */
+
+/* Of two parts of one, 0 where unknown, the one of which less is left. */
+static double less_left(double a, double b)
+{
+    return a > 0 && (b <= 0 || a < b) ? a : b;
+}
+
+/* A message on its way through both; their rates of a port and a member are not looked at. */
+static void pass(struct topo_level *to, const struct topo_level *also)
+{
+    if (also->latency_s > to->latency_s) {
+        to->latency_s = also->latency_s;
+        to->latency_err_s = also->latency_err_s;
+        memcpy(to->latency_source, also->latency_source, sizeof to->latency_source);
+    }
+    if (also->flow_Bps < to->flow_Bps) {
+        to->flow_Bps = also->flow_Bps;
+        to->flow_err_Bps = also->flow_err_Bps;
+        memcpy(to->rate_source, also->rate_source, sizeof to->rate_source);
+    }
+    to->message_s = fmax(to->message_s, also->message_s);
+    to->rate_left = less_left(to->rate_left, also->rate_left);
+    to->compute_left = less_left(to->compute_left, also->compute_left);
+}
+
+/* Rate of the port at level l >= 1 behind which group k lies, in its slower direction. */
+static double port_of(const struct topo *t, int l, int k)
+{
+    return l == 1 ? topo_port_Bps(t, k) : t->level[l].port_Bps;
+}
+
+/* T above, of the ranks of group k in a unit of M. */
+static double inside_s(const struct topo *t, int b, int k, int M, int *const *size)
+{
+    double s = (t->groups.members[k] - 1) / t->level[0].member_Bps;
+
+    for (int l = 1; l <= b; l++) {
+        double u = size[l - 1][unit_of(t, l - 1, k)];
+        s = fmax(s, u * (M - u) / port_of(t, l, k));
+    }
+    return s;
+}
+
+static void join_inside(const struct topo *t, int b, int *const *size, struct topo_level *to)
+{
+    double least = INFINITY, was = t->level[0].member_Bps;
+
+    *to = t->level[0];
+    if (b == 0)
+        return;
+    memcpy(to->name, t->level[b].name, sizeof to->name);
+    for (int l = 1; l <= b; l++)
+        pass(to, &t->level[l]);
+    to->port_Bps = fmin(to->port_Bps, to->flow_Bps);
+    for (int k = 0; k < t->groups.count; k++) {
+        int M = size[b][unit_of(t, b, k)];
+        if (M > 1)
+            least = fmin(least, (M - 1) / inside_s(t, b, k, M, size));
+    }
+    to->member_Bps = isfinite(least) ? least : was;
+    to->member_err_Bps *= to->member_Bps / was; /* the same part of it */
+}
+
+/* ---- across ---- */
+
+static void narrow(double *Bps, double other_Bps)
+{
+    if (other_Bps < *Bps)
+        *Bps = other_Bps;
+}
+
+/* What leaves the new groups: their ports, narrowed by those below. */
+static void set_ports(const struct topo *t, int b, int *const *size, const int *unit,
+                      struct topo *out)
+{
+    double own = t->level[b + 1].port_Bps, most = 0;
+
+    for (int i = 0; i < out->groups.count; i++)
+        out->port[i] = (struct topo_port){own, own};
+    for (int k = 0; k < t->groups.count; k++) {
+        struct topo_port *p = &out->port[unit[k]];
+        double M = out->groups.members[unit[k]];
+        narrow(&p->out_Bps, t->port[k].out_Bps * M / t->groups.members[k]);
+        narrow(&p->in_Bps, t->port[k].in_Bps * M / t->groups.members[k]);
+        for (int l = 2; l <= b; l++) {
+            double Bps = t->level[l].port_Bps * M / size[l - 1][unit_of(t, l - 1, k)];
+            narrow(&p->out_Bps, Bps);
+            narrow(&p->in_Bps, Bps);
+        }
+    }
+    for (int i = 0; i < out->groups.count; i++)
+        most = fmax(most, fmax(out->port[i].out_Bps, out->port[i].in_Bps));
+    narrow(&out->level[1].port_Bps, most);
+}
+
+static void join_across(const struct topo *t, int b, struct topo_level *to)
+{
+    *to = t->level[b + 1];
+    for (int l = 1; l <= b; l++) {
+        pass(to, &t->level[l]);
+        if (t->level[l].member_Bps < to->member_Bps) {
+            to->member_Bps = t->level[l].member_Bps;
+            to->member_err_Bps = t->level[l].member_err_Bps;
+        }
+    }
+}
+
+/* ---- groups ---- */
+
+/* Numbers the units of boundary b by their first group: unit[k]; and makes groups of them. */
+static void merge_groups(const struct topo *t, int b, int *unit, struct groups *groups)
+{
+    int count = t->groups.count, n = t->groups.ranks, next = 0;
+    int *number = mem_new((size_t)count, sizeof *number);
+    int *group_of = mem_new((size_t)n, sizeof *group_of);
+    struct err err;
+
+    for (int k = 0; k < count; k++) {
+        int *at = &number[unit_of(t, b, k)];
+        if (*at == 0)
+            *at = ++next;
+        unit[k] = *at - 1;
+    }
+    for (int r = 0; r < n; r++)
+        group_of[r] = unit[t->groups.group_of[r]];
+    int rc = groups_init_of(groups, n, group_of, &err);
+    assert(rc == 0); /* they were groups of a fabric before */
+    mem_free(number);
+    mem_free(group_of);
+}
+
+/* A group has a host, and that host's devices, where all that it is made of have the same. */
+static void set_hosts(const struct topo *t, const int *unit, struct topo *out)
+{
+    int *seen = mem_new((size_t)out->groups.count, sizeof *seen);
+
+    for (int k = 0; t->host && k < t->groups.count; k++) {
+        int to = unit[k];
+        if (seen[to] && out->host[to][0] && strcmp(out->host[to], t->host[k]) == 0)
+            continue;
+        topo_set_host(out, to, seen[to] ? "" : t->host[k]);
+        out->devices[to] = seen[to] || !t->devices ? (struct topo_devices){0} : t->devices[k];
+        seen[to] = 1;
+    }
+    mem_free(seen);
+}
+
+static void set_blocks(const struct topo *t, int b, const int *unit, struct topo *out)
+{
+    for (int l = 2; l < out->levels; l++)
+        for (int k = 0; k < t->groups.count; k++)
+            out->block[(l - 2) * out->groups.count + unit[k]] = unit_of(t, l - 1 + b, k);
+}
+
+void topo_at_boundary(const struct topo *t, int b, struct topo *out)
+{
+    int *size[TOPO_LEVELS_MAX] = {NULL};
+    int *unit = mem_new((size_t)t->groups.count, sizeof *unit);
+    struct groups groups;
+
+    assert(b >= 0 && b < topo_boundaries(t));
+    for (int l = 0; l <= b; l++)
+        size[l] = unit_ranks(t, l);
+    merge_groups(t, b, unit, &groups);
+    topo_init(out, t->levels - b, &groups);
+    groups_release(&groups);
+    join_inside(t, b, size, &out->level[0]);
+    join_across(t, b, &out->level[1]);
+    for (int l = 2; l < out->levels; l++)
+        out->level[l] = t->level[l + b];
+    if (b > 0)
+        set_ports(t, b, size, unit, out);
+    else
+        memcpy(out->port, t->port, (size_t)t->groups.count * sizeof *t->port);
+    set_hosts(t, unit, out);
+    set_blocks(t, b, unit, out);
+    out->memory_bytes = t->memory_bytes;
+    out->flops = t->flops;
+    out->memory_Bps = t->memory_Bps;
+    memcpy(out->doubt, t->doubt, sizeof out->doubt);
+    for (int l = 0; l <= b; l++)
+        mem_free(size[l]);
+    mem_free(unit);
+}

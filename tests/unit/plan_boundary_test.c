@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups that end at any boundary: the search over all against one after the other; what it
+ * costs, by hand; where nothing fits; what a run saves.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plan/fit.h"
+#include "plan/tally.h"
+#include "plan/what_if.h"
+#include "plan_fixture.h"
+
+static const char config[] =
+    "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\","
+    "\"vocab_size\": 256, \"hidden_size\": 64, \"intermediate_size\": 160,"
+    "\"num_hidden_layers\": 4, \"num_attention_heads\": 4, \"num_key_value_heads\": 2,"
+    "\"max_position_embeddings\": 512, \"tie_word_embeddings\": false,"
+    "\"torch_dtype\": \"bfloat16\"}";
+
+struct asked {
+    struct model model;
+    struct topo topo;
+    struct plan_boundaries groups;
+    struct plan_search search;
+};
+
+static void ask(struct asked *a, const char *spec, double params, int level)
+{
+    struct err err;
+
+    *a = (struct asked){.model = bare(params)};
+    if (params == 0 && model_parse(&a->model, "m", config, (int64_t)strlen(config), &err))
+        fail_msg("%s", err.text);
+    if (topo_parse_synth(&a->topo, spec, &err) ||
+        plan_boundaries_init(&a->groups, &a->topo, level, &err))
+        fail_msg("%s: %s", spec, err.text);
+    a->search.groups = &a->groups;
+    plan_case_init(&a->search.at, &a->topo, &a->model);
+}
+
+static void find(struct asked *a)
+{
+    struct err err;
+
+    if (plan_search(&a->search, &err))
+        fail_msg("%s", err.text);
+}
+
+static void drop(struct asked *a)
+{
+    plan_boundaries_release(&a->groups);
+    topo_release(&a->topo);
+    model_release(&a->model);
+}
+
+/* One boundary after the other: the best of them is what the search over all has found. */
+static void compare(const char *spec, int levels)
+{
+    struct asked all;
+    int best = -1;
+
+    ask(&all, spec, 0, PLAN_BOUNDARY_AUTO);
+    all.search.auto_batch = all.search.auto_accum = all.search.auto_keep = 1;
+    find(&all);
+    assert_int_equal(all.groups.count, levels);
+    struct plan_found first = {.best = -1};
+    for (int i = 0; i < levels; i++) {
+        struct asked one;
+        ask(&one, spec, 0, all.groups.level[i]);
+        one.search.auto_batch = one.search.auto_accum = one.search.auto_keep = 1;
+        find(&one);
+        assert_memory_equal(&one.search.found[0], &all.search.found[i], sizeof first);
+        if (i == 0 || plan_found_ahead(&one.search.found[0], &first)) {
+            first = one.search.found[0];
+            best = i;
+        }
+        if (all.search.boundary == i)
+            for (int s = 0; s < PLAN_STRATEGIES; s++)
+                assert_true(one.search.list[s].step_s == all.search.list[s].step_s);
+        drop(&one);
+    }
+    assert_int_equal(all.search.boundary, best);
+    assert_int_equal(plan_search_level(&all.search),
+                     all.topo.levels > 2 ? all.groups.level[best] : -1);
+    assert_true(all.search.at.topo == &all.groups.topo[best]);
+    drop(&all);
+}
+
+static void test_exhaustive(void **state)
+{
+    (void)state;
+    compare("2x2x2,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9,memory=14e6", 2);
+    compare("2x2x2,inter=60MB/s:20us,level2=60MB/s:50us,flops=50e9,memory=14e6", 2);
+    compare("2x2x2,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9,memory=9e6", 2);
+    compare("2x2x2,memory=1e6", 2);
+    compare("3x[3,2],inter=500MB/s,level2=60MB/s,flops=50e9", 2);
+    compare("2x2x2x2,inter=500MB/s,level2=90MB/s,level3=60MB/s,flops=50e9,memory=12e6", 3);
+    compare("2x2x1,inter=500MB/s,level2=60MB/s", 1);
+    compare("1x2x2,inter=60MB/s", 1);
+    compare("2x2", 1);
+}
+
+/* Two levels are as they were: the same numbers, and nothing is told of boundaries. */
+static void test_two_levels(void **state)
+{
+    struct asked a;
+    struct err err;
+
+    (void)state;
+    ask(&a, "2x4,inter=60MB/s:50us,flops=50e9,memory=1e9", 0, PLAN_BOUNDARY_AUTO);
+    struct plan_search plain = a.search;
+    plain.groups = NULL;
+    find(&a);
+    assert_int_equal(plan_search(&plain, &err), 0);
+    assert_int_equal(plan_search_level(&a.search), -1);
+    assert_int_equal(plain.best, a.search.best);
+    assert_memory_equal(plain.list, a.search.list, sizeof plain.list);
+    drop(&a);
+}
+
+/*
+ * 2x2x2, parameters alone, 2 bytes each, no latencies.  At boundary 1 what III gathers in a
+ * group of 4 is 3/4 of 8 MB sent by each rank; two of its three shards through the inner port
+ * of 100 MB/s that two share: 2 * 2 * 2 MB / 100 MB/s = 80 ms.  At boundary 0, 1/2 of 8 MB at 1
+ * GB/s: 4 ms.  Memory: a quarter of 16 bytes, and a half.
+ */
+static void test_by_hand(void **state)
+{
+    struct asked a;
+    int iii = 13;
+
+    (void)state;
+    for (int level = 0; level < 2; level++) {
+        ask(&a, "2x2x2,intra=1GB/s:0s,inter=100MB/s:0s,level2=50MB/s:0s", 4e6, level);
+        a.search.at.algo = SCHEDULE_TWO_LEVEL;
+        a.search.at.grad_type = DTYPE_BF16;
+        find(&a);
+        /* Two gathers and a reduction inside; an all-reduce of a shard across: with g groups
+           through a port 2 (g-1)/g of 8 MB, at 50 MB/s, that of the block. */
+        int g = level ? 2 : 4;
+        double fast = level ? 0.080 : 0.004, slow = 2.0 * (g - 1) / g * 8e6 / 50e6;
+        assert_float_equal(a.search.list[iii].comm_s, 3 * fast + slow, 1e-12);
+        assert_float_equal(a.search.list[iii].memory.total, 16 * 4e6 / (level ? 4 : 2), 0.1);
+        drop(&a);
+    }
+}
+
+static void test_wrong_level(void **state)
+{
+    struct plan_boundaries b;
+    struct asked a;
+    struct err err;
+
+    (void)state;
+    ask(&a, "2x2x2", 1e6, 1);
+    assert_int_equal(plan_boundaries_init(&b, &a.topo, 2, &err), -1);
+    assert_string_equal(err.text,
+                        "--group-level: 2, expected 0 to 1 or auto: the fabric has 3 levels");
+    drop(&a);
+}
+
+/* Memory alone decides: more of it, and the groups are small again. */
+static void test_what_if(void **state)
+{
+    struct plan_changes c;
+    struct asked a;
+
+    (void)state;
+    ask(&a,
+        "2x2x2,intra=1GB/s:3us,inter=500MB/s:10us,level2=20MB/s:50us,flops=50e9,memory=10e6", 0,
+        PLAN_BOUNDARY_AUTO);
+    find(&a);
+    plan_what_if(&a.search, &c);
+    for (int dial = 0; dial < PLAN_DIALS; dial++)
+        for (int more = 0; more < 2; more++) {
+            const struct plan_change *turn = &c.of[dial][more];
+            struct asked there;
+            if (!turn->found)
+                continue;
+            double times = turn->at / c.now[dial];
+            char spec[128];
+            /* The slow tier of groups that end at level 0 begins at level 1. */
+            int at = plan_search_level(&a.search);
+            snprintf(spec, sizeof spec,
+                     "2x2x2,intra=1GB/s:3us,inter=%.17gB/s:10us,level2=%.17gB/s:50us,"
+                     "flops=50e9,memory=10e6",
+                     500e6 * (dial == PLAN_DIAL_SLOW && at == 0 ? times : 1),
+                     20e6 * (dial == PLAN_DIAL_SLOW ? times : 1));
+            ask(&there, spec, 0, PLAN_BOUNDARY_AUTO);
+            there.search.at.memory_bytes = dial == PLAN_DIAL_MEMORY ? turn->at : 10e6;
+            there.search.at.accum = dial == PLAN_DIAL_ACCUM ? (int)turn->at : 1;
+            find(&there);
+            assert_int_equal(there.search.best, turn->winner);
+            if (turn->winner >= 0)
+                assert_int_equal(plan_search_level(&there.search), turn->level);
+            drop(&there);
+        }
+    drop(&a);
+}
+
+/* Groups of a plan at `groups` groups: does anything fit there? */
+static int fits_at(struct asked *a, int groups)
+{
+    struct plan_search s = a->search;
+    struct plan_boundaries all;
+    struct topo t;
+    struct err err;
+
+    topo_grow(&a->topo, groups, &t);
+    assert_int_equal(plan_boundaries_init(&all, &t, a->groups.asked, &err), 0);
+    s.groups = &all;
+    assert_int_equal(plan_search(&s, &err), 0);
+    plan_boundaries_release(&all);
+    topo_release(&t);
+    return s.best >= 0;
+}
+
+static void smallest(const char *spec, double params, const char *told)
+{
+    struct plan_advice advice;
+    struct asked a;
+    struct err err;
+
+    ask(&a, spec, params, PLAN_BOUNDARY_AUTO);
+    a.search.at.grad_type = DTYPE_BF16;
+    find(&a);
+    assert_int_equal(a.search.best, -1);
+    plan_fit(&a.search, &advice);
+    plan_fit_refuse(&a.search, &advice, &err);
+    if (!strstr(err.text, told))
+        fail_msg("%s: %s", spec, err.text);
+    for (int groups = 1; advice.as_asked.fits && groups <= advice.as_asked.groups; groups++)
+        assert_int_equal(fits_at(&a, groups), groups == advice.as_asked.groups);
+    drop(&a);
+}
+
+static void test_smallest(void **state)
+{
+    (void)state;
+    /* 16 bytes of 1e9 parameters in 1e9 bytes: 16 ranks; one byte less, another group. */
+    smallest("2x4,memory=1e9", 1e9, "; GGG would fit on 4 groups of 4 (16 ranks)");
+    smallest("2x4,memory=999999999", 1e9, "; GGG would fit on 5 groups of 4 (20 ranks)");
+    smallest("2x[3,2],memory=1e9", 1e9, "; GGG would fit on 7 groups (18 ranks)");
+    smallest("2x2x2,memory=1e9", 1e9, "; GGG would fit on 8 groups of 2 (16 ranks)");
+    smallest("1x1,memory=6600e3", 0, " would fit on ");
+    smallest("2x2,memory=100e3", 0, "; no more groups would help, nor --recompute: ");
+    smallest("2x2,memory=1", 1e9, "; no more groups would help: ");
+}
+
+/* What a choice of its own shuts out, and what would do. */
+static void test_relief(void **state)
+{
+    struct plan_advice advice;
+    struct asked a;
+    struct err err;
+
+    (void)state;
+    ask(&a, "2x2,memory=20e6", 0, PLAN_BOUNDARY_AUTO);
+    a.search.at.micro_batch = 16;
+    find(&a);
+    plan_fit(&a.search, &advice);
+    assert_false(advice.as_asked.fits);
+    assert_true(advice.relieved.fits);
+    plan_fit_refuse(&a.search, &advice, &err);
+    assert_non_null(strstr(err.text, "but with --recompute and --micro-batch=1 it would fit"));
+    a.search.at.micro_batch = a.search.at.recompute = 1;
+    assert_true(fits_at(&a, advice.relieved.groups));
+    drop(&a);
+}
+
+/* 16 bytes of one parameter and rank: 2^20 ranks are the end of it. */
+static void test_bound(void **state)
+{
+    struct plan_advice advice;
+    struct asked a;
+
+    (void)state;
+    ask(&a, "1x1024,memory=16e3", 16.8e9, PLAN_BOUNDARY_AUTO);
+    a.search.at.grad_type = DTYPE_BF16;
+    find(&a);
+    plan_fit(&a.search, &advice);
+    assert_false(advice.as_asked.fits);
+    a.search.at.memory_bytes = 299e3;
+    plan_fit(&a.search, &advice);
+    assert_true(advice.as_asked.fits);
+    assert_int_equal(advice.as_asked.groups, 878); /* 16 * 16.8e9 / 299e3 / 1024 = 877.9 */
+    drop(&a);
+}
+
+/* Parameters as the model's files have them, 12 bytes for what is trained, once each. */
+static void test_checkpoint(void **state)
+{
+    static const int host[] = {0, 1, 1, 2};
+    struct asked a;
+    struct err err;
+
+    (void)state;
+    ask(&a, "4x2", 0, PLAN_BOUNDARY_AUTO);
+    a.search.storage_Bps = 1e6;
+    a.search.at.param_type = DTYPE_F32; /* is not what is saved */
+    find(&a);
+    double psi = (double)a.model.params, rank_bytes = 0;
+    assert_float_equal(a.search.checkpoint.bytes, 14 * psi, 0);
+    for (int r = 0; r < 8; r++) {
+        struct layout l;
+        double bytes = 0;
+        layout_init(&l, &a.topo.groups);
+        for (int u = 0; u < a.model.units; u++)
+            bytes += 14.0 * (double)layout_elems(&l, LETTER_G, r, a.model.unit[u].elems);
+        rank_bytes = fmax(rank_bytes, bytes);
+        layout_release(&l);
+    }
+    assert_float_equal(a.search.checkpoint.rank_bytes, rank_bytes, 0);
+    assert_float_equal(a.search.checkpoint.s, fmin(2 * rank_bytes, 14 * psi) / 1e6, 1e-12);
+    /* Two groups on one host write there together. */
+    for (int k = 0; k < 4; k++)
+        topo_set_host(&a.topo, k, host[k] == 1 ? "b" : host[k] == 0 ? "a" : "c");
+    a.search.at.trainable = 1000;
+    assert_int_equal(plan_search(&a.search, &err), 0);
+    assert_true(a.search.checkpoint.bytes < 2 * psi + 12 * 1000 + 12 * a.model.units);
+    assert_float_equal(a.search.checkpoint.s, 4 * a.search.checkpoint.rank_bytes / 1e6, 1e-12);
+    a.search.storage_Bps = 0;
+    assert_int_equal(plan_search(&a.search, &err), 0);
+    assert_true(a.search.checkpoint.s == 0);
+    drop(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_two_levels),
+        cmocka_unit_test(test_by_hand),    cmocka_unit_test(test_wrong_level),
+        cmocka_unit_test(test_what_if),    cmocka_unit_test(test_smallest),
+        cmocka_unit_test(test_relief),     cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_checkpoint),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
