@@ -106,12 +106,19 @@ enum {
  * Collective: the fabric as it is measured, the groups being the hosts.  Level 0 is measured
  * inside the hosts, level 1 between them; where there is only one host, or one rank on each,
  * the level that nothing passes repeats the other one.  *out is the same on every rank.
+ * whole == 0: the links alone, and the machines' memory.
  */
-int probe_topo(struct world *world, struct topo *out, struct err *err);
+int probe_topo(struct world *world, int whole, struct topo *out, struct err *err);
 
 /* Memory of the machine shared out among the ranks on it; collective. */
 int probe_memory(struct world *world, int64_t *bytes, struct err *err);
 /* FLOP/s of a matrix product on this rank while all ranks do the same; the least of them. */
 int probe_flops(struct world *world, double *flops, struct err *err);
+/*
+ * Bytes read plus bytes written per second by a rank that copies between arrays far larger than
+ * its caches, while all ranks do the same; the least of them.  memory_bytes: a rank's, of which
+ * a part is used.
+ */
+int probe_copy(struct world *world, int64_t memory_bytes, double *Bps, struct err *err);
 
 #endif

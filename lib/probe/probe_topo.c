@@ -8,7 +8,7 @@
  * with two groups the two ends of a stream cannot be told apart, and need not be: nothing else
  * uses them.
  */
-#include "probe/probe.h"
+#include "probe/probe_work.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -271,12 +271,15 @@ static void tidy_all(struct topo *t)
         v->flow_Bps = tidy(v->flow_Bps);
         v->member_Bps = tidy(v->member_Bps);
         v->message_s = tidy(v->message_s);
+        v->rate_left = tidy(v->rate_left);
+        v->compute_left = tidy(v->compute_left);
     }
     for (int k = 0; k < t->groups.count; k++) {
         t->port[k].out_Bps = tidy(t->port[k].out_Bps);
         t->port[k].in_Bps = tidy(t->port[k].in_Bps);
     }
     t->flops = tidy(t->flops);
+    t->memory_Bps = tidy(t->memory_Bps);
 }
 
 /* A rate of 0 is a round so short that no two of its bytes could be told apart. */
@@ -293,28 +296,30 @@ static int check(const struct topo *t, struct err *err)
     return 0;
 }
 
-static int measure_all(struct world *world, struct topo *out, struct err *err)
+static int measure_all(struct world *world, int whole, struct topo *out, struct err *err)
 {
     const struct groups *g = &world->groups;
     struct probe p = {0};
     struct topo t = {0};
-    int64_t bytes = 0, room = INSIDE_BYTES;
+    int64_t bytes = 0, room = INSIDE_BYTES, left = whole ? probe_left_room(g) : 0;
     int rc = g->count > 1 ? probe_size(world, round_s, &bytes, err) : 0;
 
     if (rc)
         return -1;
     if (g->count > 1 && probe_shift_room(g, bytes) > room)
         room = probe_shift_room(g, bytes);
-    if (probe_open(&p, world, room, err))
+    if (probe_open(&p, world, room > left ? room : left, err))
         return -1;
     topo_init(&t, 2, g);
     for (int k = 0; k < g->count; k++)
         topo_set_host(&t, k, world->host[k]);
     rc = measure(&p, bytes, &t, err);
+    rc = rc ? rc : check(&t, err);
+    rc = rc || !whole ? rc : probe_left(&p, &t, err);
     probe_close(&p);
     rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
-    rc = rc ? rc : probe_flops(world, &t.flops, err);
-    rc = rc ? rc : check(&t, err);
+    rc = rc || !whole ? rc : probe_flops(world, &t.flops, err);
+    rc = rc || !whole ? rc : probe_copy(world, t.memory_bytes, &t.memory_Bps, err);
     tidy_all(&t);
     if (rc == 0)
         *out = t;
@@ -323,12 +328,12 @@ static int measure_all(struct world *world, struct topo *out, struct err *err)
     return rc;
 }
 
-int probe_topo(struct world *world, struct topo *out, struct err *err)
+int probe_topo(struct world *world, int whole, struct topo *out, struct err *err)
 {
     double before_s = world->deadline_s;
 
     world->deadline_s = patience_s;
-    int rc = measure_all(world, out, err);
+    int rc = measure_all(world, whole, out, err);
     world->deadline_s = before_s;
     return rc;
 }
