@@ -89,6 +89,93 @@ static void cuts(void **state)
     }
 }
 
+/* ---- lines in another order, numbers of any size ---- */
+
+/* Takes text; a fabric, or one line that names the file. */
+static void read_or_refused(char *text, int64_t bytes, const struct topo_ask *ask)
+{
+    struct topo t = {0};
+    struct err err = {0};
+
+    if (topo_import_text(&t, "f", text, bytes, ask, &err))
+        assert_true(strncmp(err.text, "f:", 2) == 0 && err.code == ERR_INPUT && !t.level &&
+                    !strchr(err.text, '\n'));
+    topo_release(&t);
+}
+
+enum { LINES_MAX = 128 };
+
+/* Begins of lines, and behind the last line its end. */
+static int lines_of(const char *text, const char *line[LINES_MAX + 1])
+{
+    int n = 0;
+
+    for (const char *p = text; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+        assert_true(n < LINES_MAX);
+        line[n++] = p;
+    }
+    line[n] = text + strlen(text);
+    return n;
+}
+
+static const char *const all_files[] = {
+    EXAMPLES "nccl.xml",  DATA "nccl-pairs.xml",        DATA "nccl-template.xml",
+    EXAMPLES "hwloc.xml", DATA "hwloc2-processors.xml", EXAMPLES "nvidia-smi.txt",
+    DATA "smi-pairs.txt", EXAMPLES "ibnetdiscover.txt", DATA "two.yaml"};
+
+/* Line i stands behind line j. */
+static void reordered(void **state)
+{
+    struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
+
+    (void)state;
+    for (size_t f = 0; f < sizeof all_files / sizeof *all_files; f++) {
+        const char *line[LINES_MAX + 1];
+        int64_t bytes = 0;
+        char *text = edited(all_files[f], "\n", "\n", &bytes);
+        int n = lines_of(text, line);
+        for (int i = 0; i < n; i++) {
+            for (int j = 0; j < n; j++) {
+                char *new = mem_new((size_t)bytes + 1, 1), *at = new;
+                for (int l = 0; l < n; l++) {
+                    int of = l == j ? i : l < j ? l + (l >= i) : l - (l <= i);
+                    memcpy(at, line[of], (size_t)(line[of + 1] - line[of]));
+                    at += line[of + 1] - line[of];
+                }
+                assert_int_equal(at - new, bytes);
+                read_or_refused(new, bytes, &ask);
+            }
+        }
+        mem_free(text);
+    }
+}
+
+/* Every number of a file in turn is one that no machine has. */
+static void hostile_sizes(void **state)
+{
+    static const char *const sizes[] = {"0",          "-1",    "65536",
+                                        "2147483648", "1e308", "99999999999999999999"};
+    struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
+
+    (void)state;
+    for (size_t f = 0; f < sizeof all_files / sizeof *all_files; f++) {
+        int64_t bytes = 0;
+        char *text = edited(all_files[f], "\n", "\n", &bytes);
+        for (const char *p = text; *p; p++) {
+            size_t digits = strspn(p, "0123456789");
+            if (digits == 0)
+                continue;
+            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+                char *new = mem_new((size_t)bytes + 32, 1);
+                int n = sprintf(new, "%.*s%s%s", (int)(p - text), text, sizes[i], p + digits);
+                read_or_refused(new, n, &ask);
+            }
+            p += digits - 1;
+        }
+        mem_free(text);
+    }
+}
+
 static void questions(void **state)
 {
     static const struct {
@@ -175,8 +262,10 @@ static void set_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(marks),     cmocka_unit_test(other_marks), cmocka_unit_test(cuts),
-        cmocka_unit_test(questions), cmocka_unit_test(set_words),
+        cmocka_unit_test(marks),         cmocka_unit_test(other_marks),
+        cmocka_unit_test(cuts),          cmocka_unit_test(reordered),
+        cmocka_unit_test(hostile_sizes), cmocka_unit_test(questions),
+        cmocka_unit_test(set_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
