@@ -104,7 +104,7 @@ demo: deps
 	@BIN=$(abspath $(BIN)) STEPS=$(STEPS) sh examples/demo.sh
 # libFuzzer, where clang has it: tests/fuzz/run.  SECONDS_EACH=600 for longer.
 fuzz: deps
-	@$(MAKE) --no-print-directory $(BIN)/paro-sched $(BIN)/paro-topo
+	@$(MAKE) --no-print-directory $(BIN)/paro-sched $(BIN)/paro-topo $(BIN)/paro-plan
 	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run
 # Minutes: tests/bench/collectives.sh says how to ask for less.
 bench-collectives: deps

@@ -20,17 +20,26 @@
 
 int yaml_read(struct yaml *y, const char *path, struct err *err)
 {
-    struct yaml new = {0};
+    char *text = NULL;
+    int64_t bytes = 0;
 
-    if (io_read_text(path, YAML_BYTES_MAX, &new.text, &new.bytes, err))
+    if (io_read_text(path, YAML_BYTES_MAX, &text, &bytes, err))
         return -1;
-    new.name = mem_dup(strcmp(path, "-") ? path : "stdin");
-    *y = new;
+    yaml_take(y, strcmp(path, "-") ? path : "stdin", text, bytes);
     return 0;
 }
 
+/*
+ * The mark that some editors put before UTF-8 is none of the text: libyaml would count it as a
+ * column, so that the first key alone stood further in than the others.
+ */
 void yaml_take(struct yaml *y, const char *name, char *text, int64_t bytes)
 {
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        bytes -= 3;
+        memmove(text, text + 3, (size_t)bytes);
+        text[bytes] = 0;
+    }
     *y = (struct yaml){.text = text, .bytes = bytes, .name = mem_dup(name)};
 }
 

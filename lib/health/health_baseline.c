@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows the format paro-baseline/1 (paro-baseline(5)), in and out. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/yaml.h"
-#include "health/health.h"
+#include "health/health_parts.h"
 
 #define FORMAT "paro-baseline/1"
 
@@ -61,13 +62,6 @@ static int number(const struct yaml *y, int k, const char *key, const char *text
 static int read_port(struct health_baseline *b, const struct yaml *y, int k,
                      const struct doc_port *from, struct err *err)
 {
-    char path[64];
-
-    if (health_baseline_find(b, from->host) >= 0) {
-        snprintf(path, sizeof path, "ports[%d].host", k);
-        return yaml_fail(y, path, err, "is '%s' a second time, expected each host once",
-                         from->host);
-    }
     b->host[b->hosts++] = mem_dup(from->host);
     /* The rates of paro-topology(5); a sample that deviates by itself says nothing. */
     return number(y, k, "out_Bps", from->out_Bps, 1, 1e25, &b->Bps[k][HEALTH_OUT], err) ||
@@ -80,29 +74,77 @@ static int read_port(struct health_baseline *b, const struct yaml *y, int k,
                : 0;
 }
 
-int health_baseline_read(struct health_baseline *b, const char *path, struct err *err)
+static int by_name_then_place(const void *a, const void *b)
+{
+    char *const *x = *(char **const *)a, *const *y = *(char **const *)b;
+    int order = strcmp(*x, *y);
+
+    return order ? order : (x > y) - (x < y);
+}
+
+/* Sorted, since a file may list more hosts than can be compared each with each. */
+static int check_hosts(const struct health_baseline *b, const struct yaml *y, struct err *err)
+{
+    char ***sorted = mem_new((size_t)b->hosts, sizeof *sorted), path[64];
+    int rc = 0;
+
+    for (int k = 0; k < b->hosts; k++)
+        sorted[k] = &b->host[k];
+    qsort(sorted, (size_t)b->hosts, sizeof *sorted, by_name_then_place);
+    for (int k = 1; rc == 0 && k < b->hosts; k++) {
+        if (strcmp(*sorted[k - 1], *sorted[k]))
+            continue;
+        snprintf(path, sizeof path, "ports[%d].host", (int)(sorted[k] - b->host));
+        rc = yaml_fail(y, path, err, "is '%s' a second time, expected each host once",
+                       *sorted[k]);
+    }
+    mem_free(sorted);
+    return rc;
+}
+
+static int read_doc(struct health_baseline *b, const struct yaml *y, struct err *err)
 {
     struct health_baseline new = {0};
     struct doc *doc = NULL;
-    struct yaml y;
 
-    if (yaml_read(&y, path, err))
+    if (yaml_format(y, FORMAT, err) || yaml_load(y, &schema, (void **)&doc, err))
         return -1;
-    int rc = yaml_format(&y, FORMAT, err);
-    rc = rc ? rc : yaml_load(&y, &schema, (void **)&doc, err);
-    if (rc == 0) {
-        new.host = mem_new(doc->ports_count, sizeof *new.host);
-        new.Bps = mem_new(doc->ports_count, sizeof *new.Bps);
-        new.spread = mem_new(doc->ports_count, sizeof *new.spread);
-    }
+    new.host = mem_new(doc->ports_count, sizeof *new.host);
+    new.Bps = mem_new(doc->ports_count, sizeof *new.Bps);
+    new.spread = mem_new(doc->ports_count, sizeof *new.spread);
+    int rc = 0;
     for (int k = 0; rc == 0 && k < (int)doc->ports_count; k++)
-        rc = read_port(&new, &y, k, &doc->ports[k], err);
+        rc = read_port(&new, y, k, &doc->ports[k], err);
+    rc = rc ? rc : check_hosts(&new, y, err);
     yaml_drop(&schema, doc);
-    yaml_release(&y);
     if (rc == 0)
         *b = new;
     else
         health_baseline_release(&new);
+    return rc;
+}
+
+int health_baseline_read(struct health_baseline *b, const char *path, struct err *err)
+{
+    struct yaml y;
+
+    if (yaml_read(&y, path, err))
+        return -1;
+    int rc = read_doc(b, &y, err);
+    yaml_release(&y);
+    return rc;
+}
+
+int health_baseline_parse(struct health_baseline *b, const char *name, const char *text,
+                          int64_t bytes, struct err *err)
+{
+    struct yaml y;
+    char *copy = mem_new((size_t)bytes + 1, 1);
+
+    memcpy(copy, text, (size_t)bytes);
+    yaml_take(&y, name, copy, bytes);
+    int rc = read_doc(b, &y, err);
+    yaml_release(&y);
     return rc;
 }
 

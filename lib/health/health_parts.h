@@ -17,4 +17,8 @@ void health_print_json(const struct health_data *d, const struct health_verdict 
 int health_write_prom(const struct health_data *d, const struct health_verdict *v,
                       const char *path, struct err *err);
 
+/* What health_baseline_read does, of a text that is there; name is for messages. */
+int health_baseline_parse(struct health_baseline *b, const char *name, const char *text,
+                          int64_t bytes, struct err *err);
+
 #endif

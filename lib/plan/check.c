@@ -5,11 +5,8 @@
  */
 #include "plan/check.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -33,71 +30,9 @@ static const struct {
     {"state_bytes", "state bytes", 1},
 };
 
-struct series {
-    double *v[PLAN_MEASURES]; /* [steps], owned */
-    size_t room[PLAN_MEASURES];
-    int steps;
-    int64_t lines;
-    int exact;
-};
-
-static int read_object(struct series *s, json_t *o, const char *path, int line, struct err *err)
+const char *plan_measure_key(enum plan_measure measure)
 {
-    json_t *skipped = json_object_get(o, "skipped");
-
-    if (!json_is_object(o))
-        return err_at(err, path, line, NULL, "is no object, expected a step of a run's log");
-    if (s->steps == PLAN_CHECK_STEPS_MAX)
-        return err_at(err, path, line, NULL, "is beyond the %d steps that are read",
-                      PLAN_CHECK_STEPS_MAX);
-    s->exact |= json_object_get(o, "state_hash") != NULL;
-    for (int i = 0; i < PLAN_MEASURES; i++) {
-        json_t *v = json_object_get(o, measures[i].key);
-        if (!json_is_number(v) || !(json_number_value(v) >= 0))
-            return err_at(err, path, line, measures[i].key,
-                          "is absent or no number from 0 on, as a run's log has it");
-        if (s->lines == 0 || json_is_true(skipped)) /* no update, no parameters sent */
-            continue;
-        s->v[i] = mem_grow(s->v[i], &s->room[i], (size_t)s->steps + 1, sizeof *s->v[i]);
-        s->v[i][s->steps] = json_number_value(v);
-    }
-    s->steps += s->lines++ > 0 && !json_is_true(skipped);
-    return 0;
-}
-
-static int read_line(struct series *s, const char *text, size_t bytes, const char *path,
-                     int line, struct err *err)
-{
-    json_error_t why;
-    json_t *o;
-
-    if (bytes > PLAN_CHECK_LINE_MAX)
-        return err_at(err, path, line, NULL, "has %zu bytes, expected %d at most", bytes,
-                      PLAN_CHECK_LINE_MAX);
-    o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    if (!o)
-        return err_at(err, path, line, NULL, "is no JSON: %s", why.text);
-    int rc = read_object(s, o, path, line, err);
-    json_decref(o);
-    return rc;
-}
-
-static int read_log(struct series *s, const char *path, struct err *err)
-{
-    FILE *f = fopen(path, "re");
-    char *line = NULL;
-    size_t room = 0;
-    int rc = 0, at = 0;
-
-    if (!f)
-        return err_sys(err, "cannot open log '%s'", path);
-    for (ssize_t n; rc == 0 && (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n';)
-        rc = read_line(s, line, (size_t)n, path, ++at, err);
-    if (rc == 0 && ferror(f))
-        rc = err_sys(err, "cannot read log '%s'", path);
-    free(line);
-    fclose(f);
-    return rc;
+    return measures[measure].key;
 }
 
 /* The bytes at rest on rank 0, whose log it is: with ragged groups not those of the largest. */
@@ -119,7 +54,7 @@ static double state_bytes(const struct plan *p)
     return bytes;
 }
 
-static void compare(struct plan_check *c, struct series *s, const struct plan *p)
+static void compare(struct plan_check *c, struct plan_log *s, const struct plan *p)
 {
     const struct plan_price *price = &p->price;
     const double predicted[PLAN_MEASURES] = {
@@ -161,21 +96,20 @@ int plan_check(const char *log, const char *plan, struct plan_check *out, struct
 {
     char *path = is_folder(log) ? io_join(log, "log.jsonl") : mem_dup(log);
     char *from = plan ? mem_dup(plan) : beside(path, "plan.yaml");
-    struct series s = {0};
+    struct plan_log l = {0};
     struct plan p = {0};
     int rc = plan_read(&p, from, err);
 
     if (rc == 0 && !p.model.unit)
         rc = err_set(err, ERR_INPUT, "plan '%s' is of a bare number of parameters", from);
     if (rc == 0)
-        rc = read_log(&s, path, err);
-    if (rc == 0 && s.steps == 0)
+        rc = plan_log_read(&l, path, err);
+    if (rc == 0 && l.steps == 0)
         rc = err_set(err, ERR_INPUT,
                      "log '%s' has no step behind the first one, which is not counted", path);
     if (rc == 0)
-        compare(out, &s, &p);
-    for (int i = 0; i < PLAN_MEASURES; i++)
-        mem_free(s.v[i]);
+        compare(out, &l, &p);
+    plan_log_release(&l);
     plan_release(&p);
     mem_free(from);
     mem_free(path);

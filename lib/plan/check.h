@@ -27,9 +27,24 @@ struct plan_check {
 #define PLAN_CHECK_PART 0.01
 enum { PLAN_CHECK_LINE_MAX = 1 << 16, PLAN_CHECK_STEPS_MAX = 1 << 24 };
 
+/* The steps of a log that are compared. */
+struct plan_log {
+    double *v[PLAN_MEASURES]; /* [steps], owned; finite, from 0 on */
+    size_t room[PLAN_MEASURES];
+    int steps;
+    int64_t lines; /* of steps: those that are not compared as well */
+    int exact;     /* a hash stands beside a step: its sums were exact */
+};
+/* JSON Lines; a last line without its end is left out: the run may go on. */
+int plan_log_read(struct plan_log *l, const char *path, struct err *err);
+int plan_log_parse(struct plan_log *l, const char *name, const char *text, int64_t bytes,
+                   struct err *err);
+void plan_log_release(struct plan_log *l);
+const char *plan_measure_key(enum plan_measure measure); /* "step_s": in a log */
+
 /*
  * log: a log, or the folder of a run, whose log.jsonl it is.  plan: a file, or NULL for the
- * plan.yaml beside the log.  A last line without its end is left out: the run may go on.
+ * plan.yaml beside the log.
  */
 int plan_check(const char *log, const char *plan, struct plan_check *out, struct err *err);
 /* Where bytes differ: sets err to one line that says so; returns -1. */

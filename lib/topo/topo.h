@@ -85,7 +85,8 @@ void topo_set_host(struct topo *t, int k, const char *host); /* copies */
  * What -i takes: a file, "-" (stdin), or "synth:SPEC" as
  * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".  A file is YAML
  * (paro-topology(5)) or what another tool writes: topo/topo_import.h, which takes words about
- * what that tool does not state, and is asked here without any.
+ * what that tool does not state, and is asked here without any.  A file that leaves open what
+ * `doubt` tells is refused.
  */
 int topo_read(struct topo *t, const char *what, struct err *err);
 struct yaml;

@@ -56,14 +56,18 @@ static int has_gpus(const char *text)
     return 0;
 }
 
+/* Behind the mark that some editors put before UTF-8. */
+static char *behind_mark(char *text)
+{
+    return text + (strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
+}
+
 static enum kind kind_of(const char *text)
 {
     static const char *const yaml[] = {"format:", NULL};
     static const char *const ib[] = {"vendid=", "switchguid=", "caguid=", "Switch\t",
                                      "Switch ", "Ca\t",        NULL};
 
-    if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
-        text += 3;
     if (text[strspn(text, " \t\r\n")] == '<')
         return KIND_XML;
     if (begins_line(text, yaml))
@@ -191,10 +195,15 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
 {
     static const struct topo_ask none;
     struct topo new = {0};
-    enum kind kind = kind_of(text);
+    char *begin = behind_mark(text);
+    enum kind kind = kind_of(begin);
     int rc = -1;
 
     ask = ask ? ask : &none;
+    if (bytes >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
+        mem_free(text);
+        return err_at(err, name, 1, NULL, "begins with the mark of UTF-16, expected UTF-8");
+    }
     if (kind == KIND_XML)
         return import_xml(t, name, text, bytes, ask, err);
     if (kind == KIND_YAML) {
@@ -203,8 +212,8 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
         mem_free(text);
         return err_at(err, name, 0, NULL, "has a byte 0x00, expected text");
     } else {
-        rc = kind == KIND_SMI ? import_smi(&new, name, text, ask, err)
-                              : import_ib(&new, name, text, ask, err);
+        rc = kind == KIND_SMI ? import_smi(&new, name, begin, ask, err)
+                              : import_ib(&new, name, begin, ask, err);
         mem_free(text);
     }
     if (rc == 0)
@@ -231,7 +240,22 @@ int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, st
     return topo_import_text(t, strcmp(what, "-") ? what : "stdin", text, bytes, ask, err);
 }
 
+/* Nobody is told here of what a file leaves open: better no fabric than a wrong one. */
 int topo_read(struct topo *t, const char *what, struct err *err)
 {
-    return topo_import(t, what, NULL, err);
+    const char *name = strcmp(what, "-") ? what : "stdin";
+    struct topo new;
+
+    if (topo_import(&new, what, NULL, err))
+        return -1;
+    if (new.doubt[0]) {
+        err_at(err, name, 0, NULL,
+               "has %d GPUs on PCIe and does not tell whether NVLink joins them, expected what"
+               " 'paro-topo -i FILE --set intra=RATE' prints, or without --set if none does",
+               new.groups.ranks);
+        topo_release(&new);
+        return -1;
+    }
+    *t = new;
+    return 0;
 }

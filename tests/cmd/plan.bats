@@ -217,7 +217,7 @@ steps() {
     { steps 2 1; steps 1 3 step_s -1; } > "$D/log.jsonl"
     refuses 2 "log.jsonl:3: 'step_s' is absent or no number from 0 on" paro-plan --check "$D"
     { steps 2 1; head -c 70000 /dev/zero | tr '\0' ' '; echo; } > "$D/log.jsonl"
-    refuses 2 "log.jsonl:3: has 70001 bytes, expected 65536 at most" paro-plan --check "$D"
+    refuses 2 "log.jsonl:3: has more than 65536 bytes, expected a step" paro-plan --check "$D"
     steps 3 1 > "$D/log.jsonl"
     refuses 2 "'format' is" paro-plan --check "$D" "$D/log.jsonl"
     rm "$D/plan.yaml"

@@ -390,6 +390,15 @@ EOF
         paro-sched gen all-gather ring 1x4 | paro-sched simulate -i "$f" > "${f##*/}.out"
     done
     diff nccl.xml.out same.yaml.out
+    # Nobody is told there of what a file leaves open.
+    cp "$BATS_TEST_DIRNAME/../data/topo/nccl-template.xml" open.xml
+    open="open.xml: has 2 GPUs on PCIe and does not tell whether NVLink joins them, expected what 'paro-topo -i FILE --set intra=RATE' prints, or without --set if none does"
+    fails 2 "paro-plan: $open" paro-plan -m params=1e6 -i open.xml --mem 80e9
+    fails 2 "paro-sched: $open" paro-sched draw -i open.xml all-gather ring
+    fails 2 "paro-bench: $open" paro-bench --simulate -i open.xml
+    paro-topo -i open.xml --set intra=370GB/s > closed.yaml
+    paro-plan -m params=1e6 -i closed.yaml --mem 80e9 > out
+    [ -s out ]
     paro-plan -m params=1e6 -i "$FABRICS/nccl.xml" --mem 80e9 > out
     [ -s out ]
 }

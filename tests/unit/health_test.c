@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/tick.h"
 #include "health/health_parts.h"
 
 /* ---- ranges: the guidelines' own table, at the edges ---- */
@@ -286,6 +287,37 @@ static void two_hosts(void **state)
     health_baseline_release(&b);
 }
 
+/* A host may stand once, wherever the other one is; thousands of them are no work. */
+static void hosts_stand_once(void **state)
+{
+    enum { HOSTS = 50000 };
+    char *text = NULL;
+    size_t bytes = 0;
+    struct health_baseline b;
+    struct err err;
+    FILE *f = open_memstream(&text, &bytes);
+
+    (void)state;
+    fputs("format: paro-baseline/1\nports:\n", f);
+    for (int k = 0; k < HOSTS; k++)
+        fprintf(f,
+                "  - {host: n%05d, out_Bps: 1, in_Bps: 1, out_spread: 0, in_spread: 0}\n", k);
+    fflush(f);
+    double start = tick_now_s();
+    assert_int_equal(health_baseline_parse(&b, "b", text, (int64_t)bytes, &err), 0);
+    assert_int_equal(b.hosts, HOSTS);
+    assert_string_equal(b.host[HOSTS - 1], "n49999");
+    health_baseline_release(&b);
+    fputs("  - {host: n00007, out_Bps: 1, in_Bps: 1, out_spread: 0, in_spread: 0}\n", f);
+    fclose(f);
+    assert_int_equal(health_baseline_parse(&b, "b", text, (int64_t)bytes, &err), -1);
+    assert_string_equal(err.text, "b:50003: 'ports[50000].host' is 'n00007' a second time,"
+                                  " expected each host once");
+    /* Each with each would be 10^9 comparisons of names, twice. */
+    assert_true(tick_now_s() - start < 10);
+    free(text);
+}
+
 static void needs_something_to_compare(void **state)
 {
     struct fabric f = healthy(2);
@@ -394,6 +426,7 @@ int main(void)
         cmocka_unit_test(slow_port_and_not_its_partners),
         cmocka_unit_test(slow_pair),
         cmocka_unit_test(two_hosts),
+        cmocka_unit_test(hosts_stand_once),
         cmocka_unit_test(needs_something_to_compare),
         cmocka_unit_test(same_data_same_words),
         cmocka_unit_test(quick),

@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2154 # bats sets stderr
+# Numbers with junk, models of absurd size, fabrics that cannot be: status 2, nothing on standard
+# output, one line that says where and what.
+
+bats_require_minimum_version 1.5.0
+
+TINY=examples/models/llama-tiny.json
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit
+    D=$BATS_TEST_TMPDIR
+}
+
+# refuses TEXT COMMAND...: in half a minute, with 1 GiB: a size that is believed ends here.
+refuses() {
+    local text=$1
+    shift
+    run --separate-stderr sh -c 'ulimit -v 1048576; exec timeout 30 "$@"' sh "$@"
+    [ "$status" -eq 2 ] || { echo "status $status of $*: $stderr"; false; }
+    [ -z "$output" ] || { echo "stdout of $*: $output"; false; }
+    [ "${#stderr_lines[@]}" -eq 1 ] || { echo "lines of $*: $stderr"; false; }
+    [[ $stderr == "$1: "*"$text"* ]] || { echo "$* said: $stderr"; false; }
+}
+
+@test "paro-plan: a number with junk names its option and what was typed" {
+    for option in mem seq accum micro-batch prefetch buckets keep trainable; do
+        for junk in 12abc 0x10 1e3x nan inf -1 -0.5 1e30 99999999999999999999 '' ' 4' +4 '4,' 1/2; do
+            case $option$junk in mem+4 | trainable1/2) continue ;; esac
+            refuses "--$option: '$junk', expected" paro-plan -m $TINY -i synth:2x2 "--$option=$junk"
+        done
+    done
+    for option in mem seq accum micro-batch buckets; do
+        refuses "--$option: '0', expected" paro-plan -m $TINY -i synth:2x2 --$option=0
+    done
+    for option in mem seq accum micro-batch prefetch buckets keep; do
+        refuses "--$option: '1.5', expected" paro-plan -m $TINY -i synth:2x2 --$option=1.5
+    done
+    for junk in 12abc 0x10 1e3x nan inf -1 0 1e99 ''; do
+        refuses "--trainable: '$junk', expected" paro-plan -m $TINY -i synth:2x2 "--trainable=params=$junk"
+        refuses "params=: '$junk', expected" paro-plan -m "params=$junk" -i synth:2x2
+    done
+    for junk in 12abc nan inf -1 0 1e30 0x10; do
+        for word in intra inter memory flops; do
+            refuses "$word '$junk', expected" paro-plan -m $TINY -i "synth:2x2,$word=$junk"
+        done
+    done
+}
+
+# config KEY VALUE: the tiny model with another value of a key that it has, or with one more.
+config() {
+    if grep -q "\"$1\":" $TINY; then
+        sed "s/\"$1\": *[^,}]*/\"$1\": $2/" $TINY
+    else
+        sed "0,/{/s//{\"$1\": $2,/" $TINY
+    fi > "$D/c.json"
+}
+
+@test "a model of absurd size is refused by its key, and one that is only huge does not fit" {
+    for key in vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads \
+        num_key_value_heads head_dim max_position_embeddings; do
+        for value in -1 0 2147483649 9223372036854775807 1.5 1e3 '"8"' '[8]' true; do
+            config $key "$value"
+            line=$(grep -n "\"$key\":" "$D/c.json" | cut -d: -f1)
+            refuses "c.json:$line: '$key' is " paro-plan -m "$D/c.json" -i synth:2x2
+        done
+        for value in 9223372036854775808 1e999 nan 08; do
+            config $key $value
+            refuses "c.json" paro-plan -m "$D/c.json" -i synth:2x2
+        done
+    done
+    for key in rms_norm_eps rope_theta; do
+        for value in -1 0 1e31 '"x"'; do
+            config $key "$value"
+            refuses "'$key' is " paro-plan -m "$D/c.json" -i synth:2x2
+        done
+    done
+    # All bounds at once: no product overflows, and nothing is sized by it.
+    cat > "$D/huge.json" <<EOF
+{"model_type": "llama", "vocab_size": 16777216, "hidden_size": 1048576, "intermediate_size": 4194304,
+ "num_hidden_layers": 16384, "num_attention_heads": 256, "head_dim": 65536,
+ "max_position_embeddings": 2147483648}
+EOF
+    run --separate-stderr timeout 60 paro-plan -m "$D/huge.json" -i synth:2x2,flops=1 --mem 1e18 \
+        --micro-batch 1048576 --accum 1048576 --seq 16777216
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"no feasible plan: GGG, the smallest, needs"* ]]
+}
+
+# fabric SED...: a fabric with something changed.
+fabric() {
+    paro-topo -i synth:2x2 > "$D/good.yaml"
+    sed "$@" "$D/good.yaml" > "$D/f.yaml"
+}
+
+# everywhere TEXT: by every command that reads a fabric.
+everywhere() {
+    refuses "$1" paro-topo -i "$D/f.yaml"
+    refuses "$1" paro-plan -m $TINY -i "$D/f.yaml"
+    refuses "$1" paro-sched draw -i "$D/f.yaml" all-gather ring
+    refuses "$1" paro-sched pick -i "$D/f.yaml"
+    refuses "$1" paro-bench --simulate -i "$D/f.yaml"
+}
+
+@test "a fabric that cannot be is refused by every command, with file, line and key" {
+    fabric 's/\[2, 3\]/[1, 2]/'
+    everywhere "f.yaml:15: 'groups[1].ranks[0]' is rank 1, which groups[0] has too"
+    fabric '10s/: .*/: 0/'
+    everywhere "f.yaml:10: 'levels[1].port_Bps' is '0', expected a number from 1"
+    fabric '11s/: .*/: -5/'
+    everywhere "f.yaml:11: 'levels[1].flow_Bps' is '-5', expected a number from 1"
+    fabric '12d'
+    everywhere "f.yaml:8: 'levels[1].member_Bps' is missing"
+    fabric '12s/: .*/: 25e10/'
+    everywhere "f.yaml:12: 'levels[1].member_Bps' is 2.5e+11, but all members together pass port_Bps"
+    fabric '8,12d'
+    everywhere "f.yaml:3: 'levels' has 1 items, expected 2 at least"
+    paro-topo -i synth:2x2x2x2 > "$D/good.yaml"
+    # groups 0 and 1 are one block of the third level, but of two of the fourth
+    sed '0,/blocks: \[0, 0\]/s//blocks: [0, 1]/' "$D/good.yaml" > "$D/f.yaml"
+    everywhere "'groups[1].blocks[1]' is 0, but groups[0] of the same block 0 has 1, expected levels that nest"
+}
+
+@test "a mark before UTF-8 is none of the text, in every file of paro's own" {
+    mark() { printf '\357\273\277' | cat - "$1" > "$1.marked"; }
+    paro-topo -i synth:2x2,memory=1e9,flops=50e9 > "$D/f.yaml"
+    mark "$D/f.yaml"
+    paro-plan -m $TINY -i "$D/f.yaml.marked" > "$D/p.yaml"
+    paro-plan -m $TINY -i "$D/f.yaml" | cmp - "$D/p.yaml"
+    paro-sched pick -i synth:2x2 --table > "$D/t.yaml"
+    mark "$D/t.yaml"
+    paro-sched pick --tuning "$D/t.yaml.marked" > "$D/a"
+    paro-sched pick --tuning "$D/t.yaml" | cmp - "$D/a"
+    printf '\377\376<\0' > "$D/f.yaml"
+    everywhere "f.yaml:1: begins with the mark of UTF-16, expected UTF-8"
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Feeds bytes to the reader of a model's config.json. */
+#include "reader_fuzz.h"
+
+#include <math.h>
+
+#include "model/model.h"
+
+static void check_units(const struct model *m)
+{
+    int64_t params = 0;
+    int tensors = 0;
+
+    assert(m->units >= 2 && m->visits == m->layers + 2);
+    for (int u = 0; u < m->units; u++) {
+        const struct model_unit *unit = &m->unit[u];
+        int64_t elems = 0;
+        assert(unit->first == tensors && unit->count > 0 && unit->name[0]);
+        for (int i = tensors; i < tensors + unit->count; i++) {
+            const struct model_tensor *t = &m->tensor[i];
+            assert(t->unit == u && t->offset == elems && t->elems > 0 && t->name[0]);
+            elems += t->elems;
+        }
+        assert(unit->elems == elems);
+        tensors += unit->count;
+        params += elems;
+    }
+    assert(tensors == m->tensors && params == m->params && params > 0);
+    for (int v = 0; v < m->visits; v++)
+        assert(model_unit_of_visit(m, v) < m->units);
+}
+
+int reader_fuzz_case(const uint8_t *data, size_t bytes)
+{
+    struct model m = {0};
+    struct err err = {0};
+
+    if (bytes > FUZZ_MAX)
+        return 0;
+    char *text = fuzz_copy(data, bytes);
+    int rc = model_parse(&m, FUZZ_NAME, text, (int64_t)bytes, &err);
+    mem_free(text);
+    if (fuzz_judge(rc, &err))
+        return 0;
+    check_units(&m);
+    assert(memcmp(m.config, data, bytes) == 0 && m.config[bytes] == 0);
+    assert(m.head_dim * m.heads > 0 && m.norm_eps > 0 && m.rope_theta > 0 && m.init_std >= 0);
+    double flops = model_flops_per_token(&m, m.max_seq);
+    assert(isfinite(flops) && flops > 0 && model_largest_unit(&m) <= m.params);
+    model_release(&m);
+    return 1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    reader_fuzz_case(data, bytes);
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Feeds bytes to the reader of plans (YAML, and the config.json in it). */
+#include "reader_fuzz.h"
+
+#include "plan/plan.h"
+
+static int parse(struct plan *p, const void *data, size_t bytes)
+{
+    struct err err = {0};
+    char *text = fuzz_copy(data, bytes);
+    int rc = fuzz_judge(plan_parse(p, FUZZ_NAME, text, (int64_t)bytes, &err), &err);
+
+    mem_free(text);
+    return rc;
+}
+
+static char *print(const struct plan *p, int json, size_t *bytes)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, bytes);
+
+    assert(f);
+    (json ? plan_print_json : plan_print)(p, f);
+    int rc = fclose(f);
+    assert(rc == 0);
+    return text;
+}
+
+int reader_fuzz_case(const uint8_t *data, size_t bytes)
+{
+    struct plan p = {0}, back = {0};
+    size_t first_bytes = 0, again_bytes = 0, json_bytes = 0;
+
+    if (bytes > FUZZ_MAX || parse(&p, data, bytes))
+        return 0;
+    char *first = print(&p, 0, &first_bytes);
+    free(print(&p, 1, &json_bytes));
+    int rc = parse(&back, first, first_bytes);
+    assert(rc == 0);
+    char *again = print(&back, 0, &again_bytes);
+    fuzz_same(first, first_bytes, again, again_bytes);
+    plan_release(&p);
+    plan_release(&back);
+    return 1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    reader_fuzz_case(data, bytes);
+    return 0;
+}

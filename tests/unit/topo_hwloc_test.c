@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hwloc's XML: every figure worked out by hand beside it; and the same files with a line
+ * changed, each with its message.
+ */
+#include "topo_import_fixture.h"
+
+static void hwloc(void **state)
+{
+    struct topo_ask ask = given("intra=5GB/s:1us");
+    struct topo t;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(import(EXAMPLES "hwloc.xml", NULL, &t, &err), 0);
+    assert_int_equal(t.groups.ranks, 2);    /* the console's chip is none */
+    check_level(&t, 0, 150, 150, 150, 3.4); /* 150,000 MB/s to the switch */
+    assert_int_equal(t.memory_bytes, INT64_C(16777216) * 1024);
+    assert_string_equal(t.host[0], "dgx-7");
+    topo_release(&t);
+    /* One fabric device, which is not the Ethernet port that it shows as well. */
+    struct topo_ask net = given("nic=25GB/s");
+    net.nodes = 2;
+    assert_int_equal(import(EXAMPLES "hwloc.xml", &net, &t, &err), 0);
+    check_level(&t, 1, 25, 25, 12.5, 14);
+    topo_release(&t);
+
+    assert_int_equal(import(DATA "hwloc2-processors.xml", NULL, &t, &err), -1);
+    assert_string_equal(err.text, DATA "hwloc2-processors.xml: states no rate of level intra"
+                                       " (inside the machine), expected 'paro-topo --set"
+                                       " intra=RATE:LATENCY'");
+    assert_int_equal(import(DATA "hwloc2-processors.xml", &ask, &t, &err), 0);
+    assert_int_equal(t.groups.ranks, 2); /* a NUMA node without processors is no rank */
+    assert_int_equal(t.memory_bytes, 3000000000);
+    assert_string_equal(t.host[0], "node7");
+    topo_release(&t);
+    ask.ranks = 4;
+    ask.nodes = 2;
+    ask.given.nic_Bps = 125e6;
+    assert_int_equal(import(DATA "hwloc2-processors.xml", &ask, &t, &err), 0);
+    assert_int_equal(t.groups.ranks, 8);
+    assert_int_equal(t.memory_bytes, 7000000000 / 4);
+    check_level(&t, 0, 5, 5, 5, 1);
+    check_level(&t, 1, 0.125, 0.125, 0.125 / 4, 14); /* one Ethernet port */
+    assert_string_equal(t.host[1], "");
+    topo_release(&t);
+}
+
+/* ---- a changed line ---- */
+
+static const struct change changed[] = {
+    {EXAMPLES "hwloc.xml", "version=\"3.0\"", "version=\"4.0\"",
+     "f:3: 'topology.version' is '4.0', expected 2.0 or 3.0"},
+    {EXAMPLES "hwloc.xml", " version=\"3.0\"", "",
+     "f:3: 'topology.version' is missing, expected 2.0 or 3.0: hwloc 1 wrote this"},
+    {EXAMPLES "hwloc.xml", "nbobjs=\"3\"", "nbobjs=\"4\"",
+     "f:39: 'distances2hetero.nbobjs' is 4, but 3 are listed in 'indexes'"},
+    {EXAMPLES "hwloc.xml", "nbobjs=\"3\"", "nbobjs=\"2\"",
+     "f:39: 'distances2hetero.nbobjs' is 2, but more is listed"},
+    {EXAMPLES "hwloc.xml", "nbobjs=\"3\"", "nbobjs=\"99999999\"",
+     "f:39: 'distances2hetero.nbobjs' is '99999999', expected a whole number from 1 to 2048"},
+    {EXAMPLES "hwloc.xml", "0 0 150000 0", "0 0 150e3 0",
+     "f:42: 'u64values' is '150e3', expected a whole number from 0 to 1099511627776"},
+    {EXAMPLES "hwloc.xml", "0 0 150000 0", "0 0 150000",
+     "f:39: 'distances2hetero' ends in row 2 of its values, expected 3 rows of 3"},
+    {EXAMPLES "hwloc.xml", "value=\"33554432\"", "value=\"32 GB\"",
+     "f:12: 'info.value' is '32 GB', expected a whole number from 1 to"},
+    {EXAMPLES "hwloc.xml", " SYSTEM \"hwloc2.dtd\">", " [<!ENTITY a \"b\">]>",
+     "f:2: declares entities or elements of its own, expected none"},
+    {DATA "hwloc2-processors.xml", "local_memory=\"3000000000\"", "local_memory=\"3 GB\"",
+     "f:12: 'object.local_memory' is '3 GB', expected a whole number from 0 to"},
+};
+
+static void changes(void **state)
+{
+    (void)state;
+    CHECK_CHANGES(changed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hwloc),
+        cmocka_unit_test(changes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
