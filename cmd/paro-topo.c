@@ -106,7 +106,7 @@ static int load(const struct args *a, struct world **w, struct topo *t, struct e
             return err_set(err, ERR_INPUT,
                            "--set, --nodes, --ranks and --hosts are for a fabric that is read,"
                            " expected -i");
-        return world_open(w, err) ? -1 : probe_topo(*w, t, err);
+        return world_open(w, err) ? -1 : probe_topo(*w, NULL, t, err);
     }
     if (!a->input && isatty(STDIN_FILENO))
         return err_set(err, ERR_INPUT,

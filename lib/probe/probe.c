@@ -3,8 +3,8 @@
  * Knows how flows become rows, how a round is timed where its bytes arrive, and whether they
  * are the right ones.  Does not know what is worth measuring (probe_topo.c, health).
  *
- * The curve of a host: every rank notes (time, bytes so far) now and then; the notes of the
- * ranks of one host, merged, are how its port filled, by one clock:
+ * The curve of a group: every rank notes (time, bytes so far) now and then; the notes of the
+ * ranks of one group, merged, are how its port filled, by one clock:
  *
  *     bytes |                 ____----  total at T1
  *           |       ___----'''
@@ -56,7 +56,7 @@ int probe_open(struct probe *p, struct world *world, int64_t room, struct err *e
     room = (room + 63) / 64 * 64;
     struct exec_mpi_options options = {.shared_bytes = 2 * room};
 
-    *p = (struct probe){.world = world, .room = room};
+    *p = (struct probe){.world = world, .room = room, .view = probe_view_hosts(world)};
     if (exec_mpi_open(&p->exec, world, &options, err))
         return -1;
     p->in = exec_mpi_take(p->exec, room);
@@ -280,10 +280,36 @@ static double rate_of(const struct curve *curve, int curves)
     return rate;
 }
 
+/*
+ * The curves of this rank's group.  On one host they have one clock; the ranks of a group that
+ * was found may be on several, so that each curve is moved to the clock of rank 0 first.
+ */
+static int gather_curves(const struct probe *p, const struct curve *mine, struct curve *all,
+                         int *curves, struct err *err)
+{
+    const struct groups *g = p->view.groups;
+    int me = p->world->rank, k = g->group_of[me];
+
+    if (p->view.hosts) {
+        *curves = p->world->node_ranks;
+        return world_node_allgather(p->world, mine, sizeof *mine, all, err);
+    }
+    struct curve moved = *mine;
+    for (int64_t i = 0; i < moved.notes; i++)
+        moved.note[i].at_s -= p->view.ahead_s;
+    if (world_allgather(p->world, &moved, sizeof moved, all, err))
+        return -1;
+    *curves = g->members[k];
+    for (int j = 0; j < *curves; j++) /* members ascend: read before written over */
+        all[j] = all[groups_rank(g, k, j)];
+    return 0;
+}
+
 int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, struct err *err)
 {
-    struct curve *all = mem_new((size_t)p->world->node_ranks, sizeof *all);
+    struct curve *all = mem_new((size_t)p->world->ranks, sizeof *all);
     struct curve mine = {0};
+    int curves = 0;
 
     p->turn++;
     fill(p, r);
@@ -291,10 +317,10 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
     if (rc == 0)
         rc = run(p, r, &mine, err);
     if (rc == 0)
-        rc = world_node_allgather(p->world, &mine, sizeof mine, all, err);
+        rc = gather_curves(p, &mine, all, &curves, err);
     if (rc == 0)
         *out = (struct probe_result){.rank_Bps = rate_of(&mine, 1),
-                                     .host_Bps = rate_of(all, p->world->node_ranks),
+                                     .group_Bps = rate_of(all, curves),
                                      .wrong = wrong_words(p, r)};
     mem_free(all);
     return rc;
