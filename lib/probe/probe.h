@@ -70,6 +70,16 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
                double *rtt_s, struct err *err);
 
 /*
+ * Collective: pairs of ranks, each rank in one at most, send pair->bytes forth and back again
+ * and again for about budget_s, once at least.  A pair begins at its own turn of [pairs], and
+ * while the others have theirs its ranks sleep: what they would do in waiting is work for
+ * processors that ranks share.  *least_s: the shortest way forth and back, at the first of each
+ * pair; 0 on the other ranks.
+ */
+int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn, int pairs,
+                double budget_s, double *least_s, struct err *err);
+
+/*
  * Shift s, 1 <= s < probe_widest: every group k sends to the group s places behind it and
  * receives from the one s places before: no port is shared, each carries one stream out and one
  * in at the same time, as a ring does.  Circles that s leads around and back are left out.
@@ -106,6 +116,16 @@ enum {
     PROBE_BYTES_MOST = 64 << 20
 };
 
+/* So long without a byte from another rank while a fabric is measured: it is gone. */
+#define PROBE_PATIENCE_S 15.0
+
+/*
+ * Collective: groups and levels found by the distances of pairs alone, whatever the hosts are
+ * called (probe_discover.c, probe_cluster.h).
+ */
+int probe_discover(struct world *world, struct probe_found *out, struct err *err);
+void probe_found_release(struct probe_found *f);
+
 /*
  * Collective: the fabric as it is measured, the groups being those found, or with NULL the
  * hosts.  Level 0 is measured inside the groups, level 1 between them; where there is only one,
@@ -115,6 +135,13 @@ enum {
 int probe_topo(struct world *world, const struct probe_found *found, struct topo *out,
                struct err *err);
 
+/*
+ * Which machine this is: the kernel's boot id.  Hosts that share it (containers, an emulated
+ * cluster) share memory, processors and clock, whatever they are called; "" where the kernel
+ * does not say.
+ */
+enum { PROBE_BOOT_BYTES = 40 };
+void probe_boot_id(char id[PROBE_BOOT_BYTES]);
 /* Memory of the machine shared out among the ranks on it; collective. */
 int probe_memory(struct world *world, int64_t *bytes, struct err *err);
 /* FLOP/s of a matrix product on this rank while all ranks do the same; the least of them. */

@@ -31,7 +31,6 @@ enum {
 
 static const double round_s = 0.1;   /* a stream's time, beside what is skipped */
 static const double shifts_s = 3;    /* no new shift is begun after so long */
-static const double patience_s = 15; /* without a byte: the other side is gone */
 
 /* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank r, or to its
  * group. */
@@ -352,7 +351,7 @@ int probe_topo(struct world *world, const struct probe_found *found, struct topo
     double before_s = world->deadline_s;
     struct probe_views views;
 
-    world->deadline_s = patience_s;
+    world->deadline_s = PROBE_PATIENCE_S;
     probe_views_init(&views, world, found);
     int rc = measure_all(world, &views, out, err);
     probe_views_release(&views);

@@ -100,6 +100,7 @@ void probe_views_init(struct probe_views *v, const struct world *world,
     for (int l = 2; l < v->levels; l++)
         make_blocks(v, found, l);
     for (int l = 1; l < v->levels; l++) {
+        v->view[l].hosts = groups_equal(v->view[l].groups, &world->groups);
         v->view[l].ahead_s = found->ahead_s;
         if (l + 1 < v->levels)
             make_within(v, found, l);
