@@ -18,7 +18,16 @@ struct args {
     double tolerance;
 };
 
-enum { KEY_FORMAT = 0x100, KEY_DIFF, KEY_TOLERANCE, KEY_SET, KEY_NODES, KEY_RANKS, KEY_HOSTS, KEY_DISCOVER };
+enum {
+    KEY_FORMAT = 0x100,
+    KEY_DIFF,
+    KEY_TOLERANCE,
+    KEY_SET,
+    KEY_NODES,
+    KEY_RANKS,
+    KEY_HOSTS,
+    KEY_DISCOVER
+};
 
 static const struct argp_option options[] = {
     {"input", 'i', "INPUT", 0,
@@ -130,7 +139,8 @@ static int load(const struct args *a, struct world **w, struct topo *t, struct e
         return world_open(w, err) ? -1 : measure(a, *w, t, err);
     }
     if (a->discover)
-        return err_set(err, ERR_INPUT, "--discover without a fabric to measure, expected mpirun");
+        return err_set(err, ERR_INPUT,
+                       "--discover without a fabric to measure, expected mpirun");
     if (!a->input && isatty(STDIN_FILENO))
         return err_set(err, ERR_INPUT,
                        "no fabric, expected -i FILE, -i synth:SPEC, one on"

@@ -71,7 +71,7 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
 
 /*
  * Collective: pairs of ranks, each rank in one at most, send pair->bytes forth and back again
- * and again for about budget_s, once at least.  A pair begins at its own turn of [pairs], and
+ * and again for about budget_s at most, once at least.  A pair begins at its own turn of [pairs], and
  * while the others have theirs its ranks sleep: what they would do in waiting is work for
  * processors that ranks share.  *least_s: the shortest way forth and back, at the first of each
  * pair; 0 on the other ranks.
