@@ -120,10 +120,10 @@ static int measure(const struct args *a, struct world *w, struct topo *t, struct
     struct probe_found found;
 
     if (!a->discover)
-        return probe_topo(w, NULL, t, err);
+        return probe_topo(w, NULL, 1, t, err);
     if (probe_discover(w, &found, err))
         return -1;
-    int rc = probe_topo(w, &found, t, err);
+    int rc = probe_topo(w, &found, 1, t, err);
     probe_found_release(&found);
     return rc;
 }

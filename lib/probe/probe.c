@@ -333,8 +333,8 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
  * A chunk goes forth by one row and back by the next, which must wait for the first: it sends
  * what that has brought.
  */
-static void add_trip(struct probe_round *r, const struct probe_flow *f, int64_t bytes, int first,
-                     int me, struct schedule *s, struct exec_places *places)
+static void add_trip(struct probe_round *r, const struct probe_flow *f, int64_t bytes,
+                     int first, int me, struct schedule *s, struct exec_places *places)
 {
     int count = chunks_of(bytes);
 

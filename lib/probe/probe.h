@@ -70,7 +70,7 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
                double *rtt_s, struct err *err);
 
 /*
- * Collective: pairs of ranks, each rank in one at most, send pair->bytes forth and back again
+ * Collective: pairs of ranks, each rank in one at most, send pair->bytes forth and back, again
  * and again for about budget_s at most, once at least.  A pair begins at its own turn of [pairs], and
  * while the others have theirs its ranks sleep: what they would do in waiting is work for
  * processors that ranks share.  *least_s: the shortest way forth and back, at the first of each
@@ -130,10 +130,10 @@ void probe_found_release(struct probe_found *f);
  * Collective: the fabric as it is measured, the groups being those found, or with NULL the
  * hosts.  Level 0 is measured inside the groups, level 1 between them; where there is only one,
  * or one rank in each, the level that nothing passes repeats the other one.  *out is the same
- * on every rank.
+ * on every rank.  whole == 0: the links alone, and the machines' memory.
  */
-int probe_topo(struct world *world, const struct probe_found *found, struct topo *out,
-               struct err *err);
+int probe_topo(struct world *world, const struct probe_found *found, int whole,
+               struct topo *out, struct err *err);
 
 /*
  * Which machine this is: the kernel's boot id.  Hosts that share it (containers, an emulated
@@ -146,5 +146,11 @@ void probe_boot_id(char id[PROBE_BOOT_BYTES]);
 int probe_memory(struct world *world, int64_t *bytes, struct err *err);
 /* FLOP/s of a matrix product on this rank while all ranks do the same; the least of them. */
 int probe_flops(struct world *world, double *flops, struct err *err);
+/*
+ * Bytes read plus bytes written per second by a rank that copies between arrays far larger than
+ * its caches, while all ranks do the same; the least of them.  memory_bytes: a rank's, of which
+ * a part is used.
+ */
+int probe_copy(struct world *world, int64_t memory_bytes, double *Bps, struct err *err);
 
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what a rank has on its own machine: memory and arithmetic. */
+/* Knows what a rank has of its own machine's memory. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/tick.h"
-#include "kern/kern_cpu.h"
 #include "probe/probe.h"
 
 void probe_boot_id(char id[PROBE_BOOT_BYTES])
@@ -45,38 +43,5 @@ int probe_memory(struct world *world, int64_t *bytes, struct err *err)
     if (rc == 0)
         *bytes = least;
     mem_free(all);
-    return rc;
-}
-
-int probe_flops(struct world *world, double *flops, struct err *err)
-{
-    /* Fits the second-level cache with room; large enough that oneDNN is at its full rate. */
-    enum { N = 384 };
-    const double least_s = 0.3;
-    double mine = 0, *all = mem_new((size_t)world->ranks, sizeof *all);
-    void *room = NULL;
-    int rc = mem_data(3 * (int64_t)sizeof(float) * N * N, "matrices to multiply", &room, err);
-
-    rc = world_agree(world, rc, err);
-    if (rc == 0) {
-        float *a = room, *b = a + N * N, *c = b + N * N;
-        kern_thread_init();
-        for (int i = 0; i < 2 * N * N; i++)
-            a[i] = (float)(i % 7) - 3;
-        kern_gemm('N', 'N', N, N, N, 1, a, N, b, N, 0, c, N); /* makes its code */
-        rc = world_barrier(world, err);
-        double start = tick_now_s(), took = 0;
-        int times = 0;
-        for (; rc == 0 && took < least_s; times++, took = tick_now_s() - start)
-            kern_gemm('N', 'N', N, N, N, 1, a, N, b, N, 0, c, N);
-        mine = times * 2.0 * N * N * N / took;
-        rc = rc ? rc : world_allgather(world, &mine, sizeof mine, all, err);
-    }
-    for (int r = 0; rc == 0 && r < world->ranks; r++)
-        mine = all[r] < mine ? all[r] : mine;
-    if (rc == 0)
-        *flops = mine;
-    mem_free(all);
-    mem_free(room);
     return rc;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what to measure of a fabric, in which order, and what becomes of it.  All ports send
- * and receive at once in every round of level 1, as they do in a ring.
+ * Knows what to measure of a fabric, in which order, and what becomes of it.
+ * All ports send and receive at once in every round of level 1, as they do in a
+ * ring.
  *
- * A stream from k to j is as fast as the slower of k's way out and j's way in.  With three
- * groups or more each port meets several partners, and its rate is that of the best of them;
- * with two groups the two ends of a stream cannot be told apart, and need not be: nothing else
- * uses them.
+ * A stream from k to j is as fast as the slower of k's way out and j's way in.
+ * With three groups or more each port meets several partners, and its rate is
+ * that of the best of them; with two groups the two ends of a stream cannot be
+ * told apart, and need not be: nothing else uses them.
  */
-#include "probe/probe.h"
+#include "probe/probe_work.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,19 +22,35 @@
 
 enum {
     REPEATS = 5,      /* of a round; the median counts */
-    SHIFTS_MOST = 7,  /* partners that a port meets; all of them with eight groups or fewer */
+    SHIFTS_MOST = 7,  /* partners that a port meets; all of them with eight groups
+                         or fewer */
     SHIFTS_LEAST = 2, /* two partners tell which end of a stream is the slow one */
     ALONE_MOST = 2,   /* hosts in which one flow alone is measured */
     PINGS = 100,
     INSIDE_BYTES = 4 << 20,
-    INSIDE_LAPS = 8 /* a lap that is copied in one go is one note of the curve */
+    INSIDE_LAPS = 8, /* a lap that is copied in one go is one note of the curve */
+    INSIDE_LAPS_LEAST = 2
 };
 
 static const double round_s = 0.1;   /* a stream's time, beside what is skipped */
 static const double shifts_s = 3;    /* no new shift is begun after so long */
 
-/* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank r, or to its
- * group. */
+/* Laps of INSIDE_BYTES that take about round_s at the best rate that a rank had
+ * in the first. */
+static int inside_laps(const double *value, int ranks)
+{
+    double best = 0;
+
+    for (int r = 0; r < ranks; r++)
+        best = fmax(best, value[r]);
+    double laps = best * round_s / INSIDE_BYTES;
+    return laps < INSIDE_LAPS_LEAST ? INSIDE_LAPS_LEAST
+           : laps > INSIDE_LAPS     ? INSIDE_LAPS
+                                    : (int)laps;
+}
+
+/* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank
+ * r, or to its group. */
 static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int inside,
                   double *value, struct err *err)
 {
@@ -41,7 +58,6 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
     struct probe_result got = {0};
     int ranks = p->world->ranks, rc = probe_prepare(p, flow, flows, &r, err);
 
-    r.laps = inside ? INSIDE_LAPS : 1;
     for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
         rc = probe_run(p, &r, &got, err);
         if (rc == 0 && got.wrong)
@@ -52,6 +68,8 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
         if (rc == 0)
             rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
                                  err);
+        if (rc == 0 && i < 0 && inside)
+            r.laps = inside_laps(value, ranks);
     }
     probe_free(&r);
     return rc;
@@ -107,8 +125,9 @@ struct work { /* room for all steps */
 };
 
 /*
- * What a message costs the two ranks at its ends while all ranks send: half of what a ping is
- * slower with every rank in one (probe_partners) than it was alone.
+ * What a message costs the two ranks at its ends while all ranks send: half of
+ * what a ping is slower with every rank in one (probe_partners) than it was
+ * alone.
  */
 static int message_cost(struct probe *p, struct work *w, int across, struct topo_level *level,
                         struct err *err)
@@ -280,15 +299,19 @@ static void tidy_all(struct topo *t)
         v->flow_Bps = tidy(v->flow_Bps);
         v->member_Bps = tidy(v->member_Bps);
         v->message_s = tidy(v->message_s);
+        v->rate_left = tidy(v->rate_left);
+        v->compute_left = tidy(v->compute_left);
     }
     for (int k = 0; k < t->groups.count; k++) {
         t->port[k].out_Bps = tidy(t->port[k].out_Bps);
         t->port[k].in_Bps = tidy(t->port[k].in_Bps);
     }
     t->flops = tidy(t->flops);
+    t->memory_Bps = tidy(t->memory_Bps);
 }
 
-/* A rate of 0 is a round so short that no two of its bytes could be told apart. */
+/* A rate of 0 is a round so short that no two of its bytes could be told apart.
+ */
 static int check(const struct topo *t, struct err *err)
 {
     for (int l = 0; l < t->levels; l++)
@@ -320,23 +343,26 @@ static int size_rounds(struct world *world, const struct probe_views *views, int
     return 0;
 }
 
-static int measure_all(struct world *world, const struct probe_views *views, struct topo *out,
-                       struct err *err)
+static int measure_all(struct world *world, const struct probe_views *views, int whole,
+                       struct topo *out, struct err *err)
 {
     struct probe p = {0};
     struct topo t = {0};
     int64_t bytes[TOPO_LEVELS_MAX], room = 0;
+    int64_t left = whole ? probe_left_room(views->view[1].groups) : 0;
 
     if (size_rounds(world, views, bytes, &room, err))
         return -1;
-    if (probe_open(&p, world, room, err))
+    if (probe_open(&p, world, room > left ? room : left, err))
         return -1;
     probe_views_topo(views, world, &t);
     int rc = measure(&p, views, bytes, &t, err);
+    rc = rc ? rc : check(&t, err);
+    rc = rc || !whole ? rc : probe_left(&p, views, &t, err);
     probe_close(&p);
     rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
-    rc = rc ? rc : probe_flops(world, &t.flops, err);
-    rc = rc ? rc : check(&t, err);
+    rc = rc || !whole ? rc : probe_flops(world, &t.flops, err);
+    rc = rc || !whole ? rc : probe_copy(world, t.memory_bytes, &t.memory_Bps, err);
     tidy_all(&t);
     if (rc == 0)
         *out = t;
@@ -345,15 +371,15 @@ static int measure_all(struct world *world, const struct probe_views *views, str
     return rc;
 }
 
-int probe_topo(struct world *world, const struct probe_found *found, struct topo *out,
-               struct err *err)
+int probe_topo(struct world *world, const struct probe_found *found, int whole,
+               struct topo *out, struct err *err)
 {
     double before_s = world->deadline_s;
     struct probe_views views;
 
     world->deadline_s = PROBE_PATIENCE_S;
     probe_views_init(&views, world, found);
-    int rc = measure_all(world, &views, out, err);
+    int rc = measure_all(world, &views, whole, out, err);
     probe_views_release(&views);
     world->deadline_s = before_s;
     return rc;

@@ -70,6 +70,8 @@ struct topo {
 #define TOPO_LATENCY_MAX_S    3600.0
 #define TOPO_MEMORY_MAX_BYTES (INT64_C(1) << 60)
 #define TOPO_FLOPS_MAX        1e21
+#define TOPO_LEFT_MIN         1e-6 /* of rate_left and compute_left */
+#define TOPO_DEVICES_MAX      65536
 
 /* Room for a fabric over a copy of the groups: rates 0, hosts "", all groups in block 0. */
 void topo_init(struct topo *t, int levels, const struct groups *groups);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows when two fabrics are the same and where they are not. */
+/*
+ * Knows when two fabrics are the same and where they are not.  Error bars are left out: they
+ * say how well a figure is known, not what it is.
+ */
 #include "topo/topo.h"
 
 #include <math.h>
@@ -36,7 +39,7 @@ static void put_value(FILE *out, double v)
         fputs("0", out);
 }
 
-/* 0 is "unknown" for memory and flops, and itself for a latency: it equals only itself. */
+/* 0 is a latency, and "unknown" for memory, compute and what is left: it equals only itself. */
 static void number(struct diff *d, const char *key, double old, double new)
 {
     if (old == new || (old != 0 && fabs(new - old) <= d->tolerance * fabs(old)))
@@ -98,6 +101,8 @@ static void diff_level(struct diff *d, const struct topo *old, const struct topo
     number(d, "flow_Bps", a->flow_Bps, b->flow_Bps);
     number(d, "member_Bps", a->member_Bps, b->member_Bps);
     number(d, "message_s", a->message_s, b->message_s);
+    number(d, "rate_left", a->rate_left, b->rate_left);
+    number(d, "compute_left", a->compute_left, b->compute_left);
 }
 
 static void diff_group(struct diff *d, const struct topo *old, const struct topo *t, int k)
@@ -133,6 +138,7 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
     at(d, "%s", "");
     number(d, "memory_bytes", (double)old->memory_bytes, (double)t->memory_bytes);
     number(d, "flops", old->flops, t->flops);
+    number(d, "memory_Bps", old->memory_Bps, t->memory_Bps);
     for (int k = 0; k < groups; k++)
         diff_group(d, old, t, k);
 }

@@ -3,6 +3,19 @@
 #include "base/jout.h"
 #include "topo/topo_print.h"
 
+/* What may be unknown, and is left out then. */
+static void json_known(struct jout *j, const char *key, double v)
+{
+    if (v > 0)
+        jout_num(j, key, v);
+}
+
+static void json_count(struct jout *j, const char *key, int count)
+{
+    if (count > 0)
+        jout_int(j, key, count);
+}
+
 static void json_level(struct jout *j, const struct topo_level *level)
 {
     jout_open(j, NULL, '{');
@@ -11,8 +24,13 @@ static void json_level(struct jout *j, const struct topo_level *level)
     jout_num(j, "port_Bps", level->port_Bps);
     jout_num(j, "flow_Bps", level->flow_Bps);
     jout_num(j, "member_Bps", level->member_Bps);
-    if (level->message_s > 0)
-        jout_num(j, "message_s", level->message_s);
+    json_known(j, "message_s", level->message_s);
+    json_known(j, "latency_err_s", level->latency_err_s);
+    json_known(j, "port_err_Bps", level->port_err_Bps);
+    json_known(j, "flow_err_Bps", level->flow_err_Bps);
+    json_known(j, "member_err_Bps", level->member_err_Bps);
+    json_known(j, "rate_left", level->rate_left);
+    json_known(j, "compute_left", level->compute_left);
     if (level->rate_source[0])
         jout_text(j, "rate_source", level->rate_source);
     if (level->latency_source[0])
@@ -37,6 +55,9 @@ static void json_group(struct jout *j, const struct topo *t, int k)
     for (int l = 0; l < t->levels - 2; l++)
         jout_int(j, NULL, t->block[l * g->count + k]);
     jout_close(j, ']');
+    json_count(j, "numa_nodes", t->devices[k].numa_nodes);
+    json_count(j, "gpus", t->devices[k].gpus);
+    json_count(j, "nics", t->devices[k].nics);
     jout_close(j, '}');
 }
 
@@ -55,6 +76,10 @@ void topo_print_json(const struct topo *t, FILE *out)
         jout_num(&j, "flops", t->flops);
     else
         jout_null(&j, "flops");
+    if (t->memory_Bps > 0)
+        jout_num(&j, "memory_Bps", t->memory_Bps);
+    else
+        jout_null(&j, "memory_Bps");
     jout_open(&j, "levels", '[');
     for (int l = 0; l < t->levels; l++)
         json_level(&j, &t->level[l]);

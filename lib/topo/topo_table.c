@@ -45,39 +45,119 @@ char *topo_shape_text(const struct topo *t)
     return text;
 }
 
+struct cell {
+    char text[40];
+};
+
+/* "59.80", or with half the width of its interval, "59.80 +-0.12", if that is known. */
+static const char *cell(struct cell *c, double v, double err, double unit)
+{
+    int used = snprintf(c->text, sizeof c->text, "%.2f", v / unit);
+
+    if (err > 0)
+        snprintf(c->text + used, sizeof c->text - (size_t)used, " +-%.2g", err / unit);
+    return c->text;
+}
+
+static int knows_errors(const struct topo *t)
+{
+    for (int l = 0; l < t->levels; l++) {
+        const struct topo_level *v = &t->level[l];
+        if (v->latency_err_s > 0 || v->port_err_Bps > 0 || v->flow_err_Bps > 0 ||
+            v->member_err_Bps > 0)
+            return 1;
+    }
+    return 0;
+}
+
 static void put_levels(const struct topo *t, FILE *out)
 {
     double unit = 1;
     const char *name = pick_unit(t, &unit);
+    int wide = knows_errors(t) ? 18 : 14, first = knows_errors(t) ? 18 : 12;
     char port[24], flow[24], member[24];
 
     snprintf(port, sizeof port, "PORT %s", name);
     snprintf(flow, sizeof flow, "FLOW %s", name);
     snprintf(member, sizeof member, "MEMBER %s", name);
-    fprintf(out, "%-16s %12s %14s %14s %14s\n", "LEVEL", "LATENCY us", port, flow, member);
+    fprintf(out, "%-16s %*s %*s %*s %*s\n", "LEVEL", first, "LATENCY us", wide, port, wide,
+            flow, wide, member);
     for (int l = 0; l < t->levels; l++) {
         const struct topo_level *v = &t->level[l];
-        fprintf(out, "%-16s %12.2f %14.2f %14.2f %14.2f\n", v->name, v->latency_s * 1e6,
-                v->port_Bps / unit, v->flow_Bps / unit, v->member_Bps / unit);
+        struct cell c[4];
+        fprintf(out, "%-16s %*s %*s %*s %*s\n", v->name, first,
+                cell(&c[0], v->latency_s, v->latency_err_s, 1e-6), wide,
+                cell(&c[1], v->port_Bps, v->port_err_Bps, unit), wide,
+                cell(&c[2], v->flow_Bps, v->flow_err_Bps, unit), wide,
+                cell(&c[3], v->member_Bps, v->member_err_Bps, unit));
     }
+}
+
+static const char *percent(struct cell *c, double part)
+{
+    if (part > 0)
+        snprintf(c->text, sizeof c->text, "%.0f", part * 100);
+    else
+        snprintf(c->text, sizeof c->text, "-");
+    return c->text;
+}
+
+/* Returns whether anything is known of what ranks keep that move bytes and compute at once. */
+static int put_left(const struct topo *t, FILE *out)
+{
+    int known = 0;
+
+    for (int l = 0; l < t->levels; l++)
+        known |= t->level[l].rate_left > 0 || t->level[l].compute_left > 0;
+    if (!known)
+        return 0;
+    fprintf(out, "\n%-16s %12s %14s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %");
+    for (int l = 0; l < t->levels; l++) {
+        struct cell c[2];
+        fprintf(out, "%-16s %12s %14s\n", t->level[l].name,
+                percent(&c[0], t->level[l].rate_left),
+                percent(&c[1], t->level[l].compute_left));
+    }
+    return 1;
+}
+
+static int knows_devices(const struct topo *t)
+{
+    for (int k = 0; k < t->groups.count; k++) {
+        const struct topo_devices *d = &t->devices[k];
+        if (d->numa_nodes || d->gpus || d->nics)
+            return 1;
+    }
+    return 0;
+}
+
+static void put_devices(const struct topo_devices *d, FILE *out)
+{
+    int count[3] = {d->numa_nodes, d->gpus, d->nics};
+
+    for (int i = 0; i < 3; i++)
+        if (count[i] > 0)
+            fprintf(out, "%4d ", count[i]);
+        else
+            fprintf(out, "%4s ", "-");
+    putc(' ', out);
 }
 
 /* Returns whether a port is marked as slow. */
 static int put_groups(const struct topo *t, FILE *out)
 {
     double unit = 1, usual_Bps = topo_usual_port_Bps(t);
-    int slow = 0;
+    int slow = 0, devices = knows_devices(t), width = 16;
     const char *name = pick_unit(t, &unit);
     char head_out[24], head_in[24];
-    int width = 16;
 
     for (int k = 0; k < t->groups.count; k++)
         if ((int)strlen(t->host[k]) > width)
             width = (int)strlen(t->host[k]);
     snprintf(head_out, sizeof head_out, "OUT %s", name);
     snprintf(head_in, sizeof head_in, "IN %s", name);
-    fprintf(out, "%5s  %-*s %14s %14s  %s%s\n", "GROUP", width, "HOST", head_out, head_in,
-            t->levels > 2 ? "BLOCKS  " : "", "RANKS");
+    fprintf(out, "%5s  %-*s %14s %14s  %s%sRANKS\n", "GROUP", width, "HOST", head_out, head_in,
+            devices ? "NUMA GPUS NICS  " : "", t->levels > 2 ? "BLOCKS  " : "");
     for (int k = 0; k < t->groups.count; k++) {
         char *ranks = topo_ranks_text(t, k);
         const struct topo_port *p = &t->port[k];
@@ -86,6 +166,8 @@ static int put_groups(const struct topo *t, FILE *out)
                 p->out_Bps / unit, p->out_Bps < slow_Bps ? '*' : ' ', p->in_Bps / unit,
                 p->in_Bps < slow_Bps ? '*' : ' ');
         slow |= p->out_Bps < slow_Bps || p->in_Bps < slow_Bps;
+        if (devices)
+            put_devices(&t->devices[k], out);
         int used = 0;
         for (int l = 0; l < t->levels - 2; l++)
             used += fprintf(out, "%s%d", l ? "/" : "", t->block[l * t->groups.count + k]);
@@ -128,7 +210,11 @@ static void put_sources(const struct topo *t, FILE *out)
     }
 }
 
-static void put_legend(const struct topo *t, int slow, FILE *out)
+struct seen { /* what the table showed, and the legend explains */
+    int slow, left, errors, devices;
+};
+
+static void put_legend(const struct topo *t, const struct seen *seen, FILE *out)
 {
     fprintf(out,
             "\nRates are payload, each way; 1 GB/s is 1e9 bytes per second.\n"
@@ -137,7 +223,15 @@ static void put_legend(const struct topo *t, int slow, FILE *out)
             "MEMBER  one rank's share when all ranks behind the port send at once\n"
             "OUT IN  this group's own port at level %s\n",
             t->level[0].name, t->level[1].name, t->level[1].name);
-    if (slow)
+    if (seen->errors)
+        fputs("+-      half the interval that holds the value in 95 of 100 measurements\n",
+              out);
+    if (seen->left)
+        fputs("LEFT    of MEMBER while all ranks compute, of compute while all ranks send\n",
+              out);
+    if (seen->devices)
+        fputs("NUMA GPUS NICS  of the group's host\n", out);
+    if (seen->slow)
         fputs("*       slow: 5 % and more below the median of all ports\n", out);
     if (t->levels > 2)
         fprintf(out, "BLOCKS  the group's block at %s and further out\n", t->level[2].name);
@@ -148,21 +242,33 @@ static void put_legend(const struct topo *t, int slow, FILE *out)
     }
 }
 
+static void put_rank(const struct topo *t, FILE *out)
+{
+    struct units u;
+
+    fprintf(out, "each rank: memory %s",
+            t->memory_bytes ? units_bytes(&u, (double)t->memory_bytes) : "unknown");
+    fprintf(out, ", compute %s", t->flops > 0 ? units_count(&u, t->flops) : "unknown");
+    fputs(t->flops > 0 ? "FLOP/s" : "", out);
+    if (t->memory_Bps > 0)
+        fprintf(out, ", copies at %s", units_rate(&u, t->memory_Bps));
+    fputs("\n\n", out);
+}
+
 void topo_print_table(const struct topo *t, FILE *out)
 {
     char *shape = topo_shape_text(t);
-    struct units u;
+    struct seen seen = {.errors = knows_errors(t), .devices = knows_devices(t)};
 
-    fprintf(out, "%s\neach rank: memory ", shape);
+    fprintf(out, "%s\n", shape);
     mem_free(shape);
-    fputs(t->memory_bytes ? units_bytes(&u, (double)t->memory_bytes) : "unknown", out);
-    fprintf(out, ", compute %s%s\n\n", t->flops > 0 ? units_count(&u, t->flops) : "unknown",
-            t->flops > 0 ? "FLOP/s" : "");
+    put_rank(t, out);
     put_levels(t, out);
+    seen.left = put_left(t, out);
     putc('\n', out);
-    int slow = put_groups(t, out);
+    seen.slow = put_groups(t, out);
     if (t->groups.ranks <= MATRIX_RANKS)
         put_matrix(t, out);
-    put_legend(t, slow, out);
+    put_legend(t, &seen, out);
     put_sources(t, out);
 }

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -16,17 +17,18 @@
 
 struct doc_level {
     char *name, *latency_s, *port_Bps, *flow_Bps, *member_Bps, *message_s;
-    char *rate_source, *latency_source;
+    char *latency_err_s, *port_err_Bps, *flow_err_Bps, *member_err_Bps;
+    char *rate_left, *compute_left, *rate_source, *latency_source;
 };
 
 struct doc_group {
-    char *host, *port_out_Bps, *port_in_Bps;
+    char *host, *port_out_Bps, *port_in_Bps, *numa_nodes, *gpus, *nics;
     char **ranks, **blocks;
     unsigned ranks_count, blocks_count;
 };
 
 struct doc {
-    char *format, *memory_bytes, *flops;
+    char *format, *memory_bytes, *flops, *memory_Bps;
     struct doc_level *levels;
     unsigned levels_count;
     struct doc_group *groups;
@@ -49,6 +51,12 @@ static const cyaml_schema_field_t level_fields[] = {
     NUMBER(doc_level, flow_Bps, 0),
     NUMBER(doc_level, member_Bps, 0),
     NUMBER(doc_level, message_s, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_level, latency_err_s, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_level, port_err_Bps, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_level, flow_err_Bps, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_level, member_err_Bps, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_level, rate_left, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_level, compute_left, CYAML_FLAG_OPTIONAL),
     TEXT(doc_level, rate_source, CYAML_FLAG_OPTIONAL, 1, TOPO_SOURCE_BYTES - 1),
     TEXT(doc_level, latency_source, CYAML_FLAG_OPTIONAL, 1, TOPO_SOURCE_BYTES - 1),
     CYAML_FIELD_END,
@@ -63,6 +71,9 @@ static const cyaml_schema_field_t group_fields[] = {
     NUMBER(doc_group, port_in_Bps, CYAML_FLAG_OPTIONAL),
     CYAML_FIELD_SEQUENCE("blocks", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc_group,
                          blocks, &number_schema, 1, TOPO_LEVELS_MAX),
+    NUMBER(doc_group, numa_nodes, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_group, gpus, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_group, nics, CYAML_FLAG_OPTIONAL),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t group_schema = {
@@ -73,12 +84,32 @@ static const cyaml_schema_field_t doc_fields[] = {
                          TOPO_LEVELS_MAX),
     NUMBER(doc, memory_bytes, CYAML_FLAG_OPTIONAL),
     NUMBER(doc, flops, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc, memory_Bps, CYAML_FLAG_OPTIONAL),
     CYAML_FIELD_SEQUENCE("groups", CYAML_FLAG_POINTER, struct doc, groups, &group_schema, 1,
                          GROUPS_RANKS_MAX),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct doc, doc_fields)};
+
+/* What a level may say beside its rates, in the order printed; 0 there: it does not say. */
+static const struct extra {
+    const char *key;
+    size_t from, to; /* a text in doc_level, a double in topo_level */
+    double least, most;
+} extras[] = {
+#define EXTRA(key_, least_, most_)                                                             \
+    {                                                                                          \
+#key_, offsetof(struct doc_level, key_), offsetof(struct topo_level, key_), least_,    \
+            most_                                                                              \
+    }
+    EXTRA(message_s, 0, TOPO_LATENCY_MAX_S),     EXTRA(latency_err_s, 0, TOPO_LATENCY_MAX_S),
+    EXTRA(port_err_Bps, 0, TOPO_RATE_MAX_BPS),   EXTRA(flow_err_Bps, 0, TOPO_RATE_MAX_BPS),
+    EXTRA(member_err_Bps, 0, TOPO_RATE_MAX_BPS), EXTRA(rate_left, TOPO_LEFT_MIN, 1),
+    EXTRA(compute_left, TOPO_LEFT_MIN, 1),
+#undef EXTRA
+};
+enum { EXTRAS = sizeof extras / sizeof *extras };
 
 /* ---- reading ---- */
 
@@ -181,6 +212,22 @@ static int read_source(const struct yaml *y, const char *path, const char *text,
     return check_word(y, path, text, err);
 }
 
+static int read_extras(struct topo_level *to, int l, const struct yaml *y,
+                       const struct doc_level *from, struct err *err)
+{
+    struct path p;
+
+    for (int i = 0; i < EXTRAS; i++) {
+        const struct extra *e = &extras[i];
+        const char *text = *(char *const *)(const void *)((const char *)from + e->from);
+        double *value = (double *)(void *)((char *)to + e->to);
+        if (text && yaml_f64(y, path_of(&p, "levels[%d].%s", l, e->key), text, e->least,
+                             e->most, value, err))
+            return -1;
+    }
+    return 0;
+}
+
 static int read_level(struct topo *t, int l, const struct yaml *y, const struct doc *doc,
                       struct err *err)
 {
@@ -211,10 +258,7 @@ static int read_level(struct topo *t, int l, const struct yaml *y, const struct 
     if (read_source(y, path_of(&p, "levels[%d].latency_source", l), from->latency_source,
                     to->latency_source, err))
         return -1;
-    return from->message_s
-               ? yaml_f64(y, path_of(&p, "levels[%d].message_s", l), from->message_s, 0,
-                          TOPO_LATENCY_MAX_S, &to->message_s, err)
-               : 0;
+    return read_extras(to, l, y, from, err);
 }
 
 static int read_blocks(struct topo *t, int k, const struct yaml *y,
@@ -237,6 +281,19 @@ static int read_blocks(struct topo *t, int k, const struct yaml *y,
     return 0;
 }
 
+static int read_count(const struct yaml *y, int k, const char *key, const char *text, int *out,
+                      struct err *err)
+{
+    struct path p;
+    int64_t count = 0;
+
+    if (text && yaml_i64(y, path_of(&p, "groups[%d].%s", k, key), text, 0, TOPO_DEVICES_MAX,
+                         &count, err))
+        return -1;
+    *out = (int)count;
+    return 0;
+}
+
 static int read_group(struct topo *t, int k, const struct yaml *y, const struct doc_group *from,
                       struct err *err)
 {
@@ -254,6 +311,10 @@ static int read_group(struct topo *t, int k, const struct yaml *y, const struct 
         return -1;
     if (from->port_in_Bps && read_rate(y, path_of(&p, "groups[%d].port_in_Bps", k),
                                        from->port_in_Bps, &port->in_Bps, err))
+        return -1;
+    if (read_count(y, k, "numa_nodes", from->numa_nodes, &t->devices[k].numa_nodes, err) ||
+        read_count(y, k, "gpus", from->gpus, &t->devices[k].gpus, err) ||
+        read_count(y, k, "nics", from->nics, &t->devices[k].nics, err))
         return -1;
     return read_blocks(t, k, y, from, err);
 }
@@ -291,6 +352,8 @@ static int read_doc(struct topo *t, const struct yaml *y, const struct doc *doc,
                                       TOPO_MEMORY_MAX_BYTES, &t->memory_bytes, err))
         return -1;
     if (doc->flops && yaml_f64(y, "flops", doc->flops, 1, TOPO_FLOPS_MAX, &t->flops, err))
+        return -1;
+    if (doc->memory_Bps && read_rate(y, "memory_Bps", doc->memory_Bps, &t->memory_Bps, err))
         return -1;
     for (int l = 0; l < t->levels; l++)
         if (read_level(t, l, y, doc, err))
@@ -355,10 +418,19 @@ static void put_level(FILE *out, const struct topo_level *level)
     put_number(out, "    ", "port_Bps", level->port_Bps);
     put_number(out, "    ", "flow_Bps", level->flow_Bps);
     put_number(out, "    ", "member_Bps", level->member_Bps);
-    if (level->message_s > 0)
-        put_number(out, "    ", "message_s", level->message_s);
+    for (int i = 0; i < EXTRAS; i++) {
+        double v = *(const double *)(const void *)((const char *)level + extras[i].to);
+        if (v > 0)
+            put_number(out, "    ", extras[i].key, v);
+    }
     put_source(out, "rate_source", level->rate_source);
     put_source(out, "latency_source", level->latency_source);
+}
+
+static void put_count(FILE *out, const char *key, int count)
+{
+    if (count > 0)
+        fprintf(out, "    %s: %d\n", key, count);
 }
 
 static void put_group(FILE *out, const struct topo *t, int k)
@@ -382,6 +454,9 @@ static void put_group(FILE *out, const struct topo *t, int k)
         fprintf(out, "%s%d", l ? ", " : "    blocks: [", t->block[l * g->count + k]);
     if (t->levels > 2)
         fputs("]\n", out);
+    put_count(out, "numa_nodes", t->devices[k].numa_nodes);
+    put_count(out, "gpus", t->devices[k].gpus);
+    put_count(out, "nics", t->devices[k].nics);
 }
 
 void topo_print_yaml(const struct topo *t, FILE *out)
@@ -393,6 +468,8 @@ void topo_print_yaml(const struct topo *t, FILE *out)
         fprintf(out, "memory_bytes: %" PRId64 "\n", t->memory_bytes);
     if (t->flops > 0)
         put_number(out, "", "flops", t->flops);
+    if (t->memory_Bps > 0)
+        put_number(out, "", "memory_Bps", t->memory_Bps);
     fputs("groups:\n", out);
     for (int k = 0; k < t->groups.count; k++)
         put_group(out, t, k);

@@ -83,10 +83,75 @@ EOF
     diff want out
 }
 
+@test "table: what a measured fabric knows more, and what it means" {
+    cat > known.yaml <<'EOF'
+format: paro-topology/1
+levels:
+  - name: intra
+    latency_s: 4e-6
+    port_Bps: 810000000
+    flow_Bps: 810000000
+    member_Bps: 405000000
+    latency_err_s: 2.5e-7
+    member_err_Bps: 12000000
+    compute_left: 0.8
+  - name: inter
+    latency_s: 5e-5
+    port_Bps: 59800000
+    flow_Bps: 59800000
+    member_Bps: 29900000
+    port_err_Bps: 210000
+    rate_left: 0.9
+    compute_left: 0.85
+memory_Bps: 6000000000
+groups:
+  - ranks: [0, 1]
+    numa_nodes: 2
+    gpus: 8
+  - ranks: [2, 3]
+    nics: 4
+EOF
+    paro-topo -i known.yaml --format table | sed '/^RANK/,/^$/d' > out
+    cat > want <<'EOF'
+4 ranks in 2 groups of 2, 2 levels
+each rank: memory unknown, compute unknown, copies at 6.00 GB/s
+
+LEVEL                    LATENCY us          PORT MB/s          FLOW MB/s        MEMBER MB/s
+intra                   4.00 +-0.25             810.00             810.00        405.00 +-12
+inter                         50.00       59.80 +-0.21              59.80              29.90
+
+LEVEL             RATE LEFT % COMPUTE LEFT %
+intra                       -             80
+inter                      90             85
+
+GROUP  HOST                   OUT MB/s        IN MB/s  NUMA GPUS NICS  RANKS
+    0  -                         59.80          59.80     2    8    -  0,1
+    1  -                         59.80          59.80     -    -    4  2,3
+
+Rates are payload, each way; 1 GB/s is 1e9 bytes per second.
+PORT    all ranks behind one port together (intra: one rank; inter: one group)
+FLOW    one flow alone
+MEMBER  one rank's share when all ranks behind the port send at once
+OUT IN  this group's own port at level inter
++-      half the interval that holds the value in 95 of 100 measurements
+LEFT    of MEMBER while all ranks compute, of compute while all ranks send
+NUMA GPUS NICS  of the group's host
+X       a rank itself
+L0      two ranks that meet at level intra
+L1      two ranks that meet at level inter
+EOF
+    diff want out
+    paro-topo -i known.yaml > again.yaml
+    paro-topo -i again.yaml --diff known.yaml
+    sed -i 's/rate_left: 0.9/rate_left: 0.8/; s/_err_Bps: .*/_err_Bps: 1/' again.yaml
+    run paro-topo -i again.yaml --diff known.yaml
+    [ "$status" = 1 ] && [ "$output" = "inter.rate_left: 0.9 -> 0.8 (-11.1 %)" ]
+}
+
 @test "json, golden; --json and --format json are the same" {
     paro-topo -i synth:1x2,inter=1GB/s --json > out
     cat > want <<'EOF'
-{"schema":"paro.topo/1","ranks":2,"memory_bytes":null,"flops":null,"levels":[{"name":"intra","latency_s":3e-06,"port_Bps":2e+11,"flow_Bps":2e+11,"member_Bps":2e+11},{"name":"inter","latency_s":1.2e-05,"port_Bps":1e+09,"flow_Bps":1e+09,"member_Bps":5e+08}],"groups":[{"group":0,"host":null,"ranks":[0,1],"port_out_Bps":1e+09,"port_in_Bps":1e+09,"blocks":[]}]}
+{"schema":"paro.topo/1","ranks":2,"memory_bytes":null,"flops":null,"memory_Bps":null,"levels":[{"name":"intra","latency_s":3e-06,"port_Bps":2e+11,"flow_Bps":2e+11,"member_Bps":2e+11},{"name":"inter","latency_s":1.2e-05,"port_Bps":1e+09,"flow_Bps":1e+09,"member_Bps":5e+08}],"groups":[{"group":0,"host":null,"ranks":[0,1],"port_out_Bps":1e+09,"port_in_Bps":1e+09,"blocks":[]}]}
 EOF
     diff want out
     paro-topo -i synth:1x2,inter=1GB/s --format=json | diff out -
@@ -245,7 +310,7 @@ EOF
     fails 2 "paro-topo: bad.yaml:16: 'format' is given twice, first on line 1, expected once" \
         paro-topo -i bad.yaml
     { cat good.yaml; echo "a: &a [$(printf 'x,%.0s' {1..9})x]"; } > bad.yaml
-    fails 2 "paro-topo: bad.yaml:16: 'a' is an unknown key, expected one of: format, levels, memory_bytes, flops, groups" \
+    fails 2 "paro-topo: bad.yaml:16: 'a' is an unknown key, expected one of: format, levels, memory_bytes, flops, memory_Bps, groups" \
         paro-topo -i bad.yaml
     sed 's/\[2, 3\]/\&a [2, 3]/' good.yaml > bad.yaml
     fails 2 "paro-topo: bad.yaml:15: has an anchor '&a', expected neither anchors nor aliases" \

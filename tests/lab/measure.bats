@@ -53,6 +53,27 @@ healthy() {
     grep -qE '^flops: [0-9.e+]+$' fabric
 }
 
+# number KEY LEAST MOST: each value of that key in `fabric` lies there, and there is one at least.
+number() {
+    awk -v key="$1:" -v least="$2" -v most="$3" '
+        $1 == key { n++; if ($2 + 0 < least + 0 || $2 + 0 > most + 0) { print; bad = 1 } }
+        END { exit !n || bad }' fabric
+}
+
+@test "2x2: copies, and what ranks keep that compute and send; one rank keeps no such thing" {
+    measure -g 2 -p 2 -r 500mbit
+    # A byte in a second of today's memory, and more than any has: wide, since it is the machine's.
+    number memory_Bps 1e8 1e13
+    number rate_left 0.000001 1
+    number compute_left 0.000001 1
+    [ "$(grep -c rate_left: fabric)" = 2 ] && [ "$(grep -c compute_left: fabric)" = 2 ]
+    measure -g 2 -p 1
+    [ "$(grep -c rate_left: fabric)" = 1 ] # between the hosts alone
+    measure -g 1 -p 1
+    number memory_Bps 1e8 1e13
+    [ "$(grep -c left: fabric)" = 0 ]
+}
+
 slow_ways() {
     measure -g 3 -p 1 -r 500mbit --slow 1:250mbit/400mbit
     near groups.1.port_out_Bps 29.9 && near groups.1.port_in_Bps 47.8 &&

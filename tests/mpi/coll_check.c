@@ -455,8 +455,16 @@ static int tune(struct check *c, const struct groups *groups, struct pick_table 
     struct topo t;
 
     topo_init(&t, 2, groups);
-    t.level[0] = (struct topo_level){"intra", 5e-6, 1e9, 1e9, 1e9, 0, "", ""};
-    t.level[1] = (struct topo_level){"inter", 50e-6, 60e6, 60e6, 60e6, 0, "", ""};
+    t.level[0] = (struct topo_level){.name = "intra",
+                                     .latency_s = 5e-6,
+                                     .port_Bps = 1e9,
+                                     .flow_Bps = 1e9,
+                                     .member_Bps = 1e9};
+    t.level[1] = (struct topo_level){.name = "inter",
+                                     .latency_s = 50e-6,
+                                     .port_Bps = 60e6,
+                                     .flow_Bps = 60e6,
+                                     .member_Bps = 60e6};
     for (int k = 0; k < groups->count; k++)
         t.port[k] = (struct topo_port){60e6, 60e6};
     pick_ask_moves(&ask, groups);

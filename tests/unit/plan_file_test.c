@@ -31,8 +31,16 @@ static char *print(const struct plan *p)
 static char *sample(const char *config)
 {
     static const int group_of[] = {0, 1, 0, 1, 0};
-    struct topo_level level[2] = {{"intra", 3e-6, 1e9, 1e9, 1e9, 0, "", ""},
-                                  {"inter", 5e-5, 1e8, 1e8, 1e8, 0, "", ""}};
+    struct topo_level level[2] = {{.name = "intra",
+                                   .latency_s = 3e-6,
+                                   .port_Bps = 1e9,
+                                   .flow_Bps = 1e9,
+                                   .member_Bps = 1e9},
+                                  {.name = "inter",
+                                   .latency_s = 5e-5,
+                                   .port_Bps = 1e8,
+                                   .flow_Bps = 1e8,
+                                   .member_Bps = 1e8}};
     struct topo_port port[2] = {{1e8, 1e8}, {1e8, 0.9e8}};
     char *host[] = {"node0", "yes"};
     struct topo t = {.levels = 2, .level = level, .host = host, .port = port, .flops = 1e11};

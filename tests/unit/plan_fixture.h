@@ -16,8 +16,10 @@ static inline void make_topo(struct topo *t, const char *shape, double share, do
     *t = (struct topo){.levels = 2};
     assert_int_equal(groups_parse(&t->groups, shape, &err), 0);
     t->level = mem_new(2, sizeof *t->level);
-    t->level[0] = (struct topo_level){"intra", 0, share, share, share, 0, "", ""};
-    t->level[1] = (struct topo_level){"inter", 0, port, port, port, 0, "", ""};
+    t->level[0] = (struct topo_level){
+        .name = "intra", .port_Bps = share, .flow_Bps = share, .member_Bps = share};
+    t->level[1] = (struct topo_level){
+        .name = "inter", .port_Bps = port, .flow_Bps = port, .member_Bps = port};
     t->port = mem_new((size_t)t->groups.count, sizeof *t->port);
     for (int k = 0; k < t->groups.count; k++)
         t->port[k] = (struct topo_port){port, port};

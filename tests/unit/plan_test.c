@@ -269,7 +269,8 @@ static void test_slow_port(void **state)
     assert_float_equal(p[0].slow_bytes, 2 * 0.75 * 8e6, 0);
     t.level = mem_grow(t.level, &(size_t){2}, 3, sizeof *t.level);
     t.levels = 3;
-    t.level[2] = (struct topo_level){"spine", 0, 0.25e9, 0.25e9, 0.25e9, 0, "", ""};
+    t.level[2] = (struct topo_level){
+        .name = "spine", .port_Bps = 0.25e9, .flow_Bps = 0.25e9, .member_Bps = 0.25e9};
     plan_price_all(&c, p);
     assert_float_equal(p[0].step_s, 2 * 0.75 * 8e6 / 0.25e9, 1e-9);
     drop_topo(&t);

@@ -109,6 +109,97 @@ static void returns(void **state)
     }
 }
 
+/* All that may be unknown, known: each key of the text, and what it says. */
+static void known(struct topo *t)
+{
+    struct err err;
+
+    assert_int_equal(topo_parse_synth(t, "2x2,memory=4e9,flops=1e11", &err), 0);
+    t->level[0].message_s = 1e-6;
+    t->level[0].latency_err_s = 2e-7;
+    t->level[0].member_err_Bps = 3e6;
+    t->level[1].port_err_Bps = 4e5;
+    t->level[1].flow_err_Bps = 5e5;
+    t->level[1].rate_left = 0.75;
+    t->level[0].compute_left = 1;
+    t->level[1].compute_left = 0.5;
+    t->memory_Bps = 6e9;
+    t->devices[0] = (struct topo_devices){2, 8, 4};
+    t->devices[1].nics = 1;
+}
+
+static void keeps_what_is_known(void **state)
+{
+    struct topo a, b;
+    struct err err;
+
+    (void)state;
+    known(&a);
+    char *first = print(&a, TOPO_YAML);
+    assert_int_equal(parse(first, &b, &err), 0);
+    for (int l = 0; l < 2; l++) {
+        const struct topo_level *x = &a.level[l], *y = &b.level[l];
+        assert_true(x->message_s == y->message_s && x->latency_err_s == y->latency_err_s);
+        assert_true(x->port_err_Bps == y->port_err_Bps && x->flow_err_Bps == y->flow_err_Bps);
+        assert_true(x->member_err_Bps == y->member_err_Bps && x->rate_left == y->rate_left);
+        assert_true(x->compute_left == y->compute_left);
+    }
+    assert_true(b.memory_Bps == 6e9);
+    assert_memory_equal(a.devices, b.devices, 2 * sizeof *a.devices);
+    char *second = print(&b, TOPO_YAML);
+    assert_string_equal(first, second);
+    free(first);
+    free(second);
+    topo_release(&a);
+    topo_release(&b);
+}
+
+static void json_known(void **state)
+{
+    static const char *const parts[] = {
+        "\"message_s\":1e-06,\"latency_err_s\":2e-07,\"member_err_Bps\":3e+06,"
+        "\"compute_left\":1}",
+        "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
+        "\"compute_left\":0.5}",
+        "\"memory_Bps\":6e+09,",
+        "\"numa_nodes\":2,\"gpus\":8,\"nics\":4}",
+        "\"blocks\":[],\"nics\":1}",
+    };
+    struct topo t;
+
+    (void)state;
+    known(&t);
+    char *text = print(&t, TOPO_JSON);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        assert_non_null(strstr(text, parts[i]));
+    free(text);
+    topo_release(&t);
+}
+
+/* What ranks keep and copies are compared; how well a figure is known is not. */
+static void diff_known(void **state)
+{
+    struct topo a, b;
+    struct err err;
+    char *text = NULL;
+    size_t bytes = 0;
+
+    (void)state;
+    known(&a);
+    assert_int_equal(topo_parse_synth(&b, "2x2,memory=4e9,flops=1e11", &err), 0);
+    FILE *f = open_memstream(&text, &bytes);
+    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 5);
+    fclose(f);
+    assert_string_equal(text, "intra.message_s: 1.0e-06 -> 0 (-100.0 %)\n"
+                              "intra.compute_left: 1 -> 0 (-100.0 %)\n"
+                              "inter.rate_left: 0.75 -> 0 (-100.0 %)\n"
+                              "inter.compute_left: 0.5 -> 0 (-100.0 %)\n"
+                              "memory_Bps: 6000000000 -> 0 (-100.0 %)\n");
+    free(text);
+    topo_release(&a);
+    topo_release(&b);
+}
+
 /* Ranks by node, not by slot: groups come from the file, never from rank / m. */
 static const char by_node[] = "format: paro-topology/1\n"
                               "levels:\n"
@@ -139,6 +230,8 @@ static void by_hand(void **state)
     mem_free(ranks);
     topo_release(&t);
 }
+
+#define IN "  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: 4, member_Bps: 4"
 
 /* by_node with one line replaced: line number, its new text, what comes back. */
 static const struct {
@@ -201,6 +294,27 @@ static const struct {
      "1152921504606846976"
      " (80e9 is one)"},
     {9, "flops: fast", "f.yaml:9: 'flops' is 'fast', expected a number from 1 to 1e+21"},
+    {9, "memory_Bps: 0", "f.yaml:9: 'memory_Bps' is '0', expected a number from 1 to 1e+25"},
+    {9, "memory_bps: 1",
+     "f.yaml:9: 'memory_bps' is an unknown key, did you mean 'memory_Bps'?"},
+    {9, "    gpus: -1",
+     "f.yaml:9: 'groups[1].gpus' is '-1', expected a whole number from 0 to 65536"},
+    {9, "    nics: 2.5",
+     "f.yaml:9: 'groups[1].nics' is '2.5', expected a whole number from 0 to 65536"},
+    {9, "    numa_nodes: 65537",
+     "f.yaml:9: 'groups[1].numa_nodes' is '65537', expected a whole number from 0 to 65536"},
+    {3, IN ", rate_left: 0}",
+     "f.yaml:3: 'levels[0].rate_left' is '0', expected a number from 1e-06 to 1"},
+    {3, IN ", compute_left: 1.01}",
+     "f.yaml:3: 'levels[0].compute_left' is '1.01', expected a number from 1e-06 to 1"},
+    {3, IN ", latency_err_s: -1}",
+     "f.yaml:3: 'levels[0].latency_err_s' is '-1', expected a number from 0 to 3600"},
+    {3, IN ", port_err_Bps: 1e26}",
+     "f.yaml:3: 'levels[0].port_err_Bps' is '1e26', expected a number from 0 to 1e+25"},
+    {3, IN ", flow_err_Bps: 5%}",
+     "f.yaml:3: 'levels[0].flow_err_Bps' is '5%', expected a number from 0 to 1e+25"},
+    {3, IN ", member_err_Bps: nan}",
+     "f.yaml:3: 'levels[0].member_err_Bps' is 'nan', expected a number from 0 to 1e+25"},
     {9, "---", "f.yaml:9: begins a second document, expected one"},
 };
 
@@ -386,7 +500,8 @@ int main(void)
         cmocka_unit_test(by_hand),        cmocka_unit_test(contradictions),
         cmocka_unit_test(nesting),        cmocka_unit_test(synth_refusals),
         cmocka_unit_test(json),           cmocka_unit_test(diff),
-        cmocka_unit_test(large),
+        cmocka_unit_test(large),          cmocka_unit_test(keeps_what_is_known),
+        cmocka_unit_test(json_known),     cmocka_unit_test(diff_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

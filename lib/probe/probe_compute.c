@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how fast a rank computes and copies while all ranks do the same.  Every figure is that
+ * of the slowest rank, for a step waits for it; of each rank the median of some turns counts,
+ * so that a neighbour's moment does not.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "base/tick.h"
+#include "kern/kern_cpu.h"
+#include "probe/probe_work.h"
+
+enum {
+    TURNS = 3,
+    EDGE = 384, /* three such matrices fit a second-level cache; oneDNN is at its full rate */
+    /*
+     * An array is this part of a rank's memory: those of all ranks together are then 3 % of a
+     * machine's, which is more than its caches; within bounds that are beyond a rank's own
+     * cache and quick to touch.
+     */
+    COPY_PART = 64,
+    COPY_LEAST = 4 << 20,
+    COPY_MOST = 128 << 20
+};
+
+/*
+ * A turn takes turn_s at least, and until the rank has had cpu_s of a processor: where many
+ * share one, each gets slices of some milliseconds with long gaps between them.
+ */
+static const double turn_s = 0.2, cpu_s = 0.05, long_s = 0.6;
+static const double figure_s = 1.5; /* for the turns of one figure */
+
+struct turn {
+    double start_s, start_cpu_s, took_s;
+    int times;
+};
+
+static struct turn turn_begin(void)
+{
+    return (struct turn){.start_s = tick_now_s(), .start_cpu_s = tick_cpu_s()};
+}
+
+/* Counts one more; whether the part of a turn goes on. */
+static int turn_goes_on(struct turn *t, double share)
+{
+    t->times++;
+    t->took_s = tick_now_s() - t->start_s;
+    double least_s = tick_cpu_s() - t->start_cpu_s < cpu_s * share ? long_s : turn_s;
+    return t->took_s < least_s * share;
+}
+
+int probe_work_open(struct probe_work *w, struct err *err)
+{
+    struct kern_product_shape s = {'N', 'N', EDGE, EDGE, EDGE, EDGE, EDGE, EDGE, 0, DTYPE_F32};
+    int64_t each = (int64_t)EDGE * EDGE;
+    void *room = NULL;
+
+    *w = (struct probe_work){0};
+    if (mem_data(3 * each * (int64_t)sizeof(float), "matrices to multiply", &room, err))
+        return -1;
+    w->a = room;
+    w->b = w->a + each;
+    w->c = w->b + each;
+    for (int64_t i = 0; i < 2 * each; i++)
+        w->a[i] = (float)(i % 7) - 3;
+    w->product = mem_new(1, sizeof *w->product);
+    w->products = 1;
+    w->product[0] = (struct probe_product){.flops = 2.0 * (double)each * EDGE, .times = 1};
+    kern_thread_init();
+    if (kern_product_new(&w->product[0].run, &s, err)) {
+        probe_work_close(w);
+        return -1;
+    }
+    probe_work_run(w, 0); /* what a first run does beside computing is done */
+    return 0;
+}
+
+void probe_work_close(struct probe_work *w)
+{
+    for (int i = 0; i < w->products; i++)
+        kern_product_free(w->product[i].run);
+    mem_free(w->product);
+    mem_free(w->a);
+    *w = (struct probe_work){0};
+}
+
+void probe_work_run(const struct probe_work *w, int product)
+{
+    kern_product_run(w->product[product].run, w->a, w->b, w->c);
+}
+
+int probe_late(struct world *world, double start_s, int turns, double budget_s, int *late,
+               struct err *err)
+{
+    double now_s = tick_now_s() - start_s;
+
+    *late = turns > 0 && now_s / turns * (turns + 1) > budget_s;
+    return world_bcast(world, late, sizeof *late, 0, err);
+}
+
+/* The least over the ranks of the median of mine[turns]. */
+static int least_median(struct world *world, double *mine, int turns, double *out,
+                        struct err *err)
+{
+    double *all = mem_new((size_t)world->ranks, sizeof *all);
+    double median = stats_median(mine, turns);
+    int rc = world_allgather(world, &median, sizeof median, all, err);
+
+    for (int r = 0; rc == 0 && r < world->ranks; r++)
+        median = all[r] < median ? all[r] : median;
+    if (rc == 0)
+        *out = median;
+    mem_free(all);
+    return rc;
+}
+
+/* FLOP/s of a step's products: each is run for its part of a turn, and once at least. */
+static double work_rate(const void *arg)
+{
+    const struct probe_work *w = arg;
+    double flops = 0, took = 0;
+
+    for (int i = 0; i < w->products; i++) {
+        const struct probe_product *p = &w->product[i];
+        struct turn t = turn_begin();
+        do
+            probe_work_run(w, i);
+        while (turn_goes_on(&t, 1.0 / w->products));
+        flops += p->times * p->flops;
+        took += p->times * t.took_s / t.times;
+    }
+    return flops / took;
+}
+
+struct copy {
+    char *to, *from;
+    int64_t bytes;
+};
+
+static double copy_rate(const void *arg)
+{
+    const struct copy *c = arg;
+    struct turn t = turn_begin();
+
+    do
+        memcpy(c->to, c->from, (size_t)c->bytes);
+    while (turn_goes_on(&t, 1));
+    return 2.0 * (double)c->bytes * t.times / t.took_s;
+}
+
+/* Turns of all ranks at once; the figure of the slowest rank. */
+static int take_turns(struct world *world, double (*rate)(const void *arg), const void *arg,
+                      double *out, struct err *err)
+{
+    double mine[TURNS], start = tick_now_s();
+    int turns = 0, late = 0;
+
+    while (turns < TURNS && !late) {
+        if (world_barrier(world, err))
+            return -1;
+        mine[turns++] = rate(arg);
+        if (probe_late(world, start, turns, figure_s, &late, err))
+            return -1;
+    }
+    return least_median(world, mine, turns, out, err);
+}
+
+int probe_flops(struct world *world, double *flops, struct err *err)
+{
+    struct probe_work w;
+    int rc = world_agree(world, probe_work_open(&w, err), err);
+
+    rc = rc ? rc : take_turns(world, work_rate, &w, flops, err);
+    probe_work_close(&w);
+    return rc;
+}
+
+int probe_copy(struct world *world, int64_t memory_bytes, double *Bps, struct err *err)
+{
+    struct copy c = {.bytes = memory_bytes / COPY_PART};
+    void *room = NULL;
+
+    c.bytes = c.bytes < COPY_LEAST ? COPY_LEAST : c.bytes < COPY_MOST ? c.bytes : COPY_MOST;
+    int rc = world_agree(world, mem_data(2 * c.bytes, "bytes to copy", &room, err), err);
+    if (rc == 0) {
+        c.to = room;
+        c.from = c.to + c.bytes;
+        memset(room, 1, 2 * (size_t)c.bytes);
+        rc = take_turns(world, copy_rate, &c, Bps, err);
+    }
+    mem_free(room);
+    return rc;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what ranks keep when they move bytes and compute at the same time: they share cores,
+ * and the way to memory.  Measured as a training does it: the process's communication thread
+ * (dev/stream.h) makes all MPI calls and moves the bytes, the main thread multiplies matrices.
+ *
+ *     main        products alone   waits           products
+ *     runner      sleeps           traffic alone   traffic      all ranks, TURNS times in turn
+ *
+ *     rate_left = traffic beside products / traffic alone,  compute_left likewise
+ *
+ * Traffic is laps of a ring inside the groups (level 0), or of shift 1 between them (level 1),
+ * or between blocks of them (further out).
+ * What is timed of a rank is from the end of its first lap to the end of its last one: by then
+ * all are at it.  Neighbours wait for each other, so no rank is far ahead; one that is done
+ * goes on computing for a while, since others are not.
+ */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "base/tick.h"
+#include "probe/probe_work.h"
+
+enum { TURNS = 3, LAPS_LEAST = 8, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
+
+static const double turn_s = 0.2,
+                    level_s = 3; /* of a part of a turn; of all turns at a level */
+/* Before each part all rest: what a scheduler owes to a thread that waited it owes to each. */
+static const double rest_s = 0.02;
+static const int64_t lap_bytes_least = 128 << 10, lap_bytes_most = 4 << 20;
+
+struct contest { /* one level's */
+    struct probe *probe;
+    const struct probe_work *work;
+    struct probe_round round;     /* a lap */
+    struct probe_round end[ENDS]; /* a word from each to rank 0, and from rank 0 to each */
+    struct runner *runner;
+    struct stream *stream;
+};
+
+struct traffic { /* an operation of the runner: all laps, and then the ends */
+    struct contest *contest;
+    double start_s, last_s; /* of the laps; the runner's until done */
+    atomic_int done, failed;
+};
+
+static int start_lap(struct traffic *t, int lap, struct err *err)
+{
+    struct contest *c = t->contest;
+    struct probe_round *r = lap < c->round.laps ? &c->round : &c->end[lap - c->round.laps];
+
+    exec_mpi_set(r->exec, c->probe->in, c->probe->out, NULL);
+    if (exec_mpi_start(r->exec, err) == 0)
+        return 0;
+    atomic_store(&t->failed, 1);
+    return -1;
+}
+
+static int traffic_start(void *arg, struct err *err)
+{
+    struct traffic *t = arg;
+
+    t->start_s = tick_now_s();
+    return start_lap(t, 0, err);
+}
+
+static enum stream_state traffic_poll(void *arg, struct err *err)
+{
+    struct traffic *t = arg;
+    struct contest *c = t->contest;
+    int lap = atomic_load(&t->done), laps = c->round.laps;
+    struct probe_round *r = lap < laps ? &c->round : &c->end[lap - laps];
+    enum stream_state now = exec_mpi_poll(r->exec, err);
+
+    if (now == STREAM_FAILED)
+        atomic_store(&t->failed, 1);
+    if (now != STREAM_DONE)
+        return now;
+    if (lap == laps - 1)
+        t->last_s = tick_now_s();
+    if (lap + 1 < laps + ENDS && start_lap(t, lap + 1, err))
+        return STREAM_FAILED;
+    atomic_store(&t->done, lap + 1);
+    return lap + 1 < laps + ENDS ? STREAM_MOVED : STREAM_DONE;
+}
+
+static int lasts(struct traffic *t, int laps)
+{
+    return atomic_load(&t->done) < laps && !atomic_load(&t->failed);
+}
+
+/* Products until all ranks are done; FLOP/s of those while this rank's laps went on. */
+static double compute_beside(const struct probe_work *w, struct traffic *t)
+{
+    int times = 0, laps = t->contest->round.laps;
+    double start = tick_now_s(), took = 0;
+
+    for (; took <= 0 || lasts(t, laps); times++, took = tick_now_s() - start)
+        probe_work_run(w, 0);
+    while (lasts(t, laps + ENDS))
+        probe_work_run(w, 0);
+    return times * w->product[0].flops / took;
+}
+
+static double compute_alone(const struct probe_work *w)
+{
+    double start = tick_now_s(), took = 0;
+    int times = 0;
+
+    for (; took < turn_s; times++, took = tick_now_s() - start)
+        probe_work_run(w, 0);
+    return times * w->product[0].flops / took;
+}
+
+/* The laps once, alone or beside products: what this rank received and computed in a second. */
+static int run_laps(struct contest *c, int beside, double *Bps, double *flops, struct err *err)
+{
+    struct traffic t = {.contest = c};
+    int64_t ticket =
+        stream_push(c->stream, (struct stream_op){traffic_start, traffic_poll, &t});
+    double computed = beside ? compute_beside(c->work, &t) : 0;
+
+    if (stream_wait(c->stream, ticket, err))
+        return -1;
+    *Bps = (double)c->round.laps * (double)c->round.in_bytes / fmax(t.last_s - t.start_s, 1e-9);
+    /* One that receives nothing has no laps to compute beside. */
+    if (beside && c->round.in_bytes)
+        *flops = computed;
+    return 0;
+}
+
+/* Of all ranks together in one turn. */
+struct turn {
+    double flops, Bps, beside_flops, beside_Bps;
+};
+
+static int rest(struct world *w, struct err *err)
+{
+    int rc = world_barrier(w, err);
+
+    tick_sleep_s(rest_s);
+    return rc;
+}
+
+static int take_turn(struct contest *c, struct turn *out, struct err *err)
+{
+    struct world *w = c->probe->world;
+    struct turn mine = {0}, *all = mem_new((size_t)w->ranks, sizeof *all);
+    int rc = rest(w, err);
+
+    if (rc == 0 && c->round.in_bytes)
+        mine.flops = compute_alone(c->work);
+    rc = rc ? rc : rest(w, err);
+    rc = rc ? rc : run_laps(c, 0, &mine.Bps, NULL, err);
+    rc = rc ? rc : rest(w, err);
+    rc = rc ? rc : run_laps(c, 1, &mine.beside_Bps, &mine.beside_flops, err);
+    rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
+    *out = (struct turn){0};
+    for (int r = 0; rc == 0 && r < w->ranks; r++) {
+        out->flops += all[r].flops;
+        out->Bps += all[r].Bps;
+        out->beside_flops += all[r].beside_flops;
+        out->beside_Bps += all[r].beside_Bps;
+    }
+    mem_free(all);
+    return rc;
+}
+
+/* A part of 1: more than all is chance, and of nothing known, 0. */
+static double part(double some, double all)
+{
+    double p = all > 0 ? some / all : 0;
+
+    return p <= 0 ? 0 : p > 1 ? 1 : p < TOPO_LEFT_MIN ? TOPO_LEFT_MIN : p;
+}
+
+static int take_turns(struct contest *c, struct topo_level *level, struct err *err)
+{
+    double rate[TURNS], compute[TURNS], start = tick_now_s();
+    int turns = 0, late = 0;
+
+    while (turns < TURNS && !late) { /* connections are open: the rates are known */
+        struct turn turn;
+        if (take_turn(c, &turn, err))
+            return -1;
+        rate[turns] = part(turn.beside_Bps, turn.Bps);
+        compute[turns++] = part(turn.beside_flops, turn.flops);
+        if (probe_late(c->probe->world, start, turns, level_s, &late, err))
+            return -1;
+    }
+    level->rate_left = stats_median(rate, turns);
+    level->compute_left = stats_median(compute, turns);
+    return 0;
+}
+
+/* Bytes of one lap for a rate, so that LAPS_LEAST laps take about a turn. */
+static int64_t lap_bytes(double Bps)
+{
+    double want = Bps * turn_s / LAPS_LEAST;
+
+    return want < (double)lap_bytes_least  ? lap_bytes_least
+           : want > (double)lap_bytes_most ? lap_bytes_most
+                                           : (int64_t)want;
+}
+
+int64_t probe_left_room(const struct groups *g)
+{
+    int64_t laps = probe_shift_room(g, lap_bytes_most), ends = (int64_t)g->ranks * 64;
+
+    return laps > ends ? laps : ends;
+}
+
+/* All rows of a contest at one level, of laps of so many bytes. */
+static int prepare(struct contest *c, int l, int64_t bytes, struct err *err)
+{
+    const struct groups *g = c->probe->view.groups;
+    struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
+    int flows = l ? probe_shift(&c->probe->view, 1, 0, bytes, flow)
+                  : probe_inside(g, 0, 0, bytes, flow);
+    int rc = probe_prepare(c->probe, flow, flows, &c->round, err);
+
+    for (int end = 0; rc == 0 && end < ENDS; end++) {
+        for (int r = 1; r < g->ranks; r++)
+            flow[r - 1] = (struct probe_flow){end ? 0 : r, end ? r : 0, END_BYTES};
+        rc = probe_prepare(c->probe, flow, g->ranks - 1, &c->end[end], err);
+    }
+    mem_free(flow);
+    return rc;
+}
+
+static int measure_level(struct probe *p, const struct probe_work *work, int l, struct topo *t,
+                         struct err *err)
+{
+    struct topo_level *level = &t->level[l];
+    double Bps = l == 0   ? level->member_Bps
+                 : l == 1 ? topo_slowest_port_Bps(t)
+                          : level->port_Bps;
+    int64_t bytes = lap_bytes(Bps);
+    double laps = Bps * turn_s / (double)bytes;
+    struct contest c = {.probe = p, .work = work};
+    int rc = prepare(&c, l, bytes, err);
+
+    c.round.laps = laps < LAPS_LEAST ? LAPS_LEAST : laps > LAPS_MOST ? LAPS_MOST : (int)laps;
+    rc = rc ? rc : world_agree(p->world, runner_open(&c.runner, err), err);
+    if (rc == 0) {
+        c.stream = stream_open(c.runner, 1);
+        rc = take_turns(&c, level, err);
+    }
+    runner_close(c.runner);
+    probe_free(&c.round);
+    for (int end = 0; end < ENDS; end++)
+        probe_free(&c.end[end]);
+    return rc;
+}
+
+int probe_left(struct probe *p, const struct probe_views *views, struct topo *t,
+               struct err *err)
+{
+    struct probe_work work;
+    int rc = world_agree(p->world, probe_work_open(&work, err), err);
+
+    p->view = views->view[1];
+    if (rc == 0 && groups_largest(&t->groups) > 1)
+        rc = measure_level(p, &work, 0, t, err);
+    for (int l = 1; rc == 0 && t->groups.count > 1 && l < t->levels; l++) {
+        p->view = views->view[l];
+        rc = measure_level(p, &work, l, t, err);
+    }
+    probe_work_close(&work);
+    return rc;
+}
