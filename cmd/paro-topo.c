@@ -13,12 +13,21 @@ struct args {
     struct cli cli;
     const char *input, *old;
     enum topo_format format;
-    int has_format, has_ask;
+    int has_format, has_ask, discover;
     struct topo_ask ask;
     double tolerance;
 };
 
-enum { KEY_FORMAT = 0x100, KEY_DIFF, KEY_TOLERANCE, KEY_SET, KEY_NODES, KEY_RANKS, KEY_HOSTS };
+enum {
+    KEY_FORMAT = 0x100,
+    KEY_DIFF,
+    KEY_TOLERANCE,
+    KEY_SET,
+    KEY_NODES,
+    KEY_RANKS,
+    KEY_HOSTS,
+    KEY_DISCOVER
+};
 
 static const struct argp_option options[] = {
     {"input", 'i', "INPUT", 0,
@@ -32,6 +41,8 @@ static const struct argp_option options[] = {
     {"nodes", KEY_NODES, "N", 0, "Take N machines like the one that INPUT describes", 0},
     {"ranks", KEY_RANKS, "N", 0, "Take N ranks on each host, where INPUT counts no GPUs", 0},
     {"hosts", KEY_HOSTS, "LIST", 0, "Name the machines, as node[0-3]", 0},
+    {"discover", KEY_DISCOVER, NULL, 0,
+     "Measuring: find the groups, and levels above them, by measurement, not by host names", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
      "Print it as yaml (default), json, table, dot, svg, hostfile or rankfile", 0},
     {"diff", KEY_DIFF, "OLD", 0, "Print where it differs from OLD instead; exit 1 if it does",
@@ -78,6 +89,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has_ask = 1;
         a->ask.hosts = arg;
         return 0;
+    case KEY_DISCOVER:
+        a->discover = 1;
+        return 0;
     case KEY_TOLERANCE:
         return cli_check(&a->cli, num_f64(arg, 0, 100, &a->tolerance, err), "--tolerance");
     case ARGP_KEY_END:
@@ -88,6 +102,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (a->old && a->format > TOPO_TABLE)
             return cli_usage(&a->cli, "--diff and a picture or a launcher's file, expected"
                                       " lines or --json");
+        if (a->discover && a->input)
+            return cli_usage(&a->cli, "--discover and -i, expected a fabric to measure (mpirun)"
+                                      " or one to read");
         return 0;
     default:
         return cli_option(&a->cli, key, arg, state);
@@ -98,6 +115,19 @@ static const struct argp argp = {
     options, parse, NULL, "Measure a fabric (under mpirun) or read one (-i), and print it.",
     NULL,    NULL,  NULL};
 
+static int measure(const struct args *a, struct world *w, struct topo *t, struct err *err)
+{
+    struct probe_found found;
+
+    if (!a->discover)
+        return probe_topo(w, NULL, 1, t, err);
+    if (probe_discover(w, &found, err))
+        return -1;
+    int rc = probe_topo(w, &found, 1, t, err);
+    probe_found_release(&found);
+    return rc;
+}
+
 /* The one place where a fabric comes from.  *w is NULL unless it is measured. */
 static int load(const struct args *a, struct world **w, struct topo *t, struct err *err)
 {
@@ -106,8 +136,11 @@ static int load(const struct args *a, struct world **w, struct topo *t, struct e
             return err_set(err, ERR_INPUT,
                            "--set, --nodes, --ranks and --hosts are for a fabric that is read,"
                            " expected -i");
-        return world_open(w, err) ? -1 : probe_topo(*w, 1, t, err);
+        return world_open(w, err) ? -1 : measure(a, *w, t, err);
     }
+    if (a->discover)
+        return err_set(err, ERR_INPUT,
+                       "--discover without a fabric to measure, expected mpirun");
     if (!a->input && isatty(STDIN_FILENO))
         return err_set(err, ERR_INPUT,
                        "no fabric, expected -i FILE, -i synth:SPEC, one on"

@@ -39,8 +39,9 @@ static int prepare(struct tour *t, struct err *err)
 {
     const struct groups *g = &t->w->groups;
     int64_t bytes = 0;
+    const struct probe_view hosts = probe_view_hosts(t->w);
 
-    if (probe_size(t->w, round_s, &bytes, err))
+    if (probe_size(t->w, &hosts, round_s, &bytes, err))
         return -1;
     if (probe_open(&t->probe, t->w, probe_shift_room(g, bytes), err))
         return -1;
@@ -51,7 +52,7 @@ static int prepare(struct tour *t, struct err *err)
     int most = g->count - 1 < SHIFTS_MOST ? g->count - 1 : SHIFTS_MOST;
     for (int i = 0; i < most; i++) {
         t->shift[i] = 1 + (int)((int64_t)i * (g->count - 1) / most);
-        int flows = probe_shift(g, t->shift[i], 0, bytes, t->flow);
+        int flows = probe_shift(&hosts, t->shift[i], 0, bytes, t->flow);
         if (probe_prepare(&t->probe, t->flow, flows, &t->round[i], err))
             return -1;
         t->shifts++;
@@ -85,7 +86,7 @@ static int run_round(struct tour *t, struct health_data *d, int at, int counts, 
     struct probe_result got = {0};
     int rc = probe_run(&t->probe, &t->round[at], &got, err);
 
-    mine.host_Bps = got.host_Bps;
+    mine.host_Bps = got.group_Bps;
     mine.wrong = got.wrong;
     mine.over = tick_now_s() > until_s;
     rc = rc ? rc : world_allgather(t->w, &mine, sizeof mine, all, err);

@@ -3,8 +3,8 @@
  * Knows how flows become rows, how a round is timed where its bytes arrive, and whether they
  * are the right ones.  Does not know what is worth measuring (probe_topo.c, health).
  *
- * The curve of a host: every rank notes (time, bytes so far) now and then; the notes of the
- * ranks of one host, merged, are how its port filled, by one clock:
+ * The curve of a group: every rank notes (time, bytes so far) now and then; the notes of the
+ * ranks of one group, merged, are how its port filled, by one clock:
  *
  *     bytes |                 ____----  total at T1
  *           |       ___----'''
@@ -26,7 +26,8 @@ enum {
     CHUNK = 60 << 10, /* under Open MPI's TCP eager limit, as in coll/coll.c */
     NOTES = 64,       /* of a rank's curve */
     YIELDS = 200,     /* before a nap: some 100 us, less than a message takes to cross */
-    PING_BYTES = 8
+    PING_BYTES = 8,
+    TRIPS = 100 /* a pair that was not disturbed has shown its least long before */
 };
 
 static const double nap_s = 100e-6, look_every_s = 1e-3;
@@ -56,7 +57,7 @@ int probe_open(struct probe *p, struct world *world, int64_t room, struct err *e
     room = (room + 63) / 64 * 64;
     struct exec_mpi_options options = {.shared_bytes = 2 * room};
 
-    *p = (struct probe){.world = world, .room = room};
+    *p = (struct probe){.world = world, .room = room, .view = probe_view_hosts(world)};
     if (exec_mpi_open(&p->exec, world, &options, err))
         return -1;
     p->in = exec_mpi_take(p->exec, room);
@@ -280,10 +281,36 @@ static double rate_of(const struct curve *curve, int curves)
     return rate;
 }
 
+/*
+ * The curves of this rank's group.  On one host they have one clock; the ranks of a group that
+ * was found may be on several, so that each curve is moved to the clock of rank 0 first.
+ */
+static int gather_curves(const struct probe *p, const struct curve *mine, struct curve *all,
+                         int *curves, struct err *err)
+{
+    const struct groups *g = p->view.groups;
+    int me = p->world->rank, k = g->group_of[me];
+
+    if (p->view.hosts) {
+        *curves = p->world->node_ranks;
+        return world_node_allgather(p->world, mine, sizeof *mine, all, err);
+    }
+    struct curve moved = *mine;
+    for (int64_t i = 0; i < moved.notes; i++)
+        moved.note[i].at_s -= p->view.ahead_s;
+    if (world_allgather(p->world, &moved, sizeof moved, all, err))
+        return -1;
+    *curves = g->members[k];
+    for (int j = 0; j < *curves; j++) /* members ascend: read before written over */
+        all[j] = all[groups_rank(g, k, j)];
+    return 0;
+}
+
 int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, struct err *err)
 {
-    struct curve *all = mem_new((size_t)p->world->node_ranks, sizeof *all);
+    struct curve *all = mem_new((size_t)p->world->ranks, sizeof *all);
     struct curve mine = {0};
+    int curves = 0;
 
     p->turn++;
     fill(p, r);
@@ -291,10 +318,10 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
     if (rc == 0)
         rc = run(p, r, &mine, err);
     if (rc == 0)
-        rc = world_node_allgather(p->world, &mine, sizeof mine, all, err);
+        rc = gather_curves(p, &mine, all, &curves, err);
     if (rc == 0)
         *out = (struct probe_result){.rank_Bps = rate_of(&mine, 1),
-                                     .host_Bps = rate_of(all, p->world->node_ranks),
+                                     .group_Bps = rate_of(all, curves),
                                      .wrong = wrong_words(p, r)};
     mem_free(all);
     return rc;
@@ -302,32 +329,49 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
 
 /* ---- pings ---- */
 
-/* Row 0 goes forth; row 1 goes back and must wait for row 0, whose chunk it sends on. */
-static int prepare_ping(struct probe *p, const struct probe_flow *pair, int pairs,
-                        struct probe_round *out, int *first, struct err *err)
+/*
+ * A chunk goes forth by one row and back by the next, which must wait for the first: it sends
+ * what that has brought.
+ */
+static void add_trip(struct probe_round *r, const struct probe_flow *f, int64_t bytes,
+                     int first, int me, struct schedule *s, struct exec_places *places)
 {
-    struct schedule_row row[2];
-    struct schedule s = {.groups = p->world->groups, .chunks = pairs, .lanes = 1, .row = row};
-    struct probe_round r = {0};
+    int count = chunks_of(bytes);
+
+    r->mine[r->mines++] = *f;
+    for (int c = 0; c < count; c++) {
+        int chunk = first + c;
+        int64_t at = bytes / count * c, end = c + 1 < count ? at + bytes / count : bytes;
+        places->elems[chunk] = end - at;
+        places->in_at[chunk] = f->src == me ? at : -1;
+        places->out_at[chunk] = at;
+        for (int back = 0; back < 2; back++)
+            s->row[s->rows++] = (struct schedule_row){.step = 2 * chunk + back,
+                                                      .src = back ? f->dst : f->src,
+                                                      .dst = back ? f->src : f->dst,
+                                                      .chunk = chunk,
+                                                      .into = chunk};
+    }
+}
+
+static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pairs,
+                         int64_t bytes, struct probe_round *out, struct err *err)
+{
+    int each = chunks_of(bytes), me = p->world->rank;
+    struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
+    struct probe_round r = {.laps = 1};
     struct exec_places places;
     struct exec_rows rows = {0};
-    int me = p->world->rank;
 
-    *first = 0;
-    exec_places_init(&places, pairs, DTYPE_U8);
+    assert(bytes <= p->room);
+    s.row = mem_new((size_t)each * 2, sizeof *s.row);
+    r.mine = mem_new(1, sizeof *r.mine);
+    exec_places_init(&places, s.chunks, DTYPE_U8);
     for (int i = 0; i < pairs; i++) {
-        const struct probe_flow *f = &pair[i];
-        if (f->src != me && f->dst != me)
+        if (pair[i].src != me && pair[i].dst != me)
             continue;
-        assert(s.rows == 0);
-        *first = f->src == me;
-        places.elems[i] = PING_BYTES;
-        places.in_at[i] = *first ? 0 : -1;
-        places.out_at[i] = 0;
-        row[s.rows++] = (struct schedule_row){
-            .step = 0, .src = f->src, .dst = f->dst, .chunk = i, .into = i};
-        row[s.rows++] = (struct schedule_row){
-            .step = 1, .src = f->dst, .dst = f->src, .chunk = i, .into = i};
+        assert(r.mines == 0);
+        add_trip(&r, &pair[i], bytes, i * each, me, &s, &places);
     }
     int rc = exec_rows_init(&rows, &s, me, &places, err);
     rc = world_agree(p->world, rc, err);
@@ -335,9 +379,11 @@ static int prepare_ping(struct probe *p, const struct probe_flow *pair, int pair
         rc = exec_mpi_prepare(p->exec, &rows, &r.exec, err);
     exec_rows_release(&rows);
     exec_places_release(&places);
-    r.laps = 1;
+    mem_free(s.row);
     if (rc == 0)
         *out = r;
+    else
+        probe_free(&r);
     return rc;
 }
 
@@ -346,8 +392,8 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
 {
     double *took = mem_new((size_t)times, sizeof *took);
     struct probe_round r = {0};
-    int first = 0;
-    int rc = prepare_ping(p, pair, pairs, &r, &first, err);
+    int rc = prepare_trips(p, pair, pairs, PING_BYTES, &r, err);
+    int first = rc == 0 && r.mines && r.mine[0].src == p->world->rank;
 
     if (rc == 0)
         rc = world_barrier(p->world, err);
@@ -363,5 +409,55 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
         *rtt_s = first ? stats_median(took, times) : 0;
     probe_free(&r);
     mem_free(took);
+    return rc;
+}
+
+/* The first of a pair says with each trip whether another follows. */
+static int make_trips(struct probe *p, struct probe_round *r, int first, double budget_s,
+                      double *least_s, struct err *err)
+{
+    uint64_t *say = (uint64_t *)(void *)p->in;
+    const uint64_t *told = (const uint64_t *)(const void *)p->out;
+    double begin = tick_now_s(), last = 0;
+    int more = 1;
+
+    for (int i = 1; more; i++) {
+        double start = tick_now_s();
+        *say = more = i < TRIPS && start - begin + last < budget_s;
+        if (run(p, r, NULL, err))
+            return -1;
+        last = tick_now_s() - start;
+        if (first)
+            *least_s = *least_s > 0 && *least_s < last ? *least_s : last;
+        else
+            more = *told != 0;
+    }
+    return 0;
+}
+
+int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn, int pairs,
+                double budget_s, double *least_s, struct err *err)
+{
+    struct probe_round r = {0};
+    int me = p->world->rank, mine = 0, last = 0;
+    int rc = prepare_trips(p, pair, pairs, pair[0].bytes, &r, err);
+
+    for (int i = 0; i < pairs; i++) {
+        last = turn[i] > last ? turn[i] : last;
+        if (pair[i].src == me || pair[i].dst == me)
+            mine = turn[i];
+    }
+    rc = rc ? rc : world_barrier(p->world, err);
+    double begin = tick_now_s();
+    *least_s = 0;
+    if (rc == 0 && r.mines) {
+        tick_sleep_s(mine * budget_s);
+        rc = make_trips(p, &r, r.mine[0].src == me, budget_s, least_s, err);
+    }
+    double left = begin + (last + 1) * budget_s - tick_now_s();
+    if (rc == 0 && left > 0)
+        tick_sleep_s(left);
+    rc = rc ? rc : world_barrier(p->world, err);
+    probe_free(&r);
     return rc;
 }

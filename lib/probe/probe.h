@@ -5,21 +5,21 @@
 #include <stdint.h>
 
 #include "exec/exec_mpi.h"
-#include "topo/topo.h"
-#include "world/world.h"
+#include "probe/probe_view.h"
 
 /*
  * Measures a fabric by schedules of its own.  A flow is rows of one sender and one receiver; a
  * round is flows that run at once; a ping is a schedule of two rows.  What is timed is what the
  * executor does with them, on the transport that training will use.
  *
- * Rates are payload, taken where the bytes arrive, by one clock (that of the receiving host):
+ * Rates are payload, taken where the bytes arrive, by one clock (that of the receiving group):
  * from the moment when a part of them has come (PROBE_SKIP: connections opened, token buckets
  * emptied, windows grown) until the last.  Every word is compared with what its sender must
  * have sent.
  */
 struct probe {
     struct world *world;     /* borrowed */
+    struct probe_view view;  /* the hosts, unless the caller sets another after probe_open */
     struct exec_mpi *exec;   /* owned */
     char *in, *out;          /* [room] */
     int64_t room;            /* what one rank may send, and what it may receive, in a round */
@@ -42,9 +42,9 @@ struct probe_round {
 };
 
 struct probe_result {
-    double rank_Bps; /* into this rank; 0 where nothing came from afar enough to be timed */
-    double host_Bps; /* into all ranks of this host together */
-    int64_t wrong;   /* words that came to this rank and are not what was sent */
+    double rank_Bps;  /* into this rank; 0 where nothing came from afar enough to be timed */
+    double group_Bps; /* into all ranks of this rank's group (of the view) together */
+    int64_t wrong;    /* words that came to this rank and are not what was sent */
 };
 
 /* Collective.  Same error on every rank, as in all that follow unless they say otherwise. */
@@ -70,21 +70,34 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
                double *rtt_s, struct err *err);
 
 /*
- * Shift s, 1 <= s < groups: every group k sends to group k + s (mod groups) and receives from
- * k - s: no port is shared, each carries one stream out and one in at the same time, as a ring
- * does.  Members of k and k + s are paired in turn until the larger side is used up; one != 0
- * takes the first pair alone.  `bytes` pass each port.  Returns the number of flows, at most
- * ranks * 2; flow may be NULL.
+ * Collective: pairs of ranks, each rank in one at most, send pair->bytes forth and back, again
+ * and again for about budget_s at most, once at least.  A pair begins at its own turn of [pairs], and
+ * while the others have theirs its ranks sleep: what they would do in waiting is work for
+ * processors that ranks share.  *least_s: the shortest way forth and back, at the first of each
+ * pair; 0 on the other ranks.
  */
-int probe_shift(const struct groups *g, int s, int one, int64_t bytes, struct probe_flow *flow);
+int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn, int pairs,
+                double budget_s, double *least_s, struct err *err);
+
+/*
+ * Shift s, 1 <= s < probe_widest: every group k sends to the group s places behind it and
+ * receives from the one s places before: no port is shared, each carries one stream out and one
+ * in at the same time, as a ring does.  Circles that s leads around and back are left out.
+ * Members of both groups are paired in turn until the larger side is used up; one != 0 takes
+ * the first pair alone.  `bytes` pass each port.  Returns the number of flows, at most ranks *
+ * 2; flow may be NULL.
+ */
+int probe_shift(const struct probe_view *v, int s, int one, int64_t bytes,
+                struct probe_flow *flow);
 /* A ring inside each group (one == 0), or the first two members of `group` alone. */
 int probe_inside(const struct groups *g, int one, int group, int64_t bytes,
                  struct probe_flow *flow);
 /*
- * Pairs for pings with as many ranks as can be: inside groups, or between neighbouring groups;
- * returns their number, at most half of the ranks.
+ * Pairs for pings with as many ranks as can be (one != 0: one pair for each two groups): inside
+ * groups, or between neighbouring groups; returns their number, at most half of the ranks.
  */
-int probe_partners(const struct groups *g, int across, struct probe_flow *pair);
+int probe_partners_inside(const struct groups *g, struct probe_flow *pair);
+int probe_partners_across(const struct probe_view *v, int one, struct probe_flow *pair);
 /* What probe_shift may ask of one rank with these bytes: room for probe_open. */
 int64_t probe_shift_room(const struct groups *g, int64_t bytes);
 
@@ -92,7 +105,8 @@ int64_t probe_shift_room(const struct groups *g, int64_t bytes);
  * Bytes for each port that take about `seconds`, from a first look at the fabric (rounds of 1
  * MiB, shift 1); within PROBE_BYTES_LEAST and PROBE_BYTES_MOST.  Two groups at least.
  */
-int probe_size(struct world *world, double seconds, int64_t *bytes, struct err *err);
+int probe_size(struct world *world, const struct probe_view *v, double seconds, int64_t *bytes,
+               struct err *err);
 
 enum {
     /* Of a round, not timed: two token buckets of 128 kB (out and in) and what a socket holds.
@@ -102,14 +116,32 @@ enum {
     PROBE_BYTES_MOST = 64 << 20
 };
 
-/*
- * Collective: the fabric as it is measured, the groups being the hosts.  Level 0 is measured
- * inside the hosts, level 1 between them; where there is only one host, or one rank on each,
- * the level that nothing passes repeats the other one.  *out is the same on every rank.
- * whole == 0: the links alone, and the machines' memory.
- */
-int probe_topo(struct world *world, int whole, struct topo *out, struct err *err);
+/* So long without a byte from another rank while a fabric is measured: it is gone. */
+#define PROBE_PATIENCE_S 15.0
 
+/*
+ * Collective: groups and levels found by the distances of pairs alone, whatever the hosts are
+ * called (probe_discover.c, probe_cluster.h).
+ */
+int probe_discover(struct world *world, struct probe_found *out, struct err *err);
+void probe_found_release(struct probe_found *f);
+
+/*
+ * Collective: the fabric as it is measured, the groups being those found, or with NULL the
+ * hosts.  Level 0 is measured inside the groups, level 1 between them; where there is only one,
+ * or one rank in each, the level that nothing passes repeats the other one.  *out is the same
+ * on every rank.  whole == 0: the links alone, and the machines' memory.
+ */
+int probe_topo(struct world *world, const struct probe_found *found, int whole,
+               struct topo *out, struct err *err);
+
+/*
+ * Which machine this is: the kernel's boot id.  Hosts that share it (containers, an emulated
+ * cluster) share memory, processors and clock, whatever they are called; "" where the kernel
+ * does not say.
+ */
+enum { PROBE_BOOT_BYTES = 40 };
+void probe_boot_id(char id[PROBE_BOOT_BYTES]);
 /* Memory of the machine shared out among the ranks on it; collective. */
 int probe_memory(struct world *world, int64_t *bytes, struct err *err);
 /* FLOP/s of a matrix product on this rank while all ranks do the same; the least of them. */

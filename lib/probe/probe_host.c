@@ -7,20 +7,14 @@
 #include "base/mem.h"
 #include "probe/probe.h"
 
-enum { BOOT_BYTES = 40 };
-
-/*
- * Which machine this is: the kernel's boot id.  Hosts that share it (containers, an emulated
- * cluster) share its memory, whatever they are called; "" where the kernel does not say.
- */
-static void read_boot_id(char id[BOOT_BYTES])
+void probe_boot_id(char id[PROBE_BOOT_BYTES])
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
-    memset(id, 0, BOOT_BYTES);
+    memset(id, 0, PROBE_BOOT_BYTES);
     if (fd < 0)
         return;
-    if (read(fd, id, BOOT_BYTES - 1) < 0)
+    if (read(fd, id, PROBE_BOOT_BYTES - 1) < 0)
         id[0] = 0;
     close(fd);
 }
@@ -28,13 +22,13 @@ static void read_boot_id(char id[BOOT_BYTES])
 int probe_memory(struct world *world, int64_t *bytes, struct err *err)
 {
     struct {
-        char id[BOOT_BYTES];
+        char id[PROBE_BOOT_BYTES];
         int64_t bytes;
     } mine, *all = mem_new((size_t)world->ranks, sizeof *all);
     int64_t least = INT64_MAX;
 
     memset(&mine, 0, sizeof mine);
-    read_boot_id(mine.id);
+    probe_boot_id(mine.id);
     mine.bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     int rc = world_allgather(world, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < world->ranks; r++) {

@@ -9,7 +9,8 @@
  *
  *     rate_left = traffic beside products / traffic alone,  compute_left likewise
  *
- * Traffic is laps of a ring inside the groups (level 0), or of shift 1 between them (level 1).
+ * Traffic is laps of a ring inside the groups (level 0), or of shift 1 between them (level 1),
+ * or between blocks of them (further out).
  * What is timed of a rank is from the end of its first lap to the end of its last one: by then
  * all are at it.  Neighbours wait for each other, so no rank is far ahead; one that is done
  * goes on computing for a while, since others are not.
@@ -214,9 +215,10 @@ int64_t probe_left_room(const struct groups *g)
 /* All rows of a contest at one level, of laps of so many bytes. */
 static int prepare(struct contest *c, int l, int64_t bytes, struct err *err)
 {
-    const struct groups *g = &c->probe->world->groups;
+    const struct groups *g = c->probe->view.groups;
     struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
-    int flows = l ? probe_shift(g, 1, 0, bytes, flow) : probe_inside(g, 0, 0, bytes, flow);
+    int flows = l ? probe_shift(&c->probe->view, 1, 0, bytes, flow)
+                  : probe_inside(g, 0, 0, bytes, flow);
     int rc = probe_prepare(c->probe, flow, flows, &c->round, err);
 
     for (int end = 0; rc == 0 && end < ENDS; end++) {
@@ -232,7 +234,9 @@ static int measure_level(struct probe *p, const struct probe_work *work, int l, 
                          struct err *err)
 {
     struct topo_level *level = &t->level[l];
-    double Bps = l ? topo_slowest_port_Bps(t) : level->member_Bps;
+    double Bps = l == 0   ? level->member_Bps
+                 : l == 1 ? topo_slowest_port_Bps(t)
+                          : level->port_Bps;
     int64_t bytes = lap_bytes(Bps);
     double laps = Bps * turn_s / (double)bytes;
     struct contest c = {.probe = p, .work = work};
@@ -251,15 +255,19 @@ static int measure_level(struct probe *p, const struct probe_work *work, int l, 
     return rc;
 }
 
-int probe_left(struct probe *p, struct topo *t, struct err *err)
+int probe_left(struct probe *p, const struct probe_views *views, struct topo *t,
+               struct err *err)
 {
     struct probe_work work;
     int rc = world_agree(p->world, probe_work_open(&work, err), err);
 
+    p->view = views->view[1];
     if (rc == 0 && groups_largest(&t->groups) > 1)
         rc = measure_level(p, &work, 0, t, err);
-    if (rc == 0 && t->groups.count > 1)
-        rc = measure_level(p, &work, 1, t, err);
+    for (int l = 1; rc == 0 && t->groups.count > 1 && l < t->levels; l++) {
+        p->view = views->view[l];
+        rc = measure_level(p, &work, l, t, err);
+    }
     probe_work_close(&work);
     return rc;
 }

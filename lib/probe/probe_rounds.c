@@ -14,14 +14,16 @@
  *     group 0   0 1 2      0 -> 3   1 -> 4   2 -> 3      a third of the bytes each
  *     group 1   3 4        3 -> 0   4 -> 1   3 -> 2
  */
-int probe_shift(const struct groups *g, int s, int one, int64_t bytes, struct probe_flow *flow)
+int probe_shift(const struct probe_view *v, int s, int one, int64_t bytes,
+                struct probe_flow *flow)
 {
+    const struct groups *g = v->groups;
     int flows = 0;
 
     assert(s >= 1 && s < g->count);
     for (int k = 0; k < g->count; k++) {
-        int to = (k + s) % g->count, a = g->members[k], b = g->members[to];
-        int pairs = one ? 1 : a > b ? a : b;
+        int to = probe_next(v, k, s), a = g->members[k], b = g->members[to];
+        int pairs = to == k ? 0 : one ? 1 : a > b ? a : b;
         for (int i = 0; i < pairs; i++, flows++)
             if (flow)
                 flow[flows] =
@@ -54,52 +56,72 @@ int probe_inside(const struct groups *g, int one, int group, int64_t bytes,
     return flows;
 }
 
-int probe_partners(const struct groups *g, int across, struct probe_flow *pair)
+int probe_partners_inside(const struct groups *g, struct probe_flow *pair)
 {
     int pairs = 0;
 
-    for (int k = 0; k < g->count; k += across ? 2 : 1) {
-        int to = across ? k + 1 : k, m = g->members[k];
-        if (to == g->count)
-            break;
-        int n = across ? (m < g->members[to] ? m : g->members[to]) : m / 2;
+    for (int k = 0; k < g->count; k++) {
+        int n = g->members[k] / 2;
         for (int i = 0; i < n; i++)
-            pair[pairs++] = (struct probe_flow){groups_rank(g, k, i),
-                                                groups_rank(g, to, across ? i : n + i), 1};
+            pair[pairs++] =
+                (struct probe_flow){groups_rank(g, k, i), groups_rank(g, k, n + i), 1};
     }
     return pairs;
 }
 
-/* The median over the hosts of the rate into each, in one run of shift 1. */
+/* The groups of a circle two by two: an odd last one has no partner. */
+int probe_partners_across(const struct probe_view *v, int one, struct probe_flow *pair)
+{
+    const struct groups *g = v->groups;
+    int pairs = 0;
+
+    for (int k = 0; k < g->count; k++) {
+        int at, count = probe_circle(v, k, &at), m = g->members[k];
+        if (at % 2 || at + 1 == count)
+            continue;
+        int to = probe_next(v, k, 1), n = m < g->members[to] ? m : g->members[to];
+        for (int i = 0; i < (one ? 1 : n); i++)
+            pair[pairs++] =
+                (struct probe_flow){groups_rank(g, k, i), groups_rank(g, to, i), 1};
+    }
+    return pairs;
+}
+
+/* The median over the groups of the rate into each, in one run of shift 1. */
 static int first_look(struct probe *p, int64_t bytes, double *Bps, struct err *err)
 {
-    const struct groups *g = &p->world->groups;
+    const struct groups *g = p->view.groups;
     struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
     double *all = mem_new((size_t)g->ranks, sizeof *all);
     struct probe_round r = {0};
     struct probe_result got = {0};
-    int rc = probe_prepare(p, flow, probe_shift(g, 1, 0, bytes, flow), &r, err);
+    int n = 0, rc = probe_prepare(p, flow, probe_shift(&p->view, 1, 0, bytes, flow), &r, err);
 
     for (int i = 0; rc == 0 && i < 2; i++) /* the first opens the connections */
         rc = probe_run(p, &r, &got, err);
     if (rc == 0)
-        rc = world_allgather(p->world, &got.host_Bps, sizeof got.host_Bps, all, err);
+        rc = world_allgather(p->world, &got.group_Bps, sizeof got.group_Bps, all, err);
+    for (int i = 0; rc == 0 && i < g->ranks; i++) /* a group alone in its circle has nothing */
+        if (all[i] > 0)
+            all[n++] = all[i];
     if (rc == 0)
-        *Bps = stats_median(all, g->ranks);
+        *Bps = n ? stats_median(all, n) : 0;
     probe_free(&r);
     mem_free(all);
     mem_free(flow);
     return rc;
 }
 
-int probe_size(struct world *world, double seconds, int64_t *bytes, struct err *err)
+int probe_size(struct world *world, const struct probe_view *v, double seconds, int64_t *bytes,
+               struct err *err)
 {
     const int64_t look = 1 << 20;
     struct probe p;
     double Bps = 0;
 
-    if (probe_open(&p, world, probe_shift_room(&world->groups, look), err))
+    if (probe_open(&p, world, probe_shift_room(v->groups, look), err))
         return -1;
+    p.view = *v;
     int rc = first_look(&p, look, &Bps, err);
     probe_close(&p);
     double want = Bps * seconds + PROBE_SKIP;

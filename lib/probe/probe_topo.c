@@ -34,7 +34,6 @@ enum {
 
 static const double round_s = 0.1;   /* a stream's time, beside what is skipped */
 static const double shifts_s = 3;    /* no new shift is begun after so long */
-static const double patience_s = 15; /* without a byte: the other side is gone */
 
 /* Laps of INSIDE_BYTES that take about round_s at the best rate that a rank had
  * in the first. */
@@ -51,7 +50,7 @@ static int inside_laps(const double *value, int ranks)
 }
 
 /* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank
- * r, or to its host. */
+ * r, or to its group. */
 static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int inside,
                   double *value, struct err *err)
 {
@@ -65,7 +64,7 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
             err_set(err, ERR_PEER, "%lld words of a measurement arrived wrong",
                     (long long)got.wrong);
         rc = world_agree(p->world, rc || got.wrong ? -1 : 0, err);
-        double mine = inside ? got.rank_Bps : got.host_Bps;
+        double mine = inside ? got.rank_Bps : got.group_Bps;
         if (rc == 0)
             rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
                                  err);
@@ -134,7 +133,8 @@ static int message_cost(struct probe *p, struct work *w, int across, struct topo
                         struct err *err)
 {
     double all_s = 0;
-    int pairs = probe_partners(&p->world->groups, across, w->flow);
+    int pairs = across ? probe_partners_across(&p->view, 0, w->flow)
+                       : probe_partners_inside(p->view.groups, w->flow);
 
     if (latency(p, w->flow, pairs, &all_s, err))
         return -1;
@@ -145,7 +145,7 @@ static int message_cost(struct probe *p, struct work *w, int across, struct topo
 static int measure_inside(struct probe *p, struct work *w, struct topo_level *level,
                           struct err *err)
 {
-    const struct groups *g = &p->world->groups;
+    const struct groups *g = p->view.groups;
     double alone[ALONE_MOST];
     int pairs = 0, hosts = 0;
 
@@ -171,17 +171,18 @@ static int measure_inside(struct probe *p, struct work *w, struct topo_level *le
     return message_cost(p, w, 0, level, err);
 }
 
-/* Shift number i of `shifts`, spread over 1 .. groups - 1. */
-static int shift_of(int groups, int shifts, int i)
+/* Shift number i of `shifts`, spread over 1 .. widest - 1. */
+static int shift_of(int widest, int shifts, int i)
 {
-    return 1 + (int)((int64_t)i * (groups - 1) / shifts);
+    return 1 + (int)((int64_t)i * (widest - 1) / shifts);
 }
 
-static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct topo *t,
+static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct topo_port *port,
                          struct err *err)
 {
-    const struct groups *g = &p->world->groups;
-    int shifts = g->count - 1 < SHIFTS_MOST ? g->count - 1 : SHIFTS_MOST, late = 0;
+    const struct groups *g = p->view.groups;
+    int widest = probe_widest(&p->view), late = 0;
+    int shifts = widest - 1 < SHIFTS_MOST ? widest - 1 : SHIFTS_MOST;
     double start = tick_now_s();
 
     for (int i = 0; i < shifts; i++) {
@@ -190,43 +191,45 @@ static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct 
             return -1;
         if (i >= SHIFTS_LEAST && late)
             break;
-        int s = shift_of(g->count, shifts, i), flows = probe_shift(g, s, 0, bytes, w->flow);
+        int s = shift_of(widest, shifts, i);
+        int flows = probe_shift(&p->view, s, 0, bytes, w->flow);
         if (repeat(p, w->flow, flows, 0, w->value, err))
             return -1;
         for (int k = 0; k < g->count; k++) {
-            int to = (k + s) % g->count;
+            int to = probe_next(&p->view, k, s);
             double Bps = median_of(w->value, g->ranks, groups_rank(g, to, 0));
-            t->port[k].out_Bps = fmax(t->port[k].out_Bps, Bps);
-            t->port[to].in_Bps = fmax(t->port[to].in_Bps, Bps);
+            if (to == k)
+                continue;
+            port[k].out_Bps = fmax(port[k].out_Bps, Bps);
+            port[to].in_Bps = fmax(port[to].in_Bps, Bps);
         }
     }
     return 0;
 }
 
-static int measure_across(struct probe *p, struct work *w, int64_t bytes, struct topo *t,
-                          struct err *err)
+/* The level at which the groups of the view meet, and their ports, 0 where nothing passed. */
+static int measure_across(struct probe *p, struct work *w, int64_t bytes,
+                          struct topo_level *level, struct topo_port *port, struct err *err)
 {
-    const struct groups *g = &p->world->groups;
-    struct topo_level *level = &t->level[1];
-    int pairs = 0;
+    const struct groups *g = p->view.groups;
+    int pairs = probe_partners_across(&p->view, 1, w->flow), ports = 0;
 
-    for (int k = 0; k + 1 < g->count; k += 2)
-        w->flow[pairs++] =
-            (struct probe_flow){groups_rank(g, k, 0), groups_rank(g, k + 1, 0), 1};
     if (latency(p, w->flow, pairs, &level->latency_s, err))
         return -1;
-    int flows = probe_shift(g, 1, 1, bytes, w->flow);
+    int flows = probe_shift(&p->view, 1, 1, bytes, w->flow);
     if (repeat(p, w->flow, flows, 0, w->value, err))
         return -1;
     level->flow_Bps = median_rank(w->value, g->ranks);
-    if (measure_ports(p, w, bytes, t, err))
+    if (measure_ports(p, w, bytes, port, err))
         return -1;
     double *both = mem_new((size_t)g->count * 2, sizeof *both);
     for (int k = 0; k < g->count; k++) {
-        both[2 * k] = t->port[k].out_Bps;
-        both[2 * k + 1] = t->port[k].in_Bps;
+        if (probe_next(&p->view, k, 1) == k)
+            continue;
+        both[ports++] = port[k].out_Bps;
+        both[ports++] = port[k].in_Bps;
     }
-    level->port_Bps = stats_median(both, g->count * 2);
+    level->port_Bps = stats_median(both, ports);
     level->member_Bps = level->port_Bps / groups_largest(g);
     mem_free(both);
     return message_cost(p, w, 1, level, err);
@@ -246,27 +249,34 @@ static void measure_alone(struct probe *p, struct topo_level *level)
     *level = (struct topo_level){.port_Bps = Bps, .flow_Bps = Bps, .member_Bps = Bps};
 }
 
-static int measure(struct probe *p, int64_t bytes, struct topo *t, struct err *err)
+static int measure(struct probe *p, const struct probe_views *views, const int64_t *bytes,
+                   struct topo *t, struct err *err)
 {
-    const struct groups *g = &p->world->groups;
+    const struct groups *g = views->view[1].groups;
     struct work w = {mem_new((size_t)g->ranks * 2, sizeof *w.flow),
                      mem_new((size_t)g->ranks * REPEATS, sizeof *w.value)};
+    struct topo_port *port = mem_new((size_t)g->count, sizeof *port);
     int inside = groups_largest(g) > 1, across = g->count > 1, rc = 0;
 
+    p->view = views->view[1];
     if (inside)
         rc = measure_inside(p, &w, &t->level[0], err);
-    if (rc == 0 && across)
-        rc = measure_across(p, &w, bytes, t, err);
+    for (int l = 1; rc == 0 && across && l < t->levels; l++) {
+        p->view = views->view[l];
+        rc = measure_across(p, &w, bytes[l], &t->level[l], l == 1 ? t->port : port, err);
+    }
     if (!inside && !across)
         measure_alone(p, &t->level[0]);
     if (!inside && across)
         t->level[0] = t->level[1];
     if (!across)
         t->level[1] = t->level[0];
-    for (int k = 0; !across && k < g->count; k++)
-        t->port[k] = (struct topo_port){t->level[1].port_Bps, t->level[1].port_Bps};
+    for (int k = 0; k < g->count; k++) /* alone in its block: nothing passed */
+        if (probe_next(&views->view[1], k, 1) == k)
+            t->port[k] = (struct topo_port){t->level[1].port_Bps, t->level[1].port_Bps};
     mem_free(w.flow);
     mem_free(w.value);
+    mem_free(port);
     return rc;
 }
 
@@ -281,10 +291,9 @@ static double tidy(double v)
 
 static void tidy_all(struct topo *t)
 {
-    snprintf(t->level[0].name, sizeof t->level[0].name, "intra");
-    snprintf(t->level[1].name, sizeof t->level[1].name, "inter");
     for (int l = 0; l < t->levels; l++) {
         struct topo_level *v = &t->level[l];
+        snprintf(v->name, sizeof v->name, l > 1 ? "level%d" : l ? "inter" : "intra", l);
         v->latency_s = tidy(v->latency_s);
         v->port_Bps = tidy(v->port_Bps);
         v->flow_Bps = tidy(v->flow_Bps);
@@ -316,26 +325,40 @@ static int check(const struct topo *t, struct err *err)
     return 0;
 }
 
-static int measure_all(struct world *world, int whole, struct topo *out, struct err *err)
+/* bytes[l] of a round of level l, and *room for the largest. */
+static int size_rounds(struct world *world, const struct probe_views *views, int64_t *bytes,
+                       int64_t *room, struct err *err)
 {
-    const struct groups *g = &world->groups;
+    *room = INSIDE_BYTES;
+    for (int l = 1; l < views->levels; l++) {
+        const struct probe_view *v = &views->view[l];
+        bytes[l] = 0;
+        if (v->groups->count < 2)
+            continue;
+        if (probe_size(world, v, round_s, &bytes[l], err))
+            return -1;
+        int64_t want = probe_shift_room(v->groups, bytes[l]);
+        *room = want > *room ? want : *room;
+    }
+    return 0;
+}
+
+static int measure_all(struct world *world, const struct probe_views *views, int whole,
+                       struct topo *out, struct err *err)
+{
     struct probe p = {0};
     struct topo t = {0};
-    int64_t bytes = 0, room = INSIDE_BYTES, left = whole ? probe_left_room(g) : 0;
-    int rc = g->count > 1 ? probe_size(world, round_s, &bytes, err) : 0;
+    int64_t bytes[TOPO_LEVELS_MAX], room = 0;
+    int64_t left = whole ? probe_left_room(views->view[1].groups) : 0;
 
-    if (rc)
+    if (size_rounds(world, views, bytes, &room, err))
         return -1;
-    if (g->count > 1 && probe_shift_room(g, bytes) > room)
-        room = probe_shift_room(g, bytes);
     if (probe_open(&p, world, room > left ? room : left, err))
         return -1;
-    topo_init(&t, 2, g);
-    for (int k = 0; k < g->count; k++)
-        topo_set_host(&t, k, world->host[k]);
-    rc = measure(&p, bytes, &t, err);
+    probe_views_topo(views, world, &t);
+    int rc = measure(&p, views, bytes, &t, err);
     rc = rc ? rc : check(&t, err);
-    rc = rc || !whole ? rc : probe_left(&p, &t, err);
+    rc = rc || !whole ? rc : probe_left(&p, views, &t, err);
     probe_close(&p);
     rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
     rc = rc || !whole ? rc : probe_flops(world, &t.flops, err);
@@ -348,12 +371,16 @@ static int measure_all(struct world *world, int whole, struct topo *out, struct 
     return rc;
 }
 
-int probe_topo(struct world *world, int whole, struct topo *out, struct err *err)
+int probe_topo(struct world *world, const struct probe_found *found, int whole,
+               struct topo *out, struct err *err)
 {
     double before_s = world->deadline_s;
+    struct probe_views views;
 
-    world->deadline_s = patience_s;
-    int rc = measure_all(world, whole, out, err);
+    world->deadline_s = PROBE_PATIENCE_S;
+    probe_views_init(&views, world, found);
+    int rc = measure_all(world, &views, whole, out, err);
+    probe_views_release(&views);
     world->deadline_s = before_s;
     return rc;
 }

@@ -35,7 +35,8 @@ int probe_late(struct world *world, double start_s, int turns, double budget_s, 
  * rate_left and compute_left of the levels that bytes pass, from the rates that are in t
  * already.  p has room for probe_left_room().
  */
-int probe_left(struct probe *p, struct topo *t, struct err *err);
+int probe_left(struct probe *p, const struct probe_views *views, struct topo *t,
+               struct err *err);
 int64_t probe_left_room(const struct groups *g);
 
 #endif

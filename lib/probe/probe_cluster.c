@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows which pairs to measure and where to cut.  A level at a time, from the inside out:
+ *
+ *   measure   pairs of ranks, then of one rank for each part that is joined already
+ *   link      the shortest pairs first, as in a minimum spanning tree: n - 1 links.  A pair that
+ *             was disturbed is longer than it should be, and others link its ranks.
+ *   cut       where a link is PROBE_CLUSTER_FACTOR times as long as the one before it
+ *
+ *      length |                         +----- links between groups
+ *             |                         |
+ *             |                  cut - -|- - -
+ *             |  ----+------------------+
+ *             +------------------------------- links, sorted
+ *
+ *   confirm   one rank of each part meets those of the others; what is near after all is joined
+ *
+ * Rounds of all ranks, with which it begins:
+ *
+ *   shift s       r and r + s, for s = 1, 2, 4, ...: two rounds each
+ *   reflection    r and c - r, for two c: each difference of ranks once.  A difference that turns
+ *                 out to be near is measured as a shift.  (Placed by node on 3 hosts, no power of
+ *                 two joins two ranks of one host; the differences 3, 6, 9, ... do.)
+ */
+#include "probe/probe_cluster.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct edge {
+    int a, b;
+    double length;
+};
+
+struct finder {
+    int ranks;
+    probe_measure measure;
+    void *arg;
+    struct edge *edge;
+    size_t edges, edges_room;
+    int *part;  /* [ranks] the lowest rank of the part that a rank is in: always a root */
+    int *order; /* [ranks] those roots, ascending */
+    struct probe_pair *pair;
+    double *distance;
+    struct probe_clusters out;
+};
+
+static int log2_up(int n)
+{
+    int bits = 0;
+
+    while (1 << bits < n)
+        bits++;
+    return bits;
+}
+
+/* ---- parts ---- */
+
+static void join(struct finder *f, int a, int b)
+{
+    int low = f->part[a] < f->part[b] ? f->part[a] : f->part[b];
+    int high = f->part[a] < f->part[b] ? f->part[b] : f->part[a];
+
+    for (int r = 0; low != high && r < f->ranks; r++)
+        if (f->part[r] == high)
+            f->part[r] = low;
+}
+
+static int list_roots(struct finder *f)
+{
+    int n = 0;
+
+    for (int r = 0; r < f->ranks; r++)
+        if (f->part[r] == r)
+            f->order[n++] = r;
+    return n;
+}
+
+/* Joins what is nearer than `near` among the edges from .. to - 1. */
+static void join_near(struct finder *f, size_t from, size_t to, double near)
+{
+    for (size_t i = from; i < to; i++)
+        if (f->edge[i].length < near)
+            join(f, f->edge[i].a, f->edge[i].b);
+}
+
+/* ---- rounds ---- */
+
+static int run_round(struct finder *f, int pairs, struct err *err)
+{
+    if (pairs == 0)
+        return 0;
+    if (f->measure(f->arg, f->pair, pairs, f->distance, err))
+        return -1;
+    f->edge = mem_grow(f->edge, &f->edges_room, f->edges + (size_t)pairs, sizeof *f->edge);
+    for (int i = 0; i < pairs; i++)
+        f->edge[f->edges++] = (struct edge){f->pair[i].a, f->pair[i].b, f->distance[i]};
+    f->out.measured += pairs;
+    f->out.rounds++;
+    return 0;
+}
+
+/* Ranks s apart that are in different parts, in two rounds: r / s even, and odd. */
+static int run_shift(struct finder *f, int s, struct err *err)
+{
+    for (int odd = 0; odd < 2; odd++) {
+        int pairs = 0;
+        for (int r = 0; r + s < f->ranks; r++)
+            if (r / s % 2 == odd && f->part[r] != f->part[r + s])
+                f->pair[pairs++] = (struct probe_pair){r, r + s};
+        if (run_round(f, pairs, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* Ranks that add up to c (mod ranks). */
+static int run_reflection(struct finder *f, int c, struct err *err)
+{
+    int pairs = 0;
+
+    for (int r = 0; r < f->ranks; r++) {
+        int to = (c - r + f->ranks) % f->ranks;
+        if (r < to)
+            f->pair[pairs++] = (struct probe_pair){r, to};
+    }
+    return run_round(f, pairs, err);
+}
+
+/*
+ * A tournament of the parts' lowest ranks (circle method: one stays, the others go round), of n
+ * log2 n pairs at most.  Parts that have been joined meanwhile meet no more.
+ */
+static int run_tournament(struct finder *f, double near, struct err *err)
+{
+    int n = list_roots(f), even = n + n % 2;
+    int64_t left = (int64_t)f->ranks * (log2_up(f->ranks) > 1 ? log2_up(f->ranks) : 1);
+
+    for (int round = 0; round < even - 1 && left > 0; round++) {
+        size_t from = f->edges;
+        int pairs = 0;
+        for (int i = 0; i < even / 2; i++) {
+            int a = i ? (round + i) % (even - 1) : even - 1;
+            int b = (round + even - 1 - i) % (even - 1);
+            if (a >= n || b >= n || f->part[f->order[a]] == f->part[f->order[b]])
+                continue;
+            f->pair[pairs++] = (struct probe_pair){f->order[a], f->order[b]};
+        }
+        if (run_round(f, pairs, err))
+            return -1;
+        left -= pairs;
+        join_near(f, from, f->edges, near);
+    }
+    return 0;
+}
+
+/* ---- cuts ---- */
+
+static int by_length(const void *a, const void *b)
+{
+    double x = ((const struct edge *)a)->length, y = ((const struct edge *)b)->length;
+
+    return (x > y) - (x < y);
+}
+
+/*
+ * Where the next level begins: the length between two links that are PROBE_CLUSTER_FACTOR apart,
+ * the first such; INFINITY where there is none.  Links between parts count, the parts stay.
+ */
+static double find_cut(struct finder *f)
+{
+    int *before = mem_new((size_t)f->ranks, sizeof *before);
+    struct edge *sorted = mem_new(f->edges + 1, sizeof *sorted);
+    double last = 0, cut = INFINITY;
+
+    memcpy(before, f->part, (size_t)f->ranks * sizeof *before);
+    memcpy(sorted, f->edge, f->edges * sizeof *sorted);
+    qsort(sorted, f->edges, sizeof *sorted, by_length);
+    for (size_t i = 0; i < f->edges && isinf(cut); i++) {
+        const struct edge *e = &sorted[i];
+        if (f->part[e->a] == f->part[e->b])
+            continue;
+        if (last > 0 && e->length >= PROBE_CLUSTER_FACTOR * last)
+            cut = sqrt(last * e->length);
+        last = e->length;
+        join(f, e->a, e->b);
+    }
+    memcpy(f->part, before, (size_t)f->ranks * sizeof *before);
+    mem_free(before);
+    mem_free(sorted);
+    return cut;
+}
+
+/*
+ * The edges from `reflected` on are reflections.  Differences that join what the shifts before
+ * them have not are measured as shifts, the smallest first, at most log2 n of them.
+ */
+static int follow_differences(struct finder *f, size_t reflected, struct err *err)
+{
+    int *seen = mem_new((size_t)f->ranks, sizeof *seen), rc = 0;
+    double near = find_cut(f);
+
+    if (isinf(near))
+        near = 0; /* one level so far: nothing is nearer than the rest */
+    join_near(f, 0, reflected, near);
+    for (size_t i = reflected; i < f->edges; i++) {
+        const struct edge *e = &f->edge[i];
+        seen[abs(e->a - e->b)] |= e->length < near && f->part[e->a] != f->part[e->b];
+    }
+    join_near(f, reflected, f->edges, near);
+    for (int d = 1, left = log2_up(f->ranks); rc == 0 && left > 0 && d < f->ranks; d++) {
+        size_t from = f->edges;
+        if (!seen[d])
+            continue;
+        left--;
+        rc = run_shift(f, d, err);
+        join_near(f, from, f->edges, near);
+    }
+    for (int r = 0; r < f->ranks; r++) /* the cut is made anew, from all that is known then */
+        f->part[r] = r;
+    mem_free(seen);
+    return rc;
+}
+
+static int run_first(struct finder *f, struct err *err)
+{
+    for (int s = 1; s < f->ranks; s *= 2)
+        if (run_shift(f, s, err))
+            return -1;
+    size_t reflected = f->edges;
+    if (run_reflection(f, f->ranks - 1, err) || run_reflection(f, f->ranks - 2, err))
+        return -1;
+    return follow_differences(f, reflected, err);
+}
+
+/* ---- levels ---- */
+
+static void keep_partition(struct finder *f)
+{
+    int *part = f->out.part + (int64_t)f->out.partitions * f->ranks, n = 0;
+
+    for (int r = 0; r < f->ranks; r++)
+        part[r] = f->part[r] == r ? n++ : part[f->part[r]];
+    f->out.partitions++;
+}
+
+/* Parts as near as the level wants them, confirmed: until a tournament joins none. */
+static int confirm(struct finder *f, double near, struct err *err)
+{
+    int before, after = list_roots(f);
+
+    do {
+        before = after;
+        if (run_tournament(f, near, err))
+            return -1;
+        after = list_roots(f);
+    } while (after > 1 && after < before);
+    return 0;
+}
+
+static int find_levels(struct finder *f, struct err *err)
+{
+    if (f->ranks > 1 && run_first(f, err))
+        return -1;
+    double near = find_cut(f);
+    /* All alike: that a whole group was disturbed, or met nobody of its own, is ruled out. */
+    if (isinf(near) && run_tournament(f, 0, err))
+        return -1;
+    while (f->out.partitions < PROBE_PARTITIONS_MAX) {
+        near = find_cut(f);
+        if (isinf(near))
+            return 0;
+        join_near(f, 0, f->edges, near);
+        if (confirm(f, near, err))
+            return -1;
+        if (list_roots(f) == 1)
+            return 0;
+        keep_partition(f);
+    }
+    return 0;
+}
+
+int probe_cluster(int ranks, probe_measure measure, void *arg, struct probe_clusters *out,
+                  struct err *err)
+{
+    struct finder f = {.ranks = ranks, .measure = measure, .arg = arg};
+    size_t n = (size_t)ranks;
+
+    f.part = mem_new(n, sizeof *f.part);
+    f.order = mem_new(n, sizeof *f.order);
+    f.pair = mem_new(n, sizeof *f.pair);
+    f.distance = mem_new(n, sizeof *f.distance);
+    f.out.ranks = ranks;
+    f.out.part = mem_new(n * PROBE_PARTITIONS_MAX, sizeof(int));
+    for (int r = 0; r < ranks; r++)
+        f.part[r] = r;
+    int rc = find_levels(&f, err);
+    mem_free(f.edge);
+    mem_free(f.part);
+    mem_free(f.order);
+    mem_free(f.pair);
+    mem_free(f.distance);
+    if (rc == 0)
+        *out = f.out;
+    else
+        probe_clusters_release(&f.out);
+    return rc;
+}
+
+void probe_clusters_release(struct probe_clusters *c)
+{
+    mem_free(c->part);
+    *c = (struct probe_clusters){0};
+}

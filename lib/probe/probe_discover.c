@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how far two ranks are from each other: the time of a message forth and back, the least of
+ * some.  What becomes of the distances is probe_cluster.c's.  Host names are not looked at; what
+ * is looked at is which ranks share a machine's processors, to give them turns: ranks that wait
+ * for a processor look far.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "base/tick.h"
+#include "probe/probe.h"
+#include "probe/probe_cluster.h"
+
+enum {
+    /*
+     * Of a middle size: what a link's rate does to it weighs more than a wake-up.  Twice what a
+     * shaper lets through at once (128 kB with paro-lab): a bucket that is full makes a slow
+     * port look twice as fast at most.
+     */
+    TRIP_BYTES = 256 << 10,
+    CLOCK_LOOKS = 15
+};
+
+/*
+ * A turn of a pair: some hundred trips through memory, one or two through a port of 500 Mbit/s;
+ * longer than a time slice (4 ms), so that a rank which begins without its processor has it for
+ * some of them.
+ */
+static const double turn_s = 5e-3;
+
+struct seat {
+    char machine[PROBE_BOOT_BYTES];
+    int processors;
+};
+
+struct discovery {
+    struct probe probe;
+    int *machine;    /* [ranks] the lowest rank on the same machine */
+    int *processors; /* [ranks] of that machine */
+    struct probe_flow *flow;
+    double *least_s;
+    int *turn, *used; /* [ranks] */
+};
+
+/* Machines by the kernel's boot id; where it is unknown each rank has one of its own. */
+static int find_machines(struct world *world, struct discovery *d, struct err *err)
+{
+    struct seat mine, *all = mem_new((size_t)world->ranks, sizeof *all);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+    memset(&mine, 0, sizeof mine);
+    probe_boot_id(mine.machine);
+    mine.processors = online > 0 ? (int)online : 1;
+    int rc = world_allgather(world, &mine, sizeof mine, all, err);
+    for (int r = 0; rc == 0 && r < world->ranks; r++) {
+        int first = 0;
+        while (first < r && (!all[r].machine[0] || strcmp(all[first].machine, all[r].machine)))
+            first++;
+        d->machine[r] = first;
+        d->processors[r] = all[first].processors;
+    }
+    mem_free(all);
+    return rc;
+}
+
+/*
+ * The first turn in which both ranks of a pair find a processor, or have the machine for
+ * themselves.  (Two ranks of one machine need two.)
+ */
+static void give_turns(struct discovery *d, const struct probe_pair *pair, int pairs)
+{
+    int left = pairs, ranks = d->probe.world->ranks;
+
+    for (int i = 0; i < pairs; i++)
+        d->turn[i] = -1;
+    for (int now = 0; left > 0; now++) {
+        memset(d->used, 0, (size_t)ranks * sizeof *d->used);
+        for (int i = 0; i < pairs; i++) {
+            int a = d->machine[pair[i].a], b = d->machine[pair[i].b], need = 1 + (a == b);
+            if (d->turn[i] >= 0 || (d->used[a] && d->used[a] + need > d->processors[a]) ||
+                (d->used[b] && d->used[b] + need > d->processors[b]))
+                continue;
+            d->used[a]++;
+            d->used[b]++;
+            d->turn[i] = now;
+            left--;
+        }
+    }
+}
+
+static int measure(void *arg, const struct probe_pair *pair, int pairs, double *distance,
+                   struct err *err)
+{
+    struct discovery *d = arg;
+    double mine = 0;
+
+    for (int i = 0; i < pairs; i++)
+        d->flow[i] = (struct probe_flow){pair[i].a, pair[i].b, TRIP_BYTES};
+    give_turns(d, pair, pairs);
+    if (probe_trips(&d->probe, d->flow, d->turn, pairs, turn_s, &mine, err) ||
+        world_allgather(d->probe.world, &mine, sizeof mine, d->least_s, err))
+        return -1;
+    for (int i = 0; i < pairs; i++)
+        distance[i] = d->least_s[pair[i].a];
+    return 0;
+}
+
+/*
+ * Ranks leave a barrier at the same moment but for what waking up takes: the median over several
+ * is within some 0.1 ms, where a round of rates takes 100.  One machine has one clock.
+ */
+static int compare_clocks(struct world *world, const struct discovery *d, double *ahead_s,
+                          struct err *err)
+{
+    double mine[CLOCK_LOOKS], first[CLOCK_LOOKS];
+
+    for (int i = 0; i < CLOCK_LOOKS; i++) {
+        if (world_barrier(world, err))
+            return -1;
+        mine[i] = first[i] = tick_now_s();
+    }
+    if (world_bcast(world, first, sizeof first, 0, err))
+        return -1;
+    for (int i = 0; i < CLOCK_LOOKS; i++)
+        mine[i] -= first[i];
+    *ahead_s = d->machine[world->rank] == d->machine[0] ? 0 : stats_median(mine, CLOCK_LOOKS);
+    return 0;
+}
+
+static void take_found(const struct probe_clusters *c, struct probe_found *out)
+{
+    int *one = mem_new((size_t)c->ranks, sizeof *one);
+    struct err err;
+
+    *out = (struct probe_found){.levels = c->partitions > 1 ? c->partitions + 1 : 2};
+    /* Parts are counted through, so that nothing can be wrong with them. */
+    groups_init_of(&out->groups, c->ranks, c->partitions ? c->part : one, &err);
+    mem_free(one);
+    if (out->levels == 2)
+        return;
+    int count = out->groups.count;
+    out->block = mem_new((size_t)(out->levels - 2) * (size_t)count, sizeof(int));
+    for (int l = 2; l < out->levels; l++)
+        for (int k = 0; k < count; k++)
+            out->block[(l - 2) * count + k] =
+                c->part[(int64_t)(l - 1) * c->ranks + groups_rank(&out->groups, k, 0)];
+}
+
+static int discover(struct world *world, struct discovery *d, struct probe_found *out,
+                    struct err *err)
+{
+    struct probe_clusters c;
+    double ahead_s = 0;
+
+    if (find_machines(world, d, err) || compare_clocks(world, d, &ahead_s, err))
+        return -1;
+    if (probe_open(&d->probe, world, TRIP_BYTES, err))
+        return -1;
+    int rc = probe_cluster(world->ranks, measure, d, &c, err);
+    probe_close(&d->probe);
+    if (rc)
+        return -1;
+    take_found(&c, out);
+    out->ahead_s = ahead_s;
+    probe_clusters_release(&c);
+    return 0;
+}
+
+int probe_discover(struct world *world, struct probe_found *out, struct err *err)
+{
+    size_t n = (size_t)world->ranks;
+    double before_s = world->deadline_s;
+    struct discovery d = {.machine = mem_new(n, sizeof(int)),
+                          .processors = mem_new(n, sizeof(int)),
+                          .flow = mem_new(n, sizeof *d.flow),
+                          .least_s = mem_new(n, sizeof *d.least_s),
+                          .turn = mem_new(n, sizeof(int)),
+                          .used = mem_new(n, sizeof(int))};
+
+    world->deadline_s = PROBE_PATIENCE_S;
+    int rc = discover(world, &d, out, err);
+    world->deadline_s = before_s;
+    mem_free(d.machine);
+    mem_free(d.processors);
+    mem_free(d.flow);
+    mem_free(d.least_s);
+    mem_free(d.turn);
+    mem_free(d.used);
+    return rc;
+}
+
+void probe_found_release(struct probe_found *f)
+{
+    groups_release(&f->groups);
+    mem_free(f->block);
+    *f = (struct probe_found){0};
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups found in tables of distances that were made from groups: any placement, ragged, several
+ * levels, noise, busy moments; rounds in which a rank is once; and how many pairs it takes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/groups.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "probe/probe_cluster.h"
+
+enum { LEVELS_MAX = 4 };
+
+struct fabric {
+    int ranks, levels; /* level 0: the same part[0] */
+    int *part[LEVELS_MAX];
+    double length[LEVELS_MAX + 1];
+    double noise;    /* 0.3: +-30 % */
+    int busy_rounds; /* in the first so many a fifth of the pairs looks 20 times as far */
+    uint64_t seed, asked;
+    int rounds;
+};
+
+/* Distances a decade apart. */
+static void fabric_init(struct fabric *f, int ranks, int levels)
+{
+    *f = (struct fabric){.ranks = ranks, .levels = levels, .seed = 1};
+    for (int l = 0; l < levels; l++)
+        f->part[l] = mem_new((size_t)ranks, sizeof(int));
+    for (int l = 0; l <= levels; l++)
+        f->length[l] = 7e-6 * pow(10, l);
+}
+
+static void fabric_release(struct fabric *f)
+{
+    for (int l = 0; l < f->levels; l++)
+        mem_free(f->part[l]);
+}
+
+static int measure(void *arg, const struct probe_pair *pair, int pairs, double *distance,
+                   struct err *err)
+{
+    struct fabric *f = arg;
+    char *taken = mem_new((size_t)f->ranks, 1);
+
+    (void)err;
+    assert_true(pairs > 0);
+    for (int i = 0; i < pairs; i++) {
+        int a = pair[i].a, b = pair[i].b, l = 0;
+        assert_in_range(a, 0, f->ranks - 1);
+        assert_in_range(b, 0, f->ranks - 1);
+        assert_true(a != b && !taken[a] && !taken[b]);
+        taken[a] = taken[b] = 1;
+        while (l < f->levels && f->part[l][a] != f->part[l][b])
+            l++;
+        double u = rng_uniform(f->seed, 1, f->asked), v = rng_uniform(f->seed, 2, f->asked);
+        f->asked++;
+        distance[i] = f->length[l] * (1 + f->noise * (2 * u - 1));
+        if (f->rounds < f->busy_rounds && v < 0.2)
+            distance[i] *= 20;
+    }
+    f->rounds++;
+    mem_free(taken);
+    return 0;
+}
+
+/* Finds the levels that the fabric has, and counts as it was asked. */
+static void finds(struct fabric *f)
+{
+    struct probe_clusters c;
+    struct err err;
+
+    f->asked = 0;
+    f->rounds = 0;
+    assert_int_equal(probe_cluster(f->ranks, measure, f, &c, &err), 0);
+    assert_int_equal(c.ranks, f->ranks);
+    assert_int_equal(c.partitions, f->levels);
+    assert_int_equal(c.measured, f->asked);
+    assert_int_equal(c.rounds, f->rounds);
+    for (int l = 0; l < f->levels; l++) {
+        const int *part = c.part + l * f->ranks;
+        int next = 0;
+        for (int a = 0; a < f->ranks; a++) {
+            assert_true(part[a] <= next); /* numbered by their first ranks */
+            next += part[a] == next;
+            for (int b = 0; b < a; b++)
+                assert_int_equal(part[a] == part[b], f->part[l][a] == f->part[l][b]);
+        }
+    }
+    probe_clusters_release(&c);
+}
+
+enum placement { BY_SLOT, BY_NODE, SHUFFLED };
+
+/* part[]: groups of these sizes, ranks placed in one of three ways. */
+static void place(int *part, const struct groups *g, enum placement how, uint64_t seed)
+{
+    int *left = mem_new((size_t)g->count, sizeof *left);
+
+    memcpy(left, g->members, (size_t)g->count * sizeof *left);
+    memcpy(part, g->group_of, (size_t)g->ranks * sizeof *part);
+    for (int r = 0, k = 0; how == BY_NODE && r < g->ranks; k = (k + 1) % g->count)
+        if (left[k]) {
+            left[k]--;
+            part[r++] = k;
+        }
+    for (int r = g->ranks - 1; how == SHUFFLED && r > 0; r--) {
+        int with = (int)(rng_u64(seed, 3, (uint64_t)r) % (uint64_t)(r + 1)), was = part[r];
+        part[r] = part[with];
+        part[with] = was;
+    }
+    mem_free(left);
+}
+
+static void fabric_of(struct fabric *f, const char *shape, enum placement how, uint64_t seed)
+{
+    struct groups g;
+    struct err err;
+
+    assert_int_equal(groups_parse(&g, shape, &err), 0);
+    fabric_init(f, g.ranks, 1);
+    place(f->part[0], &g, how, seed);
+    groups_release(&g);
+}
+
+static void equal_distances_are_one_group(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 33; n++) {
+        struct fabric f;
+        fabric_init(&f, n, 0);
+        f.noise = 0.3;
+        for (f.seed = 1; f.seed < 10; f.seed++)
+            finds(&f);
+        fabric_release(&f);
+    }
+}
+
+/*
+ * Every number of ranks to 33 in 2 groups and more, as even as can be: many are ragged.  In no
+ * order, groups of three and more: where most ranks are alone, some pair is not met.
+ */
+static void every_shape_is_found(void **state)
+{
+    (void)state;
+    for (int n = 3; n <= 33; n++)
+        for (int g = 2; g < n; g++)
+            for (int how = BY_SLOT; how <= (3 * g <= n ? SHUFFLED : BY_NODE); how++) {
+                struct fabric f;
+                struct groups of;
+                int members[33];
+                for (int k = 0; k < g; k++)
+                    members[k] = n / g + (k < n % g);
+                groups_init(&of, g, members);
+                fabric_init(&f, n, 1);
+                place(f.part[0], &of, how, (uint64_t)n);
+                f.noise = 0.3;
+                f.seed = (uint64_t)(n * 100 + g);
+                finds(&f);
+                fabric_release(&f);
+                groups_release(&of);
+            }
+}
+
+static void ragged_groups_are_found(void **state)
+{
+    static const char *const shape[] = {"[3,2]",   "[2,3]",     "[3,1]", "[1,1,2]", "[4,4,3]",
+                                        "[8,8,7]", "[7,6,5,3]", "[1,9]", "[20,1,1,2,5]"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        for (int how = BY_SLOT; how <= SHUFFLED; how++)
+            for (uint64_t seed = 1; seed <= 5; seed++) {
+                struct fabric f;
+                fabric_of(&f, shape[i], how, seed);
+                f.noise = 0.3;
+                f.seed = seed;
+                finds(&f);
+                fabric_release(&f);
+            }
+}
+
+/* Level l + 1 joins `fold` parts of level l, and what is left over. */
+static void fold(struct fabric *f, const int *by)
+{
+    for (int l = 1; l < f->levels; l++)
+        for (int r = 0; r < f->ranks; r++)
+            f->part[l][r] = f->part[l - 1][r] / by[l - 1];
+}
+
+static void levels_nest(void **state)
+{
+    static const struct {
+        const char *shape;
+        int levels, by[3];
+    } cases[] = {
+        {"4x4", 2, {2}},          {"[3,2,2,3,1]", 2, {2}}, {"6x3", 2, {3}}, {"8x2", 3, {2, 2}},
+        {"[2,1,3,2,2]", 2, {4}},  {"16x4", 3, {4, 2}},     {"9x1", 1, {0}}, {"12x1", 2, {2}},
+        {"[1,4,1,3,2]", 2, {3}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int how = BY_SLOT; how <= SHUFFLED; how++) {
+            struct fabric f;
+            struct groups g;
+            struct err err;
+            assert_int_equal(groups_parse(&g, cases[i].shape, &err), 0);
+            fabric_init(&f, g.ranks, cases[i].levels);
+            place(f.part[0], &g, how, 7);
+            fold(&f, cases[i].by);
+            f.noise = 0.3;
+            if (groups_largest(&g) == 1) { /* ranks alone are no level: what joins them is */
+                mem_free(f.part[0]);
+                memmove(f.part, f.part + 1, sizeof f.part - sizeof *f.part);
+                f.levels--;
+            }
+            finds(&f);
+            fabric_release(&f);
+            groups_release(&g);
+        }
+}
+
+/* Levels six times as far apart: just beyond PROBE_CLUSTER_FACTOR x 1.9 of the noise. */
+static void near_levels_are_told_apart(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct fabric f;
+        fabric_of(&f, "4x8", BY_SLOT, 0);
+        f.noise = 0.3;
+        f.seed = seed;
+        f.length[1] = 6 * f.length[0];
+        finds(&f);
+        fabric_release(&f);
+    }
+}
+
+/* What looks far in a busy moment is met again and joined. */
+static void busy_moments_pass(void **state)
+{
+    static const char *const shape[] = {"2x2", "[3,2]", "2x4", "4x2", "8x8", "1x6", "1x32"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            struct fabric f;
+            fabric_of(&f, shape[i], BY_SLOT, 0);
+            int log2 = 0;
+            while (1 << log2 < f.ranks)
+                log2++;
+            f.busy_rounds = 2 * log2; /* at most: the shifts */
+            f.seed = seed;
+            f.levels = shape[i][0] != '1';
+            f.length[1] = 20 * f.length[0]; /* as a pair that is held up */
+            if (f.levels == 0)
+                mem_free(f.part[0]);
+            finds(&f);
+            fabric_release(&f);
+        }
+}
+
+/*
+ * Shifts: less than n log2 n pairs; reflections: n - 1; tournaments: g (g - 1) / 2 pairs, n log2 n
+ * and a round at most.  Placed by node on hosts whose number is no power of two, differences: n
+ * log2 n more, and one more tournament.
+ */
+static void usual_placements_cost_n_log_n(void **state)
+{
+    static const struct {
+        const char *shape;
+        int more; /* times n log2 n */
+    } cases[] = {{"2x4", 0},    {"8x8", 0},     {"[8,8,7]", 2}, {"3x8", 2},  {"16x64", 0},
+                 {"1x64", 0},   {"64x16", 0},   {"100x10", 2},  {"7x9", 2},  {"512x4", 0},
+                 {"[3,2]", 2},  {"1x1000", 0}, {"6x5", 2}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int how = BY_SLOT; how <= BY_NODE; how++) {
+            struct fabric f;
+            fabric_of(&f, cases[i].shape, how, 0);
+            f.noise = 0.3;
+            if (cases[i].shape[0] == '1' && cases[i].shape[1] == 'x')
+                mem_free(f.part[--f.levels]);
+            finds(&f);
+            double n = f.ranks, log_n = ceil(log2(n));
+            int more = how == BY_NODE ? cases[i].more : 0;
+            assert_true((double)f.asked <= (2 + more) * n * log_n + 1.5 * n);
+            fabric_release(&f);
+        }
+}
+
+/* Any order of few groups: as many pairs as all, at most and each level once more. */
+static void any_order_is_found_and_bounded(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct fabric f;
+        fabric_of(&f, "8x8", SHUFFLED, seed);
+        f.noise = 0.3;
+        f.seed = seed;
+        finds(&f);
+        assert_in_range(f.asked, 1, 64 * 63 / 2);
+        fabric_release(&f);
+    }
+}
+
+static int fails(void *arg, const struct probe_pair *pair, int pairs, double *distance,
+                 struct err *err)
+{
+    struct fabric *f = arg;
+
+    if (f->rounds == f->busy_rounds)
+        return err_set(err, ERR_PEER, "round %d fails", f->rounds);
+    return measure(arg, pair, pairs, distance, err);
+}
+
+static void a_failure_in_any_round_is_told(void **state)
+{
+    (void)state;
+    for (int at = 0; at < 12; at++) {
+        struct fabric f;
+        struct probe_clusters c;
+        struct err err;
+        fabric_of(&f, "4x4", BY_SLOT, 0);
+        f.busy_rounds = at;
+        assert_int_equal(probe_cluster(f.ranks, fails, &f, &c, &err), -1);
+        assert_int_equal(err.code, ERR_PEER);
+        fabric_release(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_distances_are_one_group),
+        cmocka_unit_test(every_shape_is_found),
+        cmocka_unit_test(ragged_groups_are_found),
+        cmocka_unit_test(levels_nest),
+        cmocka_unit_test(near_levels_are_told_apart),
+        cmocka_unit_test(busy_moments_pass),
+        cmocka_unit_test(usual_placements_cost_n_log_n),
+        cmocka_unit_test(any_order_is_found_and_bounded),
+        cmocka_unit_test(a_failure_in_any_round_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
