@@ -196,7 +196,8 @@ static double limit_s(const struct plan_search *now, const struct plan_search *k
 {
     if (!found || kept->best < 0)
         return INFINITY;
-    return sample_s(kept) * now->at.micro_batch * now->at.accum;
+    double step_s = kept->list[kept->best].step_s;
+    return step_s / kept->at.micro_batch / kept->at.accum * now->at.micro_batch * now->at.accum;
 }
 
 /* All batches for `now`, whose other choices are made. */
