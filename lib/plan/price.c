@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "base/mem.h"
 #include "plan/tally.h"
 #include "plan/timeline.h"
 
@@ -37,13 +38,12 @@ static struct plan_bill bill_of(const struct plan_case *c, const struct plan_tal
 }
 
 /* By the walk; or, where it is not wanted, by what the step cannot be below. */
-static void price_step(const struct plan_case *c, const struct plan_tally *t, int walk,
-                       struct plan_price *p)
+static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
 {
-    struct plan_bill b = bill_of(c, t, p);
     struct plan_timeline line;
 
-    (walk ? plan_timeline_walk : plan_timeline_least)(&b, &line);
+    b->algo = p->algo;
+    (walk ? plan_timeline_walk : plan_timeline_least)(b, &line);
     p->compute_s = line.compute_s;
     p->comm_s = line.comm_s;
     p->step_s = line.step_s;
@@ -56,22 +56,27 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t, int
     double tokens = c->model->unit
                         ? (double)c->micro_batch * c->seq * c->accum * t->layout.groups.ranks
                         : 0;
+    struct plan_bill b = bill_of(c, t, p);
+    struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
     int found = 0;
 
+    plan_works_of(&b, work);
+    b.work = work;
     for (int i = 0; i < ALGOS; i++) {
         struct plan_price now = {.strategy = p->strategy, .algo = algos[i], .dominated_by = -1};
         if (!leaves_open(c, algos[i]))
             continue;
-        price_step(c, t, 0, &now);
+        price_step(&b, 0, &now);
         /* What cannot be faster need not be walked. */
         if (found && !plan_price_less(now.step_s, p->step_s))
             continue;
         if (walk)
-            price_step(c, t, 1, &now);
+            price_step(&b, 1, &now);
         if (!found || plan_price_less(now.step_s, p->step_s))
             *p = now;
         found = 1;
     }
+    mem_free(work);
     p->tokens_per_s = p->step_s > 0 ? tokens / p->step_s : 0;
     plan_footprint(c, t, p);
 }

@@ -158,8 +158,7 @@ static void give_back(struct program *p)
 static void write_update(struct program *p)
 {
     for (int u = 0; u < p->units; u++) {
-        act(p, PLAN_TASK_UPDATE, u, -1,
-            plan_work_update_s(p->bill, p->bill->tally->span_of[u]));
+        act(p, PLAN_TASK_UPDATE, u, -1, p->bill->work[u].update_s);
         if (p->there[PLAN_SYNC])
             give(p, PLAN_SYNC, u, -1, (struct count){0});
         if (u == p->units - 1)
@@ -187,8 +186,7 @@ static void write_micro(struct program *p, int micro)
     for (int at = 0; at < 2 * p->visits; at++) {
         int back = at >= p->visits, visit = back ? 2 * p->visits - 1 - at : at;
         int unit = unit_of(p, visit);
-        struct plan_work work;
-        plan_work_of(p->bill, visit, p->bill->tally->span_of[visit], &work);
+        struct plan_work work = p->bill->work[visit];
         struct act *a = act(p, back ? PLAN_TASK_BACKWARD : PLAN_TASK_FORWARD, unit, micro,
                             back ? work.backward_s : work.forward_s);
         a->wait = take(p);
@@ -450,12 +448,11 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     *out = (struct plan_timeline){.step_s = 0};
     for (int v = 0; v < t->visits; v++) {
         int unit = m->unit ? model_unit_of_visit(m, v) : 0;
-        struct plan_work work;
-        plan_work_of(b, v, t->span_of[v], &work);
+        struct plan_work work = b->work[v];
         out->compute_s += b->at->accum * (work.forward_s + work.backward_s);
         if (unit == 0 && v > 0) /* a tied embedding: counted at its first visit */
             continue;
-        out->compute_s += b->at->accum * work.add_s + plan_work_update_s(b, t->span_of[v]);
+        out->compute_s += b->at->accum * work.add_s + work.update_s;
     }
     for (int i = 0; i < t->spans; i++)
         for (int kind = 0; kind < PLAN_CONVERSIONS; kind++) {

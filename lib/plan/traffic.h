@@ -22,6 +22,7 @@ struct plan_bill {                  /* of one strategy under one algorithm */
     const struct plan_tally *tally; /* borrowed */
     struct plan_strategy strategy;
     enum schedule_algo algo;
+    const struct plan_work *work; /* [visits], borrowed: plan_works_of */
     int computing; /* rates and latencies are those that are left while ranks compute */
     double elem_bytes[PLAN_TIERS]; /* of an element, in the conversion at hand */
 };
@@ -53,11 +54,10 @@ double plan_memory_s(const struct plan_bill *b, double bytes);
 /* Seconds of computing, one rank's, all ranks busy. */
 struct plan_work {
     double forward_s, backward_s; /* of one visit */
-    double add_s; /* what becomes of its gradient: added up, or made ready to leave */
+    double add_s;    /* what becomes of its gradient: added up, or made ready to leave */
+    double update_s; /* of its unit, once a step: AdamW on the largest shard */
 };
-/* Of a visit, 0 .. visits - 1, which uses a unit of that span. */
-void plan_work_of(const struct plan_bill *b, int visit, int span, struct plan_work *out);
-/* Of a unit: AdamW on the largest shard. */
-double plan_work_update_s(const struct plan_bill *b, int span);
+/* Of each visit, [visits]; whatever the algorithm. */
+void plan_works_of(const struct plan_bill *b, struct plan_work *out);
 
 #endif

@@ -75,7 +75,26 @@ static double read_bytes(const struct plan_bill *b)
     return type == DTYPE_F32 ? 0 : dtype_bytes(type) + F32_BYTES;
 }
 
-void plan_work_of(const struct plan_bill *b, int visit, int span, struct plan_work *out)
+static double update_s(const struct plan_bill *b, int span)
+{
+    const struct plan_case *c = b->at;
+    struct plan_strategy s = b->strategy;
+    double elems = (double)b->tally->span[span].elems[PLAN_TRAINED];
+    double optim = plan_shard_of(b->tally, s.optimizer, elems), g = dtype_bytes(c->grad_type);
+    double grads = plan_shard_of(b->tally, s.grads, elems), bytes;
+    struct layout_moves moves;
+
+    if (!c->model->unit || !(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
+        return 0;
+    /* For the norm, for the update; and cleared. */
+    bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
+    if (!plan_traffic_moves(b, PLAN_SYNC, &moves)) /* parameters are slices of the master */
+        bytes +=
+            plan_shard_of(b->tally, s.params, elems) * (F32_BYTES + dtype_bytes(c->param_type));
+    return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);
+}
+
+static void work_of(const struct plan_bill *b, int visit, int span, struct plan_work *out)
 {
     const struct plan_case *c = b->at;
     const struct plan_span *at = &b->tally->span[span];
@@ -84,7 +103,7 @@ void plan_work_of(const struct plan_bill *b, int visit, int span, struct plan_wo
     double g = dtype_bytes(c->grad_type), read = elems * read_bytes(b);
     struct layout_moves moves;
 
-    *out = (struct plan_work){.add_s = 0};
+    *out = (struct plan_work){.update_s = update_s(b, span)};
     if (!c->model->unit || !(c->topo->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
         return;
     enum use use = use_of(c->model, visit);
@@ -104,21 +123,16 @@ void plan_work_of(const struct plan_bill *b, int visit, int span, struct plan_wo
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + 2 * g));
 }
 
-double plan_work_update_s(const struct plan_bill *b, int span)
+void plan_works_of(const struct plan_bill *b, struct plan_work *out)
 {
-    const struct plan_case *c = b->at;
-    struct plan_strategy s = b->strategy;
-    double elems = (double)b->tally->span[span].elems[PLAN_TRAINED];
-    double optim = plan_shard_of(b->tally, s.optimizer, elems), g = dtype_bytes(c->grad_type);
-    double grads = plan_shard_of(b->tally, s.grads, elems), bytes;
-    struct layout_moves moves;
+    const struct plan_tally *t = b->tally;
 
-    if (!c->model->unit || !(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
-        return 0;
-    /* For the norm, for the update; and cleared. */
-    bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
-    if (!plan_traffic_moves(b, PLAN_SYNC, &moves)) /* parameters are slices of the master */
-        bytes +=
-            plan_shard_of(b->tally, s.params, elems) * (F32_BYTES + dtype_bytes(c->param_type));
-    return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);
+    for (int v = 0; v < t->visits; v++) {
+        int alike = v > 0 && t->span_of[v] == t->span_of[v - 1] &&
+                    use_of(b->at->model, v) == use_of(b->at->model, v - 1);
+        if (alike)
+            out[v] = out[v - 1];
+        else
+            work_of(b, v, t->span_of[v], &out[v]);
+    }
 }

@@ -107,7 +107,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 @test "--why: the margin of the best, and what binds each of the others" {
     paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why > "$D/w"
     [ "$(grep -c '^[* ][NIG][NIG][NIG] ' "$D/w")" -eq 27 ]
-    grep -q '^\*IIG .* - *71\.4 % ahead of IGG, the second$' "$D/w"
+    grep -q '^\*IIG .* - *52\.7 % ahead of IGG, the second$' "$D/w"
     grep -q '^ GGG .* +242\.9 %  slow link: without it .* behind$' "$D/w"
     grep -q '^ NNG .*  memory: 180 GiB over 74.5 GiB, 122 GiB is parameters$' "$D/w"
     paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why --json > "$D/w"
@@ -133,7 +133,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     grep -q '^less memory  *IGG from 41.8 GiB down$' "$D/w"
     grep -q '^more memory  *NIG from 148 GiB up$' "$D/w"
     # What it says is what is planned there.
-    rate=$(sed -n 's/^faster tier  *IGG from \([0-9]*\) GB.s up$/\1/p' "$D/w")
+    rate=$(sed -n 's/^faster tier  *IGG from \([0-9]*\)[.0-9]* GB.s up$/\1/p' "$D/w")
     for at in $((rate + 1)):IGG $((rate - 1)):IIG; do
         [ "$(paro-plan -m params=65.286e9 -i "synth:8x8,memory=80e9,inter=${at%:*}GB/s:12us" --accum 4 \
             --grad-type bf16 | sed -n 's/^strategy: //p')" = "${at#*:}" ]
@@ -317,9 +317,10 @@ steps() {
 }
 
 @test "keep and recompute are searched where memory asks for it, and not else" {
-    # GGG alone: with room everything is kept and nothing is run again, without it the other way round.
+    # GGG alone: with room as much is kept as pays and nothing is run again, without it the other
+    # way round.  Of six uses the last four: what is gathered again for the first two is hidden.
     [ "$(paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --recompute=auto --mem 1e9 --json |
-        json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "all 0" ]
+        json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "4 0" ]
     tight=$(paro-plan -m $TINY -i $FABRIC --strategy GGG --recompute --json | json '$d->{predicted}{memory_bytes}{total}')
     [ "$(paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --recompute=auto --mem "$tight" --json |
         json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "0 1" ]
