@@ -54,7 +54,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean bench-collectives bench-training bench-int8 format
+.PHONY: all check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean bench-collectives bench-training bench-planner bench-int8 format
 all: $(CMDS) $(SCRIPTS)
 
 $(B)/libparo.a: $(LIBOBJ)
@@ -114,6 +114,10 @@ bench-collectives: deps
 bench-training: deps
 	@$(MAKE) --no-print-directory all $(B)/bench/training_plot
 	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/training_plot sh tests/bench/training.sh
+# Predicted beside measured steps of all strategies: tests/bench/planner.sh.
+bench-planner: deps
+	@$(MAKE) --no-print-directory all $(B)/bench/planner_plot
+	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/planner_plot sh tests/bench/planner.sh
 # What int8 blocks between groups do to the loss: tests/bench/int8.sh.
 bench-int8: deps
 	@$(MAKE) --no-print-directory all $(B)/bench/int8_plot

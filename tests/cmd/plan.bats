@@ -324,7 +324,7 @@ steps() {
     tight=$(paro-plan -m $TINY -i $FABRIC --strategy GGG --recompute --json | json '$d->{predicted}{memory_bytes}{total}')
     [ "$(paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --recompute=auto --mem "$tight" --json |
         json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "0 1" ]
-    paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --mem 1e9 --list | head -n 1 | grep -q ", all kept$"
+    paro-plan -m $TINY -i $FABRIC --strategy GGG --keep auto --mem 1e9 --list | head -n 1 | grep -q ", 4 kept$"
     [ "$(paro-plan -m $TINY -i $FABRIC --keep 2 --recompute --list --json | json '$d->{keep}, $d->{recompute} ? 1 : 0')" = "2 1" ]
 }
 
