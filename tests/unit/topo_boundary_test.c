@@ -64,6 +64,8 @@ static void test_rates(void **state)
     assert_level(&t.level[1], "level2", 50e-6, 100e6, 60e6, 25e6);
     assert_near(t.port[0].out_Bps, 100e6);
     assert_near(t.port[1].in_Bps, 100e6);
+    /* Half a shard more than two through that port where a rank sends across too. */
+    assert_near(1 + t.inside_extra, 1.25);
     assert_int_equal(t.memory_bytes, 1000000000);
     assert_near(t.flops, 2e9);
     topo_release(&t);
@@ -77,6 +79,7 @@ static void test_inside_binds(void **state)
     (void)state;
     /* 7 of 15 shards at 1 GB/s; 8 at 100 GB/s of eight ranks take 0.64 ns a byte, less. */
     assert_level(&t.level[0], "inter", 3e-6, 1e9, 1e9, 15.0 / 7 * 1e9);
+    assert_near(1 + t.inside_extra, 1);
     topo_release(&t);
 }
 
