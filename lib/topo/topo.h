@@ -61,6 +61,9 @@ struct topo {
     int64_t memory_bytes;         /* per rank, 0 where unknown */
     double flops;                 /* per rank, all ranks busy, 0 where unknown */
     double memory_Bps; /* per rank, all copying: bytes read plus bytes written; or 0 */
+    /* What goes across passes ports inside too, where groups end above level 0: a collective
+       that works inside and across at once takes so much longer inside, in parts of 1. */
+    double inside_extra;
     char doubt[TOPO_SOURCE_BYTES]; /* what another tool's file left open, to be told; "" */
 };
 

@@ -12,8 +12,9 @@
  *
  * for the M - 1 shards that it sends: the joined level's rate of a member is (M - 1) / T of the
  * rank that needs longest.  Its latency is the largest on the way, its rate of one flow the
- * least.  (A collective over all ranks that works inside and across at once passes the ports
- * inside with what it sends across too, one shard more than the M - u_l: that is left out.)
+ * least.  What a rank sends across goes through the same ports: in a collective over all ranks
+ * (B - 1) / B of one more shard, of B groups.  Where both are under way at once T grows by
+ * that, which inside_extra tells.
  *
  * Across, each rank sends alike.  So what leaves a group of M ranks is held up by a port below,
  * that of u_l ranks, as if it were M / u_l times as wide; and by the group's own port.
@@ -97,36 +98,51 @@ static double port_of(const struct topo *t, int l, int k)
     return l == 1 ? topo_port_Bps(t, k) : t->level[l].port_Bps;
 }
 
-/* T above, of the ranks of group k in a unit of M. */
-static double inside_s(const struct topo *t, int b, int k, int M, int *const *size)
+/* T above, of the ranks of group k in a unit of M, each with `more` shards to send across. */
+static double inside_s(const struct topo *t, int b, int k, int M, double more, int *const *size)
 {
     double s = (t->groups.members[k] - 1) / t->level[0].member_Bps;
 
     for (int l = 1; l <= b; l++) {
         double u = size[l - 1][unit_of(t, l - 1, k)];
-        s = fmax(s, u * (M - u) / port_of(t, l, k));
+        s = fmax(s, u * (M - u + more) / port_of(t, l, k));
     }
     return s;
 }
 
-static void join_inside(const struct topo *t, int b, int *const *size, struct topo_level *to)
+/* A member's rate, of the rank that needs longest for its M - 1 shards; 0 where there are none.
+ */
+static double member_Bps(const struct topo *t, int b, double more, int *const *size)
 {
-    double least = INFINITY, was = t->level[0].member_Bps;
+    double least = INFINITY;
+
+    for (int k = 0; k < t->groups.count; k++) {
+        int M = size[b][unit_of(t, b, k)];
+        if (M > 1)
+            least = fmin(least, (M - 1) / inside_s(t, b, k, M, more, size));
+    }
+    return isfinite(least) ? least : 0;
+}
+
+static void join_inside(const struct topo *t, int b, int *const *size, struct topo *out)
+{
+    struct topo_level *to = &out->level[0];
+    double B = out->groups.count;
 
     *to = t->level[0];
+    out->inside_extra = t->inside_extra;
     if (b == 0)
         return;
     memcpy(to->name, t->level[b].name, sizeof to->name);
     for (int l = 1; l <= b; l++)
         pass(to, &t->level[l]);
     to->port_Bps = fmin(to->port_Bps, to->flow_Bps);
-    for (int k = 0; k < t->groups.count; k++) {
-        int M = size[b][unit_of(t, b, k)];
-        if (M > 1)
-            least = fmin(least, (M - 1) / inside_s(t, b, k, M, size));
-    }
-    to->member_Bps = isfinite(least) ? least : was;
-    to->member_err_Bps *= to->member_Bps / was; /* the same part of it */
+    double Bps = member_Bps(t, b, 0, size);
+    if (!(Bps > 0))
+        return;
+    out->inside_extra = Bps / member_Bps(t, b, (B - 1) / B, size) - 1;
+    to->member_err_Bps *= Bps / to->member_Bps; /* the same part of it */
+    to->member_Bps = Bps;
 }
 
 /* ---- across ---- */
@@ -232,7 +248,7 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
     merge_groups(t, b, unit, &groups);
     topo_init(out, t->levels - b, &groups);
     groups_release(&groups);
-    join_inside(t, b, size, &out->level[0]);
+    join_inside(t, b, size, out);
     join_across(t, b, &out->level[1]);
     for (int l = 2; l < out->levels; l++)
         out->level[l] = t->level[l + b];

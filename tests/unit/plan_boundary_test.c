@@ -164,43 +164,68 @@ static void test_wrong_level(void **state)
     drop(&a);
 }
 
-/* Memory alone decides: more of it, and the groups are small again. */
-static void test_what_if(void **state)
+/* A fabric on which everything has been turned by hand: what is found there. */
+static struct plan_found turned(const double rates[2], double memory, int accum, int *level)
+{
+    struct asked a;
+    char spec[160];
+
+    snprintf(spec, sizeof spec,
+             "2x2x2,intra=1GB/s:3us,inter=%.17gB/s:10us,level2=%.17gB/s:50us,flops=50e9",
+             rates[0], rates[1]);
+    ask(&a, spec, 0, PLAN_BOUNDARY_AUTO);
+    a.search.at.memory_bytes = memory;
+    a.search.at.accum = accum;
+    find(&a);
+    *level = plan_search_level(&a.search);
+    struct plan_found found = a.search.found[a.search.boundary];
+    drop(&a);
+    return found;
+}
+
+/* From each change on another wins, and a little before it the one that was chosen. */
+static int changes(double inter, double level2, double memory)
 {
     struct plan_changes c;
     struct asked a;
+    char spec[160];
+    int slow = 0, level;
 
-    (void)state;
-    ask(&a,
-        "2x2x2,intra=1GB/s:3us,inter=500MB/s:10us,level2=20MB/s:50us,flops=50e9,memory=10e6", 0,
-        PLAN_BOUNDARY_AUTO);
+    snprintf(spec, sizeof spec,
+             "2x2x2,intra=1GB/s:3us,inter=%.17gB/s:10us,level2=%.17gB/s:50us,flops=50e9", inter,
+             level2);
+    ask(&a, spec, 0, PLAN_BOUNDARY_AUTO);
+    a.search.at.memory_bytes = memory;
     find(&a);
     plan_what_if(&a.search, &c);
-    for (int dial = 0; dial < PLAN_DIALS; dial++)
-        for (int more = 0; more < 2; more++) {
-            const struct plan_change *turn = &c.of[dial][more];
-            struct asked there;
-            if (!turn->found)
-                continue;
-            double times = turn->at / c.now[dial];
-            char spec[128];
+    int chosen = plan_search_level(&a.search);
+    for (int i = 0; i < 2 * PLAN_DIALS; i++) {
+        const struct plan_change *turn = &c.of[i / 2][i % 2];
+        /* Halved down to 1e-9 of a rate, to one byte or micro-step. */
+        double hair = i / 2 == PLAN_DIAL_SLOW ? turn->at * 2e-9 : 1;
+        for (int before = 0; turn->found && before < 2; before++) {
+            double at = turn->at + (i % 2 ? -hair : hair) * before;
+            double times = i / 2 == PLAN_DIAL_SLOW ? at / c.now[PLAN_DIAL_SLOW] : 1;
             /* The slow tier of groups that end at level 0 begins at level 1. */
-            int at = plan_search_level(&a.search);
-            snprintf(spec, sizeof spec,
-                     "2x2x2,intra=1GB/s:3us,inter=%.17gB/s:10us,level2=%.17gB/s:50us,"
-                     "flops=50e9,memory=10e6",
-                     500e6 * (dial == PLAN_DIAL_SLOW && at == 0 ? times : 1),
-                     20e6 * (dial == PLAN_DIAL_SLOW ? times : 1));
-            ask(&there, spec, 0, PLAN_BOUNDARY_AUTO);
-            there.search.at.memory_bytes = dial == PLAN_DIAL_MEMORY ? turn->at : 10e6;
-            there.search.at.accum = dial == PLAN_DIAL_ACCUM ? (int)turn->at : 1;
-            find(&there);
-            assert_int_equal(there.search.best, turn->winner);
-            if (turn->winner >= 0)
-                assert_int_equal(plan_search_level(&there.search), turn->level);
-            drop(&there);
+            const double rates[] = {inter * (chosen == 0 ? times : 1), level2 * times};
+            struct plan_found there = turned(rates, i / 2 == PLAN_DIAL_MEMORY ? at : memory,
+                                             i / 2 == PLAN_DIAL_ACCUM ? (int)at : 1, &level);
+            assert_int_equal(there.best, before ? a.search.best : turn->winner);
+            if (there.best >= 0)
+                assert_int_equal(level, before ? chosen : turn->level);
         }
+        slow += turn->found && i / 2 == PLAN_DIAL_SLOW;
+    }
     drop(&a);
+    return slow;
+}
+
+static void test_what_if(void **state)
+{
+    (void)state;
+    assert_int_equal(changes(500e6, 20e6, 10e6), 1); /* in groups of four */
+    assert_int_equal(changes(90e6, 60e6, 14e6), 1);  /* in groups of two */
+    changes(500e6, 60e6, 9e6);
 }
 
 /* Groups of a plan at `groups` groups: does anything fit there? */
@@ -260,7 +285,7 @@ static void test_relief(void **state)
     struct err err;
 
     (void)state;
-    ask(&a, "2x2,memory=20e6", 0, PLAN_BOUNDARY_AUTO);
+    ask(&a, "2x2,memory=4250e3", 0, PLAN_BOUNDARY_AUTO);
     a.search.at.micro_batch = 16;
     find(&a);
     plan_fit(&a.search, &advice);

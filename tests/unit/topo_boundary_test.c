@@ -64,6 +64,8 @@ static void test_rates(void **state)
     assert_level(&t.level[1], "level2", 50e-6, 100e6, 60e6, 25e6);
     assert_near(t.port[0].out_Bps, 100e6);
     assert_near(t.port[1].in_Bps, 100e6);
+    /* Half a shard more than two through that port where a rank sends across too. */
+    assert_near(1 + t.inside_extra, 1.25);
     assert_int_equal(t.memory_bytes, 1000000000);
     assert_near(t.flops, 2e9);
     topo_release(&t);
@@ -77,6 +79,7 @@ static void test_inside_binds(void **state)
     (void)state;
     /* 7 of 15 shards at 1 GB/s; 8 at 100 GB/s of eight ranks take 0.64 ns a byte, less. */
     assert_level(&t.level[0], "inter", 3e-6, 1e9, 1e9, 15.0 / 7 * 1e9);
+    assert_near(1 + t.inside_extra, 1);
     topo_release(&t);
 }
 
@@ -214,6 +217,34 @@ static void test_degenerate(void **state)
     topo_release(&u);
 }
 
+/* Grown to the shape of another, it is the other. */
+static void test_grow(void **state)
+{
+    static const char *const cases[][2] = {
+        {"2x2x2,level2=7GB/s", "4x2x2,level2=7GB/s"},
+        {"2x2x2x3,level2=7GB/s,level3=9GB/s", "3x2x2x3,level2=7GB/s,level3=9GB/s"},
+        {"2x[3,2],inter=1GB/s/rank,level2=7GB/s", "3x[3,2],inter=1GB/s/rank,level2=7GB/s"},
+        {"4x2x2,level2=7GB/s", "1x2x2,level2=7GB/s"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct topo t = read_synth(cases[i][0]), other = read_synth(cases[i][1]), grown;
+        size_t count = (size_t)other.groups.count;
+        topo_grow(&t, other.groups.count, &grown);
+        assert_int_equal(grown.levels, other.levels);
+        assert_true(groups_equal(&grown.groups, &other.groups));
+        assert_memory_equal(grown.port, other.port, count * sizeof *other.port);
+        assert_memory_equal(grown.block, other.block,
+                            (size_t)(other.levels - 2) * count * sizeof *other.block);
+        assert_memory_equal(grown.level, other.level,
+                            (size_t)other.levels * sizeof *other.level);
+        topo_release(&grown);
+        topo_release(&other);
+        topo_release(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_ports_below), cmocka_unit_test(test_further_levels),
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_members),
         cmocka_unit_test(test_is_new),      cmocka_unit_test(test_degenerate),
+        cmocka_unit_test(test_grow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
