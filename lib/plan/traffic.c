@@ -87,7 +87,8 @@ static double pair_s(const struct plan_bill *b, const struct plan_span *span, en
             (across >= 0 ? g : 1) * hops * message_s(b, 0) + leg_s(b, span, set, inside, f);
     if (across < 0 || inside < 0 || b->algo != SCHEDULE_HO_RING)
         return t_inter + t_intra;
-    double last = t_intra * (g - 1) / g; /* all batches but the first */
+    t_intra *= 1 + b->at->topo->inside_extra; /* ports that both pass */
+    double last = t_intra * (g - 1) / g;      /* all batches but the first */
     double longer = t_inter > t_intra ? t_inter : t_intra;
     double closed = t_intra / g + (t_inter > last ? t_inter : last);
     double block = (double)span->elems[set] * dtype_bytes(b->at->wire_type) / groups->ranks;
