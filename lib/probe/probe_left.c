@@ -8,7 +8,6 @@
  *     runner      sleeps           traffic alone   traffic      all ranks, TURNS times in turn
  *
  *     rate_left = traffic beside products / traffic alone,  compute_left likewise
- *     busy_latency_s = a lap of a few bytes beside products
  *
  * Traffic is laps of a ring inside the groups (level 0), or of shift 1 between them (level 1),
  * or between blocks of them (further out).
@@ -24,7 +23,7 @@
 #include "base/tick.h"
 #include "probe/probe_work.h"
 
-enum { TURNS = 3, BUSY_LAPS = 50, LAPS_LEAST = 8, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
+enum { TURNS = 3, LAPS_LEAST = 8, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
 
 static const double turn_s = 0.2,
                     level_s = 3; /* of a part of a turn; of all turns at a level */
@@ -213,24 +212,14 @@ int64_t probe_left_room(const struct groups *g)
     return laps > ends ? laps : ends;
 }
 
-/* Rows of laps of so many bytes, at one level. */
-static int prepare_laps(struct contest *c, int l, int64_t bytes, struct err *err)
+/* All rows of a contest at one level, of laps of so many bytes. */
+static int prepare(struct contest *c, int l, int64_t bytes, struct err *err)
 {
     const struct groups *g = c->probe->view.groups;
     struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
     int flows = l ? probe_shift(&c->probe->view, 1, 0, bytes, flow)
                   : probe_inside(g, 0, 0, bytes, flow);
     int rc = probe_prepare(c->probe, flow, flows, &c->round, err);
-
-    mem_free(flow);
-    return rc;
-}
-
-static int prepare_ends(struct contest *c, struct err *err)
-{
-    const struct groups *g = c->probe->view.groups;
-    struct probe_flow *flow = mem_new((size_t)g->ranks, sizeof *flow);
-    int rc = 0;
 
     for (int end = 0; rc == 0 && end < ENDS; end++) {
         for (int r = 1; r < g->ranks; r++)
@@ -239,46 +228,6 @@ static int prepare_ends(struct contest *c, struct err *err)
     }
     mem_free(flow);
     return rc;
-}
-
-/* Seconds of a lap beside products, the mean over the ranks that receive something in it. */
-static int busy_lap(struct contest *c, double *lap_s, struct err *err)
-{
-    struct world *w = c->probe->world;
-    double Bps = 0, flops = 0, mine = 0, *all = mem_new((size_t)w->ranks, sizeof *all);
-    int rc = rest(w, err), receivers = 0;
-
-    rc = rc ? rc : run_laps(c, 1, &Bps, &flops, err);
-    if (rc == 0 && c->round.in_bytes)
-        mine = (double)c->round.in_bytes / Bps;
-    rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
-    *lap_s = 0;
-    for (int r = 0; rc == 0 && r < w->ranks; r++) {
-        *lap_s += all[r];
-        receivers += all[r] > 0;
-    }
-    *lap_s /= receivers > 0 ? receivers : 1;
-    mem_free(all);
-    return rc;
-}
-
-/* A small message while all compute: its neighbour's thread waits for its turn on a core. */
-static int measure_busy(struct contest *c, int l, struct topo_level *level, struct err *err)
-{
-    double lap_s[TURNS], start = tick_now_s();
-    int turns = 0, late = 0;
-
-    probe_free(&c->round);
-    if (prepare_laps(c, l, (int64_t)END_BYTES * groups_largest(c->probe->view.groups), err))
-        return -1;
-    c->round.laps = BUSY_LAPS;
-    while (turns < TURNS && !late) {
-        if (busy_lap(c, &lap_s[turns++], err) ||
-            probe_late(c->probe->world, start, turns, level_s, &late, err))
-            return -1;
-    }
-    level->busy_latency_s = fmax(stats_median(lap_s, turns), level->latency_s);
-    return 0;
 }
 
 static int measure_level(struct probe *p, const struct probe_work *work, int l, struct topo *t,
@@ -291,15 +240,13 @@ static int measure_level(struct probe *p, const struct probe_work *work, int l, 
     int64_t bytes = lap_bytes(Bps);
     double laps = Bps * turn_s / (double)bytes;
     struct contest c = {.probe = p, .work = work};
-    int rc = prepare_laps(&c, l, bytes, err);
+    int rc = prepare(&c, l, bytes, err);
 
-    rc = rc ? rc : prepare_ends(&c, err);
     c.round.laps = laps < LAPS_LEAST ? LAPS_LEAST : laps > LAPS_MOST ? LAPS_MOST : (int)laps;
     rc = rc ? rc : world_agree(p->world, runner_open(&c.runner, err), err);
     if (rc == 0) {
         c.stream = stream_open(c.runner, 1);
         rc = take_turns(&c, level, err);
-        rc = rc ? rc : measure_busy(&c, l, level, err);
     }
     runner_close(c.runner);
     probe_free(&c.round);

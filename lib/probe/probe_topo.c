@@ -301,7 +301,6 @@ static void tidy_all(struct topo *t)
         v->message_s = tidy(v->message_s);
         v->rate_left = tidy(v->rate_left);
         v->compute_left = tidy(v->compute_left);
-        v->busy_latency_s = tidy(v->busy_latency_s);
     }
     for (int k = 0; k < t->groups.count; k++) {
         t->port[k].out_Bps = tidy(t->port[k].out_Bps);
