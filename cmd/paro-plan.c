@@ -11,6 +11,7 @@ enum {
     KEY_WHAT_IF,
     KEY_CHECK,
     KEY_EMIT,
+    KEY_TIMELINE,
     KEY_SCALE,
     KEY_SVG,
     KEY_STRATEGY,
@@ -51,6 +52,8 @@ static const struct argp_option options[] = {
      "Compare a run's log with its plan (default plan.yaml beside the log)", 0},
     {"emit", KEY_EMIT, "TARGET", 0,
      "Print the nearest that deepspeed, fsdp or megatron can run", 0},
+    {"timeline", KEY_TIMELINE, 0, 0,
+     "Draw the predicted step of the best (SVG), or print its pieces (--json)", 0},
     {"scale", KEY_SCALE, "FROM..TO", 0,
      "Print the throughput of each as the fabric grows, ranks as 16..4096", 0},
     {"svg", KEY_SVG, 0, 0, "Draw --scale", 0},
@@ -111,6 +114,8 @@ static error_t parse_answer(struct args *a, int key, char *arg)
     case KEY_CHECK:
         ask->log = arg;
         return ask_for(a, PLAN_ASK_CHECK);
+    case KEY_TIMELINE:
+        return ask_for(a, PLAN_ASK_TIMELINE);
     case KEY_EMIT:
         if (cli_check(&a->cli, plan_target_parse(arg, &ask->target, err), "--emit"))
             return EINVAL;

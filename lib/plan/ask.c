@@ -10,6 +10,7 @@
 #include "plan/check.h"
 #include "plan/fit.h"
 #include "plan/scale.h"
+#include "plan/timeline.h"
 #include "plan/what_if.h"
 #include "plan/why.h"
 
@@ -178,6 +179,17 @@ static void print_plan(const struct plan_search *s, struct model *model, int jso
     plan_release(&plan);
 }
 
+static void print_timeline(const struct plan_search *s, int json, FILE *out)
+{
+    struct plan_timeline t;
+
+    if (s->best < 0)
+        return;
+    plan_timeline_of(s, &t);
+    (json ? plan_timeline_print_json : plan_timeline_draw)(s, &t, out);
+    plan_timeline_release(&t);
+}
+
 static void print_answer(const struct plan_search *s, const struct plan_advice *advice,
                          struct model *model, const struct plan_ask *ask, FILE *out)
 {
@@ -199,6 +211,9 @@ static void print_answer(const struct plan_search *s, const struct plan_advice *
         (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
         return;
     case PLAN_ASK_SCALE: /* searches for itself */
+        return;
+    case PLAN_ASK_TIMELINE:
+        print_timeline(s, ask->json, out);
         return;
     case PLAN_ASK_EMIT:
         if (s->best >= 0)

@@ -12,6 +12,7 @@ enum plan_ask_what {
     PLAN_ASK_WHAT_IF,
     PLAN_ASK_CHECK,
     PLAN_ASK_EMIT,
+    PLAN_ASK_TIMELINE,
     PLAN_ASK_SCALE
 };
 

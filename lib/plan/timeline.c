@@ -488,7 +488,8 @@ static void run(struct plan_bill *b, int keep_pieces, struct plan_timeline *out)
         begin(&w);
     while (advance(&w));
     assert(w.at == p.acts);
-    out->step_s = w.now + unwalked_s(&w) + agree_s(b);
+    out->walked_s = w.now + agree_s(b);
+    out->step_s = out->walked_s + unwalked_s(&w);
     program_release(&p);
 }
 

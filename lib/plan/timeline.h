@@ -46,6 +46,7 @@ struct plan_timeline {
     double waited_s;          /* the computing thread waited */
     struct plan_piece *piece; /* [pieces], owned; in the order of their ends */
     int pieces, micros; /* micros: that were walked; the others are like the last but one */
+    double walked_s;    /* of step_s: without the others */
 };
 
 enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the last */
@@ -54,6 +55,12 @@ enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the
 void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out);
 void plan_timeline_keep(struct plan_bill *b, struct plan_timeline *out);
 void plan_timeline_release(struct plan_timeline *t);
+/* Of the best of a search, which there is. */
+void plan_timeline_of(const struct plan_search *s, struct plan_timeline *out);
+/* As a picture (SVG), and as paro.plan.timeline/1. */
+void plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *t, FILE *out);
+void plan_timeline_print_json(const struct plan_search *s, const struct plan_timeline *t,
+                              FILE *out);
 /*
  * What no overlap gets below: all computing, or all that one tier carries; at a small part of
  * the cost.  compute_s and comm_s as above, step_s the bound.

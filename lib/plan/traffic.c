@@ -37,14 +37,9 @@ static double rate_left(const struct plan_bill *b, int tier)
 /* Seconds of one message across the groups, or inside one. */
 static double message_s(const struct plan_bill *b, int across)
 {
-    const struct topo *t = b->at->topo;
-    double s = across ? b->tally->across_s : b->tally->inside_s;
-
     if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
         return 0;
-    for (int i = across ? 1 : 0; b->computing && i < (across ? t->levels : 1); i++)
-        s = fmax(s, t->level[i].busy_latency_s);
-    return s;
+    return across ? b->tally->across_s : b->tally->inside_s;
 }
 
 /* Adds what a leg has for the links; returns the seconds of the busier one. */

@@ -34,9 +34,6 @@ struct topo_level {
      * send at this level; parts of 1, 0 where unknown.
      */
     double rate_left, compute_left;
-    /* Of one small message while all ranks compute: on top of latency_s, what the ranks that
-       share cores wait for their turn; 0 where unknown. */
-    double busy_latency_s;
     /* Where rates and latency come from that were neither measured nor given; else "". */
     char rate_source[TOPO_SOURCE_BYTES], latency_source[TOPO_SOURCE_BYTES];
 };

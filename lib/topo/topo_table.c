@@ -102,32 +102,21 @@ static const char *percent(struct cell *c, double part)
     return c->text;
 }
 
-static const char *busy(struct cell *c, double latency_s)
-{
-    if (latency_s > 0)
-        snprintf(c->text, sizeof c->text, "%.0f", latency_s * 1e6);
-    else
-        snprintf(c->text, sizeof c->text, "-");
-    return c->text;
-}
-
 /* Returns whether anything is known of what ranks keep that move bytes and compute at once. */
 static int put_left(const struct topo *t, FILE *out)
 {
     int known = 0;
 
     for (int l = 0; l < t->levels; l++)
-        known |= t->level[l].rate_left > 0 || t->level[l].compute_left > 0 ||
-                 t->level[l].busy_latency_s > 0;
+        known |= t->level[l].rate_left > 0 || t->level[l].compute_left > 0;
     if (!known)
         return 0;
-    fprintf(out, "\n%-16s %12s %14s %12s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %",
-            "BUSY us");
+    fprintf(out, "\n%-16s %12s %14s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %");
     for (int l = 0; l < t->levels; l++) {
-        struct cell c[3];
-        fprintf(out, "%-16s %12s %14s %12s\n", t->level[l].name,
-                percent(&c[0], t->level[l].rate_left), percent(&c[1], t->level[l].compute_left),
-                busy(&c[2], t->level[l].busy_latency_s));
+        struct cell c[2];
+        fprintf(out, "%-16s %12s %14s\n", t->level[l].name,
+                percent(&c[0], t->level[l].rate_left),
+                percent(&c[1], t->level[l].compute_left));
     }
     return 1;
 }

@@ -103,7 +103,6 @@ levels:
     port_err_Bps: 210000
     rate_left: 0.9
     compute_left: 0.85
-    busy_latency_s: 0.0021
 memory_Bps: 6000000000
 groups:
   - ranks: [0, 1]
@@ -121,9 +120,9 @@ LEVEL                    LATENCY us          PORT MB/s          FLOW MB/s       
 intra                   4.00 +-0.25             810.00             810.00        405.00 +-12
 inter                         50.00       59.80 +-0.21              59.80              29.90
 
-LEVEL             RATE LEFT % COMPUTE LEFT %      BUSY us
-intra                       -             80            -
-inter                      90             85         2100
+LEVEL             RATE LEFT % COMPUTE LEFT %
+intra                       -             80
+inter                      90             85
 
 GROUP  HOST                   OUT MB/s        IN MB/s  NUMA GPUS NICS  RANKS
     0  -                         59.80          59.80     2    8    -  0,1

@@ -123,7 +123,6 @@ static void known(struct topo *t)
     t->level[1].rate_left = 0.75;
     t->level[0].compute_left = 1;
     t->level[1].compute_left = 0.5;
-    t->level[1].busy_latency_s = 0.003;
     t->memory_Bps = 6e9;
     t->devices[0] = (struct topo_devices){2, 8, 4};
     t->devices[1].nics = 1;
@@ -144,7 +143,6 @@ static void keeps_what_is_known(void **state)
         assert_true(x->port_err_Bps == y->port_err_Bps && x->flow_err_Bps == y->flow_err_Bps);
         assert_true(x->member_err_Bps == y->member_err_Bps && x->rate_left == y->rate_left);
         assert_true(x->compute_left == y->compute_left);
-        assert_true(x->busy_latency_s == y->busy_latency_s);
     }
     assert_true(b.memory_Bps == 6e9);
     assert_memory_equal(a.devices, b.devices, 2 * sizeof *a.devices);
@@ -162,7 +160,7 @@ static void json_known(void **state)
         "\"message_s\":1e-06,\"latency_err_s\":2e-07,\"member_err_Bps\":3e+06,"
         "\"compute_left\":1}",
         "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
-        "\"compute_left\":0.5,\"busy_latency_s\":0.003}",
+        "\"compute_left\":0.5}",
         "\"memory_Bps\":6e+09,",
         "\"numa_nodes\":2,\"gpus\":8,\"nics\":4}",
         "\"blocks\":[],\"nics\":1}",
@@ -190,13 +188,12 @@ static void diff_known(void **state)
     known(&a);
     assert_int_equal(topo_parse_synth(&b, "2x2,memory=4e9,flops=1e11", &err), 0);
     FILE *f = open_memstream(&text, &bytes);
-    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 6);
+    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 5);
     fclose(f);
     assert_string_equal(text, "intra.message_s: 1.0e-06 -> 0 (-100.0 %)\n"
                               "intra.compute_left: 1 -> 0 (-100.0 %)\n"
                               "inter.rate_left: 0.75 -> 0 (-100.0 %)\n"
                               "inter.compute_left: 0.5 -> 0 (-100.0 %)\n"
-                              "inter.busy_latency_s: 0.003 -> 0 (-100.0 %)\n"
                               "memory_Bps: 6000000000 -> 0 (-100.0 %)\n");
     free(text);
     topo_release(&a);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a predicted step looks: the computing thread and the four streams of a rank, all
+ * ranks alike.
+ *
+ *     title, totals, legend
+ *               0        20 ms      40 ms
+ *     compute   [u][F0][F1]....[B1][B0]
+ *     syncs        [s0][s1]
+ *     gathers      [p0][p1]
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/svg_chart.h"
+#include "base/units.h"
+#include "plan/timeline.h"
+
+static const double WIDTH = 1280, MARGIN = 20, LEFT = 110, RIGHT = 34, TOP = 112, HIGH = 26;
+static const double GAP = 8, FOOT = 44, TICK_X = 90;
+static const char *const INK = "#444444", *const GRID = "#d8d8d8";
+
+/* The rows, from above, and what each lane is called. */
+static const int order[PLAN_LANES] = {PLAN_LANE_COMPUTE, PLAN_SYNC, PLAN_GATHER, PLAN_REDUCE,
+                                      PLAN_BOUNDARY};
+static const char *const names[PLAN_LANES] = {[PLAN_GATHER] = "gathers",
+                                              [PLAN_REDUCE] = "reduces",
+                                              [PLAN_BOUNDARY] = "boundaries",
+                                              [PLAN_SYNC] = "syncs",
+                                              [PLAN_LANE_COMPUTE] = "compute"};
+
+static const struct look {
+    const char *name;
+    int colour;
+} looks[] = {{"update", 2}, {"forward", 0}, {"backward", 1}, {"gradient put by", 7},
+             {"sync", 4},   {"gather", 3},  {"reduce", 5},   {"boundary", 6}};
+
+static const struct look *look_of(const struct plan_piece *p)
+{
+    static const int of_task[] = {[PLAN_TASK_UPDATE] = 0,
+                                  [PLAN_TASK_FORWARD] = 1,
+                                  [PLAN_TASK_BACKWARD] = 2,
+                                  [PLAN_TASK_ADD] = 3};
+    static const int of_lane[PLAN_CONVERSIONS] = {
+        [PLAN_SYNC] = 4, [PLAN_GATHER] = 5, [PLAN_REDUCE] = 6, [PLAN_BOUNDARY] = 7};
+
+    return &looks[p->task == PLAN_TASK_CONVERT ? of_lane[p->lane] : of_task[p->task]];
+}
+
+struct picture {
+    struct svg svg;
+    const struct plan_search *search;
+    const struct plan_timeline *line;
+};
+
+static double x_of(const struct picture *p, double s)
+{
+    return LEFT + (WIDTH - LEFT - RIGHT) * (p->line->walked_s > 0 ? s / p->line->walked_s : 0);
+}
+
+static double y_of(int row)
+{
+    return TOP + row * (HIGH + GAP);
+}
+
+static void draw_axis(struct picture *p)
+{
+    double tick[SVG_TICKS], bottom = y_of(PLAN_LANES);
+    int n = p->line->walked_s > 0 ? svg_ticks(SVG_LINEAR, 0, p->line->walked_s,
+                                              (int)((WIDTH - LEFT - RIGHT) / TICK_X), tick)
+                                  : 0;
+    struct svg_font font = {.anchor = SVG_MIDDLE, .colour = INK};
+
+    for (int i = 0; i < n; i++) {
+        struct units u;
+        double x = x_of(p, tick[i]);
+        svg_line(&p->svg, x, TOP - 4, x, bottom, &(struct svg_pen){.stroke = GRID});
+        svg_text(&p->svg, x, bottom + 14, &font, svg_tick_text(units_time, tick[i], &u));
+    }
+}
+
+static const char *unit_name(const struct picture *p, int unit)
+{
+    const struct model *m = p->search->at.model;
+
+    return m->unit ? m->unit[unit].name : "all";
+}
+
+static void draw_piece(struct picture *p, int row, const struct plan_piece *piece)
+{
+    const struct look *look = look_of(piece);
+    double x = x_of(p, piece->start_s), w = x_of(p, piece->end_s) - x;
+    const char *name = unit_name(p, piece->unit), *dot = strrchr(name, '.');
+    struct svg_font font = {.size = 10, .anchor = SVG_MIDDLE, .colour = "#ffffff"};
+    struct units from, took;
+    char tip[200];
+
+    snprintf(tip, sizeof tip, "%s %.80s, %s from %s on", look->name, name,
+             units_time(&took, piece->end_s - piece->start_s),
+             units_time(&from, piece->start_s));
+    svg_rect(&p->svg, (struct svg_box){x, y_of(row), w > 3 ? w - 0.5 : w, HIGH},
+             &(struct svg_pen){.fill = svg_colour(look->colour)}, tip);
+    if (svg_text_width(name, font.size) + 4 > w && dot)
+        name = dot + 1;
+    if (svg_text_width(name, font.size) + 2 <= w)
+        svg_text(&p->svg, x + w / 2, y_of(row) + HIGH / 2 + 3.6, &font, name);
+}
+
+static void draw_lanes(struct picture *p)
+{
+    for (int row = 0; row < PLAN_LANES; row++) {
+        svg_text(&p->svg, LEFT - 8, y_of(row) + HIGH / 2 + 4,
+                 &(struct svg_font){.anchor = SVG_END, .colour = INK}, names[order[row]]);
+        for (int i = 0; i < p->line->pieces; i++)
+            if (p->line->piece[i].lane == order[row])
+                draw_piece(p, row, &p->line->piece[i]);
+    }
+}
+
+static void draw_legend(struct picture *p)
+{
+    double x = MARGIN;
+
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        svg_rect(&p->svg, (struct svg_box){x, 80, 16, 11},
+                 &(struct svg_pen){.fill = svg_colour(looks[i].colour)}, NULL);
+        svg_text(&p->svg, x + 21, 89, &(struct svg_font){0}, looks[i].name);
+        x += 21 + svg_text_width(looks[i].name, 11) + 14;
+    }
+}
+
+/* What the picture is of, in two lines. */
+static void draw_words(struct picture *p)
+{
+    const struct plan_timeline *t = p->line;
+    const struct plan_case *c = &p->search->at;
+    struct units step, compute, waited, u;
+    char name[4], text[200];
+
+    plan_strategy_name(p->search->list[p->search->best].strategy, name);
+    snprintf(text, sizeof text, "%s: a predicted step, from update to update", name);
+    svg_text(&p->svg, MARGIN, 28, &(struct svg_font){.size = 15, .bold = 1}, text);
+    snprintf(text, sizeof text,
+             "%s parameters, %d ranks, micro-batch %d x %d, accum %d: step %s, computing alone "
+             "%s, waiting %s",
+             units_count(&u, (double)c->model->params), c->topo->groups.ranks, c->micro_batch,
+             c->seq, c->accum, units_time(&step, t->step_s), units_time(&compute, t->compute_s),
+             units_time(&waited, t->waited_s));
+    svg_text(&p->svg, MARGIN, 48, &(struct svg_font){.colour = INK}, text);
+    if (c->accum <= t->micros)
+        return;
+    snprintf(text, sizeof text, "%d micro-steps like the last but one are left out",
+             c->accum - t->micros);
+    svg_text(&p->svg, MARGIN, 66, &(struct svg_font){.colour = INK}, text);
+}
+
+void plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *t, FILE *out)
+{
+    struct picture p = {.search = s, .line = t};
+
+    svg_open(&p.svg, out, WIDTH, y_of(PLAN_LANES) + FOOT, "a predicted step");
+    draw_words(&p);
+    draw_legend(&p);
+    draw_axis(&p);
+    draw_lanes(&p);
+    svg_close(&p.svg);
+}
+
+void plan_timeline_print_json(const struct plan_search *s, const struct plan_timeline *t,
+                              FILE *out)
+{
+    struct jout j = {.file = out, .pretty = 1};
+    struct picture p = {.search = s, .line = t};
+    char name[4];
+
+    plan_strategy_name(s->list[s->best].strategy, name);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.plan.timeline/1");
+    jout_text(&j, "strategy", name);
+    jout_num(&j, "step_s", t->step_s);
+    jout_num(&j, "compute_s", t->compute_s);
+    jout_num(&j, "comm_s", t->comm_s);
+    jout_num(&j, "waited_s", t->waited_s);
+    jout_int(&j, "micro_steps_left_out", s->at.accum - t->micros);
+    jout_open(&j, "pieces", '[');
+    for (int i = 0; i < t->pieces; i++) {
+        const struct plan_piece *piece = &t->piece[i];
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "lane", names[piece->lane]);
+        jout_text(&j, "what", look_of(piece)->name);
+        jout_text(&j, "unit", unit_name(&p, piece->unit));
+        if (piece->micro >= 0)
+            jout_int(&j, "micro_step", piece->micro);
+        else
+            jout_null(&j, "micro_step");
+        jout_num(&j, "start_s", piece->start_s);
+        jout_num(&j, "end_s", piece->end_s);
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}
+
+void plan_timeline_of(const struct plan_search *s, struct plan_timeline *out)
+{
+    const struct plan_case *c = &s->at;
+    const struct plan_price *p = &s->list[s->best];
+    struct plan_tally t;
+    struct plan_bill b = {.at = c, .tally = &t, .strategy = p->strategy, .algo = p->algo};
+
+    plan_tally_init(&t, c->topo, c->model, c->trainable, c->keep);
+    struct plan_work *work = mem_new((size_t)t.visits, sizeof *work);
+    plan_works_of(&b, work);
+    b.work = work;
+    plan_timeline_keep(&b, out);
+    mem_free(work);
+    plan_tally_release(&t);
+}
