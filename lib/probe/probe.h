@@ -71,10 +71,10 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
 
 /*
  * Collective: pairs of ranks, each rank in one at most, send pair->bytes forth and back, again
- * and again for about budget_s at most, once at least.  A pair begins at its own turn of [pairs], and
- * while the others have theirs its ranks sleep: what they would do in waiting is work for
- * processors that ranks share.  *least_s: the shortest way forth and back, at the first of each
- * pair; 0 on the other ranks.
+ * and again for about budget_s at most, once at least.  A pair begins at its own turn of
+ * [pairs], and while the others have theirs its ranks sleep: what they would do in waiting is
+ * work for processors that ranks share.  *least_s: the shortest way forth and back, at the
+ * first of each pair; 0 on the other ranks.
  */
 int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn, int pairs,
                 double budget_s, double *least_s, struct err *err);
