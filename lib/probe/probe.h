@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "exec/exec_mpi.h"
+#include "probe/probe_machine.h"
 #include "probe/probe_view.h"
 
 /*
@@ -134,23 +135,5 @@ void probe_found_release(struct probe_found *f);
  */
 int probe_topo(struct world *world, const struct probe_found *found, int whole,
                struct topo *out, struct err *err);
-
-/*
- * Which machine this is: the kernel's boot id.  Hosts that share it (containers, an emulated
- * cluster) share memory, processors and clock, whatever they are called; "" where the kernel
- * does not say.
- */
-enum { PROBE_BOOT_BYTES = 40 };
-void probe_boot_id(char id[PROBE_BOOT_BYTES]);
-/* Memory of the machine shared out among the ranks on it; collective. */
-int probe_memory(struct world *world, int64_t *bytes, struct err *err);
-/* FLOP/s of a matrix product on this rank while all ranks do the same; the least of them. */
-int probe_flops(struct world *world, double *flops, struct err *err);
-/*
- * Bytes read plus bytes written per second by a rank that copies between arrays far larger than
- * its caches, while all ranks do the same; the least of them.  memory_bytes: a rank's, of which
- * a part is used.
- */
-int probe_copy(struct world *world, int64_t memory_bytes, double *Bps, struct err *err);
 
 #endif

@@ -361,6 +361,7 @@ static int measure_all(struct world *world, const struct probe_views *views, int
     rc = rc || !whole ? rc : probe_left(&p, views, &t, err);
     probe_close(&p);
     rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
+    rc = rc || !whole ? rc : probe_devices(world, &t, err);
     rc = rc || !whole ? rc : probe_flops(world, &t.flops, err);
     rc = rc || !whole ? rc : probe_copy(world, t.memory_bytes, &t.memory_Bps, err);
     tidy_all(&t);
