@@ -11,14 +11,25 @@
 
 struct args {
     struct cli cli;
-    const char *input, *old;
+    const char *input, *old, *model;
+    int64_t seq, micro_batch;
     enum topo_format format;
     int has_format, has_ask;
     struct topo_ask ask;
     double tolerance;
 };
 
-enum { KEY_FORMAT = 0x100, KEY_DIFF, KEY_TOLERANCE, KEY_SET, KEY_NODES, KEY_RANKS, KEY_HOSTS };
+enum {
+    KEY_FORMAT = 0x100,
+    KEY_DIFF,
+    KEY_TOLERANCE,
+    KEY_SET,
+    KEY_NODES,
+    KEY_RANKS,
+    KEY_HOSTS,
+    KEY_SEQ,
+    KEY_BATCH
+};
 
 static const struct argp_option options[] = {
     {"input", 'i', "INPUT", 0,
@@ -32,6 +43,12 @@ static const struct argp_option options[] = {
     {"nodes", KEY_NODES, "N", 0, "Take N machines like the one that INPUT describes", 0},
     {"ranks", KEY_RANKS, "N", 0, "Take N ranks on each host, where INPUT counts no GPUs", 0},
     {"hosts", KEY_HOSTS, "LIST", 0, "Name the machines, as node[0-3]", 0},
+    {"model", 'm', "MODEL", 0,
+     "Measure the compute rate with the matrices of this model: a config.json, or a folder with"
+     " one",
+     0},
+    {"seq", KEY_SEQ, "T", 0, "Tokens of a sequence (default 256, or the model's maximum)", 0},
+    {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step (default 1)", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
      "Print it as yaml (default), json, table, dot, svg, hostfile or rankfile", 0},
     {"diff", KEY_DIFF, "OLD", 0, "Print where it differs from OLD instead; exit 1 if it does",
@@ -78,6 +95,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has_ask = 1;
         a->ask.hosts = arg;
         return 0;
+    case 'm':
+        a->model = arg;
+        return 0;
+    case KEY_SEQ:
+        return cli_check(&a->cli, num_i64(arg, 1, INT32_MAX, &a->seq, err), "--seq");
+    case KEY_BATCH:
+        return cli_check(&a->cli, num_i64(arg, 1, INT32_MAX, &a->micro_batch, err),
+                         "--micro-batch");
     case KEY_TOLERANCE:
         return cli_check(&a->cli, num_f64(arg, 0, 100, &a->tolerance, err), "--tolerance");
     case ARGP_KEY_END:
@@ -88,6 +113,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (a->old && a->format > TOPO_TABLE)
             return cli_usage(&a->cli, "--diff and a picture or a launcher's file, expected"
                                       " lines or --json");
+        if ((a->seq || a->micro_batch) && !a->model)
+            return cli_usage(&a->cli, "--seq or --micro-batch and no model, expected -m MODEL");
         return 0;
     default:
         return cli_option(&a->cli, key, arg, state);
@@ -98,6 +125,18 @@ static const struct argp argp = {
     options, parse, NULL, "Measure a fabric (under mpirun) or read one (-i), and print it.",
     NULL,    NULL,  NULL};
 
+static int measure(const struct args *a, struct world **w, struct topo *t, struct err *err)
+{
+    struct probe_ask ask = {0};
+
+    if (world_open(w, err))
+        return -1;
+    if (a->model &&
+        probe_ask_model(*w, a->model, a->seq, a->micro_batch ? a->micro_batch : 1, &ask, err))
+        return -1;
+    return probe_topo(*w, &ask, t, err);
+}
+
 /* The one place where a fabric comes from.  *w is NULL unless it is measured. */
 static int load(const struct args *a, struct world **w, struct topo *t, struct err *err)
 {
@@ -106,8 +145,11 @@ static int load(const struct args *a, struct world **w, struct topo *t, struct e
             return err_set(err, ERR_INPUT,
                            "--set, --nodes, --ranks and --hosts are for a fabric that is read,"
                            " expected -i");
-        return world_open(w, err) ? -1 : probe_topo(*w, 1, t, err);
+        return measure(a, w, t, err);
     }
+    if (a->model)
+        return err_set(err, ERR_INPUT,
+                       "-m is for a fabric that is measured, expected mpirun and no -i");
     if (!a->input && isatty(STDIN_FILENO))
         return err_set(err, ERR_INPUT,
                        "no fabric, expected -i FILE, -i synth:SPEC, one on"

@@ -109,17 +109,34 @@ enum {
 };
 
 /*
+ * The matrices that ranks multiply where their FLOP/s are measured: a model's, of the decoder
+ * in net/, with so many rows (tokens) at once.  Plain numbers; all 0: square ones.
+ */
+struct probe_ask {
+    int64_t rows, hidden, queries, keys, ffn, vocab, layers;
+};
+
+/*
+ * Collective: rank 0 reads MODEL (model_read) and tells the others.  seq 0: 256, or the model's
+ * maximum if that is less.
+ */
+int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t micro_batch,
+                    struct probe_ask *out, struct err *err);
+
+/*
  * Collective: the fabric as it is measured, the groups being the hosts.  Level 0 is measured
  * inside the hosts, level 1 between them; where there is only one host, or one rank on each,
  * the level that nothing passes repeats the other one.  *out is the same on every rank.
- * whole == 0: the links alone, and the machines' memory.
+ * ask NULL: the links alone, and the machines' memory.
  */
-int probe_topo(struct world *world, int whole, struct topo *out, struct err *err);
+int probe_topo(struct world *world, const struct probe_ask *ask, struct topo *out,
+               struct err *err);
 
 /* Memory of the machine shared out among the ranks on it; collective. */
 int probe_memory(struct world *world, int64_t *bytes, struct err *err);
-/* FLOP/s of a matrix product on this rank while all ranks do the same; the least of them. */
-int probe_flops(struct world *world, double *flops, struct err *err);
+/* FLOP/s of matrix products on this rank while all ranks do the same; the least of them. */
+int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
+                struct err *err);
 /*
  * Bytes read plus bytes written per second by a rank that copies between arrays far larger than
  * its caches, while all ranks do the same; the least of them.  memory_bytes: a rank's, of which

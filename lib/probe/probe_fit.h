@@ -18,8 +18,8 @@ void probe_fit_line(const double *bytes, const double *time_s, int n, struct pro
 
 /*
  * Half the width of an interval around the median of v[n] that holds the median of what v is
- * drawn from: all n lie above it, or all below, with 2 / 2^n, so that least to most holds it with
- * 96.9 % of six.  The interval reaches from the median to the further of the two.
+ * drawn from: all n lie above it, or all below, with 2 / 2^n, so that least to most of six
+ * holds it with 96.9 %.  The interval reaches from the median to the further of the two.
  */
 double probe_fit_spread(const double *v, int n, double median);
 

@@ -254,7 +254,7 @@ static int measure_level(struct probe *p, const struct probe_work *work, int l, 
 int probe_left(struct probe *p, struct topo *t, struct err *err)
 {
     struct probe_work work;
-    int rc = world_agree(p->world, probe_work_open(&work, err), err);
+    int rc = world_agree(p->world, probe_work_open(&work, &(struct probe_ask){0}, err), err);
 
     if (rc == 0 && groups_largest(&t->groups) > 1)
         rc = measure_level(p, &work, 0, t, err);

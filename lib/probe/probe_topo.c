@@ -341,12 +341,13 @@ static int check(const struct topo *t, struct err *err)
     return 0;
 }
 
-static int measure_all(struct world *world, int whole, struct topo *out, struct err *err)
+static int measure_all(struct world *world, const struct probe_ask *ask, struct topo *out,
+                       struct err *err)
 {
     const struct groups *g = &world->groups;
     struct probe p = {0};
     struct topo t = {0};
-    int64_t bytes = 0, room = INSIDE_BYTES + 64, left = whole ? probe_left_room(g) : 0;
+    int64_t bytes = 0, room = INSIDE_BYTES + 64, left = ask ? probe_left_room(g) : 0;
     int rc = g->count > 1 ? probe_size(world, round_s, &bytes, err) : 0;
 
     if (rc)
@@ -360,11 +361,11 @@ static int measure_all(struct world *world, int whole, struct topo *out, struct 
         topo_set_host(&t, k, world->host[k]);
     rc = measure(&p, bytes, &t, err);
     rc = rc ? rc : check(&t, err);
-    rc = rc || !whole ? rc : probe_left(&p, &t, err);
+    rc = rc || !ask ? rc : probe_left(&p, &t, err);
     probe_close(&p);
     rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
-    rc = rc || !whole ? rc : probe_flops(world, &t.flops, err);
-    rc = rc || !whole ? rc : probe_copy(world, t.memory_bytes, &t.memory_Bps, err);
+    rc = rc || !ask ? rc : probe_flops(world, ask, &t.flops, err);
+    rc = rc || !ask ? rc : probe_copy(world, t.memory_bytes, &t.memory_Bps, err);
     tidy_all(&t);
     if (rc == 0)
         *out = t;
@@ -373,12 +374,13 @@ static int measure_all(struct world *world, int whole, struct topo *out, struct 
     return rc;
 }
 
-int probe_topo(struct world *world, int whole, struct topo *out, struct err *err)
+int probe_topo(struct world *world, const struct probe_ask *ask, struct topo *out,
+               struct err *err)
 {
     double before_s = world->deadline_s;
 
     world->deadline_s = patience_s;
-    int rc = measure_all(world, whole, out, err);
+    int rc = measure_all(world, ask, out, err);
     world->deadline_s = before_s;
     return rc;
 }

@@ -60,8 +60,8 @@ static void by_hand(void **state)
 
 /*
  * 95 % of intervals hold the truth.  Of 4000 trials the share that does is off by 0.34 % (one
- * standard deviation); four of them, and what the weights' own noise adds (5 % errors: the square,
- * 0.25 %): 1.7 %.
+ * standard deviation); four of them, and what the weights' own noise adds (5 % errors: their
+ * square, 0.25 %): 1.7 %.
  */
 static void covers(void **state)
 {
