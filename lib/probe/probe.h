@@ -69,6 +69,12 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out,
  */
 int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
                double *rtt_s, struct err *err);
+/*
+ * The same with `bytes` in chunks before the word of 8 that comes back: what passes forth and
+ * nothing but that word back.  The room is 64 bytes larger at least.
+ */
+int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int64_t bytes,
+                  int times, double *took_s, struct err *err);
 
 /*
  * Collective: pairs of ranks, each rank in one at most, send pair->bytes forth and back, again
@@ -131,9 +137,9 @@ void probe_found_release(struct probe_found *f);
  * Collective: the fabric as it is measured, the groups being those found, or with NULL the
  * hosts.  Level 0 is measured inside the groups, level 1 between them; where there is only one,
  * or one rank in each, the level that nothing passes repeats the other one.  *out is the same
- * on every rank.  whole == 0: the links alone, and the machines' memory.
+ * on every rank.  ask NULL: the links alone, and the machines' memory.
  */
-int probe_topo(struct world *world, const struct probe_found *found, int whole,
-               struct topo *out, struct err *err);
+int probe_topo(struct world *world, const struct probe_found *found,
+               const struct probe_ask *ask, struct topo *out, struct err *err);
 
 #endif
