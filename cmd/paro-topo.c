@@ -11,7 +11,8 @@
 
 struct args {
     struct cli cli;
-    const char *input, *old;
+    const char *input, *old, *model;
+    int64_t seq, micro_batch;
     enum topo_format format;
     int has_format, has_ask, discover;
     struct topo_ask ask;
@@ -26,7 +27,9 @@ enum {
     KEY_NODES,
     KEY_RANKS,
     KEY_HOSTS,
-    KEY_DISCOVER
+    KEY_DISCOVER,
+    KEY_SEQ,
+    KEY_BATCH
 };
 
 static const struct argp_option options[] = {
@@ -43,6 +46,12 @@ static const struct argp_option options[] = {
     {"hosts", KEY_HOSTS, "LIST", 0, "Name the machines, as node[0-3]", 0},
     {"discover", KEY_DISCOVER, NULL, 0,
      "Measuring: find the groups, and levels above them, by measurement, not by host names", 0},
+    {"model", 'm', "MODEL", 0,
+     "Measure the compute rate with the matrices of this model: a config.json, or a folder with"
+     " one",
+     0},
+    {"seq", KEY_SEQ, "T", 0, "Tokens of a sequence (default 256, or the model's maximum)", 0},
+    {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step (default 1)", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
      "Print it as yaml (default), json, table, dot, svg, hostfile or rankfile", 0},
     {"diff", KEY_DIFF, "OLD", 0, "Print where it differs from OLD instead; exit 1 if it does",
@@ -92,6 +101,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_DISCOVER:
         a->discover = 1;
         return 0;
+    case 'm':
+        a->model = arg;
+        return 0;
+    case KEY_SEQ:
+        return cli_check(&a->cli, num_i64(arg, 1, INT32_MAX, &a->seq, err), "--seq");
+    case KEY_BATCH:
+        return cli_check(&a->cli, num_i64(arg, 1, INT32_MAX, &a->micro_batch, err),
+                         "--micro-batch");
     case KEY_TOLERANCE:
         return cli_check(&a->cli, num_f64(arg, 0, 100, &a->tolerance, err), "--tolerance");
     case ARGP_KEY_END:
@@ -105,6 +122,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (a->discover && a->input)
             return cli_usage(&a->cli, "--discover and -i, expected a fabric to measure (mpirun)"
                                       " or one to read");
+        if ((a->seq || a->micro_batch) && !a->model)
+            return cli_usage(&a->cli, "--seq or --micro-batch and no model, expected -m MODEL");
         return 0;
     default:
         return cli_option(&a->cli, key, arg, state);
@@ -115,15 +134,22 @@ static const struct argp argp = {
     options, parse, NULL, "Measure a fabric (under mpirun) or read one (-i), and print it.",
     NULL,    NULL,  NULL};
 
-static int measure(const struct args *a, struct world *w, struct topo *t, struct err *err)
+/* As it is asked for: with the hosts for groups, or with those that are found. */
+static int measure(const struct args *a, struct world **w, struct topo *t, struct err *err)
 {
+    struct probe_ask ask = {0};
     struct probe_found found;
 
-    if (!a->discover)
-        return probe_topo(w, NULL, 1, t, err);
-    if (probe_discover(w, &found, err))
+    if (world_open(w, err))
         return -1;
-    int rc = probe_topo(w, &found, 1, t, err);
+    if (a->model &&
+        probe_ask_model(*w, a->model, a->seq, a->micro_batch ? a->micro_batch : 1, &ask, err))
+        return -1;
+    if (!a->discover)
+        return probe_topo(*w, NULL, &ask, t, err);
+    if (probe_discover(*w, &found, err))
+        return -1;
+    int rc = probe_topo(*w, &found, &ask, t, err);
     probe_found_release(&found);
     return rc;
 }
@@ -136,11 +162,14 @@ static int load(const struct args *a, struct world **w, struct topo *t, struct e
             return err_set(err, ERR_INPUT,
                            "--set, --nodes, --ranks and --hosts are for a fabric that is read,"
                            " expected -i");
-        return world_open(w, err) ? -1 : measure(a, *w, t, err);
+        return measure(a, w, t, err);
     }
     if (a->discover)
         return err_set(err, ERR_INPUT,
                        "--discover without a fabric to measure, expected mpirun");
+    if (a->model)
+        return err_set(err, ERR_INPUT,
+                       "-m is for a fabric that is measured, expected mpirun and no -i");
     if (!a->input && isatty(STDIN_FILENO))
         return err_set(err, ERR_INPUT,
                        "no fabric, expected -i FILE, -i synth:SPEC, one on"

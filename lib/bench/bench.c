@@ -111,7 +111,7 @@ static int measure_fabric(const struct bench *b, const char *option, const char 
                        "%s for groups that are not the hosts, expected %s: between hosts alone"
                        " a fabric can be measured",
                        option, expected);
-    return probe_topo(b->world, NULL, 0, out, err);
+    return probe_topo(b->world, NULL, NULL, out, err);
 }
 
 /* The fabric that auto is to choose for: -i, else as it is measured between the hosts. */

@@ -105,13 +105,27 @@ static void add_flow(struct probe *p, struct probe_round *r, const struct probe_
     r->mine[r->mines++] = *f;
 }
 
+/* Collective: this rank's rows, which all ranks have or none, made ready to run. */
+static int agree_rows(struct probe *p, const struct schedule *s, struct exec_places *places,
+                      struct probe_round *r, struct err *err)
+{
+    struct exec_rows rows = {0};
+    int rc = exec_rows_init(&rows, s, p->world->rank, places, err);
+
+    rc = world_agree(p->world, rc, err);
+    if (rc == 0)
+        rc = exec_mpi_prepare(p->exec, &rows, &r->exec, err);
+    exec_rows_release(&rows);
+    exec_places_release(places);
+    return rc;
+}
+
 int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
                   struct probe_round *out, struct err *err)
 {
     int chunks = 0, first = 0, mine = 0, me = p->world->rank;
     struct probe_round r = {.laps = 1};
     struct exec_places places;
-    struct exec_rows rows = {0};
 
     for (int i = 0; i < flows; i++) {
         chunks += chunks_of(flow[i].bytes);
@@ -127,12 +141,7 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
             add_flow(p, &r, &flow[i], first, &s, &places);
         first += chunks_of(flow[i].bytes);
     }
-    int rc = exec_rows_init(&rows, &s, me, &places, err);
-    rc = world_agree(p->world, rc, err);
-    if (rc == 0)
-        rc = exec_mpi_prepare(p->exec, &rows, &r.exec, err);
-    exec_rows_release(&rows);
-    exec_places_release(&places);
+    int rc = agree_rows(p, &s, &places, &r, err);
     mem_free(s.row);
     if (rc == 0)
         *out = r;
@@ -330,6 +339,92 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
 /* ---- pings ---- */
 
 /*
+ * A message of one pair: its bytes in chunks, then a word, both forth; then the word back,
+ * which must wait for the word that went forth, and by the lane's order for all bytes.
+ */
+static void add_message(struct schedule *s, struct exec_places *places,
+                        const struct probe_flow *f, int me, int first, int64_t bytes)
+{
+    int count = chunks_of(bytes), word = first + count, sends = f->src == me;
+
+    for (int c = 0; c <= count; c++) {
+        int64_t at = c < count ? bytes / count * c : aligned(bytes);
+        int64_t end = c + 1 < count ? at + bytes / count : bytes;
+        places->elems[first + c] = c < count ? end - at : PING_BYTES;
+        if (sends)
+            places->in_at[first + c] = at;
+        else
+            places->out_at[first + c] = at;
+        s->row[s->rows++] = (struct schedule_row){
+            .step = c, .src = f->src, .dst = f->dst, .chunk = first + c, .into = first + c};
+    }
+    places->out_at[word] = aligned(bytes);
+    s->row[s->rows++] = (struct schedule_row){
+        .step = count + 1, .src = f->dst, .dst = f->src, .chunk = word, .into = word};
+}
+
+static int prepare_message(struct probe *p, const struct probe_flow *pair, int pairs,
+                           int64_t bytes, struct probe_round *out, int *first, struct err *err)
+{
+    int each = chunks_of(bytes) + 1, me = p->world->rank;
+    struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
+    struct probe_round r = {.laps = 1};
+    struct exec_places places;
+
+    *first = 0;
+    assert(aligned(bytes) + PING_BYTES <= p->room);
+    s.row = mem_new((size_t)each + 1, sizeof *s.row);
+    exec_places_init(&places, s.chunks, DTYPE_U8);
+    for (int i = 0; i < pairs; i++) {
+        if (pair[i].src != me && pair[i].dst != me)
+            continue;
+        assert(s.rows == 0);
+        *first = pair[i].src == me;
+        add_message(&s, &places, &pair[i], me, i * each, bytes);
+    }
+    int rc = agree_rows(p, &s, &places, &r, err);
+    mem_free(s.row);
+    if (rc == 0)
+        *out = r;
+    else
+        probe_free(&r);
+    return rc;
+}
+
+int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int64_t bytes,
+                  int times, double *took_s, struct err *err)
+{
+    double *took = mem_new((size_t)times, sizeof *took);
+    struct probe_round r = {0};
+    int first = 0;
+    int rc = prepare_message(p, pair, pairs, bytes, &r, &first, err);
+
+    if (rc == 0)
+        rc = world_barrier(p->world, err);
+    /* The first opens the connection and empties token buckets; it is not counted. */
+    for (int i = -1; rc == 0 && i < times; i++) {
+        double start = tick_now_s();
+        rc = run(p, &r, NULL, err);
+        took[i < 0 ? 0 : i] = tick_now_s() - start;
+    }
+    if (rc == 0)
+        rc = world_barrier(p->world, err);
+    if (rc == 0)
+        *took_s = first ? stats_median(took, times) : 0;
+    probe_free(&r);
+    mem_free(took);
+    return rc;
+}
+
+int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
+               double *rtt_s, struct err *err)
+{
+    return probe_message(p, pair, pairs, 0, times, rtt_s, err);
+}
+
+/* ---- trips ---- */
+
+/*
  * A chunk goes forth by one row and back by the next, which must wait for the first: it sends
  * what that has brought.
  */
@@ -361,7 +456,6 @@ static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pai
     struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
     struct probe_round r = {.laps = 1};
     struct exec_places places;
-    struct exec_rows rows = {0};
 
     assert(bytes <= p->room);
     s.row = mem_new((size_t)each * 2, sizeof *s.row);
@@ -373,42 +467,12 @@ static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pai
         assert(r.mines == 0);
         add_trip(&r, &pair[i], bytes, i * each, me, &s, &places);
     }
-    int rc = exec_rows_init(&rows, &s, me, &places, err);
-    rc = world_agree(p->world, rc, err);
-    if (rc == 0)
-        rc = exec_mpi_prepare(p->exec, &rows, &r.exec, err);
-    exec_rows_release(&rows);
-    exec_places_release(&places);
+    int rc = agree_rows(p, &s, &places, &r, err);
     mem_free(s.row);
     if (rc == 0)
         *out = r;
     else
         probe_free(&r);
-    return rc;
-}
-
-int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
-               double *rtt_s, struct err *err)
-{
-    double *took = mem_new((size_t)times, sizeof *took);
-    struct probe_round r = {0};
-    int rc = prepare_trips(p, pair, pairs, PING_BYTES, &r, err);
-    int first = rc == 0 && r.mines && r.mine[0].src == p->world->rank;
-
-    if (rc == 0)
-        rc = world_barrier(p->world, err);
-    /* The first opens the connection and is not counted. */
-    for (int i = -1; rc == 0 && i < times; i++) {
-        double start = tick_now_s();
-        rc = run(p, &r, NULL, err);
-        took[i < 0 ? 0 : i] = tick_now_s() - start;
-    }
-    if (rc == 0)
-        rc = world_barrier(p->world, err);
-    if (rc == 0)
-        *rtt_s = first ? stats_median(took, times) : 0;
-    probe_free(&r);
-    mem_free(took);
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "exec/exec_mpi.h"
+#include "probe/probe_machine.h"
 #include "probe/probe_view.h"
 
 /*
@@ -68,13 +69,19 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out,
  */
 int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
                double *rtt_s, struct err *err);
+/*
+ * The same with `bytes` in chunks before the word of 8 that comes back: what passes forth and
+ * nothing but that word back.  The room is 64 bytes larger at least.
+ */
+int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int64_t bytes,
+                  int times, double *took_s, struct err *err);
 
 /*
  * Collective: pairs of ranks, each rank in one at most, send pair->bytes forth and back, again
- * and again for about budget_s at most, once at least.  A pair begins at its own turn of [pairs], and
- * while the others have theirs its ranks sleep: what they would do in waiting is work for
- * processors that ranks share.  *least_s: the shortest way forth and back, at the first of each
- * pair; 0 on the other ranks.
+ * and again for about budget_s at most, once at least.  A pair begins at its own turn of
+ * [pairs], and while the others have theirs its ranks sleep: what they would do in waiting is
+ * work for processors that ranks share.  *least_s: the shortest way forth and back, at the
+ * first of each pair; 0 on the other ranks.
  */
 int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn, int pairs,
                 double budget_s, double *least_s, struct err *err);
@@ -130,27 +137,9 @@ void probe_found_release(struct probe_found *f);
  * Collective: the fabric as it is measured, the groups being those found, or with NULL the
  * hosts.  Level 0 is measured inside the groups, level 1 between them; where there is only one,
  * or one rank in each, the level that nothing passes repeats the other one.  *out is the same
- * on every rank.  whole == 0: the links alone, and the machines' memory.
+ * on every rank.  ask NULL: the links alone, and the machines' memory.
  */
-int probe_topo(struct world *world, const struct probe_found *found, int whole,
-               struct topo *out, struct err *err);
-
-/*
- * Which machine this is: the kernel's boot id.  Hosts that share it (containers, an emulated
- * cluster) share memory, processors and clock, whatever they are called; "" where the kernel
- * does not say.
- */
-enum { PROBE_BOOT_BYTES = 40 };
-void probe_boot_id(char id[PROBE_BOOT_BYTES]);
-/* Memory of the machine shared out among the ranks on it; collective. */
-int probe_memory(struct world *world, int64_t *bytes, struct err *err);
-/* FLOP/s of a matrix product on this rank while all ranks do the same; the least of them. */
-int probe_flops(struct world *world, double *flops, struct err *err);
-/*
- * Bytes read plus bytes written per second by a rank that copies between arrays far larger than
- * its caches, while all ranks do the same; the least of them.  memory_bytes: a rank's, of which
- * a part is used.
- */
-int probe_copy(struct world *world, int64_t memory_bytes, double *Bps, struct err *err);
+int probe_topo(struct world *world, const struct probe_found *found,
+               const struct probe_ask *ask, struct topo *out, struct err *err);
 
 #endif

@@ -3,9 +3,9 @@
  * Knows which pairs to measure and where to cut.  A level at a time, from the inside out:
  *
  *   measure   pairs of ranks, then of one rank for each part that is joined already
- *   link      the shortest pairs first, as in a minimum spanning tree: n - 1 links.  A pair that
- *             was disturbed is longer than it should be, and others link its ranks.
- *   cut       where a link is PROBE_CLUSTER_FACTOR times as long as the one before it
+ *   link      the shortest pairs first, as in a minimum spanning tree: n - 1 links.  A pair
+ * that was disturbed is longer than it should be, and others link its ranks. cut       where a
+ * link is PROBE_CLUSTER_FACTOR times as long as the one before it
  *
  *      length |                         +----- links between groups
  *             |                         |
@@ -18,9 +18,9 @@
  * Rounds of all ranks, with which it begins:
  *
  *   shift s       r and r + s, for s = 1, 2, 4, ...: two rounds each
- *   reflection    r and c - r, for two c: each difference of ranks once.  A difference that turns
- *                 out to be near is measured as a shift.  (Placed by node on 3 hosts, no power of
- *                 two joins two ranks of one host; the differences 3, 6, 9, ... do.)
+ *   reflection    r and c - r, for two c: each difference of ranks once.  A difference that
+ * turns out to be near is measured as a shift.  (Placed by node on 3 hosts, no power of two
+ * joins two ranks of one host; the differences 3, 6, 9, ... do.)
  */
 #include "probe/probe_cluster.h"
 
@@ -168,8 +168,9 @@ static int by_length(const void *a, const void *b)
 }
 
 /*
- * Where the next level begins: the length between two links that are PROBE_CLUSTER_FACTOR apart,
- * the first such; INFINITY where there is none.  Links between parts count, the parts stay.
+ * Where the next level begins: the length between two links that are PROBE_CLUSTER_FACTOR
+ * apart, the first such; INFINITY where there is none.  Links between parts count, the parts
+ * stay.
  */
 static double find_cut(struct finder *f)
 {

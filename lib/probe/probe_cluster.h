@@ -26,7 +26,7 @@ enum { PROBE_PARTITIONS_MAX = 7 }; /* with what joins all: as many levels as a t
 struct probe_clusters {
     int ranks;
     int partitions; /* from the finest to the coarsest, each of two parts at least; they nest */
-    int *part;      /* [partitions][ranks]: numbers from 0, in the order of first ranks; owned */
+    int *part; /* [partitions][ranks]: numbers from 0, in the order of first ranks; owned */
     int64_t measured; /* pairs, in so many rounds */
     int rounds;
 };
@@ -45,8 +45,8 @@ struct probe_clusters {
  * Of n ranks in c groups, n log2 n pairs and some are measured to find what is near, as long as
  * the ranks of a group are a power of two apart, or all as far as some of them are (placed by
  * slot, by node, equal or not, are): probe_cluster.c.  Then one rank of each group meets one of
- * each other group, to find groups that belong together: c (c - 1) / 2 pairs, but no more than n
- * log2 n at a time, and again while any are found.  Ranks in no order at all need more, up to
+ * each other group, to find groups that belong together: c (c - 1) / 2 pairs, but no more than
+ * n log2 n at a time, and again while any are found.  Ranks in no order at all need more, up to
  * n (n - 1) / 2: of c groups in any order no method can do with less than n c / 4 or so.  Where
  * c (c - 1) / 2 is above n log2 n, groups in no order can be left in two parts.
  */

@@ -10,12 +10,10 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
-#include "kern/kern_cpu.h"
 #include "probe/probe_work.h"
 
 enum {
     TURNS = 3,
-    EDGE = 384, /* three such matrices fit a second-level cache; oneDNN is at its full rate */
     /*
      * An array is this part of a rank's memory: those of all ranks together are then 3 % of a
      * machine's, which is more than its caches; within bounds that are beyond a rank's own
@@ -50,46 +48,6 @@ static int turn_goes_on(struct turn *t, double share)
     t->took_s = tick_now_s() - t->start_s;
     double least_s = tick_cpu_s() - t->start_cpu_s < cpu_s * share ? long_s : turn_s;
     return t->took_s < least_s * share;
-}
-
-int probe_work_open(struct probe_work *w, struct err *err)
-{
-    struct kern_product_shape s = {'N', 'N', EDGE, EDGE, EDGE, EDGE, EDGE, EDGE, 0, DTYPE_F32};
-    int64_t each = (int64_t)EDGE * EDGE;
-    void *room = NULL;
-
-    *w = (struct probe_work){0};
-    if (mem_data(3 * each * (int64_t)sizeof(float), "matrices to multiply", &room, err))
-        return -1;
-    w->a = room;
-    w->b = w->a + each;
-    w->c = w->b + each;
-    for (int64_t i = 0; i < 2 * each; i++)
-        w->a[i] = (float)(i % 7) - 3;
-    w->product = mem_new(1, sizeof *w->product);
-    w->products = 1;
-    w->product[0] = (struct probe_product){.flops = 2.0 * (double)each * EDGE, .times = 1};
-    kern_thread_init();
-    if (kern_product_new(&w->product[0].run, &s, err)) {
-        probe_work_close(w);
-        return -1;
-    }
-    probe_work_run(w, 0); /* what a first run does beside computing is done */
-    return 0;
-}
-
-void probe_work_close(struct probe_work *w)
-{
-    for (int i = 0; i < w->products; i++)
-        kern_product_free(w->product[i].run);
-    mem_free(w->product);
-    mem_free(w->a);
-    *w = (struct probe_work){0};
-}
-
-void probe_work_run(const struct probe_work *w, int product)
-{
-    kern_product_run(w->product[product].run, w->a, w->b, w->c);
 }
 
 int probe_late(struct world *world, double start_s, int turns, double budget_s, int *late,
@@ -168,10 +126,11 @@ static int take_turns(struct world *world, double (*rate)(const void *arg), cons
     return least_median(world, mine, turns, out, err);
 }
 
-int probe_flops(struct world *world, double *flops, struct err *err)
+int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
+                struct err *err)
 {
     struct probe_work w;
-    int rc = world_agree(world, probe_work_open(&w, err), err);
+    int rc = world_agree(world, probe_work_open(&w, ask, err), err);
 
     rc = rc ? rc : take_turns(world, work_rate, &w, flops, err);
     probe_work_close(&w);

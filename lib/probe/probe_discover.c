@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how far two ranks are from each other: the time of a message forth and back, the least of
- * some.  What becomes of the distances is probe_cluster.c's.  Host names are not looked at; what
- * is looked at is which ranks share a machine's processors, to give them turns: ranks that wait
- * for a processor look far.
+ * Knows how far two ranks are from each other: the time of a message forth and back, the least
+ * of some.  What becomes of the distances is probe_cluster.c's.  Host names are not looked at;
+ * what is looked at is which ranks share a machine's processors, to give them turns: ranks that
+ * wait for a processor look far.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -110,8 +110,8 @@ static int measure(void *arg, const struct probe_pair *pair, int pairs, double *
 }
 
 /*
- * Ranks leave a barrier at the same moment but for what waking up takes: the median over several
- * is within some 0.1 ms, where a round of rates takes 100.  One machine has one clock.
+ * Ranks leave a barrier at the same moment but for what waking up takes: the median over
+ * several is within some 0.1 ms, where a round of rates takes 100.  One machine has one clock.
  */
 static int compare_clocks(struct world *world, const struct discovery *d, double *ahead_s,
                           struct err *err)

@@ -259,7 +259,7 @@ int probe_left(struct probe *p, const struct probe_views *views, struct topo *t,
                struct err *err)
 {
     struct probe_work work;
-    int rc = world_agree(p->world, probe_work_open(&work, err), err);
+    int rc = world_agree(p->world, probe_work_open(&work, &(struct probe_ask){0}, err), err);
 
     p->view = views->view[1];
     if (rc == 0 && groups_largest(&t->groups) > 1)

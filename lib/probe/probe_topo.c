@@ -9,6 +9,8 @@
  * that of the best of them; with two groups the two ends of a stream cannot be
  * told apart, and need not be: nothing else uses them.
  */
+#include "probe/probe_fit.h"
+#include "probe/probe_lines.h"
 #include "probe/probe_work.h"
 
 #include <math.h>
@@ -21,7 +23,7 @@
 #include "base/tick.h"
 
 enum {
-    REPEATS = 5,      /* of a round; the median counts */
+    REPEATS = 6,      /* of a round; the median counts, see probe_fit_spread */
     SHIFTS_MOST = 7,  /* partners that a port meets; all of them with eight groups
                          or fewer */
     SHIFTS_LEAST = 2, /* two partners tell which end of a stream is the slow one */
@@ -32,8 +34,9 @@ enum {
     INSIDE_LAPS_LEAST = 2
 };
 
-static const double round_s = 0.1;   /* a stream's time, beside what is skipped */
-static const double shifts_s = 3;    /* no new shift is begun after so long */
+static const double round_s = 0.1; /* a stream's time, beside what is skipped */
+static const double inside_line_s = 0.2, across_line_s = 1; /* of messages of all sizes */
+static const double shifts_s = 3; /* no new shift is begun after so long */
 
 /* Laps of INSIDE_BYTES that take about round_s at the best rate that a rank had
  * in the first. */
@@ -76,28 +79,32 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
 }
 
 /* Of rank r over the repeats. */
-static double median_of(const double *value, int ranks, int r)
+static double median_of(const double *value, int ranks, int r, double *error)
 {
-    double v[REPEATS];
+    double v[REPEATS], sorted[REPEATS];
 
     for (int i = 0; i < REPEATS; i++)
-        v[i] = value[i * ranks + r];
-    return stats_median(v, REPEATS);
+        v[i] = sorted[i] = value[i * ranks + r];
+    double median = stats_median(sorted, REPEATS);
+    *error = probe_fit_spread(v, REPEATS, median);
+    return median;
 }
 
-/* The median over the ranks that received something; 0 when none did. */
-static double median_rank(const double *value, int ranks)
+/* Of each repeat the median over the ranks that received something, of those the median. */
+static double median_rank(const double *value, int ranks, double *error)
 {
-    double *v = mem_new((size_t)ranks, sizeof *v), median;
-    int n = 0;
+    double *one = mem_new((size_t)ranks, sizeof *one), v[REPEATS], sorted[REPEATS];
 
-    for (int r = 0; r < ranks; r++) {
-        double one = median_of(value, ranks, r);
-        if (one > 0)
-            v[n++] = one;
+    for (int i = 0; i < REPEATS; i++) {
+        int n = 0;
+        for (int r = 0; r < ranks; r++)
+            if (value[i * ranks + r] > 0)
+                one[n++] = value[i * ranks + r];
+        v[i] = sorted[i] = n ? stats_median(one, n) : 0;
     }
-    median = n ? stats_median(v, n) : 0;
-    mem_free(v);
+    mem_free(one);
+    double median = stats_median(sorted, REPEATS);
+    *error = probe_fit_spread(v, REPEATS, median);
     return median;
 }
 
@@ -122,6 +129,7 @@ static int latency(struct probe *p, const struct probe_flow *pair, int pairs, do
 struct work { /* room for all steps */
     struct probe_flow *flow;
     double *value; /* [REPEATS][ranks] */
+    double *error; /* [groups][2]: of each port's way out and in */
 };
 
 /*
@@ -146,28 +154,24 @@ static int measure_inside(struct probe *p, struct work *w, struct topo_level *le
                           struct err *err)
 {
     const struct groups *g = p->view.groups;
-    double alone[ALONE_MOST];
-    int pairs = 0, hosts = 0;
+    int pairs = 0;
 
     for (int k = 0; k < g->count; k++)
         if (g->members[k] > 1)
             w->flow[pairs++] =
                 (struct probe_flow){groups_rank(g, k, 0), groups_rank(g, k, 1), 1};
-    if (latency(p, w->flow, pairs, &level->latency_s, err))
+    if (probe_line_latency(p, w->flow, pairs, level, err))
         return -1;
-    for (int k = 0; k < g->count && hosts < ALONE_MOST; k++) {
-        int flows = probe_inside(g, 1, k, INSIDE_BYTES, w->flow);
-        if (flows == 0)
-            continue;
-        if (repeat(p, w->flow, flows, 1, w->value, err))
-            return -1;
-        alone[hosts++] = median_rank(w->value, g->ranks);
-    }
-    level->flow_Bps = level->port_Bps = stats_median(alone, hosts);
+    if (pairs > ALONE_MOST)
+        pairs = ALONE_MOST;
+    if (probe_line_rate(p, w->flow, pairs, INSIDE_BYTES, inside_line_s, level, err))
+        return -1;
+    level->port_Bps = level->flow_Bps;
+    level->port_err_Bps = level->flow_err_Bps;
     int flows = probe_inside(g, 0, 0, INSIDE_BYTES, w->flow);
     if (repeat(p, w->flow, flows, 1, w->value, err))
         return -1;
-    level->member_Bps = median_rank(w->value, g->ranks);
+    level->member_Bps = median_rank(w->value, g->ranks, &level->member_err_Bps);
     return message_cost(p, w, 0, level, err);
 }
 
@@ -175,6 +179,14 @@ static int measure_inside(struct probe *p, struct work *w, struct topo_level *le
 static int shift_of(int widest, int shifts, int i)
 {
     return 1 + (int)((int64_t)i * (widest - 1) / shifts);
+}
+
+static void keep_best(double *best, double *best_off, double Bps, double off)
+{
+    if (Bps <= *best)
+        return;
+    *best = Bps;
+    *best_off = off;
 }
 
 static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct topo_port *port,
@@ -197,11 +209,11 @@ static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct 
             return -1;
         for (int k = 0; k < g->count; k++) {
             int to = probe_next(&p->view, k, s);
-            double Bps = median_of(w->value, g->ranks, groups_rank(g, to, 0));
+            double off, Bps = median_of(w->value, g->ranks, groups_rank(g, to, 0), &off);
             if (to == k)
                 continue;
-            port[k].out_Bps = fmax(port[k].out_Bps, Bps);
-            port[to].in_Bps = fmax(port[to].in_Bps, Bps);
+            keep_best(&port[k].out_Bps, &w->error[2 * k], Bps, off);
+            keep_best(&port[to].in_Bps, &w->error[2 * to + 1], Bps, off);
         }
     }
     return 0;
@@ -214,23 +226,25 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
     const struct groups *g = p->view.groups;
     int pairs = probe_partners_across(&p->view, 1, w->flow), ports = 0;
 
-    if (latency(p, w->flow, pairs, &level->latency_s, err))
+    memset(w->error, 0, (size_t)g->count * 2 * sizeof *w->error);
+    if (probe_line_latency(p, w->flow, pairs, level, err) ||
+        probe_line_rate(p, w->flow, pairs, bytes, across_line_s, level, err))
         return -1;
-    int flows = probe_shift(&p->view, 1, 1, bytes, w->flow);
-    if (repeat(p, w->flow, flows, 0, w->value, err))
-        return -1;
-    level->flow_Bps = median_rank(w->value, g->ranks);
     if (measure_ports(p, w, bytes, port, err))
         return -1;
     double *both = mem_new((size_t)g->count * 2, sizeof *both);
     for (int k = 0; k < g->count; k++) {
         if (probe_next(&p->view, k, 1) == k)
             continue;
+        w->error[ports] = w->error[2 * k];
         both[ports++] = port[k].out_Bps;
+        w->error[ports] = w->error[2 * k + 1];
         both[ports++] = port[k].in_Bps;
     }
     level->port_Bps = stats_median(both, ports);
+    level->port_err_Bps = stats_median(w->error, ports); /* of one port */
     level->member_Bps = level->port_Bps / groups_largest(g);
+    level->member_err_Bps = level->port_err_Bps / groups_largest(g);
     mem_free(both);
     return message_cost(p, w, 1, level, err);
 }
@@ -254,7 +268,8 @@ static int measure(struct probe *p, const struct probe_views *views, const int64
 {
     const struct groups *g = views->view[1].groups;
     struct work w = {mem_new((size_t)g->ranks * 2, sizeof *w.flow),
-                     mem_new((size_t)g->ranks * REPEATS, sizeof *w.value)};
+                     mem_new((size_t)g->ranks * REPEATS, sizeof *w.value),
+                     mem_new((size_t)g->count * 2, sizeof *w.error)};
     struct topo_port *port = mem_new((size_t)g->count, sizeof *port);
     int inside = groups_largest(g) > 1, across = g->count > 1, rc = 0;
 
@@ -277,6 +292,7 @@ static int measure(struct probe *p, const struct probe_views *views, const int64
     mem_free(w.flow);
     mem_free(w.value);
     mem_free(port);
+    mem_free(w.error);
     return rc;
 }
 
@@ -289,6 +305,14 @@ static double tidy(double v)
     return strtod(text, NULL);
 }
 
+static double tidy_error(double v)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.1e", v);
+    return strtod(text, NULL);
+}
+
 static void tidy_all(struct topo *t)
 {
     for (int l = 0; l < t->levels; l++) {
@@ -298,6 +322,10 @@ static void tidy_all(struct topo *t)
         v->port_Bps = tidy(v->port_Bps);
         v->flow_Bps = tidy(v->flow_Bps);
         v->member_Bps = tidy(v->member_Bps);
+        v->latency_err_s = tidy_error(v->latency_err_s);
+        v->port_err_Bps = tidy_error(v->port_err_Bps);
+        v->flow_err_Bps = tidy_error(v->flow_err_Bps);
+        v->member_err_Bps = tidy_error(v->member_err_Bps);
         v->message_s = tidy(v->message_s);
         v->rate_left = tidy(v->rate_left);
         v->compute_left = tidy(v->compute_left);
@@ -329,7 +357,7 @@ static int check(const struct topo *t, struct err *err)
 static int size_rounds(struct world *world, const struct probe_views *views, int64_t *bytes,
                        int64_t *room, struct err *err)
 {
-    *room = INSIDE_BYTES;
+    *room = INSIDE_BYTES + 64; /* what a message asks beside its bytes */
     for (int l = 1; l < views->levels; l++) {
         const struct probe_view *v = &views->view[l];
         bytes[l] = 0;
@@ -343,13 +371,13 @@ static int size_rounds(struct world *world, const struct probe_views *views, int
     return 0;
 }
 
-static int measure_all(struct world *world, const struct probe_views *views, int whole,
-                       struct topo *out, struct err *err)
+static int measure_all(struct world *world, const struct probe_views *views,
+                       const struct probe_ask *ask, struct topo *out, struct err *err)
 {
     struct probe p = {0};
     struct topo t = {0};
     int64_t bytes[TOPO_LEVELS_MAX], room = 0;
-    int64_t left = whole ? probe_left_room(views->view[1].groups) : 0;
+    int64_t left = ask ? probe_left_room(views->view[1].groups) : 0;
 
     if (size_rounds(world, views, bytes, &room, err))
         return -1;
@@ -358,11 +386,12 @@ static int measure_all(struct world *world, const struct probe_views *views, int
     probe_views_topo(views, world, &t);
     int rc = measure(&p, views, bytes, &t, err);
     rc = rc ? rc : check(&t, err);
-    rc = rc || !whole ? rc : probe_left(&p, views, &t, err);
+    rc = rc || !ask ? rc : probe_left(&p, views, &t, err);
     probe_close(&p);
     rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
-    rc = rc || !whole ? rc : probe_flops(world, &t.flops, err);
-    rc = rc || !whole ? rc : probe_copy(world, t.memory_bytes, &t.memory_Bps, err);
+    rc = rc || !ask ? rc : probe_devices(world, &t, err);
+    rc = rc || !ask ? rc : probe_flops(world, ask, &t.flops, err);
+    rc = rc || !ask ? rc : probe_copy(world, t.memory_bytes, &t.memory_Bps, err);
     tidy_all(&t);
     if (rc == 0)
         *out = t;
@@ -371,15 +400,15 @@ static int measure_all(struct world *world, const struct probe_views *views, int
     return rc;
 }
 
-int probe_topo(struct world *world, const struct probe_found *found, int whole,
-               struct topo *out, struct err *err)
+int probe_topo(struct world *world, const struct probe_found *found,
+               const struct probe_ask *ask, struct topo *out, struct err *err)
 {
     double before_s = world->deadline_s;
     struct probe_views views;
 
     world->deadline_s = PROBE_PATIENCE_S;
     probe_views_init(&views, world, found);
-    int rc = measure_all(world, &views, whole, out, err);
+    int rc = measure_all(world, &views, ask, out, err);
     probe_views_release(&views);
     world->deadline_s = before_s;
     return rc;

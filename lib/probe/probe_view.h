@@ -31,7 +31,7 @@ int probe_widest(const struct probe_view *v);
 struct probe_found {
     int levels; /* two at least */
     struct groups groups;
-    int *block; /* [levels - 2][groups.count]; NULL with two levels */
+    int *block;     /* [levels - 2][groups.count]; NULL with two levels */
     double ahead_s; /* of this rank's clock before that of rank 0 */
 };
 

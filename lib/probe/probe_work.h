@@ -18,8 +18,9 @@ struct probe_work {
     float *a, *b, *c; /* operands and result of the largest; owned, one allocation from a on */
 };
 
-/* One product that a second-level cache holds; each has been run once. */
-int probe_work_open(struct probe_work *w, struct err *err);
+/* What is asked for, else one product that a second-level cache holds; each has been run once.
+ */
+int probe_work_open(struct probe_work *w, const struct probe_ask *ask, struct err *err);
 void probe_work_close(struct probe_work *w);
 void probe_work_run(const struct probe_work *w, int product);
 

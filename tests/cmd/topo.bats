@@ -218,6 +218,12 @@ EOF
         paro-topo -i synth:2x2 --set level3=1GB/s
     fails 2 "paro-topo: --diff and a picture or a launcher's file, expected lines or --json" \
         paro-topo -i synth:2x2 --diff synth:2x2 --format svg
+    fails 2 "paro-topo: -m is for a fabric that is measured, expected mpirun and no -i" \
+        paro-topo -i synth:2x2 -m config.json
+    fails 2 "paro-topo: --seq or --micro-batch and no model, expected -m MODEL" \
+        paro-topo --seq 256
+    fails 2 "paro-topo: --micro-batch: '0', expected a whole number from 1 to 2147483647" \
+        paro-topo -m config.json --micro-batch 0
     fails 2 "paro-topo: group 0 has no host name, expected one for each group (--hosts names them)" \
         paro-topo -i synth:2x2 --format hostfile
     rc=0
@@ -225,6 +231,24 @@ EOF
     [ "$rc" = 2 ]
     [ ! -s out ]
     grep -qx 'paro-topo: --set, --nodes, --ranks and --hosts are for a fabric that is read, expected -i' said
+}
+
+# refused WORDS OPTION...: measured by one rank, it ends with status 2, these words and nothing else.
+refused() {
+    local words=$1 rc=0
+    shift
+    mpirun -np 1 paro-topo "$@" > out 2> said < /dev/null || rc=$?
+    cat said
+    [ "$rc" = 2 ] && [ ! -s out ] && grep -qxF "paro-topo: $words" said
+}
+
+@test "a model that has no matrices, or is not there: status 2, before anything is measured" {
+    refused "model 'params=7e9' has no matrices, expected a config.json" -m params=7e9
+    refused "--seq: 513, expected at most 512, the maximum of model '$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json'" \
+        -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" --seq 513
+    local rc=0
+    mpirun -np 1 paro-topo -m absent.json > out 2> said < /dev/null || rc=$?
+    [ "$rc" = 2 ] && [ ! -s out ] && grep -q "^paro-topo: .*'absent.json'" said
 }
 
 @test "a terminal for input: an error that names the ways in" {
@@ -240,7 +264,7 @@ EOF
         [ "$status" = 0 ]
         [[ $output == "Usage: paro-topo"* ]]
     done
-    for option in --input --set --nodes --ranks --hosts --format --diff --tolerance --json; do
+    for option in --input --model --seq --micro-batch --set --nodes --ranks --hosts --format --diff --tolerance --json; do
         paro-topo --help | grep -q -e "$option"
     done
     run paro-topo --version

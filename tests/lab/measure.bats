@@ -74,6 +74,25 @@ number() {
     [ "$(grep -c left: fabric)" = 0 ]
 }
 
+# The flow's rate is a line's slope; it alone is bound by the same port.
+lines() {
+    timeout 60 paro-lab -g 2 -p 2 -r 500mbit -- "$BIN/paro-topo" \
+        -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" --seq 64 >fabric
+    paro-topo --json -i fabric >json
+    near levels.1.flow_Bps 59.8
+}
+
+@test "2x2: lines with their errors; the compute rate of a model's matrices" {
+    again lines
+    # Beyond any two processes of one machine, and beyond what a busy one makes of a ping.
+    number latency_s 1e-8 0.1
+    for key in latency_err_s flow_err_Bps port_err_Bps member_err_Bps; do
+        [ "$(grep -c "$key:" fabric)" = 2 ]
+    done
+    # Some FLOP/s, and no more than any core has.
+    number flops 1e6 1e13
+}
+
 slow_ways() {
     measure -g 3 -p 1 -r 500mbit --slow 1:250mbit/400mbit
     near groups.1.port_out_Bps 29.9 && near groups.1.port_in_Bps 47.8 &&

@@ -86,10 +86,10 @@ setup() {
     done | clean
 }
 
-@test "planners and filters load neither MPI nor oneDNN" {
+@test "planners and filters load neither MPI nor oneDNN nor hwloc" {
     [ -z "$SAN" ] || skip "a sanitizer build links otherwise"
     for c in paro-plan paro-sched paro-shard; do
         [ -x "$BIN/$c" ] || continue
-        readelf -d "$BIN/$c" | grep -oE 'NEEDED.*lib(mpi|dnnl)[^]]*' | sed "s/^/$c: /"
+        readelf -d "$BIN/$c" | grep -oE 'NEEDED.*lib(mpi|dnnl|hwloc)[^]]*' | sed "s/^/$c: /"
     done | clean
 }

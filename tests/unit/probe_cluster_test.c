@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups found in tables of distances that were made from groups: any placement, ragged, several
- * levels, noise, busy moments; rounds in which a rank is once; and how many pairs it takes.
+ * Groups found in tables of distances that were made from groups: any placement, ragged,
+ * several levels, noise, busy moments; rounds in which a rank is once; and how many pairs it
+ * takes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,8 +174,9 @@ static void every_shape_is_found(void **state)
 
 static void ragged_groups_are_found(void **state)
 {
-    static const char *const shape[] = {"[3,2]",   "[2,3]",     "[3,1]", "[1,1,2]", "[4,4,3]",
-                                        "[8,8,7]", "[7,6,5,3]", "[1,9]", "[20,1,1,2,5]"};
+    static const char *const shape[] = {"[3,2]",     "[2,3]",   "[3,1]",
+                                        "[1,1,2]",   "[4,4,3]", "[8,8,7]",
+                                        "[7,6,5,3]", "[1,9]",   "[20,1,1,2,5]"};
 
     (void)state;
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
@@ -203,9 +205,9 @@ static void levels_nest(void **state)
         const char *shape;
         int levels, by[3];
     } cases[] = {
-        {"4x4", 2, {2}},          {"[3,2,2,3,1]", 2, {2}}, {"6x3", 2, {3}}, {"8x2", 3, {2, 2}},
-        {"[2,1,3,2,2]", 2, {4}},  {"16x4", 3, {4, 2}},     {"9x1", 1, {0}}, {"12x1", 2, {2}},
-        {"[1,4,1,3,2]", 2, {3}},
+        {"4x4", 2, {2}},    {"[3,2,2,3,1]", 2, {2}}, {"6x3", 2, {3}},
+        {"8x2", 3, {2, 2}}, {"[2,1,3,2,2]", 2, {4}}, {"16x4", 3, {4, 2}},
+        {"9x1", 1, {0}},    {"12x1", 2, {2}},        {"[1,4,1,3,2]", 2, {3}},
     };
 
     (void)state;
@@ -270,18 +272,18 @@ static void busy_moments_pass(void **state)
 }
 
 /*
- * Shifts: less than n log2 n pairs; reflections: n - 1; tournaments: g (g - 1) / 2 pairs, n log2 n
- * and a round at most.  Placed by node on hosts whose number is no power of two, differences: n
- * log2 n more, and one more tournament.
+ * Shifts: less than n log2 n pairs; reflections: n - 1; tournaments: g (g - 1) / 2 pairs, n
+ * log2 n and a round at most.  Placed by node on hosts whose number is no power of two,
+ * differences: n log2 n more, and one more tournament.
  */
 static void usual_placements_cost_n_log_n(void **state)
 {
     static const struct {
         const char *shape;
         int more; /* times n log2 n */
-    } cases[] = {{"2x4", 0},    {"8x8", 0},     {"[8,8,7]", 2}, {"3x8", 2},  {"16x64", 0},
-                 {"1x64", 0},   {"64x16", 0},   {"100x10", 2},  {"7x9", 2},  {"512x4", 0},
-                 {"[3,2]", 2},  {"1x1000", 0}, {"6x5", 2}};
+    } cases[] = {{"2x4", 0},   {"8x8", 0},    {"[8,8,7]", 2}, {"3x8", 2}, {"16x64", 0},
+                 {"1x64", 0},  {"64x16", 0},  {"100x10", 2},  {"7x9", 2}, {"512x4", 0},
+                 {"[3,2]", 2}, {"1x1000", 0}, {"6x5", 2}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

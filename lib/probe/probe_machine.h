@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROBE_PROBE_MACHINE_H
+#define PROBE_PROBE_MACHINE_H
+
+#include <stdint.h>
+
+#include "topo/topo.h"
+#include "world/world.h"
+
+/* What ranks have on their machine. */
+
+/*
+ * The matrices that ranks multiply where their FLOP/s are measured: a model's, of the decoder
+ * in net/, with so many rows (tokens) at once.  Plain numbers; all 0: square ones.
+ */
+struct probe_ask {
+    int64_t rows, hidden, queries, keys, ffn, vocab, layers;
+};
+
+/*
+ * Collective: rank 0 reads MODEL (model_read) and tells the others.  seq 0: 256, or the model's
+ * maximum if that is less.
+ */
+int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t micro_batch,
+                    struct probe_ask *out, struct err *err);
+
+/*
+ * Which machine this is: the kernel's boot id.  Hosts that share it (containers, an emulated
+ * cluster) share memory, processors and clock, whatever they are called; "" where the kernel
+ * does not say.
+ */
+enum { PROBE_BOOT_BYTES = 40 };
+void probe_boot_id(char id[PROBE_BOOT_BYTES]);
+/* Memory of the machine shared out among the ranks on it; collective. */
+int probe_memory(struct world *world, int64_t *bytes, struct err *err);
+/* FLOP/s of matrix products on this rank while all ranks do the same; the least of them. */
+int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
+                struct err *err);
+/*
+ * Bytes read plus bytes written per second by a rank that copies between arrays far larger than
+ * its caches, while all ranks do the same; the least of them.  memory_bytes: a rank's, of which
+ * a part is used.
+ */
+int probe_copy(struct world *world, int64_t memory_bytes, double *Bps, struct err *err);
+/*
+ * Collective: NUMA nodes, GPUs and network devices of each group's host into t->devices, as
+ * hwloc sees them; groups that are on several hosts stay at 0.
+ */
+int probe_devices(struct world *world, struct topo *t, struct err *err);
+
+#endif

@@ -1,0 +1,117 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# paro-topo --discover on emulated nodes: groups by measurement alone, also where host names say
+# something else.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
+        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
+        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
+        export NO_LAB
+    }
+}
+
+setup() {
+    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# discover OPTION... [-- WRAPPER...]: the fabric in `fabric`, its shape (hosts, ranks, blocks) in
+# `shape`.
+discover() {
+    local options=()
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
+    timeout 100 paro-lab "${options[@]}" -- "${@:2}" "$BIN/paro-topo" --discover >fabric 2>said ||
+        { cat fabric said; return 1; }
+    paro-topo -i fabric --diff fabric
+    grep -E '^  - host|^ *(- |  )ranks:|^ *blocks:' fabric | tr -d '\n' | tr -s ' ' >shape
+    cat shape
+}
+
+# inter MB/s: the level's port, within a tenth, as tests/lab/measure.bats has it.
+inter() {
+    paro-topo --json -i fabric | perl -MJSON::PP -e '
+        local $/; my $v = decode_json(<STDIN>)->{levels}[1]{port_Bps} / 1e6;
+        print "port $v MB/s, expected $ARGV[0]\n";
+        exit !($v > 0.9 * $ARGV[0] && $v < 1.1 * $ARGV[0])' "$1"
+}
+
+# The third time at the latest: the load of the neighbours passes.  (Of rates; groups are found
+# the first time.)
+again() { "$@" || "$@" || "$@"; }
+
+@test "2x4, by slot and by node" {
+    discover -g 2 -p 4 -r 500mbit
+    [ "$(cat shape)" = " - host: node0 ranks: [0, 1, 2, 3] - host: node1 ranks: [4, 5, 6, 7]" ]
+    discover -g 2 -p 4 -r 500mbit --map-by node
+    [ "$(cat shape)" = " - host: node0 ranks: [0, 2, 4, 6] - host: node1 ranks: [1, 3, 5, 7]" ]
+}
+
+@test "[3,2], by slot and by node; 3x2 of 1 Gbit/s" {
+    discover -p 3,2 -r 100mbit
+    [ "$(cat shape)" = " - host: node0 ranks: [0, 1, 2] - host: node1 ranks: [3, 4]" ]
+    discover -p 3,2 -r 500mbit --map-by node
+    [ "$(cat shape)" = " - host: node0 ranks: [0, 2, 4] - host: node1 ranks: [1, 3]" ]
+    discover -g 3 -r 1gbit --map-by node
+    [ "$(cat shape)" = " - host: node0 ranks: [0, 3] - host: node1 ranks: [1, 4] - host: node2 ranks: [2, 5]" ]
+}
+
+@test "one host, one rank: one group" {
+    discover -g 1 -p 5
+    [ "$(cat shape)" = " - host: node0 ranks: [0, 1, 2, 3, 4]" ]
+    discover -g 1 -p 1
+    [ "$(cat shape)" = " - host: node0 ranks: [0]" ]
+}
+
+# What ranks in containers look like: each names its host by its own number.
+hidden() {
+    # shellcheck disable=SC2016 # for the inner shell
+    discover -g 2 -p 4 -r 500mbit -- unshare -u sh -c \
+        'hostname "h$OMPI_COMM_WORLD_RANK" && exec "$@"' sh
+    [ "$(cat shape)" = " - ranks: [0, 1, 2, 3] - ranks: [4, 5, 6, 7]" ]
+    inter 59.8
+}
+
+@test "hosts of one rank each by name: 2x4 all the same, and its ports" {
+    again hidden
+}
+
+@test "three levels: pairs of nodes that are near" {
+    discover -g 4 -p 2 -r 1gbit --slow 0-2:50mbit --slow 0-3:50mbit --slow 1-2:50mbit \
+        --slow 1-3:50mbit
+    [ "$(grep -o 'ranks: [^]]*]' shape | tr -d '\n')" = "ranks: [0, 1]ranks: [2, 3]ranks: [4, 5]ranks: [6, 7]" ]
+    [ "$(grep -o 'blocks: [^]]*]' shape | tr -d '\n')" = "blocks: [0]blocks: [0]blocks: [1]blocks: [1]" ]
+    grep -qx '  - name: level2' fabric
+}
+
+@test "64 ranks in half a minute" {
+    [ -n "$LONG" ] || skip "a machine with nothing else to do: make check LONG=1"
+    local start=$SECONDS
+    discover -g 8 -p 8 -r 500mbit
+    [ $((SECONDS - start)) -le 30 ]
+    [ "$(grep -o 'host: node' shape | wc -l)" = 8 ]
+    start=$SECONDS
+    mpirun -np 64 paro-topo --discover >fabric
+    [ $((SECONDS - start)) -le 30 ]
+    [ "$(grep -c ranks: fabric)" = 1 ]
+}
+
+# ends_with_2 COMMAND...: status 2, one line of paro-topo's, nothing on standard output.
+ends_with_2() {
+    run -2 --separate-stderr timeout 60 "$@"
+    # shellcheck disable=SC2154
+    printf '%s\n' "$stderr"
+    [ -z "$output" ] && [ "$(grep -c '^paro-topo: ' <<<"$stderr")" = 1 ]
+}
+
+@test "a port that is cut: one line, status 2, and it ends" {
+    # the third time at the latest: the cut must fall into the measuring, not before it begins
+    for _ in 1 2 3; do
+        ! ends_with_2 paro-lab -r 500mbit --cut 1:1.5 -- "$BIN/paro-topo" --discover || return 0
+    done
+    false
+}
