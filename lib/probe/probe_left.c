@@ -22,7 +22,7 @@
 #include "base/tick.h"
 #include "probe/probe_work.h"
 
-enum { TURNS = 3, LAPS_LEAST = 8, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
+enum { TURNS = 3, LAPS_LEAST = 1, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
 
 static const double turn_s = 0.2,
                     level_s = 3; /* of a part of a turn; of all turns at a level */

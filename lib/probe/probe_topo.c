@@ -225,8 +225,9 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes, struct
     for (int k = 0; k + 1 < g->count; k += 2)
         w->flow[pairs++] =
             (struct probe_flow){groups_rank(g, k, 0), groups_rank(g, k + 1, 0), 1};
+    int64_t most = bytes / 3 * 2 > PROBE_BYTES_LEAST ? bytes / 3 * 2 : PROBE_BYTES_LEAST;
     if (probe_line_latency(p, w->flow, pairs, level, err) ||
-        probe_line_rate(p, w->flow, pairs, bytes, across_line_s, level, err))
+        probe_line_rate(p, w->flow, pairs, most, across_line_s, level, err))
         return -1;
     if (measure_ports(p, w, bytes, t, err))
         return -1;
