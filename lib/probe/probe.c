@@ -302,32 +302,50 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
 
 /* ---- pings ---- */
 
-/* Row 0 goes forth; row 1 goes back and must wait for row 0, whose chunk it sends on. */
-static int prepare_ping(struct probe *p, const struct probe_flow *pair, int pairs,
-                        struct probe_round *out, int *first, struct err *err)
+/*
+ * A message of one pair: its bytes in chunks, then a word, both forth; then the word back,
+ * which must wait for the word that went forth, and by the lane's order for all bytes.
+ */
+static void add_message(struct schedule *s, struct exec_places *places,
+                        const struct probe_flow *f, int me, int first, int64_t bytes)
 {
-    struct schedule_row row[2];
-    struct schedule s = {.groups = p->world->groups, .chunks = pairs, .lanes = 1, .row = row};
-    struct probe_round r = {0};
+    int count = chunks_of(bytes), word = first + count, sends = f->src == me;
+
+    for (int c = 0; c <= count; c++) {
+        int64_t at = c < count ? bytes / count * c : aligned(bytes);
+        int64_t end = c + 1 < count ? at + bytes / count : bytes;
+        places->elems[first + c] = c < count ? end - at : PING_BYTES;
+        if (sends)
+            places->in_at[first + c] = at;
+        else
+            places->out_at[first + c] = at;
+        s->row[s->rows++] = (struct schedule_row){
+            .step = c, .src = f->src, .dst = f->dst, .chunk = first + c, .into = first + c};
+    }
+    places->out_at[word] = aligned(bytes);
+    s->row[s->rows++] = (struct schedule_row){
+        .step = count + 1, .src = f->dst, .dst = f->src, .chunk = word, .into = word};
+}
+
+static int prepare_message(struct probe *p, const struct probe_flow *pair, int pairs,
+                           int64_t bytes, struct probe_round *out, int *first, struct err *err)
+{
+    int each = chunks_of(bytes) + 1, me = p->world->rank;
+    struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
+    struct probe_round r = {.laps = 1};
     struct exec_places places;
     struct exec_rows rows = {0};
-    int me = p->world->rank;
 
     *first = 0;
-    exec_places_init(&places, pairs, DTYPE_U8);
+    assert(aligned(bytes) + PING_BYTES <= p->room);
+    s.row = mem_new((size_t)each + 1, sizeof *s.row);
+    exec_places_init(&places, s.chunks, DTYPE_U8);
     for (int i = 0; i < pairs; i++) {
-        const struct probe_flow *f = &pair[i];
-        if (f->src != me && f->dst != me)
+        if (pair[i].src != me && pair[i].dst != me)
             continue;
         assert(s.rows == 0);
-        *first = f->src == me;
-        places.elems[i] = PING_BYTES;
-        places.in_at[i] = *first ? 0 : -1;
-        places.out_at[i] = 0;
-        row[s.rows++] = (struct schedule_row){
-            .step = 0, .src = f->src, .dst = f->dst, .chunk = i, .into = i};
-        row[s.rows++] = (struct schedule_row){
-            .step = 1, .src = f->dst, .dst = f->src, .chunk = i, .into = i};
+        *first = pair[i].src == me;
+        add_message(&s, &places, &pair[i], me, i * each, bytes);
     }
     int rc = exec_rows_init(&rows, &s, me, &places, err);
     rc = world_agree(p->world, rc, err);
@@ -335,23 +353,23 @@ static int prepare_ping(struct probe *p, const struct probe_flow *pair, int pair
         rc = exec_mpi_prepare(p->exec, &rows, &r.exec, err);
     exec_rows_release(&rows);
     exec_places_release(&places);
-    r.laps = 1;
+    mem_free(s.row);
     if (rc == 0)
         *out = r;
     return rc;
 }
 
-int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
-               double *rtt_s, struct err *err)
+int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int64_t bytes,
+                  int times, double *took_s, struct err *err)
 {
     double *took = mem_new((size_t)times, sizeof *took);
     struct probe_round r = {0};
     int first = 0;
-    int rc = prepare_ping(p, pair, pairs, &r, &first, err);
+    int rc = prepare_message(p, pair, pairs, bytes, &r, &first, err);
 
     if (rc == 0)
         rc = world_barrier(p->world, err);
-    /* The first opens the connection and is not counted. */
+    /* The first opens the connection and empties token buckets; it is not counted. */
     for (int i = -1; rc == 0 && i < times; i++) {
         double start = tick_now_s();
         rc = run(p, &r, NULL, err);
@@ -360,8 +378,14 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
     if (rc == 0)
         rc = world_barrier(p->world, err);
     if (rc == 0)
-        *rtt_s = first ? stats_median(took, times) : 0;
+        *took_s = first ? stats_median(took, times) : 0;
     probe_free(&r);
     mem_free(took);
     return rc;
+}
+
+int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
+               double *rtt_s, struct err *err)
+{
+    return probe_message(p, pair, pairs, 0, times, rtt_s, err);
 }

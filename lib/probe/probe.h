@@ -68,6 +68,12 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out,
  */
 int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
                double *rtt_s, struct err *err);
+/*
+ * The same with `bytes` in chunks before the word of 8 that comes back: what passes forth and
+ * nothing but that word back.  The room is 64 bytes larger at least.
+ */
+int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int64_t bytes,
+                  int times, double *took_s, struct err *err);
 
 /*
  * Shift s, 1 <= s < groups: every group k sends to group k + s (mod groups) and receives from

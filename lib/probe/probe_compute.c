@@ -16,16 +16,22 @@
 enum {
     TURNS = 3,
     EDGE = 384, /* three such matrices fit a second-level cache; oneDNN is at its full rate */
-    COPY_LEAST = 16 << 20, /* beyond any second-level cache */
-    COPY_MOST = 128 << 20,
-    COPY_SHARE = 8 /* no more than this part of a rank's memory is used */
+    /*
+     * An array is this part of a rank's memory: those of all ranks together are then 3 % of a
+     * machine's, which is more than its caches; within bounds that are beyond a rank's own
+     * cache and quick to touch.
+     */
+    COPY_PART = 64,
+    COPY_LEAST = 4 << 20,
+    COPY_MOST = 128 << 20
 };
 
 /*
  * A turn takes turn_s at least, and until the rank has had cpu_s of a processor: where many
  * share one, each gets slices of some milliseconds with long gaps between them.
  */
-static const double turn_s = 0.2, cpu_s = 0.05, long_s = 1;
+static const double turn_s = 0.2, cpu_s = 0.05, long_s = 0.6;
+static const double figure_s = 1.5; /* for the turns of one figure */
 
 struct turn {
     double start_s, start_cpu_s, took_s;
@@ -86,11 +92,21 @@ void probe_work_run(const struct probe_work *w, int product)
     kern_product_run(w->product[product].run, w->a, w->b, w->c);
 }
 
-/* The least over the ranks of the median of mine[TURNS]. */
-static int least_median(struct world *world, double *mine, double *out, struct err *err)
+int probe_late(struct world *world, double start_s, int turns, double budget_s, int *late,
+               struct err *err)
+{
+    double now_s = tick_now_s() - start_s;
+
+    *late = turns > 0 && now_s / turns * (turns + 1) > budget_s;
+    return world_bcast(world, late, sizeof *late, 0, err);
+}
+
+/* The least over the ranks of the median of mine[turns]. */
+static int least_median(struct world *world, double *mine, int turns, double *out,
+                        struct err *err)
 {
     double *all = mem_new((size_t)world->ranks, sizeof *all);
-    double median = stats_median(mine, TURNS);
+    double median = stats_median(mine, turns);
     int rc = world_allgather(world, &median, sizeof median, all, err);
 
     for (int r = 0; rc == 0 && r < world->ranks; r++)
@@ -102,8 +118,9 @@ static int least_median(struct world *world, double *mine, double *out, struct e
 }
 
 /* FLOP/s of a step's products: each is run for its part of a turn, and once at least. */
-static double work_rate(const struct probe_work *w)
+static double work_rate(const void *arg)
 {
+    const struct probe_work *w = arg;
     double flops = 0, took = 0;
 
     for (int i = 0; i < w->products; i++) {
@@ -118,40 +135,62 @@ static double work_rate(const struct probe_work *w)
     return flops / took;
 }
 
+struct copy {
+    char *to, *from;
+    int64_t bytes;
+};
+
+static double copy_rate(const void *arg)
+{
+    const struct copy *c = arg;
+    struct turn t = turn_begin();
+
+    do
+        memcpy(c->to, c->from, (size_t)c->bytes);
+    while (turn_goes_on(&t, 1));
+    return 2.0 * (double)c->bytes * t.times / t.took_s;
+}
+
+/* Turns of all ranks at once; the figure of the slowest rank. */
+static int take_turns(struct world *world, double (*rate)(const void *arg), const void *arg,
+                      double *out, struct err *err)
+{
+    double mine[TURNS], start = tick_now_s();
+    int turns = 0, late = 0;
+
+    while (turns < TURNS && !late) {
+        if (world_barrier(world, err))
+            return -1;
+        mine[turns++] = rate(arg);
+        if (probe_late(world, start, turns, figure_s, &late, err))
+            return -1;
+    }
+    return least_median(world, mine, turns, out, err);
+}
+
 int probe_flops(struct world *world, double *flops, struct err *err)
 {
     struct probe_work w;
-    double mine[TURNS] = {0};
     int rc = world_agree(world, probe_work_open(&w, err), err);
 
-    for (int i = 0; rc == 0 && i < TURNS; i++) {
-        rc = world_barrier(world, err);
-        mine[i] = rc ? 0 : work_rate(&w);
-    }
-    rc = rc ? rc : least_median(world, mine, flops, err);
+    rc = rc ? rc : take_turns(world, work_rate, &w, flops, err);
     probe_work_close(&w);
     return rc;
 }
 
 int probe_copy(struct world *world, int64_t memory_bytes, double *Bps, struct err *err)
 {
-    int64_t bytes = memory_bytes / COPY_SHARE / 2;
+    struct copy c = {.bytes = memory_bytes / COPY_PART};
     void *room = NULL;
-    double mine[TURNS] = {0};
 
-    bytes = bytes < COPY_LEAST ? COPY_LEAST : bytes < COPY_MOST ? bytes : COPY_MOST;
-    int rc = world_agree(world, mem_data(2 * bytes, "bytes to copy", &room, err), err);
-    if (rc == 0)
-        memset(room, 1, 2 * (size_t)bytes);
-    for (int i = 0; rc == 0 && i < TURNS; i++) {
-        rc = world_barrier(world, err);
-        struct turn t = turn_begin();
-        do
-            memcpy(room, (char *)room + bytes, (size_t)bytes);
-        while (turn_goes_on(&t, 1));
-        mine[i] = 2.0 * (double)bytes * t.times / t.took_s;
+    c.bytes = c.bytes < COPY_LEAST ? COPY_LEAST : c.bytes < COPY_MOST ? c.bytes : COPY_MOST;
+    int rc = world_agree(world, mem_data(2 * c.bytes, "bytes to copy", &room, err), err);
+    if (rc == 0) {
+        c.to = room;
+        c.from = c.to + c.bytes;
+        memset(room, 1, 2 * (size_t)c.bytes);
+        rc = take_turns(world, copy_rate, &c, Bps, err);
     }
-    rc = rc ? rc : least_median(world, mine, Bps, err);
     mem_free(room);
     return rc;
 }

@@ -24,7 +24,8 @@
 
 enum { TURNS = 3, LAPS_LEAST = 8, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
 
-static const double turn_s = 0.2;
+static const double turn_s = 0.2,
+                    level_s = 3; /* of a part of a turn; of all turns at a level */
 /* Before each part all rest: what a scheduler owes to a thread that waited it owes to each. */
 static const double rest_s = 0.02;
 static const int64_t lap_bytes_least = 128 << 10, lap_bytes_most = 4 << 20;
@@ -176,17 +177,20 @@ static double part(double some, double all)
 
 static int take_turns(struct contest *c, struct topo_level *level, struct err *err)
 {
-    double rate[TURNS], compute[TURNS];
+    double rate[TURNS], compute[TURNS], start = tick_now_s();
+    int turns = 0, late = 0;
 
-    for (int i = 0; i < TURNS; i++) { /* connections are open: the rates are known */
+    while (turns < TURNS && !late) { /* connections are open: the rates are known */
         struct turn turn;
         if (take_turn(c, &turn, err))
             return -1;
-        rate[i] = part(turn.beside_Bps, turn.Bps);
-        compute[i] = part(turn.beside_flops, turn.flops);
+        rate[turns] = part(turn.beside_Bps, turn.Bps);
+        compute[turns++] = part(turn.beside_flops, turn.flops);
+        if (probe_late(c->probe->world, start, turns, level_s, &late, err))
+            return -1;
     }
-    level->rate_left = stats_median(rate, TURNS);
-    level->compute_left = stats_median(compute, TURNS);
+    level->rate_left = stats_median(rate, turns);
+    level->compute_left = stats_median(compute, turns);
     return 0;
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what to measure of a fabric, in which order, and what becomes of it.  All ports send
- * and receive at once in every round of level 1, as they do in a ring.
+ * Knows what to measure of a fabric, in which order, and what becomes of it.
+ * All ports send and receive at once in every round of level 1, as they do in a
+ * ring.
  *
- * A stream from k to j is as fast as the slower of k's way out and j's way in.  With three
- * groups or more each port meets several partners, and its rate is that of the best of them;
- * with two groups the two ends of a stream cannot be told apart, and need not be: nothing else
- * uses them.
+ * A stream from k to j is as fast as the slower of k's way out and j's way in.
+ * With three groups or more each port meets several partners, and its rate is
+ * that of the best of them; with two groups the two ends of a stream cannot be
+ * told apart, and need not be: nothing else uses them.
  */
+#include "probe/probe_fit.h"
+#include "probe/probe_lines.h"
 #include "probe/probe_work.h"
 
 #include <math.h>
@@ -20,21 +23,38 @@
 #include "base/tick.h"
 
 enum {
-    REPEATS = 5,      /* of a round; the median counts */
-    SHIFTS_MOST = 7,  /* partners that a port meets; all of them with eight groups or fewer */
+    REPEATS = 6,      /* of a round; the median counts, see probe_fit_spread */
+    SHIFTS_MOST = 7,  /* partners that a port meets; all of them with eight groups
+                         or fewer */
     SHIFTS_LEAST = 2, /* two partners tell which end of a stream is the slow one */
     ALONE_MOST = 2,   /* hosts in which one flow alone is measured */
     PINGS = 100,
     INSIDE_BYTES = 4 << 20,
-    INSIDE_LAPS = 8 /* a lap that is copied in one go is one note of the curve */
+    INSIDE_LAPS = 8, /* a lap that is copied in one go is one note of the curve */
+    INSIDE_LAPS_LEAST = 2
 };
 
-static const double round_s = 0.1;   /* a stream's time, beside what is skipped */
+static const double round_s = 0.1; /* a stream's time, beside what is skipped */
+static const double inside_line_s = 0.2, across_line_s = 1; /* of messages of all sizes */
 static const double shifts_s = 3;    /* no new shift is begun after so long */
 static const double patience_s = 15; /* without a byte: the other side is gone */
 
-/* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank r, or to its
- * host. */
+/* Laps of INSIDE_BYTES that take about round_s at the best rate that a rank had
+ * in the first. */
+static int inside_laps(const double *value, int ranks)
+{
+    double best = 0;
+
+    for (int r = 0; r < ranks; r++)
+        best = fmax(best, value[r]);
+    double laps = best * round_s / INSIDE_BYTES;
+    return laps < INSIDE_LAPS_LEAST ? INSIDE_LAPS_LEAST
+           : laps > INSIDE_LAPS     ? INSIDE_LAPS
+                                    : (int)laps;
+}
+
+/* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank
+ * r, or to its host. */
 static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int inside,
                   double *value, struct err *err)
 {
@@ -42,7 +62,6 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
     struct probe_result got = {0};
     int ranks = p->world->ranks, rc = probe_prepare(p, flow, flows, &r, err);
 
-    r.laps = inside ? INSIDE_LAPS : 1;
     for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
         rc = probe_run(p, &r, &got, err);
         if (rc == 0 && got.wrong)
@@ -53,34 +72,40 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
         if (rc == 0)
             rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
                                  err);
+        if (rc == 0 && i < 0 && inside)
+            r.laps = inside_laps(value, ranks);
     }
     probe_free(&r);
     return rc;
 }
 
 /* Of rank r over the repeats. */
-static double median_of(const double *value, int ranks, int r)
+static double median_of(const double *value, int ranks, int r, double *error)
 {
-    double v[REPEATS];
+    double v[REPEATS], sorted[REPEATS];
 
     for (int i = 0; i < REPEATS; i++)
-        v[i] = value[i * ranks + r];
-    return stats_median(v, REPEATS);
+        v[i] = sorted[i] = value[i * ranks + r];
+    double median = stats_median(sorted, REPEATS);
+    *error = probe_fit_spread(v, REPEATS, median);
+    return median;
 }
 
-/* The median over the ranks that received something; 0 when none did. */
-static double median_rank(const double *value, int ranks)
+/* Of each repeat the median over the ranks that received something, of those the median. */
+static double median_rank(const double *value, int ranks, double *error)
 {
-    double *v = mem_new((size_t)ranks, sizeof *v), median;
-    int n = 0;
+    double *one = mem_new((size_t)ranks, sizeof *one), v[REPEATS], sorted[REPEATS];
 
-    for (int r = 0; r < ranks; r++) {
-        double one = median_of(value, ranks, r);
-        if (one > 0)
-            v[n++] = one;
+    for (int i = 0; i < REPEATS; i++) {
+        int n = 0;
+        for (int r = 0; r < ranks; r++)
+            if (value[i * ranks + r] > 0)
+                one[n++] = value[i * ranks + r];
+        v[i] = sorted[i] = n ? stats_median(one, n) : 0;
     }
-    median = n ? stats_median(v, n) : 0;
-    mem_free(v);
+    mem_free(one);
+    double median = stats_median(sorted, REPEATS);
+    *error = probe_fit_spread(v, REPEATS, median);
     return median;
 }
 
@@ -105,11 +130,13 @@ static int latency(struct probe *p, const struct probe_flow *pair, int pairs, do
 struct work { /* room for all steps */
     struct probe_flow *flow;
     double *value; /* [REPEATS][ranks] */
+    double *error; /* [groups][2]: of each port's way out and in */
 };
 
 /*
- * What a message costs the two ranks at its ends while all ranks send: half of what a ping is
- * slower with every rank in one (probe_partners) than it was alone.
+ * What a message costs the two ranks at its ends while all ranks send: half of
+ * what a ping is slower with every rank in one (probe_partners) than it was
+ * alone.
  */
 static int message_cost(struct probe *p, struct work *w, int across, struct topo_level *level,
                         struct err *err)
@@ -127,28 +154,24 @@ static int measure_inside(struct probe *p, struct work *w, struct topo_level *le
                           struct err *err)
 {
     const struct groups *g = &p->world->groups;
-    double alone[ALONE_MOST];
-    int pairs = 0, hosts = 0;
+    int pairs = 0;
 
     for (int k = 0; k < g->count; k++)
         if (g->members[k] > 1)
             w->flow[pairs++] =
                 (struct probe_flow){groups_rank(g, k, 0), groups_rank(g, k, 1), 1};
-    if (latency(p, w->flow, pairs, &level->latency_s, err))
+    if (probe_line_latency(p, w->flow, pairs, level, err))
         return -1;
-    for (int k = 0; k < g->count && hosts < ALONE_MOST; k++) {
-        int flows = probe_inside(g, 1, k, INSIDE_BYTES, w->flow);
-        if (flows == 0)
-            continue;
-        if (repeat(p, w->flow, flows, 1, w->value, err))
-            return -1;
-        alone[hosts++] = median_rank(w->value, g->ranks);
-    }
-    level->flow_Bps = level->port_Bps = stats_median(alone, hosts);
+    if (pairs > ALONE_MOST)
+        pairs = ALONE_MOST;
+    if (probe_line_rate(p, w->flow, pairs, INSIDE_BYTES, inside_line_s, level, err))
+        return -1;
+    level->port_Bps = level->flow_Bps;
+    level->port_err_Bps = level->flow_err_Bps;
     int flows = probe_inside(g, 0, 0, INSIDE_BYTES, w->flow);
     if (repeat(p, w->flow, flows, 1, w->value, err))
         return -1;
-    level->member_Bps = median_rank(w->value, g->ranks);
+    level->member_Bps = median_rank(w->value, g->ranks, &level->member_err_Bps);
     return message_cost(p, w, 0, level, err);
 }
 
@@ -156,6 +179,14 @@ static int measure_inside(struct probe *p, struct work *w, struct topo_level *le
 static int shift_of(int groups, int shifts, int i)
 {
     return 1 + (int)((int64_t)i * (groups - 1) / shifts);
+}
+
+static void keep_best(double *best, double *best_off, double Bps, double off)
+{
+    if (Bps <= *best)
+        return;
+    *best = Bps;
+    *best_off = off;
 }
 
 static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct topo *t,
@@ -176,9 +207,9 @@ static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct 
             return -1;
         for (int k = 0; k < g->count; k++) {
             int to = (k + s) % g->count;
-            double Bps = median_of(w->value, g->ranks, groups_rank(g, to, 0));
-            t->port[k].out_Bps = fmax(t->port[k].out_Bps, Bps);
-            t->port[to].in_Bps = fmax(t->port[to].in_Bps, Bps);
+            double off, Bps = median_of(w->value, g->ranks, groups_rank(g, to, 0), &off);
+            keep_best(&t->port[k].out_Bps, &w->error[2 * k], Bps, off);
+            keep_best(&t->port[to].in_Bps, &w->error[2 * to + 1], Bps, off);
         }
     }
     return 0;
@@ -194,12 +225,9 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes, struct
     for (int k = 0; k + 1 < g->count; k += 2)
         w->flow[pairs++] =
             (struct probe_flow){groups_rank(g, k, 0), groups_rank(g, k + 1, 0), 1};
-    if (latency(p, w->flow, pairs, &level->latency_s, err))
+    if (probe_line_latency(p, w->flow, pairs, level, err) ||
+        probe_line_rate(p, w->flow, pairs, bytes, across_line_s, level, err))
         return -1;
-    int flows = probe_shift(g, 1, 1, bytes, w->flow);
-    if (repeat(p, w->flow, flows, 0, w->value, err))
-        return -1;
-    level->flow_Bps = median_rank(w->value, g->ranks);
     if (measure_ports(p, w, bytes, t, err))
         return -1;
     double *both = mem_new((size_t)g->count * 2, sizeof *both);
@@ -208,7 +236,9 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes, struct
         both[2 * k + 1] = t->port[k].in_Bps;
     }
     level->port_Bps = stats_median(both, g->count * 2);
+    level->port_err_Bps = stats_median(w->error, g->count * 2); /* of one port */
     level->member_Bps = level->port_Bps / groups_largest(g);
+    level->member_err_Bps = level->port_err_Bps / groups_largest(g);
     mem_free(both);
     return message_cost(p, w, 1, level, err);
 }
@@ -231,7 +261,8 @@ static int measure(struct probe *p, int64_t bytes, struct topo *t, struct err *e
 {
     const struct groups *g = &p->world->groups;
     struct work w = {mem_new((size_t)g->ranks * 2, sizeof *w.flow),
-                     mem_new((size_t)g->ranks * REPEATS, sizeof *w.value)};
+                     mem_new((size_t)g->ranks * REPEATS, sizeof *w.value),
+                     mem_new((size_t)g->count * 2, sizeof *w.error)};
     int inside = groups_largest(g) > 1, across = g->count > 1, rc = 0;
 
     if (inside)
@@ -248,6 +279,7 @@ static int measure(struct probe *p, int64_t bytes, struct topo *t, struct err *e
         t->port[k] = (struct topo_port){t->level[1].port_Bps, t->level[1].port_Bps};
     mem_free(w.flow);
     mem_free(w.value);
+    mem_free(w.error);
     return rc;
 }
 
@@ -257,6 +289,14 @@ static double tidy(double v)
     char text[32];
 
     snprintf(text, sizeof text, "%.3e", v);
+    return strtod(text, NULL);
+}
+
+static double tidy_error(double v)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.1e", v);
     return strtod(text, NULL);
 }
 
@@ -270,6 +310,10 @@ static void tidy_all(struct topo *t)
         v->port_Bps = tidy(v->port_Bps);
         v->flow_Bps = tidy(v->flow_Bps);
         v->member_Bps = tidy(v->member_Bps);
+        v->latency_err_s = tidy_error(v->latency_err_s);
+        v->port_err_Bps = tidy_error(v->port_err_Bps);
+        v->flow_err_Bps = tidy_error(v->flow_err_Bps);
+        v->member_err_Bps = tidy_error(v->member_err_Bps);
         v->message_s = tidy(v->message_s);
         v->rate_left = tidy(v->rate_left);
         v->compute_left = tidy(v->compute_left);
@@ -282,7 +326,8 @@ static void tidy_all(struct topo *t)
     t->memory_Bps = tidy(t->memory_Bps);
 }
 
-/* A rate of 0 is a round so short that no two of its bytes could be told apart. */
+/* A rate of 0 is a round so short that no two of its bytes could be told apart.
+ */
 static int check(const struct topo *t, struct err *err)
 {
     for (int l = 0; l < t->levels; l++)
@@ -301,7 +346,7 @@ static int measure_all(struct world *world, int whole, struct topo *out, struct 
     const struct groups *g = &world->groups;
     struct probe p = {0};
     struct topo t = {0};
-    int64_t bytes = 0, room = INSIDE_BYTES, left = whole ? probe_left_room(g) : 0;
+    int64_t bytes = 0, room = INSIDE_BYTES + 64, left = whole ? probe_left_room(g) : 0;
     int rc = g->count > 1 ? probe_size(world, round_s, &bytes, err) : 0;
 
     if (rc)

@@ -24,6 +24,13 @@ void probe_work_close(struct probe_work *w);
 void probe_work_run(const struct probe_work *w, int product);
 
 /*
+ * Collective: whether another turn like those since start_s would end after budget_s; the same
+ * on every rank.
+ */
+int probe_late(struct world *world, double start_s, int turns, double budget_s, int *late,
+               struct err *err);
+
+/*
  * Collective: what ranks keep of either when they move bytes and compute at the same time:
  * rate_left and compute_left of the levels that bytes pass, from the rates that are in t
  * already.  p has room for probe_left_room().
