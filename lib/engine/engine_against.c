@@ -427,10 +427,9 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
         return -1;
     if (stream_wait_all(a->second->syncs, err))
         return -1;
-    double scale = optim->clip > 0 ? optim->clip / (first->grad_norm + 1e-6) : 1;
     rc = compare_reports(a, optim, first, &second, err);
     /* What is not finite has no bounds; where no step is skipped, it goes into the states. */
     if (rc == 0 && (!updated || is_finite(first)))
-        rc = compare(a, optim, scale < 1 ? scale : 1, updated, err);
+        rc = compare(a, optim, engine_clip(optim, first->grad_norm), updated, err);
     return world_agree(e->world, rc, err);
 }

@@ -80,6 +80,8 @@ void engine_uses_give(struct engine *e);
 /* engine_update.c: the norm, the decision, AdamW, parameter sync. */
 int engine_update(struct engine *e, const struct engine_optim *optim,
                   struct engine_report *report, struct err *err);
+/* What the gradient is multiplied by so that its norm is optim->clip at most. */
+double engine_clip(const struct engine_optim *optim, double grad_norm);
 /* New parameters of the unit from its master, on their way or in place. */
 void engine_sync(struct engine *e, int unit);
 /* Waits on a stream and counts the time as exposed; event: what is waited for, or -1. */

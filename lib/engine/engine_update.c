@@ -187,6 +187,14 @@ static int wait_for_gradient(struct engine *e, int unit, struct err *err)
     return engine_wait(e, u->last, u->reduced, u->reduced_event, err);
 }
 
+/* As torch.nn.utils.clip_grad_norm_ has it. */
+double engine_clip(const struct engine_optim *optim, double grad_norm)
+{
+    double scale = optim->clip > 0 ? optim->clip / (grad_norm + 1e-6) : 1;
+
+    return scale < 1 ? scale : 1;
+}
+
 /* Nothing of the other ranks is waited for: each unit as soon as its own gradient is there. */
 static int update_at_once(struct engine *e, const struct engine_optim *optim, struct err *err)
 {
@@ -214,9 +222,7 @@ int engine_update(struct engine *e, const struct engine_optim *optim,
         engine_residuals_clear(e); /* what such a gradient lost is as useless as itself */
     if (!optim || at_once || report->skipped)
         return 0;
-    /* As torch.nn.utils.clip_grad_norm_ has it. */
-    double scale = optim->clip > 0 ? optim->clip / (report->grad_norm + 1e-6) : 1;
-    scale = scale < 1 ? scale : 1;
+    double scale = engine_clip(optim, report->grad_norm);
     for (int i = 0; i < units; i++)
         update_and_sync(e, i, optim, scale);
     return 0;

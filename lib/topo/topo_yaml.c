@@ -231,16 +231,19 @@ static int read_extras(struct topo_level *to, int l, const struct yaml *y,
 /*
  * What one of a port's members has when all send passes the port.  Beyond what one measurement
  * differs from the next (TOPO_SLOW_SHARE) more is no fabric but a slip, as bits for bytes.  At
- * level 0 the two are a rank's own rate alone and in company: no port is shared.
+ * level 0, and at level 1 of one group, which repeats it, the two are a rank's own rate alone
+ * and in company, measured apart: no port is shared.
  */
-static int check_share(const struct yaml *y, const char *path, int l,
-                       const struct topo_level *level, struct err *err)
+static int check_share(const struct topo *t, int l, const struct yaml *y, const char *path,
+                       struct err *err)
 {
-    if (l == 0 || level->member_Bps * TOPO_SLOW_SHARE <= level->port_Bps)
+    const struct topo_level *v = &t->level[l];
+
+    if (l == 0 || t->groups.count == 1 || v->member_Bps * TOPO_SLOW_SHARE <= v->port_Bps)
         return 0;
     return yaml_fail(y, path, err,
                      "is %.6g, but all members together pass port_Bps, %.6g, expected no more",
-                     level->member_Bps, level->port_Bps);
+                     v->member_Bps, v->port_Bps);
 }
 
 static int read_level(struct topo *t, int l, const struct yaml *y, const struct doc *doc,
@@ -267,7 +270,7 @@ static int read_level(struct topo *t, int l, const struct yaml *y, const struct 
     if (read_rate(y, path_of(&p, "levels[%d].member_Bps", l), from->member_Bps, &to->member_Bps,
                   err))
         return -1;
-    if (check_share(y, p.text, l, to, err))
+    if (check_share(t, l, y, p.text, err))
         return -1;
     if (read_source(y, path_of(&p, "levels[%d].rate_source", l), from->rate_source,
                     to->rate_source, err))

@@ -18,17 +18,25 @@
 
 enum { SMALL_FILE = 16 << 20 };
 
+/* A text that ends where its file does: what stands behind a zero byte would not be read. */
+static int read_whole(const char *path, char **text, struct err *err)
+{
+    int64_t bytes = 0;
+
+    if (io_read_text(path, SMALL_FILE, text, &bytes, err))
+        return -1;
+    if ((int64_t)strlen(*text) == bytes)
+        return 0;
+    mem_free(*text);
+    *text = NULL;
+    return err_set(err, ERR_INPUT, "'%s' has zero bytes, expected text", path);
+}
+
 /* Rank 0's text of a file, on every rank. */
 static int share_file(struct world *w, const char *path, char **text, struct err *err)
 {
-    int64_t bytes = 0;
-    int rc = w->rank == 0 ? io_read_text(path, SMALL_FILE, text, &bytes, err) : 0;
+    int rc = w->rank == 0 ? read_whole(path, text, err) : 0;
 
-    if (w->rank == 0 && rc == 0 && (int64_t)strlen(*text) != bytes) {
-        mem_free(*text);
-        *text = NULL;
-        rc = err_set(err, ERR_INPUT, "'%s' has zero bytes, expected text", path);
-    }
     if (world_agree(w, rc, err))
         return -1;
     return world_bcast_text(w, text, err);
@@ -331,12 +339,11 @@ int train_settings_show(const struct train_run *run, FILE *out, struct err *err)
     struct train_text files[2] = {{0}};
     char *text[2] = {NULL, NULL}, *own = own_settings(run);
     const char *path[2] = {own, run->config};
-    int64_t bytes = 0;
     int rc = 0;
 
     for (int i = 0; i < 2; i++) {
         if (rc == 0 && path[i])
-            rc = io_read_text(path[i], SMALL_FILE, &text[i], &bytes, err);
+            rc = read_whole(path[i], &text[i], err);
         files[i] = (struct train_text){path[i], text[i]};
     }
     if (rc == 0)

@@ -135,3 +135,23 @@ everywhere() {
     printf '\377\376<\0' > "$D/f.yaml"
     everywhere "f.yaml:1: begins with the mark of UTF-16, expected UTF-8"
 }
+
+@test "a zero byte does not end a file before its end" {
+    printf 'format: paro-settings/1\nlr: 1e-3\n\0junk: 3\n' > "$D/s.yaml"
+    refuses "'$D/s.yaml' has zero bytes, expected text" paro-train --print-config --config "$D/s.yaml"
+    { paro-topo -i synth:2x2; printf '\0x: 3\n'; } > "$D/f.yaml"
+    everywhere "f.yaml:16: is no YAML: control characters are not allowed"
+    { cat examples/fabrics/nvidia-smi.txt; printf '\0x\n'; } > "$D/f.yaml"
+    everywhere "f.yaml: has a byte 0x00, expected text"
+    { cat examples/fabrics/nccl.xml; printf '\0<x>\n'; } > "$D/f.yaml"
+    refuses "f.yaml:" paro-topo -i "$D/f.yaml"
+    paro-sched gen all-gather ring 2x2 > "$D/s"
+    printf '\0x\n' >> "$D/s"
+    refuses "$D/s" paro-sched verify "$D/s"
+    { cat $TINY; printf '\0'; } > "$D/c.json"
+    refuses "c.json" paro-plan -m "$D/c.json" -i synth:2x2
+    { paro-plan -m $TINY -i synth:2x2,memory=1e9; printf '\0x: 3\n'; } > "$D/p.yaml"
+    refuses "p.yaml:" paro-plan --check "$D/none" "$D/p.yaml"
+    { paro-sched pick -i synth:2x2 --table; printf '\0x: 3\n'; } > "$D/t.yaml"
+    refuses "t.yaml:" paro-sched pick --tuning "$D/t.yaml"
+}

@@ -1,33 +1,20 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck disable=SC2016 # the dollar is for Perl
+# shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train --trace-step: what is told of a step adds up, and is told whole or not at all.
 
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-    PATH=$BIN:$PATH
-    cd "$BATS_FILE_TMPDIR" || return
-    seq 1 20000 > text
-    plan one synth:1x1 --seq 32
-    plan two synth:2x1 --seq 32 --strategy NGG --accum 2
+    load train.bash
+    runs_begin
     plan four synth:2x2 --seq 32 --strategy IGG --accum 2
-    paro-train one.yaml -d text -o ended --steps 4 --save-every 2 > out
 }
-
-plan() { paro-plan -m "$MODELS/llama-tiny.json" -i "$2" "${@:3}" > "$1.yaml"; }
 
 setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
-    TEXT=$G/text
+    load train.bash
+    runs_setup
 }
-
-bits() { grep -oE '^\{"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,"lr":[^,]*,' "$1"; }
 
 LINE='paro-train: critical path of step [0-9]+: [0-9.]+ s of [0-9.]+ s \([0-9.]+\): compute [0-9]+ %, gathers [0-9]+ %, reduces [0-9]+ %, syncs [0-9]+ %, agreement [0-9]+ %, gaps [0-9]+ %'
 

@@ -1,34 +1,22 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck disable=SC2016 # the dollar is for Perl
+# shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train: whole runs, resumes, bad input, ranks that die.  The step itself is engine.bats's.
 # Ranks are local; hosts of their own are in tests/lab/nodes.bats.
 
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-    PATH=$BIN:$PATH
-    cd "$BATS_FILE_TMPDIR" || return
-    # 100 KB of text that every machine can make.
-    seq 1 20000 > text
+    load train.bash
+    runs_begin
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 3 -o model
-    plan one synth:1x1 --seq 32
-    plan two synth:2x1 --seq 32 --strategy NGG --accum 2
     plan four synth:2x2 --seq 32 --strategy IGG
     paro-shard split model -p four.yaml -o ckpt
-    paro-train one.yaml -d text -o ended --steps 4 --save-every 2 > out
 }
 
-plan() { paro-plan -m "$MODELS/llama-tiny.json" -i "$2" "${@:3}" > "$1.yaml"; }
-
 setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
-    TEXT=$G/text
+    load train.bash
+    runs_setup
 }
 
 # refuses TEXT COMMAND...: status 2, one line of ours with TEXT (mpirun's banner may follow),
@@ -49,9 +37,6 @@ refuses_all() {
     refuses "$@" || return 1
     [ "$(wc -l < said)" = 1 ] || { echo "stderr:"; cat said; return 1; }
 }
-
-# What a resume must give again, bit by bit.
-bits() { grep -oE '^\{"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,"lr":[^,]*,' "$1"; }
 
 # each EXPRESSION LOG: Perl, true for every line $d of the log.
 each() {

@@ -158,9 +158,30 @@ static void contradictions(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* Of one group level 1 repeats level 0, where a rank in company may be the faster one. */
+static void one_group(void **state)
+{
+    static const char *const rates =
+        "\n    latency_s: 0\n    port_Bps: 100\n    flow_Bps: 100\n"
+        "    member_Bps: 150\n";
+    struct topo t = {0};
+    struct err err = {0};
+    char *text = mem_new(1024, 1);
+
+    (void)state;
+    int n = snprintf(text, 1024,
+                     "format: paro-topology/1\nlevels:\n  - name: intra%s  - name: inter%s"
+                     "groups:\n  - ranks: [0, 1]\n",
+                     rates, rates);
+    if (topo_import_text(&t, "f", text, n, NULL, &err))
+        fail_msg("%s", err.text);
+    topo_release(&t);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(contradictions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(contradictions),
+                                       cmocka_unit_test(one_group)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
