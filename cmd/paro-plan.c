@@ -52,11 +52,10 @@ static const struct argp_option options[] = {
      "Compare a run's log with its plan (default plan.yaml beside the log)", 0},
     {"emit", KEY_EMIT, "TARGET", 0,
      "Print the nearest that deepspeed, fsdp or megatron can run", 0},
-    {"timeline", KEY_TIMELINE, 0, 0,
-     "Draw the predicted step of the best (SVG), or print its pieces (--json)", 0},
+    {"timeline", KEY_TIMELINE, 0, 0, "Print the predicted step of the best, piece by piece", 0},
     {"scale", KEY_SCALE, "FROM..TO", 0,
      "Print the throughput of each as the fabric grows, ranks as 16..4096", 0},
-    {"svg", KEY_SVG, 0, 0, "Draw --scale", 0},
+    {"svg", KEY_SVG, 0, 0, "Draw --scale or --timeline", 0},
     {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
      0},
     {"group-level", KEY_GROUP_LEVEL, "LEVEL", 0,
@@ -92,8 +91,8 @@ static const struct argp_option options[] = {
 static error_t ask_for(struct args *a, enum plan_ask_what what)
 {
     if (a->ask.what != PLAN_ASK_PLAN && a->ask.what != what)
-        return cli_usage(&a->cli, "--list, --why, --what-if, --check, --emit "
-                                  "and --scale, expected one of them");
+        return cli_usage(&a->cli, "--list, --why, --what-if, --check, --emit, "
+                                  "--scale and --timeline, expected one of them");
     a->ask.what = what;
     return 0;
 }
@@ -136,8 +135,8 @@ static error_t check_words(struct args *a)
 
     if (ask->plan && !ask->log)
         return cli_usage(&a->cli, "'%s', expected it behind --check LOG alone", ask->plan);
-    if (ask->svg && ask->what != PLAN_ASK_SCALE)
-        return cli_usage(&a->cli, "--svg, expected it with --scale alone");
+    if (ask->svg && ask->what != PLAN_ASK_SCALE && ask->what != PLAN_ASK_TIMELINE)
+        return cli_usage(&a->cli, "--svg, expected it with --scale or --timeline");
     if (ask->svg && a->cli.json)
         return cli_usage(&a->cli, "--svg and --json, expected one of them");
     if (!ask->model && !ask->log)

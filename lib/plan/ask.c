@@ -179,14 +179,16 @@ static void print_plan(const struct plan_search *s, struct model *model, int jso
     plan_release(&plan);
 }
 
-static void print_timeline(const struct plan_search *s, int json, FILE *out)
+static void print_timeline(const struct plan_search *s, const struct plan_ask *ask, FILE *out)
 {
     struct plan_timeline t;
 
     if (s->best < 0)
         return;
     plan_timeline_of(s, &t);
-    (json ? plan_timeline_print_json : plan_timeline_draw)(s, &t, out);
+    (ask->json  ? plan_timeline_print_json
+     : ask->svg ? plan_timeline_draw
+                : plan_timeline_print)(s, &t, out);
     plan_timeline_release(&t);
 }
 
@@ -213,7 +215,7 @@ static void print_answer(const struct plan_search *s, const struct plan_advice *
     case PLAN_ASK_SCALE: /* searches for itself */
         return;
     case PLAN_ASK_TIMELINE:
-        print_timeline(s, ask->json, out);
+        print_timeline(s, ask, out);
         return;
     case PLAN_ASK_EMIT:
         if (s->best >= 0)

@@ -57,7 +57,8 @@ void plan_timeline_keep(struct plan_bill *b, struct plan_timeline *out);
 void plan_timeline_release(struct plan_timeline *t);
 /* Of the best of a search, which there is. */
 void plan_timeline_of(const struct plan_search *s, struct plan_timeline *out);
-/* As a picture (SVG), and as paro.plan.timeline/1. */
+/* As a table by time, as a picture (SVG), and as paro.plan.timeline/1. */
+void plan_timeline_print(const struct plan_search *s, const struct plan_timeline *t, FILE *out);
 void plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *t, FILE *out);
 void plan_timeline_print_json(const struct plan_search *s, const struct plan_timeline *t,
                               FILE *out);

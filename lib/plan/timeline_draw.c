@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a predicted step looks: the computing thread and the four streams of a rank, all
- * ranks alike.
+ * Knows how a predicted step looks, in a table and drawn: the computing thread and the four
+ * streams of a rank, all ranks alike.
  *
  *     title, totals, legend
  *               0        20 ms      40 ms
@@ -10,6 +10,7 @@
  *     gathers      [p0][p1]
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/jout.h"
@@ -166,6 +167,47 @@ void plan_timeline_draw(const struct plan_search *s, const struct plan_timeline 
     draw_axis(&p);
     draw_lanes(&p);
     svg_close(&p.svg);
+}
+
+/* By their begins; of those that begin together the order of their ends. */
+static int by_begin(const void *a, const void *b)
+{
+    const struct plan_piece *x = *(const struct plan_piece *const *)a;
+    const struct plan_piece *y = *(const struct plan_piece *const *)b;
+
+    if (x->start_s != y->start_s)
+        return x->start_s > y->start_s ? 1 : -1;
+    return (x > y) - (x < y);
+}
+
+void plan_timeline_print(const struct plan_search *s, const struct plan_timeline *t, FILE *out)
+{
+    const struct plan_piece **piece = mem_new((size_t)t->pieces + 1, sizeof *piece);
+    struct picture p = {.search = s, .line = t};
+    struct units step, compute, waited;
+    char name[4];
+
+    for (int i = 0; i < t->pieces; i++)
+        piece[i] = &t->piece[i];
+    qsort(piece, (size_t)t->pieces, sizeof *piece, by_begin);
+    plan_strategy_name(s->list[s->best].strategy, name);
+    fprintf(out, "%s: a predicted step of %s, computing alone %s, waiting %s\n", name,
+            units_time(&step, t->step_s), units_time(&compute, t->compute_s),
+            units_time(&waited, t->waited_s));
+    if (s->at.accum > t->micros)
+        fprintf(out, "%d micro-steps like the last but one are left out\n",
+                s->at.accum - t->micros);
+    fprintf(out, "%12s %12s %-11s %-16s %6s  %s\n", "begin ms", "end ms", "lane", "what",
+            "micro", "unit");
+    for (int i = 0; i < t->pieces; i++) {
+        char micro[16] = "-";
+        if (piece[i]->micro >= 0)
+            snprintf(micro, sizeof micro, "%d", piece[i]->micro);
+        fprintf(out, "%12.3f %12.3f %-11s %-16s %6s  %s\n", 1e3 * piece[i]->start_s,
+                1e3 * piece[i]->end_s, names[piece[i]->lane], look_of(piece[i])->name, micro,
+                unit_name(&p, piece[i]->unit));
+    }
+    mem_free(piece);
 }
 
 void plan_timeline_print_json(const struct plan_search *s, const struct plan_timeline *t,

@@ -79,6 +79,7 @@ for case in $CASES; do
     mkdir -p "$dir"
     lab "$shape" "$rate_" paro-topo -m "$MODEL" --seq "$SEQ" > "$dir/fabric.yaml" 2> "$dir/said" ||
         die "$case: the fabric cannot be measured: $(tail -n 1 "$dir/said")"
+    echo "$name: $(echo "$STRATEGIES" | wc -w) strategies (load $(cut -d' ' -f1 /proc/loadavg))" >&2
     for s in $STRATEGIES; do
         paro-plan -m "$MODEL" -i "$dir/fabric.yaml" --accum "$accum" --seq "$SEQ" --mem 1e15 \
             --strategy "$s" > "$dir/$s.yaml" || exit 2
@@ -89,6 +90,7 @@ for case in $CASES; do
     done
     best=$(grep -F "$name," "$CSV" | sort -t, -g -k4 | head -n "$TOP" | cut -d, -f2)
     for round in $(seq "$ROUNDS"); do
+        echo "$name: the best $TOP, round $round of $ROUNDS" >&2
         for s in $best; do
             train "$case" "$s" again
         done

@@ -225,9 +225,31 @@ steps() {
     refuses 2 "'a.yaml', expected it behind --check LOG alone" paro-plan -m $TINY a.yaml
     refuses 2 "'b.yaml', expected nothing behind 'a.yaml'" paro-plan --check "$D" a.yaml b.yaml
     refuses 2 "--check and options of a search" paro-plan --check "$D" --accum 4
-    refuses 2 "--list, --why, --what-if, --check, --emit and --scale, expected one of them" paro-plan --check "$D" --why
+    refuses 2 "--list, --why, --what-if, --check, --emit, --scale and --timeline, expected one of them" paro-plan --check "$D" --why
     paro-plan -m params=7e9 -i $FABRIC --mem 1e15 > "$D/plan.yaml"
     refuses 2 "is of a bare number of parameters" paro-plan --check "$D"
+}
+
+@test "--timeline: pieces in order, lanes that never do two things at once, and the planned step" {
+    for s in NNN IIG GGG; do
+        paro-plan -m $TINY -i $FABRIC --accum 6 --strategy $s --timeline --json > "$D/t"
+        [ "$(json '$d->{schema}, $d->{strategy}, $d->{micro_steps_left_out}' < "$D/t")" = "paro.plan.timeline/1 $s 2" ]
+        [ "$(json 'sprintf "%.9g", $d->{step_s}' < "$D/t")" = \
+            "$(paro-plan -m $TINY -i $FABRIC --accum 6 --strategy $s --json | json 'sprintf "%.9g", $d->{predicted}{step_s}')" ]
+        [ "$(json 'my (%end, $bad); for (sort { $a->{start_s} <=> $b->{start_s} } @{$d->{pieces}}) {
+            $bad++ if $_->{start_s} < ($end{$_->{lane}} // 0) - 1e-12 || $_->{end_s} <= $_->{start_s};
+            $end{$_->{lane}} = $_->{end_s} } $bad // 0' < "$D/t")" = 0 ]
+    done
+    # Two units ahead are gathered before they are used: the first gather ends before its forward.
+    [ "$(json 'my ($g) = grep { $_->{lane} eq "gathers" && $_->{unit} eq "embed" } @{$d->{pieces}};
+        my ($f) = grep { $_->{what} eq "forward" && $_->{unit} eq "layers.0" } @{$d->{pieces}};
+        $g->{end_s} <= $f->{start_s} ? 1 : 0' < "$D/t")" = 1 ]
+    [ "$(paro-plan -m $TINY -i $FABRIC --accum 6 --strategy GGG --timeline | wc -l)" -eq \
+        $(($(json 'scalar @{$d->{pieces}}' < "$D/t") + 3)) ]
+    paro-plan -m $TINY -i $FABRIC --strategy GGG --timeline --svg > "$D/t.svg"
+    xmllint --noout "$D/t.svg"
+    grep -q "GGG: a predicted step" "$D/t.svg"
+    refuses 1 "no feasible plan" paro-plan -m $TINY -i $FABRIC --mem 1K --timeline
 }
 
 @test "--emit: each target's text is well-formed and says what runs" {
@@ -287,7 +309,7 @@ steps() {
     done
     refuses 2 "--scale: 1 ranks, expected at least the 2 of a group" paro-plan -m $TINY -i $FABRIC --scale 1..8
     refuses 2 "--scale needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --scale 4..8
-    refuses 2 "--svg, expected it with --scale alone" paro-plan -m $TINY -i $FABRIC --svg
+    refuses 2 "--svg, expected it with --scale or --timeline" paro-plan -m $TINY -i $FABRIC --svg
     run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 4..8 --svg --json
     [ "$status" -eq 2 ]
     [ "$(printf '%s' "$stderr" | json '$d->{error}{text}')" = "--svg and --json, expected one of them" ]
@@ -548,7 +570,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     refuses 2 "--recompute needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --recompute
     refuses 2 "--keep needs a model's config.json" paro-plan -m params=7e9 -i $FABRIC --keep auto
     refuses 2 "--recompute: 'maybe', expected yes, no or auto" paro-plan -m $TINY --recompute=maybe
-    refuses 2 "--list, --why, --what-if, --check, --emit and --scale, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
+    refuses 2 "--list, --why, --what-if, --check, --emit, --scale and --timeline, expected one of them" paro-plan -m $TINY -i $FABRIC --list --why
     refuses 2 "--what-if and --strategy, expected one of them" paro-plan -m $TINY -i $FABRIC --what-if --strategy IIG
     refuses 2 "'extra'" paro-plan -m $TINY extra
     refuses 2 "params=" paro-plan -m params=7e9 -i $FABRIC --micro-batch auto
