@@ -21,7 +21,7 @@ enum {
      */
     COPY_PART = 64,
     COPY_LEAST = 4 << 20,
-    COPY_MOST = 128 << 20
+    COPY_MOST = 64 << 20
 };
 
 /*

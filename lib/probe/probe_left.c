@@ -23,10 +23,10 @@
 #include "base/tick.h"
 #include "probe/probe_work.h"
 
-enum { TURNS = 3, LAPS_LEAST = 8, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
+enum { TURNS = 3, LAPS_LEAST = 1, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
 
 static const double turn_s = 0.2,
-                    level_s = 3; /* of a part of a turn; of all turns at a level */
+                    level_s = 6; /* of a part of a turn; of all turns at a level */
 /* Before each part all rest: what a scheduler owes to a thread that waited it owes to each. */
 static const double rest_s = 0.02;
 static const int64_t lap_bytes_least = 128 << 10, lap_bytes_most = 4 << 20;
