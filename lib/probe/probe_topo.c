@@ -226,8 +226,9 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
     const struct groups *g = p->view.groups;
     int pairs = probe_partners_across(&p->view, 1, w->flow), ports = 0;
 
-    memset(w->error, 0, (size_t)g->count * 2 * sizeof *w->error);
     int64_t most = bytes / 3 * 2 > PROBE_BYTES_LEAST ? bytes / 3 * 2 : PROBE_BYTES_LEAST;
+
+    memset(w->error, 0, (size_t)g->count * 2 * sizeof *w->error);
     if (probe_line_latency(p, w->flow, pairs, level, err) ||
         probe_line_rate(p, w->flow, pairs, most, across_line_s, level, err))
         return -1;
