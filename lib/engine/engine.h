@@ -20,12 +20,16 @@ struct engine_optim {
     int take_all; /* update by a gradient that is not finite too; with clip 0 as well, no unit
                      waits for the norm of the others */
     int64_t step; /* 1, 2, ... */
+    /* What this rank has to say beside: read when the ranks agree on the norm, the one exchange
+       of a step, which is made while nothing else travels.  Borrowed; NULL: 0. */
+    const int64_t *flags;
 };
 
 struct engine_report {
     double loss;      /* mean per token, before the update, over all ranks */
     double grad_norm; /* of the whole gradient, before clipping */
     int skipped;      /* the gradient was not finite: no rank updated */
+    int64_t flags;    /* of all ranks, ored */
     int64_t tokens;   /* of all ranks */
     /* step_s = compute_s + exposed_s + idle_s.  exposed: this rank waited for what it had
        asked the streams for; idle: for the other ranks to come to the agreement on the norm. */

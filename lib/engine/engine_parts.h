@@ -83,6 +83,7 @@ enum { ENGINE_PIECE = PLAN_PIECE };
 struct engine_word {
     double loss, sumsq;
     struct fixed fixed_loss, fixed_sumsq; /* with exact */
+    int64_t flags;                        /* engine_optim.flags */
     int64_t over;                         /* an element left the range of exact sums */
     struct coll_traffic sent;             /* in this step */
 };

@@ -58,6 +58,7 @@ static struct engine_word total_of(struct engine *e)
         fixed_join(&all.fixed_loss, &w->fixed_loss);
         fixed_join(&all.fixed_sumsq, &w->fixed_sumsq);
         all.over |= w->over;
+        all.flags |= w->flags;
         e->traffic[r] = w->sent;
     }
     if (e->exact) {
@@ -76,6 +77,7 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
     for (int i = 0; i < e->model->units; i++)
         add_squares(e, &e->unit[i]);
     engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
+    e->word.flags = optim && optim->flags ? *optim->flags : 0;
     double start = tick_now_s();
     if (world_allgather(e->world, &e->word, sizeof e->word, e->words, err))
         return -1;
@@ -83,6 +85,7 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
     engine_trace_compute(e, ENGINE_AGREE, -1, -1);
     struct engine_word all = total_of(e);
     report->tokens = (int64_t)e->world->ranks * p->accum * p->micro_batch * p->seq;
+    report->flags = all.flags;
     report->loss = all.loss / (double)report->tokens;
     report->grad_norm = sqrt(all.sumsq);
     report->skipped =

@@ -147,30 +147,39 @@ done:
     return rc;
 }
 
+/* Whether somebody wants the end: a file in the folder, or a signal to this rank. */
+static int asked_to_stop(const struct train *t)
+{
+    return (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0);
+}
+
 static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
-    const struct train *t = arg;
+    struct train *t = arg;
     const struct plan *p = &t->plan;
     int64_t n = t->world->ranks;
     int64_t index = t->step * n * p->accum + micro * n + t->world->rank;
 
     data_batch(&t->data, index, p->micro_batch, p->seq, tokens, targets);
+    if (micro == p->accum - 1 && asked_to_stop(t)) /* the exchange is not far */
+        t->flags |= TRAIN_STOP;
 }
 
-/* Whether somebody wants the end: a file in the folder, or a signal to any rank. */
-static int asked_to_stop(struct train *t, int *stop, struct err *err)
+/* A rank that could not do its part has said so: all end with its error. */
+static int settle(struct train *t, struct err *err)
 {
-    int32_t mine = (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0);
+    int failed = t->flags & TRAIN_FAILED;
 
-    *stop = 0;
-    if (world_allgather(t->world, &mine, sizeof mine, t->stops, err))
-        return -1;
-    for (int r = 0; r < t->world->ranks; r++)
-        *stop |= t->stops[r];
-    return 0;
+    if (failed)
+        *err = t->failure;
+    return world_agree(t->world, failed ? -1 : 0, err);
 }
 
-static int run_step(struct train *t, struct err *err)
+/*
+ * Between a step's exchange and the next one's the ranks do not speak: the new parameters are
+ * on their way then, and a word would wait behind them.
+ */
+static int run_step(struct train *t, int *stopped, struct err *err)
 {
     struct engine_optim o = {.lr = train_lr(&t->settings, t->step + 1),
                              .beta1 = t->settings.beta1,
@@ -179,7 +188,8 @@ static int run_step(struct train *t, struct err *err)
                              .decay = t->settings.weight_decay,
                              .clip = t->settings.clip,
                              .take_all = !t->settings.skip_nonfinite,
-                             .step = t->step + 1};
+                             .step = t->step + 1,
+                             .flags = &t->flags};
     struct engine_report report;
 
     if (t->against && engine_against_begin(t->against, err))
@@ -191,10 +201,14 @@ static int run_step(struct train *t, struct err *err)
         return -1;
     if (t->run->exact && engine_hash(t->engine, &t->hash, err))
         return -1;
+    if (report.flags & TRAIN_FAILED)
+        return settle(t, err);
     t->step++;
     t->tokens += report.tokens;
-    int rc = t->world->rank == 0 ? train_log_step(t, &report, o.lr, err) : 0;
-    return world_agree(t->world, rc, err);
+    if (t->world->rank == 0 && train_log_step(t, &report, o.lr, &t->failure))
+        t->flags |= TRAIN_FAILED;
+    *stopped = (report.flags & TRAIN_STOP) != 0;
+    return 0;
 }
 
 static int run_steps(struct train *t, int *stopped, struct err *err)
@@ -202,14 +216,14 @@ static int run_steps(struct train *t, int *stopped, struct err *err)
     int64_t every = (int64_t)t->settings.save_every, last = (int64_t)t->settings.steps;
 
     while (t->step < last && !*stopped) {
-        if (run_step(t, err))
+        if (run_step(t, stopped, err))
             return -1;
         if (every && t->step % every == 0 && train_save(t, err))
             return -1;
-        if (asked_to_stop(t, stopped, err))
-            return -1;
     }
     *stopped = *stopped && t->step < last;
+    if (settle(t, err))
+        return -1;
     return t->saved == t->step ? 0 : train_save(t, err);
 }
 
@@ -232,7 +246,6 @@ static void release(struct train *t)
     data_close(&t->data);
     plan_release(&t->plan);
     pick_table_release(&t->tuning);
-    mem_free(t->stops);
 }
 
 /*
@@ -307,7 +320,6 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
     struct train t = {.world = world, .run = run, .lock = -1, .saved = -1, .path_s = NAN};
     int stopped = 0, rc = -1;
 
-    t.stops = mem_new((size_t)world->ranks, sizeof *t.stops);
     if (read_inputs(&t, err) || rank_0(&t, train_folder_open, err) || open_engines(&t, err) ||
         train_start_weights(&t, err) || train_trace_open(&t, err) || audit(&t, err) ||
         rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))

@@ -9,6 +9,8 @@
 #include "plan/plan.h"
 #include "train/train.h"
 
+enum train_flag { TRAIN_STOP = 1, TRAIN_FAILED = 2 };
+
 struct train {
     struct world *world;         /* borrowed */
     const struct train_run *run; /* borrowed */
@@ -20,13 +22,14 @@ struct train {
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */
     struct engine_against *against;
-    uint64_t hash;  /* of the states after the last step, with exact */
-    FILE *log;      /* rank 0: the file, or NULL where `lines` is the log */
-    int lines;      /* said so far */
-    int lock;       /* rank 0: of the folder; -1: none */
-    int new;        /* rank 0: the folder is this run's, and goes again if it never begins */
-    char *stop;     /* rank 0: the path of STOP */
-    int32_t *stops; /* [ranks] who was asked to stop */
+    uint64_t hash; /* of the states after the last step, with exact */
+    FILE *log;     /* rank 0: the file, or NULL where `lines` is the log */
+    int lines;     /* said so far */
+    int lock;      /* rank 0: of the folder; -1: none */
+    int new;       /* rank 0: the folder is this run's, and goes again if it never begins */
+    char *stop;    /* rank 0: the path of STOP */
+    int64_t flags; /* enum train_flag, as this rank tells them in the step's own exchange */
+    struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
     int64_t trace_step;   /* 0: none */

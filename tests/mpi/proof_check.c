@@ -192,7 +192,7 @@ static void against(struct check *c, const char *one, const char *two, enum what
     first->plan = &plan;
     struct engine *second = opened(c, two, exact, 1);
     struct pair p = {c, first, 1e-3F, what == GRADIENT};
-    struct engine_optim o = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 0, 1};
+    struct engine_optim o = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 0, 1, NULL};
     struct engine_against *a = NULL;
     struct engine_report report;
     struct err err = {0};
@@ -254,7 +254,7 @@ static void honest(struct check *c, const char *one, const char *two, int exact)
     first->plan = &plan;
     struct engine *second = opened(c, two, exact, 1);
     struct pair p = {c, NULL, NAN, 0};
-    struct engine_optim o = {3e-2, 0.9, 0.95, 1e-8, 0.1, 0.01, 0, 1};
+    struct engine_optim o = {3e-2, 0.9, 0.95, 1e-8, 0.1, 0.01, 0, 1, NULL};
     struct engine_against *a = NULL;
     struct engine_report report;
     struct err err = {0};
