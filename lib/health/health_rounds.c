@@ -52,7 +52,7 @@ static int prepare(struct tour *t, struct err *err)
     int most = g->count - 1 < SHIFTS_MOST ? g->count - 1 : SHIFTS_MOST;
     for (int i = 0; i < most; i++) {
         t->shift[i] = 1 + (int)((int64_t)i * (g->count - 1) / most);
-        int flows = probe_shift(&hosts, t->shift[i], 0, bytes, t->flow);
+        int flows = probe_shift(&hosts, t->shift[i], bytes, t->flow);
         if (probe_prepare(&t->probe, t->flow, flows, &t->round[i], err))
             return -1;
         t->shifts++;

@@ -421,13 +421,11 @@ static double lost_of(const struct plan_bill *b, int tier)
 static double agree_s(const struct plan_bill *b)
 {
     const struct groups *g = &b->tally->layout.groups;
-    int across = g->count > 1, rounds = 0;
+    int rounds = 0;
 
     while (1 << rounds < g->ranks)
         rounds++;
-    if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
-        return 0;
-    return rounds * (across ? b->tally->across_s : b->tally->inside_s);
+    return rounds * plan_message_s(b, g->count > 1);
 }
 
 /* How often a global step converts units of a span. */

@@ -34,8 +34,7 @@ static double rate_left(const struct plan_bill *b, int tier)
     return left;
 }
 
-/* Seconds of one message across the groups, or inside one. */
-static double message_s(const struct plan_bill *b, int across)
+double plan_message_s(const struct plan_bill *b, int across)
 {
     if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
         return 0;
@@ -76,10 +75,10 @@ static double pair_s(const struct plan_bill *b, const struct plan_span *span, en
     double t_inter = 0, t_intra = 0;
 
     if (across >= 0)
-        t_inter = (g - 1) * message_s(b, 1) + leg_s(b, span, set, across, f);
+        t_inter = (g - 1) * plan_message_s(b, 1) + leg_s(b, span, set, across, f);
     if (inside >= 0)
-        t_intra =
-            (across >= 0 ? g : 1) * hops * message_s(b, 0) + leg_s(b, span, set, inside, f);
+        t_intra = (across >= 0 ? g : 1) * hops * plan_message_s(b, 0) +
+                  leg_s(b, span, set, inside, f);
     if (across < 0 || inside < 0 || b->algo != SCHEDULE_HO_RING)
         return t_inter + t_intra;
     t_intra *= 1 + b->at->topo->inside_extra; /* ports that both pass */
@@ -97,7 +96,8 @@ static double ring_s(const struct plan_bill *b, const struct plan_span *span, en
 {
     const struct groups *groups = &b->tally->layout.groups;
 
-    return (groups->ranks - 1) * message_s(b, groups->count > 1) + leg_s(b, span, set, leg, f);
+    return (groups->ranks - 1) * plan_message_s(b, groups->count > 1) +
+           leg_s(b, span, set, leg, f);
 }
 
 /* The flat ring stands for global collectives alone; what stays on the rails stays there. */

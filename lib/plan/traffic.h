@@ -50,6 +50,8 @@ void plan_traffic_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS]
 /* Is the term as if it took no time?  Seconds of bytes read and written; 0 where unknown. */
 int plan_is_free(const struct plan_bill *b, enum plan_term term);
 double plan_memory_s(const struct plan_bill *b, double bytes);
+/* Seconds of one message across the groups, or inside one. */
+double plan_message_s(const struct plan_bill *b, int across);
 
 /* Seconds of computing, one rank's, all ranks busy. */
 struct plan_work {

@@ -90,15 +90,12 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
  * Shift s, 1 <= s < probe_widest: every group k sends to the group s places behind it and
  * receives from the one s places before: no port is shared, each carries one stream out and one
  * in at the same time, as a ring does.  Circles that s leads around and back are left out.
- * Members of both groups are paired in turn until the larger side is used up; one != 0 takes
- * the first pair alone.  `bytes` pass each port.  Returns the number of flows, at most ranks *
- * 2; flow may be NULL.
+ * Members of both groups are paired in turn until the larger side is used up.  `bytes` pass
+ * each port.  Returns the number of flows, at most ranks * 2; flow may be NULL.
  */
-int probe_shift(const struct probe_view *v, int s, int one, int64_t bytes,
-                struct probe_flow *flow);
-/* A ring inside each group (one == 0), or the first two members of `group` alone. */
-int probe_inside(const struct groups *g, int one, int group, int64_t bytes,
-                 struct probe_flow *flow);
+int probe_shift(const struct probe_view *v, int s, int64_t bytes, struct probe_flow *flow);
+/* A ring inside each group. */
+int probe_inside(const struct groups *g, int64_t bytes, struct probe_flow *flow);
 /*
  * Pairs for pings with as many ranks as can be (one != 0: one pair for each two groups): inside
  * groups, or between neighbouring groups; returns their number, at most half of the ranks.

@@ -217,8 +217,7 @@ static int prepare(struct contest *c, int l, int64_t bytes, struct err *err)
 {
     const struct groups *g = c->probe->view.groups;
     struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
-    int flows = l ? probe_shift(&c->probe->view, 1, 0, bytes, flow)
-                  : probe_inside(g, 0, 0, bytes, flow);
+    int flows = l ? probe_shift(&c->probe->view, 1, bytes, flow) : probe_inside(g, bytes, flow);
     int rc = probe_prepare(c->probe, flow, flows, &c->round, err);
 
     for (int end = 0; rc == 0 && end < ENDS; end++) {

@@ -14,8 +14,7 @@
  *     group 0   0 1 2      0 -> 3   1 -> 4   2 -> 3      a third of the bytes each
  *     group 1   3 4        3 -> 0   4 -> 1   3 -> 2
  */
-int probe_shift(const struct probe_view *v, int s, int one, int64_t bytes,
-                struct probe_flow *flow)
+int probe_shift(const struct probe_view *v, int s, int64_t bytes, struct probe_flow *flow)
 {
     const struct groups *g = v->groups;
     int flows = 0;
@@ -23,7 +22,7 @@ int probe_shift(const struct probe_view *v, int s, int one, int64_t bytes,
     assert(s >= 1 && s < g->count);
     for (int k = 0; k < g->count; k++) {
         int to = probe_next(v, k, s), a = g->members[k], b = g->members[to];
-        int pairs = to == k ? 0 : one ? 1 : a > b ? a : b;
+        int pairs = to == k ? 0 : a > b ? a : b;
         for (int i = 0; i < pairs; i++, flows++)
             if (flow)
                 flow[flows] =
@@ -39,16 +38,15 @@ int64_t probe_shift_room(const struct groups *g, int64_t bytes)
     return bytes + (int64_t)groups_largest(g) * 65;
 }
 
-int probe_inside(const struct groups *g, int one, int group, int64_t bytes,
-                 struct probe_flow *flow)
+int probe_inside(const struct groups *g, int64_t bytes, struct probe_flow *flow)
 {
     int flows = 0;
 
     for (int k = 0; k < g->count; k++) {
-        int m = g->members[k], count = one ? k == group : m;
+        int m = g->members[k];
         if (m < 2)
             continue;
-        for (int j = 0; j < count; j++, flows++)
+        for (int j = 0; j < m; j++, flows++)
             if (flow)
                 flow[flows] = (struct probe_flow){groups_rank(g, k, j),
                                                   groups_rank(g, k, (j + 1) % m), bytes};
@@ -81,8 +79,7 @@ int probe_partners_across(const struct probe_view *v, int one, struct probe_flow
             continue;
         int to = probe_next(v, k, 1), n = m < g->members[to] ? m : g->members[to];
         for (int i = 0; i < (one ? 1 : n); i++)
-            pair[pairs++] =
-                (struct probe_flow){groups_rank(g, k, i), groups_rank(g, to, i), 1};
+            pair[pairs++] = (struct probe_flow){groups_rank(g, k, i), groups_rank(g, to, i), 1};
     }
     return pairs;
 }
@@ -95,7 +92,7 @@ static int first_look(struct probe *p, int64_t bytes, double *Bps, struct err *e
     double *all = mem_new((size_t)g->ranks, sizeof *all);
     struct probe_round r = {0};
     struct probe_result got = {0};
-    int n = 0, rc = probe_prepare(p, flow, probe_shift(&p->view, 1, 0, bytes, flow), &r, err);
+    int n = 0, rc = probe_prepare(p, flow, probe_shift(&p->view, 1, bytes, flow), &r, err);
 
     for (int i = 0; rc == 0 && i < 2; i++) /* the first opens the connections */
         rc = probe_run(p, &r, &got, err);

@@ -168,7 +168,7 @@ static int measure_inside(struct probe *p, struct work *w, struct topo_level *le
         return -1;
     level->port_Bps = level->flow_Bps;
     level->port_err_Bps = level->flow_err_Bps;
-    int flows = probe_inside(g, 0, 0, INSIDE_BYTES, w->flow);
+    int flows = probe_inside(g, INSIDE_BYTES, w->flow);
     if (repeat(p, w->flow, flows, 1, w->value, err))
         return -1;
     level->member_Bps = median_rank(w->value, g->ranks, &level->member_err_Bps);
@@ -204,7 +204,7 @@ static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct 
         if (i >= SHIFTS_LEAST && late)
             break;
         int s = shift_of(widest, shifts, i);
-        int flows = probe_shift(&p->view, s, 0, bytes, w->flow);
+        int flows = probe_shift(&p->view, s, bytes, w->flow);
         if (repeat(p, w->flow, flows, 0, w->value, err))
             return -1;
         for (int k = 0; k < g->count; k++) {
