@@ -49,6 +49,7 @@ struct engine {
     struct engine_word word;
     int64_t pushed, taken;          /* gathers: pushed so far, used for the first time */
     int64_t use, uses, all_gathers; /* of parameters: the one at hand, all, gathers for them */
+    int micro_uses;                 /* of a micro-step: each visit, and those of its backward */
     struct engine_record record;
 };
 
@@ -57,6 +58,8 @@ void engine_place(struct engine *e);
 int engine_prepare(struct engine *e, struct err *err);
 /* Nothing is lost so far: of a new run, and of a step that was skipped. */
 void engine_residuals_clear(struct engine *e);
+/* The shard of what is frozen of a unit, behind that of what trains. */
+void *engine_frozen(const struct engine *e, const struct engine_unit *u);
 /* Whether the backward writes a buffer of its own rather than the accumulator. */
 int engine_apart(const struct engine *e);
 
