@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows where the weights of a run come from (fresh, a checkpoint, the run's own last one) and
- * how they are kept.  A checkpoint is written by all ranks beside its place and appears whole;
- * `latest` is moved onto it afterwards, so that it always names a complete one.
+ * Knows where the weights of a run come from: fresh, a checkpoint, the run's own last one.
  */
 #include "train/train_inside.h"
 
@@ -143,91 +141,5 @@ int train_start_weights(struct train *t, struct err *err)
         t->saved = t->step;
 done:
     mem_free(latest);
-    return rc;
-}
-
-enum { SAVED_PARAMS, SAVED_MASTER, SAVED_STATES = 4 };
-
-struct writer {
-    struct train *t;
-    enum dtype type[SAVED_STATES];
-};
-
-static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *err)
-{
-    struct writer *w = arg;
-
-    (void)err;
-    /* params and master are the same values, in the model's type and in f32 */
-    engine_values(w->t->engine, unit, state > 0 ? state - 1 : 0, at, w->type[state], out);
-    return 0;
-}
-
-static int publish(struct train *t, struct io_dir *dir, const struct ckpt_shape *shape,
-                   char **entries, const char *name, struct err *err)
-{
-    struct ckpt_run run = {.step = t->step,
-                           .tokens = t->tokens,
-                           .position = t->step,
-                           .seed = (uint64_t)t->settings.seed};
-
-    if (ckpt_write_manifest(dir->temp, shape, (const char *const *)entries, &run, err)) {
-        io_dir_abandon(dir);
-        return -1;
-    }
-    if (io_dir_commit(dir, err) || train_folder_point(t, name, err))
-        return -1;
-    return train_folder_prune(t, (int64_t)t->settings.keep, err);
-}
-
-int train_save(struct train *t, struct err *err)
-{
-    char name[40], strategy[4], *path = NULL, *temp = NULL, *entry = NULL, **entries = NULL;
-    struct writer w = {.t = t};
-    struct ckpt_shape shape = {.model = &t->plan.model,
-                               .layout = engine_layout(t->engine),
-                               .strategy = strategy,
-                               .states = SAVED_STATES,
-                               .state = {{"params", DTYPE_F32},
-                                         {"master", DTYPE_F32},
-                                         {"exp_avg", DTYPE_F32},
-                                         {"exp_avg_sq", DTYPE_F32}}};
-    struct io_dir dir = {.lock = -1};
-    int rank0 = t->world->rank == 0, rc;
-
-    plan_strategy_name(t->plan.strategy, strategy);
-    snprintf(name, sizeof name, "step-%08" PRId64, t->step);
-    path = io_join(t->run->out, name);
-    rc = dtype_parse(t->plan.model.dtype, &shape.state[SAVED_PARAMS].type, err);
-    for (int s = 0; s < SAVED_STATES; s++)
-        w.type[s] = shape.state[s].type;
-    if (rc == 0 && rank0)
-        rc = io_dir_create(&dir, path, 1, err);
-    rc = world_agree(t->world, rc, err);
-    if (rc)
-        goto done;
-    temp = rank0 ? dir.temp : NULL;
-    rc = world_bcast_text(t->world, &temp, err);
-    if (rc)
-        goto done;
-    rc = ckpt_write_shard(temp, t->world->rank, &shape, fill, &w, &entry, err);
-    rc = world_agree(t->world, rc, err);
-    if (rc == 0)
-        rc = world_gather_text(t->world, entry, &entries, err);
-    if (rc)
-        goto done;
-    rc = world_agree(t->world, rank0 ? publish(t, &dir, &shape, entries, name, err) : 0, err);
-    if (rc == 0)
-        t->saved = t->step;
-done:
-    if (rank0 && dir.path)
-        io_dir_abandon(&dir);
-    if (!rank0)
-        mem_free(temp);
-    for (int r = 0; entries && r < t->world->ranks; r++)
-        mem_free(entries[r]);
-    mem_free(entries);
-    mem_free(entry);
-    mem_free(path);
     return rc;
 }
