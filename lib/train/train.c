@@ -223,6 +223,8 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         return settle(t, err);
     t->step++;
     t->tokens += report.tokens;
+    if (train_eval(t, err))
+        return -1;
     if (t->world->rank == 0 && train_log_step(t, &report, o.lr, &t->failure))
         t->flags |= TRAIN_FAILED;
     *stopped = (report.flags & TRAIN_STOP) != 0;

@@ -42,6 +42,7 @@ struct train {
     struct train_saver *saver;
     int64_t trace_step; /* 0: none */
     int tracing;        /* events are kept, or were */
+    double eval_loss, eval_s; /* of the step that is done: train_eval */
     double path_s;      /* the critical path of that step on rank 0; NAN: not known */
 };
 
