@@ -119,8 +119,14 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
         train_settings_init(&t->settings, files, 2, run->given, err) ||
         parse_trace_step(t, err))
         return -1;
-    return data_open(&t->data, run->data, t->plan.seq, t->plan.model.vocab,
-                     (uint64_t)t->settings.seed, err);
+    const struct data_options data = {.paths = &run->data,
+                                      .count = 1,
+                                      .seq = t->plan.seq,
+                                      .vocab = t->plan.model.vocab,
+                                      .seed = (uint64_t)t->settings.seed,
+                                      .split =
+                                          t->settings.eval_every ? t->settings.eval_split : 0};
+    return data_open(&t->data, &data, err);
 }
 
 static int read_inputs(struct train *t, struct err *err)
@@ -160,7 +166,7 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     int64_t n = t->world->ranks;
     int64_t index = t->step * n * p->accum + micro * n + t->world->rank;
 
-    data_batch(&t->data, index, p->micro_batch, p->seq, tokens, targets);
+    data_batch(&t->data, index, p->micro_batch, tokens, targets);
     if (micro < p->accum - 1)
         return;
     /* The exchange is not far. */

@@ -48,7 +48,8 @@ int train_eval(struct train *t, struct err *err)
         return 0;
     round *= p->micro_batch;
     turn.windows = data_eval_windows(&t->data);
-    int64_t micros = (turn.windows + round - 1) / round, most = (int64_t)t->settings.eval_batches;
+    int64_t micros = (turn.windows + round - 1) / round,
+            most = (int64_t)t->settings.eval_batches;
     if (most && micros > most) {
         micros = most;
         turn.windows = micros * round;

@@ -40,10 +40,10 @@ struct train {
     int64_t step, tokens; /* done */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
     struct train_saver *saver;
-    int64_t trace_step; /* 0: none */
-    int tracing;        /* events are kept, or were */
+    int64_t trace_step;       /* 0: none */
+    int tracing;              /* events are kept, or were */
     double eval_loss, eval_s; /* of the step that is done: train_eval */
-    double path_s;      /* the critical path of that step on rank 0; NAN: not known */
+    double path_s;            /* the critical path of that step on rank 0; NAN: not known */
 };
 
 /* train_folder.c: rank 0's, the run's folder. */
@@ -82,6 +82,10 @@ void train_save_close(struct train *t);
 int train_trace_open(struct train *t, struct err *err);
 void train_trace_before(struct train *t);
 int train_trace_after(struct train *t, struct err *err);
+
+/* train_eval.c: t->eval_loss after the step that is done; NAN where none is due.  Collective.
+ */
+int train_eval(struct train *t, struct err *err);
 
 /* train_log.c: rank 0's log and lines. */
 int train_log_open(struct train *t, struct err *err);
