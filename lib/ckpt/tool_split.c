@@ -43,7 +43,7 @@ int tool_check_same(const char *folder, const struct model *own, const struct mo
         {"num_key_value_heads", (double)own->kv_heads, (double)plan->kv_heads},
         {"head_dim", (double)own->head_dim, (double)plan->head_dim},
         {"tie_word_embeddings", own->tied, plan->tied},
-        {"rope_theta", own->rope_theta, plan->rope_theta},
+        {"rope_theta", own->rope.theta, plan->rope.theta},
         {"rms_norm_eps", own->norm_eps, plan->norm_eps},
     };
 

@@ -357,7 +357,9 @@ static int read_sizes(const struct config *c, struct model *m)
 
 static int read_keys(const struct config *c, struct model *m)
 {
-    m->rope_theta = 10000;
+    m->rope.theta = 10000;
+    m->norm = MODEL_NORM_RMS;
+    m->ffn_type = MODEL_FFN_SWIGLU;
     m->norm_eps = 1e-6;
     m->init_std = 0.02;
     if (!json_is_object(c->root))
@@ -365,12 +367,12 @@ static int read_keys(const struct config *c, struct model *m)
     if (check_family(c) || check_keys(c) || read_sizes(c, m) || read_words(c, m) ||
         read_dtype(c, m))
         return -1;
-    if (get_num(c, "rope_theta", 0, &m->rope_theta) ||
+    if (get_num(c, "rope_theta", 0, &m->rope.theta) ||
         get_num(c, "rms_norm_eps", 0, &m->norm_eps) ||
         get_num(c, "initializer_range", 1, &m->init_std))
         return -1;
-    return read_rope(c, "rope_scaling", &m->rope_theta) ||
-                   read_rope(c, "rope_parameters", &m->rope_theta)
+    return read_rope(c, "rope_scaling", &m->rope.theta) ||
+                   read_rope(c, "rope_parameters", &m->rope.theta)
                ? -1
                : 0;
 }

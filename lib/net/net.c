@@ -149,7 +149,7 @@ void net_place(struct net *net, struct arena *arena)
     n->scores = take(arena, kern_attention_scratch(&n->heads), 1);
     net_linear_place(net, arena);
     if (n->rope)
-        kern_rope_table(n->rope, net->options.seq, D, m->rope_theta);
+        kern_rope_table(n->rope, net->options.seq, D, m->rope.theta);
 }
 
 int64_t net_bytes(const struct model *model, const struct net_options *options)

@@ -19,9 +19,12 @@
  *     net_begin(&net, tokens, targets, scale);
  *     for (v = 0; v < visits; v++)      net_forward(&net, v, params_of(unit_of_visit(v)));
  *     loss = net_loss(&net);            sum over the batch*seq tokens, nats, not scaled
- *     for (v = visits - 1; v >= 0; v--) net_backward(&net, v, params, grads);
+ *     for (v = visits - 1; v >= model->first_trained; v--)
+ *         net_backward(&net, v, params, grads);
  *
- * grads (f32, flat as the unit) is ADDED to: d(scale * net_loss) / d params.  A target below 0
+ * grads (f32, flat as the unit's trained part, unit.trained elements) is ADDED to:
+ * d(scale * net_loss) / d params.  What is frozen has no gradient; grads of a unit in which
+ * nothing trains is never written and may be NULL.  A target below 0
  * counts nothing.  Tokens and targets are below the vocabulary: to see to that is the caller's.
  * The thread that calls has called kern_thread_init.  Equal inputs give equal bits, wherever
  * params and grads lie.
@@ -40,7 +43,7 @@ struct net_options {
 };
 
 struct net {
-    const struct model *model;       /* borrowed */
+    const struct model *model; /* borrowed */
     struct net_options options;
     int64_t rows;                    /* B*T */
     const int32_t *tokens, *targets; /* (B,T), borrowed until the backward is done */

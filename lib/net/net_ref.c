@@ -65,8 +65,8 @@ static void attention(const struct ref *r, int64_t layer, double *x)
     project(r, h, C, weight(r, layer, "self_attn.q_proj"), q, qkv, ld, 0);
     project(r, h, C, weight(r, layer, "self_attn.k_proj"), kv, qkv, ld, q);
     project(r, h, C, weight(r, layer, "self_attn.v_proj"), kv, qkv, ld, q + kv);
-    kern_ref_rope(qkv, ld, r->batch, r->seq, m->heads, D, m->rope_theta);
-    kern_ref_rope(qkv + q, ld, r->batch, r->seq, m->kv_heads, D, m->rope_theta);
+    kern_ref_rope(qkv, ld, r->batch, r->seq, m->heads, D, m->rope.theta);
+    kern_ref_rope(qkv + q, ld, r->batch, r->seq, m->kv_heads, D, m->rope.theta);
     kern_ref_attention(out, qkv, r->batch, r->seq, m->heads, m->kv_heads, D);
     project(r, out, q, weight(r, layer, "self_attn.o_proj"), C, h, C, 0);
     add(x, h, r->rows * C);

@@ -32,7 +32,7 @@ static int fresh(void *arg, int unit, int state, const struct range *ranges, int
             int64_t b = hi < ranges[i].hi ? hi : ranges[i].hi;
             if (a >= b)
                 continue;
-            model_init_values(m, tensor, (uint64_t)t->settings.seed, a - lo, b - a, out);
+            model_init_values(tensor, (uint64_t)t->settings.seed, a - lo, b - a, out);
             /* What paro-shard init writes has the model's type: the same values here. */
             uint16_t half;
             for (int64_t x = 0; type != DTYPE_F32 && x < b - a; x++) {

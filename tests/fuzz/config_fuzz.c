@@ -44,7 +44,7 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
         return 0;
     check_units(&m);
     assert(memcmp(m.config, data, bytes) == 0 && m.config[bytes] == 0);
-    assert(m.head_dim * m.heads > 0 && m.norm_eps > 0 && m.rope_theta > 0 && m.init_std >= 0);
+    assert(m.head_dim * m.heads > 0 && m.norm_eps > 0 && m.rope.theta > 0 && m.init_std >= 0);
     double flops = model_flops_per_token(&m, m.max_seq);
     assert(isfinite(flops) && flops > 0 && model_largest_unit(&m) <= m.params);
     model_release(&m);

@@ -140,16 +140,16 @@ static void test_init_values(void **state)
                      0);
     const struct model_tensor *up = model_find(&m, "model.layers.0.mlp.up_proj.weight");
     const struct model_tensor *gate = model_find(&m, "model.layers.0.mlp.gate_proj.weight");
-    model_init_values(&m, up, 7, 0, 96, whole);
+    model_init_values(up, 7, 0, 96, whole);
     for (int64_t lo = 0; lo < 96; lo += 31) /* any part alone gives the same values */
-        model_init_values(&m, up, 7, lo, lo + 31 > 96 ? 96 - lo : 31, part + lo);
+        model_init_values(up, 7, lo, lo + 31 > 96 ? 96 - lo : 31, part + lo);
     assert_memory_equal(whole, part, sizeof whole);
     assert_true(whole[3] == (float)(0.5 * rng_normal(7, rng_stream(up->name), 3)));
-    model_init_values(&m, gate, 7, 0, 96, part);
+    model_init_values(gate, 7, 0, 96, part);
     assert_true(memcmp(whole, part, sizeof whole) != 0);
-    model_init_values(&m, model_find(&m, "model.norm.weight"), 7, 0, 8, part);
+    model_init_values(model_find(&m, "model.norm.weight"), 7, 0, 8, part);
     assert_true(part[0] == 1 && part[7] == 1);
-    model_init_values(&m, &m.tensor[0], 7, 0, 40000, big);
+    model_init_values(&m.tensor[0], 7, 0, 40000, big);
     for (int i = 0; i < 40000; i++) {
         sum += big[i];
         squares += (double)big[i] * big[i];
@@ -158,6 +158,116 @@ static void test_init_values(void **state)
      * sqrt(2/n) */
     assert_true(fabs(sum / 40000) < 5 * 0.5 / 200);
     assert_true(fabs(squares / 40000 - 0.25) < 5 * 0.25 * sqrt(2.0 / 40000));
+    model_release(&m);
+}
+
+#define SMALL                                                                                  \
+    "\"vocab_size\":11,\"hidden_size\":6,\"num_attention_heads\":3,\"num_hidden_layers\":3,"   \
+    "\"intermediate_size\":5}"
+
+/* Whatever trains, a unit's tensors tile it, and what trains lies in front. */
+static void check_tiling(const struct model *m, int64_t trained)
+{
+    int64_t sum = 0, all = 0;
+
+    for (int u = 0; u < m->units; u++) {
+        const struct model_unit *unit = &m->unit[u];
+        int64_t at = 0;
+        for (int i = 0; i < unit->count; i++) {
+            const struct model_tensor *t = &m->tensor[unit->first + i];
+            assert_true(t->offset == at && t->unit == u);
+            assert_int_equal(model_trains(m, t), i < unit->trained_tensors);
+            at += t->elems;
+            if (i + 1 == unit->trained_tensors)
+                assert_true(at == unit->trained);
+        }
+        assert_true(at == unit->elems);
+        sum += unit->trained;
+        all += at;
+    }
+    assert_true(m->trained == trained && sum == trained && all == m->params);
+}
+
+static void test_patterns(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+    check_tiling(&m, m.params);
+    assert_int_equal(m.first_trained, 0);
+    assert_int_equal(model_train(&m, "freeze=model.embed*,*.layers.[01].*,*norm*", &err), 0);
+    /* What is left: the last layer's seven matrices and lm_head. */
+    check_tiling(&m, 4 * 6 * 6 + 3 * 6 * 5 + 11 * 6);
+    assert_int_equal(m.first_trained, 3);
+    assert_int_equal(m.unit[1].trained, 0);
+    assert_string_equal(m.tensor[m.unit[3].first].name,
+                        "model.layers.2.self_attn.q_proj.weight");
+    model_release(&m);
+
+    assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+    assert_int_equal(model_train(&m, "train=*layernorm*", &err), 0);
+    check_tiling(&m, 3 * 2 * 6);
+    assert_int_equal(m.first_trained, 1);
+    assert_string_equal(m.tensor[m.unit[1].first].name,
+                        "model.layers.0.input_layernorm.weight");
+    model_release(&m);
+
+    static const struct {
+        const char *what, *said;
+    } bad[] = {
+        {"freeze=*", "nothing is left to train of 30 tensors"},
+        {"train=lm_haed*", "pattern 'lm_haed*' matches no tensor"},
+        {"freeze=model.norm.weight,", "pattern '' matches no tensor"},
+        {"lora=0", "rank: '0'"},
+        {"lora=", "rank: ''"},
+        {"lora=4,alpha=x", "alpha: 'x'"},
+        {"lora=4,alpha=1,alpha=2", "'alpha=2' is there twice"},
+        {"lora=4,beta=1", "'beta=1' is no part of it"},
+        {"lora=4,targets=q_proj+proj", "target 'proj' is no linear layer"},
+        {"lora=4,targets=lm_head", "target 'lm_head' is no linear layer"},
+        {"some", "'some' is not what trains"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+        assert_int_equal(model_train(&m, bad[i].what, &err), -1);
+        if (!strstr(err.text, bad[i].said))
+            fail_msg("%s: %s", bad[i].what, err.text);
+        check_tiling(&m, m.params); /* as it was */
+        model_release(&m);
+    }
+}
+
+static void test_adapters(void **state)
+{
+    struct model m;
+    struct err err;
+    float first[6];
+
+    (void)state;
+    assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+    int64_t params = m.params;
+    assert_int_equal(model_train(&m, "lora=2,alpha=4,targets=q_proj+down_proj", &err), 0);
+    /* q: in 6, out 6; down: in 5, out 6 */
+    check_tiling(&m, 3 * 2 * (12 + 11));
+    assert_true(m.params == params + m.trained && m.lora.rank == 2 && m.lora.alpha == 4);
+    assert_int_equal(m.first_trained, 1);
+    const struct model_tensor *down = model_find(&m, "model.layers.1.mlp.down_proj.weight");
+    const struct model_tensor *a = model_adapter(&m, down, MODEL_LORA_A);
+    assert_string_equal(a->name, "base_model.model.model.layers.1.mlp.down_proj.lora_A.weight");
+    assert_true(a->shape[0] == 2 && a->shape[1] == 5 && model_trains(&m, a));
+    const struct model_tensor *b = model_adapter(&m, down, MODEL_LORA_B);
+    assert_true(b->shape[0] == 6 && b->shape[1] == 2 && !model_trains(&m, down));
+    model_init_values(b, 1, 0, 6, first);
+    assert_true(first[0] == 0 && first[5] == 0);
+    assert_null(
+        model_adapter(&m, model_find(&m, "model.layers.1.mlp.up_proj.weight"), MODEL_LORA_A));
+    model_release(&m);
+
+    assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+    assert_int_equal(model_train(&m, "lora=3", &err), 0); /* each of a layer, not the head */
+    check_tiling(&m, 3 * 3 * (4 * 12 + 3 * 11));
     model_release(&m);
 }
 
@@ -244,7 +354,7 @@ static void test_harmless(void **state)
                            "\"rope_theta\": 500000.0}}",
                            &err),
                      0);
-    assert_true(m.rope_theta == 500000.0);
+    assert_true(m.rope.theta == 500000.0);
     assert_true(m.norm_eps == 1e-6);
     assert_int_equal(m.kv_heads, 32);
     model_release(&m);
@@ -261,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published),      cmocka_unit_test(test_units),
         cmocka_unit_test(test_tied),           cmocka_unit_test(test_init_values),
+        cmocka_unit_test(test_patterns),       cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_refused_values), cmocka_unit_test(test_refused_networks),
         cmocka_unit_test(test_refused_json),   cmocka_unit_test(test_harmless),
     };

@@ -98,7 +98,7 @@ static int step(const struct net_options *options, int params_shift, int grads_s
         r->elems += m.unit[u].elems;
     }
     for (int i = 0; i < m.tensors; i++)
-        model_init_values(&m, &m.tensor[i], 1, 0, m.tensor[i].elems,
+        model_init_values(&m.tensor[i], 1, 0, m.tensor[i].elems,
                           params[m.tensor[i].unit] + m.tensor[i].offset);
     run(&net, params, grads, r);
     r->grads = mem_new((size_t)r->elems, sizeof *r->grads);
