@@ -160,7 +160,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "PLAN -d DATA -o DIR",
+    .args_doc = "PLAN -d DATA -o DIR\n--generate TEXT --init DIR",
     .doc = "Train a model by a plan of paro-plan, under mpirun or alone with one rank.",
 };
 

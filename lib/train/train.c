@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/tick.h"
 
 enum { SMALL_FILE = 16 << 20 };
 
@@ -194,9 +195,13 @@ static int is_due(const struct train *t)
 
 static int save_now(struct train *t, struct err *err)
 {
+    double start = tick_now_s();
+
     if (t->save)
         unlink(t->save);
-    return train_save_begin(t, err);
+    int rc = train_save_begin(t, err);
+    t->save_s = tick_now_s() - start;
+    return rc;
 }
 
 /*
@@ -233,6 +238,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         return -1;
     if (t->world->rank == 0 && train_log_step(t, &report, o.lr, &t->failure))
         t->flags |= TRAIN_FAILED;
+    t->save_s = NAN;
     *stopped = (report.flags & TRAIN_STOP) != 0;
     train_save_advance(t, report.flags);
     return (report.flags & TRAIN_SAVE) || is_due(t) ? save_now(t, err) : 0;
@@ -342,7 +348,8 @@ static int audit(struct train *t, struct err *err)
 
 int train_run(struct world *world, const struct train_run *run, struct err *err)
 {
-    struct train t = {.world = world, .run = run, .lock = -1, .saved = -1, .path_s = NAN};
+    struct train t = {
+        .world = world, .run = run, .lock = -1, .saved = -1, .save_s = NAN, .path_s = NAN};
     int stopped = 0, rc = -1;
 
     if (read_inputs(&t, err) || rank_0(&t, train_folder_open, err) || open_engines(&t, err) ||
