@@ -225,6 +225,50 @@ static void test_flops(void **state)
                 3 * (2.0 * (2 * (6 * 18 + 36 + 30 + 30) + 4 * 6) + 2 * HEAD));
 }
 
+/* ---- bytes ---- */
+
+/*
+ * The plan prices what is taken here, but for the block of scores and each array's alignment.
+ * An array of the batch that is left out is larger than all alignments.
+ */
+static void planned_case(const char *text, const char *train)
+{
+    struct rig rig;
+
+    rig_text(&rig, text, train, &whole);
+    for (int i = 0; i < 4; i++) {
+        struct net_options o = {.batch = 512,
+                                .seq = 8,
+                                .recompute = i % 2,
+                                .compute = i / 2 ? DTYPE_BF16 : DTYPE_F32};
+        int64_t arrays = 12 * rig.model.layers + 21;
+        int64_t planned =
+            (int64_t)plan_activation_bytes(&rig.model, o.batch, o.seq, o.recompute, o.compute);
+        int64_t more = net_bytes(&rig.model, &o) - planned -
+                       4 * kern_attention_scratch(&(struct kern_heads){.seq = o.seq});
+
+        assert_true(63 * arrays < 4 * o.batch * o.seq);
+        if (!(more >= 0 && more <= 63 * arrays))
+            fail_msg("%s, case %d: %" PRId64 " bytes more than planned", train, i, more);
+    }
+    rig_close(&rig);
+}
+
+static void test_planned_bytes(void **state)
+{
+    static const char *const text[] = {GPT2_TIED, GPT2_UNTIED, LLAMA_PLAIN, LLAMA_BIASES};
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        planned_case(text[i], "all");
+        planned_case(text[i], "lora=3");
+        planned_case(text[i], "lora=40");
+        planned_case(text[i], "train=*.1.*");
+    }
+    planned_case(LLAMA_PLAIN, "train=lm_head*");
+    planned_case(LLAMA_PLAIN, "freeze=*embed*");
+}
+
 /* ---- the forward alone ---- */
 
 /* Beside the whole network's, within its rounding, and blind to what follows the prompt. */
@@ -277,7 +321,7 @@ int main(void)
         cmocka_unit_test(test_hugging_face),     cmocka_unit_test(test_central_differences),
         cmocka_unit_test(test_adapters),         cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_before_the_first), cmocka_unit_test(test_flops),
-        cmocka_unit_test(test_prompt),
+        cmocka_unit_test(test_planned_bytes),    cmocka_unit_test(test_prompt),
     };
 
     kern_thread_init();
