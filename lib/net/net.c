@@ -152,15 +152,15 @@ void net_place(struct net *net, struct arena *arena)
     n->logits = take(arena, H, m->vocab);
     n->h = take(arena, R, C);
     n->act = take(arena, R, m->ffn);
+    if (!net->options.forward_only) {
+        n->lse = take(arena, R, 1);
+        n->dx = take(arena, R, C);
+        n->dh = take(arena, R, C);
+        n->dqkv = take(arena, R, n->shape.stage[NET_QKV].ld);
+        n->datt = take(arena, R, m->heads * m->head_dim);
+    }
     n->scores = take(arena, kern_attention_scratch(&n->heads), 1);
     net_linear_place(net, arena);
-    if (net->options.forward_only)
-        return;
-    n->lse = take(arena, R, 1);
-    n->dx = take(arena, R, C);
-    n->dh = take(arena, R, C);
-    n->dqkv = take(arena, R, n->shape.stage[NET_QKV].ld);
-    n->datt = take(arena, R, m->heads * m->head_dim);
 }
 
 int64_t net_bytes(const struct model *model, const struct net_options *options)
