@@ -56,13 +56,13 @@ double plan_activation_bytes(const struct model *m, int batch, int seq, int reco
     /* Of a token in a layer: what enters it; and what enters the second norm, both norms'
        scales (and means); queries, keys, values; the heads' outputs and logarithms of sums;
        gate and up, or the one: of one layer at a time where the forward is run again.  Layers
-       before the first that trains keep nothing: two in turns, and places of a later one.  The
-       rest is always. */
+       before the first that trains keep nothing: they share one input and a later one's places.
+       The rest is always. */
     double norm = m->norm == MODEL_NORM_LAYER ? 2 : 1;
     double wide = m->ffn_type == MODEL_FFN_SWIGLU ? 2 * f : f;
     double inside = c + 2 * norm + qkv + att + heads + wide, layers = (double)m->layers;
     double frozen = larger((double)m->first_trained - 1, 0), reached = layers - frozen;
-    double enters = reached + (frozen < 2 ? frozen : 2);
+    double enters = reached + (frozen > 0);
     double kept = enters * c + (recompute ? 1 : larger(reached, 1)) * inside;
     /* Once: the last norm's input, logits, and the backward's own of one layer; an adapter's
        product with A, and its gradient. */
