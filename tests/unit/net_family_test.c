@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "kern/kern_cpu.h"
-#include "net_fixture.h"
+#include "net_dump_fixture.h"
 #include "plan/plan.h"
 
 static const char LORA[] = "lora=3,alpha=5", SOME[] = "lora=2,targets=q_proj+v_proj+down_proj";

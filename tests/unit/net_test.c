@@ -21,7 +21,7 @@
 #include "kern/kern_cpu.h"
 #include "net/net.h"
 #include "net/net_ref.h"
-#include "net_fixture.h"
+#include "net_dump_fixture.h"
 
 static void test_hugging_face(void **state)
 {
