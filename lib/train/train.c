@@ -103,6 +103,30 @@ static int parse_trace_step(struct train *t, struct err *err)
     return 0;
 }
 
+static int open_data(struct train *t, struct err *err)
+{
+    const struct train_run *run = t->run;
+    double *weights = mem_new((size_t)run->data_count, sizeof *weights);
+    const struct data_options options = {
+        .paths = run->data,
+        .count = run->data_count,
+        .weights = run->data_weights ? weights : NULL,
+        .tokenizer = run->tokenizer,
+        .seq = t->plan.seq,
+        .vocab = t->plan.model.vocab,
+        .seed = (uint64_t)t->settings.seed,
+        .split = t->settings.eval_every ? t->settings.eval_split : 0};
+    int rc = 0;
+
+    if (run->data_weights &&
+        data_weights_parse(run->data_weights, run->data_count, weights, err))
+        rc = err_prefix(err, "--data-weights: ");
+    if (rc == 0)
+        rc = data_open(&t->data, &options, err);
+    mem_free(weights);
+    return rc;
+}
+
 static int parse_inputs(struct train *t, const char *plan, const char *tuning,
                         const struct train_text files[2], struct err *err)
 {
@@ -120,14 +144,7 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
         train_settings_init(&t->settings, files, 2, run->given, err) ||
         parse_trace_step(t, err))
         return -1;
-    const struct data_options data = {.paths = &run->data,
-                                      .count = 1,
-                                      .seq = t->plan.seq,
-                                      .vocab = t->plan.model.vocab,
-                                      .seed = (uint64_t)t->settings.seed,
-                                      .split =
-                                          t->settings.eval_every ? t->settings.eval_split : 0};
-    return data_open(&t->data, &data, err);
+    return open_data(t, err);
 }
 
 static int read_inputs(struct train *t, struct err *err)
