@@ -38,12 +38,15 @@ run_of() { # NAME RANKS STEPS ARGS...: its hashes
     run_of whole 4 6 --save-every 3 --keep 9 > whole.hash
     planned other llama 3x1 GNG lora=3
     tail -n 3 whole.hash > want
-    for next in "NNG 2x2 1 4" "GGG 4x1 1 4" "ING 1x2 2 2"; do
-        set -- $next
-        planned next llama "$2" "$1" lora=3 "$3"
+    while read -r strategy shape accum ranks; do
+        planned next llama "$shape" "$strategy" lora=3 "$accum"
         rm -rf next
-        run_of next "$4" 6 --resume whole/step-00000003 | cmp - want
-    done
+        run_of next "$ranks" 6 --resume whole/step-00000003 < /dev/null | cmp - want
+    done << END
+NNG 2x2 1 4
+GGG 4x1 1 4
+ING 1x2 2 2
+END
 }
 
 @test "--against holds two strategies of a part against each other" {
@@ -63,7 +66,7 @@ run_of() { # NAME RANKS STEPS ARGS...: its hashes
     [ "$(loss part)" = "$(loss whole)" ]
     # What is frozen is as it was, bit for bit.
     paro-shard diff "$G/ended/latest" part/latest --json > d || [ $? = 1 ]
-    ! grep -q '"name": "model.layers.0.self_attn.q_proj.weight"' d
+    run ! grep -q '"name": "model.layers.0.self_attn.q_proj.weight"' d
     planned norms llama 1x1 NNN 'train=*norm*'
     paro-train norms.yaml -d "$TEXT" -o norms --init whole/latest --steps 2 > out
     paro-train whole.yaml -d "$TEXT" -o after --init norms/latest --steps 1 > out

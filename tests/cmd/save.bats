@@ -19,7 +19,7 @@ setup() { runs_setup; }
         diff -r run0/step-0000000$s run1/step-0000000$s
         paro-shard verify run1/step-0000000$s > /dev/null
     done
-    ! ls -d run?/.step-* run?/*/shard-*.json 2> /dev/null
+    run ! ls -d run?/.step-* run?/*/shard-*.json 2> /dev/null
 }
 
 @test "a run that goes on from one written beside it is the same run" {
@@ -61,7 +61,7 @@ setup() { runs_setup; }
     [ "$(readlink a/latest)" = "$was" ]
     paro-shard verify a/latest > /dev/null
     paro-train "$G/one.yaml" -d "$TEXT" -o a --resume=auto --steps 4 > out
-    ! ls -d a/.step-* 2> /dev/null
+    run ! ls -d a/.step-* 2> /dev/null
 }
 
 @test "--eval-every: the same loss by any number of ranks, never trained on" {
