@@ -27,7 +27,8 @@
 enum { CKPT_BLOCK_ELEMS = 4 << 20, CKPT_STATES_MAX = 8 };
 
 struct ckpt_state {
-    char name[16]; /* "params"; in a run's checkpoint also "master", "exp_avg", "exp_avg_sq" */
+    char name[16]; /* "params"; in a run's also "master", "exp_avg", "exp_avg_sq", and these are
+                      of what trains alone */
     enum dtype type;
 };
 
@@ -46,6 +47,9 @@ struct ckpt_shape {
     int states;
     struct ckpt_state state[CKPT_STATES_MAX];
 };
+
+/* Elements that a state has of a unit: all of the params, else those that train. */
+int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state);
 
 /* Puts elements [at.lo, at.hi) of a unit's state, in the state's type, into out. */
 typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *out,
@@ -79,12 +83,18 @@ struct ckpt_file {
     char header_hash[33];
 };
 
-/* A file kept for merge.  header: of a weights file, of which the data lies in the shards. */
+/* What is kept for merge. */
+enum ckpt_keep {
+    CKPT_KEEP_FILE,   /* a file as it was */
+    CKPT_KEEP_HEADER, /* a weights file up to its data, which lies in the shards */
+    CKPT_KEEP_REST    /* the data of those of its tensors that are no parameters */
+};
+
 struct ckpt_source {
-    char *name; /* within the folder that was split; never leaves it */
-    int header;
+    char *name; /* of the file, within the folder that was split; never leaves it */
+    enum ckpt_keep keep;
     int64_t bytes; /* kept here */
-    int64_t whole; /* of the file that was split: more than bytes where header */
+    int64_t whole; /* of the file that was split: more than bytes of a header */
     char hash[33]; /* of the bytes kept */
 };
 

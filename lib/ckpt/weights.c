@@ -24,6 +24,8 @@ static void list_ckpt(struct weights *w)
         int params = strcmp(state->name, "params") == 0;
         for (int i = 0; i < c->model.tensors; i++) {
             const struct model_tensor *t = &c->model.tensor[i];
+            if (!params && !model_trains(&c->model, t))
+                continue;
             struct weights_item *it = &w->item[w->count++];
             it->name = mem_new(sizeof t->name + sizeof state->name + 1, 1);
             sprintf(it->name, "%s%s%s", t->name, params ? "" : "/", params ? "" : state->name);
@@ -73,6 +75,28 @@ int weights_open(struct weights *w, const char *path, struct err *err)
     qsort(new.item, (size_t) new.count, sizeof *new.item, by_name);
     *w = new;
     return 0;
+}
+
+void weights_rename(struct weights *w, const struct model *m)
+{
+    const struct model_tensor *t;
+    int kept = 0;
+
+    for (int i = 0; i < w->count; i++) {
+        struct weights_item *it = &w->item[i];
+        enum hf_role role = hf_role(m, it->name, &t);
+        if (role == HF_TIED || role == HF_BUFFER) {
+            mem_free(it->name);
+            continue;
+        }
+        if (role == HF_OURS) {
+            mem_free(it->name);
+            it->name = mem_dup(t->name);
+        }
+        w->item[kept++] = *it;
+    }
+    w->count = kept;
+    qsort(w->item, (size_t)kept, sizeof *w->item, by_name);
 }
 
 void weights_close(struct weights *w)
