@@ -108,21 +108,28 @@ static int read_keys(const struct config *c, const struct model *m)
     return alpha == m->lora.alpha ? 0 : mismatch(c, "lora_alpha", alpha, m->lora.alpha);
 }
 
+int peft_check(const struct model *m, const char *name, const char *text, int64_t bytes,
+               struct err *err)
+{
+    struct config c = {.name = name, .text = text, .err = err};
+    json_error_t where;
+
+    c.root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
+    if (!c.root)
+        return err_at(err, name, where.line, NULL, "no valid JSON: %.200s", where.text);
+    int rc = read_keys(&c, m);
+    json_decref(c.root);
+    return rc;
+}
+
 static int check_config(const char *dir, const struct model *m, struct err *err)
 {
     char *path = io_join(dir, "adapter_config.json"), *text = NULL;
-    struct config c = {.name = path, .err = err};
-    json_error_t where;
     int64_t bytes = 0;
     int rc = io_read_text(path, CONFIG_BYTES_MAX, &text, &bytes, err);
 
-    if (rc == 0) {
-        c.text = text;
-        c.root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
-        rc = c.root ? read_keys(&c, m)
-                    : err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
-    }
-    json_decref(c.root);
+    if (rc == 0)
+        rc = peft_check(m, path, text, bytes, err);
     mem_free(text);
     mem_free(path);
     return rc;

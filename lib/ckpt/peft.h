@@ -19,6 +19,12 @@ struct peft {
  * where they are others; a setting that is more than plain adapters is refused by name.
  */
 int peft_open(struct peft *p, const char *dir, const struct model *m, struct err *err);
+/*
+ * The settings alone: the text of an adapter_config.json, one 0 behind it; name is for
+ * messages.
+ */
+int peft_check(const struct model *m, const char *name, const char *text, int64_t bytes,
+               struct err *err);
 void peft_release(struct peft *p);
 /* Elements [first, first + count) of the model's adapter t, in `type`. */
 int peft_read(const struct peft *p, const struct model_tensor *t, int64_t first, int64_t count,
