@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "cli/cli_world.h"
+#include "train/train_plot.h"
 #include "train/train.h"
 
 enum {
@@ -17,13 +18,16 @@ enum {
     KEY_EXACT,
     KEY_TRACE,
     KEY_FORCE,
-    KEY_PRINT
+    KEY_PRINT,
+    KEY_PLOT
 };
 
 struct args {
     struct cli cli;
     struct train_run run;
-    int print_config;
+    int print_config, plot;
+    const char *word[TRAIN_PLOT_RUNS]; /* the plan, or logs */
+    int words;
 };
 
 static volatile int stop; /* the one thing a signal touches */
@@ -49,6 +53,8 @@ static const struct argp_option options[] = {
     {"trace-step", KEY_TRACE, "K", 0,
      "Write what step K did and when to DIR, as JSON and SVG, and its critical path", 1},
     {"force", KEY_FORCE, 0, 0, "Begin anew in a folder that has a run", 1},
+    {"plot", KEY_PLOT, 0, 0,
+     "Draw runs by their logs: loss, tokens/s, exposed communication, as SVG", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
     {0, 0, 0, 0, "Settings:", 2},
 #define X_OPTION(name, option, kind, value, least, most, text)                                 \
@@ -57,6 +63,38 @@ static const struct argp_option options[] = {
 #undef X_OPTION
         CLI_OPTIONS,
     {0}};
+
+/* Options of a run: none of them is for --plot. */
+static int has_run(const struct args *a)
+{
+    const struct train_run *r = &a->run;
+    int given = r->data || r->out || r->init || r->resume || r->config || r->log || r->algo ||
+                r->tuning || r->against || r->trace_step || r->exact || r->force;
+
+    for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++)
+        given |= r->given[i] != NULL;
+    return given;
+}
+
+static error_t check_words(struct args *a)
+{
+    struct train_run *r = &a->run;
+
+    if (a->plot && (a->print_config || has_run(a)))
+        return cli_usage(&a->cli, "--plot and options of a run, expected --plot LOG... alone");
+    if (a->plot && !a->words)
+        return cli_usage(&a->cli, "--plot without a log, expected --plot LOG...");
+    if (a->plot)
+        return 0;
+    if (a->words > 1)
+        return cli_usage(&a->cli, "second plan '%s', expected one", a->word[1]);
+    r->plan = a->words ? a->word[0] : NULL;
+    if (!a->print_config && (!r->plan || !r->data || !r->out))
+        return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
+    if (r->resume && r->force)
+        return cli_usage(&a->cli, "--resume and --force together, expected one of them");
+    return 0;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -106,17 +144,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_PRINT:
         a->print_config = 1;
         return 0;
+    case KEY_PLOT:
+        a->plot = 1;
+        return 0;
     case ARGP_KEY_ARG:
-        if (a->run.plan)
-            return cli_usage(&a->cli, "second plan '%s', expected one", arg);
-        a->run.plan = arg;
+        if (a->words == TRAIN_PLOT_RUNS)
+            return cli_usage(&a->cli, "'%s' is one too many, expected at most %d logs", arg,
+                             TRAIN_PLOT_RUNS);
+        a->word[a->words++] = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!a->print_config && (!a->run.plan || !a->run.data || !a->run.out))
-            return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
-        if (a->run.resume && a->run.force)
-            return cli_usage(&a->cli, "--resume and --force together, expected one of them");
-        return 0;
+        return check_words(a);
     default:
         return cli_option(&a->cli, key, arg, state);
     }
@@ -125,7 +163,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "PLAN -d DATA -o DIR",
+    .args_doc = "PLAN -d DATA -o DIR\n--plot LOG...",
     .doc = "Train a model by a plan of paro-plan, under mpirun or alone with one rank.",
 };
 
@@ -163,6 +201,11 @@ int main(int argc, char **argv)
     cli_parse(&a.cli, &argp, argc, argv);
     if (a.print_config) {
         if (train_settings_show(&a.run, stdout, &err))
+            return cli_fail(&a.cli, &err);
+        return cli_finish(&a.cli, 0);
+    }
+    if (a.plot) {
+        if (train_plot(a.word, a.words, stdout, &err))
             return cli_fail(&a.cli, &err);
         return cli_finish(&a.cli, 0);
     }
