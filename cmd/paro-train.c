@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-train(1): trains a model by a plan, under mpirun or alone. */
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/num.h"
 #include "cli/cli_world.h"
 #include "train/train_plot.h"
 #include "train/train.h"
@@ -19,13 +23,16 @@ enum {
     KEY_TRACE,
     KEY_FORCE,
     KEY_PRINT,
-    KEY_PLOT
+    KEY_PLOT,
+    KEY_PROGRESS,
+    KEY_PEAK
 };
 
 struct args {
     struct cli cli;
     struct train_run run;
     int print_config, plot;
+    const char *progress;
     const char *word[TRAIN_PLOT_RUNS]; /* the plan, or logs */
     int words;
 };
@@ -53,6 +60,10 @@ static const struct argp_option options[] = {
     {"trace-step", KEY_TRACE, "K", 0,
      "Write what step K did and when to DIR, as JSON and SVG, and its critical path", 1},
     {"force", KEY_FORCE, 0, 0, "Begin anew in a folder that has a run", 1},
+    {"progress", KEY_PROGRESS, "auto|always|never", 0,
+     "A line of its progress on standard error (default auto: where that is a terminal)", 1},
+    {"peak", KEY_PEAK, "FLOPS", 0,
+     "FLOP/s that a rank can do at most: how much of it is used is told", 1},
     {"plot", KEY_PLOT, 0, 0,
      "Draw runs by their logs: loss, tokens/s, exposed communication, as SVG", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
@@ -64,12 +75,34 @@ static const struct argp_option options[] = {
         CLI_OPTIONS,
     {0}};
 
+static error_t check_progress(struct args *a)
+{
+    static const char *const words[] = {"auto", "always", "never"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(a->progress, words[i]) == 0)
+            return 0;
+    return cli_usage(&a->cli, "--progress: '%s', expected auto, always or never", a->progress);
+}
+
+/* Under a launcher standard output looks like a terminal, wherever it goes. */
+static void choose_progress(struct args *a)
+{
+    const char *how = a->progress ? a->progress : "auto", *term = getenv("TERM");
+    int dumb = !term || !*term || !strcmp(term, "dumb");
+
+    a->run.progress =
+        !strcmp(how, "always") || (!strcmp(how, "auto") && isatty(STDERR_FILENO) && !dumb);
+    a->run.brief = isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) && !cli_launched();
+}
+
 /* Options of a run: none of them is for --plot. */
 static int has_run(const struct args *a)
 {
     const struct train_run *r = &a->run;
     int given = r->data || r->out || r->init || r->resume || r->config || r->log || r->algo ||
-                r->tuning || r->against || r->trace_step || r->exact || r->force;
+                r->tuning || r->against || r->trace_step || r->exact || r->force ||
+                r->peak > 0 || a->progress;
 
     for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++)
         given |= r->given[i] != NULL;
@@ -144,6 +177,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_PRINT:
         a->print_config = 1;
         return 0;
+    case KEY_PROGRESS:
+        a->progress = arg;
+        return check_progress(a);
+    case KEY_PEAK:
+        return cli_check(&a->cli, num_f64(arg, 1, 1e18, &a->run.peak, &a->cli.err), "--peak");
     case KEY_PLOT:
         a->plot = 1;
         return 0;
@@ -213,6 +251,7 @@ int main(int argc, char **argv)
     if (world_open(&world, &err))
         return cli_fail(&a.cli, &err);
     hear_signals();
+    choose_progress(&a);
     a.run.json = a.cli.json;
     a.run.lines = stdout;
     a.run.talk = stderr;

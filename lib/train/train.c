@@ -208,7 +208,19 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     if (t->world->rank == 0 && train_log_step(t, &report, o.lr, &t->failure))
         t->flags |= TRAIN_FAILED;
     *stopped = (report.flags & TRAIN_STOP) != 0;
-    return 0;
+    return watch_skipped(t, report.skipped, err);
+}
+
+/* The same on every rank: all saw the norm. */
+static int watch_skipped(struct train *t, int skipped, struct err *err)
+{
+    t->skipped = skipped ? t->skipped + 1 : 0;
+    if ((double)t->skipped < t->settings.max_skipped)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "no gradient was finite since step %" PRId64 ": %" PRId64
+                   " steps skipped in a row (--max-skipped)",
+                   t->step - t->skipped + 1, t->skipped);
 }
 
 static int run_steps(struct train *t, int *stopped, struct err *err)
@@ -338,6 +350,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
             unlink(t.stop);
     }
 done:
+    train_progress_clear(&t);
     /* With a peer gone what is in flight never ends: the caller aborts, nothing is waited for.
      */
     if (rc >= 0 || err->code != ERR_PEER)
