@@ -9,6 +9,7 @@
 #include "cli/cli_world.h"
 #include "train/train_plot.h"
 #include "train/train.h"
+#include "train/train_generate.h"
 
 enum {
     KEY_SETTING = 0x5000,
@@ -25,12 +26,18 @@ enum {
     KEY_PRINT,
     KEY_PLOT,
     KEY_PROGRESS,
-    KEY_PEAK
+    KEY_PEAK,
+    KEY_GENERATE,
+    KEY_LENGTH,
+    KEY_TEMPERATURE,
+    KEY_TOP_P,
+    KEY_TOKENIZER
 };
 
 struct args {
     struct cli cli;
     struct train_run run;
+    struct train_prompt prompt;
     int print_config, plot;
     const char *progress;
     const char *word[TRAIN_PLOT_RUNS]; /* the plan, or logs */
@@ -64,12 +71,22 @@ static const struct argp_option options[] = {
      "A line of its progress on standard error (default auto: where that is a terminal)", 1},
     {"peak", KEY_PEAK, "FLOPS", 0,
      "FLOP/s that a rank can do at most: how much of it is used is told", 1},
-    {"plot", KEY_PLOT, 0, 0,
-     "Draw runs by their logs: loss, tokens/s, exposed communication, as SVG", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
-    {0, 0, 0, 0, "Settings:", 2},
+    {0, 0, 0, 0, "Instead of training:", 2},
+    {"plot", KEY_PLOT, 0, 0,
+     "Draw runs by their logs: loss, tokens/s, exposed communication, as SVG", 3},
+    {"generate", KEY_GENERATE, "TEXT", 0,
+     "Go on with TEXT, by the model of --init: a checkpoint or a Hugging Face folder", 3},
+    {"length", KEY_LENGTH, "N", 0, "Write so many tokens at most (256)", 3},
+    {"temperature", KEY_TEMPERATURE, "T", 0,
+     "Draw tokens, as sharply as T is low (0: take the likeliest one)", 3},
+    {"top-p", KEY_TOP_P, "P", 0, "Draw from the likeliest that have P of the probability (1)",
+     3},
+    {"tokenizer", KEY_TOKENIZER, "DIR", 0,
+     "Encode by GPT-2's vocabulary and merges in DIR (default: tokens are bytes)", 3},
+    {0, 0, 0, 0, "Settings:", 4},
 #define X_OPTION(name, option, kind, value, least, most, text)                                 \
-    {option, KEY_SETTING + TRAIN_SETTING_##name, "NUMBER", 0, text " (" value ")", 3},
+    {option, KEY_SETTING + TRAIN_SETTING_##name, "NUMBER", 0, text " (" value ")", 5},
     TRAIN_SETTINGS(X_OPTION)
 #undef X_OPTION
         CLI_OPTIONS,
@@ -113,7 +130,7 @@ static error_t check_words(struct args *a)
 {
     struct train_run *r = &a->run;
 
-    if (a->plot && (a->print_config || has_run(a)))
+    if (a->plot && (a->print_config || a->prompt.text || has_run(a)))
         return cli_usage(&a->cli, "--plot and options of a run, expected --plot LOG... alone");
     if (a->plot && !a->words)
         return cli_usage(&a->cli, "--plot without a log, expected --plot LOG...");
@@ -122,54 +139,68 @@ static error_t check_words(struct args *a)
     if (a->words > 1)
         return cli_usage(&a->cli, "second plan '%s', expected one", a->word[1]);
     r->plan = a->words ? a->word[0] : NULL;
-    if (!a->print_config && (!r->plan || !r->data || !r->out))
+    if (a->prompt.text && (r->plan || !r->init))
+        return cli_usage(&a->cli, "--generate takes --init and no PLAN");
+    if (!a->print_config && !a->prompt.text && (!r->plan || !r->data || !r->out))
         return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
     if (r->resume && r->force)
         return cli_usage(&a->cli, "--resume and --force together, expected one of them");
     return 0;
 }
 
+/* Where the text of an option goes that is looked at later; NULL: one of another kind. */
+static const char **text_of(struct args *a, int key)
+{
+    switch (key) {
+    case 'd':
+        return &a->run.data;
+    case 'o':
+        return &a->run.out;
+    case KEY_INIT:
+        return &a->run.init;
+    case KEY_RESUME:
+        return &a->run.resume;
+    case KEY_CONFIG:
+        return &a->run.config;
+    case KEY_LOG:
+        return &a->run.log;
+    case KEY_ALGO:
+        return &a->run.algo;
+    case KEY_TUNING:
+        return &a->run.tuning;
+    case KEY_AGAINST:
+        return &a->run.against;
+    case KEY_TRACE:
+        return &a->run.trace_step;
+    case KEY_GENERATE:
+        return &a->prompt.text;
+    case KEY_LENGTH:
+        return &a->prompt.length;
+    case KEY_TEMPERATURE:
+        return &a->prompt.temperature;
+    case KEY_TOP_P:
+        return &a->prompt.top_p;
+    case KEY_TOKENIZER:
+        return &a->prompt.tokenizer;
+    default:
+        if (key >= KEY_SETTING && key < KEY_SETTING + TRAIN_SETTINGS_COUNT)
+            return &a->run.given[key - KEY_SETTING];
+        return NULL;
+    }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
+    const char **text = text_of(a, key);
 
-    if (key >= KEY_SETTING && key < KEY_SETTING + TRAIN_SETTINGS_COUNT) {
-        a->run.given[key - KEY_SETTING] = arg;
+    if (text) {
+        *text = arg;
         return 0;
     }
     switch (key) {
-    case 'd':
-        a->run.data = arg;
-        return 0;
-    case 'o':
-        a->run.out = arg;
-        return 0;
-    case KEY_INIT:
-        a->run.init = arg;
-        return 0;
-    case KEY_RESUME:
-        a->run.resume = arg;
-        return 0;
-    case KEY_CONFIG:
-        a->run.config = arg;
-        return 0;
-    case KEY_LOG:
-        a->run.log = arg;
-        return 0;
-    case KEY_ALGO:
-        a->run.algo = arg;
-        return 0;
-    case KEY_TUNING:
-        a->run.tuning = arg;
-        return 0;
-    case KEY_AGAINST:
-        a->run.against = arg;
-        return 0;
     case KEY_EXACT:
         a->run.exact = 1;
-        return 0;
-    case KEY_TRACE:
-        a->run.trace_step = arg;
         return 0;
     case KEY_FORCE:
         a->run.force = 1;
@@ -230,6 +261,19 @@ static void hear_signals(void)
         sigaction(asks[i], &act, NULL);
 }
 
+static int generate(struct args *a)
+{
+    struct err err = {0};
+
+    a->prompt.from = a->run.init;
+    a->prompt.seed = a->run.given[TRAIN_SETTING_seed];
+    a->prompt.json = a->cli.json;
+    a->prompt.out = stdout;
+    if (train_generate(&a->prompt, &err))
+        return cli_fail(&a->cli, &err);
+    return cli_finish(&a->cli, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct args a = {.cli = CLI_INIT("paro-train")};
@@ -247,11 +291,13 @@ int main(int argc, char **argv)
             return cli_fail(&a.cli, &err);
         return cli_finish(&a.cli, 0);
     }
+    if (a.prompt.text)
+        return generate(&a);
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
+    choose_progress(&a); /* MPI lets this process look as if it had been launched */
     if (world_open(&world, &err))
         return cli_fail(&a.cli, &err);
     hear_signals();
-    choose_progress(&a);
     a.run.json = a.cli.json;
     a.run.lines = stdout;
     a.run.talk = stderr;

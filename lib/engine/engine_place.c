@@ -304,12 +304,10 @@ static void size_slots(struct engine *e)
     int visits = e->model->visits, gathered = e->there[ENGINE_GATHER];
     int back = visits - e->model->first_trained;
     int64_t ring = (int64_t)e->plan->prefetch + 1;
+    int64_t uses = (int64_t)e->plan->accum * (visits + back);
 
-    e->micro_uses = visits + back;
-    e->uses = (int64_t)e->plan->accum * e->micro_uses;
     e->keep = !gathered ? 0 : e->plan->keep < back ? e->plan->keep : back;
-    e->all_gathers = (int64_t)e->plan->accum * (e->micro_uses - e->keep);
-    e->ring = !gathered ? 0 : (int)(ring < e->uses ? ring : e->uses);
+    e->ring = !gathered ? 0 : (int)(ring < uses ? ring : uses);
     e->slots = e->ring + e->keep;
     e->slot = mem_new((size_t)(e->slots ? e->slots : 1), sizeof *e->slot);
     e->buckets = e->plan->buckets > 0 ? e->plan->buckets : 1;

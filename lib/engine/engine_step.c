@@ -155,14 +155,8 @@ static int backward(struct engine *e, int micro, struct err *err)
     return 0;
 }
 
-static int micro_step(struct engine *e, int micro, struct err *err)
+static int forward(struct engine *e, int micro, struct err *err)
 {
-    const struct plan *p = e->plan;
-    /* The one place where the gradient is averaged: by all tokens of the global step. */
-    double tokens = (double)p->groups.ranks * p->accum * p->micro_batch * p->seq;
-
-    net_begin(&e->net, e->tokens, e->targets, (float)(1 / tokens));
-    engine_trace_compute(e, ENGINE_BEGAN, -1, micro);
     for (int v = 0; v < e->model->visits; v++) {
         const float *params = engine_uses_take(e, err);
         if (!params)
@@ -171,9 +165,41 @@ static int micro_step(struct engine *e, int micro, struct err *err)
         engine_trace_compute(e, ENGINE_FORWARD, model_unit_of_visit(e->model, v), micro);
         engine_uses_give(e);
     }
+    return 0;
+}
+
+static int micro_step(struct engine *e, int micro, struct err *err)
+{
+    const struct plan *p = e->plan;
+    /* The one place where the gradient is averaged: by all tokens of the global step. */
+    double tokens = (double)p->groups.ranks * p->accum * p->micro_batch * p->seq;
+
+    net_begin(&e->net, e->tokens, e->targets, (float)(1 / tokens));
+    engine_trace_compute(e, ENGINE_BEGAN, -1, micro);
+    if (forward(e, micro, err))
+        return -1;
     e->word.loss += net_loss(&e->net);
     fixed_add(&e->word.fixed_loss, net_loss(&e->net));
     return backward(e, micro, err);
+}
+
+int engine_evaluate(struct engine *e, engine_batch batch, void *arg, int micros, double *loss,
+                    struct err *err)
+{
+    int rc = 0, traced = e->record.on;
+
+    *loss = 0;
+    e->record.on = 0; /* not of any step */
+    engine_uses_begin(e, micros, 0);
+    for (int i = 0; rc == 0 && i < micros; i++) {
+        batch(arg, i, e->tokens, e->targets);
+        net_begin(&e->net, e->tokens, e->targets, 1);
+        rc = forward(e, i, err);
+        if (rc == 0)
+            *loss += net_loss(&e->net);
+    }
+    e->record.on = traced;
+    return rc;
 }
 
 int engine_step(struct engine *e, engine_batch batch, void *arg,
@@ -192,7 +218,7 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
         memset(e->unit[i].grads, 0, (size_t)(e->unit[i].grads_elems * g));
     }
     engine_trace_compute(e, ENGINE_BEGAN, -1, -1);
-    engine_uses_begin(e);
+    engine_uses_begin(e, e->plan->accum, 1);
     for (int i = 0; rc == 0 && i < e->plan->accum; i++) {
         batch(arg, i, e->tokens, e->targets);
         rc = micro_step(e, i, err);

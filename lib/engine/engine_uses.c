@@ -23,25 +23,25 @@ static struct use use_at(const struct engine *e, int64_t use)
     struct use u = {.back = at >= visits};
 
     u.visit = u.back ? 2 * visits - 1 - at : at;
-    u.kept = u.visit >= visits - e->keep;
+    u.kept = u.visit >= visits - e->kept;
     u.ring =
-        use / e->micro_uses * (e->micro_uses - 2 * e->keep) + (u.back ? at - 2 * e->keep : at);
+        use / e->micro_uses * (e->micro_uses - 2 * e->kept) + (u.back ? at - 2 * e->kept : at);
     return u;
 }
 
 /* The use that gather number `gather` is for, in its micro-step. */
 static int64_t use_of_gather(const struct engine *e, int64_t gather)
 {
-    int visits = e->model->visits, all = e->micro_uses - e->keep;
+    int visits = e->model->visits, all = e->micro_uses - e->kept;
     int64_t at = gather % all;
 
-    return gather / all * e->micro_uses + (at < visits ? at : at + e->keep);
+    return gather / all * e->micro_uses + (at < visits ? at : at + e->kept);
 }
 
 static struct engine_slot *slot_of(struct engine *e, struct use u)
 {
     int at =
-        u.kept ? e->ring + u.visit - (e->model->visits - e->keep) : (int)(u.ring % e->ring);
+        u.kept ? e->ring + u.visit - (e->model->visits - e->kept) : (int)(u.ring % e->ring);
 
     return &e->slot[at];
 }
@@ -104,9 +104,14 @@ static void push_more(struct engine *e)
     }
 }
 
-void engine_uses_begin(struct engine *e)
+void engine_uses_begin(struct engine *e, int micros, int back)
 {
+    int visits = e->model->visits, backs = back ? visits - e->model->first_trained : 0;
+
     e->use = e->pushed = e->taken = 0;
+    e->micro_uses = visits + backs;
+    e->kept = e->keep < backs ? e->keep : backs;
+    e->all_gathers = (int64_t)micros * (e->micro_uses - e->kept);
     if (e->there[ENGINE_GATHER])
         push_more(e);
 }

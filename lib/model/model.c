@@ -51,7 +51,7 @@ int model_read(struct model *m, const char *what, struct err *err)
 int model_parse(struct model *m, const char *name, const char *text, int64_t bytes,
                 struct err *err)
 {
-    struct model new = {.family = "llama"};
+    struct model new = {0};
 
     new.config = mem_new((size_t)bytes + 1, 1); /* one 0 behind it */
     memcpy(new.config, text, (size_t)bytes);
@@ -59,10 +59,6 @@ int model_parse(struct model *m, const char *name, const char *text, int64_t byt
         model_release(&new);
         return -1;
     }
-    if (strcmp(new.family, "gpt2") == 0)
-        model_gpt2_units(&new);
-    else
-        model_llama_units(&new);
     model_units_close(&new, NULL);
     *m = new;
     return 0;

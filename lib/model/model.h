@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "model/model_rope.h"
 
 /*
  * A transformer as a list of units.  A unit is the tensors of one layer, flattened one after
@@ -52,25 +53,6 @@ struct model_unit {
     int64_t trained;     /* their elements */
 };
 
-/* Rotary positions: frequencies of a head's pairs, by the config's rope type. */
-enum model_rope_type {
-    MODEL_ROPE_DEFAULT,
-    MODEL_ROPE_LINEAR,
-    MODEL_ROPE_DYNAMIC,
-    MODEL_ROPE_LLAMA3,
-    MODEL_ROPE_YARN
-};
-
-struct model_rope {
-    enum model_rope_type type;
-    double theta, factor;
-    double low_freq_factor, high_freq_factor; /* llama3 */
-    double original_max; /* llama3, yarn: positions of the first training */
-    double beta_fast, beta_slow, attention_factor; /* yarn; attention_factor 0: by the rule */
-    double mscale, mscale_all_dim;                 /* yarn; 0: none */
-    int no_truncate;                               /* yarn */
-};
-
 enum model_norm { MODEL_NORM_RMS, MODEL_NORM_LAYER }; /* x / rms * w, or LayerNorm */
 enum model_ffn { MODEL_FFN_SWIGLU, MODEL_FFN_GELU_TANH, MODEL_FFN_GELU }; /* gated, or plain */
 
@@ -88,6 +70,7 @@ struct model {
     enum model_ffn ffn_type;
     struct model_rope rope;
     double norm_eps, init_std;
+    double dropout; /* the largest that the config asks for; none is ever applied */
     int tied, attention_bias, ffn_bias;
     char dtype[8]; /* torch_dtype in the words of base/dtype.h: "f32", "bf16", "f16" */
     int units, tensors, visits;
@@ -132,6 +115,14 @@ const struct model_tensor *model_adapter(const struct model *m, const struct mod
                                          enum model_kind kind);
 int64_t model_largest_unit(const struct model *m); /* elements */
 
+/*
+ * Rotary positions of a sequence of `seq` tokens: pair i of a head, elements i and
+ * i + head_dim / 2, turns by inv_freq[i] (of head_dim / 2) a position; cosine and sine are then
+ * multiplied by *scale.  Of a model without learned positions.  The length matters to the type
+ * "dynamic" alone.
+ */
+void model_rope_frequencies(const struct model *m, int64_t seq, double *inv_freq,
+                            double *scale);
 /*
  * Floating-point operations of one token at sequence length T, matrix products alone: forward
  * 2 Psi_matmul + attention; forward and backward together three times that.  Returns the

@@ -9,7 +9,7 @@
  * model, then its writer of tensors adds the units.
  */
 
-/* The Llama family's keys from the text of a config.json, one 0 behind it; no units yet. */
+/* Numbers and units from the text of a config.json, one 0 behind it; not closed yet. */
 int model_config_read(struct model *m, const char *name, const char *text, int64_t bytes,
                       struct err *err);
 /* Units and tensors of a family, from the numbers that are there. */
