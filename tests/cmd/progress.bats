@@ -52,9 +52,9 @@ status_lines() { tr '\r' '\n' < "$1" | sed 's/ *$//' | grep '^step '; }
     if tr '\r' '\n' < screen | grep "^step " | grep -E ".{60}"; then return 1; fi
     [ "$(grep -cE '^(.*\r)? +[0-9]+ +[0-9.]+ +[0-9.]+ ' screen)" -lt 100 ]
     TERM=dumb script -qec "paro-train '$G/one.yaml' -d '$TEXT' -o dumb --steps 20" screen > said < /dev/null
-    if grep -q 'step [0-9]*/20' tty; then return 1; fi
+    if grep -q 'step [0-9]*/20' screen; then return 1; fi
     TERM=xterm script -qec "paro-train '$G/one.yaml' -d '$TEXT' -o never --steps 20 --progress=never" screen > said < /dev/null
-    if grep -q 'step [0-9]*/20' tty; then return 1; fi
+    if grep -q 'step [0-9]*/20' screen; then return 1; fi
     [ "$(grep -cE '^ +[0-9]+ +[0-9.]+ +[0-9.]+ ' screen)" = 20 ]
 }
 
