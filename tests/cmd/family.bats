@@ -163,7 +163,7 @@ retyped() {
         paro-shard split llama -p "$G/gpt2.yaml" -o x
     cp -r "$G/gpt2" w
     sed -i 's/gelu_new/gelu/' w/config.json
-    fails "w: 'activation_function' is 2 in its config.json, but 1 in the plan's model" \
+    fails "w: 'activation_function' is gelu in its config.json, but gelu_new in the plan's model" \
         paro-shard split w -p "$G/gpt2.yaml" -o x
     cp llama/model.safetensors w
     sed -i 's/gelu/gelu_new/' w/config.json
