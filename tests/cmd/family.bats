@@ -179,6 +179,7 @@ retyped() {
         --trainable lora=2,alpha=5,targets=c_attn+mlp.c_proj > plan.yaml
     paro-shard split "$DATA/peft_gpt2" -p plan.yaml --adapter "$DATA/peft_gpt2/adapter" -o ckpt
     paro-shard verify ckpt
+    [ "$(paro-shard ls ckpt | head -n 1)" = 'checkpoint of 4 ranks (2x2), strategy '"$(sed -n 's/^strategy: //p' plan.yaml)"', trains lora=2,alpha=5,targets=c_attn+mlp.c_proj' ]
     paro-shard merge ckpt -o adapter
     [ "$(ls adapter)" = "$(printf 'adapter_config.json\nadapter_model.safetensors')" ]
     [ -z "$(paro-shard diff adapter/adapter_model.safetensors "$DATA/peft_gpt2/adapter/adapter_model.safetensors")" ]
