@@ -19,16 +19,29 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Elements of a product's operands, rounded: rows of the widest x, rows of the widest gradient
-   of y, and the largest weight. */
+/* The largest weight, rounded: of the lines, then of their adapters. */
+static double largest_weight(const struct model *m)
+{
+    double most = (double)m->vocab * ((double)m->hidden + PAD);
+
+    for (int i = 0; i < m->tensors; i++) {
+        const struct model_tensor *t = &m->tensor[i];
+        double rows = (double)t->shape[0], cols = (double)t->shape[1];
+        if (t->kind == MODEL_MATRIX || t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B)
+            most = larger(most, rows * (cols + PAD));
+    }
+    return most;
+}
+
+/* Elements of products' operands, rounded: rows of the widest x, rows of the widest gradient of
+   y, the largest weight, and what is between an adapter's two, forward and backward. */
 static double operand_elems(const struct model *m, double rows, double att, double qkv)
 {
     double c = (double)m->hidden, f = (double)m->ffn, v = (double)m->vocab;
     double x = larger(larger(c, att), f), dy = larger(larger(qkv, v), larger(c, f));
-    double from_hidden = larger(larger(att, v), f) * (c + PAD);
-    double to_hidden = c * (larger(att, f) + PAD);
+    double low = m->lora.rank ? 2 * ((double)m->lora.rank + PAD) : 0;
 
-    return rows * (x + PAD) + rows * (dy + PAD) + larger(from_hidden, to_hidden);
+    return rows * (x + PAD + dy + PAD + low) + largest_weight(m);
 }
 
 double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute,
@@ -41,13 +54,22 @@ double plan_activation_bytes(const struct model *m, int batch, int seq, int reco
     if (!m->unit)
         return 0;
     /* Of a token in a layer: what enters it; and what enters the second norm, both norms'
-       scales; queries, keys, values; the heads' outputs and logarithms of sums; gate and up:
-       of one layer at a time where the forward is run again.  The rest is always. */
-    double inside = c + 2 + qkv + att + heads + 2 * f, layers = (double)m->layers;
-    double kept = layers * c + (recompute ? 1 : layers) * inside;
-    /* Once: the last norm's input, logits, and the backward's own of one layer. */
-    double once = c + 1 + (double)m->vocab + 1 + 3 * c + f + qkv + att;
-    double rope = (double)seq * (double)m->head_dim, rows = (double)batch * seq;
+       scales (and means); queries, keys, values; the heads' outputs and logarithms of sums;
+       gate and up, or the one: of one layer at a time where the forward is run again.  Layers
+       before the first that trains keep nothing: they share one input and a later one's places.
+       The rest is always. */
+    double norm = m->norm == MODEL_NORM_LAYER ? 2 : 1;
+    double wide = m->ffn_type == MODEL_FFN_SWIGLU ? 2 * f : f;
+    double inside = c + 2 * norm + qkv + att + heads + wide, layers = (double)m->layers;
+    double frozen = larger((double)m->first_trained - 1, 0), reached = layers - frozen;
+    double enters = reached + (frozen > 0);
+    double kept = enters * c + (recompute ? 1 : larger(reached, 1)) * inside;
+    /* Once: the last norm's input, logits, and the backward's own of one layer; an adapter's
+       product with A, and its gradient. */
+    double once = c + norm + (double)m->vocab + 1 + 3 * c + f + qkv + att;
+    once += 2 * (double)m->lora.rank;
+    double rope = m->positions ? 0 : (double)seq * (double)m->head_dim;
+    double rows = (double)batch * seq;
     double rounded = compute == DTYPE_F32 ? 0 : operand_elems(m, rows, att, qkv);
     return F32_BYTES * (rows * (kept + once) + rope) + dtype_bytes(compute) * rounded;
 }
@@ -100,10 +122,11 @@ static double scratch(const struct plan_tally *t, enum schedule_algo algo, doubl
  */
 static double slots(const struct plan_case *c)
 {
-    double visits = c->model->visits, uses = 2.0 * c->accum * visits;
+    double visits = c->model->visits, back = visits - c->model->first_trained;
+    double uses = c->accum * (visits + back);
     double ring = c->prefetch + 1.0 < uses ? c->prefetch + 1.0 : uses;
 
-    return ring + (c->keep < visits ? c->keep : visits);
+    return ring + (c->keep < back ? c->keep : back);
 }
 
 /* What one reduction of all units may have lost, kept by the rank that keeps most. */
@@ -128,10 +151,17 @@ static double residual_elems(const struct plan_tally *t, enum schedule_algo algo
     return sent + (m.gather_across ? owned : 0);
 }
 
+/* Elements of the first unit that train. */
+static double first_trained(const struct plan_tally *t)
+{
+    return (double)t->span[t->span_of[0]].elems[PLAN_TRAINED];
+}
+
 static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t,
                            enum schedule_algo algo, struct plan_strategy s)
 {
     struct shards l = shards_of(t, s, (double)t->largest[PLAN_ALL]);
+    struct shards g = shards_of(t, s, (double)t->largest[PLAN_TRAINED]); /* of gradients */
     double w = dtype_bytes(c->wire_type), bytes = 0;
     enum dtype read_type = c->param_type; /* of what a use finds */
     int convert = c->param_type != c->wire_type;
@@ -152,17 +182,17 @@ static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t
     if (read_type != DTYPE_F32) /* the network reads f32: made when a use comes */
         bytes += l.whole * F32_BYTES;
     if (there(t, micro))
-        bytes += c->buckets * l.whole * w;
+        bytes += c->buckets * g.whole * w;
     if (there(t, micro) || c->grad_type != DTYPE_F32)
-        bytes += F32_BYTES * (l.whole + (c->model->tied ? (double)c->model->unit[0].elems : 0));
+        bytes += F32_BYTES * (g.whole + (c->model->tied ? first_trained(t) : 0));
     if (there(t, micro))
-        bytes += l.grads * w;
+        bytes += g.grads * w;
     if (there(t, boundary))
-        bytes += (l.grads + l.optimizer) * w;
+        bytes += (g.grads + g.optimizer) * w;
     if (there(t, sync))
-        bytes += l.optimizer * w + (convert ? l.params * w : 0);
+        bytes += g.optimizer * w + (convert ? g.params * w : 0);
     for (int i = 0; i < t->spans; i++) {
-        double elems = (double)t->span[i].elems[PLAN_ALL];
+        double elems = (double)t->span[i].elems[PLAN_TRAINED];
         bytes += w * (scratch(t, algo, elems, s.grads, micro) +
                       scratch(t, algo, elems, s.optimizer, boundary));
     }
