@@ -331,6 +331,7 @@ static void tidy_all(struct topo *t)
         v->message_s = tidy(v->message_s);
         v->rate_left = tidy(v->rate_left);
         v->compute_left = tidy(v->compute_left);
+        v->use_lost_s = tidy_error(v->use_lost_s);
     }
     for (int k = 0; k < t->groups.count; k++) {
         t->port[k].out_Bps = tidy(t->port[k].out_Bps);
@@ -389,6 +390,7 @@ static int measure_all(struct world *world, const struct probe_views *views,
     int rc = measure(&p, views, bytes, &t, err);
     rc = rc ? rc : check(&t, err);
     rc = rc || !ask ? rc : probe_left(&p, views, &t, err);
+    rc = rc || !ask ? rc : probe_uses(&p, views, &t, err);
     probe_close(&p);
     rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
     rc = rc || !ask ? rc : probe_devices(world, &t, err);

@@ -39,5 +39,8 @@ int probe_late(struct world *world, double start_s, int turns, double budget_s, 
 int probe_left(struct probe *p, const struct probe_views *views, struct topo *t,
                struct err *err);
 int64_t probe_left_room(const struct groups *g);
+/* Collective: use_lost_s of the levels that bytes pass.  p has the room of probe_topo. */
+int probe_uses(struct probe *p, const struct probe_views *views, struct topo *t,
+               struct err *err);
 
 #endif
