@@ -20,7 +20,7 @@ comma := ,
 B   := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 BIN := $(if $(SAN),$(B)/bin,bin)
 
-PKGS     := ompi-c libcyaml yaml-0.1 jansson libxxhash hwloc
+PKGS     := ompi-c libcyaml yaml-0.1 jansson libxxhash libpcre2-8 hwloc
 PKGFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := -Wl,--as-needed $(shell pkg-config --libs $(PKGS) 2>/dev/null) -ldnnl -lgomp -lpthread -lm
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -DKERN_CLONES=)

@@ -4,6 +4,7 @@
 
 #include "cli/cli_world.h"
 #include "train/train.h"
+#include "train/train_generate.h"
 
 enum {
     KEY_SETTING = 0x5000,
@@ -17,12 +18,18 @@ enum {
     KEY_EXACT,
     KEY_TRACE,
     KEY_FORCE,
-    KEY_PRINT
+    KEY_PRINT,
+    KEY_GENERATE,
+    KEY_LENGTH,
+    KEY_TEMPERATURE,
+    KEY_TOP_P,
+    KEY_TOKENIZER
 };
 
 struct args {
     struct cli cli;
     struct train_run run;
+    struct train_prompt prompt;
     int print_config;
 };
 
@@ -50,9 +57,19 @@ static const struct argp_option options[] = {
      "Write what step K did and when to DIR, as JSON and SVG, and its critical path", 1},
     {"force", KEY_FORCE, 0, 0, "Begin anew in a folder that has a run", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
-    {0, 0, 0, 0, "Settings:", 2},
+    {0, 0, 0, 0, "Instead of training:", 2},
+    {"generate", KEY_GENERATE, "TEXT", 0,
+     "Go on with TEXT, by the model of --init: a checkpoint or a Hugging Face folder", 3},
+    {"length", KEY_LENGTH, "N", 0, "Write so many tokens at most (256)", 3},
+    {"temperature", KEY_TEMPERATURE, "T", 0,
+     "Draw tokens, as sharply as T is low (0: take the likeliest one)", 3},
+    {"top-p", KEY_TOP_P, "P", 0, "Draw from the likeliest that have P of the probability (1)",
+     3},
+    {"tokenizer", KEY_TOKENIZER, "DIR", 0,
+     "Encode by GPT-2's vocabulary and merges in DIR (default: tokens are bytes)", 3},
+    {0, 0, 0, 0, "Settings:", 4},
 #define X_OPTION(name, option, kind, value, least, most, text)                                 \
-    {option, KEY_SETTING + TRAIN_SETTING_##name, "NUMBER", 0, text " (" value ")", 3},
+    {option, KEY_SETTING + TRAIN_SETTING_##name, "NUMBER", 0, text " (" value ")", 5},
     TRAIN_SETTINGS(X_OPTION)
 #undef X_OPTION
         CLI_OPTIONS,
@@ -100,6 +117,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_TRACE:
         a->run.trace_step = arg;
         return 0;
+    case KEY_GENERATE:
+        a->prompt.text = arg;
+        return 0;
+    case KEY_LENGTH:
+        a->prompt.length = arg;
+        return 0;
+    case KEY_TEMPERATURE:
+        a->prompt.temperature = arg;
+        return 0;
+    case KEY_TOP_P:
+        a->prompt.top_p = arg;
+        return 0;
+    case KEY_TOKENIZER:
+        a->prompt.tokenizer = arg;
+        return 0;
     case KEY_FORCE:
         a->run.force = 1;
         return 0;
@@ -112,7 +144,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->run.plan = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!a->print_config && (!a->run.plan || !a->run.data || !a->run.out))
+        if (a->prompt.text && (a->run.plan || !a->run.init))
+            return cli_usage(&a->cli, "--generate takes --init and no PLAN");
+        if (!a->print_config && !a->prompt.text &&
+            (!a->run.plan || !a->run.data || !a->run.out))
             return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
         if (a->run.resume && a->run.force)
             return cli_usage(&a->cli, "--resume and --force together, expected one of them");
@@ -154,6 +189,19 @@ static void hear_signals(void)
         sigaction(asks[i], &act, NULL);
 }
 
+static int generate(struct args *a)
+{
+    struct err err = {0};
+
+    a->prompt.from = a->run.init;
+    a->prompt.seed = a->run.given[TRAIN_SETTING_seed];
+    a->prompt.json = a->cli.json;
+    a->prompt.out = stdout;
+    if (train_generate(&a->prompt, &err))
+        return cli_fail(&a->cli, &err);
+    return cli_finish(&a->cli, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct args a = {.cli = CLI_INIT("paro-train")};
@@ -166,6 +214,8 @@ int main(int argc, char **argv)
             return cli_fail(&a.cli, &err);
         return cli_finish(&a.cli, 0);
     }
+    if (a.prompt.text)
+        return generate(&a);
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     if (world_open(&world, &err))
         return cli_fail(&a.cli, &err);

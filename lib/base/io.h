@@ -58,12 +58,15 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
 int io_dir_commit(struct io_dir *dir, struct err *err);
 void io_dir_abandon(struct io_dir *dir);
 
+/* The temporary of a target, ".NAME.paro-tmp" beside it; owned by the caller. */
+char *io_temp_name(const char *path);
+
 int io_fsync_path(const char *path, struct err *err); /* a file or a folder, by name */
 int io_remove_tree(const char *path,
                    struct err *err); /* absent is fine; links are not followed */
 /* Removes what is in the open folder fd; `whole` is its name, for messages. */
 int io_empty_dir(int fd, const char *whole, struct err *err);
-int io_mkdir(const char *path, struct err *err);       /* absent parents too; there is fine */
+int io_mkdir(const char *path, struct err *err); /* absent parents too; there is fine */
 /* "dir/name", owned by the caller. */
 char *io_join(const char *dir, const char *name);
 

@@ -38,7 +38,7 @@ static char *parent_of(const char *path)
     return dir;
 }
 
-static char *temp_of(const char *path)
+char *io_temp_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     size_t head = slash ? (size_t)(slash - path) + 1 : 0;
@@ -96,7 +96,7 @@ int io_create(struct io_out *out, const char *path, int force, struct err *err)
     struct io_out new = {.fd = -1, .force = force};
 
     new.path = trimmed(path);
-    new.temp = temp_of(new.path);
+    new.temp = io_temp_name(new.path);
     if (check_target(new.path, force, S_IFREG, err))
         goto fail;
     new.fd = open(new.temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -198,7 +198,7 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
     struct io_dir new = {.lock = -1, .force = force};
 
     new.path = trimmed(path);
-    new.temp = temp_of(new.path);
+    new.temp = io_temp_name(new.path);
     if (check_target(new.path, force, S_IFDIR, err))
         goto fail;
     if (mkdir(new.temp, 0777) && errno != EEXIST) {

@@ -35,6 +35,11 @@ int ckpt_find_state(const struct ckpt *c, const char *name)
     return -1;
 }
 
+int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state)
+{
+    return strcmp(state->name, "params") ? m->unit[unit].trained : m->unit[unit].elems;
+}
+
 int ckpt_open(struct ckpt *c, const char *dir, struct err *err)
 {
     struct ckpt new = {.dir = mem_dup(dir), .cached = -1};
@@ -160,7 +165,8 @@ int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ra
 
     assert(unit >= 0 && unit < c->model.units && state >= 0 && state < c->states);
     for (int i = 0; i < n; i++) {
-        assert(ranges[i].lo >= 0 && ranges[i].hi <= c->model.unit[unit].elems);
+        assert(ranges[i].lo >= 0 &&
+               ranges[i].hi <= ckpt_state_elems(&c->model, unit, &c->state[state]));
         for (int64_t at = ranges[i].lo, end; at < ranges[i].hi; at = end) {
             int64_t number = block_at(c, unit, state, at);
             const struct ckpt_block *b = &c->block[number];

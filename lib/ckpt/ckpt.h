@@ -27,7 +27,8 @@
 enum { CKPT_BLOCK_ELEMS = 4 << 20, CKPT_STATES_MAX = 8 };
 
 struct ckpt_state {
-    char name[16]; /* "params"; in a run's checkpoint also "master", "exp_avg", "exp_avg_sq" */
+    char name[16]; /* "params"; in a run's also "master", "exp_avg", "exp_avg_sq", and these are
+                      of what trains alone */
     enum dtype type;
 };
 
@@ -46,6 +47,9 @@ struct ckpt_shape {
     int states;
     struct ckpt_state state[CKPT_STATES_MAX];
 };
+
+/* Elements that a state has of a unit: all of the params, else those that train. */
+int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state);
 
 /* Puts elements [at.lo, at.hi) of a unit's state, in the state's type, into out. */
 typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *out,

@@ -55,6 +55,14 @@ static void put_run(struct jout *j, const struct ckpt_run *run)
     jout_close(j, '}');
 }
 
+static void put_trainable(struct jout *j, const struct model *m)
+{
+    if (!m->partial)
+        return; /* all: a manifest of the time before there was anything else */
+    begin_line(j);
+    jout_text(j, "trainable", m->partial);
+}
+
 static void put_states(struct jout *j, const struct ckpt_shape *shape)
 {
     begin_line(j);
@@ -111,6 +119,7 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
     jout_text(&j, "format", format);
     begin_line(&j);
     jout_text(&j, "strategy", shape->strategy);
+    put_trainable(&j, shape->model);
     put_groups(&j, &shape->layout->groups);
     put_run(&j, run);
     put_states(&j, shape);
@@ -184,6 +193,14 @@ static int read_states(struct reader *r, json_t *states)
         r->c->states++;
     }
     return 0;
+}
+
+/* What trains orders a unit's tensors, so it comes before all else of the model. */
+static int read_trainable(struct reader *r, const char *what)
+{
+    if (!what || model_train(&r->c->model, what, r->err) == 0)
+        return 0;
+    return err_prefix(r->err, "%s: 'trainable': ", r->path);
 }
 
 static int read_units(struct reader *r, json_t *units)
@@ -274,11 +291,12 @@ static int read_block(struct reader *r, json_t *v, struct ckpt_block *b)
 
     if (json_unpack_ex(v, &e, JSON_STRICT, "[I,I,s]", &lo, &hi, &hash))
         return FAIL(r, "blocks of '%s': %.200s", u->name, e.text);
-    if (lo < 0 || hi <= lo || hi > u->elems || hi - lo > CKPT_BLOCK_ELEMS || !is_hash(hash))
+    int64_t elems = ckpt_state_elems(&r->c->model, b->unit, &r->c->state[b->state]);
+    if (lo < 0 || hi <= lo || hi > elems || hi - lo > CKPT_BLOCK_ELEMS || !is_hash(hash))
         return FAIL(r,
                     "block [%" PRId64 ", %" PRId64 ") of '%s', expected within its %" PRId64
                     " elements and at most %d of them",
-                    (int64_t)lo, (int64_t)hi, u->name, u->elems, CKPT_BLOCK_ELEMS);
+                    (int64_t)lo, (int64_t)hi, u->name, elems, CKPT_BLOCK_ELEMS);
     b->lo = lo;
     b->hi = hi;
     b->tensor = ckpt_tensor_at(&r->c->model, b->unit, lo);
@@ -367,17 +385,17 @@ static int arrange(struct reader *r)
     for (int s = 0; s < c->states; s++) {
         for (int u = 0; u < c->model.units; u++) {
             const struct model_unit *unit = &c->model.unit[u];
-            int64_t at = 0;
+            int64_t at = 0, elems = ckpt_state_elems(&c->model, u, &c->state[s]);
             c->first[s * c->model.units + u] = b;
             for (; b < c->blocks && c->block[b].state == s && c->block[b].unit == u; b++) {
                 if (c->block[b].lo != at)
                     break;
                 at = c->block[b].hi;
             }
-            if (at != unit->elems)
+            if (at != elems)
                 return FAIL(
                     r, "%s of '%s' is not covered once from element %" PRId64 " of %" PRId64,
-                    c->state[s].name, unit->name, at, unit->elems);
+                    c->state[s].name, unit->name, at, elems);
         }
     }
     c->first[c->states * c->model.units] = b;
@@ -388,7 +406,7 @@ static int arrange(struct reader *r)
 
 static int read_root(struct reader *r, json_t *root)
 {
-    const char *version, *strategy, *checksum;
+    const char *version, *strategy, *checksum, *trainable = NULL;
     json_t *groups, *run, *states, *units, *source, *files, *v;
     json_error_t e;
     size_t i;
@@ -398,14 +416,14 @@ static int read_root(struct reader *r, json_t *root)
     if (strcmp(version, format))
         return err_at(r->err, r->path, 0, "format", "is '%.60s', expected '%s'", version,
                       format);
-    if (json_unpack_ex(root, &e, JSON_STRICT, "{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:s}", "format",
-                       &version, "strategy", &strategy, "group_of", &groups, "run", &run,
-                       "states", &states, "units", &units, "source", &source, "files", &files,
-                       "checksum", &checksum))
+    if (json_unpack_ex(root, &e, JSON_STRICT, "{s:s,s:s,s?:s,s:o,s:o,s:o,s:o,s:o,s:o,s:s}",
+                       "format", &version, "strategy", &strategy, "trainable", &trainable,
+                       "group_of", &groups, "run", &run, "states", &states, "units", &units,
+                       "source", &source, "files", &files, "checksum", &checksum))
         return FAIL(r, "%.200s", e.text);
     snprintf(r->c->strategy, sizeof r->c->strategy, "%s", strategy);
-    if (read_groups(r, groups) || read_run(r, run) || read_states(r, states) ||
-        read_units(r, units) || read_source(r, source))
+    if (read_trainable(r, trainable) || read_groups(r, groups) || read_run(r, run) ||
+        read_states(r, states) || read_units(r, units) || read_source(r, source))
         return -1;
     if (json_array_size(files) != (size_t)r->c->groups.ranks)
         return FAIL(r, "has %zu files, expected one for each of %d ranks",

@@ -3,7 +3,8 @@
  * Knows how a checkpoint is written: one shard file per rank, then the manifest.  In a shard
  * file the states of wider types come first, so that every tensor is aligned to its type;
  * within a state, the units in order.  A tensor "UNIT/STATE" is the rank's G shard of the unit,
- * its ranges one after the other; its blocks lie in the file as the manifest lists them.
+ * of what trains and then of what is frozen, its ranges one after the other; its blocks lie in
+ * the file as the manifest lists them.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -69,6 +70,15 @@ static int state_in_order(const struct ckpt_shape *shape, int place)
     return -1;
 }
 
+/* Of a unit's state, what the rank writes. */
+static int64_t shard_elems(const struct writer *w, int unit, int state)
+{
+    const struct model *m = w->shape->model;
+
+    return layout_unit_elems(w->shape->layout, LETTER_G, w->rank, m->unit[unit].trained,
+                             ckpt_state_elems(m, unit, &w->shape->state[state]));
+}
+
 static void shard_header(const struct writer *w, char **text, int64_t *bytes)
 {
     const struct ckpt_shape *shape = w->shape;
@@ -76,7 +86,8 @@ static void shard_header(const struct writer *w, char **text, int64_t *bytes)
     struct st_tensor *tensor = mem_new((size_t)(units * shape->states), sizeof *tensor);
 
     for (int place = 0; place < shape->states; place++) {
-        const struct ckpt_state *state = &shape->state[state_in_order(shape, place)];
+        int s = state_in_order(shape, place);
+        const struct ckpt_state *state = &shape->state[s];
         for (int u = 0; u < units; u++) {
             const struct model_unit *unit = &shape->model->unit[u];
             struct st_tensor *t = &tensor[count++];
@@ -84,7 +95,7 @@ static void shard_header(const struct writer *w, char **text, int64_t *bytes)
             sprintf(t->name, "%s/%s", unit->name, state->name);
             t->type = st_type_of(state->type);
             t->dims = 1;
-            t->shape[0] = layout_elems(shape->layout, LETTER_G, w->rank, unit->elems);
+            t->shape[0] = shard_elems(w, u, s);
         }
     }
     st_header(tensor, count, text, bytes);
@@ -114,7 +125,8 @@ static int write_block(struct writer *w, int unit, int state, struct range at, s
 static int write_unit(struct writer *w, int unit, int state, struct err *err)
 {
     const struct model *m = w->shape->model;
-    int n = layout_ranges(w->shape->layout, LETTER_G, w->rank, m->unit[unit].elems, w->ranges);
+    int n = layout_unit_ranges(w->shape->layout, LETTER_G, w->rank, m->unit[unit].trained,
+                               ckpt_state_elems(m, unit, &w->shape->state[state]), w->ranges);
 
     jout_open(&w->entry, NULL, '{');
     jout_text(&w->entry, "unit", m->unit[unit].name);
@@ -143,9 +155,7 @@ static int write_file(struct writer *w, const char *name, struct err *err)
     ckpt_hash(head, head_bytes, hash);
     for (int s = 0; s < w->shape->states; s++)
         for (int u = 0; u < w->shape->model->units; u++)
-            bytes += layout_elems(w->shape->layout, LETTER_G, w->rank,
-                                  w->shape->model->unit[u].elems) *
-                     dtype_bytes(w->shape->state[s].type);
+            bytes += shard_elems(w, u, s) * dtype_bytes(w->shape->state[s].type);
     jout_open(&w->entry, NULL, '{');
     jout_text(&w->entry, "name", name);
     jout_int(&w->entry, "bytes", head_bytes + bytes);

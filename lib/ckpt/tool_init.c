@@ -26,7 +26,7 @@ static int put_values(const struct init *in, int fd, int64_t at, const struct mo
 {
     for (int64_t lo = 0; lo < t->elems; lo += CHUNK) {
         int64_t n = t->elems - lo < CHUNK ? t->elems - lo : CHUNK;
-        model_init_values(in->m, t, in->seed, lo, n, in->values);
+        model_init_values(t, in->seed, lo, n, in->values);
         dtype_convert(in->cast, in->type, in->values, DTYPE_F32, n);
         if (io_pwrite_all(fd, in->cast, n * dtype_bytes(in->type),
                           at + lo * dtype_bytes(in->type), err))

@@ -24,6 +24,8 @@ static void list_ckpt(struct weights *w)
         int params = strcmp(state->name, "params") == 0;
         for (int i = 0; i < c->model.tensors; i++) {
             const struct model_tensor *t = &c->model.tensor[i];
+            if (!params && !model_trains(&c->model, t))
+                continue;
             struct weights_item *it = &w->item[w->count++];
             it->name = mem_new(sizeof t->name + sizeof state->name + 1, 1);
             sprintf(it->name, "%s%s%s", t->name, params ? "" : "/", params ? "" : state->name);

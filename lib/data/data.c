@@ -1,79 +1,152 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows where tokens come from and which ones a micro-batch has.  Does not know ranks. */
+/* Knows which tokens a micro-batch has, from which sources.  Does not know ranks. */
 #include "data/data.h"
 
-#include <fcntl.h>
+#include <assert.h>
 #include <inttypes.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <math.h>
+#include <string.h>
 
-#include "base/io.h"
+#include "base/mem.h"
 #include "base/rng.h"
 
-static int check_tokens(const struct data *d, const char *path, int64_t vocab, struct err *err)
+/* Splits a source and checks that there is enough of it. */
+static int split_part(struct data_part *p, const struct data_options *o, struct err *err)
 {
-    for (int64_t i = 0; vocab < 256 && i < d->tokens; i++)
-        if (d->text[i] >= vocab)
-            return err_set(err, ERR_INPUT,
-                           "'%s': byte %" PRId64 " is token %d, expected less than the model's "
-                           "vocabulary of %" PRId64,
-                           path, i, d->text[i], vocab);
+    int64_t tokens = p->source.tokens, kept = (int64_t)((double)tokens * o->split);
+
+    p->train = tokens - kept;
+    if (p->train < o->seq + 1)
+        return err_set(err, ERR_INPUT,
+                       "data '%s' has %" PRId64 " tokens%s, expected at least %d (one sequence "
+                       "and its next token)",
+                       p->source.path, p->train, kept ? " to train on" : "", o->seq + 1);
+    order_windows_init(&p->windows, p->train, o->seq);
+    p->evals = kept > o->seq ? (kept - 1) / o->seq : 0;
     return 0;
 }
 
-int data_open(struct data *d, const char *path, int seq, int64_t vocab, uint64_t seed,
-              struct err *err)
+static int open_parts(struct data *d, const struct data_options *o, struct bpe *bpe,
+                      struct err *err)
 {
-    struct data new = {.seed = seed};
-    int fd =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused, not waited for */
+    int texts = 0;
 
-    if (fd < 0)
-        return err_sys(err, "cannot open data '%s'", path);
-    if (io_size(fd, &new.tokens, err)) {
-        err_prefix(err, "data '%s' ", path);
-        close(fd);
-        return -1;
+    for (int i = 0; i < o->count; i++) {
+        struct data_part *p = &d->part[i];
+        if (source_open(&p->source, o->paths[i], bpe, err) ||
+            source_check(&p->source, o->vocab, err) || split_part(p, o, err))
+            return -1;
+        p->evals += i ? d->part[i - 1].evals : 0;
+        d->tokens += p->source.tokens;
+        texts += p->source.format == SOURCE_ENCODED;
     }
-    if (new.tokens < seq + 1) {
-        close(fd);
+    if (bpe && !texts)
         return err_set(err, ERR_INPUT,
-                       "data '%s' has %" PRId64
-                       " tokens, expected at least %d (one sequence and "
-                       "its next token)",
-                       path, new.tokens, seq + 1);
-    }
-    void *p = mmap(NULL, (size_t) new.tokens, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (p == MAP_FAILED)
-        return err_sys(err, "cannot map data '%s'", path);
-    new.text = p;
-    if (check_tokens(&new, path, vocab, err)) {
+                       "tokenizer '%s' and no text among the data, expected one: what is in "
+                       "the files are tokens",
+                       o->tokenizer);
+    if (o->split > 0 && data_eval_windows(d) == 0)
+        return err_set(err, ERR_INPUT,
+                       "the last %g of the data has no sequence of %d tokens and the next one, "
+                       "expected one to evaluate",
+                       o->split, o->seq);
+    return 0;
+}
+
+static void open_mix(struct data *d, const struct data_options *o)
+{
+    double *weights = mem_new((size_t)o->count, sizeof *weights);
+
+    for (int i = 0; i < o->count; i++)
+        weights[i] = o->weights ? o->weights[i] : (double)d->part[i].train;
+    order_mix_init(&d->mix, weights, o->count);
+    mem_free(weights);
+}
+
+static int check_options(const struct data_options *o, struct err *err)
+{
+    if (o->count < 1 || o->count > ORDER_SOURCES_MAX)
+        return err_set(err, ERR_INPUT, "%d files of data, expected 1 to %d", o->count,
+                       ORDER_SOURCES_MAX);
+    for (int i = 0; o->weights && i < o->count; i++)
+        if (!(o->weights[i] > 0) || !isfinite(o->weights[i]))
+            return err_set(err, ERR_INPUT, "weight %g of data '%s', expected a number above 0",
+                           o->weights[i], o->paths[i]);
+    return 0;
+}
+
+int data_open(struct data *d, const struct data_options *o, struct err *err)
+{
+    struct data new = {.count = o->count, .seq = o->seq, .seed = o->seed};
+    struct bpe *bpe = NULL;
+
+    assert(o->seq > 0 && o->vocab > 0 && o->split >= 0 && o->split < 1);
+    if (check_options(o, err) || (o->tokenizer && bpe_open(&bpe, o->tokenizer, err)))
+        return -1;
+    new.part = mem_new((size_t)o->count, sizeof *new.part);
+    int rc = open_parts(&new, o, bpe, err);
+    bpe_close(bpe);
+    if (rc) {
         data_close(&new);
         return -1;
     }
+    open_mix(&new, o);
     *d = new;
     return 0;
 }
 
 void data_close(struct data *d)
 {
-    if (d->text)
-        munmap((void *)(uintptr_t)d->text, (size_t)d->tokens);
+    for (int i = 0; d->part && i < d->count; i++)
+        source_close(&d->part[i].source);
+    mem_free(d->part);
+    order_mix_release(&d->mix);
     *d = (struct data){0};
 }
 
-void data_batch(const struct data *d, int64_t index, int batch, int seq, int32_t *tokens,
+static void read_window(const struct data *d, int part, int64_t at, int32_t *tokens,
+                        int32_t *targets)
+{
+    const struct source *s = &d->part[part].source;
+
+    source_read(s, at, d->seq, tokens);
+    memcpy(targets, tokens + 1, (size_t)(d->seq - 1) * sizeof *targets);
+    source_read(s, at + d->seq, 1, targets + d->seq - 1);
+}
+
+void data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
                 int32_t *targets)
 {
     uint64_t stream = rng_stream("data");
 
     for (int b = 0; b < batch; b++) {
-        uint64_t r = rng_u64(d->seed, stream, (uint64_t)(index * batch + b));
-        int64_t at = (int64_t)(((unsigned __int128)r * (uint64_t)(d->tokens - seq)) >> 64);
-        for (int t = 0; t < seq; t++) {
-            tokens[b * seq + t] = d->text[at + t];
-            targets[b * seq + t] = d->text[at + t + 1];
-        }
+        uint64_t sample = 0;
+        int part =
+            order_mix_turn(&d->mix, (uint64_t)index * (uint64_t)batch + (uint64_t)b, &sample);
+        int64_t at =
+            order_begin(&d->part[part].windows, d->seed, stream + (uint64_t)part, sample);
+        read_window(d, part, at, tokens + (int64_t)b * d->seq, targets + (int64_t)b * d->seq);
+    }
+}
+
+int64_t data_eval_windows(const struct data *d)
+{
+    return d->part[d->count - 1].evals;
+}
+
+void data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
+                     int32_t *targets)
+{
+    int64_t all = data_eval_windows(d);
+
+    assert(all > 0);
+    for (int b = 0; b < batch; b++) {
+        int64_t window = (index % all * batch + b) % all;
+        int part = 0;
+        while (d->part[part].evals <= window)
+            part++;
+        window -= part ? d->part[part - 1].evals : 0;
+        read_window(d, part, d->part[part].train + window * d->seq,
+                    tokens + (int64_t)b * d->seq, targets + (int64_t)b * d->seq);
     }
 }

@@ -5,24 +5,73 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "data/order.h"
+#include "data/source.h"
 
 /*
- * Tokens and micro-batches.  A text file is its bytes, tokens 0..255, mapped, never copied.
- * Micro-batch i (counted over the whole run, all ranks) is a function of (seed, i) alone: the
- * same data for every rank count with the same product of ranks and accumulation.
+ * Tokens and micro-batches.  Micro-batch i (counted over the whole run, all ranks) is a
+ * function of the options and i alone: the same data for every rank count with the same
+ * product of ranks and accumulation, and the position of a run is the number i.
+ *
+ * Of each source the last `split` of its tokens are kept from training, for evaluation:
+ *
+ *     0 ............................ train ............................ tokens
+ *     |  windows in shuffled order, epoch by epoch  |  windows in order     |
  */
-struct data {
-    const unsigned char *text; /* mapped */
-    int64_t tokens;
+struct data_options {
+    const char *const *paths; /* [count] files of tokens or text (paro-data(5)) */
+    int count;
+    const double *weights; /* [count], above 0: shares of samples; NULL: as many as tokens */
+    const char *tokenizer; /* a folder to encode texts by; NULL: their bytes are the tokens */
+    int seq;               /* tokens of a window */
+    int64_t vocab;         /* tokens are 0 .. vocab - 1 */
     uint64_t seed;
+    double split; /* 0 <= split < 1 */
 };
 
-/* ERR_INPUT when the file has fewer than seq + 1 tokens; vocab bounds the tokens. */
-int data_open(struct data *d, const char *path, int seq, int64_t vocab, uint64_t seed,
-              struct err *err);
+struct data {
+    int count, seq;
+    uint64_t seed;
+    struct data_part {
+        struct source source;
+        int64_t train; /* tokens [0, train) are trained on, the rest is for evaluation */
+        struct order_windows windows;
+        int64_t evals; /* windows for evaluation, this source's and all before */
+    } * part;          /* [count] */
+    struct order_mix mix;
+    int64_t tokens; /* of all sources */
+};
+
+/*
+ * Reads every token once.  ERR_INPUT where a file is not what it should be, a token is not in
+ * the vocabulary, a source has fewer than seq + 1 tokens to train on, or with a split all of
+ * them together have no window to evaluate.
+ */
+int data_open(struct data *d, const struct data_options *o, struct err *err);
 void data_close(struct data *d);
-/* Fills tokens and targets, (batch, seq): each row a window that starts anywhere. */
-void data_batch(const struct data *d, int64_t index, int batch, int seq, int32_t *tokens,
+/* Fills tokens and targets, (batch, seq), with samples index * batch and on. */
+void data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
                 int32_t *targets);
+
+/* Windows that are for evaluation; 0: there was no split. */
+int64_t data_eval_windows(const struct data *d);
+/*
+ * The same for evaluation: windows index * batch and on, source by source and in order, end to
+ * end; behind the last comes the first again.  Not without data_eval_windows.
+ */
+void data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
+                     int32_t *targets);
+
+/* What data_encode has done. */
+struct data_encoded {
+    int64_t bytes, tokens;
+};
+
+/*
+ * Writes a text's tokens as llm.c's .bin, atomically: of version 1 where all of the tokenizer's
+ * fit 16 bits, else of version 7.  An existing file is refused without force.
+ */
+int data_encode(const char *text, const char *tokenizer, const char *out, int force,
+                struct data_encoded *done, struct err *err);
 
 #endif

@@ -106,6 +106,12 @@ typedef void (*engine_batch)(void *arg, int micro, int32_t *tokens, int32_t *tar
 int engine_step(struct engine *e, engine_batch batch, void *arg,
                 const struct engine_optim *optim, struct engine_report *report,
                 struct err *err);
+/*
+ * Collective: the loss of `micros` micro-batches of this rank, forward alone; batch may set
+ * targets below 0, which count nothing.  *loss: the sum over their tokens, of this rank.
+ */
+int engine_evaluate(struct engine *e, engine_batch batch, void *arg, int micros, double *loss,
+                    struct err *err);
 /* The reduced gradient of the last step, of this rank's G shard, before clipping: f32. */
 void engine_gradient(const struct engine *e, int unit, struct range at, float *out);
 #endif

@@ -73,7 +73,7 @@ int engine_against_open(struct engine_against **out, struct engine *first,
     g->share = first->exact ? 0 : f < 1 ? 2 * f / (1 - f) : INFINITY;
     g->at = mem_new((size_t)first->model->units, sizeof *g->at);
     for (int i = 0; i < first->model->units; i++) {
-        int64_t elems = first->unit[i].elems;
+        int64_t elems = first->unit[i].trained;
         g->at[i] = shard;
         shard += layout_elems(&first->layout, LETTER_G, first->world->rank, elems);
         largest = elems > largest ? elems : largest;
@@ -123,7 +123,7 @@ static void copy_packed(const struct range *r, int n_ranges, int64_t from, int64
 static int collect(struct engine_against *a, int unit, int state, struct err *err)
 {
     struct engine *e = a->first;
-    int64_t elems = e->unit[unit].elems, most = 0;
+    int64_t elems = e->unit[unit].trained, most = 0;
     int own = layout_ranges(&e->layout, LETTER_G, e->world->rank, elems, a->ranges);
 
     for (int i = 0; i < own; i++)
@@ -194,7 +194,7 @@ static int second_gradient(struct engine_against *a, engine_batch batch, void *a
     a->magnitude_norm = report->grad_norm;
     for (int i = 0; i < e->model->units; i++) {
         int n =
-            layout_ranges(&e->layout, LETTER_G, e->world->rank, e->unit[i].elems, a->ranges);
+            layout_ranges(&e->layout, LETTER_G, e->world->rank, e->unit[i].trained, a->ranges);
         float *to = a->magnitude + a->at[i];
         for (int k = 0; k < n; to += a->ranges[k].hi - a->ranges[k].lo, k++)
             engine_gradient(e, i, a->ranges[k], to);
@@ -373,7 +373,7 @@ static int compare(struct engine_against *a, const struct engine_optim *o, doubl
 
     for (int i = 0; i < e->model->units; i++) {
         int n =
-            layout_ranges(&e->layout, LETTER_G, e->world->rank, e->unit[i].elems, a->ranges);
+            layout_ranges(&e->layout, LETTER_G, e->world->rank, e->unit[i].trained, a->ranges);
         const float *magnitude = a->magnitude + a->at[i];
         for (int k = 0; k < n; k++) {
             struct range r = a->ranges[k];

@@ -20,6 +20,7 @@ struct engine {
     int there[ENGINE_KINDS];      /* whether a kind moves anything on this shape */
     int coded[ENGINE_KINDS];      /* whether what it moves across groups is coded */
     int sizes, slots, ring, keep; /* slots = ring + keep */
+    int kept; /* of the uses at hand: keep, or none where there is no backward */
     int buckets;
     struct engine_unit *unit;
     struct engine_size *size;
@@ -47,8 +48,9 @@ struct engine {
     /* Of the step that runs. */
     double exposed_s, idle_s;
     struct engine_word word;
-    int64_t pushed, taken;          /* gathers: pushed so far, used for the first time */
-    int64_t use, uses, all_gathers; /* of parameters: the one at hand, all, gathers for them */
+    int64_t pushed, taken;    /* gathers: pushed so far, used for the first time */
+    int64_t use, all_gathers; /* of parameters: the one at hand; gathers for all of them */
+    int micro_uses;           /* of a micro-step: each visit, and those of its backward */
     struct engine_record record;
 };
 
@@ -57,6 +59,8 @@ void engine_place(struct engine *e);
 int engine_prepare(struct engine *e, struct err *err);
 /* Nothing is lost so far: of a new run, and of a step that was skipped. */
 void engine_residuals_clear(struct engine *e);
+/* The shard of what is frozen of a unit, behind that of what trains. */
+void *engine_frozen(const struct engine *e, const struct engine_unit *u);
 /* Whether the backward writes a buffer of its own rather than the accumulator. */
 int engine_apart(const struct engine *e);
 
@@ -72,7 +76,8 @@ void engine_copy(void *out, enum dtype to_type, const void *shard, enum dtype ty
 void engine_round(void *to, enum dtype type, const float *x, enum dtype seen, int64_t n);
 
 /* engine_uses.c: parameters, there when the network wants them. */
-void engine_uses_begin(struct engine *e);
+/* Those of so many micro-steps, forward and back or forward alone. */
+void engine_uses_begin(struct engine *e, int micros, int back);
 /* The whole unit in f32, for the use at hand; NULL: err. */
 const float *engine_uses_take(struct engine *e, struct err *err);
 void engine_uses_give(struct engine *e);

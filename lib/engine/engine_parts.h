@@ -42,19 +42,30 @@ enum engine_kind {
     ENGINE_KINDS
 };
 
-struct engine_size { /* prepared once for all units of a size */
+struct engine_size { /* prepared once for all vectors of a size */
     int64_t elems;
+    int frozen; /* gathered, and nothing else */
     struct coll_handle handle[ENGINE_KINDS];
 };
 
+/*
+ * A unit's parameters are two vectors, each sharded by itself: what trains and, behind it, what
+ * is frozen.  Either may be empty.  Everything else is the trained one's alone.
+ *
+ *     unit    | trained              | frozen               |
+ *     params  | shard of the trained | shard of the frozen |
+ */
 struct engine_unit {
-    int64_t elems, params_elems, grads_elems, optim_elems;
-    struct engine_size *size; /* borrowed */
-    void *params;             /* param_type, in shared memory */
+    int64_t elems; /* of both; and of the trained one, with its shards: */
+    int64_t trained, params_elems, grads_elems, optim_elems;
+    int64_t frozen_elems;                   /* shard of the frozen one, under p */
+    struct engine_size *size, *frozen_size; /* borrowed; NULL: of an empty one */
+    void *params;                           /* param_type, in shared memory */
     void *grads; /* grad_type; holds the gradient under g, at the boundary under o */
     float *master, *m, *v;
-    struct range *params_range, *grads_range, *optim_range; /* owned: what the shards are */
-    int params_ranges, grads_ranges, optim_ranges;
+    /* Owned: what the shards are.  Of the frozen one counted from the unit's start. */
+    struct range *params_range, *grads_range, *optim_range, *frozen_range;
+    int params_ranges, grads_ranges, optim_ranges, frozen_ranges;
     struct engine_move boundary, sync;
     float *residual[ENGINE_KINDS];   /* of coded gradients: what was lost so far */
     struct stream *last;             /* that of its last reduction: reduces or boundaries */
@@ -62,12 +73,14 @@ struct engine_unit {
     int synced_event, reduced_event; /* and their events, -1: none */
 };
 
+enum { ENGINE_PARTS = 2 }; /* the trained and the frozen vector of a unit */
+
 struct engine_slot { /* of gathered parameters */
-    struct engine_move move;
+    struct engine_move move[ENGINE_PARTS];
     void *recv; /* wire_type, shared */
     int64_t ticket;
     int busy;  /* from the push of a gather to the last use of what it brought */
-    int event; /* of the gather, -1: none */
+    int event; /* of the gather that ends last, -1: none */
 };
 
 struct engine_bucket { /* a unit's gradient on its way out */

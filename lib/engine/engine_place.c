@@ -43,18 +43,25 @@ static struct layout_moves moves_of(const struct engine *e, enum engine_kind kin
     }
 }
 
+void *engine_frozen(const struct engine *e, const struct engine_unit *u)
+{
+    return (char *)u->params + u->params_elems * dtype_bytes(e->plan->param_type);
+}
+
 int engine_apart(const struct engine *e)
 {
     return e->there[ENGINE_MICRO] || e->grad_type != DTYPE_F32 || e->apart;
 }
 
-static void measure_unit(struct engine *e, struct engine_unit *u, int64_t elems)
+static void measure_unit(struct engine *e, struct engine_unit *u, const struct model_unit *mu)
 {
     struct plan_strategy s = e->plan->strategy;
     int rank = e->world->rank;
     size_t room = (size_t)layout_ranges_max(&e->layout);
+    int64_t elems = mu->trained;
 
-    u->elems = elems;
+    u->elems = mu->elems;
+    u->trained = elems;
     u->params_elems = layout_elems(&e->layout, s.params, rank, elems);
     u->grads_elems = layout_elems(&e->layout, s.grads, rank, elems);
     u->optim_elems = layout_elems(&e->layout, s.optimizer, rank, elems);
@@ -64,6 +71,14 @@ static void measure_unit(struct engine *e, struct engine_unit *u, int64_t elems)
     u->params_ranges = layout_ranges(&e->layout, s.params, rank, elems, u->params_range);
     u->grads_ranges = layout_ranges(&e->layout, s.grads, rank, elems, u->grads_range);
     u->optim_ranges = layout_ranges(&e->layout, s.optimizer, rank, elems, u->optim_range);
+    u->frozen_elems = layout_elems(&e->layout, s.params, rank, mu->elems - elems);
+    u->frozen_range = mem_new(room, sizeof *u->frozen_range);
+    u->frozen_ranges =
+        layout_ranges(&e->layout, s.params, rank, mu->elems - elems, u->frozen_range);
+    for (int i = 0; i < u->frozen_ranges; i++) {
+        u->frozen_range[i].lo += elems;
+        u->frozen_range[i].hi += elems;
+    }
     u->synced_event = u->reduced_event = -1;
 }
 
@@ -75,12 +90,13 @@ static void place_states(struct engine *e)
     e->state_bytes = 0;
     for (int i = 0; i < e->model->units; i++) {
         struct engine_unit *u = &e->unit[i];
-        u->params = arena_take(&e->shared, u->params_elems * p);
+        u->params = arena_take(&e->shared, (u->params_elems + u->frozen_elems) * p);
         u->grads = arena_take(&e->own, most(u->grads_elems, u->optim_elems) * g);
         u->master = arena_take(&e->own, u->optim_elems * 4);
         u->m = arena_take(&e->own, u->optim_elems * 4);
         u->v = arena_take(&e->own, u->optim_elems * 4);
-        e->state_bytes += u->params_elems * p + u->grads_elems * g + u->optim_elems * 12;
+        e->state_bytes +=
+            (u->params_elems + u->frozen_elems) * p + u->grads_elems * g + u->optim_elems * 12;
     }
 }
 
@@ -91,6 +107,8 @@ static struct engine_unit largest(const struct engine *e)
 
     for (int i = 0; i < e->model->units; i++) {
         l.elems = most(l.elems, e->unit[i].elems);
+        l.trained = most(l.trained, e->unit[i].trained);
+        l.frozen_elems = most(l.frozen_elems, e->unit[i].frozen_elems);
         l.params_elems = most(l.params_elems, e->unit[i].params_elems);
         l.grads_elems = most(l.grads_elems, e->unit[i].grads_elems);
         l.optim_elems = most(l.optim_elems, e->unit[i].optim_elems);
@@ -107,17 +125,17 @@ static void place_buffers(struct engine *e)
     int gathered = e->there[ENGINE_GATHER];
 
     if (gathered && (convert || e->coded[ENGINE_GATHER]))
-        e->gather_send = arena_take(&e->shared, l.params_elems * w);
+        e->gather_send = arena_take(&e->shared, most(l.params_elems, l.frozen_elems) * w);
     for (int i = 0; gathered && i < e->slots; i++)
         e->slot[i].recv = arena_take(&e->shared, l.elems * w);
     if ((gathered ? plan->wire_type : plan->param_type) != DTYPE_F32)
         e->full = arena_take(&e->own, l.elems * 4);
     for (int i = 0; e->there[ENGINE_MICRO] && i < e->buckets; i++)
-        e->bucket[i].send = arena_take(&e->shared, l.elems * r);
+        e->bucket[i].send = arena_take(&e->shared, l.trained * r);
     if (engine_apart(e)) {
-        e->gradient = arena_take(&e->own, l.elems * 4);
+        e->gradient = arena_take(&e->own, l.trained * 4);
         if (e->model->tied)
-            e->tied_gradient = arena_take(&e->own, e->unit[0].elems * 4);
+            e->tied_gradient = arena_take(&e->own, e->unit[0].trained * 4);
     }
     if (e->there[ENGINE_MICRO])
         e->reduce_recv = arena_take(&e->shared, l.grads_elems * r);
@@ -143,10 +161,10 @@ void engine_place(struct engine *e)
     place_buffers(e);
 }
 
-static int prepare_size(struct engine *e, struct engine_size *size, int64_t elems,
-                        struct err *err)
+static int prepare_size(struct engine *e, struct engine_size *size, struct err *err)
 {
-    size->elems = elems;
+    int64_t elems = size->elems;
+
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         int sums = kind == ENGINE_MICRO || kind == ENGINE_BOUNDARY;
         struct coll_spec spec = {.elems = elems,
@@ -154,7 +172,7 @@ static int prepare_size(struct engine *e, struct engine_size *size, int64_t elem
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
                                  .chunk_bytes = e->plan->chunk_bytes,
                                  .coded = e->coded[kind]};
-        if (!e->there[kind])
+        if (!e->there[kind] || (size->frozen && kind != ENGINE_GATHER))
             continue;
         spec.moves = moves_of(e, (enum engine_kind)kind, &spec.from, &spec.to);
         layout_moves_trim(&e->layout, &spec.moves);
@@ -175,10 +193,16 @@ static int count_traffic(struct engine *e, struct err *err)
 
     for (int v = 0; v < e->model->visits; v++) {
         int unit = model_unit_of_visit(e->model, v), kept = v >= e->model->visits - e->keep;
-        coll_traffic_add(&sum, &e->unit[unit].size->handle[ENGINE_GATHER].mine,
-                         (2 - kept) * accum);
+        int back = v >= e->model->first_trained;
+        const struct engine_size *size[] = {e->unit[unit].size, e->unit[unit].frozen_size};
+        for (int part = 0; part < ENGINE_PARTS; part++)
+            if (size[part])
+                coll_traffic_add(&sum, &size[part]->handle[ENGINE_GATHER].mine,
+                                 (1 + back - kept) * accum);
     }
     for (int i = 0; i < e->model->units; i++) {
+        if (!e->unit[i].size)
+            continue;
         const struct coll_handle *h = e->unit[i].size->handle;
         coll_traffic_add(&sum, &h[ENGINE_MICRO].mine, accum);
         coll_traffic_add(&sum, &h[ENGINE_BOUNDARY].mine, 1);
@@ -196,7 +220,7 @@ static void place_residuals(struct engine *e)
     for (int i = 0; i < e->model->units; i++)
         for (int kind = ENGINE_MICRO; kind <= ENGINE_BOUNDARY; kind++) {
             struct engine_unit *u = &e->unit[i];
-            int64_t elems = u->size->handle[kind].residual_elems;
+            int64_t elems = u->size ? u->size->handle[kind].residual_elems : 0;
             if (elems)
                 u->residual[kind] = arena_take(&e->residuals, elems * 4);
         }
@@ -224,20 +248,32 @@ void engine_residuals_clear(struct engine *e)
         memset(e->residuals.base, 0, (size_t)e->residuals.used);
 }
 
+/* That of vectors of so many elements, prepared when the first one comes. */
+static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_size **out,
+                     struct err *err)
+{
+    int at = 0;
+
+    if (elems == 0)
+        return 0;
+    while (at < e->sizes && (e->size[at].elems != elems || e->size[at].frozen != frozen))
+        at++;
+    *out = &e->size[at];
+    if (at < e->sizes)
+        return 0;
+    e->sizes++;
+    **out = (struct engine_size){.elems = elems, .frozen = frozen};
+    return prepare_size(e, *out, err);
+}
+
 int engine_prepare(struct engine *e, struct err *err)
 {
-    e->size = mem_new((size_t)e->model->units, sizeof *e->size);
+    e->size = mem_new((size_t)e->model->units * ENGINE_PARTS, sizeof *e->size);
     for (int i = 0; i < e->model->units; i++) {
-        int64_t elems = e->model->unit[i].elems;
-        int at = 0;
-        while (at < e->sizes && e->size[at].elems != elems)
-            at++;
-        if (at == e->sizes) {
-            e->sizes++;
-            if (prepare_size(e, &e->size[at], elems, err))
-                return -1;
-        }
-        e->unit[i].size = &e->size[at];
+        struct engine_unit *u = &e->unit[i];
+        if (find_size(e, u->trained, 0, &u->size, err) ||
+            find_size(e, u->elems - u->trained, 1, &u->frozen_size, err))
+            return -1;
     }
     if (open_residuals(e, err))
         return -1;
@@ -253,10 +289,12 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
         return err_set(err, ERR_INPUT,
                        "the plan's model is a number of parameters, expected a "
                        "config.json's model");
-    if (p->trainable != p->model.params)
+    if (p->trainable != p->model.trained)
         return err_set(err, ERR_INPUT,
-                       "the plan trains %" PRId64 " of %" PRId64 " parameters, expected all",
-                       p->trainable, p->model.params);
+                       "the plan is for %" PRId64
+                       " trained parameters, but of its model %" PRId64
+                       " train: expected --trainable with what trains, not how much",
+                       p->trainable, p->model.trained);
     return 0;
 }
 
@@ -264,12 +302,12 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
 static void size_slots(struct engine *e)
 {
     int visits = e->model->visits, gathered = e->there[ENGINE_GATHER];
+    int back = visits - e->model->first_trained;
     int64_t ring = (int64_t)e->plan->prefetch + 1;
+    int64_t uses = (int64_t)e->plan->accum * (visits + back);
 
-    e->uses = (int64_t)e->plan->accum * 2 * visits;
-    e->keep = !gathered ? 0 : e->plan->keep < visits ? e->plan->keep : visits;
-    e->all_gathers = (int64_t)e->plan->accum * (2 * visits - e->keep);
-    e->ring = !gathered ? 0 : (int)(ring < e->uses ? ring : e->uses);
+    e->keep = !gathered ? 0 : e->plan->keep < back ? e->plan->keep : back;
+    e->ring = !gathered ? 0 : (int)(ring < uses ? ring : uses);
     e->slots = e->ring + e->keep;
     e->slot = mem_new((size_t)(e->slots ? e->slots : 1), sizeof *e->slot);
     e->buckets = e->plan->buckets > 0 ? e->plan->buckets : 1;
@@ -310,7 +348,7 @@ static int set_up(struct engine *e, struct err *err)
     e->sync_traffic = mem_new((size_t)e->world->ranks, sizeof *e->sync_traffic);
     e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
     for (int i = 0; i < e->model->units; i++)
-        measure_unit(e, &e->unit[i], e->model->unit[i].elems);
+        measure_unit(e, &e->unit[i], &e->model->unit[i]);
     engine_place(e); /* measures */
     return 0;
 }
@@ -361,7 +399,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         return -1;
     }
     /* A conversion is three operations at most. */
-    e->gathers = stream_open(e->coll.runner, 3 * e->slots + 3);
+    e->gathers = stream_open(e->coll.runner, 3 * ENGINE_PARTS * e->slots + 3);
     e->reduces = stream_open(e->coll.runner, 3 * e->buckets + 3);
     e->boundaries = stream_open(e->coll.runner, 3 * e->model->units + 3);
     e->syncs = stream_open(e->coll.runner, 3 * e->model->units + 3);
@@ -386,6 +424,7 @@ void engine_close(struct engine *e)
         mem_free(e->unit[i].params_range);
         mem_free(e->unit[i].grads_range);
         mem_free(e->unit[i].optim_range);
+        mem_free(e->unit[i].frozen_range);
     }
     void *owned[] = {e->unit,    e->size,         e->slot,   e->bucket,      e->words,
                      e->traffic, e->sync_traffic, e->ranges, e->record.event};

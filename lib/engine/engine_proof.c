@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const state_names[] = {"params", "grads", "optimizer"};
+enum { AUDITED = 4 };
+static const char *const state_names[] = {"params", "grads", "optimizer", "frozen params"};
 
 static int by_start(const void *a, const void *b)
 {
@@ -18,14 +19,14 @@ static int by_start(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Whether the ranges, in any order, cover [0, elems) once; *bad: the first part that is not. */
-static int tiles(struct range *r, int n, int64_t elems, struct range *bad, int *held)
+/* Whether the ranges, in any order, cover `all` once; *bad: the first part that is not. */
+static int tiles(struct range *r, int n, struct range all, struct range *bad, int *held)
 {
-    int64_t at = 0;
+    int64_t at = all.lo;
 
     qsort(r, (size_t)n, sizeof *r, by_start);
     for (int i = 0; i <= n; i++) {
-        int64_t lo = i < n ? r[i].lo : elems;
+        int64_t lo = i < n ? r[i].lo : all.hi;
         if (lo != at) {
             *held = lo < at ? 2 : 0;
             *bad = lo < at ? (struct range){lo, at} : (struct range){at, lo};
@@ -41,13 +42,28 @@ struct holding { /* what one rank holds of one state of one unit, as it is hande
     struct range range[]; /* [layout_ranges_max] */
 };
 
+struct shard { /* what a rank works with */
+    const struct range *range;
+    int ranges;
+    int64_t elems;
+};
+
+static struct shard shard_of(const struct engine_unit *u, int state)
+{
+    const struct shard all[AUDITED] = {{u->params_range, u->params_ranges, u->params_elems},
+                                       {u->grads_range, u->grads_ranges, u->grads_elems},
+                                       {u->optim_range, u->optim_ranges, u->optim_elems},
+                                       {u->frozen_range, u->frozen_ranges, u->frozen_elems}};
+
+    return all[state];
+}
+
 static void what_is_held(const struct engine_unit *u, int state, struct holding *h)
 {
-    const struct range *from[] = {u->params_range, u->grads_range, u->optim_range};
-    const int count[] = {u->params_ranges, u->grads_ranges, u->optim_ranges};
+    struct shard s = shard_of(u, state);
 
-    h->ranges = count[state];
-    memcpy(h->range, from[state], (size_t)count[state] * sizeof *h->range);
+    h->ranges = s.ranges;
+    memcpy(h->range, s.range, (size_t)s.ranges * sizeof *h->range);
 }
 
 /* How many copies of a state there are. */
@@ -64,8 +80,10 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
                        const char *all, size_t bytes, struct range *room, struct err *err)
 {
     const struct groups *g = &e->plan->groups;
+    const struct engine_unit *u = &e->unit[unit];
+    struct range bad, whole = {state == AUDITED - 1 ? u->trained : 0,
+                               state == AUDITED - 1 ? u->elems : u->trained};
     int sets = copies_of(g, letter), held;
-    struct range bad;
 
     for (int set = 0; set < sets; set++) {
         int n = 0;
@@ -77,7 +95,7 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
             memcpy(room + n, h->range, (size_t)h->ranges * sizeof *room);
             n += (int)h->ranges;
         }
-        if (!tiles(room, n, e->unit[unit].elems, &bad, &held))
+        if (!tiles(room, n, whole, &bad, &held))
             return err_set(err, ERR_MISMATCH,
                            "%s of unit '%s', elements %" PRId64 " to %" PRId64
                            ": held %s by %s %d under '%c', expected once",
@@ -94,40 +112,30 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
 /* That a unit lies as the one of its size that is looked at: one word for all of them. */
 static int audit_alike(const struct engine *e, int unit, int first, struct err *err)
 {
-    const struct engine_unit *u = &e->unit[unit], *f = &e->unit[first];
-    const struct range *range[][2] = {{u->params_range, f->params_range},
-                                      {u->grads_range, f->grads_range},
-                                      {u->optim_range, f->optim_range}};
-    const int count[][2] = {{u->params_ranges, f->params_ranges},
-                            {u->grads_ranges, f->grads_ranges},
-                            {u->optim_ranges, f->optim_ranges}};
-
-    for (int s = 0; s < 3; s++)
-        if (count[s][0] != count[s][1] ||
-            memcmp(range[s][0], range[s][1], (size_t)count[s][0] * sizeof **range[s]))
+    for (int i = 0; i < AUDITED; i++) {
+        struct shard s = shard_of(&e->unit[unit], i), f = shard_of(&e->unit[first], i);
+        if (s.ranges != f.ranges ||
+            memcmp(s.range, f.range, (size_t)s.ranges * sizeof *s.range))
             return err_set(err, ERR_MISMATCH,
                            "%s of unit '%s' lie otherwise than those of '%s' of the same size",
-                           state_names[s], e->model->unit[unit].name,
+                           state_names[i], e->model->unit[unit].name,
                            e->model->unit[first].name);
+    }
     return 0;
 }
 
 /* That a shard's memory has room for what its ranges say: they are one behind the other. */
 static int audit_room(const struct engine *e, int unit, struct err *err)
 {
-    const struct engine_unit *u = &e->unit[unit];
-    const struct range *range[] = {u->params_range, u->grads_range, u->optim_range};
-    const int count[] = {u->params_ranges, u->grads_ranges, u->optim_ranges};
-    const int64_t elems[] = {u->params_elems, u->grads_elems, u->optim_elems};
-
-    for (int s = 0; s < 3; s++) {
+    for (int i = 0; i < AUDITED; i++) {
+        struct shard s = shard_of(&e->unit[unit], i);
         int64_t sum = 0;
-        for (int i = 0; i < count[s]; i++)
-            sum += range[s][i].hi - range[s][i].lo;
-        if (sum != elems[s])
+        for (int k = 0; k < s.ranges; k++)
+            sum += s.range[k].hi - s.range[k].lo;
+        if (sum != s.elems)
             return err_set(err, ERR_MISMATCH,
                            "%s of unit '%s': room for %" PRId64 " elements, expected %" PRId64,
-                           state_names[s], e->model->unit[unit].name, elems[s], sum);
+                           state_names[i], e->model->unit[unit].name, s.elems, sum);
     }
     return 0;
 }
@@ -140,7 +148,7 @@ void engine_magnitudes(struct engine *e, int on)
 int engine_audit(struct engine *e, struct err *err)
 {
     struct plan_strategy s = e->plan->strategy;
-    const enum letter letter[] = {s.params, s.grads, s.optimizer};
+    const enum letter letter[AUDITED] = {s.params, s.grads, s.optimizer, s.params};
     size_t most = (size_t)layout_ranges_max(&e->layout), ranks = (size_t)e->world->ranks;
     size_t bytes = sizeof(struct holding) + most * sizeof(struct range);
     struct holding *mine = mem_new(1, bytes);
@@ -150,11 +158,12 @@ int engine_audit(struct engine *e, struct err *err)
 
     for (int i = 0; rc == 0 && i < e->model->units; i++) {
         int first = 0; /* of its size: that one is looked at by all */
-        while (e->unit[first].size != e->unit[i].size)
+        while (e->unit[first].size != e->unit[i].size ||
+               e->unit[first].frozen_size != e->unit[i].frozen_size)
             first++;
         rc = audit_room(e, i, err) || audit_alike(e, i, first, err) ? -1 : 0;
         rc = world_agree(e->world, rc, err);
-        for (int state = 0; rc == 0 && first == i && state < 3; state++) {
+        for (int state = 0; rc == 0 && first == i && state < AUDITED; state++) {
             what_is_held(&e->unit[i], state, mine);
             rc = world_allgather(e->world, mine, (int64_t)bytes, all, err);
             if (rc == 0) /* the same on all ranks */
@@ -187,10 +196,13 @@ struct hash {
 static uint64_t hash_range(const struct engine *e, int unit, int state, struct range at)
 {
     const struct engine_unit *u = &e->unit[unit];
-    const void *from[] = {u->params, u->master, u->m, u->v};
-    enum dtype type = state == HASHED_PARAMS ? e->plan->param_type : DTYPE_F32;
-    const struct range *ranges = state == HASHED_PARAMS ? u->params_range : u->optim_range;
-    int n = state == HASHED_PARAMS ? u->params_ranges : u->optim_ranges;
+    int params = state == HASHED_PARAMS, frozen = at.lo >= u->trained;
+    const void *from[] = {frozen ? engine_frozen(e, u) : u->params, u->master, u->m, u->v};
+    enum dtype type = params ? e->plan->param_type : DTYPE_F32;
+    const struct range *ranges = frozen   ? u->frozen_range
+                                 : params ? u->params_range
+                                          : u->optim_range;
+    int n = frozen ? u->frozen_ranges : params ? u->params_ranges : u->optim_ranges;
     uint64_t key = (uint64_t)unit << 48 | (uint64_t)state << 46, sum = 0;
     float piece[512];
 
@@ -206,17 +218,28 @@ static uint64_t hash_range(const struct engine *e, int unit, int state, struct r
     return sum;
 }
 
+/* One of the two vectors of a unit, of `elems`, from element `first` on; own: what is held. */
+static void add_vector(struct engine *e, int unit, int state, struct range at, struct shard own,
+                       struct hash *h)
+{
+    int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, at.hi - at.lo, e->ranges);
+
+    for (int i = 0; i < n; i++)
+        h->once += hash_range(e, unit, state,
+                              (struct range){at.lo + e->ranges[i].lo, at.lo + e->ranges[i].hi});
+    for (int i = 0; i < own.ranges; i++)
+        h->whole += hash_range(e, unit, state, own.range[i]);
+}
+
 static void add_hash(struct engine *e, int unit, int state, struct hash *h)
 {
     const struct engine_unit *u = &e->unit[unit];
-    const struct range *ranges = state == HASHED_PARAMS ? u->params_range : u->optim_range;
-    int own = state == HASHED_PARAMS ? u->params_ranges : u->optim_ranges;
-    int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->elems, e->ranges);
+    int params = state == HASHED_PARAMS;
 
-    for (int i = 0; i < n; i++)
-        h->once += hash_range(e, unit, state, e->ranges[i]);
-    for (int i = 0; i < own; i++)
-        h->whole += hash_range(e, unit, state, ranges[i]);
+    add_vector(e, unit, state, (struct range){0, u->trained}, shard_of(u, params ? 0 : 2), h);
+    if (params)
+        add_vector(e, unit, state, (struct range){u->trained, u->elems},
+                   shard_of(u, AUDITED - 1), h);
 }
 
 /* Adds the ranks' hashes of one state; whether the copies cannot all be equal. */

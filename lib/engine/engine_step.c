@@ -58,11 +58,11 @@ static void add_here(struct engine *e, struct engine_unit *u, const float *gradi
     double on_grid[512];
 
     if (!e->exact) {
-        engine_accumulate(u->grads, e->grad_type, gradient, type, u->elems);
+        engine_accumulate(u->grads, e->grad_type, gradient, type, u->trained);
         return;
     }
-    for (int64_t i = 0; i < u->elems; i += 512) {
-        int64_t part = u->elems - i < 512 ? u->elems - i : 512;
+    for (int64_t i = 0; i < u->trained; i += 512) {
+        int64_t part = u->trained - i < 512 ? u->trained - i : 512;
         put_gradient(e, on_grid, type, gradient + i, part);
         engine_accumulate((double *)u->grads + i, e->grad_type, on_grid, type, part);
     }
@@ -76,7 +76,7 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
     if (!engine_apart(e))
         return 0;
     if (e->magnitudes)
-        kern_abs(gradient, u->elems);
+        kern_abs(gradient, u->trained);
     if (!e->there[ENGINE_MICRO]) {
         add_here(e, u, gradient);
         engine_trace_compute(e, ENGINE_ADDED, (int)(u - e->unit), micro);
@@ -85,7 +85,7 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
         e->next_bucket = (e->next_bucket + 1) % e->buckets;
         if (engine_wait(e, e->reduces, b->ticket, b->event, err))
             return -1;
-        put_gradient(e, b->send, e->reduce_type, gradient, u->elems);
+        put_gradient(e, b->send, e->reduce_type, gradient, u->trained);
         engine_trace_compute(e, ENGINE_ADDED, (int)(u - e->unit), micro);
         b->move = (struct engine_move){
             .call = {&u->size->handle[ENGINE_MICRO], b->send, e->reduce_recv,
@@ -103,7 +103,7 @@ static int accumulate(struct engine *e, struct engine_unit *u, int micro, struct
         u->reduced = b->ticket;
         u->reduced_event = b->event;
     }
-    memset(gradient, 0, (size_t)u->elems * sizeof *gradient);
+    memset(gradient, 0, (size_t)u->trained * sizeof *gradient);
     engine_trace_more(e);
     return 0;
 }
@@ -136,7 +136,7 @@ static void push_boundary(struct engine *e, struct engine_unit *u)
 
 static int backward(struct engine *e, int micro, struct err *err)
 {
-    for (int v = e->model->visits - 1; v >= 0; v--) {
+    for (int v = e->model->visits - 1; v >= e->model->first_trained; v--) {
         int unit = model_unit_of_visit(e->model, v);
         struct engine_unit *u = &e->unit[unit];
         const float *params = engine_uses_take(e, err);
@@ -145,12 +145,25 @@ static int backward(struct engine *e, int micro, struct err *err)
         net_backward(&e->net, v, params, gradient_of(e, u));
         engine_trace_compute(e, ENGINE_BACKWARD, unit, micro);
         engine_uses_give(e);
-        if (e->model->tied && unit == 0 && v > 0)
-            continue; /* its second use in the backward is still to come */
+        if (!u->trained || (e->model->tied && unit == 0 && v > 0))
+            continue; /* a tied unit's second use in the backward is still to come */
         if (accumulate(e, u, micro, err))
             return -1;
         if (micro == e->plan->accum - 1)
             push_boundary(e, u);
+    }
+    return 0;
+}
+
+static int forward(struct engine *e, int micro, struct err *err)
+{
+    for (int v = 0; v < e->model->visits; v++) {
+        const float *params = engine_uses_take(e, err);
+        if (!params)
+            return -1;
+        net_forward(&e->net, v, params);
+        engine_trace_compute(e, ENGINE_FORWARD, model_unit_of_visit(e->model, v), micro);
+        engine_uses_give(e);
     }
     return 0;
 }
@@ -163,17 +176,30 @@ static int micro_step(struct engine *e, int micro, struct err *err)
 
     net_begin(&e->net, e->tokens, e->targets, (float)(1 / tokens));
     engine_trace_compute(e, ENGINE_BEGAN, -1, micro);
-    for (int v = 0; v < e->model->visits; v++) {
-        const float *params = engine_uses_take(e, err);
-        if (!params)
-            return -1;
-        net_forward(&e->net, v, params);
-        engine_trace_compute(e, ENGINE_FORWARD, model_unit_of_visit(e->model, v), micro);
-        engine_uses_give(e);
-    }
+    if (forward(e, micro, err))
+        return -1;
     e->word.loss += net_loss(&e->net);
     fixed_add(&e->word.fixed_loss, net_loss(&e->net));
     return backward(e, micro, err);
+}
+
+int engine_evaluate(struct engine *e, engine_batch batch, void *arg, int micros, double *loss,
+                    struct err *err)
+{
+    int rc = 0, traced = e->record.on;
+
+    *loss = 0;
+    e->record.on = 0; /* not of any step */
+    engine_uses_begin(e, micros, 0);
+    for (int i = 0; rc == 0 && i < micros; i++) {
+        batch(arg, i, e->tokens, e->targets);
+        net_begin(&e->net, e->tokens, e->targets, 1);
+        rc = forward(e, i, err);
+        if (rc == 0)
+            *loss += net_loss(&e->net);
+    }
+    e->record.on = traced;
+    return rc;
 }
 
 int engine_step(struct engine *e, engine_batch batch, void *arg,
@@ -192,7 +218,7 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
         memset(e->unit[i].grads, 0, (size_t)(e->unit[i].grads_elems * g));
     }
     engine_trace_compute(e, ENGINE_BEGAN, -1, -1);
-    engine_uses_begin(e);
+    engine_uses_begin(e, e->plan->accum, 1);
     for (int i = 0; rc == 0 && i < e->plan->accum; i++) {
         batch(arg, i, e->tokens, e->targets);
         rc = micro_step(e, i, err);

@@ -13,17 +13,17 @@
 enum { STEPS = 2, EVENTS_MAX = 1 << 22 }; /* some 300 MB */
 
 /*
- * Of one step: each use waits, computes and has a gather; each micro-step begins and has, for
- * each unit, a wait for a bucket, an addition and a reduction; at the end each unit has a
- * boundary, two waits, an update and a sync; and the step begins, agrees, and computes before
- * and behind that.
+ * Of one step: each use waits, computes and has a gather for each of its unit's two vectors;
+ * each micro-step begins and has, for each unit, a wait for a bucket, an addition and a
+ * reduction; at the end each unit has a boundary, two waits, an update and a sync; and the step
+ * begins, agrees, and computes before and behind that.
  */
 static int64_t events_most(const struct engine *e)
 {
     int64_t accum = e->plan->accum, uses = accum * 2 * e->model->visits,
             units = e->model->units;
 
-    return STEPS * (3 * uses + accum * (1 + 3 * units) + 5 * units + 4);
+    return STEPS * ((2 + ENGINE_PARTS) * uses + accum * (1 + 3 * units) + 5 * units + 4);
 }
 
 const char *engine_event_name(enum engine_event_kind kind)

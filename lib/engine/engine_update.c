@@ -30,7 +30,7 @@ static const float *gradient_piece(struct engine *e, const struct engine_unit *u
 /* Adds the squares of the unit's G shard to the word. */
 static void add_squares(struct engine *e, const struct engine_unit *u)
 {
-    int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->elems, e->ranges);
+    int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->trained, e->ranges);
 
     for (int i = 0; i < n; i++) {
         int64_t at = layout_offset(u->optim_range, u->optim_ranges, e->ranges[i].lo);
@@ -122,7 +122,7 @@ static void update_unit(struct engine *e, int unit, const struct engine_optim *o
     struct engine_unit *u = &e->unit[unit];
     const struct model_unit *mu = &e->model->unit[unit];
 
-    for (int t = mu->first; t < mu->first + mu->count; t++) {
+    for (int t = mu->first; t < mu->first + mu->trained_tensors; t++) {
         const struct model_tensor *tensor = &e->model->tensor[t];
         int64_t packed = 0, lo = tensor->offset, hi = tensor->offset + tensor->elems;
         for (int i = 0; i < u->optim_ranges; i++) {
@@ -144,6 +144,8 @@ void engine_sync(struct engine *e, int unit)
     int convert = p->param_type != p->wire_type;
     char *to = u->params;
 
+    if (!u->trained)
+        return;
     if (e->there[ENGINE_SYNC]) {
         u->sync = (struct engine_move){
             .call = {.handle = &u->size->handle[ENGINE_SYNC],
@@ -232,33 +234,45 @@ int engine_update(struct engine *e, const struct engine_optim *optim,
 }
 
 /* The parameters' own ranges, a few elements at a time: they may be more than the master. */
-static int load_params(struct engine *e, int unit, char *to, enum dtype type, enum dtype seen,
-                       engine_source source, void *arg, struct err *err)
-{
-    const struct engine_unit *u = &e->unit[unit];
+struct loader {
+    struct engine *engine;
+    int unit;
+    enum dtype type, seen;
+    engine_source source;
+    void *arg;
+};
 
-    for (int n = 0; n < u->params_ranges; n++)
-        for (struct range r = u->params_range[n]; r.lo < r.hi;) {
+static int load_ranges(const struct loader *l, const struct range *ranges, int count, char *to,
+                       struct err *err)
+{
+    float *piece = l->engine->piece;
+
+    for (int n = 0; n < count; n++)
+        for (struct range r = ranges[n]; r.lo < r.hi;) {
             struct range part = {r.lo, r.hi - r.lo < ENGINE_PIECE ? r.hi : r.lo + ENGINE_PIECE};
-            if (source(arg, unit, 0, &part, 1, e->piece, err))
+            if (l->source(l->arg, l->unit, 0, &part, 1, piece, err))
                 return -1;
-            engine_round(to, type, e->piece, seen, part.hi - part.lo);
-            to += (part.hi - part.lo) * dtype_bytes(type);
+            engine_round(to, l->type, piece, l->seen, part.hi - part.lo);
+            to += (part.hi - part.lo) * dtype_bytes(l->type);
             r.lo = part.hi;
         }
     return 0;
 }
 
 /* As a coded sync would have left them, so that a run that goes on sees what it saw. */
-static int load_coded(struct engine *e, int unit, engine_source source, void *arg,
-                      struct err *err)
+static int load_coded(const struct loader *from, struct err *err)
 {
+    struct engine *e = from->engine;
     const struct plan *p = e->plan;
-    struct engine_unit *u = &e->unit[unit];
+    struct engine_unit *u = &e->unit[from->unit];
+    struct loader l = *from;
     int convert = p->param_type != p->wire_type;
     void *to = convert ? e->sync_recv : u->params;
 
-    if (load_params(e, unit, to, p->wire_type, p->wire_type, source, arg, err))
+    if (!u->size)
+        return 0;
+    l.type = l.seen = p->wire_type;
+    if (load_ranges(&l, u->params_range, u->params_ranges, to, err))
         return -1;
     coll_round(&u->size->handle[ENGINE_SYNC], EXEC_OUT, to, NULL);
     if (convert)
@@ -271,13 +285,14 @@ int engine_load(struct engine *e, engine_source source, void *arg, int moments, 
     for (int i = 0; i < e->model->units; i++) {
         struct engine_unit *u = &e->unit[i];
         float *state[3] = {u->master, u->m, u->v};
-        for (int s = 0; s < (moments ? 3 : 1); s++)
+        struct loader l = {e, i, e->plan->param_type, e->seen_type, source, arg};
+        for (int s = 0; u->trained && s < (moments ? 3 : 1); s++)
             if (source(arg, i, s, u->optim_range, u->optim_ranges, state[s], err))
                 return -1;
-        int rc = e->coded[ENGINE_SYNC] ? load_coded(e, i, source, arg, err)
-                                       : load_params(e, i, u->params, e->plan->param_type,
-                                                     e->seen_type, source, arg, err);
-        if (rc)
+        int rc = e->coded[ENGINE_SYNC]
+                     ? load_coded(&l, err)
+                     : load_ranges(&l, u->params_range, u->params_ranges, u->params, err);
+        if (rc || load_ranges(&l, u->frozen_range, u->frozen_ranges, engine_frozen(e, u), err))
             return -1;
     }
     engine_residuals_clear(e);
@@ -290,6 +305,12 @@ void engine_values(const struct engine *e, int unit, int state, struct range at,
     const struct engine_unit *u = &e->unit[unit];
     const float *from[3] = {u->master, u->m, u->v};
 
+    if (at.lo >= u->trained) {
+        assert(state == 0);
+        engine_copy(out, type, engine_frozen(e, u), e->plan->param_type, u->frozen_range,
+                    u->frozen_ranges, at);
+        return;
+    }
     engine_copy(out, type, from[state], DTYPE_F32, u->optim_range, u->optim_ranges, at);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows when a unit's parameters are gathered, where they lie meanwhile, and when the place is
- * free again.  A micro-step has 2 V uses of units, forward 0 .. V-1 and back; the last `keep`
- * uses of the forward stay for the backward, in places of their own:
+ * free again.  A micro-step has 2 V uses of units, forward 0 .. V-1 and back (less where the
+ * first ones have nothing that trains); the last `keep` uses of the forward stay for the
+ * backward, in places of their own:
  *
  *     V = 4, keep = 1, prefetch = 1: ring places a b, kept place k
  *     use      F0 F1 F2 F3 B3 B2 B1 B0 | F0 ...
@@ -18,62 +19,76 @@ struct use {
 
 static struct use use_at(const struct engine *e, int64_t use)
 {
-    int visits = e->model->visits, at = (int)(use % (2 * visits)), own = visits - e->keep;
+    int visits = e->model->visits, at = (int)(use % e->micro_uses);
     struct use u = {.back = at >= visits};
 
     u.visit = u.back ? 2 * visits - 1 - at : at;
-    u.kept = u.visit >= own;
-    u.ring = use / (2 * visits) * 2 * own + (u.back ? at - 2 * e->keep : at);
+    u.kept = u.visit >= visits - e->kept;
+    u.ring =
+        use / e->micro_uses * (e->micro_uses - 2 * e->kept) + (u.back ? at - 2 * e->kept : at);
     return u;
 }
 
 /* The use that gather number `gather` is for, in its micro-step. */
 static int64_t use_of_gather(const struct engine *e, int64_t gather)
 {
-    int visits = e->model->visits, all = 2 * visits - e->keep;
+    int visits = e->model->visits, all = e->micro_uses - e->kept;
     int64_t at = gather % all;
 
-    return gather / all * 2 * visits + (at < visits ? at : at + e->keep);
+    return gather / all * e->micro_uses + (at < visits ? at : at + e->kept);
 }
 
 static struct engine_slot *slot_of(struct engine *e, struct use u)
 {
     int at =
-        u.kept ? e->ring + u.visit - (e->model->visits - e->keep) : (int)(u.ring % e->ring);
+        u.kept ? e->ring + u.visit - (e->model->visits - e->kept) : (int)(u.ring % e->ring);
 
     return &e->slot[at];
 }
 
-static struct engine_unit *unit_of(struct engine *e, struct use u, int *unit)
+/* One of the two vectors of a unit, to where it lies in the whole of it. */
+static void push_part(struct engine *e, struct engine_slot *slot, int part, int unit, int micro)
 {
-    *unit = model_unit_of_visit(e->model, u.visit);
-    return &e->unit[*unit];
+    struct engine_unit *u = &e->unit[unit];
+    const struct plan *p = e->plan;
+    int coded = e->coded[ENGINE_GATHER], apart = coded || p->param_type != p->wire_type;
+    struct engine_move *m = &slot->move[part];
+    struct engine_size *size = part ? u->frozen_size : u->size;
+    int64_t shard = part ? u->frozen_elems : u->params_elems;
+    char *from = u->params, *to = slot->recv;
+
+    if (!size)
+        return;
+    if (part) {
+        from = engine_frozen(e, u);
+        to += u->trained * dtype_bytes(p->wire_type);
+    }
+    *m = (struct engine_move){
+        .call = {.handle = &size->handle[ENGINE_GATHER],
+                 .in = apart ? e->gather_send : from,
+                 .out = to},
+        .wire = p->wire_type,
+        .src = from,
+        .src_type = p->param_type,
+        .src_elems = apart ? shard : 0,
+        .round = coded,
+        .behind = part ? NULL : e->syncs,
+        .behind_ticket = u->synced,
+        .behind_event = part ? -1 : u->synced_event,
+    };
+    slot->event = engine_trace_move(e, m, ENGINE_GATHERED, ENGINE_LANE_GATHERS, unit, micro);
+    slot->ticket = engine_move_push(e, e->gathers, m);
 }
 
 static void push(struct engine *e, int64_t use)
 {
     struct use at = use_at(e, use);
     struct engine_slot *slot = slot_of(e, at);
-    int unit, coded = e->coded[ENGINE_GATHER];
-    int apart = coded || e->plan->param_type != e->plan->wire_type;
-    struct engine_unit *u = unit_of(e, at, &unit);
+    int unit = model_unit_of_visit(e->model, at.visit);
 
-    slot->move = (struct engine_move){
-        .call = {.handle = &u->size->handle[ENGINE_GATHER],
-                 .in = apart ? e->gather_send : u->params,
-                 .out = slot->recv},
-        .wire = e->plan->wire_type,
-        .src = u->params,
-        .src_type = e->plan->param_type,
-        .src_elems = apart ? u->params_elems : 0,
-        .round = coded,
-        .behind = e->syncs,
-        .behind_ticket = u->synced,
-        .behind_event = u->synced_event,
-    };
-    slot->event = engine_trace_move(e, &slot->move, ENGINE_GATHERED, ENGINE_LANE_GATHERS, unit,
-                                    (int)(use / (2 * e->model->visits)));
-    slot->ticket = engine_move_push(e, e->gathers, &slot->move);
+    /* What is frozen needs no sync: it goes first. */
+    for (int part = ENGINE_PARTS - 1; part >= 0; part--)
+        push_part(e, slot, part, unit, (int)(use / e->micro_uses));
     slot->busy = 1;
 }
 
@@ -89,9 +104,14 @@ static void push_more(struct engine *e)
     }
 }
 
-void engine_uses_begin(struct engine *e)
+void engine_uses_begin(struct engine *e, int micros, int back)
 {
+    int visits = e->model->visits, backs = back ? visits - e->model->first_trained : 0;
+
     e->use = e->pushed = e->taken = 0;
+    e->micro_uses = visits + backs;
+    e->kept = e->keep < backs ? e->keep : backs;
+    e->all_gathers = (int64_t)micros * (e->micro_uses - e->kept);
     if (e->there[ENGINE_GATHER])
         push_more(e);
 }
@@ -99,8 +119,7 @@ void engine_uses_begin(struct engine *e)
 const float *engine_uses_take(struct engine *e, struct err *err)
 {
     struct use at = use_at(e, e->use);
-    int unit;
-    struct engine_unit *u = unit_of(e, at, &unit);
+    struct engine_unit *u = &e->unit[model_unit_of_visit(e->model, at.visit)];
     const void *from = u->params;
     enum dtype type = e->plan->param_type;
 

@@ -46,6 +46,37 @@ void kern_embed_backward(float *dtable, const float *dy, const int32_t *tokens, 
 }
 
 KERN_CLONES
+void kern_bias(float *y, int64_t ld, const float *b, int64_t n, int64_t c)
+{
+    for (int64_t i = 0; i < n; i++, y += ld)
+#pragma GCC ivdep
+        for (int64_t j = 0; j < c; j++)
+            y[j] += b[j];
+}
+
+KERN_CLONES
+void kern_bias_backward(float *db, const float *dy, int64_t ld, int64_t n, int64_t c)
+{
+    for (int64_t i = 0; i < n; i++, dy += ld)
+#pragma GCC ivdep
+        for (int64_t j = 0; j < c; j++)
+            db[j] += dy[j];
+}
+
+void kern_positions(float *y, const float *table, int64_t batch, int64_t seq, int64_t c)
+{
+    for (int64_t b = 0; b < batch; b++)
+        kern_add(y + b * seq * c, table, seq * c);
+}
+
+void kern_positions_backward(float *dtable, const float *dy, int64_t batch, int64_t seq,
+                             int64_t c)
+{
+    for (int64_t b = 0; b < batch; b++)
+        kern_add(dtable, dy + b * seq * c, seq * c);
+}
+
+KERN_CLONES
 static float row_rstd(const float *x, int64_t c, float eps)
 {
     return 1.0f / sqrtf(kern_dot(x, x, c) / (float)c + eps);
@@ -70,7 +101,10 @@ void kern_rmsnorm(float *y, float *rstd, const float *x, const float *w, int64_t
     }
 }
 
-/* With xhat = x rstd and g = dy w:  dx = rstd (g - xhat mean(g xhat)),  dw = sum dy xhat. */
+/*
+ * With xhat = x rstd and g = dy w:  dx = rstd (g - xhat mean(g xhat)),  dw = sum dy xhat.
+ * Without dw the same dx.
+ */
 KERN_CLONES
 void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *rstd,
                            const float *x, const float *w, int64_t n, int64_t c)
@@ -88,6 +122,12 @@ void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *r
         for (int l = 0; l < 16; l++)
             mean += s[l];
         mean = mean * r / (float)c;
+        if (!dw) {
+#pragma GCC ivdep
+            for (j = 0; j < c; j++)
+                dx[j] += r * (dy[j] * w[j] - x[j] * r * mean);
+            continue;
+        }
 #pragma GCC ivdep
         for (j = 0; j < c; j++) {
             float xhat = x[j] * r;
@@ -98,16 +138,17 @@ void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *r
     }
 }
 
-void kern_rope_table(float *table, int64_t seq, int64_t head_dim, double theta)
+void kern_rope_table(float *table, int64_t seq, int64_t head_dim, const double *inv_freq,
+                     double scale)
 {
     int64_t half = head_dim / 2;
 
     for (int64_t t = 0; t < seq; t++, table += head_dim)
         for (int64_t i = 0; i < half; i++) {
-            double angle = (double)t * pow(theta, -2.0 * (double)i / (double)head_dim);
+            double angle = (double)t * inv_freq[i];
 
-            table[i] = (float)cos(angle);
-            table[half + i] = (float)sin(angle);
+            table[i] = (float)(scale * cos(angle));
+            table[half + i] = (float)(scale * sin(angle));
         }
 }
 

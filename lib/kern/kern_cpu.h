@@ -8,8 +8,9 @@
 
 /*
  * The kernels of the decoder and of its optimizer, f32 on one core.  Matrices are row-major,
- * "ld" is the distance between rows in elements.  Backward kernels ADD to what they name dw, dx
- * or dtable and WRITE everything else.  Nothing here allocates, but for what oneDNN's sgemm
+ * "ld" is the distance between rows in elements.  Backward kernels ADD to what they name dw,
+ * db, dx or dtable and WRITE everything else; a norm's dw and db may be NULL: not wanted, and
+ * not computed.  Nothing here allocates, but for what oneDNN's sgemm
  * packs.  Sums are taken in a fixed order: equal inputs give equal bits.
  * Oracle: kern_ref.h in double precision; backward by its central differences.
  */
@@ -39,13 +40,36 @@ void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *r
                            const float *x, const float *w, int64_t n, int64_t c);
 
 /*
+ * Layer normalisation (Ba, Kiros, Hinton 2016), row by row: y = (x - mean) * rstd * w + b,
+ * rstd = 1 / sqrt(mean((x - mean)^2) + eps).  b, db (c); mean (n); the rest as above.
+ */
+void kern_layernorm(float *y, float *mean, float *rstd, const float *x, const float *w,
+                    const float *b, int64_t n, int64_t c, float eps);
+void kern_layernorm_apply(float *y, const float *mean, const float *rstd, const float *x,
+                          const float *w, const float *b, int64_t n, int64_t c);
+void kern_layernorm_backward(float *dx, float *dw, float *db, const float *dy,
+                             const float *mean, const float *rstd, const float *x,
+                             const float *w, int64_t n, int64_t c);
+
+/* y += b in each of n rows ld apart, b (c); db += the sum of the rows of dy. */
+void kern_bias(float *y, int64_t ld, const float *b, int64_t n, int64_t c);
+void kern_bias_backward(float *db, const float *dy, int64_t ld, int64_t n, int64_t c);
+
+/* Learned positions: y (batch, seq, c) += table (seq, c) in every sequence. */
+void kern_positions(float *y, const float *table, int64_t batch, int64_t seq, int64_t c);
+void kern_positions_backward(float *dtable, const float *dy, int64_t batch, int64_t seq,
+                             int64_t c);
+
+/*
  * Rotary positions (Su et al. 2021) as Hugging Face lays them out: element i of a head turns
- * with element i + head_dim / 2 by the angle t * theta^(-2i / head_dim).  table (seq,
- * head_dim): the cosines of i < head_dim / 2, then the sines.  x: batch * seq rows ld apart, of
+ * with element i + head_dim / 2 by the angle t * inv_freq[i] (by default theta^(-2i /
+ * head_dim)).  table (seq, head_dim): the cosines of i < head_dim / 2, then the sines, all
+ * times scale.  x: batch * seq rows ld apart, of
  * which the first heads * head_dim elements turn, in place; back != 0 turns the other way: that
  * is the backward.  head_dim is even.
  */
-void kern_rope_table(float *table, int64_t seq, int64_t head_dim, double theta);
+void kern_rope_table(float *table, int64_t seq, int64_t head_dim, const double *inv_freq,
+                     double scale);
 void kern_rope(float *x, int64_t ld, const float *table, int64_t batch, int64_t seq,
                int64_t heads, int64_t head_dim, int back);
 
@@ -70,6 +94,16 @@ void kern_attention_backward(const struct kern_heads *s, float *dqkv, const floa
 void kern_swiglu(float *y, const float *gate, const float *up, int64_t n);
 /* In place: gate and up become their gradients, dy becomes y, which the next product needs. */
 void kern_swiglu_backward(float *dy, float *gate, float *up, int64_t n);
+
+/*
+ * y = x Phi(x), Phi the normal distribution (Hendrycks, Gimpel 2016); _tanh: y = x (1 + tanh u)
+ * / 2, u = sqrt(2 / pi) (x + 0.044715 x^3), which GPT-2 was trained with.  Backward in place: x
+ * becomes its gradient, dy becomes y.
+ */
+void kern_gelu(float *y, const float *x, int64_t n);
+void kern_gelu_backward(float *dy, float *x, int64_t n);
+void kern_gelu_tanh(float *y, const float *x, int64_t n);
+void kern_gelu_tanh_backward(float *dy, float *x, int64_t n);
 
 /*
  * Cross-entropy of softmax(logits (n,v)) in nats, summed over the rows whose target is not

@@ -31,19 +31,46 @@ void kern_ref_rmsnorm(double *y, const double *x, const double *w, int64_t n, in
     }
 }
 
+void kern_ref_layernorm(double *y, const double *x, const double *w, const double *b, int64_t n,
+                        int64_t c, double eps)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double mean = 0, variance = 0;
+
+        for (int64_t j = 0; j < c; j++)
+            mean += x[i * c + j] / (double)c;
+        for (int64_t j = 0; j < c; j++)
+            variance += pow(x[i * c + j] - mean, 2) / (double)c;
+        for (int64_t j = 0; j < c; j++)
+            y[i * c + j] = (x[i * c + j] - mean) / sqrt(variance + eps) * w[j] + b[j];
+    }
+}
+
+void kern_ref_bias(double *y, const double *b, int64_t n, int64_t c)
+{
+    for (int64_t i = 0; i < n * c; i++)
+        y[i] += b[i % c];
+}
+
+void kern_ref_positions(double *y, const double *table, int64_t batch, int64_t seq, int64_t c)
+{
+    for (int64_t i = 0; i < batch * seq; i++)
+        for (int64_t j = 0; j < c; j++)
+            y[i * c + j] += table[i % seq * c + j];
+}
+
 void kern_ref_rope(double *x, int64_t ld, int64_t batch, int64_t seq, int64_t heads,
-                   int64_t head_dim, double theta)
+                   int64_t head_dim, const double *inv_freq, double scale)
 {
     for (int64_t row = 0; row < batch * seq; row++)
         for (int64_t h = 0; h < heads; h++)
             for (int64_t i = 0; i < head_dim / 2; i++) {
                 double *a = x + row * ld + h * head_dim + i, *b = a + head_dim / 2;
-                double turn =
-                    (double)(row % seq) / pow(theta, 2.0 * (double)i / (double)head_dim);
+                double turn = (double)(row % seq) * inv_freq[i];
                 double a0 = *a, b0 = *b;
 
-                *a = a0 * cos(turn) - b0 * sin(turn);
-                *b = b0 * cos(turn) + a0 * sin(turn);
+                *a = scale * (a0 * cos(turn) - b0 * sin(turn));
+                *b = scale * (b0 * cos(turn) + a0 * sin(turn));
             }
 }
 
@@ -90,6 +117,18 @@ void kern_ref_swiglu(double *y, const double *gate, const double *up, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
+}
+
+void kern_ref_gelu(double *y, const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * 0.5 * erfc(-x[i] / sqrt(2));
+}
+
+void kern_ref_gelu_tanh(double *y, const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = 0.5 * x[i] * (1 + tanh(sqrt(2 / acos(-1)) * (x[i] + 0.044715 * pow(x[i], 3))));
 }
 
 double kern_ref_cross_entropy(const double *logits, const int32_t *targets, int64_t n,

@@ -110,7 +110,7 @@ int64_t layout_cut(const struct layout *l, int64_t elems, int e, int k, int even
 
 int layout_ranges_max(const struct layout *l)
 {
-    return l->segments;
+    return 2 * l->segments; /* of what trains, and of what does not */
 }
 
 /* Appends [lo, hi), merging with what ends where it begins. */
@@ -158,6 +158,25 @@ int64_t layout_elems(const struct layout *l, enum letter letter, int rank, int64
         sum += r[i].hi - r[i].lo;
     mem_free(r);
     return sum;
+}
+
+int layout_unit_ranges(const struct layout *l, enum letter letter, int rank, int64_t trained,
+                       int64_t elems, struct range *out)
+{
+    int n = layout_ranges(l, letter, rank, trained, out), kept = n;
+    int more = layout_ranges(l, letter, rank, elems - trained, out + n);
+
+    /* append() writes at or before what it reads. */
+    for (int i = n; i < n + more; i++)
+        kept = append(out, kept, out[i].lo + trained, out[i].hi + trained);
+    return kept;
+}
+
+int64_t layout_unit_elems(const struct layout *l, enum letter letter, int rank, int64_t trained,
+                          int64_t elems)
+{
+    return layout_elems(l, letter, rank, trained) +
+           layout_elems(l, letter, rank, elems - trained);
 }
 
 int64_t layout_offset(const struct range *r, int n, int64_t x)

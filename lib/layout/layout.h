@@ -53,9 +53,20 @@ int64_t layout_cut(const struct layout *l, int64_t elems, int e, int k, int even
  */
 int layout_ranges(const struct layout *l, enum letter letter, int rank, int64_t elems,
                   struct range *out);
-int layout_ranges_max(const struct layout *l); /* room that always suffices */
+int layout_ranges_max(const struct layout *l); /* room that suffices, for a unit's too */
 /* Elements rank holds: the size of its packed shard (its ranges one after the other). */
 int64_t layout_elems(const struct layout *l, enum letter letter, int rank, int64_t elems);
+/*
+ * The same of a unit whose first `trained` elements train and whose others do not: two vectors,
+ * each shared out by itself, the second one's ranges behind the first's.
+ *
+ *   [2,2], G, trained 8 of 12:  | trained: 0 2 1 3 | frozen: 0 2 1 3 |   rank of each quarter
+ *   rank 2's ranges:                 [2, 4)            [9, 10)
+ */
+int layout_unit_ranges(const struct layout *l, enum letter letter, int rank, int64_t trained,
+                       int64_t elems, struct range *out);
+int64_t layout_unit_elems(const struct layout *l, enum letter letter, int rank, int64_t trained,
+                          int64_t elems);
 /* Offset in the packed shard of element x, or -1 when the ranges have it not. */
 int64_t layout_offset(const struct range *ranges, int n, int64_t x);
 

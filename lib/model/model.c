@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows a model once it is read: its units, its count of operations, its first values.  Does
- * not know config keys (model_config.c) nor a family's tensors (model_llama.c).
+ * not know config keys (model_config.c) nor a family's tensors (model_llama.c, model_gpt2.c).
  */
 #include "model/model.h"
 
@@ -25,6 +25,7 @@ static int read_params(struct model *m, const char *what, struct err *err)
     /* 1e15 parameters: 1000 times the largest model there is, and bytes still fit 64 bits. */
     if (num_count(what, 1, INT64_C(1000000000000000), &new.params, err))
         return err_prefix(err, "params=: ");
+    new.trained = new.params;
     *m = new;
     return 0;
 }
@@ -50,7 +51,7 @@ int model_read(struct model *m, const char *what, struct err *err)
 int model_parse(struct model *m, const char *name, const char *text, int64_t bytes,
                 struct err *err)
 {
-    struct model new = {.family = "llama"};
+    struct model new = {0};
 
     new.config = mem_new((size_t)bytes + 1, 1); /* one 0 behind it */
     memcpy(new.config, text, (size_t)bytes);
@@ -58,10 +59,7 @@ int model_parse(struct model *m, const char *name, const char *text, int64_t byt
         model_release(&new);
         return -1;
     }
-    model_llama_units(&new);
-    new.visits = (int)new.layers + 2;
-    for (int u = 0; u < new.units; u++)
-        new.params += new.unit[u].elems;
+    model_units_close(&new, NULL);
     *m = new;
     return 0;
 }
@@ -71,6 +69,7 @@ void model_release(struct model *m)
     mem_free(m->unit);
     mem_free(m->tensor);
     mem_free(m->config);
+    mem_free(m->partial);
     *m = (struct model){0};
 }
 
@@ -105,7 +104,7 @@ double model_flops_per_token(const struct model *m, int64_t seq)
     if (!m->unit)
         return 2.0 * (double)m->params;
     for (int i = 0; i < m->tensors; i++)
-        if (m->tensor[i].kind == MODEL_MATRIX)
+        if (m->tensor[i].kind != MODEL_VECTOR && m->tensor[i].kind != MODEL_EMBEDDING)
             matmul += (double)m->tensor[i].elems;
     if (m->tied) /* the embedding serves as the head's matrix */
         matmul += (double)m->vocab * (double)m->hidden;
@@ -114,14 +113,16 @@ double model_flops_per_token(const struct model *m, int64_t seq)
     return 2.0 * matmul + (double)m->layers * attention;
 }
 
-void model_init_values(const struct model *m, const struct model_tensor *t, uint64_t seed,
-                       int64_t first, int64_t count, float *out)
+void model_init_values(const struct model_tensor *t, uint64_t seed, int64_t first,
+                       int64_t count, float *out)
 {
     uint64_t stream = rng_stream(t->name);
 
     assert(first >= 0 && count >= 0 && first + count <= t->elems);
-    for (int64_t i = 0; i < count; i++)
-        out[i] = t->kind == MODEL_VECTOR
-                     ? 1.0f
-                     : (float)(m->init_std * rng_normal(seed, stream, (uint64_t)(first + i)));
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = (float)t->init_mean;
+        if (t->init_std > 0)
+            out[i] = (float)(t->init_mean +
+                             t->init_std * rng_normal(seed, stream, (uint64_t)(first + i)));
+    }
 }

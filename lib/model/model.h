@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "model/model_rope.h"
 
 /*
  * A transformer as a list of units.  A unit is the tensors of one layer, flattened one after
@@ -13,39 +14,74 @@
  * decoder layer, head (final norm and lm_head).  With tied embeddings the head's tensors (the
  * norm) belong to the embedding's unit and there is no head unit.
  *
+ * Where a part of the model trains, a unit is two vectors, each sharded by itself: what trains
+ * lies in front, what is frozen behind it.
+ *
+ *     unit  | trained: gradient, optimizer state | frozen: parameters alone |
+ *           0                                 trained                     elems
+ *
  * A VISIT is one use of a unit in the forward: embedding, layers, head.  visits = layers + 2;
  * the backward takes them in the other order.  unit_of_visit tells the unit (tied: the last
  * visit is unit 0 again).
  */
-enum model_kind { MODEL_MATRIX, MODEL_VECTOR, MODEL_EMBEDDING };
+enum model_kind {
+    MODEL_MATRIX,
+    MODEL_VECTOR, /* of a norm, or a bias */
+    MODEL_EMBEDDING,
+    MODEL_LORA_A, /* (rank, in) */
+    MODEL_LORA_B  /* (out, rank) */
+};
 
 struct model_tensor {
-    char name[128]; /* the Hugging Face name, "model.layers.0.self_attn.q_proj.weight" */
+    char name[128]; /* the Hugging Face name, "model.layers.0.self_attn.q_proj.weight"; of an
+                       adapter PEFT's, "base_model.model.(base)...q_proj.lora_A.weight" */
     enum model_kind kind;
     int unit;
     int64_t offset; /* elements, within the unit */
     int64_t elems;
-    int dims;         /* 1 or 2 */
-    int64_t shape[2]; /* as stored: rows (out features), columns (in features) */
+    int dims;                   /* 1 or 2 */
+    int64_t shape[2];           /* as stored: rows (out features), columns (in features) */
+    int transposed;             /* of a matrix: stored as (in, out), as GPT-2's Conv1D does */
+    double init_std, init_mean; /* of its first values, normal */
 };
 
 struct model_unit {
     char name[64];    /* "embed", "layers.3", "head" */
     int first, count; /* tensors */
     int64_t elems;
+    int trained_tensors; /* the first so many of them train */
+    int64_t trained;     /* their elements */
+};
+
+enum model_norm { MODEL_NORM_RMS, MODEL_NORM_LAYER }; /* x / rms * w, or LayerNorm */
+enum model_ffn { MODEL_FFN_SWIGLU, MODEL_FFN_GELU_TANH, MODEL_FFN_GELU }; /* gated, or plain */
+
+/* Low-rank adapters: y += (alpha / rank) (x A^T) B^T beside each target. */
+struct model_lora {
+    int64_t rank; /* 0: none */
+    double alpha;
 };
 
 struct model {
-    char family[16]; /* "llama"; "params" for a bare number of parameters */
+    char family[16]; /* "llama", "gpt2"; "params" for a bare number of parameters */
     int64_t vocab, hidden, layers, heads, kv_heads, head_dim, ffn, max_seq;
-    double rope_theta, norm_eps, init_std;
-    int tied;
+    int64_t positions; /* rows of a table of learned positions; 0: rotary */
+    enum model_norm norm;
+    enum model_ffn ffn_type;
+    struct model_rope rope;
+    double norm_eps, init_std;
+    double dropout; /* the largest that the config asks for; none is ever applied */
+    int tied, attention_bias, ffn_bias;
     char dtype[8]; /* torch_dtype in the words of base/dtype.h: "f32", "bf16", "f16" */
     int units, tensors, visits;
     struct model_unit *unit;     /* [units], owned; NULL for "params" */
     struct model_tensor *tensor; /* [tensors], owned */
-    int64_t params;              /* Psi */
-    char *config;                /* the config.json's own text, owned; NULL for "params" */
+    int64_t params;              /* Psi, adapters with it */
+    int64_t trained;             /* Psi' */
+    int first_trained;           /* visit where the backward ends: nothing before it trains */
+    struct model_lora lora;
+    char *partial; /* what trains, as it was said (model_train); owned; NULL: all */
+    char *config;  /* the config.json's own text, owned; NULL for "params" */
 };
 
 /*
@@ -58,11 +94,35 @@ int model_read(struct model *m, const char *what, struct err *err);
 int model_parse(struct model *m, const char *name, const char *text, int64_t bytes,
                 struct err *err);
 void model_release(struct model *m);
+/*
+ * What trains, of a model read so far without it.  WHAT is one of
+ *     all
+ *     train=PATTERN[,PATTERN]...    tensors whose names match one (fnmatch(3)); no other
+ *     freeze=PATTERN[,PATTERN]...   all but those
+ *     lora=RANK[,alpha=A][,targets=WORD[+WORD]...]
+ * lora freezes every tensor and adds a pair of adapters to each matrix of a layer whose name
+ * has the last part WORD ("q_proj"); without targets to all of them.  alpha is RANK unless
+ * given.  ERR_INPUT: grammar, a pattern or word that matches nothing, nothing left to train.
+ */
+int model_train(struct model *m, const char *what, struct err *err);
 int model_unit_of_visit(const struct model *m, int visit);
 /* The tensor of that name, or NULL. */
 const struct model_tensor *model_find(const struct model *m, const char *name);
+/* Whether it has a gradient. */
+int model_trains(const struct model *m, const struct model_tensor *t);
+/* The adapter (MODEL_LORA_A or _B) of a matrix, or NULL. */
+const struct model_tensor *model_adapter(const struct model *m, const struct model_tensor *t,
+                                         enum model_kind kind);
 int64_t model_largest_unit(const struct model *m); /* elements */
 
+/*
+ * Rotary positions of a sequence of `seq` tokens: pair i of a head, elements i and
+ * i + head_dim / 2, turns by inv_freq[i] (of head_dim / 2) a position; cosine and sine are then
+ * multiplied by *scale.  Of a model without learned positions.  The length matters to the type
+ * "dynamic" alone.
+ */
+void model_rope_frequencies(const struct model *m, int64_t seq, double *inv_freq,
+                            double *scale);
 /*
  * Floating-point operations of one token at sequence length T, matrix products alone: forward
  * 2 Psi_matmul + attention; forward and backward together three times that.  Returns the
@@ -71,10 +131,10 @@ int64_t model_largest_unit(const struct model *m); /* elements */
  */
 double model_flops_per_token(const struct model *m, int64_t seq);
 /*
- * The initial value of element i (row-major) of a tensor: N(0, init_std) for matrices and
- * embeddings by rng_normal(seed, rng_stream(name), i), 1 for norms.  Fills out[count].
+ * The initial value of element i (row-major) of a tensor: init_mean + init_std *
+ * rng_normal(seed, rng_stream(name), i).  Fills out[count].
  */
-void model_init_values(const struct model *m, const struct model_tensor *t, uint64_t seed,
-                       int64_t first, int64_t count, float *out);
+void model_init_values(const struct model_tensor *t, uint64_t seed, int64_t first,
+                       int64_t count, float *out);
 
 #endif

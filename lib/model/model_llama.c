@@ -5,44 +5,16 @@
  *
  *   unit      tensors, flattened one after the other
  *   embed     model.embed_tokens.weight          (tied: and model.norm.weight)
- *   layers.N  model.layers.N.self_attn.{q,k,v,o}_proj, mlp.{gate,up,down}_proj, the norms
+ *   layers.N  model.layers.N.self_attn.{q,k,v,o}_proj, mlp.{gate,up,down}_proj, the norms;
+ *             behind a matrix its bias, where the config has them
  *   head      model.norm.weight, lm_head.weight  (tied: none)
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/mem.h"
 #include "model/model_parts.h"
 
-enum { LAYER_TENSORS = 9 };
-
-static void unit_open(struct model *m, const char *name)
-{
-    struct model_unit *u = &m->unit[m->units++];
-
-    *u = (struct model_unit){.first = m->tensors};
-    snprintf(u->name, sizeof u->name, "%.63s", name);
-}
-
-/* rows 0: a vector of `cols`. */
-static void tensor_add(struct model *m, const char *name, enum model_kind kind, int64_t rows,
-                       int64_t cols)
-{
-    struct model_unit *u = &m->unit[m->units - 1];
-    struct model_tensor *t = &m->tensor[m->tensors++];
-
-    *t = (struct model_tensor){.kind = kind,
-                               .unit = m->units - 1,
-                               .offset = u->elems,
-                               .elems = rows ? rows * cols : cols,
-                               .dims = rows ? 2 : 1,
-                               .shape = {rows ? rows : cols, rows ? cols : 0}};
-    int used = snprintf(t->name, sizeof t->name, "%s", name);
-    assert(used < (int)sizeof t->name);
-    u->count++;
-    u->elems += t->elems;
-}
+enum { LAYER_PARTS = 9, LAYER_TENSORS = 16 /* with biases */ };
 
 static void layer_add(struct model *m, int64_t layer)
 {
@@ -50,37 +22,45 @@ static void layer_add(struct model *m, int64_t layer)
     const struct {
         const char *name;
         int64_t rows, cols;
-    } part[LAYER_TENSORS] = {
-        {"self_attn.q_proj", q, m->hidden},         {"self_attn.k_proj", kv, m->hidden},
-        {"self_attn.v_proj", kv, m->hidden},        {"self_attn.o_proj", m->hidden, q},
-        {"mlp.gate_proj", m->ffn, m->hidden},       {"mlp.up_proj", m->ffn, m->hidden},
-        {"mlp.down_proj", m->hidden, m->ffn},       {"input_layernorm", 0, m->hidden},
-        {"post_attention_layernorm", 0, m->hidden},
+        int bias;
+    } part[LAYER_PARTS] = {
+        {"self_attn.q_proj", q, m->hidden, m->attention_bias},
+        {"self_attn.k_proj", kv, m->hidden, m->attention_bias},
+        {"self_attn.v_proj", kv, m->hidden, m->attention_bias},
+        {"self_attn.o_proj", m->hidden, q, m->attention_bias},
+        {"mlp.gate_proj", m->ffn, m->hidden, m->ffn_bias},
+        {"mlp.up_proj", m->ffn, m->hidden, m->ffn_bias},
+        {"mlp.down_proj", m->hidden, m->ffn, m->ffn_bias},
+        {"input_layernorm", 0, m->hidden, 0},
+        {"post_attention_layernorm", 0, m->hidden, 0},
     };
     char name[128];
 
     snprintf(name, sizeof name, "layers.%" PRId64, layer);
-    unit_open(m, name);
-    for (int i = 0; i < LAYER_TENSORS; i++) {
+    model_unit_open(m, name);
+    for (int i = 0; i < LAYER_PARTS; i++) {
         snprintf(name, sizeof name, "model.layers.%" PRId64 ".%s.weight", layer, part[i].name);
-        tensor_add(m, name, part[i].rows ? MODEL_MATRIX : MODEL_VECTOR, part[i].rows,
-                   part[i].cols);
+        model_tensor_add(m, name, part[i].rows ? MODEL_MATRIX : MODEL_VECTOR, part[i].rows,
+                         part[i].cols);
+        if (!part[i].bias)
+            continue;
+        snprintf(name, sizeof name, "model.layers.%" PRId64 ".%s.bias", layer, part[i].name);
+        model_tensor_add(m, name, MODEL_VECTOR, 0, part[i].rows)->init_mean = 0;
     }
 }
 
 void model_llama_units(struct model *m)
 {
-    m->unit = mem_new((size_t)m->layers + 2, sizeof *m->unit);
-    m->tensor = mem_new((size_t)m->layers * LAYER_TENSORS + 3, sizeof *m->tensor);
-    unit_open(m, "embed");
-    tensor_add(m, "model.embed_tokens.weight", MODEL_EMBEDDING, m->vocab, m->hidden);
+    model_units_room(m, m->layers + 2, m->layers * LAYER_TENSORS + 3);
+    model_unit_open(m, "embed");
+    model_tensor_add(m, "model.embed_tokens.weight", MODEL_EMBEDDING, m->vocab, m->hidden);
     if (m->tied)
-        tensor_add(m, "model.norm.weight", MODEL_VECTOR, 0, m->hidden);
+        model_tensor_add(m, "model.norm.weight", MODEL_VECTOR, 0, m->hidden);
     for (int64_t layer = 0; layer < m->layers; layer++)
         layer_add(m, layer);
     if (m->tied)
         return;
-    unit_open(m, "head");
-    tensor_add(m, "model.norm.weight", MODEL_VECTOR, 0, m->hidden);
-    tensor_add(m, "lm_head.weight", MODEL_MATRIX, m->vocab, m->hidden);
+    model_unit_open(m, "head");
+    model_tensor_add(m, "model.norm.weight", MODEL_VECTOR, 0, m->hidden);
+    model_tensor_add(m, "lm_head.weight", MODEL_MATRIX, m->vocab, m->hidden);
 }

@@ -9,10 +9,20 @@
  * model, then its writer of tensors adds the units.
  */
 
-/* The Llama family's keys from the text of a config.json, one 0 behind it; no units yet. */
+/* Numbers and units from the text of a config.json, one 0 behind it; not closed yet. */
 int model_config_read(struct model *m, const char *name, const char *text, int64_t bytes,
                       struct err *err);
-/* Units and tensors of the Llama family, from the numbers that are there. */
+/* Units and tensors of a family, from the numbers that are there. */
 void model_llama_units(struct model *m);
+void model_gpt2_units(struct model *m);
+
+/* model_units.c: room for so many at most; the unit that tensors are then added to. */
+void model_units_room(struct model *m, int64_t units, int64_t tensors);
+void model_unit_open(struct model *m, const char *name);
+/* rows 0: a vector of `cols`, which begins at 1; all else is normal with the model's std. */
+struct model_tensor *model_tensor_add(struct model *m, const char *name, enum model_kind kind,
+                                      int64_t rows, int64_t cols);
+/* Offsets, sums, visits.  frozen: [tensors], what has no gradient; NULL: all trains. */
+void model_units_close(struct model *m, const char *frozen);
 
 #endif

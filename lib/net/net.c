@@ -1,37 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decoder by visits: embedding, layers, head.  Knows where tensors lie in their units and
- * where activations lie in the arena; a layer's arithmetic is in net_layer.c.
+ * The decoder by visits: embedding, layers, head.  Knows where activations lie in the arena; a
+ * layer's arithmetic is in net_layer.c, the families' differences in net_shape.c.
  */
 #include "net/net.h"
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "net/net_parts.h"
 
-static int64_t offset_of(const struct model *m, const char *name)
-{
-    const struct model_tensor *t = model_find(m, name);
-
-    assert(t); /* a family has its tensors */
-    return t->offset;
-}
-
-static int64_t layer_offset(const struct model *m, int64_t layer, const char *part)
-{
-    char name[128];
-
-    snprintf(name, sizeof name, "model.layers.%" PRId64 ".%s.weight", layer, part);
-    return offset_of(m, name);
-}
-
 static int check(const struct model *m, const struct net_options *o, struct err *err)
 {
-    if (strcmp(m->family, "llama") || !m->unit)
-        return err_set(err, ERR_INPUT, "model family is '%s', expected 'llama' to compute it",
+    if (!net_computes(m))
+        return err_set(err, ERR_INPUT,
+                       "model family is '%s', expected 'llama' or 'gpt2' to compute it",
                        m->family);
     if (o->batch < 1)
         return err_set(err, ERR_INPUT, "micro-batch is %d, expected 1 or more", o->batch);
@@ -51,24 +35,10 @@ static int lay_out(struct net *net, const struct model *m, const struct net_opti
     if (check(m, o, err))
         return -1;
     n = mem_new(1, sizeof *n);
-    n->at = mem_new((size_t)m->layers, sizeof *n->at);
+    n->shape.at = mem_new((size_t)m->layers + 1, sizeof *n->shape.at);
     n->kept = mem_new((size_t)m->layers, sizeof *n->kept);
     n->heads = (struct kern_heads){o->batch, o->seq, m->heads, m->kv_heads, m->head_dim};
-    n->embed_at = offset_of(m, "model.embed_tokens.weight");
-    n->norm_at = offset_of(m, "model.norm.weight");
-    n->head_at = m->tied ? n->embed_at : offset_of(m, "lm_head.weight");
-    for (int64_t l = 0; l < m->layers; l++)
-        n->at[l] = (struct net_layer_at){
-            .norm = layer_offset(m, l, "input_layernorm"),
-            .q = layer_offset(m, l, "self_attn.q_proj"),
-            .k = layer_offset(m, l, "self_attn.k_proj"),
-            .v = layer_offset(m, l, "self_attn.v_proj"),
-            .o = layer_offset(m, l, "self_attn.o_proj"),
-            .post_norm = layer_offset(m, l, "post_attention_layernorm"),
-            .gate = layer_offset(m, l, "mlp.gate_proj"),
-            .up = layer_offset(m, l, "mlp.up_proj"),
-            .down = layer_offset(m, l, "mlp.down_proj"),
-        };
+    net_shape_read(&n->shape, m);
     *net = (struct net){.model = m,
                         .options = *o,
                         .rows = (int64_t)o->batch * o->seq,
@@ -96,7 +66,7 @@ void net_release(struct net *net)
 {
     if (net->buffers) {
         net_linear_release(net);
-        mem_free(net->buffers->at);
+        mem_free(net->buffers->shape.at);
         mem_free(net->buffers->kept);
     }
     mem_free(net->buffers);
@@ -108,48 +78,89 @@ static float *take(struct arena *arena, int64_t rows, int64_t columns)
     return arena_take(arena, rows * columns * (int64_t)sizeof(float));
 }
 
+static struct net_norm_kept take_norm(const struct net *net, struct arena *arena, int64_t rows)
+{
+    return (struct net_norm_kept){
+        .mean = net->model->norm == MODEL_NORM_LAYER ? take(arena, rows, 1) : NULL,
+        .rstd = take(arena, rows, 1),
+    };
+}
+
+/* All but x. */
+static struct net_layer_kept take_layer(const struct net *net, struct arena *arena)
+{
+    const struct model *m = net->model;
+    int64_t R = net->rows, HD = m->heads * m->head_dim;
+
+    return (struct net_layer_kept){
+        .x_mid = take(arena, R, m->hidden),
+        .norm = {take_norm(net, arena, R), take_norm(net, arena, R)},
+        .qkv = take(arena, R, net->buffers->shape.stage[NET_QKV].ld),
+        .att = take(arena, R, HD),
+        .lse = take(arena, R, m->heads),
+        .ffn = {take(arena, R, m->ffn),
+                m->ffn_type == MODEL_FFN_SWIGLU ? take(arena, R, m->ffn) : NULL},
+    };
+}
+
+/*
+ * A layer that the backward does not reach keeps nothing: its x is one of two in turns, and the
+ * rest is the last layer's, whose forward comes after all others.
+ */
+static void place_kept(struct net *net, struct arena *arena)
+{
+    const struct model *m = net->model;
+    struct net_layer_kept *kept = net->buffers->kept;
+    int64_t last = m->layers - 1;
+    int64_t from = net->options.forward_only ? m->layers : m->first_trained - 1;
+
+    for (int64_t l = last; l >= 0; l--)
+        kept[l] = l == last || (l >= from && !net->options.recompute) ? take_layer(net, arena)
+                                                                      : kept[last];
+    for (int64_t l = 0; l <= last; l++)
+        kept[l].x = l >= from || l < 2 ? take(arena, net->rows, m->hidden) : kept[l - 2].x;
+}
+
+static void place_rope(struct net *net, struct arena *arena)
+{
+    const struct model *m = net->model;
+    struct net_buffers *n = net->buffers;
+    int seq = net->options.seq;
+    double *inv_freq, scale;
+
+    if (m->positions)
+        return;
+    n->rope = take(arena, seq, m->head_dim);
+    if (!n->rope)
+        return;
+    inv_freq = mem_new((size_t)m->head_dim, sizeof *inv_freq);
+    model_rope_frequencies(m, seq, inv_freq, &scale);
+    kern_rope_table(n->rope, seq, m->head_dim, inv_freq, scale);
+    mem_free(inv_freq);
+}
+
 void net_place(struct net *net, struct arena *arena)
 {
     const struct model *m = net->model;
     struct net_buffers *n = net->buffers;
-    int64_t R = net->rows, C = m->hidden, F = m->ffn, D = m->head_dim;
-    int64_t Q = (m->heads + 2 * m->kv_heads) * D;
+    int64_t R = net->rows, C = m->hidden, H = net_rows(net, NET_HEAD);
 
-    for (int64_t l = 0; l < m->layers; l++) {
-        float *x = take(arena, R, C);
-
-        if (l > 0 && net->options.recompute) {
-            n->kept[l] = n->kept[0]; /* all but x is shared */
-            n->kept[l].x = x;
-            continue;
-        }
-        n->kept[l] = (struct net_layer_kept){
-            .x = x,
-            .x_mid = take(arena, R, C),
-            .rstd = take(arena, R, 1),
-            .rstd_mid = take(arena, R, 1),
-            .qkv = take(arena, R, Q),
-            .att = take(arena, R, m->heads * D),
-            .lse = take(arena, R, m->heads),
-            .gate = take(arena, R, F),
-            .up = take(arena, R, F),
-        };
-    }
-    n->rope = take(arena, net->options.seq, D);
+    place_kept(net, arena);
+    place_rope(net, arena);
     n->x_last = take(arena, R, C);
-    n->rstd_last = take(arena, R, 1);
-    n->logits = take(arena, R, m->vocab);
-    n->lse = take(arena, R, 1);
-    n->dx = take(arena, R, C);
+    n->norm_last = take_norm(net, arena, R);
+    n->logits = take(arena, H, m->vocab);
     n->h = take(arena, R, C);
-    n->dh = take(arena, R, C);
-    n->act = take(arena, R, F);
-    n->dqkv = take(arena, R, Q);
-    n->datt = take(arena, R, m->heads * D);
+    n->act = take(arena, R, m->ffn);
     n->scores = take(arena, kern_attention_scratch(&n->heads), 1);
     net_linear_place(net, arena);
-    if (n->rope)
-        kern_rope_table(n->rope, net->options.seq, D, m->rope_theta);
+    if (net->options.forward_only)
+        return;
+    n->lse = take(arena, R, 1);
+    n->dx = take(arena, R, C);
+    n->dh = take(arena, R, C);
+    n->dqkv = take(arena, R, n->shape.stage[NET_QKV].ld);
+    n->datt = take(arena, R, m->heads * m->head_dim);
 }
 
 int64_t net_bytes(const struct model *model, const struct net_options *options)
@@ -165,11 +176,6 @@ int64_t net_bytes(const struct model *model, const struct net_options *options)
     return arena.used;
 }
 
-double net_flops(const struct net *net)
-{
-    return 3 * model_flops_per_token(net->model, net->options.seq) * (double)net->rows;
-}
-
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale)
 {
     net->tokens = tokens;
@@ -178,16 +184,51 @@ void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, f
     net->loss = 0;
 }
 
+void net_prompt(struct net *net, const int32_t *tokens, int length)
+{
+    assert(net->options.forward_only && length >= 1 && length <= net->options.seq);
+    net->tokens = tokens;
+    net->last = length - 1;
+}
+
+/* The rows of x_last that the head sees are its first: all, or one of each sequence. */
+static void pick_rows(const struct net *net)
+{
+    int64_t C = net->model->hidden, T = net->options.seq;
+    float *x = net->buffers->x_last;
+
+    for (int64_t b = 0; net->options.forward_only && b < net->options.batch; b++)
+        memmove(x + b * C, x + (b * T + net->last) * C, (size_t)C * sizeof(float));
+}
+
+static struct net_hand head_hand(const struct net *net, const float *params, float *grads)
+{
+    return (struct net_hand){&net->buffers->shape.at[net->model->layers], params, grads};
+}
+
 static void head_forward(struct net *net, const float *params)
 {
     struct net_buffers *n = net->buffers;
-    int64_t R = net->rows, C = net->model->hidden, V = net->model->vocab;
+    const struct net_hand hand = head_hand(net, params, NULL);
 
-    kern_rmsnorm(n->h, n->rstd_last, n->x_last, params + n->norm_at, R, C,
-                 (float)net->model->norm_eps);
-    net_linear(net, NET_HEAD, net_operand(net, n->h, R, C, n->x_room), params + n->head_at,
-               n->logits);
-    net->loss = kern_cross_entropy(n->lse, n->logits, net->targets, R, V);
+    pick_rows(net);
+    net_norm(net, 0, &hand, n->h, &n->norm_last, n->x_last, net_rows(net, NET_HEAD));
+    net_stage_forward(net, NET_HEAD, &hand, n->h, &n->logits);
+    if (!net->options.forward_only)
+        net->loss =
+            kern_cross_entropy(n->lse, n->logits, net->targets, net->rows, net->model->vocab);
+}
+
+static void embed_forward(const struct net *net, const float *params)
+{
+    const struct model *m = net->model;
+    const struct net_buffers *n = net->buffers;
+
+    kern_embed(n->kept[0].x, params + n->shape.embed_at, net->tokens, net->rows, m->vocab,
+               m->hidden);
+    if (n->shape.positions_at >= 0)
+        kern_positions(n->kept[0].x, params + n->shape.positions_at, net->options.batch,
+                       net->options.seq, m->hidden);
 }
 
 void net_forward(struct net *net, int visit, const float *params)
@@ -198,8 +239,7 @@ void net_forward(struct net *net, int visit, const float *params)
 
     assert(visit >= 0 && visit <= layers + 1 && n->logits);
     if (visit == 0)
-        kern_embed(n->kept[0].x, params + n->embed_at, net->tokens, net->rows, m->vocab,
-                   m->hidden);
+        embed_forward(net, params);
     else if (visit <= layers)
         net_layer_forward(net, layer, params,
                           visit < layers ? n->kept[layer + 1].x : n->x_last);
@@ -220,28 +260,44 @@ const float *net_logits(const struct net *net)
 static void head_backward(struct net *net, const float *params, float *grads)
 {
     struct net_buffers *n = net->buffers;
-    int64_t R = net->rows, C = net->model->hidden, V = net->model->vocab;
-    const void *dy;
+    const struct net_hand hand = head_hand(net, params, grads);
+    const float *dy = n->logits;
+    int64_t R = net->rows, C = net->model->hidden;
+    int last = hand.at->stop == NET_P_QKV, needs = net_stage_needs_x(net, NET_HEAD, &hand);
 
-    kern_cross_entropy_backward(n->logits, n->lse, net->targets, R, V, net->scale);
-    kern_rmsnorm_apply(n->h, n->rstd_last, n->x_last, params + n->norm_at, R, C);
-    dy = net_operand(net, n->logits, R, V, n->dy_room);
-    net_linear_dw(net, NET_HEAD, dy, net_operand(net, n->h, R, C, n->x_room),
-                  grads + n->head_at);
-    net_linear_dx(net, NET_HEAD, dy, params + n->head_at, n->dh);
+    kern_cross_entropy_backward(n->logits, n->lse, net->targets, R, net->model->vocab,
+                                net->scale);
+    if (needs)
+        net_norm_again(net, 0, &hand, n->h, &n->norm_last, n->x_last);
+    net_stage_backward(net, NET_HEAD, &hand, &dy, needs ? n->h : NULL, last ? NULL : n->dh);
+    if (last)
+        return;
     memset(n->dx, 0, (size_t)(R * C) * sizeof(float));
-    kern_rmsnorm_backward(n->dx, grads + n->norm_at, n->dh, n->rstd_last, n->x_last,
-                          params + n->norm_at, R, C);
+    net_norm_backward(net, 0, &hand, n->dx, n->dh, &n->norm_last, n->x_last);
+}
+
+static void embed_backward(const struct net *net, float *grads)
+{
+    const struct net_buffers *n = net->buffers;
+    int64_t C = net->model->hidden;
+
+    if (n->shape.embed_at < n->shape.embed_trained)
+        kern_embed_backward(grads + n->shape.embed_at, n->dx, net->tokens, net->rows, C);
+    if (n->shape.positions_at >= 0 && n->shape.positions_at < n->shape.embed_trained)
+        kern_positions_backward(grads + n->shape.positions_at, n->dx, net->options.batch,
+                                net->options.seq, C);
 }
 
 void net_backward(struct net *net, int visit, const float *params, float *grads)
 {
     const struct model *m = net->model;
-    struct net_buffers *n = net->buffers;
 
-    assert(visit >= 0 && visit <= m->layers + 1 && n->logits);
+    assert(visit >= 0 && visit <= m->layers + 1 && net->buffers->logits);
+    assert(!net->options.forward_only);
+    if (visit < net->buffers->shape.floor)
+        return;
     if (visit == 0)
-        kern_embed_backward(grads + n->embed_at, n->dx, net->tokens, net->rows, m->hidden);
+        embed_backward(net, grads);
     else if (visit <= m->layers)
         net_layer_backward(net, visit - 1, params, grads);
     else

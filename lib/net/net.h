@@ -19,9 +19,13 @@
  *     net_begin(&net, tokens, targets, scale);
  *     for (v = 0; v < visits; v++)      net_forward(&net, v, params_of(unit_of_visit(v)));
  *     loss = net_loss(&net);            sum over the batch*seq tokens, nats, not scaled
- *     for (v = visits - 1; v >= 0; v--) net_backward(&net, v, params, grads);
+ *     for (v = visits - 1; v >= model->first_trained; v--)
+ *         net_backward(&net, v, params, grads);
  *
- * grads (f32, flat as the unit) is ADDED to: d(scale * net_loss) / d params.  A target below 0
+ * grads (f32, flat as the unit's trained part, unit.trained elements) is ADDED to:
+ * d(scale * net_loss) / d params.  What is frozen has no gradient and costs none; grads of a
+ * unit in which nothing trains is never written and may be NULL.  The backward ends at the
+ * first tensor that trains: earlier visits may be left out, or do nothing.  A target below 0
  * counts nothing.  Tokens and targets are below the vocabulary: to see to that is the caller's.
  * The thread that calls has called kern_thread_init.  Equal inputs give equal bits, wherever
  * params and grads lie.
@@ -31,21 +35,29 @@
  * bits for less memory and up to a third more time.
  *
  * Computed in bf16, a weight and what it is multiplied with are rounded before the product; all
- * else is f32: sums, attention, norms, parameters, gradients, what is kept.
+ * else is f32: sums, attention, norms, biases, parameters, gradients, what is kept.  Adapters
+ * are products like the others.
+ *
+ * With forward_only there is no backward and no loss, no memory for either, and the head sees
+ * one token of each sequence alone (net_prompt): net_logits is (B, vocab).  What a token gives
+ * does not depend on those behind it, so that a text grows within one net: those not yet known
+ * may be any, below the vocabulary.
  */
 struct net_options {
     int batch, seq; /* B, T */
     int recompute;
     enum dtype compute; /* DTYPE_F32 or DTYPE_BF16 */
+    int forward_only;
 };
 
 struct net {
-    const struct model *model;       /* borrowed */
+    const struct model *model; /* borrowed */
     struct net_options options;
     int64_t rows;                    /* B*T */
     const int32_t *tokens, *targets; /* (B,T), borrowed until the backward is done */
     float scale;
     double loss;
+    int last;                    /* forward_only: the position whose logits are wanted */
     struct net_buffers *buffers; /* owned */
 };
 
@@ -58,6 +70,8 @@ int net_init(struct net *net, const struct model *model, const struct net_option
 void net_place(struct net *net, struct arena *arena);
 void net_release(struct net *net);
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale);
+/* Instead, with forward_only: tokens (B,T), of which 1 <= length <= T make up the prompt. */
+void net_prompt(struct net *net, const int32_t *tokens, int length);
 void net_forward(struct net *net, int visit, const float *params);
 double net_loss(const struct net *net);
 void net_backward(struct net *net, int visit, const float *params, float *grads);
@@ -66,10 +80,13 @@ int64_t net_bytes(const struct model *model, const struct net_options *options);
 /*
  * Operations of one forward and backward, matrix products alone, as model_flops_per_token
  * counts: of causal attention the whole square, although blocks above the diagonal are skipped.
- * What is useful counts: a forward that is run again is no progress and adds nothing.
+ * What is useful counts: a forward that is run again is no progress and adds nothing.  Of a
+ * line of R rows 2 R in out each for y, for dx where something before it trains, and for dW
+ * where it trains itself; where all of a model trains, three times the forward.
  */
 double net_flops(const struct net *net);
-/* Logits of the last forward, (B*T, vocab): valid until the backward begins. */
+/* Logits of the last forward, (B*T, vocab), forward_only (B, vocab): valid until the backward
+   begins. */
 const float *net_logits(const struct net *net);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The decoder as a paper would write it: one tensor after the other, found by name. */
+/*
+ * The decoder as a paper would write it: one tensor after the other, found by name; what has a
+ * bias or an adapter is what has a tensor of that name.
+ */
 #include "net/net_ref.h"
 
 #include <assert.h>
@@ -16,19 +19,24 @@ struct ref {
     int64_t batch, seq, rows;
 };
 
-/* The tensor "model.layers.LAYER.part.weight", or "part.weight" where layer is negative. */
-static const double *weight(const struct ref *r, int64_t layer, const char *part)
+static const double *values(const struct ref *r, const struct model_tensor *t)
 {
-    const struct model_tensor *t;
+    return t ? r->params[t->unit] + t->offset : NULL;
+}
+
+/* "(prefix)LAYER.part.end", or "part.end" where layer is negative; NULL where there is none. */
+static const struct model_tensor *find(const struct ref *r, int64_t layer, const char *part,
+                                       const char *end)
+{
+    const char *prefix =
+        strcmp(r->model->family, "gpt2") == 0 ? "transformer.h" : "model.layers";
     char name[128];
 
     if (layer < 0)
-        snprintf(name, sizeof name, "%s.weight", part);
+        snprintf(name, sizeof name, "%s.%s", part, end);
     else
-        snprintf(name, sizeof name, "model.layers.%" PRId64 ".%s.weight", layer, part);
-    t = model_find(r->model, name);
-    assert(t);
-    return r->params[t->unit] + t->offset;
+        snprintf(name, sizeof name, "%s.%" PRId64 ".%s.%s", prefix, layer, part, end);
+    return model_find(r->model, name);
 }
 
 static double *rows_new(const struct ref *r, int64_t columns)
@@ -42,16 +50,64 @@ static void add(double *y, const double *x, int64_t n)
         y[i] += x[i];
 }
 
-/* The projection `part` of x (rows,in) into columns first.. of y, rows ld apart. */
-static void project(const struct ref *r, const double *x, int64_t in, const double *w,
-                    int64_t out, double *y, int64_t ld, int64_t first)
+/* y += alpha / rank (x A^T) B^T */
+static void adapt(const struct ref *r, const struct model_tensor *t, const double *x,
+                  int64_t in, int64_t out, double *y)
 {
+    const double *a = values(r, model_adapter(r->model, t, MODEL_LORA_A));
+    const double *b = values(r, model_adapter(r->model, t, MODEL_LORA_B));
+    int64_t rank = r->model->lora.rank;
+
+    if (!a)
+        return;
+    double *low = rows_new(r, rank), *wide = rows_new(r, out);
+    kern_ref_gemm('N', 'T', r->rows, rank, in, x, a, low);
+    kern_ref_gemm('N', 'T', r->rows, out, rank, low, b, wide);
+    for (int64_t i = 0; i < r->rows * out; i++)
+        y[i] += r->model->lora.alpha / (double)rank * wide[i];
+    mem_free(low);
+    mem_free(wide);
+}
+
+/* The linear layer `part` of x (rows,in) into columns first.. of y, rows ld apart. */
+static void project(const struct ref *r, int64_t layer, const char *part, const double *x,
+                    int64_t in, double *y, int64_t out, int64_t ld, int64_t first)
+{
+    const struct model_tensor *t = find(r, layer, part, "weight");
+    const double *bias = values(r, find(r, layer, part, "bias"));
     double *wide = rows_new(r, out);
 
-    kern_ref_gemm('N', 'T', r->rows, out, in, x, w, wide);
+    assert(t);
+    kern_ref_gemm('N', t->transposed ? 'N' : 'T', r->rows, out, in, x, values(r, t), wide);
+    if (bias)
+        kern_ref_bias(wide, bias, r->rows, out);
+    adapt(r, t, x, in, out, wide);
     for (int64_t i = 0; i < r->rows; i++)
         memcpy(y + i * ld + first, wide + i * out, (size_t)out * sizeof(double));
     mem_free(wide);
+}
+
+static void norm(const struct ref *r, int64_t layer, const char *part, const double *x,
+                 double *y)
+{
+    const double *w = values(r, find(r, layer, part, "weight"));
+    const struct model *m = r->model;
+
+    if (m->norm == MODEL_NORM_RMS)
+        kern_ref_rmsnorm(y, x, w, r->rows, m->hidden, m->norm_eps);
+    else
+        kern_ref_layernorm(y, x, w, values(r, find(r, layer, part, "bias")), r->rows, m->hidden,
+                           m->norm_eps);
+}
+
+static void turn(const struct ref *r, double *qkv, int64_t ld)
+{
+    const struct model *m = r->model;
+    double *freq = mem_new((size_t)m->head_dim, sizeof *freq), scale;
+
+    model_rope_frequencies(m, r->seq, freq, &scale);
+    kern_ref_rope(qkv, ld, r->batch, r->seq, m->heads + m->kv_heads, m->head_dim, freq, scale);
+    mem_free(freq);
 }
 
 static void attention(const struct ref *r, int64_t layer, double *x)
@@ -61,14 +117,21 @@ static void attention(const struct ref *r, int64_t layer, double *x)
     int64_t ld = q + 2 * kv;
     double *h = rows_new(r, C), *qkv = rows_new(r, ld), *out = rows_new(r, q);
 
-    kern_ref_rmsnorm(h, x, weight(r, layer, "input_layernorm"), r->rows, C, m->norm_eps);
-    project(r, h, C, weight(r, layer, "self_attn.q_proj"), q, qkv, ld, 0);
-    project(r, h, C, weight(r, layer, "self_attn.k_proj"), kv, qkv, ld, q);
-    project(r, h, C, weight(r, layer, "self_attn.v_proj"), kv, qkv, ld, q + kv);
-    kern_ref_rope(qkv, ld, r->batch, r->seq, m->heads, D, m->rope_theta);
-    kern_ref_rope(qkv + q, ld, r->batch, r->seq, m->kv_heads, D, m->rope_theta);
+    if (find(r, layer, "attn.c_attn", "weight")) {
+        norm(r, layer, "ln_1", x, h);
+        project(r, layer, "attn.c_attn", h, C, qkv, ld, ld, 0);
+    } else {
+        norm(r, layer, "input_layernorm", x, h);
+        project(r, layer, "self_attn.q_proj", h, C, qkv, q, ld, 0);
+        project(r, layer, "self_attn.k_proj", h, C, qkv, kv, ld, q);
+        project(r, layer, "self_attn.v_proj", h, C, qkv, kv, ld, q + kv);
+    }
+    if (!m->positions)
+        turn(r, qkv, ld);
     kern_ref_attention(out, qkv, r->batch, r->seq, m->heads, m->kv_heads, D);
-    project(r, out, q, weight(r, layer, "self_attn.o_proj"), C, h, C, 0);
+    project(r, layer,
+            find(r, layer, "attn.c_proj", "weight") ? "attn.c_proj" : "self_attn.o_proj", out,
+            q, h, C, C, 0);
     add(x, h, r->rows * C);
     mem_free(h);
     mem_free(qkv);
@@ -77,15 +140,25 @@ static void attention(const struct ref *r, int64_t layer, double *x)
 
 static void feed_forward(const struct ref *r, int64_t layer, double *x)
 {
-    int64_t C = r->model->hidden, F = r->model->ffn;
+    const struct model *m = r->model;
+    int64_t C = m->hidden, F = m->ffn;
     double *h = rows_new(r, C), *gate = rows_new(r, F), *up = rows_new(r, F);
 
-    kern_ref_rmsnorm(h, x, weight(r, layer, "post_attention_layernorm"), r->rows, C,
-                     r->model->norm_eps);
-    project(r, h, C, weight(r, layer, "mlp.gate_proj"), F, gate, F, 0);
-    project(r, h, C, weight(r, layer, "mlp.up_proj"), F, up, F, 0);
-    kern_ref_swiglu(gate, gate, up, r->rows * F);
-    project(r, gate, F, weight(r, layer, "mlp.down_proj"), C, h, C, 0);
+    if (m->ffn_type == MODEL_FFN_SWIGLU) {
+        norm(r, layer, "post_attention_layernorm", x, h);
+        project(r, layer, "mlp.gate_proj", h, C, gate, F, F, 0);
+        project(r, layer, "mlp.up_proj", h, C, up, F, F, 0);
+        kern_ref_swiglu(gate, gate, up, r->rows * F);
+        project(r, layer, "mlp.down_proj", gate, F, h, C, C, 0);
+    } else {
+        norm(r, layer, "ln_2", x, h);
+        project(r, layer, "mlp.c_fc", h, C, up, F, F, 0);
+        if (m->ffn_type == MODEL_FFN_GELU_TANH)
+            kern_ref_gelu_tanh(gate, up, r->rows * F);
+        else
+            kern_ref_gelu(gate, up, r->rows * F);
+        project(r, layer, "mlp.c_proj", gate, F, h, C, C, 0);
+    }
     add(x, h, r->rows * C);
     mem_free(h);
     mem_free(gate);
@@ -97,18 +170,23 @@ double net_ref_loss(const struct model *model, double *const *params, const int3
 {
     struct ref r = {model, params, batch, seq, batch * seq};
     int64_t C = model->hidden, V = model->vocab;
-    const double *table = weight(&r, -1, "model.embed_tokens");
+    int gpt2 = strcmp(model->family, "gpt2") == 0;
+    const double *table =
+        values(&r, find(&r, -1, gpt2 ? "transformer.wte" : "model.embed_tokens", "weight"));
     double *x = rows_new(&r, C), *h = rows_new(&r, C), *y = rows_new(&r, V), loss;
 
     for (int64_t i = 0; i < r.rows; i++)
         memcpy(x + i * C, table + tokens[i] * C, (size_t)C * sizeof(double));
+    if (model->positions)
+        kern_ref_positions(x, values(&r, find(&r, -1, "transformer.wpe", "weight")), batch, seq,
+                           C);
     for (int64_t layer = 0; layer < model->layers; layer++) {
         attention(&r, layer, x);
         feed_forward(&r, layer, x);
     }
-    kern_ref_rmsnorm(h, x, weight(&r, -1, "model.norm"), r.rows, C, model->norm_eps);
-    kern_ref_gemm('N', 'T', r.rows, V, C, h, model->tied ? table : weight(&r, -1, "lm_head"),
-                  y);
+    norm(&r, -1, gpt2 ? "transformer.ln_f" : "model.norm", x, h);
+    kern_ref_gemm('N', 'T', r.rows, V, C, h,
+                  model->tied ? table : values(&r, find(&r, -1, "lm_head", "weight")), y);
     loss = kern_ref_cross_entropy(y, targets, r.rows, V);
     if (logits)
         memcpy(logits, y, (size_t)(r.rows * V) * sizeof(double));

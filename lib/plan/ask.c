@@ -28,15 +28,24 @@ int plan_ask_batch(const char *text, int64_t *out, struct err *err)
 
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
 {
+    static const char *const words[] = {"train=", "freeze=", "lora="};
+
     ask->trained = 0;
     ask->trained_part = 1;
+    ask->trains = NULL;
     if (strcmp(text, "all") == 0)
+        return 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strncmp(text, words[i], strlen(words[i])) == 0)
+            ask->trains = text;
+    if (ask->trains) /* the model will tell */
         return 0;
     if (strncmp(text, "params=", 7) == 0)
         return num_count(text + 7, 1, INT64_MAX, &ask->trained, err);
     if (num_f64(text, 0, 1, &ask->trained_part, err) || !(ask->trained_part > 0))
         return err_set(err, ERR_INPUT,
-                       "'%s', expected all, a fraction above 0 and up to 1, or params=COUNT",
+                       "'%s', expected all, train=PATTERN, freeze=PATTERN, lora=RANK, a "
+                       "fraction above 0 and up to 1, or params=COUNT",
                        text);
     return 0;
 }
@@ -313,7 +322,11 @@ int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct er
                        "where one strategy is asked for no other can win");
     if (model_read(&model, ask->model, err))
         return -1;
-    int rc = topo_read(&topo, ask->topo, err);
+    int rc = 0;
+    if (ask->trains && model_train(&model, ask->trains, err))
+        rc = err_prefix(err, "--trainable: ");
+    if (rc == 0)
+        rc = topo_read(&topo, ask->topo, err);
     if (rc == 0)
         rc = answer_fabric(ask, &topo, &model, out, found, err);
     topo_release(&topo);

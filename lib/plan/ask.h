@@ -30,8 +30,9 @@ struct plan_ask {
     int64_t memory_bytes;       /* 0: the fabric's */
     int64_t micro_batch, accum; /* 0: auto */
     int64_t seq;                /* 0: PLAN_SEQ, or the model's maximum if that is less */
+    const char *trains;         /* what trains, as model_train takes it; borrowed; or, NULL: */
     double trained_part;        /* fraction of the parameters, above 0; or */
-    int64_t trained;            /* their number, above 0 */
+    int64_t trained;            /* their number, above 0: priced, not to be run */
     enum dtype param_type, wire_type, grad_type, compute_type;
     enum plan_slow slow_params, slow_grads;
     int64_t prefetch, buckets;
@@ -51,7 +52,8 @@ struct plan_ask {
 
 enum { PLAN_ASK_AUTO = PLAN_BOUNDARY_AUTO };
 
-/* Words of options.  A count or "auto" (0); "all", a fraction, "params=COUNT"; bf16 or f32. */
+/* Words of options.  A count or "auto" (0); what model_train takes, a fraction,
+   "params=COUNT"; bf16 or f32. */
 int plan_ask_batch(const char *text, int64_t *out, struct err *err);
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
 int plan_ask_type(const char *text, enum dtype *out, struct err *err);

@@ -43,9 +43,10 @@ static double state_bytes(const struct plan *p)
 
     layout_init(&l, &p->groups);
     for (int u = 0; u < p->model.units; u++) {
-        int64_t elems = p->model.unit[u].elems;
+        int64_t elems = p->model.unit[u].trained, frozen = p->model.unit[u].elems - elems;
         bytes +=
-            (double)layout_elems(&l, p->strategy.params, 0, elems) *
+            (double)(layout_elems(&l, p->strategy.params, 0, elems) +
+                     layout_elems(&l, p->strategy.params, 0, frozen)) *
                 dtype_bytes(p->param_type) +
             (double)layout_elems(&l, p->strategy.grads, 0, elems) * dtype_bytes(p->grad_type) +
             (double)layout_elems(&l, p->strategy.optimizer, 0, elems) * 12;

@@ -100,10 +100,11 @@ static double scratch(const struct plan_tally *t, enum schedule_algo algo, doubl
  */
 static double slots(const struct plan_case *c)
 {
-    double visits = c->model->visits, uses = 2.0 * c->accum * visits;
+    double visits = c->model->visits, back = visits - c->model->first_trained;
+    double uses = c->accum * (visits + back);
     double ring = c->prefetch + 1.0 < uses ? c->prefetch + 1.0 : uses;
 
-    return ring + (c->keep < visits ? c->keep : visits);
+    return ring + (c->keep < back ? c->keep : back);
 }
 
 /* What one reduction of all units may have lost, kept by the rank that keeps most. */
@@ -128,10 +129,17 @@ static double residual_elems(const struct plan_tally *t, enum schedule_algo algo
     return sent + (m.gather_across ? owned : 0);
 }
 
+/* Elements of the first unit that train. */
+static double first_trained(const struct plan_tally *t)
+{
+    return (double)t->span[t->span_of[0]].elems[PLAN_TRAINED];
+}
+
 static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t,
                            enum schedule_algo algo, struct plan_strategy s)
 {
     struct shards l = shards_of(t, s, (double)t->largest[PLAN_ALL]);
+    struct shards g = shards_of(t, s, (double)t->largest[PLAN_TRAINED]); /* of gradients */
     double w = dtype_bytes(c->wire_type), bytes = 0;
     enum dtype read_type = c->param_type; /* of what a use finds */
     int convert = c->param_type != c->wire_type;
@@ -152,17 +160,17 @@ static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t
     if (read_type != DTYPE_F32) /* the network reads f32: made when a use comes */
         bytes += l.whole * F32_BYTES;
     if (there(t, micro))
-        bytes += c->buckets * l.whole * w;
+        bytes += c->buckets * g.whole * w;
     if (there(t, micro) || c->grad_type != DTYPE_F32)
-        bytes += F32_BYTES * (l.whole + (c->model->tied ? (double)c->model->unit[0].elems : 0));
+        bytes += F32_BYTES * (g.whole + (c->model->tied ? first_trained(t) : 0));
     if (there(t, micro))
-        bytes += l.grads * w;
+        bytes += g.grads * w;
     if (there(t, boundary))
-        bytes += (l.grads + l.optimizer) * w;
+        bytes += (g.grads + g.optimizer) * w;
     if (there(t, sync))
-        bytes += l.optimizer * w + (convert ? l.params * w : 0);
+        bytes += g.optimizer * w + (convert ? g.params * w : 0);
     for (int i = 0; i < t->spans; i++) {
-        double elems = (double)t->span[i].elems[PLAN_ALL];
+        double elems = (double)t->span[i].elems[PLAN_TRAINED];
         bytes += w * (scratch(t, algo, elems, s.grads, micro) +
                       scratch(t, algo, elems, s.optimizer, boundary));
     }

@@ -66,7 +66,7 @@ struct plan {
     int group_level;         /* where they end (topo_boundary.h); -1 where that is not told */
     char **host;             /* [groups.count], owned, "" where unknown */
     struct model model;      /* owned */
-    int64_t trainable;       /* Psi'; the engine trains all of them or refuses */
+    int64_t trainable;       /* Psi'; the engine trains what the model says, or refuses */
     int micro_batch, accum, seq;
     enum dtype param_type;   /* of parameters at rest: bf16 or f32 */
     enum dtype wire_type;    /* of what travels: bf16 or f32 */

@@ -93,6 +93,11 @@ static void put_model(FILE *f, const struct model *m)
         fprintf(f, "  params: %" PRId64 "\n", m->params);
         return;
     }
+    if (m->partial) {
+        fputs("  trains: ", f);
+        yaml_put_text(f, m->partial);
+        putc('\n', f);
+    }
     fputs("  config: ", f);
     if (is_literal(m->config)) {
         put_literal(f, "    ", m->config);
@@ -208,9 +213,11 @@ void plan_print_json(const struct plan *p, FILE *out)
     plan_put_level(&j, p->group_level);
     json_groups(&j, p);
     jout_open(&j, "model", '{');
-    if (p->model.config)
+    if (p->model.config) {
+        if (p->model.partial)
+            jout_text(&j, "trains", p->model.partial);
         jout_text(&j, "config", p->model.config);
-    else
+    } else
         jout_int(&j, "params", p->model.params);
     jout_close(&j, '}');
     jout_close(&j, '}');

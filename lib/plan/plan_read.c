@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/yaml.h"
 
-enum { NUMBER_MAX = 64, HOST_MAX = 255 };
+enum { NUMBER_MAX = 64, HOST_MAX = 255, TRAINS_MAX = 1 << 16 };
 
 struct doc_group {
     char *host;
@@ -35,7 +35,7 @@ struct doc_types {
 };
 
 struct doc_model {
-    char *params, *config;
+    char *params, *trains, *config;
 };
 
 struct doc {
@@ -97,6 +97,8 @@ static const cyaml_schema_field_t types_fields[] = {
     CYAML_FIELD_END};
 static const cyaml_schema_field_t model_fields[] = {
     MAYBE("params", struct doc_model, params),
+    CYAML_FIELD_STRING_PTR("trains", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc_model,
+                           trains, 0, TRAINS_MAX),
     CYAML_FIELD_STRING_PTR("config", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc_model,
                            config, 0, YAML_BYTES_MAX),
     CYAML_FIELD_END};
@@ -293,6 +295,8 @@ static int take_model(struct plan *p, const struct yaml *y, const struct doc *do
         int64_t bytes = (int64_t)strlen(m->config);
         if (model_parse(&p->model, y->name, m->config, bytes, err))
             return err_prefix(err, "in the model's config of the plan: ");
+        if (m->trains && model_train(&p->model, m->trains, &why))
+            return yaml_fail(y, "model.trains", err, "is wrong: %s", why.text);
         if (p->seq > p->model.max_seq)
             return yaml_fail(y, "seq", err, "is %d, expected at most the model's %" PRId64,
                              p->seq, p->model.max_seq);

@@ -65,7 +65,9 @@ enum plan_term {
 struct plan_case {
     const struct topo *topo;   /* borrowed */
     const struct model *model; /* borrowed */
-    int64_t trainable;         /* Psi', 1 .. Psi; a unit's share is rounded to whole elements */
+    /* Psi', 1 .. Psi: what of the model trains, or another number, spread over the units in
+       their ratio (rounded to whole elements). */
+    int64_t trainable;
     int micro_batch, accum, seq;
     enum schedule_algo algo; /* SCHEDULE_AUTO: the fastest for each strategy */
     enum dtype param_type, wire_type, grad_type, compute_type;

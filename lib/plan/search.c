@@ -18,7 +18,7 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
     *c = (struct plan_case){
         .topo = topo,
         .model = model,
-        .trainable = model->params,
+        .trainable = model->trained,
         .micro_batch = 1,
         .accum = 1,
         .seq = short_model ? (int)model->max_seq : PLAN_SEQ,

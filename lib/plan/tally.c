@@ -155,11 +155,24 @@ static double busiest_rank(const struct plan_tally *t, enum plan_leg leg)
     return s;
 }
 
-static void count_unit(struct plan_tally *t, int64_t elems)
+static void count_vector(struct plan_tally *t, int64_t elems)
 {
-    memset(t->unit, 0, (size_t)t->first[PLAN_GAUGES] * sizeof *t->unit);
     count_rails(t, elems);
     count_ranks(t, elems);
+    for (int i = 0; i < 2; i++)
+        for (int r = 0; r < t->layout.groups.ranks; r++)
+            t->held[i][r] += t->own[i][r];
+}
+
+/* What trains and what is frozen are sharded each by itself. */
+static void count_unit(struct plan_tally *t, int64_t elems, int64_t trained)
+{
+    memset(t->unit, 0, (size_t)t->first[PLAN_GAUGES] * sizeof *t->unit);
+    for (int i = 0; i < 2; i++)
+        memset(t->held[i], 0, (size_t)t->layout.groups.ranks * sizeof *t->held[i]);
+    count_vector(t, trained);
+    if (elems > trained)
+        count_vector(t, elems - trained);
 }
 
 /* A unit of the span, just counted, enters the sums of a set. */
@@ -178,14 +191,14 @@ static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set
     /* At rest a unit lies once, however often it is visited. */
     for (int r = 0; r < t->layout.groups.ranks; r++)
         for (int i = 0; i < 2; i++)
-            t->shard[r][set][i] += (double)t->own[i][r] * span->count[PLAN_TRAINED];
+            t->shard[r][set][i] += (double)t->held[i][r] * span->count[PLAN_TRAINED];
     t->elems[set] += (double)elems * span->count[PLAN_TRAINED];
     if (elems > t->largest[set])
         t->largest[set] = elems;
 }
 
 /* Returns the span. */
-static int add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int visits, int kept)
+static int add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int visits, int again)
 {
     struct plan_span *span = t->span;
 
@@ -198,7 +211,7 @@ static int add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int vi
         t->spans++;
     }
     span->count[PLAN_ALL] += visits;
-    span->count[PLAN_AGAIN] += visits - kept;
+    span->count[PLAN_AGAIN] += again;
     span->count[PLAN_TRAINED]++;
     return (int)(span - t->span);
 }
@@ -212,18 +225,18 @@ static void set_spans(struct plan_tally *t, const struct model *model, int64_t t
     t->visits = model->units > 0 ? model->visits : 1;
     t->span_of = mem_new((size_t)t->visits, sizeof *t->span_of);
     if (model->units == 0)
-        add_unit(t, model->params, trainable, 1, keep > 0);
+        add_unit(t, model->params, trainable, 1, keep == 0);
     for (int u = 0; u < model->units; u++) {
-        int64_t elems = model->unit[u].elems;
-        double ratio = (double)trainable / (double)model->params;
-        int visits = 0, kept = 0;
+        int64_t elems = model->unit[u].elems, part = model->unit[u].trained;
+        int visits = 0, again = 0;
         for (int v = 0; v < model->visits; v++) {
             int here = model_unit_of_visit(model, v) == u;
             visits += here;
-            kept += here && v >= model->visits - keep;
+            again += here && v >= model->first_trained && v < model->visits - keep;
         }
-        int64_t part = trainable == model->params ? elems : llround((double)elems * ratio);
-        int span = add_unit(t, elems, part, visits, kept);
+        if (trainable != model->trained)
+            part = llround((double)elems * (double)trainable / (double)model->params);
+        int span = add_unit(t, elems, part, visits, again);
         for (int v = 0; v < model->visits; v++)
             if (model_unit_of_visit(model, v) == u)
                 t->span_of[v] = span;
@@ -291,14 +304,16 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     t->first[PLAN_GAUGES] = 2 * g + 2 * n;
     t->point = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->point);
     t->unit = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->unit);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         t->own[i] = mem_new((size_t)n, sizeof *t->own[i]);
+        t->held[i] = mem_new((size_t)n, sizeof *t->held[i]);
+    }
     t->shard = mem_new((size_t)n, sizeof *t->shard);
     for (int i = 0; i < t->spans; i++) {
         const int64_t *elems = t->span[i].elems;
         for (int set = 0; set < PLAN_SETS; set++) {
             if (set == 0 || elems[set] != elems[set - 1])
-                count_unit(t, elems[set]);
+                count_unit(t, elems[set], elems[PLAN_TRAINED]);
             add_span(t, &t->span[i], (enum plan_set)set);
         }
     }
@@ -317,6 +332,8 @@ void plan_tally_release(struct plan_tally *t)
     mem_free(t->unit);
     mem_free(t->own[0]);
     mem_free(t->own[1]);
+    mem_free(t->held[0]);
+    mem_free(t->held[1]);
     mem_free(t->shard);
     *t = (struct plan_tally){0};
 }

@@ -71,11 +71,12 @@ struct plan_tally {
     int first[PLAN_GAUGES + 1];
     double (*point)[PLAN_SETS][PLAN_LEGS]; /* sums over the units */
     double (*unit)[PLAN_LEGS];             /* the same for one unit: scratch */
-    int64_t *own[2];                       /* [n] shards of one unit, I and G: scratch */
+    int64_t *own[2];                       /* [n] shards of one vector, I and G: scratch */
+    int64_t *held[2];                      /* [n] of one unit, which is up to two of them */
 };
 
 /*
- * trainable: Psi', spread over the units in their ratio (rounded in each).  keep: the last
+ * trainable: as in struct plan_case.  keep: the last
  * visits of the forward whose units stay; a bare number of parameters is one unit, visited
  * once.
  */

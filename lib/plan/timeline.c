@@ -42,7 +42,7 @@ struct lane {
 struct program {
     struct plan_bill *bill;
     const struct model *model;
-    int units, visits, micros, keep, ring;
+    int units, visits, uses, micros, keep, ring; /* uses: of units in a micro-step */
     int there[PLAN_CONVERSIONS];
     struct plan_traffic *flow; /* [spans][PLAN_CONVERSIONS] */
     struct act *act;
@@ -97,12 +97,12 @@ struct use {
 
 static struct use use_at(const struct program *p, int use)
 {
-    int at = use % (2 * p->visits), own = p->visits - p->keep;
+    int at = use % p->uses;
     struct use u = {.back = at >= p->visits};
 
     u.visit = u.back ? 2 * p->visits - 1 - at : at;
-    u.kept = u.visit >= own;
-    u.ring = use / (2 * p->visits) * 2 * own + (u.back ? at - 2 * p->keep : at);
+    u.kept = u.visit >= p->visits - p->keep;
+    u.ring = use / p->uses * (p->uses - 2 * p->keep) + (u.back ? at - 2 * p->keep : at);
     return u;
 }
 
@@ -113,14 +113,14 @@ static int *place_of(struct program *p, struct use u)
 
 static int use_of_gather(const struct program *p, int gather)
 {
-    int all = 2 * p->visits - p->keep, at = gather % all;
+    int all = p->uses - p->keep, at = gather % all;
 
-    return gather / all * 2 * p->visits + (at < p->visits ? at : at + p->keep);
+    return gather / all * p->uses + (at < p->visits ? at : at + p->keep);
 }
 
 static void give_gathers(struct program *p)
 {
-    int all = p->micros * (2 * p->visits - p->keep);
+    int all = p->micros * (p->uses - p->keep);
 
     while (p->there[PLAN_GATHER] && p->pushed < all &&
            p->pushed - p->taken <= p->bill->at->prefetch) {
@@ -129,7 +129,7 @@ static void give_gathers(struct program *p)
         if (*busy)
             return;
         struct count behind = {PLAN_SYNC, p->there[PLAN_SYNC] ? unit + 1 : 0};
-        give(p, PLAN_GATHER, unit, use / (2 * p->visits), behind);
+        give(p, PLAN_GATHER, unit, use / p->uses, behind);
         *busy = ++p->pushed;
     }
 }
@@ -154,6 +154,13 @@ static void give_back(struct program *p)
 }
 
 /* ---- the program ---- */
+
+static int trains(const struct program *p, int unit)
+{
+    const struct plan_tally *t = p->bill->tally;
+
+    return t->span[t->span_of[unit]].elems[PLAN_TRAINED] > 0;
+}
 
 static void write_update(struct program *p)
 {
@@ -183,7 +190,7 @@ static void write_gradient(struct program *p, int unit, int micro, double add_s)
 
 static void write_micro(struct program *p, int micro)
 {
-    for (int at = 0; at < 2 * p->visits; at++) {
+    for (int at = 0; at < p->uses; at++) {
         int back = at >= p->visits, visit = back ? 2 * p->visits - 1 - at : at;
         int unit = unit_of(p, visit);
         struct plan_work work = p->bill->work[visit];
@@ -193,7 +200,7 @@ static void write_micro(struct program *p, int micro)
         give_back(p);
         over(p);
         /* Of a tied embedding the second use in the backward is still to come. */
-        if (back && !(unit == 0 && visit > 0))
+        if (back && !(unit == 0 && visit > 0) && trains(p, unit))
             write_gradient(p, unit, micro, work.add_s);
     }
 }
@@ -207,8 +214,9 @@ static void write_program(struct program *p)
     p->units = p->model->unit ? p->model->units : 1;
     p->visits = p->bill->tally->visits;
     p->micros = c->accum < PLAN_MICROS ? c->accum : PLAN_MICROS;
-    p->keep = c->keep < p->visits ? c->keep : p->visits;
-    uses = 2 * p->visits * p->micros;
+    p->uses = 2 * p->visits - p->model->first_trained;
+    p->keep = c->keep < p->uses - p->visits ? c->keep : p->uses - p->visits;
+    uses = p->uses * p->micros;
     p->ring = c->prefetch + 1 < uses ? c->prefetch + 1 : uses;
     p->flow = mem_new((size_t)spans * PLAN_CONVERSIONS, sizeof *p->flow);
     p->act = mem_new((size_t)(uses * 2 + p->units + 1), sizeof *p->act);
@@ -447,7 +455,8 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     for (int v = 0; v < t->visits; v++) {
         int unit = m->unit ? model_unit_of_visit(m, v) : 0;
         struct plan_work work = b->work[v];
-        out->compute_s += b->at->accum * (work.forward_s + work.backward_s);
+        out->compute_s +=
+            b->at->accum * (work.forward_s + (v < m->first_trained ? 0 : work.backward_s));
         if (unit == 0 && v > 0) /* a tied embedding: counted at its first visit */
             continue;
         out->compute_s += b->at->accum * work.add_s + work.update_s;

@@ -119,8 +119,14 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
         train_settings_init(&t->settings, files, 2, run->given, err) ||
         parse_trace_step(t, err))
         return -1;
-    return data_open(&t->data, run->data, t->plan.seq, t->plan.model.vocab,
-                     (uint64_t)t->settings.seed, err);
+    const struct data_options data = {.paths = &run->data,
+                                      .count = 1,
+                                      .seq = t->plan.seq,
+                                      .vocab = t->plan.model.vocab,
+                                      .seed = (uint64_t)t->settings.seed,
+                                      .split =
+                                          t->settings.eval_every ? t->settings.eval_split : 0};
+    return data_open(&t->data, &data, err);
 }
 
 static int read_inputs(struct train *t, struct err *err)
@@ -160,9 +166,13 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     int64_t n = t->world->ranks;
     int64_t index = t->step * n * p->accum + micro * n + t->world->rank;
 
-    data_batch(&t->data, index, p->micro_batch, p->seq, tokens, targets);
-    if (micro == p->accum - 1 && asked_to_stop(t)) /* the exchange is not far */
-        t->flags |= TRAIN_STOP;
+    data_batch(&t->data, index, p->micro_batch, tokens, targets);
+    if (micro < p->accum - 1)
+        return;
+    /* The exchange is not far. */
+    t->flags &= TRAIN_FAILED;
+    t->flags |= (asked_to_stop(t) ? TRAIN_STOP : 0) | train_save_flag(t) |
+                (t->save && access(t->save, F_OK) == 0 ? TRAIN_SAVE : 0);
 }
 
 /* A rank that could not do its part has said so: all end with its error. */
@@ -173,6 +183,20 @@ static int settle(struct train *t, struct err *err)
     if (failed)
         *err = t->failure;
     return world_agree(t->world, failed ? -1 : 0, err);
+}
+
+static int is_due(const struct train *t)
+{
+    int64_t every = (int64_t)t->settings.save_every;
+
+    return every && t->step % every == 0;
+}
+
+static int save_now(struct train *t, struct err *err)
+{
+    if (t->save)
+        unlink(t->save);
+    return train_save_begin(t, err);
 }
 
 /*
@@ -205,26 +229,26 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         return settle(t, err);
     t->step++;
     t->tokens += report.tokens;
+    if (train_eval(t, err))
+        return -1;
     if (t->world->rank == 0 && train_log_step(t, &report, o.lr, &t->failure))
         t->flags |= TRAIN_FAILED;
     *stopped = (report.flags & TRAIN_STOP) != 0;
-    return 0;
+    train_save_advance(t, report.flags);
+    return (report.flags & TRAIN_SAVE) || is_due(t) ? save_now(t, err) : 0;
 }
 
 static int run_steps(struct train *t, int *stopped, struct err *err)
 {
-    int64_t every = (int64_t)t->settings.save_every, last = (int64_t)t->settings.steps;
+    int64_t last = (int64_t)t->settings.steps;
 
-    while (t->step < last && !*stopped) {
+    while (t->step < last && !*stopped)
         if (run_step(t, stopped, err))
             return -1;
-        if (every && t->step % every == 0 && train_save(t, err))
-            return -1;
-    }
     *stopped = *stopped && t->step < last;
     if (settle(t, err))
         return -1;
-    return t->saved == t->step ? 0 : train_save(t, err);
+    return train_save_finish(t, err);
 }
 
 /* Rank 0's part: 0, or what went wrong there, on every rank. */
@@ -238,6 +262,7 @@ static void release(struct train *t)
 {
     struct err ignored;
 
+    train_save_close(t);
     train_log_close(t, &ignored);
     train_folder_close(t);
     engine_against_close(t->against);
@@ -321,8 +346,9 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
     int stopped = 0, rc = -1;
 
     if (read_inputs(&t, err) || rank_0(&t, train_folder_open, err) || open_engines(&t, err) ||
-        train_start_weights(&t, err) || train_trace_open(&t, err) || audit(&t, err) ||
-        rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
+        train_start_weights(&t, err) || train_save_open(&t, err) || train_trace_open(&t, err) ||
+        audit(&t, err) || rank_0(&t, train_log_open, err) ||
+        rank_0(&t, train_folder_begin, err))
         goto done;
     warn_of_groups(&t);
     rc = run_steps(&t, &stopped, err);

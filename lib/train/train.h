@@ -20,6 +20,7 @@
  *   DIR/trace-00000007.json, .svg  a step that was traced, if one was asked for
  *   DIR/STOP                       made by somebody who wants the run to stop in good order;
  *                                  removed when it has
+ *   DIR/SAVE                       by somebody who wants a checkpoint now; removed when begun
  *
  * A run that is gone on with takes its settings from settings.yaml before the file and the
  * options of the command.
@@ -45,7 +46,15 @@
     X(seed, "seed", I, "1", 0, 9e15, "Seed of fresh weights and of the order of the data")     \
     X(save_every, "save-every", I, "0", 0, 1e12,                                               \
       "Checkpoint every so many steps; 0: at the end only")                                    \
+    X(async_save, "async-save", I, "1", 0, 1,                                                  \
+      "Write checkpoints while training goes on, from a copy; 0: training waits")              \
     X(keep, "keep", I, "2", 1, 1e6, "Keep this many checkpoints")                              \
+    X(eval_every, "eval-every", I, "0", 0, 1e12,                                               \
+      "Find the loss on what is kept from training every so many steps; 0: never")             \
+    X(eval_split, "eval-split", F, "0.05", 1e-9, 0.99,                                         \
+      "With --eval-every: keep this part of the data, its end, from training")                 \
+    X(eval_batches, "eval-batches", I, "32", 0, 1e9,                                           \
+      "With --eval-every: of it take at most so many micro-batches a rank; 0: all")            \
     X(deadline, "deadline", F, "600", 1, 1e6, "Give up on a silent rank after so many seconds")
 
 struct train_settings {

@@ -92,6 +92,7 @@ int train_folder_open(struct train *t, struct err *err)
         *err = why;
     mem_free(lock);
     t->stop = io_join(out, "STOP");
+    t->save = io_join(out, "SAVE");
     /* Between the look and the lock another run may have begun and ended here. */
     if (rc == 0 && is_there(out, "latest"))
         rc = check_folder(t, err);
@@ -185,7 +186,7 @@ static void free_names(char **name, int count)
     mem_free(name);
 }
 
-int train_folder_prune(struct train *t, int64_t keep, struct err *err)
+int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err)
 {
     char **name = NULL;
     int n = 0, rc = find_steps(t, &checkpoints, &name, &n, err);
@@ -194,7 +195,7 @@ int train_folder_prune(struct train *t, int64_t keep, struct err *err)
     if (n)
         qsort(name, (size_t)n, sizeof *name, newest_first);
     for (int i = 0; rc == 0 && i < n; i++)
-        if (step_of(name[i], &checkpoints) > t->step || kept++ >= keep)
+        if (step_of(name[i], &checkpoints) > step || kept++ >= keep)
             rc = remove_tree(t->run->out, name[i], err);
     free_names(name, n);
     return rc;
@@ -220,7 +221,7 @@ int train_folder_begin(struct train *t, struct err *err)
 
     if (!t->run->resume && is_there(out, "latest")) { /* --force */
         remove_file(out, "latest");
-        if (train_folder_prune(t, 0, err))
+        if (train_folder_prune(t, 0, t->step, err))
             return -1;
     }
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
@@ -238,6 +239,7 @@ int train_folder_begin(struct train *t, struct err *err)
     else if (write_text(t, "tuning.yaml", put_tuning, err))
         return -1;
     unlink(t->stop);
+    unlink(t->save);
     t->new = 0;
     return 0;
 }
@@ -271,4 +273,5 @@ void train_folder_close(struct train *t)
     if (t->lock >= 0)
         close(t->lock);
     mem_free(t->stop);
+    mem_free(t->save);
 }

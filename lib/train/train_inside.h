@@ -9,7 +9,14 @@
 #include "plan/plan.h"
 #include "train/train.h"
 
-enum train_flag { TRAIN_STOP = 1, TRAIN_FAILED = 2 };
+enum train_flag {
+    TRAIN_STOP = 1,
+    TRAIN_FAILED = 2,
+    TRAIN_BUSY = 4, /* a checkpoint is being written here */
+    TRAIN_SAVE = 8  /* somebody wants one now */
+};
+
+struct train_saver;
 
 struct train {
     struct world *world;         /* borrowed */
@@ -22,19 +29,21 @@ struct train {
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */
     struct engine_against *against;
-    uint64_t hash; /* of the states after the last step, with exact */
-    FILE *log;     /* rank 0: the file, or NULL where `lines` is the log */
-    int lines;     /* said so far */
-    int lock;      /* rank 0: of the folder; -1: none */
-    int new;       /* rank 0: the folder is this run's, and goes again if it never begins */
-    char *stop;    /* rank 0: the path of STOP */
-    int64_t flags; /* enum train_flag, as this rank tells them in the step's own exchange */
+    uint64_t hash;     /* of the states after the last step, with exact */
+    FILE *log;         /* rank 0: the file, or NULL where `lines` is the log */
+    int lines;         /* said so far */
+    int lock;          /* rank 0: of the folder; -1: none */
+    int new;           /* rank 0: the folder is this run's, and goes again if it never begins */
+    char *stop, *save; /* rank 0: the paths of STOP and SAVE */
+    int64_t flags;     /* enum train_flag, as this rank tells them in the step's own exchange */
     struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
-    int64_t trace_step;   /* 0: none */
-    int tracing;          /* events are kept, or were */
-    double path_s;        /* the critical path of that step on rank 0; NAN: not known */
+    struct train_saver *saver;
+    int64_t trace_step;       /* 0: none */
+    int tracing;              /* events are kept, or were */
+    double eval_loss, eval_s; /* of the step that is done: train_eval */
+    double path_s;            /* the critical path of that step on rank 0; NAN: not known */
 };
 
 /* train_folder.c: rank 0's, the run's folder. */
@@ -44,15 +53,27 @@ int train_folder_open(struct train *t, struct err *err);
 int train_folder_begin(struct train *t, struct err *err);
 /* `latest` is renamed into place: it is never absent. */
 int train_folder_point(struct train *t, const char *name, struct err *err);
-/* Removes checkpoints: older than the newest `keep`, and later than the step that is done. */
-int train_folder_prune(struct train *t, int64_t keep, struct err *err);
+/* Removes checkpoints: older than the newest `keep`, and later than `step`. */
+int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err);
 /* Closes it; one in which nothing has begun is as it was before. */
 void train_folder_close(struct train *t);
 
-/* train_state.c: where the weights come from and where they go.  Collective. */
+/* train_state.c: where the weights come from.  Collective. */
 int train_start_weights(struct train *t, struct err *err);
-/* A checkpoint of the step that is done; keeps the newest, removes older ones. */
-int train_save(struct train *t, struct err *err);
+
+/*
+ * train_save.c: checkpoints that are written while the run goes on.  All but flag and advance
+ * are collective.
+ */
+int train_save_open(struct train *t, struct err *err); /* once the engine is there */
+/* One of the step that is done begins.  Without async_save it is there when this returns. */
+int train_save_begin(struct train *t, struct err *err);
+/* What this rank tells in the exchange; and what follows from what all told. */
+int64_t train_save_flag(struct train *t);
+void train_save_advance(struct train *t, int64_t flags);
+/* The end of a run: all that is in flight is there, and one of the last step. */
+int train_save_finish(struct train *t, struct err *err);
+void train_save_close(struct train *t);
 
 /*
  * train_trace.c: the one step that is traced.  open: once the first step of this run is known;
@@ -61,6 +82,10 @@ int train_save(struct train *t, struct err *err);
 int train_trace_open(struct train *t, struct err *err);
 void train_trace_before(struct train *t);
 int train_trace_after(struct train *t, struct err *err);
+
+/* train_eval.c: t->eval_loss after the step that is done; NAN where none is due.  Collective.
+ */
+int train_eval(struct train *t, struct err *err);
 
 /* train_log.c: rank 0's log and lines. */
 int train_log_open(struct train *t, struct err *err);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows where the weights of a run come from (fresh, a checkpoint, the run's own last one) and
- * how they are kept.  A checkpoint is written by all ranks beside its place and appears whole;
- * `latest` is moved onto it afterwards, so that it always names a complete one.
+ * Knows where the weights of a run come from: fresh, a checkpoint, the run's own last one.
  */
 #include "train/train_inside.h"
 
@@ -12,18 +10,32 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/tool.h"
+#include "ckpt/ckpt_model.h"
+
+/* First values, as paro-shard init writes them: in the model's type. */
+static int fresh_part(const struct train *t, const struct model_tensor *tensor, int64_t first,
+                      int64_t count, float *out, struct err *err)
+{
+    enum dtype type = DTYPE_F32;
+    uint16_t half;
+
+    if (dtype_parse(t->plan.model.dtype, &type, err))
+        return -1;
+    model_init_values(tensor, (uint64_t)t->settings.seed, first, count, out);
+    for (int64_t x = 0; type != DTYPE_F32 && x < count; x++) {
+        dtype_convert(&half, type, out + x, DTYPE_F32, 1);
+        dtype_convert(out + x, DTYPE_F32, &half, type, 1);
+    }
+    return 0;
+}
 
 static int fresh(void *arg, int unit, int state, const struct range *ranges, int n, float *out,
                  struct err *err)
 {
     const struct train *t = arg;
     const struct model *m = &t->plan.model;
-    enum dtype type = DTYPE_F32;
 
     (void)state; /* moments are zero without asking */
-    if (dtype_parse(m->dtype, &type, err))
-        return -1;
     for (int i = 0; i < n; i++)
         for (int k = m->unit[unit].first; k < m->unit[unit].first + m->unit[unit].count; k++) {
             const struct model_tensor *tensor = &m->tensor[k];
@@ -32,34 +44,68 @@ static int fresh(void *arg, int unit, int state, const struct range *ranges, int
             int64_t b = hi < ranges[i].hi ? hi : ranges[i].hi;
             if (a >= b)
                 continue;
-            model_init_values(m, tensor, (uint64_t)t->settings.seed, a - lo, b - a, out);
-            /* What paro-shard init writes has the model's type: the same values here. */
-            uint16_t half;
-            for (int64_t x = 0; type != DTYPE_F32 && x < b - a; x++) {
-                dtype_convert(&half, type, out + x, DTYPE_F32, 1);
-                dtype_convert(out + x, DTYPE_F32, &half, type, 1);
-            }
+            if (fresh_part(t, tensor, a - lo, b - a, out, err))
+                return -1;
             out += b - a;
         }
     return 0;
 }
 
 struct reader {
+    const struct train *train;
     struct ckpt ckpt;
+    struct ckpt_view view;
+    int params;   /* the state's number */
     int state[3]; /* of engine_source's three */
+    int asked;    /* that at hand */
 };
+
+/*
+ * What the checkpoint has not: of a tensor that did not train there, the master, which are its
+ * parameters, and moments, of which there were none; an adapter, which begins here.
+ */
+static int absent(void *arg, const struct model_tensor *tensor, int64_t first, int64_t count,
+                  enum dtype type, void *out, struct err *err)
+{
+    struct reader *r = arg;
+
+    (void)type; /* f32: see stored */
+    if (r->asked > 0) {
+        memset(out, 0, (size_t)count * sizeof(float));
+        return 0;
+    }
+    if (r->state[0] == r->params) /* it has been looked for there */
+        return fresh_part(r->train, tensor, first, count, out, err);
+    struct range at = {tensor->offset + first, tensor->offset + first + count};
+    struct reader params = *r;
+    params.state[0] = r->params;
+    params.view.arg = &params;
+    int rc =
+        ckpt_read_model(&params.view, tensor->unit, r->params, &at, 1, DTYPE_F32, out, err);
+    return rc;
+}
 
 static int stored(void *arg, int unit, int state, const struct range *ranges, int n, float *out,
                   struct err *err)
 {
     struct reader *r = arg;
 
-    return ckpt_read_ranges(&r->ckpt, unit, r->state[state], ranges, n, DTYPE_F32, out, err);
+    r->asked = state;
+    return ckpt_read_model(&r->view, unit, r->state[state], ranges, n, DTYPE_F32, out, err);
+}
+
+/* The second one takes what trains from the first, step by step; not what is frozen. */
+static int load_engines(struct train *t, engine_source source, void *arg, int moments,
+                        struct err *err)
+{
+    if (engine_load(t->engine, source, arg, moments, err))
+        return -1;
+    return t->second && t->plan.model.partial ? engine_load(t->second, source, arg, 0, err) : 0;
 }
 
 static int load(struct train *t, const char *dir, int resume, struct err *err)
 {
-    struct reader r = {.state = {-1, -1, -1}};
+    struct reader r = {.train = t, .state = {-1, -1, -1}};
     int rc = -1;
 
     if (!ckpt_is(dir))
@@ -72,7 +118,9 @@ static int load(struct train *t, const char *dir, int resume, struct err *err)
     r.state[1] = ckpt_find_state(&r.ckpt, "exp_avg");
     r.state[2] = ckpt_find_state(&r.ckpt, "exp_avg_sq");
     r.state[0] = ckpt_find_state(&r.ckpt, resume ? "master" : "params");
-    if (tool_check_same(dir, &r.ckpt.model, &t->plan.model, err))
+    r.params = ckpt_find_state(&r.ckpt, "params");
+    r.view = (struct ckpt_view){&r.ckpt, &t->plan.model, absent, &r};
+    if (ckpt_check_model(&r.ckpt, &t->plan.model, err))
         goto done;
     if (r.state[0] < 0 || (resume && (r.state[1] < 0 || r.state[2] < 0 || !r.ckpt.has_run))) {
         err_set(err, ERR_INPUT, "checkpoint '%s' has no %s, expected a run's checkpoint", dir,
@@ -90,7 +138,7 @@ static int load(struct train *t, const char *dir, int resume, struct err *err)
             goto done;
         }
     }
-    rc = engine_load(t->engine, stored, &r, resume, err);
+    rc = load_engines(t, stored, &r, resume, err);
 done:
     ckpt_close(&r.ckpt);
     return rc;
@@ -135,7 +183,7 @@ int train_start_weights(struct train *t, struct err *err)
     else if (run->init)
         rc = load(t, run->init, 0, err);
     else
-        rc = engine_load(t->engine, fresh, t, 0, err);
+        rc = load_engines(t, fresh, t, 0, err);
     rc = world_agree(t->world, rc, err);
     if (rc == 0 && run->resume)
         rc = world_agree(t->world, agree_on_step(t, err), err);
@@ -143,91 +191,5 @@ int train_start_weights(struct train *t, struct err *err)
         t->saved = t->step;
 done:
     mem_free(latest);
-    return rc;
-}
-
-enum { SAVED_PARAMS, SAVED_MASTER, SAVED_STATES = 4 };
-
-struct writer {
-    struct train *t;
-    enum dtype type[SAVED_STATES];
-};
-
-static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *err)
-{
-    struct writer *w = arg;
-
-    (void)err;
-    /* params and master are the same values, in the model's type and in f32 */
-    engine_values(w->t->engine, unit, state > 0 ? state - 1 : 0, at, w->type[state], out);
-    return 0;
-}
-
-static int publish(struct train *t, struct io_dir *dir, const struct ckpt_shape *shape,
-                   char **entries, const char *name, struct err *err)
-{
-    struct ckpt_run run = {.step = t->step,
-                           .tokens = t->tokens,
-                           .position = t->step,
-                           .seed = (uint64_t)t->settings.seed};
-
-    if (ckpt_write_manifest(dir->temp, shape, (const char *const *)entries, &run, err)) {
-        io_dir_abandon(dir);
-        return -1;
-    }
-    if (io_dir_commit(dir, err) || train_folder_point(t, name, err))
-        return -1;
-    return train_folder_prune(t, (int64_t)t->settings.keep, err);
-}
-
-int train_save(struct train *t, struct err *err)
-{
-    char name[40], strategy[4], *path = NULL, *temp = NULL, *entry = NULL, **entries = NULL;
-    struct writer w = {.t = t};
-    struct ckpt_shape shape = {.model = &t->plan.model,
-                               .layout = engine_layout(t->engine),
-                               .strategy = strategy,
-                               .states = SAVED_STATES,
-                               .state = {{"params", DTYPE_F32},
-                                         {"master", DTYPE_F32},
-                                         {"exp_avg", DTYPE_F32},
-                                         {"exp_avg_sq", DTYPE_F32}}};
-    struct io_dir dir = {.lock = -1};
-    int rank0 = t->world->rank == 0, rc;
-
-    plan_strategy_name(t->plan.strategy, strategy);
-    snprintf(name, sizeof name, "step-%08" PRId64, t->step);
-    path = io_join(t->run->out, name);
-    rc = dtype_parse(t->plan.model.dtype, &shape.state[SAVED_PARAMS].type, err);
-    for (int s = 0; s < SAVED_STATES; s++)
-        w.type[s] = shape.state[s].type;
-    if (rc == 0 && rank0)
-        rc = io_dir_create(&dir, path, 1, err);
-    rc = world_agree(t->world, rc, err);
-    if (rc)
-        goto done;
-    temp = rank0 ? dir.temp : NULL;
-    rc = world_bcast_text(t->world, &temp, err);
-    if (rc)
-        goto done;
-    rc = ckpt_write_shard(temp, t->world->rank, &shape, fill, &w, &entry, err);
-    rc = world_agree(t->world, rc, err);
-    if (rc == 0)
-        rc = world_gather_text(t->world, entry, &entries, err);
-    if (rc)
-        goto done;
-    rc = world_agree(t->world, rank0 ? publish(t, &dir, &shape, entries, name, err) : 0, err);
-    if (rc == 0)
-        t->saved = t->step;
-done:
-    if (rank0 && dir.path)
-        io_dir_abandon(&dir);
-    if (!rank0)
-        mem_free(temp);
-    for (int r = 0; entries && r < t->world->ranks; r++)
-        mem_free(entries[r]);
-    mem_free(entries);
-    mem_free(entry);
-    mem_free(path);
     return rc;
 }

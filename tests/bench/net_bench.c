@@ -54,7 +54,7 @@ static float **units_new(const struct model *m, int fill)
         if (!unit[t->unit])
             unit[t->unit] = mem_new((size_t)m->unit[t->unit].elems, sizeof(float));
         if (fill)
-            model_init_values(m, t, 1, 0, t->elems, unit[t->unit] + t->offset);
+            model_init_values(t, 1, 0, t->elems, unit[t->unit] + t->offset);
     }
     return unit;
 }

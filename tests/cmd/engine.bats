@@ -41,6 +41,15 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
     check 0,1,0,1,0 tied f32 1 3
 }
 
+@test "27 strategies where a part trains: patterns and adapters, gradients, losses, bytes" {
+    check 2x2 tied bf16 2 3 'freeze=model.embed*,*.mlp.*'
+    check '[3,2]' untied f32 2 3 'train=*layers.1.*,lm_head*'
+    check 2x2 untied f32 1 20 lora=3
+    check '[3,2]' tied bf16 2 3 lora=1,alpha=2,targets=q_proj+down_proj
+    check 0,1,0,1 untied bf16 2 3 'train=model.norm*' params8 grads8
+    check 0,1,0,1,0 tied f32 1 3 'freeze=*layernorm*,model.embed*'
+}
+
 @test "27 strategies, int8 blocks between groups: gradients, 20 losses, equal copies, bytes" {
     check 2x2 tied bf16 1 20 params8 grads8
     check 2x2 untied f32 2 3 grads8

@@ -43,7 +43,7 @@ train() {
 #
 # The bound, relative: float64 is taken for the truth.  PyTorch's own float32 run strays from
 # it by rounding alone, over the same sums and the same steps: the largest such distance of a
-# column (6e-8 of the loss, 7e-7 of the norm) is what float32 costs here.  Ours adds in another
+# column (4e-8 of the loss, 1.3e-6 of the norm) is what float32 costs here.  Ours adds in another
 # order, and on another processor in yet another one; 32 times the distance leaves five bits for
 # that.  Twice the epsilon, a clip of 1.01 for 1, embeddings without decay: all are outside.
 compare() {
@@ -106,7 +106,7 @@ compare() {
     local way
     plan 1x1 NNN 1
     for way in --lr=3.003e-3 --min-lr=3.1e-4 --warmup=3 --beta1=0.901 --beta2=0.951 --eps=2e-8 \
-        --weight-decay=0.98 --clip=1.01 --seed=2; do
+        --weight-decay=0.98 --clip=1.01 --seed=1; do
         train 1 "$way"
         run -1 compare
         [[ $output == *allowed* ]] || { echo "$way: $output"; return 1; }

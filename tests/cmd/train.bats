@@ -240,7 +240,7 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
     each '$d->{step} == $.' c.log
     printf 'format: paro-settings/1\nlr: 1e-3\nsteps: 7\n' > s.yaml
     mpirun -np 2 paro-train --print-config --config s.yaml --steps 8 > out
-    [ "$(grep -c . out)" = 15 ]
+    [ "$(grep -c . out)" = 16 ]
     grep -qx 'steps: 8' out
     grep -qx 'lr: 0.001' out
     paro-train --print-config --config out | cmp - out

@@ -30,6 +30,25 @@ static void check_units(const struct model *m)
         assert(model_unit_of_visit(m, v) < m->units);
 }
 
+/* Positions by a table, or by angles that are numbers. */
+static void check_positions(const struct model *m)
+{
+    double scale = 0;
+
+    if (m->positions) {
+        assert(m->positions == m->max_seq && m->hidden % m->heads == 0);
+        return;
+    }
+    double *f = mem_new((size_t)m->head_dim / 2, sizeof *f);
+    for (int64_t seq = 1; seq <= m->max_seq; seq *= 7) {
+        model_rope_frequencies(m, seq, f, &scale);
+        assert(isfinite(scale) && scale > 0);
+        for (int64_t i = 0; i < m->head_dim / 2; i++)
+            assert(isfinite(f[i]) && f[i] >= 0);
+    }
+    mem_free(f);
+}
+
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
     struct model m = {0};
@@ -44,7 +63,9 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
         return 0;
     check_units(&m);
     assert(memcmp(m.config, data, bytes) == 0 && m.config[bytes] == 0);
-    assert(m.head_dim * m.heads > 0 && m.norm_eps > 0 && m.rope_theta > 0 && m.init_std >= 0);
+    assert(m.head_dim * m.heads > 0 && m.norm_eps > 0 && m.init_std >= 0);
+    assert(m.dropout >= 0 && m.dropout <= 1 && m.kv_heads > 0);
+    check_positions(&m);
     double flops = model_flops_per_token(&m, m.max_seq);
     assert(isfinite(flops) && flops > 0 && model_largest_unit(&m) <= m.params);
     model_release(&m);

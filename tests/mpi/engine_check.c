@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * engine_check SHAPE CONFIG WIRE ACCUM STEPS [STRATEGY] [params8] [grads8]: run under mpirun
- * with the shape's ranks.  SHAPE: 2x2, [3,2], "hosts" as the ranks lie on them, or each rank's
- * group, 0,1,0,1,0.  All 27 strategies (or one) against plain training without shards, computed
- * on every rank alone:
+ * engine_check SHAPE CONFIG WIRE ACCUM STEPS [STRATEGY] [params8] [grads8] [TRAINS]: under
+ * mpirun with the shape's ranks.  SHAPE: 2x2, [3,2], "hosts" as the ranks lie on them, or each
+ * rank's group, 0,1,0,1,0.  All 27 strategies (or one) against plain training without shards,
+ * computed on every rank alone:
  *
  *  - the first step's gradient, element by element, within a bound: a cast rounds by at most u
  *    relative to what it casts, an add by at most u relative to its sum, and each is at most
@@ -15,6 +15,8 @@
  *    by one u S, at random up or down, at every step: (n + s + 2) times that spread.
  *  - bytes at rest, beside them, and through the slow port against the planner's, which is held
  *    to the tables of paro.md by its own tests.
+ *
+ * TRAINS: what model_train takes: what is frozen stays as it is, to the bit.
  *
  * params8, grads8: parameters, gradients travel between groups as int8 blocks.  A coding is off
  * by at most 2^-7 W, with W the most that S is among the 127 elements before and behind, which
@@ -97,6 +99,8 @@ static void plain_update(struct check *c, struct plain *p, int64_t step)
         kern_scale(p->sum, (float)scale, m->params);
     for (int t = 0; t < m->tensors; t++) {
         int64_t at = c->first[m->tensor[t].unit] + m->tensor[t].offset;
+        if (!model_trains(m, &m->tensor[t]))
+            continue;
         kern_adamw(p->w + at, p->m + at, p->v + at, p->sum + at, m->tensor[t].elems, o.lr,
                    o.beta1, o.beta2, o.eps, m->tensor[t].kind == MODEL_VECTOR ? 0 : o.decay,
                    o.step);
@@ -187,7 +191,7 @@ static void add_gradient(struct check *c, struct engine *e, double *sum)
     float *g = mem_new((size_t)model_largest_unit(m), sizeof *g);
 
     for (int unit = 0; unit < m->units; unit++) {
-        int n = layout_ranges(l, LETTER_G, c->world->rank, m->unit[unit].elems, r);
+        int n = layout_ranges(l, LETTER_G, c->world->rank, m->unit[unit].trained, r);
         for (int i = 0; i < n; i++) {
             engine_gradient(e, unit, r[i], g);
             for (int64_t x = r[i].lo; x < r[i].hi; x++)
@@ -212,7 +216,7 @@ static void compare_gradient(struct check *c, struct engine *e, const struct pla
     int64_t wrong = 0, zero = 0, all = 0;
 
     for (int unit = 0; unit < plan->model.units; unit++) {
-        int n = layout_ranges(l, LETTER_G, c->world->rank, plan->model.unit[unit].elems, r);
+        int n = layout_ranges(l, LETTER_G, c->world->rank, plan->model.unit[unit].trained, r);
         for (int i = 0; i < n; i++)
             for (int64_t x = r[i].lo; x < r[i].hi; x++) {
                 int64_t at = c->first[unit] + x;
@@ -359,6 +363,35 @@ static void check_skipped(struct check *c, struct engine *e, const char *name)
     }
 }
 
+/* What is frozen of a G shard is what was loaded, rounded as parameters at rest are. */
+static void check_frozen(struct check *c, struct engine *e, const char *name)
+{
+    const struct model *m = &c->plan.model;
+    const struct layout *l = engine_layout(e);
+    struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
+    int64_t wrong = 0;
+    struct err err;
+
+    for (int u = 0; u < m->units; u++) {
+        int64_t first = m->unit[u].trained;
+        int n = layout_ranges(l, LETTER_G, c->world->rank, m->unit[u].elems - first, r);
+        for (int i = 0; i < n; i++)
+            for (int64_t x = first + r[i].lo; x < first + r[i].hi; x++) {
+                float was, is;
+                values(c, u, 0, &(struct range){x, x + 1}, 1, &was, &err);
+                round_to(c->plan.param_type, &was, &was, 1);
+                engine_values(e, u, 0, (struct range){x, x + 1}, DTYPE_F32, &is);
+                wrong += was != is;
+            }
+    }
+    if (wrong) {
+        fprintf(stderr, "engine_check: %s: rank %d: %lld frozen values differ\n", name,
+                c->world->rank, (long long)wrong);
+        c->failures++;
+    }
+    mem_free(r);
+}
+
 static void one_strategy(struct check *c, struct plain *first, const struct plain *p,
                          const struct plain *coarse)
 {
@@ -387,6 +420,7 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
             c->failures++;
         }
     }
+    check_frozen(c, e, name);
     compare_losses(c, loss, p, coarse, name);
     compare_price(c, e, &report, name);
     engine_close(e);
@@ -409,7 +443,7 @@ static const char *words(struct check *c, int argc, char **argv)
             c->plan.slow_params = PLAN_SLOW_INT8;
         else if (strcmp(argv[i], "grads8") == 0)
             c->plan.slow_grads = PLAN_SLOW_INT8;
-        else
+        else if (!strchr(argv[i], '='))
             strategy = argv[i];
     return strategy;
 }
@@ -423,6 +457,9 @@ int main(int argc, char **argv)
     if (argc < 6 || world_open(&c.world, &err))
         return 2;
     kern_thread_init();
+    for (int i = 6; i < argc; i++)
+        if (strchr(argv[i], '='))
+            c.trains = argv[i];
     set_up(&c, argv[1], argv[2], argv[3], atoi(argv[4]));
     c.steps = atoi(argv[5]);
     const char *only = words(&c, argc, argv);

@@ -17,10 +17,11 @@ struct check {
     struct plan plan;
     struct net net; /* of the plain run: every rank has all of it */
     struct arena arena;
-    int64_t *first; /* [units] where a unit begins in the whole */
+    int64_t *first;            /* [units] where a unit begins in the whole */
     int32_t *tokens, *targets; /* in one */
     int64_t step;
     int steps, failures;
+    const char *trains; /* model_train's; NULL: all */
 };
 
 static inline void die(const struct check *c, const struct err *err)
@@ -62,7 +63,7 @@ static inline int values(void *arg, int unit, int state, const struct range *r, 
             int t = m->unit[unit].first;
             while (x >= m->tensor[t].offset + m->tensor[t].elems)
                 t++;
-            model_init_values(m, &m->tensor[t], 3, x - m->tensor[t].offset, 1, out++);
+            model_init_values(&m->tensor[t], 3, x - m->tensor[t].offset, 1, out++);
         }
     return 0;
 }
@@ -78,7 +79,7 @@ static inline double plain_micro(struct check *c, const float *used, int64_t ind
     for (int v = 0; v < plan->model.visits; v++)
         net_forward(&c->net, v, used + c->first[model_unit_of_visit(&plan->model, v)]);
     double loss = net_loss(&c->net);
-    for (int v = plan->model.visits - 1; v >= 0; v--) {
+    for (int v = plan->model.visits - 1; v >= plan->model.first_trained; v--) {
         int64_t at = c->first[model_unit_of_visit(&plan->model, v)];
         net_backward(&c->net, v, used + at, into + at);
     }
@@ -95,9 +96,11 @@ static inline void set_up(struct check *c, const char *shape, const char *config
     if (model_read(&p->model, config, &err) || dtype_parse(wire, &p->wire_type, &err) ||
         read_groups(c->world, shape, &p->groups, &err))
         die(c, &err);
+    if (c->trains && model_train(&p->model, c->trains, &err))
+        die(c, &err);
     p->param_type = p->wire_type;
     p->grad_type = DTYPE_F32;
-    p->trainable = p->model.params;
+    p->trainable = p->model.trained;
     p->micro_batch = p->buckets = 2;
     p->prefetch = 1;
     p->accum = accum;

@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_model.h"
 #include "ckpt/ckpt_parts.h"
 #include "ckpt/hf.h"
 #include "ckpt/tool.h"
@@ -55,7 +56,7 @@ struct fixture {
     struct ckpt_shape shape;
 };
 
-static void write_all(struct fixture *f, const char *groups_text)
+static void write_trained(struct fixture *f, const char *groups_text, const char *what)
 {
     struct groups g;
     struct err err;
@@ -65,6 +66,7 @@ static void write_all(struct fixture *f, const char *groups_text)
     assert_non_null(mkdtemp(f->dir));
     assert_int_equal(model_parse(&f->model, "c.json", config, (int64_t)strlen(config), &err),
                      0);
+    assert_int_equal(model_train(&f->model, what, &err), 0);
     assert_int_equal(groups_parse(&g, groups_text, &err), 0);
     layout_init(&f->layout, &g);
     groups_release(&g);
@@ -84,6 +86,11 @@ static void write_all(struct fixture *f, const char *groups_text)
     for (int r = 0; r < n; r++)
         mem_free(entry[r]);
     mem_free(entry);
+}
+
+static void write_all(struct fixture *f, const char *groups_text)
+{
+    write_trained(f, groups_text, "all");
 }
 
 static void clean(struct fixture *f)
@@ -112,7 +119,8 @@ static void read_as(struct ckpt *c, const char *groups_text)
             for (int u = 0; u < c->model.units; u++) {
                 int s = (r + u) % c->states;
                 int n =
-                    layout_ranges(&l, (enum letter)letter, r, c->model.unit[u].elems, ranges);
+                    layout_unit_ranges(&l, (enum letter)letter, r, c->model.unit[u].trained,
+                                       ckpt_state_elems(&c->model, u, &c->state[s]), ranges);
                 assert_int_equal(ckpt_read_ranges(c, u, s, ranges, n, DTYPE_F32, out, &err), 0);
                 float *p = out;
                 for (int i = 0; i < n; i++)
@@ -144,6 +152,114 @@ static void test_any_to_any(void **state)
         assert_int_equal(ckpt_find_state(&c, "none"), -1);
         for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
             read_as(&c, shapes[k]);
+        ckpt_close(&c);
+        clean(&f);
+    }
+}
+
+static const char *const partials[] = {"all", "freeze=*layernorm*,*embed*", "train=*.1.*proj*",
+                                       "lora=2,alpha=3", "lora=1,targets=q_proj+up_proj"};
+enum { PARTIALS = sizeof partials / sizeof *partials };
+
+/* Two parts a unit: what is written is read back, and states beside params know the first. */
+static void test_parts(void **state)
+{
+    struct fixture f;
+    struct ckpt c;
+    struct err err;
+
+    (void)state;
+    for (int i = 1; i < PARTIALS; i++) {
+        write_trained(&f, i % 2 ? "[3,2]" : "2x2", partials[i]);
+        assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+        assert_string_equal(c.model.partial, partials[i]);
+        assert_int_equal(c.model.trained, f.model.trained);
+        int64_t sum[3] = {0, 0, 0};
+        for (int64_t b = 0; b < c.blocks; b++)
+            sum[c.block[b].state] += c.block[b].hi - c.block[b].lo;
+        assert_int_equal(sum[0], f.model.params);
+        assert_int_equal(sum[1], f.model.trained);
+        assert_int_equal(sum[2], f.model.trained);
+        read_as(&c, "[3,2]");
+        read_as(&c, "4x2");
+        ckpt_close(&c);
+        clean(&f);
+    }
+}
+
+/* What the other model holds of a tensor that the checkpoint has not. */
+static int fill_absent(void *arg, const struct model_tensor *t, int64_t first, int64_t count,
+                       enum dtype type, void *out, struct err *err)
+{
+    int *calls = arg;
+
+    (void)t, (void)err;
+    assert_int_equal(type, DTYPE_F32);
+    for (int64_t i = 0; i < count; i++)
+        ((float *)out)[i] = -1000 - (float)(first + i);
+    calls[0]++;
+    return 0;
+}
+
+static int read_other(struct ckpt *c, const char *what, int state)
+{
+    struct model m;
+    struct err err;
+    static float out[4096];
+    int absent = 0;
+
+    assert_int_equal(model_parse(&m, "c.json", config, (int64_t)strlen(config), &err), 0);
+    assert_int_equal(model_train(&m, what, &err), 0);
+    struct ckpt_view v = {c, &m, fill_absent, &absent};
+    if (ckpt_check_model(c, &m, &err)) {
+        assert_int_equal(err.code, ERR_MISMATCH);
+        model_release(&m);
+        return -1;
+    }
+    for (int u = 0; u < m.units; u++) {
+        /* in three parts, of which one is empty */
+        int64_t e = ckpt_state_elems(&m, u, &c->state[state]), k = e / 3;
+        struct range part[] = {{0, k}, {k, k}, {k, e}};
+        assert_int_equal(ckpt_read_model(&v, u, state, part, 3, DTYPE_F32, out, &err), 0);
+        for (int64_t x = 0; x < e; x++) {
+            const struct model_tensor *t = &m.tensor[ckpt_tensor_at(&m, u, x)];
+            const struct model_tensor *from = model_find(&c->model, t->name);
+            float want = -1000 - (float)(x - t->offset);
+            if (from && (state == 0 || model_trains(&c->model, from)))
+                want = value(u, state, from->offset + x - t->offset);
+            assert_true(out[x] == want);
+        }
+    }
+    model_release(&m);
+    return absent;
+}
+
+static void test_another_part(void **state)
+{
+    struct fixture f;
+    struct ckpt c;
+
+    (void)state;
+    for (int i = 0; i < PARTIALS; i++) {
+        write_trained(&f, "[3,2]", partials[i]);
+        struct err err;
+        assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+        for (int k = 0; k < PARTIALS; k++) {
+            /* Adapters that nobody would read, or of another rank, are refused. */
+            int fits = i < 3 || i == k;
+            for (int s = 0; s < 2; s++) {
+                int absent = read_other(&c, partials[k], s);
+                assert_int_equal(absent < 0, !fits);
+                if (i == k)
+                    assert_int_equal(absent, 0);
+                if (fits && i != k && (k >= 3 || (s == 1 && i > k)))
+                    assert_true(absent > 0);
+            }
+        }
+        if (i == 3)
+            assert_int_equal(read_other(&c, "lora=2,alpha=4", 0), -1);
+        if (i == 4) /* more targets are no loss */
+            assert_true(read_other(&c, "lora=1,targets=q_proj+up_proj+k_proj", 0) > 0);
         ckpt_close(&c);
         clean(&f);
     }
@@ -363,9 +479,14 @@ static void test_write_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_to_any),       cmocka_unit_test(test_to_bf16),
-        cmocka_unit_test(test_damage),           cmocka_unit_test(test_manifest_damage),
-        cmocka_unit_test(test_manifest_hostile), cmocka_unit_test(test_merge_of_a_run),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_another_part),
+        cmocka_unit_test(test_any_to_any),
+        cmocka_unit_test(test_to_bf16),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_manifest_damage),
+        cmocka_unit_test(test_manifest_hostile),
+        cmocka_unit_test(test_merge_of_a_run),
         cmocka_unit_test(test_write_fails),
     };
 

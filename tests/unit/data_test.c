@@ -1,105 +1,101 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Batches: a function of (seed, index) alone, every window reachable, bad files refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+/*
+ * Batches: a function of (options, index) alone, every window reachable, shares of several
+ * files kept, evaluation apart from training.  Kinds of files are source_test.c's.
+ */
+#include "data_fixture.h"
 
 #include "data/data.h"
 
 enum { SEQ = 5, BATCH = 3 };
 
-static char path[] = "/tmp/paro-data.XXXXXX";
+static const char *path[4]; /* of the files that a test has made */
 
-static void put(const unsigned char *bytes, size_t n)
+static struct data_options options(int count, int seq, int64_t vocab)
 {
-    FILE *f = fopen(path, "w");
-
-    assert_int_equal(fwrite(bytes, 1, n, f), n);
-    assert_int_equal(fclose(f), 0);
+    return (struct data_options){
+        .paths = path, .count = count, .seq = seq, .vocab = vocab, .seed = 1};
 }
 
-static int make(void **state)
+/* n bytes from `from` on, so that each token tells its place. */
+static void put_range(int file, int from, int n)
 {
-    int fd = mkstemp(path);
+    static const char *const names[] = {"a", "b", "c", "d"};
+    static char kept[4][128];
+    unsigned char bytes[256];
 
-    (void)state;
-    return fd < 0 || close(fd);
+    for (int i = 0; i < n; i++)
+        bytes[i] = (unsigned char)(from + i);
+    strcpy(kept[file], put(names[file], bytes, (size_t)n));
+    path[file] = kept[file];
 }
 
-static int drop(void **state)
+static void open_all(struct data *d, const struct data_options *o)
 {
-    (void)state;
-    return unlink(path);
-}
-
-/* Each token tells its place, so that a window tells where it begins. */
-static void windows(void **state)
-{
-    unsigned char bytes[20];
-    int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ], again[BATCH * SEQ];
-    int seen[sizeof bytes] = {0}, starts = 0;
-    struct data d;
     struct err err;
 
+    if (data_open(d, o, &err))
+        fail_msg("%s", err.text);
+}
+
+static void windows(void **state)
+{
+    enum { N = 20 };
+    int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ], again[BATCH * SEQ];
+    int seen[N] = {0}, starts = 0;
+    struct data_options o = options(1, SEQ, 256);
+    struct data d;
+
     (void)state;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(200 + i);
-    put(bytes, sizeof bytes);
-    assert_int_equal(data_open(&d, path, SEQ, 256, 1, &err), 0);
-    assert_int_equal(d.tokens, sizeof bytes);
+    put_range(0, 200, N);
+    open_all(&d, &o);
+    assert_int_equal(d.tokens, N);
     for (int64_t index = 0; index < 200; index++) {
-        data_batch(&d, index, BATCH, SEQ, tokens, targets);
+        data_batch(&d, index, BATCH, tokens, targets);
         for (int b = 0; b < BATCH; b++) {
             int at = tokens[b * SEQ] - 200;
-            assert_in_range(at, 0, sizeof bytes - SEQ - 1);
+            assert_in_range(at, 0, N - SEQ - 1);
             seen[at]++;
             for (int t = 0; t < SEQ; t++) {
                 assert_int_equal(tokens[b * SEQ + t], 200 + at + t);
                 assert_int_equal(targets[b * SEQ + t], 200 + at + t + 1);
             }
         }
-        data_batch(&d, index, BATCH, SEQ, again, targets);
+        data_batch(&d, index, BATCH, again, targets);
         assert_memory_equal(tokens, again, sizeof tokens);
     }
-    for (size_t i = 0; i < sizeof bytes; i++)
+    /* 200 epochs of 3 windows with offsets 0 .. 4: one is missed with 5 (4/5)^200 < 1e-18. */
+    for (int i = 0; i < N; i++)
         starts += seen[i] > 0;
-    /* 600 draws of 15 places: one is missed with a probability below 15 (14/15)^600 < 1e-16. */
-    assert_int_equal(starts, sizeof bytes - SEQ);
+    assert_int_equal(starts, N - SEQ);
     data_close(&d);
 }
 
-/* Row b of batch i is row 0 of batch i * BATCH + b with one row: the same data, cut otherwise.
+/*
+ * Row b of batch i is row 0 of batch i * BATCH + b with one row: the same samples in the same
+ * order, however many ranks and rows they are dealt to.
  */
 static void cut_otherwise(void **state)
 {
-    unsigned char bytes[200];
     int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ], one[SEQ], next[SEQ];
+    struct data_options o = options(2, SEQ, 256);
     struct data d, other;
-    struct err err;
     int same = 1;
 
     (void)state;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)i;
-    put(bytes, sizeof bytes);
-    assert_int_equal(data_open(&d, path, SEQ, 256, 1, &err), 0);
-    assert_int_equal(data_open(&other, path, SEQ, 256, 2, &err), 0);
+    put_range(0, 0, 150);
+    put_range(1, 150, 100);
+    open_all(&d, &o);
+    o.seed = 2;
+    open_all(&other, &o);
     for (int64_t i = 0; i < 20; i++) {
-        data_batch(&d, i, BATCH, SEQ, tokens, targets);
+        data_batch(&d, i, BATCH, tokens, targets);
         for (int b = 0; b < BATCH; b++) {
-            data_batch(&d, i * BATCH + b, 1, SEQ, one, next);
+            data_batch(&d, i * BATCH + b, 1, one, next);
             assert_memory_equal(one, tokens + b * SEQ, sizeof one);
             assert_memory_equal(next, targets + b * SEQ, sizeof next);
         }
-        data_batch(&other, i * BATCH, 1, SEQ, one, next);
+        data_batch(&other, i * BATCH, 1, one, next);
         same &= memcmp(one, tokens, sizeof one) == 0;
     }
     assert_false(same); /* another seed, other data */
@@ -107,45 +103,150 @@ static void cut_otherwise(void **state)
     data_close(&other);
 }
 
-static void refused(void **state)
+/* Samples of each file among the first k. */
+static void count_samples(const struct data *d, int64_t k, int64_t had[2])
 {
-    const unsigned char bytes[] = {1, 2, 3, 4, 5, 99};
-    struct data d = {.tokens = 77};
-    struct err err;
-    char text[256];
+    int32_t tokens[SEQ], targets[SEQ];
+
+    had[0] = had[1] = 0;
+    for (int64_t i = 0; i < k; i++) {
+        data_batch(d, i, 1, tokens, targets);
+        had[tokens[0] >= 150]++;
+    }
+}
+
+static void weights(void **state)
+{
+    struct data_options o = options(2, SEQ, 256);
+    int64_t had[2];
+    struct data d;
 
     (void)state;
-    put(bytes, sizeof bytes);
-    assert_int_equal(data_open(&d, path, SEQ, 100, 1, &err), 0);
+    put_range(0, 0, 150);
+    put_range(1, 150, 50);
+    open_all(&d, &o); /* as many samples as tokens */
+    count_samples(&d, 400, had);
+    assert_int_equal(had[0], 300);
+    data_close(&d);
+    o.weights = (double[]){1, 4};
+    open_all(&d, &o);
+    count_samples(&d, 500, had);
+    assert_int_equal(had[0], 100);
+    count_samples(&d, 7, had);
+    assert_in_range(had[0], 1, 2);
+    data_close(&d);
+}
+
+/* Nothing that is trained on is evaluated, but for the first token, which has no target. */
+static void split(void **state)
+{
+    int32_t tokens[2 * SEQ], targets[2 * SEQ];
+    struct data_options o = options(2, SEQ, 256);
+    int seen[256] = {0};
+    struct data d;
+
+    (void)state;
+    put_range(0, 0, 100);
+    put_range(1, 100, 150);
+    o.split = 0.25;
+    open_all(&d, &o);
+    /* 25 tokens are 4 windows and their next; 37 are 7. */
+    assert_int_equal(data_eval_windows(&d), 4 + 7);
+    for (int64_t i = 0; i < 6; i++) {
+        data_eval_batch(&d, i, 2, tokens, targets);
+        for (int b = 0; b < 2; b++) {
+            int64_t w = (2 * i + b) % 11;
+            int first = (int)(w < 4 ? 75 + w * SEQ : 213 + (w - 4) * SEQ);
+            for (int t = 0; t < SEQ; t++) {
+                assert_int_equal(tokens[b * SEQ + t], first + t);
+                assert_int_equal(targets[b * SEQ + t], first + t + 1);
+            }
+        }
+    }
+    for (int64_t i = 0; i < 500; i++) {
+        data_batch(&d, i, 1, tokens, targets);
+        for (int t = 0; t < SEQ; t++)
+            seen[tokens[t]] = seen[targets[t]] = 1;
+    }
+    for (int i = 0; i < 250; i++)
+        assert_int_equal(seen[i], i < 75 || (i >= 100 && i < 213));
+    data_close(&d);
+}
+
+static void refuse(const struct data_options *o, const char *fmt, ...)
+{
+    struct data d = {.tokens = 77};
+    struct err err = {0};
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    assert_int_equal(data_open(&d, o, &err), -1);
+    assert_string_equal(err.text, text);
+    assert_int_equal(d.tokens, 77); /* written only on success */
+}
+
+static void refused(void **state)
+{
+    struct data_options o = options(1, SEQ, 100);
+    struct data d;
+
+    (void)state;
+    put_range(0, 94, 6);
+    open_all(&d, &o);
     assert_int_equal(d.tokens, SEQ + 1);
     data_close(&d);
-    d.tokens = 77;
-    assert_int_equal(data_open(&d, path, SEQ, 99, 1, &err), -1);
-    snprintf(text, sizeof text,
-             "'%s': byte 5 is token 99, expected less than the model's vocabulary of 99", path);
-    assert_string_equal(err.text, text);
-    assert_int_equal(data_open(&d, path, SEQ + 1, 256, 1, &err), -1);
-    snprintf(text, sizeof text,
-             "data '%s' has 6 tokens, expected at least 7 (one sequence and its next token)",
-             path);
-    assert_string_equal(err.text, text);
-    put(bytes, 0);
-    assert_int_equal(data_open(&d, path, SEQ, 256, 1, &err), -1);
-    assert_int_equal(err.code, ERR_INPUT);
-    assert_int_equal(data_open(&d, "/dev/zero", SEQ, 256, 1, &err), -1);
-    assert_string_equal(err.text, "data '/dev/zero' is not a regular file");
-    assert_int_equal(data_open(&d, "/nowhere/text", SEQ, 256, 1, &err), -1);
-    assert_int_equal(err.code, ERR_ABSENT);
-    assert_int_equal(d.tokens, 77); /* written only on success */
+    o.vocab = 99;
+    refuse(&o, "'%s': byte 5 is token 99, expected less than the model's vocabulary of 99",
+           path[0]);
+    o = options(1, SEQ + 1, 256);
+    refuse(&o, "data '%s' has 6 tokens, expected at least 7 (one sequence and its next token)",
+           path[0]);
+    put_range(0, 0, 0);
+    refuse(&o, "data '%s' has 0 tokens, expected at least 7 (one sequence and its next token)",
+           path[0]);
+    path[0] = "/dev/zero";
+    refuse(&o, "data '/dev/zero' is not a regular file");
+    path[0] = "/nowhere/text";
+    refuse(&o, "cannot open data '/nowhere/text': No such file or directory");
+}
+
+static void options_refused(void **state)
+{
+    struct data_options o = options(2, SEQ, 256);
+
+    (void)state;
+    put_range(0, 0, 100);
+    put_range(1, 0, 9);
+    o.split = 0.5;
+    refuse(&o,
+           "data '%s' has 5 tokens to train on, expected at least 6 (one sequence and its "
+           "next token)",
+           path[1]);
+    o.count = 1;
+    o.split = 0.05;
+    refuse(&o, "the last 0.05 of the data has no sequence of 5 tokens and the next one, "
+               "expected one to evaluate");
+    o.split = 0;
+    o.tokenizer = folder;
+    refuse(&o, "tokenizer '%s' has no vocabulary, expected encoder.json or vocab.json in it",
+           folder);
+    o.tokenizer = NULL;
+    o.weights = (double[]){0};
+    refuse(&o, "weight 0 of data '%s', expected a number above 0", path[0]);
+    o.count = 0;
+    refuse(&o, "0 files of data, expected 1 to 4096");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),
-        cmocka_unit_test(cut_otherwise),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(windows), cmocka_unit_test(cut_otherwise),
+        cmocka_unit_test(weights), cmocka_unit_test(split),
+        cmocka_unit_test(refused), cmocka_unit_test(options_refused),
     };
 
-    return cmocka_run_group_tests(tests, make, drop);
+    return cmocka_run_group_tests(tests, folder_make, folder_drop);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The CPU kernels against the double reference, their gradients against its central
- * differences.  EPS = 2^-24 is the error of one rounding to f32; a sum of n terms taken in any
- * order is off by at most n EPS times the sum of the terms' magnitudes (Higham, "Accuracy and
- * Stability of Numerical Algorithms", 2002, section 4.2).  Bounds are to first order in EPS.
+ * differences; the parts that only some families have are in kern_family_test.c.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -21,60 +19,7 @@
 #include "kern/kern_product.h"
 #include "kern/kern_ref.h"
 #include "kern/kern_vec.h"
-
-#define EPS 0x1p-24
-
-/* n normal numbers times scale, the same on every call with the same stream. */
-static float *normal(uint64_t stream, int64_t n, double scale)
-{
-    float *x = mem_new((size_t)n, sizeof *x);
-
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)(scale * rng_normal(1, stream, (uint64_t)i));
-    return x;
-}
-
-static double *wide(const float *x, int64_t n)
-{
-    double *y = mem_new((size_t)n, sizeof *y);
-
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (double)x[i];
-    return y;
-}
-
-static double largest(const float *x, int64_t n)
-{
-    double most = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)x[i]));
-    return most;
-}
-
-static void assert_near(double got, double want, double bound)
-{
-    if (!(fabs(got - want) <= bound))
-        fail_msg("%.9g, expected %.9g within %.3g: off by %.3g", got, want, bound, got - want);
-}
-
-/*
- * d f / d x[i] by the five-point rule; h = 2^-11 makes its error h^4 f'''''/30 2e-15 of
- * that derivative, and that of rounding 2^-52 |f| / h, below 1e-12 |f|: nothing beside
- * EPS = 6e-8.
- */
-static double slope(double (*f)(const void *), const void *at, double *x)
-{
-    const double h = 0x1p-11;
-    double x0 = *x, f1, f2, f3, f4;
-
-    *x = x0 + 2 * h, f1 = f(at);
-    *x = x0 + h, f2 = f(at);
-    *x = x0 - h, f3 = f(at);
-    *x = x0 - 2 * h, f4 = f(at);
-    *x = x0;
-    return (8 * (f2 - f3) - (f1 - f4)) / (12 * h);
-}
+#include "kern_fixture.h"
 
 static void gemm_case(char ta, char tb, int64_t m, int64_t n, int64_t k)
 {
@@ -240,6 +185,9 @@ static void rmsnorm_case(int64_t n, int64_t c)
     kern_rmsnorm_apply(again, rstd, x, w, n, c);
     assert_memory_equal(y, again, (size_t)(n * c) * sizeof *y);
     kern_rmsnorm_backward(dx, dw, dy, rstd, x, w, n, c);
+    memset(again, 0, (size_t)(n * c) * sizeof *again);
+    kern_rmsnorm_backward(again, NULL, dy, rstd, x, w, n, c);
+    assert_memory_equal(dx, again, (size_t)(n * c) * sizeof *dx);
     rmsnorm_loss(&at);
     for (int64_t i = 0; i < n * c; i++)
         assert_near((double)y[i], at.y[i], (double)(c + 6) * EPS * fabs(at.y[i]));
@@ -279,22 +227,30 @@ static void test_rope(void **state)
 {
     enum { BATCH = 2, SEQ = 9, HEADS = 3, D = 10, LD = HEADS * D + 4, N = BATCH * SEQ * LD };
     float *x = normal(1, N, 1), *first = normal(1, N, 1), table[SEQ * D];
+    double freq[D / 2], scale = 1.25; /* any: by what rule they are made is the model's */
     double *want = wide(x, N);
 
     (void)state;
-    kern_rope_table(table, SEQ, D, 500);
+    for (int i = 0; i < D / 2; i++)
+        freq[i] = pow(500, -2.0 * i / D) * (1 + i % 2);
+    kern_rope_table(table, SEQ, D, freq, scale);
     kern_rope(x, LD, table, BATCH, SEQ, HEADS, D, 0);
-    kern_ref_rope(want, LD, BATCH, SEQ, HEADS, D, 500);
+    kern_ref_rope(want, LD, BATCH, SEQ, HEADS, D, freq, scale);
     /* A turned element is two products (table's rounding, product) and a sum; both factors of
-       the pair are at most the largest x: 2 (2 + 1) EPS of it, and the sum's own. */
+       the pair are at most scale times the largest x: 2 (2 + 1) EPS of it, the sum's own in. */
     for (int64_t i = 0; i < N; i++)
-        assert_near((double)x[i], want[i], 6 * EPS * largest(first, N));
+        assert_near((double)x[i], want[i], 6 * EPS * scale * largest(first, N));
     for (int64_t i = 0; i < BATCH * SEQ; i++) /* what lies behind the heads stays */
         assert_memory_equal(x + i * LD + HEADS * D, first + i * LD + HEADS * D, 4 * sizeof *x);
-    /* A rotation's transpose is its inverse: turning back gives the first values. */
+    /* A rotation's transpose is its inverse: turning back gives the first values, and the
+       transpose of a scaled one scales once more. */
     kern_rope(x, LD, table, BATCH, SEQ, HEADS, D, 1);
-    for (int64_t i = 0; i < N; i++)
-        assert_near((double)x[i], (double)first[i], 16 * EPS * largest(first, N));
+    for (int64_t i = 0; i < N; i++) {
+        double twice = i % LD < HEADS * D ? scale * scale : 1;
+
+        assert_near((double)x[i], twice * (double)first[i],
+                    16 * EPS * twice * largest(first, N));
+    }
     free(x), free(first), free(want);
 }
 

@@ -120,6 +120,66 @@ static void test_nested_blocks(void **state)
     layout_release(&l);
 }
 
+/*
+ * A unit's ranges are those of its two parts: every element of either has one owner, and as
+ * many of a part lie with a rank as if the part were a vector of its own.
+ */
+static void check_unit(const struct layout *l, enum letter letter, int64_t trained,
+                       int64_t elems)
+{
+    struct range r[64], part[64];
+    char *owners = mem_new((size_t)elems + 1, 1);
+
+    assert_true(layout_ranges_max(l) <= 64);
+    for (int rank = 0; rank < l->groups.ranks; rank++) {
+        int n = layout_unit_ranges(l, letter, rank, trained, elems, r);
+        int64_t held[2] = {0, 0};
+        assert_true(n <= layout_ranges_max(l));
+        for (int i = 0; i < n; i++) {
+            assert_true(r[i].lo < r[i].hi && r[i].lo >= 0 && r[i].hi <= elems);
+            assert_true(i == 0 || r[i - 1].hi < r[i].lo);
+            for (int64_t x = r[i].lo; x < r[i].hi; x++) {
+                held[x >= trained]++;
+                if (letter == LETTER_G || l->groups.group_of[rank] == 0)
+                    owners[x]++;
+            }
+        }
+        assert_int_equal(held[0], layout_elems(l, letter, rank, trained));
+        assert_int_equal(held[1], layout_elems(l, letter, rank, elems - trained));
+        assert_int_equal(held[0] + held[1],
+                         layout_unit_elems(l, letter, rank, trained, elems));
+        int front = layout_ranges(l, letter, rank, trained, part);
+        for (int i = 0; i < front; i++) /* the trained part begins the packed shard */
+            assert_int_equal(layout_offset(r, n, part[i].lo),
+                             layout_offset(part, front, part[i].lo));
+    }
+    int want = letter == LETTER_N ? l->groups.members[0] : 1;
+    for (int64_t x = 0; x < elems; x++)
+        assert_int_equal(owners[x], want);
+    mem_free(owners);
+}
+
+static void test_unit_parts(void **state)
+{
+    static const char *const shapes[] = {"1x1", "2x2", "[3,2]", "[7,6,5,3]", "[1,4]"};
+    static const int64_t trained[] = {0, 1, 40, 96, 97};
+    struct layout l;
+    struct range r[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        shape(&l, shapes[i]);
+        for (size_t t = 0; t < sizeof trained / sizeof *trained; t++)
+            for (int letter = LETTER_N; letter <= LETTER_G; letter++)
+                check_unit(&l, (enum letter)letter, trained[t], 97);
+        layout_release(&l);
+    }
+    shape(&l, "2x2"); /* the drawing of layout.h */
+    assert_int_equal(layout_unit_ranges(&l, LETTER_G, 2, 8, 12, r), 2);
+    assert_true(r[0].lo == 2 && r[0].hi == 4 && r[1].lo == 9 && r[1].hi == 10);
+    layout_release(&l);
+}
+
 static void test_huge(void **state)
 {
     struct layout l;
@@ -158,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_partition),
         cmocka_unit_test(test_nested_blocks),
+        cmocka_unit_test(test_unit_parts),
         cmocka_unit_test(test_huge),
         cmocka_unit_test(test_moves),
     };

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -140,16 +141,16 @@ static void test_init_values(void **state)
                      0);
     const struct model_tensor *up = model_find(&m, "model.layers.0.mlp.up_proj.weight");
     const struct model_tensor *gate = model_find(&m, "model.layers.0.mlp.gate_proj.weight");
-    model_init_values(&m, up, 7, 0, 96, whole);
+    model_init_values(up, 7, 0, 96, whole);
     for (int64_t lo = 0; lo < 96; lo += 31) /* any part alone gives the same values */
-        model_init_values(&m, up, 7, lo, lo + 31 > 96 ? 96 - lo : 31, part + lo);
+        model_init_values(up, 7, lo, lo + 31 > 96 ? 96 - lo : 31, part + lo);
     assert_memory_equal(whole, part, sizeof whole);
     assert_true(whole[3] == (float)(0.5 * rng_normal(7, rng_stream(up->name), 3)));
-    model_init_values(&m, gate, 7, 0, 96, part);
+    model_init_values(gate, 7, 0, 96, part);
     assert_true(memcmp(whole, part, sizeof whole) != 0);
-    model_init_values(&m, model_find(&m, "model.norm.weight"), 7, 0, 8, part);
+    model_init_values(model_find(&m, "model.norm.weight"), 7, 0, 8, part);
     assert_true(part[0] == 1 && part[7] == 1);
-    model_init_values(&m, &m.tensor[0], 7, 0, 40000, big);
+    model_init_values(&m.tensor[0], 7, 0, 40000, big);
     for (int i = 0; i < 40000; i++) {
         sum += big[i];
         squares += (double)big[i] * big[i];
@@ -158,6 +159,116 @@ static void test_init_values(void **state)
      * sqrt(2/n) */
     assert_true(fabs(sum / 40000) < 5 * 0.5 / 200);
     assert_true(fabs(squares / 40000 - 0.25) < 5 * 0.25 * sqrt(2.0 / 40000));
+    model_release(&m);
+}
+
+#define SMALL                                                                                  \
+    "\"vocab_size\":11,\"hidden_size\":6,\"num_attention_heads\":3,\"num_hidden_layers\":3,"   \
+    "\"intermediate_size\":5}"
+
+/* Whatever trains, a unit's tensors tile it, and what trains lies in front. */
+static void check_tiling(const struct model *m, int64_t trained)
+{
+    int64_t sum = 0, all = 0;
+
+    for (int u = 0; u < m->units; u++) {
+        const struct model_unit *unit = &m->unit[u];
+        int64_t at = 0;
+        for (int i = 0; i < unit->count; i++) {
+            const struct model_tensor *t = &m->tensor[unit->first + i];
+            assert_true(t->offset == at && t->unit == u);
+            assert_int_equal(model_trains(m, t), i < unit->trained_tensors);
+            at += t->elems;
+            if (i + 1 == unit->trained_tensors)
+                assert_true(at == unit->trained);
+        }
+        assert_true(at == unit->elems);
+        sum += unit->trained;
+        all += at;
+    }
+    assert_true(m->trained == trained && sum == trained && all == m->params);
+}
+
+static void test_patterns(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+    check_tiling(&m, m.params);
+    assert_int_equal(m.first_trained, 0);
+    assert_int_equal(model_train(&m, "freeze=model.embed*,*.layers.[01].*,*norm*", &err), 0);
+    /* What is left: the last layer's seven matrices and lm_head. */
+    check_tiling(&m, 4 * 6 * 6 + 3 * 6 * 5 + 11 * 6);
+    assert_int_equal(m.first_trained, 3);
+    assert_int_equal(m.unit[1].trained, 0);
+    assert_string_equal(m.tensor[m.unit[3].first].name,
+                        "model.layers.2.self_attn.q_proj.weight");
+    model_release(&m);
+
+    assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+    assert_int_equal(model_train(&m, "train=*layernorm*", &err), 0);
+    check_tiling(&m, 3 * 2 * 6);
+    assert_int_equal(m.first_trained, 1);
+    assert_string_equal(m.tensor[m.unit[1].first].name,
+                        "model.layers.0.input_layernorm.weight");
+    model_release(&m);
+
+    static const struct {
+        const char *what, *said;
+    } bad[] = {
+        {"freeze=*", "nothing is left to train of 30 tensors"},
+        {"train=lm_haed*", "pattern 'lm_haed*' matches no tensor"},
+        {"freeze=model.norm.weight,", "pattern '' matches no tensor"},
+        {"lora=0", "rank: '0'"},
+        {"lora=", "rank: ''"},
+        {"lora=4,alpha=x", "alpha: 'x'"},
+        {"lora=4,alpha=1,alpha=2", "'alpha=2' is there twice"},
+        {"lora=4,beta=1", "'beta=1' is no part of it"},
+        {"lora=4,targets=q_proj+proj", "target 'proj' is no linear layer"},
+        {"lora=4,targets=lm_head", "target 'lm_head' is no linear layer"},
+        {"some", "'some' is not what trains"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+        assert_int_equal(model_train(&m, bad[i].what, &err), -1);
+        if (!strstr(err.text, bad[i].said))
+            fail_msg("%s: %s", bad[i].what, err.text);
+        check_tiling(&m, m.params); /* as it was */
+        model_release(&m);
+    }
+}
+
+static void test_adapters(void **state)
+{
+    struct model m;
+    struct err err;
+    float first[6];
+
+    (void)state;
+    assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+    int64_t params = m.params;
+    assert_int_equal(model_train(&m, "lora=2,alpha=4,targets=q_proj+down_proj", &err), 0);
+    /* q: in 6, out 6; down: in 5, out 6 */
+    check_tiling(&m, 3 * 2 * (12 + 11));
+    assert_true(m.params == params + m.trained && m.lora.rank == 2 && m.lora.alpha == 4);
+    assert_int_equal(m.first_trained, 1);
+    const struct model_tensor *down = model_find(&m, "model.layers.1.mlp.down_proj.weight");
+    const struct model_tensor *a = model_adapter(&m, down, MODEL_LORA_A);
+    assert_string_equal(a->name, "base_model.model.model.layers.1.mlp.down_proj.lora_A.weight");
+    assert_true(a->shape[0] == 2 && a->shape[1] == 5 && model_trains(&m, a));
+    const struct model_tensor *b = model_adapter(&m, down, MODEL_LORA_B);
+    assert_true(b->shape[0] == 6 && b->shape[1] == 2 && !model_trains(&m, down));
+    model_init_values(b, 1, 0, 6, first);
+    assert_true(first[0] == 0 && first[5] == 0);
+    assert_null(
+        model_adapter(&m, model_find(&m, "model.layers.1.mlp.up_proj.weight"), MODEL_LORA_A));
+    model_release(&m);
+
+    assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
+    assert_int_equal(model_train(&m, "lora=3", &err), 0); /* each of a layer, not the head */
+    check_tiling(&m, 3 * 3 * (4 * 12 + 3 * 11));
     model_release(&m);
 }
 
@@ -184,7 +295,8 @@ static void test_refused_values(void **state)
            "c.json:3: 'rms_norm_eps' is 0, expected a number above 0");
     refuse(LLAMA "\"tie_word_embeddings\": 1}",
            "c.json:3: 'tie_word_embeddings' is a whole number, expected true or false");
-    refuse(LLAMA "\"hidden_act\": \"gelu\"}", "c.json:3: 'hidden_act' is gelu, expected silu");
+    refuse(LLAMA "\"hidden_act\": \"gelu\"}",
+           "c.json:3: 'hidden_act' is gelu, expected silu or swish");
     refuse(LLAMA "\"torch_dtype\": \"int8\"}",
            "c.json:3: 'torch_dtype' is int8, expected float32, bfloat16 or float16");
     refuse(LLAMA "\"torch_dtype\": \"float32\", \"dtype\": \"bfloat16\"}",
@@ -194,23 +306,198 @@ static void test_refused_values(void **state)
 static void test_refused_networks(void **state)
 {
     (void)state;
-    refuse("{\"model_type\": \"gpt2\"}",
-           "c.json:1: 'model_type' is \"gpt2\", expected \"llama\"");
-    refuse("{}", "c.json: 'model_type' is missing, expected \"llama\"");
+    refuse("{\"model_type\": \"mistral\"}",
+           "c.json:1: 'model_type' is \"mistral\", expected \"llama\" or \"gpt2\"");
+    refuse("{}", "c.json: 'model_type' is missing, expected \"llama\" or \"gpt2\"");
     refuse("{\"architectures\": [\"MistralForCausalLM\"]}",
            "c.json:1: 'architectures' is [\"MistralForCausalLM\"], expected "
+           "[\"LlamaForCausalLM\"] or [\"GPT2LMHeadModel\"]");
+    refuse(LLAMA "\"architectures\": [\"GPT2LMHeadModel\"]}",
+           "c.json:3: 'architectures' is [\"GPT2LMHeadModel\"], expected "
            "[\"LlamaForCausalLM\"]");
-    refuse(LLAMA "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}}",
-           "c.json:3: 'rope_scaling' has type \"linear\", expected \"default\"");
-    refuse(LLAMA "\"rope_parameters\": {\"rope_type\": \"llama3\"}}",
-           "c.json:3: 'rope_parameters' has rope_type \"llama3\", expected \"default\"");
-    refuse(LLAMA "\"attention_bias\": true}",
-           "c.json:3: 'attention_bias' is 1, expected 0: another value is not supported");
+    refuse(LLAMA "\"attention_dropout\": 0.1}",
+           "c.json:3: 'attention_dropout' is 0.1, expected 0: another value is not supported");
+    refuse(LLAMA "\"n_embd\": 768}",
+           "c.json:3: 'n_embd' is not a key known for the llama family: it may change the "
+           "network");
     refuse(LLAMA "\"quantization_config\": {\"bits\": 4}}",
            "c.json:3: 'quantization_config' is there: quantized weights are not supported");
     refuse(LLAMA "\"num_experts\": 8}",
            "c.json:3: 'num_experts' is not a key known for the llama family: it may change the "
            "network");
+}
+
+#define ROPE(parts) LLAMA "\"rope_scaling\": {" parts "}}"
+#define WRONG       "c.json:3: 'rope_scaling' "
+
+static void test_refused_rope(void **state)
+{
+    (void)state;
+    refuse(ROPE("\"type\": \"longrope\""),
+           WRONG "has type \"longrope\", expected default, linear, dynamic, llama3 or yarn");
+    refuse(LLAMA "\"rope_parameters\": {\"rope_type\": 3}}",
+           "c.json:3: 'rope_parameters' has rope_type \"a whole number\", expected default, "
+           "linear, dynamic, llama3 or yarn");
+    refuse(ROPE("\"type\": \"linear\", \"rope_type\": \"yarn\", \"factor\": 2"),
+           WRONG "has rope_type \"yarn\", but type \"linear\"");
+    refuse(ROPE("\"type\": \"linear\""), WRONG "has no 'factor', which type \"linear\" needs");
+    refuse(ROPE("\"factor\": 2.0"), WRONG "has 'factor', which type \"default\" does not have");
+    refuse(ROPE("\"type\": \"dynamic\", \"factor\": 2, \"beta_fast\": 8"),
+           WRONG "has 'beta_fast', which type \"dynamic\" does not have");
+    refuse(ROPE("\"type\": \"linear\", \"factor\": 2, \"factors\": 2"),
+           WRONG "has 'factors', which type \"linear\" does not have");
+    refuse(ROPE("\"type\": \"linear\", \"factor\": null"),
+           WRONG "has factor, which is null, expected a number");
+    refuse(ROPE("\"type\": \"linear\", \"factor\": -1"),
+           WRONG "has factor -1, expected a number from 1e-06 to 1e+30");
+    refuse(ROPE("\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1"),
+           WRONG "has no 'high_freq_factor', which type \"llama3\" needs");
+    refuse(ROPE("\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, "
+                "\"high_freq_factor\": 4"),
+           WRONG "has high_freq_factor 4, expected above low_freq_factor 4");
+    refuse(ROPE("\"type\": \"yarn\", \"factor\": 2, \"truncate\": 1"),
+           WRONG "has truncate a whole number, expected true or false");
+    refuse(ROPE("\"type\": \"yarn\", \"factor\": 2, \"attention_factor\": 0"),
+           WRONG "has attention_factor 0, expected a number from 1e-06 to 1e+30");
+    refuse(ROPE("\"type\": \"yarn\", \"factor\": 2, \"rope_theta\": 1"),
+           WRONG "has type \"yarn\" and rope_theta 1, expected above 1");
+    refuse(ROPE("\"rope_theta\": 0.5"), WRONG "has rope_theta 0.5, expected 1 or above");
+    refuse(LLAMA "\"rope_theta\": 1e-320}",
+           "c.json:3: 'rope_theta' is 9.99989e-321, expected 1 or above");
+    refuse(ROPE("\"partial_rotary_factor\": 0.5"),
+           WRONG "has partial_rotary_factor, expected 1: another value is not supported");
+    refuse(LLAMA "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2},\n"
+                 "\"rope_parameters\": {\"rope_type\": \"default\"}}",
+           WRONG "is not what rope_parameters says");
+    refuse(LLAMA "\"rope_scaling\": [2]}", WRONG "is a list, expected null or an object");
+    refuse(LLAMA "\"hidden_size\": 64, \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": "
+                 "2}}",
+           WRONG "has type \"dynamic\", which a head_dim of 2 cannot have");
+}
+
+/*
+ * tests/data/rope.txt (tests/reference/dump_rope.py): a line with a config, a line with the
+ * length, the scale and the frequencies that transformers' formulas give in double precision.
+ * A power by log and exp errs by a few units in the last place times the exponent, at most
+ * ln(5e5) = 13; the ramp of llama3 takes a difference of turns (up to high_freq_factor 8, of
+ * which the ramp is 1 wide or more) and lifts it by up to the factor 32 over the smallest
+ * result: 13 * 2^-53 * 8 * 32 * a few < 2e-12.
+ */
+static void test_rope_against_transformers(void **state)
+{
+    FILE *f = fopen("tests/data/rope.txt", "r");
+    static char line[1 << 16];
+    double have[64], scale;
+    int cases = 0;
+
+    (void)state;
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        struct model m;
+        struct err err;
+        if (line[0] == '#')
+            continue;
+        if (parse(&m, line, &err))
+            fail_msg("%s: %s", line, err.text);
+        char *at = fgets(line, sizeof line, f);
+        assert_non_null(at);
+        assert_true(m.head_dim <= 128);
+        model_rope_frequencies(&m, strtol(at, &at, 10), have, &scale);
+        assert_float_equal(scale, strtod(at, &at), 1e-14 * scale);
+        for (int i = 0; i < m.head_dim / 2; i++) {
+            double want = strtod(at, &at);
+            if (!(fabs(have[i] - want) <= 2e-12 * want))
+                fail_msg("case %d, pair %d: %.17g, expected %.17g", cases, i, have[i], want);
+        }
+        assert_int_equal(*at, '\n');
+        cases++;
+        model_release(&m);
+    }
+    fclose(f);
+    assert_true(cases >= 20);
+}
+
+#define GPT2 "{\n \"model_type\": \"gpt2\",\n "
+
+static void test_gpt2(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(model_read(&m, "examples/models/gpt2-124m.json", &err), 0);
+    assert_int_equal(m.params, 124439808); /* as published */
+    assert_string_equal(m.family, "gpt2");
+    assert_true(m.tied && m.attention_bias && m.ffn_bias && m.positions == 1024);
+    assert_true(m.max_seq == 1024 && m.head_dim == 64 && m.kv_heads == 12 && m.ffn == 3072);
+    assert_true(m.norm == MODEL_NORM_LAYER && m.ffn_type == MODEL_FFN_GELU_TANH);
+    assert_true(m.norm_eps == 1e-5 && m.dropout == 0.1);
+    assert_int_equal(m.units, 13);
+    /* Matrices of a layer: 12 C^2; the head's is the table's; no bias, no position counts. */
+    assert_float_equal(model_flops_per_token(&m, 1024),
+                       2.0 * (12 * 12 * 768.0 * 768 + 50257.0 * 768) + 12 * 4 * 1024.0 * 768,
+                       0);
+    const struct model_tensor *fc = model_find(&m, "transformer.h.11.mlp.c_fc.weight");
+    assert_true(fc->transposed && fc->shape[0] == 768 && fc->shape[1] == 3072);
+    model_release(&m);
+
+    assert_int_equal(parse(&m,
+                           GPT2
+                           "\"tie_word_embeddings\": false, \"n_embd\": 24, "
+                           "\"n_inner\": 40, \"n_ctx\": 7, \"n_positions\": 7, "
+                           "\"n_layer\": 1, \"n_head\": 3, \"resid_pdrop\": 0, \"attn_pdrop\""
+                           ": 0.0, \"embd_pdrop\": 0, \"vocab_size\": 11, "
+                           "\"activation_function\": \"gelu\", \"dtype\": \"bfloat16\"}",
+                           &err),
+                     0);
+    assert_true(m.ffn == 40 && m.ffn_type == MODEL_FFN_GELU && m.dropout == 0 && !m.tied);
+    assert_true(m.units == 3 && m.visits == 3 && model_find(&m, "lm_head.weight"));
+    assert_string_equal(m.dtype, "bf16");
+    model_release(&m);
+}
+
+static void test_refused_gpt2(void **state)
+{
+    (void)state;
+    refuse(GPT2 "\"activation_function\": \"relu\"}",
+           "c.json:3: 'activation_function' is relu, expected gelu_new, gelu_pytorch_tanh or "
+           "gelu");
+    refuse(GPT2 "\"scale_attn_weights\": false}",
+           "c.json:3: 'scale_attn_weights' is 0, expected 1: another value is not supported");
+    refuse(GPT2 "\"scale_attn_by_inverse_layer_idx\": true}",
+           "c.json:3: 'scale_attn_by_inverse_layer_idx' is 1, expected 0: another value is "
+           "not supported");
+    refuse(GPT2 "\"reorder_and_upcast_attn\": true}",
+           "c.json:3: 'reorder_and_upcast_attn' is 1, expected 0: another value is not "
+           "supported");
+    refuse(GPT2 "\"add_cross_attention\": true}",
+           "c.json:3: 'add_cross_attention' is 1, expected 0: another value is not supported");
+    refuse(GPT2 "\"n_head\": 5}",
+           "c.json:3: 'n_head' is 5, expected a divisor of n_embd, which is 768");
+    refuse(GPT2 "\"n_ctx\": 512}", "c.json:3: 'n_ctx' is 512, but n_positions is 1024");
+    refuse(GPT2 "\"attn_pdrop\": 2}", "c.json:3: 'attn_pdrop' is 2, expected a probability");
+    refuse(GPT2 "\"n_inner\": 0}",
+           "c.json:3: 'n_inner' is 0, expected a whole number from 1 to 4194304");
+    refuse(GPT2 "\"hidden_size\": 8}",
+           "c.json:3: 'hidden_size' is not a key known for the gpt2 family: it may change the "
+           "network");
+    refuse(GPT2 "\"architectures\": [\"GPT2Model\"]}",
+           "c.json:3: 'architectures' is [\"GPT2Model\"], expected [\"GPT2LMHeadModel\"]");
+}
+
+static void test_biases(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(
+        parse(&m, LLAMA "\"attention_bias\": true, \"mlp_bias\": true, " SMALL, &err), 0);
+    /* Beside the 9 tensors of a layer: q, k, v, o of 6, gate and up of 5, down of 6. */
+    assert_int_equal(m.unit[1].elems, 4 * 36 + 3 * 30 + 2 * 6 + 4 * 6 + 2 * 5 + 6);
+    assert_non_null(model_find(&m, "model.layers.2.mlp.up_proj.bias"));
+    assert_float_equal(model_flops_per_token(&m, 0), 2.0 * (3 * (4 * 36 + 3 * 30) + 66), 0);
+    model_release(&m);
 }
 
 static void test_refused_json(void **state)
@@ -244,7 +531,7 @@ static void test_harmless(void **state)
                            "\"rope_theta\": 500000.0}}",
                            &err),
                      0);
-    assert_true(m.rope_theta == 500000.0);
+    assert_true(m.rope.theta == 500000.0);
     assert_true(m.norm_eps == 1e-6);
     assert_int_equal(m.kv_heads, 32);
     model_release(&m);
@@ -261,8 +548,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published),      cmocka_unit_test(test_units),
         cmocka_unit_test(test_tied),           cmocka_unit_test(test_init_values),
+        cmocka_unit_test(test_patterns),       cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_refused_values), cmocka_unit_test(test_refused_networks),
         cmocka_unit_test(test_refused_json),   cmocka_unit_test(test_harmless),
+        cmocka_unit_test(test_refused_rope),   cmocka_unit_test(test_rope_against_transformers),
+        cmocka_unit_test(test_gpt2),           cmocka_unit_test(test_refused_gpt2),
+        cmocka_unit_test(test_biases),
     };
 
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);

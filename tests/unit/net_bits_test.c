@@ -98,7 +98,7 @@ static int step(const struct net_options *options, int params_shift, int grads_s
         r->elems += m.unit[u].elems;
     }
     for (int i = 0; i < m.tensors; i++)
-        model_init_values(&m, &m.tensor[i], 1, 0, m.tensor[i].elems,
+        model_init_values(&m.tensor[i], 1, 0, m.tensor[i].elems,
                           params[m.tensor[i].unit] + m.tensor[i].offset);
     run(&net, params, grads, r);
     r->grads = mem_new((size_t)r->elems, sizeof *r->grads);
@@ -123,7 +123,8 @@ static void assert_same(const struct result *a, const struct result *b)
 /* 4, 12, 16, 32 and 60 bytes off; in between, steps of another shape. */
 static void same_anywhere(enum dtype type)
 {
-    const struct net_options options = {BATCH, SEQ, 0, type}, other = {1, 33, 0, type};
+    const struct net_options options = {.batch = BATCH, .seq = SEQ, .compute = type},
+                             other = {.batch = 1, .seq = 33, .compute = type};
     struct result first, again;
 
     if (step(&options, 0, 0, &first)) {
@@ -158,8 +159,11 @@ static void test_recompute(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         enum dtype type = i ? DTYPE_BF16 : DTYPE_F32;
-        const struct net_options kept = {BATCH, SEQ, 0, type},
-                                 run_again = {BATCH, SEQ, 1, type};
+        const struct net_options kept = {.batch = BATCH, .seq = SEQ, .compute = type},
+                                 run_again = {.batch = BATCH,
+                                              .seq = SEQ,
+                                              .recompute = 1,
+                                              .compute = type};
         struct result a, b;
 
         if (step(&kept, 0, 0, &a)) {
@@ -198,8 +202,8 @@ static void assert_near(const char *name, const float *a, const float *b, int64_
  */
 static void test_bf16(void **state)
 {
-    const struct net_options wide = {BATCH, SEQ, 0, DTYPE_F32},
-                             narrow = {BATCH, SEQ, 0, DTYPE_BF16};
+    const struct net_options wide = {.batch = BATCH, .seq = SEQ, .compute = DTYPE_F32},
+                             narrow = {.batch = BATCH, .seq = SEQ, .compute = DTYPE_BF16};
     double bound = 2 * (4 * LAYERS + 1) * 2 * 0x1p-9;
     struct model m;
     struct result a, b;

@@ -496,15 +496,17 @@ static void test_ignored(void **state)
 static void test_refused(void **state)
 {
     struct model bare = {.family = "params", .params = 7};
-    const struct net_options one = {1, 1, 0, DTYPE_F32}, longer = {1, 9, 0, DTYPE_F32},
-                             none = {0, 5, 0, DTYPE_F32};
+    const struct net_options one = {.batch = 1, .seq = 1, .compute = DTYPE_F32},
+                             longer = {.batch = 1, .seq = 9, .compute = DTYPE_F32},
+                             none = {.batch = 0, .seq = 5, .compute = DTYPE_F32};
     struct rig rig;
     struct net net;
     struct err err;
 
     (void)state;
     assert_int_equal(net_init(&net, &bare, &one, &err), -1);
-    assert_string_equal(err.text, "model family is 'params', expected 'llama' to compute it");
+    assert_string_equal(err.text,
+                        "model family is 'params', expected 'llama' or 'gpt2' to compute it");
     rig_tiny(&rig, GROUPED, 1, SEQ);
     assert_int_equal(net_init(&net, &rig.model, &longer, &err), -1);
     assert_string_equal(err.text,
@@ -520,10 +522,11 @@ static void test_refused(void **state)
  */
 static void test_planned_bytes(void **state)
 {
-    const struct net_options options[] = {{BATCH, SEQ, 0, DTYPE_F32},
-                                          {BATCH, SEQ, 1, DTYPE_F32},
-                                          {BATCH, SEQ, 0, DTYPE_BF16},
-                                          {BATCH, SEQ, 1, DTYPE_BF16}};
+    const struct net_options options[] = {
+        {.batch = BATCH, .seq = SEQ, .compute = DTYPE_F32},
+        {.batch = BATCH, .seq = SEQ, .recompute = 1, .compute = DTYPE_F32},
+        {.batch = BATCH, .seq = SEQ, .compute = DTYPE_BF16},
+        {.batch = BATCH, .seq = SEQ, .recompute = 1, .compute = DTYPE_BF16}};
     struct rig rig;
 
     (void)state;

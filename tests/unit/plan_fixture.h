@@ -34,7 +34,8 @@ static inline void drop_topo(struct topo *t)
 
 static inline struct model bare(double params)
 {
-    return (struct model){.family = "params", .params = (int64_t)params};
+    return (struct model){
+        .family = "params", .params = (int64_t)params, .trained = (int64_t)params};
 }
 
 /* As the tables of paro.md count: two bytes each, two-level collectives. */

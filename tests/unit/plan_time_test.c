@@ -192,7 +192,7 @@ static double step_of(struct ticks *w)
 static struct model layers_alone(struct model_unit unit[UNITS])
 {
     for (int u = 0; u < UNITS; u++)
-        unit[u] = (struct model_unit){.elems = 1000000};
+        unit[u] = (struct model_unit){.elems = 1000000, .trained = 1000000};
     return (struct model){.family = "llama",
                           .layers = UNITS,
                           .heads = 1,
@@ -200,7 +200,8 @@ static struct model layers_alone(struct model_unit unit[UNITS])
                           .units = UNITS,
                           .visits = UNITS,
                           .unit = unit,
-                          .params = UNITS * INT64_C(1000000)};
+                          .params = UNITS * INT64_C(1000000),
+                          .trained = UNITS * INT64_C(1000000)};
 }
 
 /*

@@ -39,12 +39,13 @@ static void hop(struct walk *w, int src, int dst, int times)
     w->slow[src] += times * w->across;
 }
 
-static void walk_init(struct walk *w, const struct groups *groups, int elems, int bytes)
+/* Who holds what of a vector of so many elements. */
+static void walk_lay_out(struct walk *w, int elems)
 {
+    const struct groups *groups = &w->layout.groups;
     struct range range[64];
 
-    *w = (struct walk){.elems = elems, .bytes = bytes};
-    layout_init(&w->layout, groups);
+    w->elems = elems;
     assert_true(layout_ranges_max(&w->layout) <= 64 && elems <= 128 && groups->ranks <= 32);
     for (int r = 0; r < groups->ranks; r++) {
         int n = layout_ranges(&w->layout, LETTER_I, r, elems, range);
@@ -61,6 +62,12 @@ static void walk_init(struct walk *w, const struct groups *groups, int elems, in
             for (int64_t x = layout_cut(&w->layout, elems, e, k, 1);
                  x < layout_cut(&w->layout, elems, e, k + 1, 1); x++)
                 w->even_owner[x] = k;
+}
+
+static void walk_init(struct walk *w, const struct groups *groups, int bytes)
+{
+    *w = (struct walk){.bytes = bytes};
+    layout_init(&w->layout, groups);
 }
 
 /* One element around the groups: from its owner onwards, or, reducing, the same way back. */
@@ -99,13 +106,12 @@ static void walk_ring(struct walk *w, int x, int reduce, int times)
 }
 
 /* r reduce inside, R across, G gather across, g inside. */
-static void walk_moves(struct walk *w, int elems, const char *moves, int times)
+static void walk_moves(struct walk *w, const char *moves, int times)
 {
     int flat = w->ring && (strcmp(moves, "Gg") == 0 || strcmp(moves, "rR") == 0 ||
                            strcmp(moves, "rRGg") == 0);
     int even = strstr(moves, "RG") != NULL;
 
-    assert_int_equal(elems, w->elems);
     for (int x = 0; x < w->elems; x++)
         for (const char *m = moves; *m; m++) {
             int reduce = *m == 'r' || *m == 'R', across = *m == 'R' || *m == 'G';
@@ -128,8 +134,11 @@ static double top(const double *v, int n)
     return max;
 }
 
-/* gathers: visits of the unit in a micro-step, those of the backward that are not kept too. */
-static void walk_strategy(struct walk *w, struct plan_strategy s, int gathers,
+struct walked { /* a unit; gathers: how often a micro-step gathers it */
+    int elems, trained, gathers;
+};
+
+static void walk_strategy(struct walk *w, struct plan_strategy s, struct walked u,
                           const struct plan_case *c)
 {
     static const char *const gather[] = {"", "g", "Gg"};
@@ -140,24 +149,28 @@ static void walk_strategy(struct walk *w, struct plan_strategy s, int gathers,
 
     /* 129 bytes for 128 elements: sums of these are exact too. */
     w->across = c->slow_params ? 129.0 / 128 : w->bytes;
-    walk_moves(w, w->elems, gather[s.params], gathers * c->accum);
-    walk_moves(w, w->elems, syncp[s.optimizer][s.params], 1);
+    walk_lay_out(w, u.elems - u.trained);
+    walk_moves(w, gather[s.params], u.gathers * c->accum);
+    walk_lay_out(w, u.trained);
+    walk_moves(w, gather[s.params], u.gathers * c->accum);
+    walk_moves(w, syncp[s.optimizer][s.params], 1);
     w->across = c->slow_grads ? 129.0 / 128 : w->bytes;
-    walk_moves(w, w->elems, reduce[s.grads], c->accum);
-    walk_moves(w, w->elems, syncg[s.grads][s.optimizer], 1);
+    walk_moves(w, reduce[s.grads], c->accum);
+    walk_moves(w, syncg[s.grads][s.optimizer], 1);
 }
 
-/* How often a micro-step gathers the unit: by each visit, again where it is not kept. */
-static int gathers_of(const struct model *m, int unit, int keep)
+/* By each visit of the forward; by the backward, where it comes so far and it is not kept. */
+static struct walked walked_of(const struct model *m, int unit, int keep)
 {
-    int n = 0;
+    struct walked w = {(int)m->params, (int)m->params, keep > 0 ? 1 : 2};
 
     if (m->units == 0)
-        return keep > 0 ? 1 : 2;
+        return w;
+    w = (struct walked){(int)m->unit[unit].elems, (int)m->unit[unit].trained, 0};
     for (int v = 0; v < m->visits; v++)
         if (model_unit_of_visit(m, v) == unit)
-            n += v >= m->visits - keep ? 1 : 2;
-    return n;
+            w.gathers += v >= m->visits - keep || v < m->first_trained ? 1 : 2;
+    return w;
 }
 
 static void compare_walk(const char *shape, const struct model *m, const struct plan_case *as)
@@ -169,6 +182,7 @@ static void compare_walk(const char *shape, const struct model *m, const struct 
 
     make_topo(&t, shape, 1e9, 1e8);
     struct plan_case c = table_case(&t, m, as->accum, 1);
+    c.trainable = m->trained;
     c.algo = as->algo;
     c.keep = as->keep;
     c.slow_params = as->slow_params;
@@ -176,7 +190,7 @@ static void compare_walk(const char *shape, const struct model *m, const struct 
     plan_price_all(&c, p);
     w = mem_new((size_t)units, sizeof *w);
     for (int u = 0; u < units; u++)
-        walk_init(&w[u], &t.groups, (int)(m->units ? m->unit[u].elems : m->params), 2);
+        walk_init(&w[u], &t.groups, 2);
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         double sum[4][32] = {{0}};
         for (int u = 0; u < units; u++) {
@@ -184,7 +198,7 @@ static void compare_walk(const char *shape, const struct model *m, const struct 
             for (int k = 0; k < 4; k++)
                 memset(each[k], 0, sizeof w->out);
             w[u].ring = c.algo == SCHEDULE_RING;
-            walk_strategy(&w[u], p[i].strategy, gathers_of(m, u, c.keep), &c);
+            walk_strategy(&w[u], p[i].strategy, walked_of(m, u, c.keep), &c);
             for (int k = 0; k < 4; k++)
                 for (int r = 0; r < 32; r++)
                     sum[k][r] += each[k][r];
@@ -237,25 +251,36 @@ static void test_coded_by_walk(void **state)
 }
 
 /*
- * What is kept is not gathered again: the last visits and no others, by their own units' sizes.
+ * What is kept is not gathered again: the last visits and no others, by their own units' sizes;
+ * nor what lies before the first that trains.  What is frozen is gathered and nothing else.
  * All units differ; tied, the last visit is the first unit again.
  */
 static void test_kept_by_walk(void **state)
 {
     static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[1,3,2]"};
-    struct model_unit unit[] = {{.elems = 97}, {.elems = 60}, {.elems = 61}, {.elems = 7}};
+    struct model_unit unit[2][4] = {{{.elems = 97, .trained = 97},
+                                     {.elems = 60, .trained = 60},
+                                     {.elems = 61, .trained = 61},
+                                     {.elems = 7, .trained = 7}},
+                                    {{.elems = 97},
+                                     {.elems = 60, .trained = 13},
+                                     {.elems = 61},
+                                     {.elems = 7, .trained = 7}}};
 
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int tied = 0; tied < 2; tied++)
+        for (int kind = 0; kind < 3; kind++)
             for (int at = 0; at < 3 * 7; at++) {
                 struct model m = bare(97 + 60 + 61 + 7);
+                int tied = kind == 1, partial = kind == 2;
                 struct plan_case c = {.accum = 2,
                                       .algo = algos[at % 3],
                                       .keep = at < 18 ? at / 3 : PLAN_KEEP_ALL};
                 m.tied = tied;
-                m.unit = unit;
+                m.unit = unit[partial];
                 m.units = 4;
+                m.trained = partial ? 13 + 7 : m.params;
+                m.first_trained = partial;
                 m.visits = 4 + tied;
                 compare_walk(shapes[i], &m, &c);
             }

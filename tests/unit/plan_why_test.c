@@ -77,7 +77,7 @@ static void test_without_a_link(void **state)
 static void test_what_binds(void **state)
 {
     struct model m = bare(7e9), tiny;
-    struct model_unit unit = {.elems = 1000000};
+    struct model_unit unit = {.elems = 1000000, .trained = 1000000};
     struct plan_why why;
     struct topo t;
 
@@ -103,7 +103,8 @@ static void test_what_binds(void **state)
                           .units = 1,
                           .visits = 1,
                           .unit = &unit,
-                          .params = 1000000};
+                          .params = 1000000,
+                          .trained = 1000000};
     t.flops = 1e9;
     s = search_of(&t, &tiny, 1);
     plan_why(&s, &why);

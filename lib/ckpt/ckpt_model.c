@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a checkpoint is read into a model of which another part trains: by the names of
+ * tensors, within one unit, for a tensor's unit is the same whatever trains.
+ */
+#include "ckpt/ckpt_model.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "ckpt/ckpt_parts.h"
+#include "ckpt/tool.h"
+
+/* A tensor's twin in another model of the network, or NULL. */
+static const struct model_tensor *find_twin(const struct model *m, const struct model_tensor *t)
+{
+    const struct model_unit *u = &m->unit[t->unit];
+
+    for (int i = u->first; i < u->first + u->count; i++)
+        if (strcmp(m->tensor[i].name, t->name) == 0)
+            return &m->tensor[i];
+    return NULL;
+}
+
+static int is_adapter(const struct model_tensor *t)
+{
+    return t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B;
+}
+
+int ckpt_check_model(const struct ckpt *c, const struct model *m, struct err *err)
+{
+    const struct model_lora *have = &c->model.lora, *want = &m->lora;
+
+    if (tool_check_same(c->dir, &c->model, m, err))
+        return -1;
+    for (int i = 0; i < c->model.tensors; i++) {
+        const struct model_tensor *t = &c->model.tensor[i];
+        if (!is_adapter(t) || find_twin(m, t))
+            continue;
+        err_at(err, c->dir, 0, t->name,
+               "is an adapter of the checkpoint that the plan's model does not have");
+        err->code = ERR_MISMATCH;
+        return -1;
+    }
+    if (!have->rank || (have->rank == want->rank && have->alpha == want->alpha))
+        return 0;
+    err_at(err, c->dir, 0, NULL,
+           "has adapters of rank %" PRId64 " and alpha %g, the plan's model of rank %" PRId64
+           " and alpha %g",
+           have->rank, have->alpha, want->rank, want->alpha);
+    err->code = ERR_MISMATCH;
+    return -1;
+}
+
+/* Elements [first, first + count) of one of the model's tensors. */
+static int read_part(const struct ckpt_view *v, const struct model_tensor *t, int state,
+                     int64_t first, int64_t count, enum dtype type, void *out, struct err *err)
+{
+    struct ckpt *c = v->ckpt;
+    const struct model_tensor *twin = find_twin(&c->model, t);
+
+    if (!twin || twin->offset >= ckpt_state_elems(&c->model, t->unit, &c->state[state]))
+        return v->absent(v->arg, t, first, count, type, out, err);
+    struct range at = {twin->offset + first, twin->offset + first + count};
+    return ckpt_read_ranges(c, t->unit, state, &at, 1, type, out, err);
+}
+
+int ckpt_read_model(const struct ckpt_view *v, int unit, int state, const struct range *ranges,
+                    int n, enum dtype type, void *out, struct err *err)
+{
+    const struct model *m = v->model;
+    char *to = out;
+
+    for (int i = 0; i < n; i++) {
+        for (int64_t at = ranges[i].lo, end; at < ranges[i].hi; at = end) {
+            const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at)];
+            end = t->offset + t->elems < ranges[i].hi ? t->offset + t->elems : ranges[i].hi;
+            if (read_part(v, t, state, at - t->offset, end - at, type, to, err))
+                return -1;
+            to += (end - at) * dtype_bytes(type);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CKPT_CKPT_MODEL_H
+#define CKPT_CKPT_MODEL_H
+
+#include "ckpt/ckpt.h"
+
+/*
+ * ckpt_read_ranges for a model of the checkpoint's network of which another part trains: its
+ * units hold the same tensors in another order.
+ *
+ *     checkpoint's unit   | a b c d |                all trains
+ *     model's unit        | c A B | a b d |          adapters A B beside a, or c alone trains
+ *
+ * What the state has not (an adapter, a moment of what did not train) is asked of `absent`:
+ * elements [first, first + count) of the tensor, in `type`.
+ */
+typedef int (*ckpt_absent)(void *arg, const struct model_tensor *t, int64_t first,
+                           int64_t count, enum dtype type, void *out, struct err *err);
+struct ckpt_view {
+    struct ckpt *ckpt;         /* borrowed */
+    const struct model *model; /* borrowed; ckpt_check_model was content with it */
+    ckpt_absent absent;
+    void *arg;
+};
+/*
+ * ERR_MISMATCH naming the folder and a key or tensor: another network, adapters of another
+ * rank or alpha, or adapters in the checkpoint that the model has not, whose training would be
+ * lost.
+ */
+int ckpt_check_model(const struct ckpt *c, const struct model *m, struct err *err);
+int ckpt_read_model(const struct ckpt_view *v, int unit, int state, const struct range *ranges,
+                    int n, enum dtype type, void *out, struct err *err);
+
+#endif

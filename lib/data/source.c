@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows files of tokens, but for Megatron's index, which is source_idx.c's. */
+#include "data/source.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clones.h"
+#include "base/io.h"
+#include "base/mem.h"
+
+enum { LLMC_HEAD = 256 * 4, LLMC_QUESTIONS = 20240522 };
+
+/* llm.c: dev/data/data_common.py. */
+static const struct {
+    uint32_t magic, version;
+    enum source_type type;
+} llmc[] = {{20240520, 1, SOURCE_U16}, {20240801, 7, SOURCE_U32}};
+
+enum { LLMC_KINDS = sizeof llmc / sizeof *llmc };
+
+int source_type_bytes(enum source_type type)
+{
+    static const int bytes[] = {1, 1, 2, 2, 4, 4, 8};
+
+    return bytes[type];
+}
+
+const char *source_format_name(enum source_format format)
+{
+    static const char *const names[] = {"text", "encoded text", "llm.c", "nanoGPT", "Megatron"};
+
+    return names[format];
+}
+
+static uint32_t le32(const unsigned char *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+int source_llmc_is(const unsigned char *head, int64_t bytes)
+{
+    uint32_t magic = bytes < 4 ? 0 : le32(head);
+
+    for (int i = 0; i < LLMC_KINDS; i++)
+        if (magic == llmc[i].magic)
+            return 1;
+    return magic == LLMC_QUESTIONS;
+}
+
+int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes,
+                      int64_t file_bytes, struct source_place *place, struct err *err)
+{
+    uint32_t magic = bytes < 4 ? 0 : le32(head);
+    int kind = 0;
+
+    while (kind < LLMC_KINDS && magic != llmc[kind].magic)
+        kind++;
+    if (kind == LLMC_KINDS)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has llm.c's magic %" PRIu32 "%s, expected %" PRIu32 " or %" PRIu32,
+                       name, magic, magic == LLMC_QUESTIONS ? ", of questions" : "",
+                       llmc[0].magic, llmc[1].magic);
+    if (bytes < LLMC_HEAD)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has %" PRId64 " bytes, expected llm.c's header of %d", name, bytes,
+                       LLMC_HEAD);
+    uint32_t version = le32(head + 4), count = le32(head + 8);
+    if (version != llmc[kind].version)
+        return err_set(err, ERR_INPUT,
+                       "'%s' is of version %" PRIu32 ", expected %" PRIu32
+                       " behind llm.c's magic %" PRIu32,
+                       name, version, llmc[kind].version, magic);
+    int size = source_type_bytes(llmc[kind].type);
+    int64_t need = LLMC_HEAD + (int64_t)count * size;
+    if (need != file_bytes)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has %" PRId64 " bytes, expected %" PRId64 " for the %" PRIu32
+                       " tokens of %d bytes that llm.c's header counts",
+                       name, file_bytes, need, count, size);
+    *place = (struct source_place){llmc[kind].type, LLMC_HEAD, count};
+    return 0;
+}
+
+/* Maps a regular file, whole; an empty one is no map.  No other kind is waited for. */
+static int map_file(const char *path, void **map, int64_t *bytes, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return err_sys(err, "cannot open data '%s'", path);
+    if (io_size(fd, bytes, err)) {
+        close(fd);
+        return err_prefix(err, "data '%s' ", path);
+    }
+    *map = *bytes ? mmap(NULL, (size_t)*bytes, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    int rc = *map == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path) : 0;
+    close(fd);
+    return rc;
+}
+
+static int ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+
+    return n >= m && strcmp(path + n - m, end) == 0;
+}
+
+/* path without its last `drop` characters and with `end` behind it; the caller's. */
+static char *with_end(const char *path, size_t drop, const char *end)
+{
+    size_t n = strlen(path) - drop;
+    char *whole = mem_new(n + strlen(end) + 1, 1);
+
+    memcpy(whole, path, n);
+    strcpy(whole + n, end);
+    return whole;
+}
+
+static int is_there(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
+
+/*
+ * The .bin and .idx that a path means, if it is of a pair; else *idx is NULL and *bin the path
+ * itself.  Both are the caller's.
+ */
+static void find_pair(const char *path, char **bin, char **idx)
+{
+    int by_idx = ends_with(path, ".idx");
+    size_t drop = by_idx || ends_with(path, ".bin") ? 4 : 0;
+
+    *bin = drop && !by_idx ? mem_dup(path) : with_end(path, drop, ".bin");
+    *idx = by_idx ? mem_dup(path) : with_end(path, drop, ".idx");
+    if (by_idx || (drop ? is_there(*idx) : !is_there(path) && is_there(*bin) && is_there(*idx)))
+        return;
+    mem_free(*bin);
+    mem_free(*idx);
+    *bin = mem_dup(path);
+    *idx = NULL;
+}
+
+static int read_idx(const struct source *s, const char *path, struct source_place *place,
+                    struct err *err)
+{
+    void *map = NULL;
+    int64_t bytes = 0;
+
+    if (map_file(path, &map, &bytes, err))
+        return -1;
+    int rc = source_idx_parse(path, map, bytes, s->path, s->map_bytes, place, err);
+    if (map)
+        munmap(map, (size_t)bytes);
+    return rc;
+}
+
+static int read_place(struct source *s, struct source_place *place, struct err *err)
+{
+    if (source_llmc_is(s->map, s->map_bytes)) {
+        s->format = SOURCE_LLMC;
+        return source_llmc_parse(s->path, s->map, s->map_bytes, s->map_bytes, place, err);
+    }
+    if (s->map_bytes >= 7 && memcmp(s->map, "MMIDIDX", 7) == 0)
+        return err_set(err, ERR_INPUT,
+                       "'%s' is a Megatron index by another name, expected NAME.idx beside "
+                       "NAME.bin",
+                       s->path);
+    s->format = ends_with(s->path, ".bin") ? SOURCE_NANOGPT : SOURCE_TEXT;
+    if (s->format == SOURCE_NANOGPT && s->map_bytes % 2)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has %" PRId64
+                       " bytes, expected llm.c's magic before them, an .idx beside it, or an "
+                       "even number: nanoGPT's tokens have two",
+                       s->path, s->map_bytes);
+    place->type = s->format == SOURCE_NANOGPT ? SOURCE_U16 : SOURCE_U8;
+    place->tokens = s->map_bytes / source_type_bytes(place->type);
+    return 0;
+}
+
+struct sink {
+    unsigned char *to;
+    int size;
+    int64_t count;
+};
+
+static int put_tokens(void *arg, const int32_t *ids, int64_t count, struct err *err)
+{
+    struct sink *sink = arg;
+
+    (void)err;
+    for (int64_t i = 0; i < count; i++) {
+        unsigned char *p = sink->to + sink->count++ * sink->size;
+        for (int b = 0; b < sink->size; b++)
+            p[b] = (unsigned char)((uint32_t)ids[i] >> 8 * b);
+    }
+    return 0;
+}
+
+/* The text's tokens in the place of its map: there are never more of them than bytes. */
+static int encode(struct source *s, struct bpe *bpe, struct err *err)
+{
+    enum source_type type = bpe_count(bpe) <= 1 << 16 ? SOURCE_U16 : SOURCE_U32;
+    struct sink sink = {.size = source_type_bytes(type)};
+    size_t room = (size_t)s->map_bytes * (size_t)sink.size;
+
+    s->format = SOURCE_ENCODED;
+    s->type = type;
+    if (!s->map_bytes)
+        return 0;
+    /* What is not written to is no memory, and the rest is given back. */
+    void *to = mmap(NULL, room, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (to == MAP_FAILED)
+        return err_sys(err, "cannot have %zu bytes for the tokens of '%s'", room, s->path);
+    sink.to = to;
+    int rc = bpe_each(bpe, s->map, s->map_bytes, put_tokens, &sink, err);
+    munmap(s->map, (size_t)s->map_bytes);
+    size_t used = (size_t)(sink.count * sink.size);
+    void *kept = used ? mremap(to, room, used, 0) : MAP_FAILED;
+    s->map = kept == MAP_FAILED ? to : kept;
+    s->map_bytes = (int64_t)(kept == MAP_FAILED ? room : used);
+    s->first = s->map;
+    s->tokens = sink.count;
+    return rc;
+}
+
+int source_open(struct source *s, const char *path, struct bpe *bpe, struct err *err)
+{
+    struct source new = {0};
+    struct source_place place = {0};
+    char *idx = NULL;
+
+    find_pair(path, &new.path, &idx);
+    int rc = map_file(new.path, &new.map, &new.map_bytes, err);
+    if (rc)
+        new.map = NULL;
+    else if (idx) {
+        new.format = SOURCE_MEGATRON;
+        rc = read_idx(&new, idx, &place, err);
+    } else
+        rc = read_place(&new, &place, err);
+    mem_free(idx);
+    new.file_bytes = new.map_bytes;
+    if (rc == 0) {
+        new.type = place.type;
+        new.tokens = place.tokens;
+        new.first = new.map ? (const unsigned char *)new.map + place.offset : NULL;
+        if (new.format == SOURCE_TEXT && bpe)
+            rc = encode(&new, bpe, err);
+    }
+    if (rc) {
+        source_close(&new);
+        return -1;
+    }
+    *s = new;
+    return 0;
+}
+
+void source_close(struct source *s)
+{
+    if (s->map)
+        munmap(s->map, (size_t)s->map_bytes);
+    mem_free(s->path);
+    *s = (struct source){0};
+}
+
+static int64_t token_at(const struct source *s, int64_t i)
+{
+    const unsigned char *p = s->first + i * source_type_bytes(s->type);
+
+    switch (s->type) {
+    case SOURCE_U8:
+        return p[0];
+    case SOURCE_I8:
+        return (int8_t)p[0];
+    case SOURCE_U16:
+        return (uint16_t)(p[0] | p[1] << 8);
+    case SOURCE_I16:
+        return (int16_t)(p[0] | p[1] << 8);
+    case SOURCE_U32:
+        return le32(p);
+    case SOURCE_I32:
+        return (int32_t)le32(p);
+    default:
+        return (int64_t)io_le64(p);
+    }
+}
+
+/*
+ * Whether any of n tokens is vocab or above.  A negative one, read without its sign, is above
+ * every vocabulary: those of a type with a sign are looked at through the same one without.
+ */
+#define BLOCK_ABOVE(name, type, to_host)                                                       \
+    KERN_CLONES static int name(const unsigned char *p, int64_t n, type limit)                 \
+    {                                                                                          \
+        unsigned above = 0;                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            type v;                                                                            \
+            memcpy(&v, p + i * (int64_t)sizeof v, sizeof v);                                   \
+            above |= to_host(v) > limit;                                                       \
+        }                                                                                      \
+        return above != 0;                                                                     \
+    }
+#define SAME(v) (v)
+BLOCK_ABOVE(block_above_8, uint8_t, SAME)
+BLOCK_ABOVE(block_above_16, uint16_t, le16toh)
+BLOCK_ABOVE(block_above_32, uint32_t, le32toh)
+BLOCK_ABOVE(block_above_64, uint64_t, le64toh)
+
+static int block_above(const struct source *s, int64_t at, int64_t n, int64_t limit)
+{
+    int size = source_type_bytes(s->type);
+    int with_sign = s->type == SOURCE_I8 || s->type == SOURCE_I16 || s->type == SOURCE_I32;
+    int64_t most = size == 8 ? INT64_MAX : (INT64_C(1) << (8 * size - with_sign)) - 1;
+    const unsigned char *p = s->first + at * size;
+
+    limit = limit < most ? limit : most;
+    switch (size) {
+    case 1:
+        return block_above_8(p, n, (uint8_t)limit);
+    case 2:
+        return block_above_16(p, n, (uint16_t)limit);
+    case 4:
+        return block_above_32(p, n, (uint32_t)limit);
+    default:
+        return block_above_64(p, n, (uint64_t)limit);
+    }
+}
+
+int source_check(const struct source *s, int64_t vocab, struct err *err)
+{
+    enum { BLOCK = 1 << 14 };
+    const char *what = s->format == SOURCE_TEXT ? "byte" : "token";
+    const char *is = s->format == SOURCE_TEXT ? "token " : "";
+
+    if ((s->type == SOURCE_U8 && vocab > UINT8_MAX) ||
+        (s->type == SOURCE_U16 && vocab > UINT16_MAX))
+        return 0;
+    for (int64_t at = 0; at < s->tokens; at += BLOCK) {
+        int64_t n = s->tokens - at < BLOCK ? s->tokens - at : BLOCK;
+        if (!block_above(s, at, n, vocab - 1))
+            continue;
+        while (token_at(s, at) >= 0 && token_at(s, at) < vocab)
+            at++;
+        return err_set(err, ERR_INPUT,
+                       "'%s': %s %" PRId64 " is %s%" PRId64 ", expected %s the model's "
+                       "vocabulary of %" PRId64,
+                       s->path, what, at, is, token_at(s, at),
+                       token_at(s, at) < 0 ? "0 or more, inside" : "less than", vocab);
+    }
+    return 0;
+}
+
+void source_read(const struct source *s, int64_t at, int64_t count, int32_t *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = (int32_t)token_at(s, at + i);
+}

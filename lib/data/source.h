@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DATA_SOURCE_H
+#define DATA_SOURCE_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "data/bpe.h"
+
+/*
+ * One file of tokens (paro-data(5)), mapped and never copied; a text that is encoded is the
+ * exception: its tokens are in memory.  What a file is, its content says:
+ *
+ *     NAME.idx beside NAME.bin, or the path is without .bin    Megatron's
+ *     llm.c's magic in its first four bytes                     llm.c's
+ *     a name that ends in .bin                                  nanoGPT's
+ *     anything else                                             text
+ */
+enum source_format {
+    SOURCE_TEXT,
+    SOURCE_ENCODED,
+    SOURCE_LLMC,
+    SOURCE_NANOGPT,
+    SOURCE_MEGATRON
+};
+/* Little-endian. */
+enum source_type {
+    SOURCE_U8,
+    SOURCE_I8,
+    SOURCE_U16,
+    SOURCE_I16,
+    SOURCE_U32,
+    SOURCE_I32,
+    SOURCE_I64
+};
+
+struct source {
+    char *path; /* of the file with the tokens; owned */
+    enum source_format format;
+    enum source_type type;
+    const unsigned char *first; /* the first token */
+    int64_t tokens;
+    int64_t file_bytes;
+    void *map; /* what munmap takes; NULL: no tokens */
+    int64_t map_bytes;
+};
+
+/* Where tokens are in a file of `bytes`, by a header. */
+struct source_place {
+    enum source_type type;
+    int64_t offset, tokens;
+};
+
+/*
+ * Opens and checks all of the file but its tokens' size.  With `bpe` texts are encoded by it;
+ * else their bytes are the tokens.  bpe may be NULL.
+ */
+int source_open(struct source *s, const char *path, struct bpe *bpe, struct err *err);
+void source_close(struct source *s);
+/* ERR_INPUT names the first token that is not in 0 .. vocab - 1, and its place. */
+int source_check(const struct source *s, int64_t vocab, struct err *err);
+/* Tokens at .. at + count - 1. */
+void source_read(const struct source *s, int64_t at, int64_t count, int32_t *to);
+
+int source_type_bytes(enum source_type type);
+/* "text", "llm.c", ... */
+const char *source_format_name(enum source_format format);
+
+/* Whether bytes begin as one of llm.c's files do. */
+int source_llmc_is(const unsigned char *head, int64_t bytes);
+/* The header of an llm.c file of file_bytes, of which `bytes` are at head. */
+int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes,
+                      int64_t file_bytes, struct source_place *place, struct err *err);
+/* A Megatron index whose tokens are in the file bin_name of bin_bytes. */
+int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
+                     const char *bin_name, int64_t bin_bytes, struct source_place *place,
+                     struct err *err);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows rotary positions: the keys of rope_scaling (transformers 4) and rope_parameters
+ * (transformers 5), and the frequencies that each type gives, as transformers'
+ * modeling_rope_utils.py computes them.  Sources: Su et al. 2021 (default); Chen et al. 2023,
+ * "Extending Context Window" (linear); NTK-aware scaling by the sequence (dynamic); Peng et al.
+ * 2023, "YaRN"; the Llama 3.1 release (llama3).
+ */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "model/model_keys.h"
+
+static const char *const types[] = {"default", "linear", "dynamic", "llama3", "yarn", NULL};
+
+enum {
+    PLAIN = 1 << MODEL_ROPE_DEFAULT,
+    LINEAR = 1 << MODEL_ROPE_LINEAR,
+    DYNAMIC = 1 << MODEL_ROPE_DYNAMIC,
+    LLAMA3 = 1 << MODEL_ROPE_LLAMA3,
+    YARN = 1 << MODEL_ROPE_YARN,
+    ALL = PLAIN | LINEAR | DYNAMIC | LLAMA3 | YARN
+};
+
+/* Far beyond all in use; within them, and with a theta of 1 or more, no frequency overflows. */
+#define NUMBER_MIN 1e-6
+#define NUMBER_MAX 1e30
+
+enum { NULL_NONE = 1, ZERO_NONE = 2 }; /* what says the same as leaving the key out */
+
+static const struct rope_key {
+    const char *name;
+    size_t at;           /* in struct model_rope */
+    unsigned needs, may; /* of which types */
+    int none;
+} rope_keys[] = {
+    {"rope_theta", offsetof(struct model_rope, theta), 0, ALL, 0},
+    {"factor", offsetof(struct model_rope, factor), LINEAR | DYNAMIC | LLAMA3 | YARN, 0,
+     NULL_NONE /* of YARN alone */},
+    {"low_freq_factor", offsetof(struct model_rope, low_freq_factor), LLAMA3, 0, 0},
+    {"high_freq_factor", offsetof(struct model_rope, high_freq_factor), LLAMA3, 0, 0},
+    {"original_max_position_embeddings", offsetof(struct model_rope, original_max), 0,
+     LLAMA3 | YARN, 0},
+    {"attention_factor", offsetof(struct model_rope, attention_factor), 0, YARN, NULL_NONE},
+    {"beta_fast", offsetof(struct model_rope, beta_fast), 0, YARN, NULL_NONE | ZERO_NONE},
+    {"beta_slow", offsetof(struct model_rope, beta_slow), 0, YARN, NULL_NONE | ZERO_NONE},
+    {"mscale", offsetof(struct model_rope, mscale), 0, YARN, NULL_NONE | ZERO_NONE},
+    {"mscale_all_dim", offsetof(struct model_rope, mscale_all_dim), 0, YARN,
+     NULL_NONE | ZERO_NONE},
+};
+
+enum { ROPE_KEYS = sizeof rope_keys / sizeof *rope_keys };
+
+static const struct rope_key *find_key(const char *name)
+{
+    for (int i = 0; i < ROPE_KEYS; i++)
+        if (strcmp(rope_keys[i].name, name) == 0)
+            return &rope_keys[i];
+    return NULL;
+}
+
+static int read_type(const struct config *c, const char *key, json_t *rope,
+                     enum model_rope_type *out)
+{
+    static const char *const names[] = {"type", "rope_type"};
+    const char *seen = NULL;
+
+    for (int k = 0; k < 2; k++) {
+        json_t *v = json_object_get(rope, names[k]);
+        int i = 0;
+        if (!v)
+            continue;
+        const char *word = json_is_string(v) ? json_string_value(v) : keys_kind(v);
+        while (types[i] && strcmp(types[i], word))
+            i++;
+        if (!types[i])
+            return KEY_FAIL(c, key,
+                            "has %s \"%.60s\", expected default, linear, dynamic, llama3 or "
+                            "yarn",
+                            names[k], word);
+        if (seen && strcmp(seen, word))
+            return KEY_FAIL(c, key, "has rope_type \"%s\", but type \"%s\"", word, seen);
+        seen = word;
+        *out = (enum model_rope_type)i;
+    }
+    return 0;
+}
+
+/* One key of the object, which is not its type. */
+static int read_part(const struct config *c, const char *key, const char *part, const json_t *v,
+                     struct model_rope *r)
+{
+    const struct rope_key *k = find_key(part);
+    unsigned bit = 1U << r->type;
+    double d = json_number_value(v);
+
+    if (strcmp(part, "partial_rotary_factor") == 0)
+        return json_is_null(v) || d == 1
+                   ? 0
+                   : KEY_FAIL(c, key, "has %s, expected 1: another value is not supported",
+                              part);
+    if (strcmp(part, "truncate") == 0 && r->type == MODEL_ROPE_YARN) {
+        r->no_truncate = json_is_false(v);
+        return json_is_boolean(v)
+                   ? 0
+                   : KEY_FAIL(c, key, "has truncate %s, expected true or false", keys_kind(v));
+    }
+    if (!k || !((k->needs | k->may) & bit))
+        return KEY_FAIL(c, key, "has '%.60s', which type \"%s\" does not have", part,
+                        types[r->type]);
+    if (json_is_null(v) && (k->none & NULL_NONE) && r->type == MODEL_ROPE_YARN)
+        return 0;
+    if (json_is_number(v) && d == 0 && (k->none & ZERO_NONE))
+        return 0;
+    if (!json_is_number(v))
+        return KEY_FAIL(c, key, "has %s, which is %s, expected a number", part, keys_kind(v));
+    if (d < NUMBER_MIN || d > NUMBER_MAX)
+        return KEY_FAIL(c, key, "has %s %g, expected a number from %g to %g", part, d,
+                        NUMBER_MIN, NUMBER_MAX);
+    memcpy((char *)r + k->at, &d, sizeof d);
+    return 0;
+}
+
+static int read_object(const struct config *c, const char *key, json_t *rope,
+                       struct model_rope *r)
+{
+    const char *part;
+    json_t *v;
+
+    if (read_type(c, key, rope, &r->type))
+        return -1;
+    json_object_foreach(rope, part, v)
+    {
+        if (strcmp(part, "type") && strcmp(part, "rope_type") && read_part(c, key, part, v, r))
+            return -1;
+    }
+    for (int i = 0; i < ROPE_KEYS; i++)
+        if ((rope_keys[i].needs & 1U << r->type) && !json_object_get(rope, rope_keys[i].name))
+            return KEY_FAIL(c, key, "has no '%s', which type \"%s\" needs", rope_keys[i].name,
+                            types[r->type]);
+    return 0;
+}
+
+/* What of the numbers the formulas cannot take. */
+static int check_rope(const struct config *c, const char *key, const struct model *m)
+{
+    const struct model_rope *r = &m->rope;
+
+    if (r->theta < 1)
+        return KEY_FAIL(c, key, "has rope_theta %g, expected 1 or above", r->theta);
+    if (r->type == MODEL_ROPE_LLAMA3 && r->high_freq_factor <= r->low_freq_factor)
+        return KEY_FAIL(c, key, "has high_freq_factor %g, expected above low_freq_factor %g",
+                        r->high_freq_factor, r->low_freq_factor);
+    if (r->type == MODEL_ROPE_DYNAMIC && m->head_dim <= 2)
+        return KEY_FAIL(c, key, "has type \"dynamic\", which a head_dim of 2 cannot have");
+    if (r->type == MODEL_ROPE_YARN && r->theta <= 1)
+        return KEY_FAIL(c, key, "has type \"yarn\" and rope_theta %g, expected above 1",
+                        r->theta);
+    return 0;
+}
+
+int keys_rope(const struct config *c, struct model *m)
+{
+    const char *key = "rope_scaling";
+    json_t *rope = json_object_get(c->root, key);
+    json_t *other = json_object_get(c->root, "rope_parameters");
+    int64_t original = 0;
+
+    m->rope = (struct model_rope){.theta = 10000, .beta_fast = 32, .beta_slow = 1};
+    if (keys_num(c, "rope_theta", 0, &m->rope.theta) ||
+        keys_int(c, "original_max_position_embeddings", INT64_C(1) << 31, 1, &original))
+        return -1;
+    if (json_is_object(rope) && json_is_object(other) && json_object_size(rope) &&
+        json_object_size(other) && !json_equal(rope, other))
+        return KEY_FAIL(c, key, "is not what rope_parameters says");
+    if (!rope || json_is_null(rope) || (json_is_object(rope) && !json_object_size(rope))) {
+        key = "rope_parameters";
+        rope = other;
+    }
+    if (m->rope.theta < 1)
+        return KEY_FAIL(c, "rope_theta", "is %g, expected 1 or above", m->rope.theta);
+    if (!rope || json_is_null(rope))
+        return 0;
+    if (!json_is_object(rope))
+        return KEY_FAIL(c, key, "is %s, expected null or an object", keys_kind(rope));
+    if (read_object(c, key, rope, &m->rope))
+        return -1;
+    if (original) /* outside of the object it has the last word */
+        m->rope.original_max = (double)original;
+    if (m->rope.original_max == 0)
+        m->rope.original_max = (double)m->max_seq;
+    if (m->rope.type == MODEL_ROPE_YARN && m->rope.factor == 0)
+        m->rope.factor = (double)m->max_seq / m->rope.original_max;
+    return check_rope(c, key, m);
+}
+
+/* --- frequencies --- */
+
+/* Slow pairs are stretched by the factor, fast ones are not; between them, a ramp. */
+static double llama3_frequency(const struct model_rope *r, double f)
+{
+    double turns = r->original_max * f / (2 * M_PI); /* within the first training's positions */
+
+    if (turns < r->low_freq_factor)
+        return f / r->factor;
+    if (turns > r->high_freq_factor)
+        return f;
+    double smooth = (turns - r->low_freq_factor) / (r->high_freq_factor - r->low_freq_factor);
+    return (1 - smooth) * f / r->factor + smooth * f;
+}
+
+/* The pair that turns so often within the first training's positions; a fraction. */
+static double yarn_pair(const struct model *m, double turns)
+{
+    return (double)m->head_dim * log(m->rope.original_max / (turns * 2 * M_PI)) /
+           (2 * log(m->rope.theta));
+}
+
+static double yarn_frequency(const struct model *m, int64_t i, double f)
+{
+    double low = yarn_pair(m, m->rope.beta_fast), high = yarn_pair(m, m->rope.beta_slow);
+
+    if (!m->rope.no_truncate) {
+        low = floor(low);
+        high = ceil(high);
+    }
+    low = fmax(low, 0);
+    high = fmin(high, (double)m->head_dim - 1);
+    if (low == high)
+        high += 0.001; /* as the source has it */
+    double stretched = fmin(fmax(((double)i - low) / (high - low), 0), 1);
+    return f / m->rope.factor * stretched + f * (1 - stretched);
+}
+
+static double yarn_log(double factor, double mscale)
+{
+    return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
+}
+
+/* The temperature of the attention, put on both cosine and sine. */
+static double yarn_scale(const struct model_rope *r)
+{
+    if (r->attention_factor > 0)
+        return r->attention_factor;
+    if (r->mscale > 0 && r->mscale_all_dim > 0)
+        return yarn_log(r->factor, r->mscale) / yarn_log(r->factor, r->mscale_all_dim);
+    return yarn_log(r->factor, 1);
+}
+
+void model_rope_frequencies(const struct model *m, int64_t seq, double *inv_freq, double *scale)
+{
+    const struct model_rope *r = &m->rope;
+    double base = r->theta, dim = (double)m->head_dim;
+
+    if (r->type == MODEL_ROPE_DYNAMIC && seq > m->max_seq)
+        base *= pow(r->factor * (double)seq / (double)m->max_seq - (r->factor - 1),
+                    dim / (dim - 2));
+    for (int64_t i = 0; i < m->head_dim / 2; i++) {
+        double f = pow(base, -2.0 * (double)i / dim);
+        if (r->type == MODEL_ROPE_LINEAR)
+            f /= r->factor;
+        else if (r->type == MODEL_ROPE_LLAMA3)
+            f = llama3_frequency(r, f);
+        else if (r->type == MODEL_ROPE_YARN)
+            f = yarn_frequency(m, i, f);
+        inv_freq[i] = f;
+    }
+    *scale = r->type == MODEL_ROPE_YARN ? yarn_scale(r) : 1;
+}

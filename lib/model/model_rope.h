@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MODEL_MODEL_ROPE_H
+#define MODEL_MODEL_ROPE_H
+
+/* Rotary positions: frequencies of a head's pairs, by the config's rope type. */
+enum model_rope_type {
+    MODEL_ROPE_DEFAULT,
+    MODEL_ROPE_LINEAR,
+    MODEL_ROPE_DYNAMIC,
+    MODEL_ROPE_LLAMA3,
+    MODEL_ROPE_YARN
+};
+
+struct model_rope {
+    enum model_rope_type type;
+    double theta, factor;
+    double low_freq_factor, high_freq_factor; /* llama3 */
+    double original_max; /* llama3, yarn: positions of the first training */
+    double beta_fast, beta_slow, attention_factor; /* yarn; attention_factor 0: by the rule */
+    double mscale, mscale_all_dim;                 /* yarn; 0: none */
+    int no_truncate;                               /* yarn */
+};
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how it is said what trains: patterns of names, or low-rank adapters (Hu et al., "LoRA",
+ * 2021) named as PEFT names them, so that its folders fit.
+ */
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "model/model_parts.h"
+
+static const char prefix[] = "base_model.model.", weight[] = ".weight";
+
+int model_trains(const struct model *m, const struct model_tensor *t)
+{
+    return t->offset < m->unit[t->unit].trained;
+}
+
+/* "base_model.model.(matrix without .weight).lora_A.weight" */
+static void adapter_name(const char *matrix, enum model_kind kind, char name[128])
+{
+    snprintf(name, 128, "%s%.*s.lora_%c%s", prefix, (int)(strlen(matrix) - (sizeof weight - 1)),
+             matrix, kind == MODEL_LORA_A ? 'A' : 'B', weight);
+}
+
+const struct model_tensor *model_adapter(const struct model *m, const struct model_tensor *t,
+                                         enum model_kind kind)
+{
+    const struct model_unit *u = &m->unit[t->unit];
+    char name[128];
+
+    if (!m->lora.rank || t->kind != MODEL_MATRIX)
+        return NULL;
+    adapter_name(t->name, kind, name);
+    for (int i = u->first; i < u->first + u->count; i++) /* its own unit has it, or none */
+        if (strcmp(m->tensor[i].name, name) == 0)
+            return &m->tensor[i];
+    return NULL;
+}
+
+/* The next part of *text up to `end`, copied and cut off; NULL behind the last. */
+static char *next_part(const char **text, char end)
+{
+    if (!*text)
+        return NULL;
+    size_t n = strcspn(*text, (char[]){end, 0});
+    char *part = mem_new(n + 1, 1);
+
+    memcpy(part, *text, n);
+    *text = (*text)[n] ? *text + n + 1 : NULL;
+    return part;
+}
+
+/* Marks the tensors that a pattern of the list matches. */
+static int mark(const struct model *m, const char *list, char *marked, struct err *err)
+{
+    int rc = 0;
+
+    for (char *p; rc == 0 && (p = next_part(&list, ',')); mem_free(p)) {
+        int hits = 0;
+        for (int i = 0; i < m->tensors; i++)
+            if (fnmatch(p, m->tensor[i].name, 0) == 0)
+                hits += marked[i] = 1;
+        if (!hits)
+            rc = err_set(err, ERR_INPUT, "pattern '%s' matches no tensor, expected one as '%s'",
+                         p, m->tensor[m->tensors / 2].name);
+    }
+    return rc;
+}
+
+static int by_patterns(struct model *m, const char *list, int trains, struct err *err)
+{
+    char *frozen = mem_new((size_t)m->tensors, 1);
+    int rc = mark(m, list, frozen, err), left = 0;
+
+    for (int i = 0; i < m->tensors; i++) {
+        frozen[i] = (char)(frozen[i] != trains);
+        left += !frozen[i];
+    }
+    if (rc == 0 && !left)
+        rc = err_set(err, ERR_INPUT, "nothing is left to train of %d tensors", m->tensors);
+    if (rc == 0)
+        model_units_close(m, frozen);
+    mem_free(frozen);
+    return rc;
+}
+
+static int is_layer(const struct model *m, const struct model_tensor *t)
+{
+    return strncmp(m->unit[t->unit].name, "layers.", 7) == 0;
+}
+
+/* Whether a matrix's name, without ".weight", ends in ".WORD". */
+static int ends_in(const char *name, const char *word)
+{
+    size_t n = strlen(name) - (sizeof weight - 1), w = strlen(word);
+
+    return n > w && name[n - w - 1] == '.' && memcmp(name + n - w, word, w) == 0;
+}
+
+/* targets NULL: each matrix of a layer. */
+static int mark_targets(const struct model *m, const char *targets, char *marked,
+                        struct err *err)
+{
+    const char *rest = targets ? targets : "";
+    int rc = 0;
+
+    for (char *word; rc == 0 && (word = next_part(&rest, '+')); mem_free(word)) {
+        int hits = 0;
+        for (int i = 0; i < m->tensors; i++) {
+            const struct model_tensor *t = &m->tensor[i];
+            if (t->kind != MODEL_MATRIX || !is_layer(m, t) ||
+                (targets && !ends_in(t->name, word)))
+                continue;
+            hits += marked[i] = 1;
+        }
+        if (!hits)
+            rc = err_set(err, ERR_INPUT,
+                         "target '%s' is no linear layer of the model, expected one as '%s'",
+                         word, strcmp(m->family, "gpt2") ? "q_proj" : "c_attn");
+    }
+    return rc;
+}
+
+static void add_adapter(struct model *m, const struct model_tensor *base)
+{
+    int64_t in = base->shape[base->transposed ? 0 : 1];
+    int64_t out = base->shape[base->transposed ? 1 : 0];
+    char name[128];
+
+    /* The variance of PEFT's first A, uniform within 1 / sqrt(in); B begins at 0. */
+    adapter_name(base->name, MODEL_LORA_A, name);
+    model_tensor_add(m, name, MODEL_LORA_A, m->lora.rank, in)->init_std =
+        1 / sqrt(3 * (double)in);
+    adapter_name(base->name, MODEL_LORA_B, name);
+    model_tensor_add(m, name, MODEL_LORA_B, out, m->lora.rank)->init_std = 0;
+}
+
+/* The model again, unit by unit, with adapters behind what they adapt. */
+static void add_adapters(struct model *m, const char *marked)
+{
+    struct model old = *m;
+
+    m->units = m->tensors = 0;
+    model_units_room(m, old.units, (int64_t)old.tensors * 3);
+    char *frozen = mem_new((size_t)old.tensors * 3, 1);
+    for (int u = 0; u < old.units; u++) {
+        model_unit_open(m, old.unit[u].name);
+        for (int i = old.unit[u].first; i < old.unit[u].first + old.unit[u].count; i++) {
+            frozen[m->tensors] = 1;
+            m->tensor[m->tensors++] = old.tensor[i];
+            m->unit[u].count++;
+            if (marked[i])
+                add_adapter(m, &old.tensor[i]);
+        }
+    }
+    model_units_close(m, frozen);
+    mem_free(frozen);
+    mem_free(old.unit);
+    mem_free(old.tensor);
+}
+
+struct lora_text {
+    char *rank, *alpha, *targets;
+};
+
+static int read_lora(const char *text, struct lora_text *l, struct err *err)
+{
+    l->rank = next_part(&text, ',');
+    for (char *p; (p = next_part(&text, ',')); mem_free(p)) {
+        char **to = strncmp(p, "alpha=", 6) == 0     ? &l->alpha
+                    : strncmp(p, "targets=", 8) == 0 ? &l->targets
+                                                     : NULL;
+        if (!to || *to) {
+            err_set(err, ERR_INPUT, "'%s' %s, expected RANK[,alpha=A][,targets=WORD+WORD]", p,
+                    to ? "is there twice" : "is no part of it");
+            mem_free(p);
+            return -1;
+        }
+        *to = mem_dup(strchr(p, '=') + 1);
+    }
+    return 0;
+}
+
+static int by_lora(struct model *m, const char *text, struct err *err)
+{
+    struct lora_text l = {NULL, NULL, NULL};
+    struct model_lora lora = {0};
+    char *marked = mem_new((size_t)m->tensors, 1);
+    int rc = read_lora(text, &l, err);
+
+    /* 2^20: as wide as the widest model; what it is good for ends long before. */
+    if (rc == 0 && num_count(l.rank, 1, 1 << 20, &lora.rank, err))
+        rc = err_prefix(err, "rank: ");
+    lora.alpha = (double)lora.rank;
+    if (rc == 0 && l.alpha && num_f64(l.alpha, 1e-6, 1e9, &lora.alpha, err))
+        rc = err_prefix(err, "alpha: ");
+    if (rc == 0)
+        rc = mark_targets(m, l.targets, marked, err);
+    if (rc == 0) {
+        m->lora = lora;
+        add_adapters(m, marked);
+    }
+    mem_free(marked);
+    mem_free(l.rank);
+    mem_free(l.alpha);
+    mem_free(l.targets);
+    return rc;
+}
+
+int model_train(struct model *m, const char *what, struct err *err)
+{
+    int rc = 0, all = strcmp(what, "all") == 0;
+
+    if (all)
+        return 0;
+    if (!m->unit)
+        return err_set(err, ERR_INPUT,
+                       "the model is a number of parameters, expected a config.json's to say "
+                       "what of it trains");
+    if (strncmp(what, "train=", 6) == 0)
+        rc = by_patterns(m, what + 6, 1, err);
+    else if (strncmp(what, "freeze=", 7) == 0)
+        rc = by_patterns(m, what + 7, 0, err);
+    else if (strncmp(what, "lora=", 5) == 0)
+        rc = by_lora(m, what + 5, err);
+    else
+        rc = err_set(err, ERR_INPUT,
+                     "'%s' is not what trains, expected all, train=PATTERN, freeze=PATTERN or "
+                     "lora=RANK",
+                     what);
+    if (rc == 0)
+        m->partial = mem_dup(what);
+    return rc;
+}

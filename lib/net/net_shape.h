@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_NET_SHAPE_H
+#define NET_NET_SHAPE_H
+
+#include "kern/kern_product.h"
+#include "net/net.h"
+
+/*
+ * How a family of models is put together.  R = batch * seq rows, C = hidden, D = head_dim, F =
+ * ffn, Q = (heads + 2 kv_heads) D: a row of queries, keys and values; V = vocab.
+ *
+ * Every family is the same stages; a stage is lines, products with one weight each, that read
+ * the same rows.  All that differs is in this description (net_shape.c).
+ *
+ *     stage   reads                Llama        GPT-2     writes
+ *     QKV     norm(x)     (R,C)    q k v        c_attn    columns of qkv (R,Q)
+ *     OUT     attention   (R,HD)   o            c_proj    x_mid (R,C), added to x
+ *     FFN     norm(x_mid) (R,C)    gate up      c_fc      an array (R,F) each
+ *     DOWN    act         (R,F)    down         c_proj    out (R,C), added to x_mid
+ *     HEAD    norm(x_last)(R,C)    lm_head      lm_head   logits (R,V)
+ */
+enum net_stage_name { NET_QKV, NET_OUT, NET_FFN, NET_DOWN, NET_HEAD, NET_STAGES };
+enum { NET_LINES_MAX = 8 };
+
+struct net_stage {
+    int first, count; /* lines */
+    int64_t in, ld;   /* columns of what it reads; of each array that it writes */
+    int add;          /* to what it writes */
+};
+
+/* A line's products; the last six are its adapter's. */
+enum net_product {
+    NET_Y,
+    NET_DX,
+    NET_DW,
+    NET_LOW,
+    NET_RISE,
+    NET_DLOW,
+    NET_DXA,
+    NET_DA,
+    NET_DB,
+    NET_PRODUCTS
+};
+
+struct net_line {
+    enum net_stage_name stage;
+    int64_t out, column;                        /* where its columns begin in a row of ... */
+    int array;                                  /* ... that array of the stage */
+    int transposed;                             /* its weight is (in, out) */
+    int adapted;                                /* in some layer */
+    struct kern_product *product[NET_PRODUCTS]; /* owned */
+};
+
+/* Where a visit's tensors begin within its unit; -1: there is none. */
+struct net_line_at {
+    int64_t w, bias, a, b;
+};
+/* What of a layer can train, in the order of its forward; a head has a norm and one line. */
+enum net_part {
+    NET_NORM_1,
+    NET_P_QKV,
+    NET_P_OUT,
+    NET_NORM_2,
+    NET_P_FFN,
+    NET_P_DOWN,
+    NET_PARTS
+};
+struct net_at {
+    int64_t norm_w[2], norm_b[2];
+    struct net_line_at line[NET_LINES_MAX];
+    int64_t trained; /* elements in front of the unit that train */
+    int stop; /* the net_part where the backward ends; -1: it gives its input's gradient */
+};
+
+struct net_shape {
+    struct net_stage stage[NET_STAGES];
+    struct net_line line[NET_LINES_MAX];
+    int lines;
+    int64_t embed_at, positions_at, embed_trained;
+    struct net_at *at; /* [layers + 1], the head's last */
+    int floor;         /* the first visit that uses a tensor that trains */
+};
+
+/* A unit while a visit uses it. */
+struct net_hand {
+    const struct net_at *at;
+    const float *w;
+    float *g; /* NULL in the forward */
+};
+
+/* Whether the family is known here. */
+int net_computes(const struct model *m);
+/* Fills all; n->at has room.  Asserts that the family's tensors are there. */
+void net_shape_read(struct net_shape *n, const struct model *m);
+/* The part of grads, or NULL where that tensor is frozen or absent. */
+float *net_grad(const struct net_hand *hand, int64_t offset);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how the loss on what is kept from training is found: all ranks take micro-batches of it
+ * in turn, forward alone, and add up what they found in the order of the ranks.
+ */
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+#include "train/train_inside.h"
+
+struct turn { /* micro-batch `micro` of a rank: whole ones, then the one that is cut */
+    struct train *train;
+    int64_t windows; /* in all */
+    int64_t counted; /* by this rank */
+};
+
+static void take(void *arg, int micro, int32_t *tokens, int32_t *targets)
+{
+    struct turn *turn = arg;
+    struct train *t = turn->train;
+    const struct plan *p = &t->plan;
+    int64_t index = (int64_t)micro * t->world->ranks + t->world->rank;
+
+    data_eval_batch(&t->data, index, p->micro_batch, tokens, targets);
+    for (int b = 0; b < p->micro_batch; b++) {
+        int there = index * p->micro_batch + b < turn->windows;
+        turn->counted += there;
+        for (int i = 0; !there && i < p->seq; i++)
+            targets[b * p->seq + i] = -1;
+    }
+}
+
+struct told {
+    double loss;
+    int64_t windows;
+};
+
+int train_eval(struct train *t, struct err *err)
+{
+    const struct plan *p = &t->plan;
+    int64_t every = (int64_t)t->settings.eval_every, round = (int64_t)t->world->ranks;
+    struct turn turn = {.train = t};
+    struct told mine = {0, 0}, sum = {0, 0}, *all;
+
+    t->eval_loss = NAN;
+    if (!every || t->step % every)
+        return 0;
+    round *= p->micro_batch;
+    turn.windows = data_eval_windows(&t->data);
+    int64_t micros = (turn.windows + round - 1) / round,
+            most = (int64_t)t->settings.eval_batches;
+    if (most && micros > most) {
+        micros = most;
+        turn.windows = micros * round;
+    }
+    double start = tick_now_s();
+    if (engine_evaluate(t->engine, take, &turn, (int)micros, &mine.loss, err))
+        return -1;
+    mine.windows = turn.counted;
+    all = mem_new((size_t)t->world->ranks, sizeof *all);
+    int rc = world_allgather(t->world, &mine, sizeof mine, all, err);
+    for (int r = 0; rc == 0 && r < t->world->ranks; r++) {
+        sum.loss += all[r].loss;
+        sum.windows += all[r].windows;
+    }
+    mem_free(all);
+    t->eval_loss = sum.loss / ((double)sum.windows * p->seq);
+    t->eval_s = tick_now_s() - start;
+    return rc;
+}

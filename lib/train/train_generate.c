@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a model goes on with a text: a token at a time, the likeliest one, or one drawn by
+ * temperature from the smallest set that has `top_p` of the probability (Holtzman et al., "The
+ * Curious Case of Neural Text Degeneration", 2020).  On one processor; the whole text is
+ * computed again for each token, in a net of the next power of two positions.
+ */
+#include "train/train_generate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/rng.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/hf.h"
+#include "data/bpe.h"
+#include "kern/kern_cpu.h"
+#include "net/net.h"
+
+enum { LEAST_SEQ = 16, BYTES = 256, PIECE = 4096 };
+
+struct choice {
+    double p;
+    int32_t token;
+};
+
+struct writer {                /* of text */
+    const struct model *model; /* the checkpoint's, or own */
+    struct ckpt ckpt;
+    struct hf hf;
+    struct model own;
+    float **unit;    /* [units], owned */
+    struct bpe *bpe; /* NULL: a token is a byte */
+    struct net net;
+    struct arena arena;
+    int32_t *token; /* what is there so far, and room for the rest */
+    int64_t tokens, prompt, most;
+    double temperature, top_p;
+    int64_t seed;
+    struct choice *choice; /* [vocab] */
+};
+
+/* ---- the model ---- */
+
+static int take_unit(struct writer *w, int u, struct err *err)
+{
+    void *room = NULL;
+    int rc = mem_data(w->model->unit[u].elems * (int64_t)sizeof(float), "the model's weights",
+                      &room, err);
+
+    w->unit[u] = room;
+    return rc;
+}
+
+static int read_checkpoint(struct writer *w, const char *from, struct err *err)
+{
+    if (ckpt_open(&w->ckpt, from, err))
+        return -1;
+    int params = ckpt_find_state(&w->ckpt, "params"), rc = 0;
+    if (params < 0)
+        return err_set(err, ERR_INPUT, "checkpoint '%s' has no parameters", from);
+    w->model = &w->ckpt.model;
+    w->unit = mem_new((size_t)w->model->units, sizeof *w->unit);
+    for (int u = 0; rc == 0 && u < w->model->units; u++) {
+        struct range all = {0, w->model->unit[u].elems};
+        rc = take_unit(w, u, err);
+        if (rc == 0)
+            rc = ckpt_read_ranges(&w->ckpt, u, params, &all, 1, DTYPE_F32, w->unit[u], err);
+    }
+    return rc;
+}
+
+static int read_folder(struct writer *w, const char *from, struct err *err)
+{
+    double piece[PIECE]; /* of the widest type */
+    int rc = 0;
+
+    w->model = &w->own;
+    if (model_read(&w->own, from, err) || hf_open(&w->hf, from, err) ||
+        hf_match(&w->hf, &w->own, err))
+        return -1;
+    w->unit = mem_new((size_t)w->model->units, sizeof *w->unit);
+    for (int u = 0; rc == 0 && u < w->model->units; u++) {
+        int64_t all = w->model->unit[u].elems;
+        rc = take_unit(w, u, err);
+        for (int64_t lo = 0, hi; rc == 0 && lo < all; lo = hi) {
+            hi = all - lo < PIECE ? all : lo + PIECE;
+            rc = hf_read(&w->hf, u, (struct range){lo, hi}, piece, err);
+            if (rc == 0)
+                dtype_convert(w->unit[u] + lo, DTYPE_F32, piece, w->hf.type, hi - lo);
+        }
+    }
+    return rc;
+}
+
+/* A net of at least so many positions, if the one at hand has fewer. */
+static int make_room(struct writer *w, int64_t seq, struct err *err)
+{
+    struct net_options o = {.batch = 1, .seq = LEAST_SEQ, .forward_only = 1};
+
+    if (w->net.buffers && w->net.options.seq >= seq)
+        return 0;
+    while (o.seq < seq)
+        o.seq *= 2;
+    if (o.seq > w->model->max_seq)
+        o.seq = (int)w->model->max_seq;
+    if (w->net.buffers)
+        net_release(&w->net);
+    arena_release(&w->arena);
+    w->arena = (struct arena){0};
+    if (net_init(&w->net, w->model, &o, err))
+        return -1;
+    net_place(&w->net, &w->arena);
+    if (arena_init(&w->arena, w->arena.used, "activations", err))
+        return -1;
+    net_place(&w->net, &w->arena);
+    return 0;
+}
+
+/* ---- a token ---- */
+
+static int likeliest_first(const void *a, const void *b)
+{
+    const struct choice *x = a, *y = b;
+
+    return x->p < y->p ? 1 : x->p > y->p ? -1 : x->token < y->token ? -1 : 1;
+}
+
+static int32_t greedy(const float *logits, int64_t vocab)
+{
+    int64_t best = 0;
+
+    for (int64_t i = 1; i < vocab; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return (int32_t)best;
+}
+
+static int32_t draw(struct writer *w, const float *logits)
+{
+    int64_t vocab = w->model->vocab, kept = 0, i = 0;
+    double most = (double)logits[greedy(logits, vocab)], sum = 0, part = 0;
+
+    for (int64_t k = 0; k < vocab; k++) {
+        double p = exp(((double)logits[k] - most) / w->temperature);
+        w->choice[k] = (struct choice){p, (int32_t)k};
+        sum += p;
+    }
+    qsort(w->choice, (size_t)vocab, sizeof *w->choice, likeliest_first);
+    while (kept < vocab && (kept == 0 || part < w->top_p * sum))
+        part += w->choice[kept++].p;
+    double at =
+        part * rng_uniform((uint64_t)w->seed, rng_stream("generate"), (uint64_t)w->tokens);
+    for (part = w->choice[0].p; i + 1 < kept && part <= at;)
+        part += w->choice[++i].p;
+    return w->choice[i].token;
+}
+
+/* Positions are the model's: of a longer text it sees the end. */
+static int next(struct writer *w, int32_t *token, struct err *err)
+{
+    int64_t seen = w->tokens < w->model->max_seq ? w->tokens : w->model->max_seq;
+
+    if (make_room(w, seen, err))
+        return -1;
+    /* What lies behind is room, and zero. */
+    net_prompt(&w->net, w->token + w->tokens - seen, (int)seen);
+    for (int v = 0; v < w->model->visits; v++)
+        net_forward(&w->net, v, w->unit[model_unit_of_visit(w->model, v)]);
+    const float *logits = net_logits(&w->net);
+    for (int64_t i = 0; i < w->model->vocab; i++)
+        if (!isfinite(logits[i]))
+            return err_set(err, ERR_INPUT,
+                           "the model's logit of token %" PRId64
+                           " is not finite: expected weights that are numbers",
+                           i);
+    *token = w->temperature > 0 ? draw(w, logits) : greedy(logits, w->model->vocab);
+    return 0;
+}
+
+/* ---- the text ---- */
+
+static int encode(struct writer *w, const char *text, int64_t bytes, struct err *err)
+{
+    /* A net reads up to twice the text, and no less than it has positions at first. */
+    int64_t room = 2 * (bytes + w->most) + LEAST_SEQ + 1;
+    void *tokens = NULL;
+
+    if (mem_data(room * (int64_t)sizeof *w->token, "the text's tokens", &tokens, err))
+        return -1;
+    w->token = tokens;
+    if (bytes == 0 && w->bpe) /* where a text begins */
+        w->token[w->tokens++] = bpe_end(w->bpe);
+    else if (w->bpe)
+        w->tokens = bpe_encode(w->bpe, text, bytes, w->token);
+    else
+        for (; w->tokens < bytes; w->tokens++)
+            w->token[w->tokens] = (unsigned char)text[w->tokens];
+    w->prompt = w->tokens;
+    return 0;
+}
+
+static int read_prompt(struct writer *w, const char *text, struct err *err)
+{
+    int64_t bytes = (int64_t)strlen(text);
+
+    if (bytes == 0 && !(w->bpe && bpe_end(w->bpe) >= 0))
+        return err_set(err, ERR_INPUT,
+                       "--generate: the text is empty, expected one to go on with");
+    if (encode(w, text, bytes, err))
+        return -1;
+    for (int64_t i = 0; i < w->tokens; i++)
+        if (w->token[i] >= w->model->vocab)
+            return err_set(err, ERR_INPUT,
+                           "--generate: token %d of the text, expected less than the model's "
+                           "vocabulary of %" PRId64,
+                           w->token[i], w->model->vocab);
+    return 0;
+}
+
+static int has_ended(const struct writer *w)
+{
+    return w->bpe && w->tokens > w->prompt && w->token[w->tokens - 1] == bpe_end(w->bpe);
+}
+
+static void put_text(const struct writer *w, int64_t from, FILE *out)
+{
+    for (int64_t i = from; i < w->tokens; i++) {
+        int64_t bytes = 1;
+        int32_t token = w->token[i];
+        const char byte[1] = {(char)token};
+        const char *text = w->bpe          ? bpe_decode(w->bpe, token, &bytes)
+                           : token < BYTES ? byte
+                                           : NULL;
+        if (text)
+            fwrite(text, 1, (size_t)bytes, out);
+        else
+            fprintf(out, "<%d>", token);
+    }
+}
+
+static void put_json(const struct writer *w, const struct train_prompt *p)
+{
+    struct jout j = {.file = p->out, .pretty = 1};
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+
+    put_text(w, w->prompt, f);
+    fclose(f);
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.generate/1");
+    jout_text(&j, "prompt", p->text);
+    jout_text(&j, "text", text);
+    jout_int(&j, "prompt_tokens", w->prompt);
+    jout_open(&j, "tokens", '[');
+    for (int64_t i = w->prompt; i < w->tokens; i++)
+        jout_int(&j, NULL, w->token[i]);
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+    free(text);
+}
+
+static int write_text(struct writer *w, const struct train_prompt *p, struct err *err)
+{
+    if (!p->json)
+        fputs(p->text, p->out);
+    while (w->tokens - w->prompt < w->most && !has_ended(w)) {
+        if (next(w, &w->token[w->tokens], err))
+            return -1;
+        w->tokens++;
+        if (p->json || has_ended(w))
+            continue;
+        put_text(w, w->tokens - 1, p->out);
+        if (fflush(p->out)) /* whoever reads sees it grow */
+            return err_sys(err, "cannot write to standard output");
+    }
+    if (p->json)
+        put_json(w, p);
+    else
+        putc('\n', p->out);
+    return 0;
+}
+
+static int read_options(struct writer *w, const struct train_prompt *p, struct err *err)
+{
+    w->most = 256;
+    w->top_p = 1;
+    w->seed = 1;
+    if (p->length && num_count(p->length, 0, 1 << 24, &w->most, err))
+        return err_prefix(err, "--length: ");
+    if (p->temperature && num_f64(p->temperature, 0, 1e3, &w->temperature, err))
+        return err_prefix(err, "--temperature: ");
+    if (p->top_p && num_f64(p->top_p, 1e-6, 1, &w->top_p, err))
+        return err_prefix(err, "--top-p: ");
+    if (p->top_p && !(w->temperature > 0))
+        return err_set(err, ERR_INPUT,
+                       "--top-p without a --temperature above 0, expected both: without it "
+                       "the likeliest token is taken");
+    if (p->seed && num_count(p->seed, 0, (int64_t)9e15, &w->seed, err))
+        return err_prefix(err, "--seed: ");
+    return 0;
+}
+
+static void release(struct writer *w)
+{
+    for (int u = 0; w->unit && u < w->model->units; u++)
+        mem_free(w->unit[u]);
+    mem_free(w->unit);
+    mem_free(w->token);
+    mem_free(w->choice);
+    if (w->net.buffers)
+        net_release(&w->net);
+    arena_release(&w->arena);
+    bpe_close(w->bpe);
+    ckpt_close(&w->ckpt);
+    hf_release(&w->hf);
+    model_release(&w->own);
+}
+
+int train_generate(const struct train_prompt *p, struct err *err)
+{
+    struct writer w = {0};
+    int rc = read_options(&w, p, err);
+
+    kern_thread_init();
+    if (rc == 0 && p->tokenizer)
+        rc = bpe_open(&w.bpe, p->tokenizer, err);
+    if (rc == 0)
+        rc = ckpt_is(p->from) ? read_checkpoint(&w, p->from, err)
+                              : read_folder(&w, p->from, err);
+    if (rc == 0)
+        rc = read_prompt(&w, p->text, err);
+    if (rc == 0) {
+        w.choice = mem_new((size_t)w.model->vocab, sizeof *w.choice);
+        rc = write_text(&w, p, err);
+    }
+    release(&w);
+    return rc;
+}

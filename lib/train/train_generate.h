@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TRAIN_TRAIN_GENERATE_H
+#define TRAIN_TRAIN_GENERATE_H
+
+#include <stdio.h>
+
+#include "base/err.h"
+
+/*
+ * A text that a model goes on with, as typed; all borrowed, NULL where not given.  Without a
+ * tokenizer the tokens are the text's bytes; with one an empty text stands for <|endoftext|>,
+ * and that token ends what is written.
+ */
+struct train_prompt {
+    const char *text;
+    const char *from;                       /* a checkpoint, a Hugging Face folder */
+    const char *tokenizer;                  /* a folder (data/bpe.h) */
+    const char *length;                     /* most tokens to write: 256 */
+    const char *temperature, *top_p, *seed; /* without temperature the likeliest token */
+    int json;                               /* one document at the end */
+    FILE *out;
+};
+
+/* One process, no MPI.  Writes the text and what follows, as it comes. */
+int train_generate(const struct train_prompt *p, struct err *err);
+
+#endif

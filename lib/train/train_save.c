@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a run's states are kept while it goes on.  A checkpoint is written by all ranks
+ * beside its place and appears whole; `latest` is moved onto it afterwards, so that it always
+ * names a complete one.
+ *
+ *     step k        what trains is copied; rank 0 makes the folder
+ *     step k + 1    the folder is there: each rank's thread writes its shard from the copy
+ *     step ...      none writes any more: rank 0's thread writes the manifest, renames, prunes
+ *     step ...      nothing is left to do
+ *
+ * The ranks learn of each other what they say in the step's own exchange (TRAIN_BUSY), never a
+ * word beside it: a word would wait behind the new parameters, which are on their way then.  So
+ * what the manifest needs of a rank lies in a file beside its shard.  What is frozen does not
+ * change and is read where it lies.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "train/train_inside.h"
+
+enum phase { NONE, BEGUN, WRITING, PUBLISHING };
+enum { STATES = 4, MOMENTS = 3, ENTRY_BYTES_MAX = 256 << 20 };
+
+struct copy { /* of a unit's G shard of what trains: master and both moments */
+    float *state[MOMENTS];
+};
+
+struct train_saver {
+    struct train *train; /* borrowed */
+    enum phase phase;
+    struct ckpt_shape shape;
+    struct ckpt_run run;
+    char name[40], strategy[4];
+    char *temp;        /* owned; the folder that is being filled, on every rank */
+    struct io_dir dir; /* rank 0's */
+    struct arena arena;
+    struct copy *copy; /* [units], owned; NULL: states are read where they are */
+    int copied;        /* whether this checkpoint is of the copy */
+    struct range *ranges;
+    pthread_t thread;
+    int running;     /* a thread is to be joined */
+    atomic_int over; /* and is done */
+    int rc;          /* its outcome, with err */
+    struct err err;
+};
+
+/* ---- what is written ---- */
+
+static int g_ranges(const struct train_saver *s, int unit)
+{
+    return layout_ranges(s->shape.layout, LETTER_G, s->train->world->rank,
+                         s->shape.model->unit[unit].trained, s->ranges);
+}
+
+static void place(struct train_saver *s)
+{
+    const struct model *m = s->shape.model;
+
+    for (int u = 0; u < m->units; u++)
+        for (int i = 0; i < MOMENTS; i++)
+            s->copy[u].state[i] = arena_take(
+                &s->arena, 4 * layout_elems(s->shape.layout, LETTER_G, s->train->world->rank,
+                                            m->unit[u].trained));
+}
+
+static void take_copy(struct train_saver *s)
+{
+    for (int u = 0; u < s->shape.model->units; u++) {
+        int n = g_ranges(s, u);
+        for (int i = 0; i < MOMENTS; i++) {
+            float *to = s->copy[u].state[i];
+            for (int k = 0; k < n; to += s->ranges[k].hi - s->ranges[k].lo, k++)
+                engine_values(s->train->engine, u, i, s->ranges[k], DTYPE_F32, to);
+        }
+    }
+}
+
+/* params and master are the same values, in the model's type and in f32 */
+static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *err)
+{
+    struct train_saver *s = arg;
+    enum dtype type = s->shape.state[state].type;
+    int from = state > 0 ? state - 1 : 0;
+
+    (void)err;
+    if (!s->copied || at.lo >= s->shape.model->unit[unit].trained) {
+        engine_values(s->train->engine, unit, from, at, type, out);
+        return 0;
+    }
+    int64_t first = layout_offset(s->ranges, g_ranges(s, unit), at.lo);
+    dtype_convert(out, type, s->copy[unit].state[from] + first, DTYPE_F32, at.hi - at.lo);
+    return 0;
+}
+
+/* "shard-00003.json": a rank's part of the manifest, until there is one. */
+static char *entry_path(const struct train_saver *s, int rank)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "shard-%05d.json", rank);
+    return io_join(s->temp, name);
+}
+
+static int write_shard(struct train_saver *s, struct err *err)
+{
+    char *entry = NULL, *path = entry_path(s, s->train->world->rank);
+    struct io_out out;
+    int rc = ckpt_write_shard(s->temp, s->train->world->rank, &s->shape, fill, s, &entry, err);
+
+    if (rc == 0)
+        rc = io_create(&out, path, 1, err);
+    if (rc == 0) {
+        fputs(entry, out.file);
+        rc = io_commit(&out, err);
+    }
+    mem_free(entry);
+    mem_free(path);
+    return rc;
+}
+
+/* Rank 0, when all shards are there. */
+static int publish(struct train_saver *s, struct err *err)
+{
+    int ranks = s->train->world->ranks, rc = 0;
+    char **entry = mem_new((size_t)ranks, sizeof *entry);
+
+    for (int r = 0; rc == 0 && r < ranks; r++) {
+        char *path = entry_path(s, r);
+        int64_t bytes;
+        rc = io_read_text(path, ENTRY_BYTES_MAX, &entry[r], &bytes, err);
+        if (rc == 0 && unlink(path))
+            rc = err_sys(err, "cannot remove '%s'", path);
+        mem_free(path);
+    }
+    if (rc == 0)
+        rc = ckpt_write_manifest(s->temp, &s->shape, (const char *const *)entry, &s->run, err);
+    for (int r = 0; r < ranks; r++)
+        mem_free(entry[r]);
+    mem_free(entry);
+    if (rc == 0)
+        rc = io_dir_commit(&s->dir, err);
+    else
+        io_dir_abandon(&s->dir);
+    if (rc == 0)
+        rc = train_folder_point(s->train, s->name, err);
+    if (rc == 0)
+        rc = train_folder_prune(s->train, (int64_t)s->train->settings.keep, s->run.step, err);
+    return rc;
+}
+
+/* ---- the thread ---- */
+
+static void *work(void *arg)
+{
+    struct train_saver *s = arg;
+
+    s->rc = s->phase == WRITING ? write_shard(s, &s->err) : publish(s, &s->err);
+    atomic_store(&s->over, 1);
+    return NULL;
+}
+
+/* Signals are the first thread's.  Without a thread the work is done here. */
+static void start(struct train_saver *s)
+{
+    sigset_t all, was;
+
+    atomic_store(&s->over, 0);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &was);
+    s->running = pthread_create(&s->thread, NULL, work, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    if (!s->running)
+        work(s);
+}
+
+static int join(struct train_saver *s, struct err *err)
+{
+    if (s->running)
+        pthread_join(s->thread, NULL);
+    s->running = 0;
+    if (s->rc)
+        *err = s->err;
+    return s->rc;
+}
+
+/* ---- the phases ---- */
+
+static void name_it(struct train_saver *s)
+{
+    struct train *t = s->train;
+
+    snprintf(s->name, sizeof s->name, "step-%08" PRId64, t->step);
+    s->run = (struct ckpt_run){.step = t->step,
+                               .tokens = t->tokens,
+                               .position = t->step,
+                               .seed = (uint64_t)t->settings.seed};
+    mem_free(s->temp);
+    char *path = io_join(t->run->out, s->name);
+    s->temp = io_temp_name(path);
+    s->rc = t->world->rank == 0 ? io_dir_create(&s->dir, path, 1, &s->err) : 0;
+    mem_free(path);
+    s->phase = BEGUN;
+}
+
+/* All that is in flight ends, and all ranks know it. */
+static int finish(struct train_saver *s, struct err *err)
+{
+    struct train *t = s->train;
+    int rank0 = t->world->rank == 0, rc = 0;
+
+    if (s->phase == BEGUN) {
+        rc = world_agree(t->world, join(s, err), err);
+        s->phase = WRITING;
+        if (rc == 0)
+            start(s);
+    }
+    if (rc == 0 && s->phase == WRITING) {
+        rc = world_agree(t->world, join(s, err), err);
+        s->phase = PUBLISHING;
+        if (rc == 0 && rank0)
+            start(s);
+    }
+    if (rc == 0 && s->phase == PUBLISHING)
+        rc = world_agree(t->world, rank0 ? join(s, err) : 0, err);
+    if (rc == 0 && s->phase != NONE)
+        t->saved = s->run.step;
+    s->phase = NONE;
+    return rc;
+}
+
+int64_t train_save_flag(struct train *t)
+{
+    struct train_saver *s = t->saver;
+
+    if (s->phase == NONE || (s->phase == PUBLISHING && t->world->rank > 0))
+        return 0;
+    if (s->phase != BEGUN && !atomic_load(&s->over))
+        return TRAIN_BUSY;
+    if (!s->rc)
+        return 0;
+    t->failure = s->err;
+    return TRAIN_FAILED;
+}
+
+void train_save_advance(struct train *t, int64_t flags)
+{
+    struct train_saver *s = t->saver;
+    struct err none;
+
+    if (s->phase == NONE || (flags & TRAIN_BUSY))
+        return;
+    if (s->phase == BEGUN) {
+        s->phase = WRITING;
+        start(s);
+    } else if (s->phase == WRITING) {
+        join(s, &none);
+        s->phase = PUBLISHING;
+        if (t->world->rank == 0)
+            start(s);
+    } else {
+        if (t->world->rank == 0)
+            join(s, &none);
+        t->saved = s->run.step;
+        s->phase = NONE;
+    }
+}
+
+int train_save_begin(struct train *t, struct err *err)
+{
+    struct train_saver *s = t->saver;
+
+    /* The one before is late: it is waited for, since there is but one copy. */
+    if (finish(s, err))
+        return -1;
+    s->copied = s->copy != NULL;
+    if (s->copied)
+        take_copy(s);
+    name_it(s);
+    return s->copied ? 0 : finish(s, err);
+}
+
+int train_save_finish(struct train *t, struct err *err)
+{
+    if (finish(t->saver, err))
+        return -1;
+    if (t->saved == t->step)
+        return 0;
+    t->saver->copied = 0;
+    name_it(t->saver);
+    return finish(t->saver, err);
+}
+
+int train_save_open(struct train *t, struct err *err)
+{
+    struct train_saver *s = t->saver = mem_new(1, sizeof *s);
+    const struct model *m = &t->plan.model;
+    int rc;
+
+    *s = (struct train_saver){.train = t,
+                              .shape = {.model = m,
+                                        .layout = engine_layout(t->engine),
+                                        .strategy = s->strategy,
+                                        .states = STATES,
+                                        .state = {{"params", DTYPE_F32},
+                                                  {"master", DTYPE_F32},
+                                                  {"exp_avg", DTYPE_F32},
+                                                  {"exp_avg_sq", DTYPE_F32}}},
+                              .dir = {.lock = -1}};
+    plan_strategy_name(t->plan.strategy, s->strategy);
+    s->ranges = mem_new((size_t)layout_ranges_max(s->shape.layout), sizeof *s->ranges);
+    rc = dtype_parse(m->dtype, &s->shape.state[0].type, err);
+    if (rc || !t->settings.async_save || !t->settings.save_every)
+        return world_agree(t->world, rc, err);
+    s->copy = mem_new((size_t)m->units, sizeof *s->copy);
+    place(s); /* measures */
+    int64_t bytes = s->arena.used;
+    rc = arena_init(&s->arena, bytes,
+                    "the copy that is saved while training goes on "
+                    "(--async-save=0 does without)",
+                    err);
+    if (rc == 0)
+        place(s);
+    return world_agree(t->world, rc, err);
+}
+
+void train_save_close(struct train *t)
+{
+    struct train_saver *s = t->saver;
+    struct err none;
+
+    if (!s)
+        return;
+    join(s, &none);
+    if (s->dir.path)
+        io_dir_abandon(&s->dir);
+    arena_release(&s->arena);
+    mem_free(s->copy);
+    mem_free(s->ranges);
+    mem_free(s->temp);
+    mem_free(s);
+    t->saver = NULL;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Feeds bytes to the reader of a tokenizer's files: a line of JSON, the vocabulary, and behind
+ * it the merges.  What was accepted has to encode the bytes themselves, and give them back.
+ */
+#include "reader_fuzz.h"
+
+#include "data/bpe.h"
+
+static void check(struct bpe *b, const uint8_t *data, size_t bytes)
+{
+    int32_t *ids = mem_new(bytes + 1, sizeof *ids);
+    int64_t count = bpe_encode(b, (const char *)data, (int64_t)bytes, ids);
+    size_t at = 0;
+
+    assert(count >= 0 && (size_t)count <= bytes);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t n = 0;
+        const char *p = bpe_decode(b, ids[i], &n);
+        assert(p && n > 0 && at + (size_t)n <= bytes);
+        assert(memcmp(p, data + at, (size_t)n) == 0);
+        at += (size_t)n;
+    }
+    assert(at == bytes);
+    mem_free(ids);
+}
+
+int reader_fuzz_case(const uint8_t *data, size_t bytes)
+{
+    struct bpe *b = NULL;
+    struct err err = {0};
+
+    if (bytes > FUZZ_MAX)
+        return 0;
+    const uint8_t *end = bytes ? memchr(data, '\n', bytes) : NULL;
+    size_t first = end ? (size_t)(end - data) : bytes, skip = first + (end != NULL);
+    char *vocab = fuzz_copy(data, first), *merges = fuzz_copy(data + skip, bytes - skip);
+    int rc = bpe_parse(&b, FUZZ_NAME, vocab, (int64_t)first, FUZZ_NAME, merges,
+                       (int64_t)(bytes - skip), &err);
+    mem_free(vocab);
+    mem_free(merges);
+    if (fuzz_judge(rc, &err)) {
+        assert(!b);
+        return 0;
+    }
+    check(b, data, bytes);
+    bpe_close(b);
+    return 1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    reader_fuzz_case(data, bytes);
+    return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Feeds bytes to the reader of Megatron's indices: beside a file as long as they say, and not.
+ */
+#include "reader_fuzz.h"
+
+#include "base/io.h"
+#include "data/source.h"
+
+enum { HEAD = 34 };
+
+/* Bytes of the tokens that the index claims; any number where it claims nonsense. */
+static int64_t claimed(const uint8_t *p, size_t bytes)
+{
+    static const int size[] = {1, 1, 1, 2, 4, 8, 1, 1, 2};
+    uint64_t n = bytes < HEAD ? 0 : io_le64(p + 18), sum = 0;
+
+    for (uint64_t i = 0; i < n && i < (bytes - HEAD) / 4; i++)
+        sum += p[HEAD + 4 * i] | (uint64_t)p[HEAD + 4 * i + 1] << 8;
+    return (int64_t)(sum * (uint64_t)(bytes < HEAD || p[17] > 8 ? 1 : size[p[17]]));
+}
+
+static int take(const uint8_t *data, size_t bytes, int64_t bin_bytes)
+{
+    struct source_place place = {.offset = 99};
+    struct err err = {0};
+    char *copy = fuzz_copy(data, bytes);
+    int rc = source_idx_parse(FUZZ_NAME, (const unsigned char *)copy, (int64_t)bytes,
+                              FUZZ_NAME ".bin", bin_bytes, &place, &err);
+
+    mem_free(copy);
+    if (fuzz_judge(rc, &err)) {
+        assert(place.offset == 99);
+        return 0;
+    }
+    assert(place.offset == 0 && place.tokens >= 0);
+    assert(place.tokens * source_type_bytes(place.type) == bin_bytes);
+    return 1;
+}
+
+int reader_fuzz_case(const uint8_t *data, size_t bytes)
+{
+    if (bytes > FUZZ_MAX)
+        return 0;
+    int taken = take(data, bytes, claimed(data, bytes));
+    int other = take(data, bytes, claimed(data, bytes) + 1);
+    assert(!taken || !other);
+    return taken | other | take(data, bytes, (int64_t)bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    reader_fuzz_case(data, bytes);
+    return 0;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Byte-pair encoding: the tokens of tests/reference/dump_bpe.py, by a small vocabulary and
+ * (where the environment's PARO_TOKENIZER names a folder with them) by GPT-2's own files; any
+ * bytes and back; wrong files.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "data/bpe.h"
+
+#define SMALL "tests/data/bpe"
+
+static struct bpe *open_small(void)
+{
+    struct bpe *b = NULL;
+    struct err err;
+
+    if (bpe_open(&b, SMALL, &err))
+        fail_msg("%s", err.text);
+    return b;
+}
+
+static size_t unhex(const char *hex, size_t digits, char *to)
+{
+    for (size_t i = 0; i + 1 < digits; i += 2) {
+        unsigned byte = 0;
+        assert_int_equal(sscanf(hex + i, "%2x", &byte), 1);
+        to[i / 2] = (char)byte;
+    }
+    return digits / 2;
+}
+
+/* The bytes that ids stand for are the text's. */
+static void assert_returns(const struct bpe *b, const int32_t *ids, int64_t count,
+                           const char *text, int64_t bytes)
+{
+    int64_t at = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        int64_t n = 0;
+        const char *p = bpe_decode(b, ids[i], &n);
+        assert_non_null(p);
+        assert_true(n > 0 && at + n <= bytes);
+        assert_memory_equal(p, text + at, n);
+        at += n;
+    }
+    assert_int_equal(at, bytes);
+}
+
+static void check_dump(struct bpe *b, const char *path)
+{
+    static char line[1 << 16], text[1 << 15];
+    static int32_t ids[1 << 15];
+    int lines = 0;
+    FILE *f = fopen(path, "r");
+
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        size_t digits = strcspn(line, " \n");
+        size_t bytes = line[0] == '-' ? 0 : unhex(line, digits, text);
+        int64_t count = bpe_encode(b, text, (int64_t)bytes, ids), i = 0;
+        char *p = line + digits, *end;
+        lines++;
+        for (long id = strtol(p, &end, 10); end != p; id = strtol(p = end, &end, 10), i++)
+            if (i >= count || ids[i] != id)
+                fail_msg("%s:%d: token %ld is %d of %ld, expected %ld", path, lines, (long)i,
+                         i < count ? ids[i] : -1, (long)count, id);
+        if (i != count)
+            fail_msg("%s:%d: %ld tokens, expected %ld", path, lines, (long)count, (long)i);
+        assert_returns(b, ids, count, text, (int64_t)bytes);
+    }
+    fclose(f);
+    assert_true(lines > 200);
+}
+
+static void tokens_are_the_other_librarys(void **state)
+{
+    struct bpe *b = open_small();
+
+    (void)state;
+    check_dump(b, SMALL "/small.dump");
+    bpe_close(b);
+}
+
+static void tokens_by_gpt2s_files(void **state)
+{
+    const char *dir = getenv("PARO_TOKENIZER");
+    struct bpe *b = NULL;
+    struct err err;
+
+    (void)state;
+    if (!dir || !*dir)
+        skip();
+    if (bpe_open(&b, dir, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(bpe_count(b), 50257);
+    assert_int_equal(bpe_end(b), 50256);
+    check_dump(b, SMALL "/gpt2.dump");
+    bpe_close(b);
+}
+
+/* Bytes at random, few of them UTF-8, and at the edges of a text and of a run. */
+static void any_bytes_return(void **state)
+{
+    enum { MAX = 200 };
+    char text[MAX];
+    int32_t ids[MAX];
+    struct bpe *b = open_small();
+
+    (void)state;
+    for (uint64_t c = 0; c < 3000; c++) {
+        int64_t bytes = (int64_t)(rng_u64(1, c, 0) % (MAX + 1));
+        for (int64_t i = 0; i < bytes; i++) {
+            uint64_t r = rng_u64(1, c, (uint64_t)i + 1);
+            /* Half of the cases are of bytes that often make whole characters. */
+            text[i] = c % 2 ? (char)r : "a \xc3\xa9\xe4\xbd\xa0\xf0\x9f\x98\x80\n'"[r % 15];
+        }
+        int64_t count = bpe_encode(b, text, bytes, ids);
+        assert_in_range(count, bytes ? 1 : 0, bytes);
+        assert_returns(b, ids, count, text, bytes);
+    }
+    for (int i = 0; i < 256; i++) { /* each byte alone has a token of its own */
+        text[0] = (char)i;
+        assert_int_equal(bpe_encode(b, text, 1, ids), 1);
+        assert_returns(b, ids, 1, text, 1);
+    }
+    bpe_close(b);
+}
+
+/* What stands before or behind bytes that are no UTF-8 is cut as if the text ended there. */
+static void bytes_that_are_none(void **state)
+{
+    static const char text[] = "you \xff\xfe you\xe4\xbd";
+    static const char *const parts[] = {"you ", "\xff\xfe", " you", "\xe4\xbd"};
+    int32_t ids[32], part[32];
+    struct bpe *b = open_small();
+    int64_t count = bpe_encode(b, text, sizeof text - 1, ids), at = 0;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        int64_t n = bpe_encode(b, parts[i], (int64_t)strlen(parts[i]), part);
+        assert_memory_equal(part, ids + at, (size_t)n * sizeof *part);
+        at += n;
+    }
+    assert_int_equal(at, count);
+    bpe_close(b);
+}
+
+/* Words of any length: linear in memory, and no worse than n log n in time. */
+static void long_words(void **state)
+{
+    enum { BYTES = 3 << 20 }; /* above the length at which a word is cut */
+    static const char letters[] = {'a', ' ', '\n', '\xff'};
+    char *text = mem_new(BYTES, 1);
+    int32_t *ids = mem_new(BYTES, sizeof *ids);
+    struct bpe *b = open_small();
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        memset(text, letters[i], BYTES);
+        assert_returns(b, ids, bpe_encode(b, text, BYTES, ids), text, BYTES);
+    }
+    mem_free(text);
+    mem_free(ids);
+    bpe_close(b);
+}
+
+struct stop {
+    int64_t tokens, most;
+};
+
+static int count_to(void *arg, const int32_t *ids, int64_t count, struct err *err)
+{
+    struct stop *s = arg;
+
+    (void)ids;
+    s->tokens += count;
+    return s->tokens > s->most ? err_set(err, ERR_SYS, "full") : 0;
+}
+
+static void each_ends_with_its_error(void **state)
+{
+    static const char text[] = "one two three <|endoftext|> \xff four";
+    struct bpe *b = open_small();
+    struct stop all = {.most = 1000};
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(bpe_each(b, text, sizeof text - 1, count_to, &all, &err), 0);
+    for (int64_t most = 0; most < all.tokens; most++) {
+        struct stop s = {.most = most};
+        assert_int_equal(bpe_each(b, text, sizeof text - 1, count_to, &s, &err), -1);
+        assert_string_equal(err.text, "full");
+    }
+    bpe_close(b);
+}
+
+static void what_is_no_token(void **state)
+{
+    struct bpe *b = open_small();
+    int64_t n = 0;
+
+    (void)state;
+    assert_null(bpe_decode(b, -1, &n));
+    assert_null(bpe_decode(b, bpe_count(b), &n));
+    assert_non_null(bpe_decode(b, bpe_count(b) - 1, &n));
+    assert_true(bpe_end(b) >= 0);
+    bpe_close(b);
+}
+
+/* The small vocabulary's text with the first `from` in it replaced, and what is said of it. */
+static void refused(const char *vocab_from, const char *vocab_to, const char *merges,
+                    const char *expected)
+{
+    char *vocab = NULL, *old = NULL;
+    int64_t bytes = 0, old_bytes = 0;
+    struct bpe *b = NULL;
+    struct err err = {0};
+
+    assert_int_equal(io_read_text(SMALL "/encoder.json", 1 << 20, &vocab, &bytes, &err), 0);
+    assert_int_equal(io_read_text(SMALL "/vocab.bpe", 1 << 20, &old, &old_bytes, &err), 0);
+    if (vocab_from) {
+        char *at = strstr(vocab, vocab_from), *new = NULL;
+        assert_non_null(at);
+        assert_true(asprintf(&new, "%.*s%s%s", (int)(at - vocab), vocab, vocab_to,
+                             at + strlen(vocab_from)) > 0);
+        mem_free(vocab);
+        vocab = mem_dup(new);
+        free(new);
+    }
+    if (!merges)
+        merges = old;
+    assert_int_equal(bpe_parse(&b, "v", vocab, (int64_t)strlen(vocab), "m", merges,
+                               (int64_t)strlen(merges), &err),
+                     -1);
+    assert_null(b);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_string_equal(err.text, expected);
+    mem_free(vocab);
+    mem_free(old);
+}
+
+static void wrong_files(void **state)
+{
+    struct bpe *b = NULL;
+    struct err err = {0};
+
+    (void)state;
+    refused("\"a\":", "\"zzz\":", NULL,
+            "v: has no token of the byte 0x61 alone, expected one of each byte");
+    refused("\"!\":1,", "\"!\":2,", NULL,
+            "v: '\"' is token 2, and so is '!', expected one of them");
+    refused("\"!\":1,", "\"!\":-1,", NULL,
+            "v: '!' expected a whole number from 0 to 999, a token");
+    refused("\"!\":1,", "\"!\":\"1\",", NULL,
+            "v: '!' expected a whole number from 0 to 999, a token");
+    refused("\"!\":1,", "\"!\":1,\"!\":1,", NULL, "v:1: duplicate object key near '\"!\"'");
+    refused("<|endoftext|>", "<|end of|>", NULL,
+            "v: '<|end of|>' has a character that stands for no byte, or none at all, expected "
+            "GPT-2's");
+    refused(NULL, NULL, "#version: 0.2\nt h\nth\n",
+            "m:3: is no merge, expected two tokens with a space between them");
+    refused(NULL, NULL, "t h\nt  h\n",
+            "m:2: is no merge, expected two tokens with a space between them");
+    refused(NULL, NULL, "t h\n\n",
+            "m:2: is no merge, expected two tokens with a space between them");
+    refused(NULL, NULL, "t h\r\n", "m:1: 'h?' is not in the vocabulary");
+    refused(NULL, NULL, "t h\nt qq\n", "m:2: 'qq' is not in the vocabulary");
+    refused(NULL, NULL, "t h\nq j\n", "m:2: 'qj' is not in the vocabulary");
+    refused(NULL, NULL, "#version: 0.2\nt h\no r\nt h\n",
+            "m:4: the merge of line 2 again, expected each once");
+    assert_int_equal(bpe_open(&b, "tests/data", &err), -1);
+    assert_int_equal(err.code, ERR_ABSENT);
+    assert_string_equal(err.text, "tokenizer 'tests/data' has no vocabulary, expected "
+                                  "encoder.json or vocab.json in it");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_are_the_other_librarys),
+        cmocka_unit_test(tokens_by_gpt2s_files),
+        cmocka_unit_test(any_bytes_return),
+        cmocka_unit_test(bytes_that_are_none),
+        cmocka_unit_test(long_words),
+        cmocka_unit_test(each_ends_with_its_error),
+        cmocka_unit_test(what_is_no_token),
+        cmocka_unit_test(wrong_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

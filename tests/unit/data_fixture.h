@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DATA_FIXTURE_H
+#define DATA_FIXTURE_H
+
+/* Files of tokens in a folder of their own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+static char folder[64];
+
+static inline int folder_make(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/paro-data.XXXXXX");
+    return mkdtemp(folder) == NULL;
+}
+
+static inline int folder_drop(void **state)
+{
+    struct err err;
+
+    (void)state;
+    return io_remove_tree(folder, &err);
+}
+
+/* The path of a file in the folder; the next three calls leave it alone. */
+static inline const char *in_folder(const char *name)
+{
+    static char path[4][128];
+    static int next;
+    char *p = path[next++ % 4];
+
+    snprintf(p, sizeof path[0], "%s/%s", folder, name);
+    return p;
+}
+
+static inline const char *put(const char *name, const void *bytes, size_t n)
+{
+    const char *path = in_folder(name);
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+    return path;
+}
+
+static inline unsigned char *put_le(unsigned char *p, uint64_t v, int bytes)
+{
+    for (int b = 0; b < bytes; b++)
+        *p++ = (unsigned char)(v >> 8 * b);
+    return p;
+}
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files of tokens: each format told by its content, read as written, refused when wrong. */
+#include "data_fixture.h"
+
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "data/data.h"
+
+enum { LLMC_HEAD = 1024, IDX_HEAD = 34 };
+
+static void opened(struct source *s, const char *path, enum source_format format,
+                   int64_t tokens)
+{
+    struct err err;
+
+    if (source_open(s, path, NULL, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(s->format, format);
+    assert_int_equal(s->tokens, tokens);
+    assert_string_equal(source_format_name(s->format), source_format_name(format));
+}
+
+static void refused(const char *path, const char *fmt, ...)
+{
+    struct source s = {.tokens = 77};
+    struct err err = {0};
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    assert_int_equal(source_open(&s, path, NULL, &err), -1);
+    assert_string_equal(err.text, text);
+    assert_int_equal(s.tokens, 77);
+}
+
+static void assert_tokens(struct source *s, const int32_t *expected, int n)
+{
+    int32_t got[16];
+
+    source_read(s, 0, n, got);
+    assert_memory_equal(got, expected, (size_t)n * sizeof *got);
+    source_read(s, 1, n - 1, got);
+    assert_memory_equal(got, expected + 1, (size_t)(n - 1) * sizeof *got);
+    source_close(s);
+}
+
+/* An llm.c file of three tokens; bytes are cut or added by the caller. */
+static size_t make_llmc(unsigned char *p, uint32_t magic, uint32_t version, uint32_t count,
+                        int size)
+{
+    static const uint32_t token[] = {5, 50256, 100000};
+
+    memset(p, 0, LLMC_HEAD);
+    put_le(put_le(put_le(p, magic, 4), version, 4), count, 4);
+    for (int i = 0; i < 3; i++)
+        put_le(p + LLMC_HEAD + i * size, token[i], size);
+    return LLMC_HEAD + 3 * (size_t)size;
+}
+
+static void llmc(void **state)
+{
+    unsigned char p[LLMC_HEAD + 16];
+    struct source s;
+
+    (void)state;
+    size_t n = make_llmc(p, 20240520, 1, 3, 2);
+    opened(&s, put("any-name", p, n), SOURCE_LLMC, 3);
+    assert_tokens(&s, (int32_t[]){5, 50256, 100000 - 65536}, 3);
+    refused(put("x", p, n - 1),
+            "'%s' has 1029 bytes, expected 1030 for the 3 tokens of 2 bytes that llm.c's "
+            "header counts",
+            in_folder("x"));
+    refused(put("x", p, n + 2),
+            "'%s' has 1032 bytes, expected 1030 for the 3 tokens of 2 bytes that llm.c's "
+            "header counts",
+            in_folder("x"));
+    refused(put("x", p, 1000), "'%s' has 1000 bytes, expected llm.c's header of 1024",
+            in_folder("x"));
+    n = make_llmc(p, 20240801, 7, 3, 4);
+    opened(&s, put("x.bin", p, n), SOURCE_LLMC, 3);
+    assert_tokens(&s, (int32_t[]){5, 50256, 100000}, 3);
+    n = make_llmc(p, 20240520, 2, 3, 2);
+    refused(put("x", p, n), "'%s' is of version 2, expected 1 behind llm.c's magic 20240520",
+            in_folder("x"));
+    n = make_llmc(p, 20240801, 1, 3, 4);
+    refused(put("x", p, n), "'%s' is of version 1, expected 7 behind llm.c's magic 20240801",
+            in_folder("x"));
+    n = make_llmc(p, 20240522, 1, 3, 2);
+    refused(put("x", p, n),
+            "'%s' has llm.c's magic 20240522, of questions, expected 20240520 or 20240801",
+            in_folder("x"));
+    /* 2^32 - 1 tokens: no number of 32 bits may hold their bytes. */
+    n = make_llmc(p, 20240801, 7, UINT32_MAX, 4);
+    refused(put("x", p, n),
+            "'%s' has 1036 bytes, expected 17179870204 for the 4294967295 tokens of 4 bytes "
+            "that llm.c's header counts",
+            in_folder("x"));
+}
+
+static void nanogpt_and_text(void **state)
+{
+    const unsigned char p[] = {1, 0, 2, 1, 255, 255, 7};
+    struct source s;
+
+    (void)state;
+    opened(&s, put("train.bin", p, 6), SOURCE_NANOGPT, 3);
+    assert_tokens(&s, (int32_t[]){1, 258, 65535}, 3);
+    refused(put("train.bin", p, 7),
+            "'%s' has 7 bytes, expected llm.c's magic before them, an .idx beside it, or an "
+            "even number: nanoGPT's tokens have two",
+            in_folder("train.bin"));
+    opened(&s, put("train", p, 7), SOURCE_TEXT, 7);
+    assert_tokens(&s, (int32_t[]){1, 0, 2, 1, 255, 255, 7}, 7);
+    opened(&s, put("empty", p, 0), SOURCE_TEXT, 0);
+    source_close(&s);
+    opened(&s, put("empty.bin", p, 0), SOURCE_NANOGPT, 0);
+    source_close(&s);
+    refused(put("renamed", "MMIDIDX\0\0...", 12),
+            "'%s' is a Megatron index by another name, expected NAME.idx beside NAME.bin",
+            in_folder("renamed"));
+    assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
+    refused(in_folder("pipe"), "data '%s' is not a regular file", in_folder("pipe"));
+    refused(folder, "data '%s' is not a regular file", folder);
+}
+
+struct idx {
+    unsigned char at[256];
+    size_t bytes;
+};
+
+/* Two sequences, of 2 and 1 tokens of `size` bytes, in one document. */
+static void make_idx(struct idx *x, int code, int size)
+{
+    unsigned char *p = x->at;
+
+    memcpy(p, "MMIDIDX\0", 9);
+    p = put_le(p + 9, 1, 8);
+    p = put_le(p, (uint64_t)code, 1);
+    p = put_le(put_le(p, 2, 8), 2, 8);
+    p = put_le(put_le(p, 2, 4), 1, 4);
+    p = put_le(put_le(p, 0, 8), 2 * (uint64_t)size, 8);
+    p = put_le(put_le(p, 0, 8), 2, 8);
+    x->bytes = (size_t)(p - x->at);
+}
+
+static void megatron(void **state)
+{
+    static const struct {
+        int code, size;
+    } types[] = {{1, 1}, {2, 1}, {3, 2}, {4, 4}, {5, 8}, {8, 2}};
+    unsigned char bin[32];
+    struct idx x;
+    struct source s;
+
+    (void)state;
+    for (int t = 0; t < 6; t++) {
+        int size = types[t].size;
+        for (int i = 0; i < 3; i++)
+            put_le(bin + i * size, (uint64_t)(100 + i), size);
+        make_idx(&x, types[t].code, size);
+        put("m.bin", bin, 3 * (size_t)size);
+        put("m.idx", x.at, x.bytes);
+        static const char *const ways[] = {"m.bin", "m.idx", "m"};
+        for (int way = 0; way < 3; way++) {
+            opened(&s, in_folder(ways[way]), SOURCE_MEGATRON, 3);
+            assert_string_equal(s.path, in_folder("m.bin"));
+            assert_tokens(&s, (int32_t[]){100, 101, 102}, 3);
+        }
+    }
+    memset(x.at + x.bytes, 0, 2); /* with a mode for each sequence */
+    put("m.idx", x.at, x.bytes + 2);
+    opened(&s, in_folder("m"), SOURCE_MEGATRON, 3);
+    source_close(&s);
+    memcpy(put_le(x.at + 18, 0, 8), "\0\0\0\0\0\0\0", 8); /* neither sequence nor document */
+    put("m.idx", x.at, IDX_HEAD);
+    put("m.bin", "", 0);
+    opened(&s, in_folder("m"), SOURCE_MEGATRON, 0);
+    source_close(&s);
+}
+
+/* A bin of six bytes beside an index with `bytes` of its bytes from `at` replaced by v. */
+static void spoilt(size_t at, uint64_t v, int bytes, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void spoilt(size_t at, uint64_t v, int bytes, const char *fmt, ...)
+{
+    char text[256];
+    struct idx x;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    make_idx(&x, 8, 2);
+    put_le(x.at + at, v, bytes);
+    put("w.bin", "\1\0\2\0\3\0", 6);
+    put("w.idx", x.at, x.bytes);
+    refused(in_folder("w"), "'%s%s", in_folder("w.idx"), text);
+}
+
+static void wrong_idx(void **state)
+{
+    (void)state;
+    spoilt(0, 'T', 1, "' does not begin with MMIDIDX, expected a Megatron index");
+    spoilt(8, 1, 1, "' does not begin with MMIDIDX, expected a Megatron index");
+    spoilt(9, 2, 8, "' is of version 2, expected 1");
+    spoilt(17, 6, 1,
+           "' says type 6 (float64) of its tokens, expected 1 to 5 or 8, whole numbers");
+    spoilt(17, 0, 1, "' says type 0 (?) of its tokens, expected 1 to 5 or 8, whole numbers");
+    spoilt(17, 200, 1,
+           "' says type 200 (?) of its tokens, expected 1 to 5 or 8, whole numbers");
+    spoilt(18, 1, 8, "' has 74 bytes, expected 62 for 1 sequences and 2 document bounds");
+    spoilt(18, 3, 8,
+           "' has 74 bytes, too few for the 3 sequences and 2 document bounds that it "
+           "says it has");
+    /* Counts whose bytes wrap around to those that are there. */
+    spoilt(
+        18, (UINT64_C(1) << 62) + 2, 8,
+        "' has 74 bytes, too few for the 4611686018427387906 sequences and 2 document bounds "
+        "that it says it has");
+    spoilt(
+        26, (UINT64_C(1) << 61) + 2, 8,
+        "' has 74 bytes, too few for the 2 sequences and 2305843009213693954 document bounds "
+        "that it says it has");
+    spoilt(34, UINT32_MAX, 4, "': sequence 0 has -1 tokens, expected 0 or more");
+    spoilt(34, INT32_MAX, 4,
+           "': sequence 0 ends at byte 4294967294, outside of '%s' of 6 bytes",
+           in_folder("w.bin"));
+    spoilt(34, 1, 4, "': sequence 1 begins at byte 4, expected 2, where the one before ends");
+    spoilt(50, 7, 8, "': sequence 1 begins at byte 7, outside of '%s' of 6 bytes",
+           in_folder("w.bin"));
+    spoilt(50, UINT64_MAX - 1, 8,
+           "': sequence 1 begins at byte 18446744073709551614, outside of '%s' of 6 bytes",
+           in_folder("w.bin"));
+    spoilt(38, 2, 4, "': sequence 1 ends at byte 8, outside of '%s' of 6 bytes",
+           in_folder("w.bin"));
+    spoilt(58, 3, 8, "': document bound 0 is sequence 3, expected 0 to 2");
+    spoilt(66, 3, 8, "': document bound 1 is sequence 3, expected 0 to 2");
+}
+
+static void pairs_that_do_not_fit(void **state)
+{
+    struct idx x;
+
+    (void)state;
+    make_idx(&x, 8, 2);
+    put("p.idx", x.at, x.bytes);
+    refused(in_folder("p.idx"), "cannot open data '%s': No such file or directory",
+            in_folder("p.bin"));
+    refused(in_folder("p"), "cannot open data '%s': No such file or directory", in_folder("p"));
+    put("p.bin", "\1\0\2\0\3\0\4", 7);
+    refused(in_folder("p"),
+            "'%s' has 7 bytes, expected 6, where the last sequence of '%s' ends",
+            in_folder("p.bin"), in_folder("p.idx"));
+    put("p.bin", "\1\0\2\0\3", 5);
+    refused(in_folder("p"), "'%s': sequence 1 ends at byte 6, outside of '%s' of 5 bytes",
+            in_folder("p.idx"), in_folder("p.bin"));
+    put("p.idx", x.at, 20);
+    refused(in_folder("p"), "'%s' has 20 bytes, expected a Megatron index's header of 34",
+            in_folder("p.idx"));
+    put("p.idx", x.at, 0);
+    refused(in_folder("p"), "'%s' does not begin with MMIDIDX, expected a Megatron index",
+            in_folder("p.idx"));
+}
+
+/* The first token that is not in the vocabulary, wherever it is. */
+static void vocabulary(void **state)
+{
+    enum { N = 40000 };
+    static unsigned char p[2 * N];
+    struct source s;
+    struct err err;
+    char text[256];
+
+    (void)state;
+    for (int at = 0; at < N; at = at * 3 + 1) {
+        put_le(p + 2 * (ptrdiff_t)at, 50257, 2);
+        opened(&s, put("v.bin", p, sizeof p), SOURCE_NANOGPT, N);
+        assert_int_equal(source_check(&s, 50258, &err), 0);
+        assert_int_equal(source_check(&s, 65536, &err), 0);
+        assert_int_equal(source_check(&s, 50257, &err), -1);
+        snprintf(text, sizeof text,
+                 "'%s': token %d is 50257, expected less than the model's vocabulary of 50257",
+                 s.path, at);
+        assert_string_equal(err.text, text);
+        put_le(p + 2 * (ptrdiff_t)at, 0, 2);
+        source_close(&s);
+    }
+}
+
+static void negative_tokens(void **state)
+{
+    static const struct {
+        int code, size;
+    } types[] = {{2, 1}, {3, 2}, {4, 4}, {5, 8}};
+    unsigned char bin[32];
+    struct idx x;
+    struct source s;
+    struct err err;
+    char text[256];
+
+    (void)state;
+    for (int t = 0; t < 4; t++) {
+        int size = types[t].size;
+        for (int i = 0; i < 3; i++)
+            put_le(bin + i * size, i == 1 ? UINT64_MAX - 1 : 100, size);
+        make_idx(&x, types[t].code, size);
+        put("n.idx", x.at, x.bytes);
+        opened(&s, put("n.bin", bin, 3 * (size_t)size), SOURCE_MEGATRON, 3);
+        for (int64_t vocab = 101; vocab < INT64_C(1) << 40; vocab *= 20) {
+            assert_int_equal(source_check(&s, vocab, &err), -1);
+            snprintf(
+                text, sizeof text,
+                "'%s': token 1 is -2, expected 0 or more, inside the model's vocabulary of "
+                "%ld",
+                s.path, (long)vocab);
+            assert_string_equal(err.text, text);
+        }
+        source_close(&s);
+    }
+}
+
+/* A text that is encoded at opening and one that was before: the same tokens. */
+static void encoded(void **state)
+{
+    static const char text[] = "It's you <|endoftext|> and \xff you\xc3\xa9\n\n";
+    struct bpe *b = NULL;
+    struct source now, before;
+    struct data_encoded done;
+    struct err err;
+    int32_t ids[sizeof text], got[sizeof text];
+
+    (void)state;
+    assert_int_equal(bpe_open(&b, "tests/data/bpe", &err), 0);
+    int64_t n = bpe_encode(b, text, sizeof text - 1, ids);
+    put("text", text, sizeof text - 1);
+    assert_int_equal(source_open(&now, in_folder("text"), b, &err), 0);
+    assert_int_equal(now.format, SOURCE_ENCODED);
+    if (data_encode(in_folder("text"), "tests/data/bpe", in_folder("e.bin"), 0, &done, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(done.tokens, n);
+    assert_int_equal(done.bytes, sizeof text - 1);
+    opened(&before, in_folder("e.bin"), SOURCE_LLMC, n);
+    assert_int_equal(now.tokens, n);
+    source_read(&now, 0, n, got);
+    assert_memory_equal(got, ids, (size_t)n * sizeof *ids);
+    source_read(&before, 0, n, got);
+    assert_memory_equal(got, ids, (size_t)n * sizeof *ids);
+    source_close(&now);
+    source_close(&before);
+    assert_int_equal(source_open(&now, put("none", "", 0), b, &err), 0);
+    assert_int_equal(now.tokens, 0);
+    source_close(&now);
+    bpe_close(b);
+}
+
+static void encode_refused(void **state)
+{
+    struct data_encoded done;
+    struct err err;
+    char text[256];
+
+    (void)state;
+    put("text", "you", 3);
+    put("there", "old", 3);
+    put("tokens.bin", "you.", 4);
+    assert_int_equal(
+        data_encode(in_folder("text"), "tests/data/bpe", in_folder("there"), 0, &done, &err),
+        -1);
+    snprintf(text, sizeof text, "'%s' exists, expected a new name (or --force)",
+             in_folder("there"));
+    assert_string_equal(err.text, text);
+    assert_int_equal(data_encode(in_folder("tokens.bin"), "tests/data/bpe", in_folder("there"),
+                                 1, &done, &err),
+                     -1);
+    snprintf(text, sizeof text, "'%s' is nanoGPT data, expected a text",
+             in_folder("tokens.bin"));
+    assert_string_equal(err.text, text);
+    struct stat st;
+    assert_int_equal(stat(in_folder("there"), &st), 0);
+    assert_int_equal(st.st_size, 3); /* the old one, whole */
+    assert_int_equal(
+        data_encode(in_folder("text"), "tests/data/bpe", in_folder("there"), 1, &done, &err),
+        0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(llmc),
+        cmocka_unit_test(nanogpt_and_text),
+        cmocka_unit_test(megatron),
+        cmocka_unit_test(wrong_idx),
+        cmocka_unit_test(pairs_that_do_not_fit),
+        cmocka_unit_test(vocabulary),
+        cmocka_unit_test(negative_tokens),
+        cmocka_unit_test(encoded),
+        cmocka_unit_test(encode_refused),
+    };
+
+    return cmocka_run_group_tests(tests, folder_make, folder_drop);
+}
