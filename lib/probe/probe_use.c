@@ -11,7 +11,8 @@
  *     use_lost_s = (last rank's end - last rank's end without exchanges) / pieces
  *
  * An exchange is as many laps, one after the other, as a ring of the level has steps.  A piece
- * is some milliseconds, as a use of a layer that is worth sharding is.
+ * is some milliseconds, as a use of a layer that is worth sharding is.  A turn is the pieces
+ * alone, and then beside the exchanges of each level.
  */
 #include <math.h>
 
@@ -20,91 +21,93 @@
 #include "base/tick.h"
 #include "probe/probe_work.h"
 
-enum { TURNS = 5, PIECES_LEAST = 4, PIECES_MOST = 1000, AHEAD = 2 };
+enum { TURNS = 3, PIECES_LEAST = 4, PIECES_MOST = 1000, AHEAD = 2 };
 
 static const double piece_s = 5e-3;
-static const double turn_s = 0.25; /* one part of a turn, where nothing slows it */
-static const double level_s = 4.5; /* all turns of a level */
-static const double rest_s = 0.02; /* as in probe_left.c */
+static const double part_s = 0.12; /* of a turn, where nothing slows it */
+static const double uses_s = 1.5;  /* all turns: TURNS where ranks are few, of 64 the first */
 /* More than transports send unasked, and next to nothing for a link. */
 static const int64_t lap_bytes = 16 << 10;
 
-struct uses { /* of one level */
+struct exchange { /* of one level */
     struct probe *probe;
-    const struct probe_work *work;
     struct probe_round round; /* a lap */
-    int laps;                 /* of an exchange; 0: this rank has nobody to wait for */
-    int pieces, products;     /* products of a piece */
-    struct stream *stream;
-    int lap; /* of the exchange at hand; the runner's */
+    int laps; /* of an exchange; 0: this rank has nobody to wait for at this level */
+    int lap;  /* at hand; the runner's */
+    double lost_s[TURNS];
 };
 
-static int start_lap(struct uses *u, struct err *err)
+struct uses {
+    struct probe *probe;
+    const struct probe_views *views;
+    const struct probe_work *work;
+    struct exchange at[TOPO_LEVELS_MAX];
+    int pieces, products; /* products of a piece */
+    struct stream *stream;
+};
+
+static int start_lap(struct exchange *x, struct err *err)
 {
-    exec_mpi_set(u->round.exec, u->probe->in, u->probe->out, NULL);
-    return exec_mpi_start(u->round.exec, err);
+    exec_mpi_set(x->round.exec, x->probe->in, x->probe->out, NULL);
+    return exec_mpi_start(x->round.exec, err);
 }
 
 static int exchange_start(void *arg, struct err *err)
 {
-    struct uses *u = arg;
+    struct exchange *x = arg;
 
-    u->lap = 0;
-    return start_lap(u, err);
+    x->lap = 0;
+    return start_lap(x, err);
 }
 
 static enum stream_state exchange_poll(void *arg, struct err *err)
 {
-    struct uses *u = arg;
-    enum stream_state now = exec_mpi_poll(u->round.exec, err);
+    struct exchange *x = arg;
+    enum stream_state now = exec_mpi_poll(x->round.exec, err);
 
-    if (now != STREAM_DONE || ++u->lap == u->laps)
+    if (now != STREAM_DONE || ++x->lap == x->laps)
         return now;
-    return start_lap(u, err) ? STREAM_FAILED : STREAM_MOVED;
+    return start_lap(x, err) ? STREAM_FAILED : STREAM_MOVED;
 }
 
-static int64_t push(struct uses *u)
+static int64_t push(struct uses *u, struct exchange *x)
 {
-    return stream_push(u->stream, (struct stream_op){exchange_start, exchange_poll, u});
+    return stream_push(u->stream, (struct stream_op){exchange_start, exchange_poll, x});
 }
 
-static double compute_piece(const struct uses *u)
+static void compute_piece(const struct uses *u)
 {
-    double start = tick_now_s();
-
     for (int i = 0; i < u->products; i++)
         probe_work_run(u->work, 0);
-    return tick_now_s() - start;
 }
 
-/* All pieces, each after an exchange or with none; all ranks at once. */
-static int compute(struct uses *u, int exchanges, double *took_s, struct err *err)
+/* All pieces, each after an exchange, or (NULL) none; all ranks at once. */
+static int compute(struct uses *u, struct exchange *x, double *took_s, struct err *err)
 {
     double start = tick_now_s();
-    int64_t ticket = exchanges ? push(u) : 0;
+    int64_t ticket = x ? push(u, x) : 0;
 
     for (int i = 0; i < u->pieces; i++) {
-        int64_t next = exchanges ? push(u) : 0;
-        if (exchanges && stream_wait(u->stream, ticket, err))
+        int64_t next = x ? push(u, x) : 0;
+        if (x && stream_wait(u->stream, ticket, err))
             return -1;
         ticket = next;
         compute_piece(u);
     }
-    if (exchanges && stream_wait(u->stream, ticket, err))
+    if (x && stream_wait(u->stream, ticket, err))
         return -1;
     *took_s = tick_now_s() - start;
     return 0;
 }
 
 /* What the last rank took. */
-static int last_s(struct uses *u, int exchanges, double *out, struct err *err)
+static int last_s(struct uses *u, struct exchange *x, double *out, struct err *err)
 {
     struct world *w = u->probe->world;
     double mine = 0, *all = mem_new((size_t)w->ranks, sizeof *all);
-    int rc = world_barrier(w, err);
+    int rc = probe_rest(w, err);
 
-    tick_sleep_s(rest_s);
-    rc = rc ? rc : compute(u, exchanges && u->laps, &mine, err);
+    rc = rc ? rc : compute(u, x && x->laps ? x : NULL, &mine, err);
     rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
     *out = 0;
     for (int r = 0; rc == 0 && r < w->ranks; r++)
@@ -121,34 +124,47 @@ static int size_pieces(struct uses *u, struct err *err)
     int times = 0, rc = world_barrier(w, err);
 
     u->products = 1;
-    for (start = tick_now_s(), took = 0; took < turn_s; times++, took = tick_now_s() - start)
+    for (start = tick_now_s(), took = 0; took < part_s; times++, took = tick_now_s() - start)
         compute_piece(u);
     mine = took / times;
     rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
     if (rc == 0) {
         double product_s = fmax(stats_median(all, w->ranks), 1e-9);
         u->products = (int)fmax(1, rint(fmin(piece_s / product_s, 1e6)));
-        double pieces = turn_s / (u->products * product_s);
+        double pieces = part_s / (u->products * product_s);
         u->pieces = (int)fmin(fmax(pieces, PIECES_LEAST), PIECES_MOST);
     }
     mem_free(all);
     return rc;
 }
 
-static int take_turns(struct uses *u, double *lost_s, struct err *err)
+static int take_turn(struct uses *u, int turn, struct err *err)
 {
-    double lost[TURNS], start = tick_now_s();
+    double alone, beside;
+
+    if (last_s(u, NULL, &alone, err))
+        return -1;
+    for (int l = 0; l < u->views->levels; l++) {
+        if (!probe_passes(u->views, l))
+            continue;
+        if (last_s(u, &u->at[l], &beside, err))
+            return -1;
+        u->at[l].lost_s[turn] = (beside - alone) / u->pieces;
+    }
+    return 0;
+}
+
+static int take_turns(struct uses *u, struct topo *t, struct err *err)
+{
+    double start = tick_now_s();
     int turns = 0, late = 0;
 
-    while (turns < TURNS && !late) {
-        double alone, beside;
-        if (last_s(u, 0, &alone, err) || last_s(u, 1, &beside, err))
+    while (turns < TURNS && !late)
+        if (take_turn(u, turns++, err) ||
+            probe_late(u->probe->world, start, turns, uses_s, &late, err))
             return -1;
-        lost[turns++] = (beside - alone) / u->pieces;
-        if (probe_late(u->probe->world, start, turns, level_s, &late, err))
-            return -1;
-    }
-    *lost_s = fmax(stats_median(lost, turns), 0); /* less than nothing is chance */
+    for (int l = 0; l < u->views->levels; l++) /* less than nothing is chance */
+        t->level[l].use_lost_s = fmax(stats_median(u->at[l].lost_s, turns), 0);
     return 0;
 }
 
@@ -161,42 +177,28 @@ static int laps_of(const struct probe *p, int l)
     return (l ? probe_circle(&p->view, k, &at) : g->members[k]) - 1;
 }
 
-static int measure_level(struct probe *p, const struct probe_work *work, int l, double *lost_s,
-                         struct err *err)
+int probe_uses(struct probe *p, const struct probe_views *views, const struct probe_work *work,
+               struct topo *t, struct err *err)
 {
-    const struct groups *g = p->view.groups;
-    struct uses u = {.probe = p, .work = work, .laps = laps_of(p, l)};
-    struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
-    int flows =
-        l ? probe_shift(&p->view, 1, lap_bytes, flow) : probe_inside(g, lap_bytes, flow);
+    struct uses u = {.probe = p, .views = views, .work = work};
     struct runner *runner = NULL;
-    int rc = probe_prepare(p, flow, flows, &u.round, err);
+    int rc = 0;
 
+    for (int l = 0; rc == 0 && l < views->levels; l++) {
+        if (!probe_passes(views, l))
+            continue;
+        u.at[l].probe = p;
+        rc = probe_lap(p, views, l, lap_bytes, &u.at[l].round, err);
+        u.at[l].laps = laps_of(p, l);
+    }
     rc = rc ? rc : world_agree(p->world, runner_open(&runner, err), err);
     if (rc == 0) {
         u.stream = stream_open(runner, AHEAD);
         rc = size_pieces(&u, err);
     }
-    rc = rc ? rc : take_turns(&u, lost_s, err);
+    rc = rc ? rc : take_turns(&u, t, err);
     runner_close(runner);
-    probe_free(&u.round);
-    mem_free(flow);
-    return rc;
-}
-
-int probe_uses(struct probe *p, const struct probe_views *views, struct topo *t,
-               struct err *err)
-{
-    struct probe_work work;
-    int rc = world_agree(p->world, probe_work_open(&work, &(struct probe_ask){0}, err), err);
-
-    p->view = views->view[1];
-    if (rc == 0 && groups_largest(&t->groups) > 1)
-        rc = measure_level(p, &work, 0, &t->level[0].use_lost_s, err);
-    for (int l = 1; rc == 0 && t->groups.count > 1 && l < t->levels; l++) {
-        p->view = views->view[l];
-        rc = measure_level(p, &work, l, &t->level[l].use_lost_s, err);
-    }
-    probe_work_close(&work);
+    for (int l = 0; l < views->levels; l++)
+        probe_free(&u.at[l].round);
     return rc;
 }

@@ -93,19 +93,11 @@ static void put_levels(const struct topo *t, FILE *out)
     }
 }
 
-static const char *percent(struct cell *c, double part)
+/* v in units, whole ones; "-" where it is unknown. */
+static const char *whole(struct cell *c, double v, double unit)
 {
-    if (part > 0)
-        snprintf(c->text, sizeof c->text, "%.0f", part * 100);
-    else
-        snprintf(c->text, sizeof c->text, "-");
-    return c->text;
-}
-
-static const char *micros(struct cell *c, double s)
-{
-    if (s > 0)
-        snprintf(c->text, sizeof c->text, "%.0f", s * 1e6);
+    if (v > 0)
+        snprintf(c->text, sizeof c->text, "%.0f", v / unit);
     else
         snprintf(c->text, sizeof c->text, "-");
     return c->text;
@@ -126,8 +118,9 @@ static int put_left(const struct topo *t, FILE *out)
     for (int l = 0; l < t->levels; l++) {
         struct cell c[3];
         fprintf(out, "%-16s %12s %14s %12s\n", t->level[l].name,
-                percent(&c[0], t->level[l].rate_left), percent(&c[1], t->level[l].compute_left),
-                micros(&c[2], t->level[l].use_lost_s));
+                whole(&c[0], t->level[l].rate_left, 0.01),
+                whole(&c[1], t->level[l].compute_left, 0.01),
+                whole(&c[2], t->level[l].use_lost_s, 1e-6));
     }
     return 1;
 }
