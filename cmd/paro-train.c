@@ -2,13 +2,19 @@
 /* paro-train(1): trains a model by a plan, under mpirun or alone. */
 #include <signal.h>
 
+#include "base/jout.h"
+#include "base/tick.h"
 #include "cli/cli_world.h"
+#include "data/data.h"
 #include "train/train.h"
 #include "train/train_generate.h"
 
 enum {
     KEY_SETTING = 0x5000,
     KEY_INIT = 0x6000,
+    KEY_WEIGHTS,
+    KEY_TOKENIZER,
+    KEY_TOKENIZE,
     KEY_RESUME,
     KEY_CONFIG,
     KEY_LOG,
@@ -22,21 +28,27 @@ enum {
     KEY_GENERATE,
     KEY_LENGTH,
     KEY_TEMPERATURE,
-    KEY_TOP_P,
-    KEY_TOKENIZER
+    KEY_TOP_P
 };
 
 struct args {
     struct cli cli;
     struct train_run run;
     struct train_prompt prompt;
+    const char *data[ORDER_SOURCES_MAX]; /* run.data */
+    const char *tokenize;
     int print_config;
 };
 
 static volatile int stop; /* the one thing a signal touches */
 
 static const struct argp_option options[] = {
-    {"data", 'd', "FILE", 0, "Train on the bytes of FILE", 1},
+    {"data", 'd', "FILE", 0,
+     "Train on FILE: a text, or tokens of llm.c, nanoGPT or Megatron; may be repeated", 1},
+    {"data-weights", KEY_WEIGHTS, "W,...", 0,
+     "Take samples of the files in this ratio (default: that of their tokens)", 1},
+    {"tokenizer", KEY_TOKENIZER, "DIR", 0,
+     "Encode texts by GPT-2's byte pairs, with the files of DIR (default: their bytes)", 1},
     {"output", 'o', "DIR", 0, "Keep log and checkpoints in DIR", 1},
     {"init", KEY_INIT, "CKPT", 0, "Begin with the parameters of a checkpoint (default: fresh)",
      1},
@@ -65,8 +77,8 @@ static const struct argp_option options[] = {
      "Draw tokens, as sharply as T is low (0: take the likeliest one)", 3},
     {"top-p", KEY_TOP_P, "P", 0, "Draw from the likeliest that have P of the probability (1)",
      3},
-    {"tokenizer", KEY_TOKENIZER, "DIR", 0,
-     "Encode by GPT-2's vocabulary and merges in DIR (default: tokens are bytes)", 3},
+    {"tokenize", KEY_TOKENIZE, "OUT", 0,
+     "Write the tokens of a text to OUT, for runs to come, and end", 3},
     {0, 0, 0, 0, "Settings:", 4},
 #define X_OPTION(name, option, kind, value, least, most, text)                                 \
     {option, KEY_SETTING + TRAIN_SETTING_##name, "NUMBER", 0, text " (" value ")", 5},
@@ -75,62 +87,86 @@ static const struct argp_option options[] = {
         CLI_OPTIONS,
     {0}};
 
+static error_t check_tokenize(struct args *a)
+{
+    const struct train_run *r = &a->run;
+
+    if (r->data_count != 1 || !r->tokenizer)
+        return cli_usage(&a->cli,
+                         "--tokenize with %d files of data and %s tokenizer, expected "
+                         "-d TEXT and --tokenizer DIR",
+                         r->data_count, r->tokenizer ? "a" : "no");
+    if (r->plan || r->out || a->print_config)
+        return cli_usage(&a->cli, "--tokenize and a run, expected one of them");
+    return 0;
+}
+
+/* Where the text of an option goes that takes one as it is; NULL: it is another option. */
+static const char **text_of(struct args *a, int key)
+{
+    struct train_run *r = &a->run;
+
+    switch (key) {
+    case 'o':
+        return &r->out;
+    case KEY_WEIGHTS:
+        return &r->data_weights;
+    case KEY_TOKENIZER:
+        return &r->tokenizer;
+    case KEY_TOKENIZE:
+        return &a->tokenize;
+    case KEY_INIT:
+        return &r->init;
+    case KEY_RESUME:
+        return &r->resume;
+    case KEY_CONFIG:
+        return &r->config;
+    case KEY_LOG:
+        return &r->log;
+    case KEY_ALGO:
+        return &r->algo;
+    case KEY_TUNING:
+        return &r->tuning;
+    case KEY_AGAINST:
+        return &r->against;
+    case KEY_TRACE:
+        return &r->trace_step;
+    case KEY_GENERATE:
+        return &a->prompt.text;
+    case KEY_LENGTH:
+        return &a->prompt.length;
+    case KEY_TEMPERATURE:
+        return &a->prompt.temperature;
+    case KEY_TOP_P:
+        return &a->prompt.top_p;
+    default:
+        return NULL;
+    }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
+    const char **text = text_of(a, key);
 
     if (key >= KEY_SETTING && key < KEY_SETTING + TRAIN_SETTINGS_COUNT) {
         a->run.given[key - KEY_SETTING] = arg;
         return 0;
     }
+    if (text) {
+        *text = arg;
+        return 0;
+    }
     switch (key) {
     case 'd':
-        a->run.data = arg;
-        return 0;
-    case 'o':
-        a->run.out = arg;
-        return 0;
-    case KEY_INIT:
-        a->run.init = arg;
-        return 0;
-    case KEY_RESUME:
-        a->run.resume = arg;
-        return 0;
-    case KEY_CONFIG:
-        a->run.config = arg;
-        return 0;
-    case KEY_LOG:
-        a->run.log = arg;
-        return 0;
-    case KEY_ALGO:
-        a->run.algo = arg;
-        return 0;
-    case KEY_TUNING:
-        a->run.tuning = arg;
-        return 0;
-    case KEY_AGAINST:
-        a->run.against = arg;
+        if (a->run.data_count == ORDER_SOURCES_MAX)
+            return cli_usage(&a->cli, "data '%s' is one too many, expected at most %d files",
+                             arg, ORDER_SOURCES_MAX);
+        a->run.data = a->data;
+        a->data[a->run.data_count++] = arg;
         return 0;
     case KEY_EXACT:
         a->run.exact = 1;
-        return 0;
-    case KEY_TRACE:
-        a->run.trace_step = arg;
-        return 0;
-    case KEY_GENERATE:
-        a->prompt.text = arg;
-        return 0;
-    case KEY_LENGTH:
-        a->prompt.length = arg;
-        return 0;
-    case KEY_TEMPERATURE:
-        a->prompt.temperature = arg;
-        return 0;
-    case KEY_TOP_P:
-        a->prompt.top_p = arg;
-        return 0;
-    case KEY_TOKENIZER:
-        a->prompt.tokenizer = arg;
         return 0;
     case KEY_FORCE:
         a->run.force = 1;
@@ -144,6 +180,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->run.plan = arg;
         return 0;
     case ARGP_KEY_END:
+        if (a->tokenize)
+            return check_tokenize(a);
         if (a->prompt.text && (a->run.plan || !a->run.init))
             return cli_usage(&a->cli, "--generate takes --init and no PLAN");
         if (!a->print_config && !a->prompt.text &&
@@ -160,7 +198,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "PLAN -d DATA -o DIR",
+    .args_doc = "PLAN -d DATA -o DIR\n--generate TEXT --init DIR\n"
+                "--tokenize OUT -d TEXT --tokenizer DIR",
     .doc = "Train a model by a plan of paro-plan, under mpirun or alone with one rank.",
 };
 
@@ -194,12 +233,37 @@ static int generate(struct args *a)
     struct err err = {0};
 
     a->prompt.from = a->run.init;
+    a->prompt.tokenizer = a->run.tokenizer;
     a->prompt.seed = a->run.given[TRAIN_SETTING_seed];
     a->prompt.json = a->cli.json;
     a->prompt.out = stdout;
     if (train_generate(&a->prompt, &err))
         return cli_fail(&a->cli, &err);
     return cli_finish(&a->cli, 0);
+}
+
+static int tokenize(struct args *a, struct err *err)
+{
+    const struct train_run *r = &a->run;
+    struct data_encoded done;
+    double begin = tick_now_s();
+
+    if (data_encode(a->data[0], r->tokenizer, a->tokenize, r->force, &done, err))
+        return -1;
+    double took = tick_now_s() - begin;
+    cli_say(&a->cli, "'%s': %lld tokens of %lld bytes, %.2f s, %.1f MB/s", a->tokenize,
+            (long long)done.tokens, (long long)done.bytes, took,
+            (double)done.bytes / took / 1e6);
+    if (a->cli.json) {
+        struct jout j = {.file = stdout};
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "schema", "paro.tokens/1");
+        jout_text(&j, "file", a->tokenize);
+        jout_int(&j, "bytes", done.bytes);
+        jout_int(&j, "tokens", done.tokens);
+        jout_close(&j, '}');
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -217,6 +281,11 @@ int main(int argc, char **argv)
     if (a.prompt.text)
         return generate(&a);
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
+    if (a.tokenize) {
+        if (tokenize(&a, &err))
+            return cli_fail(&a.cli, &err);
+        return cli_finish(&a.cli, 0);
+    }
     if (world_open(&world, &err))
         return cli_fail(&a.cli, &err);
     hear_signals();

@@ -43,7 +43,8 @@ struct train {
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */
     double eval_loss, eval_s; /* of the step that is done: train_eval */
-    double path_s;            /* the critical path of that step on rank 0; NAN: not known */
+    double save_s; /* the run stood still for a checkpoint since the last step; NAN: for none */
+    double path_s; /* the critical path of that step on rank 0; NAN: not known */
 };
 
 /* train_folder.c: rank 0's, the run's folder. */

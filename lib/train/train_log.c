@@ -111,6 +111,8 @@ static void put_json(const struct train *t, FILE *out, const struct engine_repor
     jout_int(&j, "buffer_bytes", engine_buffer_bytes(t->engine));
     jout_num(&j, "gflops", r->flops / r->compute_s * 1e-9);
     jout_bool(&j, "skipped", r->skipped);
+    if (!isnan(t->save_s))
+        jout_num(&j, "save_s", t->save_s);
     if (!isnan(t->eval_loss)) {
         jout_num(&j, "eval_loss", t->eval_loss);
         jout_num(&j, "eval_s", t->eval_s);
