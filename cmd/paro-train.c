@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-train(1): trains a model by a plan, under mpirun or alone. */
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/jout.h"
+#include "base/num.h"
 #include "base/tick.h"
 #include "cli/cli_world.h"
 #include "data/data.h"
+#include "train/train_plot.h"
 #include "train/train.h"
 #include "train/train_generate.h"
 
@@ -25,6 +30,9 @@ enum {
     KEY_TRACE,
     KEY_FORCE,
     KEY_PRINT,
+    KEY_PLOT,
+    KEY_PROGRESS,
+    KEY_PEAK,
     KEY_GENERATE,
     KEY_LENGTH,
     KEY_TEMPERATURE,
@@ -37,7 +45,10 @@ struct args {
     struct train_prompt prompt;
     const char *data[ORDER_SOURCES_MAX]; /* run.data */
     const char *tokenize;
-    int print_config;
+    int print_config, plot;
+    const char *progress;
+    const char *word[TRAIN_PLOT_RUNS]; /* the plan, or logs */
+    int words;
 };
 
 static volatile int stop; /* the one thing a signal touches */
@@ -68,8 +79,14 @@ static const struct argp_option options[] = {
     {"trace-step", KEY_TRACE, "K", 0,
      "Write what step K did and when to DIR, as JSON and SVG, and its critical path", 1},
     {"force", KEY_FORCE, 0, 0, "Begin anew in a folder that has a run", 1},
+    {"progress", KEY_PROGRESS, "auto|always|never", 0,
+     "A line of its progress on standard error (default auto: where that is a terminal)", 1},
+    {"peak", KEY_PEAK, "FLOPS", 0,
+     "FLOP/s that a rank can do at most: how much of it is used is told", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
     {0, 0, 0, 0, "Instead of training:", 2},
+    {"plot", KEY_PLOT, 0, 0,
+     "Draw runs by their logs: loss, tokens/s, exposed communication, as SVG", 3},
     {"generate", KEY_GENERATE, "TEXT", 0,
      "Go on with TEXT, by the model of --init: a checkpoint or a Hugging Face folder", 3},
     {"length", KEY_LENGTH, "N", 0, "Write so many tokens at most (256)", 3},
@@ -96,8 +113,66 @@ static error_t check_tokenize(struct args *a)
                          "--tokenize with %d files of data and %s tokenizer, expected "
                          "-d TEXT and --tokenizer DIR",
                          r->data_count, r->tokenizer ? "a" : "no");
-    if (r->plan || r->out || a->print_config)
+    if (a->words || r->out || a->print_config || a->plot)
         return cli_usage(&a->cli, "--tokenize and a run, expected one of them");
+    return 0;
+}
+
+static error_t check_progress(struct args *a)
+{
+    static const char *const words[] = {"auto", "always", "never"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(a->progress, words[i]) == 0)
+            return 0;
+    return cli_usage(&a->cli, "--progress: '%s', expected auto, always or never", a->progress);
+}
+
+/* Under a launcher standard output looks like a terminal, wherever it goes. */
+static void choose_progress(struct args *a)
+{
+    const char *how = a->progress ? a->progress : "auto", *term = getenv("TERM");
+    int dumb = !term || !*term || !strcmp(term, "dumb");
+
+    a->run.progress =
+        !strcmp(how, "always") || (!strcmp(how, "auto") && isatty(STDERR_FILENO) && !dumb);
+    a->run.brief = isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) && !cli_launched();
+}
+
+/* Options of a run: none of them is for --plot. */
+static int has_run(const struct args *a)
+{
+    const struct train_run *r = &a->run;
+    int given = r->data || r->data_weights || r->tokenizer || r->out || r->init || r->resume ||
+                r->config || r->log || r->algo || r->tuning || r->against || r->trace_step ||
+                r->exact || r->force || r->peak > 0 || a->progress;
+
+    for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++)
+        given |= r->given[i] != NULL;
+    return given;
+}
+
+static error_t check_words(struct args *a)
+{
+    struct train_run *r = &a->run;
+
+    if (a->tokenize)
+        return check_tokenize(a);
+    if (a->plot && (a->print_config || a->prompt.text || has_run(a)))
+        return cli_usage(&a->cli, "--plot and options of a run, expected --plot LOG... alone");
+    if (a->plot && !a->words)
+        return cli_usage(&a->cli, "--plot without a log, expected --plot LOG...");
+    if (a->plot)
+        return 0;
+    if (a->words > 1)
+        return cli_usage(&a->cli, "second plan '%s', expected one", a->word[1]);
+    r->plan = a->words ? a->word[0] : NULL;
+    if (a->prompt.text && (r->plan || !r->init))
+        return cli_usage(&a->cli, "--generate takes --init and no PLAN");
+    if (!a->print_config && !a->prompt.text && (!r->plan || !r->data || !r->out))
+        return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
+    if (r->resume && r->force)
+        return cli_usage(&a->cli, "--resume and --force together, expected one of them");
     return 0;
 }
 
@@ -140,6 +215,8 @@ static const char **text_of(struct args *a, int key)
     case KEY_TOP_P:
         return &a->prompt.top_p;
     default:
+        if (key >= KEY_SETTING && key < KEY_SETTING + TRAIN_SETTINGS_COUNT)
+            return &r->given[key - KEY_SETTING];
         return NULL;
     }
 }
@@ -149,8 +226,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct args *a = state->input;
     const char **text = text_of(a, key);
 
-    if (key >= KEY_SETTING && key < KEY_SETTING + TRAIN_SETTINGS_COUNT) {
-        a->run.given[key - KEY_SETTING] = arg;
+    if (text) {
+        *text = arg;
         return 0;
     }
     if (text) {
@@ -174,22 +251,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_PRINT:
         a->print_config = 1;
         return 0;
+    case KEY_PROGRESS:
+        a->progress = arg;
+        return check_progress(a);
+    case KEY_PEAK:
+        return cli_check(&a->cli, num_f64(arg, 1, 1e18, &a->run.peak, &a->cli.err), "--peak");
+    case KEY_PLOT:
+        a->plot = 1;
+        return 0;
     case ARGP_KEY_ARG:
-        if (a->run.plan)
-            return cli_usage(&a->cli, "second plan '%s', expected one", arg);
-        a->run.plan = arg;
+        if (a->words == TRAIN_PLOT_RUNS)
+            return cli_usage(&a->cli, "'%s' is one too many, expected at most %d logs", arg,
+                             TRAIN_PLOT_RUNS);
+        a->word[a->words++] = arg;
         return 0;
     case ARGP_KEY_END:
-        if (a->tokenize)
-            return check_tokenize(a);
-        if (a->prompt.text && (a->run.plan || !a->run.init))
-            return cli_usage(&a->cli, "--generate takes --init and no PLAN");
-        if (!a->print_config && !a->prompt.text &&
-            (!a->run.plan || !a->run.data || !a->run.out))
-            return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
-        if (a->run.resume && a->run.force)
-            return cli_usage(&a->cli, "--resume and --force together, expected one of them");
-        return 0;
+        return check_words(a);
     default:
         return cli_option(&a->cli, key, arg, state);
     }
@@ -199,7 +276,7 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "PLAN -d DATA -o DIR\n--generate TEXT --init DIR\n"
-                "--tokenize OUT -d TEXT --tokenizer DIR",
+                "--tokenize OUT -d TEXT --tokenizer DIR\n--plot LOG...",
     .doc = "Train a model by a plan of paro-plan, under mpirun or alone with one rank.",
 };
 
@@ -228,18 +305,27 @@ static void hear_signals(void)
         sigaction(asks[i], &act, NULL);
 }
 
-static int generate(struct args *a)
-{
-    struct err err = {0};
+/* What ends without a run, and without MPI. */
+typedef int alone(struct args *a, struct err *err);
 
+static int show(struct args *a, struct err *err)
+{
+    return train_settings_show(&a->run, stdout, err);
+}
+
+static int plot(struct args *a, struct err *err)
+{
+    return train_plot(a->word, a->words, stdout, err);
+}
+
+static int generate(struct args *a, struct err *err)
+{
     a->prompt.from = a->run.init;
     a->prompt.tokenizer = a->run.tokenizer;
     a->prompt.seed = a->run.given[TRAIN_SETTING_seed];
     a->prompt.json = a->cli.json;
     a->prompt.out = stdout;
-    if (train_generate(&a->prompt, &err))
-        return cli_fail(&a->cli, &err);
-    return cli_finish(&a->cli, 0);
+    return train_generate(&a->prompt, err);
 }
 
 static int tokenize(struct args *a, struct err *err)
@@ -273,19 +359,17 @@ int main(int argc, char **argv)
     struct err err = {0};
 
     cli_parse(&a.cli, &argp, argc, argv);
-    if (a.print_config) {
-        if (train_settings_show(&a.run, stdout, &err))
-            return cli_fail(&a.cli, &err);
-        return cli_finish(&a.cli, 0);
-    }
-    if (a.prompt.text)
-        return generate(&a);
+    alone *instead = a.print_config  ? show
+                     : a.plot        ? plot
+                     : a.prompt.text ? generate
+                     : a.tokenize    ? tokenize
+                                     : NULL;
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
-    if (a.tokenize) {
-        if (tokenize(&a, &err))
-            return cli_fail(&a.cli, &err);
+    if (instead && instead(&a, &err))
+        return cli_fail(&a.cli, &err);
+    if (instead)
         return cli_finish(&a.cli, 0);
-    }
+    choose_progress(&a); /* MPI lets this process look as if it had been launched */
     if (world_open(&world, &err))
         return cli_fail(&a.cli, &err);
     hear_signals();

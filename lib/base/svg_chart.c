@@ -13,6 +13,7 @@ static const char *const GRID = "#e4e4e4", *const EDGE = "#888888", *const INK =
 
 /* Room around the plot, within the chart's box. */
 static const double LEFT = 74, RIGHT = 16, TOP = 24, BOTTOM = 42;
+static const double FAINT = 0.4; /* of a colour: what is left of it in a pale line */
 static const double TICK_X = 64, TICK_Y = 32; /* pixels that a tick's label wants */
 
 /* The smallest of 1, 2, 5 times a power of 10 that is v or more, but for rounding. */
@@ -133,6 +134,19 @@ static void range_init(struct range_of *r, const struct svg_chart *c, int is_y)
             r->hi = r->some ? fmax(r->hi, v) : v;
             r->some = 1;
         }
+    if (r->axis->lo < r->axis->hi) {
+        r->lo = r->axis->lo;
+        r->hi = r->axis->hi;
+        return;
+    }
+    if (r->axis->tight && r->axis->scale == SVG_LINEAR) {
+        double far = fmax(fabs(r->lo), fabs(r->hi));
+        /* All alike, but for a thousandth: a range about them. */
+        double room = fmax(0.06 * (r->hi - r->lo), far > 0 ? 1e-3 * far : 0.5);
+        r->lo -= room;
+        r->hi += room;
+        return;
+    }
     if (r->axis->scale == SVG_LINEAR) {
         r->lo = fmin(r->lo, 0);
         r->hi = fmax(r->hi, 0);
@@ -168,11 +182,14 @@ static void draw_x(struct svg *s, const struct range_of *r, struct svg_box plot)
         struct units u;
         double x = place(r, tick[i]), y = plot.y + plot.h;
         svg_line(s, x, plot.y, x, y, &(struct svg_pen){.stroke = GRID});
+        if (!r->axis->name)
+            continue;
         svg_text(s, x, y + 15, &(struct svg_font){.anchor = SVG_MIDDLE, .colour = INK},
                  svg_tick_text(r->axis->unit, tick[i], &u));
     }
-    svg_text(s, plot.x + plot.w / 2, plot.y + plot.h + 32,
-             &(struct svg_font){.anchor = SVG_MIDDLE, .colour = INK}, r->axis->name);
+    if (r->axis->name)
+        svg_text(s, plot.x + plot.w / 2, plot.y + plot.h + 32,
+                 &(struct svg_font){.anchor = SVG_MIDDLE, .colour = INK}, r->axis->name);
 }
 
 static void draw_y(struct svg *s, const struct range_of *r, struct svg_box plot)
@@ -193,10 +210,13 @@ static void draw_y(struct svg *s, const struct range_of *r, struct svg_box plot)
              r->axis->name);
 }
 
-static struct svg_pen line_pen(const struct svg_series *one)
+static struct svg_pen line_pen(const struct svg_series *one, struct svg_rgb *room)
 {
-    return (struct svg_pen){.stroke = one->dashed ? "#000000" : svg_colour(one->colour),
-                            .width = one->dashed ? 1.2 : 1.8,
+    *room = svg_tint(svg_colour(one->colour), one->faint ? FAINT : 1);
+    return (struct svg_pen){.stroke = one->dashed ? "#000000" : room->text,
+                            .width = one->faint    ? 0.8
+                                     : one->dashed ? 1.2
+                                                   : 1.8,
                             .dashed = one->dashed};
 }
 
@@ -204,7 +224,8 @@ static void draw_series(struct svg *s, const struct svg_series *one, const struc
                         const struct range_of *y)
 {
     double *xy = mem_new((size_t)one->points + 1, 2 * sizeof *xy);
-    struct svg_pen pen = line_pen(one);
+    struct svg_rgb colour;
+    struct svg_pen pen = line_pen(one, &colour);
 
     for (int p = 0; p < one->points; p++) {
         xy[2 * p] = place(x, one->x[p]);
@@ -252,7 +273,8 @@ void svg_chart(struct svg *s, const struct svg_chart *c)
 
 static void legend_item(struct svg *s, double x, double y, const struct svg_series *one)
 {
-    struct svg_pen pen = line_pen(one);
+    struct svg_rgb colour;
+    struct svg_pen pen = line_pen(one, &colour);
 
     svg_line(s, x, y, x + 26, y, &pen);
     if (one->marker >= 0 && !one->dashed)

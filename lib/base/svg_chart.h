@@ -15,15 +15,18 @@ enum svg_scale { SVG_LINEAR, SVG_LOG2, SVG_LOG10 };
 typedef const char *(*svg_unit)(struct units *u, double v);
 
 struct svg_axis {
-    const char *name;
+    const char *name; /* NULL, of an x axis: lines alone, another chart below has the words */
     enum svg_scale scale; /* linear: from 0 where no value is below it */
     svg_unit unit;
+    int tight;     /* linear: from the least value to the greatest, whatever 0 is */
+    double lo, hi; /* lo < hi: its ends, whatever the values */
 };
 
 struct svg_series {
     const char *name;
     int colour, marker; /* of svg_colour and svg_marker; marker -1: none */
     int dashed;         /* a bound: black, thin, without markers */
+    int faint;          /* thin and pale: what another line is drawn of */
     int points;
     const double *x, *y;    /* [points], borrowed; x ascending */
     const char *const *tip; /* [points], borrowed, or NULL: tooltips of the markers */

@@ -208,13 +208,15 @@ static void draw_panel(struct plot *p, const struct line *l, const char *op, int
         series[at].y = i ? l[at].busbw : l[at].time;
     }
     snprintf(title, sizeof title, i ? "%s: bus bandwidth" : "%s: time", op);
-    struct svg_chart c = {.box = {MARGIN + i * (wide + GAP), y, wide, PANEL_HIGH},
-                          .title = title,
-                          .x = {"size of the whole vector", SVG_LOG2, units_bytes},
-                          .y = {i ? "busbw" : "time (median)", i ? SVG_LINEAR : SVG_LOG10,
-                                i ? units_rate : units_time},
-                          .count = lines,
-                          .series = series};
+    struct svg_chart c = {
+        .box = {MARGIN + i * (wide + GAP), y, wide, PANEL_HIGH},
+        .title = title,
+        .x = {.name = "size of the whole vector", .scale = SVG_LOG2, .unit = units_bytes},
+        .y = {.name = i ? "busbw" : "time (median)",
+              .scale = i ? SVG_LINEAR : SVG_LOG10,
+              .unit = i ? units_rate : units_time},
+        .count = lines,
+        .series = series};
     svg_chart(&p->svg, &c);
     mem_free(series);
 }

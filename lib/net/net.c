@@ -179,6 +179,7 @@ int64_t net_bytes(const struct model *model, const struct net_options *options)
 
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale)
 {
+    assert(!net->options.forward_only);
     net->tokens = tokens;
     net->targets = targets;
     net->scale = scale;

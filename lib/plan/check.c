@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/jout.h"
@@ -17,23 +16,12 @@
 #include "base/units.h"
 
 static const struct {
-    const char *key; /* in the log, and in the JSON printed */
     const char *name;
     int bytes; /* else seconds, or a rate */
 } measures[PLAN_MEASURES] = {
-    {"step_s", "step", 0},
-    {"compute_s", "compute", 0},
-    {"exposed_comm_s", "exposed", 0},
-    {"tokens_per_s", "tokens/s", 0},
-    {"slow_bytes", "slow bytes", 1},
-    {"fast_bytes", "fast bytes", 1},
-    {"state_bytes", "state bytes", 1},
+    {"step", 0},       {"compute", 0},    {"exposed", 0},     {"tokens/s", 0},
+    {"slow bytes", 1}, {"fast bytes", 1}, {"state bytes", 1},
 };
-
-const char *plan_measure_key(enum plan_measure measure)
-{
-    return measures[measure].key;
-}
 
 /* The bytes at rest on rank 0, whose log it is: with ragged groups not those of the largest. */
 static double state_bytes(const struct plan *p)
@@ -55,29 +43,50 @@ static double state_bytes(const struct plan *p)
     return bytes;
 }
 
-static void compare(struct plan_check *c, struct plan_log *s, const struct plan *p)
+/* The first step warms up; one that was skipped has no update and sends no parameters. */
+static int is_compared(const struct plan_log *l, int step)
+{
+    return step > 0 && !l->skipped[step];
+}
+
+static int compared_of(const struct plan_log *l)
+{
+    int n = 0;
+
+    for (int s = 0; s < l->steps; s++)
+        n += is_compared(l, s);
+    return n;
+}
+
+static double median_of(const struct plan_log *l, int measure, double *room)
+{
+    int n = 0;
+
+    for (int s = 0; s < l->steps; s++)
+        if (is_compared(l, s))
+            room[n++] = l->v[measure][s];
+    return stats_median(room, n);
+}
+
+static void compare(struct plan_check *c, const struct plan_log *l, const struct plan *p)
 {
     const struct plan_price *price = &p->price;
     const double predicted[PLAN_MEASURES] = {
         price->step_s,       price->compute_s,  price->step_s - price->compute_s,
         price->tokens_per_s, price->slow_bytes, price->fast_bytes,
         state_bytes(p)};
+    double *room = mem_new((size_t)l->steps, sizeof *room);
 
-    *c = (struct plan_check){.strategy = p->strategy, .steps = s->steps, .exact = s->exact};
+    *c = (struct plan_check){
+        .strategy = p->strategy, .steps = compared_of(l), .exact = l->exact};
     for (int i = 0; i < PLAN_MEASURES; i++) {
         c->predicted[i] = predicted[i];
-        c->measured[i] = stats_median(s->v[i], s->steps);
+        c->measured[i] = median_of(l, i, room);
         if (measures[i].bytes &&
             !(fabs(c->measured[i] - predicted[i]) <= PLAN_CHECK_PART * predicted[i]))
             c->differs |= 1U << i;
     }
-}
-
-static int is_folder(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    mem_free(room);
 }
 
 /* NAME in the folder of a file. */
@@ -95,7 +104,7 @@ static char *beside(const char *path, const char *name)
 
 int plan_check(const char *log, const char *plan, struct plan_check *out, struct err *err)
 {
-    char *path = is_folder(log) ? io_join(log, "log.jsonl") : mem_dup(log);
+    char *path = plan_log_path(log);
     char *from = plan ? mem_dup(plan) : beside(path, "plan.yaml");
     struct plan_log l = {0};
     struct plan p = {0};
@@ -105,7 +114,7 @@ int plan_check(const char *log, const char *plan, struct plan_check *out, struct
         rc = err_set(err, ERR_INPUT, "plan '%s' is of a bare number of parameters", from);
     if (rc == 0)
         rc = plan_log_read(&l, path, err);
-    if (rc == 0 && l.steps == 0)
+    if (rc == 0 && compared_of(&l) == 0)
         rc = err_set(err, ERR_INPUT,
                      "log '%s' has no step behind the first one, which is not counted", path);
     if (rc == 0)
@@ -180,7 +189,7 @@ void plan_check_print_json(const struct plan_check *c, FILE *out)
     jout_open(&j, "terms", '[');
     for (int i = 0; i < PLAN_MEASURES; i++) {
         jout_open(&j, NULL, '{');
-        jout_text(&j, "term", measures[i].key);
+        jout_text(&j, "term", plan_measure_key((enum plan_measure)i));
         jout_num(&j, "predicted", c->predicted[i]);
         jout_num(&j, "measured", c->measured[i]);
         jout_num(&j, "ratio", c->predicted[i] > 0 ? c->measured[i] / c->predicted[i] : NAN);

@@ -107,19 +107,21 @@ static const char *whole(struct units *u, double v)
 static void put_charts(struct svg *svg, const struct picture *p, double top)
 {
     double wide = (WIDTH - 2 * MARGIN - GAP) / 2;
-    struct svg_axis ranks = {"ranks", SVG_LOG2, whole};
+    struct svg_axis ranks = {.name = "ranks", .scale = SVG_LOG2, .unit = whole};
 
-    svg_chart(svg, &(struct svg_chart){.box = {MARGIN, top, wide, HIGH},
-                                       .title = "all ranks",
-                                       .x = ranks,
-                                       .y = {"tokens/s, predicted", SVG_LOG10, units_count},
-                                       .count = p->lines,
-                                       .series = p->all});
+    svg_chart(svg,
+              &(struct svg_chart){
+                  .box = {MARGIN, top, wide, HIGH},
+                  .title = "all ranks",
+                  .x = ranks,
+                  .y = {.name = "tokens/s, predicted", .scale = SVG_LOG10, .unit = units_count},
+                  .count = p->lines,
+                  .series = p->all});
     svg_chart(svg, &(struct svg_chart){
                        .box = {MARGIN + wide + GAP, top, wide, HIGH},
                        .title = "each rank",
                        .x = ranks,
-                       .y = {"tokens/s of a rank, predicted", SVG_LINEAR, units_count},
+                       .y = {.name = "tokens/s of a rank, predicted", .unit = units_count},
                        .count = p->lines,
                        .series = p->each});
 }

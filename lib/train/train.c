@@ -221,6 +221,18 @@ static int save_now(struct train *t, struct err *err)
     return rc;
 }
 
+/* The same on every rank: all saw the norm. */
+static int watch_skipped(struct train *t, int skipped, struct err *err)
+{
+    t->skipped = skipped ? t->skipped + 1 : 0;
+    if ((double)t->skipped < t->settings.max_skipped)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "no gradient was finite since step %" PRId64 ": %" PRId64
+                   " steps skipped in a row (--max-skipped)",
+                   t->step - t->skipped + 1, t->skipped);
+}
+
 /*
  * Between a step's exchange and the next one's the ranks do not speak: the new parameters are
  * on their way then, and a word would wait behind them.
@@ -258,6 +270,8 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     t->save_s = NAN;
     *stopped = (report.flags & TRAIN_STOP) != 0;
     train_save_advance(t, report.flags);
+    if (watch_skipped(t, report.skipped, err))
+        return -1;
     return (report.flags & TRAIN_SAVE) || is_due(t) ? save_now(t, err) : 0;
 }
 
@@ -388,6 +402,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
             unlink(t.stop);
     }
 done:
+    train_progress_clear(&t);
     /* With a peer gone what is in flight never ends: the caller aborts, nothing is waited for.
      */
     if (rc >= 0 || err->code != ERR_PEER)

@@ -43,6 +43,8 @@
     X(clip, "clip", F, "1.0", 0, 1e9, "Clip the gradient's global norm; 0: never")             \
     X(skip_nonfinite, "skip-nonfinite", I, "1", 0, 1,                                          \
       "Skip a step whose loss or gradient is not finite on any rank; 0: never")                \
+    X(max_skipped, "max-skipped", I, "100", 1, 1e12,                                           \
+      "End when so many steps in a row were skipped")                                          \
     X(seed, "seed", I, "1", 0, 9e15, "Seed of fresh weights and of the order of the data")     \
     X(save_every, "save-every", I, "0", 0, 1e12,                                               \
       "Checkpoint every so many steps; 0: at the end only")                                    \
@@ -97,8 +99,11 @@ struct train_run {
     const char *data_weights, *tokenizer; /* NULL: not given */
     int exact;       /* sums that do not depend on their order, a hash of each step */
     const char *given[TRAIN_SETTINGS_COUNT];
-    int force; /* an existing run folder is begun anew */
-    int json;  /* JSON Lines on `lines` instead of text */
+    int force;    /* an existing run folder is begun anew */
+    int json;     /* JSON Lines on `lines` instead of text */
+    int progress; /* a line on `talk` that is written over itself */
+    int brief;    /* with it: `lines` is the same terminal, and few of them are enough */
+    double peak;  /* FLOP/s of a rank at most; 0: not known */
     FILE *lines;
     FILE *talk;               /* rank 0 warns here; NULL: nowhere */
     const volatile int *stop; /* becomes non-zero when a signal asks for the end */

@@ -44,7 +44,9 @@ struct train {
     int tracing;              /* events are kept, or were */
     double eval_loss, eval_s; /* of the step that is done: train_eval */
     double save_s; /* the run stood still for a checkpoint since the last step; NAN: for none */
-    double path_s; /* the critical path of that step on rank 0; NAN: not known */
+    double path_s;            /* the critical path of that step on rank 0; NAN: not known */
+    int64_t skipped;          /* steps in a row, up to the last one */
+    struct train_progress *progress; /* rank 0, where somebody looks on; else NULL */
 };
 
 /* train_folder.c: rank 0's, the run's folder. */
@@ -92,5 +94,18 @@ int train_eval(struct train *t, struct err *err);
 int train_log_open(struct train *t, struct err *err);
 int train_log_step(struct train *t, const struct engine_report *r, double lr, struct err *err);
 int train_log_close(struct train *t, struct err *err);
+/* The share of `peak` that the products of a step are, over all of its time. */
+double train_mfu(const struct train *t, const struct engine_report *r);
+
+/*
+ * train_progress.c: the line that is written over itself, at most twice a second; nothing where
+ * nobody looks on.  step: counts one, and returns whether the line is due; show: writes it
+ * then. clear: before anything else is written to the terminal.
+ */
+void train_progress_open(struct train *t);
+int train_progress_step(struct train *t, const struct engine_report *r);
+void train_progress_show(struct train *t, const struct engine_report *r);
+void train_progress_clear(struct train *t);
+void train_progress_close(struct train *t);
 
 #endif

@@ -73,8 +73,10 @@ int train_log_open(struct train *t, struct err *err)
     struct stat st;
     int rc = 0;
 
-    if (run->log && strcmp(run->log, "-") == 0)
+    if (run->log && strcmp(run->log, "-") == 0) {
+        train_progress_open(t);
         return 0;
+    }
     path = run->log ? mem_dup(run->log) : io_join(run->out, "log.jsonl");
     int file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
     if (run->resume && file)
@@ -87,7 +89,14 @@ int train_log_open(struct train *t, struct err *err)
             rc = err_sys(err, "cannot open log '%s'", path);
     }
     mem_free(path);
+    if (rc == 0)
+        train_progress_open(t);
     return rc;
+}
+
+double train_mfu(const struct train *t, const struct engine_report *r)
+{
+    return r->flops / r->step_s / t->run->peak;
 }
 
 static void put_json(const struct train *t, FILE *out, const struct engine_report *r, double lr)
@@ -110,6 +119,8 @@ static void put_json(const struct train *t, FILE *out, const struct engine_repor
     jout_int(&j, "state_bytes", engine_state_bytes(t->engine));
     jout_int(&j, "buffer_bytes", engine_buffer_bytes(t->engine));
     jout_num(&j, "gflops", r->flops / r->compute_s * 1e-9);
+    if (t->run->peak > 0)
+        jout_num(&j, "mfu", train_mfu(t, r));
     jout_bool(&j, "skipped", r->skipped);
     if (!isnan(t->save_s))
         jout_num(&j, "save_s", t->save_s);
@@ -142,21 +153,27 @@ static void put_line(struct train *t, FILE *out, const struct engine_report *r, 
 
 int train_log_step(struct train *t, const struct engine_report *r, double lr, struct err *err)
 {
+    int due = train_progress_step(t, r);
+
     if (t->log) {
         put_json(t, t->log, r, lr);
         if (fflush(t->log) || ferror(t->log))
             return err_sys(err, "cannot write the log");
     }
-    if (t->run->json || !t->log)
+    if (t->run->json || !t->log) {
+        train_progress_clear(t);
         put_json(t, t->run->lines, r, lr);
-    else
+    } else if (due || r->skipped || !t->progress || !t->run->brief) {
+        train_progress_clear(t);
         put_line(t, t->run->lines, r, lr);
+    }
     if (fflush(t->run->lines) || ferror(t->run->lines)) {
         err_sys(err, "cannot write to standard output");
         __fpurge(t->run->lines); /* said once: not again at exit */
         clearerr(t->run->lines);
         return -1;
     }
+    train_progress_show(t, r);
     return 0;
 }
 
@@ -164,6 +181,7 @@ int train_log_close(struct train *t, struct err *err)
 {
     FILE *log = t->log;
 
+    train_progress_close(t);
     t->log = NULL;
     if (log && fclose(log))
         return err_sys(err, "cannot write the log");

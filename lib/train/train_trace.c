@@ -367,6 +367,7 @@ static int show(struct train *t, char *const *texts, struct err *err)
     t->path_s = trace.rank[0].path.longest_s;
     int rc = write_files(t, &trace, err);
     if (rc == 0 && t->run->talk) {
+        train_progress_clear(t);
         fprintf(t->run->talk, "paro-train: ");
         train_trace_line(&trace, t->run->talk);
         fprintf(t->run->talk, "\n");

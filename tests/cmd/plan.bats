@@ -216,6 +216,10 @@ steps() {
     refuses 2 "log.jsonl:3: 'compute_s' is absent or no number" paro-plan --check "$D"
     { steps 2 1; steps 1 3 step_s -1; } > "$D/log.jsonl"
     refuses 2 "log.jsonl:3: 'step_s' is absent or no number from 0 on" paro-plan --check "$D"
+    { steps 2 1; steps 1 2; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: 'step' is 2 behind step 2, expected a later one" paro-plan --check "$D"
+    { steps 2 1; steps 1 3 | sed 's/"step":3/"step":3.5/'; } > "$D/log.jsonl"
+    refuses 2 "log.jsonl:3: 'step' is absent or no whole number from 1" paro-plan --check "$D"
     { steps 2 1; head -c 70000 /dev/zero | tr '\0' ' '; echo; } > "$D/log.jsonl"
     refuses 2 "log.jsonl:3: has more than 65536 bytes, expected a step" paro-plan --check "$D"
     steps 3 1 > "$D/log.jsonl"
@@ -396,6 +400,23 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     done
     [ "$(of GGG '{memory_bytes}{activations}' --recompute)" -lt "$(of GGG '{memory_bytes}{activations}')" ]
     awk -v a="$(of GGG '{compute_s}' --recompute)" -v b="$(of GGG '{compute_s}')" 'BEGIN { exit !(a > b) }'
+}
+
+@test "use_lost_s is paid by those that gather; without it, or of nothing, prices are as before" {
+    paro-topo -i "$FABRIC" > "$D/none"
+    sed 's/^    flow_Bps: .*/&\n    use_lost_s: 0/' "$D/none" > "$D/zero"
+    sed 's/^    flow_Bps: .*/&\n    use_lost_s: 0.002/' "$D/none" > "$D/lost"
+    [ "$(grep -c use_lost_s "$D/lost")" -eq 2 ]
+    for i in none zero lost; do
+        paro-plan -m $TINY -i "$D/$i" --list --json | json 'map { "$_->{strategy} $_->{compute_s}\n" }
+            sort { $a->{strategy} cmp $b->{strategy} } @s' > "$D/$i.steps"
+    done
+    cmp "$D/none.steps" "$D/zero.steps"
+    # Each unit is gathered twice: the embedding, four layers, the head.
+    join <(sed 's/^ *//' "$D/none.steps") <(sed 's/^ *//' "$D/lost.steps") |
+        awk 'NF { more = $3 - $2; want = /^N/ ? 0 : 2 * 6 * 0.002
+                  if (more < want - 1e-9 || more > want + 1e-9) { print; bad = 1 } n++ }
+             END { exit bad || n != 27 }'
 }
 
 @test "a sequence is 256 tokens, or what is said" {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Feeds bytes to the reader of a run's log that stands behind 'paro-plan --check'. */
+/* Feeds bytes to the reader of a run's log that stands behind 'paro-plan --check' and
+ * 'paro-train --plot'. */
 #include "reader_fuzz.h"
 
 #include <math.h>
 
-#include "plan/check.h"
+#include "plan/log.h"
 
 static int parse(struct plan_log *l, const void *data, size_t bytes)
 {
@@ -16,23 +17,37 @@ static int parse(struct plan_log *l, const void *data, size_t bytes)
     return rc;
 }
 
-/* A first step, which is not counted, and those that were. */
+static void put_loss(FILE *f, const char *key, double v)
+{
+    if (isnan(v))
+        fprintf(f, ",\"%s\":null", key);
+    else
+        fprintf(f, ",\"%s\":%.17g", key, v);
+}
+
 static char *print(const struct plan_log *l, size_t *bytes)
 {
     char *text = NULL;
     FILE *f = open_memstream(&text, bytes);
 
     assert(f);
-    for (int64_t s = -1; s < l->steps; s++) {
-        fprintf(f, "{\"step\":%d", (int)s);
+    for (int64_t s = 0; s < l->steps; s++) {
+        fprintf(f, "{\"step\":%.0f,\"skipped\":%s", l->v[PLAN_STEP][s],
+                l->skipped[s] ? "true" : "false");
         for (int i = 0; i < PLAN_MEASURES; i++)
-            fprintf(f, ",\"%s\":%.17g", plan_measure_key((enum plan_measure)i),
-                    s < 0 ? 0 : l->v[i][s]);
+            fprintf(f, ",\"%s\":%.17g", plan_measure_key((enum plan_measure)i), l->v[i][s]);
+        for (int i = PLAN_LOSS; i <= PLAN_EVAL_LOSS; i++)
+            put_loss(f, plan_measure_key((enum plan_measure)i), l->v[i][s]);
         fputs("}\n", f);
     }
     int rc = fclose(f);
     assert(rc == 0);
     return text;
+}
+
+static int is_same(double a, double b)
+{
+    return isnan(a) ? isnan(b) : isfinite(a) && a == b;
 }
 
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
@@ -42,13 +57,15 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 
     if (bytes > FUZZ_MAX || parse(&l, data, bytes))
         return 0;
-    assert(l.steps <= l.lines);
     char *text = print(&l, &printed);
     int rc = parse(&back, text, printed);
-    assert(rc == 0 && back.steps == l.steps && back.lines == l.steps + 1);
-    for (int i = 0; i < PLAN_MEASURES; i++)
-        for (int64_t s = 0; s < l.steps; s++)
-            assert(isfinite(l.v[i][s]) && l.v[i][s] >= 0 && l.v[i][s] == back.v[i][s]);
+    assert(rc == 0 && back.steps == l.steps);
+    for (int64_t s = 0; s < l.steps; s++) {
+        assert(l.skipped[s] == back.skipped[s]);
+        for (int i = 0; i < PLAN_LOG_COLUMNS; i++)
+            assert(is_same(l.v[i][s], back.v[i][s]) && (i >= PLAN_MEASURES || l.v[i][s] >= 0));
+        assert(l.v[PLAN_STEP][s] > (s ? l.v[PLAN_STEP][s - 1] : 0));
+    }
     free(text);
     int counted = l.steps > 0;
     plan_log_release(&l);

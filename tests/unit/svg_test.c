@@ -400,12 +400,14 @@ static void no_numbers_break_a_chart(void **state)
     enum { BAD = sizeof bad / sizeof *bad };
 
     (void)state;
-    for (int at = 0; at < BAD * BAD * 9; at++) {
+    for (int at = 0; at < BAD * BAD * 18; at++) {
         struct page p;
         double x[] = {bad[at % BAD], 3}, y[] = {bad[at / BAD % BAD], 5};
         const struct svg_series series[] = {{.name = "a", .points = 2, .x = x, .y = y},
                                             {.name = "b", .dashed = 1, .marker = -1}};
-        struct svg_chart c = chart_of(series, 2, at / (BAD * BAD) % 3, at / (BAD * BAD) / 3);
+        struct svg_chart c =
+            chart_of(series, 2, at / (BAD * BAD) % 3, at / (BAD * BAD) / 3 % 3);
+        c.x.tight = c.y.tight = at >= BAD * BAD * 9;
         begin(&p);
         svg_chart(&p.svg, &c);
         end(&p);
@@ -415,6 +417,29 @@ static void no_numbers_break_a_chart(void **state)
         assert_in_range(count(plot, "<circle"), 1, 2); /* the good point is there */
         free(p.text);
     }
+}
+
+/* Panels over one axis: its ends are given, the upper ones have no words below. */
+static void an_axis_can_be_given_bare_and_tight(void **state)
+{
+    static const double x[] = {10, 20}, y[] = {1000, 1001};
+    const struct svg_series series = {.name = "a", .points = 2, .x = x, .y = y, .faint = 1};
+    struct svg_chart c = chart_of(&series, 1, SVG_LINEAR, SVG_LINEAR);
+    struct page p;
+
+    (void)state;
+    c.x = (struct svg_axis){.unit = units_count, .lo = 0, .hi = 40};
+    c.y.tight = 1;
+    begin(&p);
+    svg_chart(&p.svg, &c);
+    end(&p);
+    /* The plot is from 74 to 184: a quarter and a half of it. */
+    assert_non_null(strstr(p.text, "cx=\"101.5\""));
+    assert_non_null(strstr(p.text, "cx=\"129\""));
+    assert_null(strstr(p.text, ">20<"));
+    assert_null(strstr(p.text, ">0<")); /* y is about 1000 */
+    assert_non_null(strstr(p.text, svg_tint(svg_colour(0), 0.4).text));
+    free(p.text);
 }
 
 static void points_stay_in_their_chart(void **state)
@@ -485,6 +510,7 @@ int main(void)
         cmocka_unit_test(tick_texts),
         cmocka_unit_test(a_chart_has_lines_markers_and_ticks),
         cmocka_unit_test(no_numbers_break_a_chart),
+        cmocka_unit_test(an_axis_can_be_given_bare_and_tight),
         cmocka_unit_test(points_stay_in_their_chart),
         cmocka_unit_test(nothing_to_show),
         cmocka_unit_test(a_legend_folds),

@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2016 # the dollar is for Perl
+# paro-train --plot: a picture of runs that any viewer reads, of what their logs say.
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# fails TEXT COMMAND...: status 2, nothing on stdout, one line on stderr: TEXT.
+fails() {
+    local text=$1 rc=0
+    shift
+    "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = 2 ] || { echo "status $rc of $*"; return 1; }
+    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
+    [ "$(cat said)" = "paro-train: $text" ] || { echo "stderr of $*:"; cat said; return 1; }
+}
+
+# steps COUNT LOSS MORE: a log; LOSS is an expression of the step $s, or null.
+steps() {
+    perl -e 'my ($n, $loss, $more) = @ARGV;
+        for our $s (1 .. $n) {
+            my $l = eval($loss) // "null";
+            print qq({"step":$s,"loss":$l,"grad_norm":1,"lr":1e-3,"tokens":64,"step_s":0.5,"tokens_per_s":128,),
+                qq("compute_s":0.25,"exposed_comm_s":0.125,"idle_s":0.125,"slow_bytes":9,"fast_bytes":0,),
+                qq("state_bytes":99,"skipped":), $l eq "null" ? "true" : "false", "$more}\n" }' "$@"
+}
+
+# texts FILE: the words of a picture, one a line.
+texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's,^>,,; s,</text>,,'; }
+
+@test "a run that was trained: three panels, its folder's name" {
+    seq 1 20000 > text
+    paro-plan -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" -i synth:1x1 --seq 32 > plan.yaml
+    mkdir runs
+    paro-train plan.yaml -d text -o runs/first --steps 3 > out
+    paro-train plan.yaml -d text -o runs/second --steps 1 --log second.jsonl > out
+    paro-train --plot runs/first second.jsonl > out 2> said
+    [ ! -s said ]
+    texts out > words
+    for t in loss tokens/s 'exposed communication, of the step' step 'lines: every step' \
+        'first, 3 steps' 'second.jsonl, 1 step'; do
+        grep -qxF "$t" words || { echo "no '$t'"; cat words; return 1; }
+    done
+    # By whatever name: the folder, the file, the file in its folder.
+    paro-train --plot runs/first > a
+    paro-train --plot runs/first/log.jsonl | cmp - a
+    (cd runs/first && paro-train --plot log.jsonl) | cmp - a
+    grep -q '<title>Training: first</title>' a
+    # The line of a step that is being written is not there yet.
+    printf '{"step":4,"lo' >> runs/first/log.jsonl
+    paro-train --plot runs/first | cmp - a
+}
+
+@test "validation, skipped steps, gaps, a loss that explodes" {
+    steps 400 '$s >= 100 && $s < 120 ? undef : 5 - $s / 100' > a
+    paro-train --plot a > out
+    texts out > words
+    grep -qxF 'a, 400 steps, 20 skipped' words
+    grep -qxF 'skipped: the gradient was not finite' words
+    grep -qxF 'lines: the mean of the 9 steps around each; pale: every step' words
+    [ "$(grep -c '<polyline' out)" = 8 ] # pale and mean: the loss in two pieces, the others whole
+    if grep -qiE 'validation|nan|logarithmic' out; then return 1; fi
+    steps 50 '5 - $s / 100' ',"eval_loss":4.5' > b
+    paro-train --plot b > out
+    texts out | grep -qx 'validation loss'
+    steps 50 '$s == 7 ? 9e9 : 5' > c
+    paro-train --plot c b > out
+    texts out | grep -qx 'loss, on a logarithmic axis'
+    steps 5 undef > d # nothing but skipped steps: there is no loss to draw
+    paro-train --plot d > out
+    texts out | grep -qx 'nothing to show'
+}
+
+@test "many steps are few points, and none of the extremes is lost" {
+    steps 30000 '$s == 12345 ? 47 : 3 + sin($s)' > a
+    steps 30000 '3 + sin($s)' > b
+    for log in a b; do
+        paro-train --plot $log > $log.svg
+        texts $log.svg | grep -qxF "$log, 30000 steps"
+        [ "$(stat -c %s $log.svg)" -lt 300000 ]
+    done
+    # One step of 30000: its value makes the axis, and a line goes there.
+    texts a.svg | grep -qx 40
+    if texts b.svg | grep -qx 40; then return 1; fi
+    grep -oE '[ "][0-9.]+,[0-9.]+' a.svg | awk -F, '$2 < 130 { n++ } END { exit !(n >= 1 && n < 20) }'
+}
+
+@test "what is no log, and words that do not belong together" {
+    fails "cannot open log 'nowhere': No such file or directory" paro-train --plot nowhere
+    mkdir empty
+    fails "cannot open log 'empty/log.jsonl': No such file or directory" paro-train --plot empty
+    : > none
+    fails "log 'none' has no step" paro-train --plot none
+    steps 3 5 > a
+    { cat a; echo '{"step":4,'; } > b
+    paro-train --plot b a > out 2> said && return 1
+    grep -q '^paro-train: b:4: is no JSON: ' said
+    { cat a; steps 2 5; } > b
+    fails "b:4: 'step' is 1 behind step 3, expected a later one" paro-train --plot a b
+    sed 's/"loss":5/"loss":"5"/' a > b
+    fails "b:1: 'loss' is no number, nor null" paro-train --plot b
+    sed 's/"tokens_per_s":128,//' a > b
+    fails "b:1: 'tokens_per_s' is absent or no number from 0 on, as a run's log has it" paro-train --plot b
+    fails "--plot without a log, expected --plot LOG..." paro-train --plot
+    fails "--plot and options of a run, expected --plot LOG... alone" paro-train --plot a -o run
+    fails "--plot and options of a run, expected --plot LOG... alone" paro-train --plot a --lr 1
+    fails "'a' is one too many, expected at most 8 logs" paro-train --plot a a a a a a a a a
+    paro-train --plot a a a a a a a a > out
+    texts out | grep -qx 'a, 3 steps'
+    [ -w /dev/full ] || skip "no /dev/full here"
+    local rc=0
+    paro-train --plot a > /dev/full 2> said || rc=$?
+    [ $rc = 2 ]
+    [ "$(cat said)" = "paro-train: cannot write to standard output: No space left on device" ]
+}
