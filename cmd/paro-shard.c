@@ -8,20 +8,22 @@
 #include "cli/cli.h"
 #include "plan/plan.h"
 
-enum { KEY_SEED = 0x100, KEY_FORCE, KEY_QUICK };
+enum { KEY_SEED = 0x100, KEY_FORCE, KEY_QUICK, KEY_ADAPTER, KEY_FUSE };
 enum {
     HAS_MODEL = 1,
     HAS_SEED = 2,
     HAS_PLAN = 4,
     HAS_OUTPUT = 8,
     HAS_FORCE = 16,
-    HAS_QUICK = 32
+    HAS_QUICK = 32,
+    HAS_ADAPTER = 64,
+    HAS_FUSE = 128
 };
 
 struct args {
     struct cli cli;
     int has; /* HAS_... that were given */
-    const char *model, *plan;
+    const char *model, *plan, *adapter;
     struct tool_target output;
     int64_t seed;
     const struct verb *verb;
@@ -49,14 +51,19 @@ static int run_split(const struct args *a, struct err *err)
     if (plan_read(&p, a->plan, err))
         return -1;
     plan_strategy_name(p.strategy, strategy);
-    int rc = tool_split(a->operand[0], &p.model, &p.groups, strategy, a->output, err);
+    struct tool_splitting what = {.model = &p.model,
+                                  .groups = &p.groups,
+                                  .strategy = strategy,
+                                  .adapter = a->adapter,
+                                  .seed = (uint64_t)a->seed};
+    int rc = tool_split(a->operand[0], &what, a->output, err);
     plan_release(&p);
     return rc;
 }
 
 static int run_merge(const struct args *a, struct err *err)
 {
-    return tool_merge(a->operand[0], a->output, err);
+    return tool_merge(a->operand[0], !!(a->has & HAS_FUSE), a->output, err);
 }
 
 static int run_verify(const struct args *a, struct err *err)
@@ -89,8 +96,9 @@ static const struct verb {
 } verbs[] = {
     {"init", "init -m CONFIG [--seed S] -o DIR", 0, HAS_MODEL | HAS_OUTPUT,
      HAS_SEED | HAS_FORCE, run_init},
-    {"split", "split DIR|FILE -p PLAN -o DIR", 1, HAS_PLAN | HAS_OUTPUT, HAS_FORCE, run_split},
-    {"merge", "merge DIR -o DIR", 1, HAS_OUTPUT, HAS_FORCE, run_merge},
+    {"split", "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR", 1,
+     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_ADAPTER | HAS_SEED, run_split},
+    {"merge", "merge DIR [--fuse] -o DIR", 1, HAS_OUTPUT, HAS_FORCE | HAS_FUSE, run_merge},
     {"verify", "verify DIR|FILE [--quick]", 1, 0, HAS_QUICK, run_verify},
     {"ls", "ls DIR|FILE", 1, 0, 0, run_ls},
     {"diff", "diff A B", 2, 0, 0, run_diff},
@@ -98,7 +106,9 @@ static const struct verb {
 
 static const struct argp_option options[] = {
     {"model", 'm', "CONFIG", 0, "init: the config.json, or a folder with one", 0},
-    {"seed", KEY_SEED, "S", 0, "init: which values to draw (default 1)", 0},
+    {"seed", KEY_SEED, "S", 0, "init, split: which values to draw (default 1)", 0},
+    {"adapter", KEY_ADAPTER, "DIR", 0, "split: a PEFT folder with the plan's adapters", 0},
+    {"fuse", KEY_FUSE, 0, 0, "merge: add the adapters into the weights", 0},
     {"plan", 'p', "PLAN", 0, "split: the plan, - for standard input", 0},
     {"output", 'o', "DIR", 0, "init, split, merge: the folder to write", 0},
     {"force", KEY_FORCE, 0, 0, "Replace DIR if it is there", 0},
@@ -151,6 +161,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SEED:
         a->has |= HAS_SEED;
         return cli_check(&a->cli, num_i64(arg, 0, INT64_MAX, &a->seed, &a->cli.err), "--seed");
+    case KEY_ADAPTER:
+        a->has |= HAS_ADAPTER;
+        a->adapter = arg;
+        return 0;
+    case KEY_FUSE:
+        a->has |= HAS_FUSE;
+        return 0;
     case 'p':
         a->has |= HAS_PLAN;
         a->plan = arg;
@@ -178,7 +195,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "init -m CONFIG [--seed S] -o DIR\nsplit DIR|FILE -p PLAN -o DIR\nmerge DIR -o DIR\n"
+    "init -m CONFIG [--seed S] -o DIR\n"
+    "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR\nmerge DIR [--fuse] -o DIR\n"
     "verify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
     "Checkpoints and Hugging Face folders: make, split, merge, check, list, compare.",
     NULL,

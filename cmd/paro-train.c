@@ -5,8 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/jout.h"
 #include "base/num.h"
+#include "base/tick.h"
 #include "cli/cli_world.h"
+#include "data/data.h"
 #include "train/train_plot.h"
 #include "train/train.h"
 #include "train/train_generate.h"
@@ -14,6 +17,9 @@
 enum {
     KEY_SETTING = 0x5000,
     KEY_INIT = 0x6000,
+    KEY_WEIGHTS,
+    KEY_TOKENIZER,
+    KEY_TOKENIZE,
     KEY_RESUME,
     KEY_CONFIG,
     KEY_LOG,
@@ -30,14 +36,15 @@ enum {
     KEY_GENERATE,
     KEY_LENGTH,
     KEY_TEMPERATURE,
-    KEY_TOP_P,
-    KEY_TOKENIZER
+    KEY_TOP_P
 };
 
 struct args {
     struct cli cli;
     struct train_run run;
     struct train_prompt prompt;
+    const char *data[ORDER_SOURCES_MAX]; /* run.data */
+    const char *tokenize;
     int print_config, plot;
     const char *progress;
     const char *word[TRAIN_PLOT_RUNS]; /* the plan, or logs */
@@ -47,7 +54,12 @@ struct args {
 static volatile int stop; /* the one thing a signal touches */
 
 static const struct argp_option options[] = {
-    {"data", 'd', "FILE", 0, "Train on the bytes of FILE", 1},
+    {"data", 'd', "FILE", 0,
+     "Train on FILE: a text, or tokens of llm.c, nanoGPT or Megatron; may be repeated", 1},
+    {"data-weights", KEY_WEIGHTS, "W,...", 0,
+     "Take samples of the files in this ratio (default: that of their tokens)", 1},
+    {"tokenizer", KEY_TOKENIZER, "DIR", 0,
+     "Encode texts by GPT-2's byte pairs, with the files of DIR (default: their bytes)", 1},
     {"output", 'o', "DIR", 0, "Keep log and checkpoints in DIR", 1},
     {"init", KEY_INIT, "CKPT", 0, "Begin with the parameters of a checkpoint (default: fresh)",
      1},
@@ -82,8 +94,8 @@ static const struct argp_option options[] = {
      "Draw tokens, as sharply as T is low (0: take the likeliest one)", 3},
     {"top-p", KEY_TOP_P, "P", 0, "Draw from the likeliest that have P of the probability (1)",
      3},
-    {"tokenizer", KEY_TOKENIZER, "DIR", 0,
-     "Encode by GPT-2's vocabulary and merges in DIR (default: tokens are bytes)", 3},
+    {"tokenize", KEY_TOKENIZE, "OUT", 0,
+     "Write the tokens of a text to OUT, for runs to come, and end", 3},
     {0, 0, 0, 0, "Settings:", 4},
 #define X_OPTION(name, option, kind, value, least, most, text)                                 \
     {option, KEY_SETTING + TRAIN_SETTING_##name, "NUMBER", 0, text " (" value ")", 5},
@@ -91,6 +103,20 @@ static const struct argp_option options[] = {
 #undef X_OPTION
         CLI_OPTIONS,
     {0}};
+
+static error_t check_tokenize(struct args *a)
+{
+    const struct train_run *r = &a->run;
+
+    if (r->data_count != 1 || !r->tokenizer)
+        return cli_usage(&a->cli,
+                         "--tokenize with %d files of data and %s tokenizer, expected "
+                         "-d TEXT and --tokenizer DIR",
+                         r->data_count, r->tokenizer ? "a" : "no");
+    if (a->words || r->out || a->print_config || a->plot)
+        return cli_usage(&a->cli, "--tokenize and a run, expected one of them");
+    return 0;
+}
 
 static error_t check_progress(struct args *a)
 {
@@ -117,9 +143,9 @@ static void choose_progress(struct args *a)
 static int has_run(const struct args *a)
 {
     const struct train_run *r = &a->run;
-    int given = r->data || r->out || r->init || r->resume || r->config || r->log || r->algo ||
-                r->tuning || r->against || r->trace_step || r->exact || r->force ||
-                r->peak > 0 || a->progress;
+    int given = r->data || r->data_weights || r->tokenizer || r->out || r->init || r->resume ||
+                r->config || r->log || r->algo || r->tuning || r->against || r->trace_step ||
+                r->exact || r->force || r->peak > 0 || a->progress;
 
     for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++)
         given |= r->given[i] != NULL;
@@ -130,6 +156,8 @@ static error_t check_words(struct args *a)
 {
     struct train_run *r = &a->run;
 
+    if (a->tokenize)
+        return check_tokenize(a);
     if (a->plot && (a->print_config || a->prompt.text || has_run(a)))
         return cli_usage(&a->cli, "--plot and options of a run, expected --plot LOG... alone");
     if (a->plot && !a->words)
@@ -148,30 +176,36 @@ static error_t check_words(struct args *a)
     return 0;
 }
 
-/* Where the text of an option goes that is looked at later; NULL: one of another kind. */
+/* Where the text of an option goes that takes one as it is; NULL: it is another option. */
 static const char **text_of(struct args *a, int key)
 {
+    struct train_run *r = &a->run;
+
     switch (key) {
-    case 'd':
-        return &a->run.data;
     case 'o':
-        return &a->run.out;
+        return &r->out;
+    case KEY_WEIGHTS:
+        return &r->data_weights;
+    case KEY_TOKENIZER:
+        return &r->tokenizer;
+    case KEY_TOKENIZE:
+        return &a->tokenize;
     case KEY_INIT:
-        return &a->run.init;
+        return &r->init;
     case KEY_RESUME:
-        return &a->run.resume;
+        return &r->resume;
     case KEY_CONFIG:
-        return &a->run.config;
+        return &r->config;
     case KEY_LOG:
-        return &a->run.log;
+        return &r->log;
     case KEY_ALGO:
-        return &a->run.algo;
+        return &r->algo;
     case KEY_TUNING:
-        return &a->run.tuning;
+        return &r->tuning;
     case KEY_AGAINST:
-        return &a->run.against;
+        return &r->against;
     case KEY_TRACE:
-        return &a->run.trace_step;
+        return &r->trace_step;
     case KEY_GENERATE:
         return &a->prompt.text;
     case KEY_LENGTH:
@@ -180,11 +214,9 @@ static const char **text_of(struct args *a, int key)
         return &a->prompt.temperature;
     case KEY_TOP_P:
         return &a->prompt.top_p;
-    case KEY_TOKENIZER:
-        return &a->prompt.tokenizer;
     default:
         if (key >= KEY_SETTING && key < KEY_SETTING + TRAIN_SETTINGS_COUNT)
-            return &a->run.given[key - KEY_SETTING];
+            return &r->given[key - KEY_SETTING];
         return NULL;
     }
 }
@@ -198,7 +230,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         *text = arg;
         return 0;
     }
+    if (text) {
+        *text = arg;
+        return 0;
+    }
     switch (key) {
+    case 'd':
+        if (a->run.data_count == ORDER_SOURCES_MAX)
+            return cli_usage(&a->cli, "data '%s' is one too many, expected at most %d files",
+                             arg, ORDER_SOURCES_MAX);
+        a->run.data = a->data;
+        a->data[a->run.data_count++] = arg;
+        return 0;
     case KEY_EXACT:
         a->run.exact = 1;
         return 0;
@@ -232,7 +275,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "PLAN -d DATA -o DIR\n--plot LOG...",
+    .args_doc = "PLAN -d DATA -o DIR\n--generate TEXT --init DIR\n"
+                "--tokenize OUT -d TEXT --tokenizer DIR\n--plot LOG...",
     .doc = "Train a model by a plan of paro-plan, under mpirun or alone with one rank.",
 };
 
@@ -266,12 +310,37 @@ static int generate(struct args *a)
     struct err err = {0};
 
     a->prompt.from = a->run.init;
+    a->prompt.tokenizer = a->run.tokenizer;
     a->prompt.seed = a->run.given[TRAIN_SETTING_seed];
     a->prompt.json = a->cli.json;
     a->prompt.out = stdout;
     if (train_generate(&a->prompt, &err))
         return cli_fail(&a->cli, &err);
     return cli_finish(&a->cli, 0);
+}
+
+static int tokenize(struct args *a, struct err *err)
+{
+    const struct train_run *r = &a->run;
+    struct data_encoded done;
+    double begin = tick_now_s();
+
+    if (data_encode(a->data[0], r->tokenizer, a->tokenize, r->force, &done, err))
+        return -1;
+    double took = tick_now_s() - begin;
+    cli_say(&a->cli, "'%s': %lld tokens of %lld bytes, %.2f s, %.1f MB/s", a->tokenize,
+            (long long)done.tokens, (long long)done.bytes, took,
+            (double)done.bytes / took / 1e6);
+    if (a->cli.json) {
+        struct jout j = {.file = stdout};
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "schema", "paro.tokens/1");
+        jout_text(&j, "file", a->tokenize);
+        jout_int(&j, "bytes", done.bytes);
+        jout_int(&j, "tokens", done.tokens);
+        jout_close(&j, '}');
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -294,6 +363,11 @@ int main(int argc, char **argv)
     if (a.prompt.text)
         return generate(&a);
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
+    if (a.tokenize) {
+        if (tokenize(&a, &err))
+            return cli_fail(&a.cli, &err);
+        return cli_finish(&a.cli, 0);
+    }
     choose_progress(&a); /* MPI lets this process look as if it had been launched */
     if (world_open(&world, &err))
         return cli_fail(&a.cli, &err);

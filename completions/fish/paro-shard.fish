@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
 complete -c paro-shard -n __fish_use_subcommand -a init
-complete -c paro-shard -n __fish_use_subcommand -a split
 complete -c paro-shard -n __fish_use_subcommand -a merge
 complete -c paro-shard -n __fish_use_subcommand -a verify
 complete -c paro-shard -n __fish_use_subcommand -a ls
 complete -c paro-shard -n __fish_use_subcommand -a diff
+complete -c paro-shard -l adapter -r -d 'split: a PEFT folder with the plan\'s adapters'
 complete -c paro-shard -l force -d 'Replace DIR if it is there'
+complete -c paro-shard -l fuse -d 'merge: add the adapters into the weights'
 complete -c paro-shard -s m -l model -r -d 'init: the config.json, or a folder with one'
 complete -c paro-shard -s o -l output -r -d 'init, split, merge: the folder to write'
 complete -c paro-shard -s p -l plan -r -d 'split: the plan, - for standard input'
 complete -c paro-shard -l quick -d 'verify: sizes and headers, not the data'
-complete -c paro-shard -l seed -r -d 'init: which values to draw (default 1)'
+complete -c paro-shard -l seed -r -d 'init, split: which values to draw (default 1)'
 complete -c paro-shard -l json -d 'Print JSON (errors too, on standard error)'
 complete -c paro-shard -s h -l help -d 'Print this help'
 complete -c paro-shard -s V -l version -d 'Print the version'

@@ -83,12 +83,18 @@ struct ckpt_file {
     char header_hash[33];
 };
 
-/* A file kept for merge.  header: of a weights file, of which the data lies in the shards. */
+/* What is kept for merge. */
+enum ckpt_keep {
+    CKPT_KEEP_FILE,   /* a file as it was */
+    CKPT_KEEP_HEADER, /* a weights file up to its data, which lies in the shards */
+    CKPT_KEEP_REST    /* the data of those of its tensors that are no parameters */
+};
+
 struct ckpt_source {
-    char *name; /* within the folder that was split; never leaves it */
-    int header;
+    char *name; /* of the file, within the folder that was split; never leaves it */
+    enum ckpt_keep keep;
     int64_t bytes; /* kept here */
-    int64_t whole; /* of the file that was split: more than bytes where header */
+    int64_t whole; /* of the file that was split: more than bytes of a header */
     char hash[33]; /* of the bytes kept */
 };
 

@@ -33,6 +33,13 @@ void ckpt_hash(const void *data, int64_t bytes, char hex[33])
     to_hex(XXH3_128bits(data, (size_t)bytes), hex);
 }
 
+const char *ckpt_source_folder(enum ckpt_keep keep)
+{
+    static const char *const folder[] = {"source/files", "source/headers", "source/rest"};
+
+    return folder[keep];
+}
+
 FILE *ckpt_stream(char **text, size_t *bytes)
 {
     FILE *f = open_memstream(text, bytes);

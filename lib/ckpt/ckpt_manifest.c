@@ -97,7 +97,9 @@ static void put_source(struct jout *j, const struct ckpt_sources *source)
         const struct ckpt_source *s = &source->item[i];
         jout_open(j, NULL, '{');
         jout_text(j, "name", s->name);
-        jout_bool(j, "header", s->header);
+        jout_bool(j, "header", s->keep == CKPT_KEEP_HEADER);
+        if (s->keep == CKPT_KEEP_REST) /* a key that older manifests do not have */
+            jout_bool(j, "rest", 1);
         jout_int(j, "bytes", s->bytes);
         jout_int(j, "whole", s->whole);
         jout_text(j, "xxh3", s->hash);
@@ -255,20 +257,26 @@ static int read_source(struct reader *r, json_t *list)
     json_error_t e;
     json_t *v;
     size_t i;
-    int header;
+    int header, rest;
 
     c->source.item = mem_new(json_array_size(list), sizeof *c->source.item);
     json_array_foreach(list, i, v)
     {
-        if (json_unpack_ex(v, &e, JSON_STRICT, "{s:s,s:b,s:I,s:I,s:s}", "name", &name, "header",
-                           &header, "bytes", &bytes, "whole", &whole, "xxh3", &hash))
+        rest = 0;
+        if (json_unpack_ex(v, &e, JSON_STRICT, "{s:s,s:b,s?:b,s:I,s:I,s:s}", "name", &name,
+                           "header", &header, "rest", &rest, "bytes", &bytes, "whole", &whole,
+                           "xxh3", &hash))
             return FAIL(r, "source: %.200s", e.text);
-        if (!ckpt_name_ok(name) || !is_hash(hash) || bytes < 0 || whole < bytes)
+        enum ckpt_keep keep = header ? CKPT_KEEP_HEADER
+                              : rest ? CKPT_KEEP_REST
+                                     : CKPT_KEEP_FILE;
+        if ((header && rest) || !ckpt_name_ok(name) || !is_hash(hash) || bytes < 0 ||
+            whole < bytes)
             return FAIL(r,
                         "source '%.200s' is no name within a folder with its size and checksum",
                         name);
         struct ckpt_source *s = &c->source.item[c->source.count++];
-        *s = (struct ckpt_source){mem_dup(name), header, bytes, whole, {0}};
+        *s = (struct ckpt_source){mem_dup(name), keep, bytes, whole, {0}};
         strcpy(s->hash, hash);
     }
     return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a checkpoint is read into a model of which another part trains: by the names of
- * tensors, within one unit, for a tensor's unit is the same whatever trains.
+ * Knows when two configs are of one network, and how a checkpoint is read into a model of which
+ * another part trains: by the names of tensors, within one unit, for a tensor's unit is the
+ * same whatever trains.
  */
 #include "ckpt/ckpt_model.h"
 
@@ -10,6 +11,60 @@
 
 #include "ckpt/ckpt_parts.h"
 #include "ckpt/tool.h"
+
+int tool_check_same(const char *folder, const struct model *own, const struct model *plan,
+                    struct err *err)
+{
+    const struct model_rope *a = &own->rope, *b = &plan->rope;
+    const struct {
+        const char *key;
+        double own, plan;
+    } row[] = {
+        {"num_hidden_layers", (double)own->layers, (double)plan->layers},
+        {"hidden_size", (double)own->hidden, (double)plan->hidden},
+        {"intermediate_size", (double)own->ffn, (double)plan->ffn},
+        {"vocab_size", (double)own->vocab, (double)plan->vocab},
+        {"num_attention_heads", (double)own->heads, (double)plan->heads},
+        {"num_key_value_heads", (double)own->kv_heads, (double)plan->kv_heads},
+        {"head_dim", (double)own->head_dim, (double)plan->head_dim},
+        {"tie_word_embeddings", own->tied, plan->tied},
+        {"n_positions", (double)own->positions, (double)plan->positions},
+        {"rms_norm_eps", own->norm_eps, plan->norm_eps},
+        {"attention_bias", own->attention_bias, plan->attention_bias},
+        {"mlp_bias", own->ffn_bias, plan->ffn_bias},
+        {"activation_function", (double)own->ffn_type, (double)plan->ffn_type},
+        {"rope_theta", a->theta, b->theta},
+        {"rope_type", (double)a->type, (double)b->type},
+        {"factor", a->factor, b->factor},
+        {"low_freq_factor", a->low_freq_factor, b->low_freq_factor},
+        {"high_freq_factor", a->high_freq_factor, b->high_freq_factor},
+        {"original_max_position_embeddings", a->original_max, b->original_max},
+        {"attention_factor", a->attention_factor, b->attention_factor},
+        {"beta_fast", a->beta_fast, b->beta_fast},
+        {"beta_slow", a->beta_slow, b->beta_slow},
+        {"mscale", a->mscale, b->mscale},
+        {"mscale_all_dim", a->mscale_all_dim, b->mscale_all_dim},
+        {"truncate", !a->no_truncate, !b->no_truncate},
+    };
+
+    if (strcmp(own->family, plan->family)) {
+        err_at(err, folder, 0, "model_type",
+               "is %s in its config.json, but %s in the plan's "
+               "model",
+               own->family, plan->family);
+        err->code = ERR_MISMATCH;
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        if (row[i].own == row[i].plan)
+            continue;
+        err_at(err, folder, 0, row[i].key,
+               "is %g in its config.json, but %g in the plan's model", row[i].own, row[i].plan);
+        err->code = ERR_MISMATCH;
+        return -1;
+    }
+    return 0;
+}
 
 /* A tensor's twin in another model of the network, or NULL. */
 static const struct model_tensor *find_twin(const struct model *m, const struct model_tensor *t)

@@ -22,6 +22,9 @@ int ckpt_tensor_at(const struct model *m, int unit, int64_t at);
 /* End of the block that begins at lo, in a range that ends at hi. */
 int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
 
+/* The folder below a checkpoint's in which what is so kept lies. */
+const char *ckpt_source_folder(enum ckpt_keep keep);
+
 /* manifest.json; source NULL: there is none. */
 int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
@@ -41,8 +44,15 @@ int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *
 /* The same numbers of a file that stays where it is. */
 int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *err);
 
-/* The header of a model.safetensors: all the model's tensors in the model's order. */
-void ckpt_model_header(const struct model *m, enum dtype type, char **head, int64_t *bytes);
+/*
+ * The header of a weights file: all the model's tensors in the model's order, or its adapters
+ * alone, of *elems elements together.
+ */
+void ckpt_model_header(const struct model *m, enum dtype type, int adapters, char **head,
+                       int64_t *bytes, int64_t *elems);
+/* Writes a matrix with its adapters added, in the type of the params, to fd at `at`. */
+int ckpt_fuse(struct ckpt *c, const struct model_tensor *t, int fd, int64_t at,
+              struct err *err);
 
 /* Reads block b into c->buffer and checks it. */
 int ckpt_load_block(struct ckpt *c, int64_t b, struct err *err);

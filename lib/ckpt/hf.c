@@ -260,30 +260,48 @@ const struct st_tensor *hf_find(const struct hf *hf, const char *name, int *file
     return NULL;
 }
 
-/* One of the model's tensors: there, of its shape and of the common type. */
-static int match_one(struct hf *hf, const struct model_tensor *want, struct hf_place *place,
-                     int first, struct err *err)
+/* Where each of the model's tensors lies, by what the files have. */
+static int place_all(struct hf *hf, const struct model *m, struct err *err)
 {
-    place->t = hf_find(hf, want->name, &place->file);
+    const struct model_tensor *want;
+
+    for (int f = 0; f < hf->files; f++) {
+        for (int i = 0; i < hf->file[f].count; i++) {
+            const struct st_tensor *t = &hf->file[f].tensor[i];
+            if (hf_role(m, t->name, &want) != HF_OURS)
+                continue;
+            struct hf_place *place = &hf->place[want - m->tensor];
+            if (place->t)
+                return err_at(err, hf->file[f].path, 0, t->name,
+                              "is there twice: '%s' is the same tensor", place->t->name);
+            *place = (struct hf_place){f, t};
+        }
+    }
+    return 0;
+}
+
+/* One of the model's tensors: there, of its shape and of the common type. */
+static int match_one(struct hf *hf, const struct model_tensor *want,
+                     const struct hf_place *place, int first, struct err *err)
+{
     if (!place->t) {
         err_at(err, hf->dir, 0, want->name, "is missing: the config wants it");
         err->code = ERR_ABSENT;
         return -1;
     }
-    const char *path = hf->file[place->file].path;
+    const char *path = hf->file[place->file].path, *name = place->t->name;
     struct st_tensor shaped = {
         .type = place->t->type, .dims = want->dims, .shape = {want->shape[0], want->shape[1]}};
     char have[256], need[256];
     st_print_shape(place->t, have, sizeof have);
     st_print_shape(&shaped, need, sizeof need);
     if (strcmp(have, need))
-        return err_at(err, path, 0, want->name, "is %s, expected %s as the config says", have,
-                      need);
+        return err_at(err, path, 0, name, "is %s, expected %s as the config says", have, need);
     enum dtype type;
     if (st_type_dtype(place->t->type, &type) || type == DTYPE_I32 || type == DTYPE_U8)
-        return err_at(err, path, 0, want->name, "is %s, expected F32, BF16, F16 or F64", have);
+        return err_at(err, path, 0, name, "is %s, expected F32, BF16, F16 or F64", have);
     if (!first && type != hf->type)
-        return err_at(err, path, 0, want->name,
+        return err_at(err, path, 0, name,
                       "is %s, the tensors before it are %s: one type is "
                       "expected",
                       st_type_name(place->t->type), st_type_name(st_type_of(hf->type)));
@@ -293,25 +311,24 @@ static int match_one(struct hf *hf, const struct model_tensor *want, struct hf_p
 
 int hf_match(struct hf *hf, const struct model *m, struct err *err)
 {
-    int count = 0;
+    const struct model_tensor *t;
+    int seen = 0;
 
     mem_free(hf->place);
     hf->place = mem_new((size_t)m->tensors, sizeof *hf->place);
-    for (int i = 0; i < m->tensors; i++)
-        if (match_one(hf, &m->tensor[i], &hf->place[i], i == 0, err))
+    if (place_all(hf, m, err))
+        return -1;
+    for (int i = 0; i < m->tensors; i++) {
+        if (m->tensor[i].kind == MODEL_LORA_A || m->tensor[i].kind == MODEL_LORA_B)
+            continue;
+        if (match_one(hf, &m->tensor[i], &hf->place[i], seen++ == 0, err))
             return -1;
-    for (int i = 0; i < hf->files; i++)
-        count += hf->file[i].count;
-    for (int i = 0; count != m->tensors && i < hf->files; i++)
-        for (int t = 0; t < hf->file[i].count; t++)
-            if (!model_find(m, hf->file[i].tensor[t].name))
-                return err_at(err, hf->file[i].path, 0, hf->file[i].tensor[t].name,
+    }
+    for (int f = 0; f < hf->files; f++)
+        for (int i = 0; i < hf->file[f].count; i++)
+            if (hf_role(m, hf->file[f].tensor[i].name, &t) == HF_UNKNOWN)
+                return err_at(err, hf->file[f].path, 0, hf->file[f].tensor[i].name,
                               "is no tensor of the model that the config describes");
-    if (count != m->tensors)
-        return err_at(err, hf->dir, 0, NULL,
-                      "has %d tensors, the config wants %d: one is in two "
-                      "files",
-                      count, m->tensors);
     hf->model = m;
     return 0;
 }

@@ -25,21 +25,32 @@ struct hf {
     struct hf_place {
         int file;
         const struct st_tensor *t;
-    } * place;       /* [model->tensors], owned */
+    } * place;       /* [model->tensors], owned; t NULL: an adapter */
     enum dtype type; /* of all of them */
 };
 
 /* Opens and checks each file, and that the index, if any, tells the truth. */
 int hf_open(struct hf *hf, const char *path, struct err *err);
+/* What a tensor of a folder is to the model. */
+enum hf_role {
+    HF_UNKNOWN, /* nothing: the folder is another model's */
+    HF_OURS,    /* *t, under its own name or, of GPT-2's, without "transformer." */
+    HF_TIED,    /* a second copy of the embedding *t, for the head */
+    HF_BUFFER   /* a constant that old versions wrote: a causal mask, rotary frequencies */
+};
+enum hf_role hf_role(const struct model *m, const char *name, const struct model_tensor **t);
 /*
- * Finds the model's tensors: none missing, none more, each of the shape that the config gives,
- * all of one floating type.  The model must live as long as hf.
+ * Finds the model's tensors: none missing, none more, none twice, each of the shape that the
+ * config gives, all of one floating type.  Adapters are not sought.  The model must live as
+ * long as hf.
  */
 int hf_match(struct hf *hf, const struct model *m, struct err *err);
+/* After hf_match: a second copy of a tied embedding must be the same, bit for bit. */
+int hf_check_tied(const struct hf *hf, struct err *err);
 void hf_release(struct hf *hf);
 /* The file's number and the tensor, or NULL. */
 const struct st_tensor *hf_find(const struct hf *hf, const char *name, int *file);
-/* Elements [at.lo, at.hi) of a unit, in hf->type; after hf_match. */
+/* Elements [at.lo, at.hi) of a unit, none of an adapter, in hf->type; after hf_match. */
 int hf_read(const struct hf *hf, int unit, struct range at, void *out, struct err *err);
 
 #endif

@@ -27,18 +27,28 @@ int tool_init(const struct model *m, uint64_t seed, struct tool_target to, struc
 int tool_check_same(const char *folder, const struct model *own, const struct model *plan,
                     struct err *err);
 
+/* What a plan says of a checkpoint; borrowed. */
+struct tool_splitting {
+    const struct model *model; /* with what trains */
+    const struct groups *groups;
+    const char *strategy;
+    const char *adapter; /* a PEFT folder with the model's adapters; NULL: first values ... */
+    uint64_t seed;       /* ... drawn from this */
+};
+
 /*
- * A Hugging Face folder, or one .safetensors file, into a checkpoint.  m is what the plan says;
- * a config.json in the folder must describe the same network.
+ * A Hugging Face folder, or one .safetensors file, into a checkpoint.  A config.json in the
+ * folder must describe the same network as the plan.
  */
-int tool_split(const char *from, const struct model *m, const struct groups *groups,
-               const char *strategy, struct tool_target to, struct err *err);
+int tool_split(const char *from, const struct tool_splitting *what, struct tool_target to,
+               struct err *err);
 
 /*
  * Back: byte for byte what was split, or, from a run's checkpoint, a folder with config.json
- * and model.safetensors from its params.
+ * and model.safetensors from its params.  Where adapters train, a PEFT folder of them; or,
+ * with fuse, the whole model with them added into its matrices.
  */
-int tool_merge(const char *from, struct tool_target to, struct err *err);
+int tool_merge(const char *from, int fuse, struct tool_target to, struct err *err);
 
 /*
  * 0: whole; *bad counts what is not, each a line on out (or, with json, an item of one

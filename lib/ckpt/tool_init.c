@@ -35,28 +35,36 @@ static int put_values(const struct init *in, int fd, int64_t at, const struct mo
     return 0;
 }
 
-void ckpt_model_header(const struct model *m, enum dtype type, char **head, int64_t *bytes)
+void ckpt_model_header(const struct model *m, enum dtype type, int adapters, char **head,
+                       int64_t *bytes, int64_t *elems)
 {
     struct st_tensor *tensor = mem_new((size_t)m->tensors, sizeof *tensor);
+    int count = 0;
 
-    for (int i = 0; i < m->tensors; i++)
-        tensor[i] = (struct st_tensor){.name = (char *)m->tensor[i].name,
-                                       .type = st_type_of(type),
-                                       .dims = m->tensor[i].dims,
-                                       .shape = {m->tensor[i].shape[0], m->tensor[i].shape[1]}};
-    st_header(tensor, m->tensors, head, bytes);
+    *elems = 0;
+    for (int i = 0; i < m->tensors; i++) {
+        const struct model_tensor *t = &m->tensor[i];
+        if ((t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B) != adapters)
+            continue;
+        *elems += t->elems;
+        tensor[count++] = (struct st_tensor){.name = (char *)t->name,
+                                             .type = st_type_of(type),
+                                             .dims = t->dims,
+                                             .shape = {t->shape[0], t->shape[1]}};
+    }
+    st_header(tensor, count, head, bytes);
     mem_free(tensor);
 }
 
 static int put_weights(const struct init *in, const char *path, struct err *err)
 {
     char *head = NULL;
-    int64_t at = 0;
+    int64_t at = 0, elems = 0;
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc;
 
     if (fd < 0)
         return err_sys(err, "cannot create '%s'", path);
-    ckpt_model_header(in->m, in->type, &head, &at);
+    ckpt_model_header(in->m, in->type, 0, &head, &at, &elems);
     rc = io_pwrite_all(fd, head, at, 0, err);
     for (int i = 0; rc == 0 && i < in->m->tensors; i++) {
         rc = put_values(in, fd, at, &in->m->tensor[i], err);

@@ -121,7 +121,7 @@ static int verify_blocks(struct report *r, struct ckpt *c, const int *usable, st
 static int verify_source(struct report *r, struct ckpt *c, const struct ckpt_source *s,
                          int quick, struct err *err)
 {
-    char *dir = io_join(c->dir, s->header ? "source/headers" : "source/files");
+    char *dir = io_join(c->dir, ckpt_source_folder(s->keep));
     char *path = io_join(dir, s->name), hash[33];
     struct stat st;
     int64_t bytes = 0;
@@ -162,7 +162,7 @@ static int verify_ckpt(struct report *r, const char *path, int quick, struct err
 }
 
 /* A folder or file has no checksums: its structure, and that the config describes it. */
-static int verify_hf(struct report *r, const char *path, struct err *err)
+static int verify_hf(struct report *r, const char *path, int quick, struct err *err)
 {
     struct hf hf;
     struct model m;
@@ -175,7 +175,8 @@ static int verify_hf(struct report *r, const char *path, struct err *err)
         if (model_read(&m, config, err)) {
             rc = -1; /* what the folder should hold cannot be told */
         } else {
-            rc = hf_match(&hf, &m, err) ? judge(r, err) : 0;
+            int bad = hf_match(&hf, &m, err) || (!quick && hf_check_tied(&hf, err));
+            rc = bad ? judge(r, err) : 0;
             model_release(&m);
         }
     }
@@ -201,8 +202,8 @@ int tool_verify(const char *path, int quick, int json, FILE *out, int *bad, stru
         jout_open(&r.j, "problems", '[');
     }
     int folder = S_ISDIR(st.st_mode);
-    int rc =
-        folder && ckpt_is(path) ? verify_ckpt(&r, path, quick, err) : verify_hf(&r, path, err);
+    int rc = folder && ckpt_is(path) ? verify_ckpt(&r, path, quick, err)
+                                     : verify_hf(&r, path, quick, err);
     if (json) {
         jout_close(&r.j, ']');
         jout_int(&r.j, "checked_bytes", r.bytes);

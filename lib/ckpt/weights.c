@@ -77,6 +77,28 @@ int weights_open(struct weights *w, const char *path, struct err *err)
     return 0;
 }
 
+void weights_rename(struct weights *w, const struct model *m)
+{
+    const struct model_tensor *t;
+    int kept = 0;
+
+    for (int i = 0; i < w->count; i++) {
+        struct weights_item *it = &w->item[i];
+        enum hf_role role = hf_role(m, it->name, &t);
+        if (role == HF_TIED || role == HF_BUFFER) {
+            mem_free(it->name);
+            continue;
+        }
+        if (role == HF_OURS) {
+            mem_free(it->name);
+            it->name = mem_dup(t->name);
+        }
+        w->item[kept++] = *it;
+    }
+    w->count = kept;
+    qsort(w->item, (size_t)kept, sizeof *w->item, by_name);
+}
+
 void weights_close(struct weights *w)
 {
     for (int i = 0; i < w->count; i++)

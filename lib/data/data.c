@@ -3,12 +3,35 @@
 #include "data/data.h"
 
 #include <assert.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
+
+int data_weights_parse(const char *text, int count, double *weights, struct err *err)
+{
+    int given = 1;
+
+    for (const char *p = text; *p; p++)
+        given += *p == ',';
+    if (given != count)
+        return err_set(err, ERR_INPUT, "'%s' has %d numbers, expected one for each of %d files",
+                       text, given, count);
+    char *words = mem_dup(text), *next = words;
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < count; i++) {
+        const char *word = strsep(&next, ",");
+        rc = num_f64(word, 0, DBL_MAX, &weights[i], err);
+        if (rc == 0 && weights[i] == 0)
+            rc = err_set(err, ERR_INPUT, "'%s', expected a number above 0", word);
+    }
+    mem_free(words);
+    return rc;
+}
 
 /* Splits a source and checks that there is enough of it. */
 static int split_part(struct data_part *p, const struct data_options *o, struct err *err)

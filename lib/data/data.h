@@ -29,6 +29,9 @@ struct data_options {
     double split; /* 0 <= split < 1 */
 };
 
+/* "W,W,...", one for each of count files: numbers above 0. */
+int data_weights_parse(const char *text, int count, double *weights, struct err *err);
+
 struct data {
     int count, seq;
     uint64_t seed;

@@ -186,10 +186,12 @@ int keys_rope(const struct config *c, struct model *m)
         return KEY_FAIL(c, key, "is %s, expected null or an object", keys_kind(rope));
     if (read_object(c, key, rope, &m->rope))
         return -1;
-    if (original) /* outside of the object it has the last word */
-        m->rope.original_max = (double)original;
-    if (m->rope.original_max == 0)
-        m->rope.original_max = (double)m->max_seq;
+    if (m->rope.type == MODEL_ROPE_LLAMA3 || m->rope.type == MODEL_ROPE_YARN) {
+        if (original) /* outside of the object it has the last word */
+            m->rope.original_max = (double)original;
+        if (m->rope.original_max == 0)
+            m->rope.original_max = (double)m->max_seq;
+    }
     if (m->rope.type == MODEL_ROPE_YARN && m->rope.factor == 0)
         m->rope.factor = (double)m->max_seq / m->rope.original_max;
     return check_rope(c, key, m);

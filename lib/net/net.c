@@ -104,8 +104,9 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
 }
 
 /*
- * A layer that the backward does not reach keeps nothing: its x is one of two in turns, and the
- * rest is the last layer's, whose forward comes after all others.
+ * A layer that the backward does not reach keeps nothing: what it gives out takes the place of
+ * its x, which is done with by then, and the rest is the last layer's, whose forward comes
+ * after all others.
  */
 static void place_kept(struct net *net, struct arena *arena)
 {
@@ -118,7 +119,7 @@ static void place_kept(struct net *net, struct arena *arena)
         kept[l] = l == last || (l >= from && !net->options.recompute) ? take_layer(net, arena)
                                                                       : kept[last];
     for (int64_t l = 0; l <= last; l++)
-        kept[l].x = l >= from || l < 2 ? take(arena, net->rows, m->hidden) : kept[l - 2].x;
+        kept[l].x = l >= from || l == 0 ? take(arena, net->rows, m->hidden) : kept[l - 1].x;
 }
 
 static void place_rope(struct net *net, struct arena *arena)
@@ -152,15 +153,15 @@ void net_place(struct net *net, struct arena *arena)
     n->logits = take(arena, H, m->vocab);
     n->h = take(arena, R, C);
     n->act = take(arena, R, m->ffn);
+    if (!net->options.forward_only) {
+        n->lse = take(arena, R, 1);
+        n->dx = take(arena, R, C);
+        n->dh = take(arena, R, C);
+        n->dqkv = take(arena, R, n->shape.stage[NET_QKV].ld);
+        n->datt = take(arena, R, m->heads * m->head_dim);
+    }
     n->scores = take(arena, kern_attention_scratch(&n->heads), 1);
     net_linear_place(net, arena);
-    if (net->options.forward_only)
-        return;
-    n->lse = take(arena, R, 1);
-    n->dx = take(arena, R, C);
-    n->dh = take(arena, R, C);
-    n->dqkv = take(arena, R, n->shape.stage[NET_QKV].ld);
-    n->datt = take(arena, R, m->heads * m->head_dim);
 }
 
 int64_t net_bytes(const struct model *model, const struct net_options *options)
@@ -178,6 +179,7 @@ int64_t net_bytes(const struct model *model, const struct net_options *options)
 
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale)
 {
+    assert(!net->options.forward_only);
     net->tokens = tokens;
     net->targets = targets;
     net->scale = scale;

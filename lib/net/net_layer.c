@@ -64,10 +64,8 @@ static void down_backward(const struct net *net, const struct net_layer_kept *k,
     const void *x = NULL;
 
     net_line_dx(net, s->first, hand, &dy, last ? NULL : n->act);
-    if (last)
-        net_act(net, n->act, k->ffn);
-    else
-        net_act_backward(net, n->act, k->ffn);
+    /* Last, it is for what DOWN reads alone, in the same bits; the gradients mean nothing. */
+    net_act_backward(net, n->act, k->ffn);
     if (net_stage_needs_x(net, NET_DOWN, hand))
         x = net_operand(net, n->act, net->rows, s->in, n->x_room);
     net_line_dw(net, s->first, hand, &dy, x);

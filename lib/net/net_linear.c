@@ -112,13 +112,12 @@ static void rooms_place(struct net *net, struct arena *arena)
             w = larger(w, larger(r * operand_ld(net, s->in), l->out * operand_ld(net, r)));
     }
     n->x_room = arena_take(arena, bytes * x);
+    if (!net->options.forward_only)
+        n->dy_room = arena_take(arena, bytes * dy);
     n->w_room = arena_take(arena, bytes * w);
     if (r)
         n->low_room = arena_take(arena, bytes * low);
-    if (net->options.forward_only)
-        return;
-    n->dy_room = arena_take(arena, bytes * dy);
-    if (r)
+    if (r && !net->options.forward_only)
         n->dlow_room = arena_take(arena, bytes * low);
 }
 

@@ -19,16 +19,29 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Elements of a product's operands, rounded: rows of the widest x, rows of the widest gradient
-   of y, and the largest weight. */
+/* The largest weight, rounded: of the lines, then of their adapters. */
+static double largest_weight(const struct model *m)
+{
+    double most = (double)m->vocab * ((double)m->hidden + PAD);
+
+    for (int i = 0; i < m->tensors; i++) {
+        const struct model_tensor *t = &m->tensor[i];
+        double rows = (double)t->shape[0], cols = (double)t->shape[1];
+        if (t->kind == MODEL_MATRIX || t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B)
+            most = larger(most, rows * (cols + PAD));
+    }
+    return most;
+}
+
+/* Elements of products' operands, rounded: rows of the widest x, rows of the widest gradient of
+   y, the largest weight, and what is between an adapter's two, forward and backward. */
 static double operand_elems(const struct model *m, double rows, double att, double qkv)
 {
     double c = (double)m->hidden, f = (double)m->ffn, v = (double)m->vocab;
     double x = larger(larger(c, att), f), dy = larger(larger(qkv, v), larger(c, f));
-    double from_hidden = larger(larger(att, v), f) * (c + PAD);
-    double to_hidden = c * (larger(att, f) + PAD);
+    double low = m->lora.rank ? 2 * ((double)m->lora.rank + PAD) : 0;
 
-    return rows * (x + PAD) + rows * (dy + PAD) + larger(from_hidden, to_hidden);
+    return rows * (x + PAD + dy + PAD + low) + largest_weight(m);
 }
 
 double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute,
@@ -41,13 +54,22 @@ double plan_activation_bytes(const struct model *m, int batch, int seq, int reco
     if (!m->unit)
         return 0;
     /* Of a token in a layer: what enters it; and what enters the second norm, both norms'
-       scales; queries, keys, values; the heads' outputs and logarithms of sums; gate and up:
-       of one layer at a time where the forward is run again.  The rest is always. */
-    double inside = c + 2 + qkv + att + heads + 2 * f, layers = (double)m->layers;
-    double kept = layers * c + (recompute ? 1 : layers) * inside;
-    /* Once: the last norm's input, logits, and the backward's own of one layer. */
-    double once = c + 1 + (double)m->vocab + 1 + 3 * c + f + qkv + att;
-    double rope = (double)seq * (double)m->head_dim, rows = (double)batch * seq;
+       scales (and means); queries, keys, values; the heads' outputs and logarithms of sums;
+       gate and up, or the one: of one layer at a time where the forward is run again.  Layers
+       before the first that trains keep nothing: they share one input and a later one's places.
+       The rest is always. */
+    double norm = m->norm == MODEL_NORM_LAYER ? 2 : 1;
+    double wide = m->ffn_type == MODEL_FFN_SWIGLU ? 2 * f : f;
+    double inside = c + 2 * norm + qkv + att + heads + wide, layers = (double)m->layers;
+    double frozen = larger((double)m->first_trained - 1, 0), reached = layers - frozen;
+    double enters = reached + (frozen > 0);
+    double kept = enters * c + (recompute ? 1 : larger(reached, 1)) * inside;
+    /* Once: the last norm's input, logits, and the backward's own of one layer; an adapter's
+       product with A, and its gradient. */
+    double once = c + norm + (double)m->vocab + 1 + 3 * c + f + qkv + att;
+    once += 2 * (double)m->lora.rank;
+    double rope = m->positions ? 0 : (double)seq * (double)m->head_dim;
+    double rows = (double)batch * seq;
     double rounded = compute == DTYPE_F32 ? 0 : operand_elems(m, rows, att, qkv);
     return F32_BYTES * (rows * (kept + once) + rope) + dtype_bytes(compute) * rounded;
 }

@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/tick.h"
 
 enum { SMALL_FILE = 16 << 20 };
 
@@ -102,6 +103,30 @@ static int parse_trace_step(struct train *t, struct err *err)
     return 0;
 }
 
+static int open_data(struct train *t, struct err *err)
+{
+    const struct train_run *run = t->run;
+    double *weights = mem_new((size_t)run->data_count, sizeof *weights);
+    const struct data_options options = {
+        .paths = run->data,
+        .count = run->data_count,
+        .weights = run->data_weights ? weights : NULL,
+        .tokenizer = run->tokenizer,
+        .seq = t->plan.seq,
+        .vocab = t->plan.model.vocab,
+        .seed = (uint64_t)t->settings.seed,
+        .split = t->settings.eval_every ? t->settings.eval_split : 0};
+    int rc = 0;
+
+    if (run->data_weights &&
+        data_weights_parse(run->data_weights, run->data_count, weights, err))
+        rc = err_prefix(err, "--data-weights: ");
+    if (rc == 0)
+        rc = data_open(&t->data, &options, err);
+    mem_free(weights);
+    return rc;
+}
+
 static int parse_inputs(struct train *t, const char *plan, const char *tuning,
                         const struct train_text files[2], struct err *err)
 {
@@ -119,14 +144,7 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
         train_settings_init(&t->settings, files, 2, run->given, err) ||
         parse_trace_step(t, err))
         return -1;
-    const struct data_options data = {.paths = &run->data,
-                                      .count = 1,
-                                      .seq = t->plan.seq,
-                                      .vocab = t->plan.model.vocab,
-                                      .seed = (uint64_t)t->settings.seed,
-                                      .split =
-                                          t->settings.eval_every ? t->settings.eval_split : 0};
-    return data_open(&t->data, &data, err);
+    return open_data(t, err);
 }
 
 static int read_inputs(struct train *t, struct err *err)
@@ -194,9 +212,13 @@ static int is_due(const struct train *t)
 
 static int save_now(struct train *t, struct err *err)
 {
+    double start = tick_now_s();
+
     if (t->save)
         unlink(t->save);
-    return train_save_begin(t, err);
+    int rc = train_save_begin(t, err);
+    t->save_s = tick_now_s() - start;
+    return rc;
 }
 
 /* The same on every rank: all saw the norm. */
@@ -245,6 +267,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         return -1;
     if (t->world->rank == 0 && train_log_step(t, &report, o.lr, &t->failure))
         t->flags |= TRAIN_FAILED;
+    t->save_s = NAN;
     *stopped = (report.flags & TRAIN_STOP) != 0;
     train_save_advance(t, report.flags);
     if (watch_skipped(t, report.skipped, err))
@@ -356,7 +379,8 @@ static int audit(struct train *t, struct err *err)
 
 int train_run(struct world *world, const struct train_run *run, struct err *err)
 {
-    struct train t = {.world = world, .run = run, .lock = -1, .saved = -1, .path_s = NAN};
+    struct train t = {
+        .world = world, .run = run, .lock = -1, .saved = -1, .save_s = NAN, .path_s = NAN};
     int stopped = 0, rc = -1;
 
     if (read_inputs(&t, err) || rank_0(&t, train_folder_open, err) || open_engines(&t, err) ||

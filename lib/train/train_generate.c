@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,6 +210,12 @@ static int read_prompt(struct writer *w, const char *text, struct err *err)
 {
     int64_t bytes = (int64_t)strlen(text);
 
+    if (w->bpe && bpe_count(w->bpe) > w->model->vocab)
+        return err_set(
+            err, ERR_MISMATCH,
+            "the tokenizer has %d tokens, expected at most the model's vocabulary of "
+            "%" PRId64,
+            bpe_count(w->bpe), w->model->vocab);
     if (bytes == 0 && !(w->bpe && bpe_end(w->bpe) >= 0))
         return err_set(err, ERR_INPUT,
                        "--generate: the text is empty, expected one to go on with");
@@ -277,8 +284,12 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
         if (p->json || has_ended(w))
             continue;
         put_text(w, w->tokens - 1, p->out);
-        if (fflush(p->out)) /* whoever reads sees it grow */
-            return err_sys(err, "cannot write to standard output");
+        if (fflush(p->out)) { /* whoever reads sees it grow */
+            err_sys(err, "cannot write to standard output");
+            __fpurge(p->out); /* said once: not again at exit */
+            clearerr(p->out);
+            return -1;
+        }
     }
     if (p->json)
         put_json(w, p);

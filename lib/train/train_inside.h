@@ -43,6 +43,7 @@ struct train {
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */
     double eval_loss, eval_s; /* of the step that is done: train_eval */
+    double save_s; /* the run stood still for a checkpoint since the last step; NAN: for none */
     double path_s;            /* the critical path of that step on rank 0; NAN: not known */
     int64_t skipped;          /* steps in a row, up to the last one */
     struct train_progress *progress; /* rank 0, where somebody looks on; else NULL */

@@ -122,6 +122,8 @@ static void put_json(const struct train *t, FILE *out, const struct engine_repor
     if (t->run->peak > 0)
         jout_num(&j, "mfu", train_mfu(t, r));
     jout_bool(&j, "skipped", r->skipped);
+    if (!isnan(t->save_s))
+        jout_num(&j, "save_s", t->save_s);
     if (!isnan(t->eval_loss)) {
         jout_num(&j, "eval_loss", t->eval_loss);
         jout_num(&j, "eval_s", t->eval_s);

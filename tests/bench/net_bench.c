@@ -9,6 +9,8 @@
  *         build/libparo.a -ldnnl -ljansson -lm
  *     build/net_bench 256 8 256 4
  *     build/net_bench 384 7 256 4 256 6 6 bf16     products in bf16; the ratio stays to f32's
+ *     build/net_bench 384 7 256 4 256 6 0          0 heads of keys: GPT-2's layer, not Llama's
+ *     build/net_bench 256 8 256 4 256 4 4 f32 0 lora=8   what trains
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +40,7 @@ static double step_s(struct net *net, const int32_t *tokens, float **params, flo
     net_begin(net, tokens, tokens + 1, 1);
     for (int v = 0; v < m->visits; v++)
         net_forward(net, v, params[model_unit_of_visit(m, v)]);
-    for (int v = m->visits - 1; v >= 0; v--)
+    for (int v = m->visits - 1; v >= m->first_trained; v--)
         net_backward(net, v, params[model_unit_of_visit(m, v)],
                      grads[model_unit_of_visit(m, v)]);
     return tick_cpu_s() - start;
@@ -59,11 +61,27 @@ static float **units_new(const struct model *m, int fill)
     return unit;
 }
 
+static void config(char *text, size_t size, int hidden, int layers, int vocab, int heads,
+                   int kv)
+{
+    if (kv)
+        snprintf(text, size,
+                 "{\"model_type\":\"llama\",\"vocab_size\":%d,\"hidden_size\":%d,"
+                 "\"intermediate_size\":%d,\"num_hidden_layers\":%d,\"num_attention_heads\":%d,"
+                 "\"num_key_value_heads\":%d,\"max_position_embeddings\":8192}",
+                 vocab, hidden, hidden * 8 / 3 / 16 * 16, layers, heads, kv);
+    else
+        snprintf(text, size,
+                 "{\"model_type\":\"gpt2\",\"vocab_size\":%d,\"n_embd\":%d,\"n_layer\":%d,"
+                 "\"n_head\":%d,\"n_positions\":8192}",
+                 vocab, hidden, layers, heads);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 5) {
         fprintf(stderr, "usage: net_bench HIDDEN LAYERS SEQ BATCH "
-                        "[VOCAB [HEADS [KV_HEADS [f32|bf16 [RECOMPUTE]]]]]\n");
+                        "[VOCAB [HEADS [KV_HEADS [f32|bf16 [RECOMPUTE [TRAIN]]]]]]\n");
         return 2;
     }
     int hidden = atoi(argv[1]), layers = atoi(argv[2]), seq = atoi(argv[3]),
@@ -79,14 +97,11 @@ int main(int argc, char **argv)
         .batch = batch, .seq = seq, .recompute = argc > 9 && atoi(argv[9])};
     double best = 1e9, gemm = 1e9, square = 2.0 * SQUARE * SQUARE * SQUARE;
 
-    snprintf(text, sizeof text,
-             "{\"model_type\":\"llama\",\"vocab_size\":%d,\"hidden_size\":%d,"
-             "\"intermediate_size\":%d,\"num_hidden_layers\":%d,\"num_attention_heads\":%d,"
-             "\"num_key_value_heads\":%d,\"max_position_embeddings\":8192}",
-             vocab, hidden, hidden * 8 / 3 / 16 * 16, layers, heads, kv);
+    config(text, sizeof text, hidden, layers, vocab, heads, kv);
     kern_thread_init();
     if ((argc > 8 && dtype_parse(argv[8], &options.compute, &err)) ||
         model_parse(&m, "bench", text, (int64_t)strlen(text), &err) ||
+        model_train(&m, argc > 10 ? argv[10] : "all", &err) ||
         net_init(&net, &m, &options, &err))
         return fprintf(stderr, "%s\n", err.text), 2;
     net_place(&net, &arena);

@@ -49,6 +49,28 @@ static void check_positions(const struct model *m)
     mem_free(f);
 }
 
+/* Any part of it trains: the units tile as before, and what trains lies in front. */
+static void check_parts(const char *text, size_t bytes)
+{
+    static const char *const what[] = {"freeze=*.0.*", "train=*.1.*", "lora=3"};
+
+    for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
+        struct model m = {0};
+        struct err err = {0};
+        assert(model_parse(&m, FUZZ_NAME, text, (int64_t)bytes, &err) == 0);
+        int64_t trained = 0;
+        if (model_train(&m, what[i], &err) == 0) {
+            check_units(&m);
+            for (int k = 0; k < m.tensors; k++)
+                trained += model_trains(&m, &m.tensor[k]) ? m.tensor[k].elems : 0;
+            assert(trained == m.trained && trained > 0 && trained <= m.params);
+        } else { /* there may be no layer 1 */
+            assert(err.code == ERR_INPUT && err.text[0] && i == 1 && m.layers == 1);
+        }
+        model_release(&m);
+    }
+}
+
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
     struct model m = {0};
@@ -58,6 +80,8 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
         return 0;
     char *text = fuzz_copy(data, bytes);
     int rc = model_parse(&m, FUZZ_NAME, text, (int64_t)bytes, &err);
+    if (rc == 0 && m.tensors < 500) /* of larger ones there is no more to see */
+        check_parts(text, bytes);
     mem_free(text);
     if (fuzz_judge(rc, &err))
         return 0;

@@ -120,7 +120,9 @@ int main(int argc, char **argv)
     if (argc != 4 || world_open(&world, &err))
         return 2;
     run.plan = argv[1];
-    run.data = argv[2];
+    const char *data = argv[2];
+    run.data = &data;
+    run.data_count = 1;
     run.out = argv[3];
     run.given[TRAIN_SETTING_steps] = "12";
     run.lines = world->rank == 0

@@ -161,7 +161,7 @@ static void test_layernorm(void **state)
 /* Whole numbers: every sum is exact. */
 static void test_bias_and_positions(void **state)
 {
-    enum { N = 3, C = 21, LD = C + 4 };
+    enum { N = 7, C = 21, LD = C + 4 };
     float y[N * LD], b[C], db[C], table[2 * C], rows[6 * C], dtable[2 * C];
 
     (void)state;
@@ -176,7 +176,7 @@ static void test_bias_and_positions(void **state)
         assert_true(y[i] == (float)(i + (i % LD < C ? (i % LD) * (i % LD) : 0)));
     kern_bias_backward(db, y, LD, N, C);
     for (int j = 0; j < C; j++)
-        assert_true(db[j] == (float)(1 + 3 * j * j + 3 * j + 3 * LD));
+        assert_true(db[j] == (float)(1 + N * j * j + N * j + N * (N - 1) / 2 * LD));
     for (int i = 0; i < 2 * C; i++) {
         table[i] = (float)(100 * i);
         dtable[i] = 5;

@@ -532,6 +532,7 @@ static void test_harmless(void **state)
                            &err),
                      0);
     assert_true(m.rope.theta == 500000.0);
+    assert_true(m.rope.original_max == 0); /* the same network as with no such key */
     assert_true(m.norm_eps == 1e-6);
     assert_int_equal(m.kv_heads, 32);
     model_release(&m);

@@ -22,17 +22,27 @@
 
 enum { BATCH = 2, SEQ = 96, ROWS = BATCH * SEQ, VOCAB = 200, LAYERS = 3 };
 
-static void read_model(struct model *m)
+/* Llama's layer, GPT-2's, and each with adapters. */
+enum { MODELS = 4 };
+
+static void read_model(struct model *m, int which)
 {
     char text[512];
     struct err err;
 
-    snprintf(text, sizeof text,
-             "{\"model_type\":\"llama\",\"vocab_size\":%d,\"hidden_size\":128,"
-             "\"intermediate_size\":256,\"num_hidden_layers\":%d,\"num_attention_heads\":2,"
-             "\"num_key_value_heads\":1,\"max_position_embeddings\":%d}",
-             VOCAB, LAYERS, SEQ);
-    if (model_parse(m, "bits", text, (int64_t)strlen(text), &err))
+    if (which % 2)
+        snprintf(text, sizeof text,
+                 "{\"model_type\":\"gpt2\",\"vocab_size\":%d,\"n_embd\":128,\"n_layer\":%d,"
+                 "\"n_head\":2,\"n_positions\":%d}",
+                 VOCAB, LAYERS, SEQ);
+    else
+        snprintf(text, sizeof text,
+                 "{\"model_type\":\"llama\",\"vocab_size\":%d,\"hidden_size\":128,"
+                 "\"intermediate_size\":256,\"num_hidden_layers\":%d,\"num_attention_heads\":2,"
+                 "\"num_key_value_heads\":1,\"max_position_embeddings\":%d}",
+                 VOCAB, LAYERS, SEQ);
+    if (model_parse(m, "bits", text, (int64_t)strlen(text), &err) ||
+        model_train(m, which / 2 ? "lora=5" : "all", &err))
         fail_msg("%s", err.text);
 }
 
@@ -65,14 +75,14 @@ static void run(struct net *net, float **params, float **grads, struct result *r
         for (int v = 0; v < m->visits; v++)
             net_forward(net, v, params[model_unit_of_visit(m, v)]);
         r->loss += net_loss(net) / ROWS;
-        for (int v = m->visits - 1; v >= 0; v--)
+        for (int v = m->visits - 1; v >= m->first_trained; v--)
             net_backward(net, v, params[model_unit_of_visit(m, v)],
                          grads[model_unit_of_visit(m, v)]);
     }
 }
 
 /* Two micro-batches.  1 where the processor has no products of the type, and nothing is run. */
-static int step(const struct net_options *options, int params_shift, int grads_shift,
+static int step(int which, const struct net_options *options, int params_shift, int grads_shift,
                 struct result *r)
 {
     struct model m;
@@ -82,7 +92,7 @@ static int step(const struct net_options *options, int params_shift, int grads_s
     void *whole[2 * (LAYERS + 2)];
     float *params[LAYERS + 2], *grads[LAYERS + 2];
 
-    read_model(&m);
+    read_model(&m, which);
     *r = (struct result){0};
     if (net_init(&net, &m, options, &err)) {
         assert_int_equal(err.code, ERR_ABSENT);
@@ -94,17 +104,21 @@ static int step(const struct net_options *options, int params_shift, int grads_s
     net_place(&net, &arena);
     for (int u = 0; u < m.units; u++) {
         params[u] = shifted(m.unit[u].elems, params_shift, &whole[2 * u]);
-        grads[u] = shifted(m.unit[u].elems, grads_shift, &whole[2 * u + 1]);
-        r->elems += m.unit[u].elems;
+        grads[u] = shifted(m.unit[u].trained, grads_shift, &whole[2 * u + 1]);
+        r->elems += m.unit[u].trained;
     }
-    for (int i = 0; i < m.tensors; i++)
-        model_init_values(&m.tensor[i], 1, 0, m.tensor[i].elems,
-                          params[m.tensor[i].unit] + m.tensor[i].offset);
+    for (int i = 0; i < m.tensors; i++) {
+        struct model_tensor *t = &m.tensor[i];
+
+        if (t->kind == MODEL_LORA_B) /* 0 would hide its gradient's way */
+            t->init_std = 0.1;
+        model_init_values(t, 1, 0, t->elems, params[t->unit] + t->offset);
+    }
     run(&net, params, grads, r);
     r->grads = mem_new((size_t)r->elems, sizeof *r->grads);
     float *to = r->grads;
-    for (int u = 0; u < m.units; to += m.unit[u++].elems)
-        memcpy(to, grads[u], (size_t)m.unit[u].elems * sizeof *to);
+    for (int u = 0; u < m.units; to += m.unit[u++].trained)
+        memcpy(to, grads[u], (size_t)m.unit[u].trained * sizeof *to);
     for (int i = 0; i < 2 * m.units; i++)
         mem_free(whole[i]);
     net_release(&net);
@@ -121,26 +135,26 @@ static void assert_same(const struct result *a, const struct result *b)
 }
 
 /* 4, 12, 16, 32 and 60 bytes off; in between, steps of another shape. */
-static void same_anywhere(enum dtype type)
+static void same_anywhere(int which, enum dtype type)
 {
     const struct net_options options = {.batch = BATCH, .seq = SEQ, .compute = type},
                              other = {.batch = 1, .seq = 33, .compute = type};
     struct result first, again;
 
-    if (step(&options, 0, 0, &first)) {
+    if (step(which, &options, 0, 0, &first)) {
         print_message("# skipped: no %s products on this processor\n", dtype_name(type));
         return;
     }
     for (int i = 0; i < 5; i++) {
         const int shift[5] = {1, 3, 4, 8, 15};
 
-        step(&options, shift[i], 0, &again);
+        step(which, &options, shift[i], 0, &again);
         assert_same(&first, &again);
         mem_free(again.grads);
-        step(&options, 0, shift[i], &again);
+        step(which, &options, 0, shift[i], &again);
         assert_same(&first, &again);
         mem_free(again.grads);
-        step(&other, shift[i], 0, &again);
+        step(which, &other, shift[i], 0, &again);
         mem_free(again.grads);
     }
     mem_free(first.grads);
@@ -149,16 +163,19 @@ static void same_anywhere(enum dtype type)
 static void test_any_address(void **state)
 {
     (void)state;
-    same_anywhere(DTYPE_F32);
-    same_anywhere(DTYPE_BF16);
+    for (int which = 0; which < MODELS; which++) {
+        same_anywhere(which, DTYPE_F32);
+        same_anywhere(which, DTYPE_BF16);
+    }
 }
 
 /* Run again, a forward leaves the same bits. */
 static void test_recompute(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        enum dtype type = i ? DTYPE_BF16 : DTYPE_F32;
+    for (int i = 0; i < 2 * MODELS; i++) {
+        enum dtype type = i % 2 ? DTYPE_BF16 : DTYPE_F32;
+        int which = i / 2;
         const struct net_options kept = {.batch = BATCH, .seq = SEQ, .compute = type},
                                  run_again = {.batch = BATCH,
                                               .seq = SEQ,
@@ -166,11 +183,11 @@ static void test_recompute(void **state)
                                               .compute = type};
         struct result a, b;
 
-        if (step(&kept, 0, 0, &a)) {
+        if (step(which, &kept, 0, 0, &a)) {
             print_message("# skipped: no %s products on this processor\n", dtype_name(type));
             continue;
         }
-        assert_int_equal(step(&run_again, 0, 0, &b), 0);
+        assert_int_equal(step(which, &run_again, 0, 0, &b), 0);
         assert_same(&a, &b);
         mem_free(a.grads), mem_free(b.grads);
     }
@@ -198,9 +215,10 @@ static void assert_near(const char *name, const float *a, const float *b, int64_
  * the way leads through four products of each layer (q k v; o; gate and up; down), forward and
  * backward, and the head's: 2 (4 LAYERS + 1) products, 52 U = 0.10 for all in one direction.
  * That the errors add up like a random walk leaves a slack of sqrt(52), for what a norm or a
- * softmax magnifies.  An operand in the wrong place is off by 1 and more.
+ * softmax magnifies; an adapter's two products come beside a larger one's.  An operand in the
+ * wrong place is off by 1 and more.
  */
-static void test_bf16(void **state)
+static void bf16_case(int which)
 {
     const struct net_options wide = {.batch = BATCH, .seq = SEQ, .compute = DTYPE_F32},
                              narrow = {.batch = BATCH, .seq = SEQ, .compute = DTYPE_BF16};
@@ -208,24 +226,32 @@ static void test_bf16(void **state)
     struct model m;
     struct result a, b;
 
-    (void)state;
-    if (step(&narrow, 0, 0, &b)) {
+    if (step(which, &narrow, 0, 0, &b)) {
         print_message("# skipped: no bf16 products on this processor\n");
         return;
     }
-    step(&wide, 0, 0, &a);
+    step(which, &wide, 0, 0, &a);
     assert_true(fabs(a.loss - b.loss) <= bound * a.loss);
-    read_model(&m);
+    read_model(&m, which);
     int64_t at = 0;
     for (int i = 0; i < m.tensors; i++) { /* in the order of the units and within them */
         const struct model_tensor *t = &m.tensor[i];
 
+        if (!model_trains(&m, t))
+            continue;
         assert_near(t->name, a.grads + at, b.grads + at, t->elems, bound);
         at += t->elems;
     }
     assert_int_equal(at, a.elems);
     mem_free(a.grads), mem_free(b.grads);
     model_release(&m);
+}
+
+static void test_bf16(void **state)
+{
+    (void)state;
+    for (int which = 0; which < MODELS; which++)
+        bf16_case(which);
 }
 
 int main(void)

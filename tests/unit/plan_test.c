@@ -390,7 +390,10 @@ static void activations_case(const struct model *m, int recompute, enum dtype co
                                        .heads = (int)m->heads,
                                        .kv_heads = (int)m->kv_heads,
                                        .head_dim = (int)m->head_dim};
-            struct net_options options = {.batch = batch, .seq = seq, .recompute = recompute, .compute = compute};
+            struct net_options options = {.batch = batch,
+                                          .seq = seq,
+                                          .recompute = recompute,
+                                          .compute = compute};
             double placed = (double)net_bytes(m, &options);
             double formula = plan_activation_bytes(m, batch, seq, recompute, compute);
             /* Left out: the kernel's scratch, and up to 63 bytes behind each of the blocks. */

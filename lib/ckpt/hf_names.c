@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows under which names a model's tensors lie in the files that people have: GPT-2's with
+ * "transformer." before them or without, a tied head written once more, and buffers of old
+ * versions that are no parameters.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "ckpt/hf.h"
+
+enum { CHUNK_BYTES = 1 << 20 };
+
+static const char base[] = "transformer.", head[] = "lm_head.weight";
+
+/* What is constant and was saved all the same: "%" stands for the number of a layer. */
+static const struct {
+    const char *family, *name;
+} buffers[] = {
+    {"gpt2", "transformer.h.%.attn.bias"}, /* the causal mask */
+    {"gpt2", "transformer.h.%.attn.masked_bias"},
+    {"gpt2", "h.%.attn.bias"},
+    {"gpt2", "h.%.attn.masked_bias"},
+    {"llama", "model.layers.%.self_attn.rotary_emb.inv_freq"},
+};
+
+static int fits(const char *pattern, const char *name)
+{
+    size_t before = strcspn(pattern, "%"), digits;
+
+    if (strncmp(pattern, name, before))
+        return 0;
+    digits = strspn(name + before, "0123456789");
+    return digits > 0 && strcmp(pattern + before + 1, name + before + digits) == 0;
+}
+
+enum hf_role hf_role(const struct model *m, const char *name, const struct model_tensor **t)
+{
+    char full[sizeof m->tensor->name + sizeof base];
+
+    *t = model_find(m, name);
+    if (*t)
+        return HF_OURS;
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (strcmp(buffers[i].family, m->family) == 0 && fits(buffers[i].name, name))
+            return HF_BUFFER;
+    if (m->tied && strcmp(name, head) == 0) {
+        *t = &m->tensor[m->unit[0].first];
+        while ((*t)->kind != MODEL_EMBEDDING) /* what trains may stand before it */
+            ++*t;
+        return HF_TIED;
+    }
+    if (strcmp(m->family, "gpt2") == 0 && strlen(name) < sizeof m->tensor->name) {
+        snprintf(full, sizeof full, "%s%s", base, name);
+        *t = model_find(m, full);
+    }
+    return *t ? HF_OURS : HF_UNKNOWN;
+}
+
+/* The first byte at which two tensors of one size differ, or -1. */
+static int first_gap(const struct st *a, const struct st_tensor *ta, const struct st *b,
+                     const struct st_tensor *tb, int64_t *gap, struct err *err)
+{
+    char *x = mem_new(CHUNK_BYTES, 1), *y = mem_new(CHUNK_BYTES, 1);
+    int64_t bytes = ta->last - ta->first;
+    int rc = 0;
+
+    *gap = -1;
+    for (int64_t at = 0; rc == 0 && *gap < 0 && at < bytes; at += CHUNK_BYTES) {
+        int64_t n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
+        rc = st_read(a, ta, at, n, x, err) || st_read(b, tb, at, n, y, err) ? -1 : 0;
+        for (int64_t i = 0; rc == 0 && *gap < 0 && i < n; i++)
+            if (x[i] != y[i])
+                *gap = at + i;
+    }
+    mem_free(x);
+    mem_free(y);
+    return rc;
+}
+
+int hf_check_tied(const struct hf *hf, struct err *err)
+{
+    const struct model_tensor *t = NULL;
+    int file = 0;
+    int64_t gap = -1;
+    const struct st_tensor *twice = hf_find(hf, head, &file);
+
+    if (!twice || hf_role(hf->model, head, &t) != HF_TIED)
+        return 0;
+    const struct hf_place *first = &hf->place[t - hf->model->tensor];
+    const char *path = hf->file[file].path;
+    char have[256], need[256];
+    st_print_shape(twice, have, sizeof have);
+    st_print_shape(first->t, need, sizeof need);
+    if (strcmp(have, need))
+        return err_at(err, path, 0, head, "is %s, expected %s as '%s', to which it is tied",
+                      have, need, first->t->name);
+    if (first_gap(&hf->file[file], twice, &hf->file[first->file], first->t, &gap, err))
+        return -1;
+    if (gap < 0)
+        return 0;
+    return err_at(err, path, 0, head,
+                  "differs from '%s', to which the config ties it, from element %" PRId64
+                  " on: tie_word_embeddings false would keep both",
+                  first->t->name, gap / st_type_bytes(twice->type));
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# paro-train --generate.  That its greedy text is transformers' is shown by
+# tests/reference/generate.py; here: a model that has learnt a text by heart says it.
+
+bats_require_minimum_version 1.5.0
+load train
+
+setup_file() {
+    runs_begin
+    export D=$BATS_FILE_TMPDIR
+    cd "$D" || return
+    seq 400 | sed 's/.*/the cat sat on the mat./' | tr '\n' ' ' > text
+    for m in llama gpt2; do
+        paro-plan -m "$MODELS/$m-tiny.json" -i synth:1x1 --seq 48 --micro-batch 8 > $m.yaml
+        paro-train $m.yaml -d text -o $m --steps 250 --warmup 20 --lr 1e-3 > /dev/null
+        paro-shard merge $m/latest -o $m.hf
+    done
+}
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$D" || return
+}
+
+@test "what was learnt by heart is said, by both families, from checkpoint and folder" {
+    for m in llama gpt2; do
+        paro-train --generate 'the cat' --init $m/latest --length 30 > a
+        [ "$(cat a)" = 'the cat sat on the mat. the cat sat o' ]
+        paro-train --generate 'the cat' --init $m.hf --length 30 > b
+        cmp a b
+    done
+}
+
+@test "beyond the model's positions the end of the text is seen" {
+    paro-plan -m "$MODELS/llama-tiny.json" -i synth:1x1 --seq 16 > /dev/null
+    sed 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 48/' llama.hf/config.json > c
+    cp -r llama.hf short
+    mv c short/config.json
+    paro-train --generate 'the cat' --init short --length 100 > a
+    [ "$(wc -c < a)" = 108 ]
+}
+
+@test "drawn tokens follow the seed, and are the likeliest ones where the temperature is low" {
+    draw() { paro-train --generate 'the ' --init llama/latest --length 40 --temperature "$@"; }
+    draw 5 --seed 1 > a
+    draw 5 --seed 1 > b
+    draw 5 --seed 2 > c
+    cmp a b
+    run ! cmp -s a c
+    draw 0.001 > d
+    draw 5 --top-p 1e-6 --seed 9 > e # one token is enough for that
+    paro-train --generate 'the ' --init llama/latest --length 40 > f
+    cmp d f
+    cmp e f
+}
+
+@test "--json" {
+    paro-train --generate 'the' --init llama/latest --length 5 --json > j
+    python3 - << 'END'
+import json
+j = json.load(open("j"))
+assert j["schema"] == "paro.generate/1" and j["prompt"] == "the" and j["prompt_tokens"] == 3, j
+assert bytes(j["tokens"]).decode() == j["text"] == " cat "
+END
+}
+
+@test "wrong input, a full disk, a closed pipe" {
+    refused() { # TEXT ARGS...: the line
+        run --separate-stderr paro-train --generate "${@:2}"
+        [ "$status" = 2 ]
+        [ "$stderr" = "paro-train: $1" ] || { echo "$stderr"; false; }
+    }
+    refused "--generate: the text is empty, expected one to go on with" '' --init llama/latest
+    refused "cannot open 'none': No such file or directory" a --init none
+    refused "--length: '3x', expected a whole number from 0 to 16777216 (80e9 is one)" \
+        a --init llama/latest --length 3x
+    refused "--top-p without a --temperature above 0, expected both: without it the likeliest \
+token is taken" a --init llama/latest --top-p 0.5
+    cp -r llama.hf cut
+    truncate -s -4 cut/model.safetensors
+    run --separate-stderr paro-train --generate a --init cut
+    [ "$status" = 2 ]
+    [[ $stderr = *cut/model.safetensors* ]]
+    run --separate-stderr bash -c 'paro-train --generate the --init llama/latest > /dev/full'
+    [ "$status" = 2 ]
+    [ "$stderr" = "paro-train: cannot write to standard output: No space left on device" ]
+    paro-train --generate the --init llama/latest --length 200 | head -c 3 > h
+    [ "$(cat h)" = the ]
+}
+
+@test "a model that is no number says so" {
+    mkdir -p nan
+    cp llama.hf/config.json nan/
+    python3 - << 'END'
+import shutil, struct
+d = bytearray(open("llama.hf/model.safetensors", "rb").read())
+n = struct.unpack("<Q", d[:8])[0]
+d[8 + n:] = b"\xff" * (len(d) - 8 - n)
+open("nan/model.safetensors", "wb").write(d)
+END
+    run --separate-stderr paro-train --generate a --init nan
+    [ "$status" = 2 ]
+    [[ $stderr = *"logit of token 0 is not finite"* ]]
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs in which a part of the model trains, and how checkpoints pass between them.  Gradients and
+# bytes of all strategies: tests/cmd/engine.bats.
+
+bats_require_minimum_version 1.5.0
+load train
+
+setup_file() { runs_begin; }
+setup() { runs_setup; }
+
+planned() { # NAME FAMILY SHAPE STRATEGY TRAINS
+    paro-plan -m "$MODELS/$2-tiny.json" -i "synth:$3" --seq 32 --strategy "$4" \
+        --trainable "$5" --accum "${6:-1}" > "$1.yaml"
+}
+
+run_of() { # NAME RANKS STEPS ARGS...: its hashes
+    mpirun -np "$2" paro-train "$1.yaml" -d "$TEXT" -o "$1" --exact --steps "$3" --json "${@:4}" |
+        sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+
+@test "one hash under every strategy and rank count, adapters and patterns, both families" {
+    for what in gpt2:lora=4 'llama:freeze=model.embed*,*.mlp.*' llama:lora=2,targets=q_proj; do
+        for s in NNN ING IIG GGG; do
+            planned $s "${what%%:*}" 2x2 $s "${what#*:}"
+            rm -rf $s
+            run_of $s 4 3 > $s.hash
+            cmp NNN.hash $s.hash
+        done
+        planned one "${what%%:*}" 1x1 NNN "${what#*:}" 4
+        rm -rf one
+        run_of one 1 3 | cmp - NNN.hash
+    done
+}
+
+@test "a run goes on under another strategy and another number of ranks" {
+    planned whole llama 2x2 IGG lora=3
+    run_of whole 4 6 --save-every 3 --keep 9 > whole.hash
+    planned other llama 3x1 GNG lora=3
+    tail -n 3 whole.hash > want
+    while read -r strategy shape accum ranks; do
+        planned next llama "$shape" "$strategy" lora=3 "$accum"
+        rm -rf next
+        run_of next "$ranks" 6 --resume whole/step-00000003 < /dev/null | cmp - want
+    done << END
+NNG 2x2 1 4
+GGG 4x1 1 4
+ING 1x2 2 2
+END
+}
+
+@test "--against holds two strategies of a part against each other" {
+    planned a llama 2x2 IIG lora=2
+    mpirun -np 4 paro-train a.yaml -d "$TEXT" -o a --steps 2 --against NNN > out
+    planned b gpt2 2x2 GGG 'train=*ln_*'
+    mpirun -np 4 paro-train b.yaml -d "$TEXT" -o b --steps 2 --against ING > out
+}
+
+@test "from a checkpoint of the whole to a part, and back" {
+    planned part llama 1x1 NNN lora=2
+    paro-train part.yaml -d "$TEXT" -o part --init "$G/ended/latest" --steps 2 > out
+    # B begins at 0: the first loss is the whole model's.
+    planned whole llama 1x1 NNN all
+    paro-train whole.yaml -d "$TEXT" -o whole --init "$G/ended/latest" --steps 1 > out
+    loss() { sed -n '1s/.*"loss":\([0-9.]*\),.*/\1/p' "$1/log.jsonl"; }
+    [ "$(loss part)" = "$(loss whole)" ]
+    # What is frozen is as it was, bit for bit.
+    paro-shard diff "$G/ended/latest" part/latest --json > d || [ $? = 1 ]
+    run ! grep -q '"name": "model.layers.0.self_attn.q_proj.weight"' d
+    planned norms llama 1x1 NNN 'train=*norm*'
+    paro-train norms.yaml -d "$TEXT" -o norms --init whole/latest --steps 2 > out
+    paro-train whole.yaml -d "$TEXT" -o after --init norms/latest --steps 1 > out
+}
+
+@test "what cannot be begun with says why" {
+    refused() { # LINE ARGS...
+        run --separate-stderr paro-train "${@:2}"
+        [ "$status" = 2 ]
+        [ "$stderr" = "paro-train: $1" ] || { echo "$stderr"; false; }
+    }
+    planned two llama 1x1 NNN lora=2
+    planned three llama 1x1 NNN lora=3
+    planned whole llama 1x1 NNN all
+    paro-train two.yaml -d "$TEXT" -o two --steps 1 > out
+    refused "two/latest: has adapters of rank 2 and alpha 2, the plan's model of rank 3 and alpha 3" \
+        three.yaml -d "$TEXT" -o x --init two/latest --steps 1
+    refused "two/latest: 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight' is an \
+adapter of the checkpoint that the plan's model does not have" \
+        whole.yaml -d "$TEXT" -o x --init two/latest --steps 1
+    paro-plan -m "$MODELS/llama-tiny.json" -i synth:1x1 --seq 32 --trainable 0.5 > half.yaml
+    refused "the plan is for 85600 trained parameters, but of its model 171200 train: expected \
+--trainable with what trains, not how much" half.yaml -d "$TEXT" -o x || grep -q "not how much" <<< "$stderr"
+    sed 's/^  trains: .*/  trains: lora=x/' two.yaml > bad.yaml
+    run --separate-stderr paro-train bad.yaml -d "$TEXT" -o x
+    [ "$status" = 2 ]
+    [[ $stderr = "paro-train: bad.yaml:"*"'model.trains' is wrong: rank: 'x'"* ]]
+    [ ! -e x ]
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Checkpoints that are written while training goes on; loss on what is kept from training.
+
+bats_require_minimum_version 1.5.0
+load train
+
+setup_file() { runs_begin; }
+setup() { runs_setup; }
+
+@test "beside training or not: the same checkpoints, bit for bit" {
+    for a in 0 1; do
+        mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o run$a --steps 7 --save-every 2 \
+            --keep 9 --async-save $a > out
+        [ "$(cd run$a && echo step-*)" = \
+            "step-00000002 step-00000004 step-00000006 step-00000007" ]
+    done
+    for s in 2 4 6 7; do
+        diff -r run0/step-0000000$s run1/step-0000000$s
+        paro-shard verify run1/step-0000000$s > /dev/null
+    done
+    run ! ls -d run?/.step-* run?/*/shard-*.json 2> /dev/null
+}
+
+@test "a run that goes on from one written beside it is the same run" {
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --steps 6 --save-every 3 --keep 9 > out
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o b --steps 6 --resume a/step-00000003 > out
+    bits a/log.jsonl | tail -n 3 > want
+    bits b/log.jsonl | cmp - want
+}
+
+@test "SAVE asks for one now" {
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --steps 99999 > out 2> said 3>&- &
+    for _ in $(seq 600); do [ ! -s a/log.jsonl ] || break; sleep 0.05; done
+    touch a/SAVE
+    for _ in $(seq 600); do [ ! -e a/latest ] || break; sleep 0.05; done
+    [ -e a/latest ]
+    [ ! -e a/SAVE ]
+    paro-shard verify a/latest > /dev/null
+    touch a/STOP
+    rc=0
+    wait $! || rc=$?
+    [ "$rc" = 3 ]
+}
+
+@test "save_s stands behind a step that was saved, and nowhere else" {
+    paro-train "$G/one.yaml" -d "$TEXT" -o a --steps 5 --save-every 2 > out
+    [ "$(grep '"save_s"' a/log.jsonl | grep -o '"step":[0-9]*' | tr '\n' ' ')" = '"step":3 "step":5 ' ]
+}
+
+@test "a disk that fills up while training goes on: one line, the last checkpoint is whole" {
+    paro-train "$G/one.yaml" -d "$TEXT" -o a --steps 2 > out
+    was=$(readlink a/latest)
+    # Each file up to half of a shard: the next checkpoint cannot be written.
+    half=$(($(stat -c %s a/latest/shard-00000.safetensors) / 2048))
+    run --separate-stderr bash -c "ulimit -f $half; paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o a \
+        --resume=auto --steps 50 --save-every 2"
+    [ "$status" = 2 ]
+    [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
+    [[ $stderr = *"shard-00000.safetensors: "*"File too large"* ]]
+    [ "$(readlink a/latest)" = "$was" ]
+    paro-shard verify a/latest > /dev/null
+    paro-train "$G/one.yaml" -d "$TEXT" -o a --resume=auto --steps 4 > out
+    run ! ls -d a/.step-* 2> /dev/null
+}
+
+@test "--eval-every: the same loss by any number of ranks, never trained on" {
+    paro-plan -m "$MODELS/llama-tiny.json" -i synth:1x1 --seq 32 --accum 2 > one.yaml
+    evals() { sed -n 's/.*"eval_loss":\([0-9.]*\),.*/\1/p' "$1/log.jsonl"; }
+    paro-train one.yaml -d "$TEXT" -o a --steps 4 --eval-every 2 --eval-split 0.02 --exact > out
+    mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o b --steps 4 --eval-every 2 \
+        --eval-split 0.02 --eval-batches 0 --exact > out
+    [ "$(evals a | wc -l)" = 2 ]
+    # accum 2 on two ranks is twice the batch: other steps.  The same ones:
+    paro-plan -m "$MODELS/llama-tiny.json" -i synth:1x1 --seq 32 --accum 4 > four.yaml
+    paro-train four.yaml -d "$TEXT" -o c --steps 4 --eval-every 2 --eval-split 0.02 \
+        --eval-batches 0 --exact > out
+    paste <(evals b) <(evals c) | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-9) exit 1 }'
+}
+
+@test "nothing to evaluate on is an error before the first step" {
+    head -c 300 "$TEXT" > little
+    run --separate-stderr paro-train "$G/one.yaml" -d little -o a --eval-every 1 --steps 1
+    [ "$status" = 2 ]
+    [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
+    [ ! -e a ]
+}

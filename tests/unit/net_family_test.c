@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What differs between models: GPT-2 and Llama's biases and positions, parts that are frozen,
+ * low-rank adapters; and the forward alone.  Against what Hugging Face computed
+ * (tests/reference/dump_*.py), against the double reference and its central differences, and
+ * against the network that trains whole.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kern/kern_cpu.h"
+#include "kern/kern_product.h"
+#include "net_dump_fixture.h"
+#include "plan/plan.h"
+
+static const char LORA[] = "lora=3,alpha=5", SOME[] = "lora=2,targets=q_proj+v_proj+down_proj";
+
+static void test_hugging_face(void **state)
+{
+    (void)state;
+    dump_case("gpt2_tied", "all");
+    dump_case("gpt2_untied", "all");
+    dump_case("llama_llama3", "all");
+    dump_case("llama_yarn", "all");
+    dump_case("llama_biases", "all");
+    dump_case("lora_llama", "lora=3,alpha=5,targets=q_proj+v_proj+down_proj");
+    dump_case("lora_gpt2", "lora=2");
+}
+
+/* Two layers, hidden 6, positions up to 8. */
+#define GPT2                                                                                   \
+    "{\"model_type\":\"gpt2\",\"vocab_size\":7,\"n_positions\":8,\"n_embd\":6,\"n_layer\":2,"  \
+    "\"n_inner\":5,"
+#define LLAMA                                                                                  \
+    "{\"model_type\":\"llama\",\"vocab_size\":7,\"hidden_size\":6,\"intermediate_size\":5,"    \
+    "\"num_hidden_layers\":2,\"max_position_embeddings\":8,\"num_attention_heads\":4,"         \
+    "\"num_key_value_heads\":2,\"head_dim\":6,\"rope_theta\":100.0,"
+#define ROPE(type) LLAMA "\"rope_scaling\":{\"rope_type\":" type "}}"
+
+static const char GPT2_TIED[] = GPT2 "\"n_head\":3}",
+                  GPT2_UNTIED[] = GPT2 "\"n_head\":1,\"tie_word_embeddings\":false,"
+                                       "\"activation_function\":\"gelu\"}",
+                  LLAMA_PLAIN[] = LLAMA "\"tie_word_embeddings\":false}",
+                  LLAMA_BIASES[] = LLAMA "\"tie_word_embeddings\":true,"
+                                         "\"attention_bias\":true,\"mlp_bias\":true}";
+
+static const struct net_options whole = {.batch = BATCH, .seq = SEQ};
+
+static void slope_case(const char *text, const char *train)
+{
+    struct rig rig;
+
+    rig_text(&rig, text, train, &whole);
+    assert_slopes(&rig);
+    rig_close(&rig);
+}
+
+static void test_central_differences(void **state)
+{
+    (void)state;
+    slope_case(GPT2_TIED, "all");
+    slope_case(GPT2_UNTIED, "all");
+    slope_case(LLAMA_BIASES, "all");
+    slope_case(ROPE("\"linear\",\"factor\":3.0"), "all");
+    slope_case(ROPE("\"dynamic\",\"factor\":3.0"), "all");
+    slope_case(ROPE("\"llama3\",\"factor\":3.0,\"low_freq_factor\":0.2,"
+                    "\"high_freq_factor\":1.0,\"original_max_position_embeddings\":4"),
+               "all");
+    slope_case(ROPE("\"yarn\",\"factor\":2.0,\"original_max_position_embeddings\":4"), "all");
+}
+
+static void test_adapters(void **state)
+{
+    (void)state;
+    slope_case(GPT2_TIED, LORA);
+    slope_case(GPT2_UNTIED, "lora=9,targets=c_proj"); /* of a rank above the matrix's */
+    slope_case(LLAMA_PLAIN, LORA);
+    slope_case(LLAMA_BIASES, SOME);
+    slope_case(LLAMA_PLAIN, "lora=1,targets=down_proj");
+}
+
+/* ---- frozen parts ---- */
+
+/*
+ * What trains has the same gradient, bit for bit, as where all trains, and what does not is
+ * never written: its place has no memory.
+ */
+static void frozen_case(const char *text, const char *train, int recompute)
+{
+    struct net_options options = {.batch = BATCH, .seq = SEQ, .recompute = recompute};
+    struct rig all, some;
+    int compared = 0;
+
+    rig_text(&all, text, "all", &whole);
+    rig_text(&some, text, train, &options);
+    assert_true(forward(&all, TOKENS, TARGETS, 1) == forward(&some, TOKENS, TARGETS, 1));
+    backward(&all);
+    backward(&some);
+    for (int i = 0; i < some.model.tensors; i++) {
+        const struct model_tensor *t = &some.model.tensor[i];
+        const struct model_tensor *same = model_find(&all.model, t->name);
+
+        if (!model_trains(&some.model, t))
+            continue;
+        assert_memory_equal(some.grads[t->unit] + t->offset,
+                            all.grads[same->unit] + same->offset,
+                            (size_t)t->elems * sizeof(float));
+        compared++;
+    }
+    assert_true(compared > 0 && compared < some.model.tensors);
+    assert_true(net_flops(&some.net) <= net_flops(&all.net));
+    rig_close(&all);
+    rig_close(&some);
+}
+
+static void test_frozen(void **state)
+{
+    static const char *const gpt2[] = {"freeze=*.h.0.*",
+                                       "freeze=*wte*",
+                                       "freeze=*wpe*",
+                                       "freeze=*.wte.*,*.wpe.*",
+                                       "train=*.ln_*",
+                                       "train=*.h.1.*",
+                                       "train=*ln_f*",
+                                       "train=*.bias",
+                                       "freeze=*.bias",
+                                       "train=*.h.1.ln_1.bias",
+                                       "train=*.h.0.attn.c_attn.bias",
+                                       "train=*.h.1.attn.c_proj*",
+                                       "train=*.h.1.ln_2.weight",
+                                       "train=*.h.0.mlp.c_fc.weight",
+                                       "train=*.h.1.mlp.c_proj*",
+                                       "train=*wpe*"};
+    static const char *const llama[] = {"freeze=*embed*",
+                                        "freeze=*.layers.0.*",
+                                        "train=lm_head*",
+                                        "train=*norm*",
+                                        "train=model.norm*",
+                                        "train=*.1.self_attn.v_proj*",
+                                        "train=*.0.self_attn.o_proj*",
+                                        "train=*.1.post_attention_layernorm*",
+                                        "train=*.1.mlp.up_proj*",
+                                        "train=*.1.mlp.down_proj*",
+                                        "train=*.0.input_layernorm*,*.1.mlp.gate*"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof gpt2 / sizeof *gpt2; i++) {
+        frozen_case(GPT2_TIED, gpt2[i], i % 2);
+        frozen_case(GPT2_UNTIED, gpt2[i], i % 2 == 0);
+    }
+    for (size_t i = 0; i < sizeof llama / sizeof *llama; i++) {
+        frozen_case(LLAMA_PLAIN, llama[i], i % 2);
+        if (strcmp(llama[i], "train=lm_head*"))
+            frozen_case(LLAMA_BIASES, llama[i], i % 2 == 0);
+    }
+}
+
+/* A visit before the first that trains may be called, and does nothing. */
+static void test_before_the_first(void **state)
+{
+    struct rig rig;
+    float *before;
+
+    (void)state;
+    rig_text(&rig, LLAMA_PLAIN, "train=*.layers.1.*", &whole);
+    assert_int_equal(rig.model.first_trained, 2);
+    assert_null(rig.grads[0]);
+    forward(&rig, TOKENS, TARGETS, 1);
+    backward(&rig);
+    before = mem_new((size_t)rig.model.unit[2].elems, sizeof *before);
+    memcpy(before, rig.grads[2], (size_t)rig.model.unit[2].elems * sizeof *before);
+    for (int v = 1; v >= 0; v--)
+        net_backward(&rig.net, v, rig.params[v], rig.grads[v]);
+    assert_memory_equal(before, rig.grads[2], (size_t)rig.model.unit[2].elems * sizeof *before);
+    free(before);
+    rig_close(&rig);
+}
+
+/* ---- operations ---- */
+
+static double flops(const char *text, const char *train)
+{
+    struct rig rig;
+    double n;
+
+    rig_text(&rig, text, train, &(struct net_options){.batch = 1, .seq = 1});
+    n = net_flops(&rig.net);
+    rig_close(&rig);
+    return n;
+}
+
+/* One token: 2 in out for each of y, dx, dW; attention 4 heads D, back twice that. */
+static void test_flops(void **state)
+{
+    enum {
+        ATT = 4 * 4 * 6,
+        QKV = 6 * 48,
+        O = 24 * 6,
+        FFN = 6 * 10,
+        DOWN = 5 * 6,
+        HEAD = 6 * 7
+    };
+    const double layer = 2 * (QKV + O + FFN + DOWN) + ATT, head = 2 * HEAD;
+    const double forward_all = 2 * layer + head;
+
+    (void)state;
+    assert_true(flops(LLAMA_PLAIN, "all") == 3 * forward_all);
+    assert_true(flops(LLAMA_PLAIN, "train=lm_head*") == forward_all + head);
+    assert_true(flops(LLAMA_PLAIN, "train=model.norm*") == forward_all + head);
+    assert_true(flops(LLAMA_PLAIN, "freeze=*embed*,*.0.input*") ==
+                3 * forward_all - 2 * QKV); /* the first layer's x needs none */
+    assert_true(flops(LLAMA_PLAIN, "train=*.1.mlp.down*") ==
+                forward_all + head + 2 * DOWN); /* dx of the head, dW of down */
+    assert_true(flops(LLAMA_PLAIN, "train=*.1.self_attn.o_proj*") ==
+                forward_all + head + 2 * (DOWN + FFN + O));
+    assert_true(flops(LLAMA_PLAIN, "train=*.0.input*") == 2 * forward_all + 2 * ATT);
+    /* An adapter of rank 3 on down_proj: 3 (5 + 6) for y, dx and its own gradients; the first
+       layer's gives nothing to what is before it. */
+    assert_true(flops(LLAMA_PLAIN, "lora=3,targets=down_proj") ==
+                forward_all + head + layer + ATT + 2.0 * 33 * 6 - 2 * 15);
+    assert_true(flops(GPT2_UNTIED, "all") ==
+                3 * (2.0 * (2 * (6 * 18 + 36 + 30 + 30) + 4 * 6) + 2 * HEAD));
+}
+
+/* ---- bytes ---- */
+
+/*
+ * The plan prices what is taken here, but for the block of scores and each array's alignment.
+ * An array of the batch that is left out is larger than all alignments.
+ */
+static void planned_case(const char *text, const char *train)
+{
+    struct rig rig;
+
+    rig_text(&rig, text, train, &whole);
+    for (int i = 0; i < 4; i++) {
+        struct net_options o = {.batch = 512,
+                                .seq = 8,
+                                .recompute = i % 2,
+                                .compute = i / 2 ? DTYPE_BF16 : DTYPE_F32};
+        int64_t arrays = 12 * rig.model.layers + 21;
+        int64_t planned =
+            (int64_t)plan_activation_bytes(&rig.model, o.batch, o.seq, o.recompute, o.compute);
+        int64_t more = net_bytes(&rig.model, &o) - planned -
+                       4 * kern_attention_scratch(&(struct kern_heads){.seq = o.seq});
+
+        assert_true(63 * arrays < 4 * o.batch * o.seq);
+        if (!(more >= 0 && more <= 63 * arrays))
+            fail_msg("%s, case %d: %" PRId64 " bytes more than planned", train, i, more);
+    }
+    rig_close(&rig);
+}
+
+static void test_planned_bytes(void **state)
+{
+    static const char *const text[] = {GPT2_TIED, GPT2_UNTIED, LLAMA_PLAIN, LLAMA_BIASES};
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        planned_case(text[i], "all");
+        planned_case(text[i], "lora=3");
+        planned_case(text[i], "lora=40");
+        planned_case(text[i], "train=*.1.*");
+    }
+    planned_case(LLAMA_PLAIN, "train=lm_head*");
+    planned_case(LLAMA_PLAIN, "freeze=*embed*");
+}
+
+/* ---- the forward alone ---- */
+
+static int has_products(enum dtype type)
+{
+    struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, type};
+    struct kern_product *p = NULL;
+    struct err err;
+
+    if (kern_product_new(&p, &shape, &err)) {
+        assert_int_equal(err.code, ERR_ABSENT);
+        print_message("# skipped: no %s products on this processor\n", dtype_name(type));
+        return 0;
+    }
+    kern_product_free(p);
+    return 1;
+}
+
+/* Beside the whole network's, within its rounding, and blind to what follows the prompt. */
+static void prompt_case(const char *text, const char *train, enum dtype compute)
+{
+    struct net_options options = {
+        .batch = BATCH, .seq = SEQ, .compute = compute, .forward_only = 1};
+    struct net_options both = {.batch = BATCH, .seq = SEQ, .compute = compute};
+    double want[VOCAB];
+    float first[BATCH * VOCAB];
+    int32_t tokens[ROWS];
+    struct rig all, one;
+
+    if (!has_products(compute))
+        return;
+    rig_text(&all, text, train, &both);
+    rig_text(&one, text, train, &options);
+    assert_true(one.arena.used < all.arena.used);
+    forward(&all, TOKENS, TARGETS, 1);
+    for (int length = 1; length <= SEQ; length++)
+        for (int twice = 0; twice < 2; twice++) {
+            for (int i = 0; i < ROWS; i++)
+                tokens[i] = i % SEQ < length ? TOKENS[i] : (TOKENS[i] + twice) % VOCAB;
+            net_prompt(&one.net, tokens, length);
+            for (int v = 0; v < one.model.visits; v++)
+                net_forward(&one.net, v, one.params[model_unit_of_visit(&one.model, v)]);
+            if (twice)
+                assert_memory_equal(first, net_logits(&one.net), sizeof first);
+            memcpy(first, net_logits(&one.net), sizeof first);
+            for (int b = 0; b < BATCH; b++) {
+                for (int i = 0; i < VOCAB; i++)
+                    want[i] = (double)net_logits(&all.net)[(b * SEQ + length - 1) * VOCAB + i];
+                /* Both round the same operands to bf16: what differs is f32 sums. */
+                assert_norm(first + b * VOCAB, want, VOCAB, tolerance(&all), "logits");
+            }
+        }
+    rig_close(&all);
+    rig_close(&one);
+}
+
+static void test_prompt(void **state)
+{
+    (void)state;
+    prompt_case(GPT2_TIED, "all", DTYPE_F32);
+    prompt_case(LLAMA_PLAIN, "all", DTYPE_F32);
+    prompt_case(LLAMA_BIASES, SOME, DTYPE_F32);
+    prompt_case(GPT2_UNTIED, LORA, DTYPE_BF16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hugging_face),     cmocka_unit_test(test_central_differences),
+        cmocka_unit_test(test_adapters),         cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_before_the_first), cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_planned_bytes),    cmocka_unit_test(test_prompt),
+    };
+
+    kern_thread_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
