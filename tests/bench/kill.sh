@@ -98,11 +98,15 @@ judge() {
     good=$((good + 1))
 }
 
-# The moment is drawn over a whole run, its start and end included.
+# Until a drawn step is in the log, and a part of a step more; the 0th is the start.
 start_and_wait() {
-    draw "$whole_ms"
+    rm -rf run
+    draw "$STEPS"
+    step=$drawn
     train run > out 2> said &
     job=$!
+    until [ "$(lines run/log.jsonl)" -ge "$step" ] || is_gone $job; do sleep 0.01; done
+    draw $((step == 0 ? 1000 : whole_ms / STEPS))
     sleep "$(awk -v ms="$drawn" 'BEGIN { print ms / 1000 }')"
     # mpirun is the job's child, or the job itself; the ranks are its children.
     mpirun_pid=$(pgrep -P $job -x mpirun || echo $job)
@@ -127,7 +131,6 @@ end_kind() {
 by_kill() {
     begin_kind 'kill -9 of a rank' "$KILLS"
     for time in $(seq "$times"); do
-        rm -rf run
         start_and_wait
         # shellcheck disable=SC2086 # words
         set -- $ranks_pids
@@ -147,7 +150,6 @@ by_kill() {
 by_signal() {
     begin_kind "SIG$1 to mpirun" "$TERMS"
     for time in $(seq "$times"); do
-        rm -rf run
         start_and_wait
         kill -"$1" "$mpirun_pid" 2> /dev/null
         wait $job
