@@ -305,18 +305,27 @@ static void hear_signals(void)
         sigaction(asks[i], &act, NULL);
 }
 
-static int generate(struct args *a)
-{
-    struct err err = {0};
+/* What ends without a run, and without MPI. */
+typedef int alone(struct args *a, struct err *err);
 
+static int show(struct args *a, struct err *err)
+{
+    return train_settings_show(&a->run, stdout, err);
+}
+
+static int plot(struct args *a, struct err *err)
+{
+    return train_plot(a->word, a->words, stdout, err);
+}
+
+static int generate(struct args *a, struct err *err)
+{
     a->prompt.from = a->run.init;
     a->prompt.tokenizer = a->run.tokenizer;
     a->prompt.seed = a->run.given[TRAIN_SETTING_seed];
     a->prompt.json = a->cli.json;
     a->prompt.out = stdout;
-    if (train_generate(&a->prompt, &err))
-        return cli_fail(&a->cli, &err);
-    return cli_finish(&a->cli, 0);
+    return train_generate(&a->prompt, err);
 }
 
 static int tokenize(struct args *a, struct err *err)
@@ -350,24 +359,16 @@ int main(int argc, char **argv)
     struct err err = {0};
 
     cli_parse(&a.cli, &argp, argc, argv);
-    if (a.print_config) {
-        if (train_settings_show(&a.run, stdout, &err))
-            return cli_fail(&a.cli, &err);
-        return cli_finish(&a.cli, 0);
-    }
-    if (a.plot) {
-        if (train_plot(a.word, a.words, stdout, &err))
-            return cli_fail(&a.cli, &err);
-        return cli_finish(&a.cli, 0);
-    }
-    if (a.prompt.text)
-        return generate(&a);
+    alone *instead = a.print_config  ? show
+                     : a.plot        ? plot
+                     : a.prompt.text ? generate
+                     : a.tokenize    ? tokenize
+                                     : NULL;
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
-    if (a.tokenize) {
-        if (tokenize(&a, &err))
-            return cli_fail(&a.cli, &err);
+    if (instead && instead(&a, &err))
+        return cli_fail(&a.cli, &err);
+    if (instead)
         return cli_finish(&a.cli, 0);
-    }
     choose_progress(&a); /* MPI lets this process look as if it had been launched */
     if (world_open(&world, &err))
         return cli_fail(&a.cli, &err);

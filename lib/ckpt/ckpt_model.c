@@ -12,10 +12,40 @@
 #include "ckpt/ckpt_parts.h"
 #include "ckpt/tool.h"
 
+static int other_network(const char *folder, const char *key, const char *own, const char *plan,
+                         struct err *err)
+{
+    err_at(err, folder, 0, key, "is %s in its config.json, but %s in the plan's model", own,
+           plan);
+    err->code = ERR_MISMATCH;
+    return -1;
+}
+
+/* Where the config has a word. */
+static int check_words(const char *folder, const struct model *own, const struct model *plan,
+                       struct err *err)
+{
+    static const char *const ffn[] = {"silu", "gelu_new", "gelu"};
+    static const char *const rope[] = {"default", "linear", "dynamic", "llama3", "yarn"};
+    const struct {
+        const char *key, *own, *plan;
+    } row[] = {
+        {"model_type", own->family, plan->family},
+        {"activation_function", ffn[own->ffn_type], ffn[plan->ffn_type]},
+        {"rope_type", rope[own->rope.type], rope[plan->rope.type]},
+    };
+
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (strcmp(row[i].own, row[i].plan))
+            return other_network(folder, row[i].key, row[i].own, row[i].plan, err);
+    return 0;
+}
+
 int tool_check_same(const char *folder, const struct model *own, const struct model *plan,
                     struct err *err)
 {
     const struct model_rope *a = &own->rope, *b = &plan->rope;
+    int dynamic = a->type == MODEL_ROPE_DYNAMIC; /* alone it asks for the longest sequence */
     const struct {
         const char *key;
         double own, plan;
@@ -32,9 +62,9 @@ int tool_check_same(const char *folder, const struct model *own, const struct mo
         {"rms_norm_eps", own->norm_eps, plan->norm_eps},
         {"attention_bias", own->attention_bias, plan->attention_bias},
         {"mlp_bias", own->ffn_bias, plan->ffn_bias},
-        {"activation_function", (double)own->ffn_type, (double)plan->ffn_type},
+        {"max_position_embeddings", dynamic ? (double)own->max_seq : 0,
+         dynamic ? (double)plan->max_seq : 0},
         {"rope_theta", a->theta, b->theta},
-        {"rope_type", (double)a->type, (double)b->type},
         {"factor", a->factor, b->factor},
         {"low_freq_factor", a->low_freq_factor, b->low_freq_factor},
         {"high_freq_factor", a->high_freq_factor, b->high_freq_factor},
@@ -46,22 +76,16 @@ int tool_check_same(const char *folder, const struct model *own, const struct mo
         {"mscale_all_dim", a->mscale_all_dim, b->mscale_all_dim},
         {"truncate", !a->no_truncate, !b->no_truncate},
     };
+    char one[32], two[32];
 
-    if (strcmp(own->family, plan->family)) {
-        err_at(err, folder, 0, "model_type",
-               "is %s in its config.json, but %s in the plan's "
-               "model",
-               own->family, plan->family);
-        err->code = ERR_MISMATCH;
+    if (check_words(folder, own, plan, err))
         return -1;
-    }
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         if (row[i].own == row[i].plan)
             continue;
-        err_at(err, folder, 0, row[i].key,
-               "is %g in its config.json, but %g in the plan's model", row[i].own, row[i].plan);
-        err->code = ERR_MISMATCH;
-        return -1;
+        snprintf(one, sizeof one, "%g", row[i].own);
+        snprintf(two, sizeof two, "%g", row[i].plan);
+        return other_network(folder, row[i].key, one, two, err);
     }
     return 0;
 }

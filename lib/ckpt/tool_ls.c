@@ -32,6 +32,7 @@ static void ls_json(const struct weights *w, FILE *out)
         jout_text(&j, "strategy", w->ckpt.strategy);
         jout_text(&j, "shape", groups);
         jout_int(&j, "ranks", w->ckpt.groups.ranks);
+        jout_text(&j, "trains", w->ckpt.model.partial ? w->ckpt.model.partial : "all");
         if (w->ckpt.has_run)
             jout_int(&j, "step", w->ckpt.run.step);
         else
@@ -66,6 +67,8 @@ static void ls_table(const struct weights *w, FILE *out)
         groups_print(&w->ckpt.groups, groups, sizeof groups);
         fprintf(out, "checkpoint of %d ranks (%s), strategy %s", w->ckpt.groups.ranks, groups,
                 w->ckpt.strategy);
+        if (w->ckpt.model.partial)
+            fprintf(out, ", trains %s", w->ckpt.model.partial);
         if (w->ckpt.has_run)
             fprintf(out, ", step %" PRId64, w->ckpt.run.step);
         fputc('\n', out);

@@ -5,6 +5,8 @@
  */
 #include "plan/traffic.h"
 
+#include <math.h>
+
 enum {
     /* Of one element of AdamW: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
        decay and step 4. */
@@ -123,9 +125,32 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + 2 * g));
 }
 
+/*
+ * What the computing loses to the gather that a use needs.  One that goes across is under way
+ * for as long as ports take, and is priced by what was measured there; inside it is one of its
+ * legs.
+ */
+static double gather_lost_s(const struct plan_bill *b)
+{
+    const struct topo *t = b->at->topo;
+    struct layout_moves moves;
+    double lost = 0;
+
+    if (!plan_traffic_moves(b, PLAN_GATHER, &moves) || !b->at->model->unit || !(t->flops > 0) ||
+        plan_is_free(b, PLAN_COMPUTE))
+        return 0;
+    int across = moves.gather_across && b->tally->layout.groups.count > 1;
+    if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
+        return 0;
+    for (int l = across ? 1 : 0; l < (across ? t->levels : 1); l++)
+        lost = fmax(lost, t->level[l].use_lost_s);
+    return lost;
+}
+
 void plan_works_of(const struct plan_bill *b, struct plan_work *out)
 {
     const struct plan_tally *t = b->tally;
+    double lost = gather_lost_s(b);
 
     for (int v = 0; v < t->visits; v++) {
         int alike = v > 0 && t->span_of[v] == t->span_of[v - 1] &&
@@ -134,5 +159,10 @@ void plan_works_of(const struct plan_bill *b, struct plan_work *out)
             out[v] = out[v - 1];
         else
             work_of(b, v, t->span_of[v], &out[v]);
+    }
+    for (int v = 0; v < t->visits; v++) {
+        int kept = v >= t->visits - b->at->keep; /* its backward finds what its forward had */
+        out[v].forward_s += lost;
+        out[v].backward_s += kept ? 0 : lost;
     }
 }

@@ -96,6 +96,9 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
 int probe_shift(const struct probe_view *v, int s, int64_t bytes, struct probe_flow *flow);
 /* A ring inside each group. */
 int probe_inside(const struct groups *g, int64_t bytes, struct probe_flow *flow);
+/* Collective: a lap of the rings of a level that bytes pass, which p->view is set to. */
+int probe_lap(struct probe *p, const struct probe_views *views, int level, int64_t bytes,
+              struct probe_round *out, struct err *err);
 /*
  * Pairs for pings with as many ranks as can be (one != 0: one pair for each two groups): inside
  * groups, or between neighbouring groups; returns their number, at most half of the ranks.

@@ -30,6 +30,7 @@ enum {
  */
 static const double turn_s = 0.2, cpu_s = 0.05, long_s = 0.6;
 static const double figure_s = 1.5; /* for the turns of one figure */
+static const double rest_s = 0.02;
 
 struct turn {
     double start_s, start_cpu_s, took_s;
@@ -48,6 +49,14 @@ static int turn_goes_on(struct turn *t, double share)
     t->took_s = tick_now_s() - t->start_s;
     double least_s = tick_cpu_s() - t->start_cpu_s < cpu_s * share ? long_s : turn_s;
     return t->took_s < least_s * share;
+}
+
+int probe_rest(struct world *world, struct err *err)
+{
+    int rc = world_barrier(world, err);
+
+    tick_sleep_s(rest_s);
+    return rc;
 }
 
 int probe_late(struct world *world, double start_s, int turns, double budget_s, int *late,

@@ -27,8 +27,6 @@ enum { TURNS = 3, LAPS_LEAST = 1, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
 
 static const double turn_s = 0.2;  /* one part of a turn, where nothing slows it */
 static const double level_s = 4.5; /* all turns of a level: some TURNS where ranks are few */
-/* Before each part all rest: what a scheduler owes to a thread that waited it owes to each. */
-static const double rest_s = 0.02;
 static const int64_t lap_bytes_least = 128 << 10, lap_bytes_most = 4 << 20;
 
 struct contest { /* one level's */
@@ -136,25 +134,17 @@ struct turn {
     double flops, Bps, beside_flops, beside_Bps;
 };
 
-static int rest(struct world *w, struct err *err)
-{
-    int rc = world_barrier(w, err);
-
-    tick_sleep_s(rest_s);
-    return rc;
-}
-
 static int take_turn(struct contest *c, struct turn *out, struct err *err)
 {
     struct world *w = c->probe->world;
     struct turn mine = {0}, *all = mem_new((size_t)w->ranks, sizeof *all);
-    int rc = rest(w, err);
+    int rc = probe_rest(w, err);
 
     if (rc == 0 && c->round.in_bytes)
         mine.flops = compute_alone(c->work);
-    rc = rc ? rc : rest(w, err);
+    rc = rc ? rc : probe_rest(w, err);
     rc = rc ? rc : run_laps(c, 0, &mine.Bps, NULL, err);
-    rc = rc ? rc : rest(w, err);
+    rc = rc ? rc : probe_rest(w, err);
     rc = rc ? rc : run_laps(c, 1, &mine.beside_Bps, &mine.beside_flops, err);
     rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
     *out = (struct turn){0};
@@ -213,24 +203,24 @@ int64_t probe_left_room(const struct groups *g)
 }
 
 /* All rows of a contest at one level, of laps of so many bytes. */
-static int prepare(struct contest *c, int l, int64_t bytes, struct err *err)
+static int prepare(struct contest *c, const struct probe_views *views, int l, int64_t bytes,
+                   struct err *err)
 {
-    const struct groups *g = c->probe->view.groups;
-    struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
-    int flows = l ? probe_shift(&c->probe->view, 1, bytes, flow) : probe_inside(g, bytes, flow);
-    int rc = probe_prepare(c->probe, flow, flows, &c->round, err);
+    int ranks = c->probe->world->ranks,
+        rc = probe_lap(c->probe, views, l, bytes, &c->round, err);
+    struct probe_flow *flow = mem_new((size_t)ranks, sizeof *flow);
 
     for (int end = 0; rc == 0 && end < ENDS; end++) {
-        for (int r = 1; r < g->ranks; r++)
+        for (int r = 1; r < ranks; r++)
             flow[r - 1] = (struct probe_flow){end ? 0 : r, end ? r : 0, END_BYTES};
-        rc = probe_prepare(c->probe, flow, g->ranks - 1, &c->end[end], err);
+        rc = probe_prepare(c->probe, flow, ranks - 1, &c->end[end], err);
     }
     mem_free(flow);
     return rc;
 }
 
-static int measure_level(struct probe *p, const struct probe_work *work, int l, struct topo *t,
-                         struct err *err)
+static int measure_level(struct probe *p, const struct probe_views *views, int l,
+                         const struct probe_work *work, struct topo *t, struct err *err)
 {
     struct topo_level *level = &t->level[l];
     double Bps = l == 0   ? level->member_Bps
@@ -239,7 +229,7 @@ static int measure_level(struct probe *p, const struct probe_work *work, int l, 
     int64_t bytes = lap_bytes(Bps);
     double laps = Bps * turn_s / (double)bytes;
     struct contest c = {.probe = p, .work = work};
-    int rc = prepare(&c, l, bytes, err);
+    int rc = prepare(&c, views, l, bytes, err);
 
     c.round.laps = laps < LAPS_LEAST ? LAPS_LEAST : laps > LAPS_MOST ? LAPS_MOST : (int)laps;
     rc = rc ? rc : world_agree(p->world, runner_open(&c.runner, err), err);
@@ -254,19 +244,13 @@ static int measure_level(struct probe *p, const struct probe_work *work, int l, 
     return rc;
 }
 
-int probe_left(struct probe *p, const struct probe_views *views, struct topo *t,
-               struct err *err)
+int probe_left(struct probe *p, const struct probe_views *views, const struct probe_work *work,
+               struct topo *t, struct err *err)
 {
-    struct probe_work work;
-    int rc = world_agree(p->world, probe_work_open(&work, &(struct probe_ask){0}, err), err);
+    int rc = 0;
 
-    p->view = views->view[1];
-    if (rc == 0 && groups_largest(&t->groups) > 1)
-        rc = measure_level(p, &work, 0, t, err);
-    for (int l = 1; rc == 0 && t->groups.count > 1 && l < t->levels; l++) {
-        p->view = views->view[l];
-        rc = measure_level(p, &work, l, t, err);
-    }
-    probe_work_close(&work);
+    for (int l = 0; rc == 0 && l < views->levels; l++)
+        if (probe_passes(views, l))
+            rc = measure_level(p, views, l, work, t, err);
     return rc;
 }

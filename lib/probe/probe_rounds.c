@@ -54,6 +54,19 @@ int probe_inside(const struct groups *g, int64_t bytes, struct probe_flow *flow)
     return flows;
 }
 
+int probe_lap(struct probe *p, const struct probe_views *views, int l, int64_t bytes,
+              struct probe_round *out, struct err *err)
+{
+    p->view = views->view[l ? l : 1];
+    const struct groups *g = p->view.groups;
+    struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
+    int flows = l ? probe_shift(&p->view, 1, bytes, flow) : probe_inside(g, bytes, flow);
+    int rc = probe_prepare(p, flow, flows, out, err);
+
+    mem_free(flow);
+    return rc;
+}
+
 int probe_partners_inside(const struct groups *g, struct probe_flow *pair)
 {
     int pairs = 0;

@@ -331,6 +331,7 @@ static void tidy_all(struct topo *t)
         v->message_s = tidy(v->message_s);
         v->rate_left = tidy(v->rate_left);
         v->compute_left = tidy(v->compute_left);
+        v->use_lost_s = tidy_error(v->use_lost_s);
     }
     for (int k = 0; k < t->groups.count; k++) {
         t->port[k].out_Bps = tidy(t->port[k].out_Bps);
@@ -373,6 +374,19 @@ static int size_rounds(struct world *world, const struct probe_views *views, int
     return 0;
 }
 
+/* What links and computing leave each other: needs the rates. */
+static int measure_beside(struct probe *p, const struct probe_views *views, struct topo *t,
+                          struct err *err)
+{
+    struct probe_work work;
+    int rc = world_agree(p->world, probe_work_open(&work, &(struct probe_ask){0}, err), err);
+
+    rc = rc ? rc : probe_left(p, views, &work, t, err);
+    rc = rc ? rc : probe_uses(p, views, &work, t, err);
+    probe_work_close(&work);
+    return rc;
+}
+
 static int measure_all(struct world *world, const struct probe_views *views,
                        const struct probe_ask *ask, struct topo *out, struct err *err)
 {
@@ -388,7 +402,7 @@ static int measure_all(struct world *world, const struct probe_views *views,
     probe_views_topo(views, world, &t);
     int rc = measure(&p, views, bytes, &t, err);
     rc = rc ? rc : check(&t, err);
-    rc = rc || !ask ? rc : probe_left(&p, views, &t, err);
+    rc = rc || !ask ? rc : measure_beside(&p, views, &t, err);
     probe_close(&p);
     rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
     rc = rc || !ask ? rc : probe_devices(world, &t, err);

@@ -47,6 +47,8 @@ struct probe_views {
 void probe_views_init(struct probe_views *v, const struct world *world,
                       const struct probe_found *found);
 void probe_views_release(struct probe_views *v);
+/* Whether there are ranks that meet inside groups (level 0), or between them (further out). */
+int probe_passes(const struct probe_views *v, int level);
 /* A fabric of these groups and blocks without rates; hosts where a group is on one alone. */
 void probe_views_topo(const struct probe_views *v, const struct world *world, struct topo *t);
 

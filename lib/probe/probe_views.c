@@ -116,6 +116,13 @@ void probe_views_release(struct probe_views *v)
     *v = (struct probe_views){0};
 }
 
+int probe_passes(const struct probe_views *v, int level)
+{
+    const struct groups *g = v->view[1].groups;
+
+    return level ? g->count > 1 : groups_largest(g) > 1;
+}
+
 /* The host that all members of group k share, or NULL. */
 static const char *host_of(const struct groups *g, const struct world *world, int k)
 {

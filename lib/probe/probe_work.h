@@ -24,6 +24,9 @@ int probe_work_open(struct probe_work *w, const struct probe_ask *ask, struct er
 void probe_work_close(struct probe_work *w);
 void probe_work_run(const struct probe_work *w, int product);
 
+/* Collective: all sleep for a moment: what a scheduler owes to one that waited it owes to all.
+ */
+int probe_rest(struct world *world, struct err *err);
 /*
  * Collective: whether another turn like those since start_s would end after budget_s; the same
  * on every rank.
@@ -36,8 +39,11 @@ int probe_late(struct world *world, double start_s, int turns, double budget_s, 
  * rate_left and compute_left of the levels that bytes pass, from the rates that are in t
  * already.  p has room for probe_left_room().
  */
-int probe_left(struct probe *p, const struct probe_views *views, struct topo *t,
-               struct err *err);
+int probe_left(struct probe *p, const struct probe_views *views, const struct probe_work *work,
+               struct topo *t, struct err *err);
 int64_t probe_left_room(const struct groups *g);
+/* Collective: use_lost_s of the levels that bytes pass.  p has the room of probe_topo. */
+int probe_uses(struct probe *p, const struct probe_views *views, const struct probe_work *work,
+               struct topo *t, struct err *err);
 
 #endif

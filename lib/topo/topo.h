@@ -34,6 +34,9 @@ struct topo_level {
      * send at this level; parts of 1, 0 where unknown.
      */
     double rate_left, compute_left;
+    /* What the computing loses to each exchange at this level that goes on beside it and whose
+       end it needs, however few the bytes; 0 where unknown, or nothing. */
+    double use_lost_s;
     /* Where rates and latency come from that were neither measured nor given; else "". */
     char rate_source[TOPO_SOURCE_BYTES], latency_source[TOPO_SOURCE_BYTES];
 };

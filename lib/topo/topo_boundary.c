@@ -88,6 +88,7 @@ static void pass(struct topo_level *to, const struct topo_level *also)
         memcpy(to->rate_source, also->rate_source, sizeof to->rate_source);
     }
     to->message_s = fmax(to->message_s, also->message_s);
+    to->use_lost_s = fmax(to->use_lost_s, also->use_lost_s);
     to->rate_left = less_left(to->rate_left, also->rate_left);
     to->compute_left = less_left(to->compute_left, also->compute_left);
 }

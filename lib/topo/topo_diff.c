@@ -103,6 +103,7 @@ static void diff_level(struct diff *d, const struct topo *old, const struct topo
     number(d, "message_s", a->message_s, b->message_s);
     number(d, "rate_left", a->rate_left, b->rate_left);
     number(d, "compute_left", a->compute_left, b->compute_left);
+    number(d, "use_lost_s", a->use_lost_s, b->use_lost_s);
 }
 
 static void diff_group(struct diff *d, const struct topo *old, const struct topo *t, int k)

@@ -31,6 +31,7 @@ static void json_level(struct jout *j, const struct topo_level *level)
     json_known(j, "member_err_Bps", level->member_err_Bps);
     json_known(j, "rate_left", level->rate_left);
     json_known(j, "compute_left", level->compute_left);
+    json_known(j, "use_lost_s", level->use_lost_s);
     if (level->rate_source[0])
         jout_text(j, "rate_source", level->rate_source);
     if (level->latency_source[0])

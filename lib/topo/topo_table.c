@@ -93,10 +93,11 @@ static void put_levels(const struct topo *t, FILE *out)
     }
 }
 
-static const char *percent(struct cell *c, double part)
+/* v in units, whole ones; "-" where it is unknown. */
+static const char *whole(struct cell *c, double v, double unit)
 {
-    if (part > 0)
-        snprintf(c->text, sizeof c->text, "%.0f", part * 100);
+    if (v > 0)
+        snprintf(c->text, sizeof c->text, "%.0f", v / unit);
     else
         snprintf(c->text, sizeof c->text, "-");
     return c->text;
@@ -108,15 +109,18 @@ static int put_left(const struct topo *t, FILE *out)
     int known = 0;
 
     for (int l = 0; l < t->levels; l++)
-        known |= t->level[l].rate_left > 0 || t->level[l].compute_left > 0;
+        known |= t->level[l].rate_left > 0 || t->level[l].compute_left > 0 ||
+                 t->level[l].use_lost_s > 0;
     if (!known)
         return 0;
-    fprintf(out, "\n%-16s %12s %14s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %");
+    fprintf(out, "\n%-16s %12s %14s %12s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %",
+            "USE LOST us");
     for (int l = 0; l < t->levels; l++) {
-        struct cell c[2];
-        fprintf(out, "%-16s %12s %14s\n", t->level[l].name,
-                percent(&c[0], t->level[l].rate_left),
-                percent(&c[1], t->level[l].compute_left));
+        struct cell c[3];
+        fprintf(out, "%-16s %12s %14s %12s\n", t->level[l].name,
+                whole(&c[0], t->level[l].rate_left, 0.01),
+                whole(&c[1], t->level[l].compute_left, 0.01),
+                whole(&c[2], t->level[l].use_lost_s, 1e-6));
     }
     return 1;
 }
@@ -227,7 +231,8 @@ static void put_legend(const struct topo *t, const struct seen *seen, FILE *out)
         fputs("+-      half the interval that holds the value in 95 of 100 measurements\n",
               out);
     if (seen->left)
-        fputs("LEFT    of MEMBER while all ranks compute, of compute while all ranks send\n",
+        fputs("LEFT    of MEMBER while all ranks compute, of compute while all ranks send\n"
+              "LOST    of computing, to each exchange beside it that is waited for\n",
               out);
     if (seen->devices)
         fputs("NUMA GPUS NICS  of the group's host\n", out);

@@ -18,7 +18,7 @@
 struct doc_level {
     char *name, *latency_s, *port_Bps, *flow_Bps, *member_Bps, *message_s;
     char *latency_err_s, *port_err_Bps, *flow_err_Bps, *member_err_Bps;
-    char *rate_left, *compute_left, *rate_source, *latency_source;
+    char *rate_left, *compute_left, *use_lost_s, *rate_source, *latency_source;
 };
 
 struct doc_group {
@@ -57,6 +57,7 @@ static const cyaml_schema_field_t level_fields[] = {
     NUMBER(doc_level, member_err_Bps, CYAML_FLAG_OPTIONAL),
     NUMBER(doc_level, rate_left, CYAML_FLAG_OPTIONAL),
     NUMBER(doc_level, compute_left, CYAML_FLAG_OPTIONAL),
+    NUMBER(doc_level, use_lost_s, CYAML_FLAG_OPTIONAL),
     TEXT(doc_level, rate_source, CYAML_FLAG_OPTIONAL, 1, TOPO_SOURCE_BYTES - 1),
     TEXT(doc_level, latency_source, CYAML_FLAG_OPTIONAL, 1, TOPO_SOURCE_BYTES - 1),
     CYAML_FIELD_END,
@@ -106,7 +107,7 @@ static const struct extra {
     EXTRA(message_s, 0, TOPO_LATENCY_MAX_S),     EXTRA(latency_err_s, 0, TOPO_LATENCY_MAX_S),
     EXTRA(port_err_Bps, 0, TOPO_RATE_MAX_BPS),   EXTRA(flow_err_Bps, 0, TOPO_RATE_MAX_BPS),
     EXTRA(member_err_Bps, 0, TOPO_RATE_MAX_BPS), EXTRA(rate_left, TOPO_LEFT_MIN, 1),
-    EXTRA(compute_left, TOPO_LEFT_MIN, 1),
+    EXTRA(compute_left, TOPO_LEFT_MIN, 1),       EXTRA(use_lost_s, 0, TOPO_LATENCY_MAX_S),
 #undef EXTRA
 };
 enum { EXTRAS = sizeof extras / sizeof *extras };

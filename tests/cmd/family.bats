@@ -163,7 +163,7 @@ retyped() {
         paro-shard split llama -p "$G/gpt2.yaml" -o x
     cp -r "$G/gpt2" w
     sed -i 's/gelu_new/gelu/' w/config.json
-    fails "w: 'activation_function' is 2 in its config.json, but 1 in the plan's model" \
+    fails "w: 'activation_function' is gelu in its config.json, but gelu_new in the plan's model" \
         paro-shard split w -p "$G/gpt2.yaml" -o x
     cp llama/model.safetensors w
     sed -i 's/gelu/gelu_new/' w/config.json
@@ -179,6 +179,7 @@ retyped() {
         --trainable lora=2,alpha=5,targets=c_attn+mlp.c_proj > plan.yaml
     paro-shard split "$DATA/peft_gpt2" -p plan.yaml --adapter "$DATA/peft_gpt2/adapter" -o ckpt
     paro-shard verify ckpt
+    [ "$(paro-shard ls ckpt | head -n 1)" = 'checkpoint of 4 ranks (2x2), strategy '"$(sed -n 's/^strategy: //p' plan.yaml)"', trains lora=2,alpha=5,targets=c_attn+mlp.c_proj' ]
     paro-shard merge ckpt -o adapter
     [ "$(ls adapter)" = "$(printf 'adapter_config.json\nadapter_model.safetensors')" ]
     [ -z "$(paro-shard diff adapter/adapter_model.safetensors "$DATA/peft_gpt2/adapter/adapter_model.safetensors")" ]

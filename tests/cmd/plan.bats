@@ -402,6 +402,23 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     awk -v a="$(of GGG '{compute_s}' --recompute)" -v b="$(of GGG '{compute_s}')" 'BEGIN { exit !(a > b) }'
 }
 
+@test "use_lost_s is paid by those that gather; without it, or of nothing, prices are as before" {
+    paro-topo -i "$FABRIC" > "$D/none"
+    sed 's/^    flow_Bps: .*/&\n    use_lost_s: 0/' "$D/none" > "$D/zero"
+    sed 's/^    flow_Bps: .*/&\n    use_lost_s: 0.002/' "$D/none" > "$D/lost"
+    [ "$(grep -c use_lost_s "$D/lost")" -eq 2 ]
+    for i in none zero lost; do
+        paro-plan -m $TINY -i "$D/$i" --list --json | json 'map { "$_->{strategy} $_->{compute_s}\n" }
+            sort { $a->{strategy} cmp $b->{strategy} } @s' > "$D/$i.steps"
+    done
+    cmp "$D/none.steps" "$D/zero.steps"
+    # Each unit is gathered twice: the embedding, four layers, the head.
+    join <(sed 's/^ *//' "$D/none.steps") <(sed 's/^ *//' "$D/lost.steps") |
+        awk 'NF { more = $3 - $2; want = /^N/ ? 0 : 2 * 6 * 0.002
+                  if (more < want - 1e-9 || more > want + 1e-9) { print; bad = 1 } n++ }
+             END { exit bad || n != 27 }'
+}
+
 @test "a sequence is 256 tokens, or what is said" {
     [ "$(paro-plan -m $TINY -i $FABRIC | sed -n 's/^seq: //p')" -eq 256 ]
     [ "$(paro-plan -m $TINY -i $FABRIC --seq 100 | sed -n 's/^seq: //p')" -eq 100 ]

@@ -95,6 +95,7 @@ levels:
     latency_err_s: 2.5e-7
     member_err_Bps: 12000000
     compute_left: 0.8
+    use_lost_s: 1.25e-3
   - name: inter
     latency_s: 5e-5
     port_Bps: 59800000
@@ -120,9 +121,9 @@ LEVEL                    LATENCY us          PORT MB/s          FLOW MB/s       
 intra                   4.00 +-0.25             810.00             810.00        405.00 +-12
 inter                         50.00       59.80 +-0.21              59.80              29.90
 
-LEVEL             RATE LEFT % COMPUTE LEFT %
-intra                       -             80
-inter                      90             85
+LEVEL             RATE LEFT % COMPUTE LEFT %  USE LOST us
+intra                       -             80         1250
+inter                      90             85            -
 
 GROUP  HOST                   OUT MB/s        IN MB/s  NUMA GPUS NICS  RANKS
     0  -                         59.80          59.80     2    8    -  0,1
@@ -135,6 +136,7 @@ MEMBER  one rank's share when all ranks behind the port send at once
 OUT IN  this group's own port at level inter
 +-      half the interval that holds the value in 95 of 100 measurements
 LEFT    of MEMBER while all ranks compute, of compute while all ranks send
+LOST    of computing, to each exchange beside it that is waited for
 NUMA GPUS NICS  of the group's host
 X       a rank itself
 L0      two ranks that meet at level intra

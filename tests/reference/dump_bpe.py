@@ -46,9 +46,14 @@ PIECES = ["a", "the", "ing", "I", "'s", "'", " ", "  ", "\n", "\t", "1", "23", "
           "\u00a0", "\u200d", ".", ", ", "-", "_", "\u0661", "\u00bd", "\u2003", "''ll", END, "Z", "\u0416", "\r\n", "\x00", "\u0300"]
 
 
+# Unicode's spaces and what looks like them: beside a blank, a letter and a mark.
+SPACES = [0x09, 0x0b, 0x1c, 0x1f, 0x20, 0x85, 0xa0, 0x1680, 0x180e, *range(0x2000, 0x200d), 0x2028, 0x2029, 0x202f,
+          0x205f, 0x2060, 0x3000, 0xfeff]
+
+
 def texts():
     draw = random.Random(1)
-    return TEXTS + ["".join(draw.choices(PIECES, k=draw.randrange(2, 16))) for _ in range(150)]
+    return TEXTS + [f"a {chr(c)}!{chr(c)}{chr(c)}.{chr(c)}{chr(c)}b " for c in SPACES] + ["".join(draw.choices(PIECES, k=draw.randrange(2, 16))) for _ in range(150)]
 
 
 def tokenizer(vocab, merges):
@@ -65,7 +70,10 @@ def train(folder):
     trainer = trainers.BpeTrainer(vocab_size=1000, special_tokens=[END], show_progress=False,
                                   initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
     with open("/usr/share/common-licenses/GPL-3", encoding="utf-8") as f:
-        t.train_from_iterator([f.read(), *(x for x in texts() * 3 if END not in x)], trainer)
+        # A blank and the first byte of many spaces are a merge of GPT-2's: they have to be one here.
+        blanks = "".join(f" {chr(c)}" for c in [*range(0xa1, 0xc0), *range(0x1800, 0x2000, 32),
+                                                *range(0x2100, 0x4000, 64)]) * 20
+        t.train_from_iterator([f.read(), blanks, *(x for x in texts() * 3 if END not in x)], trainer)
     for path in t.model.save(str(folder)):
         path = pathlib.Path(path)
         path.rename(folder / {"vocab.json": "encoder.json", "merges.txt": "vocab.bpe"}[path.name])

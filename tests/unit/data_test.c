@@ -137,6 +137,27 @@ static void weights(void **state)
     data_close(&d);
 }
 
+/* Files of one length in turns: each has an order of its own. */
+static void orders_differ(void **state)
+{
+    struct data_options o = options(2, SEQ, 256);
+    int32_t tokens[2 * SEQ], targets[2 * SEQ];
+    struct data d;
+    int same = 0;
+
+    (void)state;
+    put_range(0, 0, 100);
+    put_range(1, 100, 100);
+    open_all(&d, &o);
+    for (int64_t i = 0; i < 100; i++) {
+        data_batch(&d, i, 2, tokens, targets);
+        same += tokens[0] + 100 == tokens[SEQ];
+    }
+    /* By chance one in 95 places is the same: 11 of 100 have a probability below 1e-7. */
+    assert_true(same <= 10);
+    data_close(&d);
+}
+
 /* Nothing that is trained on is evaluated, but for the first token, which has no target. */
 static void split(void **state)
 {
@@ -243,9 +264,10 @@ static void options_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows), cmocka_unit_test(cut_otherwise),
-        cmocka_unit_test(weights), cmocka_unit_test(split),
-        cmocka_unit_test(refused), cmocka_unit_test(options_refused),
+        cmocka_unit_test(windows),         cmocka_unit_test(cut_otherwise),
+        cmocka_unit_test(weights),         cmocka_unit_test(orders_differ),
+        cmocka_unit_test(split),           cmocka_unit_test(refused),
+        cmocka_unit_test(options_refused),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_drop);

@@ -57,6 +57,24 @@ static void test_published(void **state)
     }
 }
 
+/* As the authors of stories15M count it; and small enough for a test. */
+static void test_examples(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(model_read(&m, "examples/models/stories-15m.json", &err), 0);
+    assert_int_equal(m.params, 15191712);
+    assert_true(m.tied && m.units == 7);
+    model_release(&m);
+    assert_int_equal(model_read(&m, "examples/models/gpt2-tiny.json", &err), 0);
+    /* tables, four layers of 12 C^2 and 13 C, the last norm */
+    assert_int_equal(m.params, 128 * (256 + 512) + 4 * (12 * 128 * 128 + 13 * 128) + 2 * 128);
+    assert_true(m.dropout == 0);
+    model_release(&m);
+}
+
 static void test_units(void **state)
 {
     struct model m;
@@ -554,7 +572,7 @@ int main(void)
         cmocka_unit_test(test_refused_json),   cmocka_unit_test(test_harmless),
         cmocka_unit_test(test_refused_rope),   cmocka_unit_test(test_rope_against_transformers),
         cmocka_unit_test(test_gpt2),           cmocka_unit_test(test_refused_gpt2),
-        cmocka_unit_test(test_biases),
+        cmocka_unit_test(test_biases),         cmocka_unit_test(test_examples),
     };
 
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);

@@ -34,6 +34,7 @@ struct ticks {
     double forward, backward, update;
     struct cost cost[LANES];
     int accum, keep, prefetch, buckets;
+    double lost;                    /* by each use whose parameters are gathered for it */
     double compute_left, rate_left; /* of the fast link and beside it; 1 of the slow one */
     double now;
     struct queue queue[LANES];
@@ -156,8 +157,9 @@ static void use_unit(struct ticks *w, int use)
         wait_for(w, GATHERS, w->gather_of[from]);
     else
         wait_for(w, SYNCS, moves(w, SYNCS) ? unit + 1 : 0);
-    if (unit > 0 && unit < UNITS - 1)
-        compute(w, back ? w->backward : w->forward);
+    double gathered = moves(w, GATHERS) && from == use ? w->lost : 0;
+    double layer = unit > 0 && unit < UNITS - 1 ? (back ? w->backward : w->forward) : 0;
+    compute(w, layer + gathered);
     ask_ahead(w, use + 1);
     if (!back)
         return;
@@ -228,6 +230,7 @@ static struct ticks ticks_of(const struct plan_case *c, struct plan_strategy s,
                       .keep = c->keep < UNITS ? c->keep : UNITS,
                       .prefetch = c->prefetch,
                       .buckets = c->buckets,
+                      .lost = c->topo->level[s.params == LETTER_G].use_lost_s,
                       .compute_left = c->topo->level[0].compute_left,
                       .rate_left = c->topo->level[0].rate_left};
     double comm = 0,
@@ -238,7 +241,8 @@ static struct ticks ticks_of(const struct plan_case *c, struct plan_strategy s,
         w.cost[l].fast *= ms;
         comm += times[l] * (w.cost[l].slow + w.cost[l].fast);
     }
-    same(p->compute_s, UNITS * w.update + (UNITS - 2) * 3 * c->accum * layer);
+    same(p->compute_s, UNITS * w.update + (UNITS - 2) * 3 * c->accum * layer +
+                           (s.params == LETTER_N ? 0 : times[GATHERS] * w.lost));
     same(p->comm_s, comm);
     return w;
 }
@@ -279,6 +283,8 @@ static void test_step_by_ticks(void **state)
         t.flops = flops;
         t.level[0].rate_left = at % 2 ? 0.4 : 1;
         t.level[0].compute_left = at % 2 ? 0.7 : 1;
+        t.level[0].use_lost_s = at % 3 ? 0.3e-3 : 0;
+        t.level[1].use_lost_s = at % 3 == 2 ? 0.9e-3 : 0;
         c.algo = SCHEDULE_TWO_LEVEL;
         c.seq = SEQ;
         c.keep = keeps[at % 4];

@@ -123,6 +123,7 @@ static void known(struct topo *t)
     t->level[1].rate_left = 0.75;
     t->level[0].compute_left = 1;
     t->level[1].compute_left = 0.5;
+    t->level[1].use_lost_s = 2e-3;
     t->memory_Bps = 6e9;
     t->devices[0] = (struct topo_devices){2, 8, 4};
     t->devices[1].nics = 1;
@@ -142,7 +143,7 @@ static void keeps_what_is_known(void **state)
         assert_true(x->message_s == y->message_s && x->latency_err_s == y->latency_err_s);
         assert_true(x->port_err_Bps == y->port_err_Bps && x->flow_err_Bps == y->flow_err_Bps);
         assert_true(x->member_err_Bps == y->member_err_Bps && x->rate_left == y->rate_left);
-        assert_true(x->compute_left == y->compute_left);
+        assert_true(x->compute_left == y->compute_left && x->use_lost_s == y->use_lost_s);
     }
     assert_true(b.memory_Bps == 6e9);
     assert_memory_equal(a.devices, b.devices, 2 * sizeof *a.devices);
@@ -160,7 +161,7 @@ static void json_known(void **state)
         "\"message_s\":1e-06,\"latency_err_s\":2e-07,\"member_err_Bps\":3e+06,"
         "\"compute_left\":1}",
         "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
-        "\"compute_left\":0.5}",
+        "\"compute_left\":0.5,\"use_lost_s\":0.002}",
         "\"memory_Bps\":6e+09,",
         "\"numa_nodes\":2,\"gpus\":8,\"nics\":4}",
         "\"blocks\":[],\"nics\":1}",
@@ -188,12 +189,13 @@ static void diff_known(void **state)
     known(&a);
     assert_int_equal(topo_parse_synth(&b, "2x2,memory=4e9,flops=1e11", &err), 0);
     FILE *f = open_memstream(&text, &bytes);
-    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 5);
+    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 6);
     fclose(f);
     assert_string_equal(text, "intra.message_s: 1.0e-06 -> 0 (-100.0 %)\n"
                               "intra.compute_left: 1 -> 0 (-100.0 %)\n"
                               "inter.rate_left: 0.75 -> 0 (-100.0 %)\n"
                               "inter.compute_left: 0.5 -> 0 (-100.0 %)\n"
+                              "inter.use_lost_s: 0.002 -> 0 (-100.0 %)\n"
                               "memory_Bps: 6000000000 -> 0 (-100.0 %)\n");
     free(text);
     topo_release(&a);
@@ -307,6 +309,8 @@ static const struct {
      "f.yaml:3: 'levels[0].rate_left' is '0', expected a number from 1e-06 to 1"},
     {3, IN ", compute_left: 1.01}",
      "f.yaml:3: 'levels[0].compute_left' is '1.01', expected a number from 1e-06 to 1"},
+    {3, IN ", use_lost_s: 3601}",
+     "f.yaml:3: 'levels[0].use_lost_s' is '3601', expected a number from 0 to 3600"},
     {3, IN ", latency_err_s: -1}",
      "f.yaml:3: 'levels[0].latency_err_s' is '-1', expected a number from 0 to 3600"},
     {3, IN ", port_err_Bps: 1e26}",

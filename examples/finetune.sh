@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# From a model to an adapter of it: a base is trained on one text, low-rank adapters beside its
+# linear layers on another, and both are asked to go on with a line.  Everything stays in finetune/.
+#
+#   BIN=bin sh examples/finetune.sh          RANKS=2  STEPS=150  BASE=folder  TEXT=text.txt
+#
+# On a cluster `srun` stands where mpirun stands, and synth:... is what paro-topo measured.
+set -eu
+
+RANKS=${RANKS:-2}
+STEPS=${STEPS:-150}
+BASE=${BASE:-}
+TEXT=${TEXT:-}
+OUT=${OUT:-finetune}
+MODEL=$(pwd)/examples/models/llama-tiny.json
+BIN=${BIN:-$(pwd)/bin}
+PATH=$BIN:$PATH
+
+[ -z "$BASE" ] || BASE=$(realpath "$BASE")
+[ -z "$TEXT" ] || TEXT=$(realpath "$TEXT")
+rm -rf "$OUT"
+mkdir -p "$OUT"
+cd "$OUT"
+
+root=
+if [ "$(id -u)" = 0 ]; then root=--allow-run-as-root; fi
+ranks() {
+	# shellcheck disable=SC2086 # one word or none
+	mpirun $root --oversubscribe --mca mpi_yield_when_idle 1 -np "$RANKS" "$@"
+}
+say() { printf '\n== %s\n' "$*"; }
+
+if [ -z "$BASE" ]; then
+	say "A base: all of a model, trained on the licences of this machine's programs"
+	cat /usr/share/common-licenses/* > base.txt
+	paro-plan -m "$MODEL" -i "synth:${RANKS}x1" --seq 64 --micro-batch 8 > base.yaml
+	ranks paro-train base.yaml -d base.txt -o base.run --steps "$STEPS" --warmup 20 --lr 2e-3 | tail -n 1
+	paro-shard merge base.run/latest -o base
+	BASE=$PWD/base
+fi
+if [ -z "$TEXT" ]; then
+	seq 400 | sed 's/.*/the cat sat on the mat./' | tr '\n' ' ' > cat.txt
+	TEXT=$PWD/cat.txt
+fi
+
+say "Adapters of rank 8: the plan says what trains, and what that costs"
+paro-plan -m "$BASE/config.json" -i "synth:${RANKS}x1" --seq 64 --micro-batch 8 \
+	--trainable lora=8,alpha=16 > lora.yaml
+sed -n 's/^\(strategy\|trainable\): /  \1 /p' lora.yaml
+paro-shard split "$BASE" -p lora.yaml -o start
+ranks paro-train lora.yaml -d "$TEXT" --init start -o lora.run --steps "$STEPS" --warmup 10 --lr 5e-3 \
+	--eval-every "$STEPS" | tail -n 1
+
+say "A folder that PEFT loads beside the base, and one with the adapters in the weights"
+paro-shard merge lora.run/latest -o adapter
+paro-shard merge lora.run/latest --fuse -o fused
+ls adapter fused
+
+say "What they go on with"
+printf 'base:  '
+paro-train --generate 'the cat' --init "$BASE" --length 30 | tr '\n' ' '
+printf '\ntuned: '
+paro-train --generate 'the cat' --init fused --length 30

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what a rank's computing loses to an exchange that goes on beside it, however few its
+ * bytes: the thread that waits for the others wakes again and again to look, and where ranks
+ * share processors it does so at the cost of those that compute, for as long as the others are
+ * not on a processor themselves.  Measured as a training gathers parameters:
+ *
+ *     main      piece 0   wait 0   piece 1   wait 1   piece 2 ...     beside pieces alone
+ *     runner    exchange 0         1         2                         the next is always begun
+ *
+ *     use_lost_s = (last rank's end - last rank's end without exchanges) / pieces
+ *
+ * An exchange is as many laps, one after the other, as a ring of the level has steps.  A piece
+ * is some milliseconds, as a use of a layer that is worth sharding is.  A turn is the pieces
+ * alone, and then beside the exchanges of each level.
+ */
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "base/tick.h"
+#include "probe/probe_work.h"
+
+enum { TURNS = 3, PIECES_LEAST = 4, PIECES_MOST = 1000, AHEAD = 2 };
+
+static const double piece_s = 5e-3;
+static const double part_s = 0.12; /* of a turn, where nothing slows it */
+static const double uses_s = 1.8;  /* all turns: TURNS where ranks are few, of 64 the first */
+/* More than transports send unasked, and next to nothing for a link. */
+static const int64_t lap_bytes = 16 << 10;
+
+struct exchange { /* of one level */
+    struct probe *probe;
+    struct probe_round round; /* a lap */
+    int laps; /* of an exchange; 0: this rank has nobody to wait for at this level */
+    int lap;  /* at hand; the runner's */
+    double lost_s[TURNS];
+};
+
+struct uses {
+    struct probe *probe;
+    const struct probe_views *views;
+    const struct probe_work *work;
+    struct exchange at[TOPO_LEVELS_MAX];
+    int pieces, products; /* products of a piece */
+    struct stream *stream;
+};
+
+static int start_lap(struct exchange *x, struct err *err)
+{
+    exec_mpi_set(x->round.exec, x->probe->in, x->probe->out, NULL);
+    return exec_mpi_start(x->round.exec, err);
+}
+
+static int exchange_start(void *arg, struct err *err)
+{
+    struct exchange *x = arg;
+
+    x->lap = 0;
+    return start_lap(x, err);
+}
+
+static enum stream_state exchange_poll(void *arg, struct err *err)
+{
+    struct exchange *x = arg;
+    enum stream_state now = exec_mpi_poll(x->round.exec, err);
+
+    if (now != STREAM_DONE || ++x->lap == x->laps)
+        return now;
+    return start_lap(x, err) ? STREAM_FAILED : STREAM_MOVED;
+}
+
+static int64_t push(struct uses *u, struct exchange *x)
+{
+    return stream_push(u->stream, (struct stream_op){exchange_start, exchange_poll, x});
+}
+
+static void compute_piece(const struct uses *u)
+{
+    for (int i = 0; i < u->products; i++)
+        probe_work_run(u->work, 0);
+}
+
+/* All pieces, each after an exchange, or (NULL) none; all ranks at once. */
+static int compute(struct uses *u, struct exchange *x, double *took_s, struct err *err)
+{
+    double start = tick_now_s();
+    int64_t ticket = x ? push(u, x) : 0;
+
+    for (int i = 0; i < u->pieces; i++) {
+        int64_t next = x && i + 1 < u->pieces ? push(u, x) : 0;
+        if (x && stream_wait(u->stream, ticket, err))
+            return -1;
+        ticket = next;
+        compute_piece(u);
+    }
+    *took_s = tick_now_s() - start;
+    return 0;
+}
+
+/* What the last rank took. */
+static int last_s(struct uses *u, struct exchange *x, double *out, struct err *err)
+{
+    struct world *w = u->probe->world;
+    double mine = 0, *all = mem_new((size_t)w->ranks, sizeof *all);
+    int rc = probe_rest(w, err);
+
+    rc = rc ? rc : compute(u, x && x->laps ? x : NULL, &mine, err);
+    rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
+    *out = 0;
+    for (int r = 0; rc == 0 && r < w->ranks; r++)
+        *out = fmax(*out, all[r]);
+    mem_free(all);
+    return rc;
+}
+
+/* The same work on all ranks: about piece_s on the median of them, while all compute. */
+static int size_pieces(struct uses *u, struct err *err)
+{
+    struct world *w = u->probe->world;
+    double start, took, mine, *all = mem_new((size_t)w->ranks, sizeof *all);
+    int times = 0, rc = world_barrier(w, err);
+
+    u->products = 1;
+    for (start = tick_now_s(), took = 0; took < part_s; times++, took = tick_now_s() - start)
+        compute_piece(u);
+    mine = took / times;
+    rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
+    if (rc == 0) {
+        double product_s = fmax(stats_median(all, w->ranks), 1e-9);
+        u->products = (int)fmax(1, rint(fmin(piece_s / product_s, 1e6)));
+        double pieces = part_s / (u->products * product_s);
+        u->pieces = (int)fmin(fmax(pieces, PIECES_LEAST), PIECES_MOST);
+    }
+    mem_free(all);
+    return rc;
+}
+
+static int take_turn(struct uses *u, int turn, struct err *err)
+{
+    double alone, beside;
+
+    if (last_s(u, NULL, &alone, err))
+        return -1;
+    for (int l = 0; l < u->views->levels; l++) {
+        if (!probe_passes(u->views, l))
+            continue;
+        if (last_s(u, &u->at[l], &beside, err))
+            return -1;
+        u->at[l].lost_s[turn] = (beside - alone) / u->pieces;
+    }
+    return 0;
+}
+
+static int take_turns(struct uses *u, struct topo *t, struct err *err)
+{
+    double start = tick_now_s();
+    int turns = 0, late = 0;
+
+    while (turns < TURNS && !late)
+        if (take_turn(u, turns++, err) ||
+            probe_late(u->probe->world, start, turns, uses_s, &late, err))
+            return -1;
+    for (int l = 0; l < u->views->levels; l++) /* less than nothing is chance */
+        t->level[l].use_lost_s = fmax(stats_median(u->at[l].lost_s, turns), 0);
+    return 0;
+}
+
+/* Steps of a ring of this level in which this rank is. */
+static int laps_of(const struct probe *p, int l)
+{
+    const struct groups *g = p->view.groups;
+    int at, k = g->group_of[p->world->rank];
+
+    return (l ? probe_circle(&p->view, k, &at) : g->members[k]) - 1;
+}
+
+int probe_uses(struct probe *p, const struct probe_views *views, const struct probe_work *work,
+               struct topo *t, struct err *err)
+{
+    struct uses u = {.probe = p, .views = views, .work = work};
+    struct runner *runner = NULL;
+    int rc = 0;
+
+    for (int l = 0; rc == 0 && l < views->levels; l++) {
+        if (!probe_passes(views, l))
+            continue;
+        u.at[l].probe = p;
+        rc = probe_lap(p, views, l, lap_bytes, &u.at[l].round, err);
+        u.at[l].laps = laps_of(p, l);
+    }
+    rc = rc ? rc : world_agree(p->world, runner_open(&runner, err), err);
+    if (rc == 0) {
+        u.stream = stream_open(runner, AHEAD);
+        rc = size_pieces(&u, err);
+    }
+    rc = rc ? rc : take_turns(&u, t, err);
+    runner_close(runner);
+    for (int l = 0; l < views->levels; l++)
+        probe_free(&u.at[l].round);
+    return rc;
+}
