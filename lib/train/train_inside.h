@@ -76,6 +76,7 @@ int64_t train_save_flag(struct train *t);
 void train_save_advance(struct train *t, int64_t flags);
 /* The end of a run: all that is in flight is there, and one of the last step. */
 int train_save_finish(struct train *t, struct err *err);
+int64_t train_save_bytes(const struct train *t); /* of the copy */
 void train_save_close(struct train *t);
 
 /*

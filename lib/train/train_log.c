@@ -117,7 +117,7 @@ static void put_json(const struct train *t, FILE *out, const struct engine_repor
     jout_int(&j, "slow_bytes", r->slow_bytes);
     jout_int(&j, "fast_bytes", r->fast_bytes);
     jout_int(&j, "state_bytes", engine_state_bytes(t->engine));
-    jout_int(&j, "buffer_bytes", engine_buffer_bytes(t->engine));
+    jout_int(&j, "buffer_bytes", engine_buffer_bytes(t->engine) + train_save_bytes(t));
     jout_num(&j, "gflops", r->flops / r->compute_s * 1e-9);
     if (t->run->peak > 0)
         jout_num(&j, "mfu", train_mfu(t, r));

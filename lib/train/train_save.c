@@ -330,6 +330,11 @@ int train_save_open(struct train *t, struct err *err)
     return world_agree(t->world, rc, err);
 }
 
+int64_t train_save_bytes(const struct train *t)
+{
+    return t->saver->arena.used;
+}
+
 void train_save_close(struct train *t)
 {
     struct train_saver *s = t->saver;
