@@ -54,7 +54,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean bench-collectives bench-training bench-planner bench-int8 format
+.PHONY: all check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean bench-collectives bench-training bench-planner bench-int8 bench-kill format
 all: $(CMDS) $(SCRIPTS)
 
 $(B)/libparo.a: $(LIBOBJ)
@@ -122,6 +122,10 @@ bench-planner: deps
 bench-int8: deps
 	@$(MAKE) --no-print-directory all $(B)/bench/int8_plot
 	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/int8_plot sh tests/bench/int8.sh
+# Runs that are killed and gone on with: tests/bench/kill.sh.
+bench-kill: deps
+	@$(MAKE) --no-print-directory all
+	@BIN=$(abspath $(BIN)) sh tests/bench/kill.sh
 $(B)/bench/%: $(B)/tests/bench/%.o $(B)/libparo.a
 	@mkdir -p $(@D)
 	$(call say,LD $@)

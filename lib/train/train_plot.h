@@ -22,8 +22,8 @@ int train_plot(const char *const *logs, int count, FILE *out, struct err *err);
  */
 int train_plot_thin(const double *x, const double *y, int n, double width, int *keep);
 /*
- * The mean of the numbers among y[n] from i - half to i + half; at the ends from as many on
- * either side as there are.  NAN where y[i] is none.
+ * The mean of the numbers among y[n] from i - half to i + half, of those that there are.  NAN
+ * where y[i] is none.
  */
 double train_plot_mean(const double *y, int n, int i, int half);
 

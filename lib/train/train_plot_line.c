@@ -38,13 +38,12 @@ int train_plot_thin(const double *x, const double *y, int n, double width, int *
 
 double train_plot_mean(const double *y, int n, int i, int half)
 {
-    int side = half < i ? half : i, count = 0;
+    int lo = i > half ? i - half : 0, hi = i + half < n ? i + half : n - 1, count = 0;
     double sum = 0;
 
-    side = side < n - 1 - i ? side : n - 1 - i;
     if (!isfinite(y[i]))
         return NAN;
-    for (int k = i - side; k <= i + side; k++)
+    for (int k = lo; k <= hi; k++)
         if (isfinite(y[k])) {
             sum += y[k];
             count++;

@@ -85,17 +85,18 @@ static void short_rows_are_whole(void **state)
     assert_int_equal(train_plot_thin(at, few, 0, 1, keep), 0);
 }
 
-static void means_are_of_as_many_on_either_side(void **state)
+static void means_are_of_what_there_is_on_either_side(void **state)
 {
     double v[] = {1, 2, 4, 8, NAN, 32, 64};
 
     (void)state;
-    assert_true(train_plot_mean(v, 7, 0, 2) == 1);
-    assert_true(train_plot_mean(v, 7, 1, 2) == 7.0 / 3);
+    assert_true(train_plot_mean(v, 7, 0, 2) == 7.0 / 3);
+    assert_true(train_plot_mean(v, 7, 1, 2) == 15.0 / 4);
     assert_true(train_plot_mean(v, 7, 2, 2) == 15.0 / 4); /* NAN is none of them */
     assert_true(train_plot_mean(v, 7, 3, 1) == 6);
     assert_true(isnan(train_plot_mean(v, 7, 4, 2)));
-    assert_true(train_plot_mean(v, 7, 6, 2) == 64);
+    assert_true(train_plot_mean(v, 7, 6, 2) == 48);
+    assert_true(train_plot_mean(v, 7, 5, 1) == 48);
     assert_true(train_plot_mean(v, 1, 0, 9) == 1);
     for (int i = 0; i < 7; i++) /* 0: as it is */
         thin_y[i] = train_plot_mean(v, 7, i, 0);
@@ -159,7 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thinned_lines_keep_what_is_seen),
         cmocka_unit_test(short_rows_are_whole),
-        cmocka_unit_test(means_are_of_as_many_on_either_side),
+        cmocka_unit_test(means_are_of_what_there_is_on_either_side),
         cmocka_unit_test(any_log_is_a_picture),
     };
 

@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# examples/slurm/train.sbatch under a Slurm of its own: munged, slurmctld and slurmd of Debian's
+# packages (apt-get install slurmctld slurmd slurm-client munge), with this machine as the one
+# node.  It takes nothing from a Slurm that is installed, and leaves nothing.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    local d=$BATS_FILE_TMPDIR c
+    PATH=$BIN:$PATH:/usr/sbin:/sbin
+    for c in munged slurmctld slurmd sbatch srun scontrol; do
+        command -v $c > /dev/null || { export NO_SLURM="no $c here"; return 0; }
+    done
+    cd "$d" || return
+    export SLURM_CONF=$d/slurm.conf TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
+    seq 1 20000 > text
+    paro-plan -m "$TINY" -i synth:2x1 --seq 32 --strategy NGG > two.yaml
+    begin_slurm > begun 2>&1 && return
+    NO_SLURM="Slurm does not start: $(tail -n 1 begun)"
+    export NO_SLURM
+    end_slurm
+}
+
+teardown_file() {
+    [ -n "${NO_SLURM-}" ] || end_slurm
+}
+
+setup() {
+    [ -z "${NO_SLURM-}" ] || skip "$NO_SLURM"
+    PATH=$BIN:$PATH:/usr/sbin:/sbin
+    cd "$BATS_FILE_TMPDIR" || return
+}
+
+# A requeue waits for the credentials of its job to expire: 5 s, the least there is.
+# Ports of no other test: by this process's number, below those that the kernel gives out.
+write_conf() {
+    local me host port=$((20000 + $$ % 6000 * 2))
+    me=$(id -un) host=$(hostname -s)
+    mkdir state spool
+    cat > slurm.conf <<END_CONF
+ClusterName=paro
+SlurmctldHost=$host(127.0.0.1)
+SlurmUser=$me
+SlurmdUser=$me
+SlurmctldPort=$port
+SlurmdPort=$((port + 1))
+AuthType=auth/munge
+AuthInfo=socket=$PWD/munge.sock,cred_expire=5
+StateSaveLocation=$PWD/state
+SlurmdSpoolDir=$PWD/spool
+SlurmctldPidFile=$PWD/slurmctld.pid
+SlurmdPidFile=$PWD/slurmd.pid
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+PlugStackConfig=/dev/null
+ReturnToService=2
+NodeName=$host NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
+PartitionName=main Nodes=$host Default=YES State=UP
+END_CONF
+}
+
+# for_s SECONDS COMMAND...: until it is true.
+for_s() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" > /dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || { echo "not within the time: $*"; return 1; }
+        sleep 0.2
+    done
+}
+
+is_idle() { [ "$(sinfo -h -o %T)" = idle ]; }
+is_at() { [ -s "$1/log.jsonl" ] && [ "$(wc -l < "$1/log.jsonl")" -ge "$2" ]; }
+is_over() { [ -z "$(squeue -h -j "$1" 2> /dev/null)" ]; }
+state_of() { scontrol show job "$1" | grep -oE '(JobState|Restarts|ExitCode)=[^ ]*' | tr '\n' ' '; }
+is_state() { [[ "$(state_of "$1")" == *"$2"* ]]; }
+
+begin_slurm() {
+    write_conf
+    srun --mpi=list 2>&1 | grep -qw pmix || { echo "srun knows no pmix"; return 1; }
+    head -c 1024 /dev/urandom > munge.key
+    chmod 400 munge.key
+    munged --force --key-file="$PWD/munge.key" --socket="$PWD/munge.sock" --seed-file="$PWD/munge.seed" \
+        --pid-file="$PWD/munged.pid" --log-file="$PWD/munged.log" 3>&- || return
+    slurmctld -D > slurmctld.out 2>&1 3>&- &
+    echo "$!" > slurmctld.job
+    slurmd -D > slurmd.out 2>&1 3>&- &
+    echo "$!" > slurmd.job
+    for_s 20 is_idle || { tail -n 1 slurmctld.out slurmd.out; return 1; }
+}
+
+end_slurm() {
+    local p
+    cd "$BATS_FILE_TMPDIR" || return
+    [ ! -e slurmctld.job ] || scancel --full -u "$(id -un)" 2> /dev/null || true
+    for p in slurmd.job slurmctld.job munged.pid; do
+        [ ! -s $p ] || kill "$(cat $p)" 2> /dev/null || true
+        [ ! -s $p ] || for_s 20 eval "! kill -0 $(cat $p)" || kill -9 "$(cat $p)" || true
+    done
+}
+
+submit() { sbatch --parsable -n 2 "$@"; }
+JOB=$BATS_TEST_DIRNAME/../../examples/slurm/train.sbatch
+
+bits() { grep -oE '"(step|loss|state_hash)":[^,}]*' "$1"; }
+
+@test "a job that is told to stop goes back into the queue, and on from its checkpoint" {
+    local job steps=400
+    job=$(submit --output=cut.out "$JOB" two.yaml text cut --steps $steps --exact)
+    for_s 60 is_at cut 5
+    # What --signal sends when the time is nearly over: to the tasks, and not to the script.
+    scancel --signal=USR1 "$job"
+    for_s 60 is_state "$job" Restarts=1
+    local at
+    at=$(wc -l < cut/log.jsonl)
+    [ "$at" -lt $steps ]
+    [ "$(readlink cut/latest)" = "$(printf 'step-%08d' "$at")" ]
+    for_s 120 is_over "$job"
+    state_of "$job"
+    is_state "$job" 'JobState=COMPLETED'
+    is_state "$job" 'Restarts=1 ExitCode=0:0'
+    grep -q "^stopped in good order: job $job goes back into the queue" cut.out
+    # What mpirun makes of the same in one go: the same bits, step by step.
+    mpirun -np 2 paro-train two.yaml -d text -o whole --steps $steps --exact > whole.out
+    [ "$(wc -l < cut/log.jsonl)" = $steps ]
+    bits whole/log.jsonl > want
+    bits cut/log.jsonl | cmp - want
+}
+
+@test "SIGTERM, as preemption sends it: status 3 as well; an error and scancel are ends" {
+    local job
+    job=$(submit --output=term.out "$JOB" two.yaml text term --steps 99999)
+    for_s 60 is_at term 5
+    scancel --signal=TERM "$job"
+    for_s 60 is_state "$job" Restarts=1
+    for_s 60 is_state "$job" JobState=RUNNING
+    for_s 60 is_at term $(($(wc -l < term/log.jsonl) + 5))
+    scancel "$job"
+    for_s 60 is_over "$job"
+    is_state "$job" JobState=CANCELLED
+    # Nothing is in its way.
+    mpirun -np 2 paro-train two.yaml -d text -o term --resume=auto --steps 1 > term.out 2>&1
+    job=$(submit --output=bad.out "$JOB" two.yaml nowhere bad)
+    for_s 60 is_over "$job"
+    is_state "$job" 'JobState=FAILED Restarts=0 ExitCode=2:0'
+    grep -q "^paro-train: .*'nowhere'" bad.out
+    [ ! -e bad ]
+}
