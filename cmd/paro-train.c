@@ -36,8 +36,11 @@ enum {
     KEY_GENERATE,
     KEY_LENGTH,
     KEY_TEMPERATURE,
-    KEY_TOP_P
+    KEY_TOP_P,
+    KEY_END
 };
+
+enum { KEYS_MAX = 64 }; /* more than there are options */
 
 struct args {
     struct cli cli;
@@ -49,6 +52,7 @@ struct args {
     const char *progress;
     const char *word[TRAIN_PLOT_RUNS]; /* the plan, or logs */
     int words;
+    int key[KEYS_MAX], keys; /* of options given, for check_modes */
 };
 
 static volatile int stop; /* the one thing a signal touches */
@@ -104,20 +108,6 @@ static const struct argp_option options[] = {
         CLI_OPTIONS,
     {0}};
 
-static error_t check_tokenize(struct args *a)
-{
-    const struct train_run *r = &a->run;
-
-    if (r->data_count != 1 || !r->tokenizer)
-        return cli_usage(&a->cli,
-                         "--tokenize with %d files of data and %s tokenizer, expected "
-                         "-d TEXT and --tokenizer DIR",
-                         r->data_count, r->tokenizer ? "a" : "no");
-    if (a->words || r->out || a->print_config || a->plot)
-        return cli_usage(&a->cli, "--tokenize and a run, expected one of them");
-    return 0;
-}
-
 static error_t check_progress(struct args *a)
 {
     static const char *const words[] = {"auto", "always", "never"};
@@ -139,41 +129,99 @@ static void choose_progress(struct args *a)
     a->run.brief = isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) && !cli_launched();
 }
 
-/* Options of a run: none of them is for --plot. */
-static int has_run(const struct args *a)
-{
-    const struct train_run *r = &a->run;
-    int given = r->data || r->data_weights || r->tokenizer || r->out || r->init || r->resume ||
-                r->config || r->log || r->algo || r->tuning || r->against || r->trace_step ||
-                r->exact || r->force || r->peak > 0 || a->progress;
+/* What is asked for; an option says which of them it is for. */
+enum mode { RUN = 1, GENERATE = 2, TOKENIZE = 4, PLOT = 8, PRINT = 16 };
 
-    for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++)
-        given |= r->given[i] != NULL;
-    return given;
+static unsigned modes_of(int key)
+{
+    switch (key) {
+    case 'd':
+    case KEY_FORCE:
+        return RUN | PRINT | TOKENIZE;
+    case KEY_TOKENIZER:
+        return RUN | PRINT | TOKENIZE | GENERATE;
+    case KEY_INIT:
+    case KEY_SETTING + TRAIN_SETTING_seed:
+        return RUN | PRINT | GENERATE;
+    case KEY_LENGTH:
+    case KEY_TEMPERATURE:
+    case KEY_TOP_P:
+    case KEY_GENERATE:
+        return GENERATE;
+    case KEY_TOKENIZE:
+        return TOKENIZE;
+    case KEY_PLOT:
+        return PLOT;
+    case KEY_PRINT:
+        return PRINT;
+    default:
+        return RUN | PRINT;
+    }
 }
 
-static error_t check_words(struct args *a)
+static enum mode mode_of(const struct args *a)
+{
+    return a->plot           ? PLOT
+           : a->print_config ? PRINT
+           : a->tokenize     ? TOKENIZE
+           : a->prompt.text  ? GENERATE
+                             : RUN;
+}
+
+static const char *mode_name(enum mode mode)
+{
+    return mode == PLOT       ? "--plot"
+           : mode == PRINT    ? "--print-config"
+           : mode == TOKENIZE ? "--tokenize"
+           : mode == GENERATE ? "--generate"
+                              : "a run";
+}
+
+/* An option that would be set aside is refused. */
+static error_t check_modes(struct args *a)
+{
+    enum mode mode = mode_of(a);
+
+    for (int i = 0; options[i].name || options[i].group; i++)
+        for (int k = 0; k < a->keys; k++)
+            if (options[i].name && options[i].key == a->key[k] && !(modes_of(a->key[k]) & mode))
+                return cli_usage(&a->cli, "--%s is no option of %s", options[i].name,
+                                 mode_name(mode));
+    return 0;
+}
+
+static error_t check_run(struct args *a)
 {
     struct train_run *r = &a->run;
 
-    if (a->tokenize)
-        return check_tokenize(a);
-    if (a->plot && (a->print_config || a->prompt.text || has_run(a)))
-        return cli_usage(&a->cli, "--plot and options of a run, expected --plot LOG... alone");
-    if (a->plot && !a->words)
-        return cli_usage(&a->cli, "--plot without a log, expected --plot LOG...");
-    if (a->plot)
-        return 0;
     if (a->words > 1)
         return cli_usage(&a->cli, "second plan '%s', expected one", a->word[1]);
     r->plan = a->words ? a->word[0] : NULL;
-    if (a->prompt.text && (r->plan || !r->init))
-        return cli_usage(&a->cli, "--generate takes --init and no PLAN");
-    if (!a->print_config && !a->prompt.text && (!r->plan || !r->data || !r->out))
+    if (!a->print_config && (!r->plan || !r->data || !r->out))
         return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
     if (r->resume && r->force)
         return cli_usage(&a->cli, "--resume and --force together, expected one of them");
     return 0;
+}
+
+static error_t check_words(struct args *a)
+{
+    const struct train_run *r = &a->run;
+    enum mode mode = mode_of(a);
+    error_t rc = check_modes(a);
+
+    if (rc)
+        return rc;
+    if (mode == PLOT && !a->words)
+        return cli_usage(&a->cli, "--plot without a log, expected --plot LOG...");
+    if (mode == GENERATE && (a->words || !r->init))
+        return cli_usage(&a->cli, "--generate takes --init and no PLAN");
+    if (mode == TOKENIZE && (r->data_count != 1 || !r->tokenizer || a->words))
+        return cli_usage(&a->cli,
+                         "--tokenize with %d files of data, %s tokenizer and %s plan, expected "
+                         "-d TEXT and --tokenizer DIR",
+                         r->data_count, r->tokenizer ? "a" : "no", a->words ? "a" : "no");
+    return mode == RUN || mode == PRINT ? check_run(a) : 0;
 }
 
 /* Where the text of an option goes that takes one as it is; NULL: it is another option. */
@@ -221,15 +269,23 @@ static const char **text_of(struct args *a, int key)
     }
 }
 
+/* Each key once, of the options that are not common to all commands. */
+static void note_key(struct args *a, int key)
+{
+    int own = key == 'd' || key == 'o' || (key >= KEY_SETTING && key < KEY_END);
+
+    for (int i = 0; i < a->keys; i++)
+        own &= a->key[i] != key;
+    if (own && a->keys < KEYS_MAX)
+        a->key[a->keys++] = key;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
     const char **text = text_of(a, key);
 
-    if (text) {
-        *text = arg;
-        return 0;
-    }
+    note_key(a, key);
     if (text) {
         *text = arg;
         return 0;
@@ -359,11 +415,12 @@ int main(int argc, char **argv)
     struct err err = {0};
 
     cli_parse(&a.cli, &argp, argc, argv);
-    alone *instead = a.print_config  ? show
-                     : a.plot        ? plot
-                     : a.prompt.text ? generate
-                     : a.tokenize    ? tokenize
-                                     : NULL;
+    enum mode mode = mode_of(&a);
+    alone *instead = mode == PRINT      ? show
+                     : mode == PLOT     ? plot
+                     : mode == GENERATE ? generate
+                     : mode == TOKENIZE ? tokenize
+                                        : NULL;
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     if (instead && instead(&a, &err))
         return cli_fail(&a.cli, &err);

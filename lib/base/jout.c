@@ -10,11 +10,11 @@
 
 #include "base/utf8.h"
 
-static void string(FILE *f, const char *text)
+static void string(FILE *f, const char *text, int64_t bytes)
 {
     putc('"', f);
-    for (const char *p = text; *p;) {
-        int n = utf8_next(p, NULL);
+    for (const char *p = text, *end = text + bytes; p < end;) {
+        int n = *p ? utf8_next(p, NULL) : 1;
         if (n == 0) {
             fputs("\\ufffd", f);
             p++;
@@ -51,7 +51,7 @@ static void before(struct jout *j, const char *key)
     }
     j->filled |= bit;
     if (key) {
-        string(j->file, key);
+        string(j->file, key, (int64_t)strlen(key));
         fputs(j->pretty ? ": " : ":", j->file);
     }
 }
@@ -87,7 +87,13 @@ void jout_text(struct jout *j, const char *key, const char *text)
         return;
     }
     before(j, key);
-    string(j->file, text);
+    string(j->file, text, (int64_t)strlen(text));
+}
+
+void jout_bytes(struct jout *j, const char *key, const char *text, int64_t bytes)
+{
+    before(j, key);
+    string(j->file, text, bytes);
 }
 
 void jout_int(struct jout *j, const char *key, int64_t value)

@@ -23,9 +23,11 @@ struct jout {
     uint64_t filled; /* bit d: something stands before at depth d */
 };
 
-void jout_open(struct jout *j, const char *key, char bracket); /* '{' or '[' */
-void jout_close(struct jout *j, char bracket);                 /* '}' or ']' */
+void jout_open(struct jout *j, const char *key, char bracket);     /* '{' or '[' */
+void jout_close(struct jout *j, char bracket);                     /* '}' or ']' */
 void jout_text(struct jout *j, const char *key, const char *text); /* NULL gives null */
+/* A text that may have zero bytes, one 0 behind it. */
+void jout_bytes(struct jout *j, const char *key, const char *text, int64_t bytes);
 void jout_int(struct jout *j, const char *key, int64_t value);
 void jout_num(struct jout *j, const char *key,
               double value); /* 17 digits at most, shortest that returns */

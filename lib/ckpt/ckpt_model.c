@@ -46,20 +46,21 @@ int tool_check_same(const char *folder, const struct model *own, const struct mo
 {
     const struct model_rope *a = &own->rope, *b = &plan->rope;
     int dynamic = a->type == MODEL_ROPE_DYNAMIC; /* alone it asks for the longest sequence */
+    int gpt2 = strcmp(own->family, "gpt2") == 0;
     const struct {
         const char *key;
         double own, plan;
     } row[] = {
-        {"num_hidden_layers", (double)own->layers, (double)plan->layers},
-        {"hidden_size", (double)own->hidden, (double)plan->hidden},
-        {"intermediate_size", (double)own->ffn, (double)plan->ffn},
+        {gpt2 ? "n_layer" : "num_hidden_layers", (double)own->layers, (double)plan->layers},
+        {gpt2 ? "n_embd" : "hidden_size", (double)own->hidden, (double)plan->hidden},
+        {gpt2 ? "n_inner" : "intermediate_size", (double)own->ffn, (double)plan->ffn},
         {"vocab_size", (double)own->vocab, (double)plan->vocab},
-        {"num_attention_heads", (double)own->heads, (double)plan->heads},
+        {gpt2 ? "n_head" : "num_attention_heads", (double)own->heads, (double)plan->heads},
         {"num_key_value_heads", (double)own->kv_heads, (double)plan->kv_heads},
         {"head_dim", (double)own->head_dim, (double)plan->head_dim},
         {"tie_word_embeddings", own->tied, plan->tied},
         {"n_positions", (double)own->positions, (double)plan->positions},
-        {"rms_norm_eps", own->norm_eps, plan->norm_eps},
+        {gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", own->norm_eps, plan->norm_eps},
         {"attention_bias", own->attention_bias, plan->attention_bias},
         {"mlp_bias", own->ffn_bias, plan->ffn_bias},
         {"max_position_embeddings", dynamic ? (double)own->max_seq : 0,

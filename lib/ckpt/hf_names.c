@@ -46,9 +46,8 @@ enum hf_role hf_role(const struct model *m, const char *name, const struct model
         if (strcmp(buffers[i].family, m->family) == 0 && fits(buffers[i].name, name))
             return HF_BUFFER;
     if (m->tied && strcmp(name, head) == 0) {
-        *t = &m->tensor[m->unit[0].first];
-        while ((*t)->kind != MODEL_EMBEDDING) /* what trains may stand before it */
-            ++*t;
+        *t = model_find(m, strcmp(m->family, "gpt2") ? "model.embed_tokens.weight"
+                                                     : "transformer.wte.weight");
         return HF_TIED;
     }
     if (strcmp(m->family, "gpt2") == 0 && strlen(name) < sizeof m->tensor->name) {

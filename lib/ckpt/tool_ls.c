@@ -217,10 +217,12 @@ int tool_diff(const char *path_a, const char *path_b, int json, FILE *out, int *
         weights_close(&a);
         return -1;
     }
-    if (a.is_ckpt && !b.is_ckpt)
-        weights_rename(&b, &a.ckpt.model);
-    if (b.is_ckpt && !a.is_ckpt)
-        weights_rename(&a, &b.ckpt.model);
+    if ((a.is_ckpt && !b.is_ckpt && weights_rename(&b, &a.ckpt.model, err)) ||
+        (b.is_ckpt && !a.is_ckpt && weights_rename(&a, &b.ckpt.model, err))) {
+        weights_close(&a);
+        weights_close(&b);
+        return -1;
+    }
     d.a = mem_new(CHUNK, 8);
     d.b = mem_new(CHUNK, 8);
     d.x = mem_new(CHUNK, sizeof *d.x);

@@ -77,10 +77,14 @@ int weights_open(struct weights *w, const char *path, struct err *err)
     return 0;
 }
 
-void weights_rename(struct weights *w, const struct model *m)
+int weights_rename(struct weights *w, const struct model *m, struct err *err)
 {
     const struct model_tensor *t;
+    struct err other; /* what does not fit is for the caller to find */
     int kept = 0;
+
+    if (hf_match(&w->hf, m, &other) == 0 && hf_check_tied(&w->hf, err))
+        return -1;
 
     for (int i = 0; i < w->count; i++) {
         struct weights_item *it = &w->item[i];
@@ -97,6 +101,7 @@ void weights_rename(struct weights *w, const struct model *m)
     }
     w->count = kept;
     qsort(w->item, (size_t)kept, sizeof *w->item, by_name);
+    return 0;
 }
 
 void weights_close(struct weights *w)

@@ -28,7 +28,7 @@ int weights_open(struct weights *w, const char *path, struct err *err);
  * A folder's or file's items by the names that the model has for them; without those that are
  * no parameters of their own (a tied head, a mask).
  */
-void weights_rename(struct weights *w, const struct model *m);
+int weights_rename(struct weights *w, const struct model *m, struct err *err);
 void weights_close(struct weights *w);
 /* Elements [first, first + count), at most CKPT_BLOCK_ELEMS, in the item's own type. */
 int weights_read(struct weights *w, const struct weights_item *item, int64_t first,

@@ -287,6 +287,8 @@ static int take_model(struct plan *p, const struct yaml *y, const struct doc *do
     if (!m->params == !m->config)
         return yaml_fail(y, "model", err, "has %s, expected 'config' or 'params'",
                          m->params ? "both" : "neither");
+    if (m->params && m->trains)
+        return yaml_fail(y, "model.trains", err, "stands beside 'params', expected 'config'");
     if (m->params) {
         snprintf(text, sizeof text, "params=%s", m->params);
         if (model_read(&p->model, text, &why))

@@ -127,6 +127,21 @@ static int open_data(struct train *t, struct err *err)
     return rc;
 }
 
+/* One data on all ranks: files of one name on several machines may differ. */
+static int agree_on_data(struct train *t, struct err *err)
+{
+    int64_t here[] = {t->data.tokens, data_eval_windows(&t->data)},
+            there[2] = {here[0], here[1]};
+    int rc = world_bcast(t->world, there, sizeof there, 0, err);
+
+    if (rc == 0 && (here[0] != there[0] || here[1] != there[1]))
+        rc = err_set(err, ERR_MISMATCH,
+                     "the data here has %" PRId64 " tokens, %" PRId64
+                     " windows to evaluate, expected %" PRId64 " and %" PRId64 " as on rank 0",
+                     here[0], here[1], there[0], there[1]);
+    return world_agree(t->world, rc, err);
+}
+
 static int parse_inputs(struct train *t, const char *plan, const char *tuning,
                         const struct train_text files[2], struct err *err)
 {
@@ -162,6 +177,8 @@ static int read_inputs(struct train *t, struct err *err)
     const struct train_text files[] = {{path ? path : "settings.yaml", own},
                                        {run->config, config}};
     rc = world_agree(t->world, parse_inputs(t, plan, tuning, files, err), err);
+    if (rc == 0)
+        rc = agree_on_data(t, err);
 done:
     mem_free(path);
     mem_free(plan);
@@ -255,10 +272,11 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     train_trace_before(t);
     if (engine_step(t->engine, batch, t, &o, &report, err) || train_trace_after(t, err))
         return -1;
-    if (t->against && engine_against_end(t->against, batch, t, &o, &report, err))
+    if ((t->against && engine_against_end(t->against, batch, t, &o, &report, err)) ||
+        (t->run->exact && engine_hash(t->engine, &t->hash, err))) {
+        t->differs = err->code == ERR_MISMATCH;
         return -1;
-    if (t->run->exact && engine_hash(t->engine, &t->hash, err))
-        return -1;
+    }
     if (report.flags & TRAIN_FAILED)
         return settle(t, err);
     t->step++;
@@ -400,8 +418,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
     warn_of_groups(&t);
     note_no_dropout(&t);
     rc = run_steps(&t, &stopped, err);
-    /* In a step it is only states that were asked about. */
-    if (rc < 0 && err->code == ERR_MISMATCH)
+    if (rc < 0 && t.differs)
         rc = 1;
     if (rc == 0)
         rc = rank_0(&t, train_log_close, err);

@@ -9,9 +9,10 @@
 #include "base/tick.h"
 #include "train/train_inside.h"
 
-struct turn { /* micro-batch `micro` of a rank: whole ones, then the one that is cut */
+struct turn {
     struct train *train;
-    int64_t windows; /* in all */
+    int64_t all;     /* windows that are kept from training */
+    int64_t windows; /* of them, spread evenly, those that are taken */
     int64_t counted; /* by this rank */
 };
 
@@ -20,14 +21,15 @@ static void take(void *arg, int micro, int32_t *tokens, int32_t *targets)
     struct turn *turn = arg;
     struct train *t = turn->train;
     const struct plan *p = &t->plan;
-    int64_t index = (int64_t)micro * t->world->ranks + t->world->rank;
+    int64_t first = ((int64_t)micro * t->world->ranks + t->world->rank) * p->micro_batch;
 
-    data_eval_batch(&t->data, index, p->micro_batch, tokens, targets);
-    for (int b = 0; b < p->micro_batch; b++) {
-        int there = index * p->micro_batch + b < turn->windows;
+    for (int b = 0; b < p->micro_batch; b++, tokens += p->seq, targets += p->seq) {
+        int there = first + b < turn->windows;
+        __int128 at = (__int128)(first + b) * turn->all / turn->windows;
+        data_eval_batch(&t->data, (int64_t)at, 1, tokens, targets);
         turn->counted += there;
         for (int i = 0; !there && i < p->seq; i++)
-            targets[b * p->seq + i] = -1;
+            targets[i] = -1;
     }
 }
 
@@ -47,7 +49,7 @@ int train_eval(struct train *t, struct err *err)
     if (!every || t->step % every)
         return 0;
     round *= p->micro_batch;
-    turn.windows = data_eval_windows(&t->data);
+    turn.all = turn.windows = data_eval_windows(&t->data);
     int64_t micros = (turn.windows + round - 1) / round,
             most = (int64_t)t->settings.eval_batches;
     if (most && micros > most) {

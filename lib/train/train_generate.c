@@ -83,7 +83,7 @@ static int read_folder(struct writer *w, const char *from, struct err *err)
 
     w->model = &w->own;
     if (model_read(&w->own, from, err) || hf_open(&w->hf, from, err) ||
-        hf_match(&w->hf, &w->own, err))
+        hf_match(&w->hf, &w->own, err) || hf_check_tied(&w->hf, err))
         return -1;
     w->unit = mem_new((size_t)w->model->units, sizeof *w->unit);
     for (int u = 0; rc == 0 && u < w->model->units; u++) {
@@ -263,7 +263,7 @@ static void put_json(const struct writer *w, const struct train_prompt *p)
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.generate/1");
     jout_text(&j, "prompt", p->text);
-    jout_text(&j, "text", text);
+    jout_bytes(&j, "text", text, (int64_t)bytes);
     jout_int(&j, "prompt_tokens", w->prompt);
     jout_open(&j, "tokens", '[');
     for (int64_t i = w->prompt; i < w->tokens; i++)

@@ -39,13 +39,14 @@ struct train {
     struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
+    int differs;          /* states do, of those that are held against each other */
     struct train_saver *saver;
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */
     double eval_loss, eval_s; /* of the step that is done: train_eval */
     double save_s; /* the run stood still for a checkpoint since the last step; NAN: for none */
-    double path_s;            /* the critical path of that step on rank 0; NAN: not known */
-    int64_t skipped;          /* steps in a row, up to the last one */
+    double path_s; /* the critical path of that step on rank 0; NAN: not known */
+    int64_t skipped;                 /* steps in a row, up to the last one */
     struct train_progress *progress; /* rank 0, where somebody looks on; else NULL */
 };
 

@@ -343,6 +343,9 @@ void train_save_close(struct train *t)
     if (!s)
         return;
     join(s, &none);
+    /* Nobody writes into the folder any more when rank 0 removes it. */
+    if (s->phase != NONE)
+        world_barrier(t->world, &none);
     if (s->dir.path)
         io_dir_abandon(&s->dir);
     arena_release(&s->arena);

@@ -122,7 +122,8 @@ static int load(struct train *t, const char *dir, int resume, struct err *err)
     r.view = (struct ckpt_view){&r.ckpt, &t->plan.model, absent, &r};
     if (ckpt_check_model(&r.ckpt, &t->plan.model, err))
         goto done;
-    if (r.state[0] < 0 || (resume && (r.state[1] < 0 || r.state[2] < 0 || !r.ckpt.has_run))) {
+    if (r.params < 0 || r.state[0] < 0 ||
+        (resume && (r.state[1] < 0 || r.state[2] < 0 || !r.ckpt.has_run))) {
         err_set(err, ERR_INPUT, "checkpoint '%s' has no %s, expected a run's checkpoint", dir,
                 resume ? "optimizer state" : "parameters");
         goto done;

@@ -105,8 +105,8 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
     sed 's/"tokens_per_s":128,//' a > b
     fails "b:1: 'tokens_per_s' is absent or no number from 0 on, as a run's log has it" paro-train --plot b
     fails "--plot without a log, expected --plot LOG..." paro-train --plot
-    fails "--plot and options of a run, expected --plot LOG... alone" paro-train --plot a -o run
-    fails "--plot and options of a run, expected --plot LOG... alone" paro-train --plot a --lr 1
+    fails "--output is no option of --plot" paro-train --plot a -o run
+    fails "--lr is no option of --plot" paro-train --plot a --lr 1
     fails "'a' is one too many, expected at most 8 logs" paro-train --plot a a a a a a a a a
     paro-train --plot a a a a a a a a > out
     texts out | grep -qx 'a, 3 steps'
