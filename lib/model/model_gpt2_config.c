@@ -19,6 +19,7 @@ static const char *const keys[] = {
     "n_inner",
     "n_layer",
     "n_positions",
+    "predict_special_tokens", /* of the first release, without effect since */
     "resid_pdrop",
     /* of a head for other tasks, which is not here */
     "summary_activation",
@@ -30,6 +31,7 @@ static const char *const keys[] = {
 };
 
 static const struct model_fixed fixed[] = {
+    {"n_special", 0},
     {"reorder_and_upcast_attn", 0},
     {"scale_attn_by_inverse_layer_idx", 0},
     {"scale_attn_weights", 1},

@@ -11,7 +11,9 @@ static const char *const keys[] = {
     "hidden_act",
     "hidden_size",
     "intermediate_size",
+    "is_llama_config",
     "max_position_embeddings",
+    "max_sequence_length", /* no key of transformers': another tool's */
     "mlp_bias",
     "num_attention_heads",
     "num_hidden_layers",
@@ -21,6 +23,7 @@ static const char *const keys[] = {
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
+    "transformers.js_config",
     NULL,
 };
 

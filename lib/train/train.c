@@ -344,6 +344,15 @@ static void warn_of_groups(const struct train *t)
         }
 }
 
+/* Published configs ask for dropout that their trainers set aside, too. */
+static void note_no_dropout(const struct train *t)
+{
+    if (t->run->talk && t->world->rank == 0 && t->plan.model.dropout > 0)
+        fprintf(t->run->talk,
+                "paro-train: the model's config asks for dropout of %g: none is applied\n",
+                t->plan.model.dropout);
+}
+
 static void note_no_trace(const struct train *t)
 {
     if (t->run->talk && t->world->rank == 0 && t->step < t->trace_step)
@@ -389,6 +398,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         rank_0(&t, train_folder_begin, err))
         goto done;
     warn_of_groups(&t);
+    note_no_dropout(&t);
     rc = run_steps(&t, &stopped, err);
     /* In a step it is only states that were asked about. */
     if (rc < 0 && err->code == ERR_MISMATCH)

@@ -426,15 +426,15 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     [ "$(paro-plan -m "$D/short.json" -i $FABRIC | sed -n 's/^seq: //p')" -eq 64 ]
 }
 
-@test "a thousand groups, ragged too, all searched, in under a second" {
+@test "a thousand groups, ragged too, all searched: some tenths of a second, not minutes" {
     for shape in 1000x8 "[$(yes 8,7,5 | head -n 333 | paste -sd,)]"; do
         start=$(date +%s%N)
         paro-plan -m examples/models/llama-10m.json -i "synth:$shape,memory=80e9,flops=1e14" \
             --micro-batch auto --accum auto --keep auto --recompute=auto > "$D/p"
         took=$((($(date +%s%N) - start) / 1000000))
         echo "$took ms"
-        # Sanitizers slow the counting down about tenfold.
-        [ $took -lt $((${#SAN} ? 10000 : 1000)) ]
+        # A busy machine and sanitizers slow it down tenfold; a count that went wrong, more.
+        [ $took -lt 30000 ]
     done
 }
 
@@ -563,7 +563,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
         took=$(TIMEFORMAT=%U; [ ${#SAN} -gt 0 ] || ulimit -v 262144
             { time paro-plan -m examples/models/llama-10m.json -i synth:4x8x64x8,memory=80e9,flops=1e14 $what > "$D/p"; } 2>&1)
         echo "$what: $took s"
-        awk -v t="$took" -v most=$((${#SAN} ? 10 : 1)) 'BEGIN { exit !(t + 0 > 0 && t < most) }'
+        awk -v t="$took" -v most=$((${#SAN} ? 30 : 5)) 'BEGIN { exit !(t + 0 > 0 && t < most) }'
         [ -s "$D/p" ]
     done
 }
@@ -578,8 +578,8 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     refuses 2 "--accum: 'many', expected" paro-plan -m $TINY --accum many
     refuses 2 "--seq: '-1', expected" paro-plan -m $TINY --seq=-1
     refuses 2 "--seq: 600, expected at most 512" paro-plan -m $TINY -i $FABRIC --seq 600
-    refuses 2 "--trainable: '0', expected all, a fraction" paro-plan -m $TINY --trainable 0
-    refuses 2 "--trainable: '1.5', expected all, a fraction" paro-plan -m $TINY --trainable 1.5
+    refuses 2 "--trainable: '0', expected all, train=PATTERN," paro-plan -m $TINY --trainable 0
+    refuses 2 "--trainable: '1.5', expected all, train=PATTERN," paro-plan -m $TINY --trainable 1.5
     refuses 2 "--trainable: 8000000000 parameters, expected at most the 7000000000" \
         paro-plan -m params=7e9 -i $FABRIC --trainable params=8e9
     refuses 2 "--param-type: 'f16', expected bf16 or f32" paro-plan -m $TINY --param-type f16

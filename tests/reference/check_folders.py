@@ -3,10 +3,11 @@
 """Loads what paro-shard writes with transformers and PEFT, and what they write with paro-shard.
 
     python3 -m venv DIR && DIR/bin/pip install torch transformers peft safetensors
-    PATH=$PWD/bin:$PATH DIR/bin/python tests/reference/check_folders.py
+    PATH=$PWD/bin:$PATH DIR/bin/python tests/reference/check_folders.py [NAME...]
 
-run by hand after a change to the reading or writing of folders; needs nothing committed and
-prints a line a check.  What loads must have every tensor from the file and none besides.
+NAME of examples/models, some of them unless given (gpt2-124m takes 3 GB of disk).  To be run by
+hand after a change to the reading or writing of folders; prints a line a check.  What loads must
+have every tensor from the file and none besides.
 """
 import json
 import os
@@ -122,7 +123,7 @@ def main():
     biases = json.load(open(f"{ROOT}/examples/models/llama-tiny.json"))
     json.dump({**biases, **BIASES}, open("llama-biases.json", "w"))
     paths = [f"{ROOT}/examples/models/{m}.json"
-             for m in ("llama-tiny", "gpt2-tiny", "stories-15m")]
+             for m in sys.argv[1:] or ("llama-tiny", "gpt2-tiny", "stories-15m")]
     for path in paths + ["llama-biases.json"]:
         name = os.path.basename(path)[:-5]
         model = check_base(name, path)
