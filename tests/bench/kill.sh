@@ -122,9 +122,11 @@ begin_kind() {
 
 end_kind() {
     [ "$times" -gt 0 ] || return
+    gone=- # of a full disk mpirun's own end was waited for
+    [ -z "$pids" ] || gone=$(awk -v ms=$gone_ms 'BEGIN { printf "%.2f", ms / 1000 }')
     # shellcheck disable=SC2086 # words
-    printf '%-22s %5d %7d %9d.%03d %9d %11s   %s\n' "$kind" "$times" "$good" $((gone_ms / 1000)) \
-        $((gone_ms % 1000)) "$most_lost" "$(awk -v a="$all_lost" -v n="$times" 'BEGIN { printf "%.1f", a / n }')" \
+    printf '%-22s %5d %7d %10s %10d %12s   %s\n' "$kind" "$times" "$good" "$gone" "$most_lost" \
+        "$(awk -v a="$all_lost" -v n="$times" 'BEGIN { printf "%.1f", a / n }')" \
         "$(printf '%s\n' $statuses | sort -n | uniq -c | awk '{ printf "%s%s: %d", sep, $2, $1; sep = ", " }')"
 }
 
@@ -174,11 +176,13 @@ fill() {
 by_full_disk() {
     begin_kind "full disk" "$FULLS"
     mkdir -p full
+    most=$((STEPS / EVERY - 1)) # so that all do not fit
+    [ $most -le 4 ] || most=4
     size_kib=$(du -sk "whole/$(readlink whole/latest)" | cut -f1)
     for time in $(seq "$times"); do
         rm -rf run
         if [ "$mounts" = yes ]; then
-            draw $((4 * size_kib)) # within one of the first five
+            draw $((most * size_kib)) # within one of the first five
             kib=$((drawn + size_kib / 2 + 200))
         else
             kind='file too large'
@@ -220,7 +224,7 @@ bits whole/log.jsonl > want
 [ "$(grep -c hash want)" = "$STEPS" ] || die "no hashes"
 
 echo "$SHAPE, $STRATEGY, $STEPS steps, a checkpoint every $EVERY; untouched $whole_ms ms; seed $SEED"
-echo 'ended by                times    good  gone in s  most lost  lost (mean)   statuses'
+echo 'ended by               times    good  gone in s  most lost  lost (mean)   statuses'
 by_kill
 by_signal TERM
 by_signal USR1
