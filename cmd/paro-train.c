@@ -218,9 +218,9 @@ static error_t check_words(struct args *a)
         return cli_usage(&a->cli, "--generate takes --init and no PLAN");
     if (mode == TOKENIZE && (r->data_count != 1 || !r->tokenizer || a->words))
         return cli_usage(&a->cli,
-                         "--tokenize with %d files of data, %s tokenizer and %s plan, expected "
-                         "-d TEXT and --tokenizer DIR",
-                         r->data_count, r->tokenizer ? "a" : "no", a->words ? "a" : "no");
+                         "--tokenize with %d files of data and %s tokenizer, expected "
+                         "-d TEXT and --tokenizer DIR%s",
+                         r->data_count, r->tokenizer ? "a" : "no", a->words ? " alone" : "");
     return mode == RUN || mode == PRINT ? check_run(a) : 0;
 }
 

@@ -99,7 +99,7 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     refuses "--tokenize with 0 files of data and a tokenizer, expected -d TEXT and --tokenizer DIR" "${t[@]}"
     refuses "--tokenize with 2 files of data and a tokenizer, expected" "${t[@]}" -d "$TEXT" -d "$TEXT"
     refuses "--tokenize with 1 files of data and no tokenizer, expected" --tokenize new -d "$TEXT"
-    refuses "--tokenize with 1 files of data, a tokenizer and a plan, expected -d TEXT and --tokenizer DIR" "${t[@]}" -d "$TEXT" "$G/one.yaml"
+    refuses "--tokenize with 1 files of data and a tokenizer, expected -d TEXT and --tokenizer DIR alone" "${t[@]}" -d "$TEXT" "$G/one.yaml"
     refuses "'$G/nano.bin' is nanoGPT data, expected a text" "${t[@]}" -d "$G/nano.bin"
     refuses "'$G/mega.bin' is Megatron data, expected a text" "${t[@]}" -d "$G/mega"
     refuses "cannot open data 'nowhere': No such file or directory" "${t[@]}" -d nowhere

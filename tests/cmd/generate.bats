@@ -97,3 +97,39 @@ token is taken" a --init llama/latest --top-p 0.5
     [ "$status" = 2 ]
     [[ $stderr = *"logit of token 0 is not finite"* ]]
 }
+
+@test "a tied head that differs, and options that would be set aside" {
+    cp -r gpt2.hf tied
+    perl -MJSON::PP -0777 -e 'open F, "<", "gpt2.hf/model.safetensors"; binmode F; $_ = <F>;
+        my $n = unpack("Q<", $_); my $h = decode_json(substr $_, 8, $n);
+        my $body = substr $_, 8 + $n; my $w = $h->{"transformer.wte.weight"};
+        my ($a, $b) = @{$w->{data_offsets}};
+        $h->{"lm_head.weight"} = {dtype => $w->{dtype}, shape => $w->{shape},
+            data_offsets => [length $body, length($body) + $b - $a]};
+        $body .= "\0" x ($b - $a); my $t = encode_json($h);
+        binmode STDOUT; print pack("Q<", length $t), $t, $body' > tied/model.safetensors
+    run --separate-stderr paro-train --generate a --init tied
+    [ "$status" = 2 ]
+    [[ $stderr = *"'lm_head.weight' differs from 'transformer.wte.weight'"* ]]
+    paro-shard split gpt2.hf -p gpt2.yaml -o tied.ckpt
+    run --separate-stderr paro-shard diff tied.ckpt tied
+    [ "$status" = 2 ]
+    [[ $stderr = *"'lm_head.weight' differs from"* ]]
+    # What trains does not change which tensor the head is tied to.
+    paro-plan -m "$MODELS/gpt2-tiny.json" -i synth:1x1 --trainable train=transformer.wpe.weight > wpe.yaml
+    run --separate-stderr paro-shard split tied -p wpe.yaml -o x
+    [[ $stderr = *"'lm_head.weight' differs from 'transformer.wte.weight'"* ]]
+
+    while read -r option what line; do
+        # shellcheck disable=SC2086
+        run --separate-stderr paro-train $line
+        [ "$status" = 2 ]
+        [ "${stderr%%$'\n'*}" = "paro-train: $option is no option of $what" ] || { echo "$stderr"; false; }
+    done << 'END'
+--steps --generate --generate a --init llama/latest --steps 3
+--data --generate --generate a --init llama/latest -d text
+--length --plot --plot llama --length 3
+--init --tokenize --tokenize x -d text --tokenizer t --init y
+--generate --tokenize --generate a --tokenize x -d text --tokenizer t
+END
+}

@@ -85,3 +85,14 @@ setup() { runs_setup; }
     [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
     [ ! -e a ]
 }
+
+@test "data that differs from rank to rank is an error before the first step" {
+    head -c 5000 "$TEXT" > a0
+    head -c 9000 "$TEXT" > a1
+    printf '#!/bin/sh\nexec paro-train "$@" -d a$OMPI_COMM_WORLD_RANK\n' > each
+    chmod +x each
+    run --separate-stderr mpirun -np 2 ./each "$G/two.yaml" -o run --steps 2 --eval-every 1
+    [ "$status" = 2 ]
+    [[ $stderr = *"paro-train: rank 1 "*"the data here has "*" windows to evaluate, expected "*" as on rank 0"* ]]
+    [ ! -e run ]
+}
