@@ -89,6 +89,7 @@ setup() { runs_setup; }
 @test "data that differs from rank to rank is an error before the first step" {
     head -c 5000 "$TEXT" > a0
     head -c 9000 "$TEXT" > a1
+    # shellcheck disable=SC2016 # each rank's own
     printf '#!/bin/sh\nexec paro-train "$@" -d a$OMPI_COMM_WORLD_RANK\n' > each
     chmod +x each
     run --separate-stderr mpirun -np 2 ./each "$G/two.yaml" -o run --steps 2 --eval-every 1
