@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -157,12 +158,17 @@ static int publish(struct train_saver *s, struct err *err)
 
 /* ---- the thread ---- */
 
-static void *work(void *arg)
+static void write_part(struct train_saver *s)
 {
-    struct train_saver *s = arg;
-
     s->rc = s->phase == WRITING ? write_shard(s, &s->err) : publish(s, &s->err);
     atomic_store(&s->over, 1);
+}
+
+/* Training goes first where there are no processors to spare: there is time until the next. */
+static void *work(void *arg)
+{
+    setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
+    write_part(arg);
     return NULL;
 }
 
@@ -177,7 +183,7 @@ static void start(struct train_saver *s)
     s->running = pthread_create(&s->thread, NULL, work, s) == 0;
     pthread_sigmask(SIG_SETMASK, &was, NULL);
     if (!s->running)
-        work(s);
+        write_part(s);
 }
 
 static int join(struct train_saver *s, struct err *err)
