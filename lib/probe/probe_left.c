@@ -26,7 +26,7 @@
 enum { TURNS = 3, LAPS_LEAST = 1, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
 
 static const double turn_s = 0.2;  /* one part of a turn, where nothing slows it */
-static const double level_s = 4.5; /* all turns of a level: some TURNS where ranks are few */
+static const double level_s = 3.0; /* all turns of a level: some TURNS where ranks are few */
 static const int64_t lap_bytes_least = 128 << 10, lap_bytes_most = 4 << 20;
 
 struct contest { /* one level's */
