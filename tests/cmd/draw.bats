@@ -2,20 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-sched draw: a picture that any viewer reads, of what simulate says.
 
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
-
-# fails TEXT COMMAND...: status 2, nothing on stdout, one line on stderr: TEXT.
-fails() {
-    local text=$1 rc=0
-    shift
-    "$@" > out 2> said < /dev/null || rc=$?
-    [ "$rc" = 2 ] || { echo "status $rc of $*"; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
-}
+load fails
 
 @test "every operation, algorithm and shape is a well-formed picture with all its ranks" {
     local n=0 ranks

@@ -3,20 +3,7 @@
 # shellcheck disable=SC2016 # the dollar is for Perl
 # paro-train --plot: a picture of runs that any viewer reads, of what their logs say.
 
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
-
-# fails TEXT COMMAND...: status 2, nothing on stdout, one line on stderr: TEXT.
-fails() {
-    local text=$1 rc=0
-    shift
-    "$@" > out 2> said < /dev/null || rc=$?
-    [ "$rc" = 2 ] || { echo "status $rc of $*"; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    [ "$(cat said)" = "paro-train: $text" ] || { echo "stderr of $*:"; cat said; return 1; }
-}
+load fails
 
 # steps COUNT LOSS MORE: a log; LOSS is an expression of the step $s, or null.
 steps() {
@@ -89,25 +76,25 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
 }
 
 @test "what is no log, and words that do not belong together" {
-    fails "cannot open log 'nowhere': No such file or directory" paro-train --plot nowhere
+    fails "paro-train: cannot open log 'nowhere': No such file or directory" paro-train --plot nowhere
     mkdir empty
-    fails "cannot open log 'empty/log.jsonl': No such file or directory" paro-train --plot empty
+    fails "paro-train: cannot open log 'empty/log.jsonl': No such file or directory" paro-train --plot empty
     : > none
-    fails "log 'none' has no step" paro-train --plot none
+    fails "paro-train: log 'none' has no step" paro-train --plot none
     steps 3 5 > a
     { cat a; echo '{"step":4,'; } > b
     paro-train --plot b a > out 2> said && return 1
     grep -q '^paro-train: b:4: is no JSON: ' said
     { cat a; steps 2 5; } > b
-    fails "b:4: 'step' is 1 behind step 3, expected a later one" paro-train --plot a b
+    fails "paro-train: b:4: 'step' is 1 behind step 3, expected a later one" paro-train --plot a b
     sed 's/"loss":5/"loss":"5"/' a > b
-    fails "b:1: 'loss' is no number, nor null" paro-train --plot b
+    fails "paro-train: b:1: 'loss' is no number, nor null" paro-train --plot b
     sed 's/"tokens_per_s":128,//' a > b
-    fails "b:1: 'tokens_per_s' is absent or no number from 0 on, as a run's log has it" paro-train --plot b
-    fails "--plot without a log, expected --plot LOG..." paro-train --plot
-    fails "--output is no option of --plot" paro-train --plot a -o run
-    fails "--lr is no option of --plot" paro-train --plot a --lr 1
-    fails "'a' is one too many, expected at most 8 logs" paro-train --plot a a a a a a a a a
+    fails "paro-train: b:1: 'tokens_per_s' is absent or no number from 0 on, as a run's log has it" paro-train --plot b
+    fails "paro-train: --plot without a log, expected --plot LOG..." paro-train --plot
+    fails "paro-train: --output is no option of --plot" paro-train --plot a -o run
+    fails "paro-train: --lr is no option of --plot" paro-train --plot a --lr 1
+    fails "paro-train: 'a' is one too many, expected at most 8 logs" paro-train --plot a a a a a a a a a
     paro-train --plot a a a a a a a a > out
     texts out | grep -qx 'a, 3 steps'
     [ -w /dev/full ] || skip "no /dev/full here"

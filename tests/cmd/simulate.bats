@@ -2,20 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-sched simulate: times that can be worked out by hand, and every word that is wrong.
 
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
-
-# fails TEXT COMMAND...: status 2, nothing on stdout, one line on stderr: TEXT.
-fails() {
-    local text=$1 rc=0
-    shift
-    "$@" > out 2> said < /dev/null || rc=$?
-    [ "$rc" = 2 ] || { echo "status $rc of $*"; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
-}
+load fails
 
 # 4 ranks, 1 MB blocks: tau_e = 1 ms + 2 MB / 2 GB/s = 2 ms, x = 1 MB / 1 GB/s = 1 ms, latency
 # inside 1 ms: 1 + 1 + max(2, 1) = 4 ms.
