@@ -215,41 +215,41 @@ static void name_it(struct train_saver *s)
     s->phase = BEGUN;
 }
 
+/* All ranks are done with the phase at hand, and well. */
+static void next_phase(struct train_saver *s)
+{
+    struct train *t = s->train;
+
+    if (s->phase == PUBLISHING) {
+        t->saved = s->run.step;
+        s->phase = NONE;
+        return;
+    }
+    s->phase++;
+    if (s->phase == WRITING || t->world->rank == 0)
+        start(s);
+}
+
 /* All that is in flight ends, and all ranks know it. */
 static int finish(struct train_saver *s, struct err *err)
 {
-    struct train *t = s->train;
-    int rank0 = t->world->rank == 0, rc = 0;
-
-    if (s->phase == BEGUN) {
-        rc = world_agree(t->world, join(s, err), err);
-        s->phase = WRITING;
-        if (rc == 0)
-            start(s);
+    while (s->phase != NONE) {
+        if (world_agree(s->train->world, join(s, err), err)) {
+            s->phase = NONE;
+            return -1;
+        }
+        next_phase(s);
     }
-    if (rc == 0 && s->phase == WRITING) {
-        rc = world_agree(t->world, join(s, err), err);
-        s->phase = PUBLISHING;
-        if (rc == 0 && rank0)
-            start(s);
-    }
-    if (rc == 0 && s->phase == PUBLISHING)
-        rc = world_agree(t->world, rank0 ? join(s, err) : 0, err);
-    if (rc == 0 && s->phase != NONE)
-        t->saved = s->run.step;
-    s->phase = NONE;
-    return rc;
+    return 0;
 }
 
 int64_t train_save_flag(struct train *t)
 {
     struct train_saver *s = t->saver;
 
-    if (s->phase == NONE || (s->phase == PUBLISHING && t->world->rank > 0))
-        return 0;
-    if (s->phase != BEGUN && !atomic_load(&s->over))
+    if (s->running && !atomic_load(&s->over))
         return TRAIN_BUSY;
-    if (!s->rc)
+    if (s->phase == NONE || !s->rc)
         return 0;
     t->failure = s->err;
     return TRAIN_FAILED;
@@ -258,24 +258,12 @@ int64_t train_save_flag(struct train *t)
 void train_save_advance(struct train *t, int64_t flags)
 {
     struct train_saver *s = t->saver;
-    struct err none;
+    struct err none; /* who failed has said so, and the run ends */
 
     if (s->phase == NONE || (flags & TRAIN_BUSY))
         return;
-    if (s->phase == BEGUN) {
-        s->phase = WRITING;
-        start(s);
-    } else if (s->phase == WRITING) {
-        join(s, &none);
-        s->phase = PUBLISHING;
-        if (t->world->rank == 0)
-            start(s);
-    } else {
-        if (t->world->rank == 0)
-            join(s, &none);
-        t->saved = s->run.step;
-        s->phase = NONE;
-    }
+    join(s, &none);
+    next_phase(s);
 }
 
 int train_save_begin(struct train *t, struct err *err)
