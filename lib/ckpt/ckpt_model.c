@@ -102,11 +102,6 @@ static const struct model_tensor *find_twin(const struct model *m, const struct 
     return NULL;
 }
 
-static int is_adapter(const struct model_tensor *t)
-{
-    return t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B;
-}
-
 int ckpt_check_model(const struct ckpt *c, const struct model *m, struct err *err)
 {
     const struct model_lora *have = &c->model.lora, *want = &m->lora;
@@ -115,7 +110,7 @@ int ckpt_check_model(const struct ckpt *c, const struct model *m, struct err *er
         return -1;
     for (int i = 0; i < c->model.tensors; i++) {
         const struct model_tensor *t = &c->model.tensor[i];
-        if (!is_adapter(t) || find_twin(m, t))
+        if (!model_is_adapter(t) || find_twin(m, t))
             continue;
         err_at(err, c->dir, 0, t->name,
                "is an adapter of the checkpoint that the plan's model does not have");

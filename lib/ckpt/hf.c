@@ -319,7 +319,7 @@ int hf_match(struct hf *hf, const struct model *m, struct err *err)
     if (place_all(hf, m, err))
         return -1;
     for (int i = 0; i < m->tensors; i++) {
-        if (m->tensor[i].kind == MODEL_LORA_A || m->tensor[i].kind == MODEL_LORA_B)
+        if (model_is_adapter(&m->tensor[i]))
             continue;
         if (match_one(hf, &m->tensor[i], &hf->place[i], seen++ == 0, err))
             return -1;

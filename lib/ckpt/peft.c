@@ -51,11 +51,6 @@ static int is_off(const json_t *v)
            (json_is_object(v) && json_object_size(v) == 0);
 }
 
-static int is_adapter(const struct model_tensor *t)
-{
-    return t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B;
-}
-
 static int check_keys(const struct config *c)
 {
     const char *key;
@@ -160,11 +155,11 @@ static int match_one(const struct st *st, const struct model_tensor *t, struct e
 static int match(const struct st *st, const struct model *m, struct err *err)
 {
     for (int i = 0; i < m->tensors; i++)
-        if (is_adapter(&m->tensor[i]) && match_one(st, &m->tensor[i], err))
+        if (model_is_adapter(&m->tensor[i]) && match_one(st, &m->tensor[i], err))
             return -1;
     for (int i = 0; i < st->count; i++) {
         const struct model_tensor *t = model_find(m, st->tensor[i].name);
-        if (t && is_adapter(t))
+        if (t && model_is_adapter(t))
             continue;
         err_at(err, st->path, 0, st->tensor[i].name,
                "is no adapter of the plan's model, which trains '%.200s'", m->partial);

@@ -44,7 +44,7 @@ void ckpt_model_header(const struct model *m, enum dtype type, int adapters, cha
     *elems = 0;
     for (int i = 0; i < m->tensors; i++) {
         const struct model_tensor *t = &m->tensor[i];
-        if ((t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B) != adapters)
+        if (model_is_adapter(t) != adapters)
             continue;
         *elems += t->elems;
         tensor[count++] = (struct st_tensor){.name = (char *)t->name,

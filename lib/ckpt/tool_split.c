@@ -57,7 +57,7 @@ static int fill_from_folder(void *arg, int unit, int state, struct range at, voi
     const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at.lo)];
 
     (void)state;
-    if (t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B)
+    if (model_is_adapter(t))
         return fill_adapter(f, t, at.lo - t->offset, at.hi - at.lo, out, err);
     return hf_read(f->hf, unit, at, out, err);
 }

@@ -110,6 +110,7 @@ int model_unit_of_visit(const struct model *m, int visit);
 const struct model_tensor *model_find(const struct model *m, const char *name);
 /* Whether it has a gradient. */
 int model_trains(const struct model *m, const struct model_tensor *t);
+int model_is_adapter(const struct model_tensor *t);
 /* The adapter (MODEL_LORA_A or _B) of a matrix, or NULL. */
 const struct model_tensor *model_adapter(const struct model *m, const struct model_tensor *t,
                                          enum model_kind kind);

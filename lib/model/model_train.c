@@ -19,6 +19,11 @@ int model_trains(const struct model *m, const struct model_tensor *t)
     return t->offset < m->unit[t->unit].trained;
 }
 
+int model_is_adapter(const struct model_tensor *t)
+{
+    return t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B;
+}
+
 /* "base_model.model.(matrix without .weight).lora_A.weight" */
 static void adapter_name(const char *matrix, enum model_kind kind, char name[128])
 {

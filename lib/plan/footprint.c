@@ -27,7 +27,7 @@ static double largest_weight(const struct model *m)
     for (int i = 0; i < m->tensors; i++) {
         const struct model_tensor *t = &m->tensor[i];
         double rows = (double)t->shape[0], cols = (double)t->shape[1];
-        if (t->kind == MODEL_MATRIX || t->kind == MODEL_LORA_A || t->kind == MODEL_LORA_B)
+        if (t->kind == MODEL_MATRIX || model_is_adapter(t))
             most = larger(most, rows * (cols + PAD));
     }
     return most;
