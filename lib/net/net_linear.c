@@ -51,17 +51,18 @@ static struct kern_product_shape shape_of(const struct net *net, int line, enum 
     char t = l->transposed ? 'N' : 'T', not_t = l->transposed ? 'T' : 'N';
     enum dtype type = net->options.compute;
     const struct kern_product_shape shape[NET_PRODUCTS] = {
-        [NET_Y] = {'N', t, R, out, in, x, w, s->ld, s->add, type},
-        [NET_DX] = {'N', not_t, R, in, out, dy, w, in, line > s->first, type},
-        [NET_DW] = l->transposed
-                       ? (struct kern_product_shape){'T', 'N', in, out, R, x, dy, out, 1, type}
-                       : (struct kern_product_shape){'T', 'N', out, in, R, dy, x, in, 1, type},
-        [NET_LOW] = {'N', 'T', R, r, in, x, x, r, 0, type},
-        [NET_RISE] = {'N', 'T', R, out, r, low, low, s->ld, 1, type},
-        [NET_DLOW] = {'N', 'N', R, r, out, dy, low, r, 0, type},
-        [NET_DXA] = {'N', 'N', R, in, r, low, x, in, 1, type},
-        [NET_DA] = {'T', 'N', r, in, R, low, x, in, 1, type},
-        [NET_DB] = {'T', 'N', out, r, R, dy, low, r, 1, type},
+        [NET_Y] = {'N', t, R, out, in, x, w, s->ld, s->add, type, DTYPE_F32},
+        [NET_DX] = {'N', not_t, R, in, out, dy, w, in, line > s->first, type, DTYPE_F32},
+        [NET_DW] = l->transposed ? (struct kern_product_shape){'T', 'N', in, out, R, x, dy, out,
+                                                               1, type, DTYPE_F32}
+                                 : (struct kern_product_shape){'T', 'N', out, in, R, dy, x, in,
+                                                               1, type, DTYPE_F32},
+        [NET_LOW] = {'N', 'T', R, r, in, x, x, r, 0, type, DTYPE_F32},
+        [NET_RISE] = {'N', 'T', R, out, r, low, low, s->ld, 1, type, DTYPE_F32},
+        [NET_DLOW] = {'N', 'N', R, r, out, dy, low, r, 0, type, DTYPE_F32},
+        [NET_DXA] = {'N', 'N', R, in, r, low, x, in, 1, type, DTYPE_F32},
+        [NET_DA] = {'T', 'N', r, in, R, low, x, in, 1, type, DTYPE_F32},
+        [NET_DB] = {'T', 'N', out, r, R, dy, low, r, 1, type, DTYPE_F32},
     };
 
     return shape[p];
@@ -182,8 +183,8 @@ static const void *low_of(const struct net *net, int line, const struct net_hand
     const float *a = hand->w + hand->at->line[line].a;
 
     kern_product_run(l->product[NET_LOW], x,
-                     weight(net, a, net->model->lora.rank, n->shape.stage[l->stage].in),
-                     n->low);
+                     weight(net, a, net->model->lora.rank, n->shape.stage[l->stage].in), n->low,
+                     NULL, n->low);
     return scaled(net, n->low, net_rows(net, l->stage), n->low_room);
 }
 
@@ -194,7 +195,7 @@ static void line_forward(const struct net *net, int line, const struct net_hand 
     const struct net_line *l = &n->shape.line[line];
     const struct net_line_at *at = &hand->at->line[line];
 
-    kern_product_run(l->product[NET_Y], x, line_weight(net, l, hand->w + at->w), y);
+    kern_product_run(l->product[NET_Y], x, line_weight(net, l, hand->w + at->w), y, NULL, y);
     if (at->bias >= 0)
         kern_bias(y, n->shape.stage[l->stage].ld, hand->w + at->bias, net_rows(net, l->stage),
                   l->out);
@@ -202,7 +203,8 @@ static void line_forward(const struct net *net, int line, const struct net_hand 
         const void *low = low_of(net, line, hand, x);
 
         kern_product_run(l->product[NET_RISE], low,
-                         weight(net, hand->w + at->b, l->out, net->model->lora.rank), y);
+                         weight(net, hand->w + at->b, l->out, net->model->lora.rank), y, NULL,
+                         y);
     }
 }
 
@@ -228,15 +230,16 @@ void net_line_dx(const struct net *net, int line, const struct net_hand *hand,
 
     if (dx)
         kern_product_run(l->product[NET_DX], dy->operand, line_weight(net, l, hand->w + at->w),
-                         dx);
+                         dx, NULL, dx);
     if (at->a < 0)
         return;
     kern_product_run(l->product[NET_DLOW], dy->operand, weight(net, hand->w + at->b, l->out, r),
-                     n->dlow);
+                     n->dlow, NULL, n->dlow);
     const void *dlow = scaled(net, n->dlow, net->rows, n->dlow_room);
     if (dx)
         kern_product_run(l->product[NET_DXA], dlow,
-                         weight(net, hand->w + at->a, r, n->shape.stage[l->stage].in), dx);
+                         weight(net, hand->w + at->a, r, n->shape.stage[l->stage].in), dx, NULL,
+                         dx);
 }
 
 void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
@@ -249,15 +252,17 @@ void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
     float *a = net_grad(hand, at->a), *b = net_grad(hand, at->b);
 
     if (w && l->transposed)
-        kern_product_run(l->product[NET_DW], x, dy->operand, w);
+        kern_product_run(l->product[NET_DW], x, dy->operand, w, NULL, w);
     else if (w)
-        kern_product_run(l->product[NET_DW], dy->operand, x, w);
+        kern_product_run(l->product[NET_DW], dy->operand, x, w, NULL, w);
     if (bias)
         kern_bias_backward(bias, dy->f32, n->shape.stage[l->stage].ld, net->rows, l->out);
     if (b)
-        kern_product_run(l->product[NET_DB], dy->operand, low_of(net, line, hand, x), b);
+        kern_product_run(l->product[NET_DB], dy->operand, low_of(net, line, hand, x), b, NULL,
+                         b);
     if (a) /* what net_line_dx left */
-        kern_product_run(l->product[NET_DA], n->dlow_room ? n->dlow_room : n->dlow, x, a);
+        kern_product_run(l->product[NET_DA], n->dlow_room ? n->dlow_room : n->dlow, x, a, NULL,
+                         a);
 }
 
 int net_stage_needs_x(const struct net *net, enum net_stage_name stage,
