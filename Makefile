@@ -31,7 +31,8 @@ ALLFLAGS := -std=c11 -D_GNU_SOURCE -DPARO_VERSION='"$(VERSION)"' -fopenmp -fvisi
 
 # A floor named for a machine part has twins, NAME_cuda.c and NAME_none.c; the build picks one.
 ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c)
-LIBSRC  := $(filter-out $(ABSENT),$(sort $(wildcard lib/*/*.c)))
+CUDASRC := $(filter-out %_none.c,$(wildcard lib/*/*_cuda*.c lib/exec/*_nccl*.c lib/kern/*_cudnn*.c))
+LIBSRC  := $(filter-out $(ABSENT) $(CUDASRC),$(sort $(wildcard lib/*/*.c)))
 LIBOBJ  := $(LIBSRC:%.c=$(B)/%.o)
 CMDSRC  := $(sort $(wildcard cmd/*.c))
 CMDS    := $(CMDSRC:cmd/%.c=$(BIN)/%)
