@@ -15,7 +15,9 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-enum { GUARD = 256, POISON = 0xff };
+/* NaN around what is read; around and in what is written a large number, which a kernel that
+   goes too far changes, where a NaN would stay one. */
+enum { GUARD = 256, NOT_READ = 0xff, NOT_WRITTEN = 0x5a };
 
 void bail(const char *format, ...)
 {
@@ -99,7 +101,7 @@ static struct mat empty(struct check *c, enum dtype type, int64_t rows, int64_t 
     m.init = mem_new((size_t)m.bytes, 1);
     m.got = mem_new((size_t)m.bytes, 1);
     m.x = doubles(rows * cols);
-    memset(m.init, POISON, (size_t)m.bytes);
+    memset(m.init, NOT_READ, (size_t)m.bytes);
     return m;
 }
 
@@ -114,8 +116,8 @@ struct mat mat_of(struct check *c, enum dtype type, int64_t rows, int64_t cols, 
         dtype_convert(element(&m, m.init, i / cols, i % cols), type, &f, DTYPE_F32, 1);
         m.x[i] = load(&m, m.init, i / cols, i % cols);
     }
-    mat_reset(c, &m);
-    m.output = 0;
+    m.filled = values != NULL;
+    device_copy(c->queue, m.base, m.init, m.bytes);
     return m;
 }
 
@@ -137,8 +139,19 @@ struct mat vec_new(struct check *c, enum dtype type, int64_t n, double scale)
     return mat_new(c, type, 1, n, n, 0, scale);
 }
 
+/* Whether a byte belongs to an element. */
+static int inside(const struct mat *m, int64_t byte)
+{
+    int64_t size = dtype_bytes(m->type), at = byte - m->first;
+
+    return at >= 0 && at < m->rows * m->ld * size && at % (m->ld * size) < m->cols * size;
+}
+
 void mat_reset(struct check *c, struct mat *m)
 {
+    for (int64_t i = 0; i < m->bytes && !m->output; i++)
+        if (!m->filled || !inside(m, i))
+            m->init[i] = NOT_WRITTEN;
     device_copy(c->queue, m->base, m->init, m->bytes);
     m->output = 1;
 }
@@ -158,17 +171,13 @@ void mat_take(struct check *c, struct mat *m)
     mem_free(before);
 }
 
-/* Bytes outside the matrix that are no longer poison. */
+/* Bytes outside the matrix that have changed. */
 static int64_t strayed(const struct mat *m)
 {
-    int64_t size = dtype_bytes(m->type), count = 0;
+    int64_t count = 0;
 
-    for (int64_t i = 0; i < m->bytes; i++) {
-        int64_t at = i - m->first, col = at % (m->ld * size);
-        int inside = at >= 0 && at < m->rows * m->ld * size && col < m->cols * size;
-
-        count += !inside && m->got[i] != m->init[i];
-    }
+    for (int64_t i = 0; i < m->bytes; i++)
+        count += m->got[i] != m->init[i] && !inside(m, i);
     return count;
 }
 

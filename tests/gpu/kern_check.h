@@ -8,8 +8,8 @@
 
 /*
  * What the parts of kern_check share: the table under test, and matrices in the device's
- * memory of which everything is known: every byte that a kernel must not touch is poison
- * (NaN in every floating type), before, behind and between the rows.
+ * memory of which everything is known, also what lies before, behind and between the rows:
+ * NaN where a kernel must not read, a number that must stay where it must not write.
  *
  * Reference: kern_ref.h, and for backwards the formulas in double precision, written here; on
  * the processor they meet kernels that are held against central differences (kern_test.c).
@@ -32,7 +32,7 @@ struct mat {
     int64_t bytes, first; /* of base; where p is */
     char *init, *got;     /* of the host, bytes each; what kernels find and leave */
     double *x;            /* (rows, cols) what is in init, where it was filled */
-    int taken, output, differs;
+    int filled, taken, output, differs;
 };
 
 /*
@@ -43,7 +43,7 @@ struct mat {
  */
 double tolerance(enum dtype type);
 
-/* scale 0: poison all over.  off: elements by which the first is not aligned. */
+/* scale 0: to be written.  off: elements by which the first is not aligned. */
 struct mat mat_new(struct check *c, enum dtype type, int64_t rows, int64_t cols, int64_t ld,
                    int64_t off, double scale);
 struct mat mat_of(struct check *c, enum dtype type, int64_t rows, int64_t cols, int64_t ld,
