@@ -152,6 +152,7 @@ int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
 void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer,
                 float *residual);
 
+int64_t coll_staged(const struct coll *c); /* bytes of all stages */
 /* The stage of a handle, while none of its runs goes on; NULL where there are none. */
 void *coll_stage(const struct coll_handle *h, enum exec_where where);
 /* Where the chunks of a spec lie in this rank's shards; the local executor's tests want it. */

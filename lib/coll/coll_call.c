@@ -22,6 +22,7 @@ struct coll_stages {
     struct device *device;        /* borrowed */
     struct device_queue *copy[2]; /* owned: in, out */
     char *base;                   /* borrowed; what is pinned */
+    int64_t bytes;
     int stages;
     struct stage stage[];
 };
@@ -50,6 +51,7 @@ int coll_stages_open(struct coll *c, const struct coll_options *o, struct err *e
     c->stages = s = mem_new(1, sizeof *s + (size_t)o->stages * sizeof *s->stage);
     s->device = o->device;
     s->stages = o->stages;
+    s->bytes = bytes;
     for (int i = 0; i < 2; i++)
         if (device_queue_open(s->device, &s->copy[i], err))
             return -1;
@@ -82,6 +84,11 @@ void coll_stages_close(struct coll *c)
         device_unpin(s->device, s->base);
     mem_free(s);
     c->stages = NULL;
+}
+
+int64_t coll_staged(const struct coll *c)
+{
+    return c->stages ? c->stages->bytes : 0;
 }
 
 static struct stage *stage_of(const struct coll_handle *h)
