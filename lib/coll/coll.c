@@ -86,8 +86,8 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
               const struct coll_options *options, struct err *err)
 {
     struct coll new = {.world = world, .tuning = options->tuning};
-    struct exec_mpi_options exec = {.shared_bytes = options->shared_bytes +
-                                                    coll_stages_bytes(options),
+    struct exec_mpi_options exec = {.shared_bytes =
+                                        options->shared_bytes + coll_stages_bytes(options),
                                     .window_bytes = options->window_bytes,
                                     .no_shared = options->no_shared};
 

@@ -111,8 +111,8 @@ int engine_load(struct engine *e, engine_source source, void *arg, int moments,
  * state: 0 parameters (from the master), 1 exp_avg, 2 exp_avg_sq.  Any thread, while nobody
  * changes them.
  */
-int engine_values(const struct engine *e, int unit, int state, struct range at,
-                  enum dtype type, void *out, struct err *err);
+int engine_values(const struct engine *e, int unit, int state, struct range at, enum dtype type,
+                  void *out, struct err *err);
 
 /*
  * Collective: runs one global step.  batch fills tokens and targets (batch, seq) of this rank's

@@ -190,8 +190,7 @@ int engine_against_begin(struct engine_against *a, struct err *err)
         struct engine_unit *u = &e->unit[i];
         float *to[STATES] = {u->master, u->m, u->v};
         for (int s = STATES - 1; s >= 0; s--) {
-            if (collect(a, i, s, err) ||
-                pack(a, to[s], u->optim_range, u->optim_ranges, err))
+            if (collect(a, i, s, err) || pack(a, to[s], u->optim_range, u->optim_ranges, err))
                 return -1;
         }
         if (pack_params(a, u, err))

@@ -48,7 +48,8 @@ static void price_all(const struct plan *p, struct plan_price price[PLAN_STRATEG
     topo_release(&t);
 }
 
-/* Names of those that need less than this one by what is missing; "none" where there is none. */
+/* Names of those that need less than this one by what is missing; "none" where there is none.
+ */
 static void name_fitting(const struct plan *p, double missing, char *text, size_t room)
 {
     struct plan_price price[PLAN_STRATEGIES];
@@ -82,8 +83,8 @@ int engine_fit(const struct engine *e, int64_t bytes, struct err *err)
         return 0;
     name_fitting(e->plan, (double)(bytes - left), fitting, sizeof fitting);
     return err_set(err, ERR_SYS,
-                   "GPU %d (%s) has %" PRId64 " bytes left of %" PRId64
-                   ", expected %" PRId64 " for states and buffers, %" PRId64 " more: %s fit",
+                   "GPU %d (%s) has %" PRId64 " bytes left of %" PRId64 ", expected %" PRId64
+                   " for states and buffers, %" PRId64 " more: %s fit",
                    device_index(e->device.at), device_name(e->device.at), left, all, bytes,
                    bytes - left, fitting);
 }

@@ -80,10 +80,10 @@ static int load_states(const struct loader *from, int states, struct err *err)
     l.type = l.seen = DTYPE_F32;
     for (l.state = 0; u->trained && l.state < states; l.state++) {
         float *to = state[l.state];
-        int rc = from->engine->device.gpu
-                     ? load_ranges(&l, u->optim_range, u->optim_ranges, (char *)to, 0, err)
-                     : l.source(l.arg, l.unit, l.state, u->optim_range, u->optim_ranges, to,
-                                err);
+        int rc =
+            from->engine->device.gpu
+                ? load_ranges(&l, u->optim_range, u->optim_ranges, (char *)to, 0, err)
+                : l.source(l.arg, l.unit, l.state, u->optim_range, u->optim_ranges, to, err);
         if (rc)
             return -1;
     }
@@ -110,8 +110,8 @@ int engine_load(struct engine *e, engine_source source, void *arg, int moments, 
     return 0;
 }
 
-int engine_values(const struct engine *e, int unit, int state, struct range at,
-                  enum dtype type, void *out, struct err *err)
+int engine_values(const struct engine *e, int unit, int state, struct range at, enum dtype type,
+                  void *out, struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
     const float *from[3] = {u->master, u->m, u->v};

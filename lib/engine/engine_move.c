@@ -117,7 +117,6 @@ int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct en
     /* A piece lies inside one range of the shard: G inside I inside N. */
     assert(first >= 0 &&
            layout_offset(from.ranges, from.n, at.hi - 1) == first + at.hi - 1 - at.lo);
-    return engine_get(e, out, to_type,
-                      (const char *)from.at + first * dtype_bytes(from.type), from.type,
-                      at.hi - at.lo, err);
+    return engine_get(e, out, to_type, (const char *)from.at + first * dtype_bytes(from.type),
+                      from.type, at.hi - at.lo, err);
 }

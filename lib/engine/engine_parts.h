@@ -24,11 +24,11 @@
 enum { ENGINE_AFTER = 2 };
 
 struct engine_move {
-    struct engine *engine;                           /* borrowed */
-    const struct device_event *after[ENGINE_AFTER];  /* borrowed; NULL: nothing */
+    struct engine *engine;                          /* borrowed */
+    const struct device_event *after[ENGINE_AFTER]; /* borrowed; NULL: nothing */
     struct device_event *moved; /* borrowed: of its stream, recorded behind what is asked */
     int asked;                  /* the operation at hand is */
-    struct stream *behind; /* NULL: nothing is waited for */
+    struct stream *behind;      /* NULL: nothing is waited for */
     int64_t behind_ticket;
     int behind_event; /* its event, or -1 */
     struct coll_call call;
@@ -108,14 +108,14 @@ enum { ENGINE_TURNS = 2 };
 
 /* Who computes, and where. */
 struct engine_device {
-    struct device *at;   /* borrowed */
-    struct device *own;  /* owned: the processor */
+    struct device *at;  /* borrowed */
+    struct device *own; /* owned: the processor */
     int gpu;
     /* Of the compute thread; of the communication thread; of who reads and writes from the
        host, one at a time. */
     struct device_queue *compute, *move, *host;
     struct kern kern, mover;
-    struct kern near; /* the processor's, with a GPU too */
+    struct kern near;                         /* the processor's, with a GPU too */
     struct device_event *moved[ENGINE_KINDS]; /* of each stream */
     struct device_event *taken[ENGINE_TURNS]; /* tokens, by the compute queue */
     struct device_event *settled;
