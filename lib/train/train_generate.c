@@ -20,7 +20,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/hf.h"
 #include "data/bpe.h"
-#include "kern/kern_cpu.h"
+#include "kern/kern.h"
 #include "net/net.h"
 
 enum { LEAST_SEQ = 16, BYTES = 256, PIECE = 4096 };
@@ -37,6 +37,9 @@ struct writer {                /* of text */
     struct model own;
     float **unit;    /* [units], owned */
     struct bpe *bpe; /* NULL: a token is a byte */
+    struct device *device;
+    struct device_queue *queue;
+    struct kern kern;
     struct net net;
     struct arena arena;
     int32_t *token; /* what is there so far, and room for the rest */
@@ -99,10 +102,17 @@ static int read_folder(struct writer *w, const char *from, struct err *err)
     return rc;
 }
 
+static int open_device(struct writer *w, struct err *err)
+{
+    if (device_open(&w->device, "cpu", 0, err) || device_queue_open(w->device, &w->queue, err))
+        return -1;
+    return kern_open(&w->kern, w->device, w->queue, DTYPE_F32, DTYPE_F32, err);
+}
+
 /* A net of at least so many positions, if the one at hand has fewer. */
 static int make_room(struct writer *w, int64_t seq, struct err *err)
 {
-    struct net_options o = {.batch = 1, .seq = LEAST_SEQ, .forward_only = 1};
+    struct net_options o = {.kern = &w->kern, .batch = 1, .seq = LEAST_SEQ, .forward_only = 1};
 
     if (w->net.buffers && w->net.options.seq >= seq)
         return 0;
@@ -173,7 +183,7 @@ static int next(struct writer *w, int32_t *token, struct err *err)
     net_prompt(&w->net, w->token + w->tokens - seen, (int)seen);
     for (int v = 0; v < w->model->visits; v++)
         net_forward(&w->net, v, w->unit[model_unit_of_visit(w->model, v)]);
-    const float *logits = net_logits(&w->net);
+    const float *logits = net_logits(&w->net); /* a processor's: f32, in this memory */
     for (int64_t i = 0; i < w->model->vocab; i++)
         if (!isfinite(logits[i]))
             return err_set(err, ERR_INPUT,
@@ -328,6 +338,9 @@ static void release(struct writer *w)
     if (w->net.buffers)
         net_release(&w->net);
     arena_release(&w->arena);
+    kern_close(&w->kern);
+    device_queue_close(w->queue);
+    device_close(w->device);
     bpe_close(w->bpe);
     ckpt_close(&w->ckpt);
     hf_release(&w->hf);
@@ -340,6 +353,8 @@ int train_generate(const struct train_prompt *p, struct err *err)
     int rc = read_options(&w, p, err);
 
     kern_thread_init();
+    if (rc == 0)
+        rc = open_device(&w, err);
     if (rc == 0 && p->tokenizer)
         rc = bpe_open(&w.bpe, p->tokenizer, err);
     if (rc == 0)

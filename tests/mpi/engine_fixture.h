@@ -10,11 +10,12 @@
 #include "base/rng.h"
 #include "engine/engine_proof.h"
 #include "groups_fixture.h"
-#include "kern/kern_cpu.h"
+#include "../unit/cpu_fixture.h"
 
 struct check {
     struct world *world;
     struct plan plan;
+    struct cpu cpu;
     struct net net; /* of the plain run: every rank has all of it */
     struct arena arena;
     int64_t *first;            /* [units] where a unit begins in the whole */
@@ -112,7 +113,9 @@ static inline void set_up(struct check *c, const char *shape, const char *config
     c->first = mem_new((size_t)p->model.units, sizeof *c->first);
     for (int64_t u = 0, at = 0; u < p->model.units; at += p->model.unit[u++].elems)
         c->first[u] = at;
-    const struct net_options options = {.batch = p->micro_batch, .seq = p->seq};
+    cpu_open(&c->cpu);
+    const struct net_options options = {
+        .kern = &c->cpu.kern, .batch = p->micro_batch, .seq = p->seq};
     if (net_init(&c->net, &p->model, &options, &err))
         die(c, &err);
     net_place(&c->net, &c->arena);
@@ -126,6 +129,7 @@ static inline void set_up(struct check *c, const char *shape, const char *config
 static inline void tear_down(struct check *c)
 {
     net_release(&c->net);
+    cpu_close(&c->cpu);
     arena_release(&c->arena);
     groups_release(&c->plan.groups);
     model_release(&c->plan.model);
