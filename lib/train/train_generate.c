@@ -37,7 +37,7 @@ struct writer {                /* of text */
     struct model own;
     float **unit;    /* [units], owned */
     struct bpe *bpe; /* NULL: a token is a byte */
-    struct device *device;
+    struct device *cpu;
     struct device_queue *queue;
     struct kern kern;
     struct net net;
@@ -100,13 +100,6 @@ static int read_folder(struct writer *w, const char *from, struct err *err)
         }
     }
     return rc;
-}
-
-static int open_device(struct writer *w, struct err *err)
-{
-    if (device_open(&w->device, "cpu", 0, err) || device_queue_open(w->device, &w->queue, err))
-        return -1;
-    return kern_open(&w->kern, w->device, w->queue, DTYPE_F32, DTYPE_F32, err);
 }
 
 /* A net of at least so many positions, if the one at hand has fewer. */
@@ -183,7 +176,7 @@ static int next(struct writer *w, int32_t *token, struct err *err)
     net_prompt(&w->net, w->token + w->tokens - seen, (int)seen);
     for (int v = 0; v < w->model->visits; v++)
         net_forward(&w->net, v, w->unit[model_unit_of_visit(w->model, v)]);
-    const float *logits = net_logits(&w->net); /* a processor's: f32, in this memory */
+    const float *logits = net_logits(&w->net);
     for (int64_t i = 0; i < w->model->vocab; i++)
         if (!isfinite(logits[i]))
             return err_set(err, ERR_INPUT,
@@ -340,7 +333,7 @@ static void release(struct writer *w)
     arena_release(&w->arena);
     kern_close(&w->kern);
     device_queue_close(w->queue);
-    device_close(w->device);
+    device_close(w->cpu);
     bpe_close(w->bpe);
     ckpt_close(&w->ckpt);
     hf_release(&w->hf);
@@ -354,7 +347,11 @@ int train_generate(const struct train_prompt *p, struct err *err)
 
     kern_thread_init();
     if (rc == 0)
-        rc = open_device(&w, err);
+        rc = device_open(&w.cpu, "cpu", 0, err);
+    if (rc == 0)
+        rc = device_queue_open(w.cpu, &w.queue, err);
+    if (rc == 0)
+        rc = kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err);
     if (rc == 0 && p->tokenizer)
         rc = bpe_open(&w.bpe, p->tokenizer, err);
     if (rc == 0)
