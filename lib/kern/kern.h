@@ -143,6 +143,9 @@ struct kern {
     struct device_queue *queue; /* borrowed: what a caller with a thread of its own opened */
     enum dtype act, weight;
     int64_t bytes; /* of device memory that it holds for itself */
+    /* Set before product_new: on a GPU the fastest of several algorithms is taken, by a trial
+       at a product's first run, and bits may differ from run to run. */
+    int tune;
     void *own;     /* the table's */
 };
 
