@@ -89,51 +89,66 @@ __device__ static __forceinline__ row_facts finish(float max, float sum, float o
     return f;
 }
 
-/* Thread t holds packs t, t + threads, ... and, where N does not divide v, one element of the
-   last columns. */
-template <int N, int P, int BLOCKS, class T>
-__global__ __launch_bounds__(1024, BLOCKS) void held_kernel(T *logits, rows r)
+/* N elements that change neither a maximum nor a sum. */
+template <int N, class T> __device__ static __forceinline__ kern_pack<T, N> nothing(void)
+{
+    kern_pack<T, N> p;
+
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        p.at[i] = kern_to<T>::of(-INFINITY);
+    return p;
+}
+
+/*
+ * Thread t holds packs t, t + threads, ... and, where N does not divide v, one element of the
+ * last columns.  With 64 registers a thread and 512 threads two rows of 32768 bf16 share a
+ * processor of an H100: one is loaded while the other is worked on.
+ */
+enum { PACKS = 8 };
+
+template <int N, class T> __global__ __launch_bounds__(1024) void held_kernel(T *logits, rows r)
 {
     __shared__ float room_max[32], room_sum[32];
     const int packs = (int)(r.v / N), at = (int)threadIdx.x, threads = (int)blockDim.x;
     const int last = packs * N + at;
     T *x = logits + blockIdx.x * r.ld;
-    kern_pack<T, N> h[P];
+    kern_pack<T, N> h[PACKS];
     float max = -INFINITY, sum = 0, end = -INFINITY, of_target = 0;
 
     if (is_left_out(x, r))
         return;
 #pragma unroll
-    for (int k = 0; k < P; k++)
-        if (at + k * threads < packs)
-            h[k] = kern_load<N>(x + (at + k * threads) * N);
+    for (int k = 0; k < PACKS; k++)
+        h[k] = at + k * threads < packs ? kern_load<N>(x + (at + k * threads) * N)
+                                        : nothing<N, T>();
     if (last < r.v)
         end = kern_float(x[last]);
     if (at == 0)
         of_target = kern_float(x[r.target[blockIdx.x]]);
 #pragma unroll
-    for (int k = 0; k < P; k++)
-        if (at + k * threads < packs)
+    for (int k = 0; k < PACKS; k++)
 #pragma unroll
-            for (int i = 0; i < N; i++)
-                max = fmaxf(max, kern_float(h[k].at[i]));
+        for (int i = 0; i < N; i++)
+            max = fmaxf(max, kern_float(h[k].at[i]));
     max = block_max(fmaxf(max, end), room_max);
 #pragma unroll
-    for (int k = 0; k < P; k++)
-        if (at + k * threads < packs)
+    for (int k = 0; k < PACKS; k++) {
+        kern_forget(h + k);
 #pragma unroll
-            for (int i = 0; i < N; i++)
-                sum += kern_exp<T>(kern_float(h[k].at[i]) - max);
-    if (last < r.v)
-        sum += kern_exp<T>(end - max);
+        for (int i = 0; i < N; i++)
+            sum += kern_exp<T>(kern_float(h[k].at[i]) - max);
+    }
+    sum += kern_exp<T>(end - max);
     row_facts f = finish(max, sum, of_target, r, room_sum);
     if (r.scale == 0)
         return;
 #pragma unroll
-    for (int k = 0; k < P; k++)
+    for (int k = 0; k < PACKS; k++)
         if (at + k * threads < packs) {
             int j = (at + k * threads) * N;
 
+            kern_forget(h + k);
             kern_store<N>(x + j, gradients<N, T>(h[k], j, f));
         }
     if (last < r.v)
@@ -207,16 +222,11 @@ template <class T> static void launch(void *stream, T *logits, int64_t n, const 
 {
     const int full = kern_full<T>::n;
     int fits = kern_fits(logits, full) && r.ld % full == 0;
-    int64_t packs = r.v / full, threads = kern_ceil(kern_ceil(packs + 1, 4), 32) * 32;
+    int64_t threads = kern_ceil(kern_ceil(r.v / full + 1, PACKS), 32) * 32;
     void (*kernel)(T *, rows) = long_kernel<1, T>;
 
-    /* At 4 packs a thread two blocks share a processor, at 8 one has all its registers. */
-    if (fits && threads <= 1024)
-        kernel = held_kernel<full, 4, 2, T>;
-    else if (fits && packs <= 8 * 1024)
-        kernel = held_kernel<full, 8, 1, T>;
-    else if (fits)
-        kernel = long_kernel<full, T>;
+    if (fits)
+        kernel = threads <= 1024 ? held_kernel<full, T> : long_kernel<full, T>;
     threads = kern_least(threads, 1024);
     KERN_LAUNCH(kernel, (unsigned)n, (unsigned)threads, 0, stream, logits, r);
 }
