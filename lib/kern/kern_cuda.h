@@ -6,16 +6,12 @@
 
 #include "base/dtype.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /*
  * The kernels of kern.h's table on a GPU, each a launch on `stream` (a cudaStream_t) that
  * returns at once; meanings, shapes and what is added to are kern.h's.  act and weight are f32
  * or bf16 each.  All pointers are memory of the device, aligned to their elements; fast where
  * they are aligned to 16 bytes and rows are multiples of 16 bytes apart.  Sizes of 0 launch
- * nothing.  What goes wrong is for cudaGetLastError.
+ * nothing.  What goes wrong is for cudaGetLastError.  C++ includes this within extern "C".
  *
  * work: room for the partial sums of a launch, free for the next on the same stream, of so many
  * bytes as the function says whose name ends in _bytes; NULL where that is 0.
@@ -91,9 +87,5 @@ void kern_cuda_sumsq(void *stream, double *sum, const void *x, enum dtype type, 
 void kern_cuda_adamw(void *stream, float *w, float *m, float *v, const void *g, enum dtype type,
                      int64_t n, double scale, double lr, double beta1, double beta2, double eps,
                      double decay, int64_t step);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif
