@@ -2,7 +2,7 @@
 /* Which of the two attentions of our own runs: flash where it can, plain everywhere else. */
 #include "kern/kern_cuda_attention.h"
 
-/* 16-byte rows of 64 or 128 elements are what tiles, registers and shared memory are cut for. */
+/* What its tiles, registers and shared memory are cut for. */
 int kern_cuda_flash_can(enum dtype act, const struct kern_heads *s)
 {
     return act == DTYPE_BF16 && (s->head_dim == 64 || s->head_dim == 128);

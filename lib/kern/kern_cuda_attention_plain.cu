@@ -3,9 +3,9 @@
  * Attention for any even head_dim up to 256 and for f32: what kern_cuda_flash_*.cu are judged
  * by, and what runs where they do not.  All arithmetic in f32, no tensor cores.
  *
- * A block has 16 rows (queries, or keys in `keys_kernel`) of a head, and 16 threads for each.
- * It meets the other side 16 rows at a time: thread (row, l) computes the score of row and l,
- * and owns the columns l, l + 16, ... of what its row gathers.
+ * A block has 16 rows (queries, or keys in `plain_keys_kernel`) of a head, and 16 threads for
+ * each. It meets the other side 16 rows at a time: thread (row, l) computes the score of row
+ * and l, and owns the columns l, l + 16, ... of what its row gathers.
  *
  *     S = scale Q K^T;  P = exp(S - lse);  out = P V;  lse = log of the sum of exp(S)
  *     delta = dot(dout, out);  dS = P (dout V^T - delta)
@@ -21,24 +21,25 @@ extern "C" {
 #include "kern/kern_cuda_attention.h"
 }
 
-enum { SIDE = 16, MOST = 256 / SIDE, ALL = SIDE * SIDE }; /* rows, columns of a thread, threads */
+/* Rows; columns of a thread; threads. */
+enum { SIDE = 16, MOST = 256 / SIDE, ALL = SIDE * SIDE };
 
-__device__ __forceinline__ float f32_of(float x)
+static __device__ __forceinline__ float f32_of(float x)
 {
     return x;
 }
 
-__device__ __forceinline__ float f32_of(__nv_bfloat16 x)
+static __device__ __forceinline__ float f32_of(__nv_bfloat16 x)
 {
     return __bfloat162float(x);
 }
 
-__device__ __forceinline__ void put(float *to, float x)
+static __device__ __forceinline__ void put(float *to, float x)
 {
     *to = x;
 }
 
-__device__ __forceinline__ void put(__nv_bfloat16 *to, float x)
+static __device__ __forceinline__ void put(__nv_bfloat16 *to, float x)
 {
     *to = __float2bfloat16(x);
 }
@@ -48,8 +49,8 @@ struct place {
     int64_t ld, q, k, v, out_ld, out, row;
 };
 
-__device__ __forceinline__ struct place place_of(const struct kern_heads &s, int64_t b,
-                                                 int64_t h)
+static __device__ __forceinline__ struct place place_of(const struct kern_heads &s, int64_t b,
+                                                        int64_t h)
 {
     struct place p;
     int64_t D = s.head_dim, kv = h / (s.heads / s.kv_heads);
@@ -66,8 +67,8 @@ __device__ __forceinline__ struct place place_of(const struct kern_heads &s, int
 
 /* Rows first .. first + 16 of a matrix (n, D) into shared memory, zeros beyond n. */
 template <typename T>
-__device__ void load_rows(float *to, int to_ld, const T *from, int64_t ld, int64_t first,
-                          int64_t n, int D)
+static __device__ void load_rows(float *to, int to_ld, const T *from, int64_t ld, int64_t first,
+                                 int64_t n, int D)
 {
     for (int i = threadIdx.x; i < SIDE * D; i += ALL) {
         int r = i / D, c = i % D;
@@ -76,7 +77,7 @@ __device__ void load_rows(float *to, int to_ld, const T *from, int64_t ld, int64
     }
 }
 
-__device__ __forceinline__ float dot(const float *a, const float *b, int D)
+static __device__ __forceinline__ float dot(const float *a, const float *b, int D)
 {
     float sum = 0.0f;
 
@@ -86,8 +87,8 @@ __device__ __forceinline__ float dot(const float *a, const float *b, int D)
 }
 
 /* acc[c] += the sum over the row's 16 threads of their x times their row of `rows`. */
-__device__ __forceinline__ void gather(float *acc, float x, const float *rows, int ld, int l,
-                                       int D)
+static __device__ __forceinline__ void gather(float *acc, float x, const float *rows, int ld,
+                                              int l, int D)
 {
     for (int j = 0; j < SIDE; j++) {
         float xj = __shfl_sync(0xffffffffu, x, j, SIDE);
@@ -100,7 +101,8 @@ __device__ __forceinline__ void gather(float *acc, float x, const float *rows, i
 }
 
 template <typename T>
-__device__ __forceinline__ void store_row(T *to, const float *acc, float by, int l, int D)
+static __device__ __forceinline__ void store_row(T *to, const float *acc, float by, int l,
+                                                 int D)
 {
 #pragma unroll
     for (int i = 0; i < MOST; i++)
@@ -108,14 +110,14 @@ __device__ __forceinline__ void store_row(T *to, const float *acc, float by, int
             put(to + l + SIDE * i, acc[i] * by);
 }
 
-__device__ __forceinline__ float max16(float x)
+static __device__ __forceinline__ float max16(float x)
 {
     for (int by = SIDE / 2; by > 0; by /= 2)
         x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, by, SIDE));
     return x;
 }
 
-__device__ __forceinline__ float sum16(float x)
+static __device__ __forceinline__ float sum16(float x)
 {
     for (int by = SIDE / 2; by > 0; by /= 2)
         x += __shfl_xor_sync(0xffffffffu, x, by, SIDE);
@@ -125,7 +127,7 @@ __device__ __forceinline__ float sum16(float x)
 /* Long rows first: block y = 0 has the last queries. */
 template <typename T>
 __global__ void __launch_bounds__(ALL)
-forward_kernel(struct kern_heads s, T *out, float *lse, const T *qkv)
+    plain_forward_kernel(struct kern_heads s, T *out, float *lse, const T *qkv)
 {
     KERN_SHARED(float, shared);
     struct place at = place_of(s, blockIdx.x / s.heads, blockIdx.x % s.heads);
@@ -159,7 +161,7 @@ forward_kernel(struct kern_heads s, T *out, float *lse, const T *qkv)
 /* delta (batch, heads, seq): 16 threads for each row. */
 template <typename T>
 __global__ void __launch_bounds__(ALL)
-delta_kernel(struct kern_heads s, float *delta, const T *dout, const T *out)
+    plain_delta_kernel(struct kern_heads s, float *delta, const T *dout, const T *out)
 {
     struct place at = place_of(s, blockIdx.x / s.heads, blockIdx.x % s.heads);
     int64_t row = (int64_t)blockIdx.y * SIDE + threadIdx.x / SIDE;
@@ -177,8 +179,8 @@ delta_kernel(struct kern_heads s, float *delta, const T *dout, const T *out)
 
 template <typename T>
 __global__ void __launch_bounds__(ALL)
-queries_kernel(struct kern_heads s, T *dqkv, const T *dout, const float *lse,
-               const float *delta, const T *qkv)
+    plain_queries_kernel(struct kern_heads s, T *dqkv, const T *dout, const float *lse,
+                         const float *delta, const T *qkv)
 {
     KERN_SHARED(float, shared);
     struct place at = place_of(s, blockIdx.x / s.heads, blockIdx.x % s.heads);
@@ -210,8 +212,8 @@ queries_kernel(struct kern_heads s, T *dqkv, const T *dout, const float *lse,
 /* One tile of keys, all queries of all heads that read them. */
 template <typename T>
 __global__ void __launch_bounds__(ALL)
-keys_kernel(struct kern_heads s, T *dqkv, const T *dout, const float *lse, const float *delta,
-            const T *qkv)
+    plain_keys_kernel(struct kern_heads s, T *dqkv, const T *dout, const float *lse,
+                      const float *delta, const T *qkv)
 {
     KERN_SHARED(float, shared);
     int64_t group = s.heads / s.kv_heads, b = blockIdx.x / s.kv_heads;
@@ -257,9 +259,9 @@ static void forward(void *stream, const struct kern_heads *s, T *out, float *lse
 {
     int64_t D = s->head_dim, bytes = SIDE * (D + 2 * (D + 1)) * (int64_t)sizeof(float);
 
-    KERN_SHARED_MOST(forward_kernel<T>, bytes);
-    KERN_LAUNCH(forward_kernel<T>, grid_of(s, s->heads), dim3(ALL), bytes, stream, *s, out, lse,
-                qkv);
+    KERN_SHARED_MOST(plain_forward_kernel<T>, bytes);
+    KERN_LAUNCH(plain_forward_kernel<T>, grid_of(s, s->heads), dim3(ALL), bytes, stream, *s,
+                out, lse, qkv);
 }
 
 template <typename T>
@@ -268,14 +270,14 @@ static void backward(void *stream, const struct kern_heads *s, T *dqkv, const T 
 {
     int64_t D = s->head_dim, bytes = SIDE * (2 * D + 2 * (D + 1)) * (int64_t)sizeof(float);
 
-    KERN_SHARED_MOST(queries_kernel<T>, bytes);
-    KERN_SHARED_MOST(keys_kernel<T>, bytes);
-    KERN_LAUNCH(delta_kernel<T>, grid_of(s, s->heads), dim3(ALL), 0, stream, *s, delta, dout,
-                out);
-    KERN_LAUNCH(queries_kernel<T>, grid_of(s, s->heads), dim3(ALL), bytes, stream, *s, dqkv,
-                dout, lse, delta, qkv);
-    KERN_LAUNCH(keys_kernel<T>, grid_of(s, s->kv_heads), dim3(ALL), bytes, stream, *s, dqkv,
-                dout, lse, delta, qkv);
+    KERN_SHARED_MOST(plain_queries_kernel<T>, bytes);
+    KERN_SHARED_MOST(plain_keys_kernel<T>, bytes);
+    KERN_LAUNCH(plain_delta_kernel<T>, grid_of(s, s->heads), dim3(ALL), 0, stream, *s, delta,
+                dout, out);
+    KERN_LAUNCH(plain_queries_kernel<T>, grid_of(s, s->heads), dim3(ALL), bytes, stream, *s,
+                dqkv, dout, lse, delta, qkv);
+    KERN_LAUNCH(plain_keys_kernel<T>, grid_of(s, s->kv_heads), dim3(ALL), bytes, stream, *s,
+                dqkv, dout, lse, delta, qkv);
 }
 
 extern "C" int64_t kern_cuda_plain_bytes(const struct kern_heads *s, int backward)

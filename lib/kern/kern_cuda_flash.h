@@ -22,17 +22,17 @@ typedef __nv_bfloat16 bf16;
 enum { FLASH_WARPS = 4, FLASH_THREADS = 32 * FLASH_WARPS, FLASH_PAD = 8 };
 constexpr float FLASH_LOG2E = 1.44269504088896341f;
 
-__device__ __forceinline__ int flash_lane(void)
+static __device__ __forceinline__ int flash_lane(void)
 {
     return threadIdx.x % 32;
 }
 
-__device__ __forceinline__ int flash_warp(void)
+static __device__ __forceinline__ int flash_warp(void)
 {
     return threadIdx.x / 32;
 }
 
-__device__ __forceinline__ uint32_t flash_pack(float low, float high)
+static __device__ __forceinline__ uint32_t flash_pack(float low, float high)
 {
     __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
     uint32_t word;
@@ -43,8 +43,8 @@ __device__ __forceinline__ uint32_t flash_pack(float low, float high)
 
 /* ROWS rows from `first` on of a matrix (n, D) are asked for; zeros beyond n. */
 template <int ROWS, int D>
-__device__ __forceinline__ void flash_load(bf16 *to, const bf16 *from, int64_t ld, int first,
-                                           int n)
+static __device__ __forceinline__ void flash_load(bf16 *to, const bf16 *from, int64_t ld,
+                                                  int first, int n)
 {
     constexpr int CHUNKS = D / 8;
 
@@ -58,93 +58,13 @@ __device__ __forceinline__ void flash_load(bf16 *to, const bf16 *from, int64_t l
     }
 }
 
-/* The operand a, 16 rows of a tile from `rows` on, columns 16 k .. 16 k + 16. */
-template <int D> __device__ __forceinline__ void flash_a(uint32_t a[4], const bf16 *rows, int k)
-{
-    int l = flash_lane();
-
-    kern_ldmatrix(a, rows + l % 16 * (D + FLASH_PAD) + l / 16 * 8 + k * 16);
-}
-
-/*
- * acc += a b^T, summed over D: a of 16 MT rows, given (`held`) or in shared memory, b of 8 NT
- * rows in shared memory.
- */
-template <int MT, int NT, int D, bool HELD>
-__device__ __forceinline__ void flash_scores(float (&acc)[MT][NT][4],
-                                             const uint32_t (*held)[MT][4], const bf16 *a,
-                                             const bf16 *b)
-{
-    constexpr int LD = D + FLASH_PAD;
-    int l = flash_lane();
-
-    b += (l / 16 * 8 + l % 8) * LD + l / 8 % 2 * 8;
-#pragma unroll
-    for (int k = 0; k < D / 16; k++) {
-        uint32_t at[MT][4];
-
-#pragma unroll
-        for (int m = 0; m < MT; m++)
-            if (HELD)
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    at[m][i] = held[k][m][i];
-            else
-                flash_a<D>(at[m], a + m * 16 * LD, k);
-#pragma unroll
-        for (int n = 0; n < NT; n += 2) {
-            uint32_t bt[4];
-
-            kern_ldmatrix(bt, b + n * 8 * LD + k * 16);
-#pragma unroll
-            for (int m = 0; m < MT; m++) {
-                kern_mma_bf16(acc[m][n], at[m], bt);
-                kern_mma_bf16(acc[m][n + 1], at[m], bt + 2);
-            }
-        }
-    }
-}
-
-/* acc += p b: p (16 MT, 16 KT) of this warp, rounded on the way, b 16 KT rows in shared memory. */
-template <int MT, int KT, int D>
-__device__ __forceinline__ void flash_gather(float (&acc)[MT][D / 8][4],
-                                             const float (&p)[MT][2 * KT][4], const bf16 *b)
-{
-    constexpr int LD = D + FLASH_PAD;
-    int l = flash_lane();
-
-    b += l % 16 * LD + l / 16 * 8;
-#pragma unroll
-    for (int k = 0; k < KT; k++) {
-        uint32_t a[MT][4];
-
-#pragma unroll
-        for (int m = 0; m < MT; m++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                a[m][i] = flash_pack(p[m][2 * k + i / 2][i % 2 * 2],
-                                     p[m][2 * k + i / 2][i % 2 * 2 + 1]);
-#pragma unroll
-        for (int n = 0; n < D / 8; n += 2) {
-            uint32_t bt[4];
-
-            kern_ldmatrix_trans(bt, b + k * 16 * LD + n * 8);
-#pragma unroll
-            for (int m = 0; m < MT; m++) {
-                kern_mma_bf16(acc[m][n], a[m], bt);
-                kern_mma_bf16(acc[m][n + 1], a[m], bt + 2);
-            }
-        }
-    }
-}
-
 /*
  * The warp's rows by acc times `by` to memory, 16 bytes at a time by way of its own rows of a
  * tile in shared memory; `rows` of them are there.
  */
 template <int MT, int D>
-__device__ __forceinline__ void flash_store(bf16 *to, int64_t ld, int rows, bf16 *tile,
-                                            const float (&acc)[MT][D / 8][4], float by)
+static __device__ __forceinline__ void flash_store(bf16 *to, int64_t ld, int rows, bf16 *tile,
+                                                   const float (&acc)[MT][D / 8][4], float by)
 {
     constexpr int LD = D + FLASH_PAD, CHUNKS = D / 8;
     int l = flash_lane();

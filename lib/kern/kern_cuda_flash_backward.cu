@@ -13,9 +13,9 @@
  *
  * That is seven products where one kernel would do with five; but then each tile of dQ would
  * be read, added to and written in memory by every tile of keys in turn, at about the rate that
- * the second level cache has.  With P^T and dS^T as rows of the second kernel all that a product
- * takes on its left is in the registers of the warp that computed it: scores never pass through
- * shared memory.
+ * the second level cache has.  With P^T and dS^T as rows of the second kernel all that a
+ * product takes on its left is in the registers of the warp that computed it: scores never pass
+ * through shared memory.
  *
  * Rows are held by warps, the columns come in stages of STAGE rows, the next on its way while
  * one is met in parts of COLUMNS, so few that S, dP and what is gathered fit the registers.
@@ -23,7 +23,7 @@
  * stats (batch, heads, seq rounded up to 128): lse log2(e) and delta side by side; beyond seq
  * infinity and 0, which make P and dS there 0.
  */
-#include "kern/kern_cuda_flash.h"
+#include "kern/kern_cuda_flash_product.h"
 extern "C" {
 #include "kern/kern_cuda_attention.h"
 }
@@ -38,8 +38,8 @@ __host__ __device__ static int64_t padded(int64_t seq)
 /* D / 8 threads for each row of a head, beyond seq too. */
 template <int D>
 __global__ void __launch_bounds__(FLASH_THREADS)
-stats_kernel(struct kern_heads s, float2 *stats, const bf16 *dout, const bf16 *out,
-             const float *lse)
+    flash_stats_kernel(struct kern_heads s, float2 *stats, const bf16 *dout, const bf16 *out,
+                       const float *lse)
 {
     constexpr int CHUNKS = D / 8;
     int64_t at = (int64_t)blockIdx.x * FLASH_THREADS + threadIdx.x, c = at % CHUNKS;
@@ -72,12 +72,12 @@ stats_kernel(struct kern_heads s, float2 *stats, const bf16 *dout, const bf16 *o
 template <int D> struct shape {
     static constexpr int LD = D + FLASH_PAD;
     static constexpr int STAGE = D <= 64 ? 64 : 32; /* keys on their way, of the queries' */
-    static constexpr bool HELD = D <= 64;           /* the queries' rows are kept in registers */
+    static constexpr bool HELD = D <= 64; /* the queries' rows are kept in registers */
     static constexpr int KEY_MT = D <= 64 ? 2 : 1, KEY_ROWS = FLASH_WARPS * KEY_MT * 16;
     static constexpr int KEY_COLUMNS = 64 / KEY_MT, KEY_STAGE = 64;
 };
 
-template <int A, int B, int C> __device__ __forceinline__ void clear(float (&x)[A][B][C])
+template <int A, int B, int C> static __device__ __forceinline__ void clear(float (&x)[A][B][C])
 {
 #pragma unroll
     for (int a = 0; a < A; a++)
@@ -90,10 +90,9 @@ template <int A, int B, int C> __device__ __forceinline__ void clear(float (&x)[
 
 /* dP becomes dS, rows are queries, `key` the first key, masked above the diagonal. */
 template <int NT>
-__device__ __forceinline__ void query_scores(const float (&s)[MT][NT][4],
-                                             float (&dp)[MT][NT][4],
-                                             const float2 (&stats)[MT][2], float c, int row,
-                                             int key)
+static __device__ __forceinline__ void
+query_scores(const float (&s)[MT][NT][4], float (&dp)[MT][NT][4], const float2 (&stats)[MT][2],
+             float c, int row, int key)
 {
     int l = flash_lane(), apart = row + l / 4 - key - l % 4 * 2;
     bool crossed = key + NT * 8 - 1 > row;
@@ -116,8 +115,8 @@ __device__ __forceinline__ void query_scores(const float (&s)[MT][NT][4],
 /* Grid: (batch * heads, tiles of 128 queries); long rows first. */
 template <int D>
 __global__ void __launch_bounds__(FLASH_THREADS, 2)
-queries_kernel(struct kern_heads s, bf16 *dqkv, const bf16 *dout, const float2 *stats,
-               const bf16 *qkv)
+    flash_queries_kernel(struct kern_heads s, bf16 *dqkv, const bf16 *dout, const float2 *stats,
+                         const bf16 *qkv)
 {
     using w = shape<D>;
     constexpr int LD = w::LD, STAGE = w::STAGE, COLUMNS = 32, NT = COLUMNS / 8;
@@ -179,8 +178,9 @@ queries_kernel(struct kern_heads s, bf16 *dqkv, const bf16 *dout, const float2 *
 
 /* S^T becomes P^T and dP^T dS^T: rows are keys, `query` the first query. */
 template <int M, int NT>
-__device__ __forceinline__ void key_scores(float (&s)[M][NT][4], float (&dp)[M][NT][4],
-                                           const float2 *stats, float c, int row, int query)
+static __device__ __forceinline__ void key_scores(float (&s)[M][NT][4], float (&dp)[M][NT][4],
+                                                  const float2 *stats, float c, int row,
+                                                  int query)
 {
     int l = flash_lane(), apart = query + l % 4 * 2 - row - l / 4;
     bool crossed = row + M * 16 - 1 > query;
@@ -230,11 +230,9 @@ template <int D> struct queries {
 
 /* The group's queries that see keys from `first` on. */
 template <int D>
-__device__ __forceinline__ struct queries<D> queries_of(const struct kern_heads &s, int64_t b,
-                                                        int64_t head, int first,
-                                                        const bf16 *qkv, const bf16 *dout,
-                                                        const float2 *stats)
-{
+static __device__ __forceinline__ struct queries<D>
+queries_of(const struct kern_heads &s, int64_t b, int64_t head, int first, const bf16 *qkv,
+           const bf16 *dout, const float2 *stats) {
     constexpr int STAGE = shape<D>::KEY_STAGE;
     struct queries<D> all;
 
@@ -253,8 +251,8 @@ __device__ __forceinline__ struct queries<D> queries_of(const struct kern_heads 
 /* Grid: (batch * kv_heads, tiles of keys); the keys that most queries see first. */
 template <int D>
 __global__ void __launch_bounds__(FLASH_THREADS, 2)
-keys_kernel(struct kern_heads s, bf16 *dqkv, const bf16 *dout, const float2 *stats,
-            const bf16 *qkv)
+    flash_keys_kernel(struct kern_heads s, bf16 *dqkv, const bf16 *dout, const float2 *stats,
+                      const bf16 *qkv)
 {
     using w = shape<D>;
     constexpr int LD = w::LD, M = w::KEY_MT, KEYS = w::KEY_ROWS, STAGE = w::KEY_STAGE;
@@ -321,14 +319,15 @@ static void backward(void *stream, const struct kern_heads *s, bf16 *dqkv, const
     dim3 key_grid((unsigned)(s->batch * s->kv_heads),
                   (unsigned)((s->seq + w::KEY_ROWS - 1) / w::KEY_ROWS));
 
-    KERN_SHARED_MOST(queries_kernel<D>, query_bytes);
-    KERN_SHARED_MOST(keys_kernel<D>, key_bytes);
-    KERN_LAUNCH(stats_kernel<D>, dim3((unsigned)((threads + FLASH_THREADS - 1) / FLASH_THREADS)),
+    KERN_SHARED_MOST(flash_queries_kernel<D>, query_bytes);
+    KERN_SHARED_MOST(flash_keys_kernel<D>, key_bytes);
+    KERN_LAUNCH(flash_stats_kernel<D>,
+                dim3((unsigned)((threads + FLASH_THREADS - 1) / FLASH_THREADS)),
                 dim3(FLASH_THREADS), 0, stream, *s, stats, dout, out, lse);
-    KERN_LAUNCH(keys_kernel<D>, key_grid, dim3(FLASH_THREADS), key_bytes, stream, *s, dqkv,
-                dout, stats, qkv);
-    KERN_LAUNCH(queries_kernel<D>, query_grid, dim3(FLASH_THREADS), query_bytes, stream, *s,
+    KERN_LAUNCH(flash_keys_kernel<D>, key_grid, dim3(FLASH_THREADS), key_bytes, stream, *s,
                 dqkv, dout, stats, qkv);
+    KERN_LAUNCH(flash_queries_kernel<D>, query_grid, dim3(FLASH_THREADS), query_bytes, stream,
+                *s, dqkv, dout, stats, qkv);
 }
 
 extern "C" int64_t kern_cuda_flash_bytes(const struct kern_heads *s, int backward)

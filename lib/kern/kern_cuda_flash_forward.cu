@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Forward attention in bf16 on tensor cores (Dao, FlashAttention-2, 2023).  A block has 128
- * queries of a head, 32 for each warp, and meets the keys 64 at a time, the next 64 on their way
- * while it computes:
+ * queries of a head, 32 for each warp, and meets the keys 64 at a time, the next 64 on their
+ * way while it computes:
  *
  *     S = Q K^T;  max' = max(max, S);  P = 2^(c (S - max'));  sum = sum 2^(c (max - max')) + P
  *     O = O 2^(c (max - max')) + P V;  in the end out = O / sum;     c = log2(e) / sqrt(D)
  *
- * 32 rows for a warp: a word of K or V that is read from shared memory then meets two products;
- * with 16 shared memory would be what bounds.  S and O take 64 + D registers a thread, Q another
- * 32 where D is at most 64; else it is read again for each tile.
+ * 32 rows for a warp: a word of K or V that is read from shared memory then meets two
+ * products; with 16 shared memory would be what bounds.  S and O take 64 + D registers a
+ * thread, Q another 32 where D is at most 64; else it is read again for each tile.
  *
  * Scores above the diagonal are masked in the tiles that it crosses; a warp passes over a tile
  * that lies above its rows.  Keys beyond seq are above the diagonal of every query that is
  * stored.  Long rows start first.
  */
-#include "kern/kern_cuda_flash.h"
+#include "kern/kern_cuda_flash_product.h"
 extern "C" {
 #include "kern/kern_cuda_attention.h"
 }
@@ -27,7 +27,7 @@ template <int D> struct online {
 };
 
 /* Keys key .. key + 64 above the diagonal of rows row .. row + 32. */
-__device__ __forceinline__ void mask(float (&s)[MT][NT][4], int row, int key)
+static __device__ __forceinline__ void mask(float (&s)[MT][NT][4], int row, int key)
 {
     int l = flash_lane();
 
@@ -45,7 +45,8 @@ __device__ __forceinline__ void mask(float (&s)[MT][NT][4], int row, int key)
 
 /* Scores become 2^(c (S - max)).  The first key is below every diagonal: max is finite. */
 template <int D>
-__device__ __forceinline__ void step(struct online<D> &at, float (&s)[MT][NT][4], float c)
+static __device__ __forceinline__ void step(struct online<D> &at, float (&s)[MT][NT][4],
+                                            float c)
 {
 #pragma unroll
     for (int m = 0; m < MT; m++)
@@ -78,8 +79,9 @@ __device__ __forceinline__ void step(struct online<D> &at, float (&s)[MT][NT][4]
 
 /* O / sum to memory, and lse; rows of this warp from `row` on. */
 template <int D>
-__device__ __forceinline__ void finish(struct online<D> &at, bf16 *out, int64_t ld, float *lse,
-                                       int row, int seq, bf16 *tile, float scale)
+static __device__ __forceinline__ void finish(struct online<D> &at, bf16 *out, int64_t ld,
+                                              float *lse, int row, int seq, bf16 *tile,
+                                              float scale)
 {
     int l = flash_lane();
 
@@ -104,8 +106,7 @@ __device__ __forceinline__ void finish(struct online<D> &at, bf16 *out, int64_t 
     flash_store<MT, D>(out + (int64_t)row * ld, ld, seq - row, tile, at.o, 1.0f);
 }
 
-template <int D>
-__device__ __forceinline__ void start(struct online<D> &at)
+template <int D> static __device__ __forceinline__ void start(struct online<D> &at)
 {
 #pragma unroll
     for (int m = 0; m < MT; m++) {
@@ -122,7 +123,7 @@ __device__ __forceinline__ void start(struct online<D> &at)
 /* Grid: (batch * heads, tiles of 128 queries). */
 template <int D>
 __global__ void __launch_bounds__(FLASH_THREADS, 2)
-flash_forward_kernel(struct kern_heads s, bf16 *out, float *lse, const bf16 *qkv)
+    flash_forward_kernel(struct kern_heads s, bf16 *out, float *lse, const bf16 *qkv)
 {
     constexpr int LD = D + FLASH_PAD, STAGE = 2 * KEYS * LD; /* keys, then values */
     constexpr bool HELD = D <= 64;
