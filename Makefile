@@ -59,7 +59,7 @@ CUDAINC    := -Itests/emulate
 HAS        := cuda $(patsubst tests/emulate/%.h,%,$(wildcard tests/emulate/nccl.h tests/emulate/cudnn.h))
 EMULATOR   := $(wildcard tests/emulate/*.c tests/emulate/*.cpp)
 LDLIBS     += -lstdc++
-CU          = g++ -x c++ -std=c++17 -fno-exceptions $(BOTH) $(CUDAINC) -Ilib $(SANFLAGS) $(CFLAGS)
+CU          = g++ -x c++ -std=c++17 -fno-exceptions $(filter-out -Wextra,$(BOTH)) -Wno-unknown-pragmas $(CUDAINC) -Ilib $(SANFLAGS) $(CFLAGS)
 else ifneq ($(CUDA),)
 $(error CUDA is '$(CUDA)', expected 1 or emulated)
 endif
