@@ -127,13 +127,16 @@ $(B)/unit/%: $(O)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link,-lcmocka)
 # NAME_fuzz_test drives what tests/fuzz/NAME_fuzz.c checks.
 $(FUZZSRC:tests/fuzz/%.c=$(B)/unit/%_test): $(B)/unit/%_test: $(O)/tests/fuzz/%.o
+# NAME_check's parts are NAME_check_PART.c.
+PARTSRC := $(sort $(wildcard tests/gpu/*_check_*.c))
+$(B)/gpu/kern_check: $(patsubst %.c,$(O)/%.o,$(filter tests/gpu/kern_check_%,$(PARTSRC)))
 # mpi/NAME, gpu/NAME, bench/NAME.
 $(B)/%: $(O)/tests/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link)
 units: $(UNITS) $(CHECKS)
 checks: $(CHECKS)
 .PRECIOUS: $(O)/%.o $(B)/%.o
--include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(FUZZSRC))
+-include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC))
 
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/deps

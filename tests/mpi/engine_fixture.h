@@ -78,7 +78,10 @@ static inline double plain_micro(struct check *c, const float *used, int64_t ind
     net_begin(&c->net, c->tokens, c->targets, (float)(1 / tokens));
     for (int v = 0; v < plan->model.visits; v++)
         net_forward(&c->net, v, used + c->first[model_unit_of_visit(&plan->model, v)]);
-    double loss = net_loss(&c->net);
+    double loss = 0;
+    struct err err;
+    if (net_loss(&c->net, &loss, &err))
+        die(c, &err);
     for (int v = plan->model.visits - 1; v >= plan->model.first_trained; v--) {
         int64_t at = c->first[model_unit_of_visit(&plan->model, v)];
         net_backward(&c->net, v, used + at, into + at);

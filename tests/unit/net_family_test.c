@@ -274,7 +274,7 @@ static void test_planned_bytes(void **state)
 
 static int has_products(enum dtype type)
 {
-    struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, type};
+    struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, type, DTYPE_F32};
     struct kern_product *p = NULL;
     struct err err;
 
