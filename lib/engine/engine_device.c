@@ -87,8 +87,7 @@ int engine_device_events(struct engine *e, struct err *err)
 {
     struct engine_device *d = &e->device;
 
-    if (open_all(d->at, d->moved, ENGINE_KINDS, err) ||
-        open_all(d->at, d->taken, ENGINE_TURNS, err) || open_all(d->at, &d->settled, 1, err))
+    if (open_all(d->at, d->moved, ENGINE_KINDS, err) || open_all(d->at, &d->settled, 1, err))
         return -1;
     for (int i = 0; i < e->slots; i++)
         if (open_all(d->at, &e->slot[i].used, 1, err))
@@ -103,12 +102,6 @@ int engine_device_events(struct engine *e, struct err *err)
     return 0;
 }
 
-static void close_all(struct device_event *const *event, int n)
-{
-    for (int i = 0; i < n; i++)
-        device_event_close(event[i]);
-}
-
 void engine_device_events_close(struct engine *e)
 {
     struct engine_device *d = &e->device;
@@ -121,8 +114,8 @@ void engine_device_events_close(struct engine *e)
         device_event_close(e->unit[i].added);
         device_event_close(e->unit[i].updated);
     }
-    close_all(d->moved, ENGINE_KINDS);
-    close_all(d->taken, ENGINE_TURNS);
+    for (int i = 0; i < ENGINE_KINDS; i++)
+        device_event_close(d->moved[i]);
     device_event_close(d->settled);
 }
 

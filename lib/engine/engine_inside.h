@@ -40,9 +40,7 @@ struct engine {
     struct coll_traffic *traffic;                      /* [ranks] scratch */
     struct coll_traffic *sync_traffic; /* [ranks] of one parameter sync of all units */
     struct range *ranges;              /* [layout_ranges_max] of a G shard */
-    /* Of the host; where a queue reads them later, two micro-batches in turn. */
-    int32_t *tokens[ENGINE_TURNS], *targets[ENGINE_TURNS];
-    int turn;
+    int32_t *tokens, *targets;         /* of the host */
     /* One for each kind of conversion, so that one that goes inside the group does not wait for
        one that goes across: a gather for its unit's sync alone, a boundary for its micro-step.
      */

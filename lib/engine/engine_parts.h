@@ -104,7 +104,6 @@ struct engine_bucket { /* a unit's gradient on its way out */
 };
 
 enum { ENGINE_PIECE = PLAN_PIECE };
-enum { ENGINE_TURNS = 2 };
 
 /* Who computes, and where. */
 struct engine_device {
@@ -117,7 +116,6 @@ struct engine_device {
     struct kern kern, mover;
     struct kern near;                         /* the processor's, with a GPU too */
     struct device_event *moved[ENGINE_KINDS]; /* of each stream */
-    struct device_event *taken[ENGINE_TURNS]; /* tokens, by the compute queue */
     struct device_event *settled;
     void *memory[2]; /* of a GPU: own, shared */
     void *host_memory;

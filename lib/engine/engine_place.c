@@ -158,10 +158,8 @@ static void place_host(struct engine *e)
     int64_t tokens = (int64_t)e->plan->micro_batch * e->plan->seq * 4;
 
     e->piece = arena_take(host, ENGINE_PIECE * 4);
-    for (int i = 0; i < (e->device.gpu ? ENGINE_TURNS : 1); i++) {
-        e->tokens[i] = arena_take(host, tokens);
-        e->targets[i] = arena_take(host, tokens);
-    }
+    e->tokens = arena_take(host, tokens);
+    e->targets = arena_take(host, tokens);
     if (e->device.gpu)
         e->device.io = arena_take(host, ENGINE_PIECE * 4);
 }

@@ -177,17 +177,11 @@ static int forward(struct engine *e, int micro, struct err *err)
     return 0;
 }
 
-/* A micro-batch of the caller's; what the queue has still to read of the last one stays. */
+/* A micro-batch of the caller's, in the place of the last one, whose loss has been told. */
 static void begin_micro(struct engine *e, engine_batch batch, void *arg, int micro, float scale)
 {
-    struct engine_device *d = &e->device;
-    struct err kept; /* by the device */
-
-    e->turn = d->gpu ? (e->turn + 1) % ENGINE_TURNS : 0;
-    (void)device_event_sync(d->taken[e->turn], &kept);
-    batch(arg, micro, e->tokens[e->turn], e->targets[e->turn]);
-    net_begin(&e->net, e->tokens[e->turn], e->targets[e->turn], scale);
-    device_record(d->compute, d->taken[e->turn]);
+    batch(arg, micro, e->tokens, e->targets);
+    net_begin(&e->net, e->tokens, e->targets, scale);
 }
 
 /* Of the forward asked for last; waits for it. */
