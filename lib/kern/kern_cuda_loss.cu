@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Cross-entropy of rows of logits and its gradient.  A block has a row, and holds it in
- * registers from its load to the gradient's store, so that memory is read once and written
+ * shared memory from its load to the gradient's store, so that memory is read once and written
  * once; a row that is too long is read again, which by then mostly the second cache answers.
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_cuda_sum.h"
 #include "kern/kern_launch.h"
+#include "kern/kern_mma.h"
 
 extern "C" {
 #include "kern/kern_cuda.h"
@@ -89,68 +90,57 @@ __device__ static __forceinline__ row_facts finish(float max, float sum, float o
     return f;
 }
 
-/* N elements that change neither a maximum nor a sum. */
-template <int N, class T> __device__ static __forceinline__ kern_pack<T, N> nothing(void)
-{
-    kern_pack<T, N> p;
-
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        p.at[i] = kern_to<T>::of(-INFINITY);
-    return p;
-}
-
 /*
- * Thread t holds packs t, t + threads, ... and, where N does not divide v, one element of the
- * last columns.  With 64 registers a thread and 512 threads two rows of 32768 bf16 share a
- * processor of an H100: one is loaded while the other is worked on.
+ * Thread t has packs t, t + threads, ... and, where N does not divide v, one element of the
+ * last columns.  Nobody else reads what it copies to shared memory: no barrier is needed for
+ * that.
  */
-enum { PACKS = 8 };
+enum { HELD_THREADS = 512, HELD_MOST = (99 << 10) - 512 };
 
-template <int N, class T> __global__ __launch_bounds__(1024) void held_kernel(T *logits, rows r)
+template <int N, class T>
+__global__ __launch_bounds__(HELD_THREADS, 3) void held_kernel(T *logits, rows r)
 {
+    KERN_SHARED(T, held);
     __shared__ float room_max[32], room_sum[32];
-    const int packs = (int)(r.v / N), at = (int)threadIdx.x, threads = (int)blockDim.x;
-    const int last = packs * N + at;
+    const int all = (int)(r.v / N) * N, step = (int)blockDim.x * N, at = (int)threadIdx.x * N;
+    const int last = all + (int)threadIdx.x;
     T *x = logits + blockIdx.x * r.ld;
-    kern_pack<T, N> h[PACKS];
     float max = -INFINITY, sum = 0, end = -INFINITY, of_target = 0;
 
     if (is_left_out(x, r))
         return;
-#pragma unroll
-    for (int k = 0; k < PACKS; k++)
-        h[k] = at + k * threads < packs ? kern_load<N>(x + (at + k * threads) * N)
-                                        : nothing<N, T>();
+    for (int j = at; j < all; j += step)
+        kern_async_16(held + j, x + j);
+    kern_async_commit();
     if (last < r.v)
-        end = kern_float(x[last]);
-    if (at == 0)
+        max = end = kern_float(x[last]);
+    if (threadIdx.x == 0)
         of_target = kern_float(x[r.target[blockIdx.x]]);
-#pragma unroll
-    for (int k = 0; k < PACKS; k++)
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            max = fmaxf(max, kern_float(h[k].at[i]));
-    max = block_max(fmaxf(max, end), room_max);
-#pragma unroll
-    for (int k = 0; k < PACKS; k++) {
-        kern_forget(h + k);
+    kern_async_wait<0>();
+#pragma unroll 4
+    for (int j = at; j < all; j += step) {
+        kern_pack<T, N> h = kern_load<N>(held + j);
+
 #pragma unroll
         for (int i = 0; i < N; i++)
-            sum += kern_exp<T>(kern_float(h[k].at[i]) - max);
+            max = fmaxf(max, kern_float(h.at[i]));
     }
-    sum += kern_exp<T>(end - max);
+    max = block_max(max, room_max);
+    sum = kern_exp<T>(end - max);
+#pragma unroll 2
+    for (int j = at; j < all; j += step) {
+        kern_pack<T, N> h = kern_load<N>(held + j);
+
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            sum += kern_exp<T>(kern_float(h.at[i]) - max);
+    }
     row_facts f = finish(max, sum, of_target, r, room_sum);
     if (r.scale == 0)
         return;
-#pragma unroll
-    for (int k = 0; k < PACKS; k++)
-        if (at + k * threads < packs) {
-            int j = (at + k * threads) * N;
-
-            kern_forget(h + k);
-            kern_store<N>(x + j, gradients<N, T>(h[k], j, f));
-        }
+#pragma unroll 2
+    for (int j = at; j < all; j += step)
+        kern_store<N>(x + j, gradients<N, T>(kern_load<N>(held + j), j, f));
     if (last < r.v)
         x[last] = gradient(kern_to<T>::of(end), last, f);
 }
@@ -221,14 +211,17 @@ __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *
 template <class T> static void launch(void *stream, T *logits, int64_t n, const rows &r)
 {
     const int full = kern_full<T>::n;
-    int fits = kern_fits(logits, full) && r.ld % full == 0;
-    int64_t threads = kern_ceil(kern_ceil(r.v / full + 1, PACKS), 32) * 32;
-    void (*kernel)(T *, rows) = long_kernel<1, T>;
+    int64_t packs = r.v / full, bytes = packs * 16;
+    int fits = kern_fits(logits, full) && r.ld % full == 0, held = fits && bytes <= HELD_MOST;
+    int64_t threads = kern_least(kern_ceil(packs + 1, 4 * 32) * 32, held ? HELD_THREADS : 1024);
+    void (*kernel)(T *, rows) = fits ? long_kernel<full, T> : long_kernel<1, T>;
 
-    if (fits)
-        kernel = threads <= 1024 ? held_kernel<full, T> : long_kernel<full, T>;
-    threads = kern_least(threads, 1024);
-    KERN_LAUNCH(kernel, (unsigned)n, (unsigned)threads, 0, stream, logits, r);
+    if (held) {
+        kernel = held_kernel<full, T>;
+        cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             HELD_MOST);
+    }
+    KERN_LAUNCH(kernel, (unsigned)n, (unsigned)threads, held ? bytes : 0, stream, logits, r);
 }
 
 extern "C" int64_t kern_cuda_cross_entropy_bytes(int64_t n)

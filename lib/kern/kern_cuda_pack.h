@@ -7,7 +7,6 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
-#include <string.h>
 
 extern "C" {
 #include "base/dtype.h"
@@ -33,21 +32,6 @@ template <int N, class T>
 __device__ static __forceinline__ void kern_store(T *p, const kern_pack<T, N> &pack)
 {
     *(kern_pack<T, N> *)p = pack;
-}
-
-/*
- * The compiler is to think that p has changed here: it computes what it needs from it again,
- * where keeping that would take more registers than there are.
- */
-template <class T, int N> __device__ static __forceinline__ void kern_forget(kern_pack<T, N> *p)
-{
-    uint32_t word[sizeof *p / 4];
-
-    memcpy(word, p, sizeof *p);
-#pragma unroll
-    for (int i = 0; i < (int)(sizeof *p / 4); i++)
-        asm volatile("" : "+r"(word[i]));
-    memcpy(p, word, sizeof *p);
 }
 
 __device__ static __forceinline__ float kern_float(float x)
