@@ -145,6 +145,9 @@ struct kern {
     enum dtype act, weight;
     int row_elems; /* fast where rows lie a multiple of so many elements apart: 1, of a GPU 8 */
     int64_t bytes; /* of device memory that it holds for itself */
+    /* Set before product_new: on a GPU the fastest of several algorithms is taken, by a trial
+       at a product's first run, and bits may differ from run to run. */
+    int tune;
     void *own;     /* the table's */
 };
 

@@ -31,9 +31,9 @@ static int lay_out(struct net *net, const struct model *m, const struct net_opti
 {
     struct net_buffers *n;
 
-    assert(o->kern && (o->kern->act == o->compute || o->kern->act == DTYPE_F32));
     if (check(m, o, err))
         return -1;
+    assert(o->kern && (o->kern->act == o->compute || o->kern->act == DTYPE_F32));
     n = mem_new(1, sizeof *n);
     n->shape.at = mem_new((size_t)m->layers + 1, sizeof *n->shape.at);
     n->kept = mem_new((size_t)m->layers, sizeof *n->kept);

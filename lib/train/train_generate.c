@@ -20,7 +20,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/hf.h"
 #include "data/bpe.h"
-#include "kern/kern_cpu.h"
+#include "kern/kern.h"
 #include "net/net.h"
 
 enum { LEAST_SEQ = 16, BYTES = 256, PIECE = 4096 };

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "engine/engine_proof.h"
 #include "groups_fixture.h"
-#include "kern/kern_cpu.h"
+#include "kern/kern.h"
 
 struct check {
     struct world *world;
