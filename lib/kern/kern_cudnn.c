@@ -5,7 +5,7 @@
  * takes the shape and keeps the promise of equal bits is used.
  *
  * Without atomic additions dq needs the gradients of all scores at once: a pass is cut into
- * slices of the batch, one after the other, such that they stay below GRADIENTS_MAX.
+ * slices, some examples or some heads of one, such that they stay below GRADIENTS_MAX.
  *
  *     workspace:  delta | dq's sums (atomic) | what the engine asks for
  */
@@ -22,7 +22,7 @@
 #include "kern/kern_cudnn_graph.h"
 
 enum { CONFIGS = 32, NOTES = 16, ALIGN = 256 };
-/* A slice must fill the card (over 132 blocks of 128 queries), and memory is for the model. */
+/* Enough that a slice fills the card, 132 blocks of 128 queries by 8192 keys: 0.28e9. */
 #define GRADIENTS_MAX (INT64_C(512) << 20)
 /* Before 9.15.1 backward engines mistake keys past a sequence that is no multiple of 128. */
 enum { VERSION_LEAST = 91002, VERSION_RAGGED = 91501, RAGGED = 128 };
@@ -165,7 +165,7 @@ static int plan_init(struct kern_cudnn *p, struct plan *out, const char *pass, s
     int backward = out == &p->backward;
     cudnnBackendDescriptor_t ops;
 
-    graph_init(g, &out->heads, err);
+    graph_init(g, &p->heads, &out->heads, err);
     if (backward ? graph_backward(g, p->what == KERN_CUDNN_BACKWARD_ATOMIC) : graph_forward(g))
         goto fail;
     ops = graph_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -210,15 +210,24 @@ static int check_shape(const struct kern_heads *s, enum kern_cudnn_what what, st
     return 0;
 }
 
-/* The batch of a slice: the most, dividing the batch, whose gradients of scores fit. */
-static int64_t slice_batch(const struct kern_heads *s, enum kern_cudnn_what what)
+/*
+ * The greatest slice whose gradients of scores fit: a divisor of the batch, or of one example's
+ * heads of keys.
+ */
+static struct kern_heads slice_of(const struct kern_heads *s, enum kern_cudnn_what what)
 {
-    int64_t one = s->heads * s->seq * s->seq * 2, batch = s->batch;
+    struct kern_heads n = *s;
+    int64_t group = s->heads / s->kv_heads, one = group * s->seq * s->seq * 2;
 
-    while (what == KERN_CUDNN_BACKWARD && batch > 1 &&
-           (s->batch % batch || batch * one > GRADIENTS_MAX))
-        batch--;
-    return batch;
+    if (what != KERN_CUDNN_BACKWARD)
+        return n;
+    while (n.batch > 1 && (s->batch % n.batch || n.batch * s->kv_heads * one > GRADIENTS_MAX))
+        n.batch--;
+    while (n.kv_heads > 1 &&
+           (s->kv_heads % n.kv_heads || n.batch * n.kv_heads * one > GRADIENTS_MAX))
+        n.kv_heads--;
+    n.heads = n.kv_heads * group;
+    return n;
 }
 
 static int device_init(struct kern_cudnn *p, const char *json, struct err *err)
@@ -260,16 +269,17 @@ int kern_cudnn_new_for(struct kern_cudnn **out, const struct kern_heads *s,
     if (plan_init(p, &p->forward, "forward", err))
         goto fail;
     if (what != KERN_CUDNN_FORWARD) {
-        int64_t batch = p->backward.heads.batch = slice_batch(s, what);
-        int64_t rows = batch * s->heads * s->seq;
+        struct kern_heads n = p->backward.heads = slice_of(s, what);
+        int64_t rows = n.batch * n.heads * n.seq;
+        int64_t slices = s->batch / n.batch * (s->kv_heads / n.kv_heads);
 
         p->delta_bytes = rounded(rows * 4);
         if (what == KERN_CUDNN_BACKWARD_ATOMIC)
             p->sum_bytes = rounded(rows * s->head_dim * 4);
         if (plan_init(p, &p->backward, "backward", err))
             goto fail;
-        if (batch < s->batch)
-            say(p, " for each of %" PRId64 " slices", s->batch / batch);
+        if (slices > 1)
+            say(p, " for each of %" PRId64 " slices", slices);
     }
     *out = p;
     return 0;
@@ -349,14 +359,28 @@ static int run(struct kern_cudnn *p, const struct plan *plan, void *stream,
     return status == CUDNN_STATUS_SUCCESS ? 0 : graph_err(err, status, "attention");
 }
 
-/* Queries, keys and values of packed rows; the scalars of the host. */
-static void put_common(struct kern_cudnn *p, struct pack *k, const char *qkv)
+static const void *ahead(const void *p, int64_t elems)
 {
-    int64_t q = p->heads.heads * p->heads.head_dim, kv = p->heads.kv_heads * p->heads.head_dim;
+    return (const char *)p + elems * 2;
+}
 
-    put(k, GRAPH_Q, qkv);
-    put(k, GRAPH_K, qkv + q * 2);
-    put(k, GRAPH_V, qkv + (q + kv) * 2);
+/* Where queries, keys and values begin in a packed row, from this head of keys on. */
+struct at {
+    int64_t q, k, v;
+};
+
+static struct at at_head(const struct kern_heads *s, int64_t kv)
+{
+    int64_t d = s->head_dim, k = (s->heads + kv) * d;
+
+    return (struct at){ kv * (s->heads / s->kv_heads) * d, k, k + s->kv_heads * d };
+}
+
+static void put_common(struct kern_cudnn *p, struct pack *k, const void *qkv, struct at at)
+{
+    put(k, GRAPH_Q, ahead(qkv, at.q));
+    put(k, GRAPH_K, ahead(qkv, at.k));
+    put(k, GRAPH_V, ahead(qkv, at.v));
     put(k, GRAPH_SCALE, &p->scale);
     put(k, GRAPH_MINUS, &p->minus);
 }
@@ -366,39 +390,55 @@ int kern_cudnn_forward(struct kern_cudnn *p, void *stream, void *out, float *lse
 {
     struct pack k = { .n = 0 };
 
-    put_common(p, &k, qkv);
+    put_common(p, &k, qkv, at_head(&p->heads, 0));
     put(&k, GRAPH_O, out);
     put(&k, GRAPH_LSE, lse);
     return run(p, &p->forward, stream, &k, workspace, err);
+}
+
+struct gradients {
+    void *dqkv;
+    const void *dout, *out, *qkv;
+    const float *lse;
+    char *room;
+};
+
+/* The slice that begins with that example and head of keys. */
+static int backward_slice(struct kern_cudnn *p, void *stream, const struct gradients *x,
+                          int64_t example, int64_t kv, struct err *err)
+{
+    const struct kern_heads *s = &p->heads;
+    struct at at = at_head(s, kv);
+    int64_t token = example * s->seq, narrow = token * s->heads * s->head_dim + at.q;
+    int64_t wide = token * (s->heads + 2 * s->kv_heads) * s->head_dim;
+    int64_t head = example * s->heads + kv * (s->heads / s->kv_heads);
+    const void *d = ahead(x->dqkv, wide);
+    struct pack k = { .n = 0 };
+
+    put_common(p, &k, ahead(x->qkv, wide), at);
+    put(&k, GRAPH_ONE, &p->one);
+    put(&k, GRAPH_O, ahead(x->out, narrow));
+    put(&k, GRAPH_DO, ahead(x->dout, narrow));
+    put(&k, GRAPH_LSE, x->lse + head * s->seq);
+    put(&k, GRAPH_DQ, ahead(d, at.q));
+    put(&k, GRAPH_DK, ahead(d, at.k));
+    put(&k, GRAPH_DV, ahead(d, at.v));
+    put(&k, GRAPH_DELTA, x->room);
+    if (p->sum_bytes)
+        put(&k, GRAPH_DQ_SUM, x->room + p->delta_bytes);
+    return run(p, &p->backward, stream, &k, x->room + p->delta_bytes + p->sum_bytes, err);
 }
 
 int kern_cudnn_backward(struct kern_cudnn *p, void *stream, void *dqkv, const void *dout,
                         const void *out, const float *lse, const void *qkv, void *workspace,
                         struct err *err)
 {
-    const struct kern_heads *s = &p->heads;
-    int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-    int64_t batch = p->backward.heads.batch;
-    char *room = workspace;
+    const struct gradients x = { dqkv, dout, out, qkv, lse, workspace };
+    const struct kern_heads *n = &p->backward.heads;
 
-    for (int64_t b = 0; b < s->batch; b += batch) {
-        int64_t token = b * s->seq, wide = token * (q + 2 * kv) * 2, narrow = token * q * 2;
-        struct pack k = { .n = 0 };
-        char *d = (char *)dqkv + wide;
-
-        put_common(p, &k, (const char *)qkv + wide);
-        put(&k, GRAPH_ONE, &p->one);
-        put(&k, GRAPH_O, (const char *)out + narrow);
-        put(&k, GRAPH_DO, (const char *)dout + narrow);
-        put(&k, GRAPH_LSE, lse + token * s->heads);
-        put(&k, GRAPH_DQ, d);
-        put(&k, GRAPH_DK, d + q * 2);
-        put(&k, GRAPH_DV, d + (q + kv) * 2);
-        put(&k, GRAPH_DELTA, room);
-        if (p->sum_bytes)
-            put(&k, GRAPH_DQ_SUM, room + p->delta_bytes);
-        if (run(p, &p->backward, stream, &k, room + p->delta_bytes + p->sum_bytes, err))
-            return -1;
-    }
+    for (int64_t b = 0; b < p->heads.batch; b += n->batch)
+        for (int64_t h = 0; h < p->heads.kv_heads; h += n->kv_heads)
+            if (backward_slice(p, stream, &x, b, h, err))
+                return -1;
     return 0;
 }

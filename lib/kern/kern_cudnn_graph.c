@@ -33,9 +33,15 @@ int graph_err(struct err *err, cudnnStatus_t status, const char *what)
                    *words ? ": " : "", words);
 }
 
-void graph_init(struct graph *g, const struct kern_heads *s, struct err *err)
+void graph_init(struct graph *g, const struct kern_heads *whole, const struct kern_heads *slice,
+                struct err *err)
 {
-    *g = (struct graph){ .name = GRAPH_NAMES, .heads = s, .err = err };
+    assert(slice->heads == whole->heads || slice->batch == 1);
+    *g = (struct graph){ .name = GRAPH_NAMES,
+                         .heads = *slice,
+                         .row = (whole->heads + 2 * whole->kv_heads) * whole->head_dim,
+                         .out_row = whole->heads * whole->head_dim,
+                         .err = err };
 }
 
 void graph_release(struct graph *g)
@@ -138,17 +144,17 @@ static desc scalar(struct graph *g, int64_t name)
 /* rows x columns a head, contiguous: what the graph itself makes. */
 static struct shape plain(const struct graph *g, int64_t rows, int64_t columns)
 {
-    int64_t h = g->heads->heads, mat = rows * columns;
+    int64_t h = g->heads.heads, mat = rows * columns;
 
-    return (struct shape){ { g->heads->batch, h, rows, columns }, { h * mat, mat, columns, 1 } };
+    return (struct shape){ { g->heads.batch, h, rows, columns }, { h * mat, mat, columns, 1 } };
 }
 
 /* heads of head_dim in rows of `row` elements. */
 static struct shape packed(const struct graph *g, int64_t heads, int64_t row)
 {
-    int64_t T = g->heads->seq, d = g->heads->head_dim;
+    int64_t T = g->heads.seq, d = g->heads.head_dim;
 
-    return (struct shape){ { g->heads->batch, heads, T, d }, { T * row, d, row, 1 } };
+    return (struct shape){ { g->heads.batch, heads, T, d }, { T * row, d, row, 1 } };
 }
 
 static struct shape transposed(struct shape s)
@@ -253,15 +259,14 @@ static desc causal(struct graph *g, desc s, struct shape square)
 
 int graph_forward(struct graph *g)
 {
-    const struct kern_heads *h = g->heads;
+    const struct kern_heads *h = &g->heads;
     const cudnnDataType_t bf16 = CUDNN_DATA_BFLOAT16, f32 = CUDNN_DATA_FLOAT;
-    int64_t row = (h->heads + 2 * h->kv_heads) * h->head_dim;
     struct shape square = plain(g, h->seq, h->seq), rows = plain(g, h->seq, 1);
-    struct shape kv = packed(g, h->kv_heads, row);
-    desc q = tensor(g, GRAPH_Q, REAL, bf16, packed(g, h->heads, row));
+    struct shape kv = packed(g, h->kv_heads, g->row);
+    desc q = tensor(g, GRAPH_Q, REAL, bf16, packed(g, h->heads, g->row));
     desc k = tensor(g, GRAPH_K, REAL, bf16, transposed(kv));
     desc v = tensor(g, GRAPH_V, REAL, bf16, kv);
-    desc o = tensor(g, GRAPH_O, REAL, bf16, packed(g, h->heads, h->heads * h->head_dim));
+    desc o = tensor(g, GRAPH_O, REAL, bf16, packed(g, h->heads, g->out_row));
     desc lse = tensor(g, GRAPH_LSE, REAL, f32, rows);
     desc s = within(g, f32, square), most = within(g, f32, rows), sum = within(g, f32, rows);
     desc p = within(g, bf16, square);
@@ -283,7 +288,7 @@ int graph_forward(struct graph *g)
 /* dk or dv: square^T by x, summed over the heads that share a key's head. */
 static void key_gradient(struct graph *g, desc square, desc x, int64_t name, struct shape kv)
 {
-    const struct kern_heads *h = g->heads;
+    const struct kern_heads *h = &g->heads;
     const cudnnDataType_t bf16 = CUDNN_DATA_BFLOAT16;
     desc t = within(g, bf16, transposed(plain(g, h->seq, h->seq)));
     desc y = tensor(g, name, REAL, bf16, kv), all;
@@ -301,10 +306,9 @@ static void key_gradient(struct graph *g, desc square, desc x, int64_t name, str
 /* dq = ds k; k is a transposed view, which is turned back. */
 static void query_gradient(struct graph *g, desc ds, desc k, int atomic)
 {
-    const struct kern_heads *h = g->heads;
-    int64_t row = (h->heads + 2 * h->kv_heads) * h->head_dim;
-    desc dq = tensor(g, GRAPH_DQ, REAL, CUDNN_DATA_BFLOAT16, packed(g, h->heads, row));
-    desc back = within(g, CUDNN_DATA_BFLOAT16, packed(g, h->kv_heads, row)), sum;
+    const struct kern_heads *h = &g->heads;
+    desc dq = tensor(g, GRAPH_DQ, REAL, CUDNN_DATA_BFLOAT16, packed(g, h->heads, g->row));
+    desc back = within(g, CUDNN_DATA_BFLOAT16, packed(g, h->kv_heads, g->row)), sum;
 
     reshape(g, k, back);
     if (!atomic) {
@@ -318,13 +322,12 @@ static void query_gradient(struct graph *g, desc ds, desc k, int atomic)
 
 int graph_backward(struct graph *g, int atomic)
 {
-    const struct kern_heads *h = g->heads;
+    const struct kern_heads *h = &g->heads;
     const cudnnDataType_t bf16 = CUDNN_DATA_BFLOAT16, f32 = CUDNN_DATA_FLOAT;
-    int64_t row = (h->heads + 2 * h->kv_heads) * h->head_dim;
     struct shape square = plain(g, h->seq, h->seq), rows = plain(g, h->seq, 1);
-    struct shape kv = packed(g, h->kv_heads, row);
-    struct shape heads = packed(g, h->heads, h->heads * h->head_dim);
-    desc q = tensor(g, GRAPH_Q, REAL, bf16, packed(g, h->heads, row));
+    struct shape kv = packed(g, h->kv_heads, g->row);
+    struct shape heads = packed(g, h->heads, g->out_row);
+    desc q = tensor(g, GRAPH_Q, REAL, bf16, packed(g, h->heads, g->row));
     desc k = tensor(g, GRAPH_K, REAL, bf16, transposed(kv));
     desc v = tensor(g, GRAPH_V, REAL, bf16, transposed(kv));
     desc o = tensor(g, GRAPH_O, REAL, bf16, heads), dout = tensor(g, GRAPH_DO, REAL, bf16, heads);

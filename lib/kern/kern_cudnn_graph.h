@@ -38,13 +38,18 @@ struct graph {
     cudnnBackendDescriptor_t kept[GRAPH_DESCRIPTORS], op[GRAPH_OPS];
     int n_kept, n_ops;
     int64_t name; /* of the next tensor within */
-    const struct kern_heads *heads;
+    struct kern_heads heads; /* of a slice */
+    int64_t row, out_row;    /* of qkv and of out, all heads of them */
     int failed;
     struct err *err; /* says why it failed, once */
 };
 
-/* Empty; err is where the first failure is told. */
-void graph_init(struct graph *g, const struct kern_heads *s, struct err *err);
+/*
+ * Empty; err is where the first failure is told.  slice: so much of the batch, or of one
+ * example so many heads with their keys, in the rows of `whole`.
+ */
+void graph_init(struct graph *g, const struct kern_heads *whole, const struct kern_heads *slice,
+                struct err *err);
 void graph_release(struct graph *g);
 
 /* Operations, in g->op.  atomic: dq is summed over blocks of keys in GRAPH_DQ_SUM. */
