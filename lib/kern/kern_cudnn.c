@@ -144,6 +144,8 @@ static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor
     if (!g->failed)
         n = read_list(list, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                       CONFIGS, config);
+    if (n < 1 && !g->failed && g->err->code == ERR_NONE)
+        graph_err(g->err, CUDNN_STATUS_NOT_SUPPORTED, "no engine");
     for (int64_t i = 0; i < n; i++) {
         g->failed = 0;
         engine_read(g, config[i], &engine);

@@ -5,7 +5,7 @@
  *
  *     gcc -O2 -fopenmp -Ilib -I$CUDA_HOME/include tests/gpu/cudnn_try.c lib/kern/kern_cudnn.c \
  *         lib/kern/kern_cudnn_graph.c lib/base/err.c lib/base/mem.c \
- *         -L$CUDA_HOME/lib64 -lcudnn -lcudart -lm -o cudnn_try
+ *         -L$CUDA_HOME/lib64 -l:libcudnn.so.9 -lcudart -lm -o cudnn_try
  *     ./cudnn_try [BATCH,SEQ,HEADS,KV_HEADS,HEAD_DIM]...
  */
 #include <cuda_runtime_api.h>
