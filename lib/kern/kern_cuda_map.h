@@ -66,13 +66,16 @@ template <int N, int ITEMS, class OP> static void kern_map(void *stream, OP op, 
                     stream, op, n);
 }
 
+/* The row of element i of a matrix of c columns: in 32 bits where they suffice. */
+__device__ static __forceinline__ int64_t kern_row_of(int64_t i, int64_t c)
+{
+    return i >> 32 || c >> 32 ? i / c : (int64_t)((uint32_t)i / (uint32_t)c);
+}
+
 /* Element i of a matrix of c columns without gaps, in one whose rows are ld apart. */
 __device__ static __forceinline__ int64_t kern_in_rows(int64_t i, int64_t c, int64_t ld)
 {
-    if (c == ld)
-        return i;
-    int64_t row = i >> 32 || c >> 32 ? i / c : (int64_t)((uint32_t)i / (uint32_t)c);
-    return row * ld + (i - row * c);
+    return c == ld ? i : i + kern_row_of(i, c) * (ld - c);
 }
 
 #endif

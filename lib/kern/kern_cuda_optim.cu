@@ -137,15 +137,25 @@ static void sumsq(void *stream, double *total, const T *x, int64_t n, double *pa
     int64_t blocks = kern_ceil(n, (int64_t)SUM_THREADS * SUM_PACKS * N);
     auto kernel = sumsq_kernel<N, T>;
 
-    blocks = blocks < SUM_BLOCKS ? blocks : SUM_BLOCKS;
+    blocks = kern_least(blocks, SUM_BLOCKS);
     KERN_LAUNCH(kernel, (unsigned)blocks, SUM_THREADS, 0, stream, part, x, n);
     KERN_LAUNCH(sumsq_add_kernel, 1, SUM_THREADS, 0, stream, total, part, (int)blocks);
 }
 
+template <class T>
+static void sumsq_of(void *stream, double *total, const void *x, int64_t n, double *part)
+{
+    const int full = kern_full<T>::n;
+
+    if (kern_fits((const T *)x, full))
+        sumsq<full>(stream, total, (const T *)x, n, part);
+    else
+        sumsq<1>(stream, total, (const T *)x, n, part);
+}
+
 extern "C" int64_t kern_cuda_sumsq_bytes(int64_t n)
 {
-    (void)n;
-    return SUM_BLOCKS * (int64_t)sizeof(double);
+    return n > 0 ? SUM_BLOCKS * (int64_t)sizeof(double) : 0;
 }
 
 extern "C" void kern_cuda_sumsq(void *stream, double *sum, const void *x, enum dtype type,
@@ -153,7 +163,5 @@ extern "C" void kern_cuda_sumsq(void *stream, double *sum, const void *x, enum d
 {
     if (n <= 0)
         return;
-    KERN_BY_FLOAT(type, T, const T *p = (const T *)x; if (kern_fits(p, kern_full<T>::n))
-                      sumsq<kern_full<T>::n>(stream, sum, p, n, (double *)work);
-                  else sumsq<1>(stream, sum, p, n, (double *)work));
+    KERN_BY_FLOAT(type, T, sumsq_of<T>(stream, sum, x, n, (double *)work));
 }

@@ -18,4 +18,9 @@
     extern __shared__ __align__(128) unsigned char kern_shared_bytes[];                        \
     type *const name = (type *)kern_shared_bytes
 
+/* Before a launch with more than 48 KiB of it: so many may be asked for. */
+#define KERN_SHARED_MOST(kernel, bytes)                                                        \
+    ((void)cudaFuncSetAttribute((const void *)(kernel),                                        \
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)))
+
 #endif

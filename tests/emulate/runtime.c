@@ -6,7 +6,6 @@
  *     a block of the device:  [ slack | bytes asked for | slack ][page out of reach]
  *                                     ^ 256-byte aligned, as near the end as that lets it
  */
-#include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#include "late.h"
 
 enum { PAGE = 4096, ALIGN = 256, SLACK = 0xa5, GPUS_MAX = 16 };
 
@@ -27,14 +28,12 @@ struct block {
     size_t bytes, map_bytes; /* the page out of reach is not counted */
 };
 
-struct CUstream_st {
-    int device;
-};
-
 struct CUevent_st {
     int device;
     unsigned flags;
     struct timespec at;
+    cudaStream_t stream; /* of the last record, and how far it had been asked to come */
+    int64_t seq;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -93,13 +92,19 @@ cudaError_t emulated_begin(const char *call, cudaStream_t stream)
 
     if (rc == cudaSuccess && stream && stream->device != device_now)
         rc = said(cudaErrorInvalidResourceHandle);
-    if (rc != cudaSuccess || nested++)
-        return rc;
+    if (rc == cudaSuccess)
+        emulated_open();
+    return rc;
+}
+
+void emulated_open(void)
+{
+    if (nested++)
+        return;
     pthread_mutex_lock(&lock);
     if (at_work++ == 0)
         guard(PROT_READ | PROT_WRITE);
     pthread_mutex_unlock(&lock);
-    return rc;
 }
 
 void emulated_end(void)
@@ -205,6 +210,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 cudaError_t cudaDeviceSynchronize(void)
 {
+    emulated_run_all();
     return fault("cudaDeviceSynchronize");
 }
 
@@ -325,6 +331,7 @@ cudaError_t cudaFree(void *p)
 {
     if (!p)
         return cudaSuccess;
+    emulated_run_all();
     cudaError_t rc = emulated_begin("cudaFree", NULL);
     if (rc != cudaSuccess)
         return rc;
@@ -371,6 +378,7 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
 
 static cudaError_t drop(enum kind kind, void *p, cudaError_t otherwise)
 {
+    emulated_run_all();
     pthread_mutex_lock(&lock);
     struct block **at = block_at(kind, p), *b = at ? *at : NULL;
     if (b)
@@ -416,13 +424,26 @@ cudaError_t cudaHostUnregister(void *p)
     return drop(REGISTERED, p, cudaErrorHostMemoryNotRegistered);
 }
 
+struct filling {
+    void *p;
+    int value;
+    size_t bytes;
+};
+
+static void fill(void *arg)
+{
+    const struct filling *f = arg;
+
+    memset(f->p, f->value, f->bytes);
+}
+
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
 {
     cudaError_t rc = emulated_begin("cudaMemsetAsync", stream);
 
     if (rc != cudaSuccess)
         return rc;
-    memset(p, value, bytes);
+    emulated_do(stream, fill, &(struct filling){p, value, bytes}, sizeof(struct filling));
     emulated_end();
     return cudaSuccess;
 }
@@ -432,16 +453,59 @@ cudaError_t cudaMemset(void *p, int value, size_t bytes)
     return cudaMemsetAsync(p, value, bytes, NULL);
 }
 
+struct copying {
+    void *to;
+    const void *from; /* NULL: what stands behind this */
+    size_t bytes;
+};
+
+static void copy(void *arg)
+{
+    const struct copying *c = arg;
+
+    memcpy(c->to, c->from ? c->from : c + 1, c->bytes);
+}
+
+/* Memory of the host that no device knows: read when the call is made. */
+static int is_pageable(const void *p)
+{
+    const unsigned char *at = p;
+    int found = 0;
+
+    pthread_mutex_lock(&lock);
+    for (const struct block *b = blocks; b && !found; b = b->next)
+        found = at >= b->p && at < b->p + b->bytes;
+    pthread_mutex_unlock(&lock);
+    return !found;
+}
+
+static void copy_later(const struct copying *c, cudaStream_t stream)
+{
+    if (!emulated_is_late() || !stream || !is_pageable(c->from)) {
+        emulated_do(stream, copy, c, sizeof *c);
+    } else {
+        struct copying *with = malloc(sizeof *with + c->bytes);
+        if (!with)
+            abort();
+        *with = (struct copying){c->to, NULL, c->bytes};
+        memcpy(with + 1, c->from, c->bytes);
+        emulated_do(stream, copy, with, sizeof *with + c->bytes);
+        free(with);
+    }
+    if (emulated_is_late() && stream && is_pageable(c->to))
+        emulated_run_to(stream, stream->asked);
+}
+
 /* Places know whose they are; copies of a device by a stream of another are allowed. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
     cudaError_t rc = emulated_begin("cudaMemcpyAsync", NULL);
 
-    (void)kind, (void)stream;
+    (void)kind;
     if (rc != cudaSuccess)
         return rc;
-    memcpy(to, from, bytes);
+    copy_later(&(struct copying){to, from, bytes}, stream);
     emulated_end();
     return cudaSuccess;
 }
@@ -458,28 +522,32 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     (void)flags;
     if (rc != cudaSuccess)
         return rc;
-    *stream = malloc(sizeof **stream);
+    *stream = calloc(1, sizeof **stream);
     if (!*stream)
         abort();
     (*stream)->device = device_now;
+    emulated_add(*stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    free(stream);
+    emulated_run_to(stream, stream->asked);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    (void)stream;
+    if (stream)
+        emulated_run_to(stream, stream->asked);
     return fault("cudaStreamSynchronize");
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
-    (void)stream, (void)flags;
+    (void)flags;
+    if (event)
+        emulated_behind(stream, event->stream, event->seq);
     return event ? fault("cudaStreamWaitEvent") : said(cudaErrorInvalidResourceHandle);
 }
 
@@ -503,8 +571,15 @@ cudaError_t cudaEventCreate(cudaEvent_t *event)
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+    if (event)
+        emulated_run_to(event->stream, event->seq);
     free(event);
     return cudaSuccess;
+}
+
+static void stamp(void *arg)
+{
+    clock_gettime(CLOCK_MONOTONIC, &(*(cudaEvent_t *)arg)->at);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
@@ -515,17 +590,27 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         return rc;
     if (!event || (stream && stream->device != event->device))
         return said(cudaErrorInvalidResourceHandle);
-    clock_gettime(CLOCK_MONOTONIC, &event->at);
+    emulated_do(stream, stamp, &event, sizeof event);
+    event->stream = stream;
+    event->seq = stream ? stream->asked : 0;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    return event ? fault("cudaEventQuery") : said(cudaErrorInvalidResourceHandle);
+    cudaError_t rc = event ? fault("cudaEventQuery") : said(cudaErrorInvalidResourceHandle);
+
+    emulated_run_some();
+    if (rc == cudaSuccess && event->stream && emulated_is_late() &&
+        event->stream->done < event->seq)
+        rc = cudaErrorNotReady;
+    return rc;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    if (event)
+        emulated_run_to(event->stream, event->seq);
     return event ? fault("cudaEventSynchronize") : said(cudaErrorInvalidResourceHandle);
 }
 

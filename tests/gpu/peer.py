@@ -80,7 +80,7 @@ class Llama(nn.Module):
         for layer in self.layers:
             x = layer(x, self.cos, self.sin)
         logits = self.head(self.norm(x))
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
 
 
 class GPT2Layer(nn.Module):
@@ -116,7 +116,7 @@ class GPT2(nn.Module):
         for layer in self.layers:
             x = layer(x)
         logits = self.head(self.norm(x))
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
 
 
 def timed(fn, n):

@@ -4,18 +4,33 @@
 
 #include <cuda_runtime.h>
 
-/* The twins of lib/kern/kern_launch.h: the kernel is done when KERN_LAUNCH is. */
+#include "late.h"
+
+/* The twins of lib/kern/kern_launch.h: the kernel is done when KERN_LAUNCH is, or late.h. */
 template <class K, class... A>
 static void emulate_launch(K *kernel, const char *name, dim3 grid, dim3 block, size_t shared,
                            cudaStream_t stream, A... args)
 {
-    auto call = [&] { kernel(args...); };
-    using caller = decltype(call);
+    auto body = [=] { kernel(args...); };
+    using caller = decltype(body);
+    struct launch {
+        const char *name;
+        dim3 grid, block;
+        size_t shared;
+        caller body;
+    } call = {name, grid, block, shared, body};
 
     if (emulated_begin("cudaLaunchKernel", stream) != cudaSuccess)
         return;
-    emulate_run(
-        name, grid, block, shared, [](void *p) { (*(caller *)p)(); }, &call);
+    emulated_do(
+        stream,
+        [](void *p) {
+            struct launch *l = (struct launch *)p;
+            emulate_run(
+                l->name, l->grid, l->block, l->shared, [](void *b) { (*(caller *)b)(); },
+                &l->body);
+        },
+        &call, sizeof call);
     emulated_end();
 }
 
@@ -23,5 +38,7 @@ static void emulate_launch(K *kernel, const char *name, dim3 grid, dim3 block, s
     emulate_launch(&*kernel, #kernel, grid, block, shared, (cudaStream_t)(stream), __VA_ARGS__)
 
 #define KERN_SHARED(type, name) type *const name = (type *)emulate_shared()
+
+#define KERN_SHARED_MOST(kernel, bytes) ((void)&*(kernel), (void)(bytes))
 
 #endif
