@@ -10,7 +10,11 @@
  * behind the other, and the two products of attention by a group of four warps, which holds 64
  * rows of scores.
  */
-enum { HOPPER_GROUPS = 2, HOPPER_THREADS = 128 * HOPPER_GROUPS, HOPPER_ROWS = 64 * HOPPER_GROUPS };
+enum {
+    HOPPER_GROUPS = 2,
+    HOPPER_THREADS = 128 * HOPPER_GROUPS,
+    HOPPER_ROWS = 64 * HOPPER_GROUPS
+};
 
 /* The same for all threads of a warp, so that addresses of tiles are computed once for it. */
 static __device__ __forceinline__ int hopper_group(void)

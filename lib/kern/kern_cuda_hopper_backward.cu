@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kern_cuda_flash_backward.cu with the products of a group of four warps, which only sm_90a has:
- * what comes from shared memory is read by the tensor cores themselves, and products run on
- * while the same warps take exponentials.
+ * kern_cuda_flash_backward.cu with the products of a group of four warps, which only sm_90a
+ * has: what comes from shared memory is read by the tensor cores themselves, and products run
+ * on while the same warps take exponentials.
  *
  *     keys kernel, of a group:   S^T = K Q^T -> P^T = 2^(c S^T - lse)   while dP^T = V dout^T
  *                                dV += P^T dout                         while dS^T = P^T (..)
@@ -185,10 +185,9 @@ template <int D> struct hopper_queries {
 
 /* dK and dV of a group's 64 keys gather from one tile of queries; k, v, q, o: their tiles. */
 template <int D>
-static __device__ __forceinline__ void hopper_meet(float (&dk)[D / 8][4], float (&dv)[D / 8][4],
-                                                   const bf16 *k, const bf16 *v, const bf16 *q,
-                                                   const float2 *stats, float c, int row,
-                                                   int query)
+static __device__ __forceinline__ void
+hopper_meet(float (&dk)[D / 8][4], float (&dv)[D / 8][4], const bf16 *k, const bf16 *v,
+            const bf16 *q, const float2 *stats, float c, int row, int query)
 {
     constexpr int QUERIES = hopper_shape<D>::QUERIES, NT = QUERIES / 8;
     const bf16 *o = q + QUERIES * D;
@@ -267,8 +266,8 @@ static void backward(void *stream, const struct kern_heads *s, bf16 *dqkv, const
     constexpr int ROWS = HOPPER_ROWS, KEYS = hopper_shape<D>::KEYS;
     constexpr int QUERIES = hopper_shape<D>::QUERIES;
     size_t query_bytes = 1024 + (2 * ROWS + 4 * KEYS) * D * sizeof(bf16);
-    size_t key_bytes = 1024 + (2 * ROWS + 4 * QUERIES) * D * sizeof(bf16) +
-                       2 * QUERIES * sizeof(float2);
+    size_t key_bytes =
+        1024 + (2 * ROWS + 4 * QUERIES) * D * sizeof(bf16) + 2 * QUERIES * sizeof(float2);
     unsigned tiles = (unsigned)((s->seq + ROWS - 1) / ROWS);
 
     KERN_SHARED_MOST(hopper_queries_kernel<D>, query_bytes);
