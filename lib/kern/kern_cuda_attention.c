@@ -32,7 +32,9 @@ int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, in
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
                          float *lse, const void *qkv)
 {
-    if (kern_cuda_flash_can(act, s))
+    if (kern_cuda_hopper_can(act, s))
+        kern_cuda_hopper_forward(stream, s, out, lse, qkv);
+    else if (kern_cuda_flash_can(act, s))
         kern_cuda_flash_forward(stream, s, out, lse, qkv);
     else
         kern_cuda_plain_forward(stream, act, s, out, lse, qkv);

@@ -32,6 +32,8 @@ void kern_cuda_flash_backward(void *stream, const struct kern_heads *s, void *dq
                               const void *qkv, void *scratch);
 
 int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s);
+void kern_cuda_hopper_forward(void *stream, const struct kern_heads *s, void *out, float *lse,
+                              const void *qkv);
 void kern_cuda_hopper_backward(void *stream, const struct kern_heads *s, void *dqkv,
                                const void *dout, const void *out, const float *lse,
                                const void *qkv, void *scratch);
