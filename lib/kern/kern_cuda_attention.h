@@ -30,6 +30,11 @@ void kern_cuda_flash_backward(void *stream, const struct kern_heads *s, void *dq
                               const void *dout, const void *out, const float *lse,
                               const void *qkv, void *scratch);
 
+/* The same with the products that only sm_90 has; scratch as flash. */
+void kern_cuda_hopper_backward(void *stream, const struct kern_heads *s, void *dqkv,
+                               const void *dout, const void *out, const float *lse,
+                               const void *qkv, void *scratch);
+
 /* The faster of the two that can. */
 int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, int backward);
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
