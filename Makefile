@@ -79,8 +79,8 @@ SCRIPTS := $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/*.sh))
 UNITSRC := $(sort $(wildcard tests/unit/*_test.c))
 UNITS   := $(UNITSRC:tests/unit/%.c=$(B)/unit/%)
 FUZZSRC := $(sort $(wildcard tests/fuzz/*_fuzz.c))
-# Programs that tests run: under mpirun, on a GPU.
-CHECKSRC := $(sort $(wildcard tests/mpi/*.c tests/gpu/*_check.c))
+# Programs that tests run: under mpirun, on a GPU; of the latter some call its kernels.
+CHECKSRC := $(filter-out $(if $(CUDA),,tests/gpu/cuda_%),$(sort $(wildcard tests/mpi/*.c tests/gpu/*_check.c)))
 CHECKS   := $(CHECKSRC:tests/%.c=$(B)/%)
 SANOBJ  := $(if $(SAN),$(O)/tests/lint/keep_loaded.o)
 

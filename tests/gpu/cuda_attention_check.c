@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * attention_check DEVICE: the attentions of a GPU beside sums in double over every pair of
+ * cuda_attention_check DEVICE: the attentions of a GPU beside sums in double over every pair of
  * tokens, ragged lengths, grouped heads; equal bits when run again.  TAP.
  */
 #include <inttypes.h>
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     struct err err = {0};
 
     if (argc != 2 || device_open(&d, argv[1], 0, &err)) {
-        printf("Bail out! %s\n", argc == 2 ? err.text : "expected: attention_check DEVICE");
+        printf("Bail out! %s\n", argc == 2 ? err.text : "expected: cuda_attention_check DEVICE");
         return 2;
     }
     printf("1..%d\n", n);
