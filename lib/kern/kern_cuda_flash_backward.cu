@@ -83,14 +83,13 @@ template <int A, int B, int C> static __device__ __forceinline__ void clear(floa
                 x[a][b][c] = 0.0f;
 }
 
-/* dP becomes dS, rows are queries, `key` the first key, masked above the diagonal. */
+/* S becomes P, dP becomes dS; rows are queries, `key` the first key; 0 above the diagonal. */
 template <int NT>
 static __device__ __forceinline__ void
-query_scores(const float (&s)[MT][NT][4], float (&dp)[MT][NT][4], const float2 (&stats)[MT][2],
+query_scores(float (&s)[MT][NT][4], float (&dp)[MT][NT][4], const float2 (&stats)[MT][2],
              float c, int row, int key)
 {
     int l = flash_lane(), apart = row + l / 4 - key - l % 4 * 2;
-    bool crossed = key + NT * 8 - 1 > row;
 
 #pragma unroll
     for (int m = 0; m < MT; m++)
@@ -99,12 +98,20 @@ query_scores(const float (&s)[MT][NT][4], float (&dp)[MT][NT][4], const float2 (
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 float2 at = stats[m][i / 2];
-                float p = kern_exp2(s[m][n][i] * c - at.x);
 
-                if (crossed && apart + m * 16 + i / 2 * 8 < n * 8 + i % 2)
-                    p = 0.0f;
-                dp[m][n][i] = p * (dp[m][n][i] - at.y);
+                s[m][n][i] = kern_exp2(s[m][n][i] * c - at.x);
+                dp[m][n][i] = s[m][n][i] * (dp[m][n][i] - at.y);
             }
+    if (key + NT * 8 - 1 <= row)
+        return;
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (apart + m * 16 + i / 2 * 8 < n * 8 + i % 2)
+                    dp[m][n][i] = 0.0f;
 }
 
 /* Grid: (batch * heads, tiles of 128 queries); long rows first. */
@@ -178,7 +185,6 @@ static __device__ __forceinline__ void key_scores(float (&s)[M][NT][4], float (&
                                                   int query)
 {
     int l = flash_lane(), apart = query + l % 4 * 2 - row - l / 4;
-    bool crossed = row + M * 16 - 1 > query;
 
 #pragma unroll
     for (int n = 0; n < NT; n++) {
@@ -188,14 +194,20 @@ static __device__ __forceinline__ void key_scores(float (&s)[M][NT][4], float (&
         for (int m = 0; m < M; m++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                float p = kern_exp2(s[m][n][i] * c - (i % 2 ? two.z : two.x));
-
-                if (crossed && apart + n * 8 + i % 2 < m * 16 + i / 2 * 8)
-                    p = 0.0f;
-                s[m][n][i] = p;
-                dp[m][n][i] = p * (dp[m][n][i] - (i % 2 ? two.w : two.y));
+                s[m][n][i] = kern_exp2(s[m][n][i] * c - (i % 2 ? two.z : two.x));
+                dp[m][n][i] = s[m][n][i] * (dp[m][n][i] - (i % 2 ? two.w : two.y));
             }
     }
+    if (row + M * 16 - 1 <= query)
+        return;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (apart + n * 8 + i % 2 < m * 16 + i / 2 * 8)
+                    s[m][n][i] = dp[m][n][i] = 0.0f;
 }
 
 /* A stage of queries: the i-th of those from `first` on of all heads of the group. */

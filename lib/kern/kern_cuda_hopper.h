@@ -10,7 +10,11 @@
  * behind the other, and the two products of attention by a group of four warps, which holds 64
  * rows of scores.
  */
-enum { HOPPER_GROUPS = 2, HOPPER_THREADS = 128 * HOPPER_GROUPS, HOPPER_ROWS = 64 * HOPPER_GROUPS };
+enum {
+    HOPPER_GROUPS = 2,
+    HOPPER_THREADS = 128 * HOPPER_GROUPS,
+    HOPPER_ROWS = 64 * HOPPER_GROUPS
+};
 
 /* The same for all threads of a warp, so that addresses of tiles are computed once for it. */
 static __device__ __forceinline__ int hopper_group(void)
@@ -24,20 +28,21 @@ template <int ROWS> static __device__ __forceinline__ int hopper_at(int r, int c
     return c / 64 * (ROWS * 64) + r * 64 + (c % 64 / 8 ^ r % 8) * 8 + c % 8;
 }
 
-/* ROWS rows from `first` on of a matrix (n, D) are asked for; zeros beyond n. */
-template <int ROWS, int D>
+/* ROWS rows from `first` on of a matrix (n, D) are asked for by THREADS; zeros beyond n. */
+template <int ROWS, int D, int THREADS = HOPPER_THREADS>
 static __device__ __forceinline__ void hopper_load(bf16 *to, const bf16 *from, int64_t ld,
                                                    int first, int n)
 {
-    constexpr int CHUNKS = D / 8;
+    constexpr int CHUNKS = D / 8, ALL = ROWS * CHUNKS;
 
 #pragma unroll
-    for (int i = 0; i < ROWS * CHUNKS / HOPPER_THREADS; i++) {
-        int at = (int)threadIdx.x + i * HOPPER_THREADS, r = at / CHUNKS, c = at % CHUNKS * 8;
+    for (int i = 0; i < (ALL + THREADS - 1) / THREADS; i++) {
+        int at = (int)threadIdx.x + i * THREADS, r = at / CHUNKS, c = at % CHUNKS * 8;
         bool in = first + r < n;
 
-        kern_async_16(to + hopper_at<ROWS>(r, c), from + (in ? first + r : 0) * ld + c,
-                      in ? 16 : 0);
+        if (ALL % THREADS == 0 || at < ALL)
+            kern_async_16(to + hopper_at<ROWS>(r, c), from + (in ? first + r : 0) * ld + c,
+                          in ? 16 : 0);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kern_cuda_flash_backward.cu with the products of a group of four warps, which only sm_90a has:
- * what comes from shared memory is read by the tensor cores themselves, and products run on
- * while the same warps take exponentials.
+ * kern_cuda_flash_backward.cu with the products of a group of four warps, which only sm_90a
+ * has: what comes from shared memory is read by the tensor cores themselves, and products run
+ * on while the same warps take exponentials.
  *
  *     keys kernel, of a group:   S^T = K Q^T -> P^T = 2^(c S^T - lse)   while dP^T = V dout^T
  *                                dV += P^T dout                         while dS^T = P^T (..)
@@ -17,7 +17,7 @@ extern "C" {
 #include "kern/kern_cuda_attention.h"
 }
 
-template <int D> struct hopper_shape {
+template <int D> struct hopper_tiles {
     static constexpr int QUERIES = D <= 64 ? 128 : 64; /* a tile of the keys kernel */
     static constexpr int KEYS = D <= 64 ? 128 : 64;    /* a tile of the queries kernel */
 };
@@ -37,16 +37,20 @@ static __device__ __forceinline__ void queries_p(float (&s)[NT][4], const float2
                                                  float c, int row, int key)
 {
     int l = flash_lane(), apart = row + l / 4 - key - l % 4 * 2;
-    bool crossed = key + NT * 8 - 1 > row;
 
 #pragma unroll
     for (int n = 0; n < NT; n++)
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 4; i++)
             s[n][i] = kern_exp2(s[n][i] * c - stats[i / 2].x);
-            if (crossed && apart + i / 2 * 8 < n * 8 + i % 2)
+    if (key + NT * 8 - 1 <= row)
+        return;
+#pragma unroll
+    for (int n = 0; n < NT; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (apart + i / 2 * 8 < n * 8 + i % 2)
                 s[n][i] = 0.0f;
-        }
 }
 
 /* Grid: (batch * heads, tiles of 128 queries); long rows first. */
@@ -55,7 +59,7 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     hopper_queries_kernel(struct kern_heads s, bf16 *dqkv, const bf16 *dout,
                           const float2 *stats, const bf16 *qkv)
 {
-    constexpr int ROWS = HOPPER_ROWS, KEYS = hopper_shape<D>::KEYS, NT = KEYS / 8;
+    constexpr int ROWS = HOPPER_ROWS, KEYS = hopper_tiles<D>::KEYS, NT = KEYS / 8;
     KERN_SHARED(char, room);
     bf16 *shared = (bf16 *)(room + kern_wgmma_align(room));
     int64_t b = blockIdx.x / s.heads, h = blockIdx.x % s.heads;
@@ -119,19 +123,23 @@ static __device__ __forceinline__ void keys_p(float (&s)[NT][4], const float2 *s
                                               int row, int query)
 {
     int l = flash_lane(), apart = query + l % 4 * 2 - row - l / 4;
-    bool crossed = row + 15 > query;
 
 #pragma unroll
     for (int n = 0; n < NT; n++) {
         float4 two = *(const float4 *)(stats + n * 8 + l % 4 * 2);
 
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 4; i++)
             s[n][i] = kern_exp2(s[n][i] * c - (i % 2 ? two.z : two.x));
-            if (crossed && apart + n * 8 + i % 2 < i / 2 * 8)
-                s[n][i] = 0.0f;
-        }
     }
+    if (row + 15 <= query)
+        return;
+#pragma unroll
+    for (int n = 0; n < NT; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (apart + n * 8 + i % 2 < i / 2 * 8)
+                s[n][i] = 0.0f;
 }
 
 template <int NT>
@@ -150,7 +158,7 @@ static __device__ __forceinline__ void keys_ds(float (&p)[NT][4], const float (&
 
 /* The i-th tile of queries of those that see keys from `first` on, of all heads of a group. */
 template <int D> struct hopper_queries {
-    static constexpr int ROWS = hopper_shape<D>::QUERIES;
+    static constexpr int ROWS = hopper_tiles<D>::QUERIES;
     const bf16 *q, *dout;
     const float2 *stats;
     int64_t ld, out_ld, stats_ld;
@@ -185,12 +193,11 @@ template <int D> struct hopper_queries {
 
 /* dK and dV of a group's 64 keys gather from one tile of queries; k, v, q, o: their tiles. */
 template <int D>
-static __device__ __forceinline__ void hopper_meet(float (&dk)[D / 8][4], float (&dv)[D / 8][4],
-                                                   const bf16 *k, const bf16 *v, const bf16 *q,
-                                                   const float2 *stats, float c, int row,
-                                                   int query)
+static __device__ __forceinline__ void
+hopper_meet(float (&dk)[D / 8][4], float (&dv)[D / 8][4], const bf16 *k, const bf16 *v,
+            const bf16 *q, const float2 *stats, float c, int row, int query)
 {
-    constexpr int QUERIES = hopper_shape<D>::QUERIES, NT = QUERIES / 8;
+    constexpr int QUERIES = hopper_tiles<D>::QUERIES, NT = QUERIES / 8;
     const bf16 *o = q + QUERIES * D;
     float sc[NT][4], dp[NT][4];
     uint32_t p[NT / 2][4], ds[NT / 2][4];
@@ -223,7 +230,7 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     hopper_keys_kernel(struct kern_heads s, bf16 *dqkv, const bf16 *dout, const float2 *stats,
                        const bf16 *qkv)
 {
-    constexpr int ROWS = HOPPER_ROWS, QUERIES = hopper_shape<D>::QUERIES;
+    constexpr int ROWS = HOPPER_ROWS, QUERIES = hopper_tiles<D>::QUERIES;
     KERN_SHARED(char, room);
     bf16 *k = (bf16 *)(room + kern_wgmma_align(room)), *v = k + ROWS * D, *tiles = v + ROWS * D;
     float2 *tile_stats = (float2 *)(tiles + 4 * QUERIES * D);
@@ -264,11 +271,11 @@ template <int D>
 static void backward(void *stream, const struct kern_heads *s, bf16 *dqkv, const bf16 *dout,
                      const bf16 *qkv, const float2 *stats)
 {
-    constexpr int ROWS = HOPPER_ROWS, KEYS = hopper_shape<D>::KEYS;
-    constexpr int QUERIES = hopper_shape<D>::QUERIES;
+    constexpr int ROWS = HOPPER_ROWS, KEYS = hopper_tiles<D>::KEYS;
+    constexpr int QUERIES = hopper_tiles<D>::QUERIES;
     size_t query_bytes = 1024 + (2 * ROWS + 4 * KEYS) * D * sizeof(bf16);
-    size_t key_bytes = 1024 + (2 * ROWS + 4 * QUERIES) * D * sizeof(bf16) +
-                       2 * QUERIES * sizeof(float2);
+    size_t key_bytes =
+        1024 + (2 * ROWS + 4 * QUERIES) * D * sizeof(bf16) + 2 * QUERIES * sizeof(float2);
     unsigned tiles = (unsigned)((s->seq + ROWS - 1) / ROWS);
 
     KERN_SHARED_MOST(hopper_queries_kernel<D>, query_bytes);

@@ -149,7 +149,7 @@ static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor
     for (int64_t i = 0; i < n; i++) {
         g->failed = 0;
         engine_read(g, config[i], &engine);
-        if (engine.disordered && p->what != KERN_CUDNN_BACKWARD_ATOMIC)
+        if (engine.disordered && (out == &p->forward || p->what != KERN_CUDNN_BACKWARD_ATOMIC))
             continue;
         out->plan = try_config(p, g, config[i], &out->bytes);
         if (!out->plan)

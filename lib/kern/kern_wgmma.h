@@ -99,8 +99,8 @@ __device__ static __forceinline__ void kern_wgmma_scores(float (&c)[8][4], uint6
 }
 
 /* c (64, 64) += a b: a (64, 16) in registers, b kern_wgmma_columns. */
-__device__ static __forceinline__ void kern_wgmma_gather(float (&c)[8][4],
-                                                         const uint32_t a[4], uint64_t b)
+__device__ static __forceinline__ void kern_wgmma_gather(float (&c)[8][4], const uint32_t a[4],
+                                                         uint64_t b)
 {
     asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
                  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -128,8 +128,8 @@ __device__ static __forceinline__ void kern_wgmma_scores(float (&c)[16][4], uint
 }
 
 /* c (64, 128) += a b: a (64, 16) in registers, b kern_wgmma_columns. */
-__device__ static __forceinline__ void kern_wgmma_gather(float (&c)[16][4],
-                                                         const uint32_t a[4], uint64_t b)
+__device__ static __forceinline__ void kern_wgmma_gather(float (&c)[16][4], const uint32_t a[4],
+                                                         uint64_t b)
 {
     asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
                  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "

@@ -380,7 +380,7 @@ static void gelu_case(struct check *c, int64_t n, int with_tanh)
 void check_gelu(struct check *c)
 {
     for (int with_tanh = 0; with_tanh < 2; with_tanh++) {
-        gelu_case(c, 1, with_tanh);
+        gelu_case(c, 33, with_tanh); /* fewer may all lie where y is nearly 0 */
         gelu_case(c, 1003, with_tanh);
         if (!c->quick)
             gelu_case(c, 100 * 3072, with_tanh);

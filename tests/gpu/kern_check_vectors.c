@@ -204,15 +204,16 @@ static void adamw_case(struct check *c, enum dtype type, int64_t n, int64_t off,
                            .eps = 1e-8,
                            .decay = 0.1,
                            .step = 3};
-    struct mat w = mat_new(c, DTYPE_F32, 1, n, n, off, 1);
     struct mat m = mat_new(c, DTYPE_F32, 1, n, n, off, 0.1);
     struct mat g = mat_new(c, type, 1, n, n, off, 0.5);
-    double *square = doubles(n), *gs = doubles(n);
+    double *square = doubles(n), *gs = doubles(n), *weight = doubles(n);
 
     for (int64_t i = 0; i < n; i++) {
         square[i] = 0.01 + m.x[i] * m.x[i];
         gs[i] = scale * g.x[i];
+        weight[i] = 3 + m.x[i]; /* further from 0 than a step goes: nothing cancels */
     }
+    struct mat w = mat_of(c, DTYPE_F32, 1, n, n, off, weight);
     struct mat v = mat_of(c, DTYPE_F32, 1, n, n, off, square);
     for (int again = 0; again < 2; again++) {
         mat_reset(c, &w), mat_reset(c, &m), mat_reset(c, &v);
@@ -225,7 +226,7 @@ static void adamw_case(struct check *c, enum dtype type, int64_t n, int64_t off,
     mat_near(c, &m, m.x, tolerance(DTYPE_F32), "AdamW m, %d %s", (int)n, dtype_name(type));
     mat_near(c, &v, v.x, tolerance(DTYPE_F32), "AdamW v, %d %s", (int)n, dtype_name(type));
     mat_free(c, &w), mat_free(c, &m), mat_free(c, &v), mat_free(c, &g);
-    mem_free(square), mem_free(gs);
+    mem_free(square), mem_free(gs), mem_free(weight);
 }
 
 void check_adamw(struct check *c)

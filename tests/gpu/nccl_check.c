@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nccl_check SHAPE [faults]: run under mpirun with the shape's ranks, on one GPU that they share
- * or on one each (DEVICE=cuda).  What the NCCL executor leaves on the GPU is, bit for bit, what
+ * nccl_check [SHAPE] [faults]: run under mpirun with the shape's ranks (two groups), on one GPU
+ * that they share or on one each (DEVICE=cuda).  What the NCCL executor leaves on the GPU is, bit for bit, what
  * the local executor leaves on the host: sums enter each chunk in row order with both.  Every
  * algorithm over every conversion between layouts and broadcasts, every reduction in every
  * type, several lengths; on integer-valued data, then on any.  NCCL's own collectives within
@@ -483,16 +483,19 @@ int main(int argc, char **argv)
 {
     const char *name = getenv("DEVICE") ? getenv("DEVICE") : "cuda:0";
     struct check c = {0};
+    char two[32];
     struct groups g;
     struct err err = {0};
 
-    if (argc < 2 || world_open(&c.world, &err)) {
-        fprintf(stderr, "nccl_check SHAPE [faults]: %s\n", err.text);
+    if (world_open(&c.world, &err)) {
+        fprintf(stderr, "nccl_check: %s\n", err.text);
         return 2;
     }
+    int half = c.world->ranks / 2;
+    snprintf(two, sizeof two, half ? "[%d,%d]" : "1", c.world->ranks - half, half);
     stand_apart(c.world->rank);
     c.world->deadline_s = argc > 2 ? 3 : 60; /* of the executor; the ranks meet behind it */
-    must(&c, groups_parse(&g, argv[1], &err), &err);
+    must(&c, groups_parse(&g, argc > 1 ? argv[1] : two, &err), &err);
     layout_init(&c.l, &g);
     groups_release(&g);
     int rc = device_open(&c.device, name, c.world->node_rank, &err);
