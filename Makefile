@@ -149,7 +149,7 @@ check: deps
 check-long: deps
 	@$(MAKE) --no-print-directory check-all SAN=$(SAN) LONG=1
 check-all: all units emulated
-	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) LONG=$(LONG) SAN=$(SAN) sh tests/run
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) B_EMULATED=$(abspath $(O:build%=build-emulated%)) LONG=$(LONG) SAN=$(SAN) sh tests/run
 # After all the rest: it shares the objects.
 emulated: all units
 	@$(MAKE) --no-print-directory CUDA=emulated SAN=$(SAN) all checks

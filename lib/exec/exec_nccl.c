@@ -257,7 +257,7 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
     x->device = o->device;
     x->rank = o->rank;
     x->ranks = o->ranks;
-    x->tracks = tracks < EXEC_TRACKS_MOST ? tracks : EXEC_TRACKS_MOST;
+    x->tracks = tracks < TURN_TRACKS_MOST ? tracks : TURN_TRACKS_MOST;
     x->deadline_s = o->deadline_s;
     for (int t = 0; t < x->tracks; t++)
         x->track[t].met = mem_new(2 * (size_t)x->ranks, 1);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "late.h"
 
 enum kind { SEND, RECV, GATHER, SCATTER, REDUCE_ALL, BROADCAST, REDUCE_ONE };
 
@@ -25,6 +26,7 @@ struct op {
     ncclDataType_t type;
     int op, peer; /* peer: or root */
     ncclComm_t comm;
+    cudaStream_t stream;
     char *arrived; /* [ranks][count] of a reduction */
 };
 
@@ -235,6 +237,8 @@ static int progress(ncclComm_t c)
         return 0;
     for (int i = 0; i < c->ops; i++)
         finish(&c->op[i]);
+    if (c->ops)
+        emulated_end();
     c->requests = c->ops = 0;
     return 1;
 }
@@ -269,6 +273,11 @@ static ncclResult_t fly(ncclComm_t c)
     for (int i = 0; i < group.ops; i++)
         if (group.op[i].comm == c)
             c->op[c->ops++] = group.op[i];
+    for (int i = 0; i < c->ops; i++)
+        if (c->op[i].stream)
+            emulated_run_to(c->op[i].stream, c->op[i].stream->asked);
+    /* MPI reaches into memory of the device until all is done. */
+    emulated_open();
     for (int i = 0; !c->failed && !c->stalled && i < c->ops; i++)
         post(&c->op[i]);
     return ncclSuccess;
@@ -323,50 +332,43 @@ static ncclResult_t ask(struct op o)
 ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){SEND, in, NULL, count, type, 0, peer, comm, NULL});
+    return ask((struct op){SEND, in, NULL, count, type, 0, peer, comm, stream, NULL});
 }
 
 ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){RECV, NULL, out, count, type, 0, peer, comm, NULL});
+    return ask((struct op){RECV, NULL, out, count, type, 0, peer, comm, stream, NULL});
 }
 
 ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){GATHER, in, out, count, type, 0, 0, comm, NULL});
+    return ask((struct op){GATHER, in, out, count, type, 0, 0, comm, stream, NULL});
 }
 
 ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){SCATTER, in, out, count, type, (int)op, 0, comm, NULL});
+    return ask((struct op){SCATTER, in, out, count, type, (int)op, 0, comm, stream, NULL});
 }
 
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){REDUCE_ALL, in, out, count, type, (int)op, 0, comm, NULL});
+    return ask((struct op){REDUCE_ALL, in, out, count, type, (int)op, 0, comm, stream, NULL});
 }
 
 ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){BROADCAST, in, out, count, type, 0, root, comm, NULL});
+    return ask((struct op){BROADCAST, in, out, count, type, 0, root, comm, stream, NULL});
 }
 
 ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){REDUCE_ONE, in, out, count, type, (int)op, root, comm, NULL});
+    return ask((struct op){REDUCE_ONE, in, out, count, type, (int)op, root, comm, stream, NULL});
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
@@ -520,6 +522,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         }
     for (int i = 0; i < comm->ops; i++)
         free(comm->op[i].arrived);
+    if (comm->ops)
+        emulated_end();
     free(comm->world);
     free(comm->op);
     free(comm->request);
