@@ -296,7 +296,8 @@ ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType
 ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    return ask((struct op){REDUCE_ONE, in, out, count, type, (int)op, root, comm, stream, NULL});
+    return ask(
+        (struct op){REDUCE_ONE, in, out, count, type, (int)op, root, comm, stream, NULL});
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
