@@ -90,6 +90,21 @@ static int load_states(const struct loader *from, int states, struct err *err)
     return 0;
 }
 
+/* What trains of them.  Where no sync travels the master is here, as it was read. */
+static int load_params(const struct loader *l, struct err *err)
+{
+    struct engine *e = l->engine;
+    struct engine_unit *u = &e->unit[l->unit];
+
+    if (!e->there[ENGINE_SYNC]) {
+        engine_sync(e, l->unit);
+        return 0;
+    }
+    return e->coded[ENGINE_SYNC]
+               ? load_coded(l, err)
+               : load_ranges(l, u->params_range, u->params_ranges, u->params, 0, err);
+}
+
 int engine_load(struct engine *e, engine_source source, void *arg, int moments, struct err *err)
 {
     enum dtype type = e->plan->param_type;
@@ -99,13 +114,11 @@ int engine_load(struct engine *e, engine_source source, void *arg, int moments, 
         struct loader l = {e, i, 0, type, e->seen_type, source, arg};
         if (load_states(&l, moments ? 3 : 1, err))
             return -1;
-        int rc = e->coded[ENGINE_SYNC]
-                     ? load_coded(&l, err)
-                     : load_ranges(&l, u->params_range, u->params_ranges, u->params, 0, err);
-        if (rc ||
+        if (load_params(&l, err) ||
             load_ranges(&l, u->frozen_range, u->frozen_ranges, engine_frozen(e, u), 0, err))
             return -1;
     }
+    engine_settle(e);
     engine_residuals_clear(e);
     return 0;
 }

@@ -398,11 +398,13 @@ static int open_engines(struct train *t, struct err *err)
     return engine_against_open(&t->against, t->engine, t->second, err);
 }
 
-/* Every element is where the letters say, and its copies are equal. */
+/* Every element is where the letters say, and its copies are equal: one rank has no others. */
 static int audit(struct train *t, struct err *err)
 {
     if (engine_audit(t->engine, err) || (t->second && engine_audit(t->second, err)))
         return -1;
+    if (t->world->ranks == 1 && !t->run->exact)
+        return 0;
     return engine_hash(t->engine, &t->hash, err);
 }
 

@@ -227,39 +227,6 @@ cudaError_t cudaPeekAtLastError(void)
     return last;
 }
 
-const char *cudaGetErrorString(cudaError_t error)
-{
-    switch (error) {
-    case cudaSuccess:
-        return "no error";
-    case cudaErrorInvalidValue:
-        return "invalid argument";
-    case cudaErrorMemoryAllocation:
-        return "out of memory";
-    case cudaErrorInvalidConfiguration:
-        return "invalid configuration argument";
-    case cudaErrorInsufficientDriver:
-        return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorNoDevice:
-        return "no CUDA-capable device is detected";
-    case cudaErrorInvalidDevice:
-        return "invalid device ordinal";
-    case cudaErrorInvalidResourceHandle:
-        return "invalid resource handle";
-    case cudaErrorNotReady:
-        return "device not ready";
-    case cudaErrorHostMemoryAlreadyRegistered:
-        return "part or all of the requested memory range is already mapped";
-    case cudaErrorHostMemoryNotRegistered:
-        return "pointer does not correspond to a registered memory region";
-    case cudaErrorLaunchFailure:
-        return "unspecified launch failure";
-    case cudaErrorNotSupported:
-        return "operation not supported";
-    }
-    return "unrecognized error code";
-}
-
 static struct block *block_add(enum kind kind, void *p, size_t bytes)
 {
     struct block *b = calloc(1, sizeof *b);
@@ -437,9 +404,9 @@ static void fill(void *arg)
     memset(f->p, f->value, f->bytes);
 }
 
-cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
+static cudaError_t set(const char *call, void *p, int value, size_t bytes, cudaStream_t stream)
 {
-    cudaError_t rc = emulated_begin("cudaMemsetAsync", stream);
+    cudaError_t rc = emulated_begin(call, stream);
 
     if (rc != cudaSuccess)
         return rc;
@@ -448,9 +415,14 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t strea
     return cudaSuccess;
 }
 
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
+{
+    return set("cudaMemsetAsync", p, value, bytes, stream);
+}
+
 cudaError_t cudaMemset(void *p, int value, size_t bytes)
 {
-    return cudaMemsetAsync(p, value, bytes, NULL);
+    return set("cudaMemset", p, value, bytes, NULL);
 }
 
 struct copying {

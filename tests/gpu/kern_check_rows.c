@@ -373,7 +373,7 @@ static void gelu_case(struct check *c, int64_t n, int with_tanh)
 void check_gelu(struct check *c)
 {
     for (int with_tanh = 0; with_tanh < 2; with_tanh++) {
-        gelu_case(c, 1, with_tanh);
+        gelu_case(c, 33, with_tanh); /* fewer may all lie where y is nearly 0 */
         gelu_case(c, 1003, with_tanh);
         if (!c->quick)
             gelu_case(c, 100 * 3072, with_tanh);
@@ -403,7 +403,7 @@ static double loss_ref(const struct mat *logits, const int32_t *target, double s
 static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
 {
     struct mat logits = mat_new(c, c->k->act, n, V, ld, 0, 3);
-    int32_t *target = some_tokens(c, n, V);
+    int32_t *id = some_tokens(c, n, V), *target = some_tokens(c, n, V);
     double *grad = doubles(n * V), want, got[4] = {0};
     float scale = 0.37f;
     struct err err;
@@ -412,7 +412,7 @@ static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
     for (int64_t i = 2; i < n; i += 5)
         target[i] = i % 2 ? -1 : -100;
     want = loss_ref(&logits, target, (double)scale, grad);
-    struct kern_tokens t = tokens_of(c, &room, target, target, n, V);
+    struct kern_tokens t = tokens_of(c, &room, id, target, n, V);
     for (int run = 0; run < 4; run++) {
         mat_reset(c, &logits);
         c->op->cross_entropy(c->k, logits.p, ld, &t, V, run < 2 ? 0 : scale);
@@ -436,7 +436,7 @@ static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
              (int)V, (int)ld);
     mat_free(c, &logits);
     device_free(c->device, room);
-    mem_free(target), mem_free(grad);
+    mem_free(id), mem_free(target), mem_free(grad);
 }
 
 void check_loss(struct check *c)
