@@ -76,6 +76,7 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask
     if (rc == 0) {
         rc = topo_nccl_read(&m, &x, err);
         if (rc == 0) {
+            m.near_untold = !m.near && n.links_untold;
             set_machine(&m, &n, root);
             rc = topo_machine_build(t, &m, ask, err);
         }
@@ -97,6 +98,11 @@ static int export_local(const char *what, FILE *out, struct err *err)
 
     if (parse_root(what, &root, err) || topo_nvml_read(&n, err))
         return -1;
+    if (n.links_untold && n.gpus > 1) {
+        topo_nvml_release(&n);
+        return err_set(err, ERR_ABSENT,
+                       "nvml: the driver does not tell of NVLink, which NCCL's XML states");
+    }
     topo_nvml_parts(&p, &n, root);
     topo_parts_print(&p, out);
     topo_parts_release(&p);

@@ -131,6 +131,9 @@ groups:
 END
     diff want out
     around
+    sed 's/gpu_name: .*/gpu_name: "a\\tb"/' out > bad.yaml
+    fails "paro-topo: bad.yaml:23: 'groups[0].gpu_name' has a control character in it, expected text" \
+        paro-topo -i bad.yaml
     asked -i "nvml:$PWD/box" --format table | grep -qx '8 ranks in 1 group of 8, 2 levels'
     asked -i "nvml:$PWD/box" --format dot | grep -q '^graph fabric {'
     asked -i "nvml:$PWD/box" --format svg | xmllint --noout -
@@ -167,6 +170,10 @@ END
   <cpu numaid="1" affinity="ffffffff,00000000" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
 END
     diff want some
+    # Of an EPYC of the third generation NCCL writes CPUID's own fields: 15 + (10 << 4).
+    printf 'vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\n' > box/proc/cpuinfo
+    asked -i "nvml:$PWD/box" --format nccl |
+        grep -q '<cpu numaid="0" .* vendor="AuthenticAMD" familyid="175" modelid="1">'
 }
 
 @test "4 GPUs, NVLink in pairs: the fabric of the XML that was written by hand" {
@@ -363,6 +370,15 @@ END
     switched > machine
     echo 'fail nvmlDeviceGetNvLinkState 5 15' >> machine
     fails "paro-topo: nvml: GPU 5, NVLink 0: GPU is lost (NVML's error 15)" asked -i nvml:
+    # A sandbox that lets not all questions through.
+    sed -i '/^link/d; s/5 15$/5 999/' machine
+    for i in 0 1 2 3 4 5 6 7; do echo "down $i 1"; done >> machine
+    asked -i "nvml:$PWD/box" 2> said > out
+    grep -qx "paro-topo: nvml: does not tell of NVLink: if there is, '--set intra=RATE' gives its rate" said
+    fails "paro-topo: nvml: the driver does not tell of NVLink, which NCCL's XML states" \
+        asked -i nvml: --format nccl
+    fails "paro-plan: nvml:$PWD/box: has 8 GPUs on PCIe and does not tell whether NVLink joins them, expected what 'paro-topo -i FILE --set intra=RATE' prints, or without --set if none does" \
+        with paro-plan -m params=1e9 -i "nvml:$PWD/box"
     fails "paro-topo: 'nvml:box', expected 'nvml:', or behind it a folder as '/host' that has the machine's sys/ and proc/" \
         asked -i nvml:box
 }
