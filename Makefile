@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   make                 build the commands into bin/
+#   make CUDA=1          the same for GPUs too, into build-cuda/bin (CUDA_HOME, CUDNN_HOME, NCCL_HOME, ARCH="80 90", native)
 #   make check           install what is missing, build, run every test
 #   make check-tsan      the threads of a rank under the thread sanitizer
 #   make fuzz            feed the readers of files with mutations, under clang
 #   make demo            install what is missing, build, run the whole pipeline
+#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives training planner int8 kill
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined check     the same tests under sanitizers
+#   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate
 #   DEPS=no              never install anything
 
 PREFIX  ?= /usr/local
@@ -15,34 +18,71 @@ CC      := gcc
 CFLAGS  ?= -O2 -g
 SAN     ?=
 DEPS    ?= yes
+CUDA    ?=
 
+# Flavours have folders of their own, O for what all of them share: what knows nothing of CUDA.
 comma := ,
-B   := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
-BIN := $(if $(SAN),$(B)/bin,bin)
+O   := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+B   := $(if $(CUDA),$(O:build%=build-$(CUDA:1=cuda)%),$(O))
+BIN := $(if $(filter build,$(B)),bin,$(B)/bin)
 
 PKGS     := ompi-c libcyaml yaml-0.1 jansson libxxhash libpcre2-8 hwloc
 PKGFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := -Wl,--as-needed $(shell pkg-config --libs $(PKGS) 2>/dev/null) -ldnnl -lgomp -lpthread -lm
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -DKERN_CLONES=)
-ALLFLAGS := -std=c11 -D_GNU_SOURCE -DPARO_VERSION='"$(VERSION)"' -fopenmp -fvisibility=hidden \
-            -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
-            -Wpointer-arith -Wundef -Werror=implicit-function-declaration \
-            -ffp-contract=off -fno-math-errno -Ilib $(PKGFLAGS) $(SANFLAGS) $(CFLAGS)
+WARN     := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wpointer-arith -Wundef
+CWARN    := -Wstrict-prototypes -Wmissing-prototypes -Werror=implicit-function-declaration
+BOTH     := -D_GNU_SOURCE -DPARO_VERSION='"$(VERSION)"' -fopenmp -fvisibility=hidden $(WARN) \
+            -ffp-contract=off -fno-math-errno
+ALLFLAGS  = -std=c11 $(BOTH) $(CWARN) $(CUDAINC) -Ilib $(PKGFLAGS) $(SANFLAGS) $(CFLAGS)
 
-# A floor named for a machine part has twins, NAME_cuda.c and NAME_none.c; the build picks one.
-ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c)
-LIBSRC  := $(filter-out $(ABSENT),$(sort $(wildcard lib/*/*.c)))
-LIBOBJ  := $(LIBSRC:%.c=$(B)/%.o)
+# A part that a machine may lack has files NAME_part.c, NAME_part_*.c, .cu, and NAME_part_none.c
+# where it is left out: cuda, and with it nccl and cudnn where their headers are found.
+ifeq ($(CUDA),1)
+CUDA_HOME  ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc)),/usr/local/cuda)
+CUDNN_HOME ?= $(CUDA_HOME)
+NCCL_HOME  ?= $(CUDA_HOME)
+HOMES      := $(sort $(CUDA_HOME) $(CUDNN_HOME) $(NCCL_HOME))
+ARCH       ?= 80 90
+NVCC       ?= $(CUDA_HOME)/bin/nvcc
+NVCCFLAGS  ?= -O3
+CUDAINC    := $(HOMES:%=-isystem %/include)
+CUDALIBS   := $(wildcard $(HOMES:%=%/lib64) $(HOMES:%=%/lib))
+HAS        := cuda $(foreach h,nccl cudnn,$(shell $(CC) $(CUDAINC) -E -include $h.h -x c /dev/null >/dev/null 2>&1 && echo $h))
+LDLIBS     += $(foreach l,$(CUDALIBS),-L$l -Wl,-rpath,$l) -lcudart -lcublasLt -lstdc++ \
+              $(if $(filter nccl,$(HAS)),-l:libnccl.so.2) $(if $(filter cudnn,$(HAS)),-l:libcudnn.so.9)
+CU          = $(NVCC) -ccbin g++ -std=c++17 -Xcompiler -Wall,-fvisibility=hidden,-fno-exceptions \
+              $(if $(findstring _hopper_,$<),-gencode arch=compute_90a$(comma)code=sm_90a,$(CUARCH)) -Ilib $(NVCCFLAGS)
+# Files named for hopper speak what no other architecture does.
+CUARCH     := $(if $(filter native,$(ARCH)),-arch=native,$(foreach a,$(ARCH),-gencode arch=compute_$a,code=sm_$a) \
+              -gencode arch=compute_$(lastword $(ARCH)),code=compute_$(lastword $(ARCH)))
+else ifeq ($(CUDA),emulated)
+CUDAINC    := -Itests/emulate
+HAS        := cuda $(patsubst tests/emulate/%.h,%,$(wildcard tests/emulate/nccl.h tests/emulate/cudnn.h))
+EMULATOR   := $(wildcard tests/emulate/*.c tests/emulate/*.cpp)
+LDLIBS     += -lstdc++
+CU          = g++ -x c++ -std=c++17 -fno-exceptions $(filter-out -Wextra,$(BOTH)) -Wno-unknown-pragmas $(CUDAINC) -Ilib $(SANFLAGS) $(CFLAGS)
+else ifneq ($(CUDA),)
+$(error CUDA is '$(CUDA)', expected 1 or emulated)
+endif
+PARTS   := cuda nccl cudnn
+part     = $(filter-out lib/topo/%,$(wildcard $(foreach e,.c _*.c .cu _*.cu,lib/*/*_$1$e)))
+KNOWS   := $(sort $(filter-out %_none.c,$(foreach p,$(PARTS),$(call part,$p))))
+ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c) \
+           $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,$(filter-out %_none.c,$(call part,$p))))
+LIBSRC  := $(filter-out $(ABSENT),$(sort $(wildcard lib/*/*.c lib/*/*.cu))) $(EMULATOR)
+OWN     := $(filter $(KNOWS) $(EMULATOR),$(LIBSRC))
+LIBOBJ  := $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(OWN),$(LIBSRC))) $(OWN:%=$(B)/%)))
 CMDSRC  := $(sort $(wildcard cmd/*.c))
 CMDS    := $(CMDSRC:cmd/%.c=$(BIN)/%)
 SCRIPTS := $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/*.sh))
 UNITSRC := $(sort $(wildcard tests/unit/*_test.c))
 UNITS   := $(UNITSRC:tests/unit/%.c=$(B)/unit/%)
 FUZZSRC := $(sort $(wildcard tests/fuzz/*_fuzz.c))
-# Programs that tests run under mpirun.
-MPISRC  := $(sort $(wildcard tests/mpi/*.c))
-MPIS    := $(MPISRC:tests/mpi/%.c=$(B)/mpi/%)
-SANOBJ  := $(if $(SAN),$(B)/tests/lint/keep_loaded.o)
+# Programs that tests run: under mpirun, on a GPU.
+CHECKSRC := $(sort $(wildcard tests/mpi/*.c tests/gpu/*_check.c))
+CHECKS   := $(CHECKSRC:tests/%.c=$(B)/%)
+SANOBJ  := $(if $(SAN),$(O)/tests/lint/keep_loaded.o)
 
 # V=1 shows whole commands; else one short line each.
 V  ?=
@@ -54,36 +94,52 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean bench-collectives bench-training bench-planner bench-int8 bench-kill format
+.PHONY: all units checks gpu-checks emulated check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean format
 all: $(CMDS) $(SCRIPTS)
 
-$(B)/libparo.a: $(LIBOBJ)
-	@rm -f $@ && ar rcs $@ $^
-$(B)/%.o: %.c
+define compile
 	@mkdir -p $(@D)
-	$(call say,CC $<)
-	$(Q)$(CC) $(ALLFLAGS) -MMD -MP -c -o $@ $<
-$(BIN)/%: $(B)/cmd/%.o $(SANOBJ) $(B)/libparo.a
+	$(call say,$1 $<)
+	$(Q)$2 -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+endef
+define link
 	@mkdir -p $(@D)
 	$(call say,LD $@)
-	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $1 $(LDLIBS)
+endef
+$(B)/libparo.a: $(LIBOBJ)
+	@rm -f $@ && ar rcs $@ $^
+$(O)/%.o: %.c
+	$(call compile,CC,$(CC) $(ALLFLAGS))
+ifneq ($(B),$(O))
+$(B)/%.o: %.c
+	$(call compile,CC,$(CC) $(ALLFLAGS))
+endif
+$(B)/%.o: %.cu
+	$(call compile,CU,$(CU))
+$(B)/%.o: %.cpp
+	$(call compile,CU,$(CU))
+$(BIN)/%: $(O)/cmd/%.o $(SANOBJ) $(B)/libparo.a
+	$(call link)
 $(BIN)/%: cmd/%.sh
 	@mkdir -p $(@D)
 	$(call say,SH $@)
 	$(Q)sed 's/@VERSION@/$(VERSION)/' $< > $@ && chmod 755 $@
-$(B)/unit/%: $(B)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
-	@mkdir -p $(@D)
-	$(call say,LD $@)
-	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
+$(B)/unit/%: $(O)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
+	$(call link,-lcmocka)
 # NAME_fuzz_test drives what tests/fuzz/NAME_fuzz.c checks.
-$(FUZZSRC:tests/fuzz/%.c=$(B)/unit/%_test): $(B)/unit/%_test: $(B)/tests/fuzz/%.o
-$(B)/mpi/%: $(B)/tests/mpi/%.o $(SANOBJ) $(B)/libparo.a
-	@mkdir -p $(@D)
-	$(call say,LD $@)
-	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-units: $(UNITS) $(MPIS)
-.PRECIOUS: $(B)/%.o
--include $(LIBOBJ:.o=.d) $(CMDSRC:%.c=$(B)/%.d) $(UNITSRC:%.c=$(B)/%.d) $(MPISRC:%.c=$(B)/%.d) $(FUZZSRC:%.c=$(B)/%.d)
+$(FUZZSRC:tests/fuzz/%.c=$(B)/unit/%_test): $(B)/unit/%_test: $(O)/tests/fuzz/%.o
+# NAME_check's parts are NAME_check_PART.c.
+PARTSRC := $(sort $(wildcard tests/gpu/*_check_*.c))
+$(B)/gpu/kern_check: $(patsubst %.c,$(O)/%.o,$(filter tests/gpu/kern_check_%,$(PARTSRC)))
+# mpi/NAME, gpu/NAME, bench/NAME.
+$(B)/%: $(O)/tests/%.o $(SANOBJ) $(B)/libparo.a
+	$(call link)
+units: $(UNITS) $(CHECKS)
+checks: $(CHECKS)
+gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
+.PRECIOUS: $(O)/%.o $(B)/%.o
+-include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC))
 
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/deps
@@ -92,8 +148,11 @@ check: deps
 	@$(MAKE) --no-print-directory check-all SAN=$(SAN)
 check-long: deps
 	@$(MAKE) --no-print-directory check-all SAN=$(SAN) LONG=1
-check-all: all $(UNITS) $(MPIS)
-	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) LONG=$(LONG) SAN=$(SAN) sh tests/run
+check-all: all units emulated
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) B_EMULATED=$(abspath $(O:build%=build-emulated%)) LONG=$(LONG) SAN=$(SAN) sh tests/run
+# After all the rest: it shares the objects.
+emulated: all units
+	@$(MAKE) --no-print-directory CUDA=emulated SAN=$(SAN) all checks
 # Races between the threads of a rank: the programs that have two, built under -fsanitize=thread.
 check-tsan: deps
 	@$(MAKE) --no-print-directory check-tsan-all SAN=thread
@@ -106,36 +165,16 @@ demo: deps
 fuzz: deps
 	@$(MAKE) --no-print-directory $(BIN)/paro-sched $(BIN)/paro-topo $(BIN)/paro-plan
 	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run
-# Minutes: tests/bench/collectives.sh says how to ask for less.
-bench-collectives: deps
-	@$(MAKE) --no-print-directory all
-	@BIN=$(abspath $(BIN)) sh tests/bench/collectives.sh
-# Strategies side by side, planned beside measured: tests/bench/training.sh.
-bench-training: deps
-	@$(MAKE) --no-print-directory all $(B)/bench/training_plot
-	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/training_plot sh tests/bench/training.sh
-# Predicted beside measured steps of all strategies: tests/bench/planner.sh.
-bench-planner: deps
-	@$(MAKE) --no-print-directory all $(B)/bench/planner_plot
-	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/planner_plot sh tests/bench/planner.sh
-# What int8 blocks between groups do to the loss: tests/bench/int8.sh.
-bench-int8: deps
-	@$(MAKE) --no-print-directory all $(B)/bench/int8_plot
-	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/int8_plot sh tests/bench/int8.sh
-# Runs that are killed and gone on with: tests/bench/kill.sh.
-bench-kill: deps
-	@$(MAKE) --no-print-directory all
-	@BIN=$(abspath $(BIN)) sh tests/bench/kill.sh
-$(B)/bench/%: $(B)/tests/bench/%.o $(B)/libparo.a
-	@mkdir -p $(@D)
-	$(call say,LD $@)
-	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+# Minutes each: the script says how to ask for less.
+bench-%: deps
+	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_plot.c))
+	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/$*_plot sh tests/bench/$*.sh
 
 install: all
 	@BIN=$(BIN) B=$(B) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install
 uninstall:
 	@BIN=$(BIN) B=$(B) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install --remove
 format:
-	clang-format -i lib/*/*.[ch] cmd/*.c tests/unit/*.c tests/fuzz/*.[ch]
+	clang-format -i $(wildcard lib/*/*.[ch] lib/*/*.cu cmd/*.c tests/unit/*.[ch] tests/*/*.[ch] tests/emulate/*.cpp)
 clean:
 	rm -rf build build-* bin

@@ -33,6 +33,7 @@ enum {
     KEY_PLOT,
     KEY_PROGRESS,
     KEY_PEAK,
+    KEY_DEVICE,
     KEY_GENERATE,
     KEY_LENGTH,
     KEY_TEMPERATURE,
@@ -87,6 +88,8 @@ static const struct argp_option options[] = {
      "A line of its progress on standard error (default auto: where that is a terminal)", 1},
     {"peak", KEY_PEAK, "FLOPS", 0,
      "FLOP/s that a rank can do at most: how much of it is used is told", 1},
+    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
+     "Train on the processor, on a GPU for each rank of a host, or on the GPU N (cpu)", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
     {0, 0, 0, 0, "Instead of training:", 2},
     {"plot", KEY_PLOT, 0, 0,
@@ -254,6 +257,8 @@ static const char **text_of(struct args *a, int key)
         return &r->against;
     case KEY_TRACE:
         return &r->trace_step;
+    case KEY_DEVICE:
+        return &r->device;
     case KEY_GENERATE:
         return &a->prompt.text;
     case KEY_LENGTH:

@@ -4,6 +4,7 @@ complete -c paro-train -l against -r -d 'Run this strategy beside the plan\'s an
 complete -c paro-train -l algo -r -d 'Collectives: ring, two-level, ho-ring or auto (default: the plan\'s)'
 complete -c paro-train -l config -r -d 'Read settings from a YAML file'
 complete -c paro-train -l data-weights -r -d 'Take samples of the files in this ratio (default: that of their tokens)'
+complete -c paro-train -l device -d '=cpu'
 complete -c paro-train -s d -l data -r -d 'Train on FILE: a text, or tokens of llm.c, nanoGPT or Megatron; may be repeated'
 complete -c paro-train -l exact -d 'Sums that do not depend on their order; a hash of every step'
 complete -c paro-train -l force -d 'Begin anew in a folder that has a run'

@@ -3,7 +3,7 @@
  * Knows how a conversion between two layouts becomes a schedule over places.  Does not know why
  * it is wanted (engine, bench), nor how rows travel (exec).
  */
-#include "coll/coll.h"
+#include "coll/coll_inside.h"
 
 #include <assert.h>
 #include <string.h>
@@ -86,7 +86,8 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
               const struct coll_options *options, struct err *err)
 {
     struct coll new = {.world = world, .tuning = options->tuning};
-    struct exec_mpi_options exec = {.shared_bytes = options->shared_bytes,
+    struct exec_mpi_options exec = {.shared_bytes =
+                                        options->shared_bytes + coll_stages_bytes(options),
                                     .window_bytes = options->window_bytes,
                                     .no_shared = options->no_shared};
 
@@ -106,7 +107,10 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
     }
     if (exec_mpi_open(&new.exec, world, &exec, err))
         goto fail;
-    if (world_agree(world, runner_open(&new.runner, err), err))
+    int rc = coll_stages_open(&new, options, err);
+    if (rc == 0)
+        rc = runner_open(&new.runner, err);
+    if (world_agree(world, rc, err))
         goto fail;
     *c = new;
     return 0;
@@ -118,6 +122,7 @@ fail:
 void coll_close(struct coll *c)
 {
     runner_close(c->runner);
+    coll_stages_close(c);
     exec_mpi_close(c->exec);
     layout_release(&c->layout);
     mem_free(c->block);
@@ -194,10 +199,22 @@ static int choose(const struct coll *c, struct coll_spec *spec, struct err *err)
     return 0;
 }
 
+/* This rank's buffers. */
+static void measure(const struct coll *c, struct coll_handle *h)
+{
+    const struct coll_spec *s = &h->spec;
+    enum letter from = s->broadcast ? LETTER_N : s->from, to = s->broadcast ? LETTER_N : s->to;
+    int rank = c->world->rank, size = dtype_bytes(s->type);
+    int sends = !s->broadcast || s->root == rank;
+
+    h->bytes[0] = sends ? layout_elems(&c->layout, from, rank, s->elems) * size : 0;
+    h->bytes[1] = layout_elems(&c->layout, to, rank, s->elems) * size;
+}
+
 int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,
                  struct err *err)
 {
-    struct coll_handle h = {.spec = *spec};
+    struct coll_handle h = {.spec = *spec, .coll = c};
     struct schedule s = {0};
     struct exec_places places = {0};
     struct exec_rows rows = {0};
@@ -223,6 +240,7 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
         rc = err_set(err, ERR_INPUT, "an average of a part of the ranks, expected a sum");
     if (rc == 0) {
         coll_places(&c->layout, spec, rank, subchunks, &places);
+        measure(c, &h);
         rc = exec_rows_init(&rows, &s, rank, &places, err);
     }
     h.scratch_bytes = rows.scratch_bytes;
@@ -251,30 +269,10 @@ void coll_free(struct coll_handle *h)
     *h = (struct coll_handle){0};
 }
 
-static int call_start(void *arg, struct err *err)
-{
-    struct coll_call *call = arg;
-
-    exec_mpi_set(call->handle->exec, call->in, call->out, call->residual);
-    return exec_mpi_start(call->handle->exec, err);
-}
-
-static enum stream_state call_poll(void *arg, struct err *err)
-{
-    struct coll_call *call = arg;
-
-    return exec_mpi_poll(call->handle->exec, err);
-}
-
-static struct stream_op op_of(struct coll_call *call)
-{
-    return (struct stream_op){call_start, call_poll, call};
-}
-
 int64_t coll_push(struct stream *s, struct coll_call *call)
 {
     call->handle->stream = s;
-    call->handle->ticket = stream_push(s, op_of(call));
+    call->handle->ticket = stream_push(s, coll_call_op(call));
     return call->handle->ticket;
 }
 
@@ -283,7 +281,7 @@ int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
 {
     struct coll_call call = {.handle = h, .in = in, .out = out};
 
-    return stream_run(s, op_of(&call), err);
+    return stream_run(s, coll_call_op(&call), err);
 }
 
 void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer,

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "dev/device.h"
 #include "dev/stream.h"
 #include "exec/exec.h"
 #include "exec/exec_mpi.h"
@@ -19,8 +20,16 @@
  * all-reduce: N to N; but any conversion of paro.md section 3 is the same code.
  *
  * A buffer under letter X is the rank's packed shard: its ranges (layout_ranges) one behind the
- * other.  Buffers come from coll_take (memory that the ranks of a host share).
+ * other.  Buffers come from coll_take (memory that the ranks of a host share); with a GPU they
+ * are its memory, and go through STAGES, host memory that the ranks share:
+ *
+ *     in (GPU) --copy--> stage.in ==ranks==> stage.out --copy--> out (GPU)
+ *
+ * A GPU that fails does not end a run: the other ranks wait for this one's data, whatever they
+ * are.  The device keeps the error, to be told where the ranks agree.
  */
+struct coll_stages;
+
 struct coll {
     struct world *world;   /* borrowed */
     struct layout layout;  /* owned */
@@ -28,6 +37,11 @@ struct coll {
     struct runner *runner; /* owned: the communication thread */
     int levels, *block;    /* of the fabric above the groups (schedule_spec); block owned */
     const struct pick_table *tuning; /* borrowed, or NULL */
+    struct coll_stages *stages;      /* owned; NULL where buffers are the host's */
+};
+
+struct coll_stage { /* room for the largest buffers that go through it */
+    int64_t in_bytes, out_bytes;
 };
 
 struct coll_options {
@@ -39,6 +53,10 @@ struct coll_options {
     /* What SCHEDULE_AUTO takes, NULL where nobody asks for it; the same on every rank (as
        coll_tuning gives it), and kept by the caller as long as the coll is open. */
     const struct pick_table *tuning;
+    struct device *device; /* of the buffers; borrowed; NULL or a CPU: the host's memory */
+    /* With a GPU: one stage for each stream whose runs go on at the same time. */
+    const struct coll_stage *stage;
+    int stages;
 };
 
 /* Collective.  groups: the fast groups, need not be the hosts.  Same error on all ranks. */
@@ -63,8 +81,9 @@ struct coll_spec {
     int64_t chunk_bytes;     /* 0: the default, 60 KiB: under Open MPI's TCP eager limit */
     /* What crosses groups travels as int8 blocks (base/block8.h), f32 and bf16 alone.  What
        is rounded where, and what is not coded all the same, exec.h says.  Copies want
-       coll_round of `in` before. */
+       coll_call.round, or coll_round of `in` before. */
     int coded;
+    int stage; /* with a GPU: which; handles of one stage run one after another */
 };
 
 /* Bytes of one rank, as they travel: to and from other groups, and sent inside its own. */
@@ -75,6 +94,8 @@ struct coll_traffic {
 struct coll_handle {
     struct coll_spec spec; /* with the algo and the chunk_bytes that were taken */
     struct exec_mpi_handle *exec;
+    struct coll *coll;        /* borrowed */
+    int64_t bytes[2];         /* of in and out, this rank's */
     struct coll_traffic mine; /* this rank's, one run */
     int64_t slow_bytes;       /* through the busiest port, busier direction, one run */
     int64_t fast_bytes_rank;  /* sent inside its group by the rank that sends most */
@@ -118,6 +139,7 @@ struct coll_call {
     const void *in;
     void *out;
     float *residual; /* [residual_elems], zero at first, this data's from run to run; or NULL */
+    int round;       /* coll_round of `in` first, which is then not as it was */
 };
 int64_t coll_push(struct stream *s, struct coll_call *call); /* the ticket */
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
@@ -130,6 +152,9 @@ int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
 void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer,
                 float *residual);
 
+int64_t coll_staged(const struct coll *c); /* bytes of all stages */
+/* The stage of a handle, while none of its runs goes on; NULL where there are none. */
+void *coll_stage(const struct coll_handle *h, enum exec_where where);
 /* Where the chunks of a spec lie in this rank's shards; the local executor's tests want it. */
 void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,
                  struct exec_places *out);

@@ -46,9 +46,16 @@ int device_memory(const struct device *d, int64_t *free_bytes, int64_t *bytes, s
 int device_alloc(struct device *d, int64_t bytes, const char *what, void **out,
                  struct err *err);
 void device_free(struct device *d, void *p); /* NULL is fine */
-/* Memory of the host that a queue copies from and to without a detour; already there. */
+/*
+ * Memory of the host that a queue copies from and to without a detour: zeroed, in whole pages;
+ * or what is there already, of whose pages nothing else is pinned.  A GPU of any index may use
+ * it.
+ */
+int device_host_alloc(struct device *d, int64_t bytes, const char *what, void **out,
+                      struct err *err);
+void device_host_free(struct device *d, void *p); /* NULL is fine */
 int device_pin(struct device *d, void *host, int64_t bytes, struct err *err);
-void device_unpin(struct device *d, void *host);
+void device_unpin(struct device *d, void *host); /* NULL is fine */
 
 int device_queue_open(struct device *d, struct device_queue **out, struct err *err);
 void device_queue_close(struct device_queue *q); /* NULL is fine */
@@ -64,7 +71,10 @@ void device_wait(struct device_queue *q, const struct device_event *e);
 int device_done(const struct device_event *e, struct err *err);
 int device_event_sync(const struct device_event *e, struct err *err); /* blocks */
 int device_sync(struct device_queue *q, struct err *err);             /* blocks: all of it */
-/* The vendor's stream behind a queue, for kernels (cudaStream_t); NULL on a CPU. */
+/*
+ * The vendor's stream behind a queue, for kernels (cudaStream_t), NULL on a CPU; and what the
+ * calling thread asks the vendor for is that device's from now on.
+ */
 void *device_stream(const struct device_queue *q);
 struct device *device_of(const struct device_queue *q); /* borrowed */
 

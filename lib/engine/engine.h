@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "coll/coll.h"
+#include "dev/device.h"
 #include "net/net.h"
 #include "plan/plan.h"
 #include "world/world.h"
@@ -14,6 +15,11 @@
  * is three letters; every conversion between them is a prepared collective, and none has code
  * of its own.  Parameters are gathered ahead of their use and gradients leave behind it, on
  * streams.
+ *
+ * It runs on the processor or on a GPU (engine_options.device): what is kept, gathered and
+ * computed is memory of the device then, and what travels between ranks goes through the host
+ * (coll.h).  A GPU that fails on one rank ends the step on all of them, with that rank's error
+ * (ERR_DEVICE), where the ranks agree on the norm.
  */
 struct engine_optim {
     double lr, beta1, beta2, eps, decay, clip; /* clip 0: none; decay is for matrices alone */
@@ -32,7 +38,10 @@ struct engine_report {
     int64_t flags;    /* of all ranks, ored */
     int64_t tokens;   /* of all ranks */
     /* step_s = compute_s + exposed_s + idle_s.  exposed: this rank waited for what it had
-       asked the streams for; idle: for the other ranks to come to the agreement on the norm. */
+       asked the streams for; idle: for the other ranks to come to the agreement on the norm.
+       Of the host's clock: a GPU only is asked in that time, so that step_s is right, from
+       agreement to agreement, and what exposed_s says is how long the thread that asks had to
+       wait for a stream, which may be for the GPU's own work before it. */
     double step_s, compute_s, exposed_s, idle_s;
     double flops; /* of this rank, matrix products */
     /* Counted as conversions are started (parameter sync: as it will be): through the busiest
@@ -46,13 +55,14 @@ struct engine_report {
  * are summed in fixed point (base/fixed.h).  So the same micro-batches give the same bits under
  * every strategy, algorithm and number of ranks.  An element beyond 2^7 / (n s) in one
  * micro-batch counts as not finite.
- * Not for a plan that sends int8 blocks between groups (ERR_INPUT): they round.
+ * Not for a plan that sends int8 blocks between groups: they round; nor on a GPU (ERR_INPUT).
  * apart: a micro-step's gradient never shares a buffer with the accumulator (one buffer more
  * where it would); exact implies it.
  */
 struct engine_options {
     const struct pick_table *tuning; /* NULL: none; the same on every rank; borrowed */
     int exact, apart;
+    struct device *device; /* NULL: the processor; of one kind on all ranks; borrowed */
 };
 
 enum { ENGINE_FIXED_BITS = 44 };
@@ -74,6 +84,12 @@ const struct layout *engine_layout(const struct engine *e);
  */
 int64_t engine_state_bytes(const struct engine *e);
 int64_t engine_buffer_bytes(const struct engine *e);
+/* Bytes of memory: taken, of the device and beside it, and what the plan said, of a rank. */
+struct engine_memory {
+    int64_t device_bytes, host_bytes; /* on the processor all is device_bytes */
+    double planned_bytes;
+};
+void engine_memory(const struct engine *e, struct engine_memory *m);
 /* Through the busiest port, busier direction, and inside the group by the busiest rank, a step.
  */
 int64_t engine_slow_bytes(const struct engine *e);
@@ -92,10 +108,11 @@ int engine_load(struct engine *e, engine_source source, void *arg, int moments,
                 struct err *err);
 /*
  * Elements at of a unit's state, in type, for checkpoints: at lies in this rank's G shard.
- * state: 0 parameters (from the master), 1 exp_avg, 2 exp_avg_sq.
+ * state: 0 parameters (from the master), 1 exp_avg, 2 exp_avg_sq.  Any thread, while nobody
+ * changes them.
  */
-void engine_values(const struct engine *e, int unit, int state, struct range at,
-                   enum dtype type, void *out);
+int engine_values(const struct engine *e, int unit, int state, struct range at, enum dtype type,
+                  void *out, struct err *err);
 
 /*
  * Collective: runs one global step.  batch fills tokens and targets (batch, seq) of this rank's
@@ -113,5 +130,6 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
 int engine_evaluate(struct engine *e, engine_batch batch, void *arg, int micros, double *loss,
                     struct err *err);
 /* The reduced gradient of the last step, of this rank's G shard, before clipping: f32. */
-void engine_gradient(const struct engine *e, int unit, struct range at, float *out);
+int engine_gradient(const struct engine *e, int unit, struct range at, float *out,
+                    struct err *err);
 #endif

@@ -29,8 +29,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kern/kern_cpu.h"
-
 /* AdamW rounds each of its at most seven operations once, and its six factors. */
 enum { ROUNDINGS = 16, STATES = 3 };
 
@@ -127,7 +125,9 @@ static int collect(struct engine_against *a, int unit, int state, struct err *er
     int own = layout_ranges(&e->layout, LETTER_G, e->world->rank, elems, a->ranges);
 
     for (int i = 0; i < own; i++)
-        engine_values(e, unit, state, a->ranges[i], DTYPE_F32, a->unit + a->ranges[i].lo);
+        if (engine_values(e, unit, state, a->ranges[i], DTYPE_F32, a->unit + a->ranges[i].lo,
+                          err))
+            return -1;
     for (int r = 0; r < e->world->ranks; r++) {
         int64_t n = layout_elems(&e->layout, LETTER_G, r, elems);
         most = n > most ? n : most;
@@ -147,12 +147,36 @@ static int collect(struct engine_against *a, int unit, int state, struct err *er
     return 0;
 }
 
-static void pack(float *to, const float *whole, const struct range *r, int n)
+/* A shard of a state from the whole unit. */
+static int pack(const struct engine_against *a, float *to, const struct range *r, int n,
+                struct err *err)
 {
     for (int i = 0; i < n; i++, r++) {
-        memcpy(to, whole + r->lo, (size_t)(r->hi - r->lo) * sizeof *to);
-        to += r->hi - r->lo;
+        int64_t elems = r->hi - r->lo;
+        if (engine_put(a->second, to, a->unit + r->lo, elems * (int64_t)sizeof *to, err))
+            return -1;
+        to += elems;
     }
+    return 0;
+}
+
+/* What trains of the parameters: the unit holds the master. */
+static int pack_params(const struct engine_against *a, const struct engine_unit *u,
+                       struct err *err)
+{
+    const struct engine *e = a->second;
+    enum dtype type = e->plan->param_type;
+    char *to = u->params;
+
+    for (int n = 0; n < u->params_ranges; n++) {
+        struct range r = u->params_range[n];
+        for (int64_t part; r.lo < r.hi; r.lo += part, to += part * dtype_bytes(type)) {
+            part = r.hi - r.lo < ENGINE_PIECE ? r.hi - r.lo : ENGINE_PIECE;
+            if (engine_put_params(e, to, type, a->unit + r.lo, e->seen_type, part, err))
+                return -1;
+        }
+    }
+    return 0;
 }
 
 int engine_against_begin(struct engine_against *a, struct err *err)
@@ -166,16 +190,11 @@ int engine_against_begin(struct engine_against *a, struct err *err)
         struct engine_unit *u = &e->unit[i];
         float *to[STATES] = {u->master, u->m, u->v};
         for (int s = STATES - 1; s >= 0; s--) {
-            if (collect(a, i, s, err))
+            if (collect(a, i, s, err) || pack(a, to[s], u->optim_range, u->optim_ranges, err))
                 return -1;
-            pack(to[s], a->unit, u->optim_range, u->optim_ranges);
         }
-        char *p = u->params; /* the unit holds the master now */
-        for (int n = 0; n < u->params_ranges; n++) {
-            struct range r = u->params_range[n];
-            engine_round(p, e->plan->param_type, a->unit + r.lo, e->seen_type, r.hi - r.lo);
-            p += (r.hi - r.lo) * dtype_bytes(e->plan->param_type);
-        }
+        if (pack_params(a, u, err))
+            return -1;
     }
     return 0;
 }
@@ -197,7 +216,8 @@ static int second_gradient(struct engine_against *a, engine_batch batch, void *a
             layout_ranges(&e->layout, LETTER_G, e->world->rank, e->unit[i].trained, a->ranges);
         float *to = a->magnitude + a->at[i];
         for (int k = 0; k < n; to += a->ranges[k].hi - a->ranges[k].lo, k++)
-            engine_gradient(e, i, a->ranges[k], to);
+            if (engine_gradient(e, i, a->ranges[k], to, err))
+                return -1;
     }
     return engine_step(e, batch, arg, NULL, report, err);
 }
@@ -278,34 +298,39 @@ struct values {
     float now[STATES + 1][PART], before[STATES][PART], gradient[PART];
 };
 
-static void load(const struct engine_against *a, const struct where *w, struct values *v)
+static int load(const struct engine_against *a, const struct where *w, struct values *v,
+                struct err *err)
 {
     const struct engine *e = a->first;
     const struct engine_unit *u = &e->unit[w->unit];
+    struct engine_shard params = {u->params, e->plan->param_type, u->params_range,
+                                  u->params_ranges};
 
-    for (int s = 0; s < STATES; s++) {
-        engine_values(e, w->unit, s, w->at, DTYPE_F32, v->now[s]);
-        engine_values(a->second, w->unit, s, w->at, DTYPE_F32, v->before[s]);
-    }
-    engine_copy(v->now[STATES], DTYPE_F32, u->params, e->plan->param_type, u->params_range,
-                u->params_ranges, w->at);
-    engine_gradient(a->second, w->unit, w->at, v->gradient);
+    for (int s = 0; s < STATES; s++)
+        if (engine_values(e, w->unit, s, w->at, DTYPE_F32, v->now[s], err) ||
+            engine_values(a->second, w->unit, s, w->at, DTYPE_F32, v->before[s], err))
+            return -1;
+    if (engine_copy(e, v->now[STATES], DTYPE_F32, params, w->at, err))
+        return -1;
+    return engine_gradient(a->second, w->unit, w->at, v->gradient, err);
 }
 
-static void compare_part(const struct engine_against *a, const struct where *w,
-                         const struct engine_optim *o, double scale, int updated,
-                         struct finding *f)
+static int compare_part(const struct engine_against *a, const struct where *w,
+                        const struct engine_optim *o, double scale, int updated,
+                        struct finding *f, struct err *err)
 {
     struct values v;
+    struct kern near = a->first->device.near;
     float seen[PART];
     int64_t n = w->at.hi - w->at.lo;
     enum dtype type = a->first->plan->param_type;
     uint16_t half[PART];
 
-    load(a, w, &v);
+    if (load(a, w, &v, err))
+        return -1;
     /* Parameters are the master, rounded. */
-    engine_round(type == DTYPE_F32 ? (void *)seen : half, type, v.now[0], a->first->seen_type,
-                 n);
+    near.op->round(&near, type == DTYPE_F32 ? (void *)seen : half, type, v.now[0],
+                   a->first->seen_type, n);
     if (type != DTYPE_F32)
         dtype_convert(seen, DTYPE_F32, half, type, n);
     for (int64_t x = 0; x < n; x++) {
@@ -325,11 +350,12 @@ static void compare_part(const struct engine_against *a, const struct where *w,
             note(f, STATES, w->unit, w->at.lo + x, (double)v.now[STATES][x],
                  (struct span){(double)seen[x], (double)seen[x]});
     }
+    return 0;
 }
 
-static void compare_range(struct engine_against *a, int unit, struct range r,
-                          const float *magnitude, const struct engine_optim *o, double scale,
-                          int updated, struct finding *f)
+static int compare_range(struct engine_against *a, int unit, struct range r,
+                         const float *magnitude, const struct engine_optim *o, double scale,
+                         int updated, struct finding *f, struct err *err)
 {
     const struct model *m = a->first->model;
 
@@ -342,9 +368,11 @@ static void compare_range(struct engine_against *a, int unit, struct range r,
                               {lo, hi - lo < PART ? hi : lo + PART},
                               tensor->kind == MODEL_VECTOR ? 0 : o->decay,
                               magnitude + lo - r.lo};
-            compare_part(a, &w, o, scale, updated, f);
+            if (compare_part(a, &w, o, scale, updated, f, err))
+                return -1;
         }
     }
+    return 0;
 }
 
 static int told(const struct engine_against *a, const struct engine_optim *o,
@@ -377,7 +405,8 @@ static int compare(struct engine_against *a, const struct engine_optim *o, doubl
         const float *magnitude = a->magnitude + a->at[i];
         for (int k = 0; k < n; k++) {
             struct range r = a->ranges[k];
-            compare_range(a, i, r, magnitude, o, scale, updated, &f);
+            if (compare_range(a, i, r, magnitude, o, scale, updated, &f, err))
+                return -1;
             magnitude += r.hi - r.lo;
         }
     }

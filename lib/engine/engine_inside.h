@@ -10,10 +10,12 @@ struct engine {
     const struct plan *plan;         /* borrowed */
     const struct pick_table *tuning; /* borrowed, or NULL */
     const struct model *model;
+    struct engine_device device;
     int exact, apart, magnitudes;
     /* As the plan says, or f64 where sums are exact; seen: the narrower of the types of
        parameters at rest and on the wire, to which every strategy rounds them. */
     enum dtype grad_type, reduce_type, seen_type;
+    enum dtype hand_type; /* of parameters, as the network reads them */
     struct layout layout; /* needed before the collectives are there */
     struct coll coll;
     struct net net;
@@ -27,23 +29,23 @@ struct engine {
     struct engine_slot *slot;
     struct engine_bucket *bucket;
     int next_bucket;
-    float *full;          /* what the network reads where parameters come in another type */
+    void *full;           /* hand_type: what the network reads where they come in another */
     float *gradient;      /* of the unit in the backward; zero between two of them */
     float *tied_gradient; /* of the unit that is visited twice, until its second visit */
     /* One of each suffices, for the operations of a stream are in order. */
     void *gather_send, *sync_send, *sync_recv;         /* wire_type, shared */
     void *reduce_recv, *boundary_send, *boundary_recv; /* reduce_type, shared */
-    float *piece;                                      /* a piece of a gradient in f32 */
+    float *piece;                                      /* f32, of the host: the caller's */
     struct engine_word *words;                         /* [ranks] */
     struct coll_traffic *traffic;                      /* [ranks] scratch */
     struct coll_traffic *sync_traffic; /* [ranks] of one parameter sync of all units */
     struct range *ranges;              /* [layout_ranges_max] of a G shard */
-    int32_t *tokens, *targets;
+    int32_t *tokens, *targets;         /* of the host */
     /* One for each kind of conversion, so that one that goes inside the group does not wait for
        one that goes across: a gather for its unit's sync alone, a boundary for its micro-step.
      */
     struct stream *gathers, *reduces, *boundaries, *syncs;
-    struct arena shared, own, residuals;
+    struct arena shared, own, residuals, host; /* host: beside a GPU */
     int64_t state_bytes, slow_bytes, fast_bytes;
     /* Of the step that runs. */
     double exposed_s, idle_s;
@@ -53,6 +55,30 @@ struct engine {
     int micro_uses;           /* of a micro-step: each visit, and those of its backward */
     struct engine_record record;
 };
+
+/*
+ * engine_device.c: the processor, or a GPU; asked for work by tables of kernels (kern.h), one
+ * for each thread.  On a GPU nothing is done yet when a call returns.
+ */
+int engine_device_open(struct engine *e, struct device *device, struct err *err);
+/* Memory for what was measured: of the device, and of the host where that is another. */
+int engine_device_memory(struct engine *e, int64_t own, int64_t shared, struct err *err);
+/* ERR_SYS where the GPU has not so many bytes left: with the strategies that would fit. */
+int engine_fit(const struct engine *e, int64_t bytes, struct err *err);
+int engine_device_events(struct engine *e, struct err *err);
+void engine_device_events_close(struct engine *e);
+void engine_device_drain(struct engine *e); /* waits for all that was asked for */
+void engine_device_close(struct engine *e);
+/* All that the compute thread has asked for comes before what engine_get and _put do next. */
+void engine_settle(struct engine *e);
+/* n elements to the host, as another type; any thread.  Waits for them. */
+int engine_get(const struct engine *e, void *to, enum dtype to_type, const void *from,
+               enum dtype type, int64_t n, struct err *err);
+int engine_put(const struct engine *e, void *to, const void *from, int64_t bytes,
+               struct err *err);
+/* Parameters from f32 of the host, rounded as everywhere; n at most ENGINE_PIECE. */
+int engine_put_params(const struct engine *e, void *to, enum dtype type, const float *x,
+                      enum dtype seen, int64_t n, struct err *err);
 
 /* engine_place.c: memory and prepared collectives. */
 void engine_place(struct engine *e);
@@ -65,21 +91,25 @@ void *engine_frozen(const struct engine *e, const struct engine_unit *u);
 int engine_apart(const struct engine *e);
 
 /* engine_move.c */
-int64_t engine_move_push(struct engine *e, struct stream *s, struct engine_move *m);
-/* acc += x, x of `type` as on the wire; in f32, or f64 with exact. */
-void engine_accumulate(void *acc, enum dtype acc_type, const void *x, enum dtype type,
-                       int64_t n);
-/* Elements [at.lo, at.hi) of `type` from a packed shard to out of `to_type`. */
-void engine_copy(void *out, enum dtype to_type, const void *shard, enum dtype type,
-                 const struct range *ranges, int n, struct range at);
-/* x in f32 to type, rounded to the narrower `seen` on the way. */
-void engine_round(void *to, enum dtype type, const float *x, enum dtype seen, int64_t n);
+int64_t engine_move_push(struct engine *e, enum engine_kind kind, struct engine_move *m);
+struct stream *engine_stream(const struct engine *e, enum engine_kind kind);
+
+/* A packed shard on the device. */
+struct engine_shard {
+    const void *at;
+    enum dtype type;
+    const struct range *ranges;
+    int n;
+};
+/* Elements [at.lo, at.hi) of it to `out` of the host. */
+int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct engine_shard from,
+                struct range at, struct err *err);
 
 /* engine_uses.c: parameters, there when the network wants them. */
 /* Those of so many micro-steps, forward and back or forward alone. */
 void engine_uses_begin(struct engine *e, int micros, int back);
-/* The whole unit in f32, for the use at hand; NULL: err. */
-const float *engine_uses_take(struct engine *e, struct err *err);
+/* The whole unit in hand_type, for the use at hand; NULL: err. */
+const void *engine_uses_take(struct engine *e, struct err *err);
 void engine_uses_give(struct engine *e);
 
 /* engine_update.c: the norm, the decision, AdamW, parameter sync. */
@@ -89,6 +119,8 @@ int engine_update(struct engine *e, const struct engine_optim *optim,
 double engine_clip(const struct engine_optim *optim, double grad_norm);
 /* New parameters of the unit from its master, on their way or in place. */
 void engine_sync(struct engine *e, int unit);
+/* -1 where the device has failed: it keeps that. */
+int engine_device_state(const struct engine *e, struct err *err);
 /* Waits on a stream and counts the time as exposed; event: what is waited for, or -1. */
 int engine_wait(struct engine *e, struct stream *s, int64_t ticket, int event, struct err *err);
 

@@ -3,116 +3,120 @@
 #include "engine/engine_inside.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/tick.h"
-#include "kern/kern_cpu.h"
 
-static int pack(void *arg, struct err *err)
+struct stream *engine_stream(const struct engine *e, enum engine_kind kind)
 {
-    struct engine_move *m = arg;
+    struct stream *const of[] = {[ENGINE_GATHER] = e->gathers,
+                                 [ENGINE_MICRO] = e->reduces,
+                                 [ENGINE_BOUNDARY] = e->boundaries,
+                                 [ENGINE_SYNC] = e->syncs};
 
-    (void)err;
-    if (m->event)
-        m->event->start_s = tick_now_s();
-    if (m->src_elems)
-        dtype_convert((void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
-                      m->src_elems);
-    if (m->round)
-        coll_round(m->call.handle, EXEC_IN, (void *)(uintptr_t)m->call.in, m->call.residual);
-    return 0;
+    return of[kind];
 }
 
-/*
- * An accumulator that is not f32 is summed in f32 and rounded once; f64 is what exact sums
- * have, of numbers that are on their grid already.
- */
-void engine_accumulate(void *acc, enum dtype acc_type, const void *x, enum dtype type,
-                       int64_t n)
+/* An operation has asked for all that it does. */
+static void asked(struct engine_move *m)
 {
-    if (acc_type == DTYPE_F32) {
-        kern_accumulate(acc, x, type, n);
-        return;
-    }
-    if (acc_type == DTYPE_F64) {
-        assert(type == DTYPE_F64);
-        dtype_reduce(acc, acc, x, DTYPE_F64, DTYPE_SUM, n);
-        return;
-    }
-    float a[256];
-    for (int64_t i = 0; i < n; i += 256) {
-        int64_t part = n - i < 256 ? n - i : 256;
-        char *at = (char *)acc + i * dtype_bytes(acc_type);
-        dtype_convert(a, DTYPE_F32, at, acc_type, part);
-        kern_accumulate(a, (const char *)x + i * dtype_bytes(type), type, part);
-        dtype_convert(at, acc_type, a, DTYPE_F32, part);
-    }
+    device_record(m->engine->device.move, m->moved);
+    m->asked = 1;
 }
 
-/* The first operation: what it needs may still be on its way in another stream. */
-static enum stream_state ready(void *arg, struct err *err)
+/* Whether that has ended; of a device that has failed everything has (device.h). */
+static int has_ended(struct engine_move *m)
 {
-    struct engine_move *m = arg;
+    struct err kept;
+
+    if (!device_done(m->moved, &kept))
+        return 0;
+    m->asked = 0;
+    return 1;
+}
+
+/* What the operation needs may still be on its way in another stream, or be computed. */
+static int is_ready(const struct engine_move *m)
+{
+    struct err kept;
 
     if (m->behind && !stream_done(m->behind, m->behind_ticket))
-        return STREAM_IDLE;
-    return pack(m, err) ? STREAM_FAILED : STREAM_DONE;
+        return 0;
+    for (int i = 0; i < ENGINE_AFTER; i++)
+        if (m->after[i] && !device_done(m->after[i], &kept))
+            return 0;
+    return 1;
 }
 
-static int store(void *arg, struct err *err)
+/* The first operation. */
+static enum stream_state pack(void *arg, struct err *err)
 {
     struct engine_move *m = arg;
+    struct kern *k = &m->engine->device.mover;
 
     (void)err;
-    if (m->dst_elems && m->add)
-        engine_accumulate(m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
-    else if (m->dst_elems)
-        dtype_convert(m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
-    if (m->event)
-        m->event->end_s = tick_now_s();
-    return 0;
+    if (!m->asked) {
+        if (!is_ready(m))
+            return STREAM_IDLE;
+        if (m->event)
+            m->event->start_s = tick_now_s();
+        if (!m->src_elems)
+            return STREAM_DONE;
+        k->op->convert(k, (void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
+                       m->src_elems);
+        asked(m);
+    }
+    return has_ended(m) ? STREAM_DONE : STREAM_IDLE;
 }
 
-int64_t engine_move_push(struct engine *e, struct stream *s, struct engine_move *m)
+/* The last one. */
+static enum stream_state store(void *arg, struct err *err)
 {
+    struct engine_move *m = arg;
+    struct kern *k = &m->engine->device.mover;
+
+    (void)err;
+    if (!m->asked && m->dst_elems) {
+        if (m->add)
+            k->op->accumulate(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
+        else
+            k->op->convert(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
+        asked(m);
+    }
+    if (m->dst_elems && !has_ended(m))
+        return STREAM_IDLE;
+    if (m->event)
+        m->event->end_s = tick_now_s();
+    return STREAM_DONE;
+}
+
+int64_t engine_move_push(struct engine *e, enum engine_kind kind, struct engine_move *m)
+{
+    struct stream *s = engine_stream(e, kind);
+    int waits = e->device.gpu && (m->after[0] || m->after[1]);
+
+    m->engine = e;
+    m->moved = e->device.moved[kind];
     coll_traffic_add(&e->word.sent, &m->call.handle->mine, 1);
     if (m->behind && stream_done(m->behind, m->behind_ticket))
         m->behind = NULL;
-    if (m->src_elems || m->event || m->behind)
-        stream_push(s, (struct stream_op){.poll = ready, .arg = m});
+    if (m->src_elems || m->event || m->behind || waits)
+        stream_push(s, (struct stream_op){.poll = pack, .arg = m});
     int64_t ticket = coll_push(s, &m->call);
     if (m->dst_elems || m->event)
-        ticket = stream_push(s, (struct stream_op){.start = store, .arg = m});
+        ticket = stream_push(s, (struct stream_op){.poll = store, .arg = m});
     return ticket;
 }
 
-void engine_round(void *to, enum dtype type, const float *x, enum dtype seen, int64_t n)
+int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct engine_shard from,
+                struct range at, struct err *err)
 {
-    float rounded[256];
-    uint16_t half[256];
-
-    if (seen == DTYPE_F32 || seen == type) {
-        dtype_convert(to, type, x, DTYPE_F32, n);
-        return;
-    }
-    assert(type == DTYPE_F32 && dtype_bytes(seen) == 2);
-    for (int64_t i = 0; i < n; i += 256) {
-        int64_t part = n - i < 256 ? n - i : 256;
-        dtype_convert(half, seen, x + i, DTYPE_F32, part);
-        dtype_convert(rounded, DTYPE_F32, half, seen, part);
-        memcpy((float *)to + i, rounded, (size_t)part * sizeof(float));
-    }
-}
-
-void engine_copy(void *out, enum dtype to_type, const void *shard, enum dtype type,
-                 const struct range *ranges, int n, struct range at)
-{
-    int64_t first = layout_offset(ranges, n, at.lo);
+    int64_t first = layout_offset(from.ranges, from.n, at.lo);
 
     if (at.lo == at.hi)
-        return;
+        return 0;
     /* A piece lies inside one range of the shard: G inside I inside N. */
-    assert(first >= 0 && layout_offset(ranges, n, at.hi - 1) == first + at.hi - 1 - at.lo);
-    dtype_convert(out, to_type, (const char *)shard + first * dtype_bytes(type), type,
-                  at.hi - at.lo);
+    assert(first >= 0 &&
+           layout_offset(from.ranges, from.n, at.hi - 1) == first + at.hi - 1 - at.lo);
+    return engine_get(e, out, to_type, (const char *)from.at + first * dtype_bytes(from.type),
+                      from.type, at.hi - at.lo, err);
 }

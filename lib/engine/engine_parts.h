@@ -3,22 +3,32 @@
 #define ENGINE_ENGINE_PARTS_H
 
 /* Inside engine/: what an engine is made of. */
+#include <pthread.h>
+
 #include "base/fixed.h"
 #include "base/mem.h"
+#include "kern/kern.h"
 #include "engine/engine_proof.h"
 #include "engine/engine_trace.h"
 
 /*
- * A conversion on its way: wait for what another stream brings, pack (types differ, or src is
- * not in shared memory), collective, store.  Up to three operations of one stream; the struct
- * stays until the last is done.
+ * A conversion on its way: wait for what another stream brings and for what the compute queue
+ * does to what is read or overwritten, pack (types differ, or src is not in shared memory),
+ * collective, store.  Up to three operations of one stream; the struct stays until the last is
+ * done.
  *
- *     behind --> src --pack--> send ==collective==> recv --store--> dst
+ *     behind, after --> src --pack--> send ==collective==> recv --store--> dst
  *
  * send may be src, recv may be dst.
  */
+enum { ENGINE_AFTER = 2 };
+
 struct engine_move {
-    struct stream *behind; /* NULL: nothing is waited for */
+    struct engine *engine;                          /* borrowed */
+    const struct device_event *after[ENGINE_AFTER]; /* borrowed; NULL: nothing */
+    struct device_event *moved; /* borrowed: of its stream, recorded behind what is asked */
+    int asked;                  /* the operation at hand is */
+    struct stream *behind;      /* NULL: nothing is waited for */
     int64_t behind_ticket;
     int behind_event; /* its event, or -1 */
     struct coll_call call;
@@ -29,7 +39,6 @@ struct engine_move {
     enum dtype dst_type, wire;
     int64_t dst_elems;          /* 0: recv is dst */
     int add;                    /* dst += recv */
-    int round;                  /* what is sent will be coded: rounded in send */
     struct engine_event *event; /* to be stamped, or NULL */
 };
 
@@ -67,6 +76,8 @@ struct engine_unit {
     struct range *params_range, *grads_range, *optim_range, *frozen_range;
     int params_ranges, grads_ranges, optim_ranges, frozen_ranges;
     struct engine_move boundary, sync;
+    /* On the compute queue: its gradient is added up, its states are updated. */
+    struct device_event *added, *updated;
     float *residual[ENGINE_KINDS];   /* of coded gradients: what was lost so far */
     struct stream *last;             /* that of its last reduction: reduces or boundaries */
     int64_t synced, reduced;         /* tickets of its last parameter sync, last reduction */
@@ -81,6 +92,7 @@ struct engine_slot { /* of gathered parameters */
     int64_t ticket;
     int busy;  /* from the push of a gather to the last use of what it brought */
     int event; /* of the gather that ends last, -1: none */
+    struct device_event *used; /* owned: that use has ended */
 };
 
 struct engine_bucket { /* a unit's gradient on its way out */
@@ -88,9 +100,29 @@ struct engine_bucket { /* a unit's gradient on its way out */
     void *send; /* reduce_type, shared */
     int64_t ticket;
     int event;
+    struct device_event *packed; /* owned */
 };
 
 enum { ENGINE_PIECE = PLAN_PIECE };
+
+/* Who computes, and where. */
+struct engine_device {
+    struct device *at;  /* borrowed */
+    struct device *own; /* owned: the processor */
+    int gpu;
+    /* Of the compute thread; of the communication thread; of who reads and writes from the
+       host, one at a time. */
+    struct device_queue *compute, *move, *host;
+    struct kern kern, mover;
+    struct kern near;                         /* the processor's, with a GPU too */
+    struct device_event *moved[ENGINE_KINDS]; /* of each stream */
+    struct device_event *settled;
+    void *memory[2]; /* of a GPU: own, shared */
+    void *host_memory;
+    char *io;              /* of the host: a piece on its way, under the lock */
+    pthread_mutex_t *lock; /* owned */
+    int64_t host_bytes;
+};
 
 /* What a rank tells the others at the end of a step. */
 struct engine_word {
@@ -98,6 +130,7 @@ struct engine_word {
     struct fixed fixed_loss, fixed_sumsq; /* with exact */
     int64_t flags;                        /* engine_optim.flags */
     int64_t over;                         /* an element left the range of exact sums */
+    int64_t failed;                       /* the device of this rank */
     struct coll_traffic sent;             /* in this step */
 };
 

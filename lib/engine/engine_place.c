@@ -128,8 +128,8 @@ static void place_buffers(struct engine *e)
         e->gather_send = arena_take(&e->shared, most(l.params_elems, l.frozen_elems) * w);
     for (int i = 0; gathered && i < e->slots; i++)
         e->slot[i].recv = arena_take(&e->shared, l.elems * w);
-    if ((gathered ? plan->wire_type : plan->param_type) != DTYPE_F32)
-        e->full = arena_take(&e->own, l.elems * 4);
+    if ((gathered ? plan->wire_type : plan->param_type) != e->hand_type)
+        e->full = arena_take(&e->own, l.elems * dtype_bytes(e->hand_type));
     for (int i = 0; e->there[ENGINE_MICRO] && i < e->buckets; i++)
         e->bucket[i].send = arena_take(&e->shared, l.trained * r);
     if (engine_apart(e)) {
@@ -148,17 +148,27 @@ static void place_buffers(struct engine *e)
         if (convert)
             e->sync_recv = arena_take(&e->shared, l.params_elems * w);
     }
-    e->piece = arena_take(&e->own, ENGINE_PIECE * 4);
-    int64_t tokens = (int64_t)plan->micro_batch * plan->seq * 4;
-    e->tokens = arena_take(&e->own, tokens);
-    e->targets = arena_take(&e->own, tokens);
     net_place(&e->net, &e->own);
+}
+
+/* What the processor reads and writes. */
+static void place_host(struct engine *e)
+{
+    struct arena *host = e->device.gpu ? &e->host : &e->own;
+    int64_t tokens = (int64_t)e->plan->micro_batch * e->plan->seq * 4;
+
+    e->piece = arena_take(host, ENGINE_PIECE * 4);
+    e->tokens = arena_take(host, tokens);
+    e->targets = arena_take(host, tokens);
+    if (e->device.gpu)
+        e->device.io = arena_take(host, ENGINE_PIECE * 4);
 }
 
 void engine_place(struct engine *e)
 {
     place_states(e);
     place_buffers(e);
+    place_host(e);
 }
 
 static int prepare_size(struct engine *e, struct engine_size *size, struct err *err)
@@ -171,7 +181,8 @@ static int prepare_size(struct engine *e, struct engine_size *size, struct err *
                                  .type = sums ? e->reduce_type : e->plan->wire_type,
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
                                  .chunk_bytes = e->plan->chunk_bytes,
-                                 .coded = e->coded[kind]};
+                                 .coded = e->coded[kind],
+                                 .stage = kind};
         if (!e->there[kind] || (size->frozen && kind != ENGINE_GATHER))
             continue;
         spec.moves = moves_of(e, (enum engine_kind)kind, &spec.from, &spec.to);
@@ -314,12 +325,13 @@ static void size_slots(struct engine *e)
 }
 
 /* Everything that can be known alone; the collective part follows when all ranks agree. */
-static int set_up(struct engine *e, struct err *err)
+static int set_up(struct engine *e, struct device *device, struct err *err)
 {
     struct net_options options = {.batch = e->plan->micro_batch,
                                   .seq = e->plan->seq,
                                   .recompute = e->plan->recompute,
-                                  .compute = e->plan->compute_type};
+                                  .compute = e->plan->compute_type,
+                                  .kern = &e->device.kern};
     enum letter from, to;
 
     if (engine_check(e->plan, e->world->ranks, err))
@@ -328,8 +340,6 @@ static int set_up(struct engine *e, struct err *err)
         return err_set(err, ERR_INPUT,
                        "the plan sends int8 blocks between groups, which round: expected "
                        "'same' for exact sums");
-    if (net_init(&e->net, e->model, &options, err))
-        return -1;
     layout_init(&e->layout, &e->plan->groups);
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         struct layout_moves m = moves_of(e, (enum engine_kind)kind, &from, &to);
@@ -338,11 +348,15 @@ static int set_up(struct engine *e, struct err *err)
         e->coded[kind] = (sums ? e->plan->slow_grads : e->plan->slow_params) &&
                          (m.reduce_across || m.gather_across);
     }
+    if (engine_device_open(e, device, err) || net_init(&e->net, e->model, &options, err))
+        return -1;
     size_slots(e);
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
     e->bucket = mem_new((size_t)e->buckets, sizeof *e->bucket);
     for (int i = 0; i < e->buckets; i++)
         e->bucket[i].event = -1;
+    if (engine_device_events(e, err))
+        return -1;
     e->words = mem_new((size_t)e->world->ranks, sizeof *e->words);
     e->traffic = mem_new((size_t)e->world->ranks, sizeof *e->traffic);
     e->sync_traffic = mem_new((size_t)e->world->ranks, sizeof *e->sync_traffic);
@@ -353,18 +367,41 @@ static int set_up(struct engine *e, struct err *err)
     return 0;
 }
 
+/* A kind of conversion has a stream, and so a stage. */
+static void size_stages(const struct engine *e, struct coll_stage stage[ENGINE_KINDS])
+{
+    struct engine_unit l = largest(e);
+    int w = dtype_bytes(e->plan->wire_type), r = dtype_bytes(e->reduce_type);
+    const struct coll_stage all[] = {
+        [ENGINE_GATHER] = {most(l.params_elems, l.frozen_elems) * w, l.elems * w},
+        [ENGINE_MICRO] = {l.trained * r, l.grads_elems * r},
+        [ENGINE_BOUNDARY] = {l.grads_elems * r, l.optim_elems * r},
+        [ENGINE_SYNC] = {l.optim_elems * w, l.params_elems * w},
+    };
+
+    for (int kind = 0; kind < ENGINE_KINDS; kind++)
+        stage[kind] = e->there[kind] ? all[kind] : (struct coll_stage){0};
+}
+
 static int open_arenas(struct engine *e, struct err *err)
 {
-    int64_t shared = e->shared.used, own = e->own.used;
-    struct coll_options options = {.shared_bytes = shared, .tuning = e->tuning};
+    int64_t shared = e->shared.used;
+    int gpu = e->device.gpu;
+    struct coll_stage stage[ENGINE_KINDS];
+    struct coll_options options = {.shared_bytes = gpu ? 0 : shared,
+                                   .tuning = e->tuning,
+                                   .device = e->device.at,
+                                   .stage = stage,
+                                   .stages = ENGINE_KINDS};
 
-    e->shared = e->own = (struct arena){0};
-    int rc = arena_init(&e->own, own, "states and buffers", err);
+    size_stages(e, stage);
+    int rc = engine_device_memory(e, e->own.used, shared, err);
     if (world_agree(e->world, rc, err))
         return -1;
     if (coll_open(&e->coll, e->world, &e->plan->groups, &options, err))
         return -1;
-    arena_borrow(&e->shared, shared ? coll_take(&e->coll, shared) : NULL, shared);
+    if (!gpu)
+        arena_borrow(&e->shared, shared ? coll_take(&e->coll, shared) : NULL, shared);
     engine_place(e);
     return 0;
 }
@@ -393,7 +430,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
     e->model = &plan->model;
     e->record.last = -1;
     set_types(e, options);
-    if (world_agree(world, set_up(e, err), err) || open_arenas(e, err) ||
+    if (world_agree(world, set_up(e, options->device, err), err) || open_arenas(e, err) ||
         engine_prepare(e, err)) {
         engine_close(e);
         return -1;
@@ -426,6 +463,8 @@ void engine_close(struct engine *e)
         mem_free(e->unit[i].optim_range);
         mem_free(e->unit[i].frozen_range);
     }
+    engine_device_drain(e);
+    engine_device_events_close(e);
     void *owned[] = {e->unit,    e->size,         e->slot,   e->bucket,      e->words,
                      e->traffic, e->sync_traffic, e->ranges, e->record.event};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
@@ -434,6 +473,7 @@ void engine_close(struct engine *e)
         net_release(&e->net);
     arena_release(&e->own);
     arena_release(&e->residuals);
+    engine_device_close(e);
     layout_release(&e->layout);
     mem_free(e);
 }
@@ -451,6 +491,21 @@ int64_t engine_buffer_bytes(const struct engine *e)
         for (int kind = 0; kind < ENGINE_KINDS; kind++)
             scratch += e->size[i].handle[kind].scratch_bytes;
     return e->shared.used + e->own.used + e->residuals.used + scratch - e->state_bytes;
+}
+
+void engine_memory(const struct engine *e, struct engine_memory *m)
+{
+    int64_t device = e->shared.used + e->own.used;
+    int64_t beside = engine_buffer_bytes(e) + e->state_bytes - device;
+
+    *m = (struct engine_memory){.device_bytes = device,
+                                .planned_bytes = e->plan->price.memory.total};
+    if (e->device.gpu) {
+        m->device_bytes += e->device.kern.bytes + e->device.mover.bytes;
+        m->host_bytes = beside + e->host.used + coll_staged(&e->coll);
+    } else {
+        m->device_bytes += beside;
+    }
 }
 
 int64_t engine_slow_bytes(const struct engine *e)

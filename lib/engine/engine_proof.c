@@ -193,53 +193,76 @@ struct hash {
     uint64_t whole; /* over all that this rank holds */
 };
 
-static uint64_t hash_range(const struct engine *e, int unit, int state, struct range at)
+static int add_range(struct engine *e, int unit, int state, struct range at, uint64_t *sum,
+                     struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
     int params = state == HASHED_PARAMS, frozen = at.lo >= u->trained;
     const void *from[] = {frozen ? engine_frozen(e, u) : u->params, u->master, u->m, u->v};
     enum dtype type = params ? e->plan->param_type : DTYPE_F32;
-    const struct range *ranges = frozen   ? u->frozen_range
+    struct engine_shard shard = {from[state], type,
+                                 frozen   ? u->frozen_range
                                  : params ? u->params_range
-                                          : u->optim_range;
-    int n = frozen ? u->frozen_ranges : params ? u->params_ranges : u->optim_ranges;
-    uint64_t key = (uint64_t)unit << 48 | (uint64_t)state << 46, sum = 0;
-    float piece[512];
+                                          : u->optim_range,
+                                 frozen   ? u->frozen_ranges
+                                 : params ? u->params_ranges
+                                          : u->optim_ranges};
+    uint64_t key = (uint64_t)unit << 48 | (uint64_t)state << 46;
 
     for (int64_t x = at.lo; x < at.hi;) {
-        struct range part = {x, at.hi - x < 512 ? at.hi : x + 512};
-        engine_copy(piece, DTYPE_F32, from[state], type, ranges, n, part);
+        struct range part = {x, at.hi - x < ENGINE_PIECE ? at.hi : x + ENGINE_PIECE};
+        if (engine_copy(e, e->piece, DTYPE_F32, shard, part, err))
+            return -1;
         for (; x < part.hi; x++) {
             uint32_t bits;
-            memcpy(&bits, &piece[x - part.lo], sizeof bits);
-            sum += mix(mix(key + (uint64_t)x + 1) + bits);
+            memcpy(&bits, &e->piece[x - part.lo], sizeof bits);
+            *sum += mix(mix(key + (uint64_t)x + 1) + bits);
         }
     }
-    return sum;
+    return 0;
 }
 
 /* One of the two vectors of a unit, of `elems`, from element `first` on; own: what is held. */
-static void add_vector(struct engine *e, int unit, int state, struct range at, struct shard own,
-                       struct hash *h)
+static int add_vector(struct engine *e, int unit, int state, struct range at, struct shard own,
+                      struct hash *h, struct err *err)
 {
     int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, at.hi - at.lo, e->ranges);
 
-    for (int i = 0; i < n; i++)
-        h->once += hash_range(e, unit, state,
-                              (struct range){at.lo + e->ranges[i].lo, at.lo + e->ranges[i].hi});
+    for (int i = 0; i < n; i++) {
+        struct range r = {at.lo + e->ranges[i].lo, at.lo + e->ranges[i].hi};
+        if (add_range(e, unit, state, r, &h->once, err))
+            return -1;
+    }
+    if (e->world->ranks == 1) { /* one copy, held whole */
+        h->whole = h->once;
+        return 0;
+    }
     for (int i = 0; i < own.ranges; i++)
-        h->whole += hash_range(e, unit, state, own.range[i]);
+        if (add_range(e, unit, state, own.range[i], &h->whole, err))
+            return -1;
+    return 0;
 }
 
-static void add_hash(struct engine *e, int unit, int state, struct hash *h)
+static int add_hash(struct engine *e, int unit, int state, struct hash *h, struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
     int params = state == HASHED_PARAMS;
 
-    add_vector(e, unit, state, (struct range){0, u->trained}, shard_of(u, params ? 0 : 2), h);
-    if (params)
-        add_vector(e, unit, state, (struct range){u->trained, u->elems},
-                   shard_of(u, AUDITED - 1), h);
+    if (add_vector(e, unit, state, (struct range){0, u->trained}, shard_of(u, params ? 0 : 2),
+                   h, err))
+        return -1;
+    return params ? add_vector(e, unit, state, (struct range){u->trained, u->elems},
+                               shard_of(u, AUDITED - 1), h, err)
+                  : 0;
+}
+
+static int add_hashes(struct engine *e, struct hash mine[HASHED_STATES], struct err *err)
+{
+    for (int unit = 0; unit < e->model->units; unit++)
+        for (int s = 0; s < HASHED_STATES; s++)
+            if (add_hash(e, unit, s, &mine[s], err))
+                return -1;
+    return 0;
 }
 
 /* Adds the ranks' hashes of one state; whether the copies cannot all be equal. */
@@ -266,8 +289,8 @@ static int name_unit(struct engine *e, int state, struct hash *all, struct err *
 
     for (int unit = 0; unit < e->model->units; unit++) {
         struct hash h = {0};
-        add_hash(e, unit, state, &h);
-        if (world_allgather(e->world, &h, sizeof h, all, err))
+        if (world_agree(e->world, add_hash(e, unit, state, &h, err), err) ||
+            world_allgather(e->world, &h, sizeof h, all, err))
             return -1;
         if (differ(e, state, all, 1, &once))
             return err_set(err, ERR_MISMATCH,
@@ -285,12 +308,12 @@ int engine_hash(struct engine *e, uint64_t *hash, struct err *err)
     uint64_t once, sum = 0;
     int bad = -1;
 
-    int rc = world_agree(e->world, stream_wait_all(e->syncs, err), err);
+    int rc = stream_wait_all(e->syncs, err);
+    if (rc == 0)
+        rc = add_hashes(e, mine, err);
+    rc = world_agree(e->world, rc, err);
     if (rc)
         return rc;
-    for (int unit = 0; unit < e->model->units; unit++)
-        for (int s = 0; s < HASHED_STATES; s++)
-            add_hash(e, unit, s, &mine[s]);
     all = mem_new((size_t)e->world->ranks * HASHED_STATES, sizeof *all);
     rc = world_allgather(e->world, mine, sizeof mine, all, err);
     for (int s = 0; rc == 0 && s < HASHED_STATES; s++) {

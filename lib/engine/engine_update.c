@@ -13,37 +13,55 @@
 #include <math.h>
 
 #include "base/tick.h"
-#include "kern/kern_cpu.h"
 
-/* The gradient's packed piece [at, at + n) of the optimizer shard, in f32. */
-static const float *gradient_piece(struct engine *e, const struct engine_unit *u, int64_t at,
-                                   int64_t n)
+/* Where a unit's gradient has element `at` of the packed optimizer shard. */
+static const void *gradient_at(const struct engine *e, const struct engine_unit *u, int64_t at)
 {
-    const char *from = (const char *)u->grads + at * dtype_bytes(e->grad_type);
-
-    if (e->grad_type == DTYPE_F32)
-        return (const float *)(const void *)from;
-    dtype_convert(e->piece, DTYPE_F32, from, e->grad_type, n);
-    return e->piece;
+    return (const char *)u->grads + at * dtype_bytes(e->grad_type);
 }
 
-/* Adds the squares of the unit's G shard to the word. */
+/* In fixed point: the processor's, piece by piece. */
+static void add_fixed(struct engine *e, const void *grads, int64_t n)
+{
+    int size = dtype_bytes(e->grad_type);
+
+    for (int64_t at = 0, part; at < n; at += part) {
+        part = n - at < ENGINE_PIECE ? n - at : ENGINE_PIECE;
+        dtype_convert(e->piece, DTYPE_F32, (const char *)grads + at * size, e->grad_type, part);
+        for (int64_t x = 0; x < part; x++)
+            fixed_add(&e->word.fixed_sumsq, (double)e->piece[x] * (double)e->piece[x]);
+    }
+}
+
+/* Adds the squares of the unit's G shard. */
 static void add_squares(struct engine *e, const struct engine_unit *u)
 {
     int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->trained, e->ranges);
+    struct kern *k = &e->device.kern;
 
     for (int i = 0; i < n; i++) {
         int64_t at = layout_offset(u->optim_range, u->optim_ranges, e->ranges[i].lo);
-        int64_t left = e->ranges[i].hi - e->ranges[i].lo;
+        int64_t elems = e->ranges[i].hi - e->ranges[i].lo;
         assert(at >= 0);
-        for (int64_t part; left > 0; left -= part, at += part) {
-            part = left < ENGINE_PIECE ? left : ENGINE_PIECE;
-            const float *g = gradient_piece(e, u, at, part);
-            e->word.sumsq += kern_sumsq(g, part);
-            for (int64_t x = 0; e->exact && x < part; x++)
-                fixed_add(&e->word.fixed_sumsq, (double)g[x] * (double)g[x]);
-        }
+        k->op->sumsq(k, gradient_at(e, u, at), e->grad_type, elems);
+        if (e->exact)
+            add_fixed(e, gradient_at(e, u, at), elems);
     }
+}
+
+/* This rank's own word, but for what it found before. */
+static int own_word(struct engine *e, const struct engine_optim *optim, struct err *err)
+{
+    struct kern *k = &e->device.kern;
+
+    for (int i = 0; i < e->model->units; i++)
+        add_squares(e, &e->unit[i]);
+    int rc = k->op->sumsq_take(k, &e->word.sumsq, err);
+    if (rc == 0)
+        rc = engine_device_state(e, err); /* what other threads asked for */
+    e->word.failed = rc != 0;
+    e->word.flags = optim && optim->flags ? *optim->flags : 0;
+    return rc;
 }
 
 /* What all ranks said, added up in the order of the ranks. */
@@ -58,6 +76,7 @@ static struct engine_word total_of(struct engine *e)
         fixed_join(&all.fixed_loss, &w->fixed_loss);
         fixed_join(&all.fixed_sumsq, &w->fixed_sumsq);
         all.over |= w->over;
+        all.failed |= w->failed;
         all.flags |= w->flags;
         e->traffic[r] = w->sent;
     }
@@ -74,16 +93,19 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
 {
     const struct plan *p = e->plan;
 
-    for (int i = 0; i < e->model->units; i++)
-        add_squares(e, &e->unit[i]);
+    int rc = own_word(e, optim, err);
     engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
-    e->word.flags = optim && optim->flags ? *optim->flags : 0;
     double start = tick_now_s();
+    struct err why = rc ? *err : (struct err){0};
     if (world_allgather(e->world, &e->word, sizeof e->word, e->words, err))
         return -1;
     e->idle_s += tick_now_s() - start;
     engine_trace_compute(e, ENGINE_AGREE, -1, -1);
     struct engine_word all = total_of(e);
+    if (all.failed) {
+        *err = why;
+        return world_agree(e->world, rc, err);
+    }
     report->tokens = (int64_t)e->world->ranks * p->accum * p->micro_batch * p->seq;
     report->flags = all.flags;
     report->loss = all.loss / (double)report->tokens;
@@ -98,22 +120,14 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
     return 0;
 }
 
-/* AdamW on elements [lo, hi) of the unit, of one tensor, at `at` in the shard. */
-static void update_range(struct engine *e, struct engine_unit *u, const struct engine_optim *o,
-                         double scale, double decay, int64_t at, int64_t n)
+/* AdamW on n elements of one tensor, at `at` in the unit's shard. */
+static void update_range(struct engine *e, struct engine_unit *u, const struct kern_optim *o,
+                         int64_t at, int64_t n)
 {
-    for (int64_t part; n > 0; n -= part, at += part) {
-        part = n < ENGINE_PIECE ? n : ENGINE_PIECE;
-        const float *g = gradient_piece(e, u, at, part);
-        if (scale != 1) {
-            if (g != e->piece)
-                dtype_convert(e->piece, DTYPE_F32, g, DTYPE_F32, part);
-            kern_scale(e->piece, (float)scale, part);
-            g = e->piece;
-        }
-        kern_adamw(u->master + at, u->m + at, u->v + at, g, part, o->lr, o->beta1, o->beta2,
-                   o->eps, decay, o->step);
-    }
+    struct kern *k = &e->device.kern;
+
+    k->op->adamw(k, u->master + at, u->m + at, u->v + at, gradient_at(e, u, at), e->grad_type,
+                 n, o);
 }
 
 /* Norms are not decayed: tensor by tensor. */
@@ -121,16 +135,22 @@ static void update_unit(struct engine *e, int unit, const struct engine_optim *o
 {
     struct engine_unit *u = &e->unit[unit];
     const struct model_unit *mu = &e->model->unit[unit];
+    struct kern_optim k = {.scale = scale,
+                           .lr = o->lr,
+                           .beta1 = o->beta1,
+                           .beta2 = o->beta2,
+                           .eps = o->eps,
+                           .step = o->step};
 
     for (int t = mu->first; t < mu->first + mu->trained_tensors; t++) {
         const struct model_tensor *tensor = &e->model->tensor[t];
         int64_t packed = 0, lo = tensor->offset, hi = tensor->offset + tensor->elems;
+        k.decay = tensor->kind == MODEL_VECTOR ? 0 : o->decay;
         for (int i = 0; i < u->optim_ranges; i++) {
             struct range r = u->optim_range[i];
             int64_t a = lo > r.lo ? lo : r.lo, b = hi < r.hi ? hi : r.hi;
             if (a < b)
-                update_range(e, u, o, scale, tensor->kind == MODEL_VECTOR ? 0 : o->decay,
-                             packed + a - r.lo, b - a);
+                update_range(e, u, &k, packed + a - r.lo, b - a);
             packed += r.hi - r.lo;
         }
     }
@@ -142,15 +162,19 @@ void engine_sync(struct engine *e, int unit)
     struct engine_unit *u = &e->unit[unit];
     const struct plan *p = e->plan;
     int convert = p->param_type != p->wire_type;
+    struct kern *k = &e->device.kern;
     char *to = u->params;
 
     if (!u->trained)
         return;
     if (e->there[ENGINE_SYNC]) {
+        device_record(e->device.compute, u->updated);
         u->sync = (struct engine_move){
+            .after = {u->updated},
             .call = {.handle = &u->size->handle[ENGINE_SYNC],
                      .in = e->sync_send,
-                     .out = convert ? e->sync_recv : u->params},
+                     .out = convert ? e->sync_recv : u->params,
+                     .round = e->coded[ENGINE_SYNC]},
             .wire = p->wire_type,
             .src = u->master,
             .src_type = DTYPE_F32,
@@ -158,11 +182,10 @@ void engine_sync(struct engine *e, int unit)
             .dst = u->params,
             .dst_type = p->param_type,
             .dst_elems = convert ? u->params_elems : 0,
-            .round = e->coded[ENGINE_SYNC],
         };
         u->synced_event =
             engine_trace_move(e, &u->sync, ENGINE_SYNCED, ENGINE_LANE_SYNCS, unit, -1);
-        u->synced = engine_move_push(e, e->syncs, &u->sync);
+        u->synced = engine_move_push(e, ENGINE_SYNC, &u->sync);
         return;
     }
     for (int i = 0; i < u->params_ranges; i++) {
@@ -171,9 +194,10 @@ void engine_sync(struct engine *e, int unit)
         /* A range of the parameters lies inside one of the optimizer's: it is no coarser. */
         assert(at >= 0 && layout_offset(u->optim_range, u->optim_ranges, r.hi - 1) ==
                               at + r.hi - 1 - r.lo);
-        engine_round(to, p->param_type, u->master + at, e->seen_type, r.hi - r.lo);
+        k->op->round(k, to, p->param_type, u->master + at, e->seen_type, r.hi - r.lo);
         to += (r.hi - r.lo) * dtype_bytes(p->param_type);
     }
+    device_record(e->device.compute, u->updated);
 }
 
 static void update_and_sync(struct engine *e, int unit, const struct engine_optim *optim,
@@ -231,92 +255,4 @@ int engine_update(struct engine *e, const struct engine_optim *optim,
     for (int i = 0; i < units; i++)
         update_and_sync(e, i, optim, scale);
     return 0;
-}
-
-/* The parameters' own ranges, a few elements at a time: they may be more than the master. */
-struct loader {
-    struct engine *engine;
-    int unit;
-    enum dtype type, seen;
-    engine_source source;
-    void *arg;
-};
-
-static int load_ranges(const struct loader *l, const struct range *ranges, int count, char *to,
-                       struct err *err)
-{
-    float *piece = l->engine->piece;
-
-    for (int n = 0; n < count; n++)
-        for (struct range r = ranges[n]; r.lo < r.hi;) {
-            struct range part = {r.lo, r.hi - r.lo < ENGINE_PIECE ? r.hi : r.lo + ENGINE_PIECE};
-            if (l->source(l->arg, l->unit, 0, &part, 1, piece, err))
-                return -1;
-            engine_round(to, l->type, piece, l->seen, part.hi - part.lo);
-            to += (part.hi - part.lo) * dtype_bytes(l->type);
-            r.lo = part.hi;
-        }
-    return 0;
-}
-
-/* As a coded sync would have left them, so that a run that goes on sees what it saw. */
-static int load_coded(const struct loader *from, struct err *err)
-{
-    struct engine *e = from->engine;
-    const struct plan *p = e->plan;
-    struct engine_unit *u = &e->unit[from->unit];
-    struct loader l = *from;
-    int convert = p->param_type != p->wire_type;
-    void *to = convert ? e->sync_recv : u->params;
-
-    if (!u->size)
-        return 0;
-    l.type = l.seen = p->wire_type;
-    if (load_ranges(&l, u->params_range, u->params_ranges, to, err))
-        return -1;
-    coll_round(&u->size->handle[ENGINE_SYNC], EXEC_OUT, to, NULL);
-    if (convert)
-        dtype_convert(u->params, p->param_type, to, p->wire_type, u->params_elems);
-    return 0;
-}
-
-int engine_load(struct engine *e, engine_source source, void *arg, int moments, struct err *err)
-{
-    for (int i = 0; i < e->model->units; i++) {
-        struct engine_unit *u = &e->unit[i];
-        float *state[3] = {u->master, u->m, u->v};
-        struct loader l = {e, i, e->plan->param_type, e->seen_type, source, arg};
-        for (int s = 0; u->trained && s < (moments ? 3 : 1); s++)
-            if (source(arg, i, s, u->optim_range, u->optim_ranges, state[s], err))
-                return -1;
-        int rc = e->coded[ENGINE_SYNC]
-                     ? load_coded(&l, err)
-                     : load_ranges(&l, u->params_range, u->params_ranges, u->params, err);
-        if (rc || load_ranges(&l, u->frozen_range, u->frozen_ranges, engine_frozen(e, u), err))
-            return -1;
-    }
-    engine_residuals_clear(e);
-    return 0;
-}
-
-void engine_values(const struct engine *e, int unit, int state, struct range at,
-                   enum dtype type, void *out)
-{
-    const struct engine_unit *u = &e->unit[unit];
-    const float *from[3] = {u->master, u->m, u->v};
-
-    if (at.lo >= u->trained) {
-        assert(state == 0);
-        engine_copy(out, type, engine_frozen(e, u), e->plan->param_type, u->frozen_range,
-                    u->frozen_ranges, at);
-        return;
-    }
-    engine_copy(out, type, from[state], DTYPE_F32, u->optim_range, u->optim_ranges, at);
-}
-
-void engine_gradient(const struct engine *e, int unit, struct range at, float *out)
-{
-    const struct engine_unit *u = &e->unit[unit];
-
-    engine_copy(out, DTYPE_F32, u->grads, e->grad_type, u->optim_range, u->optim_ranges, at);
 }

@@ -66,18 +66,19 @@ static void push_part(struct engine *e, struct engine_slot *slot, int part, int 
     *m = (struct engine_move){
         .call = {.handle = &size->handle[ENGINE_GATHER],
                  .in = apart ? e->gather_send : from,
-                 .out = to},
+                 .out = to,
+                 .round = coded},
         .wire = p->wire_type,
         .src = from,
         .src_type = p->param_type,
         .src_elems = apart ? shard : 0,
-        .round = coded,
+        .after = {slot->used, part ? NULL : u->updated},
         .behind = part ? NULL : e->syncs,
         .behind_ticket = u->synced,
         .behind_event = part ? -1 : u->synced_event,
     };
     slot->event = engine_trace_move(e, m, ENGINE_GATHERED, ENGINE_LANE_GATHERS, unit, micro);
-    slot->ticket = engine_move_push(e, e->gathers, m);
+    slot->ticket = engine_move_push(e, ENGINE_GATHER, m);
 }
 
 static void push(struct engine *e, int64_t use)
@@ -116,12 +117,13 @@ void engine_uses_begin(struct engine *e, int micros, int back)
         push_more(e);
 }
 
-const float *engine_uses_take(struct engine *e, struct err *err)
+const void *engine_uses_take(struct engine *e, struct err *err)
 {
     struct use at = use_at(e, e->use);
     struct engine_unit *u = &e->unit[model_unit_of_visit(e->model, at.visit)];
     const void *from = u->params;
     enum dtype type = e->plan->param_type;
+    struct kern *k = &e->device.kern;
 
     if (e->there[ENGINE_GATHER]) {
         struct engine_slot *slot = slot_of(e, at);
@@ -133,9 +135,9 @@ const float *engine_uses_take(struct engine *e, struct err *err)
     } else if (engine_wait(e, e->syncs, u->synced, u->synced_event, err)) {
         return NULL;
     }
-    if (type == DTYPE_F32)
+    if (type == e->hand_type)
         return from;
-    dtype_convert(e->full, DTYPE_F32, from, type, u->elems);
+    k->op->convert(k, e->full, e->hand_type, from, type, u->elems);
     return e->full;
 }
 
@@ -145,6 +147,9 @@ void engine_uses_give(struct engine *e)
 
     if (!e->there[ENGINE_GATHER])
         return;
-    slot_of(e, at)->busy = at.kept && !at.back;
+    struct engine_slot *slot = slot_of(e, at);
+    slot->busy = at.kept && !at.back;
+    if (!slot->busy)
+        device_record(e->device.compute, slot->used);
     push_more(e);
 }

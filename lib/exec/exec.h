@@ -91,6 +91,7 @@ struct exec_span { /* a chunk of a coded gather: element offsets in `in` and `ou
 
 struct exec_rows {
     int rows, selves, spans, rooms, ranks;
+    int lanes; /* of the schedule: as many on every rank */
     enum dtype type;
     enum dtype_op redop;
     struct exec_row *row;

@@ -216,6 +216,7 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
 {
     struct exec_rows new = {.rooms = places->chunks * (1 + s->planes),
                             .ranks = s->groups.ranks,
+                            .lanes = s->lanes,
                             .type = places->type,
                             .redop = places->redop};
     size_t rooms = (size_t) new.rooms;

@@ -45,7 +45,8 @@ struct kern_optim { /* AdamW, as kern_adamw has it; g is multiplied by scale fir
 struct kern_ops {
     void (*close)(struct kern *k);
 
-    /* What of a batch's tokens needs room, and a copy of it there; host: tokens, targets. */
+    /* What of a batch's tokens needs room, and a copy of it there; host: tokens, targets,
+       NULL without a loss.  On a CPU they stay where they are: borrowed. */
     int64_t (*tokens_bytes)(const struct kern *k, int64_t n);
     void (*tokens)(struct kern *k, struct kern_tokens *out, void *room, const int32_t *tokens,
                    const int32_t *targets, int64_t n, int64_t vocab);
@@ -142,7 +143,11 @@ struct kern {
     struct device *device;      /* borrowed */
     struct device_queue *queue; /* borrowed: what a caller with a thread of its own opened */
     enum dtype act, weight;
+    int row_elems; /* fast where rows lie a multiple of so many elements apart: 1, of a GPU 8 */
     int64_t bytes; /* of device memory that it holds for itself */
+    /* Set before product_new: on a GPU the fastest of several algorithms is taken, by a trial
+       at a product's first run, and bits may differ from run to run. */
+    int tune;
     void *own;     /* the table's */
 };
 
@@ -154,7 +159,8 @@ int kern_open(struct kern *out, struct device *device, struct device_queue *queu
               enum dtype compute, enum dtype weight, struct err *err);
 void kern_close(struct kern *k);
 
-/* The tables: kern_cpu_ops.c; kern_cuda.c, or kern_cuda_none.c. */
+/* The tables: kern_cpu_ops.c; kern_cuda.c, or kern_cuda_none.c.  They fill op, own, bytes; the
+   rest is there. */
 int kern_open_cpu(struct kern *out, struct err *err);
 int kern_open_cuda(struct kern *out, struct err *err);
 

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "kern/kern_cpu.h"
@@ -82,6 +83,7 @@ int kern_product_new(struct kern_product **out, const struct kern_product_shape 
     struct kern_product *p = mem_new(1, sizeof *p);
 
     assert(shape->type == DTYPE_F32 || shape->type == DTYPE_BF16);
+    assert(shape->out_type == DTYPE_F32);
     kern_thread_init(); /* the primitive is made for as many threads as its maker has */
     p->shape = *shape;
     if (by_primitive(shape) && prepare(p)) {
@@ -112,15 +114,9 @@ void kern_product_free(struct kern_product *p)
     mem_free(p);
 }
 
-void kern_product_run(const struct kern_product *p, const void *a, const void *b, float *c)
+static void by_primitive_run(const struct kern_product *p, const void *a, const void *b,
+                             float *c)
 {
-    const struct kern_product_shape *s = &p->shape;
-
-    if (!p->primitive) {
-        kern_gemm(s->ta, s->tb, s->m, s->n, s->k, 1, a, s->lda, b, s->ldb, s->add ? 1 : 0, c,
-                  s->ldc);
-        return;
-    }
     dnnl_exec_arg_t args[] = {
         {DNNL_ARG_SRC, p->a}, {DNNL_ARG_WEIGHTS, p->b}, {DNNL_ARG_DST, p->c}};
     /* oneDNN's handles are not const; a and b are only read. */
@@ -132,4 +128,30 @@ void kern_product_run(const struct kern_product *p, const void *a, const void *b
 
     assert(!bad);
     (void)bad;
+}
+
+/* What the product is added to, there where it will be. */
+static void copy(const struct kern_product_shape *s, float *c, const float *from)
+{
+    int64_t rows = s->ldc == s->n ? 1 : s->m, columns = s->ldc == s->n ? s->m * s->n : s->n;
+
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(c + i * s->ldc, from + i * s->ldc, (size_t)columns * sizeof(float));
+}
+
+void kern_product_run(const struct kern_product *p, const void *a, const void *b,
+                      const float *from, const float *bias, float *c)
+{
+    const struct kern_product_shape *s = &p->shape;
+
+    assert(!s->add || from);
+    if (s->add && from != c)
+        copy(s, c, from);
+    if (p->primitive)
+        by_primitive_run(p, a, b, c);
+    else
+        kern_gemm(s->ta, s->tb, s->m, s->n, s->k, 1, a, s->lda, b, s->ldb, s->add ? 1 : 0, c,
+                  s->ldc);
+    if (bias)
+        kern_bias(c, s->ldc, bias, s->m, s->n);
 }

@@ -24,7 +24,9 @@ struct kern_product;
 /* ERR_ABSENT where this processor has no products of that type. */
 int kern_product_new(struct kern_product **out, const struct kern_product_shape *shape,
                      struct err *err);
-void kern_product_run(const struct kern_product *p, const void *a, const void *b, float *c);
+/* from: read where add is set, c itself or another matrix like it; bias (n) or NULL. */
+void kern_product_run(const struct kern_product *p, const void *a, const void *b,
+                      const float *from, const float *bias, float *c);
 void kern_product_free(struct kern_product *p); /* NULL is fine */
 
 #endif

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "net/net_parts.h"
 
@@ -34,11 +33,13 @@ static int lay_out(struct net *net, const struct model *m, const struct net_opti
 
     if (check(m, o, err))
         return -1;
+    assert(o->kern && (o->kern->act == o->compute || o->kern->act == DTYPE_F32));
     n = mem_new(1, sizeof *n);
     n->shape.at = mem_new((size_t)m->layers + 1, sizeof *n->shape.at);
     n->kept = mem_new((size_t)m->layers, sizeof *n->kept);
     n->heads = (struct kern_heads){o->batch, o->seq, m->heads, m->kv_heads, m->head_dim};
-    net_shape_read(&n->shape, m);
+    /* Lines that are rounded stay apart: joined they would need a room as large as both. */
+    net_shape_read(&n->shape, m, o->kern->weight == o->compute, o->kern->row_elems);
     *net = (struct net){.model = m,
                         .options = *o,
                         .rows = (int64_t)o->batch * o->seq,
@@ -73,16 +74,22 @@ void net_release(struct net *net)
     *net = (struct net){0};
 }
 
-static float *take(struct arena *arena, int64_t rows, int64_t columns)
+/* (rows, columns) of activations, and of what is f32 everywhere. */
+static void *take(const struct net *net, struct arena *arena, int64_t rows, int64_t columns)
 {
-    return arena_take(arena, rows * columns * (int64_t)sizeof(float));
+    return arena_take(arena, net_act_bytes(net, rows * columns));
+}
+
+static float *take_f32(struct arena *arena, int64_t n)
+{
+    return arena_take(arena, n * (int64_t)sizeof(float));
 }
 
 static struct net_norm_kept take_norm(const struct net *net, struct arena *arena, int64_t rows)
 {
     return (struct net_norm_kept){
-        .mean = net->model->norm == MODEL_NORM_LAYER ? take(arena, rows, 1) : NULL,
-        .rstd = take(arena, rows, 1),
+        .mean = net->model->norm == MODEL_NORM_LAYER ? take_f32(arena, rows) : NULL,
+        .rstd = take_f32(arena, rows),
     };
 }
 
@@ -93,13 +100,12 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
     int64_t R = net->rows, HD = m->heads * m->head_dim;
 
     return (struct net_layer_kept){
-        .x_mid = take(arena, R, m->hidden),
+        .x_mid = take(net, arena, R, m->hidden),
         .norm = {take_norm(net, arena, R), take_norm(net, arena, R)},
-        .qkv = take(arena, R, net->buffers->shape.stage[NET_QKV].ld),
-        .att = take(arena, R, HD),
-        .lse = take(arena, R, m->heads),
-        .ffn = {take(arena, R, m->ffn),
-                m->ffn_type == MODEL_FFN_SWIGLU ? take(arena, R, m->ffn) : NULL},
+        .qkv = take(net, arena, R, net->buffers->shape.stage[NET_QKV].ld),
+        .att = take(net, arena, R, HD),
+        .lse = take_f32(arena, R * m->heads),
+        .ffn = take(net, arena, R, net->buffers->shape.stage[NET_FFN].ld),
     };
 }
 
@@ -119,48 +125,65 @@ static void place_kept(struct net *net, struct arena *arena)
         kept[l] = l == last || (l >= from && !net->options.recompute) ? take_layer(net, arena)
                                                                       : kept[last];
     for (int64_t l = 0; l <= last; l++)
-        kept[l].x = l >= from || l == 0 ? take(arena, net->rows, m->hidden) : kept[l - 1].x;
+        kept[l].x =
+            l >= from || l == 0 ? take(net, arena, net->rows, m->hidden) : kept[l - 1].x;
 }
 
 static void place_rope(struct net *net, struct arena *arena)
 {
     const struct model *m = net->model;
     struct net_buffers *n = net->buffers;
-    int seq = net->options.seq;
+    int64_t seq = net->options.seq, elems = seq * m->head_dim;
     double *inv_freq, scale;
+    float *table;
 
     if (m->positions)
         return;
-    n->rope = take(arena, seq, m->head_dim);
+    n->rope = take_f32(arena, elems);
     if (!n->rope)
         return;
     inv_freq = mem_new((size_t)m->head_dim, sizeof *inv_freq);
-    model_rope_frequencies(m, seq, inv_freq, &scale);
-    kern_rope_table(n->rope, seq, m->head_dim, inv_freq, scale);
+    table = mem_new((size_t)elems, sizeof *table);
+    model_rope_frequencies(m, (int)seq, inv_freq, &scale);
+    kern_rope_table(table, seq, m->head_dim, inv_freq, scale);
+    device_copy(net->options.kern->queue, n->rope, table, elems * (int64_t)sizeof *table);
+    mem_free(table);
     mem_free(inv_freq);
+}
+
+static void place_scores(struct net *net, struct arena *arena)
+{
+    struct net_buffers *n = net->buffers;
+    const struct kern *k = net->options.kern;
+    int64_t bytes = k->op->attention_bytes(k, &n->heads, 0);
+
+    if (!net->options.forward_only && bytes < k->op->attention_bytes(k, &n->heads, 1))
+        bytes = k->op->attention_bytes(k, &n->heads, 1);
+    n->scores = arena_take(arena, bytes);
 }
 
 void net_place(struct net *net, struct arena *arena)
 {
     const struct model *m = net->model;
     struct net_buffers *n = net->buffers;
+    const struct kern *k = net->options.kern;
     int64_t R = net->rows, C = m->hidden, H = net_rows(net, NET_HEAD);
 
     place_kept(net, arena);
     place_rope(net, arena);
-    n->x_last = take(arena, R, C);
+    n->tokens_room = arena_take(arena, k->op->tokens_bytes(k, R));
+    n->x_last = take(net, arena, R, C);
     n->norm_last = take_norm(net, arena, R);
-    n->logits = take(arena, H, m->vocab);
-    n->h = take(arena, R, C);
-    n->act = take(arena, R, m->ffn);
+    n->logits = take(net, arena, H, n->shape.stage[NET_HEAD].ld);
+    n->h = take(net, arena, R, C);
+    n->act = take(net, arena, R, m->ffn);
     if (!net->options.forward_only) {
-        n->lse = take(arena, R, 1);
-        n->dx = take(arena, R, C);
-        n->dh = take(arena, R, C);
-        n->dqkv = take(arena, R, n->shape.stage[NET_QKV].ld);
-        n->datt = take(arena, R, m->heads * m->head_dim);
+        n->dx = take(net, arena, R, C);
+        n->dh = take(net, arena, R, C);
+        n->dqkv = take(net, arena, R, n->shape.stage[NET_QKV].ld);
+        n->datt = take(net, arena, R, m->heads * m->head_dim);
     }
-    n->scores = take(arena, kern_attention_scratch(&n->heads), 1);
+    place_scores(net, arena);
     net_linear_place(net, arena);
 }
 
@@ -177,63 +200,74 @@ int64_t net_bytes(const struct model *model, const struct net_options *options)
     return arena.used;
 }
 
+static void take_tokens(struct net *net, const int32_t *tokens, const int32_t *targets)
+{
+    struct net_buffers *n = net->buffers;
+    struct kern *k = net->options.kern;
+
+    k->op->tokens(k, &n->tokens, n->tokens_room, tokens, targets, net->rows, net->model->vocab);
+}
+
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale)
 {
     assert(!net->options.forward_only);
-    net->tokens = tokens;
-    net->targets = targets;
+    take_tokens(net, tokens, targets);
     net->scale = scale;
-    net->loss = 0;
 }
 
 void net_prompt(struct net *net, const int32_t *tokens, int length)
 {
     assert(net->options.forward_only && length >= 1 && length <= net->options.seq);
-    net->tokens = tokens;
+    take_tokens(net, tokens, NULL);
     net->last = length - 1;
 }
 
 /* The rows of x_last that the head sees are its first: all, or one of each sequence. */
 static void pick_rows(const struct net *net)
 {
-    int64_t C = net->model->hidden, T = net->options.seq;
-    float *x = net->buffers->x_last;
+    int64_t row = net_act_bytes(net, net->model->hidden), T = net->options.seq;
+    char *x = net->buffers->x_last;
 
     for (int64_t b = 0; net->options.forward_only && b < net->options.batch; b++)
-        memmove(x + b * C, x + (b * T + net->last) * C, (size_t)C * sizeof(float));
+        if (b != b * T + net->last)
+            device_copy(net->options.kern->queue, x + b * row, x + (b * T + net->last) * row,
+                        row);
 }
 
-static struct net_hand head_hand(const struct net *net, const float *params, float *grads)
+static struct net_hand head_hand(const struct net *net, const void *params, float *grads)
 {
     return (struct net_hand){&net->buffers->shape.at[net->model->layers], params, grads};
 }
 
-static void head_forward(struct net *net, const float *params)
+static void head_forward(struct net *net, const void *params)
 {
     struct net_buffers *n = net->buffers;
     const struct net_hand hand = head_hand(net, params, NULL);
+    struct kern *k = net->options.kern;
 
     pick_rows(net);
-    net_norm(net, 0, &hand, n->h, &n->norm_last, n->x_last, net_rows(net, NET_HEAD));
-    net_stage_forward(net, NET_HEAD, &hand, n->h, &n->logits);
+    net_norm(net, 0, &hand, n->h, &n->norm_last, n->x_last, net_rows(net, NET_HEAD), 0);
+    net_stage_forward(net, NET_HEAD, &hand, n->h, NULL, n->logits);
     if (!net->options.forward_only)
-        net->loss =
-            kern_cross_entropy(n->lse, n->logits, net->targets, net->rows, net->model->vocab);
+        k->op->cross_entropy(k, n->logits, net_logits_ld(net), &n->tokens, net->model->vocab,
+                             net->scale);
 }
 
-static void embed_forward(const struct net *net, const float *params)
+static void embed_forward(const struct net *net, const void *params)
 {
     const struct model *m = net->model;
     const struct net_buffers *n = net->buffers;
+    const struct net_hand hand = {NULL, params, NULL};
+    struct kern *k = net->options.kern;
 
-    kern_embed(n->kept[0].x, params + n->shape.embed_at, net->tokens, net->rows, m->vocab,
-               m->hidden);
+    k->op->embed(k, n->kept[0].x, net_w(net, &hand, n->shape.embed_at), &n->tokens, m->vocab,
+                 m->hidden);
     if (n->shape.positions_at >= 0)
-        kern_positions(n->kept[0].x, params + n->shape.positions_at, net->options.batch,
-                       net->options.seq, m->hidden);
+        k->op->positions(k, n->kept[0].x, net_w(net, &hand, n->shape.positions_at),
+                         net->options.batch, net->options.seq, m->hidden);
 }
 
-void net_forward(struct net *net, int visit, const float *params)
+void net_forward(struct net *net, int visit, const void *params)
 {
     const struct model *m = net->model;
     struct net_buffers *n = net->buffers;
@@ -249,53 +283,59 @@ void net_forward(struct net *net, int visit, const float *params)
         head_forward(net, params);
 }
 
-double net_loss(const struct net *net)
+int net_loss(struct net *net, double *loss, struct err *err)
 {
-    return net->loss;
+    assert(!net->options.forward_only);
+    return net->options.kern->op->loss(net->options.kern, loss, err);
 }
 
-const float *net_logits(const struct net *net)
+const void *net_logits(const struct net *net)
 {
     return net->buffers->logits;
 }
 
-static void head_backward(struct net *net, const float *params, float *grads)
+int64_t net_logits_ld(const struct net *net)
+{
+    return net->buffers->shape.stage[NET_HEAD].ld;
+}
+
+/* The logits are their gradients already. */
+static void head_backward(struct net *net, const void *params, float *grads)
 {
     struct net_buffers *n = net->buffers;
     const struct net_hand hand = head_hand(net, params, grads);
-    const float *dy = n->logits;
-    int64_t R = net->rows, C = net->model->hidden;
     int last = hand.at->stop == NET_P_QKV, needs = net_stage_needs_x(net, NET_HEAD, &hand);
 
-    kern_cross_entropy_backward(n->logits, n->lse, net->targets, R, net->model->vocab,
-                                net->scale);
     if (needs)
-        net_norm_again(net, 0, &hand, n->h, &n->norm_last, n->x_last);
-    net_stage_backward(net, NET_HEAD, &hand, &dy, needs ? n->h : NULL, last ? NULL : n->dh);
+        net_norm(net, 0, &hand, n->h, &n->norm_last, n->x_last, net->rows, 1);
+    net_stage_backward(net, NET_HEAD, &hand, n->logits, needs ? n->h : NULL,
+                       last ? NULL : n->dh);
     if (last)
         return;
-    memset(n->dx, 0, (size_t)(R * C) * sizeof(float));
+    device_zero(net->options.kern->queue, n->dx,
+                net_act_bytes(net, net->rows * net->model->hidden));
     net_norm_backward(net, 0, &hand, n->dx, n->dh, &n->norm_last, n->x_last);
 }
 
 static void embed_backward(const struct net *net, float *grads)
 {
     const struct net_buffers *n = net->buffers;
+    struct kern *k = net->options.kern;
     int64_t C = net->model->hidden;
 
     if (n->shape.embed_at < n->shape.embed_trained)
-        kern_embed_backward(grads + n->shape.embed_at, n->dx, net->tokens, net->rows, C);
+        k->op->embed_backward(k, grads + n->shape.embed_at, n->dx, &n->tokens, C);
     if (n->shape.positions_at >= 0 && n->shape.positions_at < n->shape.embed_trained)
-        kern_positions_backward(grads + n->shape.positions_at, n->dx, net->options.batch,
-                                net->options.seq, C);
+        k->op->positions_backward(k, grads + n->shape.positions_at, n->dx, net->options.batch,
+                                  net->options.seq, C);
 }
 
-void net_backward(struct net *net, int visit, const float *params, float *grads)
+void net_backward(struct net *net, int visit, const void *params, float *grads)
 {
     const struct model *m = net->model;
 
     assert(visit >= 0 && visit <= m->layers + 1 && net->buffers->logits);
-    assert(!net->options.forward_only);
+    assert(!net->options.forward_only && net->scale != 0);
     if (visit < net->buffers->shape.floor)
         return;
     if (visit == 0)

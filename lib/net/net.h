@@ -7,20 +7,24 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "kern/kern.h"
 #include "model/model.h"
 
 /*
- * Forward and backward of the decoder, unit by unit: the engine hands in one unit's parameters
- * (f32, in the unit's flat order) for as long as a visit needs them.  Activations lie in an
- * arena measured before the first step; nothing is allocated afterwards.
+ * Forward and backward of the decoder, unit by unit, on a processor or a GPU: the table of
+ * kernels (kern/kern.h) says which, and in what type activations are kept and parameters come.
+ * The engine hands in one unit's parameters (k->weight, in the unit's flat order) for as long
+ * as a visit needs them; all memory but tokens and targets is the device's.  Activations lie in
+ * an arena measured before the first step; nothing is allocated afterwards, and nothing waits
+ * for a GPU but net_loss.
  *
  *     net_init(&net, model, &options);
  *     net_place(&net, &arena);          (twice: measure, place)
  *     net_begin(&net, tokens, targets, scale);
  *     for (v = 0; v < visits; v++)      net_forward(&net, v, params_of(unit_of_visit(v)));
- *     loss = net_loss(&net);            sum over the batch*seq tokens, nats, not scaled
  *     for (v = visits - 1; v >= model->first_trained; v--)
  *         net_backward(&net, v, params, grads);
+ *     net_loss(&net, &loss);            sum over the batch*seq tokens, nats, not scaled
  *
  * grads (f32, flat as the unit's trained part, unit.trained elements) is ADDED to:
  * d(scale * net_loss) / d params.  What is frozen has no gradient and costs none; grads of a
@@ -34,9 +38,10 @@
  * forward again (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016): the same
  * bits for less memory and up to a third more time.
  *
- * Computed in bf16, a weight and what it is multiplied with are rounded before the product; all
- * else is f32: sums, attention, norms, biases, parameters, gradients, what is kept.  Adapters
- * are products like the others.
+ * compute is the type of products: k->act, or, on a processor, bf16 beside activations in f32.
+ * Then a weight and what it is multiplied with are rounded before the product; all else is f32:
+ * sums, attention, norms, biases, parameters, gradients, what is kept.  Adapters are products
+ * like the others.
  *
  * With forward_only there is no backward and no loss, no memory for either, and the head sees
  * one token of each sequence alone (net_prompt): net_logits is (B, vocab).  What a token gives
@@ -44,7 +49,8 @@
  * may be any, below the vocabulary.
  */
 struct net_options {
-    int batch, seq; /* B, T */
+    struct kern *kern; /* borrowed; its last loss is one net's */
+    int batch, seq;    /* B, T */
     int recompute;
     enum dtype compute; /* DTYPE_F32 or DTYPE_BF16 */
     int forward_only;
@@ -53,28 +59,29 @@ struct net_options {
 struct net {
     const struct model *model; /* borrowed */
     struct net_options options;
-    int64_t rows;                    /* B*T */
-    const int32_t *tokens, *targets; /* (B,T), borrowed until the backward is done */
+    int64_t rows; /* B*T */
     float scale;
-    double loss;
     int last;                    /* forward_only: the position whose logits are wanted */
     struct net_buffers *buffers; /* owned */
 };
 
 /*
  * ERR_INPUT when the model's family cannot be computed or seq exceeds its maximum; ERR_ABSENT
- * where the processor has no products in the type.
+ * where the device has no products in the type.
  */
 int net_init(struct net *net, const struct model *model, const struct net_options *options,
              struct err *err);
 void net_place(struct net *net, struct arena *arena);
 void net_release(struct net *net);
+/* tokens, targets (B,T) of the host, there until net_loss has returned or the backward is done;
+   scale 0: no backward will follow. */
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale);
 /* Instead, with forward_only: tokens (B,T), of which 1 <= length <= T make up the prompt. */
 void net_prompt(struct net *net, const int32_t *tokens, int length);
-void net_forward(struct net *net, int visit, const float *params);
-double net_loss(const struct net *net);
-void net_backward(struct net *net, int visit, const float *params, float *grads);
+void net_forward(struct net *net, int visit, const void *params);
+void net_backward(struct net *net, int visit, const void *params, float *grads);
+/* Any time after the head's forward: waits for that, not for what was asked for after it. */
+int net_loss(struct net *net, double *loss, struct err *err);
 /* What net_place will take; -1 when net_init would refuse. */
 int64_t net_bytes(const struct model *model, const struct net_options *options);
 /*
@@ -85,8 +92,12 @@ int64_t net_bytes(const struct model *model, const struct net_options *options);
  * where it trains itself; where all of a model trains, three times the forward.
  */
 double net_flops(const struct net *net);
-/* Logits of the last forward, (B*T, vocab), forward_only (B, vocab): valid until the backward
-   begins. */
-const float *net_logits(const struct net *net);
+/*
+ * Logits of the last forward, k->act, (B*T, vocab), forward_only (B, vocab), rows net_logits_ld
+ * elements apart (on a processor vocab).  Only of forward_only and scale 0: else their
+ * gradients take their place at once.
+ */
+const void *net_logits(const struct net *net);
+int64_t net_logits_ld(const struct net *net);
 
 #endif

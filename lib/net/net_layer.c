@@ -8,18 +8,17 @@
  * f is silu(g) u of two halves, or gelu of one; rope is left out with learned positions; each
  * product may have a bias and an adapter.  The backward ends where nothing before it trains.
  */
-#include <string.h>
-
 #include "net/net_parts.h"
 
-static void turn(const struct net *net, float *qkv, int back)
+static void turn(const struct net *net, void *qkv, int back)
 {
     const struct model *m = net->model;
     const struct net_buffers *n = net->buffers;
+    struct kern *k = net->options.kern;
 
     if (n->rope)
-        kern_rope(qkv, n->shape.stage[NET_QKV].ld, n->rope, net->options.batch,
-                  net->options.seq, m->heads + m->kv_heads, m->head_dim, back);
+        k->op->rope(k, qkv, n->shape.stage[NET_QKV].ld, n->rope, net->options.batch,
+                    net->options.seq, m->heads + m->kv_heads, m->head_dim, back);
 }
 
 /* All that the backward needs: the forward up to what the activation reads. */
@@ -27,30 +26,27 @@ static void keep(const struct net *net, int64_t layer, const struct net_hand *ha
 {
     const struct net_buffers *n = net->buffers;
     const struct net_layer_kept *k = &n->kept[layer];
-    int64_t R = net->rows, C = net->model->hidden;
+    struct kern *table = net->options.kern;
 
-    net_norm(net, 0, hand, n->h, &k->norm[0], k->x, R);
-    net_stage_forward(net, NET_QKV, hand, n->h, &k->qkv);
+    net_norm(net, 0, hand, n->h, &k->norm[0], k->x, net->rows, 0);
+    net_stage_forward(net, NET_QKV, hand, n->h, NULL, k->qkv);
     turn(net, k->qkv, 0);
-    kern_attention(&n->heads, k->att, k->lse, k->qkv, n->scores);
-    memcpy(k->x_mid, k->x, (size_t)(R * C) * sizeof(float));
-    net_stage_forward(net, NET_OUT, hand, k->att, &k->x_mid);
+    table->op->attention(table, &n->heads, k->att, k->lse, k->qkv, n->scores);
+    net_stage_forward(net, NET_OUT, hand, k->att, k->x, k->x_mid);
 
-    net_norm(net, 1, hand, n->h, &k->norm[1], k->x_mid, R);
-    net_stage_forward(net, NET_FFN, hand, n->h, k->ffn);
+    net_norm(net, 1, hand, n->h, &k->norm[1], k->x_mid, net->rows, 0);
+    net_stage_forward(net, NET_FFN, hand, n->h, NULL, k->ffn);
 }
 
-void net_layer_forward(const struct net *net, int64_t layer, const float *params, float *out)
+void net_layer_forward(const struct net *net, int64_t layer, const void *params, void *out)
 {
     const struct net_buffers *n = net->buffers;
     const struct net_layer_kept *k = &n->kept[layer];
     const struct net_hand hand = {&n->shape.at[layer], params, NULL};
-    int64_t R = net->rows, C = net->model->hidden;
 
     keep(net, layer, &hand);
     net_act(net, n->act, k->ffn);
-    memcpy(out, k->x_mid, (size_t)(R * C) * sizeof(float));
-    net_stage_forward(net, NET_DOWN, &hand, n->act, &out);
+    net_stage_forward(net, NET_DOWN, &hand, n->act, k->x_mid, out);
 }
 
 /* DOWN and the activation: what DOWN reads is there only once its gradient is used up. */
@@ -74,25 +70,25 @@ static void down_backward(const struct net *net, const struct net_layer_kept *k,
 /* A stage that reads a norm, and the norm: dx += what comes through them. */
 static void normed_backward(const struct net *net, enum net_stage_name stage, int which,
                             const struct net_hand *hand, const struct net_norm_kept *kept,
-                            const float *x, const float *const *dy)
+                            const void *x, const void *dy)
 {
     const struct net_buffers *n = net->buffers;
     int last = hand->at->stop == (which ? NET_P_FFN : NET_P_QKV), needs;
 
     needs = net_stage_needs_x(net, stage, hand);
     if (needs)
-        net_norm_again(net, which, hand, n->h, kept, x);
+        net_norm(net, which, hand, n->h, kept, x, net->rows, 1);
     net_stage_backward(net, stage, hand, dy, needs ? n->h : NULL, last ? NULL : n->dh);
     if (!last)
         net_norm_backward(net, which, hand, n->dx, n->dh, kept, x);
 }
 
-void net_layer_backward(const struct net *net, int64_t layer, const float *params, float *grads)
+void net_layer_backward(const struct net *net, int64_t layer, const void *params, float *grads)
 {
     const struct net_buffers *n = net->buffers;
     const struct net_layer_kept *k = &n->kept[layer];
     const struct net_hand hand = {&n->shape.at[layer], params, grads};
-    const float *dffn[2] = {k->ffn[0], k->ffn[1]}, *dx = n->dx, *dqkv = n->dqkv;
+    struct kern *table = net->options.kern;
     int stop = hand.at->stop;
 
     /* The last layer's forward ran last of all: what it left is still there. */
@@ -101,13 +97,14 @@ void net_layer_backward(const struct net *net, int64_t layer, const float *param
     down_backward(net, k, &hand);
     if (stop == NET_P_DOWN)
         return;
-    normed_backward(net, NET_FFN, 1, &hand, &k->norm[1], k->x_mid, dffn);
+    normed_backward(net, NET_FFN, 1, &hand, &k->norm[1], k->x_mid, k->ffn);
     if (stop == NET_P_FFN || stop == NET_NORM_2)
         return;
-    net_stage_backward(net, NET_OUT, &hand, &dx, k->att, stop == NET_P_OUT ? NULL : n->datt);
+    net_stage_backward(net, NET_OUT, &hand, n->dx, k->att, stop == NET_P_OUT ? NULL : n->datt);
     if (stop == NET_P_OUT)
         return;
-    kern_attention_backward(&n->heads, n->dqkv, n->datt, k->att, k->lse, k->qkv, n->scores);
+    table->op->attention_backward(table, &n->heads, n->dqkv, n->datt, k->att, k->lse, k->qkv,
+                                  n->scores);
     turn(net, n->dqkv, 1);
-    normed_backward(net, NET_QKV, 0, &hand, &k->norm[0], k->x, &dqkv);
+    normed_backward(net, NET_QKV, 0, &hand, &k->norm[0], k->x, n->dqkv);
 }

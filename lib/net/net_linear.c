@@ -9,17 +9,34 @@
  * low is computed again in the backward: of the adapter's seven products it is one, and x,
  * which dA needs as well, is there; kept it would take a place per line and layer.
  *
- * Computed in bf16, each operand is rounded first, into a room whose rows are PAD elements
- * wider than they need be: where rows are 2 KiB apart or a multiple of it, what a product reads
- * of a column falls into few sets of the cache (measured on llama-10m: 7 % of a step).
+ * What is of another type than products take (on a processor all, computed in bf16) is rounded
+ * first, into a room whose rows are PAD elements wider than they need be: where rows are 2 KiB
+ * apart or a multiple of it, what a product reads of a column falls into few sets of the cache
+ * (measured on llama-10m: 7 % of a step).
  */
 #include "net/net_parts.h"
 
 enum { PAD = 32 }; /* a cache line */
 
+/* Rows of an operand (of a weight), as products find it. */
 static int64_t operand_ld(const struct net *net, int64_t columns)
 {
-    return net->options.compute == DTYPE_F32 ? columns : columns + PAD;
+    return net->options.kern->act == net->options.compute ? columns : columns + PAD;
+}
+
+static int64_t weight_ld(const struct net *net, int64_t columns)
+{
+    return net->options.kern->weight == net->options.compute ? columns : columns + PAD;
+}
+
+int64_t net_act_bytes(const struct net *net, int64_t n)
+{
+    return n * dtype_bytes(net->options.kern->act);
+}
+
+const void *net_w(const struct net *net, const struct net_hand *hand, int64_t offset)
+{
+    return (const char *)hand->w + offset * dtype_bytes(net->options.kern->weight);
 }
 
 int64_t net_rows(const struct net *net, enum net_stage_name stage)
@@ -47,21 +64,22 @@ static struct kern_product_shape shape_of(const struct net *net, int line, enum 
     const struct net_stage *s = &net->buffers->shape.stage[l->stage];
     int64_t R = net_rows(net, l->stage), in = s->in, out = l->out, r = net->model->lora.rank;
     int64_t x = operand_ld(net, in), dy = operand_ld(net, s->ld), low = operand_ld(net, r);
-    int64_t w = operand_ld(net, stored(net, l));
+    int64_t w = weight_ld(net, stored(net, l)), wx = weight_ld(net, in), wr = weight_ld(net, r);
     char t = l->transposed ? 'N' : 'T', not_t = l->transposed ? 'T' : 'N';
-    enum dtype type = net->options.compute;
+    enum dtype type = net->options.compute, act = net->options.kern->act, sum = DTYPE_F32;
     const struct kern_product_shape shape[NET_PRODUCTS] = {
-        [NET_Y] = {'N', t, R, out, in, x, w, s->ld, s->add, type},
-        [NET_DX] = {'N', not_t, R, in, out, dy, w, in, line > s->first, type},
-        [NET_DW] = l->transposed
-                       ? (struct kern_product_shape){'T', 'N', in, out, R, x, dy, out, 1, type}
-                       : (struct kern_product_shape){'T', 'N', out, in, R, dy, x, in, 1, type},
-        [NET_LOW] = {'N', 'T', R, r, in, x, x, r, 0, type},
-        [NET_RISE] = {'N', 'T', R, out, r, low, low, s->ld, 1, type},
-        [NET_DLOW] = {'N', 'N', R, r, out, dy, low, r, 0, type},
-        [NET_DXA] = {'N', 'N', R, in, r, low, x, in, 1, type},
-        [NET_DA] = {'T', 'N', r, in, R, low, x, in, 1, type},
-        [NET_DB] = {'T', 'N', out, r, R, dy, low, r, 1, type},
+        [NET_Y] = {'N', t, R, out, in, x, w, s->ld, s->add, type, act},
+        [NET_DX] = {'N', not_t, R, in, out, dy, w, in, line > s->first, type, act},
+        [NET_DW] =
+            l->transposed
+                ? (struct kern_product_shape){'T', 'N', in, out, R, x, dy, out, 1, type, sum}
+                : (struct kern_product_shape){'T', 'N', out, in, R, dy, x, in, 1, type, sum},
+        [NET_LOW] = {'N', 'T', R, r, in, x, wx, r, 0, type, act},
+        [NET_RISE] = {'N', 'T', R, out, r, low, wr, s->ld, 1, type, act},
+        [NET_DLOW] = {'N', 'N', R, r, out, dy, wr, r, 0, type, act},
+        [NET_DXA] = {'N', 'N', R, in, r, low, wx, in, 1, type, act},
+        [NET_DA] = {'T', 'N', r, in, R, low, x, in, 1, type, sum},
+        [NET_DB] = {'T', 'N', out, r, R, dy, low, r, 1, type, sum},
     };
 
     return shape[p];
@@ -70,13 +88,14 @@ static struct kern_product_shape shape_of(const struct net *net, int line, enum 
 int net_linear_init(struct net *net, struct err *err)
 {
     struct net_buffers *n = net->buffers;
+    struct kern *k = net->options.kern;
 
     for (int i = 0; i < n->shape.lines; i++)
         for (enum net_product p = NET_Y; p < NET_PRODUCTS; p++) {
             struct kern_product_shape s = shape_of(net, i, p);
 
             if (wanted(net, &n->shape.line[i], p) &&
-                kern_product_new(&n->shape.line[i].product[p], &s, err))
+                k->op->product_new(k, &n->shape.line[i].product[p], &s, err))
                 return -1;
         }
     return 0;
@@ -84,9 +103,11 @@ int net_linear_init(struct net *net, struct err *err)
 
 void net_linear_release(struct net *net)
 {
+    struct kern *k = net->options.kern;
+
     for (int i = 0; i < net->buffers->shape.lines; i++)
         for (int p = 0; p < NET_PRODUCTS; p++)
-            kern_product_free(net->buffers->shape.line[i].product[p]);
+            k->op->product_free(k, net->buffers->shape.line[i].product[p]);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -94,83 +115,140 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void rooms_place(struct net *net, struct arena *arena)
+static void x_rooms_place(struct net *net, struct arena *arena)
 {
     struct net_buffers *n = net->buffers;
     int64_t bytes = dtype_bytes(net->options.compute), r = net->model->lora.rank;
-    int64_t low = net->rows * operand_ld(net, r), x = 0, dy = 0, w = 0;
+    int64_t low = net->rows * operand_ld(net, r), x = 0, dy = 0;
 
     for (int i = 0; i < n->shape.lines; i++) {
-        const struct net_line *l = &n->shape.line[i];
-        const struct net_stage *s = &n->shape.stage[l->stage];
-        int64_t rows = net_rows(net, l->stage), across = stored(net, l);
+        const struct net_stage *s = &n->shape.stage[n->shape.line[i].stage];
+        int64_t rows = net_rows(net, n->shape.line[i].stage);
 
         x = larger(x, rows * operand_ld(net, s->in));
         dy = larger(dy, rows * operand_ld(net, s->ld));
-        w = larger(w, s->in * l->out / across * operand_ld(net, across));
-        if (l->adapted) /* A, B */
-            w = larger(w, larger(r * operand_ld(net, s->in), l->out * operand_ld(net, r)));
     }
     n->x_room = arena_take(arena, bytes * x);
     if (!net->options.forward_only)
         n->dy_room = arena_take(arena, bytes * dy);
-    n->w_room = arena_take(arena, bytes * w);
     if (r)
         n->low_room = arena_take(arena, bytes * low);
     if (r && !net->options.forward_only)
         n->dlow_room = arena_take(arena, bytes * low);
 }
 
+static void w_room_place(struct net *net, struct arena *arena)
+{
+    struct net_buffers *n = net->buffers;
+    int64_t r = net->model->lora.rank, w = 0;
+
+    for (int i = 0; i < n->shape.lines; i++) {
+        const struct net_line *l = &n->shape.line[i];
+        int64_t in = n->shape.stage[l->stage].in, across = stored(net, l);
+
+        w = larger(w, in * l->out / across * weight_ld(net, across));
+        if (l->adapted) /* A, B */
+            w = larger(w, larger(r * weight_ld(net, in), l->out * weight_ld(net, r)));
+    }
+    n->w_room = arena_take(arena, dtype_bytes(net->options.compute) * w);
+}
+
 void net_linear_place(struct net *net, struct arena *arena)
 {
-    int64_t low = net->rows * net->model->lora.rank * (int64_t)sizeof(float);
+    const struct kern *k = net->options.kern;
+    int64_t low = net_act_bytes(net, net->rows * net->model->lora.rank);
 
     if (low)
         net->buffers->low = arena_take(arena, low);
     if (low && !net->options.forward_only)
         net->buffers->dlow = arena_take(arena, low);
-    if (net->options.compute != DTYPE_F32)
-        rooms_place(net, arena);
+    if (k->act != net->options.compute)
+        x_rooms_place(net, arena);
+    if (k->weight != net->options.compute)
+        w_room_place(net, arena);
 }
 
-const void *net_operand(const struct net *net, const float *x, int64_t rows, int64_t columns,
+/* Rows of a matrix of another type, into a room where they are row elements apart. */
+static void rounded(const struct net *net, void *room, int64_t row, const void *x,
+                    enum dtype type, int64_t rows, int64_t columns)
+{
+    struct kern *k = net->options.kern;
+    enum dtype to = net->options.compute;
+
+    for (int64_t i = 0; i < rows; i++)
+        k->op->convert(k, (char *)room + i * row * dtype_bytes(to), to,
+                       (const char *)x + i * columns * dtype_bytes(type), type, columns);
+}
+
+const void *net_operand(const struct net *net, const void *x, int64_t rows, int64_t columns,
                         void *room)
 {
-    enum dtype type = net->options.compute;
-    int64_t row = operand_ld(net, columns) * dtype_bytes(type);
+    enum dtype act = net->options.kern->act;
 
-    if (type == DTYPE_F32)
+    if (act == net->options.compute)
         return x;
-    for (int64_t i = 0; i < rows; i++)
-        dtype_convert((char *)room + i * row, type, x + i * columns, DTYPE_F32, columns);
+    rounded(net, room, operand_ld(net, columns), x, act, rows, columns);
     return room;
 }
 
-/* The columns of a line from those of its stage's array on. */
+/* The columns of a line from those of its stage on. */
 static struct net_dy part(const struct net *net, const struct net_dy *dy, int64_t column)
 {
-    return (struct net_dy){dy->f32 + column, (const char *)dy->operand +
-                                                 column * dtype_bytes(net->options.compute)};
+    return (struct net_dy){(const char *)dy->act + net_act_bytes(net, column),
+                           (const char *)dy->operand +
+                               column * dtype_bytes(net->options.compute)};
 }
 
-static const void *weight(const struct net *net, const float *w, int64_t rows, int64_t columns)
+static const void *weight(const struct net *net, const struct net_hand *hand, int64_t offset,
+                          int64_t rows, int64_t columns)
 {
-    return net_operand(net, w, rows, columns, net->buffers->w_room);
+    enum dtype type = net->options.kern->weight;
+    const void *w = net_w(net, hand, offset);
+
+    if (type == net->options.compute)
+        return w;
+    rounded(net, net->buffers->w_room, weight_ld(net, columns), w, type, rows, columns);
+    return net->buffers->w_room;
 }
 
-static const void *line_weight(const struct net *net, const struct net_line *l, const float *w)
+static const void *line_weight(const struct net *net, const struct net_hand *hand, int line)
 {
+    const struct net_line *l = &net->buffers->shape.line[line];
     int64_t columns = stored(net, l), in = net->buffers->shape.stage[l->stage].in;
 
-    return weight(net, w, in * l->out / columns, columns);
+    return weight(net, hand, hand->at->line[line].w, in * l->out / columns, columns);
+}
+
+static const void *adapter_a(const struct net *net, const struct net_hand *hand, int line)
+{
+    const struct net_shape *n = &net->buffers->shape;
+
+    return weight(net, hand, hand->at->line[line].a, net->model->lora.rank,
+                  n->stage[n->line[line].stage].in);
+}
+
+static const void *adapter_b(const struct net *net, const struct net_hand *hand, int line)
+{
+    return weight(net, hand, hand->at->line[line].b, net->buffers->shape.line[line].out,
+                  net->model->lora.rank);
+}
+
+/* c = a b, or added to c where the product adds. */
+static void run(const struct net *net, int line, enum net_product p, const void *a,
+                const void *b, void *c)
+{
+    struct kern *k = net->options.kern;
+
+    k->op->product(k, net->buffers->shape.line[line].product[p], a, b, c, NULL, c);
 }
 
 /* s rows, as an operand. */
-static const void *scaled(const struct net *net, float *low, int64_t rows, void *room)
+static const void *scaled(const struct net *net, void *low, int64_t rows, void *room)
 {
     const struct model_lora *a = &net->model->lora;
+    struct kern *k = net->options.kern;
 
-    kern_scale(low, (float)(a->alpha / (double)a->rank), rows * a->rank);
+    k->op->scale_act(k, low, (float)(a->alpha / (double)a->rank), rows * a->rank);
     return net_operand(net, low, rows, a->rank, room);
 }
 
@@ -178,65 +256,56 @@ static const void *low_of(const struct net *net, int line, const struct net_hand
                           const void *x)
 {
     const struct net_buffers *n = net->buffers;
-    const struct net_line *l = &n->shape.line[line];
-    const float *a = hand->w + hand->at->line[line].a;
 
-    kern_product_run(l->product[NET_LOW], x,
-                     weight(net, a, net->model->lora.rank, n->shape.stage[l->stage].in),
-                     n->low);
-    return scaled(net, n->low, net_rows(net, l->stage), n->low_room);
+    run(net, line, NET_LOW, x, adapter_a(net, hand, line), n->low);
+    return scaled(net, n->low, net_rows(net, n->shape.line[line].stage), n->low_room);
 }
 
 static void line_forward(const struct net *net, int line, const struct net_hand *hand,
-                         const void *x, float *y)
+                         const void *x, const void *from, void *y)
 {
-    const struct net_buffers *n = net->buffers;
-    const struct net_line *l = &n->shape.line[line];
     const struct net_line_at *at = &hand->at->line[line];
+    struct kern *k = net->options.kern;
 
-    kern_product_run(l->product[NET_Y], x, line_weight(net, l, hand->w + at->w), y);
-    if (at->bias >= 0)
-        kern_bias(y, n->shape.stage[l->stage].ld, hand->w + at->bias, net_rows(net, l->stage),
-                  l->out);
+    k->op->product(k, net->buffers->shape.line[line].product[NET_Y], x,
+                   line_weight(net, hand, line), from,
+                   at->bias >= 0 ? net_w(net, hand, at->bias) : NULL, y);
     if (at->a >= 0) {
         const void *low = low_of(net, line, hand, x);
 
-        kern_product_run(l->product[NET_RISE], low,
-                         weight(net, hand->w + at->b, l->out, net->model->lora.rank), y);
+        run(net, line, NET_RISE, low, adapter_b(net, hand, line), y);
     }
 }
 
 void net_stage_forward(const struct net *net, enum net_stage_name stage,
-                       const struct net_hand *hand, const float *x, float *const *y)
+                       const struct net_hand *hand, const void *x, const void *from, void *y)
 {
     const struct net_buffers *n = net->buffers;
     const struct net_stage *s = &n->shape.stage[stage];
     const void *operand = net_operand(net, x, net_rows(net, stage), s->in, n->x_room);
 
-    for (int i = s->first; i < s->first + s->count; i++)
-        line_forward(net, i, hand, operand,
-                     y[n->shape.line[i].array] + n->shape.line[i].column);
+    for (int i = s->first; i < s->first + s->count; i++) {
+        int64_t at = net_act_bytes(net, n->shape.line[i].column);
+
+        line_forward(net, i, hand, operand, from ? (const char *)from + at : NULL,
+                     (char *)y + at);
+    }
 }
 
 void net_line_dx(const struct net *net, int line, const struct net_hand *hand,
-                 const struct net_dy *dy, float *dx)
+                 const struct net_dy *dy, void *dx)
 {
     const struct net_buffers *n = net->buffers;
-    const struct net_line *l = &n->shape.line[line];
     const struct net_line_at *at = &hand->at->line[line];
-    int64_t r = net->model->lora.rank;
 
     if (dx)
-        kern_product_run(l->product[NET_DX], dy->operand, line_weight(net, l, hand->w + at->w),
-                         dx);
+        run(net, line, NET_DX, dy->operand, line_weight(net, hand, line), dx);
     if (at->a < 0)
         return;
-    kern_product_run(l->product[NET_DLOW], dy->operand, weight(net, hand->w + at->b, l->out, r),
-                     n->dlow);
+    run(net, line, NET_DLOW, dy->operand, adapter_b(net, hand, line), n->dlow);
     const void *dlow = scaled(net, n->dlow, net->rows, n->dlow_room);
     if (dx)
-        kern_product_run(l->product[NET_DXA], dlow,
-                         weight(net, hand->w + at->a, r, n->shape.stage[l->stage].in), dx);
+        run(net, line, NET_DXA, dlow, adapter_a(net, hand, line), dx);
 }
 
 void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
@@ -247,17 +316,18 @@ void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
     const struct net_line_at *at = &hand->at->line[line];
     float *w = net_grad(hand, at->w), *bias = net_grad(hand, at->bias);
     float *a = net_grad(hand, at->a), *b = net_grad(hand, at->b);
+    struct kern *k = net->options.kern;
 
     if (w && l->transposed)
-        kern_product_run(l->product[NET_DW], x, dy->operand, w);
+        run(net, line, NET_DW, x, dy->operand, w);
     else if (w)
-        kern_product_run(l->product[NET_DW], dy->operand, x, w);
+        run(net, line, NET_DW, dy->operand, x, w);
     if (bias)
-        kern_bias_backward(bias, dy->f32, n->shape.stage[l->stage].ld, net->rows, l->out);
+        k->op->bias_backward(k, bias, dy->act, n->shape.stage[l->stage].ld, net->rows, l->out);
     if (b)
-        kern_product_run(l->product[NET_DB], dy->operand, low_of(net, line, hand, x), b);
+        run(net, line, NET_DB, dy->operand, low_of(net, line, hand, x), b);
     if (a) /* what net_line_dx left */
-        kern_product_run(l->product[NET_DA], n->dlow_room ? n->dlow_room : n->dlow, x, a);
+        run(net, line, NET_DA, n->dlow_room ? n->dlow_room : n->dlow, x, a);
 }
 
 int net_stage_needs_x(const struct net *net, enum net_stage_name stage,
@@ -275,23 +345,18 @@ int net_stage_needs_x(const struct net *net, enum net_stage_name stage,
 }
 
 void net_stage_backward(const struct net *net, enum net_stage_name stage,
-                        const struct net_hand *hand, const float *const *dy, const float *x,
-                        float *dx)
+                        const struct net_hand *hand, const void *dy, const void *x, void *dx)
 {
     const struct net_buffers *n = net->buffers;
     const struct net_stage *s = &n->shape.stage[stage];
-    struct net_dy whole = {0};
+    struct net_dy whole = {dy, net_operand(net, dy, net->rows, s->ld, n->dy_room)};
     const void *operand = NULL;
 
     if (x && net_stage_needs_x(net, stage, hand))
         operand = net_operand(net, x, net->rows, s->in, n->x_room);
     for (int i = s->first; i < s->first + s->count; i++) {
-        const struct net_line *l = &n->shape.line[i];
-        const float *f32 = dy[l->array];
+        struct net_dy own = part(net, &whole, n->shape.line[i].column);
 
-        if (whole.f32 != f32)
-            whole = (struct net_dy){f32, net_operand(net, f32, net->rows, s->ld, n->dy_room)};
-        struct net_dy own = part(net, &whole, l->column);
         net_line_dx(net, i, hand, &own, dx);
         net_line_dw(net, i, hand, &own, operand);
     }

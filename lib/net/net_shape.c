@@ -107,11 +107,8 @@ static void lines(struct net_shape *n, const struct model *m)
             *stage = (struct net_stage){.first = i,
                                         .in = t->shape[t->transposed ? 0 : 1],
                                         .add = s == NET_OUT || s == NET_DOWN};
-        if (s == NET_FFN)
-            l->array = stage->count;
-        else
-            l->column = stage->ld;
-        stage->ld = l->column + l->out;
+        l->column = stage->ld;
+        stage->ld += l->out;
         stage->count++;
         for (int64_t layer = 0; layer < m->layers; layer++)
             l->adapted |= model_adapter(m, weight_of(m, layer, i), MODEL_LORA_A) != NULL;
@@ -197,22 +194,57 @@ static int first_part(const struct net_shape *n, const struct net_at *at, int he
     return NET_PARTS;
 }
 
-void net_shape_read(struct net_shape *n, const struct model *m)
+/* Of a layer: whether line i + 1 is nothing but more columns of line i. */
+static int goes_on(const struct net_shape *n, const struct net_at *at, int i)
 {
-    const struct family *f = family_of(m);
-    int found;
+    const struct net_line_at *a = &at->line[i], *b = &at->line[i + 1];
 
-    lines(n, m);
-    n->embed_at = offset_of(find(m, -1, f->embed, "weight"));
-    n->positions_at = f->positions ? offset_of(find(m, -1, f->positions, "weight")) : -1;
-    n->embed_trained = m->unit[0].trained;
-    assert((n->positions_at >= 0) == (m->positions > 0));
-    found = n->embed_at < n->embed_trained ||
-            (n->positions_at >= 0 && n->positions_at < n->embed_trained);
+    return b->w == a->w + n->line[i].out * n->stage[n->line[i].stage].in && a->bias < 0 &&
+           b->bias < 0 && trains(at, a->w) == trains(at, b->w);
+}
+
+static int joined(const struct net_shape *n, const struct model *m,
+                  const struct net_stage *stage)
+{
+    for (int i = stage->first; i < stage->first + stage->count; i++)
+        if (n->line[i].transposed || n->line[i].adapted)
+            return 0;
+    for (int64_t layer = 0; layer < m->layers; layer++)
+        for (int i = stage->first; i + 1 < stage->first + stage->count; i++)
+            if (!goes_on(n, &n->at[layer], i))
+                return 0;
+    return stage->count > 1;
+}
+
+/* The stage's first line takes in the others; those behind them move up. */
+static void join_lines(struct net_shape *n, const struct model *m, struct net_stage *stage)
+{
+    int first = stage->first, gone = stage->count - 1, left = n->lines - first - stage->count;
+
+    n->line[first].out = stage->ld;
+    memmove(&n->line[first + 1], &n->line[first + 1 + gone], (size_t)left * sizeof *n->line);
+    for (int64_t layer = 0; layer <= m->layers; layer++) {
+        struct net_line_at *at = n->at[layer].line;
+
+        memmove(&at[first + 1], &at[first + 1 + gone], (size_t)left * sizeof *at);
+    }
+    stage->count = 1;
+    n->lines -= gone;
+    for (int s = 0; s < NET_STAGES; s++)
+        if (n->stage[s].first > first)
+            n->stage[s].first -= gone;
+}
+
+/* Where each visit's backward may end. */
+static void stops(struct net_shape *n, const struct model *m)
+{
+    int found = n->embed_at < n->embed_trained ||
+                (n->positions_at >= 0 && n->positions_at < n->embed_trained);
+
     n->floor = found ? 0 : -1;
     for (int64_t i = 0; i <= m->layers; i++) {
         struct net_at *at = &n->at[i];
-        tensors(n, m, i);
+
         at->stop = -1;
         if (found)
             continue;
@@ -223,6 +255,25 @@ void net_shape_read(struct net_shape *n, const struct model *m)
     }
     if (!found) /* nothing trains: no backward has anything to do */
         n->floor = m->visits;
+}
+
+void net_shape_read(struct net_shape *n, const struct model *m, int join, int row_elems)
+{
+    const struct family *f = family_of(m);
+    struct net_stage *head = &n->stage[NET_HEAD];
+
+    lines(n, m);
+    head->ld = (head->ld + row_elems - 1) / row_elems * row_elems;
+    n->embed_at = offset_of(find(m, -1, f->embed, "weight"));
+    n->positions_at = f->positions ? offset_of(find(m, -1, f->positions, "weight")) : -1;
+    n->embed_trained = m->unit[0].trained;
+    assert((n->positions_at >= 0) == (m->positions > 0));
+    for (int64_t i = 0; i <= m->layers; i++)
+        tensors(n, m, i);
+    stops(n, m);
+    for (int s = 0; join && s < NET_HEAD; s++)
+        if (joined(n, m, &n->stage[s]))
+            join_lines(n, m, &n->stage[s]);
 }
 
 float *net_grad(const struct net_hand *hand, int64_t offset)

@@ -15,16 +15,19 @@
  *     stage   reads                Llama        GPT-2     writes
  *     QKV     norm(x)     (R,C)    q k v        c_attn    columns of qkv (R,Q)
  *     OUT     attention   (R,HD)   o            c_proj    x_mid (R,C), added to x
- *     FFN     norm(x_mid) (R,C)    gate up      c_fc      an array (R,F) each
+ *     FFN     norm(x_mid) (R,C)    gate up      c_fc      columns of (R,2F), (R,F)
  *     DOWN    act         (R,F)    down         c_proj    out (R,C), added to x_mid
  *     HEAD    norm(x_last)(R,C)    lm_head      lm_head   logits (R,V)
+ *
+ * Lines of a stage whose weights lie one directly behind the other, in every layer, and differ
+ * in nothing else, are one line: q, k and v, or gate and up, are one product.
  */
 enum net_stage_name { NET_QKV, NET_OUT, NET_FFN, NET_DOWN, NET_HEAD, NET_STAGES };
 enum { NET_LINES_MAX = 8 };
 
 struct net_stage {
     int first, count; /* lines */
-    int64_t in, ld;   /* columns of what it reads; of each array that it writes */
+    int64_t in, ld;   /* columns of what it reads; of what it writes */
     int add;          /* to what it writes */
 };
 
@@ -44,8 +47,7 @@ enum net_product {
 
 struct net_line {
     enum net_stage_name stage;
-    int64_t out, column;                        /* where its columns begin in a row of ... */
-    int array;                                  /* ... that array of the stage */
+    int64_t out, column;                        /* where its columns begin in a row */
     int transposed;                             /* its weight is (in, out) */
     int adapted;                                /* in some layer */
     struct kern_product *product[NET_PRODUCTS]; /* owned */
@@ -84,14 +86,17 @@ struct net_shape {
 /* A unit while a visit uses it. */
 struct net_hand {
     const struct net_at *at;
-    const float *w;
+    const void *w;
     float *g; /* NULL in the forward */
 };
 
 /* Whether the family is known here. */
 int net_computes(const struct model *m);
-/* Fills all; n->at has room.  Asserts that the family's tensors are there. */
-void net_shape_read(struct net_shape *n, const struct model *m);
+/*
+ * Fills all; n->at has room.  Asserts that the family's tensors are there.  join: lines that
+ * can be one are.  row_elems: rows of logits are a multiple of so many elements apart.
+ */
+void net_shape_read(struct net_shape *n, const struct model *m, int join, int row_elems);
 /* The part of grads, or NULL where that tensor is frozen or absent. */
 float *net_grad(const struct net_hand *hand, int64_t offset);
 

@@ -35,10 +35,11 @@ static double largest_weight(const struct model *m)
 
 /* Elements of products' operands, rounded: rows of the widest x, rows of the widest gradient of
    y, the largest weight, and what is between an adapter's two, forward and backward. */
-static double operand_elems(const struct model *m, double rows, double att, double qkv)
+static double operand_elems(const struct model *m, double rows, double att, double qkv,
+                            double wide)
 {
     double c = (double)m->hidden, f = (double)m->ffn, v = (double)m->vocab;
-    double x = larger(larger(c, att), f), dy = larger(larger(qkv, v), larger(c, f));
+    double x = larger(larger(c, att), f), dy = larger(larger(qkv, v), larger(c, wide));
     double low = m->lora.rank ? 2 * ((double)m->lora.rank + PAD) : 0;
 
     return rows * (x + PAD + dy + PAD + low) + largest_weight(m);
@@ -66,11 +67,11 @@ double plan_activation_bytes(const struct model *m, int batch, int seq, int reco
     double kept = enters * c + (recompute ? 1 : larger(reached, 1)) * inside;
     /* Once: the last norm's input, logits, and the backward's own of one layer; an adapter's
        product with A, and its gradient. */
-    double once = c + norm + (double)m->vocab + 1 + 3 * c + f + qkv + att;
+    double once = c + norm + (double)m->vocab + 3 * c + f + qkv + att;
     once += 2 * (double)m->lora.rank;
     double rope = m->positions ? 0 : (double)seq * (double)m->head_dim;
     double rows = (double)batch * seq;
-    double rounded = compute == DTYPE_F32 ? 0 : operand_elems(m, rows, att, qkv);
+    double rounded = compute == DTYPE_F32 ? 0 : operand_elems(m, rows, att, qkv, wide);
     return F32_BYTES * (rows * (kept + once) + rope) + dtype_bytes(compute) * rounded;
 }
 

@@ -85,8 +85,8 @@ static int list_products(const struct probe_ask *a, struct kern_product_shape *s
     int n = 0;
 
     if (!a->rows) {
-        shape[0] = (struct kern_product_shape){'N',  'N',  EDGE, EDGE, EDGE,
-                                               EDGE, EDGE, EDGE, 0,    DTYPE_F32};
+        shape[0] = (struct kern_product_shape){'N',  'N',  EDGE, EDGE,      EDGE,     EDGE,
+                                               EDGE, EDGE, 0,    DTYPE_F32, DTYPE_F32};
         product[0] = (struct probe_product){.flops = 2.0 * EDGE * EDGE * EDGE, .times = 1};
         return 1;
     }
@@ -97,9 +97,9 @@ static int list_products(const struct probe_ask *a, struct kern_product_shape *s
         double flops = 2.0 * (double)R * (double)out * (double)in;
         double whole = 2.0 * (double)a->rows * (double)l->out * (double)l->in;
         const struct kern_product_shape way[WAYS] = {
-            {'N', 'T', R, out, in, in, in, out, 0, DTYPE_F32},
-            {'N', 'N', R, in, out, out, in, in, 0, DTYPE_F32},
-            {'T', 'N', out, in, R, out, in, in, 1, DTYPE_F32},
+            {'N', 'T', R, out, in, in, in, out, 0, DTYPE_F32, DTYPE_F32},
+            {'N', 'N', R, in, out, out, in, in, 0, DTYPE_F32, DTYPE_F32},
+            {'T', 'N', out, in, R, out, in, in, 1, DTYPE_F32, DTYPE_F32},
         };
         for (int k = 0; k < WAYS; k++, n++) {
             shape[n] = way[k];
@@ -154,5 +154,5 @@ void probe_work_close(struct probe_work *w)
 
 void probe_work_run(const struct probe_work *w, int product)
 {
-    kern_product_run(w->product[product].run, w->a, w->b, w->c);
+    kern_product_run(w->product[product].run, w->a, w->b, w->c, NULL, w->c);
 }

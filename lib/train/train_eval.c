@@ -35,7 +35,7 @@ static void take(void *arg, int micro, int32_t *tokens, int32_t *targets)
 
 struct told {
     double loss;
-    int64_t windows;
+    int64_t windows, failed;
 };
 
 int train_eval(struct train *t, struct err *err)
@@ -43,7 +43,7 @@ int train_eval(struct train *t, struct err *err)
     const struct plan *p = &t->plan;
     int64_t every = (int64_t)t->settings.eval_every, round = (int64_t)t->world->ranks;
     struct turn turn = {.train = t};
-    struct told mine = {0, 0}, sum = {0, 0}, *all;
+    struct told mine = {0}, sum = {0}, *all;
 
     t->eval_loss = NAN;
     if (!every || t->step % every)
@@ -57,16 +57,24 @@ int train_eval(struct train *t, struct err *err)
         turn.windows = micros * round;
     }
     double start = tick_now_s();
-    if (engine_evaluate(t->engine, take, &turn, (int)micros, &mine.loss, err))
+    int own = engine_evaluate(t->engine, take, &turn, (int)micros, &mine.loss, err);
+    if (own && err->code != ERR_DEVICE) /* the other ranks do not come to the exchange either */
         return -1;
     mine.windows = turn.counted;
+    mine.failed = own != 0;
+    struct err why = own ? *err : (struct err){0};
     all = mem_new((size_t)t->world->ranks, sizeof *all);
     int rc = world_allgather(t->world, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < t->world->ranks; r++) {
         sum.loss += all[r].loss;
         sum.windows += all[r].windows;
+        sum.failed |= all[r].failed;
     }
     mem_free(all);
+    if (rc == 0 && sum.failed) {
+        *err = why;
+        return world_agree(t->world, own, err);
+    }
     t->eval_loss = sum.loss / ((double)sum.windows * p->seq);
     t->eval_s = tick_now_s() - start;
     return rc;

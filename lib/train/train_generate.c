@@ -20,7 +20,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/hf.h"
 #include "data/bpe.h"
-#include "kern/kern_cpu.h"
+#include "kern/kern.h"
 #include "net/net.h"
 
 enum { LEAST_SEQ = 16, BYTES = 256, PIECE = 4096 };
@@ -37,6 +37,9 @@ struct writer {                /* of text */
     struct model own;
     float **unit;    /* [units], owned */
     struct bpe *bpe; /* NULL: a token is a byte */
+    struct device *cpu;
+    struct device_queue *queue;
+    struct kern kern;
     struct net net;
     struct arena arena;
     int32_t *token; /* what is there so far, and room for the rest */
@@ -102,7 +105,7 @@ static int read_folder(struct writer *w, const char *from, struct err *err)
 /* A net of at least so many positions, if the one at hand has fewer. */
 static int make_room(struct writer *w, int64_t seq, struct err *err)
 {
-    struct net_options o = {.batch = 1, .seq = LEAST_SEQ, .forward_only = 1};
+    struct net_options o = {.kern = &w->kern, .batch = 1, .seq = LEAST_SEQ, .forward_only = 1};
 
     if (w->net.buffers && w->net.options.seq >= seq)
         return 0;
@@ -328,6 +331,9 @@ static void release(struct writer *w)
     if (w->net.buffers)
         net_release(&w->net);
     arena_release(&w->arena);
+    kern_close(&w->kern);
+    device_queue_close(w->queue);
+    device_close(w->cpu);
     bpe_close(w->bpe);
     ckpt_close(&w->ckpt);
     hf_release(&w->hf);
@@ -340,6 +346,12 @@ int train_generate(const struct train_prompt *p, struct err *err)
     int rc = read_options(&w, p, err);
 
     kern_thread_init();
+    if (rc == 0)
+        rc = device_open(&w.cpu, "cpu", 0, err);
+    if (rc == 0)
+        rc = device_queue_open(w.cpu, &w.queue, err);
+    if (rc == 0)
+        rc = kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err);
     if (rc == 0 && p->tokenizer)
         rc = bpe_open(&w.bpe, p->tokenizer, err);
     if (rc == 0)

@@ -25,6 +25,7 @@ struct train {
     struct plan plan;
     struct pick_table tuning; /* with algo auto */
     struct data data;
+    struct device *device; /* owned */
     struct engine *engine;
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */
@@ -61,6 +62,14 @@ int train_folder_point(struct train *t, const char *name, struct err *err);
 int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err);
 /* Closes it; one in which nothing has begun is as it was before. */
 void train_folder_close(struct train *t);
+
+/* train_device.c */
+int train_device_open(struct train *t, struct err *err); /* collective */
+int train_on_gpu(const struct train *t);
+void train_device_say(const struct train *t); /* what has been taken of a GPU */
+/* What the products of a step come to on rank 0: of a GPU over the whole step, for when it
+   computes the host does not know. */
+double train_flops_per_s(const struct train *t, const struct engine_report *r);
 
 /* train_state.c: where the weights come from.  Collective. */
 int train_start_weights(struct train *t, struct err *err);

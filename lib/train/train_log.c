@@ -118,7 +118,7 @@ static void put_json(const struct train *t, FILE *out, const struct engine_repor
     jout_int(&j, "fast_bytes", r->fast_bytes);
     jout_int(&j, "state_bytes", engine_state_bytes(t->engine));
     jout_int(&j, "buffer_bytes", engine_buffer_bytes(t->engine) + train_save_bytes(t));
-    jout_num(&j, "gflops", r->flops / r->compute_s * 1e-9);
+    jout_num(&j, "gflops", train_flops_per_s(t, r) * 1e-9);
     if (t->run->peak > 0)
         jout_num(&j, "mfu", train_mfu(t, r));
     jout_bool(&j, "skipped", r->skipped);
@@ -148,7 +148,7 @@ static void put_line(struct train *t, FILE *out, const struct engine_report *r, 
                 "GFLOP/s(rank 0)\n");
     fprintf(out, "%7" PRId64 " %9.5f %10.4f %9.2e %10.4f %11.4f %10.0f %16.1f%s\n", t->step,
             r->loss, norm, lr, r->step_s, r->exposed_s, (double)r->tokens / r->step_s,
-            r->flops / r->compute_s * 1e-9, r->skipped ? "  skipped: not finite" : "");
+            train_flops_per_s(t, r) * 1e-9, r->skipped ? "  skipped: not finite" : "");
 }
 
 int train_log_step(struct train *t, const struct engine_report *r, double lr, struct err *err)

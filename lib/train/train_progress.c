@@ -126,7 +126,7 @@ static void write_line(struct train *t, const struct engine_report *r)
     snprintf(text, sizeof text,
              "step %" PRId64 "/%.0f  loss %.4f  %s tokens/s  %.1f GFLOP/s%s  %s left%s",
              t->step, t->settings.steps, r->loss,
-             units_count(&tokens, tokens_per_s(t->progress)), r->flops / r->compute_s * 1e-9,
+             units_count(&tokens, tokens_per_s(t->progress)), train_flops_per_s(t, r) * 1e-9,
              share, left, r->skipped ? "  skipped" : "");
     show(t, text);
 }

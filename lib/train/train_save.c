@@ -71,16 +71,18 @@ static void place(struct train_saver *s)
                                             m->unit[u].trained));
 }
 
-static void take_copy(struct train_saver *s)
+static int take_copy(struct train_saver *s, struct err *err)
 {
     for (int u = 0; u < s->shape.model->units; u++) {
         int n = g_ranges(s, u);
         for (int i = 0; i < MOMENTS; i++) {
             float *to = s->copy[u].state[i];
             for (int k = 0; k < n; to += s->ranges[k].hi - s->ranges[k].lo, k++)
-                engine_values(s->train->engine, u, i, s->ranges[k], DTYPE_F32, to);
+                if (engine_values(s->train->engine, u, i, s->ranges[k], DTYPE_F32, to, err))
+                    return -1;
         }
     }
+    return 0;
 }
 
 /* params and master are the same values, in the model's type and in f32 */
@@ -90,11 +92,8 @@ static int fill(void *arg, int unit, int state, struct range at, void *out, stru
     enum dtype type = s->shape.state[state].type;
     int from = state > 0 ? state - 1 : 0;
 
-    (void)err;
-    if (!s->copied || at.lo >= s->shape.model->unit[unit].trained) {
-        engine_values(s->train->engine, unit, from, at, type, out);
-        return 0;
-    }
+    if (!s->copied || at.lo >= s->shape.model->unit[unit].trained)
+        return engine_values(s->train->engine, unit, from, at, type, out, err);
     int64_t first = layout_offset(s->ranges, g_ranges(s, unit), at.lo);
     dtype_convert(out, type, s->copy[unit].state[from] + first, DTYPE_F32, at.hi - at.lo);
     return 0;
@@ -274,9 +273,12 @@ int train_save_begin(struct train *t, struct err *err)
     if (finish(s, err))
         return -1;
     s->copied = s->copy != NULL;
-    if (s->copied)
-        take_copy(s);
+    int rc = s->copied ? take_copy(s, err) : 0;
     name_it(s);
+    if (rc && !s->rc) { /* told in the next exchange */
+        s->rc = rc;
+        s->err = *err;
+    }
     return s->copied ? 0 : finish(s, err);
 }
 

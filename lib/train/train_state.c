@@ -5,12 +5,35 @@
 #include "train/train_inside.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_model.h"
+
+/* Processors that this rank may use: its share of them, where they are not given out. */
+static int own_processors(const struct world *w)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set) / w->node_ranks;
+
+    return n < 1 ? 1 : n;
+}
+
+/* A value is a function of its place: whoever makes it. */
+static void make_values(const struct train *t, const struct model_tensor *tensor, int64_t first,
+                        int64_t count, float *out)
+{
+    enum { PART = 2048 }; /* some 100 us */
+    int threads = own_processors(t->world);
+
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count > PART)
+    for (int64_t at = 0; at < count; at += PART)
+        model_init_values(tensor, (uint64_t)t->settings.seed, first + at,
+                          count - at < PART ? count - at : PART, out + at);
+}
 
 /* First values, as paro-shard init writes them: in the model's type. */
 static int fresh_part(const struct train *t, const struct model_tensor *tensor, int64_t first,
@@ -21,7 +44,7 @@ static int fresh_part(const struct train *t, const struct model_tensor *tensor, 
 
     if (dtype_parse(t->plan.model.dtype, &type, err))
         return -1;
-    model_init_values(tensor, (uint64_t)t->settings.seed, first, count, out);
+    make_values(t, tensor, first, count, out);
     for (int64_t x = 0; type != DTYPE_F32 && x < count; x++) {
         dtype_convert(&half, type, out + x, DTYPE_F32, 1);
         dtype_convert(out + x, DTYPE_F32, &half, type, 1);

@@ -18,7 +18,7 @@
 
 #include "base/mem.h"
 #include "base/tick.h"
-#include "kern/kern_cpu.h"
+#include "../unit/cpu_fixture.h"
 #include "net/net.h"
 
 enum { SQUARE = 1024, ROUNDS = 7 };
@@ -93,12 +93,14 @@ int main(int argc, char **argv)
     struct net net;
     struct arena arena = {0};
     struct err err;
+    struct cpu cpu;
     struct net_options options = {
-        .batch = batch, .seq = seq, .recompute = argc > 9 && atoi(argv[9])};
+        .kern = &cpu.kern, .batch = batch, .seq = seq, .recompute = argc > 9 && atoi(argv[9])};
     double best = 1e9, gemm = 1e9, square = 2.0 * SQUARE * SQUARE * SQUARE;
 
     config(text, sizeof text, hidden, layers, vocab, heads, kv);
     kern_thread_init();
+    cpu_open(&cpu);
     if ((argc > 8 && dtype_parse(argv[8], &options.compute, &err)) ||
         model_parse(&m, "bench", text, (int64_t)strlen(text), &err) ||
         model_train(&m, argc > 10 ? argv[10] : "all", &err) ||

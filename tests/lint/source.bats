@@ -44,7 +44,9 @@ setup() {
 }
 
 @test "file names are unique in the tree" {
-    files | grep -E '\.(c|h|bats|sh)$' | sed 's|.*/||' | sort | uniq -d | clean
+    # Twins that come first in the include path have the name of what they stand for.
+    files | grep -E '\.(c|h|bats|sh)$' | grep -v '^tests/emulate/' |
+        sed 's|.*/||' | sort | uniq -d | clean
 }
 
 @test "every text file carries its licence" {

@@ -189,11 +189,13 @@ static void add_gradient(struct check *c, struct engine *e, double *sum)
     const struct model *m = &c->plan.model;
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
     float *g = mem_new((size_t)model_largest_unit(m), sizeof *g);
+    struct err err;
 
     for (int unit = 0; unit < m->units; unit++) {
         int n = layout_ranges(l, LETTER_G, c->world->rank, m->unit[unit].trained, r);
         for (int i = 0; i < n; i++) {
-            engine_gradient(e, unit, r[i], g);
+            if (engine_gradient(e, unit, r[i], g, &err))
+                die(c, &err);
             for (int64_t x = r[i].lo; x < r[i].hi; x++)
                 sum[c->first[unit] + x] += (double)g[x - r[i].lo];
         }
@@ -380,7 +382,8 @@ static void check_frozen(struct check *c, struct engine *e, const char *name)
                 float was, is;
                 values(c, u, 0, &(struct range){x, x + 1}, 1, &was, &err);
                 round_to(c->plan.param_type, &was, &was, 1);
-                engine_values(e, u, 0, (struct range){x, x + 1}, DTYPE_F32, &is);
+                if (engine_values(e, u, 0, (struct range){x, x + 1}, DTYPE_F32, &is, &err))
+                    die(c, &err);
                 wrong += was != is;
             }
     }

@@ -10,12 +10,15 @@
 #include "base/rng.h"
 #include "engine/engine_proof.h"
 #include "groups_fixture.h"
-#include "kern/kern_cpu.h"
+#include "kern/kern.h"
 
 struct check {
     struct world *world;
     struct plan plan;
-    struct net net; /* of the plain run: every rank has all of it */
+    struct net net;     /* of the plain run: every rank has all of it */
+    struct device *cpu; /* on the processor */
+    struct device_queue *queue;
+    struct kern kern;
     struct arena arena;
     int64_t *first;            /* [units] where a unit begins in the whole */
     int32_t *tokens, *targets; /* in one */
@@ -78,11 +81,14 @@ static inline double plain_micro(struct check *c, const float *used, int64_t ind
     net_begin(&c->net, c->tokens, c->targets, (float)(1 / tokens));
     for (int v = 0; v < plan->model.visits; v++)
         net_forward(&c->net, v, used + c->first[model_unit_of_visit(&plan->model, v)]);
-    double loss = net_loss(&c->net);
     for (int v = plan->model.visits - 1; v >= plan->model.first_trained; v--) {
         int64_t at = c->first[model_unit_of_visit(&plan->model, v)];
         net_backward(&c->net, v, used + at, into + at);
     }
+    double loss = 0;
+    struct err err;
+    if (net_loss(&c->net, &loss, &err))
+        die(c, &err);
     return loss;
 }
 
@@ -109,7 +115,11 @@ static inline void set_up(struct check *c, const char *shape, const char *config
     c->first = mem_new((size_t)p->model.units, sizeof *c->first);
     for (int64_t u = 0, at = 0; u < p->model.units; at += p->model.unit[u++].elems)
         c->first[u] = at;
-    const struct net_options options = {.batch = p->micro_batch, .seq = p->seq};
+    if (device_open(&c->cpu, "cpu", 0, &err) || device_queue_open(c->cpu, &c->queue, &err) ||
+        kern_open(&c->kern, c->cpu, c->queue, DTYPE_F32, DTYPE_F32, &err))
+        die(c, &err);
+    const struct net_options options = {
+        .kern = &c->kern, .batch = p->micro_batch, .seq = p->seq};
     if (net_init(&c->net, &p->model, &options, &err))
         die(c, &err);
     net_place(&c->net, &c->arena);
@@ -123,6 +133,9 @@ static inline void set_up(struct check *c, const char *shape, const char *config
 static inline void tear_down(struct check *c)
 {
     net_release(&c->net);
+    kern_close(&c->kern);
+    device_queue_close(c->queue);
+    device_close(c->cpu);
     arena_release(&c->arena);
     groups_release(&c->plan.groups);
     model_release(&c->plan.model);

@@ -185,14 +185,17 @@ static void compare_moments(struct check *c, struct engine *e, double norm, doub
     struct engine_optim o = optim_at(1, 0.25);
     double scale = (1 - o.beta1) * o.clip / (norm + 1e-6), share = by / norm + 8 * 0x1p-24;
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
+    struct err err;
 
     for (int unit = 0; unit < c->plan.model.units; unit++) {
         int n = layout_ranges(l, LETTER_G, c->world->rank, e->unit[unit].elems, r);
         for (int i = 0; i < n; i++)
             for (int64_t x = r[i].lo; x < r[i].hi; x++) {
+                struct range at = {x, x + 1};
                 float g, m;
-                engine_gradient(e, unit, (struct range){x, x + 1}, &g);
-                engine_values(e, unit, 1, (struct range){x, x + 1}, DTYPE_F32, &m);
+                if (engine_gradient(e, unit, at, &g, &err) ||
+                    engine_values(e, unit, 1, at, DTYPE_F32, &m, &err))
+                    die(c, &err);
                 double expected = scale * (double)g;
                 if (!(fabs((double)m - expected) <= share * fabs(expected) + 0x1p-120))
                     complain(c, "a first moment", (double)m, expected);

@@ -77,13 +77,14 @@ static void product_case(char ta, char tb, int64_t m, int64_t n, int64_t k, int 
     void *pb = operand(type, b, k * n / wb, wb, wb + 5);
     double *da = wide(a, m * k), *db = wide(b, k * n);
     double *sum = wide(c, m * n), *mag = wide(c, m * n);
-    struct kern_product_shape shape = {ta, tb, m, n, k, wa + 3, wb + 5, ldc, add, type};
+    struct kern_product_shape shape = {ta,     tb,  m,   n,    k,        wa + 3,
+                                       wb + 5, ldc, add, type, DTYPE_F32};
     struct kern_product *p;
     struct err err;
 
     if (kern_product_new(&p, &shape, &err))
         fail_msg("%s", err.text);
-    kern_product_run(p, pa, pb, c);
+    kern_product_run(p, pa, pb, c, NULL, c);
     kern_ref_gemm(ta, tb, m, n, k, da, db, sum);
     for (int64_t i = 0; i < m * k; i++)
         da[i] = fabs(da[i]);
@@ -107,7 +108,7 @@ static void product_case(char ta, char tb, int64_t m, int64_t n, int64_t k, int 
 
 static void test_product(void **state)
 {
-    struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, DTYPE_BF16};
+    struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, DTYPE_BF16, DTYPE_F32};
     struct kern_product *p = NULL;
     struct err err;
     int types = 2;

@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "kern/kern_cpu.h"
+#include "cpu_fixture.h"
 #include "net/net.h"
 
 enum { BATCH = 2, SEQ = 96, ROWS = BATCH * SEQ, VOCAB = 200, LAYERS = 3 };
@@ -74,7 +74,10 @@ static void run(struct net *net, float **params, float **grads, struct result *r
         net_begin(net, tokens, tokens + 1, 1.0f / ROWS);
         for (int v = 0; v < m->visits; v++)
             net_forward(net, v, params[model_unit_of_visit(m, v)]);
-        r->loss += net_loss(net) / ROWS;
+        double loss;
+        struct err err;
+        assert_int_equal(net_loss(net, &loss, &err), 0);
+        r->loss += loss / ROWS;
         for (int v = m->visits - 1; v >= m->first_trained; v--)
             net_backward(net, v, params[model_unit_of_visit(m, v)],
                          grads[model_unit_of_visit(m, v)]);
@@ -82,9 +85,11 @@ static void run(struct net *net, float **params, float **grads, struct result *r
 }
 
 /* Two micro-batches.  1 where the processor has no products of the type, and nothing is run. */
-static int step(int which, const struct net_options *options, int params_shift, int grads_shift,
+static int step(int which, const struct net_options *wanted, int params_shift, int grads_shift,
                 struct result *r)
 {
+    struct net_options options = *wanted;
+    struct cpu cpu;
     struct model m;
     struct net net;
     struct arena arena = {0};
@@ -94,8 +99,11 @@ static int step(int which, const struct net_options *options, int params_shift, 
 
     read_model(&m, which);
     *r = (struct result){0};
-    if (net_init(&net, &m, options, &err)) {
+    cpu_open(&cpu);
+    options.kern = &cpu.kern;
+    if (net_init(&net, &m, &options, &err)) {
         assert_int_equal(err.code, ERR_ABSENT);
+        cpu_close(&cpu);
         model_release(&m);
         return 1;
     }
@@ -122,6 +130,7 @@ static int step(int which, const struct net_options *options, int params_shift, 
     for (int i = 0; i < 2 * m.units; i++)
         mem_free(whole[i]);
     net_release(&net);
+    cpu_close(&cpu);
     arena_release(&arena);
     model_release(&m);
     return 0;

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "cpu_fixture.h"
 #include "net/net.h"
 
 enum { BATCH = 2, SEQ = 5, VOCAB = 7, ROWS = BATCH * SEQ };
@@ -19,6 +20,7 @@ static const int32_t TARGETS[ROWS] = {0, 6, 6, -100, 2, 5, 0, 4, 2, 3};
 
 /* A network with its memory, parameters and gradients by unit (NULL where nothing trains). */
 struct rig {
+    struct cpu cpu;
     struct model model;
     struct net net;
     struct arena arena;
@@ -27,17 +29,20 @@ struct rig {
 };
 
 /* The model is there already.  Arrays are no larger than they must be. */
-static inline void rig_open(struct rig *rig, const struct net_options *options)
+static inline void rig_open(struct rig *rig, const struct net_options *wanted)
 {
+    struct net_options options = *wanted;
     struct model *m = &rig->model;
     size_t units = (size_t)m->units;
     struct err err;
 
-    if (net_init(&rig->net, m, options, &err))
+    cpu_open(&rig->cpu);
+    options.kern = &rig->cpu.kern;
+    if (net_init(&rig->net, m, &options, &err))
         fail_msg("%s", err.text);
     rig->arena = (struct arena){0};
     net_place(&rig->net, &rig->arena);
-    assert_int_equal(rig->arena.used, net_bytes(m, options));
+    assert_int_equal(rig->arena.used, net_bytes(m, &options));
     assert_int_equal(arena_init(&rig->arena, rig->arena.used, "activations", &err), 0);
     net_place(&rig->net, &rig->arena);
     rig->params = mem_new(units, sizeof *rig->params);
@@ -59,6 +64,7 @@ static inline void rig_close(struct rig *rig)
     net_release(&rig->net);
     arena_release(&rig->arena);
     model_release(&rig->model);
+    cpu_close(&rig->cpu);
 }
 
 static inline void widen(struct rig *rig)
@@ -75,13 +81,28 @@ static inline void clear(struct rig *rig)
             rig->grads[u][i] = 0;
 }
 
+static inline double loss_of(struct net *net)
+{
+    struct err err;
+    double loss;
+
+    assert_int_equal(net_loss(net, &loss, &err), 0);
+    return loss;
+}
+
 static inline double forward(struct rig *rig, const int32_t *tokens, const int32_t *targets,
                              float scale)
 {
     net_begin(&rig->net, tokens, targets, scale);
     for (int v = 0; v < rig->model.visits; v++)
         net_forward(&rig->net, v, rig->params[model_unit_of_visit(&rig->model, v)]);
-    return net_loss(&rig->net);
+    return loss_of(&rig->net);
+}
+
+/* Valid where the scale is 0. */
+static inline const float *logits_of(const struct rig *rig)
+{
+    return net_logits(&rig->net);
 }
 
 static inline void backward(struct rig *rig)

@@ -18,7 +18,6 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "kern/kern_cpu.h"
 #include "net/net.h"
 #include "net/net_ref.h"
 #include "net_dump_fixture.h"
@@ -103,7 +102,7 @@ static void test_batch_adds_up(void **state)
         loss += forward(&row, TOKENS + b * SEQ, TARGETS + b * SEQ, 1);
         backward(&row);
     }
-    assert_true(fabs(loss / net_loss(&whole.net) - 1) <= tolerance(&whole));
+    assert_true(fabs(loss / loss_of(&whole.net) - 1) <= tolerance(&whole));
     for (int u = 0; u < whole.model.units; u++) {
         int64_t n = whole.model.unit[u].elems;
 
@@ -128,13 +127,15 @@ static void test_causal(void **state)
     rig_tiny(&rig, GROUPED, 1, SEQ);
     memcpy(tokens, TOKENS, sizeof tokens);
     memcpy(targets, TARGETS, sizeof targets);
-    loss = forward(&rig, tokens, targets, 1);
-    memcpy(before, net_logits(&rig.net), sizeof before);
+    loss = forward(&rig, tokens, targets, 0);
+    memcpy(before, logits_of(&rig), sizeof before);
     tokens[SEQ - 1] = (tokens[SEQ - 1] + 1) % VOCAB;
+    forward(&rig, tokens, targets, 0);
+    assert_memory_equal(before, logits_of(&rig), (SEQ - 1) * VOCAB * sizeof(float));
+    assert_memory_not_equal(before, logits_of(&rig), sizeof before);
     forward(&rig, tokens, targets, 1);
-    assert_memory_equal(before, net_logits(&rig.net), (SEQ - 1) * VOCAB * sizeof(float));
-    assert_memory_not_equal(before, net_logits(&rig.net), sizeof before);
     backward(&rig);
+    assert_true(loss_of(&rig.net) == forward(&rig, tokens, targets, 0));
     assert_true(forward(&rig, TOKENS, TARGETS, 1) == loss);
     rig_close(&rig);
 }
@@ -189,6 +190,46 @@ static void test_ignored(void **state)
     rig_close(&rig);
 }
 
+static void rig_apart(struct rig *rig)
+{
+    struct net_options options;
+    struct err err;
+
+    rig_tiny(rig, GROUPED, BATCH, SEQ);
+    options = rig->net.options;
+    net_release(&rig->net);
+    arena_release(&rig->arena);
+    rig->arena = (struct arena){0};
+    rig->cpu.kern.row_elems = 8;
+    assert_int_equal(net_init(&rig->net, &rig->model, &options, &err), 0);
+    net_place(&rig->net, &rig->arena);
+    assert_int_equal(arena_init(&rig->arena, rig->arena.used, "activations", &err), 0);
+    net_place(&rig->net, &rig->arena);
+}
+
+/* Where a device wants the rows of logits further apart, nothing else changes. */
+static void test_rows_apart(void **state)
+{
+    struct rig close, apart;
+    double want[VOCAB], loss;
+
+    (void)state;
+    rig_tiny(&close, GROUPED, BATCH, SEQ);
+    rig_apart(&apart);
+    assert_int_equal(net_logits_ld(&close.net), VOCAB);
+    assert_int_equal(net_logits_ld(&apart.net), 8);
+    loss = forward(&close, TOKENS, TARGETS, 0);
+    assert_true(fabs(forward(&apart, TOKENS, TARGETS, 0) / loss - 1) <= tolerance(&apart));
+    for (int r = 0; r < ROWS; r++) {
+        for (int i = 0; i < VOCAB; i++)
+            want[i] = (double)logits_of(&close)[r * VOCAB + i];
+        assert_norm(logits_of(&apart) + r * 8, want, VOCAB, tolerance(&apart), "logits");
+    }
+    rig_close(&close);
+    assert_slopes(&apart);
+    rig_close(&apart);
+}
+
 static void test_refused(void **state)
 {
     struct model bare = {.family = "params", .params = 7};
@@ -220,7 +261,8 @@ int main(void)
         cmocka_unit_test(test_hugging_face), cmocka_unit_test(test_central_differences),
         cmocka_unit_test(test_scale),        cmocka_unit_test(test_batch_adds_up),
         cmocka_unit_test(test_causal),       cmocka_unit_test(test_any_address),
-        cmocka_unit_test(test_ignored),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_ignored),      cmocka_unit_test(test_rows_apart),
+        cmocka_unit_test(test_refused),
     };
 
     kern_thread_init();

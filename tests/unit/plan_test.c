@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "kern/kern_cpu.h"
+#include "cpu_fixture.h"
 #include "net/net.h"
 #include "plan/fit.h"
 #include "plan_fixture.h"
@@ -381,7 +381,8 @@ static void test_units(void **state)
 }
 
 /* The network measures what it places; the planner, a floor below, has a formula. */
-static void activations_case(const struct model *m, int recompute, enum dtype compute)
+static void activations_case(const struct model *m, struct kern *kern, int recompute,
+                             enum dtype compute)
 {
     for (int batch = 1; batch <= 3; batch++)
         for (int seq = 1; seq <= 512; seq += 73) {
@@ -393,7 +394,8 @@ static void activations_case(const struct model *m, int recompute, enum dtype co
             struct net_options options = {.batch = batch,
                                           .seq = seq,
                                           .recompute = recompute,
-                                          .compute = compute};
+                                          .compute = compute,
+                                          .kern = kern};
             double placed = (double)net_bytes(m, &options);
             double formula = plan_activation_bytes(m, batch, seq, recompute, compute);
             /* Left out: the kernel's scratch, and up to 63 bytes behind each of the blocks. */
@@ -408,14 +410,17 @@ static void activations_case(const struct model *m, int recompute, enum dtype co
 static void test_activations(void **state)
 {
     struct model m = {0};
+    struct cpu cpu;
 
     (void)state;
+    cpu_open(&cpu);
     read_tiny(&m, tiny);
     assert_true(m.layers > 1);
     for (int recompute = 0; recompute < 2; recompute++) {
-        activations_case(&m, recompute, DTYPE_F32);
-        activations_case(&m, recompute, DTYPE_BF16);
+        activations_case(&m, &cpu.kern, recompute, DTYPE_F32);
+        activations_case(&m, &cpu.kern, recompute, DTYPE_BF16);
     }
+    cpu_close(&cpu);
     model_release(&m);
 }
 

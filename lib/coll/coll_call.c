@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a run goes through its stream.  Host memory: the executor, and nothing else.  Of a
+ * GPU: in, over the ranks, out, by events that are looked at in turn, so that other streams'
+ * runs go on meanwhile.  In and out are queues of their own: both ways of the bus at once.
+ */
+#include "coll/coll_inside.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+
+enum stage_phase { STAGE_IN, STAGE_RANKS, STAGE_OUT };
+
+struct stage {
+    char *buffer[2]; /* in, out; borrowed from the executor */
+    enum stage_phase phase;
+    struct device_event *there; /* owned: the copy at hand has ended */
+};
+
+struct coll_stages {
+    struct device *device;        /* borrowed */
+    struct device_queue *copy[2]; /* owned: in, out */
+    char *base;                   /* borrowed; what is pinned */
+    int64_t bytes;
+    int stages;
+    struct stage stage[];
+};
+
+static int on_host(const struct coll_options *o)
+{
+    return !o->device || device_kind(o->device) == DEVICE_CPU;
+}
+
+int64_t coll_stages_bytes(const struct coll_options *o)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; !on_host(o) && i < o->stages; i++)
+        sum += coll_room(o->stage[i].in_bytes) + coll_room(o->stage[i].out_bytes);
+    return sum;
+}
+
+int coll_stages_open(struct coll *c, const struct coll_options *o, struct err *err)
+{
+    int64_t bytes = coll_stages_bytes(o);
+    struct coll_stages *s;
+
+    if (on_host(o))
+        return 0;
+    c->stages = s = mem_new(1, sizeof *s + (size_t)o->stages * sizeof *s->stage);
+    s->device = o->device;
+    s->stages = o->stages;
+    s->bytes = bytes;
+    for (int i = 0; i < 2; i++)
+        if (device_queue_open(s->device, &s->copy[i], err))
+            return -1;
+    for (int i = 0; i < s->stages; i++) {
+        s->stage[i].buffer[0] = coll_take(c, o->stage[i].in_bytes);
+        s->stage[i].buffer[1] = coll_take(c, o->stage[i].out_bytes);
+        if (device_event_open(s->device, &s->stage[i].there, err))
+            return -1;
+    }
+    if (bytes == 0)
+        return 0;
+    /* One behind the other, whatever their sizes: a page can be pinned once. */
+    if (device_pin(s->device, s->stage[0].buffer[0], bytes, err))
+        return -1;
+    s->base = s->stage[0].buffer[0];
+    return 0;
+}
+
+void coll_stages_close(struct coll *c)
+{
+    struct coll_stages *s = c->stages;
+
+    if (!s)
+        return;
+    for (int i = 0; i < s->stages; i++)
+        device_event_close(s->stage[i].there);
+    for (int i = 0; i < 2; i++)
+        device_queue_close(s->copy[i]);
+    if (s->base)
+        device_unpin(s->device, s->base);
+    mem_free(s);
+    c->stages = NULL;
+}
+
+int64_t coll_staged(const struct coll *c)
+{
+    return c->stages ? c->stages->bytes : 0;
+}
+
+static struct stage *stage_of(const struct coll_handle *h)
+{
+    struct coll_stages *s = h->coll->stages;
+
+    assert(!s || (h->spec.stage >= 0 && h->spec.stage < s->stages));
+    return s ? &s->stage[h->spec.stage] : NULL;
+}
+
+void *coll_stage(const struct coll_handle *h, enum exec_where where)
+{
+    const struct stage *stage = stage_of(h);
+
+    return stage ? stage->buffer[where == EXEC_OUT] : NULL;
+}
+
+static int start_ranks(const struct coll_call *call, const void *in, void *out, struct err *err)
+{
+    struct exec_mpi_handle *exec = call->handle->exec;
+
+    if (call->round)
+        coll_round(call->handle, EXEC_IN, (void *)(uintptr_t)in, call->residual);
+    exec_mpi_set(exec, in, out, call->residual);
+    return exec_mpi_start(exec, err);
+}
+
+static int host_start(void *arg, struct err *err)
+{
+    const struct coll_call *call = arg;
+
+    return start_ranks(call, call->in, call->out, err);
+}
+
+static enum stream_state host_poll(void *arg, struct err *err)
+{
+    const struct coll_call *call = arg;
+
+    return exec_mpi_poll(call->handle->exec, err);
+}
+
+static void copy(struct coll_stages *s, struct stage *stage, int way, void *to,
+                 const void *from, int64_t bytes)
+{
+    if (bytes)
+        device_copy(s->copy[way], to, from, bytes);
+    device_record(s->copy[way], stage->there);
+}
+
+static int device_start(void *arg, struct err *err)
+{
+    const struct coll_call *call = arg;
+    struct coll_stages *s = call->handle->coll->stages;
+    struct stage *stage = stage_of(call->handle);
+
+    (void)err;
+    stage->phase = STAGE_IN;
+    copy(s, stage, 0, stage->buffer[0], call->in, call->handle->bytes[0]);
+    return 0;
+}
+
+/* Whether the copy at hand has ended; what failed on the device has ended, too. */
+static int has_ended(const struct stage *stage)
+{
+    struct err kept; /* by the device */
+
+    return device_done(stage->there, &kept) != 0;
+}
+
+static enum stream_state device_poll(void *arg, struct err *err)
+{
+    const struct coll_call *call = arg;
+    const struct coll_handle *h = call->handle;
+    struct stage *stage = stage_of(h);
+    enum stream_state now;
+
+    switch (stage->phase) {
+    case STAGE_IN:
+        if (!has_ended(stage))
+            return STREAM_IDLE;
+        if (start_ranks(call, stage->buffer[0], stage->buffer[1], err))
+            return STREAM_FAILED;
+        stage->phase = STAGE_RANKS;
+        return STREAM_MOVED;
+    case STAGE_RANKS:
+        now = exec_mpi_poll(h->exec, err);
+        if (now != STREAM_DONE)
+            return now;
+        copy(h->coll->stages, stage, 1, call->out, stage->buffer[1], h->bytes[1]);
+        stage->phase = STAGE_OUT;
+        return STREAM_MOVED;
+    default:
+        return has_ended(stage) ? STREAM_DONE : STREAM_IDLE;
+    }
+}
+
+struct stream_op coll_call_op(struct coll_call *call)
+{
+    int staged = call->handle->coll->stages != NULL;
+
+    return (struct stream_op){staged ? device_start : host_start,
+                              staged ? device_poll : host_poll, call};
+}

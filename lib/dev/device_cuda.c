@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * GPUs by the CUDA runtime.  Streams do not wait for the default one, events keep no time.
+ * Every call first makes the device the calling thread's: a thread begins with device 0, and
+ * the first thing it asked for would make a context there.
+ * Reference: the CUDA runtime's manual, 13.0; what is used here is older than 12.0.
+ */
+#include <cuda_runtime_api.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "dev/device_inside.h"
+
+static void here(struct device *d)
+{
+    cudaError_t rc = cudaSetDevice(d->index);
+
+    if (rc != cudaSuccess)
+        device_fail(d, "cudaSetDevice", cudaGetErrorString(rc));
+}
+
+/* -1 and the device has failed, unless rc is success. */
+static int asked(struct device *d, const char *call, cudaError_t rc)
+{
+    return rc == cudaSuccess ? 0 : device_fail(d, call, cudaGetErrorString(rc));
+}
+
+static int told(struct device *d, const char *call, cudaError_t rc, struct err *err)
+{
+    asked(d, call, rc);
+    return device_check(d, err);
+}
+
+static void close_device(struct device *d)
+{
+    here(d);
+    cudaDeviceSynchronize(); /* what failed was told, or nobody asked */
+}
+
+static int memory(const struct device *d, int64_t *free_bytes, int64_t *bytes, struct err *err)
+{
+    size_t left = 0, all = 0;
+    cudaError_t rc = cudaSetDevice(d->index);
+
+    if (rc == cudaSuccess)
+        rc = cudaMemGetInfo(&left, &all);
+    if (rc != cudaSuccess)
+        return err_set(err, ERR_DEVICE, "device cuda:%d failed at cudaMemGetInfo: %s", d->index,
+                       cudaGetErrorString(rc));
+    *free_bytes = (int64_t)left;
+    *bytes = (int64_t)all;
+    return 0;
+}
+
+static int refused(struct device *d, int64_t bytes, const char *what, struct err *err)
+{
+    int64_t left = 0, all = 0;
+    struct units ask, has, of;
+
+    cudaGetLastError(); /* asking for too much is no failure of the device */
+    if (memory(d, &left, &all, err))
+        return -1;
+    return err_set(err, ERR_SYS,
+                   "cannot have %" PRId64 " bytes (%s) of memory of cuda:%d for %s: %s of %s "
+                   "are free",
+                   bytes, units_bytes(&ask, (double)bytes), d->index, what,
+                   units_bytes(&has, (double)left), units_bytes(&of, (double)all));
+}
+
+static int alloc(struct device *d, int64_t bytes, const char *what, void **out, struct err *err)
+{
+    void *p = NULL;
+    size_t n = bytes > 0 ? (size_t)bytes : 1;
+
+    here(d);
+    cudaError_t rc = cudaMalloc(&p, n);
+    if (rc == cudaErrorMemoryAllocation)
+        return refused(d, bytes, what, err);
+    if (told(d, "cudaMalloc", rc, err))
+        return -1;
+    /* On the default stream, which no queue waits for: hence done before it is handed out. */
+    if (asked(d, "cudaMemset", cudaMemset(p, 0, n)) ||
+        asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(NULL))) {
+        cudaFree(p);
+        return device_check(d, err);
+    }
+    *out = p;
+    return 0;
+}
+
+static void free_memory(struct device *d, void *p)
+{
+    here(d);
+    asked(d, "cudaFree", cudaFree(p));
+}
+
+static int host_alloc(struct device *d, int64_t bytes, const char *what, void **out,
+                      struct err *err)
+{
+    size_t n = bytes > 0 ? (size_t)bytes : 1;
+    void *p = NULL;
+
+    here(d);
+    cudaError_t rc = cudaHostAlloc(&p, n, cudaHostAllocPortable);
+    if (rc == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        return err_set(err, ERR_SYS, "cannot have %" PRId64 " bytes of pinned memory for %s",
+                       bytes, what);
+    }
+    if (told(d, "cudaHostAlloc", rc, err))
+        return -1;
+    memset(p, 0, n);
+    *out = p;
+    return 0;
+}
+
+static void host_free(struct device *d, void *p)
+{
+    here(d);
+    asked(d, "cudaFreeHost", cudaFreeHost(p));
+}
+
+static int pin(struct device *d, void *host, int64_t bytes, struct err *err)
+{
+    here(d);
+    cudaError_t rc = cudaHostRegister(host, (size_t)bytes, cudaHostRegisterPortable);
+    if (rc == cudaSuccess)
+        return 0;
+    cudaGetLastError(); /* the pages stay as they are: no failure of the device */
+    return err_set(err, ERR_SYS, "cannot pin %" PRId64 " bytes for cuda:%d: %s", bytes,
+                   d->index, cudaGetErrorString(rc));
+}
+
+static void unpin(struct device *d, void *host)
+{
+    here(d);
+    asked(d, "cudaHostUnregister", cudaHostUnregister(host));
+}
+
+static int stream_open(struct device *d, void **stream, struct err *err)
+{
+    cudaStream_t s = NULL;
+
+    here(d);
+    if (told(d, "cudaStreamCreate", cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), err))
+        return -1;
+    *stream = s;
+    return 0;
+}
+
+static void stream_close(struct device *d, void *stream)
+{
+    here(d);
+    cudaStreamSynchronize(stream); /* what it works on may be freed next */
+    cudaStreamDestroy(stream);
+}
+
+static int event_open(struct device *d, void **event, struct err *err)
+{
+    cudaEvent_t e = NULL;
+
+    here(d);
+    if (told(d, "cudaEventCreate", cudaEventCreateWithFlags(&e, cudaEventDisableTiming), err))
+        return -1;
+    *event = e;
+    return 0;
+}
+
+static void event_close(struct device *d, void *event)
+{
+    here(d);
+    cudaEventDestroy(event);
+}
+
+static void copy(struct device *d, void *stream, void *to, const void *from, int64_t bytes)
+{
+    here(d);
+    asked(d, "cudaMemcpyAsync",
+          cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, stream));
+}
+
+static void zero(struct device *d, void *stream, void *to, int64_t bytes)
+{
+    here(d);
+    asked(d, "cudaMemsetAsync", cudaMemsetAsync(to, 0, (size_t)bytes, stream));
+}
+
+static void record(struct device *d, void *stream, void *event)
+{
+    here(d);
+    asked(d, "cudaEventRecord", cudaEventRecord(event, stream));
+}
+
+static void wait_event(struct device *d, void *stream, void *event)
+{
+    here(d);
+    asked(d, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream, event, 0));
+}
+
+static int done(struct device *d, void *event)
+{
+    here(d);
+    cudaError_t rc = cudaEventQuery(event);
+    if (rc == cudaErrorNotReady) {
+        cudaGetLastError(); /* it counts as one */
+        return 0;
+    }
+    return asked(d, "cudaEventQuery", rc) ? -1 : 1;
+}
+
+static int event_sync(struct device *d, void *event)
+{
+    here(d);
+    return asked(d, "cudaEventSynchronize", cudaEventSynchronize(event));
+}
+
+static int sync_stream(struct device *d, void *stream)
+{
+    here(d);
+    return asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
+}
+
+static const struct device_kind_ops cuda = {
+    .close = close_device,
+    .memory = memory,
+    .alloc = alloc,
+    .free = free_memory,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .pin = pin,
+    .unpin = unpin,
+    .stream_open = stream_open,
+    .stream_close = stream_close,
+    .event_open = event_open,
+    .event_close = event_close,
+    .copy = copy,
+    .zero = zero,
+    .record = record,
+    .wait = wait_event,
+    .done = done,
+    .event_sync = event_sync,
+    .sync = sync_stream,
+    .here = here,
+};
+
+/* Without a GPU the runtime says no more than that its driver is too old. */
+static int no_driver(struct err *err)
+{
+    int driver = 0, runtime = 0;
+
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (driver == 0)
+        return err_set(err, ERR_ABSENT,
+                       "device cuda: this machine has no driver of NVIDIA's, expected one for "
+                       "CUDA %d.%d or newer",
+                       runtime / 1000, runtime % 1000 / 10);
+    return err_set(err, ERR_ABSENT,
+                   "device cuda: the driver is for CUDA %d.%d, expected %d.%d or newer",
+                   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+}
+
+static int count_gpus(int *count, struct err *err)
+{
+    cudaError_t rc = cudaGetDeviceCount(count);
+
+    if (rc == cudaErrorInsufficientDriver)
+        return no_driver(err);
+    if (rc == cudaErrorNoDevice || (rc == cudaSuccess && *count == 0))
+        return err_set(err, ERR_ABSENT, "device cuda: this machine has no GPU");
+    if (rc != cudaSuccess)
+        return err_set(err, ERR_DEVICE, "device cuda: cannot count GPUs: %s",
+                       cudaGetErrorString(rc));
+    return 0;
+}
+
+int device_open_cuda(struct device *d, int index, int local_rank, struct err *err)
+{
+    struct cudaDeviceProp prop;
+    int count = 0;
+
+    if (count_gpus(&count, err))
+        return -1;
+    if (index >= count)
+        return err_set(err, ERR_ABSENT,
+                       "device cuda:%d: this machine has %d GPU%s, from cuda:0", index, count,
+                       count > 1 ? "s" : "");
+    if (index < 0 && local_rank >= count)
+        return err_set(err, ERR_ABSENT,
+                       "device cuda: rank %d of this machine has no GPU of its own, there %s "
+                       "%d: expected no more ranks, or cuda:N to share one",
+                       local_rank, count > 1 ? "are" : "is", count);
+    d->op = &cuda;
+    d->kind = DEVICE_CUDA;
+    d->index = index < 0 ? local_rank : index;
+    cudaError_t rc = cudaSetDevice(d->index);
+    if (rc == cudaSuccess)
+        rc = cudaGetDeviceProperties(&prop, d->index);
+    if (rc != cudaSuccess)
+        return err_set(err, ERR_DEVICE, "cannot open device cuda:%d: %s", d->index,
+                       cudaGetErrorString(rc));
+    snprintf(d->name, sizeof d->name, "%s", prop.name);
+    return 0;
+}

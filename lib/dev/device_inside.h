@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DEV_DEVICE_INSIDE_H
+#define DEV_DEVICE_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "dev/device.h"
+
+/*
+ * What device.c shares with the kinds of devices and with the kernels on them: a kind says how
+ * each thing is done, device.c when.  A stream and an event are the vendor's handles.  What
+ * begins work and fails calls device_fail.
+ */
+struct device_kind_ops {
+    void (*close)(struct device *d);
+    int (*memory)(const struct device *d, int64_t *free_bytes, int64_t *bytes, struct err *err);
+    int (*alloc)(struct device *d, int64_t bytes, const char *what, void **out,
+                 struct err *err);
+    void (*free)(struct device *d, void *p);
+    int (*host_alloc)(struct device *d, int64_t bytes, const char *what, void **out,
+                      struct err *err);
+    void (*host_free)(struct device *d, void *p);
+    int (*pin)(struct device *d, void *host, int64_t bytes, struct err *err);
+    void (*unpin)(struct device *d, void *host);
+
+    int (*stream_open)(struct device *d, void **stream, struct err *err);
+    void (*stream_close)(struct device *d, void *stream);
+    int (*event_open)(struct device *d, void **event, struct err *err);
+    void (*event_close)(struct device *d, void *event);
+
+    void (*copy)(struct device *d, void *stream, void *to, const void *from, int64_t bytes);
+    void (*zero)(struct device *d, void *stream, void *to, int64_t bytes);
+    void (*record)(struct device *d, void *stream, void *event);
+    void (*wait)(struct device *d, void *stream, void *event);
+    int (*done)(struct device *d, void *event); /* 1, 0; -1: device_fail was called */
+    int (*event_sync)(struct device *d, void *event);
+    int (*sync)(struct device *d, void *stream);
+    void (*here)(struct device *d); /* what this thread asks for next is this device's */
+};
+
+struct device {
+    const struct device_kind_ops *op;
+    enum device_kind kind;
+    int index;
+    char name[256];
+    pthread_mutex_t lock;
+    atomic_int failed;  /* the first failure is the one that counts: */
+    struct err failure; /* under the lock */
+};
+
+struct device_queue {
+    struct device *device; /* borrowed */
+    void *stream;
+};
+
+struct device_event {
+    struct device *device; /* borrowed */
+    void *event;
+};
+
+/* The device has failed: where, and in whose words.  It stays failed; returns -1. */
+int device_fail(struct device *d, const char *where, const char *words);
+/* -1 with err when it has failed. */
+int device_check(struct device *d, struct err *err);
+
+void device_open_cpu(struct device *d);
+/* index -1: that of local_rank, its own. */
+int device_open_cuda(struct device *d, int index, int local_rank, struct err *err);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the device of an engine: its memory, and three queues that order what is asked for.
+ *
+ *     compute   forward, backward, zeros, the update      the thread that calls engine_step
+ *     move      what is packed and stored to travel       the communication thread
+ *     host      what is loaded and saved                  whoever asks, under a lock
+ *
+ * Between compute and move events tell what must have ended (engine_move.after), and the
+ * compute thread waits for streams.  A device that fails is told where the ranks agree: until
+ * then this rank goes on, so that no other waits for it.
+ */
+#include "engine/engine_inside.h"
+
+#include <string.h>
+
+/* What the network reads: on a GPU what is there, if its kernels take that. */
+static enum dtype hand_type(const struct engine *e)
+{
+    enum dtype there = e->there[ENGINE_GATHER] ? e->plan->wire_type : e->plan->param_type;
+
+    return e->device.gpu && there == e->plan->compute_type ? there : DTYPE_F32;
+}
+
+int engine_device_open(struct engine *e, struct device *device, struct err *err)
+{
+    struct engine_device *d = &e->device;
+    struct device_queue **const queue[] = {&d->compute, &d->move, &d->host};
+    enum dtype compute = e->plan->compute_type;
+
+    if (device_open(&d->own, "cpu", 0, err))
+        return -1;
+    d->at = device ? device : d->own;
+    d->gpu = device_kind(d->at) != DEVICE_CPU;
+    d->lock = mem_new(1, sizeof *d->lock);
+    pthread_mutex_init(d->lock, NULL);
+    if (d->gpu && e->exact)
+        return err_set(err, ERR_INPUT,
+                       "sums in fixed point are the processor's: expected the device 'cpu' for "
+                       "exact ones");
+    e->hand_type = hand_type(e);
+    for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
+        if (device_queue_open(d->at, queue[i], err))
+            return -1;
+    if (kern_open(&d->near, d->own, NULL, DTYPE_F32, DTYPE_F32, err) ||
+        kern_open(&d->kern, d->at, d->compute, compute, e->hand_type, err))
+        return -1;
+    return kern_open(&d->mover, d->at, d->move, compute, e->hand_type, err);
+}
+
+static int on_gpu(struct engine *e, int64_t own, int64_t shared, struct err *err)
+{
+    struct engine_device *d = &e->device;
+
+    if (engine_fit(e, own + shared, err))
+        return -1;
+    if (device_alloc(d->at, own, "states and buffers", &d->memory[0], err) ||
+        device_alloc(d->at, shared, "what travels", &d->memory[1], err) ||
+        device_host_alloc(d->at, d->host_bytes, "what is read and written", &d->host_memory,
+                          err))
+        return -1;
+    arena_borrow(&e->own, d->memory[0], own);
+    arena_borrow(&e->shared, d->memory[1], shared);
+    arena_borrow(&e->host, d->host_memory, d->host_bytes);
+    return 0;
+}
+
+int engine_device_memory(struct engine *e, int64_t own, int64_t shared, struct err *err)
+{
+    struct engine_device *d = &e->device;
+
+    d->host_bytes = e->host.used;
+    e->shared = e->own = e->host = (struct arena){0};
+    return d->gpu ? on_gpu(e, own, shared, err)
+                  : arena_init(&e->own, own, "states and buffers", err);
+}
+
+static int open_all(struct device *at, struct device_event **event, int n, struct err *err)
+{
+    for (int i = 0; i < n; i++)
+        if (device_event_open(at, &event[i], err))
+            return -1;
+    return 0;
+}
+
+int engine_device_events(struct engine *e, struct err *err)
+{
+    struct engine_device *d = &e->device;
+
+    if (open_all(d->at, d->moved, ENGINE_KINDS, err) || open_all(d->at, &d->settled, 1, err))
+        return -1;
+    for (int i = 0; i < e->slots; i++)
+        if (open_all(d->at, &e->slot[i].used, 1, err))
+            return -1;
+    for (int i = 0; i < e->buckets; i++)
+        if (open_all(d->at, &e->bucket[i].packed, 1, err))
+            return -1;
+    for (int i = 0; i < e->model->units; i++)
+        if (open_all(d->at, &e->unit[i].added, 1, err) ||
+            open_all(d->at, &e->unit[i].updated, 1, err))
+            return -1;
+    return 0;
+}
+
+void engine_device_events_close(struct engine *e)
+{
+    struct engine_device *d = &e->device;
+
+    for (int i = 0; e->slot && i < e->slots; i++)
+        device_event_close(e->slot[i].used);
+    for (int i = 0; e->bucket && i < e->buckets; i++)
+        device_event_close(e->bucket[i].packed);
+    for (int i = 0; e->unit && i < e->model->units; i++) {
+        device_event_close(e->unit[i].added);
+        device_event_close(e->unit[i].updated);
+    }
+    for (int i = 0; i < ENGINE_KINDS; i++)
+        device_event_close(d->moved[i]);
+    device_event_close(d->settled);
+}
+
+void engine_device_drain(struct engine *e)
+{
+    struct engine_device *d = &e->device;
+    struct device_queue *const queue[] = {d->compute, d->move, d->host};
+    struct err kept; /* told where it mattered */
+
+    for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
+        if (queue[i])
+            (void)device_sync(queue[i], &kept);
+}
+
+void engine_device_close(struct engine *e)
+{
+    struct engine_device *d = &e->device;
+
+    kern_close(&d->kern);
+    kern_close(&d->mover);
+    kern_close(&d->near);
+    device_queue_close(d->compute);
+    device_queue_close(d->move);
+    device_queue_close(d->host);
+    for (int i = 0; i < 2 && d->at; i++)
+        device_free(d->at, d->memory[i]);
+    if (d->at)
+        device_host_free(d->at, d->host_memory);
+    device_close(d->own);
+    if (d->lock)
+        pthread_mutex_destroy(d->lock);
+    mem_free(d->lock);
+}
+
+void engine_settle(struct engine *e)
+{
+    device_record(e->device.compute, e->device.settled);
+}
+
+int engine_device_state(const struct engine *e, struct err *err)
+{
+    return device_done(e->device.settled, err) < 0 ? -1 : 0;
+}
+
+/* One piece, through memory that the device copies from without a detour. */
+static int pass(const struct engine_device *d, void *to, const void *from, int64_t bytes,
+                struct err *err)
+{
+    device_wait(d->host, d->settled);
+    device_copy(d->host, to, from, bytes);
+    return device_sync(d->host, err);
+}
+
+int engine_get(const struct engine *e, void *to, enum dtype to_type, const void *from,
+               enum dtype type, int64_t n, struct err *err)
+{
+    const struct engine_device *d = &e->device;
+    int64_t size = dtype_bytes(type), to_size = dtype_bytes(to_type);
+    int rc = 0;
+
+    if (!d->gpu) {
+        dtype_convert(to, to_type, from, type, n);
+        return 0;
+    }
+    pthread_mutex_lock(d->lock);
+    for (int64_t at = 0; rc == 0 && at < n; at += ENGINE_PIECE) {
+        int64_t part = n - at < ENGINE_PIECE ? n - at : ENGINE_PIECE;
+        rc = pass(d, d->io, (const char *)from + at * size, part * size, err);
+        if (rc == 0)
+            dtype_convert((char *)to + at * to_size, to_type, d->io, type, part);
+    }
+    pthread_mutex_unlock(d->lock);
+    return rc;
+}
+
+int engine_put_params(const struct engine *e, void *to, enum dtype type, const float *x,
+                      enum dtype seen, int64_t n, struct err *err)
+{
+    const struct engine_device *d = &e->device;
+    struct kern near = d->near;
+
+    if (!d->gpu) {
+        near.op->round(&near, to, type, x, seen, n);
+        return 0;
+    }
+    pthread_mutex_lock(d->lock);
+    near.op->round(&near, d->io, type, x, seen, n);
+    int rc = pass(d, to, d->io, n * dtype_bytes(type), err);
+    pthread_mutex_unlock(d->lock);
+    return rc;
+}
+
+int engine_put(const struct engine *e, void *to, const void *from, int64_t bytes,
+               struct err *err)
+{
+    const struct engine_device *d = &e->device;
+    const int64_t most = ENGINE_PIECE * (int64_t)sizeof(float);
+    int rc = 0;
+
+    if (!d->gpu) {
+        memcpy(to, from, (size_t)bytes);
+        return 0;
+    }
+    pthread_mutex_lock(d->lock);
+    for (int64_t at = 0; rc == 0 && at < bytes; at += most) {
+        int64_t part = bytes - at < most ? bytes - at : most;
+        memcpy(d->io, (const char *)from + at, (size_t)part);
+        rc = pass(d, (char *)to + at, d->io, part, err);
+    }
+    pthread_mutex_unlock(d->lock);
+    return rc;
+}

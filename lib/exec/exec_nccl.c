@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how communicators are made and given up, and how nothing is waited for without an end.
+ * Communicators do not block: a call that NCCL goes on with in the background is asked after
+ * until the deadline.  How runs go is exec_nccl_run.c's.
+ * Reference: NCCL's user guide, 2.28; nothing here is newer than 2.19.
+ */
+#include "exec/exec_nccl_inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/tick.h"
+
+enum {
+    TRACKS_USUAL = 4,
+    /*
+     * Blocks that all tracks together may keep waiting on the GPU.  One that waits for its
+     * other end holds a multiprocessor; with no more than this, fewer than half of the 132 of
+     * an H100, all tracks and the kernels that add always find room: nobody waits for room that
+     * a waiting one has.
+     */
+    BLOCKS = 64
+};
+
+void exec_nccl_nap(int *turn)
+{
+    struct timespec t = {.tv_nsec = 5000};
+
+    if (*turn < 5) /* as the MPI executor's runner: 5 yields, then 5 us doubling to 160 us */
+        t.tv_nsec = 0;
+    else
+        t.tv_nsec <<= *turn - 5 < 5 ? *turn - 5 : 5;
+    ++*turn;
+    nanosleep(&t, NULL);
+}
+
+int exec_nccl_check(const struct exec_nccl *x, struct err *err)
+{
+    if (!x->failed)
+        return 0;
+    *err = x->failure;
+    return -1;
+}
+
+int exec_nccl_fail(struct exec_nccl *x, struct err *err)
+{
+    if (x->failed) {
+        *err = x->failure;
+        return -1;
+    }
+    if (!err->told)
+        err_prefix(err, "rank %d: ", x->rank);
+    err->told = 1;
+    x->failed = 1;
+    x->failure = *err;
+    /* Ends what waits on the GPU, too. */
+    for (int t = 0; t < x->tracks; t++)
+        if (x->track[t].comm)
+            (void)ncclCommAbort(x->track[t].comm);
+    for (int t = 0; t < x->tracks; t++)
+        x->track[t].comm = NULL;
+    return -1;
+}
+
+static enum err_code code_of(ncclResult_t rc)
+{
+    return rc == ncclSystemError || rc == ncclRemoteError || rc == ncclInProgress ? ERR_PEER
+                                                                                  : ERR_DEVICE;
+}
+
+static int refused(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
+                   const char *place, struct err *err)
+{
+    const char *more = rc == ncclInProgress ? NULL : ncclGetLastError(comm);
+
+    if (rc == ncclInProgress)
+        err_set(err, ERR_PEER, "%s %s: no answer from other ranks for %g s", call, place,
+                x->deadline_s);
+    else
+        err_set(err, code_of(rc), "%s %s: %s%s%.400s", call, place, ncclGetErrorString(rc),
+                more && *more ? ": " : "", more ? more : "");
+    return exec_nccl_fail(x, err);
+}
+
+int exec_nccl_settle(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
+                     struct err *err, const char *place, ...)
+{
+    double since = tick_now_s();
+    char where[160];
+    va_list ap;
+    int turn = 0;
+
+    if (rc == ncclSuccess || rc == ncclInProgress) {
+        ncclResult_t state = ncclSuccess;
+        rc = ncclCommGetAsyncError(comm, &state);
+        rc = rc == ncclSuccess ? state : rc;
+        while (rc == ncclInProgress && tick_now_s() - since < x->deadline_s) {
+            exec_nccl_nap(&turn);
+            rc = ncclCommGetAsyncError(comm, &state);
+            rc = rc == ncclSuccess ? state : rc;
+        }
+    }
+    if (rc == ncclSuccess)
+        return 0;
+    va_start(ap, place);
+    vsnprintf(where, sizeof where, place, ap);
+    va_end(ap);
+    return refused(x, comm, rc, call, where, err);
+}
+
+int exec_nccl_healthy(struct exec_nccl *x, struct err *err)
+{
+    for (int t = 0; t < x->tracks; t++) {
+        ncclResult_t state = ncclSuccess;
+        char where[32];
+        if (!x->track[t].comm)
+            continue;
+        ncclResult_t rc = ncclCommGetAsyncError(x->track[t].comm, &state);
+        rc = rc == ncclSuccess ? state : rc;
+        if (rc == ncclSuccess || rc == ncclInProgress)
+            continue;
+        snprintf(where, sizeof where, "in a run, track %d", t);
+        return refused(x, x->track[t].comm, rc, "ncclCommGetAsyncError", where, err);
+    }
+    return 0;
+}
+
+int exec_nccl_wait(struct exec_nccl *x, const struct device_event *e, const char *what,
+                   struct err *err)
+{
+    double since = tick_now_s();
+    int turn = 0, done;
+
+    while ((done = device_done(e, err)) == 0) {
+        if (exec_nccl_healthy(x, err))
+            return -1;
+        if (tick_now_s() - since > x->deadline_s) {
+            err_set(err, ERR_PEER, "%s: no data from other ranks for %g s", what,
+                    x->deadline_s);
+            return exec_nccl_fail(x, err);
+        }
+        exec_nccl_nap(&turn);
+    }
+    return done < 0 ? exec_nccl_fail(x, err) : 0;
+}
+
+/* What rank 0 shares: the communicator's name, and whether there is one. */
+struct named {
+    ncclUniqueId id;
+    int rc;
+};
+
+static int first_comm(struct exec_nccl *x, const struct exec_nccl_options *o,
+                      ncclConfig_t *config, struct err *err)
+{
+    ncclComm_t *comm = &x->track[0].comm;
+    struct named name = {.rc = ncclSuccess};
+
+    if (o->comm) {
+        ncclComm_t from = o->comm;
+        ncclResult_t rc = ncclCommSplit(from, 0, x->rank, comm, config);
+        /* NCCL fills in the child when the parent is done with it. */
+        if (exec_nccl_settle(x, from, rc, "ncclCommSplit", err, "of the caller's"))
+            return -1;
+        return exec_nccl_settle(x, *comm, ncclSuccess, "ncclCommSplit", err, "for track 0");
+    }
+    if (x->rank == 0)
+        name.rc = (int)ncclGetUniqueId(&name.id);
+    if (o->share(o->arg, &name, (int)sizeof name, 0, err))
+        return exec_nccl_fail(x, err);
+    if (name.rc != ncclSuccess)
+        return refused(x, NULL, (ncclResult_t)name.rc, "ncclGetUniqueId", "at rank 0", err);
+    ncclResult_t rc = ncclCommInitRankConfig(comm, x->ranks, name.id, x->rank, config);
+    return exec_nccl_settle(x, *comm, rc, "ncclCommInitRankConfig", err, "for track 0");
+}
+
+static int make_comms(struct exec_nccl *x, const struct exec_nccl_options *o, struct err *err)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+
+    config.blocking = 0;
+    config.maxCTAs = BLOCKS / x->tracks;
+    if (first_comm(x, o, &config, err))
+        return -1;
+    for (int t = 1; t < x->tracks; t++) {
+        ncclComm_t parent = x->track[0].comm, *child = &x->track[t].comm;
+        ncclResult_t rc = ncclCommSplit(parent, 0, x->rank, child, &config);
+        if (exec_nccl_settle(x, parent, rc, "ncclCommSplit", err, "for track %d", t) ||
+            exec_nccl_settle(x, *child, ncclSuccess, "ncclCommSplit", err, "for track %d", t))
+            return -1;
+    }
+    return 0;
+}
+
+static int make_queues(struct exec_nccl *x, struct err *err)
+{
+    if (device_queue_open(x->device, &x->door, err) ||
+        device_event_open(x->device, &x->begin, err) ||
+        device_event_open(x->device, &x->met, err))
+        return -1;
+    for (int q = 0; q < 2 * x->tracks; q++)
+        if (device_queue_open(x->device, &x->track[q / 2].queue[q % 2], err))
+            return -1;
+    return 0;
+}
+
+/* Memory that a peer's GPU or its network may be let into; registered where NCCL does that. */
+static int make_memory(struct exec_nccl *x, int64_t bytes, struct err *err)
+{
+    void *touch = NULL;
+
+    if (device_alloc(x->device, 64 + x->ranks, "NCCL's first messages", &touch, err))
+        return -1;
+    x->touch = touch;
+    if (bytes == 0)
+        return 0;
+    device_stream(x->door); /* makes the GPU this thread's */
+    ncclResult_t rc = ncclMemAlloc(&x->taken, (size_t)bytes);
+    if (rc != ncclSuccess)
+        return err_set(err, ERR_SYS,
+                       "cannot have %lld bytes of memory of the GPU for collectives: "
+                       "ncclMemAlloc: %s",
+                       (long long)bytes, ncclGetErrorString(rc));
+    device_zero(x->door, x->taken, bytes);
+    arena_borrow(&x->arena, x->taken, bytes);
+    for (int t = 0; t < x->tracks; t++)
+        if (ncclCommRegister(x->track[t].comm, x->taken, (size_t)bytes,
+                             &x->track[t].registered) != ncclSuccess)
+            x->track[t].registered = NULL; /* goes without, by copies of NCCL's own */
+    return device_sync(x->door, err);
+}
+
+static int supported(const struct exec_nccl_options *o, struct err *err)
+{
+    int version = 0;
+
+    if (device_kind(o->device) != DEVICE_CUDA)
+        return err_set(err, ERR_INPUT, "NCCL on device '%s', expected a GPU",
+                       device_name(o->device));
+    ncclGetVersion(&version);
+    if (version < 21900) /* without ncclCommRegister, ncclMemAlloc */
+        return err_set(err, ERR_ABSENT, "NCCL %d.%d.%d, expected 2.19 or newer",
+                       version / 10000, version / 100 % 100, version % 100);
+    return 0;
+}
+
+int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, struct err *err)
+{
+    int tracks = o->tracks ? o->tracks : TRACKS_USUAL;
+
+    if (supported(o, err))
+        return -1;
+    struct exec_nccl *x = mem_new(1, sizeof *x);
+    x->device = o->device;
+    x->rank = o->rank;
+    x->ranks = o->ranks;
+    x->tracks = tracks < TURN_TRACKS_MOST ? tracks : TURN_TRACKS_MOST;
+    x->deadline_s = o->deadline_s;
+    for (int t = 0; t < x->tracks; t++)
+        x->track[t].met = mem_new(2 * (size_t)x->ranks, 1);
+    if (make_queues(x, err) || make_comms(x, o, err) || make_memory(x, o->bytes, err)) {
+        exec_nccl_fail(x, err);
+        exec_nccl_close(x);
+        return -1;
+    }
+    *out = x;
+    return 0;
+}
+
+/* In good order: what the others still want of this rank is done first. */
+static void close_comm(struct exec_nccl *x, struct exec_track *t)
+{
+    struct err ignored;
+
+    if (!t->comm)
+        return;
+    if (t->registered)
+        (void)ncclCommDeregister(t->comm, t->registered);
+    if (exec_nccl_settle(x, t->comm, ncclCommFinalize(t->comm), "ncclCommFinalize", &ignored,
+                         "at the end") == 0)
+        (void)ncclCommDestroy(t->comm);
+    t->comm = NULL;
+}
+
+void exec_nccl_close(struct exec_nccl *x)
+{
+    struct err ignored;
+
+    if (!x)
+        return;
+    for (int t = 0; t < x->tracks; t++)
+        for (int i = 0; i < 2; i++)
+            if (x->track[t].queue[i])
+                (void)device_sync(x->track[t].queue[i], &ignored);
+    for (int t = x->tracks - 1; t >= 0; t--)
+        close_comm(x, &x->track[t]);
+    for (int t = 0; t < x->tracks; t++) {
+        device_queue_close(x->track[t].queue[0]);
+        device_queue_close(x->track[t].queue[1]);
+        mem_free(x->track[t].met);
+    }
+    if (x->taken)
+        (void)ncclMemFree(x->taken);
+    device_free(x->device, x->scratch);
+    device_free(x->device, x->touch);
+    device_event_close(x->begin);
+    device_event_close(x->met);
+    device_queue_close(x->door);
+    mem_free(x);
+}
+
+void *exec_nccl_take(struct exec_nccl *x, int64_t bytes)
+{
+    return arena_take(&x->arena, (bytes + 255) / 256 * 256);
+}
+
+struct device_queue *exec_nccl_door(struct exec_nccl *x)
+{
+    return x->door;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how turns go into the queues of a GPU, and how their end is seen:
+ *
+ *     moves   waits   ncclGroupStart  ncclSend, ncclRecv ...  ncclGroupEnd   event
+ *     lands   waits   a kernel or a copy for each row                        event
+ *
+ * A run of many turns is put in as the GPU gets on with it (EXEC_AHEAD), runs one behind the
+ * other.
+ */
+#include "exec/exec_nccl_inside.h"
+
+#include <string.h>
+
+#include "base/tick.h"
+#include "exec/exec_cuda_land.h"
+
+static char *spot(const struct exec_nccl_handle *h, struct exec_spot s)
+{
+    return h->base[s.where] + s.at;
+}
+
+static int adds(const struct exec_row *row)
+{
+    return row->kind == EXEC_RECV && row->op == SCHEDULE_ADD;
+}
+
+static const struct exec_row *row_of(const struct exec_nccl_handle *h, int at)
+{
+    return &h->rows.row[h->turns.order[at]];
+}
+
+static struct device_queue *queue_of(const struct exec_nccl_handle *h, int q)
+{
+    return h->x->track[q / 2].queue[q % 2];
+}
+
+static void wait_for(const struct exec_nccl_handle *h, struct device_queue *queue,
+                     const struct turn_point *p)
+{
+    for (int i = p->wait; i < p->wait + p->waits; i++)
+        device_wait(queue, h->done[h->turns.wait[i]]);
+}
+
+static int move(struct exec_nccl_handle *h, int turn, struct err *err)
+{
+    const struct turn *t = &h->turns.turn[turn];
+    struct exec_nccl *x = h->x;
+    ncclComm_t comm = x->track[t->track].comm;
+    struct device_queue *queue = x->track[t->track].queue[TURN_MOVES];
+    cudaStream_t stream = device_stream(queue);
+    const char *call = "ncclGroupStart";
+    int peer = -1;
+
+    wait_for(h, queue, &t->point[TURN_MOVES]);
+    ncclResult_t rc = ncclGroupStart(), end;
+    for (int i = t->first; rc == ncclSuccess && i < t->first + t->count; i++) {
+        const struct exec_row *row = row_of(h, i);
+        size_t bytes = (size_t)row->bytes;
+        peer = row->peer;
+        if (row->kind == EXEC_SEND) {
+            call = "ncclSend";
+            rc = ncclSend(spot(h, row->from), bytes, ncclUint8, peer, comm, stream);
+        } else if (row->kind == EXEC_RECV) {
+            char *to = adds(row) ? h->base[EXEC_SCRATCH] + h->turns.slot_at[h->turns.order[i]]
+                                 : spot(h, row->to);
+            call = "ncclRecv";
+            rc = ncclRecv(to, bytes, ncclUint8, peer, comm, stream);
+        }
+    }
+    /* A group that was begun is ended, whatever was said inside. */
+    end = ncclGroupEnd();
+    if (rc == ncclSuccess) {
+        call = "ncclGroupEnd";
+        rc = end;
+    }
+    if (exec_nccl_settle(x, comm, rc, call, err, "in step %d, track %d, with rank %d", t->step,
+                         t->track, peer))
+        return -1;
+    device_record(queue, h->done[2 * turn + TURN_MOVES]);
+    return 0;
+}
+
+static int land_row(struct exec_nccl_handle *h, struct device_queue *queue, int at,
+                    struct err *err)
+{
+    const struct exec_row *row = row_of(h, at);
+    const struct exec_rows *r = &h->rows;
+    int64_t n = row->bytes / dtype_bytes(r->type);
+    const char *arrived = row->kind == EXEC_LOCAL
+                              ? spot(h, row->from)
+                              : h->base[EXEC_SCRATCH] + h->turns.slot_at[h->turns.order[at]];
+
+    if (row->op == SCHEDULE_COPY) {
+        if (spot(h, row->to) != arrived)
+            device_copy(queue, spot(h, row->to), arrived, row->bytes);
+        return 0;
+    }
+    int ranks = row->complete && r->redop == DTYPE_AVG ? r->ranks : 0;
+    int rc = exec_cuda_land(device_stream(queue), spot(h, row->to), spot(h, row->base), arrived,
+                            r->type, r->redop, ranks, n);
+    if (rc == 0)
+        return 0;
+    err_set(err, ERR_DEVICE, "the kernel that adds in step %d cannot start: CUDA error %d",
+            row->step, rc);
+    return exec_nccl_fail(h->x, err);
+}
+
+static int land(struct exec_nccl_handle *h, int turn, struct err *err)
+{
+    const struct turn *t = &h->turns.turn[turn];
+    struct device_queue *queue = h->x->track[t->track].queue[TURN_LANDS];
+
+    wait_for(h, queue, &t->point[TURN_LANDS]);
+    for (int i = t->first; i < t->first + t->count; i++) {
+        const struct exec_row *row = row_of(h, i);
+        if ((turn_lands(row)) && land_row(h, queue, i, err))
+            return -1;
+    }
+    device_record(queue, h->done[2 * turn + TURN_LANDS]);
+    return 0;
+}
+
+/* The queues of this run begin behind the door; what no row touches is copied there. */
+static void open_door(struct exec_nccl_handle *h)
+{
+    struct exec_nccl *x = h->x;
+
+    h->base[EXEC_IN] = (char *)(uintptr_t)h->next_in;
+    h->base[EXEC_OUT] = h->next_out;
+    h->base[EXEC_SCRATCH] = x->scratch;
+    if (h->after)
+        device_wait(x->door, h->after);
+    device_record(x->door, x->begin);
+    for (int q = 0; q < 2 * x->tracks; q++)
+        if (h->turns.first[q] >= 0)
+            device_wait(queue_of(h, q), x->begin);
+    for (int i = 0; i < h->rows.selves; i++) {
+        const struct exec_self *self = &h->rows.self[i];
+        char *from = h->base[EXEC_IN] + self->from, *to = h->base[EXEC_OUT] + self->to;
+        if (from != to)
+            device_copy(x->door, to, from, self->bytes);
+    }
+}
+
+static void close_door(struct exec_nccl_handle *h)
+{
+    struct exec_nccl *x = h->x;
+
+    for (int q = 0; q < 2 * x->tracks; q++)
+        if (h->turns.last[q] >= 0)
+            device_wait(x->door, h->done[h->turns.last[q]]);
+    device_record(x->door, h->end);
+    if (h->then)
+        device_record(x->door, h->then);
+    x->served++;
+    h->ended = 1;
+}
+
+/* 1: the turn is through, on the GPU; 0: not yet. */
+static int through(const struct exec_nccl_handle *h, int turn, struct err *err)
+{
+    for (int i = 2 * turn; i < 2 * turn + 2; i++) {
+        int done = h->done[i] ? device_done(h->done[i], err) : 1;
+        if (done != 1)
+            return done;
+    }
+    return 1;
+}
+
+/* As many turns as may go into the queues now.  1: something did; -1: failed. */
+static int issue(struct exec_nccl_handle *h, struct err *err)
+{
+    struct exec_nccl *x = h->x;
+    int moved = 0;
+
+    if (h->ended || h->ticket != x->served)
+        return 0;
+    if (!h->opened) {
+        open_door(h);
+        h->opened = moved = 1;
+    }
+    for (; h->issued < h->turns.turns; h->issued++, moved = 1) {
+        const struct turn *t = &h->turns.turn[h->issued];
+        if (h->issued >= EXEC_AHEAD) {
+            int rc = through(h, h->issued - EXEC_AHEAD, err);
+            if (rc < 0)
+                return exec_nccl_fail(x, err);
+            if (rc == 0)
+                return moved;
+        }
+        if ((t->point[TURN_MOVES].there && move(h, h->issued, err)) ||
+            (t->point[TURN_LANDS].there && land(h, h->issued, err)))
+            return -1;
+    }
+    close_door(h);
+    return 1;
+}
+
+void exec_nccl_set(struct exec_nccl_handle *h, const void *in, void *out,
+                   const struct device_event *after, struct device_event *then)
+{
+    h->next_in = in;
+    h->next_out = out;
+    h->after = after;
+    h->then = then;
+}
+
+static void begin(struct exec_nccl_handle *h)
+{
+    h->ticket = h->x->tickets++;
+    h->opened = h->issued = h->ended = 0;
+    h->arrived_bytes = 0;
+    memcpy(h->watch, h->turns.first, sizeof h->watch);
+    h->moved_s = tick_now_s();
+}
+
+int exec_nccl_start(void *handle, struct err *err)
+{
+    struct exec_nccl_handle *h = handle;
+
+    if (exec_nccl_check(h->x, err))
+        return -1;
+    begin(h);
+    return issue(h, err) < 0 ? -1 : 0;
+}
+
+int exec_nccl_issue(struct exec_nccl_handle *h, struct err *err)
+{
+    int turn = 0;
+
+    if (exec_nccl_start(h, err))
+        return -1;
+    while (!h->ended) {
+        int rc = issue(h, err);
+        if (rc < 0)
+            return -1;
+        if (rc == 0)
+            exec_nccl_nap(&turn);
+        else
+            turn = 0;
+    }
+    return 0;
+}
+
+/* What has come through since the last look.  1: something; -1: failed. */
+static int watch(struct exec_nccl_handle *h, struct err *err)
+{
+    int moved = 0;
+
+    for (int q = 0; q < 2 * h->x->tracks; q++)
+        while (h->watch[q] >= 0 && h->watch[q] / 2 < h->issued) {
+            const struct turn *t = &h->turns.turn[h->watch[q] / 2];
+            int done = device_done(h->done[h->watch[q]], err);
+            if (done < 0)
+                return exec_nccl_fail(h->x, err);
+            if (done == 0)
+                break;
+            h->arrived_bytes += q % 2 == TURN_MOVES ? t->in_bytes : 0;
+            h->watch[q] = t->point[q % 2].next;
+            moved = 1;
+        }
+    return moved;
+}
+
+/* The step that the first queue which is not done waits in. */
+static int stuck_step(const struct exec_nccl_handle *h)
+{
+    int least = -1;
+
+    for (int q = 0; q < 2 * h->x->tracks; q++)
+        if (h->watch[q] >= 0 && (least < 0 || h->watch[q] < least))
+            least = h->watch[q];
+    return least < 0 ? -1 : h->turns.turn[least / 2].step;
+}
+
+enum stream_state exec_nccl_poll(void *handle, struct err *err)
+{
+    struct exec_nccl_handle *h = handle;
+    struct exec_nccl *x = h->x;
+
+    if (exec_nccl_check(x, err))
+        return STREAM_FAILED;
+    int went = issue(h, err), came = went < 0 ? -1 : watch(h, err);
+    if (came < 0 || exec_nccl_healthy(x, err))
+        return STREAM_FAILED;
+    int done = h->ended ? device_done(h->end, err) : 0;
+    if (done < 0) {
+        exec_nccl_fail(x, err);
+        return STREAM_FAILED;
+    }
+    if (done)
+        return watch(h, err) < 0 ? STREAM_FAILED : STREAM_DONE;
+    double now = tick_now_s();
+    int queued = !h->ended && h->ticket != x->served; /* behind a run that goes on */
+    if (went || came || queued)
+        h->moved_s = now;
+    if (went || came)
+        return STREAM_MOVED;
+    if (now - h->moved_s > x->deadline_s) {
+        err_set(err, ERR_PEER, "ncclGroupEnd in step %d: no data from other ranks for %g s",
+                stuck_step(h), x->deadline_s);
+        exec_nccl_fail(x, err);
+        return STREAM_FAILED;
+    }
+    return STREAM_IDLE;
+}
+
+int64_t exec_nccl_arrived(const struct exec_nccl_handle *h)
+{
+    return h->arrived_bytes;
+}
+
+const struct exec_rows *exec_nccl_rows(const struct exec_nccl_handle *h)
+{
+    return &h->rows;
+}

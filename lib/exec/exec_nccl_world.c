@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how the ranks of a world come to communicators, and to one outcome. */
+#include "exec/exec_nccl.h"
+
+static int share(void *arg, void *bytes, int n, int root, struct err *err)
+{
+    return world_bcast(arg, bytes, n, root, err);
+}
+
+int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct device *device,
+                         int64_t bytes, struct err *err)
+{
+    struct exec_nccl_options o = {.device = device,
+                                  .rank = world->rank,
+                                  .ranks = world->ranks,
+                                  .deadline_s = world->deadline_s,
+                                  .bytes = bytes,
+                                  .share = share,
+                                  .arg = world};
+    struct exec_nccl *x = NULL;
+
+    if (world_agree(world, exec_nccl_open(&x, &o, err), err)) {
+        exec_nccl_close(x);
+        return -1;
+    }
+    *out = x;
+    return 0;
+}

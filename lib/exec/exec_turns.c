@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how one rank's rows become turns, and which events keep the rule of execution between
+ * them.  Knows nothing of who runs them.  Rows of one step never touch what another of them
+ * writes, so that what a turn waits for is all of lower steps.
+ *
+ * An event is waited for only where nothing else says the same: each point knows how far it is
+ * behind every queue (seen), its own waits and those of what it waited for included.
+ */
+#include "exec/exec_turns.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Rails take turns; inside the groups and all other ways, the last two lanes, stay apart. */
+int turns_track(const struct exec_rows *r, const struct exec_row *row, int tracks)
+{
+    return (r->lanes - 1 - row->lane) % tracks;
+}
+
+/* While turns are gone through in order. */
+struct reach {
+    struct turns *t;
+    int queues;
+    int *seen;        /* [points][queues] the last point of each queue that is surely done */
+    int *ends;        /* [rows] the point behind which a row is done */
+    int *wrote;       /* [rooms] the last point that wrote it, or -1 */
+    int *read;        /* [rooms][queues] the last points that read it, or -1 */
+    int *need;        /* [2][queues] of this turn: what each of its points waits for */
+    int *behind;      /* [queues] of the rows before `upto` */
+    int upto;         /* rows that `behind` covers */
+    int slot_user[TURN_TRACKS_MOST][TURN_SLOTS]; /* the point that took a slot's bytes last */
+    int slot_next[TURN_TRACKS_MOST];
+};
+
+static int queue_of(const struct turns *h, int point)
+{
+    return 2 * h->turn[point / 2].track + point % 2;
+}
+
+static void raise_to(struct reach *s, int *need, int point)
+{
+    if (point < 0)
+        return;
+    int q = queue_of(s->t, point);
+    need[q] = point > need[q] ? point : need[q];
+}
+
+static void raise_all(int *need, const int *points, int queues)
+{
+    for (int q = 0; q < queues; q++)
+        need[q] = points[q] > need[q] ? points[q] : need[q];
+}
+
+int turn_lands(const struct exec_row *row)
+{
+    return row->kind == EXEC_LOCAL || (row->kind == EXEC_RECV && row->op == SCHEDULE_ADD);
+}
+
+int turn_travels(const struct exec_row *row)
+{
+    return row->kind != EXEC_LOCAL;
+}
+
+/* What the row waits for, as exec_mpi's may_go has it, in points. */
+static void needs_of(struct reach *s, const struct exec_row *row)
+{
+    int *need = s->need + (turn_lands(row) ? s->queues : 0);
+
+    for (; s->upto < row->after; s->upto++)
+        raise_to(s, s->behind, s->ends[s->upto]);
+    if (row->after)
+        raise_all(need, s->behind, s->queues);
+    raise_to(s, need, s->wrote[row->room]);
+    if (row->kind != EXEC_SEND)
+        raise_all(need, s->read + (int64_t)row->room * s->queues, s->queues);
+    if (row->kind == EXEC_LOCAL)
+        raise_to(s, need, s->wrote[row->source]);
+}
+
+static void effects_of(struct reach *s, int turn, int at)
+{
+    const struct exec_row *row = &s->t->rows->row[at];
+    int point = 2 * turn + (turn_lands(row) ? TURN_LANDS : TURN_MOVES);
+
+    s->ends[at] = point;
+    if (row->kind != EXEC_SEND)
+        s->wrote[row->room] = point;
+    if (row->kind != EXEC_RECV)
+        s->read[(int64_t)row->source * s->queues + queue_of(s->t, point)] = point;
+}
+
+/* The latest first: what it waited for itself need not be waited for again. */
+static void make_waits(struct reach *s, int point, const int *need)
+{
+    struct turns *h = s->t;
+    struct turn_point *p = &h->turn[point / 2].point[point % 2];
+    int own = queue_of(h, point), *seen = s->seen + (int64_t)point * s->queues;
+
+    for (int q = 0; q < s->queues; q++)
+        seen[q] = -1;
+    if (h->last[own] >= 0)
+        memcpy(seen, s->seen + (int64_t)h->last[own] * s->queues,
+               (size_t)s->queues * sizeof *seen);
+    p->wait = h->waits;
+    for (;;) {
+        int latest = -1;
+        for (int q = 0; q < s->queues; q++)
+            latest = need[q] > latest && need[q] > seen[q] ? need[q] : latest;
+        if (latest < 0)
+            break;
+        assert(latest < point);
+        h->wait = mem_grow(h->wait, &h->waits_room, (size_t)h->waits + 1, sizeof *h->wait);
+        h->wait[h->waits++] = latest;
+        raise_all(seen, s->seen + (int64_t)latest * s->queues, s->queues);
+    }
+    p->waits = h->waits - p->wait;
+    seen[own] = point;
+    if (h->last[own] >= 0)
+        h->turn[h->last[own] / 2].point[point % 2].next = point;
+    else
+        h->first[own] = point;
+    h->last[own] = point;
+}
+
+/* The waits of a turn's points, then what its rows leave behind. */
+static void reach_turn(struct reach *s, int t)
+{
+    struct turns *h = s->t;
+    struct turn *turn = &h->turn[t];
+    int *user = NULL, adds = 0;
+
+    for (int i = 0; i < 2 * s->queues; i++)
+        s->need[i] = -1;
+    for (int i = 0; i < turn->count; i++) {
+        const struct exec_row *row = &h->rows->row[h->order[turn->first + i]];
+        needs_of(s, row);
+        adds |= turn_lands(row) && turn_travels(row);
+    }
+    if (adds) { /* into a slot whose last bytes have been added */
+        user = &s->slot_user[turn->track][s->slot_next[turn->track]++ % TURN_SLOTS];
+        raise_to(s, s->need, *user);
+        *user = 2 * t + TURN_LANDS;
+    }
+    if (turn->point[TURN_MOVES].there)
+        make_waits(s, 2 * t, s->need);
+    if (adds)
+        raise_to(s, s->need + s->queues, 2 * t);
+    if (turn->point[TURN_LANDS].there)
+        make_waits(s, 2 * t + 1, s->need + s->queues);
+    for (int i = 0; i < turn->count; i++)
+        effects_of(s, t, h->order[turn->first + i]);
+}
+
+static int *none(int64_t n)
+{
+    int *p = mem_new((size_t)n + 1, sizeof *p);
+
+    for (int64_t i = 0; i < n; i++)
+        p[i] = -1;
+    return p;
+}
+
+static void reach_all(struct turns *h)
+{
+    int q = 2 * h->tracks;
+    struct reach s = {.t = h,
+                      .queues = q,
+                      .seen = none((int64_t)h->turns * 2 * q),
+                      .ends = none(h->rows->rows),
+                      .wrote = none(h->rows->rooms),
+                      .read = none((int64_t)h->rows->rooms * q),
+                      .need = none(2 * q),
+                      .behind = none(q)};
+
+    for (int t = 0; t < TURN_TRACKS_MOST; t++)
+        for (int i = 0; i < TURN_SLOTS; i++)
+            s.slot_user[t][i] = -1;
+    for (int i = 0; i < TURN_QUEUES_MOST; i++)
+        h->first[i] = h->last[i] = -1;
+    for (int t = 0; t < h->turns; t++)
+        reach_turn(&s, t);
+    mem_free(s.seen);
+    mem_free(s.ends);
+    mem_free(s.wrote);
+    mem_free(s.read);
+    mem_free(s.need);
+    mem_free(s.behind);
+}
+
+/* Rows by step and track, in row order within; a turn where there are any. */
+static void make_turns(struct turns *h)
+{
+    const struct exec_rows *r = h->rows;
+    size_t room = 0;
+    int put = 0;
+
+    h->order = mem_new((size_t)r->rows, sizeof *h->order);
+    for (int from = 0, to; from < r->rows; from = to) {
+        for (to = from; to < r->rows && r->row[to].step == r->row[from].step;)
+            to++;
+        for (int track = 0; track < h->tracks; track++) {
+            int first = put;
+            for (int i = from; i < to; i++)
+                if (turns_track(r, &r->row[i], h->tracks) == track)
+                    h->order[put++] = i;
+            if (put == first)
+                continue;
+            h->turn = mem_grow(h->turn, &room, (size_t)h->turns + 1, sizeof *h->turn);
+            struct turn *t = &h->turn[h->turns++];
+            *t = (struct turn){.track = track,
+                                    .step = r->row[from].step,
+                                    .first = first,
+                                    .count = put - first,
+                                    .point = {{.next = -1}, {.next = -1}}};
+            for (int i = first; i < put; i++) {
+                const struct exec_row *row = &r->row[h->order[i]];
+                t->in_bytes += row->kind == EXEC_RECV ? row->bytes : 0;
+                t->point[TURN_MOVES].there |= turn_travels(row);
+                t->point[TURN_LANDS].there |= turn_lands(row);
+            }
+        }
+    }
+}
+
+/*
+ * Where adds arrive: each track's slots behind the rows' scratch, filled in turn.  In a slot a
+ * chunk lies as far off 16 bytes as where it is added, so that it is added by 16 bytes.
+ */
+static void make_slots(struct turns *h)
+{
+    int64_t most[TURN_TRACKS_MOST] = {0}, base[TURN_TRACKS_MOST];
+    int next[TURN_TRACKS_MOST] = {0};
+
+    h->slot_at = mem_new((size_t)h->rows->rows, sizeof *h->slot_at);
+    for (int i = 0; i < h->turns; i++) {
+        const struct turn *t = &h->turn[i];
+        int64_t at = 0;
+        for (int k = t->first; k < t->first + t->count; k++) {
+            const struct exec_row *row = &h->rows->row[h->order[k]];
+            if (!turn_lands(row) || !turn_travels(row))
+                continue;
+            at += row->to.at % 16;
+            h->slot_at[h->order[k]] = at;
+            at = (at + row->bytes + 15) / 16 * 16;
+        }
+        most[t->track] = at > most[t->track] ? at : most[t->track];
+    }
+    h->scratch_bytes = (h->rows->scratch_bytes + 255) / 256 * 256;
+    for (int t = 0; t < h->tracks; t++) {
+        most[t] = (most[t] + 255) / 256 * 256;
+        base[t] = h->scratch_bytes;
+        h->scratch_bytes += most[t] * TURN_SLOTS;
+    }
+    for (int i = 0; i < h->turns; i++) {
+        const struct turn *t = &h->turn[i];
+        int adds = 0;
+        for (int k = t->first; k < t->first + t->count; k++) {
+            const struct exec_row *row = &h->rows->row[h->order[k]];
+            if (!turn_lands(row) || !turn_travels(row))
+                continue;
+            h->slot_at[h->order[k]] += base[t->track] + next[t->track] % TURN_SLOTS *
+                                                            most[t->track];
+            adds = 1;
+        }
+        next[t->track] += adds;
+    }
+}
+
+void turns_init(struct turns *t, const struct exec_rows *rows, int tracks)
+{
+    *t = (struct turns){.rows = rows, .tracks = tracks};
+    make_turns(t);
+    make_slots(t);
+    reach_all(t);
+}
+
+void turns_release(struct turns *t)
+{
+    mem_free(t->turn);
+    mem_free(t->order);
+    mem_free(t->slot_at);
+    mem_free(t->wait);
+    *t = (struct turns){0};
+}

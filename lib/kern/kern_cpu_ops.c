@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The processor's table: everything is f32 and done when it is asked for.  What the kernels
+ * proper (kern_cpu*.c) do not have is here: other types of gradients, steps through matrices
+ * whose rows lie apart, the sums that are fetched later.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "kern/kern.h"
+
+enum {
+    PIECE =
+        1 << 16, /* elements that squares are summed by, and that the update takes at once */
+    SHORT = 256  /* as many on the stack: any thread may come */
+};
+
+struct own {
+    double loss, sumsq;
+    float *piece;
+};
+
+static struct own *own_of(const struct kern *k)
+{
+    return k->own;
+}
+
+static void close_cpu(struct kern *k)
+{
+    mem_free(own_of(k)->piece);
+    mem_free(k->own);
+}
+
+/* ---- tokens: the caller's own, which stay where they are ---- */
+
+static int64_t tokens_bytes(const struct kern *k, int64_t n)
+{
+    (void)k, (void)n;
+    return 0;
+}
+
+static void tokens(struct kern *k, struct kern_tokens *out, void *room, const int32_t *tokens,
+                   const int32_t *targets, int64_t n, int64_t vocab)
+{
+    (void)k, (void)room, (void)vocab;
+    *out = (struct kern_tokens){.id = tokens, .target = targets, .n = n};
+}
+
+static void embed(struct kern *k, void *y, const void *table, const struct kern_tokens *t,
+                  int64_t vocab, int64_t c)
+{
+    (void)k;
+    kern_embed(y, table, t->id, t->n, vocab, c);
+}
+
+static void embed_backward(struct kern *k, float *dtable, const void *dy,
+                           const struct kern_tokens *t, int64_t c)
+{
+    (void)k;
+    kern_embed_backward(dtable, dy, t->id, t->n, c);
+}
+
+static void positions(struct kern *k, void *y, const void *table, int64_t batch, int64_t seq,
+                      int64_t c)
+{
+    (void)k;
+    kern_positions(y, table, batch, seq, c);
+}
+
+static void positions_backward(struct kern *k, float *dtable, const void *dy, int64_t batch,
+                               int64_t seq, int64_t c)
+{
+    (void)k;
+    kern_positions_backward(dtable, dy, batch, seq, c);
+}
+
+/* ---- rows and elements ---- */
+
+static void norm(struct kern *k, void *y, float *mean, float *rstd, const void *x,
+                 const void *w, const void *b, int64_t n, int64_t c, float eps, int again)
+{
+    (void)k;
+    if (mean && again)
+        kern_layernorm_apply(y, mean, rstd, x, w, b, n, c);
+    else if (mean)
+        kern_layernorm(y, mean, rstd, x, w, b, n, c, eps);
+    else if (again)
+        kern_rmsnorm_apply(y, rstd, x, w, n, c);
+    else
+        kern_rmsnorm(y, rstd, x, w, n, c, eps);
+}
+
+static void norm_backward(struct kern *k, void *dx, float *dw, float *db, const void *dy,
+                          const float *mean, const float *rstd, const void *x, const void *w,
+                          int64_t n, int64_t c)
+{
+    (void)k;
+    if (mean)
+        kern_layernorm_backward(dx, dw, db, dy, mean, rstd, x, w, n, c);
+    else
+        kern_rmsnorm_backward(dx, dw, dy, rstd, x, w, n, c);
+}
+
+static void bias(struct kern *k, void *y, int64_t ld, const void *b, int64_t n, int64_t c)
+{
+    (void)k;
+    kern_bias(y, ld, b, n, c);
+}
+
+static void bias_backward(struct kern *k, float *db, const void *dy, int64_t ld, int64_t n,
+                          int64_t c)
+{
+    (void)k;
+    kern_bias_backward(db, dy, ld, n, c);
+}
+
+static void rope(struct kern *k, void *x, int64_t ld, const float *table, int64_t batch,
+                 int64_t seq, int64_t heads, int64_t head_dim, int back)
+{
+    (void)k;
+    kern_rope(x, ld, table, batch, seq, heads, head_dim, back);
+}
+
+static int64_t attention_bytes(const struct kern *k, const struct kern_heads *s, int backward)
+{
+    (void)k, (void)backward;
+    return kern_attention_scratch(s) * (int64_t)sizeof(float);
+}
+
+static void attention(struct kern *k, const struct kern_heads *s, void *out, float *lse,
+                      const void *qkv, void *scratch)
+{
+    (void)k;
+    kern_attention(s, out, lse, qkv, scratch);
+}
+
+static void attention_backward(struct kern *k, const struct kern_heads *s, void *dqkv,
+                               const void *dout, const void *out, const float *lse,
+                               const void *qkv, void *scratch)
+{
+    (void)k;
+    kern_attention_backward(s, dqkv, dout, out, lse, qkv, scratch);
+}
+
+static void swiglu(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
+                   int64_t c, int64_t ld)
+{
+    (void)k;
+    for (int64_t i = 0; i < n; i++)
+        kern_swiglu((float *)y + i * c, (const float *)gate + i * ld,
+                    (const float *)up + i * ld, c);
+}
+
+static void swiglu_backward(struct kern *k, void *dy, void *gate, void *up, int64_t n,
+                            int64_t c, int64_t ld)
+{
+    (void)k;
+    for (int64_t i = 0; i < n; i++)
+        kern_swiglu_backward((float *)dy + i * c, (float *)gate + i * ld, (float *)up + i * ld,
+                             c);
+}
+
+static void gelu(struct kern *k, void *y, const void *x, int64_t n, int tanh)
+{
+    (void)k;
+    if (tanh)
+        kern_gelu_tanh(y, x, n);
+    else
+        kern_gelu(y, x, n);
+}
+
+static void gelu_backward(struct kern *k, void *dy, void *x, int64_t n, int tanh)
+{
+    (void)k;
+    if (tanh)
+        kern_gelu_tanh_backward(dy, x, n);
+    else
+        kern_gelu_backward(dy, x, n);
+}
+
+/* Row by row, so that the second pass finds the row in the cache. */
+static void cross_entropy(struct kern *k, void *logits, int64_t ld, const struct kern_tokens *t,
+                          int64_t v, float scale)
+{
+    double loss = 0;
+    float lse = 0;
+
+    for (int64_t i = 0; i < t->n; i++) {
+        float *row = (float *)logits + i * ld;
+
+        loss += kern_cross_entropy(&lse, row, t->target + i, 1, v);
+        if (scale != 0)
+            kern_cross_entropy_backward(row, &lse, t->target + i, 1, v, scale);
+    }
+    own_of(k)->loss = loss;
+}
+
+static int loss(struct kern *k, double *out, struct err *err)
+{
+    (void)err;
+    *out = own_of(k)->loss;
+    return 0;
+}
+
+static void add(struct kern *k, void *y, const void *x, int64_t n)
+{
+    (void)k;
+    kern_add(y, x, n);
+}
+
+static void scale_act(struct kern *k, void *x, float by, int64_t n)
+{
+    (void)k;
+    kern_scale(x, by, n);
+}
+
+/* ---- products ---- */
+
+static int product_new(struct kern *k, struct kern_product **out,
+                       const struct kern_product_shape *shape, struct err *err)
+{
+    (void)k;
+    return kern_product_new(out, shape, err);
+}
+
+static void product(struct kern *k, const struct kern_product *p, const void *a, const void *b,
+                    const void *from, const void *bias_row, void *c)
+{
+    (void)k;
+    kern_product_run(p, a, b, from, bias_row, c);
+}
+
+static void product_free(struct kern *k, struct kern_product *p)
+{
+    (void)k;
+    kern_product_free(p);
+}
+
+/* ---- the engine's ---- */
+
+static void convert(struct kern *k, void *to, enum dtype to_type, const void *from,
+                    enum dtype from_type, int64_t n)
+{
+    (void)k;
+    dtype_convert(to, to_type, from, from_type, n);
+}
+
+static void round_cpu(struct kern *k, void *to, enum dtype type, const float *x,
+                      enum dtype seen, int64_t n)
+{
+    float rounded[SHORT];
+    uint16_t half[SHORT];
+
+    (void)k;
+    if (seen == DTYPE_F32 || seen == type) {
+        dtype_convert(to, type, x, DTYPE_F32, n);
+        return;
+    }
+    assert(type == DTYPE_F32 && dtype_bytes(seen) == 2);
+    for (int64_t i = 0; i < n; i += SHORT) {
+        int64_t part = n - i < SHORT ? n - i : SHORT;
+
+        dtype_convert(half, seen, x + i, DTYPE_F32, part);
+        dtype_convert(rounded, DTYPE_F32, half, seen, part);
+        memcpy((float *)to + i, rounded, (size_t)part * sizeof(float)); /* to may be x */
+    }
+}
+
+static void accumulate(struct kern *k, void *acc, enum dtype acc_type, const void *x,
+                       enum dtype type, int64_t n)
+{
+    float a[SHORT];
+
+    (void)k;
+    if (acc_type == DTYPE_F32) {
+        kern_accumulate(acc, x, type, n);
+        return;
+    }
+    if (acc_type == DTYPE_F64) {
+        assert(type == DTYPE_F64);
+        dtype_reduce(acc, acc, x, DTYPE_F64, DTYPE_SUM, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += SHORT) {
+        int64_t part = n - i < SHORT ? n - i : SHORT;
+        char *at = (char *)acc + i * dtype_bytes(acc_type);
+
+        dtype_convert(a, DTYPE_F32, at, acc_type, part);
+        kern_accumulate(a, (const char *)x + i * dtype_bytes(type), type, part);
+        dtype_convert(at, acc_type, a, DTYPE_F32, part);
+    }
+}
+
+static void abs_cpu(struct kern *k, float *x, int64_t n)
+{
+    (void)k;
+    kern_abs(x, n);
+}
+
+/* Elements [at, at + n) of a vector of any type: themselves, or in f32 in the piece. */
+static const float *piece_of(const struct kern *k, const void *x, enum dtype type, int64_t at,
+                             int64_t n)
+{
+    const char *from = (const char *)x + at * dtype_bytes(type);
+    float *piece = own_of(k)->piece;
+
+    if (type == DTYPE_F32)
+        return (const float *)(const void *)from;
+    dtype_convert(piece, DTYPE_F32, from, type, n);
+    return piece;
+}
+
+static void sumsq(struct kern *k, const void *x, enum dtype type, int64_t n)
+{
+    for (int64_t at = 0; at < n; at += PIECE) {
+        int64_t part = n - at < PIECE ? n - at : PIECE;
+
+        own_of(k)->sumsq += kern_sumsq(piece_of(k, x, type, at, part), part);
+    }
+}
+
+static int sumsq_take(struct kern *k, double *sum, struct err *err)
+{
+    (void)err;
+    *sum = own_of(k)->sumsq;
+    own_of(k)->sumsq = 0;
+    return 0;
+}
+
+static void adamw(struct kern *k, float *w, float *m, float *v, const void *g, enum dtype type,
+                  int64_t n, const struct kern_optim *o)
+{
+    float *piece = own_of(k)->piece;
+
+    for (int64_t at = 0; at < n; at += PIECE) {
+        int64_t part = n - at < PIECE ? n - at : PIECE;
+        const float *from = piece_of(k, g, type, at, part);
+
+        if (o->scale != 1) {
+            if (from != piece)
+                memcpy(piece, from, (size_t)part * sizeof(float));
+            kern_scale(piece, (float)o->scale, part);
+            from = piece;
+        }
+        kern_adamw(w + at, m + at, v + at, from, part, o->lr, o->beta1, o->beta2, o->eps,
+                   o->decay, o->step);
+    }
+}
+
+static const struct kern_ops cpu_ops = {
+    .close = close_cpu,
+    .tokens_bytes = tokens_bytes,
+    .tokens = tokens,
+    .embed = embed,
+    .embed_backward = embed_backward,
+    .positions = positions,
+    .positions_backward = positions_backward,
+    .norm = norm,
+    .norm_backward = norm_backward,
+    .bias = bias,
+    .bias_backward = bias_backward,
+    .rope = rope,
+    .attention_bytes = attention_bytes,
+    .attention = attention,
+    .attention_backward = attention_backward,
+    .swiglu = swiglu,
+    .swiglu_backward = swiglu_backward,
+    .gelu = gelu,
+    .gelu_backward = gelu_backward,
+    .cross_entropy = cross_entropy,
+    .loss = loss,
+    .add = add,
+    .scale_act = scale_act,
+    .product_new = product_new,
+    .product = product,
+    .product_free = product_free,
+    .convert = convert,
+    .round = round_cpu,
+    .accumulate = accumulate,
+    .abs = abs_cpu,
+    .sumsq = sumsq,
+    .sumsq_take = sumsq_take,
+    .adamw = adamw,
+};
+
+int kern_open_cpu(struct kern *out, struct err *err)
+{
+    struct own *own;
+    void *piece;
+
+    if (mem_data(PIECE * (int64_t)sizeof(float), "a piece of a gradient", &piece, err))
+        return -1;
+    own = mem_new(1, sizeof *own);
+    own->piece = piece;
+    out->op = &cpu_ops;
+    out->own = own;
+    out->bytes = PIECE * (int64_t)sizeof(float);
+    return 0;
+}

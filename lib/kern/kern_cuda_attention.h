@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef KERN_KERN_CUDA_ATTENTION_H
+#define KERN_KERN_CUDA_ATTENTION_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "kern/kern_cpu.h"
+
+/*
+ * Attention on a GPU as kern.h means it: act is f32 or bf16, pointers are of the device and
+ * 16-byte aligned, scratch is of the bytes said (0: it may be NULL), stream a cudaStream_t.
+ * Asks only; what goes wrong comes out of the stream.
+ *
+ *     plain   any even head_dim to 256, f32 and bf16      kern_cuda_attention_plain.cu
+ *     flash   bf16, head_dim 64 or 128                    kern_cuda_flash_*.cu, tensor cores
+ *     hopper  the same on sm_90, scratch as flash         kern_cuda_hopper_*.cu
+ */
+int64_t kern_cuda_plain_bytes(const struct kern_heads *s, int backward);
+void kern_cuda_plain_forward(void *stream, enum dtype act, const struct kern_heads *s,
+                             void *out, float *lse, const void *qkv);
+void kern_cuda_plain_backward(void *stream, enum dtype act, const struct kern_heads *s,
+                              void *dqkv, const void *dout, const void *out, const float *lse,
+                              const void *qkv, void *scratch);
+
+int kern_cuda_flash_can(enum dtype act, const struct kern_heads *s);
+int64_t kern_cuda_flash_bytes(const struct kern_heads *s, int backward);
+void kern_cuda_flash_forward(void *stream, const struct kern_heads *s, void *out, float *lse,
+                             const void *qkv);
+void kern_cuda_flash_backward(void *stream, const struct kern_heads *s, void *dqkv,
+                              const void *dout, const void *out, const float *lse,
+                              const void *qkv, void *scratch);
+
+int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s);
+void kern_cuda_hopper_forward(void *stream, const struct kern_heads *s, void *out, float *lse,
+                              const void *qkv);
+void kern_cuda_hopper_backward(void *stream, const struct kern_heads *s, void *dqkv,
+                               const void *dout, const void *out, const float *lse,
+                               const void *qkv, void *scratch);
+
+/* The fastest that can. */
+int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, int backward);
+void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
+                         float *lse, const void *qkv);
+void kern_cuda_attention_backward(void *stream, enum dtype act, const struct kern_heads *s,
+                                  void *dqkv, const void *dout, const void *out,
+                                  const float *lse, const void *qkv, void *scratch);
+
+#endif

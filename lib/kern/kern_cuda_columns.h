@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef KERN_KERN_CUDA_COLUMNS_H
+#define KERN_KERN_CUDA_COLUMNS_H
+
+/*
+ * For .cu files: the second half of sums over the rows of a matrix.  The first leaves `rows`
+ * rows of f32 partial sums, `stride` apart; a block adds 32 columns of them to `to`, rows dealt
+ * to its 32 warps, then the warps' sums in their order.
+ */
+#include "kern/kern_cuda_pack.h"
+#include "kern/kern_launch.h"
+
+/* blockIdx.y 0: to[0] += the sums of part; 1: to[1] += those that lie c columns further. */
+__global__ static __launch_bounds__(1024) void kern_columns_kernel(float *first, float *second,
+                                                                   const float *part, int rows,
+                                                                   int64_t stride, int64_t c)
+{
+    __shared__ float room[32][33];
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
+    int64_t column = (int64_t)blockIdx.x * 32 + lane;
+    float *to = blockIdx.y ? second : first;
+    float sum = 0;
+
+    if (!to)
+        return;
+    part += blockIdx.y * c + column;
+    if (column < c)
+#pragma unroll 8
+        for (int r = warp; r < rows; r += 32)
+            sum += part[r * stride];
+    room[warp][lane] = sum;
+    __syncthreads();
+    if (warp || column >= c)
+        return;
+    for (int w = 1; w < 32; w++)
+        sum += room[w][lane];
+    to[column] += sum;
+}
+
+/* first (c), second (c): NULL where not wanted. */
+static inline void kern_columns(void *stream, float *first, float *second, const float *part,
+                                int64_t rows, int64_t stride, int64_t c)
+{
+    dim3 grid((unsigned)kern_ceil(c, 32), second ? 2 : 1), block(32, 32);
+
+    KERN_LAUNCH(kern_columns_kernel, grid, block, 0, stream, first, second, part, (int)rows,
+                stride, c);
+}
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rows of a table by token, learned positions, and their gradients. */
+#include "kern/kern_cuda_map.h"
+
+extern "C" {
+#include "kern/kern_cuda.h"
+}
+
+template <class T, class W> struct embed_op {
+    T *y;
+    const W *table;
+    const int32_t *token;
+    int64_t vocab, c;
+    template <int N> struct held {
+        kern_pack<W, N> w;
+    };
+    int fits(int n) const
+    {
+        return kern_fits(y, n) && kern_fits(table, n) && c % n == 0;
+    }
+    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
+    {
+        int64_t row = kern_row_of(i, c), id = token[row];
+
+        if (id < 0 || id >= vocab)
+            __trap();
+        h->w = kern_load<N>(table + id * c + (i - row * c));
+    }
+    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
+    {
+        float r[N];
+
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            r[k] = kern_float(h.w.at[k]);
+        kern_store<N>(y + i, kern_round_pack<T, N>(r));
+    }
+};
+
+template <class T, class W>
+static void embed(void *stream, void *y, const void *table, const int32_t *token, int64_t n,
+                  int64_t vocab, int64_t c)
+{
+    kern_map<kern_full<T>::n, 2>(
+        stream, embed_op<T, W>{(T *)y, (const W *)table, token, vocab, c}, n * c);
+}
+
+extern "C" void kern_cuda_embed(void *stream, enum dtype act, enum dtype weight, void *y,
+                                const void *table, const int32_t *token, int64_t n,
+                                int64_t vocab, int64_t c)
+{
+    KERN_BY_TYPE(act, T,
+                 KERN_BY_TYPE(weight, W, embed<T, W>(stream, y, table, token, n, vocab, c)));
+}
+
+/*
+ * A run is the rows of dy that have one token.  A block has RUNS runs, 32 N columns of them,
+ * and as many warps: a short run is a warp's; the rows of a long one are dealt to all warps,
+ * whose sums are added in the order of the warps.
+ *
+ *     rows of a long run    0 1 2 3 4 5 6 7 8 9 ...
+ *     warp                  0 1 2 3 4 5 6 7 0 1
+ */
+enum { RUNS = 8, LONG = 32, ROWS = 4 };
+
+template <int N, class T>
+__device__ static __forceinline__ void sum_rows(float (&sum)[N], const T *dy,
+                                                const int32_t *row, int from, int to, int step,
+                                                int64_t c)
+{
+    int i = from;
+
+    for (; i + (ROWS - 1) * step < to; i += ROWS * step) {
+        kern_pack<T, N> h[ROWS];
+
+#pragma unroll
+        for (int k = 0; k < ROWS; k++)
+            h[k] = kern_load<N>(dy + row[i + k * step] * c);
+#pragma unroll
+        for (int k = 0; k < ROWS; k++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sum[j] += kern_float(h[k].at[j]);
+    }
+    for (; i < to; i += step) {
+        kern_pack<T, N> h = kern_load<N>(dy + row[i] * c);
+
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            sum[j] += kern_float(h.at[j]);
+    }
+}
+
+template <int N>
+__device__ static __forceinline__ void add_sum(float *to, const float (&sum)[N])
+{
+    kern_pack<float, N> p = kern_load<N>(to);
+
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        p.at[j] += sum[j];
+    kern_store<N>(to, p);
+}
+
+template <int N, class T>
+__global__ __launch_bounds__(RUNS * 32) void embed_backward_kernel(float *dtable, const T *dy,
+                                                                   const int32_t *token,
+                                                                   const int32_t *row,
+                                                                   const int32_t *run,
+                                                                   int64_t runs, int64_t c)
+{
+    __shared__ float part[RUNS][32 * N];
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const int64_t column = ((int64_t)blockIdx.y * 32 + lane) * N;
+    const int64_t first = (int64_t)blockIdx.x * RUNS;
+
+    if (first + warp < runs && column < c) {
+        int from = run[first + warp], to = run[first + warp + 1];
+
+        if (to - from < LONG) {
+            float sum[N] = {};
+
+            sum_rows<N>(sum, dy + column, row, from, to, 1, c);
+            add_sum<N>(dtable + (int64_t)token[row[from]] * c + column, sum);
+        }
+    }
+    for (int r = 0; r < RUNS && first + r < runs; r++) {
+        int from = run[first + r], to = run[first + r + 1];
+        float sum[N] = {};
+
+        if (to - from < LONG)
+            continue;
+        if (column < c)
+            sum_rows<N>(sum, dy + column, row, from + warp, to, RUNS, c);
+        __syncthreads(); /* the run before may still be read */
+        for (int j = 0; j < N; j++)
+            part[warp][lane * N + j] = sum[j];
+        __syncthreads();
+        if (warp == 0 && column < c) {
+            for (int w = 1; w < RUNS; w++)
+                for (int j = 0; j < N; j++)
+                    sum[j] += part[w][lane * N + j];
+            add_sum<N>(dtable + (int64_t)token[row[from]] * c + column, sum);
+        }
+    }
+}
+
+template <int N, class T>
+static void embed_backward(void *stream, float *dtable, const T *dy, const int32_t *token,
+                           const int32_t *row, const int32_t *run, int64_t runs, int64_t c)
+{
+    auto kernel = embed_backward_kernel<N, T>;
+    dim3 grid((unsigned)kern_ceil(runs, RUNS), (unsigned)kern_ceil(c, 32 * N));
+
+    KERN_LAUNCH(kernel, grid, RUNS * 32, 0, stream, dtable, dy, token, row, run, runs, c);
+}
+
+template <class T>
+static void embed_backward_of(void *stream, float *dtable, const void *dy, const int32_t *token,
+                              const int32_t *row, const int32_t *run, int64_t runs, int64_t c)
+{
+    const int full = kern_full<T>::n;
+    const T *d = (const T *)dy;
+
+    if (kern_fits(dtable, full) && kern_fits(d, full) && c % full == 0)
+        embed_backward<full>(stream, dtable, d, token, row, run, runs, c);
+    else
+        embed_backward<1>(stream, dtable, d, token, row, run, runs, c);
+}
+
+extern "C" void kern_cuda_embed_backward(void *stream, enum dtype act, float *dtable,
+                                         const void *dy, const int32_t *token,
+                                         const int32_t *row, const int32_t *run, int64_t runs,
+                                         int64_t c)
+{
+    if (runs <= 0 || c <= 0)
+        return;
+    KERN_BY_TYPE(act, T, embed_backward_of<T>(stream, dtable, dy, token, row, run, runs, c));
+}
+
+/* y (batch, table's elements) += table */
+template <class T, class W> struct positions_op {
+    T *y;
+    const W *table;
+    int64_t each;
+    template <int N> struct held {
+        kern_pack<T, N> y;
+        kern_pack<W, N> w;
+    };
+    int fits(int n) const
+    {
+        return kern_fits(y, n) && kern_fits(table, n) && each % n == 0;
+    }
+    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
+    {
+        h->y = kern_load<N>(y + i);
+        h->w = kern_load<N>(table + (i - kern_row_of(i, each) * each));
+    }
+    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
+    {
+        float r[N];
+
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            r[k] = kern_float(h.y.at[k]) + kern_float(h.w.at[k]);
+        kern_store<N>(y + i, kern_round_pack<T, N>(r));
+    }
+};
+
+extern "C" void kern_cuda_positions(void *stream, enum dtype act, enum dtype weight, void *y,
+                                    const void *table, int64_t batch, int64_t seq, int64_t c)
+{
+    KERN_BY_TYPE(act, T,
+                 KERN_BY_TYPE(weight, W,
+                              kern_map<kern_full<T>::n, 2>(
+                                  stream, positions_op<T, W>{(T *)y, (const W *)table, seq * c},
+                                  batch * seq * c)));
+}
+
+template <class T> struct positions_backward_op {
+    float *dtable;
+    const T *dy;
+    int64_t batch, each;
+    template <int N> struct held {
+        kern_pack<float, N> sum;
+    };
+    int fits(int n) const
+    {
+        return kern_fits(dtable, n) && kern_fits(dy, n) && each % n == 0;
+    }
+    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
+    {
+        h->sum = kern_load<N>(dtable + i);
+#pragma unroll 8
+        for (int64_t b = 0; b < batch; b++) {
+            kern_pack<T, N> d = kern_load<N>(dy + b * each + i);
+
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                h->sum.at[k] += kern_float(d.at[k]);
+        }
+    }
+    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
+    {
+        kern_store<N>(dtable + i, h.sum);
+    }
+};
+
+extern "C" void kern_cuda_positions_backward(void *stream, enum dtype act, float *dtable,
+                                             const void *dy, int64_t batch, int64_t seq,
+                                             int64_t c)
+{
+    KERN_BY_TYPE(
+        act, T,
+        kern_map<kern_full<T>::n, 1>(
+            stream, positions_backward_op<T>{dtable, (const T *)dy, batch, seq * c}, seq * c));
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The activations of the feed-forward layers; the formulas are kern_cpu.c's and
+   kern_cpu_gelu.c's. */
+#include "kern/kern_cuda_map.h"
+
+extern "C" {
+#include "kern/kern_cuda.h"
+}
+
+template <class T> struct swiglu_op {
+    T *y;
+    const T *gate, *up;
+    int64_t c, ld;
+    template <int N> struct held {
+        kern_pack<T, N> gate, up;
+    };
+    int fits(int n) const
+    {
+        return kern_fits(y, n) && kern_fits(gate, n) && kern_fits(up, n) && c % n == 0 &&
+               ld % n == 0;
+    }
+    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
+    {
+        int64_t at = kern_in_rows(i, c, ld);
+
+        h->gate = kern_load<N>(gate + at);
+        h->up = kern_load<N>(up + at);
+    }
+    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
+    {
+        float r[N];
+
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            float x = kern_float(h.gate.at[k]);
+
+            r[k] = kern_over<T>(x, 1.0f + kern_exp<T>(-x)) * kern_float(h.up.at[k]);
+        }
+        kern_store<N>(y + i, kern_round_pack<T, N>(r));
+    }
+};
+
+template <class T> struct swiglu_backward_op {
+    T *dy, *gate, *up;
+    int64_t c, ld;
+    template <int N> struct held {
+        kern_pack<T, N> dy, gate, up;
+    };
+    int fits(int n) const
+    {
+        return kern_fits(dy, n) && kern_fits(gate, n) && kern_fits(up, n) && c % n == 0 &&
+               ld % n == 0;
+    }
+    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
+    {
+        int64_t at = kern_in_rows(i, c, ld);
+
+        h->dy = kern_load<N>(dy + i);
+        h->gate = kern_load<N>(gate + at);
+        h->up = kern_load<N>(up + at);
+    }
+    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
+    {
+        int64_t at = kern_in_rows(i, c, ld);
+        float y[N], dgate[N], dup[N];
+
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            float x = kern_float(h.gate.at[k]), u = kern_float(h.up.at[k]);
+            float d = kern_float(h.dy.at[k]);
+            float sigma = kern_over<T>(1.0f, 1.0f + kern_exp<T>(-x)), silu = x * sigma;
+
+            dgate[k] = d * u * sigma * (1.0f + x * (1.0f - sigma));
+            dup[k] = d * silu;
+            y[k] = silu * u;
+        }
+        kern_store<N>(gate + at, kern_round_pack<T, N>(dgate));
+        kern_store<N>(up + at, kern_round_pack<T, N>(dup));
+        kern_store<N>(dy + i, kern_round_pack<T, N>(y));
+    }
+};
+
+extern "C" void kern_cuda_swiglu(void *stream, enum dtype act, void *y, const void *gate,
+                                 const void *up, int64_t n, int64_t c, int64_t ld)
+{
+    KERN_BY_TYPE(
+        act, T,
+        kern_map<kern_full<T>::n, 2>(
+            stream, swiglu_op<T>{(T *)y, (const T *)gate, (const T *)up, c, ld}, n * c));
+}
+
+extern "C" void kern_cuda_swiglu_backward(void *stream, enum dtype act, void *dy, void *gate,
+                                          void *up, int64_t n, int64_t c, int64_t ld)
+{
+    KERN_BY_TYPE(act, T,
+                 kern_map<kern_full<T>::n, 1>(
+                     stream, swiglu_backward_op<T>{(T *)dy, (T *)gate, (T *)up, c, ld}, n * c));
+}
+
+#define A 1.5957691216f    /* 2 sqrt(2 / pi) */
+#define B 0.0713548162726f /* 0.044715 A */
+
+/* Of one x: y / x and dy / dx. */
+template <class T, bool TANH>
+__device__ static __forceinline__ void gelu_parts(float x, float *part, float *slope)
+{
+    if (TANH) {
+        float sigma = kern_over<T>(1.0f, 1.0f + kern_exp<T>(-x * (A + B * x * x)));
+
+        *part = sigma;
+        *slope = sigma * (1.0f + x * (1.0f - sigma) * (A + 3.0f * B * x * x));
+        return;
+    }
+    float e = kern_exp<T>(-0.5f * x * x), z = fabsf(x) * 0.707106781f;
+    float t = kern_over<T>(1.0f, 1.0f + 0.3275911f * z);
+    float tail =
+        0.5f * e * t *
+        (0.254829592f +
+         t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+
+    *part = x < 0 ? tail : 1.0f - tail;
+    *slope = *part + x * e * 0.398942280f;
+}
+
+template <class T, bool TANH> struct gelu_op {
+    T *y;
+    const T *x;
+    template <int N> struct held {
+        kern_pack<T, N> x;
+    };
+    int fits(int n) const
+    {
+        return kern_fits(y, n) && kern_fits(x, n);
+    }
+    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
+    {
+        h->x = kern_load<N>(x + i);
+    }
+    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
+    {
+        float r[N];
+
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            float v = kern_float(h.x.at[k]), part, slope;
+
+            gelu_parts<T, TANH>(v, &part, &slope);
+            r[k] = v * part;
+        }
+        kern_store<N>(y + i, kern_round_pack<T, N>(r));
+    }
+};
+
+template <class T, bool TANH> struct gelu_backward_op {
+    T *dy, *x;
+    template <int N> struct held {
+        kern_pack<T, N> dy, x;
+    };
+    int fits(int n) const
+    {
+        return kern_fits(dy, n) && kern_fits(x, n);
+    }
+    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
+    {
+        h->dy = kern_load<N>(dy + i);
+        h->x = kern_load<N>(x + i);
+    }
+    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
+    {
+        float y[N], dx[N];
+
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            float v = kern_float(h.x.at[k]), part, slope;
+
+            gelu_parts<T, TANH>(v, &part, &slope);
+            dx[k] = kern_float(h.dy.at[k]) * slope;
+            y[k] = v * part;
+        }
+        kern_store<N>(x + i, kern_round_pack<T, N>(dx));
+        kern_store<N>(dy + i, kern_round_pack<T, N>(y));
+    }
+};
+
+template <bool TANH>
+static void gelu(void *stream, enum dtype act, void *y, const void *x, int64_t n)
+{
+    KERN_BY_TYPE(
+        act, T,
+        kern_map<kern_full<T>::n, 2>(stream, gelu_op<T, TANH>{(T *)y, (const T *)x}, n));
+}
+
+template <bool TANH>
+static void gelu_backward(void *stream, enum dtype act, void *dy, void *x, int64_t n)
+{
+    KERN_BY_TYPE(
+        act, T,
+        kern_map<kern_full<T>::n, 2>(stream, gelu_backward_op<T, TANH>{(T *)dy, (T *)x}, n));
+}
+
+extern "C" void kern_cuda_gelu(void *stream, enum dtype act, void *y, const void *x, int64_t n,
+                               int by_tanh)
+{
+    if (by_tanh)
+        gelu<true>(stream, act, y, x, n);
+    else
+        gelu<false>(stream, act, y, x, n);
+}
+
+extern "C" void kern_cuda_gelu_backward(void *stream, enum dtype act, void *dy, void *x,
+                                        int64_t n, int by_tanh)
+{
+    if (by_tanh)
+        gelu_backward<true>(stream, act, dy, x, n);
+    else
+        gelu_backward<false>(stream, act, dy, x, n);
+}

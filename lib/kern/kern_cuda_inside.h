@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef KERN_KERN_CUDA_INSIDE_H
+#define KERN_KERN_CUDA_INSIDE_H
+
+#include <cublasLt.h>
+#include <stdint.h>
+
+#include "dev/device_inside.h"
+#include "kern/kern.h"
+
+/* What kern_cuda.c shares with kern_cuda_product.c and kern_cuda_tokens.c: a table's own. */
+enum { KERN_CUDA_STAGES = 2 }; /* batches whose tokens may be on their way at once */
+
+struct kern_cuda_stage { /* pinned memory of the host that a copy to the device reads */
+    int32_t *ints;
+    int64_t room; /* so many */
+    struct device_event *read;
+};
+
+struct kern_cuda {
+    /* One room for all that is done with when the next is asked for: partial sums, cuBLASLt. */
+    void *work;
+    int64_t work_bytes;
+    cublasLtHandle_t lt;
+
+    /* Of the device, and pinned: the loss and the sum of squares. */
+    double *sums, *host_sums;
+    struct device_event *loss_ready, *sumsq_ready;
+
+    struct kern_cuda_stage stage[KERN_CUDA_STAGES];
+    int next_stage;
+    int64_t *first; /* of each token: of `vocab` and one more */
+    int64_t vocab;
+};
+
+static inline struct kern_cuda *kern_cuda_of(const struct kern *k)
+{
+    return k->own;
+}
+
+/* The device has failed: at what, and in whose words. */
+void kern_cuda_fail(struct kern *k, const char *what, const char *words);
+/* After a launch: the device has failed if that did. */
+void kern_cuda_check(struct kern *k, const char *what);
+/* At least so many bytes; NULL, and the device has failed, where there are not as many. */
+void *kern_cuda_work(struct kern *k, int64_t bytes);
+
+/* The table's own, kern_cuda_tokens.c and kern_cuda_product.c. */
+int64_t kern_cuda_tokens_bytes(const struct kern *k, int64_t n);
+void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
+                      const int32_t *tokens, const int32_t *targets, int64_t n, int64_t vocab);
+void kern_cuda_tokens_release(struct kern *k);
+
+int kern_cuda_product_new(struct kern *k, struct kern_product **out,
+                          const struct kern_product_shape *shape, struct err *err);
+void kern_cuda_product(struct kern *k, const struct kern_product *p, const void *a,
+                       const void *b, const void *from, const void *bias, void *c);
+void kern_cuda_product_free(struct kern *k, struct kern_product *p);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Cross-entropy of rows of logits and its gradient.  A block has a row, and holds it in
+ * shared memory from its load to the gradient's store, so that memory is read once and written
+ * once; a row that is too long is read again, which by then mostly the second cache answers.
+ */
+#include "kern/kern_cuda_pack.h"
+#include "kern/kern_cuda_sum.h"
+#include "kern/kern_launch.h"
+#include "kern/kern_mma.h"
+
+extern "C" {
+#include "kern/kern_cuda.h"
+}
+
+struct rows {
+    int64_t ld, v;
+    const int32_t *target;
+    float scale;  /* 0: no gradient */
+    float4 *part; /* of each row: maximum, sum, logit of the target; all 0: no loss */
+};
+
+/* The maximum over a block of whole warps; room as for kern_block_sum. */
+__device__ static __forceinline__ float block_max(float x, float *room)
+{
+    int lane = (int)threadIdx.x % 32, warps = (int)blockDim.x / 32;
+
+    x = kern_warp_max(x);
+    if (lane == 0)
+        room[threadIdx.x / 32] = x;
+    __syncthreads();
+    return kern_warp_max(room[lane < warps ? lane : 0]);
+}
+
+/* What the gradient of a logit needs, known to all threads. */
+struct row_facts {
+    float max, factor, scale;
+    int target;
+};
+
+template <class T> __device__ static __forceinline__ T gradient(T x, int j, const row_facts &f)
+{
+    float g = f.factor * kern_exp<T>(kern_float(x) - f.max);
+
+    return kern_to<T>::of(j == f.target ? g - f.scale : g);
+}
+
+template <int N, class T>
+__device__ static __forceinline__ kern_pack<T, N> gradients(const kern_pack<T, N> &x, int j,
+                                                            const row_facts &f)
+{
+    kern_pack<T, N> g;
+
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        g.at[k] = gradient(x.at[k], j + k, f);
+    return g;
+}
+
+/* Rows of no target: no loss, and a gradient of zeros.  Returns whether this is one. */
+template <class T> __device__ static int is_left_out(T *x, const rows &r)
+{
+    int target = r.target[blockIdx.x];
+
+    if (target >= r.v)
+        __trap();
+    if (target >= 0)
+        return 0;
+    if (r.scale != 0)
+        for (int64_t j = threadIdx.x; j < r.v; j += blockDim.x)
+            x[j] = kern_to<T>::of(0.0f);
+    if (threadIdx.x == 0)
+        r.part[blockIdx.x] = make_float4(0, 0, 0, 0);
+    return 1;
+}
+
+/* From the maximum and each thread's sum of exponentials; `of_target` is thread 0's. */
+__device__ static __forceinline__ row_facts finish(float max, float sum, float of_target,
+                                                   const rows &r, float *room)
+{
+    row_facts f;
+
+    sum = kern_block_sum(sum, room);
+    if (threadIdx.x == 0)
+        r.part[blockIdx.x] = make_float4(max, sum, of_target, 0);
+    f.max = max;
+    f.scale = r.scale;
+    f.factor = r.scale / sum;
+    f.target = r.target[blockIdx.x];
+    return f;
+}
+
+/*
+ * Thread t has packs t, t + threads, ... and, where N does not divide v, one element of the
+ * last columns.  Nobody else reads what it copies to shared memory: no barrier is needed for
+ * that.
+ */
+enum { HELD_THREADS = 512, HELD_MOST = (99 << 10) - 512 };
+
+template <int N, class T>
+__global__ __launch_bounds__(HELD_THREADS, 3) void held_kernel(T *logits, rows r)
+{
+    KERN_SHARED(T, held);
+    __shared__ float room_max[32], room_sum[32];
+    const int all = (int)(r.v / N) * N, step = (int)blockDim.x * N, at = (int)threadIdx.x * N;
+    const int last = all + (int)threadIdx.x;
+    T *x = logits + blockIdx.x * r.ld;
+    float max = -INFINITY, sum = 0, end = -INFINITY, of_target = 0;
+
+    if (is_left_out(x, r))
+        return;
+    for (int j = at; j < all; j += step)
+        kern_async_16(held + j, x + j);
+    kern_async_commit();
+    if (last < r.v)
+        max = end = kern_float(x[last]);
+    if (threadIdx.x == 0)
+        of_target = kern_float(x[r.target[blockIdx.x]]);
+    kern_async_wait<0>();
+#pragma unroll 4
+    for (int j = at; j < all; j += step) {
+        kern_pack<T, N> h = kern_load<N>(held + j);
+
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            max = fmaxf(max, kern_float(h.at[i]));
+    }
+    max = block_max(max, room_max);
+    sum = kern_exp<T>(end - max);
+#pragma unroll 2
+    for (int j = at; j < all; j += step) {
+        kern_pack<T, N> h = kern_load<N>(held + j);
+
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            sum += kern_exp<T>(kern_float(h.at[i]) - max);
+    }
+    row_facts f = finish(max, sum, of_target, r, room_sum);
+    if (r.scale == 0)
+        return;
+#pragma unroll 2
+    for (int j = at; j < all; j += step)
+        kern_store<N>(x + j, gradients<N, T>(kern_load<N>(held + j), j, f));
+    if (last < r.v)
+        x[last] = gradient(kern_to<T>::of(end), last, f);
+}
+
+/* One pass for the maximum and, relative to the greatest so far, the sum; one for the rest. */
+template <int N, class T> __global__ __launch_bounds__(1024) void long_kernel(T *logits, rows r)
+{
+    __shared__ float room_max[32], room_sum[32];
+    const int64_t packs = r.v / N;
+    T *x = logits + blockIdx.x * r.ld;
+    float so_far = -INFINITY, sum = 0, of_target = 0;
+
+    if (is_left_out(x, r))
+        return;
+    if (threadIdx.x == 0)
+        of_target = kern_float(x[r.target[blockIdx.x]]);
+#pragma unroll 4
+    for (int64_t j = threadIdx.x; j < packs; j += blockDim.x) {
+        kern_pack<T, N> h = kern_load<N>(x + j * N);
+        float most = so_far;
+
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            most = fmaxf(most, kern_float(h.at[i]));
+        if (most > so_far)
+            sum *= kern_exp<T>(so_far - most);
+        so_far = most;
+        if (most > -INFINITY)
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                sum += kern_exp<T>(kern_float(h.at[i]) - most);
+    }
+    for (int64_t j = packs * N + threadIdx.x; j < r.v; j += blockDim.x) {
+        float v = kern_float(x[j]), most = fmaxf(so_far, v);
+
+        if (most > -INFINITY)
+            sum = sum * kern_exp<T>(so_far - most) + kern_exp<T>(v - most);
+        so_far = most;
+    }
+    float max = block_max(so_far, room_max);
+    sum = so_far > -INFINITY ? sum * kern_exp<T>(so_far - max) : 0;
+    row_facts f = finish(max, sum, of_target, r, room_sum);
+    if (r.scale == 0)
+        return;
+#pragma unroll 4
+    for (int64_t j = threadIdx.x; j < packs; j += blockDim.x)
+        kern_store<N>(x + j * N, gradients<N, T>(kern_load<N>(x + j * N), (int)(j * N), f));
+    for (int64_t j = packs * N + threadIdx.x; j < r.v; j += blockDim.x)
+        x[j] = gradient(x[j], (int)j, f);
+}
+
+__global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *part, int64_t n)
+{
+    __shared__ double room[32];
+    double sum = 0;
+
+    for (int64_t i = threadIdx.x; i < n; i += 1024) {
+        float4 p = part[i];
+
+        if (p.y != 0) /* a row's sum is 1 at least, or NaN */
+            sum += (double)p.x + log((double)p.y) - (double)p.z;
+    }
+    sum = kern_block_sum(sum, room);
+    if (threadIdx.x == 0)
+        *loss = sum;
+}
+
+template <class T> static void launch(void *stream, T *logits, int64_t n, const rows &r)
+{
+    const int full = kern_full<T>::n;
+    int64_t packs = r.v / full, bytes = packs * 16;
+    int fits = kern_fits(logits, full) && r.ld % full == 0, held = fits && bytes <= HELD_MOST;
+    int64_t threads = kern_least(kern_ceil(packs + 1, 4 * 32) * 32, held ? HELD_THREADS : 1024);
+    void (*kernel)(T *, rows) = fits ? long_kernel<full, T> : long_kernel<1, T>;
+
+    if (held) {
+        kernel = held_kernel<full, T>;
+        cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             HELD_MOST);
+    }
+    KERN_LAUNCH(kernel, (unsigned)n, (unsigned)threads, held ? bytes : 0, stream, logits, r);
+}
+
+extern "C" int64_t kern_cuda_cross_entropy_bytes(int64_t n)
+{
+    return n * (int64_t)sizeof(float4);
+}
+
+extern "C" void kern_cuda_cross_entropy(void *stream, enum dtype act, void *logits, int64_t ld,
+                                        const int32_t *target, int64_t n, int64_t v,
+                                        float scale, double *loss, void *work)
+{
+    rows r = {ld, v, target, scale, (float4 *)work};
+
+    if (n > 0)
+        KERN_BY_TYPE(act, T, launch(stream, (T *)logits, n, r));
+    KERN_LAUNCH(loss_kernel, 1, 1024, 0, stream, loss, r.part, n);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What stands for the kernels of a GPU where the build has none. */
+#include "kern/kern.h"
+
+int kern_open_cuda(struct kern *out, struct err *err)
+{
+    (void)out;
+    return err_set(err, ERR_ABSENT, "this build has no CUDA");
+}

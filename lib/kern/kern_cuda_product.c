@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Prepared products over cuBLASLt, which counts columns first: a row-major matrix is the
+ * transpose of what it sees, so that it is asked for
+ *
+ *     c^T (n,m) = op(b)^T (n,k) op(a)^T (k,m)       its A is our b, its B is our a
+ *
+ * with the ops unchanged: a matrix that is not transposed here is transposed twice there.  A
+ * bias along n is then one number for each of its rows, as its epilogue has it.
+ *
+ * Which algorithm is asked for once for each alignment that a product meets, as pointers may
+ * be to any column, and kept.  By default it is the first that the heuristic names, equal in
+ * every run; with kern.tune the fastest of those it names, by a trial, which may differ.
+ */
+#include <assert.h>
+#include <cuda_runtime_api.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "kern/kern_cuda.h"
+#include "kern/kern_cuda_inside.h"
+
+enum {
+    ALIGN_MOST = 16, /* what no load of an algorithm goes beyond */
+    CANDIDATES = 8,
+    TRIALS = 3,
+    CHOICES = 16 /* alignments that one product meets; more take turns */
+};
+
+struct choice {
+    uint32_t align[5]; /* A, B, C, D; bias, 0: none */
+    cublasLtMatmulAlgo_t algo;
+};
+
+struct cuda_product {
+    struct kern_product_shape shape;
+    int fused; /* the epilogue can add the bias */
+    cublasLtMatmulDesc_t plain, biased;
+    cublasLtMatrixLayout_t a, b, c; /* cuBLASLt's */
+    cublasLtMatmulPreference_t want;
+    struct choice choice[CHOICES];
+    int choices, turn;
+};
+
+struct call { /* one product's places, in cuBLASLt's order */
+    const void *a, *b, *c, *bias;
+    void *d;
+};
+
+static cudaDataType type_of(enum dtype type)
+{
+    return type == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static cublasStatus_t set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what,
+                          int32_t value)
+{
+    return cublasLtMatmulDescSetAttribute(desc, what, &value, sizeof value);
+}
+
+static cublasStatus_t describe(const struct kern_product_shape *s, cublasLtMatmulDesc_t *desc,
+                               int biased)
+{
+    cublasStatus_t bad = cublasLtMatmulDescCreate(desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+
+    if (!bad)
+        bad = set(*desc, CUBLASLT_MATMUL_DESC_TRANSA, s->tb == 'N' ? CUBLAS_OP_N : CUBLAS_OP_T);
+    if (!bad)
+        bad = set(*desc, CUBLASLT_MATMUL_DESC_TRANSB, s->ta == 'N' ? CUBLAS_OP_N : CUBLAS_OP_T);
+    if (!bad && biased)
+        bad = set(*desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    if (!bad && biased)
+        bad = set(*desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(s->out_type));
+    return bad;
+}
+
+/* op(matrix) is (rows,cols) and row-major: cuBLASLt sees what is stored, turned over. */
+static cublasStatus_t lay(cublasLtMatrixLayout_t *out, enum dtype type, char op, int64_t rows,
+                          int64_t cols, int64_t ld)
+{
+    return cublasLtMatrixLayoutCreate(out, type_of(type), (uint64_t)(op == 'N' ? cols : rows),
+                                      (uint64_t)(op == 'N' ? rows : cols), ld);
+}
+
+static cublasStatus_t prepare(struct kern *k, struct cuda_product *p)
+{
+    const struct kern_product_shape *s = &p->shape;
+    uint64_t room = (uint64_t)kern_cuda_of(k)->work_bytes;
+    cublasStatus_t bad = describe(s, &p->plain, 0);
+
+    if (!bad && p->fused)
+        bad = describe(s, &p->biased, 1);
+    if (!bad)
+        bad = lay(&p->a, s->type, s->tb, s->k, s->n, s->ldb);
+    if (!bad)
+        bad = lay(&p->b, s->type, s->ta, s->m, s->k, s->lda);
+    if (!bad)
+        bad = lay(&p->c, s->out_type, 'N', s->m, s->n, s->ldc);
+    if (!bad)
+        bad = cublasLtMatmulPreferenceCreate(&p->want);
+    if (!bad)
+        bad = cublasLtMatmulPreferenceSetAttribute(
+            p->want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room);
+    return bad;
+}
+
+int kern_cuda_product_new(struct kern *k, struct kern_product **out,
+                          const struct kern_product_shape *shape, struct err *err)
+{
+    struct cuda_product *p = mem_new(1, sizeof *p);
+
+    assert(shape->m > 0 && shape->n > 0 && shape->k > 0);
+    assert(shape->type == DTYPE_F32 || shape->type == DTYPE_BF16);
+    device_stream(k->queue);
+    p->shape = *shape;
+    p->fused = k->weight == shape->out_type;
+    cublasStatus_t bad = prepare(k, p);
+    if (bad) {
+        kern_cuda_product_free(k, (struct kern_product *)p);
+        return err_set(err, ERR_DEVICE,
+                       "cannot prepare a product of (%" PRId64 ",%" PRId64 ") and (%" PRId64
+                       ",%" PRId64 ") of %s on cuda:%d: %s",
+                       shape->m, shape->k, shape->k, shape->n, dtype_name(shape->type),
+                       device_index(k->device), cublasLtGetStatusString(bad));
+    }
+    *out = (struct kern_product *)p;
+    return 0;
+}
+
+void kern_cuda_product_free(struct kern *k, struct kern_product *product)
+{
+    struct cuda_product *p = (struct cuda_product *)product;
+
+    if (!p)
+        return;
+    device_stream(k->queue);
+    cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->c};
+    for (int i = 0; i < 3; i++)
+        if (layouts[i])
+            cublasLtMatrixLayoutDestroy(layouts[i]);
+    if (p->plain)
+        cublasLtMatmulDescDestroy(p->plain);
+    if (p->biased)
+        cublasLtMatmulDescDestroy(p->biased);
+    if (p->want)
+        cublasLtMatmulPreferenceDestroy(p->want);
+    mem_free(p);
+}
+
+static cublasStatus_t multiply(struct kern *k, const struct cuda_product *p,
+                               const struct call *at, const cublasLtMatmulAlgo_t *algo)
+{
+    const struct kern_cuda *own = kern_cuda_of(k);
+    const float one = 1, old = p->shape.add ? 1 : 0;
+
+    return cublasLtMatmul(own->lt, at->bias ? p->biased : p->plain, &one, at->a, p->a, at->b,
+                          p->b, &old, at->c, p->c, at->d, p->c, algo, own->work,
+                          (size_t)own->work_bytes, device_stream(k->queue));
+}
+
+/* ---- which algorithm ---- */
+
+/* Seconds of the fastest of a few, after one that brings everything in; < 0: it cannot. */
+static double trial(struct kern *k, const struct cuda_product *p, const struct call *at,
+                    const cublasLtMatmulAlgo_t *algo, const cudaEvent_t event[2])
+{
+    cudaStream_t stream = device_stream(k->queue);
+    double best = -1;
+
+    for (int i = 0; i <= TRIALS; i++) {
+        float ms = 0;
+        if (cudaEventRecord(event[0], stream) || multiply(k, p, at, algo) ||
+            cudaEventRecord(event[1], stream) || cudaEventSynchronize(event[1]) ||
+            cudaEventElapsedTime(&ms, event[0], event[1]))
+            return -1;
+        if (i && (best < 0 || ms < best))
+            best = ms;
+    }
+    return best;
+}
+
+static int fastest(struct kern *k, const struct cuda_product *p, const struct call *at,
+                   const cublasLtMatmulHeuristicResult_t *found, int n)
+{
+    cudaEvent_t event[2] = {NULL, NULL};
+    double least = -1;
+    int best = 0;
+
+    if (cudaEventCreate(&event[0]) == cudaSuccess && cudaEventCreate(&event[1]) == cudaSuccess)
+        for (int i = 0; i < n; i++) {
+            double took = trial(k, p, at, &found[i].algo, event);
+            if (took >= 0 && (least < 0 || took < least)) {
+                least = took;
+                best = i;
+            }
+        }
+    for (int i = 0; i < 2; i++)
+        if (event[i])
+            cudaEventDestroy(event[i]);
+    cudaGetLastError(); /* a trial that could not is no failure: the first stays */
+    return best;
+}
+
+/*
+ * Trials write the result several times.  Where that would be added to itself they get a place
+ * of their own, as far off 16 bytes as the real one; without room for it there is no trial.
+ */
+static int choose(struct kern *k, const struct cuda_product *p, const struct call *at,
+                  const cublasLtMatmulHeuristicResult_t *found, int n)
+{
+    const struct kern_product_shape *s = &p->shape;
+    int64_t bytes = ((s->m - 1) * s->ldc + s->n) * dtype_bytes(s->out_type) + ALIGN_MOST;
+    struct call elsewhere = *at;
+    struct err err;
+    void *room = NULL;
+
+    if (!k->tune || n < 2)
+        return 0;
+    if (s->add && at->c == at->d) {
+        if (device_alloc(k->device, bytes, "trials of a product", &room, &err))
+            return 0;
+        elsewhere.d = (char *)room + (uintptr_t)at->d % ALIGN_MOST;
+    }
+    int best = fastest(k, p, &elsewhere, found, n);
+    device_free(k->device, room);
+    return best;
+}
+
+static cublasStatus_t ask(struct kern *k, struct cuda_product *p, const struct call *at,
+                          struct choice *to)
+{
+    static const cublasLtMatmulPreferenceAttributes_t least[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    cublasStatus_t bad = CUBLAS_STATUS_SUCCESS;
+    int n = 0;
+
+    for (int i = 0; i < 4 && !bad; i++)
+        bad = cublasLtMatmulPreferenceSetAttribute(p->want, least[i], &to->align[i],
+                                                   sizeof to->align[i]);
+    if (!bad)
+        bad = cublasLtMatmulAlgoGetHeuristic(kern_cuda_of(k)->lt,
+                                             at->bias ? p->biased : p->plain, p->a, p->b, p->c,
+                                             p->c, p->want, CANDIDATES, found, &n);
+    if (!bad && n == 0)
+        bad = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!bad)
+        to->algo = found[choose(k, p, at, found, n)].algo;
+    return bad;
+}
+
+static uint32_t align_of(const void *p)
+{
+    uintptr_t low = (uintptr_t)p & (~(uintptr_t)p + 1);
+
+    return p && low < ALIGN_MOST ? (uint32_t)low : p ? ALIGN_MOST : 0;
+}
+
+static const cublasLtMatmulAlgo_t *algo_of(struct kern *k, struct cuda_product *p,
+                                           const struct call *at, cublasStatus_t *bad)
+{
+    const void *const places[] = {at->a, at->b, at->c, at->d, at->bias};
+    struct choice new = {0};
+
+    for (int i = 0; i < 5; i++)
+        new.align[i] = align_of(places[i]);
+    for (int i = 0; i < p->choices; i++)
+        if (!memcmp(p->choice[i].align, new.align, sizeof new.align))
+            return &p->choice[i].algo;
+    *bad = ask(k, p, at, &new);
+    if (*bad)
+        return NULL;
+    int slot = p->choices < CHOICES ? p->choices++ : p->turn++ % CHOICES;
+    p->choice[slot] = new;
+    return &p->choice[slot].algo;
+}
+
+void kern_cuda_product(struct kern *k, const struct kern_product *product, const void *a,
+                       const void *b, const void *from, const void *bias, void *c)
+{
+    /* Prepared by kern_cuda_product_new, and one thread's at a time: what it learns is kept. */
+    struct cuda_product *p = (struct cuda_product *)(uintptr_t)product;
+    const struct kern_product_shape *s = &p->shape;
+    struct call at = {.a = b, .b = a, .c = s->add ? from : c, .d = c};
+    cublasStatus_t bad = CUBLAS_STATUS_SUCCESS;
+
+    device_stream(k->queue);
+    if (bias && p->fused) {
+        at.bias = bias;
+        bad = cublasLtMatmulDescSetAttribute(p->biased, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                             &bias, sizeof bias);
+    }
+    const cublasLtMatmulAlgo_t *algo = bad ? NULL : algo_of(k, p, &at, &bad);
+    if (algo)
+        bad = multiply(k, p, &at, algo);
+    if (bad) {
+        kern_cuda_fail(k, "a product of cuBLASLt", cublasLtGetStatusString(bad));
+        return;
+    }
+    if (bias && !p->fused) {
+        kern_cuda_bias(device_stream(k->queue), s->out_type, k->weight, c, s->ldc, bias, s->m,
+                       s->n);
+        kern_cuda_check(k, "bias");
+    }
+}

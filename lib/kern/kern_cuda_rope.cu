@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rotary positions.  A thread has N elements of the first half of a head and their partners in
+ * the second, in up to HEADS heads of a row, which turn by the same angles:
+ *
+ *     thread   group  of groups = ceil(heads / HEADS);  heads group, group + groups, ...
+ *              column of half / N
+ */
+#include "kern/kern_cuda_pack.h"
+#include "kern/kern_launch.h"
+
+extern "C" {
+#include "kern/kern_cuda.h"
+}
+
+enum { THREADS = 256, HEADS = 2 };
+
+struct turn {
+    int64_t ld, rows, seq;
+    int heads, groups, half;
+    float sign;
+};
+
+template <int N, class T>
+__global__ __launch_bounds__(THREADS) void rope_kernel(T *x, const float *table, turn s)
+{
+    const int columns = s.half / N, each = s.groups * columns;
+    int64_t item = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t row = item >> 32 ? item / each : (int64_t)((uint32_t)item / (uint32_t)each);
+    int rest = (int)(item - row * each), group = rest / columns;
+    int column = (rest - group * columns) * N;
+    int64_t t = row >> 32 || s.seq >> 32 ? row % s.seq : (uint32_t)row % (uint32_t)s.seq;
+    kern_pack<T, N> low[HEADS], high[HEADS];
+
+    if (row >= s.rows)
+        return;
+    x += row * s.ld + column;
+#pragma unroll
+    for (int k = 0; k < HEADS; k++)
+        if (group + k * s.groups < s.heads) {
+            const T *head = x + (int64_t)(group + k * s.groups) * 2 * s.half;
+
+            low[k] = kern_load<N>(head);
+            high[k] = kern_load<N>(head + s.half);
+        }
+    table += t * 2 * s.half + column;
+    kern_pack<float, N> cosine = kern_load<N>(table), sine = kern_load<N>(table + s.half);
+#pragma unroll
+    for (int k = 0; k < HEADS; k++)
+        if (group + k * s.groups < s.heads) {
+            T *head = x + (int64_t)(group + k * s.groups) * 2 * s.half;
+            float r[N], q[N];
+
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                float a = kern_float(low[k].at[i]), b = kern_float(high[k].at[i]);
+
+                r[i] = a * cosine.at[i] - b * (s.sign * sine.at[i]);
+                q[i] = b * cosine.at[i] + a * (s.sign * sine.at[i]);
+            }
+            kern_store<N>(head, kern_round_pack<T, N>(r));
+            kern_store<N>(head + s.half, kern_round_pack<T, N>(q));
+        }
+}
+
+template <int N, class T> static void launch(void *stream, T *x, const float *table, turn s)
+{
+    int64_t items = s.rows * s.groups * (s.half / N);
+    auto kernel = rope_kernel<N, T>;
+
+    KERN_LAUNCH(kernel, (unsigned)kern_ceil(items, THREADS), THREADS, 0, stream, x, table, s);
+}
+
+template <class T> static void rope(void *stream, T *x, const float *table, turn s)
+{
+    const int full = kern_full<T>::n;
+
+    if (s.half % full == 0 && s.ld % full == 0 && kern_fits(x, full) && kern_fits(table, full))
+        launch<full>(stream, x, table, s);
+    else
+        launch<1>(stream, x, table, s);
+}
+
+extern "C" void kern_cuda_rope(void *stream, enum dtype act, void *x, int64_t ld,
+                               const float *table, int64_t batch, int64_t seq, int64_t heads,
+                               int64_t head_dim, int back)
+{
+    turn s = {ld,
+              batch * seq,
+              seq,
+              (int)heads,
+              (int)kern_ceil(heads, HEADS),
+              (int)(head_dim / 2),
+              back ? -1.0f : 1.0f};
+
+    if (s.rows <= 0 || heads <= 0 || s.half <= 0)
+        return;
+    KERN_BY_TYPE(act, T, rope(stream, (T *)x, table, s));
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tokens of a batch for a GPU: with them the rows in the order of their tokens, so that the
+ * backward of the embedding adds up each row of the table in one place and in one order.
+ *
+ *     id  3 1 3 0    row  3 1 0 2     run  0 1 2 4       in the room: id target row run
+ *
+ * Sorted on the host, by counting, into pinned memory that the copy reads; the next batch is
+ * written to other memory, so that the step does not wait for the copy.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "kern/kern_cuda_inside.h"
+
+/* Numbers of the room: three of each token, and where runs begin and end. */
+static int64_t numbers(int64_t n)
+{
+    return 4 * n + 1;
+}
+
+int64_t kern_cuda_tokens_bytes(const struct kern *k, int64_t n)
+{
+    (void)k;
+    return numbers(n) * (int64_t)sizeof(int32_t);
+}
+
+/* Memory to write to, no longer read; NULL, and the device has failed. */
+static int32_t *stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t need)
+{
+    struct err err;
+
+    if (!s->read && device_event_open(k->device, &s->read, &err))
+        return NULL;
+    if (device_event_sync(s->read, &err))
+        return NULL;
+    if (s->room >= need)
+        return s->ints;
+    device_host_free(k->device, s->ints);
+    *s = (struct kern_cuda_stage){.read = s->read};
+    if (device_host_alloc(k->device, need * (int64_t)sizeof(int32_t), "tokens",
+                          (void **)&s->ints, &err)) {
+        kern_cuda_fail(k, "tokens", err.text);
+        return NULL;
+    }
+    s->room = need;
+    return s->ints;
+}
+
+static int64_t *counters(struct kern_cuda *own, int64_t vocab)
+{
+    if (own->vocab < vocab) {
+        mem_free(own->first);
+        own->first = mem_new((size_t)vocab + 1, sizeof *own->first);
+        own->vocab = vocab;
+    }
+    memset(own->first, 0, (size_t)(vocab + 1) * sizeof *own->first);
+    return own->first;
+}
+
+/* Returns how many runs there are. */
+static int64_t sort(struct kern_cuda *own, const int32_t *id, int32_t *row, int32_t *run,
+                    int64_t n, int64_t vocab)
+{
+    int64_t *first = counters(own, vocab), runs = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        assert(id[i] >= 0 && id[i] < vocab);
+        first[id[i] + 1]++;
+    }
+    for (int64_t v = 0; v < vocab; v++) {
+        if (first[v + 1])
+            run[runs++] = (int32_t)first[v];
+        first[v + 1] += first[v];
+    }
+    run[runs] = (int32_t)n;
+    for (int64_t i = 0; i < n; i++)
+        row[first[id[i]]++] = (int32_t)i;
+    return runs;
+}
+
+void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
+                      const int32_t *tokens, const int32_t *targets, int64_t n, int64_t vocab)
+{
+    struct kern_cuda *own = kern_cuda_of(k);
+    struct kern_cuda_stage *s = &own->stage[own->next_stage];
+    size_t bytes = (size_t)n * sizeof *tokens;
+    int32_t *at = room;
+
+    assert(n < INT32_MAX / 4);
+    *out = (struct kern_tokens){.id = at, .row = at + 2 * n, .run = at + 3 * n, .n = n};
+    out->target = targets ? at + n : NULL;
+    own->next_stage = (own->next_stage + 1) % KERN_CUDA_STAGES;
+    int32_t *ints = stage_of(k, s, numbers(n));
+    if (!ints)
+        return;
+    memcpy(ints, tokens, bytes);
+    if (targets)
+        memcpy(ints + n, targets, bytes);
+    out->runs = sort(own, tokens, ints + 2 * n, ints + 3 * n, n, vocab);
+    device_copy(k->queue, room, ints, (3 * n + out->runs + 1) * (int64_t)sizeof *ints);
+    device_record(k->queue, s->read);
+}
+
+void kern_cuda_tokens_release(struct kern *k)
+{
+    struct kern_cuda *own = kern_cuda_of(k);
+
+    for (int i = 0; i < KERN_CUDA_STAGES; i++) {
+        device_host_free(k->device, own->stage[i].ints);
+        device_event_close(own->stage[i].read);
+    }
+    mem_free(own->first);
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plans of cuDNN for the graphs of kern_cudnn_graph.c: which engine, how much workspace, and
+ * how to run it.  The heuristics' list is gone through from its head, and the first engine that
+ * takes the shape and keeps the promise of equal bits is used.
+ *
+ * Without atomic additions dq needs the gradients of all scores at once: a pass is cut into
+ * slices, some examples or some heads of one, such that they stay below GRADIENTS_MAX.
+ *
+ *     workspace:  delta | dq's sums (atomic) | what the engine asks for
+ */
+#include "kern/kern_cudnn.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "kern/kern_cudnn_graph.h"
+
+enum { CONFIGS = 32, NOTES = 16, ALIGN = 256 };
+/* Enough that a slice fills the card, 132 blocks of 128 queries by 8192 keys: 0.28e9. */
+#define GRADIENTS_MAX (INT64_C(512) << 20)
+/* Before 9.15.1 backward engines mistake keys past a sequence that is no multiple of 128. */
+enum { VERSION_LEAST = 91002, VERSION_RAGGED = 91501, RAGGED = 128 };
+
+struct plan {
+    struct graph graph;
+    struct kern_heads heads; /* of a slice */
+    cudnnBackendDescriptor_t plan;
+    int64_t bytes; /* that the engine asks for */
+};
+
+struct kern_cudnn {
+    cudnnHandle_t handle;            /* NULL: for a GPU that is not there */
+    cudnnBackendDescriptor_t device; /* that GPU, or NULL */
+    struct kern_heads heads;
+    enum kern_cudnn_what what;
+    struct plan forward, backward; /* backward.plan is NULL where not asked for */
+    float scale, minus, one;
+    int64_t delta_bytes, sum_bytes;
+    char text[512];
+};
+
+static int64_t rounded(int64_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void say(struct kern_cudnn *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void say(struct kern_cudnn *p, const char *fmt, ...)
+{
+    size_t at = strlen(p->text);
+    va_list list;
+
+    va_start(list, fmt);
+    vsnprintf(p->text + at, sizeof p->text - at, fmt, list);
+    va_end(list);
+}
+
+/* A list that an attribute holds, at most `most` long; -1 where it cannot be read. */
+static int64_t read_list(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                         cudnnBackendAttributeType_t type, int64_t most, void *out)
+{
+    int64_t n = 0;
+
+    if (cudnnBackendGetAttribute(d, name, type, most, &n, out) != CUDNN_STATUS_SUCCESS)
+        return -1;
+    return n < most ? n : most;
+}
+
+struct engine {
+    int64_t index;
+    int disordered; /* says that it sums in no fixed order */
+    int compiled;   /* at run time */
+};
+
+static void engine_read(struct graph *g, cudnnBackendDescriptor_t config, struct engine *out)
+{
+    cudnnBackendDescriptor_t engine = graph_make(g, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    cudnnBackendNumericalNote_t number[NOTES];
+    cudnnBackendBehaviorNote_t behaviour[NOTES];
+    int64_t n;
+
+    *out = (struct engine){.index = -1};
+    if (!engine || read_list(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                             1, &engine) != 1)
+        return;
+    read_list(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &out->index);
+    n = read_list(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, NOTES,
+                  number);
+    for (int64_t i = 0; i < n; i++)
+        out->disordered |= number[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    n = read_list(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, NOTES,
+                  behaviour);
+    for (int64_t i = 0; i < n; i++)
+        out->compiled |= behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+}
+
+/* A plan by that configuration, or NULL. */
+static cudnnBackendDescriptor_t try_config(struct kern_cudnn *p, struct graph *g,
+                                           cudnnBackendDescriptor_t config, int64_t *bytes)
+{
+    cudnnBackendDescriptor_t plan = graph_make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+
+    if (p->device)
+        graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                   1, &p->device);
+    else
+        graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle);
+    graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+               1, &config);
+    graph_close(g, plan, "a plan");
+    if (g->failed || read_list(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+                               1, bytes) != 1)
+        return NULL;
+    return plan;
+}
+
+/* The first of mode's list that will do; 0: none, and why in g->err. */
+static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor_t ops,
+                  cudnnBackendHeurMode_t mode, const char *pass)
+{
+    struct graph *g = &out->graph;
+    cudnnBackendDescriptor_t config[CONFIGS], list;
+    struct engine engine;
+    int64_t n = 0;
+
+    g->failed = 0;
+    list = graph_make(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    graph_tell(g, list, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+               &ops);
+    graph_tell(g, list, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    if (p->device)
+        graph_tell(g, list, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                   &p->device);
+    graph_close(g, list, "no list of engines");
+    for (int i = 0; i < CONFIGS; i++)
+        config[i] = graph_make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (!g->failed)
+        n = read_list(list, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                      CONFIGS, config);
+    if (n < 1 && !g->failed && g->err->code == ERR_NONE)
+        graph_err(g->err, CUDNN_STATUS_NOT_SUPPORTED, "no engine");
+    for (int64_t i = 0; i < n; i++) {
+        g->failed = 0;
+        engine_read(g, config[i], &engine);
+        if (engine.disordered && (out == &p->forward || p->what != KERN_CUDNN_BACKWARD_ATOMIC))
+            continue;
+        out->plan = try_config(p, g, config[i], &out->bytes);
+        if (!out->plan)
+            continue;
+        say(p, ", %s: engine %" PRId64 "%s%s, %" PRId64 " bytes", pass, engine.index,
+            engine.disordered ? " in no order" : "", engine.compiled ? " compiled now" : "",
+            out->bytes);
+        return 1;
+    }
+    return 0;
+}
+
+static int plan_init(struct kern_cudnn *p, struct plan *out, const char *pass, struct err *err)
+{
+    struct graph *g = &out->graph;
+    int backward = out == &p->backward;
+    cudnnBackendDescriptor_t ops;
+
+    graph_init(g, &p->heads, &out->heads, err);
+    if (backward ? graph_backward(g, p->what == KERN_CUDNN_BACKWARD_ATOMIC) : graph_forward(g))
+        goto fail;
+    ops = graph_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    graph_tell(g, ops, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->n_ops,
+               g->op);
+    if (p->handle)
+        graph_tell(g, ops, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle);
+    graph_close(g, ops, "the graph");
+    if (g->failed)
+        goto fail;
+    *err = (struct err){0};
+    if (choose(p, out, ops, CUDNN_HEUR_MODE_A, pass) ||
+        choose(p, out, ops, CUDNN_HEUR_MODE_FALLBACK, pass)) {
+        *err = (struct err){0};
+        return 0;
+    }
+    if (err->code == ERR_NONE)
+        err_set(err, ERR_ABSENT, "cuDNN: no engine for this shape that gives equal bits");
+    /* Whatever an engine said of itself: none will do it, and another way must be taken. */
+    err->code = ERR_ABSENT;
+fail:
+    return err_prefix(err, "attention, %s: ", pass);
+}
+
+/* What every engine needs, so that what is refused is refused in our words. */
+static int check_shape(const struct kern_heads *s, enum kern_cudnn_what what, struct err *err)
+{
+    size_t version = cudnnGetVersion();
+
+    if (version < VERSION_LEAST)
+        return err_set(err, ERR_ABSENT, "cuDNN is %zu, expected %d or later", version,
+                       VERSION_LEAST);
+    if (s->head_dim % 8 || s->heads % s->kv_heads || s->seq < 2)
+        return err_set(err, ERR_ABSENT,
+                       "cuDNN: heads of %" PRId64 ", %" PRId64 " over %" PRId64 ", %" PRId64
+                       " tokens: expected a multiple of 8, a multiple, 2 or more",
+                       s->head_dim, s->heads, s->kv_heads, s->seq);
+    if (what != KERN_CUDNN_FORWARD && version < VERSION_RAGGED && s->seq % RAGGED)
+        return err_set(err, ERR_ABSENT,
+                       "cuDNN %zu: %" PRId64 " tokens, expected a multiple of %d", version,
+                       s->seq, RAGGED);
+    return 0;
+}
+
+/*
+ * The greatest slice whose gradients of scores fit, or the smallest there is: a divisor of the
+ * batch, or of one example's heads of keys, whose lse begins at 16 bytes.
+ */
+static struct kern_heads slice_of(const struct kern_heads *s, enum kern_cudnn_what what)
+{
+    struct kern_heads n = *s, best = *s;
+    int64_t group = s->heads / s->kv_heads;
+
+    while (what == KERN_CUDNN_BACKWARD && n.kv_heads > 0) {
+        int64_t rows = n.batch * n.heads * s->seq;
+
+        if (s->batch % n.batch == 0 && s->kv_heads % n.kv_heads == 0 &&
+            (rows % 4 == 0 || (n.batch == s->batch && n.heads == s->heads))) {
+            best = n;
+            if (rows * s->seq * 2 <= GRADIENTS_MAX)
+                break;
+        }
+        if (n.batch > 1)
+            n.batch--;
+        else
+            n.heads = --n.kv_heads * group;
+    }
+    return best;
+}
+
+static int device_init(struct kern_cudnn *p, const char *json, struct err *err)
+{
+    cudnnStatus_t status =
+        cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &p->device);
+
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendSetAttribute(p->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                          CUDNN_TYPE_CHAR, (int64_t)strlen(json), json);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendFinalize(p->device);
+    return status == CUDNN_STATUS_SUCCESS ? 0 : graph_err(err, status, "a GPU's properties");
+}
+
+int kern_cudnn_new_for(struct kern_cudnn **out, const struct kern_heads *s,
+                       enum kern_cudnn_what what, const char *device_json, struct err *err)
+{
+    struct kern_cudnn *p;
+    cudnnStatus_t status;
+
+    if (check_shape(s, what, err))
+        return -1;
+    p = mem_new(1, sizeof *p);
+    p->heads = p->forward.heads = p->backward.heads = *s;
+    p->what = what;
+    p->scale = (float)(1 / sqrt((double)s->head_dim));
+    p->minus = -INFINITY;
+    p->one = 1;
+    say(p, "cuDNN %zu", cudnnGetVersion());
+    if (device_json) {
+        if (device_init(p, device_json, err))
+            goto fail;
+    } else if ((status = cudnnCreate(&p->handle)) != CUDNN_STATUS_SUCCESS) {
+        graph_err(err, status, "no handle");
+        err->code = ERR_ABSENT;
+        goto fail;
+    }
+    if (plan_init(p, &p->forward, "forward", err))
+        goto fail;
+    if (what != KERN_CUDNN_FORWARD) {
+        struct kern_heads n = p->backward.heads = slice_of(s, what);
+        int64_t rows = n.batch * n.heads * n.seq;
+        int64_t slices = s->batch / n.batch * (s->kv_heads / n.kv_heads);
+
+        p->delta_bytes = rounded(rows * 4);
+        if (what == KERN_CUDNN_BACKWARD_ATOMIC)
+            p->sum_bytes = rounded(rows * s->head_dim * 4);
+        if (plan_init(p, &p->backward, "backward", err))
+            goto fail;
+        if (slices > 1)
+            say(p, " for each of %" PRId64 " slices", slices);
+    }
+    *out = p;
+    return 0;
+fail:
+    kern_cudnn_free(p);
+    return -1;
+}
+
+int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
+                   enum kern_cudnn_what what, struct err *err)
+{
+    return kern_cudnn_new_for(out, s, what, NULL, err);
+}
+
+void kern_cudnn_free(struct kern_cudnn *p)
+{
+    if (!p)
+        return;
+    graph_release(&p->backward.graph);
+    graph_release(&p->forward.graph);
+    if (p->device)
+        cudnnBackendDestroyDescriptor(p->device);
+    if (p->handle)
+        cudnnDestroy(p->handle);
+    mem_free(p);
+}
+
+int64_t kern_cudnn_bytes(const struct kern_cudnn *p)
+{
+    int64_t forward = rounded(p->forward.bytes);
+    int64_t backward = p->delta_bytes + p->sum_bytes + rounded(p->backward.bytes);
+
+    return forward > backward ? forward : backward;
+}
+
+const char *kern_cudnn_text(const struct kern_cudnn *p)
+{
+    return p->text;
+}
+
+/* Names of a graph's tensors and where they are. */
+struct pack {
+    int64_t name[GRAPH_NAMES];
+    void *at[GRAPH_NAMES];
+    int n;
+};
+
+static void put(struct pack *k, int64_t name, const void *at)
+{
+    k->name[k->n] = name;
+    k->at[k->n++] = (void *)at;
+}
+
+static int run(struct kern_cudnn *p, const struct plan *plan, void *stream,
+               const struct pack *k, void *workspace, struct err *err)
+{
+    cudnnBackendDescriptor_t d = NULL;
+    cudnnStatus_t status = cudnnSetStream(p->handle, stream);
+
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &d);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendSetAttribute(d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
+                                          CUDNN_TYPE_INT64, k->n, k->name);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendSetAttribute(d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+                                          CUDNN_TYPE_VOID_PTR, k->n, k->at);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendSetAttribute(d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
+                                          CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendFinalize(d);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendExecute(p->handle, plan->plan, d);
+    if (d)
+        cudnnBackendDestroyDescriptor(d);
+    return status == CUDNN_STATUS_SUCCESS ? 0 : graph_err(err, status, "attention");
+}
+
+static const void *ahead(const void *p, int64_t elems)
+{
+    return (const char *)p + elems * 2;
+}
+
+/* Where queries, keys and values begin in a packed row, from this head of keys on. */
+struct at {
+    int64_t q, k, v;
+};
+
+static struct at at_head(const struct kern_heads *s, int64_t kv)
+{
+    int64_t d = s->head_dim, k = (s->heads + kv) * d;
+
+    return (struct at){kv * (s->heads / s->kv_heads) * d, k, k + s->kv_heads * d};
+}
+
+static void put_common(struct kern_cudnn *p, struct pack *k, const void *qkv, struct at at)
+{
+    put(k, GRAPH_Q, ahead(qkv, at.q));
+    put(k, GRAPH_K, ahead(qkv, at.k));
+    put(k, GRAPH_V, ahead(qkv, at.v));
+    put(k, GRAPH_SCALE, &p->scale);
+    put(k, GRAPH_MINUS, &p->minus);
+}
+
+int kern_cudnn_forward(struct kern_cudnn *p, void *stream, void *out, float *lse,
+                       const void *qkv, void *workspace, struct err *err)
+{
+    struct pack k = {.n = 0};
+
+    put_common(p, &k, qkv, at_head(&p->heads, 0));
+    put(&k, GRAPH_O, out);
+    put(&k, GRAPH_LSE, lse);
+    return run(p, &p->forward, stream, &k, workspace, err);
+}
+
+struct gradients {
+    void *dqkv;
+    const void *dout, *out, *qkv;
+    const float *lse;
+    char *room;
+};
+
+/* The slice that begins with that example and head of keys. */
+static int backward_slice(struct kern_cudnn *p, void *stream, const struct gradients *x,
+                          int64_t example, int64_t kv, struct err *err)
+{
+    const struct kern_heads *s = &p->heads;
+    struct at at = at_head(s, kv);
+    int64_t token = example * s->seq, narrow = token * s->heads * s->head_dim + at.q;
+    int64_t wide = token * (s->heads + 2 * s->kv_heads) * s->head_dim;
+    int64_t head = example * s->heads + kv * (s->heads / s->kv_heads);
+    const void *d = ahead(x->dqkv, wide);
+    struct pack k = {.n = 0};
+
+    put_common(p, &k, ahead(x->qkv, wide), at);
+    put(&k, GRAPH_ONE, &p->one);
+    put(&k, GRAPH_O, ahead(x->out, narrow));
+    put(&k, GRAPH_DO, ahead(x->dout, narrow));
+    put(&k, GRAPH_LSE, x->lse + head * s->seq);
+    put(&k, GRAPH_DQ, ahead(d, at.q));
+    put(&k, GRAPH_DK, ahead(d, at.k));
+    put(&k, GRAPH_DV, ahead(d, at.v));
+    put(&k, GRAPH_DELTA, x->room);
+    if (p->sum_bytes)
+        put(&k, GRAPH_DQ_SUM, x->room + p->delta_bytes);
+    return run(p, &p->backward, stream, &k, x->room + p->delta_bytes + p->sum_bytes, err);
+}
+
+int kern_cudnn_backward(struct kern_cudnn *p, void *stream, void *dqkv, const void *dout,
+                        const void *out, const float *lse, const void *qkv, void *workspace,
+                        struct err *err)
+{
+    const struct gradients x = {dqkv, dout, out, qkv, lse, workspace};
+    const struct kern_heads *n = &p->backward.heads;
+
+    for (int64_t b = 0; b < p->heads.batch; b += n->batch)
+        for (int64_t h = 0; h < p->heads.kv_heads; h += n->kv_heads)
+            if (backward_slice(p, stream, &x, b, h, err))
+                return -1;
+    return 0;
+}

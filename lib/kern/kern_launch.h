@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef KERN_KERN_LAUNCH_H
+#define KERN_KERN_LAUNCH_H
+
+#include <cuda_runtime.h>
+
+/*
+ * How a kernel is started and how it names the shared memory that it is started with: the two
+ * words of CUDA that are not C++.  tests/emulate/kern/kern_launch.h has their twins.
+ *
+ * kernel: a function, a template-id without commas, or a pointer to one.
+ */
+#define KERN_LAUNCH(kernel, grid, block, shared, stream, ...)                                  \
+    kernel<<<grid, block, shared, (cudaStream_t)(stream)>>>(__VA_ARGS__)
+
+/* Declares `type *name`, the dynamic shared memory, 128-byte aligned; once in a kernel. */
+#define KERN_SHARED(type, name)                                                                \
+    extern __shared__ __align__(128) unsigned char kern_shared_bytes[];                        \
+    type *const name = (type *)kern_shared_bytes
+
+/* Before a launch with more than 48 KiB of it: so many may be asked for. */
+#define KERN_SHARED_MOST(kernel, bytes)                                                        \
+    ((void)cudaFuncSetAttribute((const void *)(kernel),                                        \
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)))
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows what a run computes on: opens it on every rank, and says of what it has taken. */
+#include "train/train_inside.h"
+
+#include <string.h>
+
+#include "base/units.h"
+
+/*
+ * Each rank has the GPU of its place on the host; one that is named is shared by those that
+ * name it.
+ */
+int train_device_open(struct train *t, struct err *err)
+{
+    const char *name = t->run->device ? t->run->device : "cpu";
+
+    return world_agree(t->world, device_open(&t->device, name, t->world->node_rank, err), err);
+}
+
+int train_on_gpu(const struct train *t)
+{
+    return device_kind(t->device) != DEVICE_CPU;
+}
+
+void train_device_say(const struct train *t)
+{
+    struct units taken, host, planned, left;
+    struct engine_memory m;
+    int64_t free_bytes = 0, bytes = 0;
+    struct err none;
+
+    if (!train_on_gpu(t) || !t->run->talk || t->world->rank)
+        return;
+    engine_memory(t->engine, &m);
+    (void)device_memory(t->device, &free_bytes, &bytes, &none);
+    fprintf(t->run->talk,
+            "paro-train: on cuda:%d, %s: %s taken, %s planned, %s left; %s of the host beside "
+            "it\n",
+            device_index(t->device), device_name(t->device),
+            units_bytes(&taken, (double)m.device_bytes), units_bytes(&planned, m.planned_bytes),
+            units_bytes(&left, (double)free_bytes), units_bytes(&host, (double)m.host_bytes));
+}
+
+double train_flops_per_s(const struct train *t, const struct engine_report *r)
+{
+    return r->flops / (train_on_gpu(t) ? r->step_s : r->compute_s);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef KERN_KERN_EXP2_H
+#define KERN_KERN_EXP2_H
+
+#include <math.h>
+
+/* The twin of lib/kern/kern_exp2.h. */
+static inline float kern_exp2(float x)
+{
+    float y = exp2f(x);
+
+    return y < 0x1p-126f ? 0.0f : y;
+}
+
+#endif

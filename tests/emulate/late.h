@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EMULATE_LATE_H
+#define EMULATE_LATE_H
+
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * EMULATED_LATE=SEED: what streams are asked for is done late, when somebody waits for it or
+ * looks at an event, a few operations of any stream at a time; in the order of its stream, and
+ * behind the events that it waits for, and in no other order.  Whoever relies on more than
+ * that gets other numbers.
+ */
+struct emulated_work;
+
+struct CUstream_st {
+    int device;
+    int64_t asked, done; /* operations, ever */
+    struct emulated_work *first, *last;
+    struct CUstream_st *next; /* of all; never freed, for events name them */
+};
+
+void emulated_add(cudaStream_t s); /* a new stream */
+/* run(arg), arg copied: at once, or later.  Between emulated_begin and _end. */
+void emulated_do(cudaStream_t s, void (*run)(void *arg), const void *arg, size_t bytes);
+/* s goes no further before `of` has come as far as it has been asked to now. */
+void emulated_behind(cudaStream_t s, cudaStream_t of, int64_t seq);
+void emulated_run_to(cudaStream_t s, int64_t seq);
+void emulated_run_all(void);
+void emulated_run_some(void);
+int emulated_is_late(void);
+
+/* runtime.c: memory of the device is within reach between these. */
+void emulated_open(void);
+void emulated_end(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

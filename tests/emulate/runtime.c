@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The CUDA runtime of a GPU in software: cuda_runtime_api.h says what it is.  One lock keeps
+ * the lists of blocks; work is done in the thread that asks for it.
+ *
+ *     a block of the device:  [ slack | bytes asked for | slack ][page out of reach]
+ *                                     ^ 256-byte aligned, as near the end as that lets it
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "late.h"
+
+enum { PAGE = 4096, ALIGN = 256, SLACK = 0xa5, GPUS_MAX = 16 };
+
+enum kind { DEVICE, HOST, REGISTERED };
+
+struct block {
+    struct block *next;
+    enum kind kind;
+    int device;
+    unsigned char *p, *map;
+    size_t bytes, map_bytes; /* the page out of reach is not counted */
+};
+
+struct CUevent_st {
+    int device;
+    unsigned flags;
+    struct timespec at;
+    cudaStream_t stream; /* of the last record, and how far it had been asked to come */
+    int64_t seq;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block *blocks;
+static size_t used[GPUS_MAX];
+static int at_work, calls, broken; /* under the lock */
+static _Thread_local int device_now, nested;
+static _Thread_local cudaError_t last;
+
+static long long env_number(const char *name, long long otherwise)
+{
+    const char *text = getenv(name);
+
+    return text && *text ? atoll(text) : otherwise;
+}
+
+static cudaError_t said(cudaError_t rc)
+{
+    if (rc != cudaSuccess)
+        last = rc;
+    return rc;
+}
+
+/* A fault that was asked for: the N-th call of that name, and whatever comes after it. */
+static cudaError_t fault(const char *call)
+{
+    const char *want = getenv("EMULATED_FAIL");
+    size_t n = strlen(call);
+    cudaError_t rc = cudaSuccess;
+
+    pthread_mutex_lock(&lock);
+    if (want && strncmp(want, call, n) == 0 && want[n] == ':' &&
+        ++calls == atoi(want + n + 1)) {
+        rc = strcmp(call, "cudaMalloc") == 0 ? cudaErrorMemoryAllocation
+                                             : cudaErrorLaunchFailure;
+        broken = rc == cudaErrorLaunchFailure;
+    }
+    if (broken)
+        rc = cudaErrorLaunchFailure;
+    pthread_mutex_unlock(&lock);
+    return said(rc);
+}
+
+/* Under EMULATED_GUARD: while nobody is at work, nobody reaches a block. */
+static void guard(int prot)
+{
+    if (env_number("EMULATED_GUARD", 0))
+        for (struct block *b = blocks; b; b = b->next)
+            if (b->kind == DEVICE && mprotect(b->map, b->map_bytes, prot))
+                abort();
+}
+
+cudaError_t emulated_begin(const char *call, cudaStream_t stream)
+{
+    cudaError_t rc = fault(call);
+
+    if (rc == cudaSuccess && stream && stream->device != device_now)
+        rc = said(cudaErrorInvalidResourceHandle);
+    if (rc == cudaSuccess)
+        emulated_open();
+    return rc;
+}
+
+void emulated_open(void)
+{
+    if (nested++)
+        return;
+    pthread_mutex_lock(&lock);
+    if (at_work++ == 0)
+        guard(PROT_READ | PROT_WRITE);
+    pthread_mutex_unlock(&lock);
+}
+
+void emulated_end(void)
+{
+    if (--nested)
+        return;
+    pthread_mutex_lock(&lock);
+    if (--at_work == 0)
+        guard(PROT_NONE);
+    pthread_mutex_unlock(&lock);
+}
+
+static int gpus(void)
+{
+    long long n = env_number("EMULATED_GPUS", 1);
+
+    return n > GPUS_MAX ? GPUS_MAX : (int)n;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    int driver = 0, runtime = 0;
+
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    *count = gpus();
+    /* Within a major version an older driver does. */
+    if (driver / 1000 < runtime / 1000)
+        return said(cudaErrorInsufficientDriver);
+    return said(*count < 1 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    if (device < 0 || device >= gpus())
+        return said(cudaErrorInvalidDevice);
+    device_now = device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = device_now;
+    return cudaSuccess;
+}
+
+static size_t memory_bytes(void)
+{
+    return (size_t)env_number("EMULATED_GPU_BYTES", 4LL << 30);
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
+{
+    if (device < 0 || device >= gpus())
+        return said(cudaErrorInvalidDevice);
+    switch (attr) {
+    case cudaDevAttrMultiProcessorCount:
+        *value = 4; /* few, so that loops over the blocks of a grid go round */
+        return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+        *value = 9;
+        return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+        *value = 0;
+        return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+        *value = 227 << 10;
+        return cudaSuccess;
+    }
+    return said(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
+{
+    if (device < 0 || device >= gpus())
+        return said(cudaErrorInvalidDevice);
+    *prop = (struct cudaDeviceProp){.totalGlobalMem = memory_bytes()};
+    snprintf(prop->name, sizeof prop->name, "a GPU in software");
+    cudaDeviceGetAttribute(&prop->multiProcessorCount, cudaDevAttrMultiProcessorCount, device);
+    cudaDeviceGetAttribute(&prop->major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&prop->minor, cudaDevAttrComputeCapabilityMinor, device);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
+{
+    if (!func || (attr == cudaFuncAttributeMaxDynamicSharedMemorySize && value > 227 << 10))
+        return said(cudaErrorInvalidValue);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = (int)env_number("EMULATED_DRIVER", 13000);
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    emulated_run_all();
+    return fault("cudaDeviceSynchronize");
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t rc = last;
+
+    last = cudaSuccess;
+    return rc;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return last;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorInvalidValue:
+        return "invalid argument";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorInvalidConfiguration:
+        return "invalid configuration argument";
+    case cudaErrorInsufficientDriver:
+        return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice:
+        return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+        return "invalid resource handle";
+    case cudaErrorNotReady:
+        return "device not ready";
+    case cudaErrorHostMemoryAlreadyRegistered:
+        return "part or all of the requested memory range is already mapped";
+    case cudaErrorHostMemoryNotRegistered:
+        return "pointer does not correspond to a registered memory region";
+    case cudaErrorLaunchFailure:
+        return "unspecified launch failure";
+    case cudaErrorNotSupported:
+        return "operation not supported";
+    }
+    return "unrecognized error code";
+}
+
+static struct block *block_add(enum kind kind, void *p, size_t bytes)
+{
+    struct block *b = calloc(1, sizeof *b);
+
+    if (!b)
+        abort();
+    *b = (struct block){blocks, kind, device_now, p, p, bytes, 0};
+    blocks = b;
+    return b;
+}
+
+/* The link to the block of that kind which begins at p; NULL: none. */
+static struct block **block_at(enum kind kind, const void *p)
+{
+    for (struct block **at = &blocks; *at; at = &(*at)->next)
+        if ((*at)->kind == kind && (*at)->p == p)
+            return at;
+    return NULL;
+}
+
+static cudaError_t map_block(void **p, size_t bytes)
+{
+    size_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN,
+           pages = (whole + PAGE - 1) / PAGE * PAGE;
+    unsigned char *map =
+        mmap(NULL, pages + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (map == MAP_FAILED || mprotect(map + pages, PAGE, PROT_NONE))
+        return cudaErrorMemoryAllocation;
+    *p = map + pages - whole;
+    memset(map, SLACK, pages - whole);
+    memset(*p, 0xff, bytes); /* a NaN, of whatever type */
+    memset((char *)*p + bytes, SLACK, whole - bytes);
+    struct block *b = block_add(DEVICE, *p, bytes);
+    b->map = map;
+    b->map_bytes = pages;
+    used[device_now] += pages;
+    if (!at_work)
+        guard(PROT_NONE);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+    cudaError_t rc = fault("cudaMalloc");
+
+    if (rc != cudaSuccess)
+        return rc;
+    pthread_mutex_lock(&lock);
+    size_t all = memory_bytes(), left = all - used[device_now];
+    rc = bytes > left || left - bytes < PAGE ? cudaErrorMemoryAllocation : map_block(p, bytes);
+    pthread_mutex_unlock(&lock);
+    return said(rc);
+}
+
+/* What lies around a block is as it was, or a kernel wrote beside its memory. */
+static void check_slack(const struct block *b)
+{
+    for (const unsigned char *q = b->map; q < b->map + b->map_bytes; q++)
+        if ((q < b->p || q >= b->p + b->bytes) && *q != SLACK) {
+            fprintf(stderr,
+                    "emulated GPU: written %td bytes from the begin of a block of %zu\n",
+                    q - b->p, b->bytes);
+            abort();
+        }
+}
+
+cudaError_t cudaFree(void *p)
+{
+    if (!p)
+        return cudaSuccess;
+    emulated_run_all();
+    cudaError_t rc = emulated_begin("cudaFree", NULL);
+    if (rc != cudaSuccess)
+        return rc;
+    pthread_mutex_lock(&lock);
+    struct block **at = block_at(DEVICE, p), *b = at ? *at : NULL;
+    if (b) {
+        *at = b->next;
+        check_slack(b);
+        used[b->device] -= b->map_bytes;
+        munmap(b->map, b->map_bytes + PAGE);
+        free(b);
+    }
+    pthread_mutex_unlock(&lock);
+    emulated_end();
+    return b ? cudaSuccess : said(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
+{
+    cudaError_t rc = fault("cudaMemGetInfo");
+
+    pthread_mutex_lock(&lock);
+    *all = memory_bytes();
+    *left = *all - used[device_now];
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
+{
+    cudaError_t rc = fault("cudaHostAlloc");
+
+    (void)flags;
+    if (rc != cudaSuccess)
+        return rc;
+    if (posix_memalign(p, PAGE, bytes + !bytes))
+        return said(cudaErrorMemoryAllocation);
+    memset(*p, 0xff, bytes);
+    pthread_mutex_lock(&lock);
+    block_add(HOST, *p, bytes);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+static cudaError_t drop(enum kind kind, void *p, cudaError_t otherwise)
+{
+    emulated_run_all();
+    pthread_mutex_lock(&lock);
+    struct block **at = block_at(kind, p), *b = at ? *at : NULL;
+    if (b)
+        *at = b->next;
+    pthread_mutex_unlock(&lock);
+    free(b);
+    return b ? cudaSuccess : said(otherwise);
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+    cudaError_t rc = p ? drop(HOST, p, cudaErrorInvalidValue) : cudaSuccess;
+
+    if (rc == cudaSuccess)
+        free(p);
+    return rc;
+}
+
+/* Pages are what is pinned, each once. */
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
+{
+    cudaError_t rc = fault("cudaHostRegister");
+    uintptr_t from = (uintptr_t)p / PAGE, to = ((uintptr_t)p + bytes - 1) / PAGE;
+
+    (void)flags;
+    if (rc != cudaSuccess)
+        return rc;
+    if (!p || !bytes)
+        return said(cudaErrorInvalidValue);
+    pthread_mutex_lock(&lock);
+    for (const struct block *b = blocks; b; b = b->next)
+        if (b->kind != DEVICE && (uintptr_t)b->p / PAGE <= to &&
+            ((uintptr_t)b->p + b->bytes - 1) / PAGE >= from)
+            rc = cudaErrorHostMemoryAlreadyRegistered;
+    if (rc == cudaSuccess)
+        block_add(REGISTERED, p, bytes);
+    pthread_mutex_unlock(&lock);
+    return said(rc);
+}
+
+cudaError_t cudaHostUnregister(void *p)
+{
+    return drop(REGISTERED, p, cudaErrorHostMemoryNotRegistered);
+}
+
+struct filling {
+    void *p;
+    int value;
+    size_t bytes;
+};
+
+static void fill(void *arg)
+{
+    const struct filling *f = arg;
+
+    memset(f->p, f->value, f->bytes);
+}
+
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
+{
+    cudaError_t rc = emulated_begin("cudaMemsetAsync", stream);
+
+    if (rc != cudaSuccess)
+        return rc;
+    emulated_do(stream, fill, &(struct filling){p, value, bytes}, sizeof(struct filling));
+    emulated_end();
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *p, int value, size_t bytes)
+{
+    return cudaMemsetAsync(p, value, bytes, NULL);
+}
+
+struct copying {
+    void *to;
+    const void *from; /* NULL: what stands behind this */
+    size_t bytes;
+};
+
+static void copy(void *arg)
+{
+    const struct copying *c = arg;
+
+    memcpy(c->to, c->from ? c->from : c + 1, c->bytes);
+}
+
+/* Memory of the host that no device knows: read when the call is made. */
+static int is_pageable(const void *p)
+{
+    const unsigned char *at = p;
+    int found = 0;
+
+    pthread_mutex_lock(&lock);
+    for (const struct block *b = blocks; b && !found; b = b->next)
+        found = at >= b->p && at < b->p + b->bytes;
+    pthread_mutex_unlock(&lock);
+    return !found;
+}
+
+static void copy_later(const struct copying *c, cudaStream_t stream)
+{
+    if (!emulated_is_late() || !stream || !is_pageable(c->from)) {
+        emulated_do(stream, copy, c, sizeof *c);
+    } else {
+        struct copying *with = malloc(sizeof *with + c->bytes);
+        if (!with)
+            abort();
+        *with = (struct copying){c->to, NULL, c->bytes};
+        memcpy(with + 1, c->from, c->bytes);
+        emulated_do(stream, copy, with, sizeof *with + c->bytes);
+        free(with);
+    }
+    if (emulated_is_late() && stream && is_pageable(c->to))
+        emulated_run_to(stream, stream->asked);
+}
+
+/* Places know whose they are; copies of a device by a stream of another are allowed. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    cudaError_t rc = emulated_begin("cudaMemcpyAsync", NULL);
+
+    (void)kind;
+    if (rc != cudaSuccess)
+        return rc;
+    copy_later(&(struct copying){to, from, bytes}, stream);
+    emulated_end();
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    return cudaMemcpyAsync(to, from, bytes, kind, NULL);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    cudaError_t rc = fault("cudaStreamCreate");
+
+    (void)flags;
+    if (rc != cudaSuccess)
+        return rc;
+    *stream = calloc(1, sizeof **stream);
+    if (!*stream)
+        abort();
+    (*stream)->device = device_now;
+    emulated_add(*stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    emulated_run_to(stream, stream->asked);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    if (stream)
+        emulated_run_to(stream, stream->asked);
+    return fault("cudaStreamSynchronize");
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)flags;
+    if (event)
+        emulated_behind(stream, event->stream, event->seq);
+    return event ? fault("cudaStreamWaitEvent") : said(cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    cudaError_t rc = fault("cudaEventCreate");
+
+    if (rc != cudaSuccess)
+        return rc;
+    *event = calloc(1, sizeof **event);
+    if (!*event)
+        abort();
+    **event = (struct CUevent_st){.device = device_now, .flags = flags};
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, 0);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    if (event)
+        emulated_run_to(event->stream, event->seq);
+    free(event);
+    return cudaSuccess;
+}
+
+static void stamp(void *arg)
+{
+    clock_gettime(CLOCK_MONOTONIC, &(*(cudaEvent_t *)arg)->at);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    cudaError_t rc = fault("cudaEventRecord");
+
+    if (rc != cudaSuccess)
+        return rc;
+    if (!event || (stream && stream->device != event->device))
+        return said(cudaErrorInvalidResourceHandle);
+    emulated_do(stream, stamp, &event, sizeof event);
+    event->stream = stream;
+    event->seq = stream ? stream->asked : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    cudaError_t rc = event ? fault("cudaEventQuery") : said(cudaErrorInvalidResourceHandle);
+
+    emulated_run_some();
+    if (rc == cudaSuccess && event->stream && emulated_is_late() &&
+        event->stream->done < event->seq)
+        rc = cudaErrorNotReady;
+    return rc;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    if (event)
+        emulated_run_to(event->stream, event->seq);
+    return event ? fault("cudaEventSynchronize") : said(cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    if ((from->flags | to->flags) & cudaEventDisableTiming)
+        return said(cudaErrorInvalidResourceHandle);
+    *ms = (float)((double)(to->at.tv_sec - from->at.tv_sec) * 1e3 +
+                  (double)(to->at.tv_nsec - from->at.tv_nsec) / 1e6);
+    return cudaSuccess;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernels that work row by row or element by element. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "kern/kern_ref.h"
+#include "kern_check.h"
+
+static double *copy_of(const double *x, int64_t n)
+{
+    double *y = doubles(n);
+
+    memcpy(y, x, (size_t)n * sizeof *y);
+    return y;
+}
+
+static int32_t *some_tokens(struct check *c, int64_t n, int64_t vocab)
+{
+    int32_t *t = mem_new((size_t)n, sizeof *t);
+    uint64_t stream = c->seed++;
+
+    for (int64_t i = 0; i < n; i++)
+        t[i] = (int32_t)(rng_u64(11, stream, (uint64_t)i) % (uint64_t)vocab);
+    return t;
+}
+
+/* Few different tokens: a row gathers from many. */
+static void embed_case(struct check *c, int64_t n, int64_t vocab, int64_t C)
+{
+    int32_t *id = some_tokens(c, n, vocab), *target = some_tokens(c, n, vocab);
+    struct mat table = mat_new(c, c->k->weight, vocab, C, C, 0, 1);
+    struct mat y = mat_new(c, c->k->act, n, C, C, 0, 0);
+    struct mat dy = mat_new(c, c->k->act, n, C, C, 0, 1);
+    struct mat dtable = mat_new(c, DTYPE_F32, vocab, C, C, 1, 1);
+    double *ref = doubles(n * C), *grad = copy_of(dtable.x, vocab * C);
+    void *room;
+    struct kern_tokens t = tokens_of(c, &room, id, target, n, vocab);
+
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < C; j++) {
+            ref[i * C + j] = table.x[id[i] * C + j];
+            grad[id[i] * C + j] += dy.x[i * C + j];
+        }
+    for (int again = 0; again < 2; again++) {
+        mat_reset(c, &y);
+        mat_reset(c, &dtable);
+        c->op->embed(c->k, y.p, table.p, &t, vocab, C);
+        c->op->embed_backward(c->k, dtable.p, dy.p, &t, C);
+        mat_take(c, &y);
+        mat_take(c, &dtable);
+    }
+    /* Looking up is exact, but where the table has more bits. */
+    mat_near(c, &y, ref, c->k->weight == c->k->act ? 0 : tolerance(c->k->act),
+             "embed (%d of %d,%d)", (int)n, (int)vocab, (int)C);
+    mat_near(c, &dtable, grad, tolerance(DTYPE_F32), "embed backward (%d of %d,%d)", (int)n,
+             (int)vocab, (int)C);
+    mat_free(c, &table);
+    mat_free(c, &y);
+    mat_free(c, &dy);
+    mat_free(c, &dtable);
+    device_free(c->device, room);
+    mem_free(id), mem_free(target), mem_free(ref), mem_free(grad);
+}
+
+void check_embed(struct check *c)
+{
+    embed_case(c, 1, 3, 5);
+    embed_case(c, 7, 1, 80);
+    embed_case(c, 129, 5, 130);
+    embed_case(c, 64, 1000, 17);
+    if (!c->quick)
+        embed_case(c, 1000, 50257, 256);
+}
+
+static void positions_case(struct check *c, int64_t batch, int64_t seq, int64_t C)
+{
+    struct mat y = mat_new(c, c->k->act, batch * seq, C, C, 0, 1);
+    struct mat dy = mat_new(c, c->k->act, batch * seq, C, C, 0, 1);
+    struct mat table = mat_new(c, c->k->weight, seq, C, C, 1, 1);
+    struct mat dtable = mat_new(c, DTYPE_F32, seq, C, C, 3, 1);
+    double *ref = copy_of(y.x, batch * seq * C), *grad = copy_of(dtable.x, seq * C);
+
+    kern_ref_positions(ref, table.x, batch, seq, C);
+    for (int64_t i = 0; i < batch * seq * C; i++)
+        grad[i % (seq * C)] += dy.x[i];
+    for (int again = 0; again < 2; again++) {
+        mat_reset(c, &y);
+        mat_reset(c, &dtable);
+        c->op->positions(c->k, y.p, table.p, batch, seq, C);
+        c->op->positions_backward(c->k, dtable.p, dy.p, batch, seq, C);
+        mat_take(c, &y);
+        mat_take(c, &dtable);
+    }
+    mat_near(c, &y, ref, tolerance(c->k->act), "positions (%d,%d,%d)", (int)batch, (int)seq,
+             (int)C);
+    mat_near(c, &dtable, grad, tolerance(DTYPE_F32), "positions backward (%d,%d,%d)",
+             (int)batch, (int)seq, (int)C);
+    mat_free(c, &y);
+    mat_free(c, &dy);
+    mat_free(c, &table);
+    mat_free(c, &dtable);
+    mem_free(ref), mem_free(grad);
+}
+
+void check_positions(struct check *c)
+{
+    positions_case(c, 1, 1, 3);
+    positions_case(c, 3, 7, 130);
+    positions_case(c, 5, 65, 64);
+}
+
+/* With xhat = (x - mean) rstd, g = dy w: dx += rstd (g - mean(g) - xhat mean(g xhat)), mean(g)
+   of layer normalisation alone. */
+static void norm_ref(const struct mat *x, const struct mat *dy, const double *w, int layer,
+                     double eps, double *mean, double *rstd, double *dx, double *dw, double *db)
+{
+    int64_t C = x->cols;
+
+    for (int64_t i = 0; i < x->rows; i++) {
+        const double *xi = x->x + i * C, *di = dy->x + i * C;
+        double squares = 0, g = 0, gx = 0;
+
+        mean[i] = 0;
+        for (int64_t j = 0; layer && j < C; j++)
+            mean[i] += xi[j] / (double)C;
+        for (int64_t j = 0; j < C; j++)
+            squares += (xi[j] - mean[i]) * (xi[j] - mean[i]) / (double)C;
+        rstd[i] = 1 / sqrt(squares + eps);
+        for (int64_t j = 0; j < C; j++) {
+            double hat = (xi[j] - mean[i]) * rstd[i];
+
+            g += layer ? di[j] * w[j] / (double)C : 0;
+            gx += di[j] * w[j] * hat / (double)C;
+            dw[j] += di[j] * hat;
+            db[j] += di[j];
+        }
+        for (int64_t j = 0; j < C; j++)
+            dx[i * C + j] += rstd[i] * (di[j] * w[j] - g - (xi[j] - mean[i]) * rstd[i] * gx);
+    }
+}
+
+static void norm_case(struct check *c, int64_t n, int64_t C, int layer)
+{
+    const char *name = layer ? "layer norm" : "RMS norm";
+    enum dtype a = c->k->act, type = c->k->weight;
+    double eps = 1e-5;
+    struct mat x = mat_new(c, a, n, C, C, 0, 2), dy = mat_new(c, a, n, C, C, 0, 1);
+    struct mat w = mat_new(c, type, 1, C, C, 1, 1), b = mat_new(c, type, 1, C, C, 3, 1);
+    struct mat y = mat_new(c, a, n, C, C, 0, 0), same = mat_new(c, a, n, C, C, 0, 0);
+    struct mat mean = mat_new(c, DTYPE_F32, 1, n, n, 0, 0);
+    struct mat rstd = mat_new(c, DTYPE_F32, 1, n, n, 0, 0);
+    struct mat dx = mat_new(c, a, n, C, C, 0, 1), alone = mat_new(c, a, n, C, C, 0, 1);
+    struct mat dw = mat_new(c, DTYPE_F32, 1, C, C, 1, 1);
+    struct mat db = mat_new(c, DTYPE_F32, 1, C, C, 0, 1);
+    struct mat *out[8] = {&y, &same, &mean, &rstd, &dx, &alone, &dw, &db};
+    double *ref = doubles(n * C), *m = doubles(n), *r = doubles(n), *rdx = copy_of(dx.x, n * C);
+    double *rdw = copy_of(dw.x, C), *rdb = copy_of(db.x, C), *ralone = copy_of(alone.x, n * C);
+
+    if (layer)
+        kern_ref_layernorm(ref, x.x, w.x, b.x, n, C, eps);
+    else
+        kern_ref_rmsnorm(ref, x.x, w.x, n, C, eps);
+    norm_ref(&x, &dy, w.x, layer, eps, m, r, rdx, rdw, rdb);
+    for (int64_t i = 0; i < n * C; i++)
+        ralone[i] += rdx[i] - dx.x[i];
+    for (int again = 0; again < 2; again++) {
+        float *mp = layer ? mean.p : NULL;
+        void *bp = layer ? b.p : NULL;
+
+        for (int i = 0; i < 8; i++)
+            mat_reset(c, out[i]);
+        c->op->norm(c->k, y.p, mp, rstd.p, x.p, w.p, bp, n, C, (float)eps, 0);
+        c->op->norm(c->k, same.p, mp, rstd.p, x.p, w.p, bp, n, C, (float)eps, 1);
+        c->op->norm_backward(c->k, dx.p, dw.p, layer ? db.p : NULL, dy.p, mp, rstd.p, x.p, w.p,
+                             n, C);
+        c->op->norm_backward(c->k, alone.p, NULL, NULL, dy.p, mp, rstd.p, x.p, w.p, n, C);
+        for (int i = 0; i < 8; i++)
+            mat_take(c, out[i]);
+    }
+    mat_near(c, &y, ref, tolerance(a), "%s (%d,%d)", name, (int)n, (int)C);
+    ok(c, memcmp(y.got, same.got, (size_t)y.bytes) == 0, "%s again (%d,%d)", name, (int)n,
+       (int)C);
+    mat_near(c, &rstd, r, tolerance(DTYPE_F32), "%s rstd (%d,%d)", name, (int)n, (int)C);
+    mat_near(c, &dx, rdx, tolerance(a), "%s dx (%d,%d)", name, (int)n, (int)C);
+    mat_near(c, &alone, ralone, tolerance(a), "%s dx alone (%d,%d)", name, (int)n, (int)C);
+    mat_near(c, &dw, rdw, tolerance(DTYPE_F32), "%s dw (%d,%d)", name, (int)n, (int)C);
+    if (layer) {
+        mat_near(c, &mean, m, tolerance(DTYPE_F32), "%s mean (%d,%d)", name, (int)n, (int)C);
+        mat_near(c, &db, rdb, tolerance(DTYPE_F32), "%s db (%d,%d)", name, (int)n, (int)C);
+    }
+    mat_free(c, &x), mat_free(c, &dy), mat_free(c, &w), mat_free(c, &b);
+    for (int i = 0; i < 8; i++)
+        mat_free(c, out[i]);
+    mem_free(ref), mem_free(m), mem_free(r), mem_free(rdx), mem_free(rdw), mem_free(rdb);
+    mem_free(ralone);
+}
+
+void check_norm(struct check *c)
+{
+    static const int64_t shape[][2] = {{1, 1},   {7, 5},     {33, 80},   {300, 16},
+                                       {5, 130}, {129, 768}, {40, 2048}, {9, 5632}};
+
+    for (int i = 0; i < (c->quick ? 5 : 8); i++)
+        for (int layer = 0; layer < 2; layer++)
+            if (shape[i][1] > 1) /* one column has no variance: 0 / 0 but for eps */
+                norm_case(c, shape[i][0], shape[i][1], layer);
+}
+
+static void bias_case(struct check *c, int64_t n, int64_t C, int64_t ld, int64_t off)
+{
+    struct mat y = mat_new(c, c->k->act, n, C, ld, off, 1);
+    struct mat dy = mat_new(c, c->k->act, n, C, ld, off, 1);
+    struct mat b = mat_new(c, c->k->weight, 1, C, C, 1, 1);
+    struct mat db = mat_new(c, DTYPE_F32, 1, C, C, 1, 1);
+    double *ref = copy_of(y.x, n * C), *grad = copy_of(db.x, C);
+
+    kern_ref_bias(ref, b.x, n, C);
+    for (int64_t i = 0; i < n * C; i++)
+        grad[i % C] += dy.x[i];
+    for (int again = 0; again < 2; again++) {
+        mat_reset(c, &y);
+        mat_reset(c, &db);
+        c->op->bias(c->k, y.p, ld, b.p, n, C);
+        c->op->bias_backward(c->k, db.p, dy.p, ld, n, C);
+        mat_take(c, &y);
+        mat_take(c, &db);
+    }
+    mat_near(c, &y, ref, tolerance(c->k->act), "bias (%d,%d) ld %d at %d", (int)n, (int)C,
+             (int)ld, (int)off);
+    mat_near(c, &db, grad, tolerance(DTYPE_F32), "bias backward (%d,%d) ld %d at %d", (int)n,
+             (int)C, (int)ld, (int)off);
+    mat_free(c, &y), mat_free(c, &dy), mat_free(c, &b), mat_free(c, &db);
+    mem_free(ref), mem_free(grad);
+}
+
+void check_bias(struct check *c)
+{
+    bias_case(c, 1, 1, 1, 0);
+    bias_case(c, 7, 5, 8, 3);
+    bias_case(c, 129, 130, 131, 1);
+    bias_case(c, 300, 64, 192, 64);
+    bias_case(c, 33, 2048, 2048, 0);
+}
+
+static void rope_case(struct check *c, int64_t seq, int64_t D, int64_t heads, int64_t off)
+{
+    int64_t batch = 2, ld = heads * D + D + 1, n = batch * seq, cols = heads * D;
+    double *freq = doubles(D / 2), *minus = doubles(D / 2), scale = 1.25;
+    float *host = mem_new((size_t)(seq * D), sizeof *host);
+    double *wide = doubles(seq * D);
+
+    for (int64_t i = 0; i < D / 2; i++) {
+        freq[i] = pow(100, -2.0 * (double)i / (double)D);
+        minus[i] = -freq[i];
+    }
+    kern_rope_table(host, seq, D, freq, scale);
+    for (int64_t i = 0; i < seq * D; i++)
+        wide[i] = (double)host[i];
+    struct mat table = mat_of(c, DTYPE_F32, seq, D, D, 0, wide);
+    for (int back = 0; back < 2; back++) {
+        struct mat x = mat_new(c, c->k->act, n, cols, ld, off, 1);
+        double *ref = copy_of(x.x, n * cols);
+
+        kern_ref_rope(ref, cols, batch, seq, heads, D, back ? minus : freq, scale);
+        for (int again = 0; again < 2; again++) {
+            mat_reset(c, &x);
+            c->op->rope(c->k, x.p, ld, table.p, batch, seq, heads, D, back);
+            mat_take(c, &x);
+        }
+        /* The table's angles are rounded: 300 2^-24 at most, 1.8e-5 at the last row. */
+        mat_near(c, &x, ref, c->k->act == DTYPE_F32 ? 2e-5 : tolerance(c->k->act),
+                 "rope%s seq %d, %d heads of %d, at %d", back ? " back" : "", (int)seq,
+                 (int)heads, (int)D, (int)off);
+        mat_free(c, &x);
+        mem_free(ref);
+    }
+    mat_free(c, &table);
+    mem_free(freq), mem_free(minus), mem_free(host), mem_free(wide);
+}
+
+void check_rope(struct check *c)
+{
+    rope_case(c, 1, 2, 1, 0);
+    rope_case(c, 7, 16, 3, 1);
+    rope_case(c, 64, 64, 5, 0);
+    rope_case(c, 129, 80, 2, 3);
+    if (!c->quick)
+        rope_case(c, 300, 128, 6, 0);
+}
+
+/* silu(g) u; silu' = sigma (1 + g (1 - sigma)). */
+static void swiglu_case(struct check *c, int64_t n, int64_t C, int64_t ld, int64_t off)
+{
+    enum dtype a = c->k->act;
+    struct mat gate = mat_new(c, a, n, C, ld, off, 2), up = mat_new(c, a, n, C, ld, off, 1);
+    struct mat dg = mat_of(c, a, n, C, ld, off, gate.x), du = mat_of(c, a, n, C, ld, off, up.x);
+    struct mat y = mat_new(c, a, n, C, C, 0, 0), dy = mat_new(c, a, n, C, C, 0, 1);
+    double *ref = doubles(n * C), *rg = doubles(n * C), *ru = doubles(n * C);
+
+    kern_ref_swiglu(ref, gate.x, up.x, n * C);
+    for (int64_t i = 0; i < n * C; i++) {
+        double g = gate.x[i], sigma = 1 / (1 + exp(-g));
+
+        rg[i] = dy.x[i] * up.x[i] * sigma * (1 + g * (1 - sigma));
+        ru[i] = dy.x[i] * g * sigma;
+    }
+    for (int again = 0; again < 2; again++) {
+        mat_reset(c, &y), mat_reset(c, &dy), mat_reset(c, &dg), mat_reset(c, &du);
+        c->op->swiglu(c->k, y.p, gate.p, up.p, n, C, ld);
+        c->op->swiglu_backward(c->k, dy.p, dg.p, du.p, n, C, ld);
+        mat_take(c, &y), mat_take(c, &dy), mat_take(c, &dg), mat_take(c, &du);
+    }
+    mat_near(c, &y, ref, tolerance(a), "swiglu (%d,%d) ld %d at %d", (int)n, (int)C, (int)ld,
+             (int)off);
+    mat_near(c, &dy, ref, tolerance(a), "swiglu backward's y (%d,%d)", (int)n, (int)C);
+    mat_near(c, &dg, rg, tolerance(a), "swiglu dgate (%d,%d)", (int)n, (int)C);
+    mat_near(c, &du, ru, tolerance(a), "swiglu dup (%d,%d)", (int)n, (int)C);
+    mat_free(c, &gate), mat_free(c, &up), mat_free(c, &dg), mat_free(c, &du), mat_free(c, &y);
+    mat_free(c, &dy);
+    mem_free(ref), mem_free(rg), mem_free(ru);
+}
+
+void check_swiglu(struct check *c)
+{
+    swiglu_case(c, 1, 1, 1, 0);
+    swiglu_case(c, 7, 5, 11, 1);
+    swiglu_case(c, 33, 130, 260, 130);
+    swiglu_case(c, 64, 176, 352, 0);
+    if (!c->quick)
+        swiglu_case(c, 129, 5632, 11264, 5632);
+}
+
+/* y' of x Phi(x), and of its twin with tanh. */
+static double gelu_slope(double x, int with_tanh)
+{
+    double a = sqrt(2 / M_PI), t = tanh(a * (x + 0.044715 * x * x * x));
+
+    if (with_tanh)
+        return (1 + t) / 2 + x * (1 - t * t) * a * (1 + 3 * 0.044715 * x * x) / 2;
+    return (1 + erf(x / sqrt(2))) / 2 + x * exp(-x * x / 2) / sqrt(2 * M_PI);
+}
+
+static void gelu_case(struct check *c, int64_t n, int with_tanh)
+{
+    const char *name = with_tanh ? "gelu tanh" : "gelu";
+    struct mat x = vec_new(c, c->k->act, n, 2), y = vec_new(c, c->k->act, n, 0);
+    struct mat dy = vec_new(c, c->k->act, n, 1);
+    struct mat dx = mat_of(c, c->k->act, 1, n, n, 0, x.x);
+    double *ref = doubles(n), *grad = doubles(n);
+
+    if (with_tanh)
+        kern_ref_gelu_tanh(ref, x.x, n);
+    else
+        kern_ref_gelu(ref, x.x, n);
+    for (int64_t i = 0; i < n; i++)
+        grad[i] = dy.x[i] * gelu_slope(x.x[i], with_tanh);
+    for (int again = 0; again < 2; again++) {
+        mat_reset(c, &y), mat_reset(c, &dy), mat_reset(c, &dx);
+        c->op->gelu(c->k, y.p, x.p, n, with_tanh);
+        c->op->gelu_backward(c->k, dy.p, dx.p, n, with_tanh);
+        mat_take(c, &y), mat_take(c, &dy), mat_take(c, &dx);
+    }
+    mat_near(c, &y, ref, tolerance(c->k->act), "%s (%d)", name, (int)n);
+    mat_near(c, &dy, ref, tolerance(c->k->act), "%s backward's y (%d)", name, (int)n);
+    mat_near(c, &dx, grad, tolerance(c->k->act), "%s dx (%d)", name, (int)n);
+    mat_free(c, &x), mat_free(c, &y), mat_free(c, &dy), mat_free(c, &dx);
+    mem_free(ref), mem_free(grad);
+}
+
+void check_gelu(struct check *c)
+{
+    for (int with_tanh = 0; with_tanh < 2; with_tanh++) {
+        gelu_case(c, 33, with_tanh); /* fewer may all lie where y is nearly 0 */
+        gelu_case(c, 1003, with_tanh);
+        if (!c->quick)
+            gelu_case(c, 100 * 3072, with_tanh);
+    }
+}
+
+static double loss_ref(const struct mat *logits, const int32_t *target, double scale,
+                       double *grad)
+{
+    int64_t V = logits->cols;
+
+    for (int64_t i = 0; i < logits->rows; i++) {
+        const double *x = logits->x + i * V;
+        double max = x[0], sum = 0;
+
+        for (int64_t j = 0; j < V; j++)
+            max = x[j] > max ? x[j] : max;
+        for (int64_t j = 0; j < V; j++)
+            sum += exp(x[j] - max);
+        for (int64_t j = 0; j < V; j++)
+            grad[i * V + j] =
+                target[i] < 0 ? 0 : scale * (exp(x[j] - max) / sum - (j == target[i]));
+    }
+    return kern_ref_cross_entropy(logits->x, target, logits->rows, V);
+}
+
+static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
+{
+    struct mat logits = mat_new(c, c->k->act, n, V, ld, 0, 3);
+    int32_t *id = some_tokens(c, n, V), *target = some_tokens(c, n, V);
+    double *grad = doubles(n * V), want, got[4] = {0};
+    float scale = 0.37f;
+    struct err err;
+    void *room;
+
+    for (int64_t i = 2; i < n; i += 5)
+        target[i] = i % 2 ? -1 : -100;
+    want = loss_ref(&logits, target, (double)scale, grad);
+    struct kern_tokens t = tokens_of(c, &room, id, target, n, V);
+    for (int run = 0; run < 4; run++) {
+        mat_reset(c, &logits);
+        c->op->cross_entropy(c->k, logits.p, ld, &t, V, run < 2 ? 0 : scale);
+        if (c->op->loss(c->k, &got[run], &err))
+            bail("%s", err.text);
+        if (run == 1) {
+            mat_take(c, &logits);
+            ok(c, memcmp(logits.got, logits.init, (size_t)logits.bytes) == 0,
+               "loss (%d,%d) ld %d leaves the logits", (int)n, (int)V, (int)ld);
+            logits.taken = 0;
+        } else if (run > 1) {
+            mat_take(c, &logits);
+        }
+    }
+    /* Each row's is rounded to f32 at worst. */
+    ok(c, fabs(got[0] - want) <= 1e-6 * (fabs(want) + 1), "loss (%d,%d): %.9g, %.9g expected",
+       (int)n, (int)V, got[0], want);
+    ok(c, got[0] == got[1] && got[2] == got[3] && got[0] == got[2],
+       "loss (%d,%d) is the same every time", (int)n, (int)V);
+    mat_near(c, &logits, grad, tolerance(c->k->act), "loss gradient (%d,%d) ld %d", (int)n,
+             (int)V, (int)ld);
+    mat_free(c, &logits);
+    device_free(c->device, room);
+    mem_free(id), mem_free(target), mem_free(grad);
+}
+
+void check_loss(struct check *c)
+{
+    loss_case(c, 1, 2, 2);
+    loss_case(c, 7, 7, 8);
+    loss_case(c, 33, 1000, 1003);
+    loss_case(c, 64, 4096, 4096);
+    if (!c->quick)
+        loss_case(c, 40, 50257, 50264);
+}
+
+void check_add(struct check *c)
+{
+    for (int64_t n = 1; n < 200000; n = n * 37 + 4) {
+        struct mat x = vec_new(c, c->k->act, n, 1), y = vec_new(c, c->k->act, n, 1);
+        double *ref = doubles(n), *scaled = doubles(n);
+
+        for (int64_t i = 0; i < n; i++) {
+            ref[i] = y.x[i] + x.x[i];
+            scaled[i] = -0.625 * x.x[i];
+        }
+        for (int again = 0; again < 2; again++) {
+            mat_reset(c, &y);
+            c->op->add(c->k, y.p, x.p, n);
+            mat_take(c, &y);
+        }
+        mat_near(c, &y, ref, tolerance(c->k->act), "add (%d)", (int)n);
+        for (int again = 0; again < 2; again++) {
+            mat_reset(c, &x);
+            c->op->scale_act(c->k, x.p, -0.625f, n);
+            mat_take(c, &x);
+        }
+        mat_near(c, &x, scaled, tolerance(c->k->act), "scale (%d)", (int)n);
+        mat_free(c, &x), mat_free(c, &y);
+        mem_free(ref), mem_free(scaled);
+    }
+}
