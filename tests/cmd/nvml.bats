@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # paro-topo and the GPUs of a machine: -i nvml: and --format nccl.  The driver's library is one
-# in software (tests/emulate/nvml.c), which plays the machine that a file tells; the kernel's
+# in software (tests/emulate/nvml/nvml.c), which plays the machine that a file tells; the kernel's
 # files are a folder behind nvml:.  The last test asks a real driver, where there is one.
 
 bats_require_minimum_version 1.5.0
@@ -24,7 +24,7 @@ driver() {
     for f in "$@"; do words+=("-D$f=lacking_$f"); done
     mkdir -p "$folder"
     "${CC:-cc}" -shared -fPIC "${words[@]}" -o "$folder/libnvidia-ml.so.1" \
-        "$ROOT/tests/emulate/nvml.c"
+        "$ROOT/tests/emulate/nvml/nvml.c"
     found "$PWD/$folder"
 }
 

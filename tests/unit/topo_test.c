@@ -125,7 +125,7 @@ static void known(struct topo *t)
     t->level[1].compute_left = 0.5;
     t->level[1].use_lost_s = 2e-3;
     t->memory_Bps = 6e9;
-    t->devices[0] = (struct topo_devices){2, 8, 4};
+    t->devices[0] = (struct topo_devices){2, 8, 4, "NVIDIA \"H200\" #1: and others"};
     t->devices[1].nics = 1;
 }
 
