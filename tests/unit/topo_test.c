@@ -163,7 +163,8 @@ static void json_known(void **state)
         "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
         "\"compute_left\":0.5,\"use_lost_s\":0.002}",
         "\"memory_Bps\":6e+09,",
-        "\"numa_nodes\":2,\"gpus\":8,\"nics\":4}",
+        "\"numa_nodes\":2,\"gpus\":8,\"nics\":4,"
+        "\"gpu_name\":\"NVIDIA \\\"H200\\\" #1: and others\"}",
         "\"blocks\":[],\"nics\":1}",
     };
     struct topo t;
