@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "late.h"
 
 enum { ALGOS = 3, WORKSPACE = 64 << 10 };
 
@@ -287,6 +288,29 @@ static void multiply(const struct cublasLtMatmulDesc *desc, float alpha, const f
     free(sum);
 }
 
+/* A product that may be done later: all of what says how, as it is now. */
+struct job {
+    struct cublasLtMatmulDesc desc;
+    layout al, bl, cl, dl;
+    float by, plus;
+    const void *a, *b, *c;
+    void *d, *workspace;
+    size_t scribble; /* bytes of the workspace that the algorithm writes */
+};
+
+static void run_job(void *arg)
+{
+    const struct job *j = arg;
+
+    if (j->scribble)
+        memset(j->workspace, 0xff, j->scribble);
+    float *pa = packed(j->a, &j->al, j->desc.ta), *pb = packed(j->b, &j->bl, j->desc.tb);
+    multiply(&j->desc, j->by, pa, pb, j->desc.ta == CUBLAS_OP_N ? j->al.cols : j->al.rows,
+             j->plus, j->c, &j->cl, j->d, &j->dl);
+    free(pa);
+    free(pb);
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                               const void *alpha, const void *a, cublasLtMatrixLayout_t al,
                               const void *b, cublasLtMatrixLayout_t bl, const void *beta,
@@ -297,7 +321,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const layout *const all[] = {al, bl, cl, dl};
     const void *const at[] = {a, b, c, d};
     cublasStatus_t rc = check(desc, al, bl, cl, dl);
-    float by, plus;
+    struct job job;
 
     (void)handle;
     if (rc != CUBLAS_STATUS_SUCCESS)
@@ -309,17 +333,22 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)at[i] % algo->data[2 + i])
             return CUBLAS_STATUS_INVALID_VALUE;
-    memcpy(&by, alpha, sizeof by);
-    memcpy(&plus, beta, sizeof plus);
+    job = (struct job){.desc = *desc,
+                       .al = *al,
+                       .bl = *bl,
+                       .cl = *cl,
+                       .dl = *dl,
+                       .a = a,
+                       .b = b,
+                       .c = c,
+                       .d = d,
+                       .workspace = workspace,
+                       .scribble = algo->data[1]};
+    memcpy(&job.by, alpha, sizeof job.by);
+    memcpy(&job.plus, beta, sizeof job.plus);
     if (emulated_begin("cublasLtMatmul", stream) != cudaSuccess)
         return CUBLAS_STATUS_EXECUTION_FAILED;
-    if (algo->data[1])
-        memset(workspace, 0xff, algo->data[1]);
-    float *pa = packed(a, al, desc->ta), *pb = packed(b, bl, desc->tb);
-    multiply(desc, by, pa, pb, desc->ta == CUBLAS_OP_N ? al->cols : al->rows, plus, c, cl, d,
-             dl);
-    free(pa);
-    free(pb);
+    emulated_do(stream, run_job, &job, sizeof job);
     emulated_end();
     return CUBLAS_STATUS_SUCCESS;
 }
