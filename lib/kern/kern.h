@@ -138,9 +138,17 @@ struct kern_ops {
                   int64_t n, const struct kern_optim *o);
 };
 
-/* Kernels of our own, or cuDNN's where it has them for the shape: bf16.  Its backward needs much
-   memory, or (ATOMIC) its bits differ from run to run. */
-enum kern_attention { KERN_ATTENTION_OWN, KERN_ATTENTION_CUDNN, KERN_ATTENTION_CUDNN_ATOMIC };
+/*
+ * Whose kernels, in bf16, where cuDNN has some for the shape.  USUAL: its forward and a
+ * backward of our own, which is faster than the one of cuDNN's that gives equal bits.  CUDNN:
+ * both its, ATOMIC: with a backward whose bits differ from run to run.
+ */
+enum kern_attention {
+    KERN_ATTENTION_USUAL,
+    KERN_ATTENTION_OWN,
+    KERN_ATTENTION_CUDNN,
+    KERN_ATTENTION_CUDNN_ATOMIC
+};
 
 struct kern {
     const struct kern_ops *op;

@@ -23,8 +23,10 @@ static struct kern_cuda_heads *known(const struct kern *k, const struct kern_hea
 static void ask(const struct kern *k, const struct kern_heads *s)
 {
     struct kern_cuda *own = kern_cuda_of(k);
-    enum kern_cudnn_what what =
-        k->attention == KERN_ATTENTION_CUDNN ? KERN_CUDNN_BACKWARD : KERN_CUDNN_BACKWARD_ATOMIC;
+    static const enum kern_cudnn_what what[] = {[KERN_ATTENTION_USUAL] = KERN_CUDNN_FORWARD,
+                                                [KERN_ATTENTION_CUDNN] = KERN_CUDNN_BACKWARD,
+                                                [KERN_ATTENTION_CUDNN_ATOMIC] =
+                                                    KERN_CUDNN_BACKWARD_ATOMIC};
     struct err err;
 
     if (k->attention == KERN_ATTENTION_OWN || k->act != DTYPE_BF16 || known(k, s) ||
@@ -33,31 +35,33 @@ static void ask(const struct kern *k, const struct kern_heads *s)
     struct kern_cuda_heads *h = &own->heads[own->heads_known++];
     *h = (struct kern_cuda_heads){.shape = *s};
     device_stream(k->queue);
-    if (!kern_cudnn_new(&h->cudnn, s, what, &err))
+    if (!kern_cudnn_new(&h->cudnn, s, what[k->attention], &err))
         return;
     h->cudnn = NULL; /* not there, or not for this shape: ours are */
     if (err.code == ERR_DEVICE)
         device_fail(k->device, "attention of cuDNN", err.text);
 }
 
-static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads *s)
+/* What does that pass; NULL: a kernel of our own. */
+static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads *s,
+                                   int backward)
 {
     const struct kern_cuda_heads *h = known(k, s);
 
-    return h ? h->cudnn : NULL;
+    return h && !(backward && k->attention == KERN_ATTENTION_USUAL) ? h->cudnn : NULL;
 }
 
 int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, int backward)
 {
     ask(k, s);
-    struct kern_cudnn *cudnn = cudnn_of(k, s);
+    struct kern_cudnn *cudnn = cudnn_of(k, s, backward);
     return cudnn ? kern_cudnn_bytes(cudnn) : kern_cuda_attention_bytes(k->act, s, backward);
 }
 
 void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, float *lse,
                      const void *qkv, void *scratch)
 {
-    struct kern_cudnn *cudnn = cudnn_of(k, s);
+    struct kern_cudnn *cudnn = cudnn_of(k, s, 0);
     void *stream = device_stream(k->queue);
     struct err err;
 
@@ -72,7 +76,7 @@ void kern_cuda_heads_backward(struct kern *k, const struct kern_heads *s, void *
                               const void *dout, const void *out, const float *lse,
                               const void *qkv, void *scratch)
 {
-    struct kern_cudnn *cudnn = cudnn_of(k, s);
+    struct kern_cudnn *cudnn = cudnn_of(k, s, 1);
     void *stream = device_stream(k->queue);
     struct err err;
 

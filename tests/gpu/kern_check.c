@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kern_check DEVICE [GROUP] [quick] [tune] [own|cudnn|cudnn-atomic]: every entry of the device's
- * table of kernels against the double reference, on ragged shapes, in TAP.  DEVICE as
+ * kern_check DEVICE [GROUP] [quick] [tune] [own|cudnn|cudnn-atomic]: every entry of the
+ * device's table of kernels against the double reference, on ragged shapes, in TAP.  DEVICE as
  * device_open has it; GROUP: those whose names begin so; quick: few shapes and types, for a GPU
  * that is emulated; the rest: what struct kern can be asked for.
  */
@@ -293,12 +293,15 @@ static int asked(struct check *c, const char *word)
 {
     int quick = !strcmp(word, "quick"), tune = !strcmp(word, "tune");
     int cudnn = !strcmp(word, "cudnn"), atomic = !strcmp(word, "cudnn-atomic");
+    int own = !strcmp(word, "own");
 
     c->quick |= quick;
     c->tune |= tune;
-    if (cudnn || atomic)
-        c->attention = cudnn ? KERN_ATTENTION_CUDNN : KERN_ATTENTION_CUDNN_ATOMIC;
-    return quick || tune || cudnn || atomic;
+    if (own || cudnn || atomic)
+        c->attention = own     ? KERN_ATTENTION_OWN
+                       : cudnn ? KERN_ATTENTION_CUDNN
+                               : KERN_ATTENTION_CUDNN_ATOMIC;
+    return quick || tune || own || cudnn || atomic;
 }
 
 int main(int argc, char **argv)
@@ -308,7 +311,7 @@ int main(int argc, char **argv)
     struct err err;
 
     if (argc < 2)
-        bail("usage: kern_check DEVICE [GROUP] [quick] [tune] [cudnn|cudnn-atomic]");
+        bail("usage: kern_check DEVICE [GROUP] [quick] [tune] [own|cudnn|cudnn-atomic]");
     for (int i = 2; i < argc; i++)
         if (!asked(&c, argv[i]))
             only = argv[i];
