@@ -156,7 +156,8 @@ static __global__ void __launch_bounds__(hopper_shape<D>::THREADS, 1)
     int seq = (int)s.seq, first = (int)(gridDim.y - 1 - blockIdx.y) * ROWS;
     int group = hopper_group(), row = first + group * 64 + flash_warp() % 4 * 16;
     int all = (min(first + ROWS, seq) + KEYS - 1) / KEYS;
-    int tiles = (min(first + group * 64 + 64, seq) + KEYS - 1) / KEYS;
+    int start = first + group * 64; /* a group beyond seq has nothing to do */
+    int tiles = start < seq ? (min(start + 64, seq) + KEYS - 1) / KEYS : 0;
     float scale = rsqrtf((float)D), c = scale * FLASH_LOG2E, o[D / 8][4] = {}, sc[NT][4], by[2];
     struct hopper_online online = {{-INFINITY, -INFINITY}, {0.0f, 0.0f}};
     const bf16 *own = q + group * 64 * 64;
