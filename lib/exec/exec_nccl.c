@@ -312,6 +312,14 @@ void exec_nccl_close(struct exec_nccl *x)
     mem_free(x);
 }
 
+void exec_nccl_abort(struct exec_nccl *x)
+{
+    struct err err;
+
+    err_set(&err, ERR_PEER, "communicators were given up");
+    exec_nccl_fail(x, &err);
+}
+
 void *exec_nccl_take(struct exec_nccl *x, int64_t bytes)
 {
     return arena_take(&x->arena, (bytes + 255) / 256 * 256);

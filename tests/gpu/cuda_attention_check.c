@@ -243,8 +243,8 @@ int main(int argc, char **argv)
         {{1, 300, 4, 1, 64}, DTYPE_BF16, FLASH},   {{2, 65, 6, 3, 128}, DTYPE_BF16, FLASH},
         {{1, 129, 2, 2, 128}, DTYPE_BF16, FLASH},  {{1, 257, 2, 1, 128}, DTYPE_BF16, FLASH},
         {{1, 1, 1, 1, 64}, DTYPE_BF16, HOPPER},    {{2, 37, 4, 2, 64}, DTYPE_BF16, HOPPER},
-        {{1, 128, 1, 1, 64}, DTYPE_BF16, HOPPER},  {{1, 300, 4, 2, 64}, DTYPE_BF16, HOPPER},
-        {{1, 129, 2, 2, 128}, DTYPE_BF16, HOPPER}, {{1, 257, 2, 1, 128}, DTYPE_BF16, HOPPER},
+        {{1, 128, 1, 1, 64}, DTYPE_BF16, HOPPER},  {{1, 600, 2, 1, 64}, DTYPE_BF16, HOPPER},
+        {{1, 129, 2, 2, 128}, DTYPE_BF16, HOPPER}, {{1, 450, 2, 1, 128}, DTYPE_BF16, HOPPER},
     };
     int n = (int)(sizeof all / sizeof *all), failed = 0;
     struct device *d = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nccl_check [SHAPE] [faults]: run under mpirun with the shape's ranks (two groups), on one GPU
- * that they share or on one each (DEVICE=cuda).  What the NCCL executor leaves on the GPU is, bit for bit, what
- * the local executor leaves on the host: sums enter each chunk in row order with both.  Every
- * algorithm over every conversion between layouts and broadcasts, every reduction in every
- * type, several lengths; on integer-valued data, then on any.  NCCL's own collectives within
- * the bound of their sums.  Speaks TAP.
+ * that they share or on one each (DEVICE=cuda).  What the NCCL executor leaves on the GPU is,
+ * bit for bit, what the local executor leaves on the host: sums enter each chunk in row order
+ * with both.  Every algorithm over every conversion between layouts and broadcasts, every
+ * reduction in every type, several lengths; on integer-valued data, then on any.  NCCL's own
+ * collectives within the bound of their sums.  Speaks TAP.
  *
  * faults: one collective, and then the error it ended in: what EMULATE_NCCL of tests/emulate
  * wants.
