@@ -14,9 +14,6 @@
 
 enum { CAPABLE = 80 }; /* what kernels are compiled for at least: bf16 in tensor cores */
 
-/* What NVIDIA asks for cuBLASLt on sm_90; older cards are said to need 4 MiB. */
-static const int64_t work_least = INT64_C(32) << 20;
-
 enum { LOSS, SUMSQ, SUMS }; /* places of sums and host_sums */
 
 void kern_cuda_fail(struct kern *k, const char *what, const char *words)
@@ -317,8 +314,11 @@ static const struct kern_ops cuda_ops = {
     .adamw = adamw,
 };
 
-/* Before anything is asked of it: types that it has kernels for, a GPU that can run them. */
-static int check_can(const struct kern *k, struct err *err)
+/*
+ * Before anything is asked of it: types that it has kernels for, a GPU that can run them.
+ * *work_bytes: what NVIDIA advises for cuBLASLt, 32 MiB from sm_90 on, 4 MiB before.
+ */
+static int check_can(const struct kern *k, int64_t *work_bytes, struct err *err)
 {
     int major = 0, minor = 0, index = device_index(k->device);
 
@@ -338,14 +338,16 @@ static int check_can(const struct kern *k, struct err *err)
                        "device cuda:%d (%s) has compute capability %d.%d, expected %d.%d or "
                        "newer",
                        index, device_name(k->device), major, minor, CAPABLE / 10, CAPABLE % 10);
+    *work_bytes = INT64_C(1) << (major >= 9 ? 25 : 22);
     return 0;
 }
 
 int kern_open_cuda(struct kern *out, struct err *err)
 {
     struct kern_cuda *own = NULL;
+    int64_t work_bytes = 0;
 
-    if (check_can(out, err))
+    if (check_can(out, &work_bytes, err))
         return -1;
     out->own = own = mem_new(1, sizeof *own);
     cublasStatus_t bad = cublasLtCreate(&own->lt);
@@ -354,7 +356,7 @@ int kern_open_cuda(struct kern *out, struct err *err)
                 device_index(out->device), cublasLtGetStatusString(bad));
         goto fail;
     }
-    if (device_alloc(out->device, work_least, "work of kernels", &own->work, err) ||
+    if (device_alloc(out->device, work_bytes, "work of kernels", &own->work, err) ||
         device_alloc(out->device, SUMS * (int64_t)sizeof(double), "sums", (void **)&own->sums,
                      err) ||
         device_host_alloc(out->device, SUMS * (int64_t)sizeof(double), "sums",
@@ -362,8 +364,8 @@ int kern_open_cuda(struct kern *out, struct err *err)
         device_event_open(out->device, &own->loss_ready, err) ||
         device_event_open(out->device, &own->sumsq_ready, err))
         goto fail;
-    own->work_bytes = work_least;
-    out->bytes = work_least + SUMS * (int64_t)sizeof(double);
+    own->work_bytes = work_bytes;
+    out->bytes = work_bytes + SUMS * (int64_t)sizeof(double);
     out->op = &cuda_ops;
     return 0;
 fail:
