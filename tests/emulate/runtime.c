@@ -227,39 +227,6 @@ cudaError_t cudaPeekAtLastError(void)
     return last;
 }
 
-const char *cudaGetErrorString(cudaError_t error)
-{
-    switch (error) {
-    case cudaSuccess:
-        return "no error";
-    case cudaErrorInvalidValue:
-        return "invalid argument";
-    case cudaErrorMemoryAllocation:
-        return "out of memory";
-    case cudaErrorInvalidConfiguration:
-        return "invalid configuration argument";
-    case cudaErrorInsufficientDriver:
-        return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorNoDevice:
-        return "no CUDA-capable device is detected";
-    case cudaErrorInvalidDevice:
-        return "invalid device ordinal";
-    case cudaErrorInvalidResourceHandle:
-        return "invalid resource handle";
-    case cudaErrorNotReady:
-        return "device not ready";
-    case cudaErrorHostMemoryAlreadyRegistered:
-        return "part or all of the requested memory range is already mapped";
-    case cudaErrorHostMemoryNotRegistered:
-        return "pointer does not correspond to a registered memory region";
-    case cudaErrorLaunchFailure:
-        return "unspecified launch failure";
-    case cudaErrorNotSupported:
-        return "operation not supported";
-    }
-    return "unrecognized error code";
-}
-
 static struct block *block_add(enum kind kind, void *p, size_t bytes)
 {
     struct block *b = calloc(1, sizeof *b);
