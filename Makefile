@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   make                 build the commands into bin/
-#   make CUDA=1          the same for GPUs too, into build-cuda/bin (CUDA_HOME, CUDNN_HOME, NCCL_HOME, ARCH="80 90")
+#   make CUDA=1          the same for GPUs too, into build-cuda/bin (CUDA_HOME, CUDNN_HOME, NCCL_HOME, ARCH="80 90", native)
 #   make check           install what is missing, build, run every test
 #   make check-tsan      the threads of a rank under the thread sanitizer
 #   make fuzz            feed the readers of files with mutations, under clang
@@ -51,9 +51,11 @@ CUDALIBS   := $(wildcard $(HOMES:%=%/lib64) $(HOMES:%=%/lib))
 HAS        := cuda $(foreach h,nccl cudnn,$(shell $(CC) $(CUDAINC) -E -include $h.h -x c /dev/null >/dev/null 2>&1 && echo $h))
 LDLIBS     += $(foreach l,$(CUDALIBS),-L$l -Wl,-rpath,$l) -lcudart -lcublasLt -lstdc++ \
               $(if $(filter nccl,$(HAS)),-l:libnccl.so.2) $(if $(filter cudnn,$(HAS)),-l:libcudnn.so.9)
-CU         := $(NVCC) -ccbin g++ -std=c++17 -Xcompiler -Wall,-fvisibility=hidden,-fno-exceptions \
-              $(foreach a,$(ARCH),-gencode arch=compute_$a,code=sm_$a) \
-              -gencode arch=compute_$(lastword $(ARCH)),code=compute_$(lastword $(ARCH)) -Ilib $(NVCCFLAGS)
+CU          = $(NVCC) -ccbin g++ -std=c++17 -Xcompiler -Wall,-fvisibility=hidden,-fno-exceptions \
+              $(if $(findstring _hopper_,$<),-gencode arch=compute_90a$(comma)code=sm_90a,$(CUARCH)) -Ilib $(NVCCFLAGS)
+# Files named for hopper speak what no other architecture does.
+CUARCH     := $(if $(filter native,$(ARCH)),-arch=native,$(foreach a,$(ARCH),-gencode arch=compute_$a,code=sm_$a) \
+              -gencode arch=compute_$(lastword $(ARCH)),code=compute_$(lastword $(ARCH)))
 else ifeq ($(CUDA),emulated)
 CUDAINC    := -Itests/emulate
 HAS        := cuda $(patsubst tests/emulate/%.h,%,$(wildcard tests/emulate/nccl.h tests/emulate/cudnn.h))
@@ -77,8 +79,8 @@ SCRIPTS := $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/*.sh))
 UNITSRC := $(sort $(wildcard tests/unit/*_test.c))
 UNITS   := $(UNITSRC:tests/unit/%.c=$(B)/unit/%)
 FUZZSRC := $(sort $(wildcard tests/fuzz/*_fuzz.c))
-# Programs that tests run: under mpirun, on a GPU.
-CHECKSRC := $(sort $(wildcard tests/mpi/*.c tests/gpu/*_check.c))
+# Programs that tests run: under mpirun, on a GPU; of the latter some call its kernels.
+CHECKSRC := $(filter-out $(if $(CUDA),,tests/gpu/cuda_%),$(sort $(wildcard tests/mpi/*.c tests/gpu/*_check.c)))
 CHECKS   := $(CHECKSRC:tests/%.c=$(B)/%)
 SANOBJ  := $(if $(SAN),$(O)/tests/lint/keep_loaded.o)
 
@@ -92,7 +94,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all units checks emulated check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean format
+.PHONY: all units checks gpu-checks emulated check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean format
 all: $(CMDS) $(SCRIPTS)
 
 define compile
@@ -135,6 +137,7 @@ $(B)/%: $(O)/tests/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link)
 units: $(UNITS) $(CHECKS)
 checks: $(CHECKS)
+gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
 -include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC))
 
@@ -146,7 +149,7 @@ check: deps
 check-long: deps
 	@$(MAKE) --no-print-directory check-all SAN=$(SAN) LONG=1
 check-all: all units emulated
-	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) LONG=$(LONG) SAN=$(SAN) sh tests/run
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) B_EMULATED=$(abspath $(O:build%=build-emulated%)) LONG=$(LONG) SAN=$(SAN) sh tests/run
 # After all the rest: it shares the objects.
 emulated: all units
 	@$(MAKE) --no-print-directory CUDA=emulated SAN=$(SAN) all checks

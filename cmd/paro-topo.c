@@ -35,7 +35,8 @@ enum {
 static const struct argp_option options[] = {
     {"input", 'i', "INPUT", 0,
      "Read the fabric from a file (YAML, XML of NCCL or hwloc, text of nvidia-smi topo -m or"
-     " ibnetdiscover), from - (standard input), or from synth:SPEC",
+     " ibnetdiscover), from - (standard input), from synth:SPEC, or from nvml: (this machine's"
+     " GPUs)",
      0},
     {"set", KEY_SET, "WORDS", 0,
      "Give what INPUT does not state, or replace it: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
@@ -53,7 +54,9 @@ static const struct argp_option options[] = {
     {"seq", KEY_SEQ, "T", 0, "Tokens of a sequence (default 256, or the model's maximum)", 0},
     {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step (default 1)", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
-     "Print it as yaml (default), json, table, dot, svg, hostfile or rankfile", 0},
+     "Print it as yaml (default), json, table, dot, svg, hostfile or rankfile; a machine's XML"
+     " as nccl",
+     0},
     {"diff", KEY_DIFF, "OLD", 0, "Print where it differs from OLD instead; exit 1 if it does",
      0},
     {"tolerance", KEY_TOLERANCE, "PERCENT", 0,
@@ -119,6 +122,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (a->old && a->format > TOPO_TABLE)
             return cli_usage(&a->cli, "--diff and a picture or a launcher's file, expected"
                                       " lines or --json");
+        if (a->format == TOPO_NCCL && a->has_ask)
+            return cli_usage(&a->cli, "--format nccl and --set, --nodes, --ranks or --hosts,"
+                                      " expected one machine as -i has it");
         if (a->discover && a->input)
             return cli_usage(&a->cli, "--discover and -i, expected a fabric to measure (mpirun)"
                                       " or one to read");
@@ -172,9 +178,22 @@ static int load(const struct args *a, struct world **w, struct topo *t, struct e
                        "-m is for a fabric that is measured, expected mpirun and no -i");
     if (!a->input && isatty(STDIN_FILENO))
         return err_set(err, ERR_INPUT,
-                       "no fabric, expected -i FILE, -i synth:SPEC, one on"
+                       "no fabric, expected -i FILE, -i synth:SPEC, -i nvml:, one on"
                        " standard input, or mpirun to measure one");
     return topo_import(t, a->input ? a->input : "-", &a->ask, err);
+}
+
+/* A machine is printed as it is found: no rate of a level has to be known for that. */
+static int export(const struct args *a, struct err *err)
+{
+    if (!a->input && cli_launched())
+        return err_set(err, ERR_INPUT,
+                       "--format nccl is for a machine that is read, expected -i nvml: or a"
+                       " file");
+    if (!a->input && isatty(STDIN_FILENO))
+        return err_set(err, ERR_INPUT,
+                       "no machine, expected -i nvml:, -i FILE or one on standard input");
+    return a->cli.silent ? 0 : topo_export_nccl(a->input ? a->input : "-", stdout, err);
 }
 
 /* The words that complete one file complete the other, and replace nothing in it. */
@@ -209,6 +228,8 @@ int main(int argc, char **argv)
     int differs = 0;
 
     cli_parse(&a.cli, &argp, argc, argv);
+    if (a.format == TOPO_NCCL)
+        return export(&a, &err) ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, 0);
     if (load(&a, &w, &t, &err))
         return cli_fail_ranks(&a.cli, w, &err);
     world_close(w);

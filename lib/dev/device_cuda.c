@@ -153,7 +153,8 @@ static int stream_open(struct device *d, void **stream, struct err *err)
 static void stream_close(struct device *d, void *stream)
 {
     here(d);
-    cudaStreamSynchronize(stream); /* what it works on may be freed next */
+    /* What it works on may be freed next. */
+    asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
     cudaStreamDestroy(stream);
 }
 

@@ -257,7 +257,7 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
     x->device = o->device;
     x->rank = o->rank;
     x->ranks = o->ranks;
-    x->tracks = tracks < EXEC_TRACKS_MOST ? tracks : EXEC_TRACKS_MOST;
+    x->tracks = tracks < TURN_TRACKS_MOST ? tracks : TURN_TRACKS_MOST;
     x->deadline_s = o->deadline_s;
     for (int t = 0; t < x->tracks; t++)
         x->track[t].met = mem_new(2 * (size_t)x->ranks, 1);
@@ -310,6 +310,14 @@ void exec_nccl_close(struct exec_nccl *x)
     device_event_close(x->met);
     device_queue_close(x->door);
     mem_free(x);
+}
+
+void exec_nccl_abort(struct exec_nccl *x)
+{
+    struct err err;
+
+    err_set(&err, ERR_PEER, "communicators were given up");
+    exec_nccl_fail(x, &err);
 }
 
 void *exec_nccl_take(struct exec_nccl *x, int64_t bytes)

@@ -44,6 +44,8 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
 int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct device *device,
                          int64_t bytes, struct err *err);
 void exec_nccl_close(struct exec_nccl *x); /* collective unless it has failed; NULL is fine */
+/* Ends what goes on, on the GPU too, without the other ranks: it has then failed. */
+void exec_nccl_abort(struct exec_nccl *x);
 /*
  * 256-byte aligned memory of the GPU, zeroed, never given back before close; registered with
  * NCCL, which may so spare copies.  Any other memory of the GPU does as well.

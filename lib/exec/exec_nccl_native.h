@@ -15,8 +15,8 @@ struct exec_nccl_native;
 
 /*
  * Collective.  groups: NULL, or for an all-reduce its form in two levels over communicators of
- * ncclCommSplit: reduced to the members of each group, all-reduced across by the holders of each
- * segment (layout.h), broadcast inside.  ERR_INPUT: groups with another operation, or with
+ * ncclCommSplit: reduced to the members of each group, all-reduced across by the holders of
+ * each segment (layout.h), broadcast inside.  ERR_INPUT: groups with another operation, or with
  * an average.
  */
 int exec_nccl_native_open(struct exec_nccl_native **out, struct exec_nccl *x,

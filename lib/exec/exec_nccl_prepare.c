@@ -10,14 +10,14 @@ static int meet(struct exec_nccl_handle *h, int track, struct err *err)
 {
     struct exec_nccl *x = h->x;
     struct exec_track *t = &x->track[track];
-    cudaStream_t stream = device_stream(t->queue[EXEC_MOVES]);
+    cudaStream_t stream = device_stream(t->queue[TURN_MOVES]);
     ncclResult_t rc = ncclGroupStart(), end;
     int peer = -1;
 
     for (int i = 0; rc == ncclSuccess && i < h->rows.rows; i++) {
         const struct exec_row *row = &h->rows.row[i];
         char *met = &t->met[(row->kind == EXEC_RECV ? x->ranks : 0) + row->peer];
-        if (row->kind == EXEC_LOCAL || exec_track_of(&h->rows, row, x->tracks) != track || *met)
+        if (row->kind == EXEC_LOCAL || turns_track(&h->rows, row, x->tracks) != track || *met)
             continue;
         *met = 1;
         peer = row->peer;
@@ -43,7 +43,7 @@ static int meet_all(struct exec_nccl_handle *h, struct err *err)
         if (meet(h, t, err))
             return -1;
     for (int t = 0; t < x->tracks; t++) {
-        device_record(x->track[t].queue[EXEC_MOVES], x->met);
+        device_record(x->track[t].queue[TURN_MOVES], x->met);
         if (exec_nccl_wait(x, x->met, "the first meeting of ranks", err))
             return -1;
     }
@@ -70,6 +70,18 @@ static int make_scratch(struct exec_nccl *x, int64_t bytes, struct err *err)
     return 0;
 }
 
+static int make_events(struct exec_nccl_handle *h, struct err *err)
+{
+    const struct turns *t = &h->turns;
+
+    h->done = mem_new(2 * (size_t)t->turns, sizeof(struct device_event *));
+    for (int i = 0; i < 2 * t->turns; i++)
+        if (t->turn[i / 2].point[i % 2].there &&
+            device_event_open(h->x->device, &h->done[i], err))
+            return -1;
+    return device_event_open(h->x->device, &h->end, err);
+}
+
 static int prepare(struct exec_nccl_handle *h, struct err *err)
 {
     struct exec_nccl *x = h->x;
@@ -81,9 +93,10 @@ static int prepare(struct exec_nccl_handle *h, struct err *err)
     if (h->rows.residual_elems || h->rows.spans)
         return err_set(err, ERR_INPUT,
                        "int8 blocks between groups over NCCL, expected the MPI executor");
-    if (exec_turns_make(h, x->tracks, err) || device_event_open(x->device, &h->end, err))
+    turns_init(&h->turns, &h->rows, x->tracks);
+    if (make_events(h, err))
         return exec_nccl_fail(x, err);
-    return make_scratch(x, h->scratch_bytes, err) || meet_all(h, err) ? -1 : 0;
+    return make_scratch(x, h->turns.scratch_bytes, err) || meet_all(h, err) ? -1 : 0;
 }
 
 int exec_nccl_prepare(struct exec_nccl *x, struct exec_rows *rows,
@@ -110,7 +123,10 @@ void exec_nccl_free(struct exec_nccl_handle *h)
         return;
     if (h->ended && !h->x->failed)
         (void)exec_nccl_wait(h->x, h->end, "a run whose handle is freed", &ignored);
-    exec_turns_release(h);
+    for (int i = 0; h->done && i < 2 * h->turns.turns; i++)
+        device_event_close(h->done[i]);
+    mem_free(h->done);
+    turns_release(&h->turns);
     device_event_close(h->end);
     exec_rows_release(&h->rows);
     mem_free(h);

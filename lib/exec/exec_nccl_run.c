@@ -27,7 +27,7 @@ static int adds(const struct exec_row *row)
 
 static const struct exec_row *row_of(const struct exec_nccl_handle *h, int at)
 {
-    return &h->rows.row[h->order[at]];
+    return &h->rows.row[h->turns.order[at]];
 }
 
 static struct device_queue *queue_of(const struct exec_nccl_handle *h, int q)
@@ -36,22 +36,23 @@ static struct device_queue *queue_of(const struct exec_nccl_handle *h, int q)
 }
 
 static void wait_for(const struct exec_nccl_handle *h, struct device_queue *queue,
-                     const struct exec_point *p)
+                     const struct turn_point *p)
 {
     for (int i = p->wait; i < p->wait + p->waits; i++)
-        device_wait(queue, h->turn[h->wait[i] / 2].point[h->wait[i] % 2].done);
+        device_wait(queue, h->done[h->turns.wait[i]]);
 }
 
-static int move(struct exec_nccl_handle *h, const struct exec_turn *t, struct err *err)
+static int move(struct exec_nccl_handle *h, int turn, struct err *err)
 {
+    const struct turn *t = &h->turns.turn[turn];
     struct exec_nccl *x = h->x;
     ncclComm_t comm = x->track[t->track].comm;
-    struct device_queue *queue = x->track[t->track].queue[EXEC_MOVES];
+    struct device_queue *queue = x->track[t->track].queue[TURN_MOVES];
     cudaStream_t stream = device_stream(queue);
     const char *call = "ncclGroupStart";
     int peer = -1;
 
-    wait_for(h, queue, &t->point[EXEC_MOVES]);
+    wait_for(h, queue, &t->point[TURN_MOVES]);
     ncclResult_t rc = ncclGroupStart(), end;
     for (int i = t->first; rc == ncclSuccess && i < t->first + t->count; i++) {
         const struct exec_row *row = row_of(h, i);
@@ -61,7 +62,7 @@ static int move(struct exec_nccl_handle *h, const struct exec_turn *t, struct er
             call = "ncclSend";
             rc = ncclSend(spot(h, row->from), bytes, ncclUint8, peer, comm, stream);
         } else if (row->kind == EXEC_RECV) {
-            char *to = adds(row) ? h->base[EXEC_SCRATCH] + h->slot_at[h->order[i]]
+            char *to = adds(row) ? h->base[EXEC_SCRATCH] + h->turns.slot_at[h->turns.order[i]]
                                  : spot(h, row->to);
             call = "ncclRecv";
             rc = ncclRecv(to, bytes, ncclUint8, peer, comm, stream);
@@ -76,7 +77,7 @@ static int move(struct exec_nccl_handle *h, const struct exec_turn *t, struct er
     if (exec_nccl_settle(x, comm, rc, call, err, "in step %d, track %d, with rank %d", t->step,
                          t->track, peer))
         return -1;
-    device_record(queue, t->point[EXEC_MOVES].done);
+    device_record(queue, h->done[2 * turn + TURN_MOVES]);
     return 0;
 }
 
@@ -88,7 +89,7 @@ static int land_row(struct exec_nccl_handle *h, struct device_queue *queue, int 
     int64_t n = row->bytes / dtype_bytes(r->type);
     const char *arrived = row->kind == EXEC_LOCAL
                               ? spot(h, row->from)
-                              : h->base[EXEC_SCRATCH] + h->slot_at[h->order[at]];
+                              : h->base[EXEC_SCRATCH] + h->turns.slot_at[h->turns.order[at]];
 
     if (row->op == SCHEDULE_COPY) {
         if (spot(h, row->to) != arrived)
@@ -105,17 +106,18 @@ static int land_row(struct exec_nccl_handle *h, struct device_queue *queue, int 
     return exec_nccl_fail(h->x, err);
 }
 
-static int land(struct exec_nccl_handle *h, const struct exec_turn *t, struct err *err)
+static int land(struct exec_nccl_handle *h, int turn, struct err *err)
 {
-    struct device_queue *queue = h->x->track[t->track].queue[EXEC_LANDS];
+    const struct turn *t = &h->turns.turn[turn];
+    struct device_queue *queue = h->x->track[t->track].queue[TURN_LANDS];
 
-    wait_for(h, queue, &t->point[EXEC_LANDS]);
+    wait_for(h, queue, &t->point[TURN_LANDS]);
     for (int i = t->first; i < t->first + t->count; i++) {
         const struct exec_row *row = row_of(h, i);
-        if ((row->kind == EXEC_LOCAL || adds(row)) && land_row(h, queue, i, err))
+        if ((turn_lands(row)) && land_row(h, queue, i, err))
             return -1;
     }
-    device_record(queue, t->point[EXEC_LANDS].done);
+    device_record(queue, h->done[2 * turn + TURN_LANDS]);
     return 0;
 }
 
@@ -131,7 +133,7 @@ static void open_door(struct exec_nccl_handle *h)
         device_wait(x->door, h->after);
     device_record(x->door, x->begin);
     for (int q = 0; q < 2 * x->tracks; q++)
-        if (h->first[q] >= 0)
+        if (h->turns.first[q] >= 0)
             device_wait(queue_of(h, q), x->begin);
     for (int i = 0; i < h->rows.selves; i++) {
         const struct exec_self *self = &h->rows.self[i];
@@ -146,8 +148,8 @@ static void close_door(struct exec_nccl_handle *h)
     struct exec_nccl *x = h->x;
 
     for (int q = 0; q < 2 * x->tracks; q++)
-        if (h->last[q] >= 0)
-            device_wait(x->door, h->turn[h->last[q] / 2].point[h->last[q] % 2].done);
+        if (h->turns.last[q] >= 0)
+            device_wait(x->door, h->done[h->turns.last[q]]);
     device_record(x->door, h->end);
     if (h->then)
         device_record(x->door, h->then);
@@ -156,10 +158,10 @@ static void close_door(struct exec_nccl_handle *h)
 }
 
 /* 1: the turn is through, on the GPU; 0: not yet. */
-static int through(const struct exec_turn *t, struct err *err)
+static int through(const struct exec_nccl_handle *h, int turn, struct err *err)
 {
-    for (int i = 0; i < 2; i++) {
-        int done = t->point[i].there ? device_done(t->point[i].done, err) : 1;
+    for (int i = 2 * turn; i < 2 * turn + 2; i++) {
+        int done = h->done[i] ? device_done(h->done[i], err) : 1;
         if (done != 1)
             return done;
     }
@@ -178,17 +180,17 @@ static int issue(struct exec_nccl_handle *h, struct err *err)
         open_door(h);
         h->opened = moved = 1;
     }
-    for (; h->issued < h->turns; h->issued++, moved = 1) {
-        const struct exec_turn *t = &h->turn[h->issued];
+    for (; h->issued < h->turns.turns; h->issued++, moved = 1) {
+        const struct turn *t = &h->turns.turn[h->issued];
         if (h->issued >= EXEC_AHEAD) {
-            int rc = through(t - EXEC_AHEAD, err);
+            int rc = through(h, h->issued - EXEC_AHEAD, err);
             if (rc < 0)
                 return exec_nccl_fail(x, err);
             if (rc == 0)
                 return moved;
         }
-        if ((t->point[EXEC_MOVES].there && move(h, t, err)) ||
-            (t->point[EXEC_LANDS].there && land(h, t, err)))
+        if ((t->point[TURN_MOVES].there && move(h, h->issued, err)) ||
+            (t->point[TURN_LANDS].there && land(h, h->issued, err)))
             return -1;
     }
     close_door(h);
@@ -209,7 +211,7 @@ static void begin(struct exec_nccl_handle *h)
     h->ticket = h->x->tickets++;
     h->opened = h->issued = h->ended = 0;
     h->arrived_bytes = 0;
-    memcpy(h->watch, h->first, sizeof h->watch);
+    memcpy(h->watch, h->turns.first, sizeof h->watch);
     h->moved_s = tick_now_s();
 }
 
@@ -248,13 +250,13 @@ static int watch(struct exec_nccl_handle *h, struct err *err)
 
     for (int q = 0; q < 2 * h->x->tracks; q++)
         while (h->watch[q] >= 0 && h->watch[q] / 2 < h->issued) {
-            const struct exec_turn *t = &h->turn[h->watch[q] / 2];
-            int done = device_done(t->point[q % 2].done, err);
+            const struct turn *t = &h->turns.turn[h->watch[q] / 2];
+            int done = device_done(h->done[h->watch[q]], err);
             if (done < 0)
                 return exec_nccl_fail(h->x, err);
             if (done == 0)
                 break;
-            h->arrived_bytes += q % 2 == EXEC_MOVES ? t->in_bytes : 0;
+            h->arrived_bytes += q % 2 == TURN_MOVES ? t->in_bytes : 0;
             h->watch[q] = t->point[q % 2].next;
             moved = 1;
         }
@@ -269,7 +271,7 @@ static int stuck_step(const struct exec_nccl_handle *h)
     for (int q = 0; q < 2 * h->x->tracks; q++)
         if (h->watch[q] >= 0 && (least < 0 || h->watch[q] < least))
             least = h->watch[q];
-    return least < 0 ? -1 : h->turn[least / 2].step;
+    return least < 0 ? -1 : h->turns.turn[least / 2].step;
 }
 
 enum stream_state exec_nccl_poll(void *handle, struct err *err)

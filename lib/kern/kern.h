@@ -138,6 +138,10 @@ struct kern_ops {
                   int64_t n, const struct kern_optim *o);
 };
 
+/* Kernels of our own, or cuDNN's where it has them for the shape: bf16.  Its backward needs much
+   memory, or (ATOMIC) its bits differ from run to run. */
+enum kern_attention { KERN_ATTENTION_OWN, KERN_ATTENTION_CUDNN, KERN_ATTENTION_CUDNN_ATOMIC };
+
 struct kern {
     const struct kern_ops *op;
     struct device *device;      /* borrowed */
@@ -148,7 +152,8 @@ struct kern {
     /* Set before product_new: on a GPU the fastest of several algorithms is taken, by a trial
        at a product's first run, and bits may differ from run to run. */
     int tune;
-    void *own;     /* the table's */
+    enum kern_attention attention; /* set before attention_bytes; on a CPU it is nothing */
+    void *own;                     /* the table's */
 };
 
 /*

@@ -2,14 +2,14 @@
 /*
  * The table of a GPU: each entry a launch in the order of the queue, whose failure is the
  * device's.  Kernels are kern_cuda*.cu, products kern_cuda_product.c, tokens
- * kern_cuda_tokens.c; sums come back to pinned memory, behind an event of their own.
+ * kern_cuda_tokens.c, attention kern_cuda_heads.c; sums come back to pinned memory, behind an
+ * event of their own.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
 
 #include "base/mem.h"
 #include "kern/kern_cuda.h"
-#include "kern/kern_cuda_attention.h"
 #include "kern/kern_cuda_inside.h"
 
 enum { CAPABLE = 80 }; /* what kernels are compiled for at least: bf16 in tensor cores */
@@ -134,27 +134,6 @@ static void rope(struct kern *k, void *x, int64_t ld, const float *table, int64_
 {
     kern_cuda_rope(stream_of(k), k->act, x, ld, table, batch, seq, heads, head_dim, back);
     kern_cuda_check(k, "rope");
-}
-
-static int64_t attention_bytes(const struct kern *k, const struct kern_heads *s, int backward)
-{
-    return kern_cuda_attention_bytes(k->act, s, backward);
-}
-
-static void attention(struct kern *k, const struct kern_heads *s, void *out, float *lse,
-                      const void *qkv, void *scratch)
-{
-    (void)scratch;
-    kern_cuda_attention(stream_of(k), k->act, s, out, lse, qkv);
-    kern_cuda_check(k, "attention");
-}
-
-static void attention_backward(struct kern *k, const struct kern_heads *s, void *dqkv,
-                               const void *dout, const void *out, const float *lse,
-                               const void *qkv, void *scratch)
-{
-    kern_cuda_attention_backward(stream_of(k), k->act, s, dqkv, dout, out, lse, qkv, scratch);
-    kern_cuda_check(k, "attention_backward");
 }
 
 static void swiglu(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
@@ -291,6 +270,7 @@ static void close_cuda(struct kern *k)
 
     device_sync(k->queue, &err); /* what it holds may be in use */
     kern_cuda_tokens_release(k);
+    kern_cuda_heads_release(k);
     if (own->lt)
         cublasLtDestroy(own->lt);
     device_event_close(own->loss_ready);
@@ -314,9 +294,9 @@ static const struct kern_ops cuda_ops = {
     .bias = bias,
     .bias_backward = bias_backward,
     .rope = rope,
-    .attention_bytes = attention_bytes,
-    .attention = attention,
-    .attention_backward = attention_backward,
+    .attention_bytes = kern_cuda_heads_bytes,
+    .attention = kern_cuda_heads,
+    .attention_backward = kern_cuda_heads_backward,
     .swiglu = swiglu,
     .swiglu_backward = swiglu_backward,
     .gelu = gelu,

@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which of the two attentions of our own runs: flash where it can, plain everywhere else. */
+/*
+ * Which of the attentions of our own runs: flash where it can, with the products of sm_90a
+ * where the GPU has them, plain everywhere else.
+ */
+#include <cuda_runtime_api.h>
+
 #include "kern/kern_cuda_attention.h"
 
 /* What its tiles, registers and shared memory are cut for. */
 int kern_cuda_flash_can(enum dtype act, const struct kern_heads *s)
 {
     return act == DTYPE_BF16 && (s->head_dim == 64 || s->head_dim == 128);
+}
+
+int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s)
+{
+    int device = 0, major = 0;
+
+    return kern_cuda_flash_can(act, s) && cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           major == 9;
 }
 
 int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, int backward)
@@ -17,7 +32,9 @@ int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, in
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
                          float *lse, const void *qkv)
 {
-    if (kern_cuda_flash_can(act, s))
+    if (kern_cuda_hopper_can(act, s))
+        kern_cuda_hopper_forward(stream, s, out, lse, qkv);
+    else if (kern_cuda_flash_can(act, s))
         kern_cuda_flash_forward(stream, s, out, lse, qkv);
     else
         kern_cuda_plain_forward(stream, act, s, out, lse, qkv);
@@ -27,7 +44,9 @@ void kern_cuda_attention_backward(void *stream, enum dtype act, const struct ker
                                   void *dqkv, const void *dout, const void *out,
                                   const float *lse, const void *qkv, void *scratch)
 {
-    if (kern_cuda_flash_can(act, s))
+    if (kern_cuda_hopper_can(act, s))
+        kern_cuda_hopper_backward(stream, s, dqkv, dout, out, lse, qkv, scratch);
+    else if (kern_cuda_flash_can(act, s))
         kern_cuda_flash_backward(stream, s, dqkv, dout, out, lse, qkv, scratch);
     else
         kern_cuda_plain_backward(stream, act, s, dqkv, dout, out, lse, qkv, scratch);

@@ -13,7 +13,8 @@
  * Asks only; what goes wrong comes out of the stream.
  *
  *     plain   any even head_dim to 256, f32 and bf16      kern_cuda_attention_plain.cu
- *     flash   bf16, head_dim of kern_cuda_flash_can       kern_cuda_flash_*.cu, tensor cores
+ *     flash   bf16, head_dim 64 or 128                    kern_cuda_flash_*.cu, tensor cores
+ *     hopper  the same on sm_90, scratch as flash         kern_cuda_hopper_*.cu
  */
 int64_t kern_cuda_plain_bytes(const struct kern_heads *s, int backward);
 void kern_cuda_plain_forward(void *stream, enum dtype act, const struct kern_heads *s,
@@ -30,7 +31,14 @@ void kern_cuda_flash_backward(void *stream, const struct kern_heads *s, void *dq
                               const void *dout, const void *out, const float *lse,
                               const void *qkv, void *scratch);
 
-/* The faster of the two that can. */
+int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s);
+void kern_cuda_hopper_forward(void *stream, const struct kern_heads *s, void *out, float *lse,
+                              const void *qkv);
+void kern_cuda_hopper_backward(void *stream, const struct kern_heads *s, void *dqkv,
+                               const void *dout, const void *out, const float *lse,
+                               const void *qkv, void *scratch);
+
+/* The fastest that can. */
 int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, int backward);
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
                          float *lse, const void *qkv);

@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
+extern "C" {
+#include "kern/kern_cpu.h"
+}
 #include "kern/kern_exp2.h"
 #include "kern/kern_launch.h"
 #include "kern/kern_mma.h"
@@ -21,6 +24,16 @@ typedef __nv_bfloat16 bf16;
 
 enum { FLASH_WARPS = 4, FLASH_THREADS = 32 * FLASH_WARPS, FLASH_PAD = 8 };
 constexpr float FLASH_LOG2E = 1.44269504088896341f;
+
+/* Rows of the backward's statistics, tiles of 128 whole. */
+static __host__ __device__ inline int64_t flash_padded(int64_t seq)
+{
+    return (seq + 127) / 128 * 128;
+}
+
+/* lse log2(e) and delta of each query, side by side (kern_cuda_flash_backward.cu). */
+void kern_cuda_flash_stats(void *stream, const struct kern_heads *s, float2 *stats,
+                           const void *dout, const void *out, const float *lse);
 
 static __device__ __forceinline__ int flash_lane(void)
 {

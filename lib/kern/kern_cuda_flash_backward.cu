@@ -30,11 +30,6 @@ extern "C" {
 
 enum { MT = 2, ROWS = FLASH_WARPS * MT * 16 };
 
-__host__ __device__ static int64_t padded(int64_t seq)
-{
-    return (seq + ROWS - 1) / ROWS * ROWS;
-}
-
 /* D / 8 threads for each row of a head, beyond seq too. */
 template <int D>
 __global__ void __launch_bounds__(FLASH_THREADS)
@@ -43,8 +38,8 @@ __global__ void __launch_bounds__(FLASH_THREADS)
 {
     constexpr int CHUNKS = D / 8;
     int64_t at = (int64_t)blockIdx.x * FLASH_THREADS + threadIdx.x, c = at % CHUNKS;
-    int64_t h = at / CHUNKS % s.heads, row = at / CHUNKS / s.heads % padded(s.seq);
-    int64_t b = at / CHUNKS / s.heads / padded(s.seq);
+    int64_t h = at / CHUNKS % s.heads, row = at / CHUNKS / s.heads % flash_padded(s.seq);
+    int64_t b = at / CHUNKS / s.heads / flash_padded(s.seq);
     float sum = 0.0f;
 
     if (b < s.batch && row < s.seq) {
@@ -66,7 +61,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
     if (c || b >= s.batch)
         return;
     float l = row < s.seq ? lse[(b * s.heads + h) * s.seq + row] * FLASH_LOG2E : INFINITY;
-    stats[(b * s.heads + h) * padded(s.seq) + row] = make_float2(l, sum);
+    stats[(b * s.heads + h) * flash_padded(s.seq) + row] = make_float2(l, sum);
 }
 
 template <int D> struct shape {
@@ -88,14 +83,13 @@ template <int A, int B, int C> static __device__ __forceinline__ void clear(floa
                 x[a][b][c] = 0.0f;
 }
 
-/* dP becomes dS, rows are queries, `key` the first key, masked above the diagonal. */
+/* S becomes P, dP becomes dS; rows are queries, `key` the first key; 0 above the diagonal. */
 template <int NT>
 static __device__ __forceinline__ void
-query_scores(const float (&s)[MT][NT][4], float (&dp)[MT][NT][4], const float2 (&stats)[MT][2],
+query_scores(float (&s)[MT][NT][4], float (&dp)[MT][NT][4], const float2 (&stats)[MT][2],
              float c, int row, int key)
 {
     int l = flash_lane(), apart = row + l / 4 - key - l % 4 * 2;
-    bool crossed = key + NT * 8 - 1 > row;
 
 #pragma unroll
     for (int m = 0; m < MT; m++)
@@ -104,12 +98,20 @@ query_scores(const float (&s)[MT][NT][4], float (&dp)[MT][NT][4], const float2 (
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 float2 at = stats[m][i / 2];
-                float p = kern_exp2(s[m][n][i] * c - at.x);
 
-                if (crossed && apart + m * 16 + i / 2 * 8 < n * 8 + i % 2)
-                    p = 0.0f;
-                dp[m][n][i] = p * (dp[m][n][i] - at.y);
+                s[m][n][i] = kern_exp2(s[m][n][i] * c - at.x);
+                dp[m][n][i] = s[m][n][i] * (dp[m][n][i] - at.y);
             }
+    if (key + NT * 8 - 1 <= row)
+        return;
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (apart + m * 16 + i / 2 * 8 < n * 8 + i % 2)
+                    dp[m][n][i] = 0.0f;
 }
 
 /* Grid: (batch * heads, tiles of 128 queries); long rows first. */
@@ -143,7 +145,7 @@ __global__ void __launch_bounds__(FLASH_THREADS, 2)
     clear(dq);
 #pragma unroll
     for (int i = 0; i < MT * 2; i++)
-        at[i / 2][i % 2] = stats[(b * s.heads + h) * padded(seq) + row + i * 8 + l / 4];
+        at[i / 2][i % 2] = stats[(b * s.heads + h) * flash_padded(seq) + row + i * 8 + l / 4];
     kern_async_wait<0>();
     __syncthreads();
     if (w::HELD)
@@ -183,7 +185,6 @@ static __device__ __forceinline__ void key_scores(float (&s)[M][NT][4], float (&
                                                   int query)
 {
     int l = flash_lane(), apart = query + l % 4 * 2 - row - l / 4;
-    bool crossed = row + M * 16 - 1 > query;
 
 #pragma unroll
     for (int n = 0; n < NT; n++) {
@@ -193,14 +194,20 @@ static __device__ __forceinline__ void key_scores(float (&s)[M][NT][4], float (&
         for (int m = 0; m < M; m++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                float p = kern_exp2(s[m][n][i] * c - (i % 2 ? two.z : two.x));
-
-                if (crossed && apart + n * 8 + i % 2 < m * 16 + i / 2 * 8)
-                    p = 0.0f;
-                s[m][n][i] = p;
-                dp[m][n][i] = p * (dp[m][n][i] - (i % 2 ? two.w : two.y));
+                s[m][n][i] = kern_exp2(s[m][n][i] * c - (i % 2 ? two.z : two.x));
+                dp[m][n][i] = s[m][n][i] * (dp[m][n][i] - (i % 2 ? two.w : two.y));
             }
     }
+    if (row + M * 16 - 1 <= query)
+        return;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (apart + n * 8 + i % 2 < m * 16 + i / 2 * 8)
+                    s[m][n][i] = dp[m][n][i] = 0.0f;
 }
 
 /* A stage of queries: the i-th of those from `first` on of all heads of the group. */
@@ -238,7 +245,7 @@ queries_of(const struct kern_heads &s, int64_t b, int64_t head, int first, const
 
     all.ld = (s.heads + 2 * s.kv_heads) * D;
     all.out_ld = s.heads * D;
-    all.stats_ld = padded(s.seq);
+    all.stats_ld = flash_padded(s.seq);
     all.q = qkv + b * s.seq * all.ld + head * D;
     all.dout = dout + b * s.seq * all.out_ld + head * D;
     all.stats = stats + (b * s.heads + head) * all.stats_ld;
@@ -307,23 +314,39 @@ __global__ void __launch_bounds__(FLASH_THREADS, 2)
 }
 
 template <int D>
+static void stats_of(void *stream, const struct kern_heads *s, float2 *stats, const bf16 *dout,
+                     const bf16 *out, const float *lse)
+{
+    int64_t threads = s->batch * s->heads * flash_padded(s->seq) * (D / 8);
+
+    KERN_LAUNCH(flash_stats_kernel<D>,
+                dim3((unsigned)((threads + FLASH_THREADS - 1) / FLASH_THREADS)),
+                dim3(FLASH_THREADS), 0, stream, *s, stats, dout, out, lse);
+}
+
+void kern_cuda_flash_stats(void *stream, const struct kern_heads *s, float2 *stats,
+                           const void *dout, const void *out, const float *lse)
+{
+    if (s->head_dim == 64)
+        stats_of<64>(stream, s, stats, (const bf16 *)dout, (const bf16 *)out, lse);
+    else
+        stats_of<128>(stream, s, stats, (const bf16 *)dout, (const bf16 *)out, lse);
+}
+
+template <int D>
 static void backward(void *stream, const struct kern_heads *s, bf16 *dqkv, const bf16 *dout,
-                     const bf16 *out, const float *lse, const bf16 *qkv, float2 *stats)
+                     const bf16 *qkv, const float2 *stats)
 {
     using w = shape<D>;
-    int64_t threads = s->batch * s->heads * padded(s->seq) * (D / 8);
     size_t query_bytes = (2 * ROWS + 4 * w::STAGE) * w::LD * sizeof(bf16);
     size_t key_bytes = (2 * w::KEY_ROWS + 4 * w::KEY_STAGE) * w::LD * sizeof(bf16) +
                        2 * w::KEY_STAGE * sizeof(float2);
-    dim3 query_grid((unsigned)(s->batch * s->heads), (unsigned)(padded(s->seq) / ROWS));
+    dim3 query_grid((unsigned)(s->batch * s->heads), (unsigned)(flash_padded(s->seq) / ROWS));
     dim3 key_grid((unsigned)(s->batch * s->kv_heads),
                   (unsigned)((s->seq + w::KEY_ROWS - 1) / w::KEY_ROWS));
 
     KERN_SHARED_MOST(flash_queries_kernel<D>, query_bytes);
     KERN_SHARED_MOST(flash_keys_kernel<D>, key_bytes);
-    KERN_LAUNCH(flash_stats_kernel<D>,
-                dim3((unsigned)((threads + FLASH_THREADS - 1) / FLASH_THREADS)),
-                dim3(FLASH_THREADS), 0, stream, *s, stats, dout, out, lse);
     KERN_LAUNCH(flash_keys_kernel<D>, key_grid, dim3(FLASH_THREADS), key_bytes, stream, *s,
                 dqkv, dout, stats, qkv);
     KERN_LAUNCH(flash_queries_kernel<D>, query_grid, dim3(FLASH_THREADS), query_bytes, stream,
@@ -332,17 +355,18 @@ static void backward(void *stream, const struct kern_heads *s, bf16 *dqkv, const
 
 extern "C" int64_t kern_cuda_flash_bytes(const struct kern_heads *s, int backward)
 {
-    return backward ? s->batch * s->heads * padded(s->seq) * (int64_t)sizeof(float2) : 0;
+    return backward ? s->batch * s->heads * flash_padded(s->seq) * (int64_t)sizeof(float2) : 0;
 }
 
 extern "C" void kern_cuda_flash_backward(void *stream, const struct kern_heads *s, void *dqkv,
                                          const void *dout, const void *out, const float *lse,
                                          const void *qkv, void *scratch)
 {
+    float2 *stats = (float2 *)scratch;
+
+    kern_cuda_flash_stats(stream, s, stats, dout, out, lse);
     if (s->head_dim == 64)
-        backward<64>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)out, lse,
-                     (const bf16 *)qkv, (float2 *)scratch);
+        backward<64>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)qkv, stats);
     else
-        backward<128>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)out, lse,
-                      (const bf16 *)qkv, (float2 *)scratch);
+        backward<128>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)qkv, stats);
 }

@@ -300,8 +300,8 @@ void kern_cuda_product(struct kern *k, const struct kern_product *product, const
         return;
     }
     if (bias && !p->fused) {
-        assert(s->out_type == k->act);
-        kern_cuda_bias(device_stream(k->queue), k->act, k->weight, c, s->ldc, bias, s->m, s->n);
+        kern_cuda_bias(device_stream(k->queue), s->out_type, k->weight, c, s->ldc, bias, s->m,
+                       s->n);
         kern_cuda_check(k, "bias");
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans of cuDNN for the graphs of kern_cudnn_graph.c: which engine, how much workspace, and how
- * to run it.  The heuristics' list is gone through from its head, and the first engine that
+ * Plans of cuDNN for the graphs of kern_cudnn_graph.c: which engine, how much workspace, and
+ * how to run it.  The heuristics' list is gone through from its head, and the first engine that
  * takes the shape and keeps the promise of equal bits is used.
  *
  * Without atomic additions dq needs the gradients of all scores at once: a pass is cut into
@@ -35,8 +35,8 @@ struct plan {
 };
 
 struct kern_cudnn {
-    cudnnHandle_t handle;             /* NULL: for a GPU that is not there */
-    cudnnBackendDescriptor_t device;  /* that GPU, or NULL */
+    cudnnHandle_t handle;            /* NULL: for a GPU that is not there */
+    cudnnBackendDescriptor_t device; /* that GPU, or NULL */
     struct kern_heads heads;
     enum kern_cudnn_what what;
     struct plan forward, backward; /* backward.plan is NULL where not asked for */
@@ -50,7 +50,8 @@ static int64_t rounded(int64_t bytes)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static void say(struct kern_cudnn *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct kern_cudnn *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 static void say(struct kern_cudnn *p, const char *fmt, ...)
 {
     size_t at = strlen(p->text);
@@ -85,7 +86,7 @@ static void engine_read(struct graph *g, cudnnBackendDescriptor_t config, struct
     cudnnBackendBehaviorNote_t behaviour[NOTES];
     int64_t n;
 
-    *out = (struct engine){ .index = -1 };
+    *out = (struct engine){.index = -1};
     if (!engine || read_list(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                              1, &engine) != 1)
         return;
@@ -111,8 +112,8 @@ static cudnnBackendDescriptor_t try_config(struct kern_cudnn *p, struct graph *g
                    1, &p->device);
     else
         graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle);
-    graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-               &config);
+    graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+               1, &config);
     graph_close(g, plan, "a plan");
     if (g->failed || read_list(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
                                1, bytes) != 1)
@@ -141,12 +142,14 @@ static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor
     for (int i = 0; i < CONFIGS; i++)
         config[i] = graph_make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (!g->failed)
-        n = read_list(list, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS,
-                      config);
+        n = read_list(list, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                      CONFIGS, config);
+    if (n < 1 && !g->failed && g->err->code == ERR_NONE)
+        graph_err(g->err, CUDNN_STATUS_NOT_SUPPORTED, "no engine");
     for (int64_t i = 0; i < n; i++) {
         g->failed = 0;
         engine_read(g, config[i], &engine);
-        if (engine.disordered && p->what != KERN_CUDNN_BACKWARD_ATOMIC)
+        if (engine.disordered && (out == &p->forward || p->what != KERN_CUDNN_BACKWARD_ATOMIC))
             continue;
         out->plan = try_config(p, g, config[i], &out->bytes);
         if (!out->plan)
@@ -176,10 +179,10 @@ static int plan_init(struct kern_cudnn *p, struct plan *out, const char *pass, s
     graph_close(g, ops, "the graph");
     if (g->failed)
         goto fail;
-    *err = (struct err){ 0 };
+    *err = (struct err){0};
     if (choose(p, out, ops, CUDNN_HEUR_MODE_A, pass) ||
         choose(p, out, ops, CUDNN_HEUR_MODE_FALLBACK, pass)) {
-        *err = (struct err){ 0 };
+        *err = (struct err){0};
         return 0;
     }
     if (err->code == ERR_NONE)
@@ -205,35 +208,41 @@ static int check_shape(const struct kern_heads *s, enum kern_cudnn_what what, st
                        s->head_dim, s->heads, s->kv_heads, s->seq);
     if (what != KERN_CUDNN_FORWARD && version < VERSION_RAGGED && s->seq % RAGGED)
         return err_set(err, ERR_ABSENT,
-                       "cuDNN %zu: %" PRId64 " tokens, expected a multiple of %d", version, s->seq,
-                       RAGGED);
+                       "cuDNN %zu: %" PRId64 " tokens, expected a multiple of %d", version,
+                       s->seq, RAGGED);
     return 0;
 }
 
 /*
- * The greatest slice whose gradients of scores fit: a divisor of the batch, or of one example's
- * heads of keys.
+ * The greatest slice whose gradients of scores fit, or the smallest there is: a divisor of the
+ * batch, or of one example's heads of keys, whose lse begins at 16 bytes.
  */
 static struct kern_heads slice_of(const struct kern_heads *s, enum kern_cudnn_what what)
 {
-    struct kern_heads n = *s;
-    int64_t group = s->heads / s->kv_heads, one = group * s->seq * s->seq * 2;
+    struct kern_heads n = *s, best = *s;
+    int64_t group = s->heads / s->kv_heads;
 
-    if (what != KERN_CUDNN_BACKWARD)
-        return n;
-    while (n.batch > 1 && (s->batch % n.batch || n.batch * s->kv_heads * one > GRADIENTS_MAX))
-        n.batch--;
-    while (n.kv_heads > 1 &&
-           (s->kv_heads % n.kv_heads || n.batch * n.kv_heads * one > GRADIENTS_MAX))
-        n.kv_heads--;
-    n.heads = n.kv_heads * group;
-    return n;
+    while (what == KERN_CUDNN_BACKWARD && n.kv_heads > 0) {
+        int64_t rows = n.batch * n.heads * s->seq;
+
+        if (s->batch % n.batch == 0 && s->kv_heads % n.kv_heads == 0 &&
+            (rows % 4 == 0 || (n.batch == s->batch && n.heads == s->heads))) {
+            best = n;
+            if (rows * s->seq * 2 <= GRADIENTS_MAX)
+                break;
+        }
+        if (n.batch > 1)
+            n.batch--;
+        else
+            n.heads = --n.kv_heads * group;
+    }
+    return best;
 }
 
 static int device_init(struct kern_cudnn *p, const char *json, struct err *err)
 {
-    cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
-                                                        &p->device);
+    cudnnStatus_t status =
+        cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &p->device);
 
     if (status == CUDNN_STATUS_SUCCESS)
         status = cudnnBackendSetAttribute(p->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
@@ -373,7 +382,7 @@ static struct at at_head(const struct kern_heads *s, int64_t kv)
 {
     int64_t d = s->head_dim, k = (s->heads + kv) * d;
 
-    return (struct at){ kv * (s->heads / s->kv_heads) * d, k, k + s->kv_heads * d };
+    return (struct at){kv * (s->heads / s->kv_heads) * d, k, k + s->kv_heads * d};
 }
 
 static void put_common(struct kern_cudnn *p, struct pack *k, const void *qkv, struct at at)
@@ -388,7 +397,7 @@ static void put_common(struct kern_cudnn *p, struct pack *k, const void *qkv, st
 int kern_cudnn_forward(struct kern_cudnn *p, void *stream, void *out, float *lse,
                        const void *qkv, void *workspace, struct err *err)
 {
-    struct pack k = { .n = 0 };
+    struct pack k = {.n = 0};
 
     put_common(p, &k, qkv, at_head(&p->heads, 0));
     put(&k, GRAPH_O, out);
@@ -413,7 +422,7 @@ static int backward_slice(struct kern_cudnn *p, void *stream, const struct gradi
     int64_t wide = token * (s->heads + 2 * s->kv_heads) * s->head_dim;
     int64_t head = example * s->heads + kv * (s->heads / s->kv_heads);
     const void *d = ahead(x->dqkv, wide);
-    struct pack k = { .n = 0 };
+    struct pack k = {.n = 0};
 
     put_common(p, &k, ahead(x->qkv, wide), at);
     put(&k, GRAPH_ONE, &p->one);
@@ -433,7 +442,7 @@ int kern_cudnn_backward(struct kern_cudnn *p, void *stream, void *dqkv, const vo
                         const void *out, const float *lse, const void *qkv, void *workspace,
                         struct err *err)
 {
-    const struct gradients x = { dqkv, dout, out, qkv, lse, workspace };
+    const struct gradients x = {dqkv, dout, out, qkv, lse, workspace};
     const struct kern_heads *n = &p->backward.heads;
 
     for (int64_t b = 0; b < p->heads.batch; b += n->batch)

@@ -4,9 +4,10 @@
  * interface (developer guide, "attention"; Dao 2023 for the algorithm behind the engines).
  * This file knows the operations and the shapes; kern_cudnn.c chooses engines and runs them.
  *
- *     s = q k^T / sqrt(d), masked     p = exp(s - lse)           delta = rows of (do * o), summed
- *     lse = log of sum of exp(s)      dv = p^T do                ds = p * (do v^T - delta) / sqrt(d)
- *     o = exp(s - lse) v              dk = ds^T q   dq = ds k
+ *     s = q k^T / sqrt(d), masked        p = exp(s - lse)    dv = p^T do
+ *     lse = log of sum of exp(s)         delta = rows of (do * o), summed
+ *     o = exp(s - lse) v                 ds = p * (do v^T - delta) / sqrt(d)
+ *                                        dk = ds^T q         dq = ds k
  *
  * All tensors have four dimensions, (batch, heads, rows, columns).  One of queries, keys or
  * values is a view into the packed rows: head_dim apart from head to head, a row's length from
@@ -37,11 +38,11 @@ void graph_init(struct graph *g, const struct kern_heads *whole, const struct ke
                 struct err *err)
 {
     assert(slice->heads == whole->heads || slice->batch == 1);
-    *g = (struct graph){ .name = GRAPH_NAMES,
-                         .heads = *slice,
-                         .row = (whole->heads + 2 * whole->kv_heads) * whole->head_dim,
-                         .out_row = whole->heads * whole->head_dim,
-                         .err = err };
+    *g = (struct graph){.name = GRAPH_NAMES,
+                        .heads = *slice,
+                        .row = (whole->heads + 2 * whole->kv_heads) * whole->head_dim,
+                        .out_row = whole->heads * whole->head_dim,
+                        .err = err};
 }
 
 void graph_release(struct graph *g)
@@ -136,7 +137,7 @@ static desc within(struct graph *g, cudnnDataType_t type, struct shape shape)
 
 static desc scalar(struct graph *g, int64_t name)
 {
-    struct shape one = { { 1, 1, 1, 1 }, { 1, 1, 1, 1 } };
+    struct shape one = {{1, 1, 1, 1}, {1, 1, 1, 1}};
 
     return tensor(g, name, SCALAR, CUDNN_DATA_FLOAT, one);
 }
@@ -146,7 +147,7 @@ static struct shape plain(const struct graph *g, int64_t rows, int64_t columns)
 {
     int64_t h = g->heads.heads, mat = rows * columns;
 
-    return (struct shape){ { g->heads.batch, h, rows, columns }, { h * mat, mat, columns, 1 } };
+    return (struct shape){{g->heads.batch, h, rows, columns}, {h * mat, mat, columns, 1}};
 }
 
 /* heads of head_dim in rows of `row` elements. */
@@ -154,7 +155,7 @@ static struct shape packed(const struct graph *g, int64_t heads, int64_t row)
 {
     int64_t T = g->heads.seq, d = g->heads.head_dim;
 
-    return (struct shape){ { g->heads.batch, heads, T, d }, { T * row, d, row, 1 } };
+    return (struct shape){{g->heads.batch, heads, T, d}, {T * row, d, row, 1}};
 }
 
 static struct shape transposed(struct shape s)
@@ -190,7 +191,8 @@ static void reduce(struct graph *g, cudnnReduceTensorOp_t by, desc x, desc y)
     cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
 
     graph_tell(g, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &f32);
-    graph_tell(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &by);
+    graph_tell(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1,
+               &by);
     graph_close(g, how, "a reduction's type");
     tell_desc(g, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
     tell_desc(g, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
@@ -235,7 +237,8 @@ static void each(struct graph *g, cudnnPointwiseMode_t mode, desc x, desc b, des
 }
 
 /* A new f32 tensor of that shape: mode(x, b). */
-static desc fresh(struct graph *g, cudnnPointwiseMode_t mode, desc x, desc b, struct shape shape)
+static desc fresh(struct graph *g, cudnnPointwiseMode_t mode, desc x, desc b,
+                  struct shape shape)
 {
     desc y = within(g, CUDNN_DATA_FLOAT, shape);
 
@@ -246,7 +249,8 @@ static desc fresh(struct graph *g, cudnnPointwiseMode_t mode, desc x, desc b, st
 /* Scores of keys behind their query's place become `minus`. */
 static desc causal(struct graph *g, desc s, struct shape square)
 {
-    desc row = within(g, CUDNN_DATA_INT32, square), column = within(g, CUDNN_DATA_INT32, square);
+    desc row = within(g, CUDNN_DATA_INT32, square),
+         column = within(g, CUDNN_DATA_INT32, square);
     desc seen = within(g, CUDNN_DATA_BOOLEAN, square);
     desc y = within(g, CUDNN_DATA_FLOAT, square);
 
@@ -278,8 +282,8 @@ int graph_forward(struct graph *g)
     s = fresh(g, CUDNN_POINTWISE_SUB, s, most, square);
     s = fresh(g, CUDNN_POINTWISE_EXP, s, NULL, square);
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, s, sum);
-    each(g, CUDNN_POINTWISE_ADD, most, fresh(g, CUDNN_POINTWISE_LOG, sum, NULL, rows), NULL, lse,
-         -1);
+    each(g, CUDNN_POINTWISE_ADD, most, fresh(g, CUDNN_POINTWISE_LOG, sum, NULL, rows), NULL,
+         lse, -1);
     each(g, CUDNN_POINTWISE_DIV, s, sum, NULL, p, -1);
     product(g, p, v, o);
     return g->failed ? -1 : 0;
@@ -330,7 +334,8 @@ int graph_backward(struct graph *g, int atomic)
     desc q = tensor(g, GRAPH_Q, REAL, bf16, packed(g, h->heads, g->row));
     desc k = tensor(g, GRAPH_K, REAL, bf16, transposed(kv));
     desc v = tensor(g, GRAPH_V, REAL, bf16, transposed(kv));
-    desc o = tensor(g, GRAPH_O, REAL, bf16, heads), dout = tensor(g, GRAPH_DO, REAL, bf16, heads);
+    desc o = tensor(g, GRAPH_O, REAL, bf16, heads),
+         dout = tensor(g, GRAPH_DO, REAL, bf16, heads);
     desc lse = tensor(g, GRAPH_LSE, REAL, f32, rows), scale = scalar(g, GRAPH_SCALE);
     desc sum = within(g, f32, rows), delta = tensor(g, GRAPH_DELTA, REAL, f32, rows);
     desc s = within(g, f32, square), dp = within(g, f32, square), p, ds;

@@ -23,12 +23,12 @@ enum {
     GRAPH_DQ,
     GRAPH_DK,
     GRAPH_DV,
-    GRAPH_DELTA,    /* f32 (batch, heads, seq): sum of dout * out over a row */
-    GRAPH_DQ_SUM,   /* f32 (batch, heads, seq, head_dim): where atomic additions sum dq */
-    GRAPH_SCALE,    /* of the host: 1 / sqrt(head_dim) */
-    GRAPH_MINUS,    /* of the host: what a masked score is */
-    GRAPH_ONE,      /* of the host */
-    GRAPH_NAMES     /* names of what exists within a graph alone follow */
+    GRAPH_DELTA,  /* f32 (batch, heads, seq): sum of dout * out over a row */
+    GRAPH_DQ_SUM, /* f32 (batch, heads, seq, head_dim): where atomic additions sum dq */
+    GRAPH_SCALE,  /* of the host: 1 / sqrt(head_dim) */
+    GRAPH_MINUS,  /* of the host: what a masked score is */
+    GRAPH_ONE,    /* of the host */
+    GRAPH_NAMES   /* names of what exists within a graph alone follow */
 };
 
 enum { GRAPH_DESCRIPTORS = 384, GRAPH_OPS = 40 };
@@ -37,7 +37,7 @@ enum { GRAPH_DESCRIPTORS = 384, GRAPH_OPS = 40 };
 struct graph {
     cudnnBackendDescriptor_t kept[GRAPH_DESCRIPTORS], op[GRAPH_OPS];
     int n_kept, n_ops;
-    int64_t name; /* of the next tensor within */
+    int64_t name;            /* of the next tensor within */
     struct kern_heads heads; /* of a slice */
     int64_t row, out_row;    /* of qkv and of out, all heads of them */
     int failed;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what a machine has beside processors: asks hwloc, on one rank of each host.  A device
- * is counted as in the files of hwloc that paro-topo reads (topo_hwloc.c).
+ * is counted as in the files of hwloc that paro-topo reads (topo_hwloc.c).  Where NVIDIA's
+ * driver answers, the GPUs are those that it shows, with their name: hwloc is often built
+ * without NVML, and in a container it sees devices that are not this container's.
  */
 #include <hwloc.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "probe/probe.h"
+#include "topo/topo_nvml.h"
 
 static int is_osdev(hwloc_obj_t o, hwloc_obj_osdev_type_t type)
 {
@@ -40,6 +43,18 @@ static int bounded(int n)
     return n < 0 ? 0 : n > TOPO_DEVICES_MAX ? TOPO_DEVICES_MAX : n;
 }
 
+static void ask_driver(struct topo_devices *d)
+{
+    struct topo_nvml n = {0};
+    struct err ignored; /* no driver, or one that fails: what hwloc sees stays */
+
+    if (topo_nvml_list(&n, &ignored))
+        return;
+    d->gpus = n.gpus;
+    topo_nvml_name(&n, d->gpu_name, sizeof d->gpu_name);
+    topo_nvml_release(&n);
+}
+
 /* Nothing where hwloc cannot tell.  Devices that are not hardware (lo, bridges) it leaves out.
  */
 static struct topo_devices count_devices(void)
@@ -63,6 +78,8 @@ static struct topo_devices count_devices(void)
     }
     d.numa_nodes = bounded(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE));
     d.gpus = bounded(d.gpus);
+    if (hwloc_topology_is_thissystem(t)) /* not a file that stands for another machine */
+        ask_driver(&d);
     /* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
     d.nics = bounded(fabrics ? fabrics : networks);
     hwloc_topology_destroy(t);

@@ -52,9 +52,9 @@ void topo_set_host(struct topo *t, int k, const char *host)
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err)
 {
     static const char *const names[TOPO_FORMATS] = {
-        [TOPO_YAML] = "yaml",        [TOPO_JSON] = "json", [TOPO_TABLE] = "table",
-        [TOPO_DOT] = "dot",          [TOPO_SVG] = "svg",   [TOPO_HOSTFILE] = "hostfile",
-        [TOPO_RANKFILE] = "rankfile"};
+        [TOPO_YAML] = "yaml",         [TOPO_JSON] = "json", [TOPO_TABLE] = "table",
+        [TOPO_DOT] = "dot",           [TOPO_SVG] = "svg",   [TOPO_HOSTFILE] = "hostfile",
+        [TOPO_RANKFILE] = "rankfile", [TOPO_NCCL] = "nccl"};
 
     for (int i = 0; i < TOPO_FORMATS; i++) {
         if (strcmp(text, names[i]))
@@ -63,7 +63,8 @@ int topo_parse_format(const char *text, enum topo_format *format, struct err *er
         return 0;
     }
     return err_set(err, ERR_INPUT,
-                   "'%s', expected yaml, json, table, dot, svg, hostfile or rankfile", text);
+                   "'%s', expected yaml, json, table, dot, svg, hostfile, rankfile or nccl",
+                   text);
 }
 
 int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct err *err)
@@ -75,6 +76,9 @@ int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct 
         [TOPO_RANKFILE] = topo_print_rankfile,
     };
 
+    if (format == TOPO_NCCL)
+        return err_set(err, ERR_ABSENT,
+                       "a fabric does not tell of PCI devices, of which NCCL's XML is made");
     for (int k = 0; format >= TOPO_HOSTFILE && k < t->groups.count; k++)
         if (!t->host[k][0])
             return err_set(err, ERR_ABSENT,

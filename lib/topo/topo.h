@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/groups.h"
 
-enum { TOPO_LEVELS_MAX = 8, TOPO_SOURCE_BYTES = 160 };
+enum { TOPO_LEVELS_MAX = 8, TOPO_SOURCE_BYTES = 160, TOPO_NAME_BYTES = 96 };
 
 /*
  * A fabric: levels from the inside out.  Level 0 joins the ranks of a group (the fast tier);
@@ -45,8 +45,9 @@ struct topo_port {
     double out_Bps, in_Bps; /* this group's port at level 1, measured apart */
 };
 
-struct topo_devices { /* of a group's host; 0 where unknown or none */
+struct topo_devices { /* of a group's host; 0 and "" where unknown or none */
     int numa_nodes, gpus, nics;
+    char gpu_name[TOPO_NAME_BYTES]; /* "NVIDIA H200", of all of them or the first */
 };
 
 struct topo {
@@ -85,7 +86,7 @@ void topo_release(struct topo *t);
 void topo_set_host(struct topo *t, int k, const char *host); /* copies */
 
 /*
- * What -i takes: a file, "-" (stdin), or "synth:SPEC" as
+ * What -i takes: a file, "-" (stdin), "nvml:" (this machine's GPUs), or "synth:SPEC" as
  * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".  A file is YAML
  * (paro-topology(5)) or what another tool writes: topo/topo_import.h, which takes words about
  * what that tool does not state, and is asked here without any.  A file that leaves open what
@@ -112,6 +113,7 @@ enum topo_format {
     TOPO_SVG,
     TOPO_HOSTFILE, /* Open MPI's, "node0 slots=2"; ERR_ABSENT where a host has no name */
     TOPO_RANKFILE, /* Open MPI's, "rank 0=node0 slot=0"; the same */
+    TOPO_NCCL,     /* of a machine, not of a fabric: topo_export_nccl() prints it */
     TOPO_FORMATS
 };
 /* "yaml", "json", "table", ... */
@@ -129,7 +131,6 @@ int topo_diff(const struct topo *old, const struct topo *t, double tolerance,
 /* R_k of paro.md: the slower direction of group k's port, all members together. */
 double topo_port_Bps(const struct topo *t, int k);
 double topo_slowest_port_Bps(const struct topo *t);
-
 /* The median of all groups' ports, both ways. */
 double topo_usual_port_Bps(const struct topo *t);
 /*

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "topo/topo_machine.h"
+#include "topo/topo_parts.h"
 
 enum { OBJECTS_MOST = 2 * TOPO_MACHINE_RANKS }; /* of a matrix of bandwidths: GPUs, switches */
 
@@ -422,4 +423,34 @@ int topo_hwloc_read(struct topo_machine *m, const struct xml *x, int ranks, stru
     mem_free(h.gpu);
     mem_free(h.place);
     return rc;
+}
+
+/* ---- for who writes another document from this one ---- */
+
+static struct hwloc view(const struct xml *x)
+{
+    const char *version = xml_find(x->root, "version");
+
+    return (struct hwloc){.x = x, .version = version ? version[0] - '0' : 2};
+}
+
+int topo_hwloc_is_gpu(const struct xml *x, const struct xml_node *n)
+{
+    struct hwloc h = view(x);
+
+    return is_gpu(&h, n);
+}
+
+int topo_hwloc_is_fabric(const struct xml *x, const struct xml_node *n)
+{
+    struct hwloc h = view(x);
+
+    return is_osdev(&h, n, OSDEV_FABRIC);
+}
+
+int topo_hwloc_is_network(const struct xml *x, const struct xml_node *n)
+{
+    struct hwloc h = view(x);
+
+    return is_osdev(&h, n, OSDEV_NETWORK);
 }

@@ -235,6 +235,12 @@ int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, st
         *t = new;
         return 0;
     }
+    if (topo_is_local(what)) {
+        if (topo_local_read(&new, what, ask, err))
+            return -1;
+        *t = new;
+        return 0;
+    }
     if (io_read_text(what, YAML_BYTES_MAX, &text, &bytes, err))
         return -1;
     return topo_import_text(t, strcmp(what, "-") ? what : "stdin", text, bytes, ask, err);

@@ -5,8 +5,9 @@
 #include "topo/topo_given.h"
 
 /*
- * A fabric from what another tool writes, told apart by content: NCCL's topology XML, hwloc's
- * XML, the text of `nvidia-smi topo -m`, that of ibnetdiscover; YAML and synth: as well.
+ * A fabric from this machine ("nvml:"), or from what another tool writes, told apart by
+ * content: NCCL's topology XML, hwloc's XML, the text of `nvidia-smi topo -m`, that of
+ * ibnetdiscover; YAML and synth: as well.
  *
  * The first three describe one machine: its GPUs, in the order of their ranks, are groups of
  * those that NVLink joins (all of them, on PCIe, where it joins none).  ibnetdiscover describes
@@ -24,6 +25,11 @@ struct topo_ask {
 
 /* ask NULL: nothing is said beside the file.  A path of "-" is stdin. */
 int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, struct err *err);
+/*
+ * A machine as NCCL's topology XML: of nvml:, of such XML, or of hwloc's.  ERR_ABSENT where it
+ * does not tell what that is made of.
+ */
+int topo_export_nccl(const char *what, FILE *out, struct err *err);
 /* Of a text with one 0 behind it; takes it (mem_free). */
 int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
                      const struct topo_ask *ask, struct err *err);

@@ -59,6 +59,8 @@ static void json_group(struct jout *j, const struct topo *t, int k)
     json_count(j, "numa_nodes", t->devices[k].numa_nodes);
     json_count(j, "gpus", t->devices[k].gpus);
     json_count(j, "nics", t->devices[k].nics);
+    if (t->devices[k].gpu_name[0])
+        jout_text(j, "gpu_name", t->devices[k].gpu_name);
     jout_close(j, '}');
 }
 

@@ -276,6 +276,7 @@ static int build_groups(struct build *b, int levels)
     for (int k = 0; k < b->t->groups.count; k++) {
         int node = k / m->domains;
         topo_set_host(b->t, k, b->hosts ? b->host[node] : b->nodes == 1 ? m->host : "");
+        b->t->devices[k] = m->devices;
         if (levels > 2)
             b->t->block[k] = node;
     }

@@ -73,6 +73,7 @@ struct topo_machine {
     int counts_links;         /* the file tells how many, so that a rate of each can be given */
     double links, links_flow; /* near links of a rank, and to one other: how many, or B/s */
     int nics;                 /* network devices, 0 where not counted */
+    struct topo_devices devices; /* as all groups get them; 0 where the file is no machine's */
     int64_t memory_bytes;
     double flops;
 };
@@ -103,6 +104,11 @@ int topo_hwloc_read(struct topo_machine *m, const struct xml *x, int ranks, stru
 int topo_smi_read(struct topo_machine *m, char *text, struct err *err);
 int topo_ib_read(struct topo *t, const char *file, char *text, const struct topo_ask *ask,
                  struct err *err);
+
+/* "nvml:" and what is behind it: this machine, by NVML and the kernel's files below a root. */
+int topo_is_local(const char *what);
+int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask,
+                    struct err *err);
 
 /* The next line of a text, cut; NULL behind the last.  *at moves on, *line counts from 1. */
 char *topo_next_line(char **at, int *line);

@@ -22,7 +22,7 @@ struct doc_level {
 };
 
 struct doc_group {
-    char *host, *port_out_Bps, *port_in_Bps, *numa_nodes, *gpus, *nics;
+    char *host, *port_out_Bps, *port_in_Bps, *numa_nodes, *gpus, *nics, *gpu_name;
     char **ranks, **blocks;
     unsigned ranks_count, blocks_count;
 };
@@ -75,6 +75,7 @@ static const cyaml_schema_field_t group_fields[] = {
     NUMBER(doc_group, numa_nodes, CYAML_FLAG_OPTIONAL),
     NUMBER(doc_group, gpus, CYAML_FLAG_OPTIONAL),
     NUMBER(doc_group, nics, CYAML_FLAG_OPTIONAL),
+    TEXT(doc_group, gpu_name, CYAML_FLAG_OPTIONAL, 1, TOPO_NAME_BYTES - 1),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t group_schema = {
@@ -337,6 +338,11 @@ static int read_group(struct topo *t, int k, const struct yaml *y, const struct 
         read_count(y, k, "gpus", from->gpus, &t->devices[k].gpus, err) ||
         read_count(y, k, "nics", from->nics, &t->devices[k].nics, err))
         return -1;
+    if (from->gpu_name) {
+        if (check_word(y, path_of(&p, "groups[%d].gpu_name", k), from->gpu_name, err))
+            return -1;
+        snprintf(t->devices[k].gpu_name, TOPO_NAME_BYTES, "%s", from->gpu_name);
+    }
     return read_blocks(t, k, y, from, err);
 }
 
@@ -478,6 +484,11 @@ static void put_group(FILE *out, const struct topo *t, int k)
     put_count(out, "numa_nodes", t->devices[k].numa_nodes);
     put_count(out, "gpus", t->devices[k].gpus);
     put_count(out, "nics", t->devices[k].nics);
+    if (t->devices[k].gpu_name[0]) {
+        fputs("    gpu_name: ", out);
+        yaml_put_text(out, t->devices[k].gpu_name);
+        fputs("\n", out);
+    }
 }
 
 void topo_print_yaml(const struct topo *t, FILE *out)

@@ -264,51 +264,43 @@ static float *packed(const void *p, const layout *l, cublasOperation_t op)
     return to;
 }
 
-/* The columns of D one by one: sums over k in order, in f32. */
-static void multiply(const struct cublasLtMatmulDesc *desc, float alpha, const float *a,
-                     const float *b, size_t k, float beta, const void *c, const layout *cl,
-                     void *d, const layout *dl)
-{
-    float *sum = take(dl->rows * sizeof *sum);
-
-    for (size_t col = 0; col < dl->cols; col++) {
-        memset(sum, 0, dl->rows * sizeof *sum);
-        for (size_t i = 0; i < k; i++)
-            for (size_t row = 0; row < dl->rows; row++)
-                sum[row] += a[i * dl->rows + row] * b[col * k + i];
-        for (size_t row = 0; row < dl->rows; row++) {
-            float x = alpha * sum[row];
-            if (beta != 0)
-                x += beta * element(c, cl->type, col * (size_t)cl->ld + row);
-            if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS)
-                x += element(desc->bias, dl->type, row);
-            put(d, dl->type, col * (size_t)dl->ld + row, x);
-        }
-    }
-    free(sum);
-}
-
-/* A product that may be done later: all of what says how, as it is now. */
-struct job {
+/* One product, by value: what it was asked by may be gone when a late stream comes to it. */
+struct product {
     struct cublasLtMatmulDesc desc;
     layout al, bl, cl, dl;
-    float by, plus;
+    float alpha, beta;
     const void *a, *b, *c;
     void *d, *workspace;
-    size_t scribble; /* bytes of the workspace that the algorithm writes */
+    size_t workspace_bytes;
 };
 
-static void run_job(void *arg)
+/* The columns of D one by one: sums over k in order, in f32. */
+static void multiply(void *arg)
 {
-    const struct job *j = arg;
+    const struct product *p = arg;
+    size_t rows = p->dl.rows, k = p->desc.ta == CUBLAS_OP_N ? p->al.cols : p->al.rows;
+    float *a = packed(p->a, &p->al, p->desc.ta), *b = packed(p->b, &p->bl, p->desc.tb);
+    float *sum = take(rows * sizeof *sum);
 
-    if (j->scribble)
-        memset(j->workspace, 0xff, j->scribble);
-    float *pa = packed(j->a, &j->al, j->desc.ta), *pb = packed(j->b, &j->bl, j->desc.tb);
-    multiply(&j->desc, j->by, pa, pb, j->desc.ta == CUBLAS_OP_N ? j->al.cols : j->al.rows,
-             j->plus, j->c, &j->cl, j->d, &j->dl);
-    free(pa);
-    free(pb);
+    if (p->workspace_bytes)
+        memset(p->workspace, 0xff, p->workspace_bytes);
+    for (size_t col = 0; col < p->dl.cols; col++) {
+        memset(sum, 0, rows * sizeof *sum);
+        for (size_t i = 0; i < k; i++)
+            for (size_t row = 0; row < rows; row++)
+                sum[row] += a[i * rows + row] * b[col * k + i];
+        for (size_t row = 0; row < rows; row++) {
+            float x = p->alpha * sum[row];
+            if (p->beta != 0)
+                x += p->beta * element(p->c, p->cl.type, col * (size_t)p->cl.ld + row);
+            if (p->desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
+                x += element(p->desc.bias, p->dl.type, row);
+            put(p->d, p->dl.type, col * (size_t)p->dl.ld + row, x);
+        }
+    }
+    free(a);
+    free(b);
+    free(sum);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
@@ -321,7 +313,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const layout *const all[] = {al, bl, cl, dl};
     const void *const at[] = {a, b, c, d};
     cublasStatus_t rc = check(desc, al, bl, cl, dl);
-    struct job job;
 
     (void)handle;
     if (rc != CUBLAS_STATUS_SUCCESS)
@@ -333,22 +324,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)at[i] % algo->data[2 + i])
             return CUBLAS_STATUS_INVALID_VALUE;
-    job = (struct job){.desc = *desc,
-                       .al = *al,
-                       .bl = *bl,
-                       .cl = *cl,
-                       .dl = *dl,
-                       .a = a,
-                       .b = b,
-                       .c = c,
-                       .d = d,
-                       .workspace = workspace,
-                       .scribble = algo->data[1]};
-    memcpy(&job.by, alpha, sizeof job.by);
-    memcpy(&job.plus, beta, sizeof job.plus);
+    struct product p = {*desc, *al, *bl, *cl, *dl, 0, 0, a, b, c, d, workspace, algo->data[1]};
+    memcpy(&p.alpha, alpha, sizeof p.alpha);
+    memcpy(&p.beta, beta, sizeof p.beta);
     if (emulated_begin("cublasLtMatmul", stream) != cudaSuccess)
         return CUBLAS_STATUS_EXECUTION_FAILED;
-    emulated_do(stream, run_job, &job, sizeof job);
+    emulated_do(stream, multiply, &p, sizeof p);
     emulated_end();
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dtype.h"
+#include "late.h"
+#include "nccl_numbers.h"
 
 enum kind { SEND, RECV, GATHER, SCATTER, REDUCE_ALL, BROADCAST, REDUCE_ONE };
 
@@ -25,6 +26,7 @@ struct op {
     ncclDataType_t type;
     int op, peer; /* peer: or root */
     ncclComm_t comm;
+    cudaStream_t stream;
     char *arrived; /* [ranks][count] of a reduction */
 };
 
@@ -48,13 +50,6 @@ static _Thread_local struct {
 } group;
 static int ids, groups;
 
-static size_t bytes_of(ncclDataType_t type)
-{
-    static const size_t bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-
-    return bytes[type];
-}
-
 static void *need(size_t bytes)
 {
     void *p = calloc(1, bytes ? bytes : 1);
@@ -62,72 +57,6 @@ static void *need(size_t bytes)
     if (!p)
         abort();
     return p;
-}
-
-static double get(const char *p, ncclDataType_t type, size_t i)
-{
-    uint16_t h;
-    float f;
-    double d;
-    int32_t w;
-    int64_t l;
-
-    p += i * bytes_of(type);
-    switch (type) {
-    case ncclFloat32:
-        memcpy(&f, p, 4);
-        return (double)f;
-    case ncclFloat64:
-        memcpy(&d, p, 8);
-        return d;
-    case ncclBfloat16:
-        memcpy(&h, p, 2);
-        return (double)dtype_f32_of_bf16(h);
-    case ncclFloat16:
-        memcpy(&h, p, 2);
-        return (double)dtype_f32_of_f16(h);
-    case ncclInt32:
-        memcpy(&w, p, 4);
-        return w;
-    case ncclInt64:
-    case ncclUint64:
-        memcpy(&l, p, 8);
-        return (double)l;
-    case ncclUint32:
-        memcpy(&w, p, 4);
-        return (double)(uint32_t)w;
-    default:
-        return type == ncclInt8 ? (double)(int8_t)*p : (double)(uint8_t)*p;
-    }
-}
-
-static void put(char *p, ncclDataType_t type, size_t i, double v)
-{
-    p += i * bytes_of(type);
-    switch (type) {
-    case ncclFloat32:
-        memcpy(p, &(float){(float)v}, 4);
-        break;
-    case ncclFloat64:
-        memcpy(p, &v, 8);
-        break;
-    case ncclBfloat16:
-        memcpy(p, &(uint16_t){dtype_bf16_of_f32((float)v)}, 2);
-        break;
-    case ncclFloat16:
-        memcpy(p, &(uint16_t){dtype_f16_of_f32((float)v)}, 2);
-        break;
-    case ncclInt32:
-    case ncclUint32:
-        memcpy(p, &(uint32_t){(uint32_t)(int64_t)v}, 4);
-        break;
-    case ncclInt64:
-    case ncclUint64:
-        memcpy(p, &(int64_t){(int64_t)v}, 8);
-        break;
-    default:
-        *p = (char)(uint8_t)(int64_t)v;
-    }
 }
 
 static double join(int op, double a, double b)
@@ -147,16 +76,17 @@ static double join(int op, double a, double b)
 static void reduce(const struct op *o)
 {
     ncclComm_t c = o->comm;
+    size_t block = o->count * emulated_nccl_bytes(o->type);
 
     for (size_t i = 0; i < o->count; i++) {
         double v = 0;
         for (int r = 0; r < c->ranks; r++) {
-            double one = get(o->arrived + (size_t)r * o->count * bytes_of(o->type), o->type, i);
+            double one = emulated_nccl_get(o->arrived + (size_t)r * block, o->type, i);
             if (o->op >= ncclNumOps)
                 one *= c->scalar[o->op - ncclNumOps];
             v = r ? join(o->op, v, one) : one;
         }
-        put(o->out, o->type, i, o->op == ncclAvg ? v / c->ranks : v);
+        emulated_nccl_put(o->out, o->type, i, o->op == ncclAvg ? v / c->ranks : v);
     }
 }
 
@@ -165,8 +95,8 @@ static void send_to(struct op *o, const char *from, int peer)
     ncclComm_t c = o->comm;
     int tag = c->tag + (o->kind != SEND && o->kind != RECV);
 
-    MPI_Isend(from, (int)(o->count * bytes_of(o->type)), MPI_BYTE, c->world[peer], tag,
-              MPI_COMM_WORLD, &c->request[c->requests++]);
+    MPI_Isend(from, (int)(o->count * emulated_nccl_bytes(o->type)), MPI_BYTE, c->world[peer],
+              tag, MPI_COMM_WORLD, &c->request[c->requests++]);
 }
 
 static void recv_from(struct op *o, char *to, int peer)
@@ -174,15 +104,15 @@ static void recv_from(struct op *o, char *to, int peer)
     ncclComm_t c = o->comm;
     int tag = c->tag + (o->kind != SEND && o->kind != RECV);
 
-    MPI_Irecv(to, (int)(o->count * bytes_of(o->type)), MPI_BYTE, c->world[peer], tag,
-              MPI_COMM_WORLD, &c->request[c->requests++]);
+    MPI_Irecv(to, (int)(o->count * emulated_nccl_bytes(o->type)), MPI_BYTE, c->world[peer],
+              tag, MPI_COMM_WORLD, &c->request[c->requests++]);
 }
 
 /* What an operation sends and receives. */
 static void post(struct op *o)
 {
     ncclComm_t c = o->comm;
-    size_t block = o->count * bytes_of(o->type);
+    size_t block = o->count * emulated_nccl_bytes(o->type);
     int reduces = o->kind == REDUCE_ALL || o->kind == SCATTER ||
                   (o->kind == REDUCE_ONE && o->peer == c->rank);
 
@@ -211,7 +141,7 @@ static void post(struct op *o)
 /* When all has been sent and received. */
 static void finish(struct op *o)
 {
-    size_t block = o->count * bytes_of(o->type);
+    size_t block = o->count * emulated_nccl_bytes(o->type);
     char *own = o->kind == GATHER ? o->out + (size_t)o->comm->rank * block : o->out;
 
     if (o->arrived)
@@ -235,6 +165,8 @@ static int progress(ncclComm_t c)
         return 0;
     for (int i = 0; i < c->ops; i++)
         finish(&c->op[i]);
+    if (c->ops)
+        emulated_end();
     c->requests = c->ops = 0;
     return 1;
 }
@@ -269,6 +201,11 @@ static ncclResult_t fly(ncclComm_t c)
     for (int i = 0; i < group.ops; i++)
         if (group.op[i].comm == c)
             c->op[c->ops++] = group.op[i];
+    for (int i = 0; i < c->ops; i++)
+        if (c->op[i].stream)
+            emulated_run_to(c->op[i].stream, c->op[i].stream->asked);
+    /* MPI reaches into memory of the device until all is done. */
+    emulated_open();
     for (int i = 0; !c->failed && !c->stalled && i < c->ops; i++)
         post(&c->op[i]);
     return ncclSuccess;
@@ -323,50 +260,44 @@ static ncclResult_t ask(struct op o)
 ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){SEND, in, NULL, count, type, 0, peer, comm, NULL});
+    return ask((struct op){SEND, in, NULL, count, type, 0, peer, comm, stream, NULL});
 }
 
 ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){RECV, NULL, out, count, type, 0, peer, comm, NULL});
+    return ask((struct op){RECV, NULL, out, count, type, 0, peer, comm, stream, NULL});
 }
 
 ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){GATHER, in, out, count, type, 0, 0, comm, NULL});
+    return ask((struct op){GATHER, in, out, count, type, 0, 0, comm, stream, NULL});
 }
 
 ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){SCATTER, in, out, count, type, (int)op, 0, comm, NULL});
+    return ask((struct op){SCATTER, in, out, count, type, (int)op, 0, comm, stream, NULL});
 }
 
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){REDUCE_ALL, in, out, count, type, (int)op, 0, comm, NULL});
+    return ask((struct op){REDUCE_ALL, in, out, count, type, (int)op, 0, comm, stream, NULL});
 }
 
 ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){BROADCAST, in, out, count, type, 0, root, comm, NULL});
+    return ask((struct op){BROADCAST, in, out, count, type, 0, root, comm, stream, NULL});
 }
 
 ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    (void)stream;
-    return ask((struct op){REDUCE_ONE, in, out, count, type, (int)op, root, comm, NULL});
+    return ask(
+        (struct op){REDUCE_ONE, in, out, count, type, (int)op, root, comm, stream, NULL});
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
@@ -375,7 +306,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataTyp
     (void)residence; /* all memory is the host's */
     if (comm->scalars == 8)
         return ncclInvalidUsage;
-    comm->scalar[comm->scalars] = get(scalar, type, 0);
+    comm->scalar[comm->scalars] = emulated_nccl_get(scalar, type, 0);
     *op = (ncclRedOp_t)(ncclNumOps + comm->scalars++);
     return ncclSuccess;
 }
@@ -520,6 +451,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         }
     for (int i = 0; i < comm->ops; i++)
         free(comm->op[i].arrived);
+    if (comm->ops)
+        emulated_end();
     free(comm->world);
     free(comm->op);
     free(comm->request);

@@ -8,9 +8,9 @@
 
 /*
  * NCCL over MPI, as much of its interface as ours and the tests use, with its own names and
- * numbers (nccl.h of 2.28).  Streams are not looked at: an operation is done when its group
- * ends, or, of a communicator that does not block, when ncclCommGetAsyncError says so.  One
- * rank a process.  What goes wrong on purpose, for tests:
+ * numbers (nccl.h of 2.28).  Operations go as soon as what stands before them in their streams
+ * is done (late.h): when their group ends, or, of a communicator that does not block, when
+ * ncclCommGetAsyncError says so.  One rank a process.  What goes wrong on purpose, for tests:
  *
  *     EMULATE_NCCL=fail:N     the Nth group of this process ends in ncclRemoteError
  *     EMULATE_NCCL=stall:N    the Nth group of this process never ends

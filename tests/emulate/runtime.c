@@ -404,9 +404,9 @@ static void fill(void *arg)
     memset(f->p, f->value, f->bytes);
 }
 
-cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
+static cudaError_t set(const char *call, void *p, int value, size_t bytes, cudaStream_t stream)
 {
-    cudaError_t rc = emulated_begin("cudaMemsetAsync", stream);
+    cudaError_t rc = emulated_begin(call, stream);
 
     if (rc != cudaSuccess)
         return rc;
@@ -415,9 +415,14 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t strea
     return cudaSuccess;
 }
 
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
+{
+    return set("cudaMemsetAsync", p, value, bytes, stream);
+}
+
 cudaError_t cudaMemset(void *p, int value, size_t bytes)
 {
-    return cudaMemsetAsync(p, value, bytes, NULL);
+    return set("cudaMemset", p, value, bytes, NULL);
 }
 
 struct copying {

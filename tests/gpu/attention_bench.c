@@ -2,7 +2,7 @@
 /*
  * attention_bench DEVICE [NAME...]: how fast attentions in bf16 are, forward and backward:
  * median over rounds, TFLOP/s of the half below the diagonal (2 batch heads seq^2 head_dim
- * forward, 5 backward).  NAME: flash, plain, cudnn (its backward adds in any order),
+ * forward, 5 backward).  NAME: hopper, flash, plain, cudnn (its backward adds in any order),
  * cudnn-exact (its backward gives equal bits), or BATCHxSEQxHEADSxKV_HEADSxHEAD_DIM for another
  * shape than the three.  "off" is how far out and dqkv are from those of the first NAME, in
  * norm.
@@ -59,9 +59,14 @@ static int run(struct bench *b, int backward, struct err *err)
                                               b->lse, b->qkv, b->scratch, err)
                         : kern_cudnn_forward(b->cudnn, stream, b->out, b->lse, b->qkv,
                                              b->scratch, err);
-    if (!strcmp(b->name, "flash") && backward)
+    if (!strcmp(b->name, "hopper") && backward)
+        kern_cuda_hopper_backward(stream, s, b->dqkv, b->dout, b->out, b->lse, b->qkv,
+                                  b->scratch);
+    else if (!strcmp(b->name, "flash") && backward)
         kern_cuda_flash_backward(stream, s, b->dqkv, b->dout, b->out, b->lse, b->qkv,
                                  b->scratch);
+    else if (!strcmp(b->name, "hopper"))
+        kern_cuda_hopper_forward(stream, s, b->out, b->lse, b->qkv);
     else if (!strcmp(b->name, "flash"))
         kern_cuda_flash_forward(stream, s, b->out, b->lse, b->qkv);
     else if (backward)
@@ -121,7 +126,7 @@ static int scratch_open(struct bench *b, struct err *err)
             return -1;
         printf("# %s\n", kern_cudnn_text(b->cudnn));
         bytes = kern_cudnn_bytes(b->cudnn);
-    } else if (!strcmp(b->name, "flash")) {
+    } else if (strcmp(b->name, "plain")) {
         bytes = kern_cuda_flash_bytes(&b->s, 1);
     }
     return device_alloc(b->device, bytes, b->name, &b->scratch, err);
@@ -188,7 +193,7 @@ static int shape(struct bench *b, const struct kern_heads *s, const uint16_t *dr
         fill(b, b->qkv, drawn, qkv);
         fill(b, b->dout, drawn + 1, out);
         for (; *names; names++)
-            if (strchr("fpc", **names)) {
+            if (strchr("fhpc", **names)) {
                 b->name = *names;
                 bad |= line(b, err);
             }
@@ -204,7 +209,7 @@ int main(int argc, char **argv)
 {
     static const struct kern_heads three[] = {
         {8, 2048, 32, 4, 64}, {16, 1024, 12, 12, 64}, {4, 4096, 32, 8, 128}};
-    static char *usual[] = {"flash", "cudnn", "cudnn-exact", NULL};
+    static char *usual[] = {"flash", "hopper", "cudnn", "cudnn-exact", NULL};
     struct bench b = {0};
     struct kern_heads s = {0};
     struct err err = {0};
@@ -220,7 +225,7 @@ int main(int argc, char **argv)
         drawn[i] = dtype_bf16_of_f32((float)rng_normal(1, 0, (uint64_t)i));
     printf("# %s\n", device_name(b.device));
     for (int i = 2; i < argc; i++)
-        named |= strchr("fpc", argv[i][0]) != NULL;
+        named |= strchr("fhpc", argv[i][0]) != NULL;
     for (int i = 2; i < argc; i++)
         if (sscanf(argv[i], "%" SCNd64 "x%" SCNd64 "x%" SCNd64 "x%" SCNd64 "x%" SCNd64,
                    &s.batch, &s.seq, &s.heads, &s.kv_heads, &s.head_dim) == 5) {

@@ -5,7 +5,8 @@
  *
  *     gcc -O2 -fopenmp -Ilib -I$CUDA_HOME/include tests/gpu/cudnn_try.c lib/kern/kern_cudnn.c \
  *         lib/kern/kern_cudnn_graph.c lib/base/err.c lib/base/mem.c \
- *         -L$CUDA_HOME/lib64 -lcudnn -lcudart -lm -o cudnn_try
+ *         -L$CUDA_HOME/lib64 -l:libcudnn.so.9 -lcudart -lm -o cudnn_try
+ *     ./cudnn_try [BATCH,SEQ,HEADS,KV_HEADS,HEAD_DIM]...
  */
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -20,8 +21,9 @@
 
 enum { RUNS = 20, CANARY = 4096 };
 /*
- * Errors in norm.  Probabilities, gradients of scores, gradients of a head before they are summed
- * and the result are rounded to bf16: four times 2^-9 of what is rounded, as if they added up.
+ * Errors in norm, those of gradients for the `out` that was given.  Probabilities, gradients of
+ * scores, gradients of a head before they are summed and the result are rounded to bf16: four
+ * times 2^-9 of what is rounded, as if they added up.
  */
 #define TOLERANCE 0x1p-7
 /* lse is f32 throughout; scores of up to 8 in f32, exponentials by the card's exp2 (2^-22). */
@@ -102,9 +104,10 @@ static double *doubles(int64_t n)
 
 /* One example's attention of one head of keys, in double: what the last of each must be. */
 struct exact {
-    int64_t T, d, group; /* group: heads of queries */
-    double *q, *k, *v, *dout;           /* (group, T, d) or (T, d) */
+    int64_t T, d, group;      /* group: heads of queries */
+    double *q, *k, *v, *dout; /* (group, T, d) or (T, d) */
     double *out, *lse, *dq, *dk, *dv;
+    double *given; /* out as the backward pass was given it; NULL: it was not yet */
 };
 
 /* Rows of d at `at` in rows of `row` elements. */
@@ -133,11 +136,11 @@ static void add_scaled(double *y, double by, const double *x, int64_t n)
         y[i] += by * x[i];
 }
 
-/* Probabilities of row t of a head, and what the forward pass makes of them. */
-static void exact_forward_row(struct exact *e, int64_t h, int64_t t, double *p)
+/* Probabilities of row t of a head. */
+static void exact_row(struct exact *e, int64_t h, int64_t t, double *p)
 {
     const double *q = e->q + (h * e->T + t) * e->d;
-    double most = -INFINITY, sum = 0, *out = e->out + (h * e->T + t) * e->d;
+    double most = -INFINITY, sum = 0;
 
     for (int64_t j = 0; j <= t; j++) {
         p[j] = dot(q, e->k + j * e->d, e->d) / sqrt((double)e->d);
@@ -145,10 +148,23 @@ static void exact_forward_row(struct exact *e, int64_t h, int64_t t, double *p)
     }
     for (int64_t j = 0; j <= t; j++)
         sum += p[j] = exp(p[j] - most);
-    e->lse[h * e->T + t] = most + log(sum);
-    for (int64_t j = 0; j <= t; j++) {
+    for (int64_t j = 0; j <= t; j++)
         p[j] /= sum;
-        add_scaled(out, p[j], e->v + j * e->d, e->d);
+    e->lse[h * e->T + t] = most + log(sum);
+}
+
+static void exact_forward(struct exact *e)
+{
+#pragma omp parallel for
+    for (int64_t h = 0; h < e->group; h++) {
+        double *p = doubles(e->T);
+
+        for (int64_t t = 0; t < e->T; t++) {
+            exact_row(e, h, t, p);
+            for (int64_t j = 0; j <= t; j++)
+                add_scaled(e->out + (h * e->T + t) * e->d, p[j], e->v + j * e->d, e->d);
+        }
+        mem_free(p);
     }
 }
 
@@ -159,10 +175,9 @@ static void exact_head(struct exact *e, int64_t h, double *dk, double *dv)
     for (int64_t t = 0; t < e->T; t++) {
         int64_t at = (h * e->T + t) * e->d;
         const double *g = e->dout + at;
-        double delta;
+        double delta = dot(g, e->given + at, e->d);
 
-        exact_forward_row(e, h, t, p);
-        delta = dot(g, e->out + at, e->d);
+        exact_row(e, h, t, p);
         for (int64_t j = 0; j <= t; j++) {
             double dp = dot(g, e->v + j * e->d, e->d);
             double ds = p[j] * (dp - delta) / sqrt((double)e->d);
@@ -175,7 +190,7 @@ static void exact_head(struct exact *e, int64_t h, double *dk, double *dv)
     mem_free(p);
 }
 
-static void exact_run(struct exact *e)
+static void exact_backward(struct exact *e)
 {
     int64_t n = e->T * e->d;
 
@@ -201,7 +216,7 @@ static void exact_init(struct exact *e, const struct kern_heads *s, const uint16
     int64_t row = (s->heads + 2 * s->kv_heads) * d, last = s->batch - 1;
     int64_t k = (s->heads + s->kv_heads - 1) * d;
 
-    *e = (struct exact){ .T = T, .d = d, .group = group };
+    *e = (struct exact){.T = T, .d = d, .group = group};
     e->k = taken(qkv + last * T * row, k, row, T, d);
     e->v = taken(qkv + last * T * row, k + s->kv_heads * d, row, T, d);
     e->q = doubles(group * T * d);
@@ -221,12 +236,12 @@ static void exact_init(struct exact *e, const struct kern_heads *s, const uint16
     e->lse = doubles(group * T);
     e->dk = doubles(T * d);
     e->dv = doubles(T * d);
-    exact_run(e);
+    exact_forward(e);
 }
 
 static void exact_release(struct exact *e)
 {
-    double *all[] = { e->q, e->k, e->v, e->dout, e->out, e->lse, e->dq, e->dk, e->dv };
+    double *all[] = {e->q, e->k, e->v, e->dout, e->out, e->lse, e->dq, e->dk, e->dv, e->given};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         mem_free(all[i]);
@@ -254,10 +269,10 @@ struct job {
     struct exact exact;
 };
 
-static void check_forward(const struct job *j)
+static void check_forward(struct job *j)
 {
     const struct kern_heads *s = &j->s;
-    const struct exact *e = &j->exact;
+    struct exact *e = &j->exact;
     uint16_t *out = fetched(j->out, j->out_elems * 2);
     float *lse = fetched(j->lse, j->lse_elems * 4);
     int64_t T = s->seq, d = s->head_dim, wide = s->heads * d;
@@ -271,6 +286,17 @@ static void check_forward(const struct job *j)
         for (int64_t t = 0; t < T; t++)
             off = fmax(off, fabs((double)lse[((s->batch - 1) * s->heads + head) * T + t] -
                                  e->lse[h * T + t]));
+    }
+    if (!e->given) {
+        e->given = doubles(e->group * T * d);
+        for (int64_t h = 0; h < e->group; h++) {
+            double *rows = taken(out + (s->batch - 1) * T * wide, (s->heads - e->group + h) * d,
+                                 wide, T, d);
+
+            memcpy(e->given + h * T * d, rows, (size_t)(T * d) * sizeof *rows);
+            mem_free(rows);
+        }
+        exact_backward(e);
     }
     ok(worst <= TOLERANCE, "out, error in norm", worst);
     ok(off <= TOLERANCE_LSE, "lse, greatest error", off);
@@ -289,7 +315,8 @@ static void check_backward(const struct job *j, const uint16_t *dqkv)
     double dv = distance(last, k + s->kv_heads * d, row, e->dv, T, d);
 
     for (int64_t h = 0; h < e->group; h++)
-        dq = fmax(dq, distance(last, (s->heads - e->group + h) * d, row, e->dq + h * T * d, T, d));
+        dq = fmax(dq,
+                  distance(last, (s->heads - e->group + h) * d, row, e->dq + h * T * d, T, d));
     for (int64_t i = 0; i < j->qkv_elems; i++)
         gaps += (dqkv[i] & 0x7fff) > 0x7f80;
     ok(dq <= TOLERANCE, "dq, error in norm", dq);
@@ -300,10 +327,11 @@ static void check_backward(const struct job *j, const uint16_t *dqkv)
 
 static int pass(struct job *j, struct kern_cudnn *p, int backward)
 {
-    struct err err = { 0 };
-    int bad = backward ? kern_cudnn_backward(p, NULL, j->dqkv, j->dout, j->out, j->lse, j->qkv,
-                                             j->workspace, &err)
-                       : kern_cudnn_forward(p, NULL, j->out, j->lse, j->qkv, j->workspace, &err);
+    struct err err = {0};
+    int bad = backward
+                  ? kern_cudnn_backward(p, NULL, j->dqkv, j->dout, j->out, j->lse, j->qkv,
+                                        j->workspace, &err)
+                  : kern_cudnn_forward(p, NULL, j->out, j->lse, j->qkv, j->workspace, &err);
 
     if (bad)
         printf("# %s\n", err.text);
@@ -351,8 +379,10 @@ static void check_bits(struct job *j, struct kern_cudnn *p, int must, int backwa
     for (int64_t i = 0; i < n; i++)
         differ += one[i] != two[i];
     if (must)
-        ok(differ == 0, backward ? "dqkv, bits of two runs, unequal elements"
-                                 : "out, bits of two runs, unequal elements", (double)differ);
+        ok(differ == 0,
+           backward ? "dqkv, bits of two runs, unequal elements"
+                    : "out, bits of two runs, unequal elements",
+           (double)differ);
     else
         printf("#   elements of dqkv that differ between two runs: %lld\n", (long long)differ);
     if (backward)
@@ -365,7 +395,7 @@ static void try_what(struct job *j, enum kern_cudnn_what what)
 {
     const struct kern_heads *s = &j->s;
     struct kern_cudnn *p = NULL;
-    struct err err = { 0 };
+    struct err err = {0};
     int64_t bytes;
 
     printf("# batch %lld, seq %lld, heads %lld/%lld of %lld, %s\n", (long long)s->batch,
@@ -401,7 +431,7 @@ static void try_what(struct job *j, enum kern_cudnn_what what)
 
 static void try_shape(struct kern_heads s)
 {
-    struct job j = { .s = s };
+    struct job j = {.s = s};
     int64_t tokens = s.batch * s.seq;
 
     j.qkv_elems = tokens * (s.heads + 2 * s.kv_heads) * s.head_dim;
@@ -447,17 +477,21 @@ static void print_device(void)
         cudnnBackendDestroyDescriptor(d);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const struct kern_heads shape[] = {
-        { 2, 300, 4, 2, 128 },   { 1, 2, 2, 1, 64 },       { 3, 129, 3, 3, 32 },
-        { 8, 2048, 32, 4, 64 },  { 16, 1024, 12, 12, 64 },
+        {2, 300, 4, 2, 128},  {1, 2, 2, 1, 64},       {3, 129, 3, 3, 32},
+        {8, 2048, 32, 4, 64}, {16, 1024, 12, 12, 64}, {1, 4096, 32, 8, 64},
     };
+    long long n[5];
 
     printf("# cuDNN %zu, compiled with %d\n", cudnnGetVersion(), CUDNN_VERSION);
     print_device();
-    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+    for (size_t i = 0; argc == 1 && i < sizeof shape / sizeof *shape; i++)
         try_shape(shape[i]);
+    for (int i = 1; i < argc; i++)
+        if (sscanf(argv[i], "%lld,%lld,%lld,%lld,%lld", n, n + 1, n + 2, n + 3, n + 4) == 5)
+            try_shape((struct kern_heads){n[0], n[1], n[2], n[3], n[4]});
     printf("1..%d\n", tests);
     return failures > 0;
 }

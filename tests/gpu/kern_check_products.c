@@ -227,12 +227,12 @@ static void product_kinds(struct check *c, int64_t m, int64_t n, int64_t k, int6
             char ta = op[i][0], tb = op[i][1];
             /* Gradients of weights are f32; activations and their gradients act. */
             enum dtype out = ta == 'T' ? DTYPE_F32 : c->k->act;
-            struct product t = {.shape = {ta, tb, m, n, k, (ta == 'N' ? k : m) + gap,
-                                          (tb == 'N' ? n : k) + gap, n + gap, kind > 0, type,
-                                          out},
-                                .bias = kind == 2 || (kind == 0 && i == 0),
-                                .elsewhere = kind > 1,
-                                .off = off};
+            struct product t = {
+                .shape = {ta, tb, m, n, k, (ta == 'N' ? k : m) + gap, (tb == 'N' ? n : k) + gap,
+                          n + gap, kind > 0, type, out},
+                .bias = out == c->k->act && (kind == 2 || (kind == 0 && i == 0)),
+                .elsewhere = kind > 1,
+                .off = off};
 
             product_case(c, &t);
         }

@@ -57,7 +57,7 @@ static int clean(const struct mat *m) /* two runs alike, nothing beside it */
 static void convert_case(struct check *c, enum dtype to, enum dtype from, int64_t n,
                          int64_t off)
 {
-    struct mat x = numbers(c, from, n, off), y = mat_new(c, to, 1, n, n, off + 1, 0);
+    struct mat x = numbers(c, from, n, off), y = mat_new(c, to, 1, n, n, 2 * off, 0);
     void *want = mem_new((size_t)n, 4);
 
     dtype_convert(want, to, x.init + x.first, from, n);
@@ -75,8 +75,9 @@ static void convert_case(struct check *c, enum dtype to, enum dtype from, int64_
 /* in: there where it is. */
 static void round_case(struct check *c, enum dtype type, enum dtype seen, int64_t n, int in)
 {
-    struct mat x = numbers(c, DTYPE_F32, n, 1);
-    struct mat y = in ? numbers(c, DTYPE_F32, n, 1) : mat_new(c, type, 1, n, n, 0, 0);
+    int64_t off = n % 2; /* single elements, or whole packs */
+    struct mat x = numbers(c, DTYPE_F32, n, off);
+    struct mat y = in ? numbers(c, DTYPE_F32, n, off) : mat_new(c, type, 1, n, n, 0, 0);
     const void *from = in ? y.init + y.first : x.init + x.first;
     void *want = mem_new((size_t)n, 4), *half = mem_new((size_t)n, 4);
 
@@ -95,11 +96,12 @@ static void round_case(struct check *c, enum dtype type, enum dtype seen, int64_
 
 void check_convert(struct check *c)
 {
-    static const int64_t size[] = {1, 7, 1003, 70001};
+    static const int64_t size[] = {1, 7, 1003, 70002};
 
     for (int i = 0; i < 4; i++)
         for (int t = 0; t < TYPES * TYPES; t++)
-            convert_case(c, types[t / TYPES], types[t % TYPES], size[i], i);
+            for (int64_t off = 0; off < 2; off++) /* whole packs, single elements */
+                convert_case(c, types[t / TYPES], types[t % TYPES], size[i], off);
     for (int i = 0; i < 4; i++) {
         for (int t = 0; t < TYPES; t++) {
             round_case(c, types[t], types[t], size[i], 0);
@@ -109,9 +111,10 @@ void check_convert(struct check *c)
     }
 }
 
-static void accumulate_case(struct check *c, enum dtype acc, enum dtype type, int64_t n)
+static void accumulate_case(struct check *c, enum dtype acc, enum dtype type, int64_t n,
+                            int64_t off)
 {
-    struct mat y = mat_new(c, acc, 1, n, n, 1, 1), x = mat_new(c, type, 1, n, n, 2, 1);
+    struct mat y = mat_new(c, acc, 1, n, n, off, 1), x = mat_new(c, type, 1, n, n, 2 * off, 1);
     void *want = mem_new((size_t)n, 4);
 
     for (int64_t i = 0; i < n; i++) {
@@ -132,7 +135,7 @@ static void accumulate_case(struct check *c, enum dtype acc, enum dtype type, in
 
 static void abs_case(struct check *c, int64_t n)
 {
-    struct mat x = numbers(c, DTYPE_F32, n, 1);
+    struct mat x = numbers(c, DTYPE_F32, n, n % 2);
     float *want = mem_new((size_t)n, sizeof *want);
 
     for (int64_t i = 0; i < n; i++)
@@ -149,11 +152,12 @@ static void abs_case(struct check *c, int64_t n)
 
 void check_accumulate(struct check *c)
 {
-    static const int64_t size[] = {1, 7, 1003, 70001};
+    static const int64_t size[] = {1, 7, 1003, 70002};
 
     for (int i = 0; i < 4; i++) {
         for (int t = 0; t < TYPES * TYPES; t++)
-            accumulate_case(c, types[t / TYPES], types[t % TYPES], size[i]);
+            for (int64_t off = 0; off < 2; off++)
+                accumulate_case(c, types[t / TYPES], types[t % TYPES], size[i], off);
         abs_case(c, size[i]);
     }
 }
@@ -161,12 +165,12 @@ void check_accumulate(struct check *c)
 /* Squares are exact in double: n roundings of sums, 2^-53 each, all terms above 0. */
 void check_sumsq(struct check *c)
 {
-    static const int64_t size[] = {1, 7, 1003, 300007};
+    static const int64_t size[] = {1, 7, 1003, 300002, 1100003};
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         for (int t = 0; t < TYPES; t++) {
             int64_t n = size[i];
-            struct mat x = mat_new(c, types[t], 1, n, n, 1, 1);
+            struct mat x = mat_new(c, types[t], 1, n, n, i < 3, 1);
             double want = 0, got[3] = {0};
             struct err err;
 
@@ -200,15 +204,16 @@ static void adamw_case(struct check *c, enum dtype type, int64_t n, int64_t off,
                            .eps = 1e-8,
                            .decay = 0.1,
                            .step = 3};
-    struct mat w = mat_new(c, DTYPE_F32, 1, n, n, off, 1);
     struct mat m = mat_new(c, DTYPE_F32, 1, n, n, off, 0.1);
     struct mat g = mat_new(c, type, 1, n, n, off, 0.5);
-    double *square = doubles(n), *gs = doubles(n);
+    double *square = doubles(n), *gs = doubles(n), *weight = doubles(n);
 
     for (int64_t i = 0; i < n; i++) {
         square[i] = 0.01 + m.x[i] * m.x[i];
         gs[i] = scale * g.x[i];
+        weight[i] = 3 + m.x[i]; /* further from 0 than a step goes: nothing cancels */
     }
+    struct mat w = mat_of(c, DTYPE_F32, 1, n, n, off, weight);
     struct mat v = mat_of(c, DTYPE_F32, 1, n, n, off, square);
     for (int again = 0; again < 2; again++) {
         mat_reset(c, &w), mat_reset(c, &m), mat_reset(c, &v);
@@ -221,7 +226,7 @@ static void adamw_case(struct check *c, enum dtype type, int64_t n, int64_t off,
     mat_near(c, &m, m.x, tolerance(DTYPE_F32), "AdamW m, %d %s", (int)n, dtype_name(type));
     mat_near(c, &v, v.x, tolerance(DTYPE_F32), "AdamW v, %d %s", (int)n, dtype_name(type));
     mat_free(c, &w), mat_free(c, &m), mat_free(c, &v), mat_free(c, &g);
-    mem_free(square), mem_free(gs);
+    mem_free(square), mem_free(gs), mem_free(weight);
 }
 
 void check_adamw(struct check *c)

@@ -177,6 +177,51 @@ static void test_frozen(void **state)
     }
 }
 
+static int has_products(enum dtype type)
+{
+    struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, type, DTYPE_F32};
+    struct kern_product *p = NULL;
+    struct err err;
+
+    if (kern_product_new(&p, &shape, &err)) {
+        assert_int_equal(err.code, ERR_ABSENT);
+        print_message("# skipped: no %s products on this processor\n", dtype_name(type));
+        return 0;
+    }
+    kern_product_free(p);
+    return 1;
+}
+
+static void lines_case(const char *text, const char *train, enum dtype compute, int lines)
+{
+    struct net_options options = {.batch = BATCH, .seq = SEQ, .compute = compute};
+    struct rig rig;
+
+    if (!has_products(compute))
+        return;
+    rig_text(&rig, text, train, &options);
+    assert_int_equal(rig.net.buffers->shape.lines, lines);
+    rig_close(&rig);
+}
+
+/*
+ * Weights that lie together are one product: q, k and v; gate and up.  What has a bias, an
+ * adapter, another part of a stage that trains or a weight to be rounded stays apart.
+ */
+static void test_joined(void **state)
+{
+    (void)state;
+    lines_case(LLAMA_PLAIN, "all", DTYPE_F32, 5);
+    lines_case(LLAMA_PLAIN, "all", DTYPE_BF16, 8);
+    lines_case(LLAMA_PLAIN, "freeze=*.layers.0.*", DTYPE_F32, 5);
+    lines_case(LLAMA_PLAIN, "train=*norm*", DTYPE_F32, 5);
+    lines_case(LLAMA_PLAIN, "train=*.1.self_attn.v_proj*", DTYPE_F32, 7);
+    lines_case(LLAMA_PLAIN, "freeze=*.1.mlp.gate_proj*", DTYPE_F32, 6);
+    lines_case(LLAMA_PLAIN, "lora=1,targets=q_proj", DTYPE_F32, 7);
+    lines_case(LLAMA_BIASES, "all", DTYPE_F32, 8);
+    lines_case(GPT2_TIED, "all", DTYPE_F32, 5);
+}
+
 /* A visit before the first that trains may be called, and does nothing. */
 static void test_before_the_first(void **state)
 {
@@ -291,21 +336,6 @@ static void test_planned_bytes(void **state)
 
 /* ---- the forward alone ---- */
 
-static int has_products(enum dtype type)
-{
-    struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, type, DTYPE_F32};
-    struct kern_product *p = NULL;
-    struct err err;
-
-    if (kern_product_new(&p, &shape, &err)) {
-        assert_int_equal(err.code, ERR_ABSENT);
-        print_message("# skipped: no %s products on this processor\n", dtype_name(type));
-        return 0;
-    }
-    kern_product_free(p);
-    return 1;
-}
-
 /* Beside the whole network's, within its rounding, and blind to what follows the prompt. */
 static void prompt_case(const char *text, const char *train, enum dtype compute)
 {
@@ -360,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_adapters),         cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_before_the_first), cmocka_unit_test(test_flops),
         cmocka_unit_test(test_planned_bytes),    cmocka_unit_test(test_prompt),
+        cmocka_unit_test(test_joined),
     };
 
     kern_thread_init();

@@ -18,7 +18,6 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "kern/kern_cpu.h"
 #include "net/net.h"
 #include "net/net_ref.h"
 #include "net_dump_fixture.h"
@@ -191,6 +190,46 @@ static void test_ignored(void **state)
     rig_close(&rig);
 }
 
+static void rig_apart(struct rig *rig)
+{
+    struct net_options options;
+    struct err err;
+
+    rig_tiny(rig, GROUPED, BATCH, SEQ);
+    options = rig->net.options;
+    net_release(&rig->net);
+    arena_release(&rig->arena);
+    rig->arena = (struct arena){0};
+    rig->cpu.kern.row_elems = 8;
+    assert_int_equal(net_init(&rig->net, &rig->model, &options, &err), 0);
+    net_place(&rig->net, &rig->arena);
+    assert_int_equal(arena_init(&rig->arena, rig->arena.used, "activations", &err), 0);
+    net_place(&rig->net, &rig->arena);
+}
+
+/* Where a device wants the rows of logits further apart, nothing else changes. */
+static void test_rows_apart(void **state)
+{
+    struct rig close, apart;
+    double want[VOCAB], loss;
+
+    (void)state;
+    rig_tiny(&close, GROUPED, BATCH, SEQ);
+    rig_apart(&apart);
+    assert_int_equal(net_logits_ld(&close.net), VOCAB);
+    assert_int_equal(net_logits_ld(&apart.net), 8);
+    loss = forward(&close, TOKENS, TARGETS, 0);
+    assert_true(fabs(forward(&apart, TOKENS, TARGETS, 0) / loss - 1) <= tolerance(&apart));
+    for (int r = 0; r < ROWS; r++) {
+        for (int i = 0; i < VOCAB; i++)
+            want[i] = (double)logits_of(&close)[r * VOCAB + i];
+        assert_norm(logits_of(&apart) + r * 8, want, VOCAB, tolerance(&apart), "logits");
+    }
+    rig_close(&close);
+    assert_slopes(&apart);
+    rig_close(&apart);
+}
+
 static void test_refused(void **state)
 {
     struct model bare = {.family = "params", .params = 7};
@@ -222,7 +261,8 @@ int main(void)
         cmocka_unit_test(test_hugging_face), cmocka_unit_test(test_central_differences),
         cmocka_unit_test(test_scale),        cmocka_unit_test(test_batch_adds_up),
         cmocka_unit_test(test_causal),       cmocka_unit_test(test_any_address),
-        cmocka_unit_test(test_ignored),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_ignored),      cmocka_unit_test(test_rows_apart),
+        cmocka_unit_test(test_refused),
     };
 
     kern_thread_init();

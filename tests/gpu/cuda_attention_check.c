@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * attention_check DEVICE: both attentions of a GPU beside sums in double over every pair of
+ * cuda_attention_check DEVICE: the attentions of a GPU beside sums in double over every pair of
  * tokens, ragged lengths, grouped heads; equal bits when run again.  TAP.
  */
 #include <inttypes.h>
@@ -27,7 +27,7 @@
 struct shape {
     struct kern_heads heads;
     enum dtype act;
-    int flash;
+    enum { PLAIN, FLASH, HOPPER } kind;
 };
 
 struct side { /* what comes in, and what goes out: in double, and as the device has it */
@@ -141,7 +141,7 @@ static int ask(struct device *d, const struct shape *t, const struct side *x, vo
 {
     const struct kern_heads *s = &t->heads;
     int64_t bytes = dtype_bytes(t->act), qkv_n = x->qkv_n * bytes, out_n = x->out_n * bytes;
-    int64_t scratch_n = t->flash ? kern_cuda_flash_bytes(s, 1) : kern_cuda_plain_bytes(s, 1);
+    int64_t scratch_n = t->kind ? kern_cuda_flash_bytes(s, 1) : kern_cuda_plain_bytes(s, 1);
     int64_t sizes[] = {qkv_n, out_n, out_n, qkv_n, x->lse_n * 4, scratch_n}, all = 0;
     char *room = NULL, *p[6], *nan;
     struct device_queue *q = NULL;
@@ -162,9 +162,11 @@ static int ask(struct device *d, const struct shape *t, const struct side *x, vo
         device_copy(q, room, nan, all);
         device_copy(q, p[0], x->given_qkv, qkv_n);
         device_copy(q, p[1], x->given_dout, out_n);
-        if (t->flash) {
-            kern_cuda_flash_forward(stream, s, p[2], lse, p[0]);
-            kern_cuda_flash_backward(stream, s, p[3], p[1], p[2], lse, p[0], p[5]);
+        if (t->kind) {
+            (t->kind == HOPPER ? kern_cuda_hopper_forward
+                               : kern_cuda_flash_forward)(stream, s, p[2], lse, p[0]);
+            (t->kind == HOPPER ? kern_cuda_hopper_backward : kern_cuda_flash_backward)(
+                stream, s, p[3], p[1], p[2], lse, p[0], p[5]);
         } else {
             kern_cuda_plain_forward(stream, t->act, s, p[2], lse, p[0]);
             kern_cuda_plain_backward(stream, t->act, s, p[3], p[1], p[2], lse, p[0], p[5]);
@@ -201,9 +203,14 @@ static int check(struct device *d, const struct shape *t, int number)
     const struct kern_heads *s = &t->heads;
     int64_t hd = s->heads * s->head_dim, kd = s->kv_heads * s->head_dim, ld = width(s);
     double tolerance = t->act == DTYPE_F32 ? TOLERANCE_F32 : TOLERANCE_BF16, e[5];
+    static const char *const kinds[] = {"plain", "flash", "hopper"};
     struct side x;
     struct err err = {0};
 
+    if (t->kind == HOPPER && !kern_cuda_hopper_can(t->act, s)) {
+        printf("ok %d # SKIP not a GPU of sm_90\n", number);
+        return 0;
+    }
     side_init(&x, t);
     int bad = ask(d, t, &x, x.got[0], &err) || ask(d, t, &x, x.got[1], &err);
     const char *dqkv = (const char *)x.got[0] + x.out_n * dtype_bytes(t->act);
@@ -217,8 +224,8 @@ static int check(struct device *d, const struct shape *t, int number)
     bad |= memcmp(x.got[0], x.got[1], (size_t)x.got_bytes) != 0;
     printf("%s %d - %s %s, %" PRId64 " x %" PRId64 " tokens, %" PRId64 " of %" PRId64
            " heads of %" PRId64 ": out %.1e dq %.1e dk %.1e dv %.1e lse %.1e%s%s\n",
-           bad ? "not ok" : "ok", number, t->flash ? "flash" : "plain", dtype_name(t->act),
-           s->batch, s->seq, s->kv_heads, s->heads, s->head_dim, e[0], e[1], e[2], e[3], e[4],
+           bad ? "not ok" : "ok", number, kinds[t->kind], dtype_name(t->act), s->batch, s->seq,
+           s->kv_heads, s->heads, s->head_dim, e[0], e[1], e[2], e[3], e[4],
            err.text[0] ? ", " : "", err.text);
     fflush(stdout);
     side_release(&x);
@@ -228,20 +235,23 @@ static int check(struct device *d, const struct shape *t, int number)
 int main(int argc, char **argv)
 {
     static const struct shape all[] = {
-        {{2, 37, 4, 2, 20}, DTYPE_F32, 0},    {{1, 50, 3, 1, 64}, DTYPE_F32, 0},
-        {{1, 33, 2, 2, 256}, DTYPE_F32, 0},   {{1, 1, 2, 2, 64}, DTYPE_F32, 0},
-        {{2, 37, 4, 2, 20}, DTYPE_BF16, 0},   {{1, 70, 2, 1, 128}, DTYPE_BF16, 0},
-        {{1, 1, 1, 1, 64}, DTYPE_BF16, 1},    {{1, 64, 1, 1, 64}, DTYPE_BF16, 1},
-        {{2, 37, 4, 2, 64}, DTYPE_BF16, 1},   {{1, 193, 2, 1, 64}, DTYPE_BF16, 1},
-        {{1, 300, 4, 1, 64}, DTYPE_BF16, 1},  {{2, 65, 6, 3, 128}, DTYPE_BF16, 1},
-        {{1, 129, 2, 2, 128}, DTYPE_BF16, 1}, {{1, 257, 2, 1, 128}, DTYPE_BF16, 1},
+        {{2, 37, 4, 2, 20}, DTYPE_F32, PLAIN},     {{1, 50, 3, 1, 64}, DTYPE_F32, PLAIN},
+        {{1, 33, 2, 2, 256}, DTYPE_F32, PLAIN},    {{1, 1, 2, 2, 64}, DTYPE_F32, PLAIN},
+        {{2, 37, 4, 2, 20}, DTYPE_BF16, PLAIN},    {{1, 70, 2, 1, 128}, DTYPE_BF16, PLAIN},
+        {{1, 1, 1, 1, 64}, DTYPE_BF16, FLASH},     {{1, 64, 1, 1, 64}, DTYPE_BF16, FLASH},
+        {{2, 37, 4, 2, 64}, DTYPE_BF16, FLASH},    {{1, 193, 2, 1, 64}, DTYPE_BF16, FLASH},
+        {{1, 300, 4, 1, 64}, DTYPE_BF16, FLASH},   {{2, 65, 6, 3, 128}, DTYPE_BF16, FLASH},
+        {{1, 129, 2, 2, 128}, DTYPE_BF16, FLASH},  {{1, 257, 2, 1, 128}, DTYPE_BF16, FLASH},
+        {{1, 1, 1, 1, 64}, DTYPE_BF16, HOPPER},    {{2, 37, 4, 2, 64}, DTYPE_BF16, HOPPER},
+        {{1, 128, 1, 1, 64}, DTYPE_BF16, HOPPER},  {{1, 600, 2, 1, 64}, DTYPE_BF16, HOPPER},
+        {{1, 129, 2, 2, 128}, DTYPE_BF16, HOPPER}, {{1, 450, 2, 1, 128}, DTYPE_BF16, HOPPER},
     };
     int n = (int)(sizeof all / sizeof *all), failed = 0;
     struct device *d = NULL;
     struct err err = {0};
 
     if (argc != 2 || device_open(&d, argv[1], 0, &err)) {
-        printf("Bail out! %s\n", argc == 2 ? err.text : "expected: attention_check DEVICE");
+        printf("Bail out! %s\n", argc == 2 ? err.text : "expected: cuda_attention_check DEVICE");
         return 2;
     }
     printf("1..%d\n", n);

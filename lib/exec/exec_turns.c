@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows how one rank's rows become turns, and which events keep the rule of execution between
- * them.  Asks nothing of NCCL or of a GPU but the events.
- *
- * Turns are in the order (step, track).  Rows of one step never touch what another of them
- * writes, so that whatever a turn waits for has a lower step: on every rank alike, hence no
- * cycle, and a group of sends and receives always finds its other ends.
+ * them.  Knows nothing of who runs them.  Rows of one step never touch what another of them
+ * writes, so that what a turn waits for is all of lower steps.
  *
  * An event is waited for only where nothing else says the same: each point knows how far it is
  * behind every queue (seen), its own waits and those of what it waited for included.
  */
+#include "exec/exec_turns.h"
+
 #include <assert.h>
 #include <string.h>
 
-#include "exec/exec_nccl_inside.h"
+#include "base/mem.h"
 
 /* Rails take turns; inside the groups and all other ways, the last two lanes, stay apart. */
-int exec_track_of(const struct exec_rows *r, const struct exec_row *row, int tracks)
+int turns_track(const struct exec_rows *r, const struct exec_row *row, int tracks)
 {
     return (r->lanes - 1 - row->lane) % tracks;
 }
 
 /* While turns are gone through in order. */
 struct reach {
-    struct exec_nccl_handle *h;
+    struct turns *t;
     int queues;
     int *seen;        /* [points][queues] the last point of each queue that is surely done */
     int *ends;        /* [rows] the point behind which a row is done */
@@ -32,11 +31,11 @@ struct reach {
     int *need;        /* [2][queues] of this turn: what each of its points waits for */
     int *behind;      /* [queues] of the rows before `upto` */
     int upto;         /* rows that `behind` covers */
-    int slot_user[EXEC_TRACKS_MOST][EXEC_SLOTS]; /* the point that took a slot's bytes last */
-    int slot_next[EXEC_TRACKS_MOST];
+    int slot_user[TURN_TRACKS_MOST][TURN_SLOTS]; /* the point that took a slot's bytes last */
+    int slot_next[TURN_TRACKS_MOST];
 };
 
-static int queue_of(const struct exec_nccl_handle *h, int point)
+static int queue_of(const struct turns *h, int point)
 {
     return 2 * h->turn[point / 2].track + point % 2;
 }
@@ -45,7 +44,7 @@ static void raise_to(struct reach *s, int *need, int point)
 {
     if (point < 0)
         return;
-    int q = queue_of(s->h, point);
+    int q = queue_of(s->t, point);
     need[q] = point > need[q] ? point : need[q];
 }
 
@@ -55,12 +54,12 @@ static void raise_all(int *need, const int *points, int queues)
         need[q] = points[q] > need[q] ? points[q] : need[q];
 }
 
-static int lands(const struct exec_row *row)
+int turn_lands(const struct exec_row *row)
 {
     return row->kind == EXEC_LOCAL || (row->kind == EXEC_RECV && row->op == SCHEDULE_ADD);
 }
 
-static int travels(const struct exec_row *row)
+int turn_travels(const struct exec_row *row)
 {
     return row->kind != EXEC_LOCAL;
 }
@@ -68,7 +67,7 @@ static int travels(const struct exec_row *row)
 /* What the row waits for, as exec_mpi's may_go has it, in points. */
 static void needs_of(struct reach *s, const struct exec_row *row)
 {
-    int *need = s->need + (lands(row) ? s->queues : 0);
+    int *need = s->need + (turn_lands(row) ? s->queues : 0);
 
     for (; s->upto < row->after; s->upto++)
         raise_to(s, s->behind, s->ends[s->upto]);
@@ -83,21 +82,21 @@ static void needs_of(struct reach *s, const struct exec_row *row)
 
 static void effects_of(struct reach *s, int turn, int at)
 {
-    const struct exec_row *row = &s->h->rows.row[at];
-    int point = 2 * turn + (lands(row) ? EXEC_LANDS : EXEC_MOVES);
+    const struct exec_row *row = &s->t->rows->row[at];
+    int point = 2 * turn + (turn_lands(row) ? TURN_LANDS : TURN_MOVES);
 
     s->ends[at] = point;
     if (row->kind != EXEC_SEND)
         s->wrote[row->room] = point;
     if (row->kind != EXEC_RECV)
-        s->read[(int64_t)row->source * s->queues + queue_of(s->h, point)] = point;
+        s->read[(int64_t)row->source * s->queues + queue_of(s->t, point)] = point;
 }
 
 /* The latest first: what it waited for itself need not be waited for again. */
 static void make_waits(struct reach *s, int point, const int *need)
 {
-    struct exec_nccl_handle *h = s->h;
-    struct exec_point *p = &h->turn[point / 2].point[point % 2];
+    struct turns *h = s->t;
+    struct turn_point *p = &h->turn[point / 2].point[point % 2];
     int own = queue_of(h, point), *seen = s->seen + (int64_t)point * s->queues;
 
     for (int q = 0; q < s->queues; q++)
@@ -129,27 +128,27 @@ static void make_waits(struct reach *s, int point, const int *need)
 /* The waits of a turn's points, then what its rows leave behind. */
 static void reach_turn(struct reach *s, int t)
 {
-    struct exec_nccl_handle *h = s->h;
-    struct exec_turn *turn = &h->turn[t];
+    struct turns *h = s->t;
+    struct turn *turn = &h->turn[t];
     int *user = NULL, adds = 0;
 
     for (int i = 0; i < 2 * s->queues; i++)
         s->need[i] = -1;
     for (int i = 0; i < turn->count; i++) {
-        const struct exec_row *row = &h->rows.row[h->order[turn->first + i]];
+        const struct exec_row *row = &h->rows->row[h->order[turn->first + i]];
         needs_of(s, row);
-        adds |= lands(row) && travels(row);
+        adds |= turn_lands(row) && turn_travels(row);
     }
     if (adds) { /* into a slot whose last bytes have been added */
-        user = &s->slot_user[turn->track][s->slot_next[turn->track]++ % EXEC_SLOTS];
+        user = &s->slot_user[turn->track][s->slot_next[turn->track]++ % TURN_SLOTS];
         raise_to(s, s->need, *user);
-        *user = 2 * t + EXEC_LANDS;
+        *user = 2 * t + TURN_LANDS;
     }
-    if (turn->point[EXEC_MOVES].there)
+    if (turn->point[TURN_MOVES].there)
         make_waits(s, 2 * t, s->need);
     if (adds)
         raise_to(s, s->need + s->queues, 2 * t);
-    if (turn->point[EXEC_LANDS].there)
+    if (turn->point[TURN_LANDS].there)
         make_waits(s, 2 * t + 1, s->need + s->queues);
     for (int i = 0; i < turn->count; i++)
         effects_of(s, t, h->order[turn->first + i]);
@@ -164,22 +163,22 @@ static int *none(int64_t n)
     return p;
 }
 
-static void reach_all(struct exec_nccl_handle *h, int tracks)
+static void reach_all(struct turns *h)
 {
-    int q = 2 * tracks;
-    struct reach s = {.h = h,
+    int q = 2 * h->tracks;
+    struct reach s = {.t = h,
                       .queues = q,
                       .seen = none((int64_t)h->turns * 2 * q),
-                      .ends = none(h->rows.rows),
-                      .wrote = none(h->rows.rooms),
-                      .read = none((int64_t)h->rows.rooms * q),
+                      .ends = none(h->rows->rows),
+                      .wrote = none(h->rows->rooms),
+                      .read = none((int64_t)h->rows->rooms * q),
                       .need = none(2 * q),
                       .behind = none(q)};
 
-    for (int t = 0; t < EXEC_TRACKS_MOST; t++)
-        for (int i = 0; i < EXEC_SLOTS; i++)
+    for (int t = 0; t < TURN_TRACKS_MOST; t++)
+        for (int i = 0; i < TURN_SLOTS; i++)
             s.slot_user[t][i] = -1;
-    for (int i = 0; i < EXEC_QUEUES_MOST; i++)
+    for (int i = 0; i < TURN_QUEUES_MOST; i++)
         h->first[i] = h->last[i] = -1;
     for (int t = 0; t < h->turns; t++)
         reach_turn(&s, t);
@@ -192,9 +191,9 @@ static void reach_all(struct exec_nccl_handle *h, int tracks)
 }
 
 /* Rows by step and track, in row order within; a turn where there are any. */
-static void make_turns(struct exec_nccl_handle *h, int tracks)
+static void make_turns(struct turns *h)
 {
-    const struct exec_rows *r = &h->rows;
+    const struct exec_rows *r = h->rows;
     size_t room = 0;
     int put = 0;
 
@@ -202,16 +201,16 @@ static void make_turns(struct exec_nccl_handle *h, int tracks)
     for (int from = 0, to; from < r->rows; from = to) {
         for (to = from; to < r->rows && r->row[to].step == r->row[from].step;)
             to++;
-        for (int track = 0; track < tracks; track++) {
+        for (int track = 0; track < h->tracks; track++) {
             int first = put;
             for (int i = from; i < to; i++)
-                if (exec_track_of(r, &r->row[i], tracks) == track)
+                if (turns_track(r, &r->row[i], h->tracks) == track)
                     h->order[put++] = i;
             if (put == first)
                 continue;
             h->turn = mem_grow(h->turn, &room, (size_t)h->turns + 1, sizeof *h->turn);
-            struct exec_turn *t = &h->turn[h->turns++];
-            *t = (struct exec_turn){.track = track,
+            struct turn *t = &h->turn[h->turns++];
+            *t = (struct turn){.track = track,
                                     .step = r->row[from].step,
                                     .first = first,
                                     .count = put - first,
@@ -219,8 +218,8 @@ static void make_turns(struct exec_nccl_handle *h, int tracks)
             for (int i = first; i < put; i++) {
                 const struct exec_row *row = &r->row[h->order[i]];
                 t->in_bytes += row->kind == EXEC_RECV ? row->bytes : 0;
-                t->point[EXEC_MOVES].there |= travels(row);
-                t->point[EXEC_LANDS].there |= lands(row);
+                t->point[TURN_MOVES].there |= turn_travels(row);
+                t->point[TURN_LANDS].there |= turn_lands(row);
             }
         }
     }
@@ -230,18 +229,18 @@ static void make_turns(struct exec_nccl_handle *h, int tracks)
  * Where adds arrive: each track's slots behind the rows' scratch, filled in turn.  In a slot a
  * chunk lies as far off 16 bytes as where it is added, so that it is added by 16 bytes.
  */
-static void make_slots(struct exec_nccl_handle *h, int tracks)
+static void make_slots(struct turns *h)
 {
-    int64_t most[EXEC_TRACKS_MOST] = {0}, base[EXEC_TRACKS_MOST];
-    int next[EXEC_TRACKS_MOST] = {0};
+    int64_t most[TURN_TRACKS_MOST] = {0}, base[TURN_TRACKS_MOST];
+    int next[TURN_TRACKS_MOST] = {0};
 
-    h->slot_at = mem_new((size_t)h->rows.rows, sizeof *h->slot_at);
+    h->slot_at = mem_new((size_t)h->rows->rows, sizeof *h->slot_at);
     for (int i = 0; i < h->turns; i++) {
-        const struct exec_turn *t = &h->turn[i];
+        const struct turn *t = &h->turn[i];
         int64_t at = 0;
         for (int k = t->first; k < t->first + t->count; k++) {
-            const struct exec_row *row = &h->rows.row[h->order[k]];
-            if (!lands(row) || !travels(row))
+            const struct exec_row *row = &h->rows->row[h->order[k]];
+            if (!turn_lands(row) || !turn_travels(row))
                 continue;
             at += row->to.at % 16;
             h->slot_at[h->order[k]] = at;
@@ -249,20 +248,20 @@ static void make_slots(struct exec_nccl_handle *h, int tracks)
         }
         most[t->track] = at > most[t->track] ? at : most[t->track];
     }
-    h->scratch_bytes = (h->rows.scratch_bytes + 255) / 256 * 256;
-    for (int t = 0; t < tracks; t++) {
+    h->scratch_bytes = (h->rows->scratch_bytes + 255) / 256 * 256;
+    for (int t = 0; t < h->tracks; t++) {
         most[t] = (most[t] + 255) / 256 * 256;
         base[t] = h->scratch_bytes;
-        h->scratch_bytes += most[t] * EXEC_SLOTS;
+        h->scratch_bytes += most[t] * TURN_SLOTS;
     }
     for (int i = 0; i < h->turns; i++) {
-        const struct exec_turn *t = &h->turn[i];
+        const struct turn *t = &h->turn[i];
         int adds = 0;
         for (int k = t->first; k < t->first + t->count; k++) {
-            const struct exec_row *row = &h->rows.row[h->order[k]];
-            if (!lands(row) || !travels(row))
+            const struct exec_row *row = &h->rows->row[h->order[k]];
+            if (!turn_lands(row) || !turn_travels(row))
                 continue;
-            h->slot_at[h->order[k]] += base[t->track] + next[t->track] % EXEC_SLOTS *
+            h->slot_at[h->order[k]] += base[t->track] + next[t->track] % TURN_SLOTS *
                                                             most[t->track];
             adds = 1;
         }
@@ -270,30 +269,19 @@ static void make_slots(struct exec_nccl_handle *h, int tracks)
     }
 }
 
-static int make_events(struct exec_nccl_handle *h, struct err *err)
+void turns_init(struct turns *t, const struct exec_rows *rows, int tracks)
 {
-    for (int i = 0; i < 2 * h->turns; i++) {
-        struct exec_point *p = &h->turn[i / 2].point[i % 2];
-        if (p->there && device_event_open(h->x->device, &p->done, err))
-            return -1;
-    }
-    return 0;
+    *t = (struct turns){.rows = rows, .tracks = tracks};
+    make_turns(t);
+    make_slots(t);
+    reach_all(t);
 }
 
-int exec_turns_make(struct exec_nccl_handle *h, int tracks, struct err *err)
+void turns_release(struct turns *t)
 {
-    make_turns(h, tracks);
-    make_slots(h, tracks);
-    reach_all(h, tracks);
-    return make_events(h, err);
-}
-
-void exec_turns_release(struct exec_nccl_handle *h)
-{
-    for (int i = 0; i < 2 * h->turns; i++)
-        device_event_close(h->turn[i / 2].point[i % 2].done);
-    mem_free(h->turn);
-    mem_free(h->order);
-    mem_free(h->slot_at);
-    mem_free(h->wait);
+    mem_free(t->turn);
+    mem_free(t->order);
+    mem_free(t->slot_at);
+    mem_free(t->wait);
+    *t = (struct turns){0};
 }

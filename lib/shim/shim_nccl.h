@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SHIM_SHIM_NCCL_H
+#define SHIM_SHIM_NCCL_H
+
+/*
+ * libparo-nccl.so: inside.  What a program asks of NCCL comes to shim_nccl.c, which passes it
+ * on or has it done by a schedule; shim_nccl_comm.c knows what can be said of a communicator,
+ * shim_nccl_plan.c how a collective of NCCL's lies in the chunks of a schedule.
+ */
+#include <nccl.h>
+
+#include "exec/exec_nccl.h"
+#include "pick/pick_table.h"
+
+/* NCCL's own functions, whoever else intercepts them. */
+struct shim_real {
+    ncclResult_t (*all_gather)(const void *, void *, size_t, ncclDataType_t, ncclComm_t,
+                               cudaStream_t);
+    ncclResult_t (*reduce_scatter)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t,
+                                   ncclComm_t, cudaStream_t);
+    ncclResult_t (*all_reduce)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t,
+                               ncclComm_t, cudaStream_t);
+    ncclResult_t (*init)(ncclComm_t *, int, ncclUniqueId, int);
+    ncclResult_t (*init_config)(ncclComm_t *, int, ncclUniqueId, int, ncclConfig_t *);
+    ncclResult_t (*split)(ncclComm_t, int, int, ncclComm_t *, ncclConfig_t *);
+    ncclResult_t (*finalize)(ncclComm_t);
+    ncclResult_t (*destroy)(ncclComm_t);
+    ncclResult_t (*abort)(ncclComm_t);
+    ncclResult_t (*group_start)(void);
+    ncclResult_t (*group_end)(void);
+};
+
+/* One collective that a program asked for. */
+struct shim_call {
+    unsigned phases; /* SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE */
+    const void *in;
+    void *out;
+    size_t count; /* as NCCL has it: of a block, or of an all-reduce's vector */
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    ncclComm_t comm;
+    cudaStream_t stream;
+};
+
+/* What is known of a communicator of the program's. */
+struct shim_comm;
+
+/*
+ * Collective over the new communicator: learns who stands where and whether all ranks read the
+ * same table; NULL: nothing can be said about it.  Its calls are then passed on.
+ */
+struct shim_comm *shim_comm_new(ncclComm_t comm, const struct shim_real *real);
+void shim_comm_free(struct shim_comm *c, int in_good_order);
+/* Whether a call is to be ours: NULL, or why it is passed on.  The same on every rank. */
+const char *shim_comm_passes(struct shim_comm *c, const struct shim_call *call);
+/* Puts it into the call's stream; on an error the words are told under PARO_DEBUG. */
+ncclResult_t shim_comm_run(struct shim_comm *c, const struct shim_call *call);
+
+/* The table of PARO_TUNING, or one made for PARO_TOPO; NULL: none, and why. */
+const struct pick_table *shim_table(const char **why);
+uint64_t shim_table_hash(void); /* of its text; 0: none */
+uint64_t shim_hash(const char *text);
+
+/* The rows of a call for rank; bytes of the whole vector. */
+int shim_plan_rows(const struct shim_call *call, const struct groups *groups, int rank,
+                   const struct pick_rule *rule, struct exec_rows *out, struct err *err);
+int64_t shim_plan_bytes(const struct shim_call *call, int ranks);
+/* Whether type and operation are ours; the type of an all-gather may be anything. */
+int shim_plan_type(const struct shim_call *call, enum dtype *type, enum dtype_op *op,
+                   int64_t *elems);
+
+/* Under PARO_DEBUG, a line on stderr. */
+void shim_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* What this thread asks of NCCL from here on is the shim's own; returns what it was. */
+int shim_own(int own);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what the environment says: PARO_TUNING, a table (paro-tuning(5)); else PARO_TOPO, a
+ * fabric (paro-topology(5)), for which a table is made; PARO_DEBUG.  Read once in a process.
+ */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "shim/shim_nccl.h"
+
+/* A library that is preloaded is called by nobody who could keep this for it. */
+static struct {
+    pthread_once_t once;
+    struct pick_table table;
+    int there;
+    uint64_t hash;
+    char why[300];
+} known = {.once = PTHREAD_ONCE_INIT};
+
+void shim_debug(const char *fmt, ...)
+{
+    const char *on = getenv("PARO_DEBUG");
+    char line[900];
+    va_list ap;
+
+    if (!on || !*on || strcmp(on, "0") == 0)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "paro-nccl: %s\n", line); /* one call, one line: ranks share it */
+}
+
+/* FNV-1a. */
+uint64_t shim_hash(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325;
+
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3;
+    return h;
+}
+
+static int make_table(const char *topo, struct pick_table *out, struct err *err)
+{
+    struct pick_ask ask = {.ops = 3,
+                           .op = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
+                                  SCHEDULE_ALL_REDUCE},
+                           .min_bytes = 64 << 10,
+                           .max_bytes = 1 << 30,
+                           .factor = 4};
+    struct topo t;
+
+    if (topo_read(&t, topo, err))
+        return -1;
+    int rc = pick_table_make(&t, &ask, out, err);
+    topo_release(&t);
+    return rc;
+}
+
+static void read_all(void)
+{
+    const char *tuning = getenv("PARO_TUNING"), *topo = getenv("PARO_TOPO");
+    struct err err = {0};
+    size_t bytes = 0;
+    char *text = NULL;
+    int rc;
+
+    if (tuning && *tuning)
+        rc = pick_table_read(&known.table, tuning, &err);
+    else if (topo && *topo)
+        rc = make_table(topo, &known.table, &err);
+    else
+        rc = err_set(&err, ERR_ABSENT, "neither PARO_TUNING nor PARO_TOPO is set");
+    if (rc) {
+        snprintf(known.why, sizeof known.why, "%s", err.text);
+        return;
+    }
+    FILE *f = open_memstream(&text, &bytes);
+    if (!f)
+        return;
+    pick_table_print(&known.table, PICK_YAML, f);
+    known.there = fclose(f) == 0;
+    known.hash = known.there ? shim_hash(text) : 0;
+    free(text);
+}
+
+const struct pick_table *shim_table(const char **why)
+{
+    pthread_once(&known.once, read_all);
+    *why = known.why;
+    return known.there ? &known.table : NULL;
+}
+
+uint64_t shim_table_hash(void)
+{
+    const char *why;
+
+    return shim_table(&why) ? known.hash : 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how this machine becomes a fabric, and how a machine is written as NCCL's XML.  What
+ * NVML and the kernel tell is put into NCCL's words first, and the reader of NCCL's files makes
+ * the fabric of it: one list of rates, and the same fabric from nvml: as from what NCCL dumps
+ * on this machine, or from what --format nccl prints.
+ */
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "topo/topo_machine.h"
+#include "topo/topo_parts.h"
+
+int topo_is_local(const char *what)
+{
+    return strncmp(what, "nvml:", 5) == 0;
+}
+
+/* "/" is ""; the kernel's files are named behind it. */
+static int parse_root(const char *what, const char **root, struct err *err)
+{
+    *root = what + 5;
+    if (**root && **root != '/')
+        return err_set(err, ERR_INPUT,
+                       "'%s', expected 'nvml:', or behind it a folder as '/host' that has the"
+                       " machine's sys/ and proc/",
+                       what);
+    return 0;
+}
+
+static int put_document(const struct topo_parts *p, char **text, int64_t *bytes,
+                        struct err *err)
+{
+    size_t size = 0;
+    FILE *out = open_memstream(text, &size);
+
+    if (!out)
+        return err_sys(err, "cannot write down what the machine has");
+    topo_parts_print(p, out);
+    if (fclose(out))
+        return err_sys(err, "cannot write down what the machine has");
+    *bytes = (int64_t)size;
+    return 0;
+}
+
+static void set_machine(struct topo_machine *m, const struct topo_nvml *n, const char *root)
+{
+    m->memory_bytes = n->gpu[0].memory_bytes;
+    for (int i = 1; i < n->gpus; i++)
+        if (n->gpu[i].memory_bytes < m->memory_bytes)
+            m->memory_bytes = n->gpu[i].memory_bytes;
+    m->devices = (struct topo_devices){
+        .gpus = n->gpus, .nics = m->nics, .numa_nodes = topo_sysfs_nodes(root)};
+    topo_nvml_name(n, m->devices.gpu_name, sizeof m->devices.gpu_name);
+    topo_sysfs_host(root, m->host, sizeof m->host);
+}
+
+int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask,
+                    struct err *err)
+{
+    struct topo_parts p = {0};
+    struct topo_nvml n = {0};
+    struct topo_machine m;
+    struct xml x;
+    const char *root = NULL;
+    char *text = NULL;
+    int64_t bytes = 0;
+
+    if (parse_root(what, &root, err) || topo_nvml_read(&n, err))
+        return -1;
+    topo_nvml_parts(&p, &n, root);
+    topo_machine_init(&m, "nvml");
+    int rc = put_document(&p, &text, &bytes, err);
+    rc = rc ? rc : xml_take(&x, "nvml", text, bytes, err);
+    if (rc == 0) {
+        rc = topo_nccl_read(&m, &x, err);
+        if (rc == 0) {
+            m.near_untold = !m.near && n.links_untold;
+            set_machine(&m, &n, root);
+            rc = topo_machine_build(t, &m, ask, err);
+        }
+        xml_release(&x);
+    }
+    topo_machine_release(&m);
+    topo_parts_release(&p);
+    topo_nvml_release(&n);
+    return rc;
+}
+
+/* ---- a machine as NCCL's XML ---- */
+
+static int export_local(const char *what, FILE *out, struct err *err)
+{
+    struct topo_parts p = {0};
+    struct topo_nvml n = {0};
+    const char *root = NULL;
+
+    if (parse_root(what, &root, err) || topo_nvml_read(&n, err))
+        return -1;
+    if (n.links_untold && n.gpus > 1) {
+        topo_nvml_release(&n);
+        return err_set(err, ERR_ABSENT,
+                       "nvml: the driver does not tell of NVLink, which NCCL's XML states");
+    }
+    topo_nvml_parts(&p, &n, root);
+    topo_parts_print(&p, out);
+    topo_parts_release(&p);
+    topo_nvml_release(&n);
+    return 0;
+}
+
+static int fail_parts(const char *name, struct err *err)
+{
+    return err_set(err, ERR_ABSENT,
+                   "'%s' does not tell of PCI devices, of which NCCL's XML is made, expected"
+                   " nvml:, or XML of NCCL or hwloc",
+                   name);
+}
+
+/* What is echoed has been read first: nothing that is wrong is passed on. */
+static int export_nccl(const struct xml *x, FILE *out, struct err *err)
+{
+    struct topo_machine m;
+
+    topo_machine_init(&m, x->name);
+    int rc = topo_nccl_read(&m, x, err);
+    topo_machine_release(&m);
+    if (rc == 0)
+        topo_parts_echo(x, out);
+    return rc;
+}
+
+static int export_hwloc(const struct xml *x, FILE *out, struct err *err)
+{
+    struct topo_parts p = {0};
+    int rc = topo_hwloc_parts(&p, x, err);
+
+    if (rc == 0)
+        topo_parts_print(&p, out);
+    topo_parts_release(&p);
+    return rc;
+}
+
+int topo_export_nccl(const char *what, FILE *out, struct err *err)
+{
+    const char *name = strcmp(what, "-") ? what : "stdin";
+    char *text = NULL;
+    int64_t bytes = 0;
+    struct xml x;
+
+    if (topo_is_local(what))
+        return export_local(what, out, err);
+    if (strncmp(what, "synth:", 6) == 0)
+        return fail_parts(name, err);
+    if (io_read_text(what, XML_BYTES_MAX, &text, &bytes, err))
+        return -1;
+    if (text[strspn(text, " \t\r\n")] != '<') {
+        mem_free(text);
+        return fail_parts(name, err);
+    }
+    if (xml_take(&x, name, text, bytes, err))
+        return -1;
+    int rc = -1;
+    if (strcmp(x.root->name, "system") == 0)
+        rc = export_nccl(&x, out, err);
+    else if (strcmp(x.root->name, "topology") == 0)
+        rc = export_hwloc(&x, out, err);
+    else
+        xml_fail(&x, x.root, NULL, err,
+                 "is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)");
+    xml_release(&x);
+    return rc;
+}

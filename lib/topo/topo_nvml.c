@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows NVML, NVIDIA's management library: what is used of it is declared here, after its
+ * manual (NVML API Reference Guide) and as the library's ABI has it since driver 418.  Does not
+ * know what becomes of the answers: topo_nvml_parts.c.
+ */
+#include "topo/topo_nvml.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "topo/topo_machine.h"
+
+static const char LIBRARY[] = "libnvidia-ml.so.1";
+
+/* nvmlReturn_t, of which only these are told apart. */
+enum { OK = 0, BAD_ARGUMENT = 2, NOT_SUPPORTED = 3, LOST = 15 };
+
+struct pci_info { /* nvmlPciInfo_t, as nvmlDeviceGetPciInfo_v3 fills it */
+    char legacy[16];
+    unsigned domain, bus, device, device_id, subsystem_id;
+    char busid[32];
+};
+
+struct memory { /* nvmlMemory_t */
+    unsigned long long total, unused, used;
+};
+
+struct nvml_device; /* nvmlDevice_t points to one */
+
+struct api {
+    void *library;
+    int (*init)(void);
+    int (*shutdown)(void);
+    const char *(*words)(int);
+    int (*version)(char *, unsigned);
+    int (*count)(unsigned *);
+    int (*at)(unsigned, struct nvml_device **);
+    int (*name)(struct nvml_device *, char *, unsigned);
+    int (*memory)(struct nvml_device *, struct memory *);
+    int (*capability)(struct nvml_device *, int *, int *);
+    int (*pci)(struct nvml_device *, struct pci_info *);
+    int (*gen_now)(struct nvml_device *, unsigned *),
+        (*gen_most)(struct nvml_device *, unsigned *);
+    int (*lanes_now)(struct nvml_device *, unsigned *),
+        (*lanes_most)(struct nvml_device *, unsigned *);
+    int (*link_state)(struct nvml_device *, unsigned, unsigned *);
+    int (*link_pci)(struct nvml_device *, unsigned, struct pci_info *);
+    int (*link_end)(struct nvml_device *, unsigned, unsigned *);
+    int (*meet)(struct nvml_device *, struct nvml_device *, unsigned *);
+    int (*cpus)(struct nvml_device *, unsigned, unsigned long *);
+    int (*nodes)(struct nvml_device *, unsigned, unsigned long *, unsigned);
+};
+
+static const struct symbol {
+    const char *name;
+    size_t at;
+    int needed;
+} symbols[] = {
+    {"nvmlInit_v2", offsetof(struct api, init), 1},
+    {"nvmlShutdown", offsetof(struct api, shutdown), 1},
+    {"nvmlErrorString", offsetof(struct api, words), 1},
+    {"nvmlSystemGetDriverVersion", offsetof(struct api, version), 1},
+    {"nvmlDeviceGetCount_v2", offsetof(struct api, count), 1},
+    {"nvmlDeviceGetHandleByIndex_v2", offsetof(struct api, at), 1},
+    {"nvmlDeviceGetName", offsetof(struct api, name), 1},
+    {"nvmlDeviceGetMemoryInfo", offsetof(struct api, memory), 1},
+    {"nvmlDeviceGetCudaComputeCapability", offsetof(struct api, capability), 1},
+    {"nvmlDeviceGetPciInfo_v3", offsetof(struct api, pci), 1},
+    {"nvmlDeviceGetCurrPcieLinkGeneration", offsetof(struct api, gen_now), 0},
+    {"nvmlDeviceGetMaxPcieLinkGeneration", offsetof(struct api, gen_most), 0},
+    {"nvmlDeviceGetCurrPcieLinkWidth", offsetof(struct api, lanes_now), 0},
+    {"nvmlDeviceGetMaxPcieLinkWidth", offsetof(struct api, lanes_most), 0},
+    /* Without these two a driver cannot tell NVLink from none. */
+    {"nvmlDeviceGetNvLinkState", offsetof(struct api, link_state), 1},
+    {"nvmlDeviceGetNvLinkRemotePciInfo_v2", offsetof(struct api, link_pci), 1},
+    {"nvmlDeviceGetNvLinkRemoteDeviceType", offsetof(struct api, link_end), 0},
+    {"nvmlDeviceGetTopologyCommonAncestor", offsetof(struct api, meet), 0},
+    {"nvmlDeviceGetCpuAffinity", offsetof(struct api, cpus), 0},
+    {"nvmlDeviceGetMemoryAffinity", offsetof(struct api, nodes), 0},
+};
+
+/* dlerror() says the library's name first, which the message has already. */
+static int fail_load(struct err *err)
+{
+    const char *why = dlerror();
+
+    why = why ? why : "no reason given";
+    if (strncmp(why, LIBRARY, strlen(LIBRARY)) == 0 && why[strlen(LIBRARY)] == ':')
+        why += strlen(LIBRARY) + 2;
+    return err_set(err, ERR_ABSENT, "nvml: cannot load '%s', which NVIDIA's driver brings: %s",
+                   LIBRARY, why);
+}
+
+static int fail_call(const struct api *api, const char *what, int code, struct err *err)
+{
+    return err_set(err, ERR_DEVICE, "nvml: %s: %s (NVML's error %d)", what, api->words(code),
+                   code);
+}
+
+static int bind_all(struct api *api, struct err *err)
+{
+    char version[80] = "unknown";
+    const char *absent = NULL;
+
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *found = dlsym(api->library, symbols[i].name);
+        memcpy((char *)api + symbols[i].at, &found, sizeof found);
+        if (!found && symbols[i].needed && !absent)
+            absent = symbols[i].name;
+    }
+    if (!absent)
+        return 0;
+    if (api->init && api->shutdown && api->version && api->init() == OK) {
+        api->version(version, sizeof version);
+        api->shutdown();
+    }
+    return err_set(err, ERR_ABSENT,
+                   "nvml: '%s' of driver %s has no %s, expected that of a newer driver",
+                   LIBRARY, version, absent);
+}
+
+static int load(struct api *api, struct err *err)
+{
+    *api = (struct api){.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL)};
+    if (!api->library)
+        return fail_load(err);
+    if (bind_all(api, err))
+        goto fail;
+    int rc = api->init();
+    if (rc == OK)
+        return 0;
+    fail_call(api, "the driver does not answer", rc, err);
+fail:
+    dlclose(api->library);
+    return -1;
+}
+
+static void unload(struct api *api)
+{
+    api->shutdown();
+    dlclose(api->library);
+}
+
+/* ---- one GPU ---- */
+
+/* Bus ids as NCCL and the kernel write them; where the driver hides a device, it is all ones.
+ */
+static void put_busid(char busid[20], const struct pci_info *pci)
+{
+    busid[0] = 0;
+    if (pci->bus <= 0xff && pci->device <= 0x1f)
+        snprintf(busid, 20, "%04x:%02x:%02x.0", pci->domain, pci->bus, pci->device);
+}
+
+/* An answer that not every GPU has: 0 where this one has not. */
+static int ask(int (*call)(struct nvml_device *, unsigned *), struct nvml_device *d)
+{
+    unsigned v = 0;
+
+    return call && call(d, &v) == OK && v <= 1024 ? (int)v : 0;
+}
+
+static int read_name(const struct api *api, int i, struct nvml_device *d,
+                     struct topo_nvml_gpu *g, struct err *err)
+{
+    struct memory memory = {0};
+    struct pci_info pci = {0};
+    int major = 0, minor = 0;
+    char what[64];
+
+    snprintf(what, sizeof what, "GPU %d", i);
+    int rc = api->name(d, g->name, sizeof g->name);
+    if (rc == OK && (rc = api->memory(d, &memory)) == NOT_SUPPORTED)
+        rc = OK; /* a GPU that shares the processor's */
+    rc = rc ? rc : api->capability(d, &major, &minor);
+    rc = rc ? rc : api->pci(d, &pci);
+    if (rc)
+        return fail_call(api, what, rc, err);
+    g->name[sizeof g->name - 1] = 0;
+    for (char *p = g->name; *p; p++)
+        if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
+            *p = '?';
+    if (memory.total < TOPO_MEMORY_MAX_BYTES)
+        g->memory_bytes = (int64_t)memory.total;
+    g->sm = major * 10 + minor;
+    g->device = pci.device_id;
+    g->subsystem = pci.subsystem_id;
+    put_busid(g->busid, &pci);
+    return 0;
+}
+
+static void read_near(const struct api *api, struct nvml_device *d, struct topo_nvml_gpu *g)
+{
+    enum { NODES = 16, NEAREST = 0 }; /* NVML_AFFINITY_SCOPE_NODE */
+    unsigned long nodes[NODES] = {0};
+    unsigned words = sizeof g->cpus / sizeof *g->cpus;
+
+    g->numa = -1;
+    if (!api->cpus || api->cpus(d, words, g->cpus) != OK)
+        memset(g->cpus, 0, sizeof g->cpus);
+    if (!api->nodes || api->nodes(d, NODES, nodes, NEAREST) != OK)
+        return;
+    for (int bit = NODES * 64; bit-- > 0;)
+        if (nodes[bit / 64] >> (bit % 64) & 1)
+            g->numa = bit; /* the lowest: its own; others have memory alone */
+}
+
+static enum topo_nvml_end end_of(const struct api *api, struct nvml_device *d, unsigned l)
+{
+    unsigned end = 0;
+
+    if (!api->link_end || api->link_end(d, l, &end) != OK || end > TOPO_NVML_SWITCH)
+        return TOPO_NVML_UNKNOWN;
+    return (enum topo_nvml_end)end;
+}
+
+/*
+ * A GPU without NVLink says so of the first one; behind the last the number is a bad argument.
+ * Whatever else fails but a GPU that is lost leaves open what there is.
+ */
+static int read_links(const struct api *api, int i, struct nvml_device *d,
+                      struct topo_nvml_gpu *g, int *untold, struct err *err)
+{
+    char what[64];
+
+    for (unsigned l = 0; l < TOPO_NVML_LINKS; l++) {
+        struct pci_info pci = {.bus = ~0u};
+        unsigned is_up = 0;
+        snprintf(what, sizeof what, "GPU %d, NVLink %u", i, l);
+        int rc = api->link_state(d, l, &is_up);
+        if (rc != OK && rc != LOST) {
+            *untold |= rc != BAD_ARGUMENT && rc != NOT_SUPPORTED;
+            return 0;
+        }
+        if (rc == OK && !is_up)
+            continue;
+        if (rc == OK && (rc = api->link_pci(d, l, &pci)) != OK && rc != LOST) {
+            pci.bus = ~0u; /* a virtual machine is not told what its links lead to */
+            rc = OK;
+        }
+        if (rc)
+            return fail_call(api, what, rc, err);
+        struct topo_nvml_link *link = &g->link[g->links++];
+        put_busid(link->remote, &pci);
+        link->end = end_of(api, d, l);
+    }
+    return 0;
+}
+
+/* ---- all ---- */
+
+static int read_gpus(const struct api *api, struct topo_nvml *n, struct nvml_device **all,
+                     int whole, struct err *err)
+{
+    char what[64];
+
+    for (int i = 0; i < n->gpus; i++) {
+        struct topo_nvml_gpu *g = &n->gpu[i];
+        snprintf(what, sizeof what, "GPU %d", i);
+        int rc = api->at((unsigned)i, &all[i]);
+        if (rc)
+            return fail_call(api, what, rc, err);
+        if (read_name(api, i, all[i], g, err))
+            return -1;
+        if (!whole)
+            continue;
+        g->gen_now = ask(api->gen_now, all[i]);
+        g->gen_most = ask(api->gen_most, all[i]);
+        g->lanes_now = ask(api->lanes_now, all[i]);
+        g->lanes_most = ask(api->lanes_most, all[i]);
+        read_near(api, all[i], g);
+        if (read_links(api, i, all[i], g, &n->links_untold, err))
+            return -1;
+    }
+    for (int i = 0; whole && i < n->gpus; i++)
+        for (int j = 0; j < n->gpus; j++) {
+            unsigned level = 0;
+            int told = i != j && api->meet && api->meet(all[i], all[j], &level) == OK;
+            n->meet[i * n->gpus + j] = told && level <= 1000 ? (int)level : -1;
+        }
+    return 0;
+}
+
+static int read_all(const struct api *api, struct topo_nvml *n, int whole, struct err *err)
+{
+    unsigned count = 0;
+    int rc = api->count(&count);
+
+    if (rc)
+        return fail_call(api, "the number of GPUs", rc, err);
+    if (count == 0)
+        return err_set(err, ERR_ABSENT, "nvml: the driver shows no GPU, expected one at least");
+    if (count > TOPO_MACHINE_RANKS)
+        return err_set(err, ERR_DEVICE, "nvml: %u GPUs, expected %d at most", count,
+                       TOPO_MACHINE_RANKS);
+    n->gpus = (int)count;
+    n->gpu = mem_new(count, sizeof *n->gpu);
+    n->meet = mem_new((size_t)count * count, sizeof *n->meet);
+    struct nvml_device **all = mem_new(count, sizeof *all);
+    rc = read_gpus(api, n, all, whole, err);
+    mem_free(all);
+    return rc;
+}
+
+static int read_library(struct topo_nvml *n, int whole, struct err *err)
+{
+    struct topo_nvml new = {0};
+    struct api api;
+
+    if (load(&api, err))
+        return -1;
+    int rc = read_all(&api, &new, whole, err);
+    unload(&api);
+    if (rc == 0)
+        *n = new;
+    else
+        topo_nvml_release(&new);
+    return rc;
+}
+
+int topo_nvml_read(struct topo_nvml *n, struct err *err)
+{
+    return read_library(n, 1, err);
+}
+
+int topo_nvml_list(struct topo_nvml *n, struct err *err)
+{
+    return read_library(n, 0, err);
+}
+
+void topo_nvml_release(struct topo_nvml *n)
+{
+    mem_free(n->gpu);
+    mem_free(n->meet);
+    *n = (struct topo_nvml){0};
+}
+
+void topo_nvml_name(const struct topo_nvml *n, char *name, size_t room)
+{
+    int alike = 1;
+
+    for (int i = 1; i < n->gpus; i++)
+        alike = alike && strcmp(n->gpu[i].name, n->gpu[0].name) == 0;
+    snprintf(name, room, "%.*s%s", (int)room - 12, n->gpu[0].name, alike ? "" : " and others");
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOPO_TOPO_NVML_H
+#define TOPO_TOPO_NVML_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * This machine's GPUs as NVIDIA's driver tells them through NVML, which is loaded when it is
+ * asked and not before: nothing of NVIDIA's is needed to build, nor where nobody asks.  NVML
+ * shows all GPUs of the machine (of the container), whatever CUDA_VISIBLE_DEVICES says.
+ */
+enum {
+    TOPO_NVML_LINKS = 64, /* of one GPU: beyond any; Blackwell has 18 */
+    TOPO_NVML_CPUS = 896 /* as many as fit into the 255 bytes that NCCL reads of an attribute */
+};
+
+enum topo_nvml_end { TOPO_NVML_GPU, TOPO_NVML_PROCESSOR, TOPO_NVML_SWITCH, TOPO_NVML_UNKNOWN };
+
+struct topo_nvml_link { /* one that is up */
+    enum topo_nvml_end end;
+    char remote[20]; /* bus id "0000:1b:00.0"; "" where the driver hides it */
+};
+
+struct topo_nvml_gpu {
+    char name[96], busid[20]; /* "NVIDIA H200", "0000:1b:00.0" */
+    int64_t memory_bytes;
+    int sm;                     /* compute capability, 90 for 9.0 */
+    unsigned device, subsystem; /* PCI ids, the maker's in the low half */
+    /* The PCIe link above; an idle GPU lowers its generation and keeps its lanes.  0 unknown.
+     */
+    int gen_now, gen_most, lanes_now, lanes_most;
+    int numa;                                /* node that is near, -1 unknown */
+    unsigned long cpus[TOPO_NVML_CPUS / 64]; /* that are near; all 0 where unknown */
+    int links;
+    struct topo_nvml_link link[TOPO_NVML_LINKS];
+};
+
+/* How far up PCIe two GPUs meet, as nvmlGpuTopologyLevel_t. */
+enum { TOPO_NVML_ONE_SWITCH = 10, TOPO_NVML_SWITCHES = 20, TOPO_NVML_NODE = 40 };
+
+struct topo_nvml {
+    int gpus;
+    struct topo_nvml_gpu *gpu; /* [gpus], owned */
+    int *meet;                 /* [gpus][gpus], owned: a level, -1 unknown */
+    int links_untold;          /* a GPU whose links the driver does not tell, as a sandbox's */
+};
+
+/*
+ * ERR_ABSENT where there is no NVML, or no GPU; ERR_DEVICE with NVML's own words where it
+ * fails. A function that an older driver has not is an error if the answer cannot do without
+ * it.
+ */
+int topo_nvml_read(struct topo_nvml *n, struct err *err);
+/* The same, but of each GPU only name, bus id, memory and sm. */
+int topo_nvml_list(struct topo_nvml *n, struct err *err);
+void topo_nvml_release(struct topo_nvml *n);
+/* The name that all GPUs have, or the first one's "... and others". */
+void topo_nvml_name(const struct topo_nvml *n, char *name, size_t room);
+
+#endif

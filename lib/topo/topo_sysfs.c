@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what the kernel tells of PCI devices, processors and RDMA ports in the files of sysfs
+ * and proc, of Documentation/ABI.  A file that is not there, as in a container, tells nothing;
+ * there are no errors here.
+ *
+ * NCCL's tree has one node for a switch, which is two ports to the kernel: going up from a
+ * device, every second one counts, and what is left is the root port.
+ *
+ *     /sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:04.0/0000:05:00.0
+ *                             root port    switch: up   switch: down  device
+ */
+#include <dirent.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "topo/topo_parts.h"
+
+enum { FILE_BYTES = 1 << 20 }; /* /proc/cpuinfo of 500 processors has that much: cut there */
+
+/* The first line of a small file; "" where there is none. */
+static void read_line(char *line, size_t room, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void read_line(char *line, size_t room, const char *fmt, ...)
+{
+    char path[PATH_MAX];
+    va_list ap;
+
+    line[0] = 0;
+    va_start(ap, fmt);
+    vsnprintf(path, sizeof path, fmt, ap);
+    va_end(ap);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return;
+    if (!fgets(line, (int)room, f))
+        line[0] = 0;
+    line[strcspn(line, "\n")] = 0;
+    fclose(f);
+}
+
+/* "0000:1b:00.0", also with a domain of more digits. */
+static int is_busid(const char *text, size_t n)
+{
+    size_t domain = strspn(text, "0123456789abcdefABCDEF");
+    const char *p = text + domain;
+
+    return domain >= 4 && n == domain + 8 && n < 20 && p[0] == ':' && p[3] == ':' &&
+           p[6] == '.' && strspn(p + 1, "0123456789abcdefABCDEF") == 2 &&
+           strspn(p + 4, "0123456789abcdefABCDEF") == 2;
+}
+
+/* The names in the path of a device from the host bridge down; how many, -1: not there. */
+static int path_of(const char *root, const char *busid, char step[][20], int room)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    int steps = 0;
+
+    snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%s", root, busid);
+    if (!realpath(path, real))
+        return -1;
+    for (char *at = real; (at = strchr(at, '/'));) {
+        size_t n = strcspn(++at, "/");
+        if (!is_busid(at, n))
+            continue;
+        if (steps == room)
+            return -1;
+        snprintf(step[steps++], 20, "%.*s", (int)n, at);
+    }
+    return steps;
+}
+
+int topo_sysfs_above(const char *root, const char *busid, char above[TOPO_SYSFS_DEPTH][20])
+{
+    char step[2 * TOPO_SYSFS_DEPTH][20];
+    int steps = busid[0] ? path_of(root, busid, step, 2 * TOPO_SYSFS_DEPTH) : -1, n = 0;
+
+    if (steps <= 0)
+        return -1;
+    for (int i = (steps - 1) % 2; i < steps - 1; i += 2)
+        memcpy(above[n++], step[i], sizeof step[i]);
+    return n;
+}
+
+static unsigned read_hex(const char *root, const char *busid, const char *what)
+{
+    char line[64];
+
+    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s", root, busid, what);
+    return (unsigned)strtoul(line, NULL, 16);
+}
+
+void topo_sysfs_pci(const char *root, struct topo_pci *pci)
+{
+    static const char *const ids[] = {"vendor", "device", "subsystem_vendor",
+                                      "subsystem_device"};
+    char line[64];
+    unsigned class = read_hex(root, pci->busid, "class");
+
+    pci->class = class ? class : pci->class;
+    for (int i = 0; i < 4; i++) {
+        unsigned id = read_hex(root, pci->busid, ids[i]);
+        pci->id[i] = id ? id : pci->id[i];
+    }
+    if (pci->GTps > 0)
+        return;
+    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/max_link_speed", root, pci->busid);
+    pci->GTps = strtod(line, NULL); /* "Unknown" is 0 */
+    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/max_link_width", root, pci->busid);
+    pci->lanes = (int)strtol(line, NULL, 10);
+    if (pci->GTps > 1000 || pci->lanes < 0 || pci->lanes > 32)
+        pci->GTps = pci->lanes = 0;
+}
+
+int topo_sysfs_numa(const char *root, const char *busid)
+{
+    struct err ignored;
+    int64_t node = -1;
+    char line[64];
+
+    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/numa_node", root, busid);
+    return num_i64(line, 0, 4095, &node, &ignored) ? -1 : (int)node;
+}
+
+void topo_sysfs_host(const char *root, char *host, size_t room)
+{
+    read_line(host, room, "%s/proc/sys/kernel/hostname", root);
+    for (const char *p = host; *p; p++)
+        if ((unsigned char)*p <= 0x20 || *p == 0x7f)
+            host[0] = 0;
+}
+
+/* ---- processors ---- */
+
+/* "0-1,4": three. */
+int topo_sysfs_nodes(const char *root)
+{
+    char line[256];
+    int count = 0;
+
+    read_line(line, sizeof line, "%s/sys/devices/system/node/online", root);
+    for (char *at = line; *at;) {
+        char *end = at;
+        long from = strtol(at, &end, 10), to = *end == '-' ? strtol(end + 1, &end, 10) : from;
+        if (end == at || from < 0 || to < from || to > 4095 || (*end && *end != ','))
+            return 0;
+        count += (int)(to - from) + 1;
+        at = end + (*end == ',');
+    }
+    return count;
+}
+
+/* The value behind "NAME\t: " where a line begins so; "" where none does. */
+static void find_value(const char *text, const char *name, char *value, size_t room)
+{
+    size_t n = strlen(name);
+
+    value[0] = 0;
+    for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, n))
+            continue;
+        const char *p = line + n + strspn(line + n, " \t");
+        if (*p != ':')
+            continue;
+        p += 1 + strspn(p + 1, " \t");
+        snprintf(value, room, "%.*s", (int)strcspn(p, "\n"), p);
+        return;
+    }
+}
+
+/*
+ * NCCL takes the fields of CPUID as they are, the extended family above the family's four bits:
+ * Zen 3, to the kernel family 25 = 15 + 10, is 15 + (10 << 4) = 175.
+ */
+int topo_nccl_family(int family)
+{
+    return family < 15 ? family : 15 + ((family - 15) << 4);
+}
+
+void topo_sysfs_cpu(const char *root, struct topo_cpu *cpu)
+{
+    char path[PATH_MAX], value[64];
+    char *text = mem_new(FILE_BYTES + 1, 1);
+
+    cpu->family = cpu->model = -1;
+    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
+    FILE *f = fopen(path, "re");
+    if (f) {
+        text[fread(text, 1, FILE_BYTES, f)] = 0;
+        fclose(f);
+    }
+    find_value(text, "vendor_id", cpu->vendor, sizeof cpu->vendor);
+    if (cpu->vendor[0]) {
+        snprintf(cpu->arch, sizeof cpu->arch, "x86_64");
+        find_value(text, "cpu family", value, sizeof value);
+        if (value[0])
+            cpu->family = topo_nccl_family((int)strtol(value, NULL, 10));
+        find_value(text, "model", value, sizeof value);
+        if (value[0])
+            cpu->model = (int)strtol(value, NULL, 10);
+    }
+    find_value(text, "CPU implementer", value, sizeof value);
+    if (value[0])
+        snprintf(cpu->arch, sizeof cpu->arch, "arm64");
+    find_value(text, "cpu", value, sizeof value);
+    if (strncmp(value, "POWER", 5) == 0)
+        snprintf(cpu->arch, sizeof cpu->arch, "ppc64");
+    mem_free(text);
+}
+
+/* ---- RDMA ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    const struct topo_sysfs_port *x = a, *y = b;
+    int names = strcmp(x->name, y->name);
+
+    return names ? names : x->port - y->port;
+}
+
+/* One port; 0 where it is not up, or says no rate as "400 Gb/sec (4X NDR)". */
+static int read_port(const char *root, struct topo_sysfs_port *p)
+{
+    char line[64], path[PATH_MAX], real[PATH_MAX];
+
+    read_line(line, sizeof line, "%s/sys/class/infiniband/%s/ports/%d/state", root, p->name,
+              p->port);
+    if (strncmp(line, "4:", 2)) /* ACTIVE */
+        return 0;
+    read_line(line, sizeof line, "%s/sys/class/infiniband/%s/ports/%d/rate", root, p->name,
+              p->port);
+    double Gbit = strtod(line, NULL);
+    if (!strstr(line, "Gb/sec") || !(Gbit > 0 && Gbit < 1e5))
+        return 0;
+    p->mbit = (int64_t)(Gbit * 1000 + 0.5);
+    snprintf(path, sizeof path, "%s/sys/class/infiniband/%s/device", root, p->name);
+    const char *last = realpath(path, real) ? strrchr(real, '/') : NULL;
+    if (!last || !is_busid(last + 1, strlen(last + 1)))
+        return 0;
+    snprintf(p->busid, sizeof p->busid, "%.19s", last + 1);
+    return 1;
+}
+
+int topo_sysfs_ports(const char *root, struct topo_sysfs_port **ports)
+{
+    enum { PORTS_OF_ONE = 4, MOST = 1024 };
+    char path[PATH_MAX];
+    size_t room = 0;
+    int count = 0;
+
+    *ports = NULL;
+    snprintf(path, sizeof path, "%s/sys/class/infiniband", root);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        for (int port = 1; e->d_name[0] != '.' && port <= PORTS_OF_ONE; port++) {
+            struct topo_sysfs_port p = {.port = port};
+            snprintf(p.name, sizeof p.name, "%.63s", e->d_name);
+            if (count == MOST || !read_port(root, &p))
+                continue;
+            *ports = mem_grow(*ports, &room, (size_t)count + 1, sizeof **ports);
+            (*ports)[count++] = p;
+        }
+    }
+    if (dir)
+        closedir(dir);
+    if (count)
+        qsort(*ports, (size_t)count, sizeof **ports, by_name);
+    return count;
+}

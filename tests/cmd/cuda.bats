@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Builds with CUDA: what nvcc has to say, where there is one; what a machine without a GPU says;
+# and devices as tests/gpu/device_check.c knows them, on the GPU in software.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    DATA=$BATS_TEST_DIRNAME/../data
+    CHECK=${B_EMULATED:-${B/build/build-emulated}}/gpu/device_check
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+plan() {
+    "$BIN/paro-plan" -m "$DATA/llama_tied.json" -i "$1" --seq 16 --micro-batch 2 >plan.yaml
+    seq 1 20000 >text
+}
+
+# A command that ends with status 2 and one line of paro-train on stderr that has the words.
+fails() {
+    local words=$1
+    shift
+    run -2 --separate-stderr timeout 60 "$@"
+    [ -z "$output" ]
+    [ "$(grep -c '^paro-train: ' <<<"$stderr")" = 1 ]
+    grep -qE -- "$words" <<<"$stderr"
+    [ ! -e run ]
+}
+
+@test "make CUDA=1 compiles without a warning, and what it makes knows that there is no GPU" {
+    command -v nvcc >/dev/null || skip "no nvcc"
+    local small=()
+    [ -n "$LONG" ] || small=(ARCH=90)
+    # Kernels and what calls them; the rest is shared with this build.
+    run -0 make -C "$ROOT" CUDA=1 DEPS=no SAN="$SAN" "${small[@]}" \
+        B="$PWD/cuda" BIN="$PWD/cuda/bin" "$PWD/cuda/bin/paro-train" "$PWD/cuda/gpu/device_check"
+    [[ $output == *kern_cuda* ]]
+    [[ ${output,,} != *warning* ]]
+    cuda/gpu/device_check cpu
+    nvidia-smi -L 2>/dev/null | grep -q GPU && skip "compiled; there is a GPU"
+    plan synth:1x2
+    fails 'device cuda: this machine has no (driver|GPU)' \
+        mpirun -np 2 cuda/bin/paro-train plan.yaml -d text -o run --device cuda
+    fails 'device cuda: this machine has no (driver|GPU)' \
+        mpirun -np 2 cuda/bin/paro-train plan.yaml -d text -o run --device cuda:0
+}
+
+@test "a build without CUDA says so" {
+    plan synth:1x2
+    fails 'this build has no CUDA' \
+        mpirun -np 2 "$BIN/paro-train" plan.yaml -d text -o run --device cuda
+    fails "device 'gpu', expected cpu, cuda or cuda:N" \
+        mpirun -np 2 "$BIN/paro-train" plan.yaml -d text -o run --device gpu
+}
+
+@test "a device does what every device must: the processor, a GPU in software" {
+    "$CHECK" cpu
+    "$CHECK" cuda
+    EMULATED_GPUS=3 "$CHECK" cuda:2
+    EMULATED_GUARD=1 "$CHECK" cuda
+    EMULATED_LATE=1 "$CHECK" cuda
+    run ! "$CHECK" cuda:1
+    grep -x "Bail out! device cuda:1: this machine has 1 GPU, from cuda:0" <<<"$output"
+}
+
+@test "a driver that is missing or too old" {
+    EMULATED_GPUS=0 run -2 "$CHECK" cuda
+    [ "$output" = "Bail out! device cuda: this machine has no GPU" ]
+    EMULATED_DRIVER=0 run -2 "$CHECK" cuda
+    [[ $output == *"no driver of NVIDIA's, expected one for CUDA 13.0 or newer" ]]
+    EMULATED_DRIVER=12040 run -2 "$CHECK" cuda:0
+    [[ $output == *"the driver is for CUDA 12.4, expected 13.0 or newer" ]]
+}
+
+@test "a GPU that is too small" {
+    EMULATED_GPU_BYTES=1000000 run -1 "$CHECK" cuda
+    grep -q '^not ok 1 - memory is zeroed' <<<"$output"
+    grep -q '^ok 5 - too much is refused' <<<"$output"
+    # memory that is short once is no end of the device
+    EMULATED_FAIL=cudaMalloc:2 run -1 "$CHECK" cuda
+    [ "$(grep -c '^not ok' <<<"$output")" = 1 ]
+}
+
+@test "a GPU that fails has failed for good, and says at what" {
+    for call in cudaMemcpyAsync:3 cudaMemset:2 cudaStreamSynchronize:5 cudaEventRecord:1 \
+        cudaEventQuery:1 cudaEventSynchronize:1 cudaStreamWaitEvent:1 cudaHostAlloc:1; do
+        EMULATED_FAIL=$call run -1 "$CHECK" cuda
+        grep -q "^# device cuda:0 (a GPU in software) failed at ${call%:*}: unspec" <<<"$output"
+        grep -q '^not ok 5' <<<"$output"
+    done
+}

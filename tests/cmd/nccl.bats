@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Schedules over NCCL: build-emulated/gpu/nccl_check on a GPU in software, NCCL over MPI.
+
+setup() {
+    E=$ROOT/build-emulated${B##*/build}
+    [ -x "$E/gpu/nccl_check" ] || skip "no emulated build here"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    # Open MPI's modules are gone when leaks are counted: what they keep has no name any more.
+    [ -z "${SAN-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
+}
+
+check() {
+    run mpirun -np "$1" "$E/gpu/nccl_check" "${@:2}"
+    echo "$output"
+    [ "$status" = 0 ] && [[ "$output" == *"1.."* ]] && [[ "$output" != *"not ok"* ]]
+}
+
+@test "equal groups" {
+    check 1 1x1
+    check 4 2x2
+}
+
+@test "ragged groups" {
+    check 5 '[3,2]'
+}
+
+@test "work on the GPU that is done late, in any order that the events allow" {
+    EMULATED_LATE=1 check 3 '[2,1]'
+    EMULATED_LATE=2 check 4 2x2
+}
+
+@test "an NCCL error in mid-run comes out on every rank, with rank, call and place" {
+    EMULATE_NCCL=fail:4 check 4 2x2 faults
+    for r in 0 1 2 3; do
+        grep -q "peer: rank $r: ncclGroupEnd in step 2, track 0, with rank .: remote process" <<<"$output"
+    done
+}
+
+@test "one rank that fails, or never answers: the others' deadline" {
+    EMULATE_NCCL=fail:4 EMULATE_NCCL_RANK=1 check 3 '[2,1]' faults
+    grep -q "rank 1: ncclGroupEnd in step ., track 0, with rank .: remote process" <<<"$output"
+    grep -q "rank 2: ncclGroupEnd in step ., track 0, with rank 1: no answer from other ranks for 3 s" <<<"$output"
+    EMULATE_NCCL=stall:4 EMULATE_NCCL_RANK=1 check 3 '[2,1]' faults
+    grep -q "rank 1: ncclGroupEnd in step ., track 0, with rank .: no answer" <<<"$output"
+}
+
+@test "a build without NCCL says so" {
+    [ -x "$B/gpu/nccl_check" ] || skip "not built"
+    run "$B/gpu/nccl_check"
+    [ "$status" = 0 ] && [[ "$output" == "1..0 # SKIP "* ]]
+}
