@@ -2,9 +2,9 @@
 # Made by completions/generate.
 complete -c paro-topo -l diff -r -d 'Print where it differs from OLD instead; exit 1 if it does'
 complete -c paro-topo -l discover -d 'Measuring: find the groups, and levels above them, by measurement, not by host names'
-complete -c paro-topo -l format -r -d 'Print it as yaml (default), json, table, dot, svg, hostfile or rankfile'
+complete -c paro-topo -l format -r -d 'Print it as yaml (default), json, table, dot, svg, hostfile or rankfile; a machine\'s XML as nccl'
 complete -c paro-topo -l hosts -r -d 'Name the machines, as node[0-3]'
-complete -c paro-topo -s i -l input -r -d 'Read the fabric from a file (YAML, XML of NCCL or hwloc, text of nvidia-smi topo -m or ibnetdiscover), from - (standard input), or from synth:SPEC'
+complete -c paro-topo -s i -l input -r -d 'Read the fabric from a file (YAML, XML of NCCL or hwloc, text of nvidia-smi topo -m or ibnetdiscover), from - (standard input), from synth:SPEC, or from nvml: (this machine\'s GPUs)'
 complete -c paro-topo -l micro-batch -r -d 'Sequences of a micro-step (default 1)'
 complete -c paro-topo -s m -l model -r -d 'Measure the compute rate with the matrices of this model: a config.json, or a folder with one'
 complete -c paro-topo -l nodes -r -d 'Take N machines like the one that INPUT describes'

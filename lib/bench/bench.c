@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "bench/bench_parts.h"
 #include "bench/bench_tune.h"
+#include "coll/coll_tuning.h"
 #include "probe/probe.h"
 
 /*

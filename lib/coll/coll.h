@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "coll/coll_traffic.h"
 #include "dev/device.h"
 #include "dev/stream.h"
 #include "exec/exec.h"
@@ -86,11 +87,6 @@ struct coll_spec {
     int stage; /* with a GPU: which; handles of one stage run one after another */
 };
 
-/* Bytes of one rank, as they travel: to and from other groups, and sent inside its own. */
-struct coll_traffic {
-    int64_t slow_out, slow_in, fast_out;
-};
-
 struct coll_handle {
     struct coll_spec spec; /* with the algo and the chunk_bytes that were taken */
     struct exec_mpi_handle *exec;
@@ -104,25 +100,6 @@ struct coll_handle {
     struct stream *stream;    /* of the last run pushed, and its ticket; NULL: none */
     int64_t ticket;
 };
-
-/* sum += times * one. */
-void coll_traffic_add(struct coll_traffic *sum, const struct coll_traffic *one, int64_t times);
-/* all[ranks]: through the busiest port in its busier direction, and inside a group by the rank
- * that sends most. */
-void coll_traffic_busiest(const struct groups *g, const struct coll_traffic *all,
-                          int64_t *slow_bytes, int64_t *fast_bytes);
-/* Collective: coll_traffic_busiest of what each rank hands in. */
-int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *slow_bytes,
-                      int64_t *fast_bytes, struct err *err);
-
-/*
- * Collective: a tuning table, the same on every rank, released by the caller: `file` where that
- * is not NULL ("-": stdin), else made for the fabric `t` by simulated time, for operations and
- * sizes as `ask` says.  Rank 0 alone reads and computes; the others' file, t and ask are not
- * looked at.  Whose groups it is for is checked by coll_open.
- */
-int coll_tuning(struct world *world, const char *file, const struct topo *t,
-                const struct pick_ask *ask, struct pick_table *out, struct err *err);
 
 /* Collective, in the same order on every rank.  No allocation in later runs. */
 int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,

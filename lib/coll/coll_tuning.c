@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "coll/coll.h"
+#include "coll/coll_tuning.h"
 
 /* Rank 0's text; owned by the caller (mem_free). */
 static int make_text(const char *file, const struct topo *t, const struct pick_ask *ask,

@@ -138,6 +138,18 @@ struct kern_ops {
                   int64_t n, const struct kern_optim *o);
 };
 
+/*
+ * Whose kernels, in bf16, where cuDNN has some for the shape.  USUAL: its forward and a
+ * backward of our own, which is faster than the one of cuDNN's that gives equal bits.  CUDNN:
+ * both its, ATOMIC: with a backward whose bits differ from run to run.
+ */
+enum kern_attention {
+    KERN_ATTENTION_USUAL,
+    KERN_ATTENTION_OWN,
+    KERN_ATTENTION_CUDNN,
+    KERN_ATTENTION_CUDNN_ATOMIC
+};
+
 struct kern {
     const struct kern_ops *op;
     struct device *device;      /* borrowed */
@@ -148,7 +160,8 @@ struct kern {
     /* Set before product_new: on a GPU the fastest of several algorithms is taken, by a trial
        at a product's first run, and bits may differ from run to run. */
     int tune;
-    void *own;     /* the table's */
+    enum kern_attention attention; /* set before attention_bytes; on a CPU it is nothing */
+    void *own;                     /* the table's */
 };
 
 /*

@@ -2,20 +2,17 @@
 /*
  * The table of a GPU: each entry a launch in the order of the queue, whose failure is the
  * device's.  Kernels are kern_cuda*.cu, products kern_cuda_product.c, tokens
- * kern_cuda_tokens.c; sums come back to pinned memory, behind an event of their own.
+ * kern_cuda_tokens.c, attention kern_cuda_heads.c; sums come back to pinned memory, behind an
+ * event of their own.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
 
 #include "base/mem.h"
 #include "kern/kern_cuda.h"
-#include "kern/kern_cuda_attention.h"
 #include "kern/kern_cuda_inside.h"
 
 enum { CAPABLE = 80 }; /* what kernels are compiled for at least: bf16 in tensor cores */
-
-/* What NVIDIA asks for cuBLASLt on sm_90; older cards are said to need 4 MiB. */
-static const int64_t work_least = INT64_C(32) << 20;
 
 enum { LOSS, SUMSQ, SUMS }; /* places of sums and host_sums */
 
@@ -134,27 +131,6 @@ static void rope(struct kern *k, void *x, int64_t ld, const float *table, int64_
 {
     kern_cuda_rope(stream_of(k), k->act, x, ld, table, batch, seq, heads, head_dim, back);
     kern_cuda_check(k, "rope");
-}
-
-static int64_t attention_bytes(const struct kern *k, const struct kern_heads *s, int backward)
-{
-    return kern_cuda_attention_bytes(k->act, s, backward);
-}
-
-static void attention(struct kern *k, const struct kern_heads *s, void *out, float *lse,
-                      const void *qkv, void *scratch)
-{
-    (void)scratch;
-    kern_cuda_attention(stream_of(k), k->act, s, out, lse, qkv);
-    kern_cuda_check(k, "attention");
-}
-
-static void attention_backward(struct kern *k, const struct kern_heads *s, void *dqkv,
-                               const void *dout, const void *out, const float *lse,
-                               const void *qkv, void *scratch)
-{
-    kern_cuda_attention_backward(stream_of(k), k->act, s, dqkv, dout, out, lse, qkv, scratch);
-    kern_cuda_check(k, "attention_backward");
 }
 
 static void swiglu(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
@@ -291,6 +267,7 @@ static void close_cuda(struct kern *k)
 
     device_sync(k->queue, &err); /* what it holds may be in use */
     kern_cuda_tokens_release(k);
+    kern_cuda_heads_release(k);
     if (own->lt)
         cublasLtDestroy(own->lt);
     device_event_close(own->loss_ready);
@@ -314,9 +291,9 @@ static const struct kern_ops cuda_ops = {
     .bias = bias,
     .bias_backward = bias_backward,
     .rope = rope,
-    .attention_bytes = attention_bytes,
-    .attention = attention,
-    .attention_backward = attention_backward,
+    .attention_bytes = kern_cuda_heads_bytes,
+    .attention = kern_cuda_heads,
+    .attention_backward = kern_cuda_heads_backward,
     .swiglu = swiglu,
     .swiglu_backward = swiglu_backward,
     .gelu = gelu,
@@ -337,8 +314,11 @@ static const struct kern_ops cuda_ops = {
     .adamw = adamw,
 };
 
-/* Before anything is asked of it: types that it has kernels for, a GPU that can run them. */
-static int check_can(const struct kern *k, struct err *err)
+/*
+ * Before anything is asked of it: types that it has kernels for, a GPU that can run them.
+ * *work_bytes: what NVIDIA advises for cuBLASLt, 32 MiB from sm_90 on, 4 MiB before.
+ */
+static int check_can(const struct kern *k, int64_t *work_bytes, struct err *err)
 {
     int major = 0, minor = 0, index = device_index(k->device);
 
@@ -358,14 +338,16 @@ static int check_can(const struct kern *k, struct err *err)
                        "device cuda:%d (%s) has compute capability %d.%d, expected %d.%d or "
                        "newer",
                        index, device_name(k->device), major, minor, CAPABLE / 10, CAPABLE % 10);
+    *work_bytes = INT64_C(1) << (major >= 9 ? 25 : 22);
     return 0;
 }
 
 int kern_open_cuda(struct kern *out, struct err *err)
 {
     struct kern_cuda *own = NULL;
+    int64_t work_bytes = 0;
 
-    if (check_can(out, err))
+    if (check_can(out, &work_bytes, err))
         return -1;
     out->own = own = mem_new(1, sizeof *own);
     cublasStatus_t bad = cublasLtCreate(&own->lt);
@@ -374,7 +356,7 @@ int kern_open_cuda(struct kern *out, struct err *err)
                 device_index(out->device), cublasLtGetStatusString(bad));
         goto fail;
     }
-    if (device_alloc(out->device, work_least, "work of kernels", &own->work, err) ||
+    if (device_alloc(out->device, work_bytes, "work of kernels", &own->work, err) ||
         device_alloc(out->device, SUMS * (int64_t)sizeof(double), "sums", (void **)&own->sums,
                      err) ||
         device_host_alloc(out->device, SUMS * (int64_t)sizeof(double), "sums",
@@ -382,8 +364,8 @@ int kern_open_cuda(struct kern *out, struct err *err)
         device_event_open(out->device, &own->loss_ready, err) ||
         device_event_open(out->device, &own->sumsq_ready, err))
         goto fail;
-    own->work_bytes = work_least;
-    out->bytes = work_least + SUMS * (int64_t)sizeof(double);
+    own->work_bytes = work_bytes;
+    out->bytes = work_bytes + SUMS * (int64_t)sizeof(double);
     out->op = &cuda_ops;
     return 0;
 fail:

@@ -46,10 +46,10 @@ static __device__ __forceinline__ void hopper_load(bf16 *to, const bf16 *from, i
     }
 }
 
-/* What was asked for is there, for products too, once all threads are here. */
-static __device__ __forceinline__ void hopper_arrive(void)
+/* All but the last LEFT commits are there, for products too, once all threads are here. */
+template <int LEFT> static __device__ __forceinline__ void hopper_arrive(void)
 {
-    kern_async_wait<0>();
+    kern_async_wait<LEFT>();
     kern_wgmma_publish();
     __syncthreads();
 }

@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     hopper_load<KEYS, D>(kv + KEYS * D, k + to_values, ld, 0, seq);
     kern_async_commit();
     hopper_clear(dq);
-    hopper_arrive();
+    hopper_arrive<0>();
     for (int key = 0, now = 0; key < last; key += KEYS, now ^= 1) {
         bf16 *keys = kv + now * 2 * KEYS * D, *next = kv + (now ^ 1) * 2 * KEYS * D;
 
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
             kern_wgmma_hold(a);
             kern_wgmma_hold(dq);
         }
-        hopper_arrive();
+        hopper_arrive<0>();
     }
     hopper_store<D, ROWS>(dqkv + from + (int64_t)(first + at) * ld, ld, seq - first - at, q, at,
                           dq, scale);
@@ -249,7 +249,7 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     kern_async_commit();
     hopper_clear(dk);
     hopper_clear(dv);
-    hopper_arrive();
+    hopper_arrive<0>();
     for (int i = 0; i < count; i++) {
         int now = i & 1, next = now ^ 1, query = all.query(i);
 
@@ -260,7 +260,7 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
             hopper_meet<D>(dk, dv, k + group * 64 * 64, v + group * 64 * 64,
                            tiles + now * 2 * QUERIES * D, tile_stats + now * QUERIES,
                            scale * FLASH_LOG2E, first + at, query);
-        hopper_arrive();
+        hopper_arrive<0>();
     }
     bf16 *to = dqkv + from + (int64_t)(first + at) * all.ld;
     hopper_store<D, ROWS>(to, all.ld, all.seq - first - at, k, at, dk, scale);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kern_cuda_flash_forward.cu with the products of a group of four warps, which only sm_90a has.
- * A block is GROUPS groups of 64 queries; it meets the keys 128 at a time, three tiles in
- * shared memory: the one that scores are taken of, the one before, whose values are still being
- * gathered, and the next on its way.  Groups wait for each other once a tile, so that one takes
- * exponentials while the products of another run.
+ * kern_cuda_flash_forward.cu with the products of a group of four warps, which only sm_90a has
+ * (Shah et al., FlashAttention-3, 2024).  A block is GROUPS groups of 64 queries; it meets the
+ * keys 128 at a time.  The scores of a tile are asked for before what the tile before gathers,
+ * so that exponentials are taken while that runs:
+ *
+ *     tensor cores   S(1)  P(0) V(0)        S(2)  P(1) V(1)
+ *     warps                exp S(1)               exp S(2)
+ *
+ * Three tiles of keys and values are in shared memory: the two at work and the next on its way.
+ * Groups wait for each other once a tile.
  */
 #include "kern/kern_cuda_hopper.h"
 extern "C" {
@@ -95,6 +100,47 @@ static __device__ __forceinline__ void hopper_finish(const struct hopper_online 
     hopper_scale<D>(o, by);
 }
 
+/* Scores of the warp's rows from `row` on that have come become P, o what it was times less. */
+static __device__ __forceinline__ void hopper_soften(struct hopper_online &online,
+                                                     float (&sc)[NT][4], float (&shrink)[2],
+                                                     float c, int row, int key)
+{
+    if (key + KEYS - 1 > row)
+        hopper_mask(sc, row, key);
+    hopper_step(online, sc, shrink, c);
+}
+
+/* What a group does while a block's tile `tile` has come: of `tiles` that it needs. */
+template <int D>
+static __device__ __forceinline__ void
+hopper_meet(struct hopper_online &online, float (&o)[D / 8][4], uint32_t (&p)[NT / 2][4],
+            const bf16 *q, const bf16 *kv, int tile, int tiles, float c, int row)
+{
+    constexpr int ROWS = hopper_shape<D>::ROWS;
+    const bf16 *values = kv + (tile % STAGES * 2 + 1) * KEYS * D;
+    float sc[NT][4], shrink[2];
+
+    if (tile + 1 < tiles) {
+        kern_wgmma_fence();
+        hopper_scores<NT, D, ROWS>(sc, q, kv + (tile + 1) % STAGES * 2 * KEYS * D);
+        hopper_gather<NT / 2, D>(o, p, values);
+        kern_wgmma_wait<1>();
+        kern_wgmma_hold(sc);
+        hopper_soften(online, sc, shrink, c, row, (tile + 1) * KEYS);
+        kern_wgmma_wait<0>();
+        kern_wgmma_hold(p);
+        kern_wgmma_hold(o);
+        hopper_scale<D>(o, shrink);
+        hopper_pack<NT>(p, sc);
+    } else if (tile + 1 == tiles) {
+        kern_wgmma_fence();
+        hopper_gather<NT / 2, D>(o, p, values);
+        kern_wgmma_wait<0>();
+        kern_wgmma_hold(p);
+        kern_wgmma_hold(o);
+    }
+}
+
 /* Grid: (batch * heads, tiles of queries); long rows first. */
 template <int D>
 static __global__ void __launch_bounds__(hopper_shape<D>::THREADS, 1)
@@ -108,51 +154,43 @@ static __global__ void __launch_bounds__(hopper_shape<D>::THREADS, 1)
     const bf16 *from = qkv + b * s.seq * ld + h * D;
     const bf16 *k = from + (s.heads + h / (s.heads / s.kv_heads) - h) * D;
     int seq = (int)s.seq, first = (int)(gridDim.y - 1 - blockIdx.y) * ROWS;
-    int group = hopper_group(), at = group * 64 + flash_warp() % 4 * 16;
-    int last = min(first + ROWS, seq), end = first + group * 64 + 64;
-    float scale = rsqrtf((float)D), o[D / 8][4] = {}, shrink[2];
+    int group = hopper_group(), row = first + group * 64 + flash_warp() % 4 * 16;
+    int all = (min(first + ROWS, seq) + KEYS - 1) / KEYS;
+    int start = first + group * 64; /* a group beyond seq has nothing to do */
+    int tiles = start < seq ? (min(start + 64, seq) + KEYS - 1) / KEYS : 0;
+    float scale = rsqrtf((float)D), c = scale * FLASH_LOG2E, o[D / 8][4] = {}, sc[NT][4], by[2];
     struct hopper_online online = {{-INFINITY, -INFINITY}, {0.0f, 0.0f}};
+    const bf16 *own = q + group * 64 * 64;
     uint32_t p[NT / 2][4];
+    auto load = [&](int tile) {
+        bf16 *to = kv + tile % STAGES * 2 * KEYS * D;
 
-    hopper_load<ROWS, D, THREADS>(q, from, ld, first, seq);
-    hopper_load<KEYS, D, THREADS>(kv, k, ld, 0, seq);
-    hopper_load<KEYS, D, THREADS>(kv + KEYS * D, k + to_values, ld, 0, seq);
-    kern_async_commit();
-    hopper_arrive();
-    for (int key = 0, now = 0; key < last; key += KEYS) {
-        int after = now + 1 == STAGES ? 0 : now + 1;
-        bf16 *keys = kv + now * 2 * KEYS * D, *next = kv + after * 2 * KEYS * D;
-
-        if (key + KEYS < last) {
-            hopper_load<KEYS, D, THREADS>(next, k, ld, key + KEYS, seq);
-            hopper_load<KEYS, D, THREADS>(next + KEYS * D, k + to_values, ld, key + KEYS, seq);
+        if (tile < all) {
+            hopper_load<KEYS, D, THREADS>(to, k, ld, tile * KEYS, seq);
+            hopper_load<KEYS, D, THREADS>(to + KEYS * D, k + to_values, ld, tile * KEYS, seq);
         }
         kern_async_commit();
-        if (key < end) {
-            float sc[NT][4];
+    };
 
-            kern_wgmma_fence();
-            hopper_scores<NT, D, ROWS>(sc, q + group * 64 * 64, keys);
-            kern_wgmma_wait<0>(); /* for what the tile before gathers too */
-            kern_wgmma_hold(sc);
-            kern_wgmma_hold(o);
-            if (key + KEYS - 1 > first + at)
-                hopper_mask(sc, first + at, key);
-            hopper_step(online, sc, shrink, scale * FLASH_LOG2E);
-            hopper_scale<D>(o, shrink);
-            hopper_pack<NT>(p, sc);
-            kern_wgmma_fence();
-            hopper_gather<NT / 2, D>(o, p, keys + KEYS * D);
-        }
-        now = after;
-        hopper_arrive();
-    }
+    hopper_load<ROWS, D, THREADS>(q, from, ld, first, seq);
+    load(0);
+    load(1);
+    hopper_arrive<1>();
+    kern_wgmma_fence();
+    hopper_scores<NT, D, ROWS>(sc, own, kv);
     kern_wgmma_wait<0>();
-    kern_wgmma_hold(p);
-    kern_wgmma_hold(o);
-    hopper_finish<D>(online, o, lse + (b * s.heads + h) * seq, first + at, seq, scale);
-    hopper_store<D, ROWS>(out + ((b * s.seq + first + at) * s.heads + h) * D, s.heads * D,
-                          seq - first - at, q, at, o, 1.0f);
+    kern_wgmma_hold(sc);
+    hopper_soften(online, sc, by, c, row, 0);
+    hopper_pack<NT>(p, sc);
+    hopper_arrive<0>();
+    for (int tile = 0; tile < all; tile++) {
+        load(tile + 2);
+        hopper_meet<D>(online, o, p, own, kv, tile, tiles, c, row);
+        hopper_arrive<0>();
+    }
+    hopper_finish<D>(online, o, lse + (b * s.heads + h) * seq, row, seq, scale);
+    hopper_store<D, ROWS>(out + ((b * s.seq + row) * s.heads + h) * D, s.heads * D, seq - row,
+                          q, row - first, o, 1.0f);
 }
 
 template <int D>

@@ -7,9 +7,13 @@
 
 #include "dev/device_inside.h"
 #include "kern/kern.h"
+#include "kern/kern_cudnn.h"
 
-/* What kern_cuda.c shares with kern_cuda_product.c and kern_cuda_tokens.c: a table's own. */
-enum { KERN_CUDA_STAGES = 2 }; /* batches whose tokens may be on their way at once */
+/* What kern_cuda.c shares with kern_cuda_{product,tokens,heads}.c: a table's own. */
+enum {
+    KERN_CUDA_STAGES = 2, /* batches whose tokens may be on their way at once */
+    KERN_CUDA_HEADS = 8   /* shapes of attention that cuDNN is asked about: any more are ours */
+};
 
 struct kern_cuda_stage { /* pinned memory of the host that a copy to the device reads */
     int32_t *ints;
@@ -31,6 +35,12 @@ struct kern_cuda {
     int next_stage;
     int64_t *first; /* of each token: of `vocab` and one more */
     int64_t vocab;
+
+    struct kern_cuda_heads {
+        struct kern_heads shape;
+        struct kern_cudnn *cudnn; /* NULL: it has no engine for that */
+    } heads[KERN_CUDA_HEADS];
+    int heads_known;
 };
 
 static inline struct kern_cuda *kern_cuda_of(const struct kern *k)
@@ -45,11 +55,19 @@ void kern_cuda_check(struct kern *k, const char *what);
 /* At least so many bytes; NULL, and the device has failed, where there are not as many. */
 void *kern_cuda_work(struct kern *k, int64_t bytes);
 
-/* The table's own, kern_cuda_tokens.c and kern_cuda_product.c. */
+/* Entries of the table: kern_cuda_tokens.c, kern_cuda_heads.c, kern_cuda_product.c. */
 int64_t kern_cuda_tokens_bytes(const struct kern *k, int64_t n);
 void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
                       const int32_t *tokens, const int32_t *targets, int64_t n, int64_t vocab);
 void kern_cuda_tokens_release(struct kern *k);
+
+int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, int backward);
+void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, float *lse,
+                     const void *qkv, void *scratch);
+void kern_cuda_heads_backward(struct kern *k, const struct kern_heads *s, void *dqkv,
+                              const void *dout, const void *out, const float *lse,
+                              const void *qkv, void *scratch);
+void kern_cuda_heads_release(struct kern *k);
 
 int kern_cuda_product_new(struct kern *k, struct kern_product **out,
                           const struct kern_product_shape *shape, struct err *err);

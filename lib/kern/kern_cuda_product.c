@@ -11,6 +11,10 @@
  * Which algorithm is asked for once for each alignment that a product meets, as pointers may
  * be to any column, and kept.  By default it is the first that the heuristic names, equal in
  * every run; with kern.tune the fastest of those it names, by a trial, which may differ.
+ *
+ * Where a matrix's rows are no whole number of 16 bytes, cuBLASLt falls back to kernels that
+ * load and store elements one by one, as with GPT-2's vocabulary of 50257.  Such a product is
+ * two: of the whole packs, and of the few columns behind them.
  */
 #include <assert.h>
 #include <cuda_runtime_api.h>
@@ -25,7 +29,8 @@ enum {
     ALIGN_MOST = 16, /* what no load of an algorithm goes beyond */
     CANDIDATES = 8,
     TRIALS = 3,
-    CHOICES = 16 /* alignments that one product meets; more take turns */
+    CHOICES = 16,    /* alignments that one product meets; more take turns */
+    PACKS_LEAST = 32 /* shorter rows are not worth a product of their own */
 };
 
 struct choice {
@@ -35,6 +40,9 @@ struct choice {
 
 struct cuda_product {
     struct kern_product_shape shape;
+    /* Of two: the packs and what is behind them, where that begins; all else is then unused. */
+    struct cuda_product *packs, *rest;
+    int64_t rest_a, rest_b, rest_c, rest_bias;
     int fused; /* the epilogue can add the bias */
     cublasLtMatmulDesc_t plain, biased;
     cublasLtMatrixLayout_t a, b, c; /* cuBLASLt's */
@@ -105,27 +113,88 @@ static cublasStatus_t prepare(struct kern *k, struct cuda_product *p)
     return bad;
 }
 
+/* ---- in packs of 16 bytes ---- */
+
+/*
+ * Which of m, n, k is to be cut, and where: 0 where none is.  c's rows are along n; a's along
+ * k, transposed along m; b's along n, transposed along k.
+ */
+static int64_t *uneven(struct kern_product_shape *s, int64_t *at)
+{
+    int64_t pack = ALIGN_MOST / dtype_bytes(s->type), *cut = NULL;
+
+    if (s->n % pack)
+        cut = &s->n;
+    else if (s->k % pack && (s->ta == 'N' || s->tb == 'T'))
+        cut = &s->k;
+    else if (s->m % pack && s->ta == 'T')
+        cut = &s->m;
+    if (!cut || *cut < PACKS_LEAST * pack)
+        return NULL;
+    *at = *cut / pack * pack;
+    return cut;
+}
+
+static int make(struct kern *k, struct cuda_product **out,
+                const struct kern_product_shape *shape, struct err *err);
+
+/* 1: cut in two; 0: whole already. */
+static int make_two(struct kern *k, struct cuda_product *p, struct err *err)
+{
+    struct kern_product_shape packs = p->shape, rest = p->shape;
+    const struct kern_product_shape *s = &p->shape;
+    int64_t at, other, *cut = uneven(&packs, &at), *behind = uneven(&rest, &other);
+
+    if (!cut)
+        return 0;
+    if (cut == &packs.n) {
+        p->rest_b = s->tb == 'N' ? at : at * s->ldb;
+        p->rest_c = p->rest_bias = at;
+    } else if (cut == &packs.k) {
+        p->rest_a = s->ta == 'N' ? at : at * s->lda;
+        p->rest_b = s->tb == 'N' ? at * s->ldb : at;
+        rest.add = 1;
+    } else {
+        p->rest_a = at; /* transposed */
+        p->rest_c = at * s->ldc;
+    }
+    *behind = *cut - at;
+    *cut = at;
+    return make(k, &p->packs, &packs, err) || make(k, &p->rest, &rest, err) ? -1 : 1;
+}
+
+static int make(struct kern *k, struct cuda_product **out,
+                const struct kern_product_shape *shape, struct err *err)
+{
+    struct cuda_product *p = mem_new(1, sizeof *p);
+    cublasStatus_t bad = CUBLAS_STATUS_SUCCESS;
+
+    p->shape = *shape;
+    p->fused = k->weight == shape->out_type;
+    int two = make_two(k, p, err);
+    if (two == 0)
+        bad = prepare(k, p);
+    if (bad)
+        err_set(err, ERR_DEVICE,
+                "cannot prepare a product of (%" PRId64 ",%" PRId64 ") and (%" PRId64
+                ",%" PRId64 ") of %s on cuda:%d: %s",
+                shape->m, shape->k, shape->k, shape->n, dtype_name(shape->type),
+                device_index(k->device), cublasLtGetStatusString(bad));
+    if (two < 0 || bad) {
+        kern_cuda_product_free(k, (struct kern_product *)p);
+        return -1;
+    }
+    *out = p;
+    return 0;
+}
+
 int kern_cuda_product_new(struct kern *k, struct kern_product **out,
                           const struct kern_product_shape *shape, struct err *err)
 {
-    struct cuda_product *p = mem_new(1, sizeof *p);
-
     assert(shape->m > 0 && shape->n > 0 && shape->k > 0);
     assert(shape->type == DTYPE_F32 || shape->type == DTYPE_BF16);
     device_stream(k->queue);
-    p->shape = *shape;
-    p->fused = k->weight == shape->out_type;
-    cublasStatus_t bad = prepare(k, p);
-    if (bad) {
-        kern_cuda_product_free(k, (struct kern_product *)p);
-        return err_set(err, ERR_DEVICE,
-                       "cannot prepare a product of (%" PRId64 ",%" PRId64 ") and (%" PRId64
-                       ",%" PRId64 ") of %s on cuda:%d: %s",
-                       shape->m, shape->k, shape->k, shape->n, dtype_name(shape->type),
-                       device_index(k->device), cublasLtGetStatusString(bad));
-    }
-    *out = (struct kern_product *)p;
-    return 0;
+    return make(k, (struct cuda_product **)out, shape, err);
 }
 
 void kern_cuda_product_free(struct kern *k, struct kern_product *product)
@@ -135,6 +204,8 @@ void kern_cuda_product_free(struct kern *k, struct kern_product *product)
     if (!p)
         return;
     device_stream(k->queue);
+    kern_cuda_product_free(k, (struct kern_product *)p->packs);
+    kern_cuda_product_free(k, (struct kern_product *)p->rest);
     cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->c};
     for (int i = 0; i < 3; i++)
         if (layouts[i])
@@ -277,16 +348,13 @@ static const cublasLtMatmulAlgo_t *algo_of(struct kern *k, struct cuda_product *
     return &p->choice[slot].algo;
 }
 
-void kern_cuda_product(struct kern *k, const struct kern_product *product, const void *a,
-                       const void *b, const void *from, const void *bias, void *c)
+static void run(struct kern *k, struct cuda_product *p, const void *a, const void *b,
+                const void *from, const void *bias, void *c)
 {
-    /* Prepared by kern_cuda_product_new, and one thread's at a time: what it learns is kept. */
-    struct cuda_product *p = (struct cuda_product *)(uintptr_t)product;
     const struct kern_product_shape *s = &p->shape;
     struct call at = {.a = b, .b = a, .c = s->add ? from : c, .d = c};
     cublasStatus_t bad = CUBLAS_STATUS_SUCCESS;
 
-    device_stream(k->queue);
     if (bias && p->fused) {
         at.bias = bias;
         bad = cublasLtMatmulDescSetAttribute(p->biased, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
@@ -304,4 +372,30 @@ void kern_cuda_product(struct kern *k, const struct kern_product *product, const
                        s->n);
         kern_cuda_check(k, "bias");
     }
+}
+
+static const void *beyond(const void *p, int64_t elems, enum dtype type)
+{
+    return p ? (const char *)p + elems * dtype_bytes(type) : NULL;
+}
+
+void kern_cuda_product(struct kern *k, const struct kern_product *product, const void *a,
+                       const void *b, const void *from, const void *bias, void *c)
+{
+    /* Prepared by kern_cuda_product_new, and one thread's at a time: what it learns is kept. */
+    struct cuda_product *p = (struct cuda_product *)(uintptr_t)product;
+    const struct kern_product_shape *s = &p->shape;
+
+    device_stream(k->queue);
+    if (!p->packs) {
+        run(k, p, a, b, from, bias, c);
+        return;
+    }
+    int more = p->rest->shape.add && p->packs->shape.k < s->k; /* k is cut: a sum of two */
+    kern_cuda_product(k, (struct kern_product *)p->packs, a, b, from, bias, c);
+    kern_cuda_product(k, (struct kern_product *)p->rest, beyond(a, p->rest_a, s->type),
+                      beyond(b, p->rest_b, s->type),
+                      more ? c : beyond(from, p->rest_c, s->out_type),
+                      more ? NULL : beyond(bias, p->rest_bias, k->weight),
+                      (char *)c + p->rest_c * dtype_bytes(s->out_type));
 }

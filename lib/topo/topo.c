@@ -52,8 +52,8 @@ void topo_set_host(struct topo *t, int k, const char *host)
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err)
 {
     static const char *const names[TOPO_FORMATS] = {
-        [TOPO_YAML] = "yaml",        [TOPO_JSON] = "json", [TOPO_TABLE] = "table",
-        [TOPO_DOT] = "dot",          [TOPO_SVG] = "svg",   [TOPO_HOSTFILE] = "hostfile",
+        [TOPO_YAML] = "yaml",         [TOPO_JSON] = "json", [TOPO_TABLE] = "table",
+        [TOPO_DOT] = "dot",           [TOPO_SVG] = "svg",   [TOPO_HOSTFILE] = "hostfile",
         [TOPO_RANKFILE] = "rankfile", [TOPO_NCCL] = "nccl"};
 
     for (int i = 0; i < TOPO_FORMATS; i++) {
@@ -76,7 +76,9 @@ int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct 
         [TOPO_RANKFILE] = topo_print_rankfile,
     };
 
-    assert(format != TOPO_NCCL);
+    if (format == TOPO_NCCL)
+        return err_set(err, ERR_ABSENT,
+                       "a fabric does not tell of PCI devices, of which NCCL's XML is made");
     for (int k = 0; format >= TOPO_HOSTFILE && k < t->groups.count; k++)
         if (!t->host[k][0])
             return err_set(err, ERR_ABSENT,

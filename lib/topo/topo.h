@@ -86,8 +86,7 @@ void topo_release(struct topo *t);
 void topo_set_host(struct topo *t, int k, const char *host); /* copies */
 
 /*
- * What -i takes: a file, "-" (stdin), "nvml:" (this machine's GPUs, as NVIDIA's driver tells
- * them), or "synth:SPEC" as
+ * What -i takes: a file, "-" (stdin), "nvml:" (this machine's GPUs), or "synth:SPEC" as
  * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".  A file is YAML
  * (paro-topology(5)) or what another tool writes: topo/topo_import.h, which takes words about
  * what that tool does not state, and is asked here without any.  A file that leaves open what
@@ -114,7 +113,7 @@ enum topo_format {
     TOPO_SVG,
     TOPO_HOSTFILE, /* Open MPI's, "node0 slots=2"; ERR_ABSENT where a host has no name */
     TOPO_RANKFILE, /* Open MPI's, "rank 0=node0 slot=0"; the same */
-    TOPO_NCCL,     /* NCCL's XML; of a machine, not of a fabric: topo_export_nccl() prints it */
+    TOPO_NCCL,     /* of a machine, not of a fabric: topo_export_nccl() prints it */
     TOPO_FORMATS
 };
 /* "yaml", "json", "table", ... */
@@ -132,7 +131,6 @@ int topo_diff(const struct topo *old, const struct topo *t, double tolerance,
 /* R_k of paro.md: the slower direction of group k's port, all members together. */
 double topo_port_Bps(const struct topo *t, int k);
 double topo_slowest_port_Bps(const struct topo *t);
-
 /* The median of all groups' ports, both ways. */
 double topo_usual_port_Bps(const struct topo *t);
 /*

@@ -5,8 +5,9 @@
 #include "topo/topo_given.h"
 
 /*
- * A fabric from this machine ("nvml:"), or from what another tool writes, told apart by content: NCCL's topology XML, hwloc's
- * XML, the text of `nvidia-smi topo -m`, that of ibnetdiscover; YAML and synth: as well.
+ * A fabric from this machine ("nvml:"), or from what another tool writes, told apart by
+ * content: NCCL's topology XML, hwloc's XML, the text of `nvidia-smi topo -m`, that of
+ * ibnetdiscover; YAML and synth: as well.
  *
  * The first three describe one machine: its GPUs, in the order of their ranks, are groups of
  * those that NVLink joins (all of them, on PCIe, where it joins none).  ibnetdiscover describes

@@ -5,7 +5,6 @@
  * the fabric of it: one list of rates, and the same fabric from nvml: as from what NCCL dumps
  * on this machine, or from what --format nccl prints.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/io.h"
@@ -30,17 +29,19 @@ static int parse_root(const char *what, const char **root, struct err *err)
     return 0;
 }
 
-static void put_document(const struct topo_parts *p, char **text, int64_t *bytes)
+static int put_document(const struct topo_parts *p, char **text, int64_t *bytes,
+                        struct err *err)
 {
     size_t size = 0;
     FILE *out = open_memstream(text, &size);
 
     if (!out)
-        abort();
+        return err_sys(err, "cannot write down what the machine has");
     topo_parts_print(p, out);
     if (fclose(out))
-        abort();
+        return err_sys(err, "cannot write down what the machine has");
     *bytes = (int64_t)size;
+    return 0;
 }
 
 static void set_machine(struct topo_machine *m, const struct topo_nvml *n, const char *root)
@@ -69,12 +70,13 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask
     if (parse_root(what, &root, err) || topo_nvml_read(&n, err))
         return -1;
     topo_nvml_parts(&p, &n, root);
-    put_document(&p, &text, &bytes);
     topo_machine_init(&m, "nvml");
-    int rc = xml_take(&x, "nvml", text, bytes, err);
+    int rc = put_document(&p, &text, &bytes, err);
+    rc = rc ? rc : xml_take(&x, "nvml", text, bytes, err);
     if (rc == 0) {
         rc = topo_nccl_read(&m, &x, err);
         if (rc == 0) {
+            m.near_untold = !m.near && n.links_untold;
             set_machine(&m, &n, root);
             rc = topo_machine_build(t, &m, ask, err);
         }
@@ -96,6 +98,11 @@ static int export_local(const char *what, FILE *out, struct err *err)
 
     if (parse_root(what, &root, err) || topo_nvml_read(&n, err))
         return -1;
+    if (n.links_untold && n.gpus > 1) {
+        topo_nvml_release(&n);
+        return err_set(err, ERR_ABSENT,
+                       "nvml: the driver does not tell of NVLink, which NCCL's XML states");
+    }
     topo_nvml_parts(&p, &n, root);
     topo_parts_print(&p, out);
     topo_parts_release(&p);

@@ -217,10 +217,12 @@ static enum topo_nvml_end end_of(const struct api *api, struct nvml_device *d, u
     return (enum topo_nvml_end)end;
 }
 
-/* A GPU without NVLink says so of the first one; behind the last the number is a bad argument.
+/*
+ * A GPU without NVLink says so of the first one; behind the last the number is a bad argument.
+ * Whatever else fails but a GPU that is lost leaves open what there is.
  */
 static int read_links(const struct api *api, int i, struct nvml_device *d,
-                      struct topo_nvml_gpu *g, struct err *err)
+                      struct topo_nvml_gpu *g, int *untold, struct err *err)
 {
     char what[64];
 
@@ -229,8 +231,10 @@ static int read_links(const struct api *api, int i, struct nvml_device *d,
         unsigned is_up = 0;
         snprintf(what, sizeof what, "GPU %d, NVLink %u", i, l);
         int rc = api->link_state(d, l, &is_up);
-        if (rc == BAD_ARGUMENT || rc == NOT_SUPPORTED)
+        if (rc != OK && rc != LOST) {
+            *untold |= rc != BAD_ARGUMENT && rc != NOT_SUPPORTED;
             return 0;
+        }
         if (rc == OK && !is_up)
             continue;
         if (rc == OK && (rc = api->link_pci(d, l, &pci)) != OK && rc != LOST) {
@@ -268,7 +272,7 @@ static int read_gpus(const struct api *api, struct topo_nvml *n, struct nvml_dev
         g->lanes_now = ask(api->lanes_now, all[i]);
         g->lanes_most = ask(api->lanes_most, all[i]);
         read_near(api, all[i], g);
-        if (read_links(api, i, all[i], g, err))
+        if (read_links(api, i, all[i], g, &n->links_untold, err))
             return -1;
     }
     for (int i = 0; whole && i < n->gpus; i++)

@@ -64,6 +64,21 @@ fails() {
     grep -x "Bail out! device cuda:1: this machine has 1 GPU, from cuda:0" <<<"$output"
 }
 
+@test "tables of kernels: batches, alignments, sums, room that grows" {
+    local check=${CHECK%device_check}table_check
+    "$B/gpu/table_check" cpu
+    EMULATED_CAPABILITY=80 "$check" cuda # has less room, which grows
+    EMULATED_LATE=1 "$check" cuda
+    EMULATED_GUARD=1 "$check" cuda
+    "${CHECK%device_check}kern_check" cuda product quick tune | grep -v '^ok' | diff - <(echo 1..320)
+    EMULATED_CAPABILITY=75 run -2 "$check" cuda
+    [[ $output == *"has compute capability 7.5, expected 8.0 or newer" ]]
+    EMULATED_FAIL=cublasLtMatmul:5 run -2 "$check" cuda
+    [[ $output == *"failed at a product of cuBLASLt: CUBLAS_STATUS_EXECUTION_FAILED" ]]
+    EMULATED_FAIL=cudaLaunchKernel:2 run -2 "$check" cuda
+    [[ $output == *"failed at sumsq: unspecified launch failure" ]]
+}
+
 @test "a driver that is missing or too old" {
     EMULATED_GPUS=0 run -2 "$CHECK" cuda
     [ "$output" = "Bail out! device cuda: this machine has no GPU" ]

@@ -1,11 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Every kernel of a device against the double reference: tests/gpu/kern_check.c, here of the
-# processor; on a machine with a GPU: build/gpu/kern_check cuda.
+# The kernels of a device against the double reference, and the network over them beside the
+# processor's: tests/gpu/{kern,net}_check.c, of the processor and of a GPU that is emulated; of a
+# real one: build-cuda/gpu/kern_check cuda:0.
+
+setup() {
+    emulated=${B%/build*}/build-emulated${B##*/build}/gpu
+}
+
+# agree LEAST PROGRAM ARG...: so many tests at least, none of which fails
+agree() {
+    least=$1
+    shift
+    run "$@"
+    [ "$status" = 0 ] || { echo "$output" | grep -v '^ok'; false; }
+    [ "$(echo "$output" | grep -c '^ok')" -ge "$least" ]
+}
 
 @test "the processor's kernels agree with their reference" {
-    run "$B/gpu/kern_check" cpu
-    [ "$status" = 0 ] || { echo "$output" | grep -v '^ok'; false; }
-    [ "$(echo "$output" | grep -c '^ok')" -gt 500 ]
+    agree 500 "$B/gpu/kern_check" cpu
+}
+
+@test "an emulated GPU's kernels agree with it" {
+    agree 700 "$emulated/kern_check" cuda quick
+}
+
+@test "the network gives on an emulated GPU what it gives on the processor" {
+    agree 90 "$emulated/net_check" cuda quick
 }
 
 @test "kern_check says what it cannot do" {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # paro-topo and the GPUs of a machine: -i nvml: and --format nccl.  The driver's library is one
-# in software (tests/emulate/nvml.c), which plays the machine that a file tells; the kernel's
+# in software (tests/emulate/nvml/nvml.c), which plays the machine that a file tells; the kernel's
 # files are a folder behind nvml:.  The last test asks a real driver, where there is one.
 
 bats_require_minimum_version 1.5.0
@@ -17,19 +17,23 @@ setup() {
     kernel 6 143
 }
 
-# driver FOLDER [FUNCTION]...: the library, without those functions, and where it is looked for.
+# driver FOLDER [FUNCTION]...: the library, without those functions; found() it from now on.
 driver() {
     local folder=$1 words=()
     shift
     for f in "$@"; do words+=("-D$f=lacking_$f"); done
     mkdir -p "$folder"
     "${CC:-cc}" -shared -fPIC "${words[@]}" -o "$folder/libnvidia-ml.so.1" \
-        "$ROOT/tests/emulate/nvml.c"
-    LIBRARY=$PWD/$folder
+        "$ROOT/tests/emulate/nvml/nvml.c"
+    found "$PWD/$folder"
 }
 
-# asked ARG...: paro-topo, which finds that library.
-asked() { LD_LIBRARY_PATH=$LIBRARY paro-topo "$@"; }
+# found FOLDER: where the library is looked for first; "" where the system has it.
+found() { FOUND=$1${1:+${LD_LIBRARY_PATH:+:}}${LD_LIBRARY_PATH:-}; }
+
+# with COMMAND...: it finds that library; asked ARG...: paro-topo, which does.
+with() { env LD_LIBRARY_PATH="$FOUND" "$@"; }
+asked() { with paro-topo "$@"; }
 
 # kernel FAMILY MODEL: a machine "box" of two nodes with Intel's processors, no PCI devices seen.
 kernel() {
@@ -74,7 +78,7 @@ fails() {
 around() {
     local input=${1:-nvml:$PWD/box} memory
     asked -i "$input" --format nccl > machine.xml
-    xmllint --noout machine.xml
+    ! command -v xmllint > /dev/null || xmllint --noout machine.xml
     paro-topo -i machine.xml --format nccl | diff machine.xml -
     # What XML does not state is given: the host and the memory.
     asked -i "$input" > direct.yaml
@@ -127,6 +131,9 @@ groups:
 END
     diff want out
     around
+    sed 's/gpu_name: .*/gpu_name: "a\\tb"/' out > bad.yaml
+    fails "paro-topo: bad.yaml:23: 'groups[0].gpu_name' has a control character in it, expected text" \
+        paro-topo -i bad.yaml
     asked -i "nvml:$PWD/box" --format table | grep -qx '8 ranks in 1 group of 8, 2 levels'
     asked -i "nvml:$PWD/box" --format dot | grep -q '^graph fabric {'
     asked -i "nvml:$PWD/box" --format svg | xmllint --noout -
@@ -137,9 +144,9 @@ END
     asked -i "nvml:$PWD/box" --nodes 4 --set inter=400GB/s:12us --hosts 'n[0-3]' > out
     [ "$(grep -c 'gpus: 8' out)" = 4 ]
     # Every command that reads a fabric reads this.
-    LD_LIBRARY_PATH=$LIBRARY paro-plan -m params=1e9 -i "nvml:$PWD/box" > plan.yaml
+    with paro-plan -m params=1e9 -i "nvml:$PWD/box" > plan.yaml
     paro-sched gen all-gather ring 1x8 |
-        LD_LIBRARY_PATH=$LIBRARY paro-sched simulate -i "nvml:$PWD/box" > out
+        with paro-sched simulate -i "nvml:$PWD/box" > out
     [ -s out ]
 }
 
@@ -163,6 +170,10 @@ END
   <cpu numaid="1" affinity="ffffffff,00000000" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
 END
     diff want some
+    # Of an EPYC of the third generation NCCL writes CPUID's own fields: 15 + (10 << 4).
+    printf 'vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\n' > box/proc/cpuinfo
+    asked -i "nvml:$PWD/box" --format nccl |
+        grep -q '<cpu numaid="0" .* vendor="AuthenticAMD" familyid="175" modelid="1">'
 }
 
 @test "4 GPUs, NVLink in pairs: the fabric of the XML that was written by hand" {
@@ -183,15 +194,15 @@ END
     # 4 x 12 GB/s inside a pair; 10 GB/s from one Skylake to the other, for two.
     run -1 asked -i "nvml:$PWD/box" --diff "$DATA/nccl-pairs.xml"
     [ "$output" = 'memory_bytes: 0 -> 51527024640
-groups[0].host: absent -> "box-7"
-groups[1].host: absent -> "box-7"' ]
+groups[0].host: "" -> box-7
+groups[1].host: "" -> box-7' ]
     around
     # A switch is there for each pair, though the kernel shows none.
     [ "$(grep -c 'class="0x060400"' machine.xml)" = 2 ]
     grep -q '<pci busid="ffff:ff:00.1" class="0x060400" link_speed="" link_width="0">' machine.xml
     # One end has lost a link: the other one tells.
     sed -i 's/link 1 4/link 1 3/' machine
-    fails "paro-topo: nvml:16: 'gpu' has 3 NVLinks to the GPU on line 4, which has 4 back, expected as many" \
+    fails "paro-topo: nvml:10: 'gpu' has 3 NVLinks to the GPU on line 5, which has 4 back, expected as many" \
         asked -i "nvml:$PWD/box"
     # Both have: it is there and down.
     sed -i 's/link 0 4/link 0 3/' machine
@@ -200,13 +211,15 @@ groups[1].host: absent -> "box-7"' ]
 }
 
 @test "switches above switches, as NVML tells how far up GPUs meet" {
-    for i in 0 1 2 3 4; do
-        echo "gpu 0000:0$((i + 1)):00.0 80 1000000000 4/4 16/16 -1 ff NVIDIA A100"
-    done > machine
     # 0 1 | 2 3 below one switch each, both below another one; 4 by itself.
-    printf 'meet 0 1 10\nmeet 2 3 10\n' >> machine
-    for pair in '0 2' '0 3' '1 2' '1 3'; do echo "meet $pair 20"; done >> machine
-    for i in 0 1 2 3; do echo "meet $i 4 30"; done >> machine
+    {
+        for i in 0 1 2 3 4; do
+            echo "gpu 0000:0$((i + 1)):00.0 80 1000000000 4/4 16/16 -1 ff NVIDIA A100"
+        done
+        printf 'meet 0 1 10\nmeet 2 3 10\n'
+        for pair in '0 2' '0 3' '1 2' '1 3'; do echo "meet $pair 20"; done
+        for i in 0 1 2 3; do echo "meet $i 4 30"; done
+    } > machine
     asked -i "nvml:$PWD/box" --format nccl | sed -n 's/^\( *\)<pci busid="\([^"]*\)".*/\1\2/p' > out
     cat > want <<'END'
     ffff:ff:00.1
@@ -302,6 +315,12 @@ END
     [ "$(grep -cx '    port_Bps: 370800000000' out)" = 2 ]
     around
     grep -q '<nvlink target="ffff:ff:ff.f" count="18" tclass="0x068000"/>' machine.xml
+    # One whose peer is another container's: no switch, and nothing to talk to.
+    echo 'gpu 0000:01:00.0 86 24000000000 4/4 16/16 0 f NVIDIA RTX A5000' > machine
+    echo 'link 0 4 gpu 0000:99:00.0' >> machine
+    asked -i "nvml:$PWD/box" > out
+    [ "$(grep -cx '    port_Bps: 24000000000' out)" = 2 ]
+    around
 }
 
 @test "an older driver: what it cannot say is done without, or named" {
@@ -333,11 +352,11 @@ END
         fails "paro-plan: $absent" paro-plan -m params=1e9 -i nvml:
     fi
     mkdir junk && echo junk > junk/libnvidia-ml.so.1
-    LIBRARY=$PWD/junk
+    found "$PWD/junk"
     run -2 --separate-stderr asked -i nvml:
     # shellcheck disable=SC2154
     [[ $stderr == "paro-topo: nvml: cannot load 'libnvidia-ml.so.1'"* ]]
-    LIBRARY=$PWD/lib
+    found "$PWD/lib"
     echo 'fail nvmlInit_v2 -1 18' > machine
     fails "paro-topo: nvml: the driver does not answer: Driver/library version mismatch (NVML's error 18)" \
         asked -i nvml:
@@ -351,6 +370,15 @@ END
     switched > machine
     echo 'fail nvmlDeviceGetNvLinkState 5 15' >> machine
     fails "paro-topo: nvml: GPU 5, NVLink 0: GPU is lost (NVML's error 15)" asked -i nvml:
+    # A sandbox that lets not all questions through.
+    sed -i '/^link/d; s/5 15$/5 999/' machine
+    for i in 0 1 2 3 4 5 6 7; do echo "down $i 1"; done >> machine
+    asked -i "nvml:$PWD/box" 2> said > out
+    grep -qx "paro-topo: nvml: does not tell of NVLink: if there is, '--set intra=RATE' gives its rate" said
+    fails "paro-topo: nvml: the driver does not tell of NVLink, which NCCL's XML states" \
+        asked -i nvml: --format nccl
+    fails "paro-plan: nvml:$PWD/box: has 8 GPUs on PCIe and does not tell whether NVLink joins them, expected what 'paro-topo -i FILE --set intra=RATE' prints, or without --set if none does" \
+        with paro-plan -m params=1e9 -i "nvml:$PWD/box"
     fails "paro-topo: 'nvml:box', expected 'nvml:', or behind it a folder as '/host' that has the machine's sys/ and proc/" \
         asked -i nvml:box
 }
@@ -393,9 +421,10 @@ END
     for f in "$ROOT/examples/fabrics/nccl.xml" "$DATA"/nccl-*.xml "$ROOT"/../shared/data/nccl-topo/*.xml; do
         [ -e "$f" ] || continue
         paro-topo -i "$f" --format nccl > again.xml
-        diff <(xmllint --noblanks --exc-c14n "$f" | sed 's/<!--[^>]*-->//g') \
-            <(xmllint --noblanks --exc-c14n again.xml)
-        paro-topo -i - --format nccl < again.xml | diff again.xml -
+        diff <(xmllint --noblanks --exc-c14n "$f" | sed 's/<!--[^>]*-->//g; /^$/d') \
+            <(xmllint --noblanks --exc-c14n again.xml | sed '/^$/d')
+        paro-topo -i - --format nccl < again.xml > third.xml
+        diff again.xml third.xml
     done
     sed 's/count="6"/count="six"/' "$ROOT/examples/fabrics/nccl.xml" > bad.xml
     fails "paro-topo: bad.xml:6: 'nvlink.count' is 'six', expected a whole number from 0 to 1000" \
@@ -408,23 +437,23 @@ END
 @test "measuring: the driver's GPUs, with their name; not in the place of another machine's file" {
     switched > machine
     # The launcher itself finds no such library: its hwloc may look for one.
-    mpirun -np 1 env LD_LIBRARY_PATH="$LIBRARY" paro-topo > out
+    mpirun -np 1 env LD_LIBRARY_PATH="$FOUND" paro-topo > out
     grep -qx '    gpus: 8' out
     grep -qx '    gpu_name: "NVIDIA H200"' out
     paro-topo -i out | diff out -
-    mpirun -np 1 env LD_LIBRARY_PATH="$LIBRARY" HWLOC_XMLFILE="$DATA/hwloc2-devices.xml" \
+    mpirun -np 1 env LD_LIBRARY_PATH="$FOUND" HWLOC_XMLFILE="$DATA/hwloc2-devices.xml" \
         paro-topo > out
     grep -qx '    gpus: 2' out
     run -1 grep gpu_name out
     # A driver that fails: hwloc's count, or none, as before.
     echo 'fail nvmlInit_v2 -1 9' > machine
-    mpirun -np 1 env LD_LIBRARY_PATH="$LIBRARY" paro-topo > out
+    mpirun -np 1 env LD_LIBRARY_PATH="$FOUND" paro-topo > out
     run -1 grep gpu_name out
 }
 
 @test "a real driver: as many GPUs as it lists, and the same fabric around by NCCL's XML" {
     [ -e /dev/nvidia0 ] || skip "/dev/nvidia0 is not there"
-    LIBRARY=${LD_LIBRARY_PATH:-}
+    found ''
     asked -i nvml: > out
     cat out
     if command -v nvidia-smi > /dev/null; then

@@ -198,7 +198,7 @@ EOF
     fails 2 "paro-topo: unknown option '--bogus' (see --help)" paro-topo --bogus
     fails 2 "paro-topo: unexpected argument 'x' (see --help)" paro-topo x
     fails 2 "paro-topo: option '-i' lacks its value, expected INPUT" paro-topo -i
-    fails 2 "paro-topo: --format: 'xml', expected yaml, json, table, dot, svg, hostfile or rankfile" \
+    fails 2 "paro-topo: --format: 'xml', expected yaml, json, table, dot, svg, hostfile, rankfile or nccl" \
         paro-topo --format xml
     fails 2 "paro-topo: --tolerance: '-1', expected a number from 0 to 100" \
         paro-topo --tolerance=-1
@@ -257,7 +257,7 @@ refused() {
     command -v script > /dev/null || skip "script(1) is not there"
     run script -qec paro-topo /dev/null
     [ "$status" = 2 ]
-    [[ $output == "paro-topo: no fabric, expected -i FILE, -i synth:SPEC, one on standard input, or mpirun"* ]]
+    [[ $output == "paro-topo: no fabric, expected -i FILE, -i synth:SPEC, -i nvml:, one on standard input, or mpirun"* ]]
 }
 
 @test "--help, -h, --version: standard output, status 0" {

@@ -11,6 +11,7 @@
  *
  *     EMULATED_GPUS=N            so many (1)
  *     EMULATED_GPU_BYTES=N       memory of each (4 GiB)
+ *     EMULATED_CAPABILITY=80     what it computes by (90)
  *     EMULATED_DRIVER=12040      the driver's CUDA (13000); 0: none is installed
  *     EMULATED_FAIL=CALL:N       the N-th call of that name in a process fails, and then the
  *                                GPU has: cudaMalloc says that memory is short, and goes on

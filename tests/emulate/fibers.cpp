@@ -58,6 +58,7 @@ static struct {
     const char *kernel;
     void (*body)(void *arg);
     void *arg;
+    size_t bytes; /* of shared, asked for */
     alignas(128) unsigned char shared[SHARED];
 } gpu;
 
@@ -146,9 +147,28 @@ static void stuck(void)
                  gpu.waiting, gpu.live);
 }
 
-static void run_block(int down)
+/* Lets each lane of a warp that can go on; returns whether one could. */
+static int run_warp(int first, int down)
 {
-    memset(gpu.shared, 0xff, sizeof gpu.shared); /* NaN as a float, -1 as an index */
+    int moved = 0;
+
+    for (int i = 0; i < WARP; i++) {
+        int t = first + (down ? WARP - 1 - i : i);
+
+        if (t < gpu.threads && gpu.fiber[t]->state == READY) {
+            resume(t);
+            moved = 1;
+        }
+    }
+    return moved;
+}
+
+/* ahead: a warp goes on for as long as it can before another has its turn. */
+static void run_block(int down, int ahead)
+{
+    int warps = (gpu.threads + WARP - 1) / WARP;
+
+    memset(gpu.shared, 0xff, gpu.bytes); /* NaN as a float, -1 as an index */
     gpu.live = gpu.threads;
     gpu.waiting = 0;
     for (int t = 0; t < gpu.threads; t++) {
@@ -158,12 +178,13 @@ static void run_block(int down)
     while (gpu.live) {
         int moved = 0;
 
-        for (int i = 0; i < gpu.threads; i++) {
-            int t = down ? gpu.threads - 1 - i : i;
+        for (int i = 0; i < warps; i++) {
+            int first = WARP * (down ? warps - 1 - i : i);
 
-            if (gpu.fiber[t]->state == READY) {
-                resume(t);
+            while (run_warp(first, down)) {
                 moved = 1;
+                if (!ahead)
+                    break;
             }
         }
         if (!moved)
@@ -195,6 +216,7 @@ void emulate_run(const char *kernel, dim3 grid, dim3 block, size_t shared,
     check(grid, block, shared);
     gpu.body = body;
     gpu.arg = arg;
+    gpu.bytes = shared;
     gpu.threads = (int)(block.x * block.y * block.z);
     blockDim = block;
     gridDim = grid;
@@ -205,7 +227,7 @@ void emulate_run(const char *kernel, dim3 grid, dim3 block, size_t shared,
     for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
         for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
             for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
-                run_block(blocks++ & 1);
+                run_block(blocks & 1, blocks >> 1 & 1), blocks++;
     gpu.kernel = NULL;
     pthread_mutex_unlock(&gpu.one);
 }

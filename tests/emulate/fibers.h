@@ -7,9 +7,10 @@
 /*
  * A GPU's threads in software.  The blocks of a launch run one after the other, each block's
  * threads as fibers that run until they wait: in turn, upwards in one block and downwards in
- * the next, so that a barrier that is missing shows.  Shared memory is poisoned before each
- * block.  What on a GPU would hang or be undefined (a barrier that not all threads come to, a
- * collective of a warp with lanes missing) ends the program with a message.
+ * the next, a warp a step at a time in two and as far as it gets in the two that follow, so
+ * that a barrier that is missing shows.  Shared memory is poisoned before each block.  What on
+ * a GPU would hang or be undefined (a barrier that not all threads come to, a collective of a
+ * warp with lanes missing) ends the program with a message.
  */
 struct dim3 {
     unsigned x, y, z;

@@ -165,10 +165,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int dev
         *value = 4; /* few, so that loops over the blocks of a grid go round */
         return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-        *value = 9;
+        *value = (int)env_number("EMULATED_CAPABILITY", 90) / 10;
         return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-        *value = 0;
+        *value = (int)env_number("EMULATED_CAPABILITY", 90) % 10;
         return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
         *value = 227 << 10;

@@ -120,6 +120,8 @@ static int scratch_open(struct bench *b, struct err *err)
     int exact = !strcmp(b->name, "cudnn-exact");
     int64_t bytes = kern_cuda_plain_bytes(&b->s, 1);
 
+    if (!strcmp(b->name, "hopper") && !kern_cuda_hopper_can(DTYPE_BF16, &b->s))
+        return err_set(err, ERR_ABSENT, "not a GPU of sm_90, or another head_dim");
     if (!strncmp(b->name, "cudnn", 5)) {
         if (kern_cudnn_new(&b->cudnn, &b->s,
                            exact ? KERN_CUDNN_BACKWARD : KERN_CUDNN_BACKWARD_ATOMIC, err))

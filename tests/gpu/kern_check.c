@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kern_check DEVICE [GROUP] [quick]: every entry of the device's table of kernels against the
- * double reference, on ragged shapes, in TAP.  DEVICE as device_open has it; GROUP: those
- * whose names begin so; quick: few shapes, for a GPU that is emulated.
+ * kern_check DEVICE [GROUP] [quick] [tune] [own|cudnn|cudnn-atomic]: every entry of the
+ * device's table of kernels against the double reference, on ragged shapes, in TAP.  DEVICE as
+ * device_open has it; GROUP: those whose names begin so; quick: few shapes and types, for a GPU
+ * that is emulated; the rest: what struct kern can be asked for.
  */
 #include "kern_check.h"
 
@@ -271,8 +272,12 @@ static void run_types(struct check *c, const char *only)
     struct err err;
 
     for (int i = 0; i < 4; i++) {
+        if (c->quick && i / 2 != i % 2)
+            continue; /* weights in a type of their own */
         if (kern_open(&c->kern, c->device, c->queue, type[i / 2], type[i % 2], &err))
             bail("%s", err.text);
+        c->kern.tune = c->tune;
+        c->kern.attention = c->attention;
         c->k = &c->kern;
         c->op = c->kern.op;
         snprintf(c->label, sizeof c->label, "act %s, weight %s", dtype_name(c->kern.act),
@@ -284,6 +289,21 @@ static void run_types(struct check *c, const char *only)
     }
 }
 
+static int asked(struct check *c, const char *word)
+{
+    int quick = !strcmp(word, "quick"), tune = !strcmp(word, "tune");
+    int cudnn = !strcmp(word, "cudnn"), atomic = !strcmp(word, "cudnn-atomic");
+    int own = !strcmp(word, "own");
+
+    c->quick |= quick;
+    c->tune |= tune;
+    if (own || cudnn || atomic)
+        c->attention = own     ? KERN_ATTENTION_OWN
+                       : cudnn ? KERN_ATTENTION_CUDNN
+                               : KERN_ATTENTION_CUDNN_ATOMIC;
+    return quick || tune || own || cudnn || atomic;
+}
+
 int main(int argc, char **argv)
 {
     struct check c = {.seed = 1};
@@ -291,11 +311,10 @@ int main(int argc, char **argv)
     struct err err;
 
     if (argc < 2)
-        bail("usage: kern_check DEVICE [GROUP] [quick]");
-    for (int i = 2; i < argc; i++) {
-        c.quick |= strcmp(argv[i], "quick") == 0;
-        only = strcmp(argv[i], "quick") ? argv[i] : only;
-    }
+        bail("usage: kern_check DEVICE [GROUP] [quick] [tune] [own|cudnn|cudnn-atomic]");
+    for (int i = 2; i < argc; i++)
+        if (!asked(&c, argv[i]))
+            only = argv[i];
     kern_thread_init();
     if (device_open(&c.device, argv[1], 0, &err) || device_queue_open(c.device, &c.queue, &err))
         bail("%s", err.text);

@@ -28,13 +28,13 @@ static int32_t *some_tokens(struct check *c, int64_t n, int64_t vocab)
 }
 
 /* Few different tokens: a row gathers from many. */
-static void embed_case(struct check *c, int64_t n, int64_t vocab, int64_t C)
+static void embed_case(struct check *c, int64_t n, int64_t vocab, int64_t C, int64_t off)
 {
     int32_t *id = some_tokens(c, n, vocab), *target = some_tokens(c, n, vocab);
     struct mat table = mat_new(c, c->k->weight, vocab, C, C, 0, 1);
     struct mat y = mat_new(c, c->k->act, n, C, C, 0, 0);
     struct mat dy = mat_new(c, c->k->act, n, C, C, 0, 1);
-    struct mat dtable = mat_new(c, DTYPE_F32, vocab, C, C, 1, 1);
+    struct mat dtable = mat_new(c, DTYPE_F32, vocab, C, C, off, 1);
     double *ref = doubles(n * C), *grad = copy_of(dtable.x, vocab * C);
     void *room;
     struct kern_tokens t = tokens_of(c, &room, id, target, n, vocab);
@@ -67,20 +67,23 @@ static void embed_case(struct check *c, int64_t n, int64_t vocab, int64_t C)
 
 void check_embed(struct check *c)
 {
-    embed_case(c, 1, 3, 5);
-    embed_case(c, 7, 1, 80);
-    embed_case(c, 129, 5, 130);
-    embed_case(c, 64, 1000, 17);
-    if (!c->quick)
-        embed_case(c, 1000, 50257, 256);
+    for (int64_t off = 0; off < 2; off++) {
+        embed_case(c, 1, 3, 5, off);
+        embed_case(c, 7, 1, 80, off);
+        embed_case(c, 129, 5, 130, off);
+        embed_case(c, 150, 3, 264, off);
+        embed_case(c, 64, 1000, 17, off);
+        if (!c->quick)
+            embed_case(c, 1000, 50257, 256, off);
+    }
 }
 
-static void positions_case(struct check *c, int64_t batch, int64_t seq, int64_t C)
+static void positions_case(struct check *c, int64_t batch, int64_t seq, int64_t C, int64_t off)
 {
     struct mat y = mat_new(c, c->k->act, batch * seq, C, C, 0, 1);
     struct mat dy = mat_new(c, c->k->act, batch * seq, C, C, 0, 1);
-    struct mat table = mat_new(c, c->k->weight, seq, C, C, 1, 1);
-    struct mat dtable = mat_new(c, DTYPE_F32, seq, C, C, 3, 1);
+    struct mat table = mat_new(c, c->k->weight, seq, C, C, off, 1);
+    struct mat dtable = mat_new(c, DTYPE_F32, seq, C, C, 3 * off, 1);
     double *ref = copy_of(y.x, batch * seq * C), *grad = copy_of(dtable.x, seq * C);
 
     kern_ref_positions(ref, table.x, batch, seq, C);
@@ -107,9 +110,11 @@ static void positions_case(struct check *c, int64_t batch, int64_t seq, int64_t 
 
 void check_positions(struct check *c)
 {
-    positions_case(c, 1, 1, 3);
-    positions_case(c, 3, 7, 130);
-    positions_case(c, 5, 65, 64);
+    for (int64_t off = 0; off < 2; off++) {
+        positions_case(c, 1, 1, 3, off);
+        positions_case(c, 3, 7, 130, off);
+        positions_case(c, 5, 65, 64, off);
+    }
 }
 
 /* With xhat = (x - mean) rstd, g = dy w: dx += rstd (g - mean(g) - xhat mean(g xhat)), mean(g)
@@ -142,18 +147,18 @@ static void norm_ref(const struct mat *x, const struct mat *dy, const double *w,
     }
 }
 
-static void norm_case(struct check *c, int64_t n, int64_t C, int layer)
+static void norm_case(struct check *c, int64_t n, int64_t C, int layer, int64_t off)
 {
     const char *name = layer ? "layer norm" : "RMS norm";
     enum dtype a = c->k->act, type = c->k->weight;
     double eps = 1e-5;
     struct mat x = mat_new(c, a, n, C, C, 0, 2), dy = mat_new(c, a, n, C, C, 0, 1);
-    struct mat w = mat_new(c, type, 1, C, C, 1, 1), b = mat_new(c, type, 1, C, C, 3, 1);
+    struct mat w = mat_new(c, type, 1, C, C, off, 1), b = mat_new(c, type, 1, C, C, 3 * off, 1);
     struct mat y = mat_new(c, a, n, C, C, 0, 0), same = mat_new(c, a, n, C, C, 0, 0);
     struct mat mean = mat_new(c, DTYPE_F32, 1, n, n, 0, 0);
     struct mat rstd = mat_new(c, DTYPE_F32, 1, n, n, 0, 0);
     struct mat dx = mat_new(c, a, n, C, C, 0, 1), alone = mat_new(c, a, n, C, C, 0, 1);
-    struct mat dw = mat_new(c, DTYPE_F32, 1, C, C, 1, 1);
+    struct mat dw = mat_new(c, DTYPE_F32, 1, C, C, off, 1);
     struct mat db = mat_new(c, DTYPE_F32, 1, C, C, 0, 1);
     struct mat *out[8] = {&y, &same, &mean, &rstd, &dx, &alone, &dw, &db};
     double *ref = doubles(n * C), *m = doubles(n), *r = doubles(n), *rdx = copy_of(dx.x, n * C);
@@ -200,20 +205,22 @@ static void norm_case(struct check *c, int64_t n, int64_t C, int layer)
 
 void check_norm(struct check *c)
 {
-    static const int64_t shape[][2] = {{1, 1},   {7, 5},     {33, 80},   {300, 16},
-                                       {5, 130}, {129, 768}, {40, 2048}, {9, 5632}};
+    /* Rows of a warp's registers and of a block's, with and without what fills no pack. */
+    static const int64_t shape[][2] = {{7, 5},     {33, 80},    {300, 16},  {5, 130},
+                                       {3, 400},   {150, 4104}, {5, 2048},  {3, 5632},
+                                       {129, 768}, {40, 3072},  {9, 20000}, {2, 40000}};
 
-    for (int i = 0; i < (c->quick ? 5 : 8); i++)
+    for (int i = 0; i < (c->quick ? 8 : 12); i++)
         for (int layer = 0; layer < 2; layer++)
-            if (shape[i][1] > 1) /* one column has no variance: 0 / 0 but for eps */
-                norm_case(c, shape[i][0], shape[i][1], layer);
+            for (int64_t off = 0; off < (shape[i][1] > 4000 && c->quick ? 1 : 2); off++)
+                norm_case(c, shape[i][0], shape[i][1], layer, off);
 }
 
 static void bias_case(struct check *c, int64_t n, int64_t C, int64_t ld, int64_t off)
 {
     struct mat y = mat_new(c, c->k->act, n, C, ld, off, 1);
     struct mat dy = mat_new(c, c->k->act, n, C, ld, off, 1);
-    struct mat b = mat_new(c, c->k->weight, 1, C, C, 1, 1);
+    struct mat b = mat_new(c, c->k->weight, 1, C, C, off % 2, 1);
     struct mat db = mat_new(c, DTYPE_F32, 1, C, C, 1, 1);
     double *ref = copy_of(y.x, n * C), *grad = copy_of(db.x, C);
 
@@ -403,7 +410,7 @@ static double loss_ref(const struct mat *logits, const int32_t *target, double s
 static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
 {
     struct mat logits = mat_new(c, c->k->act, n, V, ld, 0, 3);
-    int32_t *id = some_tokens(c, n, V), *target = some_tokens(c, n, V);
+    int32_t *target = some_tokens(c, n, V), *id = some_tokens(c, n, V);
     double *grad = doubles(n * V), want, got[4] = {0};
     float scale = 0.37f;
     struct err err;
@@ -444,6 +451,8 @@ void check_loss(struct check *c)
     loss_case(c, 1, 2, 2);
     loss_case(c, 7, 7, 8);
     loss_case(c, 33, 1000, 1003);
+    loss_case(c, 33, 1003, 1008);
+    loss_case(c, 3, 60003, 60008);
     loss_case(c, 64, 4096, 4096);
     if (!c->quick)
         loss_case(c, 40, 50257, 50264);

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "coll/coll.h"
+#include "coll/coll_tuning.h"
 
 enum { ELEMS_MAX = 100000 };
 

@@ -125,7 +125,7 @@ static void known(struct topo *t)
     t->level[1].compute_left = 0.5;
     t->level[1].use_lost_s = 2e-3;
     t->memory_Bps = 6e9;
-    t->devices[0] = (struct topo_devices){2, 8, 4};
+    t->devices[0] = (struct topo_devices){2, 8, 4, "NVIDIA \"H200\" #1: and others"};
     t->devices[1].nics = 1;
 }
 
@@ -163,7 +163,8 @@ static void json_known(void **state)
         "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
         "\"compute_left\":0.5,\"use_lost_s\":0.002}",
         "\"memory_Bps\":6e+09,",
-        "\"numa_nodes\":2,\"gpus\":8,\"nics\":4}",
+        "\"numa_nodes\":2,\"gpus\":8,\"nics\":4,"
+        "\"gpu_name\":\"NVIDIA \\\"H200\\\" #1: and others\"}",
         "\"blocks\":[],\"nics\":1}",
     };
     struct topo t;

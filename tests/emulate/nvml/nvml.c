@@ -13,7 +13,7 @@
  * NUMA -1 and a GEN of 0 are not supported; CPUS is a mask in hexadecimal digits.  Built as
  * libnvidia-ml.so.1 and found through LD_LIBRARY_PATH:
  *
- *     cc -shared -fPIC -o DIR/libnvidia-ml.so.1 tests/emulate/nvml.c
+ *     cc -shared -fPIC -o DIR/libnvidia-ml.so.1 tests/emulate/nvml/nvml.c
  *
  * An older driver lacks a function: -DnvmlDeviceGetNvLinkRemoteDeviceType=lacking renames it.
  * Shares no declaration with what it tests.
@@ -59,7 +59,7 @@ static struct {
 
 static void wrong(const char *line)
 {
-    fprintf(stderr, "tests/emulate/nvml.c: %s\n", line);
+    fprintf(stderr, "tests/emulate/nvml/nvml.c: %s\n", line);
     abort();
 }
 

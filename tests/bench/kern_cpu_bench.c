@@ -4,7 +4,7 @@
  * several, alternated, on arrays larger than the caches (the default) or of a size given in
  * KiB.
  *
- *     make build/bench/kern_bench && build/bench/kern_bench [KIB]
+ *     make build/bench/kern_cpu_bench && build/bench/kern_cpu_bench [KIB]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     float **array[] = {&a.x, &a.y, &a.dy, &a.w, &a.b, &a.mean, &a.rstd};
 
     if (a.rows < 1)
-        return fprintf(stderr, "usage: kern_bench [KIB], 3 or more\n"), 2;
+        return fprintf(stderr, "usage: kern_cpu_bench [KIB], 3 or more\n"), 2;
     for (int i = 0; i < 7; i++) {
         int64_t n = i < 3 ? a.rows * C : a.rows + 2 * C;
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Attention of the table on a GPU: kernels of our own (kern_cuda_attention.h), or cuDNN's where
+ * the caller wants them and it has engines for the shape.  Both take and leave the same, lse
+ * too: a pass of the one may follow one of the other.
+ */
+#include <string.h>
+
+#include "kern/kern_cuda_attention.h"
+#include "kern/kern_cuda_inside.h"
+
+static struct kern_cuda_heads *known(const struct kern *k, const struct kern_heads *s)
+{
+    struct kern_cuda *own = kern_cuda_of(k);
+
+    for (int i = 0; i < own->heads_known; i++)
+        if (!memcmp(&own->heads[i].shape, s, sizeof *s))
+            return &own->heads[i];
+    return NULL;
+}
+
+/* Asked once for a shape: engines take up to seconds to be had. */
+static void ask(const struct kern *k, const struct kern_heads *s)
+{
+    struct kern_cuda *own = kern_cuda_of(k);
+    static const enum kern_cudnn_what what[] = {[KERN_ATTENTION_USUAL] = KERN_CUDNN_FORWARD,
+                                                [KERN_ATTENTION_CUDNN] = KERN_CUDNN_BACKWARD,
+                                                [KERN_ATTENTION_CUDNN_ATOMIC] =
+                                                    KERN_CUDNN_BACKWARD_ATOMIC};
+    struct err err;
+
+    if (k->attention == KERN_ATTENTION_OWN || k->act != DTYPE_BF16 || known(k, s) ||
+        own->heads_known == KERN_CUDA_HEADS)
+        return;
+    struct kern_cuda_heads *h = &own->heads[own->heads_known++];
+    *h = (struct kern_cuda_heads){.shape = *s};
+    device_stream(k->queue);
+    if (!kern_cudnn_new(&h->cudnn, s, what[k->attention], &err))
+        return;
+    h->cudnn = NULL; /* not there, or not for this shape: ours are */
+    if (err.code == ERR_DEVICE)
+        device_fail(k->device, "attention of cuDNN", err.text);
+}
+
+/* What does that pass; NULL: a kernel of our own. */
+static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads *s,
+                                   int backward)
+{
+    const struct kern_cuda_heads *h = known(k, s);
+
+    return h && !(backward && k->attention == KERN_ATTENTION_USUAL) ? h->cudnn : NULL;
+}
+
+int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, int backward)
+{
+    ask(k, s);
+    struct kern_cudnn *cudnn = cudnn_of(k, s, backward);
+    return cudnn ? kern_cudnn_bytes(cudnn) : kern_cuda_attention_bytes(k->act, s, backward);
+}
+
+void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, float *lse,
+                     const void *qkv, void *scratch)
+{
+    struct kern_cudnn *cudnn = cudnn_of(k, s, 0);
+    void *stream = device_stream(k->queue);
+    struct err err;
+
+    if (!cudnn)
+        kern_cuda_attention(stream, k->act, s, out, lse, qkv);
+    else if (kern_cudnn_forward(cudnn, stream, out, lse, qkv, scratch, &err))
+        kern_cuda_fail(k, "attention of cuDNN", err.text);
+    kern_cuda_check(k, "attention");
+}
+
+void kern_cuda_heads_backward(struct kern *k, const struct kern_heads *s, void *dqkv,
+                              const void *dout, const void *out, const float *lse,
+                              const void *qkv, void *scratch)
+{
+    struct kern_cudnn *cudnn = cudnn_of(k, s, 1);
+    void *stream = device_stream(k->queue);
+    struct err err;
+
+    if (!cudnn)
+        kern_cuda_attention_backward(stream, k->act, s, dqkv, dout, out, lse, qkv, scratch);
+    else if (kern_cudnn_backward(cudnn, stream, dqkv, dout, out, lse, qkv, scratch, &err))
+        kern_cuda_fail(k, "attention of cuDNN, backward", err.text);
+    kern_cuda_check(k, "attention_backward");
+}
+
+void kern_cuda_heads_release(struct kern *k)
+{
+    struct kern_cuda *own = kern_cuda_of(k);
+
+    for (int i = 0; i < own->heads_known; i++)
+        if (own->heads[i].cudnn)
+            kern_cudnn_free(own->heads[i].cudnn);
+}

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# What the tests of runs on a GPU share.  The GPU is one in software (make emulated), or a real
+# one:
+#
+#     GPU_BIN=build-cuda/bin GPU_REAL=1 bats tests/cmd/device*.bats
+#
+# How far a loss may be off.  f32: both sum the same products in other orders.  A sum of K terms
+# is off by about sqrt(K) 2^-24 of the terms' size (at most K 2^-24); the models here have K <= 40
+# in some 8 products and norms a layer, 2 layers and a head: sqrt(17) sqrt(40) 2^-24 = 1.6e-6 of
+# a logit, logits are below 6 times the loss: 1e-5 of the loss.  bf16: what enters and leaves
+# a product is rounded to 8 bits, 2^-9, some 10 times a layer: sqrt(20) 2^-9 = 9e-3 of a
+# token's logits, which are about 1 here, at first; two of them make a loss, which is a mean over
+# tokens that are off each for itself: less than 9e-3 of a loss of 4, with room for a few steps
+# of AdamW, which are as long whatever the gradient's size: 2e-2.
+
+# In setup_file.
+device_begin() {
+    export GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin} DEVICE=${DEVICE:-cuda:0}
+    [ -x "$GPU_BIN/paro-train" ] || skip "no build with CUDA in $GPU_BIN (make emulated)"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    export G=$BATS_FILE_TMPDIR DATA=$BATS_TEST_DIRNAME/../data
+    PATH=$GPU_BIN:$PATH
+    cd "$G" || return
+    seq 1 20000 > text
+}
+
+device_setup() {
+    PATH=$GPU_BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# NAME FABRIC MODEL [WORD...]: NAME.yaml
+plan() {
+    paro-plan -m "$DATA/llama_$3.json" -i "$2" --seq 8 --micro-batch 2 --param-type f32 \
+        --wire-type f32 "${@:4}" > "$1.yaml"
+}
+
+# DEVICE NAME [WORD...]: a run of NAME.yaml in NAME-DEVICE
+run_on() {
+    local at=. ranks
+    [ -f "$2.yaml" ] || at=$G
+    case $2 in one*) ranks=1 ;; *) ranks=4 ;; esac
+    rm -rf "$2-${1%:*}"
+    timeout 100 mpirun -np $ranks paro-train "$at/$2.yaml" -d "$G/text" -o "$2-${1%:*}" \
+        --steps 3 --device "$1" --lr 1e-3 "${@:3}" > "$2-${1%:*}.out" 2> "$2-${1%:*}.err" || {
+        cat "$2-${1%:*}.err"
+        return 1
+    }
+}
+
+# LOG LOG BOUND: losses and norms, step by step; a norm is a mean as the loss is, of more.
+close() {
+    paste -d ' ' <(numbers "$1") <(numbers "$2") | awk -v by="$3" '
+        function off(a, b) { return a > b ? (a - b) / b : (b - a) / b }
+        { n++; if (!(off($1, $3) <= by) || !(off($2, $4) <= 20 * by)) { print; bad = 1 } }
+        END { exit bad || n < 3 }'
+}
+numbers() { sed -E 's/.*"loss":([^,]*),"grad_norm":([^,]*),.*/\1 \2/' "$1/log.jsonl"; }
+bits() { sed -E 's/("lr":[^,]*),.*/\1/' "$1/log.jsonl"; }
+# All tensors of two checkpoints.
+same() { for f in "$1"/shard-*.safetensors; do cmp "$f" "$2/${f##*/}" || return 1; done; }
+in_software() { [ -z "${GPU_REAL-}" ] || skip "a real GPU does not do that"; }
+# WORDS COMMAND...: status 2, and one line that has these words
+fails() {
+    local rc=0
+    "${@:2}" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = 2 ] || { echo "status $rc"; cat said; return 1; }
+    [ "$(grep -c '^paro-train: [^o]' said)" = 1 ] || { cat said; return 1; }
+    grep -q -- "$1" said || { cat said; return 1; }
+}

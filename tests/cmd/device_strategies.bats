@@ -1,0 +1,24 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# All strategies on a GPU beside one on the processor: device.bash.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    load device.bash
+    device_begin
+}
+
+setup() {
+    load device.bash
+    device_setup
+}
+
+@test "27 strategies, 4 ranks in 2 groups on one GPU" {
+    for s in {N,I,G}{N,I,G}{N,I,G}; do
+        plan "$s" synth:2x2 tied --strategy "$s" --accum 2
+        [ "$s" = NNN ] && run_on cpu "$s" && mv NNN-cpu base
+        run_on "$DEVICE" "$s" || { echo "$s"; return 1; }
+        close base "$s-cuda" 1e-5 || { echo "$s"; return 1; }
+    done
+}

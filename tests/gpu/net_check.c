@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * net_check DEVICE [quick]: loss, logits and gradients of small networks on a device beside the
+ * processor's in f32 (which net_test holds against Hugging Face and central differences), from
+ * the same parameters, in TAP; and the same bits from a second run.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "net/net.h"
+
+enum { LAYERS = 2, BATCH = 2, SEQ = 37, VOCAB = 101, ROWS = BATCH * SEQ, UNITS = LAYERS + 2 };
+
+struct side {
+    struct device *device;
+    struct device_queue *queue;
+    struct kern kern;
+    struct net net;
+    void *room, *params[UNITS];
+    float *grads[UNITS];
+};
+
+static int tests, failures;
+
+static void bail(const struct err *err)
+{
+    printf("Bail out! %s\n", err->text);
+    exit(1);
+}
+
+static void ok(int good, const char *name, const char *what, double error, double bound)
+{
+    failures += !good;
+    printf("%s %d - %s: %s: %.2e, bound %.1e\n", good ? "ok" : "not ok", ++tests, name, what,
+           error, bound);
+    fflush(stdout);
+}
+
+static void *taken(struct side *s, int64_t bytes)
+{
+    struct err err;
+    void *p;
+
+    if (device_alloc(s->device, bytes + 1, "net_check", &p, &err))
+        bail(&err);
+    return p;
+}
+
+/* Parameters are rounded to `seen` on either side: only the arithmetic differs. */
+static void fill(struct side *s, const struct model *m, enum dtype seen)
+{
+    for (int u = 0; u < m->units; u++) {
+        int64_t n = m->unit[u].elems, size = dtype_bytes(s->kern.weight);
+        float *x = mem_new((size_t)n, sizeof *x);
+        char *half = mem_new((size_t)n, 4), *out = mem_new((size_t)n, 4);
+
+        for (int i = 0; i < m->tensors; i++) {
+            const struct model_tensor *t = &m->tensor[i];
+            int flat = t->kind == MODEL_VECTOR; /* norms and biases */
+            for (int64_t j = 0; t->unit == u && j < t->elems; j++)
+                x[t->offset + j] =
+                    (float)((flat ? 0.5 : 0) +
+                            0.15 * rng_normal(7, rng_stream(t->name), (uint64_t)j));
+        }
+        dtype_convert(half, seen, x, DTYPE_F32, n);
+        dtype_convert(out, s->kern.weight, half, seen, n);
+        s->params[u] = taken(s, n * size);
+        s->grads[u] = taken(s, n * 4);
+        device_copy(s->queue, s->params[u], out, n * size);
+        mem_free(x), mem_free(half), mem_free(out);
+    }
+}
+
+static void open_side(struct side *s, const char *device, const struct model *m,
+                      enum dtype type, int recompute)
+{
+    struct arena arena = {0};
+    struct err err;
+
+    *s = (struct side){0};
+    if (device_open(&s->device, device, 0, &err) ||
+        device_queue_open(s->device, &s->queue, &err) ||
+        kern_open(&s->kern, s->device, s->queue, type, type, &err))
+        bail(&err);
+    struct net_options o = {.kern = &s->kern,
+                            .batch = BATCH,
+                            .seq = SEQ,
+                            .recompute = recompute,
+                            .compute = s->kern.act};
+    if (net_init(&s->net, m, &o, &err))
+        bail(&err);
+    net_place(&s->net, &arena);
+    s->room = taken(s, arena.used);
+    arena_borrow(&arena, s->room, arena.used);
+    arena.used = 0;
+    net_place(&s->net, &arena);
+    fill(s, m, type);
+}
+
+static void close_side(struct side *s, const struct model *m)
+{
+    net_release(&s->net);
+    for (int u = 0; u < m->units; u++) {
+        device_free(s->device, s->params[u]);
+        device_free(s->device, s->grads[u]);
+    }
+    device_free(s->device, s->room);
+    kern_close(&s->kern);
+    device_queue_close(s->queue);
+    device_close(s->device);
+}
+
+/* The loss is asked for last, when the backward is on its way. */
+static double run(struct side *s, float scale)
+{
+    const struct model *m = s->net.model;
+    int32_t tokens[ROWS + 1];
+    struct err err;
+    double loss;
+
+    for (int i = 0; i <= ROWS; i++)
+        tokens[i] = (int32_t)(rng_u64(3, 1, (uint64_t)i) % VOCAB);
+    int32_t targets[ROWS];
+    memcpy(targets, tokens + 1, sizeof targets);
+    targets[5] = -100;
+    for (int u = 0; u < m->units; u++)
+        device_zero(s->queue, s->grads[u], m->unit[u].elems * 4);
+    net_begin(&s->net, tokens, targets, scale);
+    for (int v = 0; v < m->visits; v++)
+        net_forward(&s->net, v, s->params[model_unit_of_visit(m, v)]);
+    for (int v = m->visits - 1; scale != 0 && v >= m->first_trained; v--)
+        net_backward(&s->net, v, s->params[model_unit_of_visit(m, v)],
+                     s->grads[model_unit_of_visit(m, v)]);
+    if (net_loss(&s->net, &loss, &err) || device_sync(s->queue, &err))
+        bail(&err);
+    return loss;
+}
+
+static float *fetched(struct side *s, const void *from, int64_t n)
+{
+    float *x = mem_new((size_t)n, sizeof *x);
+    struct err err;
+
+    device_copy(s->queue, x, from, n * 4);
+    if (device_sync(s->queue, &err))
+        bail(&err);
+    return x;
+}
+
+static double norm_error(const float *got, const float *want, int64_t n)
+{
+    double off = 0, all = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double d = (double)got[i] - (double)want[i];
+
+        off += d * d;
+        all += (double)want[i] * (double)want[i];
+    }
+    return sqrt(off / all);
+}
+
+static void compare_logits(struct side *a, struct side *b, const char *name, double bound)
+{
+    int64_t ld = net_logits_ld(&a->net), size = dtype_bytes(a->kern.act);
+    const float *want = net_logits(&b->net);
+    char *raw = mem_new((size_t)(ROWS * ld), (size_t)size);
+    float row[VOCAB];
+    double worst = 0;
+    struct err err;
+
+    device_copy(a->queue, raw, net_logits(&a->net), ROWS * ld * size);
+    if (device_sync(a->queue, &err))
+        bail(&err);
+    for (int r = 0; r < ROWS; r++) {
+        dtype_convert(row, DTYPE_F32, raw + r * ld * size, a->kern.act, VOCAB);
+        double error = norm_error(row, want + r * VOCAB, VOCAB);
+        worst = error > worst || isnan(error) ? error : worst;
+    }
+    ok(worst <= bound, name, "logits", worst, bound);
+    mem_free(raw);
+}
+
+static void compare_gradients(struct side *a, struct side *b, const struct model *m,
+                              const char *name, double bound)
+{
+    for (int i = 0; i < m->tensors; i++) {
+        const struct model_tensor *t = &m->tensor[i];
+
+        if (!model_trains(m, t))
+            continue;
+        float *got = fetched(a, a->grads[t->unit] + t->offset, t->elems);
+        float *want = fetched(b, b->grads[t->unit] + t->offset, t->elems);
+        double error = norm_error(got, want, t->elems);
+
+        ok(error <= bound, name, t->name, error, bound);
+        mem_free(got), mem_free(want);
+    }
+}
+
+/*
+ * f32: sums in another order, 2^-24 sqrt(n) of each product of n <= 101, through 2 (4 LAYERS +
+ * 1) of them are 1.1e-5; three times that for what a norm and a softmax magnify.  bf16: 2^-9 =
+ * U of each rounding; a layer has four products, whose two operands were rounded, and four
+ * other kernels between them that round what they leave, forward and backward: 24 U, the head 6
+ * U.  Together 54 U, in one direction.
+ */
+static void check(const char *device, const char *name, const char *config, const char *train,
+                  enum dtype type, int recompute)
+{
+    double bound = type == DTYPE_F32 ? 3e-5 : (24 * LAYERS + 6) * 0x1p-9, loss[2], again;
+    struct side a, b;
+    struct model m;
+    struct err err;
+    char label[160];
+
+    if (model_parse(&m, "check", config, (int64_t)strlen(config), &err) ||
+        model_train(&m, train, &err))
+        bail(&err);
+    snprintf(label, sizeof label, "%s %s%s in %s", name, train, recompute ? " again" : "",
+             dtype_name(type));
+    open_side(&a, device, &m, type, recompute);
+    open_side(&b, "cpu", &m, type, 0);
+    loss[0] = run(&a, 0), loss[1] = run(&b, 0);
+    ok(fabs(loss[0] / loss[1] - 1) <= bound, label, "loss", fabs(loss[0] / loss[1] - 1), bound);
+    compare_logits(&a, &b, label, bound);
+    loss[0] = run(&a, 1.0f / ROWS), loss[1] = run(&b, 1.0f / ROWS);
+    compare_gradients(&a, &b, &m, label, bound);
+    int64_t n = m.unit[1].trained;
+    float *first = fetched(&a, a.grads[1], n);
+    again = run(&a, 1.0f / ROWS);
+    float *second = fetched(&a, a.grads[1], n);
+    ok(again == loss[0] && memcmp(first, second, (size_t)n * sizeof *first) == 0, label,
+       "the same bits twice", fabs(again - loss[0]), 0);
+    mem_free(first), mem_free(second);
+    close_side(&a, &m);
+    close_side(&b, &m);
+    model_release(&m);
+}
+
+#define SIZES "\"vocab_size\":101,"
+#define LLAMA                                                                                  \
+    "{\"model_type\":\"llama\"," SIZES "\"hidden_size\":64,\"intermediate_size\":96,"          \
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,"             \
+    "\"max_position_embeddings\":64,"
+static const char llama[] = LLAMA "\"tie_word_embeddings\":false}";
+static const char tied[] =
+    LLAMA "\"tie_word_embeddings\":true,\"attention_bias\":true,\"mlp_bias\":true}";
+static const char gpt2[] = "{\"model_type\":\"gpt2\"," SIZES
+                           "\"n_embd\":64,\"n_layer\":2,\"n_head\":4,\"n_positions\":64}";
+
+int main(int argc, char **argv)
+{
+    int quick = argc > 2 && strcmp(argv[2], "quick") == 0;
+
+    if (argc < 2)
+        bail(&(struct err){.text = "usage: net_check DEVICE [quick]"});
+    kern_thread_init();
+    for (int i = 0; i < 2; i++) {
+        enum dtype type = i ? DTYPE_BF16 : DTYPE_F32;
+
+        check(argv[1], "llama", llama, "all", type, 0);
+        check(argv[1], "gpt2", gpt2, "all", type, 1);
+        if (quick)
+            continue;
+        check(argv[1], "llama", llama, "train=*.1.self_attn.v_proj*", type, 0);
+        check(argv[1], "llama", llama, "lora=3", type, 1);
+        check(argv[1], "llama with biases", tied, "all", type, 0);
+        check(argv[1], "gpt2", gpt2, "lora=3", type, 0);
+        check(argv[1], "gpt2", gpt2, "freeze=*.h.0.*", type, 0);
+    }
+    printf("1..%d\n", tests);
+    return failures > 0;
+}
