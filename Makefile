@@ -70,9 +70,17 @@ part     = $(filter-out lib/topo/%,$(wildcard $(foreach e,.c _*.c .cu _*.cu,lib/
 KNOWS   := $(sort $(filter-out %_none.c,$(foreach p,$(PARTS),$(call part,$p))))
 ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c) \
            $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,$(filter-out %_none.c,$(call part,$p))))
-LIBSRC  := $(filter-out $(ABSENT),$(sort $(wildcard lib/*/*.c lib/*/*.cu))) $(EMULATOR)
+LIBSRC  := $(filter-out $(ABSENT),$(sort $(filter-out lib/shim/%,$(wildcard lib/*/*.c lib/*/*.cu)))) $(EMULATOR)
 OWN     := $(filter $(KNOWS) $(EMULATOR),$(LIBSRC))
 LIBOBJ  := $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(OWN),$(LIBSRC))) $(OWN:%=$(B)/%)))
+# What programs preload has objects of its own, and lies beside a library of a GPU in software.
+PRELOAD := $(if $(filter nccl,$(HAS)),$(B)/libparo-nccl.so)
+SHIMSRC := $(wildcard lib/shim/*_nccl.c lib/shim/*_nccl_*.c)
+PICSRC  := $(filter-out %_world.c %_native.c lib/exec/exec_mpi%,$(filter $(foreach f,base topo layout \
+           schedule sim pick dev exec,lib/$f/%),$(LIBSRC)))
+picobj   = $(addsuffix .o,$(basename $(1:%=$(B)/pic/%)))
+SOFTGPU := $(if $(EMULATOR),$(B)/libnccl.so.2)
+BESIDE  := $(if $(EMULATOR),-Wl$(comma)-rpath$(comma)$(abspath $(B)))
 CMDSRC  := $(sort $(wildcard cmd/*.c))
 CMDS    := $(CMDSRC:cmd/%.c=$(BIN)/%)
 SCRIPTS := $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/*.sh))
@@ -95,7 +103,7 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 .PHONY: all units checks gpu-checks emulated check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean format
-all: $(CMDS) $(SCRIPTS)
+all: $(CMDS) $(SCRIPTS) $(PRELOAD)
 
 define compile
 	@mkdir -p $(@D)
@@ -135,8 +143,24 @@ $(B)/gpu/kern_check: $(patsubst %.c,$(O)/%.o,$(filter tests/gpu/kern_check_%,$(P
 # mpi/NAME, gpu/NAME, bench/NAME.
 $(B)/%: $(O)/tests/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link)
+$(B)/pic/%.o: %.c
+	$(call compile,CC,$(CC) $(ALLFLAGS) -fPIC)
+$(B)/pic/%.o: %.cu
+	$(call compile,CU,$(CU) $(if $(EMULATOR),-fPIC,-Xcompiler -fPIC))
+$(B)/pic/tests/emulate/%.o: tests/emulate/%.c
+	$(call compile,CC,$(CC) $(ALLFLAGS) -fPIC -fvisibility=default)
+$(B)/pic/tests/emulate/%.o: tests/emulate/%.cpp
+	$(call compile,CU,$(CU) -fPIC -fvisibility=default)
+$(B)/pic/libparo.a: $(call picobj,$(PICSRC))
+	@rm -f $@ && ar rcs $@ $^
+$(B)/libnccl.so.2: $(call picobj,$(EMULATOR))
+	$(call link,-shared -Wl$(comma)-soname$(comma)libnccl.so.2)
+$(B)/libparo-nccl.so: $(call picobj,$(SHIMSRC)) $(B)/pic/libparo.a $(SOFTGPU)
+	$(call link,-shared -Wl$(comma)--exclude-libs$(comma)ALL $(SOFTGPU) $(BESIDE))
+$(B)/shim/%: $(B)/tests/shim/%.o $(SOFTGPU)
+	$(call link,$(SOFTGPU) $(BESIDE))
 units: $(UNITS) $(CHECKS)
-checks: $(CHECKS)
+checks: $(CHECKS) $(if $(PRELOAD),$(B)/shim/nccl_user)
 gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
 -include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC))

@@ -21,6 +21,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* NCCL's header leaves the brackets empty. */
+ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupEnd(void);
+
 struct entry {
     struct entry *next;
     ncclComm_t comm;
@@ -247,7 +251,7 @@ EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     ncclResult_t rc = real()->split(comm, color, key, child, config);
 
     shim_own(was);
-    if (rc == ncclSuccess && (was || lookup(comm)))
+    if (rc == ncclSuccess && lookup(comm))
         learn(*child, config);
     return rc;
 }

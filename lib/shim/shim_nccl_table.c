@@ -18,7 +18,7 @@ static struct {
     struct pick_table table;
     int there;
     uint64_t hash;
-    char why[300];
+    char why[768];
 } known = {.once = PTHREAD_ONCE_INIT};
 
 void shim_debug(const char *fmt, ...)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nccl_check [SHAPE] [faults]: run under mpirun with the shape's ranks (two groups), on one GPU
- * that they share or on one each (DEVICE=cuda).  What the NCCL executor leaves on the GPU is,
- * bit for bit, what the local executor leaves on the host: sums enter each chunk in row order
- * with both.  Every algorithm over every conversion between layouts and broadcasts, every
- * reduction in every type, several lengths; on integer-valued data, then on any.  NCCL's own
- * collectives within the bound of their sums.  Speaks TAP.
+ * nccl_check [SHAPE] [faults]: run under mpirun with the shape's ranks, on one GPU that they
+ * share or on one each (DEVICE=cuda); without a shape two groups, and less of everything: ranks
+ * that share a GPU wait for their turn on it at each step.  What the NCCL executor leaves on
+ * the GPU is, bit for bit, what the local executor leaves on the host: sums enter each chunk in
+ * row order with both.  Every algorithm over every conversion between layouts and broadcasts,
+ * every reduction in every type, several lengths; on integer-valued data, then on any.  NCCL's
+ * own collectives within the bound of their sums.  Speaks TAP.
  *
  * faults: one collective, and then the error it ended in: what EMULATE_NCCL of tests/emulate
  * wants.
@@ -31,7 +32,7 @@ struct check {
     struct exec_nccl *x;
     struct layout l;
     char *in, *out, *host; /* of the GPU, of the GPU, of the host */
-    int tests, bad, any;
+    int tests, bad, any, quick;
 };
 
 static void must(struct check *c, int rc, const struct err *err)
@@ -215,8 +216,8 @@ static int64_t moves_of(struct check *c, struct coll_spec spec)
 {
     int64_t wrong = 0;
 
-    for (int a = 0; a < 3; a++) {
-        for (int b = 0; b < 3; b++) {
+    for (int a = 0; a < 3; a += c->quick ? 2 : 1) {
+        for (int b = 0; b < 3; b += c->quick ? 2 : 1) {
             spec.from = (enum letter)a;
             spec.to = (enum letter)b;
             spec.moves = layout_moves_sum(spec.from, spec.to);
@@ -245,11 +246,11 @@ static void algorithms(struct check *c)
 
     for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
         int64_t wrong = 0;
-        for (int i = 0; i < 3; i++) {
+        for (int i = c->quick ? 2 : 0; i < 3; i++) {
             struct coll_spec spec = {.elems = lengths[i],
                                      .type = DTYPE_F32,
                                      .algo = (enum schedule_algo)algo,
-                                     .chunk_bytes = 200};
+                                     .chunk_bytes = c->quick ? 600 : 200};
             wrong += moves_of(c, spec);
         }
         snprintf(what, sizeof what, "%s: every conversion, %s",
@@ -285,6 +286,50 @@ static void reductions(struct check *c)
     }
 }
 
+/* Behind an event of a queue of the caller's, which goes on behind the run's. */
+static void between_events(struct check *c)
+{
+    struct coll_spec spec = {.from = LETTER_N,
+                             .to = LETTER_N,
+                             .elems = 4001,
+                             .type = DTYPE_F32,
+                             .algo = SCHEDULE_HO_RING};
+    struct device_event *after = NULL, *then = NULL;
+    struct exec_nccl_handle *h = NULL;
+    struct device_queue *q = NULL;
+    struct exec_rows rows;
+    struct local l;
+    struct err err = {0};
+
+    spec.moves = layout_moves_sum(spec.from, spec.to);
+    local_open(c, &spec, 1, &l);
+    must(c, exec_local_run(l.rows, c->world->ranks, l.in, l.out, NULL, &err), &err);
+    rows_of(c, &spec, c->world->rank, &rows);
+    must(c, exec_nccl_prepare(c->x, &rows, &h, &err), &err);
+    must(c, device_queue_open(c->device, &q, &err), &err);
+    must(c, device_event_open(c->device, &after, &err), &err);
+    must(c, device_event_open(c->device, &then, &err), &err);
+    device_zero(c->door, c->in, spec.elems * 4);
+    must(c, device_sync(c->door, &err), &err);
+    memset(c->host, 0, (size_t)spec.elems * 4);
+    memcpy(c->host + ELEMS_MAX * 4, l.in[c->world->rank], (size_t)spec.elems * 4);
+    device_copy(q, c->out, c->host + ELEMS_MAX * 4, spec.elems * 4);
+    device_copy(q, c->in, c->out, spec.elems * 4); /* no copy of the host's: it may be late */
+    device_record(q, after);
+    exec_nccl_set(h, c->in, c->out, after, then);
+    must(c, exec_nccl_issue(h, &err), &err);
+    device_wait(q, then);
+    device_copy(q, c->host, c->out, spec.elems * 4);
+    must(c, device_sync(q, &err), &err);
+    tell(c, memcmp(c->host, l.out[c->world->rank], (size_t)spec.elems * 4) != 0,
+         "between two events of the caller's");
+    exec_nccl_free(h);
+    device_event_close(after);
+    device_event_close(then);
+    device_queue_close(q);
+    local_close(c, &l);
+}
+
 /* More turns than go into the queues at once; then three handles that are issued in a row. */
 static void long_runs(struct check *c)
 {
@@ -293,7 +338,7 @@ static void long_runs(struct check *c)
                              .elems = ELEMS_MAX,
                              .type = DTYPE_F32,
                              .algo = SCHEDULE_HO_RING,
-                             .chunk_bytes = 256};
+                             .chunk_bytes = c->quick ? 2048 : 256};
     struct exec_nccl_handle *h[3];
     struct local l;
     struct exec_rows rows;
@@ -462,8 +507,10 @@ static void run(struct check *c, const char *what)
     algorithms(c);
     reductions(c);
     long_runs(c);
+    between_events(c);
     c->any = 1;
-    algorithms(c);
+    if (!c->quick)
+        algorithms(c);
     native(c);
     refusals(c);
 }
@@ -492,6 +539,7 @@ int main(int argc, char **argv)
         return 2;
     }
     int half = c.world->ranks / 2;
+    c.quick = argc < 2;
     snprintf(two, sizeof two, half ? "[%d,%d]" : "1", c.world->ranks - half, half);
     stand_apart(c.world->rank);
     c.world->deadline_s = argc > 2 ? 3 : 60; /* of the executor; the ranks meet behind it */

@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# libparo-nccl.so preloaded into a program that knows NCCL alone, build-emulated/shim/nccl_user:
+# the same results, and what was ours of its calls.
+
+setup() {
+    [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
+    E=$ROOT/build-emulated
+    [ -x "$E/shim/nccl_user" ] || skip "no emulated build here"
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    export E OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 PARO_DEBUG=1
+}
+
+# table MEMBERS: few bytes by NCCL, many by ho-ring and two-level
+table() {
+    printf 'format: paro-tuning/1\nmembers: [%s]\nrules:\n' "$1"
+    local op
+    for op in all-gather:ho-ring reduce-scatter:ho-ring all-reduce:two-level; do
+        printf '  - op: %s\n    from_bytes: 0\n    below_bytes: 2000\n' "${op%:*}"
+        printf '    algo: ring\n    chunk_bytes: whole\n'
+        printf '  - op: %s\n    from_bytes: 2000\n    algo: %s\n    chunk_bytes: 61440\n' \
+            "${op%:*}" "${op#*:}"
+    done
+}
+
+# preloaded RANKS HOST: HOST is arithmetic on the rank, $R
+preloaded() {
+    export HOST=$2
+    # shellcheck disable=SC2016
+    run mpirun -np "$1" bash -c 'R=$OMPI_COMM_WORLD_RANK
+        [ "$R" != 1 ] || export PARO_TUNING=${ODD:-${PARO_TUNING-}}
+        NCCL_HOSTID=h$((HOST)) LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_user"'
+    echo "$output"
+    [ "$status" = 0 ] && grep -qx 'ok 64' <<<"$output"
+}
+
+said() {
+    [ "$(grep -c "$1" <<<"$output")" = "$2" ]
+}
+
+@test "the program alone" {
+    run mpirun -np 4 "$E/shim/nccl_user"
+    [ "$status" = 0 ] && [ "$output" = "ok 64" ]
+}
+
+@test "two hosts of two: what the table says is ours, the rest is passed on" {
+    table 2,2 >tuning.yaml
+    PARO_TUNING=tuning.yaml preloaded 4 R/2
+    said 'hosts 2x2: ready' 4
+    # Of 64 calls 18 are of one element, 4 unusual.
+    said ': ours$' $((4 * 42))
+    said ': 42 collectives taken over' 4
+    said 'the stream is captured' 4
+    said 'a type or an operation that we do not know' 4
+    said 'a communicator that is not known' 4
+    said 'of 16000: passed on: the table is for other groups' 3
+}
+
+@test "ranks by slot, ragged hosts, work that is done late" {
+    table 2,2 >tuning.yaml
+    PARO_TUNING=tuning.yaml EMULATED_LATE=1 preloaded 4 R%2
+    said 'hosts 2x2: ready' 4
+    table 3,2 >tuning.yaml
+    PARO_TUNING=tuning.yaml EMULATED_LATE=2 preloaded 5 'R%2'
+    said 'hosts \[3,2\]: ready' 5
+    said ': 0 collectives taken over' 4 # on a part of the ranks
+}
+
+@test "a table made for a fabric" {
+    PARO_TOPO=synth:2x2,intra=200GB/s:3us,inter=1GB/s:12us preloaded 4 R/2
+    said 'hosts 2x2: ready' 4
+}
+
+@test "nothing is ours: one host, no table, another table on one rank, PARO_DISABLE" {
+    table 2,2 >tuning.yaml
+    PARO_TUNING=tuning.yaml preloaded 4 0
+    said 'of 4: hosts 1x4: one host' 4
+    said ': ours$' 0
+    preloaded 4 R/2
+    said 'of 4: hosts 2x2: neither PARO_TUNING nor PARO_TOPO is set' 4
+    PARO_TUNING=absent.yaml preloaded 4 R/2
+    said "of 4: hosts 2x2: .*absent.yaml" 4
+    sed 's/2000/3000/' tuning.yaml >odd.yaml
+    ODD=odd.yaml PARO_TUNING=tuning.yaml preloaded 4 R/2
+    said 'of 4: hosts unknown: ranks read different tables' 4
+    said ': ours$' 0
+    PARO_DISABLE=1 PARO_TUNING=tuning.yaml preloaded 4 R/2
+    said 'of 4: hosts unknown: PARO_DISABLE' 4
+}
+
+@test "silent unless asked" {
+    table 2,2 >tuning.yaml
+    unset PARO_DEBUG
+    PARO_TUNING=tuning.yaml preloaded 4 R/2
+    [ "$output" = "ok 64" ]
+}
+
+@test "nothing is exported but what is intercepted" {
+    run bash -c "nm -D --defined-only '$E/libparo-nccl.so' | awk '\$2 == \"T\" {print \$3}' | paste -sd' '"
+    [ "$output" = "ncclAllGather ncclAllReduce ncclCommAbort ncclCommDestroy ncclCommFinalize ncclCommInitRank ncclCommInitRankConfig ncclCommSplit ncclGroupEnd ncclGroupStart ncclReduceScatter" ]
+}
