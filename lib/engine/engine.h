@@ -6,6 +6,7 @@
 
 #include "coll/coll.h"
 #include "dev/device.h"
+#include "kern/kern.h"
 #include "net/net.h"
 #include "plan/plan.h"
 #include "world/world.h"
@@ -63,6 +64,9 @@ struct engine_options {
     const struct pick_table *tuning; /* NULL: none; the same on every rank; borrowed */
     int exact, apart;
     struct device *device; /* NULL: the processor; of one kind on all ranks; borrowed */
+    /* Of a GPU, as struct kern has them: trials of products, whose attention. */
+    int tune;
+    enum kern_attention attention;
 };
 
 enum { ENGINE_FIXED_BITS = 44 };
