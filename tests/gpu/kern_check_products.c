@@ -251,6 +251,10 @@ void check_product(struct check *c)
         product_kinds(c, 64, 48, 32, 8, 8, type);
         product_kinds(c, 37, 53, 29, 0, 1, type);
         product_kinds(c, 65, 17, 130, 3, 3, type);
+        /* One side long and uneven: what a device may do in packs and a rest. */
+        product_kinds(c, 10, 261, 24, 3, 0, type);
+        product_kinds(c, 259, 16, 10, 5, 0, type);
+        product_kinds(c, 9, 24, 263, 1, 0, type);
         if (!c->quick)
             product_kinds(c, 300, 192, 264, 5, 0, type);
     }
