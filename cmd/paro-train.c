@@ -92,7 +92,7 @@ static const struct argp_option options[] = {
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
      "Train on the processor, on a GPU for each rank of a host, or on the GPU N (cpu)", 1},
     {"fastest", KEY_FASTEST, 0, 0,
-     "On a GPU: the fastest kernels, by trial; bits may differ from run to run", 1},
+     "On a GPU: the fastest kernels; bits may differ from run to run", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
     {0, 0, 0, 0, "Instead of training:", 2},
     {"plot", KEY_PLOT, 0, 0,

@@ -64,9 +64,7 @@ struct engine_options {
     const struct pick_table *tuning; /* NULL: none; the same on every rank; borrowed */
     int exact, apart;
     struct device *device; /* NULL: the processor; of one kind on all ranks; borrowed */
-    /* Of a GPU, as struct kern has them: trials of products, whose attention. */
-    int tune;
-    enum kern_attention attention;
+    enum kern_attention attention; /* of a GPU: whose, as struct kern has it */
 };
 
 enum { ENGINE_FIXED_BITS = 44 };

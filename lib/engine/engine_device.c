@@ -45,7 +45,6 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
     if (kern_open(&d->near, d->own, NULL, DTYPE_F32, DTYPE_F32, err) ||
         kern_open(&d->kern, d->at, d->compute, compute, e->hand_type, err))
         return -1;
-    d->kern.tune = o->tune;
     d->kern.attention = o->attention;
     return kern_open(&d->mover, d->at, d->move, compute, e->hand_type, err);
 }

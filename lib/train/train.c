@@ -387,9 +387,8 @@ static int open_engines(struct train *t, struct err *err)
                                .exact = t->run->exact,
                                .apart = t->run->against != NULL,
                                .device = t->device,
-                               .tune = t->run->fastest,
                                .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
-                                                            : KERN_ATTENTION_OWN};
+                                                            : KERN_ATTENTION_USUAL};
 
     t->world->deadline_s = t->settings.deadline;
     if (engine_open(&t->engine, t->world, &t->plan, &o, err))
