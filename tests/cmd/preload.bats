@@ -100,3 +100,8 @@ said() {
     run bash -c "nm -D --defined-only '$E/libparo-nccl.so' | awk '\$2 == \"T\" {print \$3}' | paste -sd' '"
     [ "$output" = "ncclAllGather ncclAllReduce ncclCommAbort ncclCommDestroy ncclCommFinalize ncclCommInitRank ncclCommInitRankConfig ncclCommSplit ncclGroupEnd ncclGroupStart ncclReduceScatter" ]
 }
+
+@test "a header that changes is in the library again" {
+    make -C "$ROOT" -n CUDA=emulated DEPS=no -W lib/exec/exec_nccl.h all > list
+    grep -q -- '-c -o build-emulated/pic/lib/shim/shim_nccl_comm.o' list
+}
