@@ -49,6 +49,13 @@ setup() {
     close one-cpu one-cuda 2e-2
 }
 
+@test "bf16 of f32 parameters: a weight is rounded in one launch, not row by row" {
+    in_software
+    # A step has some 150 launches; the weights have 600 rows, each read two or three times.
+    plan one synth:1x1 untied --compute-type bf16
+    EMULATED_FAIL=cudaLaunchKernel:1000 run_on "$DEVICE" one --steps 1
+}
+
 @test "bf16 on the wire, kept units, buckets; --against: within the bounds of another strategy" {
     for s in GGG IIG NGI; do
         plan $s synth:2x2 untied --strategy $s --accum 2 --param-type bf16 --wire-type bf16 \
