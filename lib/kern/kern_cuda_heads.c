@@ -4,6 +4,7 @@
  * the caller wants them and it has engines for the shape.  Both take and leave the same, lse
  * too: a pass of the one may follow one of the other.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "kern/kern_cuda_attention.h"
@@ -49,6 +50,16 @@ static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads
     const struct kern_cuda_heads *h = known(k, s);
 
     return h && !(backward && k->attention == KERN_ATTENTION_USUAL) ? h->cudnn : NULL;
+}
+
+/* cuDNN takes no larger heads either: ours are what always must do. */
+int kern_cuda_heads_can(const struct kern *k, const struct kern_heads *s, struct err *err)
+{
+    if (s->head_dim <= KERN_CUDA_HEAD_MOST)
+        return 0;
+    return err_set(err, ERR_ABSENT,
+                   "device cuda:%d: heads of %" PRId64 " elements, expected %d at most",
+                   device_index(k->device), s->head_dim, KERN_CUDA_HEAD_MOST);
 }
 
 int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, int backward)

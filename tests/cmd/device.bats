@@ -118,6 +118,10 @@ setup() {
     fails "expected the device 'cpu' for exact" "${train[@]}" --device "$DEVICE" --exact
     fails 'no GPU of its own' mpirun -np 4 paro-train "$G/four.yaml" -d "$G/text" -o new \
         --device cuda
+    sed 's/"head_dim": *[0-9]*/"head_dim": 258/' "$DATA/llama_untied.json" > wide.json
+    paro-plan -m wide.json -i synth:1x1 --seq 8 > wide.yaml
+    fails 'heads of 258 elements, expected 256 at most' \
+        paro-train wide.yaml -d "$G/text" -o new --device "$DEVICE"
     [ ! -e new ]
 }
 
