@@ -10,6 +10,13 @@
 #include "kern/kern_cuda_attention.h"
 #include "kern/kern_cuda_inside.h"
 
+enum { CUDNN_ALIGN = 256 }; /* of its scratch; that of arenas is less */
+
+static void *aligned(void *scratch)
+{
+    return (char *)scratch + (-(uintptr_t)scratch & (CUDNN_ALIGN - 1));
+}
+
 static struct kern_cuda_heads *known(const struct kern *k, const struct kern_heads *s)
 {
     struct kern_cuda *own = kern_cuda_of(k);
@@ -66,7 +73,8 @@ int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, 
 {
     ask(k, s);
     struct kern_cudnn *cudnn = cudnn_of(k, s, backward);
-    return cudnn ? kern_cudnn_bytes(cudnn) : kern_cuda_attention_bytes(k->act, s, backward);
+    return cudnn ? kern_cudnn_bytes(cudnn) + CUDNN_ALIGN
+                 : kern_cuda_attention_bytes(k->act, s, backward);
 }
 
 void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, float *lse,
@@ -78,7 +86,7 @@ void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, floa
 
     if (!cudnn)
         kern_cuda_attention(stream, k->act, s, out, lse, qkv);
-    else if (kern_cudnn_forward(cudnn, stream, out, lse, qkv, scratch, &err))
+    else if (kern_cudnn_forward(cudnn, stream, out, lse, qkv, aligned(scratch), &err))
         kern_cuda_fail(k, "attention of cuDNN", err.text);
     kern_cuda_check(k, "attention");
 }
@@ -93,7 +101,8 @@ void kern_cuda_heads_backward(struct kern *k, const struct kern_heads *s, void *
 
     if (!cudnn)
         kern_cuda_attention_backward(stream, k->act, s, dqkv, dout, out, lse, qkv, scratch);
-    else if (kern_cudnn_backward(cudnn, stream, dqkv, dout, out, lse, qkv, scratch, &err))
+    else if (kern_cudnn_backward(cudnn, stream, dqkv, dout, out, lse, qkv, aligned(scratch),
+                                 &err))
         kern_cuda_fail(k, "attention of cuDNN, backward", err.text);
     kern_cuda_check(k, "attention_backward");
 }
