@@ -32,7 +32,7 @@ preloaded() {
         [ "$R" != 1 ] || export PARO_TUNING=${ODD:-${PARO_TUNING-}}
         NCCL_HOSTID=h$((HOST)) LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_user"'
     echo "$output"
-    [ "$status" = 0 ] && grep -qx 'ok 64' <<<"$output"
+    [ "$status" = 0 ] && grep -qx "ok ${OKS-64}" <<<"$output"
 }
 
 said() {
@@ -65,6 +65,12 @@ said() {
     PARO_TUNING=tuning.yaml EMULATED_LATE=2 preloaded 5 'R%2'
     said 'hosts \[3,2\]: ready' 5
     said ': 0 collectives taken over' 4 # on a part of the ranks
+}
+
+@test "the thread's GPU stays what it was" {
+    table 2,2 >tuning.yaml
+    OKS=65 EMULATED_GPUS=2 PARO_TUNING=tuning.yaml preloaded 4 R/2
+    said ': 43 collectives taken over' 4
 }
 
 @test "a table made for a fabric" {
