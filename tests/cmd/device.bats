@@ -153,6 +153,17 @@ setup() {
     done
 }
 
+@test "a GPU that fails on one rank while strategies are compared ends all of them" {
+    in_software
+    words=("$G/four.yaml" -d "$G/text" -o new --steps 6 --device cuda:0 --force --against NNN)
+    for n in 440 460; do
+        fails "rank 2 (.*): device cuda:0 .* failed at " timeout 30 \
+            mpirun -np 2 paro-train "${words[@]}" : \
+            -np 1 env EMULATED_FAIL=cudaMemcpyAsync:$n paro-train "${words[@]}" : \
+            -np 1 paro-train "${words[@]}" || { echo $n; return 1; }
+    done
+}
+
 @test "work that is done as late as it may be: the same bits" {
     in_software
     for s in GGG NIG NNG; do
