@@ -45,16 +45,23 @@ template <class T> __device__ static __forceinline__ T gradient(T x, int j, cons
     return kern_to<T>::of(j == f.target ? g - f.scale : g);
 }
 
+/* Few packs have the target: those of the others do without a look at each element. */
 template <int N, class T>
 __device__ static __forceinline__ kern_pack<T, N> gradients(const kern_pack<T, N> &x, int j,
                                                             const row_facts &f)
 {
-    kern_pack<T, N> g;
+    float g[N];
 
 #pragma unroll
     for (int k = 0; k < N; k++)
-        g.at[k] = gradient(x.at[k], j + k, f);
-    return g;
+        g[k] = f.factor * kern_exp<T>(kern_float(x.at[k]) - f.max);
+    if ((unsigned)(f.target - j) < (unsigned)N) {
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            if (j + k == f.target)
+                g[k] -= f.scale;
+    }
+    return kern_round_pack<T, N>(g);
 }
 
 /* Rows of no target: no loss, and a gradient of zeros.  Returns whether this is one. */
@@ -95,10 +102,15 @@ __device__ static __forceinline__ row_facts finish(float max, float sum, float o
  * last columns.  Nobody else reads what it copies to shared memory: no barrier is needed for
  * that.
  */
-enum { HELD_THREADS = 512, HELD_MOST = (99 << 10) - 512 };
+enum {
+    HELD_THREADS = 512, /* three blocks a processor */
+    HELD_TWO = 768,     /* two, of rows of which three do not fit */
+    HELD_THREE = (75 << 10) - 512,
+    HELD_MOST = (99 << 10) - 512
+};
 
 template <int N, class T>
-__global__ __launch_bounds__(HELD_THREADS, 3) void held_kernel(T *logits, rows r)
+__global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 {
     KERN_SHARED(T, held);
     __shared__ float room_max[32], room_sum[32];
@@ -145,51 +157,80 @@ __global__ __launch_bounds__(HELD_THREADS, 3) void held_kernel(T *logits, rows r
         x[last] = gradient(kern_to<T>::of(end), last, f);
 }
 
-/* One pass for the maximum and, relative to the greatest so far, the sum; one for the rest. */
-template <int N, class T> __global__ __launch_bounds__(1024) void long_kernel(T *logits, rows r)
-{
-    __shared__ float room_max[32], room_sum[32];
-    const int64_t packs = r.v / N;
-    T *x = logits + blockIdx.x * r.ld;
-    float so_far = -INFINITY, sum = 0, of_target = 0;
+/* A maximum and a sum of exponentials relative to it. */
+struct so_far {
+    float max, sum;
 
-    if (is_left_out(x, r))
-        return;
-    if (threadIdx.x == 0)
-        of_target = kern_float(x[r.target[blockIdx.x]]);
-#pragma unroll 4
-    for (int64_t j = threadIdx.x; j < packs; j += blockDim.x) {
-        kern_pack<T, N> h = kern_load<N>(x + j * N);
-        float most = so_far;
+    template <int N, class T> __device__ __forceinline__ void add(const kern_pack<T, N> &h)
+    {
+        float most = max;
 
 #pragma unroll
         for (int i = 0; i < N; i++)
             most = fmaxf(most, kern_float(h.at[i]));
-        if (most > so_far)
-            sum *= kern_exp<T>(so_far - most);
-        so_far = most;
+        if (most > max)
+            sum *= kern_exp<T>(max - most);
+        max = most;
         if (most > -INFINITY)
 #pragma unroll
             for (int i = 0; i < N; i++)
                 sum += kern_exp<T>(kern_float(h.at[i]) - most);
     }
-    for (int64_t j = packs * N + threadIdx.x; j < r.v; j += blockDim.x) {
-        float v = kern_float(x[j]), most = fmaxf(so_far, v);
+};
 
-        if (most > -INFINITY)
-            sum = sum * kern_exp<T>(so_far - most) + kern_exp<T>(v - most);
-        so_far = most;
+/*
+ * One pass for the maximum and, relative to the greatest so far, the sum; one backwards for the
+ * rest, which begins with what the second cache has had last.  A processor has one such block,
+ * so that it holds the rows of all (132 of 256 KiB, of 50 MB); LONG_PACKS packs of each thread
+ * are under way.
+ */
+enum { LONG_THREADS = 1024, LONG_PACKS = 4 };
+
+template <int N, class T>
+__global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r)
+{
+    __shared__ float room_max[32], room_sum[32];
+    const int packs = (int)(r.v / N), threads = (int)blockDim.x, me = (int)threadIdx.x;
+    const int step = LONG_PACKS * threads;
+    T *x = logits + blockIdx.x * r.ld;
+    so_far s = {-INFINITY, 0};
+    float of_target = 0;
+    kern_pack<T, N> h[LONG_PACKS];
+
+    if (is_left_out(x, r))
+        return;
+    if (me == 0)
+        of_target = kern_float(x[r.target[blockIdx.x]]);
+    for (int from = me; from < packs; from += step) {
+#pragma unroll
+        for (int k = 0; k < LONG_PACKS; k++)
+            if (from + k * threads < packs)
+                h[k] = kern_load<N>(x + (int64_t)(from + k * threads) * N);
+#pragma unroll
+        for (int k = 0; k < LONG_PACKS; k++)
+            if (from + k * threads < packs)
+                s.add<N>(h[k]);
     }
-    float max = block_max(so_far, room_max);
-    sum = so_far > -INFINITY ? sum * kern_exp<T>(so_far - max) : 0;
+    for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
+        s.add<1>(kern_load<1>(x + j));
+    float max = block_max(s.max, room_max);
+    float sum = s.max > -INFINITY ? s.sum * kern_exp<T>(s.max - max) : 0;
     row_facts f = finish(max, sum, of_target, r, room_sum);
     if (r.scale == 0)
         return;
-#pragma unroll 4
-    for (int64_t j = threadIdx.x; j < packs; j += blockDim.x)
-        kern_store<N>(x + j * N, gradients<N, T>(kern_load<N>(x + j * N), (int)(j * N), f));
-    for (int64_t j = packs * N + threadIdx.x; j < r.v; j += blockDim.x)
+    for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
         x[j] = gradient(x[j], (int)j, f);
+    for (int from = (packs - 1) / step * step + me; from >= 0; from -= step) {
+#pragma unroll
+        for (int k = 0; k < LONG_PACKS; k++)
+            if (from + k * threads < packs)
+                h[k] = kern_load<N>(x + (int64_t)(from + k * threads) * N);
+#pragma unroll
+        for (int k = 0; k < LONG_PACKS; k++)
+            if (from + k * threads < packs)
+                kern_store<N>(x + (int64_t)(from + k * threads) * N,
+                              gradients<N, T>(h[k], (from + k * threads) * N, f));
+    }
 }
 
 __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *part, int64_t n)
@@ -213,7 +254,8 @@ template <class T> static void launch(void *stream, T *logits, int64_t n, const 
     const int full = kern_full<T>::n;
     int64_t packs = r.v / full, bytes = packs * 16;
     int fits = kern_fits(logits, full) && r.ld % full == 0, held = fits && bytes <= HELD_MOST;
-    int64_t threads = kern_least(kern_ceil(packs + 1, 4 * 32) * 32, held ? HELD_THREADS : 1024);
+    int64_t most = !held ? LONG_THREADS : bytes <= HELD_THREE ? HELD_THREADS : HELD_TWO;
+    int64_t threads = kern_least(kern_ceil(packs + 1, 4 * 32) * 32, most);
     void (*kernel)(T *, rows) = fits ? long_kernel<full, T> : long_kernel<1, T>;
 
     if (held) {
