@@ -97,66 +97,6 @@ __device__ static __forceinline__ row_facts finish(float max, float sum, float o
     return f;
 }
 
-/*
- * Thread t has packs t, t + threads, ... and, where N does not divide v, one element of the
- * last columns.  Nobody else reads what it copies to shared memory: no barrier is needed for
- * that.
- */
-enum {
-    HELD_THREADS = 512, /* three blocks a processor */
-    HELD_TWO = 768,     /* two, of rows of which three do not fit */
-    HELD_THREE = (75 << 10) - 512,
-    HELD_MOST = (99 << 10) - 512
-};
-
-template <int N, class T>
-__global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
-{
-    KERN_SHARED(T, held);
-    __shared__ float room_max[32], room_sum[32];
-    const int all = (int)(r.v / N) * N, step = (int)blockDim.x * N, at = (int)threadIdx.x * N;
-    const int last = all + (int)threadIdx.x;
-    T *x = logits + blockIdx.x * r.ld;
-    float max = -INFINITY, sum = 0, end = -INFINITY, of_target = 0;
-
-    if (is_left_out(x, r))
-        return;
-    for (int j = at; j < all; j += step)
-        kern_async_16(held + j, x + j);
-    kern_async_commit();
-    if (last < r.v)
-        max = end = kern_float(x[last]);
-    if (threadIdx.x == 0)
-        of_target = kern_float(x[r.target[blockIdx.x]]);
-    kern_async_wait<0>();
-#pragma unroll 4
-    for (int j = at; j < all; j += step) {
-        kern_pack<T, N> h = kern_load<N>(held + j);
-
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            max = fmaxf(max, kern_float(h.at[i]));
-    }
-    max = block_max(max, room_max);
-    sum = kern_exp<T>(end - max);
-#pragma unroll 2
-    for (int j = at; j < all; j += step) {
-        kern_pack<T, N> h = kern_load<N>(held + j);
-
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            sum += kern_exp<T>(kern_float(h.at[i]) - max);
-    }
-    row_facts f = finish(max, sum, of_target, r, room_sum);
-    if (r.scale == 0)
-        return;
-#pragma unroll 2
-    for (int j = at; j < all; j += step)
-        kern_store<N>(x + j, gradients<N, T>(kern_load<N>(held + j), j, f));
-    if (last < r.v)
-        x[last] = gradient(kern_to<T>::of(end), last, f);
-}
-
 /* A maximum and a sum of exponentials relative to it. */
 struct so_far {
     float max, sum;
@@ -175,8 +115,76 @@ struct so_far {
 #pragma unroll
             for (int i = 0; i < N; i++)
                 sum += kern_exp<T>(kern_float(h.at[i]) - most);
+        else
+#pragma unroll
+            for (int i = 0; i < N; i++) /* NaN is no maximum, and is not to be lost */
+                if (isnan(kern_float(h.at[i])))
+                    sum = NAN;
+    }
+    /* Relative to the row's maximum; NaN where that is none. */
+    template <class T> __device__ __forceinline__ float sum_to(float row_max) const
+    {
+        if (!(row_max > -INFINITY))
+            return NAN;
+        return max > -INFINITY ? sum * kern_exp<T>(max - row_max) : sum;
     }
 };
+
+/*
+ * Thread t has packs t, t + threads, ... and, where N does not divide v, one element of the
+ * last columns.  Nobody else reads what it copies to shared memory: no barrier is needed for
+ * that.
+ */
+enum {
+    HELD_THREADS = 512, /* three blocks a processor */
+    HELD_TWO = 768,     /* two, of rows of which three do not fit */
+    HELD_THREE = (75 << 10) - 512,
+    HELD_MOST = (99 << 10) - 512
+};
+
+template <int N, class T>
+__global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
+{
+    KERN_SHARED(T, held);
+    __shared__ float room_max[32], room_sum[32];
+    const int all = (int)(r.v / N) * N, step = (int)blockDim.x * N, at = (int)threadIdx.x * N;
+    const int last = all + (int)threadIdx.x, half = all / 2 / step * step;
+    T *x = logits + blockIdx.x * r.ld;
+    so_far s = {-INFINITY, 0};
+    float end = -INFINITY, of_target = 0;
+    int j = at;
+
+    if (is_left_out(x, r))
+        return;
+    for (; j < half; j += step)
+        kern_async_16(held + j, x + j);
+    kern_async_commit();
+    for (; j < all; j += step)
+        kern_async_16(held + j, x + j);
+    kern_async_commit();
+    if (last < r.v) {
+        end = kern_float(x[last]);
+        s.add<1>(kern_load<1>(x + last));
+    }
+    if (threadIdx.x == 0)
+        of_target = kern_float(x[r.target[blockIdx.x]]);
+    kern_async_wait<1>(); /* one half is worked on while the other comes */
+    for (j = at; j < half; j += step)
+        s.add<N>(kern_load<N>(held + j));
+    kern_async_wait<0>();
+    for (; j < all; j += step)
+        s.add<N>(kern_load<N>(held + j));
+    float max = block_max(s.max, room_max);
+    float sum = s.sum_to<T>(max);
+    row_facts f = finish(max, sum, of_target, r, room_sum);
+    if (r.scale == 0)
+        return;
+#pragma unroll 2
+    for (j = at; j < all; j += step)
+        kern_store<N>(x + j, gradients<N, T>(kern_load<N>(held + j), j, f));
+    if (last < r.v)
+        x[last] = gradient(kern_to<T>::of(end), last, f);
+}
 
 /*
  * One pass for the maximum and, relative to the greatest so far, the sum; one backwards for the
@@ -214,7 +222,7 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
     for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
         s.add<1>(kern_load<1>(x + j));
     float max = block_max(s.max, room_max);
-    float sum = s.max > -INFINITY ? s.sum * kern_exp<T>(s.max - max) : 0;
+    float sum = s.sum_to<T>(max);
     row_facts f = finish(max, sum, of_target, r, room_sum);
     if (r.scale == 0)
         return;

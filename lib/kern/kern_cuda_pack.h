@@ -30,10 +30,8 @@ __device__ static __forceinline__ kern_pack<T, N> kern_load(const T *p)
     return *(const kern_pack<T, N> *)p;
 }
 
-/*
- * To global memory.  By name, since nvcc makes a store of each element where it has them apart
- * in registers and does not see that other stores about go elsewhere.
- */
+/* To global memory; by name, since of elements that it has apart nvcc often makes a store each,
+   for it does not see that other stores about go elsewhere. */
 template <int N, class T>
 __device__ static __forceinline__ void kern_store(T *p, const kern_pack<T, N> &pack)
 {
