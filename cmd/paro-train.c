@@ -34,6 +34,7 @@ enum {
     KEY_PROGRESS,
     KEY_PEAK,
     KEY_DEVICE,
+    KEY_FASTEST,
     KEY_GENERATE,
     KEY_LENGTH,
     KEY_TEMPERATURE,
@@ -90,6 +91,8 @@ static const struct argp_option options[] = {
      "FLOP/s that a rank can do at most: how much of it is used is told", 1},
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
      "Train on the processor, on a GPU for each rank of a host, or on the GPU N (cpu)", 1},
+    {"fastest", KEY_FASTEST, 0, 0,
+     "On a GPU: the fastest kernels; bits may differ from run to run", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
     {0, 0, 0, 0, "Instead of training:", 2},
     {"plot", KEY_PLOT, 0, 0,
@@ -305,6 +308,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_EXACT:
         a->run.exact = 1;
+        return 0;
+    case KEY_FASTEST:
+        a->run.fastest = 1;
         return 0;
     case KEY_FORCE:
         a->run.force = 1;

@@ -7,6 +7,7 @@ complete -c paro-train -l data-weights -r -d 'Take samples of the files in this 
 complete -c paro-train -l device -d '=cpu'
 complete -c paro-train -s d -l data -r -d 'Train on FILE: a text, or tokens of llm.c, nanoGPT or Megatron; may be repeated'
 complete -c paro-train -l exact -d 'Sums that do not depend on their order; a hash of every step'
+complete -c paro-train -l fastest -d 'On a GPU: the fastest kernels; bits may differ from run to run'
 complete -c paro-train -l force -d 'Begin anew in a folder that has a run'
 complete -c paro-train -l init -r -d 'Begin with the parameters of a checkpoint (default: fresh)'
 complete -c paro-train -l log -r -d 'Write the log there (default DIR/log.jsonl; - is standard output)'

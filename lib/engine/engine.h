@@ -6,6 +6,7 @@
 
 #include "coll/coll.h"
 #include "dev/device.h"
+#include "kern/kern.h"
 #include "net/net.h"
 #include "plan/plan.h"
 #include "world/world.h"
@@ -63,6 +64,7 @@ struct engine_options {
     const struct pick_table *tuning; /* NULL: none; the same on every rank; borrowed */
     int exact, apart;
     struct device *device; /* NULL: the processor; of one kind on all ranks; borrowed */
+    enum kern_attention attention; /* of a GPU: whose, as struct kern has it */
 };
 
 enum { ENGINE_FIXED_BITS = 44 };

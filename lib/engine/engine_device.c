@@ -22,7 +22,7 @@ static enum dtype hand_type(const struct engine *e)
     return e->device.gpu && there == e->plan->compute_type ? there : DTYPE_F32;
 }
 
-int engine_device_open(struct engine *e, struct device *device, struct err *err)
+int engine_device_open(struct engine *e, const struct engine_options *o, struct err *err)
 {
     struct engine_device *d = &e->device;
     struct device_queue **const queue[] = {&d->compute, &d->move, &d->host};
@@ -30,7 +30,7 @@ int engine_device_open(struct engine *e, struct device *device, struct err *err)
 
     if (device_open(&d->own, "cpu", 0, err))
         return -1;
-    d->at = device ? device : d->own;
+    d->at = o->device ? o->device : d->own;
     d->gpu = device_kind(d->at) != DEVICE_CPU;
     d->lock = mem_new(1, sizeof *d->lock);
     pthread_mutex_init(d->lock, NULL);
@@ -45,6 +45,7 @@ int engine_device_open(struct engine *e, struct device *device, struct err *err)
     if (kern_open(&d->near, d->own, NULL, DTYPE_F32, DTYPE_F32, err) ||
         kern_open(&d->kern, d->at, d->compute, compute, e->hand_type, err))
         return -1;
+    d->kern.attention = o->attention;
     return kern_open(&d->mover, d->at, d->move, compute, e->hand_type, err);
 }
 

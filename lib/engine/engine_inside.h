@@ -60,7 +60,7 @@ struct engine {
  * engine_device.c: the processor, or a GPU; asked for work by tables of kernels (kern.h), one
  * for each thread.  On a GPU nothing is done yet when a call returns.
  */
-int engine_device_open(struct engine *e, struct device *device, struct err *err);
+int engine_device_open(struct engine *e, const struct engine_options *o, struct err *err);
 /* Memory for what was measured: of the device, and of the host where that is another. */
 int engine_device_memory(struct engine *e, int64_t own, int64_t shared, struct err *err);
 /* ERR_SYS where the GPU has not so many bytes left: with the strategies that would fit. */

@@ -325,7 +325,7 @@ static void size_slots(struct engine *e)
 }
 
 /* Everything that can be known alone; the collective part follows when all ranks agree. */
-static int set_up(struct engine *e, struct device *device, struct err *err)
+static int set_up(struct engine *e, const struct engine_options *o, struct err *err)
 {
     struct net_options options = {.batch = e->plan->micro_batch,
                                   .seq = e->plan->seq,
@@ -348,7 +348,7 @@ static int set_up(struct engine *e, struct device *device, struct err *err)
         e->coded[kind] = (sums ? e->plan->slow_grads : e->plan->slow_params) &&
                          (m.reduce_across || m.gather_across);
     }
-    if (engine_device_open(e, device, err) || net_init(&e->net, e->model, &options, err))
+    if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err))
         return -1;
     size_slots(e);
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
@@ -430,7 +430,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
     e->model = &plan->model;
     e->record.last = -1;
     set_types(e, options);
-    if (world_agree(world, set_up(e, options->device, err), err) || open_arenas(e, err) ||
+    if (world_agree(world, set_up(e, options, err), err) || open_arenas(e, err) ||
         engine_prepare(e, err)) {
         engine_close(e);
         return -1;

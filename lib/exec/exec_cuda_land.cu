@@ -87,8 +87,7 @@ struct of_f64 {
     {
         int64_t s = (int64_t)x, nan = least ? INT64_MIN : INT64_MAX;
 
-        return (s & INT64_MAX) > 0x7ff0000000000000 ? nan
-                                                    : s ^ ((s < 0 ? -1 : 0) & INT64_MAX);
+        return (s & INT64_MAX) > 0x7ff0000000000000 ? nan : s ^ ((s < 0 ? -1 : 0) & INT64_MAX);
     }
 };
 

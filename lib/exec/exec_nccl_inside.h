@@ -47,7 +47,7 @@ struct exec_nccl_handle {
     struct exec_rows rows; /* owned */
     struct turns turns;
     struct device_event **done; /* [2 turns] by point, owned; NULL where nothing is there */
-    struct device_event *end; /* behind the run */
+    struct device_event *end;   /* behind the run */
     /* of the run that goes on */
     char *base[3];
     const void *next_in;

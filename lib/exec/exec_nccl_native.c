@@ -28,10 +28,10 @@ static int split(struct exec_nccl_native *n, int color, int key, ncclComm_t *out
     ncclResult_t rc = ncclCommSplit(parent, color, key, out, &config);
     if (exec_nccl_settle(n->x, parent, rc, "ncclCommSplit", err, "for NCCL's own collectives"))
         return -1;
-    return color == NCCL_SPLIT_NOCOLOR ? 0
-                                       : exec_nccl_settle(n->x, *out, ncclSuccess,
-                                                          "ncclCommSplit", err,
-                                                          "for NCCL's own collectives");
+    return color == NCCL_SPLIT_NOCOLOR
+               ? 0
+               : exec_nccl_settle(n->x, *out, ncclSuccess, "ncclCommSplit", err,
+                                  "for NCCL's own collectives");
 }
 
 static int make_levels(struct exec_nccl_native *n, const struct groups *groups, struct err *err)
@@ -70,8 +70,8 @@ int exec_nccl_native_open(struct exec_nccl_native **out, struct exec_nccl *x,
     n->spec = *spec;
     n->type = types[spec->type];
     n->op = ops[spec->redop];
-    if (device_event_open(x->device, &n->end, err) ||
-        split(n, 0, x->rank, &n->all, err) || (groups && make_levels(n, groups, err))) {
+    if (device_event_open(x->device, &n->end, err) || split(n, 0, x->rank, &n->all, err) ||
+        (groups && make_levels(n, groups, err))) {
         exec_nccl_native_close(n);
         return -1;
     }
@@ -193,8 +193,8 @@ static int two_levels(struct exec_nccl_native *n, const char *in, char *out,
         char *at = out + lo * size;
         if (!n->rail[e] || hi == lo)
             continue;
-        ncclResult_t rc = ncclAllReduce(at, at, (size_t)(hi - lo), n->type, n->op, n->rail[e],
-                                        stream);
+        ncclResult_t rc =
+            ncclAllReduce(at, at, (size_t)(hi - lo), n->type, n->op, n->rail[e], stream);
         if (settle(n, n->rail[e], rc, "ncclAllReduce", err))
             return -1;
     }

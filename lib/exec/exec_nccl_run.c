@@ -225,24 +225,6 @@ int exec_nccl_start(void *handle, struct err *err)
     return issue(h, err) < 0 ? -1 : 0;
 }
 
-int exec_nccl_issue(struct exec_nccl_handle *h, struct err *err)
-{
-    int turn = 0;
-
-    if (exec_nccl_start(h, err))
-        return -1;
-    while (!h->ended) {
-        int rc = issue(h, err);
-        if (rc < 0)
-            return -1;
-        if (rc == 0)
-            exec_nccl_nap(&turn);
-        else
-            turn = 0;
-    }
-    return 0;
-}
-
 /* What has come through since the last look.  1: something; -1: failed. */
 static int watch(struct exec_nccl_handle *h, struct err *err)
 {
@@ -274,6 +256,39 @@ static int stuck_step(const struct exec_nccl_handle *h)
     return least < 0 ? -1 : h->turns.turn[least / 2].step;
 }
 
+/* Past the deadline without anything that came: says where it waits. */
+static int overdue(struct exec_nccl_handle *h, int moved, struct err *err)
+{
+    double now = tick_now_s();
+
+    if (moved)
+        h->moved_s = now;
+    if (now - h->moved_s <= h->x->deadline_s)
+        return 0;
+    err_set(err, ERR_PEER, "ncclGroupEnd in step %d: no data from other ranks for %g s",
+            stuck_step(h), h->x->deadline_s);
+    return exec_nccl_fail(h->x, err);
+}
+
+int exec_nccl_issue(struct exec_nccl_handle *h, struct err *err)
+{
+    int turn = 0;
+
+    if (exec_nccl_start(h, err))
+        return -1;
+    while (!h->ended) {
+        int rc = issue(h, err);
+        int came = rc == 0 ? watch(h, err) : rc;
+        if (came < 0 || exec_nccl_healthy(h->x, err) || overdue(h, came, err))
+            return -1;
+        if (rc == 0)
+            exec_nccl_nap(&turn);
+        else
+            turn = 0;
+    }
+    return 0;
+}
+
 enum stream_state exec_nccl_poll(void *handle, struct err *err)
 {
     struct exec_nccl_handle *h = handle;
@@ -291,19 +306,10 @@ enum stream_state exec_nccl_poll(void *handle, struct err *err)
     }
     if (done)
         return watch(h, err) < 0 ? STREAM_FAILED : STREAM_DONE;
-    double now = tick_now_s();
     int queued = !h->ended && h->ticket != x->served; /* behind a run that goes on */
-    if (went || came || queued)
-        h->moved_s = now;
-    if (went || came)
-        return STREAM_MOVED;
-    if (now - h->moved_s > x->deadline_s) {
-        err_set(err, ERR_PEER, "ncclGroupEnd in step %d: no data from other ranks for %g s",
-                stuck_step(h), x->deadline_s);
-        exec_nccl_fail(x, err);
+    if (overdue(h, went || came || queued, err))
         return STREAM_FAILED;
-    }
-    return STREAM_IDLE;
+    return went || came ? STREAM_MOVED : STREAM_IDLE;
 }
 
 int64_t exec_nccl_arrived(const struct exec_nccl_handle *h)

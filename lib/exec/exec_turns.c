@@ -24,13 +24,13 @@ int turns_track(const struct exec_rows *r, const struct exec_row *row, int track
 struct reach {
     struct turns *t;
     int queues;
-    int *seen;        /* [points][queues] the last point of each queue that is surely done */
-    int *ends;        /* [rows] the point behind which a row is done */
-    int *wrote;       /* [rooms] the last point that wrote it, or -1 */
-    int *read;        /* [rooms][queues] the last points that read it, or -1 */
-    int *need;        /* [2][queues] of this turn: what each of its points waits for */
-    int *behind;      /* [queues] of the rows before `upto` */
-    int upto;         /* rows that `behind` covers */
+    int *seen;   /* [points][queues] the last point of each queue that is surely done */
+    int *ends;   /* [rows] the point behind which a row is done */
+    int *wrote;  /* [rooms] the last point that wrote it, or -1 */
+    int *read;   /* [rooms][queues] the last points that read it, or -1 */
+    int *need;   /* [2][queues] of this turn: what each of its points waits for */
+    int *behind; /* [queues] of the rows before `upto` */
+    int upto;    /* rows that `behind` covers */
     int slot_user[TURN_TRACKS_MOST][TURN_SLOTS]; /* the point that took a slot's bytes last */
     int slot_next[TURN_TRACKS_MOST];
 };
@@ -211,10 +211,10 @@ static void make_turns(struct turns *h)
             h->turn = mem_grow(h->turn, &room, (size_t)h->turns + 1, sizeof *h->turn);
             struct turn *t = &h->turn[h->turns++];
             *t = (struct turn){.track = track,
-                                    .step = r->row[from].step,
-                                    .first = first,
-                                    .count = put - first,
-                                    .point = {{.next = -1}, {.next = -1}}};
+                               .step = r->row[from].step,
+                               .first = first,
+                               .count = put - first,
+                               .point = {{.next = -1}, {.next = -1}}};
             for (int i = first; i < put; i++) {
                 const struct exec_row *row = &r->row[h->order[i]];
                 t->in_bytes += row->kind == EXEC_RECV ? row->bytes : 0;
@@ -261,8 +261,8 @@ static void make_slots(struct turns *h)
             const struct exec_row *row = &h->rows->row[h->order[k]];
             if (!turn_lands(row) || !turn_travels(row))
                 continue;
-            h->slot_at[h->order[k]] += base[t->track] + next[t->track] % TURN_SLOTS *
-                                                            most[t->track];
+            h->slot_at[h->order[k]] +=
+                base[t->track] + next[t->track] % TURN_SLOTS * most[t->track];
             adds = 1;
         }
         next[t->track] += adds;

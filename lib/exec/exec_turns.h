@@ -48,7 +48,7 @@ struct turns {
     int waits;
     size_t waits_room;
     int first[TURN_QUEUES_MOST], last[TURN_QUEUES_MOST]; /* points of a queue, or -1 */
-    int64_t scratch_bytes; /* the rows' own, then the slots */
+    int64_t scratch_bytes;                               /* the rows' own, then the slots */
 };
 
 void turns_init(struct turns *t, const struct exec_rows *rows, int tracks);

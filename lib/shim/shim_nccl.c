@@ -177,16 +177,16 @@ static ncclResult_t ask(struct shim_call call)
 EXPORT ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
                                   ncclComm_t comm, cudaStream_t stream)
 {
-    return ask((struct shim_call){SCHEDULE_ALL_GATHER, in, out, count, type, ncclSum, comm,
-                                  stream});
+    return ask(
+        (struct shim_call){SCHEDULE_ALL_GATHER, in, out, count, type, ncclSum, comm, stream});
 }
 
 EXPORT ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count,
                                       ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                       cudaStream_t stream)
 {
-    return ask((struct shim_call){SCHEDULE_REDUCE_SCATTER, in, out, count, type, op, comm,
-                                  stream});
+    return ask(
+        (struct shim_call){SCHEDULE_REDUCE_SCATTER, in, out, count, type, op, comm, stream});
 }
 
 EXPORT ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,

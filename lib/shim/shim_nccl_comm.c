@@ -219,10 +219,8 @@ const char *shim_comm_passes(struct shim_comm *c, const struct shim_call *call)
 
 static int open_exec(struct shim_comm *c, struct err *err)
 {
-    struct exec_nccl_options o = {.rank = c->rank,
-                                  .ranks = c->ranks,
-                                  .deadline_s = DEADLINE_S,
-                                  .comm = c->comm};
+    struct exec_nccl_options o = {
+        .rank = c->rank, .ranks = c->ranks, .deadline_s = DEADLINE_S, .comm = c->comm};
     char name[32];
     int index = 0;
 

@@ -18,6 +18,22 @@
  */
 enum { CHUNK_LEAST = 1 << 20 };
 
+/*
+ * What goes into the queues of a GPU at once (EXEC_AHEAD): a call of more turns would wait for
+ * the GPU, and a program may not expect that of a call to NCCL.  A rank has no more turns than
+ * the vector has chunks, but for those of one part, which it begins or ends with; in an
+ * all-reduce, twice as many.
+ */
+enum { TURNS_MOST = 128 };
+
+static int fewer(int subchunks, const struct layout *l, int both_ways)
+{
+    int parts = l->segments * l->groups.count;
+    int most = TURNS_MOST / ((parts - 1) * (1 + both_ways));
+
+    return subchunks < most ? subchunks : most > 1 ? most : 1;
+}
+
 int shim_plan_type(const struct shim_call *call, enum dtype *type, enum dtype_op *op,
                    int64_t *elems)
 {
@@ -89,8 +105,8 @@ static void place(const struct shim_call *call, const struct layout *l, int me, 
         int e = at / subchunks / g, k = at / subchunks % g, c = at % subchunks;
         int owner = l->holder[e * g + k];
         int64_t lo = whole ? layout_cut(l, count, e, k, 1) : in_block(l, count, e, owner);
-        int64_t hi = whole ? layout_cut(l, count, e, k + 1, 1)
-                           : in_block(l, count, e + 1, owner);
+        int64_t hi =
+            whole ? layout_cut(l, count, e, k + 1, 1) : in_block(l, count, e + 1, owner);
         int64_t first = lo + (hi - lo) * c / subchunks;
         int64_t block = owner == me ? first : -1, vector = owner * count + first;
         out->elems[at] = lo + (hi - lo) * (c + 1) / subchunks - first;
@@ -115,6 +131,7 @@ int shim_plan_rows(const struct shim_call *call, const struct groups *groups, in
     int whole = call->phases == SCHEDULE_ALL_REDUCE;
     int subchunks = pick_subchunks(&l, whole, whole ? count : count * groups->ranks,
                                    dtype_bytes(type), chunk);
+    subchunks = fewer(subchunks, &l, whole);
     struct schedule_spec spec = {.algo = rule->algo,
                                  .phases = call->phases,
                                  .groups = &l.groups,

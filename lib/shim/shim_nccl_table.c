@@ -47,12 +47,12 @@ uint64_t shim_hash(const char *text)
 
 static int make_table(const char *topo, struct pick_table *out, struct err *err)
 {
-    struct pick_ask ask = {.ops = 3,
-                           .op = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
-                                  SCHEDULE_ALL_REDUCE},
-                           .min_bytes = 64 << 10,
-                           .max_bytes = 1 << 30,
-                           .factor = 4};
+    struct pick_ask ask = {
+        .ops = 3,
+        .op = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE},
+        .min_bytes = 64 << 10,
+        .max_bytes = 1 << 30,
+        .factor = 4};
     struct topo t;
 
     if (topo_read(&t, topo, err))

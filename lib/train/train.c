@@ -386,7 +386,9 @@ static int open_engines(struct train *t, struct err *err)
     struct engine_options o = {.tuning = t->tuning.rules ? &t->tuning : NULL,
                                .exact = t->run->exact,
                                .apart = t->run->against != NULL,
-                               .device = t->device};
+                               .device = t->device,
+                               .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
+                                                            : KERN_ATTENTION_USUAL};
 
     t->world->deadline_s = t->settings.deadline;
     if (engine_open(&t->engine, t->world, &t->plan, &o, err))

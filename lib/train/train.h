@@ -99,6 +99,7 @@ struct train_run {
     const char *data_weights, *tokenizer; /* NULL: not given */
     int exact; /* sums that do not depend on their order, a hash of each step */
     const char *given[TRAIN_SETTINGS_COUNT];
+    int fastest;  /* of a GPU: bits may differ from run to run */
     int force;    /* an existing run folder is begun anew */
     int json;     /* JSON Lines on `lines` instead of text */
     int progress; /* a line on `talk` that is written over itself */

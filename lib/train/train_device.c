@@ -14,7 +14,11 @@ int train_device_open(struct train *t, struct err *err)
 {
     const char *name = t->run->device ? t->run->device : "cpu";
 
-    return world_agree(t->world, device_open(&t->device, name, t->world->node_rank, err), err);
+    int rc = device_open(&t->device, name, t->world->node_rank, err);
+
+    if (rc == 0 && t->run->fastest && !train_on_gpu(t))
+        rc = err_set(err, ERR_INPUT, "--fastest on the device 'cpu', expected a GPU's");
+    return world_agree(t->world, rc, err);
 }
 
 int train_on_gpu(const struct train *t)

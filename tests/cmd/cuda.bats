@@ -70,7 +70,8 @@ fails() {
     EMULATED_CAPABILITY=80 "$check" cuda # has less room, which grows
     EMULATED_LATE=1 "$check" cuda
     EMULATED_GUARD=1 "$check" cuda
-    "${CHECK%device_check}kern_check" cuda product quick tune | grep -v '^ok' | diff - <(echo 1..320)
+    run -0 "${CHECK%device_check}kern_check" cuda product quick
+    [ "$(grep -c '^ok' <<<"$output")" -gt 100 ]
     EMULATED_CAPABILITY=75 run -2 "$check" cuda
     [[ $output == *"has compute capability 7.5, expected 8.0 or newer" ]]
     EMULATED_FAIL=cublasLtMatmul:5 run -2 "$check" cuda

@@ -25,6 +25,8 @@ setup() {
 }
 
 @test "again the same bits; bf16 parameters at rest; a tied and an untied head" {
+    run_on "$DEVICE" one --fastest
+    close "$G/one-cpu" one-cuda 1e-5
     for model in tied untied; do
         plan one synth:1x1 $model --param-type bf16 --wire-type bf16
         run_on cpu one
@@ -104,6 +106,7 @@ setup() {
 @test "what there is not: one line, status 2" {
     train=(paro-train "$G/one.yaml" -d "$G/text" -o new)
     fails "device 'gpu', expected cpu, cuda or cuda:N" "${train[@]}" --device gpu
+    fails "fastest on the device 'cpu'" "${train[@]}" --fastest
     fails 'device cuda:77: this machine has' "${train[@]}" --device cuda:77
     fails "expected the device 'cpu' for exact" "${train[@]}" --device "$DEVICE" --exact
     fails 'no GPU of its own' mpirun -np 4 paro-train "$G/four.yaml" -d "$G/text" -o new \

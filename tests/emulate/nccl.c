@@ -104,8 +104,8 @@ static void recv_from(struct op *o, char *to, int peer)
     ncclComm_t c = o->comm;
     int tag = c->tag + (o->kind != SEND && o->kind != RECV);
 
-    MPI_Irecv(to, (int)(o->count * emulated_nccl_bytes(o->type)), MPI_BYTE, c->world[peer],
-              tag, MPI_COMM_WORLD, &c->request[c->requests++]);
+    MPI_Irecv(to, (int)(o->count * emulated_nccl_bytes(o->type)), MPI_BYTE, c->world[peer], tag,
+              MPI_COMM_WORLD, &c->request[c->requests++]);
 }
 
 /* What an operation sends and receives. */
@@ -339,8 +339,8 @@ static ncclComm_t make(uint64_t name, int rank, int ranks, const ncclConfig_t *c
     c->rank = rank;
     c->ranks = ranks;
     c->world = need((size_t)ranks * sizeof(int));
-    c->blocking = config && config->blocking != NCCL_CONFIG_UNDEF_INT ? config->blocking
-                                                                      : blocking;
+    c->blocking =
+        config && config->blocking != NCCL_CONFIG_UNDEF_INT ? config->blocking : blocking;
     return c;
 }
 
@@ -367,8 +367,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
     MPI_Comm_rank(MPI_COMM_WORLD, &mine[1]);
     if (mine[1] != part[0]) {
         MPI_Send(mine, 2, MPI_INT, part[0], c->tag, MPI_COMM_WORLD);
-        MPI_Recv(c->world, nranks, MPI_INT, part[0], c->tag, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+        MPI_Recv(c->world, nranks, MPI_INT, part[0], c->tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else {
         c->world[rank] = mine[1];
         for (int i = 1; i < nranks; i++) {
@@ -416,18 +415,17 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *chil
     /* A member stands behind those of lesser keys, and of equal keys and lesser rank. */
     for (int r = 0; r < comm->ranks; r++) {
         ranks += all[2 * r] == color;
-        rank += all[2 * r] == color && (all[2 * r + 1] < key ||
-                                        (all[2 * r + 1] == key && r < comm->rank));
+        rank += all[2 * r] == color &&
+                (all[2 * r + 1] < key || (all[2 * r + 1] == key && r < comm->rank));
     }
     if (color != NCCL_SPLIT_NOCOLOR) {
-        ncclComm_t c = make(name_of(comm->name, split, color), rank, ranks, config,
-                            comm->blocking);
+        ncclComm_t c =
+            make(name_of(comm->name, split, color), rank, ranks, config, comm->blocking);
         for (int r = 0; r < comm->ranks; r++) {
             int at = 0;
             for (int s = 0; s < comm->ranks; s++)
-                at += all[2 * s] == color &&
-                      (all[2 * s + 1] < all[2 * r + 1] ||
-                       (all[2 * s + 1] == all[2 * r + 1] && s < r));
+                at += all[2 * s] == color && (all[2 * s + 1] < all[2 * r + 1] ||
+                                              (all[2 * s + 1] == all[2 * r + 1] && s < r));
             if (all[2 * r] == color)
                 c->world[at] = comm->world[r];
         }

@@ -20,14 +20,14 @@
 extern "C" {
 #endif
 
-#define NCCL_MAJOR                     2
-#define NCCL_MINOR                     28
-#define NCCL_PATCH                     0
-#define NCCL_VERSION(X, Y, Z)          ((X) * 10000 + (Y) * 100 + (Z))
-#define NCCL_VERSION_CODE              NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH)
-#define NCCL_UNIQUE_ID_BYTES           128
-#define NCCL_CONFIG_UNDEF_INT          INT_MIN
-#define NCCL_SPLIT_NOCOLOR             (-1)
+#define NCCL_MAJOR            2
+#define NCCL_MINOR            28
+#define NCCL_PATCH            0
+#define NCCL_VERSION(X, Y, Z) ((X)*10000 + (Y)*100 + (Z))
+#define NCCL_VERSION_CODE     NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH)
+#define NCCL_UNIQUE_ID_BYTES  128
+#define NCCL_CONFIG_UNDEF_INT INT_MIN
+#define NCCL_SPLIT_NOCOLOR    (-1)
 
 typedef struct ncclComm *ncclComm_t;
 
@@ -56,9 +56,11 @@ typedef struct {
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER                                                                \
-    {sizeof(ncclConfig_t),  0xcafebeef,            NCCL_VERSION_CODE,                          \
-     NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                      \
-     NCCL_CONFIG_UNDEF_INT, NULL,                  NCCL_CONFIG_UNDEF_INT}
+    {                                                                                          \
+        sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT,            \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NULL,         \
+            NCCL_CONFIG_UNDEF_INT                                                              \
+    }
 
 typedef enum { ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg, ncclNumOps } ncclRedOp_t;
 

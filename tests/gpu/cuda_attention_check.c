@@ -253,7 +253,8 @@ int main(int argc, char **argv)
     struct err err = {0};
 
     if (argc != 2 || device_open(&d, argv[1], 0, &err)) {
-        printf("Bail out! %s\n", argc == 2 ? err.text : "expected: cuda_attention_check DEVICE");
+        printf("Bail out! %s\n",
+               argc == 2 ? err.text : "expected: cuda_attention_check DEVICE");
         return 2;
     }
     printf("1..%d\n", n);

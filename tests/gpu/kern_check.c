@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kern_check DEVICE [GROUP] [quick] [tune] [own|cudnn|cudnn-atomic]: every entry of the
+ * kern_check DEVICE [GROUP] [quick] [own|cudnn|cudnn-atomic]: every entry of the
  * device's table of kernels against the double reference, on ragged shapes, in TAP.  DEVICE as
  * device_open has it; GROUP: those whose names begin so; quick: few shapes and types, for a GPU
  * that is emulated; the rest: what struct kern can be asked for.
@@ -276,7 +276,6 @@ static void run_types(struct check *c, const char *only)
             continue; /* weights in a type of their own */
         if (kern_open(&c->kern, c->device, c->queue, type[i / 2], type[i % 2], &err))
             bail("%s", err.text);
-        c->kern.tune = c->tune;
         c->kern.attention = c->attention;
         c->k = &c->kern;
         c->op = c->kern.op;
@@ -291,17 +290,16 @@ static void run_types(struct check *c, const char *only)
 
 static int asked(struct check *c, const char *word)
 {
-    int quick = !strcmp(word, "quick"), tune = !strcmp(word, "tune");
+    int quick = !strcmp(word, "quick");
     int cudnn = !strcmp(word, "cudnn"), atomic = !strcmp(word, "cudnn-atomic");
     int own = !strcmp(word, "own");
 
     c->quick |= quick;
-    c->tune |= tune;
     if (own || cudnn || atomic)
         c->attention = own     ? KERN_ATTENTION_OWN
                        : cudnn ? KERN_ATTENTION_CUDNN
                                : KERN_ATTENTION_CUDNN_ATOMIC;
-    return quick || tune || own || cudnn || atomic;
+    return quick || own || cudnn || atomic;
 }
 
 int main(int argc, char **argv)
@@ -311,7 +309,7 @@ int main(int argc, char **argv)
     struct err err;
 
     if (argc < 2)
-        bail("usage: kern_check DEVICE [GROUP] [quick] [tune] [own|cudnn|cudnn-atomic]");
+        bail("usage: kern_check DEVICE [GROUP] [quick] [own|cudnn|cudnn-atomic]");
     for (int i = 2; i < argc; i++)
         if (!asked(&c, argv[i]))
             only = argv[i];

@@ -20,7 +20,7 @@ struct check {
     struct kern kern, *k; /* k: &kern */
     const struct kern_ops *op;
     const char *only; /* groups whose names begin so */
-    int tests, failed, quick, tune;
+    int tests, failed, quick;
     enum kern_attention attention;
     uint64_t seed;
     char label[64]; /* of the table: types */

@@ -374,8 +374,8 @@ static void long_runs(struct check *c)
  */
 static int64_t off_bound(struct check *c, const struct exec_native_spec *spec, const float *got)
 {
-    int n = c->world->ranks, sums = spec->op == EXEC_NATIVE_ALL_REDUCE ||
-                                    spec->op == EXEC_NATIVE_REDUCE_SCATTER;
+    int n = c->world->ranks,
+        sums = spec->op == EXEC_NATIVE_ALL_REDUCE || spec->op == EXEC_NATIVE_REDUCE_SCATTER;
     int64_t lo = 0, hi = spec->elems, wrong = 0, at = 0;
 
     if (spec->op == EXEC_NATIVE_REDUCE_SCATTER)
@@ -404,8 +404,7 @@ static void native_fill(struct check *c, const struct exec_native_spec *spec, fl
     if (spec->op == EXEC_NATIVE_ALL_GATHER)
         exec_native_block(spec->elems, c->world->rank, c->world->ranks, &lo, &hi);
     for (int64_t x = lo; x < hi; x++)
-        in[at++] =
-            (float)rng_normal(9, copies ? 0 : (uint64_t)c->world->rank, (uint64_t)x);
+        in[at++] = (float)rng_normal(9, copies ? 0 : (uint64_t)c->world->rank, (uint64_t)x);
 }
 
 static void native(struct check *c)
@@ -427,8 +426,7 @@ static void native(struct check *c)
             struct exec_nccl_native *n = NULL;
             native_fill(c, &spec, in);
             device_copy(c->door, c->in, in, spec.elems * 4);
-            must(c,
-                 exec_nccl_native_open(&n, c->x, &spec, op < 4 ? NULL : &c->l.groups, &err),
+            must(c, exec_nccl_native_open(&n, c->x, &spec, op < 4 ? NULL : &c->l.groups, &err),
                  &err);
             must(c, exec_nccl_native_run(n, c->in, c->out, &err), &err);
             device_copy(c->door, c->host, c->out, spec.elems * 4);
@@ -492,8 +490,9 @@ static void faults(struct check *c)
     double took = tick_now_s() - from;
     if (rc)
         printf("# %s: %s\n", err_code_name(err.code), err.text);
-    tell(c, rc == 0 || took > 30 || exec_nccl_start(h, &again) == 0 ||
-                strcmp(again.text, err.text) != 0,
+    tell(c,
+         rc == 0 || took > 30 || exec_nccl_start(h, &again) == 0 ||
+             strcmp(again.text, err.text) != 0,
          "a run that fails says so, and so does the next");
     exec_nccl_free(h);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * step_bench PLAN DEVICE STEPS: the engine's step on random tokens from random weights, whatever
- * else a run does left out (data, log, checkpoints).  Rank 0 prints one JSON object: the median
- * step, tokens a second, operations a second, bytes.  The first three steps are not counted.
+ * step_bench PLAN DEVICE STEPS: the engine's step on random tokens from random weights,
+ * whatever else a run does left out (data, log, checkpoints).  Rank 0 prints one JSON object:
+ * the median step, tokens a second, operations a second, bytes.  The first three steps are not
+ * counted.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,9 +35,9 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     int n = p->micro_batch * p->seq;
 
     for (int i = 0; i < n; i++)
-        tokens[i] =
-            (int32_t)(rng_u64(7, (uint64_t)(micro * b->world->ranks + b->world->rank), (uint64_t)i) %
-                      (uint64_t)p->model.vocab);
+        tokens[i] = (int32_t)(rng_u64(7, (uint64_t)(micro * b->world->ranks + b->world->rank),
+                                      (uint64_t)i) %
+                              (uint64_t)p->model.vocab);
     for (int i = 0; i < n; i++)
         targets[i] = tokens[(i + 1) % n];
 }
@@ -112,7 +113,8 @@ int main(int argc, char **argv)
         device_open(&b.device, argv[2], b.world->node_rank, &err))
         die(&err);
     struct engine_options options = {.device = b.device};
-    if (engine_open(&e, b.world, &b.plan, &options, &err) || engine_load(e, values, &b, 0, &err))
+    if (engine_open(&e, b.world, &b.plan, &options, &err) ||
+        engine_load(e, values, &b, 0, &err))
         die(&err);
     run(&b, e, atoi(argv[3]));
     engine_close(e);

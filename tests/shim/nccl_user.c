@@ -33,6 +33,17 @@ static void must(int rc, const char *what)
     MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
+/* What a communicator that does not block goes on with. */
+static void settle(ncclComm_t comm, ncclResult_t rc)
+{
+    ncclResult_t state = ncclInProgress;
+
+    must(rc != ncclSuccess && rc != ncclInProgress, "a call that does not block");
+    while (state == ncclInProgress)
+        must(ncclCommGetAsyncError(comm, &state), "state");
+    must(state, "state");
+}
+
 /* Whole numbers: sums are exact in any order. */
 static float value(int rank, int64_t x)
 {
@@ -173,12 +184,11 @@ static void unusual(struct user *u, int64_t n)
         must(ncclCommDestroy(part), "destroy");
     }
     config.blocking = 0;
-    must(ncclCommSplit(u->comm, 0, u->rank, &calm, &config) == ncclSuccess ? 0 : 1, "split");
-    ncclResult_t state =
-        ncclAllReduce(u->in, u->out, (size_t)n, ncclFloat32, ncclSum, calm, u->stream);
-    while (state == ncclInProgress)
-        must(ncclCommGetAsyncError(calm, &state), "state");
-    must(state, "all-reduce");
+    settle(u->comm, ncclCommSplit(u->comm, 0, u->rank, &calm, &config));
+    settle(calm, ncclSuccess);
+    settle(calm,
+           ncclAllReduce(u->in, u->out, (size_t)n, ncclFloat32, ncclSum, calm, u->stream));
+    must(cudaStreamSynchronize(u->stream), "sync");
     must(ncclCommAbort(calm), "abort");
     u->runs += 4;
 }

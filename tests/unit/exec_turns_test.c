@@ -123,8 +123,8 @@ static int wrong_slots(const struct order *o)
                  o->t.slot_at[b] + row->bytes > o->t.scratch_bytes;
         for (int a = 0; a < b; a++) {
             int64_t lo = o->t.slot_at[a], hi = lo + r->row[a].bytes;
-            if (!turn_lands(&r->row[a]) || !turn_travels(&r->row[a]) ||
-                hi <= o->t.slot_at[b] || lo >= o->t.slot_at[b] + row->bytes)
+            if (!turn_lands(&r->row[a]) || !turn_travels(&r->row[a]) || hi <= o->t.slot_at[b] ||
+                lo >= o->t.slot_at[b] + row->bytes)
                 continue;
             wrong += !o->before[(size_t)moves * (size_t)o->points + (size_t)o->of[a]];
         }

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# sh tests/gpu/preload.sh BUILD RANKS: the program of tests/shim with libparo-nccl.so preloaded,
+# RANKS of it on one GPU, each as if on a host of its own: NCCL lets ranks of one host not share
+# a GPU.  Speaks TAP.
+set -u
+E=$1 n=$2
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+{
+    printf 'format: paro-tuning/1\nmembers: ['
+    i=1
+    while [ "$i" -lt "$n" ]; do printf '1, ' && i=$((i + 1)); done
+    printf '1]\nrules:\n'
+    for op in all-gather reduce-scatter all-reduce; do
+        printf '  - op: %s\n    from_bytes: 0\n    algo: ho-ring\n    chunk_bytes: 61440\n' $op
+    done
+} >"$dir/tuning.yaml"
+export E NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}" PARO_DEBUG=1 \
+    PARO_TUNING="$dir/tuning.yaml"
+# shellcheck disable=SC2016
+timeout 200 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
+    LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_user"' >"$dir/said" 2>&1
+rc=$?
+sed 's/^/# /' "$dir/said" | grep -v 'paro-nccl: nccl'
+if [ $rc = 0 ] && grep -qx 'ok 64' "$dir/said"; then
+    echo "ok 1 - a program with libparo-nccl.so, $n ranks"
+else
+    echo "not ok 1 - a program with libparo-nccl.so, $n ranks (status $rc)"
+fi
+if [ "$(grep -c ': ours$' "$dir/said")" = $((60 * n)) ]; then
+    echo "ok 2 - all but the unusual is done by schedules"
+else
+    echo "not ok 2 - all but the unusual is done by schedules"
+fi
+echo 1..2
