@@ -262,7 +262,8 @@ template <class T> static void launch(void *stream, T *logits, int64_t n, const 
     const int full = kern_full<T>::n;
     int64_t packs = r.v / full, bytes = packs * 16;
     int fits = kern_fits(logits, full) && r.ld % full == 0, held = fits && bytes <= HELD_MOST;
-    int64_t most = !held ? LONG_THREADS : bytes <= HELD_THREE ? HELD_THREADS : HELD_TWO;
+    int64_t held_most = bytes <= HELD_THREE ? HELD_THREADS : HELD_TWO;
+    int64_t most = held ? held_most : LONG_THREADS;
     int64_t threads = kern_least(kern_ceil(packs + 1, 4 * 32) * 32, most);
     void (*kernel)(T *, rows) = fits ? long_kernel<full, T> : long_kernel<1, T>;
 
