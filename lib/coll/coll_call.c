@@ -189,6 +189,8 @@ struct stream_op coll_call_op(struct coll_call *call)
 {
     int staged = call->handle->coll->stages != NULL;
 
+    if (call->handle->nccl)
+        return coll_order_op(call);
     return (struct stream_op){staged ? device_start : host_start,
                               staged ? device_poll : host_poll, call};
 }

@@ -1,10 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what a run computes on: opens it on every rank, and says of what it has taken. */
+/*
+ * Knows what a run computes on, and how that moves what it has: opens it on every rank, and
+ * says what it has taken.
+ */
 #include "train/train_inside.h"
 
 #include <string.h>
 
 #include "base/units.h"
+#include "exec/exec_nccl.h"
+
+/*
+ * auto: NCCL for ranks that have a GPU each ("cuda").  One that is named may be shared, which
+ * NCCL refuses unless it is told that it may be; whoever has told it asks for nccl.
+ */
+static int choose_transport(struct train *t, struct err *err)
+{
+    const char *asked = t->run->transport ? t->run->transport : "auto";
+    int own = t->run->device && !strcmp(t->run->device, "cuda");
+
+    if (!strcmp(asked, "auto")) {
+        int nccl = own && t->world->ranks > 1 && exec_nccl_built();
+        t->transport = nccl ? COLL_NCCL : COLL_MPI;
+        return 0;
+    }
+    if (!strcmp(asked, "mpi"))
+        return 0;
+    if (strcmp(asked, "nccl") != 0)
+        return err_set(err, ERR_INPUT, "--transport '%s', expected mpi, nccl or auto", asked);
+    if (!train_on_gpu(t))
+        return err_set(err, ERR_INPUT,
+                       "--transport nccl on the device 'cpu', expected a GPU's");
+    if (!exec_nccl_built())
+        return err_set(
+            err, ERR_ABSENT,
+            "--transport nccl, but this build of paro has no NCCL: make CUDA=1, with "
+            "nccl.h");
+    t->transport = COLL_NCCL;
+    return 0;
+}
 
 /*
  * Each rank has the GPU of its place on the host; one that is named is shared by those that
@@ -18,6 +52,8 @@ int train_device_open(struct train *t, struct err *err)
 
     if (rc == 0 && t->run->fastest && !train_on_gpu(t))
         rc = err_set(err, ERR_INPUT, "--fastest on the device 'cpu', expected a GPU's");
+    if (rc == 0)
+        rc = choose_transport(t, err);
     return world_agree(t->world, rc, err);
 }
 
@@ -32,6 +68,7 @@ void train_device_say(const struct train *t)
     struct engine_memory m;
     int64_t free_bytes = 0, bytes = 0;
     struct err none;
+    int coded = t->plan.slow_params || t->plan.slow_grads;
 
     if (!train_on_gpu(t) || !t->run->talk || t->world->rank)
         return;
@@ -39,10 +76,13 @@ void train_device_say(const struct train *t)
     (void)device_memory(t->device, &free_bytes, &bytes, &none);
     fprintf(t->run->talk,
             "paro-train: on cuda:%d, %s: %s taken, %s planned, %s left; %s of the host beside "
-            "it\n",
+            "it; over %s\n",
             device_index(t->device), device_name(t->device),
             units_bytes(&taken, (double)m.device_bytes), units_bytes(&planned, m.planned_bytes),
-            units_bytes(&left, (double)free_bytes), units_bytes(&host, (double)m.host_bytes));
+            units_bytes(&left, (double)free_bytes), units_bytes(&host, (double)m.host_bytes),
+            t->transport == COLL_MPI ? "MPI"
+            : coded                  ? "NCCL, int8 blocks over MPI"
+                                     : "NCCL");
 }
 
 double train_flops_per_s(const struct train *t, const struct engine_report *r)
