@@ -187,7 +187,9 @@ static enum stream_state device_poll(void *arg, struct err *err)
 
 struct stream_op coll_call_op(struct coll_call *call)
 {
-    int staged = call->handle->coll->stages != NULL;
+    /* A handle without a coll is its maker's own, of the executor: in memory of the host. */
+    const struct coll *c = call->handle->coll;
+    int staged = c && c->stages;
 
     if (call->handle->nccl)
         return coll_order_op(call);

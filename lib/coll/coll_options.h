@@ -10,6 +10,15 @@
 /* What collectives are opened with (coll_open). */
 enum coll_transport { COLL_MPI, COLL_NCCL };
 
+/*
+ * asked: "mpi", "nccl", "auto" or NULL, which is auto: NCCL for several ranks that have a GPU
+ * each, which name, the device's as it was opened, says ("cuda").  One that is named may be
+ * shared; NCCL refuses that unless it is told that it may be, and who has told it asks for
+ * nccl.
+ */
+int coll_transport_choose(enum coll_transport *out, const char *asked, const char *name,
+                          const struct device *device, int ranks, struct err *err);
+
 struct coll_stage { /* room for the largest buffers that go through it */
     int64_t in_bytes, out_bytes;
 };

@@ -8,37 +8,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "exec/exec_nccl.h"
-
-/*
- * auto: NCCL for ranks that have a GPU each ("cuda").  One that is named may be shared, which
- * NCCL refuses unless it is told that it may be; whoever has told it asks for nccl.
- */
-static int choose_transport(struct train *t, struct err *err)
-{
-    const char *asked = t->run->transport ? t->run->transport : "auto";
-    int own = t->run->device && !strcmp(t->run->device, "cuda");
-
-    if (!strcmp(asked, "auto")) {
-        int nccl = own && t->world->ranks > 1 && exec_nccl_built();
-        t->transport = nccl ? COLL_NCCL : COLL_MPI;
-        return 0;
-    }
-    if (!strcmp(asked, "mpi"))
-        return 0;
-    if (strcmp(asked, "nccl") != 0)
-        return err_set(err, ERR_INPUT, "--transport '%s', expected mpi, nccl or auto", asked);
-    if (!train_on_gpu(t))
-        return err_set(err, ERR_INPUT,
-                       "--transport nccl on the device 'cpu', expected a GPU's");
-    if (!exec_nccl_built())
-        return err_set(
-            err, ERR_ABSENT,
-            "--transport nccl, but this build of paro has no NCCL: make CUDA=1, with "
-            "nccl.h");
-    t->transport = COLL_NCCL;
-    return 0;
-}
 
 /*
  * Each rank has the GPU of its place on the host; one that is named is shared by those that
@@ -53,7 +22,8 @@ int train_device_open(struct train *t, struct err *err)
     if (rc == 0 && t->run->fastest && !train_on_gpu(t))
         rc = err_set(err, ERR_INPUT, "--fastest on the device 'cpu', expected a GPU's");
     if (rc == 0)
-        rc = choose_transport(t, err);
+        rc = coll_transport_choose(&t->transport, t->run->transport, name, t->device,
+                                   t->world->ranks, err);
     return world_agree(t->world, rc, err);
 }
 

@@ -90,6 +90,29 @@ setup() {
     done
 }
 
+@test "collectives timed: ours beside NCCL's own, no element wrong; over MPI through the host" {
+    in_software
+    bench=(mpirun -np 4 paro-bench --groups 2x2 -b 40004 -n 2 -w 0 --json --device cuda:0)
+    "${bench[@]}" --transport nccl --algo ho-ring,bruck,nccl > rows
+    [ "$(grep -c '"wrong":0,' rows)" = 12 ] && [ "$(wc -l < rows)" = 12 ]
+    [ "$(grep -c '"algo":"nccl"' rows)" = 4 ]
+    "${bench[@]}" --op all-reduce,all-gather --type bf16 > rows
+    [ "$(grep -c '"wrong":0,' rows)" = 4 ] && [ "$(wc -l < rows)" = 4 ]
+    mpirun -np 4 paro-bench --groups '[3,1]' -b 4K -n 2 -w 0 --device cuda:0 --transport nccl \
+        --overlap --json > rows
+    [ "$(grep -c '"wrong":0,' rows)" = 3 ]
+    one_line 'algo mpi on a GPU' --device cuda:0 --algo mpi
+    one_line 'algo nccl without NCCL as the transport' --device cuda:0 --algo ring,nccl
+    one_line 'algo nccl without NCCL as the transport' --algo nccl
+    one_line "transport nccl on the device 'cpu'" --transport nccl
+}
+# WORDS OPTION...: paro-bench refuses, in one line that has these words
+one_line() {
+    local rc=0
+    mpirun -np 2 paro-bench -b 4K "${@:2}" > out 2> said || rc=$?
+    [ $rc = 2 ] && [ ! -s out ] && [ "$(grep -c '^paro-bench: ' said)" = 1 ] && grep -q -- "$1" said
+}
+
 @test "what there is not: one line, status 2" {
     train=(paro-train "$G/four.yaml" -d "$G/text" -o new)
     fails "transport 'tcp', expected mpi, nccl or auto" mpirun -np 4 "${train[@]}" --transport tcp
