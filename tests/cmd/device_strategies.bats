@@ -20,6 +20,8 @@ setup() {
         [ "$s" = NNN ] && run_on cpu "$s" && mv NNN-cpu base
         run_on "$DEVICE" "$s" || { echo "$s"; return 1; }
         close base "$s-cuda" 1e-5 || { echo "$s"; return 1; }
+        # NCCL takes seconds to begin with: on a real GPU three of them.
+        [ -n "${GPU_REAL-}" ] && [[ $s != @(GGG|NIG|INI) ]] && continue
         mv "$s-cuda" mpi
         run_on "$DEVICE" "$s" --transport nccl || { echo "$s"; return 1; }
         cmp <(bits mpi) <(bits "$s-cuda") || { echo "$s"; return 1; }
