@@ -16,6 +16,8 @@ enum {
     KEY_WINDOW,
     KEY_GROUPS,
     KEY_MPI_NAME,
+    KEY_DEVICE,
+    KEY_TRANSPORT,
     KEY_TUNING,
     KEY_CSV,
     KEY_PERCENTILES,
@@ -47,7 +49,8 @@ static const struct argp_option options[] = {
      " (default: all)",
      0},
     {"algo", KEY_ALGO, "ALGOS", 0,
-     "Algorithms, taking turns: those of paro-sched ls, auto, mpi (default ho-ring,ring,mpi)",
+     "Algorithms, taking turns: those of paro-sched ls, auto, mpi, on a GPU nccl"
+     " (default ho-ring,ring,mpi)",
      0},
     {"min", 'b', "SIZE", 0,
      "Smallest size of the whole vector (default 32M, or that of -e; for a table 256)", 0},
@@ -70,6 +73,12 @@ static const struct argp_option options[] = {
     {"chunk", KEY_CHUNK, "SIZE", 0, "Bytes of a message (default 60Ki)", 0},
     {"window", KEY_WINDOW, "SIZE", 0, "Bytes in flight per queue (default 256Ki to 2Mi)", 0},
     {"mpi-name", KEY_MPI_NAME, "NAME", 0, "Call the rows of mpi mpi:NAME, as it was set", 0},
+    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
+     "Buffers of the processor (default), of a GPU for each rank of a host, or of the GPU N",
+     0},
+    {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
+     "What a GPU's memory travels by (default auto: NCCL with a GPU for each of several ranks)",
+     0},
     {"overlap", KEY_OVERLAP, 0, 0,
      "Time what goes on inside groups, what goes on across them, and both at once", 1},
     {"simulate", KEY_SIMULATE, 0, 0, "Run nothing: predict the rows for TOPO", 1},
@@ -167,6 +176,8 @@ static error_t finish_simulate(struct args *a)
         return cli_usage(&a->cli, "%s beside --simulate, which runs nothing", a->runs);
     if (!a->has_algo)
         o->algos--; /* the last of the default ones is mpi */
+    if (has_algo(o, BENCH_NCCL))
+        return cli_usage(&a->cli, "--algo nccl beside --simulate, which knows ours alone");
     if (has_algo(o, BENCH_MPI))
         return cli_usage(&a->cli, "--algo mpi beside --simulate, which knows ours alone");
     return 0;
@@ -188,6 +199,8 @@ static error_t finish_overlap(struct args *a)
     if (has_op(o, SCHEDULE_BROADCAST))
         return cli_usage(&a->cli, "--op broadcast beside --overlap, expected one that has a"
                                   " part inside groups and one across them");
+    if (has_algo(o, BENCH_NCCL))
+        return cli_usage(&a->cli, "--algo nccl beside --overlap, which knows ours alone");
     if (has_algo(o, BENCH_MPI))
         return cli_usage(&a->cli, "--algo mpi beside --overlap, which knows ours alone");
     return 0;
@@ -243,6 +256,9 @@ static error_t finish(struct args *a)
     int ways = (a->reads > 0) + a->simulate + a->overlap + a->table;
     error_t rc = finish_read(a);
 
+    /* No MPI need know a GPU's memory; ours goes over NCCL, or through the host. */
+    if (o->device && strcmp(o->device, "cpu") != 0 && !a->has_algo && !a->simulate)
+        o->algos = 2;
     if (rc == 0 && ways > 1)
         rc = cli_usage(&a->cli,
                        "--read, --simulate, --overlap and --table, expected one of them");
@@ -258,8 +274,9 @@ static error_t finish(struct args *a)
         rc = finish_simulate(a);
     if (rc == 0 && a->overlap)
         rc = finish_overlap(a);
-    if (rc == 0 && o->floor >= 0 && o->algos == 1 && has_algo(o, BENCH_MPI))
-        rc = cli_usage(&a->cli, "--floor with mpi alone, expected an algorithm of ours");
+    if (rc == 0 && o->floor >= 0 && o->algos == 1 && o->algo[0] < 0)
+        rc = cli_usage(&a->cli, "--floor with %s alone, expected an algorithm of ours",
+                       bench_algo_name(o->algo[0]));
     o->format = a->cli.json ? BENCH_JSON : a->csv ? BENCH_CSV : BENCH_TEXT;
     return rc;
 }
@@ -335,6 +352,12 @@ static error_t parse_run(struct args *a, int key, char *arg)
         return 0;
     case KEY_WINDOW:
         return parse_size(a, arg, "--window", 1, &a->o.window_bytes);
+    case KEY_DEVICE:
+        a->o.device = arg;
+        return 0;
+    case KEY_TRANSPORT:
+        a->o.transport = arg;
+        return 0;
     case KEY_MPI_NAME:
         a->o.setting = arg;
         return cli_check(cli, bench_check_setting(arg, &cli->err), "--mpi-name");

@@ -34,6 +34,7 @@ enum {
     KEY_PROGRESS,
     KEY_PEAK,
     KEY_DEVICE,
+    KEY_TRANSPORT,
     KEY_FASTEST,
     KEY_GENERATE,
     KEY_LENGTH,
@@ -91,6 +92,9 @@ static const struct argp_option options[] = {
      "FLOP/s that a rank can do at most: how much of it is used is told", 1},
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
      "Train on the processor, on a GPU for each rank of a host, or on the GPU N (cpu)", 1},
+    {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
+     "What a GPU's memory travels by (default auto: NCCL with a GPU for each of several ranks)",
+     1},
     {"fastest", KEY_FASTEST, 0, 0,
      "On a GPU: the fastest kernels; bits may differ from run to run", 1},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and end", 1},
@@ -262,6 +266,8 @@ static const char **text_of(struct args *a, int key)
         return &r->trace_step;
     case KEY_DEVICE:
         return &r->device;
+    case KEY_TRANSPORT:
+        return &r->transport;
     case KEY_GENERATE:
         return &a->prompt.text;
     case KEY_LENGTH:

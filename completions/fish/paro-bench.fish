@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
-complete -c paro-bench -l algo -r -d 'Algorithms, taking turns: those of paro-sched ls, auto, mpi (default ho-ring,ring,mpi)'
+complete -c paro-bench -l algo -r -d 'Algorithms, taking turns: those of paro-sched ls, auto, mpi; nccl on a GPU (default ho-ring,ring,mpi)'
 complete -c paro-bench -s b -l min -r -d 'Smallest size of the whole vector (default 32M, or that of -e; for a table 256)'
 complete -c paro-bench -l chunk -r -d 'Bytes of a message (default 60Ki)'
+complete -c paro-bench -l device -d '=cpu'
 complete -c paro-bench -s d -l type -r -d 'Elements: f32 (default), bf16, f16, f64, i32 or u8'
 complete -c paro-bench -s e -l max -r -d 'Largest size (default that of -b; for a table 64M)'
 complete -c paro-bench -s f -l factor -r -d 'From one size to the next (default 2; for a table 4)'
@@ -13,6 +14,7 @@ complete -c paro-bench -s n -l iters -r -d 'Timed iterations (default 20; for a 
 complete -c paro-bench -l op -r -d 'Operations, a comma between them: all-gather, reduce-scatter, all-reduce, broadcast (default: all)'
 complete -c paro-bench -l redop -r -d 'Reduction: sum (default), max, min or avg'
 complete -c paro-bench -l root -r -d 'Who broadcasts (default 0)'
+complete -c paro-bench -l transport -d '=mpi'
 complete -c paro-bench -l tuning -r -d 'What auto takes: a table, of this command or paro-sched pick (default: by simulation)'
 complete -c paro-bench -l window -r -d 'Bytes in flight per queue (default 256Ki to 2Mi)'
 complete -c paro-bench -s w -l warmup -r -d 'Untimed iterations before them (default 5; for a table 1)'

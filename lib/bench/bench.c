@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bench/bench_device.h"
 #include "bench/bench_parts.h"
 #include "bench/bench_tune.h"
 #include "coll/coll_tuning.h"
@@ -147,7 +148,12 @@ static int open_buffers(struct bench *b, struct err *err)
 {
     int64_t most = b->o->max_bytes, block = most / b->world->ranks + 64;
     int64_t room = most > BENCH_PORT_ROOM ? most : BENCH_PORT_ROOM;
-    struct coll_options options = {.window_bytes = b->o->window_bytes};
+    struct coll_stage stage = {room, room};
+    struct coll_options options = {.window_bytes = b->o->window_bytes,
+                                   .device = b->device,
+                                   .transport = b->transport,
+                                   .stage = &stage,
+                                   .stages = b->device && b->transport == COLL_MPI};
 
     options.levels = b->levels;
     options.block = b->block;
@@ -156,10 +162,8 @@ static int open_buffers(struct bench *b, struct err *err)
     if (coll_open(&b->coll, b->world, &b->groups, &options, err))
         return -1;
     b->stream = stream_open(b->coll.runner, 1);
-    b->in = coll_take(&b->coll, room);
-    b->out = coll_take(&b->coll, room);
     b->native_in = coll_take(&b->coll, block);
-    return 0;
+    return bench_device_buffers(b, room, err);
 }
 
 static int open_ports(struct bench *b, struct err *err)
@@ -168,7 +172,7 @@ static int open_ports(struct bench *b, struct err *err)
 
     b->port_Bps = mem_new((size_t)count, sizeof *b->port_Bps);
     if (!b->o->topo)
-        return bench_port_measure(&b->coll, b->in, b->out, b->port_Bps, err);
+        return bench_port_measure(&b->coll, b->host_in, b->host_out, b->port_Bps, err);
     for (int k = 0; k < count && b->world->rank == 0; k++)
         b->port_Bps[k] = topo_port_Bps(&b->topo, k);
     return 0;
@@ -182,6 +186,9 @@ static void print_head(const struct bench *b)
     getloadavg(&load, 1);
     fprintf(out, "# %s: %d ranks in %d groups; %d iterations after %d; load average %.2f\n",
             b->shape, b->groups.ranks, b->groups.count, b->o->iters, b->o->warmup, load);
+    if (b->device)
+        fprintf(out, "# on cuda:%d, %s, over %s\n", device_index(b->device),
+                device_name(b->device), b->transport == COLL_NCCL ? "NCCL" : "MPI");
     if (b->groups.count > 1)
         bench_print_ports(b->o->topo, b->port_Bps, b->groups.count, out);
 }
@@ -217,7 +224,7 @@ static int run_cases(struct bench *b, case_fn one, struct err *err)
 static int run(struct bench *b, case_fn one, void (*columns)(const struct bench *),
                struct err *err)
 {
-    if (open_fabric(b, err))
+    if (bench_device_open(b, err) || open_fabric(b, err))
         return -1;
     if (b->o->floor >= 0 && b->groups.count < 2)
         return err_set(err, ERR_MISMATCH,
@@ -238,7 +245,7 @@ static int run_tune(struct bench *b, struct err *err)
 {
     int rc = 0;
 
-    if (open_fabric(b, err) ||
+    if (bench_device_open(b, err) || open_fabric(b, err) ||
         (!b->o->topo && measure_fabric(b, "--table", "-i TOPO", &b->topo, err)) ||
         open_levels(b, err) || open_buffers(b, err) || run_cases(b, bench_tune_case, err))
         return -1;
@@ -253,7 +260,9 @@ static int close_all(struct bench *b, int rc, struct err *err)
     /* A peer that does not answer would never come to the end of what is in flight. */
     if (rc == 0 || err->code != ERR_PEER) {
         rc = tell(b->world, rc, err);
+        bench_device_close(b);
         coll_close(&b->coll);
+        device_close(b->device);
     }
     groups_release(&b->groups);
     topo_release(&b->topo);

@@ -15,10 +15,11 @@
  * algorithms take turns within each iteration, so that a neighbour's load falls on all alike.
  * Data is checked on every size, before and after the timed runs.
  *
- * An algorithm is one of enum schedule_algo, SCHEDULE_AUTO included, or the MPI library's own.
+ * An algorithm is one of enum schedule_algo, SCHEDULE_AUTO included, or the MPI library's own,
+ * or on a GPU NCCL's own.
  */
-enum { BENCH_MPI = -1 };
-enum { BENCH_OPS_MAX = 4, BENCH_ALGOS_MAX = SCHEDULE_AUTO + 2, BENCH_SETTING_ROOM = 32 };
+enum { BENCH_MPI = -1, BENCH_NCCL = -2 }; /* ours: 0 and above */
+enum { BENCH_OPS_MAX = 4, BENCH_ALGOS_MAX = SCHEDULE_AUTO + 3, BENCH_SETTING_ROOM = 32 };
 enum bench_format { BENCH_TEXT, BENCH_JSON, BENCH_CSV };
 
 struct bench_options {
@@ -33,6 +34,8 @@ struct bench_options {
     int root;                          /* of a broadcast */
     int64_t chunk_bytes, window_bytes; /* 0: the library's own choice */
     const char *topo;                  /* what -i says, or NULL: ports are measured */
+    const char *device;                /* of the buffers, as device_open; NULL: cpu */
+    const char *transport;             /* of a GPU's; NULL: auto */
     const char *tuning;                /* a table for auto to read, or NULL: simulated */
     const char *shape;                 /* groups, or NULL: by host */
     const char *setting;               /* how the MPI library was set, or NULL: not told */

@@ -40,7 +40,7 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
 {
     const struct bench_move *m = &c->move[0];
     const struct bench_move_spec *spec = &m->spec;
-    int ours = spec->algo != BENCH_MPI;
+    int ours = spec->algo >= 0;
 
     *row = (struct bench_row){.op = spec->op,
                               .algo = spec->algo,

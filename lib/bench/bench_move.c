@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bench/bench_device.h"
 #include "bench/bench_parts.h"
 
 /* A byte that no value of bench_data is made of: NaN in the floating types, -1 in i32. */
@@ -32,13 +33,13 @@ void bench_move_whole(const struct bench *b, unsigned op, int algo, int64_t elem
     };
 }
 
-/* MPI's blocks are those of exec_native_block where the letter is G. */
+/* MPI's blocks, and NCCL's, are those of exec_native_block where the letter is G. */
 static int ranges_of(const struct bench *b, const struct bench_move *m, enum letter letter,
                      struct range *out)
 {
     const struct world *w = b->world;
 
-    if (m->spec.algo != BENCH_MPI || letter == LETTER_N)
+    if (m->spec.algo >= 0 || letter == LETTER_N)
         return layout_ranges(&b->coll.layout, letter, w->rank, m->spec.elems, out);
     exec_native_block(m->spec.elems, w->rank, w->ranks, &out->lo, &out->hi);
     return out->hi > out->lo;
@@ -58,7 +59,10 @@ static int open_native(struct bench *b, struct bench_move *m, struct err *err)
         .root = b->o->root,
     };
 
-    return world_agree(b->world, exec_native_open(&m->native, b->world, &spec, err), err);
+    int rc = m->spec.algo == BENCH_NCCL
+                 ? exec_nccl_native_open(&m->nccl, b->coll.nccl, &spec, NULL, err)
+                 : exec_native_open(&m->native, b->world, &spec, err);
+    return world_agree(b->world, rc, err);
 }
 
 static int open_ours(struct bench *b, struct bench_move *m, struct err *err)
@@ -84,16 +88,16 @@ int bench_move_open(struct bench *b, const struct bench_move_spec *spec, struct 
 {
     size_t room = (size_t)layout_ranges_max(&b->coll.layout);
     int cast = spec->op == SCHEDULE_BROADCAST, root = b->o->root == b->world->rank;
-    int native = spec->algo == BENCH_MPI;
+    int native = spec->algo < 0, mpi = spec->algo == BENCH_MPI;
 
     *m = (struct bench_move){.spec = *spec, .in = b->in};
     m->gives = mem_new(room, sizeof *m->gives);
     m->gets = mem_new(room, sizeof *m->gets);
     m->give = cast && !root ? 0 : ranges_of(b, m, spec->from, m->gives);
     /* MPI_Bcast has one buffer, so that its root gets nothing. */
-    m->get = cast && root && native ? 0 : ranges_of(b, m, spec->to, m->gets);
+    m->get = cast && root && mpi ? 0 : ranges_of(b, m, spec->to, m->gets);
     /* MPI's block of a gather, beside the ranges that the other algorithms gather from */
-    if (native && spec->op == SCHEDULE_ALL_GATHER)
+    if (mpi && spec->op == SCHEDULE_ALL_GATHER)
         m->in = b->native_in;
     bench_data_init(&m->data, spec->redop, b->o->type, spec->giver, spec->givers);
     return native ? open_native(b, m, err) : open_ours(b, m, err);
@@ -105,6 +109,7 @@ void bench_move_close(struct bench_move *m, int in_order)
     if (in_order) {
         coll_free(&m->ours);
         exec_native_close(m->native);
+        exec_nccl_native_close(m->nccl);
     }
     mem_free(m->gives);
     mem_free(m->gets);
@@ -113,6 +118,12 @@ void bench_move_close(struct bench_move *m, int in_order)
 
 int bench_move_run(struct bench *b, struct bench_move *m, struct err *err)
 {
+    if (m->nccl) {
+        int rc = exec_nccl_native_run(m->nccl, m->in, b->out, err);
+        if (rc)
+            err->code = ERR_PEER; /* this rank may be alone with it */
+        return rc;
+    }
     return m->native ? exec_native_run(m->native, m->in, b->out, err)
                      : coll_run(b->stream, &m->ours, m->in, b->out, err);
 }
@@ -120,15 +131,19 @@ int bench_move_run(struct bench *b, struct bench_move *m, struct err *err)
 int bench_move_check(struct bench *b, struct bench_move *m, struct err *err)
 {
     int size = dtype_bytes(b->o->type);
-    char *to = m->in;
-    const char *at = b->out;
+    char *first = b->device ? b->host_in : m->in, *to = first;
+    const char *at = b->host_out;
+    int64_t bytes = m->spec.elems * size;
 
     for (int i = 0; i < m->give; i++) {
         bench_data_fill(&m->data, to, m->gives[i].lo, m->gives[i].hi);
         to += (m->gives[i].hi - m->gives[i].lo) * size;
     }
-    memset(b->out, POISON, (size_t)(m->spec.elems * size));
-    if (exec_native_barrier(b->world, err) || bench_move_run(b, m, err))
+    memset(b->host_out, POISON, (size_t)bytes);
+    if (bench_device_copy(b, m->in, first, to - first, err) ||
+        bench_device_copy(b, b->out, b->host_out, bytes, err) ||
+        exec_native_barrier(b->world, err) || bench_move_run(b, m, err) ||
+        bench_device_copy(b, b->host_out, b->out, bytes, err))
         return -1;
     for (int i = 0; i < m->get; i++) {
         m->wrong += bench_data_wrong(&m->data, at, m->gets[i].lo, m->gets[i].hi);

@@ -27,7 +27,9 @@ void bench_options_init(struct bench_options *o)
 
 const char *bench_algo_name(int algo)
 {
-    return algo == BENCH_MPI ? "mpi" : schedule_algo_name((enum schedule_algo)algo);
+    return algo == BENCH_MPI    ? "mpi"
+           : algo == BENCH_NCCL ? "nccl"
+                                : schedule_algo_name((enum schedule_algo)algo);
 }
 
 int bench_algo_parse(const char *text, int *algo, struct err *err)
@@ -40,6 +42,10 @@ int bench_algo_parse(const char *text, int *algo, struct err *err)
         *algo = BENCH_MPI;
         return 0;
     }
+    if (strcmp(text, "nccl") == 0) {
+        *algo = BENCH_NCCL;
+        return 0;
+    }
     if (schedule_algo_parse(text, &ours, err) == 0) {
         *algo = (int)ours;
         return 0;
@@ -47,7 +53,7 @@ int bench_algo_parse(const char *text, int *algo, struct err *err)
     for (int a = 0; a <= SCHEDULE_AUTO && used < (int)sizeof all; a++)
         used += snprintf(all + used, sizeof all - (size_t)used, "%s%s", a ? ", " : "",
                          schedule_algo_name((enum schedule_algo)a));
-    return err_set(err, ERR_INPUT, "algorithm '%s', expected %s or mpi", text, all);
+    return err_set(err, ERR_INPUT, "algorithm '%s', expected %s, mpi or nccl", text, all);
 }
 
 static int add_op(struct bench_options *o, const char *word, struct err *err)

@@ -7,6 +7,7 @@
 #include "bench/bench.h"
 #include "coll/coll.h"
 #include "exec/exec_mpi_native.h"
+#include "exec/exec_nccl_native.h"
 #include "pick/pick_table.h"
 #include "topo/topo.h"
 
@@ -39,6 +40,11 @@ struct bench {           /* one call of bench_run */
     double *port_Bps; /* [groups]; rank 0's */
     char *in, *out;   /* whole vectors, shared by the algorithms */
     char *native_in;  /* one rank's block of MPI's all-gather */
+    /* With a GPU in and out are its memory; data is made and checked on the host. */
+    struct device *device; /* owned; NULL: the processor */
+    struct device_queue *queue;
+    enum coll_transport transport;
+    char *host_in, *host_out; /* else the same as in and out */
     int64_t wrong;
     struct bench_tune *tune; /* borrowed, or NULL */
 };
@@ -74,7 +80,8 @@ struct bench_move_spec {
 struct bench_move {
     struct bench_move_spec spec;
     struct coll_handle ours;
-    struct exec_native *native; /* NULL: ours */
+    struct exec_native *native; /* both NULL: ours */
+    struct exec_nccl_native *nccl;
     struct bench_data data;
     char *in;                   /* borrowed */
     struct range *gives, *gets; /* of the vector, owned */

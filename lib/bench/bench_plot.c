@@ -90,10 +90,10 @@ static struct svg_series style_of(const struct plot *p, int line, char *name, in
     const struct bench_row *r = p->line[line];
     int style = r->algo;
 
-    if (r->algo == BENCH_MPI) {
+    if (r->algo < 0) {
         style = SCHEDULE_AUTO + 1;
         for (int i = 0; i < line; i++)
-            style += p->line[i]->algo == BENCH_MPI;
+            style += p->line[i]->algo < 0;
     }
     snprintf(name, (size_t)room, "%s%s%s", bench_algo_name(r->algo), r->setting[0] ? ":" : "",
              r->setting);

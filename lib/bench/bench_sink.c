@@ -60,7 +60,7 @@ void bench_sink_row(struct bench_sink *s, const struct bench_row *r)
 /* What is compared with the floor: ours, where there is a bound. */
 static int counts(const struct bench_row *r)
 {
-    return r->algo != BENCH_MPI && isfinite(bench_limit_fraction(r));
+    return r->algo >= 0 && isfinite(bench_limit_fraction(r));
 }
 
 static int judge(const struct bench_sink *s, struct err *err)

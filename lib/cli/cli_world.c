@@ -43,7 +43,8 @@ int cli_fail_ranks(struct cli *cli, struct world *w, const struct err *err)
 
     if (alone(w, err)) {
         give_way(w);
-        err_prefix(&mine, "rank %d (%s): ", w->rank, w->host[w->groups.group_of[w->rank]]);
+        if (!err->told)
+            err_prefix(&mine, "rank %d (%s): ", w->rank, w->host[w->groups.group_of[w->rank]]);
         cli->silent = 0;
         world_abort(w, cli_fail(cli, &mine));
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "exec/exec_nccl.h"
 #include "pick/pick.h"
 
 /*
@@ -107,6 +108,9 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
     }
     if (exec_mpi_open(&new.exec, world, &exec, err))
         goto fail;
+    if (options->transport == COLL_NCCL &&
+        exec_nccl_open_world(&new.nccl, world, options->device, 0, err))
+        goto fail;
     int rc = coll_stages_open(&new, options, err);
     if (rc == 0)
         rc = runner_open(&new.runner, err);
@@ -123,6 +127,7 @@ void coll_close(struct coll *c)
 {
     runner_close(c->runner);
     coll_stages_close(c);
+    exec_nccl_close(c->nccl);
     exec_mpi_close(c->exec);
     layout_release(&c->layout);
     mem_free(c->block);
@@ -211,6 +216,20 @@ static void measure(const struct coll *c, struct coll_handle *h)
     h->bytes[1] = layout_elems(&c->layout, to, rank, s->elems) * size;
 }
 
+/* By the executor that is the handle's. */
+static int prepare_runs(struct coll *c, struct coll_handle *h, struct exec_rows *rows,
+                        struct err *err)
+{
+    if (!c->nccl || h->spec.coded)
+        return exec_mpi_prepare(c->exec, rows, &h->exec, err);
+    h->scratch_bytes = 0;
+    int rc = exec_nccl_prepare(c->nccl, rows, &h->nccl, err);
+    if (world_agree(c->world, rc, err) == 0)
+        return 0;
+    exec_nccl_free(h->nccl);
+    return -1;
+}
+
 int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,
                  struct err *err)
 {
@@ -250,7 +269,7 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
     if (rc == 0)
         rc = coll_traffic_most(c, &h.mine, &h.slow_bytes, &h.fast_bytes_rank, err);
     if (rc == 0)
-        rc = exec_mpi_prepare(c->exec, &rows, &h.exec, err);
+        rc = prepare_runs(c, &h, &rows, err);
     exec_rows_release(&rows);
     exec_places_release(&places);
     schedule_release(&s);
@@ -266,6 +285,7 @@ void coll_free(struct coll_handle *h)
     if (h->stream)
         (void)stream_wait(h->stream, h->ticket, &ignored);
     exec_mpi_free(h->exec);
+    exec_nccl_free(h->nccl);
     *h = (struct coll_handle){0};
 }
 
@@ -287,7 +307,13 @@ int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
 void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer,
                 float *residual)
 {
-    exec_rows_round(exec_mpi_rows(h->exec), where, buffer, residual);
+    if (h->exec) /* what goes over NCCL is not coded */
+        exec_rows_round(exec_mpi_rows(h->exec), where, buffer, residual);
+}
+
+int64_t coll_on_gpu(const struct coll *c)
+{
+    return c->nccl ? exec_nccl_bytes(c->nccl) : 0;
 }
 
 double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,

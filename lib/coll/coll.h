@@ -5,13 +5,12 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "coll/coll_options.h"
 #include "coll/coll_traffic.h"
-#include "dev/device.h"
 #include "dev/stream.h"
 #include "exec/exec.h"
 #include "exec/exec_mpi.h"
 #include "layout/layout.h"
-#include "pick/pick_table.h"
 #include "schedule/schedule.h"
 #include "world/world.h"
 
@@ -22,42 +21,36 @@
  *
  * A buffer under letter X is the rank's packed shard: its ranges (layout_ranges) one behind the
  * other.  Buffers come from coll_take (memory that the ranks of a host share); with a GPU they
- * are its memory, and go through STAGES, host memory that the ranks share:
+ * are its memory, and travel by one of two TRANSPORTS:
  *
- *     in (GPU) --copy--> stage.in ==ranks==> stage.out --copy--> out (GPU)
+ *     COLL_MPI    in (GPU) --copy--> stage.in ==ranks==> stage.out --copy--> out (GPU)
+ *     COLL_NCCL   in (GPU) =====================ranks=====================> out (GPU)
  *
- * A GPU that fails does not end a run: the other ranks wait for this one's data, whatever they
- * are.  The device keeps the error, to be told where the ranks agree.
+ * STAGES are host memory that the ranks share.  Coded handles take them with either transport:
+ * int8 blocks are the MPI executor's.  Over MPI a GPU that fails does not end a run: the other
+ * ranks wait for this one's data, whatever they are; the device keeps the error, to be told
+ * where the ranks agree.  Over NCCL there is nothing to send then: ERR_PEER, whoever failed,
+ * for this rank may be alone with it.
+ *
+ * NCCL's runs begin in the order in which they were pushed, whatever their streams:
+ * coll_order.c says why.  So calls that go over NCCL are pushed in the same order on every
+ * rank, by one thread.
  */
 struct coll_stages;
+struct exec_nccl;
+struct exec_nccl_handle;
 
 struct coll {
-    struct world *world;   /* borrowed */
-    struct layout layout;  /* owned */
-    struct exec_mpi *exec; /* owned */
+    struct world *world;    /* borrowed */
+    struct layout layout;   /* owned */
+    struct exec_mpi *exec;  /* owned */
+    struct exec_nccl *nccl; /* owned; NULL: all goes over MPI */
+    int64_t pushed,
+        begun; /* calls over NCCL: numbered, by who pushes; started, by the runner */
     struct runner *runner; /* owned: the communication thread */
     int levels, *block;    /* of the fabric above the groups (schedule_spec); block owned */
     const struct pick_table *tuning; /* borrowed, or NULL */
     struct coll_stages *stages;      /* owned; NULL where buffers are the host's */
-};
-
-struct coll_stage { /* room for the largest buffers that go through it */
-    int64_t in_bytes, out_bytes;
-};
-
-struct coll_options {
-    int64_t shared_bytes; /* room for coll_take */
-    int64_t window_bytes; /* 0: 4 MiB a port, shared by the rails */
-    int no_shared;        /* no shared memory inside a host */
-    int levels;           /* of the fabric; 0 to 2: nothing above the groups */
-    const int *block;     /* [levels-2][groups] as in schedule_spec; copied */
-    /* What SCHEDULE_AUTO takes, NULL where nobody asks for it; the same on every rank (as
-       coll_tuning gives it), and kept by the caller as long as the coll is open. */
-    const struct pick_table *tuning;
-    struct device *device; /* of the buffers; borrowed; NULL or a CPU: the host's memory */
-    /* With a GPU: one stage for each stream whose runs go on at the same time. */
-    const struct coll_stage *stage;
-    int stages;
 };
 
 /* Collective.  groups: the fast groups, need not be the hosts.  Same error on all ranks. */
@@ -84,24 +77,28 @@ struct coll_spec {
        is rounded where, and what is not coded all the same, exec.h says.  Copies want
        coll_call.round, or coll_round of `in` before. */
     int coded;
-    int stage; /* with a GPU: which; handles of one stage run one after another */
+    int stage; /* what goes through stages: which; its handles run one after another */
 };
 
 struct coll_handle {
-    struct coll_spec spec; /* with the algo and the chunk_bytes that were taken */
-    struct exec_mpi_handle *exec;
+    struct coll_spec spec;        /* with the algo and the chunk_bytes that were taken */
+    struct exec_mpi_handle *exec; /* one of the two, owned; the other is NULL */
+    struct exec_nccl_handle *nccl;
     struct coll *coll;        /* borrowed */
     int64_t bytes[2];         /* of in and out, this rank's */
     struct coll_traffic mine; /* this rank's, one run */
     int64_t slow_bytes;       /* through the busiest port, busier direction, one run */
     int64_t fast_bytes_rank;  /* sent inside its group by the rank that sends most */
-    int64_t scratch_bytes;    /* this rank's, beside in and out */
+    int64_t scratch_bytes;    /* this rank's, beside in and out; NCCL's is coll_on_gpu's */
     int64_t residual_elems;   /* floats of this rank in which codes keep what they lost */
     struct stream *stream;    /* of the last run pushed, and its ticket; NULL: none */
     int64_t ticket;
 };
 
-/* Collective, in the same order on every rank.  No allocation in later runs. */
+/*
+ * Collective, in the same order on every rank.  No allocation in later runs.  None goes on over
+ * NCCL meanwhile.
+ */
 int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,
                  struct err *err);
 /*
@@ -117,6 +114,8 @@ struct coll_call {
     void *out;
     float *residual; /* [residual_elems], zero at first, this data's from run to run; or NULL */
     int round;       /* coll_round of `in` first, which is then not as it was */
+    int64_t number;  /* over NCCL: its place among all calls; set by coll_push, coll_run */
+    int begun;
 };
 int64_t coll_push(struct stream *s, struct coll_call *call); /* the ticket */
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
@@ -130,6 +129,7 @@ void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer
                 float *residual);
 
 int64_t coll_staged(const struct coll *c); /* bytes of all stages */
+int64_t coll_on_gpu(const struct coll *c); /* bytes of the GPU that NCCL's runs want for sums */
 /* The stage of a handle, while none of its runs goes on; NULL where there are none. */
 void *coll_stage(const struct coll_handle *h, enum exec_where where);
 /* Where the chunks of a spec lie in this rank's shards; the local executor's tests want it. */

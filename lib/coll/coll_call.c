@@ -187,8 +187,12 @@ static enum stream_state device_poll(void *arg, struct err *err)
 
 struct stream_op coll_call_op(struct coll_call *call)
 {
-    int staged = call->handle->coll->stages != NULL;
+    /* A handle without a coll is its maker's own, of the executor: in memory of the host. */
+    const struct coll *c = call->handle->coll;
+    int staged = c && c->stages;
 
+    if (call->handle->nccl)
+        return coll_order_op(call);
     return (struct stream_op){staged ? device_start : host_start,
                               staged ? device_poll : host_poll, call};
 }

@@ -63,8 +63,9 @@ struct engine_report {
 struct engine_options {
     const struct pick_table *tuning; /* NULL: none; the same on every rank; borrowed */
     int exact, apart;
-    struct device *device; /* NULL: the processor; of one kind on all ranks; borrowed */
+    struct device *device;         /* NULL: the processor; of one kind on all ranks; borrowed */
     enum kern_attention attention; /* of a GPU: whose, as struct kern has it */
+    enum coll_transport transport; /* what is coded goes over MPI with either */
 };
 
 enum { ENGINE_FIXED_BITS = 44 };

@@ -12,6 +12,7 @@ struct engine {
     const struct model *model;
     struct engine_device device;
     int exact, apart, magnitudes;
+    enum coll_transport transport;
     /* As the plan says, or f64 where sums are exact; seen: the narrower of the types of
        parameters at rest and on the wire, to which every strategy rounds them. */
     enum dtype grad_type, reduce_type, seen_type;

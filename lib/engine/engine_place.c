@@ -380,7 +380,9 @@ static void size_stages(const struct engine *e, struct coll_stage stage[ENGINE_K
     };
 
     for (int kind = 0; kind < ENGINE_KINDS; kind++)
-        stage[kind] = e->there[kind] ? all[kind] : (struct coll_stage){0};
+        stage[kind] = e->there[kind] && (e->transport == COLL_MPI || e->coded[kind])
+                          ? all[kind]
+                          : (struct coll_stage){0};
 }
 
 static int open_arenas(struct engine *e, struct err *err)
@@ -391,6 +393,7 @@ static int open_arenas(struct engine *e, struct err *err)
     struct coll_options options = {.shared_bytes = gpu ? 0 : shared,
                                    .tuning = e->tuning,
                                    .device = e->device.at,
+                                   .transport = e->transport,
                                    .stage = stage,
                                    .stages = ENGINE_KINDS};
 
@@ -412,6 +415,7 @@ static void set_types(struct engine *e, const struct engine_options *options)
 
     e->exact = options->exact;
     e->apart = options->apart;
+    e->transport = options->transport;
     e->grad_type = e->exact ? DTYPE_F64 : p->grad_type;
     e->reduce_type = e->exact ? DTYPE_F64 : p->wire_type;
     e->seen_type =
@@ -501,7 +505,7 @@ void engine_memory(const struct engine *e, struct engine_memory *m)
     *m = (struct engine_memory){.device_bytes = device,
                                 .planned_bytes = e->plan->price.memory.total};
     if (e->device.gpu) {
-        m->device_bytes += e->device.kern.bytes + e->device.mover.bytes;
+        m->device_bytes += e->device.kern.bytes + e->device.mover.bytes + coll_on_gpu(&e->coll);
         m->host_bytes = beside + e->host.used + coll_staged(&e->coll);
     } else {
         m->device_bytes += beside;

@@ -51,6 +51,8 @@ void exec_nccl_abort(struct exec_nccl *x);
  * NCCL, which may so spare copies.  Any other memory of the GPU does as well.
  */
 void *exec_nccl_take(struct exec_nccl *x, int64_t bytes);
+int64_t exec_nccl_bytes(const struct exec_nccl *x); /* of the GPU: taken, and scratch */
+int exec_nccl_built(void);                          /* whether this build has NCCL */
 /* Where runs begin and end: what is put there before a start comes before the run, what is put
    there behind it comes after. */
 struct device_queue *exec_nccl_door(struct exec_nccl *x);

@@ -387,6 +387,7 @@ static int open_engines(struct train *t, struct err *err)
                                .exact = t->run->exact,
                                .apart = t->run->against != NULL,
                                .device = t->device,
+                               .transport = t->transport,
                                .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
                                                             : KERN_ATTENTION_USUAL};
 

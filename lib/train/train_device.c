@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what a run computes on: opens it on every rank, and says of what it has taken. */
+/*
+ * Knows what a run computes on, and how that moves what it has: opens it on every rank, and
+ * says what it has taken.
+ */
 #include "train/train_inside.h"
 
 #include <string.h>
@@ -18,6 +21,9 @@ int train_device_open(struct train *t, struct err *err)
 
     if (rc == 0 && t->run->fastest && !train_on_gpu(t))
         rc = err_set(err, ERR_INPUT, "--fastest on the device 'cpu', expected a GPU's");
+    if (rc == 0)
+        rc = coll_transport_choose(&t->transport, t->run->transport, name, t->device,
+                                   t->world->ranks, err);
     return world_agree(t->world, rc, err);
 }
 
@@ -32,6 +38,7 @@ void train_device_say(const struct train *t)
     struct engine_memory m;
     int64_t free_bytes = 0, bytes = 0;
     struct err none;
+    int coded = t->plan.slow_params || t->plan.slow_grads;
 
     if (!train_on_gpu(t) || !t->run->talk || t->world->rank)
         return;
@@ -39,10 +46,13 @@ void train_device_say(const struct train *t)
     (void)device_memory(t->device, &free_bytes, &bytes, &none);
     fprintf(t->run->talk,
             "paro-train: on cuda:%d, %s: %s taken, %s planned, %s left; %s of the host beside "
-            "it\n",
+            "it; over %s\n",
             device_index(t->device), device_name(t->device),
             units_bytes(&taken, (double)m.device_bytes), units_bytes(&planned, m.planned_bytes),
-            units_bytes(&left, (double)free_bytes), units_bytes(&host, (double)m.host_bytes));
+            units_bytes(&left, (double)free_bytes), units_bytes(&host, (double)m.host_bytes),
+            t->transport == COLL_MPI ? "MPI"
+            : coded                  ? "NCCL, int8 blocks over MPI"
+                                     : "NCCL");
 }
 
 double train_flops_per_s(const struct train *t, const struct engine_report *r)

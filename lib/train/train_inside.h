@@ -26,6 +26,7 @@ struct train {
     struct pick_table tuning; /* with algo auto */
     struct data data;
     struct device *device; /* owned */
+    enum coll_transport transport;
     struct engine *engine;
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */

@@ -6,6 +6,9 @@
 #
 #     GPU_BIN=build-cuda/bin GPU_REAL=1 bats tests/cmd/device*.bats
 #
+# which ranks share (DEVICE=cuda:0); NCCL lets them only if it is told, and takes each of them
+# for a host.
+#
 # How far a loss may be off.  f32: both sum the same products in other orders.  A sum of K terms
 # is off by about sqrt(K) 2^-24 of the terms' size (at most K 2^-24); the models here have K <= 40
 # in some 8 products and norms a layer, 2 layers and a head: sqrt(17) sqrt(40) 2^-24 = 1.6e-6 of
@@ -21,6 +24,7 @@ device_begin() {
     [ -x "$GPU_BIN/paro-train" ] || skip "no build with CUDA in $GPU_BIN (make emulated)"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo}
     export G=$BATS_FILE_TMPDIR DATA=$BATS_TEST_DIRNAME/../data
     PATH=$GPU_BIN:$PATH
     cd "$G" || return
@@ -44,11 +48,25 @@ run_on() {
     [ -f "$2.yaml" ] || at=$G
     case $2 in one*) ranks=1 ;; *) ranks=4 ;; esac
     rm -rf "$2-${1%:*}"
-    timeout 100 mpirun -np $ranks paro-train "$at/$2.yaml" -d "$G/text" -o "$2-${1%:*}" \
+    # shellcheck disable=SC2016
+    timeout 100 mpirun -np $ranks sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh \
+        paro-train "$at/$2.yaml" -d "$G/text" -o "$2-${1%:*}" \
         --steps 3 --device "$1" --lr 1e-3 "${@:3}" > "$2-${1%:*}.out" 2> "$2-${1%:*}.err" || {
         cat "$2-${1%:*}.err"
         return 1
     }
+}
+
+# NAME [WORD...]: the same on the device over MPI and over NCCL, in NAME-mpi and NAME-nccl: the same
+# bits, for the same rows are added in the same order
+both_ways() {
+    local way
+    for way in mpi nccl; do
+        run_on "$DEVICE" "$1" --transport $way "${@:2}" || return 1
+        grep -q "; over ${way^^}" "$1-cuda.err" || { cat "$1-cuda.err"; return 1; }
+        rm -rf "$1-$way" && mv "$1-cuda" "$1-$way"
+    done
+    cmp <(bits "$1-mpi") <(bits "$1-nccl") && same "$1-mpi/latest" "$1-nccl/latest"
 }
 
 # LOG LOG BOUND: losses and norms, step by step; a norm is a mean as the loss is, of more.

@@ -31,6 +31,13 @@ check() {
     EMULATED_LATE=2 check 4 2x2
 }
 
+@test "collectives of several streams begin in one order on all ranks" {
+    [ -x "$E/gpu/order_check" ] || skip "not built"
+    run timeout 60 mpirun -np 4 "$E/gpu/order_check"
+    echo "$output"
+    [ "$status" = 0 ] && [ "$(grep -c '^ok' <<<"$output")" = 4 ]
+}
+
 @test "an NCCL error in mid-run comes out on every rank, with rank, call and place" {
     EMULATE_NCCL=fail:4 check 4 2x2 faults
     for r in 0 1 2 3; do

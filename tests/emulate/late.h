@@ -38,6 +38,8 @@ int emulated_is_late(void);
 /* runtime.c: memory of the device is within reach between these. */
 void emulated_open(void);
 void emulated_end(void);
+/* Or from 1 to -1, by whichever threads: while a message is on its way. */
+void emulated_reach(int more);
 
 #ifdef __cplusplus
 }

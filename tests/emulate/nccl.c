@@ -166,7 +166,7 @@ static int progress(ncclComm_t c)
     for (int i = 0; i < c->ops; i++)
         finish(&c->op[i]);
     if (c->ops)
-        emulated_end();
+        emulated_reach(-1);
     c->requests = c->ops = 0;
     return 1;
 }
@@ -205,7 +205,7 @@ static ncclResult_t fly(ncclComm_t c)
         if (c->op[i].stream)
             emulated_run_to(c->op[i].stream, c->op[i].stream->asked);
     /* MPI reaches into memory of the device until all is done. */
-    emulated_open();
+    emulated_reach(1);
     for (int i = 0; !c->failed && !c->stalled && i < c->ops; i++)
         post(&c->op[i]);
     return ncclSuccess;
@@ -344,6 +344,16 @@ static ncclComm_t make(uint64_t name, int rank, int ranks, const ncclConfig_t *c
     return c;
 }
 
+/*
+ * NCCL may be called while another thread is in MPI; here it is MPI: in a program that asks for
+ * threads, MPI must take several at a time, whatever the program wanted.
+ */
+int MPI_Init_thread(int *argc, char ***argv, int wanted, int *given)
+{
+    return PMPI_Init_thread(
+        argc, argv, wanted == MPI_THREAD_SERIALIZED ? MPI_THREAD_MULTIPLE : wanted, given);
+}
+
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     int part[2] = {0, ++ids};
@@ -450,7 +460,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     for (int i = 0; i < comm->ops; i++)
         free(comm->op[i].arrived);
     if (comm->ops)
-        emulated_end();
+        emulated_reach(-1);
     free(comm->world);
     free(comm->op);
     free(comm->request);

@@ -97,24 +97,25 @@ cudaError_t emulated_begin(const char *call, cudaStream_t stream)
     return rc;
 }
 
+void emulated_reach(int more)
+{
+    pthread_mutex_lock(&lock);
+    at_work += more;
+    if (at_work == (more > 0))
+        guard(more > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+    pthread_mutex_unlock(&lock);
+}
+
 void emulated_open(void)
 {
-    if (nested++)
-        return;
-    pthread_mutex_lock(&lock);
-    if (at_work++ == 0)
-        guard(PROT_READ | PROT_WRITE);
-    pthread_mutex_unlock(&lock);
+    if (nested++ == 0)
+        emulated_reach(1);
 }
 
 void emulated_end(void)
 {
-    if (--nested)
-        return;
-    pthread_mutex_lock(&lock);
-    if (--at_work == 0)
-        guard(PROT_NONE);
-    pthread_mutex_unlock(&lock);
+    if (--nested == 0)
+        emulated_reach(-1);
 }
 
 static int gpus(void)

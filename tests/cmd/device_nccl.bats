@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs whose collectives go over NCCL beside the same over MPI: device.bash.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    load device.bash
+    device_begin
+    plan four synth:2x2 tied --strategy GGG --accum 2
+}
+
+setup() {
+    load device.bash
+    device_setup
+}
+
+@test "the same bits over NCCL as over MPI: types, buckets, kept units, ragged groups" {
+    both_ways four
+    plan four synth:2x2 untied --strategy NIG --accum 2 --param-type bf16 --wire-type bf16 \
+        --compute-type bf16 --grad-type bf16 --prefetch 2 --keep 2
+    both_ways four
+    plan four 'synth:[3,1]' tied --strategy IIG --algo ho-ring
+    both_ways four
+}
+
+@test "algorithms: the one that is asked for, and what a table says" {
+    both_ways four --steps 1 --algo two-level
+    paro-sched pick -i synth:2x2 --table -e 1Mi -f 4 > tuning.yaml
+    both_ways four --steps 1 --algo auto --tuning tuning.yaml
+}
+
+@test "a validation loss, a trace, another strategy beside it" {
+    run_on "$DEVICE" four --transport nccl --eval-every 2 --eval-batches 2 --trace-step 3 --against NIG
+    [ "$(grep -c '"eval_loss":[0-9]' four-cuda/log.jsonl)" = 1 ]
+    [ -s four-cuda/trace-00000003.json ]
+}
+
+@test "int8 between groups goes over MPI, the rest over NCCL" {
+    plan four synth:2x2 tied --strategy NIG --slow-params int8 --slow-grads int8 --accum 2
+    both_ways four
+    grep -q '; over NCCL, int8 blocks over MPI$' four-cuda.err
+}
+
+@test "checkpoints: a run goes on with the other transport to the same bits" {
+    run_on "$DEVICE" four --save-every 2 --keep 4 --transport nccl
+    mv four-cuda whole
+    for way in mpi nccl; do
+        cp -r whole part
+        rm -rf part/step-00000003 && ln -sfn step-00000002 part/latest
+        # shellcheck disable=SC2016
+        timeout 100 mpirun -np 4 sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh paro-train \
+            "$G/four.yaml" -d "$G/text" -o part --lr 1e-3 --resume auto --device "$DEVICE" \
+            --transport $way
+        cmp <(bits whole) <(bits part)
+        same whole/latest part/latest
+        rm -rf part
+    done
+    grep -q transport whole/*.yaml && return 1
+    true
+}
+
+@test "which transport: NCCL for a GPU each and several ranks, MPI for a shared one" {
+    in_software
+    plan one synth:1x1 tied
+    EMULATED_GPUS=4 run_on cuda four --steps 1
+    grep -q '; over NCCL$' four-cuda.err
+    run_on cuda:0 four --steps 1
+    grep -q '; over MPI$' four-cuda.err
+    EMULATED_GPUS=4 run_on cuda four --steps 1 --transport mpi
+    grep -q '; over MPI$' four-cuda.err
+    run_on cuda one --steps 1
+    grep -q '; over MPI$' one-cuda.err
+    run_on cuda one --steps 1 --transport nccl
+    grep -q '; over NCCL$' one-cuda.err
+}
+
+@test "work that is done as late as it may be: the same bits" {
+    in_software
+    for s in GGG NIG; do
+        plan four synth:2x2 untied --strategy $s --accum 2 --param-type bf16 --wire-type bf16
+        run_on "$DEVICE" four --transport nccl
+        mv four-cuda early
+        for seed in 1 2; do
+            EMULATED_LATE=$seed run_on "$DEVICE" four --transport nccl
+            cmp <(bits early) <(bits four-cuda) || { echo "$s $seed"; return 1; }
+            same early/latest four-cuda/latest
+        done
+        rm -rf early
+    done
+}
+
+@test "collectives timed: ours beside NCCL's own, no element wrong; over MPI through the host" {
+    in_software
+    bench=(mpirun -np 4 paro-bench --groups 2x2 -b 40004 -n 2 -w 0 --json --device cuda:0)
+    "${bench[@]}" --transport nccl --algo ho-ring,bruck,nccl > rows
+    [ "$(grep -c '"wrong":0,' rows)" = 12 ] && [ "$(wc -l < rows)" = 12 ]
+    [ "$(grep -c '"algo":"nccl"' rows)" = 4 ]
+    "${bench[@]}" --op all-reduce,all-gather --type bf16 > rows
+    [ "$(grep -c '"wrong":0,' rows)" = 4 ] && [ "$(wc -l < rows)" = 4 ]
+    mpirun -np 4 paro-bench --groups '[3,1]' -b 4K -n 2 -w 0 --device cuda:0 --transport nccl \
+        --overlap --json > rows
+    [ "$(grep -c '"wrong":0,' rows)" = 3 ]
+    one_line 'algo mpi on a GPU' --device cuda:0 --algo mpi
+    one_line 'algo nccl without NCCL as the transport' --device cuda:0 --algo ring,nccl
+    one_line 'algo nccl without NCCL as the transport' --algo nccl
+    one_line "transport nccl on the device 'cpu'" --transport nccl
+}
+# WORDS OPTION...: paro-bench refuses, in one line that has these words
+one_line() {
+    local rc=0
+    mpirun -np 2 paro-bench -b 4K "${@:2}" > out 2> said || rc=$?
+    [ $rc = 2 ] && [ ! -s out ] && [ "$(grep -c '^paro-bench: ' said)" = 1 ] && grep -q -- "$1" said
+}
+
+@test "what there is not: one line, status 2" {
+    train=(paro-train "$G/four.yaml" -d "$G/text" -o new)
+    fails "transport 'tcp', expected mpi, nccl or auto" mpirun -np 4 "${train[@]}" --transport tcp
+    fails "transport nccl on the device 'cpu'" mpirun -np 4 "${train[@]}" --transport nccl
+    [ ! -e new ]
+}
+
+@test "NCCL fails, or a GPU does, on one rank: all end, with its name" {
+    in_software
+    words=("$G/four.yaml" -d "$G/text" -o new --steps 20 --device cuda:0 --transport nccl --force
+        --deadline 3)
+    EMULATE_NCCL=fail:80 fails 'rank [0-3]: ncclGroupEnd in step .*: remote process' timeout 80 \
+        mpirun -np 4 paro-train "${words[@]}"
+    EMULATE_NCCL=stall:80 EMULATE_NCCL_RANK=2 fails 'rank 0.*no answer .*for 3 s' timeout 80 \
+        mpirun -np 4 paro-train "${words[@]}"
+    fails 'rank 0: ncclGroupEnd in step .*, with rank [0-3]: no ' timeout 80 mpirun -np 2 paro-train "${words[@]}" : \
+        -np 1 env EMULATED_FAIL=cudaLaunchKernel:400 paro-train "${words[@]}" : \
+        -np 1 paro-train "${words[@]}"
+}
+
+@test "a rank that is killed: every process is gone, and the run goes on to the same bits" {
+    run_on "$DEVICE" four --transport nccl
+    mv four-cuda whole
+    # shellcheck disable=SC2016
+    timeout 60 mpirun -np 4 sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
+        echo $$ > pid-$OMPI_COMM_WORLD_RANK; exec "$@"' sh paro-train "$G/four.yaml" -d "$G/text" \
+        -o part --steps 3 --lr 1e-3 --save-every 1 --device "$DEVICE" --transport nccl > out 2> said &
+    run=$!
+    for _ in {1..300}; do [ -e part/latest ] && break || sleep 0.1; done
+    kill -9 "$(cat pid-2)"
+    rc=0
+    wait $run || rc=$?
+    [ $rc != 0 ] && [ $rc != 124 ]
+    for r in 0 1 2 3; do
+        for _ in {1..100}; do kill -0 "$(cat pid-$r)" 2> gone && sleep 0.1 || break; done
+        ! kill -0 "$(cat pid-$r)"
+    done
+    # shellcheck disable=SC2016
+    timeout 100 mpirun -np 4 sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh paro-train \
+        "$G/four.yaml" -d "$G/text" -o part --resume auto --device "$DEVICE" --transport nccl
+    cmp <(bits whole) <(bits part)
+    same whole/latest part/latest
+}
