@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
-complete -c paro-bench -l algo -r -d 'Algorithms, taking turns: those of paro-sched ls, auto, mpi; nccl on a GPU (default ho-ring,ring,mpi)'
+complete -c paro-bench -l algo -r -d 'Algorithms, taking turns: those of paro-sched ls, auto, mpi, on a GPU nccl (default ho-ring,ring,mpi)'
 complete -c paro-bench -s b -l min -r -d 'Smallest size of the whole vector (default 32M, or that of -e; for a table 256)'
 complete -c paro-bench -l chunk -r -d 'Bytes of a message (default 60Ki)'
 complete -c paro-bench -l device -d '=cpu'
