@@ -33,6 +33,26 @@ void ckpt_hash(const void *data, int64_t bytes, char hex[33])
     to_hex(XXH3_128bits(data, (size_t)bytes), hex);
 }
 
+void *ckpt_hash_begin(void)
+{
+    XXH3_state_t *sum = XXH3_createState();
+
+    assert(sum);
+    XXH3_128bits_reset(sum);
+    return sum;
+}
+
+void ckpt_hash_more(void *sum, const void *data, int64_t bytes)
+{
+    XXH3_128bits_update(sum, data, (size_t)bytes);
+}
+
+void ckpt_hash_end(void *sum, char hex[33])
+{
+    to_hex(XXH3_128bits_digest(sum), hex);
+    XXH3_freeState(sum);
+}
+
 const char *ckpt_source_folder(enum ckpt_keep keep)
 {
     static const char *const folder[] = {"source/files", "source/headers", "source/rest"};
@@ -84,12 +104,10 @@ int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t b
 /* Reads fd to its end, hashing; what is read goes to `to` where that is no -1. */
 static int pass(int fd, int to, void *buffer, int64_t *bytes, char hex[33], struct err *err)
 {
-    XXH3_state_t *state = XXH3_createState();
+    void *sum = ckpt_hash_begin();
     int64_t done = 0;
     int rc = 0;
 
-    assert(state);
-    XXH3_128bits_reset(state);
     for (;;) {
         ssize_t n = read(fd, buffer, COPY_BYTES);
         if (n < 0 && errno == EINTR)
@@ -98,18 +116,15 @@ static int pass(int fd, int to, void *buffer, int64_t *bytes, char hex[33], stru
             rc = err_sys(err, "cannot read");
         if (n <= 0)
             break;
-        XXH3_128bits_update(state, buffer, (size_t)n);
+        ckpt_hash_more(sum, buffer, n);
         if (to >= 0 && io_pwrite_all(to, buffer, n, done, err)) {
             rc = -1;
             break;
         }
         done += n;
     }
-    if (rc == 0) {
-        to_hex(XXH3_128bits_digest(state), hex);
-        *bytes = done;
-    }
-    XXH3_freeState(state);
+    ckpt_hash_end(sum, hex);
+    *bytes = done;
     return rc;
 }
 
