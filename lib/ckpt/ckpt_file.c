@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 
-enum { COPY_BYTES = 1 << 20 };
+enum { COPY_BYTES = 1 << 20, FLUSH_BYTES = 1 << 20 };
 
 static void to_hex(XXH128_hash_t h, char hex[33])
 {
@@ -99,6 +99,13 @@ int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t b
         close(fd);
     mem_free(path);
     return rc;
+}
+
+void ckpt_flush(int fd, int64_t offset, int64_t bytes)
+{
+    /* Advice alone, and not worth a call for a few pages: what the disk refuses, fsync says. */
+    if (bytes >= FLUSH_BYTES)
+        sync_file_range(fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
 }
 
 /* Reads fd to its end, hashing; what is read goes to `to` where that is no -1. */

@@ -33,7 +33,6 @@
 
 enum {
     SLICE_BYTES = 256 << 10, /* read or written at a time: in the cache when it is summed */
-    FLUSH_BYTES = 1 << 20,   /* of a new block: its pages go to the disk at once */
     KEPT_FILES = 100,        /* open of either kind: both fit below the usual limit of 1024 */
     SMALL_STACK = 256 << 10
 };
@@ -155,9 +154,8 @@ static int drain_ring(struct mover *m, int64_t i, int fd, struct err *err)
         ckpt_hash_end(sum, b->hash);
     else
         memcpy(b->hash, same->hash, sizeof b->hash);
-    /* Advice alone: what the disk refuses, fsync says. */
-    if (rc == 0 && b->bytes >= FLUSH_BYTES)
-        sync_file_range(fd, b->offset, b->bytes, SYNC_FILE_RANGE_WRITE);
+    if (rc == 0)
+        ckpt_flush(fd, b->offset, b->bytes);
     return rc;
 }
 

@@ -73,6 +73,8 @@ int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t b
  */
 int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *bytes,
                    char hex[33], struct err *err);
+/* Sends what was just written to the disk while more is: fsync finds less to wait for. */
+void ckpt_flush(int fd, int64_t offset, int64_t bytes);
 /* The same numbers of a file that stays where it is. */
 int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *err);
 

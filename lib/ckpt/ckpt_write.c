@@ -19,8 +19,10 @@ static int write_blocks(struct ckpt_shard *s, int fd, ckpt_fill fill, void *arg,
                      io_pwrite_all(fd, buffer, b->bytes, b->offset, err)
                  ? -1
                  : 0;
-        if (rc == 0)
-            ckpt_hash(buffer, b->bytes, b->hash);
+        if (rc)
+            break;
+        ckpt_flush(fd, b->offset, b->bytes);
+        ckpt_hash(buffer, b->bytes, b->hash);
     }
     if (rc == 0 && fsync(fd))
         rc = err_sys(err, "cannot write");

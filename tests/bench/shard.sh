@@ -53,7 +53,9 @@ copy() { cp -r --reflink=never "$1" out && sync -f out; }
 # Numbers, one a line: their median.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-rm -rf "$OUT/shard" && mkdir -p "$OUT/shard" && cd "$OUT/shard" || die "cannot make $OUT/shard"
+rm -rf "$OUT/shard"
+mkdir -p "$OUT/shard" || exit 2
+cd "$OUT/shard" || exit 2
 ln -s /dev/null pages
 # A layer of 12.6 M parameters in f32, and next to nothing beside the layers.
 cat > config.json <<EOF

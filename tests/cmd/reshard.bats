@@ -336,4 +336,6 @@ EOF
     python3 peak.py 64 paro-shard reshard from -p other.yaml -o x
     python3 peak.py 32 paro-shard reshard from -p other.yaml --buffer 32Mi -o y
     cmp x/manifest.json y/manifest.json
+    rm -r y
+    says 0 '' paro-shard diff from x
 }
