@@ -163,7 +163,8 @@ units: $(UNITS) $(CHECKS)
 checks: $(CHECKS) $(if $(PRELOAD),$(B)/shim/nccl_user)
 gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
--include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC))
+-include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC)) \
+         $(patsubst %.o,%.d,$(call picobj,$(SHIMSRC) $(PICSRC) $(EMULATOR))) $(wildcard $(B)/tests/shim/*.d)
 
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/deps

@@ -101,6 +101,7 @@ static int prepare(struct port *p, int flow, struct err *err)
         places.out_at[c] = (int64_t)(c % held) * PIECE;
     }
     int rc = exec_rows_init(&rows, &s, p->coll->world->rank, &places, err);
+    p->flow[flow].coll = p->coll;
     rows.selves = 0; /* what is sent is not kept */
     rc = world_agree(p->coll->world, rc, err);
     if (rc == 0)

@@ -117,17 +117,21 @@ static void copy_packed(const struct range *r, int n_ranges, int64_t from, int64
     }
 }
 
-/* A whole unit of one of the first engine's states, from the G shards of all ranks. */
-static int collect(struct engine_against *a, int unit, int state, struct err *err)
+/*
+ * A whole unit of one of the first engine's states, from the G shards of all ranks.  rc: what
+ * this rank has met before, which is then everyone's.
+ */
+static int collect(struct engine_against *a, int unit, int state, int rc, struct err *err)
 {
     struct engine *e = a->first;
     int64_t elems = e->unit[unit].trained, most = 0;
     int own = layout_ranges(&e->layout, LETTER_G, e->world->rank, elems, a->ranges);
 
-    for (int i = 0; i < own; i++)
-        if (engine_values(e, unit, state, a->ranges[i], DTYPE_F32, a->unit + a->ranges[i].lo,
-                          err))
-            return -1;
+    for (int i = 0; rc == 0 && i < own; i++)
+        rc = engine_values(e, unit, state, a->ranges[i], DTYPE_F32, a->unit + a->ranges[i].lo,
+                           err);
+    if (world_agree(e->world, rc, err))
+        return -1;
     for (int r = 0; r < e->world->ranks; r++) {
         int64_t n = layout_elems(&e->layout, LETTER_G, r, elems);
         most = n > most ? n : most;
@@ -182,6 +186,7 @@ static int pack_params(const struct engine_against *a, const struct engine_unit 
 int engine_against_begin(struct engine_against *a, struct err *err)
 {
     struct engine *e = a->second;
+    int rc = 0;
 
     if (e->exact && a->begun)
         return 0; /* they go side by side */
@@ -190,13 +195,13 @@ int engine_against_begin(struct engine_against *a, struct err *err)
         struct engine_unit *u = &e->unit[i];
         float *to[STATES] = {u->master, u->m, u->v};
         for (int s = STATES - 1; s >= 0; s--) {
-            if (collect(a, i, s, err) || pack(a, to[s], u->optim_range, u->optim_ranges, err))
+            if (collect(a, i, s, rc, err))
                 return -1;
+            rc = pack(a, to[s], u->optim_range, u->optim_ranges, err);
         }
-        if (pack_params(a, u, err))
-            return -1;
+        rc = rc ? rc : pack_params(a, u, err);
     }
-    return 0;
+    return world_agree(e->world, rc, err);
 }
 
 /* S' and then the gradient, of the second engine, which updates nothing. */
@@ -211,14 +216,15 @@ static int second_gradient(struct engine_against *a, engine_batch batch, void *a
     if (rc)
         return -1;
     a->magnitude_norm = report->grad_norm;
-    for (int i = 0; i < e->model->units; i++) {
+    for (int i = 0; rc == 0 && i < e->model->units; i++) {
         int n =
             layout_ranges(&e->layout, LETTER_G, e->world->rank, e->unit[i].trained, a->ranges);
         float *to = a->magnitude + a->at[i];
-        for (int k = 0; k < n; to += a->ranges[k].hi - a->ranges[k].lo, k++)
-            if (engine_gradient(e, i, a->ranges[k], to, err))
-                return -1;
+        for (int k = 0; rc == 0 && k < n; to += a->ranges[k].hi - a->ranges[k].lo, k++)
+            rc = engine_gradient(e, i, a->ranges[k], to, err);
     }
+    if (world_agree(e->world, rc, err))
+        return -1;
     return engine_step(e, batch, arg, NULL, report, err);
 }
 

@@ -123,6 +123,12 @@ static void rope(struct kern *k, void *x, int64_t ld, const float *table, int64_
     kern_rope(x, ld, table, batch, seq, heads, head_dim, back);
 }
 
+static int attention_can(const struct kern *k, const struct kern_heads *s, struct err *err)
+{
+    (void)k, (void)s, (void)err;
+    return 0;
+}
+
 static int64_t attention_bytes(const struct kern *k, const struct kern_heads *s, int backward)
 {
     (void)k, (void)backward;
@@ -362,6 +368,7 @@ static const struct kern_ops cpu_ops = {
     .bias = bias,
     .bias_backward = bias_backward,
     .rope = rope,
+    .attention_can = attention_can,
     .attention_bytes = attention_bytes,
     .attention = attention,
     .attention_backward = attention_backward,

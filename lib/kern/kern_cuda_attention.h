@@ -16,6 +16,8 @@
  *     flash   bf16, head_dim 64 or 128                    kern_cuda_flash_*.cu, tensor cores
  *     hopper  the same on sm_90, scratch as flash         kern_cuda_hopper_*.cu
  */
+enum { KERN_CUDA_HEAD_MOST = 256 }; /* of head_dim: what a thread of plain has registers for */
+
 int64_t kern_cuda_plain_bytes(const struct kern_heads *s, int backward);
 void kern_cuda_plain_forward(void *stream, enum dtype act, const struct kern_heads *s,
                              void *out, float *lse, const void *qkv);

@@ -19,22 +19,32 @@ __global__ static __launch_bounds__(1024) void kern_columns_kernel(float *first,
     const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
     int64_t column = (int64_t)blockIdx.x * 32 + lane;
     float *to = blockIdx.y ? second : first;
-    float sum = 0;
+    float sum = 0, before = 0;
 
     if (!to)
         return;
+    if (warp == 0 && column < c)
+        before = to[column];
     part += blockIdx.y * c + column;
+    /* As many at once as most matrices have: the time is that of one answer of memory. */
     if (column < c)
-#pragma unroll 8
-        for (int r = warp; r < rows; r += 32)
-            sum += part[r * stride];
+        for (int r = warp; r < rows; r += 32 * 12) {
+            float h[12];
+
+#pragma unroll
+            for (int k = 0; k < 12; k++)
+                h[k] = r + k * 32 < rows ? part[(r + k * 32) * stride] : 0;
+#pragma unroll
+            for (int k = 0; k < 12; k++)
+                sum += h[k];
+        }
     room[warp][lane] = sum;
     __syncthreads();
     if (warp || column >= c)
         return;
     for (int w = 1; w < 32; w++)
         sum += room[w][lane];
-    to[column] += sum;
+    to[column] = before + sum;
 }
 
 /* first (c), second (c): NULL where not wanted. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rows of a table by token, learned positions, and their gradients. */
 #include "kern/kern_cuda_map.h"
+#include "kern/kern_cuda_sum.h"
 
 extern "C" {
 #include "kern/kern_cuda.h"
@@ -58,89 +59,93 @@ extern "C" void kern_cuda_embed(void *stream, enum dtype act, enum dtype weight,
  * and as many warps: a short run is a warp's; the rows of a long one are dealt to all warps,
  * whose sums are added in the order of the warps.
  *
+ *     runs of block b       b   b + blocks   b + 2 blocks ...
  *     rows of a long run    0 1 2 3 4 5 6 7 8 9 ...
  *     warp                  0 1 2 3 4 5 6 7 0 1
+ *
+ * Frequent tokens have small numbers in most vocabularies: so far apart, no block has many of
+ * their runs.  SHORT_ROWS or LONG_ROWS rows are under way at once.
  */
-enum { RUNS = 8, LONG = 32, ROWS = 4 };
+enum { RUNS = 8, LONG = 32, BLOCKS = 4, SHORT_ROWS = 4, LONG_ROWS = 8 };
 
-template <int N, class T>
+template <int N, int ROWS, class T>
 __device__ static __forceinline__ void sum_rows(float (&sum)[N], const T *dy,
                                                 const int32_t *row, int from, int to, int step,
                                                 int64_t c)
 {
-    int i = from;
-
-    for (; i + (ROWS - 1) * step < to; i += ROWS * step) {
+    for (int i = from; i < to; i += ROWS * step) {
         kern_pack<T, N> h[ROWS];
+        int32_t at[ROWS];
 
 #pragma unroll
         for (int k = 0; k < ROWS; k++)
-            h[k] = kern_load<N>(dy + row[i + k * step] * c);
+            at[k] = i + k * step < to ? row[i + k * step] : -1;
 #pragma unroll
         for (int k = 0; k < ROWS; k++)
+            if (at[k] >= 0)
+                h[k] = kern_load<N>(dy + at[k] * c);
 #pragma unroll
-            for (int j = 0; j < N; j++)
-                sum[j] += kern_float(h[k].at[j]);
-    }
-    for (; i < to; i += step) {
-        kern_pack<T, N> h = kern_load<N>(dy + row[i] * c);
-
+        for (int k = 0; k < ROWS; k++)
+            if (at[k] >= 0)
 #pragma unroll
-        for (int j = 0; j < N; j++)
-            sum[j] += kern_float(h.at[j]);
+                for (int j = 0; j < N; j++)
+                    sum[j] += kern_float(h[k].at[j]);
     }
 }
 
 template <int N>
-__device__ static __forceinline__ void add_sum(float *to, const float (&sum)[N])
+__device__ static __forceinline__ void store_sum(float *to, kern_pack<float, N> before,
+                                                 const float (&sum)[N])
 {
-    kern_pack<float, N> p = kern_load<N>(to);
-
 #pragma unroll
     for (int j = 0; j < N; j++)
-        p.at[j] += sum[j];
-    kern_store<N>(to, p);
+        before.at[j] += sum[j];
+    kern_store<N>(to, before);
 }
 
 template <int N, class T>
-__global__ __launch_bounds__(RUNS * 32) void embed_backward_kernel(float *dtable, const T *dy,
-                                                                   const int32_t *token,
-                                                                   const int32_t *row,
-                                                                   const int32_t *run,
-                                                                   int64_t runs, int64_t c)
+__global__ __launch_bounds__(RUNS * 32, BLOCKS) void
+embed_backward_kernel(float *dtable, const T *dy, const int32_t *token, const int32_t *row,
+                      const int32_t *run, int64_t runs, int64_t c)
 {
     __shared__ float part[RUNS][32 * N];
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int64_t column = ((int64_t)blockIdx.y * 32 + lane) * N;
-    const int64_t first = (int64_t)blockIdx.x * RUNS;
+    const int64_t mine = (int64_t)lane * gridDim.x + blockIdx.x;
+    int first = 0, end = 0;
 
-    if (first + warp < runs && column < c) {
-        int from = run[first + warp], to = run[first + warp + 1];
-
-        if (to - from < LONG) {
-            float sum[N] = {};
-
-            sum_rows<N>(sum, dy + column, row, from, to, 1, c);
-            add_sum<N>(dtable + (int64_t)token[row[from]] * c + column, sum);
-        }
+    if (lane < RUNS && mine < runs) { /* each warp knows where all of the block's runs are */
+        first = run[mine];
+        end = run[mine + 1];
     }
-    for (int r = 0; r < RUNS && first + r < runs; r++) {
-        int from = run[first + r], to = run[first + r + 1];
+    unsigned longs = __ballot_sync(KERN_WARP, end - first >= LONG);
+    int from = __shfl_sync(KERN_WARP, first, warp), to = __shfl_sync(KERN_WARP, end, warp);
+
+    if (from < to && to - from < LONG && column < c) {
+        float sum[N] = {}, *at = dtable + (int64_t)token[row[from]] * c + column;
+        kern_pack<float, N> before = kern_load<N>(at);
+
+        sum_rows<N, SHORT_ROWS>(sum, dy + column, row, from, to, 1, c);
+        store_sum<N>(at, before, sum);
+    }
+    for (; longs; longs &= longs - 1) {
         float sum[N] = {};
 
-        if (to - from < LONG)
-            continue;
+        from = __shfl_sync(KERN_WARP, first, __ffs((int)longs) - 1);
+        to = __shfl_sync(KERN_WARP, end, __ffs((int)longs) - 1);
         if (column < c)
-            sum_rows<N>(sum, dy + column, row, from + warp, to, RUNS, c);
+            sum_rows<N, LONG_ROWS>(sum, dy + column, row, from + warp, to, RUNS, c);
         __syncthreads(); /* the run before may still be read */
         for (int j = 0; j < N; j++)
             part[warp][lane * N + j] = sum[j];
         __syncthreads();
         if (warp == 0 && column < c) {
+            float *at = dtable + (int64_t)token[row[from]] * c + column;
+
             for (int w = 1; w < RUNS; w++)
                 for (int j = 0; j < N; j++)
                     sum[j] += part[w][lane * N + j];
-            add_sum<N>(dtable + (int64_t)token[row[from]] * c + column, sum);
+            store_sum<N>(at, kern_load<N>(at), sum);
         }
     }
 }

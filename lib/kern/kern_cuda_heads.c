@@ -4,10 +4,18 @@
  * the caller wants them and it has engines for the shape.  Both take and leave the same, lse
  * too: a pass of the one may follow one of the other.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "kern/kern_cuda_attention.h"
 #include "kern/kern_cuda_inside.h"
+
+enum { CUDNN_ALIGN = 256 }; /* of its scratch; that of arenas is less */
+
+static void *aligned(void *scratch)
+{
+    return (char *)scratch + (-(uintptr_t)scratch & (CUDNN_ALIGN - 1));
+}
 
 static struct kern_cuda_heads *known(const struct kern *k, const struct kern_heads *s)
 {
@@ -51,11 +59,22 @@ static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads
     return h && !(backward && k->attention == KERN_ATTENTION_USUAL) ? h->cudnn : NULL;
 }
 
+/* cuDNN takes no larger heads either: ours are what always must do. */
+int kern_cuda_heads_can(const struct kern *k, const struct kern_heads *s, struct err *err)
+{
+    if (s->head_dim <= KERN_CUDA_HEAD_MOST)
+        return 0;
+    return err_set(err, ERR_ABSENT,
+                   "device cuda:%d: heads of %" PRId64 " elements, expected %d at most",
+                   device_index(k->device), s->head_dim, KERN_CUDA_HEAD_MOST);
+}
+
 int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, int backward)
 {
     ask(k, s);
     struct kern_cudnn *cudnn = cudnn_of(k, s, backward);
-    return cudnn ? kern_cudnn_bytes(cudnn) : kern_cuda_attention_bytes(k->act, s, backward);
+    return cudnn ? kern_cudnn_bytes(cudnn) + CUDNN_ALIGN
+                 : kern_cuda_attention_bytes(k->act, s, backward);
 }
 
 void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, float *lse,
@@ -67,7 +86,7 @@ void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, floa
 
     if (!cudnn)
         kern_cuda_attention(stream, k->act, s, out, lse, qkv);
-    else if (kern_cudnn_forward(cudnn, stream, out, lse, qkv, scratch, &err))
+    else if (kern_cudnn_forward(cudnn, stream, out, lse, qkv, aligned(scratch), &err))
         kern_cuda_fail(k, "attention of cuDNN", err.text);
     kern_cuda_check(k, "attention");
 }
@@ -82,7 +101,8 @@ void kern_cuda_heads_backward(struct kern *k, const struct kern_heads *s, void *
 
     if (!cudnn)
         kern_cuda_attention_backward(stream, k->act, s, dqkv, dout, out, lse, qkv, scratch);
-    else if (kern_cudnn_backward(cudnn, stream, dqkv, dout, out, lse, qkv, scratch, &err))
+    else if (kern_cudnn_backward(cudnn, stream, dqkv, dout, out, lse, qkv, aligned(scratch),
+                                 &err))
         kern_cuda_fail(k, "attention of cuDNN, backward", err.text);
     kern_cuda_check(k, "attention_backward");
 }

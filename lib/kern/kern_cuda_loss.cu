@@ -45,16 +45,23 @@ template <class T> __device__ static __forceinline__ T gradient(T x, int j, cons
     return kern_to<T>::of(j == f.target ? g - f.scale : g);
 }
 
+/* Few packs have the target: those of the others do without a look at each element. */
 template <int N, class T>
 __device__ static __forceinline__ kern_pack<T, N> gradients(const kern_pack<T, N> &x, int j,
                                                             const row_facts &f)
 {
-    kern_pack<T, N> g;
+    float g[N];
 
 #pragma unroll
     for (int k = 0; k < N; k++)
-        g.at[k] = gradient(x.at[k], j + k, f);
-    return g;
+        g[k] = f.factor * kern_exp<T>(kern_float(x.at[k]) - f.max);
+    if ((unsigned)(f.target - j) < (unsigned)N) {
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            if (j + k == f.target)
+                g[k] -= f.scale;
+    }
+    return kern_round_pack<T, N>(g);
 }
 
 /* Rows of no target: no loss, and a gradient of zeros.  Returns whether this is one. */
@@ -90,106 +97,148 @@ __device__ static __forceinline__ row_facts finish(float max, float sum, float o
     return f;
 }
 
+/* A maximum and a sum of exponentials relative to it. */
+struct so_far {
+    float max, sum;
+
+    template <int N, class T> __device__ __forceinline__ void add(const kern_pack<T, N> &h)
+    {
+        float most = max;
+
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            most = fmaxf(most, kern_float(h.at[i]));
+        if (most > max)
+            sum *= kern_exp<T>(max - most);
+        max = most;
+        if (most > -INFINITY)
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                sum += kern_exp<T>(kern_float(h.at[i]) - most);
+        else
+#pragma unroll
+            for (int i = 0; i < N; i++) /* NaN is no maximum, and is not to be lost */
+                if (isnan(kern_float(h.at[i])))
+                    sum = NAN;
+    }
+    /* Relative to the row's maximum; NaN where that is none. */
+    template <class T> __device__ __forceinline__ float sum_to(float row_max) const
+    {
+        if (!(row_max > -INFINITY))
+            return NAN;
+        return max > -INFINITY ? sum * kern_exp<T>(max - row_max) : sum;
+    }
+};
+
 /*
  * Thread t has packs t, t + threads, ... and, where N does not divide v, one element of the
  * last columns.  Nobody else reads what it copies to shared memory: no barrier is needed for
  * that.
  */
-enum { HELD_THREADS = 512, HELD_MOST = (99 << 10) - 512 };
+enum {
+    HELD_THREADS = 512, /* three blocks a processor */
+    HELD_TWO = 768,     /* two, of rows of which three do not fit */
+    HELD_THREE = (75 << 10) - 512,
+    HELD_MOST = (99 << 10) - 512
+};
 
 template <int N, class T>
-__global__ __launch_bounds__(HELD_THREADS, 3) void held_kernel(T *logits, rows r)
+__global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 {
     KERN_SHARED(T, held);
     __shared__ float room_max[32], room_sum[32];
     const int all = (int)(r.v / N) * N, step = (int)blockDim.x * N, at = (int)threadIdx.x * N;
-    const int last = all + (int)threadIdx.x;
+    const int last = all + (int)threadIdx.x, half = all / 2 / step * step;
     T *x = logits + blockIdx.x * r.ld;
-    float max = -INFINITY, sum = 0, end = -INFINITY, of_target = 0;
+    so_far s = {-INFINITY, 0};
+    float end = -INFINITY, of_target = 0;
+    int j = at;
 
     if (is_left_out(x, r))
         return;
-    for (int j = at; j < all; j += step)
+    for (; j < half; j += step)
         kern_async_16(held + j, x + j);
     kern_async_commit();
-    if (last < r.v)
-        max = end = kern_float(x[last]);
+    for (; j < all; j += step)
+        kern_async_16(held + j, x + j);
+    kern_async_commit();
+    if (last < r.v) {
+        end = kern_float(x[last]);
+        s.add<1>(kern_load<1>(x + last));
+    }
     if (threadIdx.x == 0)
         of_target = kern_float(x[r.target[blockIdx.x]]);
+    kern_async_wait<1>(); /* one half is worked on while the other comes */
+    for (j = at; j < half; j += step)
+        s.add<N>(kern_load<N>(held + j));
     kern_async_wait<0>();
-#pragma unroll 4
-    for (int j = at; j < all; j += step) {
-        kern_pack<T, N> h = kern_load<N>(held + j);
-
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            max = fmaxf(max, kern_float(h.at[i]));
-    }
-    max = block_max(max, room_max);
-    sum = kern_exp<T>(end - max);
-#pragma unroll 2
-    for (int j = at; j < all; j += step) {
-        kern_pack<T, N> h = kern_load<N>(held + j);
-
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            sum += kern_exp<T>(kern_float(h.at[i]) - max);
-    }
+    for (; j < all; j += step)
+        s.add<N>(kern_load<N>(held + j));
+    float max = block_max(s.max, room_max);
+    float sum = s.sum_to<T>(max);
     row_facts f = finish(max, sum, of_target, r, room_sum);
     if (r.scale == 0)
         return;
 #pragma unroll 2
-    for (int j = at; j < all; j += step)
+    for (j = at; j < all; j += step)
         kern_store<N>(x + j, gradients<N, T>(kern_load<N>(held + j), j, f));
     if (last < r.v)
         x[last] = gradient(kern_to<T>::of(end), last, f);
 }
 
-/* One pass for the maximum and, relative to the greatest so far, the sum; one for the rest. */
-template <int N, class T> __global__ __launch_bounds__(1024) void long_kernel(T *logits, rows r)
+/*
+ * One pass for the maximum and, relative to the greatest so far, the sum; one backwards for the
+ * rest, which begins with what the second cache has had last.  A processor has one such block,
+ * so that it holds the rows of all (132 of 256 KiB, of 50 MB); LONG_PACKS packs of each thread
+ * are under way.
+ */
+enum { LONG_THREADS = 1024, LONG_PACKS = 4 };
+
+template <int N, class T>
+__global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r)
 {
     __shared__ float room_max[32], room_sum[32];
-    const int64_t packs = r.v / N;
+    const int packs = (int)(r.v / N), threads = (int)blockDim.x, me = (int)threadIdx.x;
+    const int step = LONG_PACKS * threads;
     T *x = logits + blockIdx.x * r.ld;
-    float so_far = -INFINITY, sum = 0, of_target = 0;
+    so_far s = {-INFINITY, 0};
+    float of_target = 0;
+    kern_pack<T, N> h[LONG_PACKS];
 
     if (is_left_out(x, r))
         return;
-    if (threadIdx.x == 0)
+    if (me == 0)
         of_target = kern_float(x[r.target[blockIdx.x]]);
-#pragma unroll 4
-    for (int64_t j = threadIdx.x; j < packs; j += blockDim.x) {
-        kern_pack<T, N> h = kern_load<N>(x + j * N);
-        float most = so_far;
-
+    for (int from = me; from < packs; from += step) {
 #pragma unroll
-        for (int i = 0; i < N; i++)
-            most = fmaxf(most, kern_float(h.at[i]));
-        if (most > so_far)
-            sum *= kern_exp<T>(so_far - most);
-        so_far = most;
-        if (most > -INFINITY)
+        for (int k = 0; k < LONG_PACKS; k++)
+            if (from + k * threads < packs)
+                h[k] = kern_load<N>(x + (int64_t)(from + k * threads) * N);
 #pragma unroll
-            for (int i = 0; i < N; i++)
-                sum += kern_exp<T>(kern_float(h.at[i]) - most);
+        for (int k = 0; k < LONG_PACKS; k++)
+            if (from + k * threads < packs)
+                s.add<N>(h[k]);
     }
-    for (int64_t j = packs * N + threadIdx.x; j < r.v; j += blockDim.x) {
-        float v = kern_float(x[j]), most = fmaxf(so_far, v);
-
-        if (most > -INFINITY)
-            sum = sum * kern_exp<T>(so_far - most) + kern_exp<T>(v - most);
-        so_far = most;
-    }
-    float max = block_max(so_far, room_max);
-    sum = so_far > -INFINITY ? sum * kern_exp<T>(so_far - max) : 0;
+    for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
+        s.add<1>(kern_load<1>(x + j));
+    float max = block_max(s.max, room_max);
+    float sum = s.sum_to<T>(max);
     row_facts f = finish(max, sum, of_target, r, room_sum);
     if (r.scale == 0)
         return;
-#pragma unroll 4
-    for (int64_t j = threadIdx.x; j < packs; j += blockDim.x)
-        kern_store<N>(x + j * N, gradients<N, T>(kern_load<N>(x + j * N), (int)(j * N), f));
-    for (int64_t j = packs * N + threadIdx.x; j < r.v; j += blockDim.x)
+    for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
         x[j] = gradient(x[j], (int)j, f);
+    for (int from = (packs - 1) / step * step + me; from >= 0; from -= step) {
+#pragma unroll
+        for (int k = 0; k < LONG_PACKS; k++)
+            if (from + k * threads < packs)
+                h[k] = kern_load<N>(x + (int64_t)(from + k * threads) * N);
+#pragma unroll
+        for (int k = 0; k < LONG_PACKS; k++)
+            if (from + k * threads < packs)
+                kern_store<N>(x + (int64_t)(from + k * threads) * N,
+                              gradients<N, T>(h[k], (from + k * threads) * N, f));
+    }
 }
 
 __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *part, int64_t n)
@@ -213,7 +262,9 @@ template <class T> static void launch(void *stream, T *logits, int64_t n, const 
     const int full = kern_full<T>::n;
     int64_t packs = r.v / full, bytes = packs * 16;
     int fits = kern_fits(logits, full) && r.ld % full == 0, held = fits && bytes <= HELD_MOST;
-    int64_t threads = kern_least(kern_ceil(packs + 1, 4 * 32) * 32, held ? HELD_THREADS : 1024);
+    int64_t held_most = bytes <= HELD_THREE ? HELD_THREADS : HELD_TWO;
+    int64_t most = held ? held_most : LONG_THREADS;
+    int64_t threads = kern_least(kern_ceil(packs + 1, 4 * 32) * 32, most);
     void (*kernel)(T *, rows) = fits ? long_kernel<full, T> : long_kernel<1, T>;
 
     if (held) {

@@ -5,7 +5,7 @@
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_cuda_sum.h"
-#include "kern/kern_launch.h"
+#include "kern/kern_mma.h"
 
 extern "C" {
 #include "kern/kern_cuda.h"
@@ -22,22 +22,125 @@ template <class T, class W> struct norm_args {
 };
 
 /*
- * blockDim.x threads have a row, P packs each, `threads` apart; blockDim.y rows a block, which
- * are 1 where a row is more than a warp's.  The variance is summed from differences to the
- * mean.
+ * PROCESSORS: an H100's.  STAGES rows of each warp are on their way into shared memory: of
+ * 2048 bf16, 128 KiB on a processor, many times what keeps the memory busy.
  */
-template <int N, int P, int MOST, class T, class W>
-__global__ __launch_bounds__(MOST) void norm_kernel(norm_args<T, W> a)
+enum { PROCESSORS = 132, WARPS = 8, BLOCKS = 2, STAGES = 2 };
+
+/* Packs lane, lane + 32, ... of a row. */
+template <int N, int P, class T>
+__device__ static __forceinline__ void fetch(T *held, const T *x, int64_t row, int64_t n, int c)
+{
+    const int at = (int)threadIdx.x * N;
+
+    if (row < n)
+#pragma unroll
+        for (int p = 0; p < P; p++)
+            if (at + p * 32 * N < c)
+                kern_async_16(held + p * 32 * N, x + row * c + at + p * 32 * N);
+    kern_async_commit();
+}
+
+/* Of a row that a warp has in registers; columns from c on are nothing. */
+template <int N, int P, int LAYER, class T>
+__device__ static __forceinline__ void facts_of(float *mean, float *rstd,
+                                                const kern_pack<T, N> (&h)[P], int c, float eps)
+{
+    const int at = (int)threadIdx.x * N;
+    float sum = 0;
+
+    *mean = 0;
+    if (LAYER) {
+#pragma unroll
+        for (int p = 0; p < P; p++)
+            if (at + p * 32 * N < c)
+#pragma unroll
+                for (int i = 0; i < N; i++)
+                    sum += kern_float(h[p].at[i]);
+        *mean = kern_warp_sum(sum) / (float)c;
+        sum = 0;
+    }
+#pragma unroll
+    for (int p = 0; p < P; p++)
+        if (at + p * 32 * N < c)
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                float d = kern_float(h[p].at[i]) - *mean;
+
+                sum += d * d;
+            }
+    *rstd = 1.0f / sqrtf(kern_warp_sum(sum) / (float)c + eps);
+}
+
+/* A warp passes over rows, P packs of each a lane's; LAYER: there are means and b. */
+template <int N, int P, int LAYER, class T, class W>
+__global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W> a)
+{
+    KERN_SHARED(T, shared);
+    const int lane = (int)threadIdx.x, at = lane * N, c = (int)a.c;
+    const int64_t stride = (int64_t)gridDim.x * WARPS;
+    T *held = shared + ((int)threadIdx.y * STAGES * P * 32 + lane) * N;
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.y;
+    int stage = 0;
+
+    for (int i = 0; i < STAGES; i++)
+        fetch<N, P>(held + i * P * 32 * N, a.x, row + i * stride, a.n, c);
+    for (; row < a.n; row += stride, stage ^= 1) {
+        T *mine = held + stage * P * 32 * N, *y = a.y + row * a.c + at;
+        kern_pack<T, N> h[P];
+        float mean = 0, rstd = 0;
+
+        if (a.again) {
+            mean = LAYER ? a.mean[row] : 0;
+            rstd = a.rstd[row];
+        }
+        kern_async_wait<STAGES - 1>();
+#pragma unroll
+        for (int p = 0; p < P; p++)
+            if (at + p * 32 * N < c)
+                h[p] = kern_load<N>(mine + p * 32 * N);
+        fetch<N, P>(mine, a.x, row + STAGES * stride, a.n, c);
+        if (!a.again) {
+            facts_of<N, P, LAYER>(&mean, &rstd, h, c, a.eps);
+            if (lane == 0) {
+                a.rstd[row] = rstd;
+                if (LAYER)
+                    a.mean[row] = mean;
+            }
+        }
+#pragma unroll
+        for (int p = 0; p < P; p++)
+            if (at + p * 32 * N < c) {
+                kern_pack<W, N> w = kern_load<N>(a.w + at + p * 32 * N), b;
+                float r[N];
+
+                if (LAYER)
+                    b = kern_load<N>(a.b + at + p * 32 * N);
+#pragma unroll
+                for (int i = 0; i < N; i++) {
+                    r[i] = (kern_float(h[p].at[i]) - mean) * rstd * kern_float(w.at[i]);
+                    if (LAYER)
+                        r[i] += kern_float(b.at[i]);
+                }
+                kern_store<N>(y + p * 32 * N, kern_round_pack<T, N>(r));
+            }
+    }
+}
+
+/*
+ * Longer rows: a block has one, P packs a thread, blockDim.x apart.  The variance is summed
+ * from differences to the mean.
+ */
+template <int N, int P, class T, class W>
+__global__ __launch_bounds__(1024) void norm_kernel(norm_args<T, W> a)
 {
     __shared__ float room[2][32];
-    const int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    const int64_t row = blockIdx.x;
     const int at = (int)threadIdx.x * N, step = (int)blockDim.x * N, c = (int)a.c;
     const T *x = a.x + row * a.c;
     kern_pack<T, N> h[P];
     float mean = 0, rstd, sum = 0;
 
-    if (row >= a.n)
-        return;
 #pragma unroll
     for (int p = 0; p < P; p++)
         if (at + p * step < c)
@@ -127,25 +230,32 @@ __global__ __launch_bounds__(256) void norm_any_kernel(norm_args<T, W> a)
     }
 }
 
+template <int N, int P, class T, class W>
+static void launch_warps(void *stream, norm_args<T, W> a)
+{
+    auto kernel = a.mean ? warp_kernel<N, P, 1, T, W> : warp_kernel<N, P, 0, T, W>;
+    dim3 grid((unsigned)kern_least(kern_ceil(a.n, WARPS), PROCESSORS * BLOCKS));
+    int bytes = WARPS * STAGES * P * 32 * 16;
+
+    KERN_SHARED_MOST(kernel, bytes);
+    KERN_LAUNCH(kernel, grid, dim3(32, WARPS), bytes, stream, a);
+}
+
 template <int N, class T, class W> static void launch_packs(void *stream, norm_args<T, W> a)
 {
-    enum { ROWS = 4 };
-    int64_t packs = a.c / N;
-    void (*kernel)(norm_args<T, W>) = norm_kernel<N, 1, 128, T, W>;
-    dim3 block(32, ROWS), grid((unsigned)kern_ceil(a.n, ROWS));
+    int64_t packs = a.c / N, threads = kern_ceil(packs, 4 * 32) * 32;
+    auto kernel = norm_kernel<N, 4, T, W>;
 
-    if (packs > 8 * 32) {
-        kernel = norm_kernel<N, 4, 1024, T, W>;
-        block = dim3((unsigned)kern_ceil(packs, 4 * 32) * 32, 1);
-        grid = dim3((unsigned)a.n);
-    } else if (packs > 4 * 32) {
-        kernel = norm_kernel<N, 8, 128, T, W>;
-    } else if (packs > 2 * 32) {
-        kernel = norm_kernel<N, 4, 128, T, W>;
-    } else if (packs > 32) {
-        kernel = norm_kernel<N, 2, 128, T, W>;
-    }
-    KERN_LAUNCH(kernel, grid, block, 0, stream, a);
+    if (packs > 8 * 32)
+        KERN_LAUNCH(kernel, (unsigned)a.n, (unsigned)threads, 0, stream, a);
+    else if (packs > 4 * 32)
+        launch_warps<N, 8>(stream, a);
+    else if (packs > 3 * 32)
+        launch_warps<N, 4>(stream, a);
+    else if (packs > 2 * 32)
+        launch_warps<N, 3>(stream, a);
+    else
+        packs > 32 ? launch_warps<N, 2>(stream, a) : launch_warps<N, 1>(stream, a);
 }
 
 template <class T, class W> static void launch(void *stream, norm_args<T, W> a)

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Gradients of norms of rows, kern_cpu.c and kern_cpu_layernorm.c have the formulas.  A block
- * passes over every gridDim.x-th row and keeps its sums for dw and db in registers; it leaves
- * them in `work`, which a second launch adds up:
+ * has `across` rows at a time, each of blockDim.x threads:
  *
- *     work (blocks, 2, c)    [0][0] dw of rows 0, blocks, ...    [0][1] db of the same    ...
+ *     blockIdx.x   0 .. blocks - 1
+ *     threadIdx.y  rows (blockIdx.x + i blocks) across + threadIdx.y,  i = 0, 1, ...
+ *     threadIdx.x  packs threadIdx.x + p blockDim.x,  p < P
+ *
+ * Its sums for dw and db stay in registers all the way; at the end it adds up its own and
+ * leaves them in `work`, which a second launch adds up:
+ *
+ *     work (blocks, 2, c)    [0][0] dw of block 0    [0][1] db of the same    ...
  */
 #include "kern/kern_cuda_columns.h"
 #include "kern/kern_cuda_sum.h"
+#include "kern/kern_mma.h"
 
 extern "C" {
 #include "kern/kern_cuda.h"
@@ -22,93 +29,197 @@ template <class T, class W> struct back_args {
     int64_t n, c;
 };
 
-/* PROCESSORS: an H100's; a number of its own, so that no other GPU sums in another order. */
-enum { PROCESSORS = 132, THREADS = 256 };
+/*
+ * PROCESSORS: an H100's; a number of its own, so that no other GPU sums in another order.
+ * STAGES rows are on their way into shared memory while one is worked on: 2 blocks of 256
+ * threads of 4 packs of 3 arrays have 96 KiB under way on a processor, four times what its
+ * part of the memory needs to be busy (4.8 TB/s / 132 x 0.7 us), and 192 KiB of its 227.
+ */
+enum { PROCESSORS = 132, THREADS = 256, BLOCKS = 2, STAGES = 2, PACKS = 4 };
 
-/* What a thread has of a row. */
+/* The packs of a thread in shared memory, which nobody else reads. */
 template <int N, int P, class T> struct row_packs {
-    kern_pack<T, N> x[P], dy[P], dx[P];
+    T *held;
+    int step; /* of the elements of a pack of each thread */
 
-    template <class ARGS>
-    __device__ __forceinline__ void load(const ARGS &a, int64_t row, int at, int step)
+    __device__ __forceinline__ T *at(int stage, int array, int p) const
     {
-#pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * step < a.c) {
-                int64_t j = row * a.c + at + p * step;
+        return held + ((stage * 3 + array) * P + p) * step;
+    }
+    /* Columns from, from + by, ... below `end` of a row. */
+    template <class ARGS>
+    __device__ __forceinline__ void fetch(const ARGS &a, int64_t row, int stage, int from,
+                                          int by) const
+    {
+        int64_t j = row * a.c + from;
 
-                x[p] = kern_load<N>(a.x + j);
-                dy[p] = kern_load<N>(a.dy + j);
-                dx[p] = kern_load<N>(a.dx + j);
-            }
+        if (row < a.n)
+#pragma unroll
+            for (int p = 0; p < P; p++)
+                if (from + p * by < a.c) {
+                    kern_async_16(at(stage, 0, p), a.x + j + p * by);
+                    kern_async_16(at(stage, 1, p), a.dy + j + p * by);
+                    kern_async_16(at(stage, 2, p), a.dx + j + p * by);
+                }
+        kern_async_commit();
     }
 };
 
-/* The next row is on its way while one is summed: rows are disjoint, dx of it does not change.
- */
-template <int N, int P, int LEAST, class T, class W>
-__global__ __launch_bounds__(THREADS, LEAST) void back_kernel(back_args<T, W> a)
+/* Sums over a row's threads, known to all of them; room: of the block's warps. */
+template <int SUMS>
+__device__ static __forceinline__ void row_sums(float (&sum)[SUMS],
+                                                float (*room)[THREADS / 32])
 {
-    __shared__ float room[2][2][32];
-    const int at = (int)threadIdx.x * N, step = (int)blockDim.x * N;
-    row_packs<N, P, T> now, next;
-    kern_pack<W, N> w[P];
-    float dw[P][N] = {}, db[P][N] = {};
-    int turn = 0;
+    const int lane = (int)threadIdx.x % 32, warps = (int)blockDim.x / 32;
+    const int first = (int)threadIdx.y * warps;
 
 #pragma unroll
-    for (int p = 0; p < P; p++)
-        if (at + p * step < a.c)
-            w[p] = kern_load<N>(a.w + at + p * step);
-    now.load(a, blockIdx.x, at, step);
-    for (int64_t row = blockIdx.x; row < a.n; row += gridDim.x, turn ^= 1) {
-        float mean = a.mean ? a.mean[row] : 0, rstd = a.rstd[row], g = 0, gx = 0;
-
-        if (row + gridDim.x < a.n)
-            next.load(a, row + gridDim.x, at, step);
+    for (int d = 16; d; d >>= 1)
 #pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * step < a.c)
-#pragma unroll
-                for (int i = 0; i < N; i++) {
-                    float d = kern_float(now.dy[p].at[i]);
-                    float xhat = (kern_float(now.x[p].at[i]) - mean) * rstd;
-
-                    g += d * kern_float(w[p].at[i]);
-                    gx += d * kern_float(w[p].at[i]) * xhat;
-                    dw[p][i] += d * xhat;
-                    db[p][i] += d;
-                }
-        /* Two rooms in turn: a barrier lies between what is read here and written again. */
-        gx = kern_block_sum(gx, room[turn][0]) / (float)a.c;
-        g = a.mean ? kern_block_sum(g, room[turn][1]) / (float)a.c : 0;
-#pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * step < a.c) {
-                float r[N];
-
-#pragma unroll
-                for (int i = 0; i < N; i++) {
-                    float d = kern_float(now.dy[p].at[i]) * kern_float(w[p].at[i]);
-                    float xhat = (kern_float(now.x[p].at[i]) - mean) * rstd;
-
-                    r[i] = kern_float(now.dx[p].at[i]) + rstd * (d - g - xhat * gx);
-                }
-                kern_store<N>(a.dx + row * a.c + at + p * step, kern_round_pack<T, N>(r));
-            }
-        now = next;
-    }
-    if (!a.part)
+        for (int k = 0; k < SUMS; k++)
+            sum[k] += __shfl_xor_sync(KERN_WARP, sum[k], d);
+    if (warps == 1)
         return;
-    float *part = a.part + (int64_t)blockIdx.x * 2 * a.c + at;
+    if (lane < SUMS)
+        room[lane][first + (int)threadIdx.x / 32] = lane ? sum[SUMS - 1] : sum[0];
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < SUMS; k++)
+        sum[k] = lane % 8 < warps ? room[k][first + lane % 8] : 0;
+#pragma unroll
+    for (int d = 4; d; d >>= 1)
+#pragma unroll
+        for (int k = 0; k < SUMS; k++)
+            sum[k] += __shfl_xor_sync(KERN_WARP, sum[k], d);
+}
+
+/* What an element has to do with: d = dy w, hat = (x - mean) rstd. */
+template <int N, int P, int SUMS, class T, class W> struct back_row {
+    row_packs<N, P, T> packs;
+    kern_pack<W, N> w[P];
+    float dw[P][N], db[SUMS == 2 ? P : 1][N];
+
+    __device__ __forceinline__ void add(float (&sum)[SUMS], int stage, int p, float rstd,
+                                        float shift)
+    {
+        kern_pack<T, N> x = kern_load<N>(packs.at(stage, 0, p));
+        kern_pack<T, N> dy = kern_load<N>(packs.at(stage, 1, p));
+
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            float hat = kern_float(x.at[i]) * rstd - shift, g = kern_float(dy.at[i]);
+            float d = g * kern_float(w[p].at[i]);
+
+            sum[0] += d * hat;
+            dw[p][i] += g * hat;
+            if (SUMS == 2) {
+                sum[SUMS - 1] += d;
+                db[p][i] += g;
+            }
+        }
+    }
+    /* sum: the means over the row, times rstd. */
+    __device__ __forceinline__ void store(T *dx, const float (&sum)[SUMS], int stage, int p,
+                                          float rstd, float shift) const
+    {
+        kern_pack<T, N> x = kern_load<N>(packs.at(stage, 0, p));
+        kern_pack<T, N> dy = kern_load<N>(packs.at(stage, 1, p));
+        kern_pack<T, N> old = kern_load<N>(packs.at(stage, 2, p));
+        float r[N];
+
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            float hat = kern_float(x.at[i]) * rstd - shift;
+            float d = kern_float(dy.at[i]) * kern_float(w[p].at[i]);
+
+            r[i] = rstd * d - sum[0] * hat;
+            if (SUMS == 2)
+                r[i] -= sum[SUMS - 1];
+            r[i] += kern_float(old.at[i]);
+        }
+        kern_store<N>(dx, kern_round_pack<T, N>(r));
+    }
+};
+
+/* The block's rows' sums for dw and db (SUMS, c), into to: through shared memory. */
+template <int N, int P, int SUMS, class R>
+__device__ static void leave_sums(const R &r, float *all, float *to, int c, int at, int step)
+{
+    const int threads = (int)(blockDim.x * blockDim.y);
+    const int me = (int)(threadIdx.y * blockDim.x + threadIdx.x);
+
+    kern_async_wait<0>();
+    __syncthreads();
 #pragma unroll
     for (int p = 0; p < P; p++)
-        if (at + p * step < a.c)
+        if (at + p * step < c)
 #pragma unroll
             for (int i = 0; i < N; i++) {
-                part[p * step + i] = dw[p][i];
-                part[a.c + p * step + i] = db[p][i];
+                float *mine = all + (int)threadIdx.y * SUMS * c + at + p * step + i;
+
+                mine[0] = r.dw[p][i];
+                if (SUMS == 2)
+                    mine[c] = r.db[SUMS == 2 ? p : 0][i];
             }
+    __syncthreads();
+    for (int j = me; j < SUMS * c; j += threads) {
+        float sum = all[j];
+
+        for (int y = 1; y < (int)blockDim.y; y++)
+            sum += all[y * SUMS * c + j];
+        to[j] = sum;
+    }
+}
+
+/* SUMS 1: RMS and no db.  Rows are disjoint: dx of those to come does not change. */
+template <int N, int P, int SUMS, class T, class W>
+__global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a)
+{
+    KERN_SHARED(T, held);
+    __shared__ float room[2][SUMS][THREADS / 32];
+    const int at = (int)threadIdx.x * N, step = (int)blockDim.x * N, c = (int)a.c;
+    const int threads = (int)(blockDim.x * blockDim.y);
+    const int64_t stride = (int64_t)gridDim.x * blockDim.y;
+    int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    back_row<N, P, SUMS, T, W> r = {
+        {held + (int)(threadIdx.y * blockDim.x + threadIdx.x) * N, threads * N}, {}, {}, {}};
+    float rstd = row < a.n ? a.rstd[row] : 0, mean = a.mean && row < a.n ? a.mean[row] : 0;
+    int stage = 0;
+
+#pragma unroll
+    for (int p = 0; p < P; p++)
+        if (at + p * step < c)
+            r.w[p] = kern_load<N>(a.w + at + p * step);
+    for (int i = 0; i < STAGES; i++)
+        r.packs.fetch(a, row + i * stride, i, at, step);
+    /* All of a block go on together, and those of no row do nothing. */
+    for (; row - threadIdx.y < a.n; row += stride, stage ^= 1) {
+        const int64_t next = row + stride;
+        const int end = row < a.n ? c : 0;
+        const float shift = mean * rstd, scale = rstd;
+        float sum[SUMS] = {};
+
+        rstd = next < a.n ? a.rstd[next] : 0;
+        mean = a.mean && next < a.n ? a.mean[next] : 0;
+        kern_async_wait<STAGES - 1>();
+#pragma unroll
+        for (int p = 0; p < P; p++)
+            if (at + p * step < end)
+                r.add(sum, stage, p, scale, shift);
+        /* Two rooms in turn: a barrier lies between what is read here and written again. */
+        row_sums<SUMS>(sum, room[stage]);
+        sum[0] *= scale / (float)c;
+        if (SUMS == 2)
+            sum[SUMS - 1] *= a.mean ? scale / (float)c : 0;
+#pragma unroll
+        for (int p = 0; p < P; p++)
+            if (at + p * step < end)
+                r.store(a.dx + row * a.c + at + p * step, sum, stage, p, scale, shift);
+        r.packs.fetch(a, row + STAGES * stride, stage, at, step);
+    }
+    if (a.part)
+        leave_sums<N, P, SUMS>(r, (float *)held, a.part + (int64_t)blockIdx.x * 2 * c, c, at,
+                               step);
 }
 
 /* Rows of any length at any address; the sums for dw and db lie in `part` all the time. */
@@ -147,43 +258,51 @@ __global__ __launch_bounds__(THREADS) void back_any_kernel(back_args<T, W> a)
     }
 }
 
-/* Packs of a thread, and blocks that fit on the processors together. */
-static int64_t packs_each(enum dtype act, int64_t c)
-{
-    int64_t each = kern_ceil(kern_ceil(c, act == DTYPE_BF16 ? 8 : 4), THREADS);
+/* Packs of a thread, threads of a row, rows of a block. */
+struct shape {
+    int64_t each, threads, across;
+};
 
-    return each <= 2 ? each : 4;
+static shape shape_of(enum dtype act, int64_t c)
+{
+    int64_t packs = kern_ceil(c, act == DTYPE_BF16 ? 8 : 4);
+    shape s = {kern_least(kern_ceil(packs, 32), PACKS), 0, 1};
+
+    s.threads = kern_ceil(kern_ceil(packs, s.each), 32) * 32;
+    if (s.threads < THREADS)
+        s.across = THREADS / s.threads;
+    return s;
 }
 
 static int64_t blocks_of(enum dtype act, int64_t n, int64_t c)
 {
-    int64_t packs = kern_ceil(c, act == DTYPE_BF16 ? 8 : 4), each = packs_each(act, c);
-    int64_t threads = kern_least(kern_ceil(kern_ceil(packs, each), 32) * 32, THREADS);
-    int64_t most = each == 1 ? 3 * THREADS / threads : each == 2 ? 2 : 1;
-
-    return kern_least(n, PROCESSORS * kern_least(most, 12));
+    return kern_least(kern_ceil(n, shape_of(act, c).across), PROCESSORS * BLOCKS);
 }
 
-template <int N, class T, class W>
+template <int N, int SUMS, class T, class W>
 static void launch_packs(void *stream, enum dtype act, back_args<T, W> a)
 {
-    int64_t each = packs_each(act, a.c);
-    unsigned threads = (unsigned)kern_ceil(kern_ceil(a.c / N, each), 32) * 32;
-    void (*kernel)(back_args<T, W>) = each == 1   ? back_kernel<N, 1, 3, T, W>
-                                      : each == 2 ? back_kernel<N, 2, 2, T, W>
-                                                  : back_kernel<N, 4, 1, T, W>;
+    shape s = shape_of(act, a.c);
+    void (*kernel)(back_args<T, W>) = s.each == 1   ? back_kernel<N, 1, SUMS, T, W>
+                                      : s.each == 2 ? back_kernel<N, 2, SUMS, T, W>
+                                      : s.each == 3 ? back_kernel<N, 3, SUMS, T, W>
+                                                    : back_kernel<N, PACKS, SUMS, T, W>;
+    int64_t bytes = STAGES * 3 * s.each * s.threads * s.across * 16;
+    dim3 block((unsigned)s.threads, (unsigned)s.across);
 
-    KERN_LAUNCH(kernel, (unsigned)blocks_of(act, a.n, a.c), threads, 0, stream, a);
+    KERN_SHARED_MOST(kernel, bytes);
+    KERN_LAUNCH(kernel, (unsigned)blocks_of(act, a.n, a.c), block, bytes, stream, a);
 }
 
-template <class T, class W> static void launch(void *stream, enum dtype act, back_args<T, W> a)
+template <class T, class W> static void launch(void *stream, enum dtype act, back_args<T, W> a, int db)
 {
     const int full = kern_full<T>::n;
     auto any = back_any_kernel<T, W>;
 
-    if (a.c % full == 0 && a.c <= 4 * THREADS * full && kern_fits(a.x, full) &&
+    if (a.c % full == 0 && a.c <= PACKS * THREADS * full && kern_fits(a.x, full) &&
         kern_fits(a.dy, full) && kern_fits(a.dx, full) && kern_fits(a.w, full))
-        launch_packs<full>(stream, act, a);
+        db || a.mean ? launch_packs<full, 2>(stream, act, a)
+                     : launch_packs<full, 1>(stream, act, a);
     else
         KERN_LAUNCH(any, (unsigned)blocks_of(act, a.n, a.c), THREADS, 0, stream, a);
 }
@@ -206,7 +325,8 @@ extern "C" void kern_cuda_norm_backward(void *stream, enum dtype act, enum dtype
                  KERN_BY_TYPE(weight, W,
                               launch(stream, act,
                                      back_args<T, W>{(T *)dx, (const T *)dy, (const T *)x, mean,
-                                                     rstd, (const W *)w, part, n, c})));
+                                                     rstd, (const W *)w, part, n, c},
+                                     db != NULL)));
     if (part)
         kern_columns(stream, dw, db, part, blocks_of(act, n, c), 2 * c, c);
 }

@@ -7,10 +7,12 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
+#include <string.h>
 
 extern "C" {
 #include "base/dtype.h"
 }
+#include "kern/kern_launch.h"
 
 /* N elements, loaded and stored in pieces of 16 bytes, or at once where they are fewer. */
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) kern_pack {
@@ -28,10 +30,22 @@ __device__ static __forceinline__ kern_pack<T, N> kern_load(const T *p)
     return *(const kern_pack<T, N> *)p;
 }
 
+/* To global memory; by name, since of elements that it has apart nvcc often makes a store each,
+   for it does not see that other stores about go elsewhere. */
 template <int N, class T>
 __device__ static __forceinline__ void kern_store(T *p, const kern_pack<T, N> &pack)
 {
-    *(kern_pack<T, N> *)p = pack;
+    if constexpr (sizeof pack % 16 == 0) {
+#pragma unroll
+        for (int i = 0; i < (int)sizeof pack / 16; i++) {
+            uint4 w;
+
+            memcpy(&w, (const char *)&pack + 16 * i, 16);
+            kern_store_16((uint4 *)p + i, w);
+        }
+    } else {
+        *(kern_pack<T, N> *)p = pack;
+    }
 }
 
 __device__ static __forceinline__ float kern_float(float x)

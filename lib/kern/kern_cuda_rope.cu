@@ -13,7 +13,7 @@ extern "C" {
 #include "kern/kern_cuda.h"
 }
 
-enum { THREADS = 256, HEADS = 2 };
+enum { THREADS = 256, HEADS = 4 };
 
 struct turn {
     int64_t ld, rows, seq;
@@ -35,16 +35,19 @@ __global__ __launch_bounds__(THREADS) void rope_kernel(T *x, const float *table,
     if (row >= s.rows)
         return;
     x += row * s.ld + column;
-#pragma unroll
-    for (int k = 0; k < HEADS; k++)
-        if (group + k * s.groups < s.heads) {
-            const T *head = x + (int64_t)(group + k * s.groups) * 2 * s.half;
-
-            low[k] = kern_load<N>(head);
-            high[k] = kern_load<N>(head + s.half);
-        }
     table += t * 2 * s.half + column;
     kern_pack<float, N> cosine = kern_load<N>(table), sine = kern_load<N>(table + s.half);
+    /* No branches here: all is under way at once.  Where there is no head the last is loaded. */
+#pragma unroll
+    for (int k = 0; k < HEADS; k++) {
+        const T *head = x + (int64_t)min(group + k * s.groups, s.heads - 1) * 2 * s.half;
+
+        low[k] = kern_load<N>(head);
+        high[k] = kern_load<N>(head + s.half);
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        sine.at[i] *= s.sign;
 #pragma unroll
     for (int k = 0; k < HEADS; k++)
         if (group + k * s.groups < s.heads) {
@@ -55,8 +58,8 @@ __global__ __launch_bounds__(THREADS) void rope_kernel(T *x, const float *table,
             for (int i = 0; i < N; i++) {
                 float a = kern_float(low[k].at[i]), b = kern_float(high[k].at[i]);
 
-                r[i] = a * cosine.at[i] - b * (s.sign * sine.at[i]);
-                q[i] = b * cosine.at[i] + a * (s.sign * sine.at[i]);
+                r[i] = a * cosine.at[i] - b * sine.at[i];
+                q[i] = b * cosine.at[i] + a * sine.at[i];
             }
             kern_store<N>(head, kern_round_pack<T, N>(r));
             kern_store<N>(head + s.half, kern_round_pack<T, N>(q));

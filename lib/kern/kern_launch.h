@@ -5,7 +5,7 @@
 #include <cuda_runtime.h>
 
 /*
- * How a kernel is started and how it names the shared memory that it is started with: the two
+ * How a kernel is started and how it names the shared memory that it is started with: the
  * words of CUDA that are not C++.  tests/emulate/kern/kern_launch.h has their twins.
  *
  * kernel: a function, a template-id without commas, or a pointer to one.
@@ -22,5 +22,14 @@
 #define KERN_SHARED_MOST(kernel, bytes)                                                        \
     ((void)cudaFuncSetAttribute((const void *)(kernel),                                        \
                                 cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)))
+
+/* To global memory, aligned, in one piece. */
+__device__ static __forceinline__ void kern_store_16(uint4 *p, uint4 x)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(
+                     __cvta_generic_to_global(p)),
+                 "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+                 : "memory");
+}
 
 #endif

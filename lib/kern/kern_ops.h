@@ -63,6 +63,8 @@ struct kern_ops {
     void (*rope)(struct kern *k, void *x, int64_t ld, const float *table, int64_t batch,
                  int64_t seq, int64_t heads, int64_t head_dim, int back);
 
+    /* ERR_ABSENT where no kernel takes heads of that shape: what follows is then not called. */
+    int (*attention_can)(const struct kern *k, const struct kern_heads *s, struct err *err);
     /* qkv, dqkv, out, dout a; lse f32 (batch, heads, seq); scratch of so many bytes. */
     int64_t (*attention_bytes)(const struct kern *k, const struct kern_heads *s, int backward);
     void (*attention)(struct kern *k, const struct kern_heads *s, void *out, float *lse,

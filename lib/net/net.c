@@ -30,14 +30,15 @@ static int lay_out(struct net *net, const struct model *m, const struct net_opti
                    struct err *err)
 {
     struct net_buffers *n;
+    struct kern_heads heads = {o->batch, o->seq, m->heads, m->kv_heads, m->head_dim};
 
-    if (check(m, o, err))
+    if (check(m, o, err) || o->kern->op->attention_can(o->kern, &heads, err))
         return -1;
-    assert(o->kern && (o->kern->act == o->compute || o->kern->act == DTYPE_F32));
+    assert(o->kern->act == o->compute || o->kern->act == DTYPE_F32);
     n = mem_new(1, sizeof *n);
     n->shape.at = mem_new((size_t)m->layers + 1, sizeof *n->shape.at);
     n->kept = mem_new((size_t)m->layers, sizeof *n->kept);
-    n->heads = (struct kern_heads){o->batch, o->seq, m->heads, m->kv_heads, m->head_dim};
+    n->heads = heads;
     /* Lines that are rounded stay apart: joined they would need a room as large as both. */
     net_shape_read(&n->shape, m, o->kern->weight == o->compute, o->kern->row_elems);
     *net = (struct net){.model = m,

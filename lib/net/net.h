@@ -67,7 +67,7 @@ struct net {
 
 /*
  * ERR_INPUT when the model's family cannot be computed or seq exceeds its maximum; ERR_ABSENT
- * where the device has no products in the type.
+ * where the device has no products in the type, or no attention for heads of that size.
  */
 int net_init(struct net *net, const struct model *model, const struct net_options *options,
              struct err *err);

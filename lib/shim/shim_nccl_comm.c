@@ -145,9 +145,23 @@ struct shim_comm *shim_comm_new(ncclComm_t comm, const struct shim_real *real)
     return c;
 }
 
+/* The thread's GPU is the program's: as NCCL does, it is left as it was. */
+static int gpu_now(void)
+{
+    int index = -1;
+
+    return cudaGetDevice(&index) == cudaSuccess ? index : -1;
+}
+
+static void gpu_again(int index)
+{
+    if (index >= 0)
+        (void)cudaSetDevice(index);
+}
+
 void shim_comm_free(struct shim_comm *c, int in_good_order)
 {
-    int was = shim_own(1);
+    int was = shim_own(1), gpu = gpu_now();
 
     if (c->exec && !in_good_order)
         exec_nccl_abort(c->exec);
@@ -164,6 +178,7 @@ void shim_comm_free(struct shim_comm *c, int in_good_order)
     if (c->groups.count)
         groups_release(&c->groups);
     mem_free(c);
+    gpu_again(gpu);
     shim_own(was);
 }
 
@@ -274,13 +289,14 @@ static int put_in(struct shim_comm *c, const struct shim_call *call, struct plan
 ncclResult_t shim_comm_run(struct shim_comm *c, const struct shim_call *call)
 {
     struct err err = {0};
-    int was = shim_own(1);
+    int was = shim_own(1), gpu = gpu_now();
     struct plan *p = find(c, call);
 
     if (!p)
         p = make(c, call, &err);
     int rc = p ? put_in(c, call, p, &err) : -1;
     c->took += rc == 0;
+    gpu_again(gpu);
     shim_own(was);
     if (rc == 0)
         return ncclSuccess;

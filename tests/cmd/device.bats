@@ -49,6 +49,13 @@ setup() {
     close one-cpu one-cuda 2e-2
 }
 
+@test "bf16 of f32 parameters: a weight is rounded in one launch, not row by row" {
+    in_software
+    # A step has some 150 launches; the weights have 600 rows, each read two or three times.
+    plan one synth:1x1 untied --compute-type bf16
+    EMULATED_FAIL=cudaLaunchKernel:1000 run_on "$DEVICE" one --steps 1
+}
+
 @test "bf16 on the wire, kept units, buckets; --against: within the bounds of another strategy" {
     for s in GGG IIG NGI; do
         plan $s synth:2x2 untied --strategy $s --accum 2 --param-type bf16 --wire-type bf16 \
@@ -111,6 +118,10 @@ setup() {
     fails "expected the device 'cpu' for exact" "${train[@]}" --device "$DEVICE" --exact
     fails 'no GPU of its own' mpirun -np 4 paro-train "$G/four.yaml" -d "$G/text" -o new \
         --device cuda
+    sed 's/"head_dim": *[0-9]*/"head_dim": 258/' "$DATA/llama_untied.json" > wide.json
+    paro-plan -m wide.json -i synth:1x1 --seq 8 > wide.yaml
+    fails 'heads of 258 elements, expected 256 at most' \
+        paro-train wide.yaml -d "$G/text" -o new --device "$DEVICE"
     [ ! -e new ]
 }
 
@@ -139,6 +150,17 @@ setup() {
             mpirun -np 2 paro-train "${words[@]}" : \
             -np 1 env EMULATED_FAIL=$fault paro-train "${words[@]}" : \
             -np 1 paro-train "${words[@]}" || { echo $fault; return 1; }
+    done
+}
+
+@test "a GPU that fails on one rank while strategies are compared ends all of them" {
+    in_software
+    words=("$G/four.yaml" -d "$G/text" -o new --steps 6 --device cuda:0 --force --against NNN)
+    for n in 440 460; do
+        fails "rank 2 (.*): device cuda:0 .* failed at " timeout 30 \
+            mpirun -np 2 paro-train "${words[@]}" : \
+            -np 1 env EMULATED_FAIL=cudaMemcpyAsync:$n paro-train "${words[@]}" : \
+            -np 1 paro-train "${words[@]}" || { echo $n; return 1; }
     done
 }
 

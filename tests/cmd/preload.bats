@@ -32,7 +32,7 @@ preloaded() {
         [ "$R" != 1 ] || export PARO_TUNING=${ODD:-${PARO_TUNING-}}
         NCCL_HOSTID=h$((HOST)) LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_user"'
     echo "$output"
-    [ "$status" = 0 ] && grep -qx 'ok 64' <<<"$output"
+    [ "$status" = 0 ] && grep -qx "ok ${OKS-64}" <<<"$output"
 }
 
 said() {
@@ -67,6 +67,12 @@ said() {
     said ': 0 collectives taken over' 4 # on a part of the ranks
 }
 
+@test "the thread's GPU stays what it was" {
+    table 2,2 >tuning.yaml
+    OKS=65 EMULATED_GPUS=2 PARO_TUNING=tuning.yaml preloaded 4 R/2
+    said ': 43 collectives taken over' 4
+}
+
 @test "a table made for a fabric" {
     PARO_TOPO=synth:2x2,intra=200GB/s:3us,inter=1GB/s:12us preloaded 4 R/2
     said 'hosts 2x2: ready' 4
@@ -99,4 +105,9 @@ said() {
 @test "nothing is exported but what is intercepted" {
     run bash -c "nm -D --defined-only '$E/libparo-nccl.so' | awk '\$2 == \"T\" {print \$3}' | paste -sd' '"
     [ "$output" = "ncclAllGather ncclAllReduce ncclCommAbort ncclCommDestroy ncclCommFinalize ncclCommInitRank ncclCommInitRankConfig ncclCommSplit ncclGroupEnd ncclGroupStart ncclReduceScatter" ]
+}
+
+@test "a header that changes is in the library again" {
+    make -C "$ROOT" -n CUDA=emulated DEPS=no -W lib/exec/exec_nccl.h all > list
+    grep -q -- '-c -o build-emulated/pic/lib/shim/shim_nccl_comm.o' list
 }

@@ -13,7 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES = 160, GIVEN = 24, WORKSPACE = 1000, OF_GRAPH = 1 /* an attribute of its own */ };
+enum {
+    NAMES = 160,
+    GIVEN = 24,
+    WORKSPACE = 1000,
+    ROOM_ALIGN = 256, /* as kern_cudnn.h promises */
+    OF_GRAPH = 1      /* an attribute of its own */
+};
 
 struct attribute {
     struct attribute *next;
@@ -575,6 +581,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     memcpy(ask.name, name->value, (size_t)name->n * sizeof *ask.name);
     memcpy(ask.at, at->value, (size_t)at->n * sizeof *ask.at);
     memcpy(&ask.room, room->value, sizeof ask.room);
+    if ((uintptr_t)ask.room % ROOM_ALIGN)
+        return refuse("a workspace beside a multiple of", ROOM_ALIGN);
     ask.status = emulated_is_late() ? NULL : &status;
     if (emulated_begin("cudnnBackendExecute", handle->stream) != cudaSuccess)
         return CUDNN_STATUS_EXECUTION_FAILED;

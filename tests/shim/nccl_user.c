@@ -147,6 +147,27 @@ static void in_a_row(struct user *u, int64_t n)
     u->runs += 3;
 }
 
+/* While the thread is at another GPU than the communicator's, where it stays. */
+static void elsewhere(struct user *u, int64_t n)
+{
+    int gpus = 0, now = -1;
+
+    must(cudaGetDeviceCount(&gpus), "count");
+    if (gpus < 2)
+        return;
+    put(u, u->in, n, 0);
+    must(cudaSetDevice(1), "device");
+    must(ncclAllReduce(u->in, u->out, (size_t)n, ncclFloat32, ncclSum, u->comm, u->stream),
+         "all-reduce");
+    must(cudaGetDevice(&now), "device");
+    u->wrong += now != 1;
+    must(cudaSetDevice(0), "device");
+    take(u, u->out, n);
+    for (int64_t i = 0; i < n; i++)
+        u->wrong += u->host[i] != expected(u, ncclSum, i);
+    u->runs++;
+}
+
 static void unusual(struct user *u, int64_t n)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -209,6 +230,7 @@ static void run(struct user *u)
     gather(u, 16000, 0); /* again, by what was prepared */
     grouped(u, 16000);
     in_a_row(u, 16000);
+    elsewhere(u, 16000);
     unusual(u, 16000);
     int all[2] = {u->wrong, u->wrong};
     MPI_Allreduce(&all[0], &all[1], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

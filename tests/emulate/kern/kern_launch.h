@@ -3,6 +3,7 @@
 #define KERN_KERN_LAUNCH_H
 
 #include <cuda_runtime.h>
+#include <string.h>
 
 #include "late.h"
 
@@ -40,5 +41,10 @@ static void emulate_launch(K *kernel, const char *name, dim3 grid, dim3 block, s
 #define KERN_SHARED(type, name) type *const name = (type *)emulate_shared()
 
 #define KERN_SHARED_MOST(kernel, bytes) ((void)&*(kernel), (void)(bytes))
+
+static inline void kern_store_16(uint4 *p, uint4 x)
+{
+    memcpy(p, &x, sizeof x);
+}
 
 #endif
