@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-shard: checkpoints and Hugging Face folders into one another, checked and compared. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "cli/cli.h"
 #include "plan/plan.h"
 
-enum { KEY_SEED = 0x100, KEY_FORCE, KEY_QUICK, KEY_ADAPTER, KEY_FUSE };
+enum { KEY_SEED = 0x100, KEY_FORCE, KEY_QUICK, KEY_ADAPTER, KEY_FUSE, KEY_BUFFER };
 enum {
     HAS_MODEL = 1,
     HAS_SEED = 2,
@@ -17,15 +18,19 @@ enum {
     HAS_FORCE = 16,
     HAS_QUICK = 32,
     HAS_ADAPTER = 64,
-    HAS_FUSE = 128
+    HAS_FUSE = 128,
+    HAS_BUFFER = 256,
+    HAS_JOBS = 512
 };
+
+enum { JOBS_MAX = 256 };
 
 struct args {
     struct cli cli;
     int has; /* HAS_... that were given */
     const char *model, *plan, *adapter;
     struct tool_target output;
-    int64_t seed;
+    int64_t seed, buffer, jobs;
     const struct verb *verb;
     int count; /* of operands */
     const char *operand[2];
@@ -58,6 +63,50 @@ static int run_split(const struct args *a, struct err *err)
                                   .seed = (uint64_t)a->seed};
     int rc = tool_split(a->operand[0], &what, a->output, err);
     plan_release(&p);
+    return rc;
+}
+
+static atomic_int stop; /* the signal that asks for it */
+
+static void on_signal(int number)
+{
+    atomic_store(&stop, number);
+}
+
+/* What asks to stop is heard, but for what whoever started us has ignored (nohup). */
+static void hear_signals(void)
+{
+    static const int asks[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction was;
+
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++)
+        if (sigaction(asks[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+            sigaction(asks[i], &act, NULL);
+}
+
+static int run_reshard(const struct args *a, struct err *err)
+{
+    struct plan p;
+    char strategy[4];
+
+    if (plan_read(&p, a->plan, err))
+        return -1;
+    plan_strategy_name(p.strategy, strategy);
+    struct tool_resharding what = {.model = &p.model,
+                                   .groups = &p.groups,
+                                   .strategy = strategy,
+                                   .buffer = a->buffer,
+                                   .jobs = (int)a->jobs,
+                                   .stop = &stop};
+    hear_signals();
+    int rc = tool_reshard(a->operand[0], &what, a->output, err);
+    plan_release(&p);
+    /* All is tidied up: now end as the signal would have it. */
+    if (rc && atomic_load(&stop)) {
+        signal(atomic_load(&stop), SIG_DFL);
+        raise(atomic_load(&stop));
+    }
     return rc;
 }
 
@@ -99,6 +148,8 @@ static const struct verb {
     {"split", "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR", 1,
      HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_ADAPTER | HAS_SEED, run_split},
     {"merge", "merge DIR [--fuse] -o DIR", 1, HAS_OUTPUT, HAS_FORCE | HAS_FUSE, run_merge},
+    {"reshard", "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR", 1,
+     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS, run_reshard},
     {"verify", "verify DIR|FILE [--quick]", 1, 0, HAS_QUICK, run_verify},
     {"ls", "ls DIR|FILE", 1, 0, 0, run_ls},
     {"diff", "diff A B", 2, 0, 0, run_diff},
@@ -109,8 +160,10 @@ static const struct argp_option options[] = {
     {"seed", KEY_SEED, "S", 0, "init, split: which values to draw (default 1)", 0},
     {"adapter", KEY_ADAPTER, "DIR", 0, "split: a PEFT folder with the plan's adapters", 0},
     {"fuse", KEY_FUSE, 0, 0, "merge: add the adapters into the weights", 0},
-    {"plan", 'p', "PLAN", 0, "split: the plan, - for standard input", 0},
-    {"output", 'o', "DIR", 0, "init, split, merge: the folder to write", 0},
+    {"plan", 'p', "PLAN", 0, "split, reshard: the plan, - for standard input", 0},
+    {"output", 'o', "DIR", 0, "The folder to write", 0},
+    {"buffer", KEY_BUFFER, "BYTES", 0, "reshard: bytes in flight (default 64Mi)", 0},
+    {"jobs", 'j', "N", 0, "reshard: threads (default one per processor, 2 to 16)", 0},
     {"force", KEY_FORCE, 0, 0, "Replace DIR if it is there", 0},
     {"quick", KEY_QUICK, 0, 0, "verify: sizes and headers, not the data", 0},
     CLI_OPTIONS,
@@ -124,8 +177,8 @@ static error_t take_operand(struct args *a, const char *arg)
                 a->verb = &verbs[i];
         return a->verb ? 0
                        : cli_usage(&a->cli,
-                                   "verb '%s', expected init, split, merge, verify, ls or "
-                                   "diff",
+                                   "verb '%s', expected init, split, merge, reshard, verify, "
+                                   "ls or diff",
                                    arg);
     }
     if (a->count == a->verb->operands)
@@ -140,7 +193,8 @@ static error_t check_usage(struct args *a)
     const struct verb *v = a->verb;
 
     if (!v)
-        return cli_usage(&a->cli, "no verb, expected init, split, merge, verify, ls or diff");
+        return cli_usage(&a->cli,
+                         "no verb, expected init, split, merge, reshard, verify, ls or diff");
     if (a->count < v->operands || (a->has & v->needs) != v->needs)
         return cli_usage(&a->cli, "too little given, expected paro-shard %s", v->usage);
     if (a->has & ~(v->needs | v->may))
@@ -168,6 +222,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_FUSE:
         a->has |= HAS_FUSE;
         return 0;
+    case KEY_BUFFER:
+        a->has |= HAS_BUFFER;
+        return cli_check(&a->cli, num_bytes(arg, 1, INT64_MAX, &a->buffer, &a->cli.err),
+                         "--buffer");
+    case 'j':
+        a->has |= HAS_JOBS;
+        return cli_check(&a->cli, num_i64(arg, 1, JOBS_MAX, &a->jobs, &a->cli.err), "--jobs");
     case 'p':
         a->has |= HAS_PLAN;
         a->plan = arg;
@@ -197,17 +258,19 @@ static const struct argp argp = {
     parse,
     "init -m CONFIG [--seed S] -o DIR\n"
     "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR\nmerge DIR [--fuse] -o DIR\n"
+    "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR\n"
     "verify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
-    "Checkpoints and Hugging Face folders: make, split, merge, check, list, compare.",
+    "Checkpoints and Hugging Face folders: make, split, merge, cut anew, check, list, compare.",
     NULL,
     NULL,
     NULL};
 
 int main(int argc, char **argv)
 {
-    struct args a = {.cli = CLI_INIT("paro-shard"), .seed = 1};
+    struct args a = {.cli = CLI_INIT("paro-shard"), .seed = 1, .buffer = 64 << 20};
     struct err err;
 
+    signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     cli_parse(&a.cli, &argp, argc, argv);
     int rc = a.verb->run(&a, &err);
     if (rc < 0)

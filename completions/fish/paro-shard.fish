@@ -6,11 +6,13 @@ complete -c paro-shard -n __fish_use_subcommand -a verify
 complete -c paro-shard -n __fish_use_subcommand -a ls
 complete -c paro-shard -n __fish_use_subcommand -a diff
 complete -c paro-shard -l adapter -r -d 'split: a PEFT folder with the plan\'s adapters'
+complete -c paro-shard -l buffer -r -d 'reshard: bytes in flight (default 64Mi)'
 complete -c paro-shard -l force -d 'Replace DIR if it is there'
 complete -c paro-shard -l fuse -d 'merge: add the adapters into the weights'
+complete -c paro-shard -s j -l jobs -r -d 'reshard: threads (default one per processor, 2 to 16)'
 complete -c paro-shard -s m -l model -r -d 'init: the config.json, or a folder with one'
-complete -c paro-shard -s o -l output -r -d 'init, split, merge: the folder to write'
-complete -c paro-shard -s p -l plan -r -d 'split: the plan, - for standard input'
+complete -c paro-shard -s o -l output -r -d 'The folder to write'
+complete -c paro-shard -s p -l plan -r -d 'split, reshard: the plan, - for standard input'
 complete -c paro-shard -l quick -d 'verify: sizes and headers, not the data'
 complete -c paro-shard -l seed -r -d 'init, split: which values to draw (default 1)'
 complete -c paro-shard -l json -d 'Print JSON (errors too, on standard error)'

@@ -43,7 +43,6 @@ int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_stat
 int ckpt_open(struct ckpt *c, const char *dir, struct err *err)
 {
     struct ckpt new = {.dir = mem_dup(dir), .cached = -1};
-    int64_t most = 0;
 
     for (int i = 0; i < CKPT_OPEN_MAX; i++)
         new.open[i].fd = -1;
@@ -54,10 +53,8 @@ int ckpt_open(struct ckpt *c, const char *dir, struct err *err)
     if (model_read(&new.model, dir, err) || ckpt_manifest_read(&new, err))
         goto fail;
     for (int64_t b = 0; b < new.blocks; b++)
-        if (new.block[b].bytes > most)
-            most = new.block[b].bytes;
-    if (mem_data(most, "a checkpoint's block", &new.buffer, err))
-        goto fail;
+        if (new.block[b].bytes > new.block_bytes)
+            new.block_bytes = new.block[b].bytes;
     *c = new;
     return 0;
 fail:
@@ -83,18 +80,12 @@ void ckpt_close(struct ckpt *c)
     *c = (struct ckpt){0};
 }
 
-/* A few shards stay open; another that falls on the same place closes the one before. */
-static int shard_fd(struct ckpt *c, int file, int *fd, struct err *err)
+int ckpt_open_shard(const struct ckpt *c, int file, int *fd, struct err *err)
 {
-    int i = file % CKPT_OPEN_MAX;
-    int64_t bytes = 0;
-
-    if (c->open[i].fd >= 0 && c->open[i].file == file) {
-        *fd = c->open[i].fd;
-        return 0;
-    }
     char *path = io_join(c->dir, c->file[file].name);
     int new = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    int64_t bytes = 0;
+
     if (new < 0)
         rc = err_sys(err, "cannot open '%s'", path);
     else if (io_size(new, &bytes, err))
@@ -103,11 +94,24 @@ static int shard_fd(struct ckpt *c, int file, int *fd, struct err *err)
         rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
                     c->file[file].bytes);
     mem_free(path);
-    if (rc) {
-        if (new >= 0)
-            close(new);
-        return -1;
+    if (rc == 0)
+        *fd = new;
+    else if (new >= 0)
+        close(new);
+    return rc;
+}
+
+/* A few shards stay open; another that falls on the same place closes the one before. */
+static int shard_fd(struct ckpt *c, int file, int *fd, struct err *err)
+{
+    int i = file % CKPT_OPEN_MAX, new = -1;
+
+    if (c->open[i].fd >= 0 && c->open[i].file == file) {
+        *fd = c->open[i].fd;
+        return 0;
     }
+    if (ckpt_open_shard(c, file, &new, err))
+        return -1;
     if (c->open[i].fd >= 0)
         close(c->open[i].fd);
     c->open[i].fd = *fd = new;
@@ -115,28 +119,38 @@ static int shard_fd(struct ckpt *c, int file, int *fd, struct err *err)
     return 0;
 }
 
+int ckpt_check_block(const struct ckpt *c, const struct ckpt_block *b, const char *hash,
+                     struct err *err)
+{
+    const struct model_tensor *t = &c->model.tensor[b->tensor];
+
+    if (strcmp(hash, b->hash) == 0)
+        return 0;
+    err_at(err, c->file[b->file].name, 0, t->name,
+           "%s, elements [%" PRId64 ", %" PRId64 ") are damaged: checksum %s, expected %s",
+           c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
+    err->code = ERR_MISMATCH;
+    return -1;
+}
+
 int ckpt_load_block(struct ckpt *c, int64_t number, struct err *err)
 {
     const struct ckpt_block *b = &c->block[number];
-    const struct model_tensor *t = &c->model.tensor[b->tensor];
     char hash[33];
     int fd = -1;
 
     if (c->cached == number)
         return 0;
     c->cached = -1;
+    if (!c->buffer && mem_data(c->block_bytes, "a checkpoint's block", &c->buffer, err))
+        return -1;
     if (shard_fd(c, b->file, &fd, err))
         return -1;
     if (io_pread_all(fd, c->buffer, b->bytes, b->offset, err))
         return err_prefix(err, "%s/%s: ", c->dir, c->file[b->file].name);
     ckpt_hash(c->buffer, b->bytes, hash);
-    if (strcmp(hash, b->hash)) {
-        err_at(err, c->file[b->file].name, 0, t->name,
-               "%s, elements [%" PRId64 ", %" PRId64 ") are damaged: checksum %s, expected %s",
-               c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
-        err->code = ERR_MISMATCH;
+    if (ckpt_check_block(c, b, hash, err))
         return -1;
-    }
     c->cached = number;
     return 0;
 }

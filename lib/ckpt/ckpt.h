@@ -124,8 +124,9 @@ struct ckpt {
     struct {
         int fd, file;
     } open[CKPT_OPEN_MAX];
-    void *buffer;   /* the block last read, checked */
-    int64_t cached; /* its number, or -1 */
+    int64_t block_bytes; /* of the largest */
+    void *buffer;        /* the block last read, checked; NULL before the first */
+    int64_t cached;      /* its number, or -1 */
 };
 
 /* Reads the manifest and proves that it is complete; the shards are opened when read. */

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 
-enum { COPY_BYTES = 1 << 20 };
+enum { COPY_BYTES = 1 << 20, FLUSH_BYTES = 1 << 20 };
 
 static void to_hex(XXH128_hash_t h, char hex[33])
 {
@@ -31,6 +31,26 @@ static void to_hex(XXH128_hash_t h, char hex[33])
 void ckpt_hash(const void *data, int64_t bytes, char hex[33])
 {
     to_hex(XXH3_128bits(data, (size_t)bytes), hex);
+}
+
+void *ckpt_hash_begin(void)
+{
+    XXH3_state_t *sum = XXH3_createState();
+
+    assert(sum);
+    XXH3_128bits_reset(sum);
+    return sum;
+}
+
+void ckpt_hash_more(void *sum, const void *data, int64_t bytes)
+{
+    XXH3_128bits_update(sum, data, (size_t)bytes);
+}
+
+void ckpt_hash_end(void *sum, char hex[33])
+{
+    to_hex(XXH3_128bits_digest(sum), hex);
+    XXH3_freeState(sum);
 }
 
 const char *ckpt_source_folder(enum ckpt_keep keep)
@@ -81,15 +101,20 @@ int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t b
     return rc;
 }
 
+void ckpt_flush(int fd, int64_t offset, int64_t bytes)
+{
+    /* Advice alone, and not worth a call for a few pages: what the disk refuses, fsync says. */
+    if (bytes >= FLUSH_BYTES)
+        sync_file_range(fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 /* Reads fd to its end, hashing; what is read goes to `to` where that is no -1. */
 static int pass(int fd, int to, void *buffer, int64_t *bytes, char hex[33], struct err *err)
 {
-    XXH3_state_t *state = XXH3_createState();
+    void *sum = ckpt_hash_begin();
     int64_t done = 0;
     int rc = 0;
 
-    assert(state);
-    XXH3_128bits_reset(state);
     for (;;) {
         ssize_t n = read(fd, buffer, COPY_BYTES);
         if (n < 0 && errno == EINTR)
@@ -98,18 +123,15 @@ static int pass(int fd, int to, void *buffer, int64_t *bytes, char hex[33], stru
             rc = err_sys(err, "cannot read");
         if (n <= 0)
             break;
-        XXH3_128bits_update(state, buffer, (size_t)n);
+        ckpt_hash_more(sum, buffer, n);
         if (to >= 0 && io_pwrite_all(to, buffer, n, done, err)) {
             rc = -1;
             break;
         }
         done += n;
     }
-    if (rc == 0) {
-        to_hex(XXH3_128bits_digest(state), hex);
-        *bytes = done;
-    }
-    XXH3_freeState(state);
+    ckpt_hash_end(sum, hex);
+    *bytes = done;
     return rc;
 }
 

@@ -370,15 +370,18 @@ static int read_file(struct reader *r, json_t *v, int number)
     return 0;
 }
 
+int ckpt_block_order(const struct ckpt_block *a, const struct ckpt_block *b)
+{
+    if (a->state != b->state)
+        return a->state - b->state;
+    if (a->unit != b->unit)
+        return a->unit - b->unit;
+    return (a->lo > b->lo) - (a->lo < b->lo);
+}
+
 static int by_place(const void *a, const void *b)
 {
-    const struct ckpt_block *x = a, *y = b;
-
-    if (x->state != y->state)
-        return x->state - y->state;
-    if (x->unit != y->unit)
-        return x->unit - y->unit;
-    return (x->lo > y->lo) - (x->lo < y->lo);
+    return ckpt_block_order(a, b);
 }
 
 /* Sorts the blocks and proves that they tile every unit of every state. */

@@ -10,6 +10,10 @@
 
 /* XXH3, 128 bits, canonical, in hex. */
 void ckpt_hash(const void *data, int64_t bytes, char hex[33]);
+/* The same of bytes that come bit by bit: end gives the sum, and frees what begin made. */
+void *ckpt_hash_begin(void);
+void ckpt_hash_more(void *sum, const void *data, int64_t bytes);
+void ckpt_hash_end(void *sum, char hex[33]);
 /* A stream into memory; *text is freed with mem_free after fclose. */
 FILE *ckpt_stream(char **text, size_t *bytes);
 
@@ -21,6 +25,34 @@ int ckpt_name_ok(const char *name);
 int ckpt_tensor_at(const struct model *m, int unit, int64_t at);
 /* End of the block that begins at lo, in a range that ends at hi. */
 int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
+
+/* Orders blocks by state, unit and elements. */
+int ckpt_block_order(const struct ckpt_block *a, const struct ckpt_block *b);
+
+/*
+ * A shard file that is written: its blocks as they lie in it, all known before the first byte.
+ * Who writes puts each block at its offset, in any order, and its checksum here.
+ */
+struct ckpt_shard {
+    const struct ckpt_shape *shape; /* borrowed */
+    int rank;
+    struct ckpt_file file;
+    int64_t blocks;
+    struct ckpt_block *block; /* [blocks], owned */
+};
+
+void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int rank);
+void ckpt_shard_release(struct ckpt_shard *s);
+/* The file in dir, with its header and room for its blocks; the caller syncs and closes fd. */
+int ckpt_shard_create(const struct ckpt_shard *s, const char *dir, int *fd, struct err *err);
+/* Its part of the manifest, a line of JSON, when all checksums are there; mem_free. */
+char *ckpt_shard_entry(const struct ckpt_shard *s);
+
+/* Opens an open checkpoint's shard, of the size that it should have. */
+int ckpt_open_shard(const struct ckpt *c, int file, int *fd, struct err *err);
+/* ERR_MISMATCH naming file, tensor and elements when `hash` is not the block's. */
+int ckpt_check_block(const struct ckpt *c, const struct ckpt_block *b, const char *hash,
+                     struct err *err);
 
 /* The folder below a checkpoint's in which what is so kept lies. */
 const char *ckpt_source_folder(enum ckpt_keep keep);
@@ -41,6 +73,8 @@ int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t b
  */
 int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *bytes,
                    char hex[33], struct err *err);
+/* Sends what was just written to the disk while more is: fsync finds less to wait for. */
+void ckpt_flush(int fd, int64_t offset, int64_t bytes);
 /* The same numbers of a file that stays where it is. */
 int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *err);
 

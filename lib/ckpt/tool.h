@@ -2,6 +2,7 @@
 #ifndef CKPT_TOOL_H
 #define CKPT_TOOL_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "ckpt/ckpt.h"
@@ -9,7 +10,8 @@
 /*
  * What paro-shard does, a door a verb.  Folders are written beside their target and renamed;
  * an existing target is refused without force.  Memory is bounded by two blocks
- * (CKPT_BLOCK_ELEMS elements of at most 8 bytes: 64 MiB together) and 20 times the headers.
+ * (CKPT_BLOCK_ELEMS elements of at most 8 bytes: 64 MiB together), or reshard's buffer, and 20
+ * times the headers.
  */
 
 struct tool_target {
@@ -49,6 +51,23 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
  * with fuse, the whole model with them added into its matrices.
  */
 int tool_merge(const char *from, int fuse, struct tool_target to, struct err *err);
+
+/* What a plan says of the checkpoint to come, and with what means; borrowed. */
+struct tool_resharding {
+    const struct model *model; /* with what trains: the checkpoint's own, or ERR_MISMATCH */
+    const struct groups *groups;
+    const char *strategy;
+    int64_t buffer;         /* bytes in flight; 64 MiB hold any two blocks */
+    int jobs;               /* threads; 0: a processor each, at least 2 */
+    const atomic_int *stop; /* not 0: give up, leaving nothing; may be NULL */
+};
+
+/*
+ * A checkpoint into one of another strategy, other groups, another number of ranks: all its
+ * states, its run and its source as they were.
+ */
+int tool_reshard(const char *from, const struct tool_resharding *what, struct tool_target to,
+                 struct err *err);
 
 /*
  * 0: whole; *bad counts what is not, each a line on out (or, with json, an item of one

@@ -31,6 +31,8 @@ struct merge {
 static int put_params(struct merge *g, const struct model_tensor *t, int64_t at,
                       struct err *err)
 {
+    int width = dtype_bytes(g->type);
+
     if (g->fuse && model_adapter(&g->c->model, t, MODEL_LORA_A))
         return ckpt_fuse(g->c, t, g->fd, at, err);
     for (int64_t lo = 0, hi; lo < t->elems; lo = hi) {
@@ -38,9 +40,10 @@ static int put_params(struct merge *g, const struct model_tensor *t, int64_t at,
         struct range range = {t->offset + lo, t->offset + hi};
         if (ckpt_read_ranges(g->c, t->unit, g->params, &range, 1, g->type, g->block, err))
             return -1;
-        if (io_pwrite_all(g->fd, g->block, (hi - lo) * dtype_bytes(g->type),
-                          at + lo * dtype_bytes(g->type), err))
+        int64_t bytes = (hi - lo) * width, to = at + lo * width;
+        if (io_pwrite_all(g->fd, g->block, bytes, to, err))
             return err_prefix(err, "'%s': ", t->name);
+        ckpt_flush(g->fd, to, bytes);
     }
     return 0;
 }

@@ -483,6 +483,62 @@ static void test_write_fails(void **state)
     clean(&f);
 }
 
+/* Whatever trains, whatever the groups and the threads; each new block was written once. */
+static void test_reshard(void **state)
+{
+    static const char *const shapes[] = {"1x1", "2x2", "[3,2]", "[4,4,3]", "5x1", "1x7"};
+    enum { SHAPES = sizeof shapes / sizeof *shapes };
+    atomic_int stop = 1;
+
+    (void)state;
+    for (int i = 0; i < SHAPES * PARTIALS; i++) {
+        struct fixture f;
+        struct groups g;
+        struct ckpt c;
+        struct err err;
+        char to[80];
+        write_trained(&f, shapes[i % SHAPES], partials[i % PARTIALS]);
+        assert_int_equal(groups_parse(&g, shapes[(i / PARTIALS + 1) % SHAPES], &err), 0);
+        struct tool_resharding what = {&f.model, &g, "GNI", 1 << 20, i % 4, &stop};
+        sprintf(to, "%s-new", f.dir);
+        assert_int_equal(tool_reshard(f.dir, &what, (struct tool_target){to, 0}, &err), -1);
+        assert_string_equal(err.text, "stopped, nothing was written");
+        assert_int_equal(access(to, F_OK), -1);
+        what.stop = NULL;
+        assert_int_equal(tool_reshard(f.dir, &what, (struct tool_target){to, 0}, &err), 0);
+        assert_int_equal(ckpt_open(&c, to, &err), 0);
+        assert_string_equal(c.strategy, "GNI");
+        assert_true(groups_equal(&c.groups, &g));
+        assert_int_equal(c.run.tokens, 1234);
+        read_as(&c, "[3,2]");
+        ckpt_close(&c);
+        groups_release(&g);
+        io_remove_tree(to, &err);
+        clean(&f);
+    }
+}
+
+/* In pieces of any size the sum is that of the whole. */
+static void test_hash_pieces(void **state)
+{
+    static unsigned char data[5000];
+    char whole[33], pieces[33];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (unsigned char)(i * i >> 3);
+    for (int64_t bytes = 0; bytes <= (int64_t)sizeof data; bytes += 1 + bytes / 7) {
+        void *sum = ckpt_hash_begin();
+        for (int64_t at = 0, n; at < bytes; at += n) {
+            n = bytes - at < 97 ? bytes - at : 97;
+            ckpt_hash_more(sum, data + at, n);
+        }
+        ckpt_hash_end(sum, pieces);
+        ckpt_hash(data, bytes, whole);
+        assert_string_equal(whole, pieces);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +551,8 @@ int main(void)
         cmocka_unit_test(test_manifest_hostile),
         cmocka_unit_test(test_merge_of_a_run),
         cmocka_unit_test(test_write_fails),
+        cmocka_unit_test(test_reshard),
+        cmocka_unit_test(test_hash_pieces),
     };
 
     return cmocka_run_group_tests_name("ckpt", tests, NULL, NULL);

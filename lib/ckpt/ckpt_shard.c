@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what a shard file is made of, before a byte of it is there.  The states of wider types
+ * come first, so that every tensor is aligned to its type; within a state, the units in order.
+ * A tensor "UNIT/STATE" is the rank's G shard of the unit, of what trains and then of what is
+ * frozen, its ranges one after the other; its blocks lie in the file as the manifest lists
+ * them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/jout.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_parts.h"
+#include "ckpt/st.h"
+
+void ckpt_shard_name(int rank, char name[32])
+{
+    snprintf(name, 32, "shard-%05d.safetensors", rank);
+}
+
+int ckpt_tensor_at(const struct model *m, int unit, int64_t at)
+{
+    const struct model_unit *u = &m->unit[unit];
+    int lo = u->first, hi = u->first + u->count;
+
+    while (hi - lo > 1) { /* the last tensor that begins at or before it */
+        int mid = lo + (hi - lo) / 2;
+        if (m->tensor[mid].offset <= at)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi)
+{
+    const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, lo)];
+    int64_t end = t->offset + t->elems;
+
+    if (end - lo > CKPT_BLOCK_ELEMS)
+        end = lo + CKPT_BLOCK_ELEMS;
+    return end < hi ? end : hi;
+}
+
+/* Calls each state in the order of the file: wider types first. */
+static int state_in_order(const struct ckpt_shape *shape, int place)
+{
+    for (int bytes = 8; bytes >= 1; bytes /= 2)
+        for (int s = 0; s < shape->states; s++)
+            if (dtype_bytes(shape->state[s].type) == bytes && place-- == 0)
+                return s;
+    return -1;
+}
+
+/* Of a unit's state, what the rank writes. */
+static int64_t shard_elems(const struct ckpt_shard *s, int unit, int state)
+{
+    const struct model *m = s->shape->model;
+
+    return layout_unit_elems(s->shape->layout, LETTER_G, s->rank, m->unit[unit].trained,
+                             ckpt_state_elems(m, unit, &s->shape->state[state]));
+}
+
+static void shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes)
+{
+    const struct ckpt_shape *shape = s->shape;
+    int units = shape->model->units, count = 0;
+    struct st_tensor *tensor = mem_new((size_t)(units * shape->states), sizeof *tensor);
+
+    for (int place = 0; place < shape->states; place++) {
+        int number = state_in_order(shape, place);
+        const struct ckpt_state *state = &shape->state[number];
+        for (int u = 0; u < units; u++) {
+            const struct model_unit *unit = &shape->model->unit[u];
+            struct st_tensor *t = &tensor[count++];
+            t->name = mem_new(sizeof unit->name + sizeof state->name + 1, 1);
+            sprintf(t->name, "%s/%s", unit->name, state->name);
+            t->type = st_type_of(state->type);
+            t->dims = 1;
+            t->shape[0] = shard_elems(s, u, number);
+        }
+    }
+    st_header(tensor, count, text, bytes);
+    for (int i = 0; i < count; i++)
+        mem_free(tensor[i].name);
+    mem_free(tensor);
+}
+
+/* The blocks of one tensor of the file, behind what is there. */
+static void add_blocks(struct ckpt_shard *s, size_t *room, int unit, int state,
+                       struct range *ranges)
+{
+    const struct model *m = s->shape->model;
+    int width = dtype_bytes(s->shape->state[state].type);
+    int n = layout_unit_ranges(s->shape->layout, LETTER_G, s->rank, m->unit[unit].trained,
+                               ckpt_state_elems(m, unit, &s->shape->state[state]), ranges);
+
+    for (int i = 0; i < n; i++) {
+        for (int64_t lo = ranges[i].lo, hi; lo < ranges[i].hi; lo = hi) {
+            hi = ckpt_block_end(m, unit, lo, ranges[i].hi);
+            s->block = mem_grow(s->block, room, (size_t)s->blocks + 1, sizeof *s->block);
+            s->block[s->blocks++] = (struct ckpt_block){.unit = unit,
+                                                        .state = state,
+                                                        .file = s->rank,
+                                                        .tensor = ckpt_tensor_at(m, unit, lo),
+                                                        .lo = lo,
+                                                        .hi = hi,
+                                                        .offset = s->file.bytes,
+                                                        .bytes = (hi - lo) * width};
+            s->file.bytes += (hi - lo) * width;
+        }
+    }
+}
+
+void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int rank)
+{
+    struct range *ranges = mem_new((size_t)layout_ranges_max(shape->layout), sizeof *ranges);
+    size_t room = 0;
+    char *head = NULL;
+
+    *s = (struct ckpt_shard){.shape = shape, .rank = rank};
+    ckpt_shard_name(rank, s->file.name);
+    shard_header(s, &head, &s->file.header_bytes);
+    ckpt_hash(head, s->file.header_bytes, s->file.header_hash);
+    s->file.bytes = s->file.header_bytes;
+    for (int place = 0; place < shape->states; place++)
+        for (int u = 0; u < shape->model->units; u++)
+            add_blocks(s, &room, u, state_in_order(shape, place), ranges);
+    mem_free(head);
+    mem_free(ranges);
+}
+
+void ckpt_shard_release(struct ckpt_shard *s)
+{
+    mem_free(s->block);
+    *s = (struct ckpt_shard){0};
+}
+
+/* A disk that is too small says so now; where room cannot be asked for, when it is full. */
+static int make_room(int fd, int64_t bytes, struct err *err)
+{
+    int rc;
+
+    do
+        rc = fallocate(fd, 0, 0, bytes);
+    while (rc && errno == EINTR);
+    if (rc && (errno == EOPNOTSUPP || errno == ENOSYS))
+        rc = ftruncate(fd, bytes);
+    return rc ? err_sys(err, "cannot write %" PRId64 " bytes", bytes) : 0;
+}
+
+int ckpt_shard_create(const struct ckpt_shard *s, const char *dir, int *fd, struct err *err)
+{
+    char *path = io_join(dir, s->file.name), *head = NULL;
+    int new = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc = 0;
+    int64_t bytes = 0;
+
+    if (new < 0) {
+        rc = err_sys(err, "cannot create '%s'", path);
+    } else {
+        shard_header(s, &head, &bytes);
+        if (make_room(new, s->file.bytes, err) || io_pwrite_all(new, head, bytes, 0, err))
+            rc = err_prefix(err, "%s: ", path);
+        mem_free(head);
+    }
+    mem_free(path);
+    if (rc == 0)
+        *fd = new;
+    else if (new >= 0)
+        close(new);
+    return rc;
+}
+
+static void put_tensor(struct jout *j, const struct ckpt_shard *s, int unit, int state,
+                       int64_t *at)
+{
+    jout_open(j, NULL, '{');
+    jout_text(j, "unit", s->shape->model->unit[unit].name);
+    jout_text(j, "state", s->shape->state[state].name);
+    jout_open(j, "blocks", '[');
+    for (; *at < s->blocks; ++*at) {
+        const struct ckpt_block *b = &s->block[*at];
+        if (b->unit != unit || b->state != state)
+            break;
+        jout_open(j, NULL, '[');
+        jout_int(j, NULL, b->lo);
+        jout_int(j, NULL, b->hi);
+        jout_text(j, NULL, b->hash);
+        jout_close(j, ']');
+    }
+    jout_close(j, ']');
+    jout_close(j, '}');
+}
+
+char *ckpt_shard_entry(const struct ckpt_shard *s)
+{
+    char *text = NULL;
+    size_t used = 0;
+    int64_t at = 0;
+    struct jout j = {.file = ckpt_stream(&text, &used)};
+
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "name", s->file.name);
+    jout_int(&j, "bytes", s->file.bytes);
+    jout_int(&j, "header_bytes", s->file.header_bytes);
+    jout_text(&j, "header_xxh3", s->file.header_hash);
+    jout_open(&j, "tensors", '[');
+    for (int place = 0; place < s->shape->states; place++)
+        for (int u = 0; u < s->shape->model->units; u++)
+            put_tensor(&j, s, u, state_in_order(s->shape, place), &at);
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+    fclose(j.file);
+    text[used - 1] = 0; /* the newline behind the document */
+    return text;
+}

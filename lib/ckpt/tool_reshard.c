@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a checkpoint of one plan becomes one of another: the shards are cut anew, the run's
+ * entry, what trains, config.json and source/ stay as they are.  How the bytes get there is
+ * ckpt_move.c's.
+ */
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_move.h"
+#include "ckpt/tool.h"
+
+/* Past these, threads wait for one disk and one memory. */
+enum { JOBS_USUAL = 16 };
+
+/* Two at least: one reads while the other writes, whatever the processors. */
+static int usual_jobs(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n < 2 ? 2 : n > JOBS_USUAL ? JOBS_USUAL : (int)n;
+}
+
+/* Whether path lies below the folder; both absolute, without links. */
+static int is_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    return strncmp(path, folder, n) == 0 && (path[n] == '/' || (n == 1 && path[n]));
+}
+
+/* The absolute name of what may not be there yet; NULL when its folder is not either. */
+static char *absolute(const char *path)
+{
+    char *a = mem_dup(path), *b = mem_dup(path), *out = NULL;
+    char *dir = realpath(dirname(a), NULL);
+
+    if (dir)
+        out = io_join(dir, basename(b));
+    free(dir);
+    mem_free(a);
+    mem_free(b);
+    return out;
+}
+
+/* One inside the other would be copied into itself, or removed with what it replaces. */
+static int check_apart(const char *from, const char *to, struct err *err)
+{
+    char *source = realpath(from, NULL), *target = absolute(to);
+    int rc = 0;
+
+    if (!source)
+        rc = err_sys(err, "cannot open '%s'", from);
+    else if (target && is_below(target, source))
+        rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", to,
+                     from);
+    else if (target && is_below(source, target))
+        rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", from,
+                     to);
+    free(source);
+    mem_free(target);
+    return rc;
+}
+
+static int check_plan(const struct ckpt *c, const struct model *plan, struct err *err)
+{
+    const char *has = c->model.partial ? c->model.partial : "all";
+    const char *wants = plan->partial ? plan->partial : "all";
+
+    if (!plan->unit)
+        return err_set(err, ERR_INPUT,
+                       "the plan's model is a number of parameters, expected one "
+                       "with a config.json");
+    if (tool_check_same(c->dir, &c->model, plan, err))
+        return -1;
+    if (strcmp(has, wants) == 0)
+        return 0;
+    err_at(err, c->dir, 0, NULL, "trains '%.200s', but the plan '%.200s'", has, wants);
+    err->code = ERR_MISMATCH;
+    return -1;
+}
+
+/* What merge needs, checked on the way. */
+static int copy_source(const struct ckpt *c, const char *dir, struct err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < c->source.count; i++) {
+        const struct ckpt_source *s = &c->source.item[i];
+        char *from = io_join(c->dir, ckpt_source_folder(s->keep));
+        char *to = io_join(dir, ckpt_source_folder(s->keep)), *path = io_join(from, s->name);
+        char hash[33];
+        int64_t bytes = 0;
+
+        rc = ckpt_copy_file(from, to, s->name, &bytes, hash, err);
+        if (rc == 0 && (bytes != s->bytes || strcmp(hash, s->hash)))
+            rc = err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", hash,
+                        s->hash);
+        mem_free(path);
+        mem_free(from);
+        mem_free(to);
+    }
+    return rc;
+}
+
+static int put_manifest(const struct ckpt *c, const char *dir, const struct ckpt_shape *shape,
+                        const struct ckpt_move *move, struct err *err)
+{
+    char **entry = mem_new((size_t)move->shards, sizeof *entry);
+    const char *config = c->model.config;
+    int rc = ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err);
+
+    for (int r = 0; r < move->shards; r++)
+        entry[r] = ckpt_shard_entry(&move->shard[r]);
+    if (rc == 0)
+        rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
+                                 c->has_run ? &c->run : NULL, &c->source, err);
+    for (int r = 0; r < move->shards; r++)
+        mem_free(entry[r]);
+    mem_free(entry);
+    return rc;
+}
+
+/* Everything of the new checkpoint but its name. */
+static int fill_folder(const struct ckpt *c, const struct tool_resharding *what,
+                       const char *dir, struct err *err)
+{
+    struct layout layout;
+    struct ckpt_shape shape = {&c->model, &layout, what->strategy, c->states, {{{0}, 0}}};
+    struct ckpt_move move = {.from = c,
+                             .dir = dir,
+                             .shards = what->groups->ranks,
+                             .buffer = what->buffer,
+                             .jobs = what->jobs ? what->jobs : usual_jobs(),
+                             .stop = what->stop};
+
+    memcpy(shape.state, c->state, sizeof shape.state);
+    layout_init(&layout, what->groups);
+    move.shard = mem_new((size_t)move.shards, sizeof *move.shard);
+    for (int r = 0; r < move.shards; r++)
+        ckpt_shard_init(&move.shard[r], &shape, r);
+    int rc = copy_source(c, dir, err) || ckpt_move(&move, err) ||
+                     put_manifest(c, dir, &shape, &move, err)
+                 ? -1
+                 : 0;
+    for (int r = 0; r < move.shards; r++)
+        ckpt_shard_release(&move.shard[r]);
+    mem_free(move.shard);
+    layout_release(&layout);
+    return rc;
+}
+
+int tool_reshard(const char *from, const struct tool_resharding *what, struct tool_target to,
+                 struct err *err)
+{
+    struct ckpt c;
+    struct io_dir dir;
+
+    if (ckpt_open(&c, from, err))
+        return -1;
+    int rc = check_plan(&c, what->model, err) || check_apart(from, to.dir, err) ||
+                     io_dir_create(&dir, to.dir, to.force, err)
+                 ? -1
+                 : 0;
+    if (rc == 0) {
+        rc = fill_folder(&c, what, dir.temp, err);
+        if (rc)
+            io_dir_abandon(&dir);
+        else
+            rc = io_dir_commit(&dir, err);
+    }
+    ckpt_close(&c);
+    return rc;
+}

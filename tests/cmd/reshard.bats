@@ -1,0 +1,341 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# paro-shard reshard: any plan's checkpoint into any other's, and a run goes on from it; damage,
+# wrong plans, small disks and signals leave nothing.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    PATH=$BIN:$PATH
+    cd "$BATS_FILE_TMPDIR" || return
+    seq 1 20000 > text
+    paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
+    echo 'not read, kept' > model/tokenizer.txt
+    mkdir -p model/sub/deep
+    : > model/sub/deep/empty
+    plan a 2x2 IIG --accum 3
+    plan b '[2,1]' GGG --accum 4
+    plan c '[3,2,4]' NIG
+    plan d 1x1 NNN
+    for p in a b c d; do paro-shard split model -p $p.yaml -o split.$p; done
+    # Params in bf16 and three states in f32 behind them; twelve micro-batches a step.
+    mpirun -np 4 paro-train a.yaml -d text --init split.a -o run --steps 6 --save-every 3 --keep 9 --exact \
+        --log run.jsonl > out
+}
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
+}
+
+plan() {
+    paro-plan -m model/ -i "synth:$2" --seq 32 --param-type bf16 --strategy "$3" "${@:4}" > "$1.yaml"
+}
+
+# says STATUS TEXT COMMAND...: the status, nothing on stdout, TEXT (a pattern) the line on stderr.
+says() {
+    local want=$1 text=$2 rc=0
+    shift 2
+    timeout 100 "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = "$want" ] || { echo "status $rc of $*"; cat said; return 1; }
+    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
+    # shellcheck disable=SC2053
+    [[ $(cat said) == $text ]] || { echo "stderr of $*:"; cat said; return 1; }
+    [ "$(wc -l < said)" -le 1 ]
+}
+
+# fails TEXT COMMAND...: status 2, and of the target x nothing is left.
+fails() {
+    says 2 "paro-shard: $1" "${@:2}"
+    [ -z "$(find . -name x -o -name .x.paro-tmp)" ]
+}
+
+# states DIR: a sum of each state of each unit, put together from the shards by their headers and
+# the manifest's elements alone.
+states() {
+    perl -MJSON::PP -MDigest::MD5=md5_hex -e '
+        my ($dir) = @ARGV;
+        sub slurp { local $/; open my $f, "<:raw", $_[0] or die "$_[0]: $!"; <$f> }
+        my $m = decode_json(slurp("$dir/manifest.json"));
+        my %width = (f32 => 4, bf16 => 2, f16 => 2, f64 => 8);
+        my %type = map { $_->{name} => $width{$_->{type}} } @{$m->{states}};
+        my %all;
+        for my $file (@{$m->{files}}) {
+            my $raw = slurp("$dir/$file->{name}");
+            my $n = unpack "Q<", $raw;
+            my $head = decode_json(substr $raw, 8, $n);
+            for my $t (@{$file->{tensors}}) {
+                my $key = "$t->{unit}/$t->{state}";
+                my ($at, $end) = @{$head->{$key}{data_offsets}};
+                for my $b (@{$t->{blocks}}) {
+                    my $bytes = ($b->[1] - $b->[0]) * $type{$t->{state}};
+                    push @{$all{$key}}, [$b->[0], $b->[1], substr $raw, 8 + $n + $at, $bytes];
+                    $at += $bytes;
+                }
+                die "$file->{name} $key ends at $at, not $end" if $at != $end;
+            }
+        }
+        for my $key (sort keys %all) {
+            my ($at, $data) = (0, "");
+            for my $b (sort { $a->[0] <=> $b->[0] } @{$all{$key}}) {
+                die "$key: a hole at $at" if $b->[0] != $at;
+                $at = $b->[1];
+                $data .= $b->[2];
+            }
+            print "$key $at ", md5_hex($data), "\n";
+        }' "$1"
+}
+
+# flip FILE BYTE: turns one bit.
+flip() {
+    local was
+    was=$(od -An -tu1 -j "$2" -N 1 "$1")
+    # shellcheck disable=SC2059
+    printf "\\$(printf %o $((was ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> dd.log
+}
+
+@test "from any plan to any other: what split would have written, byte for byte" {
+    local a b
+    for a in a b c d; do
+        for b in a b c d; do
+            says 0 '' paro-shard reshard "$G/split.$a" -p "$G/$b.yaml" -o x
+            diff -r "$G/split.$b" x
+            rm -r x
+        done
+    done
+    says 0 '' paro-shard reshard "$G/split.c" -p "$G/b.yaml" -o x
+    says 0 '' paro-shard merge x -o back
+    diff -r "$G/model" back
+}
+
+@test "the least buffer, one thread or many: the same bytes" {
+    local least
+    says 2 '* 1 bytes, expected at least *' paro-shard reshard "$G/split.c" -p "$G/b.yaml" --buffer 1 -o x
+    least=$(sed 's/.*at least \([0-9]*\) for.*/\1/' said)
+    fails "a buffer of $((least - 1)) bytes, expected at least $least for the blocks of these checkpoints (--buffer)" \
+        paro-shard reshard "$G/split.c" -p "$G/b.yaml" --buffer $((least - 1)) -o x
+    for jobs in 1 2 3 32; do
+        says 0 '' paro-shard reshard "$G/split.c" -p "$G/b.yaml" --buffer "$least" --jobs $jobs -o x
+        diff -r "$G/split.b" x
+        rm -r x
+    done
+}
+
+@test "a run's checkpoint: all states as they were, to the same plan every byte" {
+    says 0 '' paro-shard reshard "$G/run/latest" -p "$G/a.yaml" -o same
+    diff -r "$G/run/latest/" same
+    states "$G/run/latest" > want
+    [ "$(cut -d / -f 2 want | cut -d ' ' -f 1 | sort -u | tr '\n' ' ')" = 'exp_avg exp_avg_sq master params ' ]
+    for p in b c d; do
+        says 0 '' paro-shard reshard "$G/run/latest" -p "$G/$p.yaml" -o $p
+        says 0 '' paro-shard reshard $p -p "$G/a.yaml" -o back
+        diff -r "$G/run/latest/" back
+        rm -r back
+        states $p | diff want -
+        paro-shard verify $p
+        paro-shard merge $p -o m.$p
+        paro-shard ls $p | grep -q "^checkpoint of .*, strategy $(sed -n 's/^strategy: //p' "$G/$p.yaml")"
+    done
+    paro-shard merge "$G/run/latest" -o m
+    for p in b c d; do diff -r m m.$p; done
+}
+
+@test "a run goes on from it, on other ranks, in other groups: the same bits" {
+    says 0 '' paro-shard reshard "$G/run/step-00000003" -p "$G/b.yaml" -o three
+    mpirun -np 3 paro-train "$G/b.yaml" -d "$G/text" -o b --resume three --steps 6 --exact > out
+    hashes() { grep -oE '"(step|loss|state_hash)":[^,}]*' "$1"; }
+    hashes "$G/run.jsonl" | tail -n 9 > want
+    grep -q '^"state_hash":"[0-9a-f]\{16\}"' want
+    hashes b/log.jsonl | diff want -
+    paro-shard reshard b/latest -p "$G/a.yaml" -o again
+    diff -r "$G/run/latest/" again
+}
+
+@test "more files than are kept open" {
+    paro-plan -m "$G/model" -i synth:13x10 --strategy GGG --seq 32 --param-type bf16 > many.yaml
+    paro-plan -m "$G/model" -i 'synth:[9,60,50]' --strategy IIG --seq 32 --param-type bf16 > other.yaml
+    says 0 '' paro-shard reshard "$G/run/latest" -p many.yaml -o many
+    says 0 '' paro-shard reshard many -p other.yaml -o other
+    paro-shard verify other
+    states "$G/run/latest" > want
+    states other | diff want -
+    says 0 '' paro-shard reshard other -p "$G/a.yaml" -o back
+    diff -r "$G/run/latest/" back
+}
+
+@test "what trains in part, and adapters" {
+    local what
+    for what in 'train=*.mlp.*' 'lora=4,alpha=8,targets=q_proj+v_proj'; do
+        rm -rf from x back ./*.yaml
+        paro-plan -m "$G/model" -i synth:1x2 --seq 32 --trainable "$what" > two.yaml
+        paro-plan -m "$G/model" -i 'synth:[2,3]' --seq 32 --strategy IGG --trainable "$what" > five.yaml
+        paro-shard split "$G/model" -p two.yaml -o from
+        mpirun -np 2 paro-train two.yaml -d "$G/text" --init from -o run --steps 1 > out
+        says 0 '' paro-shard reshard run/latest -p five.yaml -o x
+        states run/latest > want
+        states x | diff want -
+        says 0 '' paro-shard reshard x -p two.yaml -o back
+        diff -r run/latest/ back
+        rm -r x run
+        fails "from: trains '$what', but the plan 'all'" paro-shard reshard from -p "$G/a.yaml" -o x
+    done
+    fails "*split.a: trains 'all', but the plan '$what'" paro-shard reshard "$G/split.a" -p two.yaml -o x
+}
+
+@test "the wrong plan, the wrong folder, the wrong place" {
+    sed 's/10000.0/500.0/' "$G/model/config.json" > other.json
+    paro-plan -m other.json -i synth:2x2 > other.yaml
+    fails "*split.a: 'rope_theta' is 10000 in its config.json, but 500 in the plan's model" \
+        paro-shard reshard "$G/split.a" -p other.yaml -o x
+    paro-plan -m params=7e6 -i 'synth:2x2,memory=80e9' > bare.yaml
+    fails "the plan's model is a number of parameters, expected one with a config.json" \
+        paro-shard reshard "$G/split.a" -p bare.yaml -o x
+    fails "'*/model' has no manifest.json: it is no checkpoint" paro-shard reshard "$G/model" -p "$G/b.yaml" -o x
+    fails "'nowhere' has no manifest.json: it is no checkpoint" paro-shard reshard nowhere -p "$G/b.yaml" -o x
+    cp -r "$G/split.a" in
+    fails "'in/x' lies inside 'in', expected a place outside" paro-shard reshard in -p "$G/b.yaml" -o in/x
+    ln -s in link
+    fails "'in/source/x' lies inside 'link', expected a place outside" paro-shard reshard link -p "$G/b.yaml" -o in/source/x
+    mkdir out.er
+    mv in out.er/
+    fails "'out.er/in' lies inside 'out.er', expected a place outside" \
+        paro-shard reshard out.er/in -p "$G/b.yaml" --force -o out.er
+    diff -r "$G/split.a" out.er/in
+    fails 'too little given, expected paro-shard reshard DIR -p PLAN *' paro-shard reshard "$G/split.a" -o x
+    fails "--jobs: '0', expected a whole number from 1 to 256" paro-shard reshard "$G/split.a" -p "$G/b.yaml" -j 0 -o x
+    fails "--buffer: '0', expected *" paro-shard reshard "$G/split.a" -p "$G/b.yaml" --buffer 0 -o x
+    fails "an option that 'merge' does not have, *" paro-shard merge "$G/split.a" --buffer 1M -o x
+}
+
+@test "a target that is there: refused, with --force exchanged whole, the source itself too" {
+    mkdir there
+    echo mine > there/file
+    says 2 "paro-shard: 'there' exists, expected a new name (or --force)" \
+        paro-shard reshard "$G/split.a" -p "$G/b.yaml" -o there
+    [ "$(cat there/file)" = mine ]
+    says 0 '' paro-shard reshard --force "$G/split.a" -p "$G/b.yaml" -o there
+    diff -r "$G/split.b" there
+    says 0 '' paro-shard reshard --force there -p "$G/c.yaml" -o there
+    diff -r "$G/split.c" there
+    [ "$(ls -A)" = "$(printf 'out\nsaid\nthere')" ]
+}
+
+@test "damage in the source: its file, tensor and elements, and no target" {
+    cp -r "$G/run/latest/" bad
+    flip bad/shard-00002.safetensors 300000
+    run -1 paro-shard verify bad
+    local line=$output
+    fails "$line" paro-shard reshard bad -p "$G/b.yaml" -o x
+    [[ $line == "shard-00002.safetensors: 'model.layers."*"' "*", elements ["*") are damaged: checksum "* ]]
+    says 2 '{"error":{"code":"mismatch",*"file":"shard-00002.safetensors",*' \
+        paro-shard reshard --json bad -p "$G/b.yaml" -o x
+    truncate -s -1 bad/shard-00002.safetensors
+    fails "bad/shard-00002.safetensors: has * bytes, expected *" paro-shard reshard bad -p "$G/b.yaml" -o x
+    rm bad/shard-00002.safetensors
+    fails "cannot open 'bad/shard-00002.safetensors': No such file or directory" \
+        paro-shard reshard bad -p "$G/b.yaml" -o x
+    rm -r bad
+    cp -r "$G/split.a" bad
+    flip bad/source/files/tokenizer.txt 3
+    fails "bad/source/files/tokenizer.txt: is damaged: checksum *" \
+        paro-shard reshard bad -p "$G/b.yaml" -o x
+    flip bad/source/files/tokenizer.txt 3
+    flip bad/manifest.json 30
+    fails "bad/manifest.json: is damaged: *" paro-shard reshard bad -p "$G/b.yaml" -o x
+}
+
+@test "a full disk: one line, status 2, nothing left" {
+    cat > inside <<'EOF'
+mkdir full && mount -t tmpfs -o size=$1 none full || exit 77
+shift
+"$@" 2> said
+rc=$?
+[ -z "$(ls -A full)" ] || { ls -laR full; exit 99; }
+exit $rc
+EOF
+    local user=''
+    [ "$(id -u)" = 0 ] || user=-Ur
+    # shellcheck disable=SC2086
+    unshare $user -m sh -c 'mkdir t && mount -t tmpfs none t' 2> /dev/null || skip "no mounts here"
+    for size in 4k 64k 1m 3m; do
+        rm -rf full said
+        # shellcheck disable=SC2086
+        run -2 unshare $user -m sh inside $size paro-shard reshard "$G/run/latest" -p "$G/b.yaml" -o full/c
+        [ "$(wc -l < said)" = 1 ]
+        grep -q 'No space left on device$' said
+    done
+    # A file that may not grow so far.
+    # shellcheck disable=SC2016
+    run --separate-stderr bash -c 'ulimit -f 100; paro-shard reshard "$0/run/latest" -p "$0/b.yaml" -o x' "$G"
+    [ "$status" = 2 ]
+    [[ $stderr == 'paro-shard: '*'/shard-00000.safetensors: cannot write '*'File too large' ]]
+    [ ! -e x ] && [ ! -e .x.paro-tmp ]
+}
+
+# ended SIGNAL DELAY COMMAND...: its status; it is gone.  timeout is killed by its own KILL, and
+# what runs beside a shell ignores INT.
+ended() {
+    [ "$1" = KILL ] || { timeout -s "$1" "${@:2}" > out 2> said; return; }
+    "${@:3}" > out 2> said &
+    sleep "$2"
+    kill -9 $! 2> dd.log || true
+    wait $!
+}
+
+@test "stopped or killed at any moment: nothing, or all of it; the source as it was" {
+    paro-plan -m "$MODELS/llama-10m.json" -i synth:2x2 > plan.yaml
+    paro-plan -m "$MODELS/llama-10m.json" -i 'synth:[4,3]' > other.yaml
+    paro-shard init -m "$MODELS/llama-10m.json" -o big
+    paro-shard split big -p plan.yaml -o from
+    rm -r big
+    local delay rc signal stopped=0
+    for signal in INT TERM HUP KILL; do
+        for delay in 0.001 0.01 0.02 0.03 0.05 0.08; do
+            rc=0
+            ended $signal $delay paro-shard reshard from -p other.yaml -o x || rc=$?
+            if [ "$rc" = 0 ] || [ -e x ]; then
+                paro-shard verify x
+                rm -r x
+            fi
+            [ "$signal" = KILL ] || [ ! -e .x.paro-tmp ]
+            [ ! -s out ] && [ ! -s said ] # the signal's own end: no words
+            [ "$rc" = 0 ] || stopped=$((stopped + 1))
+        done
+    done
+    [ "$stopped" -gt 4 ]
+    paro-shard reshard from -p other.yaml -o x
+    [ ! -e .x.paro-tmp ]
+    paro-shard verify x
+    paro-shard verify from
+}
+
+@test "memory stays bounded by the buffer" {
+    command -v python3 > /dev/null || skip "no python3 here"
+    [ -z "$SAN" ] || skip "sanitizers take memory of their own"
+    # Two tensors of 96 MB.
+    cat > wide.json <<'EOF'
+{"model_type": "llama", "vocab_size": 24000, "hidden_size": 1000, "intermediate_size": 8,
+ "num_hidden_layers": 1, "num_attention_heads": 10}
+EOF
+    cat > peak.py <<'EOF'
+import resource, subprocess, sys
+rc = subprocess.run(sys.argv[2:]).returncode
+kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+# The buffer, and 16 MiB for the program with its libraries.
+sys.exit(rc or (f"{kib} KiB" if kib > (int(sys.argv[1]) + 16) * 1024 else 0))
+EOF
+    paro-shard init -m wide.json -o wide
+    paro-plan -m wide.json -i synth:2x2 > plan.yaml
+    paro-plan -m wide.json -i 'synth:[2,1]' > other.yaml
+    paro-shard split wide -p plan.yaml -o from
+    rm -r wide # the disk of a small machine
+    python3 peak.py 64 paro-shard reshard from -p other.yaml -o x
+    python3 peak.py 32 paro-shard reshard from -p other.yaml --buffer 32Mi -o y
+    cmp x/manifest.json y/manifest.json
+    rm -r y
+    says 0 '' paro-shard diff from x
+}
