@@ -93,6 +93,8 @@ struct engine_memory {
     double planned_bytes;
 };
 void engine_memory(const struct engine *e, struct engine_memory *m);
+/* Whose kernels do attention, in words. */
+const char *engine_attention_by(const struct engine *e);
 /* Through the busiest port, busier direction, and inside the group by the busiest rank, a step.
  */
 int64_t engine_slow_bytes(const struct engine *e);

@@ -512,6 +512,11 @@ void engine_memory(const struct engine *e, struct engine_memory *m)
     }
 }
 
+const char *engine_attention_by(const struct engine *e)
+{
+    return net_attention_by(&e->net);
+}
+
 int64_t engine_slow_bytes(const struct engine *e)
 {
     return e->slow_bytes;

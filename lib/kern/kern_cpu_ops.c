@@ -129,6 +129,12 @@ static int attention_can(const struct kern *k, const struct kern_heads *s, struc
     return 0;
 }
 
+static const char *attention_by(const struct kern *k, const struct kern_heads *s)
+{
+    (void)k, (void)s;
+    return "kernels of our own";
+}
+
 static int64_t attention_bytes(const struct kern *k, const struct kern_heads *s, int backward)
 {
     (void)k, (void)backward;
@@ -369,6 +375,7 @@ static const struct kern_ops cpu_ops = {
     .bias_backward = bias_backward,
     .rope = rope,
     .attention_can = attention_can,
+    .attention_by = attention_by,
     .attention_bytes = attention_bytes,
     .attention = attention,
     .attention_backward = attention_backward,

@@ -292,6 +292,7 @@ static const struct kern_ops cuda_ops = {
     .bias_backward = bias_backward,
     .rope = rope,
     .attention_can = kern_cuda_heads_can,
+    .attention_by = kern_cuda_heads_by,
     .attention_bytes = kern_cuda_heads_bytes,
     .attention = kern_cuda_heads,
     .attention_backward = kern_cuda_heads_backward,

@@ -69,6 +69,13 @@ int kern_cuda_heads_can(const struct kern *k, const struct kern_heads *s, struct
                    device_index(k->device), s->head_dim, KERN_CUDA_HEAD_MOST);
 }
 
+const char *kern_cuda_heads_by(const struct kern *k, const struct kern_heads *s)
+{
+    return cudnn_of(k, s, 1)   ? "cuDNN"
+           : cudnn_of(k, s, 0) ? "cuDNN, backward by our own"
+                               : "kernels of our own";
+}
+
 int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, int backward)
 {
     ask(k, s);

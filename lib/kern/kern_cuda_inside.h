@@ -61,6 +61,7 @@ void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
                       const int32_t *tokens, const int32_t *targets, int64_t n, int64_t vocab);
 void kern_cuda_tokens_release(struct kern *k);
 
+const char *kern_cuda_heads_by(const struct kern *k, const struct kern_heads *s);
 int kern_cuda_heads_can(const struct kern *k, const struct kern_heads *s, struct err *err);
 int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, int backward);
 void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, float *lse,

@@ -65,6 +65,8 @@ struct kern_ops {
 
     /* ERR_ABSENT where no kernel takes heads of that shape: what follows is then not called. */
     int (*attention_can)(const struct kern *k, const struct kern_heads *s, struct err *err);
+    /* Whose kernels do it, in words; known when attention_bytes has been asked. */
+    const char *(*attention_by)(const struct kern *k, const struct kern_heads *s);
     /* qkv, dqkv, out, dout a; lse f32 (batch, heads, seq); scratch of so many bytes. */
     int64_t (*attention_bytes)(const struct kern *k, const struct kern_heads *s, int backward);
     void (*attention)(struct kern *k, const struct kern_heads *s, void *out, float *lse,

@@ -346,3 +346,10 @@ void net_backward(struct net *net, int visit, const void *params, float *grads)
     else
         head_backward(net, params, grads);
 }
+
+const char *net_attention_by(const struct net *net)
+{
+    const struct kern *k = net->options.kern;
+
+    return k->op->attention_by(k, &net->buffers->heads);
+}

@@ -100,4 +100,7 @@ double net_flops(const struct net *net);
 const void *net_logits(const struct net *net);
 int64_t net_logits_ld(const struct net *net);
 
+/* Whose kernels do attention, in words. */
+const char *net_attention_by(const struct net *net);
+
 #endif

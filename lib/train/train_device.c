@@ -37,19 +37,20 @@ void train_device_say(const struct train *t)
     struct units taken, host, planned, left;
     struct engine_memory m;
     int64_t free_bytes = 0, bytes = 0;
-    struct err none;
+    struct err err;
     int coded = t->plan.slow_params || t->plan.slow_grads;
 
     if (!train_on_gpu(t) || !t->run->talk || t->world->rank)
         return;
     engine_memory(t->engine, &m);
-    (void)device_memory(t->device, &free_bytes, &bytes, &none);
+    int known = device_memory(t->device, &free_bytes, &bytes, &err) == 0;
     fprintf(t->run->talk,
             "paro-train: on cuda:%d, %s: %s taken, %s planned, %s left; %s of the host beside "
-            "it; over %s\n",
+            "it; attention by %s; over %s\n",
             device_index(t->device), device_name(t->device),
             units_bytes(&taken, (double)m.device_bytes), units_bytes(&planned, m.planned_bytes),
-            units_bytes(&left, (double)free_bytes), units_bytes(&host, (double)m.host_bytes),
+            known ? units_bytes(&left, (double)free_bytes) : "an unknown rest",
+            units_bytes(&host, (double)m.host_bytes), engine_attention_by(t->engine),
             t->transport == COLL_MPI ? "MPI"
             : coded                  ? "NCCL, int8 blocks over MPI"
                                      : "NCCL");
