@@ -246,8 +246,8 @@ rows() {
         { echo "$row"; sed "$2" old.jsonl; } > bad.jsonl
         fails 2 "paro-bench: bad.jsonl:2: $1" paro-bench --read bad.jsonl
     }
-    refused "'algo' is wrong: algorithm 'nccl', expected $(paro-bench --algo nccl 2>&1 | sed 's/.*expected //')" \
-        's/"ring"/"nccl"/'
+    refused "'algo' is wrong: algorithm 'nickel', expected $(paro-bench --algo nickel 2>&1 | sed 's/.*expected //')" \
+        's/"ring"/"nickel"/'
     refused "'bytes' is absent or no number of this kind, expected a whole one from 0 on" \
         's/"bytes":8/"bytes":-8/'
     refused "'median' is absent or below 0 or no number, expected a number" \
