@@ -22,6 +22,7 @@
 #include "coll/coll.h"
 #include "exec/exec_nccl.h"
 #include "exec/exec_nccl_native.h"
+#include "../mpi/value_fixture.h"
 
 enum { ELEMS_MAX = 70000 };
 
@@ -59,27 +60,6 @@ static void tell(struct check *c, int64_t wrong, const char *what)
         printf("%sok %d - %s\n", sum ? "not " : "", c->tests, what);
     fflush(stdout);
     mem_free(all);
-}
-
-static void put(void *p, enum dtype type, int64_t i, double v)
-{
-    char *at = (char *)p + i * dtype_bytes(type);
-
-    if (type == DTYPE_I32)
-        memcpy(at, &(int32_t){(int32_t)v}, 4);
-    else if (type == DTYPE_U8)
-        *at = (char)(uint8_t)v;
-    else
-        dtype_convert(at, type, &v, DTYPE_F64, 1);
-}
-
-static double get(const void *p, enum dtype type, int64_t i)
-{
-    const char *at = (const char *)p + i * dtype_bytes(type);
-    double v;
-
-    dtype_convert(&v, DTYPE_F64, at, type, 1);
-    return v;
 }
 
 /* All ranks' part of a conversion, in this process. */

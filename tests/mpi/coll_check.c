@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "coll/coll.h"
 #include "coll/coll_tuning.h"
+#include "value_fixture.h"
 
 enum { ELEMS_MAX = 100000 };
 
@@ -31,34 +32,6 @@ struct check {
 static double value(int sum, int rank, int64_t x)
 {
     return (double)(x % 16 + (sum ? rank % 4 : 0)); /* sums of 16 ranks stay exact in bf16 */
-}
-
-static void put(void *p, enum dtype type, int64_t i, double v)
-{
-    char *at = (char *)p + i * dtype_bytes(type);
-
-    if (type == DTYPE_I32)
-        memcpy(at, &(int32_t){(int32_t)v}, 4);
-    else if (type == DTYPE_U8)
-        *at = (char)(uint8_t)v;
-    else
-        dtype_convert(at, type, &v, DTYPE_F64, 1);
-}
-
-static double get(const void *p, enum dtype type, int64_t i)
-{
-    const char *at = (const char *)p + i * dtype_bytes(type);
-    int32_t whole;
-    double v;
-
-    if (type == DTYPE_U8)
-        return (uint8_t)*at;
-    if (type == DTYPE_I32) {
-        memcpy(&whole, at, 4);
-        return whole;
-    }
-    dtype_convert(&v, DTYPE_F64, at, type, 1);
-    return v;
 }
 
 /* Over the ranks that `done` speaks of: all, this rank's group, or itself. */
