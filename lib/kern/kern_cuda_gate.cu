@@ -122,32 +122,13 @@ __device__ static __forceinline__ void gelu_parts(float x, float *part, float *s
     *slope = *part + x * e * 0.398942280f;
 }
 
-template <class T, bool TANH> struct gelu_op {
-    T *y;
-    const T *x;
-    template <int N> struct held {
-        kern_pack<T, N> x;
-    };
-    int fits(int n) const
+template <class T, bool TANH> struct gelu_of {
+    __device__ __forceinline__ float operator()(float x) const
     {
-        return kern_fits(y, n) && kern_fits(x, n);
-    }
-    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
-    {
-        h->x = kern_load<N>(x + i);
-    }
-    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
-    {
-        float r[N];
+        float part, slope;
 
-#pragma unroll
-        for (int k = 0; k < N; k++) {
-            float v = kern_float(h.x.at[k]), part, slope;
-
-            gelu_parts<T, TANH>(v, &part, &slope);
-            r[k] = v * part;
-        }
-        kern_store<N>(y + i, kern_round_pack<T, N>(r));
+        gelu_parts<T, TANH>(x, &part, &slope);
+        return x * part;
     }
 };
 
@@ -185,9 +166,9 @@ template <class T, bool TANH> struct gelu_backward_op {
 template <bool TANH>
 static void gelu(void *stream, enum dtype act, void *y, const void *x, int64_t n)
 {
-    KERN_BY_TYPE(
-        act, T,
-        kern_map<kern_full<T>::n, 2>(stream, gelu_op<T, TANH>{(T *)y, (const T *)x}, n));
+    KERN_BY_TYPE(act, T,
+                 kern_map<kern_full<T>::n, 2>(
+                     stream, kern_each<T, T, gelu_of<T, TANH>>{(T *)y, (const T *)x, {}}, n));
 }
 
 template <bool TANH>

@@ -66,6 +66,33 @@ template <int N, int ITEMS, class OP> static void kern_map(void *stream, OP op, 
                     stream, op, n);
 }
 
+/* The op of to[i] = one(from[i]), in float and rounded once; to may be from. */
+template <class T, class F, class ONE> struct kern_each {
+    T *to;
+    const F *from;
+    ONE one; /* float operator()(float) const */
+    template <int N> struct held {
+        kern_pack<F, N> x;
+    };
+    int fits(int n) const
+    {
+        return kern_fits(to, n) && kern_fits(from, n);
+    }
+    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
+    {
+        h->x = kern_load<N>(from + i);
+    }
+    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
+    {
+        float y[N];
+
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            y[k] = one(kern_float(h.x.at[k]));
+        kern_store<N>(to + i, kern_round_pack<T, N>(y));
+    }
+};
+
 /* The row of element i of a matrix of c columns: in 32 bits where they suffice. */
 __device__ static __forceinline__ int64_t kern_row_of(int64_t i, int64_t c)
 {

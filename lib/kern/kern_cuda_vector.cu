@@ -52,41 +52,31 @@ extern "C" void kern_cuda_add(void *stream, enum dtype act, void *y, const void 
     KERN_BY_TYPE(act, T, accumulate<T, T>(stream, y, x, n));
 }
 
-/* x[i] = by x[i], or |x[i]| */
-template <class T, bool ABS> struct scale_op {
-    T *x;
+struct scaled {
     float by;
-    template <int N> struct held {
-        kern_pack<T, N> x;
-    };
-    int fits(int n) const
+    __device__ __forceinline__ float operator()(float x) const
     {
-        return kern_fits(x, n);
+        return by * x;
     }
-    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
-    {
-        h->x = kern_load<N>(x + i);
-    }
-    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
-    {
-        float y[N];
+};
 
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            y[k] = ABS ? fabsf(kern_float(h.x.at[k])) : by * kern_float(h.x.at[k]);
-        kern_store<N>(x + i, kern_round_pack<T, N>(y));
+struct absolute {
+    __device__ __forceinline__ float operator()(float x) const
+    {
+        return fabsf(x);
     }
 };
 
 extern "C" void kern_cuda_scale(void *stream, enum dtype act, void *x, float by, int64_t n)
 {
     KERN_BY_TYPE(act, T,
-                 kern_map<kern_full<T>::n, 4>(stream, scale_op<T, false>{(T *)x, by}, n));
+                 kern_map<kern_full<T>::n, 4>(
+                     stream, kern_each<T, T, scaled>{(T *)x, (const T *)x, {by}}, n));
 }
 
 extern "C" void kern_cuda_abs(void *stream, float *x, int64_t n)
 {
-    kern_map<4, 4>(stream, scale_op<float, true>{x, 0}, n);
+    kern_map<4, 4>(stream, kern_each<float, float, absolute>{x, x, {}}, n);
 }
 
 /*
@@ -181,28 +171,10 @@ extern "C" void kern_cuda_convert(void *stream, void *to, enum dtype to_type, co
         KERN_BY_FLOAT(from_type, F, convert_from<F>(stream, to, to_type, from, n));
 }
 
-template <class T, class S> struct round_op {
-    T *to;
-    const float *x;
-    template <int N> struct held {
-        kern_pack<float, N> x;
-    };
-    int fits(int n) const
+template <class S> struct rounded_to {
+    __device__ __forceinline__ float operator()(float x) const
     {
-        return kern_fits(to, n) && kern_fits(x, n);
-    }
-    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
-    {
-        h->x = kern_load<N>(x + i);
-    }
-    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
-    {
-        float y[N];
-
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            y[k] = kern_float(kern_to<S>::of(h.x.at[k]));
-        kern_store<N>(to + i, kern_round_pack<T, N>(y));
+        return kern_float(kern_to<S>::of(x));
     }
 };
 
@@ -210,5 +182,8 @@ extern "C" void kern_cuda_round(void *stream, void *to, enum dtype type, const f
                                 enum dtype seen, int64_t n)
 {
     KERN_BY_FLOAT(
-        type, T, KERN_BY_FLOAT(seen, S, kern_map<4, 4>(stream, round_op<T, S>{(T *)to, x}, n)));
+        type, T,
+        KERN_BY_FLOAT(
+            seen, S,
+            kern_map<4, 4>(stream, kern_each<T, float, rounded_to<S>>{(T *)to, x, {}}, n)));
 }
