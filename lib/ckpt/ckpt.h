@@ -20,6 +20,12 @@
  *     shard-RRRRR.safetensors   one per rank: for each unit and state its G shard, packed
  *     source/                   what merge needs to give back the folder that was split
  *
+ * With copies, K of them:
+ *
+ *     shard-HHHHH.copy-RRRRR.safetensors   rank RRRRR's shard again, byte for byte, held by rank
+ *                                          HHHHH of another group
+ *     copy-1/ ... copy-K/                  manifest.json, config.json and source/ again
+ *
  * The G shard lies inside what a rank holds under every letter, so each block is written once
  * and the work is spread evenly, whatever the strategy.  A BLOCK is the part of a G shard's
  * range inside one tensor, cut at CKPT_BLOCK_ELEMS; it is read whole and checked on every read.
@@ -77,8 +83,10 @@ struct ckpt_block {
     char hash[33];         /* XXH3, 128 bits, in hex */
 };
 
+enum { CKPT_COPIES_MAX = 64, CKPT_FILE_NAME = 48 };
+
 struct ckpt_file {
-    char name[32];
+    char name[CKPT_FILE_NAME];
     int64_t bytes, header_bytes;
     char header_hash[33];
 };
@@ -116,6 +124,7 @@ struct ckpt {
     int has_run;
     struct ckpt_run run;
     struct ckpt_sources source; /* none in a run's checkpoint */
+    int copies;                 /* of each file, beside it */
     int files;                  /* one per rank */
     struct ckpt_file *file;
     int64_t blocks;

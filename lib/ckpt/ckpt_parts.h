@@ -18,7 +18,7 @@ void ckpt_hash_end(void *sum, char hex[33]);
 FILE *ckpt_stream(char **text, size_t *bytes);
 
 /* "shard-00007.safetensors" */
-void ckpt_shard_name(int rank, char name[32]);
+void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME]);
 /* Relative, without empty, "." or ".." parts: what may be joined to a folder. */
 int ckpt_name_ok(const char *name);
 /* The tensor of the unit in which element `at` lies. */

@@ -19,9 +19,9 @@
 #include "ckpt/ckpt_parts.h"
 #include "ckpt/st.h"
 
-void ckpt_shard_name(int rank, char name[32])
+void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME])
 {
-    snprintf(name, 32, "shard-%05d.safetensors", rank);
+    snprintf(name, CKPT_FILE_NAME, "shard-%05d.safetensors", rank);
 }
 
 int ckpt_tensor_at(const struct model *m, int unit, int64_t at)
