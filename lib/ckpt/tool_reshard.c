@@ -111,13 +111,10 @@ static int put_manifest(const struct ckpt *c, const char *dir, const struct ckpt
                         const struct ckpt_move *move, struct err *err)
 {
     char **entry = mem_new((size_t)move->shards, sizeof *entry);
-    const char *config = c->model.config;
-    int rc = ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err);
 
     for (int r = 0; r < move->shards; r++)
         entry[r] = ckpt_shard_entry(&move->shard[r]);
-    if (rc == 0)
-        rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
+    int rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
                                  c->has_run ? &c->run : NULL, &c->source, err);
     for (int r = 0; r < move->shards; r++)
         mem_free(entry[r]);
@@ -130,7 +127,7 @@ static int fill_folder(const struct ckpt *c, const struct tool_resharding *what,
                        const char *dir, struct err *err)
 {
     struct layout layout;
-    struct ckpt_shape shape = {&c->model, &layout, what->strategy, c->states, {{{0}, 0}}};
+    struct ckpt_shape shape = {&c->model, &layout, what->strategy, c->states, {{{0}, 0}}, 0};
     struct ckpt_move move = {.from = c,
                              .dir = dir,
                              .shards = what->groups->ranks,
