@@ -160,7 +160,7 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
     struct ckpt c;
     struct io_dir dir;
 
-    if (ckpt_open(&c, from, err))
+    if (ckpt_open_within(&c, from, what->limits, err))
         return -1;
     int rc = check_plan(&c, what->model, err) || check_apart(from, to.dir, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)
