@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/groups.h"
+#include "ckpt/limits.h"
 #include "layout/layout.h"
 #include "model/model.h"
 
@@ -21,9 +22,9 @@
  *
  * With copies, K of them:
  *
- *     shard-HHHHH.copy-RRRRR.safetensors   rank RRRRR's shard again, byte for byte, held by
- * rank HHHHH of another group copy-1/ ... copy-K/                  manifest.json, config.json
- * and source/ again
+ *     shard-HHHHH.copy-RRRRR.safetensors   rank R's shard again, byte for byte, for rank H to
+ *                                          hold (ckpt_copy_holder)
+ *     copy-1/ ... copy-K/                  manifest.json, config.json and source/ again
  *
  * The G shard lies inside what a rank holds under every letter, so each block is written once
  * and the work is spread evenly, whatever the strategy.  A BLOCK is the part of a G shard's
@@ -112,6 +113,8 @@ struct ckpt {
 
 /* Reads the manifest and proves that it is complete; the shards are opened when read. */
 int ckpt_open(struct ckpt *c, const char *dir, struct err *err);
+int ckpt_open_within(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
+                     struct err *err); /* NULL: the usual ones */
 void ckpt_close(struct ckpt *c);
 /* Whether the folder has a manifest.json. */
 int ckpt_is(const char *dir);

@@ -14,7 +14,6 @@
 #include "ckpt/ckpt_parts.h"
 
 /* Some 60 bytes a block: 4 M blocks, that is 16 T elements. */
-enum { MANIFEST_BYTES_MAX = 256 << 20 };
 
 /* Far above any disk, and a block more still fits 63 bits. */
 #define FILE_BYTES_MAX (INT64_C(1) << 60)
@@ -491,7 +490,7 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
     return 0;
 }
 
-int ckpt_manifest_read(struct ckpt *c, struct err *err)
+int ckpt_manifest_read(struct ckpt *c, const struct ckpt_limits *limits, struct err *err)
 {
     char *path = io_join(c->dir, "manifest.json"), *text = NULL;
     struct reader r = {.c = c, .path = path, .err = err};
@@ -500,8 +499,12 @@ int ckpt_manifest_read(struct ckpt *c, struct err *err)
     int64_t bytes = 0;
     int rc = -1;
 
-    if (io_read_text(path, MANIFEST_BYTES_MAX, &text, &bytes, err) ||
-        check_sum(&r, text, bytes))
+    if (io_read_text(path, limits->manifest_bytes, &text, &bytes, err)) {
+        if (err->code == ERR_INPUT)
+            err_more(err, " (--max-manifest)");
+        goto done;
+    }
+    if (check_sum(&r, text, bytes))
         goto done;
     root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
     if (!root) {

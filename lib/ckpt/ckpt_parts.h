@@ -93,7 +93,7 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
                         const struct ckpt_sources *source, struct err *err);
 /* Fills everything but what belongs to an open one; c->dir and c->model are there. */
-int ckpt_manifest_read(struct ckpt *c, struct err *err);
+int ckpt_manifest_read(struct ckpt *c, const struct ckpt_limits *limits, struct err *err);
 
 /* Writes a whole small file into dir, synced. */
 int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,

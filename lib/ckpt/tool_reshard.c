@@ -11,7 +11,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_move.h"
+#include "ckpt/ckpt_pieces.h"
 #include "ckpt/tool.h"
 
 /* Past these, threads wait for one disk and one memory. */
@@ -107,46 +107,93 @@ static int copy_source(const struct ckpt *c, const char *dir, struct err *err)
     return rc;
 }
 
-static int put_manifest(const struct ckpt *c, const char *dir, const struct ckpt_shape *shape,
-                        const struct ckpt_move *move, struct err *err)
+/* The new shards, without what lies in them. */
+static int create_shards(const char *dir, const struct ckpt_shard *shard, int shards,
+                         struct err *err)
 {
-    char **entry = mem_new((size_t)move->shards, sizeof *entry);
+    for (int r = 0; r < shards; r++) {
+        int fd = -1;
+        if (ckpt_shard_create(&shard[r], dir, &fd, err))
+            return -1;
+        close(fd);
+    }
+    return 0;
+}
 
-    for (int r = 0; r < move->shards; r++)
-        entry[r] = ckpt_shard_entry(&move->shard[r]);
+static void say_damaged(void *arg, int64_t piece, const char *path, const char *hash,
+                        struct err *err)
+{
+    const struct ckpt *c = arg;
+
+    (void)path;
+    ckpt_check_block(c, &c->block[piece], hash, err);
+}
+
+static int move_states(struct ckpt *c, const struct tool_resharding *what, const char *dir,
+                       struct ckpt_shard *shard, int shards, struct err *err)
+{
+    struct ckpt_paths old, new;
+    struct ckpt_move move = {.buffer = what->buffer,
+                             .jobs = what->jobs ? what->jobs : usual_jobs(),
+                             .stop = what->stop,
+                             .arg = c,
+                             .damaged = say_damaged};
+    struct move_from *from = ckpt_pieces_from(c, 0, c->blocks);
+    struct move_to *to = ckpt_pieces_to(shard, shards, c->state, &move.tos);
+
+    ckpt_paths_open(&old, c);
+    ckpt_paths_new(&new, dir, shard, shards);
+    move.from_files = old.files;
+    move.from_file = old.file;
+    move.froms = c->blocks;
+    move.from = from;
+    move.to_files = new.files;
+    move.to_file = new.file;
+    move.to = to;
+    int rc = create_shards(dir, shard, shards, err) || ckpt_move(&move, NULL, err) ? -1 : 0;
+    ckpt_paths_release(&old);
+    ckpt_paths_release(&new);
+    mem_free(from);
+    mem_free(to);
+    return rc;
+}
+
+static int put_manifest(const struct ckpt *c, const char *dir, const struct ckpt_shape *shape,
+                        const struct ckpt_shard *shard, struct err *err)
+{
+    int shards = shape->layout->groups.ranks;
+    char **entry = mem_new((size_t)shards, sizeof *entry);
+
+    for (int r = 0; r < shards; r++)
+        entry[r] = ckpt_shard_entry(&shard[r]);
     int rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
                                  c->has_run ? &c->run : NULL, &c->source, err);
-    for (int r = 0; r < move->shards; r++)
+    for (int r = 0; r < shards; r++)
         mem_free(entry[r]);
     mem_free(entry);
     return rc;
 }
 
 /* Everything of the new checkpoint but its name. */
-static int fill_folder(const struct ckpt *c, const struct tool_resharding *what,
-                       const char *dir, struct err *err)
+static int fill_folder(struct ckpt *c, const struct tool_resharding *what, const char *dir,
+                       struct err *err)
 {
     struct layout layout;
     struct ckpt_shape shape = {&c->model, &layout, what->strategy, c->states, {{{0}, 0}}, 0};
-    struct ckpt_move move = {.from = c,
-                             .dir = dir,
-                             .shards = what->groups->ranks,
-                             .buffer = what->buffer,
-                             .jobs = what->jobs ? what->jobs : usual_jobs(),
-                             .stop = what->stop};
+    int shards = what->groups->ranks;
+    struct ckpt_shard *shard = mem_new((size_t)shards, sizeof *shard);
 
     memcpy(shape.state, c->state, sizeof shape.state);
     layout_init(&layout, what->groups);
-    move.shard = mem_new((size_t)move.shards, sizeof *move.shard);
-    for (int r = 0; r < move.shards; r++)
-        ckpt_shard_init(&move.shard[r], &shape, r);
-    int rc = copy_source(c, dir, err) || ckpt_move(&move, err) ||
-                     put_manifest(c, dir, &shape, &move, err)
+    for (int r = 0; r < shards; r++)
+        ckpt_shard_init(&shard[r], &shape, r);
+    int rc = copy_source(c, dir, err) || move_states(c, what, dir, shard, shards, err) ||
+                     put_manifest(c, dir, &shape, shard, err)
                  ? -1
                  : 0;
-    for (int r = 0; r < move.shards; r++)
-        ckpt_shard_release(&move.shard[r]);
-    mem_free(move.shard);
+    for (int r = 0; r < shards; r++)
+        ckpt_shard_release(&shard[r]);
+    mem_free(shard);
     layout_release(&layout);
     return rc;
 }
@@ -157,7 +204,7 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
     struct ckpt c;
     struct io_dir dir;
 
-    if (ckpt_open(&c, from, err))
+    if (ckpt_open_within(&c, from, what->limits, err))
         return -1;
     int rc = check_plan(&c, what->model, err) || check_apart(from, to.dir, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)

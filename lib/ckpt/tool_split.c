@@ -235,7 +235,8 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
                        "the plan's model is a number of parameters, expected one "
                        "with a config.json");
     layout_init(&layout, what->groups);
-    if (hf_open(&hf, from, err) || pick_model(&hf, what->model, &own, &shape.model, err) ||
+    if (hf_open_within(&hf, from, what->limits, err) ||
+        pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
         open_adapter(&f, shape.model, err))
         goto done;
