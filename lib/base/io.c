@@ -53,7 +53,9 @@ int io_pwrite_all(int fd, const void *from, int64_t bytes, int64_t offset, struc
             pwrite(fd, (const char *)from + done, (size_t)(bytes - done), offset + done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (n == 0)
+            errno = EIO; /* a file system that takes nothing and says nothing */
+        if (n <= 0)
             return err_sys(err, "cannot write %" PRId64 " bytes at %" PRId64, bytes, offset);
         done += n;
     }
@@ -116,6 +118,13 @@ done:
     return rc;
 }
 
+int io_absent(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) && (errno == ENOENT || errno == ENOTDIR);
+}
+
 int io_fsync_path(const char *path, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -145,6 +154,17 @@ char *io_join(const char *dir, const char *name)
     return path;
 }
 
+struct dirent *io_next(DIR *d)
+{
+    struct dirent *e;
+
+    do {
+        errno = 0;
+        e = readdir(d);
+    } while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+    return e;
+}
+
 static int remove_at(int at, const char *name, const char *whole, struct err *err)
 {
     if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
@@ -169,9 +189,10 @@ int io_empty_dir(int fd, const char *whole, struct err *err)
 
     if (!d)
         return err_sys(err, "cannot read folder '%s'", whole);
-    for (struct dirent *e; rc == 0 && (e = readdir(d));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            rc = remove_at(fd, e->d_name, whole, err);
+    for (struct dirent *e; rc == 0 && (e = io_next(d));)
+        rc = remove_at(fd, e->d_name, whole, err);
+    if (rc == 0 && errno)
+        rc = err_sys(err, "cannot read folder '%s'", whole);
     closedir(d);
     return rc;
 }

@@ -61,7 +61,7 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
     struct stat st;
 
     if (lstat(path, &st))
-        return 0;
+        return errno == ENOENT ? 0 : err_sys(err, "cannot look for '%s'", path);
     if (!force)
         return err_set(err, ERR_INPUT, "'%s' exists, expected a new name (or --force)", path);
     if ((st.st_mode & S_IFMT) != kind)
@@ -74,12 +74,18 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
  * Between open and flock another writer may have renamed what was opened to its target: then
  * the name no longer leads to it, and emptying it would empty the published file.
  */
-static int still_named(int fd, const char *temp)
+static int lock_temp(int fd, const char *temp, const char *path, struct err *err)
 {
-    struct stat a, b;
+    struct stat a, b = {0};
+    int rc = flock(fd, LOCK_EX | LOCK_NB);
 
-    return fstat(fd, &a) == 0 && lstat(temp, &b) == 0 && a.st_ino == b.st_ino &&
-           a.st_dev == b.st_dev;
+    if (rc && errno != EWOULDBLOCK)
+        return err_sys(err, "cannot lock '%s'", temp);
+    if (rc == 0 && (fstat(fd, &a) || (lstat(temp, &b) && errno != ENOENT)))
+        return err_sys(err, "cannot look at '%s'", temp);
+    if (rc || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
+        return err_set(err, ERR_MISMATCH, "'%s' is being written by another process", path);
+    return 0;
 }
 
 static int sync_parent(const char *path, struct err *err)
@@ -104,10 +110,8 @@ int io_create(struct io_out *out, const char *path, int force, struct err *err)
         err_sys(err, "cannot create '%s'", new.temp);
         goto fail;
     }
-    if (flock(new.fd, LOCK_EX | LOCK_NB) || !still_named(new.fd, new.temp)) {
-        err_set(err, ERR_MISMATCH, "'%s' is being written by another process", new.path);
+    if (lock_temp(new.fd, new.temp, new.path, err))
         goto fail;
-    }
     if (ftruncate(new.fd, 0)) {
         err_sys(err, "cannot empty '%s'", new.temp);
         goto fail;
@@ -210,10 +214,8 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
         err_sys(err, "cannot open folder '%s'", new.temp);
         goto fail;
     }
-    if (flock(new.lock, LOCK_EX | LOCK_NB) || !still_named(new.lock, new.temp)) {
-        err_set(err, ERR_MISMATCH, "'%s' is being written by another process", new.path);
+    if (lock_temp(new.lock, new.temp, new.path, err))
         goto fail;
-    }
     /* What a killed writer left is emptied; the folder itself stays, for the lock is on it. */
     if (io_empty_dir(new.lock, new.temp, err))
         goto fail;

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -20,8 +19,7 @@
 int ckpt_is(const char *dir)
 {
     char *path = io_join(dir, "manifest.json");
-    struct stat st;
-    int there = stat(path, &st) == 0;
+    int there = !io_absent(path);
 
     mem_free(path);
     return there;

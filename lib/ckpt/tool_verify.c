@@ -173,7 +173,7 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
         return judge(r, err);
     char *config = io_join(hf.dir, "config.json");
     int rc = 0;
-    if (!hf.alone && access(config, F_OK) == 0) {
+    if (!hf.alone && !io_absent(config)) {
         if (model_read(&m, config, err)) {
             rc = -1; /* what the folder should hold cannot be told */
         } else {

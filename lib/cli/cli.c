@@ -128,7 +128,9 @@ void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv)
     error_t rc = argp_parse(argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP, NULL, cli);
     if (!rc)
         return;
-    if (cli->err.code == ERR_NONE)
+    if (cli->err.code == ERR_NONE && rc == ENOMEM)
+        cli_usage(cli, "cannot have memory to read the options");
+    else if (cli->err.code == ERR_NONE)
         find_culprit(cli, argp, argc, argv);
     exit(cli_fail(cli, &cli->err));
 }
