@@ -67,9 +67,12 @@ char *io_temp_name(const char *path);
  * instead of doing without it.
  */
 int io_absent(const char *path);
-int io_fsync_path(const char *path, struct err *err); /* a file or a folder, by name */
+int io_fsync_fd(int fd, const char *name, struct err *err); /* a file or a folder */
+int io_fsync_path(const char *path, struct err *err);
 int io_remove_tree(const char *path,
                    struct err *err); /* absent is fine; links are not followed */
+/* The entries of the open folder fd, which stays open; `whole` is its name, for messages. */
+DIR *io_list(int fd, const char *whole, struct err *err);
 /* The next entry but "." and ".."; NULL at the end, with errno 0, or where it cannot be read.
  */
 struct dirent *io_next(DIR *d);

@@ -229,13 +229,35 @@ fail:
     return -1;
 }
 
+/* The folders below fd, and it: what is in the files is their writers' business. */
+static int sync_folders(int fd, const char *whole, struct err *err)
+{
+    DIR *d = io_list(fd, whole, err);
+    int rc = d ? 0 : -1;
+
+    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
+        int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below < 0 && errno == ENOTDIR)
+            continue;
+        rc = below < 0 ? err_sys(err, "cannot open folder '%s'", whole)
+                       : sync_folders(below, whole, err);
+        if (below >= 0)
+            close(below);
+    }
+    if (rc == 0 && errno)
+        rc = err_sys(err, "cannot read folder '%s'", whole);
+    if (d)
+        closedir(d);
+    return rc ? rc : io_fsync_fd(fd, whole, err);
+}
+
 int io_dir_commit(struct io_dir *dir, struct err *err)
 {
     struct stat st;
     int there = dir->force && lstat(dir->path, &st) == 0;
     int old = -1, rc = -1;
 
-    if (io_fsync_path(dir->temp, err))
+    if (sync_folders(dir->lock, dir->temp, err))
         goto done;
     /* The old folder gets the temporary's name: locked, so that no writer takes it over. */
     if (there)

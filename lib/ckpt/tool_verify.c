@@ -149,7 +149,8 @@ static int verify_ckpt(struct report *r, const char *path, const struct ckpt_lim
     int rc = 0;
 
     if (ckpt_open_within(&c, path, limits, err))
-        return judge(r, err);
+        /* That there is no manifest is news: there was one, or none could be looked at. */
+        return err->code == ERR_ABSENT ? -1 : judge(r, err);
     int *usable = mem_new((size_t)c.files, sizeof *usable);
     for (int f = 0; rc == 0 && f < c.files; f++)
         rc = verify_shard(r, &c, f, &usable[f], err);

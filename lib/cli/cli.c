@@ -110,7 +110,8 @@ static error_t find_culprit(struct cli *cli, const struct argp *argp, int argc, 
 static void keep_std(void)
 {
     for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
             _Exit(argp_err_exit_status);
 }
 
