@@ -42,6 +42,12 @@ int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_stat
 
 int ckpt_open(struct ckpt *c, const char *dir, struct err *err)
 {
+    return ckpt_open_within(c, dir, NULL, err);
+}
+
+int ckpt_open_within(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
+                     struct err *err)
+{
     struct ckpt new = {.dir = mem_dup(dir), .cached = -1};
 
     for (int i = 0; i < CKPT_OPEN_MAX; i++)
@@ -50,7 +56,8 @@ int ckpt_open(struct ckpt *c, const char *dir, struct err *err)
         err_set(err, ERR_ABSENT, "'%s' has no manifest.json: it is no checkpoint", dir);
         goto fail;
     }
-    if (model_read(&new.model, dir, err) || ckpt_manifest_read(&new, err))
+    if (model_read(&new.model, dir, err) ||
+        ckpt_manifest_read(&new, limits ? limits : &ckpt_limits_usual, err))
         goto fail;
     for (int64_t b = 0; b < new.blocks; b++)
         if (new.block[b].bytes > new.block_bytes)

@@ -36,6 +36,7 @@ struct tool_splitting {
     const char *strategy;
     const char *adapter; /* a PEFT folder with the model's adapters; NULL: first values ... */
     uint64_t seed;       /* ... drawn from this */
+    const struct ckpt_limits *limits; /* NULL: the usual ones */
 };
 
 /*
@@ -57,9 +58,10 @@ struct tool_resharding {
     const struct model *model; /* with what trains: the checkpoint's own, or ERR_MISMATCH */
     const struct groups *groups;
     const char *strategy;
-    int64_t buffer;         /* bytes in flight; 64 MiB hold any two blocks */
-    int jobs;               /* threads; 0: a processor each, at least 2 */
-    const atomic_int *stop; /* not 0: give up, leaving nothing; may be NULL */
+    int64_t buffer;                   /* bytes in flight; 64 MiB hold any two blocks */
+    int jobs;                         /* threads; 0: a processor each, at least 2 */
+    const atomic_int *stop;           /* not 0: give up, leaving nothing; may be NULL */
+    const struct ckpt_limits *limits; /* NULL: the usual ones */
 };
 
 /*
@@ -74,12 +76,15 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
  * document): a checkpoint's checksums and completeness (quick: sizes and headers alone); of a
  * folder or file without checksums, its structure, and that the folder's config fits.
  */
-int tool_verify(const char *path, int quick, int json, FILE *out, int *bad, struct err *err);
+int tool_verify(const char *path, const struct ckpt_limits *limits, int quick, int json,
+                FILE *out, int *bad, struct err *err);
 
 /* The tensors of a checkpoint, folder or file: a table, or JSON. */
-int tool_ls(const char *path, int json, FILE *out, struct err *err);
+int tool_ls(const char *path, const struct ckpt_limits *limits, int json, FILE *out,
+            struct err *err);
 
 /* What differs between two of them, tensor by tensor; *differ counts. */
-int tool_diff(const char *a, const char *b, int json, FILE *out, int *differ, struct err *err);
+int tool_diff(const char *a, const char *b, const struct ckpt_limits *limits, int json,
+              FILE *out, int *differ, struct err *err);
 
 #endif

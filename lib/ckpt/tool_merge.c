@@ -139,7 +139,7 @@ static int restore_weights(struct merge *g, const struct ckpt_source *s, const c
     struct st st = {.fd = -1};
     char hash[33];
     int64_t bytes = 0;
-    int rc = io_read_text(from, ST_HEADER_MAX + 8, &head, &bytes, err);
+    int rc = io_read_text(from, ckpt_limits_usual.header_bytes + 8, &head, &bytes, err);
 
     if (rc == 0) {
         ckpt_hash(head, bytes, hash);

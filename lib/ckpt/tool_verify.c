@@ -142,12 +142,13 @@ static int verify_source(struct report *r, struct ckpt *c, const struct ckpt_sou
     return rc ? judge(r, err) : 0;
 }
 
-static int verify_ckpt(struct report *r, const char *path, int quick, struct err *err)
+static int verify_ckpt(struct report *r, const char *path, const struct ckpt_limits *limits,
+                       int quick, struct err *err)
 {
     struct ckpt c;
     int rc = 0;
 
-    if (ckpt_open(&c, path, err))
+    if (ckpt_open_within(&c, path, limits, err))
         return judge(r, err);
     int *usable = mem_new((size_t)c.files, sizeof *usable);
     for (int f = 0; rc == 0 && f < c.files; f++)
@@ -162,12 +163,13 @@ static int verify_ckpt(struct report *r, const char *path, int quick, struct err
 }
 
 /* A folder or file has no checksums: its structure, and that the config describes it. */
-static int verify_hf(struct report *r, const char *path, int quick, struct err *err)
+static int verify_hf(struct report *r, const char *path, const struct ckpt_limits *limits,
+                     int quick, struct err *err)
 {
     struct hf hf;
     struct model m;
 
-    if (hf_open(&hf, path, err))
+    if (hf_open_within(&hf, path, limits, err))
         return judge(r, err);
     char *config = io_join(hf.dir, "config.json");
     int rc = 0;
@@ -185,7 +187,8 @@ static int verify_hf(struct report *r, const char *path, int quick, struct err *
     return rc;
 }
 
-int tool_verify(const char *path, int quick, int json, FILE *out, int *bad, struct err *err)
+int tool_verify(const char *path, const struct ckpt_limits *limits, int quick, int json,
+                FILE *out, int *bad, struct err *err)
 {
     struct report r = {.out = out, .json = json};
     struct stat st;
@@ -202,8 +205,8 @@ int tool_verify(const char *path, int quick, int json, FILE *out, int *bad, stru
         jout_open(&r.j, "problems", '[');
     }
     int folder = S_ISDIR(st.st_mode);
-    int rc = folder && ckpt_is(path) ? verify_ckpt(&r, path, quick, err)
-                                     : verify_hf(&r, path, quick, err);
+    int rc = folder && ckpt_is(path) ? verify_ckpt(&r, path, limits, quick, err)
+                                     : verify_hf(&r, path, limits, quick, err);
     if (json) {
         jout_close(&r.j, ']');
         jout_int(&r.j, "checked_bytes", r.bytes);
