@@ -3,7 +3,6 @@
 #define CKPT_CKPT_H
 
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/dtype.h"
 #include "base/err.h"
@@ -23,9 +22,9 @@
  *
  * With copies, K of them:
  *
- *     shard-HHHHH.copy-RRRRR.safetensors   rank RRRRR's shard again, byte for byte, held by
- * rank HHHHH of another group copy-1/ ... copy-K/                  manifest.json, config.json
- * and source/ again
+ *     shard-HHHHH.copy-RRRRR.safetensors   rank R's shard again, byte for byte, for rank H to
+ *                                          hold (ckpt_copy_holder)
+ *     copy-1/ ... copy-K/                  manifest.json, config.json and source/ again
  *
  * The G shard lies inside what a rank holds under every letter, so each block is written once
  * and the work is spread evenly, whatever the strategy.  A BLOCK is the part of a G shard's
@@ -46,35 +45,8 @@ struct ckpt_run {
     uint64_t seed;
 };
 
-/* What all ranks that write one checkpoint agree on; all borrowed. */
-struct ckpt_shape {
-    const struct model *model; /* with units and its config */
-    const struct layout *layout;
-    const char *strategy; /* "IIG": for people; it places nothing */
-    int states;
-    struct ckpt_state state[CKPT_STATES_MAX];
-};
-
 /* Elements that a state has of a unit: all of the params, else those that train. */
 int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state);
-
-/* Puts elements [at.lo, at.hi) of a unit's state, in the state's type, into out. */
-typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *out,
-                         struct err *err);
-
-/*
- * Writes rank's file into dir (there already: the temporary of an io_dir), synced.  Asks fill
- * for at most CKPT_BLOCK_ELEMS elements at a time, always inside the rank's G shard.  *entry is
- * the file's part of the manifest, a line of JSON, owned by the caller (mem_free).
- */
-int ckpt_write_shard(const char *dir, int rank, const struct ckpt_shape *shape, ckpt_fill fill,
-                     void *arg, char **entry, struct err *err);
-/*
- * Writes config.json and manifest.json from the entries of all ranks, in rank order.  run is
- * NULL where there was none (split).  Last, before the folder is committed.
- */
-int ckpt_write_manifest(const char *dir, const struct ckpt_shape *shape,
-                        const char *const *entry, const struct ckpt_run *run, struct err *err);
 
 struct ckpt_block {
     int unit, state, file;

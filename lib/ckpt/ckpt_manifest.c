@@ -39,6 +39,14 @@ static void put_groups(struct jout *j, const struct groups *g)
     jout_close(j, ']');
 }
 
+static void put_copies(struct jout *j, int copies)
+{
+    if (!copies)
+        return; /* none: a manifest of the time before there were any */
+    begin_line(j);
+    jout_int(j, "copies", copies);
+}
+
 static void put_run(struct jout *j, const struct ckpt_run *run)
 {
     begin_line(j);
@@ -122,6 +130,7 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
     jout_text(&j, "strategy", shape->strategy);
     put_trainable(&j, shape->model);
     put_groups(&j, &shape->layout->groups);
+    put_copies(&j, shape->copies);
     put_run(&j, run);
     put_states(&j, shape);
     put_units(&j, shape->model);
@@ -134,7 +143,8 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
     ckpt_hash(text, (int64_t)used, hash);
     fprintf(f, "%s%s\"\n}\n", tail, hash);
     fclose(f);
-    int rc = ckpt_put_file(dir, "manifest.json", text, (int64_t)used, err);
+    struct ckpt_small small = {shape->model->config, text, (int64_t)used, source};
+    int rc = ckpt_put_small(dir, shape->copies, &small, err);
     mem_free(text);
     return rc;
 }
@@ -246,6 +256,19 @@ static int read_groups(struct reader *r, json_t *list)
         rc = err_prefix(r->err, "%s: group_of: ", r->path);
     mem_free(group_of);
     return rc;
+}
+
+static int read_copies(struct reader *r, int64_t copies)
+{
+    /* What no int holds is too many too. */
+    int n = copies < 0 || copies > CKPT_COPIES_MAX ? -1 : (int)copies;
+
+    if (n < 0 || n >= r->c->groups.ranks)
+        return err_at(r->err, r->path, 0, "copies",
+                      "is %" PRId64 ", expected 0 to %d, and fewer than %d ranks", copies,
+                      CKPT_COPIES_MAX, r->c->groups.ranks);
+    r->c->copies = n;
+    return 0;
 }
 
 static int read_source(struct reader *r, json_t *list)
@@ -418,6 +441,7 @@ static int read_root(struct reader *r, json_t *root)
 {
     const char *version, *strategy, *checksum, *trainable = NULL;
     json_t *groups, *run, *states, *units, *source, *files, *v;
+    json_int_t copies = 0;
     json_error_t e;
     size_t i;
 
@@ -426,14 +450,16 @@ static int read_root(struct reader *r, json_t *root)
     if (strcmp(version, format))
         return err_at(r->err, r->path, 0, "format", "is '%.60s', expected '%s'", version,
                       format);
-    if (json_unpack_ex(root, &e, JSON_STRICT, "{s:s,s:s,s?:s,s:o,s:o,s:o,s:o,s:o,s:o,s:s}",
+    if (json_unpack_ex(root, &e, JSON_STRICT, "{s:s,s:s,s?:s,s:o,s?:I,s:o,s:o,s:o,s:o,s:o,s:s}",
                        "format", &version, "strategy", &strategy, "trainable", &trainable,
-                       "group_of", &groups, "run", &run, "states", &states, "units", &units,
-                       "source", &source, "files", &files, "checksum", &checksum))
+                       "group_of", &groups, "copies", &copies, "run", &run, "states", &states,
+                       "units", &units, "source", &source, "files", &files, "checksum",
+                       &checksum))
         return FAIL(r, "%.200s", e.text);
     snprintf(r->c->strategy, sizeof r->c->strategy, "%s", strategy);
-    if (read_trainable(r, trainable) || read_groups(r, groups) || read_run(r, run) ||
-        read_states(r, states) || read_units(r, units) || read_source(r, source))
+    if (read_trainable(r, trainable) || read_groups(r, groups) || read_copies(r, copies) ||
+        read_run(r, run) || read_states(r, states) || read_units(r, units) ||
+        read_source(r, source))
         return -1;
     if (json_array_size(files) != (size_t)r->c->groups.ranks)
         return FAIL(r, "has %zu files, expected one for each of %d ranks",

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "ckpt/ckpt.h"
+#include "ckpt/ckpt_write.h"
 
 /* Between the files of this folder. */
 
@@ -28,6 +28,24 @@ int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
 
 /* Orders blocks by state, unit and elements. */
 int ckpt_block_order(const struct ckpt_block *a, const struct ckpt_block *b);
+
+/*
+ * Where copies lie.  ERR_INPUT where there are more of them than other ranks, or than
+ * CKPT_COPIES_MAX.
+ */
+int ckpt_check_copies(const struct groups *g, int copies, struct err *err);
+/*
+ * The rank that holds copy k of rank's shard; k = 0: rank.  Those of 0 ... K are all different,
+ * and of different groups while K < groups: losing any K of them loses nothing.
+ */
+int ckpt_copy_holder(const struct groups *g, int rank, int k);
+/* "shard-00003.copy-00001.safetensors": what holder has of rank's. */
+void ckpt_copy_name(int holder, int rank, char name[CKPT_FILE_NAME]);
+/* "copy-1" */
+void ckpt_copy_folder(int k, char name[CKPT_FILE_NAME]);
+/* The 1 + copies files of dir that are rank's shard, its own first; mem_free each. */
+void ckpt_shard_paths(const char *dir, const struct groups *g, int copies, int rank,
+                      char **path);
 
 /*
  * A shard file that is written: its blocks as they lie in it, all known before the first byte.
@@ -57,7 +75,20 @@ int ckpt_check_block(const struct ckpt *c, const struct ckpt_block *b, const cha
 /* The folder below a checkpoint's in which what is so kept lies. */
 const char *ckpt_source_folder(enum ckpt_keep keep);
 
-/* manifest.json; source NULL: there is none. */
+/* What is small, borrowed; source (NULL: there is none) lies in dir already. */
+struct ckpt_small {
+    const char *config;
+    const char *manifest;
+    int64_t manifest_bytes;
+    const struct ckpt_sources *source;
+};
+/* Writes config.json and manifest.json into dir, and the three into its copy-1 ... */
+int ckpt_put_small(const char *dir, int copies, const struct ckpt_small *what, struct err *err);
+
+/*
+ * config.json and manifest.json, last of all that is in dir; with copies (shape->copies), they
+ * and source/ again in copy-1 ...  source NULL: there is none.
+ */
 int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
                         const struct ckpt_sources *source, struct err *err);

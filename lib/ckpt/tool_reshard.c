@@ -152,13 +152,10 @@ static int put_manifest(const struct ckpt *c, const char *dir, const struct ckpt
 {
     int shards = shape->layout->groups.ranks;
     char **entry = mem_new((size_t)shards, sizeof *entry);
-    const char *config = c->model.config;
-    int rc = ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err);
 
     for (int r = 0; r < shards; r++)
         entry[r] = ckpt_shard_entry(&shard[r]);
-    if (rc == 0)
-        rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
+    int rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
                                  c->has_run ? &c->run : NULL, &c->source, err);
     for (int r = 0; r < shards; r++)
         mem_free(entry[r]);
@@ -171,7 +168,7 @@ static int fill_folder(struct ckpt *c, const struct tool_resharding *what, const
                        struct err *err)
 {
     struct layout layout;
-    struct ckpt_shape shape = {&c->model, &layout, what->strategy, c->states, {{{0}, 0}}};
+    struct ckpt_shape shape = {&c->model, &layout, what->strategy, c->states, {{{0}, 0}}, 0};
     int shards = what->groups->ranks;
     struct ckpt_shard *shard = mem_new((size_t)shards, sizeof *shard);
 

@@ -174,13 +174,10 @@ static int fill_folder(const char *dir, struct filling *f, const struct ckpt_sha
     int ranks = shape->layout->groups.ranks;
     struct ckpt_sources list = {0};
     char **entry = mem_new((size_t)ranks, sizeof *entry);
-    const char *config = shape->model->config;
     int rc = shape->model->lora.rank ? 0 : put_source(dir, f->hf, &list, err);
 
     for (int r = 0; rc == 0 && r < ranks; r++)
         rc = ckpt_write_shard(dir, r, shape, fill_from_folder, f, &entry[r], err);
-    if (rc == 0)
-        rc = ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err);
     if (rc == 0)
         rc = ckpt_manifest_write(dir, shape, (const char *const *)entry, NULL, &list, err);
     for (int r = 0; r < ranks; r++)

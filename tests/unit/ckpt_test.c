@@ -75,7 +75,8 @@ static void write_trained(struct fixture *f, const char *groups_text, const char
         &f->layout,
         "IIG",
         3,
-        {{"params", DTYPE_BF16}, {"master", DTYPE_F32}, {"exp_avg", DTYPE_F32}}};
+        {{"params", DTYPE_BF16}, {"master", DTYPE_F32}, {"exp_avg", DTYPE_F32}},
+        0};
     int n = f->layout.groups.ranks;
     char **entry = mem_new((size_t)n, sizeof *entry);
     for (int r = 0; r < n; r++)
