@@ -14,17 +14,6 @@
 #include "ckpt/ckpt_pieces.h"
 #include "ckpt/tool.h"
 
-/* Past these, threads wait for one disk and one memory. */
-enum { JOBS_USUAL = 16 };
-
-/* Two at least: one reads while the other writes, whatever the processors. */
-static int usual_jobs(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-    return n < 2 ? 2 : n > JOBS_USUAL ? JOBS_USUAL : (int)n;
-}
-
 /* Whether path lies below the folder; both absolute, without links. */
 static int is_below(const char *path, const char *folder)
 {
@@ -134,7 +123,7 @@ static int move_states(struct ckpt *c, const struct tool_resharding *what, const
 {
     struct ckpt_paths old, new;
     struct ckpt_move move = {.buffer = what->buffer,
-                             .jobs = what->jobs ? what->jobs : usual_jobs(),
+                             .jobs = ckpt_jobs(what->jobs),
                              .stop = what->stop,
                              .arg = c,
                              .damaged = say_damaged};
