@@ -16,15 +16,6 @@
 #include "base/mem.h"
 #include "ckpt/ckpt_move.h"
 
-enum { MANIFEST, CONFIG, SOURCES };
-
-static const char *after_dir(const struct ckpt *c, const char *path)
-{
-    size_t n = strlen(c->dir);
-
-    return path + n + (c->dir[n - 1] != '/');
-}
-
 static void add(struct ckpt_checkup *x, const struct ckpt_wound *w, const struct err *err)
 {
     x->wound = mem_grow(x->wound, &x->room, (size_t)x->wounds + 1, sizeof *w);
@@ -238,9 +229,9 @@ static int check_blocks(struct ckpt_checkup *x, const struct ckpt_means *means, 
 
 char *ckpt_small_name(const struct ckpt *c, int number)
 {
-    if (number < SOURCES)
-        return mem_dup(number == MANIFEST ? "manifest.json" : "config.json");
-    const struct ckpt_source *s = &c->source.item[number - SOURCES];
+    if (number < CKPT_SMALL_SOURCES)
+        return mem_dup(number == CKPT_SMALL_MANIFEST ? "manifest.json" : "config.json");
+    const struct ckpt_source *s = &c->source.item[number - CKPT_SMALL_SOURCES];
     return io_join(ckpt_source_folder(s->keep), s->name);
 }
 
@@ -261,7 +252,7 @@ static int check_small(struct ckpt_checkup *x, int number, int k, int64_t expect
     else if (bytes != expected)
         rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
                     expected);
-    else if (!x->quick || number < SOURCES) {
+    else if (!x->quick || number < CKPT_SMALL_SOURCES) {
         rc = ckpt_hash_file(path, &bytes, is, err);
         x->bytes += bytes;
         if (rc == 0 && strcmp(is, hash))
@@ -288,15 +279,15 @@ static int check_all_small(struct ckpt_checkup *x, struct err *err)
     int rc = c->copies ? ckpt_hash_file(path, &bytes, hash, err) : 0;
 
     for (int k = 0; rc == 0 && c->copies && k <= c->copies; k++)
-        rc = check_small(x, MANIFEST, k, bytes, hash, err);
+        rc = check_small(x, CKPT_SMALL_MANIFEST, k, bytes, hash, err);
     bytes = (int64_t)strlen(c->model.config);
     ckpt_hash(c->model.config, bytes, hash);
     for (int k = 0; rc == 0 && c->copies && k <= c->copies; k++)
-        rc = check_small(x, CONFIG, k, bytes, hash, err);
+        rc = check_small(x, CKPT_SMALL_CONFIG, k, bytes, hash, err);
     for (int i = 0; rc == 0 && i < c->source.count; i++)
         for (int k = 0; rc == 0 && k <= c->copies; k++)
-            rc = check_small(x, SOURCES + i, k, c->source.item[i].bytes, c->source.item[i].hash,
-                             err);
+            rc = check_small(x, CKPT_SMALL_SOURCES + i, k, c->source.item[i].bytes,
+                             c->source.item[i].hash, err);
     mem_free(path);
     return rc;
 }
@@ -320,7 +311,8 @@ int ckpt_checkup(struct ckpt_checkup *x, struct ckpt *c, int quick,
                  const struct ckpt_means *means, struct err *err)
 {
     size_t times = 1 + (size_t)c->copies;
-    struct ckpt_checkup new = {.c = c, .quick = quick, .small = SOURCES + c->source.count};
+    struct ckpt_checkup new = {
+        .c = c, .quick = quick, .small = CKPT_SMALL_SOURCES + c->source.count};
     int rc = 0;
 
     new.readable = mem_new((size_t)c->files * times, 1);
@@ -407,7 +399,8 @@ int ckpt_good_block(const struct ckpt_checkup *x, int64_t block)
     return -1;
 }
 
-int ckpt_header_known(const struct ckpt *c, int file)
+/* The shard as it would be written now, and its header where head is not NULL. */
+static struct ckpt_file shard_anew(const struct ckpt *c, int file, void *head)
 {
     struct layout layout;
     struct ckpt_shape shape = {&c->model, &layout, c->strategy, c->states, {{{0}, 0}}, 0};
@@ -416,59 +409,73 @@ int ckpt_header_known(const struct ckpt *c, int file)
     memcpy(shape.state, c->state, sizeof shape.state);
     layout_init(&layout, &c->groups);
     ckpt_shard_init(&shard, &shape, file);
-    int known = strcmp(shard.file.header_hash, c->file[file].header_hash) == 0 &&
-                shard.file.bytes == c->file[file].bytes;
+    struct ckpt_file anew = shard.file;
+    if (head)
+        ckpt_shard_header(&shard, head);
     ckpt_shard_release(&shard);
     layout_release(&layout);
-    return known;
+    return anew;
+}
+
+int ckpt_header_known(const struct ckpt *c, int file)
+{
+    struct ckpt_file anew = shard_anew(c, file, NULL);
+
+    return strcmp(anew.header_hash, c->file[file].header_hash) == 0 &&
+           anew.header_bytes == c->file[file].header_bytes;
+}
+
+void ckpt_header_make(const struct ckpt *c, int file, void *head)
+{
+    shard_anew(c, file, head);
 }
 
 /* --- in words --- */
 
+static char *copy_path(const struct ckpt_checkup *x, const struct ckpt_wound *w, int k)
+{
+    if (w->kind != WOUND_SMALL)
+        return ckpt_shard_path(x->c, w->file, k);
+    char *name = ckpt_small_name(x->c, w->file), *path = ckpt_small_path(x->c->dir, k, name);
+    mem_free(name);
+    return path;
+}
+
+/* Without the checkpoint's own folder. */
+static char *inside(const struct ckpt *c, char *path)
+{
+    size_t n = strlen(c->dir);
+    char *name = mem_dup(path + n + (c->dir[n - 1] != '/'));
+
+    mem_free(path);
+    return name;
+}
+
 void ckpt_wound_say(const struct ckpt_checkup *x, const struct ckpt_wound *w, struct err *err)
 {
-    const struct ckpt *c = x->c;
-    char *path, *name;
+    char *path = copy_path(x, w, w->copy);
 
     *err = (struct err){.code = ERR_MISMATCH};
-    if (w->kind == WOUND_SMALL) {
-        name = ckpt_small_name(c, w->file);
-        path = ckpt_small_path(c->dir, w->copy, name);
-        mem_free(name);
-    } else {
-        path = ckpt_shard_path(c, w->file, w->copy);
-    }
-    if (w->kind == WOUND_BLOCK) {
-        const struct ckpt_block *b = &c->block[w->block];
-        ckpt_say_damaged(c, b, path, w->text ? "unread" : w->hash, err);
-        if (w->text)
-            snprintf(err->text, sizeof err->text, "%s", w->text);
-    } else {
-        snprintf(err->text, sizeof err->text, "%s", w->text);
+    if (w->kind == WOUND_BLOCK)
+        ckpt_say_damaged(x->c, &x->c->block[w->block], path, w->hash, err);
+    else
         snprintf(err->file, sizeof err->file, "%s", path);
-    }
+    if (w->text)
+        snprintf(err->text, sizeof err->text, "%s", w->text);
     mem_free(path);
+}
+
+char *ckpt_wound_file(const struct ckpt_checkup *x, const struct ckpt_wound *w)
+{
+    return inside(x->c, copy_path(x, w, w->copy));
 }
 
 char *ckpt_wound_cure(const struct ckpt_checkup *x, const struct ckpt_wound *w)
 {
-    const struct ckpt *c = x->c;
     int k = w->kind == WOUND_BLOCK    ? ckpt_good_block(x, w->block)
             : w->kind == WOUND_SMALL  ? ckpt_good_small(x, w->file)
             : w->kind == WOUND_HEADER ? ckpt_good_header(x, w->file)
                                       : ckpt_readable(x, w->file);
-    char *path, *name;
 
-    if (k < 0)
-        return NULL;
-    if (w->kind != WOUND_SMALL) {
-        path = ckpt_shard_path(c, w->file, k);
-    } else {
-        name = ckpt_small_name(c, w->file);
-        path = ckpt_small_path(c->dir, k, name);
-        mem_free(name);
-    }
-    name = mem_dup(after_dir(c, path));
-    mem_free(path);
-    return name;
+    return k < 0 ? NULL : inside(x->c, copy_path(x, w, k));
 }

@@ -8,6 +8,9 @@
 
 /* All that is wrong with an open checkpoint's files, copy by copy, and what is good of each. */
 
+/* Small files by number: manifest.json, config.json, then those of source/ as listed. */
+enum { CKPT_SMALL_MANIFEST, CKPT_SMALL_CONFIG, CKPT_SMALL_SOURCES };
+
 enum ckpt_wound_kind { WOUND_FILE, WOUND_HEADER, WOUND_BLOCK, WOUND_SMALL };
 
 struct ckpt_wound {
@@ -52,11 +55,15 @@ int ckpt_good_small(const struct ckpt_checkup *x, int number);
 int ckpt_readable(const struct ckpt_checkup *x, int file);
 /* Whether the header is what the manifest's groups and states ask for: then none is lost. */
 int ckpt_header_known(const struct ckpt *c, int file);
+/* That header, [header_bytes] at `head`. */
+void ckpt_header_make(const struct ckpt *c, int file, void *head);
 
 /* The name of a small file within its copy's folder: "source/files/NAME"; mem_free. */
 char *ckpt_small_name(const struct ckpt *c, int number);
 /* What is wrong, as a sentence with file, tensor and elements. */
 void ckpt_wound_say(const struct ckpt_checkup *x, const struct ckpt_wound *w, struct err *err);
+/* Its file's name within the checkpoint; mem_free. */
+char *ckpt_wound_file(const struct ckpt_checkup *x, const struct ckpt_wound *w);
 /* The file, within the checkpoint, that has what the wound has not; NULL: none; mem_free. */
 char *ckpt_wound_cure(const struct ckpt_checkup *x, const struct ckpt_wound *w);
 /* Blocks in the order in which they lie, file by file; mem_free. */

@@ -66,6 +66,8 @@ struct ckpt_shard {
 
 void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int rank);
 void ckpt_shard_release(struct ckpt_shard *s);
+/* The header, [file.header_bytes] at `head`. */
+void ckpt_shard_header(const struct ckpt_shard *s, void *head);
 /* The file in dir, with its header and room for its blocks; the caller syncs and closes fd. */
 int ckpt_shard_create(const struct ckpt_shard *s, const char *dir, int *fd, struct err *err);
 /* Its part of the manifest, a line of JSON, when all checksums are there; mem_free. */
