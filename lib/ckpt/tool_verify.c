@@ -111,7 +111,7 @@ static int verify_blocks(struct report *r, struct ckpt *c, const int *usable, st
         if (!usable[b->file])
             continue;
         r->bytes += b->bytes;
-        if (ckpt_load_block(c, order[i], err))
+        if (ckpt_load_copy(c, order[i], 0, err))
             rc = judge(r, err);
     }
     mem_free(order);
