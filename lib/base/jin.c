@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
+enum { DEPTH_MAX = 256 };
+
 static int wrong(struct jin *j, const char *expected)
 {
     j->wrong = expected;
@@ -186,6 +188,50 @@ int jin_whole(struct jin *j, int64_t *out)
     j->at = at;
     *out = v;
     return 0;
+}
+
+/* A number, true, false or null: letters enough to end where the next token begins. */
+static int skip_bare(struct jin *j)
+{
+    static const char *const word[] = {"true", "false", "null"};
+    int64_t left = j->bytes - j->at, at = j->at;
+
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
+        int64_t n = (int64_t)strlen(word[i]);
+        if (left >= n && memcmp(j->text + at, word[i], (size_t)n) == 0) {
+            j->at += n;
+            return 0;
+        }
+    }
+    while (at < j->bytes && j->text[at] && strchr("+-.0123456789eE", j->text[at]))
+        at++;
+    if (at == j->at)
+        return wrong(j, "a value");
+    j->at = at;
+    return 0;
+}
+
+static int skip_value(struct jin *j, int depth)
+{
+    char open = jin_next(j), close = open == '{' ? '}' : ']';
+    int n = 0, more;
+
+    if (depth > DEPTH_MAX)
+        return wrong(j, "less depth");
+    if (open == '"')
+        return jin_text(j);
+    if (open != '{' && open != '[')
+        return skip_bare(j);
+    j->at++;
+    while ((more = jin_item(j, close, &n)) > 0)
+        if ((open == '{' && (jin_text(j) || jin_take(j, ':'))) || skip_value(j, depth + 1))
+            return -1;
+    return more;
+}
+
+int jin_skip(struct jin *j)
+{
+    return skip_value(j, 0);
 }
 
 int jin_end(struct jin *j)

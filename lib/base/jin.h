@@ -38,6 +38,8 @@ int jin_item(struct jin *j, char close, int *count);
 int jin_text(struct jin *j);
 /* A whole number from 0 to 2^63 - 1: digits alone, no sign, fraction or exponent. */
 int jin_whole(struct jin *j, int64_t *out);
+/* Any value, bounded in depth. */
+int jin_skip(struct jin *j);
 int jin_end(struct jin *j); /* nothing but spaces follows */
 void jin_release(struct jin *j);
 

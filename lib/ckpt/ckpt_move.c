@@ -154,8 +154,7 @@ static void do_write(struct work *w)
     }
     settle(&w->to, i);
     w->moved += t->bytes;
-    w->m.result.written_bytes += t->bytes / dtype_bytes(t->type) * dtype_bytes(t->want) *
-                                 w->m.what->to_file[t->file].paths;
+    w->m.result.written_bytes += move_file_bytes(t) * w->m.what->to_file[t->file].paths;
 }
 
 static void do_sync(struct work *w)

@@ -41,6 +41,8 @@ void move_paths_close(struct move_paths *p);
 int move_read_piece(struct mover *m, int64_t piece, struct err *err);
 /* A piece of `to` out of the ring, to all paths of its file. */
 int move_write_piece(struct mover *m, int64_t piece, struct err *err);
+/* What a piece of `to` takes in its file. */
+int64_t move_file_bytes(const struct move_to *t);
 int move_sync_path(struct mover *m, int64_t number, struct err *err);
 
 #endif

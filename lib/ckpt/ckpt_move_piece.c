@@ -193,7 +193,7 @@ int move_read_piece(struct mover *m, int64_t piece, struct err *err)
 
     /* Copies are read in turns: their disks share the work. */
     for (int k = 0; rc && k < paths; k++) {
-        if (k == 1)
+        if (k > 0)
             wound = *err;
         rc = f->file < 0 ? make_piece(m, piece, err)
                          : read_path(m, piece, (int)((piece + k) % paths), err);
@@ -204,6 +204,12 @@ int move_read_piece(struct mover *m, int64_t piece, struct err *err)
 }
 
 /* --- out --- */
+
+int64_t move_file_bytes(const struct move_to *t)
+{
+    return t->type == t->want ? t->bytes
+                              : t->bytes / dtype_bytes(t->type) * dtype_bytes(t->want);
+}
 
 /* The piece of `from` that is this one, byte for byte and checked, or NULL. */
 static const struct move_from *same_piece(const struct mover *m, const struct move_to *t)
@@ -282,7 +288,7 @@ static int write_path(struct mover *m, const struct move_to *t, int path, void *
     if (rc)
         err_prefix(err, "%s: ", m->what->to_file[t->file].path[path]);
     else
-        ckpt_flush(fd, t->offset, t->bytes / dtype_bytes(t->type) * dtype_bytes(t->want));
+        ckpt_flush(fd, t->offset, move_file_bytes(t));
     give_fd(&m->to, t->file, path, fd);
     return rc;
 }

@@ -117,6 +117,11 @@ int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t b
  */
 int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *bytes,
                    char hex[33], struct err *err);
+/*
+ * Makes the new file so long: a disk that is too small says so now; where room cannot be asked
+ * for, when it is full.
+ */
+int ckpt_make_room(int fd, int64_t bytes, struct err *err);
 /* Sends what was just written to the disk while more is: fsync finds less to wait for. */
 void ckpt_flush(int fd, int64_t offset, int64_t bytes);
 /* The same numbers of a file that stays where it is. */
@@ -128,10 +133,6 @@ int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *e
  */
 void ckpt_model_header(const struct model *m, enum dtype type, int adapters, char **head,
                        int64_t *bytes, int64_t *elems);
-/* Writes a matrix with its adapters added, in the type of the params, to fd at `at`. */
-int ckpt_fuse(struct ckpt *c, const struct model_tensor *t, int fd, int64_t at,
-              struct err *err);
-
 /* Reads copy k of block b into c->buffer and checks it. */
 int ckpt_load_copy(struct ckpt *c, int64_t b, int k, struct err *err);
 /* Blocks that another copy gave, and what was wrong with the first of them. */

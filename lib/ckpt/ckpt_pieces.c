@@ -3,9 +3,13 @@
 #include "ckpt/ckpt_pieces.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
+
+/* Past these, threads wait for one disk and one memory. */
+enum { JOBS_USUAL = 16 };
 
 int64_t *ckpt_places(const struct model *m, int states, const struct ckpt_state *state)
 {
@@ -15,6 +19,16 @@ int64_t *ckpt_places(const struct model *m, int states, const struct ckpt_state 
         for (int u = 0; u < m->units; u++, p++)
             p[1] = p[0] + ckpt_state_elems(m, u, &state[s]) * dtype_bytes(state[s].type);
     return place;
+}
+
+int ckpt_jobs(int asked)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (asked)
+        return asked;
+    /* Two at least: one reads while the other writes, whatever the processors. */
+    return n < 2 ? 2 : n > JOBS_USUAL ? JOBS_USUAL : (int)n;
 }
 
 static void paths_init(struct ckpt_paths *p, int files, int copies)

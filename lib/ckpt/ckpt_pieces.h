@@ -29,6 +29,9 @@ void ckpt_paths_new(struct ckpt_paths *p, const char *dir, const struct ckpt_sha
                     int shards);
 void ckpt_paths_release(struct ckpt_paths *p);
 
+/* Threads: as many as were asked for, or, of 0, one for each processor, from 2 to 16. */
+int ckpt_jobs(int asked);
+
 /* Those of blocks [first, first + count) of an open checkpoint; for mem_free. */
 struct move_from *ckpt_pieces_from(const struct ckpt *c, int64_t first, int64_t count);
 /*

@@ -46,12 +46,25 @@ struct tool_splitting {
 int tool_split(const char *from, const struct tool_splitting *what, struct tool_target to,
                struct err *err);
 
+/* How a checkpoint is merged; borrowed, {0} but for the buffer is the usual way. */
+struct tool_merging {
+    int fuse;               /* add adapters into the matrices beside which they were trained */
+    const enum dtype *type; /* of the weights; NULL: theirs */
+    int64_t max_shard;      /* bytes of data in a file; 0: one file */
+    int64_t buffer;         /* bytes in flight; 64 MiB hold any block */
+    int jobs;               /* threads; 0: a processor each, at least 2 */
+    const atomic_int *stop; /* not 0: give up, leaving nothing; may be NULL */
+    const struct ckpt_limits *limits; /* NULL: the usual ones */
+};
+
 /*
  * Back: byte for byte what was split, or, from a run's checkpoint, a folder with config.json
  * and model.safetensors from its params.  Where adapters train, a PEFT folder of them; or,
- * with fuse, the whole model with them added into its matrices.
+ * with fuse, the whole model with them added into its matrices.  Of another type, or in files
+ * of at most max_shard, the weights get headers of our own, what was split too.
  */
-int tool_merge(const char *from, int fuse, struct tool_target to, struct err *err);
+int tool_merge(const char *from, const struct tool_merging *what, struct tool_target to,
+               struct err *err);
 
 /* What a plan says of the checkpoint to come, and with what means; borrowed. */
 struct tool_resharding {

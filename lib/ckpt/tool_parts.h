@@ -6,8 +6,6 @@
 
 /* Between the verbs of paro-shard. */
 
-/* Threads: two at least, so that one reads while the other writes, whatever the processors. */
-int tool_usual_jobs(void);
 /*
  * ERR_INPUT where one lies inside the other: it would be copied into itself, or removed with
  * what it replaces.  Being the same is no fault.

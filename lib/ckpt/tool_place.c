@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what reshard and repair ask of the machine: threads, and folders apart. */
+/* Knows which folders lie apart from one another. */
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/tool_parts.h"
-
-/* Past these, threads wait for one disk and one memory. */
-enum { JOBS_USUAL = 16 };
-
-int tool_usual_jobs(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-    return n < 2 ? 2 : n > JOBS_USUAL ? JOBS_USUAL : (int)n;
-}
 
 /* Whether path lies below the folder; both absolute, without links. */
 static int is_below(const char *path, const char *folder)

@@ -80,7 +80,7 @@ static int move_states(struct ckpt *c, const struct tool_resharding *what, const
 {
     struct ckpt_paths old, new;
     struct ckpt_move move = {.buffer = what->buffer,
-                             .jobs = what->jobs ? what->jobs : tool_usual_jobs(),
+                             .jobs = ckpt_jobs(what->jobs),
                              .stop = what->stop,
                              .arg = c,
                              .damaged = say_damaged};
