@@ -150,8 +150,9 @@ static int create_file(const struct merge_file *f, const char *path, struct err 
              : 0;
     if (rc)
         err_prefix(err, "%s: ", path);
-    close(fd);
-    return rc;
+    if (rc)
+        close(fd);
+    return rc ? rc : io_close(fd, path, err);
 }
 
 static int create_all(const struct merge_plan *p, char *const *path, struct err *err)

@@ -60,9 +60,9 @@ static int create_shards(const char *dir, const struct ckpt_shard *shard, int sh
 {
     for (int r = 0; r < shards; r++) {
         int fd = -1;
-        if (ckpt_shard_create(&shard[r], dir, &fd, err))
+        if (ckpt_shard_create(&shard[r], dir, &fd, err) ||
+            io_close(fd, shard[r].file.name, err))
             return -1;
-        close(fd);
     }
     return 0;
 }
