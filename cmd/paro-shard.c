@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-shard: checkpoints and Hugging Face folders into one another, checked and compared. */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,15 +116,13 @@ static int end_as_asked(int rc)
     return rc;
 }
 
-/* What was read all the same is told, once: whoever has copies has a use for repair. */
+/* What was read all the same is told, once. */
 static void tell_healed(const struct args *a, const struct ckpt_healed *h)
 {
-    if (h->blocks + h->files)
-        cli_say(&a->cli,
-                "%" PRId64 " block%s and %" PRId64 " file%s read from copies; run paro-shard "
-                "repair; the first: %s",
-                h->blocks, h->blocks == 1 ? "" : "s", h->files, h->files == 1 ? "" : "s",
-                h->first.text);
+    char text[1200];
+
+    if (ckpt_healed_print(h, a->operand[0], text, sizeof text))
+        cli_say(&a->cli, "%s", text);
 }
 
 static int run_reshard(const struct args *a, struct err *err)
