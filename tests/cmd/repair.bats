@@ -161,11 +161,8 @@ source/files/tokenizer.txt: rebuilt from 'copy-1/source/files/tokenizer.txt'"
     heals "manifest.json: rebuilt from 'copy-1/manifest.json'"
     # What is whole of one and of the other.
     rm bad/copy-1/config.json
-    heals "copy-1/config.json: rebuilt from 'config.json'
-manifest.json: rebuilt from 'copy-1/manifest.json'"
-    rm -rf good
-    paro-shard repair bad -o good > said
-    diff -r "$G/ckpt" good
+    heals "manifest.json: rebuilt from 'copy-1/manifest.json'
+copy-1/config.json: rebuilt from 'config.json'"
     rm bad/copy-1/manifest.json bad/manifest.json
     run -2 paro-shard repair bad -o no
     [ "$output" = "paro-shard: 'bad' has no manifest.json and no copy of one: it is no checkpoint" ]
