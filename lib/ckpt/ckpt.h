@@ -84,6 +84,13 @@ struct ckpt_sources {
     struct ckpt_source *item; /* [count] */
 };
 
+/* What was read from another copy than the one whose turn it was, that being damaged or gone.
+ */
+struct ckpt_healed {
+    int64_t blocks, files; /* files: manifest.json, config.json, those of source/ */
+    struct err first;      /* what was wrong with the first of them */
+};
+
 enum { CKPT_OPEN_MAX = 32 };
 
 /* An open checkpoint; for one thread at a time.  Fields are for reading. */
@@ -103,27 +110,33 @@ struct ckpt {
     int64_t blocks;
     struct ckpt_block *block; /* by state, unit, lo: they tile every unit of every state */
     int64_t *first;           /* [states * units + 1] where those of (state, unit) begin */
+    int manifest;             /* the copy whose manifest.json it is: 0 its own */
+    int turn; /* set by the reader: which copy is read first, modulo their number */
+    struct ckpt_healed healed; /* so far: for the reader to tell */
     struct {
-        int fd, file;
+        int fd, number;
     } open[CKPT_OPEN_MAX];
     int64_t block_bytes; /* of the largest */
     void *buffer;        /* the block last read, checked; NULL before the first */
     int64_t cached;      /* its number, or -1 */
 };
 
-/* Reads the manifest and proves that it is complete; the shards are opened when read. */
+/*
+ * Reads the manifest, or where that is damaged or gone a copy of it, and proves that it is
+ * complete; the shards are opened when read.
+ */
 int ckpt_open(struct ckpt *c, const char *dir, struct err *err);
 int ckpt_open_within(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
                      struct err *err); /* NULL: the usual ones */
 void ckpt_close(struct ckpt *c);
-/* Whether the folder has a manifest.json. */
+/* Whether the folder has a manifest.json, or a copy of one. */
 int ckpt_is(const char *dir);
 /* The state's number, or -1. */
 int ckpt_find_state(const struct ckpt *c, const char *name);
 /*
  * The wanted ranges of a unit's state, one after the other, converted to `type`.  Any ranges:
- * who wrote them does not matter.  Every block touched is checked; a damaged one is
- * ERR_MISMATCH naming file, tensor and elements.
+ * who wrote them does not matter.  Every block touched is checked; where all copies
+ * of one are damaged, ERR_MISMATCH names file, tensor and elements.
  */
 int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ranges, int n,
                      enum dtype type, void *out, struct err *err);

@@ -73,6 +73,24 @@ void ckpt_shard_paths(const char *dir, const struct groups *g, int copies, int r
     }
 }
 
+char *ckpt_shard_path(const struct ckpt *c, int file, int k)
+{
+    char name[CKPT_FILE_NAME];
+
+    if (k)
+        ckpt_copy_name(ckpt_copy_holder(&c->groups, file, k), file, name);
+    else
+        ckpt_shard_name(file, name);
+    return io_join(c->dir, name);
+}
+
+void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wound)
+{
+    if (blocks && h->blocks == 0 && h->files == 0)
+        h->first = *wound;
+    h->blocks += blocks;
+}
+
 static int put_source(const char *dir, const char *copy, const struct ckpt_source *s,
                       struct err *err)
 {

@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "base/jout.h"
+#include "base/jtree.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 
@@ -39,12 +40,18 @@ static void put_groups(struct jout *j, const struct groups *g)
     jout_close(j, ']');
 }
 
-static void put_copies(struct jout *j, int copies)
+/* None: a manifest of the time before there were any. */
+static void put_copies(struct jout *j, const struct ckpt_shape *shape)
 {
-    if (!copies)
-        return; /* none: a manifest of the time before there were any */
+    const char *config = shape->model->config;
+    char hash[33];
+
+    if (!shape->copies)
+        return;
+    ckpt_hash(config, (int64_t)strlen(config), hash);
     begin_line(j);
-    jout_int(j, "copies", copies);
+    jout_int(j, "copies", shape->copies);
+    jout_text(j, "config_xxh3", hash);
 }
 
 static void put_run(struct jout *j, const struct ckpt_run *run)
@@ -130,7 +137,7 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
     jout_text(&j, "strategy", shape->strategy);
     put_trainable(&j, shape->model);
     put_groups(&j, &shape->layout->groups);
-    put_copies(&j, shape->copies);
+    put_copies(&j, shape);
     put_run(&j, run);
     put_states(&j, shape);
     put_units(&j, shape->model);
@@ -153,7 +160,8 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
 
 struct reader {
     struct ckpt *c;
-    const char *path; /* of the manifest, for messages */
+    const char *path;   /* of the manifest, for messages */
+    const char *config; /* of the config */
     struct err *err;
     size_t room; /* of c->block */
 };
@@ -269,6 +277,20 @@ static int read_copies(struct reader *r, int64_t copies)
                       CKPT_COPIES_MAX, r->c->groups.ranks);
     r->c->copies = n;
     return 0;
+}
+
+/* Keys that place no tensor can be damaged too. */
+static int check_config(struct reader *r, const char *hash)
+{
+    const char *config = r->c->model.config;
+    char is[33];
+
+    ckpt_hash(config, (int64_t)strlen(config), is);
+    if (!hash || strcmp(hash, is) == 0)
+        return 0;
+    err_at(r->err, r->config, 0, NULL, "is damaged: checksum %s, expected %.40s", is, hash);
+    r->err->code = ERR_MISMATCH;
+    return -1;
 }
 
 static int read_source(struct reader *r, json_t *list)
@@ -439,7 +461,7 @@ static int arrange(struct reader *r)
 
 static int read_root(struct reader *r, json_t *root)
 {
-    const char *version, *strategy, *checksum, *trainable = NULL;
+    const char *version, *strategy, *checksum, *trainable = NULL, *config = NULL;
     json_t *groups, *run, *states, *units, *source, *files, *v;
     json_int_t copies = 0;
     json_error_t e;
@@ -450,16 +472,16 @@ static int read_root(struct reader *r, json_t *root)
     if (strcmp(version, format))
         return err_at(r->err, r->path, 0, "format", "is '%.60s', expected '%s'", version,
                       format);
-    if (json_unpack_ex(root, &e, JSON_STRICT, "{s:s,s:s,s?:s,s:o,s?:I,s:o,s:o,s:o,s:o,s:o,s:s}",
-                       "format", &version, "strategy", &strategy, "trainable", &trainable,
-                       "group_of", &groups, "copies", &copies, "run", &run, "states", &states,
-                       "units", &units, "source", &source, "files", &files, "checksum",
-                       &checksum))
+    if (json_unpack_ex(
+            root, &e, JSON_STRICT, "{s:s,s:s,s?:s,s:o,s?:I,s?:s,s:o,s:o,s:o,s:o,s:o,s:s}",
+            "format", &version, "strategy", &strategy, "trainable", &trainable, "group_of",
+            &groups, "copies", &copies, "config_xxh3", &config, "run", &run, "states", &states,
+            "units", &units, "source", &source, "files", &files, "checksum", &checksum))
         return FAIL(r, "%.200s", e.text);
     snprintf(r->c->strategy, sizeof r->c->strategy, "%s", strategy);
-    if (read_trainable(r, trainable) || read_groups(r, groups) || read_copies(r, copies) ||
-        read_run(r, run) || read_states(r, states) || read_units(r, units) ||
-        read_source(r, source))
+    if (check_config(r, config) || read_trainable(r, trainable) || read_groups(r, groups) ||
+        read_copies(r, copies) || read_run(r, run) || read_states(r, states) ||
+        read_units(r, units) || read_source(r, source))
         return -1;
     if (json_array_size(files) != (size_t)r->c->groups.ranks)
         return FAIL(r, "has %zu files, expected one for each of %d ranks",
@@ -490,12 +512,12 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
     return 0;
 }
 
-int ckpt_manifest_read(struct ckpt *c, const struct ckpt_limits *limits, struct err *err)
+int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
+                       const struct ckpt_limits *limits, struct err *err)
 {
-    char *path = io_join(c->dir, "manifest.json"), *text = NULL;
-    struct reader r = {.c = c, .path = path, .err = err};
+    char *text = NULL;
+    struct reader r = {.c = c, .path = path, .config = config, .err = err};
     json_t *root = NULL;
-    json_error_t where;
     int64_t bytes = 0;
     int rc = -1;
 
@@ -506,15 +528,11 @@ int ckpt_manifest_read(struct ckpt *c, const struct ckpt_limits *limits, struct 
     }
     if (check_sum(&r, text, bytes))
         goto done;
-    root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!root) {
-        err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
+    if (jtree_read(path, text, bytes, &root, err))
         goto done;
-    }
     rc = read_root(&r, root);
 done:
     json_decref(root);
     mem_free(text);
-    mem_free(path);
     return rc;
 }

@@ -47,6 +47,11 @@ void ckpt_copy_folder(int k, char name[CKPT_FILE_NAME]);
 void ckpt_shard_paths(const char *dir, const struct groups *g, int copies, int rank,
                       char **path);
 
+/* The file that is copy k of an open checkpoint's shard; mem_free. */
+char *ckpt_shard_path(const struct ckpt *c, int file, int k);
+/* dir/name, or (k) dir/copy-k/name; mem_free. */
+char *ckpt_small_path(const char *dir, int k, const char *name);
+
 /*
  * A shard file that is written: its blocks as they lie in it, all known before the first byte.
  * Who writes puts each block at its offset, in any order, and its checksum here.
@@ -61,16 +66,17 @@ struct ckpt_shard {
 
 void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int rank);
 void ckpt_shard_release(struct ckpt_shard *s);
+/* The header, [file.header_bytes] at `head`. */
+void ckpt_shard_header(const struct ckpt_shard *s, void *head);
 /* The file in dir, with its header and room for its blocks; the caller syncs and closes fd. */
 int ckpt_shard_create(const struct ckpt_shard *s, const char *dir, int *fd, struct err *err);
 /* Its part of the manifest, a line of JSON, when all checksums are there; mem_free. */
 char *ckpt_shard_entry(const struct ckpt_shard *s);
 
-/* Opens an open checkpoint's shard, of the size that it should have. */
-int ckpt_open_shard(const struct ckpt *c, int file, int *fd, struct err *err);
-/* ERR_MISMATCH naming file, tensor and elements when `hash` is not the block's. */
-int ckpt_check_block(const struct ckpt *c, const struct ckpt_block *b, const char *hash,
-                     struct err *err);
+/* ERR_MISMATCH naming file, tensor and elements: `hash`, of what path has, is not the block's.
+ */
+int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const char *path,
+                     const char *hash, struct err *err);
 
 /* The folder below a checkpoint's in which what is so kept lies. */
 const char *ckpt_source_folder(enum ckpt_keep keep);
@@ -92,8 +98,15 @@ int ckpt_put_small(const char *dir, int copies, const struct ckpt_small *what, s
 int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
                         const struct ckpt_sources *source, struct err *err);
-/* Fills everything but what belongs to an open one; c->dir and c->model are there. */
-int ckpt_manifest_read(struct ckpt *c, const struct ckpt_limits *limits, struct err *err);
+/*
+ * Fills everything but what belongs to an open one; c->model is there, read from `config`:
+ * ERR_MISMATCH where path has the checksum of another.
+ */
+int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
+                       const struct ckpt_limits *limits, struct err *err);
+/* ckpt_open_within; doubt: its own manifest may be another run's, if a copy says so. */
+int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
+                  struct err *err);
 
 /* Writes a whole small file into dir, synced. */
 int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
@@ -120,7 +133,9 @@ int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *e
  */
 void ckpt_model_header(const struct model *m, enum dtype type, int adapters, char **head,
                        int64_t *bytes, int64_t *elems);
-/* Reads block b into c->buffer and checks it. */
-int ckpt_load_block(struct ckpt *c, int64_t b, struct err *err);
+/* Reads copy k of block b into c->buffer and checks it. */
+int ckpt_load_copy(struct ckpt *c, int64_t b, int k, struct err *err);
+/* Blocks that another copy gave, and what was wrong with the first of them. */
+void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wound);
 
 #endif

@@ -31,38 +31,47 @@ int ckpt_jobs(int asked)
     return n < 2 ? 2 : n > JOBS_USUAL ? JOBS_USUAL : (int)n;
 }
 
-static void paths_init(struct ckpt_paths *p, int files, int count)
+static void paths_init(struct ckpt_paths *p, int files, int copies)
 {
-    *p = (struct ckpt_paths){.files = files, .count = count};
+    *p = (struct ckpt_paths){.files = files, .copies = copies};
     p->file = mem_new((size_t)files, sizeof *p->file);
-    p->path = mem_new((size_t)count, sizeof *p->path);
+    p->path = mem_new((size_t)files * (size_t)(1 + copies), sizeof *p->path);
 }
 
-static void add_path(struct ckpt_paths *p, int file, const char *dir, const struct ckpt_file *f)
+/* The shard and its copies. */
+static void add_paths(struct ckpt_paths *p, int file, const char *dir, const struct groups *g,
+                      int64_t bytes)
 {
-    p->path[file] = io_join(dir, f->name);
-    p->file[file] = (struct move_file){&p->path[file], 1, f->bytes};
+    char **path = &p->path[(int64_t)file * (1 + p->copies)];
+
+    ckpt_shard_paths(dir, g, p->copies, file, path);
+    p->file[file] = (struct move_file){(const char *const *)path, 1 + p->copies, bytes};
+}
+
+void ckpt_paths_of(struct ckpt_paths *p, const struct ckpt *c, const char *dir)
+{
+    paths_init(p, c->files, c->copies);
+    for (int f = 0; f < c->files; f++)
+        add_paths(p, f, dir, &c->groups, c->file[f].bytes);
 }
 
 void ckpt_paths_open(struct ckpt_paths *p, const struct ckpt *c)
 {
-    paths_init(p, c->files, c->files);
-    for (int f = 0; f < c->files; f++)
-        add_path(p, f, c->dir, &c->file[f]);
+    ckpt_paths_of(p, c, c->dir);
 }
 
 void ckpt_paths_new(struct ckpt_paths *p, const char *dir, const struct ckpt_shard *shard,
                     int shards)
 {
-    paths_init(p, shards, shards);
+    paths_init(p, shards, shard->shape->copies);
     for (int f = 0; f < shards; f++)
-        add_path(p, f, dir, &shard[f].file);
+        add_paths(p, f, dir, &shard->shape->layout->groups, shard[f].file.bytes);
 }
 
 void ckpt_paths_release(struct ckpt_paths *p)
 {
-    for (int i = 0; i < p->count; i++)
-        mem_free((char *)p->path[i]);
+    for (int64_t i = 0; i < (int64_t)p->files * (1 + p->copies); i++)
+        mem_free(p->path[i]);
     mem_free(p->path);
     mem_free(p->file);
     *p = (struct ckpt_paths){0};

@@ -16,13 +16,15 @@
  */
 int64_t *ckpt_places(const struct model *m, int states, const struct ckpt_state *state);
 
-/* The shard files of a checkpoint, by rank. */
+/* The shard files of a checkpoint, by rank, each with its copies. */
 struct ckpt_paths {
-    int files, count;
+    int files, copies;
     struct move_file *file; /* [files], owned */
-    const char **path;      /* [count], all of them, owned */
+    char **path;            /* [files * (1 + copies)], owned */
 };
 void ckpt_paths_open(struct ckpt_paths *p, const struct ckpt *c);
+/* The same in another folder. */
+void ckpt_paths_of(struct ckpt_paths *p, const struct ckpt *c, const char *dir);
 void ckpt_paths_new(struct ckpt_paths *p, const char *dir, const struct ckpt_shard *shard,
                     int shards);
 void ckpt_paths_release(struct ckpt_paths *p);

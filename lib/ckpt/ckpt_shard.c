@@ -137,6 +137,16 @@ void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int r
     mem_free(ranges);
 }
 
+void ckpt_shard_header(const struct ckpt_shard *s, void *head)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+
+    shard_header(s, &text, &bytes);
+    memcpy(head, text, (size_t)bytes);
+    mem_free(text);
+}
+
 void ckpt_shard_release(struct ckpt_shard *s)
 {
     mem_free(s->block);

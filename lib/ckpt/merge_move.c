@@ -134,8 +134,7 @@ static void damaged(void *arg, int64_t piece, const char *path, const char *hash
 {
     const struct pieces *s = arg;
 
-    (void)path;
-    ckpt_check_block(s->p->c, &s->p->c->block[s->block[piece]], hash, err);
+    ckpt_say_damaged(s->p->c, &s->p->c->block[s->block[piece]], path, hash, err);
 }
 
 /* --- files --- */

@@ -92,6 +92,23 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
 int tool_verify(const char *path, const struct ckpt_limits *limits, int quick, int json,
                 FILE *out, int *bad, struct err *err);
 
+/* With what means a checkpoint is repaired; borrowed. */
+struct tool_repairing {
+    int64_t buffer;                   /* bytes in flight; 64 MiB hold any block */
+    int jobs;                         /* threads; 0: a processor each, at least 2 */
+    const atomic_int *stop;           /* not 0: give up, leaving nothing; may be NULL */
+    const struct ckpt_limits *limits; /* NULL: the usual ones */
+    int json;
+    FILE *out; /* what was rebuilt, or what is lost: lines, or one JSON document */
+};
+
+/*
+ * A checkpoint whole again, and its copies, from whatever is good of them.  *lost counts what
+ * is nowhere: then nothing is written.
+ */
+int tool_repair(const char *from, const struct tool_repairing *what, struct tool_target to,
+                int *lost, struct err *err);
+
 /* The tensors of a checkpoint, folder or file: a table, or JSON. */
 int tool_ls(const char *path, const struct ckpt_limits *limits, int json, FILE *out,
             struct err *err);

@@ -4,7 +4,6 @@
  * entry, what trains, config.json and source/ stay as they are.  How the bytes get there is
  * ckpt_move.c's.
  */
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,48 +11,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_pieces.h"
-#include "ckpt/tool.h"
-
-/* Whether path lies below the folder; both absolute, without links. */
-static int is_below(const char *path, const char *folder)
-{
-    size_t n = strlen(folder);
-
-    return strncmp(path, folder, n) == 0 && (path[n] == '/' || (n == 1 && path[n]));
-}
-
-/* The absolute name of what may not be there yet; NULL when its folder is not either. */
-static char *absolute(const char *path)
-{
-    char *a = mem_dup(path), *b = mem_dup(path), *out = NULL;
-    char *dir = realpath(dirname(a), NULL);
-
-    if (dir)
-        out = io_join(dir, basename(b));
-    free(dir);
-    mem_free(a);
-    mem_free(b);
-    return out;
-}
-
-/* One inside the other would be copied into itself, or removed with what it replaces. */
-static int check_apart(const char *from, const char *to, struct err *err)
-{
-    char *source = realpath(from, NULL), *target = absolute(to);
-    int rc = 0;
-
-    if (!source)
-        rc = err_sys(err, "cannot open '%s'", from);
-    else if (target && is_below(target, source))
-        rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", to,
-                     from);
-    else if (target && is_below(source, target))
-        rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", from,
-                     to);
-    free(source);
-    mem_free(target);
-    return rc;
-}
+#include "ckpt/tool_parts.h"
 
 static int check_plan(const struct ckpt *c, const struct model *plan, struct err *err)
 {
@@ -114,8 +72,7 @@ static void say_damaged(void *arg, int64_t piece, const char *path, const char *
 {
     const struct ckpt *c = arg;
 
-    (void)path;
-    ckpt_check_block(c, &c->block[piece], hash, err);
+    ckpt_say_damaged(c, &c->block[piece], path, hash, err);
 }
 
 static int move_states(struct ckpt *c, const struct tool_resharding *what, const char *dir,
@@ -195,7 +152,7 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
 
     if (ckpt_open_within(&c, from, what->limits, err))
         return -1;
-    int rc = check_plan(&c, what->model, err) || check_apart(from, to.dir, err) ||
+    int rc = check_plan(&c, what->model, err) || tool_check_apart(from, to.dir, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)
                  ? -1
                  : 0;
