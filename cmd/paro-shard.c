@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-shard: checkpoints and Hugging Face folders into one another, checked and compared. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -116,8 +117,20 @@ static int end_as_asked(int rc)
     return rc;
 }
 
+/* What was read all the same is told, once: whoever has copies has a use for repair. */
+static void tell_healed(const struct args *a, const struct ckpt_healed *h)
+{
+    if (h->blocks + h->files)
+        cli_say(&a->cli,
+                "%" PRId64 " block%s and %" PRId64 " file%s read from copies; run paro-shard "
+                "repair; the first: %s",
+                h->blocks, h->blocks == 1 ? "" : "s", h->files, h->files == 1 ? "" : "s",
+                h->first.text);
+}
+
 static int run_reshard(const struct args *a, struct err *err)
 {
+    struct ckpt_healed healed = {0};
     struct plan p;
     char strategy[4];
 
@@ -130,25 +143,49 @@ static int run_reshard(const struct args *a, struct err *err)
                                    .buffer = a->buffer,
                                    .jobs = (int)a->jobs,
                                    .stop = &stop,
-                                   .limits = &a->limits};
+                                   .limits = &a->limits,
+                                   .healed = &healed};
     hear_signals();
     int rc = tool_reshard(a->operand[0], &what, a->output, err);
     plan_release(&p);
+    if (rc == 0)
+        tell_healed(a, &healed);
     return end_as_asked(rc);
 }
 
 static int run_merge(const struct args *a, struct err *err)
 {
+    struct ckpt_healed healed = {0};
     struct tool_merging what = {.fuse = !!(a->has & HAS_FUSE),
                                 .type = a->has & HAS_TYPE ? &a->type : NULL,
                                 .max_shard = a->max_shard,
                                 .buffer = a->buffer,
                                 .jobs = (int)a->jobs,
                                 .stop = &stop,
-                                .limits = &a->limits};
+                                .limits = &a->limits,
+                                .healed = &healed};
 
     hear_signals();
-    return end_as_asked(tool_merge(a->operand[0], &what, a->output, err));
+    int rc = tool_merge(a->operand[0], &what, a->output, err);
+    if (rc == 0)
+        tell_healed(a, &healed);
+    return end_as_asked(rc);
+}
+
+static int run_repair(const struct args *a, struct err *err)
+{
+    struct tool_repairing what = {.buffer = a->buffer,
+                                  .jobs = (int)a->jobs,
+                                  .stop = &stop,
+                                  .limits = &a->limits,
+                                  .json = a->cli.json,
+                                  .out = stdout};
+    int lost = 0;
+
+    hear_signals();
+    if (end_as_asked(tool_repair(a->operand[0], &what, a->output, &lost, err)))
+        return -1;
+    return lost > 0;
 }
 
 static int run_verify(const struct args *a, struct err *err)
@@ -177,6 +214,8 @@ static int run_diff(const struct args *a, struct err *err)
 
 #define MERGE_USAGE "merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR"
 
+#define REPAIR_USAGE "repair DIR [--buffer BYTES] [--jobs N] -o DIR"
+
 static const struct verb {
     const char *name, *usage;
     int operands, needs, may;
@@ -191,6 +230,8 @@ static const struct verb {
      run_merge},
     {"reshard", "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR", 1,
      HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS | HAS_LIMITS, run_reshard},
+    {"repair", REPAIR_USAGE, 1, HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS | HAS_LIMITS,
+     run_repair},
     {"verify", "verify DIR|FILE [--quick]", 1, 0, HAS_QUICK | HAS_LIMITS, run_verify},
     {"ls", "ls DIR|FILE", 1, 0, HAS_LIMITS, run_ls},
     {"diff", "diff A B", 2, 0, HAS_LIMITS, run_diff},
@@ -203,8 +244,10 @@ static const struct argp_option options[] = {
     {"fuse", KEY_FUSE, 0, 0, "merge: add the adapters into the weights", 0},
     {"plan", 'p', "PLAN", 0, "split, reshard: the plan, - for standard input", 0},
     {"output", 'o', "DIR", 0, "The folder to write", 0},
-    {"buffer", KEY_BUFFER, "BYTES", 0, "merge, reshard: bytes in flight (default 64Mi)", 0},
-    {"jobs", 'j', "N", 0, "merge, reshard: threads (default one per processor, 2 to 16)", 0},
+    {"buffer", KEY_BUFFER, "BYTES", 0, "merge, reshard, repair: bytes in flight (default 64Mi)",
+     0},
+    {"jobs", 'j', "N", 0,
+     "merge, reshard, repair: threads (default one per processor, 2 to 16)", 0},
     {"type", KEY_TYPE, "TYPE", 0, "merge: convert the weights to f32, bf16, f16 or f64", 0},
     {"max-shard", KEY_MAX_SHARD, "BYTES", 0, "merge: several files, each of at most BYTES", 0},
     {"force", KEY_FORCE, 0, 0, "Replace DIR if it is there", 0},
@@ -262,10 +305,11 @@ static error_t take_operand(struct args *a, const char *arg)
             if (strcmp(verbs[i].name, arg) == 0)
                 a->verb = &verbs[i];
         return a->verb ? 0
-                       : cli_usage(&a->cli,
-                                   "verb '%s', expected init, split, merge, reshard, verify, "
-                                   "ls or diff",
-                                   arg);
+                       : cli_usage(
+                             &a->cli,
+                             "verb '%s', expected init, split, merge, reshard, repair, verify, "
+                             "ls or diff",
+                             arg);
     }
     if (a->count == a->verb->operands)
         return cli_usage(&a->cli, "unexpected argument '%s', expected paro-shard %s", arg,
@@ -279,8 +323,9 @@ static error_t check_usage(struct args *a)
     const struct verb *v = a->verb;
 
     if (!v)
-        return cli_usage(&a->cli,
-                         "no verb, expected init, split, merge, reshard, verify, ls or diff");
+        return cli_usage(
+            &a->cli,
+            "no verb, expected init, split, merge, reshard, repair, verify, ls or diff");
     if (a->count < v->operands || (a->has & v->needs) != v->needs)
         return cli_usage(&a->cli, "too little given, expected paro-shard %s", v->usage);
     if (a->has & ~(v->needs | v->may))
@@ -356,9 +401,9 @@ static const struct argp argp = {
     parse,
     "init -m CONFIG [--seed S] -o DIR\n"
     "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR\n" MERGE_USAGE "\n"
-    "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR\n"
+    "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR\n" REPAIR_USAGE "\n"
     "verify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
-    "Checkpoints and Hugging Face folders: make, split, merge, cut anew, check, list, compare.",
+    "Checkpoints and Hugging Face folders: make, split, merge, cut anew, repair, check, list, compare.",
     NULL,
     NULL,
     NULL};

@@ -135,7 +135,17 @@ void ckpt_model_header(const struct model *m, enum dtype type, int adapters, cha
                        int64_t *bytes, int64_t *elems);
 /* Reads copy k of block b into c->buffer and checks it. */
 int ckpt_load_copy(struct ckpt *c, int64_t b, int k, struct err *err);
-/* Blocks that another copy gave, and what was wrong with the first of them. */
+/*
+ * The path (mem_free) of a copy of what is kept that is good, or the error of the first of
+ * them; counted where it is not that one.
+ */
+int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err);
+/* Writes it from there to to/NAME; all of them, into another checkpoint's source/. */
+int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const char *to,
+                     struct err *err);
+int ckpt_take_sources(struct ckpt *c, const char *dir, struct err *err);
+/* One file, or blocks, that another copy gave, and what was wrong with the first. */
+void ckpt_healed_file(struct ckpt_healed *h, const struct err *wound);
 void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wound);
 
 #endif

@@ -199,7 +199,9 @@ static int move_all(struct pieces *s, char *const *path, const struct tool_mergi
                              .arg = s,
                              .make = make,
                              .damaged = damaged};
-    int rc = ckpt_move(&move, NULL, err);
+    struct move_result done = {0};
+    int rc = ckpt_move(&move, &done, err);
+    ckpt_healed_add(&p->c->healed, done.healed, &done.wound);
     ckpt_paths_release(&shards);
     mem_free(from);
     mem_free(to);

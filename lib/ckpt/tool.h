@@ -55,6 +55,7 @@ struct tool_merging {
     int jobs;               /* threads; 0: a processor each, at least 2 */
     const atomic_int *stop; /* not 0: give up, leaving nothing; may be NULL */
     const struct ckpt_limits *limits; /* NULL: the usual ones */
+    struct ckpt_healed *healed;       /* what came from copies; NULL: nobody asks */
 };
 
 /*
@@ -75,6 +76,7 @@ struct tool_resharding {
     int jobs;                         /* threads; 0: a processor each, at least 2 */
     const atomic_int *stop;           /* not 0: give up, leaving nothing; may be NULL */
     const struct ckpt_limits *limits; /* NULL: the usual ones */
+    struct ckpt_healed *healed;       /* what came from copies; NULL: nobody asks */
 };
 
 /*

@@ -23,29 +23,15 @@ static int put_text(const char *dir, const char *name, char *text, int64_t bytes
     return rc;
 }
 
-static int restore_file(const struct ckpt *c, const struct ckpt_source *s, const char *to,
-                        struct err *err)
-{
-    char *files = io_join(c->dir, ckpt_source_folder(CKPT_KEEP_FILE)), hash[33];
-    int64_t bytes = 0;
-    int rc = ckpt_copy_file(files, to, s->name, &bytes, hash, err);
-
-    if (rc == 0 && strcmp(hash, s->hash))
-        rc = err_at(err, files, 0, s->name, "is damaged: checksum %s, expected %s", hash,
-                    s->hash);
-    mem_free(files);
-    return rc;
-}
-
 /* What else was in the folder; anew: without what the new weights make another. */
-static int restore_others(const struct ckpt *c, int anew, const char *to, struct err *err)
+static int restore_others(struct ckpt *c, int anew, const char *to, struct err *err)
 {
     for (int i = 0; i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
         if (s->keep != CKPT_KEEP_FILE ||
             (anew && (strcmp(s->name, index_name) == 0 || strcmp(s->name, "config.json") == 0)))
             continue;
-        if (restore_file(c, s, to, err))
+        if (ckpt_take_source(c, s, to, err))
             return -1;
     }
     return 0;
@@ -126,6 +112,8 @@ int tool_merge(const char *from, const struct tool_merging *what, struct tool_ta
         else
             rc = io_dir_commit(&dir, err);
     }
+    if (what->healed)
+        *what->healed = c.healed;
     ckpt_close(&c);
     return rc;
 }

@@ -243,37 +243,18 @@ static int move_blocks(const struct repair *r, const char *dir, const struct ckp
     return rc;
 }
 
-static int copy_source(const struct repair *r, const char *dir, int number, struct err *err)
-{
-    const struct ckpt *c = r->c;
-    const struct ckpt_source *s = &c->source.item[number];
-    const char *folder = ckpt_source_folder(s->keep);
-    char *from =
-        ckpt_small_path(c->dir, ckpt_good_small(r->x, CKPT_SMALL_SOURCES + number), folder);
-    char *to = io_join(dir, folder), hash[33];
-    int64_t bytes = 0;
-    int rc = ckpt_copy_file(from, to, s->name, &bytes, hash, err);
-
-    if (rc == 0 && strcmp(hash, s->hash))
-        rc = err_at(err, from, 0, s->name, "changed while it was read");
-    mem_free(from);
-    mem_free(to);
-    return rc;
-}
-
 static int put_small(const struct repair *r, const char *dir, struct err *err)
 {
-    const struct ckpt *c = r->c;
+    struct ckpt *c = r->c;
     const struct ckpt_limits *limits = r->what->limits ? r->what->limits : &ckpt_limits_usual;
     char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), *text = NULL;
     int64_t bytes = 0;
     int rc = io_read_text(path, limits->manifest_bytes, &text, &bytes, err);
 
-    for (int i = 0; rc == 0 && i < c->source.count; i++)
-        rc = copy_source(r, dir, i, err);
     struct ckpt_small small = {c->model.config, text, bytes, &c->source};
     if (rc == 0)
-        rc = ckpt_put_small(dir, c->copies, &small, err);
+        rc = ckpt_take_sources(c, dir, err) || ckpt_put_small(dir, c->copies, &small, err) ? -1
+                                                                                           : 0;
     mem_free(text);
     mem_free(path);
     return rc;
@@ -321,9 +302,8 @@ int tool_repair(const char *from, const struct tool_repairing *what, struct tool
 {
     struct ckpt c;
     struct ckpt_checkup x = {0};
-    struct ckpt_means means = {.buffer = what->buffer,
-                               .jobs = what->jobs ? what->jobs : tool_usual_jobs(),
-                               .stop = what->stop};
+    struct ckpt_means means = {
+        .buffer = what->buffer, .jobs = ckpt_jobs(what->jobs), .stop = what->stop};
     struct repair r = {.what = what, .x = &x, .c = &c};
 
     if (!ckpt_is(from))

@@ -31,29 +31,6 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
     return -1;
 }
 
-/* What merge needs, checked on the way. */
-static int copy_source(const struct ckpt *c, const char *dir, struct err *err)
-{
-    int rc = 0;
-
-    for (int i = 0; rc == 0 && i < c->source.count; i++) {
-        const struct ckpt_source *s = &c->source.item[i];
-        char *from = io_join(c->dir, ckpt_source_folder(s->keep));
-        char *to = io_join(dir, ckpt_source_folder(s->keep)), *path = io_join(from, s->name);
-        char hash[33];
-        int64_t bytes = 0;
-
-        rc = ckpt_copy_file(from, to, s->name, &bytes, hash, err);
-        if (rc == 0 && (bytes != s->bytes || strcmp(hash, s->hash)))
-            rc = err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", hash,
-                        s->hash);
-        mem_free(path);
-        mem_free(from);
-        mem_free(to);
-    }
-    return rc;
-}
-
 /* The new shards, without what lies in them. */
 static int create_shards(const char *dir, const struct ckpt_shard *shard, int shards,
                          struct err *err)
@@ -96,7 +73,9 @@ static int move_states(struct ckpt *c, const struct tool_resharding *what, const
     move.to_files = new.files;
     move.to_file = new.file;
     move.to = to;
-    int rc = create_shards(dir, shard, shards, err) || ckpt_move(&move, NULL, err) ? -1 : 0;
+    struct move_result done = {0};
+    int rc = create_shards(dir, shard, shards, err) || ckpt_move(&move, &done, err) ? -1 : 0;
+    ckpt_healed_add(&c->healed, done.healed, &done.wound);
     ckpt_paths_release(&old);
     ckpt_paths_release(&new);
     mem_free(from);
@@ -133,7 +112,7 @@ static int fill_folder(struct ckpt *c, const struct tool_resharding *what, const
     layout_init(&layout, what->groups);
     for (int r = 0; r < shards; r++)
         ckpt_shard_init(&shard[r], &shape, r);
-    int rc = copy_source(c, dir, err) || move_states(c, what, dir, shard, shards, err) ||
+    int rc = ckpt_take_sources(c, dir, err) || move_states(c, what, dir, shard, shards, err) ||
                      put_manifest(c, dir, &shape, shard, err)
                  ? -1
                  : 0;
@@ -163,6 +142,8 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
         else
             rc = io_dir_commit(&dir, err);
     }
+    if (what->healed)
+        *what->healed = c.healed;
     ckpt_close(&c);
     return rc;
 }
