@@ -13,6 +13,7 @@
  * one size each column turns by one for the next R: all hold as many.
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/io.h"
@@ -84,6 +85,24 @@ char *ckpt_shard_path(const struct ckpt *c, int file, int k)
     return io_join(c->dir, name);
 }
 
+int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room)
+{
+    if (h->blocks + h->files == 0)
+        return 0;
+    return snprintf(text, room,
+                    "'%s' is damaged: %" PRId64 " block%s and %" PRId64 " other file%s were "
+                    "read from copies, paro-shard repair rebuilds them; the first: %s",
+                    dir, h->blocks, h->blocks == 1 ? "" : "s", h->files,
+                    h->files == 1 ? "" : "s", h->first.text);
+}
+
+void ckpt_healed_file(struct ckpt_healed *h, const struct err *wound)
+{
+    if (h->blocks == 0 && h->files == 0)
+        h->first = *wound;
+    h->files++;
+}
+
 void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wound)
 {
     if (blocks && h->blocks == 0 && h->files == 0)
@@ -91,17 +110,80 @@ void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wo
     h->blocks += blocks;
 }
 
+int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err)
+{
+    char *name = io_join(ckpt_source_folder(s->keep), s->name), hash[33];
+    struct err wound = {0};
+    int64_t bytes = 0;
+    int rc = -1;
+
+    for (int i = 0; rc && i <= c->copies; i++) {
+        *path = ckpt_small_path(c->dir, i, name);
+        rc = ckpt_hash_file(*path, &bytes, hash, err);
+        if (rc == 0 && (bytes != s->bytes || strcmp(hash, s->hash)))
+            rc = err_at(err, *path, 0, NULL, "is damaged: checksum %s, expected %s", hash,
+                        s->hash);
+        if (rc == 0 && i)
+            ckpt_healed_file(&c->healed, &wound);
+        if (rc && i == 0)
+            wound = *err;
+        if (rc)
+            mem_free(*path);
+    }
+    if (rc) {
+        *path = NULL;
+        *err = wound; /* of its own: what is wrong with the copies is for verify to say */
+    }
+    mem_free(name);
+    return rc;
+}
+
+/* A good file of the folder `from` into another. */
+static int put_checked(const char *from, const char *to, const struct ckpt_source *s,
+                       struct err *err)
+{
+    int64_t bytes = 0;
+    char hash[33];
+    int rc = ckpt_copy_file(from, to, s->name, &bytes, hash, err);
+
+    if (rc == 0 && strcmp(hash, s->hash))
+        rc = err_at(err, from, 0, s->name, "changed while it was read");
+    return rc;
+}
+
+int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const char *to,
+                     struct err *err)
+{
+    char *path = NULL;
+
+    if (ckpt_find_source(c, s, &path, err))
+        return -1;
+    path[strlen(path) - strlen(s->name) - 1] = 0; /* the folder */
+    int rc = put_checked(path, to, s, err);
+    mem_free(path);
+    return rc;
+}
+
+int ckpt_take_sources(struct ckpt *c, const char *dir, struct err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < c->source.count; i++) {
+        const struct ckpt_source *s = &c->source.item[i];
+        char *to = io_join(dir, ckpt_source_folder(s->keep));
+        rc = ckpt_take_source(c, s, to, err);
+        mem_free(to);
+    }
+    return rc;
+}
+
 static int put_source(const char *dir, const char *copy, const struct ckpt_source *s,
                       struct err *err)
 {
     const char *folder = ckpt_source_folder(s->keep);
-    char *from = io_join(dir, folder), *to = io_join(copy, folder), hash[33];
-    int64_t bytes = 0;
-    int rc = ckpt_copy_file(from, to, s->name, &bytes, hash, err);
+    char *from = io_join(dir, folder), *to = io_join(copy, folder);
+    int rc = put_checked(from, to, s, err);
 
-    if (rc == 0 && strcmp(hash, s->hash))
-        rc = err_at(err, from, 0, s->name, "is damaged: checksum %s, expected %s", hash,
-                    s->hash);
     mem_free(from);
     mem_free(to);
     return rc;

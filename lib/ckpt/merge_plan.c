@@ -56,30 +56,22 @@ static int check_kept(const char *path, const char *hash, const struct ckpt_sour
     return err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", hash, s->hash);
 }
 
-static char *kept_path(const struct ckpt *c, const struct ckpt_source *s)
-{
-    char *dir = io_join(c->dir, ckpt_source_folder(s->keep)), *path = io_join(dir, s->name);
-
-    mem_free(dir);
-    return path;
-}
-
 /* What was kept of the file's buffers, checked; *rest -1: there were none. */
 static int find_rest(struct merge_plan *p, const char *name, int *rest, struct err *err)
 {
     const struct ckpt_source *s = p->c->source.item, *end = s + p->c->source.count;
-    int64_t bytes = 0;
-    char hash[33];
+    char *path = NULL;
 
     *rest = -1;
     while (s < end && (s->keep != CKPT_KEEP_REST || strcmp(s->name, name)))
         s++;
     if (s == end)
         return 0;
-    char *path = kept_path(p->c, s);
+    if (ckpt_find_source(p->c, s, &path, err))
+        return -1;
     p->rest[p->rests] = (struct merge_rest){path, s->bytes};
     *rest = p->rests++;
-    return ckpt_hash_file(path, &bytes, hash, err) || check_kept(path, hash, s, err) ? -1 : 0;
+    return 0;
 }
 
 /* What the kept header lists, where it lists it. */
@@ -115,12 +107,14 @@ static int add_listed(struct merge_plan *p, const struct st *st, int rest, struc
 static int restore_file(struct merge_plan *p, const struct ckpt_source *s, size_t *room,
                         const struct ckpt_limits *limits, struct err *err)
 {
-    char *path = kept_path(p->c, s), *head = NULL, hash[33];
+    char *path = NULL, *head = NULL, hash[33];
     struct st st = {.fd = -1};
     int64_t bytes = 0;
     int rest = -1;
-    int rc = io_read_text(path, limits->header_bytes + 8, &head, &bytes, err);
 
+    if (ckpt_find_source(p->c, s, &path, err))
+        return -1;
+    int rc = io_read_text(path, limits->header_bytes + 8, &head, &bytes, err);
     if (rc && err->code == ERR_INPUT)
         err_more(err, " (--max-header)");
     if (rc == 0) {
