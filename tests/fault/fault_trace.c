@@ -52,7 +52,7 @@ static const struct {
     {"remove", SYS_rmdir},     {"mkdir", SYS_mkdir},
     {"mkdir", SYS_mkdirat},    {"room", SYS_ftruncate},
     {"room", SYS_fallocate},   {"lock", SYS_flock},
-    {"lock", SYS_fcntl},       {"map", SYS_mmap},
+    {"fcntl", SYS_fcntl},      {"map", SYS_mmap},
     {"map", SYS_mremap},       {"thread", SYS_clone},
     {"thread", SYS_clone3},
 };
@@ -146,6 +146,18 @@ static void lose(pid_t pid, uint64_t fd)
     close(own);
 }
 
+/* What goes through a pipe or a socket is another library's business, where it comes with one.
+ */
+static int is_on_disk(pid_t pid, uint64_t number, uint64_t fd)
+{
+    char path[64];
+    struct stat st;
+
+    if (!is_kind(number, "read") && !is_kind(number, "write") && !is_kind(number, "close"))
+        return 1;
+    return file_of(pid, fd, path, &st);
+}
+
 /* A call of the kind; "lost" are those of close that are the last chance to hear of a write. */
 static int counts(const struct fault *f, pid_t pid, uint64_t number, uint64_t fd,
                   struct fault_end *end)
@@ -154,7 +166,7 @@ static int counts(const struct fault *f, pid_t pid, uint64_t number, uint64_t fd
     struct stat st;
 
     end->begun |= !f->from || is_kind(number, f->from);
-    if (!end->begun)
+    if (!end->begun || (f->from && !is_on_disk(pid, number, fd)))
         return 0;
     if (strcmp(f->kind, "lost"))
         return is_of(f, number, fd);
