@@ -465,26 +465,29 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
     return 0;
 }
 
+int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *text, int64_t bytes,
+                        struct err *err)
+{
+    struct reader r = {.c = c, .path = path, .err = err};
+    json_error_t where;
+
+    if (check_sum(&r, text, bytes))
+        return -1;
+    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
+    int rc = root ? read_root(&r, root)
+                  : err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
+    json_decref(root);
+    return rc;
+}
+
 int ckpt_manifest_read(struct ckpt *c, struct err *err)
 {
     char *path = io_join(c->dir, "manifest.json"), *text = NULL;
-    struct reader r = {.c = c, .path = path, .err = err};
-    json_t *root = NULL;
-    json_error_t where;
     int64_t bytes = 0;
-    int rc = -1;
+    int rc = io_read_text(path, MANIFEST_BYTES_MAX, &text, &bytes, err);
 
-    if (io_read_text(path, MANIFEST_BYTES_MAX, &text, &bytes, err) ||
-        check_sum(&r, text, bytes))
-        goto done;
-    root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!root) {
-        err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
-        goto done;
-    }
-    rc = read_root(&r, root);
-done:
-    json_decref(root);
+    if (rc == 0)
+        rc = ckpt_manifest_parse(c, path, text, bytes, err);
     mem_free(text);
     mem_free(path);
     return rc;

@@ -63,6 +63,10 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
                         const struct ckpt_sources *source, struct err *err);
 /* Fills everything but what belongs to an open one; c->dir and c->model are there. */
 int ckpt_manifest_read(struct ckpt *c, struct err *err);
+/* The same from a text that is in memory, with a 0 behind it; `path` is its name, for messages.
+ */
+int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *text, int64_t bytes,
+                        struct err *err);
 
 /* Writes a whole small file into dir, synced. */
 int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
