@@ -166,6 +166,11 @@ static int read_run(struct reader *r, json_t *run)
     if (json_unpack_ex(run, &e, JSON_STRICT, "{s:I,s:I,s:I,s:I}", "step", &step, "tokens",
                        &tokens, "position", &position, "seed", &seed))
         return FAIL(r, "run: %.200s", e.text);
+    if (step < 0 || tokens < 0 || position < 0)
+        return FAIL(r,
+                    "run is at step %" PRId64 ", token %" PRId64 " and position %" PRId64
+                    ", expected none below 0",
+                    (int64_t)step, (int64_t)tokens, (int64_t)position);
     r->c->has_run = 1;
     r->c->run = (struct ckpt_run){step, tokens, position, (uint64_t)seed};
     return 0;
@@ -456,7 +461,8 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
     int64_t before = bytes - (int64_t)(sizeof tail - 1) - 36;
     char hash[33];
 
-    if (before < 0 || memcmp(text + before, tail, sizeof tail - 1))
+    if (before < 0 || memcmp(text + before, tail, sizeof tail - 1) ||
+        memcmp(text + bytes - 4, "\"\n}\n", 4))
         return FAIL(r, "does not end with its checksum: it is no manifest, or cut short");
     ckpt_hash(text, before, hash);
     if (memcmp(hash, text + bytes - 36, 32))
