@@ -41,7 +41,7 @@ static int parse(struct ckpt *c, const void *data, size_t bytes)
     *c = (struct ckpt){.cached = -1, .model = whole};
     if (memmem(text, bytes, "train", 5) || memchr(text, '\\', bytes))
         model(&c->model);
-    int rc = ckpt_manifest_parse(c, FUZZ_NAME, text, (int64_t)bytes, &err);
+    int rc = ckpt_manifest_parse(c, FUZZ_NAME, FUZZ_NAME, text, (int64_t)bytes, &err);
     mem_free(text);
     if (fuzz_judge(rc, &err))
         release(c);
