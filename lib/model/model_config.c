@@ -200,8 +200,8 @@ static int check_keys(const struct config *c, const struct model_family *family)
 
 static int read_dtype(const struct config *c, struct model *m)
 {
-    static const char *const words[] = {"float32", "bfloat16", "float16", NULL};
-    static const char *const ours[] = {"f32", "bf16", "f16"};
+    static const char *const words[] = {"float32", "bfloat16", "float16", "float64", NULL};
+    static const char *const ours[] = {"f32", "bf16", "f16", "f64"};
     static const char *const keys[] = {"torch_dtype", "dtype"};
     int seen = -1;
 
