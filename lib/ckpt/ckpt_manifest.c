@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "base/jout.h"
+#include "base/jtree.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 
@@ -517,7 +518,6 @@ int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
     char *text = NULL;
     struct reader r = {.c = c, .path = path, .config = config, .err = err};
     json_t *root = NULL;
-    json_error_t where;
     int64_t bytes = 0;
     int rc = -1;
 
@@ -528,11 +528,8 @@ int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
     }
     if (check_sum(&r, text, bytes))
         goto done;
-    root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!root) {
-        err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
+    if (jtree_read(path, text, bytes, &root, err))
         goto done;
-    }
     rc = read_root(&r, root);
 done:
     json_decref(root);

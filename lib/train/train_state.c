@@ -4,6 +4,7 @@
  */
 #include "train/train_inside.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>
@@ -40,14 +41,14 @@ static int fresh_part(const struct train *t, const struct model_tensor *tensor, 
                       int64_t count, float *out, struct err *err)
 {
     enum dtype type = DTYPE_F32;
-    uint16_t half;
+    double one; /* room for an element of any type */
 
     if (dtype_parse(t->plan.model.dtype, &type, err))
         return -1;
     make_values(t, tensor, first, count, out);
     for (int64_t x = 0; type != DTYPE_F32 && x < count; x++) {
-        dtype_convert(&half, type, out + x, DTYPE_F32, 1);
-        dtype_convert(out + x, DTYPE_F32, &half, type, 1);
+        dtype_convert(&one, type, out + x, DTYPE_F32, 1);
+        dtype_convert(out + x, DTYPE_F32, &one, type, 1);
     }
     return 0;
 }
@@ -176,7 +177,8 @@ static int find_latest(struct train *t, const char *latest, int32_t *there, stru
 {
     struct stat st;
 
-    *there = t->world->rank == 0 && lstat(latest, &st) == 0;
+    /* One that cannot be looked at is met when it is loaded: that is no new run. */
+    *there = t->world->rank == 0 && (lstat(latest, &st) == 0 || errno != ENOENT);
     return world_bcast(t->world, there, sizeof *there, 0, err);
 }
 
