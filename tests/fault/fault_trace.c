@@ -86,6 +86,7 @@ static int is_of(const struct fault *f, uint64_t number, uint64_t first)
 static struct {
     dev_t dev;
     ino_t ino;
+    off_t last; /* byte that was written; -1: the file's */
 } dirty[FILES];
 
 /* The name of a descriptor's file, if it is a plain one. */
@@ -111,8 +112,9 @@ static int is_kind(uint64_t number, const char *kind)
     return 0;
 }
 
-static void note(pid_t pid, uint64_t number, uint64_t fd)
+static void note(pid_t pid, uint64_t number, const uint64_t *arg)
 {
+    uint64_t fd = arg[0];
     int writes = is_kind(number, "write");
     char path[64];
     struct stat st;
@@ -126,6 +128,7 @@ static void note(pid_t pid, uint64_t number, uint64_t fd)
     if (at >= 0) {
         dirty[at].dev = st.st_dev;
         dirty[at].ino = writes ? st.st_ino : 0;
+        dirty[at].last = number == SYS_pwrite64 ? (off_t)(arg[2] + arg[3]) - 1 : -1;
     }
 }
 
@@ -138,9 +141,11 @@ static void lose(pid_t pid, uint64_t fd)
 
     if (own < 0)
         return;
-    if (pread(own, &last, 1, st.st_size - 1) == 1) {
+    int i = find_dirty(&st);
+    off_t at = i >= 0 && dirty[i].last >= 0 ? dirty[i].last : st.st_size - 1;
+    if (pread(own, &last, 1, at) == 1) {
         last ^= 1;
-        if (pwrite(own, &last, 1, st.st_size - 1) != 1)
+        if (pwrite(own, &last, 1, at) != 1)
             exit(2);
     }
     close(own);
@@ -159,9 +164,10 @@ static int is_on_disk(pid_t pid, uint64_t number, uint64_t fd)
 }
 
 /* A call of the kind; "lost" are those of close that are the last chance to hear of a write. */
-static int counts(const struct fault *f, pid_t pid, uint64_t number, uint64_t fd,
+static int counts(const struct fault *f, pid_t pid, uint64_t number, const uint64_t *arg,
                   struct fault_end *end)
 {
+    uint64_t fd = arg[0];
     char path[64];
     struct stat st;
 
@@ -170,7 +176,7 @@ static int counts(const struct fault *f, pid_t pid, uint64_t number, uint64_t fd
         return 0;
     if (strcmp(f->kind, "lost"))
         return is_of(f, number, fd);
-    note(pid, number, fd);
+    note(pid, number, arg);
     return number == SYS_close && file_of(pid, fd, path, &st) && find_dirty(&st) >= 0;
 }
 
@@ -242,7 +248,7 @@ static int at_call(const struct fault *f, pid_t pid, pid_t tid, struct fault_end
         return done;
     }
     if (info.op != PTRACE_SYSCALL_INFO_ENTRY ||
-        !counts(f, pid, info.entry.nr, info.entry.args[0], end))
+        !counts(f, pid, info.entry.nr, info.entry.args, end))
         return 0;
     int64_t n = ++end->count;
     if (f->mode == FAULT_NONE || n < f->n || (n > f->n && f->mode != FAULT_ON))
