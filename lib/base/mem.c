@@ -14,7 +14,10 @@ enum { MEM_ALIGN = 64 }; /* a cache line, and an AVX-512 vector */
 static void mem_lost_for(const char *what)
 {
     /* No err can be reported to anyone: this is the one place below cli that speaks. */
-    fprintf(stderr, "paro: out of memory for %s\n", what);
+    FILE *out = stderr;
+
+    flockfile(out); /* a second thread that has none waits for the end: one line */
+    fprintf(out, "paro: out of memory for %s\n", what);
     abort();
 }
 
