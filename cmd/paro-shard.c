@@ -9,7 +9,15 @@
 #include "cli/cli.h"
 #include "plan/plan.h"
 
-enum { KEY_SEED = 0x100, KEY_FORCE, KEY_QUICK, KEY_ADAPTER, KEY_FUSE, KEY_BUFFER };
+enum {
+    KEY_SEED = 0x100,
+    KEY_FORCE,
+    KEY_QUICK,
+    KEY_ADAPTER,
+    KEY_FUSE,
+    KEY_BUFFER,
+    KEY_OPTIMIZER
+};
 enum {
     HAS_MODEL = 1,
     HAS_SEED = 2,
@@ -20,7 +28,8 @@ enum {
     HAS_ADAPTER = 64,
     HAS_FUSE = 128,
     HAS_BUFFER = 256,
-    HAS_JOBS = 512
+    HAS_JOBS = 512,
+    HAS_OPTIMIZER = 1024
 };
 
 enum { JOBS_MAX = 256 };
@@ -28,7 +37,7 @@ enum { JOBS_MAX = 256 };
 struct args {
     struct cli cli;
     int has; /* HAS_... that were given */
-    const char *model, *plan, *adapter;
+    const char *model, *plan, *adapter, *optimizer;
     struct tool_target output;
     int64_t seed, buffer, jobs;
     const struct verb *verb;
@@ -60,6 +69,7 @@ static int run_split(const struct args *a, struct err *err)
                                   .groups = &p.groups,
                                   .strategy = strategy,
                                   .adapter = a->adapter,
+                                  .optimizer = a->optimizer,
                                   .seed = (uint64_t)a->seed};
     int rc = tool_split(a->operand[0], &what, a->output, err);
     plan_release(&p);
@@ -145,8 +155,8 @@ static const struct verb {
 } verbs[] = {
     {"init", "init -m CONFIG [--seed S] -o DIR", 0, HAS_MODEL | HAS_OUTPUT,
      HAS_SEED | HAS_FORCE, run_init},
-    {"split", "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR", 1,
-     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_ADAPTER | HAS_SEED, run_split},
+    {"split", "split DIR|FILE -p PLAN [--adapter DIR] [--optimizer FILE] [--seed S] -o DIR", 1,
+     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_ADAPTER | HAS_OPTIMIZER | HAS_SEED, run_split},
     {"merge", "merge DIR [--fuse] -o DIR", 1, HAS_OUTPUT, HAS_FORCE | HAS_FUSE, run_merge},
     {"reshard", "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR", 1,
      HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS, run_reshard},
@@ -159,6 +169,7 @@ static const struct argp_option options[] = {
     {"model", 'm', "CONFIG", 0, "init: the config.json, or a folder with one", 0},
     {"seed", KEY_SEED, "S", 0, "init, split: which values to draw (default 1)", 0},
     {"adapter", KEY_ADAPTER, "DIR", 0, "split: a PEFT folder with the plan's adapters", 0},
+    {"optimizer", KEY_OPTIMIZER, "FILE", 0, "split: a .safetensors file with its state", 0},
     {"fuse", KEY_FUSE, 0, 0, "merge: add the adapters into the weights", 0},
     {"plan", 'p', "PLAN", 0, "split, reshard: the plan, - for standard input", 0},
     {"output", 'o', "DIR", 0, "The folder to write", 0},
@@ -219,6 +230,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has |= HAS_ADAPTER;
         a->adapter = arg;
         return 0;
+    case KEY_OPTIMIZER:
+        a->has |= HAS_OPTIMIZER;
+        a->optimizer = arg;
+        return 0;
     case KEY_FUSE:
         a->has |= HAS_FUSE;
         return 0;
@@ -257,7 +272,8 @@ static const struct argp argp = {
     options,
     parse,
     "init -m CONFIG [--seed S] -o DIR\n"
-    "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR\nmerge DIR [--fuse] -o DIR\n"
+    "split DIR|FILE -p PLAN [--adapter DIR] [--optimizer FILE] [--seed S] -o DIR\n"
+    "merge DIR [--fuse] -o DIR\n"
     "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR\n"
     "verify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
     "Checkpoints and Hugging Face folders: make, split, merge, cut anew, check, list, compare.",

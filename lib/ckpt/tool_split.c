@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 #include "ckpt/hf.h"
+#include "ckpt/optim.h"
 #include "ckpt/peft.h"
 #include "ckpt/tool.h"
 
@@ -26,6 +27,7 @@ struct filling {
     struct hf *hf;
     const struct tool_splitting *what;
     struct peft peft;
+    struct optim optim;
     float *first; /* [CHUNK]: values of adapters that are new */
 };
 
@@ -56,7 +58,8 @@ static int fill_from_folder(void *arg, int unit, int state, struct range at, voi
     const struct model *m = f->hf->model;
     const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at.lo)];
 
-    (void)state;
+    if (state > 0)
+        return optim_read(&f->optim, t, state - 1, at.lo - t->offset, at.hi - at.lo, out, err);
     if (model_is_adapter(t))
         return fill_adapter(f, t, at.lo - t->offset, at.hi - at.lo, out, err);
     return hf_read(f->hf, unit, at, out, err);
@@ -175,6 +178,8 @@ static int fill_folder(const char *dir, struct filling *f, const struct ckpt_sha
     struct ckpt_sources list = {0};
     char **entry = mem_new((size_t)ranks, sizeof *entry);
     const char *config = shape->model->config;
+    /* A run's data stands where its steps do. */
+    struct ckpt_run run = {f->optim.step, f->optim.tokens, f->optim.step, f->what->seed};
     int rc = shape->model->lora.rank ? 0 : put_source(dir, f->hf, &list, err);
 
     for (int r = 0; rc == 0 && r < ranks; r++)
@@ -182,7 +187,8 @@ static int fill_folder(const char *dir, struct filling *f, const struct ckpt_sha
     if (rc == 0)
         rc = ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err);
     if (rc == 0)
-        rc = ckpt_manifest_write(dir, shape, (const char *const *)entry, NULL, &list, err);
+        rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
+                                 f->optim.open ? &run : NULL, &list, err);
     for (int r = 0; r < ranks; r++)
         mem_free(entry[r]);
     for (int i = 0; i < list.count; i++)
@@ -222,13 +228,36 @@ static int open_adapter(struct filling *f, const struct model *m, struct err *er
     return peft_open(&f->peft, f->what->adapter, m, err);
 }
 
+/* The states: the weights in their type, and what the optimizer's file has in F32. */
+static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct err *err)
+{
+    strcpy(shape->state[0].name, "params");
+    shape->state[0].type = f->hf->type;
+    shape->states = 1;
+    if (!f->what->optimizer)
+        return 0;
+    if (shape->model->lora.rank)
+        return err_set(err, ERR_INPUT,
+                       "the plan trains adapters, expected all or a part of the model, of "
+                       "which '%s' may have the optimizer's state",
+                       f->what->optimizer);
+    if (optim_open(&f->optim, f->what->optimizer, shape->model, err))
+        return -1;
+    for (int s = 0; s < OPTIM_STATES; s++) {
+        struct ckpt_state *state = &shape->state[shape->states++];
+        snprintf(state->name, sizeof state->name, "%s", optim_state_name(s));
+        state->type = DTYPE_F32;
+    }
+    return 0;
+}
+
 int tool_split(const char *from, const struct tool_splitting *what, struct tool_target to,
                struct err *err)
 {
     struct hf hf = {0};
     struct model own = {0};
     struct layout layout;
-    struct ckpt_shape shape = {.layout = &layout, .strategy = what->strategy, .states = 1};
+    struct ckpt_shape shape = {.layout = &layout, .strategy = what->strategy};
     struct filling f = {.hf = &hf, .what = what};
     struct io_dir dir;
     int rc = -1;
@@ -240,11 +269,9 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
     layout_init(&layout, what->groups);
     if (hf_open(&hf, from, err) || pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
-        open_adapter(&f, shape.model, err))
+        open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err))
         goto done;
     f.first = mem_new(CHUNK, sizeof *f.first);
-    strcpy(shape.state[0].name, "params");
-    shape.state[0].type = hf.type;
     if (io_dir_create(&dir, to.dir, to.force, err))
         goto done;
     rc = fill_folder(dir.temp, &f, &shape, err);
@@ -254,6 +281,7 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
         rc = io_dir_commit(&dir, err);
 done:
     mem_free(f.first);
+    optim_release(&f.optim);
     peft_release(&f.peft);
     hf_release(&hf);
     model_release(&own);
