@@ -28,7 +28,7 @@ static const struct model_tensor *find_tensor(const struct model *m, const char 
 {
     const struct model_tensor *t = NULL;
     const char *slash = strrchr(name, '/');
-    char own[ST_NAME_MAX];
+    char own[sizeof m->tensor->name];
 
     if (!slash || slash - name >= (int)sizeof own)
         return NULL;
@@ -114,10 +114,11 @@ static int match(struct optim *o, struct err *err)
                : 0;
 }
 
-int optim_open(struct optim *o, const char *path, const struct model *m, struct err *err)
+int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limits,
+               const struct model *m, struct err *err)
 {
     *o = (struct optim){.model = m};
-    if (st_open(&o->st, path, err))
+    if (st_open_within(&o->st, path, limits, err))
         return -1;
     o->open = 1;
     o->place = mem_new((size_t)m->tensors * OPTIM_STATES, sizeof *o->place);
@@ -135,10 +136,16 @@ void optim_release(struct optim *o)
     *o = (struct optim){0};
 }
 
+const struct st_tensor *optim_find(const struct optim *o, const struct model_tensor *t,
+                                   int state)
+{
+    return o->place[(t - o->model->tensor) * OPTIM_STATES + state];
+}
+
 int optim_read(const struct optim *o, const struct model_tensor *t, int state, int64_t first,
                int64_t count, float *out, struct err *err)
 {
-    const struct st_tensor *from = o->place[(t - o->model->tensor) * OPTIM_STATES + state];
+    const struct st_tensor *from = optim_find(o, t, state);
     int64_t size = st_type_bytes(from->type);
     enum dtype have = DTYPE_F32;
     char *buffer = mem_new(CHUNK, (size_t)size);

@@ -29,8 +29,12 @@ const char *optim_state_name(int state); /* "master", "exp_avg", "exp_avg_sq" */
  * All states of all that trains must be there, and no others but of tensors that do not; the
  * model must live as long.
  */
-int optim_open(struct optim *o, const char *path, const struct model *m, struct err *err);
+int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limits,
+               const struct model *m, struct err *err);
 void optim_release(struct optim *o);
+/* Where it lies; NULL: there is none. */
+const struct st_tensor *optim_find(const struct optim *o, const struct model_tensor *t,
+                                   int state);
 /* Elements [first, first + count) of the state of the model's tensor t, in F32. */
 int optim_read(const struct optim *o, const struct model_tensor *t, int state, int64_t first,
                int64_t count, float *out, struct err *err);

@@ -6,32 +6,45 @@
  *     rest/NAME      the data of its tensors that are no parameters, one after the other
  *     files/NAME     every other file of the folder, verbatim
  *
- * so that merge needs to add nothing but the data, which the shards hold.  Where adapters
+ * so that merge needs to add nothing but the data, which the shards hold.  Where the weights
+ * are converted, the first two would be of another type, and are not kept.  Where adapters
  * train, merge gives them alone, and nothing is kept.
  */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_pieces.h"
 #include "ckpt/hf.h"
 #include "ckpt/optim.h"
 #include "ckpt/peft.h"
-#include "ckpt/tool.h"
+#include "ckpt/tool_parts.h"
 
 struct filling {
     struct hf *hf;
     const struct tool_splitting *what;
+    const struct model *model;
     struct peft peft;
     struct optim optim;
     float *first; /* [CHUNK]: values of adapters that are new */
+    int64_t froms;
+    struct move_from *from;
+    struct piece *piece;
+    size_t room, piece_room;
 };
 
-enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20 };
+/* Of a tensor's state, elements from `first` on. */
+struct piece {
+    int tensor, state;
+    int64_t first;
+};
+
+enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20, PIECE_BYTES = 4 << 20 };
 
 /* Elements of an adapter: from its folder, or its first values. */
 static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t first,
@@ -50,29 +63,112 @@ static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t
     return 0;
 }
 
-/* A block lies in one tensor. */
-static int fill_from_folder(void *arg, int unit, int state, struct range at, void *out,
-                            struct err *err)
+/* Each state's stream is of one type, so no element is cut. */
+static int make_piece(void *arg, int64_t number, int64_t first, int64_t bytes, void *out,
+                      struct err *err)
 {
     struct filling *f = arg;
-    const struct model *m = f->hf->model;
-    const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at.lo)];
+    const struct piece *p = &f->piece[number];
+    const struct model_tensor *t = &f->model->tensor[p->tensor];
+    int64_t width = dtype_bytes(p->state ? DTYPE_F32 : f->hf->type);
 
-    if (state > 0)
-        return optim_read(&f->optim, t, state - 1, at.lo - t->offset, at.hi - at.lo, out, err);
-    if (model_is_adapter(t))
-        return fill_adapter(f, t, at.lo - t->offset, at.hi - at.lo, out, err);
-    return hf_read(f->hf, unit, at, out, err);
+    if (p->state)
+        return optim_read(&f->optim, t, p->state - 1, p->first + first / width, bytes / width,
+                          out, err);
+    return fill_adapter(f, t, p->first + first / width, bytes / width, out, err);
+}
+
+/* A tensor's state as the stream has it; of the file that lies behind the folder's, too. */
+static void list_tensor(struct filling *f, int number, int state)
+{
+    const struct model_tensor *t = &f->model->tensor[number];
+    int64_t width = dtype_bytes(state ? DTYPE_F32 : f->hf->type), most = PIECE_BYTES / width;
+    const struct hf_place *p = &f->hf->place[number];
+    int file = -1;
+    int64_t offset = 0;
+
+    if (state == 0 && !model_is_adapter(t)) {
+        file = p->file;
+        offset = f->hf->file[file].data + p->t->first;
+    } else if (state > 0) {
+        const struct st_tensor *from = optim_find(&f->optim, t, state - 1);
+        if (from->type == st_type_of(DTYPE_F32)) {
+            file = f->hf->files;
+            offset = f->optim.st.data + from->first;
+        }
+    }
+    for (int64_t at = 0, n; at < t->elems; at += n) {
+        n = t->elems - at < most ? t->elems - at : most;
+        f->from = mem_grow(f->from, &f->room, (size_t)f->froms + 1, sizeof *f->from);
+        f->piece = mem_grow(f->piece, &f->piece_room, (size_t)f->froms + 1, sizeof *f->piece);
+        f->piece[f->froms] = (struct piece){number, state, at};
+        f->from[f->froms++] = (struct move_from){
+            .bytes = n * width, .file = file, .offset = file < 0 ? 0 : offset + at * width};
+    }
+}
+
+/* The states, one after the other; of each the model's tensors, unit by unit. */
+static void list_pieces(struct filling *f)
+{
+    for (int state = 0; state < (f->optim.open ? 1 + OPTIM_STATES : 1); state++)
+        for (int i = 0; i < f->model->tensors; i++)
+            if (state == 0 || model_trains(f->model, &f->model->tensor[i]))
+                list_tensor(f, i, state);
+}
+
+/* What is read: the folder's weights and, last, the optimizer's state. */
+static int read_files(const struct filling *f)
+{
+    return f->hf->files + f->optim.open;
+}
+
+static const struct st *read_file(const struct filling *f, int number)
+{
+    return number < f->hf->files ? &f->hf->file[number] : &f->optim.st;
+}
+
+/* The same file, and nobody has written to it. */
+static int is_as_it_was(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* [read_files]; for mem_free, on error too. */
+static int look_at_files(const struct filling *f, struct stat **out, struct err *err)
+{
+    *out = mem_new((size_t)read_files(f), sizeof **out);
+    for (int i = 0; i < read_files(f); i++)
+        if (stat(read_file(f, i)->path, &(*out)[i]))
+            return err_sys(err, "cannot read '%s'", read_file(f, i)->path);
+    return 0;
+}
+
+/* What was read has no checksums: all of it must be of one moment. */
+static int check_files(const struct filling *f, const struct stat *was, struct err *err)
+{
+    struct stat *is = NULL;
+    int rc = look_at_files(f, &is, err);
+
+    for (int i = 0; rc == 0 && i < read_files(f); i++)
+        if (!is_as_it_was(&was[i], &is[i]))
+            rc = err_at(err, read_file(f, i)->path, 0, NULL, "was changed while it was read");
+    mem_free(is);
+    return rc;
 }
 
 static int put_header(const char *dir, const struct st *st, const char *name,
                       struct ckpt_source *s, struct err *err)
 {
     void *head = NULL;
-    int rc = mem_data(st->data, "a safetensors header", &head, err);
+    int fd = open(st->path, O_RDONLY | O_CLOEXEC), rc;
 
-    if (rc == 0 && io_pread_all(st->fd, head, st->data, 0, err))
+    if (fd < 0)
+        return err_sys(err, "cannot open '%s'", st->path);
+    rc = mem_data(st->data, "a safetensors header", &head, err);
+    if (rc == 0 && io_pread_all(fd, head, st->data, 0, err))
         rc = err_prefix(err, "%s: ", st->path);
+    close(fd);
     if (rc == 0)
         rc = ckpt_put_file(dir, name, head, st->data, err);
     if (rc == 0) {
@@ -141,23 +237,35 @@ static int keep_rest(const char *dir, const struct hf *hf, int file, struct ckpt
     return rc;
 }
 
-/* Puts all that merge needs into dir/source and lists it; the list is what got there. */
-static int put_source(const char *dir, const struct hf *hf, struct ckpt_sources *list,
-                      struct err *err)
+static int keep_weights(const char *dir, const struct hf *hf, struct ckpt_sources *list,
+                        struct err *err)
 {
     char *headers = io_join(dir, ckpt_source_folder(CKPT_KEEP_HEADER));
-    char *files = io_join(dir, ckpt_source_folder(CKPT_KEEP_FILE));
     int rc = io_mkdir(headers, err);
 
-    list->item = mem_new((size_t)(2 * hf->files + hf->others), sizeof *list->item);
     for (int i = 0; rc == 0 && i < hf->files; i++) {
         rc = put_header(headers, &hf->file[i], hf->name[i], &list->item[list->count], err);
         list->count += rc == 0;
         if (rc == 0)
             rc = keep_rest(dir, hf, i, list, err);
     }
+    mem_free(headers);
+    return rc;
+}
+
+/* Puts all that merge needs into dir/source and lists it; the list is what got there. */
+static int put_source(const char *dir, const struct hf *hf, int converted,
+                      struct ckpt_sources *list, struct err *err)
+{
+    char *files = io_join(dir, ckpt_source_folder(CKPT_KEEP_FILE));
+    int rc;
+
+    list->item = mem_new((size_t)(2 * hf->files + hf->others), sizeof *list->item);
+    rc = converted ? 0 : keep_weights(dir, hf, list, err);
     for (int i = 0; rc == 0 && i < hf->others; i++) {
         struct ckpt_source *s = &list->item[list->count];
+        if (!tool_keeps(CKPT_KEEP_FILE, hf->other[i], converted))
+            continue;
         rc = ckpt_copy_file(hf->dir, files, hf->other[i], &s->bytes, s->hash, err);
         if (rc == 0) {
             s->name = mem_dup(hf->other[i]);
@@ -165,8 +273,35 @@ static int put_source(const char *dir, const struct hf *hf, struct ckpt_sources 
             list->count++;
         }
     }
-    mem_free(headers);
     mem_free(files);
+    return rc;
+}
+
+/* The files, read by their names: what is there is what was opened. */
+static int move_weights(const char *dir, struct filling *f, const struct tool_cut *cut,
+                        struct err *err)
+{
+    const struct tool_means *means = &f->what->means;
+    struct move_file *file = mem_new((size_t)read_files(f), sizeof *file);
+    struct ckpt_move move = {.from_files = read_files(f),
+                             .from_file = file,
+                             .buffer = means->buffer,
+                             .jobs = ckpt_jobs(means->jobs),
+                             .stop = means->stop,
+                             .arg = f,
+                             .ear = means->ear,
+                             .make = make_piece,
+                             .tell = means->tell};
+
+    for (int i = 0; i < read_files(f); i++) {
+        const struct st *st = read_file(f, i);
+        file[i] = (struct move_file){(const char *const *)&st->path, 1, st->file_bytes};
+    }
+    list_pieces(f);
+    move.froms = f->froms;
+    move.from = f->from;
+    int rc = tool_cut(dir, cut, &move, NULL, err);
+    mem_free(file);
     return rc;
 }
 
@@ -174,27 +309,27 @@ static int put_source(const char *dir, const struct hf *hf, struct ckpt_sources 
 static int fill_folder(const char *dir, struct filling *f, const struct ckpt_shape *shape,
                        struct err *err)
 {
-    int ranks = shape->layout->groups.ranks;
     struct ckpt_sources list = {0};
-    char **entry = mem_new((size_t)ranks, sizeof *entry);
-    const char *config = shape->model->config;
+    struct ckpt_state is[CKPT_STATES_MAX];
     /* A run's data stands where its steps do. */
     struct ckpt_run run = {f->optim.step, f->optim.tokens, f->optim.step, f->what->seed};
-    int rc = shape->model->lora.rank ? 0 : put_source(dir, f->hf, &list, err);
+    struct tool_cut cut = {
+        .shape = shape, .is = is, .run = f->optim.open ? &run : NULL, .source = &list};
+    struct stat *was = NULL;
 
-    for (int r = 0; rc == 0 && r < ranks; r++)
-        rc = ckpt_write_shard(dir, r, shape, fill_from_folder, f, &entry[r], err);
+    memcpy(is, shape->state, sizeof is);
+    is[0].type = f->hf->type;
+    cut.type = shape->state[0].type;
+    cut.converted = cut.type != is[0].type;
+    int rc = look_at_files(f, &was, err);
+    if (rc == 0 && !shape->model->lora.rank)
+        rc = put_source(dir, f->hf, cut.converted, &list, err);
     if (rc == 0)
-        rc = ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err);
-    if (rc == 0)
-        rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
-                                 f->optim.open ? &run : NULL, &list, err);
-    for (int r = 0; r < ranks; r++)
-        mem_free(entry[r]);
+        rc = move_weights(dir, f, &cut, err) || check_files(f, was, err) ? -1 : 0;
     for (int i = 0; i < list.count; i++)
         mem_free(list.item[i].name);
-    mem_free(entry);
     mem_free(list.item);
+    mem_free(was);
     return rc;
 }
 
@@ -228,20 +363,22 @@ static int open_adapter(struct filling *f, const struct model *m, struct err *er
     return peft_open(&f->peft, f->what->adapter, m, err);
 }
 
-/* The states: the weights in their type, and what the optimizer's file has in F32. */
+/* The states: the weights, and what the optimizer's file has. */
 static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct err *err)
 {
+    const struct tool_splitting *what = f->what;
+
     strcpy(shape->state[0].name, "params");
-    shape->state[0].type = f->hf->type;
+    shape->state[0].type = what->type ? *what->type : f->hf->type;
     shape->states = 1;
-    if (!f->what->optimizer)
+    if (!what->optimizer)
         return 0;
     if (shape->model->lora.rank)
         return err_set(err, ERR_INPUT,
                        "the plan trains adapters, expected all or a part of the model, of "
                        "which '%s' may have the optimizer's state",
-                       f->what->optimizer);
-    if (optim_open(&f->optim, f->what->optimizer, shape->model, err))
+                       what->optimizer);
+    if (optim_open(&f->optim, what->optimizer, what->means.limits, shape->model, err))
         return -1;
     for (int s = 0; s < OPTIM_STATES; s++) {
         struct ckpt_state *state = &shape->state[shape->states++];
@@ -257,7 +394,8 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
     struct hf hf = {0};
     struct model own = {0};
     struct layout layout;
-    struct ckpt_shape shape = {.layout = &layout, .strategy = what->strategy};
+    struct ckpt_shape shape = {
+        .layout = &layout, .strategy = what->strategy, .copies = what->copies};
     struct filling f = {.hf = &hf, .what = what};
     struct io_dir dir;
     int rc = -1;
@@ -267,11 +405,14 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
                        "the plan's model is a number of parameters, expected one "
                        "with a config.json");
     layout_init(&layout, what->groups);
-    if (hf_open(&hf, from, err) || pick_model(&hf, what->model, &own, &shape.model, err) ||
+    if (hf_open_within(&hf, from, what->means.limits, err) ||
+        pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
-        open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err))
+        open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err) ||
+        ckpt_check_copies(what->groups, what->copies, err))
         goto done;
     f.first = mem_new(CHUNK, sizeof *f.first);
+    f.model = shape.model;
     if (io_dir_create(&dir, to.dir, to.force, err))
         goto done;
     rc = fill_folder(dir.temp, &f, &shape, err);
@@ -281,6 +422,8 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
         rc = io_dir_commit(&dir, err);
 done:
     mem_free(f.first);
+    mem_free(f.from);
+    mem_free(f.piece);
     optim_release(&f.optim);
     peft_release(&f.peft);
     hf_release(&hf);

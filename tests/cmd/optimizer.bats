@@ -38,10 +38,15 @@ for name, (kind, shape, data) in model.items():
     for state in ("master", "exp_avg", "exp_avg_sq"):
         part = shard[f"{unit(name)}/{state}"][2][lo:lo + len(data)]
         tensors[f"{name}/{state}"] = (kind, shape, part)
-for change in sys.argv[3:]:  # drop=NAME, NAME=TYPE, NAME+=SHAPE
+for change in sys.argv[3:]:  # drop=NAME, NAME=TYPE, NAME+=SHAPE, NAME~=TYPE (cut off)
     key, value = change.split("=", 1)
     if key == "drop":
         del tensors[value]
+    elif key.endswith("~"):
+        kind, shape, data = tensors[key[:-1]]
+        high = [data[i + 2:i + 4] for i in range(0, len(data), 4)]
+        low = b"" if value == "BF16" else bytes(2)
+        tensors[key[:-1]] = (value, shape, b"".join(low + h for h in high))
     elif key.endswith("+"):
         old = tensors[key[:-1]]
         tensors[key[:-1]] = (old[0], json.loads(value), old[2])
@@ -106,6 +111,28 @@ split() { paro-shard split "$1/model" -p "$2" --optimizer "$1/optimizer.safetens
     run ! grep '^model.layers.2.*/exp_avg' list
     paro-shard diff "$G/ended/step-00000002" ckpt > said || true
     run ! grep -v 'is in the first alone$' said
+}
+
+@test "a moment in bf16 is widened" {
+    t=model.layers.1.mlp.up_proj.weight/exp_avg
+    for kind in BF16 F32; do
+        hand_over "$G/ended/step-00000002" $kind $t~=$kind
+        split $kind "$G/two.yaml" ckpt-$kind
+    done
+    run -1 paro-shard diff ckpt-F32 "$G/ended/step-00000002"
+    [ "$(wc -l <<< "$output")" = 1 ]
+    [[ $output = "$t: "* ]]
+    paro-shard diff ckpt-F32 ckpt-BF16
+}
+
+@test "another type for the weights, copies: the state stays, and so does the run" {
+    paro-shard split "$G/over/model" -p "$G/two.yaml" --optimizer "$G/over/optimizer.safetensors" \
+        --type bf16 --copies 1 -o ckpt
+    paro-shard verify ckpt
+    paro-shard diff ckpt "$G/ended/step-00000002" > said || true
+    [ "$(wc -l < said)" = "$(paro-shard ls "$G/over/model" | grep -c ' F32 ')" ]
+    run ! grep -E '/(master|exp_avg|exp_avg_sq):' said
+    grep -q '"run":{"step":2,' ckpt/manifest.json
 }
 
 @test "what is wrong with a file is told, and nothing is left" {
