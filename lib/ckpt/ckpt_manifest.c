@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "base/jout.h"
+#include "base/jtree.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 
@@ -182,6 +183,11 @@ static int read_run(struct reader *r, json_t *run)
     if (json_unpack_ex(run, &e, JSON_STRICT, "{s:I,s:I,s:I,s:I}", "step", &step, "tokens",
                        &tokens, "position", &position, "seed", &seed))
         return FAIL(r, "run: %.200s", e.text);
+    if (step < 0 || tokens < 0 || position < 0)
+        return FAIL(r,
+                    "run is at step %" PRId64 ", token %" PRId64 " and position %" PRId64
+                    ", expected none below 0",
+                    (int64_t)step, (int64_t)tokens, (int64_t)position);
     r->c->has_run = 1;
     r->c->run = (struct ckpt_run){step, tokens, position, (uint64_t)seed};
     return 0;
@@ -502,7 +508,8 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
     int64_t before = bytes - (int64_t)(sizeof tail - 1) - 36;
     char hash[33];
 
-    if (before < 0 || memcmp(text + before, tail, sizeof tail - 1))
+    if (before < 0 || memcmp(text + before, tail, sizeof tail - 1) ||
+        memcmp(text + bytes - 4, "\"\n}\n", 4))
         return FAIL(r, "does not end with its checksum: it is no manifest, or cut short");
     ckpt_hash(text, before, hash);
     if (memcmp(hash, text + bytes - 36, 32))
@@ -511,31 +518,30 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
     return 0;
 }
 
+int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config, const char *text,
+                        int64_t bytes, struct err *err)
+{
+    struct reader r = {.c = c, .path = path, .config = config, .err = err};
+    json_t *root = NULL;
+    int rc = check_sum(&r, text, bytes) || jtree_read(path, text, bytes, &root, err)
+                 ? -1
+                 : read_root(&r, root);
+
+    json_decref(root);
+    return rc;
+}
+
 int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
                        const struct ckpt_limits *limits, struct err *err)
 {
     char *text = NULL;
-    struct reader r = {.c = c, .path = path, .config = config, .err = err};
-    json_t *root = NULL;
-    json_error_t where;
     int64_t bytes = 0;
-    int rc = -1;
+    int rc = io_read_text(path, limits->manifest_bytes, &text, &bytes, err);
 
-    if (io_read_text(path, limits->manifest_bytes, &text, &bytes, err)) {
-        if (err->code == ERR_INPUT)
-            err_more(err, " (--max-manifest)");
-        goto done;
-    }
-    if (check_sum(&r, text, bytes))
-        goto done;
-    root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!root) {
-        err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
-        goto done;
-    }
-    rc = read_root(&r, root);
-done:
-    json_decref(root);
+    if (rc == 0)
+        rc = ckpt_manifest_parse(c, path, config, text, bytes, err);
+    else if (err->code == ERR_INPUT)
+        err_more(err, " (--max-manifest)");
     mem_free(text);
     return rc;
 }

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -29,8 +28,7 @@ char *ckpt_small_path(const char *dir, int k, const char *name)
 static int is_there(const char *dir, int k, const char *name)
 {
     char *path = ckpt_small_path(dir, k, name);
-    struct stat st;
-    int there = stat(path, &st) == 0;
+    int there = !io_absent(path);
 
     mem_free(path);
     return there;

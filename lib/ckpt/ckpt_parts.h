@@ -108,6 +108,9 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
  */
 int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
                        const struct ckpt_limits *limits, struct err *err);
+/* The same from a text that is in memory, with a 0 behind it; `path` is for messages. */
+int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config, const char *text,
+                        int64_t bytes, struct err *err);
 /* ckpt_open_within; doubt: its own manifest may be another run's, if a copy says so. */
 int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
                   struct err *err);

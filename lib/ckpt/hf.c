@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/jtree.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_parts.h"
@@ -125,16 +126,15 @@ static int read_index(struct hf *hf, const char *path, const struct ckpt_limits 
 {
     char *text = NULL;
     int64_t bytes = 0;
-    json_error_t where;
+    json_t *root = NULL;
     int rc = -1;
 
     if (io_read_text(path, limits->header_bytes, &text, &bytes, err))
         return err->code == ERR_INPUT ? err_more(err, " (--max-header)") : -1;
-    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
+    if (jtree_read(path, text, bytes, &root, err))
+        goto done;
     json_t *map = json_object_get(root, "weight_map");
-    if (!root)
-        err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
-    else if (json_object_size(map) == 0)
+    if (json_object_size(map) == 0)
         err_at(err, path, 0, "weight_map", "is no object that names tensors");
     else if ((int64_t)json_object_size(map) > limits->tensors)
         err_at(err, path, 0, "weight_map",
@@ -143,6 +143,7 @@ static int read_index(struct hf *hf, const char *path, const struct ckpt_limits 
     else
         rc = open_indexed(hf, path, map, limits, err) || check_index(hf, path, map, err) ? -1
                                                                                          : 0;
+done:
     json_decref(root);
     mem_free(text);
     return rc;
@@ -167,10 +168,8 @@ static int list_others(struct hf *hf, const char *under, int depth, size_t *room
 
     if (rc == 0 && depth > DEPTH_MAX)
         rc = err_set(err, ERR_INPUT, "'%s' is more than %d folders deep", path, DEPTH_MAX);
-    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
         struct stat st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
         char *name = *under ? io_join(under, e->d_name) : mem_dup(e->d_name);
         char *whole = io_join(hf->dir, name);
         if (!is_utf8(e->d_name)) { /* the manifest, JSON, could not say its name */
@@ -189,6 +188,8 @@ static int list_others(struct hf *hf, const char *under, int depth, size_t *room
         mem_free(name);
         mem_free(whole);
     }
+    if (rc == 0 && errno)
+        rc = err_sys(err, "cannot read folder '%s'", path);
     if (d)
         closedir(d);
     mem_free(path);
@@ -214,16 +215,15 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
                        struct err *err)
 {
     char *single = io_join(path, "model.safetensors"), *index = io_join(path, HF_INDEX_NAME);
-    struct stat st;
     size_t room = 0;
     int rc;
 
     hf->dir = mem_dup(path);
-    if (stat(single, &st) == 0) { /* transformers, too, prefers it to an index */
+    if (!io_absent(single)) { /* transformers, too, prefers it to an index */
         hf->name = mem_new(1, sizeof *hf->name);
         hf->file = mem_new(1, sizeof *hf->file);
         rc = add_file(hf, single, "model.safetensors", limits, err);
-    } else if (stat(index, &st) == 0) {
+    } else if (!io_absent(index)) {
         rc = read_index(hf, index, limits, err);
     } else {
         rc = err_set(err, ERR_ABSENT, "'%s' has neither model.safetensors nor %s", path,

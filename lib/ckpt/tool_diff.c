@@ -27,6 +27,14 @@ struct gap {
     int64_t most_at;
 };
 
+static void put_place(struct jout *j, const char *key, int64_t at)
+{
+    if (at < 0)
+        jout_null(j, key);
+    else
+        jout_int(j, key, at);
+}
+
 static void say(struct diff *d, const char *name, const char *what, const char *detail,
                 const struct gap *gap)
 {
@@ -41,9 +49,9 @@ static void say(struct diff *d, const char *name, const char *what, const char *
     jout_text(&d->j, "text", detail);
     if (gap) {
         jout_int(&d->j, "elems_differ", gap->elems);
-        jout_int(&d->j, "first", gap->first);
+        put_place(&d->j, "first", gap->first);
         jout_num(&d->j, "max_abs", gap->most);
-        jout_int(&d->j, "max_abs_at", gap->most_at);
+        put_place(&d->j, "max_abs_at", gap->most_at);
         jout_num(&d->j, "max_rel", gap->rel);
     }
     jout_close(&d->j, '}');

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows which folders lie apart from one another. */
+#include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,27 +17,29 @@ static int is_below(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && (path[n] == '/' || (n == 1 && path[n]));
 }
 
-/* The absolute name of what may not be there yet; NULL when its folder is not either. */
-static char *absolute(const char *path)
+/* The absolute name of what may not be there yet; *out NULL when its folder is not either. */
+static int absolute(const char *path, char **out, struct err *err)
 {
-    char *a = mem_dup(path), *b = mem_dup(path), *out = NULL;
+    char *a = mem_dup(path), *b = mem_dup(path);
     char *dir = realpath(dirname(a), NULL);
+    int rc = dir || errno == ENOENT ? 0 : err_sys(err, "cannot look for '%s'", path);
 
-    if (dir)
-        out = io_join(dir, basename(b));
+    *out = dir ? io_join(dir, basename(b)) : NULL;
     free(dir);
     mem_free(a);
     mem_free(b);
-    return out;
+    return rc;
 }
 
 int tool_check_apart(const char *from, const char *to, struct err *err)
 {
-    char *source = realpath(from, NULL), *target = absolute(to);
+    char *source = realpath(from, NULL), *target = NULL;
     int rc = 0;
 
     if (!source)
         rc = err_sys(err, "cannot open '%s'", from);
+    else if (absolute(to, &target, err))
+        rc = -1;
     else if (target && is_below(target, source))
         rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", to,
                      from);

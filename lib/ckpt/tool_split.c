@@ -341,7 +341,7 @@ static int pick_model(const struct hf *hf, const struct model *plan, struct mode
     int rc = 0;
 
     *out = plan;
-    if (!hf->alone && access(path, F_OK) == 0) {
+    if (!hf->alone && !io_absent(path)) {
         rc = model_read(own, path, err) || tool_check_same(hf->dir, own, plan, err) ||
                      (plan->partial && model_train(own, plan->partial, err))
                  ? -1

@@ -86,7 +86,8 @@ static int verify_ckpt(struct report *r, const char *path, const struct ckpt_lim
     struct tool_means means = {.buffer = BUFFER};
 
     if (ckpt_open_any(&c, path, limits ? limits : &ckpt_limits_usual, 1, err))
-        return judge(r, NULL, NULL, err);
+        /* That there is no manifest is news: there was one, or none could be looked at. */
+        return err->code == ERR_ABSENT ? -1 : judge(r, NULL, NULL, err);
     int rc = ckpt_checkup(&x, &c, quick, &means, err);
     if (rc == 0) {
         r->bytes = x.bytes;
@@ -112,7 +113,7 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
         return judge(r, NULL, NULL, err);
     char *config = io_join(hf.dir, "config.json");
     int rc = 0;
-    if (!hf.alone && access(config, F_OK) == 0) {
+    if (!hf.alone && !io_absent(config)) {
         if (model_read(&m, config, err)) {
             rc = -1; /* what the folder should hold cannot be told */
         } else {
