@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-shard: checkpoints and Hugging Face folders into one another, checked and compared. */
+#include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +11,21 @@
 #include "cli/cli.h"
 #include "plan/plan.h"
 
-enum { KEY_SEED = 0x100, KEY_FORCE, KEY_QUICK, KEY_ADAPTER, KEY_FUSE, KEY_BUFFER };
+enum {
+    KEY_SEED = 0x100,
+    KEY_FORCE,
+    KEY_QUICK,
+    KEY_ADAPTER,
+    KEY_FUSE,
+    KEY_BUFFER,
+    KEY_TYPE,
+    KEY_MAX_SHARD,
+    KEY_MAX_HEADER,
+    KEY_MAX_TENSORS,
+    KEY_MAX_NAME,
+    KEY_MAX_FILES,
+    KEY_MAX_MANIFEST
+};
 enum {
     HAS_MODEL = 1,
     HAS_SEED = 2,
@@ -20,7 +36,10 @@ enum {
     HAS_ADAPTER = 64,
     HAS_FUSE = 128,
     HAS_BUFFER = 256,
-    HAS_JOBS = 512
+    HAS_JOBS = 512,
+    HAS_TYPE = 1024,
+    HAS_MAX_SHARD = 2048,
+    HAS_LIMITS = 4096
 };
 
 enum { JOBS_MAX = 256 };
@@ -30,7 +49,9 @@ struct args {
     int has; /* HAS_... that were given */
     const char *model, *plan, *adapter;
     struct tool_target output;
-    int64_t seed, buffer, jobs;
+    int64_t seed, buffer, jobs, max_shard;
+    enum dtype type;
+    struct ckpt_limits limits;
     const struct verb *verb;
     int count; /* of operands */
     const char *operand[2];
@@ -60,7 +81,8 @@ static int run_split(const struct args *a, struct err *err)
                                   .groups = &p.groups,
                                   .strategy = strategy,
                                   .adapter = a->adapter,
-                                  .seed = (uint64_t)a->seed};
+                                  .seed = (uint64_t)a->seed,
+                                  .limits = &a->limits};
     int rc = tool_split(a->operand[0], &what, a->output, err);
     plan_release(&p);
     return rc;
@@ -85,8 +107,30 @@ static void hear_signals(void)
             sigaction(asks[i], &act, NULL);
 }
 
+/* All is tidied up: now end as the signal would have it. */
+static int end_as_asked(int rc)
+{
+    if (rc && atomic_load(&stop)) {
+        signal(atomic_load(&stop), SIG_DFL);
+        raise(atomic_load(&stop));
+    }
+    return rc;
+}
+
+/* What was read all the same is told, once: whoever has copies has a use for repair. */
+static void tell_healed(const struct args *a, const struct ckpt_healed *h)
+{
+    if (h->blocks + h->files)
+        cli_say(&a->cli,
+                "%" PRId64 " block%s and %" PRId64 " file%s read from copies; run paro-shard "
+                "repair; the first: %s",
+                h->blocks, h->blocks == 1 ? "" : "s", h->files, h->files == 1 ? "" : "s",
+                h->first.text);
+}
+
 static int run_reshard(const struct args *a, struct err *err)
 {
+    struct ckpt_healed healed = {0};
     struct plan p;
     char strategy[4];
 
@@ -98,45 +142,79 @@ static int run_reshard(const struct args *a, struct err *err)
                                    .strategy = strategy,
                                    .buffer = a->buffer,
                                    .jobs = (int)a->jobs,
-                                   .stop = &stop};
+                                   .stop = &stop,
+                                   .limits = &a->limits,
+                                   .healed = &healed};
     hear_signals();
     int rc = tool_reshard(a->operand[0], &what, a->output, err);
     plan_release(&p);
-    /* All is tidied up: now end as the signal would have it. */
-    if (rc && atomic_load(&stop)) {
-        signal(atomic_load(&stop), SIG_DFL);
-        raise(atomic_load(&stop));
-    }
-    return rc;
+    if (rc == 0)
+        tell_healed(a, &healed);
+    return end_as_asked(rc);
 }
 
 static int run_merge(const struct args *a, struct err *err)
 {
-    return tool_merge(a->operand[0], !!(a->has & HAS_FUSE), a->output, err);
+    struct ckpt_healed healed = {0};
+    struct tool_merging what = {.fuse = !!(a->has & HAS_FUSE),
+                                .type = a->has & HAS_TYPE ? &a->type : NULL,
+                                .max_shard = a->max_shard,
+                                .buffer = a->buffer,
+                                .jobs = (int)a->jobs,
+                                .stop = &stop,
+                                .limits = &a->limits,
+                                .healed = &healed};
+
+    hear_signals();
+    int rc = tool_merge(a->operand[0], &what, a->output, err);
+    if (rc == 0)
+        tell_healed(a, &healed);
+    return end_as_asked(rc);
+}
+
+static int run_repair(const struct args *a, struct err *err)
+{
+    struct tool_repairing what = {.buffer = a->buffer,
+                                  .jobs = (int)a->jobs,
+                                  .stop = &stop,
+                                  .limits = &a->limits,
+                                  .json = a->cli.json,
+                                  .out = stdout};
+    int lost = 0;
+
+    hear_signals();
+    if (end_as_asked(tool_repair(a->operand[0], &what, a->output, &lost, err)))
+        return -1;
+    return lost > 0;
 }
 
 static int run_verify(const struct args *a, struct err *err)
 {
     int bad = 0;
 
-    if (tool_verify(a->operand[0], !!(a->has & HAS_QUICK), a->cli.json, stdout, &bad, err))
+    if (tool_verify(a->operand[0], &a->limits, !!(a->has & HAS_QUICK), a->cli.json, stdout,
+                    &bad, err))
         return -1;
     return bad > 0;
 }
 
 static int run_ls(const struct args *a, struct err *err)
 {
-    return tool_ls(a->operand[0], a->cli.json, stdout, err);
+    return tool_ls(a->operand[0], &a->limits, a->cli.json, stdout, err);
 }
 
 static int run_diff(const struct args *a, struct err *err)
 {
     int differ = 0;
 
-    if (tool_diff(a->operand[0], a->operand[1], a->cli.json, stdout, &differ, err))
+    if (tool_diff(a->operand[0], a->operand[1], &a->limits, a->cli.json, stdout, &differ, err))
         return -1;
     return differ > 0;
 }
+
+#define MERGE_USAGE "merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR"
+
+#define REPAIR_USAGE "repair DIR [--buffer BYTES] [--jobs N] -o DIR"
 
 static const struct verb {
     const char *name, *usage;
@@ -146,13 +224,17 @@ static const struct verb {
     {"init", "init -m CONFIG [--seed S] -o DIR", 0, HAS_MODEL | HAS_OUTPUT,
      HAS_SEED | HAS_FORCE, run_init},
     {"split", "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR", 1,
-     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_ADAPTER | HAS_SEED, run_split},
-    {"merge", "merge DIR [--fuse] -o DIR", 1, HAS_OUTPUT, HAS_FORCE | HAS_FUSE, run_merge},
+     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_ADAPTER | HAS_SEED | HAS_LIMITS, run_split},
+    {"merge", MERGE_USAGE, 1, HAS_OUTPUT,
+     HAS_FORCE | HAS_FUSE | HAS_TYPE | HAS_MAX_SHARD | HAS_BUFFER | HAS_JOBS | HAS_LIMITS,
+     run_merge},
     {"reshard", "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR", 1,
-     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS, run_reshard},
-    {"verify", "verify DIR|FILE [--quick]", 1, 0, HAS_QUICK, run_verify},
-    {"ls", "ls DIR|FILE", 1, 0, 0, run_ls},
-    {"diff", "diff A B", 2, 0, 0, run_diff},
+     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS | HAS_LIMITS, run_reshard},
+    {"repair", REPAIR_USAGE, 1, HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS | HAS_LIMITS,
+     run_repair},
+    {"verify", "verify DIR|FILE [--quick]", 1, 0, HAS_QUICK | HAS_LIMITS, run_verify},
+    {"ls", "ls DIR|FILE", 1, 0, HAS_LIMITS, run_ls},
+    {"diff", "diff A B", 2, 0, HAS_LIMITS, run_diff},
 };
 
 static const struct argp_option options[] = {
@@ -162,12 +244,59 @@ static const struct argp_option options[] = {
     {"fuse", KEY_FUSE, 0, 0, "merge: add the adapters into the weights", 0},
     {"plan", 'p', "PLAN", 0, "split, reshard: the plan, - for standard input", 0},
     {"output", 'o', "DIR", 0, "The folder to write", 0},
-    {"buffer", KEY_BUFFER, "BYTES", 0, "reshard: bytes in flight (default 64Mi)", 0},
-    {"jobs", 'j', "N", 0, "reshard: threads (default one per processor, 2 to 16)", 0},
+    {"buffer", KEY_BUFFER, "BYTES", 0, "merge, reshard, repair: bytes in flight (default 64Mi)",
+     0},
+    {"jobs", 'j', "N", 0,
+     "merge, reshard, repair: threads (default one per processor, 2 to 16)", 0},
+    {"type", KEY_TYPE, "TYPE", 0, "merge: convert the weights to f32, bf16, f16 or f64", 0},
+    {"max-shard", KEY_MAX_SHARD, "BYTES", 0, "merge: several files, each of at most BYTES", 0},
     {"force", KEY_FORCE, 0, 0, "Replace DIR if it is there", 0},
     {"quick", KEY_QUICK, 0, 0, "verify: sizes and headers, not the data", 0},
+    {"max-header", KEY_MAX_HEADER, "BYTES", 0, "Longest header or index (default 100MB)", 1},
+    {"max-tensors", KEY_MAX_TENSORS, "N", 0, "Most tensors in a file (default 1e6)", 1},
+    {"max-name", KEY_MAX_NAME, "BYTES", 0, "Longest name of a tensor (default 4096)", 1},
+    {"max-files", KEY_MAX_FILES, "N", 0, "Most files of an index (default 10000)", 1},
+    {"max-manifest", KEY_MAX_MANIFEST, "BYTES", 0, "Longest manifest (default 256Mi)", 1},
     CLI_OPTIONS,
     {0}};
+
+/* Bounds of the bounds: what 32 bits count, and a header that fits into no memory. */
+enum { COUNT_MAX = 1000000000 };
+static const int64_t size_max = INT64_C(1) << 40;
+
+static error_t parse_limit(int key, const char *arg, struct args *a)
+{
+    struct ckpt_limits *l = &a->limits;
+    struct err *err = &a->cli.err;
+
+    a->has |= HAS_LIMITS;
+    switch (key) {
+    case KEY_MAX_HEADER:
+        return cli_check(&a->cli, num_bytes(arg, 2, size_max, &l->header_bytes, err),
+                         "--max-header");
+    case KEY_MAX_TENSORS:
+        return cli_check(&a->cli, num_count(arg, 1, COUNT_MAX, &l->tensors, err),
+                         "--max-tensors");
+    case KEY_MAX_NAME:
+        return cli_check(&a->cli, num_bytes(arg, 1, size_max, &l->name_bytes, err),
+                         "--max-name");
+    case KEY_MAX_FILES:
+        return cli_check(&a->cli, num_count(arg, 1, COUNT_MAX, &l->files, err), "--max-files");
+    default:
+        return cli_check(&a->cli, num_bytes(arg, 1, size_max, &l->manifest_bytes, err),
+                         "--max-manifest");
+    }
+}
+
+static error_t parse_type(const char *arg, struct args *a)
+{
+    a->has |= HAS_TYPE;
+    if (cli_check(&a->cli, dtype_parse(arg, &a->type, &a->cli.err), "--type"))
+        return EINVAL;
+    if (a->type == DTYPE_I32 || a->type == DTYPE_U8)
+        return cli_usage(&a->cli, "--type: '%s', expected f32, bf16, f16 or f64", arg);
+    return 0;
+}
 
 static error_t take_operand(struct args *a, const char *arg)
 {
@@ -176,10 +305,11 @@ static error_t take_operand(struct args *a, const char *arg)
             if (strcmp(verbs[i].name, arg) == 0)
                 a->verb = &verbs[i];
         return a->verb ? 0
-                       : cli_usage(&a->cli,
-                                   "verb '%s', expected init, split, merge, reshard, verify, "
-                                   "ls or diff",
-                                   arg);
+                       : cli_usage(
+                             &a->cli,
+                             "verb '%s', expected init, split, merge, reshard, repair, verify, "
+                             "ls or diff",
+                             arg);
     }
     if (a->count == a->verb->operands)
         return cli_usage(&a->cli, "unexpected argument '%s', expected paro-shard %s", arg,
@@ -193,8 +323,9 @@ static error_t check_usage(struct args *a)
     const struct verb *v = a->verb;
 
     if (!v)
-        return cli_usage(&a->cli,
-                         "no verb, expected init, split, merge, reshard, verify, ls or diff");
+        return cli_usage(
+            &a->cli,
+            "no verb, expected init, split, merge, reshard, repair, verify, ls or diff");
     if (a->count < v->operands || (a->has & v->needs) != v->needs)
         return cli_usage(&a->cli, "too little given, expected paro-shard %s", v->usage);
     if (a->has & ~(v->needs | v->may))
@@ -226,6 +357,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has |= HAS_BUFFER;
         return cli_check(&a->cli, num_bytes(arg, 1, INT64_MAX, &a->buffer, &a->cli.err),
                          "--buffer");
+    case KEY_TYPE:
+        return parse_type(arg, a);
+    case KEY_MAX_SHARD:
+        a->has |= HAS_MAX_SHARD;
+        return cli_check(&a->cli, num_bytes(arg, 1, INT64_MAX, &a->max_shard, &a->cli.err),
+                         "--max-shard");
+    case KEY_MAX_HEADER:
+    case KEY_MAX_TENSORS:
+    case KEY_MAX_NAME:
+    case KEY_MAX_FILES:
+    case KEY_MAX_MANIFEST:
+        return parse_limit(key, arg, a);
     case 'j':
         a->has |= HAS_JOBS;
         return cli_check(&a->cli, num_i64(arg, 1, JOBS_MAX, &a->jobs, &a->cli.err), "--jobs");
@@ -257,10 +400,10 @@ static const struct argp argp = {
     options,
     parse,
     "init -m CONFIG [--seed S] -o DIR\n"
-    "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR\nmerge DIR [--fuse] -o DIR\n"
-    "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR\n"
+    "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR\n" MERGE_USAGE "\n"
+    "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR\n" REPAIR_USAGE "\n"
     "verify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
-    "Checkpoints and Hugging Face folders: make, split, merge, cut anew, check, list, compare.",
+    "Checkpoints and Hugging Face folders: make, split, merge, cut anew, repair, check, list, compare.",
     NULL,
     NULL,
     NULL};
@@ -270,6 +413,7 @@ int main(int argc, char **argv)
     struct args a = {.cli = CLI_INIT("paro-shard"), .seed = 1, .buffer = 64 << 20};
     struct err err;
 
+    a.limits = ckpt_limits_usual;
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     cli_parse(&a.cli, &argp, argc, argv);
     int rc = a.verb->run(&a, &err);

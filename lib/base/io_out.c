@@ -61,7 +61,7 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
     struct stat st;
 
     if (lstat(path, &st))
-        return 0;
+        return errno == ENOENT ? 0 : err_sys(err, "cannot look for '%s'", path);
     if (!force)
         return err_set(err, ERR_INPUT, "'%s' exists, expected a new name (or --force)", path);
     if ((st.st_mode & S_IFMT) != kind)
@@ -74,12 +74,18 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
  * Between open and flock another writer may have renamed what was opened to its target: then
  * the name no longer leads to it, and emptying it would empty the published file.
  */
-static int still_named(int fd, const char *temp)
+static int lock_temp(int fd, const char *temp, const char *path, struct err *err)
 {
-    struct stat a, b;
+    struct stat a, b = {0};
+    int rc = flock(fd, LOCK_EX | LOCK_NB);
 
-    return fstat(fd, &a) == 0 && lstat(temp, &b) == 0 && a.st_ino == b.st_ino &&
-           a.st_dev == b.st_dev;
+    if (rc && errno != EWOULDBLOCK)
+        return err_sys(err, "cannot lock '%s'", temp);
+    if (rc == 0 && (fstat(fd, &a) || (lstat(temp, &b) && errno != ENOENT)))
+        return err_sys(err, "cannot look at '%s'", temp);
+    if (rc || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
+        return err_set(err, ERR_MISMATCH, "'%s' is being written by another process", path);
+    return 0;
 }
 
 static int sync_parent(const char *path, struct err *err)
@@ -104,10 +110,8 @@ int io_create(struct io_out *out, const char *path, int force, struct err *err)
         err_sys(err, "cannot create '%s'", new.temp);
         goto fail;
     }
-    if (flock(new.fd, LOCK_EX | LOCK_NB) || !still_named(new.fd, new.temp)) {
-        err_set(err, ERR_MISMATCH, "'%s' is being written by another process", new.path);
+    if (lock_temp(new.fd, new.temp, new.path, err))
         goto fail;
-    }
     if (ftruncate(new.fd, 0)) {
         err_sys(err, "cannot empty '%s'", new.temp);
         goto fail;
@@ -210,10 +214,8 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
         err_sys(err, "cannot open folder '%s'", new.temp);
         goto fail;
     }
-    if (flock(new.lock, LOCK_EX | LOCK_NB) || !still_named(new.lock, new.temp)) {
-        err_set(err, ERR_MISMATCH, "'%s' is being written by another process", new.path);
+    if (lock_temp(new.lock, new.temp, new.path, err))
         goto fail;
-    }
     /* What a killed writer left is emptied; the folder itself stays, for the lock is on it. */
     if (io_empty_dir(new.lock, new.temp, err))
         goto fail;
@@ -227,13 +229,35 @@ fail:
     return -1;
 }
 
+/* The folders below fd, and it: what is in the files is their writers' business. */
+static int sync_folders(int fd, const char *whole, struct err *err)
+{
+    DIR *d = io_list(fd, whole, err);
+    int rc = d ? 0 : -1;
+
+    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
+        int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below < 0 && errno == ENOTDIR)
+            continue;
+        rc = below < 0 ? err_sys(err, "cannot open folder '%s'", whole)
+                       : sync_folders(below, whole, err);
+        if (below >= 0)
+            close(below);
+    }
+    if (rc == 0 && errno)
+        rc = err_sys(err, "cannot read folder '%s'", whole);
+    if (d)
+        closedir(d);
+    return rc ? rc : io_fsync_fd(fd, whole, err);
+}
+
 int io_dir_commit(struct io_dir *dir, struct err *err)
 {
     struct stat st;
     int there = dir->force && lstat(dir->path, &st) == 0;
     int old = -1, rc = -1;
 
-    if (io_fsync_path(dir->temp, err))
+    if (sync_folders(dir->lock, dir->temp, err))
         goto done;
     /* The old folder gets the temporary's name: locked, so that no writer takes it over. */
     if (there)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/jtree.h"
 #include "bench/bench_parts.h"
 
 /* A row has some 900 bytes: 18,000 of them, each of which is compared with all kept ones. */
@@ -250,7 +251,7 @@ int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
         size_t n = strcspn(at, "\n");
         end = at + n + (at[n] == '\n');
         r.line++;
-        json_t *v = json_loadb(at, n, JSON_REJECT_DUPLICATES, &why);
+        json_t *v = jtree_load(at, (int64_t)n, &why);
         if (!v)
             return err_at(err, r.file, r.line, NULL, "is no JSON object: %s", why.text);
         if (!json_is_object(v))

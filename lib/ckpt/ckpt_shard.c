@@ -137,14 +137,23 @@ void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int r
     mem_free(ranges);
 }
 
+void ckpt_shard_header(const struct ckpt_shard *s, void *head)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+
+    shard_header(s, &text, &bytes);
+    memcpy(head, text, (size_t)bytes);
+    mem_free(text);
+}
+
 void ckpt_shard_release(struct ckpt_shard *s)
 {
     mem_free(s->block);
     *s = (struct ckpt_shard){0};
 }
 
-/* A disk that is too small says so now; where room cannot be asked for, when it is full. */
-static int make_room(int fd, int64_t bytes, struct err *err)
+int ckpt_make_room(int fd, int64_t bytes, struct err *err)
 {
     int rc;
 
@@ -166,7 +175,7 @@ int ckpt_shard_create(const struct ckpt_shard *s, const char *dir, int *fd, stru
         rc = err_sys(err, "cannot create '%s'", path);
     } else {
         shard_header(s, &head, &bytes);
-        if (make_room(new, s->file.bytes, err) || io_pwrite_all(new, head, bytes, 0, err))
+        if (ckpt_make_room(new, s->file.bytes, err) || io_pwrite_all(new, head, bytes, 0, err))
             rc = err_prefix(err, "%s: ", path);
         mem_free(head);
     }

@@ -53,9 +53,5 @@ int ckpt_write_shard(const char *dir, int rank, const struct ckpt_shape *shape, 
 int ckpt_write_manifest(const char *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run, struct err *err)
 {
-    const char *config = shape->model->config;
-
-    if (ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err))
-        return -1;
     return ckpt_manifest_write(dir, shape, entry, run, NULL, err);
 }

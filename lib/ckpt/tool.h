@@ -36,6 +36,7 @@ struct tool_splitting {
     const char *strategy;
     const char *adapter; /* a PEFT folder with the model's adapters; NULL: first values ... */
     uint64_t seed;       /* ... drawn from this */
+    const struct ckpt_limits *limits; /* NULL: the usual ones */
 };
 
 /*
@@ -45,21 +46,37 @@ struct tool_splitting {
 int tool_split(const char *from, const struct tool_splitting *what, struct tool_target to,
                struct err *err);
 
+/* How a checkpoint is merged; borrowed, {0} but for the buffer is the usual way. */
+struct tool_merging {
+    int fuse;               /* add adapters into the matrices beside which they were trained */
+    const enum dtype *type; /* of the weights; NULL: theirs */
+    int64_t max_shard;      /* bytes of data in a file; 0: one file */
+    int64_t buffer;         /* bytes in flight; 64 MiB hold any block */
+    int jobs;               /* threads; 0: a processor each, at least 2 */
+    const atomic_int *stop; /* not 0: give up, leaving nothing; may be NULL */
+    const struct ckpt_limits *limits; /* NULL: the usual ones */
+    struct ckpt_healed *healed;       /* what came from copies; NULL: nobody asks */
+};
+
 /*
  * Back: byte for byte what was split, or, from a run's checkpoint, a folder with config.json
  * and model.safetensors from its params.  Where adapters train, a PEFT folder of them; or,
- * with fuse, the whole model with them added into its matrices.
+ * with fuse, the whole model with them added into its matrices.  Of another type, or in files
+ * of at most max_shard, the weights get headers of our own, what was split too.
  */
-int tool_merge(const char *from, int fuse, struct tool_target to, struct err *err);
+int tool_merge(const char *from, const struct tool_merging *what, struct tool_target to,
+               struct err *err);
 
 /* What a plan says of the checkpoint to come, and with what means; borrowed. */
 struct tool_resharding {
     const struct model *model; /* with what trains: the checkpoint's own, or ERR_MISMATCH */
     const struct groups *groups;
     const char *strategy;
-    int64_t buffer;         /* bytes in flight; 64 MiB hold any two blocks */
-    int jobs;               /* threads; 0: a processor each, at least 2 */
-    const atomic_int *stop; /* not 0: give up, leaving nothing; may be NULL */
+    int64_t buffer;                   /* bytes in flight; 64 MiB hold any two blocks */
+    int jobs;                         /* threads; 0: a processor each, at least 2 */
+    const atomic_int *stop;           /* not 0: give up, leaving nothing; may be NULL */
+    const struct ckpt_limits *limits; /* NULL: the usual ones */
+    struct ckpt_healed *healed;       /* what came from copies; NULL: nobody asks */
 };
 
 /*
@@ -74,12 +91,32 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
  * document): a checkpoint's checksums and completeness (quick: sizes and headers alone); of a
  * folder or file without checksums, its structure, and that the folder's config fits.
  */
-int tool_verify(const char *path, int quick, int json, FILE *out, int *bad, struct err *err);
+int tool_verify(const char *path, const struct ckpt_limits *limits, int quick, int json,
+                FILE *out, int *bad, struct err *err);
+
+/* With what means a checkpoint is repaired; borrowed. */
+struct tool_repairing {
+    int64_t buffer;                   /* bytes in flight; 64 MiB hold any block */
+    int jobs;                         /* threads; 0: a processor each, at least 2 */
+    const atomic_int *stop;           /* not 0: give up, leaving nothing; may be NULL */
+    const struct ckpt_limits *limits; /* NULL: the usual ones */
+    int json;
+    FILE *out; /* what was rebuilt, or what is lost: lines, or one JSON document */
+};
+
+/*
+ * A checkpoint whole again, and its copies, from whatever is good of them.  *lost counts what
+ * is nowhere: then nothing is written.
+ */
+int tool_repair(const char *from, const struct tool_repairing *what, struct tool_target to,
+                int *lost, struct err *err);
 
 /* The tensors of a checkpoint, folder or file: a table, or JSON. */
-int tool_ls(const char *path, int json, FILE *out, struct err *err);
+int tool_ls(const char *path, const struct ckpt_limits *limits, int json, FILE *out,
+            struct err *err);
 
 /* What differs between two of them, tensor by tensor; *differ counts. */
-int tool_diff(const char *a, const char *b, int json, FILE *out, int *differ, struct err *err);
+int tool_diff(const char *a, const char *b, const struct ckpt_limits *limits, int json,
+              FILE *out, int *differ, struct err *err);
 
 #endif

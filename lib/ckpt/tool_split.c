@@ -174,13 +174,10 @@ static int fill_folder(const char *dir, struct filling *f, const struct ckpt_sha
     int ranks = shape->layout->groups.ranks;
     struct ckpt_sources list = {0};
     char **entry = mem_new((size_t)ranks, sizeof *entry);
-    const char *config = shape->model->config;
     int rc = shape->model->lora.rank ? 0 : put_source(dir, f->hf, &list, err);
 
     for (int r = 0; rc == 0 && r < ranks; r++)
         rc = ckpt_write_shard(dir, r, shape, fill_from_folder, f, &entry[r], err);
-    if (rc == 0)
-        rc = ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err);
     if (rc == 0)
         rc = ckpt_manifest_write(dir, shape, (const char *const *)entry, NULL, &list, err);
     for (int r = 0; r < ranks; r++)
@@ -200,7 +197,7 @@ static int pick_model(const struct hf *hf, const struct model *plan, struct mode
     int rc = 0;
 
     *out = plan;
-    if (!hf->alone && access(path, F_OK) == 0) {
+    if (!hf->alone && !io_absent(path)) {
         rc = model_read(own, path, err) || tool_check_same(hf->dir, own, plan, err) ||
                      (plan->partial && model_train(own, plan->partial, err))
                  ? -1
@@ -238,7 +235,8 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
                        "the plan's model is a number of parameters, expected one "
                        "with a config.json");
     layout_init(&layout, what->groups);
-    if (hf_open(&hf, from, err) || pick_model(&hf, what->model, &own, &shape.model, err) ||
+    if (hf_open_within(&hf, from, what->limits, err) ||
+        pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
         open_adapter(&f, shape.model, err))
         goto done;

@@ -259,7 +259,7 @@ static void put_json(const struct writer *w, const struct train_prompt *p)
     struct jout j = {.file = p->out, .pretty = 1};
     char *text = NULL;
     size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = mem_stream(&text, &bytes);
 
     put_text(w, w->prompt, f);
     fclose(f);
@@ -273,7 +273,7 @@ static void put_json(const struct writer *w, const struct train_prompt *p)
         jout_int(&j, NULL, w->token[i]);
     jout_close(&j, ']');
     jout_close(&j, '}');
-    free(text);
+    mem_free(text);
 }
 
 static int write_text(struct writer *w, const struct train_prompt *p, struct err *err)

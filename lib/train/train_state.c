@@ -4,6 +4,7 @@
  */
 #include "train/train_inside.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>
@@ -173,7 +174,8 @@ static int find_latest(struct train *t, const char *latest, int32_t *there, stru
 {
     struct stat st;
 
-    *there = t->world->rank == 0 && lstat(latest, &st) == 0;
+    /* One that cannot be looked at is met when it is loaded: that is no new run. */
+    *there = t->world->rank == 0 && (lstat(latest, &st) == 0 || errno != ENOENT);
     return world_bcast(t->world, there, sizeof *there, 0, err);
 }
 

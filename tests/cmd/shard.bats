@@ -282,7 +282,7 @@ assert d["bytes"] == sum(t["bytes"] for t in d["tensors"]) and len(d["tensors"])
     fails 2 'paro-shard: no verb, expected init, split, merge, reshard, verify, ls or diff' paro-shard
     fails 2 "paro-shard: verb 'reshape', expected init, split, merge, reshard, verify, ls or diff" \
         paro-shard reshape
-    fails 2 'paro-shard: too little given, expected paro-shard merge DIR [--fuse] -o DIR' paro-shard merge x
+    fails 2 'paro-shard: too little given, expected paro-shard merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR' paro-shard merge x
     fails 2 "paro-shard: an option that 'ls' does not have, expected paro-shard ls DIR|FILE" \
         paro-shard ls --quick x
     fails 2 "paro-shard: unexpected argument 'b', expected paro-shard ls DIR|FILE" paro-shard ls a b
