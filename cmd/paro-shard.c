@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-shard: checkpoints and Hugging Face folders into one another, checked and compared. */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/num.h"
 #include "ckpt/tool.h"
 #include "cli/cli.h"
+#include "cli/cli_progress.h"
 #include "plan/plan.h"
 
 enum {
@@ -20,6 +20,8 @@ enum {
     KEY_BUFFER,
     KEY_TYPE,
     KEY_MAX_SHARD,
+    KEY_COPIES,
+    KEY_PROGRESS,
     KEY_MAX_HEADER,
     KEY_MAX_TENSORS,
     KEY_MAX_NAME,
@@ -39,17 +41,21 @@ enum {
     HAS_JOBS = 512,
     HAS_TYPE = 1024,
     HAS_MAX_SHARD = 2048,
-    HAS_LIMITS = 4096
+    HAS_LIMITS = 4096,
+    HAS_COPIES = 8192,
+    HAS_PROGRESS = 16384
 };
 
-enum { JOBS_MAX = 256 };
+enum { JOBS_MAX = 256, COPIES_MAX = CKPT_COPIES_MAX };
 
 struct args {
     struct cli cli;
+    struct cli_progress *progress; /* of the verbs that take long */
+    struct ckpt_healed *healed;
     int has; /* HAS_... that were given */
     const char *model, *plan, *adapter;
     struct tool_target output;
-    int64_t seed, buffer, jobs, max_shard;
+    int64_t seed, buffer, jobs, copies, max_shard;
     enum dtype type;
     struct ckpt_limits limits;
     const struct verb *verb;
@@ -66,25 +72,6 @@ static int run_init(const struct args *a, struct err *err)
         return -1;
     int rc = tool_init(&m, (uint64_t)a->seed, a->output, err);
     model_release(&m);
-    return rc;
-}
-
-static int run_split(const struct args *a, struct err *err)
-{
-    struct plan p;
-    char strategy[4];
-
-    if (plan_read(&p, a->plan, err))
-        return -1;
-    plan_strategy_name(p.strategy, strategy);
-    struct tool_splitting what = {.model = &p.model,
-                                  .groups = &p.groups,
-                                  .strategy = strategy,
-                                  .adapter = a->adapter,
-                                  .seed = (uint64_t)a->seed,
-                                  .limits = &a->limits};
-    int rc = tool_split(a->operand[0], &what, a->output, err);
-    plan_release(&p);
     return rc;
 }
 
@@ -107,9 +94,14 @@ static void hear_signals(void)
             sigaction(asks[i], &act, NULL);
 }
 
-/* All is tidied up: now end as the signal would have it. */
-static int end_as_asked(int rc)
+/* All is tidied up: what copies gave is told; what was stopped ends as the signal has it. */
+static int end_move(const struct args *a, int rc)
 {
+    char text[1200];
+
+    cli_progress_clear(a->progress);
+    if (rc == 0 && ckpt_healed_print(a->healed, a->operand[0], text, sizeof text))
+        cli_say(&a->cli, "%s", text);
     if (rc && atomic_load(&stop)) {
         signal(atomic_load(&stop), SIG_DFL);
         raise(atomic_load(&stop));
@@ -117,20 +109,41 @@ static int end_as_asked(int rc)
     return rc;
 }
 
-/* What was read all the same is told, once: whoever has copies has a use for repair. */
-static void tell_healed(const struct args *a, const struct ckpt_healed *h)
+static struct tool_means means_of(const struct args *a)
 {
-    if (h->blocks + h->files)
-        cli_say(&a->cli,
-                "%" PRId64 " block%s and %" PRId64 " file%s read from copies; run paro-shard "
-                "repair; the first: %s",
-                h->blocks, h->blocks == 1 ? "" : "s", h->files, h->files == 1 ? "" : "s",
-                h->first.text);
+    hear_signals();
+    return (struct tool_means){.buffer = a->buffer,
+                               .jobs = (int)a->jobs,
+                               .stop = &stop,
+                               .limits = &a->limits,
+                               .tell = cli_progress_tell,
+                               .ear = a->progress,
+                               .healed = a->healed};
+}
+
+static int run_split(const struct args *a, struct err *err)
+{
+    struct plan p;
+    char strategy[4];
+
+    if (plan_read(&p, a->plan, err))
+        return -1;
+    plan_strategy_name(p.strategy, strategy);
+    struct tool_splitting what = {.model = &p.model,
+                                  .groups = &p.groups,
+                                  .strategy = strategy,
+                                  .adapter = a->adapter,
+                                  .seed = (uint64_t)a->seed,
+                                  .type = a->has & HAS_TYPE ? &a->type : NULL,
+                                  .copies = (int)a->copies,
+                                  .means = means_of(a)};
+    int rc = tool_split(a->operand[0], &what, a->output, err);
+    plan_release(&p);
+    return end_move(a, rc);
 }
 
 static int run_reshard(const struct args *a, struct err *err)
 {
-    struct ckpt_healed healed = {0};
     struct plan p;
     char strategy[4];
 
@@ -140,50 +153,31 @@ static int run_reshard(const struct args *a, struct err *err)
     struct tool_resharding what = {.model = &p.model,
                                    .groups = &p.groups,
                                    .strategy = strategy,
-                                   .buffer = a->buffer,
-                                   .jobs = (int)a->jobs,
-                                   .stop = &stop,
-                                   .limits = &a->limits,
-                                   .healed = &healed};
-    hear_signals();
+                                   .type = a->has & HAS_TYPE ? &a->type : NULL,
+                                   .copies = (int)a->copies,
+                                   .means = means_of(a)};
     int rc = tool_reshard(a->operand[0], &what, a->output, err);
     plan_release(&p);
-    if (rc == 0)
-        tell_healed(a, &healed);
-    return end_as_asked(rc);
+    return end_move(a, rc);
 }
 
 static int run_merge(const struct args *a, struct err *err)
 {
-    struct ckpt_healed healed = {0};
     struct tool_merging what = {.fuse = !!(a->has & HAS_FUSE),
                                 .type = a->has & HAS_TYPE ? &a->type : NULL,
                                 .max_shard = a->max_shard,
-                                .buffer = a->buffer,
-                                .jobs = (int)a->jobs,
-                                .stop = &stop,
-                                .limits = &a->limits,
-                                .healed = &healed};
+                                .means = means_of(a)};
 
-    hear_signals();
-    int rc = tool_merge(a->operand[0], &what, a->output, err);
-    if (rc == 0)
-        tell_healed(a, &healed);
-    return end_as_asked(rc);
+    return end_move(a, tool_merge(a->operand[0], &what, a->output, err));
 }
 
 static int run_repair(const struct args *a, struct err *err)
 {
-    struct tool_repairing what = {.buffer = a->buffer,
-                                  .jobs = (int)a->jobs,
-                                  .stop = &stop,
-                                  .limits = &a->limits,
-                                  .json = a->cli.json,
-                                  .out = stdout};
+    struct tool_means means = means_of(a);
     int lost = 0;
 
-    hear_signals();
-    if (end_as_asked(tool_repair(a->operand[0], &what, a->output, &lost, err)))
+    if (end_move(
+            a, tool_repair(a->operand[0], &means, a->cli.json, stdout, a->output, &lost, err)))
         return -1;
     return lost > 0;
 }
@@ -212,9 +206,14 @@ static int run_diff(const struct args *a, struct err *err)
     return differ > 0;
 }
 
-#define MERGE_USAGE "merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR"
+#define SPLIT_USAGE                                                                            \
+    "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] [--type TYPE] [--copies K] -o DIR"
+#define MERGE_USAGE   "merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR"
+#define RESHARD_USAGE "reshard DIR -p PLAN [--type TYPE] [--copies K] -o DIR"
+/* What the verbs that move bytes share. */
+#define HAS_MEANS (HAS_FORCE | HAS_TYPE | HAS_BUFFER | HAS_JOBS | HAS_PROGRESS | HAS_LIMITS)
 
-#define REPAIR_USAGE "repair DIR [--buffer BYTES] [--jobs N] -o DIR"
+#define REPAIR_USAGE "repair DIR -o DIR"
 
 static const struct verb {
     const char *name, *usage;
@@ -223,15 +222,11 @@ static const struct verb {
 } verbs[] = {
     {"init", "init -m CONFIG [--seed S] -o DIR", 0, HAS_MODEL | HAS_OUTPUT,
      HAS_SEED | HAS_FORCE, run_init},
-    {"split", "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR", 1,
-     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_ADAPTER | HAS_SEED | HAS_LIMITS, run_split},
-    {"merge", MERGE_USAGE, 1, HAS_OUTPUT,
-     HAS_FORCE | HAS_FUSE | HAS_TYPE | HAS_MAX_SHARD | HAS_BUFFER | HAS_JOBS | HAS_LIMITS,
-     run_merge},
-    {"reshard", "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR", 1,
-     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS | HAS_LIMITS, run_reshard},
-    {"repair", REPAIR_USAGE, 1, HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS | HAS_LIMITS,
-     run_repair},
+    {"split", SPLIT_USAGE, 1, HAS_PLAN | HAS_OUTPUT,
+     HAS_MEANS | HAS_ADAPTER | HAS_SEED | HAS_COPIES, run_split},
+    {"merge", MERGE_USAGE, 1, HAS_OUTPUT, HAS_MEANS | HAS_FUSE | HAS_MAX_SHARD, run_merge},
+    {"reshard", RESHARD_USAGE, 1, HAS_PLAN | HAS_OUTPUT, HAS_MEANS | HAS_COPIES, run_reshard},
+    {"repair", REPAIR_USAGE, 1, HAS_OUTPUT, HAS_MEANS & ~HAS_TYPE, run_repair},
     {"verify", "verify DIR|FILE [--quick]", 1, 0, HAS_QUICK | HAS_LIMITS, run_verify},
     {"ls", "ls DIR|FILE", 1, 0, HAS_LIMITS, run_ls},
     {"diff", "diff A B", 2, 0, HAS_LIMITS, run_diff},
@@ -244,11 +239,14 @@ static const struct argp_option options[] = {
     {"fuse", KEY_FUSE, 0, 0, "merge: add the adapters into the weights", 0},
     {"plan", 'p', "PLAN", 0, "split, reshard: the plan, - for standard input", 0},
     {"output", 'o', "DIR", 0, "The folder to write", 0},
-    {"buffer", KEY_BUFFER, "BYTES", 0, "merge, reshard, repair: bytes in flight (default 64Mi)",
-     0},
+    {"buffer", KEY_BUFFER, "BYTES", 0,
+     "split, merge, reshard, repair: bytes in flight (default 64Mi)", 0},
     {"jobs", 'j', "N", 0,
-     "merge, reshard, repair: threads (default one per processor, 2 to 16)", 0},
-    {"type", KEY_TYPE, "TYPE", 0, "merge: convert the weights to f32, bf16, f16 or f64", 0},
+     "split, merge, reshard, repair: threads (default one per processor, 2 to 16)", 0},
+    {"type", KEY_TYPE, "TYPE", 0,
+     "split, merge, reshard: convert the weights to f32, bf16, f16 or f64", 0},
+    {"copies", KEY_COPIES, "K", 0,
+     "split, reshard: K more of each file, in other groups first (default 0)", 0},
     {"max-shard", KEY_MAX_SHARD, "BYTES", 0, "merge: several files, each of at most BYTES", 0},
     {"force", KEY_FORCE, 0, 0, "Replace DIR if it is there", 0},
     {"quick", KEY_QUICK, 0, 0, "verify: sizes and headers, not the data", 0},
@@ -257,6 +255,7 @@ static const struct argp_option options[] = {
     {"max-name", KEY_MAX_NAME, "BYTES", 0, "Longest name of a tensor (default 4096)", 1},
     {"max-files", KEY_MAX_FILES, "N", 0, "Most files of an index (default 10000)", 1},
     {"max-manifest", KEY_MAX_MANIFEST, "BYTES", 0, "Longest manifest (default 256Mi)", 1},
+    CLI_PROGRESS_OPTION(KEY_PROGRESS),
     CLI_OPTIONS,
     {0}};
 
@@ -304,6 +303,7 @@ static error_t take_operand(struct args *a, const char *arg)
         for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
             if (strcmp(verbs[i].name, arg) == 0)
                 a->verb = &verbs[i];
+        a->progress->word = arg;
         return a->verb ? 0
                        : cli_usage(
                              &a->cli,
@@ -369,6 +369,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_MAX_FILES:
     case KEY_MAX_MANIFEST:
         return parse_limit(key, arg, a);
+    case KEY_COPIES:
+        a->has |= HAS_COPIES;
+        return cli_check(&a->cli, num_i64(arg, 0, COPIES_MAX, &a->copies, &a->cli.err),
+                         "--copies");
+    case KEY_PROGRESS:
+        a->has |= HAS_PROGRESS;
+        return cli_progress_choose(&a->cli, a->progress, arg);
     case 'j':
         a->has |= HAS_JOBS;
         return cli_check(&a->cli, num_i64(arg, 1, JOBS_MAX, &a->jobs, &a->cli.err), "--jobs");
@@ -399,11 +406,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "init -m CONFIG [--seed S] -o DIR\n"
-    "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR\n" MERGE_USAGE "\n"
-    "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR\n" REPAIR_USAGE "\n"
-    "verify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
-    "Checkpoints and Hugging Face folders: make, split, merge, cut anew, repair, check, list, compare.",
+    "init -m CONFIG [--seed S] -o DIR\n" SPLIT_USAGE "\n" MERGE_USAGE "\n" RESHARD_USAGE
+    "\n" REPAIR_USAGE "\nverify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
+    "Checkpoints and Hugging Face folders: make, split, merge, cut anew, repair, check, list, "
+    "compare.",
     NULL,
     NULL,
     NULL};
@@ -411,8 +417,13 @@ static const struct argp argp = {
 int main(int argc, char **argv)
 {
     struct args a = {.cli = CLI_INIT("paro-shard"), .seed = 1, .buffer = 64 << 20};
+    struct cli_progress progress = {0};
+    struct ckpt_healed healed = {0};
     struct err err;
 
+    a.progress = &progress;
+    a.healed = &healed;
+    cli_progress_choose(&a.cli, &progress, NULL);
     a.limits = ckpt_limits_usual;
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     cli_parse(&a.cli, &argp, argc, argv);

@@ -91,6 +91,9 @@ struct ckpt_healed {
     struct err first;      /* what was wrong with the first of them */
 };
 
+/* "3 blocks were read from copies, ...": a line for people; 0: there is none to tell. */
+int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room);
+
 enum { CKPT_OPEN_MAX = 32 };
 
 /* An open checkpoint; for one thread at a time.  Fields are for reading. */

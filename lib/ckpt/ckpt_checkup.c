@@ -14,7 +14,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_move.h"
+#include "ckpt/ckpt_pieces.h"
 
 static void add(struct ckpt_checkup *x, const struct ckpt_wound *w, const struct err *err)
 {
@@ -204,7 +204,7 @@ static int take_lost(void *arg, int64_t piece, struct err *err)
     return 0;
 }
 
-static int check_blocks(struct ckpt_checkup *x, const struct ckpt_means *means, struct err *err)
+static int check_blocks(struct ckpt_checkup *x, const struct tool_means *means, struct err *err)
 {
     struct stream s;
 
@@ -215,9 +215,11 @@ static int check_blocks(struct ckpt_checkup *x, const struct ckpt_means *means, 
                              .from = s.from,
                              .buffer = means->buffer > x->c->block_bytes ? means->buffer
                                                                          : x->c->block_bytes,
-                             .jobs = means->jobs,
+                             .jobs = ckpt_jobs(means->jobs),
                              .stop = means->stop,
                              .arg = &s,
+                             .ear = means->ear,
+                             .tell = means->tell,
                              .damaged = take_sum,
                              .lost = take_lost};
     int rc = s.pieces ? ckpt_move(&move, NULL, err) : 0;
@@ -308,7 +310,7 @@ static int by_place(const void *a, const void *b, void *blocks)
 }
 
 int ckpt_checkup(struct ckpt_checkup *x, struct ckpt *c, int quick,
-                 const struct ckpt_means *means, struct err *err)
+                 const struct tool_means *means, struct err *err)
 {
     size_t times = 1 + (size_t)c->copies;
     struct ckpt_checkup new = {

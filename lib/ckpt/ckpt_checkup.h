@@ -2,9 +2,8 @@
 #ifndef CKPT_CKPT_CHECKUP_H
 #define CKPT_CKPT_CHECKUP_H
 
-#include <stdatomic.h>
-
 #include "ckpt/ckpt_parts.h"
+#include "ckpt/tool.h"
 
 /* All that is wrong with an open checkpoint's files, copy by copy, and what is good of each. */
 
@@ -36,15 +35,8 @@ struct ckpt_checkup {
     size_t room;
 };
 
-/* With what means; stop as in ckpt_move. */
-struct ckpt_means {
-    int64_t buffer;
-    int jobs;
-    const atomic_int *stop;
-};
-
 int ckpt_checkup(struct ckpt_checkup *x, struct ckpt *c, int quick,
-                 const struct ckpt_means *means, struct err *err);
+                 const struct tool_means *means, struct err *err);
 void ckpt_checkup_release(struct ckpt_checkup *x);
 
 /* A copy that is good, the first of them; -1: none is.  Of a shard's header, too. */

@@ -13,6 +13,7 @@
  * one size each column turns by one for the next R: all hold as many.
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/io.h"
@@ -82,6 +83,17 @@ char *ckpt_shard_path(const struct ckpt *c, int file, int k)
     else
         ckpt_shard_name(file, name);
     return io_join(c->dir, name);
+}
+
+int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room)
+{
+    if (h->blocks + h->files == 0)
+        return 0;
+    return snprintf(text, room,
+                    "'%s' is damaged: %" PRId64 " block%s and %" PRId64 " other file%s were "
+                    "read from copies, paro-shard repair rebuilds them; the first: %s",
+                    dir, h->blocks, h->blocks == 1 ? "" : "s", h->files,
+                    h->files == 1 ? "" : "s", h->first.text);
 }
 
 void ckpt_healed_file(struct ckpt_healed *h, const struct err *wound)

@@ -523,10 +523,9 @@ int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config, co
 {
     struct reader r = {.c = c, .path = path, .config = config, .err = err};
     json_t *root = NULL;
-    int rc = check_sum(&r, text, bytes) || jtree_read(path, text, bytes, &root, err) ||
-                     read_root(&r, root)
+    int rc = check_sum(&r, text, bytes) || jtree_read(path, text, bytes, &root, err)
                  ? -1
-                 : 0;
+                 : read_root(&r, root);
 
     json_decref(root);
     return rc;
@@ -539,10 +538,10 @@ int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
     int64_t bytes = 0;
     int rc = io_read_text(path, limits->manifest_bytes, &text, &bytes, err);
 
-    if (rc && err->code == ERR_INPUT)
-        err_more(err, " (--max-manifest)");
     if (rc == 0)
         rc = ckpt_manifest_parse(c, path, config, text, bytes, err);
+    else if (err->code == ERR_INPUT)
+        err_more(err, " (--max-manifest)");
     mem_free(text);
     return rc;
 }

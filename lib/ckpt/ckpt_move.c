@@ -116,7 +116,7 @@ static void tell(struct work *w)
     pthread_mutex_lock(&w->lock);
     int64_t moved = w->moved;
     pthread_mutex_unlock(&w->lock);
-    what->tell(what->arg, moved, w->all);
+    what->tell(what->ear, moved, w->all);
     pthread_mutex_unlock(&w->m.call);
 }
 
@@ -224,6 +224,11 @@ static void lay_out(struct work *w, const struct ckpt_move *what)
     }
 }
 
+static int64_t whole_units(int64_t bytes)
+{
+    return (bytes + MOVE_UNIT - 1) / MOVE_UNIT * MOVE_UNIT;
+}
+
 /* The ring that is just large enough never to stand still. */
 static int64_t least_ring(const struct work *w)
 {
@@ -243,21 +248,22 @@ static int64_t least_ring(const struct work *w)
         if (t->bytes && w->m.at[end] - t->at > least)
             least = w->m.at[end] - t->at;
     }
-    return least;
+    return whole_units(least);
 }
 
 static int make_ring(struct work *w, struct err *err)
 {
-    int64_t least = least_ring(w), all = w->m.at[w->m.what->froms];
+    int64_t least = least_ring(w), all = whole_units(w->m.at[w->m.what->froms]);
 
     w->m.ring_bytes = w->m.what->buffer < all ? w->m.what->buffer : all;
+    w->m.ring_bytes -= w->m.ring_bytes % MOVE_UNIT;
     if (w->m.ring_bytes < least && all > 0)
         return err_set(err, ERR_INPUT,
                        "a buffer of %" PRId64 " bytes, expected at least %" PRId64
                        " for the blocks of these checkpoints (--buffer)",
                        w->m.what->buffer, least);
-    if (w->m.ring_bytes < 1) /* nothing moves */
-        w->m.ring_bytes = 1;
+    if (w->m.ring_bytes == 0) /* nothing moves */
+        w->m.ring_bytes = MOVE_UNIT;
     void *ring = NULL;
     int rc = mem_data(w->m.ring_bytes, "a buffer", &ring, err);
     w->m.ring = ring;

@@ -59,8 +59,11 @@ struct ckpt_move {
     int64_t buffer;               /* bytes in flight: ERR_INPUT where pieces do not fit */
     int jobs;                     /* threads, the caller's among them */
     const atomic_int *stop;       /* not 0: give up, ERR_SYS; NULL: nobody asks */
-    void *arg;                    /* of the functions below; one thread at a time calls any */
-    /* Bytes [first, first + bytes) of a piece whose file is -1. */
+    void *arg, *ear;              /* of the functions below; one thread at a time calls any */
+    /*
+     * Bytes [first, first + bytes) of a piece whose file is -1; inside the piece it is cut only
+     * where the stream's byte is a multiple of 64.
+     */
     int (*make)(void *arg, int64_t piece, int64_t first, int64_t bytes, void *out,
                 struct err *err);
     /* Says in err what is damaged: a piece whose checksum is `hash`, read from `path`. */
@@ -72,7 +75,7 @@ struct ckpt_move {
      */
     int (*lost)(void *arg, int64_t piece, struct err *err);
     /* How far it is, now and then: bytes of the stream, read and written; NULL: nobody asks. */
-    void (*tell)(void *arg, int64_t done, int64_t all);
+    void (*tell)(void *ear, int64_t done, int64_t all);
 };
 
 struct move_result {

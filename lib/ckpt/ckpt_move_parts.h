@@ -8,6 +8,12 @@
 
 /* Between ckpt_move.c, who does what, and ckpt_move_piece.c, how a piece is read or written. */
 
+/*
+ * The ring has whole ones of so many bytes: elements of any type, at their places in a stream
+ * of them, are not cut at its end.
+ */
+enum { MOVE_UNIT = 64 };
+
 /* All paths of all files of a side, numbered through; the first few stay open. */
 struct move_paths {
     const struct move_file *file;

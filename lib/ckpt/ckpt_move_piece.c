@@ -91,12 +91,13 @@ static void give_fd(const struct move_paths *p, int file, int path, int fd)
 
 /* --- in --- */
 
-/* The part of [at, at + left) that lies in one piece of the ring. */
+/* The part of [at, at + left) that lies in one piece of the ring, cut at whole MOVE_UNIT. */
 static char *ring_slice(const struct mover *m, int64_t at, int64_t left, int64_t *bytes)
 {
     int64_t place = at % m->ring_bytes, n = m->ring_bytes - place;
 
-    n = n < SLICE_BYTES ? n : SLICE_BYTES;
+    if (n > SLICE_BYTES)
+        n = SLICE_BYTES - at % MOVE_UNIT;
     *bytes = n < left ? n : left;
     return m->ring + place;
 }

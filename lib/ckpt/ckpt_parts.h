@@ -68,8 +68,12 @@ void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int r
 void ckpt_shard_release(struct ckpt_shard *s);
 /* The header, [file.header_bytes] at `head`. */
 void ckpt_shard_header(const struct ckpt_shard *s, void *head);
-/* The file in dir, with its header and room for its blocks; the caller syncs and closes fd. */
-int ckpt_shard_create(const struct ckpt_shard *s, const char *dir, int *fd, struct err *err);
+/*
+ * The file at path, or a copy of it, with its header and room for its blocks (holes: as
+ * ckpt_make_room has them); the caller syncs and closes fd.
+ */
+int ckpt_shard_create(const struct ckpt_shard *s, const char *path, int holes, int *fd,
+                      struct err *err);
 /* Its part of the manifest, a line of JSON, when all checksums are there; mem_free. */
 char *ckpt_shard_entry(const struct ckpt_shard *s);
 
@@ -104,7 +108,7 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
  */
 int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
                        const struct ckpt_limits *limits, struct err *err);
-/* The same from a text that is in memory, with a 0 behind it. */
+/* The same from a text that is in memory, with a 0 behind it; `path` is for messages. */
 int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config, const char *text,
                         int64_t bytes, struct err *err);
 /* ckpt_open_within; doubt: its own manifest may be another run's, if a copy says so. */
@@ -122,9 +126,9 @@ int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *
                    char hex[33], struct err *err);
 /*
  * Makes the new file so long: a disk that is too small says so now; where room cannot be asked
- * for, when it is full.
+ * for, or is not wanted for the holes that will be in it, when it is full.
  */
-int ckpt_make_room(int fd, int64_t bytes, struct err *err);
+int ckpt_make_room(int fd, int64_t bytes, int holes, struct err *err);
 /* Sends what was just written to the disk while more is: fsync finds less to wait for. */
 void ckpt_flush(int fd, int64_t offset, int64_t bytes);
 /* The same numbers of a file that stays where it is. */

@@ -3,6 +3,7 @@
 #include "ckpt/ckpt_pieces.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -29,6 +30,16 @@ int ckpt_jobs(int asked)
         return asked;
     /* Two at least: one reads while the other writes, whatever the processors. */
     return n < 2 ? 2 : n > JOBS_USUAL ? JOBS_USUAL : (int)n;
+}
+
+int ckpt_has_holes(const struct move_file *file, int files)
+{
+    struct stat st;
+
+    for (int f = 0; f < files; f++)
+        if (stat(file[f].path[0], &st) == 0 && st.st_blocks * INT64_C(512) < st.st_size)
+            return 1;
+    return 0;
 }
 
 static void paths_init(struct ckpt_paths *p, int files, int copies)

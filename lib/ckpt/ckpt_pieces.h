@@ -32,6 +32,12 @@ void ckpt_paths_release(struct ckpt_paths *p);
 /* Threads: as many as were asked for, or, of 0, one for each processor, from 2 to 16. */
 int ckpt_jobs(int asked);
 
+/*
+ * Whether one of the files that are read has holes (as far as its file system tells): then new
+ * ones need not have more on the disk than that, and zeros are left out of them.
+ */
+int ckpt_has_holes(const struct move_file *file, int files);
+
 /* Those of blocks [first, first + count) of an open checkpoint; for mem_free. */
 struct move_from *ckpt_pieces_from(const struct ckpt *c, int64_t first, int64_t count);
 /*

@@ -37,16 +37,18 @@ int ckpt_write_shard(const char *dir, int rank, const struct ckpt_shape *shape, 
     int fd = -1;
 
     ckpt_shard_init(&s, shape, rank);
-    int rc = ckpt_shard_create(&s, dir, &fd, err);
+    char *path = io_join(dir, s.file.name);
+    int rc = ckpt_shard_create(&s, path, 0, &fd, err);
     if (rc == 0) {
         rc = write_blocks(&s, fd, fill, arg, err);
         if (rc)
-            err_prefix(err, "%s/%s: ", dir, s.file.name);
+            err_prefix(err, "%s: ", path);
         close(fd);
     }
     if (rc == 0)
         *entry = ckpt_shard_entry(&s);
     ckpt_shard_release(&s);
+    mem_free(path);
     return rc;
 }
 

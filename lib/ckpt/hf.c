@@ -21,8 +21,6 @@
 
 enum { DEPTH_MAX = 16, OPEN_MAX = 64 /* files at once: descriptors are few */ };
 
-static const char index_name[] = "model.safetensors.index.json";
-
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -216,7 +214,7 @@ static int open_alone(struct hf *hf, const char *path, const struct ckpt_limits 
 static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits *limits,
                        struct err *err)
 {
-    char *single = io_join(path, "model.safetensors"), *index = io_join(path, index_name);
+    char *single = io_join(path, "model.safetensors"), *index = io_join(path, HF_INDEX_NAME);
     size_t room = 0;
     int rc;
 
@@ -229,7 +227,7 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
         rc = read_index(hf, index, limits, err);
     } else {
         rc = err_set(err, ERR_ABSENT, "'%s' has neither model.safetensors nor %s", path,
-                     index_name);
+                     HF_INDEX_NAME);
     }
     if (rc == 0)
         rc = list_others(hf, "", 0, &room, err);

@@ -11,6 +11,8 @@
  * names; everything else in it is carried along unread.  A single .safetensors file is a
  * folder of that file alone.
  */
+#define HF_INDEX_NAME "model.safetensors.index.json"
+
 struct hf {
     char *dir;
     int alone;   /* one file was named, not a folder */

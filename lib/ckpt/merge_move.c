@@ -139,13 +139,14 @@ static void damaged(void *arg, int64_t piece, const char *path, const char *hash
 
 /* --- files --- */
 
-static int create_file(const struct merge_file *f, const char *path, struct err *err)
+static int create_file(const struct merge_file *f, const char *path, int holes, struct err *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc;
 
     if (fd < 0)
         return err_sys(err, "cannot create '%s'", path);
-    rc = ckpt_make_room(fd, f->bytes, err) || io_pwrite_all(fd, f->head, f->head_bytes, 0, err)
+    rc = ckpt_make_room(fd, f->bytes, holes, err) ||
+                 io_pwrite_all(fd, f->head, f->head_bytes, 0, err)
              ? -1
              : 0;
     if (rc)
@@ -154,10 +155,10 @@ static int create_file(const struct merge_file *f, const char *path, struct err 
     return rc;
 }
 
-static int create_all(const struct merge_plan *p, char *const *path, struct err *err)
+static int create_all(const struct merge_plan *p, char *const *path, int holes, struct err *err)
 {
     for (int f = 0; f < p->files; f++)
-        if (create_file(&p->file[f], path[f], err))
+        if (create_file(&p->file[f], path[f], holes, err))
             return -1;
     return 0;
 }
@@ -179,6 +180,7 @@ static int move_all(struct pieces *s, char *const *path, const struct tool_mergi
 {
     const struct merge_plan *p = s->p;
     struct ckpt_paths shards;
+    struct move_result result;
     struct move_file *to = mem_new((size_t)p->files, sizeof *to);
 
     ckpt_paths_open(&shards, p->c);
@@ -193,15 +195,20 @@ static int move_all(struct pieces *s, char *const *path, const struct tool_mergi
                              .from = s->from,
                              .tos = s->tos,
                              .to = s->to,
-                             .buffer = what->buffer,
-                             .jobs = ckpt_jobs(what->jobs),
-                             .stop = what->stop,
+                             .buffer = what->means.buffer,
+                             .jobs = ckpt_jobs(what->means.jobs),
+                             .stop = what->means.stop,
                              .arg = s,
+                             .ear = what->means.ear,
+                             .tell = what->means.tell,
                              .make = make,
                              .damaged = damaged};
-    struct move_result done = {0};
-    int rc = ckpt_move(&move, &done, err);
-    ckpt_healed_add(&p->c->healed, done.healed, &done.wound);
+
+    move.holes = ckpt_has_holes(from, move.from_files);
+    int rc = create_all(p, path, move.holes, err) || ckpt_move(&move, &result, err) ? -1 : 0;
+
+    if (rc == 0)
+        ckpt_healed_add(&p->c->healed, result.healed, &result.wound);
     ckpt_paths_release(&shards);
     mem_free(from);
     mem_free(to);
@@ -217,7 +224,7 @@ int merge_move(const struct merge_plan *p, const char *dir, const struct tool_me
     for (int f = 0; f < p->files; f++)
         path[f] = io_join(dir, p->file[f].name);
     add_all(&s);
-    int rc = create_all(p, path, err) || move_all(&s, path, what, err) ? -1 : 0;
+    int rc = move_all(&s, path, what, err);
     for (int f = 0; f < p->files; f++)
         mem_free(path[f]);
     mem_free(path);

@@ -8,11 +8,10 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "ckpt/hf.h"
 #include "ckpt/hf_config.h"
 #include "ckpt/merge_plan.h"
 #include "ckpt/peft.h"
-
-static const char index_name[] = "model.safetensors.index.json";
 
 static int put_text(const char *dir, const char *name, char *text, int64_t bytes,
                     struct err *err)
@@ -28,8 +27,8 @@ static int restore_others(struct ckpt *c, int anew, const char *to, struct err *
 {
     for (int i = 0; i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
-        if (s->keep != CKPT_KEEP_FILE ||
-            (anew && (strcmp(s->name, index_name) == 0 || strcmp(s->name, "config.json") == 0)))
+        if (s->keep != CKPT_KEEP_FILE || (anew && (strcmp(s->name, HF_INDEX_NAME) == 0 ||
+                                                   strcmp(s->name, "config.json") == 0)))
             continue;
         if (ckpt_take_source(c, s, to, err))
             return -1;
@@ -50,7 +49,7 @@ static int put_beside(const struct merge_plan *p, int adapters, const char *to, 
     }
     if (p->files > 1) {
         merge_plan_index(p, &text, &bytes);
-        if (put_text(to, index_name, text, bytes, err))
+        if (put_text(to, HF_INDEX_NAME, text, bytes, err))
             return -1;
     }
     if (p->is == p->want)
@@ -59,14 +58,24 @@ static int put_beside(const struct merge_plan *p, int adapters, const char *to, 
     return put_text(to, "config.json", text, bytes, err);
 }
 
+/* Whether the files of weights that were split can be had as they were. */
+static int has_headers(const struct ckpt *c)
+{
+    for (int i = 0; i < c->source.count; i++)
+        if (c->source.item[i].keep == CKPT_KEEP_HEADER)
+            return 1;
+    return 0;
+}
+
 /* Everything of the folder but its name; the weights, which take long, last. */
 static int fill_folder(struct merge_plan *p, const struct tool_merging *what, const char *to,
                        struct err *err)
 {
-    const struct ckpt_limits *limits = what->limits ? what->limits : &ckpt_limits_usual;
+    const struct ckpt_limits *limits =
+        what->means.limits ? what->means.limits : &ckpt_limits_usual;
     struct ckpt *c = p->c;
     int adapters = c->model.lora.rank && !p->fuse;
-    int anew = !c->source.count || what->max_shard || p->want != p->is;
+    int anew = !has_headers(c) || what->max_shard || p->want != p->is;
     int rc = anew ? merge_plan_make(p, adapters, what->max_shard, err)
                   : merge_plan_restore(p, limits, err);
 
@@ -101,7 +110,7 @@ int tool_merge(const char *from, const struct tool_merging *what, struct tool_ta
     struct merge_plan plan;
     struct io_dir dir;
 
-    if (ckpt_open_within(&c, from, what->limits, err))
+    if (ckpt_open_within(&c, from, what->means.limits, err))
         return -1;
     int rc =
         plan_init(&plan, &c, what, err) || io_dir_create(&dir, to.dir, to.force, err) ? -1 : 0;
@@ -112,8 +121,8 @@ int tool_merge(const char *from, const struct tool_merging *what, struct tool_ta
         else
             rc = io_dir_commit(&dir, err);
     }
-    if (what->healed)
-        *what->healed = c.healed;
+    if (what->means.healed)
+        *what->means.healed = c.healed;
     ckpt_close(&c);
     return rc;
 }

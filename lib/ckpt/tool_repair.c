@@ -18,7 +18,9 @@
 #include "ckpt/tool_parts.h"
 
 struct repair {
-    const struct tool_repairing *what;
+    const struct tool_means *means;
+    int json;
+    FILE *out;
     const struct ckpt_checkup *x;
     struct ckpt *c;
     struct jout j; /* json's, into memory until all is done */
@@ -39,9 +41,9 @@ static void tell(struct repair *r, const char *name, const char *part, const str
 {
     const struct ckpt *c = r->c;
     const struct model_tensor *t = s ? &c->model.tensor[s->tensor] : NULL;
-    FILE *out = r->what->out;
+    FILE *out = r->out;
 
-    if (!r->what->json) {
+    if (!r->json) {
         fprintf(out, "%s:%s", name, part);
         if (t)
             fprintf(out, " '%s' %s, elements [%" PRId64 ", %" PRId64 ")", t->name,
@@ -131,8 +133,8 @@ static void tell_rebuilt(struct repair *r)
         mem_free(name);
         mem_free(cure);
     }
-    if (r->x->wounds == 0 && !r->what->json)
-        fputs("nothing is damaged: the copy is of what was there\n", r->what->out);
+    if (r->x->wounds == 0 && !r->json)
+        fputs("nothing is damaged: the copy is of what was there\n", r->out);
 }
 
 /* --- what is written --- */
@@ -165,21 +167,23 @@ static int take_header(const struct repair *r, int file, void *head, struct err 
     return rc;
 }
 
-static int put_shell(const char *path, const struct ckpt_file *f, const void *head,
+static int put_shell(const char *path, const struct ckpt_file *f, const void *head, int holes,
                      struct err *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc = 0;
 
     if (fd < 0)
         return err_sys(err, "cannot create '%s'", path);
-    if (ckpt_make_room(fd, f->bytes, err) || io_pwrite_all(fd, head, f->header_bytes, 0, err))
+    if (ckpt_make_room(fd, f->bytes, holes, err) ||
+        io_pwrite_all(fd, head, f->header_bytes, 0, err))
         rc = err_prefix(err, "%s: ", path);
     close(fd);
     return rc;
 }
 
 /* The new shards and their copies, without what lies in them. */
-static int put_shells(const struct repair *r, const struct ckpt_paths *new, struct err *err)
+static int put_shells(const struct repair *r, const struct ckpt_paths *new, int holes,
+                      struct err *err)
 {
     const struct ckpt *c = r->c;
     int rc = 0;
@@ -190,7 +194,7 @@ static int put_shells(const struct repair *r, const struct ckpt_paths *new, stru
         if (rc == 0)
             rc = take_header(r, f, head, err);
         for (int k = 0; rc == 0 && k <= c->copies; k++)
-            rc = put_shell(new->file[f].path[k], &c->file[f], head, err);
+            rc = put_shell(new->file[f].path[k], &c->file[f], head, holes, err);
         mem_free(head);
     }
     return rc;
@@ -204,8 +208,7 @@ static void say_damaged(void *arg, int64_t piece, const char *path, const char *
     ckpt_say_damaged(c, &c->block[piece], path, hash, err);
 }
 
-static int move_blocks(const struct repair *r, const char *dir, const struct ckpt_means *means,
-                       struct err *err)
+static int move_blocks(const struct repair *r, const char *dir, struct err *err)
 {
     struct ckpt *c = r->c;
     struct ckpt_paths old, new;
@@ -225,17 +228,19 @@ static int move_blocks(const struct repair *r, const char *dir, const struct ckp
                              .from_file = old.file,
                              .to_files = new.files,
                              .to_file = new.file,
-                             .holes = 1,
+                             .holes = ckpt_has_holes(old.file, old.files),
                              .froms = c->blocks,
                              .from = from,
                              .tos = c->blocks,
                              .to = to,
-                             .buffer = means->buffer,
-                             .jobs = means->jobs,
-                             .stop = means->stop,
+                             .buffer = r->means->buffer,
+                             .jobs = ckpt_jobs(r->means->jobs),
+                             .stop = r->means->stop,
                              .arg = c,
-                             .damaged = say_damaged};
-    int rc = put_shells(r, &new, err) || ckpt_move(&move, NULL, err) ? -1 : 0;
+                             .ear = r->means->ear,
+                             .damaged = say_damaged,
+                             .tell = r->means->tell};
+    int rc = put_shells(r, &new, move.holes, err) || ckpt_move(&move, NULL, err) ? -1 : 0;
     ckpt_paths_release(&old);
     ckpt_paths_release(&new);
     mem_free(from);
@@ -246,7 +251,7 @@ static int move_blocks(const struct repair *r, const char *dir, const struct ckp
 static int put_small(const struct repair *r, const char *dir, struct err *err)
 {
     struct ckpt *c = r->c;
-    const struct ckpt_limits *limits = r->what->limits ? r->what->limits : &ckpt_limits_usual;
+    const struct ckpt_limits *limits = r->means->limits ? r->means->limits : &ckpt_limits_usual;
     char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), *text = NULL;
     int64_t bytes = 0;
     int rc = io_read_text(path, limits->manifest_bytes, &text, &bytes, err);
@@ -260,12 +265,11 @@ static int put_small(const struct repair *r, const char *dir, struct err *err)
     return rc;
 }
 
-static int repair(struct repair *r, struct io_dir *dir, const struct ckpt_means *means,
-                  struct err *err)
+static int repair(struct repair *r, struct io_dir *dir, struct err *err)
 {
     char *text = NULL;
     size_t used = 0;
-    int json = r->what->json, rc = 0;
+    int json = r->json, rc = 0;
 
     if (json) {
         r->j.file = ckpt_stream(&text, &used);
@@ -275,7 +279,7 @@ static int repair(struct repair *r, struct io_dir *dir, const struct ckpt_means 
     }
     tell_all_lost(r);
     if (!r->lost)
-        rc = move_blocks(r, dir->temp, means, err) || put_small(r, dir->temp, err) ||
+        rc = move_blocks(r, dir->temp, err) || put_small(r, dir->temp, err) ||
                      io_dir_commit(dir, err)
                  ? -1
                  : 0;
@@ -291,32 +295,30 @@ static int repair(struct repair *r, struct io_dir *dir, const struct ckpt_means 
         jout_close(&r->j, '}');
         fclose(r->j.file);
         if (rc == 0)
-            fputs(text, r->what->out);
+            fputs(text, r->out);
         mem_free(text);
     }
     return rc;
 }
 
-int tool_repair(const char *from, const struct tool_repairing *what, struct tool_target to,
-                int *lost, struct err *err)
+int tool_repair(const char *from, const struct tool_means *means, int json, FILE *out,
+                struct tool_target to, int *lost, struct err *err)
 {
     struct ckpt c;
     struct ckpt_checkup x = {0};
-    struct ckpt_means means = {
-        .buffer = what->buffer, .jobs = ckpt_jobs(what->jobs), .stop = what->stop};
-    struct repair r = {.what = what, .x = &x, .c = &c};
+    struct repair r = {.means = means, .json = json, .out = out, .x = &x, .c = &c};
 
     if (!ckpt_is(from))
         return err_set(err, ERR_ABSENT,
                        "'%s' has no manifest.json and no copy of one: it is no checkpoint",
                        from);
-    if (ckpt_open_any(&c, from, what->limits ? what->limits : &ckpt_limits_usual, 1, err))
+    if (ckpt_open_any(&c, from, means->limits ? means->limits : &ckpt_limits_usual, 1, err))
         return -1;
     struct io_dir dir = {.lock = -1};
     /* The target is taken first: one that is refused is so before all is read. */
     int rc = tool_check_apart(from, to.dir, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
-                     ckpt_checkup(&x, &c, 0, &means, err) || repair(&r, &dir, &means, err)
+                     ckpt_checkup(&x, &c, 0, means, err) || repair(&r, &dir, err)
                  ? -1
                  : 0;
     if (dir.path) /* not committed */

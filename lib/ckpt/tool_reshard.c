@@ -31,17 +31,23 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
     return -1;
 }
 
-/* The new shards, without what lies in them. */
-static int create_shards(const char *dir, const struct ckpt_shard *shard, int shards,
-                         struct err *err)
+/* What merge needs, checked on the way; *list is what the new one has of it. */
+static int copy_source(struct ckpt *c, const char *dir, int converted,
+                       struct ckpt_sources *list, struct err *err)
 {
-    for (int r = 0; r < shards; r++) {
-        int fd = -1;
-        if (ckpt_shard_create(&shard[r], dir, &fd, err))
-            return -1;
-        close(fd);
+    int rc = 0;
+
+    list->item = mem_new((size_t)c->source.count, sizeof *list->item);
+    for (int i = 0; rc == 0 && i < c->source.count; i++) {
+        const struct ckpt_source *s = &c->source.item[i];
+        if (!tool_keeps(s->keep, s->name, converted))
+            continue;
+        char *to = io_join(dir, ckpt_source_folder(s->keep));
+        list->item[list->count++] = *s;
+        rc = ckpt_take_source(c, s, to, err);
+        mem_free(to);
     }
-    return 0;
+    return rc;
 }
 
 static void say_damaged(void *arg, int64_t piece, const char *path, const char *hash,
@@ -52,50 +58,30 @@ static void say_damaged(void *arg, int64_t piece, const char *path, const char *
     ckpt_say_damaged(c, &c->block[piece], path, hash, err);
 }
 
-static int move_states(struct ckpt *c, const struct tool_resharding *what, const char *dir,
-                       struct ckpt_shard *shard, int shards, struct err *err)
+static int move_states(struct ckpt *c, const struct tool_resharding *what,
+                       const struct tool_cut *cut, const char *dir, struct err *err)
 {
-    struct ckpt_paths old, new;
-    struct ckpt_move move = {.buffer = what->buffer,
-                             .jobs = ckpt_jobs(what->jobs),
-                             .stop = what->stop,
-                             .arg = c,
-                             .damaged = say_damaged};
+    struct ckpt_paths paths;
+    struct move_result result;
     struct move_from *from = ckpt_pieces_from(c, 0, c->blocks);
-    struct move_to *to = ckpt_pieces_to(shard, shards, c->state, &move.tos);
 
-    ckpt_paths_open(&old, c);
-    ckpt_paths_new(&new, dir, shard, shards);
-    move.from_files = old.files;
-    move.from_file = old.file;
-    move.froms = c->blocks;
-    move.from = from;
-    move.to_files = new.files;
-    move.to_file = new.file;
-    move.to = to;
-    struct move_result done = {0};
-    int rc = create_shards(dir, shard, shards, err) || ckpt_move(&move, &done, err) ? -1 : 0;
-    ckpt_healed_add(&c->healed, done.healed, &done.wound);
-    ckpt_paths_release(&old);
-    ckpt_paths_release(&new);
+    ckpt_paths_open(&paths, c);
+    struct ckpt_move move = {.from_files = paths.files,
+                             .from_file = paths.file,
+                             .froms = c->blocks,
+                             .from = from,
+                             .buffer = what->means.buffer,
+                             .jobs = ckpt_jobs(what->means.jobs),
+                             .stop = what->means.stop,
+                             .arg = c,
+                             .ear = what->means.ear,
+                             .damaged = say_damaged,
+                             .tell = what->means.tell};
+    int rc = tool_cut(dir, cut, &move, &result, err);
+    if (rc == 0)
+        ckpt_healed_add(&c->healed, result.healed, &result.wound);
+    ckpt_paths_release(&paths);
     mem_free(from);
-    mem_free(to);
-    return rc;
-}
-
-static int put_manifest(const struct ckpt *c, const char *dir, const struct ckpt_shape *shape,
-                        const struct ckpt_shard *shard, struct err *err)
-{
-    int shards = shape->layout->groups.ranks;
-    char **entry = mem_new((size_t)shards, sizeof *entry);
-
-    for (int r = 0; r < shards; r++)
-        entry[r] = ckpt_shard_entry(&shard[r]);
-    int rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
-                                 c->has_run ? &c->run : NULL, &c->source, err);
-    for (int r = 0; r < shards; r++)
-        mem_free(entry[r]);
-    mem_free(entry);
     return rc;
 }
 
@@ -104,21 +90,24 @@ static int fill_folder(struct ckpt *c, const struct tool_resharding *what, const
                        struct err *err)
 {
     struct layout layout;
-    struct ckpt_shape shape = {&c->model, &layout, what->strategy, c->states, {{{0}, 0}}, 0};
-    int shards = what->groups->ranks;
-    struct ckpt_shard *shard = mem_new((size_t)shards, sizeof *shard);
+    struct ckpt_shape shape = {&c->model, &layout,    what->strategy,
+                               c->states, {{{0}, 0}}, what->copies};
+    struct ckpt_sources source = {0};
+    struct tool_cut cut = {
+        .shape = &shape, .is = c->state, .run = c->has_run ? &c->run : NULL, .source = &source};
+    int params = ckpt_find_state(c, "params");
 
     memcpy(shape.state, c->state, sizeof shape.state);
+    if (what->type && params >= 0) {
+        cut.converted = *what->type != c->state[params].type;
+        cut.type = shape.state[params].type = *what->type;
+    }
     layout_init(&layout, what->groups);
-    for (int r = 0; r < shards; r++)
-        ckpt_shard_init(&shard[r], &shape, r);
-    int rc = ckpt_take_sources(c, dir, err) || move_states(c, what, dir, shard, shards, err) ||
-                     put_manifest(c, dir, &shape, shard, err)
-                 ? -1
-                 : 0;
-    for (int r = 0; r < shards; r++)
-        ckpt_shard_release(&shard[r]);
-    mem_free(shard);
+    int rc =
+        copy_source(c, dir, cut.converted, &source, err) || move_states(c, what, &cut, dir, err)
+            ? -1
+            : 0;
+    mem_free(source.item);
     layout_release(&layout);
     return rc;
 }
@@ -129,9 +118,11 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
     struct ckpt c;
     struct io_dir dir;
 
-    if (ckpt_open_within(&c, from, what->limits, err))
+    if (ckpt_open_within(&c, from, what->means.limits, err))
         return -1;
-    int rc = check_plan(&c, what->model, err) || tool_check_apart(from, to.dir, err) ||
+    int rc = check_plan(&c, what->model, err) ||
+                     ckpt_check_copies(what->groups, what->copies, err) ||
+                     tool_check_apart(from, to.dir, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)
                  ? -1
                  : 0;
@@ -142,8 +133,8 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
         else
             rc = io_dir_commit(&dir, err);
     }
-    if (what->healed)
-        *what->healed = c.healed;
+    if (what->means.healed)
+        *what->means.healed = c.healed;
     ckpt_close(&c);
     return rc;
 }

@@ -10,7 +10,6 @@
 #include "base/jout.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_checkup.h"
-#include "ckpt/ckpt_pieces.h"
 #include "ckpt/hf.h"
 #include "ckpt/tool.h"
 
@@ -84,7 +83,7 @@ static int verify_ckpt(struct report *r, const char *path, const struct ckpt_lim
 {
     struct ckpt c;
     struct ckpt_checkup x;
-    struct ckpt_means means = {.buffer = BUFFER, .jobs = ckpt_jobs(0)};
+    struct tool_means means = {.buffer = BUFFER};
 
     if (ckpt_open_any(&c, path, limits ? limits : &ckpt_limits_usual, 1, err))
         /* That there is no manifest is news: there was one, or none could be looked at. */

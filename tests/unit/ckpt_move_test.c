@@ -116,6 +116,7 @@ static int make(void *arg, int64_t piece, int64_t first, int64_t bytes, void *ou
 
     (void)err;
     assert_true(t->from[piece].file < 0 && first + bytes <= t->from[piece].bytes);
+    assert_true(first == 0 || (t->at[piece] + first) % 64 == 0);
     memcpy(out, t->bytes + t->at[piece] + first, (size_t)bytes);
     return 0;
 }
@@ -351,6 +352,7 @@ static void trial_init(struct trial *t, uint64_t seed, int64_t piece_max)
                                  .from = t->from,
                                  .to = t->to,
                                  .arg = t,
+                                 .ear = t,
                                  .make = make,
                                  .damaged = damaged,
                                  .tell = tell};
@@ -383,7 +385,7 @@ static int64_t least_buffer(const struct trial *t)
             if (p->bytes && t->at[i] < p->at + p->bytes && t->at[i + 1] - p->at > least)
                 least = t->at[i + 1] - p->at;
     }
-    return least;
+    return (least + 63) / 64 * 64;
 }
 
 static void move_one(uint64_t seed, int64_t piece_max)
