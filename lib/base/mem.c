@@ -11,11 +11,19 @@
 
 enum { MEM_ALIGN = 64 }; /* a cache line, and an AVX-512 vector */
 
+/* No err can be reported to anyone: this is the one place below cli that speaks. */
+static void lost(const char *what)
+{
+    fprintf(stderr, "paro: out of memory for %s\n", what);
+    abort();
+}
+
 static void mem_lost(size_t count, size_t size)
 {
-    /* No err can be reported to anyone: this is the one place below cli that speaks. */
-    fprintf(stderr, "paro: out of memory for %zu items of %zu bytes\n", count, size);
-    abort();
+    char what[64];
+
+    snprintf(what, sizeof what, "%zu items of %zu bytes", count, size);
+    lost(what);
 }
 
 void *mem_new(size_t count, size_t size)
@@ -60,10 +68,8 @@ void mem_free(void *p)
 
 void *mem_have(void *p, const char *what)
 {
-    if (!p) {
-        fprintf(stderr, "paro: out of memory for %s\n", what);
-        abort();
-    }
+    if (!p)
+        lost(what);
     return p;
 }
 

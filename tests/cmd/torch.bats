@@ -6,8 +6,8 @@
 bats_require_minimum_version 1.5.0
 load torch
 
-DUMP=$BATS_TEST_DIRNAME/../data/train_llama-tiny.dump
-MODEL=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
+export DUMP=$BATS_TEST_DIRNAME/../data/train_llama-tiny.dump
+export MODEL=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
 
 setup() {
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
