@@ -194,7 +194,7 @@ static int give_up(struct mover *m, int64_t piece, struct err *err)
     const struct move_from *f = &m->what->from[piece];
     int rc = -1;
 
-    if (!m->what->lost)
+    if (!m->what->lost || err->scarce)
         return -1;
     pthread_mutex_lock(&m->call);
     rc = m->what->lost(m->what->arg, piece, err);
@@ -216,13 +216,13 @@ int move_read_piece(struct mover *m, int64_t piece, struct err *err)
     struct err wound = {0};
 
     /* Copies are read in turns: their disks share the work. */
-    for (int k = 0; rc && k < paths; k++) {
-        if (k > 0)
-            wound = *err;
+    for (int k = 0; rc && !wound.scarce && k < paths; k++) {
         rc = f->file < 0 ? make_piece(m, piece, err)
                          : read_path(m, piece, (int)((piece + k) % paths), err);
         if (rc == 0 && k > 0)
             note_healed(m, piece, &wound);
+        if (rc) /* for want of files or memory: that says nothing of the path */
+            wound = *err;
     }
     return rc ? give_up(m, piece, err) : 0;
 }
