@@ -25,6 +25,7 @@ enum {
     KEY_DISABLE,
     KEY_ACCEPT,
     KEY_LOAD,
+    KEY_BYTES,
     KEY_FORCE,
     KEY_SVG,
     KEY_SYS,
@@ -46,6 +47,8 @@ static const struct argp_option options[] = {
     {"config", KEY_CONFIG, "FILE", 0, "Read what is disabled, ignored and expected", 0},
     {"max-load", KEY_LOAD, "LOAD", 0,
      "UNKNOWN where the load of a minute is above LOAD per core (default: any)", 0},
+    {"max-bytes", KEY_BYTES, "BYTES", 0,
+     "Let no host send or receive more than BYTES (default: any)", 0},
     {"force", KEY_FORCE, 0, 0, "Measure beside jobs, and under any load", 0},
     {"state", KEY_STATE, "DIR", 0, "Remember runs in DIR, or \"none\"", 1},
     {"notify", KEY_NOTIFY, "WORDS", 0,
@@ -206,6 +209,9 @@ static error_t parse_more(struct cli_health *a, int key, char *arg, struct argp_
         return 0;
     case KEY_LOAD:
         return cli_check(&a->cli, num_f64(arg, 0.01, 1e6, &a->ops.max_load, err), "--max-load");
+    case KEY_BYTES:
+        return cli_check(&a->cli, num_bytes(arg, 1, INT64_MAX, &a->o.cap_bytes, err),
+                         "--max-bytes");
     case KEY_FORCE:
         a->ops.force = 1;
         return 0;

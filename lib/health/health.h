@@ -27,6 +27,7 @@ struct health_options {
     const char *baseline; /* file or NULL */
     const char *prom;     /* file or NULL */
     const char *record;   /* file or NULL: what was measured is written there */
+    int64_t cap_bytes;    /* a host sends and receives no more; 0: no limit */
     int learn, json;
     const struct health_ops *ops; /* borrowed; NULL: nothing is remembered, no file is drawn */
 };

@@ -27,21 +27,22 @@
 
 enum { CARDS = 64, CARD_COLUMNS = 4, TILES = 256, TILE_COLUMNS = 16, CELLS = 64, LINES = 16 };
 
-static const double MARGIN = 24, LEFT = 560, CARD_H = 44, CARD_GAP = 8, TILE = 33, MAP = 560,
-                    AXIS = 96, HEAD = 76, LINE = 17, GAP = 36;
+static const double MARGIN = 24, LEFT = 560, CARD_H = 44, CARD_GAP = 8, TILE = 29, ROW = 66,
+                    MAP = 560, CELL = 64, AXIS = 96, HEAD = 76, LINE = 17, GAP = 36;
 static const char *const INK = "#333333", *const PALE = "#d0d0d0", *const ALARM = "#d55e00";
 
-/* Classes of percent; one hue, so that lightness alone tells them apart. */
+/* Classes of percent, each darker than the one before: lightness alone tells them apart. */
 static const struct {
     double least;
+    const char *hue;
     double share; /* of the hue */
     const char *text;
 } classes[] = {
-    {98, 0.05, "98 % and more"}, {95, 0.2, "95 to 98"}, {90, 0.38, "90 to 95"},
-    {75, 0.58, "75 to 90"},      {50, 0.8, "50 to 75"}, {-INFINITY, 1, "below 50"},
+    {98, "#0072b2", 0.14, "98 % and more"}, {95, "#5b1a4a", 0.3, "95 to 98"},
+    {90, "#5b1a4a", 0.45, "90 to 95"},      {75, "#5b1a4a", 0.62, "75 to 90"},
+    {50, "#5b1a4a", 0.82, "50 to 75"},      {-INFINITY, "#5b1a4a", 1, "below 50"},
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
-static const char *const HUE = "#5b1a4a";
 
 static struct svg_rgb colour_of(double percent)
 {
@@ -51,7 +52,7 @@ static struct svg_rgb colour_of(double percent)
         return (struct svg_rgb){"#ffffff"};
     while (percent < classes[i].least)
         i++;
-    return svg_tint(HUE, classes[i].share);
+    return svg_tint(classes[i].hue, classes[i].share);
 }
 
 struct draw {
@@ -62,8 +63,8 @@ struct draw {
     struct health_streams streams;
     int per_tile, tiles; /* hosts of a tile */
     int per_cell, cells; /* hosts of a row or column */
-    double height;
-};
+    double map;          /* its width and height */
+    };
 
 static double percent_of(const struct draw *w, int host, int way)
 {
@@ -77,14 +78,14 @@ static double worse(double a, double b)
     return isnan(a) ? b : isnan(b) ? a : fmin(a, b);
 }
 
-/* The worst that is said of hosts first to last. */
+/* The worst that is said of hosts first to last; what is said of pairs stands in the map. */
 static enum health_state state_of(const struct draw *w, int first, int last)
 {
     enum health_state s = HEALTH_OK;
 
     for (int i = 0; i < w->v->findings; i++) {
         const struct health_finding *f = &w->v->finding[i];
-        if (((f->host >= first && f->host <= last) || (f->other >= first && f->other <= last)) &&
+        if (f->host >= first && f->host <= last && f->other < 0 &&
             health_state_rank(f->state) > health_state_rank(s))
             s = f->state;
     }
@@ -179,8 +180,8 @@ static void draw_card(struct draw *w, double y, int host)
 static void draw_tile(struct draw *w, double y, int tile)
 {
     int first = tile * w->per_tile, last = first + w->per_tile - 1, bad = 0;
-    double x = MARGIN + (tile % TILE_COLUMNS) * (TILE + 2), worst[2] = {NAN, NAN};
-    char tip[300], count[24];
+    double x = MARGIN + ROW + (tile % TILE_COLUMNS) * (TILE + 2), worst[2] = {NAN, NAN};
+    char tip[300], count[24], room[64];
 
     last = last < w->d->hosts ? last : w->d->hosts - 1;
     for (int k = first; k <= last; k++) {
@@ -193,6 +194,10 @@ static void draw_tile(struct draw *w, double y, int tile)
     snprintf(tip, sizeof tip, "%.100s to %.100s: worst out %.0f %%, in %.0f %%, %d not well",
              w->d->host[first].name, w->d->host[last].name, worst[0], worst[1], bad);
     y += (tile / TILE_COLUMNS) * (TILE + 2);
+    if (tile % TILE_COLUMNS == 0)
+        svg_text(&w->s, x - 6, y + 19,
+                 &(struct svg_font){.size = 10, .anchor = SVG_END, .colour = INK},
+                 fit(w->d->host[first].name, ROW - 8, 10, room));
     for (int way = 0; way < 2; way++) {
         struct svg_rgb rgb = colour_of(worst[way]);
         svg_rect(&w->s, (struct svg_box){x + way * TILE / 2, y, TILE / 2, TILE},
@@ -202,9 +207,9 @@ static void draw_tile(struct draw *w, double y, int tile)
     if (s == HEALTH_OK)
         return;
     snprintf(count, sizeof count, "%s%d", sign_of(s), bad);
-    svg_rect(&w->s, (struct svg_box){x + 3, y + 9, TILE - 6, 15},
+    svg_rect(&w->s, (struct svg_box){x + 2, y + 7, TILE - 4, 15},
              &(struct svg_pen){.fill = "#ffffff"}, tip);
-    svg_text(&w->s, x + TILE / 2, y + 21,
+    svg_text(&w->s, x + TILE / 2, y + 19,
              &(struct svg_font){.size = 12, .anchor = SVG_MIDDLE, .bold = 1, .colour = ALARM},
              count);
 }
@@ -320,7 +325,7 @@ static void draw_axes(struct draw *w, double x, double y, double size)
 
 static void draw_map(struct draw *w)
 {
-    double x = MARGIN + LEFT + GAP + AXIS, y = HEAD + AXIS, size = MAP / w->cells;
+    double x = MARGIN + LEFT + GAP + AXIS, y = HEAD + AXIS, size = w->map / w->cells;
     struct cell *cell = make_cells(w);
     char words[120];
 
@@ -331,7 +336,7 @@ static void draw_map(struct draw *w)
         snprintf(words, sizeof words, "Pairs: a row sends, a column receives; %d x %d hosts a"
                                       " cell, the worst of them", w->per_cell, w->per_cell);
     text(w, MARGIN + LEFT + GAP, HEAD - 12, 12, words);
-    svg_rect(&w->s, (struct svg_box){x, y, MAP, MAP}, &(struct svg_pen){.fill = "#f4f4f4"}, NULL);
+    svg_rect(&w->s, (struct svg_box){x, y, w->map, w->map}, &(struct svg_pen){.stroke = PALE}, NULL);
     for (int r = 0; r < w->cells; r++)
         for (int c = 0; c < w->cells; c++)
             draw_cell(w, &cell[(size_t)r * (size_t)w->cells + (size_t)c], x + c * size,
@@ -346,14 +351,14 @@ static void draw_map(struct draw *w)
 static double draw_legend(struct draw *w, double y)
 {
     static const char *const words[] = {"X  CRITICAL", "!  WARNING", "?  UNKNOWN",
-                                        "framed: named in a finding", "grey: not measured"};
+                                        "framed: named in a finding", "white: not measured"};
     double x = MARGIN;
 
     svg_group_open(&w->s, "legend", NULL);
     text(w, x, y, 11, "of what is expected:");
     x += 116;
     for (int i = 0; i < CLASSES; i++) {
-        struct svg_rgb rgb = svg_tint(HUE, classes[i].share);
+        struct svg_rgb rgb = svg_tint(classes[i].hue, classes[i].share);
         svg_rect(&w->s, (struct svg_box){x, y - 10, 12, 12},
                  &(struct svg_pen){.fill = rgb.text, .stroke = INK, .width = 0.5}, NULL);
         text(w, x + 17, y, 11, classes[i].text);
@@ -390,7 +395,7 @@ static void draw_findings(struct draw *w, double y)
 
 static void draw_all(struct draw *w, FILE *out)
 {
-    double body = fmax(ports_height(w), AXIS + MAP);
+    double body = fmax(ports_height(w), AXIS + w->map);
     int lines = w->v->findings < LINES ? w->v->findings + 1 : LINES + 1;
     double legend = HEAD + body + 2 * LINE;
     char title[160];
@@ -418,6 +423,7 @@ void health_draw(const struct health_told *t, FILE *out)
     w.tiles = (n + w.per_tile - 1) / w.per_tile;
     w.per_cell = (n + CELLS - 1) / CELLS;
     w.cells = (n + w.per_cell - 1) / w.per_cell;
+    w.map = fmin(MAP, w.cells * CELL);
     health_streams_of(t->d, t->v, &w.streams);
     draw_all(&w, out);
     health_streams_release(&w.streams);

@@ -2,21 +2,11 @@
 /* Knows the words of options, and which file a check remembers in. */
 #include "health/health_ops.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/tick.h"
-#include "health/health.h"
-
-void health_options_init(struct health_options *o)
-{
-    *o = (struct health_options){
-        .deadline_s = 10, .start_s = tick_now_s(), .level = HEALTH_NORMAL};
-    health_rules_init(&o->rules);
-}
 
 void health_ops_init(struct health_ops *o)
 {

@@ -4,11 +4,8 @@
 
 /* Inside health/ and its tests: the steps of a check. */
 #include "health/health.h"
+#include "health/health_look.h"
 #include "health/health_ops.h"
-
-/* Rounds; `want` of them unless the time (tick_now_s) is over first. */
-int health_rounds(struct world *w, int want, double until_s, const char *volatile *where,
-                  struct health_data *d, struct err *err);
 
 /* What there is to tell; all borrowed. */
 struct health_told {
