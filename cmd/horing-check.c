@@ -17,7 +17,7 @@ enum { KEY_LEVEL = 0x100, KEY_PROM, KEY_LEARN };
 static const struct argp_option options[] = {
     {"baseline", 'b', "FILE", 0, "Compare with the rates in FILE (made by --learn)", 0},
     {"warning", 'w', "RANGE", 0,
-     "WARNING when a port's percentage of what is expected leaves RANGE (default 90:)", 0},
+     "WARNING when a port's percentage of what is expected leaves RANGE (default 96:)", 0},
     {"critical", 'c', "RANGE", 0, "CRITICAL when it leaves RANGE (default 75:)", 0},
     {"timeout", 't', "SECONDS", 0, "UNKNOWN when there is no answer by then (default 10)", 0},
     {"level", KEY_LEVEL, "LEVEL", 0,
@@ -37,9 +37,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->o.baseline = arg;
         return 0;
     case 'w':
-        return cli_check(&a->cli, health_range_parse(arg, &a->o.warn, err), "--warning");
+        return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.warn, err), "--warning");
     case 'c':
-        return cli_check(&a->cli, health_range_parse(arg, &a->o.crit, err), "--critical");
+        return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.crit, err), "--critical");
     case 't':
         return cli_check(&a->cli, num_f64(arg, 1, 86400, &a->o.deadline_s, err), "--timeout");
     case KEY_LEVEL:

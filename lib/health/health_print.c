@@ -37,7 +37,7 @@ static void put_good(const struct health_data *d, const struct health_verdict *v
     slowest(v, &host, &way);
     fprintf(out, "%d hosts, %d rounds", v->hosts, d->rounds);
     if (host >= 0)
-        fprintf(out, ", slowest %.60s %s %.0f %% of %s", d->host[host], way_name[way],
+        fprintf(out, ", slowest %.60s %s %.0f %% of %s", d->host[host].name, way_name[way],
                 v->port[host][way].percent, v->by_baseline ? "baseline" : "peers");
 }
 
@@ -93,15 +93,15 @@ static void put_perfdata(const struct health_data *d, const struct health_verdic
         for (int w = 0; w < 2; w++) {
             const struct health_port *p = &v->port[k][w];
             putc(k || w ? ' ' : '|', out);
-            put_label(d->host[k], way_name[w], out);
+            put_label(d->host[k].name, way_name[w], out);
             if (p->samples == 0) {
                 fputs("U;;;0;", out);
                 continue;
             }
             fprintf(out, "%.4gMB;", p->Bps / 1e6);
-            put_range(&o->warn, p->want_Bps / 1e8, out); /* MB/s of one percent */
+            put_range(&o->rules.warn, p->want_Bps / 1e8, out); /* MB/s of one percent */
             putc(';', out);
-            put_range(&o->crit, p->want_Bps / 1e8, out);
+            put_range(&o->rules.crit, p->want_Bps / 1e8, out);
             fputs(";0;", out);
         }
 }
@@ -129,10 +129,12 @@ static void json_findings(struct jout *j, const struct health_data *d,
         const struct health_finding *f = &v->finding[i];
         jout_open(j, NULL, '{');
         jout_text(j, "state", health_state_name(f->state));
-        jout_text(j, "code", f->code);
-        jout_text(j, "action", f->action);
-        jout_text(j, "host", f->host >= 0 ? d->host[f->host] : NULL);
-        jout_text(j, "other_host", f->other >= 0 ? d->host[f->other] : NULL);
+        char code[16];
+        snprintf(code, sizeof code, "HC-%d", f->code);
+        jout_text(j, "code", code);
+        jout_text(j, "action", health_action_name(f->action));
+        jout_text(j, "host", f->host >= 0 ? d->host[f->host].name : NULL);
+        jout_text(j, "other_host", f->other >= 0 ? d->host[f->other].name : NULL);
         jout_text(j, "text", f->text);
         jout_close(j, '}');
     }
@@ -153,35 +155,50 @@ static void json_port(struct jout *j, const char *host, int way, const struct he
     jout_close(j, '}');
 }
 
-void health_print_json(const struct health_data *d, const struct health_verdict *v,
-                       const struct health_options *o, FILE *out)
+static int64_t wrong_words(const struct health_data *d)
 {
-    static const char *const level[] = {"quick", "normal", "deep"};
+    int64_t sum = 0;
+
+    for (int i = 0; i < d->wrongs.count; i++)
+        sum += d->wrongs.at[i].words;
+    return sum;
+}
+
+static const char *lost_link(const struct health_data *d, int host)
+{
+    for (int i = 0; i < d->links.count; i++)
+        if (d->links.at[i].host == host && d->links.at[i].lost)
+            return d->links.at[i].name;
+    return NULL;
+}
+
+void health_print_json(const struct health_data *d, const struct health_verdict *v, FILE *out)
+{
     struct jout j = {.file = out};
 
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.health/1");
     jout_text(&j, "state", health_state_name(v->state));
     jout_int(&j, "status", v->state);
-    jout_text(&j, "level", level[o->level]);
+    jout_text(&j, "level", health_level_name(d->level));
     jout_text(&j, "compared_with", v->by_baseline ? "baseline" : "peers");
     jout_int(&j, "rounds", d->rounds);
     jout_int(&j, "rounds_wanted", d->wanted);
-    jout_int(&j, "wrong_words", d->wrong);
+    jout_int(&j, "wrong_words", wrong_words(d));
     jout_num(&j, "seconds", d->seconds);
     json_findings(&j, d, v);
     jout_open(&j, "ports", '[');
     for (int k = 0; v->port && k < v->hosts; k++)
         for (int w = 0; w < 2; w++)
-            json_port(&j, d->host[k], w, &v->port[k][w]);
+            json_port(&j, d->host[k].name, w, &v->port[k][w]);
     jout_close(&j, ']');
     jout_open(&j, "hosts", '[');
     for (int k = 0; k < d->hosts; k++) {
         jout_open(&j, NULL, '{');
-        jout_text(&j, "host", d->host[k]);
-        jout_bool(&j, "answers", !d->silent[k]);
-        jout_num(&j, "queue_drain_Bps", d->drain_Bps[k] < 0 ? NAN : d->drain_Bps[k]);
-        jout_text(&j, "lost_link", d->lost[k][0] ? d->lost[k] : NULL);
+        jout_text(&j, "host", d->host[k].name);
+        jout_bool(&j, "answers", !d->host[k].silent);
+        jout_num(&j, "queue_drain_Bps", d->host[k].drain_Bps < 0 ? NAN : d->host[k].drain_Bps);
+        jout_text(&j, "lost_link", lost_link(d, k));
         jout_close(&j, '}');
     }
     jout_close(&j, ']');
@@ -205,7 +222,7 @@ static void prom_ports(FILE *f, const struct health_data *d, const struct health
             if (p->samples == 0)
                 continue;
             fprintf(f, "horing_%s{host=\"", name);
-            for (const char *c = d->host[k]; *c; c++)
+            for (const char *c = d->host[k].name; *c; c++)
                 fprintf(f, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
             fprintf(f, "\",direction=\"%s\"} %.6g\n", way_name[w],
                     ratio ? p->percent / 100 : p->Bps);
@@ -227,7 +244,7 @@ int health_write_prom(const struct health_data *d, const struct health_verdict *
     prom_head(f, "port_expected_ratio", "Rate of a host's port over what is expected of it");
     prom_ports(f, d, v, "port_expected_ratio", 1);
     prom_head(f, "wrong_words", "Words that arrived and are not what was sent");
-    fprintf(f, "horing_wrong_words %" PRId64 "\n", d->wrong);
+    fprintf(f, "horing_wrong_words %" PRId64 "\n", wrong_words(d));
     prom_head(f, "duration_seconds", "Time that the measurement took");
     fprintf(f, "horing_duration_seconds %.3f\n", d->seconds);
     prom_head(f, "last_run_timestamp_seconds", "When the check ended");

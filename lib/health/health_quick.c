@@ -14,14 +14,7 @@
 #include "base/jout.h"
 #include "base/mem.h"
 #include "health/health.h"
-
-/*
- * A frame of 1518 bytes is 12144 bits; at the bit error ratio of 1e-12 that IEEE 802.3 allows,
- * one in 8e7 is lost.  A hundred times that, 1e-6, is a fault; below 10 errors a ratio says
- * nothing.
- */
-static const double errors_ratio = 1e-6;
-static const int64_t errors_least = 10;
+#include "health/health_look.h"
 
 enum { IFF_UP_BIT = 1, IFF_LOOPBACK_BIT = 8, NAME = 64 };
 
@@ -113,27 +106,23 @@ static int read_links(struct links *all, const char *sys, struct err *err)
 
 static void judge(const struct links *all, const char *host, struct health_verdict *v)
 {
+    struct health_data d;
+
+    health_data_init(&d, 1, &host);
     for (int i = 0; i < all->count; i++) {
-        const struct link *l = &all->link[i];
-        struct health_finding f = {.host = 0, .other = -1, .action = "operator"};
-        /* A port that never had a carrier may have no cable; one that had has lost it. */
-        if (l->up && !l->carrier && l->carrier_ups > 0) {
-            f.state = HEALTH_CRITICAL;
-            f.code = "HC-201";
-            snprintf(f.text, sizeof f.text, "%.64s lost the link of its port '%s'", host,
-                     l->name);
-            health_verdict_add(v, &f);
-        }
-        if (l->errors >= errors_least &&
-            (double)l->errors > errors_ratio * (double)l->packets) {
-            f.state = HEALTH_WARNING;
-            f.code = "HC-203";
-            snprintf(f.text, sizeof f.text,
-                     "%.64s port '%s' %" PRId64 " errors in %" PRId64 " packets", host, l->name,
-                     l->errors, l->packets);
-            health_verdict_add(v, &f);
-        }
+        const struct link *from = &all->link[i];
+        struct health_link l = {.up = from->up,
+                                .carrier = from->carrier,
+                                /* one that never had a carrier may have no cable */
+                                .lost = !from->carrier && from->carrier_ups > 0,
+                                .errors = from->errors,
+                                .packets = from->packets,
+                                .flaps = -1};
+        snprintf(l.name, sizeof l.name, "%.15s", from->name);
+        health_data_add_link(&d, &l);
     }
+    health_judge_facts(&d, v);
+    health_data_release(&d);
 }
 
 static void put_line(const struct links *all, const struct health_verdict *v, const char *host,
@@ -170,8 +159,10 @@ static void put_json(const struct links *all, const struct health_verdict *v, co
     for (int i = 0; i < v->findings; i++) {
         jout_open(&j, NULL, '{');
         jout_text(&j, "state", health_state_name(v->finding[i].state));
-        jout_text(&j, "code", v->finding[i].code);
-        jout_text(&j, "action", v->finding[i].action);
+        char code[16];
+        snprintf(code, sizeof code, "HC-%d", v->finding[i].code);
+        jout_text(&j, "code", code);
+        jout_text(&j, "action", health_action_name(v->finding[i].action));
         jout_text(&j, "host", host);
         jout_text(&j, "text", v->finding[i].text);
         jout_close(&j, '}');
