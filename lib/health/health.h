@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "health/health_baseline.h"
 #include "health/health_data.h"
+#include "health/health_record.h"
 #include "health/health_verdict.h"
 #include "world/world.h"
 
@@ -27,7 +28,7 @@ struct health_options {
     const char *baseline; /* file or NULL */
     const char *prom;     /* file or NULL */
     const char *record;   /* file or NULL: what was measured is written there */
-    int64_t cap_bytes;    /* a host sends and receives no more; 0: no limit */
+    int64_t cap_bytes;    /* that a port may be asked to carry, all in all; 0: no cap */
     int learn, json;
     const struct health_ops *ops; /* borrowed; NULL: nothing is remembered, no file is drawn */
 };

@@ -21,6 +21,8 @@ int health_baseline_parse(struct health_baseline *b, const char *name, const cha
                           int64_t bytes, struct err *err);
 void health_baseline_release(struct health_baseline *b);
 int health_baseline_find(const struct health_baseline *b, const char *host); /* -1: absent */
+/* The same of all hosts of the data; owned by the caller. */
+int *health_baseline_places(const struct health_baseline *b, const struct health_data *d);
 /* ERR_MISMATCH: not all hosts of the data are in it with as many ranks; names the first. */
 int health_baseline_check(const struct health_baseline *b, const struct health_data *d,
                           struct err *err);

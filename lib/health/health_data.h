@@ -121,7 +121,7 @@ void health_data_release(struct health_data *d);
 void health_data_add(struct health_data *d, struct health_sample s);
 void health_data_add_rank(struct health_data *d, struct health_rank_sample s);
 void health_data_add_latency(struct health_data *d, struct health_latency s);
-/* Words of one pair are added up. */
+/* Words of one pair are added up; pairs beyond HEALTH_PAIRS_MOST count with the last one. */
 void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t words);
 void health_data_add_stall(struct health_data *d, struct health_stall s);
 void health_data_add_collective(struct health_data *d, struct health_collective s);
@@ -135,15 +135,7 @@ int health_host_of_rank(const struct health_data *d, int rank);
 enum { HEALTH_PATHS = 4 };
 int health_path(const struct health_data *d, int src, int dst);
 
-/*
- * The record, JSON Lines (paro-health-record(5)).  The reader takes nothing that the writer
- * does not write: ERR_INPUT names the line, and so it does of a file that is cut or changed.
- */
-enum { HEALTH_HOSTS_MOST = 1 << 16, HEALTH_RECORD_MOST = 1 << 30 /* bytes */ };
-int health_record_write(const struct health_data *d, const char *path, struct err *err);
-void health_record_print(const struct health_data *d, FILE *out);
-int health_record_read(struct health_data *d, const char *path, struct err *err);
-int health_record_parse(struct health_data *d, const char *name, const char *text,
-                        int64_t bytes, struct err *err);
+/* As much as is kept: what a file may claim is bounded by it. */
+enum { HEALTH_PAIRS_MOST = 1 << 12, HEALTH_HOSTS_MOST = 1 << 14 };
 
 #endif

@@ -128,7 +128,7 @@ void health_kernel_lost(struct health_kernel *k, char name[16])
 
 /* ---- queues ---- */
 
-static struct health_link *find_link(struct health_kernel *k, int index)
+static struct health_queue *find_link(struct health_kernel *k, int index)
 {
     for (int i = 0; i < k->links; i++)
         if (k->link[i].index == index)
@@ -140,7 +140,7 @@ static void take_queue(struct health_kernel *k, const struct nlmsghdr *h, void *
 {
     const struct tcmsg *tc = NLMSG_DATA(h);
     int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof *tc);
-    struct health_link *link = find_link(k, tc->tcm_ifindex);
+    struct health_queue *link = find_link(k, tc->tcm_ifindex);
     struct gnet_stats_queue queue;
     struct gnet_stats_basic basic; /* 64 bits of bytes come first */
     double now = *(const double *)arg;

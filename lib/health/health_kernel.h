@@ -14,7 +14,7 @@ struct health_kernel {
     int fd;    /* -1: the kernel does not answer */
     int looks; /* at the queues */
     int links; /* that had a carrier at the start */
-    struct health_link {
+    struct health_queue {
         int index;
         char name[16];
         uint64_t sent; /* bytes that had left its queue, at the last look */

@@ -35,7 +35,8 @@ int health_ops_parse_notify(struct health_ops *o, const char *text, struct err *
     return 0;
 }
 
-int health_ops_open(const struct health_ops *o, enum health_level level, struct err *err)
+int health_ops_open(const struct health_ops *o, enum health_level level, int64_t now_s,
+                    struct err *err)
 {
     char file[HEALTH_HOST_NAME + 8] = "rounds";
     int quick = level == HEALTH_QUICK;
@@ -44,5 +45,5 @@ int health_ops_open(const struct health_ops *o, enum health_level level, struct 
         return 0;
     if (quick) /* a home folder may be that of many hosts */
         snprintf(file, sizeof file, "%s.quick", o->host);
-    return health_memory_open(o->memory, o->state, file, quick ? o->host : "", o->now_s, err);
+    return health_memory_open(o->memory, o->state, file, quick ? o->host : "", now_s, err);
 }

@@ -28,7 +28,8 @@ void health_ops_init(struct health_ops *o);
 int health_ops_parse_notify(struct health_ops *o, const char *text, struct err *err);
 /* Opens o->memory where o->state names a folder: a file for quick checks of a host, one for the
  * others.  Errors are health_memory_open's. */
-int health_ops_open(const struct health_ops *o, enum health_level level, struct err *err);
+int health_ops_open(const struct health_ops *o, enum health_level level, int64_t now_s,
+                    struct err *err);
 
 /*
  * Whether this host does something else: another job of Slurm's runs on it (its cgroups under

@@ -447,7 +447,7 @@ int health_quick(const struct health_options *o, FILE *out, enum health_state *s
     const char *name = ops->host;
     struct quick q = {.o = o, .ops = ops, .now = &now, .d = &d, .v = &v};
 
-    if (health_ops_open(ops, HEALTH_QUICK, err))
+    if (health_ops_open(ops, HEALTH_QUICK, ops->now_s, err))
         return -1;
     q.m = ops->state ? ops->memory : NULL;
     if (ops->accept && q.m)

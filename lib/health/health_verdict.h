@@ -61,6 +61,7 @@ struct health_finding {
     char link[16];                    /* "" none */
     double measured, expected, peers; /* Bps or s: this one, what it should, peers' median */
     double percent, z;
+    int confirmed;              /* a second look has said so again; 0: there was none */
     int samples, partners, saw; /* partners met, and those that saw it */
     char text[256];             /* one line, no full stop */
 };
@@ -86,6 +87,8 @@ int health_judge(const struct health_data *d, const struct health_rules *rules,
                  struct health_verdict *out, struct err *err);
 void health_verdict_release(struct health_verdict *v);
 void health_verdict_add(struct health_verdict *v, const struct health_finding *f);
+/* Into the fixed order; health_judge has done so. */
+void health_verdict_sort(struct health_verdict *v);
 /* A finding about nobody, whose numbers are not known, with its code's action. */
 struct health_finding health_finding_new(enum health_state state, int code);
 
@@ -104,7 +107,6 @@ struct health_plan {
 int health_plan(const struct health_data *d, const struct health_rules *rules,
                 struct health_plan *out, struct err *err);
 void health_plan_release(struct health_plan *p);
-/* Whether what was measured so far calls for the collective: all hosts at once, 3 or more. */
 enum { HEALTH_HOSTS_ALONE = 3, HEALTH_PEERS_LEAST = 5, HEALTH_SAMPLES_LEAST = 15 };
 
 #endif
