@@ -162,8 +162,9 @@ static error_t check_words(struct cli_health *a)
                                        : "--replay");
     if (quick && a->o.baseline)
         return cli_usage(cli, "--level quick and --baseline, expected one of them");
-    if (quick && a->o.record)
-        return cli_usage(cli, "--level quick and --record, expected one of them");
+    if (quick && (a->o.record || a->ops.svg))
+        return cli_usage(cli, "--level quick and %s, expected one of them",
+                         a->o.record ? "--record" : "--svg");
     if (a->replay && a->o.record)
         return cli_usage(cli, "--replay and --record, expected one of them");
     if (a->ops.accept && !quick && !a->o.baseline)

@@ -189,9 +189,13 @@ static void put_news(struct jout *j, const struct health_told *t)
         return;
     jout_bool(j, "changed", t->news->changed);
     jout_int(j, "runs", t->memory->runs);
+    jout_open(j, "new", '[');
+    for (int i = 0; i < t->news->fresh.count; i++)
+        jout_text(j, NULL, t->news->fresh.at[i].text);
+    jout_close(j, ']');
     jout_open(j, "cleared", '[');
-    for (int i = 0; i < t->news->clears; i++)
-        jout_text(j, NULL, t->news->clear[i]);
+    for (int i = 0; i < t->news->clear.count; i++)
+        jout_text(j, NULL, t->news->clear.at[i].text);
     jout_close(j, ']');
 }
 

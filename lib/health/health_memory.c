@@ -383,11 +383,13 @@ int health_memory_parse(struct health_memory *m, const char *name, char *text, i
                         struct err *err)
 {
     struct reader r = {.m = m, .name = name};
-    size_t first = strcspn(text, "\n");
 
-    if (strncmp(text, FORMAT "\n", strlen(FORMAT) + 1) != 0)
-        return err_at(err, name, 1, NULL, "is '%.*s', expected " FORMAT,
-                      first < 40 ? (int)first : 40, text);
+    if (strncmp(text, FORMAT "\n", strlen(FORMAT) + 1) != 0) {
+        char first[41] = "";
+        for (int i = 0; i < 40 && text[i] && text[i] != '\n'; i++)
+            first[i] = text[i] >= ' ' && text[i] < 0x7f ? text[i] : '?';
+        return err_at(err, name, 1, NULL, "is '%s', expected " FORMAT, first);
+    }
     int64_t end = find_sum(text, bytes);
     if (end < 0 || (int64_t)strlen(text) < bytes)
         return err_set(err, ERR_INPUT, "'%s' is cut or changed: its sum is not right", name);

@@ -37,12 +37,15 @@ int health_ops_open(const struct health_ops *o, enum health_level level, int64_t
  */
 void health_ops_busy(const struct health_ops *o, char why[96]);
 
+struct health_word {
+    char text[400];
+};
+
 /* What is new since the last time that something was said. */
 struct health_news {
     int changed, due; /* something is; nothing is, and it is time to say it again */
-    int clears;
-    char (*clear)[400]; /* [clears], owned: "HC-201 ... (from ..., for 25 min)" */
-    size_t room;
+    HEALTH_LIST(struct health_word, fresh); /* owned: "WARNING HC-204 ...", new or changed */
+    HEALTH_LIST(struct health_word, clear); /* owned: "HC-201 ... (since ..., 25 min)" */
 };
 void health_news_release(struct health_news *n);
 

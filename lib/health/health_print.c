@@ -237,6 +237,21 @@ static void put_verbose(const struct health_told *t, FILE *out)
         }
 }
 
+/* The line itself names the worst alone: who is told of changes is told of all of them. */
+static void put_news(const struct health_news *n, int notify, FILE *out)
+{
+    for (int i = 0; notify && i < n->fresh.count; i++) {
+        fputs("NEW ", out);
+        put_text(n->fresh.at[i].text, out);
+        putc('\n', out);
+    }
+    for (int i = 0; i < n->clear.count; i++) {
+        fputs("CLEARED ", out);
+        put_text(n->clear.at[i].text, out);
+        putc('\n', out);
+    }
+}
+
 void health_print_line(const struct health_told *t, FILE *out)
 {
     fprintf(out, "HORING %s - ", health_state_name(t->v->state));
@@ -249,11 +264,8 @@ void health_print_line(const struct health_told *t, FILE *out)
     putc('\n', out);
     if (t->ops->verbose)
         put_verbose(t, out);
-    for (int i = 0; t->news && i < t->news->clears; i++) {
-        fputs("CLEARED ", out);
-        put_text(t->news->clear[i], out);
-        putc('\n', out);
-    }
+    if (t->news)
+        put_news(t->news, t->ops->notify, out);
     for (int i = 0; t->ops->suggest && i < t->v->findings; i++) {
         char line[700];
         if (health_suggest(t->d, &t->v->finding[i], line, sizeof line) == 0)

@@ -93,9 +93,23 @@ static void clear(struct health_news *n, const struct health_problem *p, int64_t
     n->changed |= p->told != HEALTH_OK;
     if (p->told == HEALTH_OK) /* nobody was told of it */
         return;
-    n->clear = mem_grow(n->clear, &n->room, (size_t)n->clears + 1, sizeof *n->clear);
-    snprintf(n->clear[n->clears++], sizeof *n->clear, "HC-%d %s (since %s, %" PRId64 " min)",
-             p->code, p->text, clock_text(p->first_s, now_s, since), minutes);
+    n->clear.at =
+        mem_grow(n->clear.at, &n->clear.room, (size_t)n->clear.count + 1, sizeof *n->clear.at);
+    snprintf(n->clear.at[n->clear.count++].text, sizeof n->clear.at->text,
+             "HC-%d %s (since %s, %" PRId64 " min)", p->code, p->text,
+             clock_text(p->first_s, now_s, since), minutes);
+}
+
+/* Seen, and not as it was told last. */
+static void tell(struct health_news *n, const struct health_problem *p)
+{
+    if (p->spoken == p->told)
+        return;
+    n->changed = 1;
+    n->fresh.at =
+        mem_grow(n->fresh.at, &n->fresh.room, (size_t)n->fresh.count + 1, sizeof *n->fresh.at);
+    snprintf(n->fresh.at[n->fresh.count++].text, sizeof n->fresh.at->text, "%s HC-%d %s",
+             health_state_name(p->spoken), p->code, p->text);
 }
 
 static int host_of(const struct health_data *d, const char *name)
@@ -174,11 +188,6 @@ static void see_rates(struct health_memory *m, const struct health_data *d,
         }
 }
 
-static int is_told(const struct health_problem *p)
-{
-    return p->spoken == p->told;
-}
-
 void health_settle(struct health_memory *m, const struct health_data *d,
                    struct health_verdict *v, const struct health_ops *o, int measured,
                    struct health_news *news)
@@ -196,7 +205,8 @@ void health_settle(struct health_memory *m, const struct health_data *d,
         struct health_problem p = m->problems.at[i];
         if (i < old && !is_seen[i] && miss(&p, d, v, o, measured, news))
             continue;
-        news->changed |= !is_told(&p) && (i >= old || is_seen[i]);
+        if (i >= old || is_seen[i])
+            tell(news, &p);
         m->problems.at[kept++] = p;
     }
     m->problems.count = kept;
@@ -229,7 +239,8 @@ void health_settle_told(struct health_memory *m, const struct health_verdict *v,
 
 void health_news_release(struct health_news *n)
 {
-    mem_free(n->clear);
+    mem_free(n->fresh.at);
+    mem_free(n->clear.at);
     *n = (struct health_news){0};
 }
 
