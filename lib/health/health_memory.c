@@ -344,9 +344,15 @@ static char *split(struct reader *r, char *line, int most)
 static int take_line(struct reader *r, char *line, struct err *err)
 {
     int problem = strncmp(line, "problem ", 8) == 0;
+
+    for (const char *c = line; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return bad(r, err, "has a control character");
     char *rest = split(r, line, problem ? 12 : WORDS);
     const char *kind = r->word[0];
-
+    for (int i = 0; i < r->words; i++)
+        if (!r->word[i][0])
+            return bad(r, err, "has two blanks in a row");
     if (problem)
         return take_problem(r, rest, err);
     if (*rest)
