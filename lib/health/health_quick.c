@@ -244,13 +244,19 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
         n->half ? ", half duplex" : "");
 }
 
+/* Since the kernel started: a port that never had a link may have no cable. */
+static int had_link(const struct health_nic *n)
+{
+    return n->up && (n->carrier || n->ups > 0);
+}
+
 static void add_link(struct quick *q, const struct health_nic *n, const struct health_known *k,
                      const struct growth *g)
 {
     struct health_link l = {.host = 0,
                             .up = n->up,
                             .carrier = n->carrier,
-                            .lost = n->up && !n->carrier && (k ? k->want_up : n->ups > 0),
+                            .lost = n->up && !n->carrier && (k ? k->want_up : had_link(n)),
                             .Bps = (double)n->mbit * 1e6 / 8,
                             .want_Bps = k ? (double)k->want_mbit * 1e6 / 8 : 0,
                             .errors = g->most,
@@ -278,8 +284,7 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
     }
     if (!n->real && !e)
         return;
-    /* Without a memory the kernel's own: a port that never had a link may have no cable. */
-    int want_up = e || (q->m ? k && k->want_up : n->ups > 0);
+    int want_up = e || (k ? k->want_up : had_link(n));
     q->judged += n->up || want_up;
     if (n->waits && !n->ib)
         return;
@@ -370,8 +375,10 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
     struct growth g = growth_of(q, n, k);
     int64_t now_s = q->ops->now_s;
 
-    if (!k)
+    if (!k) {
         k = health_memory_add_nic(q->m, n->name);
+        k->want_up = n->real && had_link(n);
+    }
     k->last = *n;
     k->want_up |= n->real && n->up && n->carrier && !n->waits;
     k->want_mbit = n->mbit > k->want_mbit ? n->mbit : k->want_mbit;
