@@ -118,10 +118,20 @@ static void evidence(const struct judge *j, int k, int way, struct health_findin
     f->saw = e->saw;
 }
 
+static const char *const word[] = {"out", "in"};
+
+static void say_rates(const struct judge *j, int k, int way, struct health_finding *f)
+{
+    const struct health_port *p = &j->v->port[k][way];
+    double unit = p->want_Bps >= 1e9 ? 1e9 : 1e6;
+
+    say(f, "%.60s %s %.3g of %.3g %cB/s, %.0f %%", name(j, k), word[way], p->Bps / unit,
+        p->want_Bps / unit, unit > 1e6 ? 'G' : 'M', p->percent);
+}
+
 static void name_port(struct judge *j, int k)
 {
     struct health_finding f = health_finding_new(HEALTH_OK, 301);
-    static const char *const word[] = {"out", "in"};
     int ways = 0;
 
     f.host = k;
@@ -138,8 +148,7 @@ static void name_port(struct judge *j, int k)
         f.confirmed &= j->look->ends.end[k][way].confirmed;
         f.way = ways ? -1 : way;
         if (ways++ == 0)
-            say(&f, "%.60s %s %.3g of %.3g MB/s, %.0f %%", name(j, k), word[way], p->Bps / 1e6,
-                p->want_Bps / 1e6, p->percent);
+            say_rates(j, k, way, &f);
         else
             say(&f, ", %s %.0f %%", word[way], p->percent);
     }

@@ -175,8 +175,8 @@ static int say_change(const struct health_data *d, const char *path, struct err 
     mem_free(at);
     unlearn(&l);
     err_set(err, ERR_MISMATCH,
-            "'%s' exists; the largest change is %s %s, from %.4g to %.4g MB/s", path,
-            d->host[host].name, where == HEALTH_OUT ? "out" : "in", was / 1e6, is / 1e6);
+            "'%s' exists; the largest change is %s %s, from %.4g to %.4g GB/s", path,
+            d->host[host].name, where == HEALTH_OUT ? "out" : "in", was / 1e9, is / 1e9);
 end:
     health_baseline_release(&old);
     return -1;

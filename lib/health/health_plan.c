@@ -75,7 +75,7 @@ static void plan_rounds(const struct health_data *d, struct health_plan *p)
     p->stage = HEALTH_ROUNDS;
     for (int i = 0; i < turns; i++) {
         int cycle = i / others, spread = (int)((int64_t)i * others / turns);
-        if (turns > others || all)
+        if (turns >= others)
             add_turn(p, &room, d, circles && cycle % 2, i % others);
         else
             add_turn(p, &room, d, circles && i % 2,
