@@ -192,7 +192,7 @@ fuzz: deps
 	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run
 # Minutes each: the script says how to ask for less.
 bench-%: deps
-	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_plot.c))
+	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_*.c))
 	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/$*_plot sh tests/bench/$*.sh
 
 install: all

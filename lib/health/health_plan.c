@@ -24,7 +24,8 @@ enum {
     SAMPLES_FEW_HOSTS = 20, /* 8 or fewer: peers tell less */
     SAMPLES_DEEP = 60,
     FEW_HOSTS = 8,
-    AGAIN_TURNS_MOST = 64 /* of the second look, all in all */
+    AGAIN_TURNS_MOST = 64, /* of the second look, all in all */
+    AGAIN_SAMPLES_MOST = 3 * HEALTH_AGAIN
 };
 
 static int shift_dst(int k, int s, int n)
@@ -107,14 +108,25 @@ static void look_back(struct again *a)
     }
 }
 
+/* So many more as a look takes; and again, while two standard errors reach over the edge. */
+static int port_needs(const struct health_look *l, const struct health_end *e)
+{
+    if (!e->slow && !e->suspect)
+        return 0;
+    if (e->again < HEALTH_AGAIN)
+        return HEALTH_AGAIN - e->again;
+    int low = health_range_alerts(&l->rules->warn, e->median - 2 * e->sigma),
+        high = health_range_alerts(&l->rules->warn, e->median + 2 * e->sigma);
+    return !e->slow && low != high && e->again < AGAIN_SAMPLES_MOST ? HEALTH_AGAIN : 0;
+}
+
 static void needs(struct again *a)
 {
     const struct health_look *l = a->look;
 
     for (int k = 0; k < l->d->hosts; k++)
         for (int way = 0; way < 2; way++) {
-            const struct health_end *e = &l->ends.end[k][way];
-            int need = e->slow || e->suspect ? HEALTH_AGAIN - e->again : 0;
+            int need = port_needs(l, &l->ends.end[k][way]);
             a->ports = need > a->ports ? need : a->ports;
         }
     for (int i = 0; i < l->pairs; i++) {
