@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Feeds bytes to the reader of what a health check remembers (health_memory.h), their sum behind
- * them: without it all would be refused alike.  What was taken prints as what reads back.
+ * Feeds bytes to the reader of what a health check remembers (health_memory.h), their sum
+ * behind them: without it all would be refused alike.  What was taken prints as what reads
+ * back.
  */
 #include "reader_fuzz.h"
 

@@ -34,7 +34,7 @@ struct run {
     const char *printed; /* "": nothing; "new", "cleared", "remind" */
 };
 
-#define OK_ HEALTH_OK
+#define OK_  HEALTH_OK
 #define WARN HEALTH_WARNING
 #define CRIT HEALTH_CRITICAL
 #define UNKN HEALTH_UNKNOWN
@@ -85,11 +85,10 @@ static const struct story {
 
 static void see(struct health_verdict *v, char saw)
 {
-    struct health_finding f =
-        health_finding_new(saw == 'W'   ? HEALTH_WARNING
-                           : saw == 'U' ? HEALTH_UNKNOWN
-                                        : HEALTH_CRITICAL,
-                           saw == 'U' ? 902 : 301);
+    struct health_finding f = health_finding_new(saw == 'W'   ? HEALTH_WARNING
+                                                 : saw == 'U' ? HEALTH_UNKNOWN
+                                                              : HEALTH_CRITICAL,
+                                                 saw == 'U' ? 902 : 301);
 
     if (saw == '-')
         return;
