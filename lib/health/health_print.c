@@ -196,7 +196,9 @@ static void put_perfdata(const struct health_told *t, FILE *out)
     for (int i = 0; t->d->level == HEALTH_QUICK && i < t->d->links.count; i++) {
         const struct health_link *k = &t->d->links.at[i];
         putc(said++ ? ' ' : '|', out);
-        put_label(k->name, "err", out); /* as long as an interface's name may be, and that */
+        /* An interface's name has 15 at most; longer ones differ at their ends. */
+        size_t n = strlen(k->name);
+        put_label(k->name + (n > LABEL ? n - LABEL : 0), "err", out);
         if (k->errors < 0)
             fputs("U;;;0;", out);
         else
