@@ -18,6 +18,8 @@
  * a command calls: measure (health_check), look at the links of one host (health_quick), or
  * conclude again from a record (health_replay); all three end in health_speak.
  */
+struct health_ops; /* health_ops.h */
+
 struct health_options {
     struct health_rules rules; /* its baseline is read from `baseline` */
     double deadline_s;         /* from start_s (tick_now_s) */
@@ -28,6 +30,7 @@ struct health_options {
     const char *record;   /* file or NULL: what was measured is written there */
     int64_t cap_bytes;    /* that a port may be asked to carry, all in all; 0: no cap */
     int learn, json;
+    const struct health_ops *ops; /* borrowed; NULL: nothing is remembered, no file is drawn */
 };
 void health_options_init(struct health_options *o);
 
@@ -39,9 +42,15 @@ void health_options_init(struct health_options *o);
 int health_check(struct world *w, const struct health_options *o, const char *volatile *where,
                  FILE *out, enum health_state *state, int *gone, struct err *err);
 
-/* One host, without MPI: links and their error counters under `sys`, "/sys/class/net". */
-int health_quick(const struct health_options *o, const char *sys, FILE *out,
-                 enum health_state *state, struct err *err);
+/*
+ * One host, without MPI: its links and their counters, as ops->sys and ops->proc show them,
+ * against what is remembered (ops->state) and what ops->config says.
+ */
+int health_quick(const struct health_options *o, FILE *out, enum health_state *state,
+                 struct err *err);
+
+/* For node_exporter, when there is no verdict: UNKNOWN now, and the last success that `path` has. */
+int health_write_prom_unknown(const char *path, int64_t now_s, struct err *err);
 
 /* A record instead of a fabric: the same bytes on `out` as the run that wrote it. */
 int health_replay(const struct health_options *o, const char *path, FILE *out,

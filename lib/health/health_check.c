@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/tick.h"
 #include "health/health.h"
+#include "health/health_ops.h"
 #include "health/health_tour.h"
 
 enum {
@@ -44,10 +45,44 @@ static int share(struct check *c, int rc, struct err *err)
     return -1;
 }
 
-/* What all ranks see alike, then the file, which rank 0 alone reads. */
+/* Collective: nobody measures while one of the hosts does something else. */
+static int check_busy(struct check *c, struct err *err)
+{
+    struct world *w = c->world;
+    char why[96] = "", (*all)[96] = mem_new((size_t)w->ranks, sizeof *all);
+
+    if (c->o->ops && w->node_rank == 0)
+        health_ops_busy(c->o->ops, why);
+    int rc = world_allgather(w, why, sizeof why, all, err);
+    for (int r = 0; rc == 0 && r < w->ranks; r++)
+        if (all[r][0])
+            rc = err_set(err, ERR_MISMATCH, "%.60s is busy: %.95s",
+                         w->host[w->groups.group_of[r]], all[r]);
+    mem_free(all);
+    return rc;
+}
+
+/* The files that rank 0 alone reads: what is remembered, what is expected. */
+static int read_files(struct check *c, struct err *err)
+{
+    const struct health_ops *ops = c->o->ops;
+
+    if (ops && health_ops_open(ops, c->o->level, c->data->when_s, err))
+        return -1;
+    if (!c->o->baseline || (ops && ops->accept))
+        return 0;
+    if (health_baseline_read(&c->baseline, c->o->baseline, err))
+        return -1;
+    c->rules.baseline = &c->baseline;
+    if (health_baseline_check(&c->baseline, c->data, err))
+        return err_prefix(err, "'%s': ", c->o->baseline);
+    return 0;
+}
+
+/* What all ranks see alike, then the files. */
 static int prepare(struct check *c, struct err *err)
 {
-    int hosts = c->world->groups.count, rc = 0;
+    int hosts = c->world->groups.count;
 
     if (hosts < 2)
         return err_set(err, ERR_INPUT,
@@ -58,15 +93,9 @@ static int prepare(struct check *c, struct err *err)
                        "two hosts and no baseline, expected -b BASELINE (see"
                        " --learn) or %d hosts to compare with each other",
                        HEALTH_HOSTS_ALONE);
-    if (!c->o->baseline)
-        return 0;
-    if (c->world->rank == 0) {
-        rc = health_baseline_read(&c->baseline, c->o->baseline, err);
-        c->rules.baseline = rc ? NULL : &c->baseline;
-        if (rc == 0 && health_baseline_check(&c->baseline, c->data, err))
-            rc = err_prefix(err, "'%s': ", c->o->baseline);
-    }
-    return share(c, rc, err);
+    if (check_busy(c, err))
+        return -1;
+    return share(c, c->world->rank == 0 ? read_files(c, err) : 0, err);
 }
 
 static void describe(struct check *c)
@@ -85,6 +114,14 @@ static void describe(struct check *c)
     d->asked = 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY;
     if (d->hosts >= COLLECTIVE_HOSTS)
         d->asked |= 1u << HEALTH_PART_COLLECTIVE;
+}
+
+/* Two hosts that learn have nothing to be compared with: nothing follows from what they saw. */
+static int is_blind(const struct check *c)
+{
+    const struct health_ops *ops = c->o->ops;
+
+    return c->data->hosts < HEALTH_HOSTS_ALONE && (c->o->learn || (ops && ops->accept));
 }
 
 static void finished(struct check *c, enum health_part part)
@@ -139,7 +176,7 @@ static int look(struct check *c, struct health_plan *first, struct err *err)
                 err);
             finished(c, HEALTH_PART_LATENCY);
         }
-        if (rc == 0 && !c->tour.over)
+        if (rc == 0 && !c->tour.over && !is_blind(c))
             rc = next_plan(c, &p, err);
     }
     if (rc == 0 && (c->data->asked & 1u << HEALTH_PART_CONFIRM))

@@ -21,6 +21,8 @@ static const double errors_ratio = 1e-6;
 static const int64_t errors_least = 10;
 /* A cable that is plugged again, and a switch that starts again, are one each. */
 static const int64_t flaps_least = 3;
+/* But within a measurement nobody plugs: there once is enough. */
+static const double measured_s = 120;
 
 enum { NAMES_MOST = 16 /* of one kind, with their own finding */ };
 
@@ -72,11 +74,15 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
         add(v, &f, "%.60s port '%.15s' has %.4g Gbit/s, expected %.4g", host, l->name,
             l->Bps * 8e-9, l->want_Bps * 8e-9);
     }
-    if (l->flaps >= flaps_least) {
+    if (l->flaps >= (l->since_s > 0 && l->since_s <= measured_s ? 1 : flaps_least)) {
         f = of_link(l, HEALTH_WARNING, 205);
         f.measured = (double)l->flaps;
-        add(v, &f, "%.60s port '%.15s' came and went %" PRId64 " times in %.3g h", host,
-            l->name, l->flaps, l->since_s / 3600);
+        if (l->since_s > 0 && l->since_s <= measured_s)
+            add(v, &f, "%.60s port '%.15s' lost its link %" PRId64 " times in %.3g s", host,
+                l->name, l->flaps, l->since_s);
+        else
+            add(v, &f, "%.60s port '%.15s' came and went %" PRId64 " times in %.3g h", host,
+                l->name, l->flaps, l->since_s / 3600);
     }
 }
 

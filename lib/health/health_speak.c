@@ -33,28 +33,41 @@ static int judge(const struct health_data *d, const struct health_rules *rules, 
     return 0;
 }
 
+/* What was measured becomes what is expected: it is compared with itself, not with what was. */
+static int accept(const struct health_data *d, struct health_verdict *v,
+                  const struct health_options *o, FILE *out, enum health_state *state,
+                  struct err *err)
+{
+    if (v->findings)
+        return err_set(err, ERR_MISMATCH,
+                       "no baseline is accepted from a fabric that is not well: %s",
+                       v->finding[0].text);
+    if (health_baseline_write(d, o->baseline, 1, err))
+        return -1;
+    return health_say(d, v, o, out, state, err);
+}
+
 int health_speak(const struct health_data *d, const struct health_options *o, FILE *out,
                  enum health_state *state, struct err *err)
 {
+    const int accepts = o->ops && o->ops->accept && o->baseline;
     struct health_baseline b = {0};
     struct health_rules rules = o->rules;
     struct health_verdict v = {0};
-    int rc = o->baseline ? health_baseline_read(&b, o->baseline, err) : 0;
+    int rc = o->baseline && !accepts ? health_baseline_read(&b, o->baseline, err) : 0;
 
-    if (o->baseline)
+    if (o->baseline && !accepts)
         rules.baseline = &b;
     if (rc == 0 && o->record)
         rc = health_record_write(d, o->record, err);
-    rc = rc ? rc : judge(d, &rules, o->learn, &v, err);
+    rc = rc ? rc : judge(d, &rules, o->learn || accepts, &v, err);
     if (rc == 0 && o->learn)
         rc = learn(d, &v, out, err);
-    else if (rc == 0 && o->prom)
-        rc = health_write_prom(d, &v, o->prom, err);
-    if (rc == 0 && !o->learn && o->json)
-        health_print_json(d, &v, out);
-    else if (rc == 0 && !o->learn)
-        health_print_line(d, &v, o, out);
-    if (rc == 0)
+    else if (rc == 0 && accepts)
+        rc = accept(d, &v, o, out, state, err);
+    else if (rc == 0)
+        rc = health_say(d, &v, o, out, state, err);
+    if (rc == 0 && o->learn)
         *state = v.state;
     health_verdict_release(&v);
     health_baseline_release(&b);
@@ -67,6 +80,8 @@ int health_replay(const struct health_options *o, const char *path, FILE *out,
     struct health_data d = {0};
     int rc = health_record_read(&d, path, err);
 
+    if (rc == 0 && o->ops)
+        rc = health_ops_open(o->ops, d.level, d.when_s, err);
     rc = rc ? rc : health_speak(&d, o, out, state, err);
     health_data_release(&d);
     return rc;

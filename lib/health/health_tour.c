@@ -110,6 +110,7 @@ int health_tour_open(struct health_tour *t, struct world *w, struct health_data 
      */
     w->deadline_s = fmax(0.2, (until_s - tick_now_s()) / 3);
     t->until_s = until_s - w->deadline_s;
+    t->start_s = tick_now_s();
     t->end_s = until_s;
     *where = "connecting";
     health_kernel_open(&t->kernel);
@@ -392,8 +393,8 @@ int health_tour_collective(struct health_tour *t, int first, int count, struct e
 /* ---- the end ---- */
 
 struct report {
-    double drain_Bps, waited_s;
-    char lost[16];
+    double drain_Bps, waited_s, watched_s;
+    struct health_change link;
     int missing;
 };
 
@@ -407,12 +408,18 @@ static void enter_report(struct health_tour *t, int rank, const struct report *r
     if (r->missing >= 0)
         health_data_add_stall(d, (struct health_stall){r->missing, k, r->waited_s});
     for (int i = 0; i < d->links.count; i++) /* each rank of the host sees the same */
-        if (d->links.at[i].host == k && strcmp(d->links.at[i].name, r->lost) == 0)
+        if (d->links.at[i].host == k && strcmp(d->links.at[i].name, r->link.name) == 0)
             return;
-    if (r->lost[0]) {
-        struct health_link l = {
-            .host = k, .up = 1, .lost = 1, .errors = -1, .packets = -1, .flaps = -1};
-        memcpy(l.name, r->lost, sizeof l.name);
+    if (r->link.name[0]) {
+        struct health_link l = {.host = k,
+                                .up = 1,
+                                .carrier = !r->link.lost,
+                                .lost = r->link.lost,
+                                .errors = -1,
+                                .packets = -1,
+                                .flaps = r->link.downs,
+                                .since_s = r->watched_s};
+        memcpy(l.name, r->link.name, sizeof l.name);
         health_data_add_link(d, &l);
     }
 }
@@ -423,13 +430,14 @@ void health_tour_reports(struct health_tour *t)
     const struct groups *g = hosts_of(t);
     struct report mine = {.drain_Bps = health_kernel_drain(&t->kernel),
                           .waited_s = t->world->deadline_s,
+                          .watched_s = tick_now_s() - t->start_s,
                           .missing = t->missing};
     struct report *all = mem_new((size_t)g->ranks, sizeof *all);
     int *got = mem_new((size_t)g->ranks, sizeof *got);
     struct err err;
 
     *t->where = "waiting for reports";
-    health_kernel_lost(&t->kernel, mine.lost);
+    health_kernel_change(&t->kernel, &mine.link);
     if (!t->stalled && world_allgather(t->world, &mine, sizeof mine, all, &err) == 0)
         for (int r = 0; r < g->ranks; r++)
             got[r] = 1;

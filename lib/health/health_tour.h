@@ -17,10 +17,10 @@ struct health_tour {
     const char *volatile *where; /* what goes on, for whoever watches the clock */
     struct health_data *data;
     struct probe probe;
-    int opened;            /* the probe is */
-    int64_t bytes;         /* through each port in a turn */
-    double until_s, end_s; /* no turn begins later; all is said */
-    double before_s;       /* the world's deadline before */
+    int opened;               /* the probe is */
+    int64_t bytes;            /* through each port in a turn */
+    double until_s, end_s;    /* no turn begins later; all is said */
+    double start_s, before_s; /* when it began; the deadline that the world had before */
     struct health_kernel kernel;
     int turns;
     size_t room;
