@@ -6,7 +6,7 @@
 #   make check-tsan      the threads of a rank under the thread sanitizer
 #   make fuzz            feed the readers of files with mutations, under clang
 #   make demo            install what is missing, build, run the whole pipeline
-#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives training planner int8 kill shard
+#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives training planner int8 kill shard health
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined check     the same tests under sanitizers
 #   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate

@@ -116,6 +116,14 @@ static void describe(struct check *c)
         d->asked |= 1u << HEALTH_PART_COLLECTIVE;
 }
 
+/* Two hosts that learn have nothing to be compared with: nothing follows from what they saw. */
+static int is_blind(const struct check *c)
+{
+    const struct health_ops *ops = c->o->ops;
+
+    return c->data->hosts < HEALTH_HOSTS_ALONE && (c->o->learn || (ops && ops->accept));
+}
+
 static void finished(struct check *c, enum health_part part)
 {
     if (!c->tour.over)
@@ -168,7 +176,7 @@ static int look(struct check *c, struct health_plan *first, struct err *err)
                 err);
             finished(c, HEALTH_PART_LATENCY);
         }
-        if (rc == 0 && !c->tour.over)
+        if (rc == 0 && !c->tour.over && !is_blind(c))
             rc = next_plan(c, &p, err);
     }
     if (rc == 0 && (c->data->asked & 1u << HEALTH_PART_CONFIRM))

@@ -181,19 +181,20 @@ static void add_residuals(double *room, int *n, const double *v, int count, doub
 }
 
 /*
- * Of one end: residuals from its median, or where ends are few (a slow one is half of the
- * others' samples) from that of the pair.
+ * Of one end: residuals from its median, or where pairs have three samples each (ends are few,
+ * and slow ones a large part of the others' samples) from that of the pair.
  */
 static int collect_residuals(struct health_ends *e, int k, int way, const double *value,
                              double *residual)
 {
     int count = e->first[way][k + 1] - e->first[way][k], n = 0;
+    int pairs = e->few || e->samples / 3 / e->ends >= e->ends - 1;
     struct met *met = mem_new((size_t)count + 1, sizeof *met);
     double *v = mem_new((size_t)count * 2 + 1, sizeof *v);
 
     for (int i = 0; i < count; i++) {
         int at = e->place[way][e->first[way][k] + i];
-        met[i] = (struct met){e->few ? partner_of(e, at, k, way) : 0, value[at]};
+        met[i] = (struct met){pairs ? partner_of(e, at, k, way) : 0, value[at]};
     }
     if (count)
         qsort(met, (size_t)count, sizeof *met, by_partner);
@@ -258,12 +259,15 @@ static void estimate(struct health_ends *e, int k, int way)
     out->z = fabs(100 - out->median) / out->sigma;
 }
 
-/* How much the medians of ends that are well differ, where chance does not explain it. */
+/*
+ * How much the medians of ends that are well differ, where chance does not explain it: from
+ * those above their median, since slow ends that are not found yet lie below it.
+ */
 static void spread_of_peers(struct health_ends *e, int way)
 {
     double *each = mem_new((size_t)e->ends * 3, sizeof *each), *copy = each + e->ends,
            *error = copy + e->ends;
-    int n = 0;
+    int n = 0, above = 0;
 
     for (int k = 0; k < e->ends; k++)
         if (!e->end[k][way].slow && e->end[k][way].n) {
@@ -273,9 +277,13 @@ static void spread_of_peers(struct health_ends *e, int way)
     e->peers[way] = 0;
     if (n >= 5) {
         memcpy(copy, each, (size_t)n * sizeof *copy);
-        double chance = stats_median(error, n), mad = stats_mad(each, n, stats_median(copy, n));
-        double beyond = health_deviation(mad, n, chance);
-        e->peers[way] = beyond > chance ? beyond : 0;
+        double chance = stats_median(error, n), middle = stats_median(copy, n);
+        for (int i = 0; i < n; i++)
+            if (each[i] > middle)
+                copy[above++] = each[i] - middle;
+        double spread = above ? 1.4826 * stats_median(copy, above) : 0;
+        double beyond = health_deviation(spread, above, chance);
+        e->peers[way] = above && beyond > chance ? beyond : 0;
     }
     mem_free(each);
 }

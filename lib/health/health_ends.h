@@ -55,8 +55,8 @@ void health_ends_release(struct health_ends *e);
 double health_ends_median(struct health_ends *e, int k, int way, const double *value, int *n);
 /* The upper quartile over the partners of the median with each. */
 double health_ends_best(struct health_ends *e, int k, int way, const double *value, int *n);
-/* The robust deviation of one sample of the end, from its median (few: from those with each
- * partner). */
+/* The robust deviation of one sample of the end, from its median, or where pairs have samples
+ * enough, from those with each partner. */
 double health_ends_deviation(struct health_ends *e, int k, int way, const double *value);
 /* Only the index, for the three above. */
 void health_ends_index(struct health_ends *e);

@@ -32,7 +32,7 @@ static void learn_rates(struct learnt *l)
                             .pair = pair,
                             .few = d->hosts <= HEALTH_PEERS_LEAST};
 
-    l->commonest = health_path_rates(d, l->rate);
+    l->commonest = health_path_rates(d, NULL, l->rate);
     for (int i = 0; i < d->samples.count; i++) {
         const struct health_sample *s = &d->samples.at[i];
         pair[i][0] = s->src;

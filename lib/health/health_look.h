@@ -25,9 +25,10 @@ struct health_look {
     double *percent;      /* [samples] of what is expected */
     unsigned char *again; /* [samples] */
     double (*want)[2];    /* [hosts] rate of a port, on the commonest path */
-    double (*spread)[2];  /* [hosts] of a sample, percent */
-    double shift;         /* of a baseline: all ports are at this percent of it; else 100 */
-    int few;              /* hosts: a slow one spoils much of the others' samples */
+    double rate[HEALTH_PATHS];
+    double (*spread)[2]; /* [hosts] of a sample, percent */
+    double shift;        /* of a baseline: all ports are at this percent of it; else 100 */
+    int few;             /* hosts: a slow one spoils much of the others' samples */
     struct health_ends ends;
     double low_share; /* how often chance makes a sample low, an upper bound */
     int pairs;        /* that have low samples */
@@ -41,9 +42,11 @@ void health_look_release(struct health_look *l);
 
 /*
  * Of the samples: the rate on paths of each class, the median over ports of their own medians;
- * 0 where there are none.  Returns the commonest class.
+ * 0 where there are none.  Returns the commonest class.  `skip` [samples]: those that do not
+ * count (a class all of whose samples are skipped keeps its rate), or NULL.
  */
-int health_path_rates(const struct health_data *d, double rate[HEALTH_PATHS]);
+int health_path_rates(const struct health_data *d, const unsigned char *skip,
+                      double rate[HEALTH_PATHS]);
 
 /* What else stands in the data (health_facts.c): links, silence, wrong words, time. */
 void health_judge_facts(const struct health_data *d, struct health_verdict *v);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows what is done with a run's data: record, verdict, output; whether it was just measured
  * or comes from a record. */
+#include <string.h>
+
 #include "base/tick.h"
+#include "health/health_fleet.h"
 #include "health/health_parts.h"
 
 void health_options_init(struct health_options *o)
@@ -74,11 +77,25 @@ int health_speak(const struct health_data *d, const struct health_options *o, FI
     return rc;
 }
 
+/* A record, or after "synth:" a fabric that is made up (health_fleet.h). */
+static int read_data(struct health_data *d, const struct health_options *o, const char *path,
+                     struct err *err)
+{
+    static const char synth[] = "synth:";
+    struct health_fleet f;
+
+    if (strncmp(path, synth, sizeof synth - 1))
+        return health_record_read(d, path, err);
+    if (health_fleet_parse(path + sizeof synth - 1, &f, err))
+        return -1;
+    return health_fleet_run(&f, &o->rules, d, err);
+}
+
 int health_replay(const struct health_options *o, const char *path, FILE *out,
                   enum health_state *state, struct err *err)
 {
     struct health_data d = {0};
-    int rc = health_record_read(&d, path, err);
+    int rc = read_data(&d, o, path, err);
 
     if (rc == 0 && o->ops)
         rc = health_ops_open(o->ops, d.level, d.when_s, err);
