@@ -4,7 +4,7 @@
 #   make CUDA=1          the same for GPUs too, into build-cuda/bin (CUDA_HOME, CUDNN_HOME, NCCL_HOME, ARCH="80 90", native)
 #   make check           install what is missing, build, run every test
 #   make check-tsan      the threads of a rank under the thread sanitizer
-#   make fuzz            feed the readers of files with mutations, under clang
+#   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
 #   make demo            install what is missing, build, run the whole pipeline
 #   make bench-NAME      measure, by tests/bench/NAME.sh: collectives training planner int8 kill shard health
 #   make install         PREFIX=/usr/local DESTDIR=
@@ -102,7 +102,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all units checks gpu-checks emulated check check-all check-long check-tsan check-tsan-all fuzz demo deps install uninstall clean format
+.PHONY: all units checks gpu-checks emulated check check-all check-long check-tsan check-tsan-all check-fuzz demo deps install uninstall clean format
 all: $(CMDS) $(SCRIPTS) $(PRELOAD)
 
 define compile
@@ -181,15 +181,15 @@ emulated: all units
 # Races between the threads of a rank: the programs that have two, built under -fsanitize=thread.
 check-tsan: deps
 	@$(MAKE) --no-print-directory check-tsan-all SAN=thread
-check-tsan-all: $(addprefix $(B)/,unit/stream_test mpi/coll_check mpi/engine_check)
-	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) SAN=$(SAN) sh tests/run $(B)/unit/stream_test tests/tsan/threads.bats
+check-tsan-all: $(addprefix $(B)/,unit/stream_test unit/ckpt_move_test mpi/coll_check mpi/engine_check)
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) SAN=$(SAN) sh tests/run $(B)/unit/stream_test $(B)/unit/ckpt_move_test tests/tsan/threads.bats
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@BIN=$(abspath $(BIN)) STEPS=$(STEPS) sh examples/demo.sh
-# libFuzzer, where clang has it: tests/fuzz/run.  SECONDS_EACH=600 for longer.
-fuzz: deps
+# libFuzzer, where clang has it: tests/fuzz/run.  SECONDS_EACH=600 for longer, READERS="plan yaml" for some.
+check-fuzz: deps
 	@$(MAKE) --no-print-directory $(BIN)/paro-sched $(BIN)/paro-topo $(BIN)/paro-plan
-	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run
+	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run $(READERS)
 # Minutes each: the script says how to ask for less.
 bench-%: deps
 	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_*.c))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-shard: checkpoints and Hugging Face folders into one another, checked and compared. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +8,26 @@
 #include "base/num.h"
 #include "ckpt/tool.h"
 #include "cli/cli.h"
+#include "cli/cli_progress.h"
 #include "plan/plan.h"
 
-enum { KEY_SEED = 0x100, KEY_FORCE, KEY_QUICK, KEY_ADAPTER, KEY_FUSE, KEY_BUFFER };
+enum {
+    KEY_SEED = 0x100,
+    KEY_FORCE,
+    KEY_QUICK,
+    KEY_ADAPTER,
+    KEY_FUSE,
+    KEY_BUFFER,
+    KEY_TYPE,
+    KEY_MAX_SHARD,
+    KEY_COPIES,
+    KEY_PROGRESS,
+    KEY_MAX_HEADER,
+    KEY_MAX_TENSORS,
+    KEY_MAX_NAME,
+    KEY_MAX_FILES,
+    KEY_MAX_MANIFEST
+};
 enum {
     HAS_MODEL = 1,
     HAS_SEED = 2,
@@ -20,17 +38,26 @@ enum {
     HAS_ADAPTER = 64,
     HAS_FUSE = 128,
     HAS_BUFFER = 256,
-    HAS_JOBS = 512
+    HAS_JOBS = 512,
+    HAS_TYPE = 1024,
+    HAS_MAX_SHARD = 2048,
+    HAS_LIMITS = 4096,
+    HAS_COPIES = 8192,
+    HAS_PROGRESS = 16384
 };
 
-enum { JOBS_MAX = 256 };
+enum { JOBS_MAX = 256, COPIES_MAX = CKPT_COPIES_MAX };
 
 struct args {
     struct cli cli;
+    struct cli_progress *progress; /* of the verbs that take long */
+    struct ckpt_healed *healed;
     int has; /* HAS_... that were given */
     const char *model, *plan, *adapter;
     struct tool_target output;
-    int64_t seed, buffer, jobs;
+    int64_t seed, buffer, jobs, copies, max_shard;
+    enum dtype type;
+    struct ckpt_limits limits;
     const struct verb *verb;
     int count; /* of operands */
     const char *operand[2];
@@ -45,24 +72,6 @@ static int run_init(const struct args *a, struct err *err)
         return -1;
     int rc = tool_init(&m, (uint64_t)a->seed, a->output, err);
     model_release(&m);
-    return rc;
-}
-
-static int run_split(const struct args *a, struct err *err)
-{
-    struct plan p;
-    char strategy[4];
-
-    if (plan_read(&p, a->plan, err))
-        return -1;
-    plan_strategy_name(p.strategy, strategy);
-    struct tool_splitting what = {.model = &p.model,
-                                  .groups = &p.groups,
-                                  .strategy = strategy,
-                                  .adapter = a->adapter,
-                                  .seed = (uint64_t)a->seed};
-    int rc = tool_split(a->operand[0], &what, a->output, err);
-    plan_release(&p);
     return rc;
 }
 
@@ -85,6 +94,54 @@ static void hear_signals(void)
             sigaction(asks[i], &act, NULL);
 }
 
+/* All is tidied up: what copies gave is told; what was stopped ends as the signal has it. */
+static int end_move(const struct args *a, int rc)
+{
+    char text[1200];
+
+    cli_progress_clear(a->progress);
+    if (rc == 0 && ckpt_healed_print(a->healed, a->operand[0], text, sizeof text))
+        cli_say(&a->cli, "%s", text);
+    if (rc && atomic_load(&stop)) {
+        signal(atomic_load(&stop), SIG_DFL);
+        raise(atomic_load(&stop));
+    }
+    return rc;
+}
+
+static struct tool_means means_of(const struct args *a)
+{
+    hear_signals();
+    return (struct tool_means){.buffer = a->buffer,
+                               .jobs = (int)a->jobs,
+                               .stop = &stop,
+                               .limits = &a->limits,
+                               .tell = cli_progress_tell,
+                               .ear = a->progress,
+                               .healed = a->healed};
+}
+
+static int run_split(const struct args *a, struct err *err)
+{
+    struct plan p;
+    char strategy[4];
+
+    if (plan_read(&p, a->plan, err))
+        return -1;
+    plan_strategy_name(p.strategy, strategy);
+    struct tool_splitting what = {.model = &p.model,
+                                  .groups = &p.groups,
+                                  .strategy = strategy,
+                                  .adapter = a->adapter,
+                                  .seed = (uint64_t)a->seed,
+                                  .type = a->has & HAS_TYPE ? &a->type : NULL,
+                                  .copies = (int)a->copies,
+                                  .means = means_of(a)};
+    int rc = tool_split(a->operand[0], &what, a->output, err);
+    plan_release(&p);
+    return end_move(a, rc);
+}
+
 static int run_reshard(const struct args *a, struct err *err)
 {
     struct plan p;
@@ -96,47 +153,67 @@ static int run_reshard(const struct args *a, struct err *err)
     struct tool_resharding what = {.model = &p.model,
                                    .groups = &p.groups,
                                    .strategy = strategy,
-                                   .buffer = a->buffer,
-                                   .jobs = (int)a->jobs,
-                                   .stop = &stop};
-    hear_signals();
+                                   .type = a->has & HAS_TYPE ? &a->type : NULL,
+                                   .copies = (int)a->copies,
+                                   .means = means_of(a)};
     int rc = tool_reshard(a->operand[0], &what, a->output, err);
     plan_release(&p);
-    /* All is tidied up: now end as the signal would have it. */
-    if (rc && atomic_load(&stop)) {
-        signal(atomic_load(&stop), SIG_DFL);
-        raise(atomic_load(&stop));
-    }
-    return rc;
+    return end_move(a, rc);
 }
 
 static int run_merge(const struct args *a, struct err *err)
 {
-    return tool_merge(a->operand[0], !!(a->has & HAS_FUSE), a->output, err);
+    struct tool_merging what = {.fuse = !!(a->has & HAS_FUSE),
+                                .type = a->has & HAS_TYPE ? &a->type : NULL,
+                                .max_shard = a->max_shard,
+                                .means = means_of(a)};
+
+    return end_move(a, tool_merge(a->operand[0], &what, a->output, err));
+}
+
+static int run_repair(const struct args *a, struct err *err)
+{
+    struct tool_means means = means_of(a);
+    int lost = 0;
+
+    if (end_move(
+            a, tool_repair(a->operand[0], &means, a->cli.json, stdout, a->output, &lost, err)))
+        return -1;
+    return lost > 0;
 }
 
 static int run_verify(const struct args *a, struct err *err)
 {
     int bad = 0;
 
-    if (tool_verify(a->operand[0], !!(a->has & HAS_QUICK), a->cli.json, stdout, &bad, err))
+    if (tool_verify(a->operand[0], &a->limits, !!(a->has & HAS_QUICK), a->cli.json, stdout,
+                    &bad, err))
         return -1;
     return bad > 0;
 }
 
 static int run_ls(const struct args *a, struct err *err)
 {
-    return tool_ls(a->operand[0], a->cli.json, stdout, err);
+    return tool_ls(a->operand[0], &a->limits, a->cli.json, stdout, err);
 }
 
 static int run_diff(const struct args *a, struct err *err)
 {
     int differ = 0;
 
-    if (tool_diff(a->operand[0], a->operand[1], a->cli.json, stdout, &differ, err))
+    if (tool_diff(a->operand[0], a->operand[1], &a->limits, a->cli.json, stdout, &differ, err))
         return -1;
     return differ > 0;
 }
+
+#define SPLIT_USAGE                                                                            \
+    "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] [--type TYPE] [--copies K] -o DIR"
+#define MERGE_USAGE   "merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR"
+#define RESHARD_USAGE "reshard DIR -p PLAN [--type TYPE] [--copies K] -o DIR"
+/* What the verbs that move bytes share. */
+#define HAS_MEANS (HAS_FORCE | HAS_TYPE | HAS_BUFFER | HAS_JOBS | HAS_PROGRESS | HAS_LIMITS)
+
+#define REPAIR_USAGE "repair DIR -o DIR"
 
 static const struct verb {
     const char *name, *usage;
@@ -145,14 +222,14 @@ static const struct verb {
 } verbs[] = {
     {"init", "init -m CONFIG [--seed S] -o DIR", 0, HAS_MODEL | HAS_OUTPUT,
      HAS_SEED | HAS_FORCE, run_init},
-    {"split", "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR", 1,
-     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_ADAPTER | HAS_SEED, run_split},
-    {"merge", "merge DIR [--fuse] -o DIR", 1, HAS_OUTPUT, HAS_FORCE | HAS_FUSE, run_merge},
-    {"reshard", "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR", 1,
-     HAS_PLAN | HAS_OUTPUT, HAS_FORCE | HAS_BUFFER | HAS_JOBS, run_reshard},
-    {"verify", "verify DIR|FILE [--quick]", 1, 0, HAS_QUICK, run_verify},
-    {"ls", "ls DIR|FILE", 1, 0, 0, run_ls},
-    {"diff", "diff A B", 2, 0, 0, run_diff},
+    {"split", SPLIT_USAGE, 1, HAS_PLAN | HAS_OUTPUT,
+     HAS_MEANS | HAS_ADAPTER | HAS_SEED | HAS_COPIES, run_split},
+    {"merge", MERGE_USAGE, 1, HAS_OUTPUT, HAS_MEANS | HAS_FUSE | HAS_MAX_SHARD, run_merge},
+    {"reshard", RESHARD_USAGE, 1, HAS_PLAN | HAS_OUTPUT, HAS_MEANS | HAS_COPIES, run_reshard},
+    {"repair", REPAIR_USAGE, 1, HAS_OUTPUT, HAS_MEANS & ~HAS_TYPE, run_repair},
+    {"verify", "verify DIR|FILE [--quick]", 1, 0, HAS_QUICK | HAS_LIMITS, run_verify},
+    {"ls", "ls DIR|FILE", 1, 0, HAS_LIMITS, run_ls},
+    {"diff", "diff A B", 2, 0, HAS_LIMITS, run_diff},
 };
 
 static const struct argp_option options[] = {
@@ -162,12 +239,63 @@ static const struct argp_option options[] = {
     {"fuse", KEY_FUSE, 0, 0, "merge: add the adapters into the weights", 0},
     {"plan", 'p', "PLAN", 0, "split, reshard: the plan, - for standard input", 0},
     {"output", 'o', "DIR", 0, "The folder to write", 0},
-    {"buffer", KEY_BUFFER, "BYTES", 0, "reshard: bytes in flight (default 64Mi)", 0},
-    {"jobs", 'j', "N", 0, "reshard: threads (default one per processor, 2 to 16)", 0},
+    {"buffer", KEY_BUFFER, "BYTES", 0,
+     "split, merge, reshard, repair: bytes in flight (default 64Mi)", 0},
+    {"jobs", 'j', "N", 0,
+     "split, merge, reshard, repair: threads (default one per processor, 2 to 16)", 0},
+    {"type", KEY_TYPE, "TYPE", 0,
+     "split, merge, reshard: convert the weights to f32, bf16, f16 or f64", 0},
+    {"copies", KEY_COPIES, "K", 0,
+     "split, reshard: K more of each file, in other groups first (default 0)", 0},
+    {"max-shard", KEY_MAX_SHARD, "BYTES", 0, "merge: several files, each of at most BYTES", 0},
     {"force", KEY_FORCE, 0, 0, "Replace DIR if it is there", 0},
     {"quick", KEY_QUICK, 0, 0, "verify: sizes and headers, not the data", 0},
+    {"max-header", KEY_MAX_HEADER, "BYTES", 0, "Longest header or index (default 100MB)", 1},
+    {"max-tensors", KEY_MAX_TENSORS, "N", 0, "Most tensors in a file (default 1e6)", 1},
+    {"max-name", KEY_MAX_NAME, "BYTES", 0, "Longest name of a tensor (default 4096)", 1},
+    {"max-files", KEY_MAX_FILES, "N", 0, "Most files of an index (default 10000)", 1},
+    {"max-manifest", KEY_MAX_MANIFEST, "BYTES", 0, "Longest manifest (default 256Mi)", 1},
+    CLI_PROGRESS_OPTION(KEY_PROGRESS),
     CLI_OPTIONS,
     {0}};
+
+/* Bounds of the bounds: what 32 bits count, and a header that fits into no memory. */
+enum { COUNT_MAX = 1000000000 };
+static const int64_t size_max = INT64_C(1) << 40;
+
+static error_t parse_limit(int key, const char *arg, struct args *a)
+{
+    struct ckpt_limits *l = &a->limits;
+    struct err *err = &a->cli.err;
+
+    a->has |= HAS_LIMITS;
+    switch (key) {
+    case KEY_MAX_HEADER:
+        return cli_check(&a->cli, num_bytes(arg, 2, size_max, &l->header_bytes, err),
+                         "--max-header");
+    case KEY_MAX_TENSORS:
+        return cli_check(&a->cli, num_count(arg, 1, COUNT_MAX, &l->tensors, err),
+                         "--max-tensors");
+    case KEY_MAX_NAME:
+        return cli_check(&a->cli, num_bytes(arg, 1, size_max, &l->name_bytes, err),
+                         "--max-name");
+    case KEY_MAX_FILES:
+        return cli_check(&a->cli, num_count(arg, 1, COUNT_MAX, &l->files, err), "--max-files");
+    default:
+        return cli_check(&a->cli, num_bytes(arg, 1, size_max, &l->manifest_bytes, err),
+                         "--max-manifest");
+    }
+}
+
+static error_t parse_type(const char *arg, struct args *a)
+{
+    a->has |= HAS_TYPE;
+    if (cli_check(&a->cli, dtype_parse(arg, &a->type, &a->cli.err), "--type"))
+        return EINVAL;
+    if (a->type == DTYPE_I32 || a->type == DTYPE_U8)
+        return cli_usage(&a->cli, "--type: '%s', expected f32, bf16, f16 or f64", arg);
+    return 0;
+}
 
 static error_t take_operand(struct args *a, const char *arg)
 {
@@ -175,11 +303,13 @@ static error_t take_operand(struct args *a, const char *arg)
         for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
             if (strcmp(verbs[i].name, arg) == 0)
                 a->verb = &verbs[i];
+        a->progress->word = arg;
         return a->verb ? 0
-                       : cli_usage(&a->cli,
-                                   "verb '%s', expected init, split, merge, reshard, verify, "
-                                   "ls or diff",
-                                   arg);
+                       : cli_usage(
+                             &a->cli,
+                             "verb '%s', expected init, split, merge, reshard, repair, verify, "
+                             "ls or diff",
+                             arg);
     }
     if (a->count == a->verb->operands)
         return cli_usage(&a->cli, "unexpected argument '%s', expected paro-shard %s", arg,
@@ -193,8 +323,9 @@ static error_t check_usage(struct args *a)
     const struct verb *v = a->verb;
 
     if (!v)
-        return cli_usage(&a->cli,
-                         "no verb, expected init, split, merge, reshard, verify, ls or diff");
+        return cli_usage(
+            &a->cli,
+            "no verb, expected init, split, merge, reshard, repair, verify, ls or diff");
     if (a->count < v->operands || (a->has & v->needs) != v->needs)
         return cli_usage(&a->cli, "too little given, expected paro-shard %s", v->usage);
     if (a->has & ~(v->needs | v->may))
@@ -226,6 +357,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has |= HAS_BUFFER;
         return cli_check(&a->cli, num_bytes(arg, 1, INT64_MAX, &a->buffer, &a->cli.err),
                          "--buffer");
+    case KEY_TYPE:
+        return parse_type(arg, a);
+    case KEY_MAX_SHARD:
+        a->has |= HAS_MAX_SHARD;
+        return cli_check(&a->cli, num_bytes(arg, 1, INT64_MAX, &a->max_shard, &a->cli.err),
+                         "--max-shard");
+    case KEY_MAX_HEADER:
+    case KEY_MAX_TENSORS:
+    case KEY_MAX_NAME:
+    case KEY_MAX_FILES:
+    case KEY_MAX_MANIFEST:
+        return parse_limit(key, arg, a);
+    case KEY_COPIES:
+        a->has |= HAS_COPIES;
+        return cli_check(&a->cli, num_i64(arg, 0, COPIES_MAX, &a->copies, &a->cli.err),
+                         "--copies");
+    case KEY_PROGRESS:
+        a->has |= HAS_PROGRESS;
+        return cli_progress_choose(&a->cli, a->progress, arg);
     case 'j':
         a->has |= HAS_JOBS;
         return cli_check(&a->cli, num_i64(arg, 1, JOBS_MAX, &a->jobs, &a->cli.err), "--jobs");
@@ -256,11 +406,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "init -m CONFIG [--seed S] -o DIR\n"
-    "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] -o DIR\nmerge DIR [--fuse] -o DIR\n"
-    "reshard DIR -p PLAN [--buffer BYTES] [--jobs N] -o DIR\n"
-    "verify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
-    "Checkpoints and Hugging Face folders: make, split, merge, cut anew, check, list, compare.",
+    "init -m CONFIG [--seed S] -o DIR\n" SPLIT_USAGE "\n" MERGE_USAGE "\n" RESHARD_USAGE
+    "\n" REPAIR_USAGE "\nverify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
+    "Checkpoints and Hugging Face folders: make, split, merge, cut anew, repair, check, list, "
+    "compare.",
     NULL,
     NULL,
     NULL};
@@ -268,8 +417,14 @@ static const struct argp argp = {
 int main(int argc, char **argv)
 {
     struct args a = {.cli = CLI_INIT("paro-shard"), .seed = 1, .buffer = 64 << 20};
+    struct cli_progress progress = {0};
+    struct ckpt_healed healed = {0};
     struct err err;
 
+    a.progress = &progress;
+    a.healed = &healed;
+    cli_progress_choose(&a.cli, &progress, NULL);
+    a.limits = ckpt_limits_usual;
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     cli_parse(&a.cli, &argp, argc, argv);
     int rc = a.verb->run(&a, &err);

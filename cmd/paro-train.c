@@ -398,6 +398,7 @@ static int generate(struct args *a, struct err *err)
     a->prompt.seed = a->run.given[TRAIN_SETTING_seed];
     a->prompt.json = a->cli.json;
     a->prompt.out = stdout;
+    a->prompt.talk = stderr;
     return train_generate(&a->prompt, err);
 }
 

@@ -10,9 +10,12 @@
 /* A message is one line: whatever a hostile file smuggled in is made visible as '?'. */
 static void one_line(char *text)
 {
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+    for (unsigned char *p = (unsigned char *)text; *p; p++) {
+        if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* the second set, in UTF-8 */
+            p[0] = p[1] = '?';
+        if (*p < 0x20 || *p == 0x7f)
             *p = '?';
+    }
 }
 
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
@@ -76,6 +79,14 @@ int err_prefix(struct err *err, const char *fmt, ...)
         snprintf(err->text + used, sizeof err->text - (size_t)used, "%.*s",
                  (int)(sizeof err->text - (size_t)used - 1), rest);
     one_line(err->text);
+    return -1;
+}
+
+int err_more(struct err *err, const char *words)
+{
+    size_t used = strlen(err->text);
+
+    snprintf(err->text + used, sizeof err->text - used, "%s", words);
     return -1;
 }
 

@@ -96,20 +96,22 @@ static int parse_count(const char **p, int *out)
     return 0;
 }
 
-static int parse_list(const char *p, int *members, int room, int *count)
+static int parse_list(const char *p, int **members, int *count)
 {
+    size_t room = 0;
     int n = 0;
 
     do {
         p++; /* the bracket, or a comma */
-        if (n == room || parse_count(&p, &members[n++]))
+        *members = mem_grow(*members, &room, (size_t)n + 1, sizeof(int));
+        if (n == GROUPS_RANKS_MAX || parse_count(&p, &(*members)[n++]))
             return -1;
     } while (*p == ',');
     *count = n;
     return p[0] == ']' && p[1] == 0 ? 0 : -1;
 }
 
-static int parse_product(const char *p, int *members, int *count)
+static int parse_product(const char *p, int **members, int *count)
 {
     int a = 1, b = 0;
 
@@ -121,20 +123,20 @@ static int parse_product(const char *p, int *members, int *count)
         if (parse_count(&p, &b))
             return -1;
     }
+    *members = mem_new((size_t)a, sizeof(int));
     for (int k = 0; k < a; k++)
-        members[k] = b;
+        (*members)[k] = b;
     *count = a;
     return *p == 0 ? 0 : -1;
 }
 
 int groups_parse(struct groups *g, const char *text, struct err *err)
 {
-    int *members = mem_new(GROUPS_RANKS_MAX, sizeof(int));
-    int count = 0, rc = -1;
+    int *members = NULL, count = 0, rc = -1;
     int64_t ranks = 0;
 
-    if (text[0] == '[' ? parse_list(text, members, GROUPS_RANKS_MAX, &count)
-                       : parse_product(text, members, &count)) {
+    if (text[0] == '[' ? parse_list(text, &members, &count)
+                       : parse_product(text, &members, &count)) {
         err_set(err, ERR_INPUT,
                 "shape '%s', expected GROUPSxMEMBERS as 4x8, or a list as [8,8,7]", text);
         goto done;

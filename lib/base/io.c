@@ -53,7 +53,9 @@ int io_pwrite_all(int fd, const void *from, int64_t bytes, int64_t offset, struc
             pwrite(fd, (const char *)from + done, (size_t)(bytes - done), offset + done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (n == 0)
+            errno = EIO; /* a file system that takes nothing and says nothing */
+        if (n <= 0)
             return err_sys(err, "cannot write %" PRId64 " bytes at %" PRId64, bytes, offset);
         done += n;
     }
@@ -116,18 +118,28 @@ done:
     return rc;
 }
 
+int io_absent(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) && (errno == ENOENT || errno == ENOTDIR);
+}
+
+int io_fsync_fd(int fd, const char *name, struct err *err)
+{
+    int rc = fsync(fd);
+
+    /* Some file systems refuse fsync on a folder: nothing better can be asked of them. */
+    return rc && errno != EINVAL ? err_sys(err, "cannot sync '%s'", name) : 0;
+}
+
 int io_fsync_path(const char *path, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return err_sys(err, "cannot open '%s'", path);
-    int rc = fsync(fd);
-    /* Some file systems refuse fsync on a folder: nothing better can be asked of them. */
-    if (rc && errno == EINVAL)
-        rc = 0;
-    if (rc)
-        err_sys(err, "cannot sync '%s'", path);
+    int rc = io_fsync_fd(fd, path, err);
     close(fd);
     return rc;
 }
@@ -143,6 +155,29 @@ char *io_join(const char *dir, const char *name)
         path[a] = '/';
     memcpy(path + a + slash, name, b + 1);
     return path;
+}
+
+DIR *io_list(int fd, const char *whole, struct err *err)
+{
+    int twin = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = twin < 0 ? NULL : fdopendir(twin);
+
+    if (!d)
+        err_sys(err, "cannot read folder '%s'", whole);
+    if (!d && twin >= 0)
+        close(twin);
+    return d;
+}
+
+struct dirent *io_next(DIR *d)
+{
+    struct dirent *e;
+
+    do {
+        errno = 0;
+        e = readdir(d);
+    } while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+    return e;
 }
 
 static int remove_at(int at, const char *name, const char *whole, struct err *err)
@@ -163,16 +198,15 @@ static int remove_at(int at, const char *name, const char *whole, struct err *er
 
 int io_empty_dir(int fd, const char *whole, struct err *err)
 {
-    int twin = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
-    DIR *d = twin < 0 ? NULL : fdopendir(twin);
-    int rc = 0;
+    DIR *d = io_list(fd, whole, err);
+    int rc = d ? 0 : -1;
 
-    if (!d)
-        return err_sys(err, "cannot read folder '%s'", whole);
-    for (struct dirent *e; rc == 0 && (e = readdir(d));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            rc = remove_at(fd, e->d_name, whole, err);
-    closedir(d);
+    for (struct dirent *e; rc == 0 && (e = io_next(d));)
+        rc = remove_at(fd, e->d_name, whole, err);
+    if (rc == 0 && errno)
+        rc = err_sys(err, "cannot read folder '%s'", whole);
+    if (d)
+        closedir(d);
     return rc;
 }
 

@@ -2,6 +2,7 @@
 #ifndef BASE_IO_H
 #define BASE_IO_H
 
+#include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -61,9 +62,20 @@ void io_dir_abandon(struct io_dir *dir);
 /* The temporary of a target, ".NAME.paro-tmp" beside it; owned by the caller. */
 char *io_temp_name(const char *path);
 
-int io_fsync_path(const char *path, struct err *err); /* a file or a folder, by name */
+/*
+ * Known not to be there.  Of what cannot be told this says no: who opens it next is told why,
+ * instead of doing without it.
+ */
+int io_absent(const char *path);
+int io_fsync_fd(int fd, const char *name, struct err *err); /* a file or a folder */
+int io_fsync_path(const char *path, struct err *err);
 int io_remove_tree(const char *path,
                    struct err *err); /* absent is fine; links are not followed */
+/* The entries of the open folder fd, which stays open; `whole` is its name, for messages. */
+DIR *io_list(int fd, const char *whole, struct err *err);
+/* The next entry but "." and ".."; NULL at the end, with errno 0, or where it cannot be read.
+ */
+struct dirent *io_next(DIR *d);
 /* Removes what is in the open folder fd; `whole` is its name, for messages. */
 int io_empty_dir(int fd, const char *whole, struct err *err);
 int io_mkdir(const char *path, struct err *err); /* absent parents too; there is fine */

@@ -61,7 +61,7 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
     struct stat st;
 
     if (lstat(path, &st))
-        return 0;
+        return errno == ENOENT ? 0 : err_sys(err, "cannot look for '%s'", path);
     if (!force)
         return err_set(err, ERR_INPUT, "'%s' exists, expected a new name (or --force)", path);
     if ((st.st_mode & S_IFMT) != kind)
@@ -73,13 +73,28 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
 /*
  * Between open and flock another writer may have renamed what was opened to its target: then
  * the name no longer leads to it, and emptying it would empty the published file.
+ *
+ * Some network file systems have no locks (NFS without its lock service, Lustre without -o
+ * flock).  There whoever made the temporary is its one writer, and a killed one's stays.
  */
-static int still_named(int fd, const char *temp)
+static int lock_temp(int fd, int made, const char *temp, const char *path, struct err *err)
 {
-    struct stat a, b;
+    struct stat a, b = {0};
+    int rc = flock(fd, LOCK_EX | LOCK_NB);
 
-    return fstat(fd, &a) == 0 && lstat(temp, &b) == 0 && a.st_ino == b.st_ino &&
-           a.st_dev == b.st_dev;
+    if (rc && (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS))
+        return made ? 0
+                    : err_set(err, ERR_MISMATCH,
+                              "'%s' is there: another process writes '%s', or one was killed; "
+                              "this file system has no locks that would tell: remove it",
+                              temp, path);
+    if (rc && errno != EWOULDBLOCK)
+        return err_sys(err, "cannot lock '%s'", temp);
+    if (rc == 0 && (fstat(fd, &a) || (lstat(temp, &b) && errno != ENOENT)))
+        return err_sys(err, "cannot look at '%s'", temp);
+    if (rc || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
+        return err_set(err, ERR_MISMATCH, "'%s' is being written by another process", path);
+    return 0;
 }
 
 static int sync_parent(const char *path, struct err *err)
@@ -99,15 +114,16 @@ int io_create(struct io_out *out, const char *path, int force, struct err *err)
     new.temp = io_temp_name(new.path);
     if (check_target(new.path, force, S_IFREG, err))
         goto fail;
-    new.fd = open(new.temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    new.fd = open(new.temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int made = new.fd >= 0;
+    if (!made && errno == EEXIST)
+        new.fd = open(new.temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (new.fd < 0) {
         err_sys(err, "cannot create '%s'", new.temp);
         goto fail;
     }
-    if (flock(new.fd, LOCK_EX | LOCK_NB) || !still_named(new.fd, new.temp)) {
-        err_set(err, ERR_MISMATCH, "'%s' is being written by another process", new.path);
+    if (lock_temp(new.fd, made, new.temp, new.path, err))
         goto fail;
-    }
     if (ftruncate(new.fd, 0)) {
         err_sys(err, "cannot empty '%s'", new.temp);
         goto fail;
@@ -135,11 +151,16 @@ static int publish(const char *temp, const char *path, unsigned flags, struct er
 {
     if (syscall(SYS_renameat2, AT_FDCWD, temp, AT_FDCWD, path, flags) == 0)
         return 0;
+    /* File systems without renameat2's flags, systems without renameat2: the check stands. */
+    if ((errno == EINVAL || errno == ENOSYS) && flags != RENAME_EXCHANGE) {
+        struct stat st;
+        if (flags == RENAME_NOREPLACE && lstat(path, &st) == 0)
+            errno = EEXIST;
+        else if (rename(temp, path) == 0)
+            return 0;
+    }
     if (errno == EEXIST)
         return err_set(err, ERR_INPUT, "'%s' exists, expected a new name (or --force)", path);
-    /* File systems without renameat2's flags: the check at creation stands. */
-    if (errno == EINVAL && flags == RENAME_NOREPLACE && rename(temp, path) == 0)
-        return 0;
     return err_sys(err, "cannot rename '%s' to '%s'", temp, path);
 }
 
@@ -193,6 +214,39 @@ void io_abandon(struct io_out *out)
     *out = (struct io_out){.fd = -1};
 }
 
+static int exchange(const char *a, const char *b)
+{
+    return (int)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
+}
+
+/*
+ * Where two folders cannot change places at once, the old one would be gone before the new one
+ * is there: better said before hours of writing.
+ */
+static int check_exchange(const char *temp, const char *path, struct err *err)
+{
+    char *a = io_join(temp, "a"), *b = io_join(temp, "b");
+    struct stat st;
+    int rc = 0;
+
+    if (lstat(path, &st) == 0) {
+        if (mkdir(a, 0777) || mkdir(b, 0777))
+            rc = err_sys(err, "cannot make a folder in '%s'", temp);
+        else if (exchange(a, b))
+            rc = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP
+                     ? err_set(err, ERR_SYS,
+                               "'%s' is there, and this file system cannot exchange it in one "
+                               "step: expected a new name, or to have it moved away first",
+                               path)
+                     : err_sys(err, "cannot exchange folders in '%s'", temp);
+        rmdir(a);
+        rmdir(b);
+    }
+    mem_free(a);
+    mem_free(b);
+    return rc;
+}
+
 int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *err)
 {
     struct io_dir new = {.lock = -1, .force = force};
@@ -201,7 +255,8 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
     new.temp = io_temp_name(new.path);
     if (check_target(new.path, force, S_IFDIR, err))
         goto fail;
-    if (mkdir(new.temp, 0777) && errno != EEXIST) {
+    int made = mkdir(new.temp, 0777) == 0;
+    if (!made && errno != EEXIST) {
         err_sys(err, "cannot make folder '%s'", new.temp);
         goto fail;
     }
@@ -210,13 +265,15 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
         err_sys(err, "cannot open folder '%s'", new.temp);
         goto fail;
     }
-    if (flock(new.lock, LOCK_EX | LOCK_NB) || !still_named(new.lock, new.temp)) {
-        err_set(err, ERR_MISMATCH, "'%s' is being written by another process", new.path);
+    if (lock_temp(new.lock, made, new.temp, new.path, err))
         goto fail;
-    }
     /* What a killed writer left is emptied; the folder itself stays, for the lock is on it. */
     if (io_empty_dir(new.lock, new.temp, err))
         goto fail;
+    if (force && check_exchange(new.temp, new.path, err)) {
+        rmdir(new.temp);
+        goto fail;
+    }
     *dir = new;
     return 0;
 fail:
@@ -227,13 +284,35 @@ fail:
     return -1;
 }
 
+/* The folders below fd, and it: what is in the files is their writers' business. */
+static int sync_folders(int fd, const char *whole, struct err *err)
+{
+    DIR *d = io_list(fd, whole, err);
+    int rc = d ? 0 : -1;
+
+    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
+        int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below < 0 && errno == ENOTDIR)
+            continue;
+        rc = below < 0 ? err_sys(err, "cannot open folder '%s'", whole)
+                       : sync_folders(below, whole, err);
+        if (below >= 0)
+            close(below);
+    }
+    if (rc == 0 && errno)
+        rc = err_sys(err, "cannot read folder '%s'", whole);
+    if (d)
+        closedir(d);
+    return rc ? rc : io_fsync_fd(fd, whole, err);
+}
+
 int io_dir_commit(struct io_dir *dir, struct err *err)
 {
     struct stat st;
     int there = dir->force && lstat(dir->path, &st) == 0;
     int old = -1, rc = -1;
 
-    if (io_fsync_path(dir->temp, err))
+    if (sync_folders(dir->lock, dir->temp, err))
         goto done;
     /* The old folder gets the temporary's name: locked, so that no writer takes it over. */
     if (there)

@@ -58,6 +58,49 @@ void mem_free(void *p)
     free(p);
 }
 
+void *mem_have(void *p, const char *what)
+{
+    if (!p) {
+        fprintf(stderr, "paro: out of memory for %s\n", what);
+        abort();
+    }
+    return p;
+}
+
+struct growing {
+    char **text;
+    size_t *bytes, room;
+};
+
+static ssize_t grow(void *cookie, const char *data, size_t n)
+{
+    struct growing *g = cookie;
+
+    *g->text = mem_grow(*g->text, &g->room, *g->bytes + n + 1, 1);
+    memcpy(*g->text + *g->bytes, data, n);
+    *g->bytes += n;
+    (*g->text)[*g->bytes] = 0;
+    return (ssize_t)n;
+}
+
+static int grown(void *cookie)
+{
+    mem_free(cookie);
+    return 0;
+}
+
+FILE *mem_stream(char **text, size_t *bytes)
+{
+    static const cookie_io_functions_t does = {.write = grow, .close = grown};
+    struct growing *g = mem_new(1, sizeof *g);
+
+    *g = (struct growing){.text = text, .bytes = bytes};
+    *text = NULL;
+    *bytes = 0;
+    grow(g, "", 0); /* a text even if nothing is written */
+    return mem_have(fopencookie(g, "w", does), "a text");
+}
+
 static int64_t align_up(int64_t bytes)
 {
     return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;

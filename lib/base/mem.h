@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/err.h"
 
@@ -19,6 +20,14 @@ void *mem_new(size_t count, size_t size);
 void *mem_grow(void *items, size_t *room, size_t need, size_t size);
 char *mem_dup(const char *text);
 void mem_free(void *p); /* NULL is fine */
+/* For what a library made: p itself, but aborts when it is NULL. */
+void *mem_have(void *p, const char *what);
+/*
+ * A stream whose text grows in memory; it aborts when there is none, so that no write to it
+ * fails (a memory stream of libc ends early and may say nothing).  *text, a 0 behind it, and
+ * *bytes are right after fflush and after fclose; the text is the caller's (mem_free).
+ */
+FILE *mem_stream(char **text, size_t *bytes);
 
 /* Data: 64-byte aligned, zeroed, ERR_SYS naming `what` and the bytes when refused. */
 int mem_data(int64_t bytes, const char *what, void **out, struct err *err);

@@ -45,20 +45,82 @@ int num_i64(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *
     return 0;
 }
 
-/*
- * A decimal that is whole.  Reading it and multiplying by a suffix each round by at most half
- * an ulp, 2^-53 of the value: 2.3GB comes out as 2299999999.9999995 and is meant whole.
- */
-static int whole(double v, int64_t lo, int64_t hi, int64_t *out)
+/* Takes a tenth of m * factor. */
+static int tenth(unsigned __int128 *m, uint64_t *factor)
 {
-    double near = nearbyint(v);
+    for (unsigned prime = 2; prime <= 5; prime += 3) {
+        if (*m % prime == 0)
+            *m /= prime;
+        else if (*factor % prime == 0)
+            *factor /= prime;
+        else
+            return -1;
+    }
+    return 0;
+}
 
-    if (fabs(v - near) > 0x1p-52 * fabs(v) || fabs(v) >= 9.2e18)
+static int times(unsigned __int128 *m, unsigned __int128 by)
+{
+    return __builtin_mul_overflow(*m, by, m) ? -1 : 0;
+}
+
+/* m * 10^ten * factor where it is whole. */
+static int scale(unsigned __int128 *m, int64_t ten, uint64_t factor)
+{
+    int rc = 0;
+
+    for (; *m && ten < 0 && rc == 0; ten++)
+        rc = tenth(m, &factor);
+    for (; *m && ten > 0 && rc == 0; ten--)
+        rc = times(m, 10);
+    return rc ? rc : times(m, factor);
+}
+
+/* The digits of a decimal without point and zeros at their end, and its power of 10. */
+static int read_digits(const char *p, const char *end, unsigned __int128 *m, int64_t *ten)
+{
+    int64_t pending = 0, behind = 0;
+
+    for (; p < end && *p != 'e' && *p != 'E'; p++) {
+        if (*p == '.') {
+            behind = 1;
+            continue;
+        }
+        *ten -= behind;
+        pending++;
+        if (*p == '0')
+            continue;
+        if (scale(m, pending, 1) ||
+            __builtin_add_overflow(*m, (unsigned __int128)(unsigned)(*p - '0'), m))
+            return -1;
+        pending = 0;
+    }
+    *ten += pending;
+    if (p < end) {
+        long power = strtol(p + 1, NULL, 10), most = 1000000000; /* no text is as long */
+        *ten += power > most ? most : power < -most ? -most : power;
+    }
+    return 0;
+}
+
+/*
+ * A decimal text..end that its suffix's factor makes whole, exactly: as doubles 2.3GB is
+ * 2299999999.9999995, and 9007199254740993B one byte less than it says.
+ */
+static int whole(const char *text, const char *end, double factor, int64_t lo, int64_t hi,
+                 int64_t *out)
+{
+    int minus = *text == '-';
+    unsigned __int128 m = 0;
+    int64_t ten = 0;
+
+    if (read_digits(text + (minus || *text == '+'), end, &m, &ten) ||
+        scale(&m, ten, (uint64_t)factor) || m > (unsigned __int128)INT64_MAX + (unsigned)minus)
         return -1;
-    int64_t i = (int64_t)near;
-    if (i < lo || i > hi)
+    int64_t v = minus ? (int64_t)(0 - (uint64_t)m) : (int64_t)m;
+    if (v < lo || v > hi)
         return -1;
-    *out = i;
+    *out = v;
     return 0;
 }
 
@@ -69,7 +131,7 @@ int num_count(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
 
     if (num_i64(text, lo, hi, out, err) == 0)
         return 0;
-    if (decimal(text, &v, &end) || *end || whole(v, lo, hi, out))
+    if (decimal(text, &v, &end) || *end || whole(text, end, 1, lo, hi, out))
         return err_set(err, ERR_INPUT,
                        "'%s', expected a whole number from %" PRId64 " to %" PRId64
                        " (80e9 is one)",
@@ -89,39 +151,42 @@ int num_f64(const char *text, double lo, double hi, double *out, struct err *err
 }
 
 /* A decimal and one of the suffixes ("" is among them where a bare number is allowed). */
+static const struct suffix *find_suffix(const char *text, const struct suffix *table, double *v,
+                                        char **end)
+{
+    if (decimal(text, v, end))
+        return NULL;
+    while (table->name && strcmp(*end, table->name))
+        table++;
+    return table->name ? table : NULL;
+}
+
 static int scaled(const char *text, const struct suffix *table, double *out)
 {
     char *end = NULL;
     double v = 0;
+    const struct suffix *s = find_suffix(text, table, &v, &end);
 
-    if (decimal(text, &v, &end))
+    if (!s)
         return -1;
-    for (; table->name; table++) {
-        if (strcmp(end, table->name) == 0) {
-            /* 50us is 5e-05: by a division, for 1e-6 itself is no double. */
-            *out = table->factor < 1 ? v / round(1 / table->factor) : v * table->factor;
-            return isfinite(*out) ? 0 : -1;
-        }
-    }
-    return -1;
+    /* 50us is 5e-05: by a division, for 1e-6 itself is no double. */
+    *out = s->factor < 1 ? v / round(1 / s->factor) : v * s->factor;
+    return isfinite(*out) ? 0 : -1;
 }
 
 int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err)
 {
     static const struct suffix table[] = {
-        {"", 1},         {"B", 1},
-        {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40},
-        {"Ki", 0x1p10},  {"Mi", 0x1p20},  {"Gi", 0x1p30},  {"Ti", 0x1p40},
-        {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
-        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
-        {NULL, 0},
+        {"", 1},         {"B", 1},        {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},
+        {"T", 0x1p40},   {"Ki", 0x1p10},  {"Mi", 0x1p20},  {"Gi", 0x1p30},  {"Ti", 0x1p40},
+        {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"kB", 1e3},
+        {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},    {NULL, 0},
     };
-    struct err ignored; /* of a size that is no whole number, but a size */
+    char *end = NULL;
     double v = 0;
+    const struct suffix *s = find_suffix(text, table, &v, &end);
 
-    if (num_i64(text, lo, hi, out, &ignored) == 0)
-        return 0;
-    if (scaled(text, table, &v) || whole(v, lo, hi, out))
+    if (!s || whole(text, end, s->factor, lo, hi, out))
         return err_set(err, ERR_INPUT,
                        "'%s', expected a size from %" PRId64 " to %" PRId64
                        " bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9",
@@ -132,12 +197,12 @@ int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
 int num_rate(const char *text, double *out_Bps, struct err *err)
 {
     static const struct suffix table[] = {
-        {"", 1},          {"B/s", 1},         {"kB/s", 1e3},       {"MB/s", 1e6},
-        {"GB/s", 1e9},    {"TB/s", 1e12},     {"KiB/s", 0x1p10},   {"MiB/s", 0x1p20},
-        {"GiB/s", 0x1p30},{"bit", 0.125},     {"kbit", 125},       {"mbit", 125e3},
-        {"gbit", 125e6},  {"Kbit/s", 125},    {"kbit/s", 125},     {"Mbit/s", 125e3},
-        {"Gbit/s", 125e6},{"Tbit/s", 125e9},  {"Kbit", 125},       {"Mbit", 125e3},
-        {"Gbit", 125e6},  {NULL, 0},
+        {"", 1},           {"B/s", 1},        {"kB/s", 1e3},     {"MB/s", 1e6},
+        {"GB/s", 1e9},     {"TB/s", 1e12},    {"KiB/s", 0x1p10}, {"MiB/s", 0x1p20},
+        {"GiB/s", 0x1p30}, {"bit", 0.125},    {"kbit", 125},     {"mbit", 125e3},
+        {"gbit", 125e6},   {"Kbit/s", 125},   {"kbit/s", 125},   {"Mbit/s", 125e3},
+        {"Gbit/s", 125e6}, {"Tbit/s", 125e9}, {"Kbit", 125},     {"Mbit", 125e3},
+        {"Gbit", 125e6},   {NULL, 0},
     };
 
     double v = 0;
@@ -151,7 +216,7 @@ int num_rate(const char *text, double *out_Bps, struct err *err)
 int num_time(const char *text, double *out_s, struct err *err)
 {
     static const struct suffix table[] = {
-        {"", 1},      {"s", 1},   {"ms", 1e-3}, {"us", 1e-6},
+        {"", 1},      {"s", 1},    {"ms", 1e-3}, {"us", 1e-6},
         {"ns", 1e-9}, {"min", 60}, {"h", 3600},  {NULL, 0},
     };
 

@@ -24,3 +24,15 @@ int utf8_next(const char *p, uint32_t *code)
         *code = v;
     return n;
 }
+
+int utf8_controls(const char *text, int64_t bytes)
+{
+    uint32_t code = 0;
+
+    for (int64_t at = 0, n; at < bytes; at += n) {
+        n = utf8_next(text + at, &code);
+        if (n == 0 || code < 0x20 || (code >= 0x7f && code < 0xa0))
+            return 1;
+    }
+    return 0;
+}

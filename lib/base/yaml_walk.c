@@ -7,7 +7,6 @@
  */
 #include "base/yaml_walk.h"
 
-#include <assert.h>
 #include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -464,7 +463,7 @@ static void walk_init(struct walk *w, const struct yaml *y)
     path_cut(w, 0);
     /* It fails only where memory does, as mem_new would. */
     int there = yaml_parser_initialize(&w->parser);
-    assert(there);
+    mem_have(there ? &w->parser : NULL, "a parser of YAML");
     yaml_parser_set_encoding(&w->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&w->parser, (const unsigned char *)y->text, (size_t)y->bytes);
 }

@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/jtree.h"
 #include "bench/bench_parts.h"
 
 /* A row has some 900 bytes: 18,000 of them, each of which is compared with all kept ones. */
-enum { FILE_BYTES_MAX = 16 << 20 };
+enum { FILE_BYTES_MAX = 16 << 20, LAUNCHES_MAX = 1000000 };
 
 struct reader {
     const char *file;
@@ -109,36 +110,58 @@ static void check(struct reader *r, int rc, const char *key)
         r->bad = err_at(r->err, r->file, r->line, key, "is wrong: %s", why.text);
 }
 
-static void read_words(struct reader *r, json_t *row, struct bench_row *out)
+/* What auto took. */
+static void read_chosen(struct reader *r, json_t *chosen, struct bench_row *out)
 {
-    const char *shape = get_text(r, row, "groups"), *redop = get_text(r, row, "redop");
-    json_t *chosen = get_object(r, row, "chosen"), *setting = json_object_get(row, "setting");
+    const char *algo = get_text(r, chosen, "algo");
+
+    out->chosen_chunk_bytes = get_int(r, chosen, "chunk_bytes", INT64_MAX, 0);
+    if (out->chosen_chunk_bytes < 0)
+        refuse(r, "chunk_bytes", "is null, expected a number");
+    if (!r->bad)
+        check(r, schedule_algo_parse(algo, &out->chosen, r->err), "chosen");
+}
+
+static void read_shape(struct reader *r, const char *shape, struct bench_row *out)
+{
     struct groups g = {0};
 
-    if (!r->bad)
-        check(r, schedule_phases_parse(get_text(r, row, "op"), &out->op, r->err), "op");
-    if (!r->bad)
-        check(r, bench_algo_parse(get_text(r, row, "algo"), &out->algo, r->err), "algo");
-    if (!r->bad)
-        check(r, dtype_parse(get_text(r, row, "type"), &out->type, r->err), "type");
-    if (!r->bad && strcmp(redop, "none"))
-        check(r, dtype_op_parse(redop, &out->redop, r->err), "redop");
-    if (!r->bad && setting && !json_is_null(setting)) {
-        check(r, bench_check_setting(get_text(r, row, "setting"), r->err), "setting");
-        snprintf(out->setting, sizeof out->setting, "%s", get_text(r, row, "setting"));
-    }
-    if (!r->bad && chosen) {
-        check(r, schedule_algo_parse(get_text(r, chosen, "algo"), &out->chosen, r->err),
-              "chosen");
-        out->chosen_chunk_bytes = get_int(r, chosen, "chunk_bytes", INT64_MAX, 0);
-    }
-    if (!r->bad)
-        check(r, groups_parse(&g, shape, r->err), "groups");
+    check(r, groups_parse(&g, shape, r->err), "groups");
     if (!r->bad && g.ranks != out->ranks)
         refuse(r, "ranks", "is not the number of ranks in 'groups'");
     if (!r->bad)
         groups_print(&g, out->shape, sizeof out->shape);
+    if (strlen(out->shape) == sizeof out->shape - 1)
+        refuse(r, "groups", "has more groups of unlike sizes than a row has room for");
     groups_release(&g);
+}
+
+/* The texts first: what is said of a wrong one would be said in place of what is absent. */
+static void read_words(struct reader *r, json_t *row, struct bench_row *out)
+{
+    const char *shape = get_text(r, row, "groups"), *redop = get_text(r, row, "redop");
+    const char *op = get_text(r, row, "op"), *algo = get_text(r, row, "algo");
+    const char *type = get_text(r, row, "type"), *setting = NULL;
+    json_t *chosen = get_object(r, row, "chosen"), *named = json_object_get(row, "setting");
+
+    if (named && !json_is_null(named))
+        setting = get_text(r, row, "setting");
+    if (!r->bad)
+        check(r, schedule_phases_parse(op, &out->op, r->err), "op");
+    if (!r->bad)
+        check(r, bench_algo_parse(algo, &out->algo, r->err), "algo");
+    if (!r->bad)
+        check(r, dtype_parse(type, &out->type, r->err), "type");
+    if (!r->bad && strcmp(redop, "none"))
+        check(r, dtype_op_parse(redop, &out->redop, r->err), "redop");
+    if (!r->bad && setting) {
+        check(r, bench_check_setting(setting, r->err), "setting");
+        snprintf(out->setting, sizeof out->setting, "%s", setting);
+    }
+    if (!r->bad && chosen)
+        read_chosen(r, chosen, out);
+    if (!r->bad)
+        read_shape(r, shape, out);
 }
 
 static void read_times(struct reader *r, json_t *row, struct bench_row *out)
@@ -173,7 +196,7 @@ static int read_row(struct reader *r, json_t *row, struct bench_row *out)
     out->elems = get_int(r, row, "count", INT64_C(1) << 50, 0);
     out->slow_bytes = get_int(r, row, "slow_bytes", INT64_MAX, 0);
     out->wrong = get_int(r, row, "wrong", INT64_MAX, 0);
-    out->launches = (int)get_int(r, row, "launches", 1000000, 1);
+    out->launches = (int)get_int(r, row, "launches", LAUNCHES_MAX, 1);
     out->launches = out->launches < 1 ? 1 : out->launches;
     out->simulated = json_is_true(json_object_get(row, "simulated"));
     if (out->bytes < 0 || out->elems < 0 || out->ranks < 1)
@@ -190,26 +213,26 @@ static int same(const struct bench_row *a, const struct bench_row *b)
            strcmp(a->setting, b->setting) == 0 && strcmp(a->shape, b->shape) == 0;
 }
 
-struct rows {
-    struct bench_row *row; /* owned */
-    size_t room;
-    int rows;
-};
+/* Below 0: not checked.  More than can be counted are as many as can. */
+static int64_t add_wrong(int64_t a, int64_t b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
 
 /* The best median stays; wrong data stays wrong. */
-static void keep(struct rows *all, const struct bench_row *new)
+static void keep(struct bench_rows *all, const struct bench_row *new)
 {
     for (int i = 0; i < all->rows; i++) {
         struct bench_row *r = &all->row[i];
         if (!same(r, new))
             continue;
         int launches = r->launches + new->launches;
-        int64_t wrong = r->wrong < 0     ? new->wrong
-                        : new->wrong < 0 ? r->wrong
-                                         : r->wrong + new->wrong;
+        int64_t wrong = add_wrong(r->wrong, new->wrong);
         if (new->time_s[BENCH_MEDIAN] < r->time_s[BENCH_MEDIAN])
             *r = *new;
-        r->launches = launches;
+        r->launches = launches < LAUNCHES_MAX ? launches : LAUNCHES_MAX;
         r->wrong = wrong;
         return;
     }
@@ -217,17 +240,18 @@ static void keep(struct rows *all, const struct bench_row *new)
     all->row[all->rows++] = *new;
 }
 
-static int read_lines(const char *file, char *text, struct rows *all, struct err *err)
+int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
+                     struct err *err)
 {
     struct reader r = {.file = strcmp(file, "-") ? file : "standard input", .err = err};
 
-    for (char *at = text, *end = NULL; *at; at = end) {
+    for (const char *at = text, *end = NULL; *at; at = end) {
         struct bench_row row;
         json_error_t why;
         size_t n = strcspn(at, "\n");
         end = at + n + (at[n] == '\n');
         r.line++;
-        json_t *v = json_loadb(at, n, JSON_REJECT_DUPLICATES, &why);
+        json_t *v = jtree_load(at, (int64_t)n, &why);
         if (!v)
             return err_at(err, r.file, r.line, NULL, "is no JSON object: %s", why.text);
         if (!json_is_object(v))
@@ -260,7 +284,7 @@ static int by_place(const void *a, const void *b)
     return x->at - y->at;
 }
 
-static void print_all(struct bench_sink *s, const struct rows *all, int files)
+static void print_all(struct bench_sink *s, const struct bench_rows *all, int files)
 {
     struct place *p = mem_new((size_t)all->rows + 1, sizeof *p);
     const char *shape = "";
@@ -283,7 +307,7 @@ static void print_all(struct bench_sink *s, const struct rows *all, int files)
             fprintf(s->file, "# %s: %d ranks\n", shape, p[i].row->ranks);
             bench_print_columns(s->o, s->file);
         }
-        s->result->wrong += p[i].row->wrong > 0 ? p[i].row->wrong : 0;
+        s->result->wrong = add_wrong(s->result->wrong, p[i].row->wrong);
         bench_sink_row(s, p[i].row);
     }
     mem_free(p);
@@ -293,7 +317,7 @@ int bench_read(const struct bench_options *o, const char *const *file, int files
                struct bench_result *result, struct err *err)
 {
     struct bench_sink s;
-    struct rows all = {0};
+    struct bench_rows all = {0};
     int rc = bench_sink_open(&s, o, out, result, err);
 
     for (int i = 0; i < files && rc == 0; i++) {
@@ -303,7 +327,7 @@ int bench_read(const struct bench_options *o, const char *const *file, int files
         if (rc == 0 && strlen(text) != (size_t)bytes)
             rc = err_at(err, file[i], 0, NULL, "has a byte 0, expected JSON Lines");
         if (rc == 0)
-            rc = read_lines(file[i], text, &all, err);
+            rc = bench_read_lines(file[i], text, &all, err);
         mem_free(text);
     }
     if (rc == 0 && all.rows == 0)

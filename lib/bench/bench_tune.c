@@ -176,10 +176,8 @@ static void talk(const struct bench *b, const struct pick_answer *a, int entries
     char *line = NULL;
     size_t room = 0;
     struct units u;
-    FILE *out = open_memstream(&line, &room);
+    FILE *out = mem_stream(&line, &room);
 
-    if (!out) /* nothing depends on it */
-        return;
     getloadavg(&load, 1);
     fprintf(out, "%s of %s: ", schedule_phases_name(a->phases),
             units_bytes(&u, (double)a->bytes));
@@ -192,7 +190,7 @@ static void talk(const struct bench *b, const struct pick_answer *a, int entries
     fprintf(out, "; %d in turns, %d rounds; load average %.2f", entries, b->o->iters, load);
     fclose(out);
     b->tune->talk.say(b->tune->talk.with, line);
-    free(line);
+    mem_free(line);
 }
 
 static void keep_answer(struct bench *b, unsigned op, int64_t bytes, const struct shortlist *s,

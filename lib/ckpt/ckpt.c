@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows how an open checkpoint is read: any ranges of a unit from whatever blocks they lie in.
- * Each block is read whole and its checksum compared; the last one stays in memory, so that
- * reading on from where one stopped reads nothing twice.
+ * Each block is read whole and its checksum compared, and where one is damaged another copy of
+ * it is taken; the last one stays in memory, so that reading on from where one stopped reads
+ * nothing twice.
  */
 #include "ckpt/ckpt.h"
 
@@ -10,22 +11,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
-
-int ckpt_is(const char *dir)
-{
-    char *path = io_join(dir, "manifest.json");
-    struct stat st;
-    int there = stat(path, &st) == 0;
-
-    mem_free(path);
-    return there;
-}
 
 int ckpt_find_state(const struct ckpt *c, const char *name)
 {
@@ -40,52 +30,18 @@ int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_stat
     return strcmp(state->name, "params") ? m->unit[unit].trained : m->unit[unit].elems;
 }
 
-int ckpt_open(struct ckpt *c, const char *dir, struct err *err)
+/* A few shards stay open; another that falls on the same place closes the one before. */
+static int shard_fd(struct ckpt *c, int file, int k, int *fd, struct err *err)
 {
-    struct ckpt new = {.dir = mem_dup(dir), .cached = -1};
-
-    for (int i = 0; i < CKPT_OPEN_MAX; i++)
-        new.open[i].fd = -1;
-    if (!ckpt_is(dir)) {
-        err_set(err, ERR_ABSENT, "'%s' has no manifest.json: it is no checkpoint", dir);
-        goto fail;
-    }
-    if (model_read(&new.model, dir, err) || ckpt_manifest_read(&new, err))
-        goto fail;
-    for (int64_t b = 0; b < new.blocks; b++)
-        if (new.block[b].bytes > new.block_bytes)
-            new.block_bytes = new.block[b].bytes;
-    *c = new;
-    return 0;
-fail:
-    ckpt_close(&new);
-    return -1;
-}
-
-void ckpt_close(struct ckpt *c)
-{
-    for (int i = 0; c->dir && i < CKPT_OPEN_MAX; i++)
-        if (c->open[i].fd >= 0)
-            close(c->open[i].fd);
-    for (int i = 0; i < c->source.count; i++)
-        mem_free(c->source.item[i].name);
-    mem_free(c->source.item);
-    mem_free(c->file);
-    mem_free(c->block);
-    mem_free(c->first);
-    mem_free(c->buffer);
-    mem_free(c->dir);
-    groups_release(&c->groups);
-    model_release(&c->model);
-    *c = (struct ckpt){0};
-}
-
-int ckpt_open_shard(const struct ckpt *c, int file, int *fd, struct err *err)
-{
-    char *path = io_join(c->dir, c->file[file].name);
-    int new = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    int number = file * (1 + c->copies) + k, i = number % CKPT_OPEN_MAX;
     int64_t bytes = 0;
 
+    if (c->open[i].fd >= 0 && c->open[i].number == number) {
+        *fd = c->open[i].fd;
+        return 0;
+    }
+    char *path = ckpt_shard_path(c, file, k);
+    int new = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
     if (new < 0)
         rc = err_sys(err, "cannot open '%s'", path);
     else if (io_size(new, &bytes, err))
@@ -94,65 +50,74 @@ int ckpt_open_shard(const struct ckpt *c, int file, int *fd, struct err *err)
         rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
                     c->file[file].bytes);
     mem_free(path);
-    if (rc == 0)
-        *fd = new;
-    else if (new >= 0)
-        close(new);
-    return rc;
-}
-
-/* A few shards stay open; another that falls on the same place closes the one before. */
-static int shard_fd(struct ckpt *c, int file, int *fd, struct err *err)
-{
-    int i = file % CKPT_OPEN_MAX, new = -1;
-
-    if (c->open[i].fd >= 0 && c->open[i].file == file) {
-        *fd = c->open[i].fd;
-        return 0;
-    }
-    if (ckpt_open_shard(c, file, &new, err))
+    if (rc) {
+        if (new >= 0)
+            close(new);
         return -1;
+    }
     if (c->open[i].fd >= 0)
         close(c->open[i].fd);
     c->open[i].fd = *fd = new;
-    c->open[i].file = file;
+    c->open[i].number = number;
     return 0;
 }
 
-int ckpt_check_block(const struct ckpt *c, const struct ckpt_block *b, const char *hash,
-                     struct err *err)
+int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const char *path,
+                     const char *hash, struct err *err)
 {
     const struct model_tensor *t = &c->model.tensor[b->tensor];
+    const char *slash = strrchr(path, '/');
 
-    if (strcmp(hash, b->hash) == 0)
-        return 0;
-    err_at(err, c->file[b->file].name, 0, t->name,
+    err_at(err, slash ? slash + 1 : path, 0, t->name,
            "%s, elements [%" PRId64 ", %" PRId64 ") are damaged: checksum %s, expected %s",
            c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
     err->code = ERR_MISMATCH;
     return -1;
 }
 
-int ckpt_load_block(struct ckpt *c, int64_t number, struct err *err)
+int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)
 {
     const struct ckpt_block *b = &c->block[number];
     char hash[33];
     int fd = -1;
 
-    if (c->cached == number)
-        return 0;
     c->cached = -1;
     if (!c->buffer && mem_data(c->block_bytes, "a checkpoint's block", &c->buffer, err))
         return -1;
-    if (shard_fd(c, b->file, &fd, err))
+    if (shard_fd(c, b->file, k, &fd, err))
         return -1;
-    if (io_pread_all(fd, c->buffer, b->bytes, b->offset, err))
-        return err_prefix(err, "%s/%s: ", c->dir, c->file[b->file].name);
-    ckpt_hash(c->buffer, b->bytes, hash);
-    if (ckpt_check_block(c, b, hash, err))
-        return -1;
-    c->cached = number;
-    return 0;
+    char *path = ckpt_shard_path(c, b->file, k);
+    int rc = io_pread_all(fd, c->buffer, b->bytes, b->offset, err);
+    if (rc) {
+        err_prefix(err, "%s: ", path);
+    } else {
+        ckpt_hash(c->buffer, b->bytes, hash);
+        if (strcmp(hash, b->hash))
+            rc = ckpt_say_damaged(c, b, path, hash, err);
+    }
+    mem_free(path);
+    if (rc == 0)
+        c->cached = number;
+    return rc;
+}
+
+/* What is wrong with the copy whose turn it was is told, where another one is good. */
+static int load_block(struct ckpt *c, int64_t number, struct err *err)
+{
+    struct err wound = {0};
+
+    if (c->cached == number)
+        return 0;
+    for (int i = 0; i <= c->copies; i++) {
+        if (ckpt_load_copy(c, number, (c->turn + i) % (1 + c->copies), err) == 0) {
+            if (i > 0)
+                ckpt_healed_add(&c->healed, 1, &wound);
+            return 0;
+        }
+        if (i == 0)
+            wound = *err;
+    }
+    return -1;
 }
 
 /* The block of (state, unit) in which element `at` lies; there is one. */
@@ -184,7 +149,7 @@ int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ra
         for (int64_t at = ranges[i].lo, end; at < ranges[i].hi; at = end) {
             int64_t number = block_at(c, unit, state, at);
             const struct ckpt_block *b = &c->block[number];
-            if (ckpt_load_block(c, number, err))
+            if (load_block(c, number, err))
                 return -1;
             end = b->hi < ranges[i].hi ? b->hi : ranges[i].hi;
             dtype_convert(to, type, (char *)c->buffer + (at - b->lo) * dtype_bytes(from), from,

@@ -3,11 +3,11 @@
 #define CKPT_CKPT_H
 
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/groups.h"
+#include "ckpt/limits.h"
 #include "layout/layout.h"
 #include "model/model.h"
 
@@ -22,8 +22,8 @@
  *
  * With copies, K of them:
  *
- *     shard-HHHHH.copy-RRRRR.safetensors   rank RRRRR's shard again, byte for byte, held by rank
- *                                          HHHHH of another group
+ *     shard-HHHHH.copy-RRRRR.safetensors   rank R's shard again, byte for byte, for rank H to
+ *                                          hold (ckpt_copy_holder)
  *     copy-1/ ... copy-K/                  manifest.json, config.json and source/ again
  *
  * The G shard lies inside what a rank holds under every letter, so each block is written once
@@ -45,35 +45,8 @@ struct ckpt_run {
     uint64_t seed;
 };
 
-/* What all ranks that write one checkpoint agree on; all borrowed. */
-struct ckpt_shape {
-    const struct model *model; /* with units and its config */
-    const struct layout *layout;
-    const char *strategy; /* "IIG": for people; it places nothing */
-    int states;
-    struct ckpt_state state[CKPT_STATES_MAX];
-};
-
 /* Elements that a state has of a unit: all of the params, else those that train. */
 int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state);
-
-/* Puts elements [at.lo, at.hi) of a unit's state, in the state's type, into out. */
-typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *out,
-                         struct err *err);
-
-/*
- * Writes rank's file into dir (there already: the temporary of an io_dir), synced.  Asks fill
- * for at most CKPT_BLOCK_ELEMS elements at a time, always inside the rank's G shard.  *entry is
- * the file's part of the manifest, a line of JSON, owned by the caller (mem_free).
- */
-int ckpt_write_shard(const char *dir, int rank, const struct ckpt_shape *shape, ckpt_fill fill,
-                     void *arg, char **entry, struct err *err);
-/*
- * Writes config.json and manifest.json from the entries of all ranks, in rank order.  run is
- * NULL where there was none (split).  Last, before the folder is committed.
- */
-int ckpt_write_manifest(const char *dir, const struct ckpt_shape *shape,
-                        const char *const *entry, const struct ckpt_run *run, struct err *err);
 
 struct ckpt_block {
     int unit, state, file;
@@ -111,6 +84,16 @@ struct ckpt_sources {
     struct ckpt_source *item; /* [count] */
 };
 
+/* What was read from another copy than the one whose turn it was, that being damaged or gone.
+ */
+struct ckpt_healed {
+    int64_t blocks, files; /* files: manifest.json, config.json, those of source/ */
+    struct err first;      /* what was wrong with the first of them */
+};
+
+/* "3 blocks were read from copies, ...": a line for people; 0: there is none to tell. */
+int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room);
+
 enum { CKPT_OPEN_MAX = 32 };
 
 /* An open checkpoint; for one thread at a time.  Fields are for reading. */
@@ -130,25 +113,33 @@ struct ckpt {
     int64_t blocks;
     struct ckpt_block *block; /* by state, unit, lo: they tile every unit of every state */
     int64_t *first;           /* [states * units + 1] where those of (state, unit) begin */
+    int manifest;             /* the copy whose manifest.json it is: 0 its own */
+    int turn; /* set by the reader: which copy is read first, modulo their number */
+    struct ckpt_healed healed; /* so far: for the reader to tell */
     struct {
-        int fd, file;
+        int fd, number;
     } open[CKPT_OPEN_MAX];
     int64_t block_bytes; /* of the largest */
     void *buffer;        /* the block last read, checked; NULL before the first */
     int64_t cached;      /* its number, or -1 */
 };
 
-/* Reads the manifest and proves that it is complete; the shards are opened when read. */
+/*
+ * Reads the manifest, or where that is damaged or gone a copy of it, and proves that it is
+ * complete; the shards are opened when read.
+ */
 int ckpt_open(struct ckpt *c, const char *dir, struct err *err);
+int ckpt_open_within(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
+                     struct err *err); /* NULL: the usual ones */
 void ckpt_close(struct ckpt *c);
-/* Whether the folder has a manifest.json. */
+/* Whether the folder has a manifest.json, or a copy of one. */
 int ckpt_is(const char *dir);
 /* The state's number, or -1. */
 int ckpt_find_state(const struct ckpt *c, const char *name);
 /*
  * The wanted ranges of a unit's state, one after the other, converted to `type`.  Any ranges:
- * who wrote them does not matter.  Every block touched is checked; a damaged one is
- * ERR_MISMATCH naming file, tensor and elements.
+ * who wrote them does not matter.  Every block touched is checked; where all copies
+ * of one are damaged, ERR_MISMATCH names file, tensor and elements.
  */
 int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ranges, int n,
                      enum dtype type, void *out, struct err *err);

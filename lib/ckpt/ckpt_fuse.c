@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows how adapters are added into the matrix beside which they were trained:
- * W + (alpha / rank) B A, in double precision, rounded once to the matrix's type.
+ * W + (alpha / rank) B A, in double precision, rounded once to the type that is asked for.
  */
+#include "ckpt/ckpt_fuse.h"
+
 #include <string.h>
 
-#include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
-
-enum { CHUNK = 1 << 20 }; /* elements at a time: 8 MiB */
-
-struct fuse {
-    const struct model_tensor *t;
-    int64_t rank, in, out;
-    double scale;
-    double *a, *b; /* (rank, in), (out, rank) */
-};
 
 static int load(struct ckpt *c, const struct model_tensor *t, double **out, struct err *err)
 {
@@ -31,25 +22,29 @@ static int load(struct ckpt *c, const struct model_tensor *t, double **out, stru
 }
 
 /* Part of one row of the matrix as stored: columns [col, col + n). */
-static void add_row(const struct fuse *f, int64_t row, int64_t col, int64_t n, double *w)
+static void add_row(const struct ckpt_fuse *f, int64_t row, int64_t col, int64_t n, double *w)
 {
+    const struct model_lora *lora = &f->ckpt->model.lora;
+    int64_t rank = lora->rank, in = f->t->shape[f->t->transposed ? 0 : 1];
+    double scale = lora->alpha / (double)rank;
+
     if (f->t->transposed) { /* the row is an input, the columns are outputs */
         for (int64_t j = 0; j < n; j++) {
             double sum = 0;
-            for (int64_t k = 0; k < f->rank; k++)
-                sum += f->b[(col + j) * f->rank + k] * f->a[k * f->in + row];
-            w[j] += f->scale * sum;
+            for (int64_t k = 0; k < rank; k++)
+                sum += f->b[(col + j) * rank + k] * f->a[k * in + row];
+            w[j] += scale * sum;
         }
         return;
     }
-    for (int64_t k = 0; k < f->rank; k++) {
-        double s = f->scale * f->b[row * f->rank + k];
+    for (int64_t k = 0; k < rank; k++) {
+        double s = scale * f->b[row * rank + k];
         for (int64_t j = 0; j < n; j++)
-            w[j] += s * f->a[k * f->in + col + j];
+            w[j] += s * f->a[k * in + col + j];
     }
 }
 
-static void add(const struct fuse *f, int64_t first, int64_t count, double *w)
+static void add(const struct ckpt_fuse *f, int64_t first, int64_t count, double *w)
 {
     int64_t cols = f->t->shape[1];
 
@@ -60,45 +55,42 @@ static void add(const struct fuse *f, int64_t first, int64_t count, double *w)
     }
 }
 
-/* The matrix chunk by chunk, to fd at `at`. */
-static int put(struct ckpt *c, const struct fuse *f, int fd, int64_t at, struct err *err)
+static int take_adapters(struct ckpt_fuse *f, const struct model_tensor *t, struct err *err)
 {
-    int params = ckpt_find_state(c, "params"), rc = 0;
-    enum dtype type = c->state[params].type;
-    double *w = mem_new(CHUNK, sizeof *w);
-    void *cast = mem_new(CHUNK, (size_t)dtype_bytes(type));
+    const struct model *m = &f->ckpt->model;
 
-    for (int64_t lo = 0, n; rc == 0 && lo < f->t->elems; lo += n) {
-        n = f->t->elems - lo < CHUNK ? f->t->elems - lo : CHUNK;
-        struct range range = {f->t->offset + lo, f->t->offset + lo + n};
-        rc = ckpt_read_ranges(c, f->t->unit, params, &range, 1, DTYPE_F64, w, err);
-        if (rc)
-            break;
-        add(f, lo, n, w);
-        dtype_convert(cast, type, w, DTYPE_F64, n);
-        if (io_pwrite_all(fd, cast, n * dtype_bytes(type), at + lo * dtype_bytes(type), err))
-            rc = err_prefix(err, "'%s': ", f->t->name);
-    }
-    mem_free(w);
-    mem_free(cast);
-    return rc;
+    if (f->t == t)
+        return 0;
+    ckpt_fuse_release(f);
+    if (load(f->ckpt, model_adapter(m, t, MODEL_LORA_A), &f->a, err) ||
+        load(f->ckpt, model_adapter(m, t, MODEL_LORA_B), &f->b, err))
+        return -1;
+    f->t = t;
+    return 0;
 }
 
-int ckpt_fuse(struct ckpt *c, const struct model_tensor *t, int fd, int64_t at, struct err *err)
+int ckpt_fuse_part(struct ckpt_fuse *f, const struct model_tensor *t, int64_t first,
+                   int64_t count, enum dtype type, void *out, struct err *err)
 {
-    const struct model_lora *lora = &c->model.lora;
-    struct fuse f = {.t = t,
-                     .rank = lora->rank,
-                     .in = t->shape[t->transposed ? 0 : 1],
-                     .out = t->shape[t->transposed ? 1 : 0],
-                     .scale = lora->alpha / (double)lora->rank};
-    int rc = load(c, model_adapter(&c->model, t, MODEL_LORA_A), &f.a, err) ||
-                     load(c, model_adapter(&c->model, t, MODEL_LORA_B), &f.b, err) ||
-                     put(c, &f, fd, at, err)
+    struct range range = {t->offset + first, t->offset + first + count};
+    double *w = mem_new((size_t)count, sizeof *w);
+    int rc = take_adapters(f, t, err) ||
+                     ckpt_read_ranges(f->ckpt, t->unit, ckpt_find_state(f->ckpt, "params"),
+                                      &range, 1, DTYPE_F64, w, err)
                  ? -1
                  : 0;
 
-    mem_free(f.a);
-    mem_free(f.b);
+    if (rc == 0) {
+        add(f, first, count, w);
+        dtype_convert(out, type, w, DTYPE_F64, count);
+    }
+    mem_free(w);
     return rc;
+}
+
+void ckpt_fuse_release(struct ckpt_fuse *f)
+{
+    mem_free(f->a);
+    mem_free(f->b);
+    *f = (struct ckpt_fuse){.ckpt = f->ckpt};
 }

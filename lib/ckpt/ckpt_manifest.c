@@ -10,11 +10,11 @@
 
 #include "base/io.h"
 #include "base/jout.h"
+#include "base/jtree.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 
 /* Some 60 bytes a block: 4 M blocks, that is 16 T elements. */
-enum { MANIFEST_BYTES_MAX = 256 << 20 };
 
 /* Far above any disk, and a block more still fits 63 bits. */
 #define FILE_BYTES_MAX (INT64_C(1) << 60)
@@ -38,6 +38,20 @@ static void put_groups(struct jout *j, const struct groups *g)
     for (int r = 0; r < g->ranks; r++)
         jout_int(j, NULL, g->group_of[r]);
     jout_close(j, ']');
+}
+
+/* None: a manifest of the time before there were any. */
+static void put_copies(struct jout *j, const struct ckpt_shape *shape)
+{
+    const char *config = shape->model->config;
+    char hash[33];
+
+    if (!shape->copies)
+        return;
+    ckpt_hash(config, (int64_t)strlen(config), hash);
+    begin_line(j);
+    jout_int(j, "copies", shape->copies);
+    jout_text(j, "config_xxh3", hash);
 }
 
 static void put_run(struct jout *j, const struct ckpt_run *run)
@@ -123,6 +137,7 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
     jout_text(&j, "strategy", shape->strategy);
     put_trainable(&j, shape->model);
     put_groups(&j, &shape->layout->groups);
+    put_copies(&j, shape);
     put_run(&j, run);
     put_states(&j, shape);
     put_units(&j, shape->model);
@@ -135,7 +150,8 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
     ckpt_hash(text, (int64_t)used, hash);
     fprintf(f, "%s%s\"\n}\n", tail, hash);
     fclose(f);
-    int rc = ckpt_put_file(dir, "manifest.json", text, (int64_t)used, err);
+    struct ckpt_small small = {shape->model->config, text, (int64_t)used, source};
+    int rc = ckpt_put_small(dir, shape->copies, &small, err);
     mem_free(text);
     return rc;
 }
@@ -144,7 +160,8 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
 
 struct reader {
     struct ckpt *c;
-    const char *path; /* of the manifest, for messages */
+    const char *path;   /* of the manifest, for messages */
+    const char *config; /* of the config */
     struct err *err;
     size_t room; /* of c->block */
 };
@@ -166,6 +183,11 @@ static int read_run(struct reader *r, json_t *run)
     if (json_unpack_ex(run, &e, JSON_STRICT, "{s:I,s:I,s:I,s:I}", "step", &step, "tokens",
                        &tokens, "position", &position, "seed", &seed))
         return FAIL(r, "run: %.200s", e.text);
+    if (step < 0 || tokens < 0 || position < 0)
+        return FAIL(r,
+                    "run is at step %" PRId64 ", token %" PRId64 " and position %" PRId64
+                    ", expected none below 0",
+                    (int64_t)step, (int64_t)tokens, (int64_t)position);
     r->c->has_run = 1;
     r->c->run = (struct ckpt_run){step, tokens, position, (uint64_t)seed};
     return 0;
@@ -247,6 +269,33 @@ static int read_groups(struct reader *r, json_t *list)
         rc = err_prefix(r->err, "%s: group_of: ", r->path);
     mem_free(group_of);
     return rc;
+}
+
+static int read_copies(struct reader *r, int64_t copies)
+{
+    /* What no int holds is too many too. */
+    int n = copies < 0 || copies > CKPT_COPIES_MAX ? -1 : (int)copies;
+
+    if (n < 0 || n >= r->c->groups.ranks)
+        return err_at(r->err, r->path, 0, "copies",
+                      "is %" PRId64 ", expected 0 to %d, and fewer than %d ranks", copies,
+                      CKPT_COPIES_MAX, r->c->groups.ranks);
+    r->c->copies = n;
+    return 0;
+}
+
+/* Keys that place no tensor can be damaged too. */
+static int check_config(struct reader *r, const char *hash)
+{
+    const char *config = r->c->model.config;
+    char is[33];
+
+    ckpt_hash(config, (int64_t)strlen(config), is);
+    if (!hash || strcmp(hash, is) == 0)
+        return 0;
+    err_at(r->err, r->config, 0, NULL, "is damaged: checksum %s, expected %.40s", is, hash);
+    r->err->code = ERR_MISMATCH;
+    return -1;
 }
 
 static int read_source(struct reader *r, json_t *list)
@@ -417,8 +466,9 @@ static int arrange(struct reader *r)
 
 static int read_root(struct reader *r, json_t *root)
 {
-    const char *version, *strategy, *checksum, *trainable = NULL;
+    const char *version, *strategy, *checksum, *trainable = NULL, *config = NULL;
     json_t *groups, *run, *states, *units, *source, *files, *v;
+    json_int_t copies = 0;
     json_error_t e;
     size_t i;
 
@@ -427,14 +477,16 @@ static int read_root(struct reader *r, json_t *root)
     if (strcmp(version, format))
         return err_at(r->err, r->path, 0, "format", "is '%.60s', expected '%s'", version,
                       format);
-    if (json_unpack_ex(root, &e, JSON_STRICT, "{s:s,s:s,s?:s,s:o,s:o,s:o,s:o,s:o,s:o,s:s}",
-                       "format", &version, "strategy", &strategy, "trainable", &trainable,
-                       "group_of", &groups, "run", &run, "states", &states, "units", &units,
-                       "source", &source, "files", &files, "checksum", &checksum))
+    if (json_unpack_ex(
+            root, &e, JSON_STRICT, "{s:s,s:s,s?:s,s:o,s?:I,s?:s,s:o,s:o,s:o,s:o,s:o,s:s}",
+            "format", &version, "strategy", &strategy, "trainable", &trainable, "group_of",
+            &groups, "copies", &copies, "config_xxh3", &config, "run", &run, "states", &states,
+            "units", &units, "source", &source, "files", &files, "checksum", &checksum))
         return FAIL(r, "%.200s", e.text);
     snprintf(r->c->strategy, sizeof r->c->strategy, "%s", strategy);
-    if (read_trainable(r, trainable) || read_groups(r, groups) || read_run(r, run) ||
-        read_states(r, states) || read_units(r, units) || read_source(r, source))
+    if (check_config(r, config) || read_trainable(r, trainable) || read_groups(r, groups) ||
+        read_copies(r, copies) || read_run(r, run) || read_states(r, states) ||
+        read_units(r, units) || read_source(r, source))
         return -1;
     if (json_array_size(files) != (size_t)r->c->groups.ranks)
         return FAIL(r, "has %zu files, expected one for each of %d ranks",
@@ -456,7 +508,8 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
     int64_t before = bytes - (int64_t)(sizeof tail - 1) - 36;
     char hash[33];
 
-    if (before < 0 || memcmp(text + before, tail, sizeof tail - 1))
+    if (before < 0 || memcmp(text + before, tail, sizeof tail - 1) ||
+        memcmp(text + bytes - 4, "\"\n}\n", 4))
         return FAIL(r, "does not end with its checksum: it is no manifest, or cut short");
     ckpt_hash(text, before, hash);
     if (memcmp(hash, text + bytes - 36, 32))
@@ -465,27 +518,30 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
     return 0;
 }
 
-int ckpt_manifest_read(struct ckpt *c, struct err *err)
+int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config, const char *text,
+                        int64_t bytes, struct err *err)
 {
-    char *path = io_join(c->dir, "manifest.json"), *text = NULL;
-    struct reader r = {.c = c, .path = path, .err = err};
+    struct reader r = {.c = c, .path = path, .config = config, .err = err};
     json_t *root = NULL;
-    json_error_t where;
-    int64_t bytes = 0;
-    int rc = -1;
+    int rc = check_sum(&r, text, bytes) || jtree_read(path, text, bytes, &root, err)
+                 ? -1
+                 : read_root(&r, root);
 
-    if (io_read_text(path, MANIFEST_BYTES_MAX, &text, &bytes, err) ||
-        check_sum(&r, text, bytes))
-        goto done;
-    root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!root) {
-        err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
-        goto done;
-    }
-    rc = read_root(&r, root);
-done:
     json_decref(root);
+    return rc;
+}
+
+int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
+                       const struct ckpt_limits *limits, struct err *err)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+    int rc = io_read_text(path, limits->manifest_bytes, &text, &bytes, err);
+
+    if (rc == 0)
+        rc = ckpt_manifest_parse(c, path, config, text, bytes, err);
+    else if (err->code == ERR_INPUT)
+        err_more(err, " (--max-manifest)");
     mem_free(text);
-    mem_free(path);
     return rc;
 }

@@ -1,211 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how the states go from one set of shard files to another in one pass.  All states, one
- * after the other, unit by unit, are a STREAM of bytes; the old blocks tile it, and the new
- * ones do, in other places:
+ * Knows who does what, and when, for bytes to go from one set of files to another in one pass.
+ * How a piece is read or written is ckpt_move_piece.c's.
  *
- *     old   |    a     |    b     |  c  |   d   |
- *     new   |  A  |    B    |     C     |   D   |
+ *     from  |    a     |    b     |  c  |   d   |
+ *     to    |  A  |    B    |     |   C   | D |
  *                 ^ drained      ^ filled           the ring holds what lies between
  *
- * A ring of --buffer bytes lies under it: byte p of the stream at p mod the ring.  An old block
- * may be read when all of it fits before the ring comes round to `drained`, the first new block
- * that is not written; a new one may be written when it ends at or before `filled`, the first
- * old block that is not read and checked.  So both are taken in order, and done in any.
+ * A ring of --buffer bytes lies under the stream: byte p of it at p mod the ring.  `filled` is
+ * where the first piece of `from` begins that is not read and checked, `drained` where the
+ * first one of `to` does that is not written: no piece of `to` that begins before it is left,
+ * for they are sorted.  A piece of `to` may be written when it ends at or before `filled`.  A
+ * piece of `from` may be read when all of it fits before the ring comes round to the smaller of
+ * the two: what is before `drained` nobody wants any more, and what is before `filled` nobody
+ * puts there any more (where nothing is wanted, `drained` runs ahead).  So both sides are taken
+ * in order, and done in any.
  *
- * It never stands still: with all old blocks read that fit, the first new block t is not
- * written only if it ends in an old block that does not fit, so the ring must hold what lies
- * from the start of any new block to the end of the old block with its last byte.  That is less
- * than two blocks.
+ * It never stands still, if the ring holds any piece of `from`, and what lies from the start of
+ * any of `to` to the end of the piece of `from` with its last byte.  Say nothing is being done,
+ * and neither f, the next of `from`, nor t, the next of `to`, may be: f begins at `filled`, t
+ * at `drained`.  Were t no earlier than f, or were there no t, f would have to fit from its own
+ * start, and it does.  So t begins before f, and, as it may not be written, ends behind f's
+ * start; but then f is, or lies before, the piece with t's last byte, so all from t's start to
+ * f's end fits: f may be read.  For pieces that tile the stream on both sides the ring is less
+ * than two of them.
  */
-#include "ckpt/ckpt_move.h"
+#include "ckpt/ckpt_move_parts.h"
 
 #include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/io.h"
 #include "base/mem.h"
 
-enum {
-    SLICE_BYTES = 256 << 10, /* read or written at a time: in the cache when it is summed */
-    KEPT_FILES = 100,        /* open of either kind: both fit below the usual limit of 1024 */
-    SMALL_STACK = 256 << 10
-};
+enum { SMALL_STACK = 256 << 10 };
 
-/* Blocks in the order of the stream. */
+/* One side's pieces: which are taken, which are done. */
 struct side {
     int64_t count;
-    struct ckpt_block **block; /* [count], borrowed */
-    int64_t *at;               /* [count + 1] in the stream */
-    char *done;                /* [count] */
-    int64_t next;              /* the first that nobody has taken */
-    int64_t settled;           /* the first that is not done */
-    int files;
-    int fd[KEPT_FILES]; /* of the first files; the others are opened for each use */
+    char *done;      /* [count] */
+    int64_t next;    /* the first that nobody has taken */
+    int64_t settled; /* the first that is not done */
 };
 
-struct mover {
-    const struct ckpt_move *what;
+struct work {
+    struct mover m;
     struct side from, to;
-    char *ring;
-    int64_t ring_bytes;
-    int next_sync; /* the first file that nobody syncs */
-    pthread_mutex_t lock;
-    pthread_cond_t moved; /* something is done */
+    int64_t next_sync, syncs; /* paths of `to` */
+    int64_t moved, all;       /* bytes of the stream, read and written */
+    pthread_mutex_t lock;     /* of all here but m */
+    pthread_cond_t something; /* is done */
     int failed;
     struct err *err; /* the first failure's */
 };
 
-/* The part of [at, at + left) that lies in one piece of the ring. */
-static char *ring_slice(const struct mover *m, int64_t at, int64_t left, int64_t *bytes)
-{
-    int64_t place = at % m->ring_bytes, n = m->ring_bytes - place;
-
-    n = n < SLICE_BYTES ? n : SLICE_BYTES;
-    *bytes = n < left ? n : left;
-    return m->ring + place;
-}
-
-/* --- one block, one file --- */
-
-static int open_target(const struct mover *m, int file, int *fd, struct err *err)
-{
-    char *path = io_join(m->what->dir, m->what->shard[file].file.name);
-    int new = open(path, O_WRONLY | O_CLOEXEC);
-    int rc = new < 0 ? err_sys(err, "cannot open '%s'", path) : 0;
-
-    mem_free(path);
-    if (rc == 0)
-        *fd = new;
-    return rc;
-}
-
-static int fill_ring(struct mover *m, int64_t i, int fd, char hash[33], struct err *err)
-{
-    const struct ckpt_block *b = m->from.block[i];
-    void *sum = ckpt_hash_begin();
-    int rc = 0;
-
-    posix_fadvise(fd, b->offset, b->bytes, POSIX_FADV_WILLNEED);
-    for (int64_t done = 0, n; rc == 0 && done < b->bytes; done += n) {
-        char *to = ring_slice(m, m->from.at[i] + done, b->bytes - done, &n);
-        rc = io_pread_all(fd, to, n, b->offset + done, err);
-        if (rc == 0)
-            ckpt_hash_more(sum, to, n);
-    }
-    ckpt_hash_end(sum, hash);
-    return rc;
-}
-
-static int read_block(struct mover *m, int64_t i, struct err *err)
-{
-    const struct ckpt *c = m->what->from;
-    const struct ckpt_block *b = m->from.block[i];
-    int kept = b->file < KEPT_FILES, fd = kept ? m->from.fd[b->file] : -1;
-    char hash[33];
-
-    if (!kept && ckpt_open_shard(c, b->file, &fd, err))
-        return -1;
-    int rc = fill_ring(m, i, fd, hash, err);
-    if (rc)
-        err_prefix(err, "%s/%s: ", c->dir, c->file[b->file].name);
-    else
-        rc = ckpt_check_block(c, b, hash, err);
-    if (!kept)
-        close(fd);
-    return rc;
-}
-
-/* The old block that is this new one, byte for byte, or NULL. */
-static const struct ckpt_block *same_block(const struct mover *m, int64_t i)
-{
-    int64_t at = m->to.at[i], lo = 0, hi = m->from.count;
-
-    while (hi - lo > 1) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (m->from.at[mid] <= at)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return m->from.at[lo] == at && m->from.at[lo + 1] == m->to.at[i + 1] ? m->from.block[lo]
-                                                                         : NULL;
-}
-
-static int drain_ring(struct mover *m, int64_t i, int fd, struct err *err)
-{
-    struct ckpt_block *b = m->to.block[i];
-    const struct ckpt_block *same = same_block(m, i);
-    void *sum = same ? NULL : ckpt_hash_begin();
-    int rc = 0;
-
-    for (int64_t done = 0, n; rc == 0 && done < b->bytes; done += n) {
-        const char *from = ring_slice(m, m->to.at[i] + done, b->bytes - done, &n);
-        if (sum)
-            ckpt_hash_more(sum, from, n);
-        rc = io_pwrite_all(fd, from, n, b->offset + done, err);
-    }
-    if (sum)
-        ckpt_hash_end(sum, b->hash);
-    else
-        memcpy(b->hash, same->hash, sizeof b->hash);
-    if (rc == 0)
-        ckpt_flush(fd, b->offset, b->bytes);
-    return rc;
-}
-
-static int write_block(struct mover *m, int64_t i, struct err *err)
-{
-    int file = m->to.block[i]->file;
-    int kept = file < KEPT_FILES, fd = kept ? m->to.fd[file] : -1;
-
-    if (!kept && open_target(m, file, &fd, err))
-        return -1;
-    int rc = drain_ring(m, i, fd, err);
-    if (rc)
-        err_prefix(err, "%s/%s: ", m->what->dir, m->what->shard[file].file.name);
-    if (!kept)
-        close(fd);
-    return rc;
-}
-
-static int sync_file(struct mover *m, int file, struct err *err)
-{
-    int kept = file < KEPT_FILES, fd = kept ? m->to.fd[file] : -1, rc = 0;
-
-    if (!kept && open_target(m, file, &fd, err))
-        return -1;
-    if (fsync(fd))
-        rc = err_sys(err, "cannot write '%s/%s'", m->what->dir, m->what->shard[file].file.name);
-    if (!kept)
-        close(fd);
-    return rc;
-}
-
 /* --- who does what; the lock is held --- */
 
-static int can_read(const struct mover *m)
+static int64_t filled(const struct work *w)
 {
-    const struct side *s = &m->from;
-
-    return s->next < s->count && s->at[s->next + 1] - m->to.at[m->to.settled] <= m->ring_bytes;
+    return w->m.at[w->from.settled];
 }
 
-static int can_write(const struct mover *m)
+static int can_read(const struct work *w)
 {
-    const struct side *s = &m->to;
+    const struct side *s = &w->from;
+    int64_t low = filled(w);
 
-    return s->next < s->count && s->at[s->next + 1] <= m->from.at[m->from.settled];
+    if (s->next == s->count)
+        return 0;
+    if (w->to.settled < w->to.count && w->m.what->to[w->to.settled].at < low)
+        low = w->m.what->to[w->to.settled].at;
+    return w->m.at[s->next + 1] - low <= w->m.ring_bytes;
 }
 
-static int can_sync(const struct mover *m)
+static int can_write(const struct work *w)
 {
-    return m->to.settled == m->to.count && m->next_sync < m->what->shards;
+    const struct move_to *t = &w->m.what->to[w->to.next];
+
+    return w->to.next < w->to.count && t->at + t->bytes <= filled(w);
+}
+
+static int all_moved(const struct work *w)
+{
+    return w->from.settled == w->from.count && w->to.settled == w->to.count;
+}
+
+static int can_sync(const struct work *w)
+{
+    return all_moved(w) && w->next_sync < w->syncs;
 }
 
 static void settle(struct side *s, int64_t i)
@@ -215,181 +98,232 @@ static void settle(struct side *s, int64_t i)
         s->settled++;
 }
 
-/* Takes what can be done: writing first, for it makes room. */
-static void do_one(struct mover *m)
+static void fail(struct work *w, const struct err *err)
 {
-    int writes = can_write(m), reads = !writes && can_read(m), rc;
-    int64_t i = writes ? m->to.next++ : reads ? m->from.next++ : m->next_sync++;
+    if (!w->failed)
+        *w->err = *err;
+    w->failed = 1;
+}
+
+/* Not under the lock: who listens may take his time.  What is told never shrinks. */
+static void tell(struct work *w)
+{
+    const struct ckpt_move *what = w->m.what;
+
+    if (!what->tell)
+        return;
+    pthread_mutex_lock(&w->m.call);
+    pthread_mutex_lock(&w->lock);
+    int64_t moved = w->moved;
+    pthread_mutex_unlock(&w->lock);
+    what->tell(what->ear, moved, w->all);
+    pthread_mutex_unlock(&w->m.call);
+}
+
+static void do_read(struct work *w)
+{
+    int64_t i = w->from.next++;
+    const struct move_from *f = &w->m.what->from[i];
     struct err err;
 
-    pthread_mutex_unlock(&m->lock);
-    rc = writes  ? write_block(m, i, &err)
-         : reads ? read_block(m, i, &err)
-                 : sync_file(m, (int)i, &err);
-    pthread_mutex_lock(&m->lock);
-    if (rc == 0 && writes)
-        settle(&m->to, i);
-    else if (rc == 0 && reads)
-        settle(&m->from, i);
-    else if (rc && !m->failed) {
-        m->failed = 1;
-        *m->err = err;
+    pthread_mutex_unlock(&w->lock);
+    int rc = move_read_piece(&w->m, i, &err);
+    pthread_mutex_lock(&w->lock);
+    if (rc) {
+        fail(w, &err);
+        return;
     }
-    pthread_cond_broadcast(&m->moved);
+    settle(&w->from, i);
+    w->moved += f->bytes;
+    if (f->file >= 0 && !w->m.lost[i])
+        w->m.result.read_bytes += f->bytes;
+}
+
+static void do_write(struct work *w)
+{
+    int64_t i = w->to.next++;
+    const struct move_to *t = &w->m.what->to[i];
+    struct err err;
+
+    pthread_mutex_unlock(&w->lock);
+    int rc = move_write_piece(&w->m, i, &err);
+    pthread_mutex_lock(&w->lock);
+    if (rc) {
+        fail(w, &err);
+        return;
+    }
+    settle(&w->to, i);
+    w->moved += t->bytes;
+    w->m.result.written_bytes += move_file_bytes(t) * w->m.what->to_file[t->file].paths;
+}
+
+static void do_sync(struct work *w)
+{
+    int64_t i = w->next_sync++;
+    struct err err;
+
+    pthread_mutex_unlock(&w->lock);
+    int rc = move_sync_path(&w->m, i, &err);
+    pthread_mutex_lock(&w->lock);
+    if (rc)
+        fail(w, &err);
+}
+
+static int stopped(const struct work *w, struct err *err)
+{
+    if (!w->m.what->stop || !atomic_load(w->m.what->stop))
+        return 0;
+    return err_set(err, ERR_SYS, "stopped, nothing was written");
 }
 
 static void *work(void *arg)
 {
-    struct mover *m = arg;
+    struct work *w = arg;
+    struct err err;
 
-    pthread_mutex_lock(&m->lock);
-    while (!m->failed && m->next_sync < m->what->shards) {
-        if (m->what->stop && atomic_load(m->what->stop)) {
-            m->failed = 1;
-            err_set(m->err, ERR_SYS, "stopped, nothing was written");
-            pthread_cond_broadcast(&m->moved);
-        } else if (can_write(m) || can_read(m) || can_sync(m)) {
-            do_one(m);
+    pthread_mutex_lock(&w->lock);
+    while (!w->failed && !(all_moved(w) && w->next_sync == w->syncs)) {
+        if (stopped(w, &err)) {
+            fail(w, &err);
+        } else if (can_write(w)) { /* first: it makes room */
+            do_write(w);
+        } else if (can_read(w)) {
+            do_read(w);
+        } else if (can_sync(w)) {
+            do_sync(w);
         } else {
-            pthread_cond_wait(&m->moved, &m->lock);
+            pthread_cond_wait(&w->something, &w->lock);
+            continue;
         }
+        pthread_cond_broadcast(&w->something);
+        pthread_mutex_unlock(&w->lock);
+        tell(w);
+        pthread_mutex_lock(&w->lock);
     }
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
 /* --- before and after --- */
 
-static void side_init(struct side *s, int64_t count, int files)
+static void lay_out(struct work *w, const struct ckpt_move *what)
 {
-    s->count = count;
-    s->block = mem_new((size_t)count, sizeof *s->block);
-    s->at = mem_new((size_t)count + 1, sizeof *s->at);
-    s->done = mem_new((size_t)count, 1);
-    s->files = files < KEPT_FILES ? files : KEPT_FILES;
-    for (int f = 0; f < s->files; f++)
-        s->fd[f] = -1;
+    w->m.what = what;
+    w->m.at = mem_new((size_t)what->froms + 1, sizeof *w->m.at);
+    w->m.lost = mem_new((size_t)what->froms, 1);
+    w->from = (struct side){.count = what->froms, .done = mem_new((size_t)what->froms, 1)};
+    w->to = (struct side){.count = what->tos, .done = mem_new((size_t)what->tos, 1)};
+    for (int64_t i = 0; i < what->froms; i++)
+        w->m.at[i + 1] = w->m.at[i] + what->from[i].bytes;
+    w->all = w->m.at[what->froms];
+    for (int64_t i = 0; i < what->tos; i++) {
+        const struct move_to *t = &what->to[i];
+        assert(t->at >= (i ? t[-1].at : 0) && t->at + t->bytes <= w->m.at[what->froms]);
+        assert(t->type == t->want || t->bytes % dtype_bytes(t->type) == 0);
+        w->all += t->bytes;
+    }
 }
 
-static void side_release(struct side *s)
+static int64_t whole_units(int64_t bytes)
 {
-    for (int f = 0; f < s->files; f++)
-        if (s->fd[f] >= 0)
-            close(s->fd[f]);
-    mem_free(s->block);
-    mem_free(s->at);
-    mem_free(s->done);
-}
-
-static int by_place(const void *a, const void *b)
-{
-    return ckpt_block_order(*(struct ckpt_block *const *)a, *(struct ckpt_block *const *)b);
-}
-
-static void lay_out(struct mover *m)
-{
-    const struct ckpt_move *w = m->what;
-    int64_t count = 0, n = 0;
-
-    for (int f = 0; f < w->shards; f++)
-        count += w->shard[f].blocks;
-    side_init(&m->from, w->from->blocks, w->from->files);
-    side_init(&m->to, count, w->shards);
-    for (int64_t i = 0; i < w->from->blocks; i++)
-        m->from.block[i] = &w->from->block[i];
-    for (int f = 0; f < w->shards; f++)
-        for (int64_t i = 0; i < w->shard[f].blocks; i++)
-            m->to.block[n++] = &w->shard[f].block[i];
-    qsort(m->to.block, (size_t)count, sizeof *m->to.block, by_place);
-    for (int64_t i = 0; i < m->from.count; i++)
-        m->from.at[i + 1] = m->from.at[i] + m->from.block[i]->bytes;
-    for (int64_t i = 0; i < count; i++)
-        m->to.at[i + 1] = m->to.at[i] + m->to.block[i]->bytes;
-    assert(m->from.at[m->from.count] == m->to.at[count]);
+    return (bytes + MOVE_UNIT - 1) / MOVE_UNIT * MOVE_UNIT;
 }
 
 /* The ring that is just large enough never to stand still. */
-static int64_t least_ring(const struct mover *m)
+static int64_t least_ring(const struct work *w)
 {
-    const struct side *from = &m->from, *to = &m->to;
-    int64_t least = 1, end = 0;
+    const struct ckpt_move *what = w->m.what;
+    int64_t least = 1, end = 0, last = 0;
 
-    for (int64_t i = 0; i < to->count; i++) {
-        while (from->at[end] < to->at[i + 1])
+    for (int64_t i = 0; i < what->froms; i++)
+        if (what->from[i].bytes > least)
+            least = what->from[i].bytes;
+    for (int64_t i = 0; i < what->tos; i++) {
+        const struct move_to *t = &what->to[i];
+        if (t->at + t->bytes < last) /* inside one before it */
+            continue;
+        last = t->at + t->bytes;
+        while (w->m.at[end] < last)
             end++;
-        if (from->at[end] - to->at[i] > least)
-            least = from->at[end] - to->at[i];
+        if (t->bytes && w->m.at[end] - t->at > least)
+            least = w->m.at[end] - t->at;
     }
-    return least;
+    return whole_units(least);
 }
 
-static int make_ring(struct mover *m, struct err *err)
+static int make_ring(struct work *w, struct err *err)
 {
-    int64_t least = least_ring(m), all = m->from.at[m->from.count];
+    int64_t least = least_ring(w), all = whole_units(w->m.at[w->m.what->froms]);
 
-    m->ring_bytes = m->what->buffer < all ? m->what->buffer : all;
-    if (m->ring_bytes < least)
+    w->m.ring_bytes = w->m.what->buffer < all ? w->m.what->buffer : all;
+    w->m.ring_bytes -= w->m.ring_bytes % MOVE_UNIT;
+    if (w->m.ring_bytes < least && all > 0)
         return err_set(err, ERR_INPUT,
                        "a buffer of %" PRId64 " bytes, expected at least %" PRId64
                        " for the blocks of these checkpoints (--buffer)",
-                       m->what->buffer, least);
+                       w->m.what->buffer, least);
+    if (w->m.ring_bytes == 0) /* nothing moves */
+        w->m.ring_bytes = MOVE_UNIT;
     void *ring = NULL;
-    int rc = mem_data(m->ring_bytes, "a buffer", &ring, err);
-    m->ring = ring;
+    int rc = mem_data(w->m.ring_bytes, "a buffer", &ring, err);
+    w->m.ring = ring;
     return rc;
 }
 
-static int open_files(struct mover *m, struct err *err)
+static int open_files(struct work *w, struct err *err)
 {
-    for (int f = 0; f < m->from.files; f++)
-        if (ckpt_open_shard(m->what->from, f, &m->from.fd[f], err))
-            return -1;
-    for (int f = 0; f < m->what->shards; f++) {
-        int fd = -1;
-        if (ckpt_shard_create(&m->what->shard[f], m->what->dir, &fd, err))
-            return -1;
-        if (f < KEPT_FILES)
-            m->to.fd[f] = fd;
-        else
-            close(fd);
-    }
+    const struct ckpt_move *what = w->m.what;
+
+    if (move_paths_open(&w->m.from, what->from_file, what->from_files, O_RDONLY, !what->lost,
+                        err) ||
+        move_paths_open(&w->m.to, what->to_file, what->to_files, O_WRONLY, 1, err))
+        return -1;
+    w->syncs = w->m.to.first[what->to_files];
     return 0;
 }
 
 /* A thread that cannot be had is done without: the caller's own does all there is. */
-static void work_all(struct mover *m)
+static void work_all(struct work *w, int jobs)
 {
-    pthread_t *thread = mem_new((size_t)m->what->jobs, sizeof *thread);
+    pthread_t *thread = mem_new((size_t)jobs, sizeof *thread);
     pthread_attr_t attr;
     int started = 0;
 
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, SMALL_STACK);
-    while (started < m->what->jobs - 1 && pthread_create(&thread[started], &attr, work, m) == 0)
+    while (started < jobs - 1 && pthread_create(&thread[started], &attr, work, w) == 0)
         started++;
     pthread_attr_destroy(&attr);
-    work(m);
+    work(w);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
     mem_free(thread);
 }
 
-int ckpt_move(const struct ckpt_move *what, struct err *err)
+int ckpt_move(const struct ckpt_move *what, struct move_result *out, struct err *err)
 {
-    struct mover m = {.what = what, .err = err};
+    struct work w = {.err = err};
 
-    pthread_mutex_init(&m.lock, NULL);
-    pthread_cond_init(&m.moved, NULL);
-    lay_out(&m);
-    int rc = make_ring(&m, err) || open_files(&m, err) ? -1 : 0;
+    pthread_mutex_init(&w.lock, NULL);
+    pthread_mutex_init(&w.m.call, NULL);
+    pthread_cond_init(&w.something, NULL);
+    lay_out(&w, what);
+    int rc = make_ring(&w, err) || open_files(&w, err) ? -1 : 0;
     if (rc == 0) {
-        work_all(&m);
-        rc = m.failed ? -1 : 0;
+        work_all(&w, what->jobs);
+        rc = w.failed ? -1 : 0;
     }
-    mem_free(m.ring);
-    side_release(&m.from);
-    side_release(&m.to);
-    pthread_cond_destroy(&m.moved);
-    pthread_mutex_destroy(&m.lock);
+    if (out)
+        *out = w.m.result;
+    mem_free(w.m.ring);
+    mem_free(w.m.at);
+    mem_free(w.m.lost);
+    mem_free(w.from.done);
+    mem_free(w.to.done);
+    move_paths_close(&w.m.from);
+    move_paths_close(&w.m.to);
+    pthread_cond_destroy(&w.something);
+    pthread_mutex_destroy(&w.m.call);
+    pthread_mutex_destroy(&w.lock);
     return rc;
 }

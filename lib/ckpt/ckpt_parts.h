@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "ckpt/ckpt.h"
+#include "ckpt/ckpt_write.h"
 
 /* Between the files of this folder. */
 
@@ -30,6 +30,29 @@ int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
 int ckpt_block_order(const struct ckpt_block *a, const struct ckpt_block *b);
 
 /*
+ * Where copies lie.  ERR_INPUT where there are more of them than other ranks, or than
+ * CKPT_COPIES_MAX.
+ */
+int ckpt_check_copies(const struct groups *g, int copies, struct err *err);
+/*
+ * The rank that holds copy k of rank's shard; k = 0: rank.  Those of 0 ... K are all different,
+ * and of different groups while K < groups: losing any K of them loses nothing.
+ */
+int ckpt_copy_holder(const struct groups *g, int rank, int k);
+/* "shard-00003.copy-00001.safetensors": what holder has of rank's. */
+void ckpt_copy_name(int holder, int rank, char name[CKPT_FILE_NAME]);
+/* "copy-1" */
+void ckpt_copy_folder(int k, char name[CKPT_FILE_NAME]);
+/* The 1 + copies files of dir that are rank's shard, its own first; mem_free each. */
+void ckpt_shard_paths(const char *dir, const struct groups *g, int copies, int rank,
+                      char **path);
+
+/* The file that is copy k of an open checkpoint's shard; mem_free. */
+char *ckpt_shard_path(const struct ckpt *c, int file, int k);
+/* dir/name, or (k) dir/copy-k/name; mem_free. */
+char *ckpt_small_path(const char *dir, int k, const char *name);
+
+/*
  * A shard file that is written: its blocks as they lie in it, all known before the first byte.
  * Who writes puts each block at its offset, in any order, and its checksum here.
  */
@@ -43,26 +66,54 @@ struct ckpt_shard {
 
 void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int rank);
 void ckpt_shard_release(struct ckpt_shard *s);
-/* The file in dir, with its header and room for its blocks; the caller syncs and closes fd. */
-int ckpt_shard_create(const struct ckpt_shard *s, const char *dir, int *fd, struct err *err);
+/* The header, [file.header_bytes] at `head`. */
+void ckpt_shard_header(const struct ckpt_shard *s, void *head);
+/*
+ * The file at path, or a copy of it, with its header and room for its blocks (holes: as
+ * ckpt_make_room has them); the caller syncs and closes fd.
+ */
+int ckpt_shard_create(const struct ckpt_shard *s, const char *path, int holes, int *fd,
+                      struct err *err);
 /* Its part of the manifest, a line of JSON, when all checksums are there; mem_free. */
 char *ckpt_shard_entry(const struct ckpt_shard *s);
 
-/* Opens an open checkpoint's shard, of the size that it should have. */
-int ckpt_open_shard(const struct ckpt *c, int file, int *fd, struct err *err);
-/* ERR_MISMATCH naming file, tensor and elements when `hash` is not the block's. */
-int ckpt_check_block(const struct ckpt *c, const struct ckpt_block *b, const char *hash,
-                     struct err *err);
+/* ERR_MISMATCH naming file, tensor and elements: `hash`, of what path has, is not the block's.
+ */
+int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const char *path,
+                     const char *hash, struct err *err);
 
 /* The folder below a checkpoint's in which what is so kept lies. */
 const char *ckpt_source_folder(enum ckpt_keep keep);
 
-/* manifest.json; source NULL: there is none. */
+/* What is small, borrowed; source (NULL: there is none) lies in dir already. */
+struct ckpt_small {
+    const char *config;
+    const char *manifest;
+    int64_t manifest_bytes;
+    const struct ckpt_sources *source;
+};
+/* Writes config.json and manifest.json into dir, and the three into its copy-1 ... */
+int ckpt_put_small(const char *dir, int copies, const struct ckpt_small *what, struct err *err);
+
+/*
+ * config.json and manifest.json, last of all that is in dir; with copies (shape->copies), they
+ * and source/ again in copy-1 ...  source NULL: there is none.
+ */
 int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
                         const struct ckpt_sources *source, struct err *err);
-/* Fills everything but what belongs to an open one; c->dir and c->model are there. */
-int ckpt_manifest_read(struct ckpt *c, struct err *err);
+/*
+ * Fills everything but what belongs to an open one; c->model is there, read from `config`:
+ * ERR_MISMATCH where path has the checksum of another.
+ */
+int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
+                       const struct ckpt_limits *limits, struct err *err);
+/* The same from a text that is in memory, with a 0 behind it; `path` is for messages. */
+int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config, const char *text,
+                        int64_t bytes, struct err *err);
+/* ckpt_open_within; doubt: its own manifest may be another run's, if a copy says so. */
+int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
+                  struct err *err);
 
 /* Writes a whole small file into dir, synced. */
 int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
@@ -73,6 +124,11 @@ int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t b
  */
 int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *bytes,
                    char hex[33], struct err *err);
+/*
+ * Makes the new file so long: a disk that is too small says so now; where room cannot be asked
+ * for, or is not wanted for the holes that will be in it, when it is full.
+ */
+int ckpt_make_room(int fd, int64_t bytes, int holes, struct err *err);
 /* Sends what was just written to the disk while more is: fsync finds less to wait for. */
 void ckpt_flush(int fd, int64_t offset, int64_t bytes);
 /* The same numbers of a file that stays where it is. */
@@ -84,11 +140,19 @@ int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *e
  */
 void ckpt_model_header(const struct model *m, enum dtype type, int adapters, char **head,
                        int64_t *bytes, int64_t *elems);
-/* Writes a matrix with its adapters added, in the type of the params, to fd at `at`. */
-int ckpt_fuse(struct ckpt *c, const struct model_tensor *t, int fd, int64_t at,
-              struct err *err);
-
-/* Reads block b into c->buffer and checks it. */
-int ckpt_load_block(struct ckpt *c, int64_t b, struct err *err);
+/* Reads copy k of block b into c->buffer and checks it. */
+int ckpt_load_copy(struct ckpt *c, int64_t b, int k, struct err *err);
+/*
+ * The path (mem_free) of a copy of what is kept that is good, or the error of the first of
+ * them; counted where it is not that one.
+ */
+int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err);
+/* Writes it from there to to/NAME; all of them, into another checkpoint's source/. */
+int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const char *to,
+                     struct err *err);
+int ckpt_take_sources(struct ckpt *c, const char *dir, struct err *err);
+/* One file, or blocks, that another copy gave, and what was wrong with the first. */
+void ckpt_healed_file(struct ckpt_healed *h, const struct err *wound);
+void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wound);
 
 #endif

@@ -137,28 +137,38 @@ void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int r
     mem_free(ranges);
 }
 
+void ckpt_shard_header(const struct ckpt_shard *s, void *head)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+
+    shard_header(s, &text, &bytes);
+    memcpy(head, text, (size_t)bytes);
+    mem_free(text);
+}
+
 void ckpt_shard_release(struct ckpt_shard *s)
 {
     mem_free(s->block);
     *s = (struct ckpt_shard){0};
 }
 
-/* A disk that is too small says so now; where room cannot be asked for, when it is full. */
-static int make_room(int fd, int64_t bytes, struct err *err)
+int ckpt_make_room(int fd, int64_t bytes, int holes, struct err *err)
 {
-    int rc;
+    int rc = -1;
 
-    do
-        rc = fallocate(fd, 0, 0, bytes);
-    while (rc && errno == EINTR);
+    errno = ENOSYS;
+    while (!holes && (rc = fallocate(fd, 0, 0, bytes)) && errno == EINTR)
+        ;
     if (rc && (errno == EOPNOTSUPP || errno == ENOSYS))
         rc = ftruncate(fd, bytes);
     return rc ? err_sys(err, "cannot write %" PRId64 " bytes", bytes) : 0;
 }
 
-int ckpt_shard_create(const struct ckpt_shard *s, const char *dir, int *fd, struct err *err)
+int ckpt_shard_create(const struct ckpt_shard *s, const char *path, int holes, int *fd,
+                      struct err *err)
 {
-    char *path = io_join(dir, s->file.name), *head = NULL;
+    char *head = NULL;
     int new = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc = 0;
     int64_t bytes = 0;
 
@@ -166,11 +176,11 @@ int ckpt_shard_create(const struct ckpt_shard *s, const char *dir, int *fd, stru
         rc = err_sys(err, "cannot create '%s'", path);
     } else {
         shard_header(s, &head, &bytes);
-        if (make_room(new, s->file.bytes, err) || io_pwrite_all(new, head, bytes, 0, err))
+        if (ckpt_make_room(new, s->file.bytes, holes, err) ||
+            io_pwrite_all(new, head, bytes, 0, err))
             rc = err_prefix(err, "%s: ", path);
         mem_free(head);
     }
-    mem_free(path);
     if (rc == 0)
         *fd = new;
     else if (new >= 0)

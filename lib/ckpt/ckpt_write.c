@@ -37,25 +37,23 @@ int ckpt_write_shard(const char *dir, int rank, const struct ckpt_shape *shape, 
     int fd = -1;
 
     ckpt_shard_init(&s, shape, rank);
-    int rc = ckpt_shard_create(&s, dir, &fd, err);
+    char *path = io_join(dir, s.file.name);
+    int rc = ckpt_shard_create(&s, path, 0, &fd, err);
     if (rc == 0) {
         rc = write_blocks(&s, fd, fill, arg, err);
         if (rc)
-            err_prefix(err, "%s/%s: ", dir, s.file.name);
+            err_prefix(err, "%s: ", path);
         close(fd);
     }
     if (rc == 0)
         *entry = ckpt_shard_entry(&s);
     ckpt_shard_release(&s);
+    mem_free(path);
     return rc;
 }
 
 int ckpt_write_manifest(const char *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run, struct err *err)
 {
-    const char *config = shape->model->config;
-
-    if (ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err))
-        return -1;
     return ckpt_manifest_write(dir, shape, entry, run, NULL, err);
 }

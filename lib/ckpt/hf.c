@@ -14,40 +14,54 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/jtree.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_parts.h"
 
-enum { INDEX_BYTES_MAX = 100 << 20, DEPTH_MAX = 16 };
-
-static const char index_name[] = "model.safetensors.index.json";
+enum { DEPTH_MAX = 16, OPEN_MAX = 64 /* files at once: descriptors are few */ };
 
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* The names are in order. */
 static int find_file(const struct hf *hf, const char *name)
 {
-    for (int i = 0; i < hf->files; i++)
-        if (strcmp(hf->name[i], name) == 0)
-            return i;
-    return -1;
+    char **found = hf->files
+                       ? bsearch(&name, hf->name, (size_t)hf->files, sizeof *hf->name, by_text)
+                       : NULL;
+
+    return found ? (int)(found - hf->name) : -1;
 }
 
-static int add_file(struct hf *hf, const char *path, const char *name, struct err *err)
+static int add_file(struct hf *hf, const char *path, const char *name,
+                    const struct ckpt_limits *limits, struct err *err)
 {
     struct st st;
 
-    if (st_open(&st, path, err))
+    if (st_open_within(&st, path, limits, err))
         return -1;
+    if (hf->files >= OPEN_MAX)
+        st_close_file(&st);
     hf->name[hf->files] = mem_dup(name);
     hf->file[hf->files++] = st;
     return 0;
 }
 
+/* A file beside the index, with a name that can be shown. */
+static int file_name_ok(const json_t *v)
+{
+    const char *name = json_string_value(v);
+
+    return name && ckpt_name_ok(name) && !strchr(name, '/') &&
+           !utf8_controls(name, (int64_t)strlen(name));
+}
+
 /* Opens the files that the index names, in the order of their names. */
-static int open_indexed(struct hf *hf, const char *path, json_t *map, struct err *err)
+static int open_indexed(struct hf *hf, const char *path, json_t *map,
+                        const struct ckpt_limits *limits, struct err *err)
 {
     size_t n = json_object_size(map), i = 0;
     char **names = mem_new(n, sizeof *names);
@@ -57,24 +71,25 @@ static int open_indexed(struct hf *hf, const char *path, json_t *map, struct err
 
     json_object_foreach(map, key, v)
     {
-        if (!json_is_string(v) || !ckpt_name_ok(json_string_value(v)) ||
-            strchr(json_string_value(v), '/'))
+        if (!file_name_ok(v))
             rc = err_at(err, path, 0, key, "is in no file of this folder");
         names[i++] = (char *)json_string_value(v);
     }
     if (rc == 0)
         qsort(names, n, sizeof *names, by_text);
     hf->name = mem_new(n, sizeof *hf->name);
-    hf->file = mem_new(n < HF_FILES_MAX ? n : HF_FILES_MAX, sizeof *hf->file);
+    hf->file =
+        mem_new((int64_t)n < limits->files ? n : (size_t)limits->files, sizeof *hf->file);
     for (i = 0; rc == 0 && i < n; i++) {
         if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
             continue;
-        if (hf->files == HF_FILES_MAX) {
-            rc = err_at(err, path, 0, NULL, "names more than %d files", HF_FILES_MAX);
+        if (hf->files == limits->files) {
+            rc = err_at(err, path, 0, NULL, "names more than %" PRId64 " files (--max-files)",
+                        limits->files);
             break;
         }
         char *whole = io_join(hf->dir, names[i]);
-        rc = add_file(hf, whole, names[i], err);
+        rc = add_file(hf, whole, names[i], limits, err);
         mem_free(whole);
     }
     mem_free(names);
@@ -106,24 +121,29 @@ static int check_index(const struct hf *hf, const char *path, json_t *map, struc
     return 0;
 }
 
-static int read_index(struct hf *hf, const char *path, struct err *err)
+static int read_index(struct hf *hf, const char *path, const struct ckpt_limits *limits,
+                      struct err *err)
 {
     char *text = NULL;
     int64_t bytes = 0;
-    json_error_t where;
+    json_t *root = NULL;
     int rc = -1;
 
-    if (io_read_text(path, INDEX_BYTES_MAX, &text, &bytes, err))
-        return -1;
-    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
+    if (io_read_text(path, limits->header_bytes, &text, &bytes, err))
+        return err->code == ERR_INPUT ? err_more(err, " (--max-header)") : -1;
+    if (jtree_read(path, text, bytes, &root, err))
+        goto done;
     json_t *map = json_object_get(root, "weight_map");
-    if (!root)
-        err_at(err, path, where.line, NULL, "no valid JSON: %.200s", where.text);
-    else if (json_object_size(map) == 0 || json_object_size(map) > ST_TENSORS_MAX)
-        err_at(err, path, 0, "weight_map", "has %zu tensors, expected 1 to %d",
-               json_object_size(map), ST_TENSORS_MAX);
+    if (json_object_size(map) == 0)
+        err_at(err, path, 0, "weight_map", "is no object that names tensors");
+    else if ((int64_t)json_object_size(map) > limits->tensors)
+        err_at(err, path, 0, "weight_map",
+               "has %zu tensors, expected at most %" PRId64 " (--max-tensors)",
+               json_object_size(map), limits->tensors);
     else
-        rc = open_indexed(hf, path, map, err) || check_index(hf, path, map, err) ? -1 : 0;
+        rc = open_indexed(hf, path, map, limits, err) || check_index(hf, path, map, err) ? -1
+                                                                                         : 0;
+done:
     json_decref(root);
     mem_free(text);
     return rc;
@@ -148,10 +168,8 @@ static int list_others(struct hf *hf, const char *under, int depth, size_t *room
 
     if (rc == 0 && depth > DEPTH_MAX)
         rc = err_set(err, ERR_INPUT, "'%s' is more than %d folders deep", path, DEPTH_MAX);
-    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
         struct stat st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
         char *name = *under ? io_join(under, e->d_name) : mem_dup(e->d_name);
         char *whole = io_join(hf->dir, name);
         if (!is_utf8(e->d_name)) { /* the manifest, JSON, could not say its name */
@@ -170,6 +188,8 @@ static int list_others(struct hf *hf, const char *under, int depth, size_t *room
         mem_free(name);
         mem_free(whole);
     }
+    if (rc == 0 && errno)
+        rc = err_sys(err, "cannot read folder '%s'", path);
     if (d)
         closedir(d);
     mem_free(path);
@@ -177,7 +197,8 @@ static int list_others(struct hf *hf, const char *under, int depth, size_t *room
 }
 
 /* `path` is a file: its folder and its name. */
-static int open_alone(struct hf *hf, const char *path, struct err *err)
+static int open_alone(struct hf *hf, const char *path, const struct ckpt_limits *limits,
+                      struct err *err)
 {
     const char *slash = strrchr(path, '/');
 
@@ -187,26 +208,26 @@ static int open_alone(struct hf *hf, const char *path, struct err *err)
         hf->dir[slash - path + (slash == path)] = 0;
     hf->name = mem_new(1, sizeof *hf->name);
     hf->file = mem_new(1, sizeof *hf->file);
-    return add_file(hf, path, slash ? slash + 1 : path, err);
+    return add_file(hf, path, slash ? slash + 1 : path, limits, err);
 }
 
-static int open_folder(struct hf *hf, const char *path, struct err *err)
+static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits *limits,
+                       struct err *err)
 {
-    char *single = io_join(path, "model.safetensors"), *index = io_join(path, index_name);
-    struct stat st;
+    char *single = io_join(path, "model.safetensors"), *index = io_join(path, HF_INDEX_NAME);
     size_t room = 0;
     int rc;
 
     hf->dir = mem_dup(path);
-    if (stat(single, &st) == 0) { /* transformers, too, prefers it to an index */
+    if (!io_absent(single)) { /* transformers, too, prefers it to an index */
         hf->name = mem_new(1, sizeof *hf->name);
         hf->file = mem_new(1, sizeof *hf->file);
-        rc = add_file(hf, single, "model.safetensors", err);
-    } else if (stat(index, &st) == 0) {
-        rc = read_index(hf, index, err);
+        rc = add_file(hf, single, "model.safetensors", limits, err);
+    } else if (!io_absent(index)) {
+        rc = read_index(hf, index, limits, err);
     } else {
         rc = err_set(err, ERR_ABSENT, "'%s' has neither model.safetensors nor %s", path,
-                     index_name);
+                     HF_INDEX_NAME);
     }
     if (rc == 0)
         rc = list_others(hf, "", 0, &room, err);
@@ -219,12 +240,21 @@ static int open_folder(struct hf *hf, const char *path, struct err *err)
 
 int hf_open(struct hf *hf, const char *path, struct err *err)
 {
+    return hf_open_within(hf, path, NULL, err);
+}
+
+int hf_open_within(struct hf *hf, const char *path, const struct ckpt_limits *limits,
+                   struct err *err)
+{
     struct hf new = {0};
     struct stat st;
 
+    if (!limits)
+        limits = &ckpt_limits_usual;
     if (stat(path, &st))
         return err_sys(err, "cannot open '%s'", path);
-    if (S_ISDIR(st.st_mode) ? open_folder(&new, path, err) : open_alone(&new, path, err)) {
+    if (S_ISDIR(st.st_mode) ? open_folder(&new, path, limits, err)
+                            : open_alone(&new, path, limits, err)) {
         hf_release(&new);
         return -1;
     }

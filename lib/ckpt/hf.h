@@ -11,13 +11,13 @@
  * names; everything else in it is carried along unread.  A single .safetensors file is a
  * folder of that file alone.
  */
-enum { HF_FILES_MAX = 10000 };
+#define HF_INDEX_NAME "model.safetensors.index.json"
 
 struct hf {
     char *dir;
-    int alone; /* one file was named, not a folder */
-    int files; /* of weights */
-    char **name;
+    int alone;   /* one file was named, not a folder */
+    int files;   /* of weights */
+    char **name; /* [files], in order */
     struct st *file;
     int others;
     char **other;              /* the rest: names within dir, sorted */
@@ -31,6 +31,8 @@ struct hf {
 
 /* Opens and checks each file, and that the index, if any, tells the truth. */
 int hf_open(struct hf *hf, const char *path, struct err *err);
+int hf_open_within(struct hf *hf, const char *path, const struct ckpt_limits *limits,
+                   struct err *err); /* NULL: the usual ones */
 /* What a tensor of a folder is to the model. */
 enum hf_role {
     HF_UNKNOWN, /* nothing: the folder is another model's */

@@ -14,6 +14,7 @@
 
 #include "base/io.h"
 #include "base/jout.h"
+#include "base/jtree.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 #include "model/model_keys.h"
@@ -107,11 +108,9 @@ int peft_check(const struct model *m, const char *name, const char *text, int64_
                struct err *err)
 {
     struct config c = {.name = name, .text = text, .err = err};
-    json_error_t where;
 
-    c.root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!c.root)
-        return err_at(err, name, where.line, NULL, "no valid JSON: %.200s", where.text);
+    if (jtree_read(name, text, bytes, &c.root, err))
+        return -1;
     int rc = read_keys(&c, m);
     json_decref(c.root);
     return rc;

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "ckpt/limits.h"
 
 /*
  * One .safetensors file: 8 bytes N (little endian), N bytes of JSON, the data.
@@ -15,14 +16,10 @@
  *     0   8                                                        8 + N = `data`
  *
  * Nothing is believed: every size is bounded before it is used, the tensors must fill the data
- * from its first byte to its last without a hole or an overlap, names are unique.
+ * from its first byte to its last without a hole or an overlap, names are unique.  Reading a
+ * header takes less than 10 times its size.
  */
-enum {
-    ST_DIMS_MAX = 16,
-    ST_NAME_MAX = 4096,        /* bytes */
-    ST_HEADER_MAX = 100000000, /* bytes; the format's own limit */
-    ST_TENSORS_MAX = 1000000
-};
+enum { ST_DIMS_MAX = 16 };
 
 struct st_tensor {
     char *name; /* owned by the struct st; UTF-8, no control characters */
@@ -34,7 +31,7 @@ struct st_tensor {
 };
 
 struct st {
-    int fd; /* -1: parsed from a header alone */
+    int fd; /* -1: parsed from a header alone, or closed in between */
     char *path;
     int64_t file_bytes;
     int64_t data; /* where the data begins */
@@ -45,12 +42,21 @@ struct st {
 
 /* Opens and checks; errors name the file and, where one is to blame, the tensor. */
 int st_open(struct st *st, const char *path, struct err *err);
+int st_open_within(struct st *st, const char *path, const struct ckpt_limits *limits,
+                   struct err *err);
 /*
  * The same from `bytes` of the file's beginning (8 + N at least) that are in memory; file_bytes
  * is the size the whole file has or had.
  */
 int st_parse(struct st *st, const char *path, const char *head, int64_t bytes,
              int64_t file_bytes, struct err *err);
+int st_parse_within(struct st *st, const char *path, const char *head, int64_t bytes,
+                    int64_t file_bytes, const struct ckpt_limits *limits, struct err *err);
+/* N, of a file's first 8 bytes, bounded by the limits and by the file. */
+int st_header_size(const char *path, const char head[8], int64_t file_bytes,
+                   const struct ckpt_limits *limits, int64_t *out, struct err *err);
+/* Spares the descriptor; st_read opens the file whenever it needs it. */
+void st_close_file(struct st *st);
 void st_release(struct st *st);
 const struct st_tensor *st_find(const struct st *st, const char *name); /* NULL if absent */
 /* `bytes` from byte `first` within the tensor. */
@@ -59,6 +65,7 @@ int st_read(const struct st *st, const struct st_tensor *t, int64_t first, int64
 
 const char *st_type_name(int type); /* "F32", "BF16", ... as in the header */
 int st_type_bytes(int type);
+int st_type_parse(const char *name); /* -1: there is none of that name */
 int st_type_of(enum dtype type);
 /* 0 and *out, or -1 where base/dtype.h has no such type. */
 int st_type_dtype(int type, enum dtype *out);

@@ -9,14 +9,26 @@
 
 /*
  * What paro-shard does, a door a verb.  Folders are written beside their target and renamed;
- * an existing target is refused without force.  Memory is bounded by two blocks
- * (CKPT_BLOCK_ELEMS elements of at most 8 bytes: 64 MiB together), or reshard's buffer, and 20
- * times the headers.
+ * an existing target is refused without force.  Memory is bounded by the buffer where
+ * there is one, else by two blocks (CKPT_BLOCK_ELEMS elements of at most 8 bytes: 64 MiB
+ * together), and 20 times the headers.
  */
 
 struct tool_target {
     const char *dir;
     int force; /* exchange it if it is there */
+};
+
+/* With what the verbs that move bytes do it; borrowed, {0} but for the buffer is the usual way.
+ */
+struct tool_means {
+    int64_t buffer;                   /* bytes in flight; 64 MiB hold any two blocks */
+    int jobs;                         /* threads; 0: a processor each, from 2 to 16 */
+    const atomic_int *stop;           /* not 0: give up, leaving nothing; NULL: nobody asks */
+    const struct ckpt_limits *limits; /* NULL: the usual ones */
+    void (*tell)(void *ear, int64_t done, int64_t all); /* now and then; NULL: nobody asks */
+    void *ear;
+    struct ckpt_healed *healed; /* what copies gave, filled in; NULL: nobody asks */
 };
 
 /* A Hugging Face folder with the model's first values: config.json, model.safetensors. */
@@ -36,30 +48,44 @@ struct tool_splitting {
     const char *strategy;
     const char *adapter; /* a PEFT folder with the model's adapters; NULL: first values ... */
     uint64_t seed;       /* ... drawn from this */
+    const enum dtype *type; /* of the params; NULL: the folder's */
+    int copies;             /* of each file, beside it */
+    struct tool_means means;
 };
 
 /*
  * A Hugging Face folder, or one .safetensors file, into a checkpoint.  A config.json in the
- * folder must describe the same network as the plan.
+ * folder must describe the same network as the plan.  Where the params are converted, what
+ * merge gives back has headers of our own.
  */
 int tool_split(const char *from, const struct tool_splitting *what, struct tool_target to,
                struct err *err);
 
+/* How a checkpoint is merged; borrowed. */
+struct tool_merging {
+    int fuse;               /* add adapters into the matrices beside which they were trained */
+    const enum dtype *type; /* of the weights; NULL: theirs */
+    int64_t max_shard;      /* bytes of data in a file; 0: one file */
+    struct tool_means means;
+};
+
 /*
  * Back: byte for byte what was split, or, from a run's checkpoint, a folder with config.json
  * and model.safetensors from its params.  Where adapters train, a PEFT folder of them; or,
- * with fuse, the whole model with them added into its matrices.
+ * with fuse, the whole model with them added into its matrices.  Of another type, or in files
+ * of at most max_shard, the weights get headers of our own, what was split too.
  */
-int tool_merge(const char *from, int fuse, struct tool_target to, struct err *err);
+int tool_merge(const char *from, const struct tool_merging *what, struct tool_target to,
+               struct err *err);
 
-/* What a plan says of the checkpoint to come, and with what means; borrowed. */
+/* What a plan says of the checkpoint to come; borrowed. */
 struct tool_resharding {
     const struct model *model; /* with what trains: the checkpoint's own, or ERR_MISMATCH */
     const struct groups *groups;
     const char *strategy;
-    int64_t buffer;         /* bytes in flight; 64 MiB hold any two blocks */
-    int jobs;               /* threads; 0: a processor each, at least 2 */
-    const atomic_int *stop; /* not 0: give up, leaving nothing; may be NULL */
+    const enum dtype *type; /* of the params; NULL: the checkpoint's; other states are kept */
+    int copies; /* of each file, beside it; those of the old one are not carried on */
+    struct tool_means means;
 };
 
 /*
@@ -74,12 +100,23 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
  * document): a checkpoint's checksums and completeness (quick: sizes and headers alone); of a
  * folder or file without checksums, its structure, and that the folder's config fits.
  */
-int tool_verify(const char *path, int quick, int json, FILE *out, int *bad, struct err *err);
+int tool_verify(const char *path, const struct ckpt_limits *limits, int quick, int json,
+                FILE *out, int *bad, struct err *err);
+
+/*
+ * A checkpoint whole again, and its copies, from whatever is good of them: what was rebuilt is
+ * said on out, in lines or as one JSON document.  *lost counts what is nowhere and is said
+ * instead: then nothing is written.
+ */
+int tool_repair(const char *from, const struct tool_means *means, int json, FILE *out,
+                struct tool_target to, int *lost, struct err *err);
 
 /* The tensors of a checkpoint, folder or file: a table, or JSON. */
-int tool_ls(const char *path, int json, FILE *out, struct err *err);
+int tool_ls(const char *path, const struct ckpt_limits *limits, int json, FILE *out,
+            struct err *err);
 
 /* What differs between two of them, tensor by tensor; *differ counts. */
-int tool_diff(const char *a, const char *b, int json, FILE *out, int *differ, struct err *err);
+int tool_diff(const char *a, const char *b, const struct ckpt_limits *limits, int json,
+              FILE *out, int *differ, struct err *err);
 
 #endif

@@ -4,67 +4,14 @@
  * entry, what trains, config.json and source/ stay as they are.  How the bytes get there is
  * ckpt_move.c's.
  */
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_move.h"
-#include "ckpt/tool.h"
-
-/* Past these, threads wait for one disk and one memory. */
-enum { JOBS_USUAL = 16 };
-
-/* Two at least: one reads while the other writes, whatever the processors. */
-static int usual_jobs(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-    return n < 2 ? 2 : n > JOBS_USUAL ? JOBS_USUAL : (int)n;
-}
-
-/* Whether path lies below the folder; both absolute, without links. */
-static int is_below(const char *path, const char *folder)
-{
-    size_t n = strlen(folder);
-
-    return strncmp(path, folder, n) == 0 && (path[n] == '/' || (n == 1 && path[n]));
-}
-
-/* The absolute name of what may not be there yet; NULL when its folder is not either. */
-static char *absolute(const char *path)
-{
-    char *a = mem_dup(path), *b = mem_dup(path), *out = NULL;
-    char *dir = realpath(dirname(a), NULL);
-
-    if (dir)
-        out = io_join(dir, basename(b));
-    free(dir);
-    mem_free(a);
-    mem_free(b);
-    return out;
-}
-
-/* One inside the other would be copied into itself, or removed with what it replaces. */
-static int check_apart(const char *from, const char *to, struct err *err)
-{
-    char *source = realpath(from, NULL), *target = absolute(to);
-    int rc = 0;
-
-    if (!source)
-        rc = err_sys(err, "cannot open '%s'", from);
-    else if (target && is_below(target, source))
-        rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", to,
-                     from);
-    else if (target && is_below(source, target))
-        rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", from,
-                     to);
-    free(source);
-    mem_free(target);
-    return rc;
-}
+#include "ckpt/ckpt_pieces.h"
+#include "ckpt/tool_parts.h"
 
 static int check_plan(const struct ckpt *c, const struct model *plan, struct err *err)
 {
@@ -84,72 +31,83 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
     return -1;
 }
 
-/* What merge needs, checked on the way. */
-static int copy_source(const struct ckpt *c, const char *dir, struct err *err)
+/* What merge needs, checked on the way; *list is what the new one has of it. */
+static int copy_source(struct ckpt *c, const char *dir, int converted,
+                       struct ckpt_sources *list, struct err *err)
 {
     int rc = 0;
 
+    list->item = mem_new((size_t)c->source.count, sizeof *list->item);
     for (int i = 0; rc == 0 && i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
-        char *from = io_join(c->dir, ckpt_source_folder(s->keep));
-        char *to = io_join(dir, ckpt_source_folder(s->keep)), *path = io_join(from, s->name);
-        char hash[33];
-        int64_t bytes = 0;
-
-        rc = ckpt_copy_file(from, to, s->name, &bytes, hash, err);
-        if (rc == 0 && (bytes != s->bytes || strcmp(hash, s->hash)))
-            rc = err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", hash,
-                        s->hash);
-        mem_free(path);
-        mem_free(from);
+        if (!tool_keeps(s->keep, s->name, converted))
+            continue;
+        char *to = io_join(dir, ckpt_source_folder(s->keep));
+        list->item[list->count++] = *s;
+        rc = ckpt_take_source(c, s, to, err);
         mem_free(to);
     }
     return rc;
 }
 
-static int put_manifest(const struct ckpt *c, const char *dir, const struct ckpt_shape *shape,
-                        const struct ckpt_move *move, struct err *err)
+static void say_damaged(void *arg, int64_t piece, const char *path, const char *hash,
+                        struct err *err)
 {
-    char **entry = mem_new((size_t)move->shards, sizeof *entry);
-    const char *config = c->model.config;
-    int rc = ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err);
+    const struct ckpt *c = arg;
 
-    for (int r = 0; r < move->shards; r++)
-        entry[r] = ckpt_shard_entry(&move->shard[r]);
+    ckpt_say_damaged(c, &c->block[piece], path, hash, err);
+}
+
+static int move_states(struct ckpt *c, const struct tool_resharding *what,
+                       const struct tool_cut *cut, const char *dir, struct err *err)
+{
+    struct ckpt_paths paths;
+    struct move_result result;
+    struct move_from *from = ckpt_pieces_from(c, 0, c->blocks);
+
+    ckpt_paths_open(&paths, c);
+    struct ckpt_move move = {.from_files = paths.files,
+                             .from_file = paths.file,
+                             .froms = c->blocks,
+                             .from = from,
+                             .buffer = what->means.buffer,
+                             .jobs = ckpt_jobs(what->means.jobs),
+                             .stop = what->means.stop,
+                             .arg = c,
+                             .ear = what->means.ear,
+                             .damaged = say_damaged,
+                             .tell = what->means.tell};
+    int rc = tool_cut(dir, cut, &move, &result, err);
     if (rc == 0)
-        rc = ckpt_manifest_write(dir, shape, (const char *const *)entry,
-                                 c->has_run ? &c->run : NULL, &c->source, err);
-    for (int r = 0; r < move->shards; r++)
-        mem_free(entry[r]);
-    mem_free(entry);
+        ckpt_healed_add(&c->healed, result.healed, &result.wound);
+    ckpt_paths_release(&paths);
+    mem_free(from);
     return rc;
 }
 
 /* Everything of the new checkpoint but its name. */
-static int fill_folder(const struct ckpt *c, const struct tool_resharding *what,
-                       const char *dir, struct err *err)
+static int fill_folder(struct ckpt *c, const struct tool_resharding *what, const char *dir,
+                       struct err *err)
 {
     struct layout layout;
-    struct ckpt_shape shape = {&c->model, &layout, what->strategy, c->states, {{{0}, 0}}};
-    struct ckpt_move move = {.from = c,
-                             .dir = dir,
-                             .shards = what->groups->ranks,
-                             .buffer = what->buffer,
-                             .jobs = what->jobs ? what->jobs : usual_jobs(),
-                             .stop = what->stop};
+    struct ckpt_shape shape = {&c->model, &layout,    what->strategy,
+                               c->states, {{{0}, 0}}, what->copies};
+    struct ckpt_sources source = {0};
+    struct tool_cut cut = {
+        .shape = &shape, .is = c->state, .run = c->has_run ? &c->run : NULL, .source = &source};
+    int params = ckpt_find_state(c, "params");
 
     memcpy(shape.state, c->state, sizeof shape.state);
+    if (what->type && params >= 0) {
+        cut.converted = *what->type != c->state[params].type;
+        cut.type = shape.state[params].type = *what->type;
+    }
     layout_init(&layout, what->groups);
-    move.shard = mem_new((size_t)move.shards, sizeof *move.shard);
-    for (int r = 0; r < move.shards; r++)
-        ckpt_shard_init(&move.shard[r], &shape, r);
-    int rc = copy_source(c, dir, err) || ckpt_move(&move, err) ||
-                     put_manifest(c, dir, &shape, &move, err)
-                 ? -1
-                 : 0;
-    for (int r = 0; r < move.shards; r++)
-        ckpt_shard_release(&move.shard[r]);
-    mem_free(move.shard);
+    int rc =
+        copy_source(c, dir, cut.converted, &source, err) || move_states(c, what, &cut, dir, err)
+            ? -1
+            : 0;
+    mem_free(source.item);
     layout_release(&layout);
     return rc;
 }
@@ -160,9 +118,11 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
     struct ckpt c;
     struct io_dir dir;
 
-    if (ckpt_open(&c, from, err))
+    if (ckpt_open_within(&c, from, what->means.limits, err))
         return -1;
-    int rc = check_plan(&c, what->model, err) || check_apart(from, to.dir, err) ||
+    int rc = check_plan(&c, what->model, err) ||
+                     ckpt_check_copies(what->groups, what->copies, err) ||
+                     tool_check_apart(from, to.dir, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)
                  ? -1
                  : 0;
@@ -173,6 +133,8 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
         else
             rc = io_dir_commit(&dir, err);
     }
+    if (what->means.healed)
+        *what->means.healed = c.healed;
     ckpt_close(&c);
     return rc;
 }

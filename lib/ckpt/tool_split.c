@@ -6,30 +6,43 @@
  *     rest/NAME      the data of its tensors that are no parameters, one after the other
  *     files/NAME     every other file of the folder, verbatim
  *
- * so that merge needs to add nothing but the data, which the shards hold.  Where adapters
+ * so that merge needs to add nothing but the data, which the shards hold.  Where the weights
+ * are converted, the first two would be of another type, and are not kept.  Where adapters
  * train, merge gives them alone, and nothing is kept.
  */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_pieces.h"
 #include "ckpt/hf.h"
 #include "ckpt/peft.h"
-#include "ckpt/tool.h"
+#include "ckpt/tool_parts.h"
 
 struct filling {
     struct hf *hf;
     const struct tool_splitting *what;
+    const struct model *model;
     struct peft peft;
     float *first; /* [CHUNK]: values of adapters that are new */
+    int64_t froms;
+    struct move_from *from;
+    struct piece *piece;
+    size_t room, piece_room;
 };
 
-enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20 };
+/* Of a tensor, elements from `first` on. */
+struct piece {
+    int tensor;
+    int64_t first;
+};
+
+enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20, PIECE_BYTES = 4 << 20 };
 
 /* Elements of an adapter: from its folder, or its first values. */
 static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t first,
@@ -48,28 +61,84 @@ static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t
     return 0;
 }
 
-/* A block lies in one tensor. */
-static int fill_from_folder(void *arg, int unit, int state, struct range at, void *out,
-                            struct err *err)
+/* The stream is of one type, so no element is cut. */
+static int make_piece(void *arg, int64_t number, int64_t first, int64_t bytes, void *out,
+                      struct err *err)
 {
     struct filling *f = arg;
-    const struct model *m = f->hf->model;
-    const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at.lo)];
+    const struct piece *p = &f->piece[number];
+    int64_t width = dtype_bytes(f->hf->type);
 
-    (void)state;
-    if (model_is_adapter(t))
-        return fill_adapter(f, t, at.lo - t->offset, at.hi - at.lo, out, err);
-    return hf_read(f->hf, unit, at, out, err);
+    return fill_adapter(f, &f->model->tensor[p->tensor], p->first + first / width,
+                        bytes / width, out, err);
+}
+
+/* The model's tensors, unit by unit, as the stream has them. */
+static void list_pieces(struct filling *f)
+{
+    int64_t width = dtype_bytes(f->hf->type), most = PIECE_BYTES / width;
+
+    for (int i = 0; i < f->model->tensors; i++) {
+        const struct model_tensor *t = &f->model->tensor[i];
+        const struct hf_place *p = &f->hf->place[i];
+        for (int64_t at = 0, n; at < t->elems; at += n) {
+            n = t->elems - at < most ? t->elems - at : most;
+            struct move_from from = {.bytes = n * width, .file = -1};
+            if (!model_is_adapter(t)) {
+                from.file = p->file;
+                from.offset = f->hf->file[p->file].data + p->t->first + at * width;
+            }
+            f->from = mem_grow(f->from, &f->room, (size_t)f->froms + 1, sizeof *f->from);
+            f->piece =
+                mem_grow(f->piece, &f->piece_room, (size_t)f->froms + 1, sizeof *f->piece);
+            f->piece[f->froms] = (struct piece){i, at};
+            f->from[f->froms++] = from;
+        }
+    }
+}
+
+/* The same file, and nobody has written to it. */
+static int is_as_it_was(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* [files] of the folder's; for mem_free, on error too. */
+static int look_at_files(const struct hf *hf, struct stat **out, struct err *err)
+{
+    *out = mem_new((size_t)hf->files, sizeof **out);
+    for (int i = 0; i < hf->files; i++)
+        if (stat(hf->file[i].path, &(*out)[i]))
+            return err_sys(err, "cannot read '%s'", hf->file[i].path);
+    return 0;
+}
+
+/* What was read has no checksums: all of it must be of one moment. */
+static int check_files(const struct hf *hf, const struct stat *was, struct err *err)
+{
+    struct stat *is = NULL;
+    int rc = look_at_files(hf, &is, err);
+
+    for (int i = 0; rc == 0 && i < hf->files; i++)
+        if (!is_as_it_was(&was[i], &is[i]))
+            rc = err_at(err, hf->file[i].path, 0, NULL, "was changed while it was read");
+    mem_free(is);
+    return rc;
 }
 
 static int put_header(const char *dir, const struct st *st, const char *name,
                       struct ckpt_source *s, struct err *err)
 {
     void *head = NULL;
-    int rc = mem_data(st->data, "a safetensors header", &head, err);
+    int fd = open(st->path, O_RDONLY | O_CLOEXEC), rc;
 
-    if (rc == 0 && io_pread_all(st->fd, head, st->data, 0, err))
+    if (fd < 0)
+        return err_sys(err, "cannot open '%s'", st->path);
+    rc = mem_data(st->data, "a safetensors header", &head, err);
+    if (rc == 0 && io_pread_all(fd, head, st->data, 0, err))
         rc = err_prefix(err, "%s: ", st->path);
+    close(fd);
     if (rc == 0)
         rc = ckpt_put_file(dir, name, head, st->data, err);
     if (rc == 0) {
@@ -138,23 +207,35 @@ static int keep_rest(const char *dir, const struct hf *hf, int file, struct ckpt
     return rc;
 }
 
-/* Puts all that merge needs into dir/source and lists it; the list is what got there. */
-static int put_source(const char *dir, const struct hf *hf, struct ckpt_sources *list,
-                      struct err *err)
+static int keep_weights(const char *dir, const struct hf *hf, struct ckpt_sources *list,
+                        struct err *err)
 {
     char *headers = io_join(dir, ckpt_source_folder(CKPT_KEEP_HEADER));
-    char *files = io_join(dir, ckpt_source_folder(CKPT_KEEP_FILE));
     int rc = io_mkdir(headers, err);
 
-    list->item = mem_new((size_t)(2 * hf->files + hf->others), sizeof *list->item);
     for (int i = 0; rc == 0 && i < hf->files; i++) {
         rc = put_header(headers, &hf->file[i], hf->name[i], &list->item[list->count], err);
         list->count += rc == 0;
         if (rc == 0)
             rc = keep_rest(dir, hf, i, list, err);
     }
+    mem_free(headers);
+    return rc;
+}
+
+/* Puts all that merge needs into dir/source and lists it; the list is what got there. */
+static int put_source(const char *dir, const struct hf *hf, int converted,
+                      struct ckpt_sources *list, struct err *err)
+{
+    char *files = io_join(dir, ckpt_source_folder(CKPT_KEEP_FILE));
+    int rc;
+
+    list->item = mem_new((size_t)(2 * hf->files + hf->others), sizeof *list->item);
+    rc = converted ? 0 : keep_weights(dir, hf, list, err);
     for (int i = 0; rc == 0 && i < hf->others; i++) {
         struct ckpt_source *s = &list->item[list->count];
+        if (!tool_keeps(CKPT_KEEP_FILE, hf->other[i], converted))
+            continue;
         rc = ckpt_copy_file(hf->dir, files, hf->other[i], &s->bytes, s->hash, err);
         if (rc == 0) {
             s->name = mem_dup(hf->other[i]);
@@ -162,8 +243,34 @@ static int put_source(const char *dir, const struct hf *hf, struct ckpt_sources 
             list->count++;
         }
     }
-    mem_free(headers);
     mem_free(files);
+    return rc;
+}
+
+/* The folder's files of weights, read by their names: what is there is what was opened. */
+static int move_weights(const char *dir, struct filling *f, const struct tool_cut *cut,
+                        struct err *err)
+{
+    const struct tool_means *means = &f->what->means;
+    struct move_file *file = mem_new((size_t)f->hf->files, sizeof *file);
+    struct ckpt_move move = {.from_files = f->hf->files,
+                             .from_file = file,
+                             .buffer = means->buffer,
+                             .jobs = ckpt_jobs(means->jobs),
+                             .stop = means->stop,
+                             .arg = f,
+                             .ear = means->ear,
+                             .make = make_piece,
+                             .tell = means->tell};
+
+    for (int i = 0; i < f->hf->files; i++)
+        file[i] = (struct move_file){(const char *const *)&f->hf->file[i].path, 1,
+                                     f->hf->file[i].file_bytes};
+    list_pieces(f);
+    move.froms = f->froms;
+    move.from = f->from;
+    int rc = tool_cut(dir, cut, &move, NULL, err);
+    mem_free(file);
     return rc;
 }
 
@@ -171,24 +278,23 @@ static int put_source(const char *dir, const struct hf *hf, struct ckpt_sources 
 static int fill_folder(const char *dir, struct filling *f, const struct ckpt_shape *shape,
                        struct err *err)
 {
-    int ranks = shape->layout->groups.ranks;
     struct ckpt_sources list = {0};
-    char **entry = mem_new((size_t)ranks, sizeof *entry);
-    const char *config = shape->model->config;
-    int rc = shape->model->lora.rank ? 0 : put_source(dir, f->hf, &list, err);
+    struct ckpt_state is = shape->state[0];
+    struct tool_cut cut = {.shape = shape, .is = &is, .source = &list};
+    struct stat *was = NULL;
 
-    for (int r = 0; rc == 0 && r < ranks; r++)
-        rc = ckpt_write_shard(dir, r, shape, fill_from_folder, f, &entry[r], err);
+    is.type = f->hf->type;
+    cut.type = shape->state[0].type;
+    cut.converted = cut.type != is.type;
+    int rc = look_at_files(f->hf, &was, err);
+    if (rc == 0 && !shape->model->lora.rank)
+        rc = put_source(dir, f->hf, cut.converted, &list, err);
     if (rc == 0)
-        rc = ckpt_put_file(dir, "config.json", config, (int64_t)strlen(config), err);
-    if (rc == 0)
-        rc = ckpt_manifest_write(dir, shape, (const char *const *)entry, NULL, &list, err);
-    for (int r = 0; r < ranks; r++)
-        mem_free(entry[r]);
+        rc = move_weights(dir, f, &cut, err) || check_files(f->hf, was, err) ? -1 : 0;
     for (int i = 0; i < list.count; i++)
         mem_free(list.item[i].name);
-    mem_free(entry);
     mem_free(list.item);
+    mem_free(was);
     return rc;
 }
 
@@ -200,7 +306,7 @@ static int pick_model(const struct hf *hf, const struct model *plan, struct mode
     int rc = 0;
 
     *out = plan;
-    if (!hf->alone && access(path, F_OK) == 0) {
+    if (!hf->alone && !io_absent(path)) {
         rc = model_read(own, path, err) || tool_check_same(hf->dir, own, plan, err) ||
                      (plan->partial && model_train(own, plan->partial, err))
                  ? -1
@@ -228,7 +334,8 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
     struct hf hf = {0};
     struct model own = {0};
     struct layout layout;
-    struct ckpt_shape shape = {.layout = &layout, .strategy = what->strategy, .states = 1};
+    struct ckpt_shape shape = {
+        .layout = &layout, .strategy = what->strategy, .states = 1, .copies = what->copies};
     struct filling f = {.hf = &hf, .what = what};
     struct io_dir dir;
     int rc = -1;
@@ -238,13 +345,16 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
                        "the plan's model is a number of parameters, expected one "
                        "with a config.json");
     layout_init(&layout, what->groups);
-    if (hf_open(&hf, from, err) || pick_model(&hf, what->model, &own, &shape.model, err) ||
+    if (hf_open_within(&hf, from, what->means.limits, err) ||
+        pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
-        open_adapter(&f, shape.model, err))
+        open_adapter(&f, shape.model, err) ||
+        ckpt_check_copies(what->groups, what->copies, err))
         goto done;
     f.first = mem_new(CHUNK, sizeof *f.first);
+    f.model = shape.model;
     strcpy(shape.state[0].name, "params");
-    shape.state[0].type = hf.type;
+    shape.state[0].type = what->type ? *what->type : hf.type;
     if (io_dir_create(&dir, to.dir, to.force, err))
         goto done;
     rc = fill_folder(dir.temp, &f, &shape, err);
@@ -254,6 +364,8 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
         rc = io_dir_commit(&dir, err);
 done:
     mem_free(f.first);
+    mem_free(f.from);
+    mem_free(f.piece);
     peft_release(&f.peft);
     hf_release(&hf);
     model_release(&own);

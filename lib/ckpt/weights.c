@@ -58,13 +58,15 @@ static void list_hf(struct weights *w)
     }
 }
 
-int weights_open(struct weights *w, const char *path, struct err *err)
+int weights_open(struct weights *w, const char *path, const struct ckpt_limits *limits,
+                 struct err *err)
 {
     struct weights new = {0};
     struct stat st;
 
     new.is_ckpt = stat(path, &st) == 0 && S_ISDIR(st.st_mode) && ckpt_is(path);
-    if (new.is_ckpt ? ckpt_open(&new.ckpt, path, err) : hf_open(&new.hf, path, err))
+    if (new.is_ckpt ? ckpt_open_within(&new.ckpt, path, limits, err)
+                    : hf_open_within(&new.hf, path, limits, err))
         return -1;
     if (new.is_ckpt)
         list_ckpt(&new);

@@ -23,7 +23,8 @@ struct weights {
     int64_t bytes;             /* of all of them */
 };
 
-int weights_open(struct weights *w, const char *path, struct err *err);
+int weights_open(struct weights *w, const char *path, const struct ckpt_limits *limits,
+                 struct err *err);
 /*
  * A folder's or file's items by the names that the model has for them; without those that are
  * no parameters of their own (a tied head, a mask).

@@ -110,7 +110,8 @@ static error_t find_culprit(struct cli *cli, const struct argp *argp, int argc, 
 static void keep_std(void)
 {
     for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
             _Exit(argp_err_exit_status);
 }
 
@@ -128,7 +129,9 @@ void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv)
     error_t rc = argp_parse(argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP, NULL, cli);
     if (!rc)
         return;
-    if (cli->err.code == ERR_NONE)
+    if (cli->err.code == ERR_NONE && rc == ENOMEM)
+        cli_usage(cli, "cannot have memory to read the options");
+    else if (cli->err.code == ERR_NONE)
         find_culprit(cli, argp, argc, argv);
     exit(cli_fail(cli, &cli->err));
 }

@@ -15,23 +15,15 @@ static int make_text(const char *file, const struct topo *t, const struct pick_a
                      char **text, struct err *err)
 {
     struct pick_table table;
-    char *made = NULL;
     size_t bytes = 0;
 
     if (file ? pick_table_read(&table, file, err) : pick_table_make(t, ask, &table, err))
         return -1;
-    FILE *f = open_memstream(&made, &bytes);
-    int rc = f ? 0 : err_sys(err, "cannot keep a tuning table in memory");
-    if (f) {
-        pick_table_print(&table, PICK_YAML, f);
-        if (fclose(f))
-            rc = err_sys(err, "cannot keep a tuning table in memory");
-    }
-    if (rc == 0)
-        *text = mem_dup(made);
-    free(made);
+    FILE *f = mem_stream(text, &bytes);
+    pick_table_print(&table, PICK_YAML, f);
+    fclose(f);
     pick_table_release(&table);
-    return rc;
+    return 0;
 }
 
 int coll_tuning(struct world *world, const char *file, const struct topo *t,

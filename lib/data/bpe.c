@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/jtree.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "data/bpe_parts.h"
@@ -228,7 +229,7 @@ int bpe_parse(struct bpe **bpe, const char *vocab_name, const char *vocab, int64
               struct err *err)
 {
     json_error_t where;
-    json_t *root = json_loadb(vocab, (size_t)vocab_bytes, JSON_REJECT_DUPLICATES, &where);
+    json_t *root = jtree_load(vocab, vocab_bytes, &where);
     struct bpe *b = mem_new(1, sizeof *b);
     int rc;
 

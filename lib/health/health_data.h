@@ -66,9 +66,11 @@ struct health_collective { /* hosts first .. first + count - 1 at once */
     double s, want_s; /* measured; what the pairs make one expect */
 };
 
+enum { HEALTH_LINK_NAME = 64 }; /* that of an InfiniBand device, and of its port */
+
 struct health_link { /* what a host's kernel tells of a port of its own */
     int host;
-    char name[16];
+    char name[HEALTH_LINK_NAME];
     int up, carrier;         /* asked to be up; has a carrier */
     int lost;                /* had a carrier when the run began, or since the kernel started */
     double Bps, want_Bps;    /* its speed, and the one it should have; 0: not known */

@@ -58,12 +58,12 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
 
     if (l->up && !l->carrier && l->lost) {
         f = of_link(l, HEALTH_CRITICAL, 201);
-        add(v, &f, "%.60s lost the link of its port '%.15s'", host, l->name);
+        add(v, &f, "%.60s lost the link of its port '%.63s'", host, l->name);
     }
     if (l->errors >= errors_least && (double)l->errors > errors_ratio * (double)l->packets) {
         f = of_link(l, HEALTH_WARNING, 203);
         f.measured = (double)l->errors;
-        add(v, &f, "%.60s port '%.15s' %" PRId64 " errors in %" PRId64 " packets", host,
+        add(v, &f, "%.60s port '%.63s' %" PRId64 " errors in %" PRId64 " packets", host,
             l->name, l->errors, l->packets);
     }
     if (l->carrier && l->want_Bps > 0 && l->Bps > 0 && l->Bps < l->want_Bps) {
@@ -71,17 +71,17 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
         f.measured = l->Bps;
         f.expected = l->want_Bps;
         f.percent = 100 * l->Bps / l->want_Bps;
-        add(v, &f, "%.60s port '%.15s' has %.4g Gbit/s, expected %.4g", host, l->name,
+        add(v, &f, "%.60s port '%.63s' has %.4g Gbit/s, expected %.4g", host, l->name,
             l->Bps * 8e-9, l->want_Bps * 8e-9);
     }
     if (l->flaps >= (l->since_s > 0 && l->since_s <= measured_s ? 1 : flaps_least)) {
         f = of_link(l, HEALTH_WARNING, 205);
         f.measured = (double)l->flaps;
         if (l->since_s > 0 && l->since_s <= measured_s)
-            add(v, &f, "%.60s port '%.15s' lost its link %" PRId64 " times in %.3g s", host,
+            add(v, &f, "%.60s port '%.63s' lost its link %" PRId64 " times in %.3g s", host,
                 l->name, l->flaps, l->since_s);
         else
-            add(v, &f, "%.60s port '%.15s' came and went %" PRId64 " times in %.3g h", host,
+            add(v, &f, "%.60s port '%.63s' came and went %" PRId64 " times in %.3g h", host,
                 l->name, l->flaps, l->since_s / 3600);
     }
 }

@@ -419,7 +419,7 @@ static void enter_report(struct health_tour *t, int rank, const struct report *r
                                 .packets = -1,
                                 .flaps = r->link.downs,
                                 .since_s = r->watched_s};
-        memcpy(l.name, r->link.name, sizeof l.name);
+        memcpy(l.name, r->link.name, sizeof r->link.name);
         health_data_add_link(d, &l);
     }
 }

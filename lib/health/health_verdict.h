@@ -58,7 +58,7 @@ struct health_finding {
     enum health_action action;
     int host, other;                  /* -1: none; other: the second host of a pair */
     int rank, way;                    /* -1: none; HEALTH_OUT, HEALTH_IN; both ways: -1 */
-    char link[16];                    /* "" none */
+    char link[HEALTH_LINK_NAME];      /* "" none */
     double measured, expected, peers; /* Bps or s: this one, what it should, peers' median */
     double percent, z;
     int confirmed;              /* a second look has said so again; 0: there was none */

@@ -72,7 +72,7 @@ struct model {
     double norm_eps, init_std;
     double dropout; /* the largest that the config asks for; none is ever applied */
     int tied, attention_bias, ffn_bias;
-    char dtype[8]; /* torch_dtype in the words of base/dtype.h: "f32", "bf16", "f16" */
+    char dtype[8]; /* torch_dtype in the words of base/dtype.h: "f32", "bf16", "f16", "f64" */
     int units, tensors, visits;
     struct model_unit *unit;     /* [units], owned; NULL for "params" */
     struct model_tensor *tensor; /* [tensors], owned */

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/jtree.h"
 #include "model/model_keys.h"
 #include "model/model_parts.h"
 
@@ -200,8 +201,8 @@ static int check_keys(const struct config *c, const struct model_family *family)
 
 static int read_dtype(const struct config *c, struct model *m)
 {
-    static const char *const words[] = {"float32", "bfloat16", "float16", NULL};
-    static const char *const ours[] = {"f32", "bf16", "f16"};
+    static const char *const words[] = {"float32", "bfloat16", "float16", "float64", NULL};
+    static const char *const ours[] = {"f32", "bf16", "f16", "f64"};
     static const char *const keys[] = {"torch_dtype", "dtype"};
     int seen = -1;
 
@@ -242,12 +243,10 @@ int model_config_read(struct model *m, const char *name, const char *text, int64
                       struct err *err)
 {
     const struct model_family *family = NULL;
-    json_error_t where;
     struct config c = {.name = name, .text = text, .err = err};
 
-    c.root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!c.root)
-        return err_at(err, name, where.line, NULL, "no valid JSON: %s", where.text);
+    if (jtree_read(name, text, bytes, &c.root, err))
+        return -1;
     int rc = read_keys(&c, m, &family);
     json_decref(c.root);
     if (rc == 0)

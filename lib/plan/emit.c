@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/jout.h"
+#include "base/mem.h"
 #include "base/units.h"
 #include "plan/emit_parts.h"
 #include "plan/tally.h"
@@ -196,9 +197,8 @@ void plan_emit_json(const struct plan_search *s, enum plan_target target, FILE *
     struct jout j = {.file = out, .pretty = 1};
     char planned[4], runs[4], *text = NULL;
     size_t bytes;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = mem_stream(&text, &bytes);
 
-    assert(f); /* a page of text */
     targets[target].put(&e, f);
     fclose(f);
     plan_strategy_name(s->list[s->best].strategy, planned);
@@ -216,5 +216,5 @@ void plan_emit_json(const struct plan_search *s, enum plan_target target, FILE *
     jout_close(&j, ']');
     jout_text(&j, "text", text);
     jout_close(&j, '}');
-    free(text);
+    mem_free(text);
 }

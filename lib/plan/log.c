@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/jtree.h"
 #include "base/mem.h"
 #include "plan/log.h"
 
@@ -102,7 +103,7 @@ static int read_line(struct plan_log *l, const char *text, size_t bytes, const c
                      int line, struct err *err)
 {
     json_error_t why;
-    json_t *o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    json_t *o = jtree_load(text, (int64_t)bytes, &why);
 
     if (!o)
         return err_at(err, name, line, NULL, "is no JSON: %s", why.text);

@@ -29,19 +29,14 @@ static int parse_root(const char *what, const char **root, struct err *err)
     return 0;
 }
 
-static int put_document(const struct topo_parts *p, char **text, int64_t *bytes,
-                        struct err *err)
+static void put_document(const struct topo_parts *p, char **text, int64_t *bytes)
 {
     size_t size = 0;
-    FILE *out = open_memstream(text, &size);
+    FILE *out = mem_stream(text, &size);
 
-    if (!out)
-        return err_sys(err, "cannot write down what the machine has");
     topo_parts_print(p, out);
-    if (fclose(out))
-        return err_sys(err, "cannot write down what the machine has");
+    fclose(out);
     *bytes = (int64_t)size;
-    return 0;
 }
 
 static void set_machine(struct topo_machine *m, const struct topo_nvml *n, const char *root)
@@ -71,8 +66,8 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask
         return -1;
     topo_nvml_parts(&p, &n, root);
     topo_machine_init(&m, "nvml");
-    int rc = put_document(&p, &text, &bytes, err);
-    rc = rc ? rc : xml_take(&x, "nvml", text, bytes, err);
+    put_document(&p, &text, &bytes);
+    int rc = xml_take(&x, "nvml", text, bytes, err);
     if (rc == 0) {
         rc = topo_nccl_read(&m, &x, err);
         if (rc == 0) {

@@ -205,6 +205,15 @@ static int read_rate(const struct yaml *y, const char *path, const char *text, d
     return yaml_f64(y, path, text, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS, out, err);
 }
 
+/* One of the 2^20 ranks that may share a port of the least rate has less than 1 B/s. */
+#define MEMBER_MIN_BPS 1e-7
+
+static int read_member(const struct yaml *y, const char *path, const char *text, double *out,
+                       struct err *err)
+{
+    return yaml_f64(y, path, text, MEMBER_MIN_BPS, TOPO_RATE_MAX_BPS, out, err);
+}
+
 static int read_source(const struct yaml *y, const char *path, const char *text,
                        char to[TOPO_SOURCE_BYTES], struct err *err)
 {
@@ -269,8 +278,8 @@ static int read_level(struct topo *t, int l, const struct yaml *y, const struct 
         return -1;
     if (read_rate(y, path_of(&p, "levels[%d].flow_Bps", l), from->flow_Bps, &to->flow_Bps, err))
         return -1;
-    if (read_rate(y, path_of(&p, "levels[%d].member_Bps", l), from->member_Bps, &to->member_Bps,
-                  err))
+    if (read_member(y, path_of(&p, "levels[%d].member_Bps", l), from->member_Bps,
+                    &to->member_Bps, err))
         return -1;
     if (check_share(t, l, y, p.text, err))
         return -1;

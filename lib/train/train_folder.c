@@ -20,7 +20,8 @@ static int is_there(const char *dir, const char *name)
 {
     char *path = io_join(dir, name);
     struct stat st;
-    int there = lstat(path, &st) == 0;
+    /* What cannot be told is no reason to begin anew. */
+    int there = lstat(path, &st) == 0 || errno != ENOENT;
 
     mem_free(path);
     return there;
@@ -168,15 +169,16 @@ static int find_steps(struct train *t, const struct step_kind *kind, char ***nam
 
     if (!d)
         return err_sys(err, "cannot read folder '%s'", t->run->out);
-    for (struct dirent *e; (e = readdir(d));)
+    for (struct dirent *e; (e = io_next(d));)
         if (step_of(e->d_name, kind) >= 0) {
             name = mem_grow(name, &room, n + 1, sizeof *name);
             name[n++] = mem_dup(e->d_name);
         }
+    int rc = errno ? err_sys(err, "cannot read folder '%s'", t->run->out) : 0;
     closedir(d);
     *names = name;
     *count = (int)n;
-    return 0;
+    return rc;
 }
 
 static void free_names(char **name, int count)

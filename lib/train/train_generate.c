@@ -61,8 +61,10 @@ static int take_unit(struct writer *w, int u, struct err *err)
     return rc;
 }
 
-static int read_checkpoint(struct writer *w, const char *from, struct err *err)
+static int read_checkpoint(struct writer *w, const char *from, FILE *talk, struct err *err)
 {
+    char text[1200];
+
     if (ckpt_open(&w->ckpt, from, err))
         return -1;
     int params = ckpt_find_state(&w->ckpt, "params"), rc = 0;
@@ -76,6 +78,8 @@ static int read_checkpoint(struct writer *w, const char *from, struct err *err)
         if (rc == 0)
             rc = ckpt_read_ranges(&w->ckpt, u, params, &all, 1, DTYPE_F32, w->unit[u], err);
     }
+    if (rc == 0 && talk && ckpt_healed_print(&w->ckpt.healed, from, text, sizeof text))
+        fprintf(talk, "paro-train: %s\n", text);
     return rc;
 }
 
@@ -259,7 +263,7 @@ static void put_json(const struct writer *w, const struct train_prompt *p)
     struct jout j = {.file = p->out, .pretty = 1};
     char *text = NULL;
     size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = mem_stream(&text, &bytes);
 
     put_text(w, w->prompt, f);
     fclose(f);
@@ -273,7 +277,7 @@ static void put_json(const struct writer *w, const struct train_prompt *p)
         jout_int(&j, NULL, w->token[i]);
     jout_close(&j, ']');
     jout_close(&j, '}');
-    free(text);
+    mem_free(text);
 }
 
 static int write_text(struct writer *w, const struct train_prompt *p, struct err *err)
@@ -355,7 +359,7 @@ int train_generate(const struct train_prompt *p, struct err *err)
     if (rc == 0 && p->tokenizer)
         rc = bpe_open(&w.bpe, p->tokenizer, err);
     if (rc == 0)
-        rc = ckpt_is(p->from) ? read_checkpoint(&w, p->from, err)
+        rc = ckpt_is(p->from) ? read_checkpoint(&w, p->from, p->talk, err)
                               : read_folder(&w, p->from, err);
     if (rc == 0)
         rc = read_prompt(&w, p->text, err);

@@ -19,6 +19,7 @@ struct train_prompt {
     const char *temperature, *top_p, *seed; /* without temperature the likeliest token */
     int json;                               /* one document at the end */
     FILE *out;
+    FILE *talk; /* what is wrong with the checkpoint all the same; NULL: nowhere */
 };
 
 /* One process, no MPI.  Writes the text and what follows, as it comes. */

@@ -3,7 +3,7 @@
 #define TRAIN_TRAIN_INSIDE_H
 
 /* Inside train/: a run while it runs. */
-#include "ckpt/ckpt.h"
+#include "ckpt/ckpt_write.h"
 #include "data/data.h"
 #include "engine/engine_proof.h"
 #include "plan/plan.h"

@@ -4,6 +4,7 @@
  */
 #include "train/train_inside.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>
@@ -126,7 +127,8 @@ static int load_engines(struct train *t, engine_source source, void *arg, int mo
     return t->second && t->plan.model.partial ? engine_load(t->second, source, arg, 0, err) : 0;
 }
 
-static int load(struct train *t, const char *dir, int resume, struct err *err)
+static int load(struct train *t, const char *dir, int resume, struct ckpt_healed *healed,
+                struct err *err)
 {
     struct reader r = {.train = t, .state = {-1, -1, -1}};
     int rc = -1;
@@ -138,6 +140,7 @@ static int load(struct train *t, const char *dir, int resume, struct err *err)
                        dir);
     if (ckpt_open(&r.ckpt, dir, err))
         return -1;
+    r.ckpt.turn = t->world->rank; /* the copies' disks share the work */
     r.state[1] = ckpt_find_state(&r.ckpt, "exp_avg");
     r.state[2] = ckpt_find_state(&r.ckpt, "exp_avg_sq");
     r.state[0] = ckpt_find_state(&r.ckpt, resume ? "master" : "params");
@@ -163,6 +166,7 @@ static int load(struct train *t, const char *dir, int resume, struct err *err)
         }
     }
     rc = load_engines(t, stored, &r, resume, err);
+    *healed = r.ckpt.healed;
 done:
     ckpt_close(&r.ckpt);
     return rc;
@@ -173,7 +177,8 @@ static int find_latest(struct train *t, const char *latest, int32_t *there, stru
 {
     struct stat st;
 
-    *there = t->world->rank == 0 && lstat(latest, &st) == 0;
+    /* One that cannot be looked at is met when it is loaded: that is no new run. */
+    *there = t->world->rank == 0 && (lstat(latest, &st) == 0 || errno != ENOENT);
     return world_bcast(t->world, there, sizeof *there, 0, err);
 }
 
@@ -191,24 +196,46 @@ static int agree_on_step(struct train *t, struct err *err)
     return rc;
 }
 
+/* What any rank found damaged and read all the same is told, once. */
+static int tell_healed(struct train *t, const struct ckpt_healed *mine, const char *dir,
+                       struct err *err)
+{
+    int ranks = t->world->ranks;
+    struct ckpt_healed *all = mem_new((size_t)ranks, sizeof *all), sum = {0};
+    int rc = world_allgather(t->world, mine, sizeof *mine, all, err);
+    char text[1200];
+
+    for (int r = 0; rc == 0 && r < ranks; r++) {
+        if (sum.blocks + sum.files == 0)
+            sum.first = all[r].first;
+        sum.blocks += all[r].blocks;
+        /* All read the same ones. */
+        sum.files = all[r].files > sum.files ? all[r].files : sum.files;
+    }
+    if (rc == 0 && t->world->rank == 0 && t->run->talk &&
+        ckpt_healed_print(&sum, dir, text, sizeof text))
+        fprintf(t->run->talk, "paro-train: %s\n", text);
+    mem_free(all);
+    return rc;
+}
+
 int train_start_weights(struct train *t, struct err *err)
 {
     const struct train_run *run = t->run;
     int32_t latest_there = 0;
+    struct ckpt_healed healed = {0};
     char *latest = io_join(run->out, "latest");
     int rc = find_latest(t, latest, &latest_there, err);
 
     if (rc)
         goto done;
-    if (run->resume && strcmp(run->resume, "auto"))
-        rc = load(t, run->resume, 1, err);
-    else if (run->resume && latest_there)
-        rc = load(t, latest, 1, err);
-    else if (run->init)
-        rc = load(t, run->init, 0, err);
-    else
-        rc = load_engines(t, fresh, t, 0, err);
+    int named = run->resume && strcmp(run->resume, "auto");
+    int resumes = named || (run->resume && latest_there);
+    const char *from = named ? run->resume : resumes ? latest : run->init;
+    rc = from ? load(t, from, resumes, &healed, err) : load_engines(t, fresh, t, 0, err);
     rc = world_agree(t->world, rc, err);
+    if (rc == 0 && from)
+        rc = tell_healed(t, &healed, from, err);
     if (rc == 0 && run->resume)
         rc = world_agree(t->world, agree_on_step(t, err), err);
     if (rc == 0 && t->step && strcmp(run->resume, "auto") == 0)

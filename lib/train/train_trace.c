@@ -41,9 +41,8 @@ char *train_trace_text(const struct engine_event *event, int count, double start
     int *new = mem_new((size_t)count + 1, sizeof *new), kept = 0;
     char *text = NULL;
     size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = mem_stream(&text, &bytes);
 
-    assert(f);
     fprintf(f, "%" PRId64 "\n", ns_of(end_s - start_s));
     for (int i = 0; i < count; i++) {
         const struct engine_event *v = &event[i];

@@ -208,7 +208,7 @@ flip() {
     fails 'too little given, expected paro-shard reshard DIR -p PLAN *' paro-shard reshard "$G/split.a" -o x
     fails "--jobs: '0', expected a whole number from 1 to 256" paro-shard reshard "$G/split.a" -p "$G/b.yaml" -j 0 -o x
     fails "--buffer: '0', expected *" paro-shard reshard "$G/split.a" -p "$G/b.yaml" --buffer 0 -o x
-    fails "an option that 'merge' does not have, *" paro-shard merge "$G/split.a" --buffer 1M -o x
+    fails "an option that 'merge' does not have, *" paro-shard merge "$G/split.a" --plan "$G/b.yaml" -o x
 }
 
 @test "a target that is there: refused, with --force exchanged whole, the source itself too" {

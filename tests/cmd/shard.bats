@@ -279,18 +279,19 @@ assert d["bytes"] == sum(t["bytes"] for t in d["tensors"]) and len(d["tensors"])
 }
 
 @test "usage" {
-    fails 2 'paro-shard: no verb, expected init, split, merge, reshard, verify, ls or diff' paro-shard
-    fails 2 "paro-shard: verb 'reshape', expected init, split, merge, reshard, verify, ls or diff" \
+    fails 2 'paro-shard: no verb, expected init, split, merge, reshard, repair, verify, ls or diff' paro-shard
+    fails 2 "paro-shard: verb 'reshape', expected init, split, merge, reshard, repair, verify, ls or diff" \
         paro-shard reshape
-    fails 2 'paro-shard: too little given, expected paro-shard merge DIR [--fuse] -o DIR' paro-shard merge x
+    fails 2 'paro-shard: too little given, expected paro-shard merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR' paro-shard merge x
     fails 2 "paro-shard: an option that 'ls' does not have, expected paro-shard ls DIR|FILE" \
         paro-shard ls --quick x
     fails 2 "paro-shard: unexpected argument 'b', expected paro-shard ls DIR|FILE" paro-shard ls a b
     fails 2 "paro-shard: --seed: '1x', expected a whole number from 0 to 9223372036854775807" \
         paro-shard init -m x --seed 1x -o y
     fails 2 "paro-shard: cannot open 'nowhere': No such file or directory" paro-shard verify nowhere
-    paro-shard --help > out
-    run -1 grep -E 'repair|copies' out
+    fails 2 "paro-shard: an option that 'merge' does not have, expected paro-shard merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR" paro-shard merge x --copies 1 -o y
+    fails 2 "paro-shard: --copies: '-1', expected a whole number from 0 to 64" paro-shard split x --copies=-1
+    fails 2 "paro-shard: --type: 'u8', expected f32, bf16, f16 or f64" paro-shard split x --type u8
 }
 
 @test "a full standard output is an error" {

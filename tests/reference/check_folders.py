@@ -19,6 +19,7 @@ import warnings
 
 import torch
 import transformers
+from huggingface_hub import split_torch_state_dict_into_shards
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
@@ -118,6 +119,50 @@ def check_adapters(name, config, model):
     print(f"{name}: PEFT loads the adapters ({len(tensors)} tensors), and fuses alike")
 
 
+def check_shards(name, config, model):
+    """Several files: transformers loads ours, we give back theirs, and both cut alike."""
+    paro("paro-shard", "split", "made", "-p", plan(config), "-o", "ckpt", "--force")
+    tensors = load_file("made/model.safetensors")
+    with open("made/model.safetensors", "rb") as f:  # load_file sorts by name
+        order = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+    order.pop("__metadata__")
+    total = sum(t.numel() * t.element_size() for t in tensors.values())
+    largest = max(t.numel() * t.element_size() for t in tensors.values())
+    for most in largest // 2, largest, largest * 3 // 2, total // 2, total:
+        paro("paro-shard", "merge", "ckpt", "--max-shard", str(most), "-o", "ours", "--force")
+        want = split_torch_state_dict_into_shards({k: tensors[k] for k in order},
+                                                  max_shard_size=most)
+        if want.is_sharded:
+            index = json.load(open("ours/model.safetensors.index.json"))
+            assert index["weight_map"] == want.tensor_to_filename, most
+            assert index["metadata"]["total_size"] == want.metadata["total_size"]
+        else:
+            assert sorted(os.listdir("ours")) == ["config.json", "model.safetensors"]
+        same(load("ours").state_dict(), model.state_dict())
+    shutil.rmtree("saved", ignore_errors=True)
+    model.save_pretrained("saved", max_shard_size=largest)
+    paro("paro-shard", "split", "saved", "-p", "plan.yaml", "-o", "ckpt", "--force")
+    assert paro("paro-shard", "diff", "saved", "made") == ""
+    assert paro("paro-shard", "diff", "ckpt", "saved") == ""
+    paro("paro-shard", "merge", "ckpt", "-o", "back", "--force")
+    assert subprocess.run(["diff", "-r", "saved", "back"]).returncode == 0
+    print(f"{name}: cut as transformers cuts it at five sizes, loads, and theirs comes back")
+
+
+def check_types(name, config, model):
+    """Each type, as torch rounds it; the config says which, so that nothing is cast back."""
+    paro("paro-shard", "split", "made", "-p", plan(config), "-o", "ckpt", "--force")
+    for word, dtype in (("bf16", torch.bfloat16), ("f16", torch.float16),
+                        ("f64", torch.float64), ("f32", torch.float32)):
+        paro("paro-shard", "merge", "ckpt", "--type", word, "--max-shard", "1MB", "-o", "ours",
+             "--force")
+        got = AutoModelForCausalLM.from_pretrained("ours", torch_dtype="auto")
+        assert got.dtype == dtype, (got.dtype, dtype)
+        same(got.state_dict(), model.to(dtype).state_dict())
+        model = load("made")
+    print(f"{name}: bf16, f16, f64 and f32 are as torch rounds them")
+
+
 def main():
     os.chdir(tempfile.mkdtemp(prefix="paro-folders-"))
     biases = json.load(open(f"{ROOT}/examples/models/llama-tiny.json"))
@@ -130,6 +175,8 @@ def main():
         if model.config.model_type == "gpt2":
             check_bare(name, path, model)
         check_adapters(name, path, model)
+        check_shards(name, path, model)
+        check_types(name, path, model)
     shutil.rmtree(os.getcwd())
 
 

@@ -75,7 +75,8 @@ static void write_trained(struct fixture *f, const char *groups_text, const char
         &f->layout,
         "IIG",
         3,
-        {{"params", DTYPE_BF16}, {"master", DTYPE_F32}, {"exp_avg", DTYPE_F32}}};
+        {{"params", DTYPE_BF16}, {"master", DTYPE_F32}, {"exp_avg", DTYPE_F32}},
+        0};
     int n = f->layout.groups.ranks;
     char **entry = mem_new((size_t)n, sizeof *entry);
     for (int r = 0; r < n; r++)
@@ -436,7 +437,9 @@ static void test_merge_of_a_run(void **state)
     write_all(&f, "[3,2]");
     char *to = mem_new(sizeof f.dir + 8, 1);
     sprintf(to, "%s-merged", f.dir);
-    assert_int_equal(tool_merge(f.dir, 0, (struct tool_target){to, 0}, &err), 0);
+    assert_int_equal(tool_merge(f.dir, &(struct tool_merging){.buffer = 64 << 20},
+                                (struct tool_target){to, 0}, &err),
+                     0);
     assert_int_equal(hf_open(&hf, to, &err), 0);
     assert_int_equal(hf.others, 1);
     assert_string_equal(hf.other[0], "config.json");
@@ -450,7 +453,8 @@ static void test_merge_of_a_run(void **state)
             assert_true(dtype_f32_of_bf16(half[i]) == value(u, 0, i));
     }
     hf_release(&hf);
-    assert_int_equal(tool_merge(f.dir, 0, (struct tool_target){to, 0}, &err),
+    assert_int_equal(tool_merge(f.dir, &(struct tool_merging){.buffer = 64 << 20},
+                                (struct tool_target){to, 0}, &err),
                      -1); /* it is there */
     io_remove_tree(to, &err);
     mem_free(to);
@@ -499,7 +503,7 @@ static void test_reshard(void **state)
         char to[80];
         write_trained(&f, shapes[i % SHAPES], partials[i % PARTIALS]);
         assert_int_equal(groups_parse(&g, shapes[(i / PARTIALS + 1) % SHAPES], &err), 0);
-        struct tool_resharding what = {&f.model, &g, "GNI", 1 << 20, i % 4, &stop};
+        struct tool_resharding what = {&f.model, &g, "GNI", 1 << 20, i % 4, &stop, NULL};
         sprintf(to, "%s-new", f.dir);
         assert_int_equal(tool_reshard(f.dir, &what, (struct tool_target){to, 0}, &err), -1);
         assert_string_equal(err.text, "stopped, nothing was written");

@@ -316,7 +316,7 @@ static void test_refused_values(void **state)
     refuse(LLAMA "\"hidden_act\": \"gelu\"}",
            "c.json:3: 'hidden_act' is gelu, expected silu or swish");
     refuse(LLAMA "\"torch_dtype\": \"int8\"}",
-           "c.json:3: 'torch_dtype' is int8, expected float32, bfloat16 or float16");
+           "c.json:3: 'torch_dtype' is int8, expected float32, bfloat16, float16 or float64");
     refuse(LLAMA "\"torch_dtype\": \"float32\", \"dtype\": \"bfloat16\"}",
            "c.json:3: 'dtype' is bfloat16, but 'torch_dtype' is float32");
 }

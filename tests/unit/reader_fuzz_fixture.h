@@ -8,7 +8,7 @@
  *
  *     build/unit/NAME_fuzz_test CASES SEED
  *
- * `make fuzz` runs the same checks under libFuzzer (CONTRIBUTING.md).
+ * `make check-fuzz` runs the same checks under libFuzzer (CONTRIBUTING.md).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,11 +17,14 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
+#include <errno.h>
+
 #include "../fuzz/reader_fuzz.h"
 #include "base/io.h"
 #include "mutate_fixture.h"
 
-enum { FUZZ_SEEDS_MAX = 8 };
+enum { FUZZ_SEEDS_MAX = 16 };
 
 /* What a test program says of its reader. */
 struct fuzz_texts {
@@ -94,9 +97,40 @@ static inline void mutations_are_read_or_refused(void **state)
         fail_msg("%d refused, %d taken: too few", outcomes[0], outcomes[1]);
 }
 
+/*
+ * Seeds of tests/fuzz/run, and what it once found: the files of tests/fuzz/corpus/NAME, where a
+ * program NAME_fuzz_test has any.
+ */
+static inline void corpus_is_read_or_refused(void **state)
+{
+    const char *end = strstr(program_invocation_short_name, "_fuzz_test");
+    char folder[256], path[600];
+    struct err err;
+
+    (void)state;
+    assert_non_null(end);
+    snprintf(folder, sizeof folder, "tests/fuzz/corpus/%.*s",
+             (int)(end - program_invocation_short_name), program_invocation_short_name);
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char *text = NULL;
+        int64_t bytes = 0;
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (io_read_text(path, FUZZ_MAX, &text, &bytes, &err))
+            fail_msg("%s", err.text);
+        reader_fuzz_case((const uint8_t *)text, (size_t)bytes);
+        mem_free(text);
+    }
+    if (d)
+        closedir(d);
+}
+
 static inline int fuzz_main(struct fuzz_texts *t, int argc, char **argv)
 {
-    struct CMUnitTest tests[] = {cmocka_unit_test_prestate(cuts_are_read_or_refused, t),
+    struct CMUnitTest tests[] = {cmocka_unit_test(corpus_is_read_or_refused),
+                                 cmocka_unit_test_prestate(cuts_are_read_or_refused, t),
                                  cmocka_unit_test_prestate(mutations_are_read_or_refused, t)};
 
     if (argc > 1)

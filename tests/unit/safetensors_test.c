@@ -6,6 +6,8 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -94,28 +97,176 @@ static void test_broken(void **state)
         seen++;
     }
     closedir(d);
-    assert_int_equal(seen, 45);
+    assert_int_equal(seen, 62);
 }
 
-/* Headers that would make a tree of gigabytes are refused before it is built. */
-static void test_amount(void **state)
+/* What a limit refuses, with the option that raises it; and what one more lets through. */
+static void test_limits(void **state)
 {
+    static const char two[] = "{\"ab\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
+                              "\"c\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[1,2]}}";
+    int64_t n = sizeof two - 1;
+    static const struct {
+        struct ckpt_limits less; /* what it takes from the least that lets it through */
+        const char *text;
+    } cases[] = {
+        {{.header_bytes = 1}, "x: header has 104 bytes, expected at most 103 (--max-header)"},
+        {{.tensors = 1}, "x: header has more than 1 tensors (--max-tensors)"},
+        {{.name_bytes = 1}, "x: a tensor's name has 2 bytes, expected at most 1 (--max-name)"},
+    };
+    char head[8 + sizeof two];
     struct st st;
     struct err err;
-    size_t commas = 200000, used = 0;
-    char *head = mem_new(8 + 2 * commas + 64, 1);
 
     (void)state;
-    used = (size_t)sprintf(head + 8, "{\"a\":[");
-    for (size_t i = 0; i < commas; i++, used += 2)
-        memcpy(head + 8 + used, "1,", 2);
-    used += (size_t)sprintf(head + 8 + used, "1]}");
-    io_put_le64((unsigned char *)head, used);
-    assert_int_equal(st_parse(&st, "x", head, (int64_t)used + 8, (int64_t)used + 8, &err), -1);
-    assert_string_equal(err.text,
-                        "x: header has 200000 values for 1 tensors: that is no list of "
-                        "tensors");
+    assert_int_equal(n, 104);
+    io_put_le64((unsigned char *)head, (uint64_t)n);
+    memcpy(head + 8, two, sizeof two);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ckpt_limits l = {.header_bytes = n, .tensors = 2, .name_bytes = 2};
+        assert_int_equal(st_parse_within(&st, "x", head, n + 8, n + 10, &l, &err), 0);
+        st_release(&st);
+        l.header_bytes -= cases[i].less.header_bytes;
+        l.tensors -= cases[i].less.tensors;
+        l.name_bytes -= cases[i].less.name_bytes;
+        assert_int_equal(st_parse_within(&st, "x", head, n + 8, n + 10, &l, &err), -1);
+        assert_string_equal(err.text, cases[i].text);
+        assert_true(err.code == ERR_INPUT);
+    }
+}
+
+static int64_t peak_kib(void)
+{
+    struct rusage use;
+
+    getrusage(RUSAGE_SELF, &use);
+    return use.ru_maxrss;
+}
+
+/*
+ * A million tensors, as many as are let through, in a header of 59 MB: less than 10 times it.
+ * The struct (176 bytes), the name (32 with what malloc needs) and the pointer (8), 216 of an
+ * entry's 59 bytes, and the header itself; the array doubles, so that half as much again may be
+ * there while it grows.
+ */
+static void test_million(void **state)
+{
+    enum { COUNT = 1000000, ENTRY = 80 };
+    char *head = mem_new(8 + (size_t)COUNT * ENTRY, 1);
+    int64_t used = 8;
+    struct st st;
+    struct err err;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        used += sprintf(head + used,
+                        "%c\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                        i ? ',' : '{', i);
+    used += sprintf(head + used, "}");
+    io_put_le64((unsigned char *)head, (uint64_t)used - 8);
+    int64_t before = peak_kib();
+    assert_int_equal(st_parse(&st, "x", head, used, used, &err), 0);
+    assert_int_equal(st.count, COUNT);
+    assert_non_null(st_find(&st, "999999"));
+    print_message("%" PRId64 " KiB for a header of %" PRId64 "\n", peak_kib() - before,
+                  used / 1024);
+    if (!getenv("SAN"))
+        assert_true((peak_kib() - before) * 1024 < 10 * used);
+    st_release(&st);
     mem_free(head);
+}
+
+/* --- the second opinion: jansson's tree of the same text --- */
+
+static int tree_whole(const json_t *v, int64_t *out)
+{
+    *out = json_integer_value(v);
+    return json_is_integer(v) && *out >= 0;
+}
+
+static int tree_tensor(const struct st *st, const char *name, const json_t *v)
+{
+    const struct st_tensor *t = st_find(st, name);
+    const json_t *shape = json_object_get(v, "shape"), *at = json_object_get(v, "data_offsets");
+    int64_t n = 0;
+
+    if (!t || json_object_size(v) != 3 || json_array_size(shape) != (size_t)t->dims ||
+        strcmp(st_type_name(t->type), json_string_value(json_object_get(v, "dtype"))))
+        return 0;
+    for (int d = 0; d < t->dims; d++)
+        if (!tree_whole(json_array_get(shape, (size_t)d), &n) || n != t->shape[d])
+            return 0;
+    return tree_whole(json_array_get(at, 0), &n) && n == t->first &&
+           tree_whole(json_array_get(at, 1), &n) && n == t->last;
+}
+
+/* What is accepted, jansson's tree says the same of. */
+static int tree_agrees(const struct st *st, const char *text, int64_t bytes)
+{
+    json_error_t where;
+    json_t *root =
+               json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where),
+           *v;
+    const char *key;
+    int same = root != NULL, count = 0;
+
+    json_object_foreach(root, key, v)
+    {
+        if (strcmp(key, "__metadata__") == 0)
+            continue;
+        same = same && tree_tensor(st, key, v);
+        count++;
+    }
+    json_decref(root);
+    return same && count == st->count;
+}
+
+/* Whether jansson reads it as tensors, before what they mean is looked at. */
+static int tree_reads(const char *text, int64_t bytes)
+{
+    json_error_t where;
+    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
+
+    json_decref(root);
+    return root != NULL;
+}
+
+/*
+ * Each byte of a header in turn made each of the bytes that matter: what we accept jansson
+ * reads as the same tensors, and what we call no JSON jansson does.
+ */
+static void test_oracle(void **state)
+{
+    static const char text[] =
+        "{\"__metadata__\":{\"k\\u00e9\\ud83d\\ude00\":\"v\\n\"},\"\\\"a\":{\"dtype\":\"F32\","
+        "\"shape\":[2, 10],\"data_offsets\":[0,80]} ,\n\"\xc3\xa9\":{\"data_offsets\":[80,81],"
+        "\"shape\":[],\"dtype\":\"U8\"}}  ";
+    static const char with[] = "\"\\{}[],: \n0a18-.eEuU/\x01\x7f\x80\xc3\xed\xf4\xff";
+    int64_t n = sizeof text - 1;
+    char head[8 + sizeof text];
+    int taken = 0;
+    struct st st;
+    struct err err;
+
+    (void)state;
+    io_put_le64((unsigned char *)head, (uint64_t)n);
+    for (int64_t at = 0; at < n; at++) {
+        for (size_t k = 0; k < sizeof with - 1; k++) {
+            memcpy(head + 8, text, sizeof text);
+            head[8 + at] = with[k];
+            int rc = st_parse(&st, "x", head, n + 8, n + 8 + 81, &err);
+            if (rc == 0 && !tree_agrees(&st, head + 8, n))
+                fail_msg("byte %d as %02x: taken, and jansson has it otherwise", (int)at,
+                         (unsigned char)with[k]);
+            if (rc && strstr(err.text, "no valid JSON") && tree_reads(head + 8, n))
+                fail_msg("byte %d as %02x: '%s', and jansson reads it", (int)at,
+                         (unsigned char)with[k], err.text);
+            if (rc == 0)
+                st_release(&st);
+            taken += rc == 0;
+        }
+    }
+    assert_in_range(taken, n, 10 * n); /* each byte as it was is among them, most are not */
 }
 
 static void test_write(void **state)
@@ -196,7 +347,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_python_file), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_amount),      cmocka_unit_test(test_write),
+        cmocka_unit_test(test_limits),      cmocka_unit_test(test_million),
+        cmocka_unit_test(test_oracle),      cmocka_unit_test(test_write),
         cmocka_unit_test(test_cut),         cmocka_unit_test(test_real_file),
     };
 

@@ -5,7 +5,7 @@
  *
  *     build/unit/schedule_fuzz_test CASES SEED
  *
- * `make fuzz` runs the same checks under libFuzzer (CONTRIBUTING.md).
+ * `make check-fuzz` runs the same checks under libFuzzer (CONTRIBUTING.md).
  */
 #include "schedule_fixture.h"
 

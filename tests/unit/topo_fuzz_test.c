@@ -6,7 +6,7 @@
  *
  *     build/unit/topo_fuzz_test CASES SEED
  *
- * `make fuzz` runs the same checks under libFuzzer (CONTRIBUTING.md).
+ * `make check-fuzz` runs the same checks under libFuzzer (CONTRIBUTING.md).
  */
 #include <setjmp.h>
 #include <stdarg.h>

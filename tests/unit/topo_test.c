@@ -260,7 +260,7 @@ static const struct {
     {3, "  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: -4, member_Bps: 4}",
      "f.yaml:3: 'levels[0].flow_Bps' is '-4', expected a number from 1 to 1e+25"},
     {3, "  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: 4, member_Bps: .nan}",
-     "f.yaml:3: 'levels[0].member_Bps' is '.nan', expected a number from 1 to 1e+25"},
+     "f.yaml:3: 'levels[0].member_Bps' is '.nan', expected a number from 1e-07 to 1e+25"},
     {3, "  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: 4}",
      "f.yaml:3: 'levels[0].member_Bps' is missing"},
     {3, "  - {name: in, latency_s: 0, port_Bps: 4x, flow_Bps: 4, member_Bps: 4}",

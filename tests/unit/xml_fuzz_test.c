@@ -4,7 +4,7 @@
  *
  *     build/unit/xml_fuzz_test CASES SEED
  *
- * `make fuzz` runs the same checks under libFuzzer (CONTRIBUTING.md).
+ * `make check-fuzz` runs the same checks under libFuzzer (CONTRIBUTING.md).
  */
 #include <setjmp.h>
 #include <stdarg.h>

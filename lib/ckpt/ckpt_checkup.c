@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how to find out what is wrong with a checkpoint: all of it, not the first alone.  The
+ * data goes through ckpt_move, of which nothing is wanted but what it misses.
+ */
+#include "ckpt/ckpt_checkup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_pieces.h"
+
+static void add(struct ckpt_checkup *x, const struct ckpt_wound *w, const struct err *err)
+{
+    x->wound = mem_grow(x->wound, &x->room, (size_t)x->wounds + 1, sizeof *w);
+    x->wound[x->wounds] = *w;
+    x->wound[x->wounds++].text = err ? mem_dup(err->text) : NULL;
+}
+
+/* What is not as it should be is an answer; what the system refuses is an error. */
+static int is_answer(const struct err *err)
+{
+    return err->code == ERR_INPUT || err->code == ERR_MISMATCH || err->code == ERR_ABSENT;
+}
+
+/* --- shards --- */
+
+static int check_header(const struct ckpt_file *file, const char *path, int fd, struct err *err)
+{
+    void *head = NULL;
+    char hash[33];
+    int rc = mem_data(file->header_bytes, "a safetensors header", &head, err);
+
+    if (rc == 0 && io_pread_all(fd, head, file->header_bytes, 0, err))
+        rc = err_prefix(err, "%s: ", path);
+    if (rc == 0) {
+        ckpt_hash(head, file->header_bytes, hash);
+        if (strcmp(hash, file->header_hash))
+            rc = err_at(err, path, 0, NULL, "header is damaged: checksum %s, expected %s", hash,
+                        file->header_hash);
+    }
+    mem_free(head);
+    return rc;
+}
+
+static int open_shard(const struct ckpt *c, int file, const char *path, int *fd,
+                      struct err *err)
+{
+    int64_t bytes = 0, expected = c->file[file].bytes;
+
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0 && errno == ENOENT)
+        return err_at(err, path, 0, NULL, "is missing%s",
+                      c->copies ? "" : ": this rank's part of every unit is lost");
+    if (*fd < 0)
+        return err_sys(err, "cannot open '%s'", path);
+    if (io_size(*fd, &bytes, err))
+        return err_prefix(err, "%s: ", path);
+    return bytes == expected
+               ? 0
+               : err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
+                        expected);
+}
+
+static int check_shard(struct ckpt_checkup *x, int file, int k, struct err *err)
+{
+    struct ckpt *c = x->c;
+    char *path = ckpt_shard_path(c, file, k);
+    int64_t place = (int64_t)file * (1 + c->copies) + k;
+    struct ckpt_wound w = {.kind = WOUND_FILE, .file = file, .copy = k};
+    int fd = -1, rc = open_shard(c, file, path, &fd, err);
+
+    x->files++;
+    x->readable[place] = rc == 0;
+    if (rc == 0) {
+        w.kind = WOUND_HEADER;
+        rc = check_header(&c->file[file], path, fd, err);
+        x->headed[place] = rc == 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    mem_free(path);
+    if (rc && !is_answer(err))
+        return -1;
+    if (rc)
+        add(x, &w, err);
+    return 0;
+}
+
+/* --- blocks --- */
+
+static int by_offset(const void *a, const void *b, void *blocks)
+{
+    const struct ckpt_block *x = (struct ckpt_block *)blocks + *(const int64_t *)a;
+    const struct ckpt_block *y = (struct ckpt_block *)blocks + *(const int64_t *)b;
+
+    if (x->file != y->file)
+        return x->file - y->file;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+int64_t *ckpt_blocks_by_offset(const struct ckpt *c)
+{
+    int64_t *order = mem_new((size_t)c->blocks, sizeof *order);
+
+    for (int64_t b = 0; b < c->blocks; b++)
+        order[b] = b;
+    if (c->blocks)
+        qsort_r(order, (size_t)c->blocks, sizeof *order, by_offset, c->block);
+    return order;
+}
+
+/* Every readable copy is a file of its own here, with one path. */
+struct stream {
+    struct ckpt_checkup *x;
+    char **path;
+    struct move_file *file;
+    int *copy; /* [files] */
+    struct move_from *from;
+    int64_t *block; /* [pieces] */
+    int files;
+    int64_t pieces;
+};
+
+static void add_pieces(struct stream *s, const int64_t *order, int64_t count, int file, int k)
+{
+    const struct ckpt *c = s->x->c;
+
+    s->path[s->files] = ckpt_shard_path(c, file, k);
+    s->file[s->files] =
+        (struct move_file){(const char *const *)&s->path[s->files], 1, c->file[file].bytes};
+    s->copy[s->files] = k;
+    for (int64_t i = 0; i < count; i++) {
+        const struct ckpt_block *b = &c->block[order[i]];
+        s->from[s->pieces] = (struct move_from){b->bytes, s->files, b->offset, b->hash};
+        s->block[s->pieces++] = order[i];
+        s->x->bytes += b->bytes;
+    }
+    s->files++;
+}
+
+static void stream_init(struct stream *s, struct ckpt_checkup *x)
+{
+    const struct ckpt *c = x->c;
+    size_t times = 1 + (size_t)c->copies, files = (size_t)c->files * times;
+    size_t pieces = (size_t)c->blocks * times;
+    int64_t *order = ckpt_blocks_by_offset(c), first = 0, end;
+
+    *s = (struct stream){.x = x};
+    s->path = mem_new(files, sizeof *s->path);
+    s->file = mem_new(files, sizeof *s->file);
+    s->copy = mem_new(files, sizeof *s->copy);
+    s->from = mem_new(pieces, sizeof *s->from);
+    s->block = mem_new(pieces, sizeof *s->block);
+    for (int f = 0; f < c->files; f++, first = end) {
+        for (end = first; end < c->blocks && c->block[order[end]].file == f;)
+            end++;
+        for (int k = 0; k <= c->copies; k++)
+            if (x->readable[(int64_t)f * (1 + c->copies) + k])
+                add_pieces(s, order + first, end - first, f, k);
+    }
+    mem_free(order);
+}
+
+static void stream_release(struct stream *s)
+{
+    for (int f = 0; f < s->files; f++)
+        mem_free(s->path[f]);
+    mem_free(s->path);
+    mem_free(s->file);
+    mem_free(s->copy);
+    mem_free(s->from);
+    mem_free(s->block);
+}
+
+/* The sum alone: all else follows from the piece. */
+static void take_sum(void *arg, int64_t piece, const char *path, const char *hash,
+                     struct err *err)
+{
+    (void)arg;
+    (void)piece;
+    (void)path;
+    err_set(err, ERR_MISMATCH, "%s", hash);
+}
+
+static int take_lost(void *arg, int64_t piece, struct err *err)
+{
+    struct stream *s = arg;
+    struct ckpt *c = s->x->c;
+    struct ckpt_wound w = {.kind = WOUND_BLOCK,
+                           .file = c->block[s->block[piece]].file,
+                           .copy = s->copy[s->from[piece].file],
+                           .block = s->block[piece]};
+
+    if (err->code == ERR_MISMATCH)
+        snprintf(w.hash, sizeof w.hash, "%.32s", err->text);
+    add(s->x, &w, err->code == ERR_MISMATCH ? NULL : err);
+    return 0;
+}
+
+static int check_blocks(struct ckpt_checkup *x, const struct tool_means *means, struct err *err)
+{
+    struct stream s;
+
+    stream_init(&s, x);
+    struct ckpt_move move = {.from_files = s.files,
+                             .from_file = s.file,
+                             .froms = s.pieces,
+                             .from = s.from,
+                             .buffer = means->buffer > x->c->block_bytes ? means->buffer
+                                                                         : x->c->block_bytes,
+                             .jobs = ckpt_jobs(means->jobs),
+                             .stop = means->stop,
+                             .arg = &s,
+                             .ear = means->ear,
+                             .tell = means->tell,
+                             .damaged = take_sum,
+                             .lost = take_lost};
+    int rc = s.pieces ? ckpt_move(&move, NULL, err) : 0;
+    stream_release(&s);
+    return rc;
+}
+
+/* --- what is small --- */
+
+char *ckpt_small_name(const struct ckpt *c, int number)
+{
+    if (number < CKPT_SMALL_SOURCES)
+        return mem_dup(number == CKPT_SMALL_MANIFEST ? "manifest.json" : "config.json");
+    const struct ckpt_source *s = &c->source.item[number - CKPT_SMALL_SOURCES];
+    return io_join(ckpt_source_folder(s->keep), s->name);
+}
+
+static int check_small(struct ckpt_checkup *x, int number, int k, int64_t expected,
+                       const char *hash, struct err *err)
+{
+    char *name = ckpt_small_name(x->c, number), *path = ckpt_small_path(x->c->dir, k, name);
+    struct ckpt_wound w = {.kind = WOUND_SMALL, .file = number, .copy = k};
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    int64_t bytes = 0;
+    char is[33];
+
+    x->files++;
+    if (fd < 0)
+        rc = err_sys(err, "cannot open '%s'", path);
+    else if (io_size(fd, &bytes, err))
+        rc = err_prefix(err, "%s: ", path);
+    else if (bytes != expected)
+        rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
+                    expected);
+    else if (!x->quick || number < CKPT_SMALL_SOURCES) {
+        rc = ckpt_hash_file(path, &bytes, is, err);
+        x->bytes += bytes;
+        if (rc == 0 && strcmp(is, hash))
+            rc = err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", is, hash);
+    }
+    if (fd >= 0)
+        close(fd);
+    mem_free(name);
+    mem_free(path);
+    x->kept[(int64_t)number * (1 + x->c->copies) + k] = rc == 0;
+    if (rc && !is_answer(err))
+        return -1;
+    if (rc)
+        add(x, &w, err);
+    return 0;
+}
+
+/* Without copies the manifest and the config are what they are: they have been read. */
+static int check_all_small(struct ckpt_checkup *x, struct err *err)
+{
+    const struct ckpt *c = x->c;
+    char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), hash[33];
+    int64_t bytes = 0;
+    int rc = c->copies ? ckpt_hash_file(path, &bytes, hash, err) : 0;
+
+    for (int k = 0; rc == 0 && c->copies && k <= c->copies; k++)
+        rc = check_small(x, CKPT_SMALL_MANIFEST, k, bytes, hash, err);
+    bytes = (int64_t)strlen(c->model.config);
+    ckpt_hash(c->model.config, bytes, hash);
+    for (int k = 0; rc == 0 && c->copies && k <= c->copies; k++)
+        rc = check_small(x, CKPT_SMALL_CONFIG, k, bytes, hash, err);
+    for (int i = 0; rc == 0 && i < c->source.count; i++)
+        for (int k = 0; rc == 0 && k <= c->copies; k++)
+            rc = check_small(x, CKPT_SMALL_SOURCES + i, k, c->source.item[i].bytes,
+                             c->source.item[i].hash, err);
+    mem_free(path);
+    return rc;
+}
+
+/* --- all of it --- */
+
+static int by_place(const void *a, const void *b, void *blocks)
+{
+    const struct ckpt_wound *x = a, *y = b;
+    int block = x->kind == WOUND_BLOCK, last = y->kind == WOUND_BLOCK;
+
+    if (block != last || (x->kind == WOUND_SMALL) != (y->kind == WOUND_SMALL))
+        return (block + 2 * (x->kind == WOUND_SMALL)) - (last + 2 * (y->kind == WOUND_SMALL));
+    if (x->file != y->file)
+        return x->file - y->file;
+    int order = block ? by_offset(&x->block, &y->block, blocks) : 0;
+    return order ? order : x->copy - y->copy;
+}
+
+int ckpt_checkup(struct ckpt_checkup *x, struct ckpt *c, int quick,
+                 const struct tool_means *means, struct err *err)
+{
+    size_t times = 1 + (size_t)c->copies;
+    struct ckpt_checkup new = {
+        .c = c, .quick = quick, .small = CKPT_SMALL_SOURCES + c->source.count};
+    int rc = 0;
+
+    new.readable = mem_new((size_t)c->files * times, 1);
+    new.headed = mem_new((size_t)c->files * times, 1);
+    new.kept = mem_new((size_t) new.small *times, 1);
+    for (int f = 0; rc == 0 && f < c->files; f++)
+        for (int k = 0; rc == 0 && k <= c->copies; k++)
+            rc = check_shard(&new, f, k, err);
+    if (rc == 0 && !quick)
+        rc = check_blocks(&new, means, err);
+    if (rc == 0)
+        rc = check_all_small(&new, err);
+    if (new.wounds)
+        qsort_r(new.wound, (size_t) new.wounds, sizeof *new.wound, by_place, c->block);
+    if (rc)
+        ckpt_checkup_release(&new);
+    else
+        *x = new;
+    return rc;
+}
+
+void ckpt_checkup_release(struct ckpt_checkup *x)
+{
+    for (int64_t i = 0; i < x->wounds; i++)
+        mem_free(x->wound[i].text);
+    mem_free(x->wound);
+    mem_free(x->readable);
+    mem_free(x->headed);
+    mem_free(x->kept);
+    *x = (struct ckpt_checkup){0};
+}
+
+/* --- what is good --- */
+
+static int first_of(const char *good, int number, int copies)
+{
+    for (int k = 0; k <= copies; k++)
+        if (good[(int64_t)number * (1 + copies) + k])
+            return k;
+    return -1;
+}
+
+int ckpt_readable(const struct ckpt_checkup *x, int file)
+{
+    return first_of(x->readable, file, x->c->copies);
+}
+
+int ckpt_good_header(const struct ckpt_checkup *x, int file)
+{
+    return first_of(x->headed, file, x->c->copies);
+}
+
+int ckpt_good_small(const struct ckpt_checkup *x, int number)
+{
+    return first_of(x->kept, number, x->c->copies);
+}
+
+static int is_wounded(const struct ckpt_checkup *x, int64_t block, int k)
+{
+    struct ckpt_wound key = {
+        .kind = WOUND_BLOCK, .file = x->c->block[block].file, .copy = k, .block = block};
+    int64_t lo = 0, hi = x->wounds;
+
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        int order = by_place(&x->wound[mid], &key, x->c->block);
+        if (order == 0)
+            return 1;
+        if (order < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return 0;
+}
+
+int ckpt_good_block(const struct ckpt_checkup *x, int64_t block)
+{
+    int64_t first = (int64_t)x->c->block[block].file * (1 + x->c->copies);
+
+    for (int k = 0; k <= x->c->copies; k++)
+        if (x->readable[first + k] && !is_wounded(x, block, k))
+            return k;
+    return -1;
+}
+
+/* The shard as it would be written now, and its header where head is not NULL. */
+static struct ckpt_file shard_anew(const struct ckpt *c, int file, void *head)
+{
+    struct layout layout;
+    struct ckpt_shape shape = {&c->model, &layout, c->strategy, c->states, {{{0}, 0}}, 0};
+    struct ckpt_shard shard;
+
+    memcpy(shape.state, c->state, sizeof shape.state);
+    layout_init(&layout, &c->groups);
+    ckpt_shard_init(&shard, &shape, file);
+    struct ckpt_file anew = shard.file;
+    if (head)
+        ckpt_shard_header(&shard, head);
+    ckpt_shard_release(&shard);
+    layout_release(&layout);
+    return anew;
+}
+
+int ckpt_header_known(const struct ckpt *c, int file)
+{
+    struct ckpt_file anew = shard_anew(c, file, NULL);
+
+    return strcmp(anew.header_hash, c->file[file].header_hash) == 0 &&
+           anew.header_bytes == c->file[file].header_bytes;
+}
+
+void ckpt_header_make(const struct ckpt *c, int file, void *head)
+{
+    shard_anew(c, file, head);
+}
+
+/* --- in words --- */
+
+static char *copy_path(const struct ckpt_checkup *x, const struct ckpt_wound *w, int k)
+{
+    if (w->kind != WOUND_SMALL)
+        return ckpt_shard_path(x->c, w->file, k);
+    char *name = ckpt_small_name(x->c, w->file), *path = ckpt_small_path(x->c->dir, k, name);
+    mem_free(name);
+    return path;
+}
+
+/* Without the checkpoint's own folder. */
+static char *inside(const struct ckpt *c, char *path)
+{
+    size_t n = strlen(c->dir);
+    char *name = mem_dup(path + n + (c->dir[n - 1] != '/'));
+
+    mem_free(path);
+    return name;
+}
+
+void ckpt_wound_say(const struct ckpt_checkup *x, const struct ckpt_wound *w, struct err *err)
+{
+    char *path = copy_path(x, w, w->copy);
+
+    *err = (struct err){.code = ERR_MISMATCH};
+    if (w->kind == WOUND_BLOCK)
+        ckpt_say_damaged(x->c, &x->c->block[w->block], path, w->hash, err);
+    else
+        snprintf(err->file, sizeof err->file, "%s", path);
+    if (w->text)
+        snprintf(err->text, sizeof err->text, "%s", w->text);
+    mem_free(path);
+}
+
+char *ckpt_wound_file(const struct ckpt_checkup *x, const struct ckpt_wound *w)
+{
+    return inside(x->c, copy_path(x, w, w->copy));
+}
+
+char *ckpt_wound_cure(const struct ckpt_checkup *x, const struct ckpt_wound *w)
+{
+    int k = w->kind == WOUND_BLOCK    ? ckpt_good_block(x, w->block)
+            : w->kind == WOUND_SMALL  ? ckpt_good_small(x, w->file)
+            : w->kind == WOUND_HEADER ? ckpt_good_header(x, w->file)
+                                      : ckpt_readable(x, w->file);
+
+    return k < 0 ? NULL : inside(x->c, copy_path(x, w, k));
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows where the copies of a checkpoint's files lie.  Rank R's shard lies with R itself and
+ * with K others, one place of this list after the other; 3 groups, K = 4, R = 0:
+ *
+ *     group    0      1      2          place within the group
+ *     k        0      1      2          R's own
+ *              3      4      5          the next
+ *              6      7      8          the one after that, ...
+ *
+ * Each row visits all groups, R's own first, and skips those that have no more members, so no
+ * holder comes twice and the first `count` of them are in groups of their own.  In groups of
+ * one size each column turns by one for the next R: all hold as many.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_parts.h"
+
+int ckpt_check_copies(const struct groups *g, int copies, struct err *err)
+{
+    int most = g->ranks - 1 < CKPT_COPIES_MAX ? g->ranks - 1 : CKPT_COPIES_MAX;
+
+    if (copies >= 0 && copies <= most)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "%d copies, expected 0 to %d: each lies with another of %d rank%s", copies,
+                   most, g->ranks, g->ranks == 1 ? "" : "s");
+}
+
+int ckpt_copy_holder(const struct groups *g, int rank, int k)
+{
+    int own = g->group_of[rank], place = g->local_of[rank];
+
+    assert(k >= 0 && k < g->ranks);
+    if (k < g->count) { /* the first row: no group is empty */
+        int group = (own + k) % g->count;
+        return groups_rank(g, group, place % g->members[group]);
+    }
+    k -= g->count;
+    for (int row = 1;; row++) {
+        for (int i = 0; i < g->count; i++) {
+            int group = (own + i) % g->count, members = g->members[group];
+            if (row < members && k-- == 0)
+                return groups_rank(g, group, (place + row) % members);
+        }
+    }
+}
+
+void ckpt_copy_name(int holder, int rank, char name[CKPT_FILE_NAME])
+{
+    snprintf(name, CKPT_FILE_NAME, "shard-%05d.copy-%05d.safetensors", holder, rank);
+}
+
+void ckpt_copy_folder(int k, char name[CKPT_FILE_NAME])
+{
+    snprintf(name, CKPT_FILE_NAME, "copy-%d", k);
+}
+
+void ckpt_shard_paths(const char *dir, const struct groups *g, int copies, int rank,
+                      char **path)
+{
+    char name[CKPT_FILE_NAME];
+
+    for (int k = 0; k <= copies; k++) {
+        if (k)
+            ckpt_copy_name(ckpt_copy_holder(g, rank, k), rank, name);
+        else
+            ckpt_shard_name(rank, name);
+        path[k] = io_join(dir, name);
+    }
+}
+
+char *ckpt_shard_path(const struct ckpt *c, int file, int k)
+{
+    char name[CKPT_FILE_NAME];
+
+    if (k)
+        ckpt_copy_name(ckpt_copy_holder(&c->groups, file, k), file, name);
+    else
+        ckpt_shard_name(file, name);
+    return io_join(c->dir, name);
+}
+
+int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room)
+{
+    if (h->blocks + h->files == 0)
+        return 0;
+    return snprintf(text, room,
+                    "'%s' is damaged: %" PRId64 " block%s and %" PRId64 " other file%s were "
+                    "read from copies, paro-shard repair rebuilds them; the first: %s",
+                    dir, h->blocks, h->blocks == 1 ? "" : "s", h->files,
+                    h->files == 1 ? "" : "s", h->first.text);
+}
+
+void ckpt_healed_file(struct ckpt_healed *h, const struct err *wound)
+{
+    if (h->blocks == 0 && h->files == 0)
+        h->first = *wound;
+    h->files++;
+}
+
+void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wound)
+{
+    if (blocks && h->blocks == 0 && h->files == 0)
+        h->first = *wound;
+    h->blocks += blocks;
+}
+
+int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err)
+{
+    char *name = io_join(ckpt_source_folder(s->keep), s->name), hash[33];
+    struct err wound = {0};
+    int64_t bytes = 0;
+    int rc = -1;
+
+    for (int i = 0; rc && i <= c->copies; i++) {
+        *path = ckpt_small_path(c->dir, i, name);
+        rc = ckpt_hash_file(*path, &bytes, hash, err);
+        if (rc == 0 && (bytes != s->bytes || strcmp(hash, s->hash)))
+            rc = err_at(err, *path, 0, NULL, "is damaged: checksum %s, expected %s", hash,
+                        s->hash);
+        if (rc == 0 && i)
+            ckpt_healed_file(&c->healed, &wound);
+        if (rc && i == 0)
+            wound = *err;
+        if (rc)
+            mem_free(*path);
+    }
+    if (rc) {
+        *path = NULL;
+        *err = wound; /* of its own: what is wrong with the copies is for verify to say */
+    }
+    mem_free(name);
+    return rc;
+}
+
+/* A good file of the folder `from` into another. */
+static int put_checked(const char *from, const char *to, const struct ckpt_source *s,
+                       struct err *err)
+{
+    int64_t bytes = 0;
+    char hash[33];
+    int rc = ckpt_copy_file(from, to, s->name, &bytes, hash, err);
+
+    if (rc == 0 && strcmp(hash, s->hash))
+        rc = err_at(err, from, 0, s->name, "changed while it was read");
+    return rc;
+}
+
+int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const char *to,
+                     struct err *err)
+{
+    char *path = NULL;
+
+    if (ckpt_find_source(c, s, &path, err))
+        return -1;
+    path[strlen(path) - strlen(s->name) - 1] = 0; /* the folder */
+    int rc = put_checked(path, to, s, err);
+    mem_free(path);
+    return rc;
+}
+
+int ckpt_take_sources(struct ckpt *c, const char *dir, struct err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < c->source.count; i++) {
+        const struct ckpt_source *s = &c->source.item[i];
+        char *to = io_join(dir, ckpt_source_folder(s->keep));
+        rc = ckpt_take_source(c, s, to, err);
+        mem_free(to);
+    }
+    return rc;
+}
+
+static int put_source(const char *dir, const char *copy, const struct ckpt_source *s,
+                      struct err *err)
+{
+    const char *folder = ckpt_source_folder(s->keep);
+    char *from = io_join(dir, folder), *to = io_join(copy, folder);
+    int rc = put_checked(from, to, s, err);
+
+    mem_free(from);
+    mem_free(to);
+    return rc;
+}
+
+int ckpt_put_small(const char *dir, int copies, const struct ckpt_small *what, struct err *err)
+{
+    char name[CKPT_FILE_NAME];
+    int rc = 0;
+
+    /* The checkpoint's own manifest comes last. */
+    for (int k = copies; rc == 0 && k >= 0; k--) {
+        ckpt_copy_folder(k, name);
+        char *to = k ? io_join(dir, name) : mem_dup(dir);
+        int sources = k && what->source ? what->source->count : 0;
+        if (k)
+            rc = io_mkdir(to, err);
+        for (int i = 0; rc == 0 && i < sources; i++)
+            rc = put_source(dir, to, &what->source->item[i], err);
+        if (rc == 0)
+            rc = ckpt_put_file(to, "config.json", what->config, (int64_t)strlen(what->config),
+                               err);
+        if (rc == 0)
+            rc = ckpt_put_file(to, "manifest.json", what->manifest, what->manifest_bytes, err);
+        if (rc == 0 && k)
+            rc = io_fsync_path(to, err);
+        mem_free(to);
+    }
+    return rc;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a checkpoint is opened: by its own manifest.json and config.json, or by those of
+ * copy-1/ ... where they are damaged or gone.  A manifest that is not the checkpoint's own may
+ * be another run's: it is believed when a block has the checksum that it says.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_parts.h"
+
+enum { PROBES = 16 }; /* blocks that may be damaged before a manifest is another run's */
+
+char *ckpt_small_path(const char *dir, int k, const char *name)
+{
+    char folder[CKPT_FILE_NAME];
+
+    ckpt_copy_folder(k, folder);
+    char *copy = k ? io_join(dir, folder) : mem_dup(dir), *path = io_join(copy, name);
+    mem_free(copy);
+    return path;
+}
+
+static int is_there(const char *dir, int k, const char *name)
+{
+    char *path = ckpt_small_path(dir, k, name);
+    int there = !io_absent(path);
+
+    mem_free(path);
+    return there;
+}
+
+int ckpt_is(const char *dir)
+{
+    int k = 0;
+
+    while (k <= CKPT_COPIES_MAX && !is_there(dir, k, "manifest.json"))
+        k++;
+    return k <= CKPT_COPIES_MAX;
+}
+
+void ckpt_close(struct ckpt *c)
+{
+    for (int i = 0; c->dir && i < CKPT_OPEN_MAX; i++)
+        if (c->open[i].fd >= 0)
+            close(c->open[i].fd);
+    for (int i = 0; i < c->source.count; i++)
+        mem_free(c->source.item[i].name);
+    mem_free(c->source.item);
+    mem_free(c->file);
+    mem_free(c->block);
+    mem_free(c->first);
+    mem_free(c->buffer);
+    mem_free(c->dir);
+    groups_release(&c->groups);
+    model_release(&c->model);
+    *c = (struct ckpt){0};
+}
+
+/* By copy m's manifest and copy k's config. */
+static int open_by(struct ckpt *c, const char *dir, int m, int k,
+                   const struct ckpt_limits *limits, struct err *err)
+{
+    struct ckpt new = {.dir = mem_dup(dir), .cached = -1, .manifest = m};
+    char *config = ckpt_small_path(dir, k, "config.json");
+    char *manifest = ckpt_small_path(dir, m, "manifest.json");
+
+    for (int i = 0; i < CKPT_OPEN_MAX; i++)
+        new.open[i].fd = -1;
+    int rc = model_read(&new.model, config, err) ||
+                     ckpt_manifest_read(&new, manifest, config, limits, err)
+                 ? -1
+                 : 0;
+    mem_free(config);
+    mem_free(manifest);
+    for (int64_t b = 0; b < new.blocks; b++)
+        if (new.block[b].bytes > new.block_bytes)
+            new.block_bytes = new.block[b].bytes;
+    if (rc)
+        ckpt_close(&new);
+    else
+        *c = new;
+    return rc;
+}
+
+/* By copy m's manifest and any config that goes with it; err is of copy m's own. */
+static int open_with(struct ckpt *c, const char *dir, int m, const struct ckpt_limits *limits,
+                     struct err *err)
+{
+    struct err other;
+
+    if (open_by(c, dir, m, m, limits, err) == 0)
+        return 0;
+    /* A config that is whole cannot tell which of the two is to blame. */
+    for (int k = 0; k <= CKPT_COPIES_MAX; k++)
+        if (k != m && is_there(dir, k, "config.json") &&
+            open_by(c, dir, m, k, limits, &other) == 0)
+            return 0;
+    return -1;
+}
+
+/* Whether a block is what the manifest says. */
+static int fits(struct ckpt *c)
+{
+    char *seen = mem_new((size_t)c->files, 1);
+    int probes = 0, good = 0;
+    struct err err;
+
+    for (int64_t b = 0; !good && probes < PROBES && b < c->blocks; b++) {
+        if (seen[c->block[b].file])
+            continue;
+        seen[c->block[b].file] = 1;
+        for (int k = 0; !good && k <= c->copies; k++) {
+            int rc = ckpt_load_copy(c, b, k, &err);
+            good = rc == 0;
+            probes += rc && err.code == ERR_MISMATCH;
+        }
+    }
+    mem_free(seen);
+    return good;
+}
+
+int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
+                  struct err *err)
+{
+    int first = -1; /* manifest that is well-formed, whatever it is of */
+    struct err own = {0}, other;
+
+    for (int m = 0; m <= CKPT_COPIES_MAX; m++) {
+        if (m && !is_there(dir, m, "manifest.json"))
+            continue;
+        if (open_with(c, dir, m, limits, m ? &other : &own))
+            continue;
+        if ((m == 0 && !(doubt && c->copies)) || fits(c)) {
+            c->healed.files = own.code != ERR_NONE;
+            c->healed.first = own;
+            return 0;
+        }
+        first = first < 0 ? m : first;
+        ckpt_close(c);
+    }
+    if (doubt && first >= 0)
+        return open_with(c, dir, first, limits, err);
+    *err = own;
+    return -1;
+}
+
+int ckpt_open(struct ckpt *c, const char *dir, struct err *err)
+{
+    return ckpt_open_within(c, dir, NULL, err);
+}
+
+int ckpt_open_within(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
+                     struct err *err)
+{
+    if (!ckpt_is(dir))
+        return err_set(err, ERR_ABSENT, "'%s' has no manifest.json: it is no checkpoint", dir);
+    return ckpt_open_any(c, dir, limits ? limits : &ckpt_limits_usual, 0, err);
+}

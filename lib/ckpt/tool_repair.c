@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a checkpoint becomes whole again, beside the damaged one: first all copies are
+ * looked at, so that it is known what was wrong and what is lost; where nothing is, every file
+ * is written anew, from whichever copies are good.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/jout.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_checkup.h"
+#include "ckpt/ckpt_pieces.h"
+#include "ckpt/st.h"
+#include "ckpt/tool_parts.h"
+
+struct repair {
+    const struct tool_means *means;
+    int json;
+    FILE *out;
+    const struct ckpt_checkup *x;
+    struct ckpt *c;
+    struct jout j; /* json's, into memory until all is done */
+    int lost;
+};
+
+/* Elements of one tensor of a state, one after the other in one shard. */
+struct span {
+    int file, tensor, state;
+    int64_t lo, hi; /* of the unit; empty: there is none */
+};
+
+/* --- what is told --- */
+
+/* `name`, and of what; cure NULL: it is lost, or ("") written anew. */
+static void tell(struct repair *r, const char *name, const char *part, const struct span *s,
+                 const char *cure)
+{
+    const struct ckpt *c = r->c;
+    const struct model_tensor *t = s ? &c->model.tensor[s->tensor] : NULL;
+    FILE *out = r->out;
+
+    if (!r->json) {
+        fprintf(out, "%s:%s", name, part);
+        if (t)
+            fprintf(out, " '%s' %s, elements [%" PRId64 ", %" PRId64 ")", t->name,
+                    c->state[s->state].name, s->lo - t->offset, s->hi - t->offset);
+        if (!cure)
+            fputs(" lost\n", out);
+        else if (*cure)
+            fprintf(out, " rebuilt from '%s'\n", cure);
+        else
+            fputs(" written anew\n", out);
+        return;
+    }
+    jout_open(&r->j, NULL, '{');
+    jout_text(&r->j, "file", name);
+    jout_text(&r->j, "part", t ? "elements" : *part ? "header" : "file");
+    jout_text(&r->j, "tensor", t ? t->name : NULL);
+    if (t) {
+        jout_text(&r->j, "state", c->state[s->state].name);
+        jout_int(&r->j, "first", s->lo - t->offset);
+        jout_int(&r->j, "end", s->hi - t->offset);
+    }
+    if (cure)
+        jout_text(&r->j, "from", *cure ? cure : NULL);
+    jout_close(&r->j, '}');
+}
+
+static void tell_lost(struct repair *r, const struct span *s)
+{
+    if (s->lo == s->hi)
+        return;
+    tell(r, r->c->file[s->file].name, "", s, NULL);
+    r->lost++;
+}
+
+/* Of what no copy is good: neighbours in one tensor are one line. */
+static void tell_lost_blocks(struct repair *r)
+{
+    const struct ckpt *c = r->c;
+    int64_t *order = ckpt_blocks_by_offset(c);
+    struct span s = {0};
+
+    for (int64_t i = 0; i < c->blocks; i++) {
+        const struct ckpt_block *b = &c->block[order[i]];
+        if (ckpt_good_block(r->x, order[i]) >= 0)
+            continue;
+        if (s.file != b->file || s.tensor != b->tensor || s.state != b->state ||
+            s.hi != b->lo) {
+            tell_lost(r, &s);
+            s = (struct span){b->file, b->tensor, b->state, b->lo, b->lo};
+        }
+        s.hi = b->hi;
+    }
+    tell_lost(r, &s);
+    mem_free(order);
+}
+
+static void tell_all_lost(struct repair *r)
+{
+    for (int f = 0; f < r->c->files; f++)
+        if (ckpt_good_header(r->x, f) < 0 && !ckpt_header_known(r->c, f)) {
+            tell(r, r->c->file[f].name, " header", NULL, NULL);
+            r->lost++;
+        }
+    tell_lost_blocks(r);
+    /* Without copies manifest and config are good: they have been read. */
+    for (int i = r->c->copies ? 0 : CKPT_SMALL_SOURCES; i < r->x->small; i++)
+        if (ckpt_good_small(r->x, i) < 0) {
+            char *name = ckpt_small_name(r->c, i);
+            tell(r, name, "", NULL, NULL);
+            mem_free(name);
+            r->lost++;
+        }
+}
+
+static void tell_rebuilt(struct repair *r)
+{
+    for (int64_t i = 0; i < r->x->wounds; i++) {
+        const struct ckpt_wound *w = &r->x->wound[i];
+        char *name = ckpt_wound_file(r->x, w), *cure = ckpt_wound_cure(r->x, w);
+        struct span s = {0};
+        if (w->kind == WOUND_BLOCK) {
+            const struct ckpt_block *b = &r->c->block[w->block];
+            s = (struct span){b->file, b->tensor, b->state, b->lo, b->hi};
+        }
+        tell(r, name, w->kind == WOUND_HEADER ? " header" : "",
+             w->kind == WOUND_BLOCK ? &s : NULL, cure ? cure : "");
+        mem_free(name);
+        mem_free(cure);
+    }
+    if (r->x->wounds == 0 && !r->json)
+        fputs("nothing is damaged: the copy is of what was there\n", r->out);
+}
+
+/* --- what is written --- */
+
+/* A shard's header: that of a good copy, or as it is made. */
+static int take_header(const struct repair *r, int file, void *head, struct err *err)
+{
+    const struct ckpt *c = r->c;
+    int k = ckpt_good_header(r->x, file);
+    char hash[33];
+
+    if (k < 0) {
+        ckpt_header_make(c, file, head);
+        return 0;
+    }
+    char *path = ckpt_shard_path(c, file, k);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    if (fd < 0)
+        rc = err_sys(err, "cannot open '%s'", path);
+    else if (io_pread_all(fd, head, c->file[file].header_bytes, 0, err))
+        rc = err_prefix(err, "%s: ", path);
+    if (rc == 0) {
+        ckpt_hash(head, c->file[file].header_bytes, hash);
+        if (strcmp(hash, c->file[file].header_hash))
+            rc = err_at(err, path, 0, NULL, "changed while it was read");
+    }
+    if (fd >= 0)
+        close(fd);
+    mem_free(path);
+    return rc;
+}
+
+static int put_shell(const char *path, const struct ckpt_file *f, const void *head, int holes,
+                     struct err *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc = 0;
+
+    if (fd < 0)
+        return err_sys(err, "cannot create '%s'", path);
+    if (ckpt_make_room(fd, f->bytes, holes, err) ||
+        io_pwrite_all(fd, head, f->header_bytes, 0, err))
+        rc = err_prefix(err, "%s: ", path);
+    close(fd);
+    return rc;
+}
+
+/* The new shards and their copies, without what lies in them. */
+static int put_shells(const struct repair *r, const struct ckpt_paths *new, int holes,
+                      struct err *err)
+{
+    const struct ckpt *c = r->c;
+    int rc = 0;
+
+    for (int f = 0; rc == 0 && f < c->files; f++) {
+        void *head = NULL;
+        rc = mem_data(c->file[f].header_bytes, "a safetensors header", &head, err);
+        if (rc == 0)
+            rc = take_header(r, f, head, err);
+        for (int k = 0; rc == 0 && k <= c->copies; k++)
+            rc = put_shell(new->file[f].path[k], &c->file[f], head, holes, err);
+        mem_free(head);
+    }
+    return rc;
+}
+
+static void say_damaged(void *arg, int64_t piece, const char *path, const char *hash,
+                        struct err *err)
+{
+    const struct ckpt *c = arg;
+
+    ckpt_say_damaged(c, &c->block[piece], path, hash, err);
+}
+
+static int move_blocks(const struct repair *r, const char *dir, struct err *err)
+{
+    struct ckpt *c = r->c;
+    struct ckpt_paths old, new;
+    struct move_from *from = ckpt_pieces_from(c, 0, c->blocks);
+    struct move_to *to = mem_new((size_t)c->blocks, sizeof *to);
+    int64_t at = 0;
+
+    for (int64_t i = 0; i < c->blocks; i++) {
+        const struct ckpt_block *b = &c->block[i];
+        enum dtype type = c->state[b->state].type;
+        to[i] = (struct move_to){at, b->bytes, b->file, b->offset, type, type, NULL};
+        at += b->bytes;
+    }
+    ckpt_paths_open(&old, c);
+    ckpt_paths_of(&new, c, dir);
+    struct ckpt_move move = {.from_files = old.files,
+                             .from_file = old.file,
+                             .to_files = new.files,
+                             .to_file = new.file,
+                             .holes = ckpt_has_holes(old.file, old.files),
+                             .froms = c->blocks,
+                             .from = from,
+                             .tos = c->blocks,
+                             .to = to,
+                             .buffer = r->means->buffer,
+                             .jobs = ckpt_jobs(r->means->jobs),
+                             .stop = r->means->stop,
+                             .arg = c,
+                             .ear = r->means->ear,
+                             .damaged = say_damaged,
+                             .tell = r->means->tell};
+    int rc = put_shells(r, &new, move.holes, err) || ckpt_move(&move, NULL, err) ? -1 : 0;
+    ckpt_paths_release(&old);
+    ckpt_paths_release(&new);
+    mem_free(from);
+    mem_free(to);
+    return rc;
+}
+
+static int put_small(const struct repair *r, const char *dir, struct err *err)
+{
+    struct ckpt *c = r->c;
+    const struct ckpt_limits *limits = r->means->limits ? r->means->limits : &ckpt_limits_usual;
+    char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), *text = NULL;
+    int64_t bytes = 0;
+    int rc = io_read_text(path, limits->manifest_bytes, &text, &bytes, err);
+
+    struct ckpt_small small = {c->model.config, text, bytes, &c->source};
+    if (rc == 0)
+        rc = ckpt_take_sources(c, dir, err) || ckpt_put_small(dir, c->copies, &small, err) ? -1
+                                                                                           : 0;
+    mem_free(text);
+    mem_free(path);
+    return rc;
+}
+
+static int repair(struct repair *r, struct io_dir *dir, struct err *err)
+{
+    char *text = NULL;
+    size_t used = 0;
+    int json = r->json, rc = 0;
+
+    if (json) {
+        r->j.file = ckpt_stream(&text, &used);
+        jout_open(&r->j, NULL, '{');
+        jout_text(&r->j, "schema", "paro.shard.repair/1");
+        jout_open(&r->j, "lost", '[');
+    }
+    tell_all_lost(r);
+    if (!r->lost)
+        rc = move_blocks(r, dir->temp, err) || put_small(r, dir->temp, err) ||
+                     io_dir_commit(dir, err)
+                 ? -1
+                 : 0;
+    if (json) {
+        jout_close(&r->j, ']');
+        jout_open(&r->j, "rebuilt", '[');
+    }
+    if (rc == 0 && !r->lost)
+        tell_rebuilt(r);
+    if (json) {
+        jout_close(&r->j, ']');
+        jout_bool(&r->j, "ok", r->lost == 0);
+        jout_close(&r->j, '}');
+        fclose(r->j.file);
+        if (rc == 0)
+            fputs(text, r->out);
+        mem_free(text);
+    }
+    return rc;
+}
+
+int tool_repair(const char *from, const struct tool_means *means, int json, FILE *out,
+                struct tool_target to, int *lost, struct err *err)
+{
+    struct ckpt c;
+    struct ckpt_checkup x = {0};
+    struct repair r = {.means = means, .json = json, .out = out, .x = &x, .c = &c};
+
+    if (!ckpt_is(from))
+        return err_set(err, ERR_ABSENT,
+                       "'%s' has no manifest.json and no copy of one: it is no checkpoint",
+                       from);
+    if (ckpt_open_any(&c, from, means->limits ? means->limits : &ckpt_limits_usual, 1, err))
+        return -1;
+    struct io_dir dir = {.lock = -1};
+    /* The target is taken first: one that is refused is so before all is read. */
+    int rc = tool_check_apart(from, to.dir, err) ||
+                     io_dir_create(&dir, to.dir, to.force, err) ||
+                     ckpt_checkup(&x, &c, 0, means, err) || repair(&r, &dir, err)
+                 ? -1
+                 : 0;
+    if (dir.path) /* not committed */
+        io_dir_abandon(&dir);
+    ckpt_checkup_release(&x);
+    ckpt_close(&c);
+    if (rc == 0)
+        *lost = r.lost;
+    return rc;
+}

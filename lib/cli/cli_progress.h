@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLI_CLI_PROGRESS_H
+#define CLI_CLI_PROGRESS_H
+
+#include <stdint.h>
+
+#include "cli/cli.h"
+
+/*
+ * How far it is, one line on standard error that is written over itself, twice a second at
+ * most: `--progress=auto|always|never`, auto where that is a terminal which can.
+ */
+struct cli_progress {
+    const char *word; /* what is being done */
+    int shows;
+    double began_s, due_s; /* 0: it has not begun */
+    int shown;             /* characters on the terminal */
+};
+
+#define CLI_PROGRESS_OPTION(key)                                                               \
+    {                                                                                          \
+        "progress", key, "auto|always|never", 0,                                               \
+            "How far it is, on standard error (default auto: where that is a terminal)", 80    \
+    }
+
+/* `how` NULL: auto. */
+error_t cli_progress_choose(struct cli *cli, struct cli_progress *p, const char *how);
+/* p is a struct cli_progress; of `all`, which stays the same, `done`. */
+void cli_progress_tell(void *p, int64_t done, int64_t all);
+void cli_progress_clear(struct cli_progress *p);
+
+#endif

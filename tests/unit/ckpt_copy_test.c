@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where copies lie: for all ranks of equal and ragged groups, placed by slot and by node, and
+ * every number of copies there is room for, by counting and not by the rule.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "ckpt/ckpt_parts.h"
+
+enum { RANKS_MAX = 33 };
+
+static const char *const shapes[] = {"2",         "5",       "1x2",  "2x1",     "2x2",
+                                     "3x3",       "2x5",     "5x2",  "[3,2]",   "[1,4]",
+                                     "[4,1]",     "[2,1,3]", "7x3",  "[8,8,7]", "[5,1,1,1]",
+                                     "[1,1,6,2]", "33",      "33x1", "[1,32]"};
+
+/* Copies 0 ... K of each rank are K + 1 ranks, in as many groups as there are. */
+static void check_apart(const struct groups *g)
+{
+    for (int r = 0; r < g->ranks; r++) {
+        char rank_has[RANKS_MAX] = {0}, group_has[RANKS_MAX] = {0};
+        assert_int_equal(ckpt_copy_holder(g, r, 0), r);
+        for (int k = 0; k < g->ranks; k++) {
+            int holder = ckpt_copy_holder(g, r, k);
+            assert_in_range(holder, 0, g->ranks - 1);
+            assert_false(rank_has[holder]);
+            rank_has[holder] = 1;
+            if (k < g->count)
+                assert_false(group_has[g->group_of[holder]]);
+            group_has[g->group_of[holder]] = 1;
+        }
+    }
+}
+
+static int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+/*
+ * Of another group, whose members share out a group's shards by their places, a member of m
+ * holds at most its share of theirs, rounded up.
+ */
+static void check_even(const struct groups *g)
+{
+    for (int k = 1; k < g->ranks; k++) {
+        int held[RANKS_MAX] = {0}, equal = 1;
+        for (int r = 0; r < g->ranks; r++)
+            held[ckpt_copy_holder(g, r, k)]++;
+        for (int i = 1; i < g->count; i++)
+            equal &= g->members[i] == g->members[0];
+        for (int r = 0; r < g->ranks; r++) {
+            int m = g->members[g->group_of[r]], most = 0;
+            for (int i = 0; i < g->count; i++) {
+                int share = ceil_div(g->members[i], m);
+                most = k < g->count ? share > most ? share : most : most + share;
+            }
+            assert_in_range(held[r], 0, most);
+            if (equal)
+                assert_int_equal(held[r], 1);
+        }
+    }
+}
+
+static void test_holders(void **state)
+{
+    struct groups g, by_node;
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        assert_int_equal(groups_parse(&g, shapes[i], &err), 0);
+        check_apart(&g);
+        check_even(&g);
+        /* The same groups, dealt out in turn. */
+        int group_of[RANKS_MAX], n = 0;
+        for (int j = 0; n < g.ranks; j++)
+            for (int k = 0; k < g.count; k++)
+                if (j < g.members[k])
+                    group_of[n++] = k;
+        assert_int_equal(groups_init_of(&by_node, n, group_of, &err), 0);
+        check_apart(&by_node);
+        check_even(&by_node);
+        groups_release(&by_node);
+        groups_release(&g);
+    }
+}
+
+static void test_places(void **state)
+{
+    struct groups g;
+    struct err err;
+    char *path[4];
+
+    (void)state;
+    assert_int_equal(groups_parse(&g, "[3,2]", &err), 0);
+    for (int k = 0; k <= 4; k++)
+        assert_int_equal(ckpt_check_copies(&g, k, &err), 0);
+    assert_int_equal(ckpt_check_copies(&g, 5, &err), -1);
+    assert_string_equal(err.text,
+                        "5 copies, expected 0 to 4: each lies with another of 5 ranks");
+    assert_int_equal(ckpt_check_copies(&g, -1, &err), -1);
+    ckpt_shard_paths("d", &g, 3, 2, path); /* rank 2: place 2 of group 0 */
+    assert_string_equal(path[0], "d/shard-00002.safetensors");
+    assert_string_equal(path[1], "d/shard-00003.copy-00002.safetensors");
+    assert_string_equal(path[2], "d/shard-00000.copy-00002.safetensors");
+    assert_string_equal(path[3], "d/shard-00004.copy-00002.safetensors");
+    for (int k = 0; k < 4; k++)
+        mem_free(path[k]);
+    groups_release(&g);
+    assert_int_equal(groups_parse(&g, "100", &err), 0);
+    assert_int_equal(ckpt_check_copies(&g, CKPT_COPIES_MAX, &err), 0);
+    assert_int_equal(ckpt_check_copies(&g, CKPT_COPIES_MAX + 1, &err), -1);
+    groups_release(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_holders),
+        cmocka_unit_test(test_places),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
