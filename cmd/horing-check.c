@@ -46,5 +46,6 @@ int main(int argc, char **argv)
         rc = health_replay(&a.o, a.replay, stdout, &state, &err);
     else
         rc = health_quick(&a.o, stdout, &state, &err);
-    return rc ? cli_health_fail(&a, &err) : cli_finish(&a.cli, (int)state);
+    int status = rc ? cli_health_fail(&a, &err) : cli_finish(&a.cli, (int)state);
+    return cli_health_close(&a, status);
 }

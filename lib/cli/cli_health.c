@@ -290,6 +290,10 @@ void cli_health_parse(struct cli_health *a, int argc, char **argv)
 {
     *a = (struct cli_health){.cli = CLI_INIT("horing-check"), .memory = {.lock = -1}};
     a->cli.status = HEALTH_UNKNOWN;
+    a->cli.plugin = "HORING";
+    for (int i = 1; i < argc; i++) /* there a baseline is what is printed */
+        if (strcmp(argv[i], "--learn") == 0)
+            a->cli.plugin = NULL;
     health_options_init(&a->o);
     health_ops_init(&a->ops);
     a->ops.memory = &a->memory;
@@ -308,9 +312,13 @@ int cli_health_fail(struct cli_health *a, const struct err *err)
 
     if (!a->cli.silent && a->o.prom && !a->o.learn)
         health_write_prom_unknown(a->o.prom, a->ops.now_s, &ignored);
-    if (!a->cli.silent && !a->o.json && !a->o.learn)
-        printf("HORING UNKNOWN - %s\n", err->text);
-    else
-        cli_fail(&a->cli, err);
+    cli_fail(&a->cli, err);
     return cli_finish(&a->cli, HEALTH_UNKNOWN);
+}
+
+int cli_health_close(struct cli_health *a, int status)
+{
+    health_memory_close(&a->memory);
+    health_config_release(&a->ops.config);
+    return status;
 }

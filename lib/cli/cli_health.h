@@ -25,6 +25,8 @@ struct cli_health {
 void cli_health_parse(struct cli_health *a, int argc, char **argv);
 /* An error is an answer: on standard output, where a monitoring system reads.  The status. */
 int cli_health_fail(struct cli_health *a, const struct err *err);
+/* What is remembered is let go of; the status is handed through. */
+int cli_health_close(struct cli_health *a, int status);
 /* Whether it takes other hosts to answer. */
 int cli_health_measures(const struct cli_health *a);
 

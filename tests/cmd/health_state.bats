@@ -137,7 +137,8 @@ unknown() {
     wrong() {
         local rc=0
         horing-check "$@" > out 2> said || rc=$?
-        [ $rc = 3 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ] || { cat out said; return 1; }
+        [ $rc = 3 ] && [ ! -s said ] && [ "$(wc -l < out)" = 1 ] &&
+            grep -q '^HORING UNKNOWN - ' out || { cat out said; return 1; }
     }
     wrong --level quick --baseline x
     wrong --level quick --record x
@@ -150,6 +151,14 @@ unknown() {
     wrong --replay x --record y
     wrong --accept-baseline
     wrong -w 10:5
+    wrong -c 5x
+    wrong -w ''
+    wrong -t 0
+    wrong --level fast
+    wrong operand
+    # Where a baseline is what is printed, it goes to standard error.
+    run -3 --separate-stderr horing-check --learn -t 0
+    [ -z "$output" ]
     SOURCE_DATE_EPOCH=soon wrong --level quick
 }
 
