@@ -155,7 +155,8 @@ static error_t check_words(struct cli_health *a)
     struct cli *cli = &a->cli;
     const int quick = a->o.level == HEALTH_QUICK && !a->replay;
 
-    if (a->o.learn && (a->o.baseline || quick || a->replay) && !(a->o.baseline && a->ops.accept))
+    if (a->o.learn && (a->o.baseline || quick || a->replay) &&
+        !(a->o.baseline && a->ops.accept))
         return cli_usage(cli, "--learn and %s, expected one of them",
                          a->o.baseline ? "--baseline"
                          : quick       ? "--level quick"
@@ -253,8 +254,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'w':
         return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.warn, err), "--warning");
     case 'c':
-        return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.crit, err),
-                         "--critical");
+        return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.crit, err), "--critical");
     case 't':
         return cli_check(&a->cli, num_f64(arg, 1, 86400, &a->o.deadline_s, err), "--timeout");
     case KEY_LEVEL:

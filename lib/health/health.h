@@ -49,7 +49,8 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
 int health_quick(const struct health_options *o, FILE *out, enum health_state *state,
                  struct err *err);
 
-/* For node_exporter, when there is no verdict: UNKNOWN now, and the last success that `path` has. */
+/* For node_exporter, when there is no verdict: UNKNOWN now, and the last success that `path`
+ * has. */
 int health_write_prom_unknown(const char *path, int64_t now_s, struct err *err);
 
 /* A record instead of a fabric: the same bytes on `out` as the run that wrote it. */

@@ -3,9 +3,9 @@
  * Knows when a host does something else, which a measurement would disturb and be disturbed by.
  *
  * A load average says it late: it is the last minute's, high after a job has ended and low when
- * one begins; hence no limit unless one is asked for.  Slurm keeps a folder for every job on the
- * host (cgroup/v2: system.slice/slurmstepd.scope/job_N; v1: freezer/slurm/uid_U/job_N): that is
- * true this moment.
+ * one begins; hence no limit unless one is asked for.  Slurm keeps a folder for every job on
+ * the host (cgroup/v2: system.slice/slurmstepd.scope/job_N; v1: freezer/slurm/uid_U/job_N):
+ * that is true this moment.
  */
 #include <dirent.h>
 #include <stdio.h>

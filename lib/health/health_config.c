@@ -18,12 +18,10 @@ static const struct {
     const char *name;
     int code[6];
 } checks[] = {
-    {"link", {201, 207, 208}}, {"answer", {202, 206}},
-    {"errors", {203, 209}},    {"speed", {204}},
-    {"flaps", {205}},          {"rate", {301, 302, 303, 306}},
-    {"pair", {304}},           {"rank", {307}},
-    {"collective", {308}},     {"latency", {401}},
-    {"data", {501}},
+    {"link", {201, 207, 208}}, {"answer", {202, 206}}, {"errors", {203, 209}},
+    {"speed", {204}},          {"flaps", {205}},       {"rate", {301, 302, 303, 306}},
+    {"pair", {304}},           {"rank", {307}},        {"collective", {308}},
+    {"latency", {401}},        {"data", {501}},
 };
 enum { CHECKS = sizeof checks / sizeof *checks };
 
@@ -62,7 +60,8 @@ static int fail_check(const char *word, struct err *err)
     for (int i = 0; i < CHECKS; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "",
                  checks[i].name);
-    return err_set(err, ERR_INPUT, "'%.60s', expected one of %s, or a code as HC-203", word, all);
+    return err_set(err, ERR_INPUT, "'%.60s', expected one of %s, or a code as HC-203", word,
+                   all);
 }
 
 int health_config_disable(struct health_config *c, const char *check, struct err *err)
@@ -103,7 +102,7 @@ enum { WORD = 255 };
                          of_, 0, HEALTH_CONFIG_MOST)
 
 static const cyaml_schema_field_t ignore_fields[] = {
-    MAY(doc_ignore, link),   MAY(doc_ignore, host),   MAY(doc_ignore, check),
+    MAY(doc_ignore, link),   MAY(doc_ignore, host),    MAY(doc_ignore, check),
     TEXT(doc_ignore, until), TEXT(doc_ignore, reason), CYAML_FIELD_END};
 static const cyaml_schema_value_t ignore_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_ignore, ignore_fields)};

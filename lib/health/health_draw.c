@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows a verdict as a picture: the ports of all hosts, and what every host gets to every other.
+ * Knows a verdict as a picture: the ports of all hosts, and what every host gets to every
+ * other.
  *
  *     state and title
  *     +------------+ +------------+        to: a b c d
@@ -64,7 +65,7 @@ struct draw {
     int per_tile, tiles; /* hosts of a tile */
     int per_cell, cells; /* hosts of a row or column */
     double map;          /* its width and height */
-    };
+};
 
 static double percent_of(const struct draw *w, int host, int way)
 {
@@ -135,14 +136,15 @@ static void draw_bar(struct draw *w, double x, double y, double width, int host,
                  units_rate(&u, w->v->port[host][way].Bps));
     }
     text(w, x, y + 9, 9, way == HEALTH_OUT ? "out" : "in");
-    svg_rect(&w->s, (struct svg_box){x + 20, y, width - 52, 10}, &(struct svg_pen){.stroke = PALE},
-             tip);
+    svg_rect(&w->s, (struct svg_box){x + 20, y, width - 52, 10},
+             &(struct svg_pen){.stroke = PALE}, tip);
     if (!isnan(percent))
         svg_rect(&w->s, (struct svg_box){x + 20, y, (width - 52) * share, 10},
                  &(struct svg_pen){.fill = rgb.text, .stroke = INK, .width = 0.5}, tip);
-    svg_text(&w->s, x + width, y + 9,
-             &(struct svg_font){.size = isnan(percent) ? 7 : 9, .anchor = SVG_END, .colour = INK},
-             isnan(percent) ? "-" : label);
+    svg_text(
+        &w->s, x + width, y + 9,
+        &(struct svg_font){.size = isnan(percent) ? 7 : 9, .anchor = SVG_END, .colour = INK},
+        isnan(percent) ? "-" : label);
 }
 
 static void draw_sign(struct draw *w, double x, double y, double size, enum health_state s)
@@ -333,10 +335,13 @@ static void draw_map(struct draw *w)
     if (w->per_cell == 1)
         snprintf(words, sizeof words, "Pairs: a row sends, a column receives");
     else
-        snprintf(words, sizeof words, "Pairs: a row sends, a column receives; %d x %d hosts a"
-                                      " cell, the worst of them", w->per_cell, w->per_cell);
+        snprintf(words, sizeof words,
+                 "Pairs: a row sends, a column receives; %d x %d hosts a"
+                 " cell, the worst of them",
+                 w->per_cell, w->per_cell);
     text(w, MARGIN + LEFT + GAP, HEAD - 12, 12, words);
-    svg_rect(&w->s, (struct svg_box){x, y, w->map, w->map}, &(struct svg_pen){.stroke = PALE}, NULL);
+    svg_rect(&w->s, (struct svg_box){x, y, w->map, w->map}, &(struct svg_pen){.stroke = PALE},
+             NULL);
     for (int r = 0; r < w->cells; r++)
         for (int c = 0; c < w->cells; c++)
             draw_cell(w, &cell[(size_t)r * (size_t)w->cells + (size_t)c], x + c * size,
@@ -403,10 +408,10 @@ static void draw_all(struct draw *w, FILE *out)
     snprintf(title, sizeof title, "HORING %s: %d hosts, %d findings, compared with %s",
              health_state_name(w->v->state), w->d->hosts, w->v->findings,
              w->v->by_baseline ? "a baseline" : "each other");
-    svg_open(&w->s, out, 2 * MARGIN + LEFT + GAP + AXIS + MAP, legend + (2 + lines) * LINE + MARGIN,
-             title);
-    svg_text(&w->s, MARGIN, MARGIN + 8, &(struct svg_font){.size = 18, .bold = 1, .colour = INK},
-             title);
+    svg_open(&w->s, out, 2 * MARGIN + LEFT + GAP + AXIS + MAP,
+             legend + (2 + lines) * LINE + MARGIN, title);
+    svg_text(&w->s, MARGIN, MARGIN + 8,
+             &(struct svg_font){.size = 18, .bold = 1, .colour = INK}, title);
     draw_ports(w);
     draw_map(w);
     draw_findings(w, draw_legend(w, legend));

@@ -57,8 +57,7 @@ static void put_findings(struct jout *j, const struct health_told *t)
         jout_text(j, "text", f->text);
         put_evidence(j, f);
         if (t->ops->suggest)
-            jout_text(j, "suggest",
-                      health_suggest(t->d, f, text, sizeof text) ? NULL : text);
+            jout_text(j, "suggest", health_suggest(t->d, f, text, sizeof text) ? NULL : text);
         jout_close(j, '}');
     }
     jout_close(j, ']');

@@ -84,8 +84,9 @@ static void put_number(FILE *out, int64_t v)
 static void put_nic(FILE *out, const struct health_known *k)
 {
     const struct health_nic *n = &k->last;
-    const int64_t v[] = {n->ib,      n->real,      n->up,    n->carrier,  n->mbit,      n->width,
-                         n->packets, n->losses,    n->ups,   k->want_up,  k->want_mbit, k->want_width};
+    const int64_t v[] = {n->ib,   n->real,    n->up,        n->carrier,
+                         n->mbit, n->width,   n->packets,   n->losses,
+                         n->ups,  k->want_up, k->want_mbit, k->want_width};
 
     fputs("nic", out);
     put_word(out, n->name);
@@ -95,7 +96,8 @@ static void put_nic(FILE *out, const struct health_known *k)
         put_number(out, n->counter[i]);
     putc('\n', out);
     for (int i = 0; i < k->losses; i++)
-        fprintf(out, "loss %s %" PRId64 " %" PRId64 "\n", n->name, k->loss[i].at_s, k->loss[i].n);
+        fprintf(out, "loss %s %" PRId64 " %" PRId64 "\n", n->name, k->loss[i].at_s,
+                k->loss[i].n);
     for (int i = 0; i < k->recents; i++)
         fprintf(out, "recent %s %" PRId64 " %" PRId64 " %" PRId64 "\n", n->name,
                 k->recent[i].at_s, k->recent[i].n, k->recent[i].packets);
@@ -103,8 +105,8 @@ static void put_nic(FILE *out, const struct health_known *k)
 
 static void put_problem(FILE *out, const struct health_problem *p)
 {
-    fprintf(out, "problem %d %d %d %d %" PRId64 " %" PRId64 " %" PRId64 " %d", p->code, p->spoken,
-            p->told, p->runs, p->first_s, p->last_s, p->told_s, p->way);
+    fprintf(out, "problem %d %d %d %d %" PRId64 " %" PRId64 " %" PRId64 " %d", p->code,
+            p->spoken, p->told, p->runs, p->first_s, p->last_s, p->told_s, p->way);
     put_word(out, p->host);
     put_word(out, p->link);
     put_word(out, p->other);
@@ -293,7 +295,8 @@ static int take_problem(struct reader *r, const char *text, struct err *err)
         number(r, 5, 0, WHEN_MOST, &p.first_s, err) ||
         number(r, 6, 0, WHEN_MOST, &p.last_s, err) ||
         number(r, 7, 0, WHEN_MOST, &p.told_s, err) || small(r, 8, -1, 1, &p.way, err) ||
-        text_of(r, 9, p.host, sizeof p.host, err) || text_of(r, 10, p.link, sizeof p.link, err) ||
+        text_of(r, 9, p.host, sizeof p.host, err) ||
+        text_of(r, 10, p.link, sizeof p.link, err) ||
         text_of(r, 11, p.other, sizeof p.other, err))
         return -1;
     if (m->problems.count == HEALTH_HOSTS_MOST || strlen(text) >= sizeof p.text)
@@ -320,7 +323,8 @@ static int take_rate(struct reader *r, struct err *err)
     for (int i = 0; i < rate.count; i++)
         if (num_f64(r->word[3 + i], 0, 1e25, &rate.Bps[i], &why))
             return bad(r, err, why.text);
-    m->rates.at = mem_grow(m->rates.at, &m->rates.room, (size_t)m->rates.count + 1, sizeof rate);
+    m->rates.at =
+        mem_grow(m->rates.at, &m->rates.room, (size_t)m->rates.count + 1, sizeof rate);
     m->rates.at[m->rates.count++] = rate;
     return 0;
 }
@@ -344,9 +348,15 @@ static char *split(struct reader *r, char *line, int most)
 static int take_line(struct reader *r, char *line, struct err *err)
 {
     int problem = strncmp(line, "problem ", 8) == 0;
+
+    for (const char *c = line; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return bad(r, err, "has a control character");
     char *rest = split(r, line, problem ? 12 : WORDS);
     const char *kind = r->word[0];
-
+    for (int i = 0; i < r->words; i++)
+        if (!r->word[i][0])
+            return bad(r, err, "has two blanks in a row");
     if (problem)
         return take_problem(r, rest, err);
     if (*rest)
@@ -372,7 +382,8 @@ static int64_t find_sum(const char *text, int64_t bytes)
     const int64_t last = (int64_t)strlen("sum \n") + SUM_DIGITS;
     char want[32];
 
-    if (bytes < last || text[bytes - 1] != '\n' || (bytes > last && text[bytes - last - 1] != '\n'))
+    if (bytes < last || text[bytes - 1] != '\n' ||
+        (bytes > last && text[bytes - last - 1] != '\n'))
         return -1;
     snprintf(want, sizeof want, "sum %016" PRIx64 "\n",
              (uint64_t)XXH64(text, (size_t)(bytes - last), 0));
@@ -423,11 +434,11 @@ static int check_folder(const char *dir, struct err *err)
     if (lstat(dir, &st))
         return err_sys(err, "cannot make the state's folder '%s'", dir);
     if (!S_ISDIR(st.st_mode))
-        return err_set(err, ERR_INPUT, "the state's folder '%s' is a %s, expected a folder", dir,
-                       S_ISLNK(st.st_mode) ? "symbolic link" : "file");
+        return err_set(err, ERR_INPUT, "the state's folder '%s' is a %s, expected a folder",
+                       dir, S_ISLNK(st.st_mode) ? "symbolic link" : "file");
     if (st.st_uid != geteuid())
-        return err_set(err, ERR_INPUT, "the state's folder '%s' is of user %u, expected %u", dir,
-                       (unsigned)st.st_uid, (unsigned)geteuid());
+        return err_set(err, ERR_INPUT, "the state's folder '%s' is of user %u, expected %u",
+                       dir, (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & 022)
         return err_set(err, ERR_INPUT,
                        "the state's folder '%s' has mode %03o, expected one that only its owner"
@@ -488,13 +499,14 @@ static int load(struct health_memory *m, const char *host, int64_t now_s, struct
     m->fresh = rc == 1;
     if (m->fresh && access(kept, F_OK) == 0)
         snprintf(m->old, sizeof m->old, "%s", kept);
-    if (rc == 0 &&
-        (health_memory_parse(m, m->path, text, bytes, err) || check_read(m, host, now_s, err))) {
+    if (rc == 0 && (health_memory_parse(m, m->path, text, bytes, err) ||
+                    check_read(m, host, now_s, err))) {
         forget(m);
         rc = -1;
         if (rename(m->path, kept) == 0) {
             struct err why = *err;
-            err_set(err, ERR_INPUT, "%.500s; kept as .bad, the next run starts afresh", why.text);
+            err_set(err, ERR_INPUT, "%.500s; kept as .bad, the next run starts afresh",
+                    why.text);
         }
     }
     mem_free(text);

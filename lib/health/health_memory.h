@@ -10,14 +10,11 @@
  * thing, the last with a checksum of all before it.
  *
  *     paro-health-state/1
- *     run 17 1764000000 1763999700 node3 0d1b...      runs, last, last that measured, host, boot
- *     said CRITICAL 1763990000
- *     nic eth0 0 1 1 ...                              as it was read last, and what it had
- *     loss eth0 1763999000 1                          of nic eth0: when, how many
- *     recent eth0 1763999700 12 4000                  errors, packets
- *     problem 204 CRITICAL WARNING 2 ... node3 eth0 - text
- *     rate node3 out 59.8e6 59.7e6
- *     sum 0123456789abcdef
+ *     run 17 1764000000 1763999700 node3 0d1b...      runs, last, last that measured, host,
+ * boot said CRITICAL 1763990000 nic eth0 0 1 1 ...                              as it was read
+ * last, and what it had loss eth0 1763999000 1                          of nic eth0: when, how
+ * many recent eth0 1763999700 12 4000                  errors, packets problem 204 CRITICAL
+ * WARNING 2 ... node3 eth0 - text rate node3 out 59.8e6 59.7e6 sum 0123456789abcdef
  */
 enum { HEALTH_EVENTS = 16, HEALTH_RATES = 8, HEALTH_HOST_NAME = 256 };
 
@@ -27,8 +24,8 @@ struct health_event {
 
 struct health_known { /* of a port */
     struct health_nic last;
-    int want_up;        /* it had a link */
-    int64_t want_mbit;  /* the fastest it had; 0: never known */
+    int want_up;       /* it had a link */
+    int64_t want_mbit; /* the fastest it had; 0: never known */
     int want_width;
     int losses, recents;
     struct health_event loss[HEALTH_EVENTS];   /* links lost, the last 24 h */
@@ -43,7 +40,7 @@ struct health_problem {
     int64_t first_s, last_s;  /* seen; last: as bad as it is spoken */
     int64_t told_s;           /* 0: never */
     char host[HEALTH_HOST_NAME], link[HEALTH_NIC_NAME], other[HEALTH_HOST_NAME]; /* "" none */
-    int way;                                                                      /* or -1 */
+    int way;                                                                     /* or -1 */
     char text[256];
 };
 
@@ -54,9 +51,9 @@ struct health_rate { /* of a port of a host, the last runs', newest last */
 };
 
 struct health_memory {
-    char *path; /* owned; NULL: nothing is remembered */
-    int lock;   /* -1: none */
-    int fresh;  /* there was nothing to remember */
+    char *path;    /* owned; NULL: nothing is remembered */
+    int lock;      /* -1: none */
+    int fresh;     /* there was nothing to remember */
     char old[300]; /* with fresh: the state that could not be read, kept, or "" */
     int64_t runs, when_s, measured_s; /* the last run; the last that could measure; 0: none */
     char host[HEALTH_HOST_NAME], boot[HEALTH_BOOT_NAME];

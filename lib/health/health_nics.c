@@ -19,8 +19,8 @@ enum { PATH = 600, IFF_UP_BIT = 1, IFF_LOOPBACK_BIT = 8 };
 
 /*
  * What a healthy link may count is left out: dropped (protocols that nobody listens to),
- * multicast, VL15_dropped.  InfiniBand's classic counters stop at their end (IBTA, PortCounters:
- * 16 and 8 bits) until somebody resets them.
+ * multicast, VL15_dropped.  InfiniBand's classic counters stop at their end (IBTA,
+ * PortCounters: 16 and 8 bits) until somebody resets them.
  */
 static const struct health_counter net_counters[HEALTH_COUNTERS] = {
     {"rx_crc_errors", "statistics/rx_crc_errors", 0},
@@ -93,7 +93,9 @@ static void read_counters(const char *dir, struct health_nic *n)
     const struct health_counter *c = health_counters(n->ib);
 
     for (int i = 0; i < HEALTH_COUNTERS; i++)
-        n->counter[i] = i && !c[i - 1].name ? -1 : c[i].name ? read_number(dir, c[i].path, 10) : -1;
+        n->counter[i] = i && !c[i - 1].name ? -1
+                        : c[i].name         ? read_number(dir, c[i].path, 10)
+                                            : -1;
 }
 
 /* A name is a word of the state file and of messages. */
@@ -118,7 +120,8 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
 {
     struct health_nic n = {0};
     char text[40];
-    int64_t flags = read_number(dir, "flags", 16), changes = read_number(dir, "carrier_changes", 10);
+    int64_t flags = read_number(dir, "flags", 16),
+            changes = read_number(dir, "carrier_changes", 10);
 
     if (flags < 0 || (flags & IFF_LOOPBACK_BIT) || set_name(&n, name))
         return;
@@ -126,7 +129,8 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
     n.up = (flags & IFF_UP_BIT) != 0;
     n.carrier = read_number(dir, "carrier", 10) == 1;
     n.waits = read_line(dir, "operstate", text, sizeof text) == 0 && !strcmp(text, "dormant");
-    n.half = n.carrier && read_line(dir, "duplex", text, sizeof text) == 0 && !strcmp(text, "half");
+    n.half =
+        n.carrier && read_line(dir, "duplex", text, sizeof text) == 0 && !strcmp(text, "half");
     n.mbit = read_number(dir, "speed", 10);
     n.mbit = n.mbit > 0 && n.mbit < INT32_MAX ? n.mbit : 0; /* all ones: not known */
     n.ups = read_number(dir, "carrier_up_count", 10);

@@ -11,19 +11,24 @@
  * The ports of this host as its kernel shows them: interfaces under SYS/class/net, InfiniBand
  * ports under SYS/class/infiniband.  Reads a few small files each; starts nothing.
  */
-enum { HEALTH_NIC_NAME = 64, HEALTH_BOOT_NAME = 40, HEALTH_COUNTERS = 8, HEALTH_NICS_MOST = 4096 };
+enum {
+    HEALTH_NIC_NAME = 64,
+    HEALTH_BOOT_NAME = 40,
+    HEALTH_COUNTERS = 8,
+    HEALTH_NICS_MOST = 4096
+};
 
 struct health_nic {
     char name[HEALTH_NIC_NAME]; /* "eth0", "mlx5_0/1"; no blanks */
     int ib;                     /* InfiniBand, or RoCE's port of it */
-    int real;                   /* hardware of this host: no bridge, bond, tunnel, virtual function */
-    int up, carrier;            /* asked to be up; has a link */
-    int waits;                  /* a link that is not in use yet: dormant, or no subnet manager */
-    int half;                   /* half duplex */
-    int64_t mbit;               /* 0: not known */
-    int width;                  /* lanes; 0: not known */
-    int64_t ups, losses;        /* of the carrier, since the driver's counter began; -1 */
-    int64_t packets;            /* both ways; -1 */
+    int real;            /* hardware of this host: no bridge, bond, tunnel, virtual function */
+    int up, carrier;     /* asked to be up; has a link */
+    int waits;           /* a link that is not in use yet: dormant, or no subnet manager */
+    int half;            /* half duplex */
+    int64_t mbit;        /* 0: not known */
+    int width;           /* lanes; 0: not known */
+    int64_t ups, losses; /* of the carrier, since the driver's counter began; -1 */
+    int64_t packets;     /* both ways; -1 */
     int64_t counter[HEALTH_COUNTERS]; /* of errors, as health_counters names them; -1: absent */
 };
 
@@ -32,7 +37,8 @@ struct health_counter {
     const char *name, *path;
     int64_t end; /* a counter that stands here has stopped; 0: none does */
 };
-const struct health_counter *health_counters(int ib); /* [HEALTH_COUNTERS], name NULL: no more */
+const struct health_counter *
+health_counters(int ib); /* [HEALTH_COUNTERS], name NULL: no more */
 
 struct health_nics {
     int count;

@@ -7,20 +7,20 @@
 
 /* How a check lives beside others of its kind: what it knows of itself, and who is told. */
 struct health_ops {
-    char host[HEALTH_HOST_NAME]; /* this one */
-    int64_t now_s;               /* since 1970; of a run that was measured, its own counts */
-    const char *state;           /* folder; NULL: nothing is remembered */
+    char host[HEALTH_HOST_NAME];  /* this one */
+    int64_t now_s;                /* since 1970; of a run that was measured, its own counts */
+    const char *state;            /* folder; NULL: nothing is remembered */
     struct health_memory *memory; /* borrowed; opened by who checks, where there is a folder */
-    int notify;                  /* only what is new is printed */
-    double remind_s;             /* and what is not, so often; 0: never */
-    int verbose;                 /* 0 to 3 */
-    int suggest;                 /* the scheduler's line is printed, and nothing done */
-    int accept;                  /* as things are now they should be */
-    int force;                   /* beside a job, and under any load */
-    double max_load;             /* per core, of the last minute; 0: any */
-    const char *jobs;            /* our own job's number (Slurm's), or NULL */
-    const char *svg;             /* file or NULL */
-    const char *sys, *proc;      /* "/sys", "/proc" */
+    int notify;                   /* only what is new is printed */
+    double remind_s;              /* and what is not, so often; 0: never */
+    int verbose;                  /* 0 to 3 */
+    int suggest;                  /* the scheduler's line is printed, and nothing done */
+    int accept;                   /* as things are now they should be */
+    int force;                    /* beside a job, and under any load */
+    double max_load;              /* per core, of the last minute; 0: any */
+    const char *jobs;             /* our own job's number (Slurm's), or NULL */
+    const char *svg;              /* file or NULL */
+    const char *sys, *proc;       /* "/sys", "/proc" */
     struct health_config config;
 };
 void health_ops_init(struct health_ops *o);

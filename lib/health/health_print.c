@@ -159,7 +159,8 @@ static void put_label(const char *name, const char *what, FILE *out)
     fprintf(out, "_%s'=", what);
 }
 
-static void put_port(const struct health_told *t, const struct labels *l, int k, int w, FILE *out)
+static void put_port(const struct health_told *t, const struct labels *l, int k, int w,
+                     FILE *out)
 {
     const struct health_port *p = &t->v->port[k][w];
     const struct health_rules *r = &t->o->rules;

@@ -107,7 +107,8 @@ static void put_all(FILE *f, const struct health_told *t)
     put_findings(f, t);
     head(f, "port_bytes_per_second", "gauge", "Payload rate of a host's port");
     put_ports(f, t, "port_bytes_per_second", 0);
-    head(f, "port_expected_ratio", "gauge", "Rate of a host's port over what is expected of it");
+    head(f, "port_expected_ratio", "gauge",
+         "Rate of a host's port over what is expected of it");
     put_ports(f, t, "port_expected_ratio", 1);
     head(f, "link_carrier", "gauge", "Whether the link has a carrier");
     put_links(f, d, "link_carrier", CARRIER);

@@ -27,7 +27,8 @@
  */
 static const double errors_ratio = 1e-6;
 static const int64_t errors_least = 10;
-/* Errors that are too few in one run are added up for an hour, links that were lost for a day. */
+/* Errors that are too few in one run are added up for an hour, links that were lost for a day.
+ */
 static const int64_t recent_s = 3600, loss_s = 86400;
 /* One loss in a day is a cable that was pulled; more than five are a fault. */
 static const int64_t losses_warn = 2, losses_crit = 6;
@@ -147,8 +148,8 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
             continue;
         struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
         f->measured = (double)g->counter[i];
-        SAY(f, "%.60s port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s",
-            q->ops->host, n->name, g->counter[i], c[i].name, g->packets > 0 ? g->packets : 0,
+        SAY(f, "%.60s port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", q->ops->host,
+            n->name, g->counter[i], c[i].name, g->packets > 0 ? g->packets : 0,
             g->since_s > 0 ? ", in " : "", g->since_s > 0 ? units_time(&u, g->since_s) : "");
         return;
     }
@@ -160,7 +161,8 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
     if (is_many(errors, packets)) {
         struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
         f->measured = (double)errors;
-        SAY(f, "%.60s port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
+        SAY(f,
+            "%.60s port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
             q->ops->host, n->name, errors, packets);
     }
 }
@@ -191,8 +193,8 @@ static void judge_flaps(struct quick *q, const struct health_nic *n,
     struct health_finding *f =
         say(q, losses >= losses_crit ? HEALTH_CRITICAL : HEALTH_WARNING, 205, n->name);
     f->measured = (double)losses;
-    SAY(f, "%.60s port '%s' lost its link %" PRId64 " times within a day", q->ops->host, n->name,
-        losses);
+    SAY(f, "%.60s port '%s' lost its link %" PRId64 " times within a day", q->ops->host,
+        n->name, losses);
 }
 
 /* ---- the link ---- */
@@ -219,7 +221,8 @@ static int judge_link(struct quick *q, const struct health_nic *n, int want_up)
 static void judge_speed(struct quick *q, const struct health_nic *n, int64_t want_mbit,
                         int want_width)
 {
-    double percent = want_mbit > 0 && n->mbit > 0 ? 100.0 * (double)n->mbit / (double)want_mbit : NAN;
+    double percent =
+        want_mbit > 0 && n->mbit > 0 ? 100.0 * (double)n->mbit / (double)want_mbit : NAN;
     enum health_state s = HEALTH_OK;
     char lanes[48] = "";
 
@@ -244,13 +247,19 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
         n->half ? ", half duplex" : "");
 }
 
+/* Since the kernel started: a port that never had a link may have no cable. */
+static int had_link(const struct health_nic *n)
+{
+    return n->up && (n->carrier || n->ups > 0);
+}
+
 static void add_link(struct quick *q, const struct health_nic *n, const struct health_known *k,
                      const struct growth *g)
 {
     struct health_link l = {.host = 0,
                             .up = n->up,
                             .carrier = n->carrier,
-                            .lost = n->up && !n->carrier && (k ? k->want_up : n->ups > 0),
+                            .lost = n->up && !n->carrier && (k ? k->want_up : had_link(n)),
                             .Bps = (double)n->mbit * 1e6 / 8,
                             .want_Bps = k ? (double)k->want_mbit * 1e6 / 8 : 0,
                             .errors = g->most,
@@ -278,14 +287,18 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
     }
     if (!n->real && !e)
         return;
-    /* Without a memory the kernel's own: a port that never had a link may have no cable. */
-    int want_up = e || (q->m ? k && k->want_up : n->ups > 0);
+    int want_up = e || (k ? k->want_up : had_link(n));
     q->judged += n->up || want_up;
     if (n->waits && !n->ib)
         return;
     if (judge_link(q, n, want_up))
-        judge_speed(q, n, e && e->mbit ? e->mbit : k ? k->want_mbit : 0,
-                    e && e->width ? e->width : k ? k->want_width : 0);
+        judge_speed(q, n,
+                    e && e->mbit ? e->mbit
+                    : k          ? k->want_mbit
+                                 : 0,
+                    e && e->width ? e->width
+                    : k           ? k->want_width
+                                  : 0);
     judge_errors(q, n, k, &g);
     judge_full(q, n);
     judge_flaps(q, n, k, &g);
@@ -370,8 +383,10 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
     struct growth g = growth_of(q, n, k);
     int64_t now_s = q->ops->now_s;
 
-    if (!k)
+    if (!k) {
         k = health_memory_add_nic(q->m, n->name);
+        k->want_up = n->real && had_link(n);
+    }
     k->last = *n;
     k->want_up |= n->real && n->up && n->carrier && !n->waits;
     k->want_mbit = n->mbit > k->want_mbit ? n->mbit : k->want_mbit;

@@ -58,7 +58,7 @@ static double latency_of(const struct health_latency *l, int count, int src, int
 }
 
 void health_streams_of(const struct health_data *d, const struct health_verdict *v,
-                     struct health_streams *out)
+                       struct health_streams *out)
 {
     int n = d->samples.count, late = d->latencies.count;
     struct health_sample *s = mem_new((size_t)n + 1, sizeof *s);

@@ -16,7 +16,7 @@ struct health_streams {
     struct health_stream *at; /* owned */
 };
 void health_streams_of(const struct health_data *d, const struct health_verdict *v,
-                     struct health_streams *out);
+                       struct health_streams *out);
 void health_streams_release(struct health_streams *p);
 
 #endif

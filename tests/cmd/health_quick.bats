@@ -90,6 +90,14 @@ says() {
     run ! grep CLEARED out
 }
 
+@test "a link that is away at the first run, and had been there: still CRITICAL at the second" {
+    put eth0 carrier 0
+    says 2 'lost the link'
+    says 2 'lost the link'
+    says 0 '^HORING OK' --accept-baseline
+    says 0 '^HORING OK'
+}
+
 @test "a port without a cable, one that is set down, a bridge: nothing is said" {
     nic eth1 -1
     put eth1 carrier 0 carrier_up_count 0
