@@ -47,6 +47,8 @@ static void put_good(const struct health_told *t, FILE *out)
     if (host >= 0)
         fprintf(out, ", slowest %.60s %s %.0f %% of %s", d->host[host].name, way_name[way],
                 t->v->port[host][way].percent, t->v->by_baseline ? "baseline" : "peers");
+    if (t->v->percent_only)
+        fputs(" (too few for more than the percentage)", out);
 }
 
 /* Words from names that others have given: one line, and no bar before the perfdata. */
@@ -196,7 +198,9 @@ static void put_perfdata(const struct health_told *t, FILE *out)
     for (int i = 0; t->d->level == HEALTH_QUICK && i < t->d->links.count; i++) {
         const struct health_link *k = &t->d->links.at[i];
         putc(said++ ? ' ' : '|', out);
-        put_label(k->name, "err", out); /* as long as an interface's name may be, and that */
+        /* An interface's name has 15 at most; longer ones differ at their ends. */
+        size_t n = strlen(k->name);
+        put_label(k->name + (n > LABEL ? n - LABEL : 0), "err", out);
         if (k->errors < 0)
             fputs("U;;;0;", out);
         else
