@@ -60,7 +60,8 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
         f = of_link(l, HEALTH_CRITICAL, 201);
         add(v, &f, "%.60s lost the link of its port '%.63s'", host, l->name);
     }
-    if (l->errors >= errors_least && (double)l->errors > errors_ratio * (double)l->packets) {
+    if (l->errors >= errors_least && l->packets >= 0 &&
+        (double)l->errors > errors_ratio * (double)l->packets) {
         f = of_link(l, HEALTH_WARNING, 203);
         f.measured = (double)l->errors;
         add(v, &f, "%.60s port '%.63s' %" PRId64 " errors in %" PRId64 " packets", host,

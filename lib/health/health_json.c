@@ -211,8 +211,10 @@ void health_print_json(const struct health_told *t, FILE *out)
     jout_text(&j, "level", health_level_name(d->level));
     if (d->level == HEALTH_QUICK)
         jout_text(&j, "host", host_or_null(d, 0));
-    else
+    else {
         jout_text(&j, "compared_with", v->by_baseline ? "baseline" : "peers");
+        jout_bool(&j, "percent_only", v->percent_only);
+    }
     jout_int(&j, "rounds", d->rounds);
     jout_int(&j, "rounds_wanted", d->wanted);
     jout_int(&j, "wrong_words", wrong_words(d));

@@ -318,8 +318,9 @@ static void facts_need_no_statistics(void **state)
         {{.up = 1, .carrier = 1, .errors = 10, .packets = 10000001}, 0},
         {{.up = 1, .carrier = 1, .Bps = 25e9, .want_Bps = 50e9}, 204},
         {{.up = 1, .carrier = 1, .Bps = 50e9, .want_Bps = 50e9}, 0},
-        {{.up = 1, .carrier = 1, .flaps = 3, .since_s = 60}, 205},
-        {{.up = 1, .carrier = 1, .flaps = 2, .since_s = 60}, 0},
+        {{.up = 1, .carrier = 1, .flaps = 3, .since_s = 86400}, 205},
+        {{.up = 1, .carrier = 1, .flaps = 2, .since_s = 86400}, 0},
+        {{.up = 1, .carrier = 1, .flaps = 1, .since_s = 10}, 205}, /* while it was measured */
     };
 
     (void)state;

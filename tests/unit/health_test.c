@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -361,6 +360,8 @@ static void needs_something_to_compare(void **state)
 static void same_data_same_words(void **state)
 {
     struct fabric f = healthy(8);
+    enum health_state is;
+    struct err err;
     char *text[2];
     size_t bytes;
 
@@ -372,10 +373,9 @@ static void same_data_same_words(void **state)
         FILE *out = open_memstream(&text[i], &bytes);
         health_options_init(&o);
         sample(&f, 21, 5, &d);
-        struct health_verdict v = judge(&d, NULL);
-        health_print_line(&d, &v, &o, out);
+        assert_int_equal(health_speak(&d, &o, out, &is, &err), 0);
+        assert_int_equal(is, HEALTH_CRITICAL);
         fclose(out);
-        health_verdict_release(&v);
         health_data_release(&d);
     }
     assert_string_equal(text[0], text[1]);
@@ -383,63 +383,6 @@ static void same_data_same_words(void **state)
     assert_true(strchr(text[0], '|') - text[0] < 80);
     free(text[0]);
     free(text[1]);
-}
-
-/* ---- quick: a /sys/class/net of our own ---- */
-
-static void put(const char *dir, const char *file, const char *text)
-{
-    char path[256];
-
-    snprintf(path, sizeof path, "%s/%s", dir, file);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
-static void quick(void **state)
-{
-    char sys[] = "/tmp/health_test.XXXXXX", eth[64], statistics[80], remove[128];
-    struct health_options o;
-    enum health_state is;
-    struct err err;
-    char *text;
-    size_t bytes;
-
-    (void)state;
-    assert_non_null(mkdtemp(sys));
-    snprintf(eth, sizeof eth, "%s/eth7", sys);
-    snprintf(statistics, sizeof statistics, "%s/statistics", eth);
-    mkdir(eth, 0700);
-    mkdir(statistics, 0700);
-    put(eth, "flags", "0x1003\n");
-    put(eth, "carrier_up_count", "3\n");
-    put(statistics, "rx_errors", "7\n");
-    put(statistics, "tx_errors", "0\n");
-    put(statistics, "rx_packets", "1000\n");
-    put(statistics, "tx_packets", "1000\n");
-    health_options_init(&o);
-    static const struct {
-        const char *carrier, *errors;
-        enum health_state is;
-    } row[] = {{"1\n", "7\n", HEALTH_OK}, /* 7 errors are below what can be told */
-               {"0\n", "7\n", HEALTH_CRITICAL},
-               {"1\n", "12\n", HEALTH_WARNING}};
-    for (int i = 0; i < 3; i++) {
-        put(eth, "carrier", row[i].carrier);
-        put(statistics, "rx_errors", row[i].errors);
-        FILE *out = open_memstream(&text, &bytes);
-        assert_int_equal(health_quick(&o, sys, out, &is, &err), 0);
-        fclose(out);
-        assert_int_equal(is, row[i].is);
-        assert_non_null(strstr(text, health_state_name(row[i].is)));
-        assert_non_null(strstr(text, "'eth7_errors'="));
-        free(text);
-    }
-    assert_int_equal(health_quick(&o, "/nowhere", stdout, &is, &err), -1);
-    snprintf(remove, sizeof remove, "rm -r %s", sys);
-    assert_int_equal(system(remove), 0);
 }
 
 int main(void)
@@ -453,7 +396,6 @@ int main(void)
         cmocka_unit_test(hosts_stand_once),
         cmocka_unit_test(needs_something_to_compare),
         cmocka_unit_test(same_data_same_words),
-        cmocka_unit_test(quick),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
