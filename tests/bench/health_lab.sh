@@ -45,7 +45,7 @@ lab() {
     out*) echo "--slow 1:$(percent $((100 - ${1#out})))/$RATE" ;;
     in*) echo "--slow 1:$RATE/$(percent $((100 - ${1#in})))" ;;
     pair*) echo "--slow 0-2:$(percent $((100 - ${1#pair})))" ;;
-    cut) echo "--cut 1:4" ;;
+    cut) echo "--cut 1:2.5" ;;
     flap) echo "--flap 1:3/1" ;;
     *) die "kind '$1', expected healthy, portP, outP, inP, pairP, cut, flap or corrupt" ;;
     esac
@@ -69,8 +69,8 @@ judge() {
         my @bad = grep { $_->{state} eq "WARNING" || $_->{state} eq "CRITICAL" } @{$d->{findings}};
         my ($right, $wrong) = (0, 0);
         for (@bad) {
-            my ($h, $o) = ($_->{host} // "", $_->{other} // "");
-            my $way = $_->{direction} // $_->{way} // "";
+            my ($h, $o) = ($_->{host} // "", $_->{other_host} // "");
+            my $way = $_->{direction} // "";
             my $ok = $kind =~ /^(port|cut|flap)/ ? $h eq "node1"
                    : $kind =~ /^out/ ? $h eq "node1" && $way ne "in"
                    : $kind =~ /^in/ ? $h eq "node1" && $way ne "out"

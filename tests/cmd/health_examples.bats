@@ -26,11 +26,11 @@ unplug() { echo 0 > box/sys/class/net/eth0/carrier; }
 
 @test "crontab: the command runs with cron's environment, and mails on change alone" {
     local command
-    grep -vE '^(#|[A-Z]+=)' "$EX/crontab" > jobs
-    [ "$(wc -l < jobs)" = 2 ]
+    grep -vE '^(#|[A-Z]+=)' "$EX/crontab" > lines
+    [ "$(wc -l < lines)" = 2 ]
     # Five fields of time, a user, a command without the % that cron takes for a line's end.
-    [ "$(grep -cE '^([0-9*/]+ ){5}[a-z]+ [^%]+$' jobs)" = 2 ]
-    command=$(sed -n 's/^\([0-9*/]* \)\{5\}root \(horing-check .*\)/\2/p' jobs | here)
+    [ "$(grep -cE '^([0-9*/]+ ){5}[a-z]+ [^%]+$' lines)" = 2 ]
+    command=$(sed -n 's/^\([0-9*/]* \)\{5\}root \(horing-check .*\)/\2/p' lines | here)
     [ -n "$command" ]
     job() { env -i PATH="$BIN:/usr/bin:/bin" HOME=/ SHELL=/bin/sh sh -c "$command" > mail 2>&1; }
     job
@@ -42,8 +42,8 @@ unplug() { echo 0 > box/sys/class/net/eth0/carrier; }
     run -2 job
     [ ! -s mail ]
     # The other is for mpirun: its options are ones that there are.
-    sed -n 's/.* horing-check \(-b.*\)/\1/p' jobs | tr ' ' '\n' | grep -oE '^--?[a-z]+' | while read -r o; do
-        horing-check --help | grep -qE -- "(^| )$o[,=]" || { echo "no option $o"; return 1; }
+    sed -n 's/.* horing-check \(-b.*\)/\1/p' lines | tr ' ' '\n' | grep -oE '^--?[a-z]+' | while read -r o; do
+        horing-check --help | grep -qE -- "(^| )${o}[,=]" || { echo "no option $o"; return 1; }
     done
 }
 
@@ -64,12 +64,13 @@ unplug() { echo 0 > box/sys/class/net/eth0/carrier; }
     cp "$EX/horing-check.timer" units
     # The pages of an installation are not here: man: is not asked for.
     SYSTEMD_UNIT_PATH=$PWD/units: systemd-analyze verify --man=no units/horing-check.{service,timer} > said 2>&1
-    ! grep -F "$PWD/units" said
+    run ! grep -F "$PWD/units" said
     systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' "$EX/horing-check.timer")" > /dev/null
 }
 
 @test "Nagios: status, one line below 80 characters, perfdata of the guidelines" {
     local command
+    # shellcheck disable=SC2016 # the macros are Nagios' own
     command=$(sed -n 's/^ *command_line *\(.*horing-check .*\)/\1/p' "$EX/nagios.cfg" | here |
         sed 's/\$ARG1\$/96:/; s/\$ARG2\$/75:/')
     [ -n "$command" ]
@@ -99,7 +100,7 @@ unplug() { echo 0 > box/sys/class/net/eth0/carrier; }
     grep -oE 'horing_[a-z_]+' "$EX/prometheus.yml" | sort -u > asked
     [ "$(wc -l < asked)" -ge 4 ]
     while read -r metric; do
-        grep -qE "^# TYPE $metric gauge$" p.prom && grep -qE "^$metric[ {]" p.prom ||
+        grep -qE "^# TYPE $metric gauge$" p.prom && grep -qE "^${metric}[ {]" p.prom ||
             { echo "$metric is not written"; return 1; }
     done < asked
     grep -q '^horing_finding{code="HC-201",state="CRITICAL",' p.prom
