@@ -51,8 +51,8 @@ enum { JOBS_MAX = 256, COPIES_MAX = CKPT_COPIES_MAX };
 struct args {
     struct cli cli;
     struct cli_progress *progress; /* of the verbs that take long */
-    struct ckpt_healed *healed;
-    int has; /* HAS_... that were given */
+    struct ckpt_healed *healed;    /* [2], of the operands */
+    int has;                       /* HAS_... that were given */
     const char *model, *plan, *adapter;
     struct tool_target output;
     int64_t seed, buffer, jobs, copies, max_shard;
@@ -94,14 +94,21 @@ static void hear_signals(void)
             sigaction(asks[i], &act, NULL);
 }
 
-/* All is tidied up: what copies gave is told; what was stopped ends as the signal has it. */
-static int end_move(const struct args *a, int rc)
+/* What was read all the same is told: a line for each operand of which something was. */
+static void tell_healed(const struct args *a, int operand)
 {
     char text[1200];
 
-    cli_progress_clear(a->progress);
-    if (rc == 0 && ckpt_healed_print(a->healed, a->operand[0], text, sizeof text))
+    if (ckpt_healed_print(&a->healed[operand], a->operand[operand], text, sizeof text))
         cli_say(&a->cli, "%s", text);
+}
+
+/* All is tidied up: what copies gave is told; what was stopped ends as the signal has it. */
+static int end_move(const struct args *a, int rc)
+{
+    cli_progress_clear(a->progress);
+    if (rc == 0)
+        tell_healed(a, 0);
     if (rc && atomic_load(&stop)) {
         signal(atomic_load(&stop), SIG_DFL);
         raise(atomic_load(&stop));
@@ -194,15 +201,23 @@ static int run_verify(const struct args *a, struct err *err)
 
 static int run_ls(const struct args *a, struct err *err)
 {
-    return tool_ls(a->operand[0], &a->limits, a->cli.json, stdout, err);
+    struct tool_means means = {.limits = &a->limits, .healed = a->healed};
+    int rc = tool_ls(a->operand[0], &means, a->cli.json, stdout, err);
+
+    if (rc == 0)
+        tell_healed(a, 0);
+    return rc;
 }
 
 static int run_diff(const struct args *a, struct err *err)
 {
+    struct tool_means means = {.limits = &a->limits, .healed = a->healed};
     int differ = 0;
 
-    if (tool_diff(a->operand[0], a->operand[1], &a->limits, a->cli.json, stdout, &differ, err))
+    if (tool_diff(a->operand[0], a->operand[1], &means, a->cli.json, stdout, &differ, err))
         return -1;
+    tell_healed(a, 0);
+    tell_healed(a, 1);
     return differ > 0;
 }
 
@@ -418,11 +433,11 @@ int main(int argc, char **argv)
 {
     struct args a = {.cli = CLI_INIT("paro-shard"), .seed = 1, .buffer = 64 << 20};
     struct cli_progress progress = {0};
-    struct ckpt_healed healed = {0};
+    struct ckpt_healed healed[2] = {{0}};
     struct err err;
 
     a.progress = &progress;
-    a.healed = &healed;
+    a.healed = healed;
     cli_progress_choose(&a.cli, &progress, NULL);
     a.limits = ckpt_limits_usual;
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */

@@ -4,15 +4,16 @@ complete -c paro-shard -n __fish_use_subcommand -a init
 complete -c paro-shard -n __fish_use_subcommand -a split
 complete -c paro-shard -n __fish_use_subcommand -a merge
 complete -c paro-shard -n __fish_use_subcommand -a reshard
+complete -c paro-shard -n __fish_use_subcommand -a repair
 complete -c paro-shard -n __fish_use_subcommand -a verify
 complete -c paro-shard -n __fish_use_subcommand -a ls
 complete -c paro-shard -n __fish_use_subcommand -a diff
 complete -c paro-shard -l adapter -r -d 'split: a PEFT folder with the plan\'s adapters'
-complete -c paro-shard -l buffer -r -d 'split, merge, reshard: bytes in flight (default 64Mi)'
+complete -c paro-shard -l buffer -r -d 'split, merge, reshard, repair: bytes in flight (default 64Mi)'
 complete -c paro-shard -l copies -r -d 'split, reshard: K more of each file, in other groups first (default 0)'
 complete -c paro-shard -l force -d 'Replace DIR if it is there'
 complete -c paro-shard -l fuse -d 'merge: add the adapters into the weights'
-complete -c paro-shard -s j -l jobs -r -d 'split, merge, reshard: threads (default one per processor, 2 to 16)'
+complete -c paro-shard -s j -l jobs -r -d 'split, merge, reshard, repair: threads (default one per processor, 2 to 16)'
 complete -c paro-shard -l max-shard -r -d 'merge: several files, each of at most BYTES'
 complete -c paro-shard -s m -l model -r -d 'init: the config.json, or a folder with one'
 complete -c paro-shard -s o -l output -r -d 'The folder to write'

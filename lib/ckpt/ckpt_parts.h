@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "ckpt/ckpt_copy.h"
 #include "ckpt/ckpt_write.h"
 
 /* Between the files of this folder. */
@@ -28,29 +29,6 @@ int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
 
 /* Orders blocks by state, unit and elements. */
 int ckpt_block_order(const struct ckpt_block *a, const struct ckpt_block *b);
-
-/*
- * Where copies lie.  ERR_INPUT where there are more of them than other ranks, or than
- * CKPT_COPIES_MAX.
- */
-int ckpt_check_copies(const struct groups *g, int copies, struct err *err);
-/*
- * The rank that holds copy k of rank's shard; k = 0: rank.  Those of 0 ... K are all different,
- * and of different groups while K < groups: losing any K of them loses nothing.
- */
-int ckpt_copy_holder(const struct groups *g, int rank, int k);
-/* "shard-00003.copy-00001.safetensors": what holder has of rank's. */
-void ckpt_copy_name(int holder, int rank, char name[CKPT_FILE_NAME]);
-/* "copy-1" */
-void ckpt_copy_folder(int k, char name[CKPT_FILE_NAME]);
-/* The 1 + copies files of dir that are rank's shard, its own first; mem_free each. */
-void ckpt_shard_paths(const char *dir, const struct groups *g, int copies, int rank,
-                      char **path);
-
-/* The file that is copy k of an open checkpoint's shard; mem_free. */
-char *ckpt_shard_path(const struct ckpt *c, int file, int k);
-/* dir/name, or (k) dir/copy-k/name; mem_free. */
-char *ckpt_small_path(const char *dir, int k, const char *name);
 
 /*
  * A shard file that is written: its blocks as they lie in it, all known before the first byte.
@@ -84,16 +62,6 @@ int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const cha
 
 /* The folder below a checkpoint's in which what is so kept lies. */
 const char *ckpt_source_folder(enum ckpt_keep keep);
-
-/* What is small, borrowed; source (NULL: there is none) lies in dir already. */
-struct ckpt_small {
-    const char *config;
-    const char *manifest;
-    int64_t manifest_bytes;
-    const struct ckpt_sources *source;
-};
-/* Writes config.json and manifest.json into dir, and the three into its copy-1 ... */
-int ckpt_put_small(const char *dir, int copies, const struct ckpt_small *what, struct err *err);
 
 /*
  * config.json and manifest.json, last of all that is in dir; with copies (shape->copies), they
@@ -140,19 +108,5 @@ int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *e
  */
 void ckpt_model_header(const struct model *m, enum dtype type, int adapters, char **head,
                        int64_t *bytes, int64_t *elems);
-/* Reads copy k of block b into c->buffer and checks it. */
-int ckpt_load_copy(struct ckpt *c, int64_t b, int k, struct err *err);
-/*
- * The path (mem_free) of a copy of what is kept that is good, or the error of the first of
- * them; counted where it is not that one.
- */
-int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err);
-/* Writes it from there to to/NAME; all of them, into another checkpoint's source/. */
-int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const char *to,
-                     struct err *err);
-int ckpt_take_sources(struct ckpt *c, const char *dir, struct err *err);
-/* One file, or blocks, that another copy gave, and what was wrong with the first. */
-void ckpt_healed_file(struct ckpt_healed *h, const struct err *wound);
-void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wound);
 
 #endif

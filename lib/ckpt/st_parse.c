@@ -72,7 +72,8 @@ static int check_name(struct parser *p)
 
 static int no_metadata_twice(struct parser *p, char **key, int count)
 {
-    qsort(key, (size_t)count, sizeof *key, by_text);
+    if (count)
+        qsort(key, (size_t)count, sizeof *key, by_text);
     for (int i = 1; i < count; i++)
         if (strcmp(key[i - 1], key[i]) == 0)
             return REFUSE(p, "__metadata__", "has '%.80s' twice", key[i]);

@@ -112,11 +112,11 @@ int tool_repair(const char *from, const struct tool_means *means, int json, FILE
                 struct tool_target to, int *lost, struct err *err);
 
 /* The tensors of a checkpoint, folder or file: a table, or JSON. */
-int tool_ls(const char *path, const struct ckpt_limits *limits, int json, FILE *out,
+int tool_ls(const char *path, const struct tool_means *means, int json, FILE *out,
             struct err *err);
 
-/* What differs between two of them, tensor by tensor; *differ counts. */
-int tool_diff(const char *a, const char *b, const struct ckpt_limits *limits, int json,
-              FILE *out, int *differ, struct err *err);
+/* What differs between two of them, tensor by tensor; *differ counts; two of means->healed. */
+int tool_diff(const char *a, const char *b, const struct tool_means *means, int json, FILE *out,
+              int *differ, struct err *err);
 
 #endif

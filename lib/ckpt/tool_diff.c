@@ -289,12 +289,12 @@ static int diff_json(struct diff *d, struct weights *a, struct weights *b, struc
     return rc;
 }
 
-int tool_diff(const char *path_a, const char *path_b, const struct ckpt_limits *limits,
-              int json, FILE *out, int *differ, struct err *err)
+int tool_diff(const char *path_a, const char *path_b, const struct tool_means *means, int json,
+              FILE *out, int *differ, struct err *err)
 {
     struct weights a = {0}, b = {0};
     struct diff d = {.out = out, .json = json};
-    int rc = open_both(path_a, path_b, limits, &a, &b, err);
+    int rc = open_both(path_a, path_b, means->limits, &a, &b, err);
 
     if (rc == 0) {
         d.a = mem_new(CHUNK, 8);
@@ -307,6 +307,10 @@ int tool_diff(const char *path_a, const char *path_b, const struct ckpt_limits *
     mem_free(d.b);
     mem_free(d.x);
     mem_free(d.y);
+    if (means->healed) {
+        means->healed[0] = a.ckpt.healed;
+        means->healed[1] = b.ckpt.healed;
+    }
     weights_close(&a);
     weights_close(&b);
     if (rc == 0)

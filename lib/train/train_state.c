@@ -41,14 +41,14 @@ static int fresh_part(const struct train *t, const struct model_tensor *tensor, 
                       int64_t count, float *out, struct err *err)
 {
     enum dtype type = DTYPE_F32;
-    uint16_t half;
+    double one; /* room for an element of any type */
 
     if (dtype_parse(t->plan.model.dtype, &type, err))
         return -1;
     make_values(t, tensor, first, count, out);
     for (int64_t x = 0; type != DTYPE_F32 && x < count; x++) {
-        dtype_convert(&half, type, out + x, DTYPE_F32, 1);
-        dtype_convert(out + x, DTYPE_F32, &half, type, 1);
+        dtype_convert(&one, type, out + x, DTYPE_F32, 1);
+        dtype_convert(out + x, DTYPE_F32, &one, type, 1);
     }
     return 0;
 }

@@ -232,6 +232,12 @@ copy-1/config.json: rebuilt from 'config.json'"
     paro-shard merge new -o back2 2> said
     [ ! -s said ]
     diff -r "$G/model" back2
+    paro-shard diff "$G/ckpt" bad > out 2> said
+    [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
+    mv bad/manifest.json gone
+    paro-shard ls bad 2> said | diff - <(paro-shard ls "$G/ckpt")
+    grep -q "^paro-shard: 'bad' is damaged: 0 blocks and 1 other file were read from copies, " said
+    mv gone bad/manifest.json
     flip bad/shard-00000.copy-00002.safetensors 300000
     run -2 paro-shard merge bad -o no
     [[ "$output" == "paro-shard: shard-0000"*"'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged"* ]]

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where copies lie: for all ranks of equal and ragged groups, placed by slot and by node, and
- * every number of copies there is room for, by counting and not by the rule.
+ * every number of copies there is room for, by counting and not by the rule; and what a
+ * manifest may say of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 
@@ -122,11 +126,107 @@ static void test_places(void **state)
     groups_release(&g);
 }
 
+/* Some values, all the same. */
+static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *err)
+{
+    (void)arg;
+    (void)unit;
+    (void)state;
+    (void)err;
+    memset(out, 0, (size_t)(at.hi - at.lo) * sizeof(float));
+    return 0;
+}
+
+/* The checkpoint of two ranks, in a new folder. */
+static void write_two(char dir[64], struct model *m)
+{
+    static const char config[] =
+        "{\"model_type\":\"llama\",\"vocab_size\":13,\"hidden_size\":6,"
+        "\"intermediate_size\":5,\"num_hidden_layers\":2,\"num_attention_heads\":3}";
+    struct layout layout;
+    struct groups g;
+    struct err err;
+    char *entry[2] = {NULL, NULL};
+
+    strcpy(dir, "/tmp/paro-copies-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(model_parse(m, "c.json", config, (int64_t)strlen(config), &err), 0);
+    assert_int_equal(groups_parse(&g, "2x1", &err), 0);
+    layout_init(&layout, &g);
+    struct ckpt_shape shape = {m, &layout, "IIG", 1, {{"params", DTYPE_F32}}, 0};
+    for (int r = 0; r < 2; r++)
+        assert_int_equal(ckpt_write_shard(dir, r, &shape, fill, NULL, &entry[r], &err), 0);
+    assert_int_equal(ckpt_write_manifest(dir, &shape, (const char *const *)entry, NULL, &err),
+                     0);
+    mem_free(entry[0]);
+    mem_free(entry[1]);
+    groups_release(&g);
+    layout_release(&layout);
+}
+
+/* The manifest with `key` put in before its runs, and its checksum right. */
+static void put_manifest(const char *path, const char *text, const char *key)
+{
+    const char *run = strstr(text, ",\n\"run\""), *end = strstr(text, ",\n\"checksum\"");
+    char hash[33];
+    char *other = mem_new(strlen(text) + strlen(key) + 99, 1);
+    int n = sprintf(other, "%.*s%s%.*s", (int)(run - text), text, key, (int)(end - run), run);
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    ckpt_hash(other, n, hash);
+    fprintf(f, "%s,\n\"checksum\": \"%s\"\n}\n", other, hash);
+    fclose(f);
+    mem_free(other);
+}
+
+/* Two ranks have room for one copy; what an int does not hold is too many too. */
+static void test_hostile(void **state)
+{
+    static const char *const says[] = {
+        "-1", "2", "64", "65", "4294967297", "1e3", "\"1\"", "99999999999999999999", "[1]"};
+    struct model m;
+    struct err err;
+    struct ckpt c;
+    char dir[64], key[99], *text = NULL;
+    int64_t bytes = 0;
+
+    (void)state;
+    write_two(dir, &m);
+    char *path = io_join(dir, "manifest.json");
+    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+        sprintf(key, ",\n\"copies\":%s", says[i]);
+        put_manifest(path, text, key);
+        assert_int_equal(ckpt_open(&c, dir, &err), -1);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_non_null(strstr(err.text, "manifest.json"));
+    }
+    sprintf(key, ",\n\"copies\":1,\"config_xxh3\":\"%032d\"", 0);
+    put_manifest(path, text, key);
+    assert_int_equal(ckpt_open(&c, dir, &err), -1);
+    assert_non_null(strstr(err.text, "config.json: is damaged"));
+    /* One is well-formed: its files are looked for when they are needed. */
+    put_manifest(path, text, ",\n\"copies\":1");
+    assert_int_equal(ckpt_open(&c, dir, &err), 0);
+    assert_int_equal(c.copies, 1);
+    ckpt_close(&c);
+    put_manifest(path, text, "");
+    assert_int_equal(ckpt_open(&c, dir, &err), 0);
+    assert_int_equal(c.copies, 0);
+    ckpt_close(&c);
+    assert_int_equal(io_remove_tree(dir, &err), 0);
+    model_release(&m);
+    mem_free(text);
+    mem_free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_holders),
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_hostile),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -437,7 +437,7 @@ static void test_merge_of_a_run(void **state)
     write_all(&f, "[3,2]");
     char *to = mem_new(sizeof f.dir + 8, 1);
     sprintf(to, "%s-merged", f.dir);
-    assert_int_equal(tool_merge(f.dir, &(struct tool_merging){.buffer = 64 << 20},
+    assert_int_equal(tool_merge(f.dir, &(struct tool_merging){.means = {.buffer = 64 << 20}},
                                 (struct tool_target){to, 0}, &err),
                      0);
     assert_int_equal(hf_open(&hf, to, &err), 0);
@@ -453,7 +453,7 @@ static void test_merge_of_a_run(void **state)
             assert_true(dtype_f32_of_bf16(half[i]) == value(u, 0, i));
     }
     hf_release(&hf);
-    assert_int_equal(tool_merge(f.dir, &(struct tool_merging){.buffer = 64 << 20},
+    assert_int_equal(tool_merge(f.dir, &(struct tool_merging){.means = {.buffer = 64 << 20}},
                                 (struct tool_target){to, 0}, &err),
                      -1); /* it is there */
     io_remove_tree(to, &err);
@@ -503,12 +503,16 @@ static void test_reshard(void **state)
         char to[80];
         write_trained(&f, shapes[i % SHAPES], partials[i % PARTIALS]);
         assert_int_equal(groups_parse(&g, shapes[(i / PARTIALS + 1) % SHAPES], &err), 0);
-        struct tool_resharding what = {&f.model, &g, "GNI", 1 << 20, i % 4, &stop, NULL};
+        struct tool_resharding what = {
+            .model = &f.model,
+            .groups = &g,
+            .strategy = "GNI",
+            .means = {.buffer = 1 << 20, .jobs = i % 4, .stop = &stop}};
         sprintf(to, "%s-new", f.dir);
         assert_int_equal(tool_reshard(f.dir, &what, (struct tool_target){to, 0}, &err), -1);
         assert_string_equal(err.text, "stopped, nothing was written");
         assert_int_equal(access(to, F_OK), -1);
-        what.stop = NULL;
+        what.means.stop = NULL;
         assert_int_equal(tool_reshard(f.dir, &what, (struct tool_target){to, 0}, &err), 0);
         assert_int_equal(ckpt_open(&c, to, &err), 0);
         assert_string_equal(c.strategy, "GNI");

@@ -47,7 +47,12 @@ static void begin(struct fixture *f, int i, const char *lora)
     assert_int_equal(model_train(&f->model, lora ? lora : cases[i].lora, &err), 0);
     assert_int_equal(groups_parse(&f->groups, "[3,2]", &err), 0);
     f->adapter = io_join(cases[i].folder, "adapter");
-    f->what = (struct tool_splitting){&f->model, &f->groups, "IIG", f->adapter, 1, NULL};
+    f->what = (struct tool_splitting){.model = &f->model,
+                                      .groups = &f->groups,
+                                      .strategy = "IIG",
+                                      .adapter = f->adapter,
+                                      .seed = 1,
+                                      .means = {.buffer = 64 << 20}};
 }
 
 static void end(struct fixture *f)
@@ -80,7 +85,7 @@ static void merge(struct fixture *f, const char *name, int fuse, const char *to)
     struct err err;
     char *from = in(f, name), *dir = in(f, to);
 
-    if (tool_merge(from, &(struct tool_merging){.fuse = fuse, .buffer = 64 << 20},
+    if (tool_merge(from, &(struct tool_merging){.fuse = fuse, .means = {.buffer = 64 << 20}},
                    (struct tool_target){dir, 0}, &err))
         fail_msg("%s", err.text);
     mem_free(from);
@@ -365,9 +370,10 @@ static void test_refused_tensors(void **state)
     f.what.adapter = NULL;
     split(&f, 0, "ckpt");
     char *from = in(&f, "ckpt");
-    assert_int_equal(tool_merge(from, &(struct tool_merging){.fuse = 1, .buffer = 64 << 20},
-                                (struct tool_target){to, 0}, &err),
-                     -1);
+    assert_int_equal(
+        tool_merge(from, &(struct tool_merging){.fuse = 1, .means = {.buffer = 64 << 20}},
+                   (struct tool_target){to, 0}, &err),
+        -1);
     assert_non_null(strstr(err.text, "has no adapters to fuse"));
     merge(&f, "ckpt", 0, "back"); /* frozen or not, what was split comes back */
     mem_free(from);

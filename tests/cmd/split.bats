@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# paro-shard split and reshard: copies, other types, buffers, threads, signals, files with holes.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
+    PATH=$BIN:$PATH
+    cd "$BATS_FILE_TMPDIR" || return
+    paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
+    echo 'not read, kept' > model/tokenizer.txt
+    paro-plan -m model -i synth:2x2 --strategy IIG > a.yaml
+    paro-plan -m model -i 'synth:[2,1]' --strategy GGG > b.yaml
+    paro-shard split model -p a.yaml -o split.a
+    paro-shard split model -p b.yaml -o split.b
+    # A folder of another type, made by merge from the checkpoint alone.
+    for t in bf16 f16 f64; do paro-shard merge split.a --type $t -o as.$t; done
+}
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
+}
+
+# fails TEXT COMMAND...: status 2, one line on stderr (a pattern), and no target x is left.
+fails() {
+    local text=$1 rc=0
+    shift
+    timeout 100 "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = 2 ] || { echo "status $rc of $*"; cat said; return 1; }
+    # shellcheck disable=SC2053
+    [[ $(cat said) == $text ]] || { echo "stderr of $*:"; cat said; return 1; }
+    [ -z "$(find . -name x -o -name .x.paro-tmp)" ]
+}
+
+@test "the least buffer, one thread or many: the same bytes" {
+    local least
+    fails '* 1 bytes, expected at least *' paro-shard split "$G/model" -p "$G/b.yaml" --buffer 1 -o x
+    least=$(sed 's/.*at least \([0-9]*\) for.*/\1/' said)
+    fails "* $((least - 1)) bytes, expected at least $least *" \
+        paro-shard split "$G/model" -p "$G/b.yaml" --buffer $((least - 1)) -o x
+    for jobs in 1 2 3 32; do
+        paro-shard split "$G/model" -p "$G/b.yaml" --buffer "$least" --jobs $jobs -o x
+        diff -r "$G/split.b" x
+        rm -r x
+    done
+}
+
+@test "copies: each file again, of split and of reshard; without them what it was" {
+    paro-shard split "$G/model" -p "$G/a.yaml" --copies 1 -o one
+    [ "$(find one -name 'shard-*.copy-*' | wc -l)" = 4 ]
+    for r in 00000 00001 00002 00003; do
+        cmp "$G/split.a/shard-$r.safetensors" one/shard-$r.safetensors
+        cmp one/shard-$r.safetensors one/shard-*.copy-$r.safetensors
+    done
+    cmp one/manifest.json one/copy-1/manifest.json
+    paro-shard verify one
+    paro-shard reshard "$G/split.b" -p "$G/a.yaml" --copies 1 -o two
+    diff -r one two
+    # Those of the source are not carried on, unless asked for.
+    paro-shard reshard one -p "$G/b.yaml" -o none
+    diff -r "$G/split.b" none
+    fails 'paro-shard: 4 copies, expected 0 to 3: *' paro-shard split "$G/model" -p "$G/a.yaml" --copies 4 -o x
+    fails 'paro-shard: 3 copies, expected 0 to 2: *' paro-shard reshard one -p "$G/b.yaml" --copies 3 -o x
+}
+
+@test "another type: what a folder of that type would have given, but for what merge keeps" {
+    local t
+    for t in bf16 f16 f64; do
+        paro-shard split "$G/as.$t" -p "$G/b.yaml" -o want
+        paro-shard split "$G/model" -p "$G/b.yaml" --type $t -o x
+        paro-shard reshard "$G/split.a" -p "$G/b.yaml" --type $t -o y
+        diff -r x y
+        for f in want/shard-*; do cmp "$f" "x/$(basename "$f")"; done
+        cmp want/config.json x/config.json
+        [ "$(cd x/source && find . -type f)" = ./files/tokenizer.txt ]
+        paro-shard merge x -o back
+        diff -r "$G/as.$t" back
+        rm -r want x y back
+    done
+    # Its own type is no conversion.
+    paro-shard split "$G/model" -p "$G/b.yaml" --type f32 -o x
+    diff -r "$G/split.b" x
+}
+
+@test "files with holes give files with holes, of the same bytes" {
+    cp -r "$G/model" holes
+    local at
+    at=$(($(od -An -tu8 -N 8 holes/model.safetensors) + 8))
+    truncate -s "$at" holes/model.safetensors
+    truncate -s "$(stat -c %s "$G/model/model.safetensors")" holes/model.safetensors
+    cp --sparse=never -r holes full
+    [ "$(stat -c '%b' holes/model.safetensors)" -lt "$(stat -c '%b' full/model.safetensors)" ] || skip "no holes on this disk"
+    paro-shard split holes -p "$G/a.yaml" -o h
+    paro-shard split full -p "$G/a.yaml" -o f
+    diff -r h f
+    [ $((4 * $(du -k h/shard-00000.safetensors | cut -f 1))) -lt "$(du -k f/shard-00000.safetensors | cut -f 1)" ]
+    paro-shard reshard h -p "$G/b.yaml" -o hb
+    paro-shard reshard f -p "$G/b.yaml" -o fb
+    diff -r hb fb
+    paro-shard merge hb -o back
+    diff -r full back
+    [ $((4 * $(du -k back/model.safetensors | cut -f 1))) -lt "$(du -k full/model.safetensors | cut -f 1)" ]
+}
+
+@test "a file that is written to while it is read is refused" {
+    cp -r "$G/model" moving
+    # The plan, which comes late, and the config are read before the weights are looked at.
+    (while [ ! -e stop ]; do touch moving/model.safetensors; done) &
+    local rc=0 tries
+    for tries in 1 2 3 4 5; do
+        rc=0
+        paro-shard split moving -p "$G/a.yaml" -o x 2> said || rc=$?
+        [ "$rc" = 2 ] && break
+        rm -r x
+    done
+    : > stop
+    wait
+    [ "$rc" = 2 ]
+    [ "$(cat said)" = "paro-shard: moving/model.safetensors: was changed while it was read" ]
+    [ ! -e x ] && [ ! -e .x.paro-tmp ]
+}
+
+@test "split: stopped at any moment: nothing, or all of it" {
+    paro-plan -m "$MODELS/llama-10m.json" -i synth:2x2 > plan.yaml
+    paro-shard init -m "$MODELS/llama-10m.json" -o big
+    local delay rc signal stopped=0
+    for signal in TERM HUP KILL; do # what runs beside a shell ignores INT
+        for delay in 0.01 0.02 0.04 0.08 0.15; do
+            rc=0
+            paro-shard split big -p plan.yaml -o x > out 2> said &
+            sleep "$delay"
+            kill -$signal $! 2> kill.log || true
+            wait $! || rc=$?
+            if [ "$rc" = 0 ] || [ -e x ]; then
+                paro-shard verify x
+                rm -r x
+            fi
+            [ "$signal" = KILL ] || [ ! -e .x.paro-tmp ]
+            [ "$signal" = KILL ] || [ ! -s said ]
+            [ "$rc" = 0 ] || stopped=$((stopped + 1))
+        done
+    done
+    [ "$stopped" -gt 2 ]
+    paro-shard split big -p plan.yaml -o x
+    [ ! -e .x.paro-tmp ]
+    paro-shard verify x
+}
+
+@test "progress: a line written over itself, gone at the end; nothing where nobody looks" {
+    paro-shard split "$G/model" -p "$G/a.yaml" -o from 2> said
+    [ ! -s said ]
+    fails "paro-shard: --progress: 'yes', expected auto, always or never" \
+        paro-shard split "$G/model" -p "$G/a.yaml" --progress yes -o z
+    paro-shard reshard from -p "$G/b.yaml" --progress always -o y 2> said
+    # It may be over before half a second is.
+    [ ! -s said ] || tr '\r' '\n' < said | grep -qE '^reshard [0-9]+ %  ~[0-9]+:[0-9]{2}:[0-9]{2} left'
+}
+
+@test "memory stays bounded by the buffer and the headers, tensors of hundreds of megabytes or not" {
+    [ -z "$SAN" ] || skip "sanitizers take memory of their own"
+    VOCAB=100000 HIDDEN=1024 INNER=2816 LAYERS=24 OUT=$PWD sh "$BATS_TEST_DIRNAME/../bench/shard_memory.sh" > out
+    cat out
+    [ "$(grep -c '^[a-z]' out)" = 3 ]
+}
