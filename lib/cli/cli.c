@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,6 +198,11 @@ int cli_fail(struct cli *cli, const struct err *err)
 {
     if (cli->silent)
         return 0;
+    /* One line is said: what standard output could not take is not said behind it. */
+    if (fflush(stdout) || ferror(stdout)) {
+        __fpurge(stdout);
+        clearerr(stdout);
+    }
     if (cli->json)
         fail_json(err);
     else if (cli->plugin) /* whoever runs plugins reads nothing else */

@@ -310,7 +310,8 @@ int cli_health_fail(struct cli_health *a, const struct err *err)
 {
     struct err ignored;
 
-    if (!a->cli.silent && a->o.prom && !a->o.learn)
+    /* What another check, or a job, is in the way of is no news of the network. */
+    if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
         health_write_prom_unknown(a->o.prom, a->ops.now_s, &ignored);
     cli_fail(&a->cli, err);
     return cli_finish(&a->cli, HEALTH_UNKNOWN);

@@ -30,21 +30,23 @@ static void say_all_off(const struct health_data *d, struct health_verdict *v,
     health_verdict_add(v, &f);
 }
 
-static int print(const struct health_told *t, FILE *out, struct err *err)
+static int write_files(const struct health_told *t, struct err *err)
 {
     const struct health_options *o = t->o;
 
     if (o->prom && health_write_prom(t, o->prom, err))
         return -1;
-    if (t->ops->svg && health_draw_write(t, t->ops->svg, err))
-        return -1;
-    if (t->news && t->ops->notify && !t->news->changed && !t->news->due)
-        return 0;
-    if (o->json)
-        health_print_json(t, out);
-    else
-        health_print_line(t, out);
-    return 0;
+    return t->ops->svg ? health_draw_write(t, t->ops->svg, err) : 0;
+}
+
+/* What is said is remembered first: else a state that cannot be written were a second answer.
+ */
+static int remember(struct health_memory *m, const struct health_told *t, int speaks,
+                    struct err *err)
+{
+    if (speaks)
+        health_settle_told(m, t->v, t->d->when_s);
+    return health_memory_save(m, err);
 }
 
 int health_say(const struct health_data *d, struct health_verdict *v,
@@ -69,12 +71,14 @@ int health_say(const struct health_data *d, struct health_verdict *v,
         health_settle(m, d, v, t.ops, t.measured, &news);
         t.news = &news;
     }
-    int rc = print(&t, out, err);
-    if (rc == 0 && m) {
-        if (!t.ops->notify || news.changed || news.due)
-            health_settle_told(m, v, d->when_s);
-        rc = health_memory_save(m, err);
-    }
+    int speaks = !m || !t.ops->notify || news.changed || news.due;
+    int rc = write_files(&t, err);
+    if (rc == 0 && m)
+        rc = remember(m, &t, speaks, err);
+    if (rc == 0 && speaks && o->json)
+        health_print_json(&t, out);
+    else if (rc == 0 && speaks)
+        health_print_line(&t, out);
     if (rc == 0)
         *state = v->state;
     health_news_release(&news);
