@@ -194,7 +194,8 @@ static void name_unsteady(struct judge *j, int k, int way)
 
 static void name_pair(struct judge *j, const struct health_pair *p)
 {
-    struct health_finding f = health_finding_new(state_of(j, p->percent), 304);
+    double percent = p->percent * j->look->shift / 100, worse = fmin(p->percent, p->residual);
+    struct health_finding f = health_finding_new(state_of(j, worse), 304);
 
     if (!p->slow)
         return;
@@ -203,16 +204,16 @@ static void name_pair(struct judge *j, const struct health_pair *p)
     f.host = p->src;
     f.other = p->dst;
     f.confirmed = p->again >= 3;
-    f.measured = p->percent / 100 * want_Bps;
+    f.measured = percent / 100 * want_Bps;
     f.expected = want_Bps;
     f.peers = j->peers[HEALTH_OUT];
-    f.percent = p->percent;
+    f.percent = percent;
     f.z = p->z;
     f.samples = p->n;
     f.partners = p->n;
     f.saw = p->low;
     say(&f, "%.60s to %.60s %.0f %% of %s, both well with others", name(j, p->src),
-        name(j, p->dst), p->percent, by_whom(j));
+        name(j, p->dst), percent, by_whom(j));
     health_verdict_add(j->v, &f);
 }
 

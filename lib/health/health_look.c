@@ -156,7 +156,7 @@ static void find_shift(struct health_look *l)
 
 struct seen {
     uint64_t key; /* src, dst */
-    double residual;
+    double residual, percent;
     int again;
 };
 
@@ -196,7 +196,7 @@ static struct seen *collect_pairs(struct health_look *l, int *n)
         if (isnan(level[src][HEALTH_OUT]) || isnan(level[dst][HEALTH_IN]) || can <= 0)
             continue;
         seen[(*n)++] = (struct seen){(uint64_t)src * (uint64_t)hosts + (uint64_t)dst,
-                                     100 * l->percent[i] / can, l->again[i]};
+                                     100 * l->percent[i] / can, l->percent[i], l->again[i]};
     }
     if (*n)
         qsort(seen, (size_t)*n, sizeof *seen, by_key);
@@ -216,8 +216,11 @@ static struct health_pair count_pair(const struct health_look *l, const struct s
         p.again += s[i].again;
     }
     p.rounds = n - p.again;
-    p.percent = n % 2 ? s[n / 2].residual : (s[n / 2 - 1].residual + s[n / 2].residual) / 2;
-    p.z = (100 - p.percent) / health_median_error(fmax(l->ends.pooled, sigma_least), n);
+    /* They are sorted by their residuals, and percents of one pair go with these. */
+    int lower = (n - 1) / 2, upper = n / 2;
+    p.residual = (s[lower].residual + s[upper].residual) / 2;
+    p.percent = (s[lower].percent + s[upper].percent) / 2;
+    p.z = (100 - p.residual) / health_median_error(fmax(l->ends.pooled, sigma_least), n);
     return p;
 }
 
@@ -235,7 +238,7 @@ static int samples_needed(const struct health_pair *p, double pairs, double shar
 static void judge_pair(const struct health_look *l, struct health_pair *p, double pairs)
 {
     p->need = samples_needed(p, pairs, l->low_share);
-    int low = p->low * 2 > p->n && alerts(l->rules, p->percent);
+    int low = p->low * 2 > p->n && alerts(l->rules, p->residual);
     p->slow = low && p->need <= p->n;
     p->suspect = low && !p->slow && p->rounds > 0 && p->again < PAIR_AGAIN_MOST;
 }

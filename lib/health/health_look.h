@@ -11,10 +11,11 @@
  */
 struct health_pair { /* one direction between two hosts, both of which are well */
     int src, dst;
-    int n, low;        /* samples, and those that are low */
-    int rounds, again; /* of the first look, of the second */
-    int need;          /* samples that accuse when all are low; those there are with them */
-    double percent, z; /* of what the slower of its ends can do */
+    int n, low;         /* samples, and those that are low */
+    int rounds, again;  /* of the first look, of the second */
+    int need;           /* samples that accuse when all are low; those there are with them */
+    double residual, z; /* percent of what the slower of its ends can do */
+    double percent;     /* of what is expected, as a port's */
     int slow, suspect;
 };
 
