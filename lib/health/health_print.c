@@ -48,7 +48,7 @@ static void put_good(const struct health_told *t, FILE *out)
         fprintf(out, ", slowest %.60s %s %.0f %% of %s", d->host[host].name, way_name[way],
                 t->v->port[host][way].percent, t->v->by_baseline ? "baseline" : "peers");
     if (t->v->percent_only)
-        fputs(" (too few for more than the percentage)", out);
+        fputs(", percentage only", out);
 }
 
 /* Words from names that others have given: one line, and no bar before the perfdata. */
