@@ -7,7 +7,7 @@
 #   make check-faults    every system call and allocation fails once: an hour
 #   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
 #   make demo            install what is missing, build, run the whole pipeline
-#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives training planner int8 kill shard shard_memory
+#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives training planner int8 kill shard shard_memory health
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined check     the same tests under sanitizers
 #   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate
@@ -197,7 +197,7 @@ check-fuzz: deps
 	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run $(READERS)
 # Minutes each: the script says how to ask for less.
 bench-%: deps
-	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_plot.c))
+	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_*.c))
 	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/$*_plot sh tests/bench/$*.sh
 
 install: all

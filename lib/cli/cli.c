@@ -205,6 +205,8 @@ int cli_fail(struct cli *cli, const struct err *err)
     }
     if (cli->json)
         fail_json(err);
+    else if (cli->plugin) /* whoever runs plugins reads nothing else */
+        printf("%s UNKNOWN - %s\n", cli->plugin, err->text);
     else
         fprintf(stderr, "%s: %s\n", cli->name, err->text);
     return cli->status;
@@ -218,6 +220,7 @@ int cli_finish(struct cli *cli, int status)
         struct err err;
         err_sys(&err, "cannot write to standard output");
         clearerr(stdout); /* said once: not again at exit */
+        cli->plugin = NULL;
         int rc = cli_fail(cli, &err);
         fflush(stderr);
         _Exit(rc);
