@@ -46,7 +46,7 @@ struct health_fleet {
 void health_fleet_init(struct health_fleet *f);
 /*
  * "64x2,leaf=16,pod=4,far=0.8,noise=0.02,transients=0.02,seed=7,level=deep,port=3:90,out=3:90,
- * in=3:90,pair=1-2:80,cut=3,flap=3,corrupt=3,late=3:300,rank=3.1:50"; all but the first may be
+ * in=3:90,pair=1-2:80,cut=3,flap=3,corrupt=3,late=3:400,rank=3.1:50"; all but the first may be
  * left out.  Hosts are called node0, ...
  */
 int health_fleet_parse(const char *spec, struct health_fleet *out, struct err *err);

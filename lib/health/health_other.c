@@ -152,10 +152,30 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
 
 /* ---- latency ---- */
 
+/*
+ * What is later by less is nobody's fault: a rank that the scheduler has put beside another one
+ * answers 10 to 20 us later for as long as they stay there (measured, ranks sharing
+ * processors).
+ */
+static const double late_least_s = 25e-6;
+
 /* Ends have speeds: the inverse of a latency, so that low is bad here too. */
 static int late(const void *rules, double speed)
 {
     return health_range_alerts(&((const struct health_rules *)rules)->late_warn, 1e4 / speed);
+}
+
+/* All are later than the baseline alike: that is no host's.  v is room. */
+static void shift_latency(const struct health_data *d, double *want, double *v)
+{
+    int n = 0;
+
+    for (int i = 0; i < d->latencies.count; i++)
+        if (want[i] > 0)
+            v[n++] = d->latencies.at[i].s / want[i];
+    double shift = n ? fmax(1, stats_median(v, n)) : 1;
+    for (int i = 0; i < d->latencies.count; i++)
+        want[i] *= shift;
 }
 
 /* 0: nothing is expected of these two. */
@@ -170,6 +190,8 @@ static double *expect_latency(const struct health_data *d, const struct health_b
         if (at[s->src] >= 0 && at[s->dst] >= 0)
             want[i] = fmax(b->latency_s[at[s->src]], b->latency_s[at[s->dst]]);
     }
+    if (b && d->hosts >= HEALTH_HOSTS_ALONE)
+        shift_latency(d, want, v);
     for (int path = 0; !b && d->hosts >= HEALTH_HOSTS_ALONE && path < HEALTH_PATHS; path++) {
         int met = 0;
         for (int i = 0; i < n; i++)
@@ -238,9 +260,10 @@ void health_judge_latency(const struct health_data *d, const struct health_rules
     e.samples = n;
     if (n) {
         health_ends_judge(&e);
+        double usual_s = median_of(want, n);
         for (int k = 0; k < d->hosts; k++)
-            if (e.end[k][0].slow)
-                name_late(d, rules, k, &e, median_of(want, n), v);
+            if (e.end[k][0].slow && usual_s * (100 / e.end[k][0].median - 1) >= late_least_s)
+                name_late(d, rules, k, &e, usual_s, v);
         health_ends_release(&e);
     }
     mem_free(pair);

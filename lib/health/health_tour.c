@@ -15,7 +15,7 @@
 #include "probe/probe_ring.h"
 
 enum {
-    PINGS = 25,         /* of a pair: their median stands for it */
+    PING_BYTES = 8,
     GATHERS = 4,        /* of a collective, the first opens its connections */
     GATHER_LEAST = 4096 /* bytes from each rank */
 };
@@ -26,6 +26,9 @@ enum {
 /* A stream's time: long beside the naps of a rank that waits (100 us) and a time slice (4 ms).
  */
 static const double round_s = 0.06;
+/* Pings of a pair, of which the quickest counts: what others do on the hosts makes them slower,
+ * and nothing makes them quicker. */
+static const double pings_s = 0.01;
 
 struct health_turn {
     int *dst; /* [hosts], owned */
@@ -295,23 +298,32 @@ static int circle(const struct groups *g, int turn, struct probe_flow *pair)
     for (int i = 0; i < n / 2; i++) {
         int a = i ? (turn + i) % (n - 1) : n - 1, b = i ? (turn - i + n - 1) % (n - 1) : turn;
         if (a < g->count && b < g->count)
-            pair[pairs++] = (struct probe_flow){groups_rank(g, a, 0), groups_rank(g, b, 0), 1};
+            pair[pairs++] =
+                (struct probe_flow){groups_rank(g, a, 0), groups_rank(g, b, 0), PING_BYTES};
     }
     return pairs;
+}
+
+/* Whole cycles, so that every pair is met as often; with many hosts a part of one. */
+static int circles(int rounds, int most)
+{
+    return rounds > most ? most : (most + rounds - 1) / rounds * rounds;
 }
 
 int health_tour_latency(struct health_tour *t, int most, struct err *err)
 {
     const struct groups *g = hosts_of(t);
-    int n = g->count + g->count % 2, turns = n - 1 < most ? n - 1 : most, rc = 0;
+    int rounds = g->count + g->count % 2 - 1, turns = circles(rounds, most), rc = 0;
     struct probe_flow *pair = mem_new((size_t)g->count, sizeof *pair);
     struct tally *all = mem_new((size_t)g->ranks, sizeof *all);
+    int *at_once = mem_new((size_t)g->count, sizeof *at_once);
 
     *t->where = "measuring latency";
     for (int i = 0; rc == 0 && i < turns && !t->over; i++) {
         struct tally mine = {.over = 0};
-        int pairs = circle(g, (int)((int64_t)i * (n - 1) / turns), pair);
-        rc = probe_ping(&t->probe, pair, pairs, PINGS, &mine.took_s, err);
+        int at = turns < rounds ? (int)((int64_t)i * rounds / turns) : i % rounds;
+        int pairs = circle(g, at, pair);
+        rc = probe_trips(&t->probe, pair, at_once, pairs, pings_s, &mine.took_s, err);
         mine.over = tick_now_s() > t->until_s;
         rc = rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
         for (int p = 0; rc == 0 && p < pairs; p++)
@@ -323,6 +335,7 @@ int health_tour_latency(struct health_tour *t, int most, struct err *err)
             t->over = all[0].over;
         rc = went(t, rc, err);
     }
+    mem_free(at_once);
     mem_free(all);
     mem_free(pair);
     return rc;

@@ -202,7 +202,7 @@ static void each_fault_has_its_name(void **state)
         {"8,cut=6", 202, 6, -1, -1, HEALTH_CRITICAL},
         {"8,cut=0", 202, 0, -1, -1, HEALTH_CRITICAL},
         {"8,corrupt=1", 501, 1, -1, HEALTH_OUT, HEALTH_CRITICAL},
-        {"16,late=4:300", 401, 4, -1, -1, HEALTH_WARNING},
+        {"16,late=4:400", 401, 4, -1, -1, HEALTH_WARNING},
         {"16,late=4:900", 401, 4, -1, -1, HEALTH_CRITICAL},
         {"8x4,rank=5.2:40", 307, 5, -1, -1, HEALTH_WARNING},
         {"8x2,rank=5.1:40", 307, 5, -1, -1, HEALTH_WARNING},
