@@ -8,8 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { MEM_ALIGN = 64 }; /* a cache line, and an AVX-512 vector */
+enum {
+    MEM_ALIGN = 64,     /* a cache line, and an AVX-512 vector */
+    MEM_LARGE = 2 << 20 /* a large page of most processors: elsewhere it is no worse */
+};
 
 static void mem_lost_for(const char *what)
 {
@@ -115,21 +119,36 @@ static int64_t align_up(int64_t bytes)
     return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
 }
 
-int mem_data(int64_t bytes, const char *what, void **out, struct err *err)
+static int have(int64_t bytes, size_t align, const char *what, void **out, struct err *err)
 {
     void *p = NULL;
 
     assert(bytes >= 0);
-    if (bytes > PTRDIFF_MAX - MEM_ALIGN) {
-        errno = ENOMEM;
-        return err_sys(err, "cannot have %" PRId64 " bytes of memory for %s", bytes, what);
-    }
-    size_t whole = (size_t)align_up(bytes ? bytes : 1);
-    errno = posix_memalign(&p, MEM_ALIGN, whole);
+    errno = bytes > PTRDIFF_MAX - MEM_ALIGN
+                ? ENOMEM
+                : posix_memalign(&p, align, (size_t)align_up(bytes ? bytes : 1));
     if (errno)
         return err_sys(err, "cannot have %" PRId64 " bytes of memory for %s", bytes, what);
-    memset(p, 0, whole);
     *out = p;
+    return 0;
+}
+
+int mem_data(int64_t bytes, const char *what, void **out, struct err *err)
+{
+    if (have(bytes, MEM_ALIGN, what, out, err))
+        return -1;
+    memset(*out, 0, (size_t)align_up(bytes ? bytes : 1));
+    return 0;
+}
+
+int mem_buffer(int64_t bytes, const char *what, void **out, struct err *err)
+{
+    int large = bytes >= MEM_LARGE;
+
+    if (have(bytes, large ? MEM_LARGE : MEM_ALIGN, what, out, err))
+        return -1;
+    if (large) /* advice: small ones do as well, with a fault for each */
+        madvise(*out, (size_t)(bytes - bytes % MEM_LARGE), MADV_HUGEPAGE);
     return 0;
 }
 

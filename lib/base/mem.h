@@ -31,6 +31,11 @@ FILE *mem_stream(char **text, size_t *bytes);
 
 /* Data: 64-byte aligned, zeroed, ERR_SYS naming `what` and the bytes when refused. */
 int mem_data(int64_t bytes, const char *what, void **out, struct err *err);
+/*
+ * The same, with anything in it: nothing of it is resident before it is written.  Much of it is
+ * in large pages where the system gives them.
+ */
+int mem_buffer(int64_t bytes, const char *what, void **out, struct err *err);
 
 /*
  * An arena: measured, then placed.  Without memory behind it (base NULL) arena_take

@@ -211,6 +211,7 @@ static int check_blocks(struct ckpt_checkup *x, const struct tool_means *means, 
     stream_init(&s, x);
     struct ckpt_move move = {.from_files = s.files,
                              .from_file = s.file,
+                             .holes = ckpt_has_holes(s.file, s.files),
                              .froms = s.pieces,
                              .from = s.from,
                              .buffer = means->buffer > x->c->block_bytes ? means->buffer

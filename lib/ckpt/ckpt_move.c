@@ -265,7 +265,7 @@ static int make_ring(struct work *w, struct err *err)
     if (w->m.ring_bytes == 0) /* nothing moves */
         w->m.ring_bytes = MOVE_UNIT;
     void *ring = NULL;
-    int rc = mem_data(w->m.ring_bytes, "a buffer", &ring, err);
+    int rc = mem_buffer(w->m.ring_bytes, "a buffer", &ring, err);
     w->m.ring = ring;
     return rc;
 }

@@ -127,7 +127,8 @@ static int fill_ring(struct mover *m, int64_t piece, int fd, void *sum, struct e
     const struct move_from *f = &m->what->from[piece];
     int hole = m->what->holes && is_hole(fd, f->offset, f->bytes), rc = 0;
 
-    posix_fadvise(fd, f->offset, f->bytes, POSIX_FADV_WILLNEED);
+    if (!hole) /* else pages would be made of it all the same */
+        posix_fadvise(fd, f->offset, f->bytes, POSIX_FADV_WILLNEED);
     for (int64_t done = 0, n; rc == 0 && done < f->bytes; done += n) {
         char *to = ring_slice(m, m->at[piece] + done, f->bytes - done, &n);
         if (hole)

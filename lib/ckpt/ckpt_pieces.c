@@ -9,8 +9,11 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-/* Past these, threads wait for one disk and one memory. */
-enum { JOBS_USUAL = 16 };
+/*
+ * At least: one waits for what it reads, one for what it flushes, and two are left to sum and
+ * to copy, whatever the processors.  Past the most, threads wait for one disk and one memory.
+ */
+enum { JOBS_LEAST = 4, JOBS_MOST = 16 };
 
 int64_t *ckpt_places(const struct model *m, int states, const struct ckpt_state *state)
 {
@@ -28,8 +31,7 @@ int ckpt_jobs(int asked)
 
     if (asked)
         return asked;
-    /* Two at least: one reads while the other writes, whatever the processors. */
-    return n < 2 ? 2 : n > JOBS_USUAL ? JOBS_USUAL : (int)n;
+    return n < JOBS_LEAST ? JOBS_LEAST : n > JOBS_MOST ? JOBS_MOST : (int)n;
 }
 
 int ckpt_has_holes(const struct move_file *file, int files)

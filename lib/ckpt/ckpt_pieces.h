@@ -29,7 +29,7 @@ void ckpt_paths_new(struct ckpt_paths *p, const char *dir, const struct ckpt_sha
                     int shards);
 void ckpt_paths_release(struct ckpt_paths *p);
 
-/* Threads: as many as were asked for, or, of 0, one for each processor, from 2 to 16. */
+/* Threads: as many as were asked for, or, of 0, one for each processor, from 4 to 16. */
 int ckpt_jobs(int asked);
 
 /*

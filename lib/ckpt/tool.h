@@ -23,7 +23,7 @@ struct tool_target {
  */
 struct tool_means {
     int64_t buffer;                   /* bytes in flight; 64 MiB hold any two blocks */
-    int jobs;                         /* threads; 0: a processor each, from 2 to 16 */
+    int jobs;                         /* threads; 0: a processor each, from 4 to 16 */
     const atomic_int *stop;           /* not 0: give up, leaving nothing; NULL: nobody asks */
     const struct ckpt_limits *limits; /* NULL: the usual ones */
     void (*tell)(void *ear, int64_t done, int64_t all); /* now and then; NULL: nobody asks */

@@ -124,6 +124,12 @@ static void data_is_aligned_zeroed_or_refused(void **state)
         assert_true(all_zero(p, (size_t)n));
         mem_free(p);
     }
+    for (int64_t n = 0; n < 20 << 20; n = 3 * n + 12345) {
+        assert_int_equal(mem_buffer(n, "a test", &p, &err), 0);
+        assert_int_equal((uintptr_t)p % 64, 0);
+        memset(p, 1, (size_t)n);
+        mem_free(p);
+    }
     before = p;
 #ifndef __SANITIZE_ADDRESS__
     assert_int_equal(mem_data(INT64_MAX / 2, "the shards", &p, &err), -1);
@@ -132,6 +138,8 @@ static void data_is_aligned_zeroed_or_refused(void **state)
 #endif
     assert_int_equal(mem_data(INT64_MAX, "the shards", &p, &err), -1);
     assert_int_equal(err.code, ERR_SYS);
+    assert_int_equal(mem_buffer(INT64_MAX, "a ring", &p, &err), -1);
+    assert_non_null(strstr(err.text, "9223372036854775807 bytes of memory for a ring"));
     assert_ptr_equal(p, before);
 }
 
