@@ -4,9 +4,10 @@
 #   make CUDA=1          the same for GPUs too, into build-cuda/bin (CUDA_HOME, CUDNN_HOME, NCCL_HOME, ARCH="80 90", native)
 #   make check           install what is missing, build, run every test
 #   make check-tsan      the threads of a rank under the thread sanitizer
+#   make check-faults    every system call and allocation fails once: an hour
 #   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
 #   make demo            install what is missing, build, run the whole pipeline
-#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives training planner int8 kill shard
+#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives training planner int8 kill shard shard_memory health
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined check     the same tests under sanitizers
 #   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate
@@ -102,7 +103,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all units checks gpu-checks emulated check check-all check-long check-tsan check-tsan-all check-fuzz demo deps install uninstall clean format
+.PHONY: all units checks gpu-checks emulated check check-all check-long check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall clean format
 all: $(CMDS) $(SCRIPTS) $(PRELOAD)
 
 define compile
@@ -183,6 +184,10 @@ check-tsan: deps
 	@$(MAKE) --no-print-directory check-tsan-all SAN=thread
 check-tsan-all: $(addprefix $(B)/,unit/stream_test unit/ckpt_move_test mpi/coll_check mpi/engine_check)
 	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) SAN=$(SAN) sh tests/run $(B)/unit/stream_test $(B)/unit/ckpt_move_test tests/tsan/threads.bats
+# Every n-th call of every kind fails, in every verb, and is the last: tests/fault/run; SAMPLE=20 for less.
+check-faults: deps
+	@$(MAKE) --no-print-directory all
+	@BIN=$(abspath $(BIN)) OUT=$(or $(OUT),$(B)/fault) SAMPLE=$(SAMPLE) JOBS=$(or $(JOBS),$(shell nproc)) sh tests/fault/run
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@BIN=$(abspath $(BIN)) STEPS=$(STEPS) sh examples/demo.sh
@@ -192,7 +197,7 @@ check-fuzz: deps
 	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run $(READERS)
 # Minutes each: the script says how to ask for less.
 bench-%: deps
-	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_plot.c))
+	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_*.c))
 	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/$*_plot sh tests/bench/$*.sh
 
 install: all

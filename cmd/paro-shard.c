@@ -26,7 +26,8 @@ enum {
     KEY_MAX_TENSORS,
     KEY_MAX_NAME,
     KEY_MAX_FILES,
-    KEY_MAX_MANIFEST
+    KEY_MAX_MANIFEST,
+    KEY_OPTIMIZER
 };
 enum {
     HAS_MODEL = 1,
@@ -43,7 +44,8 @@ enum {
     HAS_MAX_SHARD = 2048,
     HAS_LIMITS = 4096,
     HAS_COPIES = 8192,
-    HAS_PROGRESS = 16384
+    HAS_PROGRESS = 16384,
+    HAS_OPTIMIZER = 32768
 };
 
 enum { JOBS_MAX = 256, COPIES_MAX = CKPT_COPIES_MAX };
@@ -53,7 +55,7 @@ struct args {
     struct cli_progress *progress; /* of the verbs that take long */
     struct ckpt_healed *healed;    /* [2], of the operands */
     int has;                       /* HAS_... that were given */
-    const char *model, *plan, *adapter;
+    const char *model, *plan, *adapter, *optimizer;
     struct tool_target output;
     int64_t seed, buffer, jobs, copies, max_shard;
     enum dtype type;
@@ -140,6 +142,7 @@ static int run_split(const struct args *a, struct err *err)
                                   .groups = &p.groups,
                                   .strategy = strategy,
                                   .adapter = a->adapter,
+                                  .optimizer = a->optimizer,
                                   .seed = (uint64_t)a->seed,
                                   .type = a->has & HAS_TYPE ? &a->type : NULL,
                                   .copies = (int)a->copies,
@@ -222,7 +225,8 @@ static int run_diff(const struct args *a, struct err *err)
 }
 
 #define SPLIT_USAGE                                                                            \
-    "split DIR|FILE -p PLAN [--adapter DIR] [--seed S] [--type TYPE] [--copies K] -o DIR"
+    "split DIR|FILE -p PLAN [--adapter DIR] [--optimizer FILE] [--seed S] [--type TYPE] "      \
+    "[--copies K] -o DIR"
 #define MERGE_USAGE   "merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR"
 #define RESHARD_USAGE "reshard DIR -p PLAN [--type TYPE] [--copies K] -o DIR"
 /* What the verbs that move bytes share. */
@@ -238,7 +242,7 @@ static const struct verb {
     {"init", "init -m CONFIG [--seed S] -o DIR", 0, HAS_MODEL | HAS_OUTPUT,
      HAS_SEED | HAS_FORCE, run_init},
     {"split", SPLIT_USAGE, 1, HAS_PLAN | HAS_OUTPUT,
-     HAS_MEANS | HAS_ADAPTER | HAS_SEED | HAS_COPIES, run_split},
+     HAS_MEANS | HAS_ADAPTER | HAS_OPTIMIZER | HAS_SEED | HAS_COPIES, run_split},
     {"merge", MERGE_USAGE, 1, HAS_OUTPUT, HAS_MEANS | HAS_FUSE | HAS_MAX_SHARD, run_merge},
     {"reshard", RESHARD_USAGE, 1, HAS_PLAN | HAS_OUTPUT, HAS_MEANS | HAS_COPIES, run_reshard},
     {"repair", REPAIR_USAGE, 1, HAS_OUTPUT, HAS_MEANS & ~HAS_TYPE, run_repair},
@@ -251,6 +255,7 @@ static const struct argp_option options[] = {
     {"model", 'm', "CONFIG", 0, "init: the config.json, or a folder with one", 0},
     {"seed", KEY_SEED, "S", 0, "init, split: which values to draw (default 1)", 0},
     {"adapter", KEY_ADAPTER, "DIR", 0, "split: a PEFT folder with the plan's adapters", 0},
+    {"optimizer", KEY_OPTIMIZER, "FILE", 0, "split: a .safetensors file with its state", 0},
     {"fuse", KEY_FUSE, 0, 0, "merge: add the adapters into the weights", 0},
     {"plan", 'p', "PLAN", 0, "split, reshard: the plan, - for standard input", 0},
     {"output", 'o', "DIR", 0, "The folder to write", 0},
@@ -362,8 +367,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has |= HAS_SEED;
         return cli_check(&a->cli, num_i64(arg, 0, INT64_MAX, &a->seed, &a->cli.err), "--seed");
     case KEY_ADAPTER:
-        a->has |= HAS_ADAPTER;
-        a->adapter = arg;
+    case KEY_OPTIMIZER:
+        a->has |= key == KEY_ADAPTER ? HAS_ADAPTER : HAS_OPTIMIZER;
+        *(key == KEY_ADAPTER ? &a->adapter : &a->optimizer) = arg;
         return 0;
     case KEY_FUSE:
         a->has |= HAS_FUSE;

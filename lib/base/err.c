@@ -35,7 +35,8 @@ int err_sys(struct err *err, const char *fmt, ...)
     int saved = errno;
     va_list ap;
 
-    *err = (struct err){.code = saved == ENOENT ? ERR_ABSENT : ERR_SYS};
+    *err = (struct err){.code = saved == ENOENT ? ERR_ABSENT : ERR_SYS,
+                        .scarce = saved == EMFILE || saved == ENFILE || saved == ENOMEM};
     va_start(ap, fmt);
     int used = vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);

@@ -62,6 +62,12 @@ int io_pwrite_all(int fd, const void *from, int64_t bytes, int64_t offset, struc
     return 0;
 }
 
+int io_close(int fd, const char *name, struct err *err)
+{
+    /* Interrupted, it is closed all the same, and what is written is still on its way. */
+    return close(fd) && errno != EINTR ? err_sys(err, "cannot write '%s'", name) : 0;
+}
+
 uint64_t io_le64(const unsigned char *p)
 {
     uint64_t v = 0;

@@ -12,6 +12,11 @@
 int io_size(int fd, int64_t *bytes, struct err *err);
 int io_pread_all(int fd, void *to, int64_t bytes, int64_t offset, struct err *err);
 int io_pwrite_all(int fd, const void *from, int64_t bytes, int64_t offset, struct err *err);
+/*
+ * Closes what was written and was not synced: a file system of the network may say only here
+ * that it could not, and to nobody who opens the file again.
+ */
+int io_close(int fd, const char *name, struct err *err);
 uint64_t io_le64(const unsigned char *p);
 void io_put_le64(unsigned char *p, uint64_t v);
 

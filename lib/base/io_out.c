@@ -109,6 +109,7 @@ static int sync_parent(const char *path, struct err *err)
 int io_create(struct io_out *out, const char *path, int force, struct err *err)
 {
     struct io_out new = {.fd = -1, .force = force};
+    int ours = 0;
 
     new.path = trimmed(path);
     new.temp = io_temp_name(new.path);
@@ -124,6 +125,7 @@ int io_create(struct io_out *out, const char *path, int force, struct err *err)
     }
     if (lock_temp(new.fd, made, new.temp, new.path, err))
         goto fail;
+    ours = 1;
     if (ftruncate(new.fd, 0)) {
         err_sys(err, "cannot empty '%s'", new.temp);
         goto fail;
@@ -139,6 +141,8 @@ int io_create(struct io_out *out, const char *path, int force, struct err *err)
     *out = new;
     return 0;
 fail:
+    if (ours)
+        unlink(new.temp);
     if (new.fd >= 0)
         close(new.fd);
     mem_free(new.path);
@@ -156,7 +160,7 @@ static int publish(const char *temp, const char *path, unsigned flags, struct er
         struct stat st;
         if (flags == RENAME_NOREPLACE && lstat(path, &st) == 0)
             errno = EEXIST;
-        else if (rename(temp, path) == 0)
+        else if ((flags == 0 || errno == ENOENT) && rename(temp, path) == 0)
             return 0;
     }
     if (errno == EEXIST)
@@ -239,8 +243,10 @@ static int check_exchange(const char *temp, const char *path, struct err *err)
                                "step: expected a new name, or to have it moved away first",
                                path)
                      : err_sys(err, "cannot exchange folders in '%s'", temp);
-        rmdir(a);
-        rmdir(b);
+        /* What stayed would be in the new folder. */
+        int stays = rmdir(a) | rmdir(b);
+        if (rc == 0 && stays)
+            rc = err_sys(err, "cannot remove a folder in '%s'", temp);
     }
     mem_free(a);
     mem_free(b);
@@ -250,6 +256,7 @@ static int check_exchange(const char *temp, const char *path, struct err *err)
 int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *err)
 {
     struct io_dir new = {.lock = -1, .force = force};
+    int ours = 0;
 
     new.path = trimmed(path);
     new.temp = io_temp_name(new.path);
@@ -267,16 +274,17 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
     }
     if (lock_temp(new.lock, made, new.temp, new.path, err))
         goto fail;
+    ours = 1;
     /* What a killed writer left is emptied; the folder itself stays, for the lock is on it. */
     if (io_empty_dir(new.lock, new.temp, err))
         goto fail;
-    if (force && check_exchange(new.temp, new.path, err)) {
-        rmdir(new.temp);
+    if (force && check_exchange(new.temp, new.path, err))
         goto fail;
-    }
     *dir = new;
     return 0;
 fail:
+    if (ours)
+        io_remove_tree(new.temp, &(struct err){0});
     if (new.lock >= 0)
         close(new.lock);
     mem_free(new.path);

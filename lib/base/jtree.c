@@ -3,6 +3,7 @@
 #include "base/jtree.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -14,6 +15,14 @@ static void *have(size_t bytes)
 json_t *jtree_load(const char *text, int64_t bytes, json_error_t *why)
 {
     json_set_alloc_funcs(have, free);
+    /* jansson passes over a byte 0 behind a number; who reads the text again ends there. */
+    const char *zero = memchr(text, 0, (size_t)bytes);
+    if (zero) {
+        *why = (json_error_t){.line = 1, .position = (int)(zero - text), .text = "a byte 0"};
+        for (const char *p = text; p < zero; p++)
+            why->line += *p == '\n';
+        return NULL;
+    }
     return json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, why);
 }
 

@@ -11,11 +11,22 @@
 
 enum { MEM_ALIGN = 64 }; /* a cache line, and an AVX-512 vector */
 
-static void mem_lost(size_t count, size_t size)
+static void mem_lost_for(const char *what)
 {
     /* No err can be reported to anyone: this is the one place below cli that speaks. */
-    fprintf(stderr, "paro: out of memory for %zu items of %zu bytes\n", count, size);
+    FILE *out = stderr;
+
+    flockfile(out); /* a second thread that has none waits for the end: one line */
+    fprintf(out, "paro: out of memory for %s\n", what);
     abort();
+}
+
+static void mem_lost(size_t count, size_t size)
+{
+    char what[80];
+
+    snprintf(what, sizeof what, "%zu items of %zu bytes", count, size);
+    mem_lost_for(what);
 }
 
 void *mem_new(size_t count, size_t size)
@@ -60,10 +71,8 @@ void mem_free(void *p)
 
 void *mem_have(void *p, const char *what)
 {
-    if (!p) {
-        fprintf(stderr, "paro: out of memory for %s\n", what);
-        abort();
-    }
+    if (!p)
+        mem_lost_for(what);
     return p;
 }
 

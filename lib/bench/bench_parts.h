@@ -26,15 +26,6 @@ void bench_sink_row(struct bench_sink *s, const struct bench_row *r); /* prints 
 /* rc of what came before: the plot is written, and the floor judged, only when it is 0. */
 int bench_sink_close(struct bench_sink *s, int rc, struct err *err);
 
-struct bench_rows {        /* that were read */
-    struct bench_row *row; /* [rows], owned: mem_free */
-    size_t room;
-    int rows;
-};
-/* A file's JSON Lines, added to those that are there; `file` is its name, or "-". */
-int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
-                     struct err *err);
-
 struct bench {           /* one call of bench_run */
     struct world *world; /* borrowed, as is o */
     const struct bench_options *o;

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/jtree.h"
 #include "bench/bench_parts.h"
+#include "bench/bench_rows.h"
 
 /* A row has some 900 bytes: 18,000 of them, each of which is compared with all kept ones. */
 enum { FILE_BYTES_MAX = 16 << 20, LAUNCHES_MAX = 1000000 };

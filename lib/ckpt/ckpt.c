@@ -114,6 +114,8 @@ static int load_block(struct ckpt *c, int64_t number, struct err *err)
                 ckpt_healed_add(&c->healed, 1, &wound);
             return 0;
         }
+        if (err->scarce) /* which says nothing of the copy */
+            break;
         if (i == 0)
             wound = *err;
     }

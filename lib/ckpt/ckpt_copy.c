@@ -117,7 +117,7 @@ int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, s
     int64_t bytes = 0;
     int rc = -1;
 
-    for (int i = 0; rc && i <= c->copies; i++) {
+    for (int i = 0; rc && !wound.scarce && i <= c->copies; i++) {
         *path = ckpt_small_path(c->dir, i, name);
         rc = ckpt_hash_file(*path, &bytes, hash, err);
         if (rc == 0 && (bytes != s->bytes || strcmp(hash, s->hash)))
@@ -125,7 +125,7 @@ int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, s
                         s->hash);
         if (rc == 0 && i)
             ckpt_healed_file(&c->healed, &wound);
-        if (rc && i == 0)
+        if (rc && (i == 0 || err->scarce))
             wound = *err;
         if (rc)
             mem_free(*path);

@@ -89,6 +89,18 @@ static void give_fd(const struct move_paths *p, int file, int path, int fd)
         close(fd);
 }
 
+/* The same, with what has happened to it so far: what is lost on the way is said here. */
+static int give_written(const struct move_paths *p, int file, int path, int fd, int rc,
+                        struct err *err)
+{
+    int64_t n = p->first[file] + path;
+
+    if (rc == 0 && (n >= p->kept || p->fd[n] < 0))
+        return io_close(fd, p->file[file].path[path], err);
+    give_fd(p, file, path, fd);
+    return rc;
+}
+
 /* --- in --- */
 
 /* The part of [at, at + left) that lies in one piece of the ring, cut at whole MOVE_UNIT. */
@@ -182,7 +194,7 @@ static int give_up(struct mover *m, int64_t piece, struct err *err)
     const struct move_from *f = &m->what->from[piece];
     int rc = -1;
 
-    if (!m->what->lost)
+    if (!m->what->lost || err->scarce)
         return -1;
     pthread_mutex_lock(&m->call);
     rc = m->what->lost(m->what->arg, piece, err);
@@ -204,13 +216,13 @@ int move_read_piece(struct mover *m, int64_t piece, struct err *err)
     struct err wound = {0};
 
     /* Copies are read in turns: their disks share the work. */
-    for (int k = 0; rc && k < paths; k++) {
-        if (k > 0)
-            wound = *err;
+    for (int k = 0; rc && !wound.scarce && k < paths; k++) {
         rc = f->file < 0 ? make_piece(m, piece, err)
                          : read_path(m, piece, (int)((piece + k) % paths), err);
         if (rc == 0 && k > 0)
             note_healed(m, piece, &wound);
+        if (rc) /* for want of files or memory: that says nothing of the path */
+            wound = *err;
     }
     return rc ? give_up(m, piece, err) : 0;
 }
@@ -301,8 +313,7 @@ static int write_path(struct mover *m, const struct move_to *t, int path, void *
         err_prefix(err, "%s: ", m->what->to_file[t->file].path[path]);
     else
         ckpt_flush(fd, t->offset, move_file_bytes(t));
-    give_fd(&m->to, t->file, path, fd);
-    return rc;
+    return give_written(&m->to, t->file, path, fd, rc, err);
 }
 
 int move_write_piece(struct mover *m, int64_t piece, struct err *err)
@@ -332,6 +343,5 @@ int move_sync_path(struct mover *m, int64_t number, struct err *err)
         return -1;
     if (fsync(fd))
         rc = err_sys(err, "cannot write '%s'", m->what->to_file[file].path[path]);
-    give_fd(&m->to, file, path, fd);
-    return rc;
+    return give_written(&m->to, file, path, fd, rc, err);
 }

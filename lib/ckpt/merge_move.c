@@ -151,8 +151,9 @@ static int create_file(const struct merge_file *f, const char *path, int holes, 
              : 0;
     if (rc)
         err_prefix(err, "%s: ", path);
-    close(fd);
-    return rc;
+    if (rc)
+        close(fd);
+    return rc ? rc : io_close(fd, path, err);
 }
 
 static int create_all(const struct merge_plan *p, char *const *path, int holes, struct err *err)

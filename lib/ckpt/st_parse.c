@@ -45,6 +45,16 @@ static int no_json(struct parser *p)
 
 #define REFUSE(p, name, ...) err_at((p)->err, (p)->st->path, 0, name, __VA_ARGS__)
 
+/* The next text, which must end where a 0 ends it: "F32\u0000" is not F32. */
+static int read_text(struct parser *p, const char *tensor)
+{
+    if (jin_text(&p->j))
+        return no_json(p);
+    if (strlen(p->j.word) != (size_t)p->j.word_bytes)
+        return REFUSE(p, tensor, "has a byte 0 behind '%.40s'", p->j.word);
+    return 0;
+}
+
 /* --- names --- */
 
 static int by_text(const void *a, const void *b)
@@ -72,7 +82,8 @@ static int check_name(struct parser *p)
 
 static int no_metadata_twice(struct parser *p, char **key, int count)
 {
-    qsort(key, (size_t)count, sizeof *key, by_text);
+    if (count)
+        qsort(key, (size_t)count, sizeof *key, by_text);
     for (int i = 1; i < count; i++)
         if (strcmp(key[i - 1], key[i]) == 0)
             return REFUSE(p, "__metadata__", "has '%.80s' twice", key[i]);
@@ -86,8 +97,8 @@ static int parse_metadata_items(struct parser *p, char ***key, int *count)
     int n = 0, more;
 
     while ((more = jin_item(j, '}', &n)) > 0) {
-        if (jin_text(j))
-            return no_json(p);
+        if (read_text(p, "__metadata__"))
+            return -1;
         *key = mem_grow(*key, &room, (size_t)*count + 1, sizeof **key);
         (*key)[(*count)++] = mem_dup(j->word);
         if (jin_take(j, ':'))
@@ -95,8 +106,8 @@ static int parse_metadata_items(struct parser *p, char ***key, int *count)
         if (jin_next(j) != '"')
             return REFUSE(p, "__metadata__", "has '%.80s', which is no text",
                           (*key)[*count - 1]);
-        if (jin_text(j))
-            return no_json(p);
+        if (read_text(p, "__metadata__"))
+            return -1;
     }
     return more < 0 ? no_json(p) : no_metadata_twice(p, *key, *count);
 }
@@ -121,8 +132,8 @@ static int parse_type(struct parser *p, struct entry *e)
 {
     if (jin_next(&p->j) != '"')
         return REFUSE(p, e->t.name, "has no dtype");
-    if (jin_text(&p->j))
-        return no_json(p);
+    if (read_text(p, e->t.name))
+        return -1;
     e->t.type = st_type_parse(p->j.word);
     if (e->t.type < 0)
         return REFUSE(p, e->t.name, "has dtype '%.40s', expected F32, BF16, F16, ...",
@@ -173,8 +184,8 @@ static int parse_value(struct parser *p, struct entry *e)
         {"dtype", parse_type}, {"shape", parse_shape}, {"data_offsets", parse_offsets}};
     const int has[] = {e->has_type, e->has_shape, e->has_offsets};
 
-    if (jin_text(&p->j))
-        return no_json(p);
+    if (read_text(p, e->t.name))
+        return -1;
     for (size_t i = 0; i < sizeof value / sizeof *value; i++) {
         if (strcmp(value[i].key, p->j.word))
             continue;
@@ -250,7 +261,8 @@ static int parse_object(struct parser *p)
     while ((more = jin_item(&p->j, '}', &n)) > 0) {
         if (jin_text(&p->j))
             return no_json(p);
-        if (strcmp(p->j.word, "__metadata__")) {
+        /* With a byte 0 behind it, too, it is a tensor's name, and none that is allowed. */
+        if (p->j.word_bytes != 12 || strcmp(p->j.word, "__metadata__")) {
             if (add_tensor(p))
                 return -1;
             continue;

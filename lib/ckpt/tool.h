@@ -46,8 +46,10 @@ struct tool_splitting {
     const struct model *model; /* with what trains */
     const struct groups *groups;
     const char *strategy;
-    const char *adapter; /* a PEFT folder with the model's adapters; NULL: first values ... */
-    uint64_t seed;       /* ... drawn from this */
+    const char *adapter;   /* a PEFT folder with the model's adapters; NULL: first values ... */
+    uint64_t seed;         /* ... drawn from this */
+    const char *optimizer; /* a file with its state (ckpt/optim.h), where a run is to go on;
+                              NULL: none */
     const enum dtype *type; /* of the params; NULL: the folder's */
     int copies;             /* of each file, beside it */
     struct tool_means means;

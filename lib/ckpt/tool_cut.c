@@ -20,9 +20,9 @@ static int create_files(const struct ckpt_shard *shard, const struct ckpt_paths 
     for (int r = 0; r < p->files; r++) {
         for (int k = 0; k < p->file[r].paths; k++) {
             int fd = -1;
-            if (ckpt_shard_create(&shard[r], p->file[r].path[k], holes, &fd, err))
+            if (ckpt_shard_create(&shard[r], p->file[r].path[k], holes, &fd, err) ||
+                io_close(fd, p->file[r].path[k], err))
                 return -1;
-            close(fd);
         }
     }
     return 0;

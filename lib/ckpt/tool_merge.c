@@ -52,7 +52,10 @@ static int put_beside(const struct merge_plan *p, int adapters, const char *to, 
         if (put_text(to, HF_INDEX_NAME, text, bytes, err))
             return -1;
     }
-    if (p->is == p->want)
+    enum dtype said = DTYPE_F32;
+    if (dtype_parse(m->dtype, &said, err))
+        return -1;
+    if (said == p->want)
         return ckpt_put_file(to, "config.json", m->config, (int64_t)strlen(m->config), err);
     hf_config_as(m->config, p->want, &text, &bytes);
     return put_text(to, "config.json", text, bytes, err);

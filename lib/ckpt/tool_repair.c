@@ -177,8 +177,9 @@ static int put_shell(const char *path, const struct ckpt_file *f, const void *he
     if (ckpt_make_room(fd, f->bytes, holes, err) ||
         io_pwrite_all(fd, head, f->header_bytes, 0, err))
         rc = err_prefix(err, "%s: ", path);
-    close(fd);
-    return rc;
+    if (rc)
+        close(fd);
+    return rc ? rc : io_close(fd, path, err);
 }
 
 /* The new shards and their copies, without what lies in them. */

@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "ckpt/ckpt_pieces.h"
 #include "ckpt/hf.h"
+#include "ckpt/optim.h"
 #include "ckpt/peft.h"
 #include "ckpt/tool_parts.h"
 
@@ -29,6 +30,7 @@ struct filling {
     const struct tool_splitting *what;
     const struct model *model;
     struct peft peft;
+    struct optim optim;
     float *first; /* [CHUNK]: values of adapters that are new */
     int64_t froms;
     struct move_from *from;
@@ -36,9 +38,9 @@ struct filling {
     size_t room, piece_room;
 };
 
-/* Of a tensor, elements from `first` on. */
+/* Of a tensor's state, elements from `first` on. */
 struct piece {
-    int tensor;
+    int tensor, state;
     int64_t first;
 };
 
@@ -61,40 +63,68 @@ static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t
     return 0;
 }
 
-/* The stream is of one type, so no element is cut. */
+/* Each state's stream is of one type, so no element is cut. */
 static int make_piece(void *arg, int64_t number, int64_t first, int64_t bytes, void *out,
                       struct err *err)
 {
     struct filling *f = arg;
     const struct piece *p = &f->piece[number];
-    int64_t width = dtype_bytes(f->hf->type);
+    const struct model_tensor *t = &f->model->tensor[p->tensor];
+    int64_t width = dtype_bytes(p->state ? DTYPE_F32 : f->hf->type);
 
-    return fill_adapter(f, &f->model->tensor[p->tensor], p->first + first / width,
-                        bytes / width, out, err);
+    if (p->state)
+        return optim_read(&f->optim, t, p->state - 1, p->first + first / width, bytes / width,
+                          out, err);
+    return fill_adapter(f, t, p->first + first / width, bytes / width, out, err);
 }
 
-/* The model's tensors, unit by unit, as the stream has them. */
-static void list_pieces(struct filling *f)
+/* A tensor's state as the stream has it; of the file that lies behind the folder's, too. */
+static void list_tensor(struct filling *f, int number, int state)
 {
-    int64_t width = dtype_bytes(f->hf->type), most = PIECE_BYTES / width;
+    const struct model_tensor *t = &f->model->tensor[number];
+    int64_t width = dtype_bytes(state ? DTYPE_F32 : f->hf->type), most = PIECE_BYTES / width;
+    const struct hf_place *p = &f->hf->place[number];
+    int file = -1;
+    int64_t offset = 0;
 
-    for (int i = 0; i < f->model->tensors; i++) {
-        const struct model_tensor *t = &f->model->tensor[i];
-        const struct hf_place *p = &f->hf->place[i];
-        for (int64_t at = 0, n; at < t->elems; at += n) {
-            n = t->elems - at < most ? t->elems - at : most;
-            struct move_from from = {.bytes = n * width, .file = -1};
-            if (!model_is_adapter(t)) {
-                from.file = p->file;
-                from.offset = f->hf->file[p->file].data + p->t->first + at * width;
-            }
-            f->from = mem_grow(f->from, &f->room, (size_t)f->froms + 1, sizeof *f->from);
-            f->piece =
-                mem_grow(f->piece, &f->piece_room, (size_t)f->froms + 1, sizeof *f->piece);
-            f->piece[f->froms] = (struct piece){i, at};
-            f->from[f->froms++] = from;
+    if (state == 0 && !model_is_adapter(t)) {
+        file = p->file;
+        offset = f->hf->file[file].data + p->t->first;
+    } else if (state > 0) {
+        const struct st_tensor *from = optim_find(&f->optim, t, state - 1);
+        if (from->type == st_type_of(DTYPE_F32)) {
+            file = f->hf->files;
+            offset = f->optim.st.data + from->first;
         }
     }
+    for (int64_t at = 0, n; at < t->elems; at += n) {
+        n = t->elems - at < most ? t->elems - at : most;
+        f->from = mem_grow(f->from, &f->room, (size_t)f->froms + 1, sizeof *f->from);
+        f->piece = mem_grow(f->piece, &f->piece_room, (size_t)f->froms + 1, sizeof *f->piece);
+        f->piece[f->froms] = (struct piece){number, state, at};
+        f->from[f->froms++] = (struct move_from){
+            .bytes = n * width, .file = file, .offset = file < 0 ? 0 : offset + at * width};
+    }
+}
+
+/* The states, one after the other; of each the model's tensors, unit by unit. */
+static void list_pieces(struct filling *f)
+{
+    for (int state = 0; state < (f->optim.open ? 1 + OPTIM_STATES : 1); state++)
+        for (int i = 0; i < f->model->tensors; i++)
+            if (state == 0 || model_trains(f->model, &f->model->tensor[i]))
+                list_tensor(f, i, state);
+}
+
+/* What is read: the folder's weights and, last, the optimizer's state. */
+static int read_files(const struct filling *f)
+{
+    return f->hf->files + f->optim.open;
+}
+
+static const struct st *read_file(const struct filling *f, int number)
+{
+    return number < f->hf->files ? &f->hf->file[number] : &f->optim.st;
 }
 
 /* The same file, and nobody has written to it. */
@@ -104,25 +134,25 @@ static int is_as_it_was(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* [files] of the folder's; for mem_free, on error too. */
-static int look_at_files(const struct hf *hf, struct stat **out, struct err *err)
+/* [read_files]; for mem_free, on error too. */
+static int look_at_files(const struct filling *f, struct stat **out, struct err *err)
 {
-    *out = mem_new((size_t)hf->files, sizeof **out);
-    for (int i = 0; i < hf->files; i++)
-        if (stat(hf->file[i].path, &(*out)[i]))
-            return err_sys(err, "cannot read '%s'", hf->file[i].path);
+    *out = mem_new((size_t)read_files(f), sizeof **out);
+    for (int i = 0; i < read_files(f); i++)
+        if (stat(read_file(f, i)->path, &(*out)[i]))
+            return err_sys(err, "cannot read '%s'", read_file(f, i)->path);
     return 0;
 }
 
 /* What was read has no checksums: all of it must be of one moment. */
-static int check_files(const struct hf *hf, const struct stat *was, struct err *err)
+static int check_files(const struct filling *f, const struct stat *was, struct err *err)
 {
     struct stat *is = NULL;
-    int rc = look_at_files(hf, &is, err);
+    int rc = look_at_files(f, &is, err);
 
-    for (int i = 0; rc == 0 && i < hf->files; i++)
+    for (int i = 0; rc == 0 && i < read_files(f); i++)
         if (!is_as_it_was(&was[i], &is[i]))
-            rc = err_at(err, hf->file[i].path, 0, NULL, "was changed while it was read");
+            rc = err_at(err, read_file(f, i)->path, 0, NULL, "was changed while it was read");
     mem_free(is);
     return rc;
 }
@@ -247,13 +277,13 @@ static int put_source(const char *dir, const struct hf *hf, int converted,
     return rc;
 }
 
-/* The folder's files of weights, read by their names: what is there is what was opened. */
+/* The files, read by their names: what is there is what was opened. */
 static int move_weights(const char *dir, struct filling *f, const struct tool_cut *cut,
                         struct err *err)
 {
     const struct tool_means *means = &f->what->means;
-    struct move_file *file = mem_new((size_t)f->hf->files, sizeof *file);
-    struct ckpt_move move = {.from_files = f->hf->files,
+    struct move_file *file = mem_new((size_t)read_files(f), sizeof *file);
+    struct ckpt_move move = {.from_files = read_files(f),
                              .from_file = file,
                              .buffer = means->buffer,
                              .jobs = ckpt_jobs(means->jobs),
@@ -263,9 +293,10 @@ static int move_weights(const char *dir, struct filling *f, const struct tool_cu
                              .make = make_piece,
                              .tell = means->tell};
 
-    for (int i = 0; i < f->hf->files; i++)
-        file[i] = (struct move_file){(const char *const *)&f->hf->file[i].path, 1,
-                                     f->hf->file[i].file_bytes};
+    for (int i = 0; i < read_files(f); i++) {
+        const struct st *st = read_file(f, i);
+        file[i] = (struct move_file){(const char *const *)&st->path, 1, st->file_bytes};
+    }
     list_pieces(f);
     move.froms = f->froms;
     move.from = f->from;
@@ -279,18 +310,22 @@ static int fill_folder(const char *dir, struct filling *f, const struct ckpt_sha
                        struct err *err)
 {
     struct ckpt_sources list = {0};
-    struct ckpt_state is = shape->state[0];
-    struct tool_cut cut = {.shape = shape, .is = &is, .source = &list};
+    struct ckpt_state is[CKPT_STATES_MAX];
+    /* A run's data stands where its steps do. */
+    struct ckpt_run run = {f->optim.step, f->optim.tokens, f->optim.step, f->what->seed};
+    struct tool_cut cut = {
+        .shape = shape, .is = is, .run = f->optim.open ? &run : NULL, .source = &list};
     struct stat *was = NULL;
 
-    is.type = f->hf->type;
+    memcpy(is, shape->state, sizeof is);
+    is[0].type = f->hf->type;
     cut.type = shape->state[0].type;
-    cut.converted = cut.type != is.type;
-    int rc = look_at_files(f->hf, &was, err);
+    cut.converted = cut.type != is[0].type;
+    int rc = look_at_files(f, &was, err);
     if (rc == 0 && !shape->model->lora.rank)
         rc = put_source(dir, f->hf, cut.converted, &list, err);
     if (rc == 0)
-        rc = move_weights(dir, f, &cut, err) || check_files(f->hf, was, err) ? -1 : 0;
+        rc = move_weights(dir, f, &cut, err) || check_files(f, was, err) ? -1 : 0;
     for (int i = 0; i < list.count; i++)
         mem_free(list.item[i].name);
     mem_free(list.item);
@@ -328,6 +363,31 @@ static int open_adapter(struct filling *f, const struct model *m, struct err *er
     return peft_open(&f->peft, f->what->adapter, m, err);
 }
 
+/* The states: the weights, and what the optimizer's file has. */
+static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct err *err)
+{
+    const struct tool_splitting *what = f->what;
+
+    strcpy(shape->state[0].name, "params");
+    shape->state[0].type = what->type ? *what->type : f->hf->type;
+    shape->states = 1;
+    if (!what->optimizer)
+        return 0;
+    if (shape->model->lora.rank)
+        return err_set(err, ERR_INPUT,
+                       "the plan trains adapters, expected all or a part of the model, of "
+                       "which '%s' may have the optimizer's state",
+                       what->optimizer);
+    if (optim_open(&f->optim, what->optimizer, what->means.limits, shape->model, err))
+        return -1;
+    for (int s = 0; s < OPTIM_STATES; s++) {
+        struct ckpt_state *state = &shape->state[shape->states++];
+        snprintf(state->name, sizeof state->name, "%s", optim_state_name(s));
+        state->type = DTYPE_F32;
+    }
+    return 0;
+}
+
 int tool_split(const char *from, const struct tool_splitting *what, struct tool_target to,
                struct err *err)
 {
@@ -335,7 +395,7 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
     struct model own = {0};
     struct layout layout;
     struct ckpt_shape shape = {
-        .layout = &layout, .strategy = what->strategy, .states = 1, .copies = what->copies};
+        .layout = &layout, .strategy = what->strategy, .copies = what->copies};
     struct filling f = {.hf = &hf, .what = what};
     struct io_dir dir;
     int rc = -1;
@@ -348,13 +408,11 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
     if (hf_open_within(&hf, from, what->means.limits, err) ||
         pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
-        open_adapter(&f, shape.model, err) ||
+        open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err) ||
         ckpt_check_copies(what->groups, what->copies, err))
         goto done;
     f.first = mem_new(CHUNK, sizeof *f.first);
     f.model = shape.model;
-    strcpy(shape.state[0].name, "params");
-    shape.state[0].type = what->type ? *what->type : hf.type;
     if (io_dir_create(&dir, to.dir, to.force, err))
         goto done;
     rc = fill_folder(dir.temp, &f, &shape, err);
@@ -366,6 +424,7 @@ done:
     mem_free(f.first);
     mem_free(f.from);
     mem_free(f.piece);
+    optim_release(&f.optim);
     peft_release(&f.peft);
     hf_release(&hf);
     model_release(&own);

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,8 +198,15 @@ int cli_fail(struct cli *cli, const struct err *err)
 {
     if (cli->silent)
         return 0;
+    /* One line is said: what standard output could not take is not said behind it. */
+    if (fflush(stdout) || ferror(stdout)) {
+        __fpurge(stdout);
+        clearerr(stdout);
+    }
     if (cli->json)
         fail_json(err);
+    else if (cli->plugin) /* whoever runs plugins reads nothing else */
+        printf("%s UNKNOWN - %s\n", cli->plugin, err->text);
     else
         fprintf(stderr, "%s: %s\n", cli->name, err->text);
     return cli->status;
@@ -212,6 +220,7 @@ int cli_finish(struct cli *cli, int status)
         struct err err;
         err_sys(&err, "cannot write to standard output");
         clearerr(stdout); /* said once: not again at exit */
+        cli->plugin = NULL;
         int rc = cli_fail(cli, &err);
         fflush(stderr);
         _Exit(rc);

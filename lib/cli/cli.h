@@ -35,16 +35,22 @@ struct cli {
     int json;
     int silent; /* another rank speaks: this one prints nothing and ends with 0 on error */
     int status; /* of usage and other errors: 2; horing-check has 3 */
+    const char *plugin; /* "HORING": an error is an answer on stdout, "HORING UNKNOWN - ..." */
     struct err err;
 };
 
 enum { CLI_KEY_JSON = 0x4000 };
 
-#define CLI_INIT(name_) {.name = (name_), .status = 2}
+#define CLI_INIT(name_)                                                                        \
+    {                                                                                          \
+        .name = (name_), .status = 2                                                           \
+    }
 #define CLI_OPTIONS                                                                            \
     {"json", CLI_KEY_JSON, 0, 0, "Print JSON (errors too, on standard error)", 90},            \
         {"help", 'h', 0, 0, "Print this help", 91},                                            \
-        {"version", 'V', 0, 0, "Print the version", 91}
+    {                                                                                          \
+        "version", 'V', 0, 0, "Print the version", 91                                          \
+    }
 
 /* Parses; on an error prints one line and exits with cli->status.  `input` begins with cli. */
 void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv);

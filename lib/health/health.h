@@ -6,132 +6,31 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "health/health_baseline.h"
+#include "health/health_data.h"
+#include "health/health_record.h"
+#include "health/health_verdict.h"
 #include "world/world.h"
 
 /*
- * Is the network of these hosts as it should be?  Streams between hosts are measured in rounds
- * in which no port is shared (probe/probe.h), compared with a baseline or with each other, and
- * a verdict is spoken as the monitoring plugins do.
+ * Is the network of these hosts as it should be?  What is measured is in health_data.h, what is
+ * expected in health_baseline.h, what is concluded in health_verdict.h; here are the doors that
+ * a command calls: measure (health_check), look at the links of one host (health_quick), or
+ * conclude again from a record (health_replay); all three end in health_speak.
  */
-enum health_state { HEALTH_OK, HEALTH_WARNING, HEALTH_CRITICAL, HEALTH_UNKNOWN };
-const char *health_state_name(enum health_state s); /* "OK", "WARNING", ... */
-
-/*
- * A range of the monitoring plugins' grammar, "[@]start:end": it alerts outside start..end
- * (both ends belong to it), with "@" inside.  "10" is 0:10, "10:" has no end, "~:10" no start.
- */
-struct health_range {
-    double start, end; /* infinite where open */
-    int inside;
-};
-int health_range_parse(const char *text, struct health_range *out, struct err *err);
-int health_range_alerts(const struct health_range *r, double v);
-
-/* ---- what was measured ---- */
-
-struct health_sample {
-    int src, dst; /* hosts */
-    double Bps;
-};
-
-struct health_data {
-    int hosts;
-    const char *const *host; /* borrowed */
-    int samples;
-    struct health_sample *sample; /* owned */
-    size_t room;
-    double *drain_Bps; /* [hosts], owned: how fast the host's own queue towards the network
-                          empties while bytes wait in it (headers included); 0: none ever wait;
-                          -1: the kernel does not tell */
-    char (*lost)[16];  /* [hosts], owned: a link that was up at the start and is not, or "" */
-    int *silent;       /* [hosts], owned: does not answer */
-    int stalled;       /* the rounds ended because bytes did not come */
-    int64_t wrong;     /* words that arrived and are not what was sent */
-    int wrong_src, wrong_dst;
-    int rounds, wanted; /* done, and to do */
-    double seconds;
-};
-void health_data_init(struct health_data *d, int hosts, const char *const *host);
-void health_data_release(struct health_data *d);
-void health_data_add(struct health_data *d, int src, int dst, double Bps);
-
-/* ---- what is expected: paro-baseline(5) ---- */
-
-enum { HEALTH_OUT, HEALTH_IN };
-
-struct health_baseline {
-    int hosts;
-    char **host;         /* owned */
-    double (*Bps)[2];    /* [hosts], owned; HEALTH_OUT, HEALTH_IN */
-    double (*spread)[2]; /* [hosts], owned: robust deviation of one sample, as a part of Bps */
-};
-int health_baseline_read(struct health_baseline *b, const char *path, struct err *err);
-void health_baseline_release(struct health_baseline *b);
-/* From samples; as YAML. */
-void health_baseline_print(const struct health_data *d, FILE *out);
-int health_baseline_find(const struct health_baseline *b, const char *host); /* -1: absent */
-
-/* ---- the verdict ---- */
-
-struct health_port {
-    int samples;          /* that were judged; 0: nothing is known */
-    double Bps, want_Bps; /* measured, expected */
-    double percent;       /* of what was expected of its streams, the median */
-    double z;             /* how many standard deviations of that median from 100 % */
-    enum health_state state;
-};
-
-struct health_finding {
-    enum health_state state;
-    const char *code, *action; /* HC-..., and what to do: retest, operator, isolate */
-    int host, other;           /* other: the second host of a pair, or -1 */
-    char text[256];
-};
-
-struct health_verdict {
-    int hosts;
-    struct health_port (*port)[2]; /* [hosts], owned */
-    int findings;
-    struct health_finding *finding; /* owned */
-    size_t room;
-    enum health_state state; /* the worst: CRITICAL, WARNING, UNKNOWN, OK */
-    int by_baseline;
-};
-
-struct health_rules {
-    struct health_range warn, crit;         /* of percent */
-    const struct health_baseline *baseline; /* NULL: hosts are compared with each other */
-};
-
-/*
- * A port is slow when its median is outside the range AND more than HEALTH_Z standard
- * deviations away AND most of its partners see it (health.md, rule D); streams of a port that
- * is slow say nothing of their other ends.  Deterministic.  ERR_INPUT: a host is not in the
- * baseline, or there are too few hosts to compare.
- */
-int health_judge(const struct health_data *d, const struct health_rules *rules,
-                 struct health_verdict *out, struct err *err);
-void health_verdict_release(struct health_verdict *v);
-void health_verdict_add(struct health_verdict *v, const struct health_finding *f);
-/* Takes out of v what `again`, a second look, does not confirm. */
-void health_confirm(struct health_verdict *v, const struct health_verdict *again);
-
-enum { HEALTH_HOSTS_ALONE = 3, HEALTH_PEERS_LEAST = 5 };
-#define HEALTH_Z 5.0
-
-/* ---- the check ---- */
-
-enum health_level { HEALTH_QUICK, HEALTH_NORMAL, HEALTH_DEEP };
-int health_level_parse(const char *text, enum health_level *out, struct err *err);
+struct health_ops; /* health_ops.h */
 
 struct health_options {
-    struct health_range warn, crit;
-    double deadline_s; /* from start_s (tick_now_s) */
+    struct health_rules rules; /* its baseline is read from `baseline` */
+    double deadline_s;         /* from start_s (tick_now_s) */
     double start_s;
     enum health_level level;
     const char *baseline; /* file or NULL */
     const char *prom;     /* file or NULL */
+    const char *record;   /* file or NULL: what was measured is written there */
+    int64_t cap_bytes;    /* that a port may be asked to carry, all in all; 0: no cap */
     int learn, json;
+    const struct health_ops *ops; /* borrowed; NULL: nothing is remembered, no file is drawn */
 };
 void health_options_init(struct health_options *o);
 
@@ -143,8 +42,26 @@ void health_options_init(struct health_options *o);
 int health_check(struct world *w, const struct health_options *o, const char *volatile *where,
                  FILE *out, enum health_state *state, int *gone, struct err *err);
 
-/* One host, without MPI: links and their error counters under `sys`, "/sys/class/net". */
-int health_quick(const struct health_options *o, const char *sys, FILE *out,
+/*
+ * One host, without MPI: its links and their counters, as ops->sys and ops->proc show them,
+ * against what is remembered (ops->state) and what ops->config says.
+ */
+int health_quick(const struct health_options *o, FILE *out, enum health_state *state,
+                 struct err *err);
+
+/* For node_exporter, when there is no verdict: UNKNOWN now, and the last success that `path`
+ * has. */
+int health_write_prom_unknown(const char *path, int64_t now_s, struct err *err);
+
+/* A record instead of a fabric: the same bytes on `out` as the run that wrote it. */
+int health_replay(const struct health_options *o, const char *path, FILE *out,
+                  enum health_state *state, struct err *err);
+
+/*
+ * Judges and tells: record, line or JSON, node_exporter's text; with o->learn the baseline
+ * instead, or ERR_MISMATCH where something was found.
+ */
+int health_speak(const struct health_data *d, const struct health_options *o, FILE *out,
                  enum health_state *state, struct err *err);
 
 #endif

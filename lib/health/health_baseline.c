@@ -1,26 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the format paro-baseline/1 (paro-baseline(5)), in and out. */
+/*
+ * Knows how a baseline is read: paro-baseline/2 (paro-baseline(5)).  Its last line is the
+ * checksum of all before it, so that half of a file is none, and nobody mends one by hand.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/stats.h"
 #include "base/yaml.h"
-#include "health/health_parts.h"
+#include "health/health_baseline.h"
+#include "health/health_sum.h"
 
-#define FORMAT "paro-baseline/1"
+#define FORMAT "paro-baseline/2"
 
 struct doc_port {
-    char *host, *out_Bps, *out_spread, *in_Bps, *in_spread;
+    char *host, *ranks, *out_Bps, *out_spread, *in_Bps, *in_spread, *latency_s;
+};
+
+struct doc_path {
+    char *path, *ratio;
 };
 
 struct doc {
-    char *format;
+    char *format, *when_s, *checksum;
     struct doc_port *ports;
     unsigned ports_count;
+    struct doc_path *paths;
+    unsigned paths_count;
 };
 
 enum { NUMBER_BYTES = 40, HOST_BYTES = 255, HOSTS_MOST = 1 << 20 };
+static const char tail[] = "\nchecksum: ";
 
 #define TEXT(struct_, member_, most_)                                                          \
     CYAML_FIELD_STRING_PTR(#member_, CYAML_FLAG_POINTER, struct struct_, member_, 1, most_)
@@ -28,12 +38,21 @@ enum { NUMBER_BYTES = 40, HOST_BYTES = 255, HOSTS_MOST = 1 << 20 };
 static const cyaml_schema_field_t port_fields[] = {
     TEXT(doc_port, host, HOST_BYTES),         TEXT(doc_port, out_Bps, NUMBER_BYTES),
     TEXT(doc_port, out_spread, NUMBER_BYTES), TEXT(doc_port, in_Bps, NUMBER_BYTES),
-    TEXT(doc_port, in_spread, NUMBER_BYTES),  CYAML_FIELD_END,
+    TEXT(doc_port, in_spread, NUMBER_BYTES),  TEXT(doc_port, ranks, NUMBER_BYTES),
+    TEXT(doc_port, latency_s, NUMBER_BYTES),  CYAML_FIELD_END,
 };
+static const cyaml_schema_field_t path_fields[] = {
+    TEXT(doc_path, path, NUMBER_BYTES), TEXT(doc_path, ratio, NUMBER_BYTES), CYAML_FIELD_END};
+static const cyaml_schema_value_t path_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_path, path_fields)};
 static const cyaml_schema_value_t port_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_port, port_fields)};
 static const cyaml_schema_field_t doc_fields[] = {
     TEXT(doc, format, NUMBER_BYTES),
+    TEXT(doc, when_s, NUMBER_BYTES),
+    TEXT(doc, checksum, NUMBER_BYTES),
+    CYAML_FIELD_SEQUENCE("paths", CYAML_FLAG_POINTER, struct doc, paths, &path_schema, 1,
+                         HEALTH_PATHS),
     CYAML_FIELD_SEQUENCE("ports", CYAML_FLAG_POINTER, struct doc, ports, &port_schema, 1,
                          HOSTS_MOST),
     CYAML_FIELD_END,
@@ -62,7 +81,15 @@ static int number(const struct yaml *y, int k, const char *key, const char *text
 static int read_port(struct health_baseline *b, const struct yaml *y, int k,
                      const struct doc_port *from, struct err *err)
 {
+    char path[64];
+    int64_t ranks = 0;
+
     b->host[b->hosts++] = mem_dup(from->host);
+    snprintf(path, sizeof path, "ports[%d].ranks", k);
+    if (yaml_i64(y, path, from->ranks, 1, INT32_MAX, &ranks, err) ||
+        number(y, k, "latency_s", from->latency_s, 0, 1e9, &b->latency_s[k], err))
+        return -1;
+    b->ranks[k] = (int)ranks;
     /* The rates of paro-topology(5); a sample that deviates by itself says nothing. */
     return number(y, k, "out_Bps", from->out_Bps, 1, 1e25, &b->Bps[k][HEALTH_OUT], err) ||
                    number(y, k, "in_Bps", from->in_Bps, 1, 1e25, &b->Bps[k][HEALTH_IN], err) ||
@@ -74,6 +101,25 @@ static int read_port(struct health_baseline *b, const struct yaml *y, int k,
                : 0;
 }
 
+/* What paths of a class have beside the commonest. */
+static int read_path(struct health_baseline *b, const struct yaml *y, int i,
+                     const struct doc_path *from, struct err *err)
+{
+    char path[64];
+    int64_t class = 0;
+
+    snprintf(path, sizeof path, "paths[%d].path", i);
+    if (yaml_i64(y, path, from->path, 0, HEALTH_PATHS - 1, &class, err))
+        return -1;
+    if (b->path_ratio[class] > 0)
+        return yaml_fail(y, path, err, "is %d a second time, expected each path once",
+                         (int)class);
+    snprintf(path, sizeof path, "paths[%d].ratio", i);
+    return yaml_f64(y, path, from->ratio, 1e-3, 1e3, &b->path_ratio[class], err);
+}
+
+/* ---- hosts by name ---- */
+
 static int by_name_then_place(const void *a, const void *b)
 {
     char *const *x = *(char **const *)a, *const *y = *(char **const *)b;
@@ -83,14 +129,21 @@ static int by_name_then_place(const void *a, const void *b)
 }
 
 /* Sorted, since a file may list more hosts than can be compared each with each. */
-static int check_hosts(const struct health_baseline *b, const struct yaml *y, struct err *err)
+static char ***sort_hosts(const struct health_baseline *b)
 {
-    char ***sorted = mem_new((size_t)b->hosts, sizeof *sorted), path[64];
-    int rc = 0;
+    char ***sorted = mem_new((size_t)b->hosts + 1, sizeof *sorted);
 
     for (int k = 0; k < b->hosts; k++)
         sorted[k] = &b->host[k];
     qsort(sorted, (size_t)b->hosts, sizeof *sorted, by_name_then_place);
+    return sorted;
+}
+
+static int check_hosts(const struct health_baseline *b, const struct yaml *y, struct err *err)
+{
+    char ***sorted = sort_hosts(b), path[64];
+    int rc = 0;
+
     for (int k = 1; rc == 0 && k < b->hosts; k++) {
         if (strcmp(*sorted[k - 1], *sorted[k]))
             continue;
@@ -102,20 +155,96 @@ static int check_hosts(const struct health_baseline *b, const struct yaml *y, st
     return rc;
 }
 
+int *health_baseline_places(const struct health_baseline *b, const struct health_data *d)
+{
+    char ***sorted = sort_hosts(b);
+    int *place = mem_new((size_t)d->hosts, sizeof *place);
+
+    for (int k = 0; k < d->hosts; k++) {
+        int lo = 0, hi = b->hosts;
+        while (lo < hi) {
+            int half = lo + (hi - lo) / 2;
+            if (strcmp(*sorted[half], d->host[k].name) < 0)
+                lo = half + 1;
+            else
+                hi = half;
+        }
+        place[k] = lo < b->hosts && strcmp(*sorted[lo], d->host[k].name) == 0
+                       ? (int)(sorted[lo] - b->host)
+                       : -1;
+    }
+    mem_free(sorted);
+    return place;
+}
+
+int health_baseline_check(const struct health_baseline *b, const struct health_data *d,
+                          struct err *err)
+{
+    int *place = health_baseline_places(b, d), rc = 0;
+
+    for (int k = 0; rc == 0 && k < d->hosts; k++) {
+        const struct health_host *h = &d->host[k];
+        if (place[k] < 0)
+            rc = err_set(err, ERR_MISMATCH,
+                         "the baseline has no host '%s', expected every host that is checked"
+                         " (--learn makes a new one)",
+                         h->name);
+        else if (b->ranks[place[k]] != h->ranks)
+            rc = err_set(err, ERR_MISMATCH,
+                         "the baseline has host '%s' with %d ranks, found %d: it is of another"
+                         " run (--learn makes a new one)",
+                         h->name, b->ranks[place[k]], h->ranks);
+    }
+    mem_free(place);
+    return rc;
+}
+
+/* ---- the file ---- */
+
+static int check_sum(const struct yaml *y, struct err *err)
+{
+    /* tail, 32 digits, newline */
+    int64_t before = y->bytes - (int64_t)(sizeof tail - 1) - 33;
+    char hex[HEALTH_SUM];
+
+    if (before < 0 || memcmp(y->text + before, tail, sizeof tail - 1) ||
+        y->text[y->bytes - 1] != '\n')
+        return err_at(err, y->name, 0, NULL,
+                      "does not end with its checksum: it is no baseline, or cut short");
+    health_sum(y->text, before + 1, hex);
+    if (memcmp(hex, y->text + y->bytes - 33, 32))
+        return err_at(err, y->name, 0, NULL, "is damaged: its checksum is not %s", hex);
+    return 0;
+}
+
+static int read_parts(struct health_baseline *b, const struct yaml *y, const struct doc *doc,
+                      struct err *err)
+{
+    if (yaml_i64(y, "when_s", doc->when_s, 0, INT64_C(1) << 40, &b->when_s, err))
+        return -1;
+    b->host = mem_new(doc->ports_count, sizeof *b->host);
+    b->ranks = mem_new(doc->ports_count, sizeof *b->ranks);
+    b->Bps = mem_new(doc->ports_count, sizeof *b->Bps);
+    b->spread = mem_new(doc->ports_count, sizeof *b->spread);
+    b->latency_s = mem_new(doc->ports_count, sizeof *b->latency_s);
+    for (int i = 0; i < (int)doc->paths_count; i++)
+        if (read_path(b, y, i, &doc->paths[i], err))
+            return -1;
+    for (int k = 0; k < (int)doc->ports_count; k++)
+        if (read_port(b, y, k, &doc->ports[k], err))
+            return -1;
+    return check_hosts(b, y, err);
+}
+
 static int read_doc(struct health_baseline *b, const struct yaml *y, struct err *err)
 {
     struct health_baseline new = {0};
     struct doc *doc = NULL;
 
-    if (yaml_format(y, FORMAT, err) || yaml_load(y, &schema, (void **)&doc, err))
+    if (yaml_format(y, FORMAT, err) || check_sum(y, err) ||
+        yaml_load(y, &schema, (void **)&doc, err))
         return -1;
-    new.host = mem_new(doc->ports_count, sizeof *new.host);
-    new.Bps = mem_new(doc->ports_count, sizeof *new.Bps);
-    new.spread = mem_new(doc->ports_count, sizeof *new.spread);
-    int rc = 0;
-    for (int k = 0; rc == 0 && k < (int)doc->ports_count; k++)
-        rc = read_port(&new, y, k, &doc->ports[k], err);
-    rc = rc ? rc : check_hosts(&new, y, err);
+    int rc = read_parts(&new, y, doc, err);
     yaml_drop(&schema, doc);
     if (rc == 0)
         *b = new;
@@ -153,73 +282,9 @@ void health_baseline_release(struct health_baseline *b)
     for (int k = 0; k < b->hosts; k++)
         mem_free(b->host[k]);
     mem_free(b->host);
+    mem_free(b->ranks);
     mem_free(b->Bps);
     mem_free(b->spread);
+    mem_free(b->latency_s);
     *b = (struct health_baseline){0};
-}
-
-/* ---- printing ---- */
-
-static int of_port(const struct health_sample *s, int k, int way, int partner)
-{
-    return (way == HEALTH_OUT ? s->src : s->dst) == k &&
-           (partner < 0 || (way == HEALTH_OUT ? s->dst : s->src) == partner);
-}
-
-/*
- * With few hosts a port's rate is that with its best partner: the others' own limits are
- * theirs. With many it is the median over all of them (as in health_judge).
- */
-static double rate_of(const struct health_data *d, int k, int way, double *v, double *mad)
-{
-    int few = d->hosts <= HEALTH_PEERS_LEAST;
-    double best = 0;
-
-    *mad = 0;
-    for (int o = few ? 0 : -1; o < (few ? d->hosts : 0); o++) {
-        int n = 0;
-        for (int i = 0; i < d->samples; i++)
-            if (of_port(&d->sample[i], k, way, o))
-                v[n++] = d->sample[i].Bps;
-        double median = n ? stats_median(v, n) : 0;
-        if (median > best) {
-            best = median;
-            *mad = stats_mad(v, n, median);
-        }
-    }
-    return best;
-}
-
-/* Four digits: no measurement here knows more. */
-static void put(FILE *out, const char *key, double v)
-{
-    fprintf(out, "    %s: %.4g\n", key, v);
-}
-
-static void put_rate(FILE *out, const char *key, double Bps)
-{
-    double unit = 1;
-
-    while (Bps / unit >= 9999.5)
-        unit *= 10;
-    fprintf(out, "    %s: %.0f\n", key, (double)(int64_t)(Bps / unit + 0.5) * unit);
-}
-
-void health_baseline_print(const struct health_data *d, FILE *out)
-{
-    double *v = mem_new((size_t)d->samples, sizeof *v);
-
-    fprintf(out, "format: " FORMAT "\nports:\n");
-    for (int k = 0; k < d->hosts; k++) {
-        fputs("  - host: ", out);
-        yaml_put_text(out, d->host[k]);
-        putc('\n', out);
-        for (int way = 0; way < 2; way++) {
-            double mad = 0, Bps = rate_of(d, k, way, v, &mad);
-            double spread = Bps > 0 ? mad / Bps : 0;
-            put_rate(out, way == HEALTH_OUT ? "out_Bps" : "in_Bps", Bps);
-            put(out, way == HEALTH_OUT ? "out_spread" : "in_spread", spread > 1 ? 1 : spread);
-        }
-    }
-    mem_free(v);
 }

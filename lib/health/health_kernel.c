@@ -77,29 +77,56 @@ static int has_carrier(const struct ifinfomsg *info)
     return (info->ifi_flags & IFF_UP) && (info->ifi_flags & IFF_LOWER_UP);
 }
 
-static void take_link(struct health_kernel *k, const struct nlmsghdr *h, void *arg)
+static const struct rtattr *attribute(const struct nlmsghdr *h, int type)
 {
     const struct ifinfomsg *info = NLMSG_DATA(h);
     int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof *info);
-    const struct rtattr *name = find(IFLA_RTA(info), left, IFLA_IFNAME);
+
+    return find(IFLA_RTA(info), left, type);
+}
+
+static int64_t downs_of(const struct nlmsghdr *h)
+{
+    const struct rtattr *a = attribute(h, IFLA_CARRIER_DOWN_COUNT);
+    uint32_t count = 0;
+
+    if (!a || RTA_PAYLOAD(a) < sizeof count)
+        return -1;
+    memcpy(&count, RTA_DATA(a), sizeof count);
+    return count;
+}
+
+static void take_link(struct health_kernel *k, const struct nlmsghdr *h, void *arg)
+{
+    const struct ifinfomsg *info = NLMSG_DATA(h);
+    const struct rtattr *name = attribute(h, IFLA_IFNAME);
 
     (void)arg;
     if ((info->ifi_flags & IFF_LOOPBACK) || !has_carrier(info) || k->links == HEALTH_LINKS_MOST)
         return;
     k->link[k->links].index = info->ifi_index;
+    k->link[k->links].downs = downs_of(h);
     if (name)
         strncpy(k->link[k->links].name, RTA_DATA(name), sizeof k->link[0].name - 1);
     k->links++;
 }
 
-static void take_lost(struct health_kernel *k, const struct nlmsghdr *h, void *arg)
+static void take_change(struct health_kernel *k, const struct nlmsghdr *h, void *arg)
 {
     const struct ifinfomsg *info = NLMSG_DATA(h);
-    char *lost = arg;
+    struct health_change *most = arg;
 
-    for (int i = 0; i < k->links; i++)
-        if (k->link[i].index == info->ifi_index && !has_carrier(info))
-            memcpy(lost, k->link[i].name, sizeof k->link[i].name);
+    for (int i = 0; i < k->links; i++) {
+        if (k->link[i].index != info->ifi_index)
+            continue;
+        int64_t now = downs_of(h), downs = now < 0 ? -1 : now - k->link[i].downs;
+        int lost = !has_carrier(info);
+        if (lost < most->lost || (lost == most->lost && downs <= most->downs))
+            continue;
+        most->lost = lost;
+        most->downs = downs;
+        memcpy(most->name, k->link[i].name, sizeof most->name);
+    }
 }
 
 void health_kernel_open(struct health_kernel *k)
@@ -120,15 +147,15 @@ void health_kernel_close(struct health_kernel *k)
     k->fd = -1;
 }
 
-void health_kernel_lost(struct health_kernel *k, char name[16])
+void health_kernel_change(struct health_kernel *k, struct health_change *out)
 {
-    memset(name, 0, 16);
-    dump(k, RTM_GETLINK, take_lost, name);
+    *out = (struct health_change){.downs = 0};
+    dump(k, RTM_GETLINK, take_change, out);
 }
 
 /* ---- queues ---- */
 
-static struct health_link *find_link(struct health_kernel *k, int index)
+static struct health_queue *find_link(struct health_kernel *k, int index)
 {
     for (int i = 0; i < k->links; i++)
         if (k->link[i].index == index)
@@ -140,7 +167,7 @@ static void take_queue(struct health_kernel *k, const struct nlmsghdr *h, void *
 {
     const struct tcmsg *tc = NLMSG_DATA(h);
     int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof *tc);
-    struct health_link *link = find_link(k, tc->tcm_ifindex);
+    struct health_queue *link = find_link(k, tc->tcm_ifindex);
     struct gnet_stats_queue queue;
     struct gnet_stats_basic basic; /* 64 bits of bytes come first */
     double now = *(const double *)arg;

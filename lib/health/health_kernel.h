@@ -14,7 +14,7 @@ struct health_kernel {
     int fd;    /* -1: the kernel does not answer */
     int looks; /* at the queues */
     int links; /* that had a carrier at the start */
-    struct health_link {
+    struct health_queue {
         int index;
         char name[16];
         uint64_t sent; /* bytes that had left its queue, at the last look */
@@ -22,6 +22,7 @@ struct health_kernel {
         int waits;     /* bytes waited then */
         double drained,
             drained_s; /* bytes that left while others waited, and how long it took */
+        int64_t downs; /* how often its carrier had gone, at the start; -1: not told */
     } link[HEALTH_LINKS_MOST];
 };
 
@@ -35,7 +36,13 @@ void health_kernel_forget(struct health_kernel *k); /* what was looked at so far
  * it; 0 when nothing ever waits; -1 when nothing can be seen.
  */
 double health_kernel_drain(const struct health_kernel *k);
-/* A link that had a carrier at the start and has none now, else "". */
-void health_kernel_lost(struct health_kernel *k, char name[16]);
+
+/* Of the links that had a carrier at the start, the one with which most has happened since. */
+struct health_change {
+    char name[16]; /* "": nothing has */
+    int lost;      /* it has no carrier now */
+    int64_t downs; /* how often the carrier went since; -1: not told */
+};
+void health_kernel_change(struct health_kernel *k, struct health_change *out);
 
 #endif

@@ -4,21 +4,33 @@
 
 /* Inside health/ and its tests: the steps of a check. */
 #include "health/health.h"
+#include "health/health_look.h"
+#include "health/health_ops.h"
 
-/* Rounds; `want` of them unless the time (tick_now_s) is over first. */
-int health_rounds(struct world *w, int want, double until_s, const char *volatile *where,
-                  struct health_data *d, struct err *err);
+/* What there is to tell; all borrowed. */
+struct health_told {
+    const struct health_data *d;
+    const struct health_verdict *v;
+    const struct health_options *o;
+    const struct health_ops *ops;
+    const struct health_memory *memory; /* NULL: nothing is remembered; so is the news */
+    const struct health_news *news;
+    int ignored;  /* findings that are known noise */
+    int measured; /* 0: the run could not look */
+};
 
-/* The plugin's line, JSON, node_exporter's text. */
-void health_print_line(const struct health_data *d, const struct health_verdict *v,
-                       const struct health_options *o, FILE *out);
-void health_print_json(const struct health_data *d, const struct health_verdict *v,
-                       const struct health_options *o, FILE *out);
-int health_write_prom(const struct health_data *d, const struct health_verdict *v,
-                      const char *path, struct err *err);
+/*
+ * Settles what was judged with what is remembered (ops->memory) and tells it: the files, and on
+ * `out` the line or JSON, unless only news are wanted and there are none.
+ */
+int health_say(const struct health_data *d, struct health_verdict *v,
+               const struct health_options *o, FILE *out, enum health_state *state,
+               struct err *err);
 
-/* What health_baseline_read does, of a text that is there; name is for messages. */
-int health_baseline_parse(struct health_baseline *b, const char *name, const char *text,
-                          int64_t bytes, struct err *err);
+void health_print_line(const struct health_told *t, FILE *out);
+void health_print_json(const struct health_told *t, FILE *out);
+int health_write_prom(const struct health_told *t, const char *path, struct err *err);
+void health_draw(const struct health_told *t, FILE *out);
+int health_draw_write(const struct health_told *t, const char *path, struct err *err);
 
 #endif

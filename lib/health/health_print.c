@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows the three ways in which a verdict is told: the monitoring plugins' line, JSON, and the
- * text that node_exporter reads.
- */
+/* Knows the monitoring plugins' line, and the lines that may stand below it. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/io.h"
-#include "base/jout.h"
+#include "base/mem.h"
 #include "health/health_parts.h"
 
-enum { LINE = 80 }; /* of which Nagios shows all, before the bar */
+enum {
+    LINE = 80,  /* of which Nagios shows all, before the bar */
+    LABEL = 15, /* with "_out" 19: as many characters must tell labels apart */
+    MANY = 256  /* ports: with more, only those that are not OK have perfdata */
+};
 
 static const char *const way_name[] = {"out", "in"};
 
@@ -21,7 +21,7 @@ static void slowest(const struct health_verdict *v, int *host, int *way)
     double least = INFINITY;
 
     *host = -1;
-    for (int k = 0; k < v->hosts; k++)
+    for (int k = 0; v->port && k < v->hosts; k++)
         for (int w = 0; w < 2; w++)
             if (v->port[k][w].samples && v->port[k][w].percent < least) {
                 least = v->port[k][w].percent;
@@ -30,15 +30,35 @@ static void slowest(const struct health_verdict *v, int *host, int *way)
             }
 }
 
-static void put_good(const struct health_data *d, const struct health_verdict *v, FILE *out)
+static void put_good(const struct health_told *t, FILE *out)
 {
-    int host, way = 0;
+    const struct health_data *d = t->d;
+    int host, way = 0, carriers = 0;
 
-    slowest(v, &host, &way);
-    fprintf(out, "%d hosts, %d rounds", v->hosts, d->rounds);
+    if (d->level == HEALTH_QUICK) {
+        for (int i = 0; i < d->links.count; i++)
+            carriers += d->links.at[i].carrier;
+        fprintf(out, "%.60s: %d of %d links have a carrier, no faults", d->host[0].name,
+                carriers, d->links.count);
+        return;
+    }
+    slowest(t->v, &host, &way);
+    fprintf(out, "%d hosts, %d rounds", d->hosts, d->rounds);
     if (host >= 0)
-        fprintf(out, ", slowest %.60s %s %.0f %% of %s", d->host[host], way_name[way],
-                v->port[host][way].percent, v->by_baseline ? "baseline" : "peers");
+        fprintf(out, ", slowest %.60s %s %.0f %% of %s", d->host[host].name, way_name[way],
+                t->v->port[host][way].percent, t->v->by_baseline ? "baseline" : "peers");
+    if (t->v->percent_only)
+        fputs(", percentage only", out);
+}
+
+/* Words from names that others have given: one line, and no bar before the perfdata. */
+static int put_text(const char *text, FILE *out)
+{
+    int n = 0;
+
+    for (const char *c = text; *c; c++, n++)
+        putc((unsigned char)*c < ' ' || *c == 0x7f || *c == '|' ? '?' : *c, out);
+    return n;
 }
 
 /* The worst findings first, as many as fit, then how many more there are. */
@@ -53,12 +73,31 @@ static void put_findings(const struct health_verdict *v, FILE *out)
             int bytes = (int)strlen(f->text) + 2;
             if (f->state != order[o] || (said && used + bytes > LINE - 10))
                 continue;
-            used += fprintf(out, "%s%s", said ? "; " : "", f->text);
+            if (said)
+                used += fprintf(out, "; ");
+            used += put_text(f->text, out);
             said++;
         }
     if (said < v->findings)
         fprintf(out, "; %d more", v->findings - said);
 }
+
+/* What was not looked at is no OK. */
+static void put_left_out(const struct health_told *t, FILE *out)
+{
+    const struct health_config *c = &t->ops->config;
+
+    for (int i = 0; i < c->disables; i++)
+        fprintf(out, "%s%s", i ? "," : "; disabled: ", c->disable[i]);
+    if (t->ignored)
+        fprintf(out, "; %d known", t->ignored);
+    if (t->memory && t->memory->fresh && t->memory->old[0])
+        fprintf(out, "; begins afresh, the old state is '%s'", t->memory->old);
+    else if (t->memory && t->memory->fresh && t->d->level == HEALTH_QUICK)
+        fputs("; first run: errors count from now", out);
+}
+
+/* ---- perfdata ---- */
 
 /* A range of percents as one of MB/s. */
 static void put_range(const struct health_range *r, double unit, FILE *out)
@@ -73,164 +112,168 @@ static void put_range(const struct health_range *r, double unit, FILE *out)
         fprintf(out, "%.4g", r->end * unit);
 }
 
+/* How many first characters all hosts share, their last number excepted. */
+static int shared(const struct health_data *d)
+{
+    int n = (int)strlen(d->host[0].name);
+
+    for (int k = 1; k < d->hosts; k++)
+        for (int i = 0; i < n; i++)
+            if (d->host[k].name[i] != d->host[0].name[i])
+                n = i;
+    while (n > 0 && isdigit((unsigned char)d->host[0].name[n - 1]))
+        n--;
+    return n;
+}
+
+/*
+ * Of LABEL characters, and no two alike: the host's name, or where one is longer all without
+ * what they share, or where that does not do their numbers.
+ */
+struct labels {
+    int skip, number;
+};
+
+static struct labels labels_of(const struct health_data *d)
+{
+    struct labels l = {0};
+    int longest = 0;
+
+    for (int k = 0; k < d->hosts; k++)
+        if ((int)strlen(d->host[k].name) > longest)
+            longest = (int)strlen(d->host[k].name);
+    if (longest > LABEL)
+        l.skip = shared(d);
+    l.number = longest - l.skip > LABEL || (d->hosts > 1 && longest == l.skip);
+    return l;
+}
+
 /* A label may hold anything but "=" and a quote, which are doubled or left out. */
-static void put_label(const char *host, const char *way, FILE *out)
+static void put_label(const char *name, const char *what, FILE *out)
 {
     putc('\'', out);
-    for (; *host; host++) {
-        if (*host == '\'')
+    for (int i = 0; name[i]; i++) {
+        if (name[i] == '\'')
             putc('\'', out);
-        if (*host != '=' && *host != '|' && (unsigned char)*host >= 0x20)
-            putc(*host, out);
+        if (name[i] != '=' && name[i] != '|' && (unsigned char)name[i] >= 0x20)
+            putc(name[i], out);
     }
-    fprintf(out, "_%s'=", way);
+    fprintf(out, "_%s'=", what);
 }
 
-static void put_perfdata(const struct health_data *d, const struct health_verdict *v,
-                         const struct health_options *o, FILE *out)
+static void put_port(const struct health_told *t, const struct labels *l, int k, int w,
+                     FILE *out)
 {
-    for (int k = 0; k < v->hosts; k++)
+    const struct health_port *p = &t->v->port[k][w];
+    const struct health_rules *r = &t->o->rules;
+    char name[24];
+
+    if (l->number)
+        snprintf(name, sizeof name, "host%d", k);
+    put_label(l->number ? name : t->d->host[k].name + l->skip, way_name[w], out);
+    if (p->samples == 0) {
+        fputs("U;;;0;", out);
+        return;
+    }
+    fprintf(out, "%.4gMB;", p->Bps / 1e6);
+    put_range(&r->warn, p->want_Bps / 1e8, out); /* MB/s of one percent */
+    putc(';', out);
+    put_range(&r->crit, p->want_Bps / 1e8, out);
+    fputs(";0;", out);
+}
+
+static void put_perfdata(const struct health_told *t, FILE *out)
+{
+    const struct health_verdict *v = t->v;
+    struct labels l = labels_of(t->d);
+    int many = 2 * v->hosts > MANY, said = 0;
+
+    for (int k = 0; v->port && k < v->hosts; k++)
         for (int w = 0; w < 2; w++) {
-            const struct health_port *p = &v->port[k][w];
-            putc(k || w ? ' ' : '|', out);
-            put_label(d->host[k], way_name[w], out);
-            if (p->samples == 0) {
-                fputs("U;;;0;", out);
+            if (many && v->port[k][w].state == HEALTH_OK)
                 continue;
-            }
-            fprintf(out, "%.4gMB;", p->Bps / 1e6);
-            put_range(&o->warn, p->want_Bps / 1e8, out); /* MB/s of one percent */
-            putc(';', out);
-            put_range(&o->crit, p->want_Bps / 1e8, out);
-            fputs(";0;", out);
+            putc(said++ ? ' ' : '|', out);
+            put_port(t, &l, k, w, out);
+        }
+    for (int i = 0; t->d->level == HEALTH_QUICK && i < t->d->links.count; i++) {
+        const struct health_link *k = &t->d->links.at[i];
+        putc(said++ ? ' ' : '|', out);
+        /* An interface's name has 15 at most; longer ones differ at their ends. */
+        size_t n = strlen(k->name);
+        put_label(k->name + (n > LABEL ? n - LABEL : 0), "err", out);
+        if (k->errors < 0)
+            fputs("U;;;0;", out);
+        else
+            fprintf(out, "%" PRId64 "c;;;0;", k->errors);
+    }
+}
+
+/* ---- below the line ---- */
+
+static void put_verbose(const struct health_told *t, FILE *out)
+{
+    const struct health_data *d = t->d;
+
+    for (int i = 0; i < t->v->findings; i++) {
+        const struct health_finding *f = &t->v->finding[i];
+        const struct health_code *c = health_code_find(f->code);
+        fprintf(out, "%s HC-%d ", health_state_name(f->state), f->code);
+        put_text(f->text, out);
+        fprintf(out, " (%s: %s)\n", c ? c->text : "no words", health_action_name(f->action));
+        if (t->ops->verbose > 1 && f->partners > 0)
+            fprintf(out, "  %d of %d partners see it, %d samples, z %.1f\n", f->saw,
+                    f->partners, f->samples, f->z);
+    }
+    for (int i = 0; t->ops->verbose > 1 && i < d->links.count; i++) {
+        const struct health_link *l = &d->links.at[i];
+        fprintf(out, "  %.60s %s: %s, %.4g Gbit/s, errors %" PRId64 ", packets %" PRId64 "\n",
+                d->host[l->host].name, l->name,
+                !l->up       ? "down"
+                : l->carrier ? "up"
+                             : "no carrier",
+                l->Bps * 8 / 1e9, l->errors, l->packets);
+    }
+    for (int k = 0; t->ops->verbose > 2 && t->v->port && k < d->hosts; k++)
+        for (int w = 0; w < 2; w++) {
+            const struct health_port *p = &t->v->port[k][w];
+            fprintf(out, "  %.60s %s: %.4g of %.4g MB/s, %.1f %%, %d samples, z %.1f\n",
+                    d->host[k].name, way_name[w], p->Bps / 1e6, p->want_Bps / 1e6, p->percent,
+                    p->samples, p->z);
         }
 }
 
-void health_print_line(const struct health_data *d, const struct health_verdict *v,
-                       const struct health_options *o, FILE *out)
+/* The line itself names the worst alone: who is told of changes is told of all of them. */
+static void put_news(const struct health_news *n, int notify, FILE *out)
 {
-    fprintf(out, "HORING %s - ", health_state_name(v->state));
-    if (v->findings)
-        put_findings(v, out);
+    for (int i = 0; notify && i < n->fresh.count; i++) {
+        fputs("NEW ", out);
+        put_text(n->fresh.at[i].text, out);
+        putc('\n', out);
+    }
+    for (int i = 0; i < n->clear.count; i++) {
+        fputs("CLEARED ", out);
+        put_text(n->clear.at[i].text, out);
+        putc('\n', out);
+    }
+}
+
+void health_print_line(const struct health_told *t, FILE *out)
+{
+    fprintf(out, "HORING %s - ", health_state_name(t->v->state));
+    if (t->v->findings)
+        put_findings(t->v, out);
     else
-        put_good(d, v, out);
-    if (v->port)
-        put_perfdata(d, v, o, out);
+        put_good(t, out);
+    put_left_out(t, out);
+    put_perfdata(t, out);
     putc('\n', out);
-}
-
-/* ---- JSON ---- */
-
-static void json_findings(struct jout *j, const struct health_data *d,
-                          const struct health_verdict *v)
-{
-    jout_open(j, "findings", '[');
-    for (int i = 0; i < v->findings; i++) {
-        const struct health_finding *f = &v->finding[i];
-        jout_open(j, NULL, '{');
-        jout_text(j, "state", health_state_name(f->state));
-        jout_text(j, "code", f->code);
-        jout_text(j, "action", f->action);
-        jout_text(j, "host", f->host >= 0 ? d->host[f->host] : NULL);
-        jout_text(j, "other_host", f->other >= 0 ? d->host[f->other] : NULL);
-        jout_text(j, "text", f->text);
-        jout_close(j, '}');
+    if (t->ops->verbose)
+        put_verbose(t, out);
+    if (t->news)
+        put_news(t->news, t->ops->notify, out);
+    for (int i = 0; t->ops->suggest && i < t->v->findings; i++) {
+        char line[700];
+        if (health_suggest(t->d, &t->v->finding[i], line, sizeof line) == 0)
+            fprintf(out, "%s\n", line);
     }
-    jout_close(j, ']');
-}
-
-static void json_port(struct jout *j, const char *host, int way, const struct health_port *p)
-{
-    jout_open(j, NULL, '{');
-    jout_text(j, "host", host);
-    jout_text(j, "direction", way_name[way]);
-    jout_int(j, "samples", p->samples);
-    jout_num(j, "port_Bps", p->samples ? p->Bps : NAN);
-    jout_num(j, "expected_Bps", p->samples ? p->want_Bps : NAN);
-    jout_num(j, "percent", p->samples ? p->percent : NAN);
-    jout_num(j, "z", p->samples ? p->z : NAN);
-    jout_text(j, "state", health_state_name(p->state));
-    jout_close(j, '}');
-}
-
-void health_print_json(const struct health_data *d, const struct health_verdict *v,
-                       const struct health_options *o, FILE *out)
-{
-    static const char *const level[] = {"quick", "normal", "deep"};
-    struct jout j = {.file = out};
-
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.health/1");
-    jout_text(&j, "state", health_state_name(v->state));
-    jout_int(&j, "status", v->state);
-    jout_text(&j, "level", level[o->level]);
-    jout_text(&j, "compared_with", v->by_baseline ? "baseline" : "peers");
-    jout_int(&j, "rounds", d->rounds);
-    jout_int(&j, "rounds_wanted", d->wanted);
-    jout_int(&j, "wrong_words", d->wrong);
-    jout_num(&j, "seconds", d->seconds);
-    json_findings(&j, d, v);
-    jout_open(&j, "ports", '[');
-    for (int k = 0; v->port && k < v->hosts; k++)
-        for (int w = 0; w < 2; w++)
-            json_port(&j, d->host[k], w, &v->port[k][w]);
-    jout_close(&j, ']');
-    jout_open(&j, "hosts", '[');
-    for (int k = 0; k < d->hosts; k++) {
-        jout_open(&j, NULL, '{');
-        jout_text(&j, "host", d->host[k]);
-        jout_bool(&j, "answers", !d->silent[k]);
-        jout_num(&j, "queue_drain_Bps", d->drain_Bps[k] < 0 ? NAN : d->drain_Bps[k]);
-        jout_text(&j, "lost_link", d->lost[k][0] ? d->lost[k] : NULL);
-        jout_close(&j, '}');
-    }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
-}
-
-/* ---- node_exporter ---- */
-
-static void prom_head(FILE *f, const char *name, const char *help)
-{
-    fprintf(f, "# HELP horing_%s %s\n# TYPE horing_%s gauge\n", name, help, name);
-}
-
-/* One value of a port; a port without samples has none. */
-static void prom_ports(FILE *f, const struct health_data *d, const struct health_verdict *v,
-                       const char *name, int ratio)
-{
-    for (int k = 0; v->port && k < v->hosts; k++)
-        for (int w = 0; w < 2; w++) {
-            const struct health_port *p = &v->port[k][w];
-            if (p->samples == 0)
-                continue;
-            fprintf(f, "horing_%s{host=\"", name);
-            for (const char *c = d->host[k]; *c; c++)
-                fprintf(f, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
-            fprintf(f, "\",direction=\"%s\"} %.6g\n", way_name[w],
-                    ratio ? p->percent / 100 : p->Bps);
-        }
-}
-
-int health_write_prom(const struct health_data *d, const struct health_verdict *v,
-                      const char *path, struct err *err)
-{
-    struct io_out out;
-
-    if (io_create(&out, path, 1, err))
-        return -1;
-    FILE *f = out.file;
-    prom_head(f, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN");
-    fprintf(f, "horing_state %d\n", v->state);
-    prom_head(f, "port_bytes_per_second", "Payload rate of a host's port");
-    prom_ports(f, d, v, "port_bytes_per_second", 0);
-    prom_head(f, "port_expected_ratio", "Rate of a host's port over what is expected of it");
-    prom_ports(f, d, v, "port_expected_ratio", 1);
-    prom_head(f, "wrong_words", "Words that arrived and are not what was sent");
-    fprintf(f, "horing_wrong_words %" PRId64 "\n", d->wrong);
-    prom_head(f, "duration_seconds", "Time that the measurement took");
-    fprintf(f, "horing_duration_seconds %.3f\n", d->seconds);
-    prom_head(f, "last_run_timestamp_seconds", "When the check ended");
-    fprintf(f, "horing_last_run_timestamp_seconds %lld\n", (long long)time(NULL));
-    return io_commit(&out, err);
 }

@@ -1,246 +1,485 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what one host's kernel writes of its links under /sys/class/net.  Reads a few small
- * files for each interface, starts nothing, and needs no other host.
+ * Knows what is well of the ports of one host: what they are (health_nics.h) against what they
+ * were at the last run (health_memory.h) and what they are said to be (health_config.h).
+ *
+ * Counters are judged by what they grew since the last run.  After a boot, or when one of them
+ * went down (a driver was loaded anew), they begin again: that run counts nothing.
+ *
+ *     boot     A    A    A    B    B
+ *     counter  50   50   62   3    4
+ *     judged   -    0    12   -    1        -: nothing is known
  */
-#include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/io.h"
-#include "base/jout.h"
 #include "base/mem.h"
-#include "health/health.h"
+#include "base/tick.h"
+#include "base/units.h"
+#include "health/health_parts.h"
 
 /*
- * A frame of 1518 bytes is 12144 bits; at the bit error ratio of 1e-12 that IEEE 802.3 allows,
- * one in 8e7 is lost.  A hundred times that, 1e-6, is a fault; below 10 errors a ratio says
- * nothing.
+ * A frame of 1518 bytes is 12144 bits; at the bit error ratio of 1e-12 that IEEE 802.3 and the
+ * InfiniBand specification allow, one in 8e7 is lost.  A hundred times that, 1e-6, is a fault;
+ * below 10 errors a ratio says nothing.
  */
 static const double errors_ratio = 1e-6;
 static const int64_t errors_least = 10;
+/* Errors that are too few in one run are added up for an hour, links that were lost for a day.
+ */
+static const int64_t recent_s = 3600, loss_s = 86400;
+/* One loss in a day is a cable that was pulled; more than five are a fault. */
+static const int64_t losses_warn = 2, losses_crit = 6;
+/* A link that negotiates anew is away for less: looked at twice, so far apart. */
+static const double again_s = 0.25;
 
-enum { IFF_UP_BIT = 1, IFF_LOOPBACK_BIT = 8, NAME = 64 };
-
-struct link {
-    char name[NAME];
-    int up, carrier;         /* asked to be up; has a carrier */
-    int64_t carrier_ups;     /* since the kernel started, or -1 */
-    int64_t speed_mbit;      /* or -1 */
-    int64_t errors, packets; /* both ways */
+struct quick {
+    const struct health_options *o;
+    const struct health_ops *ops;
+    struct health_memory *m; /* NULL: nothing is remembered */
+    const struct health_nics *now;
+    struct health_data *d;
+    struct health_verdict *v;
+    int same_boot;
+    int judged; /* ports that something is known of */
 };
 
-struct links {
-    struct link *link;
-    int count;
-    size_t room;
+static struct health_finding *say(struct quick *q, enum health_state state, int code,
+                                  const char *link)
+{
+    struct health_finding f = health_finding_new(state, code);
+
+    f.host = 0;
+    f.confirmed = 1;
+    snprintf(f.link, sizeof f.link, "%s", link);
+    health_verdict_add(q->v, &f);
+    return &q->v->finding[q->v->findings - 1];
+}
+
+#define SAY(f_, ...) snprintf((f_)->text, sizeof(f_)->text, __VA_ARGS__)
+
+/* ---- what a port grew by ---- */
+
+/* Since the last run; since the counter began where nothing is remembered; -1 not known. */
+static int64_t grown(const struct quick *q, int64_t now, int64_t before)
+{
+    if (now < 0)
+        return -1;
+    if (!q->m)
+        return now;
+    return q->same_boot && before >= 0 && now >= before ? now - before : -1;
+}
+
+/* No less than none, and so much that HEALTH_EVENTS of them can be added up. */
+static int64_t at_most(int64_t v)
+{
+    const int64_t most = INT64_MAX / HEALTH_EVENTS / 2;
+
+    return v < 0 ? 0 : v > most ? most : v;
+}
+
+struct growth {
+    int64_t packets, losses, most; /* most: the counter that grew most */
+    int64_t counter[HEALTH_COUNTERS];
+    double since_s;
 };
 
-/* The first line of sys/name/file; -1 when there is none. */
-static int read_line(const char *sys, const char *name, const char *file, char *text, int room)
+/* The counters of a driver begin together: one that went down takes all with it. */
+static struct growth growth_of(const struct quick *q, const struct health_nic *n,
+                               const struct health_known *k)
 {
-    char path[512];
+    static const struct health_nic none = {.packets = -1, .losses = -1};
+    const struct health_nic *b = k ? &k->last : &none;
+    struct growth g = {.most = -1};
+    int reset = 0;
 
-    snprintf(path, sizeof path, "%s/%s/%s", sys, name, file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t got = read(fd, text, (size_t)room - 1);
-    close(fd);
-    if (got < 0)
-        return -1;
-    text[got] = 0;
-    text[strcspn(text, "\n")] = 0;
-    return 0;
+    for (int i = 0; i < HEALTH_COUNTERS; i++) {
+        int64_t before = k ? b->counter[i] : -1;
+        g.counter[i] = grown(q, n->counter[i], before);
+        reset |= q->m && k && q->same_boot && before > n->counter[i] && n->counter[i] >= 0;
+    }
+    g.packets = grown(q, n->packets, b->packets);
+    g.losses = grown(q, n->losses, b->losses);
+    reset |= q->m && k && b->packets > n->packets && n->packets >= 0;
+    for (int i = 0; i < HEALTH_COUNTERS; i++) {
+        if (reset)
+            g.counter[i] = -1;
+        if (g.counter[i] > g.most)
+            g.most = g.counter[i];
+    }
+    if (reset)
+        g.packets = g.losses = -1;
+    g.since_s = q->m && g.most >= 0 ? (double)(q->ops->now_s - q->m->when_s) : 0;
+    return g;
 }
 
-static int64_t read_number(const char *sys, const char *name, const char *file, int base)
-{
-    char text[40], *end;
+/* ---- errors ---- */
 
-    if (read_line(sys, name, file, text, sizeof text))
-        return -1;
-    long long v = strtoll(text, &end, base);
-    return end == text || *end ? -1 : v;
+static int is_many(int64_t errors, int64_t packets)
+{
+    return errors >= errors_least &&
+           (packets <= 0 || (double)errors > errors_ratio * (double)packets);
 }
 
-static int64_t read_sum(const char *sys, const char *name, const char *rx, const char *tx)
+/* Of what came after `oldest_s`. */
+static struct health_event sum(const struct health_event *e, int count, int64_t oldest_s)
 {
-    int64_t a = read_number(sys, name, rx, 10), b = read_number(sys, name, tx, 10);
+    struct health_event all = {0};
 
-    return (a > 0 ? a : 0) + (b > 0 ? b : 0);
+    for (int i = 0; i < count; i++)
+        if (e[i].at_s > oldest_s) {
+            all.n += e[i].n;
+            all.packets += e[i].packets;
+        }
+    return all;
 }
 
-static void read_link(struct links *all, const char *sys, const char *name)
+static void judge_errors(struct quick *q, const struct health_nic *n,
+                         const struct health_known *k, const struct growth *g)
 {
-    struct link l = {.carrier = read_number(sys, name, "carrier", 10) == 1};
-    int64_t flags = read_number(sys, name, "flags", 16);
+    const struct health_counter *c = health_counters(n->ib);
+    struct units u;
 
-    if (flags < 0 || (flags & IFF_LOOPBACK_BIT))
+    for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++) {
+        /* Some counters are parts of others: the one that says more comes first. */
+        if (!is_many(g->counter[i], g->packets))
+            continue;
+        struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
+        f->measured = (double)g->counter[i];
+        SAY(f, "%.60s port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", q->ops->host,
+            n->name, g->counter[i], c[i].name, g->packets > 0 ? g->packets : 0,
+            g->since_s > 0 ? ", in " : "", g->since_s > 0 ? units_time(&u, g->since_s) : "");
         return;
-    snprintf(l.name, sizeof l.name, "%.63s", name); /* the kernel allows 15 */
-    l.up = (flags & IFF_UP_BIT) != 0;
-    l.carrier_ups = read_number(sys, name, "carrier_up_count", 10);
-    l.speed_mbit = read_number(sys, name, "speed", 10);
-    l.errors = read_sum(sys, name, "statistics/rx_errors", "statistics/tx_errors");
-    l.packets = read_sum(sys, name, "statistics/rx_packets", "statistics/tx_packets");
-    all->link = mem_grow(all->link, &all->room, (size_t)all->count + 1, sizeof *all->link);
-    all->link[all->count++] = l;
+    }
+    if (!k || !k->recents)
+        return;
+    struct health_event hour = sum(k->recent, k->recents, q->ops->now_s - recent_s);
+    int64_t errors = hour.n + at_most(g->most);
+    int64_t packets = hour.packets + at_most(g->packets);
+    if (is_many(errors, packets)) {
+        struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
+        f->measured = (double)errors;
+        SAY(f,
+            "%.60s port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
+            q->ops->host, n->name, errors, packets);
+    }
 }
 
-static int by_name(const void *a, const void *b)
+static void judge_full(struct quick *q, const struct health_nic *n)
 {
-    return strcmp(((const struct link *)a)->name, ((const struct link *)b)->name);
+    const struct health_counter *c = health_counters(n->ib);
+
+    for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++) {
+        if (c[i].end == 0 || n->counter[i] != c[i].end)
+            continue;
+        struct health_finding *f = say(q, HEALTH_UNKNOWN, 209, n->name);
+        f->measured = (double)c[i].end;
+        SAY(f, "%.60s port '%s': %s stands at its end, %" PRId64 ", and counts no more",
+            q->ops->host, n->name, c[i].name, c[i].end);
+        return;
+    }
 }
 
-static int read_links(struct links *all, const char *sys, struct err *err)
+static void judge_flaps(struct quick *q, const struct health_nic *n,
+                        const struct health_known *k, const struct growth *g)
 {
-    DIR *dir = opendir(sys);
+    if (!q->m || !k)
+        return;
+    int64_t losses = sum(k->loss, k->losses, q->ops->now_s - loss_s).n + at_most(g->losses);
+    if (losses < losses_warn)
+        return;
+    struct health_finding *f =
+        say(q, losses >= losses_crit ? HEALTH_CRITICAL : HEALTH_WARNING, 205, n->name);
+    f->measured = (double)losses;
+    SAY(f, "%.60s port '%s' lost its link %" PRId64 " times within a day", q->ops->host,
+        n->name, losses);
+}
 
-    if (!dir)
-        return err_sys(err, "cannot read '%s'", sys);
-    for (struct dirent *e; (e = readdir(dir));)
-        if (e->d_name[0] != '.')
-            read_link(all, sys, e->d_name);
-    closedir(dir);
-    if (all->count)
-        qsort(all->link, (size_t)all->count, sizeof *all->link, by_name);
+/* ---- the link ---- */
+
+/* Whether there is a link; what was said of one that is not there. */
+static int judge_link(struct quick *q, const struct health_nic *n, int want_up)
+{
+    struct health_finding *f;
+
+    if (!n->up && want_up) {
+        f = say(q, HEALTH_WARNING, 207, n->name);
+        SAY(f, "%.60s port '%s' was in use and is set down", q->ops->host, n->name);
+    } else if (n->up && !n->carrier && want_up) {
+        f = say(q, HEALTH_CRITICAL, 201, n->name);
+        SAY(f, "%.60s lost the link of its port '%s'", q->ops->host, n->name);
+    } else if (n->ib && n->carrier && n->waits) {
+        f = say(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, 208, n->name);
+        SAY(f, "%.60s port '%s' has a link and is not ACTIVE: no subnet manager?", q->ops->host,
+            n->name);
+    }
+    return n->up && n->carrier && !n->waits;
+}
+
+static void judge_speed(struct quick *q, const struct health_nic *n, int64_t want_mbit,
+                        int want_width)
+{
+    double percent =
+        want_mbit > 0 && n->mbit > 0 ? 100.0 * (double)n->mbit / (double)want_mbit : NAN;
+    enum health_state s = HEALTH_OK;
+    char lanes[48] = "";
+
+    if (!isnan(percent))
+        s = health_range_alerts(&q->o->rules.crit, percent)   ? HEALTH_CRITICAL
+            : health_range_alerts(&q->o->rules.warn, percent) ? HEALTH_WARNING
+                                                              : HEALTH_OK;
+    if (want_width > 0 && n->width > 0 && n->width < want_width) {
+        s = s == HEALTH_OK ? HEALTH_WARNING : s;
+        snprintf(lanes, sizeof lanes, ", %d of %d lanes", n->width, want_width);
+    }
+    if (n->half && s == HEALTH_OK)
+        s = HEALTH_WARNING;
+    if (s == HEALTH_OK)
+        return;
+    struct health_finding *f = say(q, s, 204, n->name);
+    f->percent = percent;
+    f->measured = (double)n->mbit * 1e6 / 8;
+    f->expected = (double)want_mbit * 1e6 / 8;
+    SAY(f, "%.60s port '%s' runs at %.4g of %.4g Gbit/s%s%s", q->ops->host, n->name,
+        (double)n->mbit / 1e3, (double)(want_mbit ? want_mbit : n->mbit) / 1e3, lanes,
+        n->half ? ", half duplex" : "");
+}
+
+/* Since the kernel started: a port that never had a link may have no cable. */
+static int had_link(const struct health_nic *n)
+{
+    return n->up && (n->carrier || n->ups > 0);
+}
+
+static void add_link(struct quick *q, const struct health_nic *n, const struct health_known *k,
+                     const struct growth *g)
+{
+    struct health_link l = {.host = 0,
+                            .up = n->up,
+                            .carrier = n->carrier,
+                            .lost = n->up && !n->carrier && (k ? k->want_up : had_link(n)),
+                            .Bps = (double)n->mbit * 1e6 / 8,
+                            .want_Bps = k ? (double)k->want_mbit * 1e6 / 8 : 0,
+                            .errors = g->most,
+                            .packets = g->packets,
+                            .flaps = g->losses,
+                            .since_s = g->since_s};
+
+    snprintf(l.name, sizeof l.name, "%.*s", (int)sizeof l.name - 1, n->name);
+    health_data_add_link(q->d, &l);
+}
+
+static void judge_nic(struct quick *q, const struct health_nic *n)
+{
+    const struct health_known *k = q->m ? health_memory_nic(q->m, n->name) : NULL;
+    const struct health_expect *e =
+        health_config_find_expect(&q->ops->config, q->ops->host, n->name);
+    struct growth g = growth_of(q, n, k);
+
+    if (n->real || e || n->ib)
+        add_link(q, n, k, &g);
+    if (n->ib && !n->real && !e) { /* RoCE: the interface has the link */
+        judge_errors(q, n, k, &g);
+        judge_full(q, n);
+        return;
+    }
+    if (!n->real && !e)
+        return;
+    int want_up = e || (k ? k->want_up : had_link(n));
+    q->judged += n->up || want_up;
+    if (n->waits && !n->ib)
+        return;
+    if (judge_link(q, n, want_up))
+        judge_speed(q, n,
+                    e && e->mbit ? e->mbit
+                    : k          ? k->want_mbit
+                                 : 0,
+                    e && e->width ? e->width
+                    : k           ? k->want_width
+                                  : 0);
+    judge_errors(q, n, k, &g);
+    judge_full(q, n);
+    judge_flaps(q, n, k, &g);
+}
+
+static const struct health_nic *find_nic(const struct health_nics *all, const char *name)
+{
+    for (int i = 0; i < all->count; i++)
+        if (strcmp(all->nic[i].name, name) == 0)
+            return &all->nic[i];
+    return NULL;
+}
+
+/* What was there, or is said to be (by a name without patterns), and is not. */
+static void judge_absent(struct quick *q)
+{
+    const struct health_config *c = &q->ops->config;
+    struct health_finding *f;
+
+    for (int i = 0; q->m && i < q->m->nics.count; i++) {
+        const struct health_known *k = &q->m->nics.at[i];
+        if (!k->want_up || find_nic(q->now, k->last.name))
+            continue;
+        f = say(q, HEALTH_CRITICAL, 207, k->last.name);
+        SAY(f, "%.60s has no port '%s' any more", q->ops->host, k->last.name);
+        q->judged++;
+    }
+    for (int i = 0; i < c->expects; i++) {
+        const char *link = c->expect[i].link;
+        if (strpbrk(link, "*?[") || find_nic(q->now, link) ||
+            health_config_find_expect(c, q->ops->host, link) != &c->expect[i] ||
+            (q->m && health_memory_nic(q->m, link) && health_memory_nic(q->m, link)->want_up))
+            continue;
+        f = say(q, HEALTH_CRITICAL, 207, link);
+        SAY(f, "%.60s has no port '%.63s', which is expected", q->ops->host, link);
+        q->judged++;
+    }
+}
+
+static void judge(struct quick *q)
+{
+    q->judged = 0;
+    q->d->links.count = 0;
+    q->v->findings = 0;
+    q->v->state = HEALTH_OK;
+    q->same_boot = q->m && !q->m->fresh && strcmp(q->m->boot, q->now->boot) == 0;
+    for (int i = 0; i < q->now->count; i++)
+        judge_nic(q, &q->now->nic[i]);
+    judge_absent(q);
+    if (q->judged == 0) {
+        struct health_finding *f = say(q, HEALTH_UNKNOWN, 902, "");
+        SAY(f, "%.60s has no network hardware that is up: nothing to check", q->ops->host);
+    }
+}
+
+/* ---- what is remembered ---- */
+
+/* Puts one more at the end; what is too old goes, and the oldest two become one when full. */
+static void remember(struct health_event *e, int *count, struct health_event last,
+                     int64_t oldest_s)
+{
+    int kept = 0;
+
+    for (int i = 0; i < *count; i++)
+        if (e[i].at_s > oldest_s)
+            e[kept++] = e[i];
+    if (last.n || last.packets) {
+        if (kept == HEALTH_EVENTS) {
+            e[1].n += e[0].n;
+            e[1].packets += e[0].packets;
+            memmove(e, e + 1, (HEALTH_EVENTS - 1) * sizeof *e);
+            kept--;
+        }
+        e[kept++] = last;
+    }
+    *count = kept;
+}
+
+static void remember_nic(struct quick *q, const struct health_nic *n)
+{
+    struct health_known *k = health_memory_nic(q->m, n->name);
+    struct growth g = growth_of(q, n, k);
+    int64_t now_s = q->ops->now_s;
+
+    if (!k) {
+        k = health_memory_add_nic(q->m, n->name);
+        k->want_up = n->real && had_link(n);
+    }
+    k->last = *n;
+    k->want_up |= n->real && n->up && n->carrier && !n->waits;
+    k->want_mbit = n->mbit > k->want_mbit ? n->mbit : k->want_mbit;
+    k->want_width = n->width > k->want_width ? n->width : k->want_width;
+    remember(k->loss, &k->losses, (struct health_event){now_s, at_most(g.losses), 0},
+             now_s - loss_s);
+    /* A burst has been spoken of; what drips is added up. */
+    struct health_event drip = {now_s, at_most(g.most), at_most(g.packets)};
+    if (is_many(g.most, g.packets))
+        drip = (struct health_event){now_s, 0, 0};
+    remember(k->recent, &k->recents, drip, now_s - recent_s);
+}
+
+static void remember_all(struct quick *q)
+{
+    int kept = 0;
+
+    for (int i = 0; i < q->now->count; i++)
+        if (q->m->nics.count < HEALTH_NICS_MOST || health_memory_nic(q->m, q->now->nic[i].name))
+            remember_nic(q, &q->now->nic[i]);
+    /* What went and had not been in use is forgotten. */
+    for (int i = 0; i < q->m->nics.count; i++) {
+        struct health_known k = q->m->nics.at[i];
+        if (find_nic(q->now, k.last.name) || k.want_up)
+            q->m->nics.at[kept++] = k;
+    }
+    q->m->nics.count = kept;
+    snprintf(q->m->boot, sizeof q->m->boot, "%s", q->now->boot);
+}
+
+/* As things are now they should be: what was better once is forgotten. */
+static void accept(struct health_memory *m)
+{
+    for (int i = 0; i < m->nics.count; i++) {
+        const struct health_nic last = m->nics.at[i].last;
+        m->nics.at[i] = (struct health_known){.last = last};
+    }
+}
+
+/* ---- the run ---- */
+
+static int has_fault(const struct health_verdict *v)
+{
+    for (int i = 0; i < v->findings; i++)
+        if (v->finding[i].code == 201 || v->finding[i].code == 204 ||
+            v->finding[i].code == 207 || v->finding[i].code == 208)
+            return 1;
     return 0;
 }
 
-static void judge(const struct links *all, const char *host, struct health_verdict *v)
+static int look(struct quick *q, struct health_nics *now, struct err *err)
 {
-    for (int i = 0; i < all->count; i++) {
-        const struct link *l = &all->link[i];
-        struct health_finding f = {.host = 0, .other = -1, .action = "operator"};
-        /* A port that never had a carrier may have no cable; one that had has lost it. */
-        if (l->up && !l->carrier && l->carrier_ups > 0) {
-            f.state = HEALTH_CRITICAL;
-            f.code = "HC-201";
-            snprintf(f.text, sizeof f.text, "%.64s lost the link of its port '%s'", host,
-                     l->name);
-            health_verdict_add(v, &f);
-        }
-        if (l->errors >= errors_least &&
-            (double)l->errors > errors_ratio * (double)l->packets) {
-            f.state = HEALTH_WARNING;
-            f.code = "HC-203";
-            snprintf(f.text, sizeof f.text,
-                     "%.64s port '%s' %" PRId64 " errors in %" PRId64 " packets", host, l->name,
-                     l->errors, l->packets);
-            health_verdict_add(v, &f);
-        }
-    }
-}
-
-static void put_line(const struct links *all, const struct health_verdict *v, const char *host,
-                     FILE *out)
-{
-    int carriers = 0;
-
-    for (int i = 0; i < all->count; i++)
-        carriers += all->link[i].carrier;
-    fprintf(out, "HORING %s - ", health_state_name(v->state));
-    for (int i = 0; i < v->findings; i++)
-        fprintf(out, "%s%s", i ? "; " : "", v->finding[i].text);
-    if (v->findings == 0)
-        fprintf(out, "%.64s: %d of %d links have a carrier, no faults", host, carriers,
-                all->count);
-    for (int i = 0; i < all->count; i++)
-        fprintf(out, "%c'%s_errors'=%" PRId64 "c;;;0;", i ? ' ' : '|', all->link[i].name,
-                all->link[i].errors);
-    putc('\n', out);
-}
-
-static void put_json(const struct links *all, const struct health_verdict *v, const char *host,
-                     FILE *out)
-{
-    struct jout j = {.file = out};
-
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.health/1");
-    jout_text(&j, "state", health_state_name(v->state));
-    jout_int(&j, "status", v->state);
-    jout_text(&j, "level", "quick");
-    jout_text(&j, "host", host);
-    jout_open(&j, "findings", '[');
-    for (int i = 0; i < v->findings; i++) {
-        jout_open(&j, NULL, '{');
-        jout_text(&j, "state", health_state_name(v->finding[i].state));
-        jout_text(&j, "code", v->finding[i].code);
-        jout_text(&j, "action", v->finding[i].action);
-        jout_text(&j, "host", host);
-        jout_text(&j, "text", v->finding[i].text);
-        jout_close(&j, '}');
-    }
-    jout_close(&j, ']');
-    jout_open(&j, "links", '[');
-    for (int i = 0; i < all->count; i++) {
-        const struct link *l = &all->link[i];
-        jout_open(&j, NULL, '{');
-        jout_text(&j, "name", l->name);
-        jout_bool(&j, "up", l->up);
-        jout_bool(&j, "carrier", l->carrier);
-        if (l->speed_mbit > 0)
-            jout_num(&j, "speed_Bps", (double)l->speed_mbit * 1e6 / 8);
-        else
-            jout_null(&j, "speed_Bps");
-        jout_int(&j, "errors", l->errors);
-        jout_int(&j, "packets", l->packets);
-        jout_close(&j, '}');
-    }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
-}
-
-static int write_prom(const struct links *all, const struct health_verdict *v, const char *path,
-                      struct err *err)
-{
-    struct io_out out;
-
-    if (io_create(&out, path, 1, err))
+    if (health_nics_read(now, q->ops->sys, q->ops->proc, err))
         return -1;
-    fprintf(out.file,
-            "# HELP horing_state Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN\n"
-            "# TYPE horing_state gauge\nhoring_state %d\n",
-            v->state);
-    fputs("# HELP horing_link_carrier Whether the link has a carrier\n"
-          "# TYPE horing_link_carrier gauge\n",
-          out.file);
-    for (int i = 0; i < all->count; i++)
-        fprintf(out.file, "horing_link_carrier{device=\"%s\"} %d\n", all->link[i].name,
-                all->link[i].carrier);
-    fputs("# HELP horing_link_errors_total Errors of the link, both ways\n"
-          "# TYPE horing_link_errors_total counter\n",
-          out.file);
-    for (int i = 0; i < all->count; i++)
-        fprintf(out.file, "horing_link_errors_total{device=\"%s\"} %" PRId64 "\n",
-                all->link[i].name, all->link[i].errors);
-    return io_commit(&out, err);
+    judge(q);
+    if (!has_fault(q->v))
+        return 0;
+    health_nics_release(now);
+    tick_sleep_s(again_s);
+    if (health_nics_read(now, q->ops->sys, q->ops->proc, err))
+        return -1;
+    judge(q);
+    return 0;
 }
 
-int health_quick(const struct health_options *o, const char *sys, FILE *out,
-                 enum health_state *state, struct err *err)
+int health_quick(const struct health_options *o, FILE *out, enum health_state *state,
+                 struct err *err)
 {
-    struct links all = {0};
+    const struct health_ops *ops = o->ops;
+    struct health_nics now = {0};
+    struct health_data d;
     struct health_verdict v = {.hosts = 1};
-    char host[256] = "";
+    const char *name = ops->host;
+    struct quick q = {.o = o, .ops = ops, .now = &now, .d = &d, .v = &v};
 
-    gethostname(host, sizeof host - 1);
-    if (read_links(&all, sys, err))
+    if (health_ops_open(ops, HEALTH_QUICK, ops->now_s, err))
         return -1;
-    judge(&all, host, &v);
-    int rc = o->prom ? write_prom(&all, &v, o->prom, err) : 0;
-    if (rc == 0 && o->json)
-        put_json(&all, &v, host, out);
-    else if (rc == 0)
-        put_line(&all, &v, host, out);
+    q.m = ops->state ? ops->memory : NULL;
+    if (ops->accept && q.m)
+        accept(q.m);
+    health_data_init(&d, 1, &name);
+    d.level = HEALTH_QUICK;
+    d.when_s = ops->now_s;
+    d.asked = d.done = 1u << HEALTH_PART_LINKS;
+    double start = tick_now_s();
+    int rc = look(&q, &now, err);
+    d.seconds = tick_now_s() - start;
+    if (rc == 0 && q.m)
+        remember_all(&q);
     if (rc == 0)
-        *state = v.state;
+        rc = health_say(&d, &v, o, out, state, err);
+    health_nics_release(&now);
     health_verdict_release(&v);
-    mem_free(all.link);
+    health_data_release(&d);
     return rc;
 }

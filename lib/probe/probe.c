@@ -26,6 +26,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
+#include "probe/probe_parts.h"
 
 enum {
     CHUNK = 60 << 10,       /* under Open MPI's TCP eager limit, as in coll/coll.c */
@@ -77,12 +78,12 @@ void probe_close(struct probe *p)
     *p = (struct probe){0};
 }
 
-static int chunks_of(int64_t bytes)
+int probe_chunks(int64_t bytes)
 {
     return (int)((bytes + CHUNK - 1) / CHUNK);
 }
 
-static int64_t aligned(int64_t bytes)
+int64_t probe_aligned(int64_t bytes)
 {
     return (bytes + 63) / 64 * 64;
 }
@@ -92,7 +93,7 @@ static int64_t aligned(int64_t bytes)
 static void add_flow(struct probe *p, struct probe_round *r, const struct probe_flow *f,
                      int first, struct schedule *s, struct exec_places *places)
 {
-    int count = chunks_of(f->bytes);
+    int count = probe_chunks(f->bytes);
     int64_t base = f->dst == p->world->rank ? r->in_bytes : 0;
 
     for (int c = 0; c < count; c++) {
@@ -106,14 +107,13 @@ static void add_flow(struct probe *p, struct probe_round *r, const struct probe_
             .step = chunk, .src = f->src, .dst = f->dst, .chunk = chunk, .into = chunk};
     }
     if (f->dst == p->world->rank)
-        r->in_bytes += aligned(f->bytes);
+        r->in_bytes += probe_aligned(f->bytes);
     assert(r->in_bytes <= p->room && f->bytes <= p->room);
     r->mine[r->mines++] = *f;
 }
 
-/* Collective: this rank's rows, which all ranks have or none, made ready to run. */
-static int agree_rows(struct probe *p, const struct schedule *s, struct exec_places *places,
-                      struct probe_round *r, struct err *err)
+int probe_agree_rows(struct probe *p, const struct schedule *s, struct exec_places *places,
+                     struct probe_round *r, struct err *err)
 {
     struct exec_rows rows = {0};
     int rc = exec_rows_init(&rows, s, p->world->rank, places, err);
@@ -134,9 +134,9 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
     struct exec_places places;
 
     for (int i = 0; i < flows; i++) {
-        chunks += chunks_of(flow[i].bytes);
+        chunks += probe_chunks(flow[i].bytes);
         if (flow[i].src == me || flow[i].dst == me)
-            mine += chunks_of(flow[i].bytes);
+            mine += probe_chunks(flow[i].bytes);
     }
     struct schedule s = {.groups = p->world->groups, .chunks = chunks, .lanes = 1};
     s.row = mem_new((size_t)mine, sizeof *s.row);
@@ -145,9 +145,9 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
     for (int i = 0; i < flows; i++) {
         if (flow[i].src == me || flow[i].dst == me)
             add_flow(p, &r, &flow[i], first, &s, &places);
-        first += chunks_of(flow[i].bytes);
+        first += probe_chunks(flow[i].bytes);
     }
-    int rc = agree_rows(p, &s, &places, &r, err);
+    int rc = probe_agree_rows(p, &s, &places, &r, err);
     mem_free(s.row);
     if (rc == 0)
         *out = r;
@@ -192,7 +192,7 @@ static int64_t wrong_words(const struct probe *p, const struct probe_round *r)
             wrong +=
                 memcmp(from + at, &want, (size_t)(f->bytes - at < 8 ? f->bytes - at : 8)) != 0;
         }
-        base += aligned(f->bytes);
+        base += probe_aligned(f->bytes);
     }
     return wrong;
 }
@@ -338,14 +338,17 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
     p->turn++;
     fill(p, r);
     int rc = world_barrier(p->world, err);
+    double begin = tick_now_s();
     if (rc == 0)
         rc = run(p, r, &mine, err);
+    double took_s = tick_now_s() - begin;
     if (rc == 0)
         rc = gather_curves(p, &mine, all, &curves, err);
     if (rc == 0)
         *out = (struct probe_result){.rank_Bps = rate_of(&mine, 1),
                                      .group_Bps = rate_of(all, curves),
-                                     .wrong = wrong_words(p, r)};
+                                     .wrong = wrong_words(p, r),
+                                     .took_s = took_s};
     mem_free(all);
     return rc;
 }
@@ -359,10 +362,10 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
 static void add_message(struct schedule *s, struct exec_places *places,
                         const struct probe_flow *f, int me, int first, int64_t bytes)
 {
-    int count = chunks_of(bytes), word = first + count, sends = f->src == me;
+    int count = probe_chunks(bytes), word = first + count, sends = f->src == me;
 
     for (int c = 0; c <= count; c++) {
-        int64_t at = c < count ? bytes / count * c : aligned(bytes);
+        int64_t at = c < count ? bytes / count * c : probe_aligned(bytes);
         int64_t end = c + 1 < count ? at + bytes / count : bytes;
         places->elems[first + c] = c < count ? end - at : PING_BYTES;
         if (sends)
@@ -372,7 +375,7 @@ static void add_message(struct schedule *s, struct exec_places *places,
         s->row[s->rows++] = (struct schedule_row){
             .step = c, .src = f->src, .dst = f->dst, .chunk = first + c, .into = first + c};
     }
-    places->out_at[word] = aligned(bytes);
+    places->out_at[word] = probe_aligned(bytes);
     s->row[s->rows++] = (struct schedule_row){
         .step = count + 1, .src = f->dst, .dst = f->src, .chunk = word, .into = word};
 }
@@ -380,13 +383,13 @@ static void add_message(struct schedule *s, struct exec_places *places,
 static int prepare_message(struct probe *p, const struct probe_flow *pair, int pairs,
                            int64_t bytes, struct probe_round *out, int *first, struct err *err)
 {
-    int each = chunks_of(bytes) + 1, me = p->world->rank;
+    int each = probe_chunks(bytes) + 1, me = p->world->rank;
     struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
     struct probe_round r = {.laps = 1};
     struct exec_places places;
 
     *first = 0;
-    assert(aligned(bytes) + PING_BYTES <= p->room);
+    assert(probe_aligned(bytes) + PING_BYTES <= p->room);
     s.row = mem_new((size_t)each + 1, sizeof *s.row);
     exec_places_init(&places, s.chunks, DTYPE_U8);
     for (int i = 0; i < pairs; i++) {
@@ -396,7 +399,7 @@ static int prepare_message(struct probe *p, const struct probe_flow *pair, int p
         *first = pair[i].src == me;
         add_message(&s, &places, &pair[i], me, i * each, bytes);
     }
-    int rc = agree_rows(p, &s, &places, &r, err);
+    int rc = probe_agree_rows(p, &s, &places, &r, err);
     mem_free(s.row);
     if (rc == 0)
         *out = r;
@@ -445,7 +448,7 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
 static void add_trip(struct probe_round *r, const struct probe_flow *f, int64_t bytes,
                      int first, int me, struct schedule *s, struct exec_places *places)
 {
-    int count = chunks_of(bytes);
+    int count = probe_chunks(bytes);
 
     r->mine[r->mines++] = *f;
     for (int c = 0; c < count; c++) {
@@ -466,7 +469,7 @@ static void add_trip(struct probe_round *r, const struct probe_flow *f, int64_t 
 static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pairs,
                          int64_t bytes, struct probe_round *out, struct err *err)
 {
-    int each = chunks_of(bytes), me = p->world->rank;
+    int each = probe_chunks(bytes), me = p->world->rank;
     struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
     struct probe_round r = {.laps = 1};
     struct exec_places places;
@@ -481,7 +484,7 @@ static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pai
         assert(r.mines == 0);
         add_trip(&r, &pair[i], bytes, i * each, me, &s, &places);
     }
-    int rc = agree_rows(p, &s, &places, &r, err);
+    int rc = probe_agree_rows(p, &s, &places, &r, err);
     mem_free(s.row);
     if (rc == 0)
         *out = r;

@@ -46,6 +46,7 @@ struct probe_result {
     double rank_Bps;  /* into this rank; 0 where nothing came from afar enough to be timed */
     double group_Bps; /* into all ranks of this rank's group (of the view) together */
     int64_t wrong;    /* words that came to this rank and are not what was sent */
+    double took_s;    /* from the barrier before it until this rank was done */
 };
 
 /* Collective.  Same error on every rank, as in all that follow unless they say otherwise. */
@@ -87,11 +88,14 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
                 double budget_s, double *least_s, struct err *err);
 
 /*
- * Shift s, 1 <= s < probe_widest: every group k sends to the group s places behind it and
- * receives from the one s places before: no port is shared, each carries one stream out and one
- * in at the same time, as a ring does.  Circles that s leads around and back are left out.
- * Members of both groups are paired in turn until the larger side is used up.  `bytes` pass
- * each port.  Returns the number of flows, at most ranks * 2; flow may be NULL.
+ * Group k sends to group to[k], or with -1 or k itself to none; no two to the same, so that no
+ * port is shared.  Members of both groups are paired in turn until the larger side is used up.
+ * `bytes` pass each port.  Returns the number of flows, at most ranks * 2; flow may be NULL.
+ */
+int probe_turn(const struct groups *g, const int *to, int64_t bytes, struct probe_flow *flow);
+/*
+ * Shift s, 1 <= s < probe_widest, is such a turn: every group sends to the one s places behind
+ * it, as a ring does; circles that s leads around and back are left out.
  */
 int probe_shift(const struct probe_view *v, int s, int64_t bytes, struct probe_flow *flow);
 /* A ring inside each group. */

@@ -14,21 +14,32 @@
  *     group 0   0 1 2      0 -> 3   1 -> 4   2 -> 3      a third of the bytes each
  *     group 1   3 4        3 -> 0   4 -> 1   3 -> 2
  */
-int probe_shift(const struct probe_view *v, int s, int64_t bytes, struct probe_flow *flow)
+int probe_turn(const struct groups *g, const int *to, int64_t bytes, struct probe_flow *flow)
 {
-    const struct groups *g = v->groups;
     int flows = 0;
 
-    assert(s >= 1 && s < g->count);
     for (int k = 0; k < g->count; k++) {
-        int to = probe_next(v, k, s), a = g->members[k], b = g->members[to];
-        int pairs = to == k ? 0 : a > b ? a : b;
+        if (to[k] < 0 || to[k] == k)
+            continue;
+        int a = g->members[k], b = g->members[to[k]], pairs = a > b ? a : b;
         for (int i = 0; i < pairs; i++, flows++)
             if (flow)
                 flow[flows] =
-                    (struct probe_flow){groups_rank(g, k, i % a), groups_rank(g, to, i % b),
+                    (struct probe_flow){groups_rank(g, k, i % a), groups_rank(g, to[k], i % b),
                                         (bytes + pairs - 1) / pairs};
     }
+    return flows;
+}
+
+int probe_shift(const struct probe_view *v, int s, int64_t bytes, struct probe_flow *flow)
+{
+    int count = v->groups->count, *to = mem_new((size_t)count, sizeof *to);
+
+    assert(s >= 1 && s < count);
+    for (int k = 0; k < count; k++)
+        to[k] = probe_next(v, k, s);
+    int flows = probe_turn(v->groups, to, bytes, flow);
+    mem_free(to);
     return flows;
 }
 

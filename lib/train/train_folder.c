@@ -188,6 +188,24 @@ static void free_names(char **name, int count)
     mem_free(name);
 }
 
+/*
+ * A checkpoint goes under the name that it had before it was whole: a run that is killed
+ * meanwhile leaves no half of one, and the next run removes what is left.
+ */
+static int remove_checkpoint(struct train *t, const char *name, struct err *err)
+{
+    char *path = io_join(t->run->out, name), *temp = io_temp_name(path);
+    int rc = io_remove_tree(temp, err);
+
+    if (rc == 0 && rename(path, temp))
+        rc = err_sys(err, "cannot remove '%s'", path);
+    if (rc == 0)
+        rc = io_remove_tree(temp, err);
+    mem_free(path);
+    mem_free(temp);
+    return rc;
+}
+
 int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err)
 {
     char **name = NULL;
@@ -198,7 +216,7 @@ int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *
         qsort(name, (size_t)n, sizeof *name, newest_first);
     for (int i = 0; rc == 0 && i < n; i++)
         if (step_of(name[i], &checkpoints) > step || kept++ >= keep)
-            rc = remove_tree(t->run->out, name[i], err);
+            rc = remove_checkpoint(t, name[i], err);
     free_names(name, n);
     return rc;
 }
@@ -226,6 +244,7 @@ int train_folder_begin(struct train *t, struct err *err)
         if (train_folder_prune(t, 0, t->step, err))
             return -1;
     }
+    remove_file(out, ".latest.paro-tmp");
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
         if (remove_steps(t, &halves[i], -1, err))
             return -1;
@@ -236,9 +255,10 @@ int train_folder_begin(struct train *t, struct err *err)
     if (write_text(t, "plan.yaml", put_plan, err) ||
         write_text(t, "settings.yaml", put_settings, err))
         return -1;
-    if (!t->tuning.rules)
-        remove_file(out, "tuning.yaml"); /* of the run before this one */
-    else if (write_text(t, "tuning.yaml", put_tuning, err))
+    if (!t->tuning.rules) { /* there may be that of the run before this one */
+        remove_file(out, "tuning.yaml");
+        remove_file(out, ".tuning.yaml.paro-tmp");
+    } else if (write_text(t, "tuning.yaml", put_tuning, err))
         return -1;
     unlink(t->stop);
     unlink(t->save);
@@ -253,8 +273,10 @@ int train_folder_point(struct train *t, const char *name, struct err *err)
     int rc = 0;
 
     unlink(temp);
-    if (symlink(name, temp) || rename(temp, link))
+    if (symlink(name, temp) || rename(temp, link)) {
         rc = err_sys(err, "cannot point '%s' to '%s'", link, name);
+        unlink(temp);
+    }
     if (rc == 0)
         rc = io_fsync_path(t->run->out, err);
     mem_free(link);

@@ -9,8 +9,12 @@
 # What paro-shard writes is synced when it ends.  warm: what is read is in memory; cold: its pages
 # were dropped (of these files alone).
 #
+# At the end, what it holds in memory of 200 GB (shard_memory.sh); MEMORY=no does without.
+#
 #   ROUNDS=5 LAYERS=20 FROM=2x2 TO='[3,2]' CACHES='warm cold' VERBS='split merge reshard' OUT=bench
 set -u
+
+HERE=$(cd "$(dirname "$0")" && pwd)
 
 ROUNDS=${ROUNDS:-5}
 LAYERS=${LAYERS:-20}
@@ -94,3 +98,4 @@ for cache in $CACHES; do
 done
 echo "# load average after it $(cut -d ' ' -f 1-3 /proc/loadavg)"
 cd .. && rm -rf shard
+[ "${MEMORY-yes}" = no ] || OUT=. sh "$HERE/shard_memory.sh"

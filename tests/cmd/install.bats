@@ -18,6 +18,14 @@ setup() {
     done
     [ -f "$D/usr/lib/libparo.a" ]
     [ -f "$D/usr/share/man/man7/paro.7" ]
+    # Alone it measures nothing, and it takes the part that loads MPI to say so.
+    run "$D/usr/bin/horing-check"
+    [ "$status" = 3 ]
+    [[ "$output" == "HORING UNKNOWN - one host ('"* ]]
+    rm "$D/usr/lib/paro/horing-rounds"
+    run "$D/usr/bin/horing-check"
+    [ "$status" = 3 ]
+    [[ "$output" == "HORING UNKNOWN - cannot run '"*"/lib/paro/horing-rounds', which measures: No such"* ]]
     put --remove
     [ -z "$(find "$D" -type f)" ]
 }

@@ -259,3 +259,14 @@ copy-1/config.json: rebuilt from 'config.json'"
     run -1 grep damaged one.said
     [ "$(grep -c "^paro-train: 'bad' is damaged: [0-9]* blocks and 0 other files were read from copies, " two.said)" = 1 ]
 }
+
+@test "too few open files are no damage" {
+    # The copies, the originals and what is written: 8 files each, and 8 besides.
+    for n in 12 14; do
+        run -2 bash -c "ulimit -n $n; exec paro-shard repair '$G/ckpt' -o no"
+        [[ "$output" == "paro-shard: cannot open "*": Too many open files" ]]
+        [ ! -e no ] && [ ! -e .no.paro-tmp ]
+        run bash -c "ulimit -n $n; exec paro-shard merge '$G/ckpt' -o merged"
+        [[ "$output" != *damaged* ]]
+    done
+}

@@ -150,6 +150,46 @@ PY
     quiet paro-shard diff fused16 plain16
 }
 
+@test "more files than may be open at once" {
+    cat > deep.json <<'END'
+{"model_type": "llama", "vocab_size": 31, "hidden_size": 6, "intermediate_size": 7,
+ "num_hidden_layers": 40, "num_attention_heads": 3}
+END
+    paro-shard init -m deep.json -o deep
+    paro-plan -m deep.json -i synth:2x1 > plan.yaml
+    paro-shard split deep -p plan.yaml -o ckpt
+    ulimit -n 256 # of 40 * 9 + 3 files
+    quiet paro-shard merge ckpt --max-shard 1 -o files
+    [ "$(find files -name 'model-*' | wc -l)" = 363 ]
+    quiet paro-shard diff files deep
+    quiet paro-shard verify files
+    quiet paro-shard split files -p plan.yaml -o again
+    quiet paro-shard merge again -o back
+    diff -r files back
+}
+
+@test "merge --type: the config says it, and nothing else of it changes" {
+    local config
+    while read -r config; do
+        sed "s/\"torch_dtype\": \"float32\",/$config/" "$G/model/config.json" > c.json
+        rm -rf m ck half
+        paro-shard init -m c.json -o m
+        paro-shard split m -p "$G/plan.yaml" -o ck
+        quiet paro-shard merge ck --type f16 -o half
+        quiet paro-shard verify half
+        if [ "$config" ]; then
+            sed 's/float32/float16/g' m/config.json | diff - half/config.json
+        else # it said nothing: now it does
+            sed '1s/{/{"torch_dtype": "float16", /' m/config.json | diff - half/config.json
+        fi
+    done <<'END'
+"dtype": "float32",
+"torch_dtype" : "float32" ,
+"torch_dtype":\n "float32", "dtype": "float32",
+
+END
+}
+
 @test "merge: a buffer that is too small, a damaged block, a file that is there" {
     fails "paro-shard: a buffer of 1024 bytes, expected at least 176128 for the blocks of these checkpoints (--buffer)" \
         paro-shard merge "$G/ckpt" --buffer 1Ki -o no

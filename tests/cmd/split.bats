@@ -109,8 +109,8 @@ fails() {
     cp -r "$G/model" moving
     # The plan, which comes late, and the config are read before the weights are looked at.
     (while [ ! -e stop ]; do touch moving/model.safetensors; done) &
-    local rc=0 tries
-    for tries in 1 2 3 4 5; do
+    local rc=0
+    for _ in 1 2 3 4 5; do
         rc=0
         paro-shard split moving -p "$G/a.yaml" -o x 2> said || rc=$?
         [ "$rc" = 2 ] && break

@@ -2,8 +2,10 @@
 /* Feeds bytes to the reader of a model's config.json. */
 #include "reader_fuzz.h"
 
+#include <jansson.h>
 #include <math.h>
 
+#include "ckpt/hf_config.h"
 #include "model/model.h"
 
 static void check_units(const struct model *m)
@@ -71,6 +73,34 @@ static void check_parts(const char *text, size_t bytes)
     }
 }
 
+/* The same with another type of the weights: that word differs, or is added, and no other. */
+static void check_typed(const struct model *m)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+    int said = 0;
+
+    hf_config_as(m->config, DTYPE_F16, &text, &bytes);
+    json_t *was = json_loads(m->config, 0, NULL), *v;
+    json_t *is = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, NULL);
+    const char *key;
+    assert(was && is);
+    json_object_foreach(is, key, v)
+    {
+        int typed = strcmp(key, "dtype") == 0 || strcmp(key, "torch_dtype") == 0;
+        if (typed)
+            assert(strcmp(json_string_value(v), "float16") == 0);
+        else
+            assert(json_equal(v, json_object_get(was, key)));
+        said += typed;
+    }
+    size_t keys = json_object_size(was);
+    assert(said && (json_object_size(is) == keys || json_object_size(is) == keys + 1));
+    json_decref(was);
+    json_decref(is);
+    mem_free(text);
+}
+
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
     struct model m = {0};
@@ -90,6 +120,7 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     assert(m.head_dim * m.heads > 0 && m.norm_eps > 0 && m.init_std >= 0);
     assert(m.dropout >= 0 && m.dropout <= 1 && m.kv_heads > 0);
     check_positions(&m);
+    check_typed(&m);
     double flops = model_flops_per_token(&m, m.max_seq);
     assert(isfinite(flops) && flops > 0 && model_largest_unit(&m) <= m.params);
     model_release(&m);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Feeds bytes to the reader of safetensors headers: as the beginning of a file, and as the JSON
- * of a header whose length is right and whose data end where it says.
+ * of a header whose length is right and whose data end where it says.  The second opinion has
+ * jansson's tree of it, and the rules one by one.
  */
 #include "reader_fuzz.h"
+
+#include <jansson.h>
 
 #include "base/io.h"
 #include "ckpt/st.h"
@@ -17,6 +20,153 @@ static int parse(struct st *st, const char *head, size_t bytes, int64_t file_byt
     int rc = st_parse(st, FUZZ_NAME, text, (int64_t)bytes, file_bytes, &err);
     mem_free(text);
     return fuzz_judge(rc, &err);
+}
+
+/* A whole number from 0 on; any other is -1. */
+static int64_t number(const json_t *v)
+{
+    return json_is_integer(v) && json_integer_value(v) >= 0 ? json_integer_value(v) : -1;
+}
+
+/* Texts by name. */
+static int is_metadata(json_t *v)
+{
+    const char *key;
+    json_t *text;
+    int texts = json_is_object(v);
+
+    json_object_foreach(v, key, text)
+    {
+        texts = texts && json_is_string(text);
+    }
+    return texts;
+}
+
+/* C0, DEL and C1 (0xc2 0x80 to 0xc2 0x9f) are control characters. */
+static int is_name(const char *name)
+{
+    const unsigned char *p = (const unsigned char *)name;
+
+    if (!*p || strlen(name) > 4096)
+        return 0;
+    for (; *p; p++)
+        if (*p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0))
+            return 0;
+    return 1;
+}
+
+/* An entry as the format has it, its bytes as many as its shape's. */
+static int is_tensor(const char *name, json_t *v)
+{
+    json_t *shape = json_object_get(v, "shape"), *ends = json_object_get(v, "data_offsets");
+    const char *type = json_string_value(json_object_get(v, "dtype"));
+    int64_t first = number(json_array_get(ends, 0)), last = number(json_array_get(ends, 1));
+    int of = 0, zero = 0, large = 0;
+    unsigned __int128 bytes = 1;
+
+    if (!is_name(name) || json_object_size(v) != 3 || !json_is_array(shape) ||
+        json_array_size(shape) > ST_DIMS_MAX || json_array_size(ends) != 2 || !type)
+        return 0;
+    while (of < 17 && strcmp(st_type_name(of), type))
+        of++;
+    if (of == 17 || first < 0 || last < first)
+        return 0;
+    for (size_t d = 0; d < json_array_size(shape); d++) {
+        int64_t n = number(json_array_get(shape, d));
+        if (n < 0)
+            return 0;
+        bytes *= (unsigned __int128)n;
+        large |= bytes > INT64_MAX; /* is refused, though a 0 may follow */
+        bytes = large ? 1 : bytes;
+        zero |= n == 0;
+    }
+    bytes *= (unsigned)st_type_bytes(of);
+    return !large && bytes == (unsigned __int128)(last - first) && (bytes || zero);
+}
+
+/* Whether a tensor that has bytes begins at `at`; *next is its end. */
+static int follows(json_t *root, int64_t at, int64_t *next)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(root, key, v)
+    {
+        json_t *ends = json_object_get(v, "data_offsets");
+        *next = number(json_array_get(ends, 1));
+        if (strcmp(key, "__metadata__") && number(json_array_get(ends, 0)) == at && *next > at)
+            return 1;
+    }
+    return 0;
+}
+
+/* Every tensor lies at the end of those before it, and the last at the end of the data. */
+static int is_tiled(json_t *root, int64_t data_bytes)
+{
+    size_t links = 1, filled = 0;
+    int64_t at = 0, next = 0, first, last;
+    const char *key;
+    json_t *v;
+    int64_t *link = mem_new(json_object_size(root) + 1, sizeof *link);
+    int fits = 1;
+
+    for (; links <= json_object_size(root) && follows(root, at, &next); at = next)
+        link[links++] = next;
+    json_object_foreach(root, key, v)
+    {
+        size_t k = 0;
+        if (strcmp(key, "__metadata__") == 0)
+            continue;
+        first = number(json_array_get(json_object_get(v, "data_offsets"), 0));
+        last = number(json_array_get(json_object_get(v, "data_offsets"), 1));
+        filled += last > first;
+        while (k < links && link[k] != first)
+            k++;
+        fits = fits && k < links;
+    }
+    mem_free(link);
+    return fits && filled == links - 1 && at == data_bytes;
+}
+
+static int is_header(json_t *root, int64_t data_bytes)
+{
+    const char *key;
+    json_t *v;
+    int good = json_is_object(root);
+
+    json_object_foreach(root, key, v)
+    {
+        good = good && (strcmp(key, "__metadata__") ? is_tensor(key, v) : is_metadata(v));
+    }
+    return good && is_tiled(root, data_bytes);
+}
+
+/* What the reader said of a header that is in memory whole. */
+static void compare(const char *json, size_t bytes, int64_t data_bytes, const struct st *st)
+{
+    json_t *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, NULL), *v;
+    const char *key;
+    int tensors = 0;
+
+    /* "-0" is a whole number to jansson. */
+    if (bytes && json[0] == '{' && !memmem(json, bytes, "-0", 2))
+        assert((st != NULL) == (root && is_header(root, data_bytes)));
+    json_object_foreach(st ? root : NULL, key, v)
+    {
+        const struct st_tensor *t = st_find(st, key);
+        if (strcmp(key, "__metadata__") == 0)
+            continue;
+        tensors++;
+        assert(t && strcmp(st_type_name(t->type),
+                           json_string_value(json_object_get(v, "dtype"))) == 0);
+        assert(t->first == number(json_array_get(json_object_get(v, "data_offsets"), 0)));
+        assert(t->dims == (int)json_array_size(json_object_get(v, "shape")));
+        for (int d = 0; d < t->dims; d++)
+            assert(t->shape[d] ==
+                   number(json_array_get(json_object_get(v, "shape"), (size_t)d)));
+    }
+    assert(!st || st->count == tensors);
+    json_decref(root);
 }
 
 /* The largest number that ends a list: where the data of the last tensor end. */
@@ -78,7 +228,14 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     if (bytes)
         memcpy(head + 8, data, bytes);
     io_put_le64((unsigned char *)head, bytes);
-    int taken = take(head, bytes + 8, (int64_t)bytes + 8 + data_end(head + 8));
+    int64_t data_bytes = data_end(head + 8);
+    struct st st;
+    int taken = parse(&st, head, bytes + 8, (int64_t)bytes + 8 + data_bytes) == 0;
+    compare(head + 8, bytes, data_bytes, taken ? &st : NULL);
+    if (taken) {
+        check(&st);
+        st_release(&st);
+    }
     /* A file's beginning, with the data behind it that its tensors ask for, or none. */
     taken |= take(head + 8, bytes, (int64_t)bytes);
     taken |= take(head + 8, bytes, (int64_t)bytes + (bytes > 8 ? data_end(head + 16) : 0));

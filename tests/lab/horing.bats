@@ -46,7 +46,7 @@ says() {
 }
 
 @test "the baseline knows both ports at 500 Mbit/s" {
-    grep -qx 'format: paro-baseline/1' "$BASELINE"
+    grep -qx 'format: paro-baseline/2' "$BASELINE"
     [ "$(grep -cE '^    (out|in)_Bps: (5[0-9]|6[0-9])[0-9]{6}$' "$BASELINE")" = 4 ]
 }
 
@@ -94,7 +94,7 @@ cut_of_three() {
 cut_of_two() {
     SECONDS=0
     says 2 "^HORING CRITICAL - node0 lost the link of its port 'data'" \
-        -g 2 -p 1 -r 500mbit --cut 0:3 -- --level deep -b "$BASELINE" -t 9 &&
+        -r 500mbit --cut 0:3 -- --level deep -b "$BASELINE" -t 9 &&
         [ "$SECONDS" -le 14 ]
 }
 
@@ -105,10 +105,10 @@ cut_of_two() {
 
 @test "nothing to compare with is UNKNOWN, in one line" {
     says 3 '^HORING UNKNOWN - two hosts and no baseline, expected -b BASELINE' -- -t 10
-    says 3 "^HORING UNKNOWN - .* has no host 'node2'" -g 3 -p 1 -- -b "$BASELINE"
+    says 3 "^HORING UNKNOWN - .* has no host 'node2'" -g 3 -- -b "$BASELINE"
     says 3 '^HORING UNKNOWN - one host' -g 1 -- -b "$BASELINE"
-    echo 'format: paro-baseline/2' >other.yaml
-    says 3 '^HORING UNKNOWN - .*paro-baseline/2' -- -b "$PWD/other.yaml"
+    echo 'format: paro-baseline/3' >other.yaml
+    says 3 '^HORING UNKNOWN - .*paro-baseline/3' -- -b "$PWD/other.yaml"
 }
 
 @test "json is one document, with the findings and their codes" {
@@ -117,4 +117,24 @@ cut_of_two() {
         local $/; my $d = decode_json(<STDIN>);
         exit !($d->{schema} eq "paro.health/1" && $d->{state} eq "CRITICAL" &&
                $d->{findings}[0]{host} eq "node1" && @{$d->{ports}} == 4)' <out
+}
+
+@test "a sender of wrong bytes, and a port that comes and goes, are named" {
+    gcc -O1 -shared -fPIC -o corrupt.so "$BATS_TEST_DIRNAME/corrupt.c" -ldl
+    if [ -z "${SAN-}" ]; then # a sanitizer wants to be loaded first
+        LD_PRELOAD=$PWD/corrupt.so CORRUPT_HOST=node1 again says 2 \
+            '^HORING CRITICAL - node1 sends wrong data: [0-9]+ words, to 2 hosts\|' \
+            -g 3 -p 1 -r 200mbit --mca mpi_yield_when_idle 1 -- -t 20
+    fi
+    again says 1 "^HORING WARNING - node1 port 'data' lost its link [0-9]+ times in " \
+        -g 3 -p 1 -r 200mbit --flap 1:2/0.3 -- -t 20
+}
+
+@test "a record judged again gives the same bytes, and another baseline another answer" {
+    again says 1 '^HORING WARNING - node1 out [^;]*, in [^;|]* of peers\|' \
+        -g 4 -p 1 -r 200mbit --slow 1:180mbit -- -t 20 --record "$PWD/record.jsonl"
+    local rc=0
+    horing-check --replay record.jsonl > again || rc=$?
+    [ "$rc" = 1 ]
+    cmp out again
 }

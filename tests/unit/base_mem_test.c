@@ -9,6 +9,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -195,6 +196,51 @@ static void taking_more_than_measured_is_a_bug(void **state)
     assert_non_null(strstr(said, "arena->used <= arena->bytes"));
 }
 
+static void a_stream_grows_and_is_a_text_at_every_flush(void **state)
+{
+    char *text = NULL;
+    size_t bytes = 1;
+    FILE *f = mem_stream(&text, &bytes);
+
+    (void)state;
+    assert_string_equal(text, "");
+    assert_int_equal(bytes, 0);
+    fputs("half", f);
+    fflush(f);
+    assert_string_equal(text, "half");
+    for (int i = 0; i < 30000; i++)
+        fprintf(f, "%09d\n", i);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(bytes, 4 + 300000);
+    assert_int_equal(strlen(text), bytes);
+    assert_string_equal(text + bytes - 10, "000029999\n");
+    mem_free(text);
+}
+
+static void write_without_memory(void)
+{
+    const struct rlimit none = {1 << 20, 1 << 20};
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = mem_stream(&text, &bytes);
+
+    setrlimit(RLIMIT_AS, &none);
+    for (;;)
+        fputs("a text that does not end", f);
+}
+
+static void a_stream_that_cannot_grow_aborts_with_a_line(void **state)
+{
+    char said[256];
+
+    (void)state;
+    if (getenv("SAN") && *getenv("SAN"))
+        skip(); /* sanitizers reserve the address space */
+    int status = in_child(write_without_memory, said, sizeof said);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_non_null(strstr(said, "paro: out of memory for "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +248,8 @@ int main(void)
         cmocka_unit_test(grow_keeps_what_is_there),
         cmocka_unit_test(lost_memory_aborts_with_a_line),
         cmocka_unit_test(data_is_aligned_zeroed_or_refused),
+        cmocka_unit_test(a_stream_grows_and_is_a_text_at_every_flush),
+        cmocka_unit_test(a_stream_that_cannot_grow_aborts_with_a_line),
         cmocka_unit_test(arena_places_what_it_measured),
         cmocka_unit_test(arena_borrows),
         cmocka_unit_test(taking_more_than_measured_is_a_bug),

@@ -2,17 +2,19 @@
 /* The reader of a network's baseline under texts that are nearly right. */
 #include "reader_fuzz_fixture.h"
 
-static const char two[] = "format: paro-baseline/1\nports:\n"
-                          "  - host: node0\n    out_Bps: 5.9e+07\n    out_spread: 0.01\n"
-                          "    in_Bps: 59000000\n    in_spread: 0\n"
-                          "  - host: \"1\"\n    out_Bps: 5.9e+07\n    out_spread: 1\n"
-                          "    in_Bps: 59000000\n    in_spread: 0.5\n";
-static const char flow[] =
-    "format: paro-baseline/1\nports: [{host: a, out_Bps: 1, out_spread: 0,"
-    " in_Bps: 1e25, in_spread: 0}]\n";
+static const char two[] =
+    "format: paro-baseline/2\nwhen_s: 1700000000\npaths:\n  - path: 1\n    ratio: 1\n"
+    "  - path: 3\n    ratio: 0.5\nports:\n"
+    "  - host: node0\n    ranks: 2\n    out_Bps: 5.9e+07\n    out_spread: 0.01\n"
+    "    in_Bps: 59000000\n    in_spread: 0\n    latency_s: 2e-05\n"
+    "  - host: \"1\"\n    ranks: 1\n    out_Bps: 5.9e+07\n    out_spread: 1\n"
+    "    in_Bps: 59000000\n    in_spread: 0.5\n    latency_s: 0\n";
+static const char flow[] = "format: paro-baseline/2\nwhen_s: 0\npaths: [{path: 0, ratio: 1}]\n"
+                           "ports: [{host: a, ranks: 1, out_Bps: 1, out_spread: 0,"
+                           " in_Bps: 1e25, in_spread: 0, latency_s: 1}]\n";
 static const char *const words[] = {"0",     "-1",      "1e999", "nan", "inf",
                                     "12abc", "node0",   "1",     "~",   "\"",
-                                    "host",  "out_Bps", "{",     "}",   "paro-baseline/2"};
+                                    "host",  "out_Bps", "{",     "}",   "paro-baseline/1"};
 
 int main(int argc, char **argv)
 {

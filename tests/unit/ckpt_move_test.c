@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The mover against a copy made in memory: pieces of any sizes, over each other, with holes,
- * converted, made, from several paths of which some are damaged, in rings that just hold them.
- */
+/* The mover against a copy made in memory: any pieces, from paths of which some are damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows the options of the health check, and where its state lies. */
+#include "cli/cli_health.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/num.h"
+
+enum {
+    KEY_LEVEL = 0x100,
+    KEY_PROM,
+    KEY_LEARN,
+    KEY_RECORD,
+    KEY_REPLAY,
+    KEY_STATE,
+    KEY_NOTIFY,
+    KEY_SUGGEST,
+    KEY_CONFIG,
+    KEY_DISABLE,
+    KEY_ACCEPT,
+    KEY_LOAD,
+    KEY_BYTES,
+    KEY_FORCE,
+    KEY_SVG,
+    KEY_SYS,
+    KEY_PROC
+};
+
+static const struct argp_option options[] = {
+    {"baseline", 'b', "FILE", 0, "Compare with the rates in FILE (made by --learn)", 0},
+    {"warning", 'w', "RANGE", 0,
+     "WARNING when a port's percentage of what is expected leaves RANGE (default 96:)", 0},
+    {"critical", 'c', "RANGE", 0, "CRITICAL when it leaves RANGE (default 75:)", 0},
+    {"timeout", 't', "SECONDS", 0, "UNKNOWN when there is no answer by then (default 10)", 0},
+    {"level", KEY_LEVEL, "LEVEL", 0,
+     "quick: this host's links, milliseconds, no MPI; normal: some 3 s; deep: some 6 s", 0},
+    {"learn", KEY_LEARN, 0, 0, "Measure and print a baseline instead of checking", 0},
+    {"accept-baseline", KEY_ACCEPT, 0, 0,
+     "Take what is found as what should be: into the baseline FILE, or (quick) the state", 0},
+    {"disable", KEY_DISABLE, "CHECK", 0, "Leave out a check: errors, speed, HC-203, ...", 0},
+    {"config", KEY_CONFIG, "FILE", 0, "Read what is disabled, ignored and expected", 0},
+    {"max-load", KEY_LOAD, "LOAD", 0,
+     "UNKNOWN where the load of a minute is above LOAD per core (default: any)", 0},
+    {"max-bytes", KEY_BYTES, "BYTES", 0,
+     "Let no host send or receive more than BYTES (default: any)", 0},
+    {"force", KEY_FORCE, 0, 0, "Measure beside jobs, and under any load", 0},
+    {"state", KEY_STATE, "DIR", 0, "Remember runs in DIR, or \"none\"", 1},
+    {"notify", KEY_NOTIFY, "WORDS", 0,
+     "change: print only what is new; change,remind=12h: and the rest so often", 1},
+    {"verbose", 'v', 0, 0, "Say more; up to three times", 1},
+    {"suggest", KEY_SUGGEST, 0, 0, "Print the scheduler's line for what is CRITICAL", 1},
+    {"prom", KEY_PROM, "FILE", 0, "Write FILE for node_exporter's textfile collector too", 1},
+    {"svg", KEY_SVG, "FILE", 0, "Draw the ports and the pairs into FILE", 1},
+    {"record", KEY_RECORD, "FILE", 0, "Write what was measured into FILE", 1},
+    {"replay", KEY_REPLAY, "FILE", 0, "Conclude again from a record, and measure nothing", 1},
+    {"sys", KEY_SYS, "DIR", 0, "Read links under DIR, not /sys", 2},
+    {"proc", KEY_PROC, "DIR", 0, "Read the host's name, boot and load under DIR, not /proc", 2},
+    CLI_OPTIONS,
+    {0}};
+
+int cli_health_measures(const struct cli_health *a)
+{
+    return a->o.level != HEALTH_QUICK && !a->replay;
+}
+
+/* ---- the environment ---- */
+
+/* $STATE_DIRECTORY may be several, with colons. */
+static int state_from_systemd(struct cli_health *a)
+{
+    const char *dir = getenv("STATE_DIRECTORY");
+    size_t n = dir ? strcspn(dir, ":") : 0;
+
+    if (n == 0 || n >= sizeof a->folder)
+        return 0;
+    memcpy(a->folder, dir, n);
+    return 1;
+}
+
+static void state_of_user(struct cli_health *a)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+    if (geteuid() == 0)
+        snprintf(a->folder, sizeof a->folder, "/var/lib/horing-check");
+    else if (state && state[0] == '/')
+        snprintf(a->folder, sizeof a->folder, "%s/horing-check", state);
+    else if (home && home[0] == '/')
+        snprintf(a->folder, sizeof a->folder, "%s/.local/state/horing-check", home);
+}
+
+/*
+ * Quick checks count from the last run on.  Others stand for themselves unless they are asked
+ * to remember: who measures by hand what he has just mended wants no word of before.
+ */
+static void choose_state(struct cli_health *a)
+{
+    struct health_ops *ops = &a->ops;
+
+    if (a->has_state) {
+        ops->state = strcmp(a->state, "none") ? a->state : NULL;
+        return;
+    }
+    if (a->replay || a->o.learn)
+        return;
+    if (state_from_systemd(a))
+        ops->state = a->folder;
+    else if (a->o.level == HEALTH_QUICK || ops->notify) {
+        state_of_user(a);
+        ops->state = a->folder[0] ? a->folder : NULL;
+    }
+}
+
+/* The present, or what SOURCE_DATE_EPOCH says for it. */
+static int choose_time(struct cli_health *a)
+{
+    const char *text = getenv("SOURCE_DATE_EPOCH");
+
+    a->ops.now_s = (int64_t)time(NULL);
+    return text ? cli_check(&a->cli,
+                            num_i64(text, 0, (int64_t)1 << 38, &a->ops.now_s, &a->cli.err),
+                            "SOURCE_DATE_EPOCH")
+                : 0;
+}
+
+static void choose_host(struct health_ops *ops)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/sys/kernel/hostname", ops->proc);
+    FILE *f = fopen(path, "re");
+    if (!f || !fgets(ops->host, sizeof ops->host, f))
+        gethostname(ops->host, sizeof ops->host - 1);
+    if (f)
+        fclose(f);
+    for (char *c = ops->host; *c; c++)
+        if (*c == '\n')
+            *c = 0;
+        else if ((unsigned char)*c <= ' ' || *c == '/' || *c == 0x7f)
+            *c = '_';
+    if (!ops->host[0])
+        snprintf(ops->host, sizeof ops->host, "localhost");
+}
+
+/* ---- words ---- */
+
+static error_t check_words(struct cli_health *a)
+{
+    struct cli *cli = &a->cli;
+    const int quick = a->o.level == HEALTH_QUICK && !a->replay;
+
+    if (a->o.learn && (a->o.baseline || quick || a->replay) &&
+        !(a->o.baseline && a->ops.accept))
+        return cli_usage(cli, "--learn and %s, expected one of them",
+                         a->o.baseline ? "--baseline"
+                         : quick       ? "--level quick"
+                                       : "--replay");
+    if (quick && a->o.baseline)
+        return cli_usage(cli, "--level quick and --baseline, expected one of them");
+    if (quick && (a->o.record || a->ops.svg))
+        return cli_usage(cli, "--level quick and %s, expected one of them",
+                         a->o.record ? "--record" : "--svg");
+    if (a->replay && a->o.record)
+        return cli_usage(cli, "--replay and --record, expected one of them");
+    if (a->ops.accept && !quick && !a->o.baseline)
+        return cli_usage(cli, "--accept-baseline alone, expected --baseline FILE with it");
+    if (a->ops.accept && a->replay)
+        return cli_usage(cli, "--accept-baseline and --replay, expected one of them");
+    choose_state(a);
+    if (a->ops.notify && !a->ops.state)
+        return cli_usage(cli, "--notify without a state, expected --state DIR");
+    if (a->ops.accept && quick && !a->ops.state)
+        return cli_usage(cli, "--accept-baseline without a state, expected --state DIR");
+    return 0;
+}
+
+static error_t end(struct cli_health *a)
+{
+    error_t rc = check_words(a);
+
+    if (rc == 0)
+        rc = choose_time(a);
+    choose_host(&a->ops);
+    /* What a job of Slurm's knows itself by: it is none that it disturbs. */
+    a->ops.jobs = getenv("SLURM_JOB_ID");
+    a->o.json = a->cli.json;
+    return rc;
+}
+
+static error_t parse_more(struct cli_health *a, int key, char *arg, struct argp_state *state)
+{
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case KEY_STATE:
+        a->has_state = 1;
+        a->state = arg;
+        return *arg ? 0 : cli_usage(&a->cli, "--state: is empty, expected a folder or none");
+    case KEY_NOTIFY:
+        return cli_check(&a->cli, health_ops_parse_notify(&a->ops, arg, err), "--notify");
+    case KEY_DISABLE:
+        return cli_check(&a->cli, health_config_disable(&a->ops.config, arg, err), "--disable");
+    case KEY_CONFIG:
+        a->config = arg;
+        return 0;
+    case KEY_LOAD:
+        return cli_check(&a->cli, num_f64(arg, 0.01, 1e6, &a->ops.max_load, err), "--max-load");
+    case KEY_BYTES:
+        return cli_check(&a->cli, num_bytes(arg, 1, INT64_MAX, &a->o.cap_bytes, err),
+                         "--max-bytes");
+    case KEY_FORCE:
+        a->ops.force = 1;
+        return 0;
+    case KEY_ACCEPT:
+        a->ops.accept = 1;
+        return 0;
+    case KEY_SUGGEST:
+        a->ops.suggest = 1;
+        return 0;
+    case 'v':
+        a->ops.verbose += a->ops.verbose < 3;
+        return 0;
+    case KEY_SVG:
+        a->ops.svg = arg;
+        return 0;
+    case KEY_SYS:
+        a->ops.sys = arg;
+        return 0;
+    case KEY_PROC:
+        a->ops.proc = arg;
+        return 0;
+    case ARGP_KEY_END:
+        return end(a);
+    default:
+        return cli_option(&a->cli, key, arg, state);
+    }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct cli_health *a = state->input;
+    struct err *err = &a->cli.err;
+
+    switch (key) {
+    case 'b':
+        a->o.baseline = arg;
+        return 0;
+    case 'w':
+        return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.warn, err), "--warning");
+    case 'c':
+        return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.crit, err), "--critical");
+    case 't':
+        return cli_check(&a->cli, num_f64(arg, 1, 86400, &a->o.deadline_s, err), "--timeout");
+    case KEY_LEVEL:
+        return cli_check(&a->cli, health_level_parse(arg, &a->o.level, err), "--level");
+    case KEY_LEARN:
+        a->o.learn = 1;
+        return 0;
+    case KEY_PROM:
+        a->o.prom = arg;
+        return 0;
+    case KEY_RECORD:
+        a->o.record = arg;
+        return 0;
+    case KEY_REPLAY:
+        a->replay = arg;
+        return 0;
+    default:
+        return parse_more(a, key, arg, state);
+    }
+}
+
+static const struct argp argp = {
+    options,
+    parse,
+    NULL,
+    "Measure the ports of the hosts under mpirun, compare them with a baseline or with each"
+    " other, and print one line for a monitoring system.",
+    NULL,
+    NULL,
+    NULL};
+
+void cli_health_parse(struct cli_health *a, int argc, char **argv)
+{
+    *a = (struct cli_health){.cli = CLI_INIT("horing-check"), .memory = {.lock = -1}};
+    a->cli.status = HEALTH_UNKNOWN;
+    a->cli.plugin = "HORING";
+    for (int i = 1; i < argc; i++) /* there a baseline is what is printed */
+        if (strcmp(argv[i], "--learn") == 0)
+            a->cli.plugin = NULL;
+    health_options_init(&a->o);
+    health_ops_init(&a->ops);
+    a->ops.memory = &a->memory;
+    a->o.ops = &a->ops;
+    cli_parse(&a->cli, &argp, argc, argv);
+    if (!a->config)
+        return;
+    struct err err;
+    if (health_config_read(&a->ops.config, a->config, &err))
+        exit(cli_health_fail(a, &err));
+}
+
+int cli_health_fail(struct cli_health *a, const struct err *err)
+{
+    struct err ignored;
+
+    /* What another check, or a job, is in the way of is no news of the network. */
+    if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
+        health_write_prom_unknown(a->o.prom, a->ops.now_s, &ignored);
+    cli_fail(&a->cli, err);
+    return cli_finish(&a->cli, HEALTH_UNKNOWN);
+}
+
+int cli_health_close(struct cli_health *a, int status)
+{
+    health_memory_close(&a->memory);
+    health_config_release(&a->ops.config);
+    return status;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLI_CLI_HEALTH_H
+#define CLI_CLI_HEALTH_H
+
+#include "cli/cli.h"
+#include "health/health.h"
+#include "health/health_ops.h"
+
+/*
+ * What horing-check and horing-rounds share: the words, the environment and the answer.  The
+ * first needs no MPI, and starts where its library is not found (from cron nobody has loaded a
+ * module); whatever measures between hosts it leaves to the second, which it becomes.
+ */
+struct cli_health {
+    struct cli cli;
+    struct health_options o;
+    struct health_ops ops;
+    struct health_memory memory;
+    const char *config, *replay, *state;
+    int has_state, has_level;
+    char folder[512]; /* of the state, when none was named */
+};
+
+/* Parses; on an error prints one line and exits with 3. */
+void cli_health_parse(struct cli_health *a, int argc, char **argv);
+/* An error is an answer: on standard output, where a monitoring system reads.  The status. */
+int cli_health_fail(struct cli_health *a, const struct err *err);
+/* What is remembered is let go of; the status is handed through. */
+int cli_health_close(struct cli_health *a, int status);
+/* Whether it takes other hosts to answer. */
+int cli_health_measures(const struct cli_health *a);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEALTH_HEALTH_DATA_H
+#define HEALTH_HEALTH_DATA_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+/*
+ * All that one run has seen, and nothing that was concluded from it: a verdict is a function of
+ * this, of the rules and of a baseline alone (health_verdict.h), so that a record of it, read
+ * again, gives the same bytes.
+ */
+enum { HEALTH_OUT, HEALTH_IN }; /* of a port: what it sends, what it receives */
+
+enum health_level { HEALTH_QUICK, HEALTH_NORMAL, HEALTH_DEEP };
+const char *health_level_name(enum health_level level);
+int health_level_parse(const char *text, enum health_level *out, struct err *err);
+
+/* Rounds are the first look; what was measured because of a suspicion is confirmation. */
+enum health_stage { HEALTH_ROUNDS, HEALTH_CONFIRM };
+
+/* The checks a run may be asked for; what was asked for and not done is named. */
+enum health_part {
+    HEALTH_PART_LINKS,
+    HEALTH_PART_ROUNDS,
+    HEALTH_PART_LATENCY,
+    HEALTH_PART_CONFIRM,
+    HEALTH_PART_COLLECTIVE,
+    HEALTH_PART_BISECT,
+    HEALTH_PARTS
+};
+const char *health_part_name(enum health_part part); /* "links", "rounds", ... */
+
+struct health_sample { /* one stream of a round, all ranks of both hosts together */
+    int src, dst;      /* hosts */
+    int round;         /* from 0, on through the confirmation */
+    enum health_stage stage;
+    double Bps;
+};
+
+struct health_rank_sample { /* the part of one rank in it */
+    int src, dst;           /* ranks */
+    int round;
+    double Bps;
+};
+
+struct health_latency { /* half of the way forth and back */
+    int src, dst;       /* hosts; a pair has no direction */
+    double s;
+};
+
+struct health_wrong { /* words that arrived and are not what was sent */
+    int src, dst;     /* hosts */
+    int64_t words;
+};
+
+struct health_stall { /* bytes that did not come */
+    int src, dst;     /* hosts */
+    double waited_s;
+};
+
+struct health_collective { /* hosts first .. first + count - 1 at once */
+    int first, count;
+    double s, want_s; /* measured; what the pairs make one expect */
+};
+
+enum { HEALTH_LINK_NAME = 64 }; /* that of an InfiniBand device, and of its port */
+
+struct health_link { /* what a host's kernel tells of a port of its own */
+    int host;
+    char name[HEALTH_LINK_NAME];
+    int up, carrier;         /* asked to be up; has a carrier */
+    int lost;                /* had a carrier when the run began, or since the kernel started */
+    double Bps, want_Bps;    /* its speed, and the one it should have; 0: not known */
+    int64_t errors, packets; /* both ways, since since_s; -1: not known */
+    int64_t flaps;           /* the carrier came and went, since since_s; -1: not known */
+    double since_s;          /* how long the counters were watched; 0: since the link is */
+};
+
+struct health_host {
+    char *name;    /* owned */
+    int ranks;     /* they count from the sum of the ranks of the hosts before it */
+    int leaf, pod; /* where it is plugged in, from 0; -1: not known */
+    double
+        drain_Bps; /* how fast its own queue towards the network empties while bytes wait in
+                      it (headers included); 0: none ever wait; -1: the kernel does not tell */
+    int silent;    /* does not answer */
+    char why[96];  /* why it could not measure, or "" */
+};
+
+#define HEALTH_LIST(type_, name_)                                                              \
+    struct {                                                                                   \
+        type_ *at;                                                                             \
+        int count;                                                                             \
+        size_t room;                                                                           \
+    } name_
+
+struct health_data {
+    int hosts, ranks;
+    struct health_host *host; /* [hosts], owned */
+    int own;                  /* the host that asks the others (rank 0's) */
+    HEALTH_LIST(struct health_sample, samples);
+    HEALTH_LIST(struct health_rank_sample, rank_samples);
+    HEALTH_LIST(struct health_latency, latencies);
+    HEALTH_LIST(struct health_wrong, wrongs);
+    HEALTH_LIST(struct health_stall, stalls);
+    HEALTH_LIST(struct health_collective, collectives);
+    HEALTH_LIST(struct health_link, links);
+    enum health_level level;
+    int64_t when_s;       /* the run's beginning, since 1970 */
+    double seconds;       /* how long it took */
+    double deadline_s;    /* how long it was allowed to */
+    uint64_t seed;        /* of the rounds */
+    int rounds, wanted;   /* of the first look: done, and to do */
+    unsigned asked, done; /* bits of enum health_part */
+};
+
+/* Hosts without places, one rank each, that answer; `name` is copied. */
+void health_data_init(struct health_data *d, int hosts, const char *const *name);
+void health_data_release(struct health_data *d);
+void health_data_add(struct health_data *d, struct health_sample s);
+void health_data_add_rank(struct health_data *d, struct health_rank_sample s);
+void health_data_add_latency(struct health_data *d, struct health_latency s);
+/* Words of one pair are added up; pairs beyond HEALTH_PAIRS_MOST count with the last one. */
+void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t words);
+void health_data_add_stall(struct health_data *d, struct health_stall s);
+void health_data_add_collective(struct health_data *d, struct health_collective s);
+void health_data_add_link(struct health_data *d, const struct health_link *l);
+int health_host_of_rank(const struct health_data *d, int rank);
+
+/*
+ * The class of the path between two hosts, among which alone rates are compared: 0 where a
+ * place is not known, 1 one leaf, 2 one pod, 3 beyond.
+ */
+enum { HEALTH_PATHS = 4 };
+int health_path(const struct health_data *d, int src, int dst);
+
+/* As much as is kept: what a file may claim is bounded by it. */
+enum { HEALTH_PAIRS_MOST = 1 << 12, HEALTH_HOSTS_MOST = 1 << 14 };
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what is bad or missing without any statistics: links without a carrier, hosts that are
+ * silent, words that are wrong, checks that were not done.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "health/health_look.h"
+
+/*
+ * A frame of 1518 bytes is 12144 bits; at the bit error ratio of 1e-12 that IEEE 802.3 allows,
+ * one in 8e7 is lost.  A hundred times that, 1e-6, is a fault; below 10 errors a ratio says
+ * nothing.
+ */
+static const double errors_ratio = 1e-6;
+static const int64_t errors_least = 10;
+/* A cable that is plugged again, and a switch that starts again, are one each. */
+static const int64_t flaps_least = 3;
+/* But within a measurement nobody plugs: there once is enough. */
+static const double measured_s = 120;
+
+enum { NAMES_MOST = 16 /* of one kind, with their own finding */ };
+
+static void __attribute__((format(printf, 3, 4)))
+add(struct health_verdict *v, struct health_finding *f, const char *fmt, ...)
+{
+    va_list list;
+
+    va_start(list, fmt);
+    vsnprintf(f->text, sizeof f->text, fmt, list);
+    va_end(list);
+    health_verdict_add(v, f);
+}
+
+/* ---- links ---- */
+
+static struct health_finding of_link(const struct health_link *l, enum health_state state,
+                                     int code)
+{
+    struct health_finding f = health_finding_new(state, code);
+
+    f.host = l->host;
+    f.confirmed = 1; /* counted, not estimated */
+    memcpy(f.link, l->name, sizeof f.link);
+    return f;
+}
+
+static void judge_link(const struct health_data *d, const struct health_link *l,
+                       struct health_verdict *v)
+{
+    const char *host = d->host[l->host].name;
+    struct health_finding f;
+
+    if (l->up && !l->carrier && l->lost) {
+        f = of_link(l, HEALTH_CRITICAL, 201);
+        add(v, &f, "%.60s lost the link of its port '%.63s'", host, l->name);
+    }
+    if (l->errors >= errors_least && l->packets >= 0 &&
+        (double)l->errors > errors_ratio * (double)l->packets) {
+        f = of_link(l, HEALTH_WARNING, 203);
+        f.measured = (double)l->errors;
+        add(v, &f, "%.60s port '%.63s' %" PRId64 " errors in %" PRId64 " packets", host,
+            l->name, l->errors, l->packets);
+    }
+    if (l->carrier && l->want_Bps > 0 && l->Bps > 0 && l->Bps < l->want_Bps) {
+        f = of_link(l, HEALTH_WARNING, 204);
+        f.measured = l->Bps;
+        f.expected = l->want_Bps;
+        f.percent = 100 * l->Bps / l->want_Bps;
+        add(v, &f, "%.60s port '%.63s' has %.4g Gbit/s, expected %.4g", host, l->name,
+            l->Bps * 8e-9, l->want_Bps * 8e-9);
+    }
+    if (l->flaps >= (l->since_s > 0 && l->since_s <= measured_s ? 1 : flaps_least)) {
+        f = of_link(l, HEALTH_WARNING, 205);
+        f.measured = (double)l->flaps;
+        if (l->since_s > 0 && l->since_s <= measured_s)
+            add(v, &f, "%.60s port '%.63s' lost its link %" PRId64 " times in %.3g s", host,
+                l->name, l->flaps, l->since_s);
+        else
+            add(v, &f, "%.60s port '%.63s' came and went %" PRId64 " times in %.3g h", host,
+                l->name, l->flaps, l->since_s / 3600);
+    }
+}
+
+static int has_lost(const struct health_data *d, int host)
+{
+    for (int i = 0; i < d->links.count; i++)
+        if (d->links.at[i].host == host && d->links.at[i].lost && !d->links.at[i].carrier)
+            return 1;
+    return 0;
+}
+
+/* ---- silence ---- */
+
+/*
+ * The one that asks hears from nobody else: with three hosts it is its own port that is dead,
+ * with two it may be either, and the link of its own port tells (judge_link).
+ */
+static void judge_silence(const struct health_data *d, struct health_verdict *v)
+{
+    struct health_finding f = health_finding_new(HEALTH_CRITICAL, 202);
+    int silent = 0;
+
+    for (int k = 0; k < d->hosts; k++)
+        silent += d->host[k].silent;
+    f.confirmed = 1;
+    if (silent && silent == d->hosts - 1 && !d->host[d->own].silent) {
+        if (has_lost(d, d->own))
+            return;
+        if (d->hosts > 2) {
+            f.host = d->own;
+            add(v, &f, "%.60s reaches no other host", d->host[d->own].name);
+            return;
+        }
+    }
+    for (int k = 0; k < d->hosts; k++) {
+        if (!d->host[k].silent)
+            continue;
+        f.host = k;
+        add(v, &f, "%.60s does not answer", d->host[k].name);
+    }
+}
+
+/* ---- streams that are wrong, or stand ---- */
+
+struct stream {
+    int src, dst;
+    double amount; /* words, or seconds */
+};
+
+struct blame {
+    const struct health_data *d;
+    struct health_verdict *v;
+    struct stream *at;
+    int count, code;
+};
+
+/*
+ * The host that is the source, or the destination, of most of what is left; -1 when no two
+ * streams have an end in common.
+ */
+static int commonest_end(const struct blame *b, int *way)
+{
+    int(*seen)[2] = mem_new((size_t)b->d->hosts, sizeof *seen), most = 1, host = -1;
+
+    for (int i = 0; i < b->count; i++) {
+        seen[b->at[i].src][HEALTH_OUT]++;
+        seen[b->at[i].dst][HEALTH_IN]++;
+    }
+    for (int k = 0; k < b->d->hosts; k++)
+        for (int w = 0; w < 2; w++)
+            if (seen[k][w] > most) {
+                most = seen[k][w];
+                host = k;
+                *way = w;
+            }
+    mem_free(seen);
+    return host;
+}
+
+static void blame_end(struct blame *b, int host, int way)
+{
+    struct health_finding f = health_finding_new(HEALTH_CRITICAL, b->code);
+    const char *name = b->d->host[host].name;
+    double sum = 0;
+    int n = 0, left = 0;
+
+    for (int i = 0; i < b->count; i++)
+        if ((way == HEALTH_OUT ? b->at[i].src : b->at[i].dst) == host) {
+            sum += b->at[i].amount;
+            n++;
+        } else {
+            b->at[left++] = b->at[i];
+        }
+    b->count = left;
+    f.host = host;
+    f.way = way;
+    f.measured = sum;
+    f.partners = f.saw = n;
+    f.confirmed = 1;
+    if (b->code == 501)
+        add(b->v, &f, "%.60s %s wrong data: %.0f words, %s %d hosts", name,
+            way == HEALTH_OUT ? "sends" : "receives", sum, way == HEALTH_OUT ? "to" : "from",
+            n);
+    else
+        add(b->v, &f, "no bytes come through %s %.60s, %s %d hosts",
+            way == HEALTH_OUT ? "out of" : "into", name, way == HEALTH_OUT ? "to" : "from", n);
+}
+
+static void blame_stream(struct blame *b, const struct stream *s)
+{
+    struct health_finding f = health_finding_new(HEALTH_CRITICAL, b->code);
+    const char *src = b->d->host[s->src].name, *dst = b->d->host[s->dst].name;
+
+    f.host = s->src;
+    f.other = s->dst;
+    f.measured = s->amount;
+    f.confirmed = 1;
+    if (b->code == 501)
+        add(b->v, &f, "%.0f words wrong, from %.60s to %.60s", s->amount, src, dst);
+    else
+        add(b->v, &f, "no bytes come through from %.60s to %.60s", src, dst);
+}
+
+/* Whoever is an end of most of it, then of most of the rest, ... */
+static void blame_all(struct blame *b)
+{
+    int host, way = 0, named = 0;
+
+    while (named++ < NAMES_MOST && (host = commonest_end(b, &way)) >= 0)
+        blame_end(b, host, way);
+    for (int i = 0; i < b->count && i < NAMES_MOST; i++)
+        blame_stream(b, &b->at[i]);
+    if (b->count > NAMES_MOST) {
+        struct health_finding f = health_finding_new(HEALTH_CRITICAL, b->code);
+        f.confirmed = 1;
+        add(b->v, &f, "%s on %d streams more", b->code == 501 ? "wrong data" : "no bytes",
+            b->count - NAMES_MOST);
+    }
+}
+
+static void judge_wrong(const struct health_data *d, struct health_verdict *v)
+{
+    struct blame b = {d, v, mem_new((size_t)d->wrongs.count + 1, sizeof *b.at), 0, 501};
+
+    for (int i = 0; i < d->wrongs.count; i++)
+        b.at[b.count++] = (struct stream){d->wrongs.at[i].src, d->wrongs.at[i].dst,
+                                          (double)d->wrongs.at[i].words};
+    blame_all(&b);
+    mem_free(b.at);
+}
+
+/* Streams that stand are explained by a host that is silent or by a link that is lost. */
+static void judge_stalls(const struct health_data *d, struct health_verdict *v)
+{
+    struct blame b = {d, v, mem_new((size_t)d->stalls.count + 1, sizeof *b.at), 0, 206};
+
+    for (int i = 0; i < v->findings; i++)
+        if (v->finding[i].code == 201 || v->finding[i].code == 202)
+            goto end;
+    for (int i = 0; i < d->stalls.count; i++)
+        b.at[b.count++] =
+            (struct stream){d->stalls.at[i].src, d->stalls.at[i].dst, d->stalls.at[i].waited_s};
+    blame_all(&b);
+end:
+    mem_free(b.at);
+}
+
+/* ---- what is not known ---- */
+
+static void judge_unfinished(const struct health_data *d, struct health_verdict *v)
+{
+    struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 901);
+    char parts[160] = "";
+    size_t used = 0;
+
+    for (int p = 0; p < HEALTH_PARTS; p++)
+        if ((d->asked & ~d->done) >> p & 1)
+            used += (size_t)snprintf(parts + used, sizeof parts - used, "%s%s",
+                                     used ? ", " : "", health_part_name((enum health_part)p));
+    if (used == 0)
+        return;
+    if (d->asked & ~d->done & 1u << HEALTH_PART_ROUNDS)
+        add(v, &f, "%s not finished within %.3g s (%d of %d rounds)", parts, d->deadline_s,
+            d->rounds, d->wanted);
+    else
+        add(v, &f, "%s not finished within %.3g s", parts, d->deadline_s);
+}
+
+static void judge_unable(const struct health_data *d, struct health_verdict *v)
+{
+    for (int k = 0; k < d->hosts; k++) {
+        struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 902);
+        if (d->host[k].why[0] == 0)
+            continue;
+        f.host = k;
+        add(v, &f, "%.60s could not measure: %.95s", d->host[k].name, d->host[k].why);
+    }
+}
+
+/* A port of which less is known than a verdict takes, though the rounds were done. */
+static void judge_seldom(const struct health_data *d, struct health_verdict *v)
+{
+    unsigned rounds = 1u << HEALTH_PART_ROUNDS;
+    int(*n)[2] = mem_new((size_t)d->hosts, sizeof *n);
+
+    for (int i = 0; i < d->samples.count; i++) {
+        n[d->samples.at[i].src][HEALTH_OUT]++;
+        n[d->samples.at[i].dst][HEALTH_IN]++;
+    }
+    for (int k = 0; (d->asked & d->done & rounds) && k < d->hosts; k++) {
+        struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 903);
+        int way = n[k][HEALTH_OUT] < n[k][HEALTH_IN] ? HEALTH_OUT : HEALTH_IN;
+        if (n[k][way] >= HEALTH_SAMPLES_LEAST || d->host[k].silent || d->host[k].why[0])
+            continue;
+        f.host = k;
+        f.way = way;
+        f.samples = n[k][way];
+        add(v, &f, "%.60s %s measured %d times, expected %d", d->host[k].name,
+            way == HEALTH_OUT ? "out" : "in", n[k][way], HEALTH_SAMPLES_LEAST);
+    }
+    mem_free(n);
+}
+
+void health_judge_facts(const struct health_data *d, struct health_verdict *v)
+{
+    for (int i = 0; i < d->links.count; i++)
+        judge_link(d, &d->links.at[i], v);
+    judge_silence(d, v);
+    judge_stalls(d, v);
+    judge_wrong(d, v);
+    judge_unable(d, v);
+    judge_seldom(d, v);
+    judge_unfinished(d, v);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows the document paro.health/1.  Numbers that are not known are null. */
+#include <math.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "health/health_streams.h"
+#include "health/health_parts.h"
+
+static const char *const way_name[] = {"out", "in"};
+
+static const char *host_or_null(const struct health_data *d, int host)
+{
+    return host >= 0 && host < d->hosts ? d->host[host].name : NULL;
+}
+
+static void count(struct jout *j, const char *key, int64_t v)
+{
+    if (v < 0)
+        jout_null(j, key);
+    else
+        jout_int(j, key, v);
+}
+
+static void put_evidence(struct jout *j, const struct health_finding *f)
+{
+    jout_open(j, "evidence", '{');
+    jout_num(j, "measured", f->measured);
+    jout_num(j, "expected", f->expected);
+    jout_num(j, "peers", f->peers);
+    jout_num(j, "percent", f->percent);
+    jout_num(j, "z", f->z);
+    count(j, "samples", f->samples);
+    count(j, "partners", f->partners);
+    count(j, "partners_that_see_it", f->saw);
+    jout_bool(j, "confirmed", f->confirmed);
+    jout_close(j, '}');
+}
+
+static void put_findings(struct jout *j, const struct health_told *t)
+{
+    char text[700];
+
+    jout_open(j, "findings", '[');
+    for (int i = 0; i < t->v->findings; i++) {
+        const struct health_finding *f = &t->v->finding[i];
+        snprintf(text, sizeof text, "HC-%d", f->code);
+        jout_open(j, NULL, '{');
+        jout_text(j, "state", health_state_name(f->state));
+        jout_text(j, "code", text);
+        jout_text(j, "action", health_action_name(f->action));
+        jout_text(j, "host", host_or_null(t->d, f->host));
+        jout_text(j, "other_host", host_or_null(t->d, f->other));
+        jout_text(j, "direction", f->way < 0 ? NULL : way_name[f->way]);
+        count(j, "rank", f->rank);
+        jout_text(j, "link", f->link[0] ? f->link : NULL);
+        jout_text(j, "text", f->text);
+        put_evidence(j, f);
+        if (t->ops->suggest)
+            jout_text(j, "suggest", health_suggest(t->d, f, text, sizeof text) ? NULL : text);
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+}
+
+static void put_port(struct jout *j, const struct health_told *t, int k, int way)
+{
+    const struct health_port *p = &t->v->port[k][way];
+    const struct health_rate *r =
+        t->memory ? health_memory_find_rate(t->memory, t->d->host[k].name, way) : NULL;
+
+    jout_open(j, NULL, '{');
+    jout_text(j, "host", t->d->host[k].name);
+    jout_text(j, "direction", way_name[way]);
+    jout_int(j, "samples", p->samples);
+    jout_num(j, "port_Bps", p->samples ? p->Bps : NAN);
+    jout_num(j, "expected_Bps", p->samples ? p->want_Bps : NAN);
+    jout_num(j, "percent", p->samples ? p->percent : NAN);
+    jout_num(j, "z", p->samples ? p->z : NAN);
+    jout_text(j, "state", health_state_name(p->state));
+    if (t->memory) {
+        jout_open(j, "history_Bps", '[');
+        for (int i = 0; r && i < r->count; i++)
+            jout_num(j, NULL, r->Bps[i]);
+        jout_close(j, ']');
+    }
+    jout_close(j, '}');
+}
+
+static void put_pairs(struct jout *j, const struct health_told *t)
+{
+    struct health_streams p;
+
+    health_streams_of(t->d, t->v, &p);
+    jout_open(j, "pairs", '[');
+    for (int i = 0; i < p.count; i++) {
+        const struct health_stream *q = &p.at[i];
+        jout_open(j, NULL, '{');
+        jout_text(j, "from", t->d->host[q->src].name);
+        jout_text(j, "to", t->d->host[q->dst].name);
+        jout_int(j, "samples", q->samples);
+        jout_num(j, "pair_Bps", q->Bps);
+        jout_num(j, "percent", q->percent);
+        jout_num(j, "latency_s", q->latency_s);
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+    health_streams_release(&p);
+}
+
+static void put_links(struct jout *j, const struct health_data *d)
+{
+    jout_open(j, "links", '[');
+    for (int i = 0; i < d->links.count; i++) {
+        const struct health_link *l = &d->links.at[i];
+        jout_open(j, NULL, '{');
+        jout_text(j, "host", host_or_null(d, l->host));
+        jout_text(j, "name", l->name);
+        jout_bool(j, "up", l->up);
+        jout_bool(j, "carrier", l->carrier);
+        jout_bool(j, "lost", l->lost);
+        jout_num(j, "speed_Bps", l->Bps > 0 ? l->Bps : NAN);
+        jout_num(j, "expected_Bps", l->want_Bps > 0 ? l->want_Bps : NAN);
+        count(j, "errors", l->errors);
+        count(j, "packets", l->packets);
+        count(j, "flaps", l->flaps);
+        jout_num(j, "since_s", l->since_s > 0 ? l->since_s : NAN);
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+}
+
+static const char *lost_link(const struct health_data *d, int host)
+{
+    for (int i = 0; i < d->links.count; i++)
+        if (d->links.at[i].host == host && d->links.at[i].lost)
+            return d->links.at[i].name;
+    return NULL;
+}
+
+static void put_hosts(struct jout *j, const struct health_data *d)
+{
+    jout_open(j, "hosts", '[');
+    for (int k = 0; k < d->hosts; k++) {
+        const struct health_host *h = &d->host[k];
+        jout_open(j, NULL, '{');
+        jout_text(j, "host", h->name);
+        jout_int(j, "ranks", h->ranks);
+        jout_bool(j, "answers", !h->silent);
+        jout_text(j, "why", h->why[0] ? h->why : NULL);
+        count(j, "leaf", h->leaf);
+        count(j, "pod", h->pod);
+        jout_num(j, "queue_drain_Bps", h->drain_Bps < 0 ? NAN : h->drain_Bps);
+        jout_text(j, "lost_link", lost_link(d, k));
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+}
+
+static void put_parts(struct jout *j, const char *key, unsigned bits)
+{
+    jout_open(j, key, '[');
+    for (int i = 0; i < HEALTH_PARTS; i++)
+        if (bits & 1u << i)
+            jout_text(j, NULL, health_part_name((enum health_part)i));
+    jout_close(j, ']');
+}
+
+static int64_t wrong_words(const struct health_data *d)
+{
+    int64_t all = 0;
+
+    for (int i = 0; i < d->wrongs.count; i++)
+        all += d->wrongs.at[i].words;
+    return all;
+}
+
+static void put_news(struct jout *j, const struct health_told *t)
+{
+    const struct health_config *c = &t->ops->config;
+
+    jout_open(j, "disabled", '[');
+    for (int i = 0; i < c->disables; i++)
+        jout_text(j, NULL, c->disable[i]);
+    jout_close(j, ']');
+    jout_int(j, "ignored", t->ignored);
+    if (!t->news)
+        return;
+    jout_bool(j, "changed", t->news->changed);
+    jout_int(j, "runs", t->memory->runs);
+    jout_open(j, "new", '[');
+    for (int i = 0; i < t->news->fresh.count; i++)
+        jout_text(j, NULL, t->news->fresh.at[i].text);
+    jout_close(j, ']');
+    jout_open(j, "cleared", '[');
+    for (int i = 0; i < t->news->clear.count; i++)
+        jout_text(j, NULL, t->news->clear.at[i].text);
+    jout_close(j, ']');
+}
+
+void health_print_json(const struct health_told *t, FILE *out)
+{
+    const struct health_data *d = t->d;
+    const struct health_verdict *v = t->v;
+    struct jout j = {.file = out};
+
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.health/1");
+    jout_text(&j, "state", health_state_name(v->state));
+    jout_int(&j, "status", v->state);
+    jout_text(&j, "level", health_level_name(d->level));
+    if (d->level == HEALTH_QUICK)
+        jout_text(&j, "host", host_or_null(d, 0));
+    else {
+        jout_text(&j, "compared_with", v->by_baseline ? "baseline" : "peers");
+        jout_bool(&j, "percent_only", v->percent_only);
+    }
+    jout_int(&j, "rounds", d->rounds);
+    jout_int(&j, "rounds_wanted", d->wanted);
+    jout_int(&j, "wrong_words", wrong_words(d));
+    jout_int(&j, "when_s", d->when_s);
+    jout_num(&j, "seconds", d->seconds);
+    put_parts(&j, "asked", d->asked);
+    put_parts(&j, "done", d->done);
+    put_news(&j, t);
+    put_findings(&j, t);
+    jout_open(&j, "ports", '[');
+    for (int k = 0; v->port && k < v->hosts; k++)
+        for (int way = 0; way < 2; way++)
+            put_port(&j, t, k, way);
+    jout_close(&j, ']');
+    put_pairs(&j, t);
+    put_links(&j, d);
+    put_hosts(&j, d);
+    jout_close(&j, '}');
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEALTH_HEALTH_LOOK_H
+#define HEALTH_HEALTH_LOOK_H
+
+#include "health/health_ends.h"
+#include "health/health_verdict.h"
+
+/*
+ * Inside health/: what the streams between hosts say.  A verdict names it (health_judge.c), a
+ * plan asks for what is missing in it (health_plan.c).
+ */
+struct health_pair { /* one direction between two hosts, both of which are well */
+    int src, dst;
+    int n, low;         /* samples, and those that are low */
+    int rounds, again;  /* of the first look, of the second */
+    int need;           /* samples that accuse when all are low; those there are with them */
+    double residual, z; /* percent of what the slower of its ends can do */
+    double percent;     /* of what is expected, as a port's */
+    int slow, suspect;
+};
+
+struct health_look {
+    const struct health_data *d;
+    const struct health_rules *rules;
+    int (*pair_of)[2];    /* [samples] */
+    double *percent;      /* [samples] of what is expected */
+    unsigned char *again; /* [samples] */
+    double (*want)[2];    /* [hosts] rate of a port, on the commonest path */
+    double rate[HEALTH_PATHS];
+    double (*spread)[2]; /* [hosts] of a sample, percent */
+    double shift;        /* of a baseline: all ports are at this percent of it; else 100 */
+    int few;             /* hosts: a slow one spoils much of the others' samples */
+    struct health_ends ends;
+    double low_share; /* how often chance makes a sample low, an upper bound */
+    int pairs;        /* that have low samples */
+    struct health_pair *pair;
+};
+
+/* ERR_INPUT: too few hosts to compare; ERR_MISMATCH: the baseline is of another fabric. */
+int health_look(struct health_look *l, const struct health_data *d,
+                const struct health_rules *rules, struct err *err);
+void health_look_release(struct health_look *l);
+
+/*
+ * Of the samples: the rate on paths of each class, the median over ports of their own medians;
+ * 0 where there are none.  Returns the commonest class.  `skip` [samples]: those that do not
+ * count (a class all of whose samples are skipped keeps its rate), or NULL.
+ */
+int health_path_rates(const struct health_data *d, const unsigned char *skip,
+                      double rate[HEALTH_PATHS]);
+
+/* What else stands in the data (health_facts.c): links, silence, wrong words, time. */
+void health_judge_facts(const struct health_data *d, struct health_verdict *v);
+/* Ranks beside those of their host; the ways to hosts; all hosts at once (health_other.c). */
+void health_judge_ranks(const struct health_data *d, const struct health_rules *rules,
+                        struct health_verdict *v);
+void health_judge_latency(const struct health_data *d, const struct health_rules *rules,
+                          struct health_verdict *v);
+void health_judge_collective(const struct health_data *d, const struct health_rules *rules,
+                             struct health_verdict *v);
+
+#endif

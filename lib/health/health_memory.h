@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEALTH_HEALTH_MEMORY_H
+#define HEALTH_HEALTH_MEMORY_H
+
+#include "health/health_nics.h"
+#include "health/health_verdict.h"
+
+/*
+ * What a check remembers from run to run, paro-health-state/1: a text of one line for each
+ * thing, the last with a checksum of all before it.
+ *
+ *     paro-health-state/1
+ *     run 17 1764000000 1763999700 node3 0d1b...      runs, last, last that measured, host,
+ * boot said CRITICAL 1763990000 nic eth0 0 1 1 ...                              as it was read
+ * last, and what it had loss eth0 1763999000 1                          of nic eth0: when, how
+ * many recent eth0 1763999700 12 4000                  errors, packets problem 204 CRITICAL
+ * WARNING 2 ... node3 eth0 - text rate node3 out 59.8e6 59.7e6 sum 0123456789abcdef
+ */
+enum { HEALTH_EVENTS = 16, HEALTH_RATES = 8, HEALTH_HOST_NAME = 256 };
+
+struct health_event {
+    int64_t at_s, n, packets;
+};
+
+struct health_known { /* of a port */
+    struct health_nic last;
+    int want_up;       /* it had a link */
+    int64_t want_mbit; /* the fastest it had; 0: never known */
+    int want_width;
+    int losses, recents;
+    struct health_event loss[HEALTH_EVENTS];   /* links lost, the last 24 h */
+    struct health_event recent[HEALTH_EVENTS]; /* errors in packets, the last hour */
+};
+
+struct health_problem {
+    int code;
+    enum health_state spoken; /* what is said of it */
+    enum health_state told;   /* what was said last where only changes are */
+    int runs;                 /* in a row in which it was seen; 0: not in the last */
+    int64_t first_s, last_s;  /* seen; last: as bad as it is spoken */
+    int64_t told_s;           /* 0: never */
+    char host[HEALTH_HOST_NAME], link[HEALTH_NIC_NAME], other[HEALTH_HOST_NAME]; /* "" none */
+    int way;                                                                     /* or -1 */
+    char text[256];
+};
+
+struct health_rate { /* of a port of a host, the last runs', newest last */
+    char host[HEALTH_HOST_NAME];
+    int way, count;
+    double Bps[HEALTH_RATES];
+};
+
+struct health_memory {
+    char *path;    /* owned; NULL: nothing is remembered */
+    int lock;      /* -1: none */
+    int fresh;     /* there was nothing to remember */
+    char old[300]; /* with fresh: the state that could not be read, kept, or "" */
+    int64_t runs, when_s, measured_s; /* the last run; the last that could measure; 0: none */
+    char host[HEALTH_HOST_NAME], boot[HEALTH_BOOT_NAME];
+    enum health_state said; /* the last line that was printed, and when; 0: never */
+    int64_t said_s;
+    HEALTH_LIST(struct health_known, nics);
+    HEALTH_LIST(struct health_problem, problems);
+    HEALTH_LIST(struct health_rate, rates);
+};
+
+/*
+ * Opens DIR/NAME, made (0700) if it is not there.  ERR_MISMATCH: another check holds it.
+ * ERR_INPUT: what is there is not to be used (another's folder, a link, a cut file, another
+ * version, another host, a time that is still to come); a file of that kind is kept as
+ * DIR/NAME.bad, so that the next run starts afresh.
+ */
+int health_memory_open(struct health_memory *m, const char *dir, const char *name,
+                       const char *host, int64_t now_s, struct err *err);
+/* Written whole or not at all. */
+int health_memory_save(const struct health_memory *m, struct err *err);
+void health_memory_close(struct health_memory *m);
+
+void health_memory_print(const struct health_memory *m, FILE *out);
+/* Into *m, whose path and lock stay.  `text` is changed. */
+int health_memory_parse(struct health_memory *m, const char *name, char *text, int64_t bytes,
+                        struct err *err);
+
+/* Now, or what was last: a clock that was put back by less than this is no state to come. */
+enum { HEALTH_CLOCK_SLACK_S = 300 };
+
+struct health_known *health_memory_nic(struct health_memory *m, const char *name); /* or NULL */
+struct health_known *health_memory_add_nic(struct health_memory *m, const char *name);
+const struct health_rate *health_memory_find_rate(const struct health_memory *m,
+                                                  const char *host, int way); /* or NULL */
+struct health_rate *health_memory_add_rate(struct health_memory *m, const char *host, int way);
+
+#endif

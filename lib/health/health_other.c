@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what is compared besides the rates of ports: a rank with the others of its host, the
+ * way to a host with the ways to the others, all hosts at once with what their pairs can do.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "health/health_look.h"
+
+static double median_of(const double *v, int n)
+{
+    double *copy = mem_new((size_t)n, sizeof *copy), median;
+
+    memcpy(copy, v, (size_t)n * sizeof *copy);
+    median = stats_median(copy, n);
+    mem_free(copy);
+    return median;
+}
+
+/* ---- ranks ---- */
+
+struct part {
+    int src_host, dst_host, round;
+    int at; /* in d->rank_samples */
+    double Bps;
+};
+
+static int by_stream(const void *a, const void *b)
+{
+    const struct part *p = a, *q = b;
+    const int x[] = {p->round, p->src_host, p->dst_host, p->at},
+              y[] = {q->round, q->src_host, q->dst_host, q->at};
+
+    for (int i = 0; i < 4; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
+    return 0;
+}
+
+static struct part *sort_parts(const struct health_data *d)
+{
+    int n = d->rank_samples.count, *host = mem_new((size_t)d->ranks + 1, sizeof *host);
+    struct part *part = mem_new((size_t)n + 1, sizeof *part);
+
+    for (int k = 0, r = 0; k < d->hosts; k++)
+        for (int i = 0; i < d->host[k].ranks; i++)
+            host[r++] = k;
+    for (int i = 0; i < n; i++) {
+        const struct health_rank_sample *s = &d->rank_samples.at[i];
+        part[i] = (struct part){host[s->src], host[s->dst], s->round, i, s->Bps};
+    }
+    if (n)
+        qsort(part, (size_t)n, sizeof *part, by_stream);
+    mem_free(host);
+    return part;
+}
+
+/*
+ * The parts of a stream share a port, and not evenly: percent of their median (of two, of the
+ * larger one: the smaller is what is asked about).  Returns how many have others beside them.
+ */
+static int share_parts(const struct health_data *d, int (*pair)[2], double *percent)
+{
+    int n = d->rank_samples.count, used = 0;
+    struct part *part = sort_parts(d);
+    double *v = mem_new((size_t)n + 1, sizeof *v);
+
+    for (int from = 0, to; from < n; from = to) {
+        for (to = from; to < n && part[to].round == part[from].round &&
+                        part[to].src_host == part[from].src_host &&
+                        part[to].dst_host == part[from].dst_host;
+             to++)
+            v[to - from] = part[to].Bps;
+        int parts = to - from;
+        double usual = parts == 2 ? fmax(v[0], v[1]) : median_of(v, parts);
+        for (int i = from; parts > 1 && usual > 0 && i < to; i++) {
+            pair[used][0] = d->rank_samples.at[part[i].at].src;
+            pair[used][1] = d->rank_samples.at[part[i].at].dst;
+            percent[used++] = 100 * part[i].Bps / usual;
+        }
+    }
+    mem_free(part);
+    mem_free(v);
+    return used;
+}
+
+/* Uneven shares of a port are no fault of the network until they are as large as that. */
+static int rank_alerts(const void *rules, double percent)
+{
+    return percent < 100 &&
+           health_range_alerts(&((const struct health_rules *)rules)->crit, percent);
+}
+
+static void name_rank(const struct health_data *d, int rank, const struct health_ends *e,
+                      struct health_verdict *v)
+{
+    struct health_finding f = health_finding_new(HEALTH_WARNING, 307);
+    int way = e->end[rank][HEALTH_OUT].slow ? HEALTH_OUT : HEALTH_IN;
+    const struct health_end *end = &e->end[rank][way];
+
+    f.host = health_host_of_rank(d, rank);
+    f.rank = rank;
+    f.way = e->end[rank][HEALTH_OUT].slow && e->end[rank][HEALTH_IN].slow ? -1 : way;
+    f.percent = end->median;
+    f.z = end->z;
+    f.samples = end->n;
+    f.partners = end->partners;
+    f.saw = end->saw;
+    snprintf(f.text, sizeof f.text, "rank %d on %.60s %s %.0f %% of the others there", rank,
+             d->host[f.host].name,
+             f.way < 0           ? "out and in"
+             : way == HEALTH_OUT ? "out"
+                                 : "in",
+             end->median);
+    health_verdict_add(v, &f);
+}
+
+void health_judge_ranks(const struct health_data *d, const struct health_rules *rules,
+                        struct health_verdict *v)
+{
+    size_t room = (size_t)d->rank_samples.count + 1;
+    int(*pair)[2] = mem_new(room, sizeof *pair);
+    double *percent = mem_new(room, sizeof *percent);
+    int n = share_parts(d, pair, percent);
+    struct health_ends e = {.ends = d->ranks,
+                            .ways = 2,
+                            .samples = n,
+                            .pair = pair,
+                            .value = percent,
+                            .sigma_least = 0.5,
+                            .alerts = rank_alerts,
+                            .rules = rules};
+
+    if (n) {
+        double usual = median_of(percent, n);
+        for (int i = 0; i < n; i++)
+            percent[i] *= 100 / usual;
+        health_ends_judge(&e);
+        for (int r = 0; r < d->ranks; r++)
+            if (e.end[r][HEALTH_OUT].slow || e.end[r][HEALTH_IN].slow)
+                name_rank(d, r, &e, v);
+        health_ends_release(&e);
+    }
+    mem_free(pair);
+    mem_free(percent);
+}
+
+/* ---- latency ---- */
+
+/*
+ * What is later by less is nobody's fault: a rank that the scheduler has put beside another one
+ * answers 10 to 20 us later for as long as they stay there (measured, ranks sharing
+ * processors).
+ */
+static const double late_least_s = 25e-6;
+
+/* Ends have speeds: the inverse of a latency, so that low is bad here too. */
+static int late(const void *rules, double speed)
+{
+    return health_range_alerts(&((const struct health_rules *)rules)->late_warn, 1e4 / speed);
+}
+
+/* All are later than the baseline alike: that is no host's.  v is room. */
+static void shift_latency(const struct health_data *d, double *want, double *v)
+{
+    int n = 0;
+
+    for (int i = 0; i < d->latencies.count; i++)
+        if (want[i] > 0)
+            v[n++] = d->latencies.at[i].s / want[i];
+    double shift = n ? fmax(1, stats_median(v, n)) : 1;
+    for (int i = 0; i < d->latencies.count; i++)
+        want[i] *= shift;
+}
+
+/* 0: nothing is expected of these two. */
+static double *expect_latency(const struct health_data *d, const struct health_baseline *b)
+{
+    int n = d->latencies.count;
+    double *want = mem_new((size_t)n + 1, sizeof *want), *v = mem_new((size_t)n + 1, sizeof *v);
+    int *at = b ? health_baseline_places(b, d) : NULL;
+
+    for (int i = 0; b && i < n; i++) {
+        const struct health_latency *s = &d->latencies.at[i];
+        if (at[s->src] >= 0 && at[s->dst] >= 0)
+            want[i] = fmax(b->latency_s[at[s->src]], b->latency_s[at[s->dst]]);
+    }
+    if (b && d->hosts >= HEALTH_HOSTS_ALONE)
+        shift_latency(d, want, v);
+    for (int path = 0; !b && d->hosts >= HEALTH_HOSTS_ALONE && path < HEALTH_PATHS; path++) {
+        int met = 0;
+        for (int i = 0; i < n; i++)
+            if (health_path(d, d->latencies.at[i].src, d->latencies.at[i].dst) == path)
+                v[met++] = d->latencies.at[i].s;
+        double median = met ? stats_median(v, met) : 0;
+        for (int i = 0; met && i < n; i++)
+            if (health_path(d, d->latencies.at[i].src, d->latencies.at[i].dst) == path)
+                want[i] = median;
+    }
+    mem_free(v);
+    mem_free(at);
+    return want;
+}
+
+static void name_late(const struct health_data *d, const struct health_rules *rules, int k,
+                      const struct health_ends *e, double want_s, struct health_verdict *v)
+{
+    const struct health_end *end = &e->end[k][0];
+    double percent = 1e4 / end->median;
+    struct health_finding f = health_finding_new(
+        health_range_alerts(&rules->late_crit, percent) ? HEALTH_CRITICAL : HEALTH_WARNING,
+        401);
+    const char *and = d->hosts == 2 ? " and " : "",
+               *other = d->hosts == 2 ? d->host[!k].name : "";
+
+    f.host = k;
+    f.other = d->hosts == 2 ? !k : -1;
+    f.expected = f.peers = want_s;
+    f.measured = want_s * percent / 100;
+    f.percent = percent;
+    f.z = end->z;
+    f.samples = end->n;
+    f.partners = end->partners;
+    f.saw = end->saw;
+    snprintf(f.text, sizeof f.text, "%.60s%s%.60s latency %.3g of %.3g us, %.0f %% of %s",
+             d->host[k].name, and, other, f.measured * 1e6, want_s * 1e6, percent,
+             rules->baseline ? "baseline" : "peers");
+    health_verdict_add(v, &f);
+}
+
+void health_judge_latency(const struct health_data *d, const struct health_rules *rules,
+                          struct health_verdict *v)
+{
+    size_t room = (size_t)d->latencies.count + 1;
+    int(*pair)[2] = mem_new(room, sizeof *pair), n = 0;
+    double *speed = mem_new(room, sizeof *speed), *want = expect_latency(d, rules->baseline);
+    struct health_ends e = {.ends = d->hosts,
+                            .ways = 1,
+                            .pair = pair,
+                            .value = speed,
+                            .few = d->hosts <= HEALTH_PEERS_LEAST,
+                            .sigma_least = 0.5,
+                            .alerts = late,
+                            .rules = rules};
+
+    for (int i = 0; i < d->latencies.count; i++) {
+        const struct health_latency *s = &d->latencies.at[i];
+        if (want[i] <= 0)
+            continue;
+        pair[n][0] = s->src;
+        pair[n][1] = s->dst;
+        want[n] = want[i];
+        speed[n++] = 100 * want[i] / s->s;
+    }
+    e.samples = n;
+    if (n) {
+        health_ends_judge(&e);
+        double usual_s = median_of(want, n);
+        for (int k = 0; k < d->hosts; k++)
+            if (e.end[k][0].slow && usual_s * (100 / e.end[k][0].median - 1) >= late_least_s)
+                name_late(d, rules, k, &e, usual_s, v);
+        health_ends_release(&e);
+    }
+    mem_free(pair);
+    mem_free(speed);
+    mem_free(want);
+}
+
+/* ---- all at once ---- */
+
+static int is_late(const struct health_collective *c, const struct health_rules *rules)
+{
+    return c->s > 0 && health_range_alerts(&rules->crit, 100 * c->want_s / c->s);
+}
+
+/*
+ * Only where nobody is accused: a slow port makes every collective slow.  What the pairs make
+ * one expect is a model, hence the range of CRITICAL for a WARNING.
+ */
+void health_judge_collective(const struct health_data *d, const struct health_rules *rules,
+                             struct health_verdict *v)
+{
+    const struct health_collective *all = NULL, *least = NULL;
+    struct health_finding f = health_finding_new(HEALTH_WARNING, 308);
+
+    for (int i = 0; i < v->findings; i++)
+        if (v->finding[i].state != HEALTH_UNKNOWN)
+            return;
+    for (int i = 0; i < d->collectives.count; i++) {
+        const struct health_collective *c = &d->collectives.at[i];
+        if (!is_late(c, rules))
+            continue;
+        if (c->count == d->hosts)
+            all = c;
+        else if (!least || c->count < least->count)
+            least = c;
+    }
+    if (!all)
+        return;
+    f.measured = all->s;
+    f.expected = all->want_s;
+    f.percent = 100 * all->want_s / all->s;
+    if (least)
+        snprintf(f.text, sizeof f.text,
+                 "all %d hosts at once %.0f %% of what pairs give, %.60s to %.60s too",
+                 d->hosts, f.percent, d->host[least->first].name,
+                 d->host[least->first + least->count - 1].name);
+    else
+        snprintf(f.text, sizeof f.text,
+                 "only all %d hosts at once are slow, %.0f %% of what pairs give", d->hosts,
+                 f.percent);
+    health_verdict_add(v, &f);
+}

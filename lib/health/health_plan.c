@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows whom a host sends to in each turn.
+ *
+ * The first look takes turns of two kinds, in each of which every port carries one stream out
+ * and one in: shifts, k to k + s, and rounds of the circle method, pairs that send to each
+ * other.  With few hosts these are whole cycles, so that every pair is met as often; with many
+ * they are spread over all, from a place that the seed gives.
+ *
+ *     5 hosts, shift 2                     6 hosts, circle round 0: i + j = 0 mod 5, 5 with 0
+ *     0>2 1>3 2>4 3>0 4>1                  1<>4 2<>3 0<>5
+ *
+ * The second look loads all ports too, or it would look at another fabric: the pairs that are
+ * suspected are put into a turn first, and a shift that was not used yet fills it.  A port
+ * meets other partners by that.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "health/health_look.h"
+
+enum {
+    SAMPLES_FEW_HOSTS = 20, /* 8 or fewer: peers tell less */
+    SAMPLES_DEEP = 60,
+    FEW_HOSTS = 8,
+    AGAIN_TURNS_MOST = 64, /* of the second look, all in all */
+    AGAIN_SAMPLES_MOST = 3 * HEALTH_AGAIN
+};
+
+static int shift_dst(int k, int s, int n)
+{
+    return (k + s) % n;
+}
+
+/* n even, 0 <= r < n - 1. */
+static int circle_dst(int k, int r, int n)
+{
+    int m = n - 1;
+
+    if (k == m)
+        return r;
+    int other = ((2 * r - k) % m + m) % m;
+    return other == k ? m : other;
+}
+
+static void add_turn(struct health_plan *p, size_t *room, const struct health_data *d,
+                     int circle, int at)
+{
+    size_t n = (size_t)d->hosts;
+
+    p->dst = mem_grow(p->dst, room, n * (size_t)(p->turns + 1), sizeof *p->dst);
+    int *dst = p->dst + n * (size_t)p->turns++;
+    for (int k = 0; k < d->hosts; k++)
+        dst[k] = circle ? circle_dst(k, at, d->hosts) : shift_dst(k, at + 1, d->hosts);
+}
+
+static int samples_wanted(const struct health_data *d)
+{
+    if (d->level == HEALTH_DEEP)
+        return SAMPLES_DEEP;
+    return d->hosts <= FEW_HOSTS ? SAMPLES_FEW_HOSTS : HEALTH_SAMPLES_LEAST;
+}
+
+/* Circles have no round that all take part in when hosts are odd: shifts alone then. */
+static void plan_rounds(const struct health_data *d, struct health_plan *p)
+{
+    int others = d->hosts - 1, wanted = samples_wanted(d), circles = d->hosts % 2 == 0;
+    int all = d->level == HEALTH_DEEP && others > wanted; /* every pair, once at least */
+    int turns = all               ? others
+                : others > wanted ? wanted
+                                  : (wanted + others - 1) / others * others;
+    size_t room = 0;
+
+    p->stage = HEALTH_ROUNDS;
+    for (int i = 0; i < turns; i++) {
+        int cycle = i / others, spread = (int)((int64_t)i * others / turns);
+        if (turns >= others)
+            add_turn(p, &room, d, circles && cycle % 2, i % others);
+        else
+            add_turn(p, &room, d, circles && i % 2,
+                     (int)((d->seed + (uint64_t)spread) % (uint64_t)others));
+    }
+}
+
+/* ---- the second look ---- */
+
+struct again {
+    const struct health_look *look;
+    int turns, *met; /* shifts that were used, [hosts]; turns of the second look so far */
+    int ports;       /* turns that ports need */
+    struct health_pair *pair; /* those that are suspected */
+    int pairs, *left;         /* and the samples they need */
+};
+
+static void look_back(struct again *a)
+{
+    const struct health_data *d = a->look->d;
+    int last = -1;
+
+    for (int i = 0; i < d->samples.count; i++) {
+        const struct health_sample *s = &d->samples.at[i];
+        a->met[(s->dst - s->src + d->hosts) % d->hosts]++;
+        if (s->stage == HEALTH_CONFIRM && s->round != last) {
+            last = s->round;
+            a->turns++;
+        }
+    }
+}
+
+/* So many more as a look takes; and again, while two standard errors reach over the edge. */
+static int port_needs(const struct health_look *l, const struct health_end *e)
+{
+    if (!e->slow && !e->suspect)
+        return 0;
+    if (e->again < HEALTH_AGAIN)
+        return HEALTH_AGAIN - e->again;
+    int low = health_range_alerts(&l->rules->warn, e->median - 2 * e->sigma),
+        high = health_range_alerts(&l->rules->warn, e->median + 2 * e->sigma);
+    return !e->slow && low != high && e->again < AGAIN_SAMPLES_MOST ? HEALTH_AGAIN : 0;
+}
+
+static void needs(struct again *a)
+{
+    const struct health_look *l = a->look;
+
+    for (int k = 0; k < l->d->hosts; k++)
+        for (int way = 0; way < 2; way++) {
+            int need = port_needs(l, &l->ends.end[k][way]);
+            a->ports = need > a->ports ? need : a->ports;
+        }
+    for (int i = 0; i < l->pairs; i++) {
+        const struct health_pair *p = &l->pair[i];
+        if (!p->suspect && !(p->slow && p->again < 3))
+            continue;
+        /* Once, since most suspicions end there; then all that accuses. */
+        int need = p->again == 0 ? 1 : p->suspect ? p->need - p->n : 3 - p->again;
+        a->left[a->pairs] = p->slow ? 3 - p->again : need;
+        a->pair[a->pairs++] = *p;
+    }
+}
+
+/* The shift that was used least, the first of these from the seed on. */
+static int next_shift(struct again *a)
+{
+    const struct health_data *d = a->look->d;
+    int best = 1;
+
+    for (int i = 0; i < d->hosts - 1; i++) {
+        int s = 1 + (int)((d->seed + (uint64_t)i) % (uint64_t)(d->hosts - 1));
+        if (i == 0 || a->met[s] < a->met[best])
+            best = s;
+    }
+    return best;
+}
+
+/* Suspected pairs, as many as fit; how many. */
+static int put_pairs(struct again *a, int *dst, unsigned char *taken)
+{
+    int put = 0;
+
+    for (int i = 0; i < a->pairs; i++) {
+        const struct health_pair *p = &a->pair[i];
+        if (a->left[i] == 0 || dst[p->src] >= 0 || taken[p->dst])
+            continue;
+        dst[p->src] = p->dst;
+        taken[p->dst] = 1;
+        a->left[i]--;
+        put++;
+    }
+    return put;
+}
+
+/* The rest by a shift where it fits, then whoever is left with whoever is left. */
+static void fill(const struct health_data *d, int s, int *dst, unsigned char *taken)
+{
+    int n = d->hosts, free_dst = 0;
+
+    for (int k = 0; k < n; k++) {
+        int to = shift_dst(k, s, n);
+        if (dst[k] < 0 && !taken[to]) {
+            dst[k] = to;
+            taken[to] = 1;
+        }
+    }
+    for (int k = 0; k < n; k++) {
+        if (dst[k] >= 0)
+            continue;
+        while (free_dst < n && taken[free_dst])
+            free_dst++;
+        int to = free_dst;
+        while (to < n && (taken[to] || to == k))
+            to++;
+        if (to < n) {
+            dst[k] = to;
+            taken[to] = 1;
+        }
+    }
+}
+
+static void plan_again(struct again *a, struct health_plan *p)
+{
+    const struct health_data *d = a->look->d;
+    size_t room = 0, n = (size_t)d->hosts;
+    unsigned char *taken = mem_new(n, 1);
+
+    p->stage = HEALTH_CONFIRM;
+    while (a->turns + p->turns < AGAIN_TURNS_MOST) {
+        p->dst = mem_grow(p->dst, &room, n * (size_t)(p->turns + 1), sizeof *p->dst);
+        int *dst = p->dst + n * (size_t)p->turns;
+        memset(taken, 0, n);
+        for (size_t k = 0; k < n; k++)
+            dst[k] = -1;
+        if (put_pairs(a, dst, taken) == 0 && p->turns >= a->ports)
+            break;
+        int s = next_shift(a);
+        a->met[s] += d->hosts;
+        fill(d, s, dst, taken);
+        p->turns++;
+    }
+    mem_free(taken);
+}
+
+static int plan_suspicions(const struct health_data *d, const struct health_rules *rules,
+                           struct health_plan *p, struct err *err)
+{
+    struct health_look look;
+    struct again a = {.look = &look};
+
+    if (health_look(&look, d, rules, err))
+        return -1;
+    a.met = mem_new((size_t)d->hosts + 1, sizeof *a.met);
+    a.pair = mem_new((size_t)look.pairs + 1, sizeof *a.pair);
+    a.left = mem_new((size_t)look.pairs + 1, sizeof *a.left);
+    look_back(&a);
+    needs(&a);
+    plan_again(&a, p);
+    mem_free(a.met);
+    mem_free(a.pair);
+    mem_free(a.left);
+    health_look_release(&look);
+    return 0;
+}
+
+int health_plan(const struct health_data *d, const struct health_rules *rules,
+                struct health_plan *out, struct err *err)
+{
+    struct health_plan p = {.hosts = d->hosts};
+
+    if (d->hosts < 2)
+        return err_set(err, ERR_INPUT,
+                       "one host ('%s'), expected two or more to measure between",
+                       d->host[0].name);
+    if (d->samples.count == 0 && d->rounds == 0)
+        plan_rounds(d, &p);
+    else if (d->samples.count && plan_suspicions(d, rules, &p, err))
+        return -1;
+    *out = p;
+    return 0;
+}
+
+void health_plan_release(struct health_plan *p)
+{
+    mem_free(p->dst);
+    *p = (struct health_plan){0};
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the text that node_exporter's textfile collector reads: base units, no timestamps
+ * behind values; when it was written is a value of its own, and so is when a run last could say
+ * what is well and what is not.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "health/health_parts.h"
+
+static const char *const way_name[] = {"out", "in"};
+
+static void head(FILE *f, const char *name, const char *type, const char *help)
+{
+    fprintf(f, "# HELP horing_%s %s\n# TYPE horing_%s %s\n", name, help, name, type);
+}
+
+static void put_value(FILE *f, const char *text)
+{
+    for (const char *c = text; *c; c++)
+        if (*c == '\n')
+            fputs("\\n", f);
+        else
+            fprintf(f, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+}
+
+static void label(FILE *f, const char *before, const char *key, const char *value)
+{
+    fprintf(f, "%s%s=\"", before, key);
+    put_value(f, value);
+    putc('"', f);
+}
+
+static const char *host_name(const struct health_data *d, int host)
+{
+    return host >= 0 && host < d->hosts ? d->host[host].name : "";
+}
+
+/* One value of a port; a port without samples has none. */
+static void put_ports(FILE *f, const struct health_told *t, const char *name, int ratio)
+{
+    const struct health_verdict *v = t->v;
+
+    for (int k = 0; v->port && k < v->hosts; k++)
+        for (int w = 0; w < 2; w++) {
+            const struct health_port *p = &v->port[k][w];
+            if (p->samples == 0)
+                continue;
+            fprintf(f, "horing_%s", name);
+            label(f, "{", "host", host_name(t->d, k));
+            fprintf(f, ",direction=\"%s\"} %.6g\n", way_name[w],
+                    ratio ? p->percent / 100 : p->Bps);
+        }
+}
+
+enum link_value { CARRIER, SPEED, ERRORS };
+
+static void put_links(FILE *f, const struct health_data *d, const char *name, enum link_value v)
+{
+    for (int i = 0; i < d->links.count; i++) {
+        const struct health_link *l = &d->links.at[i];
+        if ((v == SPEED && l->Bps <= 0) || (v == ERRORS && l->errors < 0))
+            continue;
+        fprintf(f, "horing_%s", name);
+        label(f, "{", "host", host_name(d, l->host));
+        label(f, ",", "device", l->name);
+        fprintf(f, "} %.10g\n",
+                v == CARRIER ? l->carrier
+                : v == SPEED ? l->Bps
+                             : (double)l->errors);
+    }
+}
+
+static void put_findings(FILE *f, const struct health_told *t)
+{
+    for (int i = 0; i < t->v->findings; i++) {
+        const struct health_finding *g = &t->v->finding[i];
+        int again = 0; /* a series stands once: findings that differ in words alone are one */
+        for (int k = 0; k < i && !again; k++) {
+            const struct health_finding *h = &t->v->finding[k];
+            again = h->code == g->code && h->host == g->host && h->other == g->other &&
+                    h->way == g->way && h->state == g->state && !strcmp(h->link, g->link);
+        }
+        if (again)
+            continue;
+        fprintf(f, "horing_finding{code=\"HC-%d\",state=\"%s\"", g->code,
+                health_state_name(g->state));
+        label(f, ",", "host", host_name(t->d, g->host));
+        label(f, ",", "other_host", host_name(t->d, g->other));
+        label(f, ",", "device", g->link);
+        fprintf(f, ",direction=\"%s\"} 1\n", g->way < 0 ? "" : way_name[g->way]);
+    }
+}
+
+static void put_all(FILE *f, const struct health_told *t)
+{
+    const struct health_data *d = t->d;
+    int64_t wrong = 0;
+
+    for (int i = 0; i < d->wrongs.count; i++)
+        wrong += d->wrongs.at[i].words;
+    head(f, "finding", "gauge", "What is not well, by code (horing-check(1))");
+    put_findings(f, t);
+    head(f, "port_bytes_per_second", "gauge", "Payload rate of a host's port");
+    put_ports(f, t, "port_bytes_per_second", 0);
+    head(f, "port_expected_ratio", "gauge",
+         "Rate of a host's port over what is expected of it");
+    put_ports(f, t, "port_expected_ratio", 1);
+    head(f, "link_carrier", "gauge", "Whether the link has a carrier");
+    put_links(f, d, "link_carrier", CARRIER);
+    head(f, "link_speed_bytes_per_second", "gauge", "What the link was negotiated to");
+    put_links(f, d, "link_speed_bytes_per_second", SPEED);
+    head(f, "link_new_errors", "gauge", "Errors of the link since the run before");
+    put_links(f, d, "link_new_errors", ERRORS);
+    head(f, "wrong_words", "gauge", "Words that arrived and are not what was sent");
+    fprintf(f, "horing_wrong_words %" PRId64 "\n", wrong);
+    head(f, "duration_seconds", "gauge", "Time that the measurement took");
+    fprintf(f, "horing_duration_seconds %.3f\n", d->seconds);
+}
+
+static void put_state(FILE *f, enum health_state state, int64_t run_s, int64_t success_s)
+{
+    head(f, "state", "gauge", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN");
+    fprintf(f, "horing_state %d\n", state);
+    head(f, "last_run_timestamp_seconds", "gauge", "When the check ran");
+    fprintf(f, "horing_last_run_timestamp_seconds %" PRId64 "\n", run_s);
+    head(f, "last_success_timestamp_seconds", "gauge",
+         "When a check last could tell what is well and what is not; 0: never");
+    fprintf(f, "horing_last_success_timestamp_seconds %" PRId64 "\n", success_s);
+}
+
+int health_write_prom(const struct health_told *t, const char *path, struct err *err)
+{
+    struct io_out out;
+    int64_t success_s = t->measured ? t->d->when_s : t->memory ? t->memory->measured_s : 0;
+
+    if (io_create(&out, path, 1, err))
+        return -1;
+    put_state(out.file, t->v->state, t->d->when_s, success_s);
+    put_all(out.file, t);
+    return io_commit(&out, err);
+}
+
+int health_write_prom_unknown(const char *path, int64_t now_s, struct err *err)
+{
+    struct io_out out;
+    char *text = NULL, *at;
+    int64_t bytes = 0, success_s = 0;
+    static const char key[] = "\nhoring_last_success_timestamp_seconds ";
+
+    if (io_read_text(path, 64 << 20, &text, &bytes, err) == 0 && (at = strstr(text, key)))
+        success_s = strtoll(at + sizeof key - 1, NULL, 10);
+    mem_free(text);
+    if (io_create(&out, path, 1, err))
+        return -1;
+    put_state(out.file, HEALTH_UNKNOWN, now_s, success_s);
+    return io_commit(&out, err);
+}

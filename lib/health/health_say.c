@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the order in which a verdict becomes words: what is switched off or known noise goes,
+ * the runs before speak, files are written, the line is printed, what was said is remembered.
+ */
+#include "base/io.h"
+#include "health/health_parts.h"
+
+/* A run that could not look says nothing of what it did not find. */
+static int is_measured(const struct health_verdict *v)
+{
+    for (int i = 0; i < v->findings; i++)
+        if (v->finding[i].code >= 900 || v->finding[i].code < 200)
+            return 0;
+    return 1;
+}
+
+static void say_all_off(const struct health_data *d, struct health_verdict *v,
+                        const struct health_ops *o)
+{
+    static const int links[] = {201, 203, 204, 205, 0}, rates[] = {301, 304, 401, 501, 0};
+    const int *code = d->level == HEALTH_QUICK ? links : rates;
+
+    for (; *code; code++)
+        if (!health_config_is_disabled(&o->config, *code))
+            return;
+    struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 103);
+    snprintf(f.text, sizeof f.text, "every check of level %s is disabled",
+             health_level_name(d->level));
+    health_verdict_add(v, &f);
+}
+
+static int write_files(const struct health_told *t, struct err *err)
+{
+    const struct health_options *o = t->o;
+
+    if (o->prom && health_write_prom(t, o->prom, err))
+        return -1;
+    return t->ops->svg ? health_draw_write(t, t->ops->svg, err) : 0;
+}
+
+/* What is said is remembered first: else a state that cannot be written were a second answer.
+ */
+static int remember(struct health_memory *m, const struct health_told *t, int speaks,
+                    struct err *err)
+{
+    if (speaks)
+        health_settle_told(m, t->v, t->d->when_s);
+    return health_memory_save(m, err);
+}
+
+int health_say(const struct health_data *d, struct health_verdict *v,
+               const struct health_options *o, FILE *out, enum health_state *state,
+               struct err *err)
+{
+    struct health_ops plain;
+    struct health_news news = {0};
+    struct health_told t = {.d = d, .v = v, .o = o, .ops = o->ops};
+    struct health_memory *m = NULL;
+
+    if (!t.ops) {
+        health_ops_init(&plain);
+        t.ops = &plain;
+    }
+    if (t.ops->memory && t.ops->memory->path)
+        t.memory = m = t.ops->memory;
+    t.measured = is_measured(v);
+    health_filter(d, v, t.ops, &t.ignored);
+    say_all_off(d, v, t.ops);
+    if (m) {
+        health_settle(m, d, v, t.ops, t.measured, &news);
+        t.news = &news;
+    }
+    int speaks = !m || !t.ops->notify || news.changed || news.due;
+    int rc = write_files(&t, err);
+    if (rc == 0 && m)
+        rc = remember(m, &t, speaks, err);
+    if (rc == 0 && speaks && o->json)
+        health_print_json(&t, out);
+    else if (rc == 0 && speaks)
+        health_print_line(&t, out);
+    if (rc == 0)
+        *state = v->state;
+    health_news_release(&news);
+    return rc;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what is said of a run in the light of those before it, and what of that is new.
+ *
+ *     run at     0      5      10     15     20 min
+ *     seen       crit   crit   -      -      -          (not confirmed within the run)
+ *     spoken     WARN   CRIT   CRIT   OK                what was CRITICAL stays so for 10 min
+ *     printed    yes    yes    no     CLEARED           with --notify=change
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "health/health_ops.h"
+
+static const char *host_name(const struct health_data *d, int host)
+{
+    return host >= 0 && host < d->hosts ? d->host[host].name : "";
+}
+
+static int is_same(const struct health_problem *p, const struct health_data *d,
+                   const struct health_finding *f)
+{
+    return p->code == f->code && p->way == f->way && strcmp(p->link, f->link) == 0 &&
+           strcmp(p->host, host_name(d, f->host)) == 0 &&
+           strcmp(p->other, host_name(d, f->other)) == 0;
+}
+
+static struct health_problem *find(struct health_memory *m, const struct health_data *d,
+                                   const struct health_finding *f)
+{
+    for (int i = 0; i < m->problems.count; i++)
+        if (is_same(&m->problems.at[i], d, f))
+            return &m->problems.at[i];
+    return NULL;
+}
+
+static struct health_problem *add(struct health_memory *m, const struct health_data *d,
+                                  const struct health_finding *f, int64_t now_s)
+{
+    struct health_problem *p;
+
+    m->problems.at =
+        mem_grow(m->problems.at, &m->problems.room, (size_t)m->problems.count + 1, sizeof *p);
+    p = &m->problems.at[m->problems.count++];
+    *p = (struct health_problem){.code = f->code, .way = f->way, .first_s = now_s};
+    snprintf(p->host, sizeof p->host, "%s", host_name(d, f->host));
+    snprintf(p->other, sizeof p->other, "%s", host_name(d, f->other));
+    snprintf(p->link, sizeof p->link, "%s", f->link);
+    return p;
+}
+
+/* ---- one finding, one problem ---- */
+
+static void see(struct health_memory *m, const struct health_data *d, struct health_finding *f,
+                int64_t now_s)
+{
+    struct health_problem *p = find(m, d, f);
+    enum health_state s = f->state;
+
+    if (!p)
+        p = add(m, d, f, now_s);
+    p->runs++;
+    if (s == HEALTH_CRITICAL && !f->confirmed && p->runs < 2 && p->spoken != HEALTH_CRITICAL)
+        s = HEALTH_WARNING;
+    if (health_state_rank(s) >= health_state_rank(p->spoken) ||
+        now_s - p->last_s >= HEALTH_STICKY_S) {
+        p->spoken = s;
+        p->last_s = now_s;
+    }
+    snprintf(p->text, sizeof p->text, "%s", f->text);
+    f->state = p->spoken;
+}
+
+/* 10:42, or 2026-11-22 10:42 where it was not today; UTC, as logs have it. */
+static const char *clock_text(int64_t at_s, int64_t now_s, char text[32])
+{
+    time_t at = (time_t)at_s;
+    struct tm tm;
+
+    if (!gmtime_r(&at, &tm))
+        return "?";
+    strftime(text, 32, now_s - at_s < 86400 ? "%H:%MZ" : "%Y-%m-%d %H:%MZ", &tm);
+    return text;
+}
+
+static void clear(struct health_news *n, const struct health_problem *p, int64_t now_s)
+{
+    char since[32];
+    int64_t minutes = (now_s - p->first_s) / 60;
+
+    n->changed |= p->told != HEALTH_OK;
+    if (p->told == HEALTH_OK) /* nobody was told of it */
+        return;
+    n->clear.at =
+        mem_grow(n->clear.at, &n->clear.room, (size_t)n->clear.count + 1, sizeof *n->clear.at);
+    snprintf(n->clear.at[n->clear.count++].text, sizeof n->clear.at->text,
+             "HC-%d %s (since %s, %" PRId64 " min)", p->code, p->text,
+             clock_text(p->first_s, now_s, since), minutes);
+}
+
+/* Seen, and not as it was told last. */
+static void tell(struct health_news *n, const struct health_problem *p)
+{
+    if (p->spoken == p->told)
+        return;
+    n->changed = 1;
+    n->fresh.at =
+        mem_grow(n->fresh.at, &n->fresh.room, (size_t)n->fresh.count + 1, sizeof *n->fresh.at);
+    snprintf(n->fresh.at[n->fresh.count++].text, sizeof n->fresh.at->text, "%s HC-%d %s",
+             health_state_name(p->spoken), p->code, p->text);
+}
+
+static int host_of(const struct health_data *d, const char *name)
+{
+    for (int k = 0; name[0] && k < d->hosts; k++)
+        if (strcmp(d->host[k].name, name) == 0)
+            return k;
+    return -1;
+}
+
+/* Said once more, though this run did not see it. */
+static void keep(const struct health_problem *p, const struct health_data *d,
+                 struct health_verdict *v, int64_t now_s)
+{
+    struct health_finding f = health_finding_new(p->spoken, p->code);
+    char since[32];
+
+    f.host = host_of(d, p->host);
+    f.other = host_of(d, p->other);
+    f.way = p->way;
+    f.action = HEALTH_MONITOR;
+    snprintf(f.link, sizeof f.link, "%.*s", (int)sizeof f.link - 1, p->link);
+    snprintf(f.text, sizeof f.text, "%.200s (not seen since %s)", p->text,
+             clock_text(p->last_s, now_s, since));
+    health_verdict_add(v, &f);
+}
+
+/* A problem that this run did not see: 1 when it is over. */
+static int miss(struct health_problem *p, const struct health_data *d, struct health_verdict *v,
+                const struct health_ops *o, int measured, struct health_news *n)
+{
+    const struct health_config *c = &o->config;
+
+    if (p->host[0] && host_of(d, p->host) < 0) /* not of this run's hosts */
+        return 0;
+    if (health_config_is_disabled(c, p->code) ||
+        health_config_find_ignore(c, p->code, p->host, p->link, d->when_s))
+        return 1;
+    /* What could not be measured is over as soon as it can be. */
+    if (p->spoken == HEALTH_UNKNOWN || p->code >= 900) {
+        clear(n, p, d->when_s);
+        return 1;
+    }
+    if (measured)
+        p->runs = 0;
+    if (o->accept || (measured && d->when_s - p->last_s >= HEALTH_STICKY_S)) {
+        clear(n, p, d->when_s);
+        return 1;
+    }
+    keep(p, d, v, d->when_s);
+    return 0;
+}
+
+static struct health_rate *rate_of(struct health_memory *m, const char *host, int way)
+{
+    for (int i = 0; i < m->rates.count; i++)
+        if (m->rates.at[i].way == way && strcmp(m->rates.at[i].host, host) == 0)
+            return &m->rates.at[i];
+    return health_memory_add_rate(m, host, way);
+}
+
+static void see_rates(struct health_memory *m, const struct health_data *d,
+                      const struct health_verdict *v)
+{
+    for (int k = 0; v->port && k < v->hosts; k++)
+        for (int way = 0; way < 2; way++) {
+            const struct health_port *p = &v->port[k][way];
+            if (p->samples == 0)
+                continue;
+            struct health_rate *r = rate_of(m, d->host[k].name, way);
+            if (r->count == HEALTH_RATES)
+                memmove(r->Bps, r->Bps + 1, (HEALTH_RATES - 1) * sizeof *r->Bps);
+            else
+                r->count++;
+            r->Bps[r->count - 1] = p->Bps;
+        }
+}
+
+void health_settle(struct health_memory *m, const struct health_data *d,
+                   struct health_verdict *v, const struct health_ops *o, int measured,
+                   struct health_news *news)
+{
+    int seen = v->findings, kept = 0, old = m->problems.count;
+    char *is_seen = mem_new((size_t)(old + 1), 1);
+
+    for (int i = 0; i < seen; i++) {
+        struct health_problem *p = find(m, d, &v->finding[i]);
+        if (p && p - m->problems.at < old)
+            is_seen[p - m->problems.at] = 1;
+        see(m, d, &v->finding[i], d->when_s);
+    }
+    for (int i = 0; i < m->problems.count; i++) {
+        struct health_problem p = m->problems.at[i];
+        if (i < old && !is_seen[i] && miss(&p, d, v, o, measured, news))
+            continue;
+        if (i >= old || is_seen[i])
+            tell(news, &p);
+        m->problems.at[kept++] = p;
+    }
+    m->problems.count = kept;
+    mem_free(is_seen);
+    v->state = HEALTH_OK;
+    for (int i = 0; i < v->findings; i++)
+        if (health_state_rank(v->finding[i].state) > health_state_rank(v->state))
+            v->state = v->finding[i].state;
+    health_verdict_sort(v);
+    see_rates(m, d, v);
+    m->runs++;
+    m->when_s = d->when_s;
+    if (measured)
+        m->measured_s = d->when_s;
+    news->changed |= m->fresh && m->old[0] != 0;
+    news->due = !news->changed && v->findings && o->remind_s > 0 &&
+                (double)(d->when_s - m->said_s) >= o->remind_s;
+}
+
+void health_settle_told(struct health_memory *m, const struct health_verdict *v, int64_t now_s)
+{
+    m->said = v->state;
+    m->said_s = now_s;
+    for (int i = 0; i < m->problems.count; i++)
+        if (m->problems.at[i].told != m->problems.at[i].spoken) {
+            m->problems.at[i].told = m->problems.at[i].spoken;
+            m->problems.at[i].told_s = now_s;
+        }
+}
+
+void health_news_release(struct health_news *n)
+{
+    mem_free(n->fresh.at);
+    mem_free(n->clear.at);
+    *n = (struct health_news){0};
+}
+
+/* ---- what is not said at all ---- */
+
+void health_filter(const struct health_data *d, struct health_verdict *v,
+                   const struct health_ops *o, int *ignored)
+{
+    const struct health_config *c = &o->config;
+    struct health_finding *all = v->finding;
+    int n = v->findings;
+
+    *ignored = 0;
+    v->finding = NULL;
+    v->findings = 0;
+    v->room = 0;
+    v->state = HEALTH_OK;
+    for (int i = 0; i < n; i++) {
+        if (health_config_is_disabled(c, all[i].code))
+            continue;
+        if (health_config_find_ignore(c, all[i].code, host_name(d, all[i].host), all[i].link,
+                                      d->when_s))
+            ++*ignored;
+        else
+            health_verdict_add(v, &all[i]);
+    }
+    mem_free(all);
+}
+
+/* ---- what a scheduler would be told ---- */
+
+/* A word of the shell's and of Slurm's: what else a name may hold is left out. */
+static void put_word(char *to, size_t room, const char *text, const char *also)
+{
+    size_t n = strlen(to);
+
+    for (const char *c = text; *c && n + 1 < room; c++)
+        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+            strchr(also, *c))
+            to[n++] = *c;
+    to[n] = 0;
+}
+
+int health_suggest(const struct health_data *d, const struct health_finding *f, char *to,
+                   size_t room)
+{
+    if (f->state != HEALTH_CRITICAL || f->host < 0 ||
+        (f->action != HEALTH_OPERATOR && f->action != HEALTH_ISOLATE) || f->other >= 0)
+        return -1;
+    snprintf(to, room, "scontrol update NodeName=");
+    put_word(to, room, host_name(d, f->host), "-._");
+    snprintf(to + strlen(to), room - strlen(to), " State=DRAIN Reason=\"horing: HC-%d ",
+             f->code);
+    put_word(to, room - 2, f->text, " -._:,;%/()>");
+    strcat(to, "\"");
+    return 0;
+}

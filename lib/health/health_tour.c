@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how samples are taken, within a time, and what is left to say when a host no longer
+ * answers.
+ */
+#include "health/health_tour.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "base/tick.h"
+#include "probe/probe_ring.h"
+
+enum {
+    PING_BYTES = 8,
+    GATHERS = 4,        /* of a collective, the first opens its connections */
+    GATHER_LEAST = 4096 /* bytes from each rank */
+};
+
+/* Runs that so many turns come to: most of them once more, to open connections; two to size. */
+#define RUNS(turns) (2 * (int64_t)(turns) + 2)
+
+/* A stream's time: long beside the naps of a rank that waits (100 us) and a time slice (4 ms).
+ */
+static const double round_s = 0.06;
+/* Pings of a pair, of which the quickest counts: what others do on the hosts makes them slower,
+ * and nothing makes them quicker. */
+static const double pings_s = 0.01;
+
+struct health_turn {
+    int *dst; /* [hosts], owned */
+    struct probe_round round;
+    int fresh; /* has not run: its first run opens connections and is not entered */
+};
+
+struct tally { /* what each rank tells of a turn */
+    double host_Bps, rank_Bps, took_s;
+    int64_t wrong;
+    int over; /* rank 0's word counts: the time is over */
+};
+
+static const struct groups *hosts_of(const struct health_tour *t)
+{
+    return &t->world->groups;
+}
+
+/* Where bytes do not come the tour ends, and nothing else may be asked of its peers. */
+static int went(struct health_tour *t, int rc, const struct err *err)
+{
+    if (rc == 0 || err->code != ERR_PEER)
+        return rc;
+    t->over = t->stalled = 1;
+    return 0;
+}
+
+static int fit_cap(struct health_tour *t, int turns, int64_t cap_bytes, struct err *err)
+{
+    int64_t least = (int64_t)PROBE_BYTES_LEAST * RUNS(turns);
+
+    if (cap_bytes == 0 || t->bytes <= cap_bytes / RUNS(turns))
+        return 0;
+    t->bytes = cap_bytes / RUNS(turns);
+    if (t->bytes >= PROBE_BYTES_LEAST)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "a port may carry %" PRId64 " bytes, expected %" PRId64
+                   " at least to measure with",
+                   cap_bytes, least);
+}
+
+static int least_members(const struct groups *g, int first, int count)
+{
+    int least = g->members[first];
+
+    for (int k = first + 1; k < first + count; k++)
+        least = g->members[k] < least ? g->members[k] : least;
+    return least;
+}
+
+/* What a rank gives so that the ports carry about a turn's bytes. */
+static int64_t gather_bytes(const struct health_tour *t, int first, int count)
+{
+    int64_t each = t->bytes / ((int64_t)(count - 1) * least_members(hosts_of(t), first, count));
+
+    return each < GATHER_LEAST ? GATHER_LEAST : each;
+}
+
+/* Of a rank: a turn, or what all hosts give around a ring. */
+static int64_t room_of(const struct health_tour *t)
+{
+    const struct groups *g = hosts_of(t);
+    int64_t turn = probe_shift_room(g, t->bytes);
+    int64_t ring = probe_ring_room(g->count, gather_bytes(t, 0, g->count));
+
+    return turn > ring ? turn : ring;
+}
+
+int health_tour_open(struct health_tour *t, struct world *w, struct health_data *d,
+                     const char *volatile *where, double until_s, int turns, int64_t cap_bytes,
+                     struct err *err)
+{
+    const struct probe_view hosts = probe_view_hosts(w);
+
+    *t = (struct health_tour){
+        .world = w, .data = d, .where = where, .before_s = w->deadline_s, .missing = -1};
+    /*
+     * Nobody is waited for longer than a third of the time: a host that stops answering is
+     * found, the reports of the others come in (they find it no later than a third after), and
+     * a third is left for the answer.
+     */
+    w->deadline_s = fmax(0.2, (until_s - tick_now_s()) / 3);
+    t->until_s = until_s - w->deadline_s;
+    t->start_s = tick_now_s();
+    t->end_s = until_s;
+    *where = "connecting";
+    health_kernel_open(&t->kernel);
+    int rc = probe_size(w, &hosts, round_s, &t->bytes, err);
+    rc = rc ? rc : fit_cap(t, turns, cap_bytes, err);
+    if (rc == 0) {
+        rc = probe_open(&t->probe, w, room_of(t), err);
+        t->opened = rc == 0;
+    }
+    if (t->opened && w->node_rank == 0) {
+        t->probe.look = health_kernel_look;
+        t->probe.look_arg = &t->kernel;
+    }
+    return went(t, rc, err);
+}
+
+void health_tour_close(struct health_tour *t)
+{
+    for (int i = 0; i < t->turns; i++) {
+        mem_free(t->turn[i].dst);
+        if (!t->stalled)
+            probe_free(&t->turn[i].round);
+    }
+    mem_free(t->turn);
+    if (t->opened && !t->stalled)
+        probe_close(&t->probe);
+    health_kernel_close(&t->kernel);
+    t->world->deadline_s = t->before_s;
+}
+
+/* ---- turns ---- */
+
+static int find_turn(const struct health_tour *t, const int *dst)
+{
+    size_t bytes = (size_t)hosts_of(t)->count * sizeof *dst;
+
+    for (int i = 0; i < t->turns; i++)
+        if (memcmp(t->turn[i].dst, dst, bytes) == 0)
+            return i;
+    return -1;
+}
+
+/* The turn's number, made ready if it is new. */
+static int ready_turn(struct health_tour *t, const int *dst, int *number, struct err *err)
+{
+    const struct groups *g = hosts_of(t);
+    struct health_turn new = {.fresh = 1};
+
+    *number = find_turn(t, dst);
+    if (*number >= 0)
+        return 0;
+    struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
+    int rc =
+        probe_prepare(&t->probe, flow, probe_turn(g, dst, t->bytes, flow), &new.round, err);
+    mem_free(flow);
+    if (rc)
+        return -1;
+    new.dst = mem_new((size_t)g->count, sizeof *new.dst);
+    memcpy(new.dst, dst, (size_t)g->count * sizeof *new.dst);
+    t->turn = mem_grow(t->turn, &t->room, (size_t)t->turns + 1, sizeof *t->turn);
+    *number = t->turns;
+    t->turn[t->turns++] = new;
+    return 0;
+}
+
+/* The rank that alone sends to `rank` when host `from` does, or -1: several do. */
+static int only_sender(const struct groups *g, int from, int rank)
+{
+    int to = g->group_of[rank], a = g->members[from], b = g->members[to];
+
+    return a <= b ? groups_rank(g, from, g->local_of[rank] % a) : -1;
+}
+
+static void enter(struct health_tour *t, const struct health_turn *turn,
+                  enum health_stage stage, const struct tally *all, int counts)
+{
+    const struct groups *g = hosts_of(t);
+    int *from = mem_new((size_t)g->count, sizeof *from);
+
+    for (int k = 0; k < g->count; k++)
+        from[k] = -1;
+    for (int k = 0; k < g->count; k++)
+        if (turn->dst[k] >= 0)
+            from[turn->dst[k]] = k;
+    for (int r = 0; r < g->ranks; r++) {
+        int to = g->group_of[r], src = from[to], sender = -1;
+        if (src < 0)
+            continue;
+        if (all[r].wrong)
+            health_data_add_wrong(t->data, src, to, all[r].wrong);
+        if (counts && g->local_of[r] == 0 && all[r].host_Bps > 0)
+            health_data_add(t->data, (struct health_sample){.src = src,
+                                                            .dst = to,
+                                                            .round = t->ran,
+                                                            .stage = stage,
+                                                            .Bps = all[r].host_Bps});
+        if (counts && g->members[to] > 1)
+            sender = only_sender(g, src, r);
+        if (sender >= 0 && all[r].rank_Bps > 0)
+            health_data_add_rank(
+                t->data, (struct health_rank_sample){sender, r, t->ran, all[r].rank_Bps});
+    }
+    mem_free(from);
+}
+
+/* Whose bytes did not come to this rank. */
+static void note_missing(struct health_tour *t, const struct health_turn *turn)
+{
+    int mine = hosts_of(t)->group_of[t->world->rank];
+
+    if (exec_mpi_arrived(turn->round.exec) >= turn->round.in_bytes)
+        return;
+    for (int k = 0; k < hosts_of(t)->count; k++)
+        if (turn->dst[k] == mine)
+            t->missing = k;
+}
+
+/* One round, and what every rank has to say of it. */
+static int run(struct health_tour *t, struct probe_round *r, struct tally *all, struct err *err)
+{
+    struct probe_result got = {0};
+    int rc = probe_run(&t->probe, r, &got, err);
+    struct tally mine = {.host_Bps = got.group_Bps,
+                         .rank_Bps = got.rank_Bps,
+                         .took_s = got.took_s,
+                         .wrong = got.wrong,
+                         .over = tick_now_s() > t->until_s};
+
+    return rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
+}
+
+static int run_turn(struct health_tour *t, int number, enum health_stage stage, int counts,
+                    struct err *err)
+{
+    struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
+    struct health_turn *turn = &t->turn[number];
+    int rc = run(t, &turn->round, all, err);
+
+    if (rc == 0) {
+        turn->fresh = 0;
+        t->over = all[0].over;
+        enter(t, turn, stage, all, counts);
+        t->ran += counts;
+    } else if (err->code == ERR_PEER) {
+        note_missing(t, turn);
+    }
+    mem_free(all);
+    return went(t, rc, err);
+}
+
+int health_tour_turns(struct health_tour *t, const struct health_plan *plan, struct err *err)
+{
+    int rc = 0, number = 0;
+
+    *t->where = plan->stage == HEALTH_ROUNDS ? "measuring" : "looking again";
+    for (int i = 0; rc == 0 && i < plan->turns && !t->over; i++) {
+        rc = went(t, ready_turn(t, plan->dst + (int64_t)i * plan->hosts, &number, err), err);
+        if (rc == 0 && !t->over && t->turn[number].fresh) {
+            rc = run_turn(t, number, plan->stage, 0, err);
+            if (t->ran == 0) /* what was seen while connections opened tells nothing */
+                health_kernel_forget(&t->kernel);
+        }
+        if (rc == 0 && !t->over)
+            rc = run_turn(t, number, plan->stage, 1, err);
+        if (plan->stage == HEALTH_ROUNDS)
+            t->data->rounds = t->ran;
+    }
+    return rc;
+}
+
+/* ---- latency ---- */
+
+/*
+ * Round `turn` of the circle method: host n - 1 stays, the others go round it, and those that
+ * face each other are pairs; of an odd number one rests (it faces the one that is not there).
+ * One rank of each host, its first.
+ */
+static int circle(const struct groups *g, int turn, struct probe_flow *pair)
+{
+    int n = g->count + g->count % 2, pairs = 0;
+
+    for (int i = 0; i < n / 2; i++) {
+        int a = i ? (turn + i) % (n - 1) : n - 1, b = i ? (turn - i + n - 1) % (n - 1) : turn;
+        if (a < g->count && b < g->count)
+            pair[pairs++] =
+                (struct probe_flow){groups_rank(g, a, 0), groups_rank(g, b, 0), PING_BYTES};
+    }
+    return pairs;
+}
+
+/* Whole cycles, so that every pair is met as often; with many hosts a part of one. */
+static int circles(int rounds, int most)
+{
+    return rounds > most ? most : (most + rounds - 1) / rounds * rounds;
+}
+
+int health_tour_latency(struct health_tour *t, int most, struct err *err)
+{
+    const struct groups *g = hosts_of(t);
+    int rounds = g->count + g->count % 2 - 1, turns = circles(rounds, most), rc = 0;
+    struct probe_flow *pair = mem_new((size_t)g->count, sizeof *pair);
+    struct tally *all = mem_new((size_t)g->ranks, sizeof *all);
+    int *at_once = mem_new((size_t)g->count, sizeof *at_once);
+
+    *t->where = "measuring latency";
+    for (int i = 0; rc == 0 && i < turns && !t->over; i++) {
+        struct tally mine = {.over = 0};
+        int at = turns < rounds ? (int)((int64_t)i * rounds / turns) : i % rounds;
+        int pairs = circle(g, at, pair);
+        rc = probe_trips(&t->probe, pair, at_once, pairs, pings_s, &mine.took_s, err);
+        mine.over = tick_now_s() > t->until_s;
+        rc = rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
+        for (int p = 0; rc == 0 && p < pairs; p++)
+            health_data_add_latency(t->data,
+                                    (struct health_latency){g->group_of[pair[p].src],
+                                                            g->group_of[pair[p].dst],
+                                                            all[pair[p].src].took_s / 2});
+        if (rc == 0)
+            t->over = all[0].over;
+        rc = went(t, rc, err);
+    }
+    mem_free(at_once);
+    mem_free(all);
+    mem_free(pair);
+    return rc;
+}
+
+/* ---- all hosts at once ---- */
+
+/* The rate of the slowest way around, and the latency of a step. */
+static double gather_wants(const struct health_tour *t, int first, int count, int64_t bytes)
+{
+    const struct health_data *d = t->data;
+    double *late = mem_new((size_t)d->latencies.count + 1, sizeof *late), slowest = INFINITY;
+    double *rate = mem_new((size_t)d->samples.count + 1, sizeof *rate);
+
+    for (int k = first; k < first + count; k++) {
+        int n = 0;
+        for (int i = 0; i < d->samples.count; i++)
+            if (d->samples.at[i].dst == k)
+                rate[n++] = d->samples.at[i].Bps;
+        slowest = n ? fmin(slowest, stats_median(rate, n)) : slowest;
+    }
+    for (int i = 0; i < d->latencies.count; i++)
+        late[i] = d->latencies.at[i].s;
+    double step_s = d->latencies.count ? stats_median(late, d->latencies.count) : 0;
+    int rails = least_members(hosts_of(t), first, count);
+    mem_free(late);
+    mem_free(rate);
+    return (count - 1) * ((double)(bytes * rails) / slowest + step_s);
+}
+
+int health_tour_collective(struct health_tour *t, int first, int count, struct err *err)
+{
+    struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
+    int64_t bytes = gather_bytes(t, first, count);
+    struct probe_round r = {0};
+    double took[GATHERS - 1];
+    int rc = probe_ring(&t->probe, first, count, bytes, &r, err), ran = 0;
+
+    *t->where = "measuring all at once";
+    for (int i = 0; rc == 0 && i < GATHERS && !t->over; i++) {
+        rc = run(t, &r, all, err);
+        if (rc)
+            break;
+        t->over = all[0].over;
+        double longest = 0;
+        for (int k = 0; k < t->world->ranks; k++) {
+            longest = fmax(longest, all[k].took_s);
+            /* Around a ring it is the neighbour that passed it on. */
+            int host = hosts_of(t)->group_of[k];
+            if (all[k].wrong)
+                health_data_add_wrong(t->data, host == first ? first + count - 1 : host - 1,
+                                      host, all[k].wrong);
+        }
+        if (i)
+            took[ran++] = longest;
+    }
+    if (ran)
+        health_data_add_collective(
+            t->data, (struct health_collective){first, count, stats_median(took, ran),
+                                                gather_wants(t, first, count, bytes)});
+    rc = went(t, rc, err);
+    if (!t->stalled)
+        probe_free(&r);
+    mem_free(all);
+    return rc;
+}
+
+/* ---- the end ---- */
+
+struct report {
+    double drain_Bps, waited_s, watched_s;
+    struct health_change link;
+    int missing;
+};
+
+static void enter_report(struct health_tour *t, int rank, const struct report *r)
+{
+    int k = hosts_of(t)->group_of[rank];
+    struct health_data *d = t->data;
+
+    if (hosts_of(t)->local_of[rank] == 0)
+        d->host[k].drain_Bps = r->drain_Bps;
+    if (r->missing >= 0)
+        health_data_add_stall(d, (struct health_stall){r->missing, k, r->waited_s});
+    for (int i = 0; i < d->links.count; i++) /* each rank of the host sees the same */
+        if (d->links.at[i].host == k && strcmp(d->links.at[i].name, r->link.name) == 0)
+            return;
+    if (r->link.name[0]) {
+        struct health_link l = {.host = k,
+                                .up = 1,
+                                .carrier = !r->link.lost,
+                                .lost = r->link.lost,
+                                .errors = -1,
+                                .packets = -1,
+                                .flaps = r->link.downs,
+                                .since_s = r->watched_s};
+        memcpy(l.name, r->link.name, sizeof r->link.name);
+        health_data_add_link(d, &l);
+    }
+}
+
+/* All answer: one exchange.  Not all do: what comes to rank 0 in time. */
+void health_tour_reports(struct health_tour *t)
+{
+    const struct groups *g = hosts_of(t);
+    struct report mine = {.drain_Bps = health_kernel_drain(&t->kernel),
+                          .waited_s = t->world->deadline_s,
+                          .watched_s = tick_now_s() - t->start_s,
+                          .missing = t->missing};
+    struct report *all = mem_new((size_t)g->ranks, sizeof *all);
+    int *got = mem_new((size_t)g->ranks, sizeof *got);
+    struct err err;
+
+    *t->where = "waiting for reports";
+    health_kernel_change(&t->kernel, &mine.link);
+    if (!t->stalled && world_allgather(t->world, &mine, sizeof mine, all, &err) == 0)
+        for (int r = 0; r < g->ranks; r++)
+            got[r] = 1;
+    else
+        t->over = t->stalled = 1;
+    if (t->stalled)
+        world_collect(t->world, &mine, sizeof mine,
+                      fmin(t->world->deadline_s, fmax(0.5, t->end_s - tick_now_s())), all, got);
+    for (int k = 0; k < g->count; k++)
+        t->data->host[k].silent = t->stalled && t->world->rank == 0;
+    for (int r = 0; r < g->ranks; r++)
+        if (got[r]) {
+            t->data->host[g->group_of[r]].silent = 0;
+            enter_report(t, r, &all[r]);
+        }
+    mem_free(got);
+    if (!t->stalled) /* else messages may still be on their way into it */
+        mem_free(all);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEALTH_HEALTH_VERDICT_H
+#define HEALTH_HEALTH_VERDICT_H
+
+#include "health/health_baseline.h"
+#include "health/health_data.h"
+
+/* What is concluded from what was measured; deterministic: the same data, the same bytes. */
+enum health_state { HEALTH_OK, HEALTH_WARNING, HEALTH_CRITICAL, HEALTH_UNKNOWN };
+const char *health_state_name(enum health_state s); /* "OK", "WARNING", ... */
+int health_state_rank(enum health_state s);         /* OK < UNKNOWN < WARNING < CRITICAL */
+
+/*
+ * A range of the monitoring plugins' grammar, "[@]start:end": it alerts outside start..end
+ * (both ends belong to it), with "@" inside.  "10" is 0:10, "10:" has no end, "~:10" no start.
+ */
+struct health_range {
+    double start, end; /* infinite where open */
+    int inside;
+};
+int health_range_parse(const char *text, struct health_range *out, struct err *err);
+int health_range_alerts(const struct health_range *r, double v);
+
+struct health_rules {
+    struct health_range warn, crit;           /* of percent of what is expected of a rate */
+    struct health_range late_warn, late_crit; /* of percent of the expected latency */
+    const struct health_baseline *baseline;   /* NULL: hosts are compared with each other */
+};
+/* 96: and 75:, latency ~:200 and ~:500, no baseline. */
+void health_rules_init(struct health_rules *r);
+
+struct health_port {
+    int samples;          /* that were judged; 0: nothing is known */
+    double Bps, want_Bps; /* measured, expected */
+    double percent;       /* of what was expected of its streams, the median */
+    double z;             /* how many standard errors of that median below what is expected */
+    enum health_state state;
+};
+
+/* What to do, the mildest first. */
+enum health_action { HEALTH_MONITOR, HEALTH_RETEST, HEALTH_OPERATOR, HEALTH_ISOLATE };
+const char *health_action_name(enum health_action a);
+
+/* The codes keep their meaning for ever: 1xx config, 2xx link, 3xx rate, 4xx latency, 5xx data,
+ * 9xx the check itself (health_codes.c has all with their words). */
+struct health_code {
+    int number; /* 301 is HC-301 */
+    enum health_action action;
+    const char *text; /* "a port is slow" */
+};
+const struct health_code *health_code_find(int number); /* NULL: there is none */
+extern const struct health_code health_codes[];         /* the last has number 0 */
+
+/* Evidence: numbers that are not known are NaN, counts -1. */
+struct health_finding {
+    enum health_state state;
+    int code; /* 301 */
+    enum health_action action;
+    int host, other;                  /* -1: none; other: the second host of a pair */
+    int rank, way;                    /* -1: none; HEALTH_OUT, HEALTH_IN; both ways: -1 */
+    char link[HEALTH_LINK_NAME];      /* "" none */
+    double measured, expected, peers; /* Bps or s: this one, what it should, peers' median */
+    double percent, z;
+    int confirmed;              /* a second look has said so again; 0: there was none */
+    int samples, partners, saw; /* partners met, and those that saw it */
+    char text[256];             /* one line, no full stop */
+};
+
+struct health_verdict {
+    int hosts;
+    struct health_port (*port)[2]; /* [hosts], owned */
+    int findings;
+    struct health_finding *finding; /* owned; in a fixed order: by code, host, other, ... */
+    size_t room;
+    enum health_state state; /* the worst finding's */
+    int by_baseline;
+    int percent_only; /* fewer than HEALTH_PEERS_LEAST peers: no z among them */
+};
+
+/*
+ * A port is slow when its median is outside the range AND lies more standard errors off than
+ * chance explains in so many ports AND most of its partners see it AND a second look says so
+ * again; streams of a port that is slow say nothing of their other ends.  The derivations
+ * stand in health_judge.c.  ERR_INPUT: nothing to compare with; another fabric's baseline.
+ */
+int health_judge(const struct health_data *d, const struct health_rules *rules,
+                 struct health_verdict *out, struct err *err);
+void health_verdict_release(struct health_verdict *v);
+void health_verdict_add(struct health_verdict *v, const struct health_finding *f);
+/* Into the fixed order; health_judge has done so. */
+void health_verdict_sort(struct health_verdict *v);
+/* A finding about nobody, whose numbers are not known, with its code's action. */
+struct health_finding health_finding_new(enum health_state state, int code);
+
+/*
+ * What is to be measured next: turns in which every host sends to one other and receives from
+ * one.  First the rounds of the level; then, as long as there are suspicions, turns that
+ * confirm or clear them (all hosts are loaded in these too, as they were); none when all is
+ * known.  A function of the data alone: a replay comes to the same.  What a turn gives is
+ * entered with stage = plan.stage and round = the number of turns run before it.
+ */
+struct health_plan {
+    int turns, hosts;
+    enum health_stage stage;
+    int *dst; /* [turns * hosts], owned: to whom the host sends, -1 to nobody */
+};
+int health_plan(const struct health_data *d, const struct health_rules *rules,
+                struct health_plan *out, struct err *err);
+void health_plan_release(struct health_plan *p);
+enum { HEALTH_HOSTS_ALONE = 3, HEALTH_PEERS_LEAST = 5, HEALTH_SAMPLES_LEAST = 15 };
+
+#endif

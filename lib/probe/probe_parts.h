@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROBE_PROBE_PARTS_H
+#define PROBE_PROBE_PARTS_H
+
+#include "probe/probe.h"
+
+/* Between the files of this folder: how bytes become rows. */
+int probe_chunks(int64_t bytes);
+int64_t probe_aligned(int64_t bytes); /* to 64: where the next flow's begin */
+/*
+ * Collective: this rank's rows, which all ranks have or none, made ready to run.  The places
+ * are released.
+ */
+int probe_agree_rows(struct probe *p, const struct schedule *s, struct exec_places *places,
+                     struct probe_round *r, struct err *err);
+
+#endif

@@ -1,0 +1,147 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# examples/health: each is used as what it is for would use it, on a host that a folder plays.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$BIN:$PATH
+    EX=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)/examples/health
+    cd "$BATS_TEST_TMPDIR" || return
+    mkdir -p box/proc/sys/kernel/random box/sys/class/net/eth0/{statistics,device} node-exporter
+    echo node17 > box/proc/sys/kernel/hostname
+    echo 0x1003 > box/sys/class/net/eth0/flags
+    echo 1 | tee box/sys/class/net/eth0/carrier > box/sys/class/net/eth0/carrier_up_count
+    HERE=$PWD
+}
+
+# A command of an example, with this machine's paths for those of an installation.
+here() {
+    sed "s|/usr/local/bin/horing-check|$BIN/horing-check|g; s|/var/lib/horing-check|$HERE/state|g
+        s|/var/lib/prometheus|$HERE|g
+        s|horing-check --level quick|& --sys $HERE/box/sys --proc $HERE/box/proc|g"
+}
+
+unplug() { echo 0 > box/sys/class/net/eth0/carrier; }
+
+@test "crontab: the command runs with cron's environment, and mails on change alone" {
+    local command
+    grep -vE '^(#|[A-Z]+=)' "$EX/crontab" > lines
+    [ "$(wc -l < lines)" = 2 ]
+    # Five fields of time, a user, a command without the % that cron takes for a line's end.
+    [ "$(grep -cE '^([0-9*/]+ ){5}[a-z]+ [^%]+$' lines)" = 2 ]
+    command=$(sed -n 's/^\([0-9*/]* \)\{5\}root \(horing-check .*\)/\2/p' lines | here)
+    [ -n "$command" ]
+    job() { env -i PATH="$BIN:/usr/bin:/bin" HOME=/ SHELL=/bin/sh sh -c "$command" > mail 2>&1; }
+    job
+    [ ! -s mail ]
+    unplug
+    run -2 job
+    [ "$(grep -c '' mail)" = 2 ]
+    grep -q "^HORING CRITICAL - node17 lost the link of its port 'eth0'" mail
+    run -2 job
+    [ ! -s mail ]
+    # The other is for mpirun: its options are ones that there are.
+    sed -n 's/.* horing-check \(-b.*\)/\1/p' lines | tr ' ' '\n' | grep -oE '^--?[a-z]+' | while read -r o; do
+        horing-check --help | grep -qE -- "(^| )${o}[,=]" || { echo "no option $o"; return 1; }
+    done
+}
+
+@test "systemd: the units are ones, and the service's command runs with its environment" {
+    local command
+    command=$(sed -n 's/^ExecStart=//p' "$EX/horing-check.service" | here)
+    STATE_DIRECTORY=$PWD/state sh -c "$command" > journal
+    [ ! -s journal ]
+    [ -s state/node17.quick ]
+    grep -qx 'horing_state 0' node-exporter/horing.prom
+    for word in StateDirectory=horing-check StateDirectoryMode=0700 ProtectSystem=strict Type=oneshot; do
+        grep -qx "$word" "$EX/horing-check.service"
+    done
+    grep -qE '^RandomizedDelaySec=[0-9]+$' "$EX/horing-check.timer"
+    command -v systemd-analyze > /dev/null || skip 'no systemd-analyze here'
+    mkdir units
+    here < "$EX/horing-check.service" > units/horing-check.service
+    cp "$EX/horing-check.timer" units
+    # The pages of an installation are not here: man: is not asked for.
+    SYSTEMD_UNIT_PATH=$PWD/units: systemd-analyze verify --man=no units/horing-check.{service,timer} > said 2>&1
+    run ! grep -F "$PWD/units" said
+    systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' "$EX/horing-check.timer")" > /dev/null
+}
+
+@test "Nagios: status, one line below 80 characters, perfdata of the guidelines" {
+    local command
+    # shellcheck disable=SC2016 # the macros are Nagios' own
+    command=$(sed -n 's/^ *command_line *\(.*horing-check .*\)/\1/p' "$EX/nagios.cfg" | here |
+        sed 's/\$ARG1\$/96:/; s/\$ARG2\$/75:/')
+    [ -n "$command" ]
+    # As Nagios: the first line of standard output, and the status.
+    plugin() {
+        rc=0
+        sh -c "$command" > all || rc=$?
+        line=$(head -n 1 all) text=${line%%|*} perf=${line#*|}
+        echo "$perf" | grep -qE "^('[^'=]+'=([0-9.]+[a-zA-Z%]*|U)(;[^; ]*){0,4} ?)+$"
+    }
+    plugin
+    [ $rc = 0 ]
+    plugin
+    [ $rc = 0 ] && [ "${text%% - *}" = 'HORING OK' ] && [ ${#text} -lt 80 ]
+    unplug
+    plugin
+    [ $rc = 2 ] && [ "${text%% - *}" = 'HORING CRITICAL' ] && [ ${#text} -lt 80 ]
+    # Each definition has the keys that Nagios asks for.
+    [ "$(grep -c '^define command {' "$EX/nagios.cfg")" = "$(grep -c '^ *command_name ' "$EX/nagios.cfg")" ]
+    [ "$(grep -c '{$' "$EX/nagios.cfg")" = "$(grep -c '^}$' "$EX/nagios.cfg")" ]
+    grep -q '^ *check_command *check_horing!96:!75:$' "$EX/nagios.cfg"
+}
+
+@test "Prometheus: the alerts are rules, over metrics that are written" {
+    unplug
+    run -2 horing-check --level quick --sys box/sys --proc box/proc --state state --prom p.prom
+    grep -oE 'horing_[a-z_]+' "$EX/prometheus.yml" | sort -u > asked
+    [ "$(wc -l < asked)" -ge 4 ]
+    while read -r metric; do
+        grep -qE "^# TYPE $metric gauge$" p.prom && grep -qE "^${metric}[ {]" p.prom ||
+            { echo "$metric is not written"; return 1; }
+    done < asked
+    grep -q '^horing_finding{code="HC-201",state="CRITICAL",' p.prom
+    [ "$(grep -c '^ *- alert:' "$EX/prometheus.yml")" = "$(grep -c '^ *expr:' "$EX/prometheus.yml")" ]
+    command -v promtool > /dev/null || skip 'no promtool here'
+    promtool check rules "$EX/prometheus.yml"
+    promtool check metrics < p.prom
+}
+
+@test "the configuration is read, and means what it says" {
+    unplug
+    horing-check --level quick --sys box/sys --proc box/proc --state none --config "$EX/config.yaml" > out || rc=$?
+    grep -q "lost the link of its port 'eth0'" out
+    sed 's/link: eth3/link: eth0/' "$EX/config.yaml" > mine
+    SOURCE_DATE_EPOCH=1795000000 horing-check --level quick --sys box/sys --proc box/proc --state none --config mine > out
+    grep -q '; 1 known' out
+}
+
+@test "Slurm: the script is quiet when all is well, and drains only where a site says so" {
+    sed "s|^PATH=.*|PATH=$HERE/tools:$BIN:/usr/bin:/bin|
+        s|^OPTIONS=.*|OPTIONS='--sys $HERE/box/sys --proc $HERE/box/proc --state $HERE/state'|" \
+        "$EX/slurm.sh" > health.sh
+    mkdir tools
+    for c in scontrol logger; do
+        printf '#!/bin/sh\necho "%s $*" >> %s/asked\n' $c "$HERE" > tools/$c
+    done
+    printf '#!/bin/sh\ncat %s/node\n' "$HERE" > tools/sinfo
+    chmod 755 tools/*
+    echo idle > node
+    : > asked
+    SLURMD_NODENAME=node17 sh health.sh
+    [ ! -s asked ]
+    unplug
+    SLURMD_NODENAME=node17 sh health.sh
+    grep -q "^logger -t horing-check HORING CRITICAL - node17 lost the link" asked
+    run ! grep scontrol asked
+    sed -i 's/^DRAIN=no/DRAIN=yes/' health.sh
+    echo draining > node
+    SLURMD_NODENAME=node17 sh health.sh
+    run ! grep scontrol asked
+    echo idle > node
+    SLURMD_NODENAME=node17 sh health.sh
+    grep -qx 'scontrol update NodeName=node17 State=DRAIN Reason=horing: HC-201 node17 lost the link of its port eth0' asked
+}

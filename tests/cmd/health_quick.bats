@@ -1,0 +1,332 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# horing-check --level quick on a machine that a folder plays: box/sys and box/proc are what the
+# kernel would show, and SOURCE_DATE_EPOCH is the time.  A run is a minute, or five, after the
+# one before; what is said of each is what is tested.
+#
+# Each test has a clock of its own:
+# shellcheck disable=SC2030,SC2031
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    mkdir -p box/proc/sys/kernel/random box/sys/class/net
+    echo node3 > box/proc/sys/kernel/hostname
+    echo 11111111-2222-3333-4444-555555555555 > box/proc/sys/kernel/random/boot_id
+    NOW=1795000000
+    nic eth0 10000
+}
+
+# nic NAME MBIT: an interface of hardware that has a link.
+nic() {
+    local at=box/sys/class/net/$1
+    mkdir -p "$at/statistics" "$at/device"
+    echo 0x1003 > "$at/flags"
+    echo up > "$at/operstate"
+    echo full > "$at/duplex"
+    put "$1" carrier 1 speed "$2" carrier_up_count 1 carrier_down_count 0 \
+        statistics/{rx,tx}_packets=1000 statistics/{rx,tx,rx_crc,rx_missed,tx_carrier}_errors=0
+}
+
+# put NAME FILE VALUE FILE=VALUE...
+put() {
+    local at=box/sys/class/net/$1
+    shift
+    while [ $# -gt 0 ]; do
+        case $1 in
+        *=*) echo "${1#*=}" > "$at/${1%%=*}" && shift ;;
+        *) echo "$2" > "$at/$1" && shift 2 ;;
+        esac
+    done
+}
+
+# port NAME STATE PHYS RATE: an InfiniBand port.
+port() {
+    local at=box/sys/class/infiniband/$1 c
+    mkdir -p "$at/counters"
+    echo "$2" > "$at/state"
+    echo "$3" > "$at/phys_state"
+    echo "$4" > "$at/rate"
+    echo InfiniBand > "$at/link_layer"
+    for c in symbol_error port_rcv_errors link_error_recovery port_xmit_discards link_downed; do
+        echo 0 > "$at/counters/$c"
+    done
+    echo 1000000 > "$at/counters/port_rcv_packets"
+    echo 1000000 > "$at/counters/port_xmit_packets"
+}
+
+check() {
+    SOURCE_DATE_EPOCH=$NOW horing-check --level quick --sys box/sys --proc box/proc --state state "$@"
+}
+
+# says STATUS PATTERN [OPTION...]: the next run, 5 minutes later.
+says() {
+    local want=$1 pattern=$2 rc=0
+    shift 2
+    NOW=$((NOW + 300))
+    check "$@" > out 2> said || rc=$?
+    [ $rc = "$want" ] && [ ! -s said ] && { [ -z "$pattern" ] || grep -qE "$pattern" out; } && return
+    echo "status $rc, expected $want and $pattern:"
+    cat out said
+    return 1
+}
+
+@test "a healthy host is OK in one line, from the first run on" {
+    says 0 "^HORING OK - node3: 1 of 1 links have a carrier, no faults; first run"
+    says 0 "^HORING OK - node3: 1 of 1 links have a carrier, no faults\|'eth0_err'=0c;;;0;$"
+    [ "$(wc -l < out)" = 1 ]
+    [ "$(cut -d'|' -f1 out | wc -c)" -le 80 ]
+}
+
+@test "a link that was there and is not: CRITICAL, kept for ten minutes, then over" {
+    says 0 OK
+    put eth0 carrier 0
+    says 2 "^HORING CRITICAL - node3 lost the link of its port 'eth0'\|"
+    put eth0 carrier 1
+    says 2 "eth0' \(not seen since [0-9:]+Z\)"
+    says 0 '^HORING OK'
+    grep -q "^CLEARED HC-201 node3 lost the link of its port 'eth0' (since .*Z, 10 min)$" out
+    says 0 '^HORING OK'
+    run ! grep CLEARED out
+}
+
+@test "a link that is away at the first run, and had been there: still CRITICAL at the second" {
+    put eth0 carrier 0
+    says 2 'lost the link'
+    says 2 'lost the link'
+    says 0 '^HORING OK' --accept-baseline
+    says 0 '^HORING OK'
+}
+
+@test "a port without a cable, one that is set down, a bridge: nothing is said" {
+    nic eth1 -1
+    put eth1 carrier 0 carrier_up_count 0
+    nic eth2 -1
+    put eth2 carrier 0 flags 0x1002
+    nic br0 1000
+    rm -r box/sys/class/net/br0/device
+    put br0 carrier 0
+    nic eth0v0 1000
+    mkdir box/sys/class/net/eth0v0/device/physfn
+    put eth0v0 carrier 0
+    says 0 OK
+    says 0 OK
+}
+
+@test "a port that was in use and is set down is a WARNING, one that is gone CRITICAL" {
+    nic eth1 10000
+    says 0 OK
+    put eth1 flags 0x1002 carrier 0
+    says 1 "node3 port 'eth1' was in use and is set down"
+    rm -r box/sys/class/net/eth1
+    says 2 "node3 has no port 'eth1' any more"
+    says 0 '^HORING OK' --accept-baseline
+    says 0 '^HORING OK'
+}
+
+@test "errors count from the last run, not from the boot" {
+    put eth0 statistics/rx_errors 5000
+    says 0 OK
+    says 0 OK
+    put eth0 statistics/rx_errors 5009 statistics/rx_crc_errors 9 statistics/rx_packets 2000
+    says 0 "'eth0_err'=9c"
+    put eth0 statistics/rx_errors 5026 statistics/rx_crc_errors 26 statistics/rx_packets 3000
+    says 1 "HORING WARNING - node3 port 'eth0' counts 17 rx_crc_errors in 1000 packets, in 5 min"
+}
+
+@test "few errors in very many packets are the physics of a link" {
+    says 0 OK
+    put eth0 statistics/rx_errors 20 statistics/rx_packets 90000000
+    says 0 OK
+    put eth0 statistics/rx_errors 200 statistics/rx_packets 180000000
+    says 1 '180 rx_errors in 90000000 packets'
+}
+
+@test "what drips is added up for an hour" {
+    says 0 OK
+    for n in 4 8; do
+        put eth0 statistics/rx_errors $n statistics/rx_packets $((1000 + n))
+        says 0 OK
+    done
+    put eth0 statistics/rx_errors 12 statistics/rx_packets 1012
+    says 1 '12 errors in 12 packets within an hour'
+    NOW=$((NOW + 4000))
+    says 0 OK
+}
+
+@test "a boot and a counter that went down begin anew" {
+    put eth0 statistics/rx_errors 5000
+    says 0 OK
+    put eth0 statistics/rx_errors 40
+    says 0 "'eth0_err'=U"
+    put eth0 statistics/rx_errors 41
+    says 0 "'eth0_err'=1c"
+    put eth0 statistics/rx_errors 5000
+    echo 99999999-2222-3333-4444-555555555555 > box/proc/sys/kernel/random/boot_id
+    says 0 "'eth0_err'=U"
+}
+
+@test "a slower link, fewer lanes, half duplex" {
+    port mlx5_0/ports/1 '4: ACTIVE' '5: LinkUp' '100 Gb/sec (4X EDR)'
+    says 0 OK
+    put eth0 speed 1000
+    says 2 "eth0' runs at 1 of 10 Gbit/s"
+    put eth0 speed 10000 duplex half
+    port mlx5_0/ports/1 '4: ACTIVE' '5: LinkUp' '95 Gb/sec (2X EDR)'
+    says 2 "mlx5_0/1' runs at 95 of 100 Gbit/s, 2 of 4 lanes" -v
+    grep -q "^WARNING HC-204 node3 port 'mlx5_0/1' runs at" out
+    NOW=$((NOW + 600))
+    says 1 "eth0' runs at 10 of 10 Gbit/s, half duplex"
+    says 0 '^HORING OK' -w 90: -c 50: --accept-baseline --disable speed
+}
+
+@test "InfiniBand: a port that is not ACTIVE, errors, a counter at its end" {
+    port mlx5_0/ports/1 '4: ACTIVE' '5: LinkUp' '400 Gb/sec (4X NDR)'
+    port mlx5_1/ports/1 '1: DOWN' '2: Polling' '10 Gb/sec (4X SDR)'
+    says 0 OK
+    echo '2: INIT' > box/sys/class/infiniband/mlx5_0/ports/1/state
+    says 2 "mlx5_0/1' has a link and is not ACTIVE"
+    echo '4: ACTIVE' > box/sys/class/infiniband/mlx5_0/ports/1/state
+    NOW=$((NOW + 600))
+    says 0 OK
+    echo 30 > box/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error
+    echo 2000000 > box/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_packets
+    says 1 "mlx5_0/1' counts 30 symbol_error in 1000000 packets"
+    NOW=$((NOW + 600))
+    echo 65535 > box/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error
+    says 1 'symbol_error' -v
+    grep -q '^UNKNOWN HC-209 .* symbol_error stands at its end, 65535' out
+}
+
+@test "a flapping link: twice in a day is a WARNING, more than five times CRITICAL" {
+    says 0 OK
+    put eth0 carrier_down_count 1 carrier_up_count 2
+    says 0 OK
+    put eth0 carrier_down_count 2
+    says 1 "eth0' lost its link 2 times within a day"
+    put eth0 carrier_down_count 6
+    says 2 "eth0' lost its link 6 times within a day"
+    NOW=$((NOW + 86400))
+    says 0 OK
+}
+
+@test "older kernels count changes of the carrier alone" {
+    rm box/sys/class/net/eth0/carrier_{up,down}_count
+    put eth0 carrier_changes 1
+    says 0 OK
+    put eth0 carrier_changes 7
+    says 1 "eth0' lost its link 3 times"
+}
+
+@test "known noise is left out, by host and link and check, and until its day" {
+    cat > conf <<END
+format: paro-health-config/1
+ignore:
+  - link: eth[0-9]
+    host: node*
+    check: link
+    until: $(date -u -d "@$((NOW + 86400))" +%F)
+    reason: the cable is ordered
+END
+    says 0 OK
+    put eth0 carrier 0
+    says 0 '^HORING OK .*; 1 known\|' --config conf
+    NOW=$((NOW + 3 * 86400))
+    says 2 'lost the link' --config conf
+}
+
+@test "a check that is disabled is reported as such; all of them are UNKNOWN" {
+    says 0 OK
+    put eth0 carrier 0
+    says 0 '^HORING OK .*; disabled: link\|' --disable link
+    says 0 '"disabled":\["HC-201","errors"\]' --disable HC-201 --disable errors --json
+    says 3 'every check of level quick is disabled' --disable link --disable errors \
+        --disable speed --disable flaps
+    says 2 'lost the link'
+}
+
+@test "what is expected is told before the first run has seen it" {
+    printf 'format: paro-health-config/1\nexpect:\n  - link: eth0\n    speed: 25gbit\n    duplex: full\n  - link: eth9\n' > conf
+    says 2 "eth0' runs at 10 of 25 Gbit/s; 1 more" --config conf -v
+    grep -q "^CRITICAL HC-207 node3 has no port 'eth9', which is expected" out
+}
+
+@test "only what is new is printed with --notify, the status is always true" {
+    says 0 '' --notify=change
+    [ ! -s out ]
+    put eth0 carrier 0
+    says 2 'lost the link' --notify=change
+    says 2 '' --notify=change
+    [ ! -s out ]
+    nic eth1 1000
+    put eth1 duplex half
+    says 2 '^NEW WARNING HC-204 .*eth1.* half duplex' --notify=change
+    run ! grep 'NEW CRITICAL' out
+    says 2 '' --notify=change
+    [ ! -s out ]
+    put eth1 duplex full
+    says 2 '' --notify=change
+    says 2 '^CLEARED HC-204' --notify=change # one is over, the other is not
+    NOW=$((NOW + 43200))
+    says 2 'lost the link' --notify=change,remind=12h
+    says 2 '' --notify=change,remind=12h
+    [ ! -s out ]
+    put eth0 carrier 1
+    NOW=$((NOW + 600))
+    says 0 '^CLEARED HC-201' --notify=change
+    says 0 '' --notify=change
+    [ ! -s out ]
+}
+
+@test "--suggest prints the scheduler's line, quoted for a shell, and runs nothing" {
+    says 0 OK
+    put eth0 carrier 0
+    says 2 '^scontrol update NodeName=node3 State=DRAIN Reason="horing: HC-201 node3 lost the link of its port eth0"$' \
+        --suggest
+    put eth0 carrier 1
+    says 2 'not seen since' --suggest
+    run ! grep scontrol out
+}
+
+@test "json and Prometheus say the same" {
+    says 0 OK
+    put eth0 carrier 0
+    says 2 '"code":"HC-201","action":"isolate","host":"node3"' --json --prom horing.prom
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<STDIN>); exit !($d->{schema} eq "paro.health/1" &&
+        $d->{links}[0]{lost} && $d->{findings}[0]{link} eq "eth0" && $d->{status} == 2)' < out
+    grep -qx 'horing_state 2' horing.prom
+    grep -q '^horing_finding{code="HC-201",state="CRITICAL",host="node3",other_host="",device="eth0",' horing.prom
+    grep -qx "horing_last_success_timestamp_seconds $NOW" horing.prom
+    ! command -v promtool || promtool check metrics < horing.prom
+    [ "$(grep -c '^# TYPE' horing.prom)" = "$(grep '^# TYPE' horing.prom | sort -u | wc -l)" ]
+}
+
+@test "what is not a file of the kernel's does no harm" {
+    mkfifo box/sys/class/net/eth0/statistics/x
+    rm box/sys/class/net/eth0/{speed,statistics/rx_errors}
+    mkfifo box/sys/class/net/eth0/speed
+    head -c 100000 /dev/zero | tr '\0' 9 > box/sys/class/net/eth0/statistics/rx_errors
+    mkdir 'box/sys/class/net/a b'
+    echo 0x1003 > 'box/sys/class/net/a b/flags'
+    echo -5 > box/sys/class/net/eth0/statistics/tx_errors
+    says 0 OK
+    says 0 OK
+}
+
+@test "nothing to look at, or no /sys, is UNKNOWN" {
+    rm -r box/sys/class/net/eth0
+    says 3 '^HORING UNKNOWN - node3 has no network hardware that is up'
+    rm -r box/sys
+    says 3 "^HORING UNKNOWN - cannot read 'box/sys/class/net': No such file or directory$" --prom horing.prom
+    grep -qx 'horing_state 3' horing.prom
+}
+
+@test "10 MiB, a second of processor time at the very most, and no MPI" {
+    says 0 OK
+    [ -z "${SAN-}" ] || skip "a sanitizer needs its own memory"
+    run ! grep -E 'libmpi|libpmix|libopen' <(ldd "$BIN/horing-check")
+    # Address space, of which what is resident is a part: a bound, with no clock in it.
+    (ulimit -v 10240 && check > out && ulimit -t 1 && check > out)
+}

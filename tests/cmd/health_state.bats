@@ -1,0 +1,182 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What horing-check remembers: where, for whom, and what it says of a state that is not to be
+# used.  Whatever is wrong is UNKNOWN, status 3, one line, with the reason.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    mkdir -p box/proc/sys/kernel/random box/sys/class/net/eth0/{statistics,device}
+    echo node3 > box/proc/sys/kernel/hostname
+    echo 0x1003 > box/sys/class/net/eth0/flags
+    echo 1 > box/sys/class/net/eth0/carrier
+    NOW=1795000000
+    unset STATE_DIRECTORY XDG_STATE_HOME
+}
+
+check() { SOURCE_DATE_EPOCH=$NOW horing-check --level quick --sys box/sys --proc box/proc "$@"; }
+
+# says STATUS PATTERN [OPTION...]: one line.
+says() {
+    local want=$1 pattern=$2 rc=0
+    shift 2
+    NOW=$((NOW + 300))
+    check "$@" > out 2> said || rc=$?
+    [ $rc = "$want" ] && [ "$(wc -l < out)" = 1 ] && grep -qE "$pattern" out && [ ! -s said ] && return
+    echo "status $rc, expected $want and $pattern:"
+    cat out said
+    return 1
+}
+
+# unknown PATTERN: now, and the next run begins afresh and says so; then all is as ever.
+unknown() {
+    says 3 "^HORING UNKNOWN - .*$1" --state state
+    [ ! -e state/node3.quick ]
+    says 0 "begins afresh, the old state is 'state/node3.quick.bad'" --state state
+    says 0 'no faults\|' --state state
+}
+
+@test "the folder is made, 0700, and holds a state, a lock and nothing else" {
+    says 0 'first run' --state a/b/state
+    [ "$(stat -c %a a/b/state)" = 700 ]
+    [ "$(find a/b/state -type f -printf '%f\n' | sort | tr '\n' ' ')" = 'node3.quick node3.quick.lock ' ]
+    says 0 'no faults\|' --state a/b/state
+}
+
+@test "systemd's folder first, then the user's; none where that is asked for" {
+    says 0 'first run' --state none || says 0 'no faults\|' --state none
+    [ -z "$(find . -name '*.quick')" ]
+    STATE_DIRECTORY=$PWD/one:$PWD/two says 0 'first run'
+    [ -s one/node3.quick ]
+    [ ! -e two ]
+    [ "$(id -u)" != 0 ] || skip 'root has /var/lib/horing-check'
+    XDG_STATE_HOME=$PWD/xdg says 0 'first run'
+    [ -s xdg/horing-check/node3.quick ]
+    HOME=$PWD/home says 0 'first run'
+    [ -s home/.local/state/horing-check/node3.quick ]
+}
+
+@test "two at once: the second says so at once" {
+    says 0 'first run' --state state
+    mkfifo ready hold
+    flock state/node3.quick.lock sh -c 'echo > ready; cat hold' 3>&- &
+    read -r < ready
+    says 3 "^HORING UNKNOWN - another check is running, it holds 'state/node3.quick.lock'$" --state state \
+        --prom horing.prom
+    [ ! -e horing.prom ] # the other writes it
+    echo > hold
+    wait
+    says 0 'no faults\|' --state state
+}
+
+@test "a state from the future; a clock that was put back a little is none" {
+    says 0 'first run' --state state
+    NOW=$((NOW - 400))
+    says 0 'no faults\|' --state state
+    NOW=$((NOW - 86400))
+    unknown "from the future"
+}
+
+@test "another version, a half-written file, a changed one, an empty one, a binary one" {
+    says 0 'first run' --state state
+    sed -i '1s/1$/2/' state/node3.quick
+    unknown "is 'paro-health-state/2', expected paro-health-state/1"
+    truncate -s -9 state/node3.quick
+    unknown 'is cut or changed'
+    sed -i 's/^run [0-9]*/run 77/' state/node3.quick
+    unknown 'is cut or changed'
+    : > state/node3.quick
+    unknown "is '', expected paro-health-state/1"
+    head -c 4096 /dev/urandom > state/node3.quick
+    unknown 'expected paro-health-state/1'
+    printf 'paro-health-state/1\nrun 1 1 1 x y\0\n' > state/node3.quick
+    unknown 'is cut or changed'
+}
+
+@test "another host's state" {
+    says 0 'first run' --state state
+    mv state/node3.quick state/node4.quick
+    echo node4 > box/proc/sys/kernel/hostname
+    says 3 "is of host 'node3', expected 'node4'" --state state
+}
+
+@test "a folder that others write to, a link, a file; a state that is a link" {
+    mkdir -m 777 open
+    says 3 "'open' has mode 777, expected one that only its owner writes to" --state open
+    mkdir real
+    ln -s real link
+    says 3 "'link' is a symbolic link, expected a folder" --state link
+    : > plain
+    says 3 "'plain' is a file, expected a folder" --state plain
+    : > target
+    mkdir -m 700 state
+    ln -s "$PWD/target" state/node3.quick
+    says 3 "'state/node3.quick' is no plain file" --state state
+    [ ! -s target ]
+    ln -s "$PWD/target" real/node3.quick.lock
+    says 3 "cannot open lock 'real/node3.quick.lock'" --state real
+}
+
+@test "another user's folder, and one that cannot be written to" {
+    [ "$(id -u)" = 0 ] || skip 'only root can give a folder away'
+    mkdir -m 700 theirs
+    chown 1 theirs
+    says 3 "'theirs' is of user 1, expected 0" --state theirs
+}
+
+@test "a full disk: UNKNOWN, and the old state stays" {
+    says 0 'first run' --state state
+    cp state/node3.quick was
+    run --separate-stderr -3 sh -c 'ulimit -f 0 && trap "" XFSZ && exec "$@"' - horing-check \
+        --level quick --sys box/sys --proc box/proc --state state
+    [[ "${#lines[@]}" = 1 && "$output" == "HORING UNKNOWN - cannot write 'state/node3.quick'"* ]]
+    cmp state/node3.quick was
+}
+
+@test "options that do not go together are one line and status 3" {
+    wrong() {
+        local rc=0
+        horing-check "$@" > out 2> said || rc=$?
+        [ $rc = 3 ] && [ ! -s said ] && [ "$(wc -l < out)" = 1 ] &&
+            grep -q '^HORING UNKNOWN - ' out || { cat out said; return 1; }
+    }
+    wrong --level quick --baseline x
+    wrong --level quick --record x
+    wrong --level quick --notify=often
+    wrong --level quick --notify=change,remind=1s
+    wrong --level quick --notify=change --state none
+    wrong --level quick --state ''
+    wrong --level quick --disable nothing
+    wrong --level quick --max-load 0
+    wrong --replay x --record y
+    wrong --accept-baseline
+    wrong -w 10:5
+    wrong -c 5x
+    wrong -w ''
+    wrong -t 0
+    wrong --level fast
+    wrong operand
+    # Where a baseline is what is printed, it goes to standard error.
+    run -3 --separate-stderr horing-check --learn -t 0
+    [ -z "$output" ]
+    SOURCE_DATE_EPOCH=soon wrong --level quick
+}
+
+@test "a config with a mistake names file, line and key" {
+    conf() {
+        printf 'format: paro-health-config/1\n%b' "$1" > conf
+        says 3 "^HORING UNKNOWN - conf:$2: '$3" --state none --config conf
+    }
+    conf 'disable: [nothing]\n' 2 'disable\[0\]'
+    conf 'ignore:\n  - link: eth0\n    until: 2027-02-30\n    reason: x\n' 4 'ignore\[0\].until'
+    conf 'ignore:\n  - link: eth0\n    reason: x\n' 3 'ignore\[0\]'
+    conf 'ignore:\n  - check: all\n    until: 2027-02-03\n    reason: x\n' 3 'ignore\[0\].check'
+    conf 'expect:\n  - link: eth0\n    speed: fast\n' 4 'expect\[0\].speed'
+    conf 'expect:\n  - link: eth0\n    width: 0\n' 4 'expect\[0\].width'
+    conf 'other: 1\n' 2 'other'
+    echo 'format: paro-health-config/2' > conf
+    says 3 'paro-health-config/2' --state none --config conf
+    says 3 "'nowhere'" --state none --config nowhere
+}

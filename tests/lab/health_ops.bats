@@ -1,0 +1,117 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# horing-check between hosts, run after run: what is remembered, who is told, who does not measure
+# because somebody else works.  What is healthy may look unsteady on a busy machine, hence `again`.
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
+        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
+        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
+        export NO_LAB
+    }
+}
+
+setup() {
+    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+again() { "$@" || "$@" || "$@"; }
+
+# lab OPTION... -- OPTION...: three hosts, a check of them.
+lab() {
+    local options=()
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    timeout 60 paro-lab -g 3 -p 1 -r 500mbit "${options[@]}" -- "$BIN/horing-check" -t 20 "$@" >out 2>said
+}
+
+# says STATUS PATTERN LAB-OPTION... -- OPTION...
+says() {
+    local want=$1 pattern=$2 rc=0
+    shift 2
+    lab "$@" || rc=$?
+    [ $rc = "$want" ] && { [ -z "$pattern" ] || grep -qE -- "$pattern" out; } && return
+    echo "status $rc, expected $want and $pattern:"
+    cat out said
+    return 1
+}
+
+slow_then_mended() {
+    rm -rf state
+    says 2 '^NEW CRITICAL HC-301 node2 ' --slow 2:250mbit -- --state "$PWD/state" --notify=change || return
+    # Again the same: the status alone says so.
+    says 2 '' --slow 2:250mbit -- --state "$PWD/state" --notify=change && [ ! -s out ] || return
+    # Mended, and within the ten minutes: still said, for who looks without --notify.
+    says 2 'node2 .*\(not seen since' -- --state "$PWD/state"
+}
+
+@test "a slow port is told once, and kept for a while after it was mended" {
+    again slow_then_mended
+    [ "$(stat -c %a state)" = 700 ]
+    head -n 1 state/rounds | grep -qx 'paro-health-state/1'
+    [ "$(grep -c '^rate node' state/rounds)" = 6 ]
+}
+
+@test "two at once: the second says so, and does not measure" {
+    mkdir -m 700 state
+    mkfifo ready hold
+    flock state/rounds.lock sh -c 'echo > ready; cat hold' 3>&- &
+    read -r < ready
+    says 3 "^HORING UNKNOWN - another check is running, it holds '.*/state/rounds.lock'$" -- --state "$PWD/state"
+    echo > hold
+    wait
+}
+
+@test "beside a job, and above a load, nobody measures, unless forced" {
+    mkdir -p sys/fs/cgroup/system.slice/slurmstepd.scope/job_77/step_0
+    says 3 '^HORING UNKNOWN - node0 is busy: job 77 runs there \(--force measures beside it\)$' -- --sys "$PWD/sys"
+    # Our own is none.
+    SLURM_JOB_ID=77 again says 0 '^HORING OK' -- --sys "$PWD/sys" -w 50: -c 25:
+    again says 0 '^HORING OK' -- --sys "$PWD/sys" --force -w 50: -c 25:
+    rm -r sys
+    mkdir -p sys/fs/cgroup/freezer/slurm/uid_1000/job_5 proc
+    says 3 '^HORING UNKNOWN - node0 is busy: job 5 runs there' -- --sys "$PWD/sys"
+    echo '999.5 1 1 1/1 1' > proc/loadavg
+    says 3 '^HORING UNKNOWN - node0 is busy: load 1e\+03 on [0-9]+ cores, at most 0.5 each' -- \
+        --proc "$PWD/proc" --max-load 0.5
+    again says 0 '^HORING OK' -- --proc "$PWD/proc" -w 50: -c 25:
+}
+
+learn_and_accept() {
+    says 0 '' -- --learn && cp out base.yaml || return
+    # All ports at half: against the baseline bad, until it is accepted.
+    says 2 'of baseline' --slow 0:250mbit --slow 1:250mbit --slow 2:250mbit -- -b "$PWD/base.yaml" || return
+    cp base.yaml was.yaml
+    says 0 '^HORING OK' --slow 0:250mbit --slow 1:250mbit --slow 2:250mbit -- \
+        -b "$PWD/base.yaml" --accept-baseline || return
+    run ! cmp -s base.yaml was.yaml
+    says 0 '^HORING OK' --slow 0:250mbit --slow 1:250mbit --slow 2:250mbit -- -b "$PWD/base.yaml" -w 80:
+}
+
+@test "a level shift is bad until somebody accepts it" {
+    again learn_and_accept
+}
+
+@test "a record concludes to the same bytes, in every form" {
+    again says 2 '^HORING CRITICAL - node2 ' --slow 2:250mbit -- --record "$PWD/run.jsonl" -v \
+        --svg "$PWD/a.svg" --prom "$PWD/a.prom"
+    mv out line
+    run -2 horing-check --replay run.jsonl -v --svg b.svg --prom b.prom
+    cmp line <(printf '%s\n' "$output")
+    cmp a.svg b.svg
+    cmp a.prom b.prom
+    grep -q 'node2' a.svg
+    ! command -v xmllint || xmllint --noout a.svg
+    run -2 --separate-stderr horing-check --replay run.jsonl --json
+    echo "$output" | perl -MJSON::PP -e 'local $/; my $d = decode_json(<STDIN>);
+        exit !(@{$d->{pairs}} == 6 && @{$d->{ports}} == 6 && $d->{findings}[0]{evidence}{confirmed})'
+    run -3 horing-check --replay <(head -c 300 run.jsonl)
+    [ "${#lines[@]}" = 1 ]
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * probe_check SHAPE: run under mpirun with as many ranks as SHAPE has, which is laid over them
+ * whatever their hosts.  Turns of all kinds and rings through any neighbouring groups: every
+ * word that arrives is the one that its origin sent, and as many arrive as should.  Prints
+ * "ok SHAPE turns N rings N" from rank 0; status 1 with a line from the rank that finds
+ * otherwise.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "probe/probe.h"
+#include "probe/probe_ring.h"
+
+static struct world *world;
+
+static void expect(int good, const char *what, const struct err *err)
+{
+    if (good)
+        return;
+    fprintf(stderr, "probe_check: rank %d: %s (%s)\n", world->rank, what, err->text);
+    world_abort(world, 1);
+}
+
+/* Runs it twice: other words each time.  All that was to come is there, and right. */
+static void run(struct probe *p, struct probe_round *r, int64_t bytes_in)
+{
+    struct probe_result got;
+    struct err err = {0};
+
+    for (int i = 0; i < 2; i++) {
+        for (int64_t b = 0; b < p->room; b++)
+            p->out[b] = 0;
+        expect(probe_run(p, r, &got, &err) == 0, "runs", &err);
+        expect(got.wrong == 0, "words are as they were sent", &err);
+        expect(got.took_s > 0, "takes time", &err);
+        expect(exec_mpi_arrived(r->exec) == bytes_in, "bytes arrive, no more and no less",
+               &err);
+    }
+
+    probe_free(r);
+}
+
+/* A permutation in which some send to nobody. */
+static void turn_of(int groups, uint64_t number, int *to)
+{
+    for (int k = 0; k < groups; k++)
+        to[k] = k;
+    for (int k = groups - 1; k > 0; k--) {
+        int with = (int)(rng_u64(1, number, (uint64_t)k) % (uint64_t)(k + 1)), kept = to[k];
+        to[k] = to[with];
+        to[with] = kept;
+    }
+    for (int k = 0; k < groups; k++)
+        if (rng_u64(2, number, (uint64_t)k) % 5 == 0)
+            to[k] = -1;
+}
+
+static void check_turn(struct probe *p, const int *to, int64_t bytes)
+{
+    struct probe_flow *flow = mem_new((size_t)world->ranks * 2, sizeof *flow);
+    int flows = probe_turn(p->view.groups, to, bytes, flow);
+    struct probe_round r;
+    struct err err = {0};
+    int64_t in = 0;
+
+    for (int i = 0; i < flows; i++)
+        in += flow[i].dst == world->rank ? flow[i].bytes : 0;
+    expect(probe_prepare(p, flow, flows, &r, &err) == 0, "a turn", &err);
+    run(p, &r, in);
+    mem_free(flow);
+}
+
+static void check_ring(struct probe *p, int first, int count, int64_t bytes)
+{
+    const struct groups *g = p->view.groups;
+    int k = g->group_of[world->rank], rails = g->members[first];
+    struct probe_round r;
+    struct err err = {0};
+
+    for (int i = first; i < first + count; i++)
+        rails = g->members[i] < rails ? g->members[i] : rails;
+    int in = k >= first && k < first + count && g->local_of[world->rank] < rails;
+    expect(probe_ring(p, first, count, bytes, &r, &err) == 0, "a ring", &err);
+    run(p, &r, in ? (count - 1) * bytes : 0);
+}
+
+int main(int argc, char **argv)
+{
+    const int64_t sizes[] = {8, 4096, 61440, 61448, 200000};
+    struct err err = {0};
+    struct groups g;
+    struct probe p;
+    int turns = 0, rings = 0;
+
+    if (argc != 2 || world_open(&world, &err) || groups_parse(&g, argv[1], &err)) {
+        fprintf(stderr, "probe_check: %s\n", err.text);
+        return 2;
+    }
+    expect(g.ranks == world->ranks, "as many ranks as the shape", &err);
+    expect(probe_open(&p, world, probe_ring_room(g.count, 200000) + 4096, &err) == 0, "opens",
+           &err);
+    p.view = (struct probe_view){.groups = &g};
+    int *to = mem_new((size_t)g.count, sizeof *to);
+    for (int i = 0; i < 10; i++, turns++) {
+        turn_of(g.count, (uint64_t)i, to);
+        check_turn(&p, to, sizes[i % 5]);
+    }
+    for (int first = 0; first < g.count; first++)
+        for (int count = 2; first + count <= g.count; count++, rings++)
+            check_ring(&p, first, count, sizes[rings % 5]);
+    if (world->rank == 0)
+        printf("ok %s turns %d rings %d\n", argv[1], turns, rings);
+    mem_free(to);
+    probe_close(&p);
+    groups_release(&g);
+    world_close(world);
+    return 0;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Baselines: learnt, read, refused, and what is said against them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "health/health_fleet.h"
+
+static struct health_rules rules;
+
+static struct health_data data(const char *spec, uint64_t seed)
+{
+    struct health_fleet f;
+    struct health_data d;
+    struct err err;
+
+    if (health_fleet_parse(spec, &f, &err))
+        fail_msg("%s", err.text);
+    f.seed = seed;
+    if (health_fleet_run(&f, &rules, &d, &err))
+        fail_msg("%s: %s", spec, err.text);
+    return d;
+}
+
+static char *learn_text(const struct health_data *d, size_t *bytes)
+{
+    char *text = NULL, *copy;
+    FILE *f = open_memstream(&text, bytes);
+
+    health_baseline_print(d, f);
+    fclose(f);
+    copy = mem_dup(text);
+    free(text);
+    return copy;
+}
+
+static struct health_baseline learn(const char *spec)
+{
+    struct health_data d = data(spec, 99);
+    struct health_baseline b;
+    struct err err;
+    size_t bytes;
+    char *text = learn_text(&d, &bytes);
+
+    if (health_baseline_parse(&b, "b", text, (int64_t)bytes, &err))
+        fail_msg("%s", err.text);
+    mem_free(text);
+    health_data_release(&d);
+    return b;
+}
+
+static struct health_verdict judge(const char *spec, uint64_t seed,
+                                   const struct health_baseline *b)
+{
+    struct health_data d = data(spec, seed);
+    struct health_rules with = rules;
+    struct health_verdict v;
+    struct err err;
+
+    with.baseline = b;
+    if (health_judge(&d, &with, &v, &err))
+        fail_msg("%s: %s", spec, err.text);
+    health_data_release(&d);
+    return v;
+}
+
+/* 15 samples of 2 %: a median within 4 standard errors, 0.65 % each; a MAD of them within 4 of
+ * 30 % of it. */
+static void learns_what_is_there(void **state)
+{
+    struct health_baseline b = learn("20x2,leaf=5,far=0.8,in=3:50");
+
+    (void)state;
+    assert_int_equal(b.hosts, 20);
+    for (int k = 0; k < 20; k++) {
+        assert_int_equal(b.ranks[k], 2);
+        for (int way = 0; way < 2; way++) {
+            double want = 10e9 * (k == 3 && way == HEALTH_IN ? 0.5 : 1); /* 0.8: commonest */
+            assert_true(fabs(b.Bps[k][way] / want - 1) < 0.026);
+            assert_true(b.spread[k][way] > 0 && b.spread[k][way] < 0.044);
+        }
+        assert_true(b.latency_s[k] > 15e-6 && b.latency_s[k] < 30e-6);
+    }
+    assert_true(b.path_ratio[2] == 1 && fabs(b.path_ratio[1] - 1.25) < 0.03);
+    assert_true(b.path_ratio[0] == 0 && b.path_ratio[3] == 0);
+    health_baseline_release(&b);
+}
+
+static void compares_with_itself(void **state)
+{
+    struct health_baseline b = learn("8,port=2:80"); /* so it is, and so it was learnt */
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct health_verdict v = judge("8,port=2:80", seed, &b);
+        assert_int_equal(v.findings, 0);
+        assert_true(v.by_baseline && !v.percent_only);
+        health_verdict_release(&v);
+        v = judge("8,port=2:72", seed, &b);
+        assert_int_equal(v.findings, 1);
+        assert_int_equal(v.finding[0].host, 2);
+        assert_non_null(strstr(v.finding[0].text, "of baseline"));
+        assert_true(fabs(v.finding[0].percent - 90) < 3);
+        health_verdict_release(&v);
+    }
+    health_baseline_release(&b);
+}
+
+static void a_shift_of_all_is_one_finding(void **state)
+{
+    struct health_baseline b = learn("16");
+    struct health_data d = data("16,port=5:80", 1);
+    struct health_rules with = rules;
+    struct health_verdict v;
+    struct err err;
+
+    (void)state;
+    with.baseline = &b;
+    for (int i = 0; i < d.samples.count; i++)
+        d.samples.at[i].Bps *= 0.88;
+    assert_int_equal(health_judge(&d, &with, &v, &err), 0);
+    assert_int_equal(v.findings, 2);
+    assert_int_equal(v.finding[0].code, 301); /* and the one that is slow beside the others */
+    assert_int_equal(v.finding[0].host, 5);
+    assert_true(fabs(v.finding[0].percent - 0.88 * 80) < 3);
+    assert_int_equal(v.finding[1].code, 306);
+    assert_int_equal(v.finding[1].state, HEALTH_WARNING);
+    assert_string_equal(v.finding[1].text,
+                        "all 16 hosts are at 88 % of the baseline (--accept-baseline if so it"
+                        " is)");
+    health_verdict_release(&v);
+    health_data_release(&d);
+    health_baseline_release(&b);
+}
+
+static void refused(const struct health_baseline *b, const char *spec, const char *words)
+{
+    struct health_data d = data(spec, 1);
+    struct health_rules with = rules;
+    struct health_verdict v;
+    struct err err;
+
+    with.baseline = b;
+    assert_int_equal(health_judge(&d, &with, &v, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    if (!strstr(err.text, words))
+        fail_msg("%s", err.text);
+    health_data_release(&d);
+}
+
+static void another_fabric_is_refused(void **state)
+{
+    struct health_baseline b = learn("8x2");
+
+    (void)state;
+    refused(&b, "9x2", "has no host 'node8'");
+    refused(&b, "8x4", "has host 'node0' with 2 ranks, found 4");
+    struct health_verdict v = judge("6x2", 1, &b); /* some of its hosts: fine */
+    assert_int_equal(v.findings, 0);
+    health_verdict_release(&v);
+    health_baseline_release(&b);
+}
+
+static void half_of_a_file_is_refused(void **state)
+{
+    struct health_data d = data("4", 1);
+    struct health_baseline b;
+    struct err err;
+    size_t bytes;
+    char *text = learn_text(&d, &bytes);
+
+    (void)state;
+    for (size_t n = 0; n < bytes; n++) {
+        assert_int_equal(health_baseline_parse(&b, "b", text, (int64_t)n, &err), -1);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_null(strchr(err.text, '\n'));
+    }
+    size_t digit = (size_t)(strstr(text, "out_Bps: ") - text) + 9;
+    text[digit] = text[digit] == '1' ? '2' : '1'; /* mended by hand */
+    assert_int_equal(health_baseline_parse(&b, "b", text, (int64_t)bytes, &err), -1);
+    assert_non_null(strstr(err.text, "b: is damaged"));
+    static const char old[] = "format: paro-baseline/1\nports: []\n";
+    assert_int_equal(health_baseline_parse(&b, "b", old, sizeof old - 1, &err), -1);
+    assert_non_null(strstr(err.text, "paro-baseline/1"));
+    mem_free(text);
+    health_data_release(&d);
+}
+
+/* A level shifts by a decision. */
+static void a_baseline_is_replaced_when_told_so(void **state)
+{
+    char dir[] = "/tmp/health_baseline_test.XXXXXX", path[64];
+    struct health_data was = data("8", 1), is = data("8,out=3:70", 2);
+    struct health_baseline b;
+    struct err err;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/baseline.yaml", dir);
+    assert_int_equal(health_baseline_write(&was, path, 0, &err), 0);
+    assert_int_equal(health_baseline_write(&is, path, 0, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_non_null(strstr(err.text, "node3 out, from 12."));
+    assert_int_equal(health_baseline_read(&b, path, &err), 0);
+    assert_true(b.Bps[3][HEALTH_OUT] > 12e9);
+    health_baseline_release(&b);
+    assert_int_equal(health_baseline_write(&is, path, 1, &err), 0);
+    assert_int_equal(health_baseline_read(&b, path, &err), 0);
+    assert_true(b.Bps[3][HEALTH_OUT] < 9.5e9);
+    health_baseline_release(&b);
+    unlink(path);
+    assert_int_equal(rmdir(dir), 0);
+    health_data_release(&was);
+    health_data_release(&is);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(learns_what_is_there),
+        cmocka_unit_test(compares_with_itself),
+        cmocka_unit_test(a_shift_of_all_is_one_finding),
+        cmocka_unit_test(another_fabric_is_refused),
+        cmocka_unit_test(half_of_a_file_is_refused),
+        cmocka_unit_test(a_baseline_is_replaced_when_told_so),
+    };
+
+    health_rules_init(&rules);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

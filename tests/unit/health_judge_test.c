@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The verdict against a second opinion: a judge by brute force that shares no statistics with
+ * the first (each port's median over all of its samples, by counting), closed forms of what
+ * chance does, and fabrics whose faults are known.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+#include "health/health_chance.h"
+#include "health/health_fleet.h"
+#include "health/health_record.h"
+
+static struct health_rules rules;
+
+static struct health_fleet fleet(const char *spec, uint64_t seed)
+{
+    struct health_fleet f;
+    struct err err;
+
+    if (health_fleet_parse(spec, &f, &err))
+        fail_msg("%s", err.text);
+    f.seed = seed;
+    return f;
+}
+
+static struct health_data data(const char *spec, uint64_t seed)
+{
+    struct health_fleet f = fleet(spec, seed);
+    struct health_data d;
+    struct err err;
+
+    if (health_fleet_run(&f, &rules, &d, &err))
+        fail_msg("%s: %s", spec, err.text);
+    return d;
+}
+
+static struct health_verdict judge(const struct health_data *d)
+{
+    struct health_verdict v;
+    struct err err;
+
+    if (health_judge(d, &rules, &v, &err))
+        fail_msg("%s", err.text);
+    return v;
+}
+
+/* The one finding of a fabric. */
+static struct health_finding one(const char *spec, uint64_t seed)
+{
+    struct health_data d = data(spec, seed);
+    struct health_verdict v = judge(&d);
+
+    for (int i = 0; v.findings != 1 && i < v.findings; i++)
+        print_message("# %s\n", v.finding[i].text);
+    if (v.findings != 1)
+        fail_msg("%s, seed %llu: %d findings, expected one", spec, (unsigned long long)seed,
+                 v.findings);
+    struct health_finding f = v.finding[0];
+    health_verdict_release(&v);
+    health_data_release(&d);
+    return f;
+}
+
+/* ---- chance ---- */
+
+static void near(double a, double b, double part)
+{
+    if (!(fabs(a - b) <= part * fabs(b)))
+        fail_msg("%.9g, expected %.9g", a, b);
+}
+
+static void chance_is_as_in_tables(void **state)
+{
+    (void)state;
+    near(health_normal_z(0.025), 1.959963985, 1e-8);
+    near(health_normal_z(1e-9), 5.997807015, 1e-8);
+    /* Student's t, 0.1 %, 30 degrees of freedom: 3.385; the expansion's first term is short of
+     * it by its second, of order z^5 / (96 f^2) = 0.3 %. */
+    near(health_student_z(1e-3, 30), 3.385, 0.01);
+    near(health_binomial_above(5, 5, 0.5), 1.0 / 32, 1e-12);
+    near(health_binomial_above(10, 3, 0.2), 0.322200474, 1e-6);
+    near(health_binomial_above(7, 0, 0.2), 1, 0);
+    near(health_binomial_above(3, 4, 0.2), 0, 0);
+    near(health_median_error(2, 16), 1.253314137 / 2, 1e-9);
+    assert_true(health_deviation(1.5, 15, 1) == 1);
+    assert_true(health_deviation(2.5, 15, 1) == 2.5);
+}
+
+/* ---- the second opinion ---- */
+
+/* By counting: the value with as many below as above. */
+static double count_median(const double *v, int n)
+{
+    double lo = NAN, hi = NAN;
+
+    for (int i = 0; i < n; i++) {
+        int below = 0, equal = 0;
+        for (int k = 0; k < n; k++) {
+            below += v[k] < v[i];
+            equal += v[k] == v[i];
+        }
+        if (below <= (n - 1) / 2 && (n - 1) / 2 < below + equal)
+            lo = v[i];
+        if (below <= n / 2 && n / 2 < below + equal)
+            hi = v[i];
+    }
+    return (lo + hi) / 2;
+}
+
+static int is_faulty(const struct health_fleet *f, int k, int way)
+{
+    for (int x = 0; x < f->faults; x++)
+        if (f->fault[x].host == k &&
+            (f->fault[x].kind == HEALTH_FAULT_PORT ||
+             f->fault[x].kind == (way == HEALTH_OUT ? HEALTH_FAULT_OUT : HEALTH_FAULT_IN)))
+            return 1;
+    return 0;
+}
+
+/* Each port's median over its samples without those whose other end is known to be faulty. */
+static void brute(const struct health_data *d, const struct health_fleet *known,
+                  double (*Bps)[2])
+{
+    double *v = mem_new((size_t)d->samples.count, sizeof *v);
+
+    for (int k = 0; k < d->hosts; k++)
+        for (int way = 0; way < 2; way++) {
+            int n = 0;
+            for (int i = 0; i < d->samples.count; i++) {
+                const struct health_sample *s = &d->samples.at[i];
+                int own = way == HEALTH_OUT ? s->src : s->dst,
+                    other = way == HEALTH_OUT ? s->dst : s->src;
+                if (own == k && !is_faulty(known, other, !way))
+                    v[n++] = s->Bps;
+            }
+            Bps[k][way] = count_median(v, n);
+        }
+    mem_free(v);
+}
+
+static void agrees_with_brute_force(void **state)
+{
+    static const char *const specs[] = {"16", "16,out=5:85", "24,in=3:60,out=9:92",
+                                        "33,port=1:80,out=20:90,in=32:70"};
+    double well[128], Bps[64][2];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
+        for (uint64_t seed = 0; seed < 10; seed++) {
+            struct health_fleet f = fleet(specs[i], seed);
+            struct health_data d = data(specs[i], seed);
+            struct health_verdict v = judge(&d);
+            brute(&d, &f, Bps);
+            int n = 0;
+            for (int k = 0; k < d.hosts; k++)
+                for (int way = 0; way < 2; way++)
+                    if (!is_faulty(&f, k, way))
+                        well[n++] = Bps[k][way];
+            double usual = count_median(well, n);
+            for (int k = 0; k < d.hosts; k++)
+                for (int way = 0; way < 2; way++) {
+                    const struct health_port *p = &v.port[k][way];
+                    int faulty = is_faulty(&f, k, way);
+                    /*
+                     * A faulty port was judged while less faulty partners were not known yet:
+                     * at most 3 of its samples more, of a median between two of some 27.
+                     */
+                    near(p->percent, 100 * Bps[k][way] / usual, faulty ? 0.02 : 1e-12);
+                    assert_int_equal(p->state != HEALTH_OK, faulty);
+                }
+            health_verdict_release(&v);
+            health_data_release(&d);
+        }
+}
+
+/* ---- each fault by its name ---- */
+
+static void each_fault_has_its_name(void **state)
+{
+    static const struct {
+        const char *spec;
+        int code, host, other, way;
+        enum health_state is;
+    } row[] = {
+        {"8,port=3:90", 301, 3, -1, -1, HEALTH_WARNING},
+        {"8,out=3:70", 301, 3, -1, HEALTH_OUT, HEALTH_CRITICAL},
+        {"64,in=63:90", 301, 63, -1, HEALTH_IN, HEALTH_WARNING},
+        {"8,pair=2-5:80", 304, 2, 5, -1, HEALTH_WARNING},
+        {"3,pair=2-0:50", 304, 2, 0, -1, HEALTH_CRITICAL},
+        {"8,cut=6", 202, 6, -1, -1, HEALTH_CRITICAL},
+        {"8,cut=0", 202, 0, -1, -1, HEALTH_CRITICAL},
+        {"8,corrupt=1", 501, 1, -1, HEALTH_OUT, HEALTH_CRITICAL},
+        {"16,late=4:400", 401, 4, -1, -1, HEALTH_WARNING},
+        {"16,late=4:900", 401, 4, -1, -1, HEALTH_CRITICAL},
+        {"8x4,rank=5.2:40", 307, 5, -1, -1, HEALTH_WARNING},
+        {"8x2,rank=5.1:40", 307, 5, -1, -1, HEALTH_WARNING},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            struct health_data d = data(row[i].spec, seed);
+            struct health_verdict v = judge(&d);
+            int bad = 0;
+            for (int k = 0; k < v.findings; k++) {
+                const struct health_finding *f = &v.finding[k];
+                if (f->state == HEALTH_UNKNOWN) /* of a cut: what was not finished */
+                    continue;
+                bad++;
+                if (f->code != row[i].code || f->host != row[i].host ||
+                    f->other != row[i].other || f->way != row[i].way || f->state != row[i].is)
+                    fail_msg("%s, seed %d: HC-%d %s", row[i].spec, (int)seed, f->code, f->text);
+                assert_int_equal(f->rank >= 0, f->code == 307);
+            }
+            if (bad != 1)
+                fail_msg("%s, seed %d: %d findings", row[i].spec, (int)seed, bad);
+            assert_int_equal(v.state, row[i].is);
+            health_verdict_release(&v);
+            health_data_release(&d);
+        }
+}
+
+static void evidence_is_in_numbers(void **state)
+{
+    struct health_finding f = one("16,out=3:80", 1);
+
+    (void)state;
+    assert_true(f.confirmed);
+    near(f.measured, 0.8 * 12.5e9, 0.03);
+    near(f.expected, 12.5e9, 0.02);
+    near(f.peers, 12.5e9, 0.02);
+    near(f.percent, 80, 0.02);
+    assert_true(f.z > 10 && f.samples >= 27 && f.partners >= 12 && f.saw >= f.partners - 2);
+    assert_int_equal(f.action, HEALTH_OPERATOR);
+    f = one("8,pair=2-5:80", 1);
+    assert_true(f.confirmed && f.saw == f.samples && f.samples >= 5);
+    near(f.percent, 80, 0.04);
+}
+
+/* Host 12 has a leaf of its own: all of its paths are long, and no fault of its. */
+static void paths_are_compared_with_their_like(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct health_data d = data("13,leaf=12,far=0.7", seed);
+        struct health_verdict v = judge(&d);
+        assert_int_equal(v.findings, 0);
+        health_verdict_release(&v);
+        for (int k = 0; k < d.hosts; k++) /* what would be said without places */
+            d.host[k].leaf = -1;
+        v = judge(&d);
+        assert_int_equal(v.findings, 1);
+        assert_int_equal(v.finding[0].host, 12);
+        health_verdict_release(&v);
+        health_data_release(&d);
+        assert_int_equal(one("24,leaf=4,pod=3,far=0.7,port=9:90", seed).host, 9);
+    }
+}
+
+/* ---- what is not known ---- */
+
+static void what_was_not_done_is_unknown(void **state)
+{
+    struct health_data d = data("8", 1);
+    struct health_verdict v;
+
+    (void)state;
+    d.done &= ~(1u << HEALTH_PART_LATENCY);
+    v = judge(&d);
+    assert_int_equal(v.state, HEALTH_UNKNOWN);
+    assert_int_equal(v.finding[0].code, 901);
+    assert_non_null(strstr(v.finding[0].text, "latency not finished within 10 s"));
+    health_verdict_release(&v);
+    d.done = d.asked;
+    snprintf(d.host[2].why, sizeof d.host[2].why, "no memory");
+    v = judge(&d);
+    assert_int_equal(v.state, HEALTH_UNKNOWN);
+    assert_int_equal(v.finding[0].code, 902);
+    assert_string_equal(v.finding[0].text, "node2 could not measure: no memory");
+    health_verdict_release(&v);
+    d.host[2].why[0] = 0;
+    for (int i = d.samples.count; i-- > 0;) /* all but 9 of what host 5 sent */
+        if (d.samples.at[i].src == 5 && d.samples.at[i].round >= 9)
+            d.samples.at[i] = d.samples.at[--d.samples.count];
+    v = judge(&d);
+    assert_int_equal(v.state, HEALTH_UNKNOWN);
+    assert_int_equal(v.finding[0].code, 903);
+    assert_string_equal(v.finding[0].text, "node5 out measured 9 times, expected 15");
+    health_verdict_release(&v);
+    health_data_release(&d);
+}
+
+/* ---- links, streams that stand, all at once ---- */
+
+static void facts_need_no_statistics(void **state)
+{
+    static const struct {
+        struct health_link l;
+        int code;
+    } row[] = {
+        {{.up = 1, .carrier = 0, .lost = 1}, 201},
+        {{.up = 1, .carrier = 0, .lost = 0}, 0}, /* never had one */
+        {{.up = 0, .carrier = 0, .lost = 1}, 0}, /* switched off */
+        {{.up = 1, .carrier = 1, .errors = 9, .packets = 10}, 0},
+        {{.up = 1, .carrier = 1, .errors = 10, .packets = 9999999}, 203},
+        {{.up = 1, .carrier = 1, .errors = 10, .packets = 10000001}, 0},
+        {{.up = 1, .carrier = 1, .Bps = 25e9, .want_Bps = 50e9}, 204},
+        {{.up = 1, .carrier = 1, .Bps = 50e9, .want_Bps = 50e9}, 0},
+        {{.up = 1, .carrier = 1, .flaps = 3, .since_s = 86400}, 205},
+        {{.up = 1, .carrier = 1, .flaps = 2, .since_s = 86400}, 0},
+        {{.up = 1, .carrier = 1, .flaps = 1, .since_s = 10}, 205}, /* while it was measured */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const char *const names[] = {"a"};
+        struct health_data d;
+        health_data_init(&d, 1, names);
+        d.level = HEALTH_QUICK;
+        health_data_add_link(&d, &row[i].l);
+        struct health_verdict v = judge(&d);
+        if (v.findings != (row[i].code != 0) ||
+            (v.findings && v.finding[0].code != row[i].code))
+            fail_msg("link %zu: %d findings, %s", i, v.findings,
+                     v.findings ? v.finding[0].text : "");
+        health_verdict_release(&v);
+        health_data_release(&d);
+    }
+}
+
+static void whoever_is_in_most_of_it_is_named(void **state)
+{
+    struct health_data d = data("8", 1);
+
+    (void)state;
+    health_data_add_wrong(&d, 3, 1, 5);
+    health_data_add_wrong(&d, 3, 1, 2);
+    health_data_add_wrong(&d, 3, 6, 1);
+    health_data_add_wrong(&d, 0, 4, 1);
+    health_data_add_wrong(&d, 2, 4, 1);
+    health_data_add_wrong(&d, 7, 4, 1);
+    health_data_add_wrong(&d, 5, 0, 9);
+    struct health_verdict v = judge(&d);
+    assert_int_equal(v.findings, 3);
+    assert_string_equal(v.finding[0].text, "node3 sends wrong data: 8 words, to 2 hosts");
+    assert_string_equal(v.finding[1].text, "node4 receives wrong data: 3 words, from 3 hosts");
+    assert_string_equal(v.finding[2].text, "9 words wrong, from node5 to node0");
+    health_verdict_release(&v);
+    health_data_add_stall(&d, (struct health_stall){1, 6, 3});
+    health_data_add_stall(&d, (struct health_stall){2, 6, 3});
+    d.wrongs.count = 0;
+    v = judge(&d);
+    assert_int_equal(v.findings, 1);
+    assert_string_equal(v.finding[0].text, "no bytes come through into node6, from 2 hosts");
+    health_verdict_release(&v);
+    d.host[6].silent = 1; /* that explains it */
+    v = judge(&d);
+    assert_int_equal(v.findings, 1);
+    assert_int_equal(v.finding[0].code, 202);
+    health_verdict_release(&v);
+    health_data_release(&d);
+}
+
+static void all_at_once_is_nobodys_fault(void **state)
+{
+    struct health_data d = data("8", 1), slow = data("8,port=1:50", 1);
+    const struct health_collective all = {0, 8, 2, 1}, half = {4, 4, 2, 1}, well = {0, 4, 1, 1};
+
+    (void)state;
+    health_data_add_collective(&d, all);
+    struct health_verdict v = judge(&d);
+    assert_int_equal(v.findings, 1);
+    assert_int_equal(v.finding[0].code, 308);
+    assert_int_equal(v.finding[0].host, -1);
+    assert_string_equal(v.finding[0].text,
+                        "only all 8 hosts at once are slow, 50 % of what pairs give");
+    health_verdict_release(&v);
+    health_data_add_collective(&d, well);
+    health_data_add_collective(&d, half);
+    v = judge(&d);
+    assert_non_null(strstr(v.finding[0].text, ", node4 to node7 too"));
+    health_verdict_release(&v);
+    health_data_add_collective(&slow, all); /* a slow port explains it */
+    v = judge(&slow);
+    assert_int_equal(v.findings, 1);
+    assert_int_equal(v.finding[0].code, 301);
+    health_verdict_release(&v);
+    health_data_release(&d);
+    health_data_release(&slow);
+}
+
+/* ---- plans ---- */
+
+/* Every turn: nobody sends to oneself, nobody receives twice. */
+static void check_turns(const struct health_plan *p)
+{
+    unsigned char *taken = mem_new((size_t)p->hosts, 1);
+
+    for (int t = 0; t < p->turns; t++) {
+        memset(taken, 0, (size_t)p->hosts);
+        for (int k = 0; k < p->hosts; k++) {
+            int to = p->dst[t * p->hosts + k];
+            assert_true(to >= -1 && to < p->hosts && to != k);
+            assert_false(to >= 0 && taken[to]++);
+        }
+    }
+    mem_free(taken);
+}
+
+static void rounds_load_every_port(void **state)
+{
+    static const int hosts[] = {2, 3, 4, 7, 8, 9, 16, 17, 64, 65, 100};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+        for (int level = HEALTH_NORMAL; level <= HEALTH_DEEP; level++) {
+            const char *names[100];
+            struct health_data d;
+            struct health_plan p;
+            struct err err;
+            int n = hosts[i];
+            for (int k = 0; k < n; k++)
+                names[k] = "x";
+            health_data_init(&d, n, names);
+            d.level = (enum health_level)level;
+            d.seed = 1234567;
+            assert_int_equal(health_plan(&d, &rules, &p, &err), 0);
+            assert_int_equal(p.stage, HEALTH_ROUNDS);
+            assert_true(p.turns >= HEALTH_SAMPLES_LEAST);
+            check_turns(&p);
+            unsigned char *met = mem_new((size_t)n * (size_t)n, 1);
+            int pairs = 0;
+            for (int t = 0; t < p.turns; t++)
+                for (int k = 0; k < n; k++) {
+                    int to = p.dst[t * n + k];
+                    assert_true(to >= 0);
+                    pairs += met[k * n + to]++ == 0;
+                }
+            /* all pairs, or as many as there are turns but for those met twice */
+            int most = n * (n - 1);
+            if (level == HEALTH_DEEP || n - 1 <= HEALTH_SAMPLES_LEAST)
+                assert_int_equal(pairs, most);
+            else
+                assert_true(pairs * 10 >= p.turns * n * 8);
+            mem_free(met);
+            health_plan_release(&p);
+            health_data_release(&d);
+        }
+}
+
+/* Until nothing is suspected; on a healthy fabric within a few turns. */
+static void suspicions_come_to_an_end(void **state)
+{
+    static const char *const specs[] = {
+        "8", "64", "64,port=9:95", "200,pair=1-2:80", "33", "12,noise=0.2,transients=0.3"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            struct health_data d = data(specs[i], seed);
+            struct health_plan p;
+            struct err err;
+            int last = 0;
+            for (int k = 0; k < d.samples.count; k++)
+                last = d.samples.at[k].round > last ? d.samples.at[k].round : last;
+            assert_true(last < d.wanted + 64);
+            assert_int_equal(health_plan(&d, &rules, &p, &err), 0);
+            assert_int_equal(p.turns, 0);
+            health_plan_release(&p);
+            health_data_release(&d);
+        }
+}
+
+/* ---- the record ---- */
+
+static char *print(const struct health_data *d, size_t *bytes)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, bytes);
+
+    health_record_print(d, f);
+    fclose(f);
+    return text;
+}
+
+static void a_record_says_the_same(void **state)
+{
+    static const char *const specs[] = {"3", "8x2,port=1:50,rank=2.1:40,late=3:400",
+                                        "24,leaf=4,pod=2,far=0.8,cut=9,flap=2,corrupt=5"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        struct health_data d = data(specs[i], 3), back;
+        size_t bytes, again;
+        struct err err;
+        d.seed = UINT64_MAX - 5;
+        char *text = print(&d, &bytes);
+        if (health_record_parse(&back, "r", text, (int64_t)bytes, &err))
+            fail_msg("%s", err.text);
+        char *second = print(&back, &again);
+        assert_int_equal(bytes, again);
+        assert_memory_equal(text, second, bytes);
+        struct health_verdict v = judge(&d), w = judge(&back);
+        assert_int_equal(v.findings, w.findings);
+        for (int k = 0; k < v.findings; k++)
+            assert_string_equal(v.finding[k].text, w.finding[k].text);
+        /* cut anywhere, or one bit changed: refused, in one line */
+        for (size_t n = 0; n < bytes; n += 1 + bytes / 200) {
+            assert_int_equal(health_record_parse(&back, "r", text, (int64_t)n, &err), -1);
+            assert_null(strchr(err.text, '\n'));
+            text[n] ^= 4;
+            assert_int_equal(
+                health_record_parse(&(struct health_data){0}, "r", text, (int64_t)bytes, &err),
+                -1);
+            text[n] ^= 4;
+        }
+        health_verdict_release(&v);
+        health_verdict_release(&w);
+        health_data_release(&d);
+        health_data_release(&back);
+        free(text);
+        free(second);
+    }
+}
+
+static void fleets_are_described_strictly(void **state)
+{
+    static const char *const bad[] = {
+        "",          "1",           "x",        "8x",         "8x0",           "8,",
+        "8,port",    "8,port=8:90", "8,port=1", "8,pair=1:3", "8,pair=1-1:50", "8,rank=1.1:50",
+        "8,depth=3", "8,noise=2",   "99999"};
+    struct health_fleet f;
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (strcmp(bad[i], "8,") && health_fleet_parse(bad[i], &f, &err) == 0)
+            fail_msg("fleet '%s' was taken", bad[i]);
+}
+
+/* A large fabric is work for the samples, not for all pairs of hosts. */
+static void thousands_of_ports_are_little_work(void **state)
+{
+    struct health_data d = data("4096,port=7:90,out=4000:80", 1);
+
+    (void)state;
+    double start = tick_now_s();
+    struct health_verdict v = judge(&d);
+    double took_s = tick_now_s() - start;
+    assert_int_equal(v.findings, 2);
+    assert_int_equal(v.finding[0].host, 7);
+    assert_int_equal(v.finding[1].host, 4000);
+    assert_true(took_s < 20); /* 0.1 s alone on a machine; with all pairs it would be minutes */
+    health_verdict_release(&v);
+    health_data_release(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chance_is_as_in_tables),
+        cmocka_unit_test(agrees_with_brute_force),
+        cmocka_unit_test(each_fault_has_its_name),
+        cmocka_unit_test(evidence_is_in_numbers),
+        cmocka_unit_test(paths_are_compared_with_their_like),
+        cmocka_unit_test(what_was_not_done_is_unknown),
+        cmocka_unit_test(facts_need_no_statistics),
+        cmocka_unit_test(whoever_is_in_most_of_it_is_named),
+        cmocka_unit_test(all_at_once_is_nobodys_fault),
+        cmocka_unit_test(rounds_load_every_port),
+        cmocka_unit_test(suspicions_come_to_an_end),
+        cmocka_unit_test(a_record_says_the_same),
+        cmocka_unit_test(fleets_are_described_strictly),
+        cmocka_unit_test(thousands_of_ports_are_little_work),
+    };
+
+    health_rules_init(&rules);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is said of a run in the light of those before it.  The oracle is a table: minutes, what
+ * each run saw, and what is to be said and printed of it, worked out by hand from the rules:
+ *
+ *   CRITICAL takes two runs in a row, or one that looked twice
+ *   what was said stays said for 10 minutes after it was last seen as bad
+ *   a change is printed once; a reminder when it is due; the end of what was printed, too
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "health/health_ops.h"
+
+enum { HOSTS = 3, RUNS_MOST = 12 };
+static const int64_t start_s = 1795000000;
+
+/*
+ * A run: at a minute, codes of what was seen: "C" CRITICAL, "c" CRITICAL that a second look
+ * confirmed, "W" WARNING, "U" UNKNOWN (code 902: nothing could be measured), "-" nothing.
+ */
+struct run {
+    int minute;
+    char saw;
+    enum health_state said;
+    const char *printed; /* "": nothing; "new", "cleared", "remind" */
+};
+
+#define OK_  HEALTH_OK
+#define WARN HEALTH_WARNING
+#define CRIT HEALTH_CRITICAL
+#define UNKN HEALTH_UNKNOWN
+
+static const struct story {
+    const char *name;
+    struct run run[RUNS_MOST];
+} stories[] = {
+    {"nothing is ever wrong", {{0, '-', OK_, ""}, {5, '-', OK_, ""}, {10, '-', OK_, ""}}},
+    {"once is a warning, twice is critical",
+     {{0, 'C', WARN, "new"}, {5, 'C', CRIT, "new"}, {10, 'C', CRIT, ""}}},
+    {"a second look makes it critical at once", {{0, 'c', CRIT, "new"}, {5, 'c', CRIT, ""}}},
+    {"a run without it begins the counting anew",
+     {{0, 'C', WARN, "new"}, {5, '-', WARN, ""}, {9, 'C', WARN, ""}, {14, 'C', CRIT, "new"}}},
+    {"kept for ten minutes, then over",
+     {{0, 'c', CRIT, "new"},
+      {5, '-', CRIT, ""},
+      {9, '-', CRIT, ""},
+      {10, '-', OK_, "cleared"},
+      {15, '-', OK_, ""}}},
+    {"runs an hour apart: over at the first that does not see it",
+     {{0, 'c', CRIT, "new"}, {60, '-', OK_, "cleared"}, {120, 'c', CRIT, "new"}}},
+    {"seen again within the ten minutes: they begin anew",
+     {{0, 'c', CRIT, "new"},
+      {9, '-', CRIT, ""},
+      {12, '-', OK_, "cleared"},
+      {13, 'c', CRIT, "new"},
+      {20, 'c', CRIT, ""},
+      {29, '-', CRIT, ""},
+      {30, '-', OK_, "cleared"}}},
+    {"better, but not well: the worse is said for ten minutes",
+     {{0, 'c', CRIT, "new"}, {5, 'W', CRIT, ""}, {10, 'W', WARN, "new"}, {15, 'W', WARN, ""}}},
+    {"who could not look clears nothing",
+     {{0, 'c', CRIT, "new"},
+      {20, 'U', CRIT, "new"},
+      {40, 'U', CRIT, ""},
+      {45, '-', OK_, "cleared"}}},
+    {"not known is over as soon as it is known",
+     {{0, 'U', UNKN, "new"}, {5, 'U', UNKN, ""}, {6, '-', OK_, "cleared"}}},
+    {"a reminder when it is due, and no sooner",
+     {{0, 'W', WARN, "new"},
+      {700, 'W', WARN, ""},
+      {720, 'W', WARN, "remind"},
+      {725, 'W', WARN, ""},
+      {1440, 'W', WARN, "remind"}}},
+    {"nobody is reminded of nothing", {{0, '-', OK_, ""}, {720, '-', OK_, ""}}},
+};
+
+static void see(struct health_verdict *v, char saw)
+{
+    struct health_finding f = health_finding_new(saw == 'W'   ? HEALTH_WARNING
+                                                 : saw == 'U' ? HEALTH_UNKNOWN
+                                                              : HEALTH_CRITICAL,
+                                                 saw == 'U' ? 902 : 301);
+
+    if (saw == '-')
+        return;
+    f.host = 1;
+    f.way = saw == 'U' ? -1 : HEALTH_OUT;
+    f.confirmed = saw == 'c';
+    snprintf(f.text, sizeof f.text, "node1 out is slow");
+    health_verdict_add(v, &f);
+}
+
+static const char *print_of(const struct health_news *n)
+{
+    return n->clear.count ? "cleared" : n->changed ? "new" : n->due ? "remind" : "";
+}
+
+/* Through a text each time: what is not written down is not remembered. */
+static void through_text(struct health_memory *m)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    struct err err;
+
+    health_memory_print(m, out);
+    fclose(out);
+    health_memory_close(m);
+    if (health_memory_parse(m, "state", text, (int64_t)bytes, &err))
+        fail_msg("%s", err.text);
+    free(text);
+}
+
+static void tell(const struct story *s)
+{
+    static const char *const names[HOSTS] = {"node0", "node1", "node2"};
+    struct health_memory m = {.lock = -1};
+    struct health_ops o;
+    struct health_data d;
+
+    health_ops_init(&o);
+    o.notify = 1;
+    o.remind_s = 12 * 3600;
+    health_data_init(&d, HOSTS, names);
+    for (int i = 0; i < RUNS_MOST && s->run[i].saw; i++) {
+        const struct run *r = &s->run[i];
+        struct health_verdict v = {.hosts = HOSTS};
+        struct health_news news = {0};
+        d.when_s = start_s + 60 * r->minute;
+        see(&v, r->saw);
+        health_settle(&m, &d, &v, &o, r->saw != 'U', &news);
+        if (v.state != r->said)
+            fail_msg("%s, minute %d: said %s, expected %s", s->name, r->minute,
+                     health_state_name(v.state), health_state_name(r->said));
+        if (strcmp(print_of(&news), r->printed) != 0)
+            fail_msg("%s, minute %d: printed '%s', expected '%s'", s->name, r->minute,
+                     print_of(&news), r->printed);
+        if (news.changed || news.due)
+            health_settle_told(&m, &v, d.when_s);
+        health_news_release(&news);
+        health_verdict_release(&v);
+        through_text(&m);
+    }
+    health_memory_close(&m);
+    health_data_release(&d);
+}
+
+static void runs_and_what_is_said(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++)
+        tell(&stories[i]);
+}
+
+/* Two ports, one of which is mended: the other's news are its own. */
+static void each_for_itself(void **state)
+{
+    static const char *const names[HOSTS] = {"node0", "node1", "node2"};
+    struct health_memory m = {.lock = -1};
+    struct health_ops o;
+    struct health_data d;
+
+    (void)state;
+    health_ops_init(&o);
+    health_data_init(&d, HOSTS, names);
+    for (int minute = 0; minute <= 20; minute += 20) {
+        struct health_verdict v = {.hosts = HOSTS};
+        struct health_news news = {0};
+        d.when_s = start_s + 60 * minute;
+        for (int k = minute ? 1 : 0; k < 2; k++) {
+            see(&v, 'c');
+            v.finding[v.findings - 1].host = k;
+        }
+        health_settle(&m, &d, &v, &o, 1, &news);
+        assert_int_equal(v.findings, minute ? 1 : 2);
+        assert_int_equal(news.fresh.count, minute ? 0 : 2);
+        assert_int_equal(news.clear.count, minute ? 1 : 0);
+        health_settle_told(&m, &v, d.when_s);
+        health_news_release(&news);
+        health_verdict_release(&v);
+    }
+    health_memory_close(&m);
+    health_data_release(&d);
+}
+
+/* What a name may hold, and a shell would take for its own. */
+static void a_line_for_a_scheduler(void **state)
+{
+    static const char *const names[1] = {"node1;reboot"};
+    struct health_finding f = health_finding_new(HEALTH_CRITICAL, 201);
+    struct health_data d;
+    char line[700];
+
+    (void)state;
+    health_data_init(&d, 1, names);
+    f.host = 0;
+    snprintf(f.text, sizeof f.text, "lost '$(reboot)' \"`x`\" \\ 90 %% \n end");
+    assert_int_equal(health_suggest(&d, &f, line, sizeof line), 0);
+    assert_string_equal(line, "scontrol update NodeName=node1reboot State=DRAIN"
+                              " Reason=\"horing: HC-201 lost (reboot) x  90 %  end\"");
+    f.state = HEALTH_WARNING;
+    assert_int_equal(health_suggest(&d, &f, line, sizeof line), -1);
+    health_data_release(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_and_what_is_said),
+        cmocka_unit_test(each_for_itself),
+        cmocka_unit_test(a_line_for_a_scheduler),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

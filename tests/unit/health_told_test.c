@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is told of a verdict: the line, its perfdata, JSON, the picture; for few hosts and many.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "health/health_parts.h"
+
+struct fleet {
+    int hosts;
+    char **name;
+    struct health_data d;
+    struct health_verdict v;
+    struct health_options o;
+    struct health_ops ops;
+    struct health_told t;
+};
+
+/*
+ * Hosts that all get 1 GB/s from each of 15 others; what host `slow` sends is at half of that,
+ * and it is said to be: what is told is tested here, not what is concluded.
+ */
+static void make(struct fleet *f, int hosts, const char *pattern, int slow)
+{
+    *f = (struct fleet){.hosts = hosts, .name = mem_new((size_t)hosts, sizeof *f->name)};
+    for (int k = 0; k < hosts; k++) {
+        char name[80];
+        snprintf(name, sizeof name, "%s%d", pattern, k);
+        f->name[k] = mem_dup(name);
+    }
+    health_data_init(&f->d, hosts, (const char *const *)f->name);
+    f->d.level = HEALTH_NORMAL;
+    f->d.rounds = f->d.wanted = 15;
+    f->v = (struct health_verdict){.hosts = hosts,
+                                   .port = mem_new((size_t)hosts, sizeof *f->v.port)};
+    for (int k = 0; k < hosts; k++)
+        for (int s = 1; s < hosts && s <= 15; s++)
+            health_data_add(&f->d, (struct health_sample){.src = k,
+                                                          .dst = (k + s) % hosts,
+                                                          .round = s - 1,
+                                                          .Bps = k == slow ? 5e8 : 1e9});
+    for (int k = 0; k < hosts; k++)
+        for (int way = 0; way < 2; way++) {
+            int bad = k == slow && way == HEALTH_OUT;
+            f->v.port[k][way] =
+                (struct health_port){.samples = 15,
+                                     .Bps = bad ? 5e8 : 1e9,
+                                     .want_Bps = 1e9,
+                                     .percent = bad ? 50 : 100,
+                                     .state = bad ? HEALTH_CRITICAL : HEALTH_OK};
+        }
+    if (slow >= 0) {
+        struct health_finding g = health_finding_new(HEALTH_CRITICAL, 301);
+        g.host = slow;
+        g.way = HEALTH_OUT;
+        snprintf(g.text, sizeof g.text, "%s out 500 of 1000 MB/s, 50 %%", f->name[slow]);
+        health_verdict_add(&f->v, &g);
+    }
+    health_options_init(&f->o);
+    health_ops_init(&f->ops);
+    f->t =
+        (struct health_told){.d = &f->d, .v = &f->v, .o = &f->o, .ops = &f->ops, .measured = 1};
+}
+
+static void drop(struct fleet *f)
+{
+    for (int k = 0; k < f->hosts; k++)
+        mem_free(f->name[k]);
+    mem_free(f->name);
+    health_data_release(&f->d);
+    health_verdict_release(&f->v);
+}
+
+static char *told(const struct fleet *f, void (*tell)(const struct health_told *, FILE *))
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+
+    assert_non_null(out);
+    tell(&f->t, out);
+    fclose(out);
+    char *copy = mem_dup(text);
+    free(text);
+    return copy;
+}
+
+/* The same data, the same bytes. */
+static char *twice(const struct fleet *f, void (*tell)(const struct health_told *, FILE *))
+{
+    char *text = told(f, tell), *again = told(f, tell);
+
+    assert_string_equal(text, again);
+    mem_free(again);
+    return text;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The guidelines: the first 19 characters of a label tell it from all others. */
+static void labels_differ(const char *line, int want)
+{
+    char **label = mem_new((size_t)want + 1, sizeof *label);
+    int n = 0;
+
+    for (const char *at = strchr(line, '|'); (at = strchr(at, '\''));
+         at = strchr(at + 1, ' ')) {
+        const char *end = strchr(at + 1, '\'');
+        assert_true(n < want);
+        label[n] = mem_dup(at + 1);
+        label[n][end - at - 1 < 19 ? end - at - 1 : 19] = 0;
+        n++;
+        if (!strchr(end, ' '))
+            break;
+        at = end;
+    }
+    assert_int_equal(n, want);
+    qsort(label, (size_t)n, sizeof *label, by_text);
+    for (int i = 1; i < n; i++)
+        if (strcmp(label[i - 1], label[i]) == 0)
+            fail_msg("two labels '%s'", label[i]);
+    for (int i = 0; i < n; i++)
+        mem_free(label[i]);
+    mem_free(label);
+}
+
+static void lines(void **state)
+{
+    static const struct {
+        int hosts, labels;
+        const char *pattern;
+    } row[] = {
+        {2, 4, "node"},
+        {64, 128, "gpu-cluster-of-the-long-name-"},
+        {20, 40, "12345678901234"}, /* 15 and 16 characters */
+        {3, 6, "all.of.a.name.that.has.no.number.that.is.short.99999999999999999"},
+        {2000, 1, "node"}, /* those alone that are not OK */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct fleet f;
+        make(&f, row[i].hosts, row[i].pattern, 1);
+        char *line = twice(&f, health_print_line);
+        assert_non_null(strstr(line, "HORING CRITICAL - "));
+        assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+        labels_differ(line, row[i].labels);
+        mem_free(line);
+        drop(&f);
+    }
+}
+
+/* Names that would end a line, or begin the perfdata, do not. */
+static void names_of_others(void **state)
+{
+    struct fleet f;
+
+    (void)state;
+    make(&f, 3, "a|b\n'c=", 0);
+    f.ops.verbose = 3;
+    f.ops.suggest = 1;
+    char *line = twice(&f, health_print_line);
+    assert_int_equal(strcspn(line, "|"), strcspn(line, "|\n"));
+    assert_int_equal(strncmp(strchr(line, '|'), "|'ab''c0_out'=", 14), 0);
+    mem_free(line);
+    mem_free(twice(&f, health_print_json));
+    drop(&f);
+}
+
+static int count(const char *text, const char *word)
+{
+    int n = 0;
+
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        n++;
+    return n;
+}
+
+static void pictures(void **state)
+{
+    static const struct {
+        int hosts;
+        const char *words; /* how many hosts a tile stands for, and a cell */
+    } row[] = {
+        {2, "Pairs: a row sends, a column receives<"},
+        {64, "Ports: percent of what is expected<"},
+        {65, "Ports: 2 hosts a tile"},
+        {512, "8 x 8 hosts a cell"},
+        {4096, "Ports: 16 hosts a tile"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct fleet f;
+        make(&f, row[i].hosts, "node", 1);
+        char *svg = twice(&f, health_draw);
+        if (!strstr(svg, row[i].words))
+            fail_msg("%d hosts: no '%s'", row[i].hosts, row[i].words);
+        assert_non_null(strstr(svg, "node1 out 500 of 1000 MB/s"));
+        /* One sign at the host or its tile, one before the words, one in the legend. */
+        assert_int_equal(count(svg, ">X"), 3);
+        /* A browser shows some thousand elements at once. */
+        assert_in_range(strlen(svg), 1000, 2 << 20);
+        mem_free(svg);
+        drop(&f);
+    }
+}
+
+/* Nothing is measured: a picture and a document all the same. */
+static void nothing(void **state)
+{
+    struct fleet f;
+
+    (void)state;
+    make(&f, 3, "node", -1);
+    f.d.samples.count = 0;
+    mem_free(f.v.port);
+    f.v.port = NULL;
+    char *svg = twice(&f, health_draw), *json = twice(&f, health_print_json);
+    assert_null(strstr(svg, "nan"));
+    assert_null(strstr(json, "nan"));
+    assert_non_null(strstr(svg, "No faults found."));
+    mem_free(svg);
+    mem_free(json);
+    drop(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines),
+        cmocka_unit_test(names_of_others),
+        cmocka_unit_test(pictures),
+        cmocka_unit_test(nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
