@@ -161,3 +161,21 @@ int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ra
     }
     return 0;
 }
+
+int64_t ckpt_end_at(const struct ckpt *c, int unit, int state, int64_t at)
+{
+    return c->block[block_at(c, unit, state, at)].hi;
+}
+
+void ckpt_identity(const struct ckpt *c, char hash[33])
+{
+    void *sum = ckpt_hash_begin();
+
+    for (int64_t i = 0; i < c->blocks; i++) {
+        const struct ckpt_block *b = &c->block[i];
+        const int64_t is[] = {b->unit, b->state, b->lo, b->hi};
+        ckpt_hash_more(sum, is, sizeof is);
+        ckpt_hash_more(sum, b->hash, sizeof b->hash);
+    }
+    ckpt_hash_end(sum, hash);
+}

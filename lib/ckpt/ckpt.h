@@ -143,5 +143,7 @@ int ckpt_find_state(const struct ckpt *c, const char *name);
  */
 int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ranges, int n,
                      enum dtype type, void *out, struct err *err);
+/* XXH3 over all blocks, what they are and hold: whether two ranks have opened the same. */
+void ckpt_identity(const struct ckpt *c, char hash[33]);
 
 #endif

@@ -127,14 +127,24 @@ int ckpt_check_model(const struct ckpt *c, const struct model *m, struct err *er
     return -1;
 }
 
+/* A tensor's twin that the checkpoint has in this state, or NULL. */
+static const struct model_tensor *find_there(const struct ckpt *c, const struct model_tensor *t,
+                                             int state)
+{
+    const struct model_tensor *twin = find_twin(&c->model, t);
+
+    return twin && twin->offset < ckpt_state_elems(&c->model, t->unit, &c->state[state]) ? twin
+                                                                                         : NULL;
+}
+
 /* Elements [first, first + count) of one of the model's tensors. */
 static int read_part(const struct ckpt_view *v, const struct model_tensor *t, int state,
                      int64_t first, int64_t count, enum dtype type, void *out, struct err *err)
 {
     struct ckpt *c = v->ckpt;
-    const struct model_tensor *twin = find_twin(&c->model, t);
+    const struct model_tensor *twin = find_there(c, t, state);
 
-    if (!twin || twin->offset >= ckpt_state_elems(&c->model, t->unit, &c->state[state]))
+    if (!twin)
         return v->absent(v->arg, t, first, count, type, out, err);
     struct range at = {twin->offset + first, twin->offset + first + count};
     return ckpt_read_ranges(c, t->unit, state, &at, 1, type, out, err);
@@ -156,4 +166,15 @@ int ckpt_read_model(const struct ckpt_view *v, int unit, int state, const struct
         }
     }
     return 0;
+}
+
+int64_t ckpt_model_end_at(const struct ckpt_view *v, int unit, int state, int64_t at)
+{
+    const struct model_tensor *t = &v->model->tensor[ckpt_tensor_at(v->model, unit, at)];
+    const struct model_tensor *twin = find_there(v->ckpt, t, state);
+
+    if (!twin)
+        return t->offset + t->elems;
+    return ckpt_end_at(v->ckpt, unit, state, at - t->offset + twin->offset) - twin->offset +
+           t->offset;
 }

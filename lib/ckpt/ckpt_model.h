@@ -30,5 +30,7 @@ struct ckpt_view {
 int ckpt_check_model(const struct ckpt *c, const struct model *m, struct err *err);
 int ckpt_read_model(const struct ckpt_view *v, int unit, int state, const struct range *ranges,
                     int n, enum dtype type, void *out, struct err *err);
+/* Where what is read at once with element `at` ends: a block's end, or the tensor's. */
+int64_t ckpt_model_end_at(const struct ckpt_view *v, int unit, int state, int64_t at);
 
 #endif

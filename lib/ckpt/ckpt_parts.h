@@ -27,6 +27,9 @@ int ckpt_tensor_at(const struct model *m, int unit, int64_t at);
 /* End of the block that begins at lo, in a range that ends at hi. */
 int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
 
+/* Where the block ends in which element `at` of a unit's state lies. */
+int64_t ckpt_end_at(const struct ckpt *c, int unit, int state, int64_t at);
+
 /* Orders blocks by state, unit and elements. */
 int ckpt_block_order(const struct ckpt_block *a, const struct ckpt_block *b);
 

@@ -130,8 +130,6 @@ void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer
 
 int64_t coll_staged(const struct coll *c); /* bytes of all stages */
 int64_t coll_on_gpu(const struct coll *c); /* bytes of the GPU that NCCL's runs want for sums */
-/* The stage of a handle, while none of its runs goes on; NULL where there are none. */
-void *coll_stage(const struct coll_handle *h, enum exec_where where);
 /* Where the chunks of a spec lie in this rank's shards; the local executor's tests want it. */
 void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,
                  struct exec_places *out);

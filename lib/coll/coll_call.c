@@ -99,13 +99,6 @@ static struct stage *stage_of(const struct coll_handle *h)
     return s ? &s->stage[h->spec.stage] : NULL;
 }
 
-void *coll_stage(const struct coll_handle *h, enum exec_where where)
-{
-    const struct stage *stage = stage_of(h);
-
-    return stage ? stage->buffer[where == EXEC_OUT] : NULL;
-}
-
 static int start_ranks(const struct coll_call *call, const void *in, void *out, struct err *err)
 {
     struct exec_mpi_handle *exec = call->handle->exec;

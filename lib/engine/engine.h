@@ -101,15 +101,24 @@ int64_t engine_slow_bytes(const struct engine *e);
 int64_t engine_fast_bytes(const struct engine *e);
 
 /*
- * The values of a unit's ranges, packed, as f32.  state: 0 parameters, 1 exp_avg, 2 exp_avg_sq.
+ * Where states come from.  read: the values of a unit's ranges, packed, as f32; state 0
+ * parameters, 1 exp_avg, 2 exp_avg_sq.  end: reading is worth being shared: where what is read
+ * at once with element `at` ends (a block of a file); the same answers on every rank.  NULL: a
+ * rank that wants values asks for them.
  */
-typedef int (*engine_source)(void *arg, int unit, int state, const struct range *ranges, int n,
-                             float *out, struct err *err);
+struct engine_source {
+    int (*read)(void *arg, int unit, int state, const struct range *ranges, int n, float *out,
+                struct err *err);
+    int64_t (*end)(void *arg, int unit, int state, int64_t at);
+    void *arg; /* borrowed */
+};
 /*
- * Fills this rank's shards; moments too when `moments`, else they are zero.  What coded
- * gradients have lost before is nothing again.  Not collective.
+ * Collective, the same error on every rank: fills the shards; moments too when `moments`, else
+ * they are zero.  What coded gradients have lost before is nothing again.  With end, ranks that
+ * keep the very same elements (all of them under N; under I those with the same place in groups
+ * of one size) take turns: each element is read by one of them, which sends it to the others.
  */
-int engine_load(struct engine *e, engine_source source, void *arg, int moments,
+int engine_load(struct engine *e, const struct engine_source *source, int moments,
                 struct err *err);
 /*
  * Elements at of a unit's state, in type, for checkpoints: at lies in this rank's G shard.

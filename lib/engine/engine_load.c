@@ -2,125 +2,249 @@
 /*
  * Knows how states come in and go out: checkpoints, fresh weights, the gradient of a step.  A
  * few elements at a time, for what is on a device goes through a piece of the host's memory.
+ *
+ * Ranks that keep the very same elements of a vector are PEERS, and read them together: what
+ * the source reads at once, a STRETCH, is read by the peer that has read least so far, which
+ * sends it to the others.  Each has the first piece of its next stretch read before that is
+ * wanted: so all of them read at the same time.
+ *
+ *     3 peers, stretches    |   0   | 1 | 2 | 3 |   4   |
+ *     read by                   0     1   2   1     2      and sent to the two others
+ *
+ * A rank that cannot read goes on with its sends and receipts, whatever is in them, to the end
+ * of the unit: there all ranks agree.
  */
 #include "engine/engine_inside.h"
 
 #include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Those with which this rank reads what lies under a letter. */
+struct circle {
+    struct world_peers peers;
+    /* Owned, [peers]: elements that each has read, and with those that are dealt out ahead. */
+    int64_t *done, *dealt;
+};
 
 struct loader {
     struct engine *engine;
+    const struct engine_source *source;
+    struct circle optim, params;
     int unit, state;
-    enum dtype type, seen;
-    engine_source source;
-    void *arg;
+    float *ahead; /* owned: the first piece of the stretch that this rank reads next */
+    int rc;       /* of this rank, told where all agree */
+    struct err err;
 };
 
-/* Into a packed shard of the device, or (host) of the host. */
-static int load_ranges(const struct loader *l, const struct range *ranges, int count, char *to,
-                       int host, struct err *err)
-{
-    const struct engine *e = l->engine;
-    struct kern near = e->device.near;
+/* What is still to be read of a shard. */
+struct rest {
+    const struct range *range; /* borrowed */
+    int ranges;
+    int64_t at; /* in the first of them */
+};
 
-    for (int n = 0; n < count; n++)
-        for (struct range r = ranges[n]; r.lo < r.hi;) {
-            struct range part = {r.lo, r.hi - r.lo < ENGINE_PIECE ? r.hi : r.lo + ENGINE_PIECE};
-            int64_t elems = part.hi - part.lo;
-            if (l->source(l->arg, l->unit, l->state, &part, 1, e->piece, err))
-                return -1;
-            if (host)
-                near.op->round(&near, to, l->type, e->piece, l->seen, elems);
-            else if (engine_put_params(e, to, l->type, e->piece, l->seen, elems, err))
-                return -1;
-            to += elems * dtype_bytes(l->type);
-            r.lo = part.hi;
-        }
-    return 0;
+struct place { /* of what is read */
+    char *to;
+    enum dtype type, seen;
+};
+
+/* What is read at once, from there on; 0: no more is. */
+static int next_stretch(const struct loader *l, struct rest *r, struct range *out)
+{
+    const struct engine_source *s = l->source;
+
+    if (!r->ranges)
+        return 0;
+    int64_t end = s->end ? s->end(s->arg, l->unit, l->state, r->at) : r->range->hi;
+    *out = (struct range){r->at, end < r->range->hi ? end : r->range->hi};
+    r->at = out->hi;
+    if (r->at == r->range->hi && --r->ranges)
+        r->at = (++r->range)->lo;
+    return 1;
 }
 
-/* As a coded sync would have left them, so that a run that goes on sees what it saw. */
-static int load_coded(const struct loader *from, struct err *err)
+static struct range first_piece(struct range stretch)
 {
-    struct engine *e = from->engine;
-    const struct plan *p = e->plan;
-    struct engine_unit *u = &e->unit[from->unit];
-    struct loader l = *from;
-    struct kern near = e->device.near;
+    int64_t end = stretch.lo + ENGINE_PIECE;
 
-    if (!u->size)
-        return 0;
-    const struct coll_handle *h = &u->size->handle[ENGINE_SYNC];
-    int convert = p->param_type != p->wire_type, gpu = e->device.gpu;
-    void *to = gpu ? coll_stage(h, EXEC_OUT) : convert ? e->sync_recv : u->params;
-    l.type = l.seen = p->wire_type;
-    if (load_ranges(&l, u->params_range, u->params_ranges, to, 1, err))
+    return (struct range){stretch.lo, end < stretch.hi ? end : stretch.hi};
+}
+
+static void read_piece(struct loader *l, struct range piece, float *out)
+{
+    const struct engine_source *s = l->source;
+
+    if (l->rc == 0)
+        l->rc = s->read(s->arg, l->unit, l->state, &piece, 1, out, &l->err);
+}
+
+/* Who reads the next stretch: the first of those who have least in `load`; -1: all is read. */
+static int next_reader(const struct loader *l, const struct circle *c, int64_t *load,
+                       struct rest *r, struct range *out)
+{
+    int least = 0;
+
+    if (!next_stretch(l, r, out))
         return -1;
-    coll_round(h, EXEC_OUT, to, NULL);
-    if (!gpu && convert)
-        near.op->convert(&near, u->params, p->param_type, to, p->wire_type, u->params_elems);
-    if (!gpu)
-        return 0;
-    for (int64_t at = 0, n; at < u->params_elems; at += n) {
-        n = u->params_elems - at < ENGINE_PIECE ? u->params_elems - at : ENGINE_PIECE;
-        dtype_convert(e->piece, DTYPE_F32, (char *)to + at * dtype_bytes(p->wire_type),
-                      p->wire_type, n);
-        if (engine_put_params(e, (char *)u->params + at * dtype_bytes(p->param_type),
-                              p->param_type, e->piece, p->param_type, n, err))
-            return -1;
-    }
-    return 0;
+    for (int i = 1; i < c->peers.ranks; i++)
+        if (load[i] < load[least])
+            least = i;
+    load[least] += out->hi - out->lo;
+    return least;
 }
 
-static int load_states(const struct loader *from, int states, struct err *err)
+/* The first piece of this rank's next stretch, if there is one. */
+static void read_ahead(struct loader *l, const struct circle *c, struct rest *r)
 {
-    const struct engine_unit *u = &from->engine->unit[from->unit];
-    float *const state[] = {u->master, u->m, u->v};
-    struct loader l = *from;
+    struct range stretch;
+    int reader = -1;
 
-    l.type = l.seen = DTYPE_F32;
-    for (l.state = 0; u->trained && l.state < states; l.state++) {
-        float *to = state[l.state];
-        int rc =
-            from->engine->device.gpu
-                ? load_ranges(&l, u->optim_range, u->optim_ranges, (char *)to, 0, err)
-                : l.source(l.arg, l.unit, l.state, u->optim_range, u->optim_ranges, to, err);
-        if (rc)
+    do {
+        reader = next_reader(l, c, c->dealt, r, &stretch);
+    } while (reader >= 0 && reader != c->peers.rank);
+    if (reader >= 0)
+        read_piece(l, first_piece(stretch), l->ahead);
+}
+
+/* -1: a peer is gone. */
+static int send_piece(struct loader *l, struct circle *c, int reader, float *x, int64_t elems)
+{
+    struct err gone;
+
+    if (world_peers_bcast(&c->peers, x, elems * (int64_t)sizeof *x, reader, &gone) == 0)
+        return 0;
+    l->err = gone;
+    return -1;
+}
+
+static int load_stretch(struct loader *l, struct circle *c, int reader, struct range stretch,
+                        struct place *p)
+{
+    struct engine *e = l->engine;
+    int several = c->peers.ranks > 1, mine = reader == c->peers.rank;
+
+    for (struct range left = stretch; left.lo < left.hi;) {
+        struct range piece = first_piece(left);
+        int64_t elems = piece.hi - piece.lo;
+        int early = several && mine && left.lo == stretch.lo;
+        float *x = early ? l->ahead : e->piece;
+        if (mine && !early)
+            read_piece(l, piece, x);
+        if (several && send_piece(l, c, reader, x, elems))
             return -1;
+        if (l->rc == 0)
+            l->rc = engine_put_params(e, p->to, p->type, x, p->seen, elems, &l->err);
+        p->to += elems * dtype_bytes(p->type);
+        left.lo = piece.hi;
     }
     return 0;
 }
 
-/* What trains of them.  Where no sync travels the master is here, as it was read. */
-static int load_params(const struct loader *l, struct err *err)
+static int load_ranges(struct loader *l, struct circle *c, const struct range *range,
+                       int ranges, struct place p)
+{
+    struct rest next = {range, ranges, ranges ? range->lo : 0}, ahead = next;
+    int reader, several = c->peers.ranks > 1;
+    struct range stretch;
+
+    memcpy(c->dealt, c->done, (size_t)c->peers.ranks * sizeof *c->done);
+    if (several)
+        read_ahead(l, c, &ahead);
+    while ((reader = next_reader(l, c, c->done, &next, &stretch)) >= 0) {
+        if (load_stretch(l, c, reader, stretch, &p))
+            return -1;
+        if (several && reader == c->peers.rank)
+            read_ahead(l, c, &ahead);
+    }
+    return 0;
+}
+
+/*
+ * The master and the moments; from the master the parameters that train, by the way on which
+ * they come after every step; what is frozen.
+ */
+static int load_unit(struct loader *l, int states)
 {
     struct engine *e = l->engine;
     struct engine_unit *u = &e->unit[l->unit];
+    float *const state[] = {u->master, u->m, u->v};
+    struct place frozen = {engine_frozen(e, u), e->plan->param_type, e->seen_type};
 
-    if (!e->there[ENGINE_SYNC]) {
-        engine_sync(e, l->unit);
-        return 0;
+    for (l->state = 0; l->state < states; l->state++) {
+        struct place p = {(char *)state[l->state], DTYPE_F32, DTYPE_F32};
+        if (load_ranges(l, &l->optim, u->optim_range, u->optim_ranges, p))
+            return -1;
     }
-    return e->coded[ENGINE_SYNC]
-               ? load_coded(l, err)
-               : load_ranges(l, u->params_range, u->params_ranges, u->params, 0, err);
+    l->state = 0;
+    engine_sync(e, l->unit);
+    return load_ranges(l, &l->params, u->frozen_range, u->frozen_ranges, frozen);
 }
 
-int engine_load(struct engine *e, engine_source source, void *arg, int moments, struct err *err)
+/* The colour of a circle, which is a rank's number, is its first rank's. */
+static int open_circle(struct loader *l, struct circle *c, enum letter letter)
 {
-    enum dtype type = e->plan->param_type;
+    const struct engine *e = l->engine;
+    int colour = layout_first(&e->layout, letter, e->world->rank);
 
-    for (int i = 0; i < e->model->units; i++) {
-        struct engine_unit *u = &e->unit[i];
-        struct loader l = {e, i, 0, type, e->seen_type, source, arg};
-        if (load_states(&l, moments ? 3 : 1, err))
-            return -1;
-        if (load_params(&l, err) ||
-            load_ranges(&l, u->frozen_range, u->frozen_ranges, engine_frozen(e, u), 0, err))
-            return -1;
+    c->peers = (struct world_peers){.ranks = 1};
+    if (l->source->end && world_peers_open(e->world, colour, &c->peers, &l->err))
+        return -1;
+    c->done = mem_new((size_t)c->peers.ranks, sizeof *c->done);
+    c->dealt = mem_new((size_t)c->peers.ranks, sizeof *c->dealt);
+    return 0;
+}
+
+static void close_circle(struct circle *c)
+{
+    world_peers_close(&c->peers);
+    mem_free(c->done);
+    mem_free(c->dealt);
+}
+
+static int open_loader(struct loader *l)
+{
+    const struct plan_strategy *s = &l->engine->plan->strategy;
+    void *ahead = NULL;
+
+    if (l->source->end)
+        l->rc = mem_data(ENGINE_PIECE * sizeof *l->ahead, "a piece", &ahead, &l->err);
+    l->ahead = ahead;
+    l->rc = world_agree(l->engine->world, l->rc, &l->err);
+    return l->rc || open_circle(l, &l->optim, s->optimizer) ||
+                   open_circle(l, &l->params, s->params)
+               ? -1
+               : 0;
+}
+
+int engine_load(struct engine *e, const struct engine_source *source, int moments,
+                struct err *err)
+{
+    struct loader l = {.engine = e, .source = source};
+    struct err late;
+    int rc = open_loader(&l);
+
+    for (l.unit = 0; rc == 0 && l.unit < e->model->units; l.unit++) {
+        rc = load_unit(&l, moments ? 3 : 1);
+        if (rc == 0)
+            rc = world_agree(e->world, l.rc, &l.err);
     }
     engine_settle(e);
+    if (l.err.code != ERR_PEER && stream_wait_all(e->syncs, &late) && rc == 0) {
+        rc = -1;
+        l.err = late;
+    }
     engine_residuals_clear(e);
-    return 0;
+    /* What is sent to one that is gone stays on its way, and keeps its memory. */
+    if (l.err.code != ERR_PEER) {
+        close_circle(&l.optim);
+        close_circle(&l.params);
+        mem_free(l.ahead);
+    }
+    if (rc)
+        *err = l.err;
+    return rc;
 }
 
 int engine_values(const struct engine *e, int unit, int state, struct range at, enum dtype type,

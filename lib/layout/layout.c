@@ -148,6 +148,20 @@ int layout_ranges(const struct layout *l, enum letter letter, int rank, int64_t 
     return 0;
 }
 
+/* An I shard depends on the size of the group and the place in it, and on nothing else. */
+int layout_first(const struct layout *l, enum letter letter, int rank)
+{
+    const struct groups *g = &l->groups;
+    int place = g->local_of[rank], members = g->members[g->group_of[rank]], first = 0;
+
+    if (letter == LETTER_N)
+        return 0;
+    while (letter == LETTER_I && first < rank &&
+           (g->local_of[first] != place || g->members[g->group_of[first]] != members))
+        first++;
+    return letter == LETTER_I ? first : rank;
+}
+
 int64_t layout_elems(const struct layout *l, enum letter letter, int rank, int64_t elems)
 {
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);

@@ -53,6 +53,8 @@ int64_t layout_cut(const struct layout *l, int64_t elems, int e, int k, int even
  */
 int layout_ranges(const struct layout *l, enum letter letter, int rank, int64_t elems,
                   struct range *out);
+/* The lowest rank that holds the very same ranges, of a vector of any size. */
+int layout_first(const struct layout *l, enum letter letter, int rank);
 int layout_ranges_max(const struct layout *l); /* room that suffices, for a unit's too */
 /* Elements rank holds: the size of its packed shard (its ranges one after the other). */
 int64_t layout_elems(const struct layout *l, enum letter letter, int rank, int64_t elems);

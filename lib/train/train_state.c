@@ -118,56 +118,93 @@ static int stored(void *arg, int unit, int state, const struct range *ranges, in
     return ckpt_read_model(&r->view, unit, r->state[state], ranges, n, DTYPE_F32, out, err);
 }
 
+static int64_t stored_end(void *arg, int unit, int state, int64_t at)
+{
+    const struct reader *r = arg;
+
+    return ckpt_model_end_at(&r->view, unit, r->state[state], at);
+}
+
 /* The second one takes what trains from the first, step by step; not what is frozen. */
-static int load_engines(struct train *t, engine_source source, void *arg, int moments,
+static int load_engines(struct train *t, const struct engine_source *source, int moments,
                         struct err *err)
 {
-    if (engine_load(t->engine, source, arg, moments, err))
+    if (engine_load(t->engine, source, moments, err))
         return -1;
-    return t->second && t->plan.model.partial ? engine_load(t->second, source, arg, 0, err) : 0;
+    return t->second && t->plan.model.partial ? engine_load(t->second, source, 0, err) : 0;
+}
+
+/* What a rank finds alone; r->ckpt is for ckpt_close where it has a dir. */
+static int open_reader(struct reader *r, struct train *t, const char *dir, int resume,
+                       struct err *err)
+{
+    if (!ckpt_is(dir))
+        return err_set(err, ERR_INPUT,
+                       "'%s' is no checkpoint (it has no manifest.json), expected one from "
+                       "paro-shard split or a run",
+                       dir);
+    if (ckpt_open(&r->ckpt, dir, err))
+        return -1;
+    r->ckpt.turn = t->world->rank; /* the copies' disks share the work */
+    r->state[1] = ckpt_find_state(&r->ckpt, "exp_avg");
+    r->state[2] = ckpt_find_state(&r->ckpt, "exp_avg_sq");
+    r->state[0] = ckpt_find_state(&r->ckpt, resume ? "master" : "params");
+    r->params = ckpt_find_state(&r->ckpt, "params");
+    r->view = (struct ckpt_view){&r->ckpt, &t->plan.model, absent, r};
+    if (ckpt_check_model(&r->ckpt, &t->plan.model, err))
+        return -1;
+    if (r->params < 0 || r->state[0] < 0 ||
+        (resume && (r->state[1] < 0 || r->state[2] < 0 || !r->ckpt.has_run)))
+        return err_set(err, ERR_INPUT, "checkpoint '%s' has no %s, expected a run's checkpoint",
+                       dir, resume ? "optimizer state" : "parameters");
+    if (!resume)
+        return 0;
+    t->step = r->ckpt.run.step;
+    t->tokens = r->ckpt.run.tokens;
+    if (r->ckpt.run.seed != (uint64_t)t->settings.seed)
+        return err_set(err, ERR_MISMATCH,
+                       "checkpoint '%s' was run with seed %" PRIu64
+                       ", expected the settings' %.0f",
+                       dir, r->ckpt.run.seed, t->settings.seed);
+    return 0;
+}
+
+/* One checkpoint on all ranks: folders of one name on several machines may differ. */
+static int check_same(struct train *t, const struct reader *r, struct err *err)
+{
+    struct {
+        int64_t step;
+        char hash[33];
+    } first = {.step = t->step};
+
+    ckpt_identity(&r->ckpt, first.hash);
+    char mine[33];
+    memcpy(mine, first.hash, sizeof mine);
+    if (world_bcast(t->world, &first, sizeof first, 0, err))
+        return -1;
+    if (first.step != t->step)
+        return err_set(err, ERR_MISMATCH,
+                       "the checkpoint here is of step %" PRId64 ", expected %" PRId64
+                       " as on rank 0",
+                       t->step, first.step);
+    if (strcmp(mine, first.hash))
+        return err_set(err, ERR_MISMATCH,
+                       "the checkpoint '%s' here is another one than on rank 0", r->ckpt.dir);
+    return 0;
 }
 
 static int load(struct train *t, const char *dir, int resume, struct ckpt_healed *healed,
                 struct err *err)
 {
     struct reader r = {.train = t, .state = {-1, -1, -1}};
-    int rc = -1;
+    struct engine_source source = {stored, stored_end, &r};
+    int rc = world_agree(t->world, open_reader(&r, t, dir, resume, err), err);
 
-    if (!ckpt_is(dir))
-        return err_set(err, ERR_INPUT,
-                       "'%s' is no checkpoint (it has no manifest.json), expected one from "
-                       "paro-shard split or a run",
-                       dir);
-    if (ckpt_open(&r.ckpt, dir, err))
-        return -1;
-    r.ckpt.turn = t->world->rank; /* the copies' disks share the work */
-    r.state[1] = ckpt_find_state(&r.ckpt, "exp_avg");
-    r.state[2] = ckpt_find_state(&r.ckpt, "exp_avg_sq");
-    r.state[0] = ckpt_find_state(&r.ckpt, resume ? "master" : "params");
-    r.params = ckpt_find_state(&r.ckpt, "params");
-    r.view = (struct ckpt_view){&r.ckpt, &t->plan.model, absent, &r};
-    if (ckpt_check_model(&r.ckpt, &t->plan.model, err))
-        goto done;
-    if (r.params < 0 || r.state[0] < 0 ||
-        (resume && (r.state[1] < 0 || r.state[2] < 0 || !r.ckpt.has_run))) {
-        err_set(err, ERR_INPUT, "checkpoint '%s' has no %s, expected a run's checkpoint", dir,
-                resume ? "optimizer state" : "parameters");
-        goto done;
-    }
-    if (resume) {
-        t->step = r.ckpt.run.step;
-        t->tokens = r.ckpt.run.tokens;
-        if (r.ckpt.run.seed != (uint64_t)t->settings.seed) {
-            err_set(err, ERR_MISMATCH,
-                    "checkpoint '%s' was run with seed %" PRIu64
-                    ", expected the settings' %.0f",
-                    dir, r.ckpt.run.seed, t->settings.seed);
-            goto done;
-        }
-    }
-    rc = load_engines(t, stored, &r, resume, err);
+    if (rc == 0)
+        rc = world_agree(t->world, check_same(t, &r, err), err);
+    if (rc == 0)
+        rc = load_engines(t, &source, resume, err);
     *healed = r.ckpt.healed;
-done:
     ckpt_close(&r.ckpt);
     return rc;
 }
@@ -180,20 +217,6 @@ static int find_latest(struct train *t, const char *latest, int32_t *there, stru
     /* One that cannot be looked at is met when it is loaded: that is no new run. */
     *there = t->world->rank == 0 && (lstat(latest, &st) == 0 || errno != ENOENT);
     return world_bcast(t->world, there, sizeof *there, 0, err);
-}
-
-/* One step on all ranks: folders of one name on several machines may differ. */
-static int agree_on_step(struct train *t, struct err *err)
-{
-    int64_t step = t->step;
-    int rc = world_bcast(t->world, &step, sizeof step, 0, err);
-
-    if (rc == 0 && step != t->step)
-        rc = err_set(err, ERR_MISMATCH,
-                     "the checkpoint here is of step %" PRId64 ", expected %" PRId64
-                     " as on rank 0",
-                     t->step, step);
-    return rc;
 }
 
 /* What any rank found damaged and read all the same is told, once. */
@@ -232,12 +255,11 @@ int train_start_weights(struct train *t, struct err *err)
     int named = run->resume && strcmp(run->resume, "auto");
     int resumes = named || (run->resume && latest_there);
     const char *from = named ? run->resume : resumes ? latest : run->init;
-    rc = from ? load(t, from, resumes, &healed, err) : load_engines(t, fresh, t, 0, err);
+    rc = from ? load(t, from, resumes, &healed, err)
+              : load_engines(t, &(struct engine_source){fresh, NULL, t}, 0, err);
     rc = world_agree(t->world, rc, err);
     if (rc == 0 && from)
         rc = tell_healed(t, &healed, from, err);
-    if (rc == 0 && run->resume)
-        rc = world_agree(t->world, agree_on_step(t, err), err);
     if (rc == 0 && t->step && strcmp(run->resume, "auto") == 0)
         t->saved = t->step;
 done:

@@ -79,6 +79,22 @@ struct world_share {
 int world_share_open(struct world *w, int64_t bytes, struct world_share *out, struct err *err);
 void world_share_close(struct world_share *s);
 
+/*
+ * The ranks of one colour (a number from 0), in rank order: for what they do together and the
+ * others do not.  open: collective over all ranks, while nothing else travels.  A zeroed one
+ * with ranks = 1 is a rank alone.
+ */
+struct world_peers {
+    int rank, ranks;          /* among them */
+    struct world *world;      /* borrowed */
+    struct world_comm *inner; /* owned */
+};
+int world_peers_open(struct world *w, int colour, struct world_peers *out, struct err *err);
+/* Collective over the peers: data of the peer `from` to the others. */
+int world_peers_bcast(struct world_peers *p, void *data, int64_t bytes, int from,
+                      struct err *err);
+void world_peers_close(struct world_peers *p);
+
 /* MPI is entered between these. */
 void world_enter(struct world *w);
 void world_leave(struct world *w);

@@ -19,7 +19,7 @@ set -u
 
 RUNS=${RUNS:-10000}
 SIZES=${SIZES:-8 64 512 4096}
-KINDS=${KINDS:-port:90 port:95 out:90 in:90 pair:80 cut:100 flap:100 corrupt:100 late:300 several:90}
+KINDS=${KINDS:-port:90 port:95 out:90 in:90 pair:80 cut:100 flap:100 corrupt:100 late:400 several:90}
 SHOW=${SHOW:-fleets curve lab}
 OUT=${OUT:-bench}
 PLOT=${PLOT:-build/bench/health_plot}

@@ -59,6 +59,15 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
     check 0,1,0,1,0 tied bf16 1 3 params8 grads8
 }
 
+@test "27 strategies: what several ranks keep is read by one of them, or fails on all" {
+    local tied=$MODEL_DATA/llama_tied.json untied=$MODEL_DATA/llama_untied.json
+    mpirun -np 4 "$B/mpi/spread_check" 2x2 "$tied" bf16
+    mpirun -np 5 "$B/mpi/spread_check" '[3,2]' "$untied" f32
+    mpirun -np 4 "$B/mpi/spread_check" '[3,1]' "$untied" bf16 params8
+    mpirun -np 5 "$B/mpi/spread_check" 0,1,0,1,0 "$tied" f32 'freeze=model.embed*,*.mlp.*'
+    mpirun -np 1 "$B/mpi/spread_check" 1x1 "$tied" f32
+}
+
 @test "no allocation in the step loop" {
     seq 1 20000 > text
     plan one synth:1x1

@@ -29,6 +29,36 @@ setup() { runs_setup; }
     bits b/log.jsonl | cmp - want
 }
 
+# What several ranks keep one of them reads: its error is everyone's, and nobody waits for it.
+@test "a checkpoint that is damaged, or on one rank gone or another one: one line, no folder" {
+    refused() { # TEXT COMMAND...
+        run --separate-stderr timeout 60 mpirun -np 4 "${@:2}"
+        [ "$status" = 2 ]
+        [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
+        [[ $stderr = *"paro-train: "$1* ]] || { echo "$stderr"; return 1; }
+        [ ! -e new ]
+    }
+    cp -r "$G/ended/latest/" bad
+    bytes=$(stat -c %s bad/shard-00000.safetensors)
+    printf x | dd of=bad/shard-00000.safetensors bs=1 seek=$((bytes - 1)) conv=notrunc 2> dd.log
+    # shellcheck disable=SC2016 # each rank's own
+    printf '#!/bin/sh\nexec paro-train "$@$OMPI_COMM_WORLD_RANK"\n' > each
+    chmod +x each
+    for r in 0 1 2; do ln -s "$G/ended/latest" here$r; done
+    for r in 0 1 2; do ln -s "$G/ended/latest" other$r; done
+    ln -s "$G/ended/step-00000002" other3
+    for s in IIG NNN; do
+        plan four synth:2x2 --seq 32 --strategy $s
+        refused 'rank '[0-3]' ('*'): shard-00000.safetensors: '*' are damaged: ' \
+            paro-train four.yaml -d "$TEXT" -o new --resume bad
+    done
+    refused 'rank 3 ('*"): 'here3' is no checkpoint" ./each four.yaml -d "$TEXT" -o new --init here
+    refused 'rank 3 ('*"): the checkpoint 'other3' here is another one than on rank 0" \
+        ./each four.yaml -d "$TEXT" -o new --init other
+    refused 'rank 3 ('*'): the checkpoint here is of step 2, expected 4 as on rank 0' \
+        ./each four.yaml -d "$TEXT" -o new --resume other
+}
+
 @test "SAVE asks for one now" {
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --steps 99999 > out 2> said 3>&- &
     for _ in $(seq 600); do [ ! -s a/log.jsonl ] || break; sleep 0.05; done

@@ -16,7 +16,7 @@ gives_up() {
     [[ "$output" == *"ok $1: no "*" from other ranks"*" for 0.5 s"* ]]
 }
 
-@test "agreements, texts, broadcasts, shared memory, refusals" {
+@test "agreements, texts, broadcasts, peers, shared memory, refusals" {
     for n in 1 2 3 5; do
         run mpirun -np "$n" "$B/mpi/world_check"
         [ "$status" = 0 ] && [ "${lines[0]}" = "ok all" ]
@@ -29,6 +29,10 @@ gives_up() {
 
 @test "a barrier has a deadline" {
     gives_up deadline
+}
+
+@test "what a peer sends has a deadline" {
+    gives_up deadline-peers
 }
 
 @test "data through shared memory have a deadline" {

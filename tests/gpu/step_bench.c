@@ -114,7 +114,7 @@ int main(int argc, char **argv)
         die(&err);
     struct engine_options options = {.device = b.device};
     if (engine_open(&e, b.world, &b.plan, &options, &err) ||
-        engine_load(e, values, &b, 0, &err))
+        engine_load(e, &(struct engine_source){values, NULL, &b}, 0, &err))
         die(&err);
     run(&b, e, atoi(argv[3]));
     engine_close(e);

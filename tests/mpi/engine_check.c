@@ -407,7 +407,8 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
 
     plan_strategy_name(c->plan.strategy, name);
     if (engine_open(&e, c->world, &c->plan, &(struct engine_options){0}, &err) ||
-        world_agree(c->world, engine_load(e, values, c, 0, &err), &err))
+        world_agree(c->world, engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err),
+                    &err))
         die(c, &err);
     if (!c->plan.slow_params)
         check_gradient(c, e, first, name);

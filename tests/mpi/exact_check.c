@@ -87,7 +87,9 @@ static void run(struct check *c, struct told *told)
     struct engine_report report;
 
     if (engine_open(&e, c->world, &c->plan, &(struct engine_options){.exact = 1}, &err) ||
-        world_agree(c->world, engine_load(e, loud_values, c, 0, &err), &err) ||
+        world_agree(c->world,
+                    engine_load(e, &(struct engine_source){loud_values, NULL, c}, 0, &err),
+                    &err) ||
         engine_audit(e, &err))
         die(c, &err);
     struct far f = {c, e};

@@ -77,7 +77,8 @@ static struct engine *opened(struct check *c, int exact)
     struct err err = {0};
 
     if (engine_open(&e, c->world, &c->plan, &(struct engine_options){.exact = exact}, &err) ||
-        world_agree(c->world, engine_load(e, values, c, 0, &err), &err))
+        world_agree(c->world, engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err),
+                    &err))
         die(c, &err);
     return e;
 }

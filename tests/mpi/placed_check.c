@@ -238,7 +238,8 @@ static void one(struct check *c)
     struct err err = {0};
 
     if (engine_open(&e, c->world, &c->plan, &(struct engine_options){0}, &err) ||
-        world_agree(c->world, engine_load(e, values, c, 0, &err), &err))
+        world_agree(c->world, engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err),
+                    &err))
         die(c, &err);
     check_shared(c, e);
     check_own(c, e);

@@ -41,7 +41,8 @@ static struct engine *opened(struct check *c, const char *name, int exact, int a
 
     if (plan_strategy_parse(name, &c->plan.strategy, &err) ||
         engine_open(&e, c->world, &c->plan, &options, &err) ||
-        world_agree(c->world, engine_load(e, values, c, 0, &err), &err))
+        world_agree(c->world, engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err),
+                    &err))
         die(c, &err);
     return e;
 }

@@ -194,6 +194,76 @@ static void check_prepare_refused(struct world *w)
     coll_close(&c);
 }
 
+/* The colour of a rank, many ways: one for all, each its own, two that mix, the last one alone.
+ */
+static int colour_of(const struct world *w, int way, int rank)
+{
+    const int colour[] = {0, rank, rank % 2, rank == w->ranks - 1 ? 7 : 3};
+
+    return colour[way];
+}
+
+/* Each peer's data reach its peers and nobody else. */
+static void check_peers_bcast(struct world *w, struct world_peers *p, const int *member)
+{
+    enum { WORDS = 70000 }; /* not in one message */
+    int32_t *v = mem_new(WORDS, sizeof *v);
+    struct err err = {0};
+
+    for (int from = 0; from < p->ranks; from++) {
+        for (int i = 0; i < WORDS; i++)
+            v[i] = from == p->rank ? member[from] * WORDS + i : -1;
+        int good = world_peers_bcast(p, v, WORDS * sizeof *v, from, &err) == 0;
+        for (int i = 0; i < WORDS; i++)
+            good &= v[i] == member[from] * WORDS + i;
+        expect(w, good, "gets a peer's data", &err);
+    }
+    mem_free(v);
+}
+
+static void check_peers(struct world *w)
+{
+    int *member = mem_new((size_t)w->ranks, sizeof *member);
+    struct world_peers p;
+    struct err err = {0};
+
+    for (int way = 0; way < 4; way++) {
+        int own = colour_of(w, way, w->rank), ranks = 0, place = -1;
+        for (int r = 0; r < w->ranks; r++) {
+            if (colour_of(w, way, r) != own)
+                continue;
+            if (r == w->rank)
+                place = ranks;
+            member[ranks++] = r;
+        }
+        expect(w, world_peers_open(w, own, &p, &err) == 0, "finds its peers", &err);
+        expect(w, p.ranks == ranks && p.rank == place, "has a place among them", &err);
+        check_peers_bcast(w, &p, member);
+        world_peers_close(&p);
+    }
+    mem_free(member);
+}
+
+/* A peer that does not send. */
+static void check_deadline_peers(struct world *w)
+{
+    struct world_peers p;
+    struct err err = {0};
+    int v = 0;
+
+    expect(w, world_peers_open(w, 0, &p, &err) == 0, "finds its peers", &err);
+    w->deadline_s = 0.5;
+    if (w->rank == 1)
+        tick_sleep_s(60);
+    expect(w, world_peers_bcast(&p, &v, sizeof v, 1, &err) == -1 && err.code == ERR_PEER,
+           "misses a peer", &err);
+    if (w->rank)
+        tick_sleep_s(60);
+    printf("ok deadline-peers: %s\n", err.text);
+    fflush(stdout);
+    world_abort(w, 3);
+}
+
 /* Rank 1 never arrives: the others say so after the deadline, and end all. */
 static void check_deadline(struct world *w, const char *what)
 {
@@ -257,11 +327,14 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "deadline-data") == 0)
         check_deadline_data(w, argc > 2);
+    if (strcmp(what, "deadline-peers") == 0)
+        check_deadline_peers(w);
     if (strncmp(what, "deadline", 8) == 0)
         check_deadline(w, what);
     check_agree(w);
     check_gather_text(w);
     check_bcast(w);
+    check_peers(w);
     check_share(w);
     check_share_refused(w);
     check_prepare_refused(w);
