@@ -54,3 +54,15 @@ const char *units_time(struct units *u, double seconds)
     }
     return scaled(u, seconds * 1e9, 1000, names, 4);
 }
+
+const char *units_fixed(struct units *u, double value)
+{
+    double v = fabs(value);
+    int decimals = v >= 999.95 ? 0 : v >= 99.995 ? 1 : v >= 9.9995 ? 2 : 3;
+
+    if (v < 1e15)
+        snprintf(u->text, sizeof u->text, "%.*f", decimals, value);
+    else /* has no room */
+        snprintf(u->text, sizeof u->text, "%.4g", value);
+    return u->text;
+}

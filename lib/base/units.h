@@ -10,9 +10,11 @@ struct units {
     char text[32];
 };
 
-const char *units_bytes(struct units *u, double bytes);   /* "64.0 MiB" */
-const char *units_rate(struct units *u, double Bps);      /* "59.8 MB/s" (1e6 B/s) */
-const char *units_time(struct units *u, double seconds);  /* "3.20 ms" */
-const char *units_count(struct units *u, double count);   /* "6.74 G" */
+const char *units_bytes(struct units *u, double bytes);  /* "64.0 MiB" */
+const char *units_rate(struct units *u, double Bps);     /* "59.8 MB/s" (1e6 B/s) */
+const char *units_time(struct units *u, double seconds); /* "3.20 ms" */
+const char *units_count(struct units *u, double count);  /* "6.74 G" */
+/* "1.250", "12560": 4 digits or all before the point; never an exponent, for who parses it */
+const char *units_fixed(struct units *u, double value);
 
 #endif

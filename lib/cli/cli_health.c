@@ -129,6 +129,7 @@ static int choose_time(struct cli_health *a)
                 : 0;
 }
 
+/* A word of the line, of file names and of UTF-8 in what Prometheus reads. */
 static void choose_host(struct health_ops *ops)
 {
     char path[512];
@@ -142,7 +143,7 @@ static void choose_host(struct health_ops *ops)
     for (char *c = ops->host; *c; c++)
         if (*c == '\n')
             *c = 0;
-        else if ((unsigned char)*c <= ' ' || *c == '/' || *c == 0x7f)
+        else if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f || strchr("/|\"'\\", *c))
             *c = '_';
     if (!ops->host[0])
         snprintf(ops->host, sizeof ops->host, "localhost");

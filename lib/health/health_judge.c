@@ -123,7 +123,8 @@ static const char *const word[] = {"out", "in"};
 static void say_rates(const struct judge *j, int k, int way, struct health_finding *f)
 {
     const struct health_port *p = &j->v->port[k][way];
-    double unit = p->want_Bps >= 1e9 ? 1e9 : 1e6;
+    /* 999.5 would be 1e+03 of the smaller unit */
+    double unit = fmax(p->want_Bps, p->Bps) >= 999.5e6 ? 1e9 : 1e6;
 
     say(f, "%.60s %s %.3g of %.3g %cB/s, %.0f %%", name(j, k), word[way], p->Bps / unit,
         p->want_Bps / unit, unit > 1e6 ? 'G' : 'M', p->percent);

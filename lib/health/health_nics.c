@@ -7,6 +7,7 @@
 #include "health/health_nics.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,22 @@ static int read_line(const char *dir, const char *file, char *text, int room)
     text[got] = 0;
     text[strcspn(text, "\n")] = 0;
     return 0;
+}
+
+/*
+ * Whether the file is there and does not open: nothing is known then, which is not the same as
+ * what its absence says.  To read a port's that is down may fail, and says that it is down.
+ */
+static int is_shut(const char *dir, const char *file)
+{
+    char path[PATH];
+
+    if (snprintf(path, sizeof path, "%s/%s", dir, file) >= (int)sizeof path)
+        return 1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && errno != ENOENT && errno != ENOTDIR && errno != ENODEV;
 }
 
 static int64_t read_number(const char *dir, const char *file, int base)
@@ -123,7 +140,10 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
     int64_t flags = read_number(dir, "flags", 16),
             changes = read_number(dir, "carrier_changes", 10);
 
-    if (flags < 0 || (flags & IFF_LOOPBACK_BIT) || set_name(&n, name))
+    if (set_name(&n, name) || (flags >= 0 && (flags & IFF_LOOPBACK_BIT)))
+        return;
+    n.unread = is_shut(dir, "flags") ? "flags" : is_shut(dir, "carrier") ? "carrier" : NULL;
+    if (flags < 0 && !n.unread)
         return;
     n.real = is_there(dir, "device") && !is_there(dir, "device/physfn");
     n.up = (flags & IFF_UP_BIT) != 0;
@@ -177,7 +197,12 @@ static void read_port(struct health_nics *all, const char *dir, const char *name
     char text[40];
     int64_t state = read_state(dir, "state"), phys = read_state(dir, "phys_state");
 
-    if (state < 0 || set_name(&n, name))
+    if (set_name(&n, name))
+        return;
+    n.unread = is_shut(dir, "state")        ? "state"
+               : is_shut(dir, "phys_state") ? "phys_state"
+                                            : NULL;
+    if (state < 0 && !n.unread)
         return;
     /* RoCE's link is the interface's business; here are its counters. */
     n.real = read_line(dir, "link_layer", text, sizeof text) || strcmp(text, "Ethernet") != 0;
@@ -238,7 +263,11 @@ int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
     if (walk(&all, path, NULL, read_net))
         return err_sys(err, "cannot read '%s'", path);
     snprintf(path, sizeof path, "%.500s/class/infiniband", sys);
-    walk(&all, path, NULL, read_device);
+    if (walk(&all, path, NULL, read_device) && errno != ENOENT) {
+        err_sys(err, "cannot read '%s'", path);
+        health_nics_release(&all);
+        return -1;
+    }
     if (read_line(proc, "sys/kernel/random/boot_id", all.boot, sizeof all.boot))
         all.boot[0] = 0;
     for (char *c = all.boot; *c; c++)

@@ -20,6 +20,7 @@ enum {
 
 struct health_nic {
     char name[HEALTH_NIC_NAME]; /* "eth0", "mlx5_0/1"; no blanks */
+    const char *unread;         /* a file of it that is there and cannot be read; or NULL */
     int ib;                     /* InfiniBand, or RoCE's port of it */
     int real;            /* hardware of this host: no bridge, bond, tunnel, virtual function */
     int up, carrier;     /* asked to be up; has a link */
@@ -46,7 +47,7 @@ struct health_nics {
     size_t room;
     char boot[HEALTH_BOOT_NAME]; /* this start of the kernel, or "" */
 };
-/* ERR_ABSENT or ERR_SYS: there is no sys/class/net. */
+/* ERR_ABSENT or ERR_SYS: sys/class/net, or what of InfiniBand is there, cannot be read. */
 int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
                      struct err *err);
 void health_nics_release(struct health_nics *n);

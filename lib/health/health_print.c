@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/units.h"
 #include "health/health_parts.h"
 
 enum {
@@ -102,14 +103,16 @@ static void put_left_out(const struct health_told *t, FILE *out)
 /* A range of percents as one of MB/s. */
 static void put_range(const struct health_range *r, double unit, FILE *out)
 {
+    struct units u;
+
     fputs(r->inside ? "@" : "", out);
     if (isinf(r->start))
         fputs("~", out);
     else
-        fprintf(out, "%.4g", r->start * unit);
+        fputs(units_fixed(&u, r->start * unit), out);
     putc(':', out);
     if (!isinf(r->end))
-        fprintf(out, "%.4g", r->end * unit);
+        fputs(units_fixed(&u, r->end * unit), out);
 }
 
 /* How many first characters all hosts share, their last number excepted. */
@@ -166,6 +169,7 @@ static void put_port(const struct health_told *t, const struct labels *l, int k,
 {
     const struct health_port *p = &t->v->port[k][w];
     const struct health_rules *r = &t->o->rules;
+    struct units u;
     char name[24];
 
     if (l->number)
@@ -175,7 +179,7 @@ static void put_port(const struct health_told *t, const struct labels *l, int k,
         fputs("U;;;0;", out);
         return;
     }
-    fprintf(out, "%.4gMB;", p->Bps / 1e6);
+    fprintf(out, "%sMB;", units_fixed(&u, p->Bps / 1e6));
     put_range(&r->warn, p->want_Bps / 1e8, out); /* MB/s of one percent */
     putc(';', out);
     put_range(&r->crit, p->want_Bps / 1e8, out);
@@ -236,9 +240,10 @@ static void put_verbose(const struct health_told *t, FILE *out)
     for (int k = 0; t->ops->verbose > 2 && t->v->port && k < d->hosts; k++)
         for (int w = 0; w < 2; w++) {
             const struct health_port *p = &t->v->port[k][w];
-            fprintf(out, "  %.60s %s: %.4g of %.4g MB/s, %.1f %%, %d samples, z %.1f\n",
-                    d->host[k].name, way_name[w], p->Bps / 1e6, p->want_Bps / 1e6, p->percent,
-                    p->samples, p->z);
+            struct units u[2];
+            fprintf(out, "  %.60s %s: %s of %s MB/s, %.1f %%, %d samples, z %.1f\n",
+                    d->host[k].name, way_name[w], units_fixed(&u[0], p->Bps / 1e6),
+                    units_fixed(&u[1], p->want_Bps / 1e6), p->percent, p->samples, p->z);
         }
 }
 

@@ -271,6 +271,15 @@ static void add_link(struct quick *q, const struct health_nic *n, const struct h
     health_data_add_link(q->d, &l);
 }
 
+/* Neither well nor lost: what could not be read. */
+static void judge_unread(struct quick *q, const struct health_nic *n)
+{
+    struct health_finding *f = say(q, HEALTH_UNKNOWN, 902, n->name);
+
+    SAY(f, "%.60s: cannot read '%s' of port '%s'", q->ops->host, n->unread, n->name);
+    q->judged++;
+}
+
 static void judge_nic(struct quick *q, const struct health_nic *n)
 {
     const struct health_known *k = q->m ? health_memory_nic(q->m, n->name) : NULL;
@@ -278,6 +287,11 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
         health_config_find_expect(&q->ops->config, q->ops->host, n->name);
     struct growth g = growth_of(q, n, k);
 
+    if (n->unread) {
+        if (n->real || e || n->ib)
+            judge_unread(q, n);
+        return;
+    }
     if (n->real || e || n->ib)
         add_link(q, n, k, &g);
     if (n->ib && !n->real && !e) { /* RoCE: the interface has the link */
@@ -405,7 +419,8 @@ static void remember_all(struct quick *q)
     int kept = 0;
 
     for (int i = 0; i < q->now->count; i++)
-        if (q->m->nics.count < HEALTH_NICS_MOST || health_memory_nic(q->m, q->now->nic[i].name))
+        if (!q->now->nic[i].unread && (q->m->nics.count < HEALTH_NICS_MOST ||
+                                       health_memory_nic(q->m, q->now->nic[i].name)))
             remember_nic(q, &q->now->nic[i]);
     /* What went and had not been in use is forgotten. */
     for (int i = 0; i < q->m->nics.count; i++) {

@@ -330,3 +330,35 @@ END
     # Address space, of which what is resident is a part: a bound, with no clock in it.
     (ulimit -v 10240 && check > out && ulimit -t 1 && check > out)
 }
+
+@test "a port that cannot be read is UNKNOWN and named, neither lost nor left out" {
+    nic eth1 10000
+    local file mended
+    for file in flags carrier; do # a link to itself does not open, for root neither
+        nic eth1 10000
+        rm "box/sys/class/net/eth1/$file"
+        ln -s "$file" "box/sys/class/net/eth1/$file"
+        run --separate-stderr horing-check --level quick --sys box/sys --proc box/proc --state none
+        [ "$status" = 3 ]
+        [[ $output == "HORING UNKNOWN - node3: cannot read '$file' of port 'eth1'"* ]]
+        rm "box/sys/class/net/eth1/$file"
+    done
+    nic eth1 10000
+    horing-check --level quick --sys box/sys --proc box/proc --state st
+    rm box/sys/class/net/eth1/flags
+    ln -s flags box/sys/class/net/eth1/flags
+    run horing-check --level quick --sys box/sys --proc box/proc --state st
+    [ "$status" = 3 ]
+    mended=box/sys/class/net/eth1/flags
+    rm "$mended"
+    echo 0x1003 > "$mended"
+    ln -s infiniband box/sys/class/infiniband
+    run horing-check --level quick --sys box/sys --proc box/proc --state none
+    [ "$status" = 3 ]
+    [[ $output == *"cannot read 'box/sys/class/infiniband'"* ]]
+}
+
+@test "a host's name breaks neither the line nor what Prometheus reads" {
+    printf 'a"b|c\377\n' > box/proc/sys/kernel/hostname
+    says 0 "^HORING OK - a_b_c_: 1 of 1 links have"
+}

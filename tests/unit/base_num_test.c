@@ -217,6 +217,9 @@ static void people_read_units(void **state)
     assert_string_equal(units_time(&u, 600), "10 min");
     assert_string_equal(units_count(&u, 6.74e9), "6.74 G");
     assert_string_equal(units_count(&u, 5), "5");
+    assert_string_equal(units_fixed(&u, 1.25), "1.250");
+    assert_string_equal(units_fixed(&u, 999.96), "1000");
+    assert_string_equal(units_fixed(&u, 12564.4), "12564");
     assert_string_equal(units_bytes(&u, NAN), "n/a");
     assert_string_equal(units_rate(&u, INFINITY), "n/a");
     units_bytes(&u, 1e300); /* has room, whatever comes */
