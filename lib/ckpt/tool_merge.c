@@ -11,6 +11,7 @@
 #include "ckpt/hf.h"
 #include "ckpt/hf_config.h"
 #include "ckpt/merge_plan.h"
+#include "ckpt/tool_parts.h"
 #include "ckpt/peft.h"
 
 static int put_text(const char *dir, const char *name, char *text, int64_t bytes,
@@ -115,8 +116,10 @@ int tool_merge(const char *from, const struct tool_merging *what, struct tool_ta
 
     if (ckpt_open_within(&c, from, what->means.limits, err))
         return -1;
-    int rc =
-        plan_init(&plan, &c, what, err) || io_dir_create(&dir, to.dir, to.force, err) ? -1 : 0;
+    int rc = tool_check_kept(from, to.dir, err) || plan_init(&plan, &c, what, err) ||
+                     io_dir_create(&dir, to.dir, to.force, err)
+                 ? -1
+                 : 0;
     if (rc == 0) {
         rc = fill_folder(&plan, what, dir.temp, err);
         if (rc)

@@ -13,6 +13,8 @@
  * what it replaces.  Being the same is no fault.
  */
 int tool_check_apart(const char *from, const char *to, struct err *err);
+/* The source does not lie in what may be replaced; the target may lie in the source. */
+int tool_check_kept(const char *from, const char *to, struct err *err);
 
 /* A checkpoint to come, as split and reshard make it; borrowed. */
 struct tool_cut {

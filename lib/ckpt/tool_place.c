@@ -31,7 +31,8 @@ static int absolute(const char *path, char **out, struct err *err)
     return rc;
 }
 
-int tool_check_apart(const char *from, const char *to, struct err *err)
+/* inside: whether the target may lie in the source. */
+static int check(const char *from, const char *to, int inside, struct err *err)
 {
     char *source = realpath(from, NULL), *target = NULL;
     int rc = 0;
@@ -40,7 +41,7 @@ int tool_check_apart(const char *from, const char *to, struct err *err)
         rc = err_sys(err, "cannot open '%s'", from);
     else if (absolute(to, &target, err))
         rc = -1;
-    else if (target && is_below(target, source))
+    else if (!inside && target && is_below(target, source))
         rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", to,
                      from);
     else if (target && is_below(source, target))
@@ -49,4 +50,14 @@ int tool_check_apart(const char *from, const char *to, struct err *err)
     free(source);
     mem_free(target);
     return rc;
+}
+
+int tool_check_apart(const char *from, const char *to, struct err *err)
+{
+    return check(from, to, 0, err);
+}
+
+int tool_check_kept(const char *from, const char *to, struct err *err)
+{
+    return check(from, to, 1, err);
 }

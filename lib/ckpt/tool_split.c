@@ -409,7 +409,8 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
         pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
         open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err) ||
-        ckpt_check_copies(what->groups, what->copies, err))
+        ckpt_check_copies(what->groups, what->copies, err) ||
+        tool_check_kept(from, to.dir, err))
         goto done;
     f.first = mem_new(CHUNK, sizeof *f.first);
     f.model = shape.model;

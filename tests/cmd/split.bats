@@ -165,3 +165,18 @@ fails() {
     cat out
     [ "$(grep -c '^[a-z]' out)" = 3 ]
 }
+
+@test "what is read is never in what is replaced" {
+    mkdir a
+    cp -r "$G/model" a
+    fails "*a/model' lies inside 'a', expected a place outside" \
+        paro-shard split a/model -p "$G/a.yaml" -o a --force
+    fails "*model.safetensors' lies inside 'a/model', expected a place outside" \
+        paro-shard split a/model/model.safetensors -p "$G/a.yaml" -o a/model --force
+    cp -r "$G/split.a" a
+    fails "*a/split.a' lies inside 'a', expected a place outside" \
+        paro-shard merge a/split.a -o a --force
+    diff -r a/model "$G/model"
+    paro-shard merge a/split.a -o a/model --force
+    diff -r a/model "$G/model"
+}
