@@ -211,7 +211,7 @@ END
     local stopped=0 delay rc
     for delay in 0.00 0.01 0.02 0.03 0.05; do
         rc=0
-        timeout -s TERM $delay paro-shard merge ckpt --type f64 -o back > said 2>&1 || rc=$?
+        timeout --preserve-status -s TERM $delay paro-shard merge ckpt --type f64 -o back > said 2>&1 || rc=$?
         [ $rc = 0 ] || { [ ! -e back ]; stopped=$((stopped + 1)); }
         rm -rf back
         [ "$(ls -A)" = "$(printf 'big\nckpt\nplan.yaml\nsaid')" ]

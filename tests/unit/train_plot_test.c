@@ -114,9 +114,12 @@ static void put_step(FILE *f, int step, const char *loss, const char *more)
 /* The picture of a log of `steps` steps; owned by the caller. */
 static char *plot(int steps, const char *loss, const char *more)
 {
-    char path[] = "/tmp/paro-plot.XXXXXX", *text = NULL;
+    /* The name is in the picture, where random letters may spell "nan". */
+    const char *tmp = getenv("TMPDIR");
+    char path[512], *text = NULL;
     size_t bytes = 0;
-    FILE *log = fdopen(mkstemp(path), "w"), *out = open_memstream(&text, &bytes);
+    snprintf(path, sizeof path, "%.400s/paro-plot.%d", tmp ? tmp : "/tmp", (int)getpid());
+    FILE *log = fopen(path, "wx"), *out = open_memstream(&text, &bytes);
     struct err err = {0};
 
     assert_non_null(log);
