@@ -262,7 +262,7 @@ static const struct argp_option options[] = {
     {"buffer", KEY_BUFFER, "BYTES", 0,
      "split, merge, reshard, repair: bytes in flight (default 64Mi)", 0},
     {"jobs", 'j', "N", 0,
-     "split, merge, reshard, repair: threads (default one per processor, 2 to 16)", 0},
+     "split, merge, reshard, repair: threads (default one per processor, 4 to 16)", 0},
     {"type", KEY_TYPE, "TYPE", 0,
      "split, merge, reshard: convert the weights to f32, bf16, f16 or f64", 0},
     {"copies", KEY_COPIES, "K", 0,

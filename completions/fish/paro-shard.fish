@@ -13,7 +13,7 @@ complete -c paro-shard -l buffer -r -d 'split, merge, reshard, repair: bytes in 
 complete -c paro-shard -l copies -r -d 'split, reshard: K more of each file, in other groups first (default 0)'
 complete -c paro-shard -l force -d 'Replace DIR if it is there'
 complete -c paro-shard -l fuse -d 'merge: add the adapters into the weights'
-complete -c paro-shard -s j -l jobs -r -d 'split, merge, reshard, repair: threads (default one per processor, 2 to 16)'
+complete -c paro-shard -s j -l jobs -r -d 'split, merge, reshard, repair: threads (default one per processor, 4 to 16)'
 complete -c paro-shard -l max-shard -r -d 'merge: several files, each of at most BYTES'
 complete -c paro-shard -s m -l model -r -d 'init: the config.json, or a folder with one'
 complete -c paro-shard -l optimizer -r -d 'split: a .safetensors file with its state'
