@@ -388,6 +388,16 @@ static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct er
     return 0;
 }
 
+/* Whatever is read lies outside the folder that --force removes. */
+static int check_kept(const char *from, const struct tool_splitting *what, const char *to,
+                      struct err *err)
+{
+    if (tool_check_kept(from, to, err) ||
+        (what->adapter && tool_check_kept(what->adapter, to, err)))
+        return -1;
+    return what->optimizer ? tool_check_kept(what->optimizer, to, err) : 0;
+}
+
 int tool_split(const char *from, const struct tool_splitting *what, struct tool_target to,
                struct err *err)
 {
@@ -410,7 +420,7 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
         open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err) ||
         ckpt_check_copies(what->groups, what->copies, err) ||
-        tool_check_kept(from, to.dir, err))
+        check_kept(from, what, to.dir, err))
         goto done;
     f.first = mem_new(CHUNK, sizeof *f.first);
     f.model = shape.model;

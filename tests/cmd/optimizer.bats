@@ -165,3 +165,11 @@ split() { paro-shard split "$1/model" -p "$2" --optimizer "$1/optimizer.safetens
     run -2 paro-shard merge "$G/ended/latest" --optimizer "$f" -o c
     [[ $output = *"an option that 'merge' does not have"* ]]
 }
+
+@test "the optimizer's file is never in what is replaced" {
+    cp -r "$G/over" over
+    run -2 paro-shard split "$G/over/model" -p "$G/two.yaml" --optimizer over/optimizer.safetensors \
+        -o over --force
+    [ "$output" = "paro-shard: 'over/optimizer.safetensors' lies inside 'over', expected a place outside" ]
+    diff -r "$G/over" over
+}

@@ -180,3 +180,14 @@ fails() {
     paro-shard merge a/split.a -o a/model --force
     diff -r a/model "$G/model"
 }
+
+@test "adapters that are read are never in what is replaced" {
+    paro-plan -m "$G/model" --trainable lora=2,alpha=2,targets=q_proj -i synth:1x1 > lora.yaml
+    paro-shard split "$G/model" -p lora.yaml -o lora
+    mkdir b
+    paro-shard merge lora -o b/adapter
+    cp -r b was
+    fails "*b/adapter' lies inside 'b', expected a place outside" \
+        paro-shard split "$G/model" -p lora.yaml --adapter b/adapter -o b --force
+    diff -r was b
+}
