@@ -40,17 +40,16 @@ static void put_groups(struct jout *j, const struct groups *g)
     jout_close(j, ']');
 }
 
-/* None: a manifest of the time before there were any. */
+/* Keys that older manifests do not have; without copies there is no word of them. */
 static void put_copies(struct jout *j, const struct ckpt_shape *shape)
 {
     const char *config = shape->model->config;
     char hash[33];
 
-    if (!shape->copies)
-        return;
     ckpt_hash(config, (int64_t)strlen(config), hash);
     begin_line(j);
-    jout_int(j, "copies", shape->copies);
+    if (shape->copies)
+        jout_int(j, "copies", shape->copies);
     jout_text(j, "config_xxh3", hash);
 }
 

@@ -59,7 +59,12 @@ refuses() {
     cmp bad/manifest.json bad/copy-1/manifest.json
     diff -r bad/source bad/copy-1/source
     # Without copies the manifest has no word of them.
-    run -1 grep -E 'copies|config_xxh3' "$G/plain/manifest.json"
+    run -1 grep copies "$G/plain/manifest.json"
+    # And a config that was changed is seen there, too.
+    cp -r "$G/plain" changed
+    sed -i 's/"rope_theta": 10000.0/"rope_theta": 90000.0/' changed/config.json
+    run -1 paro-shard verify changed
+    [[ "$output" == *"config.json"*"is damaged: checksum "* ]]
     run -2 paro-shard split "$G/model" -p "$G/plan.yaml" --copies 4 -o no
     [ "$output" = "paro-shard: 4 copies, expected 0 to 3: each lies with another of 4 ranks" ]
 }
