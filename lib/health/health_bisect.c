@@ -5,12 +5,8 @@
  *     0..7 slow    0..3 slow    0..1 fine         only 0..3 together are slow
  *                  4..7 fine    2..3 fine
  */
+#include "health/health_look.h"
 #include "health/health_tour.h"
-
-static int is_slow(const struct health_collective *c, const struct health_rules *rules)
-{
-    return c->s > 0 && health_range_alerts(&rules->crit, 100 * c->want_s / c->s);
-}
 
 static int is_there(const struct health_data *d, int first, int count)
 {
@@ -30,7 +26,8 @@ int health_bisect(const struct health_data *d, const struct health_rules *rules,
     }
     for (int i = 0; i < d->collectives.count; i++) {
         const struct health_collective *c = &d->collectives.at[i];
-        if (c->count < 4 || !is_slow(c, rules)) /* two hosts at least in a half */
+        if (c->count < 4 ||
+            !health_collective_late(c, rules)) /* two hosts at least in a half */
             continue;
         for (int upper = 0; upper < 2; upper++) {
             *first = c->first + (upper ? c->count / 2 : 0);

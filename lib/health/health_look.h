@@ -56,6 +56,8 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
                         struct health_verdict *v);
 void health_judge_latency(const struct health_data *d, const struct health_rules *rules,
                           struct health_verdict *v);
+/* Whether it took longer than its pairs make one expect, by the range of CRITICAL. */
+int health_collective_late(const struct health_collective *c, const struct health_rules *rules);
 void health_judge_collective(const struct health_data *d, const struct health_rules *rules,
                              struct health_verdict *v);
 

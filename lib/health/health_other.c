@@ -273,7 +273,7 @@ void health_judge_latency(const struct health_data *d, const struct health_rules
 
 /* ---- all at once ---- */
 
-static int is_late(const struct health_collective *c, const struct health_rules *rules)
+int health_collective_late(const struct health_collective *c, const struct health_rules *rules)
 {
     return c->s > 0 && health_range_alerts(&rules->crit, 100 * c->want_s / c->s);
 }
@@ -293,7 +293,7 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
             return;
     for (int i = 0; i < d->collectives.count; i++) {
         const struct health_collective *c = &d->collectives.at[i];
-        if (!is_late(c, rules))
+        if (!health_collective_late(c, rules))
             continue;
         if (c->count == d->hosts)
             all = c;

@@ -22,25 +22,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-
-/* Every test works in a fresh folder, and is there. */
-static int enter(void **state)
-{
-    const char *tmp = getenv("TMPDIR");
-    char *dir = io_join(tmp ? tmp : "/tmp", "paro-io.XXXXXX");
-
-    *state = dir;
-    return mkdtemp(dir) == NULL || chdir(dir);
-}
-
-static int leave(void **state)
-{
-    struct err err;
-    int rc = chdir("/") || io_remove_tree(*state, &err);
-
-    mem_free(*state);
-    return rc;
-}
+#include "temp_fixture.h"
 
 static void put(const char *path, const char *text)
 {
@@ -472,7 +454,7 @@ static void a_lock_has_one_holder(void **state)
     close(b);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, temp_enter, temp_leave)
 
 int main(void)
 {

@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
+#include "temp_fixture.h"
 
 enum { RANKS_MAX = 33 };
 
@@ -138,7 +139,7 @@ static int fill(void *arg, int unit, int state, struct range at, void *out, stru
 }
 
 /* The checkpoint of two ranks, in a new folder. */
-static void write_two(char dir[64], struct model *m)
+static void write_two(char dir[TEMP_PATH], struct model *m)
 {
     static const char config[] =
         "{\"model_type\":\"llama\",\"vocab_size\":13,\"hidden_size\":6,"
@@ -148,8 +149,7 @@ static void write_two(char dir[64], struct model *m)
     struct err err;
     char *entry[2] = {NULL, NULL};
 
-    strcpy(dir, "/tmp/paro-copies-XXXXXX");
-    assert_non_null(mkdtemp(dir));
+    temp_folder(dir, "paro-copies");
     assert_int_equal(model_parse(m, "c.json", config, (int64_t)strlen(config), &err), 0);
     assert_int_equal(groups_parse(&g, "2x1", &err), 0);
     layout_init(&layout, &g);
@@ -198,7 +198,7 @@ static void test_hostile(void **state)
     struct model m;
     struct err err;
     struct ckpt c;
-    char dir[64], key[99], *text = NULL;
+    char dir[TEMP_PATH], key[99], *text = NULL;
     int64_t bytes = 0;
 
     (void)state;

@@ -19,6 +19,7 @@
 #include "base/rng.h"
 #include "ckpt/ckpt_move.h"
 #include "ckpt/ckpt_parts.h"
+#include "temp_fixture.h"
 
 enum { FILES = 4, PATHS = 3, PIECES = 80, FILLED = 0xAA };
 
@@ -53,20 +54,9 @@ static int64_t draw(struct trial *t, int64_t below)
 /* Every test works in a fresh folder, and is there: in memory, for hundreds of fsync. */
 static int enter(void **state)
 {
-    const char *tmp = access("/dev/shm", W_OK) ? getenv("TMPDIR") : "/dev/shm";
-    char *dir = io_join(tmp ? tmp : "/tmp", "paro-move.XXXXXX");
-
-    *state = dir;
-    return mkdtemp(dir) == NULL || chdir(dir);
-}
-
-static int leave(void **state)
-{
-    struct err err;
-    int rc = chdir("/") || io_remove_tree(*state, &err);
-
-    mem_free(*state);
-    return rc;
+    if (access("/dev/shm", W_OK) == 0)
+        setenv("TMPDIR", "/dev/shm", 1);
+    return temp_enter(state);
 }
 
 static void put(const char *path, const void *data, int64_t bytes)
@@ -586,7 +576,7 @@ static void zeros(void **state)
     trial_release(&t);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, temp_leave)
 
 int main(void)
 {

@@ -23,6 +23,7 @@
 #include "ckpt/ckpt_parts.h"
 #include "ckpt/hf.h"
 #include "ckpt/tool.h"
+#include "temp_fixture.h"
 
 static const char config[] =
     "{\"model_type\":\"llama\",\"vocab_size\":13,\"hidden_size\":6,\"intermediate_size\":5,"
@@ -50,7 +51,7 @@ static int fill(void *arg, int unit, int state, struct range at, void *out, stru
 }
 
 struct fixture {
-    char dir[64];
+    char dir[TEMP_PATH];
     struct model model;
     struct layout layout;
     struct ckpt_shape shape;
@@ -62,8 +63,7 @@ static void write_trained(struct fixture *f, const char *groups_text, const char
     struct err err;
     struct ckpt_run run = {.step = 7, .tokens = 1234, .position = 99, .seed = 5};
 
-    strcpy(f->dir, "/tmp/paro-ckpt-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
+    temp_folder(f->dir, "paro-ckpt");
     assert_int_equal(model_parse(&f->model, "c.json", config, (int64_t)strlen(config), &err),
                      0);
     assert_int_equal(model_train(&f->model, what, &err), 0);
@@ -500,7 +500,7 @@ static void test_reshard(void **state)
         struct groups g;
         struct ckpt c;
         struct err err;
-        char to[80];
+        char to[TEMP_PATH + 40];
         write_trained(&f, shapes[i % SHAPES], partials[i % PARTIALS]);
         assert_int_equal(groups_parse(&g, shapes[(i / PARTIALS + 1) % SHAPES], &err), 0);
         struct tool_resharding what = {

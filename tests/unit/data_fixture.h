@@ -16,14 +16,15 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "temp_fixture.h"
 
-static char folder[64];
+static char folder[TEMP_PATH];
 
 static inline int folder_make(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/paro-data.XXXXXX");
-    return mkdtemp(folder) == NULL;
+    temp_folder(folder, "paro-data");
+    return 0;
 }
 
 static inline int folder_drop(void **state)
@@ -37,7 +38,7 @@ static inline int folder_drop(void **state)
 /* The path of a file in the folder; the next three calls leave it alone. */
 static inline const char *in_folder(const char *name)
 {
-    static char path[4][128];
+    static char path[4][TEMP_PATH + 64];
     static int next;
     char *p = path[next++ % 4];
 

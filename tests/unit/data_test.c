@@ -21,7 +21,7 @@ static struct data_options options(int count, int seq, int64_t vocab)
 static void put_range(int file, int from, int n)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
-    static char kept[4][128];
+    static char kept[4][TEMP_PATH + 64];
     unsigned char bytes[256];
 
     for (int i = 0; i < n; i++)

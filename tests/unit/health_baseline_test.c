@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "health/health_fleet.h"
+#include "temp_fixture.h"
 
 static struct health_rules rules;
 
@@ -199,13 +200,13 @@ static void half_of_a_file_is_refused(void **state)
 /* A level shifts by a decision. */
 static void a_baseline_is_replaced_when_told_so(void **state)
 {
-    char dir[] = "/tmp/health_baseline_test.XXXXXX", path[64];
+    char dir[TEMP_PATH], path[TEMP_PATH + 20];
     struct health_data was = data("8", 1), is = data("8,out=3:70", 2);
     struct health_baseline b;
     struct err err;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
+    temp_folder(dir, "paro-baseline");
     snprintf(path, sizeof path, "%s/baseline.yaml", dir);
     assert_int_equal(health_baseline_write(&was, path, 0, &err), 0);
     assert_int_equal(health_baseline_write(&is, path, 0, &err), -1);

@@ -18,6 +18,7 @@
 #include "base/tick.h"
 #include "health/health_parts.h"
 #include "health/health_sum.h"
+#include "temp_fixture.h"
 
 /* ---- ranges: the guidelines' own table, at the edges ---- */
 
@@ -243,9 +244,9 @@ static void slow_pair(void **state)
 
 static void baseline_of(const struct health_data *d, struct health_baseline *b)
 {
-    char path[] = "/tmp/health_test.XXXXXX";
+    char path[TEMP_PATH];
     struct err err;
-    FILE *f = fdopen(mkstemp(path), "w");
+    FILE *f = fdopen(temp_file(path, "paro-health"), "w");
 
     health_baseline_print(d, f);
     fclose(f);

@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "ckpt/peft.h"
 #include "ckpt/tool.h"
+#include "temp_fixture.h"
 
 static const struct {
     const char *folder, *lora;
@@ -30,7 +31,7 @@ static const struct {
 enum { CASES = sizeof cases / sizeof *cases };
 
 struct fixture {
-    char dir[64]; /* of all that is written */
+    char dir[TEMP_PATH]; /* of all that is written */
     struct model model;
     struct groups groups;
     char *adapter;
@@ -41,8 +42,7 @@ static void begin(struct fixture *f, int i, const char *lora)
 {
     struct err err;
 
-    strcpy(f->dir, "/tmp/paro-peft-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
+    temp_folder(f->dir, "paro-peft");
     assert_int_equal(model_read(&f->model, cases[i].folder, &err), 0);
     assert_int_equal(model_train(&f->model, lora ? lora : cases[i].lora, &err), 0);
     assert_int_equal(groups_parse(&f->groups, "[3,2]", &err), 0);

@@ -23,6 +23,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/st.h"
+#include "temp_fixture.h"
 
 #define DATA "tests/data/safetensors/"
 
@@ -299,14 +300,13 @@ static void test_write(void **state)
 /* Every cut of a good file is refused; so is most of what a changed header byte makes. */
 static void test_cut(void **state)
 {
-    char *text = NULL, path[] = "/tmp/paro-st-XXXXXX";
+    char *text = NULL, path[TEMP_PATH];
     int64_t bytes = 0;
     struct st st;
     struct err err;
-    int fd = mkstemp(path);
+    int fd = temp_file(path, "paro-st");
 
     (void)state;
-    assert_true(fd >= 0);
     assert_int_equal(io_read_text(DATA "torch.safetensors", 1 << 20, &text, &bytes, &err), 0);
     assert_int_equal(io_pwrite_all(fd, text, bytes, 0, &err), 0);
     for (int64_t n = bytes - 1; n >= 0; n--) {

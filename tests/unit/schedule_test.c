@@ -4,6 +4,7 @@
  * must be refused; and the text of schedules.
  */
 #include "schedule_fixture.h"
+#include "temp_fixture.h"
 
 #include <unistd.h>
 
@@ -177,8 +178,8 @@ static void test_text(void **state)
     struct layout l;
     struct schedule s, back;
     struct err err = {0};
-    char path[] = "/tmp/paro-schedule-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMP_PATH];
+    int fd = temp_file(path, "paro-schedule");
     FILE *f = fdopen(fd, "w");
 
     (void)state;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "train/train_plot.h"
+#include "temp_fixture.h"
 #include "xml_fixture.h"
 
 enum { N = 20000, PIXELS = 900 };
@@ -114,12 +115,12 @@ static void put_step(FILE *f, int step, const char *loss, const char *more)
 /* The picture of a log of `steps` steps; owned by the caller. */
 static char *plot(int steps, const char *loss, const char *more)
 {
-    /* The name is in the picture, where random letters may spell "nan". */
-    const char *tmp = getenv("TMPDIR");
-    char path[512], *text = NULL;
+    /* The file's name is in the picture, where random letters may spell "nan". */
+    char dir[TEMP_PATH], path[TEMP_PATH + 8], *text = NULL;
     size_t bytes = 0;
-    snprintf(path, sizeof path, "%.400s/paro-plot.%d", tmp ? tmp : "/tmp", (int)getpid());
-    FILE *log = fopen(path, "wx"), *out = open_memstream(&text, &bytes);
+    temp_folder(dir, "paro-plot");
+    snprintf(path, sizeof path, "%s/steps", dir);
+    FILE *log = fopen(path, "w"), *out = open_memstream(&text, &bytes);
     struct err err = {0};
 
     assert_non_null(log);
@@ -129,8 +130,7 @@ static char *plot(int steps, const char *loss, const char *more)
     const char *logs[] = {path};
     int rc = train_plot(logs, 1, out, &err);
     fclose(out);
-    unlink(path);
-    if (rc)
+    if (rc || io_remove_tree(dir, &err))
         fail_msg("%s", err.text);
     return text;
 }
