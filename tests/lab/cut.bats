@@ -5,15 +5,10 @@
 # can be gone on with.  A port that comes back before the deadline is no error.
 
 bats_require_minimum_version 1.5.0
+load lab
 
 setup_file() {
-    # Asked of the kernel, not of paro-lab: a lab that is broken must fail, not skip.
-    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
-        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
-        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
-        export NO_LAB
-        return 0
-    }
+    find_lab || return 0
     export TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
     PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return

@@ -5,20 +5,7 @@
 # something else.
 
 bats_require_minimum_version 1.5.0
-
-setup_file() {
-    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
-        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
-        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
-        export NO_LAB
-    }
-}
-
-setup() {
-    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
+load lab
 
 # discover OPTION... [-- WRAPPER...]: the fabric in `fabric`, its shape (hosts, ranks, blocks) in
 # `shape`.

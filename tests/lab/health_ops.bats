@@ -4,22 +4,7 @@
 # horing-check between hosts, run after run: what is remembered, who is told, who does not measure
 # because somebody else works.  What is healthy may look unsteady on a busy machine, hence `again`.
 bats_require_minimum_version 1.5.0
-
-setup_file() {
-    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
-        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
-        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
-        export NO_LAB
-    }
-}
-
-setup() {
-    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
-
-again() { "$@" || "$@" || "$@"; }
+load lab
 
 # lab OPTION... -- OPTION...: three hosts, a check of them.
 lab() {

@@ -6,28 +6,15 @@
 # A fault's share is the ratio of the rates that were set, 5 points either way: what is measured
 # at either rate is within 3 % on a machine that others use too (twice that in a ratio, of half).
 bats_require_minimum_version 1.5.0
+load lab
 
 setup_file() {
-    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
-        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
-        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
-        export NO_LAB
-        return 0
-    }
+    find_lab || return 0
     BASELINE=$BATS_FILE_TMPDIR/baseline.yaml
     export BASELINE
     PATH=$BIN:$PATH
     timeout 60 paro-lab -r 500mbit -- "$BIN/horing-check" --learn -t 30 >"$BASELINE"
 }
-
-setup() {
-    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
-
-# The third time at the latest: the load of the neighbours passes.
-again() { "$@" || "$@" || "$@"; }
 
 # says STATUS PATTERN LAB-OPTION... -- OPTION...
 says() {

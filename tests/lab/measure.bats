@@ -5,19 +5,7 @@
 # tenth: a machine with busy neighbours measures less, and the bucket lets nothing through that is
 # more (but for what arrives late at the start of the clock).
 
-setup_file() {
-    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
-        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
-        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
-        export NO_LAB
-    }
-}
-
-setup() {
-    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
+load lab
 
 # measure OPTION...: the fabric in `fabric`, as JSON in `json`.
 measure() {
@@ -35,9 +23,6 @@ near() {
         printf "%s is %.1f MB/s, expected %s\n", $ARGV[0], $v, $ARGV[1];
         exit !($v > 0.9 * $ARGV[1] && $v < 1.1 * $ARGV[1])' "$1" "$2"
 }
-
-# The third time at the latest: the load of the neighbours passes.
-again() { "$@" || "$@" || "$@"; }
 
 healthy() {
     measure -g 2 -p 2 -r 500mbit

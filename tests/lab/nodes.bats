@@ -5,15 +5,10 @@
 # that carries what the plan said, a lab that is killed.
 
 bats_require_minimum_version 1.5.0
+load lab
 
 setup_file() {
-    # Asked of the kernel, not of paro-lab: a lab that is broken must fail, not skip.
-    unshare -U -r -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" ||
-        unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
-        NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
-        export NO_LAB
-        return 0
-    }
+    find_lab || return 0
     export TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
     export MODEL_DATA=$BATS_TEST_DIRNAME/../data
     cd "$BATS_FILE_TMPDIR" || return
