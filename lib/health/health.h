@@ -21,7 +21,7 @@
 struct health_ops; /* health_ops.h */
 
 struct health_options {
-    struct health_rules rules; /* its baseline is read from `baseline` */
+    struct health_rules rules; /* its baseline is read from `baseline`, unless it is there */
     double deadline_s;         /* from start_s (tick_now_s) */
     double start_s;
     enum health_level level;

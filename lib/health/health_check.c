@@ -264,7 +264,9 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
     rc = rc ? rc : measure(&c, where, err);
     *gone = c.tour.stalled || (rc && err->code == ERR_PEER);
     if (rc == 0) {
-        rc = w->rank == 0 ? health_speak(&data, o, out, state, err) : 0;
+        struct health_options said = *o;
+        said.rules = c.rules; /* with the baseline that chose what to measure */
+        rc = w->rank == 0 ? health_speak(&data, &said, out, state, err) : 0;
         rc = *gone ? rc : share(&c, rc, err);
     }
     health_data_release(&data);

@@ -57,9 +57,10 @@ int health_speak(const struct health_data *d, const struct health_options *o, FI
     struct health_baseline b = {0};
     struct health_rules rules = o->rules;
     struct health_verdict v = {0};
-    int rc = o->baseline && !accepts ? health_baseline_read(&b, o->baseline, err) : 0;
+    const int reads = o->baseline && !accepts && !rules.baseline;
+    int rc = reads ? health_baseline_read(&b, o->baseline, err) : 0;
 
-    if (o->baseline && !accepts)
+    if (reads)
         rules.baseline = &b;
     if (rc == 0 && o->record)
         rc = health_record_write(d, o->record, err);
