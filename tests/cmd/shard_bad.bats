@@ -5,6 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load fails
+load shard # its setup stands
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
@@ -17,18 +18,6 @@ setup_file() {
     paro-shard split model -p plan.yaml -o ckpt
     paro-shard split other -p plan.yaml -o other.ckpt
     paro-shard merge ckpt --max-shard 300kB -o cut
-}
-
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
-}
-
-# quiet COMMAND...: status 0, and not a word.
-quiet() {
-    run -0 "$@"
-    [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
 # header FILE JSON: a file of that header, without data.

@@ -4,6 +4,7 @@
 
 bats_require_minimum_version 1.5.0
 load fails
+load shard # its setup stands
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
@@ -16,18 +17,6 @@ setup_file() {
     paro-shard split model -p plan.yaml -o ckpt
     echo '{"weights": "of another"}' > model/model.safetensors.index.json
     paro-shard split model -p plan.yaml -o indexed
-}
-
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
-}
-
-# quiet COMMAND...: status 0, and not a word.
-quiet() {
-    run -0 "$@"
-    [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
 @test "merge: several files, cut where transformers cuts" {

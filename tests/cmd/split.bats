@@ -3,6 +3,7 @@
 # paro-shard split and reshard: copies, other types, buffers, threads, signals, files with holes.
 
 bats_require_minimum_version 1.5.0
+load shard
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
@@ -16,12 +17,6 @@ setup_file() {
     paro-shard split model -p b.yaml -o split.b
     # A folder of another type, made by merge from the checkpoint alone.
     for t in bf16 f16 f64; do paro-shard merge split.a --type $t -o as.$t; done
-}
-
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
 }
 
 # fails TEXT COMMAND...: status 2, one line on stderr (a pattern), and no target x is left.
