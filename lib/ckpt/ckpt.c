@@ -41,12 +41,8 @@ static int shard_fd(struct ckpt *c, int file, int k, int *fd, struct err *err)
         return 0;
     }
     char *path = ckpt_shard_path(c, file, k);
-    int new = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
-    if (new < 0)
-        rc = err_sys(err, "cannot open '%s'", path);
-    else if (io_size(new, &bytes, err))
-        rc = err_prefix(err, "%s: ", path);
-    else if (bytes != c->file[file].bytes)
+    int new = -1, rc = io_open(path, &new, &bytes, err);
+    if (rc == 0 && bytes != c->file[file].bytes)
         rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
                     c->file[file].bytes);
     mem_free(path);

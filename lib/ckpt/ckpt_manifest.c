@@ -535,12 +535,10 @@ int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
 {
     char *text = NULL;
     int64_t bytes = 0;
-    int rc = io_read_text(path, limits->manifest_bytes, &text, &bytes, err);
+    int rc = io_read_file(path, limits->manifest_bytes, "--max-manifest", &text, &bytes, err);
 
     if (rc == 0)
         rc = ckpt_manifest_parse(c, path, config, text, bytes, err);
-    else if (err->code == ERR_INPUT)
-        err_more(err, " (--max-manifest)");
     mem_free(text);
     return rc;
 }

@@ -15,13 +15,20 @@
 
 enum { PROBES = 16 }; /* blocks that may be damaged before a manifest is another run's */
 
-char *ckpt_small_path(const char *dir, int k, const char *name)
+/* Where what is small lies of copy k. */
+static char *small_folder(const char *dir, int k)
 {
     char folder[CKPT_FILE_NAME];
 
     ckpt_copy_folder(k, folder);
-    char *copy = k ? io_join(dir, folder) : mem_dup(dir), *path = io_join(copy, name);
-    mem_free(copy);
+    return k ? io_join(dir, folder) : mem_dup(dir);
+}
+
+char *ckpt_small_path(const char *dir, int k, const char *name)
+{
+    char *folder = small_folder(dir, k), *path = io_join(folder, name);
+
+    mem_free(folder);
     return path;
 }
 
@@ -66,15 +73,16 @@ static int open_by(struct ckpt *c, const char *dir, int m, int k,
                    const struct ckpt_limits *limits, struct err *err)
 {
     struct ckpt new = {.dir = mem_dup(dir), .cached = -1, .manifest = m};
-    char *config = ckpt_small_path(dir, k, "config.json");
+    char *folder = small_folder(dir, k), *config = io_join(folder, "config.json");
     char *manifest = ckpt_small_path(dir, m, "manifest.json");
 
     for (int i = 0; i < CKPT_OPEN_MAX; i++)
         new.open[i].fd = -1;
-    int rc = model_read(&new.model, config, err) ||
+    int rc = model_read_folder(&new.model, folder, err) ||
                      ckpt_manifest_read(&new, manifest, config, limits, err)
                  ? -1
                  : 0;
+    mem_free(folder);
     mem_free(config);
     mem_free(manifest);
     for (int64_t b = 0; b < new.blocks; b++)

@@ -129,8 +129,8 @@ static int read_index(struct hf *hf, const char *path, const struct ckpt_limits 
     json_t *root = NULL;
     int rc = -1;
 
-    if (io_read_text(path, limits->header_bytes, &text, &bytes, err))
-        return err->code == ERR_INPUT ? err_more(err, " (--max-header)") : -1;
+    if (io_read_file(path, limits->header_bytes, "--max-header", &text, &bytes, err))
+        return -1;
     if (jtree_read(path, text, bytes, &root, err))
         goto done;
     json_t *map = json_object_get(root, "weight_map");

@@ -161,11 +161,11 @@ static int put_header(const char *dir, const struct st *st, const char *name,
                       struct ckpt_source *s, struct err *err)
 {
     void *head = NULL;
-    int fd = open(st->path, O_RDONLY | O_CLOEXEC), rc;
+    int fd = -1;
 
-    if (fd < 0)
-        return err_sys(err, "cannot open '%s'", st->path);
-    rc = mem_data(st->data, "a safetensors header", &head, err);
+    if (io_open(st->path, &fd, NULL, err))
+        return -1;
+    int rc = mem_data(st->data, "a safetensors header", &head, err);
     if (rc == 0 && io_pread_all(fd, head, st->data, 0, err))
         rc = err_prefix(err, "%s: ", st->path);
     close(fd);
@@ -342,7 +342,7 @@ static int pick_model(const struct hf *hf, const struct model *plan, struct mode
 
     *out = plan;
     if (!hf->alone && !io_absent(path)) {
-        rc = model_read(own, path, err) || tool_check_same(hf->dir, own, plan, err) ||
+        rc = model_read_folder(own, hf->dir, err) || tool_check_same(hf->dir, own, plan, err) ||
                      (plan->partial && model_train(own, plan->partial, err))
                  ? -1
                  : 0;

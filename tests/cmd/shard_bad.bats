@@ -157,26 +157,12 @@ PY
     [ "$(ls -A)" = mixed ]
 }
 
-# run_as_user COMMAND...: as somebody who owns nothing here.
-run_as_user() {
-    if [ "$(id -u)" = 0 ]; then
-        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-    else
-        "$@"
-    fi
-}
-
 @test "a folder that may not be written, or read" {
     command -v setpriv > /dev/null || skip "no setpriv here"
-    # Where others can come, which is not where the tests are.
-    local place
-    place=$(mktemp -d)
-    echo "$place" > place
-    chmod 755 "$place"
-    cd "$place"
+    open_place
     cp -r "$G/model" "$G/ckpt" "$G/plan.yaml" .
     cp "$BIN/paro-shard" .
-    run_as_user ./paro-shard verify ckpt || skip "others cannot come to $place"
+    run_as_user ./paro-shard verify ckpt || skip "others cannot come to $PWD"
     mkdir -m 555 closed
     run -2 run_as_user ./paro-shard merge ckpt -o closed/m
     [ "$output" = "paro-shard: cannot make folder 'closed/.m.paro-tmp': Permission denied" ]
@@ -189,10 +175,6 @@ run_as_user() {
     run -2 run_as_user ./paro-shard merge ckpt -o open/m
     [ "$output" = "paro-shard: cannot open 'ckpt/shard-00001.safetensors': Permission denied" ]
     [ -z "$(ls -A open)$(ls -A closed)" ]
-}
-
-teardown() {
-    [ ! -e "$BATS_TEST_TMPDIR/place" ] || (cd / && rm -rf "$(cat "$BATS_TEST_TMPDIR/place")")
 }
 
 # inside SCRIPT: in a mount namespace of its own, where `small` is a tmpfs of 1 MiB.
