@@ -62,9 +62,8 @@ int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const cha
                      const char *hash, struct err *err)
 {
     const struct model_tensor *t = &c->model.tensor[b->tensor];
-    const char *slash = strrchr(path, '/');
 
-    err_at(err, slash ? slash + 1 : path, 0, t->name,
+    err_at(err, path, 0, t->name,
            "%s, elements [%" PRId64 ", %" PRId64 ") are damaged: checksum %s, expected %s",
            c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
     err->code = ERR_MISMATCH;
@@ -115,7 +114,7 @@ static int load_block(struct ckpt *c, int64_t number, struct err *err)
         if (i == 0)
             wound = *err;
     }
-    return -1;
+    return ckpt_blame(c, err);
 }
 
 /* The block of (state, unit) in which element `at` lies; there is one. */

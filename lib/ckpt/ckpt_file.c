@@ -75,6 +75,12 @@ int ckpt_name_ok(const char *name)
     }
 }
 
+int ckpt_stopped(const atomic_int *stop, struct err *err)
+{
+    return stop && atomic_load(stop) ? err_set(err, ERR_SYS, "stopped, nothing was written")
+                                     : 0;
+}
+
 int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
                   struct err *err)
 {

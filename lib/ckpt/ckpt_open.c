@@ -132,6 +132,38 @@ static int fits(struct ckpt *c)
     return good;
 }
 
+/* Copies of a manifest, whatever its own says: that may be another run's. */
+static int has_copies(const char *dir)
+{
+    int k = 1;
+
+    while (k <= CKPT_COPIES_MAX && !is_there(dir, k, "manifest.json"))
+        k++;
+    return k <= CKPT_COPIES_MAX;
+}
+
+int ckpt_blame(struct ckpt *c, struct err *err)
+{
+    struct ckpt other;
+    struct err ignored;
+
+    if (c->manifest || err->code == ERR_SYS || !has_copies(c->dir) || fits(c) ||
+        ckpt_open_any(&other, c->dir, &ckpt_limits_usual, 1, &ignored))
+        return -1;
+    if (other.manifest) {
+        char *own = ckpt_small_path(c->dir, 0, "manifest.json");
+        char *copy = ckpt_small_path(c->dir, other.manifest, "manifest.json");
+        err_set(err, ERR_MISMATCH,
+                "'%s' is another checkpoint's, '%s' is that of these shards: paro-shard repair "
+                "puts it right",
+                own, copy);
+        mem_free(own);
+        mem_free(copy);
+    }
+    ckpt_close(&other);
+    return -1;
+}
+
 int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
                   struct err *err)
 {
@@ -143,7 +175,7 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
             continue;
         if (open_with(c, dir, m, limits, m ? &other : &own))
             continue;
-        if ((m == 0 && !(doubt && c->copies)) || fits(c)) {
+        if ((m == 0 && !(doubt && has_copies(dir))) || fits(c)) {
             c->healed.files = own.code != ERR_NONE;
             c->healed.first = own;
             return 0;

@@ -142,18 +142,18 @@ PY
     [ "${#lines[@]}" -gt 5 ]
     local line
     for line in "${lines[@]}"; do
-        [[ "$line" == "shard-00001.safetensors: "*" are damaged: checksum "* ]]
+        [[ "$line" == "mixed/shard-00001.safetensors: "*" are damaged: checksum "* ]]
     done
     run -2 paro-shard merge mixed -o no
     [ "${#lines[@]}" = 1 ]
-    [[ "$output" == "paro-shard: shard-00001.safetensors: "* ]]
+    [[ "$output" == "paro-shard: mixed/shard-00001.safetensors: "* ]]
     run -2 paro-shard reshard mixed -p "$G/plan.yaml" -o no
     [ "${#lines[@]}" = 1 ]
     cp "$G/ckpt/shard-00000.safetensors" mixed/shard-00001.safetensors
     run -1 paro-shard verify mixed
     cp "$G/other.ckpt/manifest.json" mixed
     run -1 paro-shard verify mixed
-    [[ "${lines[0]}" == "shard-00000.safetensors: "*"damaged"* ]]
+    [[ "${lines[0]}" == "mixed/shard-00000.safetensors: "*"damaged"* ]]
     [ "$(ls -A)" = mixed ]
 }
 
@@ -186,6 +186,22 @@ inside() {
     unshare $user -m sh -c 'mount -t tmpfs -o size=1m none small' 2> mount.log || skip "no mounts here"
     # shellcheck disable=SC2086
     unshare $user -m sh -c "mount -t tmpfs -o size=1m none small && { $1; }"
+}
+
+@test "a target that is no name: at once" {
+    local to verb
+    mkdir k
+    for to in . .. k/. k/.. '' / ./ ../; do
+        for verb in "merge $G/ckpt" "split $G/model -p $G/plan.yaml" "init -m $G/model" \
+            "reshard $G/ckpt -p $G/plan.yaml" "repair $G/ckpt"; do
+            # shellcheck disable=SC2086
+            fails "paro-shard: '$to' cannot be written, expected a path that ends in a name" \
+                paro-shard $verb --force -o "$to"
+        done
+    done
+    [ "$(ls -A . k)" = "$(printf '.:\nk\nout\nsaid\n\nk:')" ]
+    quiet paro-shard merge "$G/ckpt" --force -o k//
+    diff -r "$G/model" k
 }
 
 @test "a read-only file system: one line" {
