@@ -28,9 +28,12 @@ int io_size(int fd, int64_t *bytes, struct err *err)
 
 int io_open(const char *path, int *fd, int64_t *bytes, struct err *err)
 {
-    int new = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* no pipe must make us wait */
     int64_t size = 0;
+    int new;
 
+    do /* no pipe must make us wait */
+        new = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (new < 0 && errno == EINTR);
     if (new < 0 && errno == ENXIO) /* a socket; a device that is not there */
         return err_set(err, ERR_INPUT, "%s: is not a regular file", path);
     if (new < 0)

@@ -244,8 +244,10 @@ static const char *judge_words(const struct fault_end *end, const char *out, con
 /* A disk that does not give a file, or a part of one: there may be a copy. */
 static int is_unread(const struct fault *f)
 {
-    return (strcmp(f->kind, "read") == 0 && f->error == EIO) ||
-           (strcmp(f->kind, "open") == 0 && (f->error == EIO || f->error == ENOSPC));
+    int kind = strcmp(f->kind, "read") == 0 || strcmp(f->kind, "open") == 0 ||
+               strcmp(f->kind, "stat") == 0;
+
+    return kind && (f->error == EIO || f->error == ENOSPC || f->error == EACCES);
 }
 
 static const char *judge_status(const struct fault *f, const struct fault_end *end,
