@@ -172,6 +172,11 @@ static int is_hash(const char *text)
     return strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32;
 }
 
+static int is_count(json_int_t n)
+{
+    return n >= 0 && n <= CKPT_RUN_MAX;
+}
+
 static int read_run(struct reader *r, json_t *run)
 {
     json_int_t step, tokens, position, seed;
@@ -182,10 +187,10 @@ static int read_run(struct reader *r, json_t *run)
     if (json_unpack_ex(run, &e, JSON_STRICT, "{s:I,s:I,s:I,s:I}", "step", &step, "tokens",
                        &tokens, "position", &position, "seed", &seed))
         return FAIL(r, "run: %.200s", e.text);
-    if (step < 0 || tokens < 0 || position < 0)
+    if (!is_count(step) || !is_count(tokens) || !is_count(position))
         return FAIL(r,
                     "run is at step %" PRId64 ", token %" PRId64 " and position %" PRId64
-                    ", expected none below 0",
+                    ", expected 0 to 1e18 of each",
                     (int64_t)step, (int64_t)tokens, (int64_t)position);
     r->c->has_run = 1;
     r->c->run = (struct ckpt_run){step, tokens, position, (uint64_t)seed};

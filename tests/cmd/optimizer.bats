@@ -45,7 +45,7 @@ for change in sys.argv[3:]:  # drop=NAME, NAME=TYPE, NAME+=SHAPE, NAME~=TYPE (cu
     elif key.endswith("~"):
         kind, shape, data = tensors[key[:-1]]
         high = [data[i + 2:i + 4] for i in range(0, len(data), 4)]
-        low = b"" if value == "BF16" else bytes(2)
+        low = b"" if value == "BF16" else bytes(2)  # of F32, and I32
         tensors[key[:-1]] = (value, shape, b"".join(low + h for h in high))
     elif key.endswith("+"):
         old = tensors[key[:-1]]
@@ -147,11 +147,14 @@ split() { paro-shard split "$1/model" -p "$2" --optimizer "$1/optimizer.safetens
     bad "$f: '$t/exp_avg' is not there, but '$t' trains" drop=$t/exp_avg
     bad "$f: 'step' is not there, expected one number of type I64" drop=step
     bad "$f: 'tokens' is F32 [1], expected one number of type I64" tokens=F32
-    bad "$f: 'step' is -1, expected 0 or more" step=-1
+    bad "$f: 'step' is -1, expected 0 to 1e18" step=-1
+    bad "$f: 'tokens' is 1000000000000000001, expected 0 to 1e18" tokens=1000000000000000001
     bad "$f: 'nobody/exp_avg' is no state of the model's, expected NAME/master, NAME/exp_avg or NAME/exp_avg_sq" nobody/exp_avg=F32
     bad "$f: '$t/variance' is no state of the model's, expected NAME/master, NAME/exp_avg or NAME/exp_avg_sq" $t/variance=F32
     bad "$f: '$t/master' is F32 [64, 2], expected F32 [128] or another float type" "$t/master+=[64,2]"
     bad "$f: '$t/master' is I32 [1], expected F32 [128] or another float type" $t/master=I32
+    # Whole numbers of its shape: its shape is not what is wrong.
+    bad "$f: '$t/master' is I32 [128], expected F32 [128] or another float type" $t/master~=I32
 }
 
 @test "not beside adapters, not in another verb, not without a file" {

@@ -117,6 +117,28 @@ PY
     [[ "$output" == "paro-shard: m/config.json: header claims "*" bytes, expected at most "* ]]
 }
 
+@test "two files of 5 EiB of holes" {
+    command -v python3 > /dev/null || skip "no python3 here"
+    cat > holes.py <<'PY'
+import json, struct, sys
+n = 5 << 60
+for name in "ab":
+    j = json.dumps({name: {"dtype": "U8", "shape": [n], "data_offsets": [0, n]}}).encode()
+    with open(f"{sys.argv[1]}/{name}.safetensors", "wb") as f:
+        f.write(struct.pack("<Q", len(j)) + j)
+        try:
+            f.truncate(8 + len(j) + n)
+        except OSError:
+            sys.exit(3)
+json.dump({"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}},
+          open(f"{sys.argv[1]}/model.safetensors.index.json", "w"))
+PY
+    run inside "python3 holes.py small && paro-shard ls small"
+    [ "$status" != 3 ] || skip "no files of that size here"
+    [ "$status" = 2 ]
+    [ "$output" = "paro-shard: small/model.safetensors.index.json: names files of more than 2^63 bytes together" ]
+}
+
 @test "headers that lie reach nobody: split, diff, verify" {
     command -v python3 > /dev/null || skip "no python3 here"
     header a.safetensors '{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}'
