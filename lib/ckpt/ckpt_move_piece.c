@@ -319,6 +319,10 @@ static int write_path(struct mover *m, const struct move_to *t, int path, void *
     return give_written(&m->to, t->file, path, fd, rc, err);
 }
 
+/*
+ * All data passes through memory to be summed, so copy_file_range could do for paths after the
+ * first alone.  It is not faster there, and where files can share blocks a copy would be none.
+ */
 int move_write_piece(struct mover *m, int64_t piece, struct err *err)
 {
     const struct move_to *t = &m->what->to[piece];
