@@ -125,6 +125,44 @@ split() { paro-shard split "$1/model" -p "$2" --optimizer "$1/optimizer.safetens
     paro-shard diff ckpt-F32 ckpt-BF16
 }
 
+@test "behind an odd number of bf16 parameters, of more than a slice each" {
+    local config='{"model_type":"gpt2","n_embd":255,"n_head":1,"n_layer":1,"vocab_size":300'
+    paro-shard init -m <(echo "$config,\"n_positions\":16,\"torch_dtype\":\"bfloat16\"}") -o m
+    paro-plan -m m -i synth:1x1 > p.yaml
+    python3 - << 'END'
+import json, struct
+
+raw = open("m/model.safetensors", "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+model = json.loads(raw[8:8 + n])
+model.pop("__metadata__", None)
+assert (len(raw) - 8 - n) % 4 == 2
+# The same values, exact in both: 1, 1.0078125, ...
+for kind, form, shift in ("BF16", "H", 0), ("F32", "I", 16):
+    head, body, at, seen = {}, [], 0, 0
+    for name, was in model.items():
+        elems = 1
+        for d in was["shape"]:
+            elems *= d
+        for state in ("master", "exp_avg", "exp_avg_sq"):
+            data = struct.pack(f"<{elems}{form}",
+                               *(0x3f80 + (seen + i) % 127 << shift for i in range(elems)))
+            seen += elems
+            head[f"{name}/{state}"] = dict(dtype=kind, shape=was["shape"],
+                                           data_offsets=[at, at + len(data)])
+            at += len(data)
+            body.append(data)
+    for name in ("step", "tokens"):
+        head[name] = dict(dtype="I64", shape=[], data_offsets=[at, at + 8])
+        at += 8
+        body.append(struct.pack("<q", 3))
+    text = json.dumps(head).encode()
+    open(kind, "wb").write(struct.pack("<Q", len(text)) + text + b"".join(body))
+END
+    for kind in BF16 F32; do paro-shard split m -p p.yaml --optimizer $kind -o ckpt-$kind; done
+    diff -r ckpt-BF16 ckpt-F32
+}
+
 @test "another type for the weights, copies: the state stays, and so does the run" {
     paro-shard split "$G/over/model" -p "$G/two.yaml" --optimizer "$G/over/optimizer.safetensors" \
         --type bf16 --copies 1 -o ckpt
