@@ -133,15 +133,17 @@ static void list_pieces(struct filling *f)
                 list_tensor(f, i, state);
 }
 
-/* What is read: the folder's weights and, last, the optimizer's state. */
+/* What is read: the folder's weights and, last, the optimizer's state or the adapters. */
 static int read_files(const struct filling *f)
 {
-    return f->hf->files + f->optim.open;
+    return f->hf->files + (f->optim.open || f->peft.open);
 }
 
 static const struct st *read_file(const struct filling *f, int number)
 {
-    return number < f->hf->files ? &f->hf->file[number] : &f->optim.st;
+    return number < f->hf->files ? &f->hf->file[number]
+           : f->optim.open       ? &f->optim.st
+                                 : &f->peft.st;
 }
 
 /* The same file, and nobody has written to it. */
