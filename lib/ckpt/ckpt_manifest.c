@@ -302,6 +302,33 @@ static int check_config(struct reader *r, const char *hash)
     return -1;
 }
 
+/* Of one name there are a header and its rest, or a file, in the folder that merge makes. */
+static int by_target(const void *a, const void *b)
+{
+    const struct ckpt_source *x = *(struct ckpt_source *const *)a;
+    const struct ckpt_source *y = *(struct ckpt_source *const *)b;
+    int order = strcmp(x->name, y->name);
+
+    return order ? order : (x->keep == CKPT_KEEP_REST) - (y->keep == CKPT_KEEP_REST);
+}
+
+static int no_source_twice(struct reader *r)
+{
+    const struct ckpt_sources *all = &r->c->source;
+    const struct ckpt_source **item = mem_new((size_t)all->count, sizeof *item);
+    int rc = 0;
+
+    for (int i = 0; i < all->count; i++)
+        item[i] = &all->item[i];
+    if (all->count)
+        qsort(item, (size_t)all->count, sizeof *item, by_target);
+    for (int i = 1; rc == 0 && i < all->count; i++)
+        if (by_target(&item[i - 1], &item[i]) == 0)
+            rc = FAIL(r, "source '%.200s' is there twice", item[i]->name);
+    mem_free(item);
+    return rc;
+}
+
 static int read_source(struct reader *r, json_t *list)
 {
     struct ckpt *c = r->c;
@@ -332,7 +359,7 @@ static int read_source(struct reader *r, json_t *list)
         *s = (struct ckpt_source){mem_dup(name), keep, bytes, whole, {0}};
         strcpy(s->hash, hash);
     }
-    return 0;
+    return no_source_twice(r);
 }
 
 static int find_unit(const struct model *m, const char *name)
