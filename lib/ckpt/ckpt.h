@@ -38,11 +38,7 @@ struct ckpt_state {
     enum dtype type;
 };
 
-/*
- * Where a run stood.  What is read of step, tokens and position is at most CKPT_RUN_MAX: they
- * count on, and an eighth of what 64 bits hold leaves a run room to do so.
- */
-#define CKPT_RUN_MAX INT64_C(1000000000000000000)
+/* Where a run stood. */
 struct ckpt_run {
     int64_t step, tokens;
     int64_t position; /* of the data */

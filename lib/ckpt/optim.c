@@ -11,7 +11,6 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt.h"
 #include "ckpt/hf.h"
 
 enum { CHUNK = 1 << 16 };
