@@ -34,8 +34,8 @@ static int read_and_order(struct rank_result *r, struct err *err)
     }
     for (int i = 0; i < o->logs; i++)
         r->run[i].name = o->log[i];
-    int rc = rank_read_all(r->run, o->logs, o->per_epoch, o->how.method == RANK_LAST, o->regex,
-                           err);
+    int rc =
+        rank_read_all(r->run, o->logs, o->per_epoch, o->how.method == RANK_LAST, o->regex, err);
     if (rc == 0)
         rc = rank_order(r, err);
     if (rc == 0 && value)

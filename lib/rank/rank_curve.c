@@ -29,8 +29,8 @@ int rank_method_parse(const char *text, enum rank_method *out, struct err *err)
             *out = (enum rank_method)m;
             return 0;
         }
-    return err_set(err, ERR_INPUT,
-                   "'%s', expected tse, tse-e, tse-ema, ema-code, sotl or last", text);
+    return err_set(err, ERR_INPUT, "'%s', expected tse, tse-e, tse-ema, ema-code, sotl or last",
+                   text);
 }
 
 static void begin(struct rank_curve *c)
@@ -56,7 +56,8 @@ void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step)
 
 void rank_curve_release(struct rank_curve *c)
 {
-    mem_free(c->epoch);
+    mem_free(c->loss);
+    mem_free(c->index);
     mem_free(c->ring);
     *c = (struct rank_curve){0};
 }
@@ -75,6 +76,17 @@ static void open_at(struct rank_curve *c, int64_t step)
     c->sum = 0;
 }
 
+/* The numbers are kept from the first gap on. */
+static void put_index(struct rank_curve *c)
+{
+    int first = c->index == NULL;
+
+    c->index = mem_grow(c->index, &c->index_room, c->count + 1, sizeof *c->index);
+    for (size_t i = 0; first && i < c->count; i++)
+        c->index[i] = (int64_t)i + 1;
+    c->index[c->count] = c->open;
+}
+
 static int close_open(struct rank_curve *c, struct err *err)
 {
     if (c->n == 0)
@@ -83,9 +95,10 @@ static int close_open(struct rank_curve *c, struct err *err)
         return err_set(err, ERR_INPUT,
                        "has more than %d epochs, expected more steps in each (-b)",
                        (int)CURVE_EPOCHS_MAX);
-    c->epoch = mem_grow(c->epoch, &c->room, c->count + 1, sizeof *c->epoch);
-    double loss = c->last_step ? c->sum : c->sum / (double)c->n;
-    c->epoch[c->count++] = (struct rank_epoch){c->open, loss};
+    if (c->index || c->open != (int64_t)c->count + 1)
+        put_index(c);
+    c->loss = mem_grow(c->loss, &c->room, c->count + 1, sizeof *c->loss);
+    c->loss[c->count++] = c->last_step ? c->sum : c->sum / (double)c->n;
     return 0;
 }
 
@@ -118,7 +131,7 @@ static void go_back(struct rank_curve *c, int64_t step)
         begin(c);
         return;
     }
-    while (c->count && c->epoch[c->count - 1].index >= epoch_of(c, step))
+    while (c->count && rank_curve_index(c, c->count - 1) >= epoch_of(c, step))
         c->count--;
     if (c->bad >= step)
         c->bad = -1;
@@ -166,7 +179,7 @@ int rank_curve_end(struct rank_curve *c, struct err *err)
 
 int64_t rank_curve_epochs(const struct rank_curve *c)
 {
-    return c->count ? c->epoch[c->count - 1].index : 0;
+    return c->count ? rank_curve_index(c, c->count - 1) : 0;
 }
 
 int rank_curve_headless(const struct rank_curve *c)
@@ -196,7 +209,7 @@ static size_t entry_of(const struct rank_curve *c, int64_t t)
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (c->epoch[mid].index >= t)
+        if (rank_curve_index(c, mid) >= t)
             hi = mid;
         else
             lo = mid + 1;
@@ -207,7 +220,7 @@ static size_t entry_of(const struct rank_curve *c, int64_t t)
 double rank_curve_loss(const struct rank_curve *c, int64_t T)
 {
     assert(T >= 1 && T <= rank_curve_epochs(c));
-    return c->epoch[entry_of(c, T)].loss;
+    return c->loss[entry_of(c, T)];
 }
 
 double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T)
@@ -226,8 +239,8 @@ double rank_curve_score(const struct rank_curve *c, const struct rank_score *how
         done = T - how->e;
     int64_t skipped = done;
     for (size_t i = entry_of(c, done + 1); done < T; i++) {
-        int64_t to = c->epoch[i].index < T ? c->epoch[i].index : T;
-        m = extend(by, m, c->epoch[i].loss, to - done, done == skipped);
+        int64_t index = rank_curve_index(c, i), to = index < T ? index : T;
+        m = extend(by, m, c->loss[i], to - done, done == skipped);
         done = to;
     }
     return how->method == RANK_SOTL ? m / (double)T : m;

@@ -25,8 +25,8 @@ enum rank_method {
     RANK_TSE_E,    /* of the last E alone */
     RANK_TSE_EMA,  /* sum of gamma^(T - e) l_e */
     RANK_EMA_CODE, /* what the paper's code has: m = 0.1 m + 0.9 l_e, from m = l_1 */
-    RANK_SOTL,     /* the mean of all: a code length, nats per token (Lyle et al., NeurIPS 2020) */
-    RANK_LAST,     /* the last step of epoch T */
+    RANK_SOTL, /* the mean of all: a code length, nats per token (Lyle et al., NeurIPS 2020) */
+    RANK_LAST, /* the last step of epoch T */
     RANK_METHODS
 };
 
@@ -36,16 +36,12 @@ struct rank_score { /* how */
     double gamma;
 };
 
-struct rank_epoch {
-    int64_t index; /* 1.. */
-    double loss;   /* the mean, or of its last step */
-};
-
 struct rank_curve {
     int64_t per_epoch; /* B */
     int last_step;     /* epochs are their last steps, not means */
-    struct rank_epoch *epoch; /* [count], ascending; owned */
-    size_t count, room;
+    double *loss;      /* [count] of the epochs that have one; owned */
+    int64_t *index;    /* [count] their numbers; NULL: 1, 2, ..., count; owned */
+    size_t count, room, index_room;
     int64_t from, first, last; /* steps; last < first: none yet */
     int64_t bad;               /* the first step whose loss is not finite; -1: none */
     int64_t gap;               /* the longest way from one step to the next */
@@ -66,6 +62,11 @@ void rank_curve_release(struct rank_curve *c);
 int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *err);
 /* Closes the last epoch if it is whole; nothing is added behind. */
 int rank_curve_end(struct rank_curve *c, struct err *err);
+/* The number of loss[i], from 1 on. */
+static inline int64_t rank_curve_index(const struct rank_curve *c, size_t i)
+{
+    return c->index ? c->index[i] : (int64_t)i + 1;
+}
 /* Whole epochs; what is open does not count. */
 int64_t rank_curve_epochs(const struct rank_curve *c);
 /* Whether the beginning is not in the log: it is longer than any gap between its steps. */

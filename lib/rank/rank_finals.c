@@ -178,8 +178,8 @@ void rank_finals_hold(struct rank_result *r, const double *value)
             score[n] = isfinite(s) ? s : INFINITY;
             end[n++] = value[i];
         }
-        r->tau[r->taus++] = (struct rank_tau){t, rank_spearman(score, end, n),
-                                              rank_kendall(score, end, n)};
+        r->tau[r->taus++] =
+            (struct rank_tau){t, rank_spearman(score, end, n), rank_kendall(score, end, n)};
     }
     mem_free(score);
     mem_free(end);

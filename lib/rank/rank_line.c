@@ -8,6 +8,7 @@
  */
 #include "rank/rank_line.h"
 
+#include <endian.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,33 @@
 static int is_digit(char c)
 {
     return (unsigned char)(c - '0') < 10;
+}
+
+/*
+ * The digits at p, up to eight, into *v behind what is there, all at once: which of 8 bytes are
+ * no digits, the first one's place, then pairs, fours and eights of what is before it.
+ */
+static inline const char *eight_digits(const char *p, uint64_t *v)
+{
+    static const uint64_t power[] = {1,      10,      100,      1000,     10000,
+                                     100000, 1000000, 10000000, 100000000};
+    const uint64_t high = 0x8080808080808080u;
+    uint64_t t;
+    memcpy(&t, p, sizeof t);
+    t = le64toh(t) ^ 0x3030303030303030u;
+    /* A digit is 0 to 9 now: 0x76 more stays below 0x80; what is above has the bit already. */
+    uint64_t other = (((t & ~high) + 0x7676767676767676u) | t) & high;
+    int n = other ? __builtin_ctzll(other) / 8 : 8;
+
+    if (n == 0)
+        return p;
+    t <<= 64 - 8 * n; /* zeros before */
+    t = t * 10 + (t >> 8);
+    t = ((t & 0x000000ff000000ffu) * (100 + (UINT64_C(1000000) << 32)) +
+         (t >> 16 & 0x000000ff000000ffu) * (1 + (UINT64_C(10000) << 32))) >>
+        32;
+    *v = *v * power[n] + t;
+    return p + n;
 }
 
 /* Letters, digits, dot and underline go on with a word. */
@@ -31,7 +59,7 @@ static int is_word(char c)
  * bits or more (53 + 63 - 60); 55 of them with the last one set where anything is lost round
  * like the whole.
  */
-static double divide(uint64_t m, int k)
+__attribute__((noinline)) static double divide(uint64_t m, int k)
 {
     static const uint64_t ten[] = {1,
                                    10,
@@ -63,7 +91,7 @@ static double divide(uint64_t m, int k)
 }
 
 /* Not a decimal: nan, inf, infinity; NULL: nor these. */
-static const char *word(const char *p, double *out)
+__attribute__((noinline)) static const char *word(const char *p, double *out)
 {
     static const struct {
         const char *name;
@@ -107,14 +135,16 @@ static const char *exponent(const char *p, int *ten)
     return p;
 }
 
-static const char *decimal(const char *p, double *out)
+/* Powers of 10 that are doubles: with m below 2^53 one operation rounds once. */
+static const double power_of_10[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+/* Any decimal. */
+__attribute__((noinline)) static const char *decimal(const char *p, double *out)
 {
-    /* Powers of 10 that are doubles: with m below 2^53 one operation rounds once. */
-    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     const char *from = p;
-    uint64_t m = 0;
+    uint64_t m = 0; /* wraps around where digits are too many */
     int ten = 0;
 
     for (; is_digit(*p); p++)
@@ -133,11 +163,31 @@ static const char *decimal(const char *p, double *out)
     if (digits > 19) /* 10^19 is below 2^64 */
         return unusual(from, p, out);
     if (m < UINT64_C(1) << 53 && ten <= 22 && ten >= -22)
-        *out = ten < 0 ? (double)m / power[-ten] : (double)m * power[ten];
+        *out = ten < 0 ? (double)m / power_of_10[-ten] : (double)m * power_of_10[ten];
     else if (m >= UINT64_C(1) << 53 && ten <= 0 && ten >= -18)
         *out = divide(m, -ten);
     else
         return unusual(from, p, out);
+    return p;
+}
+
+/* The same, quickly where it is short: "3.2958" and the like, up to 15 digits. */
+static inline const char *short_decimal(const char *p, double *out)
+{
+    const char *from = p;
+    uint64_t m = 0;
+
+    if (is_digit(*p))
+        m = (uint64_t)(*p++ - '0');
+    if (is_digit(*p))
+        m = m * 10 + (uint64_t)(*p++ - '0');
+    if (*p != '.')
+        return decimal(from, out);
+    const char *point = p + 1;
+    p = eight_digits(point, &m);
+    if (p == point || p == point + 8 || is_word(*p))
+        return decimal(from, out);
+    *out = (double)(int64_t)m / power_of_10[p - point];
     return p;
 }
 
@@ -146,20 +196,22 @@ const char *rank_line_number(const char *p, double *out)
     int minus = *p == '-';
 
     p += *p == '-' || *p == '+';
-    const char *end = is_digit(*p) || *p == '.' ? decimal(p, out) : word(p, out);
+    const char *end = is_digit(*p) || *p == '.' ? short_decimal(p, out) : word(p, out);
     if (end && minus)
         *out = -*out;
     return end;
 }
 
 /* Digits; NULL: none, or too many. */
-static const char *whole(const char *p, int64_t *out)
+static inline const char *whole(const char *p, int64_t *out)
 {
     const char *from = p;
     uint64_t v = 0;
 
-    for (; is_digit(*p); p++)
-        v = v * 10 + (uint64_t)(*p - '0');
+    p = eight_digits(p, &v);
+    if (p == from + 8)
+        for (; is_digit(*p); p++)
+            v = v * 10 + (uint64_t)(*p - '0');
     *out = (int64_t)v;
     /* 17 digits cannot pass 64 bits. */
     return p == from || p - from > 17 || v > (uint64_t)RANK_STEP_MAX ? NULL : p;

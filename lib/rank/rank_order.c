@@ -52,8 +52,8 @@ static int too_short(const struct rank_run *run, int64_t want, struct err *err)
 
     if (have == 0)
         return err_set(err, ERR_MISMATCH,
-                       "log '%s' ends with step %" PRId64
-                       ", expected a whole epoch of %" PRId64 " (-b)",
+                       "log '%s' ends with step %" PRId64 ", expected a whole epoch of %" PRId64
+                       " (-b)",
                        run->name, c->last, c->per_epoch);
     return err_set(err, ERR_MISMATCH,
                    "log '%s' has %" PRId64 " epoch%s, expected %" PRId64
@@ -157,7 +157,7 @@ static void judge_first(struct rank_result *r)
 
     while (p->run != &r->run[0])
         p++;
-    r->share = r->o->stop_share > 0 ? (int)part(r->o->stop_share, r->ranked)
+    r->share = r->o->stop_share > 0           ? (int)part(r->o->stop_share, r->ranked)
                : r->o->stop_below < r->ranked ? (int)r->o->stop_below
                                               : r->ranked;
     r->stop = p->best > r->share || !isfinite(p->score);

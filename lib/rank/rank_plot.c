@@ -41,19 +41,19 @@ static void draw_curve(struct picture *p, const struct rank_place *place, struct
     const struct rank_curve *c = &place->run->curve;
     int64_t points = p->epochs < POINTS ? p->epochs : POINTS, seen = 0, last = -1;
 
-    for (size_t i = 0; i < c->count && c->epoch[i].index <= place->epochs; i++) {
-        const struct rank_epoch *e = &c->epoch[i];
+    for (size_t i = 0; i < c->count && rank_curve_index(c, i) <= place->epochs; i++) {
+        int64_t index = rank_curve_index(c, i);
         /* Where its epochs end: whole products, epochs are below 2^53 and points 600. */
-        int64_t at = (int64_t)((double)(e->index - 1) / (double)p->epochs * (double)points);
+        int64_t at = (int64_t)((double)(index - 1) / (double)p->epochs * (double)points);
         int n = l->series.points;
-        double x = (double)(c->from + e->index * c->per_epoch - 1);
+        double x = (double)(c->from + index * c->per_epoch - 1);
         if (at != last)
             n = ++l->series.points;
         seen = at == last ? seen + 1 : 1;
         last = at;
         l->x[n - 1] = x;
-        l->y[n - 1] = seen == 1 ? e->loss
-                                : l->y[n - 1] + (e->loss - l->y[n - 1]) / (double)seen;
+        l->y[n - 1] =
+            seen == 1 ? c->loss[i] : l->y[n - 1] + (c->loss[i] - l->y[n - 1]) / (double)seen;
     }
     for (int i = 0; i < l->series.points; i++)
         if (isfinite(l->y[i])) {
@@ -119,11 +119,11 @@ static void put_head(const struct picture *p, struct svg *svg, const char *title
 {
     const struct rank_options *o = p->r->o;
     char text[256];
-    int at = snprintf(text, sizeof text,
-                      "by %s, lower is better; a point is the mean of an epoch of %" PRId64
-                      " step%s, or of several",
-                      rank_method_name(o->how.method), o->per_epoch,
-                      o->per_epoch == 1 ? "" : "s");
+    int at =
+        snprintf(text, sizeof text,
+                 "by %s, lower is better; a point is the mean of an epoch of %" PRId64
+                 " step%s, or of several",
+                 rank_method_name(o->how.method), o->per_epoch, o->per_epoch == 1 ? "" : "s");
 
     if (p->lines > p->named)
         snprintf(text + at, sizeof text - (size_t)at, "; pale: %d more runs",
@@ -149,16 +149,13 @@ static void draw(const struct picture *p, FILE *out)
     /* The best lie on top: what is drawn last. */
     for (int i = 0; i < p->lines; i++)
         series[i] = p->line[p->lines - 1 - i].series;
-    struct svg_chart chart = {.box = {MARGIN, top, wide, HIGH},
-                              .title = log ? "training loss, on a logarithmic axis"
-                                           : "training loss",
-                              .x = {.name = "step", .unit = whole},
-                              .y = {.name = "loss",
-                                    .unit = plain,
-                                    .scale = log ? SVG_LOG10 : SVG_LINEAR,
-                                    .tight = 1},
-                              .count = p->lines,
-                              .series = series};
+    struct svg_chart chart = {
+        .box = {MARGIN, top, wide, HIGH},
+        .title = log ? "training loss, on a logarithmic axis" : "training loss",
+        .x = {.name = "step", .unit = whole},
+        .y = {.name = "loss", .unit = plain, .scale = log ? SVG_LOG10 : SVG_LINEAR, .tight = 1},
+        .count = p->lines,
+        .series = series};
     svg_chart(&svg, &chart);
     svg_close(&svg);
     mem_free(series);

@@ -101,8 +101,8 @@ static void put_row(const struct rank_result *r, const struct rank_place *p, FIL
         put_number(out, 14, p->loss);
         fprintf(out, " %11" PRId64, p->epochs * p->run->curve.per_epoch);
     } else {
-        fprintf(out, "%16s%s%14s %11s", "-", r->o->how.method == RANK_SOTL ? "             -" : "",
-                "-", "-");
+        fprintf(out, "%16s%s%14s %11s", "-",
+                r->o->how.method == RANK_SOTL ? "             -" : "", "-", "-");
     }
     fprintf(out, "  ");
     put_name(out, p->run->name);

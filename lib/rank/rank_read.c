@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a log becomes lines, in blocks that stay in the cache.  What they say is others'. */
+/* Knows how a log becomes lines, in blocks that stay in the cache.  What they say is others'.
+ */
 #include "rank/rank_read.h"
 
 #include <assert.h>
@@ -24,6 +25,13 @@ struct reader {
     int looked;    /* for the tokens of a step */
 };
 
+static int add(struct reader *r, int64_t step, double loss)
+{
+    if (rank_curve_add(&r->run->curve, step, loss, r->err))
+        return err_prefix(r->err, "log '%s' ", r->run->name);
+    return 0;
+}
+
 static int take(struct reader *r, const struct rank_point *pt, enum rank_said said)
 {
     struct rank_run *run = r->run;
@@ -36,9 +44,7 @@ static int take(struct reader *r, const struct rank_point *pt, enum rank_said sa
         run->planned = pt->planned;
         run->tokens = pt->tokens;
     }
-    if (rank_curve_add(&run->curve, pt->step, pt->loss, r->err))
-        return err_prefix(r->err, "log '%s' ", run->name);
-    return 0;
+    return add(r, pt->step, pt->loss);
 }
 
 static int by_regex(struct reader *r, const char *p, int64_t bytes)
@@ -87,6 +93,9 @@ static int take_lines(struct reader *r, const char *p, const char *end)
         if (r->regex) {
             r->run->lines++;
             rc = by_regex(r, p, to - p);
+        } else if (!json && said == RANK_LOSS && r->run->losses) {
+            r->run->losses++;
+            rc = add(r, pt.step, pt.loss);
         } else if (json || said != RANK_NOTHING) {
             rc = by_format(r, p, to, said, &pt, at, json);
         }
@@ -252,8 +261,7 @@ static void *work(void *arg)
     while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->runs) {
         if (__atomic_load_n(&c->failed, __ATOMIC_RELAXED))
             break;
-        c->rc[i] =
-            rank_read(&c->run[i], c->per_epoch, c->last_step, c->regex, &c->err[i]);
+        c->rc[i] = rank_read(&c->run[i], c->per_epoch, c->last_step, c->regex, &c->err[i]);
         if (c->rc[i])
             __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
     }

@@ -14,7 +14,8 @@ struct rank_run {
     int64_t planned;       /* steps of the whole run, as its first line says; 0: not said */
 };
 
-/* A longer line is refused: no trainer writes one, and a file without ends of lines is no log. */
+/* A longer line is refused: no trainer writes one, and a file without ends of lines is no log.
+ */
 enum { RANK_LINE_MAX = 1 << 20 };
 
 /*
@@ -29,7 +30,8 @@ int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes, int64
                     const char *regex, struct err *err);
 void rank_run_release(struct rank_run *run);
 
-/* All of them, several at once where there are processors; the error of the first that has one. */
+/* All of them, several at once where there are processors; the error of the first that has one.
+ */
 int rank_read_all(struct rank_run *run, int runs, int64_t per_epoch, int last_step,
                   const char *regex, struct err *err);
 

@@ -75,7 +75,8 @@ void rank_regex_free(struct rank_regex *r)
 }
 
 /* The text of a group, a 0 behind it; -1: it took no part, or is too long for a number. */
-static int group_text(const struct rank_regex *r, const char *p, uint32_t group, char text[64])
+static int group_text(const struct rank_regex *r, const char *p, uint32_t group,
+                      char text[64 + RANK_SLACK])
 {
     const PCRE2_SIZE *range = pcre2_get_ovector_pointer(r->match) + 2 * (size_t)group;
 
@@ -89,7 +90,7 @@ static int group_text(const struct rank_regex *r, const char *p, uint32_t group,
 int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct rank_point *out,
                     enum rank_said *said, struct err *err)
 {
-    char text[64] = "";
+    char text[64 + RANK_SLACK] = "";
     const char *end;
     struct err none;
 
@@ -104,8 +105,8 @@ int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct r
         return err_set(err, ERR_INPUT, "--regex gives up: %s", (const char *)words);
     }
     *said = RANK_BROKEN;
-    if (r->step && (group_text(r, p, r->step, text) ||
-                    num_i64(text, 0, RANK_STEP_MAX, &out->step, &none)))
+    if (r->step &&
+        (group_text(r, p, r->step, text) || num_i64(text, 0, RANK_STEP_MAX, &out->step, &none)))
         return 0;
     if (group_text(r, p, r->loss, text) == 0 && (end = rank_line_number(text, &out->loss)) &&
         *end == 0)
