@@ -68,7 +68,7 @@ static void name_line(const struct rank_place *place, struct line *l)
 
     snprintf(rank, sizeof rank, place->best < place->worst ? "%d-%d" : "%d", place->best,
              place->worst);
-    snprintf(l->name, sizeof l->name, "%s  %.200s: %.6g", rank, place->run->name,
+    snprintf(l->name, sizeof l->name, "%s. %.200s: %.6g", rank, place->run->name,
              isnan(place->score) ? NAN : place->score);
 }
 
@@ -83,8 +83,8 @@ static void add_lines(struct picture *p)
     const struct rank_result *r = p->r;
     int colours = r->ranked > SVG_COLOURS ? SVG_COLOURS - 1 : SVG_COLOURS, judged = 0;
 
-    for (int i = colours - 1; i < r->ranked; i++)
-        judged |= i >= colours && is_judged(r, i);
+    for (int i = colours; i < r->ranked; i++)
+        judged |= is_judged(r, i);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < r->ranked; i++) {
             int named = i < colours - judged || is_judged(r, i);
@@ -99,6 +99,8 @@ static void add_lines(struct picture *p)
                                             .x = l->x,
                                             .y = l->y};
             draw_curve(p, &r->place[i], l);
+            if (l->series.points == 1) /* no line: a dot */
+                l->series.marker = l->series.colour;
             name_line(&r->place[i], l);
         }
 }

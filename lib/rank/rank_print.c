@@ -33,6 +33,8 @@ void rank_note(const struct rank_result *r, const struct rank_place *p, char *te
     *text = 0;
     if (!p->epochs)
         add(text, room, "not in the race: %" PRId64 " epoch%s", have, have == 1 ? "" : "s");
+    else if (!isfinite(p->score) && c->bad < 0)
+        add(text, room, "beyond all numbers");
     else if (!isfinite(p->score))
         add(text, room, "no number from step %" PRId64, c->bad);
     else if (p->best < p->worst)

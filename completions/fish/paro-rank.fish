@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Made by completions/generate.
+complete -c paro-rank -n __fish_use_subcommand -a blr
+complete -c paro-rank -s b -l steps-per-epoch -r -d 'Steps of an epoch (default 1)'
+complete -c paro-rank -s e -l last-epochs -r -d 'With tse-e: epochs that count (default 1)'
+complete -c paro-rank -s g -l gamma -r -d 'With tse-ema: weight of an epoch over that of the next (default 0.999)'
+complete -c paro-rank -s m -l method -r -d 'Score by tse, tse-e, tse-ema (default), ema-code, sotl or last'
+complete -c paro-rank -l regex -r -d 'Find step and loss by this expression: its groups of these names, or the first two'
+complete -c paro-rank -s T -l budget -r -d 'FRACTION'
+complete -c paro-rank -l finals -r -d 'Print how well scores foretold these results: lines of a run and its value'
+complete -c paro-rank -l force -d 'Rank runs of other lengths or batches, too; let'
+complete -c paro-rank -l plot -d 'replace a file'
+complete -c paro-rank -l noise -r -d 'Standard deviation of a score from seed to seed: what is closer than twice it shares a rank'
+complete -c paro-rank -l plot -r -d 'Draw the curves into FILE, as SVG'
+complete -c paro-rank -l stop-below -r -d 'SHARE'
+complete -c paro-rank -s 0 -l prior-var -r -d 'With blr: prior variance of each coefficient'
+complete -c paro-rank -s k -l bound-samples -r -d 'With blr: estimate the bound of K samples, too'
+complete -c paro-rank -s n -l noise-var -r -d 'With blr: variance of the noise on y'
+complete -c paro-rank -l samples -r -d 'With blr: estimate the bound from N runs of sample-then-optimise'
+complete -c paro-rank -l seed -r -d 'With blr: seed of both (default 0)'
+complete -c paro-rank -l json -d 'Print JSON (errors too, on standard error)'
+complete -c paro-rank -s h -l help -d 'Print this help'
+complete -c paro-rank -s V -l version -d 'Print the version'
