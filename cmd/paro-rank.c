@@ -9,7 +9,7 @@
 #include "rank/rank_blr.h"
 
 enum { KEY_REGEX = 0x100, KEY_FINALS, KEY_NOISE, KEY_STOP, KEY_FORCE, KEY_PLOT };
-enum { KEY_PRIOR = '0', KEY_SAMPLES = 0x180, KEY_SEED };
+enum { KEY_PRIOR = '0', KEY_SAMPLES = 0x180, KEY_REPEATS, KEY_ITEMS, KEY_SEED };
 
 struct args {
     struct cli cli;
@@ -47,7 +47,9 @@ static const struct argp_option options[] = {
     {"bound-samples", 'k', "K", 0, "With blr: estimate the bound of K samples, too", 2},
     {"samples", KEY_SAMPLES, "N", 0,
      "With blr: estimate the bound from N runs of sample-then-optimise", 2},
-    {"seed", KEY_SEED, "S", 0, "With blr: seed of both (default 0)", 2},
+    {"repeats", KEY_REPEATS, "N", 0, "With blr and -k: draws to take the mean of", 2},
+    {"items", KEY_ITEMS, 0, 0, "With blr: print what each row adds, too", 2},
+    {"seed", KEY_SEED, "S", 0, "With blr: seed of the estimates (default 0)", 2},
     CLI_OPTIONS,
     {0}};
 
@@ -92,6 +94,14 @@ static error_t parse_blr(struct args *a, int key, const char *arg)
         a->of_blr = "--samples";
         return cli_check(&a->cli, num_count(arg, 2, INT64_C(1) << 40, &a->blr.samples, err),
                          "--samples");
+    case KEY_REPEATS:
+        a->of_blr = "--repeats";
+        return cli_check(&a->cli, num_count(arg, 2, INT64_C(1) << 40, &a->blr.repeats, err),
+                         "--repeats");
+    case KEY_ITEMS:
+        a->of_blr = "--items";
+        a->blr.items = 1;
+        return 0;
     case KEY_SEED:
         a->of_blr = "--seed";
         rc = cli_check(&a->cli, num_i64(arg, 0, INT64_MAX, &v, err), "--seed");
@@ -227,6 +237,8 @@ static int blr(struct args *a, struct err *err)
     if (!(a->blr.prior_var > 0) || !(a->blr.noise_var > 0))
         return err_set(err, ERR_INPUT, "blr without %s, expected -0 V0 and -n VN",
                        a->blr.prior_var > 0 ? "--noise-var" : "--prior-var");
+    if (a->blr.repeats && !a->blr.k)
+        return err_set(err, ERR_INPUT, "--repeats without --bound-samples, expected -k K");
     struct rank_blr_data *data = mem_new((size_t)models, sizeof *data);
     for (; read < models && rc == 0; read += rc == 0)
         rc = rank_blr_read(a->word[1 + read], &data[read], err);

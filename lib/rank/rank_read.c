@@ -109,15 +109,17 @@ static int take_lines(struct reader *r, const char *p, const char *end)
 /* Up to the last line feed of text[used]; what is behind it moves to the front. */
 static int take_block(struct reader *r, char *text, int64_t *used)
 {
-    const char *last = memrchr(text, '\n', (size_t)*used);
+    const char *first = memchr(text, '\n', (size_t)*used);
+    const char *last = first ? memrchr(text, '\n', (size_t)*used) : NULL;
     int64_t whole = last ? last + 1 - text : 0;
 
+    /* Of the others each lies within one block. */
+    if ((first ? first - text : *used) > RANK_LINE_MAX)
+        return err_set(r->err, ERR_INPUT, "%s:%" PRId64 ": a line of more than %d bytes",
+                       r->run->name, r->run->lines + 1, (int)RANK_LINE_MAX);
     if (take_lines(r, text, text + whole))
         return -1;
     *used -= whole;
-    if (*used > RANK_LINE_MAX)
-        return err_set(r->err, ERR_INPUT, "%s:%" PRId64 ": a line of more than %d bytes",
-                       r->run->name, r->run->lines + 1, (int)RANK_LINE_MAX);
     memmove(text, text + whole, (size_t)*used);
     return 0;
 }
