@@ -85,7 +85,7 @@ struct rank_blr {
      */
     double kl;
     int k;
-    struct rank_blr_estimate bound_k; /* of L_k(D) */
+    struct rank_blr_estimate bound_k; /* of L_k(D), with L(D) for what is known of it */
     /*
      * Of L(D), by sample-then-optimise: theta_0 from the prior and noise on each y, then the
      * minimum of the regularised squared loss, which is a sample of the posterior.

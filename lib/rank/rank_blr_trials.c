@@ -92,11 +92,29 @@ static double log_likelihood(const struct rank_blr_trials *t, double y, double a
     return -0.5 * (t->log_norm + (y - at) * (y - at) / t->o->noise_var);
 }
 
+/*
+ * How much of a sample's own log-likelihood goes along with the logarithm of the mean: the mean
+ * of the k log-likelihoods has a mean that is known, the row's term of L(D), and what it strays
+ * from there, times this, is taken off.  Any factor keeps the estimate's mean; the best is the
+ * covariance over the variance.  With p the likelihood, log mean p ~ mean p / E p: covariance
+ * E[p log p] / E p - E log p, log p's mean under the next posterior less that under this one.
+ * Its variance is r^2 / 2 + r g, with r = q / v_n and g = (y - mu)^2 / v_n, which the next
+ * posterior has as r / (1 + r) and g / (1 + r)^2.  As r goes to nothing, 1: of many rows the
+ * late ones then add no noise.
+ */
+static double share_of_own(double y, const struct rank_blr_item *item, double noise_var)
+{
+    double e = y - item->mean, r = item->var / noise_var, g = e * e / noise_var;
+    double both = g * (2 + r) / (1 + r) / (1 + r) + r / (1 + r), own = r + 2 * g;
+
+    return own > 0 ? both / own : 1;
+}
+
 /* log of the mean of k likelihoods: x'theta ~ N(mean, var), which is all they depend on. */
 static double log_mean(const struct rank_blr_trials *t, uint64_t repeat, double y,
-                       const struct rank_blr_item *item)
+                       const struct rank_blr_item *item, double share)
 {
-    double most = -INFINITY, sum = 0, z[2] = {0}, deviation = sqrt(item->var);
+    double most = -INFINITY, sum = 0, own = 0, z[2] = {0}, deviation = sqrt(item->var);
 
     for (int j = 0; j < t->o->k; j++) {
         /* The first samples of a larger k are those of a smaller one. */
@@ -104,6 +122,7 @@ static double log_mean(const struct rank_blr_trials *t, uint64_t repeat, double 
             rank_blr_normals(t->o->seed, t->of_k + repeat,
                              (uint64_t)t->row * RANK_BLR_K_MAX + (uint64_t)j / 2, z);
         double l = log_likelihood(t, y, item->mean + deviation * z[j % 2]);
+        own += l / t->o->k;
         if (l > most) {
             sum = sum * exp(most - l) + 1;
             most = l;
@@ -111,7 +130,7 @@ static double log_mean(const struct rank_blr_trials *t, uint64_t repeat, double 
             sum += exp(l - most);
         }
     }
-    return most + log(sum / t->o->k);
+    return most + log(sum / t->o->k) - share * (own - item->bound);
 }
 
 void rank_blr_trials_step(struct rank_blr_trials *t, const double *x, double y,
@@ -128,8 +147,9 @@ void rank_blr_trials_step(struct rank_blr_trials *t, const double *x, double y,
         for (int i = 0; i < t->features; i++)
             theta[i] += gain[i] * short_by;
     }
+    double share = share_of_own(y, item, t->o->noise_var);
     for (int64_t r = 0; r < t->repeats; r++)
-        t->sum_k[r] += log_mean(t, (uint64_t)r, y, item);
+        t->sum_k[r] += log_mean(t, (uint64_t)r, y, item, share);
     t->row++;
 }
 
