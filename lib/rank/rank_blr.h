@@ -103,11 +103,11 @@ void rank_blr_print(const struct rank_blr *r, FILE *f);
 void rank_blr_print_json(const struct rank_blr *r, FILE *f);
 
 /*
- * Several models of one y: data sets of the same rows and other features.  Each predicts row i
- * from the rows before it, all at once, and beside them, in the same pass, y is regressed on
- * their predictions: that learns which of them to listen to, and so should agree with the
- * evidence (section 4 of the paper, which descends the gradient; here each row's minimum is
- * taken, by the same update, w ~ N(1/models, 1), noise v_n).
+ * Several models of one y: data sets of the same rows and other features.  Beside them y is
+ * regressed on samples of what each predicted from the rows before, which learns whom to listen
+ * to and never computes evidence (section 4 of the paper, by a descent; here the minimum, in
+ * the mean over all samples, w ~ N(1/models, 1), noise v_n).  Its largest coefficient is most
+ * often that of the highest L(D).
  */
 struct rank_blr_weight {
     struct rank_blr result;

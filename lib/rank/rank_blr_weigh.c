@@ -23,26 +23,50 @@ static int check_same(const struct rank_blr_data *a, const struct rank_blr_data 
     return 0;
 }
 
-/* y on what the models said of it: w ~ N(1/models, 1), where all alike share and add up to 1.
+/*
+ * y on samples phi_j ~ N(mean, var) of what each model j said of row i, independent of each
+ * other, in their mean over all draws: the squared loss is then
+ *
+ *     E (y - w'phi)^2 = (y - w'mean)^2 + sum_j w_j^2 var_j
+ *
+ * so that a model pays for what it missed by and for what it did not know, as in L(D): where
+ * models are alike in what they say together, the largest coefficient is the highest L(D)'s
+ * (Lyle et al., section 4).  The second term is a row of its own, y = 0 and sqrt(var_j) in
+ * column j alone; as the order of rows does not matter to where they lead, all rows' second
+ * terms come last, added up.
  */
 static int combine(const double *y, struct rank_blr_weight *model, int models, struct err *err)
 {
     const struct rank_blr *first = &model[0].result;
     double *said = mem_new((size_t)models, sizeof *said);
+    double *unsure = mem_new((size_t)models, sizeof *unsure);
     struct rank_blr_state s = {0};
     struct rank_blr_item item;
     int rc = rank_blr_state_init(&s, models, 1.0 / models, 1, first->noise_var, err);
+    int over = 0;
 
     for (int64_t i = 0; rc == 0 && i < first->rows; i++) {
-        for (int m = 0; m < models; m++)
+        for (int m = 0; m < models; m++) {
             said[m] = model[m].result.item[i].mean;
-        if (rank_blr_state_step(&s, said, y[i], &item))
-            rc = err_set(err, ERR_INPUT, "row %" PRId64 " overflows in the models' combination",
-                         i + 1);
+            unsure[m] += model[m].result.item[i].var;
+        }
+        over |= rank_blr_state_step(&s, said, y[i], &item);
     }
+    memset(said, 0, (size_t)models * sizeof *said);
+    for (int m = 0; rc == 0 && m < models; m++) {
+        said[m] = sqrt(unsure[m]);
+        over |= rank_blr_state_step(&s, said, 0, &item);
+        said[m] = 0;
+    }
+    if (rc == 0 && over)
+        rc = err_set(err, ERR_INPUT,
+                     "the models' combination overflows with noise variance %g, expected "
+                     "numbers nearer to each other",
+                     first->noise_var);
     for (int m = 0; rc == 0 && m < models; m++)
         model[m].combined = s.mean[m];
     mem_free(said);
+    mem_free(unsure);
     rank_blr_state_release(&s);
     return rc;
 }

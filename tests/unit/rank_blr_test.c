@@ -74,14 +74,14 @@ static void refer(const struct rank_blr_data *d, const struct rank_blr_options *
                   double *e)
 {
     int n = (int)d->rows;
-    __float128 *m = mem_new((size_t)(n * n), sizeof *m), *z = mem_new((size_t)n, sizeof *z);
+    _Float128 *m = mem_new((size_t)(n * n), sizeof *m), *z = mem_new((size_t)n, sizeof *z);
 
     for (int i = 0; i < n; i++) {
         z[i] = d->y[i];
         for (int j = 0; j <= i; j++) {
-            __float128 sum = i == j ? o->noise_var : 0;
+            _Float128 sum = i == j ? o->noise_var : 0;
             for (int k = 0; k < d->features; k++)
-                sum += (__float128)o->prior_var * d->x[i * d->features + k] *
+                sum += (_Float128)o->prior_var * d->x[i * d->features + k] *
                        d->x[j * d->features + k];
             for (int k = 0; k < j; k++)
                 sum -= m[i * n + k] * m[j * n + k] * m[k * n + k];

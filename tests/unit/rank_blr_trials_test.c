@@ -250,7 +250,7 @@ static void solve(double A[3][4], double w[3])
     }
 }
 
-/* The regression of y on all predictions at once, as what rows add up to is known by then. */
+/* The regression of y on samples of all predictions at once, in the mean over samples. */
 static void refer_combined(const struct rank_blr_weights *w, const double *y, double v)
 {
     double A[3][4] = {{0}}, ref[3], trace = 0;
@@ -260,6 +260,7 @@ static void refer_combined(const struct rank_blr_weights *w, const double *y, do
         A[a][3] = 1.0 / 3;
         for (int64_t i = 0; i < w->model[0].result.rows; i++) {
             double said = w->model[a].result.item[i].mean;
+            A[a][a] += w->model[a].result.item[i].var / v;
             for (int b = 0; b < 3; b++)
                 A[a][b] += said * w->model[b].result.item[i].mean / v;
             A[a][3] += said * y[i] / v;
@@ -326,6 +327,48 @@ static void weights_follow_the_evidence(void **state)
         rank_blr_data_release(&d[m]);
 }
 
+/*
+ * Nine models of the first features, of twelve, the first five in y: where the largest
+ * coefficient had nothing to do with L(D), it would be the highest one's in 1 of 9.
+ */
+static void the_fastest_is_listened_to(void **state)
+{
+    enum { ROWS = 100, ALL = 12, IN = 5, MODELS = 9, TIMES = 40 };
+    static const int first[MODELS] = {1, 2, 3, 4, 5, 6, 8, 10, 12};
+    const struct rank_blr_options o = {1, 0.25, 0, 0, 0, 0, 0};
+    double *x = mem_new(MODELS * ROWS * ALL, sizeof *x), y[ROWS];
+    struct rank_blr_data d[MODELS];
+    struct rank_blr_weights w;
+    struct err err;
+    int agree = 0;
+
+    (void)state;
+    for (uint64_t t = 0; t < TIMES; t++) {
+        for (int i = 0; i < ROWS; i++)
+            y[i] = 0.5 * rng_normal(6, t, (uint64_t)i);
+        for (int m = 0; m < MODELS; m++)
+            d[m] = (struct rank_blr_data){"m", x + m * ROWS * ALL, y, ROWS, first[m]};
+        for (int i = 0; i < ROWS; i++)
+            for (int j = 0; j < ALL; j++) {
+                double one = rng_normal(7, t, (uint64_t)(i * ALL + j));
+                y[i] += j < IN ? one * rng_normal(8, t, (uint64_t)j) : 0;
+                for (int m = 0; m < MODELS; m++)
+                    if (j < first[m])
+                        d[m].x[i * first[m] + j] = one;
+            }
+        assert_int_equal(rank_blr_weigh(d, MODELS, &o, &w, &err), 0);
+        int most = 0, fastest = 0;
+        for (int m = 1; m < MODELS; m++) {
+            most = w.model[m].combined > w.model[most].combined ? m : most;
+            fastest = w.model[m].result.bound > w.model[fastest].result.bound ? m : fastest;
+        }
+        agree += most == fastest;
+        rank_blr_weights_release(&w);
+    }
+    assert_true(agree > TIMES / 2); /* by chance: 1 in 1e9 */
+    mem_free(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +377,7 @@ int main(void)
         cmocka_unit_test(standard_errors_are_honest),
         cmocka_unit_test(samples_minimise_their_loss),
         cmocka_unit_test(weights_follow_the_evidence),
+        cmocka_unit_test(the_fastest_is_listened_to),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
