@@ -76,8 +76,17 @@ static void open_at(struct rank_curve *c, int64_t step)
     c->sum = 0;
 }
 
+/* The same of the next one, without a division: where an epoch is a step, each opens one. */
+static void open_next(struct rank_curve *c)
+{
+    c->open++;
+    c->until += c->per_epoch;
+    c->n = 0;
+    c->sum = 0;
+}
+
 /* The numbers are kept from the first gap on. */
-static void put_index(struct rank_curve *c)
+__attribute__((noinline)) static void put_index(struct rank_curve *c)
 {
     int first = c->index == NULL;
 
@@ -97,8 +106,9 @@ static int close_open(struct rank_curve *c, struct err *err)
                        (int)CURVE_EPOCHS_MAX);
     if (c->index || c->open != (int64_t)c->count + 1)
         put_index(c);
-    c->loss = mem_grow(c->loss, &c->room, c->count + 1, sizeof *c->loss);
-    c->loss[c->count++] = c->last_step ? c->sum : c->sum / (double)c->n;
+    if (c->count == c->room)
+        c->loss = mem_grow(c->loss, &c->room, c->count + 1, sizeof *c->loss);
+    c->loss[c->count++] = c->last_step || c->n == 1 ? c->sum : c->sum / (double)c->n;
     return 0;
 }
 
@@ -139,10 +149,9 @@ static void go_back(struct rank_curve *c, int64_t step)
     c->last = step - 1;
 }
 
-int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *err)
+/* A step that is not the next one. */
+__attribute__((noinline)) static void jump(struct rank_curve *c, int64_t step)
 {
-    if (step < 0)
-        step = c->last < c->first ? 1 : c->last + 1;
     if (step <= c->last)
         go_back(c, step);
     if (c->last < c->first) {
@@ -152,10 +161,21 @@ int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *
     } else if (step - c->last > c->gap) {
         c->gap = step - c->last;
     }
+}
+
+int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *err)
+{
+    if (step < 0)
+        step = c->last < c->first ? 1 : c->last + 1;
+    if (step != c->last + 1 || step <= c->first)
+        jump(c, step);
     if (step > c->until) {
         if (close_open(c, err))
             return -1;
-        open_at(c, step);
+        if (step == c->until + 1)
+            open_next(c);
+        else
+            open_at(c, step);
     }
     c->sum = c->last_step ? loss : c->sum + loss;
     c->n++;

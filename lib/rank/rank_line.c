@@ -171,35 +171,41 @@ __attribute__((noinline)) static const char *decimal(const char *p, double *out)
     return p;
 }
 
-/* The same, quickly where it is short: "3.2958" and the like, up to 15 digits. */
-static inline const char *short_decimal(const char *p, double *out)
+/* A sign, a word, or more digits than number() takes. */
+__attribute__((noinline)) static const char *any_number(const char *p, double *out)
+{
+    int minus = *p == '-';
+
+    p += *p == '-' || *p == '+';
+    const char *end = is_digit(*p) || *p == '.' ? decimal(p, out) : word(p, out);
+    if (end && minus)
+        *out = -*out;
+    return end;
+}
+
+/* As rank_line_number, and quickly where it is as usual: "3.2958", "11.031900". */
+static inline const char *number(const char *p, double *out)
 {
     const char *from = p;
-    uint64_t m = 0;
 
-    if (is_digit(*p))
-        m = (uint64_t)(*p++ - '0');
+    if (!is_digit(*p))
+        return any_number(p, out);
+    uint64_t m = (uint64_t)(*p++ - '0');
     if (is_digit(*p))
         m = m * 10 + (uint64_t)(*p++ - '0');
     if (*p != '.')
-        return decimal(from, out);
+        return any_number(from, out);
     const char *point = p + 1;
     p = eight_digits(point, &m);
-    if (p == point || p == point + 8 || is_word(*p))
-        return decimal(from, out);
-    *out = (double)(int64_t)m / power_of_10[p - point];
+    if (p == point || p == point + 8 || (*p != ' ' && is_word(*p)))
+        return any_number(from, out);
+    *out = (double)(int64_t)m / power_of_10[p - point]; /* 9 digits at most */
     return p;
 }
 
 const char *rank_line_number(const char *p, double *out)
 {
-    int minus = *p == '-';
-
-    p += *p == '-' || *p == '+';
-    const char *end = is_digit(*p) || *p == '.' ? short_decimal(p, out) : word(p, out);
-    if (end && minus)
-        *out = -*out;
-    return end;
+    return number(p, out);
 }
 
 /* Digits; NULL: none, or too many. */
@@ -242,16 +248,17 @@ static const char *steps(const char *p, struct rank_point *out)
 }
 
 /* The number of a loss, p its place or NULL. */
-static enum rank_said loss(const char *p, struct rank_point *out, const char **at)
+static inline enum rank_said loss(const char *p, struct rank_point *out, const char **at)
 {
     if (!p)
         return RANK_NOTHING;
-    *at = rank_line_number(blanks(p), &out->loss);
+    *at = number(p, &out->loss);
     return *at ? RANK_LOSS : RANK_BROKEN;
 }
 
 /* "step N/M | train loss X", "step N/M | loss X", "step N: train loss X", p behind "step ". */
-static enum rank_said console(const char *p, struct rank_point *out, const char **at)
+__attribute__((noinline)) static enum rank_said console(const char *p, struct rank_point *out,
+                                                        const char **at)
 {
     p = steps(blanks(p), out);
     p = p ? blanks(p) : NULL;
@@ -259,7 +266,8 @@ static enum rank_said console(const char *p, struct rank_point *out, const char 
         return RANK_NOTHING;
     p = blanks(p + 1);
     const char *train = BEHIND(p, "train ");
-    return loss(BEHIND(train ? train : p, "loss "), out, at);
+    p = BEHIND(train ? train : p, "loss ");
+    return loss(p ? blanks(p) : NULL, out, at);
 }
 
 enum rank_said rank_line_quick(const char *p, struct rank_point *out, const char **at,
@@ -274,7 +282,7 @@ enum rank_said rank_line_quick(const char *p, struct rank_point *out, const char
         *at = NULL;
         q = BEHIND(p, "{\"step\":");
         q = BEHIND(q ? whole(q, &out->step) : NULL, ",\"loss\":");
-        q = q ? rank_line_number(q, &out->loss) : NULL;
+        q = q ? number(q, &out->loss) : NULL;
         if (!q || !is_digit(q[-1]) || (*q != ',' && *q != '}'))
             return RANK_NOTHING;
         *at = q;

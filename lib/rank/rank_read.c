@@ -75,35 +75,44 @@ static int by_format(struct reader *r, const char *p, const char *end, enum rank
 }
 
 /* The lines p..end, each with a line feed behind it. */
-static int take_lines(struct reader *r, const char *p, const char *end)
+static int regex_lines(struct reader *r, const char *p, const char *end)
 {
-    int64_t lines = 0;
     int rc = 0;
 
-    while (p < end && rc == 0) {
+    for (const char *to; p < end && rc == 0; p = to + 1) {
+        to = memchr(p, '\n', (size_t)(end - p));
+        r->run->lines++;
+        rc = by_regex(r, p, to - p);
+    }
+    return rc;
+}
+
+static int format_lines(struct reader *r, const char *p, const char *end)
+{
+    struct rank_run *run = r->run;
+    int rc = 0;
+
+    for (const char *to; p < end && rc == 0; p = to + 1) {
         struct rank_point pt;
-        enum rank_said said = RANK_NOTHING;
         const char *at = p;
         int json = 0;
-        if (!r->regex)
-            said = rank_line_quick(p, &pt, &at, &json);
-        const char *to = at ? at : p;
+        enum rank_said said = rank_line_quick(p, &pt, &at, &json);
+        to = at ? at : p;
         to = memchr(to, '\n', (size_t)(end - to));
-        lines++;
-        if (r->regex) {
-            r->run->lines++;
-            rc = by_regex(r, p, to - p);
-        } else if (!json && said == RANK_LOSS && r->run->losses) {
-            r->run->losses++;
+        run->lines++;
+        if (!json && said == RANK_LOSS && run->losses) {
+            run->losses++;
             rc = add(r, pt.step, pt.loss);
         } else if (json || said != RANK_NOTHING) {
             rc = by_format(r, p, to, said, &pt, at, json);
         }
-        p = to + 1;
     }
-    if (!r->regex)
-        r->run->lines += lines;
     return rc;
+}
+
+static int take_lines(struct reader *r, const char *p, const char *end)
+{
+    return r->regex ? regex_lines(r, p, end) : format_lines(r, p, end);
 }
 
 /* Up to the last line feed of text[used]; what is behind it moves to the front. */

@@ -109,7 +109,7 @@ END
     [ "$(scores -m tse -b 2 zero)" = "1 5.000000 zero" ]
     # A far step costs no memory, and no time.
     printf 's:1 trl:4\ns:9007199254740992 trl:3\n' > far
-    (ulimit -v 100000; paro-rank -m tse-e far | grep -q '9007199254740992  far$')
+    ([ -n "$SAN" ] || ulimit -v 100000; paro-rank -m tse-e far | grep -q '9007199254740992  far$')
 }
 
 @test "noise: what is closer than twice it shares a rank" {
