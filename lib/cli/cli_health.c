@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
+#include "health/health_name.h"
 
 enum {
     KEY_LEVEL = 0x100,
@@ -129,24 +130,18 @@ static int choose_time(struct cli_health *a)
                 : 0;
 }
 
-/* A word of the line, of file names and of UTF-8 in what Prometheus reads. */
 static void choose_host(struct health_ops *ops)
 {
-    char path[512];
+    char path[512], name[512] = "";
 
     snprintf(path, sizeof path, "%s/sys/kernel/hostname", ops->proc);
     FILE *f = fopen(path, "re");
-    if (!f || !fgets(ops->host, sizeof ops->host, f))
-        gethostname(ops->host, sizeof ops->host - 1);
+    if (!f || !fgets(name, sizeof name, f))
+        gethostname(name, sizeof name - 1);
     if (f)
         fclose(f);
-    for (char *c = ops->host; *c; c++)
-        if (*c == '\n')
-            *c = 0;
-        else if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f || strchr("/|\"'\\", *c))
-            *c = '_';
-    if (!ops->host[0])
-        snprintf(ops->host, sizeof ops->host, "localhost");
+    name[strcspn(name, "\n")] = 0;
+    health_name_clean(name, ops->host, sizeof ops->host);
 }
 
 /* ---- words ---- */

@@ -12,15 +12,18 @@
  * An end is slow when all of this is so:
  *
  *     practical    the median m of its n samples is outside the range that was asked for.
- *     statistical  |100 - m| is more than z standard errors, 1.2533 s / sqrt(n).  The deviation
- *                  s of a sample is a MAD over the residuals of all ends together, unless this
- *                  end's own, or the baseline's, is larger than chance explains.  z is such
- * that HEALTH_ALARMS of healthy fabrics accuse any of their ends (health_accusing_z): 4.4 for 8
- * ports, 4.8 for 64, 5.6 for 4096.  Medians that differ among healthy ends by more than that
- * count with their own deviation. seen         three partners in four see half of it at least:
- * the best quarter of P values of deviation s lies 0.67 s above their median by chance, and
- * that much is allowed. again        the second look, where there was one, sees half of it too,
- * 3 standard errors off by itself.
+ *     statistical  |100 - m| is more than z standard errors, 1.2533 s / sqrt(n).  The
+ *                  deviation s of a sample is a MAD over the residuals of all ends together,
+ *                  unless this end's own, or the baseline's, is larger than chance explains.
+ *                  z is such that HEALTH_ALARMS of healthy fabrics accuse any of their ends
+ *                  (health_accusing_z): 4.4 for 8 ports, 4.8 for 64, 5.6 for 4096.  Medians
+ *                  that differ among healthy ends by more than that count with their own
+ *                  deviation.
+ *     seen         three partners in four see half of it at least: the best quarter of P
+ *                  values of deviation s lies 0.67 s above their median by chance, and that
+ *                  much is allowed.
+ *     again        the second look, where there was one, sees half of it too, 3 standard
+ *                  errors off by itself.
  *
  * What power this has: 15 samples of 2 % have a median of 0.65 %, 27 of 0.48 %; an end slowed
  * by 5 % is then outside 96: with probability 0.94 and 0.98.  Hence a suspicion is looser than

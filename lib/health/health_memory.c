@@ -464,7 +464,7 @@ static int check_read(const struct health_memory *m, const char *host, int64_t n
         return err_set(err, ERR_INPUT, "'%s' is %" PRId64 " s from the future", m->path,
                        m->when_s - now_s);
     if (strcmp(m->host, host) != 0)
-        return err_set(err, ERR_INPUT, "'%s' is of host '%.60s', expected '%.60s'", m->path,
+        return err_set(err, ERR_INPUT, "'%s' is of host '%.64s', expected '%.64s'", m->path,
                        m->host, host);
     return 0;
 }
