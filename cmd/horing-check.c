@@ -22,6 +22,8 @@ static void become_rounds(char **argv, struct err *err)
     char *slash = strrchr(self, '/');
     if (slash)
         *slash = 0;
+    if (cli_health_hand_over(err))
+        return;
     errno = ENOENT;
     for (int i = 0; slash && i < 2; i++) {
         snprintf(path, sizeof path, "%s/%s", self, place[i]);

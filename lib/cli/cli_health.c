@@ -65,6 +65,24 @@ static const struct argp_option options[] = {
     CLI_OPTIONS,
     {0}};
 
+static const char version_name[] = "HORING_CHECK_VERSION";
+
+int cli_health_hand_over(struct err *err)
+{
+    return setenv(version_name, PARO_VERSION, 1) ? err_sys(err, "cannot have memory") : 0;
+}
+
+int cli_health_take_over(struct err *err)
+{
+    const char *of = getenv(version_name);
+
+    if (!of || strcmp(of, PARO_VERSION) == 0)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "horing-check is of version %.40s and horing-rounds of %s, expected one", of,
+                   PARO_VERSION);
+}
+
 int cli_health_measures(const struct cli_health *a)
 {
     return a->o.level != HEALTH_QUICK && !a->replay;
@@ -160,8 +178,12 @@ static error_t check_words(struct cli_health *a)
     if (quick && a->o.baseline)
         return cli_usage(cli, "--level quick and --baseline, expected one of them");
     if (quick && (a->o.record || a->ops.svg))
-        return cli_usage(cli, "--level quick and %s, expected one of them",
+        return cli_usage(cli,
+                         "--level quick and %s, expected one of them: it measures no rates",
                          a->o.record ? "--record" : "--svg");
+    if (quick && (a->ops.max_load > 0 || a->o.cap_bytes))
+        return cli_usage(cli, "--level quick and %s, expected one of them: it loads nothing",
+                         a->o.cap_bytes ? "--max-bytes" : "--max-load");
     if (a->replay && a->o.record)
         return cli_usage(cli, "--replay and --record, expected one of them");
     if (a->ops.accept && !quick && !a->o.baseline)

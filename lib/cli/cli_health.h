@@ -27,6 +27,9 @@ void cli_health_parse(struct cli_health *a, int argc, char **argv);
 int cli_health_fail(struct cli_health *a, const struct err *err);
 /* What is remembered is let go of; the status is handed through. */
 int cli_health_close(struct cli_health *a, int status);
+/* What becomes horing-rounds leaves its version, and that one refuses another's. */
+int cli_health_hand_over(struct err *err);
+int cli_health_take_over(struct err *err);
 /* Whether it takes other hosts to answer. */
 int cli_health_measures(const struct cli_health *a);
 
