@@ -3,6 +3,9 @@
 #
 # What horing-check remembers: where, for whom, and what it says of a state that is not to be
 # used.  Whatever is wrong is UNKNOWN, status 3, one line, with the reason.
+#
+# Each test has a clock of its own:
+# shellcheck disable=SC2030,SC2031
 bats_require_minimum_version 1.5.0
 
 setup() {
