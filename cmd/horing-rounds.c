@@ -47,6 +47,7 @@ int main(int argc, char **argv)
         return cli_health_close(&a, cli_health_fail(&a, &err));
     if (cli_watch_start(&watch, &a.cli, a.o.deadline_s, fail, &a, &err))
         return cli_health_close(&a, cli_health_fail(&a, &err));
+    cli_health_stop_timer(&a);
     if (world_open(&w, &err)) {
         cli_watch_speak(watch);
         return cli_health_close(&a, cli_health_fail(&a, &err));

@@ -3,6 +3,7 @@
 #include "cli/cli_health.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,10 +199,64 @@ static error_t check_words(struct cli_health *a)
     return 0;
 }
 
+/* ---- the time ---- */
+
+/* Another signal of that number is not the timer's. */
+static void too_late(int number, siginfo_t *info, void *context)
+{
+    const struct cli_health *a = info->si_value.sival_ptr;
+
+    (void)number;
+    (void)context;
+    if (info->si_code != SI_TIMER)
+        return;
+    int fd = a->cli.plugin && !a->cli.json ? STDOUT_FILENO : STDERR_FILENO;
+    if (write(fd, a->late, strlen(a->late)) < 0)
+        _exit(a->cli.status); /* nobody reads it */
+    _exit(a->cli.status);
+}
+
+/*
+ * A kernel, or a file system, that does not answer: what it is asked for here is soon told.
+ * A record may be as long as it likes.
+ */
+static void start_timer(struct cli_health *a)
+{
+    struct sigaction action = {.sa_sigaction = too_late, .sa_flags = SA_SIGINFO};
+    struct sigevent event = {
+        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM, .sigev_value.sival_ptr = a};
+    struct itimerspec at = {.it_value.tv_sec = (time_t)a->o.deadline_s};
+    char text[64];
+
+    at.it_value.tv_nsec = (long)(1e9 * (a->o.deadline_s - (double)at.it_value.tv_sec));
+    snprintf(text, sizeof text, "no answer within %.3g s", a->o.deadline_s);
+    if (a->cli.json)
+        snprintf(a->late, sizeof a->late,
+                 "{\"error\":{\"code\":\"%s\",\"text\":\"%s\",\"file\":null,\"line\":null,"
+                 "\"key\":null}}\n",
+                 err_code_name(ERR_SYS), text);
+    else
+        snprintf(a->late, sizeof a->late, "%s%s\n",
+                 a->cli.plugin ? "HORING UNKNOWN - " : "horing-check: ", text);
+    if (a->cli.silent || a->replay || sigaction(SIGALRM, &action, NULL))
+        return;
+    a->timed = timer_create(CLOCK_MONOTONIC, &event, &a->timer) == 0;
+    if (a->timed)
+        timer_settime(a->timer, 0, &at, NULL);
+}
+
+void cli_health_stop_timer(struct cli_health *a)
+{
+    if (a->timed)
+        timer_delete(a->timer);
+    a->timed = 0;
+}
+
 static error_t end(struct cli_health *a)
 {
     error_t rc = check_words(a);
 
+    start_timer(a);
     if (rc == 0)
         rc = choose_time(a);
     choose_host(&a->ops);
@@ -328,6 +383,7 @@ int cli_health_fail(struct cli_health *a, const struct err *err)
 {
     struct err ignored;
 
+    cli_health_stop_timer(a);
     /* What another check, or a job, is in the way of is no news of the network. */
     if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
         health_write_prom_unknown(a->o.prom, a->ops.now_s, &ignored);

@@ -258,3 +258,15 @@ at() {
     run -3 env HORING_CHECK_VERSION=0.0.9 "$BIN/horing-rounds"
     [ "$output" = "HORING UNKNOWN - horing-check is of version 0.0.9 and horing-rounds of $(horing-check -V | cut -d' ' -f2), expected one" ]
 }
+
+@test "a kernel or a file system that does not answer: UNKNOWN in time" {
+    rm box/proc/sys/kernel/hostname
+    mkfifo box/proc/sys/kernel/hostname config
+    says 3 '^HORING UNKNOWN - no answer within 1 s$' --state none -t 1
+    run -3 --separate-stderr timeout 60 horing-check --level quick --proc box/proc --state none -t 1 --json
+    [ -z "$output" ]
+    # shellcheck disable=SC2154
+    [[ $stderr == '{"error":{"code":"system","text":"no answer within 1 s",'* ]]
+    run -3 timeout 60 horing-check --config config -t 1
+    [ "$output" = 'HORING UNKNOWN - no answer within 1 s' ]
+}
