@@ -78,7 +78,7 @@ LIBOBJ  := $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(OWN),$(L
 PRELOAD := $(if $(filter nccl,$(HAS)),$(B)/libparo-nccl.so)
 SHIMSRC := $(wildcard lib/shim/*_nccl.c lib/shim/*_nccl_*.c)
 PICSRC  := $(filter-out %_world.c %_native.c lib/exec/exec_mpi%,$(filter $(foreach f,base topo layout \
-           schedule sim pick dev exec,lib/$f/%),$(LIBSRC)))
+           schedule sim pick dev exec,lib/$f/%) lib/coll/coll_vector_rows.c,$(LIBSRC)))
 picobj   = $(addsuffix .o,$(basename $(1:%=$(B)/pic/%)))
 SOFTGPU := $(if $(EMULATOR),$(B)/libnccl.so.2)
 BESIDE  := $(if $(EMULATOR),-Wl$(comma)-rpath$(comma)$(abspath $(B)))

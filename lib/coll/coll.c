@@ -20,11 +20,21 @@
  */
 enum { PORT_WINDOW_BYTES = 4 << 20, WINDOW_MOST = 2 << 20, WINDOW_LEAST = 256 << 10 };
 
-static int64_t window_of(const struct layout *l)
+static int64_t window_of(int segments)
 {
-    int64_t share = PORT_WINDOW_BYTES / l->segments;
+    int64_t share = PORT_WINDOW_BYTES / segments;
 
     return share > WINDOW_MOST ? WINDOW_MOST : share < WINDOW_LEAST ? WINDOW_LEAST : share;
+}
+
+int64_t coll_window_bytes(const struct groups *groups)
+{
+    struct layout l;
+
+    layout_init(&l, groups);
+    int64_t bytes = window_of(l.segments);
+    layout_release(&l);
+    return bytes;
 }
 
 unsigned coll_phases(const struct coll_spec *spec)
@@ -99,7 +109,7 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
         return -1;
     layout_init(&new.layout, groups);
     if (!exec.window_bytes)
-        exec.window_bytes = window_of(&new.layout);
+        exec.window_bytes = window_of(new.layout.segments);
     if (options->levels > 2) {
         size_t cells = (size_t)(options->levels - 2) * (size_t)groups->count;
         new.levels = options->levels;

@@ -37,6 +37,8 @@ int stream_done(struct stream *s, int64_t ticket);
 int stream_wait(struct stream *s, int64_t ticket, struct err *err);
 /* Pushes and waits, for a caller with nothing else to do: the turns are taken in its thread. */
 int stream_run(struct stream *s, struct stream_op op, struct err *err);
+/* An operation to its end in the caller's thread, without a runner. */
+int stream_drive(struct stream_op op, struct err *err);
 int stream_wait_all(struct stream *s, struct err *err);
 
 #endif

@@ -116,11 +116,11 @@ static int queued(const struct runner *r)
  * yields; else (this process may be computing meanwhile) it sleeps a small part of the
  * operation's age, so that a wait lengthens it little and takes few turns from those with work.
  */
-static void pause_after(enum stream_state last, const struct runner *r, int alone)
+static void pause_after(enum stream_state last, double started_s, int alone)
 {
     if (last != STREAM_IDLE)
         return;
-    double age_s = tick_now_s() - r->started_s, nap_s = age_s / NAP_PART;
+    double age_s = tick_now_s() - started_s, nap_s = age_s / NAP_PART;
     if (alone && age_s < young_s)
         sched_yield();
     else
@@ -153,7 +153,7 @@ static void *runner_main(void *arg)
     int streams = wait_for_work(r, 0);
 
     while (streams >= 0) {
-        pause_after(turn(r, streams), r, 0);
+        pause_after(turn(r, streams), r->started_s, 0);
         streams = wait_for_work(r, 1);
     }
     return NULL;
@@ -274,7 +274,7 @@ int stream_run(struct stream *s, struct stream_op op, struct err *err)
     int streams = r->streams;
     while (s->passed < ticket && !r->failed) {
         pthread_mutex_unlock(&r->lock);
-        pause_after(turn(r, streams), r, 1);
+        pause_after(turn(r, streams), r->started_s, 1);
         pthread_mutex_lock(&r->lock);
     }
     r->driven--;
@@ -285,6 +285,22 @@ int stream_run(struct stream *s, struct stream_op op, struct err *err)
         pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);
     return rc;
+}
+
+int stream_drive(struct stream_op op, struct err *err)
+{
+    double started_s = tick_now_s();
+    enum stream_state now = STREAM_MOVED;
+
+    if (op.start && op.start(op.arg, err))
+        return -1;
+    while (op.poll && now != STREAM_DONE) {
+        now = op.poll(op.arg, err);
+        if (now == STREAM_FAILED)
+            return -1;
+        pause_after(now, started_s, 1);
+    }
+    return 0;
 }
 
 int stream_wait_all(struct stream *s, struct err *err)

@@ -36,18 +36,24 @@
  *     not coded      Schedules with scratch chunks (all-reduce by recursive doubling): there
  *                    both ends of a row would keep their own part as it is, and differ.
  */
+/* to[i] = to[i] op arrived[i], of n elements; any op whose operands may change places. */
+typedef void (*exec_combine)(void *to, const void *arrived, int64_t n, void *arg);
+
 struct exec_places {
     int chunks;
     int coded;
     enum dtype type;
     enum dtype_op
-        redop;       /* what an add does; DTYPE_AVG: complete sums are divided by the ranks */
+        redop;      /* what an add does; DTYPE_AVG: complete sums are divided by the ranks */
+    int elem_bytes; /* the type's, or another's that `combine` knows; copies know no type */
+    exec_combine combine; /* NULL: an add is redop's; never NULL if elem_bytes is not type's */
+    void *combine_arg;
     int64_t *elems;  /* [chunks] length; 0: nothing to move, all its rows are dropped */
     int64_t *in_at;  /* [chunks] element offset in `in`, or -1 */
     int64_t *out_at; /* [chunks] element offset in `out`, or -1 */
 };
 
-/* elems 0, offsets -1, sums. */
+/* elems 0, offsets -1, sums of the type. */
 void exec_places_init(struct exec_places *p, int chunks, enum dtype type);
 void exec_places_release(struct exec_places *p);
 
@@ -94,6 +100,9 @@ struct exec_rows {
     int lanes; /* of the schedule: as many on every rank */
     enum dtype type;
     enum dtype_op redop;
+    int elem_bytes;
+    exec_combine combine; /* as in the places */
+    void *combine_arg;
     struct exec_row *row;
     struct exec_self *self;
     struct exec_span *span;

@@ -70,7 +70,6 @@ struct exec_mpi {
     struct arena arena;       /* this rank's */
     int64_t window_bytes;
     int no_shared;
-    int next_tag;
 };
 
 struct exec_mpi_handle {

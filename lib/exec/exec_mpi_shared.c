@@ -122,12 +122,12 @@ static int take_tags(struct exec_mpi_handle *h, int lanes, struct err *err)
     world_enter(w);
     MPI_Comm_get_attr(h->comm, MPI_TAG_UB, &most, &there);
     world_leave(w);
-    if (there && h->x->next_tag > *most - lanes) /* the same on every rank */
+    if (there && w->mpi->next_tag > *most - lanes) /* the same on every rank */
         return err_set(err, ERR_SYS,
                        "%d lanes behind %d others, but this MPI counts tags to %d", lanes,
-                       h->x->next_tag, *most);
-    h->tag = h->x->next_tag;
-    h->x->next_tag += lanes;
+                       w->mpi->next_tag, *most);
+    h->tag = w->mpi->next_tag;
+    w->mpi->next_tag += lanes;
     return 0;
 }
 

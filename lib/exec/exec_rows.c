@@ -13,7 +13,7 @@
 
 void exec_places_init(struct exec_places *p, int chunks, enum dtype type)
 {
-    *p = (struct exec_places){.chunks = chunks, .type = type};
+    *p = (struct exec_places){.chunks = chunks, .type = type, .elem_bytes = dtype_bytes(type)};
     p->elems = mem_new((size_t)chunks, sizeof(int64_t));
     p->in_at = mem_new((size_t)chunks, sizeof(int64_t));
     p->out_at = mem_new((size_t)chunks, sizeof(int64_t));
@@ -44,7 +44,7 @@ static int64_t elems_of(const struct counts *n, int room)
 
 static struct exec_spot accumulator(struct exec_rows *r, struct counts *n, int room)
 {
-    int64_t size = dtype_bytes(r->type);
+    int64_t size = r->elem_bytes;
 
     if (room < n->p->chunks && n->p->out_at[room] >= 0)
         return (struct exec_spot){EXEC_OUT, n->p->out_at[room] * size};
@@ -66,7 +66,7 @@ static int current(struct exec_rows *r, struct counts *n, int room, struct exec_
     if (room >= n->p->chunks || n->p->in_at[room] < 0)
         return err_set(err, ERR_MISMATCH,
                        "the schedule reads chunk %d, which is not in the input", room);
-    *out = (struct exec_spot){EXEC_IN, n->p->in_at[room] * dtype_bytes(r->type)};
+    *out = (struct exec_spot){EXEC_IN, n->p->in_at[room] * r->elem_bytes};
     return 0;
 }
 
@@ -91,7 +91,7 @@ static int add_row(struct exec_rows *r, const struct schedule_row *row, int rank
                              .source_wrote = n->writes[row->chunk],
                              .after = n->after,
                              .residual = -1,
-                             .bytes = elems_of(n, room) * dtype_bytes(r->type)};
+                             .bytes = elems_of(n, room) * r->elem_bytes};
     new->wire_bytes = new->bytes;
     if (kind != EXEC_RECV && current(r, n, row->chunk, &new->from, err))
         return -1;
@@ -154,7 +154,7 @@ static void mark_coded(struct exec_rows *r, const struct schedule *s, int rank)
 
     for (int i = 0; i < r->rows; i++) {
         struct exec_row *row = &r->row[i];
-        int64_t elems = row->bytes / dtype_bytes(r->type);
+        int64_t elems = row->bytes / r->elem_bytes;
         row->coded = group_of[row->peer] != group_of[rank];
         row->rounded = row->complete && (s->phases & SCHEDULE_GATHER_ACROSS);
         if (row->coded)
@@ -203,7 +203,7 @@ static int check_code(const struct exec_places *p, const struct schedule *s, str
 static void add_selves(struct exec_rows *r, const struct counts *n)
 {
     const struct exec_places *p = n->p;
-    int64_t size = dtype_bytes(r->type);
+    int64_t size = r->elem_bytes;
 
     for (int c = 0; c < p->chunks; c++)
         if (p->elems[c] && p->in_at[c] >= 0 && p->out_at[c] >= 0 && n->writes[c] == 0)
@@ -218,7 +218,10 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
                             .ranks = s->groups.ranks,
                             .lanes = s->lanes,
                             .type = places->type,
-                            .redop = places->redop};
+                            .redop = places->redop,
+                            .elem_bytes = places->elem_bytes,
+                            .combine = places->combine,
+                            .combine_arg = places->combine_arg};
     size_t rooms = (size_t) new.rooms;
     struct counts n = {places,
                        mem_new(rooms, sizeof(int)),
@@ -231,7 +234,7 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
 
     assert(places->chunks == s->chunks);
     for (int c = 0; c < new.rooms; c++) {
-        int64_t bytes = elems_of(&n, c) * dtype_bytes(new.type);
+        int64_t bytes = elems_of(&n, c) * new.elem_bytes;
         new.most_bytes = bytes > new.most_bytes ? bytes : new.most_bytes;
         n.scratch_at[c] = -1;
     }
@@ -269,9 +272,21 @@ void exec_rows_round(const struct exec_rows *r, enum exec_where where, void *buf
         const struct exec_span *span = &r->span[i];
         int64_t at = span->at[where];
         if (at >= 0)
-            block8_round((char *)buffer + at * dtype_bytes(r->type), r->type,
+            block8_round((char *)buffer + at * r->elem_bytes, r->type,
                          residual ? residual + span->residual : NULL, span->elems);
     }
+}
+
+static void add(const struct exec_rows *r, void *to, const void *base, const void *arrived,
+                int64_t n)
+{
+    if (!r->combine) {
+        dtype_reduce(to, base, arrived, r->type, r->redop, n);
+        return;
+    }
+    if (to != base)
+        memcpy(to, base, (size_t)(n * r->elem_bytes));
+    r->combine(to, arrived, n, r->combine_arg);
 }
 
 static float *kept(const struct exec_row *row, float *residual)
@@ -282,20 +297,20 @@ static float *kept(const struct exec_row *row, float *residual)
 void exec_row_code(const struct exec_rows *r, const struct exec_row *row, void *code,
                    const void *from, float *residual)
 {
-    block8_encode(code, from, r->type, kept(row, residual), row->bytes / dtype_bytes(r->type));
+    block8_encode(code, from, r->type, kept(row, residual), row->bytes / r->elem_bytes);
 }
 
 void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *to,
                    const void *base, const void *arrived, float *residual)
 {
-    int64_t n = row->bytes / dtype_bytes(r->type);
+    int64_t n = row->bytes / r->elem_bytes;
 
     if (row->coded && row->op == SCHEDULE_ADD)
         block8_add(to, base, r->type, arrived, n);
     else if (row->coded)
         block8_decode(to, r->type, arrived, n);
     else if (row->op == SCHEDULE_ADD)
-        dtype_reduce(to, base, arrived, r->type, r->redop, n);
+        add(r, to, base, arrived, n);
     else if (to != arrived)
         memcpy(to, arrived, (size_t)row->bytes);
     if (row->complete && r->redop == DTYPE_AVG)

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows how a collective of NCCL's lies in the chunks of a schedule.  NCCL's blocks are in rank
- * order; a chunk (segment e, part of group k) belongs to the rank that holds e in k, and is
- * found in that rank's block.  [2,1], three segments, block 1 of rank 1 = its I shard's:
- *
- *     segments of rank j of a group of m lie in [j/m, (j+1)/m) of the layout's unit line;
- *     the same stretch, from 0 to count, is its block
- */
+/* Knows how a collective of NCCL's is asked of coll/coll_vector.h. */
 #include "base/mem.h"
+#include "coll/coll_vector.h"
 #include "layout/layout.h"
-#include "pick/pick.h"
 #include "shim/shim_nccl.h"
 
 /*
@@ -26,12 +19,12 @@ enum { CHUNK_LEAST = 1 << 20 };
  */
 enum { TURNS_MOST = 128 };
 
-static int fewer(int subchunks, const struct layout *l, int both_ways)
+static int most_subchunks(const struct layout *l, int both_ways)
 {
     int parts = l->segments * l->groups.count;
     int most = TURNS_MOST / ((parts - 1) * (1 + both_ways));
 
-    return subchunks < most ? subchunks : most > 1 ? most : 1;
+    return most > 1 ? most : 1;
 }
 
 int shim_plan_type(const struct shim_call *call, enum dtype *type, enum dtype_op *op,
@@ -86,67 +79,27 @@ int64_t shim_plan_bytes(const struct shim_call *call, int ranks)
     return elems * dtype_bytes(type) * (call->phases == SCHEDULE_ALL_REDUCE ? 1 : ranks);
 }
 
-/* Where in its holder's block, of count elements, segment e begins. */
-static int64_t in_block(const struct layout *l, int64_t count, int e, int rank)
-{
-    const struct groups *g = &l->groups;
-    __int128 m = g->members[g->group_of[rank]], j = g->local_of[rank];
-
-    return (int64_t)(count * (l->cut_num[e] * m - j * l->cut_den[e]) / l->cut_den[e]);
-}
-
-static void place(const struct shim_call *call, const struct layout *l, int me, int64_t count,
-                  int subchunks, struct exec_places *out)
-{
-    int g = l->groups.count, whole = call->phases == SCHEDULE_ALL_REDUCE;
-    int gathers = call->phases == SCHEDULE_ALL_GATHER;
-
-    for (int at = 0; at < l->segments * g * subchunks; at++) {
-        int e = at / subchunks / g, k = at / subchunks % g, c = at % subchunks;
-        int owner = l->holder[e * g + k];
-        int64_t lo = whole ? layout_cut(l, count, e, k, 1) : in_block(l, count, e, owner);
-        int64_t hi =
-            whole ? layout_cut(l, count, e, k + 1, 1) : in_block(l, count, e + 1, owner);
-        int64_t first = lo + (hi - lo) * c / subchunks;
-        int64_t block = owner == me ? first : -1, vector = owner * count + first;
-        out->elems[at] = lo + (hi - lo) * (c + 1) / subchunks - first;
-        out->in_at[at] = whole ? first : gathers ? block : vector;
-        out->out_at[at] = whole ? first : gathers ? vector : block;
-    }
-}
-
 int shim_plan_rows(const struct shim_call *call, const struct groups *groups, int rank,
                    const struct pick_rule *rule, struct exec_rows *out, struct err *err)
 {
-    int64_t chunk = rule->chunk_bytes > CHUNK_LEAST ? rule->chunk_bytes : CHUNK_LEAST, count;
-    struct exec_places places = {0};
-    struct layout l = {0};
-    struct schedule s;
-    enum dtype type = DTYPE_U8;
-    enum dtype_op op = DTYPE_SUM;
-
-    if (shim_plan_type(call, &type, &op, &count))
-        return err_set(err, ERR_INPUT, "a type or an operation that has no plan");
-    layout_init(&l, groups);
+    int64_t chunk = rule->chunk_bytes > CHUNK_LEAST ? rule->chunk_bytes : CHUNK_LEAST;
     int whole = call->phases == SCHEDULE_ALL_REDUCE;
-    int subchunks = pick_subchunks(&l, whole, whole ? count : count * groups->ranks,
-                                   dtype_bytes(type), chunk);
-    subchunks = fewer(subchunks, &l, whole);
-    struct schedule_spec spec = {.algo = rule->algo,
-                                 .phases = call->phases,
-                                 .groups = &l.groups,
-                                 .segments = l.segments,
-                                 .holder = l.holder,
-                                 .subchunks = subchunks};
-    int rc = schedule_gen(&spec, rank, &s, err);
-    if (rc == 0) {
-        exec_places_init(&places, l.segments * groups->count * subchunks, type);
-        places.redop = op;
-        place(call, &l, rank, count, subchunks, &places);
-        rc = exec_rows_init(out, &s, rank, &places, err);
-        exec_places_release(&places);
-        schedule_release(&s);
+    struct coll_vector_spec spec = {
+        .phases = call->phases, .algo = rule->algo, .chunk_bytes = chunk};
+    int64_t *count = mem_new((size_t)groups->ranks, sizeof *count);
+    struct layout l;
+
+    spec.count = count;
+    if (shim_plan_type(call, &spec.type, &spec.redop, &spec.elems)) {
+        mem_free(count);
+        return err_set(err, ERR_INPUT, "a type or an operation that has no plan");
     }
+    for (int r = 0; r < groups->ranks; r++)
+        count[r] = spec.elems;
+    layout_init(&l, groups);
+    spec.subchunks_most = most_subchunks(&l, whole);
     layout_release(&l);
+    int rc = coll_vector_rows(&spec, groups, rank, out, err);
+    mem_free(count);
     return rc;
 }

@@ -316,27 +316,58 @@ int world_node_peer(const struct world *w, int node_rank)
  * deadline, and a rank that could not have its shared memory or sockets is silent (measured:
  * with a limit on one rank's address space Open MPI warns, goes on and hangs).
  */
-static int meet(struct world *w, struct err *err)
+static int meet(struct world *w, MPI_Comm comm, double wait_s, struct err *err)
 {
     MPI_Request request;
     double before_s = w->deadline_s;
 
-    w->deadline_s = meeting_s;
-    int rc = MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    w->deadline_s = wait_s;
+    int rc = MPI_Ibarrier(comm, &request);
     rc = world_wait(w, rc, &request, "the first meeting of all ranks", err);
     w->deadline_s = before_s;
     return rc;
 }
 
-int world_open(struct world **out, struct err *err)
+static struct world *world_new(double wait_s)
 {
     struct world *w = mem_new(1, sizeof *w);
-    int there = 0, level = 0;
 
     w->mpi = mem_new(1, sizeof *w->mpi);
     w->mpi->all = w->mpi->data = w->mpi->node = MPI_COMM_NULL;
-    w->deadline_s = deadline_s;
+    w->deadline_s = wait_s;
     pthread_mutex_init(&w->mpi->lock, NULL);
+    return w;
+}
+
+/* The ranks of comm; wait_s for the first meeting. */
+static int fill(struct world *w, MPI_Comm comm, double wait_s, struct err *err)
+{
+    MPI_Comm_rank(comm, &w->rank);
+    MPI_Comm_size(comm, &w->ranks);
+    if (meet(w, comm, wait_s, err))
+        return -1;
+    MPI_Comm_dup(comm, &w->mpi->all);
+    MPI_Comm_dup(comm, &w->mpi->data);
+    MPI_Comm_set_errhandler(w->mpi->all, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(w->mpi->data, MPI_ERRORS_RETURN);
+    if (find_hosts(w, err))
+        return -1;
+    find_node(w);
+    return 0;
+}
+
+/* Finalising, and freeing what is in use, wait for a peer that does not answer. */
+static void leave_peers(struct world *w)
+{
+    w->mpi->owned = 0;
+    w->mpi->all = w->mpi->data = w->mpi->node = MPI_COMM_NULL;
+}
+
+int world_open(struct world **out, struct err *err)
+{
+    struct world *w = world_new(deadline_s);
+    int there = 0, level = 0, rc = 0;
+
     MPI_Initialized(&there);
     if (there) {
         MPI_Query_thread(&level);
@@ -344,30 +375,30 @@ int world_open(struct world **out, struct err *err)
         MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
         w->mpi->owned = 1;
     }
-    MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &w->ranks);
-    if (level < MPI_THREAD_SERIALIZED) {
-        err_set(err, ERR_ABSENT, "this MPI gives thread level %d, expected serialized (%d)",
-                level, MPI_THREAD_SERIALIZED);
-        goto fail;
+    if (level < MPI_THREAD_SERIALIZED)
+        rc =
+            err_set(err, ERR_ABSENT, "this MPI gives thread level %d, expected serialized (%d)",
+                    level, MPI_THREAD_SERIALIZED);
+    if (rc == 0 && fill(w, MPI_COMM_WORLD, meeting_s, err) == 0) {
+        *out = w;
+        return 0;
     }
-    if (meet(w, err))
-        goto fail;
-    MPI_Comm_dup(MPI_COMM_WORLD, &w->mpi->all);
-    MPI_Comm_dup(MPI_COMM_WORLD, &w->mpi->data);
-    MPI_Comm_set_errhandler(w->mpi->all, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(w->mpi->data, MPI_ERRORS_RETURN);
-    if (find_hosts(w, err))
-        goto fail;
-    find_node(w);
-    *out = w;
-    return 0;
-fail:
-    /* Finalising waits for a peer that does not answer: the launcher ends what is left. */
-    if (err->code == ERR_PEER) {
-        w->mpi->owned = 0;
-        w->mpi->all = w->mpi->data = w->mpi->node = MPI_COMM_NULL;
+    if (err->code == ERR_PEER)
+        leave_peers(w);
+    world_close(w);
+    return -1;
+}
+
+int world_over(struct world **out, MPI_Comm comm, double wait_s, struct err *err)
+{
+    struct world *w = world_new(wait_s);
+
+    if (fill(w, comm, wait_s, err) == 0) {
+        *out = w;
+        return 0;
     }
+    if (err->code == ERR_PEER)
+        leave_peers(w);
     world_close(w);
     return -1;
 }

@@ -13,9 +13,18 @@ struct world_mpi {
     MPI_Comm data; /* another, for schedules */
     MPI_Comm node; /* the ranks of this host */
     int *node_peer;
-    int owned; /* MPI was initialised here */
+    int owned;    /* MPI was initialised here */
+    int next_tag; /* of data: each handle of an executor has its own */
     pthread_mutex_t lock;
 };
+
+/*
+ * The ranks of a communicator of somebody else's, who has MPI initialised; collective over it.
+ * Of it only duplicates are used, which world_close frees (collective, too); comm may be freed
+ * before.  wait_s: the world's deadline_s, HUGE_VAL: none, as MPI's own waits.  With a thread
+ * level below MPI_THREAD_SERIALIZED the world is for the thread that may call MPI, alone.
+ */
+int world_over(struct world **out, MPI_Comm comm, double wait_s, struct err *err);
 
 /* Puts "rank 3 (node-b): " before an error's text, where there are several ranks, once. */
 void world_sign(const struct world *w, int rank, struct err *err);

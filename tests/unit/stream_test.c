@@ -204,12 +204,30 @@ static void test_late_stream(void **state)
     runner_close(r);
 }
 
+static void test_drives_alone(void **state)
+{
+    struct job good = {.number = 1, .polls = 5}, bad = {.number = 2, .fails = 1},
+               late = {.number = 3, .polls = 3, .fails = 2};
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(stream_drive(op_of(&good), &err), 0);
+    assert_int_equal(good.started, 1);
+    assert_int_equal(good.polled, 6);
+    assert_int_equal(stream_drive(op_of(&bad), &err), -1);
+    assert_string_equal(err.text, "job 2 fails");
+    assert_int_equal(bad.polled, 0);
+    assert_int_equal(stream_drive(op_of(&late), &err), -1);
+    assert_int_equal(err.code, ERR_PEER);
+    assert_int_equal(stream_drive((struct stream_op){0}, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),       cmocka_unit_test(test_streams_run_together),
         cmocka_unit_test(test_errors),      cmocka_unit_test(test_close),
-        cmocka_unit_test(test_late_stream),
+        cmocka_unit_test(test_late_stream), cmocka_unit_test(test_drives_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how blocks in rank order lie in the chunks of a schedule.  Does not know who runs it.
+ */
+#include "coll/coll_vector.h"
+
+#include "base/mem.h"
+#include "layout/layout.h"
+#include "pick/pick.h"
+#include "pick/pick_auto.h"
+
+/* One vector that everybody has whole, before or afterwards or both, not blocks. */
+static int is_whole(const struct coll_vector_spec *s)
+{
+    return s->phases == SCHEDULE_ALL_REDUCE || s->phases == SCHEDULE_BROADCAST;
+}
+
+int64_t coll_vector_elems(const struct coll_vector_spec *s, int ranks)
+{
+    int64_t sum = is_whole(s) ? s->elems : 0;
+
+    for (int r = 0; r < ranks && !is_whole(s); r++)
+        sum += s->count[r];
+    return sum;
+}
+
+void coll_vector_mine(const struct coll_vector_spec *s, int rank, int ranks, int64_t *in,
+                      int64_t *out)
+{
+    int64_t all = coll_vector_elems(s, ranks);
+
+    *in = s->phases == SCHEDULE_ALL_GATHER                     ? s->count[rank]
+          : s->phases == SCHEDULE_BROADCAST && rank != s->root ? 0
+                                                               : all;
+    *out = s->phases == SCHEDULE_REDUCE_SCATTER ? s->count[rank] : all;
+}
+
+/* Where in its holder's block, of count elements, segment e begins. */
+static int64_t in_block(const struct layout *l, int64_t count, int e, int rank)
+{
+    const struct groups *g = &l->groups;
+    __int128 m = g->members[g->group_of[rank]], j = g->local_of[rank];
+
+    return (int64_t)(count * (l->cut_num[e] * m - j * l->cut_den[e]) / l->cut_den[e]);
+}
+
+/* The elements of segment e's part of group k: of the vector, or of its owner's block. */
+static struct range piece(const struct coll_vector_spec *s, const struct layout *l, int e,
+                          int k)
+{
+    int owner = l->holder[e * l->groups.count + k];
+    int even = pick_even_slices(s->phases, s->algo);
+
+    if (is_whole(s))
+        return (struct range){layout_cut(l, s->elems, e, k, even),
+                              layout_cut(l, s->elems, e, k + 1, even)};
+    return (struct range){in_block(l, s->count[owner], e, owner),
+                          in_block(l, s->count[owner], e + 1, owner)};
+}
+
+static int subchunks_of(const struct coll_vector_spec *s, const struct layout *l, int bytes)
+{
+    int64_t chunk = s->chunk_bytes ? s->chunk_bytes : PICK_CHUNK_USUAL, longest = 0;
+    int most = s->subchunks_most ? s->subchunks_most : PICK_SUBCHUNKS_MAX;
+
+    for (int e = 0; e < l->segments; e++)
+        for (int k = 0; k < l->groups.count; k++) {
+            struct range r = piece(s, l, e, k);
+            longest = r.hi - r.lo > longest ? r.hi - r.lo : longest;
+        }
+    int64_t fit = chunk / bytes > 1 ? chunk / bytes : 1; /* elements of a chunk */
+    int64_t n = longest / fit + (longest % fit != 0);
+    return n < 1 ? 1 : n < most ? (int)n : most;
+}
+
+static void place(const struct coll_vector_spec *s, const struct layout *l, int me,
+                  int subchunks, struct exec_places *out)
+{
+    int g = l->groups.count, sends = s->phases != SCHEDULE_BROADCAST || s->root == me;
+    int64_t *at = mem_new((size_t)l->groups.ranks + 1, sizeof *at);
+
+    for (int r = 0; r < l->groups.ranks && !is_whole(s); r++)
+        at[r + 1] = at[r] + s->count[r];
+    for (int c = 0; c < out->chunks; c++) {
+        int e = c / subchunks / g, k = c / subchunks % g, i = c % subchunks;
+        int owner = l->holder[e * g + k];
+        struct range r = piece(s, l, e, k);
+        int64_t n = r.hi - r.lo;
+        int64_t first = r.lo + (int64_t)((__int128)n * i / subchunks);
+        int64_t block = owner == me ? first : -1, vector = at[owner] + first;
+        out->elems[c] = r.lo + (int64_t)((__int128)n * (i + 1) / subchunks) - first;
+        out->in_at[c] = is_whole(s)                        ? (sends ? first : -1)
+                        : s->phases == SCHEDULE_ALL_GATHER ? block
+                                                           : vector;
+        out->out_at[c] = is_whole(s)                        ? first
+                         : s->phases == SCHEDULE_ALL_GATHER ? vector
+                                                            : block;
+    }
+    mem_free(at);
+}
+
+int coll_vector_rows(const struct coll_vector_spec *spec, const struct groups *groups, int rank,
+                     struct exec_rows *out, struct err *err)
+{
+    int bytes = spec->elem_bytes ? spec->elem_bytes : dtype_bytes(spec->type);
+    struct exec_places places = {0};
+    struct schedule s = {0};
+    struct layout l = {0};
+
+    layout_init(&l, groups);
+    int subchunks = subchunks_of(spec, &l, bytes);
+    struct schedule_spec want = {.algo = spec->algo,
+                                 .phases = spec->phases,
+                                 .groups = &l.groups,
+                                 .segments = l.segments,
+                                 .holder = l.holder,
+                                 .subchunks = subchunks,
+                                 .levels = spec->levels,
+                                 .block = spec->block,
+                                 .root = spec->root};
+    int rc = schedule_gen(&want, rank, &s, err);
+    if (rc == 0) {
+        exec_places_init(&places, l.segments * groups->count * subchunks, spec->type);
+        places.redop = spec->redop;
+        places.elem_bytes = bytes;
+        places.combine = spec->combine;
+        places.combine_arg = spec->combine_arg;
+        place(spec, &l, rank, subchunks, &places);
+        rc = exec_rows_init(out, &s, rank, &places, err);
+    }
+    exec_places_release(&places);
+    schedule_release(&s);
+    layout_release(&l);
+    return rc;
+}
