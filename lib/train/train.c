@@ -417,11 +417,11 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         .world = world, .run = run, .lock = -1, .saved = -1, .save_s = NAN, .path_s = NAN};
     int stopped = 0, rc = -1;
 
-    if (read_inputs(&t, err) || train_device_open(&t, err) ||
-        rank_0(&t, train_folder_open, err) || open_engines(&t, err) ||
-        train_start_weights(&t, err) || train_save_open(&t, err) || train_trace_open(&t, err) ||
-        audit(&t, err) || rank_0(&t, train_log_open, err) ||
-        rank_0(&t, train_folder_begin, err))
+    if (rank_0(&t, train_folder_settle, err) || read_inputs(&t, err) ||
+        train_device_open(&t, err) || rank_0(&t, train_folder_open, err) ||
+        open_engines(&t, err) || train_start_weights(&t, err) || train_save_open(&t, err) ||
+        train_trace_open(&t, err) || audit(&t, err) || rank_0(&t, train_aside_begin, err) ||
+        rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
         goto done;
     warn_of_groups(&t);
     note_no_dropout(&t);

@@ -78,23 +78,53 @@ static int check_folder(struct train *t, struct err *err)
     return rc;
 }
 
-int train_folder_open(struct train *t, struct err *err)
+static int lock_folder(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
-
-    if (io_mkdir(out, err) || check_folder(t, err))
-        return -1;
     char *lock = io_join(out, ".lock");
     struct err why = {0};
     int rc = io_lock(lock, &t->lock, &why);
+
     if (rc && why.code == ERR_MISMATCH)
         err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
     else if (rc)
         *err = why;
     mem_free(lock);
+    return rc;
+}
+
+int train_folder_settle(struct train *t, struct err *err)
+{
+    int is = train_aside_is(t, err), back = 0;
+
+    if (is < 1)
+        return is;
+    if (lock_folder(t, err))
+        return -1;
+    int rc = train_aside_settle(t, &back, err);
+    close(t->lock);
+    t->lock = -1;
+    if (rc == 0 && back && t->run->talk)
+        fprintf(t->run->talk,
+                "paro-train: '%s': the run begun anew there was killed before its first "
+                "checkpoint: the old run is back\n",
+                t->run->out);
+    return rc;
+}
+
+int train_folder_open(struct train *t, struct err *err)
+{
+    const char *out = t->run->out;
+    int back;
+
+    if (io_mkdir(out, err) || check_folder(t, err))
+        return -1;
+    int rc = lock_folder(t, err);
     t->stop = io_join(out, "STOP");
     t->save = io_join(out, "SAVE");
     /* Between the look and the lock another run may have begun and ended here. */
+    if (rc == 0)
+        rc = train_aside_settle(t, &back, err);
     if (rc == 0 && is_there(out, "latest"))
         rc = check_folder(t, err);
     return rc;
@@ -149,6 +179,34 @@ static int64_t step_of(const char *name, const struct step_kind *kind)
     errno = 0;
     int64_t step = strtoll(name + before, &end, 10);
     return errno || strcmp(end, kind->behind) ? -1 : step;
+}
+
+static int is_own(const char *name)
+{
+    static const char *const single[] = {"latest", "log.jsonl", "plan.yaml", "settings.yaml",
+                                         "tuning.yaml"};
+
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++)
+        if (strcmp(name, single[i]) == 0)
+            return 1;
+    for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
+        if (step_of(name, &traces[i]) >= 0)
+            return 1;
+    return step_of(name, &checkpoints) >= 0;
+}
+
+int train_folder_owns(const char *name)
+{
+    static const char behind[] = ".paro-tmp";
+    size_t n = strlen(name), tail = sizeof behind - 1;
+
+    if (name[0] != '.' || n <= tail || strcmp(name + n - tail, behind))
+        return is_own(name);
+    char *whole = mem_dup(name + 1); /* that whose half it is */
+    whole[n - 1 - tail] = 0;
+    int own = is_own(whole);
+    mem_free(whole);
+    return own;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -239,11 +297,6 @@ int train_folder_begin(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
 
-    if (!t->run->resume && is_there(out, "latest")) { /* --force */
-        remove_file(out, "latest");
-        if (train_folder_prune(t, 0, t->step, err))
-            return -1;
-    }
     remove_file(out, ".latest.paro-tmp");
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
         if (remove_steps(t, &halves[i], -1, err))
@@ -288,12 +341,16 @@ void train_folder_close(struct train *t)
 {
     static const char *const early[] = {"log.jsonl", "plan.yaml", "settings.yaml",
                                         "tuning.yaml", ".lock"};
+    struct err ignored;
+    int back;
 
     if (t->new && t->lock >= 0)
         for (size_t i = 0; i < sizeof early / sizeof *early; i++)
             remove_file(t->run->out, early[i]);
     if (t->new)
         rmdir(t->run->out);
+    else if (t->lock >= 0) /* where that fails, the next run does it */
+        train_aside_settle(t, &back, &ignored);
     if (t->lock >= 0)
         close(t->lock);
     mem_free(t->stop);

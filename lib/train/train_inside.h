@@ -53,9 +53,14 @@ struct train {
 };
 
 /* train_folder.c: rank 0's, the run's folder. */
+/* Before anything in it is read: a run that another one had set aside, and was killed, is back.
+ */
+int train_folder_settle(struct train *t, struct err *err);
 /* Makes and locks it; one that has a run, or is no run's, is refused. */
 int train_folder_open(struct train *t, struct err *err);
-/* All that can fail before the first step has not: old runs go, what is run is written down. */
+/* Whether it is the name of something that a run makes there and keeps, or of its half. */
+int train_folder_owns(const char *name);
+/* All that can fail before the first step has not: what is run is written down. */
 int train_folder_begin(struct train *t, struct err *err);
 /* `latest` is renamed into place: it is never absent. */
 int train_folder_point(struct train *t, const char *name, struct err *err);
@@ -63,6 +68,13 @@ int train_folder_point(struct train *t, const char *name, struct err *err);
 int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err);
 /* Closes it; one in which nothing has begun is as it was before. */
 void train_folder_close(struct train *t);
+
+/* train_aside.c: rank 0's, with the folder locked: the old run under --force. */
+int train_aside_begin(struct train *t, struct err *err); /* the folder is the new run's */
+/* Whether something is aside (1); needs no lock. */
+int train_aside_is(const struct train *t, struct err *err);
+/* What is aside goes where there is a checkpoint in its place, and else comes back (*back). */
+int train_aside_settle(struct train *t, int *back, struct err *err);
 
 /* train_device.c */
 int train_device_open(struct train *t, struct err *err); /* collective */

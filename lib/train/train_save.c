@@ -128,7 +128,7 @@ static int write_shard(struct train_saver *s, struct err *err)
 /* Rank 0, when all shards are there. */
 static int publish(struct train_saver *s, struct err *err)
 {
-    int ranks = s->train->world->ranks, rc = 0;
+    int ranks = s->train->world->ranks, back, rc = 0;
     char **entry = mem_new((size_t)ranks, sizeof *entry);
 
     for (int r = 0; rc == 0 && r < ranks; r++) {
@@ -150,6 +150,8 @@ static int publish(struct train_saver *s, struct err *err)
         io_dir_abandon(&s->dir);
     if (rc == 0)
         rc = train_folder_point(s->train, s->name, err);
+    if (rc == 0)
+        rc = train_aside_settle(s->train, &back, err);
     if (rc == 0)
         rc = train_folder_prune(s->train, (int64_t)s->train->settings.keep, s->run.step, err);
     return rc;

@@ -127,3 +127,73 @@ setup() { runs_setup; }
     [[ $stderr = *"paro-train: rank 1 "*"the data here has "*" windows to evaluate, expected "*" as on rank 0"* ]]
     [ ! -e run ]
 }
+
+# anew: begins a run in a copy of one that has ended, and waits for its first step; $! is it.
+anew() {
+    cp -a "$G/ended" run
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --seed 2 --steps 99999 --force > out 2> said 3>&- &
+    for _ in $(seq 600); do
+        [ ! -e run/.old.paro-tmp ] || [ ! -s run/log.jsonl ] || return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+@test "--force: the old run is kept until the new one has a checkpoint, and comes back" {
+    anew
+    paro-shard verify run/.old.paro-tmp/latest > /dev/null
+    run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto
+    [ "$status" = 2 ] && [ "$stderr" = "paro-train: 'run' is being written by another run" ]
+    touch run/SAVE
+    for _ in $(seq 600); do [ -e run/.old.paro-tmp ] || break; sleep 0.05; done
+    [ ! -e run/.old.paro-tmp ] && [ -e run/latest ]
+    kill -KILL $!
+    wait $! || true
+    grep -q '^seed: 2$' run/settings.yaml
+    paro-shard verify run/latest > /dev/null
+
+    rm -r run
+    anew
+    kill -KILL $!
+    wait $! || true
+    cp -a run killed
+    told="paro-train: 'run': the run begun anew there was killed before its first checkpoint: the old run is back"
+    run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run
+    [ "$status" = 2 ]
+    [ "$stderr" = "$told
+paro-train: 'run' has a run in it, expected a new folder, --resume=auto or --force" ]
+    diff -r "$G/ended" run
+    rm -r run
+    mv killed run
+    # Its settings are read, not those of the one that was killed: their seed is another.
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 5 > out 2> said
+    [ "$(cat said)" = "$told" ]
+    [ "$(bits run/log.jsonl | wc -l)" = 5 ]
+    head -n 4 run/log.jsonl | cmp - "$G/ended/log.jsonl"
+}
+
+@test "--force: a run that fails before its first checkpoint leaves the old one as it was" {
+    cp -a "$G/ended" run
+    # Each file up to half of a shard.
+    half=$(($(stat -c %s run/latest/shard-00000.safetensors) / 2048))
+    run --separate-stderr bash -c "ulimit -f $half; paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o run \
+        --force --steps 50 --save-every 2"
+    [ "$status" = 2 ]
+    [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
+    [[ $stderr = *"File too large"* ]]
+    diff -r "$G/ended" run
+    run --separate-stderr mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o run --force --log no/log
+    [ "$status" = 2 ]
+    [[ $stderr = *"cannot open log 'no/log'"* ]]
+    diff -r "$G/ended" run
+    # One that is told to end has a checkpoint.
+    rm -r run
+    anew
+    kill -TERM $!
+    rc=0
+    wait $! || rc=$?
+    [ "$rc" = 3 ]
+    paro-shard verify run/latest > /dev/null
+    [ -z "$(find run -name '*.paro-tmp')" ]
+    [ "$(cd run && echo step-*)" = "$(readlink run/latest)" ]
+}

@@ -27,3 +27,7 @@ sampled() {
 @test "a run that is killed or cannot write: its checkpoints are whole, and it goes on" {
     kinds=file,lost,rename sampled 1 resume
 }
+
+@test "a run begun anew that is killed or cannot write: the old run is there or the new one" {
+    kinds=file,rename sampled 4 anew
+}

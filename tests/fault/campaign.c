@@ -24,6 +24,8 @@
  *     -d     results differ in their digits from run to run
  *     -a ALL TARGET is a run's folder: every checkpoint in it is the one of that name in ALL,
  *            `latest` names one of them, and the run can be gone on with to ALL's last.
+ *            A COMMAND with --force begins anew in OLD, another run: the next run finds that
+ * one to the last bit, or only what is ALL's.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +45,7 @@ enum { WORDS = 64, TOLD = 12 };
 static struct {
     const char *target, *old, *kinds, *all, *name, *from;
     int64_t sample;
-    int status, failed, mask;
+    int status, failed, mask, anew;
     char **argv;
     /* What an untouched run needs and gives. */
     uint64_t in, before, after;
@@ -168,6 +170,34 @@ static const char *judge_steps(void)
     if (c.old && lstat(here, &st))
         return "latest is gone";
     return why[0] ? why : NULL;
+}
+
+/* The command with `more`, or, with NULL, without its --force. */
+static int run_again(const char *more, struct fault_end *end)
+{
+    const struct fault none = {.kind = NULL};
+    char *argv[WORDS + 2];
+    int n = 0;
+
+    for (int i = 0; c.argv[i] && n < WORDS; i++)
+        if (more || strcmp(c.argv[i], "--force"))
+            argv[n++] = c.argv[i];
+    if (more && *more)
+        argv[n++] = (char *)more;
+    argv[n] = NULL;
+    if (fault_run(&none, argv, "again.out", "again.err", end))
+        die("cannot be traced");
+    return end->hung || !WIFEXITED(end->status) ? -1 : WEXITSTATUS(end->status);
+}
+
+/* --force: a run that is asked for nothing finds one there, of which nothing is lost. */
+static const char *judge_begun_anew(int killed)
+{
+    struct fault_end end;
+
+    if (killed && run_again(NULL, &end) != c.failed)
+        return "the next run finds neither the old run nor the new one";
+    return tree_hash(c.target, 0) == tree_hash(c.old, 0) ? NULL : judge_steps();
 }
 
 static uint64_t last_step(void)
@@ -298,19 +328,13 @@ static const char *judge_result(const struct fault *f, const struct fault_end *e
 /* With nothing wrong any more: the result is there, and nothing else. */
 static const char *run_on(void)
 {
-    const struct fault none = {.kind = NULL};
-    char *argv[WORDS + 2], *force = c.all ? "--resume=auto" : "--force";
+    const char *force = c.anew ? "" : c.all ? "--resume=auto" : "--force";
     struct fault_end end;
-    int n = 0, there = 0;
+    int there = 0;
 
-    for (; c.argv[n] && n < WORDS; n++)
-        argv[n] = c.argv[n];
-    if (c.failed != 3 && (hash_now() || c.all)) /* the plugin replaces its file unasked */
-        argv[n++] = force;
-    argv[n] = NULL;
-    if (fault_run(&none, argv, "again.out", "again.err", &end))
-        die("cannot be traced");
-    if (end.hung || !WIFEXITED(end.status) || WEXITSTATUS(end.status) != c.status)
+    if (c.failed == 3 || (!hash_now() && !c.all)) /* the plugin replaces its file unasked */
+        force = "";
+    if (run_again(force, &end) != c.status)
         return "the run after it does not end well";
     if (hash_now() != c.after)
         return "the run after it does not give the result";
@@ -347,7 +371,7 @@ static const char *judge(const struct fault *f, const struct fault_end *end)
     if (!why && c.target)
         why = judge_beside(&there);
     if (!why && c.all)
-        why = judge_steps();
+        why = c.anew ? judge_begun_anew(killed) : judge_steps();
     if (!why && there && !may_litter(f, end))
         why = "litter";
     c.litter += there;
@@ -506,6 +530,8 @@ int main(int argc, char **argv)
     c.argv = argv + optind;
     if (!*c.argv || (c.target && strncmp(c.target, "out/", 4)))
         die("no command, or a target outside of out/");
+    for (int i = 0; c.all && c.old && c.argv[i]; i++)
+        c.anew |= strcmp(c.argv[i], "--force") == 0;
     run_untouched();
     run_plans();
     printf("%-28s %7ld %7ld %7ld %7ld %7ld %7ld %7ld\n", c.name, (long)c.runs, (long)c.good,
