@@ -197,7 +197,7 @@ static int tell(struct world *w, const struct topo *t, struct shim_fabric *f, st
 static int make_table(struct world *w, const struct shim_fabric_ask *ask, const struct topo *t,
                       struct shim_fabric *f, struct err *err)
 {
-    int wanted = ask->tuning || t->levels;
+    int wanted = ask->tuning || (t->levels && !ask->sparing);
     struct pick_ask sizes;
 
     if (world_bcast(w, &wanted, sizeof wanted, 0, err))
@@ -229,6 +229,12 @@ int shim_fabric_open(struct shim_fabric *out, struct world *w,
         rc = tell(w, &t, &f, err);
     if (rc == 0)
         rc = make_table(w, ask, &t, &f, err);
+    /* Levels are in all ranks' words, the rest is rank 0's. */
+    if (rc == 0 && ask->sparing && !f.table.rules && f.levels) {
+        f.sparing = 1;
+        f.part = t;
+        t = (struct topo){0};
+    }
     topo_release(&t);
     mem_free(seat);
     if (rc)
@@ -243,6 +249,7 @@ void shim_fabric_release(struct shim_fabric *f)
     groups_release(&f->groups);
     mem_free(f->block);
     pick_table_release(&f->table);
+    topo_release(&f->part);
     *f = (struct shim_fabric){0};
 }
 
@@ -253,4 +260,26 @@ void shim_fabric_choose(const struct shim_fabric *f, unsigned phases, int64_t by
 
     *algo = rule ? rule->algo : SCHEDULE_HO_RING;
     *chunk_bytes = rule ? rule->chunk_bytes : PICK_CHUNK_USUAL;
+}
+
+int shim_fabric_ask_now(const struct shim_fabric *f, struct world *w, unsigned phases,
+                        int64_t bytes, enum schedule_algo *algo, int64_t *chunk_bytes,
+                        struct err *err)
+{
+    struct pick_answer answer = {0};
+    int rc = 0;
+
+    shim_fabric_choose(f, phases, bytes, algo, chunk_bytes);
+    if (!f->sparing)
+        return 0;
+    if (w->rank == 0)
+        rc = pick_auto(&f->part, phases, bytes, &answer, err);
+    rc = world_agree(w, rc, err);
+    if (rc == 0)
+        rc = world_bcast(w, &answer.best, sizeof answer.best, 0, err);
+    if (rc)
+        return -1;
+    *algo = answer.best.algo;
+    *chunk_bytes = answer.best.chunk_bytes;
+    return 0;
 }

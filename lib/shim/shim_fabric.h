@@ -16,12 +16,15 @@ struct shim_fabric_ask {
     const char *groups;   /* "hosts", a shape as groups_parse takes it, each rank's group as
                              "0,1,0,1"; NULL: the topology's, without one the hosts */
     const char *tuning;   /* a table's file instead of one made for the topology, or NULL */
+    int sparing; /* no table is made: each choice when it is wanted (shim_fabric_ask_now) */
 };
 
 struct shim_fabric {
     struct groups groups;    /* owned */
     int levels, *block;      /* above the groups (schedule_spec); block owned or NULL */
     struct pick_table table; /* owned; no rules: nothing is known but the groups */
+    struct topo part;        /* owned; rank 0's, where choices are made when wanted */
+    int sparing;
 };
 
 /*
@@ -50,5 +53,12 @@ void shim_fabric_release(struct shim_fabric *f);
  */
 void shim_fabric_choose(const struct shim_fabric *f, unsigned phases, int64_t bytes,
                         enum schedule_algo *algo, int64_t *chunk_bytes);
+/*
+ * Collective: the same, or where the fabric was opened sparing rank 0's pick_auto: a choice
+ * costs a hundredth of a table, which many communicators could not each have.
+ */
+int shim_fabric_ask_now(const struct shim_fabric *f, struct world *w, unsigned phases,
+                        int64_t bytes, enum schedule_algo *algo, int64_t *chunk_bytes,
+                        struct err *err);
 
 #endif

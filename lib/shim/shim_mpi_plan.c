@@ -52,8 +52,10 @@ static int open_vector(struct shim_mpi_plan *p, struct world *world,
         spec.combine = shim_combine;
         spec.combine_arg = &p->combine;
     }
-    shim_fabric_choose(fabric, s->phases, s->bytes, &spec.algo, &spec.chunk_bytes);
-    int rc = coll_vector_open(&p->vector, world, &fabric->groups, &spec, err);
+    int rc = shim_fabric_ask_now(fabric, world, s->phases, s->bytes, &spec.algo,
+                                 &spec.chunk_bytes, err);
+    if (rc == 0)
+        rc = coll_vector_open(&p->vector, world, &fabric->groups, &spec, err);
     mem_free(count);
     return rc;
 }
