@@ -267,7 +267,7 @@ static int ended(struct paro_coll *p, struct paro_error *error)
 {
     int rc = p->fail.code != ERR_NONE ? -1 : 0;
 
-    return paro_told(p->comm, rc, &p->fail, error);
+    return paro_told(NULL, rc, &p->fail, error); /* the communicator knows */
 }
 
 /* What can be wrong with a start, on this rank. */
