@@ -94,7 +94,10 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
         return paro_told(NULL, -1, &err, error);
     }
     int mine = take_options(&options, o, &err);
-    struct shim_fabric_ask ask = {options.topology, options.groups, options.tuning};
+    struct shim_fabric_ask ask = {.topology = options.topology,
+                                  .groups = options.groups,
+                                  .tuning = options.tuning,
+                                  .sparing = 1};
     struct err first = err;
     int rc = world_over(&c->world, comm, options.deadline_s, &err);
     if (rc == 0) {
@@ -149,6 +152,7 @@ int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_
     } else {
         rc = world_agree(c->world, paro_ask(c, spec, a, &err), &err);
         rc = rc ? rc : paro_asked_alike(c, a, &err);
+        rc = rc ? rc : paro_choose(c, a, &err);
     }
     if (rc == 0) {
         p->combine = a->combine;
@@ -263,7 +267,7 @@ static int ended(struct paro_coll *p, struct paro_error *error)
 {
     int rc = p->fail.code != ERR_NONE ? -1 : 0;
 
-    return paro_told(p->comm, rc, &p->fail, error);
+    return paro_told(NULL, rc, &p->fail, error); /* the communicator knows */
 }
 
 /* What can be wrong with a start, on this rank. */

@@ -49,5 +49,7 @@ int paro_ask(const struct paro_comm *c, const struct paro_spec *spec, struct par
              struct err *err);
 /* COLLECTIVE: whether all ranks ask the same. */
 int paro_asked_alike(const struct paro_comm *c, const struct paro_asked *a, struct err *err);
+/* COLLECTIVE: what auto is, and the chunk that goes with it where none was asked for. */
+int paro_choose(const struct paro_comm *c, struct paro_asked *a, struct err *err);
 
 #endif

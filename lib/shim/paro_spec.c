@@ -131,24 +131,6 @@ static int take_counts(struct paro_asked *a, int ranks, struct err *err)
     return 0;
 }
 
-static int take_algo(const struct paro_comm *c, struct paro_asked *a, struct err *err)
-{
-    int64_t usual, bytes = coll_vector_elems(&a->vector, c->world->ranks);
-
-    a->vector.algo = SCHEDULE_AUTO;
-    if (a->spec.algo && schedule_algo_parse(a->spec.algo, &a->vector.algo, err))
-        return -1;
-    a->vector.chunk_bytes = PICK_CHUNK_USUAL;
-    if (a->vector.algo == SCHEDULE_AUTO) {
-        shim_fabric_choose(&c->fabric, a->vector.phases, bytes * a->vector.elem_bytes,
-                           &a->vector.algo, &usual);
-        a->vector.chunk_bytes = usual;
-    }
-    if (a->spec.chunk_bytes)
-        a->vector.chunk_bytes = a->spec.chunk_bytes;
-    return 0;
-}
-
 int paro_ask(const struct paro_comm *c, const struct paro_spec *spec, struct paro_asked *out,
              struct err *err)
 {
@@ -164,9 +146,11 @@ int paro_ask(const struct paro_comm *c, const struct paro_spec *spec, struct par
                                             .root = out->spec.root,
                                             .levels = c->fabric.levels,
                                             .block = c->fabric.block};
-    if (take_type(out, err) || take_counts(out, c->world->ranks, err))
+    out->vector.algo = SCHEDULE_AUTO;
+    out->vector.chunk_bytes = out->spec.chunk_bytes;
+    if (out->spec.algo && schedule_algo_parse(out->spec.algo, &out->vector.algo, err))
         return -1;
-    return take_algo(c, out, err);
+    return take_type(out, err) ? -1 : take_counts(out, c->world->ranks, err);
 }
 
 /* ---- the same on all ranks ---- */
@@ -240,4 +224,18 @@ int paro_asked_alike(const struct paro_comm *c, const struct paro_asked *a, stru
                 rc = differ(c->world, r, i, all, all + (int64_t)r * WORDS, err);
     mem_free(all);
     return rc;
+}
+
+int paro_choose(const struct paro_comm *c, struct paro_asked *a, struct err *err)
+{
+    int64_t elems = coll_vector_elems(&a->vector, c->world->ranks);
+    int64_t chunk_bytes = PICK_CHUNK_USUAL;
+
+    if (a->vector.algo == SCHEDULE_AUTO &&
+        shim_fabric_ask_now(&c->fabric, c->world, a->vector.phases,
+                            elems * a->vector.elem_bytes, &a->vector.algo, &chunk_bytes, err))
+        return -1;
+    if (a->vector.chunk_bytes == 0)
+        a->vector.chunk_bytes = chunk_bytes;
+    return 0;
 }
