@@ -105,10 +105,13 @@ static void print_cell(const char *form, int size, const struct cell *c, FILE *o
     if (c->trial_s[1] > 0)
         fprintf(out, "; trial: MPI %s, ours %s, ratio %.2f", units_time(&a, c->trial_s[0]),
                 units_time(&b, c->trial_s[1]), c->trial_s[0] / c->trial_s[1]);
-    for (int w = SHIM_OFF; w < SHIM_WHYS; w++)
+    for (int w = SHIM_OFF; w < SHIM_WHYS; w++) {
+        int says_why = w == SHIM_NO_FABRIC || w == SHIM_FAILED;
         if (c->by[w])
-            fprintf(out, "; %lld %s", (long long)c->by[w], words[w]);
-    fprintf(out, "%s%s\n", *c->error ? ": " : "", c->error);
+            fprintf(out, "; %lld %s%s%s", (long long)c->by[w], words[w], says_why ? ": " : "",
+                    says_why ? c->error : "");
+    }
+    fputc('\n', out);
 }
 
 void shim_mpi_trace_print(struct shim_mpi_trace *t, const struct shim_mpi_settings *s)

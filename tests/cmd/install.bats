@@ -21,6 +21,7 @@ setup() {
     [ "$(readlink "$D/usr/lib/libparo.so")" = libparo.so.0 ]
     [[ "$(readlink "$D/usr/lib/libparo.so.0")" =~ ^libparo\.so\.[0-9]+\.[0-9]+\.[0-9]+$ ]]
     grep -qx prefix=/usr "$D/usr/lib/pkgconfig/paro.pc"
+    [ -x "$D/usr/lib/libparo-mpi.so" ] && [ -f "$D/usr/share/man/man7/libparo-mpi.7" ]
     [ "$(grep -c @ "$D/usr/lib/pkgconfig/paro.pc")" = 0 ]
     [ -f "$D/usr/share/man/man7/paro.7" ] && [ -f "$D/usr/share/man/man3/paro.3" ]
     # Alone it measures nothing, and it takes the part that loads MPI to say so.

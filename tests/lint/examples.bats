@@ -3,7 +3,7 @@
 # One page, one empty folder, its blocks in order; examples/ of the tree is linked there.
 #
 # A block under a comment  .\" test: lab   runs only where namespaces are allowed, one under
-# .\" test: library   where libparo is no sanitizer's, and one under  .\" test: no REASON   not.
+# .\" test: library   where libparo is no sanitizer's (lab library: both), and one under  .\" test: no REASON   not.
 
 setup() {
     load lint.bash
@@ -36,7 +36,7 @@ blocks() {
         ln -s "$ROOT/examples" "$home/examples"
         blocks "$ROOT/$page" | awk -v lab="$lab" -v san="${SAN-}" '
             /^#: / {
-                skip = /^#: no/ || (/^#: lab/ && lab == "no") || (/^#: library/ && san != "")
+                skip = /^#: no/ || (/^#: lab/ && lab == "no") || (/^#: .*library/ && san != "")
                 next
             }
             !skip' >"$home.sh"
