@@ -2,6 +2,7 @@
 /* paro-bench: times collectives beside each other and beside the bound of the fabric. */
 #include "base/num.h"
 #include "bench/bench.h"
+#include "bench/bench_emit.h"
 #include "cli/cli_world.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@ enum {
     KEY_WINDOW,
     KEY_GROUPS,
     KEY_MPI_NAME,
+    KEY_NCCL_NAME,
     KEY_DEVICE,
     KEY_TRANSPORT,
     KEY_TUNING,
@@ -27,7 +29,8 @@ enum {
     KEY_OVERLAP,
     KEY_SIMULATE,
     KEY_TABLE,
-    KEY_READ
+    KEY_READ,
+    KEY_EMIT
 };
 
 enum { FILES_MAX = 1024 };
@@ -36,7 +39,8 @@ struct args {
     struct cli cli;
     struct bench_options o;
     int has_min, has_max, has_factor, has_iters, has_warmup, has_op, has_algo;
-    int csv, overlap, simulate, table, reads;
+    int csv, overlap, simulate, table, reads, emits;
+    enum bench_emit emit;
     char asks[32]; /* the last option given that says what is measured, or "" */
     char runs[32]; /* the same of those that only a run needs */
     const char *file[FILES_MAX];
@@ -73,6 +77,8 @@ static const struct argp_option options[] = {
     {"chunk", KEY_CHUNK, "SIZE", 0, "Bytes of a message (default 60Ki)", 0},
     {"window", KEY_WINDOW, "SIZE", 0, "Bytes in flight per queue (default 256Ki to 2Mi)", 0},
     {"mpi-name", KEY_MPI_NAME, "NAME", 0, "Call the rows of mpi mpi:NAME, as it was set", 0},
+    {"nccl-name", KEY_NCCL_NAME, "NAME", 0, "Call the rows of nccl nccl:NAME, as it was set",
+     0},
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
      "Buffers of the processor (default), of a GPU for each rank of a host, or of the GPU N",
      0},
@@ -86,6 +92,8 @@ static const struct argp_option options[] = {
      "Print what auto should take, as a table: what simulation favours, measured", 1},
     {"read", KEY_READ, "FILE", 0,
      "Run nothing: read rows that --json printed (repeatable, - is standard input)", 1},
+    {"emit", KEY_EMIT, "TARGET", 0,
+     "With --read: what was fastest as nccl-tuner, ompi-tuned, ompi-tuned-json or ucc-tune", 1},
     {"csv", KEY_CSV, 0, 0, "Print rows as CSV with a header line", 2},
     {"percentiles", KEY_PERCENTILES, 0, 0, "More columns in text: p10, p25, p75, p90, p99", 2},
     {"plot", KEY_PLOT, "FILE", 0, "Draw the rows into FILE, as SVG", 2},
@@ -161,6 +169,8 @@ static error_t finish_idle(struct args *a)
         return cli_usage(&a->cli, "--tuning without --algo auto, which alone reads it");
     if (a->o.setting && !has_algo(&a->o, BENCH_MPI))
         return cli_usage(&a->cli, "--mpi-name without --algo mpi, which alone bears it");
+    if (a->o.nccl_setting && !has_algo(&a->o, BENCH_NCCL))
+        return cli_usage(&a->cli, "--nccl-name without --algo nccl, which alone bears it");
     if (a->o.root && !has_op(&a->o, SCHEDULE_BROADCAST))
         return cli_usage(&a->cli, "--root without --op broadcast, which alone has one");
     return 0;
@@ -206,20 +216,40 @@ static error_t finish_overlap(struct args *a)
     return 0;
 }
 
+/* What has no meaning where no rows are printed. */
+static const char *not_with_text(const struct args *a)
+{
+    const struct bench_options *o = &a->o;
+
+    return a->csv           ? "--csv"
+           : o->percentiles ? "--percentiles"
+           : o->plot        ? "--plot"
+           : o->floor >= 0  ? "--floor"
+                            : NULL;
+}
+
 /* What has no meaning where candidates are the simulator's and a table comes of them. */
 static const char *not_with_table(const struct args *a)
 {
     const struct bench_options *o = &a->o;
 
-    return a->has_algo      ? "--algo"
-           : o->tuning      ? "--tuning"
-           : o->chunk_bytes ? "--chunk"
-           : o->setting     ? "--mpi-name"
-           : a->csv         ? "--csv"
-           : o->percentiles ? "--percentiles"
-           : o->plot        ? "--plot"
-           : o->floor >= 0  ? "--floor"
-                            : NULL;
+    return a->has_algo       ? "--algo"
+           : o->tuning       ? "--tuning"
+           : o->chunk_bytes  ? "--chunk"
+           : o->setting      ? "--mpi-name"
+           : o->nccl_setting ? "--nccl-name"
+                             : not_with_text(a);
+}
+
+static error_t finish_emit(struct args *a)
+{
+    const char *wrong = a->cli.json ? "--json" : not_with_text(a);
+
+    if (!a->reads)
+        return cli_usage(&a->cli, "--emit without --read, which has what was measured");
+    if (wrong)
+        return cli_usage(&a->cli, "%s beside --emit, which prints no rows", wrong);
+    return 0;
 }
 
 static error_t finish_table(struct args *a)
@@ -262,6 +292,8 @@ static error_t finish(struct args *a)
     if (rc == 0 && ways > 1)
         rc = cli_usage(&a->cli,
                        "--read, --simulate, --overlap and --table, expected one of them");
+    if (rc == 0 && a->emits)
+        rc = finish_emit(a);
     if (rc == 0 && a->csv && a->cli.json)
         rc = cli_usage(&a->cli, "--csv and --json, expected one of them");
     if (rc == 0 && o->force && !o->plot)
@@ -358,6 +390,9 @@ static error_t parse_run(struct args *a, int key, char *arg)
     case KEY_TRANSPORT:
         a->o.transport = arg;
         return 0;
+    case KEY_NCCL_NAME:
+        a->o.nccl_setting = arg;
+        return cli_check(cli, bench_check_setting(arg, &cli->err), "--nccl-name");
     case KEY_MPI_NAME:
         a->o.setting = arg;
         return cli_check(cli, bench_check_setting(arg, &cli->err), "--mpi-name");
@@ -382,6 +417,9 @@ static error_t parse_rows(struct args *a, int key, char *arg, struct argp_state 
     case KEY_READ:
         a->reads++;
         return add_file(a, arg);
+    case KEY_EMIT:
+        a->emits = 1;
+        return cli_check(&a->cli, bench_emit_parse(arg, &a->emit, &a->cli.err), "--emit");
     case KEY_CSV:
         a->csv = 1;
         return 0;
@@ -459,6 +497,8 @@ static int run(struct args *a, struct world **world, struct bench_result *result
     }
     if (a->cli.silent) /* under mpirun, for whatever reason: one reads, and one writes */
         return 0;
+    if (a->emits)
+        return bench_emit(a->emit, a->file, a->files, &talk, stdout, err);
     return a->reads ? bench_read(o, a->file, a->files, stdout, result, err)
                     : bench_simulate(o, stdout, result, err);
 }

@@ -7,14 +7,16 @@
 #include <string.h>
 
 #include "base/jout.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "cli/cli.h"
 #include "pick/pick.h"
 #include "pick/pick_draw.h"
 #include "pick/pick_simulate.h"
 #include "pick/pick_table.h"
+#include "schedule/schedule_msccl.h"
 
-enum { KEY_CHUNKS = 0x100, KEY_ROOT = 0x180, KEY_OP, KEY_TABLE, KEY_TUNING };
+enum { KEY_CHUNKS = 0x100, KEY_ROOT = 0x180, KEY_OP, KEY_TABLE, KEY_TUNING, KEY_FORMAT };
 enum { WORDS_MAX = 4, CHUNKS_MAX = 1 << 14, FACTOR_MAX = 1 << 20 };
 
 struct args {
@@ -23,6 +25,7 @@ struct args {
     int words;
     int64_t chunks, root;
     int has_chunks, has_root;
+    int has_format, msccl; /* --format was given; it was msccl */
     const char *topo;
     int64_t bytes; /* 0: not given */
     struct pick_request pick;
@@ -34,6 +37,8 @@ static const struct argp_option options[] = {
      "With gen, or simulate or draw OP ALGO: sub-chunks of each part (default 1)", 0},
     {"root", KEY_ROOT, "R", 0,
      "Of a broadcast, with gen, simulate and draw: the rank that has it (default 0)", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0,
+     "With gen: rows (default), or msccl, a program for MSCCL in XML", 0},
     {"input", 'i', "TOPO", 0,
      "With simulate, draw and pick: the fabric, a file, - or synth:SPEC", 0},
     {"bytes", 'b', "BYTES", 0,
@@ -79,6 +84,15 @@ static error_t parse_pick(struct args *a, int key, char *arg)
     }
 }
 
+static error_t parse_format(struct args *a, const char *text)
+{
+    a->has_format = 1;
+    a->msccl = strcmp(text, "msccl") == 0;
+    if (a->msccl || strcmp(text, "rows") == 0)
+        return 0;
+    return cli_usage(&a->cli, "--format: '%s', expected rows or msccl", text);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
@@ -92,6 +106,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->has_root = 1;
         return cli_check(&a->cli, num_i64(arg, 0, GROUPS_RANKS_MAX - 1, &a->root, &a->cli.err),
                          "--root");
+    case KEY_FORMAT:
+        return parse_format(a, arg);
     case 'i':
         a->topo = arg;
         return 0;
@@ -126,6 +142,17 @@ static const struct argp argp = {
     NULL,
     NULL};
 
+static int print_msccl(const struct schedule *s, struct err *err)
+{
+    int64_t *units = mem_new((size_t)s->chunks, sizeof *units);
+    int rc = pick_chunk_units(s, units, err);
+
+    if (rc == 0)
+        rc = schedule_print_msccl(s, units, stdout, err);
+    mem_free(units);
+    return rc;
+}
+
 static int gen(const struct args *a, struct err *err)
 {
     enum schedule_algo algo = SCHEDULE_AUTO;
@@ -141,12 +168,16 @@ static int gen(const struct args *a, struct err *err)
     if (a->has_root && phases != SCHEDULE_BROADCAST)
         return err_set(err, ERR_INPUT, "--root with %s, expected it with broadcast",
                        a->word[1]);
+    if (a->msccl && a->cli.json)
+        return err_set(err, ERR_INPUT, "--json and --format msccl, expected one of them");
     if (topo_parse_shape(&topo, a->word[3], err))
         return -1;
     int rc = pick_check_root((int)a->root, topo.groups.ranks, err);
     if (rc == 0)
         rc = pick_schedule_on(phases, algo, &topo, (int)a->root, (int)a->chunks, &s, err);
-    if (rc == 0)
+    if (rc == 0 && a->msccl)
+        rc = print_msccl(&s, err);
+    else if (rc == 0)
         (a->cli.json ? schedule_print_json : schedule_print)(&s, stdout);
     schedule_release(&s);
     topo_release(&topo);
@@ -334,6 +365,8 @@ static const struct verb *find_verb(const struct args *a, struct err *err)
         if ((a->has_chunks || a->has_root) && !v->gens)
             err_set(err, ERR_INPUT, "%s with verb '%s', expected it with gen, simulate or draw",
                     a->has_chunks ? "--chunks" : "--root", word);
+        else if (a->has_format && v->run != gen)
+            err_set(err, ERR_INPUT, "--format with verb '%s', expected it with gen", word);
         else if ((a->topo || a->bytes) && !v->fabric)
             err_set(err, ERR_INPUT,
                     "%s with verb '%s', expected it with simulate, draw or pick",

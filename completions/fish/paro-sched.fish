@@ -9,6 +9,7 @@ complete -c paro-sched -n __fish_use_subcommand -a pick
 complete -c paro-sched -n __fish_use_subcommand -a pick
 complete -c paro-sched -s b -l bytes -r -d 'With simulate and draw: size of the vector (default 64Mi); with pick: the smallest (default 1Ki)'
 complete -c paro-sched -l chunks -r -d 'With gen, or simulate or draw OP ALGO: sub-chunks of each part (default 1)'
+complete -c paro-sched -l format -r -d 'With gen: rows (default), or msccl, a program for MSCCL in XML'
 complete -c paro-sched -s i -l input -r -d 'With simulate, draw and pick: the fabric, a file,'
 complete -c paro-sched -l root -r -d 'Of a broadcast, with gen, simulate and draw: the rank that has it (default 0)'
 complete -c paro-sched -s e -l max -r -d 'With pick: largest size (default 1Gi)'

@@ -20,6 +20,7 @@
  */
 enum { BENCH_MPI = -1, BENCH_NCCL = -2 }; /* ours: 0 and above */
 enum { BENCH_OPS_MAX = 4, BENCH_ALGOS_MAX = SCHEDULE_AUTO + 3, BENCH_SETTING_ROOM = 32 };
+enum { BENCH_FACT_ROOM = 64 };
 enum bench_format { BENCH_TEXT, BENCH_JSON, BENCH_CSV };
 
 struct bench_options {
@@ -31,14 +32,14 @@ struct bench_options {
     int factor, iters, warmup;
     enum dtype type;
     enum dtype_op redop;
-    int root;                          /* of a broadcast */
-    int64_t chunk_bytes, window_bytes; /* 0: the library's own choice */
-    const char *topo;                  /* what -i says, or NULL: ports are measured */
-    const char *device;                /* of the buffers, as device_open; NULL: cpu */
-    const char *transport;             /* of a GPU's; NULL: auto */
-    const char *tuning;                /* a table for auto to read, or NULL: simulated */
-    const char *shape;                 /* groups, or NULL: by host */
-    const char *setting;               /* how the MPI library was set, or NULL: not told */
+    int root;                           /* of a broadcast */
+    int64_t chunk_bytes, window_bytes;  /* 0: the library's own choice */
+    const char *topo;                   /* what -i says, or NULL: ports are measured */
+    const char *device;                 /* of the buffers, as device_open; NULL: cpu */
+    const char *transport;              /* of a GPU's; NULL: auto */
+    const char *tuning;                 /* a table for auto to read, or NULL: simulated */
+    const char *shape;                  /* groups, or NULL: by host */
+    const char *setting, *nccl_setting; /* how MPI, and NCCL, were set, or NULL: not told */
     enum bench_format format;
     int percentiles;  /* columns for them in text */
     const char *plot; /* an SVG file to write, or NULL */
@@ -53,7 +54,7 @@ int bench_parse_ops(struct bench_options *o, const char *text, struct err *err);
 int bench_parse_algos(struct bench_options *o, const char *text, struct err *err);
 /* "f32" "bf16" "f16" "f64" "i32" "u8", or in the words of nccl-tests: "float", "half", ... */
 int bench_parse_type(struct bench_options *o, const char *text, struct err *err);
-/* A word of 1 to BENCH_SETTING_ROOM - 1 letters, digits, '-', '_', '.', '+'. */
+/* A word of 1 to BENCH_SETTING_ROOM - 1 letters, digits, '-', '_', '.', '+', '/'. */
 int bench_check_setting(const char *text, struct err *err);
 int bench_algo_parse(const char *text, int *algo, struct err *err);
 const char *bench_algo_name(int algo);
@@ -75,9 +76,11 @@ struct bench_row { /* one line of output; NAN: not known */
     int algo;
     enum schedule_algo chosen; /* what auto took; SCHEDULE_AUTO where there was no choice */
     int64_t chosen_chunk_bytes;
-    char setting[BENCH_SETTING_ROOM]; /* of mpi: "" or how it was set */
-    char shape[256];                  /* "4x2" */
-    int ranks, root;                  /* root -1: not a broadcast */
+    char setting[BENCH_SETTING_ROOM]; /* of mpi and nccl: "" or how it was set */
+    /* "Open MPI v4.1.4" (of mpi); the first rank's; "2026-01-31T12:00:00Z"; "": not known */
+    char library[BENCH_FACT_ROOM], host[BENCH_FACT_ROOM], when[BENCH_FACT_ROOM];
+    char shape[256]; /* "4x2" */
+    int ranks, root; /* root -1: not a broadcast */
     enum dtype type;
     enum dtype_op redop; /* DTYPE_OPS: nothing is reduced */
     int simulated;       /* times are those predicted, nothing ran */
@@ -139,8 +142,7 @@ int bench_simulate(const struct bench_options *o, FILE *out, struct bench_result
 /*
  * No world: rows of JSON Lines that bench_run wrote, files or "-".  Of several rows of one
  * operation, algorithm, setting, size, type, root and shape the one with the least median
- * stays, with the wrong elements and the launches of all.  The files are taken to be of one
- * fabric; ERR_INPUT names file and line.
+ * stays, with all's wrong elements and launches.  ERR_INPUT names file and line.
  */
 int bench_read(const struct bench_options *o, const char *const *file, int files, FILE *out,
                struct bench_result *result, struct err *err);

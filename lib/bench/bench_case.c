@@ -3,10 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/stats.h"
 #include "bench/bench_parts.h"
+#include "bench/bench_rows.h"
 
 /* Quartiles of ours over mpi's, iteration by iteration: both times are of one minute's load. */
 static void make_ratio(const struct bench *b, const double *ours, const double *mpi,
@@ -32,6 +34,23 @@ static double predicted_s(const struct bench *b, const struct bench_move *m, int
     struct err ignored;
 
     return bench_predict(&b->topo, m->spec.op, bytes, &c, &ignored) ? NAN : c.time_s;
+}
+
+/* Where and when: what reads rows later cannot know it otherwise. */
+static void add_facts(const struct bench *b, struct bench_row *row)
+{
+    char host[BENCH_FACT_ROOM];
+    time_t now = time(NULL);
+    struct err ignored;
+    struct tm utc;
+
+    snprintf(host, sizeof host, "%s", b->world->host[0]);
+    if (bench_check_fact(host, &ignored) == 0)
+        memcpy(row->host, host, sizeof host);
+    if (gmtime_r(&now, &utc))
+        strftime(row->when, sizeof row->when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    if (row->algo == BENCH_MPI)
+        exec_native_library(row->library, sizeof row->library);
 }
 
 /* On rank 0: all but the times. */
@@ -61,8 +80,9 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
                               .predicted_s = NAN,
                               .load = NAN};
     snprintf(row->shape, sizeof row->shape, "%s", b->shape);
-    if (!ours && b->o->setting)
-        snprintf(row->setting, sizeof row->setting, "%s", b->o->setting);
+    const char *setting = spec->algo == BENCH_NCCL ? b->o->nccl_setting : b->o->setting;
+    if (!ours && setting)
+        snprintf(row->setting, sizeof row->setting, "%s", setting);
     if (spec->algo == SCHEDULE_AUTO) {
         row->chosen = m->ours.spec.algo;
         row->chosen_chunk_bytes = bench_chunk_bytes(m->ours.spec.chunk_bytes, row->bytes);
@@ -72,6 +92,7 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
     if (b->topo.levels && ours)
         row->predicted_s = predicted_s(b, m, row->bytes);
     getloadavg(&row->load, 1);
+    add_facts(b, row);
 }
 
 static void report(struct bench *b, struct bench_contest *c)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/bench.h"
+#include "bench/bench_rows.h"
 
 void bench_options_init(struct bench_options *o)
 {
@@ -130,11 +130,24 @@ int bench_parse_type(struct bench_options *o, const char *text, struct err *err)
 int bench_check_setting(const char *text, struct err *err)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                               "0123456789-_.+";
+                               "0123456789-_.+/";
     size_t n = strlen(text);
 
     if (n && n < BENCH_SETTING_ROOM && strspn(text, good) == n)
         return 0;
-    return err_set(err, ERR_INPUT, "'%.40s', expected 1 to %d letters, digits or any of '-_.+'",
-                   text, BENCH_SETTING_ROOM - 1);
+    return err_set(err, ERR_INPUT,
+                   "'%.40s', expected 1 to %d letters, digits or any of '-_.+/'", text,
+                   BENCH_SETTING_ROOM - 1);
+}
+
+int bench_check_fact(const char *text, struct err *err)
+{
+    size_t n = strlen(text), good = 0;
+
+    while (text[good] >= ' ' && text[good] <= '~' && !strchr("\",\\", text[good]))
+        good++;
+    if (n && n < BENCH_FACT_ROOM && good == n)
+        return 0;
+    return err_set(err, ERR_INPUT, "expected 1 to %d printable characters, none of '\",\\'",
+                   BENCH_FACT_ROOM - 1);
 }

@@ -149,6 +149,11 @@ static void json_ratio(struct jout *j, const struct bench_row *r)
     jout_close(j, '}');
 }
 
+static void json_fact(struct jout *j, const char *key, const char *text)
+{
+    jout_text(j, key, text[0] ? text : NULL);
+}
+
 static void print_json(const struct bench_row *r, FILE *out)
 {
     struct jout j = {.file = out};
@@ -180,6 +185,9 @@ static void print_json(const struct bench_row *r, FILE *out)
     jout_num(&j, "predicted_s", r->predicted_s);
     json_int(&j, "wrong", r->wrong);
     jout_num(&j, "loadavg", r->load);
+    json_fact(&j, "library", r->library);
+    json_fact(&j, "host", r->host);
+    json_fact(&j, "when", r->when);
     jout_close(&j, '}');
 }
 
@@ -191,7 +199,7 @@ void bench_print_csv_head(FILE *out)
     for (int m = 0; m < BENCH_MARKS; m++)
         fprintf(out, ",%s_s", mark_names[m]);
     fputs(",ratio_mpi_p25,ratio_mpi_median,ratio_mpi_p75,algbw_Bps,busbw_Bps,slow_bytes,"
-          "limit_s,limit_fraction,predicted_s,wrong,loadavg\n",
+          "limit_s,limit_fraction,predicted_s,wrong,loadavg,library,host,when\n",
           out);
 }
 
@@ -238,7 +246,7 @@ static void print_csv(const struct bench_row *r, FILE *out)
     csv_num(out, r->predicted_s);
     csv_int(out, r->wrong);
     csv_num(out, r->load);
-    putc('\n', out);
+    fprintf(out, ",%s,%s,%s\n", r->library, r->host, r->when);
 }
 
 void bench_print_row(const struct bench_options *o, const struct bench_row *r, FILE *out)

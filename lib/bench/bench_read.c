@@ -82,10 +82,12 @@ static json_t *get_object(struct reader *r, json_t *row, const char *key)
 static void check_keys(struct reader *r, json_t *row)
 {
     static const char *const known[] = {
-        "op",       "algo",           "chosen",      "setting",   "groups",    "ranks",
-        "bytes",    "count",          "type",        "redop",     "root",      "simulated",
-        "launches", "time_s",         "ratio_mpi",   "algbw_Bps", "busbw_Bps", "slow_bytes",
-        "limit_s",  "limit_fraction", "predicted_s", "wrong",     "loadavg"};
+        "op",          "algo",      "chosen",     "setting", "groups",
+        "ranks",       "bytes",     "count",      "type",    "redop",
+        "root",        "simulated", "launches",   "time_s",  "ratio_mpi",
+        "algbw_Bps",   "busbw_Bps", "slow_bytes", "limit_s", "limit_fraction",
+        "predicted_s", "wrong",     "loadavg",    "library", "host",
+        "when"};
     const char *key;
     json_t *v;
 
@@ -135,6 +137,20 @@ static void read_shape(struct reader *r, const char *shape, struct bench_row *ou
     if (strlen(out->shape) == sizeof out->shape - 1)
         refuse(r, "groups", "has more groups of unlike sizes than a row has room for");
     groups_release(&g);
+}
+
+/* What older files lack, and what was not known. */
+static void read_fact(struct reader *r, json_t *row, const char *key, char *out)
+{
+    json_t *v = json_object_get(row, key);
+
+    if (!v || json_is_null(v))
+        return;
+    const char *text = get_text(r, row, key);
+    if (r->bad)
+        return;
+    check(r, bench_check_fact(text, r->err), key);
+    snprintf(out, BENCH_FACT_ROOM, "%s", text);
 }
 
 /* The texts first: what is said of a wrong one would be said in place of what is absent. */
@@ -204,6 +220,9 @@ static int read_row(struct reader *r, json_t *row, struct bench_row *out)
         refuse(r, out->ranks < 1 ? "ranks" : "bytes", "is null or 0, expected a number");
     read_words(r, row, out);
     read_times(r, row, out);
+    read_fact(r, row, "library", out->library);
+    read_fact(r, row, "host", out->host);
+    read_fact(r, row, "when", out->when);
     return r->bad ? -1 : 0;
 }
 
@@ -314,12 +333,10 @@ static void print_all(struct bench_sink *s, const struct bench_rows *all, int fi
     mem_free(p);
 }
 
-int bench_read(const struct bench_options *o, const char *const *file, int files, FILE *out,
-               struct bench_result *result, struct err *err)
+int bench_read_files(const char *const *file, int files, struct bench_rows *all,
+                     struct err *err)
 {
-    struct bench_sink s;
-    struct bench_rows all = {0};
-    int rc = bench_sink_open(&s, o, out, result, err);
+    int rc = 0;
 
     for (int i = 0; i < files && rc == 0; i++) {
         char *text = NULL;
@@ -328,12 +345,24 @@ int bench_read(const struct bench_options *o, const char *const *file, int files
         if (rc == 0 && strlen(text) != (size_t)bytes)
             rc = err_at(err, file[i], 0, NULL, "has a byte 0, expected JSON Lines");
         if (rc == 0)
-            rc = bench_read_lines(file[i], text, &all, err);
+            rc = bench_read_lines(file[i], text, all, err);
         mem_free(text);
     }
-    if (rc == 0 && all.rows == 0)
+    if (rc == 0 && all->rows == 0)
         rc = err_set(err, ERR_INPUT, "no row in '%s', expected JSON Lines of paro-bench",
                      file[0]);
+    return rc;
+}
+
+int bench_read(const struct bench_options *o, const char *const *file, int files, FILE *out,
+               struct bench_result *result, struct err *err)
+{
+    struct bench_sink s;
+    struct bench_rows all = {0};
+    int rc = bench_sink_open(&s, o, out, result, err);
+
+    if (rc == 0)
+        rc = bench_read_files(file, files, &all, err);
     if (rc == 0)
         print_all(&s, &all, files);
     rc = bench_sink_close(&s, rc, err);

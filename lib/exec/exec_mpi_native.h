@@ -44,6 +44,9 @@ void exec_native_close(struct exec_native *n);
  * `out` and leave `in` alone.
  */
 int exec_native_run(struct exec_native *n, const void *in, void *out, struct err *err);
+/* The MPI library and its version, "Open MPI v4.1.4": what it says of itself, as far as a comma
+ * or the end of a line; printable, at most room - 1 characters. */
+void exec_native_library(char *text, int room);
 /* The block of a rank. */
 void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t *hi);
 

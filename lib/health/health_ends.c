@@ -12,15 +12,21 @@
  * An end is slow when all of this is so:
  *
  *     practical    the median m of its n samples is outside the range that was asked for.
- *     statistical  |100 - m| is more than z standard errors, 1.2533 s / sqrt(n).  The deviation
- *                  s of a sample is a MAD over the residuals of all ends together, unless this
- *                  end's own, or the baseline's, is larger than chance explains.  z is such
- * that HEALTH_ALARMS of healthy fabrics accuse any of their ends (health_accusing_z): 4.4 for 8
- * ports, 4.8 for 64, 5.6 for 4096.  Medians that differ among healthy ends by more than that
- * count with their own deviation. seen         three partners in four see half of it at least:
- * the best quarter of P values of deviation s lies 0.67 s above their median by chance, and
- * that much is allowed. again        the second look, where there was one, sees half of it too,
- * 3 standard errors off by itself.
+ *
+ *     statistical  |100 - m| is more than z standard errors, 1.2533 s / sqrt(n).  The
+ *                  deviation s of a sample is a MAD over the residuals of all ends together,
+ *                  unless this end's own, or the baseline's, is larger than chance explains.
+ *                  z is such that HEALTH_ALARMS of healthy fabrics accuse any of their ends
+ *                  (health_accusing_z): 4.4 for 8 ports, 4.8 for 64, 5.6 for 4096.  Medians
+ *                  that differ among healthy ends by more than that count with their own
+ *                  deviation.
+ *
+ *     seen         three partners in four see half of it at least: the best quarter of P
+ *                  values of deviation s lies 0.67 s above their median by chance, and that
+ *                  much is allowed.  And it is not all one partner's (is_a_pairs).
+ *
+ *     again        the second look, where there was one, sees half of it too, 3 standard
+ *                  errors off by itself.
  *
  * What power this has: 15 samples of 2 % have a median of 0.65 %, 27 of 0.48 %; an end slowed
  * by 5 % is then outside 96: with probability 0.94 and 0.98.  Hence a suspicion is looser than
@@ -323,6 +329,28 @@ static int is_seen(struct health_ends *e, int k, int way)
     return low * (half - end->best) + chance > 0;
 }
 
+/*
+ * Of few partners one alone can bring the median down: with three, a pair at 80 % makes it what
+ * the quarter of the others' samples are, and 97 % is then 96 %.  A partner whose median is off
+ * the others' by more than z of its errors is that pair's matter, if the end is well without.
+ */
+static int is_a_pairs(struct health_ends *e, int k, int way)
+{
+    struct health_end *end = &e->end[k][way];
+    double low = end->median < 100 ? 1 : -1;
+    int n, worst = 0, partners = collect_partners(e, k, way, e->value, &n);
+
+    if (partners < 3)
+        return 0;
+    for (int i = 1; i < partners; i++)
+        if (low * (e->room[worst] - e->room[i]) > 0)
+            worst = i;
+    double odd = e->room[worst], error = health_median_error(end->own, n / partners);
+    e->room[worst] = e->room[partners - 1];
+    double others = stats_median(e->room, partners - 1);
+    return low * (others - odd) > e->z * error && !e->alerts(e->rules, others);
+}
+
 /* The second look, where there was one. */
 static int is_denied(struct health_ends *e, int k, int way)
 {
@@ -344,7 +372,7 @@ static int is_slow(struct health_ends *e, int k, int way)
     struct health_end *end = &e->end[k][way];
 
     if (end->n == 0 || !e->alerts(e->rules, end->median) || end->z <= e->z ||
-        !is_seen(e, k, way))
+        !is_seen(e, k, way) || is_a_pairs(e, k, way))
         return 0;
     end->denied = is_denied(e, k, way);
     return !end->denied;

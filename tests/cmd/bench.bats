@@ -202,7 +202,7 @@ rows() {
 
 @test "CSV: a header, and rows with as many fields as it names" {
     mpirun -np 3 paro-bench --groups '[2,1]' -b 4K -n 2 -w 0 --algo ring,mpi --mpi-name x-1 --csv > out
-    head -n 1 out | grep -q '^op,algo,chosen,.*,median_s,.*,wrong,loadavg$'
+    head -n 1 out | grep -q '^op,algo,chosen,.*,median_s,.*,wrong,loadavg,library,host,when$'
     perl -ne 'chomp; my @f; push @f, $1 // $2 while /\G(?:"([^"]*)"|([^,]*))(?:,|$)/g && $+[0] <= length;
         s/"[^"]*"/_/g; my $n = tr/,//; $. == 1 ? $want = $n : $n == $want || die "$n commas: $_";
         END { $. == 9 || die "$. lines" }' out
@@ -364,7 +364,7 @@ rows() {
     fails 2 "paro-bench: --read, --simulate, --overlap and --table, expected one of them" paro-bench --overlap --simulate
     fails 2 "paro-bench: --force without --plot, which alone writes a file" paro-bench --force
     fails 2 "paro-bench: --tuning without --algo auto, which alone reads it" paro-bench --tuning x
-    fails 2 "paro-bench: --mpi-name: 'a b', expected 1 to 31 letters, digits or any of '-_.+'" \
+    fails 2 "paro-bench: --mpi-name: 'a b', expected 1 to 31 letters, digits or any of '-_.+/'" \
         paro-bench --mpi-name 'a b'
     fails 2 "paro-bench: --min of 2048 bytes and --max of 1024, expected no less" paro-bench -b 2K -e 1K
     fails 2 "paro-bench: --min of 2 bytes, expected 0 or at least one element (4)" paro-bench -b 2

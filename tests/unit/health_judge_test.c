@@ -19,42 +19,9 @@
 #include "base/mem.h"
 #include "base/tick.h"
 #include "health/health_chance.h"
-#include "health/health_fleet.h"
 #include "health/health_record.h"
 
-static struct health_rules rules;
-
-static struct health_fleet fleet(const char *spec, uint64_t seed)
-{
-    struct health_fleet f;
-    struct err err;
-
-    if (health_fleet_parse(spec, &f, &err))
-        fail_msg("%s", err.text);
-    f.seed = seed;
-    return f;
-}
-
-static struct health_data data(const char *spec, uint64_t seed)
-{
-    struct health_fleet f = fleet(spec, seed);
-    struct health_data d;
-    struct err err;
-
-    if (health_fleet_run(&f, &rules, &d, &err))
-        fail_msg("%s: %s", spec, err.text);
-    return d;
-}
-
-static struct health_verdict judge(const struct health_data *d)
-{
-    struct health_verdict v;
-    struct err err;
-
-    if (health_judge(d, &rules, &v, &err))
-        fail_msg("%s", err.text);
-    return v;
-}
+#include "fleet_fixture.h"
 
 /* The one finding of a fabric. */
 static struct health_finding one(const char *spec, uint64_t seed)

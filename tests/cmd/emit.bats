@@ -1,0 +1,161 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# What paro-bench --emit says is what was measured, to a reader of its own (emit.pl), and to Open MPI.
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_INFO=$PWD/info
+    ompi_info --param coll tuned --level 9 > info
+}
+
+fails() {
+    local want=$1 text=$2 rc=0
+    shift 2
+    "$@" > out 2> said < /dev/null || rc=$?
+    [ "$rc" = "$want" ] || { echo "status $rc of $*"; cat said; return 1; }
+    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
+    grep -qxF "$text" said || { echo "stderr of $*:"; cat said; return 1; }
+}
+
+# row OP ALGO SETTING BYTES MICROSECONDS [SED]: a row of f32 on 2x2.
+row() {
+    local name=null redop=none from=null
+    [ -z "$3" ] || name="\"$3\""
+    case $1 in *reduce*) redop=sum ;; broadcast) from=0 ;; esac
+    echo "{\"op\":\"$1\",\"algo\":\"$2\",\"setting\":$name,\"groups\":\"2x2\",\"ranks\":4,\"bytes\":$4,\"count\":$(($4 / 4)),\"type\":\"f32\",\"redop\":\"$redop\",\"root\":$from,\"time_s\":{\"min\":$5e-6,\"median\":$5e-6,\"max\":$5e-6},\"slow_bytes\":null,\"limit_s\":null,\"wrong\":0,\"library\":\"Open MPI v4.1.4\",\"host\":\"a\",\"when\":\"2026-01-02T03:04:05Z\"}" |
+        sed "${6:-}"
+}
+
+@test "every measured size gets its fastest, and nothing else is told, in every format" {
+    for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        for target in ompi-tuned ompi-tuned-json nccl-tuner ucc-tune; do
+            perl "$ROOT/tests/cmd/emit.pl" rows $target $seed > a.jsonl
+            paro-bench --read a.jsonl --emit $target > out 2> said
+            perl "$ROOT/tests/cmd/emit.pl" check $target a.jsonl out 20
+            grep -q '^paro-bench: left out, for what is emitted has no name for it: .*:else' said
+        done
+    done
+}
+
+@test "the texts themselves, of two algorithms that meet at the mean of two sizes" {
+    { row all-gather mpi '' 4096 9; row all-gather mpi ring 4096 7; row all-gather mpi tuned-2 65536 8
+      row all-gather mpi ring 65536 9; row all-gather mpi bruck 65536 8.5; row all-gather ring '' 4096 1
+      row broadcast mpi chain 64 4; row broadcast mpi '' 64 5; } > r
+    paro-bench --read r --emit ompi-tuned > out 2> said
+    [ ! -s said ]
+    grep -v '^#' out | sed 's/ *#.*//' > plain
+    printf '%s\n' 2 0 3 '1 1' '0 0 0 0' '4 4' '0 0 0 0' '4096 4 0 0' '16384 2 0 0' '65537 0 0 0' \
+        '5 1' '0 0 0 0' 7 3 '1 1' '0 0 0 0' '4 3' '0 0 0 0' '64 2 4 0' '65 0 0 0' '5 1' '0 0 0 0' > want
+    diff want plain
+    grep -qx '4096 4 0 0 # ring: 7.0 us at 4096, next mpi 9.0 us' out
+    grep -qx '16384 2 0 0 # bruck: 8.0 us at 65536, next mpi:ring 9.0 us' out
+    grep -qx '# MPI_Allgather on 2x2, 4 ranks, f32: 2 sizes measured, Open MPI v4.1.4' out
+    grep -qx '#   2026-01-02T03:04:05Z to 2026-01-02T03:04:05Z, first host a' out
+    paro-bench --read r --emit ompi-tuned-json | tr -d ' \n' > out
+    [ "$(cat out)" = '{"rule_file_version":3,"module":"tuned","collectives":{"allgather":[{"comm_size_min":4,"comm_size_max":4,"rules":[{"msg_size_min":4096,"msg_size_max":16383,"alg":4},{"msg_size_min":16384,"msg_size_max":65536,"alg":2}]}],"bcast":[{"comm_size_min":4,"comm_size_max":4,"rules":[{"msg_size_min":64,"msg_size_max":64,"alg":2,"faninout":4}]}]}}' ]
+    sed 's/mpi"/nccl"/; s/"bruck"\|"tuned-2"/"tree\/ll"/; s/"ring","g/"ring\/ll128","g/' r > n
+    paro-bench --read n --emit nccl-tuner 2> said | grep -v '^#' > out
+    printf '%s\n' allgather,4096,16383,ring,ll128,-1,2,4,-1,-1 allgather,16384,65536,tree,ll,-1,2,4,-1,-1 | diff - out
+    { row reduce-scatter mpi ucc 4096 9; row reduce-scatter mpi ucc-knomial 4096 7; row reduce-scatter mpi ucc-ring 65536 6
+      row reduce-scatter mpi ucc 65536 9; } > u
+    paro-bench --read u --emit ucc-tune | grep -v '^#' > out
+    [ "$(cat out)" = 'UCC_TL_UCP_TUNE=reduce_scatter:1024-4095:host:[4-4]:inf:@knomial#reduce_scatter:4096-16384:host:[4-4]:inf:@ring' ]
+}
+
+# Open MPI fails with a number that no algorithm has, and so tells which rule it took.
+@test "Open MPI reads the rules, and takes each where it was measured alone" {
+    ompi_info --version | grep -q '^Open MPI v4' || skip "the installed MPI library is not Open MPI 4"
+    for op in all-gather reduce-scatter all-reduce broadcast; do
+        { row $op mpi '' 1024 9; row $op mpi tuned-1 1024 7; row $op mpi tuned-2 16384 8
+          row $op mpi tuned-1 16384 9; row $op mpi '' 262144 9; row $op mpi tuned-1 262144 7; } > r
+        paro-bench --read r --emit ompi-tuned > rules
+        [ "$(grep -c '^4096 2 [04] 0 ' rules)" = 1 ] # from the mean of 1024 and 16384 on
+        sed 's/^4096 2 /4096 99 /' rules > poison
+        for at in "4 4080 0" "4 4096 2" "4 65520 2" "4 65536 0" "2 16384 0" "3 12288 0"; do
+            # shellcheck disable=SC2086
+            set -- $at # ranks, bytes, status
+            rc=0
+            timeout 60 mpirun -np "$1" --mca coll_tuned_use_dynamic_rules 1 \
+                --mca coll_tuned_dynamic_rules_filename "$PWD/poison" \
+                paro-bench --op $op --algo mpi -b "$2" -n 1 -w 1 > out 2>&1 || rc=$?
+            [ $rc = "$3" ] || { echo "$op of $2 bytes on $1 ranks: $rc"; cat out; return 1; }
+        done
+        timeout 60 mpirun -np 4 --mca coll_tuned_use_dynamic_rules 1 \
+            --mca coll_tuned_dynamic_rules_filename "$PWD/rules" \
+            paro-bench --op $op --algo mpi -b 256 -e 1M -n 1 -w 1 > out
+    done
+}
+
+# Unequal shares are other calls, with sizes of their own: of MPI_Allgatherv a rank's mean share.
+@test "Open MPI counts the bytes of unequal shares as the rules do" {
+    ompi_info --version | grep -q '^Open MPI v4' || skip "the installed MPI library is not Open MPI 4"
+    for op in all-gather reduce-scatter; do
+        { row $op mpi '' 4100 9; row $op mpi tuned-1 4100 7; } > r
+        paro-bench --read r --emit ompi-tuned > rules
+        size=4100
+        [ $op = reduce-scatter ] || size=1025
+        sed "s/^$size 1 /$size 99 /" rules > poison
+        ! cmp -s rules poison
+        for at in "4084 0" "4100 2" "4116 0" "4096 0"; do
+            # shellcheck disable=SC2086
+            set -- $at
+            rc=0
+            timeout 60 mpirun -np 4 --mca coll_tuned_use_dynamic_rules 1 \
+                --mca coll_tuned_dynamic_rules_filename "$PWD/poison" \
+                paro-bench --op $op --algo mpi -b "$1" -n 1 -w 1 > out 2>&1 || rc=$?
+            [ $rc = "$2" ] || { echo "$op of $1 bytes: $rc"; cat out; return 1; }
+        done
+    done
+}
+
+@test "examples/tuning/measure-ompi.sh: all algorithms measured, and its rules are of their rows" {
+    ompi_info --version | grep -q '^Open MPI v4' || skip "the installed MPI library is not Open MPI 4"
+    BIN=$BIN OUT=$PWD/o RANKS=2 ROUNDS=1 ITERS=2 SIZES='-b 1K -e 8K -f 8' \
+        sh "$ROOT/examples/tuning/measure-ompi.sh" > rules 2> said
+    [ "$(grep -c ' mpi:after ' said)" = 8 ]
+    cat o/1.*.jsonl > a.jsonl # of two ranks two_proc takes part
+    for op in all-gather=7 reduce-scatter=5 all-reduce=7 broadcast=10; do
+        [ "$(grep "\"op\":\"${op%=*}\"" a.jsonl | grep -c '"bytes":1024,')" = "${op#*=}" ]
+    done
+    perl "$ROOT/tests/cmd/emit.pl" check ompi-tuned a.jsonl rules 8
+}
+
+@test "what was not measured, or cannot be told, is an error that says so" {
+    row all-gather mpi ring 4096 7 > one
+    how='--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allgather_algorithm 4 and --mpi-name ring'
+    fails 2 "paro-bench: nothing to compare for ompi-tuned: expected, at one size, rows of two or more of mpi and mpi:NAME such as mpi:ring or mpi:tuned-4 ($how)" \
+        paro-bench --read one --emit ompi-tuned
+    fails 2 "paro-bench: nothing to compare for nccl-tuner: expected, at one size, rows of two or more of nccl and nccl:ALGO/PROTO such as nccl:ring/ll (NCCL_ALGO=ring NCCL_PROTO=LL and --nccl-name ring/ll)" \
+        paro-bench --read one --emit nccl-tuner
+    fails 2 "paro-bench: nothing to compare for ucc-tune: expected, at one size, rows of two or more of mpi:ucc and mpi:ucc-NAME such as mpi:ucc-knomial (UCC_TL_UCP_TUNE=allgather:inf:@knomial and --mpi-name ucc-knomial)" \
+        paro-bench --read one --emit ucc-tune
+    refused() { # TEXT SED: of a second row
+        { cat one; row all-gather mpi '' 4096 9 "$2"; } > two
+        fails 2 "paro-bench: $1" paro-bench --read two --emit ompi-tuned
+    }
+    alike='expected one: what is emitted cannot tell them apart'
+    refused "rows of all-gather on 4 ranks are of type f32 and of i32, $alike" 's/f32/i32/'
+    refused "rows of all-gather on 4 ranks are of shape 2x2 and of 4x1, $alike" 's/2x2/4x1/'
+    refused "rows of all-gather on 4 ranks are of library Open MPI v4.1.4 and of Open MPI v5.0.3, $alike" 's/v4.1.4/v5.0.3/'
+    refused "all-gather of 4096 bytes by mpi is of MPICH 4.2, expected Open MPI" 's/Open MPI v4.1.4/MPICH 4.2/'
+    refused "all-gather of 4096 bytes by mpi is simulated, expected measured rows" 's/"wrong"/"simulated":true,"wrong"/'
+    refused "all-gather of 4096 bytes by mpi had 3 wrong elements, expected rows with right data" 's/"wrong":0/"wrong":3/'
+    { row all-reduce mpi ring 64 1; row all-reduce mpi '' 64 2 's/sum/max/'; } > two
+    fails 2 "paro-bench: rows of all-reduce on 4 ranks are of reduction sum and of max, $alike" \
+        paro-bench --read two --emit ompi-tuned
+    { row broadcast mpi knomial 64 1; row broadcast mpi '' 64 2 's/"root":0/"root":1/'; } > two
+    fails 2 "paro-bench: rows of broadcast on 4 ranks are of root 0 and of 1, $alike" \
+        paro-bench --read two --emit ompi-tuned
+    fails 2 "paro-bench: --emit without --read, which has what was measured" paro-bench --emit ompi-tuned
+    for o in --csv --percentiles; do
+        fails 2 "paro-bench: $o beside --emit, which prints no rows" paro-bench --read one --emit ompi-tuned $o
+    done
+    fails 2 "paro-bench: --emit: 'nccl', expected nccl-tuner, ompi-tuned, ompi-tuned-json or ucc-tune" \
+        paro-bench --read one --emit nccl
+    fails 2 "paro-bench: --nccl-name without --algo nccl, which alone bears it" paro-bench --nccl-name ring/ll
+    { cat one; row all-gather mpi '' 4096 9 's/"a"/"a\\nb"/'; } > two
+    fails 2 "paro-bench: two:2: 'host' is wrong: expected 1 to 63 printable characters, none of '\",\\'" \
+        paro-bench --read two --emit ompi-tuned
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FLEET_FIXTURE_H
+#define FLEET_FIXTURE_H
+
+/* Synthetic fabrics, measured and judged: for tests under cmocka. */
+#include "health/health_fleet.h"
+#include "health/health_verdict.h"
+
+static struct health_rules rules;
+
+static inline struct health_fleet fleet(const char *spec, uint64_t seed)
+{
+    struct health_fleet f;
+    struct err err;
+
+    if (health_fleet_parse(spec, &f, &err))
+        fail_msg("%s", err.text);
+    f.seed = seed;
+    return f;
+}
+
+static inline struct health_data data(const char *spec, uint64_t seed)
+{
+    struct health_fleet f = fleet(spec, seed);
+    struct health_data d;
+    struct err err;
+
+    if (health_fleet_run(&f, &rules, &d, &err))
+        fail_msg("%s: %s", spec, err.text);
+    return d;
+}
+
+static inline struct health_verdict judge(const struct health_data *d)
+{
+    struct health_verdict v;
+    struct err err;
+
+    if (health_judge(d, &rules, &v, &err))
+        fail_msg("%s", err.text);
+    return v;
+}
+
+#endif

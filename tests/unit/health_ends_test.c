@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which end of a slow stream is named, where little is known: few hosts, two faults at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fleet_fixture.h"
+
+/*
+ * With three partners one of them is a third of a port's samples, and the median of a port at
+ * 98 % then the lower quarter of the others: often under 96.
+ */
+static void one_pair_of_few_is_no_port(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct health_data d = data("4,noise=0.01,out=0:98,pair=0-2:80", seed);
+        struct health_verdict v = judge(&d);
+        int pair = 0;
+        for (int i = 0; i < v.findings; i++) {
+            const struct health_finding *f = &v.finding[i];
+            if (f->code == 301)
+                fail_msg("seed %d: %s", (int)seed, f->text);
+            pair += f->code == 304 && f->host == 0 && f->other == 2;
+        }
+        assert_int_equal(pair, 1);
+        health_verdict_release(&v);
+        health_data_release(&d);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_pair_of_few_is_no_port)};
+
+    health_rules_init(&rules);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
