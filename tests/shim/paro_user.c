@@ -3,10 +3,11 @@
  * paro_user [OPTION=...]: every operation, type and reduction of libparo, even and ragged
  * counts with zeros, every root, several algorithms and chunks; waited for, looked at, from
  * buffers of the program's and of the handle's, in place; several at once; over communicators
- * of some ranks.  Values are whole numbers, of which sums are exact in any order in every type:
- * what must come out is known, for MPI's types from MPI itself.  MPI is initialised by
- * MPI_Init.
+ * of some ranks; as `paro_user threads` by two threads.  Values are whole numbers, of which
+ * sums are exact in any order in every type: what must come out is known, for MPI's types from
+ * MPI itself.  MPI is initialised by MPI_Init.
  */
+#include <pthread.h>
 #include <stdint.h>
 
 #include "paro_fixture.h"
@@ -384,15 +385,45 @@ static void check_some(const struct paro_options *whole)
     paro_comm_close(comm);
 }
 
+static void *in_thread(void *comm)
+{
+    check_all(comm, me, ranks, 7);
+    return NULL;
+}
+
+/* Each with a communicator of its own. */
+static void check_threads(void)
+{
+    struct paro_comm *comm[2];
+    struct paro_error err;
+    pthread_t other;
+
+    for (int i = 0; i < 2; i++)
+        must(paro_comm_open(&comm[i], MPI_COMM_WORLD, NULL, &err), &err);
+    expect(pthread_create(&other, NULL, in_thread, comm[0]) == 0, "a thread");
+    in_thread(comm[1]);
+    pthread_join(other, NULL);
+    for (int i = 0; i < 2; i++)
+        paro_comm_close(comm[i]);
+}
+
 int main(int argc, char **argv)
 {
     struct paro_options o = read_options(argc, argv);
+    int several = argc > 1 && strcmp(argv[1], "threads") == 0, level;
     struct paro_comm *comm;
     struct paro_error err;
 
-    MPI_Init(&argc, &argv);
+    if (several)
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    else
+        MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (several) {
+        check_threads();
+        return finish();
+    }
     must(paro_comm_open(&comm, MPI_COMM_WORLD, argc > 1 ? &o : NULL, &err), &err);
     check_all(comm, me, ranks, 3);
     check_types(comm);
