@@ -315,21 +315,24 @@ static void run_remote(struct msccl *m, const struct schedule_row *r, int joins)
     did_write(b, add_chunk(in, recv, &d, joins), to);
 }
 
-static int by_message(const void *a, const void *b)
+/* Message by message, in each what lies together together. */
+static int by_message(const void *a, const void *b, void *of)
 {
     const struct schedule_row *x = a, *y = b;
+    const struct msccl *m = of;
     int d = x->src - y->src;
 
     d = d ? d : x->dst - y->dst;
     d = d ? d : x->lane - y->lane;
     d = d ? d : (int)x->op - (int)y->op;
+    d = d ? d : m->start[x->chunk % m->s->chunks] - m->start[y->chunk % m->s->chunks];
     return d ? d : x->chunk - y->chunk;
 }
 
 /* Rows of one step touch nothing of each other's: messages may be put together. */
 static void run_step(struct msccl *m, struct schedule_row *row, int64_t rows)
 {
-    qsort(row, (size_t)rows, sizeof *row, by_message);
+    qsort_r(row, (size_t)rows, sizeof *row, by_message, m);
     for (int64_t i = 0; i < rows; i++) {
         const struct schedule_row *r = &row[i], *last = i ? r - 1 : NULL;
         int joins = last && last->src == r->src && last->dst == r->dst &&

@@ -107,10 +107,8 @@ int shim_mpi_comm_begin(const struct shim_mpi_settings *s)
 void shim_mpi_comm_end(void)
 {
     pthread_mutex_lock(&all.lock);
-    for (struct shim_mpi_comm *m = all.first; m; m = m->next) {
+    for (struct shim_mpi_comm *m = all.first; m; m = m->next)
         release(m, 1);
-        m->passes = SHIM_OFF;
-    }
     pthread_mutex_unlock(&all.lock);
 }
 

@@ -105,6 +105,7 @@ C
     # A broadcast from each of four roots is one kind on trial.
     says MPI_Bcast "; 4 for the first time; 3 MPI's turn in a trial"
     says MPI_Bcast ': 48 calls, (41|[4-7]) ours in'
+    [ "$(grep -c 'MPI_Bcast .*while another' <<< "$output")" = 0 ]
     # 1.00 is either.
     grep -E '^paro-mpi: MPI_Allreduce ' <<< "$output" |
         sed -E 's/.*calls, ([0-9]+) ours.*ratio ([0-9.]+).*/\1 \2/' |

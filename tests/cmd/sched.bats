@@ -102,7 +102,7 @@ EOF
 # msccl.pl reads the programs as MSCCL does and carries them out on sets of contributions.
 @test "gen --format msccl: programs do what they promise, in place and not, and race nowhere" {
     local from r n=0
-    for shape in 1x2 2x2 '[3,2]' '[1,2,4]' 2x2x2; do
+    for shape in 1x3 2x2 '[3,2]' '[1,2,4]' 2x2x2; do
         for op in $(paro-sched ls | awk '$1 == "op" { print $2 }'); do
             for algo in $(paro-sched ls | awk '$1 == "algo" { print $2 }'); do
                 from=0 r=''

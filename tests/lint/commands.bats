@@ -94,7 +94,7 @@ setup() {
 
 @test "planners and filters load neither MPI nor oneDNN nor hwloc" {
     [ -z "$SAN" ] || skip "a sanitizer build links otherwise"
-    for c in paro-plan paro-sched paro-shard horing-check; do
+    for c in paro-plan paro-rank paro-sched paro-shard horing-check; do
         [ -x "$BIN/$c" ] || continue
         readelf -d "$BIN/$c" | grep -oE 'NEEDED.*lib(mpi|dnnl|hwloc)[^]]*' | sed "s/^/$c: /"
     done | clean

@@ -50,7 +50,7 @@ could_not() { case $1 in horing-check) echo 3 ;; *) echo 2 ;; esac; }
 man_of() { (cd "$ROOT" && ls "man/$1".[18] 2>/dev/null) || true; }
 # The long options of a --help text, one a line; those argp adds by itself are left out.
 help_options() {
-    "$1" --help | grep -oE '^ +(-[A-Za-z?],? *)?(-[A-Za-z?], )*--[a-z][a-z0-9-]*' |
+    "$1" --help | grep -oE '^ +(-[A-Za-z0-9?],? *)?(-[A-Za-z0-9?], )*--[a-z][a-z0-9-]*' |
         grep -oE -- '--[a-z][a-z0-9-]*' | grep -vxE -- '--(help|usage|version)' | sort -u
 }
 man_options() {

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* paro-rank: which run will end best, by the losses that it logged so far. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "cli/cli.h"
+#include "rank/rank.h"
+#include "rank/rank_blr.h"
+
+enum { KEY_REGEX = 0x100, KEY_FINALS, KEY_NOISE, KEY_STOP, KEY_FORCE, KEY_PLOT };
+enum { KEY_PRIOR = '0', KEY_SAMPLES = 0x180, KEY_REPEATS, KEY_ITEMS, KEY_SEED };
+
+struct args {
+    struct cli cli;
+    const char **word; /* [words] */
+    size_t words, room;
+    struct rank_options o;
+    struct rank_blr_options blr;
+    const char *of_rank, *of_blr; /* an option that is one's alone, or NULL */
+};
+
+static const struct argp_option options[] = {
+    {"method", 'm', "METHOD", 0,
+     "Score by tse, tse-e, tse-ema (default), ema-code, sotl or last", 0},
+    {"steps-per-epoch", 'b', "STEPS", 0, "Steps of an epoch (default 1)", 0},
+    {"budget", 'T', "T", 0,
+     "Take so many epochs of each run (10), or this part of what all have (0.5, 1.0)", 0},
+    {"last-epochs", 'e', "E", 0, "With tse-e: epochs that count (default 1)", 0},
+    {"gamma", 'g', "GAMMA", 0,
+     "With tse-ema: weight of an epoch over that of the next (default 0.999)", 0},
+    {"regex", KEY_REGEX, "RE", 0,
+     "Find step and loss by this expression: its groups of these names, or the first two", 0},
+    {"noise", KEY_NOISE, "SD", 0,
+     "Standard deviation of a score from seed to seed: what is closer than twice it shares"
+     " a rank",
+     1},
+    {"finals", KEY_FINALS, "FILE", 0,
+     "Print how well scores foretold these results: lines of a run and its value", 1},
+    {"stop-below", KEY_STOP, "K", 0,
+     "Status 1 when the first LOG is not among the best K (3), or in the best part (0.5)", 1},
+    {"plot", KEY_PLOT, "FILE", 0, "Draw the curves into FILE, as SVG", 1},
+    {"force", KEY_FORCE, 0, 0,
+     "Let --plot replace a file; rank runs of other lengths or batches, too", 1},
+    {"prior-var", KEY_PRIOR, "V0", 0, "With blr: prior variance of each coefficient", 2},
+    {"noise-var", 'n', "VN", 0, "With blr: variance of the noise on y", 2},
+    {"bound-samples", 'k', "K", 0, "With blr: estimate the bound of K samples, too", 2},
+    {"samples", KEY_SAMPLES, "N", 0,
+     "With blr: estimate the bound from N runs of sample-then-optimise", 2},
+    {"repeats", KEY_REPEATS, "N", 0, "With blr and -k: draws to take the mean of", 2},
+    {"items", KEY_ITEMS, 0, 0, "With blr: print what each row adds, too", 2},
+    {"seed", KEY_SEED, "S", 0, "With blr: seed of the estimates (default 0)", 2},
+    CLI_OPTIONS,
+    {0}};
+
+/* A whole number, or a part: with a point in it, above 0 and up to 1. */
+static error_t parse_part(struct args *a, const char *arg, const char *option, int64_t most,
+                          int64_t *count, double *part)
+{
+    struct err *err = &a->cli.err, why;
+
+    *count = 0;
+    *part = 0;
+    if (!strchr(arg, '.'))
+        return cli_check(&a->cli, num_i64(arg, 1, most, count, err), option);
+    if (num_f64(arg, 0, 1, part, &why) || *part <= 0)
+        return cli_usage(&a->cli, "%s: '%s', expected a part above 0.0 up to 1.0", option, arg);
+    return 0;
+}
+
+static error_t parse_blr(struct args *a, int key, const char *arg)
+{
+    struct err *err = &a->cli.err;
+    int64_t v = 0;
+    error_t rc;
+
+    switch (key) {
+    case KEY_PRIOR:
+        a->of_blr = "--prior-var";
+        return cli_check(&a->cli,
+                         num_f64(arg, 1e-100, RANK_BLR_NUMBER_MAX, &a->blr.prior_var, err),
+                         "--prior-var");
+    case 'n':
+        a->of_blr = "--noise-var";
+        return cli_check(&a->cli,
+                         num_f64(arg, 1e-100, RANK_BLR_NUMBER_MAX, &a->blr.noise_var, err),
+                         "--noise-var");
+    case 'k':
+        a->of_blr = "--bound-samples";
+        rc = cli_check(&a->cli, num_i64(arg, 1, RANK_BLR_K_MAX, &v, err), "--bound-samples");
+        a->blr.k = (int)v;
+        return rc;
+    case KEY_SAMPLES:
+        a->of_blr = "--samples";
+        return cli_check(&a->cli, num_count(arg, 2, INT64_C(1) << 40, &a->blr.samples, err),
+                         "--samples");
+    case KEY_REPEATS:
+        a->of_blr = "--repeats";
+        return cli_check(&a->cli, num_count(arg, 2, INT64_C(1) << 40, &a->blr.repeats, err),
+                         "--repeats");
+    case KEY_ITEMS:
+        a->of_blr = "--items";
+        a->blr.items = 1;
+        return 0;
+    case KEY_SEED:
+        a->of_blr = "--seed";
+        rc = cli_check(&a->cli, num_i64(arg, 0, INT64_MAX, &v, err), "--seed");
+        a->blr.seed = (uint64_t)v;
+        return rc;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t parse_how(struct args *a, int key, const char *arg)
+{
+    struct err *err = &a->cli.err;
+    struct rank_options *o = &a->o;
+
+    switch (key) {
+    case 'm':
+        a->of_rank = "--method";
+        return cli_check(&a->cli, rank_method_parse(arg, &o->how.method, err), "--method");
+    case 'b':
+        a->of_rank = "--steps-per-epoch";
+        return cli_check(&a->cli, num_count(arg, 1, INT64_C(1) << 40, &o->per_epoch, err),
+                         "--steps-per-epoch");
+    case 'T':
+        a->of_rank = "--budget";
+        return parse_part(a, arg, "--budget", INT64_C(1) << 53, &o->epochs, &o->fraction);
+    case 'e':
+        a->of_rank = "--last-epochs";
+        return cli_check(&a->cli, num_i64(arg, 1, INT64_C(1) << 53, &o->how.e, err),
+                         "--last-epochs");
+    case 'g':
+        a->of_rank = "--gamma";
+        return cli_check(&a->cli, num_f64(arg, 0, 1, &o->how.gamma, err), "--gamma");
+    case KEY_NOISE:
+        a->of_rank = "--noise";
+        return cli_check(&a->cli, num_f64(arg, 0, 1e100, &o->noise, err), "--noise");
+    case KEY_STOP:
+        a->of_rank = "--stop-below";
+        return parse_part(a, arg, "--stop-below", RANK_RUNS_MAX, &o->stop_below,
+                          &o->stop_share);
+    default:
+        return parse_blr(a, key, arg);
+    }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct args *a = state->input;
+
+    switch (key) {
+    case KEY_REGEX:
+        a->of_rank = "--regex";
+        a->o.regex = arg;
+        return 0;
+    case KEY_FINALS:
+        a->of_rank = "--finals";
+        a->o.finals = arg;
+        return 0;
+    case KEY_PLOT:
+        a->of_rank = "--plot";
+        a->o.plot = arg;
+        return 0;
+    case KEY_FORCE:
+        a->of_rank = "--force";
+        a->o.force = 1;
+        return 0;
+    case ARGP_KEY_ARG:
+        a->word = mem_grow(a->word, &a->room, a->words + 1, sizeof *a->word);
+        a->word[a->words++] = arg;
+        return 0;
+    default:
+        break;
+    }
+    error_t rc = parse_how(a, key, arg);
+    return rc == ARGP_ERR_UNKNOWN ? cli_option(&a->cli, key, arg, state) : rc;
+}
+
+static const struct argp argp = {
+    options,
+    parse,
+    "LOG...\nblr -0 V0 -n VN DATA...",
+    "Rank training runs by how fast their losses fell, from their logs, or Gaussian linear"
+    " models by how fast they learn DATA (blr).  The best comes first."
+    "\vLOG is of paro-train, llm.c, modded-nanogpt, or whatever --regex reads; - is standard"
+    " input.",
+    NULL,
+    NULL,
+    NULL};
+
+static int rank(struct args *a, int *answer, struct err *err)
+{
+    if (a->of_blr)
+        return err_set(err, ERR_INPUT, "%s without blr, expected it with blr", a->of_blr);
+    if (a->words == 0)
+        return err_set(err, ERR_INPUT, "no LOG, expected one or more");
+    if (a->o.finals && a->words < 2)
+        return err_set(err, ERR_INPUT, "--finals with one LOG, expected several");
+    a->o.log = a->word;
+    a->o.logs = a->words > RANK_RUNS_MAX ? RANK_RUNS_MAX + 1 : (int)a->words;
+    a->o.json = a->cli.json;
+    return rank_report(&a->o, stdout, answer, err);
+}
+
+static int explain(const struct rank_blr_data *data, int models,
+                   const struct rank_blr_options *o, int json, struct err *err)
+{
+    struct rank_blr_weights w = {0};
+    struct rank_blr one = {0};
+
+    if (models > 1) {
+        if (rank_blr_weigh(data, models, o, &w, err))
+            return -1;
+        (json ? rank_blr_weights_print_json : rank_blr_weights_print)(&w, stdout);
+        rank_blr_weights_release(&w);
+        return 0;
+    }
+    if (rank_blr_run(data, o, &one, err))
+        return -1;
+    (json ? rank_blr_print_json : rank_blr_print)(&one, stdout);
+    rank_blr_release(&one);
+    return 0;
+}
+
+static int blr(struct args *a, struct err *err)
+{
+    int models = (int)a->words - 1, read = 0, rc = 0;
+
+    if (a->of_rank)
+        return err_set(err, ERR_INPUT, "%s with blr, expected it without", a->of_rank);
+    if (models < 1 || models > RANK_RUNS_MAX)
+        return err_set(err, ERR_INPUT, "blr with %d files, expected 1 to %d", models,
+                       (int)RANK_RUNS_MAX);
+    if (!(a->blr.prior_var > 0) || !(a->blr.noise_var > 0))
+        return err_set(err, ERR_INPUT, "blr without %s, expected -0 V0 and -n VN",
+                       a->blr.prior_var > 0 ? "--noise-var" : "--prior-var");
+    if (a->blr.repeats && !a->blr.k)
+        return err_set(err, ERR_INPUT, "--repeats without --bound-samples, expected -k K");
+    struct rank_blr_data *data = mem_new((size_t)models, sizeof *data);
+    for (; read < models && rc == 0; read += rc == 0)
+        rc = rank_blr_read(a->word[1 + read], &data[read], err);
+    if (rc == 0)
+        rc = explain(data, models, &a->blr, a->cli.json, err);
+    while (read > 0)
+        rank_blr_data_release(&data[--read]);
+    mem_free(data);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct args a = {.cli = CLI_INIT("paro-rank"),
+                     .o = {.how = {RANK_TSE_EMA, 1, 0.999}, .per_epoch = 1}};
+    struct err err = {0};
+    int answer = 0;
+
+    cli_parse(&a.cli, &argp, argc, argv);
+    int rc = a.words && strcmp(a.word[0], "blr") == 0 ? blr(&a, &err) : rank(&a, &answer, &err);
+    mem_free(a.word);
+    return rc ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, answer);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows epochs, what a resumed run makes void, and the scores of training speed. */
+#include "rank/rank_curve.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct rank_back { /* after a line: what was known of its epoch */
+    int64_t step, n;
+    double sum;
+};
+
+static const char *const names[RANK_METHODS] = {"tse",      "tse-e", "tse-ema",
+                                                "ema-code", "sotl",  "last"};
+
+const char *rank_method_name(enum rank_method m)
+{
+    return names[m];
+}
+
+int rank_method_parse(const char *text, enum rank_method *out, struct err *err)
+{
+    for (int m = 0; m < RANK_METHODS; m++)
+        if (strcmp(text, names[m]) == 0) {
+            *out = (enum rank_method)m;
+            return 0;
+        }
+    return err_set(err, ERR_INPUT, "'%s', expected tse, tse-e, tse-ema, ema-code, sotl or last",
+                   text);
+}
+
+static void begin(struct rank_curve *c)
+{
+    c->count = 0;
+    c->first = 0;
+    c->last = -1;
+    c->bad = -1;
+    c->gap = 1;
+    c->open = c->n = c->until = 0;
+    c->sum = 0;
+    c->lines = c->oldest = 0;
+}
+
+void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step)
+{
+    assert(per_epoch > 0);
+    *c = (struct rank_curve){.per_epoch = per_epoch, .last_step = last_step};
+    if (per_epoch > 1)
+        c->ring = mem_new(CURVE_BACK, sizeof *c->ring);
+    begin(c);
+}
+
+void rank_curve_release(struct rank_curve *c)
+{
+    mem_free(c->loss);
+    mem_free(c->index);
+    mem_free(c->ring);
+    *c = (struct rank_curve){0};
+}
+
+static int64_t epoch_of(const struct rank_curve *c, int64_t step)
+{
+    return (step - c->from) / c->per_epoch + 1;
+}
+
+/* An empty epoch with the number that a step has. */
+static void open_at(struct rank_curve *c, int64_t step)
+{
+    c->open = epoch_of(c, step);
+    c->until = c->from + c->open * c->per_epoch - 1;
+    c->n = 0;
+    c->sum = 0;
+}
+
+/* The same of the next one, without a division: where an epoch is a step, each opens one. */
+static void open_next(struct rank_curve *c)
+{
+    c->open++;
+    c->until += c->per_epoch;
+    c->n = 0;
+    c->sum = 0;
+}
+
+/* The numbers are kept from the first gap on. */
+__attribute__((noinline)) static void put_index(struct rank_curve *c)
+{
+    int first = c->index == NULL;
+
+    c->index = mem_grow(c->index, &c->index_room, c->count + 1, sizeof *c->index);
+    for (size_t i = 0; first && i < c->count; i++)
+        c->index[i] = (int64_t)i + 1;
+    c->index[c->count] = c->open;
+}
+
+static int close_open(struct rank_curve *c, struct err *err)
+{
+    if (c->n == 0)
+        return 0;
+    if (c->count == CURVE_EPOCHS_MAX)
+        return err_set(err, ERR_INPUT,
+                       "has more than %d epochs, expected more steps in each (-b)",
+                       (int)CURVE_EPOCHS_MAX);
+    if (c->index || c->open != (int64_t)c->count + 1)
+        put_index(c);
+    if (c->count == c->room)
+        c->loss = mem_grow(c->loss, &c->room, c->count + 1, sizeof *c->loss);
+    c->loss[c->count++] = c->last_step || c->n == 1 ? c->sum : c->sum / (double)c->n;
+    return 0;
+}
+
+/* The epoch of `step` as it was before that step; it was begun. */
+static void reopen(struct rank_curve *c, int64_t step)
+{
+    const struct rank_back *b = NULL;
+
+    open_at(c, step);
+    if (!c->ring)
+        return;
+    if (c->lines > c->oldest + CURVE_BACK)
+        c->oldest = c->lines - CURVE_BACK;
+    while (c->lines > c->oldest && (b = &c->ring[(c->lines - 1) % CURVE_BACK])->step >= step)
+        c->lines--;
+    if (c->lines == c->oldest) {
+        /* None is left that says what was before; the epoch's first step needs none. */
+        c->blind += c->oldest > 0 && step > c->until - c->per_epoch + 1;
+        c->lines = c->oldest = 0;
+    } else if (epoch_of(c, b->step) == c->open) {
+        c->n = b->n;
+        c->sum = b->sum;
+    }
+}
+
+static void go_back(struct rank_curve *c, int64_t step)
+{
+    c->back++;
+    if (step < c->first) { /* all is void */
+        begin(c);
+        return;
+    }
+    while (c->count && rank_curve_index(c, c->count - 1) >= epoch_of(c, step))
+        c->count--;
+    if (c->bad >= step)
+        c->bad = -1;
+    reopen(c, step);
+    c->last = step - 1;
+}
+
+/* A step that is not the next one. */
+__attribute__((noinline)) static void jump(struct rank_curve *c, int64_t step)
+{
+    if (step <= c->last)
+        go_back(c, step);
+    if (c->last < c->first) {
+        c->from = step > 0;
+        c->first = step;
+        open_at(c, step);
+    } else if (step - c->last > c->gap) {
+        c->gap = step - c->last;
+    }
+}
+
+int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *err)
+{
+    if (step < 0)
+        step = c->last < c->first ? 1 : c->last + 1;
+    if (step != c->last + 1 || step <= c->first)
+        jump(c, step);
+    if (step > c->until) {
+        if (close_open(c, err))
+            return -1;
+        if (step == c->until + 1)
+            open_next(c);
+        else
+            open_at(c, step);
+    }
+    c->sum = c->last_step ? loss : c->sum + loss;
+    c->n++;
+    c->last = step;
+    if (c->bad < 0 && !isfinite(loss))
+        c->bad = step;
+    if (c->ring)
+        c->ring[c->lines++ % CURVE_BACK] = (struct rank_back){step, c->n, c->sum};
+    return 0;
+}
+
+int rank_curve_end(struct rank_curve *c, struct err *err)
+{
+    int rc = c->n && c->last == c->until ? close_open(c, err) : 0;
+
+    mem_free(c->ring);
+    c->ring = NULL;
+    c->n = 0;
+    return rc;
+}
+
+int64_t rank_curve_epochs(const struct rank_curve *c)
+{
+    return c->count ? rank_curve_index(c, c->count - 1) : 0;
+}
+
+int rank_curve_headless(const struct rank_curve *c)
+{
+    return c->first - c->from >= c->gap;
+}
+
+/* k epochs of mean l, behind what m is of those before. */
+static double extend(const struct rank_score *how, double m, double l, int64_t k, int first)
+{
+    double keep = how->method == RANK_EMA_CODE ? 0.1 : how->gamma;
+    double take = how->method == RANK_EMA_CODE ? 0.9 : 1;
+
+    if (how->method == RANK_EMA_CODE && first)
+        return l;
+    if (k == 1)
+        return keep * m + take * l;
+    /* m keep^k + take l (1 + keep + ... + keep^(k-1)) */
+    double left = pow(keep, (double)k);
+    return m * left + take * l * (keep == 1 ? (double)k : (1 - left) / (1 - keep));
+}
+
+/* The first entry that speaks for epoch t or later. */
+static size_t entry_of(const struct rank_curve *c, int64_t t)
+{
+    size_t lo = 0, hi = c->count - 1;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (rank_curve_index(c, mid) >= t)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+double rank_curve_loss(const struct rank_curve *c, int64_t T)
+{
+    assert(T >= 1 && T <= rank_curve_epochs(c));
+    return c->loss[entry_of(c, T)];
+}
+
+double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T)
+{
+    struct rank_score sum = {.method = RANK_TSE, .gamma = 1};
+    const struct rank_score *by = how;
+    int64_t done = 0;
+    double m = 0;
+
+    assert(T >= 1 && T <= rank_curve_epochs(c));
+    if (how->method == RANK_LAST)
+        return rank_curve_loss(c, T);
+    if (how->method == RANK_TSE || how->method == RANK_TSE_E || how->method == RANK_SOTL)
+        by = &sum;
+    if (how->method == RANK_TSE_E && how->e < T)
+        done = T - how->e;
+    int64_t skipped = done;
+    for (size_t i = entry_of(c, done + 1); done < T; i++) {
+        int64_t index = rank_curve_index(c, i), to = index < T ? index : T;
+        m = extend(by, m, c->loss[i], to - done, done == skipped);
+        done = to;
+    }
+    return how->method == RANK_SOTL ? m / (double)T : m;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RANK_RANK_CURVE_H
+#define RANK_RANK_CURVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * A run as the means of its epochs: as much memory as epochs with a loss, whatever their steps.
+ *
+ * Epoch e (1, 2, ...) is of the steps from + (e - 1) B .. from + e B - 1, where `from` is 0 for
+ * a run whose first step is 0, else 1.  Its mean is of the losses that there are; an epoch
+ * without any has the mean of the next one that has.  B = 4, a log of every third step:
+ *
+ *     step      3  6  9  12  15         epoch 1: 3       2: 6       3: 9, 12    4: open
+ *
+ * A step that is not behind the last one: the run was resumed, and what was logged from that
+ * step on is void.  Of an epoch that this cuts, what was before is kept where the step is
+ * among the last CURVE_BACK lines; else the epoch is of what follows.
+ */
+enum rank_method {
+    RANK_TSE,      /* sum of l_e, e <= T (Ru et al., NeurIPS 2021) */
+    RANK_TSE_E,    /* of the last E alone */
+    RANK_TSE_EMA,  /* sum of gamma^(T - e) l_e */
+    RANK_EMA_CODE, /* what the paper's code has: m = 0.1 m + 0.9 l_e, from m = l_1 */
+    RANK_SOTL, /* the mean of all: a code length, nats per token (Lyle et al., NeurIPS 2020) */
+    RANK_LAST, /* the last step of epoch T */
+    RANK_METHODS
+};
+
+struct rank_score { /* how */
+    enum rank_method method;
+    int64_t e;
+    double gamma;
+};
+
+struct rank_curve {
+    int64_t per_epoch; /* B */
+    int last_step;     /* epochs are their last steps, not means */
+    double *loss;      /* [count] of the epochs that have one; owned */
+    int64_t *index;    /* [count] their numbers; NULL: 1, 2, ..., count; owned */
+    size_t count, room, index_room;
+    int64_t from, first, last; /* steps; last < first: none yet */
+    int64_t bad;               /* the first step whose loss is not finite; -1: none */
+    int64_t gap;               /* the longest way from one step to the next */
+    int64_t back;              /* how often steps went back */
+    int64_t blind;             /* of these, how often the mean of an epoch lost its beginning */
+    /* the epoch that is open: its number, last step, and what there is of it */
+    int64_t open, until, n;
+    double sum;
+    struct rank_back *ring; /* the last lines; owned; NULL where B is 1 */
+    uint64_t lines, oldest; /* put into it, and the first of them that is still there */
+};
+
+enum { CURVE_BACK = 1 << 16, CURVE_EPOCHS_MAX = 1 << 26 };
+
+void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step);
+void rank_curve_release(struct rank_curve *c);
+/* step -1: the one behind the last. */
+int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *err);
+/* Closes the last epoch if it is whole; nothing is added behind. */
+int rank_curve_end(struct rank_curve *c, struct err *err);
+/* The number of loss[i], from 1 on. */
+static inline int64_t rank_curve_index(const struct rank_curve *c, size_t i)
+{
+    return c->index ? c->index[i] : (int64_t)i + 1;
+}
+/* Whole epochs; what is open does not count. */
+int64_t rank_curve_epochs(const struct rank_curve *c);
+/* Whether the beginning is not in the log: it is longer than any gap between its steps. */
+int rank_curve_headless(const struct rank_curve *c);
+
+/* Lower is better; of the first T epochs, 1 <= T <= epochs. */
+double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T);
+/* Of epoch T alone. */
+double rank_curve_loss(const struct rank_curve *c, int64_t T);
+
+/* "tse", "tse-e", ... */
+const char *rank_method_name(enum rank_method m);
+int rank_method_parse(const char *text, enum rank_method *out, struct err *err);
+
+#endif

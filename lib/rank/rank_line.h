@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RANK_RANK_LINE_H
+#define RANK_RANK_LINE_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * Lines of logs.  Known are
+ *
+ *     {"step":N,"loss":X,...}             a JSON object with these keys, in any order
+ *     s:N trl:X                           llm.c's main.log
+ *     step N/M | train loss X | ...       llm.c's console: also "| loss X", and "step N: train
+ *                                         loss X"
+ *     step:N/M train_loss:X ...           modded-nanogpt
+ *
+ * from the first byte of a line, or whatever an expression finds in it.  N is 0 or above; X is
+ * a number, "nan" or "inf" in any case; in JSON null, NaN and Infinity.
+ */
+enum rank_said {
+    RANK_NOTHING, /* a line of something else: an evaluation, a warning */
+    RANK_LOSS,
+    RANK_BROKEN /* begins as a line of a loss, and is none: cut short, or written over */
+};
+
+struct rank_point {
+    int64_t step; /* -1: the line has none (an expression of one group) */
+    double loss;
+    int64_t planned; /* steps of the whole run, M; 0: not said */
+    int64_t tokens;  /* of the step; 0: not said, or not looked for */
+};
+
+/* Steps up to 2^53 are whole in a double, and far from the ends of an int64_t. */
+#define RANK_STEP_MAX (INT64_C(1) << 53)
+
+/* Bytes that can be read behind the end of every line that is given to what follows. */
+enum { RANK_SLACK = 16 };
+
+/*
+ * Reads the line at p, which ends with a line feed.  RANK_LOSS: *at is a byte of the line
+ * behind all that was looked at.  A line of JSON that is not as paro-train writes it is
+ * RANK_NOTHING with *at NULL: rank_line_json knows.  Such a line must end with '}', where
+ * json is set; tokens are not looked for.
+ */
+enum rank_said rank_line_quick(const char *p, struct rank_point *out, const char **at,
+                               int *json);
+/* Any object of JSON, p[bytes]. */
+enum rank_said rank_line_json(const char *p, int64_t bytes, struct rank_point *out);
+
+/*
+ * A number at p, up to what cannot belong to it, correctly rounded; NULL where there is none.
+ * Bytes behind a number that ends with the line are not looked at.
+ */
+const char *rank_line_number(const char *p, double *out);
+
+/* An expression of PCRE2: rank_regex.c. */
+struct rank_regex;
+/*
+ * The groups named step and loss, or else the first two; the only one is the loss, and then
+ * steps are counted by the caller.  ERR_INPUT with where it is wrong.
+ */
+int rank_regex_new(const char *text, struct rank_regex **out, struct err *err);
+void rank_regex_free(struct rank_regex *r);
+/* Of several threads, each has its own. */
+int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct rank_point *out,
+                    enum rank_said *said, struct err *err);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows which runs may be compared, at which budget, and what their scores say.  What training
+ * speed says of a run was shown for runs that differ in their network alone (Ru et al., NeurIPS
+ * 2021): of another batch, schedule or length it says nothing, and such runs are refused.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "rank/rank.h"
+
+static int stops(const struct rank_options *o)
+{
+    return o->stop_below > 0 || o->stop_share > 0;
+}
+
+/* Two runs by what their logs say of themselves, 0 where they do not say it. */
+static int check_two(const struct rank_run *a, const struct rank_run *b, struct err *err)
+{
+    if (a->tokens != b->tokens && a->tokens && b->tokens)
+        return err_set(err, ERR_MISMATCH,
+                       "a step of '%s' has %" PRId64 " tokens and one of '%s' %" PRId64
+                       ", expected as many (or --force)",
+                       a->name, a->tokens, b->name, b->tokens);
+    if (a->planned != b->planned && a->planned && b->planned)
+        return err_set(err, ERR_MISMATCH,
+                       "'%s' is a run of %" PRId64 " steps and '%s' of %" PRId64
+                       ", expected as many (or --force)",
+                       a->name, a->planned, b->name, b->planned);
+    return 0;
+}
+
+static int check_alike(const struct rank_result *r, struct err *err)
+{
+    const struct rank_run *a = &r->run[0], *tokens = a, *planned = a; /* the first to say it */
+    int headless = 0;
+
+    for (int i = 0; i < r->o->logs; i++)
+        headless |= rank_curve_headless(&r->run[i].curve);
+    for (int i = 1; i < r->o->logs; i++) {
+        const struct rank_run *b = &r->run[i];
+        if (headless && a->curve.first != b->curve.first)
+            return err_set(err, ERR_MISMATCH,
+                           "log '%s' begins with step %" PRId64 " and '%s' with %" PRId64
+                           ", expected logs with their beginning (or --force)",
+                           a->name, a->curve.first, b->name, b->curve.first);
+        if (check_two(tokens, b, err) || check_two(planned, b, err))
+            return -1;
+        tokens = tokens->tokens ? tokens : b;
+        planned = planned->planned ? planned : b;
+    }
+    return 0;
+}
+
+static int too_short(const struct rank_run *run, int64_t want, struct err *err)
+{
+    const struct rank_curve *c = &run->curve;
+    int64_t have = rank_curve_epochs(c);
+
+    if (have == 0)
+        return err_set(err, ERR_MISMATCH,
+                       "log '%s' ends with step %" PRId64 ", expected a whole epoch of %" PRId64
+                       " (-b)",
+                       run->name, c->last, c->per_epoch);
+    return err_set(err, ERR_MISMATCH,
+                   "log '%s' has %" PRId64 " epoch%s, expected %" PRId64
+                   " (or -T 1.0 for as many as all have, or --force)",
+                   run->name, have, have == 1 ? "" : "s", want);
+}
+
+/* Of o->fraction; a billionth for 0.3 of 10, which is 3. */
+static int64_t part(double fraction, int64_t epochs)
+{
+    int64_t t = (int64_t)floor(fraction * (double)epochs * (1 + 1e-9));
+
+    return t < 1 ? 1 : t > epochs ? epochs : t;
+}
+
+/* The budget of the race, of the epochs that the runs have. */
+static int64_t choose(const struct rank_result *r)
+{
+    int64_t own = rank_curve_epochs(&r->run[0].curve), least = own, most = own;
+
+    for (int i = 1; i < r->o->logs; i++) {
+        int64_t t = rank_curve_epochs(&r->run[i].curve);
+        least = t < least ? t : least;
+        most = t > most ? t : most;
+    }
+    if (r->o->epochs)
+        return r->o->epochs;
+    /* Who asks whether to stop a run asks it of where this run is. */
+    if (stops(r->o))
+        return r->o->fraction > 0 ? part(r->o->fraction, own) : own;
+    return r->o->fraction > 0 ? part(r->o->fraction, least) : most;
+}
+
+/* Each run's own budget, 0 for those that a race leaves out. */
+static int set_budgets(struct rank_result *r, struct err *err)
+{
+    int64_t want = choose(r);
+
+    r->epochs = want;
+    for (int i = 0; i < r->o->logs; i++) {
+        struct rank_place *p = &r->place[i];
+        int64_t have = rank_curve_epochs(&r->run[i].curve);
+        p->run = &r->run[i];
+        p->epochs = have < want ? have : want;
+        if (have >= want && have > 0)
+            continue;
+        if (i > 0 && stops(r->o))
+            p->epochs = 0;
+        else if (have == 0 || !r->o->force)
+            return too_short(p->run, want, err);
+        else
+            r->forced = 1;
+        if (p->epochs && p->epochs < r->epochs)
+            r->epochs = p->epochs;
+    }
+    return 0;
+}
+
+/* Scores in order; those that are no numbers behind, those out of the race behind them. */
+static int by_score(const void *x, const void *y)
+{
+    const struct rank_place *a = x, *b = y;
+
+    if (!a->epochs != !b->epochs)
+        return a->epochs ? -1 : 1;
+    if (a->epochs && !isfinite(a->score) != !isfinite(b->score))
+        return isfinite(a->score) ? -1 : 1;
+    if (a->epochs && isfinite(a->score) && a->score != b->score)
+        return a->score < b->score ? -1 : 1;
+    return a->run < b->run ? -1 : a->run > b->run; /* as given */
+}
+
+/* Whether b, the next behind a, cannot be told from it. */
+static int alike(const struct rank_place *a, const struct rank_place *b, double noise)
+{
+    if (!isfinite(a->score) || !isfinite(b->score))
+        return !isfinite(a->score) && !isfinite(b->score);
+    return b->score == a->score || b->score - a->score < 2 * noise;
+}
+
+/*
+ * Runs share a rank with their neighbours, and so on: of no two that are closer than twice the
+ * noise is one said to be better.
+ */
+static void share_ranks(struct rank_result *r)
+{
+    for (int i = 0, to; i < r->ranked; i = to) {
+        for (to = i + 1;
+             to < r->ranked && alike(&r->place[to - 1], &r->place[to], r->o->noise);)
+            to++;
+        for (int k = i; k < to; k++) {
+            r->place[k].best = i + 1;
+            r->place[k].worst = to;
+        }
+    }
+}
+
+static void judge_first(struct rank_result *r)
+{
+    const struct rank_place *p = r->place;
+
+    while (p->run != &r->run[0])
+        p++;
+    r->share = r->o->stop_share > 0           ? (int)part(r->o->stop_share, r->ranked)
+               : r->o->stop_below < r->ranked ? (int)r->o->stop_below
+                                              : r->ranked;
+    r->stop = p->best > r->share || !isfinite(p->score);
+}
+
+int rank_order(struct rank_result *r, struct err *err)
+{
+    if (!r->o->force && check_alike(r, err))
+        return -1;
+    if (set_budgets(r, err))
+        return -1;
+    for (int i = 0; i < r->o->logs; i++) {
+        struct rank_place *p = &r->place[i];
+        if (!p->epochs)
+            continue;
+        p->score = rank_curve_score(&p->run->curve, &r->o->how, p->epochs);
+        p->loss = rank_curve_loss(&p->run->curve, p->epochs);
+        r->ranked++;
+    }
+    qsort(r->place, (size_t)r->o->logs, sizeof *r->place, by_score);
+    share_ranks(r);
+    if (stops(r->o))
+        judge_first(r);
+    return 0;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how a log becomes lines, in blocks that stay in the cache.  What they say is others'.
+ */
+#include "rank/rank_read.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "rank/rank_line.h"
+
+/* A block stays in a second-level cache between the system's writing it and our reading. */
+enum { BLOCK = 256 << 10, THREADS_MAX = 64 };
+
+struct reader {
+    struct rank_run *run;
+    struct rank_regex *regex; /* NULL: known formats */
+    struct err *err;
+    int64_t bytes; /* of the log */
+    int looked;    /* for the tokens of a step */
+};
+
+static int add(struct reader *r, int64_t step, double loss)
+{
+    if (rank_curve_add(&r->run->curve, step, loss, r->err))
+        return err_prefix(r->err, "log '%s' ", r->run->name);
+    return 0;
+}
+
+static int take(struct reader *r, const struct rank_point *pt, enum rank_said said)
+{
+    struct rank_run *run = r->run;
+
+    if (said != RANK_LOSS) {
+        run->broken += said == RANK_BROKEN;
+        return 0;
+    }
+    if (run->losses++ == 0) {
+        run->planned = pt->planned;
+        run->tokens = pt->tokens;
+    }
+    return add(r, pt->step, pt->loss);
+}
+
+static int by_regex(struct reader *r, const char *p, int64_t bytes)
+{
+    struct rank_point pt;
+    enum rank_said said;
+
+    if (bytes && p[bytes - 1] == '\r')
+        bytes--;
+    if (rank_regex_line(r->regex, p, bytes, &pt, &said, r->err))
+        return err_prefix(r->err, "%s:%" PRId64 ": ", r->run->name, r->run->lines);
+    return take(r, &pt, said);
+}
+
+/* One line p..end, whose first look found `said`, with `at` as rank_line_quick gives it. */
+static int by_format(struct reader *r, const char *p, const char *end, enum rank_said said,
+                     struct rank_point *pt, const char *at, int json)
+{
+    int64_t bytes = end - p;
+
+    if (json) {
+        char last = bytes > 1 && end[-1] == '\r' ? end[-2] : end[-1];
+        if (!at || last != '}' || !r->looked)
+            said = rank_line_json(p, bytes, pt);
+        r->looked |= said == RANK_LOSS;
+    }
+    return take(r, pt, said);
+}
+
+/* The lines p..end, each with a line feed behind it. */
+static int regex_lines(struct reader *r, const char *p, const char *end)
+{
+    int rc = 0;
+
+    for (const char *to; p < end && rc == 0; p = to + 1) {
+        to = memchr(p, '\n', (size_t)(end - p));
+        r->run->lines++;
+        rc = by_regex(r, p, to - p);
+    }
+    return rc;
+}
+
+static int format_lines(struct reader *r, const char *p, const char *end)
+{
+    struct rank_run *run = r->run;
+    int rc = 0;
+
+    for (const char *to; p < end && rc == 0; p = to + 1) {
+        struct rank_point pt;
+        const char *at = p;
+        int json = 0;
+        enum rank_said said = rank_line_quick(p, &pt, &at, &json);
+        to = at ? at : p;
+        to = memchr(to, '\n', (size_t)(end - to));
+        run->lines++;
+        if (!json && said == RANK_LOSS && run->losses) {
+            run->losses++;
+            rc = add(r, pt.step, pt.loss);
+        } else if (json || said != RANK_NOTHING) {
+            rc = by_format(r, p, to, said, &pt, at, json);
+        }
+    }
+    return rc;
+}
+
+static int take_lines(struct reader *r, const char *p, const char *end)
+{
+    return r->regex ? regex_lines(r, p, end) : format_lines(r, p, end);
+}
+
+/* Up to the last line feed of text[used]; what is behind it moves to the front. */
+static int take_block(struct reader *r, char *text, int64_t *used)
+{
+    const char *first = memchr(text, '\n', (size_t)*used);
+    const char *last = first ? memrchr(text, '\n', (size_t)*used) : NULL;
+    int64_t whole = last ? last + 1 - text : 0;
+
+    /* Of the others each lies within one block. */
+    if ((first ? first - text : *used) > RANK_LINE_MAX)
+        return err_set(r->err, ERR_INPUT, "%s:%" PRId64 ": a line of more than %d bytes",
+                       r->run->name, r->run->lines + 1, (int)RANK_LINE_MAX);
+    if (take_lines(r, text, text + whole))
+        return -1;
+    *used -= whole;
+    memmove(text, text + whole, (size_t)*used);
+    return 0;
+}
+
+/*
+ * What no line feed ends is still being written, and a number of it may lack digits: only an
+ * object of JSON says that it is whole.
+ */
+static int take_rest(struct reader *r, char *text, int64_t used)
+{
+    int64_t broken = r->run->broken;
+
+    if (used == 0)
+        return 0;
+    text[used] = '\n';
+    int rc = *text == '{' && !r->regex ? take_lines(r, text, text + used + 1) : 0;
+    r->run->broken = broken;
+    return rc;
+}
+
+static int read_fd(struct reader *r, int fd)
+{
+    int64_t used = 0;
+    char *text = NULL;
+    int rc = 0;
+
+    if (mem_buffer(RANK_LINE_MAX + BLOCK + 1 + RANK_SLACK, "a block of a log", (void **)&text,
+                   r->err))
+        return -1;
+    while (rc == 0) {
+        ssize_t n = read(fd, text + used, BLOCK);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            rc = err_sys(r->err, "cannot read log '%s'", r->run->name);
+        if (n <= 0)
+            break;
+        used += n;
+        r->bytes += n;
+        rc = take_block(r, text, &used);
+    }
+    if (rc == 0)
+        rc = take_rest(r, text, used);
+    mem_free(text);
+    return rc;
+}
+
+static int begin(struct reader *r, struct rank_run *run, int64_t per_epoch, int last_step,
+                 const char *regex, struct err *err)
+{
+    const char *name = run->name;
+
+    *r = (struct reader){.run = run, .err = err};
+    if (regex && rank_regex_new(regex, &r->regex, err))
+        return err_prefix(err, "--regex: ");
+    *run = (struct rank_run){.name = name};
+    rank_curve_init(&run->curve, per_epoch, last_step);
+    return 0;
+}
+
+static int finish(struct reader *r, int rc)
+{
+    struct rank_run *run = r->run;
+
+    rank_regex_free(r->regex);
+    if (rc == 0 && r->bytes == 0)
+        rc = err_set(r->err, ERR_INPUT, "log '%s' is empty", run->name);
+    if (rc == 0 && run->losses == 0)
+        rc = err_set(r->err, ERR_INPUT,
+                     r->regex ? "log '%s' has no line that --regex finds a number in,"
+                                " of %" PRId64
+                              : "log '%s' has no line with a step and a training loss,"
+                                " of %" PRId64 " (--regex finds others)",
+                     run->name, run->lines);
+    if (rc == 0 && rank_curve_end(&run->curve, r->err))
+        rc = err_prefix(r->err, "log '%s' ", run->name);
+    if (rc)
+        rank_run_release(run);
+    return rc;
+}
+
+int rank_read(struct rank_run *run, int64_t per_epoch, int last_step, const char *regex,
+              struct err *err)
+{
+    int std = strcmp(run->name, "-") == 0;
+    struct reader r;
+
+    if (begin(&r, run, per_epoch, last_step, regex, err))
+        return -1;
+    int fd = std ? 0 : open(run->name, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 ? err_sys(err, "cannot open log '%s'", run->name) : 0;
+    if (rc == 0) {
+        posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+        rc = read_fd(&r, fd);
+    }
+    if (fd > 0)
+        close(fd);
+    return finish(&r, rc);
+}
+
+int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes, int64_t per_epoch,
+                    const char *regex, struct err *err)
+{
+    struct reader r;
+    char *copy = NULL;
+
+    if (begin(&r, run, per_epoch, 0, regex, err))
+        return -1;
+    int rc = mem_buffer(bytes + 1 + RANK_SLACK, "a log", (void **)&copy, err);
+    if (rc == 0) {
+        memcpy(copy, text, (size_t)bytes);
+        r.bytes = bytes;
+        rc = take_block(&r, copy, &bytes);
+    }
+    if (rc == 0)
+        rc = take_rest(&r, copy, bytes);
+    mem_free(copy);
+    return finish(&r, rc);
+}
+
+void rank_run_release(struct rank_run *run)
+{
+    rank_curve_release(&run->curve);
+}
+
+struct crew { /* threads that take runs in turn */
+    struct rank_run *run;
+    struct err *err; /* [runs] */
+    int *rc;         /* [runs] */
+    int runs, next, failed;
+    int64_t per_epoch;
+    int last_step;
+    const char *regex;
+};
+
+static void *work(void *arg)
+{
+    struct crew *c = arg;
+    int i;
+
+    while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->runs) {
+        if (__atomic_load_n(&c->failed, __ATOMIC_RELAXED))
+            break;
+        c->rc[i] = rank_read(&c->run[i], c->per_epoch, c->last_step, c->regex, &c->err[i]);
+        if (c->rc[i])
+            __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+int rank_read_all(struct rank_run *run, int runs, int64_t per_epoch, int last_step,
+                  const char *regex, struct err *err)
+{
+    pthread_t thread[THREADS_MAX];
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int wanted = runs < THREADS_MAX ? runs : THREADS_MAX, started = 0, rc = 0;
+    struct crew c = {.run = run,
+                     .err = mem_new((size_t)runs, sizeof *c.err),
+                     .rc = mem_new((size_t)runs, sizeof *c.rc),
+                     .runs = runs,
+                     .per_epoch = per_epoch,
+                     .last_step = last_step,
+                     .regex = regex};
+
+    wanted = cores < wanted ? (int)cores : wanted;
+    /* Where no thread is to be had, this one does it all. */
+    while (started < wanted - 1 && pthread_create(&thread[started], NULL, work, &c) == 0)
+        started++;
+    work(&c);
+    for (int i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < runs && rc == 0; i++)
+        if (c.rc[i]) {
+            *err = c.err[i];
+            rc = -1;
+        }
+    for (int i = 0; i < runs && rc; i++)
+        if (c.rc[i] == 0)
+            rank_run_release(&run[i]);
+    mem_free(c.err);
+    mem_free(c.rc);
+    return rc;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RANK_RANK_READ_H
+#define RANK_RANK_READ_H
+
+#include "base/err.h"
+#include "rank/rank_curve.h"
+
+struct rank_run {
+    const char *name; /* the path as it was given, borrowed */
+    struct rank_curve curve;
+    int64_t lines, losses; /* of the log, and those of them that have a loss */
+    int64_t broken;        /* lines that were cut short or written over */
+    int64_t tokens;        /* of a step; 0: not said */
+    int64_t planned;       /* steps of the whole run, as its first line says; 0: not said */
+};
+
+/* A longer line is refused: no trainer writes one, and a file without ends of lines is no log.
+ */
+enum { RANK_LINE_MAX = 1 << 20 };
+
+/*
+ * Reads run->name ("-": stdin) into the rest of *run; per_epoch and last_step are rank_curve_
+ * init's, regex is an expression, or NULL for the known formats.  In blocks: what is held is
+ * the curve.  ERR_INPUT where no line has a loss.
+ */
+int rank_read(struct rank_run *run, int64_t per_epoch, int last_step, const char *regex,
+              struct err *err);
+/* The same of bytes in memory, as a file `name`. */
+int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes, int64_t per_epoch,
+                    const char *regex, struct err *err);
+void rank_run_release(struct rank_run *run);
+
+/* All of them, several at once where there are processors; the error of the first that has one.
+ */
+int rank_read_all(struct rank_run *run, int runs, int64_t per_epoch, int last_step,
+                  const char *regex, struct err *err);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how an expression of the user's finds a step and its loss in a line. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <inttypes.h>
+#include <pcre2.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "rank/rank_line.h"
+
+struct rank_regex {
+    pcre2_code *code;
+    pcre2_match_data *match;
+    uint32_t step, loss; /* groups; step 0: none */
+};
+
+static int bad(struct err *err, const char *text, int code, size_t at)
+{
+    PCRE2_UCHAR words[160] = "";
+
+    pcre2_get_error_message(code, words, sizeof words);
+    return err_set(err, ERR_INPUT, "'%s' at byte %zu: %s", text, at, (const char *)words);
+}
+
+/* Which groups; both by name, or both by number. */
+static int find_groups(struct rank_regex *r, const char *text, struct err *err)
+{
+    uint32_t groups = 0;
+    int loss = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR) "loss");
+    int step = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR) "step");
+
+    pcre2_pattern_info(r->code, PCRE2_INFO_CAPTURECOUNT, &groups);
+    if (loss > 0) {
+        r->loss = (uint32_t)loss;
+        r->step = step > 0 ? (uint32_t)step : 0;
+        return 0;
+    }
+    if (groups == 0 || step > 0)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has no group for the loss, expected (?<step>...) and"
+                       " (?<loss>...), or two groups, or one for the loss",
+                       text);
+    r->step = groups > 1 ? 1 : 0;
+    r->loss = groups > 1 ? 2 : 1;
+    return 0;
+}
+
+int rank_regex_new(const char *text, struct rank_regex **out, struct err *err)
+{
+    struct rank_regex *r = mem_new(1, sizeof *r);
+    PCRE2_SIZE at = 0;
+    int code = 0;
+
+    r->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
+    int rc = r->code ? find_groups(r, text, err) : bad(err, text, code, at);
+    if (rc) {
+        rank_regex_free(r);
+        return rc;
+    }
+    /* Where code cannot be made (a kernel that forbids it), matching is slower and the same. */
+    pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);
+    r->match = mem_have(pcre2_match_data_create_from_pattern(r->code, NULL), "a match");
+    *out = r;
+    return 0;
+}
+
+void rank_regex_free(struct rank_regex *r)
+{
+    if (!r)
+        return;
+    pcre2_match_data_free(r->match);
+    pcre2_code_free(r->code);
+    mem_free(r);
+}
+
+/* The text of a group, a 0 behind it; -1: it took no part, or is too long for a number. */
+static int group_text(const struct rank_regex *r, const char *p, uint32_t group,
+                      char text[64 + RANK_SLACK])
+{
+    const PCRE2_SIZE *range = pcre2_get_ovector_pointer(r->match) + 2 * (size_t)group;
+
+    if (range[0] == PCRE2_UNSET || range[1] < range[0] || range[1] - range[0] > 63)
+        return -1;
+    memcpy(text, p + range[0], range[1] - range[0]);
+    text[range[1] - range[0]] = 0;
+    return 0;
+}
+
+int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct rank_point *out,
+                    enum rank_said *said, struct err *err)
+{
+    char text[64 + RANK_SLACK] = "";
+    const char *end;
+    struct err none;
+
+    *out = (struct rank_point){.step = -1};
+    *said = RANK_NOTHING;
+    int rc = pcre2_match(r->code, (PCRE2_SPTR)p, (PCRE2_SIZE)bytes, 0, 0, r->match, NULL);
+    if (rc == PCRE2_ERROR_NOMATCH)
+        return 0;
+    if (rc < 0) {
+        PCRE2_UCHAR words[160] = "";
+        pcre2_get_error_message(rc, words, sizeof words);
+        return err_set(err, ERR_INPUT, "--regex gives up: %s", (const char *)words);
+    }
+    *said = RANK_BROKEN;
+    if (r->step &&
+        (group_text(r, p, r->step, text) || num_i64(text, 0, RANK_STEP_MAX, &out->step, &none)))
+        return 0;
+    if (group_text(r, p, r->loss, text) == 0 && (end = rank_line_number(text, &out->loss)) &&
+        *end == 0)
+        *said = RANK_LOSS;
+    return 0;
+}

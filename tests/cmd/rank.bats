@@ -1,0 +1,313 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2016 # the dollar is for awk and Perl
+# paro-rank: runs ranked by the losses of their logs, at one budget.
+
+load fails
+
+# losses PREFIX BETWEEN L...: a log, steps from 1 on.
+losses() { perl -e 'my ($a, $b, @l) = @ARGV; print $a, ++$s, $b, $_, "\n" for @l' "$@"; }
+llmc() { losses s: ' trl:' "$@"; }
+
+# scores ARG...: "rank score run" of the rows.
+scores() { paro-rank "$@" | awk '$1 ~ /^[0-9-]+$/ && NF > 4 { print $1, $2, $5 }'; }
+
+@test "golden: losses 4 3 2 1 by every method, and the table" {
+    llmc 4 3 2 1 > log
+    [ "$(scores -m tse log)" = "1 10.000000 log" ]
+    [ "$(scores -m tse-e log)" = "1 1.000000 log" ]
+    [ "$(scores -m tse-e -e 2 log)" = "1 3.000000 log" ]
+    [ "$(scores -g .5 log)" = "1 3.250000 log" ]
+    [ "$(scores log)" = "1 9.980015 log" ]
+    [ "$(scores -m ema-code log)" = "1 1.111000 log" ]
+    [ "$(scores -m last log)" = "1 1.000000 log" ]
+    [ "$(scores -m tse -b 2 log)" = "1 5.000000 log" ]
+    [ "$(scores -m last -b 2 -T 1 log)" = "1 3.000000 log" ]
+    [ "$(scores -m tse -T 3 log)" = "1 9.000000 log" ]
+    [ "$(scores -m tse -T 0.5 log)" = "1 7.000000 log" ]
+    llmc 4 3 2 1.5 > b
+    llmc 4 nan 2 1 > c
+    paro-rank -m sotl log b c > out
+    cat > want <<'END'
+sotl, 4 epochs of 1 step; lower is better
+RANK                SCORE          BITS          LAST       STEPS  RUN
+1                2.500000      3.606738      1.000000           4  log
+2                2.625000      3.787074      1.500000           4  b
+3                     nan           nan      1.000000           4  c  (no number from step 2)
+END
+    diff want out
+    # A method that forgets the epoch forgets that it was no number.
+    [ "$(scores -m tse-e log b c)" = "1-2 1.000000 log
+1-2 1.000000 c
+3 1.500000 b" ]
+}
+
+@test "every format says the same, line by line, with what else stands there" {
+    llmc 4.25 3.5 2 1e0 > main
+    losses 'step:' '/4 train_loss:' 4.25 3.5 2 1e0 | sed 's/$/ train_time:12ms step_avg:1ms/' > nano
+    losses 'step    ' '/4 | train loss ' 4.25 3.5 2 1e0 | sed 's/$/ | norm 1.5/' > console
+    losses 'step ' ': train loss ' 4.25 3.5 2 1e0 | sed 's/$/ (took 9 ms)/' > cpu
+    losses '{"step":' ',"loss":' 4.25 3.5 2 1e0 | sed 's/$/,"lr":1e-3,"tokens":64}/' > json
+    losses '{"lr": 1e-3, "step" : ' ' , "loss": ' 4.25 3.5 2 1e0 | sed 's/$/ }/' > python
+    losses 'epoch 1 it ' ' loss=' 4.25 3.5 2 1e0 > other
+    { echo 'warning: hot'; head -n 2 main; echo 's:2 tel:9'; echo; tail -n 2 nano
+      echo 'step:4/4 val_loss:9'; echo '{"step":4,"eval_loss":9}'; } > mixed
+    sed 's/$/\r/' json > crlf
+    head -c -1 json > unended
+    for f in main nano console cpu json python mixed crlf unended; do
+        [ "$(scores -m tse $f)" = "1 10.750000 $f" ] || { paro-rank -m tse $f; return 1; }
+        [ "$(scores -m tse - < $f)" = "1 10.750000 -" ]
+    done
+    [ "$(scores -m tse --regex 'it (\d+) loss=(\S+)' other)" = "1 10.750000 other" ]
+    [ "$(scores -m tse --regex 'loss=(?<loss>\S+)' other)" = "1 10.750000 other" ]
+    [ "$(scores -m tse --regex '(?<loss>(?<=loss=)\S+)' other)" = "1 10.750000 other" ]
+    [ "$(tac other | scores -m last --regex 'it (?<step>\d+) loss=(?<loss>\S+)' -)" = "1 4.250000 -" ]
+    [ "$(sed 's/$/\r/' other | scores -m tse --regex 'loss=([^ ]+)$' -)" = "1 10.750000 -" ]
+    # What is still being written: a number may lack digits.
+    head -c -1 main > half
+    paro-rank -m tse half --json > out
+    perl -MJSON::PP -e 'local $/; exit !(decode_json(<>)->{epochs} == 3)' out
+    printf '{"step":5,"lo' >> json
+    [ "$(scores -m tse json)" = "1 10.750000 json" ]
+}
+
+@test "a log that paro-train wrote, and went on with" {
+    seq 1 20000 > text
+    paro-plan -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" -i synth:1x1 --seq 32 > plan.yaml
+    paro-train plan.yaml -d text -o run --steps 6 > out
+    perl -MJSON::PP -ne '$s += decode_json($_)->{loss} }{ printf "1 %.6f %s\n", $s, "run/log.jsonl"' \
+        run/log.jsonl > want
+    scores -m tse run/log.jsonl | diff want -
+    scores -m tse --regex '"step":(\d+),"loss":([^,]+)' run/log.jsonl | diff want -
+}
+
+@test "steps that go back: what was logged behind them is void" {
+    { llmc 9 8 7 6 5; printf 's:3 trl:4\ns:4 trl:3\n'; } > log
+    [ "$(scores -m tse log)" = "1 24.000000 log" ]
+    paro-rank log | grep -q 'log  (went back 1 time)$'
+    # In the middle of an epoch: its beginning stays.
+    [ "$(scores -m tse -b 2 log)" = "1 12.000000 log" ]
+    # Twice the same step, as two ranks log it; all of it again.
+    llmc 4 3 2 1 | sed p > twice
+    [ "$(scores -m tse twice)" = "1 10.000000 twice" ]
+    { llmc 9 9 9; llmc 2 1; } > again
+    [ "$(scores -m tse again)" = "1 3.000000 again" ]
+    printf 's:5 trl:nan\ns:3 trl:1\n' >> log
+    [ "$(scores -m tse log)" = "1 18.000000 log" ]
+    # Torn by a kill, and appended to.
+    { printf '{"step":1,"loss":3}\n{"step":2,"lo{"step":2,"loss":2}\n{"step":3,"loss":1}\n'; } > torn
+    paro-rank -m tse torn > out
+    grep -q '^1  *5.000000 .*  torn  (1 broken line)$' out
+}
+
+@test "steps that are missing take the next, from the step that a log counts from" {
+    for s in 10 20 30 40; do echo "s:$s trl:$((50 - s))"; done > tenth
+    [ "$(scores -m tse tenth)" = "1 1000.000000 tenth" ]
+    [ "$(scores -m tse -b 10 tenth)" = "1 100.000000 tenth" ]
+    [ "$(scores -m tse -b 20 tenth)" = "1 50.000000 tenth" ] # 35 and 15
+    printf 's:0 trl:4\ns:1 trl:3\ns:2 trl:2\ns:3 trl:1\n' > zero
+    [ "$(scores -m tse -b 2 zero)" = "1 5.000000 zero" ]
+    # A far step costs no memory, and no time.
+    printf 's:1 trl:4\ns:9007199254740992 trl:3\n' > far
+    ([ -n "$SAN" ] || ulimit -v 100000; paro-rank -m tse-e far | grep -q '9007199254740992  far$')
+}
+
+@test "noise: what is closer than twice it shares a rank" {
+    llmc 1 > a; llmc 1.25 > b; llmc 1.5 > c; llmc 3 > d
+    [ "$(scores -m tse a b c d | cut -d ' ' -f 1 | tr '\n' ' ')" = "1 2 3 4 " ]
+    [ "$(scores -m tse --noise .125 d c b a | cut -d ' ' -f 1,3 | tr '\n' ' ')" = "1 a 2 b 3 c 4 d " ]
+    [ "$(scores -m tse --noise .126 d c b a | cut -d ' ' -f 1,3 | tr '\n' ' ')" = "1-3 a 1-3 b 1-3 c 4 d " ]
+    paro-rank -m tse --noise .126 a d | head -n 1 |
+        grep -qxF 'tse, 1 epoch of 1 step; lower is better; noise 0.126, not told apart below 0.252'
+    paro-rank --noise .126 a b | grep -q 'b  (not told apart)$'
+}
+
+@test "runs that are unlike are refused, and ranked by force" {
+    llmc 4 3 2 > a; llmc 4 3 > b
+    fails "paro-rank: log 'b' has 2 epochs, expected 3 (or -T 1.0 for as many as all have, or --force)" \
+        paro-rank a b
+    fails "paro-rank: log 'b' has 2 epochs, expected 3 (or -T 1.0 for as many as all have, or --force)" \
+        paro-rank -T 3 a b
+    [ "$(scores -m tse -T 1.0 a b)" = "1-2 7.000000 a
+1-2 7.000000 b" ]
+    paro-rank -m tse --force a b > out
+    grep -q "^tse, each run's own epochs of 1 step" out
+    grep -q '^1  *7.000000 .* 2  b  (2 epochs)$' out
+    grep -q '^2  *9.000000 .* 3  a  (3 epochs)$' out
+    fails "paro-rank: log 'a' ends with step 3, expected a whole epoch of 4 (-b)" paro-rank -b 4 a
+    fails "paro-rank: log 'a' ends with step 3, expected a whole epoch of 4 (-b)" paro-rank -b 4 a --force
+    tail -n 2 a > c
+    fails "paro-rank: log 'a' begins with step 1 and 'c' with 2, expected logs with their beginning (or --force)" \
+        paro-rank a c
+    paro-rank --force a c | grep -q 'c  (begins with step 2)$'
+    losses '{"step":' ',"loss":' 4 3 2 | sed 's/$/,"tokens":64}/' > d
+    losses '{"step":' ',"loss":' 4 3 2 | sed 's/$/,"tokens":128}/' > e
+    fails "paro-rank: a step of 'd' has 64 tokens and one of 'e' 128, expected as many (or --force)" \
+        paro-rank a d e
+}
+
+@test "finals: correlations of each budget, by hand" {
+    llmc 4 3 2 1 > a; llmc 5 3 1 0.5 > b; llmc 3 3 3 3 > c
+    printf 'run\tloss\na\t2\n# no run\nb,1\r\n"c" 3\nx 9\n' > finals
+    paro-rank -m tse a b c --finals finals > out
+    # Sums 4 5 3, 7 8 6, 9 9 9, 10 9.5 12 beside 2 1 3.
+    cat > want <<'END'
+EPOCHS            STEPS  SPEARMAN   KENDALL
+1                     1   -1.0000   -1.0000
+2                     2   -1.0000   -1.0000
+3                     3         -         -
+4                     4    1.0000    1.0000
+END
+    tail -n 5 out | diff want -
+    paro-rank -m tse a b c --finals finals --json > out
+    perl -MJSON::PP -e 'local $/; my $f = decode_json(<>)->{finals};
+        exit !(@$f == 4 && $f->[0]{spearman} == -1 && !defined $f->[2]{kendall} && $f->[3]{epochs} == 4)' out
+    printf 'a 2\nb 1\n' > two
+    fails "paro-rank: two: has no line of 'c', expected one of each" paro-rank a b c --finals two
+    printf 'a 2\nb 1\nc x\n' > two
+    fails "paro-rank: two:3: 'c' 'x', expected a number from -1e+300 to 1e+300" paro-rank a b c --finals two
+    printf 'a 2\nb 1\na 3\n' > two
+    fails "paro-rank: two:3: 'a' again, expected each run once" paro-rank a b --finals two
+    echo a > two
+    fails "paro-rank: two:1: has one word, expected the name of a run and its value" paro-rank a b --finals two
+    fails "paro-rank: --finals with one LOG, expected several" paro-rank a --finals two
+}
+
+# judged STATUS WORDS ARG...
+judged() {
+    local want=$1 words=$2 rc=0
+    shift 2
+    paro-rank "$@" > out || rc=$?
+    [ "$rc" = "$want" ] || { echo "status $rc of $*"; cat out; return 1; }
+    [ "$(tail -n 1 out)" = "$words" ] || { cat out; return 1; }
+}
+
+@test "stop-below: is the first log out of the race" {
+    llmc 4 3 > a; llmc 4 2 1 > b; llmc 4 3.5 3 > c; llmc 4 1 > d; llmc 4 > e; llmc 4 nan > f
+    judged 0 'a is in the race: rank 3 of 4, expected 3 or better' --stop-below 3 a b c d
+    judged 1 'a is out of the race: rank 3 of 4, expected 2 or better' --stop-below 2 a b c d
+    judged 1 'a is out of the race: rank 3 of 4, expected 2 or better' --stop-below 0.5 a b c d
+    judged 0 'a is in the race: rank 3 of 4, expected 3 or better' --stop-below .75 a b c d
+    judged 1 'a is out of the race: rank 3 of 4, expected 1 or better' --stop-below .1 a b c d
+    # Not told from the best.
+    judged 0 'a is in the race: rank 1 of 4, expected 1 or better' --stop-below 1 --noise 1.1 a b c d
+    # Who has not come as far is not in the race.
+    judged 1 'a is out of the race: rank 2 of 2, expected 1 or better' --stop-below 1 a b e
+    grep -q '^-  *-  *-  *-  e  (not in the race: 1 epoch)$' out
+    judged 0 'a is in the race: rank 1 of 1, expected 1 or better' --stop-below 1 a e
+    judged 1 'f is out of the race: its score is no number' --stop-below 5 f e
+    judged 0 'b is in the race: rank 1 of 2, expected 1 or better' --stop-below 1 b c a d
+    judged 1 'c is out of the race: rank 4 of 5, expected 1 or better' --stop-below 1 -T 2 c b a d f
+    rc=0
+    paro-rank --stop-below 1 a b --json > out || rc=$?
+    [ "$rc" = 1 ]
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !($d->{stop} && $d->{stop_below} == 1)' out
+    fails "paro-rank: log 'a' has 2 epochs, expected 3 (or -T 1.0 for as many as all have, or --force)" \
+        paro-rank --stop-below 1 -T 3 a b
+}
+
+@test "JSON: one document, what is no number is null" {
+    llmc 4 3 > a; llmc 4 nan > b
+    paro-rank --json a b > out
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); my ($a, $b) = @{$d->{runs}};
+        exit !($d->{schema} eq "paro.rank/1" && $d->{method} eq "tse-ema" && $d->{gamma} == 0.999 &&
+            $d->{steps_per_epoch} == 1 && $d->{epochs} == 2 && $a->{run} eq "a" && $a->{rank} == 1 &&
+            abs($a->{score} - 6.996) < 1e-12 && $a->{last_loss} == 3 && $a->{log_last_step} == 2 &&
+            $b->{rank} == 2 && !defined $b->{score} && $b->{no_number_from_step} == 2)' out
+    head -n 1 a > c
+    paro-rank --json --force a c | perl -MJSON::PP -e 'local $/; exit defined decode_json(<>)->{epochs}'
+}
+
+@test "a picture: a curve each, the names by rank" {
+    for r in 1 2 3; do awk -v r=$r 'BEGIN { for (s = 1; s < 2000; s++) printf "s:%d trl:%f\n", s, r + 9 / s }' > run$r; done
+    paro-rank run3 run1 run2 --plot a.svg > out
+    xmllint --noout --nonet a.svg
+    grep -o '>[^<>]*</text>' a.svg | sed 's,^>,,; s,</text>,,' > words
+    grep -n '^[123]\. run' words | sed 's/^[0-9]*://; s/:.*//' | tr '\n' ' ' > order
+    [ "$(cat order)" = "1. run1 2. run2 3. run3 " ]
+    [ "$(grep -c '<polyline' a.svg)" = 3 ]
+    [ "$(stat -c %s a.svg)" -lt 60000 ]
+    fails "paro-rank: 'a.svg' exists, expected a new name (or --force)" paro-rank run1 --plot a.svg || {
+        cat said; grep -q "a.svg" said; }
+    paro-rank run1 --plot a.svg --force > out
+    # One point is a dot; nothing but what is no number is a picture too; and many are pale.
+    llmc 4 > one; llmc nan > none
+    paro-rank one none --plot b.svg > out
+    xmllint --noout --nonet b.svg
+    for r in $(seq 12); do llmc 4 3 "$r" > r"$r"; done
+    paro-rank r12 r? r1[01] --stop-below 3 --plot c.svg > out && return 1
+    grep -q 'pale: 5 more runs' c.svg
+    grep -q '>12\. r12: ' c.svg
+    [ -z "$(find . -name '*paro-tmp*')" ]
+}
+
+@test "what is no log, and words that do not belong together" {
+    llmc 4 3 > a
+    : > empty
+    fails "paro-rank: log 'empty' is empty" paro-rank a empty
+    fails "paro-rank: cannot open log 'nowhere': No such file or directory" paro-rank a nowhere
+    fails "paro-rank: log 'a' is given twice, expected each once" paro-rank a a
+    fails "paro-rank: no LOG, expected one or more" paro-rank
+    seq 9 > b
+    fails "paro-rank: log 'b' has no line with a step and a training loss, of 9 (--regex finds others)" paro-rank b
+    fails "paro-rank: log 'b' has no line that --regex finds a number in, of 9" paro-rank b --regex 'x(y)'
+    fails "paro-rank: --regex: '(' at byte 1: missing closing parenthesis" paro-rank a --regex '('
+    fails "paro-rank: --regex: 'x' has no group for the loss, expected (?<step>...) and (?<loss>...), or two groups, or one for the loss" \
+        paro-rank a --regex x
+    perl -e 'print "x" x 1200000, "\n"' > long
+    fails "paro-rank: long:1: a line of more than 1048576 bytes" paro-rank long
+    { cat a; cat long a; } > late
+    fails "paro-rank: late:3: a line of more than 1048576 bytes" paro-rank late
+    perl -e 'print "x" x 1000000, "\ns:1 trl:3\n"' > long
+    [ "$(scores long)" = "1 3.000000 long" ]
+    perl -e 'print "a" x 40, "1y\n"' > b
+    paro-rank b --regex '^(?:a|aa|aaa)+(\d)$' > out 2> said && return 1
+    grep -qxF 'paro-rank: b:1: --regex gives up: match limit exceeded' said
+    fails "paro-rank: --budget: '0', expected a whole number from 1 to 9007199254740992" paro-rank a -T 0
+    fails "paro-rank: --budget: '1.5', expected a part above 0.0 up to 1.0" paro-rank a -T 1.5
+    fails "paro-rank: --method: 'best', expected tse, tse-e, tse-ema, ema-code, sotl or last" paro-rank a -m best
+    fails "paro-rank: --samples without blr, expected it with blr" paro-rank a --samples 9
+    fails "paro-rank: --gamma: '1.01', expected a number from 0 to 1" paro-rank a -g 1.01
+    mkdir folder
+    fails "paro-rank: cannot read log 'folder': Is a directory" paro-rank folder
+    [ -w /dev/full ] || skip "no /dev/full here"
+    local rc=0
+    paro-rank a > /dev/full 2> said || rc=$?
+    [ $rc = 2 ]
+}
+
+@test "several logs at once are what they are one by one" {
+    for r in $(seq 20); do
+        awk -v r="$r" 'BEGIN { srand(r); for (s = 1; s <= 5000; s++) printf "s:%d trl:%.4f\n", s, 3 + rand() }' > r"$r"
+    done
+    paro-rank r? r?? --json > all
+    for r in $(seq 20); do
+        paro-rank r"$r" --json | grep -E '"(score|run)"' >> each
+    done
+    grep -E '"(score|run)"' all | paste - - | sort > a
+    paste - - < each | sort | diff a -
+    paro-rank --json r?? r? | grep -vE '"nothing"' | cmp - all
+}
+
+@test "blr: golden values, and its words" {
+    awk 'BEGIN { n = split("0.10 0.45 0.30 0.80 0.95 0.90 1.40 1.35", y, " ")
+        for (i = 0; i < n; i++) printf "1\t%g\t%s\n", i / 8, y[i + 1] }' > line.tsv
+    paro-rank blr -0 1 -n 0.25 line.tsv > out
+    [ "$(awk '$1 == "log_P" || $1 == "L" || $1 == "KL" { print $2 }' out | tr '\n' ' ')" = "-5.320864 -7.617938 2.297074 " ]
+    paro-rank blr -0 1 -n 0.25 -k 4 --repeats 500 --samples 9 --seed 3 line.tsv --json > out
+    perl -MJSON::PP -e 'local $/; my $m = decode_json(<>)->{models}[0];
+        exit !($m->{bound_k}{k} == 4 && $m->{bound_k}{repeats} == 500 && $m->{sampled}{samples} == 9 &&
+            $m->{bound_k}{value} > $m->{bound} && $m->{bound_k}{value} < $m->{log_p})' out
+    cut -f 1,3 line.tsv > flat.tsv
+    paro-rank blr -0 1 -n 0.25 flat.tsv line.tsv | awk '$1 == 1 { print $NF }' | grep -qx line.tsv
+    paro-rank blr -0 1 -n 0.25 --items line.tsv > out
+    [ "$(wc -l < out)" -gt 8 ]
+    [ "$(cut -f 1,3 line.tsv | paro-rank blr -0 1 -n 0.25 - | grep -c log_P)" = 1 ]
+    fails "paro-rank: blr without --noise-var, expected -0 V0 and -n VN" paro-rank blr -0 1 line.tsv
+    fails "paro-rank: blr with 0 files, expected 1 to 4096" paro-rank blr -0 1 -n 1
+    fails "paro-rank: --method with blr, expected it without" paro-rank blr -0 1 -n 1 -m tse line.tsv
+    fails "paro-rank: --repeats without --bound-samples, expected -k K" paro-rank blr -0 1 -n 1 --repeats 9 line.tsv
+    head -n 3 line.tsv > short.tsv
+    paro-rank blr -0 1 -n 1 line.tsv short.tsv > out 2> said && return 1
+    grep -q '^paro-rank: .*short.tsv' said
+}

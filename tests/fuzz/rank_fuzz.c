@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Feeds bytes to the reader of logs (paro-rank).  What is taken is printed, a step a line, and
+ * read back as the same; a quick look at a line of JSON says what the strict one does; numbers
+ * are strtod's.
+ */
+#include "reader_fuzz.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "rank/rank_line.h"
+#include "rank/rank_read.h"
+
+static int parse(struct rank_run *run, const char *text, size_t bytes, int64_t per_epoch)
+{
+    struct err err = {0};
+    char *copy = fuzz_copy(text, bytes);
+
+    *run = (struct rank_run){.name = FUZZ_NAME};
+    int rc =
+        fuzz_judge(rank_read_bytes(run, copy, (int64_t)bytes, per_epoch, NULL, &err), &err);
+    mem_free(copy);
+    return rc;
+}
+
+static int same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* One line, a line feed and more behind it. */
+static void check_line(const char *line, size_t bytes)
+{
+    struct rank_point quick, strict;
+    const char *at = NULL;
+    int json = 0;
+    enum rank_said said = rank_line_quick(line, &quick, &at, &json);
+
+    assert(!at || (at >= line && at <= line + bytes));
+    if (json && said == RANK_LOSS && line[bytes - 1] == '}' &&
+        rank_line_json(line, (int64_t)bytes, &strict) == RANK_LOSS &&
+        !memmem(at, (size_t)(line + bytes - at), "\"step\"", 6) &&
+        !memmem(at, (size_t)(line + bytes - at), "\"loss\"", 6) && !memchr(line, '\\', bytes))
+        assert(strict.step == quick.step && same(strict.loss, quick.loss));
+    for (size_t i = 0; i < bytes; i++) {
+        double got = 0;
+        const char *end = rank_line_number(line + i, &got);
+        if (!end)
+            continue;
+        assert(end > line + i && end <= line + bytes);
+        assert(same(got, strtod(line + i, NULL)));
+        if (isdigit((unsigned char)line[i]))
+            i = (size_t)(end - line);
+    }
+}
+
+static void check_lines(const uint8_t *data, size_t bytes)
+{
+    char *text = mem_new(bytes + 1 + RANK_SLACK, 1), *p = text;
+
+    if (bytes)
+        memcpy(text, data, bytes);
+    text[bytes] = '\n';
+    for (char *end; p < text + bytes; p = end + 1) {
+        end = memchr(p, '\n', (size_t)(text + bytes + 1 - p));
+        if (end > p)
+            check_line(p, (size_t)(end - p));
+    }
+    mem_free(text);
+}
+
+/* The steps that count, as llm.c writes them; the log of the same run. */
+static char *print(const struct rank_curve *c, size_t *bytes)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, bytes);
+
+    assert(f);
+    for (size_t i = 0; i < c->count; i++)
+        fprintf(f, "s:%" PRId64 " trl:%.17g\n", rank_curve_index(c, i) + c->from - 1,
+                c->loss[i]);
+    int rc = fclose(f);
+    assert(rc == 0);
+    return text;
+}
+
+static void check_scores(const struct rank_curve *c)
+{
+    struct rank_score how = {.e = 2, .gamma = 0.5};
+    int64_t T = rank_curve_epochs(c);
+
+    for (int m = 0; T > 0 && m < RANK_METHODS; m++) {
+        how.method = (enum rank_method)m;
+        double s = rank_curve_score(c, &how, T);
+        assert(c->bad >= 0 || !isnan(s));
+        rank_curve_score(c, &how, (T + 1) / 2);
+    }
+}
+
+int reader_fuzz_case(const uint8_t *data, size_t bytes)
+{
+    struct rank_run run, three, back;
+    size_t printed = 0;
+
+    if (bytes > FUZZ_MAX)
+        return 0;
+    check_lines(data, bytes);
+    int rc = parse(&run, (const char *)data, bytes, 1);
+    assert(parse(&three, (const char *)data, bytes, 3) == rc);
+    if (rc)
+        return 0;
+    const struct rank_curve *c = &run.curve;
+    assert(run.losses > 0 && run.losses + run.broken <= run.lines);
+    assert(three.losses == run.losses && three.curve.last == c->last);
+    assert(rank_curve_epochs(c) == c->last - c->from + 1 && rank_curve_headless(c) >= 0);
+    assert(rank_curve_epochs(&three.curve) <= rank_curve_epochs(c) / 3);
+    check_scores(c);
+    check_scores(&three.curve);
+    char *text = print(c, &printed);
+    rc = parse(&back, text, printed, 1);
+    assert(rc == 0 && back.curve.count == c->count && back.curve.back == 0);
+    for (size_t i = 0; i < c->count; i++)
+        assert(rank_curve_index(&back.curve, i) == rank_curve_index(c, i) &&
+               same(back.curve.loss[i], c->loss[i]));
+    free(text);
+    rank_run_release(&run);
+    rank_run_release(&three);
+    rank_run_release(&back);
+    return 1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    reader_fuzz_case(data, bytes);
+    return 0;
+}

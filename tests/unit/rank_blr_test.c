@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A Gaussian linear model's evidence against values worked out apart, and against the marginal
+ * covariance v_n I + v_0 X X' of all rows at once in 113 bits.
+ */
+#include <float.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "rank_blr_fixture.h"
+
+/* The numbers have six decimals. */
+static void golden_values(void **state)
+{
+    struct rank_blr_data d = blr_parse("line.tsv", line_tsv);
+    struct rank_blr r = blr_run(&d, &line_options);
+
+    (void)state;
+    assert_true(d.rows == 8 && d.features == 2 && !r.item);
+    assert_true(fabs(r.log_p - -5.320864) < 5e-7);
+    assert_true(fabs(r.bound - -7.617938) < 5e-7);
+    assert_true(fabs(r.kl - 2.297074) < 5e-7);
+    assert_true(r.bound_k.count == 0 && r.sampled.count == 0);
+    rank_blr_data_release(&d);
+}
+
+/* Data whose features are hard to tell apart; owned by the caller. */
+struct hard {
+    struct rank_blr_data d;
+    double kappa; /* root of v_0 |x|^2 / v_n, at most */
+};
+
+enum { HARD_ROWS = 60, HARD_KINDS = 3 };
+
+/* Columns of any sort; powers of a position; one column and 1e-10 of others: condition 1e10. */
+static double hard_feature(int kind, int i, int j, int features)
+{
+    double own = rng_normal(1, (uint64_t)kind, (uint64_t)(i * features + j));
+
+    if (kind == 0)
+        return own;
+    if (kind == 1)
+        return pow((i + 1.0) / HARD_ROWS, j);
+    return rng_normal(2, 0, (uint64_t)i) + 1e-10 * own;
+}
+
+static struct hard hard_new(int kind, int features, double noise_var)
+{
+    struct hard h = {.d = {.name = mem_dup("hard"),
+                           .x = mem_new((size_t)(HARD_ROWS * features), sizeof(double)),
+                           .y = mem_new(HARD_ROWS, sizeof(double)),
+                           .rows = HARD_ROWS,
+                           .features = features}};
+
+    for (int i = 0; i < HARD_ROWS; i++) {
+        double squares = 0, *x = h.d.x + i * features;
+        h.d.y[i] = sqrt(noise_var) * rng_normal(3, (uint64_t)kind, (uint64_t)i);
+        for (int j = 0; j < features; j++) {
+            x[j] = hard_feature(kind, i, j, features);
+            h.d.y[i] += x[j] * rng_normal(4, (uint64_t)kind, (uint64_t)j);
+            squares += x[j] * x[j];
+        }
+        h.kappa = fmax(h.kappa, sqrt(squares / noise_var));
+    }
+    return h;
+}
+
+/*
+ * The second opinion: M = v_n I + v_0 X X' = L D L' of all rows.  As y ~ N(0, M), L^-1 y are
+ * the errors of each row predicted from those before it, and D their variances v_n + q.  In
+ * 113 bits: 60 rows lose 60 * 2^-113 * kappa^2 of a variance, 1e-12 of it at kappa 1e10.
+ */
+static void refer(const struct rank_blr_data *d, const struct rank_blr_options *o, double *q,
+                  double *e)
+{
+    int n = (int)d->rows;
+    _Float128 *m = mem_new((size_t)(n * n), sizeof *m), *z = mem_new((size_t)n, sizeof *z);
+
+    for (int i = 0; i < n; i++) {
+        z[i] = d->y[i];
+        for (int j = 0; j <= i; j++) {
+            _Float128 sum = i == j ? o->noise_var : 0;
+            for (int k = 0; k < d->features; k++)
+                sum += (_Float128)o->prior_var * d->x[i * d->features + k] *
+                       d->x[j * d->features + k];
+            for (int k = 0; k < j; k++)
+                sum -= m[i * n + k] * m[j * n + k] * m[k * n + k];
+            m[i * n + j] = i == j ? sum : sum / m[j * n + j];
+        }
+        for (int j = 0; j < i; j++)
+            z[i] -= m[i * n + j] * z[j];
+        q[i] = (double)(m[i * n + i] - o->noise_var);
+        e[i] = (double)z[i];
+    }
+    mem_free(m);
+    mem_free(z);
+}
+
+/*
+ * A row rounds an entry of U, which began at sqrt(v_0), d + 4 times at most, and later rows
+ * only shrink what is there (|G| <= 1): n rows leave n (d + 4) eps sqrt(v_0) of error, to first
+ * order.  Times |x|, in units of sqrt(v_n + q) >= sqrt(v_n), that is n (d + 4) eps kappa of f,
+ * and twice that of q = f'f beside v_n + q.  The mean goes the same way from numbers of its own
+ * size: no feature's weight here is above 6 sqrt(v_0), so its length is 6 sqrt(d) at most.
+ */
+static double tolerance(const struct hard *h)
+{
+    int d = h->d.features;
+
+    return HARD_ROWS * (d + 4) * DBL_EPSILON * h->kappa;
+}
+
+static void check_hard(const struct hard *h, const struct rank_blr_options *o)
+{
+    double q[HARD_ROWS], e[HARD_ROWS], log_p = 0, bound = 0, of_log_p = 0, of_bound = 0;
+    double v = o->noise_var, of_q = 2 * tolerance(h);
+    double of_e = (1 + 6 * sqrt(h->d.features)) * tolerance(h), of_sum = 0;
+    struct rank_blr r = blr_run(&h->d, o);
+
+    refer(&h->d, o, q, e);
+    for (int i = 0; i < HARD_ROWS; i++) {
+        double all = v + q[i], far = fabs(e[i]) / sqrt(all);
+        const struct rank_blr_item *t = &r.item[i];
+        assert_true(t->var >= 0 && fabs(t->var - q[i]) <= of_q * all);
+        assert_true(fabs(h->d.y[i] - t->mean - e[i]) <= of_e * sqrt(all));
+        log_p += -0.5 * (log(2 * PI * all) + far * far);
+        bound += -0.5 * (log(2 * PI * v) + (e[i] * e[i] + q[i]) / v);
+        /* The derivatives of both by q and e, with the second order of e's square. */
+        of_log_p += 0.5 * of_q * (1 + far * far) + (far + of_e) * of_e;
+        of_bound += (0.5 * of_q + (far + of_e) * of_e) * all / v;
+        assert_true(t->kl >= -16 * DBL_EPSILON * (1 + q[i] / v));
+        /* The move that KL measures is a difference of predictions, each as far off as e. */
+        of_sum += 2 * of_e * sqrt(all) * fabs(e[i]) / v;
+    }
+    assert_true(fabs(r.log_p - log_p) <= of_log_p);
+    assert_true(fabs(r.bound - bound) <= of_bound);
+    /* A row's terms and determinant round d + 8 times, and n of them are added up. */
+    of_sum += (HARD_ROWS + h->d.features + 8) * DBL_EPSILON *
+              (fabs(r.log_p) + fabs(r.bound) + fabs(r.kl));
+    assert_true(fabs(r.log_p - (r.bound + r.kl)) <= of_sum);
+    rank_blr_release(&r);
+}
+
+/* Largest error of q beside v_n + q where S -= S x (S x)' / (v_n + q) is done as it is written.
+ */
+static double plain_error(const struct hard *h, const struct rank_blr_options *o)
+{
+    int d = h->d.features;
+    double q[HARD_ROWS], e[HARD_ROWS], worst = 0;
+    double *s = mem_new((size_t)(d * d), sizeof *s), *sx = mem_new((size_t)d, sizeof *sx);
+
+    refer(&h->d, o, q, e);
+    for (int j = 0; j < d; j++)
+        s[j * d + j] = o->prior_var;
+    for (int i = 0; i < HARD_ROWS; i++) {
+        const double *x = h->d.x + i * d;
+        double now = 0;
+        for (int j = 0; j < d; j++) {
+            sx[j] = rank_blr_dot(s + j * d, x, d);
+            now += sx[j] * x[j];
+        }
+        for (int j = 0; j < d * d; j++)
+            s[j] -= sx[j / d] * sx[j % d] / (o->noise_var + now);
+        worst = fmax(worst, fabs(now - q[i]) / (o->noise_var + q[i]));
+    }
+    mem_free(s);
+    mem_free(sx);
+    return worst;
+}
+
+static void hard_data_keep_their_digits(void **state)
+{
+    int broken = 0;
+
+    (void)state;
+    for (int kind = 0; kind < HARD_KINDS; kind++)
+        for (int features = 1; features <= 40; features += 13)
+            for (double noise_var = 1; noise_var > 1e-21; noise_var *= 1e-4) {
+                const struct rank_blr_options o = {1, noise_var, .items = 1};
+                struct hard h = hard_new(kind, features, noise_var);
+                check_hard(&h, &o);
+                /* Data that any recursion can do would show nothing. */
+                broken += plain_error(&h, &o) > 2 * tolerance(&h);
+                rank_blr_data_release(&h.d);
+            }
+    assert_true(broken > 20);
+}
+
+/* P(D) knows no order; L(D) does, its first rows cost most. */
+static void evidence_has_no_order(void **state)
+{
+    const struct rank_blr_options o = {.prior_var = 2, .noise_var = 0.01};
+    struct hard h = hard_new(0, 7, 0.01);
+    struct rank_blr there = blr_run(&h.d, &o);
+
+    (void)state;
+    for (int i = 0; i < HARD_ROWS / 2; i++) {
+        int k = HARD_ROWS - 1 - i, d = h.d.features;
+        double y = h.d.y[i];
+        h.d.y[i] = h.d.y[k];
+        h.d.y[k] = y;
+        for (int j = 0; j < d; j++) {
+            double x = h.d.x[i * d + j];
+            h.d.x[i * d + j] = h.d.x[k * d + j];
+            h.d.x[k * d + j] = x;
+        }
+    }
+    struct rank_blr back = blr_run(&h.d, &o);
+    /*
+     * check_hard's bound of a row at errors within 4 deviations: 1 + 4^2 + 4 (1 + 6 sqrt(7)) <
+     * 100 tolerances, root 2 larger as v_0 is 2.
+     */
+    assert_true(fabs(there.log_p - back.log_p) < 2 * HARD_ROWS * 142 * tolerance(&h));
+    assert_true(fabs(there.bound - back.bound) > 1);
+    rank_blr_data_release(&h.d);
+}
+
+static void refuses(const struct rank_blr_data *d, struct rank_blr_options o, const char *why)
+{
+    struct rank_blr r = {0};
+    struct err err = {0};
+
+    assert_int_equal(rank_blr_run(d, &o, &r, &err), -1);
+    if (err.code != ERR_INPUT || !strstr(err.text, why))
+        fail_msg("'%s' is not of '%s'", err.text, why);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    struct rank_blr_data d = blr_parse("line.tsv", line_tsv);
+    const int64_t many = 1 << 26;
+
+    (void)state;
+    refuses(&d, (struct rank_blr_options){0, 1, 0, 0, 0, 0, 0},
+            "prior variance is 0, expected");
+    refuses(&d, (struct rank_blr_options){NAN, 1, 0, 0, 0, 0, 0}, "prior variance is ");
+    refuses(&d, (struct rank_blr_options){1, -1, 0, 0, 0, 0, 0}, "noise variance is -1");
+    refuses(&d, (struct rank_blr_options){1, INFINITY, 0, 0, 0, 0, 0}, "noise variance is inf");
+    refuses(&d, (struct rank_blr_options){1, 1, -1, 0, 0, 0, 0}, "L_k of -1");
+    refuses(&d, (struct rank_blr_options){1, 1, RANK_BLR_K_MAX + 1, 0, 0, 0, 0}, "L_k of ");
+    refuses(&d, (struct rank_blr_options){1, 1, 0, 1, 0, 0, 0}, "1 samples, expected 0, or 2");
+    refuses(&d, (struct rank_blr_options){1, 1, 0, -2, 0, 0, 0}, "-2 samples");
+    refuses(&d, (struct rank_blr_options){1, 1, 5, 0, 0, 1, 0}, "1 repeats");
+    refuses(&d, (struct rank_blr_options){1, 1, 0, INT64_MAX, 0, 0, 0}, "samples, expected");
+    /* 3 doubles a sample. */
+    refuses(&d, (struct rank_blr_options){1, 1, 0, many, 0, 0, 0},
+            "asks for 1.50 GiB of memory");
+    rank_blr_data_release(&d);
+    d = blr_parse("far.tsv", "1\t0\t1\n0\t1e100\t1\n");
+    refuses(&d, (struct rank_blr_options){1e100, 1e-100, 0, 0, 0, 0, 0},
+            "'far.tsv': row 2 of 2 overflows");
+    rank_blr_data_release(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(golden_values),
+        cmocka_unit_test(hard_data_keep_their_digits),
+        cmocka_unit_test(evidence_has_no_order),
+        cmocka_unit_test(what_cannot_be_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
