@@ -17,18 +17,22 @@ enum {
 enum class {
     SIGNED,
     UNSIGNED,
-    INTEGER, /* of Fortran, or of several languages */
+    INTEGER, /* of Fortran */
+    ADDRESS, /* of several languages: each as MPI made it, Open MPI 4's MPI_OFFSET without a
+                sign */
     FLOATING,
     TRUTH,
     COMPLEX,
     BYTE,
-    FIRST_PAIR
+    FIRST_PAIR,
+    PAIRS_END = FIRST_PAIR + 8
 };
 
 static const int operations[] = {
     [SIGNED] = ORDERED | NUMBER | LOGICAL | BITS,
     [UNSIGNED] = ORDERED | NUMBER | LOGICAL | BITS,
     [INTEGER] = ORDERED | NUMBER | BITS,
+    [ADDRESS] = ORDERED | NUMBER | BITS,
     [FLOATING] = ORDERED | NUMBER,
     [TRUTH] = LOGICAL,
     [COMPLEX] = NUMBER,
@@ -50,9 +54,9 @@ static const struct type types[] = {
     {MPI_INT16_T, SIGNED},
     {MPI_INT32_T, SIGNED},
     {MPI_INT64_T, SIGNED},
-    {MPI_AINT, INTEGER},
-    {MPI_OFFSET, INTEGER},
-    {MPI_COUNT, INTEGER},
+    {MPI_AINT, ADDRESS},
+    {MPI_OFFSET, ADDRESS},
+    {MPI_COUNT, ADDRESS},
     {MPI_INTEGER, INTEGER},
     {MPI_INTEGER1, INTEGER},
     {MPI_INTEGER2, INTEGER},
@@ -132,7 +136,7 @@ int shim_combine_init(struct shim_combine *c, MPI_Datatype type, MPI_Op op)
     int allowed = class < FIRST_PAIR ? operations[class] : LOCATION;
     if (!(allowed & ops[o].belongs) || !is_whole(type, &bytes))
         return -1;
-    int meant = class == INTEGER ? SIGNED : class;
+    int meant = class == INTEGER ? SIGNED : class == ADDRESS ? PAIRS_END + t : class;
     *c = (struct shim_combine){
         .type = type, .op = op, .elem_bytes = bytes, .kind = (meant * OPS + o) * 256 + bytes};
     return 0;

@@ -14,7 +14,7 @@ struct shim_combine {
     MPI_Datatype type;
     MPI_Op op;
     int elem_bytes;
-    int kind; /* equal where type and operation mean the same: MPI_INT, MPI_INT32_T */
+    int kind; /* equal where type and operation are the same to MPI: MPI_INT, MPI_INT32_T */
 };
 
 /*

@@ -123,6 +123,11 @@ C
     says MPI_Allreduce '; 20 below PARO_MPI_MIN_BYTES$'
 }
 
+@test "types that MPI adds up in ways of their own are not taken for each other" {
+    PARO_MPI_MODE=always traced kinds
+    says MPI_Allreduce ' 4 calls, 4 ours in '
+}
+
 @test "a program that never calls the same twice is left alone, and what is prepared is bounded" {
     traced many
     says MPI_Allreduce ': 210 calls, 0 ours.*; 210 for the first time$'
