@@ -119,8 +119,13 @@ void paro_comm_close(struct paro_comm *c)
 
     if (!c)
         return;
-    for (struct paro_coll *p = c->first; p; p = p->next)
+    for (struct paro_coll *p = c->first; p; p = p->next) {
+        if (p->running) /* out is not written, which a wait must not take for done */
+            err_set(&p->fail, ERR_INPUT,
+                    "the communicator was closed while a run of the handle went on");
+        p->running = 0;
         p->comm = NULL;
+    }
     MPI_Finalized(&ended);
     if (c->world && (ended || c->lost.code != ERR_NONE))
         world_leave_peers(c->world);

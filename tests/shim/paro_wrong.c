@@ -245,6 +245,28 @@ static void check_ages(struct paro_comm *comm, const struct paro_spec *good)
                "does not know, expected nothing behind ");
 }
 
+/* What a run would have written is not there: nobody is told that it is. */
+static void check_left(const struct paro_spec *good)
+{
+    float in[100] = {0}, out[100];
+    struct paro_comm *comm;
+    struct paro_coll *coll;
+    struct paro_error err;
+    int done = 0;
+
+    must(paro_comm_open(&comm, MPI_COMM_WORLD, NULL, &err), &err);
+    must(paro_prepare(comm, good, &coll, &err), &err);
+    if (me == 0) /* alone: it cannot be done */
+        must(paro_start(coll, in, out, &err), &err);
+    paro_comm_close(comm);
+    if (me == 0) {
+        expect_one(paro_test(coll, &done, &err), &err, "closed while a run");
+        expect(done, "what cannot go on is done");
+        expect_one(paro_wait(coll, &err), &err, "closed while a run");
+    }
+    paro_free(coll);
+}
+
 static void check_runs(struct paro_comm *comm, const struct paro_spec *good)
 {
     float in[100] = {0}, out[100];
@@ -360,5 +382,6 @@ int main(int argc, char **argv)
     check_alike(comm, &good);
     check_ages(comm, &good);
     check_runs(comm, &good);
+    check_left(&good);
     return finish();
 }
