@@ -360,6 +360,11 @@ enum stream_state exec_mpi_poll(void *handle, struct err *err)
     return STREAM_IDLE;
 }
 
+void exec_mpi_excuse(struct exec_mpi_handle *h, double s)
+{
+    h->moved_s += s;
+}
+
 const struct exec_rows *exec_mpi_rows(const struct exec_mpi_handle *h)
 {
     return &h->rows;
@@ -409,8 +414,12 @@ static int in_flight(const struct exec_mpi_handle *h)
 
 void exec_mpi_free(struct exec_mpi_handle *h)
 {
-    if (!h || in_flight(h))
+    if (!h)
         return;
+    if (in_flight(h)) {
+        h->x->left = 1;
+        return;
+    }
     exec_queues_release(h);
     world_share_close(&h->share);
     exec_rows_release(&h->rows);
@@ -438,7 +447,7 @@ int exec_mpi_open(struct exec_mpi **out, struct world *world,
 
 void exec_mpi_close(struct exec_mpi *x)
 {
-    if (!x)
+    if (!x || x->left)
         return;
     world_share_close(&x->share);
     mem_free(x);

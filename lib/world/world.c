@@ -357,7 +357,7 @@ static int fill(struct world *w, MPI_Comm comm, double wait_s, struct err *err)
 }
 
 /* Finalising, and freeing what is in use, wait for a peer that does not answer. */
-static void leave_peers(struct world *w)
+void world_leave_peers(struct world *w)
 {
     w->mpi->owned = 0;
     w->mpi->all = w->mpi->data = w->mpi->node = MPI_COMM_NULL;
@@ -384,7 +384,7 @@ int world_open(struct world **out, struct err *err)
         return 0;
     }
     if (err->code == ERR_PEER)
-        leave_peers(w);
+        world_leave_peers(w);
     world_close(w);
     return -1;
 }
@@ -398,7 +398,7 @@ int world_over(struct world **out, MPI_Comm comm, double wait_s, struct err *err
         return 0;
     }
     if (err->code == ERR_PEER)
-        leave_peers(w);
+        world_leave_peers(w);
     world_close(w);
     return -1;
 }
