@@ -22,6 +22,8 @@ static void become_rounds(char **argv, struct err *err)
     char *slash = strrchr(self, '/');
     if (slash)
         *slash = 0;
+    if (cli_health_hand_over(err))
+        return;
     errno = ENOENT;
     for (int i = 0; slash && i < 2; i++) {
         snprintf(path, sizeof path, "%s/%s", self, place[i]);
@@ -30,6 +32,26 @@ static void become_rounds(char **argv, struct err *err)
             break;
     }
     err_sys(err, "cannot run '%s', which measures", slash ? path : "horing-rounds");
+}
+
+/* What is found is said at once, or the time was over before. */
+static int look(struct cli_health *a, enum health_state *state, struct err *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    int rc = -1;
+
+    if (out)
+        rc = a->replay ? health_replay(&a->o, a->replay, out, state, err)
+                       : health_quick(&a->o, out, state, err);
+    if (!out || fclose(out))
+        rc = err_sys(err, "cannot have memory for the answer");
+    cli_health_stop_timer(a);
+    if (rc == 0)
+        fwrite(text, 1, bytes, stdout);
+    free(text);
+    return rc;
 }
 
 int main(int argc, char **argv)
@@ -42,10 +64,8 @@ int main(int argc, char **argv)
     cli_health_parse(&a, argc, argv);
     if (cli_health_measures(&a))
         become_rounds(argv, &err);
-    else if (a.replay)
-        rc = health_replay(&a.o, a.replay, stdout, &state, &err);
     else
-        rc = health_quick(&a.o, stdout, &state, &err);
+        rc = look(&a, &state, &err);
     int status = rc ? cli_health_fail(&a, &err) : cli_finish(&a.cli, (int)state);
     return cli_health_close(&a, status);
 }

@@ -65,18 +65,6 @@ struct args {
     const char *operand[2];
 };
 
-/* Each runs its verb and returns 0, 1 (the answer is no) or -1. */
-static int run_init(const struct args *a, struct err *err)
-{
-    struct model m;
-
-    if (model_read(&m, a->model, err))
-        return -1;
-    int rc = tool_init(&m, (uint64_t)a->seed, a->output, err);
-    model_release(&m);
-    return rc;
-}
-
 static atomic_int stop; /* the signal that asks for it */
 
 static void on_signal(int number)
@@ -128,6 +116,19 @@ static struct tool_means means_of(const struct args *a)
                                .tell = cli_progress_tell,
                                .ear = a->progress,
                                .healed = a->healed};
+}
+
+/* Each runs its verb and returns 0, 1 (the answer is no) or -1. */
+static int run_init(const struct args *a, struct err *err)
+{
+    struct model m;
+
+    if (model_read(&m, a->model, err))
+        return -1;
+    hear_signals();
+    int rc = tool_init(&m, (uint64_t)a->seed, &stop, a->output, err);
+    model_release(&m);
+    return end_move(a, rc);
 }
 
 static int run_split(const struct args *a, struct err *err)

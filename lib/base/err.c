@@ -83,14 +83,6 @@ int err_prefix(struct err *err, const char *fmt, ...)
     return -1;
 }
 
-int err_more(struct err *err, const char *words)
-{
-    size_t used = strlen(err->text);
-
-    snprintf(err->text + used, sizeof err->text - used, "%s", words);
-    return -1;
-}
-
 const char *err_code_name(enum err_code code)
 {
     static const char *const names[] = {

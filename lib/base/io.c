@@ -26,6 +26,28 @@ int io_size(int fd, int64_t *bytes, struct err *err)
     return 0;
 }
 
+int io_open(const char *path, int *fd, int64_t *bytes, struct err *err)
+{
+    int64_t size = 0;
+    int new;
+
+    do /* no pipe must make us wait */
+        new = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (new < 0 && errno == EINTR);
+    if (new < 0 && errno == ENXIO) /* a socket; a device that is not there */
+        return err_set(err, ERR_INPUT, "%s: is not a regular file", path);
+    if (new < 0)
+        return err_sys(err, "cannot open '%s'", path);
+    if (io_size(new, &size, err)) {
+        close(new);
+        return err_prefix(err, "%s: ", path);
+    }
+    *fd = new;
+    if (bytes)
+        *bytes = size;
+    return 0;
+}
+
 int io_pread_all(int fd, void *to, int64_t bytes, int64_t offset, struct err *err)
 {
     int64_t done = 0;
@@ -83,18 +105,15 @@ void io_put_le64(unsigned char *p, uint64_t v)
         p[i] = (unsigned char)(v >> 8 * i);
 }
 
-int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, struct err *err)
+/* What fd has from here on; `raise` as io_read_file has it. */
+static int read_all(int fd, const char *name, int64_t limit, const char *raise, char **text,
+                    int64_t *bytes, struct err *err)
 {
-    int std = strcmp(path, "-") == 0;
-    int fd = std ? 0 : open(path, O_RDONLY | O_CLOEXEC);
-    const char *name = std ? "stdin" : path;
     char *buf = NULL;
     size_t room = 0;
     int64_t used = 0;
     int rc = -1;
 
-    if (fd < 0)
-        return err_sys(err, "cannot open '%s'", name);
     for (;;) {
         buf = mem_grow(buf, &room, (size_t)used + 65536, 1);
         ssize_t n = read(fd, buf + used, room - (size_t)used - 1);
@@ -108,7 +127,8 @@ int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, s
             break;
         used += n;
         if (used > limit) {
-            err_set(err, ERR_INPUT, "'%s' has more than %" PRId64 " bytes", name, limit);
+            err_set(err, ERR_INPUT, "'%s' has more than %" PRId64 " bytes%s%s%s", name, limit,
+                    raise ? " (" : "", raise ? raise : "", raise ? ")" : "");
             goto done;
         }
     }
@@ -119,8 +139,32 @@ int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, s
     rc = 0;
 done:
     mem_free(buf);
+    return rc;
+}
+
+int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, struct err *err)
+{
+    int std = strcmp(path, "-") == 0;
+    int fd = std ? 0 : open(path, O_RDONLY | O_CLOEXEC);
+    const char *name = std ? "stdin" : path;
+
+    if (fd < 0)
+        return err_sys(err, "cannot open '%s'", name);
+    int rc = read_all(fd, name, limit, NULL, text, bytes, err);
     if (!std)
         close(fd);
+    return rc;
+}
+
+int io_read_file(const char *path, int64_t limit, const char *raise, char **text,
+                 int64_t *bytes, struct err *err)
+{
+    int fd = -1;
+
+    if (io_open(path, &fd, NULL, err))
+        return -1;
+    int rc = read_all(fd, path, limit, raise, text, bytes, err);
+    close(fd);
     return rc;
 }
 

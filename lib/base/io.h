@@ -17,14 +17,26 @@ int io_pwrite_all(int fd, const void *from, int64_t bytes, int64_t offset, struc
  * that it could not, and to nobody who opens the file again.
  */
 int io_close(int fd, const char *name, struct err *err);
+/*
+ * Opens a file to read it, and tells its size (NULL: nobody asks).  It is a regular one: a
+ * pipe, a socket, a device in its place is ERR_INPUT, and is not waited for.
+ */
+int io_open(const char *path, int *fd, int64_t *bytes, struct err *err);
 uint64_t io_le64(const unsigned char *p);
 void io_put_le64(unsigned char *p, uint64_t v);
 
 /*
- * A text from a file, or from stdin where path is "-", refused above `limit` bytes.
- * *text is owned by the caller (mem_free), one 0 behind it.
+ * A text from a file that a user names, or from stdin where path is "-", refused above `limit`
+ * bytes; a pipe is read to its end (<(...) of a shell is one).  *text is owned by the caller
+ * (mem_free), one 0 behind it.
  */
 int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, struct err *err);
+/*
+ * The same of what a folder has under a name that is ours: a regular file, "-" too.  `raise`:
+ * the option that does so to the limit, to be named where one is met; NULL: there is none.
+ */
+int io_read_file(const char *path, int64_t limit, const char *raise, char **text,
+                 int64_t *bytes, struct err *err);
 
 /*
  * Files are written beside their target, fsynced, renamed, and the folder fsynced: a killed

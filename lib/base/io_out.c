@@ -18,15 +18,26 @@
 
 #include "base/mem.h"
 
-/* "a/b/" -> "a/b"; the name alone must not be empty, "." or "..". */
-static char *trimmed(const char *path)
+/*
+ * "a/b/" -> "a/b".  A path that ends in no name of its own, such as "" or "a/..", could not be
+ * renamed to, which would be found out when all is written.
+ */
+static int take_name(const char *path, char **out, struct err *err)
 {
-    char *copy = mem_dup(path);
+    char *copy = mem_dup(path), *slash;
     size_t n = strlen(copy);
 
     while (n > 1 && copy[n - 1] == '/')
         copy[--n] = 0;
-    return copy;
+    slash = strrchr(copy, '/');
+    const char *name = slash ? slash + 1 : copy;
+    if (*name && strcmp(name, ".") && strcmp(name, "..")) {
+        *out = copy;
+        return 0;
+    }
+    mem_free(copy);
+    return err_set(err, ERR_INPUT,
+                   "'%s' cannot be written, expected a path that ends in a name", path);
 }
 
 static char *parent_of(const char *path)
@@ -111,7 +122,8 @@ int io_create(struct io_out *out, const char *path, int force, struct err *err)
     struct io_out new = {.fd = -1, .force = force};
     int ours = 0;
 
-    new.path = trimmed(path);
+    if (take_name(path, &new.path, err))
+        return -1;
     new.temp = io_temp_name(new.path);
     if (check_target(new.path, force, S_IFREG, err))
         goto fail;
@@ -258,7 +270,8 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
     struct io_dir new = {.lock = -1, .force = force};
     int ours = 0;
 
-    new.path = trimmed(path);
+    if (take_name(path, &new.path, err))
+        return -1;
     new.temp = io_temp_name(new.path);
     if (check_target(new.path, force, S_IFDIR, err))
         goto fail;

@@ -41,12 +41,8 @@ static int shard_fd(struct ckpt *c, int file, int k, int *fd, struct err *err)
         return 0;
     }
     char *path = ckpt_shard_path(c, file, k);
-    int new = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
-    if (new < 0)
-        rc = err_sys(err, "cannot open '%s'", path);
-    else if (io_size(new, &bytes, err))
-        rc = err_prefix(err, "%s: ", path);
-    else if (bytes != c->file[file].bytes)
+    int new = -1, rc = io_open(path, &new, &bytes, err);
+    if (rc == 0 && bytes != c->file[file].bytes)
         rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
                     c->file[file].bytes);
     mem_free(path);
@@ -66,9 +62,8 @@ int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const cha
                      const char *hash, struct err *err)
 {
     const struct model_tensor *t = &c->model.tensor[b->tensor];
-    const char *slash = strrchr(path, '/');
 
-    err_at(err, slash ? slash + 1 : path, 0, t->name,
+    err_at(err, path, 0, t->name,
            "%s, elements [%" PRId64 ", %" PRId64 ") are damaged: checksum %s, expected %s",
            c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
     err->code = ERR_MISMATCH;
@@ -119,7 +114,7 @@ static int load_block(struct ckpt *c, int64_t number, struct err *err)
         if (i == 0)
             wound = *err;
     }
-    return -1;
+    return ckpt_blame(c, err);
 }
 
 /* The block of (state, unit) in which element `at` lies; there is one. */

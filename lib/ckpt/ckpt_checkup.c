@@ -23,10 +23,10 @@ static void add(struct ckpt_checkup *x, const struct ckpt_wound *w, const struct
     x->wound[x->wounds++].text = err ? mem_dup(err->text) : NULL;
 }
 
-/* What is not as it should be is an answer; what the system refuses is an error. */
+/* Whatever is the matter with a file is an answer; what we have too little of is an error. */
 static int is_answer(const struct err *err)
 {
-    return err->code == ERR_INPUT || err->code == ERR_MISMATCH || err->code == ERR_ABSENT;
+    return !err->scarce;
 }
 
 /* --- shards --- */
@@ -54,14 +54,11 @@ static int open_shard(const struct ckpt *c, int file, const char *path, int *fd,
 {
     int64_t bytes = 0, expected = c->file[file].bytes;
 
-    *fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (*fd < 0 && errno == ENOENT)
-        return err_at(err, path, 0, NULL, "is missing%s",
-                      c->copies ? "" : ": this rank's part of every unit is lost");
-    if (*fd < 0)
-        return err_sys(err, "cannot open '%s'", path);
-    if (io_size(*fd, &bytes, err))
-        return err_prefix(err, "%s: ", path);
+    if (io_open(path, fd, &bytes, err))
+        return err->code == ERR_ABSENT
+                   ? err_at(err, path, 0, NULL, "is missing%s",
+                            c->copies ? "" : ": this rank's part of every unit is lost")
+                   : -1;
     return bytes == expected
                ? 0
                : err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
@@ -88,6 +85,7 @@ static int check_shard(struct ckpt_checkup *x, int file, int k, struct err *err)
     mem_free(path);
     if (rc && !is_answer(err))
         return -1;
+    w.refused = w.kind == WOUND_FILE && rc && err->code == ERR_SYS;
     if (rc)
         add(x, &w, err);
     return 0;
@@ -243,19 +241,15 @@ static int check_small(struct ckpt_checkup *x, int number, int k, int64_t expect
 {
     char *name = ckpt_small_name(x->c, number), *path = ckpt_small_path(x->c->dir, k, name);
     struct ckpt_wound w = {.kind = WOUND_SMALL, .file = number, .copy = k};
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
     int64_t bytes = 0;
     char is[33];
+    int fd = -1, rc = io_open(path, &fd, &bytes, err);
 
     x->files++;
-    if (fd < 0)
-        rc = err_sys(err, "cannot open '%s'", path);
-    else if (io_size(fd, &bytes, err))
-        rc = err_prefix(err, "%s: ", path);
-    else if (bytes != expected)
+    if (rc == 0 && bytes != expected) {
         rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
                     expected);
-    else if (!x->quick || number < CKPT_SMALL_SOURCES) {
+    } else if (rc == 0 && (!x->quick || number < CKPT_SMALL_SOURCES)) {
         rc = ckpt_hash_file(path, &bytes, is, err);
         x->bytes += bytes;
         if (rc == 0 && strcmp(is, hash))
@@ -268,6 +262,7 @@ static int check_small(struct ckpt_checkup *x, int number, int k, int64_t expect
     x->kept[(int64_t)number * (1 + x->c->copies) + k] = rc == 0;
     if (rc && !is_answer(err))
         return -1;
+    w.refused = rc && err->code == ERR_SYS;
     if (rc)
         add(x, &w, err);
     return 0;
@@ -466,6 +461,10 @@ void ckpt_wound_say(const struct ckpt_checkup *x, const struct ckpt_wound *w, st
     if (w->text)
         snprintf(err->text, sizeof err->text, "%s", w->text);
     mem_free(path);
+    char *cure = w->refused ? ckpt_wound_cure(x, w) : NULL;
+    if (w->refused && !cure)
+        err->code = ERR_SYS;
+    mem_free(cure);
 }
 
 char *ckpt_wound_file(const struct ckpt_checkup *x, const struct ckpt_wound *w)

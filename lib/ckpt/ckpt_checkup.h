@@ -18,6 +18,7 @@ struct ckpt_wound {
     int copy;      /* 0: the file itself */
     int64_t block; /* WOUND_BLOCK: its number in the checkpoint */
     char hash[33]; /* and what its checksum is; "" where it cannot be read */
+    int refused;   /* the system does not let it be opened: it may be good all the same */
     char *text;    /* owned, what is wrong; NULL: its checksum */
 };
 
@@ -52,7 +53,10 @@ void ckpt_header_make(const struct ckpt *c, int file, void *head);
 
 /* The name of a small file within its copy's folder: "source/files/NAME"; mem_free. */
 char *ckpt_small_name(const struct ckpt *c, int number);
-/* What is wrong, as a sentence with file, tensor and elements. */
+/*
+ * What is wrong, as a sentence with file, tensor and elements.  Its code is ERR_SYS for what
+ * the system refused and nothing else can stand in for: whether that is lost nobody knows.
+ */
 void ckpt_wound_say(const struct ckpt_checkup *x, const struct ckpt_wound *w, struct err *err);
 /* Its file's name within the checkpoint; mem_free. */
 char *ckpt_wound_file(const struct ckpt_checkup *x, const struct ckpt_wound *w);

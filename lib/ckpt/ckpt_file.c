@@ -75,6 +75,12 @@ int ckpt_name_ok(const char *name)
     }
 }
 
+int ckpt_stopped(const atomic_int *stop, struct err *err)
+{
+    return stop && atomic_load(stop) ? err_set(err, ERR_SYS, "stopped, nothing was written")
+                                     : 0;
+}
+
 int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
                   struct err *err)
 {
@@ -152,13 +158,9 @@ int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *
 {
     char *source = io_join(from, name), *target = io_join(to, name);
     void *buffer = mem_new(COPY_BYTES, 1);
-    int in = open(source, O_RDONLY | O_CLOEXEC), out = -1, rc = -1;
+    int in = -1, out = -1, rc = -1;
 
-    if (in < 0) {
-        err_sys(err, "cannot open '%s'", source);
-        goto done;
-    }
-    if (make_parents(to, name, err))
+    if (io_open(source, &in, NULL, err) || make_parents(to, name, err))
         goto done;
     out = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (out < 0) {
@@ -183,11 +185,11 @@ done:
 
 int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = -1;
     void *buffer;
 
-    if (fd < 0)
-        return err_sys(err, "cannot open '%s'", path);
+    if (io_open(path, &fd, NULL, err))
+        return -1;
     buffer = mem_new(COPY_BYTES, 1);
     int rc = pass(fd, -1, buffer, bytes, hex, err);
     if (rc)

@@ -172,6 +172,11 @@ static int is_hash(const char *text)
     return strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32;
 }
 
+static int is_count(json_int_t n)
+{
+    return n >= 0 && n <= CKPT_RUN_MAX;
+}
+
 static int read_run(struct reader *r, json_t *run)
 {
     json_int_t step, tokens, position, seed;
@@ -182,10 +187,10 @@ static int read_run(struct reader *r, json_t *run)
     if (json_unpack_ex(run, &e, JSON_STRICT, "{s:I,s:I,s:I,s:I}", "step", &step, "tokens",
                        &tokens, "position", &position, "seed", &seed))
         return FAIL(r, "run: %.200s", e.text);
-    if (step < 0 || tokens < 0 || position < 0)
+    if (!is_count(step) || !is_count(tokens) || !is_count(position))
         return FAIL(r,
                     "run is at step %" PRId64 ", token %" PRId64 " and position %" PRId64
-                    ", expected none below 0",
+                    ", expected 0 to 1e18 of each",
                     (int64_t)step, (int64_t)tokens, (int64_t)position);
     r->c->has_run = 1;
     r->c->run = (struct ckpt_run){step, tokens, position, (uint64_t)seed};
@@ -297,6 +302,33 @@ static int check_config(struct reader *r, const char *hash)
     return -1;
 }
 
+/* Of one name there are a header and its rest, or a file, in the folder that merge makes. */
+static int by_target(const void *a, const void *b)
+{
+    const struct ckpt_source *x = *(struct ckpt_source *const *)a;
+    const struct ckpt_source *y = *(struct ckpt_source *const *)b;
+    int order = strcmp(x->name, y->name);
+
+    return order ? order : (x->keep == CKPT_KEEP_REST) - (y->keep == CKPT_KEEP_REST);
+}
+
+static int no_source_twice(struct reader *r)
+{
+    const struct ckpt_sources *all = &r->c->source;
+    const struct ckpt_source **item = mem_new((size_t)all->count, sizeof *item);
+    int rc = 0;
+
+    for (int i = 0; i < all->count; i++)
+        item[i] = &all->item[i];
+    if (all->count)
+        qsort(item, (size_t)all->count, sizeof *item, by_target);
+    for (int i = 1; rc == 0 && i < all->count; i++)
+        if (by_target(&item[i - 1], &item[i]) == 0)
+            rc = FAIL(r, "source '%.200s' is there twice", item[i]->name);
+    mem_free(item);
+    return rc;
+}
+
 static int read_source(struct reader *r, json_t *list)
 {
     struct ckpt *c = r->c;
@@ -327,7 +359,7 @@ static int read_source(struct reader *r, json_t *list)
         *s = (struct ckpt_source){mem_dup(name), keep, bytes, whole, {0}};
         strcpy(s->hash, hash);
     }
-    return 0;
+    return no_source_twice(r);
 }
 
 static int find_unit(const struct model *m, const char *name)
@@ -535,12 +567,10 @@ int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
 {
     char *text = NULL;
     int64_t bytes = 0;
-    int rc = io_read_text(path, limits->manifest_bytes, &text, &bytes, err);
+    int rc = io_read_file(path, limits->manifest_bytes, "--max-manifest", &text, &bytes, err);
 
     if (rc == 0)
         rc = ckpt_manifest_parse(c, path, config, text, bytes, err);
-    else if (err->code == ERR_INPUT)
-        err_more(err, " (--max-manifest)");
     mem_free(text);
     return rc;
 }

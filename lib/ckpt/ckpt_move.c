@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ckpt/ckpt_parts.h"
 
 enum { SMALL_STACK = 256 << 10 };
 
@@ -169,13 +170,6 @@ static void do_sync(struct work *w)
         fail(w, &err);
 }
 
-static int stopped(const struct work *w, struct err *err)
-{
-    if (!w->m.what->stop || !atomic_load(w->m.what->stop))
-        return 0;
-    return err_set(err, ERR_SYS, "stopped, nothing was written");
-}
-
 static void *work(void *arg)
 {
     struct work *w = arg;
@@ -183,7 +177,7 @@ static void *work(void *arg)
 
     pthread_mutex_lock(&w->lock);
     while (!w->failed && !(all_moved(w) && w->next_sync == w->syncs)) {
-        if (stopped(w, &err)) {
+        if (ckpt_stopped(w->m.what->stop, &err)) {
             fail(w, &err);
         } else if (can_write(w)) { /* first: it makes room */
             do_write(w);
@@ -274,9 +268,8 @@ static int open_files(struct work *w, struct err *err)
 {
     const struct ckpt_move *what = w->m.what;
 
-    if (move_paths_open(&w->m.from, what->from_file, what->from_files, O_RDONLY, !what->lost,
-                        err) ||
-        move_paths_open(&w->m.to, what->to_file, what->to_files, O_WRONLY, 1, err))
+    if (move_paths_open(&w->m.from, what->from_file, what->from_files, 0, !what->lost, err) ||
+        move_paths_open(&w->m.to, what->to_file, what->to_files, 1, 1, err))
         return -1;
     w->syncs = w->m.to.first[what->to_files];
     return 0;

@@ -18,7 +18,7 @@ enum { MOVE_UNIT = 64 };
 struct move_paths {
     const struct move_file *file;
     int64_t *first; /* [files + 1] the number of a file's first path */
-    int flags;      /* to open with */
+    int written;    /* else read */
     int kept;
     int *fd; /* [kept], -1: not open */
 };
@@ -39,7 +39,7 @@ struct mover {
  * Those that stay open are opened.  needed: a file whose only path cannot be is an error now;
  * else it is one when a piece of it is asked for.
  */
-int move_paths_open(struct move_paths *p, const struct move_file *file, int files, int flags,
+int move_paths_open(struct move_paths *p, const struct move_file *file, int files, int written,
                     int needed, struct err *err);
 void move_paths_close(struct move_paths *p);
 

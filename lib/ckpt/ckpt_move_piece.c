@@ -27,14 +27,16 @@ enum {
 static int open_path(const struct move_paths *p, int file, int path, int *fd, struct err *err)
 {
     const char *name = p->file[file].path[path];
-    int new = open(name, p->flags | O_CLOEXEC), rc = 0;
+    int new = -1, rc = 0;
     int64_t bytes = 0;
 
-    if (new < 0)
+    if (!p->written)
+        rc = io_open(name, &new, &bytes, err);
+    else if ((new = open(name, O_WRONLY | O_CLOEXEC)) < 0)
         rc = err_sys(err, "cannot open '%s'", name);
     else if (io_size(new, &bytes, err))
         rc = err_prefix(err, "%s: ", name);
-    else if (bytes != p->file[file].bytes)
+    if (rc == 0 && bytes != p->file[file].bytes)
         rc = err_at(err, name, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
                     p->file[file].bytes);
     if (rc == 0)
@@ -44,10 +46,10 @@ static int open_path(const struct move_paths *p, int file, int path, int *fd, st
     return rc;
 }
 
-int move_paths_open(struct move_paths *p, const struct move_file *file, int files, int flags,
+int move_paths_open(struct move_paths *p, const struct move_file *file, int files, int written,
                     int needed, struct err *err)
 {
-    *p = (struct move_paths){.file = file, .flags = flags};
+    *p = (struct move_paths){.file = file, .written = written};
     p->first = mem_new((size_t)files + 1, sizeof *p->first);
     for (int f = 0; f < files; f++)
         p->first[f + 1] = p->first[f] + file[f].paths;
@@ -317,6 +319,10 @@ static int write_path(struct mover *m, const struct move_to *t, int path, void *
     return give_written(&m->to, t->file, path, fd, rc, err);
 }
 
+/*
+ * All data passes through memory to be summed, so copy_file_range could do for paths after the
+ * first alone.  It is not faster there, and where files can share blocks a copy would be none.
+ */
 int move_write_piece(struct mover *m, int64_t piece, struct err *err)
 {
     const struct move_to *t = &m->what->to[piece];

@@ -15,13 +15,20 @@
 
 enum { PROBES = 16 }; /* blocks that may be damaged before a manifest is another run's */
 
-char *ckpt_small_path(const char *dir, int k, const char *name)
+/* Where what is small lies of copy k. */
+static char *small_folder(const char *dir, int k)
 {
     char folder[CKPT_FILE_NAME];
 
     ckpt_copy_folder(k, folder);
-    char *copy = k ? io_join(dir, folder) : mem_dup(dir), *path = io_join(copy, name);
-    mem_free(copy);
+    return k ? io_join(dir, folder) : mem_dup(dir);
+}
+
+char *ckpt_small_path(const char *dir, int k, const char *name)
+{
+    char *folder = small_folder(dir, k), *path = io_join(folder, name);
+
+    mem_free(folder);
     return path;
 }
 
@@ -66,15 +73,16 @@ static int open_by(struct ckpt *c, const char *dir, int m, int k,
                    const struct ckpt_limits *limits, struct err *err)
 {
     struct ckpt new = {.dir = mem_dup(dir), .cached = -1, .manifest = m};
-    char *config = ckpt_small_path(dir, k, "config.json");
+    char *folder = small_folder(dir, k), *config = io_join(folder, "config.json");
     char *manifest = ckpt_small_path(dir, m, "manifest.json");
 
     for (int i = 0; i < CKPT_OPEN_MAX; i++)
         new.open[i].fd = -1;
-    int rc = model_read(&new.model, config, err) ||
+    int rc = model_read_folder(&new.model, folder, err) ||
                      ckpt_manifest_read(&new, manifest, config, limits, err)
                  ? -1
                  : 0;
+    mem_free(folder);
     mem_free(config);
     mem_free(manifest);
     for (int64_t b = 0; b < new.blocks; b++)
@@ -124,6 +132,38 @@ static int fits(struct ckpt *c)
     return good;
 }
 
+/* Copies of a manifest, whatever its own says: that may be another run's. */
+static int has_copies(const char *dir)
+{
+    int k = 1;
+
+    while (k <= CKPT_COPIES_MAX && !is_there(dir, k, "manifest.json"))
+        k++;
+    return k <= CKPT_COPIES_MAX;
+}
+
+int ckpt_blame(struct ckpt *c, struct err *err)
+{
+    struct ckpt other;
+    struct err ignored;
+
+    if (c->manifest || err->code == ERR_SYS || !has_copies(c->dir) || fits(c) ||
+        ckpt_open_any(&other, c->dir, &ckpt_limits_usual, 1, &ignored))
+        return -1;
+    if (other.manifest) {
+        char *own = ckpt_small_path(c->dir, 0, "manifest.json");
+        char *copy = ckpt_small_path(c->dir, other.manifest, "manifest.json");
+        err_set(err, ERR_MISMATCH,
+                "'%s' is another checkpoint's, '%s' is that of these shards: paro-shard repair "
+                "puts it right",
+                own, copy);
+        mem_free(own);
+        mem_free(copy);
+    }
+    ckpt_close(&other);
+    return -1;
+}
+
 int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
                   struct err *err)
 {
@@ -135,7 +175,7 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
             continue;
         if (open_with(c, dir, m, limits, m ? &other : &own))
             continue;
-        if ((m == 0 && !(doubt && c->copies)) || fits(c)) {
+        if ((m == 0 && !(doubt && has_copies(dir))) || fits(c)) {
             c->healed.files = own.code != ERR_NONE;
             c->healed.first = own;
             return 0;

@@ -2,6 +2,7 @@
 #ifndef CKPT_CKPT_PARTS_H
 #define CKPT_CKPT_PARTS_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "ckpt/ckpt_copy.h"
@@ -82,9 +83,17 @@ int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
 /* The same from a text that is in memory, with a 0 behind it; `path` is for messages. */
 int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config, const char *text,
                         int64_t bytes, struct err *err);
+/*
+ * Where reading failed, err is why, and stays so unless it is its own manifest that does not
+ * belong here: then err says that.  -1.
+ */
+int ckpt_blame(struct ckpt *c, struct err *err);
 /* ckpt_open_within; doubt: its own manifest may be another run's, if a copy says so. */
 int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
                   struct err *err);
+
+/* Whether somebody asks to stop (NULL: nobody may): then -1. */
+int ckpt_stopped(const atomic_int *stop, struct err *err);
 
 /* Writes a whole small file into dir, synced. */
 int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,

@@ -19,4 +19,10 @@ struct ckpt_limits {
 /* What is far above all real files, and far below what a machine has. */
 extern const struct ckpt_limits ckpt_limits_usual;
 
+/*
+ * Steps, tokens and places that a run begins with: they count on, and about a ninth of what 64
+ * bits hold leaves it room to do so.
+ */
+#define CKPT_RUN_MAX INT64_C(1000000000000000000)
+
 #endif

@@ -114,9 +114,7 @@ static int restore_file(struct merge_plan *p, const struct ckpt_source *s, size_
 
     if (ckpt_find_source(p->c, s, &path, err))
         return -1;
-    int rc = io_read_text(path, limits->header_bytes + 8, &head, &bytes, err);
-    if (rc && err->code == ERR_INPUT)
-        err_more(err, " (--max-header)");
+    int rc = io_read_file(path, limits->header_bytes + 8, "--max-header", &head, &bytes, err);
     if (rc == 0) {
         ckpt_hash(head, bytes, hash);
         rc = check_kept(path, hash, s, err);

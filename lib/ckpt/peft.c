@@ -120,7 +120,7 @@ static int check_config(const char *dir, const struct model *m, struct err *err)
 {
     char *path = io_join(dir, "adapter_config.json"), *text = NULL;
     int64_t bytes = 0;
-    int rc = io_read_text(path, CONFIG_BYTES_MAX, &text, &bytes, err);
+    int rc = io_read_file(path, CONFIG_BYTES_MAX, NULL, &text, &bytes, err);
 
     if (rc == 0)
         rc = peft_check(m, path, text, bytes, err);

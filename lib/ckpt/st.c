@@ -85,15 +85,14 @@ int st_open(struct st *st, const char *path, struct err *err)
 int st_open_within(struct st *st, const char *path, const struct ckpt_limits *limits,
                    struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
     char first[8];
     void *head = NULL;
     int64_t file_bytes = 0, n = 0;
-    int rc = -1;
+    int fd = -1, rc = -1;
 
-    if (fd < 0)
-        return err_sys(err, "cannot open '%s'", path);
-    if (io_size(fd, &file_bytes, err) || io_pread_all(fd, first, 8, 0, err)) {
+    if (io_open(path, &fd, &file_bytes, err))
+        return -1;
+    if (io_pread_all(fd, first, 8, 0, err)) {
         err_prefix(err, "%s: ", path);
         goto done;
     }
@@ -151,11 +150,11 @@ void st_close_file(struct st *st)
 int st_read(const struct st *st, const struct st_tensor *t, int64_t first, int64_t bytes,
             void *out, struct err *err)
 {
-    int fd = st->fd < 0 ? open(st->path, O_RDONLY | O_CLOEXEC) : st->fd, rc;
+    int fd = st->fd;
 
-    if (fd < 0)
-        return err_sys(err, "cannot open '%s'", st->path);
-    rc = io_pread_all(fd, out, bytes, st->data + t->first + first, err);
+    if (fd < 0 && io_open(st->path, &fd, NULL, err))
+        return -1;
+    int rc = io_pread_all(fd, out, bytes, st->data + t->first + first, err);
     if (rc)
         err_prefix(err, "%s: '%.96s': ", st->path, t->name);
     if (fd != st->fd)

@@ -31,8 +31,12 @@ struct tool_means {
     struct ckpt_healed *healed; /* what copies gave, filled in; NULL: nobody asks */
 };
 
-/* A Hugging Face folder with the model's first values: config.json, model.safetensors. */
-int tool_init(const struct model *m, uint64_t seed, struct tool_target to, struct err *err);
+/*
+ * A Hugging Face folder with the model's first values: config.json, model.safetensors.  stop:
+ * as tool_means has it.
+ */
+int tool_init(const struct model *m, uint64_t seed, const atomic_int *stop,
+              struct tool_target to, struct err *err);
 
 /*
  * ERR_MISMATCH naming folder and key when two readings of a config.json are not of one network:

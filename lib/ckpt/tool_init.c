@@ -16,6 +16,7 @@ enum { CHUNK = 1 << 18 }; /* elements drawn at a time: 1 MiB */
 struct init {
     const struct model *m;
     uint64_t seed;
+    const atomic_int *stop;
     enum dtype type;
     float *values; /* [CHUNK] */
     void *cast;    /* [CHUNK] of type */
@@ -28,6 +29,8 @@ static int put_values(const struct init *in, int fd, int64_t at, const struct mo
         int64_t n = t->elems - lo < CHUNK ? t->elems - lo : CHUNK;
         model_init_values(t, in->seed, lo, n, in->values);
         dtype_convert(in->cast, in->type, in->values, DTYPE_F32, n);
+        if (ckpt_stopped(in->stop, err))
+            return -1;
         if (io_pwrite_all(fd, in->cast, n * dtype_bytes(in->type),
                           at + lo * dtype_bytes(in->type), err))
             return -1;
@@ -79,9 +82,10 @@ static int put_weights(const struct init *in, const char *path, struct err *err)
     return rc;
 }
 
-int tool_init(const struct model *m, uint64_t seed, struct tool_target to, struct err *err)
+int tool_init(const struct model *m, uint64_t seed, const atomic_int *stop,
+              struct tool_target to, struct err *err)
 {
-    struct init in = {.m = m, .seed = seed};
+    struct init in = {.m = m, .seed = seed, .stop = stop};
     struct io_dir dir;
 
     if (!m->unit)

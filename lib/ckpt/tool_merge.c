@@ -121,7 +121,7 @@ int tool_merge(const char *from, const struct tool_merging *what, struct tool_ta
                  ? -1
                  : 0;
     if (rc == 0) {
-        rc = fill_folder(&plan, what, dir.temp, err);
+        rc = fill_folder(&plan, what, dir.temp, err) ? ckpt_blame(&c, err) : 0;
         if (rc)
             io_dir_abandon(&dir);
         else

@@ -118,6 +118,19 @@ static void tell_all_lost(struct repair *r)
         }
 }
 
+/* What cannot be looked at and is nowhere else may be good: it is not called lost. */
+static int check_refused(const struct repair *r, struct err *err)
+{
+    for (int64_t i = 0; i < r->x->wounds; i++) {
+        if (!r->x->wound[i].refused)
+            continue;
+        ckpt_wound_say(r->x, &r->x->wound[i], err);
+        if (err->code == ERR_SYS)
+            return -1;
+    }
+    return 0;
+}
+
 static void tell_rebuilt(struct repair *r)
 {
     for (int64_t i = 0; i < r->x->wounds; i++) {
@@ -151,10 +164,8 @@ static int take_header(const struct repair *r, int file, void *head, struct err 
         return 0;
     }
     char *path = ckpt_shard_path(c, file, k);
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
-    if (fd < 0)
-        rc = err_sys(err, "cannot open '%s'", path);
-    else if (io_pread_all(fd, head, c->file[file].header_bytes, 0, err))
+    int fd = -1, rc = io_open(path, &fd, NULL, err);
+    if (rc == 0 && io_pread_all(fd, head, c->file[file].header_bytes, 0, err))
         rc = err_prefix(err, "%s: ", path);
     if (rc == 0) {
         ckpt_hash(head, c->file[file].header_bytes, hash);
@@ -255,7 +266,7 @@ static int put_small(const struct repair *r, const char *dir, struct err *err)
     const struct ckpt_limits *limits = r->means->limits ? r->means->limits : &ckpt_limits_usual;
     char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), *text = NULL;
     int64_t bytes = 0;
-    int rc = io_read_text(path, limits->manifest_bytes, &text, &bytes, err);
+    int rc = io_read_file(path, limits->manifest_bytes, "--max-manifest", &text, &bytes, err);
 
     struct ckpt_small small = {c->model.config, text, bytes, &c->source};
     if (rc == 0)
@@ -319,7 +330,8 @@ int tool_repair(const char *from, const struct tool_means *means, int json, FILE
     /* The target is taken first: one that is refused is so before all is read. */
     int rc = tool_check_apart(from, to.dir, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
-                     ckpt_checkup(&x, &c, 0, means, err) || repair(&r, &dir, err)
+                     ckpt_checkup(&x, &c, 0, means, err) || check_refused(&r, err) ||
+                     repair(&r, &dir, err)
                  ? -1
                  : 0;
     if (dir.path) /* not committed */

@@ -127,7 +127,7 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
                  ? -1
                  : 0;
     if (rc == 0) {
-        rc = fill_folder(&c, what, dir.temp, err);
+        rc = fill_folder(&c, what, dir.temp, err) ? ckpt_blame(&c, err) : 0;
         if (rc)
             io_dir_abandon(&dir);
         else

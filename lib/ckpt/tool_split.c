@@ -63,19 +63,36 @@ static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t
     return 0;
 }
 
-/* Each state's stream is of one type, so no element is cut. */
+/* Elements [lo, lo + count) of a piece. */
+static int make_elems(struct filling *f, const struct piece *p, int64_t lo, int64_t count,
+                      void *out, struct err *err)
+{
+    const struct model_tensor *t = &f->model->tensor[p->tensor];
+
+    return p->state ? optim_read(&f->optim, t, p->state - 1, p->first + lo, count, out, err)
+                    : fill_adapter(f, t, p->first + lo, count, out, err);
+}
+
+/*
+ * Any bytes of a piece: behind an odd number of 2-byte parameters the F32 states begin at a
+ * byte of the stream that is no multiple of 4, and an element may lie over either end.
+ */
 static int make_piece(void *arg, int64_t number, int64_t first, int64_t bytes, void *out,
                       struct err *err)
 {
     struct filling *f = arg;
     const struct piece *p = &f->piece[number];
-    const struct model_tensor *t = &f->model->tensor[p->tensor];
     int64_t width = dtype_bytes(p->state ? DTYPE_F32 : f->hf->type);
+    int64_t lo = first / width, hi = (first + bytes + width - 1) / width;
 
-    if (p->state)
-        return optim_read(&f->optim, t, p->state - 1, p->first + first / width, bytes / width,
-                          out, err);
-    return fill_adapter(f, t, p->first + first / width, bytes / width, out, err);
+    if (hi * width == first + bytes && lo * width == first && (uintptr_t)out % 8 == 0)
+        return make_elems(f, p, lo, hi - lo, out, err);
+    char *whole = mem_new((size_t)(hi - lo), (size_t)width);
+    int rc = make_elems(f, p, lo, hi - lo, whole, err);
+    if (rc == 0)
+        memcpy(out, whole + first - lo * width, (size_t)bytes);
+    mem_free(whole);
+    return rc;
 }
 
 /* A tensor's state as the stream has it; of the file that lies behind the folder's, too. */
@@ -116,15 +133,17 @@ static void list_pieces(struct filling *f)
                 list_tensor(f, i, state);
 }
 
-/* What is read: the folder's weights and, last, the optimizer's state. */
+/* What is read: the folder's weights and, last, the optimizer's state or the adapters. */
 static int read_files(const struct filling *f)
 {
-    return f->hf->files + f->optim.open;
+    return f->hf->files + (f->optim.open || f->peft.open);
 }
 
 static const struct st *read_file(const struct filling *f, int number)
 {
-    return number < f->hf->files ? &f->hf->file[number] : &f->optim.st;
+    return number < f->hf->files ? &f->hf->file[number]
+           : f->optim.open       ? &f->optim.st
+                                 : &f->peft.st;
 }
 
 /* The same file, and nobody has written to it. */
@@ -161,11 +180,11 @@ static int put_header(const char *dir, const struct st *st, const char *name,
                       struct ckpt_source *s, struct err *err)
 {
     void *head = NULL;
-    int fd = open(st->path, O_RDONLY | O_CLOEXEC), rc;
+    int fd = -1;
 
-    if (fd < 0)
-        return err_sys(err, "cannot open '%s'", st->path);
-    rc = mem_data(st->data, "a safetensors header", &head, err);
+    if (io_open(st->path, &fd, NULL, err))
+        return -1;
+    int rc = mem_data(st->data, "a safetensors header", &head, err);
     if (rc == 0 && io_pread_all(fd, head, st->data, 0, err))
         rc = err_prefix(err, "%s: ", st->path);
     close(fd);
@@ -342,7 +361,7 @@ static int pick_model(const struct hf *hf, const struct model *plan, struct mode
 
     *out = plan;
     if (!hf->alone && !io_absent(path)) {
-        rc = model_read(own, path, err) || tool_check_same(hf->dir, own, plan, err) ||
+        rc = model_read_folder(own, hf->dir, err) || tool_check_same(hf->dir, own, plan, err) ||
                      (plan->partial && model_train(own, plan->partial, err))
                  ? -1
                  : 0;

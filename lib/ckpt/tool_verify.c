@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what can be wrong with a checkpoint, a folder or a file, and says all of it, not the
- * first alone.  What the content gets wrong is an answer; what the system refuses is an error.
+ * first alone.  What the content gets wrong is an answer, and what the system refuses, if a
+ * copy has it; else that is an error.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -114,7 +115,7 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
     char *config = io_join(hf.dir, "config.json");
     int rc = 0;
     if (!hf.alone && !io_absent(config)) {
-        if (model_read(&m, config, err)) {
+        if (model_read_folder(&m, hf.dir, err)) {
             rc = -1; /* what the folder should hold cannot be told */
         } else {
             int bad = hf_match(&hf, &m, err) || (!quick && hf_check_tied(&hf, err));

@@ -194,6 +194,15 @@ static void fail_json(const struct err *err)
     jout_close(&j, '}');
 }
 
+/* One line, whatever a name in it holds; behind a bar were perfdata. */
+static void fail_plugin(const struct cli *cli, const struct err *err)
+{
+    printf("%s UNKNOWN - ", cli->plugin);
+    for (const char *c = err->text; *c; c++)
+        putchar((unsigned char)*c < ' ' || *c == 0x7f || *c == '|' ? '?' : *c);
+    putchar('\n');
+}
+
 int cli_fail(struct cli *cli, const struct err *err)
 {
     if (cli->silent)
@@ -206,7 +215,7 @@ int cli_fail(struct cli *cli, const struct err *err)
     if (cli->json)
         fail_json(err);
     else if (cli->plugin) /* whoever runs plugins reads nothing else */
-        printf("%s UNKNOWN - %s\n", cli->plugin, err->text);
+        fail_plugin(cli, err);
     else
         fprintf(stderr, "%s: %s\n", cli->name, err->text);
     return cli->status;

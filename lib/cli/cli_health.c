@@ -3,6 +3,7 @@
 #include "cli/cli_health.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
+#include "health/health_name.h"
 
 enum {
     KEY_LEVEL = 0x100,
@@ -63,6 +65,24 @@ static const struct argp_option options[] = {
     {"proc", KEY_PROC, "DIR", 0, "Read the host's name, boot and load under DIR, not /proc", 2},
     CLI_OPTIONS,
     {0}};
+
+static const char version_name[] = "HORING_CHECK_VERSION";
+
+int cli_health_hand_over(struct err *err)
+{
+    return setenv(version_name, PARO_VERSION, 1) ? err_sys(err, "cannot have memory") : 0;
+}
+
+int cli_health_take_over(struct err *err)
+{
+    const char *of = getenv(version_name);
+
+    if (!of || strcmp(of, PARO_VERSION) == 0)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "horing-check is of version %.40s and horing-rounds of %s, expected one", of,
+                   PARO_VERSION);
+}
 
 int cli_health_measures(const struct cli_health *a)
 {
@@ -129,24 +149,18 @@ static int choose_time(struct cli_health *a)
                 : 0;
 }
 
-/* A word of the line, of file names and of UTF-8 in what Prometheus reads. */
 static void choose_host(struct health_ops *ops)
 {
-    char path[512];
+    char path[512], name[512] = "";
 
     snprintf(path, sizeof path, "%s/sys/kernel/hostname", ops->proc);
     FILE *f = fopen(path, "re");
-    if (!f || !fgets(ops->host, sizeof ops->host, f))
-        gethostname(ops->host, sizeof ops->host - 1);
+    if (!f || !fgets(name, sizeof name, f))
+        gethostname(name, sizeof name - 1);
     if (f)
         fclose(f);
-    for (char *c = ops->host; *c; c++)
-        if (*c == '\n')
-            *c = 0;
-        else if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f || strchr("/|\"'\\", *c))
-            *c = '_';
-    if (!ops->host[0])
-        snprintf(ops->host, sizeof ops->host, "localhost");
+    name[strcspn(name, "\n")] = 0;
+    health_name_clean(name, ops->host, sizeof ops->host);
 }
 
 /* ---- words ---- */
@@ -165,8 +179,12 @@ static error_t check_words(struct cli_health *a)
     if (quick && a->o.baseline)
         return cli_usage(cli, "--level quick and --baseline, expected one of them");
     if (quick && (a->o.record || a->ops.svg))
-        return cli_usage(cli, "--level quick and %s, expected one of them",
+        return cli_usage(cli,
+                         "--level quick and %s, expected one of them: it measures no rates",
                          a->o.record ? "--record" : "--svg");
+    if (quick && (a->ops.max_load > 0 || a->o.cap_bytes))
+        return cli_usage(cli, "--level quick and %s, expected one of them: it loads nothing",
+                         a->o.cap_bytes ? "--max-bytes" : "--max-load");
     if (a->replay && a->o.record)
         return cli_usage(cli, "--replay and --record, expected one of them");
     if (a->ops.accept && !quick && !a->o.baseline)
@@ -181,10 +199,64 @@ static error_t check_words(struct cli_health *a)
     return 0;
 }
 
+/* ---- the time ---- */
+
+/* Another signal of that number is not the timer's. */
+static void too_late(int number, siginfo_t *info, void *context)
+{
+    const struct cli_health *a = info->si_value.sival_ptr;
+
+    (void)number;
+    (void)context;
+    if (info->si_code != SI_TIMER)
+        return;
+    int fd = a->cli.plugin && !a->cli.json ? STDOUT_FILENO : STDERR_FILENO;
+    if (write(fd, a->late, strlen(a->late)) < 0)
+        _exit(a->cli.status); /* nobody reads it */
+    _exit(a->cli.status);
+}
+
+/*
+ * A kernel, or a file system, that does not answer: what it is asked for here is soon told.
+ * A record may be as long as it likes.
+ */
+static void start_timer(struct cli_health *a)
+{
+    struct sigaction action = {.sa_sigaction = too_late, .sa_flags = SA_SIGINFO};
+    struct sigevent event = {
+        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM, .sigev_value.sival_ptr = a};
+    struct itimerspec at = {.it_value.tv_sec = (time_t)a->o.deadline_s};
+    char text[64];
+
+    at.it_value.tv_nsec = (long)(1e9 * (a->o.deadline_s - (double)at.it_value.tv_sec));
+    snprintf(text, sizeof text, "no answer within %.3g s", a->o.deadline_s);
+    if (a->cli.json)
+        snprintf(a->late, sizeof a->late,
+                 "{\"error\":{\"code\":\"%s\",\"text\":\"%s\",\"file\":null,\"line\":null,"
+                 "\"key\":null}}\n",
+                 err_code_name(ERR_SYS), text);
+    else
+        snprintf(a->late, sizeof a->late, "%s%s\n",
+                 a->cli.plugin ? "HORING UNKNOWN - " : "horing-check: ", text);
+    if (a->cli.silent || a->replay || sigaction(SIGALRM, &action, NULL))
+        return;
+    a->timed = timer_create(CLOCK_MONOTONIC, &event, &a->timer) == 0;
+    if (a->timed)
+        timer_settime(a->timer, 0, &at, NULL);
+}
+
+void cli_health_stop_timer(struct cli_health *a)
+{
+    if (a->timed)
+        timer_delete(a->timer);
+    a->timed = 0;
+}
+
 static error_t end(struct cli_health *a)
 {
     error_t rc = check_words(a);
 
+    start_timer(a);
     if (rc == 0)
         rc = choose_time(a);
     choose_host(&a->ops);
@@ -311,6 +383,7 @@ int cli_health_fail(struct cli_health *a, const struct err *err)
 {
     struct err ignored;
 
+    cli_health_stop_timer(a);
     /* What another check, or a job, is in the way of is no news of the network. */
     if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
         health_write_prom_unknown(a->o.prom, a->ops.now_s, &ignored);

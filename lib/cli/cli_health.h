@@ -2,6 +2,8 @@
 #ifndef CLI_CLI_HEALTH_H
 #define CLI_CLI_HEALTH_H
 
+#include <time.h>
+
 #include "cli/cli.h"
 #include "health/health.h"
 #include "health/health_ops.h"
@@ -19,14 +21,25 @@ struct cli_health {
     const char *config, *replay, *state;
     int has_state, has_level;
     char folder[512]; /* of the state, when none was named */
+    timer_t timer;
+    int timed;
+    char late[200]; /* what is said when the time is over */
 };
 
-/* Parses; on an error prints one line and exits with 3. */
+/*
+ * Parses; on an error prints one line and exits with 3.  From its options on, a replay
+ * excepted, the process says so and ends when the time is over.
+ */
 void cli_health_parse(struct cli_health *a, int argc, char **argv);
+/* Before an answer is printed, or when another (cli_watch.h) knows the time. */
+void cli_health_stop_timer(struct cli_health *a);
 /* An error is an answer: on standard output, where a monitoring system reads.  The status. */
 int cli_health_fail(struct cli_health *a, const struct err *err);
 /* What is remembered is let go of; the status is handed through. */
 int cli_health_close(struct cli_health *a, int status);
+/* What becomes horing-rounds leaves its version, and that one refuses another's. */
+int cli_health_hand_over(struct err *err);
+int cli_health_take_over(struct err *err);
 /* Whether it takes other hosts to answer. */
 int cli_health_measures(const struct cli_health *a);
 

@@ -1,25 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how to keep a promise about time when everything else hangs. */
+/*
+ * Knows how to keep a promise about time when everything else hangs, or is stopped, or killed.
+ *
+ * Who speaks late is a process of its own, begun before there are threads: a signal that stops
+ * or kills the one it watches does not reach it, and nobody else can do it.  The other ranks
+ * do not know what was said; a thread of this one is stopped with it, and when the launcher
+ * wakes it to be ended it may have no time left.  Who ends the ranks is a thread of each.
+ *
+ *     deadline   +1 s             +1.25 s                +1.5 s
+ *                a line           rank 0 ends all        any other rank does
+ */
 #include "cli/cli_watch.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/tick.h"
 
-struct cli_watch { /* lives as long as the process */
-    const struct cli *cli;
-    const char *name;
+static const double line_s = 1, rank_0_s = 1.25, others_s = 1.5;
+
+struct cli_watch { /* shared with the process that speaks late; lives as long as both */
+    struct cli *cli;
+    cli_watch_fail *fail;
+    void *arg;
     double seconds, end_s;
     const char *volatile where;
-    atomic_int status; /* -1: nothing said yet */
+    atomic_int taken;  /* somebody has begun to speak */
+    atomic_int status; /* -1: the command has not said it */
     _Atomic(struct world *) world;
 };
+
+/* ---- who ends the ranks ---- */
 
 static void end_all(struct cli_watch *w, int status)
 {
@@ -34,42 +52,122 @@ static void end_all(struct cli_watch *w, int status)
     _exit(status);
 }
 
-static void *watch_main(void *arg)
+/* Also where the other has spoken: what it said is on its way until then. */
+static void *end_in_time(void *arg)
 {
     struct cli_watch *w = arg;
-    /* The command's own deadlines come first; the other ranks wait for rank 0's status. */
-    double end = w->end_s + (w->cli->silent ? 1.5 : 1);
+    double end = w->end_s + (w->cli->silent ? others_s : rank_0_s);
 
     for (double left; (left = end - tick_now_s()) > 0;)
         tick_sleep_s(left);
     int status = atomic_load(&w->status);
-    /* What holds stdout is speaking; what wakes later will find it held, and say nothing. */
-    if (status < 0 && !w->cli->silent && ftrylockfile(stdout) == 0) {
-        char line[256];
-        int n = snprintf(line, sizeof line, "%s UNKNOWN - no answer within %.3g s, while %s\n",
-                         w->name, w->seconds, w->where);
-        if (write(STDOUT_FILENO, line, (size_t)n) != n)
-            status = w->cli->status;
-    }
     /* A silent rank has said nothing that counts: rank 0 ends before it, unless it cannot. */
     end_all(w, status < 0 || w->cli->silent ? w->cli->status : status);
     return NULL;
 }
 
-struct cli_watch *cli_watch_start(const struct cli *cli, const char *name, double seconds)
+/* ---- who speaks late ---- */
+
+static int take(struct cli_watch *w)
 {
-    struct cli_watch *w = mem_new(1, sizeof *w);
+    int nobody = 0;
+
+    return atomic_compare_exchange_strong(&w->taken, &nobody, 1);
+}
+
+static void woken(int signal)
+{
+    (void)signal;
+}
+
+/*
+ * Until it is late, or the command has ended (nobody holds the other end of the pipe), or is
+ * being ended: 1 when it is late.  A launcher that ends a job signals all of its processes.
+ */
+static int wait_for_end(const struct cli_watch *w, int pipe)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = woken};
+    struct pollfd end = {.fd = pipe};
+    sigset_t blocked, open;
+
+    sigemptyset(&blocked);
+    for (int i = 0; i < 3; i++)
+        sigaddset(&blocked, signals[i]);
+    sigprocmask(SIG_BLOCK, &blocked, &open);
+    for (int i = 0; i < 3; i++) {
+        sigaction(signals[i], &action, NULL);
+        sigdelset(&open, signals[i]);
+    }
+    for (double left; (left = w->end_s + line_s - tick_now_s()) > 0;) {
+        struct timespec wait = {(time_t)left, (long)(1e9 * (left - (double)(time_t)left))};
+        if (ppoll(&end, 1, &wait, &open))
+            return 0;
+    }
+    return 1;
+}
+
+static void speak_late(struct cli_watch *w, int pipe)
+{
+    struct err err;
+    int late = wait_for_end(w, pipe);
+
+    if (!take(w))
+        _exit(0);
+    if (late)
+        err_set(&err, ERR_PEER, "no answer within %.3g s, while %s", w->seconds, w->where);
+    else
+        err_set(&err, ERR_PEER, "ended before there was an answer, while %s", w->where);
+    _exit(w->fail(w->arg, &err));
+}
+
+/* The command alone holds the writing end, until it ends. */
+static int start_speaker(struct cli_watch *w, struct err *err)
+{
+    int fd[2];
+
+    if (pipe2(fd, O_CLOEXEC))
+        return err_sys(err, "cannot make a pipe");
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(fd[1]);
+        speak_late(w, fd[0]);
+    }
+    close(fd[0]);
+    if (pid < 0) {
+        err_sys(err, "cannot start a process");
+        close(fd[1]);
+    }
+    return pid < 0 ? -1 : 0;
+}
+
+/* ---- what the command does ---- */
+
+int cli_watch_start(struct cli_watch **out, struct cli *cli, double seconds,
+                    cli_watch_fail *fail, void *arg, struct err *err)
+{
+    struct cli_watch *w =
+        mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pthread_t thread;
 
-    *w = (struct cli_watch){.cli = cli,
-                            .name = name,
-                            .seconds = seconds,
-                            .end_s = tick_now_s() + seconds,
-                            .where = "starting"};
+    if (w == MAP_FAILED)
+        return err_sys(err, "cannot have memory to share");
+    w->cli = cli;
+    w->fail = fail;
+    w->arg = arg;
+    w->seconds = seconds;
+    w->end_s = tick_now_s() + seconds;
+    w->where = "starting";
+    atomic_init(&w->taken, 0);
     atomic_init(&w->status, -1);
-    if (pthread_create(&thread, NULL, watch_main, w) == 0)
-        pthread_detach(thread);
-    return w;
+    if (!cli->silent && start_speaker(w, err))
+        return -1;
+    errno = pthread_create(&thread, NULL, end_in_time, w);
+    if (errno)
+        return err_sys(err, "cannot start a thread");
+    pthread_detach(thread);
+    *out = w;
+    return 0;
 }
 
 const char *volatile *cli_watch_where(struct cli_watch *watch)
@@ -80,6 +178,12 @@ const char *volatile *cli_watch_where(struct cli_watch *watch)
 void cli_watch_world(struct cli_watch *watch, struct world *world)
 {
     atomic_store(&watch->world, world);
+}
+
+void cli_watch_speak(struct cli_watch *watch)
+{
+    if (!watch->cli->silent && !take(watch))
+        end_in_time(watch);
 }
 
 void cli_watch_said(struct cli_watch *watch, int status)

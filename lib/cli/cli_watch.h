@@ -6,14 +6,22 @@
 #include "world/world.h"
 
 /*
- * The last resort of a command that promises an answer in time: a thread of its own, which a
- * start or an end that hangs (a library that waits for a dead host) cannot stop.  A second
- * after the time is over it prints "NAME UNKNOWN - ..." with what was going on, unless the
- * answer has been given, and ends the process.
+ * The last resort of a command that promises one answer in time: a process of its own, which
+ * neither a start or an end that hangs (a library that waits for a dead host) nor a signal that
+ * stops or kills the command can keep from speaking; and a thread that ends the ranks.  A
+ * second after the time is over, or when the command has ended without an answer, `fail` is
+ * told why, unless the answer has been given.
  */
 struct cli_watch;
+/* Says the error, all that it prints flushed; in the process that speaks late.  A status. */
+typedef int cli_watch_fail(void *arg, const struct err *err);
 
-struct cli_watch *cli_watch_start(const struct cli *cli, const char *name, double seconds);
+/*
+ * To be called while there is one thread, and MPI is not there yet.  A silent rank has no other
+ * process.  cli and arg are borrowed until the end.
+ */
+int cli_watch_start(struct cli_watch **out, struct cli *cli, double seconds,
+                    cli_watch_fail *fail, void *arg, struct err *err);
 /* Where to write what goes on, a constant text. */
 const char *volatile *cli_watch_where(struct cli_watch *watch);
 /*
@@ -21,6 +29,8 @@ const char *volatile *cli_watch_where(struct cli_watch *watch);
  * ends is an accident to it, and its status 1.
  */
 void cli_watch_world(struct cli_watch *watch, struct world *world);
+/* Before anything is printed: returns only where nobody else has spoken. */
+void cli_watch_speak(struct cli_watch *watch);
 /* The answer is out: only the end is watched from here on. */
 void cli_watch_said(struct cli_watch *watch, int status);
 

@@ -278,8 +278,8 @@ int bpe_open(struct bpe **bpe, const char *dir, struct err *err)
     else if (!path[1])
         err_set(err, ERR_ABSENT,
                 "tokenizer '%s' has no merges, expected vocab.bpe or merges.txt in it", dir);
-    else if (io_read_text(path[0], FILE_MAX, &text[0], &bytes[0], err) == 0 &&
-             io_read_text(path[1], FILE_MAX, &text[1], &bytes[1], err) == 0)
+    else if (io_read_file(path[0], FILE_MAX, NULL, &text[0], &bytes[0], err) == 0 &&
+             io_read_file(path[1], FILE_MAX, NULL, &text[1], &bytes[1], err) == 0)
         rc = bpe_parse(bpe, path[0], text[0], bytes[0], path[1], text[1], bytes[1], err);
     for (int i = 0; i < 2; i++) {
         mem_free(path[i]);

@@ -56,8 +56,8 @@ static int check_busy(struct check *c, struct err *err)
     int rc = world_allgather(w, why, sizeof why, all, err);
     for (int r = 0; rc == 0 && r < w->ranks; r++)
         if (all[r][0])
-            rc = err_set(err, ERR_MISMATCH, "%.60s is busy: %.95s",
-                         w->host[w->groups.group_of[r]], all[r]);
+            rc = err_set(err, ERR_MISMATCH, "%.64s is busy: %.95s",
+                         c->data->host[w->groups.group_of[r]].name, all[r]);
     mem_free(all);
     return rc;
 }
@@ -79,6 +79,18 @@ static int read_files(struct check *c, struct err *err)
     return 0;
 }
 
+/* Two names may be one when they are clean: rare, and then nobody could be named. */
+static int check_names(const struct health_data *d, char *const *raw, struct err *err)
+{
+    for (int k = 0; k < d->hosts; k++)
+        for (int i = 0; i < d->hosts && strcmp(d->host[k].name, raw[k]); i++)
+            if (i != k && strcmp(d->host[k].name, d->host[i].name) == 0)
+                return err_set(err, ERR_INPUT,
+                               "two hosts are called '%s', expected a name of its own for each",
+                               d->host[k].name);
+    return 0;
+}
+
 /* What all ranks see alike, then the files. */
 static int prepare(struct check *c, struct err *err)
 {
@@ -87,13 +99,13 @@ static int prepare(struct check *c, struct err *err)
     if (hosts < 2)
         return err_set(err, ERR_INPUT,
                        "one host ('%s'), expected two or more to measure between",
-                       c->world->host[0]);
+                       c->data->host[0].name);
     if (!c->o->baseline && !c->o->learn && hosts < HEALTH_HOSTS_ALONE)
         return err_set(err, ERR_INPUT,
                        "two hosts and no baseline, expected -b BASELINE (see"
                        " --learn) or %d hosts to compare with each other",
                        HEALTH_HOSTS_ALONE);
-    if (check_busy(c, err))
+    if (check_names(c->data, c->world->host, err) || check_busy(c, err))
         return -1;
     return share(c, c->world->rank == 0 ? read_files(c, err) : 0, err);
 }

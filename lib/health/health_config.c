@@ -18,10 +18,18 @@ static const struct {
     const char *name;
     int code[6];
 } checks[] = {
-    {"link", {201, 207, 208}}, {"answer", {202, 206}}, {"errors", {203, 209}},
-    {"speed", {204}},          {"flaps", {205}},       {"rate", {301, 302, 303, 306}},
-    {"pair", {304}},           {"rank", {307}},        {"collective", {308}},
-    {"latency", {401}},        {"data", {501}},
+    {"link", {201, 207, 208}},
+    {"answer", {202, 206}},
+    {"errors", {203, 209}},
+    {"speed", {204}},
+    {"flaps", {205}},
+    {"read", {210}},
+    {"rate", {301, 302, 303, 306}},
+    {"pair", {304}},
+    {"rank", {307}},
+    {"collective", {308}},
+    {"latency", {401}},
+    {"data", {501}},
 };
 enum { CHECKS = sizeof checks / sizeof *checks };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "health/health_name.h"
 
 static const char *const levels[] = {"quick", "normal", "deep"};
 
@@ -36,8 +37,10 @@ void health_data_init(struct health_data *d, int hosts, const char *const *name)
     *d = (struct health_data){.hosts = hosts, .ranks = hosts, .level = HEALTH_NORMAL};
     d->host = mem_new((size_t)hosts, sizeof *d->host);
     for (int k = 0; k < hosts; k++) {
+        char clean[HEALTH_NAME];
+        health_name_clean(name[k], clean, sizeof clean);
         struct health_host h = {
-            .name = mem_dup(name[k]), .ranks = 1, .leaf = -1, .pod = -1, .drain_Bps = -1};
+            .name = mem_dup(clean), .ranks = 1, .leaf = -1, .pod = -1, .drain_Bps = -1};
         d->host[k] = h;
     }
 }

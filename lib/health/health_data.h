@@ -80,7 +80,7 @@ struct health_link { /* what a host's kernel tells of a port of its own */
 };
 
 struct health_host {
-    char *name;    /* owned */
+    char *name;    /* owned, clean */
     int ranks;     /* they count from the sum of the ranks of the hosts before it */
     int leaf, pod; /* where it is plugged in, from 0; -1: not known */
     double
@@ -117,7 +117,8 @@ struct health_data {
     unsigned asked, done; /* bits of enum health_part */
 };
 
-/* Hosts without places, one rank each, that answer; `name` is copied. */
+/* Hosts without places, one rank each, that answer; called `name`, made clean (health_name.h).
+ */
 void health_data_init(struct health_data *d, int hosts, const char *const *name);
 void health_data_release(struct health_data *d);
 void health_data_add(struct health_data *d, struct health_sample s);

@@ -58,13 +58,13 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
 
     if (l->up && !l->carrier && l->lost) {
         f = of_link(l, HEALTH_CRITICAL, 201);
-        add(v, &f, "%.60s lost the link of its port '%.63s'", host, l->name);
+        add(v, &f, "%.64s lost the link of its port '%.63s'", host, l->name);
     }
     if (l->errors >= errors_least && l->packets >= 0 &&
         (double)l->errors > errors_ratio * (double)l->packets) {
         f = of_link(l, HEALTH_WARNING, 203);
         f.measured = (double)l->errors;
-        add(v, &f, "%.60s port '%.63s' %" PRId64 " errors in %" PRId64 " packets", host,
+        add(v, &f, "%.64s port '%.63s' %" PRId64 " errors in %" PRId64 " packets", host,
             l->name, l->errors, l->packets);
     }
     if (l->carrier && l->want_Bps > 0 && l->Bps > 0 && l->Bps < l->want_Bps) {
@@ -72,17 +72,17 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
         f.measured = l->Bps;
         f.expected = l->want_Bps;
         f.percent = 100 * l->Bps / l->want_Bps;
-        add(v, &f, "%.60s port '%.63s' has %.4g Gbit/s, expected %.4g", host, l->name,
+        add(v, &f, "%.64s port '%.63s' has %.4g Gbit/s, expected %.4g", host, l->name,
             l->Bps * 8e-9, l->want_Bps * 8e-9);
     }
     if (l->flaps >= (l->since_s > 0 && l->since_s <= measured_s ? 1 : flaps_least)) {
         f = of_link(l, HEALTH_WARNING, 205);
         f.measured = (double)l->flaps;
         if (l->since_s > 0 && l->since_s <= measured_s)
-            add(v, &f, "%.60s port '%.63s' lost its link %" PRId64 " times in %.3g s", host,
+            add(v, &f, "%.64s port '%.63s' lost its link %" PRId64 " times in %.3g s", host,
                 l->name, l->flaps, l->since_s);
         else
-            add(v, &f, "%.60s port '%.63s' came and went %" PRId64 " times in %.3g h", host,
+            add(v, &f, "%.64s port '%.63s' came and went %" PRId64 " times in %.3g h", host,
                 l->name, l->flaps, l->since_s / 3600);
     }
 }
@@ -114,7 +114,7 @@ static void judge_silence(const struct health_data *d, struct health_verdict *v)
             return;
         if (d->hosts > 2) {
             f.host = d->own;
-            add(v, &f, "%.60s reaches no other host", d->host[d->own].name);
+            add(v, &f, "%.64s reaches no other host", d->host[d->own].name);
             return;
         }
     }
@@ -122,7 +122,7 @@ static void judge_silence(const struct health_data *d, struct health_verdict *v)
         if (!d->host[k].silent)
             continue;
         f.host = k;
-        add(v, &f, "%.60s does not answer", d->host[k].name);
+        add(v, &f, "%.64s does not answer", d->host[k].name);
     }
 }
 
@@ -184,11 +184,11 @@ static void blame_end(struct blame *b, int host, int way)
     f.partners = f.saw = n;
     f.confirmed = 1;
     if (b->code == 501)
-        add(b->v, &f, "%.60s %s wrong data: %.0f words, %s %d hosts", name,
+        add(b->v, &f, "%.64s %s wrong data: %.0f words, %s %d hosts", name,
             way == HEALTH_OUT ? "sends" : "receives", sum, way == HEALTH_OUT ? "to" : "from",
             n);
     else
-        add(b->v, &f, "no bytes come through %s %.60s, %s %d hosts",
+        add(b->v, &f, "no bytes come through %s %.64s, %s %d hosts",
             way == HEALTH_OUT ? "out of" : "into", name, way == HEALTH_OUT ? "to" : "from", n);
 }
 
@@ -202,9 +202,9 @@ static void blame_stream(struct blame *b, const struct stream *s)
     f.measured = s->amount;
     f.confirmed = 1;
     if (b->code == 501)
-        add(b->v, &f, "%.0f words wrong, from %.60s to %.60s", s->amount, src, dst);
+        add(b->v, &f, "%.0f words wrong, from %.64s to %.64s", s->amount, src, dst);
     else
-        add(b->v, &f, "no bytes come through from %.60s to %.60s", src, dst);
+        add(b->v, &f, "no bytes come through from %.64s to %.64s", src, dst);
 }
 
 /* Whoever is an end of most of it, then of most of the rest, ... */
@@ -279,7 +279,7 @@ static void judge_unable(const struct health_data *d, struct health_verdict *v)
         if (d->host[k].why[0] == 0)
             continue;
         f.host = k;
-        add(v, &f, "%.60s could not measure: %.95s", d->host[k].name, d->host[k].why);
+        add(v, &f, "%.64s could not measure: %.95s", d->host[k].name, d->host[k].why);
     }
 }
 
@@ -301,7 +301,7 @@ static void judge_seldom(const struct health_data *d, struct health_verdict *v)
         f.host = k;
         f.way = way;
         f.samples = n[k][way];
-        add(v, &f, "%.60s %s measured %d times, expected %d", d->host[k].name,
+        add(v, &f, "%.64s %s measured %d times, expected %d", d->host[k].name,
             way == HEALTH_OUT ? "out" : "in", n[k][way], HEALTH_SAMPLES_LEAST);
     }
     mem_free(n);
@@ -317,4 +317,20 @@ void health_judge_facts(const struct health_data *d, struct health_verdict *v)
     judge_unable(d, v);
     judge_seldom(d, v);
     judge_unfinished(d, v);
+}
+
+unsigned char *health_excused(const struct health_data *d)
+{
+    unsigned char *excused = mem_new((size_t)d->hosts + 1, 1);
+    struct health_verdict v = {.hosts = d->hosts};
+
+    if (d->hosts > 2)
+        health_judge_facts(d, &v);
+    for (int i = 0; i < v.findings; i++) {
+        const struct health_finding *f = &v.finding[i];
+        if ((f->code == 201 || f->code == 202 || f->code == 205) && f->host >= 0)
+            excused[f->host] = 1;
+    }
+    health_verdict_release(&v);
+    return excused;
 }

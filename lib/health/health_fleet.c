@@ -19,7 +19,8 @@ enum {
     LOSS,
     LATE,
     SHARE,
-    WRONG /* streams of random numbers */
+    WRONG,
+    COMMON /* streams of random numbers */
 };
 
 static const double latency_s = 12e-6, latency_noise = 0.05;
@@ -73,6 +74,14 @@ static double path_factor(const struct run *r, int src, int dst)
     return path < 2 ? 1 : path == 2 ? r->f->far : r->f->far * r->f->far;
 }
 
+/* What else the hosts do slows all of a turn alike. */
+static double common(const struct run *r)
+{
+    double v = r->f->common * rng_normal(r->f->seed, COMMON, (uint64_t)r->turns);
+
+    return fmax(1 + v, 0.01);
+}
+
 static double rate(struct run *r, int src, int dst)
 {
     double percent = fmin(r->port[src][HEALTH_OUT], r->port[dst][HEALTH_IN]);
@@ -85,7 +94,8 @@ static double rate(struct run *r, int src, int dst)
             r->turns % 3 == 1)
             percent = fmin(percent, 50);
     }
-    return r->f->Bps * path_factor(r, src, dst) * percent / 100 * chance(r, r->f->noise);
+    return r->f->Bps * path_factor(r, src, dst) * percent / 100 * common(r) *
+           chance(r, r->f->noise);
 }
 
 static void add_ranks(struct run *r, int src, int dst, double Bps)

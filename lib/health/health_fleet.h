@@ -37,6 +37,7 @@ struct health_fleet {
     double Bps;        /* of a port */
     double noise;      /* deviation of a sample, a part of it */
     double transients; /* share of samples that lose 20 to 40 % */
+    double common;     /* deviation of a turn, the same factor for all of its samples */
     uint64_t seed;     /* another one, another run */
     enum health_level level;
     int faults;
@@ -45,9 +46,9 @@ struct health_fleet {
 /* 8 hosts, one rank each, 2 % of noise and of transients, no places, no faults. */
 void health_fleet_init(struct health_fleet *f);
 /*
- * "64x2,leaf=16,pod=4,far=0.8,noise=0.02,transients=0.02,seed=7,level=deep,port=3:90,out=3:90,
- * in=3:90,pair=1-2:80,cut=3,flap=3,corrupt=3,late=3:400,rank=3.1:50"; all but the first may be
- * left out.  Hosts are called node0, ...
+ * "64x2,leaf=16,pod=4,far=0.8,noise=0.02,transients=0.02,common=0.03,seed=7,level=deep,
+ * port=3:90,out=3:90,in=3:90,pair=1-2:80,cut=3,flap=3,corrupt=3,late=3:400,rank=3.1:50"; all
+ * but the first may be left out.  Hosts are called node0, ...
  */
 int health_fleet_parse(const char *spec, struct health_fleet *out, struct err *err);
 /* What a run sees; the rules are those that its plans are made by. */

@@ -84,6 +84,8 @@ static int parse_item(char *key, struct health_fleet *f, struct err *err)
         rc = num_f64(value, 0, 0.5, &f->noise, err);
     else if (strcmp(key, "transients") == 0)
         rc = num_f64(value, 0, 1, &f->transients, err);
+    else if (strcmp(key, "common") == 0)
+        rc = num_f64(value, 0, 0.5, &f->common, err);
     else if (strcmp(key, "level") == 0)
         rc = health_level_parse(value, &f->level, err);
     else if (strcmp(key, "seed") == 0) {
@@ -95,8 +97,8 @@ static int parse_item(char *key, struct health_fleet *f, struct err *err)
             kind++;
         if (kind == HEALTH_FAULTS)
             return err_set(err, ERR_INPUT,
-                           "'%.40s', expected leaf, pod, far, noise, transients, seed, level, "
-                           "port, out, in, pair, cut, flap, corrupt, late or rank",
+                           "'%.40s', expected leaf, pod, far, noise, transients, common, seed, "
+                           "level, port, out, in, pair, cut, flap, corrupt, late or rank",
                            key);
         rc = parse_fault(kind, value, f, err);
     }

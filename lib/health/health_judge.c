@@ -126,7 +126,7 @@ static void say_rates(const struct judge *j, int k, int way, struct health_findi
     /* 999.5 would be 1e+03 of the smaller unit */
     double unit = fmax(p->want_Bps, p->Bps) >= 999.5e6 ? 1e9 : 1e6;
 
-    say(f, "%.60s %s %.3g of %.3g %cB/s, %.0f %%", name(j, k), word[way], p->Bps / unit,
+    say(f, "%.64s %s %.3g of %.3g %cB/s, %.0f %%", name(j, k), word[way], p->Bps / unit,
         p->want_Bps / unit, unit > 1e6 ? 'G' : 'M', p->percent);
 }
 
@@ -169,7 +169,7 @@ static void name_either(struct judge *j, int src)
     f.confirmed = j->look->ends.end[src][HEALTH_OUT].confirmed;
     evidence(j, src, HEALTH_OUT, &f);
     p->state = j->v->port[!src][HEALTH_IN].state = f.state;
-    say(&f, "%.60s out or %.60s in (two hosts: cannot tell) %.0f %% of %s", name(j, src),
+    say(&f, "%.64s out or %.64s in (two hosts: cannot tell) %.0f %% of %s", name(j, src),
         name(j, !src), p->percent, by_whom(j));
     health_verdict_add(j->v, &f);
 }
@@ -188,7 +188,7 @@ static void name_unsteady(struct judge *j, int k, int way)
     f.way = way;
     evidence(j, k, way, &f);
     p->state = HEALTH_UNKNOWN;
-    say(&f, "%.60s %s %.0f %% of %s, too unsteady to judge", name(j, k),
+    say(&f, "%.64s %s %.0f %% of %s, too unsteady to judge", name(j, k),
         way == HEALTH_OUT ? "out" : "in", p->percent, by_whom(j));
     health_verdict_add(j->v, &f);
 }
@@ -213,7 +213,7 @@ static void name_pair(struct judge *j, const struct health_pair *p)
     f.samples = p->n;
     f.partners = p->n;
     f.saw = p->low;
-    say(&f, "%.60s to %.60s %.0f %% of %s, both well with others", name(j, p->src),
+    say(&f, "%.64s to %.64s %.0f %% of %s, both well with others", name(j, p->src),
         name(j, p->dst), percent, by_whom(j));
     health_verdict_add(j->v, &f);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows how a baseline is made of what was measured: paro-baseline/2 (paro-baseline(5)). */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -182,6 +183,23 @@ end:
     return -1;
 }
 
+/* What stands at `path` and is no baseline, of whatever version, was not meant. */
+static int check_replaced(const char *path, struct err *err)
+{
+    static const char format[] = "format: paro-baseline/";
+    char first[sizeof format] = "";
+    FILE *f = fopen(path, "re");
+
+    if (!f)
+        return errno == ENOENT ? 0 : err_sys(err, "cannot read '%s'", path);
+    size_t n = fread(first, 1, sizeof format - 1, f);
+    fclose(f);
+    if (n == sizeof format - 1 && strcmp(first, format) == 0)
+        return 0;
+    return err_set(err, ERR_INPUT, "'%s' is no baseline, expected one to replace, or no file",
+                   path);
+}
+
 int health_baseline_write(const struct health_data *d, const char *path, int accept,
                           struct err *err)
 {
@@ -191,7 +209,7 @@ int health_baseline_write(const struct health_data *d, const char *path, int acc
         say_change(d, path, err);
         return err_prefix(err, "expected --accept-baseline: ");
     }
-    if (io_create(&out, path, accept, err))
+    if (check_replaced(path, err) || io_create(&out, path, accept, err))
         return -1;
     health_baseline_print(d, out.file);
     return io_commit(&out, err);

@@ -20,6 +20,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "health/health_folder.h"
 
 #define FORMAT "paro-health-state/1"
 
@@ -418,35 +419,6 @@ int health_memory_parse(struct health_memory *m, const char *name, char *text, i
 
 /* ---- the file ---- */
 
-/* Nobody else may put files there, and nobody has put the folder there for us. */
-static int check_folder(const char *dir, struct err *err)
-{
-    struct stat st;
-
-    if (mkdir(dir, 0700) && errno == ENOENT) {
-        char *parent = mem_dup(dir), *slash = strrchr(parent, '/');
-        int rc = slash && slash > parent ? (*slash = 0, io_mkdir(parent, err)) : 0;
-        mem_free(parent);
-        if (rc)
-            return -1;
-        mkdir(dir, 0700);
-    }
-    if (lstat(dir, &st))
-        return err_sys(err, "cannot make the state's folder '%s'", dir);
-    if (!S_ISDIR(st.st_mode))
-        return err_set(err, ERR_INPUT, "the state's folder '%s' is a %s, expected a folder",
-                       dir, S_ISLNK(st.st_mode) ? "symbolic link" : "file");
-    if (st.st_uid != geteuid())
-        return err_set(err, ERR_INPUT, "the state's folder '%s' is of user %u, expected %u",
-                       dir, (unsigned)st.st_uid, (unsigned)geteuid());
-    if (st.st_mode & 022)
-        return err_set(err, ERR_INPUT,
-                       "the state's folder '%s' has mode %03o, expected one that only its owner"
-                       " writes to (0700)",
-                       dir, (unsigned)st.st_mode & 0777);
-    return 0;
-}
-
 static void forget(struct health_memory *m)
 {
     mem_free(m->nics.at);
@@ -464,7 +436,7 @@ static int check_read(const struct health_memory *m, const char *host, int64_t n
         return err_set(err, ERR_INPUT, "'%s' is %" PRId64 " s from the future", m->path,
                        m->when_s - now_s);
     if (strcmp(m->host, host) != 0)
-        return err_set(err, ERR_INPUT, "'%s' is of host '%.60s', expected '%.60s'", m->path,
+        return err_set(err, ERR_INPUT, "'%s' is of host '%.64s', expected '%.64s'", m->path,
                        m->host, host);
     return 0;
 }
@@ -520,7 +492,7 @@ int health_memory_open(struct health_memory *m, const char *dir, const char *nam
     struct health_memory new = {.lock = -1};
     char lock[300];
 
-    if (check_folder(dir, err))
+    if (health_folder_check(dir, err))
         return -1;
     new.path = io_join(dir, name);
     snprintf(lock, sizeof lock, "%.280s.lock", name);

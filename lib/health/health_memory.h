@@ -2,6 +2,7 @@
 #ifndef HEALTH_HEALTH_MEMORY_H
 #define HEALTH_HEALTH_MEMORY_H
 
+#include "health/health_name.h"
 #include "health/health_nics.h"
 #include "health/health_verdict.h"
 
@@ -10,13 +11,16 @@
  * thing, the last with a checksum of all before it.
  *
  *     paro-health-state/1
- *     run 17 1764000000 1763999700 node3 0d1b...      runs, last, last that measured, host,
- * boot said CRITICAL 1763990000 nic eth0 0 1 1 ...                              as it was read
- * last, and what it had loss eth0 1763999000 1                          of nic eth0: when, how
- * many recent eth0 1763999700 12 4000                  errors, packets problem 204 CRITICAL
- * WARNING 2 ... node3 eth0 - text rate node3 out 59.8e6 59.7e6 sum 0123456789abcdef
+ *     run 17 1764000000 1763999700 node3 0d1b...   runs, last, last that measured, host, boot
+ *     said 2 1763990000                            the last line that was printed
+ *     nic eth0 0 1 1 ...                           as it was read last, and what it had
+ *     loss eth0 1763999000 1                       of nic eth0: when, how many
+ *     recent eth0 1763999700 12 4000               errors, packets
+ *     problem 204 2 1 2 ... node3 eth0 - text
+ *     rate node3 0 59.8e6 59.7e6
+ *     sum 0123456789abcdef
  */
-enum { HEALTH_EVENTS = 16, HEALTH_RATES = 8, HEALTH_HOST_NAME = 256 };
+enum { HEALTH_EVENTS = 16, HEALTH_RATES = 8, HEALTH_HOST_NAME = HEALTH_NAME };
 
 struct health_event {
     int64_t at_s, n, packets;

@@ -9,14 +9,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "health/health_name.h"
 
-enum { PATH = 600, IFF_UP_BIT = 1, IFF_LOOPBACK_BIT = 8 };
+enum { SYS = 3000, PATH = 4096, IFF_UP_BIT = 1, IFF_LOOPBACK_BIT = 8 };
 
 /*
  * What a healthy link may count is left out: dropped (protocols that nobody listens to),
@@ -46,58 +48,91 @@ const struct health_counter *health_counters(int ib)
     return ib ? ib_counters : net_counters;
 }
 
-/* The first line of dir/file; -1 when there is none. */
-static int read_line(const char *dir, const char *file, char *text, int room)
+/*
+ * What a file says, that is there or not.  The kernel refuses to tell some values while a port
+ * is down, or does not know them (EINVAL, EOPNOTSUPP): that is as good as no file.  One that is
+ * there and cannot be read is not: nothing is known then.
+ */
+enum answer { THERE, ABSENT, BROKEN };
+
+static enum answer why_not(int number)
+{
+    static const int absent[] = {ENOENT, ENOTDIR, ENODEV, EINVAL, EOPNOTSUPP, ENETDOWN};
+
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        if (number == absent[i])
+            return ABSENT;
+    return BROKEN;
+}
+
+/* The first line of dir/file, not empty. */
+static enum answer read_line(const char *dir, const char *file, char *text, int room)
 {
     char path[PATH];
 
+    text[0] = 0;
     if (snprintf(path, sizeof path, "%s/%s", dir, file) >= (int)sizeof path)
-        return -1;
+        return BROKEN;
     /* Not to wait for a writer: what stands there may be no file of the kernel's. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return -1;
+        return why_not(errno);
     ssize_t got = read(fd, text, (size_t)room - 1);
+    enum answer why = got < 0 ? why_not(errno) : THERE;
     close(fd);
-    if (got < 0)
-        return -1;
-    text[got] = 0;
+    text[got > 0 ? got : 0] = 0;
     text[strcspn(text, "\n")] = 0;
-    return 0;
+    return why == THERE && !text[0] ? BROKEN : why;
 }
 
-/*
- * Whether the file is there and does not open: nothing is known then, which is not the same as
- * what its absence says.  To read a port's that is down may fail, and says that it is down.
- */
-static int is_shut(const char *dir, const char *file)
+/* A port is told of with what could not be read, the first file by name. */
+static void note(struct health_nic *n, const char *file)
+{
+    if (n->broken++ == 0)
+        n->broken_file = file;
+}
+
+/* A word of the port's, "" when it has none. */
+static void read_word(struct health_nic *n, const char *dir, const char *file, char *text,
+                      int room)
+{
+    if (read_line(dir, file, text, room) == BROKEN)
+        note(n, file);
+}
+
+static enum answer take_number(const char *text, int base, int64_t *out)
+{
+    char *end;
+
+    errno = 0;
+    *out = strtoll(text, &end, base);
+    /* What InfiniBand says where a device has no counters. */
+    if (strncmp(text, "N/A", 3) == 0)
+        return ABSENT;
+    return end == text || *end || errno ? BROKEN : THERE;
+}
+
+/* A count, or a speed, which may be -1: not known. */
+static int64_t read_number(struct health_nic *n, const char *dir, const char *file, int least)
+{
+    char text[40];
+    int64_t v = -1;
+    enum answer why = read_line(dir, file, text, sizeof text);
+
+    why = why == THERE ? take_number(text, 10, &v) : why;
+    if (why == BROKEN || (why == THERE && v < least))
+        note(n, file);
+    return why == THERE && v >= least ? v : -1;
+}
+
+/* Whether dir/file is there; where nobody may know, `unknown`. */
+static int is_there(const char *dir, const char *file, int unknown)
 {
     char path[PATH];
 
     if (snprintf(path, sizeof path, "%s/%s", dir, file) >= (int)sizeof path)
-        return 1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0)
-        close(fd);
-    return fd < 0 && errno != ENOENT && errno != ENOTDIR && errno != ENODEV;
-}
-
-static int64_t read_number(const char *dir, const char *file, int base)
-{
-    char text[40], *end;
-
-    if (read_line(dir, file, text, sizeof text))
-        return -1;
-    long long v = strtoll(text, &end, base);
-    return end == text || *end || v < 0 ? -1 : v;
-}
-
-static int is_there(const char *dir, const char *file)
-{
-    char path[PATH];
-
-    return snprintf(path, sizeof path, "%s/%s", dir, file) < (int)sizeof path &&
-           access(path, F_OK) == 0;
+        return unknown;
+    return access(path, F_OK) == 0 || (why_not(errno) == BROKEN && unknown);
 }
 
 static int64_t sum_of(int64_t a, int64_t b)
@@ -110,78 +145,100 @@ static void read_counters(const char *dir, struct health_nic *n)
     const struct health_counter *c = health_counters(n->ib);
 
     for (int i = 0; i < HEALTH_COUNTERS; i++)
-        n->counter[i] = i && !c[i - 1].name ? -1
-                        : c[i].name         ? read_number(dir, c[i].path, 10)
-                                            : -1;
+        n->counter[i] = -1;
+    for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++)
+        n->counter[i] = read_number(n, dir, c[i].path, 0);
 }
 
-/* A name is a word of the state file and of messages. */
-static int set_name(struct health_nic *n, const char *name)
+/* Where there is room no more, a port of hardware takes the place of one that is none. */
+static void add(struct health_nics *all, const struct health_nic *n)
 {
-    for (const char *c = name; *c; c++)
-        if ((unsigned char)*c <= ' ' || *c == 0x7f)
-            return -1;
-    return snprintf(n->name, sizeof n->name, "%s", name) < (int)sizeof n->name ? 0 : -1;
+    int at = all->count;
+
+    if (at == HEALTH_NICS_MOST) {
+        for (at = all->spare; at < all->count && (all->nic[at].real || all->nic[at].ib); at++)
+            ;
+        all->spare = at;
+        if ((!n->real && !n->ib) || at == all->count) {
+            *(n->real || n->ib ? &all->left : &all->left_others) += 1;
+            return;
+        }
+        all->left_others++;
+    } else {
+        all->nic = mem_grow(all->nic, &all->room, (size_t)all->count + 1, sizeof *all->nic);
+        all->count++;
+    }
+    all->nic[at] = *n;
 }
 
-static int add(struct health_nics *all, const struct health_nic *n)
+/* Of an interface that is there. */
+static void read_flags(struct health_nic *n, const char *dir, int64_t flags)
 {
-    if (all->count == HEALTH_NICS_MOST)
-        return -1;
-    all->nic = mem_grow(all->nic, &all->room, (size_t)all->count + 1, sizeof *all->nic);
-    all->nic[all->count++] = *n;
-    return 0;
+    char text[40];
+    int64_t carrier = 0;
+    enum answer why = read_line(dir, "carrier", text, sizeof text);
+
+    n->up = (flags & IFF_UP_BIT) != 0;
+    if (why == BROKEN || (why == THERE && take_number(text, 10, &carrier) != THERE))
+        n->unread = "carrier";
+    n->carrier = why == THERE && carrier == 1;
+    read_word(n, dir, "operstate", text, sizeof text);
+    n->waits = strcmp(text, "dormant") == 0;
+    read_word(n, dir, "duplex", text, sizeof text);
+    n->half = n->carrier && strcmp(text, "half") == 0;
 }
 
 static void read_net(struct health_nics *all, const char *dir, const char *name)
 {
     struct health_nic n = {0};
     char text[40];
-    int64_t flags = read_number(dir, "flags", 16),
-            changes = read_number(dir, "carrier_changes", 10);
+    int64_t flags = 0;
+    enum answer why = read_line(dir, "flags", text, sizeof text);
 
-    if (set_name(&n, name) || (flags >= 0 && (flags & IFF_LOOPBACK_BIT)))
+    if (why == THERE && take_number(text, 16, &flags) != THERE)
+        why = BROKEN;
+    if (why == ABSENT || (flags & IFF_LOOPBACK_BIT))
         return;
-    n.unread = is_shut(dir, "flags") ? "flags" : is_shut(dir, "carrier") ? "carrier" : NULL;
-    if (flags < 0 && !n.unread)
-        return;
-    n.real = is_there(dir, "device") && !is_there(dir, "device/physfn");
-    n.up = (flags & IFF_UP_BIT) != 0;
-    n.carrier = read_number(dir, "carrier", 10) == 1;
-    n.waits = read_line(dir, "operstate", text, sizeof text) == 0 && !strcmp(text, "dormant");
-    n.half =
-        n.carrier && read_line(dir, "duplex", text, sizeof text) == 0 && !strcmp(text, "half");
-    n.mbit = read_number(dir, "speed", 10);
+    health_name_clean(name, n.name, sizeof n.name);
+    n.real = is_there(dir, "device", 1) && !is_there(dir, "device/physfn", 0);
+    read_flags(&n, dir, flags);
+    if (why == BROKEN)
+        n.unread = "flags";
+    n.mbit = read_number(&n, dir, "speed", -1);
     n.mbit = n.mbit > 0 && n.mbit < INT32_MAX ? n.mbit : 0; /* all ones: not known */
-    n.ups = read_number(dir, "carrier_up_count", 10);
-    n.losses = read_number(dir, "carrier_down_count", 10);
+    int64_t changes = read_number(&n, dir, "carrier_changes", 0);
+    n.ups = read_number(&n, dir, "carrier_up_count", 0);
+    n.losses = read_number(&n, dir, "carrier_down_count", 0);
     /* Older kernels count both in one: up, down, up, ... from a link that was down. */
     if (n.losses < 0 && changes >= 0)
         n.losses = changes / 2;
     if (n.ups < 0 && changes >= 0)
         n.ups = (changes + 1) / 2;
-    n.packets = sum_of(read_number(dir, "statistics/rx_packets", 10),
-                       read_number(dir, "statistics/tx_packets", 10));
+    n.packets = sum_of(read_number(&n, dir, "statistics/rx_packets", 0),
+                       read_number(&n, dir, "statistics/tx_packets", 0));
     read_counters(dir, &n);
     add(all, &n);
 }
 
-/* "4: ACTIVE" -> 4 */
-static int64_t read_state(const char *dir, const char *file)
+/* "4: ACTIVE" -> 4; -1 */
+static enum answer read_state(const char *dir, const char *file, int64_t *out)
 {
-    char text[40];
+    char text[40], *end;
+    enum answer why = read_line(dir, file, text, sizeof text);
 
-    return read_line(dir, file, text, sizeof text) ? -1 : strtoll(text, NULL, 10);
+    *out = why == THERE ? strtoll(text, &end, 10) : -1;
+    return why == THERE && (end == text || *end != ':') ? BROKEN : why;
 }
 
 /* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)" */
 static void read_rate(const char *dir, struct health_nic *n)
 {
-    char text[64], *end;
+    char text[64], *end = text;
 
-    if (read_line(dir, "rate", text, sizeof text))
-        return;
+    read_word(n, dir, "rate", text, sizeof text);
     double gbit = strtod(text, &end);
+    if (text[0] && end == text)
+        note(n, "rate");
     if (gbit > 0 && gbit < 1e6)
         n->mbit = (int64_t)(gbit * 1000 + 0.5);
     const char *open = strchr(end, '(');
@@ -195,57 +252,64 @@ static void read_port(struct health_nics *all, const char *dir, const char *name
 {
     struct health_nic n = {.ib = 1};
     char text[40];
-    int64_t state = read_state(dir, "state"), phys = read_state(dir, "phys_state");
+    int64_t state, phys;
+    enum answer why = read_state(dir, "state", &state),
+                why_phys = read_state(dir, "phys_state", &phys);
 
-    if (set_name(&n, name))
+    if (why == ABSENT)
         return;
-    n.unread = is_shut(dir, "state")        ? "state"
-               : is_shut(dir, "phys_state") ? "phys_state"
-                                            : NULL;
-    if (state < 0 && !n.unread)
-        return;
+    health_name_clean(name, n.name, sizeof n.name);
+    n.unread = why == BROKEN ? "state" : why_phys == BROKEN ? "phys_state" : NULL;
     /* RoCE's link is the interface's business; here are its counters. */
-    n.real = read_line(dir, "link_layer", text, sizeof text) || strcmp(text, "Ethernet") != 0;
+    read_word(&n, dir, "link_layer", text, sizeof text);
+    n.real = strcmp(text, "Ethernet") != 0;
     n.up = phys != IB_DISABLED;
     n.carrier = phys < 0 ? state == IB_ACTIVE : phys == IB_LINK_UP;
     n.waits = n.carrier && state != IB_ACTIVE;
-    n.losses = read_number(dir, "counters/link_downed", 10);
+    n.losses = read_number(&n, dir, "counters/link_downed", 0);
     n.ups = -1;
     read_rate(dir, &n);
     if (!n.carrier) /* what it had, or the least there is */
         n.mbit = n.width = 0;
-    n.packets = sum_of(read_number(dir, "counters/port_rcv_packets", 10),
-                       read_number(dir, "counters/port_xmit_packets", 10));
+    n.packets = sum_of(read_number(&n, dir, "counters/port_rcv_packets", 0),
+                       read_number(&n, dir, "counters/port_xmit_packets", 0));
     read_counters(dir, &n);
     add(all, &n);
 }
 
-/* What `each` makes of every entry of dir; -1 when there is no dir. */
+/* What `each` makes of every entry of dir; -1 when it cannot be read to its end. */
 static int walk(struct health_nics *all, const char *dir, const char *below,
                 void (*each)(struct health_nics *, const char *, const char *))
 {
     DIR *d = opendir(dir);
-    char path[PATH], name[HEALTH_NIC_NAME + 260];
+    char path[PATH], name[2 * NAME_MAX + 2];
+    struct dirent *e;
 
     if (!d)
         return -1;
-    for (struct dirent *e; (e = readdir(d));) {
-        if (e->d_name[0] == '.' || strlen(e->d_name) >= HEALTH_NIC_NAME ||
-            snprintf(path, sizeof path, "%s/%s", dir, e->d_name) >= (int)sizeof path)
+    while (errno = 0, (e = readdir(d))) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
         snprintf(name, sizeof name, "%s%s%s", below ? below : "", below ? "/" : "", e->d_name);
         each(all, path, name);
     }
+    int failed = errno;
     closedir(d);
-    return 0;
+    errno = failed;
+    return failed ? -1 : 0;
 }
 
 static void read_device(struct health_nics *all, const char *dir, const char *name)
 {
-    char ports[PATH + 8];
+    struct health_nic n = {.ib = 1, .unread = "ports"};
+    char ports[PATH];
 
-    snprintf(ports, sizeof ports, "%s/ports", dir);
-    walk(all, ports, name, read_port);
+    if (snprintf(ports, sizeof ports, "%s/ports", dir) < (int)sizeof ports &&
+        (walk(all, ports, name, read_port) == 0 || why_not(errno) == ABSENT))
+        return;
+    health_name_clean(name, n.name, sizeof n.name);
+    add(all, &n);
 }
 
 static int by_name(const void *a, const void *b)
@@ -259,17 +323,22 @@ int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
     struct health_nics all = {0};
     char path[PATH];
 
-    snprintf(path, sizeof path, "%.500s/class/net", sys);
-    if (walk(&all, path, NULL, read_net))
-        return err_sys(err, "cannot read '%s'", path);
-    snprintf(path, sizeof path, "%.500s/class/infiniband", sys);
+    if (strlen(sys) > SYS)
+        return err_set(err, ERR_INPUT, "a folder's name of %zu bytes, expected %d at most",
+                       strlen(sys), SYS);
+    snprintf(path, sizeof path, "%s/class/net", sys);
+    if (walk(&all, path, NULL, read_net)) {
+        err_sys(err, "cannot read '%s'", path);
+        health_nics_release(&all);
+        return -1;
+    }
+    snprintf(path, sizeof path, "%s/class/infiniband", sys);
     if (walk(&all, path, NULL, read_device) && errno != ENOENT) {
         err_sys(err, "cannot read '%s'", path);
         health_nics_release(&all);
         return -1;
     }
-    if (read_line(proc, "sys/kernel/random/boot_id", all.boot, sizeof all.boot))
-        all.boot[0] = 0;
+    read_line(proc, "sys/kernel/random/boot_id", all.boot, sizeof all.boot);
     for (char *c = all.boot; *c; c++)
         if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
             *c = '_';

@@ -19,9 +19,12 @@ enum {
 };
 
 struct health_nic {
-    char name[HEALTH_NIC_NAME]; /* "eth0", "mlx5_0/1"; no blanks */
-    const char *unread;         /* a file of it that is there and cannot be read; or NULL */
-    int ib;                     /* InfiniBand, or RoCE's port of it */
+    char name[HEALTH_NIC_NAME]; /* "eth0", "mlx5_0/1"; clean (health_name.h) */
+    /* Files that are there and cannot be read, or hold what they cannot: one without which
+     * nothing is known of the port, or NULL; and how many others, the first of them. */
+    const char *unread, *broken_file;
+    int broken;
+    int ib;              /* InfiniBand, or RoCE's port of it */
     int real;            /* hardware of this host: no bridge, bond, tunnel, virtual function */
     int up, carrier;     /* asked to be up; has a link */
     int waits;           /* a link that is not in use yet: dormant, or no subnet manager */
@@ -45,6 +48,8 @@ struct health_nics {
     int count;
     struct health_nic *nic; /* owned; by name */
     size_t room;
+    int left, left_others;       /* beyond HEALTH_NICS_MOST: of hardware, and not */
+    int spare;                   /* inside: the first that may be none */
     char boot[HEALTH_BOOT_NAME]; /* this start of the kernel, or "" */
 };
 /* ERR_ABSENT or ERR_SYS: sys/class/net, or what of InfiniBand is there, cannot be read. */

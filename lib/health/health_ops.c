@@ -45,5 +45,7 @@ int health_ops_open(const struct health_ops *o, enum health_level level, int64_t
         return 0;
     if (quick) /* a home folder may be that of many hosts */
         snprintf(file, sizeof file, "%s.quick", o->host);
+    for (char *c = file; (c = strchr(c, '/'));)
+        *c = '_';
     return health_memory_open(o->memory, o->state, file, quick ? o->host : "", now_s, err);
 }

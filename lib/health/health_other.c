@@ -111,7 +111,7 @@ static void name_rank(const struct health_data *d, int rank, const struct health
     f.samples = end->n;
     f.partners = end->partners;
     f.saw = end->saw;
-    snprintf(f.text, sizeof f.text, "rank %d on %.60s %s %.0f %% of the others there", rank,
+    snprintf(f.text, sizeof f.text, "rank %d on %.64s %s %.0f %% of the others there", rank,
              d->host[f.host].name,
              f.way < 0           ? "out and in"
              : way == HEALTH_OUT ? "out"
@@ -227,7 +227,7 @@ static void name_late(const struct health_data *d, const struct health_rules *ru
     f.samples = end->n;
     f.partners = end->partners;
     f.saw = end->saw;
-    snprintf(f.text, sizeof f.text, "%.60s%s%.60s latency %.3g of %.3g us, %.0f %% of %s",
+    snprintf(f.text, sizeof f.text, "%.64s%s%.64s latency %.3g of %.3g us, %.0f %% of %s",
              d->host[k].name, and, other, f.measured * 1e6, want_s * 1e6, percent,
              rules->baseline ? "baseline" : "peers");
     health_verdict_add(v, &f);
@@ -307,7 +307,7 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
     f.percent = 100 * all->want_s / all->s;
     if (least)
         snprintf(f.text, sizeof f.text,
-                 "all %d hosts at once %.0f %% of what pairs give, %.60s to %.60s too",
+                 "all %d hosts at once %.0f %% of what pairs give, %.64s to %.64s too",
                  d->hosts, f.percent, d->host[least->first].name,
                  d->host[least->first + least->count - 1].name);
     else

@@ -7,12 +7,13 @@
 
 #include "base/mem.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "health/health_parts.h"
 
 enum {
     LINE = 80,  /* of which Nagios shows all, before the bar */
     LABEL = 15, /* with "_out" 19: as many characters must tell labels apart */
-    MANY = 256  /* ports: with more, only those that are not OK have perfdata */
+    MANY = 256  /* ports: with more, those alone that are not OK have perfdata */
 };
 
 static const char *const way_name[] = {"out", "in"};
@@ -39,27 +40,34 @@ static void put_good(const struct health_told *t, FILE *out)
     if (d->level == HEALTH_QUICK) {
         for (int i = 0; i < d->links.count; i++)
             carriers += d->links.at[i].carrier;
-        fprintf(out, "%.60s: %d of %d links have a carrier, no faults", d->host[0].name,
+        fprintf(out, "%.64s: %d of %d links have a carrier, no faults", d->host[0].name,
                 carriers, d->links.count);
         return;
     }
     slowest(t->v, &host, &way);
     fprintf(out, "%d hosts, %d rounds", d->hosts, d->rounds);
     if (host >= 0)
-        fprintf(out, ", slowest %.60s %s %.0f %% of %s", d->host[host].name, way_name[way],
+        fprintf(out, ", slowest %.64s %s %.0f %% of %s", d->host[host].name, way_name[way],
                 t->v->port[host][way].percent, t->v->by_baseline ? "baseline" : "peers");
     if (t->v->percent_only)
         fputs(", percentage only", out);
 }
 
-/* Words from names that others have given: one line, and no bar before the perfdata. */
+/* Words of which others have given some: one line, and no bar before the perfdata. */
 static int put_text(const char *text, FILE *out)
 {
-    int n = 0;
+    int bytes = 0;
 
-    for (const char *c = text; *c; c++, n++)
-        putc((unsigned char)*c < ' ' || *c == 0x7f || *c == '|' ? '?' : *c, out);
-    return n;
+    for (const char *c = text; *c;) {
+        uint32_t code = 0;
+        int n = utf8_next(c, &code);
+        if (n == 0 || code < ' ' || (code >= 0x7f && code < 0xa0) || *c == '|')
+            bytes += fprintf(out, "?");
+        else
+            bytes += fprintf(out, "%.*s", n, c);
+        c += n ? n : 1;
+    }
+    return bytes;
 }
 
 /* The worst findings first, as many as fit, then how many more there are. */
@@ -115,52 +123,88 @@ static void put_range(const struct health_range *r, double unit, FILE *out)
         fputs(units_fixed(&u, r->end * unit), out);
 }
 
-/* How many first characters all hosts share, their last number excepted. */
-static int shared(const struct health_data *d)
-{
-    int n = (int)strlen(d->host[0].name);
+/*
+ * Names as labels have them: of LABEL bytes at most, and no two alike.  The names, or where one
+ * is longer all without what they share (hosts: their beginnings), or the ends of those that
+ * are (ports: "eth0" keeps its own), or where that does not do numbers.
+ */
+struct labels {
+    const char *(*name)(const struct health_data *d, int k);
+    const char *kind; /* what is numbered */
+    int skip, ends, number;
+};
 
-    for (int k = 1; k < d->hosts; k++)
+static const char *host_at(const struct health_data *d, int k)
+{
+    return d->host[k].name;
+}
+
+static const char *link_at(const struct health_data *d, int k)
+{
+    return d->links.at[k].name;
+}
+
+/* How many first characters all share, their last number excepted, and whole ones. */
+static int shared(const struct labels *l, const struct health_data *d, int count)
+{
+    const char *first = l->name(d, 0);
+    int n = (int)strlen(first);
+
+    for (int k = 1; k < count; k++)
         for (int i = 0; i < n; i++)
-            if (d->host[k].name[i] != d->host[0].name[i])
+            if (l->name(d, k)[i] != first[i])
                 n = i;
-    while (n > 0 && isdigit((unsigned char)d->host[0].name[n - 1]))
+    while (n > 0 && (isdigit((unsigned char)first[n - 1]) || (first[n] & 0xc0) == 0x80))
         n--;
     return n;
 }
 
-/*
- * Of LABEL characters, and no two alike: the host's name, or where one is longer all without
- * what they share, or where that does not do their numbers.
- */
-struct labels {
-    int skip, number;
-};
-
-static struct labels labels_of(const struct health_data *d)
+static const char *label_of(const struct labels *l, const struct health_data *d, int k)
 {
-    struct labels l = {0};
+    const char *name = l->name(d, k);
+    size_t n = strlen(name);
+
+    if (!l->ends)
+        return name + l->skip;
+    name += n > LABEL ? n - LABEL : 0;
+    while ((*name & 0xc0) == 0x80)
+        name++;
+    return name;
+}
+
+static struct labels labels_of_hosts(const struct health_data *d)
+{
+    struct labels l = {.name = host_at, .kind = "host"};
     int longest = 0;
 
     for (int k = 0; k < d->hosts; k++)
         if ((int)strlen(d->host[k].name) > longest)
             longest = (int)strlen(d->host[k].name);
     if (longest > LABEL)
-        l.skip = shared(d);
+        l.skip = shared(&l, d, d->hosts);
     l.number = longest - l.skip > LABEL || (d->hosts > 1 && longest == l.skip);
     return l;
 }
 
-/* A label may hold anything but "=" and a quote, which are doubled or left out. */
-static void put_label(const char *name, const char *what, FILE *out)
+static struct labels labels_of_links(const struct health_data *d)
+{
+    struct labels l = {.name = link_at, .kind = "link", .ends = 1};
+
+    for (int k = 0; k < d->links.count && !l.number; k++)
+        for (int i = 0; strlen(link_at(d, k)) > LABEL && i < d->links.count; i++)
+            l.number |= i != k && strcmp(label_of(&l, d, i), label_of(&l, d, k)) == 0;
+    return l;
+}
+
+/* Clean names hold neither "=" nor a quote, which a label has doubled. */
+static void put_label(const struct labels *l, const struct health_data *d, int k,
+                      const char *what, FILE *out)
 {
     putc('\'', out);
-    for (int i = 0; name[i]; i++) {
-        if (name[i] == '\'')
-            putc('\'', out);
-        if (name[i] != '=' && name[i] != '|' && (unsigned char)name[i] >= 0x20)
-            putc(name[i], out);
-    }
+    if (l->number)
+        fprintf(out, "%s%d", l->kind, k);
+    else
+        put_text(label_of(l, d, k), out);
     fprintf(out, "_%s'=", what);
 }
 
@@ -170,11 +214,8 @@ static void put_port(const struct health_told *t, const struct labels *l, int k,
     const struct health_port *p = &t->v->port[k][w];
     const struct health_rules *r = &t->o->rules;
     struct units u;
-    char name[24];
 
-    if (l->number)
-        snprintf(name, sizeof name, "host%d", k);
-    put_label(l->number ? name : t->d->host[k].name + l->skip, way_name[w], out);
+    put_label(l, t->d, k, way_name[w], out);
     if (p->samples == 0) {
         fputs("U;;;0;", out);
         return;
@@ -189,7 +230,8 @@ static void put_port(const struct health_told *t, const struct labels *l, int k,
 static void put_perfdata(const struct health_told *t, FILE *out)
 {
     const struct health_verdict *v = t->v;
-    struct labels l = labels_of(t->d);
+    struct labels l =
+        t->d->level == HEALTH_QUICK ? labels_of_links(t->d) : labels_of_hosts(t->d);
     int many = 2 * v->hosts > MANY, said = 0;
 
     for (int k = 0; v->port && k < v->hosts; k++)
@@ -201,10 +243,10 @@ static void put_perfdata(const struct health_told *t, FILE *out)
         }
     for (int i = 0; t->d->level == HEALTH_QUICK && i < t->d->links.count; i++) {
         const struct health_link *k = &t->d->links.at[i];
+        if (t->d->links.count > MANY && k->errors <= 0)
+            continue;
         putc(said++ ? ' ' : '|', out);
-        /* An interface's name has 15 at most; longer ones differ at their ends. */
-        size_t n = strlen(k->name);
-        put_label(k->name + (n > LABEL ? n - LABEL : 0), "err", out);
+        put_label(&l, t->d, i, "err", out);
         if (k->errors < 0)
             fputs("U;;;0;", out);
         else
@@ -230,7 +272,7 @@ static void put_verbose(const struct health_told *t, FILE *out)
     }
     for (int i = 0; t->ops->verbose > 1 && i < d->links.count; i++) {
         const struct health_link *l = &d->links.at[i];
-        fprintf(out, "  %.60s %s: %s, %.4g Gbit/s, errors %" PRId64 ", packets %" PRId64 "\n",
+        fprintf(out, "  %.64s %s: %s, %.4g Gbit/s, errors %" PRId64 ", packets %" PRId64 "\n",
                 d->host[l->host].name, l->name,
                 !l->up       ? "down"
                 : l->carrier ? "up"
@@ -241,7 +283,7 @@ static void put_verbose(const struct health_told *t, FILE *out)
         for (int w = 0; w < 2; w++) {
             const struct health_port *p = &t->v->port[k][w];
             struct units u[2];
-            fprintf(out, "  %.60s %s: %s of %s MB/s, %.1f %%, %d samples, z %.1f\n",
+            fprintf(out, "  %.64s %s: %s of %s MB/s, %.1f %%, %d samples, z %.1f\n",
                     d->host[k].name, way_name[w], units_fixed(&u[0], p->Bps / 1e6),
                     units_fixed(&u[1], p->want_Bps / 1e6), p->percent, p->samples, p->z);
         }

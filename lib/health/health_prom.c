@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "health/health_parts.h"
 
 static const char *const way_name[] = {"out", "in"};
@@ -19,13 +20,20 @@ static void head(FILE *f, const char *name, const char *type, const char *help)
     fprintf(f, "# HELP horing_%s %s\n# TYPE horing_%s %s\n", name, help, name, type);
 }
 
+/* The format takes any UTF-8, with three characters escaped; what is none would cost the file.
+ */
 static void put_value(FILE *f, const char *text)
 {
-    for (const char *c = text; *c; c++)
+    for (const char *c = text; *c;) {
+        int n = utf8_next(c, NULL);
         if (*c == '\n')
             fputs("\\n", f);
+        else if (n == 0)
+            fputs("\xef\xbf\xbd", f); /* U+FFFD */
         else
-            fprintf(f, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+            fprintf(f, *c == '"' || *c == '\\' ? "\\%.*s" : "%.*s", n, c);
+        c += n ? n : 1;
+    }
 }
 
 static void label(FILE *f, const char *before, const char *key, const char *value)

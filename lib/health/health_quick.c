@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/tick.h"
 #include "base/units.h"
+#include "health/health_name.h"
 #include "health/health_parts.h"
 
 /*
@@ -53,7 +54,8 @@ static struct health_finding *say(struct quick *q, enum health_state state, int 
 
     f.host = 0;
     f.confirmed = 1;
-    snprintf(f.link, sizeof f.link, "%s", link);
+    if (link[0])
+        health_name_clean(link, f.link, sizeof f.link);
     health_verdict_add(q->v, &f);
     return &q->v->finding[q->v->findings - 1];
 }
@@ -148,7 +150,7 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
             continue;
         struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
         f->measured = (double)g->counter[i];
-        SAY(f, "%.60s port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", q->ops->host,
+        SAY(f, "%.64s port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", q->ops->host,
             n->name, g->counter[i], c[i].name, g->packets > 0 ? g->packets : 0,
             g->since_s > 0 ? ", in " : "", g->since_s > 0 ? units_time(&u, g->since_s) : "");
         return;
@@ -162,7 +164,7 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
         struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
         f->measured = (double)errors;
         SAY(f,
-            "%.60s port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
+            "%.64s port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
             q->ops->host, n->name, errors, packets);
     }
 }
@@ -176,7 +178,7 @@ static void judge_full(struct quick *q, const struct health_nic *n)
             continue;
         struct health_finding *f = say(q, HEALTH_UNKNOWN, 209, n->name);
         f->measured = (double)c[i].end;
-        SAY(f, "%.60s port '%s': %s stands at its end, %" PRId64 ", and counts no more",
+        SAY(f, "%.64s port '%s': %s stands at its end, %" PRId64 ", and counts no more",
             q->ops->host, n->name, c[i].name, c[i].end);
         return;
     }
@@ -193,7 +195,7 @@ static void judge_flaps(struct quick *q, const struct health_nic *n,
     struct health_finding *f =
         say(q, losses >= losses_crit ? HEALTH_CRITICAL : HEALTH_WARNING, 205, n->name);
     f->measured = (double)losses;
-    SAY(f, "%.60s port '%s' lost its link %" PRId64 " times within a day", q->ops->host,
+    SAY(f, "%.64s port '%s' lost its link %" PRId64 " times within a day", q->ops->host,
         n->name, losses);
 }
 
@@ -206,13 +208,13 @@ static int judge_link(struct quick *q, const struct health_nic *n, int want_up)
 
     if (!n->up && want_up) {
         f = say(q, HEALTH_WARNING, 207, n->name);
-        SAY(f, "%.60s port '%s' was in use and is set down", q->ops->host, n->name);
+        SAY(f, "%.64s port '%s' was in use and is set down", q->ops->host, n->name);
     } else if (n->up && !n->carrier && want_up) {
         f = say(q, HEALTH_CRITICAL, 201, n->name);
-        SAY(f, "%.60s lost the link of its port '%s'", q->ops->host, n->name);
+        SAY(f, "%.64s lost the link of its port '%s'", q->ops->host, n->name);
     } else if (n->ib && n->carrier && n->waits) {
         f = say(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, 208, n->name);
-        SAY(f, "%.60s port '%s' has a link and is not ACTIVE: no subnet manager?", q->ops->host,
+        SAY(f, "%.64s port '%s' has a link and is not ACTIVE: no subnet manager?", q->ops->host,
             n->name);
     }
     return n->up && n->carrier && !n->waits;
@@ -242,7 +244,7 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
     f->percent = percent;
     f->measured = (double)n->mbit * 1e6 / 8;
     f->expected = (double)want_mbit * 1e6 / 8;
-    SAY(f, "%.60s port '%s' runs at %.4g of %.4g Gbit/s%s%s", q->ops->host, n->name,
+    SAY(f, "%.64s port '%s' runs at %.4g of %.4g Gbit/s%s%s", q->ops->host, n->name,
         (double)n->mbit / 1e3, (double)(want_mbit ? want_mbit : n->mbit) / 1e3, lanes,
         n->half ? ", half duplex" : "");
 }
@@ -276,8 +278,22 @@ static void judge_unread(struct quick *q, const struct health_nic *n)
 {
     struct health_finding *f = say(q, HEALTH_UNKNOWN, 902, n->name);
 
-    SAY(f, "%.60s: cannot read '%s' of port '%s'", q->ops->host, n->unread, n->name);
+    SAY(f, "%.64s: cannot read '%s' of port '%s'", q->ops->host, n->unread, n->name);
     q->judged++;
+}
+
+/* The rest of the port is judged. */
+static void judge_broken(struct quick *q, const struct health_nic *n)
+{
+    char more[48] = "";
+
+    if (!n->broken)
+        return;
+    struct health_finding *f = say(q, HEALTH_UNKNOWN, 210, n->name);
+    if (n->broken > 1)
+        snprintf(more, sizeof more, ", nor %d other files", n->broken - 1);
+    SAY(f, "%.64s: cannot read '%s' of port '%s'%s", q->ops->host, n->broken_file, n->name,
+        more);
 }
 
 static void judge_nic(struct quick *q, const struct health_nic *n)
@@ -292,8 +308,10 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
             judge_unread(q, n);
         return;
     }
-    if (n->real || e || n->ib)
+    if (n->real || e || n->ib) {
         add_link(q, n, k, &g);
+        judge_broken(q, n);
+    }
     if (n->ib && !n->real && !e) { /* RoCE: the interface has the link */
         judge_errors(q, n, k, &g);
         judge_full(q, n);
@@ -326,6 +344,17 @@ static const struct health_nic *find_nic(const struct health_nics *all, const ch
     return NULL;
 }
 
+/* A port of a device whose ports cannot be read. */
+static int is_hidden(const struct health_nics *all, const char *name)
+{
+    size_t n = strcspn(name, "/");
+
+    for (int i = 0; i < all->count; i++)
+        if (name[n] && strlen(all->nic[i].name) == n && memcmp(all->nic[i].name, name, n) == 0)
+            return all->nic[i].unread != NULL;
+    return 0;
+}
+
 /* What was there, or is said to be (by a name without patterns), and is not. */
 static void judge_absent(struct quick *q)
 {
@@ -334,22 +363,33 @@ static void judge_absent(struct quick *q)
 
     for (int i = 0; q->m && i < q->m->nics.count; i++) {
         const struct health_known *k = &q->m->nics.at[i];
-        if (!k->want_up || find_nic(q->now, k->last.name))
+        if (!k->want_up || find_nic(q->now, k->last.name) || is_hidden(q->now, k->last.name))
             continue;
         f = say(q, HEALTH_CRITICAL, 207, k->last.name);
-        SAY(f, "%.60s has no port '%s' any more", q->ops->host, k->last.name);
+        SAY(f, "%.64s has no port '%s' any more", q->ops->host, k->last.name);
         q->judged++;
     }
     for (int i = 0; i < c->expects; i++) {
         const char *link = c->expect[i].link;
-        if (strpbrk(link, "*?[") || find_nic(q->now, link) ||
+        if (strpbrk(link, "*?[") || find_nic(q->now, link) || is_hidden(q->now, link) ||
             health_config_find_expect(c, q->ops->host, link) != &c->expect[i] ||
             (q->m && health_memory_nic(q->m, link) && health_memory_nic(q->m, link)->want_up))
             continue;
         f = say(q, HEALTH_CRITICAL, 207, link);
-        SAY(f, "%.60s has no port '%.63s', which is expected", q->ops->host, link);
+        SAY(f, "%.64s has no port '%s', which is expected", q->ops->host, f->link);
         q->judged++;
     }
+}
+
+/* Ports that nobody looked at are neither well nor gone. */
+static void judge_left(struct quick *q)
+{
+    struct health_finding *f = say(q, HEALTH_UNKNOWN, 902, "");
+    int left = q->now->left + q->now->left_others;
+
+    SAY(f, "%.64s has %d ports, %d of them not looked at (%d at most)", q->ops->host,
+        q->now->count + left, left, HEALTH_NICS_MOST);
+    q->judged++;
 }
 
 static void judge(struct quick *q)
@@ -361,10 +401,13 @@ static void judge(struct quick *q)
     q->same_boot = q->m && !q->m->fresh && strcmp(q->m->boot, q->now->boot) == 0;
     for (int i = 0; i < q->now->count; i++)
         judge_nic(q, &q->now->nic[i]);
-    judge_absent(q);
+    if (q->now->left || (q->now->left_others && q->ops->config.expects))
+        judge_left(q);
+    else
+        judge_absent(q);
     if (q->judged == 0) {
         struct health_finding *f = say(q, HEALTH_UNKNOWN, 902, "");
-        SAY(f, "%.60s has no network hardware that is up: nothing to check", q->ops->host);
+        SAY(f, "%.64s has no network hardware that is up: nothing to check", q->ops->host);
     }
 }
 
@@ -401,7 +444,12 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
         k = health_memory_add_nic(q->m, n->name);
         k->want_up = n->real && had_link(n);
     }
+    const struct health_nic before = k->last;
     k->last = *n;
+    /* What could not be read this time has grown from what it was. */
+    for (int i = 0; n->broken && q->same_boot && i < HEALTH_COUNTERS; i++)
+        if (n->counter[i] < 0)
+            k->last.counter[i] = before.counter[i];
     k->want_up |= n->real && n->up && n->carrier && !n->waits;
     k->want_mbit = n->mbit > k->want_mbit ? n->mbit : k->want_mbit;
     k->want_width = n->width > k->want_width ? n->width : k->want_width;

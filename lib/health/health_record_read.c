@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "health/health_name.h"
 #include "health/health_record.h"
 #include "health/health_sum.h"
 
@@ -173,6 +174,7 @@ static int host(struct reader *r)
 {
     struct health_host *h = &r->d.host[r->hosts];
     const char *name, *why;
+    char clean[HEALTH_NAME];
 
     if (keys(r, 7) || text(r, "host", NAME_MOST + 1, &name) ||
         small(r, "ranks", 1, RANKS_MOST, &h->ranks) ||
@@ -186,7 +188,8 @@ static int host(struct reader *r)
         return FAIL(r, "ranks", "makes more than %d ranks", RANKS_MOST);
     r->d.ranks += h->ranks;
     snprintf(h->why, sizeof h->why, "%s", why);
-    h->name = mem_dup(name);
+    health_name_clean(name, clean, sizeof clean);
+    h->name = mem_dup(clean);
     r->hosts++;
     return 0;
 }
@@ -206,7 +209,7 @@ static int link_line(struct reader *r)
         whole(r, "flaps", -1, INT64_MAX, &l.flaps) ||
         number(r, "since_s", 0, time_most, &l.since_s))
         return -1;
-    snprintf(l.name, sizeof l.name, "%s", name);
+    health_name_clean(name, l.name, sizeof l.name);
     health_data_add_link(&r->d, &l);
     return 0;
 }

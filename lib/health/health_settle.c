@@ -287,11 +287,16 @@ static void put_word(char *to, size_t room, const char *text, const char *also)
 int health_suggest(const struct health_data *d, const struct health_finding *f, char *to,
                    size_t room)
 {
+    char node[HEALTH_HOST_NAME] = "";
+
     if (f->state != HEALTH_CRITICAL || f->host < 0 ||
         (f->action != HEALTH_OPERATOR && f->action != HEALTH_ISOLATE) || f->other >= 0)
         return -1;
-    snprintf(to, room, "scontrol update NodeName=");
-    put_word(to, room, host_name(d, f->host), "-._");
+    /* Without some of its characters it would be another node. */
+    put_word(node, sizeof node, host_name(d, f->host), "-._");
+    if (strcmp(node, host_name(d, f->host)) != 0)
+        return -1;
+    snprintf(to, room, "scontrol update NodeName=%s", node);
     snprintf(to + strlen(to), room - strlen(to), " State=DRAIN Reason=\"horing: HC-%d ",
              f->code);
     put_word(to, room - 2, f->text, " -._:,;%/()>");

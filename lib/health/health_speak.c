@@ -89,7 +89,10 @@ static int read_data(struct health_data *d, const struct health_options *o, cons
         return health_record_read(d, path, err);
     if (health_fleet_parse(path + sizeof synth - 1, &f, err))
         return -1;
-    return health_fleet_run(&f, &o->rules, d, err);
+    if (health_fleet_run(&f, &o->rules, d, err))
+        return -1;
+    d->when_s = o->ops ? o->ops->now_s : 0; /* it is made up now */
+    return 0;
 }
 
 int health_replay(const struct health_options *o, const char *path, FILE *out,

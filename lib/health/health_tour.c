@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
+#include "health/health_name.h"
 #include "probe/probe_ring.h"
 
 enum {
@@ -432,7 +433,7 @@ static void enter_report(struct health_tour *t, int rank, const struct report *r
                                 .packets = -1,
                                 .flaps = r->link.downs,
                                 .since_s = r->watched_s};
-        memcpy(l.name, r->link.name, sizeof r->link.name);
+        health_name_clean(r->link.name, l.name, sizeof l.name);
         health_data_add_link(d, &l);
     }
 }

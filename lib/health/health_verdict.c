@@ -44,6 +44,7 @@ const struct health_code health_codes[] = {
     {207, HEALTH_OPERATOR, "a port that was in use is gone or set down"},
     {208, HEALTH_OPERATOR, "a port has a link and is not in use"},
     {209, HEALTH_OPERATOR, "a counter of errors stands at its end"},
+    {210, HEALTH_OPERATOR, "a file of a port cannot be read"},
     {301, HEALTH_OPERATOR, "a port is slow"},
     {302, HEALTH_RETEST, "one of two ports is slow, which one is not known"},
     {303, HEALTH_RETEST, "a port seems slow and is too unsteady to judge"},

@@ -33,16 +33,28 @@ static int read_params(struct model *m, const char *what, struct err *err)
 int model_read(struct model *m, const char *what, struct err *err)
 {
     struct stat st;
-    char *path, *text = NULL;
+    char *text = NULL;
     int64_t bytes = 0;
 
     if (strncmp(what, "params=", 7) == 0)
         return read_params(m, what + 7, err);
-    int folder = strcmp(what, "-") && stat(what, &st) == 0 && S_ISDIR(st.st_mode);
-    path = folder ? io_join(what, "config.json") : mem_dup(what);
-    int rc = io_read_text(path, CONFIG_BYTES_MAX, &text, &bytes, err);
+    if (strcmp(what, "-") && stat(what, &st) == 0 && S_ISDIR(st.st_mode))
+        return model_read_folder(m, what, err);
+    int rc = io_read_text(what, CONFIG_BYTES_MAX, &text, &bytes, err);
     if (rc == 0)
-        rc = model_parse(m, strcmp(path, "-") ? path : "stdin", text, bytes, err);
+        rc = model_parse(m, strcmp(what, "-") ? what : "stdin", text, bytes, err);
+    mem_free(text);
+    return rc;
+}
+
+int model_read_folder(struct model *m, const char *dir, struct err *err)
+{
+    char *path = io_join(dir, "config.json"), *text = NULL;
+    int64_t bytes = 0;
+    int rc = io_read_file(path, CONFIG_BYTES_MAX, NULL, &text, &bytes, err);
+
+    if (rc == 0)
+        rc = model_parse(m, path, text, bytes, err);
     mem_free(text);
     mem_free(path);
     return rc;

@@ -90,6 +90,8 @@ struct model {
  * error that names file and key; absent keys take the family's defaults.
  */
 int model_read(struct model *m, const char *what, struct err *err);
+/* The config.json of a folder, whatever that is called; a regular file. */
+int model_read_folder(struct model *m, const char *dir, struct err *err);
 /* The same from the text of a config.json that is there already; name is for messages. */
 int model_parse(struct model *m, const char *name, const char *text, int64_t bytes,
                 struct err *err);

@@ -173,8 +173,8 @@ int main(int argc, char **argv)
 {
     const struct kind *k = kinds, *end = kinds + sizeof kinds / sizeof *kinds;
 
-    if (argc != 6 && argc != 8)
-        die("usage: health_fleets KIND HOSTS PERCENT RUNS SEED [NOISE TRANSIENTS]");
+    if (argc != 6 && argc != 8 && argc != 9)
+        die("usage: health_fleets KIND HOSTS PERCENT RUNS SEED [NOISE TRANSIENTS [COMMON]]");
     while (k < end && strcmp(k->name, argv[1]))
         k++;
     int hosts = atoi(argv[2]), runs = atoi(argv[4]);
@@ -188,10 +188,11 @@ int main(int argc, char **argv)
         /* The same fault in two runs one after the other. */
         uint64_t seed = strtoull(argv[5], NULL, 10) + (uint64_t)i, where = seed - i % 2;
         struct health_fleet f = fleet(k, hosts, percent, seed, where);
-        if (argc == 8) {
+        if (argc >= 8) {
             f.noise = atof(argv[6]);
             f.transients = atof(argv[7]);
         }
+        f.common = argc == 9 ? atof(argv[8]) : 0;
         struct outcome o = run(k, &f, &ms[i]);
         found += o.found;
         right += o.right;

@@ -9,9 +9,12 @@
 # What paro-shard writes is synced when it ends.  warm: what is read is in memory; cold: its pages
 # were dropped (of these files alone).
 #
+# repair is of a checkpoint with a copy of each shard, one of which is gone, beside cp of the whole
+# one: it reads all twice, first to know what is good.  verify is beside `cat` of all files.
+#
 # At the end, what it holds in memory of 200 GB (shard_memory.sh); MEMORY=no does without.
 #
-#   ROUNDS=5 LAYERS=20 FROM=2x2 TO='[3,2]' CACHES='warm cold' VERBS='split merge reshard' OUT=bench
+#   ROUNDS=5 LAYERS=20 FROM=2x2 TO='[3,2]' CACHES='warm cold' VERBS='split verify' OUT=bench
 set -u
 
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -21,7 +24,7 @@ LAYERS=${LAYERS:-20}
 FROM=${FROM:-2x2}
 TO=${TO:-[3,2]}
 CACHES=${CACHES:-warm cold}
-VERBS=${VERBS:-split merge reshard}
+VERBS=${VERBS:-split merge reshard repair verify}
 OUT=${OUT:-bench}
 PATH=${BIN:-$PWD/bin}:$PATH
 
@@ -53,6 +56,7 @@ clock() {
 }
 
 copy() { cp -r --reflink=never "$1" out && sync -f out; }
+pass() { find "$1" -type f -exec cat {} + > pages; }
 
 # Numbers, one a line: their median.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
@@ -70,25 +74,34 @@ paro-shard init -m config.json -o model || die "no model"
 paro-plan -m config.json -i "synth:$FROM" --strategy IIG > from.yaml || die "no plan"
 paro-plan -m config.json -i "synth:$TO" --strategy GGG > to.yaml || die "no plan"
 paro-shard split model -p from.yaml -o ckpt || die "no checkpoint"
+case " $VERBS " in
+*' repair '*) # the same files but one
+    paro-shard split model -p from.yaml --copies 1 -o safe || die "no checkpoint with copies"
+    cp -al safe hurt && rm hurt/shard-00001.safetensors
+    ;;
+esac
 
 echo "# $(du -sm model | cut -f 1) MiB of f32, $FROM to $TO, $ROUNDS rounds in turns, $(stat -f -c %T .) disk,"
 echo "# $(nproc) processors, load average $(cut -d ' ' -f 1-3 /proc/loadavg)"
-echo "#cache verb        cp_s    paro_s  cp/paro"
+echo "#cache verb        cp_s    paro_s  cp/paro   (verify: cat for cp)"
 for cache in $CACHES; do
     for verb in $VERBS; do
+        other=copy
         case $verb in
-        split) in=model && set -- -p from.yaml ;;
-        merge) in=ckpt && set -- ;;
-        reshard) in=ckpt && set -- -p to.yaml ;;
-        *) die "verb '$verb', expected split, merge or reshard" ;;
+        split) in=model && set -- "$in" -p from.yaml -o out ;;
+        merge) in=ckpt && set -- "$in" -o out ;;
+        reshard) in=ckpt && set -- "$in" -p to.yaml -o out ;;
+        repair) in=safe && set -- hurt -o out ;;
+        verify) in=ckpt other=pass && set -- "$in" ;;
+        *) die "verb '$verb', expected split, merge, reshard, repair or verify" ;;
         esac
         : > rows
         for round in $(seq "$ROUNDS"); do
             cache "$cache" $in
-            clock copy $in
+            clock $other $in
             cp_ms=$took
             cache "$cache" $in
-            clock paro-shard "$verb" $in "$@" -o out
+            clock paro-shard "$verb" "$@"
             echo "$round $cp_ms $took" >> rows
         done
         printf '%-6s %-8s %7.2f   %7.2f  %7.2f\n' "$cache" "$verb" \

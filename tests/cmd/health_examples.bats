@@ -73,6 +73,39 @@ unplug() { echo 0 > box/sys/class/net/eth0/carrier; }
     systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' "$EX/horing-check.timer")" > /dev/null
 }
 
+# As the service runs: root with the capabilities that it is left, CAP_DAC_OVERRIDE or none.
+bounded() {
+    local caps=-all
+    [ -z "$1" ] || caps="-all,+$(echo "${1#CAP_}" | tr '[:upper:]' '[:lower:]')"
+    setpriv --bounding-set="$caps" sh -c "$2"
+}
+
+@test "systemd: the service writes into a folder of node_exporter's user, and nothing else" {
+    local command caps exposed
+    if command -v systemd-analyze > /dev/null; then # 3.0 of 10
+        exposed=$(systemd-analyze security --offline=yes --threshold=30 "$EX/horing-check.service" 2>&1) ||
+            [[ $exposed == *nknown\ option* || $exposed == *unrecognized* ]] || { echo "$exposed"; return 1; }
+    fi
+    [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null || skip 'this takes root and setpriv'
+    setpriv --bounding-set=-all true || skip 'capabilities cannot be left here'
+    command=$(sed -n 's/^ExecStart=//p' "$EX/horing-check.service" | here)
+    caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$EX/horing-check.service")
+    # Where it writes is what it may write to.
+    [[ $command == *" --prom $HERE/node-exporter/"* ]]
+    [ "$(sed -n 's/^ReadWritePaths=-//p' "$EX/horing-check.service" | here)" = "$HERE/node-exporter" ]
+    chown 65534 node-exporter
+    export STATE_DIRECTORY=$PWD/state
+    bounded "$caps" "$command"
+    grep -qx 'horing_state 0' node-exporter/horing.prom
+    [ "$(stat -c %a node-exporter/horing.prom)" = 644 ]
+    # With none it cannot, unless a group may.
+    run -3 bounded '' "$command"
+    [[ $output == "HORING UNKNOWN - cannot create '"*"Permission denied" ]]
+    chmod 775 node-exporter
+    chown 65534:0 node-exporter
+    bounded '' "$command"
+}
+
 @test "Nagios: status, one line below 80 characters, perfdata of the guidelines" {
     local command
     # shellcheck disable=SC2016 # the macros are Nagios' own

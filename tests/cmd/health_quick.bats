@@ -303,7 +303,7 @@ END
     [ "$(grep -c '^# TYPE' horing.prom)" = "$(grep '^# TYPE' horing.prom | sort -u | wc -l)" ]
 }
 
-@test "what is not a file of the kernel's does no harm" {
+@test "what is no file of the kernel's does no harm, and is named" {
     mkfifo box/sys/class/net/eth0/statistics/x
     rm box/sys/class/net/eth0/{speed,statistics/rx_errors}
     mkfifo box/sys/class/net/eth0/speed
@@ -311,8 +311,122 @@ END
     mkdir 'box/sys/class/net/a b'
     echo 0x1003 > 'box/sys/class/net/a b/flags'
     echo -5 > box/sys/class/net/eth0/statistics/tx_errors
+    says 3 "^HORING UNKNOWN - node3: cannot read 'speed' of port 'eth0', nor 2 other files"
+    says 0 '^HORING OK.*; disabled: read' --disable read
+}
+
+# unread FILE: what of eth0 stands there says no more; the port is judged by the rest.
+unread() {
+    says 3 "^HORING UNKNOWN - node3: cannot read '$1' of port '${2:-eth0}'"
+    says 2 "lost the link of its port 'eth0'" --sys lost/sys --state lost/state
+    grep -q "^HORING CRITICAL .*; 1 more" out
+}
+
+@test "a file that is there and cannot be read, is empty or holds junk, is named" {
+    local file at
     says 0 OK
+    for file in speed duplex operstate carrier_changes carrier_up_count carrier_down_count \
+        statistics/{rx_packets,tx_packets,rx_errors,tx_carrier_errors}; do
+        at=box/sys/class/net/eth0/$file
+        rm -rf lost was "$at"
+        ln -s "$(basename "$file")" "$at" # does not open, for root neither
+        cp -r box lost
+        cp -r state lost
+        echo 0 > lost/sys/class/net/eth0/carrier
+        unread "$file"
+        rm "$at"
+        : > "$at" # is empty
+        says 3 "cannot read '$file' of port 'eth0'"
+        rm "$at"
+        mkdir "$at" # opens and does not read
+        says 3 "cannot read '$file' of port 'eth0'"
+        rmdir "$at"
+        case $file in
+        speed | statistics/* | carrier_*)
+            for junk in abc 12x 0x10 99999999999999999999 1.5; do
+                echo $junk > "$at"
+                says 3 "cannot read '$file' of port 'eth0'"
+            done
+            ;;
+        esac
+        rm -f "$at"
+        says 0 OK # what is not there at all is an older kernel's
+        nic eth0 10000
+        says 0 OK
+    done
+    for file in flags carrier; do
+        for junk in '' xyz; do
+            nic eth0 10000
+            echo "$junk" > "box/sys/class/net/eth0/$file"
+            says 3 "cannot read '$file' of port 'eth0'"
+        done
+        nic eth0 10000
+    done
+}
+
+@test "InfiniBand's files alike" {
+    local file junk at
+    for file in state phys_state rate link_layer counters/{symbol_error,link_downed,port_rcv_packets}; do
+        for junk in '' abc; do
+            rm -rf box/sys/class/infiniband
+            port mlx5_0/ports/1 '4: ACTIVE' '5: LinkUp' '400 Gb/sec (4X NDR)'
+            [ "$file$junk" != link_layerabc ] || continue # any word names a layer
+            echo "$junk" > "box/sys/class/infiniband/mlx5_0/ports/1/$file"
+            says 3 "cannot read '$file' of port 'mlx5_0/1'"
+        done
+    done
+    # This is how the kernel says that a device has no counters.
+    port mlx5_0/ports/1 '4: ACTIVE' '5: LinkUp' '400 Gb/sec (4X NDR)'
+    echo 'N/A (no PMA)' | tee box/sys/class/infiniband/mlx5_0/ports/1/counters/* > shown
     says 0 OK
+    rm -r box/sys/class/infiniband/mlx5_0/ports
+    ln -s ports box/sys/class/infiniband/mlx5_0/ports
+    says 3 "cannot read 'ports' of port 'mlx5_0'"
+}
+
+@test "errors that came while a counter could not be read are counted afterwards" {
+    says 0 OK
+    rm box/sys/class/net/eth0/statistics/rx_errors
+    ln -s rx_errors box/sys/class/net/eth0/statistics/rx_errors
+    says 3 "cannot read 'statistics/rx_errors'"
+    rm box/sys/class/net/eth0/statistics/rx_errors
+    put eth0 statistics/rx_errors 5000
+    says 1 "counts 5000 rx_errors"
+}
+
+@test "long names and odd ones are ports like others" {
+    local long
+    long=$(printf 'x%.0s' {1..100})
+    nic .eth1 1000
+    nic 'a|b' 1000
+    port "$long/ports/1" '4: ACTIVE' '5: LinkUp' '400 Gb/sec (4X NDR)'
+    says 0 'node3: 4 of 4 links have a carrier'
+    put 'a|b' carrier 0
+    echo '1: DOWN' > "box/sys/class/infiniband/$long/ports/1/state"
+    echo '2: Polling' > "box/sys/class/infiniband/$long/ports/1/phys_state"
+    says 2 "node3 lost the link of its port 'a%7Cb'; 1 more\|" -v --prom p.prom
+    grep -qE "^CRITICAL HC-201 node3 lost the link of its port 'xxx*\.\.x*/1#[0-9a-f]{8}'" out
+    grep -qE '^horing_link_carrier\{host="node3",device="xx*\.\.x*/1#[0-9a-f]{8}"\} 0$' p.prom
+    grep -qx 'horing_link_carrier{host="node3",device="a%7Cb"} 0' p.prom
+    put 'a|b' carrier 1
+    says 2 'not seen since'
+}
+
+@test "more ports than are looked at are told, and those of hardware come first" {
+    local i
+    for ((i = 0; i < 4200; i++)); do
+        mkdir "box/sys/class/net/veth$i"
+        echo 0x1003 > "box/sys/class/net/veth$i/flags"
+    done
+    nic zz9 1000
+    says 0 'node3: 2 of 2 links have a carrier'
+    put zz9 carrier 0
+    says 2 "lost the link of its port 'zz9'"
+    put zz9 carrier 1
+    for ((i = 0; i < 4200; i++)); do
+        mkdir "box/sys/class/net/veth$i/device"
+    done
+    says 3 '^HORING UNKNOWN - node3 has 4202 ports, 106 of them not looked at \(4096 at most\)' --state none
 }
 
 @test "nothing to look at, or no /sys, is UNKNOWN" {
@@ -360,5 +474,11 @@ END
 
 @test "a host's name breaks neither the line nor what Prometheus reads" {
     printf 'a"b|c\377\n' > box/proc/sys/kernel/hostname
-    says 0 "^HORING OK - a_b_c_: 1 of 1 links have"
+    says 0 "^HORING OK - a%22b%7Cc%FF: 1 of 1 links have"
+    [ -s 'state/a%22b%7Cc%FF.quick' ]
+    printf 'a/b\n' > box/proc/sys/kernel/hostname
+    says 0 "^HORING OK - a/b: 1 of 1 links have"
+    [ -s state/a_b.quick ]
+    # What cannot be read is named in one line, too, and without perfdata.
+    says 3 "^HORING UNKNOWN - cannot read 'two\?lines\?x'" --sys $'two\nlines|x' || says 3 . --sys $'two\nlines|x'
 }

@@ -3,6 +3,9 @@
 #
 # What horing-check remembers: where, for whom, and what it says of a state that is not to be
 # used.  Whatever is wrong is UNKNOWN, status 3, one line, with the reason.
+#
+# Each test has a clock of its own:
+# shellcheck disable=SC2030,SC2031
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -126,6 +129,22 @@ unknown() {
     says 3 "'theirs' is of user 1, expected 0" --state theirs
 }
 
+@test "a folder in one that others may rename it in" {
+    mkdir open
+    chmod 777 open
+    says 3 "'open/state' lies in '.*/open', which everyone writes to" --state open/state
+    chmod 1777 open # as /tmp
+    says 0 'first run' --state open/state
+    [ "$(id -u)" = 0 ] || skip 'only root can give a folder away'
+    mkdir theirs
+    chown 1 theirs
+    says 3 "'theirs/state' lies in '.*/theirs' of user 1" --state theirs/state
+    # What is not mapped into a namespace of users looks like one user there.
+    chown 0 theirs
+    ! unshare -Ur true || SOURCE_DATE_EPOCH=$NOW unshare -Ur horing-check --level quick --sys box/sys \
+        --proc box/proc --state theirs/ours
+}
+
 @test "a full disk: UNKNOWN, and the old state stays" {
     says 0 'first run' --state state
     cp state/node3.quick was
@@ -150,6 +169,10 @@ unknown() {
     wrong --level quick --state ''
     wrong --level quick --disable nothing
     wrong --level quick --max-load 0
+    wrong --level quick --svg x
+    grep -q 'it measures no rates' out
+    wrong --level quick --max-load 3
+    wrong --level quick --max-bytes 1G
     wrong --replay x --record y
     wrong --accept-baseline
     wrong -w 10:5
@@ -179,4 +202,71 @@ unknown() {
     echo 'format: paro-health-config/2' > conf
     says 3 'paro-health-config/2' --state none --config conf
     says 3 "'nowhere'" --state none --config nowhere
+}
+
+# at MINUTE SPEC STATUS PATTERN: a run on a made-up fabric; the pattern is of all that it prints,
+# lines joined by a bar, "" of nothing.
+at() {
+    local rc=0 text
+    SOURCE_DATE_EPOCH=$((1795000000 + 60 * $1)) horing-check --replay "synth:8,seed=$1$2" \
+        --state fabric --notify=change,remind=12h > out 2> said || rc=$?
+    text=$(cut -d'|' -f1 out | paste -sd'|')
+    [ $rc = "$3" ] && [ ! -s said ] && [[ $text =~ ^$4$ ]] && return
+    echo "at $1 min: status $rc, expected $3 and '$4':"
+    cat out said
+    return 1
+}
+
+@test "what is told of a fabric over many runs" {
+    local minute
+    at 0 '' 0 ''
+    # Found, confirmed by a second look, told once.
+    at 5 ,port=3:60 2 'HORING CRITICAL - node3 [^|]*\|NEW CRITICAL HC-301 node3 [^|]*'
+    at 10 ,port=3:60 2 ''
+    # Another one: alone new.
+    at 15 ,port=3:60,corrupt=5 2 'HORING CRITICAL - [^|]*\|NEW CRITICAL HC-501 node5 sends[^|]*'
+    # Milder: what was CRITICAL stays so for ten minutes after it was seen so, then is told anew.
+    at 20 ,port=3:85,corrupt=5 2 ''
+    at 24 ,port=3:85,corrupt=5 2 ''
+    at 26 ,port=3:85,corrupt=5 2 'HORING CRITICAL - [^|]*\|NEW WARNING HC-301 node3 [^|]*'
+    # One mended: cleared ten minutes after it was last seen.
+    at 31 ,corrupt=5 2 ''
+    at 35 ,corrupt=5 2 ''
+    at 36 ,corrupt=5 2 'HORING CRITICAL - [^|]*\|CLEARED HC-301 node3 [^|]* \(since 11:11Z, 31 min\)'
+    # A reminder is due 12 hours after something was last printed, and not before.
+    at 755 ,corrupt=5 2 ''
+    at 756 ,corrupt=5 2 'HORING CRITICAL - node5 sends[^|]*'
+    at 757 ,corrupt=5 2 ''
+    # Nothing could be measured: told, and it clears nothing.
+    at 770 ,corrupt=5,cut=0 2 '.*HC-901.*' # rounds were not finished
+    at 780 '' 0 '.*CLEARED HC-501 node5.*'
+    for minute in 790 800; do
+        at $minute '' 0 ''
+    done
+    # A link that flaps in every second run is one problem that stays, told once, cleared once.
+    at 900 ,flap=2 1 'HORING WARNING - node2 port[^|]*\|NEW WARNING HC-205 [^|]*'
+    for minute in 905 915 925; do
+        at $minute '' 1 ''
+        at $((minute + 5)) ,flap=2 1 ''
+    done
+    at 935 '' 1 ''
+    at 940 '' 0 'HORING OK - [^|]*\|CLEARED HC-205 node2 [^|]* \(since [^|]*, 40 min\)'
+    at 945 '' 0 ''
+}
+
+@test "the two halves of the command are of one version" {
+    run -3 env HORING_CHECK_VERSION=0.0.9 "$BIN/horing-rounds"
+    [ "$output" = "HORING UNKNOWN - horing-check is of version 0.0.9 and horing-rounds of $(horing-check -V | cut -d' ' -f2), expected one" ]
+}
+
+@test "a kernel or a file system that does not answer: UNKNOWN in time" {
+    rm box/proc/sys/kernel/hostname
+    mkfifo box/proc/sys/kernel/hostname config
+    says 3 '^HORING UNKNOWN - no answer within 1 s$' --state none -t 1
+    run -3 --separate-stderr timeout 60 horing-check --level quick --proc box/proc --state none -t 1 --json
+    [ -z "$output" ]
+    # shellcheck disable=SC2154
+    [[ $stderr == '{"error":{"code":"system","text":"no answer within 1 s",'* ]]
+    run -3 timeout 60 horing-check --config config -t 1
+    [ "$output" = 'HORING UNKNOWN - no answer within 1 s' ]
 }

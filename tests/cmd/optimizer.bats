@@ -45,7 +45,7 @@ for change in sys.argv[3:]:  # drop=NAME, NAME=TYPE, NAME+=SHAPE, NAME~=TYPE (cu
     elif key.endswith("~"):
         kind, shape, data = tensors[key[:-1]]
         high = [data[i + 2:i + 4] for i in range(0, len(data), 4)]
-        low = b"" if value == "BF16" else bytes(2)
+        low = b"" if value == "BF16" else bytes(2)  # of F32, and I32
         tensors[key[:-1]] = (value, shape, b"".join(low + h for h in high))
     elif key.endswith("+"):
         old = tensors[key[:-1]]
@@ -125,6 +125,44 @@ split() { paro-shard split "$1/model" -p "$2" --optimizer "$1/optimizer.safetens
     paro-shard diff ckpt-F32 ckpt-BF16
 }
 
+@test "behind an odd number of bf16 parameters, of more than a slice each" {
+    local config='{"model_type":"gpt2","n_embd":255,"n_head":1,"n_layer":1,"vocab_size":300'
+    paro-shard init -m <(echo "$config,\"n_positions\":16,\"torch_dtype\":\"bfloat16\"}") -o m
+    paro-plan -m m -i synth:1x1 > p.yaml
+    python3 - << 'END'
+import json, struct
+
+raw = open("m/model.safetensors", "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+model = json.loads(raw[8:8 + n])
+model.pop("__metadata__", None)
+assert (len(raw) - 8 - n) % 4 == 2
+# The same values, exact in both: 1, 1.0078125, ...
+for kind, form, shift in ("BF16", "H", 0), ("F32", "I", 16):
+    head, body, at, seen = {}, [], 0, 0
+    for name, was in model.items():
+        elems = 1
+        for d in was["shape"]:
+            elems *= d
+        for state in ("master", "exp_avg", "exp_avg_sq"):
+            data = struct.pack(f"<{elems}{form}",
+                               *(0x3f80 + (seen + i) % 127 << shift for i in range(elems)))
+            seen += elems
+            head[f"{name}/{state}"] = dict(dtype=kind, shape=was["shape"],
+                                           data_offsets=[at, at + len(data)])
+            at += len(data)
+            body.append(data)
+    for name in ("step", "tokens"):
+        head[name] = dict(dtype="I64", shape=[], data_offsets=[at, at + 8])
+        at += 8
+        body.append(struct.pack("<q", 3))
+    text = json.dumps(head).encode()
+    open(kind, "wb").write(struct.pack("<Q", len(text)) + text + b"".join(body))
+END
+    for kind in BF16 F32; do paro-shard split m -p p.yaml --optimizer $kind -o ckpt-$kind; done
+    diff -r ckpt-BF16 ckpt-F32
+}
+
 @test "another type for the weights, copies: the state stays, and so does the run" {
     paro-shard split "$G/over/model" -p "$G/two.yaml" --optimizer "$G/over/optimizer.safetensors" \
         --type bf16 --copies 1 -o ckpt
@@ -147,11 +185,14 @@ split() { paro-shard split "$1/model" -p "$2" --optimizer "$1/optimizer.safetens
     bad "$f: '$t/exp_avg' is not there, but '$t' trains" drop=$t/exp_avg
     bad "$f: 'step' is not there, expected one number of type I64" drop=step
     bad "$f: 'tokens' is F32 [1], expected one number of type I64" tokens=F32
-    bad "$f: 'step' is -1, expected 0 or more" step=-1
+    bad "$f: 'step' is -1, expected 0 to 1e18" step=-1
+    bad "$f: 'tokens' is 1000000000000000001, expected 0 to 1e18" tokens=1000000000000000001
     bad "$f: 'nobody/exp_avg' is no state of the model's, expected NAME/master, NAME/exp_avg or NAME/exp_avg_sq" nobody/exp_avg=F32
     bad "$f: '$t/variance' is no state of the model's, expected NAME/master, NAME/exp_avg or NAME/exp_avg_sq" $t/variance=F32
     bad "$f: '$t/master' is F32 [64, 2], expected F32 [128] or another float type" "$t/master+=[64,2]"
     bad "$f: '$t/master' is I32 [1], expected F32 [128] or another float type" $t/master=I32
+    # Whole numbers of its shape: its shape is not what is wrong.
+    bad "$f: '$t/master' is I32 [128], expected F32 [128] or another float type" $t/master~=I32
 }
 
 @test "not beside adapters, not in another verb, not without a file" {

@@ -76,7 +76,7 @@ refuses() {
 @test "a flipped bit: verify names it and its cure, repair heals it, of the shard or of the copy" {
     flip bad/shard-00002.safetensors 300000
     run -1 paro-shard verify bad
-    [[ "$output" == "shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged: checksum "*"; can be repaired from 'shard-00000.copy-00002.safetensors'" ]]
+    [[ "$output" == "bad/shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged: checksum "*"; can be repaired from 'shard-00000.copy-00002.safetensors'" ]]
     run -1 paro-shard verify --json bad
     echo "$output" | grep -q '"state":"params","first":0,"end":41600,"repairable":true,"repair_from":"shard-00000.copy-00002.safetensors"'
     paro-shard verify --quick bad > said
@@ -149,6 +149,30 @@ source/files/tokenizer.txt: rebuilt from 'copy-1/source/files/tokenizer.txt'"
     run -1 paro-shard verify bad
     [[ "$output" == "bad/manifest.json: is damaged: checksum "*"; can be repaired from 'copy-1/manifest.json'" ]]
     heals "manifest.json: rebuilt from 'copy-1/manifest.json'"
+    local verb
+    for verb in 'merge bad' "reshard bad -p $G/ragged.yaml"; do
+        # shellcheck disable=SC2086
+        run -2 paro-shard $verb -o no
+        [ "$output" = "paro-shard: 'bad/manifest.json' is another checkpoint's, 'bad/copy-1/manifest.json' is that of these shards: paro-shard repair puts it right" ]
+    done
+    run -2 paro-shard diff bad "$G/ckpt"
+    [[ "$output" == "paro-shard: 'bad/manifest.json' is another checkpoint's, "* ]]
+    # Of one without copies, too, which does not say that there are any here.
+    paro-shard split "$G/other" -p "$G/plan.yaml" -o alone
+    cp alone/manifest.json bad
+    run -1 paro-shard verify bad
+    [[ "$output" == "bad/manifest.json: has "*"; can be repaired from 'copy-1/manifest.json'" ]]
+    heals "manifest.json: rebuilt from 'copy-1/manifest.json'"
+    run -2 paro-shard merge bad -o no
+    [[ "$output" == "paro-shard: 'bad/manifest.json' is another checkpoint's, "* ]]
+    # A block that no copy has is no fault of the manifest.
+    rm -r bad && cp -r "$G/ckpt" bad
+    flip bad/shard-00000.safetensors 1500
+    flip bad/shard-00002.copy-00000.safetensors 1500
+    run -2 paro-shard merge bad -o no
+    [[ "$output" == "paro-shard: bad/shard-0000"*" are damaged: checksum "* ]]
+    rm -r bad && cp -r "$G/ckpt" bad
+    cp "$G/other-ckpt/manifest.json" bad
     # Alone it would be believed of nothing that is here.
     cp "$G/other-ckpt/manifest.json" bad/copy-1
     rm bad/manifest.json
@@ -245,7 +269,7 @@ copy-1/config.json: rebuilt from 'config.json'"
     mv gone bad/manifest.json
     flip bad/shard-00000.copy-00002.safetensors 300000
     run -2 paro-shard merge bad -o no
-    [[ "$output" == "paro-shard: shard-0000"*"'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged"* ]]
+    [[ "$output" == "paro-shard: bad/shard-0000"*"'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged"* ]]
 }
 
 @test "a run begins with what is good, bit for bit" {

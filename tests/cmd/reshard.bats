@@ -230,8 +230,8 @@ flip() {
     run -1 paro-shard verify bad
     local line=$output
     fails "$line" paro-shard reshard bad -p "$G/b.yaml" -o x
-    [[ $line == "shard-00002.safetensors: 'model.layers."*"' "*", elements ["*") are damaged: checksum "* ]]
-    says 2 '{"error":{"code":"mismatch",*"file":"shard-00002.safetensors",*' \
+    [[ $line == "bad/shard-00002.safetensors: 'model.layers."*"' "*", elements ["*") are damaged: checksum "* ]]
+    says 2 '{"error":{"code":"mismatch",*"file":"bad/shard-00002.safetensors",*' \
         paro-shard reshard --json bad -p "$G/b.yaml" -o x
     truncate -s -1 bad/shard-00002.safetensors
     fails "bad/shard-00002.safetensors: has * bytes, expected *" paro-shard reshard bad -p "$G/b.yaml" -o x
@@ -289,10 +289,22 @@ ended() {
 @test "stopped or killed at any moment: nothing, or all of it; the source as it was" {
     paro-plan -m "$MODELS/llama-10m.json" -i synth:2x2 > plan.yaml
     paro-plan -m "$MODELS/llama-10m.json" -i 'synth:[4,3]' > other.yaml
+    local delay rc signal stopped=0
+    for signal in INT TERM HUP; do
+        for delay in 0.005 0.03; do
+            rc=0
+            ended $signal $delay paro-shard init -m "$MODELS/llama-10m.json" -o x || rc=$?
+            [ ! -e .x.paro-tmp ]
+            [ ! -s out ] && [ ! -s said ]
+            [ "$rc" = 0 ] || stopped=$((stopped + 1))
+            rm -rf x
+        done
+    done
+    [ "$stopped" -gt 2 ]
+    stopped=0
     paro-shard init -m "$MODELS/llama-10m.json" -o big
     paro-shard split big -p plan.yaml -o from
     rm -r big
-    local delay rc signal stopped=0
     for signal in INT TERM HUP KILL; do
         for delay in 0.001 0.01 0.02 0.03 0.05 0.08; do
             rc=0

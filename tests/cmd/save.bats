@@ -49,7 +49,7 @@ setup() { runs_setup; }
     ln -s "$G/ended/step-00000002" other3
     for s in IIG NNN; do
         plan four synth:2x2 --seq 32 --strategy $s
-        refused 'rank '[0-3]' ('*'): shard-00000.safetensors: '*' are damaged: ' \
+        refused 'rank '[0-3]' ('*'): bad/shard-00000.safetensors: '*' are damaged: ' \
             paro-train four.yaml -d "$TEXT" -o new --resume bad
     done
     refused 'rank 3 ('*"): 'here3' is no checkpoint" ./each four.yaml -d "$TEXT" -o new --init here

@@ -13,3 +13,25 @@ quiet() {
     run -0 "$@"
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
+
+# run_as_user COMMAND...: as somebody who owns nothing here.
+run_as_user() {
+    if [ "$(id -u)" = 0 ]; then
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+    else
+        "$@"
+    fi
+}
+
+# To where others can come, which is not where the tests are.
+open_place() {
+    local place
+    place=$(mktemp -d) || return
+    echo "$place" > place
+    chmod 755 "$place"
+    cd "$place" || return
+}
+
+teardown() {
+    [ ! -e "$BATS_TEST_TMPDIR/place" ] || (cd / && rm -rf "$(cat "$BATS_TEST_TMPDIR/place")")
+}

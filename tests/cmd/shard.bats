@@ -175,11 +175,11 @@ EOF
     cp -r "$G/ckpt" bad
     flip bad/shard-00002.safetensors 300000
     run -1 paro-shard verify bad
-    [[ "$output" == "shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged: checksum "* ]]
+    [[ "$output" == "bad/shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged: checksum "* ]]
     [ "${#lines[@]}" = 1 ]
     says 0 '' paro-shard verify --quick bad
     run -2 paro-shard merge bad -o back
-    [[ "$output" == "paro-shard: shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, "* ]]
+    [[ "$output" == "paro-shard: bad/shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, "* ]]
     [ "$(ls -A)" = "$(printf 'bad\ndd.log\nout\nsaid')" ]
     run -1 paro-shard verify --json bad
     echo "$output" | grep -q '"tensor":"model.layers.1.mlp.gate_proj.weight".*"ok":false}$'

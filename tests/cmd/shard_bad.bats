@@ -117,6 +117,28 @@ PY
     [[ "$output" == "paro-shard: m/config.json: header claims "*" bytes, expected at most "* ]]
 }
 
+@test "two files of 5 EiB of holes" {
+    command -v python3 > /dev/null || skip "no python3 here"
+    cat > holes.py <<'PY'
+import json, struct, sys
+n = 5 << 60
+for name in "ab":
+    j = json.dumps({name: {"dtype": "U8", "shape": [n], "data_offsets": [0, n]}}).encode()
+    with open(f"{sys.argv[1]}/{name}.safetensors", "wb") as f:
+        f.write(struct.pack("<Q", len(j)) + j)
+        try:
+            f.truncate(8 + len(j) + n)
+        except OSError:
+            sys.exit(3)
+json.dump({"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}},
+          open(f"{sys.argv[1]}/model.safetensors.index.json", "w"))
+PY
+    run inside "python3 holes.py small && paro-shard ls small"
+    [ "$status" != 3 ] || skip "no files of that size here"
+    [ "$status" = 2 ]
+    [ "$output" = "paro-shard: small/model.safetensors.index.json: names files of more than 2^63 bytes together" ]
+}
+
 @test "headers that lie reach nobody: split, diff, verify" {
     command -v python3 > /dev/null || skip "no python3 here"
     header a.safetensors '{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}'
@@ -142,41 +164,27 @@ PY
     [ "${#lines[@]}" -gt 5 ]
     local line
     for line in "${lines[@]}"; do
-        [[ "$line" == "shard-00001.safetensors: "*" are damaged: checksum "* ]]
+        [[ "$line" == "mixed/shard-00001.safetensors: "*" are damaged: checksum "* ]]
     done
     run -2 paro-shard merge mixed -o no
     [ "${#lines[@]}" = 1 ]
-    [[ "$output" == "paro-shard: shard-00001.safetensors: "* ]]
+    [[ "$output" == "paro-shard: mixed/shard-00001.safetensors: "* ]]
     run -2 paro-shard reshard mixed -p "$G/plan.yaml" -o no
     [ "${#lines[@]}" = 1 ]
     cp "$G/ckpt/shard-00000.safetensors" mixed/shard-00001.safetensors
     run -1 paro-shard verify mixed
     cp "$G/other.ckpt/manifest.json" mixed
     run -1 paro-shard verify mixed
-    [[ "${lines[0]}" == "shard-00000.safetensors: "*"damaged"* ]]
+    [[ "${lines[0]}" == "mixed/shard-00000.safetensors: "*"damaged"* ]]
     [ "$(ls -A)" = mixed ]
-}
-
-# run_as_user COMMAND...: as somebody who owns nothing here.
-run_as_user() {
-    if [ "$(id -u)" = 0 ]; then
-        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-    else
-        "$@"
-    fi
 }
 
 @test "a folder that may not be written, or read" {
     command -v setpriv > /dev/null || skip "no setpriv here"
-    # Where others can come, which is not where the tests are.
-    local place
-    place=$(mktemp -d)
-    echo "$place" > place
-    chmod 755 "$place"
-    cd "$place"
+    open_place
     cp -r "$G/model" "$G/ckpt" "$G/plan.yaml" .
     cp "$BIN/paro-shard" .
-    run_as_user ./paro-shard verify ckpt || skip "others cannot come to $place"
+    run_as_user ./paro-shard verify ckpt || skip "others cannot come to $PWD"
     mkdir -m 555 closed
     run -2 run_as_user ./paro-shard merge ckpt -o closed/m
     [ "$output" = "paro-shard: cannot make folder 'closed/.m.paro-tmp': Permission denied" ]
@@ -191,10 +199,6 @@ run_as_user() {
     [ -z "$(ls -A open)$(ls -A closed)" ]
 }
 
-teardown() {
-    [ ! -e "$BATS_TEST_TMPDIR/place" ] || (cd / && rm -rf "$(cat "$BATS_TEST_TMPDIR/place")")
-}
-
 # inside SCRIPT: in a mount namespace of its own, where `small` is a tmpfs of 1 MiB.
 inside() {
     local user=''
@@ -204,6 +208,22 @@ inside() {
     unshare $user -m sh -c 'mount -t tmpfs -o size=1m none small' 2> mount.log || skip "no mounts here"
     # shellcheck disable=SC2086
     unshare $user -m sh -c "mount -t tmpfs -o size=1m none small && { $1; }"
+}
+
+@test "a target that is no name: at once" {
+    local to verb
+    mkdir k
+    for to in . .. k/. k/.. '' / ./ ../; do
+        for verb in "merge $G/ckpt" "split $G/model -p $G/plan.yaml" "init -m $G/model" \
+            "reshard $G/ckpt -p $G/plan.yaml" "repair $G/ckpt"; do
+            # shellcheck disable=SC2086
+            fails "paro-shard: '$to' cannot be written, expected a path that ends in a name" \
+                paro-shard $verb --force -o "$to"
+        done
+    done
+    [ "$(ls -A . k)" = "$(printf '.:\nk\nout\nsaid\n\nk:')" ]
+    quiet paro-shard merge "$G/ckpt" --force -o k//
+    diff -r "$G/model" k
 }
 
 @test "a read-only file system: one line" {

@@ -189,7 +189,7 @@ END
     cp -r "$G/ckpt" bad
     printf 'x' | dd of=bad/shard-00001.safetensors bs=1 seek=500000 conv=notrunc 2> dd.log
     run -2 paro-shard merge bad --type bf16 --max-shard 300kB -o no
-    [[ "$output" == "paro-shard: shard-00001.safetensors: '"*"' params, elements ["*") are damaged: checksum "* ]]
+    [[ "$output" == "paro-shard: bad/shard-00001.safetensors: '"*"' params, elements ["*") are damaged: checksum "* ]]
     [ ! -e no ] && [ "$(ls -A)" = "$(printf 'bad\ndd.log\nout\nsaid')" ]
 }
 

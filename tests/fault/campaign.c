@@ -241,6 +241,15 @@ static const char *judge_words(const struct fault_end *end, const char *out, con
     return NULL;
 }
 
+/* A disk that does not give a file, or a part of one: there may be a copy. */
+static int is_unread(const struct fault *f)
+{
+    int kind = strcmp(f->kind, "read") == 0 || strcmp(f->kind, "open") == 0 ||
+               strcmp(f->kind, "stat") == 0;
+
+    return kind && (f->error == EIO || f->error == ENOSPC || f->error == EACCES);
+}
+
 static const char *judge_status(const struct fault *f, const struct fault_end *end,
                                 const char *out)
 {
@@ -259,9 +268,9 @@ static const char *judge_status(const struct fault *f, const struct fault_end *e
                    : "it aborts where no memory was refused";
     if (WIFSIGNALED(status))
         return "it is ended by a signal";
-    /* A block that the disk cannot read is what verify is to find, and lost to repair. */
-    if (WEXITSTATUS(status) == 1 && strcmp(f->kind, "read") == 0 && f->error == EIO &&
-        (strstr(out, "Input/output error") || strstr(out, " lost\n")))
+    /* What the disk cannot read is what verify is to find, and a block lost to repair. */
+    if (WEXITSTATUS(status) == 1 && is_unread(f) &&
+        (strstr(out, strerror(f->error)) || strstr(out, " lost\n")))
         return NULL;
     return WEXITSTATUS(status) == c.status || WEXITSTATUS(status) == c.failed
                ? NULL
@@ -275,8 +284,7 @@ static const char *judge_result(const struct fault *f, const struct fault_end *e
     uint64_t now = c.target ? hash_now() : 0;
 
     /* What cannot be read may be had from a copy: that is said. */
-    int read_error = strcmp(f->kind, "read") == 0 && f->error == EIO;
-    if (well && strcmp(out, c.said) && !c.all && !c.mask && !read_error)
+    if (well && strcmp(out, c.said) && !c.all && !c.mask && !is_unread(f))
         return "it ends well, with other words on stdout";
     if (!c.target)
         return NULL;

@@ -100,3 +100,28 @@ learn_and_accept() {
     run -3 horing-check --replay <(head -c 300 run.jsonl)
     [ "${#lines[@]}" = 1 ]
 }
+
+# hit SIGNAL RANK STATUS PATTERN: the rank gets the signal while it measures.
+hit() {
+    local rc=0
+    SIGNAL=$1 RANK=$2 timeout 60 paro-lab -g 3 -p 1 -r 200mbit -- ./victim -t 2 >out 2>said || rc=$?
+    [ $rc = "$3" ] && [ "$(wc -l <out)" = 1 ] && grep -qE "^HORING UNKNOWN - $4" out && return
+    echo "$1 to rank $2: status $rc, expected $3 and one line of $4:"
+    cat out said
+    return 1
+}
+
+@test "a rank 0 that is stopped or killed: one line all the same" {
+    # shellcheck disable=SC2016 # for the script
+    printf '#!/bin/sh\nme=$$\n[ "$OMPI_COMM_WORLD_RANK" != "$RANK" ] ||
+        (exec >/dev/null 2>&1 </dev/null; sleep 0.8; kill -"$SIGNAL" $me) &\nexec "%s" "$@"\n' \
+        "$BIN/horing-check" > victim
+    chmod 755 victim
+    # It could speak when it is woken to be ended, which it is not always in time for.
+    for _ in 1 2 3; do
+        hit STOP 0 3 'no answer within 2 s, while '
+    done
+    # Here the launcher ends all at once, and may no longer pass on what comes then.
+    again hit KILL 0 137 'ended before there was an answer, while '
+    again hit TERM 0 143 'ended before there was an answer, while '
+}

@@ -87,6 +87,47 @@ static void whole_reads_and_writes(void **state)
     close(fd);
 }
 
+/* Only what is a file is opened, and nothing is waited for. */
+static void files_alone_are_opened(void **state)
+{
+    static const char *const others[] = {"pipe", "dir", "/dev/null"};
+    struct err err;
+    int64_t bytes = 0;
+    char *text = NULL;
+    int fd = -1;
+
+    (void)state;
+    put("f", "hello");
+    assert_int_equal(io_open("f", &fd, &bytes, &err), 0);
+    assert_int_equal(bytes, 5);
+    close(fd);
+    assert_int_equal(io_open("f", &fd, NULL, &err), 0);
+    close(fd);
+    assert_int_equal(io_open("absent", &fd, NULL, &err), -1);
+    assert_string_equal(err.text, "cannot open 'absent': No such file or directory");
+    assert_int_equal(err.code, ERR_ABSENT);
+    assert_int_equal(mkfifo("pipe", 0666), 0);
+    assert_int_equal(mkdir("dir", 0777), 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char said[64];
+        snprintf(said, sizeof said, "%s: is not a regular file", others[i]);
+        assert_int_equal(io_open(others[i], &fd, &bytes, &err), -1);
+        assert_string_equal(err.text, said);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_int_equal(io_read_file(others[i], 10, NULL, &text, &bytes, &err), -1);
+        assert_string_equal(err.text, said);
+    }
+    assert_int_equal(io_read_file("f", 4, "--most", &text, &bytes, &err), -1);
+    assert_string_equal(err.text, "'f' has more than 4 bytes (--most)");
+    assert_int_equal(io_read_file("f", 5, NULL, &text, &bytes, &err), 0);
+    assert_string_equal(text, "hello");
+    mem_free(text);
+    put("-", "a name"); /* of a file, here */
+    assert_int_equal(io_read_file("-", 10, NULL, &text, &bytes, &err), 0);
+    assert_string_equal(text, "a name");
+    mem_free(text);
+}
+
 static void little_endian(void **state)
 {
     unsigned char p[8];
@@ -460,6 +501,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(whole_reads_and_writes),
+        TEST(files_alone_are_opened),
         TEST(little_endian),
         TEST(texts_are_bounded),
         TEST(a_file_appears_at_commit),

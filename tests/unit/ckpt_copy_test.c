@@ -232,12 +232,108 @@ static void test_hostile(void **state)
     mem_free(path);
 }
 
+/* The manifest with something else in place of `was`. */
+static void put_instead(const char *path, const char *text, const char *was, const char *is)
+{
+    const char *at = strstr(text, was);
+    char *other = mem_new(strlen(text) + strlen(is) + 1, 1);
+
+    assert_non_null(at);
+    sprintf(other, "%.*s%s%s", (int)(at - text), text, is, at + strlen(was));
+    put_manifest(path, other, "");
+    mem_free(other);
+}
+
+/* Where a run stood, in place of null; what would count over 2^63 soon is refused. */
+static void test_run(void **state)
+{
+    static const struct {
+        const char *run;
+        int64_t step; /* -1: refused */
+    } says[] = {
+        {"{\"step\":7,\"tokens\":9,\"position\":7,\"seed\":3}", 7},
+        {"{\"step\":1000000000000000000,\"tokens\":1000000000000000000,\"position\":0,"
+         "\"seed\":9223372036854775807}",
+         1000000000000000000},
+        {"{\"step\":1000000000000000001,\"tokens\":9,\"position\":7,\"seed\":3}", -1},
+        {"{\"step\":7,\"tokens\":9223372036854775807,\"position\":7,\"seed\":3}", -1},
+        {"{\"step\":7,\"tokens\":9,\"position\":-1,\"seed\":3}", -1},
+    };
+    struct model m;
+    struct err err;
+    struct ckpt c;
+    char dir[TEMP_PATH], *text = NULL;
+    int64_t bytes = 0;
+
+    (void)state;
+    write_two(dir, &m);
+    char *path = io_join(dir, "manifest.json");
+    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+        put_instead(path, text, "null", says[i].run);
+        assert_int_equal(ckpt_open(&c, dir, &err), says[i].step < 0 ? -1 : 0);
+        if (says[i].step < 0) {
+            assert_non_null(strstr(err.text, ", expected 0 to 1e18 of each"));
+            continue;
+        }
+        assert_true(c.has_run && c.run.step == says[i].step);
+        ckpt_close(&c);
+    }
+    assert_int_equal(io_remove_tree(dir, &err), 0);
+    model_release(&m);
+    mem_free(text);
+    mem_free(path);
+}
+
+/* What merge would write twice is refused; a file's header and its rest are two. */
+static void test_sources(void **state)
+{
+#define ITEM(name, header, rest)                                                               \
+    "{\"name\":\"" name "\",\"header\":" header ",\"rest\":" rest                              \
+    ",\"bytes\":1,\"whole\":1,\"xxh3\":\"00000000000000000000000000000000\"}"
+    static const struct {
+        const char *list;
+        int rc;
+    } says[] = {
+        {"[" ITEM("a", "true", "false") "," ITEM("a", "false", "true") "]", 0},
+        {"[" ITEM("a", "false", "false") "," ITEM("b", "false", "false") "]", 0},
+        {"[" ITEM("a", "true", "false") "," ITEM("b", "false", "false") "," ITEM("a", "true",
+                                                                                 "false") "]",
+         -1},
+        {"[" ITEM("a", "true", "false") "," ITEM("a", "false", "false") "]", -1},
+        {"[" ITEM("a", "false", "true") "," ITEM("a", "false", "true") "]", -1},
+    };
+#undef ITEM
+    struct model m;
+    struct err err;
+    struct ckpt c;
+    char dir[TEMP_PATH], *text = NULL;
+    int64_t bytes = 0;
+
+    (void)state;
+    write_two(dir, &m);
+    char *path = io_join(dir, "manifest.json");
+    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+        put_instead(path, text, "[]", says[i].list);
+        assert_int_equal(ckpt_open(&c, dir, &err), says[i].rc);
+        if (says[i].rc)
+            assert_non_null(strstr(err.text, "source 'a' is there twice"));
+        else
+            ckpt_close(&c);
+    }
+    assert_int_equal(io_remove_tree(dir, &err), 0);
+    model_release(&m);
+    mem_free(text);
+    mem_free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_holders),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_holders), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_run),
+        cmocka_unit_test(test_sources),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

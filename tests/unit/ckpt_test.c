@@ -315,7 +315,9 @@ static void test_damage(void **state)
     assert_int_equal(ckpt_read_ranges(&c, 1, 1, &there, 1, DTYPE_F32, out, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_string_equal(err.key, c.model.tensor[b->tensor].name);
-    assert_string_equal(err.file, c.file[b->file].name);
+    char *path = io_join(f.dir, c.file[b->file].name);
+    assert_string_equal(err.file, path);
+    mem_free(path);
     char range[64];
     snprintf(range, sizeof range, "master, elements [%" PRId64 ", %" PRId64 ")",
              b->lo - c.model.tensor[b->tensor].offset,

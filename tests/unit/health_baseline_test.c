@@ -219,6 +219,13 @@ static void a_baseline_is_replaced_when_told_so(void **state)
     assert_int_equal(health_baseline_read(&b, path, &err), 0);
     assert_true(b.Bps[3][HEALTH_OUT] < 9.5e9);
     health_baseline_release(&b);
+    /* What stands there and is none was not meant. */
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("127.0.0.1 localhost\n", f);
+    fclose(f);
+    assert_int_equal(health_baseline_write(&is, path, 1, &err), -1);
+    assert_non_null(strstr(err.text, "is no baseline, expected one to replace, or no file"));
     unlink(path);
     assert_int_equal(rmdir(dir), 0);
     health_data_release(&was);

@@ -195,18 +195,21 @@ static void each_for_itself(void **state)
 /* What a name may hold, and a shell would take for its own. */
 static void a_line_for_a_scheduler(void **state)
 {
-    static const char *const names[1] = {"node1;reboot"};
+    static const char *const names[2] = {"node1", "node1;reboot"};
     struct health_finding f = health_finding_new(HEALTH_CRITICAL, 201);
     struct health_data d;
     char line[700];
 
     (void)state;
-    health_data_init(&d, 1, names);
+    health_data_init(&d, 2, names);
     f.host = 0;
     snprintf(f.text, sizeof f.text, "lost '$(reboot)' \"`x`\" \\ 90 %% \n end");
     assert_int_equal(health_suggest(&d, &f, line, sizeof line), 0);
-    assert_string_equal(line, "scontrol update NodeName=node1reboot State=DRAIN"
+    assert_string_equal(line, "scontrol update NodeName=node1 State=DRAIN"
                               " Reason=\"horing: HC-201 lost (reboot) x  90 %  end\"");
+    f.host = 1; /* without some of its characters it were another node */
+    assert_int_equal(health_suggest(&d, &f, line, sizeof line), -1);
+    f.host = 0;
     f.state = HEALTH_WARNING;
     assert_int_equal(health_suggest(&d, &f, line, sizeof line), -1);
     health_data_release(&d);

@@ -11,8 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/io.h"
 #include "base/mem.h"
+#include "base/utf8.h"
+#include "health/health_name.h"
 #include "health/health_parts.h"
 
 struct fleet {
@@ -33,7 +37,7 @@ static void make(struct fleet *f, int hosts, const char *pattern, int slow)
 {
     *f = (struct fleet){.hosts = hosts, .name = mem_new((size_t)hosts, sizeof *f->name)};
     for (int k = 0; k < hosts; k++) {
-        char name[80];
+        char name[200];
         snprintf(name, sizeof name, "%s%d", pattern, k);
         f->name[k] = mem_dup(name);
     }
@@ -130,7 +134,7 @@ static void labels_differ(const char *line, int want)
     qsort(label, (size_t)n, sizeof *label, by_text);
     for (int i = 1; i < n; i++)
         if (strcmp(label[i - 1], label[i]) == 0)
-            fail_msg("two labels '%s'", label[i]);
+            fail_msg("two labels '%s' in %.300s", label[i], line);
     for (int i = 0; i < n; i++)
         mem_free(label[i]);
     mem_free(label);
@@ -162,23 +166,6 @@ static void lines(void **state)
     }
 }
 
-/* Names that would end a line, or begin the perfdata, do not. */
-static void names_of_others(void **state)
-{
-    struct fleet f;
-
-    (void)state;
-    make(&f, 3, "a|b\n'c=", 0);
-    f.ops.verbose = 3;
-    f.ops.suggest = 1;
-    char *line = twice(&f, health_print_line);
-    assert_int_equal(strcspn(line, "|"), strcspn(line, "|\n"));
-    assert_int_equal(strncmp(strchr(line, '|'), "|'ab''c0_out'=", 14), 0);
-    mem_free(line);
-    mem_free(twice(&f, health_print_json));
-    drop(&f);
-}
-
 static int count(const char *text, const char *word)
 {
     int n = 0;
@@ -186,6 +173,183 @@ static int count(const char *text, const char *word)
     for (const char *at = text; (at = strstr(at, word)); at++)
         n++;
     return n;
+}
+
+/* A label value of the text format: UTF-8, with \\ \" \n escaped; what stands behind it. */
+static const char *read_value(const char *at)
+{
+    assert_int_equal(*at++, '"');
+    while (*at != '"') {
+        if (*at == '\\')
+            assert_non_null(strchr("\\\"n", *++at));
+        int n = utf8_next(at, NULL);
+        if (n == 0 || *at == '\n')
+            fail_msg("a label value holds byte %02x", (unsigned char)*at);
+        at += n;
+    }
+    return at + 1;
+}
+
+static void read_series(const char *at)
+{
+    at += strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+    for (char mark = '{'; *at == mark; mark = ',') {
+        at++;
+        at += strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+        assert_int_equal(*at++, '=');
+        at = read_value(at);
+        if (*at == '}') {
+            at++;
+            break;
+        }
+    }
+    assert_int_equal(*at, ' ');
+    assert_int_equal(strspn(at + 1, "0123456789.e+-"), strcspn(at + 1, "\n"));
+}
+
+static void read_prom(const struct fleet *f)
+{
+    char path[] = "/tmp/health_told_XXXXXX", *text = NULL;
+    const char *dir = getenv("TMPDIR");
+    int64_t bytes = 0;
+    struct err err;
+
+    char *name = io_join(dir ? dir : "/tmp", path + 5);
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(health_write_prom(&f->t, name, &err), 0);
+    assert_int_equal(io_read_text(name, 1 << 20, &text, &bytes, &err), 0);
+    for (const char *at = text; *at; at = strchr(at, '\n') + 1)
+        if (*at != '#')
+            read_series(at);
+    mem_free(text);
+    unlink(name);
+    mem_free(name);
+}
+
+static const char long_[] = "0123456789012345678901234567890123456789"
+                            "0123456789012345678901234567890123456789";
+static const char *const odd[] = {
+    "a|b",
+    "a\"b'c",
+    "back\\slash",
+    "two\nlines",
+    "a=b;c",
+    "\x01\x7f\x1b[2J",
+    "\xff\xfe",
+    "\xc3\xa4-\xe2\x82\xac",
+    "\xc2\x9b"
+    "2J",
+    "\xe2\x82",
+    "a b\tc",
+    "-",
+    "",
+    "a%7Cb",
+    long_,
+    long_ + 1,
+    "$(x)`y`",
+    "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+    "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+    "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4",
+};
+enum { ODD = sizeof odd / sizeof *odd };
+
+/* A name is made clean once, and stays apart from others but for what looks like its escape. */
+static void clean_names(void **state)
+{
+    char clean[ODD][HEALTH_NAME], again[HEALTH_NAME];
+
+    (void)state;
+    for (int i = 0; i < ODD; i++) {
+        health_name_clean(odd[i], clean[i], sizeof clean[i]);
+        health_name_clean(clean[i], again, sizeof again);
+        assert_string_equal(clean[i], again);
+        assert_int_equal(utf8_controls(clean[i], (int64_t)strlen(clean[i])), 0);
+        if (!clean[i][0] || strpbrk(clean[i], " |'\"\\=`$;"))
+            fail_msg("'%s' became '%s'", odd[i], clean[i]);
+        for (int k = 0; k < i; k++)
+            if (strcmp(clean[i], clean[k]) == 0 && strcmp(odd[i], "a%7Cb"))
+                fail_msg("'%s' and '%s' are both '%s'", odd[k], odd[i], clean[i]);
+    }
+    assert_string_equal(clean[0], "a%7Cb");
+    assert_string_equal(clean[6], "%FF%FE");
+    assert_string_equal(clean[7], "\xc3\xa4-\xe2\x82\xac");
+}
+
+/* A record by another hand may have any name that JSON has. */
+static void names_in_records(void **state)
+{
+    struct fleet f;
+    struct health_data d;
+    struct err err;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+
+    (void)state;
+    make(&f, 3, "node", -1);
+    mem_free(f.d.host[1].name);
+    f.d.host[1].name = mem_dup("a|b \"c");
+    health_record_print(&f.d, out);
+    fclose(out);
+    assert_int_equal(health_record_parse(&d, "x", text, (int64_t)bytes, &err), 0);
+    assert_string_equal(d.host[1].name, "a%7Cb%20%22c");
+    health_data_release(&d);
+    free(text);
+    drop(&f);
+}
+
+/* Names that would end a line, or begin the perfdata, or a label, do not. */
+static void names_of_others(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ODD; i++) {
+        struct fleet f;
+        make(&f, 3, odd[i], 0);
+        snprintf(f.v.finding[0].link, sizeof f.v.finding[0].link, "%.40s", odd[i]);
+        char *line = twice(&f, health_print_line);
+        assert_int_equal(count(line, "|"), 1);
+        assert_int_equal(count(line, "\n"), 1);
+        labels_differ(line, 6);
+        mem_free(line);
+        read_prom(&f);
+        f.ops.verbose = 3;
+        f.ops.suggest = 1;
+        mem_free(twice(&f, health_print_line));
+        mem_free(twice(&f, health_print_json));
+        drop(&f);
+    }
+}
+
+/* Ports of one host, of which the quick level's perfdata speaks: each has a label of its own.
+ */
+static void labels_of_ports(void **state)
+{
+    static const char *const names[] = {"eth0", "mlx5_of_a_very_long_name_0/1",
+                                        "mlx5_of_a_very_long_name_1/1",
+                                        "mlx6_of_a_very_long_name_0/1"};
+    struct fleet f;
+
+    (void)state;
+    make(&f, 1, "node", -1);
+    f.d.level = HEALTH_QUICK;
+    mem_free(f.v.port);
+    f.v.port = NULL;
+    for (int n = 3; n <= 4; n++) {
+        f.d.links.count = 0;
+        for (int i = 0; i < n; i++) {
+            struct health_link l = {.up = 1, .carrier = 1};
+            snprintf(l.name, sizeof l.name, "%s", names[i]);
+            health_data_add_link(&f.d, &l);
+        }
+        char *line = twice(&f, health_print_line);
+        labels_differ(line, n);
+        /* Their ends are enough, until two have the same. */
+        assert_non_null(strstr(line, n == 3 ? "|'eth0_err'=" : "|'link0_err'="));
+        mem_free(line);
+    }
+    drop(&f);
 }
 
 static void pictures(void **state)
@@ -241,7 +405,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines),
+        cmocka_unit_test(clean_names),
+        cmocka_unit_test(names_in_records),
         cmocka_unit_test(names_of_others),
+        cmocka_unit_test(labels_of_ports),
         cmocka_unit_test(pictures),
         cmocka_unit_test(nothing),
     };

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEALTH_HEALTH_NAME_H
+#define HEALTH_HEALTH_NAME_H
+
+#include <stddef.h>
+
+/*
+ * Names that others have given, of hosts and of ports, as they stand in a line, its perfdata,
+ * Prometheus' labels, JSON, a state and a picture alike: UTF-8 without blanks, controls and
+ * what one of these, or a shell, takes for its own; bytes that are none of it become %7C.  A
+ * name that is too long then keeps its ends, and differs from all others by what stands behind
+ * its #.  Of a name that is one already the same is made: nothing else is told apart or lost.
+ */
+enum { HEALTH_NAME = 65 /* Linux' own limit for a host, and a 0 */ };
+
+/* room >= 33, the 0 with it */
+void health_name_clean(const char *raw, char *to, size_t room);
+
+#endif
