@@ -94,10 +94,8 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
         return paro_told(NULL, -1, &err, error);
     }
     int mine = take_options(&options, o, &err);
-    struct shim_fabric_ask ask = {.topology = options.topology,
-                                  .groups = options.groups,
-                                  .tuning = options.tuning,
-                                  .sparing = 1};
+    struct shim_fabric_ask ask = {
+        .topology = options.topology, .groups = options.groups, .tuning = options.tuning};
     struct err first = err;
     int rc = world_over(&c->world, comm, options.deadline_s, &err);
     if (rc == 0) {

@@ -232,8 +232,8 @@ int paro_choose(const struct paro_comm *c, struct paro_asked *a, struct err *err
     int64_t chunk_bytes = PICK_CHUNK_USUAL;
 
     if (a->vector.algo == SCHEDULE_AUTO &&
-        shim_fabric_ask_now(&c->fabric, c->world, a->vector.phases,
-                            elems * a->vector.elem_bytes, &a->vector.algo, &chunk_bytes, err))
+        shim_fabric_choose(&c->fabric, c->world, a->vector.phases, elems * a->vector.elem_bytes,
+                           &a->vector.algo, &chunk_bytes, err))
         return -1;
     if (a->vector.chunk_bytes == 0)
         a->vector.chunk_bytes = chunk_bytes;

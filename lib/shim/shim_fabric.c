@@ -13,10 +13,6 @@
 #include "topo/topo_boundary.h"
 #include "world/world_mpi.h"
 
-/* Tables for so many bytes, as those of libparo-nccl are: beyond, the last rule goes on. */
-#define TABLE_LEAST (INT64_C(1) << 10)
-#define TABLE_MOST  (INT64_C(1) << 30)
-
 /* Who the ranks are in MPI_COMM_WORLD, of which topologies speak. */
 struct seat {
     int rank, ranks;
@@ -171,11 +167,11 @@ static int find(const struct world *w, const struct shim_fabric_ask *ask,
 }
 
 /* What rank 0 found, to all. */
-static int tell(struct world *w, const struct topo *t, struct shim_fabric *f, struct err *err)
+static int tell(struct world *w, struct shim_fabric *f, struct err *err)
 {
     int *group_of = mem_new((size_t)w->ranks, sizeof *group_of);
 
-    f->levels = t->levels;
+    f->levels = f->part.levels;
     if (w->rank == 0)
         memcpy(group_of, f->groups.group_of, (size_t)w->ranks * sizeof *group_of);
     int rc = world_bcast(w, group_of, w->ranks * (int64_t)sizeof *group_of, 0, err);
@@ -189,26 +185,20 @@ static int tell(struct world *w, const struct topo *t, struct shim_fabric *f, st
     size_t cells = (size_t)(f->levels - 2) * (size_t)f->groups.count;
     f->block = mem_new(cells, sizeof *f->block);
     if (w->rank == 0)
-        memcpy(f->block, t->block, cells * sizeof *f->block);
+        memcpy(f->block, f->part.block, cells * sizeof *f->block);
     return world_bcast(w, f->block, (int64_t)(cells * sizeof *f->block), 0, err);
 }
 
-/* Whether there is to be a table rests on rank 0's words, too. */
-static int make_table(struct world *w, const struct shim_fabric_ask *ask, const struct topo *t,
-                      struct shim_fabric *f, struct err *err)
+/* Whether there is a table is in rank 0's words, too. */
+static int read_table(struct world *w, const char *file, struct shim_fabric *f, struct err *err)
 {
-    int wanted = ask->tuning || (t->levels && !ask->sparing);
-    struct pick_ask sizes;
+    int there = file != NULL;
 
-    if (world_bcast(w, &wanted, sizeof wanted, 0, err))
+    if (world_bcast(w, &there, sizeof there, 0, err))
         return -1;
-    if (!wanted)
+    if (!there)
         return 0;
-    pick_ask_init(&sizes);
-    sizes.min_bytes = TABLE_LEAST;
-    sizes.max_bytes = TABLE_MOST;
-    sizes.factor = 4;
-    if (coll_tuning(w, ask->tuning, t, &sizes, &f->table, err))
+    if (coll_tuning(w, file, NULL, NULL, &f->table, err))
         return -1;
     return pick_table_check(&f->table, &f->groups, err); /* the same on every rank */
 }
@@ -218,24 +208,16 @@ int shim_fabric_open(struct shim_fabric *out, struct world *w,
 {
     struct seat *seat = mem_new((size_t)w->ranks, sizeof *seat);
     struct shim_fabric f = {0};
-    struct topo t = {0};
     int rc = seats(w, seat, err);
 
     if (rc == 0) {
-        rc = w->rank == 0 ? find(w, ask, seat, &t, &f.groups, err) : 0;
+        rc = w->rank == 0 ? find(w, ask, seat, &f.part, &f.groups, err) : 0;
         rc = world_agree(w, rc, err);
     }
     if (rc == 0)
-        rc = tell(w, &t, &f, err);
+        rc = tell(w, &f, err);
     if (rc == 0)
-        rc = make_table(w, ask, &t, &f, err);
-    /* Levels are in all ranks' words, the rest is rank 0's. */
-    if (rc == 0 && ask->sparing && !f.table.rules && f.levels) {
-        f.sparing = 1;
-        f.part = t;
-        t = (struct topo){0};
-    }
-    topo_release(&t);
+        rc = read_table(w, ask->tuning, &f, err);
     mem_free(seat);
     if (rc)
         shim_fabric_release(&f);
@@ -253,30 +235,25 @@ void shim_fabric_release(struct shim_fabric *f)
     *f = (struct shim_fabric){0};
 }
 
-void shim_fabric_choose(const struct shim_fabric *f, unsigned phases, int64_t bytes,
-                        enum schedule_algo *algo, int64_t *chunk_bytes)
+int shim_fabric_choose(const struct shim_fabric *f, struct world *w, unsigned phases,
+                       int64_t bytes, enum schedule_algo *algo, int64_t *chunk_bytes,
+                       struct err *err)
 {
     const struct pick_rule *rule = f->table.rules ? pick_find(&f->table, phases, bytes) : NULL;
-
-    *algo = rule ? rule->algo : SCHEDULE_HO_RING;
-    *chunk_bytes = rule ? rule->chunk_bytes : PICK_CHUNK_USUAL;
-}
-
-int shim_fabric_ask_now(const struct shim_fabric *f, struct world *w, unsigned phases,
-                        int64_t bytes, enum schedule_algo *algo, int64_t *chunk_bytes,
-                        struct err *err)
-{
-    struct pick_answer answer = {0};
+    struct pick_answer answer = {
+        .best = {.algo = SCHEDULE_HO_RING, .chunk_bytes = PICK_CHUNK_USUAL}};
     int rc = 0;
 
-    shim_fabric_choose(f, phases, bytes, algo, chunk_bytes);
-    if (!f->sparing)
-        return 0;
-    if (w->rank == 0)
-        rc = pick_auto(&f->part, phases, bytes, &answer, err);
-    rc = world_agree(w, rc, err);
-    if (rc == 0)
-        rc = world_bcast(w, &answer.best, sizeof answer.best, 0, err);
+    if (rule) {
+        answer.best.algo = rule->algo;
+        answer.best.chunk_bytes = rule->chunk_bytes;
+    } else if (f->levels && !f->table.rules) { /* both are in all ranks' words */
+        if (w->rank == 0)
+            rc = pick_auto(&f->part, phases, bytes, &answer, err);
+        rc = world_agree(w, rc, err);
+        if (rc == 0)
+            rc = world_bcast(w, &answer.best, sizeof answer.best, 0, err);
+    }
     if (rc)
         return -1;
     *algo = answer.best.algo;

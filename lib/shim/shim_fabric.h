@@ -15,16 +15,14 @@ struct shim_fabric_ask {
     const char *topology; /* as topo_read takes it, or NULL */
     const char *groups;   /* "hosts", a shape as groups_parse takes it, each rank's group as
                              "0,1,0,1"; NULL: the topology's, without one the hosts */
-    const char *tuning;   /* a table's file instead of one made for the topology, or NULL */
-    int sparing; /* no table is made: each choice when it is wanted (shim_fabric_ask_now) */
+    const char *tuning;   /* a table's file to choose by, not by the topology; or NULL */
 };
 
 struct shim_fabric {
     struct groups groups;    /* owned */
     int levels, *block;      /* above the groups (schedule_spec); block owned or NULL */
-    struct pick_table table; /* owned; no rules: nothing is known but the groups */
-    struct topo part;        /* owned; rank 0's, where choices are made when wanted */
-    int sparing;
+    struct pick_table table; /* owned; no rules: there is none */
+    struct topo part;        /* owned; rank 0's: what of the topology takes part */
 };
 
 /*
@@ -45,20 +43,17 @@ int shim_fabric_open(struct shim_fabric *out, struct world *w,
 void shim_fabric_release(struct shim_fabric *f);
 
 /*
- * What to take for an operation on a whole vector of so many bytes: the table's rule.  Without
- * rules ho-ring in chunks of PICK_CHUNK_USUAL: of the algorithms that any groups can do, the
- * one whose time is the cut bound's (coll_cut_bound_s) once the bytes outweigh the latencies,
- * whatever the rates are, for what is inside and what is across go at the same time; from which
- * size on another is faster cannot be said without latencies.
+ * Collective: what to take for an operation on a whole vector of so many bytes, the same on all
+ * ranks.  The table's rule, or pick_auto's choice on the topology: when it is wanted, for a
+ * table of all costs a hundred times as much, which many communicators could not each have.
+ *
+ * Without either ho-ring in chunks of PICK_CHUNK_USUAL: of the algorithms that any groups can
+ * do, the one whose time is the cut bound's (coll_cut_bound_s) once the bytes outweigh the
+ * latencies, whatever the rates are, for what is inside and what is across go at the same time;
+ * from which size on another is faster cannot be said without latencies.
  */
-void shim_fabric_choose(const struct shim_fabric *f, unsigned phases, int64_t bytes,
-                        enum schedule_algo *algo, int64_t *chunk_bytes);
-/*
- * Collective: the same, or where the fabric was opened sparing rank 0's pick_auto: a choice
- * costs a hundredth of a table, which many communicators could not each have.
- */
-int shim_fabric_ask_now(const struct shim_fabric *f, struct world *w, unsigned phases,
-                        int64_t bytes, enum schedule_algo *algo, int64_t *chunk_bytes,
-                        struct err *err);
+int shim_fabric_choose(const struct shim_fabric *f, struct world *w, unsigned phases,
+                       int64_t bytes, enum schedule_algo *algo, int64_t *chunk_bytes,
+                       struct err *err);
 
 #endif

@@ -173,8 +173,7 @@ static enum shim_mpi_why open_fabric(struct shim_mpi_comm *m, MPI_Comm comm)
 {
     const struct shim_mpi_settings *s = all.settings;
     struct shim_fabric_ask ask = {.topology = *s->topo ? s->topo : NULL,
-                                  .tuning = *s->tuning ? s->tuning : NULL,
-                                  .sparing = 1};
+                                  .tuning = *s->tuning ? s->tuning : NULL};
     struct err err = {0};
     int bytes = 0;
 

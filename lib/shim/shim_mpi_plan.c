@@ -52,8 +52,8 @@ static int open_vector(struct shim_mpi_plan *p, struct world *world,
         spec.combine = shim_combine;
         spec.combine_arg = &p->combine;
     }
-    int rc = shim_fabric_ask_now(fabric, world, s->phases, s->bytes, &spec.algo,
-                                 &spec.chunk_bytes, err);
+    int rc = shim_fabric_choose(fabric, world, s->phases, s->bytes, &spec.algo,
+                                &spec.chunk_bytes, err);
     if (rc == 0)
         rc = coll_vector_open(&p->vector, world, &fabric->groups, &spec, err);
     mem_free(count);

@@ -94,6 +94,16 @@ right() {
     right 3 "$T/user" threads
 }
 
+@test "what auto takes: ho-ring, what is fastest on a topology, what a table says" {
+    right 4 "$T/user" groups=2x2 takes=ho-ring chunk=61440
+    paro-sched pick -i synth:2x2 --op all-reduce -b 4 -e 4 >"$T/pick"
+    grep -q 'recursive-doubling *60.0 KiB' "$T/pick"
+    right 4 "$T/user" topology=synth:2x2 takes=recursive-doubling chunk=61440
+    printf '%s\n' 'format: paro-tuning/1' 'members: [2, 2]' rules: '  - op: all-reduce' \
+        '    from_bytes: 0' '    algo: two-level' '    chunk_bytes: whole' >"$T/tuning.yaml"
+    right 4 "$T/user" topology=synth:2x2 tuning="$T/tuning.yaml" takes=two-level chunk=9223372036854775807
+}
+
 @test "a table for other groups is refused" {
     paro-sched pick -i synth:2x2 --table >"$T/tuning.yaml"
     run mpirun -np 3 "$T/user" 'groups=[2,1]' tuning="$T/tuning.yaml"

@@ -3,9 +3,10 @@
  * paro_user [OPTION=...]: every operation, type and reduction of libparo, even and ragged
  * counts with zeros, every root, several algorithms and chunks; waited for, looked at, from
  * buffers of the program's and of the handle's, in place; several at once; over communicators
- * of some ranks; as `paro_user threads` by two threads.  Values are whole numbers, of which
- * sums are exact in any order in every type: what must come out is known, for MPI's types from
- * MPI itself.  MPI is initialised by MPI_Init.
+ * of some ranks; as `paro_user threads` by two threads; with takes=ALGO chunk=BYTES what is
+ * taken for one element instead.  Values are whole numbers, of which sums are exact in any
+ * order in every type: what must come out is known, for MPI's types from MPI itself.  MPI is
+ * initialised by MPI_Init.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -385,6 +386,38 @@ static void check_some(const struct paro_options *whole)
     paro_comm_close(comm);
 }
 
+/* The word behind NAME= among the arguments, or NULL. */
+static const char *word(int argc, char **argv, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], name, n) == 0 && argv[i][n] == '=')
+            return argv[i] + n + 1;
+    return NULL;
+}
+
+/* What is taken for an all-reduce of one f32, that one and those of a chunk that is asked for.
+ */
+static void check_choice(struct paro_comm *comm, const char *algo, const char *chunk)
+{
+    struct paro_spec s = {
+        .bytes = sizeof s, .op = PARO_ALL_REDUCE, .type = PARO_F32, .count = 1};
+    struct paro_description d = {.bytes = sizeof d};
+    struct paro_coll *c;
+    struct paro_error err;
+
+    for (s.chunk_bytes = 0; s.chunk_bytes <= 777; s.chunk_bytes += 777) {
+        must(paro_prepare(comm, &s, &c, &err), &err);
+        must(paro_describe(c, &d, &err), &err);
+        expect(strcmp(d.algo, algo) == 0, "takes %s, expected %s", d.algo, algo);
+        expect(d.chunk_bytes == (s.chunk_bytes ? s.chunk_bytes : atoll(chunk)),
+               "takes chunks of %lld", (long long)d.chunk_bytes);
+        paro_free(c);
+    }
+    paro_comm_close(comm);
+}
+
 static void *in_thread(void *comm)
 {
     check_all(comm, me, ranks, 7);
@@ -425,6 +458,10 @@ int main(int argc, char **argv)
         return finish();
     }
     must(paro_comm_open(&comm, MPI_COMM_WORLD, argc > 1 ? &o : NULL, &err), &err);
+    if (word(argc, argv, "takes")) {
+        check_choice(comm, word(argc, argv, "takes"), word(argc, argv, "chunk"));
+        return finish();
+    }
     check_all(comm, me, ranks, 3);
     check_types(comm);
     check_flight(comm);
