@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Programs that know MPI alone, with libparo-mpi.so preloaded and without, on emulated fabrics:
-# `make bench-preload`.
+# `make bench-preload_mpi`.
 #
 #   latency   examples/mpi/latency.c: the mean time of a collective, of each size; its warm-up is
 #             longer than a verdict takes
@@ -12,7 +12,7 @@
 # each launch printed stays in OUT/preload.
 #
 #   LAUNCHES=5 FABRICS='2x4:500mbit 4x2:500mbit 2x2:1gbit' MIN=65536 MAX=4194304 UNKNOWNS=524288 \
-#   PARO_MPI_MODE=measure OUT=bench sh tests/bench/preload.sh
+#   PARO_MPI_MODE=measure OUT=bench sh tests/bench/preload_mpi.sh
 set -u
 
 LAUNCHES=${LAUNCHES:-5}
@@ -45,7 +45,7 @@ run() {
         PARO_MPI_TRACE="$PWD/$name.trace.out" ./latency -b "$MIN" -e "$MAX" -w 12 -n 8 > "$name.latency.out" &&
         timeout 600 paro-lab -g "$groups" -p "$procs" -r "${1#*:}" -- env $preload ./cg "$UNKNOWNS" \
             > "$name.cg.out" && return
-    echo "preload.sh: $name fails" >&2
+    echo "preload_mpi.sh: $name fails" >&2
     exit 2
 }
 
