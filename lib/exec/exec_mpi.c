@@ -329,6 +329,15 @@ static int poll_selves(struct exec_mpi_handle *h)
     return 1;
 }
 
+/* Messages of this handle: MPI may still read or write what they were given. */
+static int in_flight(const struct exec_mpi_handle *h)
+{
+    for (int i = 0; i < h->requests; i++)
+        if (h->request && h->request[i] != MPI_REQUEST_NULL)
+            return 1;
+    return 0;
+}
+
 enum stream_state exec_mpi_poll(void *handle, struct err *err)
 {
     struct exec_mpi_handle *h = handle;
@@ -352,6 +361,10 @@ enum stream_state exec_mpi_poll(void *handle, struct err *err)
         h->moved_s = now;
         return STREAM_MOVED;
     }
+    /* Who waits for its host alone enters MPI all the same: others may wait for a message that
+       the program began before. */
+    if (!in_flight(h))
+        world_carry_on(h->x->world);
     if (now - h->moved_s > h->x->world->deadline_s) {
         err_set(err, ERR_PEER, "no data from other ranks for %g s (%d of %d rows done)",
                 h->x->world->deadline_s, h->finished, h->rows.rows);
@@ -400,15 +413,6 @@ int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi
         return -1;
     }
     *out = h;
-    return 0;
-}
-
-/* Messages that a failed run left in flight: MPI may still write what they were given. */
-static int in_flight(const struct exec_mpi_handle *h)
-{
-    for (int i = 0; i < h->requests; i++)
-        if (h->request && h->request[i] != MPI_REQUEST_NULL)
-            return 1;
     return 0;
 }
 

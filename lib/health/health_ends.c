@@ -9,6 +9,7 @@
  *     1 out: 50 50   1 in: 50 50         slow, all partners see it
  *     0 out: (50) 100                    the 50 is host 1's: 100 is left
  *
+ * Nor do those of an end that is excused: whoever has it for a partner is not to blame.
  * An end is slow when all of this is so:
  *
  *     practical    the median m of its n samples is outside the range that was asked for.
@@ -64,6 +65,14 @@ static const struct health_end *other_end(const struct health_ends *e, int i, in
     return &e->end[partner_of(e, i, k, way)][e->ways == 2 ? !way : 0];
 }
 
+/* Whether a sample says something of the end: not where its other end is known to be at fault.
+ */
+static int counts(const struct health_ends *e, int i, int k, int way)
+{
+    return !other_end(e, i, k, way)->slow &&
+           !(e->excused && e->excused[partner_of(e, i, k, way)]);
+}
+
 /* The places of each end, so that judging costs no more than there are samples. */
 void health_ends_index(struct health_ends *e)
 {
@@ -106,7 +115,7 @@ static int collect(struct health_ends *e, int k, int way, const double *value, i
 
     for (int at = e->first[way][k]; at < e->first[way][k + 1]; at++) {
         int i = e->place[way][at];
-        if (!other_end(e, i, k, way)->slow && (!again || (e->again && e->again[i])))
+        if (counts(e, i, k, way) && (!again || (e->again && e->again[i])))
             e->room[n++] = value[i];
     }
     return n;
@@ -141,7 +150,7 @@ static int collect_partners(struct health_ends *e, int k, int way, const double 
 
     for (int at = begin; at < begin + all; at++) {
         int i = e->place[way][at];
-        if (!other_end(e, i, k, way)->slow)
+        if (counts(e, i, k, way))
             met[n++] = (struct met){partner_of(e, i, k, way), value[i]};
     }
     if (n)

@@ -24,11 +24,13 @@ struct health_end {
 
 struct health_ends {
     int ends, ways, samples;
-    const int (*pair)[2];       /* [samples] source, destination; borrowed */
-    const double *value;        /* [samples] percent; borrowed */
-    const unsigned char *again; /* [samples] of the second look; borrowed, NULL: none is */
-    const double (*spread)[2];  /* [ends] least deviation of a sample, percent; NULL: 0 */
-    int few;                    /* an end counts with its best partners */
+    const int (*pair)[2];         /* [samples] source, destination; borrowed */
+    const double *value;          /* [samples] percent; borrowed */
+    const unsigned char *again;   /* [samples] of the second look; borrowed, NULL: none is */
+    const double (*spread)[2];    /* [ends] least deviation of a sample, percent; NULL: 0 */
+    const unsigned char *excused; /* [ends] what others see of it says nothing of them;
+                                     borrowed, NULL: none is */
+    int few;                      /* an end counts with its best partners */
     double sigma_least;
     int (*alerts)(const void *rules, double percent);
     const void *rules;

@@ -318,3 +318,19 @@ void health_judge_facts(const struct health_data *d, struct health_verdict *v)
     judge_seldom(d, v);
     judge_unfinished(d, v);
 }
+
+unsigned char *health_excused(const struct health_data *d)
+{
+    unsigned char *excused = mem_new((size_t)d->hosts + 1, 1);
+    struct health_verdict v = {.hosts = d->hosts};
+
+    if (d->hosts > 2)
+        health_judge_facts(d, &v);
+    for (int i = 0; i < v.findings; i++) {
+        const struct health_finding *f = &v.finding[i];
+        if ((f->code == 201 || f->code == 202 || f->code == 205) && f->host >= 0)
+            excused[f->host] = 1;
+    }
+    health_verdict_release(&v);
+    return excused;
+}

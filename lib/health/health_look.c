@@ -193,6 +193,8 @@ static struct seen *collect_pairs(struct health_look *l, int *n)
     for (int i = 0; i < l->d->samples.count; i++) {
         int src = l->pair_of[i][0], dst = l->pair_of[i][1];
         double can = fmin(level[src][HEALTH_OUT], level[dst][HEALTH_IN]);
+        if (l->excused[src] || l->excused[dst])
+            continue;
         if (isnan(level[src][HEALTH_OUT]) || isnan(level[dst][HEALTH_IN]) || can <= 0)
             continue;
         seen[(*n)++] = (struct seen){(uint64_t)src * (uint64_t)hosts + (uint64_t)dst,
@@ -278,6 +280,7 @@ static void judge_ends(struct health_look *l)
                                    .value = l->percent,
                                    .again = l->again,
                                    .spread = l->spread,
+                                   .excused = l->excused,
                                    .few = l->few,
                                    .sigma_least = sigma_least,
                                    .alerts = alerts,
@@ -328,6 +331,7 @@ int health_look(struct health_look *l, const struct health_data *d,
         health_look_release(l);
         return -1;
     }
+    l->excused = health_excused(d);
     find_shift(l);
     judge_ends(l);
     if (!rules->baseline && without_slow(l))
@@ -346,5 +350,6 @@ void health_look_release(struct health_look *l)
     mem_free(l->want);
     mem_free(l->spread);
     mem_free(l->pair);
+    mem_free(l->excused);
     *l = (struct health_look){0};
 }

@@ -27,9 +27,10 @@ struct health_look {
     unsigned char *again; /* [samples] */
     double (*want)[2];    /* [hosts] rate of a port, on the commonest path */
     double rate[HEALTH_PATHS];
-    double (*spread)[2]; /* [hosts] of a sample, percent */
-    double shift;        /* of a baseline: all ports are at this percent of it; else 100 */
-    int few;             /* hosts: a slow one spoils much of the others' samples */
+    double (*spread)[2];    /* [hosts] of a sample, percent */
+    double shift;           /* of a baseline: all ports are at this percent of it; else 100 */
+    unsigned char *excused; /* [hosts] health_excused */
+    int few;                /* hosts: a slow one spoils much of the others' samples */
     struct health_ends ends;
     double low_share; /* how often chance makes a sample low, an upper bound */
     int pairs;        /* that have low samples */
@@ -49,6 +50,11 @@ void health_look_release(struct health_look *l);
 int health_path_rates(const struct health_data *d, const unsigned char *skip,
                       double rate[HEALTH_PATHS]);
 
+/*
+ * Hosts whose link was down, or that fell silent: how fast others are with them says nothing of
+ * those.  Owned by the caller (mem_free), [hosts]; nobody is where there are but two.
+ */
+unsigned char *health_excused(const struct health_data *d);
 /* What else stands in the data (health_facts.c): links, silence, wrong words, time. */
 void health_judge_facts(const struct health_data *d, struct health_verdict *v);
 /* Ranks beside those of their host; the ways to hosts; all hosts at once (health_other.c). */

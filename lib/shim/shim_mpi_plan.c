@@ -91,34 +91,6 @@ void shim_mpi_plan_free(struct shim_mpi_plan *p)
     mem_free(p);
 }
 
-struct run {
-    struct stream_op op;
-    MPI_Comm comm;
-};
-
-/*
- * A rank that waits for others of its host alone does not enter MPI by itself.  But a message
- * that the program began to send before may be what the others wait for first: MPI's own
- * collectives would carry it on.
- */
-static enum stream_state poll(void *arg, struct err *err)
-{
-    struct run *r = arg;
-    enum stream_state now = r->op.poll(r->op.arg, err);
-    int there = 0;
-
-    if (now == STREAM_IDLE)
-        PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, r->comm, &there, MPI_STATUS_IGNORE);
-    return now;
-}
-
-static int start(void *arg, struct err *err)
-{
-    struct run *r = arg;
-
-    return r->op.start(r->op.arg, err);
-}
-
 int shim_mpi_plan_run(struct shim_mpi_plan *p, const struct shim_mpi_call *c, int packs)
 {
     struct coll_vector *v = &p->vector, turn = *v;
@@ -132,9 +104,8 @@ int shim_mpi_plan_run(struct shim_mpi_plan *p, const struct shim_mpi_call *c, in
         e.out = e.in; /* what the root has need not be copied from one to the other */
     turn.in = e.in;
     turn.out = e.out;
-    struct run run = {coll_vector_op(&turn), w->mpi->all};
     int rc = shim_mpi_stage_in(c, &e);
-    if (rc == MPI_SUCCESS && stream_drive((struct stream_op){start, poll, &run}, &err))
+    if (rc == MPI_SUCCESS && stream_drive(coll_vector_op(&turn), &err))
         rc = MPI_ERR_OTHER;
     if (rc == MPI_SUCCESS)
         rc = shim_mpi_stage_out(c, &e);

@@ -35,6 +35,15 @@ void world_leave(struct world *w)
     pthread_mutex_unlock(&w->mpi->lock);
 }
 
+void world_carry_on(struct world *w)
+{
+    int there = 0;
+
+    world_enter(w);
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, w->mpi->all, &there, MPI_STATUS_IGNORE);
+    world_leave(w);
+}
+
 int world_wait(struct world *w, int rc, MPI_Request *request, const char *what, struct err *err)
 {
     double start = tick_now_s(), nap = 5e-6;
