@@ -7,7 +7,7 @@
 #   make check-faults    every system call and allocation fails once: an hour
 #   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
 #   make demo            install what is missing, build, run the whole pipeline
-#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives training planner int8 kill shard shard_memory health rank
+#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives preload_mpi training planner int8 kill shard shard_memory health rank
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined check     the same tests under sanitizers
 #   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate
@@ -33,7 +33,7 @@ LDLIBS   := -Wl,--as-needed $(shell pkg-config --libs $(PKGS) 2>/dev/null) -ldnn
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -DKERN_CLONES=)
 WARN     := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wpointer-arith -Wundef
 CWARN    := -Wstrict-prototypes -Wmissing-prototypes -Werror=implicit-function-declaration
-BOTH     := -D_GNU_SOURCE -DPARO_VERSION='"$(VERSION)"' -fopenmp -fvisibility=hidden $(WARN) \
+BOTH     := -D_GNU_SOURCE -DPARO_VERSION='"$(VERSION)"' -fopenmp -fPIC -fvisibility=hidden $(WARN) \
             -ffp-contract=off -fno-math-errno
 ALLFLAGS  = -std=c11 $(BOTH) $(CWARN) $(CUDAINC) -Ilib $(PKGFLAGS) $(SANFLAGS) $(CFLAGS)
 
@@ -52,7 +52,7 @@ CUDALIBS   := $(wildcard $(HOMES:%=%/lib64) $(HOMES:%=%/lib))
 HAS        := cuda $(foreach h,nccl cudnn,$(shell $(CC) $(CUDAINC) -E -include $h.h -x c /dev/null >/dev/null 2>&1 && echo $h))
 LDLIBS     += $(foreach l,$(CUDALIBS),-L$l -Wl,-rpath,$l) -lcudart -lcublasLt -lstdc++ \
               $(if $(filter nccl,$(HAS)),-l:libnccl.so.2) $(if $(filter cudnn,$(HAS)),-l:libcudnn.so.9)
-CU          = $(NVCC) -ccbin g++ -std=c++17 -Xcompiler -Wall,-fvisibility=hidden,-fno-exceptions \
+CU          = $(NVCC) -ccbin g++ -std=c++17 -Xcompiler -Wall,-fPIC,-fvisibility=hidden,-fno-exceptions \
               $(if $(findstring _hopper_,$<),-gencode arch=compute_90a$(comma)code=sm_90a,$(CUARCH)) -Ilib $(NVCCFLAGS)
 # Files named for hopper speak what no other architecture does.
 CUARCH     := $(if $(filter native,$(ARCH)),-arch=native,$(foreach a,$(ARCH),-gencode arch=compute_$a,code=sm_$a) \
@@ -71,15 +71,17 @@ part     = $(filter-out lib/topo/%,$(wildcard $(foreach e,.c _*.c .cu _*.cu,lib/
 KNOWS   := $(sort $(filter-out %_none.c,$(foreach p,$(PARTS),$(call part,$p))))
 ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c) \
            $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,$(filter-out %_none.c,$(call part,$p))))
-LIBSRC  := $(filter-out $(ABSENT),$(sort $(filter-out lib/shim/%,$(wildcard lib/*/*.c lib/*/*.cu)))) $(EMULATOR)
+ALLSRC  := $(filter-out $(firstword $(ABSENT)),$(sort $(filter-out lib/shim/%,$(wildcard lib/*/*.c lib/*/*.cu))))
+LIBSRC  := $(filter-out $(ABSENT),$(ALLSRC)) $(EMULATOR)
 OWN     := $(filter $(KNOWS) $(EMULATOR),$(LIBSRC))
-LIBOBJ  := $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(OWN),$(LIBSRC))) $(OWN:%=$(B)/%)))
-# What programs preload has objects of its own, and lies beside a library of a GPU in software.
+obj      = $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(KNOWS) $(EMULATOR),$1)) \
+           $(patsubst %,$(B)/%,$(filter $(KNOWS) $(EMULATOR),$1))))
+LIBOBJ  := $(call obj,$(LIBSRC))
+# What other programs load: libparo without GPUs, and what they preload; one that is in software has its library beside.
+shim     = $(call obj,$(wildcard $(patsubst %,lib/shim/%.c,$1)))
+PORTS   := shim_fabric* shim_combine*
+PUBLIC  := $(O)/libparo.so $(O)/static/libparo.a $(if $(call shim,shim_mpi*),$(O)/libparo-mpi.so)
 PRELOAD := $(if $(filter nccl,$(HAS)),$(B)/libparo-nccl.so)
-SHIMSRC := $(wildcard lib/shim/*_nccl.c lib/shim/*_nccl_*.c)
-PICSRC  := $(filter-out %_world.c %_native.c lib/exec/exec_mpi%,$(filter $(foreach f,base topo layout \
-           schedule sim pick dev exec,lib/$f/%) lib/coll/coll_vector_rows.c,$(LIBSRC)))
-picobj   = $(addsuffix .o,$(basename $(1:%=$(B)/pic/%)))
 SOFTGPU := $(if $(EMULATOR),$(B)/libnccl.so.2)
 BESIDE  := $(if $(EMULATOR),-Wl$(comma)-rpath$(comma)$(abspath $(B)))
 CMDSRC  := $(sort $(wildcard cmd/*.c))
@@ -104,7 +106,7 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 .PHONY: all units checks gpu-checks emulated check check-all check-long check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall clean format
-all: $(CMDS) $(SCRIPTS) $(PRELOAD)
+all: $(CMDS) $(SCRIPTS) $(PUBLIC) $(PRELOAD)
 
 define compile
 	@mkdir -p $(@D)
@@ -114,9 +116,11 @@ endef
 define link
 	@mkdir -p $(@D)
 	$(call say,LD $@)
-	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $1 $(LDLIBS)
+	$(Q)$(CC) $(ALLFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) $1 $(LDLIBS)
 endef
 $(B)/libparo.a: $(LIBOBJ)
+$(O)/libparo.a: $(call obj,$(filter-out $(KNOWS),$(ALLSRC)))
+$(sort $(B)/libparo.a $(O)/libparo.a):
 	@rm -f $@ && ar rcs $@ $^
 $(O)/%.o: %.c
 	$(call compile,CC,$(CC) $(ALLFLAGS))
@@ -144,28 +148,29 @@ $(B)/gpu/kern_check: $(patsubst %.c,$(O)/%.o,$(filter tests/gpu/kern_check_%,$(P
 # mpi/NAME, gpu/NAME, bench/NAME.
 $(B)/%: $(O)/tests/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link)
-$(B)/pic/%.o: %.c
-	$(call compile,CC,$(CC) $(ALLFLAGS) -fPIC)
-$(B)/pic/%.o: %.cu
-	$(call compile,CU,$(CU) $(if $(EMULATOR),-fPIC,-Xcompiler -fPIC))
-$(B)/pic/tests/emulate/%.o: tests/emulate/%.c
-	$(call compile,CC,$(CC) $(ALLFLAGS) -fPIC -fvisibility=default)
-$(B)/pic/tests/emulate/%.o: tests/emulate/%.cpp
-	$(call compile,CU,$(CU) -fPIC -fvisibility=default)
-$(B)/pic/libparo.a: $(call picobj,$(PICSRC))
-	@rm -f $@ && ar rcs $@ $^
-$(B)/libnccl.so.2: $(call picobj,$(EMULATOR))
+# Of libraries that other programs load nothing is seen but what they are for.
+shared   = $(call link,-shared -Wl$(comma)--exclude-libs$(comma)ALL $1)
+$(B)/tests/emulate/%.o: override CFLAGS += -fvisibility=default
+$(B)/libnccl.so.2: $(call obj,$(EMULATOR))
 	$(call link,-shared -Wl$(comma)-soname$(comma)libnccl.so.2)
-$(B)/libparo-nccl.so: $(call picobj,$(SHIMSRC)) $(B)/pic/libparo.a $(SOFTGPU)
-	$(call link,-shared -Wl$(comma)--exclude-libs$(comma)ALL $(SOFTGPU) $(BESIDE))
+$(B)/libparo-nccl.so: $(call shim,shim_nccl*) $(SOFTGPU) $(B)/libparo.a
+	$(call shared,$(BESIDE))
+$(O)/libparo-mpi.so: $(call shim,shim_mpi* $(PORTS)) $(O)/libparo.a
+	$(call shared)
+$(O)/libparo.so: $(call shim,paro* $(PORTS)) $(O)/libparo.a
+	$(call shared,-Wl$(comma)-soname$(comma)libparo.so.0)
+$(O)/static/libparo.a: $(call shim,paro* $(PORTS)) $(O)/libparo.a
+	@mkdir -p $(@D) && rm -f $@
+	$(call say,AR $@)
+	$(Q)ld -r -o $(@D)/paro.o $^ && objcopy --localize-hidden $(@D)/paro.o && ar rcs $@ $(@D)/paro.o
 $(B)/shim/%: $(B)/tests/shim/%.o $(SOFTGPU)
-	$(call link,$(SOFTGPU) $(BESIDE))
+	$(call link,$(BESIDE))
 units: $(UNITS) $(CHECKS)
 checks: $(CHECKS) $(if $(PRELOAD),$(B)/shim/nccl_user)
 gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
 -include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC)) \
-         $(patsubst %.o,%.d,$(call picobj,$(SHIMSRC) $(PICSRC) $(EMULATOR))) $(wildcard $(B)/tests/shim/*.d)
+         $(patsubst %.o,%.d,$(call shim,*)) $(wildcard $(B)/tests/shim/*.d)
 
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/deps
@@ -201,9 +206,9 @@ bench-%: deps
 	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/$*_plot sh tests/bench/$*.sh
 
 install: all
-	@BIN=$(BIN) B=$(B) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install
+	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install
 uninstall:
-	@BIN=$(BIN) B=$(B) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install --remove
+	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install --remove
 format:
 	clang-format -i $(wildcard lib/*/*.[ch] lib/*/*.cu cmd/*.c tests/unit/*.[ch] tests/*/*.[ch] tests/emulate/*.cpp)
 clean:

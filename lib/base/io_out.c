@@ -117,6 +117,36 @@ static int sync_parent(const char *path, struct err *err)
     return rc;
 }
 
+/* Of somebody else's making, or with a name elsewhere: who else may write into it is not known.
+ */
+static int is_strange(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) || st.st_uid != geteuid() || st.st_nlink != 1;
+}
+
+static int open_temp(const char *temp, const char *path, int *fd, struct err *err)
+{
+    for (int again = 0;; again++) {
+        *fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        int made = *fd >= 0;
+        if (!made && errno == EEXIST)
+            *fd = open(temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (*fd < 0)
+            return err_sys(err, "cannot create '%s'", temp);
+        if (lock_temp(*fd, made, temp, path, err))
+            return -1;
+        if (made || !is_strange(*fd))
+            return 0;
+        /* Nobody writes there now, and nobody's is what comes in its place. */
+        if (again || (unlink(temp) && errno != ENOENT))
+            return err_set(err, ERR_MISMATCH,
+                           "'%s' is another user's, or has another name: remove it", temp);
+        close(*fd);
+    }
+}
+
 int io_create(struct io_out *out, const char *path, int force, struct err *err)
 {
     struct io_out new = {.fd = -1, .force = force};
@@ -127,15 +157,7 @@ int io_create(struct io_out *out, const char *path, int force, struct err *err)
     new.temp = io_temp_name(new.path);
     if (check_target(new.path, force, S_IFREG, err))
         goto fail;
-    new.fd = open(new.temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    int made = new.fd >= 0;
-    if (!made && errno == EEXIST)
-        new.fd = open(new.temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (new.fd < 0) {
-        err_sys(err, "cannot create '%s'", new.temp);
-        goto fail;
-    }
-    if (lock_temp(new.fd, made, new.temp, new.path, err))
+    if (open_temp(new.temp, new.path, &new.fd, err))
         goto fail;
     ours = 1;
     if (ftruncate(new.fd, 0)) {

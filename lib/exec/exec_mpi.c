@@ -329,6 +329,15 @@ static int poll_selves(struct exec_mpi_handle *h)
     return 1;
 }
 
+/* Messages of this handle: MPI may still read or write what they were given. */
+static int in_flight(const struct exec_mpi_handle *h)
+{
+    for (int i = 0; i < h->requests; i++)
+        if (h->request && h->request[i] != MPI_REQUEST_NULL)
+            return 1;
+    return 0;
+}
+
 enum stream_state exec_mpi_poll(void *handle, struct err *err)
 {
     struct exec_mpi_handle *h = handle;
@@ -352,12 +361,21 @@ enum stream_state exec_mpi_poll(void *handle, struct err *err)
         h->moved_s = now;
         return STREAM_MOVED;
     }
+    /* Who waits for its host alone enters MPI all the same: others may wait for a message that
+       the program began before. */
+    if (!in_flight(h))
+        world_carry_on(h->x->world);
     if (now - h->moved_s > h->x->world->deadline_s) {
         err_set(err, ERR_PEER, "no data from other ranks for %g s (%d of %d rows done)",
                 h->x->world->deadline_s, h->finished, h->rows.rows);
         return STREAM_FAILED;
     }
     return STREAM_IDLE;
+}
+
+void exec_mpi_excuse(struct exec_mpi_handle *h, double s)
+{
+    h->moved_s += s;
 }
 
 const struct exec_rows *exec_mpi_rows(const struct exec_mpi_handle *h)
@@ -398,19 +416,14 @@ int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi
     return 0;
 }
 
-/* Messages that a failed run left in flight: MPI may still write what they were given. */
-static int in_flight(const struct exec_mpi_handle *h)
-{
-    for (int i = 0; i < h->requests; i++)
-        if (h->request && h->request[i] != MPI_REQUEST_NULL)
-            return 1;
-    return 0;
-}
-
 void exec_mpi_free(struct exec_mpi_handle *h)
 {
-    if (!h || in_flight(h))
+    if (!h)
         return;
+    if (in_flight(h)) {
+        h->x->left = 1;
+        return;
+    }
     exec_queues_release(h);
     world_share_close(&h->share);
     exec_rows_release(&h->rows);
@@ -438,7 +451,7 @@ int exec_mpi_open(struct exec_mpi **out, struct world *world,
 
 void exec_mpi_close(struct exec_mpi *x)
 {
-    if (!x)
+    if (!x || x->left)
         return;
     world_share_close(&x->share);
     mem_free(x);

@@ -26,6 +26,7 @@ struct exec_mpi_options {
 /* Collective.  On failure every rank has the same error (world_agree). */
 int exec_mpi_open(struct exec_mpi **out, struct world *world,
                   const struct exec_mpi_options *options, struct err *err);
+/* Stays where one of its handles has stayed (exec_mpi_free). */
 void exec_mpi_close(struct exec_mpi *x);
 /* 64-byte aligned room in the memory this host's ranks share; never given back before close. */
 void *exec_mpi_take(struct exec_mpi *x, int64_t bytes);
@@ -50,6 +51,8 @@ const struct exec_rows *exec_mpi_rows(const struct exec_mpi_handle *h);
 void exec_mpi_set(struct exec_mpi_handle *h, const void *in, void *out, float *residual);
 int exec_mpi_start(void *handle, struct err *err);
 enum stream_state exec_mpi_poll(void *handle, struct err *err);
+/* For so many seconds nobody looked, which is no wait: the deadline is so much later. */
+void exec_mpi_excuse(struct exec_mpi_handle *h, double s);
 /* Bytes that have arrived here in the run that goes on, or in the last one. */
 int64_t exec_mpi_arrived(const struct exec_mpi_handle *h);
 

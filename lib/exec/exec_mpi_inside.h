@@ -70,6 +70,7 @@ struct exec_mpi {
     struct arena arena;       /* this rank's */
     int64_t window_bytes;
     int no_shared;
+    int left; /* a handle was left with messages in flight, which may lie in an arena */
 };
 
 struct exec_mpi_handle {

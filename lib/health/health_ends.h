@@ -37,6 +37,7 @@ struct health_ends {
     /* results */
     double pooled; /* deviation of one sample, all ends together */
     double z;      /* that accuses */
+    int least;     /* samples that accuse */
     struct health_end (*end)[2];
     /* inside */
     int *first[2]; /* [ends + 1] where the end's places begin */

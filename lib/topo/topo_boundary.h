@@ -35,4 +35,10 @@ int topo_boundary_is_new(const struct topo *t, int b);
  */
 void topo_grow(const struct topo *t, int groups, struct topo *out);
 
+/*
+ * The fabric as these ranks have it who are in its groups group_of[r]: groups and blocks
+ * without any of them are left out, the others keep their order, ports and levels.
+ */
+void topo_some(const struct topo *t, int ranks, const int *group_of, struct topo *out);
+
 #endif

@@ -35,6 +35,15 @@ void world_leave(struct world *w)
     pthread_mutex_unlock(&w->mpi->lock);
 }
 
+void world_carry_on(struct world *w)
+{
+    int there = 0;
+
+    world_enter(w);
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, w->mpi->all, &there, MPI_STATUS_IGNORE);
+    world_leave(w);
+}
+
 int world_wait(struct world *w, int rc, MPI_Request *request, const char *what, struct err *err)
 {
     double start = tick_now_s(), nap = 5e-6;
@@ -357,7 +366,7 @@ static int fill(struct world *w, MPI_Comm comm, double wait_s, struct err *err)
 }
 
 /* Finalising, and freeing what is in use, wait for a peer that does not answer. */
-static void leave_peers(struct world *w)
+void world_leave_peers(struct world *w)
 {
     w->mpi->owned = 0;
     w->mpi->all = w->mpi->data = w->mpi->node = MPI_COMM_NULL;
@@ -384,7 +393,7 @@ int world_open(struct world **out, struct err *err)
         return 0;
     }
     if (err->code == ERR_PEER)
-        leave_peers(w);
+        world_leave_peers(w);
     world_close(w);
     return -1;
 }
@@ -398,7 +407,7 @@ int world_over(struct world **out, MPI_Comm comm, double wait_s, struct err *err
         return 0;
     }
     if (err->code == ERR_PEER)
-        leave_peers(w);
+        world_leave_peers(w);
     world_close(w);
     return -1;
 }

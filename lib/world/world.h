@@ -95,6 +95,8 @@ int world_peers_bcast(struct world_peers *p, void *data, int64_t bytes, int from
                       struct err *err);
 void world_peers_close(struct world_peers *p);
 
+/* MPI is let in once, so that what the program has under way goes on. */
+void world_carry_on(struct world *w);
 /* MPI is entered between these. */
 void world_enter(struct world *w);
 void world_leave(struct world *w);

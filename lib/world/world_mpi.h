@@ -25,6 +25,9 @@ struct world_mpi {
  * level below MPI_THREAD_SERIALIZED the world is for the thread that may call MPI, alone.
  */
 int world_over(struct world **out, MPI_Comm comm, double wait_s, struct err *err);
+/* Before world_close where a peer does not answer, or MPI is finalised: nothing of MPI's is
+   then freed. */
+void world_leave_peers(struct world *w);
 
 /* Puts "rank 3 (node-b): " before an error's text, where there are several ranks, once. */
 void world_sign(const struct world *w, int rank, struct err *err);

@@ -16,8 +16,14 @@ setup() {
         [ -f "$D/usr/share/fish/vendor_completions.d/$c.fish" ]
         ls "$D"/usr/share/man/man[18]/"$c".[18]
     done
-    [ -f "$D/usr/lib/libparo.a" ]
-    [ -f "$D/usr/share/man/man7/paro.7" ]
+    [ -f "$D/usr/lib/libparo.a" ] && [ -f "$D/usr/include/paro.h" ]
+    cmp "$D/usr/lib/libparo.so" "$B/libparo.so" # by way of libparo.so.0, as programs are linked
+    [ "$(readlink "$D/usr/lib/libparo.so")" = libparo.so.0 ]
+    [[ "$(readlink "$D/usr/lib/libparo.so.0")" =~ ^libparo\.so\.[0-9]+\.[0-9]+\.[0-9]+$ ]]
+    grep -qx prefix=/usr "$D/usr/lib/pkgconfig/paro.pc"
+    [ -x "$D/usr/lib/libparo-mpi.so" ] && [ -f "$D/usr/share/man/man7/libparo-mpi.7" ]
+    [ "$(grep -c @ "$D/usr/lib/pkgconfig/paro.pc")" = 0 ]
+    [ -f "$D/usr/share/man/man7/paro.7" ] && [ -f "$D/usr/share/man/man3/paro.3" ]
     # Alone it measures nothing, and it takes the part that loads MPI to say so.
     run "$D/usr/bin/horing-check"
     [ "$status" = 3 ]
@@ -27,7 +33,7 @@ setup() {
     [ "$status" = 3 ]
     [[ "$output" == "HORING UNKNOWN - cannot run '"*"/lib/paro/horing-rounds', which measures: No such"* ]]
     put --remove
-    [ -z "$(find "$D" -type f)" ]
+    [ -z "$(find "$D" ! -type d)" ]
 }
 
 @test "files of others stay when the commands are removed" {

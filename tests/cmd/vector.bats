@@ -22,3 +22,8 @@ right() {
     right 6 0,1,0,1,2,2
     right 7 '[1,2,4]'
 }
+
+@test "a rank that waits for its host lets MPI carry on what the program began before" {
+    run timeout 60 mpirun --mca btl tcp,self -np 2 "$B/mpi/vector_check" progress
+    [ "$status" = 0 ] && [ "$output" = ok ]
+}

@@ -2,8 +2,8 @@
 # The EXAMPLES of the man pages, run: lines that begin with "$ " in a literal block or in .Dl.
 # One page, one empty folder, its blocks in order; examples/ of the tree is linked there.
 #
-# A block under a comment  .\" test: lab   runs only where namespaces are allowed, and one
-# under                    .\" test: no REASON   is not run.
+# A block under a comment  .\" test: lab   runs only where namespaces are allowed, one under
+# .\" test: library   where libparo is no sanitizer's (lab library: both), and one under  .\" test: no REASON   not.
 
 setup() {
     load lint.bash
@@ -27,12 +27,19 @@ blocks() {
 @test "the examples of the man pages run" {
     local lab=no page
     ! command -v paro-lab >/dev/null || ! paro-lab -g 1 -p 1 -- true >/dev/null 2>&1 || lab=yes
+    B=$B PREFIX=$BATS_TEST_TMPDIR/prefix sh tests/install
+    export PKG_CONFIG_PATH=$BATS_TEST_TMPDIR/prefix/lib/pkgconfig \
+        LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/prefix/lib
     for page in man/*.[1-8]; do
         local home="$BATS_TEST_TMPDIR/${page##*/}"
         mkdir -p "$home"
         ln -s "$ROOT/examples" "$home/examples"
-        blocks "$ROOT/$page" | awk -v lab="$lab" '
-            /^#: / { skip = /^#: no/ || (/^#: lab/ && lab == "no"); next } !skip' >"$home.sh"
+        blocks "$ROOT/$page" | awk -v lab="$lab" -v san="${SAN-}" '
+            /^#: / {
+                skip = /^#: no/ || (/^#: lab/ && lab == "no") || (/^#: .*library/ && san != "")
+                next
+            }
+            !skip' >"$home.sh"
         (cd "$home" && bash -eu -o pipefail "$home.sh" </dev/null >"$home.out" 2>&1) || {
             echo "$page: an example fails:"; tail -n 5 "$home.out"
         }

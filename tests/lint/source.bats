@@ -96,6 +96,8 @@ setup() {
     for src in lib/*/*.c; do
         o=$B/${src%.c}.o
         [ -f "$o" ] || continue # not part of this build
+        # Who is preloaded is called by nobody who could keep anything for him.
+        case $src in lib/shim/shim_mpi.c | lib/shim/shim_mpi_comm.c | lib/shim/shim_nccl*) continue ;; esac
         # Data that is written to: .data, .bss and the thread-local ones; read-only tables
         # with addresses in them are .data.rel.ro.
         objdump -t "$o" | awk -v o="$src" '

@@ -178,6 +178,35 @@ static void a_file_appears_at_commit(void **state)
     assert_int_equal(names("."), 1);
 }
 
+/* A temporary that was put there before: with a second name, or, where that can be, another's.
+ */
+static void nobody_else_holds_what_is_written(void **state)
+{
+    struct io_out out;
+    struct err err;
+    struct stat st;
+
+    (void)state;
+    put("victim", "old");
+    assert_int_equal(link("victim", ".f.paro-tmp"), 0);
+    assert_int_equal(io_create(&out, "f", 0, &err), 0);
+    fputs("new", out.file);
+    assert_int_equal(io_commit(&out, &err), 0);
+    expect("f", "new");
+    expect("victim", "old");
+    put(".g.paro-tmp", "planted");
+    if (chown(".g.paro-tmp", 65534, 65534)) /* as root alone */
+        return;
+    int planted = open(".g.paro-tmp", O_WRONLY);
+    assert_int_equal(io_create(&out, "g", 0, &err), 0);
+    fputs("new", out.file);
+    assert_int_equal(io_commit(&out, &err), 0);
+    assert_int_equal(write(planted, "bad", 3), 3);
+    close(planted);
+    expect("g", "new");
+    assert_true(stat("g", &st) == 0 && st.st_uid == geteuid());
+}
+
 static void file_and_fd_are_one(void **state)
 {
     struct io_out out;
@@ -505,6 +534,7 @@ int main(void)
         TEST(little_endian),
         TEST(texts_are_bounded),
         TEST(a_file_appears_at_commit),
+        TEST(nobody_else_holds_what_is_written),
         TEST(file_and_fd_are_one),
         TEST(an_existing_file_needs_force),
         TEST(abandoned_leaves_nothing),

@@ -61,10 +61,34 @@ static void hosts_whose_link_fails_are_alone(void **state)
         }
 }
 
+/* A check that was ended early: two streams that were cut short are no slow port. */
+static void few_samples_accuse_nobody(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct health_data d = data("8", seed);
+        for (int i = 0, n = 0; i < d.samples.count; i++)
+            if (d.samples.at[i].src == 3)
+                d.samples.at[i].Bps *= n++ < 2 ? 0.7 : 1;
+        int kept = 0, of_3 = 0;
+        for (int i = 0; i < d.samples.count; i++)
+            if (d.samples.at[i].src != 3 || of_3++ < 2)
+                d.samples.at[kept++] = d.samples.at[i];
+        d.samples.count = kept;
+        struct health_verdict v = judge(&d);
+        for (int i = 0; i < v.findings; i++)
+            if (v.finding[i].state != HEALTH_UNKNOWN)
+                fail_msg("seed %d: HC-%d %s", (int)seed, v.finding[i].code, v.finding[i].text);
+        health_verdict_release(&v);
+        health_data_release(&d);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_pair_of_few_is_no_port),
-                                       cmocka_unit_test(hosts_whose_link_fails_are_alone)};
+                                       cmocka_unit_test(hosts_whose_link_fails_are_alone),
+                                       cmocka_unit_test(few_samples_accuse_nobody)};
 
     health_rules_init(&rules);
     return cmocka_run_group_tests(tests, NULL, NULL);

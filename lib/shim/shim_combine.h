@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SHIM_SHIM_COMBINE_H
+#define SHIM_SHIM_COMBINE_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+/*
+ * Reductions as MPI has them, for schedules: a predefined type with a predefined operation that
+ * MPI allows on it, added up by MPI itself, so that a result differs from the library's own by
+ * the order of additions alone.
+ */
+struct shim_combine {
+    MPI_Datatype type;
+    MPI_Op op;
+    int elem_bytes;
+    int kind; /* equal where type and operation are the same to MPI: MPI_INT, MPI_INT32_T */
+};
+
+/*
+ * 0, or -1: not one of these.  Types of the user's, operations of the user's, types with gaps
+ * (MPI_DOUBLE_INT has 12 bytes in 16), and types that this MPI was built without are none.
+ */
+int shim_combine_init(struct shim_combine *c, MPI_Datatype type, MPI_Op op);
+/* to[i] = to[i] op arrived[i]: an exec_combine (exec/exec.h); arg: a struct shim_combine. */
+void shim_combine(void *to, const void *arrived, int64_t n, void *arg);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how the ranks of a communicator are found in a topology.  Rank 0 reads and decides; the
+ * others are told.
+ */
+#include "shim/shim_fabric.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "coll/coll_tuning.h"
+#include "topo/topo_boundary.h"
+#include "world/world_mpi.h"
+
+/* Who the ranks are in MPI_COMM_WORLD, of which topologies speak. */
+struct seat {
+    int rank, ranks;
+};
+
+static int seats(struct world *w, struct seat *all, struct err *err)
+{
+    struct seat mine;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &mine.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &mine.ranks);
+    return world_allgather(w, &mine, sizeof mine, all, err);
+}
+
+static const char *host_of(const struct world *w, int rank)
+{
+    return w->host[w->groups.group_of[rank]];
+}
+
+/* By their numbers.  -1: they are not as many, or, unless anyhow, on other hosts. */
+static int place_by_rank(const struct topo *t, const struct world *w, const struct seat *seat,
+                         int anyhow, int *group_of)
+{
+    for (int r = 0; r < w->ranks; r++) {
+        if (seat[r].ranks != t->groups.ranks)
+            return -1;
+        group_of[r] = t->groups.group_of[seat[r].rank];
+        const char *host = t->host[group_of[r]];
+        if (!anyhow && host[0] && strcmp(host, host_of(w, r)))
+            return -1;
+    }
+    return 0;
+}
+
+/* The ranks of host h, in the groups of that name.  -1: there are none. */
+static int place_host(const struct topo *t, const struct world *w, int h, int *group_of)
+{
+    int there = 0, mine = w->groups.members[h];
+
+    for (int k = 0; k < t->groups.count; k++)
+        there += strcmp(t->host[k], w->host[h]) ? 0 : t->groups.members[k];
+    if (there == 0)
+        return -1;
+    for (int j = 0; j < mine; j++) {
+        int64_t before = (int64_t)j * there / mine; /* members of the host's groups */
+        int k = -1;
+        while (before >= 0) {
+            k++;
+            before -= strcmp(t->host[k], w->host[h]) ? 0 : t->groups.members[k];
+        }
+        group_of[groups_rank(&w->groups, h, j)] = k;
+    }
+    return 0;
+}
+
+static int place(const struct topo *t, const char *name, const struct world *w,
+                 const struct seat *seat, int *group_of, struct err *err)
+{
+    int h = 0;
+
+    if (place_by_rank(t, w, seat, 0, group_of) == 0)
+        return 0;
+    while (h < w->groups.count && place_host(t, w, h, group_of) == 0)
+        h++;
+    if (h == w->groups.count ||
+        (w->groups.count == 1 && place_by_rank(t, w, seat, 1, group_of) == 0))
+        return 0;
+    return err_set(err, ERR_MISMATCH,
+                   "the topology '%s' has no host '%s', and %d ranks where MPI_COMM_WORLD has "
+                   "%d, expected the one or the other to agree",
+                   name, w->host[h], t->groups.ranks, seat[0].ranks);
+}
+
+/* Each rank's group, "0,1,0,1". */
+static int parse_list(const char *text, int ranks, struct groups *out, struct err *err)
+{
+    int *group_of = mem_new((size_t)ranks, sizeof *group_of), n = 0, end = 0, rc = -1;
+
+    for (const char *p = text; n < ranks && sscanf(p, "%9d%n", &group_of[n], &end) == 1;
+         p += end + 1) {
+        n++;
+        if (p[end] != ',' || n == ranks) {
+            rc = p[end] ? -1 : 0;
+            break;
+        }
+    }
+    if (rc || n != ranks)
+        rc = err_set(err, ERR_INPUT, "groups '%s', expected %d numbers for %d ranks", text,
+                     ranks, ranks);
+    else
+        rc = groups_init_of(out, ranks, group_of, err);
+    mem_free(group_of);
+    return rc;
+}
+
+/* The groups that were asked for, else those of the fabric, else the hosts. */
+static int choose_groups(const struct world *w, const char *text, const struct topo *t,
+                         struct groups *out, struct err *err)
+{
+    if (text && text[0] != '[' && strchr(text, ','))
+        return parse_list(text, w->ranks, out, err);
+    if (!text || strcmp(text, "hosts") == 0) {
+        groups_copy(out, !text && t->levels ? &t->groups : &w->groups);
+        return 0;
+    }
+    if (groups_parse(out, text, err))
+        return -1;
+    if (out->ranks == w->ranks)
+        return 0;
+    err_set(err, ERR_MISMATCH, "groups '%s' of %d ranks, but the communicator has %d", text,
+            out->ranks, w->ranks);
+    groups_release(out);
+    return -1;
+}
+
+static int check_members(const struct topo *t, const char *name, const struct groups *g,
+                         struct err *err)
+{
+    char ours[64], theirs[64];
+
+    if (!t->levels ||
+        (t->groups.count == g->count &&
+         memcmp(t->groups.members, g->members, (size_t)g->count * sizeof *g->members) == 0))
+        return 0;
+    groups_print(g, ours, sizeof ours);
+    groups_print(&t->groups, theirs, sizeof theirs);
+    return err_set(err, ERR_MISMATCH,
+                   "of the topology '%s' these ranks have groups %s, but groups %s were asked "
+                   "for",
+                   name, theirs, ours);
+}
+
+/* Rank 0: the part of the topology that takes part (no levels without one), and the groups. */
+static int find(const struct world *w, const struct shim_fabric_ask *ask,
+                const struct seat *seat, struct topo *t, struct groups *groups, struct err *err)
+{
+    int *group_of = mem_new((size_t)w->ranks, sizeof *group_of), rc = 0;
+    struct topo whole = {0};
+
+    if (ask->topology) {
+        rc = topo_read(&whole, ask->topology, err);
+        if (rc == 0)
+            rc = place(&whole, ask->topology, w, seat, group_of, err);
+        if (rc == 0)
+            topo_some(&whole, w->ranks, group_of, t);
+        topo_release(&whole);
+    }
+    mem_free(group_of);
+    if (rc || choose_groups(w, ask->groups, t, groups, err))
+        return -1;
+    return check_members(t, ask->topology, groups, err);
+}
+
+/* What rank 0 found, to all. */
+static int tell(struct world *w, struct shim_fabric *f, struct err *err)
+{
+    int *group_of = mem_new((size_t)w->ranks, sizeof *group_of);
+
+    f->levels = f->part.levels;
+    if (w->rank == 0)
+        memcpy(group_of, f->groups.group_of, (size_t)w->ranks * sizeof *group_of);
+    int rc = world_bcast(w, group_of, w->ranks * (int64_t)sizeof *group_of, 0, err);
+    if (rc == 0 && w->rank)
+        rc = groups_init_of(&f->groups, w->ranks, group_of, err);
+    mem_free(group_of);
+    if (rc == 0)
+        rc = world_bcast(w, &f->levels, sizeof f->levels, 0, err);
+    if (rc || f->levels <= 2)
+        return rc;
+    size_t cells = (size_t)(f->levels - 2) * (size_t)f->groups.count;
+    f->block = mem_new(cells, sizeof *f->block);
+    if (w->rank == 0)
+        memcpy(f->block, f->part.block, cells * sizeof *f->block);
+    return world_bcast(w, f->block, (int64_t)(cells * sizeof *f->block), 0, err);
+}
+
+/* Whether there is a table is in rank 0's words, too. */
+static int read_table(struct world *w, const char *file, struct shim_fabric *f, struct err *err)
+{
+    int there = file != NULL;
+
+    if (world_bcast(w, &there, sizeof there, 0, err))
+        return -1;
+    if (!there)
+        return 0;
+    if (coll_tuning(w, file, NULL, NULL, &f->table, err))
+        return -1;
+    return pick_table_check(&f->table, &f->groups, err); /* the same on every rank */
+}
+
+int shim_fabric_open(struct shim_fabric *out, struct world *w,
+                     const struct shim_fabric_ask *ask, struct err *err)
+{
+    struct seat *seat = mem_new((size_t)w->ranks, sizeof *seat);
+    struct shim_fabric f = {0};
+    int rc = seats(w, seat, err);
+
+    if (rc == 0) {
+        rc = w->rank == 0 ? find(w, ask, seat, &f.part, &f.groups, err) : 0;
+        rc = world_agree(w, rc, err);
+    }
+    if (rc == 0)
+        rc = tell(w, &f, err);
+    if (rc == 0)
+        rc = read_table(w, ask->tuning, &f, err);
+    mem_free(seat);
+    if (rc)
+        shim_fabric_release(&f);
+    else
+        *out = f;
+    return rc;
+}
+
+void shim_fabric_release(struct shim_fabric *f)
+{
+    groups_release(&f->groups);
+    mem_free(f->block);
+    pick_table_release(&f->table);
+    topo_release(&f->part);
+    *f = (struct shim_fabric){0};
+}
+
+int shim_fabric_choose(const struct shim_fabric *f, struct world *w, unsigned phases,
+                       int64_t bytes, enum schedule_algo *algo, int64_t *chunk_bytes,
+                       struct err *err)
+{
+    const struct pick_rule *rule = f->table.rules ? pick_find(&f->table, phases, bytes) : NULL;
+    struct pick_answer answer = {
+        .best = {.algo = SCHEDULE_HO_RING, .chunk_bytes = PICK_CHUNK_USUAL}};
+    int rc = 0;
+
+    if (rule) {
+        answer.best.algo = rule->algo;
+        answer.best.chunk_bytes = rule->chunk_bytes;
+    } else if (f->levels && !f->table.rules) { /* both are in all ranks' words */
+        if (w->rank == 0)
+            rc = pick_auto(&f->part, phases, bytes, &answer, err);
+        rc = world_agree(w, rc, err);
+        if (rc == 0)
+            rc = world_bcast(w, &answer.best, sizeof answer.best, 0, err);
+    }
+    if (rc)
+        return -1;
+    *algo = answer.best.algo;
+    *chunk_bytes = answer.best.chunk_bytes;
+    return 0;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libparo-mpi.so, preloaded or linked before MPI: a program's collectives as schedules where
+ * those win; MPI does everything else, and all of it where anything is unusual.
+ *
+ *     MPI_Init, MPI_Init_thread    MPI's, then all ranks agree on rank 0's settings
+ *     MPI_Allreduce, ...           ours, or MPI's
+ *     MPI_Finalize                 deletes what hangs on MPI_COMM_SELF first: what is ours ends
+ *
+ * Programs whose MPI was initialised otherwise (by Fortran, whose bindings call PMPI) have
+ * agreed on nothing: all that they call is MPI's.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+#include "shim/shim_mpi.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Nobody calls a preloaded library who could keep these for it. */
+static struct {
+    int ready; /* between MPI_Init and MPI_Finalize, unless there is nothing to do */
+    struct shim_mpi_settings settings;
+    struct shim_mpi_trace *trace; /* where it is wanted, on rank 0; else NULL */
+} shim;
+
+int shim_mpi_pass(const struct shim_mpi_call *c)
+{
+    switch (c->form) {
+    case SHIM_ALLGATHER:
+        return PMPI_Allgather(c->in, c->in_count, c->in_type, c->out, c->count, c->type,
+                              c->comm);
+    case SHIM_ALLGATHERV:
+        return PMPI_Allgatherv(c->in, c->in_count, c->in_type, c->out, c->counts, c->displs,
+                               c->type, c->comm);
+    case SHIM_REDUCE_SCATTER:
+        return PMPI_Reduce_scatter(c->in, c->out, c->counts, c->type, c->op, c->comm);
+    case SHIM_REDUCE_SCATTER_BLOCK:
+        return PMPI_Reduce_scatter_block(c->in, c->out, c->count, c->type, c->op, c->comm);
+    case SHIM_ALLREDUCE:
+        return PMPI_Allreduce(c->in, c->out, c->count, c->type, c->op, c->comm);
+    default:
+        return PMPI_Bcast(c->out, c->count, c->type, c->root, c->comm);
+    }
+}
+
+static int ask(const struct shim_mpi_call *c)
+{
+    struct shim_mpi_told told = {0};
+    int ranks = 0;
+
+    if (!shim.ready)
+        return shim_mpi_pass(c);
+    double begun_s = shim.trace ? tick_now_s() : 0;
+    told.bytes = shim_mpi_size(c, &ranks, &told.why);
+    if (shim.settings.off)
+        told.why = SHIM_OFF;
+    else if (told.why == SHIM_OURS && told.bytes < shim.settings.min_bytes)
+        told.why = SHIM_SMALL;
+    int rc = told.why == SHIM_OURS ? shim_mpi_comm_call(c, ranks, &told) : shim_mpi_pass(c);
+    if (shim.trace)
+        shim_mpi_trace_note(shim.trace, c->form, &told, tick_now_s() - begun_s);
+    return rc;
+}
+
+EXPORT int MPI_Allgather(const void *in, int in_count, MPI_Datatype in_type, void *out,
+                         int count, MPI_Datatype type, MPI_Comm comm)
+{
+    struct shim_mpi_call c = {.form = SHIM_ALLGATHER,
+                              .in = in,
+                              .in_count = in_count,
+                              .in_type = in_type,
+                              .out = out,
+                              .count = count,
+                              .type = type,
+                              .comm = comm};
+
+    return ask(&c);
+}
+
+EXPORT int MPI_Allgatherv(const void *in, int in_count, MPI_Datatype in_type, void *out,
+                          const int *counts, const int *displs, MPI_Datatype type,
+                          MPI_Comm comm)
+{
+    struct shim_mpi_call c = {.form = SHIM_ALLGATHERV,
+                              .in = in,
+                              .in_count = in_count,
+                              .in_type = in_type,
+                              .out = out,
+                              .counts = counts,
+                              .displs = displs,
+                              .type = type,
+                              .comm = comm};
+
+    return ask(&c);
+}
+
+EXPORT int MPI_Reduce_scatter(const void *in, void *out, const int *counts, MPI_Datatype type,
+                              MPI_Op op, MPI_Comm comm)
+{
+    struct shim_mpi_call c = {.form = SHIM_REDUCE_SCATTER,
+                              .in = in,
+                              .out = out,
+                              .counts = counts,
+                              .type = type,
+                              .op = op,
+                              .comm = comm};
+
+    return ask(&c);
+}
+
+EXPORT int MPI_Reduce_scatter_block(const void *in, void *out, int count, MPI_Datatype type,
+                                    MPI_Op op, MPI_Comm comm)
+{
+    struct shim_mpi_call c = {.form = SHIM_REDUCE_SCATTER_BLOCK,
+                              .in = in,
+                              .out = out,
+                              .count = count,
+                              .type = type,
+                              .op = op,
+                              .comm = comm};
+
+    return ask(&c);
+}
+
+EXPORT int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm)
+{
+    struct shim_mpi_call c = {.form = SHIM_ALLREDUCE,
+                              .in = in,
+                              .out = out,
+                              .count = count,
+                              .type = type,
+                              .op = op,
+                              .comm = comm};
+
+    return ask(&c);
+}
+
+EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+    struct shim_mpi_call c = {.form = SHIM_BCAST,
+                              .out = buffer,
+                              .count = count,
+                              .type = type,
+                              .root = root,
+                              .comm = comm};
+
+    return ask(&c);
+}
+
+/* Deleted first of all that MPI_Finalize does, in whatever language it is called. */
+static int end(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key, (void)value, (void)extra;
+    shim.ready = 0;
+    shim_mpi_comm_end();
+    if (shim.trace) {
+        shim_mpi_trace_print(shim.trace, &shim.settings);
+        shim_mpi_trace_free(shim.trace);
+        shim.trace = NULL;
+    }
+    return MPI_SUCCESS;
+}
+
+/* Handles are addresses here and numbers elsewhere: this is built for one MPI. */
+static int is_built_for(void)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", built[64];
+    int length = 0;
+
+    snprintf(built, sizeof built, "Open MPI v%d.", OMPI_MAJOR_VERSION);
+    return PMPI_Get_library_version(version, &length) == MPI_SUCCESS &&
+           strncmp(version, built, strlen(built)) == 0;
+}
+
+/* Collective over MPI_COMM_WORLD: all ranks take rank 0's settings. */
+static void begin(void)
+{
+    int rank = 0, off = 0, key = MPI_KEYVAL_INVALID;
+
+    if (!is_built_for())
+        return;
+    shim_mpi_settings_read(&shim.settings);
+    off = shim.settings.off;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Bcast(&shim.settings, sizeof shim.settings, MPI_BYTE, 0, MPI_COMM_WORLD);
+    PMPI_Allreduce(MPI_IN_PLACE, &off, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (off && !shim.settings.off)
+        snprintf(shim.settings.why, sizeof shim.settings.why, "on another rank than 0");
+    shim.settings.off = off;
+    if (off && !shim.settings.tracing)
+        return;
+    shim_mpi_comm_begin(&shim.settings);
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end, &key, NULL);
+    PMPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+    PMPI_Comm_free_keyval(&key);
+    if (shim.settings.tracing && rank == 0)
+        shim.trace = shim_mpi_trace_new();
+    shim.ready = 1;
+}
+
+EXPORT int MPI_Init(int *argc, char ***argv)
+{
+    int rc = PMPI_Init(argc, argv);
+
+    if (rc == MPI_SUCCESS)
+        begin();
+    return rc;
+}
+
+EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int rc = PMPI_Init_thread(argc, argv, required, provided);
+
+    if (rc == MPI_SUCCESS)
+        begin();
+    return rc;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what is kept of a communicator of the program's, as an attribute of it, so that it goes
+ * when the communicator goes, whoever frees it: which calls were seen, whose is faster, and
+ * what is prepared.  Groups and communicators of our own are made when a call comes the second
+ * time: a communicator that lives for one call costs nothing.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+#include "shim/shim_mpi_plan.h"
+#include "world/world_mpi.h"
+
+enum {
+    PHASES = 4,
+    SIZES = 64, /* powers of two */
+    PLANS = 64,
+    SEEN = 64,
+    /* A prepared call gives way to another when it was not wanted for so many of ours: a
+       program that goes around among more than there is room for would prepare anew each time.
+     */
+    AGE = 4 * PLANS
+};
+
+struct shim_mpi_comm {
+    struct shim_mpi_comm *next;
+    int rank, ranks;
+    int opened;
+    enum shim_mpi_why passes; /* what all is passed on for, or SHIM_OURS */
+    struct world *world;
+    struct shim_fabric fabric;
+    int64_t *each; /* [ranks] room */
+    uint64_t seen[SEEN];
+    int seens;
+    struct shim_mpi_class class[PHASES][SIZES];
+    struct shim_mpi_plan *plan[PLANS];
+    int plans;
+    int64_t bytes, clock; /* of the plans; calls of ours */
+    char error[sizeof((struct err *)0)->text];
+};
+
+/* Nobody calls a preloaded library who could keep these for it. */
+static struct {
+    pthread_mutex_t lock;
+    const struct shim_mpi_settings *settings;
+    struct shim_mpi_comm *first; /* under the lock */
+    int key, packs;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER, .key = MPI_KEYVAL_INVALID};
+
+static void drop_plans(struct shim_mpi_comm *m, const struct shim_mpi_class *of)
+{
+    int left = 0;
+
+    for (int i = 0; i < m->plans; i++) {
+        if (of && m->plan[i]->class != of) {
+            m->plan[left++] = m->plan[i];
+            continue;
+        }
+        m->bytes -= m->plan[i]->bytes;
+        shim_mpi_plan_free(m->plan[i]);
+    }
+    m->plans = left;
+}
+
+/* What a communicator has of MPI's and of memory. */
+static void release(struct shim_mpi_comm *m, int in_end)
+{
+    drop_plans(m, NULL);
+    shim_fabric_release(&m->fabric);
+    m->fabric = (struct shim_fabric){0};
+    /* MPI_Finalize frees what is left: here ranks would free in any order. */
+    if (m->world && in_end)
+        m->world->mpi->all = m->world->mpi->data = m->world->mpi->node = MPI_COMM_NULL;
+    world_close(m->world);
+    m->world = NULL;
+}
+
+static int forget(MPI_Comm comm, int key, void *value, void *extra)
+{
+    struct shim_mpi_comm *m = value, **at = &all.first;
+
+    (void)comm, (void)key, (void)extra;
+    pthread_mutex_lock(&all.lock);
+    while (*at && *at != m)
+        at = &(*at)->next;
+    if (*at)
+        *at = m->next;
+    pthread_mutex_unlock(&all.lock);
+    release(m, 0);
+    mem_free(m->each);
+    mem_free(m);
+    return MPI_SUCCESS;
+}
+
+int shim_mpi_comm_begin(const struct shim_mpi_settings *s)
+{
+    all.settings = s;
+    all.packs = dlsym(RTLD_DEFAULT, "cuPointerGetAttribute") != NULL;
+    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &all.key, NULL);
+}
+
+void shim_mpi_comm_end(void)
+{
+    pthread_mutex_lock(&all.lock);
+    for (struct shim_mpi_comm *m = all.first; m; m = m->next)
+        release(m, 1);
+    pthread_mutex_unlock(&all.lock);
+}
+
+static struct shim_mpi_comm *comm_of(MPI_Comm comm, int ranks)
+{
+    struct shim_mpi_comm *m = NULL;
+    int there = 0;
+
+    PMPI_Comm_get_attr(comm, all.key, &m, &there);
+    if (there)
+        return m;
+    m = mem_new(1, sizeof *m);
+    m->ranks = ranks;
+    m->each = mem_new((size_t)ranks, sizeof *m->each);
+    PMPI_Comm_rank(comm, &m->rank);
+    PMPI_Comm_set_attr(comm, all.key, m);
+    pthread_mutex_lock(&all.lock);
+    m->next = all.first;
+    all.first = m;
+    pthread_mutex_unlock(&all.lock);
+    return m;
+}
+
+/* Ranks of another MPI_COMM_WORLD have agreed on settings of their own, or on none. */
+static int has_strangers(MPI_Comm comm, int ranks)
+{
+    int *rank = mem_new((size_t)ranks, sizeof *rank), found = 0;
+    int *there = mem_new((size_t)ranks, sizeof *there);
+    MPI_Group here, world;
+
+    PMPI_Comm_group(comm, &here);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    for (int r = 0; r < ranks; r++)
+        rank[r] = r;
+    PMPI_Group_translate_ranks(here, ranks, rank, world, there);
+    for (int r = 0; r < ranks; r++)
+        found |= there[r] == MPI_UNDEFINED;
+    PMPI_Group_free(&here);
+    PMPI_Group_free(&world);
+    mem_free(rank);
+    mem_free(there);
+    return found;
+}
+
+/* A duplicate would call what the program attached to its communicator. */
+static int open_world(struct shim_mpi_comm *m, MPI_Comm comm, struct err *err)
+{
+    MPI_Comm bare = MPI_COMM_NULL;
+    MPI_Group group;
+
+    PMPI_Comm_group(comm, &group);
+    int made = PMPI_Comm_create(comm, group, &bare);
+    PMPI_Group_free(&group);
+    if (made != MPI_SUCCESS)
+        return err_set(err, ERR_PEER, "MPI reports error %d for a new communicator", made);
+    int rc = world_over(&m->world, bare, HUGE_VAL, err);
+    PMPI_Comm_free(&bare);
+    return rc;
+}
+
+static enum shim_mpi_why open_fabric(struct shim_mpi_comm *m, MPI_Comm comm)
+{
+    const struct shim_mpi_settings *s = all.settings;
+    struct shim_fabric_ask ask = {.topology = *s->topo ? s->topo : NULL,
+                                  .tuning = *s->tuning ? s->tuning : NULL};
+    struct err err = {0};
+    int bytes = 0;
+
+    m->opened = 1;
+    if (has_strangers(comm, m->ranks))
+        return SHIM_STRANGERS;
+    PMPI_Pack_size(1, MPI_DOUBLE, comm, &bytes);
+    if (bytes != sizeof(double))
+        err_set(&err, ERR_ABSENT, "MPI_Pack makes %d bytes of a double", bytes);
+    else if (open_world(m, comm, &err) == 0 &&
+             shim_fabric_open(&m->fabric, m->world, &ask, &err) == 0)
+        return m->fabric.groups.count < 2 ? SHIM_ONE_GROUP : SHIM_OURS;
+    snprintf(m->error, sizeof m->error, "%s", err.text);
+    return SHIM_NO_FABRIC;
+}
+
+static struct shim_mpi_class *class_of(struct shim_mpi_comm *m, const struct shim_mpi_shape *s)
+{
+    int phase = s->phases == SCHEDULE_ALL_GATHER       ? 0
+                : s->phases == SCHEDULE_REDUCE_SCATTER ? 1
+                : s->phases == SCHEDULE_ALL_REDUCE     ? 2
+                                                       : 3;
+
+    return &m->class[phase][63 - __builtin_clzll((unsigned long long)s->bytes)];
+}
+
+/* Whether the call came before, among the last ones that were new. */
+static int was_seen(struct shim_mpi_comm *m, uint64_t hash)
+{
+    for (int i = 0; i < SEEN && i < m->seens; i++)
+        if (m->seen[i] == hash)
+            return 1;
+    m->seen[m->seens++ % SEEN] = hash;
+    return 0;
+}
+
+static struct shim_mpi_plan *find(struct shim_mpi_comm *m, const struct shim_mpi_shape *s)
+{
+    for (int i = 0; i < m->plans; i++)
+        if (shim_mpi_plan_is(m->plan[i], s))
+            return m->plan[i];
+    return NULL;
+}
+
+static void drop_oldest(struct shim_mpi_comm *m, int at)
+{
+    struct shim_mpi_plan *p = m->plan[at];
+
+    m->bytes -= p->bytes;
+    shim_mpi_plan_free(p);
+    m->plan[at] = m->plan[--m->plans];
+}
+
+/* Room for one more of so many bytes: 0, or -1. */
+static int make_room(struct shim_mpi_comm *m, int64_t bytes)
+{
+    int always = all.settings->mode == SHIM_ALWAYS;
+
+    if (bytes > all.settings->memory_bytes)
+        return -1;
+    while (m->plans == PLANS || m->bytes + bytes > all.settings->memory_bytes) {
+        int oldest = 0;
+        for (int i = 1; i < m->plans; i++)
+            if (m->plan[i]->used < m->plan[oldest]->used)
+                oldest = i;
+        if (!always && m->clock - m->plan[oldest]->used <= AGE)
+            return -1;
+        drop_oldest(m, oldest);
+    }
+    return 0;
+}
+
+static enum shim_mpi_why make(struct shim_mpi_comm *m, const struct shim_mpi_call *c,
+                              const struct shim_mpi_shape *s, struct shim_mpi_class *class,
+                              struct shim_mpi_plan **out)
+{
+    struct err err = {0};
+
+    if (make_room(m, shim_mpi_plan_bytes(s, m->ranks)))
+        return SHIM_FULL;
+    if (shim_mpi_plan_new(out, c, s, m->world, &m->fabric, &err)) {
+        snprintf(m->error, sizeof m->error, "%s", err.text);
+        class->state = SHIM_IS_BROKEN;
+        return SHIM_FAILED;
+    }
+    (*out)->class = class;
+    m->plan[m->plans++] = *out;
+    m->bytes += (*out)->bytes;
+    return SHIM_OURS;
+}
+
+/* The same on every rank.  *fresh: prepared by this very call, which is not timed. */
+static enum shim_mpi_why decide(struct shim_mpi_comm *m, const struct shim_mpi_call *c,
+                                const struct shim_mpi_shape *s, struct shim_mpi_plan **out,
+                                int *fresh)
+{
+    struct shim_mpi_class *class = class_of(m, s);
+    int measures = all.settings->mode == SHIM_MEASURE;
+
+    if (all.settings->mode == SHIM_NEVER_MODE)
+        return SHIM_NEVER;
+    if (m->passes != SHIM_OURS)
+        return m->passes;
+    if (class->state == SHIM_IS_BROKEN)
+        return SHIM_FAILED;
+    if (class->state == SHIM_IS_THEIRS)
+        return SHIM_SLOWER;
+    *out = find(m, s);
+    if (*out)
+        return measures ? shim_mpi_class_next(class, s->mark) : SHIM_OURS;
+    if (measures && !was_seen(m, s->hash))
+        return SHIM_FIRST;
+    if (measures && !shim_mpi_class_takes(class, s->mark))
+        return SHIM_OTHER;
+    if (!m->opened)
+        m->passes = open_fabric(m, c->comm);
+    if (m->passes != SHIM_OURS) {
+        release(m, 0);
+        return m->passes;
+    }
+    *fresh = 1;
+    return make(m, c, s, class, out);
+}
+
+/* The verdict rests on the slowest rank's times, which all ranks have. */
+static void settle(struct shim_mpi_comm *m, struct shim_mpi_class *class,
+                   struct shim_mpi_told *told)
+{
+    PMPI_Allreduce(MPI_IN_PLACE, class->time_s, 2 * SHIM_TRIALS, MPI_DOUBLE, MPI_MAX,
+                   m->world->mpi->all);
+    shim_mpi_class_settle(class);
+    memcpy(told->trial_s, class->median_s, sizeof told->trial_s);
+    if (class->state == SHIM_IS_THEIRS)
+        drop_plans(m, class);
+}
+
+int shim_mpi_comm_call(const struct shim_mpi_call *c, int ranks, struct shim_mpi_told *told)
+{
+    struct shim_mpi_comm *m = comm_of(c->comm, ranks);
+    struct shim_mpi_plan *plan = NULL;
+    struct shim_mpi_shape s;
+    int fresh = 0;
+
+    told->why = shim_mpi_shape(c, ranks, m->each, &s);
+    if (told->why == SHIM_OURS)
+        told->why = decide(m, c, &s, &plan, &fresh);
+    if (told->why == SHIM_NO_FABRIC || told->why == SHIM_FAILED)
+        told->error = m->error;
+    if (told->why != SHIM_OURS && told->why != SHIM_TURN)
+        return shim_mpi_pass(c);
+    plan->used = ++m->clock;
+    int timed =
+        all.settings->mode == SHIM_MEASURE && !fresh && plan->class->state == SHIM_TRYING;
+    /* Who comes late is nobody's fault. */
+    if (timed)
+        PMPI_Barrier(m->world->mpi->all);
+    double begun_s = timed ? tick_now_s() : 0;
+    int rc = told->why == SHIM_OURS ? shim_mpi_plan_run(plan, c, all.packs) : shim_mpi_pass(c);
+    if (timed && shim_mpi_class_note(plan->class, tick_now_s() - begun_s))
+        settle(m, plan->class, told);
+    return rc;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SHIM_SHIM_MPI_PLAN_H
+#define SHIM_SHIM_MPI_PLAN_H
+
+/* libparo-mpi.so: what stands behind a call that may be ours. */
+#include "coll/coll_vector.h"
+#include "shim/shim_combine.h"
+#include "shim/shim_fabric.h"
+#include "shim/shim_mpi.h"
+
+/* What a call comes to, in words that are the same on all ranks. */
+struct shim_mpi_shape {
+    unsigned phases;
+    int root;            /* of a broadcast, else 0 */
+    int kind;            /* of a reduction (shim_combine.h), else 0 */
+    int elem_bytes;      /* 1 where nothing is added */
+    int64_t elems;       /* of the vector; of a block where all blocks are equal */
+    const int64_t *each; /* [ranks] elements of the blocks, where they are not */
+    int64_t bytes;       /* of the vector */
+    uint64_t hash, mark; /* mark: of all but the root */
+};
+
+/* shim_mpi_stage.c: what a call moves */
+/* each[ranks] is room for shape's. */
+enum shim_mpi_why shim_mpi_shape(const struct shim_mpi_call *c, int ranks, int64_t *each,
+                                 struct shim_mpi_shape *out);
+/*
+ * This rank's part to `in` before a run, and from `out` behind it; an MPI error code.  `packs`:
+ * MPI copies, who knows of devices' memory and of gaps.
+ */
+struct shim_mpi_ends {
+    int rank, ranks, packs;
+    MPI_Comm comm; /* for MPI_Pack */
+    void *in, *out;
+};
+int shim_mpi_stage_in(const struct shim_mpi_call *c, const struct shim_mpi_ends *e);
+int shim_mpi_stage_out(const struct shim_mpi_call *c, const struct shim_mpi_ends *e);
+/*
+ * Where nobody else looks at this rank's buffers: puts `in` and `out` where the program's data
+ * are, if they lie in a row there.  An all-reduce and a broadcast may have one buffer for both.
+ */
+void shim_mpi_stage_place(const struct shim_mpi_call *c, struct shim_mpi_ends *e);
+
+/* shim_mpi_plan.c: a call that is prepared */
+struct shim_mpi_class;
+struct shim_mpi_plan {
+    struct shim_mpi_shape shape; /* each: owned */
+    struct shim_mpi_class *class;
+    struct shim_combine combine;
+    struct coll_vector vector;
+    int64_t bytes, used; /* what all ranks say it takes; when it last ran */
+};
+/* Collective, the same error on all ranks. */
+int shim_mpi_plan_new(struct shim_mpi_plan **out, const struct shim_mpi_call *c,
+                      const struct shim_mpi_shape *s, struct world *world,
+                      const struct shim_fabric *fabric, struct err *err);
+void shim_mpi_plan_free(struct shim_mpi_plan *p);
+int shim_mpi_plan_is(const struct shim_mpi_plan *p, const struct shim_mpi_shape *s);
+/* Bytes of the buffers of the rank that has most. */
+int64_t shim_mpi_plan_bytes(const struct shim_mpi_shape *s, int ranks);
+/* An MPI error code, told to the communicator's error handler. */
+int shim_mpi_plan_run(struct shim_mpi_plan *p, const struct shim_mpi_call *c, int packs);
+
+/*
+ * shim_mpi_measure.c: whose is faster, for calls of one operation and about one size (a power
+ * of two) on a communicator.  One call that comes again and again is on trial: it is done by
+ * the library and by us in turn, and other calls of the class wait for what comes out.  Calls
+ * that differ in their root are one here.
+ */
+enum { SHIM_TRIALS = 3, SHIM_THEIRS = 0, SHIM_OURS_SIDE = 1 };
+enum shim_mpi_state { SHIM_TRYING, SHIM_IS_OURS, SHIM_IS_THEIRS, SHIM_IS_BROKEN };
+
+struct shim_mpi_class {
+    enum shim_mpi_state state;
+    int chosen;
+    uint64_t trial; /* once chosen: the mark of the call on trial */
+    int waited;     /* other calls since the last of the trial */
+    int runs;
+    double time_s[2 * SHIM_TRIALS]; /* the library's, ours, the library's, ... */
+    double median_s[2];
+};
+
+/* What is to be done with a call that is prepared: SHIM_OURS, SHIM_TURN, SHIM_OTHER,
+ * SHIM_SLOWER, SHIM_FAILED. */
+enum shim_mpi_why shim_mpi_class_next(struct shim_mpi_class *c, uint64_t mark);
+/* Whether a call may be on trial, or be prepared at all: 0: another one is on trial. */
+int shim_mpi_class_takes(struct shim_mpi_class *c, uint64_t mark);
+/* Of the trial's call; 1: all are there, to be settled by times that are of all ranks. */
+int shim_mpi_class_note(struct shim_mpi_class *c, double seconds);
+void shim_mpi_class_settle(struct shim_mpi_class *c);
+
+#endif

@@ -1,0 +1,55 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# libparo-mpi.so preloaded between hosts, which are the groups: what goes by messages, of which
+# on one host there are none.
+
+load lab.bash
+
+setup_file() {
+    find_lab || return 0
+    cd "$BATS_FILE_TMPDIR" || return
+    mpicc -O1 -o ways "$ROOT/tests/shim/mpi_ways.c" &&
+        mpicc -D_GNU_SOURCE -O1 -o user "$ROOT"/tests/shim/mpi_user*.c -lm -lpthread
+}
+
+setup() {
+    [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
+    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
+    cd "$BATS_FILE_TMPDIR" || return
+    PATH=$BIN:$PATH
+    unset PARO_MPI_MIN_BYTES PARO_MPI_MEMORY PARO_MPI_TRACE PARO_TOPO PARO_TUNING
+    export PARO_MPI_MODE=always
+}
+
+# preloaded OPTION... -- PROGRAM [ARG...]
+preloaded() {
+    local lab=()
+    while [ "$1" != -- ]; do lab+=("$1"); shift; done
+    run timeout 200 paro-lab "${lab[@]}" -- env LD_PRELOAD="$B/libparo-mpi.so" "${@:2}"
+    echo "$output" | cut -c 1-200 | tail -n 20
+    [ "$status" = 0 ] && grep -qE '^ok' <<< "$output"
+}
+
+@test "hosts are groups: by slot, by node, ragged, one rank on each" {
+    export PARO_MPI_MIN_BYTES=0
+    preloaded -g 2 -p 2 -- ./user -n 1 -m 4096
+    preloaded -g 3 -p 3,1,2 --map-by node -- ./user -n 1 -m 4096
+    preloaded -g 4 -p 1 -- ./user -n 1 -m 4096
+}
+
+@test "a message on its way arrives although its sender waits for its own host alone" {
+    for algo in tree two-level-tree ho-ring; do
+        printf 'format: paro-tuning/1\nmembers: [2, 2]\nrules:\n' > tuning.yaml
+        for op in all-reduce broadcast; do
+            printf '  - op: %s\n    from_bytes: 0\n    algo: %s\n    chunk_bytes: 61440\n' \
+                $op $algo >> tuning.yaml
+        done
+        PARO_TUNING=$PWD/tuning.yaml PARO_MPI_TRACE=1 preloaded -g 2 -p 2 -- ./ways flight
+        grep -q '^paro-mpi: MPI_Allreduce .*: 13 calls, 13 ours' <<< "$output"
+    done
+}
+
+@test "on a slow fabric ours has the verdict" {
+    PARO_MPI_MODE=measure PARO_MPI_TRACE=1 preloaded -g 2 -p 2 -r 100mbit -- ./ways again
+    grep -qE '^paro-mpi: MPI_Allreduce .*; trial: MPI ' <<< "$output"
+}

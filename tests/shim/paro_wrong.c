@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * paro_wrong: what libparo refuses, in which words, and that all ranks hear the same; programs
+ * that were made for an older or a newer library; closing in any order; and, as `paro_wrong
+ * late`, a rank that comes too late.  Two ranks at least, on one host or several.
+ */
+#include <math.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "paro_fixture.h"
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Of a collective call: every rank has it, in the same words. */
+static void expect_all(int rc, const struct paro_error *err, int code, const char *words)
+{
+    struct paro_error first = *err;
+
+    expect(rc == -1 && err->code == code && strstr(err->text, words),
+           "returns %d, code %d: '%s', expected code %d and '%s'", rc, err->code, err->text,
+           code, words);
+    MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
+    expect(strcmp(first.text, err->text) == 0, "'%s' here, '%s' on rank 0", err->text,
+           first.text);
+}
+
+static void expect_one(int rc, const struct paro_error *err, const char *words)
+{
+    expect(rc == -1 && err->code == PARO_ERROR_INPUT && strstr(err->text, words),
+           "returns %d: '%s', expected '%s'", rc, err->text, words);
+}
+
+static void refuse_open(struct paro_options o, int code, const char *words)
+{
+    struct paro_comm *comm = NULL;
+    struct paro_error err = {0, ""};
+    int rc = paro_comm_open(&comm, MPI_COMM_WORLD, &o, &err);
+
+    expect_all(rc, &err, code, words);
+    expect(!comm, "nothing is opened");
+}
+
+static void check_open(void)
+{
+    struct paro_options o = {.bytes = sizeof o}, bad = o;
+    struct paro_comm *comm = NULL;
+    struct paro_error err;
+    char shape[32];
+    MPI_Comm inter, half;
+
+    snprintf(shape, sizeof shape, "3x%d", ranks);
+    bad.groups = shape;
+    refuse_open(bad, PARO_ERROR_MISMATCH, "but the communicator has ");
+    bad.groups = "2y2";
+    refuse_open(bad, PARO_ERROR_INPUT, "shape '2y2', expected");
+    bad.groups = "0,1,2,3,4,5,6,7,8,9,10";
+    refuse_open(bad, PARO_ERROR_INPUT, "numbers for ");
+    bad.groups = "0,";
+    refuse_open(bad, PARO_ERROR_INPUT, "groups '0,', expected ");
+    bad = o;
+    bad.topology = "/nowhere/fabric.yaml";
+    refuse_open(bad, PARO_ERROR_ABSENT, "/nowhere/fabric.yaml");
+    bad.topology = "synth:11x13";
+    refuse_open(bad, PARO_ERROR_MISMATCH, "143 ranks where MPI_COMM_WORLD has ");
+    bad = o;
+    bad.tuning = "/nowhere/tuning.yaml";
+    refuse_open(bad, PARO_ERROR_ABSENT, "/nowhere/tuning.yaml");
+    /* One rank alone is wrong, and all hear of it. */
+    bad = o;
+    bad.deadline_s = me == ranks - 1 ? -1 : 0;
+    refuse_open(bad, PARO_ERROR_INPUT, "deadline_s is -1, expected more than 0");
+    bad.deadline_s = me == ranks - 1 ? NAN : 0;
+    refuse_open(bad, PARO_ERROR_INPUT, "deadline_s is ");
+    bad = o;
+    bad.bytes = me ? sizeof o : 0;
+    refuse_open(bad, PARO_ERROR_INPUT,
+                "the size 'bytes' of a struct paro_options is 0, expected ");
+
+    expect_one(paro_comm_open(&comm, MPI_COMM_NULL, NULL, &err), &err, "MPI_COMM_NULL");
+    MPI_Comm_split(MPI_COMM_WORLD, me > 0, 0, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, me > 0 ? 0 : 1, 1, &inter);
+    expect_one(paro_comm_open(&comm, inter, NULL, &err), &err, "inter-communicator");
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&half);
+}
+
+static void refuse(struct paro_comm *comm, struct paro_spec s, int code, const char *words)
+{
+    struct paro_coll *coll = NULL;
+    struct paro_error err = {0, ""};
+
+    expect_all(paro_prepare(comm, &s, &coll, &err), &err, code, words);
+    expect(!coll, "nothing is prepared");
+}
+
+/* What each rank can see, said by one rank or by all. */
+static void check_spec(struct paro_comm *comm, const struct paro_spec *good)
+{
+    struct paro_spec s = *good;
+    int64_t counts[64] = {0};
+
+    s.algo = "quick";
+    refuse(comm, s, PARO_ERROR_INPUT, "'quick'");
+    s = *good;
+    s.count = me == 1 ? -5 : 10;
+    refuse(comm, s, PARO_ERROR_INPUT, "count[0] is -5, expected 0 or more");
+    s.count = (int64_t)1 << 60;
+    refuse(comm, s, PARO_ERROR_INPUT, "expected 2^50 bytes at most");
+    s = *good;
+    s.counts = counts;
+    refuse(comm, s, PARO_ERROR_INPUT, "counts of an operation without blocks");
+    s.op = PARO_ALL_GATHER;
+    counts[ranks - 1] = -7;
+    refuse(comm, s, PARO_ERROR_INPUT, "] is -7, expected 0 or more");
+    s = *good;
+    s.op = (enum paro_op)0;
+    refuse(comm, s, PARO_ERROR_INPUT, "op is 0, expected");
+    s = *good;
+    s.type = (enum paro_type)9;
+    refuse(comm, s, PARO_ERROR_INPUT, "type is 9, expected");
+    s = *good;
+    s.reduction = (enum paro_reduction)4;
+    refuse(comm, s, PARO_ERROR_INPUT, "reduction is 4, expected");
+    s = *good;
+    s.op = PARO_BROADCAST;
+    s.root = ranks;
+    refuse(comm, s, PARO_ERROR_INPUT, "root is ");
+    s = *good;
+    s.chunk_bytes = -1;
+    refuse(comm, s, PARO_ERROR_INPUT, "chunk_bytes is -1, expected");
+}
+
+static void no_sum(void *in, void *out, int *n, MPI_Datatype *type)
+{
+    (void)in, (void)out, (void)n, (void)type;
+}
+
+static void check_types(struct paro_comm *comm, const struct paro_spec *good)
+{
+    struct paro_spec s = *good;
+    MPI_Datatype gaps;
+    MPI_Op own;
+
+    s.type = PARO_MPI;
+    s.mpi_type = MPI_DATATYPE_NULL;
+    s.mpi_op = MPI_SUM;
+    refuse(comm, s, PARO_ERROR_INPUT, "mpi_type is none");
+    s.mpi_type = MPI_DOUBLE_INT;
+    s.mpi_op = MPI_MAXLOC;
+    refuse(comm, s, PARO_ERROR_INPUT, "expected a predefined type with an operation for it");
+    s.mpi_type = MPI_DOUBLE;
+    s.mpi_op = MPI_BAND;
+    refuse(comm, s, PARO_ERROR_INPUT, "expected a predefined type with an operation for it");
+    MPI_Op_create(no_sum, 1, &own);
+    s.mpi_op = own;
+    refuse(comm, s, PARO_ERROR_INPUT, "expected a predefined type with an operation for it");
+    MPI_Op_free(&own);
+    MPI_Type_vector(2, 1, 3, MPI_INT, &gaps);
+    MPI_Type_commit(&gaps);
+    s.op = PARO_BROADCAST;
+    s.mpi_type = gaps;
+    refuse(comm, s, PARO_ERROR_INPUT, "8 bytes in an extent of 16 from 0, expected");
+    MPI_Type_free(&gaps);
+}
+
+/* What only the ranks together can see: the last one asks for something else. */
+static void check_alike(struct paro_comm *comm, const struct paro_spec *good)
+{
+    int odd = me == ranks - 1;
+    struct paro_spec s = *good;
+    int64_t counts[64];
+
+    s.count = 100 + odd;
+    refuse(comm, s, PARO_ERROR_MISMATCH, " and rank 0 differ in count, 101 and 100, expected");
+    s = *good;
+    s.op = odd ? PARO_BROADCAST : PARO_ALL_REDUCE;
+    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in op, 4 and 3");
+    s = *good;
+    s.type = odd ? PARO_I32 : PARO_F32;
+    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in type, 5 and 1");
+    s = *good;
+    s.reduction = odd ? PARO_MAX : PARO_SUM;
+    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in reduction, 1 and 0");
+    s = *good;
+    s.algo = odd ? "ring" : "ho-ring";
+    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in the algorithm");
+    s = *good;
+    s.chunk_bytes = odd ? 4096 : 8192;
+    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in chunk_bytes, 4096 and 8192");
+    s = *good;
+    s.op = PARO_BROADCAST;
+    s.root = odd;
+    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in root, 1 and 0");
+    s = *good;
+    s.op = PARO_REDUCE_SCATTER;
+    s.counts = counts;
+    for (int r = 0; r < ranks; r++)
+        counts[r] = 10 + (odd ? r == 0 : r == 1); /* the same sum */
+    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in the counts");
+    s = *good;
+    s.type = PARO_MPI;
+    s.mpi_type = odd ? MPI_FLOAT : MPI_INT;
+    s.mpi_op = MPI_SUM;
+    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in mpi_op on mpi_type");
+}
+
+/* Structs of a library that had less, and of one that will have more. */
+static void check_ages(struct paro_comm *comm, const struct paro_spec *good)
+{
+    struct {
+        struct paro_spec s;
+        char more[24];
+    } newer = {*good, ""};
+    struct {
+        struct paro_description d;
+        char more[8];
+    } told = {{.bytes = sizeof told}, "xxxxxxx"};
+    struct paro_spec older = *good;
+    struct paro_description part = {.bytes = offsetof(struct paro_description, chunk_bytes)};
+    struct paro_coll *coll = NULL;
+    struct paro_error err;
+
+    older.bytes = offsetof(struct paro_spec, chunk_bytes);
+    older.chunk_bytes = -1; /* what an older program has behind it is not its own */
+    must(paro_prepare(comm, &older, &coll, &err), &err);
+    part.chunk_bytes = -2;
+    must(paro_describe(coll, &part, &err), &err);
+    expect(part.chunk_bytes == -2 && part.algo && strcmp(part.algo, "ho-ring") == 0,
+           "a part of a description");
+    expect_one(paro_describe(coll, &told.d, &err), &err, "asks for what libparo ");
+    paro_free(coll);
+    newer.s.bytes = sizeof newer;
+    must(paro_prepare(comm, &newer.s, &coll, &err), &err);
+    paro_free(coll);
+    newer.more[23] = 1;
+    err = (struct paro_error){0, ""};
+    expect_all(paro_prepare(comm, &newer.s, &coll, &err), &err, PARO_ERROR_INPUT,
+               "does not know, expected nothing behind ");
+}
+
+/* What a run would have written is not there: nobody is told that it is. */
+static void check_left(const struct paro_spec *good)
+{
+    float in[100] = {0}, out[100];
+    struct paro_comm *comm;
+    struct paro_coll *coll;
+    struct paro_error err;
+    int done = 0;
+
+    must(paro_comm_open(&comm, MPI_COMM_WORLD, NULL, &err), &err);
+    must(paro_prepare(comm, good, &coll, &err), &err);
+    if (me == 0) /* alone: it cannot be done */
+        must(paro_start(coll, in, out, &err), &err);
+    paro_comm_close(comm);
+    if (me == 0) {
+        expect_one(paro_test(coll, &done, &err), &err, "closed while a run");
+        expect(done, "what cannot go on is done");
+        expect_one(paro_wait(coll, &err), &err, "closed while a run");
+    }
+    paro_free(coll);
+}
+
+static void check_runs(struct paro_comm *comm, const struct paro_spec *good)
+{
+    float in[100] = {0}, out[100];
+    struct paro_coll *a, *b, *none;
+    struct paro_spec nothing = *good;
+    struct paro_error err;
+    int done = 0;
+
+    nothing.count = 0;
+    must(paro_prepare(comm, good, &a, &err), &err);
+    must(paro_prepare(comm, good, &b, &err), &err);
+    must(paro_prepare(comm, &nothing, &none, &err), &err);
+    expect_one(paro_start(a, NULL, out, &err), &err, "in is NULL, expected 400 bytes");
+    expect_one(paro_start(a, in, NULL, &err), &err, "out is NULL, expected 400 bytes");
+    expect(paro_start(a, in, NULL, NULL) == -1, "errors need not be told");
+    must(paro_wait(a, &err), &err); /* of none */
+    must(paro_start(a, in, out, &err), &err);
+    while (me && !done) /* rank 0 has not been looked at: for it the run goes on */
+        must(paro_test(a, &done, &err), &err);
+    if (me == 0 && !(paro_test(a, &done, &err), done))
+        expect_one(paro_start(a, in, out, &err), &err, "a run of the handle goes on");
+    must(paro_wait(a, &err), &err);
+    must(paro_run(none, NULL, NULL, &err), &err);
+    /* Some ranks free before they close, some behind. */
+    if (me % 2)
+        paro_free(a);
+    paro_free(none);
+    paro_free(NULL);
+    paro_comm_close(comm);
+    paro_comm_close(NULL);
+    expect_one(paro_start(b, in, out, &err), &err, "the handle's communicator is closed");
+    must(paro_test(b, &done, &err), &err);
+    expect(done, "what cannot run is done");
+    if (me % 2 == 0)
+        paro_free(a);
+    paro_free(b);
+}
+
+/* Nobody looks for longer than the deadline, and then there is little to wait for. */
+static void look_late(struct paro_coll *coll, const void *in, void *out)
+{
+    struct paro_error err;
+    double began = now_s();
+    int done = 0;
+
+    if (me == ranks - 1)
+        usleep(2000000);
+    must(paro_start(coll, in, out, &err), &err);
+    while (me < ranks - 1 && now_s() < began + 0.2)
+        must(paro_test(coll, &done, &err), &err);
+    if (me < ranks - 1)
+        usleep(1500000);
+    must(paro_wait(coll, &err), &err);
+}
+
+/* Everybody says so in time, and then all go on without the library. */
+static void check_late(void)
+{
+    struct paro_options o = {.bytes = sizeof o, .deadline_s = 1};
+    struct paro_spec s = {.bytes = sizeof s, .op = PARO_ALL_GATHER, .type = PARO_F64};
+    struct paro_coll *coll, *other = NULL;
+    struct paro_comm *comm;
+    struct paro_error err = {0, ""};
+
+    s.count = 100000;
+    double *in = calloc((size_t)s.count, sizeof *in);
+    double *out = calloc((size_t)(s.count * ranks), sizeof *out);
+    must(paro_comm_open(&comm, MPI_COMM_WORLD, &o, &err), &err);
+    must(paro_prepare(comm, &s, &coll, &err), &err);
+    look_late(coll, in, out);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (me == ranks - 1)
+        sleep(3);
+    double began = now_s();
+    int rc = paro_run(coll, in, out, &err);
+    double took = now_s() - began;
+    expect(rc == -1 && err.code == PARO_ERROR_PEER &&
+               strstr(err.text, "no data from other ranks for 1 s"),
+           "returns %d: '%s'", rc, err.text);
+    expect(took > 0.9 && took < 3, "said after %.2f s", took);
+    rc = paro_start(coll, in, out, &err);
+    expect(rc == -1 && err.code == PARO_ERROR_PEER &&
+               strstr(err.text, "after an earlier error"),
+           "again: '%s'", err.text);
+    rc = paro_prepare(comm, &s, &other, &err);
+    expect(rc == -1 && err.code == PARO_ERROR_PEER && !other, "prepares: '%s'", err.text);
+    paro_free(coll);
+    paro_comm_close(comm);
+    free(in);
+    free(out);
+}
+
+int main(int argc, char **argv)
+{
+    struct paro_spec good = {.bytes = sizeof good, .op = PARO_ALL_REDUCE, .type = PARO_F32};
+    struct paro_comm *comm;
+    struct paro_error err;
+
+    expect_one(paro_comm_open(&comm, MPI_COMM_WORLD, NULL, &err), &err,
+               "MPI is not initialised, expected");
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc > 1 && strcmp(argv[1], "late") == 0) {
+        check_late();
+        return finish();
+    }
+    good.count = 100;
+    check_open();
+    must(paro_comm_open(&comm, MPI_COMM_WORLD, NULL, &err), &err);
+    check_spec(comm, &good);
+    check_types(comm, &good);
+    check_alike(comm, &good);
+    check_ages(comm, &good);
+    check_runs(comm, &good);
+    check_left(&good);
+    return finish();
+}
