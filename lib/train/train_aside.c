@@ -4,8 +4,9 @@
  * checkpoint of its own: in folders beside it, by renames alone, so that a kill at any place
  * loses neither.  Rank 0's business alone, under the folder's lock.
  *
- *     DIR/.moving.paro-tmp   the old run is partly there, partly in DIR; nothing is the new
- * one's DIR/.old.paro-tmp      all of the old run is there; what DIR has is the new one's
+ *     DIR/.moving.paro-tmp   the old run is partly there, partly in DIR; the new has nothing
+ *
+ *     DIR/.old.paro-tmp      all of the old run is there; what DIR has is the new one's
  *
  *     old in DIR --(each name)--> .moving --(one rename)--> .old --(new `latest`)--> removed
  *         ^-------(each name)-------'  ^----(one rename)----'   (none: the new one's goes)
