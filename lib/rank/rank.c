@@ -3,6 +3,7 @@
 #include "rank/rank.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -17,6 +18,21 @@ static int check_names(const struct rank_options *o, struct err *err)
             if (strcmp(o->log[i], o->log[k]) == 0)
                 return err_set(err, ERR_INPUT, "log '%s' is given twice, expected each once",
                                o->log[i]);
+    return 0;
+}
+
+/* With --force a picture replaces a file: not what it is drawn from. */
+static int check_plot(const struct rank_options *o, struct err *err)
+{
+    struct stat plot, log;
+
+    if (stat(o->plot, &plot))
+        return 0;
+    for (int i = 0; i < o->logs; i++)
+        if (stat(o->log[i], &log) == 0 && log.st_dev == plot.st_dev &&
+            log.st_ino == plot.st_ino)
+            return err_set(err, ERR_INPUT, "--plot: '%s' is a log, expected another file",
+                           o->plot);
     return 0;
 }
 
@@ -52,7 +68,7 @@ int rank_report(const struct rank_options *o, FILE *out, int *stop, struct err *
     if (check_names(o, err))
         return -1;
     /* Before what takes long: a picture that cannot be. */
-    if (o->plot && io_create(&plot, o->plot, o->force, err))
+    if (o->plot && (check_plot(o, err) || io_create(&plot, o->plot, o->force, err)))
         return -1;
     r.run = mem_new((size_t)o->logs, sizeof *r.run);
     r.place = mem_new((size_t)o->logs, sizeof *r.place);

@@ -33,7 +33,10 @@ static int cut(char *line, char *end, char **name, char **value)
     if (at == text)
         return -1;
     *value = at;
-    *name = trim(text, at - 1);
+    /* "NAME, VALUE": what is between the two may be several of these. */
+    for (at--; at > text && strchr("\t, ", at[-1]); at--)
+        ;
+    *name = trim(text, at);
     size_t n = strlen(*name);
     if (n > 1 && **name == '"' && (*name)[n - 1] == '"') {
         (*name)[n - 1] = 0;

@@ -269,9 +269,9 @@ static void *work(void *arg)
     struct crew *c = arg;
     int i;
 
-    while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->runs) {
-        if (__atomic_load_n(&c->failed, __ATOMIC_RELAXED))
-            break;
+    /* What was taken is read, so that of several errors the first is told. */
+    while (!__atomic_load_n(&c->failed, __ATOMIC_RELAXED) &&
+           (i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->runs) {
         c->rc[i] = rank_read(&c->run[i], c->per_epoch, c->last_step, c->regex, &c->err[i]);
         if (c->rc[i])
             __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);

@@ -148,7 +148,7 @@ END
 
 @test "finals: correlations of each budget, by hand" {
     llmc 4 3 2 1 > a; llmc 5 3 1 0.5 > b; llmc 3 3 3 3 > c
-    printf 'run\tloss\na\t2\n# no run\nb,1\r\n"c" 3\nx 9\n' > finals
+    printf 'run\tloss\na\t2\n# no run\nb, 1\r\n"c" 3\nx 9\n' > finals
     paro-rank -m tse a b c --finals finals > out
     # Sums 4 5 3, 7 8 6, 9 9 9, 10 9.5 12 beside 2 1 3.
     cat > want <<'END'
@@ -230,6 +230,8 @@ judged() {
     fails "paro-rank: 'a.svg' exists, expected a new name (or --force)" paro-rank run1 --plot a.svg || {
         cat said; grep -q "a.svg" said; }
     paro-rank run1 --plot a.svg --force > out
+    fails "paro-rank: --plot: './run1' is a log, expected another file" \
+        paro-rank run2 run1 --plot ./run1 --force
     # One point is a dot; nothing but what is no number is a picture too; and many are pale.
     llmc 4 > one; llmc nan > none
     paro-rank one none --plot b.svg > out
