@@ -66,3 +66,15 @@ const char *units_fixed(struct units *u, double value)
         snprintf(u->text, sizeof u->text, "%.4g", value);
     return u->text;
 }
+
+const char *units_whole(struct units *u, double value)
+{
+    snprintf(u->text, sizeof u->text, "%.0f", value);
+    return u->text;
+}
+
+const char *units_plain(struct units *u, double value)
+{
+    snprintf(u->text, sizeof u->text, "%.6g", value);
+    return u->text;
+}

@@ -16,5 +16,7 @@ const char *units_time(struct units *u, double seconds); /* "3.20 ms" */
 const char *units_count(struct units *u, double count);  /* "6.74 G" */
 /* "1.250", "12560": 4 digits or all before the point; never an exponent, for who parses it */
 const char *units_fixed(struct units *u, double value);
+const char *units_whole(struct units *u, double value); /* "12560": to the nearest */
+const char *units_plain(struct units *u, double value); /* "2.5", "1e-05": 6 digits */
 
 #endif

@@ -98,16 +98,10 @@ static void put_titles(struct svg *svg, const struct plan_scale *s, const char *
 }
 
 /* Powers of two are known by all their digits. */
-static const char *whole(struct units *u, double v)
-{
-    snprintf(u->text, sizeof u->text, "%.0f", v);
-    return u->text;
-}
-
 static void put_charts(struct svg *svg, const struct picture *p, double top)
 {
     double wide = (WIDTH - 2 * MARGIN - GAP) / 2;
-    struct svg_axis ranks = {.name = "ranks", .scale = SVG_LOG2, .unit = whole};
+    struct svg_axis ranks = {.name = "ranks", .scale = SVG_LOG2, .unit = units_whole};
 
     svg_chart(svg,
               &(struct svg_chart){

@@ -105,18 +105,6 @@ static void add_lines(struct picture *p)
         }
 }
 
-static const char *whole(struct units *u, double v)
-{
-    snprintf(u->text, sizeof u->text, "%.0f", v);
-    return u->text;
-}
-
-static const char *plain(struct units *u, double v)
-{
-    snprintf(u->text, sizeof u->text, "%.6g", v);
-    return u->text;
-}
-
 static void put_head(const struct picture *p, struct svg *svg, const char *title)
 {
     const struct rank_options *o = p->r->o;
@@ -151,13 +139,16 @@ static void draw(const struct picture *p, FILE *out)
     /* The best lie on top: what is drawn last. */
     for (int i = 0; i < p->lines; i++)
         series[i] = p->line[p->lines - 1 - i].series;
-    struct svg_chart chart = {
-        .box = {MARGIN, top, wide, HIGH},
-        .title = log ? "training loss, on a logarithmic axis" : "training loss",
-        .x = {.name = "step", .unit = whole},
-        .y = {.name = "loss", .unit = plain, .scale = log ? SVG_LOG10 : SVG_LINEAR, .tight = 1},
-        .count = p->lines,
-        .series = series};
+    struct svg_chart chart = {.box = {MARGIN, top, wide, HIGH},
+                              .title = log ? "training loss, on a logarithmic axis"
+                                           : "training loss",
+                              .x = {.name = "step", .unit = units_whole},
+                              .y = {.name = "loss",
+                                    .unit = units_plain,
+                                    .scale = log ? SVG_LOG10 : SVG_LINEAR,
+                                    .tight = 1},
+                              .count = p->lines,
+                              .series = series};
     svg_chart(&svg, &chart);
     svg_close(&svg);
     mem_free(series);

@@ -255,18 +255,6 @@ static struct svg_series series_of(const struct picture *p, int run, int panel, 
                                .y = l->y};
 }
 
-static const char *whole(struct units *u, double v)
-{
-    snprintf(u->text, sizeof u->text, "%.0f", v);
-    return u->text;
-}
-
-static const char *plain(struct units *u, double v)
-{
-    snprintf(u->text, sizeof u->text, "%.6g", v);
-    return u->text;
-}
-
 static const char *percent(struct units *u, double v)
 {
     snprintf(u->text, sizeof u->text, "%.4g %%", 100 * v);
@@ -298,13 +286,13 @@ static void draw_panel(const struct picture *p, struct svg *svg, int panel, doub
     struct svg_chart chart = {.box = {MARGIN, top, WIDTH - 2 * MARGIN, HIGH[panel]},
                               .title = log ? "loss, on a logarithmic axis" : titles[panel],
                               .x = {.name = panel == PANELS - 1 ? "step" : NULL,
-                                    .unit = whole,
+                                    .unit = units_whole,
                                     .lo = p->lo,
                                     .hi = p->hi},
                               .y = {.name = panel == 0   ? "nats a token"
                                             : panel == 1 ? "all ranks"
                                                          : "of rank 0",
-                                    .unit = panel == 0   ? plain
+                                    .unit = panel == 0   ? units_plain
                                             : panel == 1 ? units_count
                                                          : percent,
                                     .scale = log ? SVG_LOG10 : SVG_LINEAR,
