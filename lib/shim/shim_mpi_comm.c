@@ -52,19 +52,19 @@ static struct {
     int key, packs;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .key = MPI_KEYVAL_INVALID};
 
+static void drop(struct shim_mpi_comm *m, int at)
+{
+    m->bytes -= m->plan[at]->bytes;
+    shim_mpi_plan_free(m->plan[at]);
+    m->plan[at] = m->plan[--m->plans];
+}
+
+/* NULL: all of them. */
 static void drop_plans(struct shim_mpi_comm *m, const struct shim_mpi_class *of)
 {
-    int left = 0;
-
-    for (int i = 0; i < m->plans; i++) {
-        if (of && m->plan[i]->class != of) {
-            m->plan[left++] = m->plan[i];
-            continue;
-        }
-        m->bytes -= m->plan[i]->bytes;
-        shim_mpi_plan_free(m->plan[i]);
-    }
-    m->plans = left;
+    for (int i = m->plans; i-- > 0;)
+        if (!of || m->plan[i]->class == of)
+            drop(m, i);
 }
 
 /* What a communicator has of MPI's and of memory. */
@@ -75,7 +75,7 @@ static void release(struct shim_mpi_comm *m, int in_end)
     m->fabric = (struct shim_fabric){0};
     /* MPI_Finalize frees what is left: here ranks would free in any order. */
     if (m->world && in_end)
-        m->world->mpi->all = m->world->mpi->data = m->world->mpi->node = MPI_COMM_NULL;
+        world_leave_peers(m->world);
     world_close(m->world);
     m->world = NULL;
 }
@@ -218,15 +218,6 @@ static struct shim_mpi_plan *find(struct shim_mpi_comm *m, const struct shim_mpi
     return NULL;
 }
 
-static void drop_oldest(struct shim_mpi_comm *m, int at)
-{
-    struct shim_mpi_plan *p = m->plan[at];
-
-    m->bytes -= p->bytes;
-    shim_mpi_plan_free(p);
-    m->plan[at] = m->plan[--m->plans];
-}
-
 /* Room for one more of so many bytes: 0, or -1. */
 static int make_room(struct shim_mpi_comm *m, int64_t bytes)
 {
@@ -241,7 +232,7 @@ static int make_room(struct shim_mpi_comm *m, int64_t bytes)
                 oldest = i;
         if (!always && m->clock - m->plan[oldest]->used <= AGE)
             return -1;
-        drop_oldest(m, oldest);
+        drop(m, oldest);
     }
     return 0;
 }
@@ -317,7 +308,7 @@ int shim_mpi_comm_call(const struct shim_mpi_call *c, int ranks, struct shim_mpi
     struct shim_mpi_shape s;
     int fresh = 0;
 
-    told->why = shim_mpi_shape(c, ranks, m->each, &s);
+    told->why = shim_mpi_shape(c, ranks, told->bytes, m->each, &s);
     if (told->why == SHIM_OURS)
         told->why = decide(m, c, &s, &plan, &fresh);
     if (told->why == SHIM_NO_FABRIC || told->why == SHIM_FAILED)

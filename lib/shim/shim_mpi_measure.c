@@ -26,10 +26,8 @@ int shim_mpi_class_takes(struct shim_mpi_class *c, uint64_t mark)
 
 enum shim_mpi_why shim_mpi_class_next(struct shim_mpi_class *c, uint64_t mark)
 {
-    if (c->state != SHIM_TRYING)
-        return c->state == SHIM_IS_OURS     ? SHIM_OURS
-               : c->state == SHIM_IS_THEIRS ? SHIM_SLOWER
-                                            : SHIM_FAILED;
+    if (c->state == SHIM_IS_OURS)
+        return SHIM_OURS;
     if (!shim_mpi_class_takes(c, mark))
         return SHIM_OTHER;
     return c->runs % 2 == SHIM_THEIRS ? SHIM_TURN : SHIM_OURS;

@@ -21,9 +21,9 @@ struct shim_mpi_shape {
 };
 
 /* shim_mpi_stage.c: what a call moves */
-/* each[ranks] is room for shape's. */
-enum shim_mpi_why shim_mpi_shape(const struct shim_mpi_call *c, int ranks, int64_t *each,
-                                 struct shim_mpi_shape *out);
+/* Of so many bytes (shim_mpi_size); each[ranks] is room for shape's. */
+enum shim_mpi_why shim_mpi_shape(const struct shim_mpi_call *c, int ranks, int64_t bytes,
+                                 int64_t *each, struct shim_mpi_shape *out);
 /*
  * This rank's part to `in` before a run, and from `out` behind it; an MPI error code.  `packs`:
  * MPI copies, who knows of devices' memory and of gaps.
@@ -80,8 +80,10 @@ struct shim_mpi_class {
     double median_s[2];
 };
 
-/* What is to be done with a call that is prepared: SHIM_OURS, SHIM_TURN, SHIM_OTHER,
- * SHIM_SLOWER, SHIM_FAILED. */
+/*
+ * What is to be done with a call that is prepared, of a class that is on trial or ours:
+ * SHIM_OURS, SHIM_TURN, SHIM_OTHER.
+ */
 enum shim_mpi_why shim_mpi_class_next(struct shim_mpi_class *c, uint64_t mark);
 /* Whether a call may be on trial, or be prepared at all: 0: another one is on trial. */
 int shim_mpi_class_takes(struct shim_mpi_class *c, uint64_t mark);

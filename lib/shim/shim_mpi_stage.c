@@ -116,8 +116,8 @@ static int is_large(const struct shim_mpi_call *c, const struct shim_mpi_shape *
     return most > INT32_MAX;
 }
 
-enum shim_mpi_why shim_mpi_shape(const struct shim_mpi_call *c, int ranks, int64_t *each,
-                                 struct shim_mpi_shape *out)
+enum shim_mpi_why shim_mpi_shape(const struct shim_mpi_call *c, int ranks, int64_t bytes,
+                                 int64_t *each, struct shim_mpi_shape *out)
 {
     static const unsigned phases[] = {
         [SHIM_ALLGATHER] = SCHEDULE_ALL_GATHER,
@@ -127,21 +127,21 @@ enum shim_mpi_why shim_mpi_shape(const struct shim_mpi_call *c, int ranks, int64
         [SHIM_ALLREDUCE] = SCHEDULE_ALL_REDUCE,
         [SHIM_BCAST] = SCHEDULE_BROADCAST,
     };
-    struct shim_mpi_shape s = {.phases = phases[c->form], .elem_bytes = 1};
+    struct shim_mpi_shape s = {.phases = phases[c->form], .elem_bytes = 1, .bytes = bytes};
     int copies = gathers(c) || c->form == SHIM_BCAST;
     struct shim_combine combine;
-    MPI_Count bytes = 1;
+    MPI_Count scale = 1;
 
     if (c->form == SHIM_BCAST)
         s.root = c->root;
     if (!copies && shim_combine_init(&combine, c->type, c->op))
         return SHIM_REDUCTION;
-    PMPI_Type_size_x(c->type, &bytes);
-    if (!copies) {
+    if (copies) {
+        PMPI_Type_size_x(c->type, &scale);
+    } else {
         s.kind = combine.kind;
         s.elem_bytes = combine.elem_bytes;
     }
-    int64_t scale = copies ? (int64_t)bytes : 1;
     if (is_blocks(c))
         cut(c, ranks, scale, each, &s);
     else
@@ -149,7 +149,6 @@ enum shim_mpi_why shim_mpi_shape(const struct shim_mpi_call *c, int ranks, int64
     /* An int counts what MPI_Pack makes; and more than that is no matter of microseconds. */
     if (copies && is_large(c, &s, ranks, each))
         return SHIM_LARGE;
-    s.bytes = count_of(c, ranks) * (int64_t)bytes;
     hash(&s, ranks);
     *out = s;
     return SHIM_OURS;
