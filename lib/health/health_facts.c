@@ -307,11 +307,16 @@ static void judge_seldom(const struct health_data *d, struct health_verdict *v)
     mem_free(n);
 }
 
-void health_judge_facts(const struct health_data *d, struct health_verdict *v)
+static void judge_presence(const struct health_data *d, struct health_verdict *v)
 {
     for (int i = 0; i < d->links.count; i++)
         judge_link(d, &d->links.at[i], v);
     judge_silence(d, v);
+}
+
+void health_judge_facts(const struct health_data *d, struct health_verdict *v)
+{
+    judge_presence(d, v);
     judge_stalls(d, v);
     judge_wrong(d, v);
     judge_unable(d, v);
@@ -325,7 +330,7 @@ unsigned char *health_excused(const struct health_data *d)
     struct health_verdict v = {.hosts = d->hosts};
 
     if (d->hosts > 2)
-        health_judge_facts(d, &v);
+        judge_presence(d, &v);
     for (int i = 0; i < v.findings; i++) {
         const struct health_finding *f = &v.finding[i];
         if ((f->code == 201 || f->code == 202 || f->code == 205) && f->host >= 0)
