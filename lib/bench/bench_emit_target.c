@@ -376,6 +376,16 @@ static void ucc_print(const struct emit *e, FILE *out)
 
 /* ---- which there are ---- */
 
+/* Open MPI's two forms differ in how they are written alone. */
+#define OMPI_TUNED(format, how_printed)                                                        \
+    {                                                                                          \
+        .name = format, .algo = BENCH_MPI, .library = "Open MPI",                              \
+        .wants = "mpi and mpi:NAME such as mpi:ring or mpi:tuned-4",                           \
+        .how = "--mca coll_tuned_use_dynamic_rules 1 --mca"                                    \
+               " coll_tuned_allgather_algorithm 4 and --mpi-name ring",                        \
+        .way = ompi_way, .size = ompi_size, .print = how_printed                               \
+    }
+
 static const struct emit_target targets[BENCH_EMITS] = {
     [BENCH_EMIT_NCCL_TUNER] = {.name = "nccl-tuner",
                                .algo = BENCH_NCCL,
@@ -385,24 +395,8 @@ static const struct emit_target targets[BENCH_EMITS] = {
                                .way = nccl_way,
                                .size = whole,
                                .print = nccl_print},
-    [BENCH_EMIT_OMPI_TUNED] = {.name = "ompi-tuned",
-                               .algo = BENCH_MPI,
-                               .library = "Open MPI",
-                               .wants = "mpi and mpi:NAME such as mpi:ring or mpi:tuned-4",
-                               .how = "--mca coll_tuned_use_dynamic_rules 1 --mca"
-                                      " coll_tuned_allgather_algorithm 4 and --mpi-name ring",
-                               .way = ompi_way,
-                               .size = ompi_size,
-                               .print = ompi_print},
-    [BENCH_EMIT_OMPI_JSON] = {.name = "ompi-tuned-json",
-                              .algo = BENCH_MPI,
-                              .library = "Open MPI",
-                              .wants = "mpi and mpi:NAME such as mpi:ring or mpi:tuned-4",
-                              .how = "--mca coll_tuned_use_dynamic_rules 1 --mca"
-                                     " coll_tuned_allgather_algorithm 4 and --mpi-name ring",
-                              .way = ompi_way,
-                              .size = ompi_size,
-                              .print = ompi_json},
+    [BENCH_EMIT_OMPI_TUNED] = OMPI_TUNED("ompi-tuned", ompi_print),
+    [BENCH_EMIT_OMPI_JSON] = OMPI_TUNED("ompi-tuned-json", ompi_json),
     [BENCH_EMIT_UCC_TUNE] = {.name = "ucc-tune",
                              .algo = BENCH_MPI,
                              .wants = "mpi:ucc and mpi:ucc-NAME such as mpi:ucc-knomial",

@@ -233,9 +233,9 @@ static int can_join(const struct gpu *g, int block, const struct step *new)
     const struct block *b = &g->block[block];
     const struct step *last = b->steps ? &b->step[b->steps - 1] : NULL;
 
-    return last && !new->needs &&
-           last->type == new->type &&follows(last->src, new->src, last->count) &&
-           follows(last->dst, new->dst, last->count) && last->count + new->count <= COUNT_MAX;
+    return last && !new->needs &&follows(last->src, new->src, last->count) &&
+           follows(last->dst, new->dst, last->count) && last->type == new->type &&
+           last->count + new->count <= COUNT_MAX;
 }
 
 static struct token add_step(struct gpu *g, int block, const struct step *new)
