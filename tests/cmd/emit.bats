@@ -2,21 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What paro-bench --emit says is what was measured, to a reader of its own (emit.pl), and to Open MPI.
 
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_INFO=$PWD/info
-    ompi_info --param coll tuned --level 9 > info
-}
+load bench
 
-fails() {
-    local want=$1 text=$2 rc=0
-    shift 2
-    "$@" > out 2> said < /dev/null || rc=$?
-    [ "$rc" = "$want" ] || { echo "status $rc of $*"; cat said; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    grep -qxF "$text" said || { echo "stderr of $*:"; cat said; return 1; }
+setup_file() {
+    export OMPI_INFO=$BATS_FILE_TMPDIR/info
+    ompi_info --param coll tuned --level 9 > "$OMPI_INFO"
 }
 
 # row OP ALGO SETTING BYTES MICROSECONDS [SED]: a row of f32 on 2x2.

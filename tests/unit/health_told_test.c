@@ -19,6 +19,8 @@
 #include "health/health_name.h"
 #include "health/health_parts.h"
 
+#include "temp_fixture.h"
+
 struct fleet {
     int hosts;
     char **name;
@@ -209,15 +211,11 @@ static void read_series(const char *at)
 
 static void read_prom(const struct fleet *f)
 {
-    char path[] = "/tmp/health_told_XXXXXX", *text = NULL;
-    const char *dir = getenv("TMPDIR");
+    char name[TEMP_PATH], *text = NULL;
     int64_t bytes = 0;
     struct err err;
 
-    char *name = io_join(dir ? dir : "/tmp", path + 5);
-    int fd = mkstemp(name);
-    assert_true(fd >= 0);
-    close(fd);
+    close(temp_file(name, "health_told"));
     assert_int_equal(health_write_prom(&f->t, name, &err), 0);
     assert_int_equal(io_read_text(name, 1 << 20, &text, &bytes, &err), 0);
     for (const char *at = text; *at; at = strchr(at, '\n') + 1)
@@ -225,7 +223,6 @@ static void read_prom(const struct fleet *f)
             read_series(at);
     mem_free(text);
     unlink(name);
-    mem_free(name);
 }
 
 static const char long_[] = "0123456789012345678901234567890123456789"
