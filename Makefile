@@ -142,6 +142,8 @@ $(B)/unit/%: $(O)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link,-lcmocka)
 # NAME_fuzz_test drives what tests/fuzz/NAME_fuzz.c checks.
 $(FUZZSRC:tests/fuzz/%.c=$(B)/unit/%_test): $(B)/unit/%_test: $(O)/tests/fuzz/%.o
+# shim_NAME_test calls what is in no library.
+$(filter $(B)/unit/shim_%,$(UNITS)): $(B)/unit/%_test: $(O)/lib/shim/%.o
 # NAME_check's parts are NAME_check_PART.c.
 PARTSRC := $(sort $(wildcard tests/gpu/*_check_*.c))
 $(B)/gpu/kern_check: $(patsubst %.c,$(O)/%.o,$(filter tests/gpu/kern_check_%,$(PARTSRC)))
