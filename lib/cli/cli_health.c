@@ -166,7 +166,7 @@ static void choose_host(struct health_ops *ops)
     if (f)
         fclose(f);
     name[strcspn(name, "\n")] = 0;
-    health_name_clean(name, ops->host, sizeof ops->host);
+    health_name_make(name, ops->host, sizeof ops->host);
 }
 
 /* ---- words ---- */
