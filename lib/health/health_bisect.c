@@ -4,35 +4,35 @@
  *
  *     0..7 slow    0..3 slow    0..1 fine         only 0..3 together are slow
  *                  4..7 fine    2..3 fine
+ *
+ * Slow is what is slow LOOKS times in a row: one look is a second at most, in which any of the
+ * streams may meet another program's.
  */
 #include "health/health_look.h"
 #include "health/health_tour.h"
 
-static int is_there(const struct health_data *d, int first, int count)
-{
-    for (int i = 0; i < d->collectives.count; i++)
-        if (d->collectives.at[i].first == first && d->collectives.at[i].count == count)
-            return 1;
-    return 0;
-}
+enum { LOOKS = 4 };
 
 int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,
                   int *count)
 {
-    if (!is_there(d, 0, d->hosts)) {
-        *first = 0;
-        *count = d->hosts;
+    *first = 0;
+    *count = d->hosts;
+    if (!health_collective_best(d, 0, d->hosts, NULL))
         return 1;
-    }
     for (int i = 0; i < d->collectives.count; i++) {
         const struct health_collective *c = &d->collectives.at[i];
-        if (c->count < 4 ||
-            !health_collective_late(c, rules)) /* two hosts at least in a half */
+        int looks;
+        *first = c->first;
+        *count = c->count;
+        if (!health_collective_late(health_collective_best(d, *first, *count, &looks), rules))
             continue;
-        for (int upper = 0; upper < 2; upper++) {
+        if (looks < LOOKS)
+            return 1;
+        for (int upper = 0; upper < 2 && c->count >= 4; upper++) { /* two hosts in a half */
             *first = c->first + (upper ? c->count / 2 : 0);
             *count = upper ? c->count - c->count / 2 : c->count / 2;
-            if (!is_there(d, *first, *count))
+            if (!health_collective_best(d, *first, *count, NULL))
                 return 1;
         }
     }

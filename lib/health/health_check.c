@@ -246,6 +246,7 @@ static int look_at_all(struct check *c, struct err *err)
         enum health_part part =
             count == c->data->hosts ? HEALTH_PART_COLLECTIVE : HEALTH_PART_BISECT;
         c->data->asked |= 1u << part;
+        c->data->done &= ~(1u << part); /* until it needs no other look */
         rc = health_tour_collective(&c->tour, first, count, err);
         finished(c, part);
     }

@@ -273,6 +273,25 @@ void health_judge_latency(const struct health_data *d, const struct health_rules
 
 /* ---- all at once ---- */
 
+const struct health_collective *health_collective_best(const struct health_data *d, int first,
+                                                       int count, int *looks)
+{
+    const struct health_collective *best = NULL;
+    int n = 0;
+
+    for (int i = 0; i < d->collectives.count; i++) {
+        const struct health_collective *c = &d->collectives.at[i];
+        if (c->first != first || c->count != count)
+            continue;
+        n++;
+        if (!best || c->s * best->want_s < best->s * c->want_s)
+            best = c;
+    }
+    if (looks)
+        *looks = n;
+    return best;
+}
+
 int health_collective_late(const struct health_collective *c, const struct health_rules *rules)
 {
     return c->s > 0 && health_range_alerts(&rules->crit, 100 * c->want_s / c->s);
@@ -291,8 +310,11 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
     for (int i = 0; i < v->findings; i++)
         if (v->finding[i].state != HEALTH_UNKNOWN)
             return;
+    if (health_missing(d, 1u << HEALTH_PART_COLLECTIVE)) /* not so often as it takes */
+        return;
     for (int i = 0; i < d->collectives.count; i++) {
         const struct health_collective *c = &d->collectives.at[i];
+        c = health_collective_best(d, c->first, c->count, NULL);
         if (!health_collective_late(c, rules))
             continue;
         if (c->count == d->hosts)

@@ -343,7 +343,8 @@ static void whoever_is_in_most_of_it_is_named(void **state)
 static void all_at_once_is_nobodys_fault(void **state)
 {
     struct health_data d = data("8", 1), slow = data("8,port=1:50", 1);
-    const struct health_collective all = {0, 8, 2, 1}, half = {4, 4, 2, 1}, well = {0, 4, 1, 1};
+    const struct health_collective all = {0, 8, 2, 1}, half = {4, 4, 2, 1}, well = {0, 4, 1, 1},
+                                   once = {0, 8, 1, 1};
 
     (void)state;
     health_data_add_collective(&d, all);
@@ -358,6 +359,10 @@ static void all_at_once_is_nobodys_fault(void **state)
     health_data_add_collective(&d, half);
     v = judge(&d);
     assert_non_null(strstr(v.finding[0].text, ", node4 to node7 too"));
+    health_verdict_release(&v);
+    health_data_add_collective(&d, once); /* the best look counts */
+    v = judge(&d);
+    assert_int_equal(v.findings, 0);
     health_verdict_release(&v);
     health_data_add_collective(&slow, all); /* a slow port explains it */
     v = judge(&slow);
