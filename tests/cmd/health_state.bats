@@ -283,4 +283,8 @@ at() {
     [[ $stderr == '{"error":{"code":"system","text":"no answer within 1 s",'* ]]
     run -3 timeout 60 horing-check --config config -t 1
     [ "$output" = 'HORING UNKNOWN - no answer within 1 s' ]
+    run -3 timeout 60 horing-check --replay config -t 1
+    [ "$output" = 'HORING UNKNOWN - no answer within 1 s' ]
+    run -3 timeout 60 horing-check --replay synth:8 -b config -t 1
+    [ "$output" = 'HORING UNKNOWN - no answer within 1 s' ]
 }
