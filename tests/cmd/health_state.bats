@@ -122,7 +122,12 @@ unknown() {
     says 3 "cannot open lock 'real/node3.quick.lock'" --state real
 }
 
-@test "another user's folder, and one that cannot be written to" {
+@test "a folder that cannot be made says why" {
+    says 3 "cannot make the state's folder '/sys/horing': (Operation not permitted|Permission denied|Read-only)" \
+        --state /sys/horing
+}
+
+@test "another user's folder" {
     [ "$(id -u)" = 0 ] || skip 'only root can give a folder away'
     mkdir -m 700 theirs
     chown 1 theirs
