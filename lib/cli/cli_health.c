@@ -227,7 +227,7 @@ static void too_late(int number, siginfo_t *info, void *context)
 
 /*
  * A kernel, or a file system, that does not answer: what it is asked for here is soon told.
- * A record may be as long as it likes.
+ * A record may be as long as it likes, unless somebody says how long he waits.
  */
 static void start_timer(struct cli_health *a)
 {
@@ -247,7 +247,7 @@ static void start_timer(struct cli_health *a)
     else
         snprintf(a->late, sizeof a->late, "%s%s\n",
                  a->cli.plugin ? "HORING UNKNOWN - " : "horing-check: ", text);
-    if (a->cli.silent || a->replay || sigaction(SIGALRM, &action, NULL))
+    if (a->cli.silent || (a->replay && !a->has_timeout) || sigaction(SIGALRM, &action, NULL))
         return;
     a->timed = timer_create(CLOCK_MONOTONIC, &event, &a->timer) == 0;
     if (a->timed)
@@ -341,6 +341,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'c':
         return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.crit, err), "--critical");
     case 't':
+        a->has_timeout = 1;
         return cli_check(&a->cli, num_f64(arg, 1, 86400, &a->o.deadline_s, err), "--timeout");
     case KEY_LEVEL:
         return cli_check(&a->cli, health_level_parse(arg, &a->o.level, err), "--level");

@@ -21,7 +21,7 @@ struct cli_health {
     const char *config, *replay, *state;
     char **launch; /* LAUNCHER and all that it is to start, NULL at its end; NULL: none */
     int marks;     /* it was started so: what it says ends with a mark (cli_launch.h) */
-    int has_state;
+    int has_state, has_timeout;
     char folder[512]; /* of the state, when none was named */
     timer_t timer;
     int timed;
@@ -29,8 +29,8 @@ struct cli_health {
 };
 
 /*
- * Parses; on an error prints one line and exits with 3.  From its options on, a replay
- * excepted, the process says so and ends when the time is over.
+ * Parses; on an error prints one line and exits with 3.  From its options on the process says
+ * so and ends when the time is over; a replay only where a time was given.
  */
 void cli_health_parse(struct cli_health *a, int argc, char **argv);
 /* Before an answer is printed, or when another (cli_watch.h) knows the time. */

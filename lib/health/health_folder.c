@@ -64,17 +64,20 @@ static int check_above(const char *dir, struct err *err)
 int health_folder_check(const char *dir, struct err *err)
 {
     struct stat st;
+    int why = mkdir(dir, 0700) ? errno : 0;
 
-    if (mkdir(dir, 0700) && errno == ENOENT) {
+    if (why == ENOENT) {
         char *parent = mem_dup(dir), *slash = strrchr(parent, '/');
         int rc = slash && slash > parent ? (*slash = 0, io_mkdir(parent, err)) : 0;
         mem_free(parent);
         if (rc)
             return -1;
-        mkdir(dir, 0700);
+        why = mkdir(dir, 0700) ? errno : 0;
     }
-    if (lstat(dir, &st))
+    if (lstat(dir, &st)) {
+        errno = why ? why : errno;
         return err_sys(err, "cannot make the state's folder '%s'", dir);
+    }
     if (!S_ISDIR(st.st_mode))
         return err_set(err, ERR_INPUT, "the state's folder '%s' is a %s, expected a folder",
                        dir, S_ISLNK(st.st_mode) ? "symbolic link" : "file");

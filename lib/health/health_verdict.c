@@ -32,8 +32,6 @@ const char *health_action_name(enum health_action a)
 }
 
 const struct health_code health_codes[] = {
-    {101, HEALTH_OPERATOR, "there is nothing to compare with"},
-    {102, HEALTH_OPERATOR, "the baseline is of another fabric"},
     {103, HEALTH_OPERATOR, "every check is disabled"},
     {201, HEALTH_ISOLATE, "a port lost its link"},
     {202, HEALTH_ISOLATE, "a host does not answer"},

@@ -122,7 +122,12 @@ unknown() {
     says 3 "cannot open lock 'real/node3.quick.lock'" --state real
 }
 
-@test "another user's folder, and one that cannot be written to" {
+@test "a folder that cannot be made says why" {
+    says 3 "cannot make the state's folder '/sys/horing': (Operation not permitted|Permission denied|Read-only)" \
+        --state /sys/horing
+}
+
+@test "another user's folder" {
     [ "$(id -u)" = 0 ] || skip 'only root can give a folder away'
     mkdir -m 700 theirs
     chown 1 theirs
@@ -282,5 +287,9 @@ at() {
     # shellcheck disable=SC2154
     [[ $stderr == '{"error":{"code":"system","text":"no answer within 1 s",'* ]]
     run -3 timeout 60 horing-check --config config -t 1
+    [ "$output" = 'HORING UNKNOWN - no answer within 1 s' ]
+    run -3 timeout 60 horing-check --replay config -t 1
+    [ "$output" = 'HORING UNKNOWN - no answer within 1 s' ]
+    run -3 timeout 60 horing-check --replay synth:8 -b config -t 1
     [ "$output" = 'HORING UNKNOWN - no answer within 1 s' ]
 }
