@@ -22,6 +22,7 @@ struct reader {
     struct rank_regex *regex; /* NULL: known formats */
     struct err *err;
     int64_t bytes; /* of the log */
+    int begun;     /* the mark before the text, if any, is passed over */
     int looked;    /* for the tokens of a step */
 };
 
@@ -67,7 +68,7 @@ static int by_format(struct reader *r, const char *p, const char *end, enum rank
 
     if (json) {
         char last = bytes > 1 && end[-1] == '\r' ? end[-2] : end[-1];
-        if (!at || last != '}' || !r->looked)
+        if (!at || last != '}' || !r->looked || memchr(at, '{', (size_t)(end - at)))
             said = rank_line_json(p, bytes, pt);
         r->looked |= said == RANK_LOSS;
     }
@@ -115,9 +116,25 @@ static int take_lines(struct reader *r, const char *p, const char *end)
     return r->regex ? regex_lines(r, p, end) : format_lines(r, p, end);
 }
 
+/* The mark before a text is none of its first line. */
+static int take_mark(struct reader *r, char *text, int64_t *used)
+{
+    int mark = rank_line_mark(text, *used, r->run->name, r->err);
+
+    if (mark < 0)
+        return -1;
+    r->begun = 1;
+    *used -= mark;
+    if (mark)
+        memmove(text, text + mark, (size_t)*used);
+    return 0;
+}
+
 /* Up to the last line feed of text[used]; what is behind it moves to the front. */
 static int take_block(struct reader *r, char *text, int64_t *used)
 {
+    if (!r->begun && *used >= 3 && take_mark(r, text, used))
+        return -1;
     const char *first = memchr(text, '\n', (size_t)*used);
     const char *last = first ? memrchr(text, '\n', (size_t)*used) : NULL;
     int64_t whole = last ? last + 1 - text : 0;

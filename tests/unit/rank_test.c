@@ -85,6 +85,12 @@ static void lines_are_told(void **state)
         {"s", RANK_NOTHING, 0, 0, 0},
         {"s:1 trl:1.5x", RANK_BROKEN, 0, 0, 0},
         {"s:1 trl:1.2.3", RANK_BROKEN, 0, 0, 0},
+        {"s:1 trl:1,5", RANK_BROKEN, 0, 0, 0},
+        {"s:1 trl:1.25,5", RANK_BROKEN, 0, 0, 0},
+        {"s:1 trl:1.25, 5", RANK_LOSS, 1, 1.25, 0},
+        {"step:5/9 train_loss:1,5 train_time:1ms", RANK_BROKEN, 0, 0, 0},
+        {"step 5/9 | train loss 1,5 | norm 1", RANK_BROKEN, 0, 0, 0},
+        {"{\"step\":7,\"loss\":2,5}", RANK_BROKEN, 0, 0, 0},
         {"s:123456789012345678 trl:1", RANK_NOTHING, 0, 0, 0},
     };
 
