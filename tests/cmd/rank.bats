@@ -278,6 +278,81 @@ judged() {
     [ $rc = 2 ]
 }
 
+# after each torn line of JSON another was begun: behind the loss, in a key, in a value
+@test "a line of JSON that another was written over is broken, wherever it was cut" {
+    printf '{"step":1,"loss":3,"lr":1}\n' > whole
+    for cut in '{"step":2,"loss":9,"g' '{"step":2,"loss":9,"g":1' '{"step":2,"loss":9,' '{"step":2,"loss":9'; do
+        { cat whole; printf '%s{"step":2,"loss":2,"g":1}\n{"step":2,"loss":1,"g":1}\n' "$cut"; } > over
+        paro-rank -m tse over > out
+        grep -q '^1  *4.000000 .*  over  (1 broken line)$' out || { echo "$cut"; cat out; return 1; }
+    done
+    # Braces of its own are none.
+    { cat whole; printf '{"step":2,"loss":1,"a":{"b":"{"}}\n'; } > own
+    [ "$(paro-rank -m tse own | grep -c 'broken')" = 0 ]
+    [ "$(scores -m tse own)" = "1 4.000000 own" ]
+}
+
+@test "a number with a decimal comma is no shorter number" {
+    printf 's:1 trl:4.5\ns:2 trl:1,5\n' > log
+    paro-rank -m tse log > out
+    grep -q '^1  *4.500000 .*  log  (1 broken line)$' out
+    # Any of them alone is no log.
+    echo 's:1 trl:1,5' > alone
+    fails "paro-rank: log 'alone' has no line with a step and a training loss, of 1 (--regex finds others)" \
+        paro-rank alone
+}
+
+@test "the mark that some editors put before UTF-8 is no part of the first line" {
+    llmc 4 3 > log
+    losses '{"step":' ',"loss":' 4 3 | sed 's/$/}/' > json
+    head -n 1 json | head -c -1 > unended
+    for f in log json unended; do
+        { printf '\357\273\277'; cat $f; } > marked
+        diff <(scores -m tse - < $f) <(scores -m tse - < marked)
+        # One byte at a time, as a pipe may give it.
+        diff <(scores -m tse - < $f) <(perl -e '$| = 1; local $/ = \1; print while <>' marked | scores -m tse -)
+    done
+    paro-rank log - < json --finals <(printf '\357\273\277log 1\n- 2\n') | grep -q SPEARMAN
+    perl -pe 's/(.)/$1\0/g; s/\n/\n\0/; print "\xff\xfe" if $. == 1' log > wide
+    fails "paro-rank: wide:1: is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)" paro-rank wide
+    perl -pe 's/(.)/\0$1/g; s/\n/\0\n/; print "\xfe\xff" if $. == 1' log > wide
+    fails "paro-rank: wide:1: is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)" paro-rank wide
+}
+
+@test "an option that the method does not ask for is refused" {
+    llmc 4 3 > a
+    for m in tse tse-ema ema-code sotl last; do
+        fails "paro-rank: --last-epochs with $m, expected it with -m tse-e" paro-rank -m $m -e 2 a
+    done
+    for m in tse tse-e ema-code sotl last; do
+        fails "paro-rank: --gamma with $m, expected it with -m tse-ema" paro-rank -g .5 -m $m a
+    done
+    fails "paro-rank: --seed without an estimate, expected -k K or --samples N" \
+        paro-rank blr -0 1 -n 1 --seed 3 a
+    fails "paro-rank: --plot: '-' is standard output, where the ranking goes, expected a file" \
+        paro-rank a --plot -
+    [ ! -e ./- ]
+    fails "paro-rank: a log and --finals are both '-', expected one from a file" paro-rank a - --finals -
+    printf 'a 1\nb 2\n' > finals
+    cp a b
+    fails "paro-rank: --plot: 'finals' is what --finals reads, expected another file" \
+        paro-rank a b --finals finals --plot finals --force
+    fails "paro-rank: --regex: '(?J)(?<loss>a)|(?<loss>b)' has several groups named loss, expected one" \
+        paro-rank a --regex '(?J)(?<loss>a)|(?<loss>b)'
+    fails "paro-rank: --regex: '(?J)(?<loss>.)((?<step>a)|(?<step>b))' has several groups named step, expected one" \
+        paro-rank a --regex '(?J)(?<loss>.)((?<step>a)|(?<step>b))'
+}
+
+@test "finals: a long file beside many logs" {
+    local r
+    for r in $(seq 300); do llmc "$r" > r"$r"; done
+    # What is not among the logs is passed over; each of 100000 lines against each log is too much.
+    { seq -f 'x%.0f 1' 100000; seq -f 'r%.0f' 300 | awk '{ print $1, NR }'; } > finals
+    paro-rank r? r?? r??? --finals finals | tail -n 1 | grep -qE '^1 +1 +1\.0000 +1\.0000$'
+    echo 'r7 3' >> finals
+    fails "paro-rank: finals:100301: 'r7' again, expected each run once" paro-rank r? r?? r??? --finals finals
+}
+
 @test "several logs at once are what they are one by one" {
     for r in $(seq 20); do
         awk -v r="$r" 'BEGIN { srand(r); for (s = 1; s <= 5000; s++) printf "s:%d trl:%.4f\n", s, 3 + rand() }' > r"$r"
@@ -309,7 +384,21 @@ judged() {
     fails "paro-rank: blr with 0 files, expected 1 to 4096" paro-rank blr -0 1 -n 1
     fails "paro-rank: --method with blr, expected it without" paro-rank blr -0 1 -n 1 -m tse line.tsv
     fails "paro-rank: --repeats without --bound-samples, expected -k K" paro-rank blr -0 1 -n 1 --repeats 9 line.tsv
+    fails "paro-rank: data '-' is given twice, expected each once" paro-rank blr -0 1 -n 1 - - < line.tsv
+    fails "paro-rank: data 'line.tsv' is given twice, expected each once" \
+        paro-rank blr -0 1 -n 1 line.tsv flat.tsv line.tsv
     head -n 3 line.tsv > short.tsv
     paro-rank blr -0 1 -n 1 line.tsv short.tsv > out 2> said && return 1
     grep -q '^paro-rank: .*short.tsv' said
+}
+
+@test "blr: names and numbers stay in their columns" {
+    printf '1e60\t1e90\n' > huge.tsv
+    printf '2e60\t1e90\n' > $'odd\033[31m\nname.tsv'
+    paro-rank blr -0 1 -n 1 huge.tsv --items > out
+    head -n 1 out | grep -qxF '# huge.tsv: 1 row of 1 feature, prior variance 1, noise variance 1'
+    paro-rank blr -0 1 -n 1 -k 2 --samples 2 --items huge.tsv $'odd\033[31m\nname.tsv' >> out
+    grep -qF 'odd?[31m?name.tsv' out
+    perl -ne 'exit 1 if /[\0-\x09\x0b-\x1f]/ || /\d{20}/ || length > 190' out
+    paro-rank blr -0 1 -n 1 -k 2 $'odd\033[31m\nname.tsv' | head -n 1 | grep -qF '# odd?[31m?name.tsv: 1 row of 1 feature,'
 }
