@@ -44,6 +44,28 @@ static int check_stdin(const struct rank_options *o, struct err *err)
     return 0;
 }
 
+/*
+ * Where runs are judged by the epochs of the first one, it is read first: of the others it is
+ * then known what will be asked.  Of a part of their epochs, and of several budgets, it is not.
+ */
+static int read_runs(struct rank_result *r, struct err *err)
+{
+    const struct rank_options *o = r->o;
+    struct rank_ask ask = {.how = o->how, .T = o->epochs, .kept = CURVE_KEPT};
+    struct rank_reading how = {
+        .per_epoch = o->per_epoch, .last_step = o->how.method == RANK_LAST, .regex = o->regex};
+    int by_first = (o->stop_below > 0 || o->stop_share > 0) && !o->epochs;
+
+    if (!o->finals && !o->plot && !(o->fraction > 0))
+        how.ask = &ask;
+    if (how.ask == NULL || !by_first || o->logs == 1)
+        return rank_read_all(r->run, o->logs, &how, err);
+    if (rank_read_all(r->run, 1, &how, err))
+        return -1;
+    ask.T = rank_curve_epochs(&r->run[0].curve);
+    return rank_read_all(r->run + 1, o->logs - 1, &how, err);
+}
+
 static int read_and_order(struct rank_result *r, struct err *err)
 {
     const struct rank_options *o = r->o;
@@ -58,8 +80,7 @@ static int read_and_order(struct rank_result *r, struct err *err)
     }
     for (int i = 0; i < o->logs; i++)
         r->run[i].name = o->log[i];
-    int rc =
-        rank_read_all(r->run, o->logs, o->per_epoch, o->how.method == RANK_LAST, o->regex, err);
+    int rc = read_runs(r, err);
     if (rc == 0)
         rc = rank_order(r, err);
     if (rc == 0 && value)

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -193,16 +194,16 @@ static int read_fd(struct reader *r, int fd)
     return rc;
 }
 
-static int begin(struct reader *r, struct rank_run *run, int64_t per_epoch, int last_step,
-                 const char *regex, struct err *err)
+static int begin(struct reader *r, struct rank_run *run, const struct rank_reading *how,
+                 struct err *err)
 {
     const char *name = run->name;
 
     *r = (struct reader){.run = run, .err = err};
-    if (regex && rank_regex_new(regex, &r->regex, err))
+    if (how->regex && rank_regex_new(how->regex, &r->regex, err))
         return err_prefix(err, "--regex: ");
     *run = (struct rank_run){.name = name};
-    rank_curve_init(&run->curve, per_epoch, last_step);
+    rank_curve_init(&run->curve, how->per_epoch, how->last_step, how->ask);
     return 0;
 }
 
@@ -227,42 +228,70 @@ static int finish(struct reader *r, int rc)
     return rc;
 }
 
-int rank_read(struct rank_run *run, int64_t per_epoch, int last_step, const char *regex,
-              struct err *err)
+/* From where fd is.  A file is read again, and all of it kept, where a step goes back far. */
+static int read_open(struct rank_run *run, int fd, const struct rank_reading *how,
+                     struct err *err)
 {
-    int std = strcmp(run->name, "-") == 0;
+    struct rank_reading all = *how;
     struct reader r;
+    struct stat st;
+    off_t from = lseek(fd, 0, SEEK_CUR);
 
-    if (begin(&r, run, per_epoch, last_step, regex, err))
+    all.ask = NULL;
+    if (how->ask && (from < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)))
+        how = &all;
+    if (begin(&r, run, how, err))
         return -1;
-    int fd = std ? 0 : open(run->name, O_RDONLY | O_CLOEXEC);
-    int rc = fd < 0 ? err_sys(err, "cannot open log '%s'", run->name) : 0;
-    if (rc == 0) {
-        posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-        rc = read_fd(&r, fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    int rc = read_fd(&r, fd);
+    if (rc == 0 && run->curve.lost) {
+        rank_regex_free(r.regex);
+        rank_run_release(run);
+        if (lseek(fd, from, SEEK_SET) < 0)
+            return err_sys(err, "cannot read log '%s' again", run->name);
+        return read_open(run, fd, &all, err);
     }
-    if (fd > 0)
-        close(fd);
     return finish(&r, rc);
 }
 
-int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes, int64_t per_epoch,
-                    const char *regex, struct err *err)
+int rank_read(struct rank_run *run, const struct rank_reading *how, struct err *err)
+{
+    int std = strcmp(run->name, "-") == 0;
+    int fd = std ? 0 : open(run->name, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(err, "cannot open log '%s'", run->name);
+    int rc = read_open(run, fd, how, err);
+    if (!std)
+        close(fd);
+    return rc;
+}
+
+int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes,
+                    const struct rank_reading *how, struct err *err)
 {
     struct reader r;
     char *copy = NULL;
+    int64_t used = bytes;
 
-    if (begin(&r, run, per_epoch, 0, regex, err))
+    if (begin(&r, run, how, err))
         return -1;
     int rc = mem_buffer(bytes + 1 + RANK_SLACK, "a log", (void **)&copy, err);
     if (rc == 0) {
         memcpy(copy, text, (size_t)bytes);
         r.bytes = bytes;
-        rc = take_block(&r, copy, &bytes);
+        rc = take_block(&r, copy, &used);
     }
     if (rc == 0)
-        rc = take_rest(&r, copy, bytes);
+        rc = take_rest(&r, copy, used);
     mem_free(copy);
+    if (rc == 0 && run->curve.lost) {
+        struct rank_reading all = *how;
+        all.ask = NULL;
+        rank_regex_free(r.regex);
+        rank_run_release(run);
+        return rank_read_bytes(run, text, bytes, &all, err);
+    }
     return finish(&r, rc);
 }
 
@@ -276,9 +305,7 @@ struct crew { /* threads that take runs in turn */
     struct err *err; /* [runs] */
     int *rc;         /* [runs] */
     int runs, next, failed;
-    int64_t per_epoch;
-    int last_step;
-    const char *regex;
+    const struct rank_reading *how;
 };
 
 static void *work(void *arg)
@@ -289,15 +316,15 @@ static void *work(void *arg)
     /* What was taken is read, so that of several errors the first is told. */
     while (!__atomic_load_n(&c->failed, __ATOMIC_RELAXED) &&
            (i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->runs) {
-        c->rc[i] = rank_read(&c->run[i], c->per_epoch, c->last_step, c->regex, &c->err[i]);
+        c->rc[i] = rank_read(&c->run[i], c->how, &c->err[i]);
         if (c->rc[i])
             __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
     }
     return NULL;
 }
 
-int rank_read_all(struct rank_run *run, int runs, int64_t per_epoch, int last_step,
-                  const char *regex, struct err *err)
+int rank_read_all(struct rank_run *run, int runs, const struct rank_reading *how,
+                  struct err *err)
 {
     pthread_t thread[THREADS_MAX];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -306,9 +333,7 @@ int rank_read_all(struct rank_run *run, int runs, int64_t per_epoch, int last_st
                      .err = mem_new((size_t)runs, sizeof *c.err),
                      .rc = mem_new((size_t)runs, sizeof *c.rc),
                      .runs = runs,
-                     .per_epoch = per_epoch,
-                     .last_step = last_step,
-                     .regex = regex};
+                     .how = how};
 
     wanted = cores < wanted ? (int)cores : wanted;
     /* Where no thread is to be had, this one does it all. */

@@ -100,6 +100,31 @@ END
     grep -q '^1  *5.000000 .*  torn  (1 broken line)$' out
 }
 
+# Epochs are given up from some 33000 on; a step that goes back behind what is kept has a file
+# read again, and of a pipe all is kept.
+@test "long logs: in little memory, and steps that go back anywhere" {
+    seq 300000 | awk '{ printf "s:%d trl:%d.%d\n", $1, 1 + 10000 / $1, $1 % 7 }' > long
+    { cat long; echo 's:299990 trl:3'; } > near
+    { cat long; echo 's:200000 trl:3'; } > far
+    { cat long; tail -n +200000 long; } > resumed
+    { cat long; llmc {90..50}; } > anew
+    cp long base
+    for f in long near far resumed anew; do
+        for m in tse tse-ema ema-code sotl last tse-e 'tse-e -e 50000' 'tse -T 2' 'tse -b 10' 'last -T 2'; do
+            # shellcheck disable=SC2086 # words
+            diff <(paro-rank --json -m $m - < $f) <(cat $f | paro-rank --json -m $m -)
+        done
+        diff <(paro-rank --json --stop-below 1 $f base; echo $?) <(paro-rank --json --stop-below 1 $f base --plot p.$f; echo $?)
+    done
+    diff <(scores -m tse resumed | sed s/resumed/long/) <(scores -m tse long)
+    # From where standard input is, the second time too.
+    diff <({ read -r _; scores -m tse -; } < far) <(tail -n +2 far | scores -m tse -)
+    # 24 MB of losses.
+    seq 3000000 | sed 's/.*/s:& trl:1/' > long
+    ([ -n "$SAN" ] || ulimit -v 24000; scores -m tse long -T 2000000 | grep -qx '1 2000000.000000 long'
+        scores -m tse long | grep -qx '1 3000000.000000 long')
+}
+
 @test "steps that are missing take the next, from the step that a log counts from" {
     for s in 10 20 30 40; do echo "s:$s trl:$((50 - s))"; done > tenth
     [ "$(scores -m tse tenth)" = "1 1000.000000 tenth" ]
