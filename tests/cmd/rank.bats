@@ -231,6 +231,25 @@ judged() {
         paro-rank --stop-below 1 -T 3 a b
 }
 
+# example FIRST PAGE: from the line of EXAMPLES that has FIRST up to its block's end, as text.
+example() {
+    awk -v first="$1" '/^\.Sh EXAMPLES/ { on = 1 }
+        on && index($0, first) { show = 1 }
+        /^\.Ed/ { show = 0 }
+        show' "$2" | sed 's/\\e/\\/g; s/\\(aq/'"'"'/g'
+}
+
+@test "stop-below: the manual page shows what its example prints" {
+    local page=$BATS_TEST_DIRNAME/../../man/paro-rank.1
+    example '$ for r in 1 2 3' "$page" | sed -n '1,2{s/^\$ //;p}' > logs
+    bash -eu logs
+    example '$ status=0' "$page" > shown
+    sed -n 's/^\$ //p' shown > run
+    bash -eu run > said
+    grep -v '^\$ ' shown | diff - said
+    [ "$(tail -n 1 said)" = 1 ]
+}
+
 @test "JSON: one document, what is no number is null" {
     llmc 4 3 > a; llmc 4 nan > b
     paro-rank --json a b > out
