@@ -58,12 +58,14 @@ static const struct argp_option options[] = {
 static error_t parse_part(struct args *a, const char *arg, const char *option, int64_t most,
                           int64_t *count, double *part)
 {
-    struct err *err = &a->cli.err, why;
+    struct err why;
 
     *count = 0;
     *part = 0;
+    if (!strchr(arg, '.') && num_i64(arg, 1, most, count, &why))
+        return cli_usage(&a->cli, "%s: %s, or a part above 0.0 up to 1.0", option, why.text);
     if (!strchr(arg, '.'))
-        return cli_check(&a->cli, num_i64(arg, 1, most, count, err), option);
+        return 0;
     if (num_f64(arg, 0, 1, part, &why) || *part <= 0)
         return cli_usage(&a->cli, "%s: '%s', expected a part above 0.0 up to 1.0", option, arg);
     return 0;

@@ -13,9 +13,9 @@
 
 struct reader {
     struct rank_blr_data data;
-    int64_t x_room, y_room; /* numbers that x and y have room for */
-    int64_t most, left;     /* bytes of numbers: of all files, and what those before left */
-    int named;              /* a line of names was passed over, or may not come any more */
+    size_t x_room, y_room; /* numbers that x and y have room for */
+    int64_t most, left;    /* bytes of numbers: of all files, and what those before left */
+    int named;             /* a line of names was passed over, or may not come any more */
     int line;
     const char *name;
     char **cell; /* [columns] of the line at hand, which they lie in */
@@ -28,23 +28,13 @@ static int fail(const struct reader *r, struct err *err, const char *text)
     return err_at(err, r->name, r->line, NULL, "%s", text);
 }
 
-static int grow(double **v, int64_t *room, int64_t need, struct err *err)
+static int grow(double **v, size_t *room, int64_t need, struct err *err)
 {
-    int64_t want = *room ? *room : 1024;
-    void *new = NULL;
+    void *grown = *v;
+    int rc = mem_grow_data(&grown, room, (size_t)need, sizeof **v, "a table's numbers", err);
 
-    if (need <= *room)
-        return 0;
-    while (want < need)
-        want *= 2;
-    if (mem_buffer(want * (int64_t)sizeof **v, "a table's numbers", &new, err))
-        return -1;
-    if (*room)
-        memcpy(new, *v, (size_t)*room * sizeof **v);
-    mem_free(*v);
-    *v = new;
-    *room = want;
-    return 0;
+    *v = grown;
+    return rc;
 }
 
 static char *trim(char *text)

@@ -92,14 +92,29 @@ static void open_next(struct rank_curve *c)
 }
 
 /* The numbers are kept from the first gap on. */
-__attribute__((noinline)) static void put_index(struct rank_curve *c)
+__attribute__((noinline)) static int put_index(struct rank_curve *c, struct err *err)
 {
     int first = c->index == NULL;
+    void *grown = c->index;
 
-    c->index = mem_grow(c->index, &c->index_room, c->count + 1, sizeof *c->index);
+    if (mem_grow_data(&grown, &c->index_room, c->count + 1, sizeof *c->index,
+                      "the epochs of a log", err))
+        return -1;
+    c->index = grown;
     for (size_t i = 0; first && i < c->count; i++)
         c->index[i] = c->base + (int64_t)i + 1;
     c->index[c->count] = c->open;
+    return 0;
+}
+
+__attribute__((noinline)) static int more_room(struct rank_curve *c, struct err *err)
+{
+    void *grown = c->loss;
+    int rc = mem_grow_data(&grown, &c->room, c->count + 1, sizeof *c->loss,
+                           "the losses of a log", err);
+
+    c->loss = grown;
+    return rc;
 }
 
 /* k epochs of mean l, behind what m is of those before. */
@@ -175,10 +190,10 @@ static int close_open(struct rank_curve *c, struct err *err)
                        (int)CURVE_EPOCHS_MAX);
     if (c->ask.kept && (int64_t)c->count >= 2 * (c->ask.kept + needed(c)))
         give_up(c);
-    if (c->index || c->open != c->base + (int64_t)c->count + 1)
-        put_index(c);
-    if (c->count == c->room)
-        c->loss = mem_grow(c->loss, &c->room, c->count + 1, sizeof *c->loss);
+    if ((c->index || c->open != c->base + (int64_t)c->count + 1) && put_index(c, err))
+        return -1;
+    if (c->count == c->room && more_room(c, err))
+        return -1;
     c->loss[c->count++] = c->last_step || c->n == 1 ? c->sum : c->sum / (double)c->n;
     return 0;
 }
@@ -260,16 +275,6 @@ int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *
     return 0;
 }
 
-int rank_curve_end(struct rank_curve *c, struct err *err)
-{
-    int rc = c->n && c->last == c->until ? close_open(c, err) : 0;
-
-    mem_free(c->ring);
-    c->ring = NULL;
-    c->n = 0;
-    return rc;
-}
-
 int64_t rank_curve_epochs(const struct rank_curve *c)
 {
     return c->count ? rank_curve_index(c, c->count - 1) : c->base;
@@ -309,19 +314,46 @@ double rank_curve_loss(const struct rank_curve *c, int64_t T)
     return T <= c->base ? c->past.loss : c->loss[entry_of(c, T)];
 }
 
-double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T)
+/* The epochs up to T, behind those that were given up. */
+static struct rank_past up_to(const struct rank_curve *c, const struct rank_score *how,
+                              int64_t T)
 {
     struct rank_past p = c->past;
     int64_t skip = skipped(how, T);
-    size_t from = 0;
 
+    if (p.done >= skip)
+        return extend_by(c, how, T, 0, c->count, p);
+    p.done = skip;
+    return extend_by(c, how, T, entry_of(c, skip + 1), c->count, p);
+}
+
+double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T)
+{
     assert(T >= 1 && T <= rank_curve_epochs(c) && is_asked(c, how, T));
     if (how->method == RANK_LAST)
         return rank_curve_loss(c, T);
-    if (p.done < skip) {
-        p.done = skip;
-        from = entry_of(c, skip + 1);
-    }
-    p = extend_by(c, how, T, from, c->count, p);
-    return how->method == RANK_SOTL ? p.m / (double)T : p.m;
+    double m = up_to(c, how, T).m;
+    return how->method == RANK_SOTL ? m / (double)T : m;
+}
+
+int rank_curve_end(struct rank_curve *c, struct err *err)
+{
+    int rc = c->n && c->last == c->until ? close_open(c, err) : 0;
+    int64_t have = rank_curve_epochs(c);
+
+    mem_free(c->ring);
+    c->ring = NULL;
+    c->n = 0;
+    if (rc || !c->ask.kept)
+        return rc;
+    /* Nothing comes back any more: what is asked is known, and is all that there is to keep. */
+    if (have && !c->lost)
+        c->past = up_to(c, &c->ask.how, c->ask.T && c->ask.T < have ? c->ask.T : have);
+    c->base = have;
+    c->count = 0;
+    mem_free(c->loss);
+    mem_free(c->index);
+    c->loss = NULL;
+    c->index = NULL;
+    return 0;
 }

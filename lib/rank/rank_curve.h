@@ -89,7 +89,8 @@ void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step,
 void rank_curve_release(struct rank_curve *c);
 /* step -1: the one behind the last. */
 int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *err);
-/* Closes the last epoch if it is whole; nothing is added behind. */
+/* Closes the last epoch if it is whole; nothing is added behind.  An asked curve keeps answers.
+ */
 int rank_curve_end(struct rank_curve *c, struct err *err);
 /* The number of loss[i], from 1 on. */
 static inline int64_t rank_curve_index(const struct rank_curve *c, size_t i)

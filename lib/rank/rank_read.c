@@ -30,7 +30,7 @@ struct reader {
 static int add(struct reader *r, int64_t step, double loss)
 {
     if (rank_curve_add(&r->run->curve, step, loss, r->err))
-        return err_prefix(r->err, "log '%s' ", r->run->name);
+        return err_prefix(r->err, "log '%s': ", r->run->name);
     return 0;
 }
 
@@ -222,7 +222,7 @@ static int finish(struct reader *r, int rc)
                                 " of %" PRId64 " (--regex finds others)",
                      run->name, run->lines);
     if (rc == 0 && rank_curve_end(&run->curve, r->err))
-        rc = err_prefix(r->err, "log '%s' ", run->name);
+        rc = err_prefix(r->err, "log '%s': ", run->name);
     if (rc)
         rank_run_release(run);
     return rc;

@@ -119,6 +119,12 @@ END
     diff <(scores -m tse resumed | sed s/resumed/long/) <(scores -m tse long)
     # From where standard input is, the second time too.
     diff <({ read -r _; scores -m tse -; } < far) <(tail -n +2 far | scores -m tse -)
+    # All that a pipe says, in less memory than that takes.
+    [ -n "$SAN" ] || (ulimit -v 20000
+        rc=0
+        seq 3000000 | sed 's/.*/s:& trl:1/' | paro-rank - > out 2> said || rc=$?
+        [ "$rc" = 2 ]
+        grep -qx "paro-rank: log '-': cannot have [0-9]* times 8 bytes of memory for the losses of a log: Cannot allocate memory" said)
     # 24 MB of losses.
     seq 3000000 | sed 's/.*/s:& trl:1/' > long
     ([ -n "$SAN" ] || ulimit -v 24000; scores -m tse long -T 2000000 | grep -qx '1 2000000.000000 long'
@@ -309,7 +315,7 @@ example() {
     perl -e 'print "a" x 40, "1y\n"' > b
     paro-rank b --regex '^(?:a|aa|aaa)+(\d)$' > out 2> said && return 1
     grep -qxF 'paro-rank: b:1: --regex gives up: match limit exceeded' said
-    fails "paro-rank: --budget: '0', expected a whole number from 1 to 9007199254740992" paro-rank a -T 0
+    fails "paro-rank: --budget: '0', expected a whole number from 1 to 9007199254740992, or a part above 0.0 up to 1.0" paro-rank a -T 0
     fails "paro-rank: --budget: '1.5', expected a part above 0.0 up to 1.0" paro-rank a -T 1.5
     fails "paro-rank: --method: 'best', expected tse, tse-e, tse-ema, ema-code, sotl or last" paro-rank a -m best
     fails "paro-rank: --samples without blr, expected it with blr" paro-rank a --samples 9
