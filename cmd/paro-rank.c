@@ -18,6 +18,7 @@ struct args {
     struct rank_options o;
     struct rank_blr_options blr;
     const char *of_rank, *of_blr; /* an option that is one's alone, or NULL */
+    int epochs_given, gamma_given, seeded;
 };
 
 static const struct argp_option options[] = {
@@ -57,12 +58,14 @@ static const struct argp_option options[] = {
 static error_t parse_part(struct args *a, const char *arg, const char *option, int64_t most,
                           int64_t *count, double *part)
 {
-    struct err *err = &a->cli.err, why;
+    struct err why;
 
     *count = 0;
     *part = 0;
+    if (!strchr(arg, '.') && num_i64(arg, 1, most, count, &why))
+        return cli_usage(&a->cli, "%s: %s, or a part above 0.0 up to 1.0", option, why.text);
     if (!strchr(arg, '.'))
-        return cli_check(&a->cli, num_i64(arg, 1, most, count, err), option);
+        return 0;
     if (num_f64(arg, 0, 1, part, &why) || *part <= 0)
         return cli_usage(&a->cli, "%s: '%s', expected a part above 0.0 up to 1.0", option, arg);
     return 0;
@@ -104,6 +107,7 @@ static error_t parse_blr(struct args *a, int key, const char *arg)
         return 0;
     case KEY_SEED:
         a->of_blr = "--seed";
+        a->seeded = 1;
         rc = cli_check(&a->cli, num_i64(arg, 0, INT64_MAX, &v, err), "--seed");
         a->blr.seed = (uint64_t)v;
         return rc;
@@ -130,10 +134,12 @@ static error_t parse_how(struct args *a, int key, const char *arg)
         return parse_part(a, arg, "--budget", INT64_C(1) << 53, &o->epochs, &o->fraction);
     case 'e':
         a->of_rank = "--last-epochs";
+        a->epochs_given = 1;
         return cli_check(&a->cli, num_i64(arg, 1, INT64_C(1) << 53, &o->how.e, err),
                          "--last-epochs");
     case 'g':
         a->of_rank = "--gamma";
+        a->gamma_given = 1;
         return cli_check(&a->cli, num_f64(arg, 0, 1, &o->how.gamma, err), "--gamma");
     case KEY_NOISE:
         a->of_rank = "--noise";
@@ -199,6 +205,16 @@ static int rank(struct args *a, int *answer, struct err *err)
         return err_set(err, ERR_INPUT, "no LOG, expected one or more");
     if (a->o.finals && a->words < 2)
         return err_set(err, ERR_INPUT, "--finals with one LOG, expected several");
+    if (a->epochs_given && a->o.how.method != RANK_TSE_E)
+        return err_set(err, ERR_INPUT, "--last-epochs with %s, expected it with -m tse-e",
+                       rank_method_name(a->o.how.method));
+    if (a->gamma_given && a->o.how.method != RANK_TSE_EMA)
+        return err_set(err, ERR_INPUT, "--gamma with %s, expected it with -m tse-ema",
+                       rank_method_name(a->o.how.method));
+    if (a->o.plot && strcmp(a->o.plot, "-") == 0)
+        return err_set(
+            err, ERR_INPUT,
+            "--plot: '-' is standard output, where the ranking goes, expected a file");
     a->o.log = a->word;
     a->o.logs = a->words > RANK_RUNS_MAX ? RANK_RUNS_MAX + 1 : (int)a->words;
     a->o.json = a->cli.json;
@@ -227,7 +243,7 @@ static int explain(const struct rank_blr_data *data, int models,
 
 static int blr(struct args *a, struct err *err)
 {
-    int models = (int)a->words - 1, read = 0, rc = 0;
+    int models = (int)a->words - 1;
 
     if (a->of_rank)
         return err_set(err, ERR_INPUT, "%s with blr, expected it without", a->of_rank);
@@ -239,13 +255,18 @@ static int blr(struct args *a, struct err *err)
                        a->blr.prior_var > 0 ? "--noise-var" : "--prior-var");
     if (a->blr.repeats && !a->blr.k)
         return err_set(err, ERR_INPUT, "--repeats without --bound-samples, expected -k K");
+    if (a->seeded && !a->blr.k && !a->blr.samples)
+        return err_set(err, ERR_INPUT,
+                       "--seed without an estimate, expected -k K or --samples N");
+    if (rank_names_check("data", a->word + 1, models, err))
+        return -1;
     struct rank_blr_data *data = mem_new((size_t)models, sizeof *data);
-    for (; read < models && rc == 0; read += rc == 0)
-        rc = rank_blr_read(a->word[1 + read], &data[read], err);
-    if (rc == 0)
+    int rc = rank_blr_read(a->word + 1, models, RANK_BLR_BYTES_MAX, data, err);
+    if (rc == 0) {
         rc = explain(data, models, &a->blr, a->cli.json, err);
-    while (read > 0)
-        rank_blr_data_release(&data[--read]);
+        for (int m = 0; m < models; m++)
+            rank_blr_data_release(&data[m]);
+    }
     mem_free(data);
     return rc;
 }

@@ -42,16 +42,22 @@ void *mem_new(size_t count, size_t size)
     return p;
 }
 
+/* Room for `need` by doubling; what nobody has where that is beyond all numbers. */
+static size_t doubled(size_t room, size_t need)
+{
+    size_t want = room ? room : 16;
+
+    while (want < need && want <= SIZE_MAX / 2)
+        want *= 2;
+    return want < need ? SIZE_MAX : want;
+}
+
 void *mem_grow(void *items, size_t *room, size_t need, size_t size)
 {
-    size_t want = *room ? *room : 16;
+    size_t want = doubled(*room, need);
 
     if (need <= *room)
         return items;
-    while (want < need && want <= SIZE_MAX / 2)
-        want *= 2;
-    if (want < need)
-        mem_lost(need, size);
     void *p = reallocarray(items, want, size);
     if (!p)
         mem_lost(want, size);
@@ -130,6 +136,22 @@ static int have(int64_t bytes, size_t align, const char *what, void **out, struc
     if (errno)
         return err_sys(err, "cannot have %" PRId64 " bytes of memory for %s", bytes, what);
     *out = p;
+    return 0;
+}
+
+int mem_grow_data(void **items, size_t *room, size_t need, size_t size, const char *what,
+                  struct err *err)
+{
+    size_t want = doubled(*room, need);
+
+    if (need <= *room)
+        return 0;
+    void *p = reallocarray(*items, want, size);
+    if (!p)
+        return err_sys(err, "cannot have %zu times %zu bytes of memory for %s", want, size,
+                       what);
+    *items = p;
+    *room = want;
     return 0;
 }
 

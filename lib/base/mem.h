@@ -36,6 +36,9 @@ int mem_data(int64_t bytes, const char *what, void **out, struct err *err);
  * in large pages where the system gives them.
  */
 int mem_buffer(int64_t bytes, const char *what, void **out, struct err *err);
+/* As mem_grow, of data that are malloc's: refused, *items and *room are as they were. */
+int mem_grow_data(void **items, size_t *room, size_t need, size_t size, const char *what,
+                  struct err *err);
 
 /*
  * An arena: measured, then placed.  Without memory behind it (base NULL) arena_take

@@ -8,32 +8,62 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-static int check_names(const struct rank_options *o, struct err *err)
+static int is_file(const char *path, const struct stat *of)
 {
-    if (o->logs > RANK_RUNS_MAX)
-        return err_set(err, ERR_INPUT, "%d logs, expected at most %d", o->logs,
-                       (int)RANK_RUNS_MAX);
-    for (int i = 0; i < o->logs; i++)
-        for (int k = 0; k < i; k++)
-            if (strcmp(o->log[i], o->log[k]) == 0)
-                return err_set(err, ERR_INPUT, "log '%s' is given twice, expected each once",
-                               o->log[i]);
-    return 0;
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_dev == of->st_dev && st.st_ino == of->st_ino;
 }
 
 /* With --force a picture replaces a file: not what it is drawn from. */
 static int check_plot(const struct rank_options *o, struct err *err)
 {
-    struct stat plot, log;
+    struct stat plot;
 
     if (stat(o->plot, &plot))
         return 0;
+    if (o->finals && is_file(o->finals, &plot))
+        return err_set(err, ERR_INPUT,
+                       "--plot: '%s' is what --finals reads, expected another"
+                       " file",
+                       o->plot);
     for (int i = 0; i < o->logs; i++)
-        if (stat(o->log[i], &log) == 0 && log.st_dev == plot.st_dev &&
-            log.st_ino == plot.st_ino)
+        if (is_file(o->log[i], &plot))
             return err_set(err, ERR_INPUT, "--plot: '%s' is a log, expected another file",
                            o->plot);
     return 0;
+}
+
+/* What is read once is not there for the second. */
+static int check_stdin(const struct rank_options *o, struct err *err)
+{
+    for (int i = 0; i < o->logs && o->finals && strcmp(o->finals, "-") == 0; i++)
+        if (strcmp(o->log[i], "-") == 0)
+            return err_set(err, ERR_INPUT,
+                           "a log and --finals are both '-', expected one from a file");
+    return 0;
+}
+
+/*
+ * Where runs are judged by the epochs of the first one, it is read first: of the others it is
+ * then known what will be asked.  Of a part of their epochs, and of several budgets, it is not.
+ */
+static int read_runs(struct rank_result *r, struct err *err)
+{
+    const struct rank_options *o = r->o;
+    struct rank_ask ask = {.how = o->how, .T = o->epochs, .kept = CURVE_KEPT};
+    struct rank_reading how = {
+        .per_epoch = o->per_epoch, .last_step = o->how.method == RANK_LAST, .regex = o->regex};
+    int by_first = (o->stop_below > 0 || o->stop_share > 0) && !o->epochs;
+
+    if (!o->finals && !o->plot && !(o->fraction > 0))
+        how.ask = &ask;
+    if (how.ask == NULL || !by_first || o->logs == 1)
+        return rank_read_all(r->run, o->logs, &how, err);
+    if (rank_read_all(r->run, 1, &how, err))
+        return -1;
+    ask.T = rank_curve_epochs(&r->run[0].curve);
+    return rank_read_all(r->run + 1, o->logs - 1, &how, err);
 }
 
 static int read_and_order(struct rank_result *r, struct err *err)
@@ -50,8 +80,7 @@ static int read_and_order(struct rank_result *r, struct err *err)
     }
     for (int i = 0; i < o->logs; i++)
         r->run[i].name = o->log[i];
-    int rc =
-        rank_read_all(r->run, o->logs, o->per_epoch, o->how.method == RANK_LAST, o->regex, err);
+    int rc = read_runs(r, err);
     if (rc == 0)
         rc = rank_order(r, err);
     if (rc == 0 && value)
@@ -65,7 +94,7 @@ int rank_report(const struct rank_options *o, FILE *out, int *stop, struct err *
     struct rank_result r = {.o = o};
     struct io_out plot = {0};
 
-    if (check_names(o, err))
+    if (rank_names_check("log", o->log, o->logs, err) || check_stdin(o, err))
         return -1;
     /* Before what takes long: a picture that cannot be. */
     if (o->plot && (check_plot(o, err) || io_create(&plot, o->plot, o->force, err)))

@@ -58,6 +58,17 @@ int rank_report(const struct rank_options *o, FILE *out, int *stop, struct err *
 /* rank_order.c: result->run is there; ERR_MISMATCH where runs cannot be compared. */
 int rank_order(struct rank_result *r, struct err *err);
 
+/* rank_names.c: names in order, and where they stood; owned by the caller (mem_free). */
+struct rank_name {
+    const char *name; /* borrowed */
+    int at;
+};
+struct rank_name *rank_names_new(const char *const *name, int n);
+/* Where `name` stood; -1: nowhere. */
+int rank_names_find(const struct rank_name *names, int n, const char *name);
+/* At most RANK_RUNS_MAX of them, none twice; what: "log". */
+int rank_names_check(const char *what, const char *const *name, int n, struct err *err);
+
 /* rank_finals.c: what the runs came to, in the order of the logs; value is [o->logs]. */
 int rank_finals_read(const struct rank_options *o, double *value, struct err *err);
 /* Fills result->tau. */

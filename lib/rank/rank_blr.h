@@ -24,7 +24,7 @@ enum {
     RANK_BLR_FEATURES_MAX = 4096, /* a factor of 64 MiB, read and written once a row */
     RANK_BLR_LINE_MAX = 1 << 18,  /* bytes: 63 for each of as many columns */
     RANK_BLR_K_MAX = 1 << 20,     /* samples of L_k */
-    RANK_BLR_BYTES_MAX = 1 << 30, /* of a file's numbers; of what one run works on */
+    RANK_BLR_BYTES_MAX = 1 << 30, /* of all files' numbers; of what one run works on */
     RANK_BLR_REPEATS_MIN = 64,    /* a standard error known to 1 in sqrt(2 * 63): 9 % */
     RANK_BLR_REPEATS_MAX = 4096,  /* 0.0156 of one repeat's deviation */
     RANK_BLR_DRAWS = 20000000     /* of L_k, all in all: a second or two */
@@ -44,9 +44,11 @@ struct rank_blr_data {
 /*
  * A table: columns parted by tabs, features first, y last, at least two.  Lines that are empty
  * or begin with '#' are passed over, blanks around a number and a carriage return too.  A first
- * line of names alone is passed over; "nan" and "inf" are no names.  "-" is stdin.
+ * line of names alone is passed over; "nan" and "inf" are no names.  "-" is stdin.  All n
+ * files together have most_bytes of numbers at most; out is [n].
  */
-int rank_blr_read(const char *path, struct rank_blr_data *out, struct err *err);
+int rank_blr_read(const char *const *path, int n, int64_t most_bytes, struct rank_blr_data *out,
+                  struct err *err);
 int rank_blr_parse(const char *name, const char *text, int64_t bytes, struct rank_blr_data *out,
                    struct err *err);
 void rank_blr_data_release(struct rank_blr_data *d);

@@ -3,18 +3,29 @@
 #include <inttypes.h>
 
 #include "rank/rank_blr_parts.h"
+#include "rank/rank_put.h"
 
 static void print_exact(const char *what, double nats, int64_t rows, FILE *f)
 {
-    fprintf(f, "%-10s %16.6f %14.6f  exact\n", what, nats, nats / (double)rows);
+    fprintf(f, "%-10s ", what);
+    rank_put_number(f, 16, nats);
+    fprintf(f, " ");
+    rank_put_number(f, 14, nats / (double)rows);
+    fprintf(f, "  exact\n");
 }
 
 static void print_estimate(const char *what, const struct rank_blr_estimate *e,
                            const char *counted, int64_t rows, FILE *f)
 {
-    if (e->count)
-        fprintf(f, "%-10s %16.6f %14.6f  +- %.6f (standard error of %" PRId64 " %s)\n", what,
-                e->value, e->value / (double)rows, e->standard_error, e->count, counted);
+    if (!e->count)
+        return;
+    fprintf(f, "%-10s ", what);
+    rank_put_number(f, 16, e->value);
+    fprintf(f, " ");
+    rank_put_number(f, 14, e->value / (double)rows);
+    fprintf(f, "  +- ");
+    rank_put_number(f, 0, e->standard_error);
+    fprintf(f, " (standard error of %" PRId64 " %s)\n", e->count, counted);
 }
 
 static void print_items(const struct rank_blr *r, FILE *f)
@@ -22,8 +33,13 @@ static void print_items(const struct rank_blr *r, FILE *f)
     fprintf(f, "%9s %14s %14s %14s %14s %14s\n", "row", "mean", "variance", "log_P", "L", "KL");
     for (int64_t i = 0; i < r->rows; i++) {
         const struct rank_blr_item *t = &r->item[i];
-        fprintf(f, "%9" PRId64 " %14.6g %14.6g %14.6f %14.6f %14.6f\n", i + 1, t->mean, t->var,
-                t->log_p, t->bound, t->kl);
+        const double v[] = {t->log_p, t->bound, t->kl};
+        fprintf(f, "%9" PRId64 " %14.6g %14.6g", i + 1, t->mean, t->var);
+        for (int k = 0; k < 3; k++) {
+            fprintf(f, " ");
+            rank_put_number(f, 14, v[k]);
+        }
+        fprintf(f, "\n");
     }
 }
 
@@ -31,8 +47,11 @@ void rank_blr_print(const struct rank_blr *r, FILE *f)
 {
     char of_k[24];
 
-    fprintf(f, "# %s: %" PRId64 " rows of %d features, prior variance %g, noise variance %g\n",
-            r->name, r->rows, r->features, r->prior_var, r->noise_var);
+    fprintf(f, "# ");
+    rank_put_name(f, r->name);
+    fprintf(f, ": %" PRId64 " row%s of %d feature%s, prior variance %g, noise variance %g\n",
+            r->rows, r->rows == 1 ? "" : "s", r->features, r->features == 1 ? "" : "s",
+            r->prior_var, r->noise_var);
     fprintf(f, "%-10s %16s %14s\n", "quantity", "nats", "nats/row");
     print_exact("log_P", r->log_p, r->rows, f);
     print_exact("L", r->bound, r->rows, f);
@@ -44,32 +63,57 @@ void rank_blr_print(const struct rank_blr *r, FILE *f)
         print_items(r, f);
 }
 
+/* The value and its error, where they were asked for. */
+static void print_pair(const struct rank_blr_estimate *e, FILE *f)
+{
+    if (!e->count)
+        return;
+    fprintf(f, " ");
+    rank_put_number(f, 16, e->value);
+    fprintf(f, " ");
+    rank_put_number(f, 12, e->standard_error);
+}
+
+static void print_weight(int rank, const struct rank_blr_weight *w, FILE *f)
+{
+    const struct rank_blr *r = &w->result;
+
+    fprintf(f, "%4d ", rank);
+    rank_put_number(f, 16, r->log_p);
+    fprintf(f, " ");
+    rank_put_number(f, 16, r->bound);
+    fprintf(f, " ");
+    rank_put_number(f, 14, r->kl);
+    print_pair(&r->bound_k, f);
+    print_pair(&r->sampled, f);
+    fprintf(f, " %9.6f ", w->evidence);
+    rank_put_number(f, 13, w->combined);
+    fprintf(f, " %8d  ", r->features);
+    rank_put_name(f, r->name);
+    fprintf(f, "\n");
+}
+
 void rank_blr_weights_print(const struct rank_blr_weights *w, FILE *f)
 {
     const struct rank_blr *first = &w->model[0].result;
 
-    fprintf(f, "# %d models of %" PRId64 " rows, prior variance %g, noise variance %g; nats\n",
-            w->models, first->rows, first->prior_var, first->noise_var);
+    fprintf(f, "# %d models of %" PRId64 " row%s, prior variance %g, noise variance %g; nats\n",
+            w->models, first->rows, first->rows == 1 ? "" : "s", first->prior_var,
+            first->noise_var);
     fprintf(f, "%4s %16s %16s %14s", "rank", "log_P", "L", "KL");
     if (first->bound_k.count)
-        fprintf(f, " %16s %10s", "L_k", "+-");
+        fprintf(f, " %16s %12s", "L_k", "+-");
     if (first->sampled.count)
-        fprintf(f, " %16s %10s", "L_sampled", "+-");
-    fprintf(f, " %9s %9s %8s  model\n", "evidence", "combined", "features");
-    for (int m = 0; m < w->models; m++) {
-        const struct rank_blr *r = &w->model[m].result;
-        fprintf(f, "%4d %16.6f %16.6f %14.6f", m + 1, r->log_p, r->bound, r->kl);
-        if (r->bound_k.count)
-            fprintf(f, " %16.6f %10.6f", r->bound_k.value, r->bound_k.standard_error);
-        if (r->sampled.count)
-            fprintf(f, " %16.6f %10.6f", r->sampled.value, r->sampled.standard_error);
-        fprintf(f, " %9.6f %9.6f %8d  %s\n", w->model[m].evidence, w->model[m].combined,
-                r->features, r->name);
-    }
+        fprintf(f, " %16s %12s", "L_sampled", "+-");
+    fprintf(f, " %9s %13s %8s  model\n", "evidence", "combined", "features");
+    for (int m = 0; m < w->models; m++)
+        print_weight(m + 1, &w->model[m], f);
     for (int m = 0; m < w->models; m++) {
         if (!w->model[m].result.item)
             continue;
-        fprintf(f, "# %s\n", w->model[m].result.name);
+        fprintf(f, "# ");
+        rank_put_name(f, w->model[m].result.name);
+        fprintf(f, "\n");
         print_items(&w->model[m].result, f);
     }
 }

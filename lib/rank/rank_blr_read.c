@@ -9,11 +9,13 @@
 #include "base/num.h"
 #include "base/units.h"
 #include "rank/rank_blr.h"
+#include "rank/rank_line.h"
 
 struct reader {
     struct rank_blr_data data;
-    int64_t x_room, y_room; /* numbers that x and y have room for */
-    int named;              /* a line of names was passed over, or may not come any more */
+    size_t x_room, y_room; /* numbers that x and y have room for */
+    int64_t most, left;    /* bytes of numbers: of all files, and what those before left */
+    int named;             /* a line of names was passed over, or may not come any more */
     int line;
     const char *name;
     char **cell; /* [columns] of the line at hand, which they lie in */
@@ -26,23 +28,13 @@ static int fail(const struct reader *r, struct err *err, const char *text)
     return err_at(err, r->name, r->line, NULL, "%s", text);
 }
 
-static int grow(double **v, int64_t *room, int64_t need, struct err *err)
+static int grow(double **v, size_t *room, int64_t need, struct err *err)
 {
-    int64_t want = *room ? *room : 1024;
-    void *new = NULL;
+    void *grown = *v;
+    int rc = mem_grow_data(&grown, room, (size_t)need, sizeof **v, "a table's numbers", err);
 
-    if (need <= *room)
-        return 0;
-    while (want < need)
-        want *= 2;
-    if (mem_buffer(want * (int64_t)sizeof **v, "a table's numbers", &new, err))
-        return -1;
-    if (*room)
-        memcpy(new, *v, (size_t)*room * sizeof **v);
-    mem_free(*v);
-    *v = new;
-    *room = want;
-    return 0;
+    *v = grown;
+    return rc;
 }
 
 static char *trim(char *text)
@@ -109,10 +101,11 @@ static int read_row(struct reader *r, struct err *err)
     int64_t n = d->rows, wide = d->features;
     struct units most;
 
-    if ((n + 1) * (wide + 1) > RANK_BLR_BYTES_MAX / (int64_t)sizeof(double))
+    if ((n + 1) * (wide + 1) > r->left / (int64_t)sizeof(double))
         return err_at(err, r->name, r->line, NULL,
-                      "is row %" PRId64 " of %d columns, expected %s of numbers at most", n + 1,
-                      r->cells, units_bytes(&most, RANK_BLR_BYTES_MAX));
+                      "is row %" PRId64
+                      " of %d columns, expected %s of numbers at most, in all",
+                      n + 1, r->cells, units_bytes(&most, (double)r->most));
     if (grow(&d->x, &r->x_room, (n + 1) * wide, err) || grow(&d->y, &r->y_room, n + 1, err))
         return -1;
     for (int c = 0; c <= wide; c++) {
@@ -130,6 +123,12 @@ static int read_row(struct reader *r, struct err *err)
 /* text: its end is cut off, bytes long. */
 static int read_line(struct reader *r, char *text, size_t bytes, struct err *err)
 {
+    int mark = r->line == 1 ? rank_line_mark(text, (int64_t)bytes, r->name, err) : 0;
+
+    if (mark < 0)
+        return -1;
+    text += mark;
+    bytes -= (size_t)mark;
     if (strlen(text) != bytes)
         return fail(r, err, "has a zero byte, expected text");
     if (bytes > 0 && text[bytes - 1] == '\r')
@@ -157,11 +156,12 @@ static int next_line(FILE *f, char *text, size_t most, size_t *bytes)
     return n > 0 || c == '\n';
 }
 
-static int read_stream(FILE *f, const char *name, struct rank_blr_data *out, struct err *err)
+static int read_stream(FILE *f, const char *name, int64_t most_bytes, int64_t left,
+                       struct rank_blr_data *out, struct err *err)
 {
     size_t most = RANK_BLR_LINE_MAX + 1, bytes = 0; /* one more tells that it is too long */
     char *text = mem_new(most + 1, 1);
-    struct reader r = {.name = name};
+    struct reader r = {.name = name, .most = most_bytes, .left = left};
     int rc = 0;
 
     while (rc == 0 && next_line(f, text, most, &bytes)) {
@@ -185,7 +185,8 @@ static int read_stream(FILE *f, const char *name, struct rank_blr_data *out, str
     return 0;
 }
 
-int rank_blr_read(const char *path, struct rank_blr_data *out, struct err *err)
+static int read_path(const char *path, int64_t most, int64_t left, struct rank_blr_data *out,
+                     struct err *err)
 {
     int std = strcmp(path, "-") == 0;
     /* Of stdin a twin is closed: 0 stays taken. */
@@ -195,8 +196,24 @@ int rank_blr_read(const char *path, struct rank_blr_data *out, struct err *err)
 
     if (!f)
         return err_sys(err, "cannot open '%s'", name);
-    int rc = read_stream(f, name, out, err);
+    int rc = read_stream(f, name, most, left, out, err);
     fclose(f);
+    return rc;
+}
+
+int rank_blr_read(const char *const *path, int n, int64_t most_bytes, struct rank_blr_data *out,
+                  struct err *err)
+{
+    int64_t left = most_bytes;
+    int read = 0, rc = 0;
+
+    for (; read < n && rc == 0; read += rc == 0) {
+        rc = read_path(path[read], most_bytes, left, &out[read], err);
+        if (rc == 0)
+            left -= out[read].rows * (out[read].features + 1) * (int64_t)sizeof(double);
+    }
+    while (rc && read > 0)
+        rank_blr_data_release(&out[--read]);
     return rc;
 }
 
@@ -209,7 +226,7 @@ int rank_blr_parse(const char *name, const char *text, int64_t bytes, struct ran
 
     if (!f)
         return err_sys(err, "cannot read '%s'", name);
-    int rc = read_stream(f, name, out, err);
+    int rc = read_stream(f, name, RANK_BLR_BYTES_MAX, RANK_BLR_BYTES_MAX, out, err);
     fclose(f);
     return rc;
 }

@@ -43,12 +43,18 @@ static void begin(struct rank_curve *c)
     c->open = c->n = c->until = 0;
     c->sum = 0;
     c->lines = c->oldest = 0;
+    c->past = (struct rank_past){0};
+    c->base = 0;
+    c->lost = 0;
 }
 
-void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step)
+void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step,
+                     const struct rank_ask *ask)
 {
-    assert(per_epoch > 0);
+    assert(per_epoch > 0 && (!ask || ask->kept > 0));
     *c = (struct rank_curve){.per_epoch = per_epoch, .last_step = last_step};
+    if (ask)
+        c->ask = *ask;
     if (per_epoch > 1)
         c->ring = mem_new(CURVE_BACK, sizeof *c->ring);
     begin(c);
@@ -86,14 +92,92 @@ static void open_next(struct rank_curve *c)
 }
 
 /* The numbers are kept from the first gap on. */
-__attribute__((noinline)) static void put_index(struct rank_curve *c)
+__attribute__((noinline)) static int put_index(struct rank_curve *c, struct err *err)
 {
     int first = c->index == NULL;
+    void *grown = c->index;
 
-    c->index = mem_grow(c->index, &c->index_room, c->count + 1, sizeof *c->index);
+    if (mem_grow_data(&grown, &c->index_room, c->count + 1, sizeof *c->index,
+                      "the epochs of a log", err))
+        return -1;
+    c->index = grown;
     for (size_t i = 0; first && i < c->count; i++)
-        c->index[i] = (int64_t)i + 1;
+        c->index[i] = c->base + (int64_t)i + 1;
     c->index[c->count] = c->open;
+    return 0;
+}
+
+__attribute__((noinline)) static int more_room(struct rank_curve *c, struct err *err)
+{
+    void *grown = c->loss;
+    int rc = mem_grow_data(&grown, &c->room, c->count + 1, sizeof *c->loss,
+                           "the losses of a log", err);
+
+    c->loss = grown;
+    return rc;
+}
+
+/* k epochs of mean l, behind what m is of those before. */
+static double extend(const struct rank_score *how, double m, double l, int64_t k, int first)
+{
+    double keep = how->method == RANK_TSE_EMA ? how->gamma : 1, take = 1;
+
+    if (how->method == RANK_EMA_CODE && first)
+        return l;
+    if (how->method == RANK_EMA_CODE) {
+        keep = 0.1;
+        take = 0.9;
+    }
+    if (k == 1)
+        return keep * m + take * l;
+    /* m keep^k + take l (1 + keep + ... + keep^(k-1)) */
+    double left = pow(keep, (double)k);
+    return m * left + take * l * (keep == 1 ? (double)k : (1 - left) / (1 - keep));
+}
+
+/* Epochs that do not count at budget T: all but the last E. */
+static int64_t skipped(const struct rank_score *how, int64_t T)
+{
+    return how->method == RANK_TSE_E && how->e < T ? T - how->e : 0;
+}
+
+/* The entries from..to - 1, as far as they speak for epochs up to T. */
+static struct rank_past extend_by(const struct rank_curve *c, const struct rank_score *how,
+                                  int64_t T, size_t from, size_t to, struct rank_past p)
+{
+    int64_t skip = skipped(how, T);
+
+    for (size_t i = from; i < to && p.done < T; i++) {
+        int64_t index = rank_curve_index(c, i), end = index < T ? index : T;
+        int64_t begin_at = p.done > skip ? p.done : skip;
+        if (end > begin_at)
+            p.m = extend(how, p.m, c->loss[i], end - begin_at, begin_at == skip);
+        p.loss = c->loss[i];
+        p.done = end;
+    }
+    return p;
+}
+
+/* Epochs that steps may not go back into, beside those that were given up. */
+static int64_t needed(const struct rank_curve *c)
+{
+    return c->ask.how.method == RANK_TSE_E ? c->ask.how.e : 0;
+}
+
+/*
+ * All but the last ones go where no step can bring them back from.  Of tse-e, these are E or
+ * more behind the last one, and count only if the budget is behind them as well: then it is T.
+ */
+__attribute__((noinline)) static void give_up(struct rank_curve *c)
+{
+    size_t kept = (size_t)(c->ask.kept + needed(c)), n = c->count - kept;
+
+    c->past = extend_by(c, &c->ask.how, c->ask.T ? c->ask.T : INT64_MAX, 0, n, c->past);
+    c->base = rank_curve_index(c, n - 1);
+    memmove(c->loss, c->loss + n, kept * sizeof *c->loss);
+    if (c->index)
+        memmove(c->index, c->index + n, kept * sizeof *c->index);
+    c->count = kept;
 }
 
 static int close_open(struct rank_curve *c, struct err *err)
@@ -104,10 +188,12 @@ static int close_open(struct rank_curve *c, struct err *err)
         return err_set(err, ERR_INPUT,
                        "has more than %d epochs, expected more steps in each (-b)",
                        (int)CURVE_EPOCHS_MAX);
-    if (c->index || c->open != (int64_t)c->count + 1)
-        put_index(c);
-    if (c->count == c->room)
-        c->loss = mem_grow(c->loss, &c->room, c->count + 1, sizeof *c->loss);
+    if (c->ask.kept && (int64_t)c->count >= 2 * (c->ask.kept + needed(c)))
+        give_up(c);
+    if ((c->index || c->open != c->base + (int64_t)c->count + 1) && put_index(c, err))
+        return -1;
+    if (c->count == c->room && more_room(c, err))
+        return -1;
     c->loss[c->count++] = c->last_step || c->n == 1 ? c->sum : c->sum / (double)c->n;
     return 0;
 }
@@ -143,6 +229,8 @@ static void go_back(struct rank_curve *c, int64_t step)
     }
     while (c->count && rank_curve_index(c, c->count - 1) >= epoch_of(c, step))
         c->count--;
+    c->lost |=
+        c->base && (epoch_of(c, step) <= c->base || rank_curve_epochs(c) < c->base + needed(c));
     if (c->bad >= step)
         c->bad = -1;
     reopen(c, step);
@@ -187,39 +275,14 @@ int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *
     return 0;
 }
 
-int rank_curve_end(struct rank_curve *c, struct err *err)
-{
-    int rc = c->n && c->last == c->until ? close_open(c, err) : 0;
-
-    mem_free(c->ring);
-    c->ring = NULL;
-    c->n = 0;
-    return rc;
-}
-
 int64_t rank_curve_epochs(const struct rank_curve *c)
 {
-    return c->count ? rank_curve_index(c, c->count - 1) : 0;
+    return c->count ? rank_curve_index(c, c->count - 1) : c->base;
 }
 
 int rank_curve_headless(const struct rank_curve *c)
 {
     return c->first - c->from >= c->gap;
-}
-
-/* k epochs of mean l, behind what m is of those before. */
-static double extend(const struct rank_score *how, double m, double l, int64_t k, int first)
-{
-    double keep = how->method == RANK_EMA_CODE ? 0.1 : how->gamma;
-    double take = how->method == RANK_EMA_CODE ? 0.9 : 1;
-
-    if (how->method == RANK_EMA_CODE && first)
-        return l;
-    if (k == 1)
-        return keep * m + take * l;
-    /* m keep^k + take l (1 + keep + ... + keep^(k-1)) */
-    double left = pow(keep, (double)k);
-    return m * left + take * l * (keep == 1 ? (double)k : (1 - left) / (1 - keep));
 }
 
 /* The first entry that speaks for epoch t or later. */
@@ -237,31 +300,60 @@ static size_t entry_of(const struct rank_curve *c, int64_t t)
     return lo;
 }
 
+/* Whether that is what was said would be asked. */
+static int is_asked(const struct rank_curve *c, const struct rank_score *how, int64_t T)
+{
+    int64_t have = rank_curve_epochs(c), asked = c->ask.T && c->ask.T < have ? c->ask.T : have;
+
+    return !c->ask.kept || (T == asked && (!how || how->method == c->ask.how.method));
+}
+
 double rank_curve_loss(const struct rank_curve *c, int64_t T)
 {
-    assert(T >= 1 && T <= rank_curve_epochs(c));
-    return c->loss[entry_of(c, T)];
+    assert(T >= 1 && T <= rank_curve_epochs(c) && is_asked(c, NULL, T));
+    return T <= c->base ? c->past.loss : c->loss[entry_of(c, T)];
+}
+
+/* The epochs up to T, behind those that were given up. */
+static struct rank_past up_to(const struct rank_curve *c, const struct rank_score *how,
+                              int64_t T)
+{
+    struct rank_past p = c->past;
+    int64_t skip = skipped(how, T);
+
+    if (p.done >= skip)
+        return extend_by(c, how, T, 0, c->count, p);
+    p.done = skip;
+    return extend_by(c, how, T, entry_of(c, skip + 1), c->count, p);
 }
 
 double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T)
 {
-    struct rank_score sum = {.method = RANK_TSE, .gamma = 1};
-    const struct rank_score *by = how;
-    int64_t done = 0;
-    double m = 0;
-
-    assert(T >= 1 && T <= rank_curve_epochs(c));
+    assert(T >= 1 && T <= rank_curve_epochs(c) && is_asked(c, how, T));
     if (how->method == RANK_LAST)
         return rank_curve_loss(c, T);
-    if (how->method == RANK_TSE || how->method == RANK_TSE_E || how->method == RANK_SOTL)
-        by = &sum;
-    if (how->method == RANK_TSE_E && how->e < T)
-        done = T - how->e;
-    int64_t skipped = done;
-    for (size_t i = entry_of(c, done + 1); done < T; i++) {
-        int64_t index = rank_curve_index(c, i), to = index < T ? index : T;
-        m = extend(by, m, c->loss[i], to - done, done == skipped);
-        done = to;
-    }
+    double m = up_to(c, how, T).m;
     return how->method == RANK_SOTL ? m / (double)T : m;
+}
+
+int rank_curve_end(struct rank_curve *c, struct err *err)
+{
+    int rc = c->n && c->last == c->until ? close_open(c, err) : 0;
+    int64_t have = rank_curve_epochs(c);
+
+    mem_free(c->ring);
+    c->ring = NULL;
+    c->n = 0;
+    if (rc || !c->ask.kept)
+        return rc;
+    /* Nothing comes back any more: what is asked is known, and is all that there is to keep. */
+    if (have && !c->lost)
+        c->past = up_to(c, &c->ask.how, c->ask.T && c->ask.T < have ? c->ask.T : have);
+    c->base = have;
+    c->count = 0;
+    mem_free(c->loss);
+    mem_free(c->index);
+    c->loss = NULL;
+    c->index = NULL;
+    return 0;
 }

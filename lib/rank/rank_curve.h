@@ -8,7 +8,8 @@
 #include "base/err.h"
 
 /*
- * A run as the means of its epochs: as much memory as epochs with a loss, whatever their steps.
+ * A run as the means of its epochs: as much memory as epochs with a loss, whatever their steps,
+ * or, where it is known what will be asked of the run, as many of the last ones as that needs.
  *
  * Epoch e (1, 2, ...) is of the steps from + (e - 1) B .. from + e B - 1, where `from` is 0 for
  * a run whose first step is 0, else 1.  Its mean is of the losses that there are; an epoch
@@ -36,11 +37,36 @@ struct rank_score { /* how */
     double gamma;
 };
 
+/*
+ * All that will be asked of a curve: its score and its loss at one budget.  Epochs are then
+ * given up, the first ones first, once they are added to that score:
+ *
+ *     1 .. base, in `past`, on the way to T      kept to 2 kept epochs with a loss      open
+ *
+ * Steps that go back among those kept (of tse-e, all but E of them) cost nothing; of those that
+ * go back farther, the curve is `lost`, and the run is to be read again, all of it kept.
+ */
+struct rank_ask {
+    struct rank_score how;
+    int64_t T;    /* the budget; 0: all epochs that there are in the end */
+    int64_t kept; /* 1 or more; beside E */
+};
+
+struct rank_past { /* epochs before some entry */
+    int64_t done;  /* 1 .. done, T at most */
+    double m;      /* what they add up to */
+    double loss;   /* of the last of them */
+};
+
 struct rank_curve {
-    int64_t per_epoch; /* B */
-    int last_step;     /* epochs are their last steps, not means */
-    double *loss;      /* [count] of the epochs that have one; owned */
-    int64_t *index;    /* [count] their numbers; NULL: 1, 2, ..., count; owned */
+    int64_t per_epoch;   /* B */
+    int last_step;       /* epochs are their last steps, not means */
+    struct rank_ask ask; /* kept 0: anything may be asked, and all is kept */
+    struct rank_past past;
+    int64_t base;   /* the number of the last epoch that was given up; 0: none */
+    int lost;       /* a step went back beyond what is kept */
+    double *loss;   /* [count] of the epochs that have one; owned */
+    int64_t *index; /* [count] their numbers; NULL: base + 1, base + 2, ...; owned */
     size_t count, room, index_room;
     int64_t from, first, last; /* steps; last < first: none yet */
     int64_t bad;               /* the first step whose loss is not finite; -1: none */
@@ -54,25 +80,32 @@ struct rank_curve {
     uint64_t lines, oldest; /* put into it, and the first of them that is still there */
 };
 
-enum { CURVE_BACK = 1 << 16, CURVE_EPOCHS_MAX = 1 << 26 };
+/* CURVE_KEPT: of an epoch a step, 256 KiB of losses stay in the cache. */
+enum { CURVE_BACK = 1 << 16, CURVE_KEPT = 1 << 14, CURVE_EPOCHS_MAX = 1 << 26 };
 
-void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step);
+/* ask: NULL: anything. */
+void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step,
+                     const struct rank_ask *ask);
 void rank_curve_release(struct rank_curve *c);
 /* step -1: the one behind the last. */
 int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *err);
-/* Closes the last epoch if it is whole; nothing is added behind. */
+/* Closes the last epoch if it is whole; nothing is added behind.  An asked curve keeps answers.
+ */
 int rank_curve_end(struct rank_curve *c, struct err *err);
 /* The number of loss[i], from 1 on. */
 static inline int64_t rank_curve_index(const struct rank_curve *c, size_t i)
 {
-    return c->index ? c->index[i] : (int64_t)i + 1;
+    return c->index ? c->index[i] : c->base + (int64_t)i + 1;
 }
 /* Whole epochs; what is open does not count. */
 int64_t rank_curve_epochs(const struct rank_curve *c);
 /* Whether the beginning is not in the log: it is longer than any gap between its steps. */
 int rank_curve_headless(const struct rank_curve *c);
 
-/* Lower is better; of the first T epochs, 1 <= T <= epochs. */
+/*
+ * Lower is better; of the first T epochs, 1 <= T <= epochs.  Of a curve that was told what will
+ * be asked: that, T the asked one or all epochs, where they are fewer.
+ */
 double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T);
 /* Of epoch T alone. */
 double rank_curve_loss(const struct rank_curve *c, int64_t T);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "rank/rank.h"
+#include "rank/rank_line.h"
 
 enum { FILE_MAX = 16 << 20, BUDGETS = 10 };
 
@@ -45,8 +46,15 @@ static int cut(char *line, char *end, char **name, char **value)
     return 1;
 }
 
-static int take_line(const struct rank_options *o, int line, const char *name, const char *text,
-                     double *value, struct err *err)
+/* What a file of results is held against. */
+struct finals {
+    const struct rank_options *o;
+    struct rank_name *names; /* [o->logs], owned */
+    double *value;           /* [o->logs], NAN: none yet */
+};
+
+static int take_line(const struct finals *f, int line, const char *name, const char *text,
+                     struct err *err)
 {
     struct err why;
     double v = 0;
@@ -54,19 +62,18 @@ static int take_line(const struct rank_options *o, int line, const char *name, c
     if (num_f64(text, -1e300, 1e300, &v, &why)) {
         if (line == 1)
             return 0; /* the names of the columns */
-        return err_at(err, o->finals, line, name, "%s", why.text);
+        return err_at(err, f->o->finals, line, name, "%s", why.text);
     }
-    for (int i = 0; i < o->logs; i++) {
-        if (strcmp(o->log[i], name))
-            continue;
-        if (!isnan(value[i]))
-            return err_at(err, o->finals, line, name, "again, expected each run once");
-        value[i] = v;
-    }
+    int at = rank_names_find(f->names, f->o->logs, name);
+    if (at < 0)
+        return 0;
+    if (!isnan(f->value[at]))
+        return err_at(err, f->o->finals, line, name, "again, expected each run once");
+    f->value[at] = v;
     return 0;
 }
 
-static int take_lines(const struct rank_options *o, char *text, double *value, struct err *err)
+static int take_lines(const struct finals *f, char *text, struct err *err)
 {
     int line = 0;
 
@@ -76,9 +83,9 @@ static int take_lines(const struct rank_options *o, char *text, double *value, s
         line++;
         int got = cut(p, end ? end : p + strlen(p), &name, &v);
         if (got < 0)
-            return err_at(err, o->finals, line, NULL,
+            return err_at(err, f->o->finals, line, NULL,
                           "has one word, expected the name of a run and its value");
-        if (got > 0 && take_line(o, line, name, v, value, err))
+        if (got > 0 && take_line(f, line, name, v, err))
             return -1;
     }
     return 0;
@@ -86,6 +93,7 @@ static int take_lines(const struct rank_options *o, char *text, double *value, s
 
 int rank_finals_read(const struct rank_options *o, double *value, struct err *err)
 {
+    struct finals f = {.o = o, .value = value};
     char *text = NULL;
     int64_t bytes = 0;
 
@@ -93,7 +101,10 @@ int rank_finals_read(const struct rank_options *o, double *value, struct err *er
         value[i] = NAN;
     if (io_read_text(o->finals, FILE_MAX, &text, &bytes, err))
         return -1;
-    int rc = take_lines(o, text, value, err);
+    f.names = rank_names_new(o->log, o->logs);
+    int mark = rank_line_mark(text, bytes, o->finals, err);
+    int rc = mark < 0 ? -1 : take_lines(&f, text + mark, err);
+    mem_free(f.names);
     mem_free(text);
     for (int i = 0; i < o->logs && rc == 0; i++)
         if (isnan(value[i]))

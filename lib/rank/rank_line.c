@@ -4,7 +4,8 @@
  *
  * Logs have tens of millions of lines: the usual ones are told by their first bytes and read
  * without a call per digit.  What a line says behind its loss is never looked at, but for the
- * brace that says it was written whole.
+ * braces of JSON: the last one says that it was written whole, another one that it is for the
+ * strict reader to say, since a line that was written over this one begins with it.
  */
 #include "rank/rank_line.h"
 
@@ -252,7 +253,9 @@ static inline enum rank_said loss(const char *p, struct rank_point *out, const c
 {
     if (!p)
         return RANK_NOTHING;
-    *at = number(p, &out->loss);
+    p = number(p, &out->loss);
+    /* "1,5" is a number of another country's, or two numbers: which is not for us to say. */
+    *at = p && *p == ',' && is_digit(p[1]) ? NULL : p;
     return *at ? RANK_LOSS : RANK_BROKEN;
 }
 
@@ -283,7 +286,7 @@ enum rank_said rank_line_quick(const char *p, struct rank_point *out, const char
         q = BEHIND(p, "{\"step\":");
         q = BEHIND(q ? whole(q, &out->step) : NULL, ",\"loss\":");
         q = q ? number(q, &out->loss) : NULL;
-        if (!q || !is_digit(q[-1]) || (*q != ',' && *q != '}'))
+        if (!q || !is_digit(q[-1]) || ((*q != ',' || q[1] != '"') && *q != '}'))
             return RANK_NOTHING;
         *at = q;
         return RANK_LOSS;
@@ -369,4 +372,12 @@ enum rank_said rank_line_json(const char *p, int64_t bytes, struct rank_point *o
     if (!whole_line)
         return RANK_BROKEN;
     return has_step && has_loss ? RANK_LOSS : RANK_NOTHING;
+}
+
+int rank_line_mark(const char *p, int64_t bytes, const char *name, struct err *err)
+{
+    if (bytes >= 2 && (memcmp(p, "\xff\xfe", 2) == 0 || memcmp(p, "\xfe\xff", 2) == 0))
+        return err_at(err, name, 1, NULL,
+                      "is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)");
+    return bytes >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }

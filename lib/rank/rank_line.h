@@ -40,8 +40,8 @@ enum { RANK_SLACK = 16 };
 /*
  * Reads the line at p, which ends with a line feed.  RANK_LOSS: *at is a byte of the line
  * behind all that was looked at.  A line of JSON that is not as paro-train writes it is
- * RANK_NOTHING with *at NULL: rank_line_json knows.  Such a line must end with '}', where
- * json is set; tokens are not looked for.
+ * RANK_NOTHING with *at NULL: rank_line_json knows.  Where json is set, such a line must end
+ * with '}' and have no '{' behind *at, or that is to be asked too; tokens are not looked for.
  */
 enum rank_said rank_line_quick(const char *p, struct rank_point *out, const char **at,
                                int *json);
@@ -53,6 +53,12 @@ enum rank_said rank_line_json(const char *p, int64_t bytes, struct rank_point *o
  * Bytes behind a number that ends with the line are not looked at.
  */
 const char *rank_line_number(const char *p, double *out);
+
+/*
+ * Bytes of p[bytes], the beginning of a text, that are the mark some programs put before UTF-8:
+ * 0 or 3; -1 of UTF-16, ERR_INPUT.
+ */
+int rank_line_mark(const char *p, int64_t bytes, const char *name, struct err *err);
 
 /* An expression of PCRE2: rank_regex.c. */
 struct rank_regex;

@@ -7,6 +7,7 @@
 
 #include "base/jout.h"
 #include "rank/rank.h"
+#include "rank/rank_put.h"
 
 /* Adds words behind "; ". */
 __attribute__((format(printf, 3, 4))) static void add(char *text, int room, const char *fmt,
@@ -52,23 +53,6 @@ void rank_note(const struct rank_result *r, const struct rank_place *p, char *te
         add(text, room, "%" PRId64 " broken line%s", run->broken, run->broken == 1 ? "" : "s");
 }
 
-/* A name as one line of a terminal shows it. */
-static void put_name(FILE *out, const char *name)
-{
-    for (; *name; name++)
-        fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
-}
-
-static void put_number(FILE *out, int width, double v)
-{
-    if (!isfinite(v))
-        fprintf(out, "%*s", width, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
-    else if (fabs(v) < 1e8 && (fabs(v) >= 1e-3 || v == 0))
-        fprintf(out, "%*.6f", width, v);
-    else
-        fprintf(out, "%*.6e", width, v);
-}
-
 static void put_head(const struct rank_result *r, FILE *out)
 {
     const struct rank_options *o = r->o;
@@ -97,17 +81,17 @@ static void put_row(const struct rank_result *r, const struct rank_place *p, FIL
         snprintf(rank, sizeof rank, p->best < p->worst ? "%d-%d" : "%d", p->best, p->worst);
     fprintf(out, "%-9s", rank);
     if (p->epochs) {
-        put_number(out, 16, p->score);
+        rank_put_number(out, 16, p->score);
         if (r->o->how.method == RANK_SOTL)
-            put_number(out, 14, p->score / log(2));
-        put_number(out, 14, p->loss);
+            rank_put_number(out, 14, p->score / log(2));
+        rank_put_number(out, 14, p->loss);
         fprintf(out, " %11" PRId64, p->epochs * p->run->curve.per_epoch);
     } else {
         fprintf(out, "%16s%s%14s %11s", "-",
                 r->o->how.method == RANK_SOTL ? "             -" : "", "-", "-");
     }
     fprintf(out, "  ");
-    put_name(out, p->run->name);
+    rank_put_name(out, p->run->name);
     rank_note(r, p, note, sizeof note);
     if (*note)
         fprintf(out, "  (%s)", note);
@@ -152,7 +136,7 @@ void rank_print(const struct rank_result *r, FILE *out)
     if (r->share) {
         const struct rank_place *p = find_first(r);
         fprintf(out, "\n");
-        put_name(out, p->run->name);
+        rank_put_name(out, p->run->name);
         fprintf(out, " is %s the race: ", r->stop ? "out of" : "in");
         if (isfinite(p->score))
             fprintf(out, "rank %d of %d, expected %d or better\n", p->best, r->ranked,

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -22,13 +23,14 @@ struct reader {
     struct rank_regex *regex; /* NULL: known formats */
     struct err *err;
     int64_t bytes; /* of the log */
+    int begun;     /* the mark before the text, if any, is passed over */
     int looked;    /* for the tokens of a step */
 };
 
 static int add(struct reader *r, int64_t step, double loss)
 {
     if (rank_curve_add(&r->run->curve, step, loss, r->err))
-        return err_prefix(r->err, "log '%s' ", r->run->name);
+        return err_prefix(r->err, "log '%s': ", r->run->name);
     return 0;
 }
 
@@ -67,7 +69,7 @@ static int by_format(struct reader *r, const char *p, const char *end, enum rank
 
     if (json) {
         char last = bytes > 1 && end[-1] == '\r' ? end[-2] : end[-1];
-        if (!at || last != '}' || !r->looked)
+        if (!at || last != '}' || !r->looked || memchr(at, '{', (size_t)(end - at)))
             said = rank_line_json(p, bytes, pt);
         r->looked |= said == RANK_LOSS;
     }
@@ -115,9 +117,25 @@ static int take_lines(struct reader *r, const char *p, const char *end)
     return r->regex ? regex_lines(r, p, end) : format_lines(r, p, end);
 }
 
+/* The mark before a text is none of its first line. */
+static int take_mark(struct reader *r, char *text, int64_t *used)
+{
+    int mark = rank_line_mark(text, *used, r->run->name, r->err);
+
+    if (mark < 0)
+        return -1;
+    r->begun = 1;
+    *used -= mark;
+    if (mark)
+        memmove(text, text + mark, (size_t)*used);
+    return 0;
+}
+
 /* Up to the last line feed of text[used]; what is behind it moves to the front. */
 static int take_block(struct reader *r, char *text, int64_t *used)
 {
+    if (!r->begun && *used >= 3 && take_mark(r, text, used))
+        return -1;
     const char *first = memchr(text, '\n', (size_t)*used);
     const char *last = first ? memrchr(text, '\n', (size_t)*used) : NULL;
     int64_t whole = last ? last + 1 - text : 0;
@@ -176,16 +194,16 @@ static int read_fd(struct reader *r, int fd)
     return rc;
 }
 
-static int begin(struct reader *r, struct rank_run *run, int64_t per_epoch, int last_step,
-                 const char *regex, struct err *err)
+static int begin(struct reader *r, struct rank_run *run, const struct rank_reading *how,
+                 struct err *err)
 {
     const char *name = run->name;
 
     *r = (struct reader){.run = run, .err = err};
-    if (regex && rank_regex_new(regex, &r->regex, err))
+    if (how->regex && rank_regex_new(how->regex, &r->regex, err))
         return err_prefix(err, "--regex: ");
     *run = (struct rank_run){.name = name};
-    rank_curve_init(&run->curve, per_epoch, last_step);
+    rank_curve_init(&run->curve, how->per_epoch, how->last_step, how->ask);
     return 0;
 }
 
@@ -204,48 +222,76 @@ static int finish(struct reader *r, int rc)
                                 " of %" PRId64 " (--regex finds others)",
                      run->name, run->lines);
     if (rc == 0 && rank_curve_end(&run->curve, r->err))
-        rc = err_prefix(r->err, "log '%s' ", run->name);
+        rc = err_prefix(r->err, "log '%s': ", run->name);
     if (rc)
         rank_run_release(run);
     return rc;
 }
 
-int rank_read(struct rank_run *run, int64_t per_epoch, int last_step, const char *regex,
-              struct err *err)
+/* From where fd is.  A file is read again, and all of it kept, where a step goes back far. */
+static int read_open(struct rank_run *run, int fd, const struct rank_reading *how,
+                     struct err *err)
 {
-    int std = strcmp(run->name, "-") == 0;
+    struct rank_reading all = *how;
     struct reader r;
+    struct stat st;
+    off_t from = lseek(fd, 0, SEEK_CUR);
 
-    if (begin(&r, run, per_epoch, last_step, regex, err))
+    all.ask = NULL;
+    if (how->ask && (from < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)))
+        how = &all;
+    if (begin(&r, run, how, err))
         return -1;
-    int fd = std ? 0 : open(run->name, O_RDONLY | O_CLOEXEC);
-    int rc = fd < 0 ? err_sys(err, "cannot open log '%s'", run->name) : 0;
-    if (rc == 0) {
-        posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-        rc = read_fd(&r, fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    int rc = read_fd(&r, fd);
+    if (rc == 0 && run->curve.lost) {
+        rank_regex_free(r.regex);
+        rank_run_release(run);
+        if (lseek(fd, from, SEEK_SET) < 0)
+            return err_sys(err, "cannot read log '%s' again", run->name);
+        return read_open(run, fd, &all, err);
     }
-    if (fd > 0)
-        close(fd);
     return finish(&r, rc);
 }
 
-int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes, int64_t per_epoch,
-                    const char *regex, struct err *err)
+int rank_read(struct rank_run *run, const struct rank_reading *how, struct err *err)
+{
+    int std = strcmp(run->name, "-") == 0;
+    int fd = std ? 0 : open(run->name, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(err, "cannot open log '%s'", run->name);
+    int rc = read_open(run, fd, how, err);
+    if (!std)
+        close(fd);
+    return rc;
+}
+
+int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes,
+                    const struct rank_reading *how, struct err *err)
 {
     struct reader r;
     char *copy = NULL;
+    int64_t used = bytes;
 
-    if (begin(&r, run, per_epoch, 0, regex, err))
+    if (begin(&r, run, how, err))
         return -1;
     int rc = mem_buffer(bytes + 1 + RANK_SLACK, "a log", (void **)&copy, err);
     if (rc == 0) {
         memcpy(copy, text, (size_t)bytes);
         r.bytes = bytes;
-        rc = take_block(&r, copy, &bytes);
+        rc = take_block(&r, copy, &used);
     }
     if (rc == 0)
-        rc = take_rest(&r, copy, bytes);
+        rc = take_rest(&r, copy, used);
     mem_free(copy);
+    if (rc == 0 && run->curve.lost) {
+        struct rank_reading all = *how;
+        all.ask = NULL;
+        rank_regex_free(r.regex);
+        rank_run_release(run);
+        return rank_read_bytes(run, text, bytes, &all, err);
+    }
     return finish(&r, rc);
 }
 
@@ -259,9 +305,7 @@ struct crew { /* threads that take runs in turn */
     struct err *err; /* [runs] */
     int *rc;         /* [runs] */
     int runs, next, failed;
-    int64_t per_epoch;
-    int last_step;
-    const char *regex;
+    const struct rank_reading *how;
 };
 
 static void *work(void *arg)
@@ -272,15 +316,15 @@ static void *work(void *arg)
     /* What was taken is read, so that of several errors the first is told. */
     while (!__atomic_load_n(&c->failed, __ATOMIC_RELAXED) &&
            (i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->runs) {
-        c->rc[i] = rank_read(&c->run[i], c->per_epoch, c->last_step, c->regex, &c->err[i]);
+        c->rc[i] = rank_read(&c->run[i], c->how, &c->err[i]);
         if (c->rc[i])
             __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
     }
     return NULL;
 }
 
-int rank_read_all(struct rank_run *run, int runs, int64_t per_epoch, int last_step,
-                  const char *regex, struct err *err)
+int rank_read_all(struct rank_run *run, int runs, const struct rank_reading *how,
+                  struct err *err)
 {
     pthread_t thread[THREADS_MAX];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -289,9 +333,7 @@ int rank_read_all(struct rank_run *run, int runs, int64_t per_epoch, int last_st
                      .err = mem_new((size_t)runs, sizeof *c.err),
                      .rc = mem_new((size_t)runs, sizeof *c.rc),
                      .runs = runs,
-                     .per_epoch = per_epoch,
-                     .last_step = last_step,
-                     .regex = regex};
+                     .how = how};
 
     wanted = cores < wanted ? (int)cores : wanted;
     /* Where no thread is to be had, this one does it all. */

@@ -18,21 +18,27 @@ struct rank_run {
  */
 enum { RANK_LINE_MAX = 1 << 20 };
 
+struct rank_reading {  /* how */
+    int64_t per_epoch; /* this and last_step: rank_curve_init's */
+    int last_step;
+    const struct rank_ask *ask; /* what will be asked; NULL: anything */
+    const char *regex;          /* an expression; NULL: the known formats */
+};
+
 /*
- * Reads run->name ("-": stdin) into the rest of *run; per_epoch and last_step are rank_curve_
- * init's, regex is an expression, or NULL for the known formats.  In blocks: what is held is
- * the curve.  ERR_INPUT where no line has a loss.
+ * Reads run->name ("-": stdin) into the rest of *run, in blocks: what is held is the curve. All
+ * of it where the log is no file, which can be read again; then `ask` is of no use.  ERR_INPUT
+ * where no line has a loss.
  */
-int rank_read(struct rank_run *run, int64_t per_epoch, int last_step, const char *regex,
-              struct err *err);
+int rank_read(struct rank_run *run, const struct rank_reading *how, struct err *err);
 /* The same of bytes in memory, as a file `name`. */
-int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes, int64_t per_epoch,
-                    const char *regex, struct err *err);
+int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes,
+                    const struct rank_reading *how, struct err *err);
 void rank_run_release(struct rank_run *run);
 
 /* All of them, several at once where there are processors; the error of the first that has one.
  */
-int rank_read_all(struct rank_run *run, int runs, int64_t per_epoch, int last_step,
-                  const char *regex, struct err *err);
+int rank_read_all(struct rank_run *run, int runs, const struct rank_reading *how,
+                  struct err *err);
 
 #endif

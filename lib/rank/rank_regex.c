@@ -31,6 +31,9 @@ static int find_groups(struct rank_regex *r, const char *text, struct err *err)
     int step = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR) "step");
 
     pcre2_pattern_info(r->code, PCRE2_INFO_CAPTURECOUNT, &groups);
+    if (loss == PCRE2_ERROR_NOUNIQUESUBSTRING || step == PCRE2_ERROR_NOUNIQUESUBSTRING)
+        return err_set(err, ERR_INPUT, "'%s' has several groups named %s, expected one", text,
+                       loss == PCRE2_ERROR_NOUNIQUESUBSTRING ? "loss" : "step");
     if (loss > 0) {
         r->loss = (uint32_t)loss;
         r->step = step > 0 ? (uint32_t)step : 0;

@@ -100,6 +100,37 @@ END
     grep -q '^1  *5.000000 .*  torn  (1 broken line)$' out
 }
 
+# Epochs are given up from some 33000 on; a step that goes back behind what is kept has a file
+# read again, and of a pipe all is kept.
+@test "long logs: in little memory, and steps that go back anywhere" {
+    seq 300000 | awk '{ printf "s:%d trl:%d.%d\n", $1, 1 + 10000 / $1, $1 % 7 }' > long
+    { cat long; echo 's:299990 trl:3'; } > near
+    { cat long; echo 's:200000 trl:3'; } > far
+    { cat long; tail -n +200000 long; } > resumed
+    { cat long; llmc {90..50}; } > anew
+    cp long base
+    for f in long near far resumed anew; do
+        for m in tse tse-ema ema-code sotl last tse-e 'tse-e -e 50000' 'tse -T 2' 'tse -b 10' 'last -T 2'; do
+            # shellcheck disable=SC2086 # words
+            diff <(paro-rank --json -m $m - < $f) <(cat $f | paro-rank --json -m $m -)
+        done
+        diff <(paro-rank --json --stop-below 1 $f base; echo $?) <(paro-rank --json --stop-below 1 $f base --plot p.$f; echo $?)
+    done
+    diff <(scores -m tse resumed | sed s/resumed/long/) <(scores -m tse long)
+    # From where standard input is, the second time too.
+    diff <({ read -r _; scores -m tse -; } < far) <(tail -n +2 far | scores -m tse -)
+    # All that a pipe says, in less memory than that takes.
+    [ -n "$SAN" ] || (ulimit -v 20000
+        rc=0
+        seq 3000000 | sed 's/.*/s:& trl:1/' | paro-rank - > out 2> said || rc=$?
+        [ "$rc" = 2 ]
+        grep -qx "paro-rank: log '-': cannot have [0-9]* times 8 bytes of memory for the losses of a log: Cannot allocate memory" said)
+    # 24 MB of losses.
+    seq 3000000 | sed 's/.*/s:& trl:1/' > long
+    ([ -n "$SAN" ] || ulimit -v 24000; scores -m tse long -T 2000000 | grep -qx '1 2000000.000000 long'
+        scores -m tse long | grep -qx '1 3000000.000000 long')
+}
+
 @test "steps that are missing take the next, from the step that a log counts from" {
     for s in 10 20 30 40; do echo "s:$s trl:$((50 - s))"; done > tenth
     [ "$(scores -m tse tenth)" = "1 1000.000000 tenth" ]
@@ -206,6 +237,25 @@ judged() {
         paro-rank --stop-below 1 -T 3 a b
 }
 
+# example FIRST PAGE: from the line of EXAMPLES that has FIRST up to its block's end, as text.
+example() {
+    awk -v first="$1" '/^\.Sh EXAMPLES/ { on = 1 }
+        on && index($0, first) { show = 1 }
+        /^\.Ed/ { show = 0 }
+        show' "$2" | sed 's/\\e/\\/g; s/\\(aq/'"'"'/g'
+}
+
+@test "stop-below: the manual page shows what its example prints" {
+    local page=$BATS_TEST_DIRNAME/../../man/paro-rank.1
+    example '$ for r in 1 2 3' "$page" | sed -n '1,2{s/^\$ //;p}' > logs
+    bash -eu logs
+    example '$ status=0' "$page" > shown
+    sed -n 's/^\$ //p' shown > run
+    bash -eu run > said
+    grep -v '^\$ ' shown | diff - said
+    [ "$(tail -n 1 said)" = 1 ]
+}
+
 @test "JSON: one document, what is no number is null" {
     llmc 4 3 > a; llmc 4 nan > b
     paro-rank --json a b > out
@@ -265,7 +315,7 @@ judged() {
     perl -e 'print "a" x 40, "1y\n"' > b
     paro-rank b --regex '^(?:a|aa|aaa)+(\d)$' > out 2> said && return 1
     grep -qxF 'paro-rank: b:1: --regex gives up: match limit exceeded' said
-    fails "paro-rank: --budget: '0', expected a whole number from 1 to 9007199254740992" paro-rank a -T 0
+    fails "paro-rank: --budget: '0', expected a whole number from 1 to 9007199254740992, or a part above 0.0 up to 1.0" paro-rank a -T 0
     fails "paro-rank: --budget: '1.5', expected a part above 0.0 up to 1.0" paro-rank a -T 1.5
     fails "paro-rank: --method: 'best', expected tse, tse-e, tse-ema, ema-code, sotl or last" paro-rank a -m best
     fails "paro-rank: --samples without blr, expected it with blr" paro-rank a --samples 9
@@ -276,6 +326,81 @@ judged() {
     local rc=0
     paro-rank a > /dev/full 2> said || rc=$?
     [ $rc = 2 ]
+}
+
+# after each torn line of JSON another was begun: behind the loss, in a key, in a value
+@test "a line of JSON that another was written over is broken, wherever it was cut" {
+    printf '{"step":1,"loss":3,"lr":1}\n' > whole
+    for cut in '{"step":2,"loss":9,"g' '{"step":2,"loss":9,"g":1' '{"step":2,"loss":9,' '{"step":2,"loss":9'; do
+        { cat whole; printf '%s{"step":2,"loss":2,"g":1}\n{"step":2,"loss":1,"g":1}\n' "$cut"; } > over
+        paro-rank -m tse over > out
+        grep -q '^1  *4.000000 .*  over  (1 broken line)$' out || { echo "$cut"; cat out; return 1; }
+    done
+    # Braces of its own are none.
+    { cat whole; printf '{"step":2,"loss":1,"a":{"b":"{"}}\n'; } > own
+    [ "$(paro-rank -m tse own | grep -c 'broken')" = 0 ]
+    [ "$(scores -m tse own)" = "1 4.000000 own" ]
+}
+
+@test "a number with a decimal comma is no shorter number" {
+    printf 's:1 trl:4.5\ns:2 trl:1,5\n' > log
+    paro-rank -m tse log > out
+    grep -q '^1  *4.500000 .*  log  (1 broken line)$' out
+    # Any of them alone is no log.
+    echo 's:1 trl:1,5' > alone
+    fails "paro-rank: log 'alone' has no line with a step and a training loss, of 1 (--regex finds others)" \
+        paro-rank alone
+}
+
+@test "the mark that some editors put before UTF-8 is no part of the first line" {
+    llmc 4 3 > log
+    losses '{"step":' ',"loss":' 4 3 | sed 's/$/}/' > json
+    head -n 1 json | head -c -1 > unended
+    for f in log json unended; do
+        { printf '\357\273\277'; cat $f; } > marked
+        diff <(scores -m tse - < $f) <(scores -m tse - < marked)
+        # One byte at a time, as a pipe may give it.
+        diff <(scores -m tse - < $f) <(perl -e '$| = 1; local $/ = \1; print while <>' marked | scores -m tse -)
+    done
+    paro-rank log - < json --finals <(printf '\357\273\277log 1\n- 2\n') | grep -q SPEARMAN
+    perl -pe 's/(.)/$1\0/g; s/\n/\n\0/; print "\xff\xfe" if $. == 1' log > wide
+    fails "paro-rank: wide:1: is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)" paro-rank wide
+    perl -pe 's/(.)/\0$1/g; s/\n/\0\n/; print "\xfe\xff" if $. == 1' log > wide
+    fails "paro-rank: wide:1: is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)" paro-rank wide
+}
+
+@test "an option that the method does not ask for is refused" {
+    llmc 4 3 > a
+    for m in tse tse-ema ema-code sotl last; do
+        fails "paro-rank: --last-epochs with $m, expected it with -m tse-e" paro-rank -m $m -e 2 a
+    done
+    for m in tse tse-e ema-code sotl last; do
+        fails "paro-rank: --gamma with $m, expected it with -m tse-ema" paro-rank -g .5 -m $m a
+    done
+    fails "paro-rank: --seed without an estimate, expected -k K or --samples N" \
+        paro-rank blr -0 1 -n 1 --seed 3 a
+    fails "paro-rank: --plot: '-' is standard output, where the ranking goes, expected a file" \
+        paro-rank a --plot -
+    [ ! -e ./- ]
+    fails "paro-rank: a log and --finals are both '-', expected one from a file" paro-rank a - --finals -
+    printf 'a 1\nb 2\n' > finals
+    cp a b
+    fails "paro-rank: --plot: 'finals' is what --finals reads, expected another file" \
+        paro-rank a b --finals finals --plot finals --force
+    fails "paro-rank: --regex: '(?J)(?<loss>a)|(?<loss>b)' has several groups named loss, expected one" \
+        paro-rank a --regex '(?J)(?<loss>a)|(?<loss>b)'
+    fails "paro-rank: --regex: '(?J)(?<loss>.)((?<step>a)|(?<step>b))' has several groups named step, expected one" \
+        paro-rank a --regex '(?J)(?<loss>.)((?<step>a)|(?<step>b))'
+}
+
+@test "finals: a long file beside many logs" {
+    local r
+    for r in $(seq 300); do llmc "$r" > r"$r"; done
+    # What is not among the logs is passed over; each of 100000 lines against each log is too much.
+    { seq -f 'x%.0f 1' 100000; seq -f 'r%.0f' 300 | awk '{ print $1, NR }'; } > finals
+    paro-rank r? r?? r??? --finals finals | tail -n 1 | grep -qE '^1 +1 +1\.0000 +1\.0000$'
+    echo 'r7 3' >> finals
+    fails "paro-rank: finals:100301: 'r7' again, expected each run once" paro-rank r? r?? r??? --finals finals
 }
 
 @test "several logs at once are what they are one by one" {
@@ -309,7 +434,21 @@ judged() {
     fails "paro-rank: blr with 0 files, expected 1 to 4096" paro-rank blr -0 1 -n 1
     fails "paro-rank: --method with blr, expected it without" paro-rank blr -0 1 -n 1 -m tse line.tsv
     fails "paro-rank: --repeats without --bound-samples, expected -k K" paro-rank blr -0 1 -n 1 --repeats 9 line.tsv
+    fails "paro-rank: data '-' is given twice, expected each once" paro-rank blr -0 1 -n 1 - - < line.tsv
+    fails "paro-rank: data 'line.tsv' is given twice, expected each once" \
+        paro-rank blr -0 1 -n 1 line.tsv flat.tsv line.tsv
     head -n 3 line.tsv > short.tsv
     paro-rank blr -0 1 -n 1 line.tsv short.tsv > out 2> said && return 1
     grep -q '^paro-rank: .*short.tsv' said
+}
+
+@test "blr: names and numbers stay in their columns" {
+    printf '1e60\t1e90\n' > huge.tsv
+    printf '2e60\t1e90\n' > $'odd\033[31m\nname.tsv'
+    paro-rank blr -0 1 -n 1 huge.tsv --items > out
+    head -n 1 out | grep -qxF '# huge.tsv: 1 row of 1 feature, prior variance 1, noise variance 1'
+    paro-rank blr -0 1 -n 1 -k 2 --samples 2 --items huge.tsv $'odd\033[31m\nname.tsv' >> out
+    grep -qF 'odd?[31m?name.tsv' out
+    perl -ne 'exit 1 if /[\0-\x09\x0b-\x1f]/ || /\d{20}/ || length > 190' out
+    paro-rank blr -0 1 -n 1 -k 2 $'odd\033[31m\nname.tsv' | head -n 1 | grep -qF '# odd?[31m?name.tsv: 1 row of 1 feature,'
 }

@@ -13,14 +13,15 @@
 #include "rank/rank_line.h"
 #include "rank/rank_read.h"
 
-static int parse(struct rank_run *run, const char *text, size_t bytes, int64_t per_epoch)
+static int parse(struct rank_run *run, const char *text, size_t bytes, int64_t per_epoch,
+                 const struct rank_ask *ask)
 {
+    const struct rank_reading how = {.per_epoch = per_epoch, .ask = ask};
     struct err err = {0};
     char *copy = fuzz_copy(text, bytes);
 
     *run = (struct rank_run){.name = FUZZ_NAME};
-    int rc =
-        fuzz_judge(rank_read_bytes(run, copy, (int64_t)bytes, per_epoch, NULL, &err), &err);
+    int rc = fuzz_judge(rank_read_bytes(run, copy, (int64_t)bytes, &how, &err), &err);
     mem_free(copy);
     return rc;
 }
@@ -99,6 +100,24 @@ static void check_scores(const struct rank_curve *c)
     }
 }
 
+/* A curve that keeps but what will be asked says the same, bit for bit. */
+static void check_asked(const struct rank_curve *all, const char *data, size_t bytes)
+{
+    int64_t T = rank_curve_epochs(all);
+
+    for (int i = 0; T > 0 && i < 2 * RANK_METHODS; i++) {
+        struct rank_ask ask = {{(enum rank_method)(i / 2), 2, 0.5}, i % 2 ? (T + 1) / 2 : 0, 1};
+        int64_t at = i % 2 ? ask.T : T;
+        struct rank_run some;
+        int rc = parse(&some, data, bytes, all->per_epoch, &ask);
+        assert(rc == 0 && rank_curve_epochs(&some.curve) == T);
+        assert(same(rank_curve_score(&some.curve, &ask.how, at),
+                    rank_curve_score(all, &ask.how, at)));
+        assert(same(rank_curve_loss(&some.curve, at), rank_curve_loss(all, at)));
+        rank_run_release(&some);
+    }
+}
+
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
     struct rank_run run, three, back;
@@ -107,8 +126,8 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     if (bytes > FUZZ_MAX)
         return 0;
     check_lines(data, bytes);
-    int rc = parse(&run, (const char *)data, bytes, 1);
-    assert(parse(&three, (const char *)data, bytes, 3) == rc);
+    int rc = parse(&run, (const char *)data, bytes, 1, NULL);
+    assert(parse(&three, (const char *)data, bytes, 3, NULL) == rc);
     if (rc)
         return 0;
     const struct rank_curve *c = &run.curve;
@@ -118,8 +137,10 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     assert(rank_curve_epochs(&three.curve) <= rank_curve_epochs(c) / 3);
     check_scores(c);
     check_scores(&three.curve);
+    check_asked(c, (const char *)data, bytes);
+    check_asked(&three.curve, (const char *)data, bytes);
     char *text = print(c, &printed);
-    rc = parse(&back, text, printed, 1);
+    rc = parse(&back, text, printed, 1, NULL);
     assert(rc == 0 && back.curve.count == c->count && back.curve.back == 0);
     for (size_t i = 0; i < c->count; i++)
         assert(rank_curve_index(&back.curve, i) == rank_curve_index(c, i) &&

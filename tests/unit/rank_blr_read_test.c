@@ -26,6 +26,12 @@ static void rows_are_read(void **state)
     check_rows("# what it is\n\n   \na\tb\n1\t2\n#1\t3\n 1 \t 4.5e-1 \r\n", 2, 1, 0.45);
     check_rows("info\tnano\tx-1\n1\t-2\t.5\n", 1, 2, 0.5);
     check_rows("1e100\t-1e100\t+3\n", 1, 2, 3);
+    check_rows("\xef\xbb\xbf"
+               "1\t2\n3\t4\n",
+               2, 1, 4);
+    check_rows("\xef\xbb\xbf"
+               "a\tb\n1\t2\n",
+               1, 1, 2);
 
     struct rank_blr_data d = blr_parse("t", "1\t2\t3\n4\t5\t6\n");
     assert_true(d.x[0] == 1 && d.x[1] == 2 && d.x[2] == 4 && d.x[3] == 5);
@@ -73,6 +79,12 @@ static void what_is_no_row_is_refused(void **state)
         {"\t\t\n", 1, "'column 1' is ''"},
         {"1\t2\t\n", 1, "'column 3' is ''"},
         {"1\t2 3\n", 1, "'column 2' is '2 3'"},
+        {"1\t2\n\xef\xbb\xbf"
+         "3\t4\n",
+         2, "'column 1' is '"},
+        {"\xff\xfe"
+         "1",
+         1, "t.tsv:1: is UTF-16, expected UTF-8"},
     };
 
     (void)state;
@@ -117,6 +129,7 @@ static void files_are_read(void **state)
     int fd = temp_file(path, "blr"), in = dup(0);
     FILE *f = fdopen(fd, "w");
     struct rank_blr_data d = {0};
+    const char *name;
     struct err err;
 
     (void)state;
@@ -129,7 +142,8 @@ static void files_are_read(void **state)
             assert_int_equal(dup2(fd, 0), 0);
             close(fd);
         }
-        assert_int_equal(rank_blr_read(std ? "-" : path, &d, &err), 0);
+        name = std ? "-" : path;
+        assert_int_equal(rank_blr_read(&name, 1, RANK_BLR_BYTES_MAX, &d, &err), 0);
         assert_string_equal(d.name, std ? "stdin" : path);
         assert_true(d.rows == ROWS && d.features == 2);
         for (int i = 0; i < ROWS; i++)
@@ -140,10 +154,39 @@ static void files_are_read(void **state)
     dup2(in, 0);
     close(in);
     unlink(path);
-    assert_int_equal(rank_blr_read(path, &d, &err), -1);
+    name = path;
+    assert_int_equal(rank_blr_read(&name, 1, RANK_BLR_BYTES_MAX, &d, &err), -1);
     assert_true(err.code == ERR_ABSENT && strstr(err.text, path));
-    assert_int_equal(rank_blr_read("/", &d, &err), -1);
+    name = "/";
+    assert_int_equal(rank_blr_read(&name, 1, RANK_BLR_BYTES_MAX, &d, &err), -1);
     assert_true(err.code == ERR_SYS && strstr(err.text, "'/'"));
+}
+
+/* One bound for all, not one for each. */
+static void files_are_bounded_together(void **state)
+{
+    char path[2][TEMP_PATH];
+    const char *name[2] = {path[0], path[1]};
+    struct rank_blr_data d[2] = {0};
+    struct err err = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int fd = temp_file(path[i], "blr");
+        assert_int_equal(write(fd, "1\t2\n3\t4\n", 8), 8);
+        close(fd);
+    }
+    assert_int_equal(rank_blr_read(name, 2, 8 * (int64_t)sizeof(double), d, &err), 0);
+    assert_true(d[1].rows == 2);
+    rank_blr_data_release(&d[0]);
+    rank_blr_data_release(&d[1]);
+    assert_int_equal(rank_blr_read(name, 2, 8 * (int64_t)sizeof(double) - 1, d, &err), -1);
+    assert_true(
+        err.code == ERR_INPUT && err.line == 2 && strstr(err.text, path[1]) &&
+        strstr(err.text, "is row 2 of 2 columns, expected 63 B of numbers at most, in all"));
+    assert_true(!d[0].x && !d[1].x);
+    unlink(path[0]);
+    unlink(path[1]);
 }
 
 /* Owned by the caller. */
@@ -198,8 +241,8 @@ static void results_are_shown(void **state)
     rank_blr_release(&r);
 
     assert_int_equal(rank_blr_weigh(d, 2, &o, &w, &err), 0);
-    has(shown(NULL, &w, 0), "L_sampled         +-  evidence  combined features  model\n");
-    has(shown(NULL, &w, 0), "  0.500000  0.51");
+    has(shown(NULL, &w, 0), "L_sampled           +-  evidence      combined features  model\n");
+    has(shown(NULL, &w, 0), "  0.500000      0.51");
     has(shown(NULL, &w, 1), "\"name\": \"a \\\"b\\\"\",");
     has(shown(NULL, &w, 1), "\"evidence\": 0.5,\n");
     rank_blr_weights_release(&w);
@@ -214,6 +257,7 @@ int main(void)
         cmocka_unit_test(what_is_no_row_is_refused),
         cmocka_unit_test(what_is_too_large_is_refused),
         cmocka_unit_test(files_are_read),
+        cmocka_unit_test(files_are_bounded_together),
         cmocka_unit_test(results_are_shown),
     };
 

@@ -11,7 +11,8 @@ static const char *const words[] = {
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"json", "llmc", "nano", "console", "back", "digits"};
+    static const char *const names[] = {"json", "llmc",   "nano", "console",
+                                        "back", "digits", "mark", "over"};
     struct fuzz_texts t = {.words = words,
                            .word_count = sizeof words / sizeof *words,
                            .ends = " \n:,|/",

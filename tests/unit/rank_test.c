@@ -85,6 +85,12 @@ static void lines_are_told(void **state)
         {"s", RANK_NOTHING, 0, 0, 0},
         {"s:1 trl:1.5x", RANK_BROKEN, 0, 0, 0},
         {"s:1 trl:1.2.3", RANK_BROKEN, 0, 0, 0},
+        {"s:1 trl:1,5", RANK_BROKEN, 0, 0, 0},
+        {"s:1 trl:1.25,5", RANK_BROKEN, 0, 0, 0},
+        {"s:1 trl:1.25, 5", RANK_LOSS, 1, 1.25, 0},
+        {"step:5/9 train_loss:1,5 train_time:1ms", RANK_BROKEN, 0, 0, 0},
+        {"step 5/9 | train loss 1,5 | norm 1", RANK_BROKEN, 0, 0, 0},
+        {"{\"step\":7,\"loss\":2,5}", RANK_BROKEN, 0, 0, 0},
         {"s:123456789012345678 trl:1", RANK_NOTHING, 0, 0, 0},
     };
 
@@ -145,7 +151,7 @@ static void golden_values(void **state)
     struct err err;
 
     (void)state;
-    rank_curve_init(&c, 1, 0);
+    rank_curve_init(&c, 1, 0, NULL);
     for (int i = 0; i < 4; i++)
         assert_int_equal(rank_curve_add(&c, i + 1, 4 - i, &err), 0);
     assert_int_equal(rank_curve_end(&c, &err), 0);
@@ -256,7 +262,7 @@ static void epochs_are_those_of_losses_kept(void **state)
         double mean[STEPS];
         int per_epoch = sizes[at % 5], last_step = at / 5 % 2 == 1, lines = 3 + (int)(at % 90);
         int step = (int)(uniform(10, at) * 4);
-        rank_curve_init(&c, per_epoch, last_step);
+        rank_curve_init(&c, per_epoch, last_step, NULL);
         for (int i = 0; i < lines && step < STEPS; i++) {
             double loss = floor(uniform(11 + at, (uint64_t)i) * 64) / 8; /* sums are exact */
             assert_int_equal(rank_curve_add(&c, step, loss, &err), 0);
@@ -275,6 +281,86 @@ static void epochs_are_those_of_losses_kept(void **state)
     }
 }
 
+/* Log lines: gaps, steps that restart, most of them near, some anywhere. */
+static int draw_lines(uint64_t at, int64_t *step, double *loss)
+{
+    int lines = 20 + (int)(at % 90), n = 0;
+    int64_t s = (int64_t)(uniform(20, at) * 3);
+
+    for (; n < lines && s < STEPS; n++) {
+        step[n] = s;
+        loss[n] = floor(uniform(21 + at, (uint64_t)n) * 1e6) / 1e5;
+        double way = uniform(200000 + at, (uint64_t)n), far = uniform(400000 + at, (uint64_t)n);
+        int64_t back = (int64_t)(far * (n % 4 ? 5 : (double)s + 1));
+        s = way < 0.05 && back <= s ? s - back : way < 0.2 ? s + 1 + (int64_t)(far * 4) : s + 1;
+    }
+    return n;
+}
+
+static void feed(struct rank_curve *c, const int64_t *step, const double *loss, int n)
+{
+    struct err err;
+
+    for (int i = 0; i < n; i++)
+        assert_int_equal(rank_curve_add(c, step[i], loss[i], &err), 0);
+    assert_int_equal(rank_curve_end(c, &err), 0);
+}
+
+/* What was given up is in the score, bit for bit, or said to be lost. */
+static void a_curve_keeps_what_will_be_asked(void **state)
+{
+    static const struct rank_score hows[] = {
+        {RANK_TSE, 1, 0},      {RANK_TSE_E, 1, 0}, {RANK_TSE_E, 5, 0}, {RANK_TSE_EMA, 1, 0.9},
+        {RANK_EMA_CODE, 1, 0}, {RANK_SOTL, 1, 0},  {RANK_LAST, 1, 0}};
+    int64_t step[STEPS], given_up = 0, lost = 0, compared = 0;
+    double loss[STEPS];
+
+    (void)state;
+    for (uint64_t at = 0; at < 20000; at++) {
+        const struct rank_score *how = &hows[at % 7];
+        int64_t per_epoch = at / 7 % 3 == 2 ? 3 : 1;
+        struct rank_ask ask = {*how, (int64_t)(at / 21 % 4) * 9,
+                               1 + (int64_t)(at / 84 % 3) * 4};
+        int last_step = how->method == RANK_LAST, n = draw_lines(at, step, loss);
+        struct rank_curve all, some;
+        rank_curve_init(&all, per_epoch, last_step, NULL);
+        rank_curve_init(&some, per_epoch, last_step, &ask);
+        feed(&all, step, loss, n);
+        feed(&some, step, loss, n);
+        int64_t T = rank_curve_epochs(&all);
+        T = ask.T && ask.T < T ? ask.T : T;
+        lost += some.lost;
+        given_up += some.base > 0;
+        if (!some.lost && T > 0) {
+            double got = rank_curve_score(&some, how, T), want = rank_curve_score(&all, how, T);
+            compared += some.base > 0;
+            if (got != want || rank_curve_loss(&some, T) != rank_curve_loss(&all, T) ||
+                rank_curve_epochs(&some) != rank_curve_epochs(&all) || some.bad != all.bad ||
+                some.back != all.back || some.first != all.first || some.last != all.last ||
+                (int64_t)some.room > 2 * (2 * (ask.kept + how->e) + 64))
+                fail_msg("case %" PRIu64 ": %.17g, not %.17g", at, got, want);
+        }
+        rank_curve_release(&all);
+        rank_curve_release(&some);
+    }
+    /* A third of the cases or more give up epochs, and are compared; some lose them. */
+    assert_true(given_up > 6000 && compared > 6000 && lost > 500);
+
+    /* Of a run that begins anew nothing is missing. */
+    const struct rank_ask one = {hows[0], 0, 1};
+    struct rank_curve c;
+    struct err err;
+    rank_curve_init(&c, 1, 0, &one);
+    for (int s = 2; s < 9; s++)
+        rank_curve_add(&c, s, 1, &err);
+    rank_curve_add(&c, 3, 1, &err);
+    assert_true(c.lost);
+    rank_curve_add(&c, 1, 4, &err);
+    rank_curve_end(&c, &err);
+    assert_true(!c.lost && rank_curve_score(&c, hows, 1) == 4);
+    rank_curve_release(&c);
+}
+
 /* A way back that is longer than what is kept of lines: the epoch is of what follows. */
 static void far_ways_back_are_told(void **state)
 {
@@ -286,7 +372,7 @@ static void far_ways_back_are_told(void **state)
     (void)state;
     for (int far = 0; far < 2; far++) {
         int64_t back = size + (far ? 10 : size - CURVE_BACK + 10);
-        rank_curve_init(&c, size, 0);
+        rank_curve_init(&c, size, 0, NULL);
         for (int64_t s = 1; s <= 2 * size; s++)
             rank_curve_add(&c, s, s <= size ? 4 : 2, &err);
         for (int64_t s = back; s <= 2 * size; s++)
@@ -300,7 +386,7 @@ static void far_ways_back_are_told(void **state)
         rank_curve_release(&c);
     }
     /* Twice over what is kept, then within it: what was written over is not taken for it. */
-    rank_curve_init(&c, size, 0);
+    rank_curve_init(&c, size, 0, NULL);
     for (int64_t s = 1; s <= size; s++)
         rank_curve_add(&c, s, 4, &err);
     rank_curve_add(&c, size - CURVE_BACK / 2, 4, &err);
@@ -313,14 +399,15 @@ static void far_ways_back_are_told(void **state)
 static int order(struct rank_result *r, const struct rank_options *o, const char *const *text,
                  struct err *err)
 {
+    const struct rank_reading how = {.per_epoch = o->per_epoch};
+
     *r = (struct rank_result){.o = o};
     r->run = mem_new((size_t)o->logs, sizeof *r->run);
     r->place = mem_new((size_t)o->logs, sizeof *r->place);
     for (int i = 0; i < o->logs; i++) {
         r->run[i].name = o->log[i];
-        assert_int_equal(rank_read_bytes(&r->run[i], text[i], (int64_t)strlen(text[i]),
-                                         o->per_epoch, NULL, err),
-                         0);
+        assert_int_equal(
+            rank_read_bytes(&r->run[i], text[i], (int64_t)strlen(text[i]), &how, err), 0);
     }
     return rank_order(r, err);
 }
@@ -429,6 +516,7 @@ int main(void)
         cmocka_unit_test(numbers_are_strtods),
         cmocka_unit_test(golden_values),
         cmocka_unit_test(epochs_are_those_of_losses_kept),
+        cmocka_unit_test(a_curve_keeps_what_will_be_asked),
         cmocka_unit_test(far_ways_back_are_told),
         cmocka_unit_test(close_scores_share_a_rank),
         cmocka_unit_test(runs_that_are_unlike_are_refused),

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how a name and a number stand in a table. */
+#include "rank/rank_put.h"
+
+#include <math.h>
+
+void rank_put_name(FILE *out, const char *name)
+{
+    for (; *name; name++)
+        fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
+}
+
+void rank_put_number(FILE *out, int width, double v)
+{
+    if (!isfinite(v))
+        fprintf(out, "%*s", width, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+    else if (fabs(v) < 1e8 && (fabs(v) >= 1e-3 || v == 0))
+        fprintf(out, "%*.6f", width, v);
+    else
+        fprintf(out, "%*.6e", width, v);
+}
