@@ -84,7 +84,7 @@ config() {
  "num_hidden_layers": 16384, "num_attention_heads": 256, "head_dim": 65536,
  "max_position_embeddings": 2147483648}
 EOF
-    run --separate-stderr timeout 60 paro-plan -m "$D/huge.json" -i synth:2x2,flops=1 --mem 1e18 \
+    run --separate-stderr timeout 200 paro-plan -m "$D/huge.json" -i synth:2x2,flops=1 --mem 1e18 \
         --micro-batch 1048576 --accum 1048576 --seq 16777216
     [ "$status" -eq 1 ]
     [[ $stderr == *"no feasible plan: GGG, the smallest, needs"* ]]
