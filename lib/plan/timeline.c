@@ -437,11 +437,12 @@ static double agree_s(const struct plan_bill *b)
 }
 
 /* How often a global step converts units of a span. */
-static int times_of(const struct plan_bill *b, const struct plan_span *span, int kind)
+static int64_t times_of(const struct plan_bill *b, const struct plan_span *span, int kind)
 {
-    return kind == PLAN_GATHER
-               ? b->at->accum * (span->count[PLAN_ALL] + span->count[PLAN_AGAIN])
-           : kind == PLAN_REDUCE ? b->at->accum * span->count[PLAN_TRAINED]
+    int64_t accum = b->at->accum; /* times the visits, more than an int holds */
+
+    return kind == PLAN_GATHER   ? accum * (span->count[PLAN_ALL] + span->count[PLAN_AGAIN])
+           : kind == PLAN_REDUCE ? accum * span->count[PLAN_TRAINED]
                                  : span->count[PLAN_TRAINED];
 }
 
@@ -464,11 +465,11 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     for (int i = 0; i < t->spans; i++)
         for (int kind = 0; kind < PLAN_CONVERSIONS; kind++) {
             struct plan_traffic f;
-            int times = times_of(b, &t->span[i], kind);
+            int64_t times = times_of(b, &t->span[i], kind);
             plan_traffic_of(b, i, (enum plan_conversion)kind, &f);
-            out->comm_s += times * (f.alone_s[0] + f.local_s);
+            out->comm_s += (double)times * (f.alone_s[0] + f.local_s);
             for (int tier = 0; tier < PLAN_TIERS; tier++)
-                link_s[tier] += times * f.link_s[0][tier];
+                link_s[tier] += (double)times * f.link_s[0][tier];
         }
     out->step_s = fmax(out->compute_s, fmax(link_s[PLAN_SLOW], link_s[PLAN_FAST])) + agree_s(b);
 }
