@@ -3,6 +3,7 @@
 # paro-topo: golden outputs, exit status, hostile input, and the EXAMPLES of its man page.
 
 load fails
+load mpi
 
 setup() {
     PATH=$BIN:$PATH
