@@ -20,7 +20,7 @@ struct cli_health {
     struct health_ops ops;
     struct health_memory memory;
     const char *config, *replay, *state;
-    int has_state, has_level;
+    int has_state;
     char folder[512]; /* of the state, when none was named */
     timer_t timer;
     int timed;
