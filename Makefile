@@ -73,7 +73,6 @@ ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16
            $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,$(filter-out %_none.c,$(call part,$p))))
 ALLSRC  := $(filter-out $(firstword $(ABSENT)),$(sort $(filter-out lib/shim/%,$(wildcard lib/*/*.c lib/*/*.cu))))
 LIBSRC  := $(filter-out $(ABSENT),$(ALLSRC)) $(EMULATOR)
-OWN     := $(filter $(KNOWS) $(EMULATOR),$(LIBSRC))
 obj      = $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(KNOWS) $(EMULATOR),$1)) \
            $(patsubst %,$(B)/%,$(filter $(KNOWS) $(EMULATOR),$1))))
 LIBOBJ  := $(call obj,$(LIBSRC))
