@@ -170,8 +170,7 @@ units: $(UNITS) $(CHECKS)
 checks: $(CHECKS) $(if $(PRELOAD),$(B)/shim/nccl_user)
 gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
--include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC)) \
-         $(patsubst %.o,%.d,$(call shim,*)) $(wildcard $(B)/tests/shim/*.d)
+-include $(sort $(wildcard $(foreach b,$(O) $(B),$b/*/*.d $b/*/*/*.d)))
 
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/deps
