@@ -74,7 +74,6 @@ ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16
            $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,$(filter-out %_none.c,$(call part,$p))))
 ALLSRC  := $(filter-out $(firstword $(ABSENT)),$(sort $(filter-out lib/shim/%,$(wildcard lib/*/*.c lib/*/*.cu))))
 LIBSRC  := $(filter-out $(ABSENT),$(ALLSRC)) $(EMULATOR)
-OWN     := $(filter $(KNOWS) $(EMULATOR),$(LIBSRC))
 obj      = $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(KNOWS) $(EMULATOR),$1)) \
            $(patsubst %,$(B)/%,$(filter $(KNOWS) $(EMULATOR),$1))))
 LIBOBJ  := $(call obj,$(LIBSRC))
@@ -172,8 +171,7 @@ units: $(UNITS) $(CHECKS)
 checks: $(CHECKS) $(if $(PRELOAD),$(B)/shim/nccl_user)
 gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
--include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC)) \
-         $(patsubst %.o,%.d,$(call shim,*)) $(wildcard $(B)/tests/shim/*.d)
+-include $(sort $(wildcard $(foreach b,$(O) $(B),$b/*/*.d $b/*/*/*.d)))
 
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/deps

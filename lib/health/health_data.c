@@ -122,6 +122,11 @@ void health_data_add_link(struct health_data *d, const struct health_link *l)
     d->links.at[d->links.count - 1] = *l;
 }
 
+unsigned health_missing(const struct health_data *d, unsigned parts)
+{
+    return d->asked & ~d->done & parts;
+}
+
 int health_host_of_rank(const struct health_data *d, int rank)
 {
     int k = 0;

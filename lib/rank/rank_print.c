@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/jout.h"
+#include "base/utf8.h"
 #include "rank/rank.h"
 
 /* Adds words behind "; ". */
@@ -55,8 +56,7 @@ void rank_note(const struct rank_result *r, const struct rank_place *p, char *te
 /* A name as one line of a terminal shows it. */
 static void put_name(FILE *out, const char *name)
 {
-    for (; *name; name++)
-        fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
+    utf8_put(name, "", out);
 }
 
 static void put_number(FILE *out, int width, double v)
