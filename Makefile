@@ -7,7 +7,8 @@
 #   make check-faults    every system call and allocation fails once: an hour
 #   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
 #   make demo            install what is missing, build, run the whole pipeline
-#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives preload_mpi training planner int8 kill shard shard_memory health rank
+#   make bench-NAME      measure, by tests/bench/NAME.sh: collectives simulate preload_mpi training planner int8 kill shard
+#                        shard_memory health health_lab rank
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make SAN=address,undefined check     the same tests under sanitizers
 #   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate
@@ -73,7 +74,6 @@ ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16
            $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,$(filter-out %_none.c,$(call part,$p))))
 ALLSRC  := $(filter-out $(firstword $(ABSENT)),$(sort $(filter-out lib/shim/%,$(wildcard lib/*/*.c lib/*/*.cu))))
 LIBSRC  := $(filter-out $(ABSENT),$(ALLSRC)) $(EMULATOR)
-OWN     := $(filter $(KNOWS) $(EMULATOR),$(LIBSRC))
 obj      = $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(KNOWS) $(EMULATOR),$1)) \
            $(patsubst %,$(B)/%,$(filter $(KNOWS) $(EMULATOR),$1))))
 LIBOBJ  := $(call obj,$(LIBSRC))

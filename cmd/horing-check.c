@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,21 +36,13 @@ static void become_rounds(char **argv, struct err *err)
 /* What is found is said at once, or the time was over before. */
 static int look(struct cli_health *a, enum health_state *state, struct err *err)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    int rc = -1;
+    int rc = cli_health_begin(a, err);
 
-    if (out)
-        rc = a->replay ? health_replay(&a->o, a->replay, out, state, err)
-                       : health_quick(&a->o, out, state, err);
-    if (!out || fclose(out))
-        rc = err_sys(err, "cannot have memory for the answer");
-    cli_health_stop_timer(a);
     if (rc == 0)
-        fwrite(text, 1, bytes, stdout);
-    free(text);
-    return rc;
+        rc = a->replay ? health_replay(&a->o, a->replay, a->answer, state, err)
+                       : health_quick(&a->o, a->answer, state, err);
+    cli_health_stop_timer(a);
+    return cli_health_say(a, rc, err);
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What horing-check becomes where other hosts are measured: the part that loads MPI. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/cli_health.h"
 #include "cli/cli_watch.h"
@@ -20,17 +19,12 @@ static int answer(struct cli_health *a, struct world *w, struct cli_watch *watch
                   struct err *err)
 {
     enum health_state state = HEALTH_UNKNOWN;
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    int rc = out ? health_check(w, &a->o, cli_watch_where(watch), out, &state, gone, err) : -1;
+    int rc = cli_health_begin(a, err);
 
-    if (!out || fclose(out))
-        rc = err_sys(err, "cannot have memory for the answer");
-    cli_watch_speak(watch);
     if (rc == 0)
-        fwrite(text, 1, bytes, stdout);
-    free(text);
+        rc = health_check(w, &a->o, cli_watch_where(watch), a->answer, &state, gone, err);
+    cli_watch_speak(watch);
+    rc = cli_health_say(a, rc, err);
     return rc ? cli_health_fail(a, err) : cli_health_finish(a, (int)state);
 }
 

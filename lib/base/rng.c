@@ -2,6 +2,10 @@
 /* Philox 4x32-10 as published; checked against the authors' known answers in the tests. */
 #include "base/rng.h"
 
+#include <string.h>
+
+#include "base/fnv.h"
+
 void rng_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4])
 {
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
@@ -51,9 +55,5 @@ double rng_normal(uint64_t seed, uint64_t stream, uint64_t index)
 
 uint64_t rng_stream(const char *name)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-    return h;
+    return fnv_bytes(name, strlen(name));
 }

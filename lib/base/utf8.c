@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows which bytes are UTF-8 (RFC 3629). */
+/* Knows which bytes are UTF-8 (RFC 3629), and which of them a terminal obeys. */
 #include "base/utf8.h"
 
 #include <stddef.h>
+#include <string.h>
 
 int utf8_next(const char *p, uint32_t *code)
 {
@@ -25,14 +26,32 @@ int utf8_next(const char *p, uint32_t *code)
     return n;
 }
 
+static int is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
 int utf8_controls(const char *text, int64_t bytes)
 {
     uint32_t code = 0;
 
     for (int64_t at = 0, n; at < bytes; at += n) {
         n = utf8_next(text + at, &code);
-        if (n == 0 || code < 0x20 || (code >= 0x7f && code < 0xa0))
+        if (n == 0 || is_control(code))
             return 1;
     }
     return 0;
+}
+
+int utf8_put(const char *text, const char *never, FILE *out)
+{
+    int bytes = 0;
+
+    for (const char *c = text; *c;) {
+        uint32_t code = 0;
+        int n = utf8_next(c, &code), seen = n && !is_control(code) && !strchr(never, *c);
+        bytes += fprintf(out, "%.*s", seen ? n : 1, seen ? c : "?");
+        c += n ? n : 1;
+    }
+    return bytes;
 }

@@ -50,7 +50,8 @@ int ckpt_copy_holder(const struct groups *g, int rank, int k)
     }
 }
 
-void ckpt_copy_name(int holder, int rank, char name[CKPT_FILE_NAME])
+/* "shard-00003.copy-00001.safetensors": what holder has of rank's. */
+static void copy_name(int holder, int rank, char name[CKPT_FILE_NAME])
 {
     snprintf(name, CKPT_FILE_NAME, "shard-%05d.copy-%05d.safetensors", holder, rank);
 }
@@ -67,7 +68,7 @@ void ckpt_shard_paths(const char *dir, const struct groups *g, int copies, int r
 
     for (int k = 0; k <= copies; k++) {
         if (k)
-            ckpt_copy_name(ckpt_copy_holder(g, rank, k), rank, name);
+            copy_name(ckpt_copy_holder(g, rank, k), rank, name);
         else
             ckpt_shard_name(rank, name);
         path[k] = io_join(dir, name);
@@ -79,7 +80,7 @@ char *ckpt_shard_path(const struct ckpt *c, int file, int k)
     char name[CKPT_FILE_NAME];
 
     if (k)
-        ckpt_copy_name(ckpt_copy_holder(&c->groups, file, k), file, name);
+        copy_name(ckpt_copy_holder(&c->groups, file, k), file, name);
     else
         ckpt_shard_name(file, name);
     return io_join(c->dir, name);

@@ -16,8 +16,6 @@ int ckpt_check_copies(const struct groups *g, int copies, struct err *err);
  * and of different groups while K < groups: losing any K of them loses nothing.
  */
 int ckpt_copy_holder(const struct groups *g, int rank, int k);
-/* "shard-00003.copy-00001.safetensors": what holder has of rank's. */
-void ckpt_copy_name(int holder, int rank, char name[CKPT_FILE_NAME]);
 /* "copy-1" */
 void ckpt_copy_folder(int k, char name[CKPT_FILE_NAME]);
 /* The 1 + copies files of dir that are rank's shard, its own first; mem_free each. */

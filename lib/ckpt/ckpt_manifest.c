@@ -450,7 +450,8 @@ static int read_file(struct reader *r, json_t *v, int number)
     return 0;
 }
 
-int ckpt_block_order(const struct ckpt_block *a, const struct ckpt_block *b)
+/* By state, unit and elements. */
+static int block_order(const struct ckpt_block *a, const struct ckpt_block *b)
 {
     if (a->state != b->state)
         return a->state - b->state;
@@ -461,7 +462,7 @@ int ckpt_block_order(const struct ckpt_block *a, const struct ckpt_block *b)
 
 static int by_place(const void *a, const void *b)
 {
-    return ckpt_block_order(a, b);
+    return block_order(a, b);
 }
 
 /* Sorts the blocks and proves that they tile every unit of every state. */

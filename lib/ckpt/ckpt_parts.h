@@ -31,9 +31,6 @@ int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
 /* Where the block ends in which element `at` of a unit's state lies. */
 int64_t ckpt_end_at(const struct ckpt *c, int unit, int state, int64_t at);
 
-/* Orders blocks by state, unit and elements. */
-int ckpt_block_order(const struct ckpt_block *a, const struct ckpt_block *b);
-
 /*
  * A shard file that is written: its blocks as they lie in it, all known before the first byte.
  * Who writes puts each block at its offset, in any order, and its checksum here.

@@ -15,7 +15,11 @@
  */
 enum { JOBS_LEAST = 4, JOBS_MOST = 16 };
 
-int64_t *ckpt_places(const struct model *m, int states, const struct ckpt_state *state)
+/*
+ * [states * units + 1] where each unit of each state begins in the stream, and where all ends;
+ * for mem_free.
+ */
+static int64_t *places_of(const struct model *m, int states, const struct ckpt_state *state)
 {
     int64_t *place = mem_new((size_t)states * (size_t)m->units + 1, sizeof *place), *p = place;
 
@@ -112,7 +116,7 @@ struct move_to *ckpt_pieces_to(const struct ckpt_shard *shard, int shards,
                                const struct ckpt_state *is, int64_t *count)
 {
     const struct ckpt_shape *shape = shard->shape;
-    int64_t *place = ckpt_places(shape->model, shape->states, is), n = 0;
+    int64_t *place = places_of(shape->model, shape->states, is), n = 0;
     struct move_to *to;
 
     *count = 0;

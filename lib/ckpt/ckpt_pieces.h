@@ -10,12 +10,6 @@
  * unit: as the blocks of an open one are sorted.
  */
 
-/*
- * [states * units + 1] where each unit of each state begins in the stream, and where all ends;
- * for mem_free.
- */
-int64_t *ckpt_places(const struct model *m, int states, const struct ckpt_state *state);
-
 /* The shard files of a checkpoint, by rank, each with its copies. */
 struct ckpt_paths {
     int files, copies;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/jout.h"
+#include "base/utf8.h"
 
 /* The rank a launcher gave, before MPI is there to ask; NULL when there is none. */
 static const char *launched_as(void)
@@ -198,8 +199,7 @@ static void fail_json(const struct err *err)
 static void fail_plugin(const struct cli *cli, const struct err *err)
 {
     printf("%s UNKNOWN - ", cli->plugin);
-    for (const char *c = err->text; *c; c++)
-        putchar((unsigned char)*c < ' ' || *c == 0x7f || *c == '|' ? '?' : *c);
+    utf8_put(err->text, "|", stdout);
     putchar('\n');
 }
 

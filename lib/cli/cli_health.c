@@ -261,6 +261,24 @@ void cli_health_stop_timer(struct cli_health *a)
     a->timed = 0;
 }
 
+int cli_health_begin(struct cli_health *a, struct err *err)
+{
+    a->answer = open_memstream(&a->text, &a->text_bytes);
+    return a->answer ? 0 : err_sys(err, "cannot have memory for the answer");
+}
+
+int cli_health_say(struct cli_health *a, int rc, struct err *err)
+{
+    if (a->answer && fclose(a->answer) && rc == 0)
+        rc = err_sys(err, "cannot have memory for the answer");
+    if (rc == 0)
+        fwrite(a->text, 1, a->text_bytes, stdout);
+    free(a->text);
+    a->answer = NULL;
+    a->text = NULL;
+    return rc;
+}
+
 static error_t end(struct cli_health *a)
 {
     error_t rc = check_words(a);

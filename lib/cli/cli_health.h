@@ -2,6 +2,7 @@
 #ifndef CLI_CLI_HEALTH_H
 #define CLI_CLI_HEALTH_H
 
+#include <stdio.h>
 #include <time.h>
 
 #include "cli/cli.h"
@@ -26,6 +27,9 @@ struct cli_health {
     timer_t timer;
     int timed;
     char late[200]; /* what is said when the time is over */
+    FILE *answer;   /* between begin and say: what the check writes to */
+    char *text;
+    size_t text_bytes;
 };
 
 /*
@@ -35,6 +39,9 @@ struct cli_health {
 void cli_health_parse(struct cli_health *a, int argc, char **argv);
 /* Before an answer is printed, or when another (cli_watch.h) knows the time. */
 void cli_health_stop_timer(struct cli_health *a);
+/* An answer is said whole: kept in memory from begin on, printed by say when rc is 0. */
+int cli_health_begin(struct cli_health *a, struct err *err);
+int cli_health_say(struct cli_health *a, int rc, struct err *err);
 /* An error is an answer: on standard output, where a monitoring system reads.  The status. */
 int cli_health_fail(struct cli_health *a, const struct err *err);
 /* The answer is out but for its mark: flushes. The status, as cli_finish has it. */

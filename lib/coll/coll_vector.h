@@ -36,7 +36,7 @@ struct coll_vector_spec {
     int64_t chunk_bytes;     /* 0: PICK_CHUNK_USUAL */
     int levels;              /* of the fabric, and the blocks above groups, as schedule_spec */
     const int *block;        /* borrowed */
-    int subchunks_most;      /* 0: no matter */
+    int turns_most;          /* of a rank (exec_turns.h); 0: any */
 };
 
 /* One rank's rows, for any executor.  Not collective. */

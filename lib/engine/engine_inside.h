@@ -82,8 +82,6 @@ int engine_put_params(const struct engine *e, void *to, enum dtype type, const f
                       enum dtype seen, int64_t n, struct err *err);
 
 /* engine_place.c: memory and prepared collectives. */
-void engine_place(struct engine *e);
-int engine_prepare(struct engine *e, struct err *err);
 /* Nothing is lost so far: of a new run, and of a step that was skipped. */
 void engine_residuals_clear(struct engine *e);
 /* The shard of what is frozen of a unit, behind that of what trains. */
@@ -93,7 +91,6 @@ int engine_apart(const struct engine *e);
 
 /* engine_move.c */
 int64_t engine_move_push(struct engine *e, enum engine_kind kind, struct engine_move *m);
-struct stream *engine_stream(const struct engine *e, enum engine_kind kind);
 
 /* A packed shard on the device. */
 struct engine_shard {

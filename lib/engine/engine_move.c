@@ -6,7 +6,7 @@
 
 #include "base/tick.h"
 
-struct stream *engine_stream(const struct engine *e, enum engine_kind kind)
+static struct stream *stream_of(const struct engine *e, enum engine_kind kind)
 {
     struct stream *const of[] = {[ENGINE_GATHER] = e->gathers,
                                  [ENGINE_MICRO] = e->reduces,
@@ -91,7 +91,7 @@ static enum stream_state store(void *arg, struct err *err)
 
 int64_t engine_move_push(struct engine *e, enum engine_kind kind, struct engine_move *m)
 {
-    struct stream *s = engine_stream(e, kind);
+    struct stream *s = stream_of(e, kind);
     int waits = e->device.gpu && (m->after[0] || m->after[1]);
 
     m->engine = e;

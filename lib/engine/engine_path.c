@@ -33,7 +33,8 @@ const char *engine_path_name(enum engine_path_sum sum)
     return names[sum];
 }
 
-enum engine_path_sum engine_path_sum_of(enum engine_event_kind kind)
+/* Not of a wait. */
+static enum engine_path_sum sum_of(enum engine_event_kind kind)
 {
     switch (kind) {
     case ENGINE_GATHERED:
@@ -54,7 +55,7 @@ enum engine_path_sum engine_path_sum_of(enum engine_event_kind kind)
 static void part(struct walk *w, int i, double to_s)
 {
     struct engine_path *p = w->path;
-    enum engine_path_sum sum = i < 0 ? ENGINE_PATH_GAPS : engine_path_sum_of(w->event[i].kind);
+    enum engine_path_sum sum = i < 0 ? ENGINE_PATH_GAPS : sum_of(w->event[i].kind);
 
     to_s = fmax(to_s, w->start_s);
     if (to_s >= w->at_s)

@@ -164,7 +164,7 @@ static void place_host(struct engine *e)
         e->device.io = arena_take(host, ENGINE_PIECE * 4);
 }
 
-void engine_place(struct engine *e)
+static void place(struct engine *e)
 {
     place_states(e);
     place_buffers(e);
@@ -277,7 +277,7 @@ static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_
     return prepare_size(e, *out, err);
 }
 
-int engine_prepare(struct engine *e, struct err *err)
+static int prepare(struct engine *e, struct err *err)
 {
     e->size = mem_new((size_t)e->model->units * ENGINE_PARTS, sizeof *e->size);
     for (int i = 0; i < e->model->units; i++) {
@@ -363,7 +363,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
     for (int i = 0; i < e->model->units; i++)
         measure_unit(e, &e->unit[i], &e->model->unit[i]);
-    engine_place(e); /* measures */
+    place(e); /* measures */
     return 0;
 }
 
@@ -405,7 +405,7 @@ static int open_arenas(struct engine *e, struct err *err)
         return -1;
     if (!gpu)
         arena_borrow(&e->shared, shared ? coll_take(&e->coll, shared) : NULL, shared);
-    engine_place(e);
+    place(e);
     return 0;
 }
 
@@ -435,7 +435,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
     e->record.last = -1;
     set_types(e, options);
     if (world_agree(world, set_up(e, options, err), err) || open_arenas(e, err) ||
-        engine_prepare(e, err)) {
+        prepare(e, err)) {
         engine_close(e);
         return -1;
     }

@@ -77,7 +77,6 @@ enum engine_path_sum {
     ENGINE_PATH_SUMS
 };
 const char *engine_path_name(enum engine_path_sum sum);
-enum engine_path_sum engine_path_sum_of(enum engine_event_kind kind); /* not of a wait */
 
 struct engine_path_part {
     int event;

@@ -245,19 +245,6 @@ int health_config_read(struct health_config *c, const char *path, struct err *er
     return rc;
 }
 
-int health_config_parse(struct health_config *c, const char *name, const char *text,
-                        int64_t bytes, struct err *err)
-{
-    struct yaml y;
-    char *copy = mem_new((size_t)bytes + 1, 1);
-
-    memcpy(copy, text, (size_t)bytes);
-    yaml_take(&y, name, copy, bytes);
-    int rc = read_doc(c, &y, err);
-    yaml_release(&y);
-    return rc;
-}
-
 void health_config_release(struct health_config *c)
 {
     for (int i = 0; i < c->disables; i++)

@@ -34,8 +34,6 @@ struct health_config {
 };
 /* Adds to the checks that are switched off in *c already; its lists are replaced. */
 int health_config_read(struct health_config *c, const char *path, struct err *err);
-int health_config_parse(struct health_config *c, const char *name, const char *text,
-                        int64_t bytes, struct err *err);
 void health_config_release(struct health_config *c);
 
 /* One more check that is switched off: "errors", "HC-203"; ERR_INPUT lists what there is. */

@@ -53,21 +53,10 @@ static void put_good(const struct health_told *t, FILE *out)
         fputs(", percentage only", out);
 }
 
-/* Words of which others have given some: one line, and no bar before the perfdata. */
+/* Words of which others have given some: no bar before the perfdata. */
 static int put_text(const char *text, FILE *out)
 {
-    int bytes = 0;
-
-    for (const char *c = text; *c;) {
-        uint32_t code = 0;
-        int n = utf8_next(c, &code);
-        if (n == 0 || code < ' ' || (code >= 0x7f && code < 0xa0) || *c == '|')
-            bytes += fprintf(out, "?");
-        else
-            bytes += fprintf(out, "%.*s", n, c);
-        c += n ? n : 1;
-    }
-    return bytes;
+    return utf8_put(text, "|", out);
 }
 
 /* The worst findings first, as many as fit, then how many more there are. */

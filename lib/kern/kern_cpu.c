@@ -214,14 +214,6 @@ void kern_add(float *y, const float *x, int64_t n)
 }
 
 KERN_CLONES
-void kern_axpy(float *y, float a, const float *x, int64_t n)
-{
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; i++)
-        y[i] += a * x[i];
-}
-
-KERN_CLONES
 void kern_scale(float *x, float a, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)

@@ -114,10 +114,9 @@ double kern_cross_entropy(float *lse, const float *logits, const int32_t *target
 void kern_cross_entropy_backward(float *logits, const float *lse, const int32_t *targets,
                                  int64_t n, int64_t v, float scale);
 
-void kern_add(float *y, const float *x, int64_t n);           /* y += x */
-void kern_axpy(float *y, float a, const float *x, int64_t n); /* y += a x */
-void kern_scale(float *x, float a, int64_t n);                /* x *= a */
-void kern_abs(float *x, int64_t n);                           /* x = |x| */
+void kern_add(float *y, const float *x, int64_t n); /* y += x */
+void kern_scale(float *x, float a, int64_t n);      /* x *= a */
+void kern_abs(float *x, int64_t n);                 /* x = |x| */
 /*
  * y = x rounded to the nearest multiple of 2^-bits: such doubles have exact sums, whatever the
  * order, while those stay below 2^(53 - bits).  Returns whether an element is not below

@@ -29,7 +29,8 @@ void kern_cuda_check(struct kern *k, const char *what)
         device_fail(k->device, what, cudaGetErrorString(rc));
 }
 
-void *kern_cuda_work(struct kern *k, int64_t bytes)
+/* At least so many bytes; NULL, and the device has failed, where there are not as many. */
+static void *work_of(struct kern *k, int64_t bytes)
 {
     struct kern_cuda *own = kern_cuda_of(k);
     struct err err;
@@ -100,7 +101,7 @@ static void norm_backward(struct kern *k, void *dx, float *dw, float *db, const 
                           const float *mean, const float *rstd, const void *x, const void *w,
                           int64_t n, int64_t c)
 {
-    void *work = kern_cuda_work(k, kern_cuda_norm_backward_bytes(k->act, n, c));
+    void *work = work_of(k, kern_cuda_norm_backward_bytes(k->act, n, c));
 
     if (!work)
         return;
@@ -118,7 +119,7 @@ static void bias(struct kern *k, void *y, int64_t ld, const void *b, int64_t n, 
 static void bias_backward(struct kern *k, float *db, const void *dy, int64_t ld, int64_t n,
                           int64_t c)
 {
-    void *work = kern_cuda_work(k, kern_cuda_bias_backward_bytes(n, c));
+    void *work = work_of(k, kern_cuda_bias_backward_bytes(n, c));
 
     if (!work)
         return;
@@ -165,7 +166,7 @@ static void cross_entropy(struct kern *k, void *logits, int64_t ld, const struct
                           int64_t v, float scale)
 {
     struct kern_cuda *own = kern_cuda_of(k);
-    void *work = kern_cuda_work(k, kern_cuda_cross_entropy_bytes(t->n));
+    void *work = work_of(k, kern_cuda_cross_entropy_bytes(t->n));
 
     if (!work)
         return;
@@ -188,7 +189,7 @@ static int loss(struct kern *k, double *out, struct err *err)
 
 static void sumsq(struct kern *k, const void *x, enum dtype type, int64_t n)
 {
-    void *work = kern_cuda_work(k, kern_cuda_sumsq_bytes(n));
+    void *work = work_of(k, kern_cuda_sumsq_bytes(n));
 
     if (!work)
         return;

@@ -8,7 +8,7 @@
 #include "kern/kern_cuda_attention.h"
 
 /* What its tiles, registers and shared memory are cut for. */
-int kern_cuda_flash_can(enum dtype act, const struct kern_heads *s)
+static int flash_can(enum dtype act, const struct kern_heads *s)
 {
     return act == DTYPE_BF16 && (s->head_dim == 64 || s->head_dim == 128);
 }
@@ -17,7 +17,7 @@ int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s)
 {
     int device = 0, major = 0;
 
-    return kern_cuda_flash_can(act, s) && cudaGetDevice(&device) == cudaSuccess &&
+    return flash_can(act, s) && cudaGetDevice(&device) == cudaSuccess &&
            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
                cudaSuccess &&
            major == 9;
@@ -25,8 +25,8 @@ int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s)
 
 int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, int backward)
 {
-    return kern_cuda_flash_can(act, s) ? kern_cuda_flash_bytes(s, backward)
-                                       : kern_cuda_plain_bytes(s, backward);
+    return flash_can(act, s) ? kern_cuda_flash_bytes(s, backward)
+                             : kern_cuda_plain_bytes(s, backward);
 }
 
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
@@ -34,7 +34,7 @@ void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *
 {
     if (kern_cuda_hopper_can(act, s))
         kern_cuda_hopper_forward(stream, s, out, lse, qkv);
-    else if (kern_cuda_flash_can(act, s))
+    else if (flash_can(act, s))
         kern_cuda_flash_forward(stream, s, out, lse, qkv);
     else
         kern_cuda_plain_forward(stream, act, s, out, lse, qkv);
@@ -46,7 +46,7 @@ void kern_cuda_attention_backward(void *stream, enum dtype act, const struct ker
 {
     if (kern_cuda_hopper_can(act, s))
         kern_cuda_hopper_backward(stream, s, dqkv, dout, out, lse, qkv, scratch);
-    else if (kern_cuda_flash_can(act, s))
+    else if (flash_can(act, s))
         kern_cuda_flash_backward(stream, s, dqkv, dout, out, lse, qkv, scratch);
     else
         kern_cuda_plain_backward(stream, act, s, dqkv, dout, out, lse, qkv, scratch);

@@ -25,7 +25,6 @@ void kern_cuda_plain_backward(void *stream, enum dtype act, const struct kern_he
                               void *dqkv, const void *dout, const void *out, const float *lse,
                               const void *qkv, void *scratch);
 
-int kern_cuda_flash_can(enum dtype act, const struct kern_heads *s);
 int64_t kern_cuda_flash_bytes(const struct kern_heads *s, int backward);
 void kern_cuda_flash_forward(void *stream, const struct kern_heads *s, void *out, float *lse,
                              const void *qkv);

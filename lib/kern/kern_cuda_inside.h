@@ -52,8 +52,6 @@ static inline struct kern_cuda *kern_cuda_of(const struct kern *k)
 void kern_cuda_fail(struct kern *k, const char *what, const char *words);
 /* After a launch: the device has failed if that did. */
 void kern_cuda_check(struct kern *k, const char *what);
-/* At least so many bytes; NULL, and the device has failed, where there are not as many. */
-void *kern_cuda_work(struct kern *k, int64_t bytes);
 
 /* Entries of the table: kern_cuda_tokens.c, kern_cuda_heads.c, kern_cuda_product.c. */
 int64_t kern_cuda_tokens_bytes(const struct kern *k, int64_t n);

@@ -74,7 +74,8 @@ static void plain_name(struct plan_strategy s, const struct groups *g, char name
     plan_strategy_name(p, name);
 }
 
-int plan_emit_can(enum plan_target target, struct plan_strategy s, const struct groups *groups)
+/* On such groups?  Without equal groups of consecutive ranks no I. */
+static int can_run(enum plan_target target, struct plan_strategy s, const struct groups *groups)
 {
     char name[4];
 
@@ -107,7 +108,7 @@ int plan_emit_nearest(const struct plan_search *s, enum plan_target target)
     int best = -1;
 
     for (int i = 0; i < PLAN_STRATEGIES; i++)
-        if (plan_emit_can(target, s->list[i].strategy, &s->at.topo->groups) &&
+        if (can_run(target, s->list[i].strategy, &s->at.topo->groups) &&
             (best < 0 || is_nearer(s, &s->list[i], &s->list[best])))
             best = i;
     return best;

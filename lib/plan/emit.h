@@ -15,9 +15,6 @@ enum plan_target {
 /* "deepspeed", "fsdp", "megatron". */
 int plan_target_parse(const char *text, enum plan_target *out, struct err *err);
 
-/* Can the target run it, on such groups?  Without equal groups of consecutive ranks no I. */
-int plan_emit_can(enum plan_target target, struct plan_strategy s, const struct groups *groups);
-
 /*
  * What the target shall run in place of the best: the best itself where it can; else, of those
  * that it can run and that fit, the one with the fewest steps from N to I to G between them,

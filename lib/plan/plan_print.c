@@ -165,6 +165,13 @@ void plan_put_keep(struct jout *j, int keep, int recompute)
     jout_bool(j, "recompute", recompute);
 }
 
+void plan_put_batch(struct jout *j, const struct plan_case *at)
+{
+    jout_int(j, "micro_batch", at->micro_batch);
+    jout_int(j, "accum", at->accum);
+    plan_put_keep(j, at->keep, at->recompute);
+}
+
 static void json_groups(struct jout *j, const struct plan *p)
 {
     jout_open(j, "groups", '[');

@@ -152,9 +152,7 @@ static void json_point(struct jout *j, const struct plan_scale_point *p)
     jout_int(j, "ranks", p->ranks);
     jout_int(j, "groups", p->groups);
     plan_put_level(j, p->level);
-    jout_int(j, "micro_batch", s->at.micro_batch);
-    jout_int(j, "accum", s->at.accum);
-    plan_put_keep(j, s->at.keep, s->at.recompute);
+    plan_put_batch(j, &s->at);
     if (s->best >= 0)
         plan_strategy_name(s->list[s->best].strategy, name);
     jout_text(j, "chosen", s->best >= 0 ? name : NULL);

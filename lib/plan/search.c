@@ -131,7 +131,8 @@ static int is_ahead(const struct plan_search *now, const struct plan_search *kep
     return plan_found_ahead(&a, &b);
 }
 
-int plan_search_keeps(const struct plan_search *s, int keep[PLAN_KEEPS])
+/* How many numbers of uses kept it tries, and which. */
+static int keeps_of(const struct plan_search *s, int keep[PLAN_KEEPS])
 {
     int n = 0;
 
@@ -159,7 +160,7 @@ static const struct topo *topo_of(const struct plan_search *s, int boundary)
 static struct plan_tally *tallies_at(const struct plan_search *s, const int *boundary, int n)
 {
     const struct plan_case *c = &s->at;
-    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep);
+    int keep[PLAN_KEEPS], keeps = keeps_of(s, keep);
     struct plan_tally *t = mem_new((size_t)(n * keeps), sizeof *t);
 
     for (int i = 0; i < n * keeps; i++)
@@ -188,7 +189,7 @@ void plan_search_drop(const struct plan_search *s, struct plan_tally *t)
 {
     int keep[PLAN_KEEPS];
 
-    drop(t, boundaries_of(s) * plan_search_keeps(s, keep));
+    drop(t, boundaries_of(s) * keeps_of(s, keep));
 }
 
 /* What a step of `now` may take and still be ahead of `kept`. */
@@ -221,7 +222,7 @@ static void try_batches(struct plan_search *now, const struct plan_tally *t,
 static void search_at(struct plan_search *s, int boundary, const struct plan_tally *t)
 {
     struct plan_search now = *s;
-    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep), found = 0;
+    int keep[PLAN_KEEPS], keeps = keeps_of(s, keep), found = 0;
 
     now.boundary = boundary;
     now.at.topo = topo_of(s, boundary);
@@ -238,7 +239,7 @@ static void list_all(struct plan_search *s, const struct plan_tally *t)
 {
     int keep[PLAN_KEEPS], at = 0;
 
-    plan_search_keeps(s, keep);
+    keeps_of(s, keep);
     while (keep[at] != s->at.keep)
         at++;
     plan_price_with(&s->at, &t[at], s->list);
@@ -265,7 +266,7 @@ static void take_boundary(struct plan_search *s, const struct plan_search *asked
 void plan_search_choose(struct plan_search *s, const struct plan_tally *t)
 {
     const struct plan_search asked = *s;
-    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep);
+    int keep[PLAN_KEEPS], keeps = keeps_of(s, keep);
 
     for (int i = 0; i < boundaries_of(&asked); i++)
         take_boundary(s, &asked, i, t + i * keeps, 0);
@@ -275,7 +276,7 @@ void plan_search_choose(struct plan_search *s, const struct plan_tally *t)
 int plan_search(struct plan_search *s, struct err *err)
 {
     const struct plan_search asked = *s;
-    int keep[PLAN_KEEPS], keeps = plan_search_keeps(s, keep);
+    int keep[PLAN_KEEPS], keeps = keeps_of(s, keep);
 
     if (s->auto_batch && !s->at.model->unit)
         return err_set(err, ERR_INPUT,

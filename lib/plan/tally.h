@@ -108,7 +108,6 @@ void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
  * number of uses kept that it tries.
  */
 enum { PLAN_KEEPS = 24 }; /* 0, 1, 2, 4, ... and all of PLAN_KEEP_ALL */
-int plan_search_keeps(const struct plan_search *s, int keep[PLAN_KEEPS]);
 struct plan_tally *plan_search_tallies(const struct plan_search *s); /* [boundaries][keeps] */
 /* What is open, and best; without the list of all strategies, which takes most of the time. */
 void plan_search_choose(struct plan_search *s, const struct plan_tally *t);
@@ -122,6 +121,8 @@ void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
 struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
 void plan_put_keep(struct jout *j, int keep, int recompute); /* "keep", "recompute" */
+/* "micro_batch", "accum", and these two. */
+void plan_put_batch(struct jout *j, const struct plan_case *at);
 void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c);
 /* "group_level", nothing where the fabric has one boundary; "boundaries" beside it. */
 void plan_put_level(struct jout *j, int level);

@@ -255,9 +255,7 @@ void plan_what_if_print_json(const struct plan_search *s, const struct plan_chan
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.plan.what-if/1");
     jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
-    jout_int(&j, "micro_batch", s->at.micro_batch);
-    jout_int(&j, "accum", s->at.accum);
-    plan_put_keep(&j, s->at.keep, s->at.recompute);
+    plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
     jout_num(&j, "slow_Bps", w->now[PLAN_DIAL_SLOW]);
     jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);

@@ -219,9 +219,7 @@ void plan_why_print_json(const struct plan_search *s, const struct plan_why *w, 
     jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
     jout_text(&j, "second", both ? second : NULL);
     jout_num(&j, "margin", both ? margin(s, w) : NAN);
-    jout_int(&j, "micro_batch", s->at.micro_batch);
-    jout_int(&j, "accum", s->at.accum);
-    plan_put_keep(&j, s->at.keep, s->at.recompute);
+    plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
     jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
     plan_put_level(&j, plan_search_level(s));

@@ -112,8 +112,8 @@ static void add_flow(struct probe *p, struct probe_round *r, const struct probe_
     r->mine[r->mines++] = *f;
 }
 
-int probe_agree_rows(struct probe *p, const struct schedule *s, struct exec_places *places,
-                     struct probe_round *r, struct err *err)
+int probe_agree_rows(struct probe *p, struct schedule *s, struct exec_places *places,
+                     struct probe_round *r, struct probe_round *out, struct err *err)
 {
     struct exec_rows rows = {0};
     int rc = exec_rows_init(&rows, s, p->world->rank, places, err);
@@ -123,6 +123,11 @@ int probe_agree_rows(struct probe *p, const struct schedule *s, struct exec_plac
         rc = exec_mpi_prepare(p->exec, &rows, &r->exec, err);
     exec_rows_release(&rows);
     exec_places_release(places);
+    mem_free(s->row);
+    if (rc == 0)
+        *out = *r;
+    else
+        probe_free(r);
     return rc;
 }
 
@@ -147,13 +152,7 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
             add_flow(p, &r, &flow[i], first, &s, &places);
         first += probe_chunks(flow[i].bytes);
     }
-    int rc = probe_agree_rows(p, &s, &places, &r, err);
-    mem_free(s.row);
-    if (rc == 0)
-        *out = r;
-    else
-        probe_free(&r);
-    return rc;
+    return probe_agree_rows(p, &s, &places, &r, out, err);
 }
 
 void probe_free(struct probe_round *r)
@@ -399,13 +398,7 @@ static int prepare_message(struct probe *p, const struct probe_flow *pair, int p
         *first = pair[i].src == me;
         add_message(&s, &places, &pair[i], me, i * each, bytes);
     }
-    int rc = probe_agree_rows(p, &s, &places, &r, err);
-    mem_free(s.row);
-    if (rc == 0)
-        *out = r;
-    else
-        probe_free(&r);
-    return rc;
+    return probe_agree_rows(p, &s, &places, &r, out, err);
 }
 
 int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int64_t bytes,
@@ -484,13 +477,7 @@ static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pai
         assert(r.mines == 0);
         add_trip(&r, &pair[i], bytes, i * each, me, &s, &places);
     }
-    int rc = probe_agree_rows(p, &s, &places, &r, err);
-    mem_free(s.row);
-    if (rc == 0)
-        *out = r;
-    else
-        probe_free(&r);
-    return rc;
+    return probe_agree_rows(p, &s, &places, &r, out, err);
 }
 
 /* The first of a pair says with each trip whether another follows. */

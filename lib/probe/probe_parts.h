@@ -8,10 +8,10 @@
 int probe_chunks(int64_t bytes);
 int64_t probe_aligned(int64_t bytes); /* to 64: where the next flow's begin */
 /*
- * Collective: this rank's rows, which all ranks have or none, made ready to run.  The places
- * are released.
+ * Collective: this rank's rows, which all ranks have or none, made ready to run as *out.  The
+ * rows of s, the places and, of a round that fails, r are released.
  */
-int probe_agree_rows(struct probe *p, const struct schedule *s, struct exec_places *places,
-                     struct probe_round *r, struct err *err);
+int probe_agree_rows(struct probe *p, struct schedule *s, struct exec_places *places,
+                     struct probe_round *r, struct probe_round *out, struct err *err);
 
 #endif

@@ -82,12 +82,6 @@ int probe_ring(struct probe *p, int first, int count, int64_t bytes, struct prob
             add_ring(p, &r, ring, count, mine, bytes, j * count * pieces, &s, &places);
     }
     assert(r.in_bytes <= p->room && bytes <= p->room);
-    int rc = probe_agree_rows(p, &s, &places, &r, err);
-    mem_free(s.row);
     mem_free(ring);
-    if (rc == 0)
-        *out = r;
-    else
-        probe_free(&r);
-    return rc;
+    return probe_agree_rows(p, &s, &places, &r, out, err);
 }

@@ -48,7 +48,7 @@ void rank_blr_print(const struct rank_blr *r, FILE *f)
     char of_k[24];
 
     fprintf(f, "# ");
-    rank_put_name(f, r->name);
+    utf8_put(r->name, "", f);
     fprintf(f, ": %" PRId64 " row%s of %d feature%s, prior variance %g, noise variance %g\n",
             r->rows, r->rows == 1 ? "" : "s", r->features, r->features == 1 ? "" : "s",
             r->prior_var, r->noise_var);
@@ -89,7 +89,7 @@ static void print_weight(int rank, const struct rank_blr_weight *w, FILE *f)
     fprintf(f, " %9.6f ", w->evidence);
     rank_put_number(f, 13, w->combined);
     fprintf(f, " %8d  ", r->features);
-    rank_put_name(f, r->name);
+    utf8_put(r->name, "", f);
     fprintf(f, "\n");
 }
 
@@ -112,7 +112,7 @@ void rank_blr_weights_print(const struct rank_blr_weights *w, FILE *f)
         if (!w->model[m].result.item)
             continue;
         fprintf(f, "# ");
-        rank_put_name(f, w->model[m].result.name);
+        utf8_put(w->model[m].result.name, "", f);
         fprintf(f, "\n");
         print_items(&w->model[m].result, f);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/jout.h"
+#include "base/utf8.h"
 #include "rank/rank.h"
 #include "rank/rank_put.h"
 
@@ -91,7 +92,7 @@ static void put_row(const struct rank_result *r, const struct rank_place *p, FIL
                 r->o->how.method == RANK_SOTL ? "             -" : "", "-", "-");
     }
     fprintf(out, "  ");
-    rank_put_name(out, p->run->name);
+    utf8_put(p->run->name, "", out);
     rank_note(r, p, note, sizeof note);
     if (*note)
         fprintf(out, "  (%s)", note);
@@ -136,7 +137,7 @@ void rank_print(const struct rank_result *r, FILE *out)
     if (r->share) {
         const struct rank_place *p = find_first(r);
         fprintf(out, "\n");
-        rank_put_name(out, p->run->name);
+        utf8_put(p->run->name, "", out);
         fprintf(out, " is %s the race: ", r->stop ? "out of" : "in");
         if (isfinite(p->score))
             fprintf(out, "rank %d of %d, expected %d or better\n", p->best, r->ranked,

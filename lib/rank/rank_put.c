@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a name and a number stand in a table. */
+/* Knows how a number stands in a table. */
 #include "rank/rank_put.h"
 
 #include <math.h>
-
-void rank_put_name(FILE *out, const char *name)
-{
-    for (; *name; name++)
-        fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
-}
 
 void rank_put_number(FILE *out, int width, double v)
 {

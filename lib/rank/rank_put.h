@@ -4,11 +4,7 @@
 
 #include <stdio.h>
 
-/* What the tables of runs and of models have in common. */
-
-/* A name as one line of a terminal shows it: no byte of it steers the terminal. */
-void rank_put_name(FILE *out, const char *name);
-/* Six digits behind the point, where that is neither all zeros nor a hundred digits. */
+/* In the tables of runs and of models: six digits behind the point, where that is neither all zeros nor a hundred digits. */
 void rank_put_number(FILE *out, int width, double v);
 
 #endif

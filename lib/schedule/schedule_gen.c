@@ -19,7 +19,8 @@ int schedule_gen_stage(struct schedule_gen *g, int64_t span)
     return !g->dry;
 }
 
-void schedule_gen_barrier(struct schedule_gen *g)
+/* A row waits for all rows of the stages so far. */
+static void barrier(struct schedule_gen *g)
 {
     if (g->next)
         g->out->barrier[g->out->barriers++] = (int)g->next;
@@ -84,7 +85,7 @@ static void half(struct schedule_gen *g, int across, int inside)
     } else if (g->spec->algo == SCHEDULE_TWO_LEVEL && across && inside) {
         int first_across = !g->reverse; /* gather: across first; reduce: inside first */
         schedule_gen_ho(g, first_across, !first_across);
-        schedule_gen_barrier(g);
+        barrier(g);
         schedule_gen_ho(g, !first_across, first_across);
     } else {
         schedule_gen_ho(g, across, inside);
@@ -98,7 +99,7 @@ static void rings(struct schedule_gen *g)
     g->reverse = 1;
     half(g, phases & SCHEDULE_REDUCE_ACROSS, phases & SCHEDULE_REDUCE_INSIDE);
     if (g->spec->algo == SCHEDULE_TWO_LEVEL)
-        schedule_gen_barrier(g);
+        barrier(g);
     g->reverse = 0;
     g->out->gather_step = (int)g->next;
     half(g, phases & SCHEDULE_GATHER_ACROSS, phases & SCHEDULE_GATHER_INSIDE);
@@ -114,7 +115,7 @@ static void broadcast(struct schedule_gen *g)
         schedule_gen_ring_cast(g);
     } else if (algo == SCHEDULE_TWO_LEVEL) {
         schedule_gen_ho_cast(g, 1, 0);
-        schedule_gen_barrier(g);
+        barrier(g);
         schedule_gen_ho_cast(g, 0, 1);
     } else {
         schedule_gen_ho_cast(g, 1, 1);

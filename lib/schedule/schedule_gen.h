@@ -23,8 +23,6 @@ struct schedule_gen {
 
 /* Begins a stage of `span` steps behind the last; returns whether its rows are wanted. */
 int schedule_gen_stage(struct schedule_gen *g, int64_t span);
-/* A row waits for all rows of the stages so far. */
-void schedule_gen_barrier(struct schedule_gen *g);
 
 /* Emits a row of a gather, or its reversal; rows that do not name the rank are dropped. */
 void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, int dst,

@@ -22,7 +22,8 @@ const char *paro_version(void)
     return PARO_VERSION;
 }
 
-int paro_told(struct paro_comm *c, int rc, const struct err *err, struct paro_error *out)
+/* rc, with the words for the program; a peer that is lost is kept in mind.  c: or NULL. */
+static int told(struct paro_comm *c, int rc, const struct err *err, struct paro_error *out)
 {
     static const enum paro_code code[] = {[ERR_NONE] = PARO_OK,
                                           [ERR_INPUT] = PARO_ERROR_INPUT,
@@ -91,7 +92,7 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
 
     if (check_comm(comm, &err)) {
         mem_free(c);
-        return paro_told(NULL, -1, &err, error);
+        return told(NULL, -1, &err, error);
     }
     int mine = take_options(&options, o, &err);
     struct shim_fabric_ask ask = {
@@ -104,7 +105,7 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
     }
     if (rc == 0)
         rc = shim_fabric_open(&c->fabric, c->world, &ask, &err);
-    if (paro_told(c, rc, &err, error)) {
+    if (told(c, rc, &err, error)) {
         paro_comm_close(c);
         return -1;
     }
@@ -166,7 +167,7 @@ int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_
     p->chunk_bytes = a->vector.chunk_bytes;
     mem_free(a->counts);
     mem_free(a);
-    if (paro_told(c, rc, &err, error)) {
+    if (told(c, rc, &err, error)) {
         mem_free(p);
         return -1;
     }
@@ -205,7 +206,7 @@ int paro_describe(const struct paro_coll *p, struct paro_description *d,
     struct err err = {0};
 
     if (paro_take(&mine, sizeof mine, d, "struct paro_description", &err))
-        return paro_told(NULL, -1, &err, error);
+        return told(NULL, -1, &err, error);
     size_t bytes = mine.bytes < sizeof mine ? mine.bytes : sizeof mine;
     mine.algo = schedule_algo_name(p->algo);
     mine.groups = p->groups;
@@ -270,7 +271,7 @@ static int ended(struct paro_coll *p, struct paro_error *error)
 {
     int rc = p->fail.code != ERR_NONE ? -1 : 0;
 
-    return paro_told(NULL, rc, &p->fail, error); /* the communicator knows */
+    return told(NULL, rc, &p->fail, error); /* the communicator knows */
 }
 
 /* What can be wrong with a start, on this rank. */
@@ -297,13 +298,13 @@ int paro_start(struct paro_coll *p, const void *in, void *out, struct paro_error
     struct err err = {0};
 
     if (check_start(p, in, out, &err))
-        return paro_told(NULL, -1, &err, error);
+        return told(NULL, -1, &err, error);
     if (p->vector.in_bytes && in != p->vector.in)
         memmove(p->vector.in, in, (size_t)p->vector.in_bytes);
     struct stream_op op = coll_vector_op(&p->vector);
     look(p->comm); /* from here on the new run's wait is counted, too */
     if (op.start(op.arg, &err))
-        return paro_told(p->comm, -1, &err, error);
+        return told(p->comm, -1, &err, error);
     p->out = out;
     p->running = 1;
     p->fail = (struct err){0};

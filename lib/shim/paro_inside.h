@@ -31,8 +31,6 @@ struct paro_coll {
     struct err fail; /* and how it ended, if not well: code is not ERR_NONE */
 };
 
-/* rc, with the words for the program; a peer that is lost is kept in mind.  c: or NULL. */
-int paro_told(struct paro_comm *c, int rc, const struct err *err, struct paro_error *out);
 /*
  * A program's struct, which begins with its size and may be an older or a newer one: members
  * that it lacks are 0, those that it has beyond `room` must be.  name: for errors.

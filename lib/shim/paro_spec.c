@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fnv.h"
 #include "base/mem.h"
 #include "shim/paro_inside.h"
 
@@ -168,17 +169,6 @@ static const char *const word_name[WORDS] = {"op",
                                              "mpi_type's size",
                                              "mpi_op on mpi_type"};
 
-/* FNV-1a. */
-static int64_t hash(const int64_t *p, int n)
-{
-    uint64_t h = 0xcbf29ce484222325;
-
-    for (int i = 0; i < n; i++)
-        for (int b = 0; b < 64; b += 8)
-            h = (h ^ ((uint64_t)p[i] >> b & 0xff)) * 0x100000001b3;
-    return (int64_t)h;
-}
-
 static void put_words(const struct paro_asked *a, int ranks, int64_t *word)
 {
     const struct paro_spec *s = &a->spec;
@@ -188,7 +178,8 @@ static void put_words(const struct paro_asked *a, int ranks, int64_t *word)
     word[REDUCTION] = sums(s) && s->type != PARO_MPI ? (int)s->reduction : 0;
     word[ROOT] = s->op == PARO_BROADCAST ? s->root : 0;
     word[COUNT] = s->counts ? 0 : s->count;
-    word[COUNTS] = a->counts ? hash(a->counts, ranks) : 0;
+    word[COUNTS] =
+        a->counts ? (int64_t)fnv_bytes(a->counts, (size_t)ranks * sizeof *a->counts) : 0;
     word[ALGO] = a->vector.algo;
     word[CHUNK] = a->vector.chunk_bytes;
     word[ELEM_BYTES] = a->vector.elem_bytes;

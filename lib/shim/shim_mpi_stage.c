@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/fnv.h"
 #include "schedule/schedule.h"
 #include "shim/shim_mpi_plan.h"
 
@@ -75,21 +76,17 @@ int64_t shim_mpi_size(const struct shim_mpi_call *c, int *ranks, enum shim_mpi_w
     return count * (int64_t)bytes;
 }
 
-/* FNV-1a over whole numbers. */
-static uint64_t mix(uint64_t h, int64_t v)
-{
-    return (h ^ (uint64_t)v) * 0x100000001b3;
-}
-
+/* By whole numbers: it is asked in every call. */
 static void hash(struct shim_mpi_shape *s, int ranks)
 {
-    uint64_t h = mix(0xcbf29ce484222325, s->phases);
+    uint64_t h = fnv_mix(FNV_BASIS, s->phases);
 
-    h = mix(mix(mix(h, s->kind), s->elem_bytes), s->elems);
+    h = fnv_mix(fnv_mix(h, (uint64_t)s->kind), (uint64_t)s->elem_bytes);
+    h = fnv_mix(h, (uint64_t)s->elems);
     for (int r = 0; s->each && r < ranks; r++)
-        h = mix(h, s->each[r]);
+        h = fnv_mix(h, (uint64_t)s->each[r]);
     s->mark = h;
-    s->hash = mix(h, s->root);
+    s->hash = fnv_mix(h, (uint64_t)s->root);
 }
 
 /* Elements of each block, and whether all are alike. */

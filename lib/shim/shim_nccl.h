@@ -59,7 +59,6 @@ ncclResult_t shim_comm_run(struct shim_comm *c, const struct shim_call *call);
 /* The table of PARO_TUNING, or one made for PARO_TOPO; NULL: none, and why. */
 const struct pick_table *shim_table(const char **why);
 uint64_t shim_table_hash(void); /* of its text; 0: none */
-uint64_t shim_hash(const char *text);
 
 /* The rows of a call for rank; bytes of the whole vector. */
 int shim_plan_rows(const struct shim_call *call, const struct groups *groups, int rank,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fnv.h"
 #include "base/mem.h"
 #include "shim/shim_nccl.h"
 
@@ -50,8 +51,9 @@ static void tell(struct told *t)
     char host[256] = "";
 
     gethostname(host, sizeof host - 1);
-    t->host = shim_hash(id && *id ? id : host);
-    t->process = shim_hash(host) ^ ((uint64_t)getpid() + 1) * 0x9e3779b97f4a7c15;
+    id = id && *id ? id : host;
+    t->host = fnv_bytes(id, strlen(id));
+    t->process = fnv_bytes(host, strlen(host)) ^ ((uint64_t)getpid() + 1) * 0x9e3779b97f4a7c15;
     t->table = shim_table_hash();
     t->off = off && *off && strcmp(off, "0") != 0;
 }

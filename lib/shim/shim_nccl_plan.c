@@ -2,7 +2,6 @@
 /* Knows how a collective of NCCL's is asked of coll/coll_vector.h. */
 #include "base/mem.h"
 #include "coll/coll_vector.h"
-#include "layout/layout.h"
 #include "shim/shim_nccl.h"
 
 /*
@@ -13,19 +12,9 @@ enum { CHUNK_LEAST = 1 << 20 };
 
 /*
  * What goes into the queues of a GPU at once (EXEC_AHEAD): a call of more turns would wait for
- * the GPU, and a program may not expect that of a call to NCCL.  A rank has no more turns than
- * the vector has chunks, but for those of one part, which it begins or ends with; in an
- * all-reduce, twice as many.
+ * the GPU, and a program may not expect that of a call to NCCL.
  */
 enum { TURNS_MOST = 128 };
-
-static int most_subchunks(const struct layout *l, int both_ways)
-{
-    int parts = l->segments * l->groups.count;
-    int most = TURNS_MOST / ((parts - 1) * (1 + both_ways));
-
-    return most > 1 ? most : 1;
-}
 
 int shim_plan_type(const struct shim_call *call, enum dtype *type, enum dtype_op *op,
                    int64_t *elems)
@@ -83,11 +72,11 @@ int shim_plan_rows(const struct shim_call *call, const struct groups *groups, in
                    const struct pick_rule *rule, struct exec_rows *out, struct err *err)
 {
     int64_t chunk = rule->chunk_bytes > CHUNK_LEAST ? rule->chunk_bytes : CHUNK_LEAST;
-    int whole = call->phases == SCHEDULE_ALL_REDUCE;
-    struct coll_vector_spec spec = {
-        .phases = call->phases, .algo = rule->algo, .chunk_bytes = chunk};
+    struct coll_vector_spec spec = {.phases = call->phases,
+                                    .algo = rule->algo,
+                                    .chunk_bytes = chunk,
+                                    .turns_most = TURNS_MOST};
     int64_t *count = mem_new((size_t)groups->ranks, sizeof *count);
-    struct layout l;
 
     spec.count = count;
     if (shim_plan_type(call, &spec.type, &spec.redop, &spec.elems)) {
@@ -96,9 +85,6 @@ int shim_plan_rows(const struct shim_call *call, const struct groups *groups, in
     }
     for (int r = 0; r < groups->ranks; r++)
         count[r] = spec.elems;
-    layout_init(&l, groups);
-    spec.subchunks_most = most_subchunks(&l, whole);
-    layout_release(&l);
     int rc = coll_vector_rows(&spec, groups, rank, out, err);
     mem_free(count);
     return rc;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/fnv.h"
 #include "shim/shim_nccl.h"
 
 /* A library that is preloaded is called by nobody who could keep this for it. */
@@ -33,16 +33,6 @@ void shim_debug(const char *fmt, ...)
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     fprintf(stderr, "paro-nccl: %s\n", line); /* one call, one line: ranks share it */
-}
-
-/* FNV-1a. */
-uint64_t shim_hash(const char *text)
-{
-    uint64_t h = 0xcbf29ce484222325;
-
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 0x100000001b3;
-    return h;
 }
 
 static int make_table(const char *topo, struct pick_table *out, struct err *err)
@@ -85,7 +75,7 @@ static void read_all(void)
         return;
     pick_table_print(&known.table, PICK_YAML, f);
     known.there = fclose(f) == 0;
-    known.hash = known.there ? shim_hash(text) : 0;
+    known.hash = known.there ? fnv_bytes(text, bytes) : 0;
     free(text);
 }
 

@@ -37,9 +37,7 @@ struct sim_timeline {
     double lane_h, gap, top, end_s;
 };
 
-int64_t sim_picture_bytes(const struct sim_picture *p); /* of the whole vector */
-/* Pixels from the left of a time. */
-double sim_timeline_x(const struct sim_timeline *t, double seconds);
+int64_t sim_picture_bytes(const struct sim_picture *p);    /* of the whole vector */
 double sim_timeline_pixel_s(const struct sim_timeline *t); /* the time that a pixel is wide */
 /* How many tracks, 1 to SIM_TRACKS_MAX, a strip has room for. */
 int sim_timeline_tracks(const struct sim_timeline *t, int received);

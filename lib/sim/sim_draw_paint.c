@@ -33,7 +33,8 @@ static int has_bound(const struct sim_timeline *t)
     return isfinite(t->p->bound_s) && t->p->bound_s > 0;
 }
 
-double sim_timeline_x(const struct sim_timeline *t, double seconds)
+/* Pixels from the left of a time. */
+static double x_of(const struct sim_timeline *t, double seconds)
 {
     return LEFT + (WIDTH - LEFT - RIGHT) * seconds / t->end_s;
 }
@@ -80,7 +81,7 @@ int sim_timeline_tracks(const struct sim_timeline *t, int received)
 static struct svg_box box_of(const struct sim_timeline *t, const struct sim_strip *strip,
                              const struct sim_bar *b)
 {
-    double x = sim_timeline_x(t, b->start), w = sim_timeline_x(t, b->end) - x;
+    double x = x_of(t, b->start), w = x_of(t, b->end) - x;
     double h = side_high(t, b->received) / b->tracks;
     double y = strip->y + h * b->track;
 
@@ -185,12 +186,12 @@ static void paint_axis(struct sim_timeline *t)
 
     for (int i = 0; i < n; i++) {
         struct units u;
-        double x = sim_timeline_x(t, tick[i]);
+        double x = x_of(t, tick[i]);
         const char *text = svg_tick_text(units_time, tick[i], &u);
         svg_line(&t->svg, x, t->top, x, bottom, &(struct svg_pen){.stroke = GRID});
         svg_text(&t->svg, x, t->top - 6, &font, text);
         /* The bound's line goes through here, and is named below. */
-        if (!has_bound(t) || fabs(x - sim_timeline_x(t, t->p->bound_s)) > TICK_X / 3)
+        if (!has_bound(t) || fabs(x - x_of(t, t->p->bound_s)) > TICK_X / 3)
             svg_text(&t->svg, x, bottom + 16, &font, text);
     }
 }
@@ -198,7 +199,7 @@ static void paint_axis(struct sim_timeline *t)
 static void paint_bound(struct sim_timeline *t)
 {
     double bottom = t->row_y[t->p->schedule->groups.ranks];
-    double x = sim_timeline_x(t, t->p->bound_s);
+    double x = x_of(t, t->p->bound_s);
     struct units u;
     char text[64];
 

@@ -39,22 +39,31 @@ static void put_value(FILE *out, double v)
         fputs("0", out);
 }
 
-/* 0 is a latency, and "unknown" for memory, compute and what is left: it equals only itself. */
-static void number(struct diff *d, const char *key, double old, double new)
+/* One more that differs: where and which, before its values. */
+static void begin(struct diff *d, const char *key)
 {
-    if (old == new || (old != 0 && fabs(new - old) <= d->tolerance * fabs(old)))
-        return;
     d->count++;
     if (d->json) {
         jout_open(d->json, NULL, '{');
         jout_text(d->json, "where", d->where);
         jout_text(d->json, "key", key);
+    } else {
+        fprintf(d->out, "%s%s%s: ", d->where, d->where[0] ? "." : "", key);
+    }
+}
+
+/* 0 is a latency, and "unknown" for memory, compute and what is left: it equals only itself. */
+static void number(struct diff *d, const char *key, double old, double new)
+{
+    if (old == new || (old != 0 && fabs(new - old) <= d->tolerance * fabs(old)))
+        return;
+    begin(d, key);
+    if (d->json) {
         jout_num(d->json, "old", old);
         jout_num(d->json, "new", new);
         jout_close(d->json, '}');
         return;
     }
-    fprintf(d->out, "%s%s%s: ", d->where, d->where[0] ? "." : "", key);
     put_value(d->out, old);
     fputs(" -> ", d->out);
     put_value(d->out, new);
@@ -68,17 +77,13 @@ static void words(struct diff *d, const char *key, const char *old, const char *
 {
     if (old && new &&strcmp(old, new) == 0)
         return;
-    d->count++;
+    begin(d, key);
     if (d->json) {
-        jout_open(d->json, NULL, '{');
-        jout_text(d->json, "where", d->where);
-        jout_text(d->json, "key", key);
         jout_text(d->json, "old", old);
         jout_text(d->json, "new", new);
         jout_close(d->json, '}');
         return;
     }
-    fprintf(d->out, "%s%s%s: ", d->where, d->where[0] ? "." : "", key);
     yaml_put_text(d->out, old ? old : "absent");
     fputs(" -> ", d->out);
     yaml_put_text(d->out, new ? new : "absent");

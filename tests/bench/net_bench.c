@@ -4,13 +4,11 @@
  * several, in processor seconds.  GFLOP/s counts matrix products as net_flops does; the second
  * figure leaves out the attention's blocks above the diagonal, which are not computed.
  *
- *     make build/libparo.a
- *     gcc -D_GNU_SOURCE -O2 -fopenmp -Ilib -o build/net_bench tests/bench/net_bench.c
- *         build/libparo.a -ldnnl -ljansson -lm
- *     build/net_bench 256 8 256 4
- *     build/net_bench 384 7 256 4 256 6 6 bf16     products in bf16; the ratio stays to f32's
- *     build/net_bench 384 7 256 4 256 6 0          0 heads of keys: GPT-2's layer, not Llama's
- *     build/net_bench 256 8 256 4 256 4 4 f32 0 lora=8   what trains
+ *     make build/bench/net_bench
+ *     build/bench/net_bench 256 8 256 4
+ *     build/bench/net_bench 384 7 256 4 256 6 6 bf16  products in bf16; the ratio stays to f32's
+ *     build/bench/net_bench 384 7 256 4 256 6 0     0 heads of keys: GPT-2's layer, not Llama's
+ *     build/bench/net_bench 256 8 256 4 256 4 4 f32 0 lora=8   what trains
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,11 +4,10 @@
 # tests/mpi/proof_check.c breaks one thing at a time inside the engine; here are the runs.
 
 bats_require_minimum_version 1.5.0
+load mpi
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models DATA=$BATS_TEST_DIRNAME/../data
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text

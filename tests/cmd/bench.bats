@@ -89,7 +89,7 @@ rows() {
     # the only size is none, and less than an element is no other
     mpirun -np 4 paro-bench --groups 2x2 -i $fabric -b 0 -e 2 -n 1 -w 0 --algo auto --op all-gather --json > out
     rows out '@d == 1 && $d[0]{bytes} == 0'
-    fails 2 "paro-bench: --algo auto for groups that are not the hosts, expected -i TOPO or --tuning FILE: between hosts alone a fabric can be measured" \
+    fails "paro-bench: --algo auto for groups that are not the hosts, expected -i TOPO or --tuning FILE: between hosts alone a fabric can be measured" \
         mpirun -np 4 paro-bench --groups 2x2 --algo auto -b 64
 }
 
@@ -145,22 +145,22 @@ rows() {
         --percentiles "--plot x.svg" "--floor 0.5"; do
         option=${words%% *}
         # shellcheck disable=SC2086
-        fails 2 "paro-bench: $option $beside" paro-bench --table $words
+        fails "paro-bench: $option $beside" paro-bench --table $words
     done
     for way in --overlap --simulate "--read x"; do
         # shellcheck disable=SC2086
-        fails 2 "paro-bench: --read, --simulate, --overlap and --table, expected one of them" \
+        fails "paro-bench: --read, --simulate, --overlap and --table, expected one of them" \
             paro-bench --table $way
     done
-    fails 2 "paro-bench: --min of 0 bytes beside --table, expected one element: what moves nothing is tuned by nothing" \
+    fails "paro-bench: --min of 0 bytes beside --table, expected one element: what moves nothing is tuned by nothing" \
         paro-bench --table -b 0
-    fails 2 "paro-bench: --iters of 4 beside --table, expected 5 or more: fewer tell nothing apart" \
+    fails "paro-bench: --iters of 4 beside --table, expected 5 or more: fewer tell nothing apart" \
         paro-bench --table -n 4
-    fails 2 "paro-bench: --min of 134217728 bytes and --max of 67108864, expected no less" \
+    fails "paro-bench: --min of 134217728 bytes and --max of 67108864, expected no less" \
         paro-bench --table -b 128M
-    fails 2 "paro-bench: --table for groups that are not the hosts, expected -i TOPO: between hosts alone a fabric can be measured" \
+    fails "paro-bench: --table for groups that are not the hosts, expected -i TOPO: between hosts alone a fabric can be measured" \
         mpirun -np 2 paro-bench --groups 2x1 --table
-    fails 2 "paro-bench: cannot open 'absent': No such file or directory" paro-bench --table -i absent
+    fails "paro-bench: cannot open 'absent': No such file or directory" paro-bench --table -i absent
 }
 
 @test "0 bytes: a row of zeros for every operation, then one element" {
@@ -229,7 +229,7 @@ rows() {
     [ "$(grep -vc '^#' out)" = 1 ]
     refused() {
         { echo "$row"; sed "$2" old.jsonl; } > bad.jsonl
-        fails 2 "paro-bench: bad.jsonl:2: $1" paro-bench --read bad.jsonl
+        fails "paro-bench: bad.jsonl:2: $1" paro-bench --read bad.jsonl
     }
     refused "'algo' is wrong: algorithm 'nickel', expected $(paro-bench --algo nickel 2>&1 | sed 's/.*expected //')" \
         's/"ring"/"nickel"/'
@@ -247,8 +247,8 @@ rows() {
         [ $rc = 2 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ] && grep -q '^paro-bench: bad.jsonl:2: is no JSON' said
     done
     : > empty
-    fails 2 "paro-bench: no row in 'empty', expected JSON Lines of paro-bench" paro-bench --read empty
-    fails 2 "paro-bench: --iters beside --read, which measures nothing" paro-bench --read a -n 3
+    fails "paro-bench: no row in 'empty', expected JSON Lines of paro-bench" paro-bench --read empty
+    fails "paro-bench: --iters beside --read, which measures nothing" paro-bench --read a -n 3
 }
 
 @test "--plot: an SVG that appears whole, and replaces nothing without --force" {
@@ -287,9 +287,9 @@ rows() {
     done
     paro-bench --simulate -i synth:2x2 -b 64M --algo ring,ho-ring --floor 0.001 > out 2> said
     [ ! -s said ]
-    fails 2 'paro-bench: --floor with one group, expected two or more: inside a group there is no bound' \
+    fails 'paro-bench: --floor with one group, expected two or more: inside a group there is no bound' \
         paro-bench -b 4K --floor 0.5
-    fails 2 'paro-bench: --floor with mpi alone, expected an algorithm of ours' \
+    fails 'paro-bench: --floor with mpi alone, expected an algorithm of ours' \
         paro-bench -b 4K --floor 0.5 --algo mpi
 }
 
@@ -330,31 +330,31 @@ rows() {
 }
 
 @test "wrong options: one line, status 2, nothing printed" {
-    fails 2 "paro-bench: --op: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
+    fails "paro-bench: --op: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-bench --op all-gather,gather
-    fails 2 "paro-bench: --algo: algorithm 'ring' twice, expected each once" paro-bench --algo ring,ring
-    fails 2 "paro-bench: unknown option '--foo' (see --help)" paro-bench -b 1K --foo
-    fails 2 "paro-bench: --type: type 'f8', expected f32, bf16, f16, f64, i32 or u8" paro-bench -d f8
-    fails 2 "paro-bench: --root 1, expected 0 to 0: 1 ranks run" paro-bench --root 1
-    fails 2 '{"error":{"code":"input","text":"--csv and --json, expected one of them","file":null,"line":null,"key":null}}' \
+    fails "paro-bench: --algo: algorithm 'ring' twice, expected each once" paro-bench --algo ring,ring
+    fails "paro-bench: unknown option '--foo' (see --help)" paro-bench -b 1K --foo
+    fails "paro-bench: --type: type 'f8', expected f32, bf16, f16, f64, i32 or u8" paro-bench -d f8
+    fails "paro-bench: --root 1, expected 0 to 0: 1 ranks run" paro-bench --root 1
+    fails '{"error":{"code":"input","text":"--csv and --json, expected one of them","file":null,"line":null,"key":null}}' \
         paro-bench --csv --json
-    fails 2 "paro-bench: --simulate without a fabric, expected -i TOPO" paro-bench --simulate
-    fails 2 "paro-bench: --algo mpi beside --simulate, which knows ours alone" \
+    fails "paro-bench: --simulate without a fabric, expected -i TOPO" paro-bench --simulate
+    fails "paro-bench: --algo mpi beside --simulate, which knows ours alone" \
         paro-bench --simulate -i synth:2x2 --algo ring,mpi
-    fails 2 "paro-bench: --iters beside --simulate, which runs nothing" paro-bench --simulate -i synth:2x2 -n 1
-    fails 2 "paro-bench: --algo mpi beside --overlap, which knows ours alone" paro-bench --overlap --algo mpi
-    fails 2 "paro-bench: --op broadcast beside --overlap, expected one that has a part inside groups and one across them" \
+    fails "paro-bench: --iters beside --simulate, which runs nothing" paro-bench --simulate -i synth:2x2 -n 1
+    fails "paro-bench: --algo mpi beside --overlap, which knows ours alone" paro-bench --overlap --algo mpi
+    fails "paro-bench: --op broadcast beside --overlap, expected one that has a part inside groups and one across them" \
         paro-bench --overlap --op broadcast
-    fails 2 "paro-bench: --floor beside --overlap, whose rows have no place for it" paro-bench --overlap --floor 1
-    fails 2 "paro-bench: --read, --simulate, --overlap and --table, expected one of them" paro-bench --overlap --simulate
-    fails 2 "paro-bench: --force without --plot, which alone writes a file" paro-bench --force
-    fails 2 "paro-bench: --tuning without --algo auto, which alone reads it" paro-bench --tuning x
-    fails 2 "paro-bench: --mpi-name: 'a b', expected 1 to 31 letters, digits or any of '-_.+/'" \
+    fails "paro-bench: --floor beside --overlap, whose rows have no place for it" paro-bench --overlap --floor 1
+    fails "paro-bench: --read, --simulate, --overlap and --table, expected one of them" paro-bench --overlap --simulate
+    fails "paro-bench: --force without --plot, which alone writes a file" paro-bench --force
+    fails "paro-bench: --tuning without --algo auto, which alone reads it" paro-bench --tuning x
+    fails "paro-bench: --mpi-name: 'a b', expected 1 to 31 letters, digits or any of '-_.+/'" \
         paro-bench --mpi-name 'a b'
-    fails 2 "paro-bench: --min of 2048 bytes and --max of 1024, expected no less" paro-bench -b 2K -e 1K
-    fails 2 "paro-bench: --min of 2 bytes, expected 0 or at least one element (4)" paro-bench -b 2
-    fails 2 "paro-bench: groups '2x2' of 4 ranks, but 1 ranks run" paro-bench --groups 2x2
-    fails 2 "paro-bench: the topology 'synth:2x2' has 4 ranks, but 1 ranks run" paro-bench -i synth:2x2
+    fails "paro-bench: --min of 2048 bytes and --max of 1024, expected no less" paro-bench -b 2K -e 1K
+    fails "paro-bench: --min of 2 bytes, expected 0 or at least one element (4)" paro-bench -b 2
+    fails "paro-bench: groups '2x2' of 4 ranks, but 1 ranks run" paro-bench --groups 2x2
+    fails "paro-bench: the topology 'synth:2x2' has 4 ranks, but 1 ranks run" paro-bench -i synth:2x2
     for o in '-f 1' '-n 0' '-n 1x' '-w -1' '-b 1Q' '--chunk 0' 'word' '--redop mean' '--root -1' \
         '--floor x' '--floor -1' '--read nowhere' '--simulate -i nowhere' '--algo auto --tuning nowhere -b 4' \
         '--simulate -i synth:2x2 --plot /nowhere/x.svg' '--algo nccl'; do
@@ -366,10 +366,10 @@ rows() {
 }
 
 @test "under mpirun an error is one line of one rank, and the status 2" {
-    fails 2 "paro-bench: the topology 'synth:2x2' has groups 2x2, but these ranks are in 4x1" \
+    fails "paro-bench: the topology 'synth:2x2' has groups 2x2, but these ranks are in 4x1" \
         mpirun -np 4 paro-bench --groups 4x1 -i synth:2x2
     [ "$(grep -c '^paro-bench: ' said)" = 1 ]
-    fails 2 "paro-bench: --factor: 'x', expected a whole number from 2 to 1000000" \
+    fails "paro-bench: --factor: 'x', expected a whole number from 2 to 1000000" \
         mpirun -np 4 paro-bench -f x
     [ "$(grep -c '^paro-bench: ' said)" = 1 ]
 }

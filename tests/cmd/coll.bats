@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Every conversion between layouts by every algorithm, on real ranks: build/mpi/coll_check.
 
+load mpi
+
 setup() {
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     # Open MPI's modules are gone when leaks are counted: what they keep has no name any more.
     [ -z "${SAN-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 }

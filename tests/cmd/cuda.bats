@@ -5,6 +5,7 @@
 # and devices as tests/gpu/device_check.c knows them, on the GPU in software.
 
 bats_require_minimum_version 1.5.0
+load mpi
 
 setup() {
     DATA=$BATS_TEST_DIRNAME/../data

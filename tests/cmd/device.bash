@@ -18,12 +18,12 @@
 # tokens that are off each for itself: less than 9e-3 of a loss of 4, with room for a few steps
 # of AdamW, which are as long whatever the gradient's size: 2e-2.
 
+load mpi
+
 # In setup_file.
 device_begin() {
     export GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin} DEVICE=${DEVICE:-cuda:0}
     [ -x "$GPU_BIN/paro-train" ] || skip "no build with CUDA in $GPU_BIN (make emulated)"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo}
     export G=$BATS_FILE_TMPDIR DATA=$BATS_TEST_DIRNAME/../data
     PATH=$GPU_BIN:$PATH

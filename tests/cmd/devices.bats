@@ -5,6 +5,7 @@
 # hwloc can be given another machine's file in place of this one.
 
 bats_require_minimum_version 1.5.0
+load mpi
 
 setup() {
     PATH=$BIN:$PATH

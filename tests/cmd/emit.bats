@@ -115,15 +115,15 @@ row() {
 @test "what was not measured, or cannot be told, is an error that says so" {
     row all-gather mpi ring 4096 7 > one
     how='--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allgather_algorithm 4 and --mpi-name ring'
-    fails 2 "paro-bench: nothing to compare for ompi-tuned: expected, at one size, rows of two or more of mpi and mpi:NAME such as mpi:ring or mpi:tuned-4 ($how)" \
+    fails "paro-bench: nothing to compare for ompi-tuned: expected, at one size, rows of two or more of mpi and mpi:NAME such as mpi:ring or mpi:tuned-4 ($how)" \
         paro-bench --read one --emit ompi-tuned
-    fails 2 "paro-bench: nothing to compare for nccl-tuner: expected, at one size, rows of two or more of nccl and nccl:ALGO/PROTO such as nccl:ring/ll (NCCL_ALGO=ring NCCL_PROTO=LL and --nccl-name ring/ll)" \
+    fails "paro-bench: nothing to compare for nccl-tuner: expected, at one size, rows of two or more of nccl and nccl:ALGO/PROTO such as nccl:ring/ll (NCCL_ALGO=ring NCCL_PROTO=LL and --nccl-name ring/ll)" \
         paro-bench --read one --emit nccl-tuner
-    fails 2 "paro-bench: nothing to compare for ucc-tune: expected, at one size, rows of two or more of mpi:ucc and mpi:ucc-NAME such as mpi:ucc-knomial (UCC_TL_UCP_TUNE=allgather:inf:@knomial and --mpi-name ucc-knomial)" \
+    fails "paro-bench: nothing to compare for ucc-tune: expected, at one size, rows of two or more of mpi:ucc and mpi:ucc-NAME such as mpi:ucc-knomial (UCC_TL_UCP_TUNE=allgather:inf:@knomial and --mpi-name ucc-knomial)" \
         paro-bench --read one --emit ucc-tune
     refused() { # TEXT SED: of a second row
         { cat one; row all-gather mpi '' 4096 9 "$2"; } > two
-        fails 2 "paro-bench: $1" paro-bench --read two --emit ompi-tuned
+        fails "paro-bench: $1" paro-bench --read two --emit ompi-tuned
     }
     alike='expected one: what is emitted cannot tell them apart'
     refused "rows of all-gather on 4 ranks are of type f32 and of i32, $alike" 's/f32/i32/'
@@ -133,19 +133,19 @@ row() {
     refused "all-gather of 4096 bytes by mpi is simulated, expected measured rows" 's/"wrong"/"simulated":true,"wrong"/'
     refused "all-gather of 4096 bytes by mpi had 3 wrong elements, expected rows with right data" 's/"wrong":0/"wrong":3/'
     { row all-reduce mpi ring 64 1; row all-reduce mpi '' 64 2 's/sum/max/'; } > two
-    fails 2 "paro-bench: rows of all-reduce on 4 ranks are of reduction sum and of max, $alike" \
+    fails "paro-bench: rows of all-reduce on 4 ranks are of reduction sum and of max, $alike" \
         paro-bench --read two --emit ompi-tuned
     { row broadcast mpi knomial 64 1; row broadcast mpi '' 64 2 's/"root":0/"root":1/'; } > two
-    fails 2 "paro-bench: rows of broadcast on 4 ranks are of root 0 and of 1, $alike" \
+    fails "paro-bench: rows of broadcast on 4 ranks are of root 0 and of 1, $alike" \
         paro-bench --read two --emit ompi-tuned
-    fails 2 "paro-bench: --emit without --read, which has what was measured" paro-bench --emit ompi-tuned
+    fails "paro-bench: --emit without --read, which has what was measured" paro-bench --emit ompi-tuned
     for o in --csv --percentiles; do
-        fails 2 "paro-bench: $o beside --emit, which prints no rows" paro-bench --read one --emit ompi-tuned $o
+        fails "paro-bench: $o beside --emit, which prints no rows" paro-bench --read one --emit ompi-tuned $o
     done
-    fails 2 "paro-bench: --emit: 'nccl', expected nccl-tuner, ompi-tuned, ompi-tuned-json or ucc-tune" \
+    fails "paro-bench: --emit: 'nccl', expected nccl-tuner, ompi-tuned, ompi-tuned-json or ucc-tune" \
         paro-bench --read one --emit nccl
-    fails 2 "paro-bench: --nccl-name without --algo nccl, which alone bears it" paro-bench --nccl-name ring/ll
+    fails "paro-bench: --nccl-name without --algo nccl, which alone bears it" paro-bench --nccl-name ring/ll
     { cat one; row all-gather mpi '' 4096 9 's/"a"/"a\\nb"/'; } > two
-    fails 2 "paro-bench: two:2: 'host' is wrong: expected 1 to 63 printable characters, none of '\",\\'" \
+    fails "paro-bench: two:2: 'host' is wrong: expected 1 to 63 printable characters, none of '\",\\'" \
         paro-bench --read two --emit ompi-tuned
 }

@@ -4,12 +4,11 @@
 # has the bounds and where they come from), and what it allocates.
 
 bats_require_minimum_version 1.5.0
+load mpi
 
 setup() {
     export MODEL_DATA=$BATS_TEST_DIRNAME/../data
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
 }

@@ -4,6 +4,7 @@
 # PEFT; what does not fit, by name.
 
 bats_require_minimum_version 1.5.0
+load fails
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models DATA=$BATS_TEST_DIRNAME/../data
@@ -58,16 +59,6 @@ setup() {
     G=$BATS_FILE_TMPDIR # what setup_file made: never changed
 }
 
-# fails TEXT COMMAND...: status 2, nothing on stdout, one line on stderr: TEXT.
-fails() {
-    local text=$1 rc=0
-    shift
-    "$@" > out 2> said < /dev/null || rc=$?
-    [ "$rc" = 2 ] || { echo "status $rc of $*"; cat said; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    [ "$(cat said)" = "paro-shard: $text" ] || { echo "stderr of $*:"; cat said; return 1; }
-}
-
 # retyped FROM WORD...: the folder FROM as w, its weights file changed.
 retyped() {
     rm -rf w
@@ -110,13 +101,13 @@ retyped() {
     run -2 paro-shard merge ckpt -o back
     [[ "$output" == "paro-shard: ckpt/source/rest/model.safetensors: is damaged: checksum "* ]]
     rm ckpt/source/rest/model.safetensors
-    fails "cannot open 'ckpt/source/rest/model.safetensors': No such file or directory" \
+    fails "paro-shard: cannot open 'ckpt/source/rest/model.safetensors': No such file or directory" \
         paro-shard merge ckpt -o back
 }
 
 @test "a tied head that is not the embedding" {
     retyped "$G/gpt2" bare odd
-    fails "w/model.safetensors: 'lm_head.weight' differs from 'wte.weight', to which the config ties it, from element 100 on: tie_word_embeddings false would keep both" \
+    fails "paro-shard: w/model.safetensors: 'lm_head.weight' differs from 'wte.weight', to which the config ties it, from element 100 on: tie_word_embeddings false would keep both" \
         paro-shard split w -p "$G/gpt2.yaml" -o x
     retyped "$G/gpt2" head cut=lm_head.weight
     run -1 paro-shard verify w
@@ -142,35 +133,35 @@ retyped() {
     local split="paro-shard split w -p $G/gpt2.yaml -o x"
     retyped "$G/gpt2" lack=transformer.h.2.ln_1.bias
     # shellcheck disable=SC2086
-    fails "w: 'transformer.h.2.ln_1.bias' is missing: the config wants it" $split
+    fails "paro-shard: w: 'transformer.h.2.ln_1.bias' is missing: the config wants it" $split
     retyped "$G/gpt2" more=transformer.h.4.ln_1.bias
     # shellcheck disable=SC2086
-    fails "w/model.safetensors: 'transformer.h.4.ln_1.bias' is no tensor of the model that the config describes" $split
+    fails "paro-shard: w/model.safetensors: 'transformer.h.4.ln_1.bias' is no tensor of the model that the config describes" $split
     retyped "$G/gpt2" bare cut=wpe.weight
     # shellcheck disable=SC2086
-    fails "w/model.safetensors: 'wpe.weight' is F32 [511, 128], expected F32 [512, 128] as the config says" $split
+    fails "paro-shard: w/model.safetensors: 'wpe.weight' is F32 [511, 128], expected F32 [512, 128] as the config says" $split
     retyped "$G/gpt2" more=ln_f.bias
     # shellcheck disable=SC2086
-    fails "w/model.safetensors: 'transformer.ln_f.bias' is there twice: 'ln_f.bias' is the same tensor" $split
+    fails "paro-shard: w/model.safetensors: 'transformer.ln_f.bias' is there twice: 'ln_f.bias' is the same tensor" $split
     retyped "$G/gpt2" more=h.1.attn.masked_biased
     # shellcheck disable=SC2086
-    fails "w/model.safetensors: 'h.1.attn.masked_biased' is no tensor of the model that the config describes" $split
+    fails "paro-shard: w/model.safetensors: 'h.1.attn.masked_biased' is no tensor of the model that the config describes" $split
 }
 
 @test "another architecture: of the folder, of the plan" {
     paro-shard init -m "$MODELS/llama-tiny.json" -o llama
-    fails "llama: 'model_type' is llama in its config.json, but gpt2 in the plan's model" \
+    fails "paro-shard: llama: 'model_type' is llama in its config.json, but gpt2 in the plan's model" \
         paro-shard split llama -p "$G/gpt2.yaml" -o x
     cp -r "$G/gpt2" w
     sed -i 's/gelu_new/gelu/' w/config.json
-    fails "w: 'activation_function' is gelu in its config.json, but gelu_new in the plan's model" \
+    fails "paro-shard: w: 'activation_function' is gelu in its config.json, but gelu_new in the plan's model" \
         paro-shard split w -p "$G/gpt2.yaml" -o x
     cp llama/model.safetensors w
     sed -i 's/gelu/gelu_new/' w/config.json
-    fails "w: 'transformer.wte.weight' is missing: the config wants it" \
+    fails "paro-shard: w: 'transformer.wte.weight' is missing: the config wants it" \
         paro-shard split w -p "$G/gpt2.yaml" -o x
     sed -i 's/"model_type": "gpt2"/"model_type": "opt"/' w/config.json
-    fails "w/config.json:3: 'model_type' is \"opt\", expected \"llama\" or \"gpt2\"" \
+    fails "paro-shard: w/config.json:3: 'model_type' is \"opt\", expected \"llama\" or \"gpt2\"" \
         paro-shard split w -p "$G/gpt2.yaml" -o x
 }
 
@@ -203,17 +194,17 @@ assert c["target_modules"] == ["c_attn", "mlp.c_proj"] and c["peft_type"] == "LO
 @test "adapters that do not fit the plan" {
     local adapter=$DATA/peft_llama/adapter base=$DATA/peft_llama
     paro-plan -m "$base" -i synth:2x2 > all.yaml
-    fails "the plan's model has no adapters, expected lora=RANK in what it trains" \
+    fails "paro-shard: the plan's model has no adapters, expected lora=RANK in what it trains" \
         paro-shard split "$base" -p all.yaml --adapter "$adapter" -o x
     paro-plan -m "$base" -i synth:2x2 --trainable lora=4,alpha=6,targets=q_proj > rank.yaml
-    fails "$adapter/adapter_config.json:31: 'r' is 3, but the plan's adapters have 4" \
+    fails "paro-shard: $adapter/adapter_config.json:31: 'r' is 3, but the plan's adapters have 4" \
         paro-shard split "$base" -p rank.yaml --adapter "$adapter" -o x
     paro-plan -m "$base" -i synth:2x2 --trainable lora=3,alpha=6,targets=q_proj+v_proj > few.yaml
     run -2 paro-shard split "$base" -p few.yaml --adapter "$adapter" -o x
     [[ "$output" == *"down_proj.lora_A.weight' is no adapter of the plan's model, which trains 'lora=3,alpha=6,targets=q_proj+v_proj'" ]]
-    fails "cannot open 'none/adapter_config.json': No such file or directory" \
+    fails "paro-shard: cannot open 'none/adapter_config.json': No such file or directory" \
         paro-shard split "$base" -p rank.yaml --adapter none -o x
     paro-shard split "$base" -p all.yaml -o ckpt
-    fails "'ckpt' has no adapters to fuse" paro-shard merge ckpt --fuse -o x
+    fails "paro-shard: 'ckpt' has no adapters to fuse" paro-shard merge ckpt --fuse -o x
     [ ! -e x ]
 }

@@ -7,6 +7,7 @@
 # that is not python3 itself:  PYTHON=DIR/bin/python make check
 
 bats_require_minimum_version 1.5.0
+load mpi
 load torch
 load fails
 
@@ -16,8 +17,6 @@ MAKE=$BATS_TEST_DIRNAME/../reference/make_imports.py
 TEXT=/usr/share/common-licenses/GPL-3
 
 setup() {
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     export PYTHONDONTWRITEBYTECODE=1
     PATH=$BIN:$PATH PYTHON=${PYTHON:-python3}
     cd "$BATS_TEST_TMPDIR" || return

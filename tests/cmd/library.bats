@@ -4,6 +4,8 @@
 # paro.h, linked with the shared library and with the static one.  What it must do the programs of
 # tests/shim know: paro_user and paro_wrong.
 
+load mpi
+
 setup_file() {
     cd "$ROOT" || exit 1
     export D=$BATS_FILE_TMPDIR/prefix T=$BATS_FILE_TMPDIR
@@ -12,9 +14,7 @@ setup_file() {
     # libparo's is found as in the commands (keep_loaded.c).
     local keep=${SAN:+tests/lint/keep_loaded.c}
     export PKG_CONFIG_PATH=$D/lib/pkgconfig LD_LIBRARY_PATH=$D/lib \
-        FLAGS="-g -Wall -Wextra -Wpedantic -Werror ${SAN:+-fsanitize=$SAN -fno-sanitize-recover=all}" \
-        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+        FLAGS="-g -Wall -Wextra -Wpedantic -Werror ${SAN:+-fsanitize=$SAN -fno-sanitize-recover=all}"
     shared=$(pkg-config --cflags --libs paro)
     static=$(pkg-config --cflags --libs --static paro | sed 's/-lparo/-l:libparo.a/')
     # shellcheck disable=SC2086

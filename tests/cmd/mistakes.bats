@@ -4,11 +4,10 @@
 # each, under all 27 strategies.  The programs under tests/mpi say what they work out and why.
 
 bats_require_minimum_version 1.5.0
+load mpi
 
 setup() {
     export DATA=$BATS_TEST_DIRNAME/../data
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     cd "$BATS_TEST_TMPDIR" || return
 }
 

@@ -3,6 +3,8 @@
 # Programs that know MPI alone, compiled as their users would: the checker mpi_user, a library
 # that is wrong, libmpi_spoil.so, and the examples.
 
+load mpi
+
 setup_file() {
     command -v mpicc > /dev/null || return 0
     cd "$BATS_FILE_TMPDIR" || return
@@ -20,8 +22,6 @@ setup() {
     command -v mpicc > /dev/null || skip "no mpicc here"
     cd "$BATS_FILE_TMPDIR" || return
     PATH=$BIN:$PATH
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 }
 
 # spoiled HOW PROGRAM [ARG...]: on three ranks

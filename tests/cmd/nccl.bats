@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Schedules over NCCL: build-emulated/gpu/nccl_check on a GPU in software, NCCL over MPI.
 
+load mpi
+
 setup() {
     E=$ROOT/build-emulated${B##*/build}
     [ -x "$E/gpu/nccl_check" ] || skip "no emulated build here"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     # Open MPI's modules are gone when leaks are counted: what they keep has no name any more.
     [ -z "${SAN-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 }

@@ -4,21 +4,12 @@
 # paro-sched pick: choices on a fabric, tables made, printed, edited and refused.
 
 bats_require_minimum_version 1.5.0
+load fails
 
 setup() {
     PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     FABRIC=synth:4x2,inter=1GB/s:50us,intra=10GB/s:1us
-}
-
-# fails STATUS TEXT COMMAND...: the status, nothing on stdout, one line on stderr: TEXT.
-fails() {
-    local want=$1 text=$2 rc=0
-    shift 2
-    "$@" > out 2> said < /dev/null || rc=$?
-    [ "$rc" = "$want" ] || { echo "status $rc of $*"; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
 }
 
 @test "a list, golden: the columns, and a choice that is known" {
@@ -92,16 +83,16 @@ END
 }
 
 @test "bad words" {
-    fails 2 "paro-sched: pick with neither a fabric nor a table, expected --input or --tuning" paro-sched pick
-    fails 2 "paro-sched: pick with both --input and --tuning, expected --input or --tuning" \
+    fails "paro-sched: pick with neither a fabric nor a table, expected --input or --tuning" paro-sched pick
+    fails "paro-sched: pick with both --input and --tuning, expected --input or --tuning" \
         paro-sched pick -i "$FABRIC" --tuning t
-    fails 2 "paro-sched: --tuning with --op, --bytes, --max or --factor, expected the table's own" \
+    fails "paro-sched: --tuning with --op, --bytes, --max or --factor, expected the table's own" \
         paro-sched pick --tuning t --op broadcast
-    fails 2 "paro-sched: unexpected argument 'x' after pick" paro-sched pick x -i "$FABRIC"
-    fails 2 "paro-sched: --table with verb 'ls', expected it with pick" paro-sched ls --table
-    fails 2 "paro-sched: operation 'broadcast' twice, expected each once" \
+    fails "paro-sched: unexpected argument 'x' after pick" paro-sched pick x -i "$FABRIC"
+    fails "paro-sched: --table with verb 'ls', expected it with pick" paro-sched ls --table
+    fails "paro-sched: operation 'broadcast' twice, expected each once" \
         paro-sched pick -i "$FABRIC" --op broadcast,broadcast
-    fails 2 "paro-sched: sizes from 2048 to 1024 bytes, expected 1 or more, the largest not below the smallest, nor above 1125899906842624" \
+    fails "paro-sched: sizes from 2048 to 1024 bytes, expected 1 or more, the largest not below the smallest, nor above 1125899906842624" \
         paro-sched pick -i "$FABRIC" -b 2Ki -e 1Ki
     for word in '--op gather' '-f 1' '-b 0' '-e 12abc' '-f x' '--op gather-inside+' '--op='; do
         rc=0
@@ -113,16 +104,16 @@ END
 
 @test "bad tables and fabrics: one line with name, line and key" {
     paro-sched pick -i "$FABRIC" --table --op broadcast -e 1Mi > t.yaml
-    fails 2 "paro-sched: cannot open 'absent': No such file or directory" paro-sched pick --tuning absent
-    fails 2 "paro-sched: cannot open 'absent': No such file or directory" paro-sched pick -i absent
+    fails "paro-sched: cannot open 'absent': No such file or directory" paro-sched pick --tuning absent
+    fails "paro-sched: cannot open 'absent': No such file or directory" paro-sched pick -i absent
     sed 's/paro-tuning.1/paro-tuning\/2/' t.yaml > version
-    fails 2 "paro-sched: version:1: 'format' is 'paro-tuning/2', expected 'paro-tuning/1'" \
+    fails "paro-sched: version:1: 'format' is 'paro-tuning/2', expected 'paro-tuning/1'" \
         paro-sched pick --tuning version
     sed '0,/from_bytes: 0/s//from_bytes: 1/' t.yaml > gap
-    fails 2 "paro-sched: gap:5: 'rules[0].from_bytes' is 1, expected 0, since it is the first rule of its op" \
+    fails "paro-sched: gap:5: 'rules[0].from_bytes' is 1, expected 0, since it is the first rule of its op" \
         paro-sched pick --tuning gap
     sed '0,/algo: .*/s//algo: auto/' t.yaml > auto
-    fails 2 "paro-sched: auto:$(grep -n 'algo: auto' auto | cut -d: -f1): 'rules[0].algo' is 'auto', expected an algorithm of 'paro-sched ls'" \
+    fails "paro-sched: auto:$(grep -n 'algo: auto' auto | cut -d: -f1): 'rules[0].algo' is 'auto', expected an algorithm of 'paro-sched ls'" \
         paro-sched pick --tuning auto
     sed '0,/op: .*/s//op: gather/' t.yaml > op
     head -c 100 t.yaml > short

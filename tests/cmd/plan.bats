@@ -4,6 +4,7 @@
 # paro-plan as a user meets it: answers, exit status, each wrong input with its line.
 
 bats_require_minimum_version 1.5.0
+load mpi
 
 FABRIC=synth:2x2,intra=1GB/s:3us,inter=60MB/s:50us,memory=1e9,flops=50e9
 TINY=examples/models/llama-tiny.json

@@ -3,13 +3,14 @@
 # libparo-nccl.so preloaded into a program that knows NCCL alone, build-emulated/shim/nccl_user:
 # the same results, and what was ours of its calls.
 
+load mpi
+
 setup() {
     [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
     E=$ROOT/build-emulated
     [ -x "$E/shim/nccl_user" ] || skip "no emulated build here"
     cd "$BATS_TEST_TMPDIR" || exit 1
-    export E OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 PARO_DEBUG=1
+    export E PARO_DEBUG=1
 }
 
 # table MEMBERS: few bytes by NCCL, many by ho-ring and two-level

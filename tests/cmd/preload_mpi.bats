@@ -5,6 +5,8 @@
 # everything twice and compares, and tests/shim/mpi_ways.  On one machine: groups are those of a
 # topology.
 
+load mpi
+
 setup_file() {
     command -v mpicc > /dev/null || return 0
     cd "$BATS_FILE_TMPDIR" || return
@@ -19,9 +21,7 @@ setup() {
         skip "a sanitizer wants to be preloaded first"
     command -v mpicc > /dev/null || skip "no mpicc here"
     cd "$BATS_FILE_TMPDIR" || return
-    export LIB=$B/libparo-mpi.so FABRIC=intra=10GB/s:3us,inter=60MB/s:12us \
-        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    export LIB=$B/libparo-mpi.so FABRIC=intra=10GB/s:3us,inter=60MB/s:12us
     unset PARO_MPI_MODE PARO_MPI_MIN_BYTES PARO_MPI_MEMORY PARO_MPI_TRACE PARO_TOPO PARO_TUNING
 }
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What a fabric is measured by carries what it says: build/mpi/probe_check.
 
+load mpi
+
 setup() {
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     [ -z "${SAN-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 }
 

@@ -3,6 +3,8 @@
 # Checkpoints with copies: real damage of every kind, found, read around, repaired, or named.
 
 bats_require_minimum_version 1.5.0
+load mpi
+load shard
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
@@ -24,14 +26,6 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return
     G=$BATS_FILE_TMPDIR # what setup_file made: never changed
     cp -r "$G/ckpt" bad
-}
-
-# flip FILE BYTE: turns one bit.
-flip() {
-    local was
-    was=$(od -An -tu1 -j "$2" -N 1 "$1")
-    # shellcheck disable=SC2059
-    printf "\\$(printf %o $((was ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> dd.log
 }
 
 # heals TEXT: repair gives back the checkpoint as it was and says TEXT; then all is well.

@@ -4,11 +4,11 @@
 # wrong plans, small disks and signals leave nothing.
 
 bats_require_minimum_version 1.5.0
+load mpi
+load shard
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
@@ -24,12 +24,6 @@ setup_file() {
     # Params in bf16 and three states in f32 behind them; twelve micro-batches a step.
     mpirun -np 4 paro-train a.yaml -d text --init split.a -o run --steps 6 --save-every 3 --keep 9 --exact \
         --log run.jsonl > out
-}
-
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
 }
 
 plan() {
@@ -333,20 +327,14 @@ ended() {
 {"model_type": "llama", "vocab_size": 24000, "hidden_size": 1000, "intermediate_size": 8,
  "num_hidden_layers": 1, "num_attention_heads": 10}
 EOF
-    cat > peak.py <<'EOF'
-import resource, subprocess, sys
-rc = subprocess.run(sys.argv[2:]).returncode
-kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-# The buffer, and 16 MiB for the program with its libraries.
-sys.exit(rc or (f"{kib} KiB" if kib > (int(sys.argv[1]) + 16) * 1024 else 0))
-EOF
     paro-shard init -m wide.json -o wide
     paro-plan -m wide.json -i synth:2x2 > plan.yaml
     paro-plan -m wide.json -i 'synth:[2,1]' > other.yaml
     paro-shard split wide -p plan.yaml -o from
     rm -r wide # the disk of a small machine
-    python3 peak.py 64 paro-shard reshard from -p other.yaml -o x
-    python3 peak.py 32 paro-shard reshard from -p other.yaml --buffer 32Mi -o y
+    # The buffer, and 16 MiB for the program with its libraries.
+    peak $(((64 + 16) * 1024)) paro-shard reshard from -p other.yaml -o x
+    peak $(((32 + 16) * 1024)) paro-shard reshard from -p other.yaml --buffer 32Mi -o y
     cmp x/manifest.json y/manifest.json
     rm -r y
     says 0 '' paro-shard diff from x

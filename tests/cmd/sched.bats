@@ -2,20 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-sched: what is printed is proven, what is changed is refused.
 
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
-
-# fails STATUS TEXT COMMAND...: the status, nothing on stdout, one line on stderr: TEXT.
-fails() {
-    local want=$1 text=$2 rc=0
-    shift 2
-    "$@" > out 2> said < /dev/null || rc=$?
-    [ "$rc" = "$want" ] || { echo "status $rc of $*"; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
-}
+load fails
 
 @test "gen | verify: every operation, algorithm and shape" {
     local n=0 ops algos
@@ -141,17 +128,17 @@ EOF
 }
 
 @test "what MSCCL has no room for is an error" {
-    fails 2 "paro-sched: 399 steps in a threadblock of rank 0, expected at most 256 for MSCCL" \
+    fails "paro-sched: 399 steps in a threadblock of rank 0, expected at most 256 for MSCCL" \
         paro-sched gen all-gather ring 1x400 --format msccl
-    fails 2 "paro-sched: 300 steps in a threadblock of rank 0, expected at most 256 for MSCCL: fewer --chunks are fewer steps" \
+    fails "paro-sched: 300 steps in a threadblock of rank 0, expected at most 256 for MSCCL: fewer --chunks are fewer steps" \
         paro-sched gen all-gather ring 1x4 --chunks 100 --format msccl
-    fails 2 "paro-sched: a rank with more than 128 peers and ways to them, expected as many threadblocks at most for MSCCL" \
+    fails "paro-sched: a rank with more than 128 peers and ways to them, expected as many threadblocks at most for MSCCL" \
         paro-sched gen all-gather direct 1x70 --format msccl
-    fails 2 "paro-sched: 40000 chunks of one length, expected at most 32767 for MSCCL" \
+    fails "paro-sched: 40000 chunks of one length, expected at most 32767 for MSCCL" \
         paro-sched gen all-gather ring 1x4 --chunks 10000 --format msccl
-    fails 2 "paro-sched: 1 rank, expected 2 or more for MSCCL" paro-sched gen all-gather ring 1 --format msccl
-    fails 2 "paro-sched: --format: 'xml', expected rows or msccl" paro-sched gen all-gather ring 4 --format xml
-    fails 2 "paro-sched: --format with verb 'ls', expected it with gen" paro-sched ls --format rows
+    fails "paro-sched: 1 rank, expected 2 or more for MSCCL" paro-sched gen all-gather ring 1 --format msccl
+    fails "paro-sched: --format: 'xml', expected rows or msccl" paro-sched gen all-gather ring 4 --format xml
+    fails "paro-sched: --format with verb 'ls', expected it with gen" paro-sched ls --format rows
     paro-sched gen all-gather ring 1x2 --format rows > out
     paro-sched gen all-gather ring 1x2 | diff - out
 }
@@ -213,27 +200,27 @@ EOF
 }
 
 @test "bad words" {
-    fails 2 "paro-sched: verb '', expected gen, verify, simulate, draw, ls or pick (see --help)" paro-sched
-    fails 2 "paro-sched: verb 'paint', expected gen, verify, simulate, draw, ls or pick (see --help)" paro-sched paint
-    fails 2 "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
+    fails "paro-sched: verb '', expected gen, verify, simulate, draw, ls or pick (see --help)" paro-sched
+    fails "paro-sched: verb 'paint', expected gen, verify, simulate, draw, ls or pick (see --help)" paro-sched paint
+    fails "paro-sched: operation 'gather', expected all-gather, reduce-scatter, all-reduce or broadcast" \
         paro-sched gen gather ring 2x2
-    fails 2 "paro-sched: algorithm 'auto', expected one that ls lists" \
+    fails "paro-sched: algorithm 'auto', expected one that ls lists" \
         paro-sched gen all-gather auto 2x2
-    fails 2 "paro-sched: algorithm 'rong', expected ring, two-level, ho-ring, recursive-doubling, bruck, tree, direct, two-level-doubling, two-level-bruck, two-level-tree, two-level-direct or auto" \
+    fails "paro-sched: algorithm 'rong', expected ring, two-level, ho-ring, recursive-doubling, bruck, tree, direct, two-level-doubling, two-level-bruck, two-level-tree, two-level-direct or auto" \
         paro-sched gen all-gather rong 2x2
-    fails 2 "paro-sched: --root with all-gather, expected it with broadcast" \
+    fails "paro-sched: --root with all-gather, expected it with broadcast" \
         paro-sched gen all-gather ring 2x2 --root 1
-    fails 2 "paro-sched: --root with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --root 1
-    fails 2 "paro-sched: --root: 4, expected a rank from 0 to 3" \
+    fails "paro-sched: --root with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --root 1
+    fails "paro-sched: --root: 4, expected a rank from 0 to 3" \
         paro-sched gen broadcast ring 2x2 --root 4
-    fails 2 "paro-sched: shape '2x2,inter=1', expected factors outermost first, as 16x8, 4x16x8, [8,8,7] or 4x[8,8,7] (8 levels and 1048576 ranks at most)" \
+    fails "paro-sched: shape '2x2,inter=1', expected factors outermost first, as 16x8, 4x16x8, [8,8,7] or 4x[8,8,7] (8 levels and 1048576 ranks at most)" \
         paro-sched gen all-gather ring 2x2,inter=1
-    fails 2 "paro-sched: gen with 2 words, expected OP ALGO SHAPE" paro-sched gen all-gather ring
-    fails 2 "paro-sched: --chunks with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --chunks 2
-    fails 2 "paro-sched: a schedule of 16384 ranks in 1 sub-chunk, some 536838144 rows, expected 33554432 at most" \
+    fails "paro-sched: gen with 2 words, expected OP ALGO SHAPE" paro-sched gen all-gather ring
+    fails "paro-sched: --chunks with verb 'ls', expected it with gen, simulate or draw" paro-sched ls --chunks 2
+    fails "paro-sched: a schedule of 16384 ranks in 1 sub-chunk, some 536838144 rows, expected 33554432 at most" \
         paro-sched gen all-reduce ring 4096x4
     # exchanges of whole vectors are more rows than those that each rank gets
-    fails 2 "paro-sched: a schedule of 2048 ranks in 1 sub-chunk, some 100659200 rows, expected 33554432 at most" \
+    fails "paro-sched: a schedule of 2048 ranks in 1 sub-chunk, some 100659200 rows, expected 33554432 at most" \
         paro-sched gen all-reduce recursive-doubling 2048x1
     for shape in 2x 0x2 '[3,]' 2y2 '[]' 99999999x9; do
         rc=0
@@ -243,7 +230,7 @@ EOF
 }
 
 @test "bad files: one line with name and line, status 2" {
-    fails 2 "paro-sched: cannot open 'absent': No such file or directory" paro-sched verify absent
+    fails "paro-sched: cannot open 'absent': No such file or directory" paro-sched verify absent
     : > empty
     paro-sched gen all-gather ring 2x2 > rows
     head -n 12 rows > short

@@ -14,6 +14,22 @@ quiet() {
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
+# flip FILE BYTE: turns one bit.
+flip() {
+    local was
+    was=$(od -An -tu1 -j "$2" -N 1 "$1")
+    # shellcheck disable=SC2059
+    printf "\\$(printf %o $((was ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> dd.log
+}
+
+# peak KIB COMMAND...: never more of KIB resident, the program and its libraries with it.
+peak() {
+    python3 -c 'import resource, subprocess, sys
+rc = subprocess.run(sys.argv[2:]).returncode
+kib, most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, int(sys.argv[1])
+sys.exit(rc or (f"{kib} KiB, expected at most {most}" if kib > most else 0))' "$@"
+}
+
 # run_as_user COMMAND...: as somebody who owns nothing here.
 run_as_user() {
     if [ "$(id -u)" = 0 ]; then

@@ -3,6 +3,8 @@
 # paro-shard: round trips, every kind of damage by name, hostile input, full disks, kills.
 
 bats_require_minimum_version 1.5.0
+load fails
+load shard # its setup stands
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
@@ -17,22 +19,6 @@ setup_file() {
     paro-shard split model -p plan.yaml -o ckpt
 }
 
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR # what setup_file made: never changed
-}
-
-# fails STATUS TEXT COMMAND...: the status, nothing on stdout, one line on stderr: TEXT.
-fails() {
-    local want=$1 text=$2 rc=0
-    shift 2
-    "$@" > out 2> said < /dev/null || rc=$?
-    [ "$rc" = "$want" ] || { echo "status $rc of $*"; cat said; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
-}
-
 # says STATUS TEXT COMMAND...: the status, TEXT on stdout, nothing on stderr.
 says() {
     local want=$1 text=$2 rc=0
@@ -41,14 +27,6 @@ says() {
     [ "$rc" = "$want" ] || { echo "status $rc of $*"; cat said; return 1; }
     [ "$(cat out)" = "$text" ] || { echo "stdout of $*:"; cat out; return 1; }
     [ ! -s said ] || { echo "stderr of $*:"; cat said; return 1; }
-}
-
-# flip FILE BYTE: turns one bit.
-flip() {
-    local was
-    was=$(od -An -tu1 -j "$2" -N 1 "$1")
-    # shellcheck disable=SC2059
-    printf "\\$(printf %o $((was ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> dd.log
 }
 
 @test "init: the same seed gives the same bytes, another seed others" {
@@ -133,7 +111,7 @@ EOF
     says 0 '' paro-shard merge ckpt -o back
     diff -r parts back
     rm parts/model-2.safetensors
-    fails 2 "paro-shard: cannot open 'parts/model-2.safetensors': No such file or directory" \
+    fails "paro-shard: cannot open 'parts/model-2.safetensors': No such file or directory" \
         paro-shard split parts -p "$G/plan.yaml" -o no
     [ ! -e no ]
 }
@@ -156,7 +134,7 @@ EOF
 
 @test "split: a plan of a bare number of parameters has nothing to split" {
     paro-plan -m params=7e6 -i 'synth:2x2,memory=80e9' > plan.yaml
-    fails 2 "paro-shard: the plan's model is a number of parameters, expected one with a config.json" \
+    fails "paro-shard: the plan's model is a number of parameters, expected one with a config.json" \
         paro-shard split "$G/model" -p plan.yaml -o no
 }
 
@@ -164,10 +142,10 @@ EOF
     command -v python3 > /dev/null || skip "no python3 here"
     shard_folder parts
     sed -i '/"lm_head.weight"/s/model-1/model-2/' parts/model.safetensors.index.json
-    fails 2 "paro-shard: parts/model.safetensors.index.json: 'lm_head.weight' is not in 'model-2.safetensors', as this index says" \
+    fails "paro-shard: parts/model.safetensors.index.json: 'lm_head.weight' is not in 'model-2.safetensors', as this index says" \
         paro-shard ls parts
     sed -i '/"lm_head.weight"/s,model-2,../model-1,' parts/model.safetensors.index.json
-    fails 2 "paro-shard: parts/model.safetensors.index.json: 'lm_head.weight' is in no file of this folder" \
+    fails "paro-shard: parts/model.safetensors.index.json: 'lm_head.weight' is in no file of this folder" \
         paro-shard ls parts
 }
 
@@ -201,7 +179,7 @@ bad/source/headers/model.safetensors: is damaged
 cannot open 'bad/source/files/tokenizer.txt': No such file or directory
 EOF
     diff want got
-    fails 2 "paro-shard: bad/source/headers/model.safetensors: is damaged: checksum $(sed -n 's/.*headers.*checksum //p' said)" \
+    fails "paro-shard: bad/source/headers/model.safetensors: is damaged: checksum $(sed -n 's/.*headers.*checksum //p' said)" \
         paro-shard merge bad -o back
 }
 
@@ -215,10 +193,10 @@ EOF
     run -1 paro-shard verify bad
     [[ "$output" == "bad/manifest.json: is damaged: its checksum is "* ]]
     rm bad/manifest.json
-    fails 2 "paro-shard: 'bad' has no manifest.json: it is no checkpoint" paro-shard merge bad -o x
+    fails "paro-shard: 'bad' has no manifest.json: it is no checkpoint" paro-shard merge bad -o x
     rm bad/config.json
     cp "$G/ckpt/manifest.json" bad
-    fails 2 "paro-shard: cannot open 'bad/config.json': No such file or directory" \
+    fails "paro-shard: cannot open 'bad/config.json': No such file or directory" \
         paro-shard merge bad -o x
 }
 
@@ -227,7 +205,7 @@ EOF
     sed -i 's/"intermediate_size": 344/"intermediate_size": 340/' m/config.json
     says 1 "m/model.safetensors: 'model.layers.0.mlp.gate_proj.weight' is F32 [344, 128], expected F32 [340, 128] as the config says" \
         paro-shard verify m
-    fails 2 "paro-shard: m: 'intermediate_size' is 340 in its config.json, but 344 in the plan's model" \
+    fails "paro-shard: m: 'intermediate_size' is 340 in its config.json, but 344 in the plan's model" \
         paro-shard split m -p "$G/plan.yaml" -o c
     sed 's/"num_hidden_layers": 4/"num_hidden_layers": 5/' "$G/model/config.json" > m/config.json
     says 1 "m: 'model.layers.4.self_attn.q_proj.weight' is missing: the config wants it" \
@@ -236,7 +214,7 @@ EOF
     run -1 paro-shard verify m
     [[ "$output" == "m/model.safetensors: 'model.layers.3."*"' is no tensor of the model that the config describes" ]]
     sed 's/10000.0/500.0/' "$G/model/config.json" > m/config.json
-    fails 2 "paro-shard: m: 'rope_theta' is 500 in its config.json, but 10000 in the plan's model" \
+    fails "paro-shard: m: 'rope_theta' is 500 in its config.json, but 10000 in the plan's model" \
         paro-shard split m -p "$G/plan.yaml" -o c
     [ "$(ls -A)" = "$(printf 'm\nout\nsaid')" ]
 }
@@ -271,7 +249,7 @@ assert d["bytes"] == sum(t["bytes"] for t in d["tensors"]) and len(d["tensors"])
 @test "an existing target is refused, and with --force exchanged whole" {
     mkdir there
     echo mine > there/file
-    fails 2 "paro-shard: 'there' exists, expected a new name (or --force)" \
+    fails "paro-shard: 'there' exists, expected a new name (or --force)" \
         paro-shard merge "$G/ckpt" -o there
     [ "$(cat there/file)" = mine ]
     says 0 '' paro-shard merge --force "$G/ckpt" -o there
@@ -279,19 +257,19 @@ assert d["bytes"] == sum(t["bytes"] for t in d["tensors"]) and len(d["tensors"])
 }
 
 @test "usage" {
-    fails 2 'paro-shard: no verb, expected init, split, merge, reshard, repair, verify, ls or diff' paro-shard
-    fails 2 "paro-shard: verb 'reshape', expected init, split, merge, reshard, repair, verify, ls or diff" \
+    fails 'paro-shard: no verb, expected init, split, merge, reshard, repair, verify, ls or diff' paro-shard
+    fails "paro-shard: verb 'reshape', expected init, split, merge, reshard, repair, verify, ls or diff" \
         paro-shard reshape
-    fails 2 'paro-shard: too little given, expected paro-shard merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR' paro-shard merge x
-    fails 2 "paro-shard: an option that 'ls' does not have, expected paro-shard ls DIR|FILE" \
+    fails 'paro-shard: too little given, expected paro-shard merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR' paro-shard merge x
+    fails "paro-shard: an option that 'ls' does not have, expected paro-shard ls DIR|FILE" \
         paro-shard ls --quick x
-    fails 2 "paro-shard: unexpected argument 'b', expected paro-shard ls DIR|FILE" paro-shard ls a b
-    fails 2 "paro-shard: --seed: '1x', expected a whole number from 0 to 9223372036854775807" \
+    fails "paro-shard: unexpected argument 'b', expected paro-shard ls DIR|FILE" paro-shard ls a b
+    fails "paro-shard: --seed: '1x', expected a whole number from 0 to 9223372036854775807" \
         paro-shard init -m x --seed 1x -o y
-    fails 2 "paro-shard: cannot open 'nowhere': No such file or directory" paro-shard verify nowhere
-    fails 2 "paro-shard: an option that 'merge' does not have, expected paro-shard merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR" paro-shard merge x --copies 1 -o y
-    fails 2 "paro-shard: --copies: '-1', expected a whole number from 0 to 64" paro-shard split x --copies=-1
-    fails 2 "paro-shard: --type: 'u8', expected f32, bf16, f16 or f64" paro-shard split x --type u8
+    fails "paro-shard: cannot open 'nowhere': No such file or directory" paro-shard verify nowhere
+    fails "paro-shard: an option that 'merge' does not have, expected paro-shard merge DIR [--fuse] [--type TYPE] [--max-shard BYTES] -o DIR" paro-shard merge x --copies 1 -o y
+    fails "paro-shard: --copies: '-1', expected a whole number from 0 to 64" paro-shard split x --copies=-1
+    fails "paro-shard: --type: 'u8', expected f32, bf16, f16 or f64" paro-shard split x --type u8
 }
 
 @test "a full standard output is an error" {
@@ -354,18 +332,13 @@ EOF
 {"model_type": "llama", "vocab_size": 24000, "hidden_size": 1000, "intermediate_size": 8,
  "num_hidden_layers": 1, "num_attention_heads": 10}
 EOF
-    cat > peak.py <<'EOF'
-import resource, subprocess, sys
-rc = subprocess.run(sys.argv[1:]).returncode
-kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-# Two blocks of at most 32 MiB, and 16 MiB for the program with its libraries.
-sys.exit(rc or (f"{kib} KiB" if kib > (64 + 16) * 1024 else 0))
-EOF
-    python3 peak.py paro-shard init -m wide.json -o wide
+    # Two blocks of at most 32 MiB, and 16 MiB for the program with its libraries.
+    local most=$(((64 + 16) * 1024))
+    peak $most paro-shard init -m wide.json -o wide
     paro-plan -m wide.json -i synth:2x2 > plan.yaml
-    python3 peak.py paro-shard split wide -p plan.yaml -o ckpt
+    peak $most paro-shard split wide -p plan.yaml -o ckpt
     rm -r wide # the disk of a small machine
-    python3 peak.py paro-shard verify ckpt
-    python3 peak.py paro-shard merge ckpt -o back
+    peak $most paro-shard verify ckpt
+    peak $most paro-shard merge ckpt -o back
     [ "$(stat -c %s back/model.safetensors)" -gt 190000000 ]
 }

@@ -2,20 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-topo: golden outputs, exit status, hostile input, and the EXAMPLES of its man page.
 
+load fails
+load mpi
+
 setup() {
     PATH=$BIN:$PATH
     FABRICS=$(cd "$BATS_TEST_DIRNAME/../../examples/fabrics" && pwd)
     cd "$BATS_TEST_TMPDIR" || return
-}
-
-# fails STATUS TEXT COMMAND...: the status, nothing on stdout, one line on stderr: TEXT.
-fails() {
-    local want=$1 text=$2 rc=0
-    shift 2
-    "$@" > out 2> "said" < /dev/null || rc=$?
-    [ "$rc" = "$want" ] || { echo "status $rc of $*"; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
 }
 
 @test "yaml, golden" {
@@ -190,43 +183,43 @@ EOF
     run paro-topo -i synth:3x2,inter=500mbit --diff old.yaml --json
     [ "$status" = 1 ]
     [ "$output" = '{"schema":"paro.topo.diff/1","differences":[{"where":"groups[2]","key":"ranks","old":null,"new":"4,5"}],"count":1}' ]
-    fails 2 "paro-topo: cannot open 'none.yaml': No such file or directory" \
+    fails "paro-topo: cannot open 'none.yaml': No such file or directory" \
         paro-topo -i old.yaml --diff none.yaml
 }
 
 @test "usage: one line, status 2" {
-    fails 2 "paro-topo: unknown option '--bogus' (see --help)" paro-topo --bogus
-    fails 2 "paro-topo: unexpected argument 'x' (see --help)" paro-topo x
-    fails 2 "paro-topo: option '-i' lacks its value, expected INPUT" paro-topo -i
-    fails 2 "paro-topo: --format: 'xml', expected yaml, json, table, dot, svg, hostfile, rankfile or nccl" \
+    fails "paro-topo: unknown option '--bogus' (see --help)" paro-topo --bogus
+    fails "paro-topo: unexpected argument 'x' (see --help)" paro-topo x
+    fails "paro-topo: option '-i' lacks its value, expected INPUT" paro-topo -i
+    fails "paro-topo: --format: 'xml', expected yaml, json, table, dot, svg, hostfile, rankfile or nccl" \
         paro-topo --format xml
-    fails 2 "paro-topo: --tolerance: '-1', expected a number from 0 to 100" \
+    fails "paro-topo: --tolerance: '-1', expected a number from 0 to 100" \
         paro-topo --tolerance=-1
-    fails 2 '{"error":{"code":"input","text":"--json and another --format, expected one of them","file":null,"line":null,"key":null}}' \
+    fails '{"error":{"code":"input","text":"--json and another --format, expected one of them","file":null,"line":null,"key":null}}' \
         paro-topo --json --format table
-    fails 2 "paro-topo: synth: 'inetr', expected intra, inter, memory or flops" \
+    fails "paro-topo: synth: 'inetr', expected intra, inter, memory or flops" \
         paro-topo -i synth:2x2,inetr=3
-    fails 2 "paro-topo: --set: 'inetr', expected intra, inter, level2 to level7, nvlink, nic, memory or flops" \
+    fails "paro-topo: --set: 'inetr', expected intra, inter, level2 to level7, nvlink, nic, memory or flops" \
         paro-topo -i synth:2x2 --set inetr=3
-    fails 2 "paro-topo: --set: nic '12abc', expected a rate above 0, as 25GB/s, 500mbit or 400Gbit/s" \
+    fails "paro-topo: --set: nic '12abc', expected a rate above 0, as 25GB/s, 500mbit or 400Gbit/s" \
         paro-topo -i synth:2x2 --set nic=12abc
-    fails 2 "paro-topo: --nodes: '0', expected a whole number from 1 to 1048576" \
+    fails "paro-topo: --nodes: '0', expected a whole number from 1 to 1048576" \
         paro-topo -i synth:2x2 --nodes 0
-    fails 2 "paro-topo: 'synth:2x2' describes all machines and ranks, expected no --nodes and no --ranks" \
+    fails "paro-topo: 'synth:2x2' describes all machines and ranks, expected no --nodes and no --ranks" \
         paro-topo -i synth:2x2 --nodes 2
-    fails 2 "paro-topo: 'synth:2x2' counts no links, expected rates of levels in the place of nvlink and nic" \
+    fails "paro-topo: 'synth:2x2' counts no links, expected rates of levels in the place of nvlink and nic" \
         paro-topo -i synth:2x2 --set nic=1GB/s
-    fails 2 "paro-topo: level3 is given, but the fabric has 2 levels" \
+    fails "paro-topo: level3 is given, but the fabric has 2 levels" \
         paro-topo -i synth:2x2 --set level3=1GB/s
-    fails 2 "paro-topo: --diff and a picture or a launcher's file, expected lines or --json" \
+    fails "paro-topo: --diff and a picture or a launcher's file, expected lines or --json" \
         paro-topo -i synth:2x2 --diff synth:2x2 --format svg
-    fails 2 "paro-topo: -m is for a fabric that is measured, expected mpirun and no -i" \
+    fails "paro-topo: -m is for a fabric that is measured, expected mpirun and no -i" \
         paro-topo -i synth:2x2 -m config.json
-    fails 2 "paro-topo: --seq or --micro-batch and no model, expected -m MODEL" \
+    fails "paro-topo: --seq or --micro-batch and no model, expected -m MODEL" \
         paro-topo --seq 256
-    fails 2 "paro-topo: --micro-batch: '0', expected a whole number from 1 to 2147483647" \
+    fails "paro-topo: --micro-batch: '0', expected a whole number from 1 to 2147483647" \
         paro-topo -m config.json --micro-batch 0
-    fails 2 "paro-topo: group 0 has no host name, expected one for each group (--hosts names them)" \
+    fails "paro-topo: group 0 has no host name, expected one for each group (--hosts names them)" \
         paro-topo -i synth:2x2 --format hostfile
     rc=0
     mpirun -np 1 paro-topo --set inter=1GB/s > out 2> said < /dev/null || rc=$?
@@ -294,57 +287,57 @@ refused() {
 }
 
 @test "files that are something else" {
-    fails 2 "paro-topo: stdin: is empty, expected a document" paro-topo
+    fails "paro-topo: stdin: is empty, expected a document" paro-topo
     : > empty.yaml
-    fails 2 "paro-topo: empty.yaml: is empty, expected a document" paro-topo -i empty.yaml
-    fails 2 "paro-topo: cannot open 'none': No such file or directory" paro-topo -i none
-    fails 2 "paro-topo: cannot read '.': Is a directory" paro-topo -i .
-    fails 2 "paro-topo: '/dev/zero' has more than 16777216 bytes" paro-topo -i /dev/zero
+    fails "paro-topo: empty.yaml: is empty, expected a document" paro-topo -i empty.yaml
+    fails "paro-topo: cannot open 'none': No such file or directory" paro-topo -i none
+    fails "paro-topo: cannot read '.': Is a directory" paro-topo -i .
+    fails "paro-topo: '/dev/zero' has more than 16777216 bytes" paro-topo -i /dev/zero
     echo '<system version="1">' > nccl.xml
-    fails 2 "paro-topo: nccl.xml:2: ends inside <system>, open since line 1" paro-topo -i nccl.xml
+    fails "paro-topo: nccl.xml:2: ends inside <system>, open since line 1" paro-topo -i nccl.xml
     echo '<svg/>' > picture.svg
-    fails 2 "paro-topo: picture.svg:1: 'svg' is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)" \
+    fails "paro-topo: picture.svg:1: 'svg' is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)" \
         paro-topo -i picture.svg
     printf '\tGPU0\tGPU1\nGPU0\t X \tNV12\n' > smi.txt
-    fails 2 "paro-topo: smi.txt:2: ends the matrix without a row 'GPU1', expected one for each column" \
+    fails "paro-topo: smi.txt:2: ends the matrix without a row 'GPU1', expected one for each column" \
         paro-topo -i smi.txt
     printf '==============NVSMI LOG==============\nGPU 00000001:00:00.0\n' > log
-    fails 2 "paro-topo: log:1: 'format' is missing, expected 'format: paro-topology/1'; the text begins with '==============NVSMI LOG=============='" \
+    fails "paro-topo: log:1: 'format' is missing, expected 'format: paro-topology/1'; the text begins with '==============NVSMI LOG=============='" \
         paro-topo -i log
     printf '\177ELF\002\001\001' > junk
-    fails 2 "paro-topo: junk: 'format' is missing, expected 'format: paro-topology/1'; the text begins with '?ELF???'" \
+    fails "paro-topo: junk: 'format' is missing, expected 'format: paro-topology/1'; the text begins with '?ELF???'" \
         paro-topo -i junk
     echo 'format: paro-topology/2' > two.yaml
-    fails 2 "paro-topo: two.yaml:1: 'format' is 'paro-topology/2', expected 'paro-topology/1'" \
+    fails "paro-topo: two.yaml:1: 'format' is 'paro-topology/2', expected 'paro-topology/1'" \
         paro-topo -i two.yaml
 }
 
 @test "hostile yaml: file, line, key" {
     paro-topo -i synth:2x2 > good.yaml
     sed 's/^    port_Bps: .*/    port_Bps: 12abc/' good.yaml > bad.yaml
-    fails 2 "paro-topo: bad.yaml:5: 'levels[0].port_Bps' is '12abc', expected a number from 1 to 1e+25" \
+    fails "paro-topo: bad.yaml:5: 'levels[0].port_Bps' is '12abc', expected a number from 1 to 1e+25" \
         paro-topo -i bad.yaml
     sed 's/^    flow_Bps/    flwo_Bps/' good.yaml > bad.yaml
-    fails 2 "paro-topo: bad.yaml:6: 'levels[0].flwo_Bps' is an unknown key, did you mean 'flow_Bps'?" \
+    fails "paro-topo: bad.yaml:6: 'levels[0].flwo_Bps' is an unknown key, did you mean 'flow_Bps'?" \
         paro-topo -i bad.yaml
     sed 's/\[2, 3\]/[1, 2]/' good.yaml > bad.yaml
-    fails 2 "paro-topo: bad.yaml:15: 'groups[1].ranks[0]' is rank 1, which groups[0] has too, expected each rank once" \
+    fails "paro-topo: bad.yaml:15: 'groups[1].ranks[0]' is rank 1, which groups[0] has too, expected each rank once" \
         paro-topo -i bad.yaml
     cat good.yaml <(echo ---) good.yaml > bad.yaml
-    fails 2 "paro-topo: bad.yaml:16: begins a second document, expected one" paro-topo -i bad.yaml
+    fails "paro-topo: bad.yaml:16: begins a second document, expected one" paro-topo -i bad.yaml
     cat good.yaml <(echo 'format: x') > bad.yaml
-    fails 2 "paro-topo: bad.yaml:16: 'format' is given twice, first on line 1, expected once" \
+    fails "paro-topo: bad.yaml:16: 'format' is given twice, first on line 1, expected once" \
         paro-topo -i bad.yaml
     { cat good.yaml; echo "a: &a [$(printf 'x,%.0s' {1..9})x]"; } > bad.yaml
-    fails 2 "paro-topo: bad.yaml:16: 'a' is an unknown key, expected one of: format, levels, memory_bytes, flops, memory_Bps, groups" \
+    fails "paro-topo: bad.yaml:16: 'a' is an unknown key, expected one of: format, levels, memory_bytes, flops, memory_Bps, groups" \
         paro-topo -i bad.yaml
     sed 's/\[2, 3\]/\&a [2, 3]/' good.yaml > bad.yaml
-    fails 2 "paro-topo: bad.yaml:15: has an anchor '&a', expected neither anchors nor aliases" \
+    fails "paro-topo: bad.yaml:15: has an anchor '&a', expected neither anchors nor aliases" \
         paro-topo -i bad.yaml
-    fails 2 '{"error":{"code":"input","text":"bad.yaml:15: has an anchor '"'&a'"', expected neither anchors nor aliases","file":"bad.yaml","line":15,"key":null}}' \
+    fails '{"error":{"code":"input","text":"bad.yaml:15: has an anchor '"'&a'"', expected neither anchors nor aliases","file":"bad.yaml","line":15,"key":null}}' \
         paro-topo -i bad.yaml --json
     { echo 'format: paro-topology/1'; printf 'levels: '; printf '[%.0s' {1..5000}; } > bad.yaml
-    fails 2 "paro-topo: bad.yaml:2: 'levels[0]' is a list, expected a mapping" \
+    fails "paro-topo: bad.yaml:2: 'levels[0]' is a list, expected a mapping" \
         paro-topo -i bad.yaml
 }
 
@@ -402,10 +395,10 @@ EOF
     grep -q "does not tell of NVLink" said
     paro-topo -i "$data/nccl-template.xml" --set intra=370GB/s > out 2> said
     [ ! -s said ]
-    fails 2 "paro-topo: $data/nccl-template.xml: states no rate of level inter (between machines), expected 'paro-topo --set inter=RATE' or '--set nic=RATE', of each network device" \
+    fails "paro-topo: $data/nccl-template.xml: states no rate of level inter (between machines), expected 'paro-topo --set inter=RATE' or '--set nic=RATE', of each network device" \
         paro-topo -i "$data/nccl-template.xml" --nodes 2
     ln -s "$FABRICS/nvidia-smi.txt" smi.txt
-    fails 2 "{\"error\":{\"code\":\"input\",\"text\":\"smi.txt: states no rate of level intra (NVLink), expected 'paro-topo --set intra=RATE' or '--set nvlink=RATE', of each link\",\"file\":\"smi.txt\",\"line\":null,\"key\":null}}" \
+    fails "{\"error\":{\"code\":\"input\",\"text\":\"smi.txt: states no rate of level intra (NVLink), expected 'paro-topo --set intra=RATE' or '--set nvlink=RATE', of each link\",\"file\":\"smi.txt\",\"line\":null,\"key\":null}}" \
         paro-topo -i smi.txt --json
 }
 
@@ -418,9 +411,9 @@ EOF
     # Nobody is told there of what a file leaves open.
     cp "$BATS_TEST_DIRNAME/../data/topo/nccl-template.xml" open.xml
     open="open.xml: has 2 GPUs on PCIe and does not tell whether NVLink joins them, expected what 'paro-topo -i FILE --set intra=RATE' prints, or without --set if none does"
-    fails 2 "paro-plan: $open" paro-plan -m params=1e6 -i open.xml --mem 80e9
-    fails 2 "paro-sched: $open" paro-sched draw -i open.xml all-gather ring
-    fails 2 "paro-bench: $open" paro-bench --simulate -i open.xml
+    fails "paro-plan: $open" paro-plan -m params=1e6 -i open.xml --mem 80e9
+    fails "paro-sched: $open" paro-sched draw -i open.xml all-gather ring
+    fails "paro-bench: $open" paro-bench --simulate -i open.xml
     paro-topo -i open.xml --set intra=370GB/s > closed.yaml
     paro-plan -m params=1e6 -i closed.yaml --mem 80e9 > out
     [ -s out ]
@@ -437,20 +430,20 @@ EOF
         echo ']>'
         cat "$f"
     } > bomb.xml
-    fails 2 "paro-topo: bomb.xml:1: declares entities or elements of its own, expected none" \
+    fails "paro-topo: bomb.xml:1: declares entities or elements of its own, expected none" \
         timeout 1 paro-topo -i bomb.xml
     sed 's/numaid="0"/numaid="\&file;"/' "$f" > bad.xml
-    fails 2 "paro-topo: bad.xml:2: has the entity '&file', expected one of &lt; &gt; &amp; &quot; &apos; or a character by its number" \
+    fails "paro-topo: bad.xml:2: has the entity '&file', expected one of &lt; &gt; &amp; &quot; &apos; or a character by its number" \
         paro-topo -i bad.xml
     printf '<system version="1">%s' "$(printf '<cpu>%.0s' {1..5000})" > deep.xml
-    fails 2 "paro-topo: deep.xml:1: has elements nested deeper than 64" paro-topo -i deep.xml
+    fails "paro-topo: deep.xml:1: has elements nested deeper than 64" paro-topo -i deep.xml
     sed 's/speed="200000"/speed="12abc"/' "$f" > bad.xml
-    fails 2 "paro-topo: bad.xml:18: 'net.speed' is '12abc', expected a whole number from -1 to 2147483647" \
+    fails "paro-topo: bad.xml:18: 'net.speed' is '12abc', expected a whole number from -1 to 2147483647" \
         paro-topo -i bad.xml
-    fails 2 "{\"error\":{\"code\":\"input\",\"text\":\"bad.xml:18: 'net.speed' is '12abc', expected a whole number from -1 to 2147483647\",\"file\":\"bad.xml\",\"line\":18,\"key\":\"net.speed\"}}" \
+    fails "{\"error\":{\"code\":\"input\",\"text\":\"bad.xml:18: 'net.speed' is '12abc', expected a whole number from -1 to 2147483647\",\"file\":\"bad.xml\",\"line\":18,\"key\":\"net.speed\"}}" \
         paro-topo -i bad.xml --json
     sed 's/rank="3"/rank="2"/' "$f" > bad.xml
-    fails 2 "paro-topo: bad.xml:32: 'gpu.rank' is 2 as on line 26, expected each once" \
+    fails "paro-topo: bad.xml:32: 'gpu.rank' is 2 as on line 26, expected each once" \
         paro-topo -i bad.xml
 }
 
@@ -577,7 +570,7 @@ EOF
         [ "$(ranks "$data/nccl-topo/$f-topo.xml")" = '"ranks":8' ]
         [ "$(ranks "$data/nccl-topo/$f-topo.xml" --nodes 3 --set nic=100Gbit/s)" = '"ranks":24' ]
     done
-    fails 2 "paro-topo: $data/nccl-topo/aws-g5.48xl-topo.xml:12: 'system' has no GPU in it, expected a 'gpu' or a 'pci' of class 0x03..." \
+    fails "paro-topo: $data/nccl-topo/aws-g5.48xl-topo.xml:12: 'system' has no GPU in it, expected a 'gpu' or a 'pci' of class 0x03..." \
         paro-topo -i "$data/nccl-topo/aws-g5.48xl-topo.xml"
     [ "$(ranks "$data/hwloc/24em64t-2n6c2t-pci.xml")" = '"ranks":3' ]
     for f in 96em64t-4n4d3ca2co-pci:4 fakeheterodistances:8 nvidia-dgx-gb10:1; do

@@ -4,14 +4,13 @@
 # tests/reference/train_llama.py made with transformers' model and torch.optim.AdamW.
 
 bats_require_minimum_version 1.5.0
+load mpi
 load torch
 
 export DUMP=$BATS_TEST_DIRNAME/../data/train_llama-tiny.dump
 export MODEL=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
 
 setup() {
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     DATA=$(fact data)

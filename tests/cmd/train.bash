@@ -2,11 +2,11 @@
 # shellcheck shell=bash
 # What the tests of paro-train's runs share.
 
+load mpi
+
 # In setup_file: text, two plans and a run of four steps that has ended, in BATS_FILE_TMPDIR.
 runs_begin() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     # 100 KB of text that every machine can make.

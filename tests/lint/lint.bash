@@ -54,6 +54,6 @@ help_options() {
         grep -oE -- '--[a-z][a-z0-9-]*' | grep -vxE -- '--(help|usage|version)' | sort -u
 }
 man_options() {
-    grep -E '^\.It.* Fl ' "$1" | sed 's/\\-/-/g; s/\\&//g; s/Fl Fl /Fl -/g' | grep -oE 'Fl -[a-z][a-z0-9-]*' |
+    grep -E '^\.It.* Fl ' "$1" | sed 's/\\-/-/g; s/\\&//g' | grep -oE 'Fl -[a-z][a-z0-9-]*' |
         sed 's/^Fl -/--/' | grep -vxE -- '--(help|usage|version)' | sort -u
 }

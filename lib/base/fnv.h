@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_FNV_H
+#define BASE_FNV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * FNV-1a, 64 bits (Fowler, Noll, Vo): for what is small and nobody wants to be alike.  Files
+ * have XXH3.
+ */
+#define FNV_BASIS 0xcbf29ce484222325u
+
+/* The hash so far, and a byte; or a whole number, where others have no share in the hash. */
+static inline uint64_t fnv_mix(uint64_t h, uint64_t v)
+{
+    return (h ^ v) * 0x100000001b3u;
+}
+
+static inline uint64_t fnv_bytes(const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    uint64_t h = FNV_BASIS;
+
+    for (size_t i = 0; i < bytes; i++)
+        h = fnv_mix(h, p[i]);
+    return h;
+}
+
+#endif
