@@ -2,6 +2,7 @@
 /* Knows how a model's evidence is shown.  Does not know how it came to be. */
 #include <inttypes.h>
 
+#include "base/utf8.h"
 #include "rank/rank_blr_parts.h"
 #include "rank/rank_put.h"
 
