@@ -23,7 +23,7 @@
  * other.  Buffers come from coll_take (memory that the ranks of a host share); with a GPU they
  * are its memory, and travel by one of two TRANSPORTS:
  *
- *     COLL_MPI    in (GPU) --copy--> stage.in ==ranks==> stage.out --copy--> out (GPU)
+ *     COLL_MPI    in (GPU) --copy--> stage.in ==ranks==> stage.out --copy--> out (GPU), by pieces
  *     COLL_NCCL   in (GPU) =====================ranks=====================> out (GPU)
  *
  * STAGES are host memory that the ranks share.  Coded handles take them with either transport:
