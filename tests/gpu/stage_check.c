@@ -28,7 +28,7 @@ struct check {
     struct stream *stream[2];
     char *in[2], *out[2];
     char *via[2], *got; /* host memory: through which one gather goes; of nobody else */
-    int tests;
+    int tests, bad;
 };
 
 static void must(struct check *c, int rc, const struct err *err)
@@ -51,6 +51,7 @@ static void tell(struct check *c, int good, const char *what, const char *of)
         good &= all[r];
     mem_free(all);
     c->tests++;
+    c->bad += !good;
     if (c->world->rank == 0)
         printf("%sok %d - %s%s\n", good ? "" : "not ", c->tests, what, of);
 }
@@ -281,5 +282,5 @@ int main(int argc, char **argv)
     close_all(&c);
     groups_release(&g);
     world_close(c.world);
-    return 0;
+    return c.bad > 0;
 }
