@@ -345,10 +345,9 @@ static int in_flight(const struct exec_mpi_handle *h)
 enum stream_state exec_mpi_poll(void *handle, struct err *err)
 {
     struct exec_mpi_handle *h = handle;
-    int moved = exec_stage_poll(h), waits = !exec_stage_has_all(h);
+    int moved = exec_stage_poll(h), waits = !exec_stage_has_all(h), rc;
 
     if (h->requests) {
-        int rc;
         world_enter(h->x->world);
         rc = poll_messages(h, err);
         world_leave(h->x->world);
@@ -359,8 +358,9 @@ enum stream_state exec_mpi_poll(void *handle, struct err *err)
     moved |= poll_shared(h);
     moved |= poll_selves(h);
     if (h->finished == h->rows.rows && h->selves_left == 0) {
-        if (!exec_stage_ends(h))
-            return STREAM_IDLE;
+        moved |= exec_stage_poll(h);
+        if (!exec_stage_ended(h))
+            return moved ? STREAM_MOVED : STREAM_IDLE;
         h->starts++;
         return STREAM_DONE;
     }
@@ -390,11 +390,6 @@ void exec_mpi_excuse(struct exec_mpi_handle *h, double s)
 const struct exec_rows *exec_mpi_rows(const struct exec_mpi_handle *h)
 {
     return &h->rows;
-}
-
-int64_t exec_mpi_arrived(const struct exec_mpi_handle *h)
-{
-    return h->arrived_bytes;
 }
 
 int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi_handle **out,

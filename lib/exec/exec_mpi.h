@@ -63,7 +63,8 @@ int exec_mpi_start(void *handle, struct err *err);
 enum stream_state exec_mpi_poll(void *handle, struct err *err);
 /* For so many seconds nobody looked, which is no wait: the deadline is so much later. */
 void exec_mpi_excuse(struct exec_mpi_handle *h, double s);
-/* Bytes that have arrived here in the run that goes on, or in the last one. */
+/* Bytes that have arrived here in the run that goes on, or in the last one; in the GPU, whole
+ * pieces, where out is there. */
 int64_t exec_mpi_arrived(const struct exec_mpi_handle *h);
 
 #endif

@@ -123,13 +123,13 @@ char *exec_shared_room(const struct exec_mpi_handle *h, const struct exec_queue 
 
 /* Of a handle without a stage all is there, and nothing moves. */
 void exec_stage_start(struct exec_mpi_handle *h);
-int exec_stage_poll(struct exec_mpi_handle *h); /* 1: more of in has come */
+int exec_stage_poll(struct exec_mpi_handle *h); /* 1: more has come, here or there */
 /* Whether what the row reads of in, or all that anything does, has come. */
 int exec_stage_has(const struct exec_mpi_handle *h, const struct exec_row *row);
 int exec_stage_has_all(const struct exec_mpi_handle *h);
-/* A row or a local copy is done; at the end of all, 1 once out is on the GPU. */
+/* A row or a local copy has written; what was written is on the GPU. */
 void exec_stage_wrote(struct exec_mpi_handle *h, struct exec_spot at, int64_t bytes);
-int exec_stage_ends(struct exec_mpi_handle *h);
+int exec_stage_ended(const struct exec_mpi_handle *h);
 void exec_stage_free(struct exec_mpi_handle *h);
 
 #endif

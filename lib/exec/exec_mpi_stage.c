@@ -21,23 +21,33 @@ enum {
     AHEAD = 16        /* 160 us: a thread that polls is back before */
 };
 
+struct way {                           /* in: to the host; out: to the GPU */
+    struct device_queue *queue;        /* borrowed */
+    struct device_event *there[AHEAD]; /* owned: of the cells that were asked for */
+    int64_t bytes;                     /* as far as rows read, or write */
+    int cells, *cell;                  /* that may be asked for, in this order; owned */
+    int asked, came;                   /* of these */
+    int64_t came_bytes;
+};
+
 struct exec_stage {
-    struct device_queue *in, *out;     /* borrowed */
-    struct device_event *there[AHEAD]; /* owned: of the cells of in that were asked for */
-    struct device_event *landed;       /* owned: all of out is there */
-    int64_t in_bytes, out_bytes;       /* as far as rows read, write */
-    int cells, *cell;                  /* of in, as they are wanted; owned */
-    int *wants;                        /* [rows] so many of them; owned */
+    struct way in, out;
+    int *wants;               /* [rows] so many cells of in; owned */
     int outs, *writes, *left; /* [outs] what writes to a cell of out; and still has to; owned */
     const char *from, *next_from; /* on the GPU; NULL: in is there as it is */
     char *to, *next_to;           /* NULL: out stays here */
-    int asked, came;              /* cells of in */
-    int ending;                   /* landed was recorded */
 };
 
 static int64_t cells(int64_t bytes)
 {
     return (bytes + CELL - 1) / CELL;
+}
+
+static int64_t length(const struct way *w, int64_t cell)
+{
+    int64_t left = w->bytes - cell * CELL;
+
+    return left < CELL ? left : CELL;
 }
 
 static int64_t later(int64_t a, int64_t b)
@@ -70,15 +80,15 @@ static void measure(struct exec_stage *s, const struct exec_rows *r)
         const struct exec_row *row = &r->row[i];
         for (int n = reads_of(row, spot); n-- > 0;)
             if (spot[n].where == EXEC_IN)
-                s->in_bytes = later(s->in_bytes, spot[n].at + row->bytes);
+                s->in.bytes = later(s->in.bytes, spot[n].at + row->bytes);
         if (writes_out(row))
-            s->out_bytes = later(s->out_bytes, row->to.at + row->bytes);
+            s->out.bytes = later(s->out.bytes, row->to.at + row->bytes);
     }
     for (int i = 0; i < r->selves; i++) {
-        s->in_bytes = later(s->in_bytes, r->self[i].from + r->self[i].bytes);
-        s->out_bytes = later(s->out_bytes, r->self[i].to + r->self[i].bytes);
+        s->in.bytes = later(s->in.bytes, r->self[i].from + r->self[i].bytes);
+        s->out.bytes = later(s->out.bytes, r->self[i].to + r->self[i].bytes);
     }
-    s->outs = (int)cells(s->out_bytes);
+    s->outs = (int)cells(s->out.bytes);
 }
 
 /* How many cells are there when those of [at, at + bytes) are: new ones are put behind. */
@@ -88,8 +98,8 @@ static int want(struct exec_stage *s, int *place, int64_t at, int64_t bytes)
 
     for (int64_t c = at / CELL; c * CELL < at + bytes; c++) {
         if (place[c] == 0) {
-            s->cell[s->cells++] = (int)c;
-            place[c] = s->cells;
+            s->in.cell[s->in.cells++] = (int)c;
+            place[c] = s->in.cells;
         }
         most = place[c] > most ? place[c] : most;
     }
@@ -104,11 +114,12 @@ static void count_writes(struct exec_stage *s, int64_t at, int64_t bytes)
 
 static void lay_out(struct exec_stage *s, const struct exec_rows *r)
 {
-    size_t ins = (size_t)cells(s->in_bytes);
+    size_t ins = (size_t)cells(s->in.bytes);
     int *place = mem_new(ins + 1, sizeof *place);
     struct exec_spot spot[2];
 
-    s->cell = mem_new(ins + 1, sizeof *s->cell);
+    s->in.cell = mem_new(ins + 1, sizeof *s->in.cell);
+    s->out.cell = mem_new((size_t)s->outs + 1, sizeof *s->out.cell);
     s->wants = mem_new((size_t)r->rows + 1, sizeof *s->wants);
     s->writes = mem_new((size_t)s->outs + 1, sizeof *s->writes);
     s->left = mem_new((size_t)s->outs + 1, sizeof *s->left);
@@ -127,19 +138,30 @@ static void lay_out(struct exec_stage *s, const struct exec_rows *r)
     mem_free(place);
 }
 
+static int open_way(struct way *w, struct device_queue *queue, struct err *err)
+{
+    w->queue = queue;
+    for (int i = 0; i < AHEAD; i++)
+        if (device_event_open(device_of(queue), &w->there[i], err))
+            return -1;
+    return 0;
+}
+
+static void close_way(struct way *w)
+{
+    for (int i = 0; i < AHEAD; i++)
+        device_event_close(w->there[i]);
+    mem_free(w->cell);
+}
+
 int exec_mpi_stage(struct exec_mpi_handle *h, struct device_queue *in, struct device_queue *out,
                    struct err *err)
 {
     struct exec_stage *s = h->stage = mem_new(1, sizeof *s);
 
-    s->in = in;
-    s->out = out;
     measure(s, &h->rows);
     lay_out(s, &h->rows);
-    for (int i = 0; i < AHEAD; i++)
-        if (device_event_open(device_of(in), &s->there[i], err))
-            return -1;
-    return device_event_open(device_of(out), &s->landed, err);
+    return open_way(&s->in, in, err) || open_way(&s->out, out, err) ? -1 : 0;
 }
 
 void exec_stage_free(struct exec_mpi_handle *h)
@@ -148,10 +170,8 @@ void exec_stage_free(struct exec_mpi_handle *h)
 
     if (!s)
         return;
-    for (int i = 0; i < AHEAD; i++)
-        device_event_close(s->there[i]);
-    device_event_close(s->landed);
-    mem_free(s->cell);
+    close_way(&s->in);
+    close_way(&s->out);
     mem_free(s->wants);
     mem_free(s->writes);
     mem_free(s->left);
@@ -166,20 +186,35 @@ void exec_mpi_set_gpu(struct exec_mpi_handle *h, const void *in, void *out)
 
 /* ---- a run ---- */
 
-static void copy_cell(struct device_queue *q, char *to, const char *from, int64_t c,
-                      int64_t bytes)
-{
-    int64_t at = c * CELL, end = at + CELL < bytes ? at + CELL : bytes;
-
-    device_copy(q, to + at, from + at, end - at);
-}
-
 /* What failed on the device has ended, too. */
 static int has_ended(const struct device_event *e)
 {
     struct err kept; /* by the device */
 
     return device_done(e, &kept) != 0;
+}
+
+/* 1: more has come. */
+static int go_on(struct way *w, char *to, const char *from)
+{
+    int came = w->came;
+
+    for (; w->came < w->asked && has_ended(w->there[w->came % AHEAD]); w->came++)
+        w->came_bytes += length(w, w->cell[w->came]);
+    for (; w->asked < w->cells && w->asked - w->came < AHEAD; w->asked++) {
+        int64_t c = w->cell[w->asked];
+        device_copy(w->queue, to + c * CELL, from + c * CELL, length(w, c));
+        device_record(w->queue, w->there[w->asked % AHEAD]);
+    }
+    return w->came > came;
+}
+
+int exec_stage_poll(struct exec_mpi_handle *h)
+{
+    struct exec_stage *s = h->stage;
+
+    return s && (go_on(&s->in, h->base[EXEC_IN], s->from) |
+                 go_on(&s->out, s->to, h->base[EXEC_OUT]));
 }
 
 void exec_stage_start(struct exec_mpi_handle *h)
@@ -190,36 +225,21 @@ void exec_stage_start(struct exec_mpi_handle *h)
         return;
     s->from = s->next_from;
     s->to = s->next_to;
-    s->asked = s->came = s->from ? 0 : s->cells;
-    s->ending = 0;
+    s->in.asked = s->in.came = s->from ? 0 : s->in.cells;
+    s->out.cells = s->out.asked = s->out.came = 0;
+    s->out.came_bytes = 0;
     memcpy(s->left, s->writes, (size_t)s->outs * sizeof *s->left);
     exec_stage_poll(h);
 }
 
-int exec_stage_poll(struct exec_mpi_handle *h)
-{
-    struct exec_stage *s = h->stage;
-    int came = s ? s->came : 0;
-
-    if (!s || came == s->cells)
-        return 0;
-    while (s->came < s->asked && has_ended(s->there[s->came % AHEAD]))
-        s->came++;
-    for (; s->asked < s->cells && s->asked - s->came < AHEAD; s->asked++) {
-        copy_cell(s->in, h->base[EXEC_IN], s->from, s->cell[s->asked], s->in_bytes);
-        device_record(s->in, s->there[s->asked % AHEAD]);
-    }
-    return s->came > came;
-}
-
 int exec_stage_has(const struct exec_mpi_handle *h, const struct exec_row *row)
 {
-    return !h->stage || h->stage->came >= h->stage->wants[row - h->rows.row];
+    return !h->stage || h->stage->in.came >= h->stage->wants[row - h->rows.row];
 }
 
 int exec_stage_has_all(const struct exec_mpi_handle *h)
 {
-    return !h->stage || h->stage->came == h->stage->cells;
+    return !h->stage || h->stage->in.came == h->stage->in.cells;
 }
 
 void exec_stage_wrote(struct exec_mpi_handle *h, struct exec_spot at, int64_t bytes)
@@ -230,17 +250,15 @@ void exec_stage_wrote(struct exec_mpi_handle *h, struct exec_spot at, int64_t by
         return;
     for (int64_t c = at.at / CELL; c * CELL < at.at + bytes; c++)
         if (--s->left[c] == 0)
-            copy_cell(s->out, s->to, h->base[EXEC_OUT], c, s->out_bytes);
+            s->out.cell[s->out.cells++] = (int)c;
 }
 
-int exec_stage_ends(struct exec_mpi_handle *h)
+int exec_stage_ended(const struct exec_mpi_handle *h)
 {
-    struct exec_stage *s = h->stage;
+    return !h->stage || h->stage->out.came == h->stage->out.cells;
+}
 
-    if (!s || !s->to)
-        return 1;
-    if (!s->ending)
-        device_record(s->out, s->landed);
-    s->ending = 1;
-    return has_ended(s->landed);
+int64_t exec_mpi_arrived(const struct exec_mpi_handle *h)
+{
+    return h->stage && h->stage->to ? h->stage->out.came_bytes : h->arrived_bytes;
 }
