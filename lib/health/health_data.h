@@ -66,6 +66,14 @@ struct health_collective { /* hosts first .. first + count - 1 at once */
     double s, want_s; /* measured; what the pairs make one expect */
 };
 
+/* A rank's messages came from and went to this, through its host's memory. */
+struct health_gpu {
+    int index;        /* of its host's */
+    char name[64];    /* the model's */
+    int64_t wrong[2]; /* words that it, or the copy, made others: HEALTH_OUT: on their way to
+                         the host; HEALTH_IN: on their way from there */
+};
+
 enum { HEALTH_LINK_NAME = 64 }; /* that of an InfiniBand device, and of its port */
 
 struct health_link { /* what a host's kernel tells of a port of its own */
@@ -108,6 +116,7 @@ struct health_data {
     HEALTH_LIST(struct health_stall, stalls);
     HEALTH_LIST(struct health_collective, collectives);
     HEALTH_LIST(struct health_link, links);
+    HEALTH_LIST(struct health_gpu, gpus); /* [ranks], or none: rounds are of hosts' memory */
     enum health_level level;
     int64_t when_s;       /* the run's beginning, since 1970 */
     double seconds;       /* how long it took */
@@ -129,6 +138,7 @@ void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t word
 void health_data_add_stall(struct health_data *d, struct health_stall s);
 void health_data_add_collective(struct health_data *d, struct health_collective s);
 void health_data_add_link(struct health_data *d, const struct health_link *l);
+void health_data_add_gpu(struct health_data *d, const struct health_gpu *g);
 int health_host_of_rank(const struct health_data *d, int rank);
 
 /*
