@@ -142,6 +142,8 @@ $(B)/unit/%: $(O)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link,-lcmocka)
 # NAME_fuzz_test drives what tests/fuzz/NAME_fuzz.c checks.
 $(FUZZSRC:tests/fuzz/%.c=$(B)/unit/%_test): $(B)/unit/%_test: $(O)/tests/fuzz/%.o
+# shim_NAME_test calls what is in no library.
+$(filter $(B)/unit/shim_%,$(UNITS)): $(B)/unit/%_test: $(O)/lib/shim/%.o
 # NAME_check's parts are NAME_check_PART.c.
 PARTSRC := $(sort $(wildcard tests/gpu/*_check_*.c))
 $(B)/gpu/kern_check: $(patsubst %.c,$(O)/%.o,$(filter tests/gpu/kern_check_%,$(PARTSRC)))
@@ -169,8 +171,7 @@ units: $(UNITS) $(CHECKS)
 checks: $(CHECKS) $(if $(PRELOAD),$(B)/shim/nccl_user)
 gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
--include $(LIBOBJ:.o=.d) $(patsubst %.c,$(O)/%.d,$(CMDSRC) $(UNITSRC) $(CHECKSRC) $(PARTSRC) $(FUZZSRC)) \
-         $(patsubst %.o,%.d,$(call shim,*)) $(wildcard $(B)/tests/shim/*.d)
+-include $(sort $(wildcard $(foreach b,$(O) $(B),$b/*/*.d $b/*/*/*.d)))
 
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/deps

@@ -129,6 +129,11 @@ void health_data_add_gpu(struct health_data *d, const struct health_gpu *g)
     d->gpus.at[d->gpus.count - 1] = *g;
 }
 
+unsigned health_missing(const struct health_data *d, unsigned parts)
+{
+    return d->asked & ~d->done & parts;
+}
+
 int health_host_of_rank(const struct health_data *d, int rank)
 {
     int k = 0;

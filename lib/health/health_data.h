@@ -139,6 +139,8 @@ void health_data_add_stall(struct health_data *d, struct health_stall s);
 void health_data_add_collective(struct health_data *d, struct health_collective s);
 void health_data_add_link(struct health_data *d, const struct health_link *l);
 void health_data_add_gpu(struct health_data *d, const struct health_gpu *g);
+/* Of these bits of enum health_part, those that were asked for and not done. */
+unsigned health_missing(const struct health_data *d, unsigned parts);
 int health_host_of_rank(const struct health_data *d, int rank);
 
 /*

@@ -285,12 +285,12 @@ static void judge_unfinished(const struct health_data *d, struct health_verdict 
     size_t used = 0;
 
     for (int p = 0; p < HEALTH_PARTS; p++)
-        if ((d->asked & ~d->done) >> p & 1)
+        if (health_missing(d, 1u << p))
             used += (size_t)snprintf(parts + used, sizeof parts - used, "%s%s",
                                      used ? ", " : "", health_part_name((enum health_part)p));
     if (used == 0)
         return;
-    if (d->asked & ~d->done & 1u << HEALTH_PART_ROUNDS)
+    if (health_missing(d, 1u << HEALTH_PART_ROUNDS))
         add(v, &f, "%s not finished within %.3g s (%d of %d rounds)", parts, d->deadline_s,
             d->rounds, d->wanted);
     else

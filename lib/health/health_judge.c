@@ -31,11 +31,18 @@ struct judge {
     double peers[2]; /* the ports' median, Bps */
 };
 
-static enum health_state state_of(const struct judge *j, double percent)
+/*
+ * A small deviation wants a second look.  A check that was ended before it may have seen what
+ * another program did for a second: not known.
+ */
+static enum health_state state_of(const struct judge *j, double percent, int confirmed)
 {
     if (health_range_alerts(&j->rules->crit, percent))
         return HEALTH_CRITICAL;
-    return health_range_alerts(&j->rules->warn, percent) ? HEALTH_WARNING : HEALTH_OK;
+    if (!health_range_alerts(&j->rules->warn, percent))
+        return HEALTH_OK;
+    unsigned looks = 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_CONFIRM;
+    return confirmed || !health_missing(j->d, looks) ? HEALTH_WARNING : HEALTH_UNKNOWN;
 }
 
 static const char *by_whom(const struct judge *j)
@@ -57,6 +64,17 @@ say(struct health_finding *f, const char *fmt, ...)
     va_start(list, fmt);
     vsnprintf(f->text + used, sizeof f->text - used, fmt, list);
     va_end(list);
+}
+
+static void add(struct judge *j, struct health_finding *f)
+{
+    if (f->state == HEALTH_UNKNOWN) {
+        const struct health_finding unknown = health_finding_new(f->state, 303);
+        f->code = unknown.code;
+        f->action = unknown.action;
+        say(f, ", not looked at again");
+    }
+    health_verdict_add(j->v, f);
 }
 
 static void write_ports(struct judge *j)
@@ -141,12 +159,13 @@ static void name_port(struct judge *j, int k)
         struct health_port *p = &j->v->port[k][way];
         if (!j->slow[k][way] || is_either(j, way == HEALTH_OUT ? k : !k))
             continue;
-        p->state = state_of(j, p->percent);
+        int confirmed = j->look->ends.end[k][way].confirmed;
+        p->state = state_of(j, p->percent, confirmed);
         if (health_state_rank(p->state) > health_state_rank(f.state))
             f.state = p->state;
         if (ways == 0 || p->percent < f.percent)
             evidence(j, k, way, &f);
-        f.confirmed &= j->look->ends.end[k][way].confirmed;
+        f.confirmed &= confirmed;
         f.way = ways ? -1 : way;
         if (ways++ == 0)
             say_rates(j, k, way, &f);
@@ -156,22 +175,23 @@ static void name_port(struct judge *j, int k)
     if (ways == 0)
         return;
     say(&f, " of %s", by_whom(j));
-    health_verdict_add(j->v, &f);
+    add(j, &f);
 }
 
 static void name_either(struct judge *j, int src)
 {
     struct health_port *p = &j->v->port[src][HEALTH_OUT];
-    struct health_finding f = health_finding_new(state_of(j, p->percent), 302);
+    int confirmed = j->look->ends.end[src][HEALTH_OUT].confirmed;
+    struct health_finding f = health_finding_new(state_of(j, p->percent, confirmed), 302);
 
     f.host = src;
     f.other = !src;
-    f.confirmed = j->look->ends.end[src][HEALTH_OUT].confirmed;
+    f.confirmed = confirmed;
     evidence(j, src, HEALTH_OUT, &f);
     p->state = j->v->port[!src][HEALTH_IN].state = f.state;
     say(&f, "%.64s out or %.64s in (two hosts: cannot tell) %.0f %% of %s", name(j, src),
         name(j, !src), p->percent, by_whom(j));
-    health_verdict_add(j->v, &f);
+    add(j, &f);
 }
 
 /* A deviation beyond the critical range that the noise explains: not known, not good. */
@@ -182,7 +202,7 @@ static void name_unsteady(struct judge *j, int k, int way)
     struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 303);
 
     if (e->slow || e->n == 0 || e->z > j->look->ends.z || e->denied || !e->suspect ||
-        state_of(j, p->percent) != HEALTH_CRITICAL)
+        state_of(j, p->percent, 0) != HEALTH_CRITICAL)
         return;
     f.host = k;
     f.way = way;
@@ -196,7 +216,8 @@ static void name_unsteady(struct judge *j, int k, int way)
 static void name_pair(struct judge *j, const struct health_pair *p)
 {
     double percent = p->percent * j->look->shift / 100, worse = fmin(p->percent, p->residual);
-    struct health_finding f = health_finding_new(state_of(j, worse), 304);
+    int confirmed = p->again >= 3;
+    struct health_finding f = health_finding_new(state_of(j, worse, confirmed), 304);
 
     if (!p->slow)
         return;
@@ -204,7 +225,7 @@ static void name_pair(struct judge *j, const struct health_pair *p)
         fmin(j->v->port[p->src][HEALTH_OUT].want_Bps, j->v->port[p->dst][HEALTH_IN].want_Bps);
     f.host = p->src;
     f.other = p->dst;
-    f.confirmed = p->again >= 3;
+    f.confirmed = confirmed;
     f.measured = percent / 100 * want_Bps;
     f.expected = want_Bps;
     f.peers = j->peers[HEALTH_OUT];
@@ -215,12 +236,12 @@ static void name_pair(struct judge *j, const struct health_pair *p)
     f.saw = p->low;
     say(&f, "%.64s to %.64s %.0f %% of %s, both well with others", name(j, p->src),
         name(j, p->dst), percent, by_whom(j));
-    health_verdict_add(j->v, &f);
+    add(j, &f);
 }
 
 static void name_shift(struct judge *j)
 {
-    struct health_finding f = health_finding_new(state_of(j, j->look->shift), 306);
+    struct health_finding f = health_finding_new(state_of(j, j->look->shift, 1), 306);
 
     if (j->look->shift >= 100 && j->look->shift <= 100)
         return;

@@ -47,7 +47,7 @@ const struct health_code health_codes[] = {
     {210, HEALTH_OPERATOR, "a file of a port cannot be read"},
     {301, HEALTH_OPERATOR, "a port is slow"},
     {302, HEALTH_RETEST, "one of two ports is slow, which one is not known"},
-    {303, HEALTH_RETEST, "a port seems slow and is too unsteady to judge"},
+    {303, HEALTH_RETEST, "a port or a pair seems slow, and it is not certain"},
     {304, HEALTH_OPERATOR, "a pair is slow, both ends are well with others"},
     {306, HEALTH_OPERATOR, "all ports are off their baseline together"},
     {307, HEALTH_OPERATOR, "a rank is slow beside the others of its host"},

@@ -245,15 +245,34 @@ static enum shim_mpi_why make(struct shim_mpi_comm *m, const struct shim_mpi_cal
 
     if (make_room(m, shim_mpi_plan_bytes(s, m->ranks)))
         return SHIM_FULL;
+    int tries = shim_mpi_class_tries(class, s->mark);
+    if (tries)
+        PMPI_Barrier(m->world->mpi->all);
+    double begun_s = tick_now_s();
     if (shim_mpi_plan_new(out, c, s, m->world, &m->fabric, &err)) {
         snprintf(m->error, sizeof m->error, "%s", err.text);
-        class->state = SHIM_IS_BROKEN;
+        class->verdict = SHIM_IS_BROKEN;
         return SHIM_FAILED;
     }
+    if (tries)
+        class->time_s[SHIM_PREPARED] += tick_now_s() - begun_s;
     (*out)->class = class;
     m->plan[m->plans++] = *out;
     m->bytes += (*out)->bytes;
     return SHIM_OURS;
+}
+
+/* What stands in the way of all calls of a class, or SHIM_OURS. */
+static enum shim_mpi_why bars(const struct shim_mpi_comm *m, struct shim_mpi_class *class)
+{
+    if (all.settings->mode == SHIM_NEVER_MODE)
+        return SHIM_NEVER;
+    if (m->passes != SHIM_OURS)
+        return m->passes;
+    if (class->verdict == SHIM_IS_BROKEN)
+        return SHIM_FAILED;
+    return shim_mpi_class_holds(class) && class->verdict == SHIM_IS_THEIRS ? SHIM_SLOWER
+                                                                           : SHIM_OURS;
 }
 
 /* The same on every rank.  *fresh: prepared by this very call, which is not timed. */
@@ -263,22 +282,17 @@ static enum shim_mpi_why decide(struct shim_mpi_comm *m, const struct shim_mpi_c
 {
     struct shim_mpi_class *class = class_of(m, s);
     int measures = all.settings->mode == SHIM_MEASURE;
+    enum shim_mpi_why why = bars(m, class);
 
-    if (all.settings->mode == SHIM_NEVER_MODE)
-        return SHIM_NEVER;
-    if (m->passes != SHIM_OURS)
-        return m->passes;
-    if (class->state == SHIM_IS_BROKEN)
-        return SHIM_FAILED;
-    if (class->state == SHIM_IS_THEIRS)
-        return SHIM_SLOWER;
+    if (why != SHIM_OURS)
+        return why;
     *out = find(m, s);
-    if (*out)
-        return measures ? shim_mpi_class_next(class, s->mark) : SHIM_OURS;
-    if (measures && !was_seen(m, s->hash))
+    if (!*out && measures && !was_seen(m, s->hash))
         return SHIM_FIRST;
-    if (measures && !shim_mpi_class_takes(class, s->mark))
-        return SHIM_OTHER;
+    if (measures)
+        why = shim_mpi_class_next(class, s->mark);
+    if (*out || (why != SHIM_OURS && why != SHIM_TURN))
+        return why;
     if (!m->opened)
         m->passes = open_fabric(m, c->comm);
     if (m->passes != SHIM_OURS) {
@@ -293,11 +307,11 @@ static enum shim_mpi_why decide(struct shim_mpi_comm *m, const struct shim_mpi_c
 static void settle(struct shim_mpi_comm *m, struct shim_mpi_class *class,
                    struct shim_mpi_told *told)
 {
-    PMPI_Allreduce(MPI_IN_PLACE, class->time_s, 2 * SHIM_TRIALS, MPI_DOUBLE, MPI_MAX,
+    PMPI_Allreduce(MPI_IN_PLACE, class->time_s, SHIM_TIMES, MPI_DOUBLE, MPI_MAX,
                    m->world->mpi->all);
     shim_mpi_class_settle(class);
     memcpy(told->trial_s, class->median_s, sizeof told->trial_s);
-    if (class->state == SHIM_IS_THEIRS)
+    if (class->verdict == SHIM_IS_THEIRS)
         drop_plans(m, class);
 }
 
@@ -316,8 +330,8 @@ int shim_mpi_comm_call(const struct shim_mpi_call *c, int ranks, struct shim_mpi
     if (told->why != SHIM_OURS && told->why != SHIM_TURN)
         return shim_mpi_pass(c);
     plan->used = ++m->clock;
-    int timed =
-        all.settings->mode == SHIM_MEASURE && !fresh && plan->class->state == SHIM_TRYING;
+    int timed = all.settings->mode == SHIM_MEASURE && !fresh &&
+                shim_mpi_class_tries(plan->class, s.mark);
     /* Who comes late is nobody's fault. */
     if (timed)
         PMPI_Barrier(m->world->mpi->all);

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a class of calls comes to its verdict.  Does not know MPI's ranks. */
+/* Knows how a class of calls comes to its verdict, and for how long.  Does not know MPI's
+ * ranks. */
 #include "base/stats.h"
 #include "shim/shim_mpi_plan.h"
 
-/*
- * A call on trial that does not come again leaves the place to another after so many others: as
- * many as a communicator keeps prepared, so that a program that goes around among them all gets
- * its verdict at the second round.
- */
-enum { PATIENCE = 64 };
+enum {
+    /* A call on trial that does not come again leaves the place to another after so many
+       others: as many as a communicator keeps prepared, so that a program that goes around
+       among them all gets its verdict at the second round. */
+    PATIENCE = 64,
+    /* Of the calls, and of their time, one of so many may go into trials. */
+    SHARE = 100
+};
 
-int shim_mpi_class_takes(struct shim_mpi_class *c, uint64_t mark)
+int shim_mpi_class_holds(struct shim_mpi_class *c)
 {
-    if (c->state != SHIM_TRYING)
-        return 1;
+    return c->left > 0 && --c->left > 0;
+}
+
+static int takes(struct shim_mpi_class *c, uint64_t mark)
+{
     if (c->chosen && c->trial != mark && c->waited++ < PATIENCE)
         return 0;
     if (!c->chosen || c->trial != mark)
@@ -26,17 +32,35 @@ int shim_mpi_class_takes(struct shim_mpi_class *c, uint64_t mark)
 
 enum shim_mpi_why shim_mpi_class_next(struct shim_mpi_class *c, uint64_t mark)
 {
-    if (c->state == SHIM_IS_OURS)
-        return SHIM_OURS;
-    if (!shim_mpi_class_takes(c, mark))
-        return SHIM_OTHER;
+    static const enum shim_mpi_why stands[] = {[SHIM_UNKNOWN] = SHIM_OTHER,
+                                               [SHIM_IS_OURS] = SHIM_OURS,
+                                               [SHIM_IS_THEIRS] = SHIM_SLOWER,
+                                               [SHIM_IS_BROKEN] = SHIM_FAILED};
+
+    if (c->left > 0 || !takes(c, mark))
+        return stands[c->verdict];
     return c->runs % 2 == SHIM_THEIRS ? SHIM_TURN : SHIM_OURS;
+}
+
+int shim_mpi_class_tries(const struct shim_mpi_class *c, uint64_t mark)
+{
+    return c->left == 0 && c->chosen && c->trial == mark;
 }
 
 int shim_mpi_class_note(struct shim_mpi_class *c, double seconds)
 {
     c->time_s[c->runs++] = seconds;
     return c->runs == 2 * SHIM_TRIALS;
+}
+
+/* Calls until a trial that costs as much as this one has cost its share, and no more. */
+static int64_t lasts(double spent_s, double call_s)
+{
+    double calls = call_s > 0 ? spent_s / call_s : 0;
+
+    if (calls < 2 * SHIM_TRIALS)
+        calls = 2 * SHIM_TRIALS;
+    return calls < (double)INT32_MAX ? (int64_t)(SHARE * calls) : (int64_t)SHARE * INT32_MAX;
 }
 
 void shim_mpi_class_settle(struct shim_mpi_class *c)
@@ -47,6 +71,12 @@ void shim_mpi_class_settle(struct shim_mpi_class *c)
             v[i] = c->time_s[2 * i + side];
         c->median_s[side] = stats_median(v, SHIM_TRIALS);
     }
-    c->state =
-        c->median_s[SHIM_OURS_SIDE] < c->median_s[SHIM_THEIRS] ? SHIM_IS_OURS : SHIM_IS_THEIRS;
+    int ours = c->median_s[SHIM_OURS_SIDE] < c->median_s[SHIM_THEIRS];
+    double best_s = c->median_s[ours ? SHIM_OURS_SIDE : SHIM_THEIRS];
+    double other_s = c->median_s[ours ? SHIM_THEIRS : SHIM_OURS_SIDE];
+    double *prepared_s = &c->time_s[SHIM_PREPARED];
+    c->verdict = ours ? SHIM_IS_OURS : SHIM_IS_THEIRS;
+    c->left = lasts(SHIM_TRIALS * (other_s - best_s) + *prepared_s, best_s);
+    c->chosen = 0;
+    *prepared_s = 0;
 }

@@ -64,30 +64,41 @@ int shim_mpi_plan_run(struct shim_mpi_plan *p, const struct shim_mpi_call *c, in
 /*
  * shim_mpi_measure.c: whose is faster, for calls of one operation and about one size (a power
  * of two) on a communicator.  One call that comes again and again is on trial: it is done by
- * the library and by us in turn, and other calls of the class wait for what comes out.  Calls
- * that differ in their root are one here.
+ * the library and by us in turn, and other calls of the class are done as the verdict before
+ * has it, if there is one.  Calls that differ in their root are one here.  A verdict stands
+ * for so many calls that trials take a hundredth of them and of their time, at most: then
+ * there is another trial, for fabrics change, and three times may err.
  */
-enum { SHIM_TRIALS = 3, SHIM_THEIRS = 0, SHIM_OURS_SIDE = 1 };
-enum shim_mpi_state { SHIM_TRYING, SHIM_IS_OURS, SHIM_IS_THEIRS, SHIM_IS_BROKEN };
+enum {
+    SHIM_TRIALS = 3,
+    SHIM_THEIRS = 0,
+    SHIM_OURS_SIDE = 1,
+    SHIM_PREPARED = 2 * SHIM_TRIALS,
+    SHIM_TIMES
+};
+enum shim_mpi_verdict { SHIM_UNKNOWN, SHIM_IS_OURS, SHIM_IS_THEIRS, SHIM_IS_BROKEN };
 
 struct shim_mpi_class {
-    enum shim_mpi_state state;
+    enum shim_mpi_verdict verdict;
+    int64_t left; /* calls until the next trial; 0: it is on */
     int chosen;
     uint64_t trial; /* once chosen: the mark of the call on trial */
     int waited;     /* other calls since the last of the trial */
     int runs;
-    double time_s[2 * SHIM_TRIALS]; /* the library's, ours, the library's, ... */
+    double time_s[SHIM_TIMES]; /* the library's, ours, the library's, ..., to prepare for it */
     double median_s[2];
 };
 
+/* Once for every call of the class, before anything else: whether the verdict stands. */
+int shim_mpi_class_holds(struct shim_mpi_class *c);
 /*
- * What is to be done with a call that is prepared, of a class that is on trial or ours:
- * SHIM_OURS, SHIM_TURN, SHIM_OTHER.
+ * What is to be done with a call that came before: SHIM_OURS, SHIM_TURN, or where another one
+ * is on trial what the verdict before says: SHIM_OURS, SHIM_SLOWER, SHIM_OTHER.
  */
 enum shim_mpi_why shim_mpi_class_next(struct shim_mpi_class *c, uint64_t mark);
-/* Whether a call may be on trial, or be prepared at all: 0: another one is on trial. */
-int shim_mpi_class_takes(struct shim_mpi_class *c, uint64_t mark);
-/* Of the trial's call; 1: all are there, to be settled by times that are of all ranks. */
+/* Whether it is the one on trial, whose times are noted. */
+int shim_mpi_class_tries(const struct shim_mpi_class *c, uint64_t mark);
+/* 1: all are there, to be settled by times that are of all ranks. */
 int shim_mpi_class_note(struct shim_mpi_class *c, double seconds);
 void shim_mpi_class_settle(struct shim_mpi_class *c);
 

@@ -124,6 +124,13 @@ C
         awk '($2 > 1 && $1 != 16) || ($2 < 1 && $1 != 4) { exit 1 }'
 }
 
+# How many there are rests on times; that they are whole, and that all ranks take part, does not.
+@test "trials come again" {
+    PARO_MPI_MIN_BYTES=0 traced long
+    turns=$(sed -nE "s/.*40000 calls.*; ([0-9]+) MPI's turn in a trial.*/\1/p" <<< "$output")
+    [ "$turns" -ge 3 ] && [ $((turns % 3)) = 0 ]
+}
+
 @test "always, never, from so many bytes on" {
     PARO_MPI_MODE=always traced again
     says MPI_Allreduce ': 20 calls, 20 ours in [^;]*$'

@@ -4,6 +4,7 @@
  *
  *     quiet          no collective at all
  *     again          the same all-reduce twenty times, and a broadcast from every root in turn
+ *     long           two small all-reduces of about one size, in turn, 40000 times
  *     many           more different all-reduces than are kept prepared, three times around
  *     leave          ends without MPI_Finalize
  *     killed         rank 1 is killed between two all-reduces
@@ -51,6 +52,12 @@ static void again(void)
         all_reduce(ELEMS);
     for (int i = 0; i < 12 * ranks; i++)
         broadcast(i % ranks);
+}
+
+static void longer(void)
+{
+    for (int i = 0; i < 40000; i++)
+        all_reduce(64 + i % 2);
 }
 
 static void many(void)
@@ -146,6 +153,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (strcmp(way, "again") == 0)
         again();
+    else if (strcmp(way, "long") == 0)
+        longer();
     else if (strcmp(way, "many") == 0)
         many();
     else if (strcmp(way, "kinds") == 0)

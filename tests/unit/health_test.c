@@ -221,6 +221,48 @@ static void slow_port_and_not_its_partners(void **state)
     }
 }
 
+/* Of what was ended early: a small deviation is not known, unless a second look was taken. */
+static void ended_early(void **state)
+{
+    static const struct {
+        double percent;
+        int again, code;
+        enum health_state state;
+    } row[] = {
+        {80, 0, 303, HEALTH_UNKNOWN},
+        {80, 12, 301, HEALTH_WARNING},
+        {50, 0, 301, HEALTH_CRITICAL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        for (int pair = 0; pair < 2; pair++) {
+            struct fabric f = healthy(8);
+            struct health_data d;
+            f.noise = 0.001;
+            f.hiccups = 0;
+            f.out[2] = pair ? 100 : row[i].percent;
+            f.pair_src = pair ? 2 : -1;
+            f.pair_dst = 5;
+            f.pair = row[i].percent;
+            sample(&f, 28, i, &d);
+            d.asked = 1u << (row[i].again ? HEALTH_PART_CONFIRM : HEALTH_PART_ROUNDS);
+            more(&f, row[i].again * 2, 28, HEALTH_CONFIRM, i, &d);
+            struct health_verdict v = judge(&d, NULL);
+            assert_int_equal(v.findings, 2); /* and that it was ended */
+            int at = v.finding[0].code == 901;
+            assert_int_equal(v.finding[!!at].host, 2);
+            assert_int_equal(v.finding[!!at].state, row[i].state);
+            assert_int_equal(v.finding[!!at].code,
+                             row[i].code == 301 && pair ? 304 : row[i].code);
+            assert_int_equal(v.port[2][HEALTH_OUT].state, pair ? HEALTH_OK : row[i].state);
+            assert_int_equal(strstr(v.finding[!!at].text, ", not looked at again") != NULL,
+                             row[i].state == HEALTH_UNKNOWN);
+            health_verdict_release(&v);
+            health_data_release(&d);
+        }
+}
+
 static void slow_pair(void **state)
 {
     int found = 0;
@@ -392,6 +434,7 @@ int main(void)
         cmocka_unit_test(ranges),
         cmocka_unit_test(no_false_alarm),
         cmocka_unit_test(slow_port_and_not_its_partners),
+        cmocka_unit_test(ended_early),
         cmocka_unit_test(slow_pair),
         cmocka_unit_test(two_hosts),
         cmocka_unit_test(hosts_stand_once),
