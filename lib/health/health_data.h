@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "health/health_gpu.h"
 
 /*
  * All that one run has seen, and nothing that was concluded from it: a verdict is a function of
@@ -64,14 +65,6 @@ struct health_stall { /* bytes that did not come */
 struct health_collective { /* hosts first .. first + count - 1 at once */
     int first, count;
     double s, want_s; /* measured; what the pairs make one expect */
-};
-
-/* A rank's messages came from and went to this, through its host's memory. */
-struct health_gpu {
-    int index;        /* of its host's */
-    char name[64];    /* the model's */
-    int64_t wrong[2]; /* words that it, or the copy, made others: HEALTH_OUT: on their way to
-                         the host; HEALTH_IN: on their way from there */
 };
 
 enum { HEALTH_LINK_NAME = 64 }; /* that of an InfiniBand device, and of its port */

@@ -426,25 +426,7 @@ cudaError_t cudaMemset(void *p, int value, size_t bytes)
     return set("cudaMemset", p, value, bytes, NULL);
 }
 
-struct copying {
-    void *to;
-    const void *from; /* NULL: what stands behind this */
-    size_t bytes;
-    char spoilt; /* 'f': a bit of it flips; 'l': it is lost; 0 */
-};
-
-static void copy(void *arg)
-{
-    const struct copying *c = arg;
-
-    if (c->spoilt != 'l')
-        memcpy(c->to, c->from ? c->from : c + 1, c->bytes);
-    if (c->spoilt == 'f')
-        ((unsigned char *)c->to)[c->bytes / 2] ^= 4;
-}
-
-/* Whose it is: 'd' a device's, 'h' pinned memory of the host, 0 no device knows it. */
-static char memory_of(const void *p)
+char emulated_memory_of(const void *p)
 {
     const unsigned char *at = p;
     char of = 0;
@@ -455,63 +437,6 @@ static char memory_of(const void *p)
             of = b->kind == DEVICE ? 'd' : 'h';
     pthread_mutex_unlock(&lock);
     return of;
-}
-
-/* Memory of the host that no device knows: read when the call is made. */
-static int is_pageable(const void *p)
-{
-    return memory_of(p) == 0;
-}
-
-/* EMULATED_COPY: 'f' flips, 'l' is lost, and nobody is told. */
-static char spoilt(const void *to, const void *from, size_t bytes)
-{
-    static int copies;
-    const char *want = getenv("EMULATED_COPY"), *way = want ? strchr(want, '-') : NULL;
-    const char *n = way ? strchr(way, ':') : NULL;
-
-    if (!n || bytes < PAGE || memory_of(way[1] == 'o' ? from : to) != 'd')
-        return 0;
-    pthread_mutex_lock(&lock);
-    int now = ++copies == atoi(n + 1);
-    pthread_mutex_unlock(&lock);
-    return now ? *want : 0;
-}
-
-static void copy_later(const struct copying *c, cudaStream_t stream)
-{
-    if (!emulated_is_late() || !stream || !is_pageable(c->from)) {
-        emulated_do(stream, copy, c, sizeof *c);
-    } else {
-        struct copying *with = malloc(sizeof *with + c->bytes);
-        if (!with)
-            abort();
-        *with = (struct copying){c->to, NULL, c->bytes, c->spoilt};
-        memcpy(with + 1, c->from, c->bytes);
-        emulated_do(stream, copy, with, sizeof *with + c->bytes);
-        free(with);
-    }
-    if (emulated_is_late() && stream && is_pageable(c->to))
-        emulated_run_to(stream, stream->asked);
-}
-
-/* Places know whose they are; copies of a device by a stream of another are allowed. */
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t stream)
-{
-    cudaError_t rc = emulated_begin("cudaMemcpyAsync", NULL);
-
-    (void)kind;
-    if (rc != cudaSuccess)
-        return rc;
-    copy_later(&(struct copying){to, from, bytes, spoilt(to, from, bytes)}, stream);
-    emulated_end();
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
-{
-    return cudaMemcpyAsync(to, from, bytes, kind, NULL);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
