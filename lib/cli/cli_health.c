@@ -31,6 +31,7 @@ enum {
     KEY_LOAD,
     KEY_BYTES,
     KEY_FORCE,
+    KEY_DEVICE,
     KEY_SVG,
     KEY_SYS,
     KEY_PROC,
@@ -57,6 +58,10 @@ static const struct argp_option options[] = {
     {"max-bytes", KEY_BYTES, "BYTES", 0,
      "Let no host send or receive more than BYTES (default: any)", 0},
     {"force", KEY_FORCE, 0, 0, "Measure beside jobs, and under any load", 0},
+    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
+     "Measure between the hosts' memory (default), a GPU's for each rank of a host, or that of "
+     "GPU N",
+     0},
     {"state", KEY_STATE, "DIR", 0, "Remember runs in DIR, or \"none\"", 1},
     {"notify", KEY_NOTIFY, "WORDS", 0,
      "change: print only what is new; change,remind=12h: and the rest so often", 1},
@@ -191,6 +196,9 @@ static error_t check_words(struct cli_health *a)
     if (quick && (a->ops.max_load > 0 || a->o.cap_bytes))
         return cli_usage(cli, "--level quick and %s, expected one of them: it loads nothing",
                          a->o.cap_bytes ? "--max-bytes" : "--max-load");
+    if (a->o.device && (quick || a->replay))
+        return cli_usage(cli, "--device and %s, expected one of them",
+                         quick ? "--level quick" : "--replay");
     if (a->replay && a->o.record)
         return cli_usage(cli, "--replay and --record, expected one of them");
     if (a->ops.accept && !quick && !a->o.baseline)
@@ -316,6 +324,9 @@ static error_t parse_more(struct cli_health *a, int key, char *arg, struct argp_
                          "--max-bytes");
     case KEY_FORCE:
         a->ops.force = 1;
+        return 0;
+    case KEY_DEVICE:
+        a->o.device = arg;
         return 0;
     case KEY_ACCEPT:
         a->ops.accept = 1;

@@ -230,13 +230,21 @@ static void measure(const struct coll *c, struct coll_handle *h)
 static int prepare_runs(struct coll *c, struct coll_handle *h, struct exec_rows *rows,
                         struct err *err)
 {
-    if (!c->nccl || h->spec.coded)
-        return exec_mpi_prepare(c->exec, rows, &h->exec, err);
-    h->scratch_bytes = 0;
-    int rc = exec_nccl_prepare(c->nccl, rows, &h->nccl, err);
+    int rc;
+
+    if (c->nccl && !h->spec.coded) {
+        h->scratch_bytes = 0;
+        rc = exec_nccl_prepare(c->nccl, rows, &h->nccl, err);
+    } else {
+        rc = exec_mpi_prepare(c->exec, rows, &h->exec, err);
+        if (rc || !c->stages) /* all ranks know it */
+            return rc;
+        rc = coll_stages_use(h, err);
+    }
     if (world_agree(c->world, rc, err) == 0)
         return 0;
     exec_nccl_free(h->nccl);
+    exec_mpi_free(h->exec);
     return -1;
 }
 

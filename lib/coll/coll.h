@@ -26,7 +26,8 @@
  *     COLL_MPI    in (GPU) --copy--> stage.in ==ranks==> stage.out --copy--> out (GPU)
  *     COLL_NCCL   in (GPU) =====================ranks=====================> out (GPU)
  *
- * STAGES are host memory that the ranks share.  Coded handles take them with either transport:
+ * STAGES are host memory that the ranks share; pieces of them are copied, travel and are copied
+ * again at the same time.  Coded handles take them with either transport:
  * int8 blocks are the MPI executor's.  Over MPI a GPU that fails does not end a run: the other
  * ranks wait for this one's data, whatever they are; the device keeps the error, to be told
  * where the ranks agree.  Over NCCL there is nothing to send then: ERR_PEER, whoever failed,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a run goes through its stream.  Host memory: the executor, and nothing else.  Of a
- * GPU: in, over the ranks, out, by events that are looked at in turn, so that other streams'
- * runs go on meanwhile.  In and out are queues of their own: both ways of the bus at once.
+ * Knows how a run goes through its stream: by the executor, and nothing else, which takes what
+ * is on a GPU through a stage (exec_mpi_stage).  Alone what is rounded first is copied before.
  */
 #include "coll/coll_inside.h"
 
@@ -10,12 +9,10 @@
 
 #include "base/mem.h"
 
-enum stage_phase { STAGE_IN, STAGE_RANKS, STAGE_OUT };
-
 struct stage {
-    char *buffer[2]; /* in, out; borrowed from the executor */
-    enum stage_phase phase;
-    struct device_event *there; /* owned: the copy at hand has ended */
+    char *buffer[2];            /* in, out; borrowed from the executor */
+    int rounds;                 /* in comes, which is rounded before rows read it */
+    struct device_event *there; /* owned: then it has come */
 };
 
 struct coll_stages {
@@ -123,59 +120,43 @@ static enum stream_state host_poll(void *arg, struct err *err)
     return exec_mpi_poll(call->handle->exec, err);
 }
 
-static void copy(struct coll_stages *s, struct stage *stage, int way, void *to,
-                 const void *from, int64_t bytes)
+int coll_stages_use(struct coll_handle *h, struct err *err)
 {
-    if (bytes)
-        device_copy(s->copy[way], to, from, bytes);
-    device_record(s->copy[way], stage->there);
+    const struct coll_stages *s = h->coll->stages;
+
+    return exec_mpi_stage(h->exec, s->copy[0], s->copy[1], err);
 }
 
 static int device_start(void *arg, struct err *err)
 {
     const struct coll_call *call = arg;
-    struct coll_stages *s = call->handle->coll->stages;
-    struct stage *stage = stage_of(call->handle);
+    const struct coll_handle *h = call->handle;
+    const struct coll_stages *s = h->coll->stages;
+    struct stage *stage = stage_of(h);
 
-    (void)err;
-    stage->phase = STAGE_IN;
-    copy(s, stage, 0, stage->buffer[0], call->in, call->handle->bytes[0]);
+    stage->rounds = call->round;
+    exec_mpi_set_gpu(h->exec, call->round ? NULL : call->in, call->out);
+    if (!call->round)
+        return start_ranks(call, stage->buffer[0], stage->buffer[1], err);
+    if (h->bytes[0])
+        device_copy(s->copy[0], stage->buffer[0], call->in, h->bytes[0]);
+    device_record(s->copy[0], stage->there);
     return 0;
-}
-
-/* Whether the copy at hand has ended; what failed on the device has ended, too. */
-static int has_ended(const struct stage *stage)
-{
-    struct err kept; /* by the device */
-
-    return device_done(stage->there, &kept) != 0;
 }
 
 static enum stream_state device_poll(void *arg, struct err *err)
 {
     const struct coll_call *call = arg;
-    const struct coll_handle *h = call->handle;
-    struct stage *stage = stage_of(h);
-    enum stream_state now;
+    struct stage *stage = stage_of(call->handle);
+    struct err kept; /* by the device; what failed there has ended, too */
 
-    switch (stage->phase) {
-    case STAGE_IN:
-        if (!has_ended(stage))
-            return STREAM_IDLE;
-        if (start_ranks(call, stage->buffer[0], stage->buffer[1], err))
-            return STREAM_FAILED;
-        stage->phase = STAGE_RANKS;
-        return STREAM_MOVED;
-    case STAGE_RANKS:
-        now = exec_mpi_poll(h->exec, err);
-        if (now != STREAM_DONE)
-            return now;
-        copy(h->coll->stages, stage, 1, call->out, stage->buffer[1], h->bytes[1]);
-        stage->phase = STAGE_OUT;
-        return STREAM_MOVED;
-    default:
-        return has_ended(stage) ? STREAM_DONE : STREAM_IDLE;
-    }
+    if (!stage->rounds)
+        return exec_mpi_poll(call->handle->exec, err);
+    if (device_done(stage->there, &kept) == 0)
+        return STREAM_IDLE;
+    stage->rounds = 0;
+    return start_ranks(call, stage->buffer[0], stage->buffer[1], err) ? STREAM_FAILED
+                                                                      : STREAM_MOVED;
 }
 
 struct stream_op coll_call_op(struct coll_call *call)

@@ -12,5 +12,6 @@ struct stream_op coll_order_op(struct coll_call *call);
 int64_t coll_stages_bytes(const struct coll_options *options); /* of exec_mpi_take */
 int coll_stages_open(struct coll *c, const struct coll_options *options, struct err *err);
 void coll_stages_close(struct coll *c);
+int coll_stages_use(struct coll_handle *h, struct err *err); /* once, where they are */
 
 #endif

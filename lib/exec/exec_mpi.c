@@ -37,7 +37,8 @@ static char *spot(const struct exec_mpi_handle *h, struct exec_spot s)
 /* The rule of execution: what must have happened before a row may touch its rooms. */
 static int may_go(const struct exec_mpi_handle *h, const struct exec_row *row)
 {
-    if (h->finished < row->after || h->writes[row->room] != row->wrote)
+    if (h->finished < row->after || h->writes[row->room] != row->wrote ||
+        !exec_stage_has(h, row))
         return 0;
     if (row->kind == EXEC_LOCAL && h->writes[row->source] != row->source_wrote)
         return 0;
@@ -56,6 +57,7 @@ static int message_may_go(const struct exec_mpi_handle *h, const struct exec_que
 static void finish(struct exec_mpi_handle *h, const struct exec_row *row)
 {
     if (row->kind != EXEC_SEND) {
+        exec_stage_wrote(h, row->to, row->bytes);
         h->writes[row->room]++;
         h->arrived_bytes += row->wire_bytes;
     }
@@ -314,18 +316,20 @@ int exec_mpi_start(void *handle, struct err *err)
         h->queue[i].posted = h->queue[i].passed = 0;
     h->selves_left = h->rows.selves;
     h->moved_s = tick_now_s();
+    exec_stage_start(h);
     return 0;
 }
 
 /* The local copies, a few at a time between the rows. */
 static int poll_selves(struct exec_mpi_handle *h)
 {
-    if (h->selves_left == 0)
+    if (h->selves_left == 0 || !exec_stage_has_all(h))
         return 0;
     const struct exec_self *self = &h->rows.self[--h->selves_left];
     char *from = h->base[EXEC_IN] + self->from, *to = h->base[EXEC_OUT] + self->to;
     if (from != to)
         memmove(to, from, (size_t)self->bytes);
+    exec_stage_wrote(h, (struct exec_spot){EXEC_OUT, self->to}, self->bytes);
     return 1;
 }
 
@@ -341,25 +345,30 @@ static int in_flight(const struct exec_mpi_handle *h)
 enum stream_state exec_mpi_poll(void *handle, struct err *err)
 {
     struct exec_mpi_handle *h = handle;
-    int moved = 0;
+    int moved = exec_stage_poll(h), waits = !exec_stage_has_all(h), rc;
 
     if (h->requests) {
         world_enter(h->x->world);
-        moved = poll_messages(h, err);
+        rc = poll_messages(h, err);
         world_leave(h->x->world);
-        if (moved < 0)
+        if (rc < 0)
             return STREAM_FAILED;
+        moved |= rc;
     }
     moved |= poll_shared(h);
     moved |= poll_selves(h);
     if (h->finished == h->rows.rows && h->selves_left == 0) {
+        moved |= exec_stage_poll(h);
+        if (!exec_stage_ended(h))
+            return moved ? STREAM_MOVED : STREAM_IDLE;
         h->starts++;
         return STREAM_DONE;
     }
     double now = tick_now_s();
-    if (moved) {
+    if (moved || waits) { /* for this rank's own GPU, no other rank */
         h->moved_s = now;
-        return STREAM_MOVED;
+        if (moved)
+            return STREAM_MOVED;
     }
     /* Who waits for its host alone enters MPI all the same: others may wait for a message that
        the program began before. */
@@ -381,11 +390,6 @@ void exec_mpi_excuse(struct exec_mpi_handle *h, double s)
 const struct exec_rows *exec_mpi_rows(const struct exec_mpi_handle *h)
 {
     return &h->rows;
-}
-
-int64_t exec_mpi_arrived(const struct exec_mpi_handle *h)
-{
-    return h->arrived_bytes;
 }
 
 int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi_handle **out,
@@ -425,6 +429,7 @@ void exec_mpi_free(struct exec_mpi_handle *h)
         return;
     }
     exec_queues_release(h);
+    exec_stage_free(h);
     world_share_close(&h->share);
     exec_rows_release(&h->rows);
     mem_free(h->writes);

@@ -2,6 +2,7 @@
 #ifndef EXEC_EXEC_MPI_H
 #define EXEC_EXEC_MPI_H
 
+#include "dev/device.h"
 #include "dev/stream.h"
 #include "exec/exec.h"
 #include "world/world.h"
@@ -49,11 +50,21 @@ const struct exec_rows *exec_mpi_rows(const struct exec_mpi_handle *h);
  * the rows' residual_elems floats, from run to run of the same data; NULL: none are kept.
  */
 void exec_mpi_set(struct exec_mpi_handle *h, const void *in, void *out, float *residual);
+/*
+ * Once, of a handle whose data are a GPU's: the in and out of exec_mpi_set are then pinned
+ * memory that they pass through, piece by piece, while rows go on; by these queues (borrowed,
+ * both ways of the bus at once).  exec_mpi_set_gpu says of the starts that follow where they
+ * are: in NULL: what is in the host's is what is sent; out NULL: what arrives stays there.
+ */
+int exec_mpi_stage(struct exec_mpi_handle *h, struct device_queue *in, struct device_queue *out,
+                   struct err *err);
+void exec_mpi_set_gpu(struct exec_mpi_handle *h, const void *in, void *out);
 int exec_mpi_start(void *handle, struct err *err);
 enum stream_state exec_mpi_poll(void *handle, struct err *err);
 /* For so many seconds nobody looked, which is no wait: the deadline is so much later. */
 void exec_mpi_excuse(struct exec_mpi_handle *h, double s);
-/* Bytes that have arrived here in the run that goes on, or in the last one. */
+/* Bytes that have arrived here in the run that goes on, or in the last one; in the GPU, whole
+ * pieces, where out is there. */
 int64_t exec_mpi_arrived(const struct exec_mpi_handle *h);
 
 #endif

@@ -96,6 +96,7 @@ struct exec_mpi_handle {
     float *residual, *next_residual;
     double moved_s;
     struct world_share share; /* head, entries, pairs, scratch */
+    struct exec_stage *stage; /* owned; NULL: the buffers are the host's alone */
 };
 
 /* Queues by first appearance of (lane, peer, kind); the rows of each in row order. */
@@ -119,5 +120,16 @@ const char *exec_shared_source(const struct exec_mpi_handle *h, const struct exe
                                int at);
 /* Where row `at` of a sending queue with room of its own is put for the receiver. */
 char *exec_shared_room(const struct exec_mpi_handle *h, const struct exec_queue *q, int at);
+
+/* Of a handle without a stage all is there, and nothing moves. */
+void exec_stage_start(struct exec_mpi_handle *h);
+int exec_stage_poll(struct exec_mpi_handle *h); /* 1: more has come, here or there */
+/* Whether what the row reads of in, or all that anything does, has come. */
+int exec_stage_has(const struct exec_mpi_handle *h, const struct exec_row *row);
+int exec_stage_has_all(const struct exec_mpi_handle *h);
+/* A row or a local copy has written; what was written is on the GPU. */
+void exec_stage_wrote(struct exec_mpi_handle *h, struct exec_spot at, int64_t bytes);
+int exec_stage_ended(const struct exec_mpi_handle *h);
+void exec_stage_free(struct exec_mpi_handle *h);
 
 #endif

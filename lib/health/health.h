@@ -28,6 +28,7 @@ struct health_options {
     const char *baseline; /* file or NULL */
     const char *prom;     /* file or NULL */
     const char *record;   /* file or NULL: what was measured is written there */
+    const char *device;   /* whose memory messages are of, as device_open takes it; NULL: cpu */
     int64_t cap_bytes;    /* that a port may be asked to carry, all in all; 0: no cap */
     int learn, json;
     const struct health_ops *ops; /* borrowed; NULL: nothing is remembered, no file is drawn */

@@ -22,7 +22,7 @@ struct doc_path {
 };
 
 struct doc {
-    char *format, *when_s, *checksum;
+    char *format, *when_s, *device, *checksum;
     struct doc_port *ports;
     unsigned ports_count;
     struct doc_path *paths;
@@ -50,6 +50,8 @@ static const cyaml_schema_value_t port_schema = {
 static const cyaml_schema_field_t doc_fields[] = {
     TEXT(doc, format, NUMBER_BYTES),
     TEXT(doc, when_s, NUMBER_BYTES),
+    CYAML_FIELD_STRING_PTR("device", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc,
+                           device, 1, NUMBER_BYTES),
     TEXT(doc, checksum, NUMBER_BYTES),
     CYAML_FIELD_SEQUENCE("paths", CYAML_FLAG_POINTER, struct doc, paths, &path_schema, 1,
                          HEALTH_PATHS),
@@ -180,7 +182,15 @@ int *health_baseline_places(const struct health_baseline *b, const struct health
 int health_baseline_check(const struct health_baseline *b, const struct health_data *d,
                           struct err *err)
 {
-    int *place = health_baseline_places(b, d), rc = 0;
+    static const char *const memory[] = {"hosts", "GPUs"};
+    int *place = health_baseline_places(b, d), rc = 0, gpu = d->gpus.count > 0;
+
+    if (b->gpu != gpu)
+        rc = err_set(
+            err, ERR_MISMATCH,
+            "the baseline is of the memory of %s, expected that of %s (--learn%s makes a"
+            " new one)",
+            memory[b->gpu], memory[gpu], gpu ? " --device cuda" : "");
 
     for (int k = 0; rc == 0 && k < d->hosts; k++) {
         const struct health_host *h = &d->host[k];
@@ -222,6 +232,9 @@ static int read_parts(struct health_baseline *b, const struct yaml *y, const str
 {
     if (yaml_i64(y, "when_s", doc->when_s, 0, INT64_C(1) << 40, &b->when_s, err))
         return -1;
+    if (doc->device && strcmp(doc->device, "cuda"))
+        return yaml_fail(y, "device", err, "is '%s', expected cuda, or no device", doc->device);
+    b->gpu = doc->device != NULL;
     b->host = mem_new(doc->ports_count, sizeof *b->host);
     b->ranks = mem_new(doc->ports_count, sizeof *b->ranks);
     b->Bps = mem_new(doc->ports_count, sizeof *b->Bps);

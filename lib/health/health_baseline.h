@@ -8,6 +8,7 @@
 struct health_baseline {
     int hosts;
     int64_t when_s;       /* when it was measured */
+    int gpu;              /* from GPU to GPU, not between the hosts' memories */
     char **host;          /* owned */
     int *ranks;           /* [hosts], owned */
     double (*Bps)[2];     /* [hosts], owned; HEALTH_OUT, HEALTH_IN, on the commonest path */
@@ -23,7 +24,10 @@ void health_baseline_release(struct health_baseline *b);
 int health_baseline_find(const struct health_baseline *b, const char *host); /* -1: absent */
 /* The same of all hosts of the data; owned by the caller. */
 int *health_baseline_places(const struct health_baseline *b, const struct health_data *d);
-/* ERR_MISMATCH: not all hosts of the data are in it with as many ranks; names the first. */
+/*
+ * ERR_MISMATCH: it is of GPUs and the data are not, or the other way round; not all hosts of
+ * the data are in it with as many ranks; names the first.
+ */
 int health_baseline_check(const struct health_baseline *b, const struct health_data *d,
                           struct err *err);
 

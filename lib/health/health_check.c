@@ -29,6 +29,7 @@ struct check {
     struct health_baseline baseline;
     struct health_data *data;
     struct health_tour tour;
+    struct device *device; /* NULL: the hosts' memory */
 };
 
 /* What rank 0 alone has done: everyone gets its outcome. */
@@ -68,7 +69,7 @@ static int read_files(struct check *c, struct err *err)
 {
     const struct health_ops *ops = c->o->ops;
 
-    if (ops && health_ops_open(ops, c->o->level, c->data->when_s, err))
+    if (ops && health_ops_open(ops, c->data, err))
         return -1;
     if (!c->o->baseline || (ops && ops->accept))
         return 0;
@@ -92,6 +93,32 @@ static int check_names(const struct health_data *d, char *const *raw, struct err
     return 0;
 }
 
+/* Collective: the GPU of this rank; and all ranks know all. */
+static int open_gpu(struct check *c, struct err *err)
+{
+    struct world *w = c->world;
+    struct health_gpu mine = {0}, *all = NULL;
+
+    if (!c->o->device)
+        return 0;
+    int rc = device_open(&c->device, c->o->device, w->node_rank, err);
+    if (world_agree(w, rc, err))
+        return -1;
+    if (device_kind(c->device) == DEVICE_CPU) {
+        device_close(c->device);
+        c->device = NULL;
+        return 0;
+    }
+    mine.index = device_index(c->device);
+    snprintf(mine.name, sizeof mine.name, "%.63s", device_name(c->device));
+    all = mem_new((size_t)w->ranks, sizeof *all);
+    rc = world_allgather(w, &mine, sizeof mine, all, err);
+    for (int r = 0; rc == 0 && r < w->ranks; r++)
+        health_data_add_gpu(c->data, &all[r]);
+    mem_free(all);
+    return rc;
+}
+
 /* What all ranks see alike, then the files. */
 static int prepare(struct check *c, struct err *err)
 {
@@ -106,7 +133,7 @@ static int prepare(struct check *c, struct err *err)
                        "two hosts and no baseline, expected -b BASELINE (see"
                        " --learn) or %d hosts to compare with each other",
                        HEALTH_HOSTS_ALONE);
-    if (check_names(c->data, c->world->host, err) || check_busy(c, err))
+    if (check_names(c->data, c->world->host, err) || check_busy(c, err) || open_gpu(c, err))
         return -1;
     return share(c, c->world->rank == 0 ? read_files(c, err) : 0, err);
 }
@@ -265,6 +292,8 @@ static int measure(struct check *c, const char *volatile *where, struct err *err
         health_tour_open(&c->tour, c->world, c->data, where, c->o->start_s + c->o->deadline_s,
                          plan.turns, c->o->cap_bytes, err);
     if (rc == 0)
+        rc = health_tour_gpu(&c->tour, c->device, err);
+    if (rc == 0)
         rc = look(c, &plan, err);
     if (rc == 0)
         rc = look_at_all(c, err);
@@ -298,6 +327,8 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
         rc = w->rank == 0 ? health_speak(&data, &said, out, state, err) : 0;
         rc = *gone ? rc : share(&c, rc, err);
     }
+    if (!*gone)
+        device_close(c.device);
     health_data_release(&data);
     health_baseline_release(&c.baseline);
     return rc;

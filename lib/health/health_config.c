@@ -29,7 +29,7 @@ static const struct {
     {"rank", {307}},
     {"collective", {308}},
     {"latency", {401}},
-    {"data", {501}},
+    {"data", {501, 502}},
 };
 enum { CHECKS = sizeof checks / sizeof *checks };
 

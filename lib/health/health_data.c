@@ -57,6 +57,7 @@ void health_data_release(struct health_data *d)
     mem_free(d->stalls.at);
     mem_free(d->collectives.at);
     mem_free(d->links.at);
+    mem_free(d->gpus.at);
     *d = (struct health_data){0};
 }
 
@@ -120,6 +121,12 @@ void health_data_add_link(struct health_data *d, const struct health_link *l)
 {
     d->links.at = grow(d->links.at, &d->links.count, &d->links.room, sizeof *l);
     d->links.at[d->links.count - 1] = *l;
+}
+
+void health_data_add_gpu(struct health_data *d, const struct health_gpu *g)
+{
+    d->gpus.at = grow(d->gpus.at, &d->gpus.count, &d->gpus.room, sizeof *g);
+    d->gpus.at[d->gpus.count - 1] = *g;
 }
 
 unsigned health_missing(const struct health_data *d, unsigned parts)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "health/health_gpu.h"
 
 /*
  * All that one run has seen, and nothing that was concluded from it: a verdict is a function of
@@ -108,6 +109,7 @@ struct health_data {
     HEALTH_LIST(struct health_stall, stalls);
     HEALTH_LIST(struct health_collective, collectives);
     HEALTH_LIST(struct health_link, links);
+    HEALTH_LIST(struct health_gpu, gpus); /* [ranks], or none: rounds are of hosts' memory */
     enum health_level level;
     int64_t when_s;       /* the run's beginning, since 1970 */
     double seconds;       /* how long it took */
@@ -129,6 +131,7 @@ void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t word
 void health_data_add_stall(struct health_data *d, struct health_stall s);
 void health_data_add_collective(struct health_data *d, struct health_collective s);
 void health_data_add_link(struct health_data *d, const struct health_link *l);
+void health_data_add_gpu(struct health_data *d, const struct health_gpu *g);
 /* Of these bits of enum health_part, those that were asked for and not done. */
 unsigned health_missing(const struct health_data *d, unsigned parts);
 int health_host_of_rank(const struct health_data *d, int rank);

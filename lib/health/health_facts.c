@@ -235,6 +235,31 @@ static void judge_wrong(const struct health_data *d, struct health_verdict *v)
     mem_free(b.at);
 }
 
+/* The wire is not to blame: what went into it, or came out of it, was right until there. */
+static void judge_gpus(const struct health_data *d, struct health_verdict *v)
+{
+    for (int r = 0, named = 0; r < d->gpus.count && named < NAMES_MOST; r++) {
+        const struct health_gpu *g = &d->gpus.at[r];
+        struct health_finding f = health_finding_new(HEALTH_CRITICAL, 502);
+        if (g->wrong[HEALTH_OUT] + g->wrong[HEALTH_IN] == 0)
+            continue;
+        named++;
+        f.host = health_host_of_rank(d, r);
+        f.rank = r;
+        f.way = g->wrong[HEALTH_IN] == 0    ? HEALTH_OUT
+                : g->wrong[HEALTH_OUT] == 0 ? HEALTH_IN
+                                            : -1;
+        f.measured = (double)(g->wrong[HEALTH_OUT] + g->wrong[HEALTH_IN]);
+        f.confirmed = 1;
+        add(v, &f, "%.64s cuda:%d made %.0f words wrong%s, not the wire (rank %d)",
+            d->host[f.host].name, g->index, f.measured,
+            f.way < 0             ? ""
+            : f.way == HEALTH_OUT ? " on the way out"
+                                  : " on the way in",
+            r);
+    }
+}
+
 /* Streams that stand are explained by a host that is silent or by a link that is lost. */
 static void judge_stalls(const struct health_data *d, struct health_verdict *v)
 {
@@ -319,6 +344,7 @@ void health_judge_facts(const struct health_data *d, struct health_verdict *v)
     judge_presence(d, v);
     judge_stalls(d, v);
     judge_wrong(d, v);
+    judge_gpus(d, v);
     judge_unable(d, v);
     judge_seldom(d, v);
     judge_unfinished(d, v);

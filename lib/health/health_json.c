@@ -157,6 +157,23 @@ static void put_hosts(struct jout *j, const struct health_data *d)
     jout_close(j, ']');
 }
 
+static void put_gpus(struct jout *j, const struct health_data *d)
+{
+    jout_open(j, "gpus", '[');
+    for (int r = 0; r < d->gpus.count; r++) {
+        const struct health_gpu *g = &d->gpus.at[r];
+        jout_open(j, NULL, '{');
+        jout_int(j, "rank", r);
+        jout_text(j, "host", host_or_null(d, health_host_of_rank(d, r)));
+        jout_int(j, "gpu", g->index);
+        jout_text(j, "name", g->name);
+        jout_int(j, "wrong_words_out", g->wrong[HEALTH_OUT]);
+        jout_int(j, "wrong_words_in", g->wrong[HEALTH_IN]);
+        jout_close(j, '}');
+    }
+    jout_close(j, ']');
+}
+
 static void put_parts(struct jout *j, const char *key, unsigned bits)
 {
     jout_open(j, key, '[');
@@ -214,6 +231,7 @@ void health_print_json(const struct health_told *t, FILE *out)
     else {
         jout_text(&j, "compared_with", v->by_baseline ? "baseline" : "peers");
         jout_bool(&j, "percent_only", v->percent_only);
+        jout_text(&j, "device", d->gpus.count ? "cuda" : "cpu");
     }
     jout_int(&j, "rounds", d->rounds);
     jout_int(&j, "rounds_wanted", d->wanted);
@@ -232,5 +250,7 @@ void health_print_json(const struct health_told *t, FILE *out)
     put_pairs(&j, t);
     put_links(&j, d);
     put_hosts(&j, d);
+    if (d->gpus.count)
+        put_gpus(&j, d);
     jout_close(&j, '}');
 }

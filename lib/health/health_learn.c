@@ -132,7 +132,8 @@ void health_baseline_print(const struct health_data *d, FILE *out)
     size_t bytes = 0;
     FILE *f = open_memstream(&text, &bytes);
 
-    fprintf(f, "format: paro-baseline/2\nwhen_s: %" PRId64 "\npaths:\n", d->when_s);
+    fprintf(f, "format: paro-baseline/2\nwhen_s: %" PRId64 "\n%spaths:\n", d->when_s,
+            d->gpus.count ? "device: cuda\n" : "");
     for (int path = 0; path < HEALTH_PATHS; path++)
         if (l.rate[path] > 0 || (path == 0 && d->samples.count == 0))
             fprintf(f, "  - path: %d\n    ratio: %.4g\n", path,

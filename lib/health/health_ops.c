@@ -35,17 +35,18 @@ int health_ops_parse_notify(struct health_ops *o, const char *text, struct err *
     return 0;
 }
 
-int health_ops_open(const struct health_ops *o, enum health_level level, int64_t now_s,
-                    struct err *err)
+int health_ops_open(const struct health_ops *o, const struct health_data *d, struct err *err)
 {
     char file[HEALTH_HOST_NAME + 8] = "rounds";
-    int quick = level == HEALTH_QUICK;
+    int quick = d->level == HEALTH_QUICK;
 
     if (!o->state)
         return 0;
     if (quick) /* a home folder may be that of many hosts */
         snprintf(file, sizeof file, "%s.quick", o->host);
+    else if (d->gpus.count)
+        snprintf(file, sizeof file, "rounds.cuda");
     for (char *c = file; (c = strchr(c, '/'));)
         *c = '_';
-    return health_memory_open(o->memory, o->state, file, quick ? o->host : "", now_s, err);
+    return health_memory_open(o->memory, o->state, file, quick ? o->host : "", d->when_s, err);
 }

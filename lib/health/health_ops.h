@@ -26,10 +26,10 @@ struct health_ops {
 void health_ops_init(struct health_ops *o);
 /* "change", "change,remind=12h" */
 int health_ops_parse_notify(struct health_ops *o, const char *text, struct err *err);
-/* Opens o->memory where o->state names a folder: a file for quick checks of a host, one for the
- * others.  Errors are health_memory_open's. */
-int health_ops_open(const struct health_ops *o, enum health_level level, int64_t now_s,
-                    struct err *err);
+/* Opens o->memory where o->state names a folder: a file for quick checks of a host, one for
+ * rounds and one for those of GPUs.  Of d only what it is of counts.  Errors are
+ * health_memory_open's. */
+int health_ops_open(const struct health_ops *o, const struct health_data *d, struct err *err);
 
 /*
  * Whether this host does something else: another job of Slurm's runs on it (its cgroups under

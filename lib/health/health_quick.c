@@ -525,14 +525,16 @@ int health_quick(const struct health_options *o, FILE *out, enum health_state *s
     const char *name = ops->host;
     struct quick q = {.o = o, .ops = ops, .now = &now, .d = &d, .v = &v};
 
-    if (health_ops_open(ops, HEALTH_QUICK, ops->now_s, err))
-        return -1;
-    q.m = ops->state ? ops->memory : NULL;
-    if (ops->accept && q.m)
-        accept(q.m);
     health_data_init(&d, 1, &name);
     d.level = HEALTH_QUICK;
     d.when_s = ops->now_s;
+    if (health_ops_open(ops, &d, err)) {
+        health_data_release(&d);
+        return -1;
+    }
+    q.m = ops->state ? ops->memory : NULL;
+    if (ops->accept && q.m)
+        accept(q.m);
     d.asked = d.done = 1u << HEALTH_PART_LINKS;
     double start = tick_now_s();
     int rc = look(&q, &now, err);

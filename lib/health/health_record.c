@@ -72,6 +72,18 @@ static void put_link(const struct health_link *l, FILE *out)
     jout_close(&j, '}');
 }
 
+static void put_gpu(const struct health_gpu *g, FILE *out)
+{
+    struct jout j = {.file = out};
+
+    jout_open(&j, NULL, '{');
+    jout_int(&j, "gpu", g->index);
+    jout_text(&j, "name", g->name);
+    jout_int(&j, "wrong_out", g->wrong[HEALTH_OUT]);
+    jout_int(&j, "wrong_in", g->wrong[HEALTH_IN]);
+    jout_close(&j, '}');
+}
+
 static struct jout begin(FILE *out, int src, int dst)
 {
     struct jout j = {.file = out};
@@ -137,6 +149,8 @@ void health_record_print(const struct health_data *d, FILE *out)
         put_host(&d->host[k], f);
     for (int i = 0; i < d->links.count; i++)
         put_link(&d->links.at[i], f);
+    for (int i = 0; i < d->gpus.count; i++)
+        put_gpu(&d->gpus.at[i], f);
     put_samples(d, f);
     fclose(f);
     health_sum(text, (int64_t)bytes, hex);

@@ -214,6 +214,21 @@ static int link_line(struct reader *r)
     return 0;
 }
 
+static int gpu(struct reader *r)
+{
+    struct health_gpu g = {0};
+    const char *name;
+
+    if (room_for(r, r->d.gpus.count, r->d.ranks) || keys(r, 4) ||
+        small(r, "gpu", 0, INT32_MAX, &g.index) || text(r, "name", sizeof g.name, &name) ||
+        whole(r, "wrong_out", 0, INT64_C(1) << 48, &g.wrong[HEALTH_OUT]) ||
+        whole(r, "wrong_in", 0, INT64_C(1) << 48, &g.wrong[HEALTH_IN]))
+        return -1;
+    snprintf(g.name, sizeof g.name, "%s", name);
+    health_data_add_gpu(&r->d, &g);
+    return 0;
+}
+
 static int sample(struct reader *r)
 {
     struct health_sample s;
@@ -299,7 +314,7 @@ static int item(struct reader *r)
     } kinds[] = {{"Bps", sample},        {"rank_Bps", rank_sample},
                  {"latency_s", latency}, {"wrong_words", wrong},
                  {"stalled_s", stall},   {"collective_s", collective},
-                 {"link", link_line}};
+                 {"link", link_line},    {"gpu", gpu}};
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (json_object_get(r->object, kinds[i].key))
@@ -348,6 +363,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static int check_gpus(struct reader *r)
+{
+    if (r->d.gpus.count == 0 || r->d.gpus.count == r->d.ranks)
+        return 0;
+    return FAIL(r, "gpu", "stands %d times for %d ranks, expected one for each or none",
+                r->d.gpus.count, r->d.ranks);
+}
+
 static int check_hosts(struct reader *r)
 {
     char **sorted;
@@ -386,6 +409,7 @@ int health_record_parse(struct health_data *d, const char *name, const char *at,
     if (rc == 0 && r.line == 0)
         rc = FAIL(&r, NULL, "is empty");
     rc = rc ? rc : check_hosts(&r);
+    rc = rc ? rc : check_gpus(&r);
     if (rc == 0)
         *d = r.d;
     else

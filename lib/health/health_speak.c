@@ -102,7 +102,7 @@ int health_replay(const struct health_options *o, const char *path, FILE *out,
     int rc = read_data(&d, o, path, err);
 
     if (rc == 0 && o->ops)
-        rc = health_ops_open(o->ops, d.level, d.when_s, err);
+        rc = health_ops_open(o->ops, &d, err);
     rc = rc ? rc : health_speak(&d, o, out, state, err);
     health_data_release(&d);
     return rc;

@@ -39,7 +39,7 @@ struct health_turn {
 
 struct tally { /* what each rank tells of a turn */
     double host_Bps, rank_Bps, took_s;
-    int64_t wrong;
+    int64_t wrong, gpu_wrong[2];
     int over; /* rank 0's word counts: the time is over */
 };
 
@@ -131,6 +131,13 @@ int health_tour_open(struct health_tour *t, struct world *w, struct health_data 
     return went(t, rc, err);
 }
 
+int health_tour_gpu(struct health_tour *t, struct device *device, struct err *err)
+{
+    if (!device || t->over)
+        return 0;
+    return went(t, probe_gpu_open(&t->probe, device, err), err);
+}
+
 void health_tour_close(struct health_tour *t)
 {
     for (int i = 0; i < t->turns; i++) {
@@ -188,6 +195,28 @@ static int only_sender(const struct groups *g, int from, int rank)
     return a <= b ? groups_rank(g, from, g->local_of[rank] % a) : -1;
 }
 
+/* What a GPU made wrong is its own, and not of the stream that carried it. */
+static void enter_gpus(struct health_tour *t, const struct tally *all)
+{
+    for (int r = 0; r < t->data->gpus.count; r++)
+        for (int way = 0; way < 2; way++)
+            t->data->gpus.at[r].wrong[way] += all[r].gpu_wrong[way];
+}
+
+/* Into a host, beyond those that were wrong when the other one sent them. */
+static void enter_wrong(struct health_tour *t, const struct tally *all, int src, int dst)
+{
+    const struct groups *g = hosts_of(t);
+    int64_t words = 0;
+
+    for (int j = 0; j < g->members[dst]; j++)
+        words += all[groups_rank(g, dst, j)].wrong;
+    for (int j = 0; j < g->members[src]; j++)
+        words -= all[groups_rank(g, src, j)].gpu_wrong[HEALTH_OUT];
+    if (words > 0)
+        health_data_add_wrong(t->data, src, dst, words);
+}
+
 static void enter(struct health_tour *t, const struct health_turn *turn,
                   enum health_stage stage, const struct tally *all, int counts)
 {
@@ -199,12 +228,13 @@ static void enter(struct health_tour *t, const struct health_turn *turn,
     for (int k = 0; k < g->count; k++)
         if (turn->dst[k] >= 0)
             from[turn->dst[k]] = k;
+    enter_gpus(t, all);
     for (int r = 0; r < g->ranks; r++) {
         int to = g->group_of[r], src = from[to], sender = -1;
         if (src < 0)
             continue;
-        if (all[r].wrong)
-            health_data_add_wrong(t->data, src, to, all[r].wrong);
+        if (g->local_of[r] == 0)
+            enter_wrong(t, all, src, to);
         if (counts && g->local_of[r] == 0 && all[r].host_Bps > 0)
             health_data_add(t->data, (struct health_sample){.src = src,
                                                             .dst = to,
@@ -241,8 +271,12 @@ static int run(struct health_tour *t, struct probe_round *r, struct tally *all, 
                          .rank_Bps = got.rank_Bps,
                          .took_s = got.took_s,
                          .wrong = got.wrong,
+                         .gpu_wrong = {got.gpu_wrong[0], got.gpu_wrong[1]},
                          .over = tick_now_s() > t->until_s};
 
+    /* A GPU that has failed sends and takes what it likes: then no turn tells anything. */
+    if (t->probe.gpu && (rc == 0 || err->code == ERR_DEVICE))
+        rc = world_agree(t->world, rc, err);
     return rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
 }
 
@@ -367,6 +401,24 @@ static double gather_wants(const struct health_tour *t, int first, int count, in
     return (count - 1) * ((double)(bytes * rails) / slowest + step_s);
 }
 
+/* Around a ring it is the neighbour that passed it on; those that gave it are others. */
+static void enter_ring(struct health_tour *t, const struct tally *all, int first, int count)
+{
+    const struct groups *g = hosts_of(t);
+
+    enter_gpus(t, all);
+    for (int r = 0; r < t->world->ranks; r++) {
+        int host = g->group_of[r], j = g->local_of[r];
+        int64_t words = all[r].wrong;
+        for (int k = first; words && k < first + count; k++)
+            if (k != host && j < g->members[k])
+                words -= all[groups_rank(g, k, j)].gpu_wrong[HEALTH_OUT];
+        if (words > 0)
+            health_data_add_wrong(t->data, host == first ? first + count - 1 : host - 1, host,
+                                  words);
+    }
+}
+
 int health_tour_collective(struct health_tour *t, int first, int count, struct err *err)
 {
     struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
@@ -382,14 +434,9 @@ int health_tour_collective(struct health_tour *t, int first, int count, struct e
             break;
         t->over = all[0].over;
         double longest = 0;
-        for (int k = 0; k < t->world->ranks; k++) {
+        for (int k = 0; k < t->world->ranks; k++)
             longest = fmax(longest, all[k].took_s);
-            /* Around a ring it is the neighbour that passed it on. */
-            int host = hosts_of(t)->group_of[k];
-            if (all[k].wrong)
-                health_data_add_wrong(t->data, host == first ? first + count - 1 : host - 1,
-                                      host, all[k].wrong);
-        }
+        enter_ring(t, all, first, count);
         if (i)
             took[ran++] = longest;
     }

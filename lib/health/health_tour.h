@@ -5,7 +5,7 @@
 #include "health/health_data.h"
 #include "health/health_kernel.h"
 #include "health/health_verdict.h"
-#include "probe/probe.h"
+#include "probe/probe_gpu.h"
 #include "world/world.h"
 
 /*
@@ -39,6 +39,9 @@ struct health_tour {
 int health_tour_open(struct health_tour *t, struct world *w, struct health_data *d,
                      const char *volatile *where, double until_s, int turns, int64_t cap_bytes,
                      struct err *err);
+/* Collective, next: messages of turns and rings come from that GPU and go there; NULL: the
+ * host's memory. */
+int health_tour_gpu(struct health_tour *t, struct device *device, struct err *err);
 /*
  * Collective: the turns of a plan, which all ranks have alike.  Ends early, with t->over, when
  * the time is over or bytes did not come.

@@ -52,6 +52,7 @@ const struct health_code health_codes[] = {
     {308, HEALTH_MONITOR, "all hosts together are slow, and no pair is"},
     {401, HEALTH_OPERATOR, "the way to a host takes long"},
     {501, HEALTH_ISOLATE, "data arrived wrong"},
+    {502, HEALTH_ISOLATE, "a GPU, or the copy to or from it, made data wrong"},
     {901, HEALTH_RETEST, "the time was over before the check was"},
     {902, HEALTH_RETEST, "a host could not measure"},
     {903, HEALTH_RETEST, "a port was measured too seldom"},

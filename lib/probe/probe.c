@@ -26,6 +26,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
+#include "probe/probe_gpu.h"
 #include "probe/probe_parts.h"
 
 enum {
@@ -74,6 +75,7 @@ int probe_open(struct probe *p, struct world *world, int64_t room, struct err *e
 
 void probe_close(struct probe *p)
 {
+    probe_gpu_close(p);
     exec_mpi_close(p->exec);
     *p = (struct probe){0};
 }
@@ -121,6 +123,8 @@ int probe_agree_rows(struct probe *p, struct schedule *s, struct exec_places *pl
     rc = world_agree(p->world, rc, err);
     if (rc == 0)
         rc = exec_mpi_prepare(p->exec, &rows, &r->exec, err);
+    if (rc == 0)
+        rc = probe_gpu_prepare(p, r->exec, err);
     exec_rows_release(&rows);
     exec_places_release(places);
     mem_free(s->row);
@@ -164,9 +168,10 @@ void probe_free(struct probe_round *r)
 
 /* ---- one run ---- */
 
+/* With a GPU, in is what comes from there: words that it does not give are none of these. */
 static void fill(struct probe *p, const struct probe_round *r)
 {
-    uint64_t *word = (uint64_t *)(void *)p->in;
+    uint64_t *word = (uint64_t *)(void *)(p->gpu ? p->out : p->in);
     int64_t most = 0;
 
     for (int i = 0; i < r->mines; i++)
@@ -174,26 +179,43 @@ static void fill(struct probe *p, const struct probe_round *r)
             most = r->mine[i].bytes;
     for (int64_t i = 0; i < (most + 7) / 8; i++)
         word[i] = word_of(p->world->rank, p->turn, i);
+    probe_gpu_fill(p, most);
 }
 
 /* Whole words; the last bytes of a flow that is no multiple of 8 go by as part of one. */
-static int64_t wrong_words(const struct probe *p, const struct probe_round *r)
+static int64_t wrong_in_flow(const struct probe *p, const struct probe_flow *f,
+                             const char *there)
+{
+    int64_t wrong = 0;
+
+    for (int64_t at = 0; at < f->bytes; at += 8) {
+        uint64_t want = word_of(f->src, p->turn, at / 8);
+        wrong +=
+            memcmp(there + at, &want, (size_t)(f->bytes - at < 8 ? f->bytes - at : 8)) != 0;
+    }
+    return wrong;
+}
+
+/* What has come; or, with a GPU, what has gone: of each flow from the start of in. */
+static int64_t wrong_words(const struct probe *p, const struct probe_round *r, int gone)
 {
     int64_t wrong = 0, base = 0;
 
     for (int i = 0; i < r->mines; i++) {
         const struct probe_flow *f = &r->mine[i];
-        const char *from = p->out + base;
-        if (f->dst != p->world->rank)
+        if ((gone ? f->src : f->dst) != p->world->rank)
             continue;
-        for (int64_t at = 0; at < f->bytes; at += 8) {
-            uint64_t want = word_of(f->src, p->turn, at / 8);
-            wrong +=
-                memcmp(from + at, &want, (size_t)(f->bytes - at < 8 ? f->bytes - at : 8)) != 0;
-        }
+        wrong += wrong_in_flow(p, f, gone ? p->in : p->out + base);
         base += probe_aligned(f->bytes);
     }
     return wrong;
+}
+
+static void count_wrong(struct probe *p, const struct probe_round *r, struct probe_result *out)
+{
+    out->wrong = wrong_words(p, r, 0);
+    out->gpu_wrong[0] = p->gpu ? wrong_words(p, r, 1) : 0;
+    out->gpu_wrong[1] = probe_gpu_landed(p, r);
 }
 
 struct watch { /* what one run notes while it goes on */
@@ -225,7 +247,11 @@ static int run_lap(struct watch *w, int last, struct err *err)
 {
     int idle = 0;
 
+    const struct probe_gpu *gpu = w->curve ? w->probe->gpu : NULL;
+
     exec_mpi_set(w->round->exec, w->probe->in, w->probe->out, NULL);
+    if (gpu)
+        exec_mpi_set_gpu(w->round->exec, gpu->in, gpu->out);
     if (exec_mpi_start(w->round->exec, err))
         return -1;
     for (;;) {
@@ -343,11 +369,12 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
     double took_s = tick_now_s() - begin;
     if (rc == 0)
         rc = gather_curves(p, &mine, all, &curves, err);
-    if (rc == 0)
-        *out = (struct probe_result){.rank_Bps = rate_of(&mine, 1),
-                                     .group_Bps = rate_of(all, curves),
-                                     .wrong = wrong_words(p, r),
-                                     .took_s = took_s};
+    if (rc == 0) {
+        *out = (struct probe_result){
+            .rank_Bps = rate_of(&mine, 1), .group_Bps = rate_of(all, curves), .took_s = took_s};
+        count_wrong(p, r, out);
+        rc = probe_gpu_check(p, err);
+    }
     mem_free(all);
     return rc;
 }

@@ -27,6 +27,7 @@ struct probe {
     uint64_t turn;           /* rounds run: makes the words of each different */
     void (*look)(void *arg); /* called about every millisecond of a round; NULL: nobody looks */
     void *look_arg;
+    struct probe_gpu *gpu; /* owned; NULL: rounds are of the host's memory (probe_gpu.h) */
 };
 
 struct probe_flow {
@@ -46,7 +47,8 @@ struct probe_result {
     double rank_Bps;  /* into this rank; 0 where nothing came from afar enough to be timed */
     double group_Bps; /* into all ranks of this rank's group (of the view) together */
     int64_t wrong;    /* words that came to this rank and are not what was sent */
-    double took_s;    /* from the barrier before it until this rank was done */
+    int64_t gpu_wrong[2]; /* that its own GPU gave, took otherwise than they were: out, in */
+    double took_s;        /* from the barrier before it until this rank was done */
 };
 
 /* Collective.  Same error on every rank, as in all that follow unless they say otherwise. */
@@ -120,8 +122,7 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
                struct err *err);
 
 enum {
-    /* Of a round, not timed: two token buckets of 128 kB (out and in) and what a socket holds.
-     */
+    /* Of a round, not timed: two token buckets of 128 kB and what a socket holds. */
     PROBE_SKIP = 512 << 10,
     PROBE_BYTES_LEAST = 2 << 20,
     PROBE_BYTES_MOST = 64 << 20

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# Schedules over NCCL: build-emulated/gpu/nccl_check on a GPU in software, NCCL over MPI.
+# Schedules over NCCL, and over MPI through stages: build-emulated/gpu/nccl_check and stage_check
+# on a GPU in software, NCCL over MPI.
 
 load mpi
 
@@ -36,6 +37,19 @@ check() {
     run timeout 60 mpirun -np 4 "$E/gpu/order_check"
     echo "$output"
     [ "$status" = 0 ] && [ "$(grep -c '^ok' <<<"$output")" = 4 ]
+}
+
+@test "over MPI: a GPU's data go through the host by pieces, while rows go on; the same bits" {
+    [ -x "$E/gpu/stage_check" ] || skip "not built"
+    stages 2 1x2
+    stages 3 '[2,1]'
+    EMULATED_LATE=1 stages 2 2x1
+    EMULATED_LATE=2 stages 4 2x2
+}
+stages() {
+    run timeout 100 mpirun -np "$1" "$E/gpu/stage_check" "$2"
+    echo "$output"
+    [ "$status" = 0 ] && [[ "$output" == *"1.."* ]] && [[ "$output" != *"not ok"* ]]
 }
 
 @test "an NCCL error in mid-run comes out on every rank, with rank, call and place" {

@@ -20,3 +20,27 @@ carries() {
     carries 7 '[3,1,2,1]' 6
     carries 2 1x2 0
 }
+
+# What the GPU in software is to do stands before it: NAME=VALUE carries_on ...
+carries_on() {
+    local check=${B_EMULATED:-${B/build/build-emulated}}/mpi/probe_check
+    [ -x "$check" ] || skip "no emulated build here"
+    run timeout 100 mpirun -np "$1" "$check" "$2" cuda:0
+    echo "$output"
+    [ "$status" = 0 ] && [ "${lines[0]}" = "ok $2 turns 10 rings $3" ]
+}
+
+@test "the same from a GPU's memory to another's, whenever its work is done" {
+    carries_on 4 4x1 6
+    EMULATED_LATE=1 carries_on 7 '[3,1,2,1]' 6
+}
+
+@test "a bit that a copy flips, and a copy that is lost, are found on the side where they were" {
+    for how in flip lose; do
+        EMULATED_COPY=$how-out:3 carries_on 7 '[3,1,2,1]' 6 && return 1
+        grep -q 'rank [0-9]*: words are as they were in the GPU' <<<"$output"
+        EMULATED_COPY=$how-in:40 carries_on 7 '[3,1,2,1]' 6 && return 1
+        grep -q 'rank [0-9]*: and are in the GPU as they arrived' <<<"$output"
+        ! grep -q 'as they were sent' <<<"$output"
+    done
+}

@@ -35,6 +35,8 @@ void emulated_run_all(void);
 void emulated_run_some(void);
 int emulated_is_late(void);
 
+/* runtime.c: 'd' a device's memory, 'h' pinned memory of the host, 0 what no device knows. */
+char emulated_memory_of(const void *p);
 /* runtime.c: memory of the device is within reach between these. */
 void emulated_open(void);
 void emulated_end(void);

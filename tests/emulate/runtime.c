@@ -426,66 +426,17 @@ cudaError_t cudaMemset(void *p, int value, size_t bytes)
     return set("cudaMemset", p, value, bytes, NULL);
 }
 
-struct copying {
-    void *to;
-    const void *from; /* NULL: what stands behind this */
-    size_t bytes;
-};
-
-static void copy(void *arg)
-{
-    const struct copying *c = arg;
-
-    memcpy(c->to, c->from ? c->from : c + 1, c->bytes);
-}
-
-/* Memory of the host that no device knows: read when the call is made. */
-static int is_pageable(const void *p)
+char emulated_memory_of(const void *p)
 {
     const unsigned char *at = p;
-    int found = 0;
+    char of = 0;
 
     pthread_mutex_lock(&lock);
-    for (const struct block *b = blocks; b && !found; b = b->next)
-        found = at >= b->p && at < b->p + b->bytes;
+    for (const struct block *b = blocks; b && !of; b = b->next)
+        if (at >= b->p && at < b->p + b->bytes)
+            of = b->kind == DEVICE ? 'd' : 'h';
     pthread_mutex_unlock(&lock);
-    return !found;
-}
-
-static void copy_later(const struct copying *c, cudaStream_t stream)
-{
-    if (!emulated_is_late() || !stream || !is_pageable(c->from)) {
-        emulated_do(stream, copy, c, sizeof *c);
-    } else {
-        struct copying *with = malloc(sizeof *with + c->bytes);
-        if (!with)
-            abort();
-        *with = (struct copying){c->to, NULL, c->bytes};
-        memcpy(with + 1, c->from, c->bytes);
-        emulated_do(stream, copy, with, sizeof *with + c->bytes);
-        free(with);
-    }
-    if (emulated_is_late() && stream && is_pageable(c->to))
-        emulated_run_to(stream, stream->asked);
-}
-
-/* Places know whose they are; copies of a device by a stream of another are allowed. */
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t stream)
-{
-    cudaError_t rc = emulated_begin("cudaMemcpyAsync", NULL);
-
-    (void)kind;
-    if (rc != cudaSuccess)
-        return rc;
-    copy_later(&(struct copying){to, from, bytes}, stream);
-    emulated_end();
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
-{
-    return cudaMemcpyAsync(to, from, bytes, kind, NULL);
+    return of;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)

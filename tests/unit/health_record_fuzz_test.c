@@ -25,6 +25,7 @@ static const char *const words[] = {"0",
                                     "\"latency_s\"",
                                     "\"wrong_words\"",
                                     "\"collective_s\"",
+                                    "\"gpu\"",
                                     "\"node1\"",
                                     "\\u0000",
                                     "\xff",
@@ -46,6 +47,8 @@ static void add(struct fuzz_texts *t, const char *spec)
     assert_int_equal(health_fleet_run(&f, &rules, &d, &err), 0);
     health_data_add_stall(&d, (struct health_stall){0, 1, 2.5});
     health_data_add_collective(&d, (struct health_collective){0, d.hosts, 2, 1});
+    for (int r = 0; r < d.ranks; r++)
+        health_data_add_gpu(&d, &(struct health_gpu){r, "a GPU", {0, r}});
     FILE *out = open_memstream(&text, &bytes);
     health_record_print(&d, out);
     fclose(out);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROBE_PROBE_GPU_H
+#define PROBE_PROBE_GPU_H
+
+#include "dev/device.h"
+#include "probe/probe.h"
+
+/*
+ * Rounds whose messages come from a GPU's memory and land there.  MPI need know no GPU: they
+ * pass through the pinned memory of the host (exec_mpi_stage), and the probe's in and out are
+ * that.  Messages and trips (probe_message, probe_trips) stay the host's.
+ *
+ *     words --> GPU --[1]--> in ==wire==> out --[2]--> GPU --> words
+ *
+ * in is compared with what was put into the GPU, out with what was sent, and what is in the GPU
+ * with out: so words that a GPU or a copy has changed, [1] at the sender and [2] at the
+ * receiver, are told from those that the wire has.
+ */
+struct probe_gpu {
+    struct device *device;                      /* borrowed */
+    struct device_queue *queue, *leave, *enter; /* owned */
+    char *in, *out;                             /* [room] of the GPU; owned */
+    int pinned;
+};
+
+/*
+ * Collective, before any round is prepared; on all ranks or on none.  probe_run gives
+ * ERR_DEVICE where the GPU has failed, which this rank alone may know.  On an error of any rank
+ * the probe is without.
+ */
+int probe_gpu_open(struct probe *p, struct device *device, struct err *err);
+void probe_gpu_close(struct probe *p); /* by probe_close */
+
+/* Inside probe/, nothing where there is no GPU.  A failure is kept by the device. */
+int probe_gpu_prepare(struct probe *p, struct exec_mpi_handle *exec, struct err *err);
+/* What p->out holds is in the GPU, to be sent. */
+void probe_gpu_fill(struct probe *p, int64_t bytes);
+/* Words of the flows that arrived and are otherwise in the GPU; p->in is written over. */
+int64_t probe_gpu_landed(struct probe *p, const struct probe_round *r);
+int probe_gpu_check(const struct probe *p, struct err *err);
+
+#endif
