@@ -130,15 +130,16 @@ static int open_data(struct train *t, struct err *err)
 /* One data on all ranks: files of one name on several machines may differ. */
 static int agree_on_data(struct train *t, struct err *err)
 {
-    int64_t here[] = {t->data.tokens, data_eval_windows(&t->data)},
-            there[2] = {here[0], here[1]};
+    int64_t here[] = {t->data.tokens, data_eval_windows(&t->data), (int64_t)t->data.sum},
+            there[3] = {here[0], here[1], here[2]};
     int rc = world_bcast(t->world, there, sizeof there, 0, err);
 
-    if (rc == 0 && (here[0] != there[0] || here[1] != there[1]))
+    if (rc == 0 && memcmp(here, there, sizeof here))
         rc = err_set(err, ERR_MISMATCH,
                      "the data here has %" PRId64 " tokens, %" PRId64
-                     " windows to evaluate, expected %" PRId64 " and %" PRId64 " as on rank 0",
-                     here[0], here[1], there[0], there[1]);
+                     " windows to evaluate (xxh3 %016" PRIx64 "), expected %" PRId64
+                     " and %" PRId64 " (%016" PRIx64 ") as on rank 0",
+                     here[0], here[1], here[2], there[0], there[1], there[2]);
     return world_agree(t->world, rc, err);
 }
 

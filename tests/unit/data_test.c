@@ -261,13 +261,76 @@ static void options_refused(void **state)
     refuse(&o, "0 files of data, expected 1 to 4096");
 }
 
+static uint64_t sum_of(const struct data_options *o, int64_t train)
+{
+    struct data d;
+
+    open_all(&d, o);
+    uint64_t sum = d.sum;
+    assert_int_equal(d.train, train);
+    data_close(&d);
+    return sum;
+}
+
+/* The sum is of ids and how they are used, not of a file; that of large data is of all parts.
+ */
+static void sums(void **state)
+{
+    enum { N = 256 * 4096 + 9000 };
+    static const double half[] = {1, 1}, third[] = {2, 1}, same[] = {4, 2};
+    struct data_options o = options(2, SEQ, 256);
+    unsigned char *big = malloc(N), wide[2 * 150];
+
+    (void)state;
+    put_range(0, 0, 150);
+    put_range(1, 150, 100);
+    o.weights = third;
+    uint64_t was = sum_of(&o, 250);
+    o.seed = 2;
+    o.weights = same;
+    assert_true(sum_of(&o, 250) == was);
+    o.weights = half;
+    assert_false(sum_of(&o, 250) == was);
+    o.weights = third;
+    o.split = 0.1;
+    assert_false(sum_of(&o, 225) == was);
+    o.split = 0;
+    /* nanoGPT's file of the same ids */
+    for (int i = 0; i < 150; i++)
+        put_le(wide + 2 * i, (uint64_t)i, 2);
+    put("a.bin", wide, sizeof wide);
+    char kept[TEMP_PATH + 64];
+    strcpy(kept, in_folder("a.bin"));
+    path[0] = kept;
+    assert_true(sum_of(&o, 250) == was);
+
+    o = options(1, SEQ, 256);
+    assert_non_null(big);
+    for (int i = 0; i < N; i++)
+        big[i] = (unsigned char)(i * 7 + i / 256);
+    char name[TEMP_PATH + 64];
+    strcpy(name, put("big", big, N));
+    path[0] = name;
+    was = sum_of(&o, N);
+    /* Between two places no more than 36 tokens are left out: 9000 / 255, rounded up. */
+    for (int at = 0; at < N; at += N / 7) {
+        for (int i = 0; i < 37 && at + i < N; i++)
+            big[at + i] ^= 1;
+        put("big", big, N);
+        uint64_t now = sum_of(&o, N);
+        assert_false(now == was);
+        was = now;
+    }
+    free(big);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows),         cmocka_unit_test(cut_otherwise),
         cmocka_unit_test(weights),         cmocka_unit_test(orders_differ),
         cmocka_unit_test(split),           cmocka_unit_test(refused),
-        cmocka_unit_test(options_refused),
+        cmocka_unit_test(options_refused), cmocka_unit_test(sums),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_drop);
