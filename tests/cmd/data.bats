@@ -95,6 +95,23 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     refuses "--new-data without --resume, expected both" "$G/one.yaml" -d "$TEXT" -o new --new-data
 }
 
+@test "data that is cut while a run reads it: one line, status 2" {
+    local kind rc
+    for kind in "" "--eval-every 1 --eval-batches 0"; do
+        cp "$TEXT" data
+        # shellcheck disable=SC2086 # words
+        mpirun -np 2 paro-train "$G/two.yaml" -d data -o "run$kind" --steps 99999 $kind > out 2> said 3>&- &
+        for _ in $(seq 600); do [ ! -s "run$kind/log.jsonl" ] || break; sleep 0.05; done
+        : > data
+        rc=0
+        wait $! || rc=$?
+        [ "$rc" = 2 ]
+        [ "$(grep -c '^paro-train: ' said)" = 1 ]
+        grep -qE "^paro-train: (rank [01] \(.*\): )?data 'data': ends at byte [0-9]+, expected [0-9]+$" said
+        [ ! -e "run$kind/latest" ]
+    done
+}
+
 @test "a text is encoded now, or was before: the same run" {
     paro-train --tokenize text.bin -d "$TEXT" --tokenizer "$TOKENIZER" > out 2> said
     [ ! -s out ]
