@@ -192,47 +192,6 @@ class Piece:
         self.where, self.shape, self.dtype, self.load = where, tuple(shape), dtype, load
 
 
-class Inert:
-    """Stands for whatever a pickle names besides, and does nothing."""
-
-    def __new__(cls, *_, **__):
-        return super().__new__(cls)
-
-    def __init__(self, *_, **__):
-        pass
-
-    def __setstate__(self, _):
-        pass
-
-
-class Plain(pickle.Unpickler):
-    """Makes what holds a tensor or a number; of all else, as a loss scaler, something inert."""
-
-    ALLOWED = {("collections", "OrderedDict"), ("torch._utils", "_rebuild_tensor_v2")}
-
-    def find_class(self, module, name):
-        return super().find_class(module, name) if (module, name) in self.ALLOWED else Inert
-
-
-def step_of_optimizer(path):
-    """ZeRO 3 keeps the step in its optimizer's state alone; None: it is not there either."""
-    if not (os.path.exists(path) and zipfile.is_zipfile(path)):
-        return None
-    with telling(path):
-        found = torch.load(path, map_location="cpu", weights_only=False, mmap=True,
-                           pickle_module=argparse.Namespace(__name__="plain", Unpickler=Plain))
-    inner = found.get("optimizer_state_dict") if isinstance(found, dict) else None
-    if not isinstance(inner, dict) or not isinstance(inner.get("state"), dict):
-        return None
-    steps = [s["step"] for s in inner["state"].values() if isinstance(s, dict) and "step" in s]
-    steps += [g["step"] for g in inner.get("param_groups") or []
-              if isinstance(g, dict) and "step" in g]
-    steps = {int(s) for s in steps if isinstance(s, (int, float, torch.Tensor))}
-    if len(steps) > 1:
-        raise Wrong(f"'{path}' has steps {min(steps)} and {max(steps)}, expected one")
-    return steps.pop() if steps else None
-
-
 def read_universal(root):
     """(name, state, Piece) of each zero/NAME/STATE.pt."""
     zero = os.path.join(root, "zero")
@@ -245,13 +204,9 @@ def read_universal(root):
             found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         return found["param"] if isinstance(found, dict) and "param" in found else found
 
-    names = [n for n in sorted(os.listdir(zero)) if os.path.isdir(os.path.join(zero, n))]
-    if not any(os.path.exists(os.path.join(zero, n, "step.pt")) for n in names):
-        path = os.path.join(zero, "optimizer_state.pt")
-        step = step_of_optimizer(path)
-        for name in names if step is not None else []:
-            yield name, "step", Piece(path, (), torch.int64, lambda: step)
-    for name in names:
+    for name in sorted(os.listdir(zero)):
+        if not os.path.isdir(os.path.join(zero, name)):
+            continue # optimizer_state.pt: nothing of it is needed
         for state in ("fp32", "step") + MOMENTS:
             path = os.path.join(zero, name, state + ".pt")
             if not os.path.exists(path):
