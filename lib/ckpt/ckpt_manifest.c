@@ -53,30 +53,6 @@ static void put_copies(struct jout *j, const struct ckpt_shape *shape)
     jout_text(j, "config_xxh3", hash);
 }
 
-static void put_run(struct jout *j, const struct ckpt_run *run)
-{
-    begin_line(j);
-    if (!run) {
-        jout_null(j, "run");
-        return;
-    }
-    jout_open(j, "run", '{');
-    jout_int(j, "step", run->step);
-    jout_int(j, "tokens", run->tokens);
-    jout_int(j, "position", run->position);
-    jout_int(j, "seed", (int64_t)run->seed);
-    if (run->data.seq) {
-        char sum[17];
-        snprintf(sum, sizeof sum, "%016" PRIx64, run->data.sum);
-        jout_open(j, "data", '{');
-        jout_int(j, "tokens", run->data.tokens);
-        jout_int(j, "seq", run->data.seq);
-        jout_text(j, "xxh3", sum);
-        jout_close(j, '}');
-    }
-    jout_close(j, '}');
-}
-
 static void put_trainable(struct jout *j, const struct model *m)
 {
     if (!m->partial)
@@ -146,7 +122,8 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
     put_trainable(&j, shape->model);
     put_groups(&j, &shape->layout->groups);
     put_copies(&j, shape);
-    put_run(&j, run);
+    begin_line(&j);
+    ckpt_put_run(&j, run);
     put_states(&j, shape);
     put_units(&j, shape->model);
     put_source(&j, source);
@@ -204,9 +181,9 @@ static int read_data(struct reader *r, json_t *data)
                     "run: data has %" PRId64 " tokens in sequences of %" PRId64
                     " and sum '%.40s', expected 0 to 1e18, 1 to 1e18 and 16 digits in hex",
                     (int64_t)tokens, (int64_t)seq, sum);
-    r->c->run.data.tokens = tokens;
-    r->c->run.data.seq = seq;
-    r->c->run.data.sum = strtoull(sum, NULL, 16);
+    r->c->run.data_tokens = tokens;
+    r->c->run.data_seq = seq;
+    r->c->run.data_sum = strtoull(sum, NULL, 16);
     return 0;
 }
 
@@ -227,7 +204,8 @@ static int read_run(struct reader *r, json_t *run)
                     ", expected 0 to 1e18 of each",
                     (int64_t)step, (int64_t)tokens, (int64_t)position);
     r->c->has_run = 1;
-    r->c->run = (struct ckpt_run){step, tokens, position, (uint64_t)seed, {0}};
+    r->c->run = (struct ckpt_run){
+        .step = step, .tokens = tokens, .position = position, .seed = (uint64_t)seed};
     return read_data(r, data);
 }
 

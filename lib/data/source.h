@@ -8,7 +8,7 @@
 #include "data/bpe.h"
 
 /*
- * One file of tokens (paro-data(5)), read where tokens are asked for and not mapped: one that is
+ * One file of tokens (paro-data(5)), read where tokens are asked for, not mapped: one that is
  * cut meanwhile is an error then, and no signal.  The tokens of a text that is encoded are in
  * memory.  What a file is, its content says:
  *
@@ -59,7 +59,7 @@ struct source_place {
  */
 int source_open(struct source *s, const char *path, struct bpe *bpe, struct err *err);
 void source_close(struct source *s);
-/* Reads every token.  ERR_INPUT names the first that is not in 0 .. vocab - 1, and its place. */
+/* Reads all.  ERR_INPUT names the first that is not in 0 .. vocab - 1, and its place. */
 int source_check(const struct source *s, int64_t vocab, struct err *err);
 /* Tokens at .. at + count - 1.  ERR_INPUT where the file is no longer that long. */
 int source_read(const struct source *s, int64_t at, int64_t count, int32_t *to,

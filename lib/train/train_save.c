@@ -208,7 +208,9 @@ static void name_it(struct train_saver *s)
                                .tokens = t->tokens,
                                .position = t->step,
                                .seed = (uint64_t)t->settings.seed,
-                               .data = {t->data.train, t->data.seq, t->data.sum}};
+                               .data_tokens = t->data.train,
+                               .data_seq = t->data.seq,
+                               .data_sum = t->data.sum};
     mem_free(s->temp);
     char *path = io_join(t->run->out, s->name);
     s->temp = io_temp_name(path);

@@ -142,7 +142,7 @@ static int check_data(struct train *t, const char *dir, const struct ckpt_run *w
 
     if (t->run->new_data)
         return 0;
-    if (!was->data.seq) {
+    if (!was->data_seq) {
         if (t->world->rank == 0 && t->run->talk)
             fprintf(t->run->talk,
                     "paro-train: checkpoint '%s' does not tell its data: whether these are the "
@@ -150,15 +150,15 @@ static int check_data(struct train *t, const char *dir, const struct ckpt_run *w
                     dir);
         return 0;
     }
-    if (was->data.tokens == now->train && was->data.seq == now->seq &&
-        was->data.sum == now->sum)
+    if (was->data_tokens == now->train && was->data_seq == now->seq &&
+        was->data_sum == now->sum)
         return 0;
     return err_set(
         err, ERR_MISMATCH,
         "checkpoint '%s' is of other data: %" PRId64 " tokens in sequences of %" PRId64
         " (xxh3 %016" PRIx64 "), expected these: %" PRId64 " in %d (%016" PRIx64
         "); --new-data goes on with them",
-        dir, was->data.tokens, was->data.seq, was->data.sum, now->train, now->seq, now->sum);
+        dir, was->data_tokens, was->data_seq, was->data_sum, now->train, now->seq, now->sum);
 }
 
 /* What a rank finds alone; r->ckpt is for ckpt_close where it has a dir. */

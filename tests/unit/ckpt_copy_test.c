@@ -287,8 +287,8 @@ static void test_run(void **state)
         }
         assert_true(c.has_run && c.run.step == says[i].step);
         int told = strstr(says[i].run, "data") != NULL;
-        assert_true(c.run.data.seq == 4 * told && c.run.data.tokens == 9 * told);
-        assert_true(c.run.data.sum == (told ? UINT64_C(0xfedcba9876543210) : 0));
+        assert_true(c.run.data_seq == 4 * told && c.run.data_tokens == 9 * told);
+        assert_true(c.run.data_sum == (told ? UINT64_C(0xfedcba9876543210) : 0));
         ckpt_close(&c);
     }
     assert_int_equal(io_remove_tree(dir, &err), 0);
