@@ -29,6 +29,7 @@ enum {
     KEY_EXACT,
     KEY_TRACE,
     KEY_FORCE,
+    KEY_NEW_DATA,
     KEY_PRINT,
     KEY_PLOT,
     KEY_PROGRESS,
@@ -72,6 +73,7 @@ static const struct argp_option options[] = {
      1},
     {"resume", KEY_RESUME, "auto|PATH", 0,
      "Go on from the newest checkpoint in DIR, or from PATH", 1},
+    {"new-data", KEY_NEW_DATA, 0, 0, "With --resume: go on though the data are others", 1},
     {"config", KEY_CONFIG, "FILE", 0, "Read settings from a YAML file", 1},
     {"log", KEY_LOG, "FILE", 0,
      "Write the log there (default DIR/log.jsonl; - is standard output)", 1},
@@ -209,6 +211,8 @@ static error_t check_run(struct args *a)
     r->plan = a->words ? a->word[0] : NULL;
     if (!a->print_config && (!r->plan || !r->data || !r->out))
         return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
+    if (r->new_data && !r->resume)
+        return cli_usage(&a->cli, "--new-data without --resume, expected both");
     if (r->resume && r->force)
         return cli_usage(&a->cli, "--resume and --force together, expected one of them");
     return 0;
@@ -320,6 +324,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_FORCE:
         a->run.force = 1;
+        return 0;
+    case KEY_NEW_DATA:
+        a->run.new_data = 1;
         return 0;
     case KEY_PRINT:
         a->print_config = 1;

@@ -11,6 +11,7 @@ complete -c paro-train -l fastest -d 'On a GPU: the fastest kernels; bits may di
 complete -c paro-train -l force -d 'Begin anew in a folder that has a run'
 complete -c paro-train -l init -r -d 'Begin with the parameters of a checkpoint (default: fresh)'
 complete -c paro-train -l log -r -d 'Write the log there (default DIR/log.jsonl; - is standard output)'
+complete -c paro-train -l new-data -d 'With --resume: go on though the data are others'
 complete -c paro-train -s o -l output -r -d 'Keep log and checkpoints in DIR'
 complete -c paro-train -l peak -r -d 'FLOP/s that a rank can do at most: how much of it is used is told'
 complete -c paro-train -l print-config -d 'Print the settings as YAML and end'

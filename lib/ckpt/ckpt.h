@@ -42,7 +42,8 @@ struct ckpt_state {
 struct ckpt_run {
     int64_t step, tokens;
     int64_t position; /* of the data */
-    uint64_t seed;
+    uint64_t seed, data_sum;
+    int64_t data_tokens, data_seq; /* that it was trained on; seq 0: nobody has told */
 };
 
 /* Elements that a state has of a unit: all of the params, else those that train. */

@@ -53,21 +53,6 @@ static void put_copies(struct jout *j, const struct ckpt_shape *shape)
     jout_text(j, "config_xxh3", hash);
 }
 
-static void put_run(struct jout *j, const struct ckpt_run *run)
-{
-    begin_line(j);
-    if (!run) {
-        jout_null(j, "run");
-        return;
-    }
-    jout_open(j, "run", '{');
-    jout_int(j, "step", run->step);
-    jout_int(j, "tokens", run->tokens);
-    jout_int(j, "position", run->position);
-    jout_int(j, "seed", (int64_t)run->seed);
-    jout_close(j, '}');
-}
-
 static void put_trainable(struct jout *j, const struct model *m)
 {
     if (!m->partial)
@@ -137,7 +122,8 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
     put_trainable(&j, shape->model);
     put_groups(&j, &shape->layout->groups);
     put_copies(&j, shape);
-    put_run(&j, run);
+    begin_line(&j);
+    ckpt_put_run(&j, run);
     put_states(&j, shape);
     put_units(&j, shape->model);
     put_source(&j, source);
@@ -177,15 +163,40 @@ static int is_count(json_int_t n)
     return n >= 0 && n <= CKPT_RUN_MAX;
 }
 
+/* Absent from an older run's, and from one that another program began. */
+static int read_data(struct reader *r, json_t *data)
+{
+    const char *sum;
+    json_int_t tokens, seq;
+    json_error_t e;
+
+    if (!data)
+        return 0;
+    if (json_unpack_ex(data, &e, JSON_STRICT, "{s:I,s:I,s:s}", "tokens", &tokens, "seq", &seq,
+                       "xxh3", &sum))
+        return FAIL(r, "run: data: %.200s", e.text);
+    if (!is_count(tokens) || !is_count(seq) || seq == 0 || strlen(sum) != 16 ||
+        strspn(sum, "0123456789abcdef") != 16)
+        return FAIL(r,
+                    "run: data has %" PRId64 " tokens in sequences of %" PRId64
+                    " and sum '%.40s', expected 0 to 1e18, 1 to 1e18 and 16 digits in hex",
+                    (int64_t)tokens, (int64_t)seq, sum);
+    r->c->run.data_tokens = tokens;
+    r->c->run.data_seq = seq;
+    r->c->run.data_sum = strtoull(sum, NULL, 16);
+    return 0;
+}
+
 static int read_run(struct reader *r, json_t *run)
 {
     json_int_t step, tokens, position, seed;
+    json_t *data = NULL;
     json_error_t e;
 
     if (json_is_null(run))
         return 0;
-    if (json_unpack_ex(run, &e, JSON_STRICT, "{s:I,s:I,s:I,s:I}", "step", &step, "tokens",
-                       &tokens, "position", &position, "seed", &seed))
+    if (json_unpack_ex(run, &e, JSON_STRICT, "{s:I,s:I,s:I,s:I,s?o}", "step", &step, "tokens",
+                       &tokens, "position", &position, "seed", &seed, "data", &data))
         return FAIL(r, "run: %.200s", e.text);
     if (!is_count(step) || !is_count(tokens) || !is_count(position))
         return FAIL(r,
@@ -193,8 +204,9 @@ static int read_run(struct reader *r, json_t *run)
                     ", expected 0 to 1e18 of each",
                     (int64_t)step, (int64_t)tokens, (int64_t)position);
     r->c->has_run = 1;
-    r->c->run = (struct ckpt_run){step, tokens, position, (uint64_t)seed};
-    return 0;
+    r->c->run = (struct ckpt_run){
+        .step = step, .tokens = tokens, .position = position, .seed = (uint64_t)seed};
+    return read_data(r, data);
 }
 
 static int read_states(struct reader *r, json_t *states)

@@ -118,4 +118,8 @@ int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *e
 void ckpt_model_header(const struct model *m, enum dtype type, int adapters, char **head,
                        int64_t *bytes, int64_t *elems);
 
+/* The manifest's "run", null where there was none. */
+struct jout;
+void ckpt_put_run(struct jout *j, const struct ckpt_run *run);
+
 #endif

@@ -231,3 +231,26 @@ char *ckpt_shard_entry(const struct ckpt_shard *s)
     text[used - 1] = 0; /* the newline behind the document */
     return text;
 }
+
+void ckpt_put_run(struct jout *j, const struct ckpt_run *run)
+{
+    if (!run) {
+        jout_null(j, "run");
+        return;
+    }
+    jout_open(j, "run", '{');
+    jout_int(j, "step", run->step);
+    jout_int(j, "tokens", run->tokens);
+    jout_int(j, "position", run->position);
+    jout_int(j, "seed", (int64_t)run->seed);
+    if (run->data_seq) {
+        char sum[17];
+        snprintf(sum, sizeof sum, "%016" PRIx64, run->data_sum);
+        jout_open(j, "data", '{');
+        jout_int(j, "tokens", run->data_tokens);
+        jout_int(j, "seq", run->data_seq);
+        jout_text(j, "xxh3", sum);
+        jout_close(j, '}');
+    }
+    jout_close(j, '}');
+}

@@ -331,7 +331,10 @@ static int fill_folder(const char *dir, struct filling *f, const struct ckpt_sha
     struct ckpt_sources list = {0};
     struct ckpt_state is[CKPT_STATES_MAX];
     /* A run's data stands where its steps do. */
-    struct ckpt_run run = {f->optim.step, f->optim.tokens, f->optim.step, f->what->seed};
+    struct ckpt_run run = {.step = f->optim.step,
+                           .tokens = f->optim.tokens,
+                           .position = f->optim.step,
+                           .seed = f->what->seed};
     struct tool_cut cut = {
         .shape = shape, .is = is, .run = f->optim.open ? &run : NULL, .source = &list};
     struct stat *was = NULL;

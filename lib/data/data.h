@@ -34,6 +34,7 @@ int data_weights_parse(const char *text, int count, double *weights, struct err 
 
 struct data {
     int count, seq;
+    int64_t vocab;
     uint64_t seed;
     struct data_part {
         struct source source;
@@ -43,6 +44,9 @@ struct data {
     } * part;          /* [count] */
     struct order_mix mix;
     int64_t tokens; /* of all sources */
+    int64_t train;  /* of them, those that are trained on */
+    uint64_t sum;   /* what tells these tokens from others, in this order but for seed and seq:
+                       XXH3 of counts and shares, and of a part of the tokens */
 };
 
 /*
@@ -52,9 +56,12 @@ struct data {
  */
 int data_open(struct data *d, const struct data_options *o, struct err *err);
 void data_close(struct data *d);
-/* Fills tokens and targets, (batch, seq), with samples index * batch and on. */
-void data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
-                int32_t *targets);
+/*
+ * Fills tokens and targets, (batch, seq), with samples index * batch and on.  ERR_INPUT where a
+ * file has been cut since, or has a token there that is not in the vocabulary.
+ */
+int data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
+               int32_t *targets, struct err *err);
 
 /* Windows that are for evaluation; 0: there was no split. */
 int64_t data_eval_windows(const struct data *d);
@@ -62,8 +69,8 @@ int64_t data_eval_windows(const struct data *d);
  * The same for evaluation: windows index * batch and on, source by source and in order, end to
  * end; behind the last comes the first again.  Not without data_eval_windows.
  */
-void data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
-                     int32_t *targets);
+int data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
+                    int32_t *targets, struct err *err);
 
 /* What data_encode has done. */
 struct data_encoded {

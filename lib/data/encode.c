@@ -30,7 +30,7 @@ static int write_tokens(FILE *f, const struct source *s, const char *out, struct
                        "'%s' has %" PRId64 " tokens, expected at most %d, what llm.c's header "
                        "can count: a part of the text",
                        s->path, s->tokens, INT32_MAX);
-    if (write_head(f, s->type, s->tokens) || (bytes && fwrite(s->first, 1, bytes, f) != bytes))
+    if (write_head(f, s->type, s->tokens) || (bytes && fwrite(s->memory, 1, bytes, f) != bytes))
         return err_sys(err, "cannot write '%s'", out);
     return 0;
 }

@@ -88,21 +88,24 @@ int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes
     return 0;
 }
 
-/* Maps a regular file, whole; an empty one is no map.  No other kind is waited for. */
-static int map_file(const char *path, void **map, int64_t *bytes, struct err *err)
+/* A regular file; no other kind is waited for. */
+static int open_file(const char *path, int *fd, int64_t *bytes, struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-    if (fd < 0)
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0)
         return err_sys(err, "cannot open data '%s'", path);
-    if (io_size(fd, bytes, err)) {
-        close(fd);
-        return err_prefix(err, "data '%s' ", path);
-    }
-    *map = *bytes ? mmap(NULL, (size_t)*bytes, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    int rc = *map == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path) : 0;
-    close(fd);
-    return rc;
+    if (io_size(*fd, bytes, err) == 0)
+        return 0;
+    close(*fd);
+    *fd = -1;
+    return err_prefix(err, "data '%s' ", path);
+}
+
+/* Maps it whole, for as long as it is parsed; an empty one is no map. */
+static int map_file(const char *path, int fd, int64_t bytes, void **map, struct err *err)
+{
+    *map = bytes ? mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    return *map == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path) : 0;
 }
 
 static int ends_with(const char *path, const char *end)
@@ -154,10 +157,15 @@ static int read_idx(const struct source *s, const char *path, struct source_plac
 {
     void *map = NULL;
     int64_t bytes = 0;
+    int fd;
 
-    if (map_file(path, &map, &bytes, err))
+    if (open_file(path, &fd, &bytes, err))
         return -1;
-    int rc = source_idx_parse(path, map, bytes, s->path, s->map_bytes, place, err);
+    int rc = map_file(path, fd, bytes, &map, err);
+    close(fd);
+    if (rc)
+        return -1;
+    rc = source_idx_parse(path, map, bytes, s->path, s->file_bytes, place, err);
     if (map)
         munmap(map, (size_t)bytes);
     return rc;
@@ -165,24 +173,29 @@ static int read_idx(const struct source *s, const char *path, struct source_plac
 
 static int read_place(struct source *s, struct source_place *place, struct err *err)
 {
-    if (source_llmc_is(s->map, s->map_bytes)) {
+    unsigned char head[LLMC_HEAD];
+    int64_t bytes = s->file_bytes < LLMC_HEAD ? s->file_bytes : LLMC_HEAD;
+
+    if (io_pread_all(s->fd, head, bytes, 0, err))
+        return err_prefix(err, "data '%s': ", s->path);
+    if (source_llmc_is(head, bytes)) {
         s->format = SOURCE_LLMC;
-        return source_llmc_parse(s->path, s->map, s->map_bytes, s->map_bytes, place, err);
+        return source_llmc_parse(s->path, head, bytes, s->file_bytes, place, err);
     }
-    if (s->map_bytes >= 7 && memcmp(s->map, "MMIDIDX", 7) == 0)
+    if (bytes >= 7 && memcmp(head, "MMIDIDX", 7) == 0)
         return err_set(err, ERR_INPUT,
                        "'%s' is a Megatron index by another name, expected NAME.idx beside "
                        "NAME.bin",
                        s->path);
     s->format = ends_with(s->path, ".bin") ? SOURCE_NANOGPT : SOURCE_TEXT;
-    if (s->format == SOURCE_NANOGPT && s->map_bytes % 2)
+    if (s->format == SOURCE_NANOGPT && s->file_bytes % 2)
         return err_set(err, ERR_INPUT,
                        "'%s' has %" PRId64
                        " bytes, expected llm.c's magic before them, an .idx beside it, or an "
                        "even number: nanoGPT's tokens have two",
-                       s->path, s->map_bytes);
+                       s->path, s->file_bytes);
     place->type = s->format == SOURCE_NANOGPT ? SOURCE_U16 : SOURCE_U8;
-    place->tokens = s->map_bytes / source_type_bytes(place->type);
+    place->tokens = s->file_bytes / source_type_bytes(place->type);
     return 0;
 }
 
@@ -205,55 +218,58 @@ static int put_tokens(void *arg, const int32_t *ids, int64_t count, struct err *
     return 0;
 }
 
-/* The text's tokens in the place of its map: there are never more of them than bytes. */
+/* The text's tokens in the place of its file: there are never more of them than bytes. */
 static int encode(struct source *s, struct bpe *bpe, struct err *err)
 {
     enum source_type type = bpe_count(bpe) <= 1 << 16 ? SOURCE_U16 : SOURCE_U32;
     struct sink sink = {.size = source_type_bytes(type)};
-    size_t room = (size_t)s->map_bytes * (size_t)sink.size;
+    size_t room = (size_t)s->file_bytes * (size_t)sink.size;
+    void *text;
 
     s->format = SOURCE_ENCODED;
     s->type = type;
-    if (!s->map_bytes)
+    if (map_file(s->path, s->fd, s->file_bytes, &text, err))
+        return -1;
+    close(s->fd);
+    s->fd = -1;
+    if (!text)
         return 0;
     /* What is not written to is no memory, and the rest is given back. */
     void *to = mmap(NULL, room, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (to == MAP_FAILED)
-        return err_sys(err, "cannot have %zu bytes for the tokens of '%s'", room, s->path);
     sink.to = to;
-    int rc = bpe_each(bpe, s->map, s->map_bytes, put_tokens, &sink, err);
-    munmap(s->map, (size_t)s->map_bytes);
+    int rc = to == MAP_FAILED
+                 ? err_sys(err, "cannot have %zu bytes for the tokens of '%s'", room, s->path)
+                 : bpe_each(bpe, text, s->file_bytes, put_tokens, &sink, err);
+    munmap(text, (size_t)s->file_bytes);
+    if (to == MAP_FAILED)
+        return rc;
     size_t used = (size_t)(sink.count * sink.size);
     void *kept = used ? mremap(to, room, used, 0) : MAP_FAILED;
-    s->map = kept == MAP_FAILED ? to : kept;
-    s->map_bytes = (int64_t)(kept == MAP_FAILED ? room : used);
-    s->first = s->map;
+    s->memory = kept == MAP_FAILED ? to : kept;
+    s->memory_bytes = (int64_t)(kept == MAP_FAILED ? room : used);
     s->tokens = sink.count;
     return rc;
 }
 
 int source_open(struct source *s, const char *path, struct bpe *bpe, struct err *err)
 {
-    struct source new = {0};
+    struct source new = {.fd = -1};
     struct source_place place = {0};
     char *idx = NULL;
 
     find_pair(path, &new.path, &idx);
-    int rc = map_file(new.path, &new.map, &new.map_bytes, err);
-    if (rc)
-        new.map = NULL;
-    else if (idx) {
+    int rc = open_file(new.path, &new.fd, &new.file_bytes, err);
+    if (rc == 0 && idx) {
         new.format = SOURCE_MEGATRON;
         rc = read_idx(&new, idx, &place, err);
-    } else
+    } else if (rc == 0)
         rc = read_place(&new, &place, err);
     mem_free(idx);
-    new.file_bytes = new.map_bytes;
     if (rc == 0) {
         new.type = place.type;
         new.tokens = place.tokens;
-        new.first = new.map ? (const unsigned char *)new.map + place.offset : NULL;
+        new.offset = place.offset;
         if (new.format == SOURCE_TEXT && bpe)
             rc = encode(&new, bpe, err);
     }
@@ -267,17 +283,36 @@ int source_open(struct source *s, const char *path, struct bpe *bpe, struct err 
 
 void source_close(struct source *s)
 {
-    if (s->map)
-        munmap(s->map, (size_t)s->map_bytes);
+    if (s->memory)
+        munmap(s->memory, (size_t)s->memory_bytes);
+    if (s->path && s->fd >= 0)
+        close(s->fd);
     mem_free(s->path);
     *s = (struct source){0};
 }
 
-static int64_t token_at(const struct source *s, int64_t i)
-{
-    const unsigned char *p = s->first + i * source_type_bytes(s->type);
+/* Tokens that are read at once: of the largest type 128 KiB. */
+enum { BLOCK = 1 << 14 };
 
-    switch (s->type) {
+/* n tokens, at most BLOCK, from the at-th on: where they are, or read into raw. */
+static const unsigned char *find_block(const struct source *s, int64_t at, int64_t n,
+                                       unsigned char *raw, struct err *err)
+{
+    int size = source_type_bytes(s->type);
+
+    if (s->fd < 0)
+        return (const unsigned char *)s->memory + at * size;
+    if (io_pread_all(s->fd, raw, n * size, s->offset + at * size, err) == 0)
+        return raw;
+    err_prefix(err, "data '%s': ", s->path);
+    return NULL;
+}
+
+static int64_t token_at(enum source_type type, const unsigned char *first, int64_t i)
+{
+    const unsigned char *p = first + i * source_type_bytes(type);
+
+    switch (type) {
     case SOURCE_U8:
         return p[0];
     case SOURCE_I8:
@@ -316,12 +351,11 @@ BLOCK_ABOVE(block_above_16, uint16_t, le16toh)
 BLOCK_ABOVE(block_above_32, uint32_t, le32toh)
 BLOCK_ABOVE(block_above_64, uint64_t, le64toh)
 
-static int block_above(const struct source *s, int64_t at, int64_t n, int64_t limit)
+static int block_above(const struct source *s, const unsigned char *p, int64_t n, int64_t limit)
 {
     int size = source_type_bytes(s->type);
     int with_sign = s->type == SOURCE_I8 || s->type == SOURCE_I16 || s->type == SOURCE_I32;
     int64_t most = size == 8 ? INT64_MAX : (INT64_C(1) << (8 * size - with_sign)) - 1;
-    const unsigned char *p = s->first + at * size;
 
     limit = limit < most ? limit : most;
     switch (size) {
@@ -338,7 +372,7 @@ static int block_above(const struct source *s, int64_t at, int64_t n, int64_t li
 
 int source_check(const struct source *s, int64_t vocab, struct err *err)
 {
-    enum { BLOCK = 1 << 14 };
+    unsigned char raw[BLOCK * 8];
     const char *what = s->format == SOURCE_TEXT ? "byte" : "token";
     const char *is = s->format == SOURCE_TEXT ? "token " : "";
 
@@ -347,21 +381,34 @@ int source_check(const struct source *s, int64_t vocab, struct err *err)
         return 0;
     for (int64_t at = 0; at < s->tokens; at += BLOCK) {
         int64_t n = s->tokens - at < BLOCK ? s->tokens - at : BLOCK;
-        if (!block_above(s, at, n, vocab - 1))
+        const unsigned char *p = find_block(s, at, n, raw, err);
+        if (!p)
+            return -1;
+        if (!block_above(s, p, n, vocab - 1))
             continue;
-        while (token_at(s, at) >= 0 && token_at(s, at) < vocab)
-            at++;
+        int64_t i = 0, id;
+        while ((id = token_at(s->type, p, i)) >= 0 && id < vocab)
+            i++;
         return err_set(err, ERR_INPUT,
                        "'%s': %s %" PRId64 " is %s%" PRId64 ", expected %s the model's "
                        "vocabulary of %" PRId64,
-                       s->path, what, at, is, token_at(s, at),
-                       token_at(s, at) < 0 ? "0 or more, inside" : "less than", vocab);
+                       s->path, what, at + i, is, id,
+                       id < 0 ? "0 or more, inside" : "less than", vocab);
     }
     return 0;
 }
 
-void source_read(const struct source *s, int64_t at, int64_t count, int32_t *to)
+int source_read(const struct source *s, int64_t at, int64_t count, int32_t *to, struct err *err)
 {
-    for (int64_t i = 0; i < count; i++)
-        to[i] = (int32_t)token_at(s, at + i);
+    unsigned char raw[BLOCK * 8];
+
+    for (int64_t n; count > 0; at += n, to += n, count -= n) {
+        n = count < BLOCK ? count : BLOCK;
+        const unsigned char *p = find_block(s, at, n, raw, err);
+        if (!p)
+            return -1;
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (int32_t)token_at(s->type, p, i);
+    }
+    return 0;
 }

@@ -8,8 +8,9 @@
 #include "data/bpe.h"
 
 /*
- * One file of tokens (paro-data(5)), mapped and never copied; a text that is encoded is the
- * exception: its tokens are in memory.  What a file is, its content says:
+ * One file of tokens (paro-data(5)), read where tokens are asked for, not mapped: one that is
+ * cut meanwhile is an error then, and no signal.  The tokens of a text that is encoded are in
+ * memory.  What a file is, its content says:
  *
  *     NAME.idx beside NAME.bin, or the path is without .bin    Megatron's
  *     llm.c's magic in its first four bytes                     llm.c's
@@ -38,11 +39,12 @@ struct source {
     char *path; /* of the file with the tokens; owned */
     enum source_format format;
     enum source_type type;
-    const unsigned char *first; /* the first token */
+    int fd; /* -1: its tokens are in memory */
     int64_t tokens;
+    int64_t offset; /* of the first token in the file */
     int64_t file_bytes;
-    void *map; /* what munmap takes; NULL: no tokens */
-    int64_t map_bytes;
+    void *memory; /* what munmap takes, of an encoded text that has tokens */
+    int64_t memory_bytes;
 };
 
 /* Where tokens are in a file of `bytes`, by a header. */
@@ -57,10 +59,11 @@ struct source_place {
  */
 int source_open(struct source *s, const char *path, struct bpe *bpe, struct err *err);
 void source_close(struct source *s);
-/* ERR_INPUT names the first token that is not in 0 .. vocab - 1, and its place. */
+/* Reads all.  ERR_INPUT names the first that is not in 0 .. vocab - 1, and its place. */
 int source_check(const struct source *s, int64_t vocab, struct err *err);
-/* Tokens at .. at + count - 1. */
-void source_read(const struct source *s, int64_t at, int64_t count, int32_t *to);
+/* Tokens at .. at + count - 1.  ERR_INPUT where the file is no longer that long. */
+int source_read(const struct source *s, int64_t at, int64_t count, int32_t *to,
+                struct err *err);
 
 int source_type_bytes(enum source_type type);
 /* "text", "llm.c", ... */

@@ -130,15 +130,16 @@ static int open_data(struct train *t, struct err *err)
 /* One data on all ranks: files of one name on several machines may differ. */
 static int agree_on_data(struct train *t, struct err *err)
 {
-    int64_t here[] = {t->data.tokens, data_eval_windows(&t->data)},
-            there[2] = {here[0], here[1]};
+    int64_t here[] = {t->data.tokens, data_eval_windows(&t->data), (int64_t)t->data.sum},
+            there[3] = {here[0], here[1], here[2]};
     int rc = world_bcast(t->world, there, sizeof there, 0, err);
 
-    if (rc == 0 && (here[0] != there[0] || here[1] != there[1]))
+    if (rc == 0 && memcmp(here, there, sizeof here))
         rc = err_set(err, ERR_MISMATCH,
                      "the data here has %" PRId64 " tokens, %" PRId64
-                     " windows to evaluate, expected %" PRId64 " and %" PRId64 " as on rank 0",
-                     here[0], here[1], there[0], there[1]);
+                     " windows to evaluate (xxh3 %016" PRIx64 "), expected %" PRId64
+                     " and %" PRId64 " (%016" PRIx64 ") as on rank 0",
+                     here[0], here[1], here[2], there[0], there[1], there[2]);
     return world_agree(t->world, rc, err);
 }
 
@@ -201,7 +202,14 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     int64_t n = t->world->ranks;
     int64_t index = t->step * n * p->accum + micro * n + t->world->rank;
 
-    data_batch(&t->data, index, p->micro_batch, tokens, targets);
+    /* What cannot be read is told in the exchange, to which all come: until then any tokens do.
+     */
+    if ((t->flags & TRAIN_FAILED) ||
+        data_batch(&t->data, index, p->micro_batch, tokens, targets, &t->failure)) {
+        t->flags |= TRAIN_FAILED;
+        memset(tokens, 0, (size_t)p->micro_batch * (size_t)p->seq * sizeof *tokens);
+        memset(targets, 0, (size_t)p->micro_batch * (size_t)p->seq * sizeof *targets);
+    }
     if (micro < p->accum - 1)
         return;
     /* The exchange is not far. */
@@ -272,13 +280,13 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     train_trace_before(t);
     if (engine_step(t->engine, batch, t, &o, &report, err) || train_trace_after(t, err))
         return -1;
+    if (report.flags & TRAIN_FAILED)
+        return settle(t, err);
     if ((t->against && engine_against_end(t->against, batch, t, &o, &report, err)) ||
         (t->run->exact && engine_hash(t->engine, &t->hash, err))) {
         t->differs = err->code == ERR_MISMATCH;
         return -1;
     }
-    if (report.flags & TRAIN_FAILED)
-        return settle(t, err);
     t->step++;
     t->tokens += report.tokens;
     if (train_eval(t, err))

@@ -102,6 +102,7 @@ struct train_run {
     const char *given[TRAIN_SETTINGS_COUNT];
     int fastest;  /* of a GPU: bits may differ from run to run */
     int force;    /* an existing run folder is begun anew */
+    int new_data; /* what is gone on with may have been trained on other data */
     int json;     /* JSON Lines on `lines` instead of text */
     int progress; /* a line on `talk` that is written over itself */
     int brief;    /* with it: `lines` is the same terminal, and few of them are enough */

@@ -14,6 +14,8 @@ struct turn {
     int64_t all;     /* windows that are kept from training */
     int64_t windows; /* of them, spread evenly, those that are taken */
     int64_t counted; /* by this rank */
+    int failed;      /* to read */
+    struct err why;
 };
 
 static void take(void *arg, int micro, int32_t *tokens, int32_t *targets)
@@ -26,10 +28,13 @@ static void take(void *arg, int micro, int32_t *tokens, int32_t *targets)
     for (int b = 0; b < p->micro_batch; b++, tokens += p->seq, targets += p->seq) {
         int there = first + b < turn->windows;
         __int128 at = (__int128)(first + b) * turn->all / turn->windows;
-        data_eval_batch(&t->data, (int64_t)at, 1, tokens, targets);
+        turn->failed = turn->failed ||
+                       data_eval_batch(&t->data, (int64_t)at, 1, tokens, targets, &turn->why);
         turn->counted += there;
-        for (int i = 0; !there && i < p->seq; i++)
+        for (int i = 0; (!there || turn->failed) && i < p->seq; i++)
             targets[i] = -1;
+        for (int i = 0; turn->failed && i < p->seq; i++)
+            tokens[i] = 0;
     }
 }
 
@@ -60,6 +65,10 @@ int train_eval(struct train *t, struct err *err)
     int own = engine_evaluate(t->engine, take, &turn, (int)micros, &mine.loss, err);
     if (own && err->code != ERR_DEVICE) /* the other ranks do not come to the exchange either */
         return -1;
+    if (!own && turn.failed) {
+        *err = turn.why;
+        own = -1;
+    }
     mine.windows = turn.counted;
     mine.failed = own != 0;
     struct err why = own ? *err : (struct err){0};

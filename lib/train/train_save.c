@@ -207,7 +207,10 @@ static void name_it(struct train_saver *s)
     s->run = (struct ckpt_run){.step = t->step,
                                .tokens = t->tokens,
                                .position = t->step,
-                               .seed = (uint64_t)t->settings.seed};
+                               .seed = (uint64_t)t->settings.seed,
+                               .data_tokens = t->data.train,
+                               .data_seq = t->data.seq,
+                               .data_sum = t->data.sum};
     mem_free(s->temp);
     char *path = io_join(t->run->out, s->name);
     s->temp = io_temp_name(path);

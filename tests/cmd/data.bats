@@ -67,6 +67,51 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     run -1 diff <(losses whole) <(losses equal)
 }
 
+@test "a run goes on with the data that it had; with others only by --new-data" {
+    local other
+    cp -a "$G/ended" run
+    on() { run --separate-stderr paro-train "$G/one.yaml" -o run --resume=auto --steps 5 "$@"; }
+    cp "$TEXT" elsewhere # the same by another name
+    on -d elsewhere
+    [ "$status" = 0 ] && [ -z "$stderr" ]
+    sed '10000s/1/2/' "$TEXT" > edited
+    head -c -1 "$TEXT" > cut
+    for other in "-d edited" "-d cut" "-d $TEXT -d $TEXT" "-d $TEXT --eval-every 5"; do
+        # shellcheck disable=SC2086 # words
+        on $other
+        [ "$status" = 2 ]
+        [[ $stderr = "paro-train: checkpoint 'run/latest' is of other data: "*"; --new-data goes on with them" ]]
+    done
+    plan one16 synth:1x1 --seq 16
+    run --separate-stderr paro-train one16.yaml -d "$TEXT" -o run --resume=auto --steps 6
+    [ "$status" = 2 ] && [[ $stderr = *" in sequences of 32 (xxh3 "*" in 16 ("* ]]
+    # One line of all ranks.
+    run --separate-stderr mpirun -np 2 paro-train "$G/two.yaml" -d edited -o run --resume=auto
+    [ "$status" = 2 ] && [ "$(grep -c 'is of other data' <<< "$stderr")" = 1 ]
+    on -d edited --steps 6 --new-data
+    [ "$status" = 0 ] && [ -z "$stderr" ]
+    on -d edited --steps 7
+    [ "$status" = 0 ] && [ -z "$stderr" ]
+    refuses "--new-data without --resume, expected both" "$G/one.yaml" -d "$TEXT" -o new --new-data
+}
+
+@test "data that is cut while a run reads it: one line, status 2" {
+    local kind rc
+    for kind in "" "--eval-every 1 --eval-batches 0"; do
+        cp "$TEXT" data
+        # shellcheck disable=SC2086 # words
+        mpirun -np 2 paro-train "$G/two.yaml" -d data -o "run$kind" --steps 99999 $kind > out 2> said 3>&- &
+        for _ in $(seq 600); do [ ! -s "run$kind/log.jsonl" ] || break; sleep 0.05; done
+        : > data
+        rc=0
+        wait $! || rc=$?
+        [ "$rc" = 2 ]
+        [ "$(grep -c '^paro-train: ' said)" = 1 ]
+        grep -qE "^paro-train: (rank [01] \(.*\): )?data 'data': ends at byte [0-9]+, expected [0-9]+$" said
+        [ ! -e "run$kind/latest" ]
+    done
+}
+
 @test "a text is encoded now, or was before: the same run" {
     paro-train --tokenize text.bin -d "$TEXT" --tokenizer "$TOKENIZER" > out 2> said
     [ ! -s out ]

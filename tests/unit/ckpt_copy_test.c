@@ -258,6 +258,15 @@ static void test_run(void **state)
         {"{\"step\":1000000000000000001,\"tokens\":9,\"position\":7,\"seed\":3}", -1},
         {"{\"step\":7,\"tokens\":9223372036854775807,\"position\":7,\"seed\":3}", -1},
         {"{\"step\":7,\"tokens\":9,\"position\":-1,\"seed\":3}", -1},
+#define OF(tokens, seq, sum)                                                                   \
+    "{\"step\":7,\"tokens\":9,\"position\":7,\"seed\":3,\"data\":{\"tokens\":" tokens          \
+    ",\"seq\":" seq ",\"xxh3\":\"" sum "\"}}"
+        {OF("9", "4", "fedcba9876543210"), 7},
+        {OF("-1", "4", "fedcba9876543210"), -1},
+        {OF("9", "0", "fedcba9876543210"), -1},
+        {OF("9", "4", "fedcba987654321"), -1},
+        {OF("9", "4", "fedcba987654321G"), -1},
+#undef OF
     };
     struct model m;
     struct err err;
@@ -273,10 +282,13 @@ static void test_run(void **state)
         put_instead(path, text, "null", says[i].run);
         assert_int_equal(ckpt_open(&c, dir, &err), says[i].step < 0 ? -1 : 0);
         if (says[i].step < 0) {
-            assert_non_null(strstr(err.text, ", expected 0 to 1e18 of each"));
+            assert_non_null(strstr(err.text, ", expected 0 to 1e18"));
             continue;
         }
         assert_true(c.has_run && c.run.step == says[i].step);
+        int told = strstr(says[i].run, "data") != NULL;
+        assert_true(c.run.data_seq == 4 * told && c.run.data_tokens == 9 * told);
+        assert_true(c.run.data_sum == (told ? UINT64_C(0xfedcba9876543210) : 0));
         ckpt_close(&c);
     }
     assert_int_equal(io_remove_tree(dir, &err), 0);

@@ -40,6 +40,7 @@ static void open_all(struct data *d, const struct data_options *o)
 
 static void windows(void **state)
 {
+    struct err err;
     enum { N = 20 };
     int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ], again[BATCH * SEQ];
     int seen[N] = {0}, starts = 0;
@@ -51,7 +52,7 @@ static void windows(void **state)
     open_all(&d, &o);
     assert_int_equal(d.tokens, N);
     for (int64_t index = 0; index < 200; index++) {
-        data_batch(&d, index, BATCH, tokens, targets);
+        assert_int_equal(data_batch(&d, index, BATCH, tokens, targets, &err), 0);
         for (int b = 0; b < BATCH; b++) {
             int at = tokens[b * SEQ] - 200;
             assert_in_range(at, 0, N - SEQ - 1);
@@ -61,7 +62,7 @@ static void windows(void **state)
                 assert_int_equal(targets[b * SEQ + t], 200 + at + t + 1);
             }
         }
-        data_batch(&d, index, BATCH, again, targets);
+        assert_int_equal(data_batch(&d, index, BATCH, again, targets, &err), 0);
         assert_memory_equal(tokens, again, sizeof tokens);
     }
     /* 200 epochs of 3 windows with offsets 0 .. 4: one is missed with 5 (4/5)^200 < 1e-18. */
@@ -77,6 +78,7 @@ static void windows(void **state)
  */
 static void cut_otherwise(void **state)
 {
+    struct err err;
     int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ], one[SEQ], next[SEQ];
     struct data_options o = options(2, SEQ, 256);
     struct data d, other;
@@ -89,13 +91,13 @@ static void cut_otherwise(void **state)
     o.seed = 2;
     open_all(&other, &o);
     for (int64_t i = 0; i < 20; i++) {
-        data_batch(&d, i, BATCH, tokens, targets);
+        assert_int_equal(data_batch(&d, i, BATCH, tokens, targets, &err), 0);
         for (int b = 0; b < BATCH; b++) {
-            data_batch(&d, i * BATCH + b, 1, one, next);
+            assert_int_equal(data_batch(&d, i * BATCH + b, 1, one, next, &err), 0);
             assert_memory_equal(one, tokens + b * SEQ, sizeof one);
             assert_memory_equal(next, targets + b * SEQ, sizeof next);
         }
-        data_batch(&other, i * BATCH, 1, one, next);
+        assert_int_equal(data_batch(&other, i * BATCH, 1, one, next, &err), 0);
         same &= memcmp(one, tokens, sizeof one) == 0;
     }
     assert_false(same); /* another seed, other data */
@@ -106,11 +108,12 @@ static void cut_otherwise(void **state)
 /* Samples of each file among the first k. */
 static void count_samples(const struct data *d, int64_t k, int64_t had[2])
 {
+    struct err err;
     int32_t tokens[SEQ], targets[SEQ];
 
     had[0] = had[1] = 0;
     for (int64_t i = 0; i < k; i++) {
-        data_batch(d, i, 1, tokens, targets);
+        assert_int_equal(data_batch(d, i, 1, tokens, targets, &err), 0);
         had[tokens[0] >= 150]++;
     }
 }
@@ -140,6 +143,7 @@ static void weights(void **state)
 /* Files of one length in turns: each has an order of its own. */
 static void orders_differ(void **state)
 {
+    struct err err;
     struct data_options o = options(2, SEQ, 256);
     int32_t tokens[2 * SEQ], targets[2 * SEQ];
     struct data d;
@@ -150,7 +154,7 @@ static void orders_differ(void **state)
     put_range(1, 100, 100);
     open_all(&d, &o);
     for (int64_t i = 0; i < 100; i++) {
-        data_batch(&d, i, 2, tokens, targets);
+        assert_int_equal(data_batch(&d, i, 2, tokens, targets, &err), 0);
         same += tokens[0] + 100 == tokens[SEQ];
     }
     /* By chance one in 95 places is the same: 11 of 100 have a probability below 1e-7. */
@@ -161,6 +165,7 @@ static void orders_differ(void **state)
 /* Nothing that is trained on is evaluated, but for the first token, which has no target. */
 static void split(void **state)
 {
+    struct err err;
     int32_t tokens[2 * SEQ], targets[2 * SEQ];
     struct data_options o = options(2, SEQ, 256);
     int seen[256] = {0};
@@ -174,7 +179,7 @@ static void split(void **state)
     /* 25 tokens are 4 windows and their next; 37 are 7. */
     assert_int_equal(data_eval_windows(&d), 4 + 7);
     for (int64_t i = 0; i < 6; i++) {
-        data_eval_batch(&d, i, 2, tokens, targets);
+        assert_int_equal(data_eval_batch(&d, i, 2, tokens, targets, &err), 0);
         for (int b = 0; b < 2; b++) {
             int64_t w = (2 * i + b) % 11;
             int first = (int)(w < 4 ? 75 + w * SEQ : 213 + (w - 4) * SEQ);
@@ -185,7 +190,7 @@ static void split(void **state)
         }
     }
     for (int64_t i = 0; i < 500; i++) {
-        data_batch(&d, i, 1, tokens, targets);
+        assert_int_equal(data_batch(&d, i, 1, tokens, targets, &err), 0);
         for (int t = 0; t < SEQ; t++)
             seen[tokens[t]] = seen[targets[t]] = 1;
     }
@@ -261,13 +266,105 @@ static void options_refused(void **state)
     refuse(&o, "0 files of data, expected 1 to 4096");
 }
 
+/* A file that is cut, or written over, while it is open: an error, not a signal or a wild id.
+ */
+static void changed(void **state)
+{
+    int32_t tokens[SEQ], targets[SEQ];
+    struct data_options o = options(1, SEQ, 200);
+    char text[TEMP_PATH + 128];
+    struct err err;
+    struct data d;
+
+    (void)state;
+    put_range(0, 0, SEQ + 1); /* one window */
+    open_all(&d, &o);
+    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), 0);
+    put_range(0, 196, SEQ + 1);
+    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
+    snprintf(text, sizeof text,
+             "data '%s' has changed: token 4 is 200, expected one inside the vocabulary of 200",
+             path[0]);
+    assert_string_equal(err.text, text);
+    assert_int_equal(truncate(path[0], SEQ - 1), 0);
+    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
+    snprintf(text, sizeof text, "data '%s': ends at byte 4, expected 5", path[0]);
+    assert_string_equal(err.text, text);
+    assert_int_equal(err.code, ERR_INPUT);
+    data_close(&d);
+}
+
+static uint64_t sum_of(const struct data_options *o, int64_t train)
+{
+    struct data d;
+
+    open_all(&d, o);
+    uint64_t sum = d.sum;
+    assert_int_equal(d.train, train);
+    data_close(&d);
+    return sum;
+}
+
+/* The sum is of ids and how they are used, not of a file; that of large data is of all parts.
+ */
+static void sums(void **state)
+{
+    enum { N = 256 * 4096 + 9000 };
+    static const double half[] = {1, 1}, third[] = {2, 1}, same[] = {4, 2};
+    struct data_options o = options(2, SEQ, 256);
+    unsigned char *big = malloc(N), wide[2 * 150];
+
+    (void)state;
+    put_range(0, 0, 150);
+    put_range(1, 150, 100);
+    o.weights = third;
+    uint64_t was = sum_of(&o, 250);
+    o.seed = 2;
+    o.weights = same;
+    assert_true(sum_of(&o, 250) == was);
+    o.weights = half;
+    assert_false(sum_of(&o, 250) == was);
+    o.weights = third;
+    o.split = 0.1;
+    assert_false(sum_of(&o, 225) == was);
+    o.split = 0;
+    /* nanoGPT's file of the same ids */
+    for (int i = 0; i < 150; i++)
+        put_le(wide + 2 * i, (uint64_t)i, 2);
+    put("a.bin", wide, sizeof wide);
+    char kept[TEMP_PATH + 64];
+    strcpy(kept, in_folder("a.bin"));
+    path[0] = kept;
+    assert_true(sum_of(&o, 250) == was);
+
+    o = options(1, SEQ, 256);
+    assert_non_null(big);
+    for (int i = 0; i < N; i++)
+        big[i] = (unsigned char)(i * 7 + i / 256);
+    char name[TEMP_PATH + 64];
+    strcpy(name, put("big", big, N));
+    path[0] = name;
+    was = sum_of(&o, N);
+    /* Between two places no more than 36 tokens are left out: 9000 / 255, rounded up. */
+    for (int at = 0; at < N; at += N / 7) {
+        for (int i = 0; i < 37 && at + i < N; i++)
+            big[at + i] ^= 1;
+        put("big", big, N);
+        uint64_t now = sum_of(&o, N);
+        assert_false(now == was);
+        was = now;
+    }
+    free(big);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows),         cmocka_unit_test(cut_otherwise),
         cmocka_unit_test(weights),         cmocka_unit_test(orders_differ),
         cmocka_unit_test(split),           cmocka_unit_test(refused),
-        cmocka_unit_test(options_refused),
+        cmocka_unit_test(options_refused), cmocka_unit_test(sums),
+        cmocka_unit_test(changed),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_drop);
