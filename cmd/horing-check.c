@@ -62,6 +62,8 @@ int main(int argc, char **argv)
     int rc = -1;
 
     cli_health_parse(&a, argc, argv);
+    if (a.launch)
+        return cli_health_close(&a, cli_health_launch(&a, &err));
     if (cli_health_measures(&a))
         become_rounds(argv, &err);
     else

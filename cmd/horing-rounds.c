@@ -31,7 +31,7 @@ static int answer(struct cli_health *a, struct world *w, struct cli_watch *watch
     if (rc == 0)
         fwrite(text, 1, bytes, stdout);
     free(text);
-    return rc ? cli_health_fail(a, err) : cli_finish(&a->cli, (int)state);
+    return rc ? cli_health_fail(a, err) : cli_health_finish(a, (int)state);
 }
 
 int main(int argc, char **argv)

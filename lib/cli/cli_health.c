@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/num.h"
+#include "cli/cli_launch.h"
 #include "health/health_name.h"
 
 enum {
@@ -31,8 +33,11 @@ enum {
     KEY_FORCE,
     KEY_SVG,
     KEY_SYS,
-    KEY_PROC
+    KEY_PROC,
+    KEY_MARK
 };
+
+#define mark_option "mark-answer"
 
 static const struct argp_option options[] = {
     {"baseline", 'b', "FILE", 0, "Compare with the rates in FILE (made by --learn)", 0},
@@ -63,6 +68,7 @@ static const struct argp_option options[] = {
     {"replay", KEY_REPLAY, "FILE", 0, "Conclude again from a record, and measure nothing", 1},
     {"sys", KEY_SYS, "DIR", 0, "Read links under DIR, not /sys", 2},
     {"proc", KEY_PROC, "DIR", 0, "Read the host's name, boot and load under DIR, not /proc", 2},
+    {mark_option, KEY_MARK, 0, OPTION_HIDDEN, 0, 2}, /* of one that a launcher is to start */
     CLI_OPTIONS,
     {0}};
 
@@ -160,7 +166,7 @@ static void choose_host(struct health_ops *ops)
     if (f)
         fclose(f);
     name[strcspn(name, "\n")] = 0;
-    health_name_clean(name, ops->host, sizeof ops->host);
+    health_name_make(name, ops->host, sizeof ops->host);
 }
 
 /* ---- words ---- */
@@ -191,6 +197,9 @@ static error_t check_words(struct cli_health *a)
         return cli_usage(cli, "--accept-baseline alone, expected --baseline FILE with it");
     if (a->ops.accept && a->replay)
         return cli_usage(cli, "--accept-baseline and --replay, expected one of them");
+    if (a->launch && (quick || a->replay))
+        return cli_usage(cli, "%s and a launcher, expected one of them",
+                         quick ? "--level quick" : "--replay");
     choose_state(a);
     if (a->ops.notify && !a->ops.state)
         return cli_usage(cli, "--notify without a state, expected --state DIR");
@@ -308,6 +317,9 @@ static error_t parse_more(struct cli_health *a, int key, char *arg, struct argp_
     case KEY_PROC:
         a->ops.proc = arg;
         return 0;
+    case KEY_MARK:
+        a->marks = 1;
+        return 0;
     case ARGP_KEY_END:
         return end(a);
     default:
@@ -352,21 +364,41 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    NULL,
+    "[-- LAUNCHER [ARG...]]",
     "Measure the ports of the hosts under mpirun, compare them with a baseline or with each"
     " other, and print one line for a monitoring system.",
     NULL,
     NULL,
     NULL};
 
+/* LAUNCHER ARG... COMMAND --mark-answer OPTION..., NULL; `words` of argv are the last two. */
+static char **line_of(int argc, char **argv, int words)
+{
+    char **line = mem_new((size_t)argc + 2, sizeof *line);
+    int n = 0;
+
+    for (int i = words + 1; i < argc; i++)
+        line[n++] = argv[i];
+    line[n++] = argv[0];
+    line[n++] = (char *)(uintptr_t) "--" mark_option;
+    for (int i = 1; i < words; i++)
+        line[n++] = argv[i];
+    return line;
+}
+
 void cli_health_parse(struct cli_health *a, int argc, char **argv)
 {
+    int words = 1;
+
     *a = (struct cli_health){.cli = CLI_INIT("horing-check"), .memory = {.lock = -1}};
     a->cli.status = HEALTH_UNKNOWN;
     a->cli.plugin = "HORING";
-    for (int i = 1; i < argc; i++) /* there a baseline is what is printed */
-        if (strcmp(argv[i], "--learn") == 0)
+    for (; words < argc && strcmp(argv[words], "--"); words++)
+        if (strcmp(argv[words], "--learn") == 0) /* there a baseline is what is printed */
             a->cli.plugin = NULL;
+    if (words + 1 < argc)
+        a->launch = line_of(argc, argv, words);
+    argc = words;
     health_options_init(&a->o);
     health_ops_init(&a->ops);
     a->ops.memory = &a->memory;
@@ -388,12 +420,33 @@ int cli_health_fail(struct cli_health *a, const struct err *err)
     if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
         health_write_prom_unknown(a->o.prom, a->ops.now_s, &ignored);
     cli_fail(&a->cli, err);
-    return cli_finish(&a->cli, HEALTH_UNKNOWN);
+    return cli_health_finish(a, HEALTH_UNKNOWN);
+}
+
+int cli_health_finish(struct cli_health *a, int status)
+{
+    if (a->marks)
+        printf("%c%d", CLI_LAUNCH_MARK, status);
+    return cli_finish(&a->cli, status);
+}
+
+int cli_health_launch(struct cli_health *a, struct err *err)
+{
+    char *text = NULL;
+    int status = 0;
+
+    cli_health_stop_timer(a);
+    if (cli_launch(a->launch, a->o.deadline_s, &text, &status, err))
+        return cli_health_fail(a, err);
+    fputs(text, stdout);
+    mem_free(text);
+    return cli_finish(&a->cli, status);
 }
 
 int cli_health_close(struct cli_health *a, int status)
 {
     health_memory_close(&a->memory);
     health_config_release(&a->ops.config);
+    mem_free(a->launch);
     return status;
 }

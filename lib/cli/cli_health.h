@@ -19,7 +19,9 @@ struct cli_health {
     struct health_ops ops;
     struct health_memory memory;
     const char *config, *replay, *state;
-    int has_state, has_level;
+    char **launch; /* LAUNCHER and all that it is to start, NULL at its end; NULL: none */
+    int marks;     /* it was started so: what it says ends with a mark (cli_launch.h) */
+    int has_state;
     char folder[512]; /* of the state, when none was named */
     timer_t timer;
     int timed;
@@ -35,6 +37,10 @@ void cli_health_parse(struct cli_health *a, int argc, char **argv);
 void cli_health_stop_timer(struct cli_health *a);
 /* An error is an answer: on standard output, where a monitoring system reads.  The status. */
 int cli_health_fail(struct cli_health *a, const struct err *err);
+/* The answer is out but for its mark: flushes. The status, as cli_finish has it. */
+int cli_health_finish(struct cli_health *a, int status);
+/* Has a launcher start the ranks, and passes on what they answer.  The status. */
+int cli_health_launch(struct cli_health *a, struct err *err);
 /* What is remembered is let go of; the status is handed through. */
 int cli_health_close(struct cli_health *a, int status);
 /* What becomes horing-rounds leaves its version, and that one refuses another's. */

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/tick.h"
 #include "health/health.h"
+#include "health/health_name.h"
 #include "health/health_ops.h"
 #include "health/health_tour.h"
 
@@ -79,7 +80,7 @@ static int read_files(struct check *c, struct err *err)
     return 0;
 }
 
-/* Two names may be one when they are clean: rare, and then nobody could be named. */
+/* A name that was cut to its ends may be another's, one time in 2^32: nobody could be named. */
 static int check_names(const struct health_data *d, char *const *raw, struct err *err)
 {
     for (int k = 0; k < d->hosts; k++)
@@ -108,6 +109,21 @@ static int prepare(struct check *c, struct err *err)
     if (check_names(c->data, c->world->host, err) || check_busy(c, err))
         return -1;
     return share(c, c->world->rank == 0 ? read_files(c, err) : 0, err);
+}
+
+static void name_hosts(struct check *c)
+{
+    const struct world *w = c->world;
+    char(*name)[HEALTH_NAME] = mem_new((size_t)w->groups.count, sizeof *name);
+    const char **at = mem_new((size_t)w->groups.count, sizeof *at);
+
+    for (int k = 0; k < w->groups.count; k++) {
+        health_name_make(w->host[k], name[k], sizeof name[k]);
+        at[k] = name[k];
+    }
+    health_data_init(c->data, w->groups.count, at);
+    mem_free(at);
+    mem_free(name);
 }
 
 static void describe(struct check *c)
@@ -270,7 +286,7 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
     struct health_data data;
     struct check c = {.world = w, .o = o, .rules = o->rules, .data = &data};
 
-    health_data_init(&data, w->groups.count, (const char *const *)w->host);
+    name_hosts(&c);
     describe(&c);
     int rc = prepare(&c, err);
     rc = rc ? rc : measure(&c, where, err);

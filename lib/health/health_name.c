@@ -44,7 +44,15 @@ static void shorten(const char *all, size_t bytes, char *to, size_t room)
              (uint32_t)XXH32(all, bytes, 0));
 }
 
-void health_name_clean(const char *raw, char *to, size_t room)
+/* What would be taken for the work of this file. */
+static int is_escape(const char *at)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    return at[0] == '%' && at[1] && strchr(digits, at[1]) && at[2] && strchr(digits, at[2]);
+}
+
+static void make(const char *raw, int made, char *to, size_t room)
 {
     char *all = mem_new(3 * strlen(raw) + 1, 1);
     size_t n = 0;
@@ -52,7 +60,7 @@ void health_name_clean(const char *raw, char *to, size_t room)
     for (const char *at = raw; *at;) {
         int stays = plain(at);
         /* "-" alone stands for no name in a state */
-        if (strcmp(raw, "-") == 0)
+        if (strcmp(raw, "-") == 0 || (!made && is_escape(at)))
             stays = 0;
         if (stays)
             memcpy(all + n, at, (size_t)stays);
@@ -68,4 +76,14 @@ void health_name_clean(const char *raw, char *to, size_t room)
     else
         shorten(all, n, to, room);
     mem_free(all);
+}
+
+void health_name_make(const char *raw, char *to, size_t room)
+{
+    make(raw, 0, to, room);
+}
+
+void health_name_clean(const char *raw, char *to, size_t room)
+{
+    make(raw, 1, to, room);
 }

@@ -9,11 +9,14 @@
  * Prometheus' labels, JSON, a state and a picture alike: UTF-8 without blanks, controls and
  * what one of these, or a shell, takes for its own; bytes that are none of it become %7C.  A
  * name that is too long then keeps its ends, and differs from all others by what stands behind
- * its #.  Of a name that is one already the same is made: nothing else is told apart or lost.
+ * its #.
  */
 enum { HEALTH_NAME = 65 /* Linux' own limit for a host, and a 0 */ };
 
-/* room >= 33, the 0 with it */
+/* Of what a kernel says: different names stay so, a%7C that it says becomes a%257C.  room >=
+ * 33, the 0 with it. */
+void health_name_make(const char *raw, char *to, size_t room);
+/* Of what may be made already (a record, a person who copies it), which stays as it is. */
 void health_name_clean(const char *raw, char *to, size_t room);
 
 #endif

@@ -199,7 +199,7 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
         why = BROKEN;
     if (why == ABSENT || (flags & IFF_LOOPBACK_BIT))
         return;
-    health_name_clean(name, n.name, sizeof n.name);
+    health_name_make(name, n.name, sizeof n.name);
     n.real = is_there(dir, "device", 1) && !is_there(dir, "device/physfn", 0);
     read_flags(&n, dir, flags);
     if (why == BROKEN)
@@ -258,7 +258,7 @@ static void read_port(struct health_nics *all, const char *dir, const char *name
 
     if (why == ABSENT)
         return;
-    health_name_clean(name, n.name, sizeof n.name);
+    health_name_make(name, n.name, sizeof n.name);
     n.unread = why == BROKEN ? "state" : why_phys == BROKEN ? "phys_state" : NULL;
     /* RoCE's link is the interface's business; here are its counters. */
     read_word(&n, dir, "link_layer", text, sizeof text);
@@ -308,7 +308,7 @@ static void read_device(struct health_nics *all, const char *dir, const char *na
     if (snprintf(ports, sizeof ports, "%s/ports", dir) < (int)sizeof ports &&
         (walk(all, ports, name, read_port) == 0 || why_not(errno) == ABSENT))
         return;
-    health_name_clean(name, n.name, sizeof n.name);
+    health_name_make(name, n.name, sizeof n.name);
     add(all, &n);
 }
 

@@ -141,11 +141,27 @@ static void put_state(FILE *f, enum health_state state, int64_t run_s, int64_t s
     fprintf(f, "horing_last_success_timestamp_seconds %" PRId64 "\n", success_s);
 }
 
+/* What the file that is to be replaced says of it: it may be all that remembers. */
+static int64_t success_before(const char *path)
+{
+    static const char key[] = "\nhoring_last_success_timestamp_seconds ";
+    struct err ignored;
+    char *text = NULL, *at;
+    int64_t bytes = 0, success_s = 0;
+
+    if (io_read_text(path, 64 << 20, &text, &bytes, &ignored) == 0 && (at = strstr(text, key)))
+        success_s = strtoll(at + sizeof key - 1, NULL, 10);
+    mem_free(text);
+    return success_s;
+}
+
 int health_write_prom(const struct health_told *t, const char *path, struct err *err)
 {
     struct io_out out;
-    int64_t success_s = t->measured ? t->d->when_s : t->memory ? t->memory->measured_s : 0;
+    int64_t success_s = t->measured ? t->d->when_s : success_before(path);
 
+    if (!t->measured && t->memory && t->memory->measured_s > success_s)
+        success_s = t->memory->measured_s;
     if (io_create(&out, path, 1, err))
         return -1;
     put_state(out.file, t->v->state, t->d->when_s, success_s);
@@ -156,13 +172,8 @@ int health_write_prom(const struct health_told *t, const char *path, struct err 
 int health_write_prom_unknown(const char *path, int64_t now_s, struct err *err)
 {
     struct io_out out;
-    char *text = NULL, *at;
-    int64_t bytes = 0, success_s = 0;
-    static const char key[] = "\nhoring_last_success_timestamp_seconds ";
+    int64_t success_s = success_before(path);
 
-    if (io_read_text(path, 64 << 20, &text, &bytes, err) == 0 && (at = strstr(text, key)))
-        success_s = strtoll(at + sizeof key - 1, NULL, 10);
-    mem_free(text);
     if (io_create(&out, path, 1, err))
         return -1;
     put_state(out.file, HEALTH_UNKNOWN, now_s, success_s);

@@ -416,15 +416,18 @@ static void enter_report(struct health_tour *t, int rank, const struct report *r
 {
     int k = hosts_of(t)->group_of[rank];
     struct health_data *d = t->data;
+    char link[HEALTH_NAME] = "";
 
+    if (r->link.name[0])
+        health_name_make(r->link.name, link, sizeof link);
     if (hosts_of(t)->local_of[rank] == 0)
         d->host[k].drain_Bps = r->drain_Bps;
     if (r->missing >= 0)
         health_data_add_stall(d, (struct health_stall){r->missing, k, r->waited_s});
     for (int i = 0; i < d->links.count; i++) /* each rank of the host sees the same */
-        if (d->links.at[i].host == k && strcmp(d->links.at[i].name, r->link.name) == 0)
+        if (d->links.at[i].host == k && strcmp(d->links.at[i].name, link) == 0)
             return;
-    if (r->link.name[0]) {
+    if (link[0]) {
         struct health_link l = {.host = k,
                                 .up = 1,
                                 .carrier = !r->link.lost,
@@ -433,7 +436,7 @@ static void enter_report(struct health_tour *t, int rank, const struct report *r
                                 .packets = -1,
                                 .flaps = r->link.downs,
                                 .since_s = r->watched_s};
-        health_name_clean(r->link.name, l.name, sizeof l.name);
+        memcpy(l.name, link, sizeof l.name);
         health_data_add_link(d, &l);
     }
 }

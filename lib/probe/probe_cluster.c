@@ -265,7 +265,9 @@ static int confirm(struct finder *f, double near, struct err *err)
 
 static int find_levels(struct finder *f, struct err *err)
 {
-    if (f->ranks > 1 && run_first(f, err))
+    if (f->ranks == 1)
+        return 0; /* no link, so no edge: there is nothing to cut */
+    if (run_first(f, err))
         return -1;
     double near = find_cut(f);
     /* All alike: that a whole group was disturbed, or met nobody of its own, is ruled out. */

@@ -412,6 +412,19 @@ unread() {
     says 2 'not seen since'
 }
 
+@test "ports whose names become alike are two in every output, and in the state" {
+    nic 'a|b' 1000
+    nic 'a%7Cb' 1000
+    says 0 '' --prom p.prom
+    put 'a|b' carrier 0
+    says 2 "^HORING CRITICAL - node3 lost the link of its port 'a%7Cb'\|'a%257Cb_err'=0c;;;0; 'a%7Cb_err'=0c" \
+        --prom p.prom
+    grep -qx 'horing_link_carrier{host="node3",device="a%7Cb"} 0' p.prom
+    grep -qx 'horing_link_carrier{host="node3",device="a%257Cb"} 1' p.prom
+    [ -z "$(grep -v '^#' p.prom | cut -d' ' -f1 | sort | uniq -d)" ]
+    [ "$(grep -c '^nic a%' state/node3.quick)" = 2 ]
+}
+
 @test "more ports than are looked at are told, and those of hardware come first" {
     local i
     for ((i = 0; i < 4200; i++)); do

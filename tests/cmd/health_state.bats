@@ -254,6 +254,20 @@ at() {
     at 945 '' 0 ''
 }
 
+@test "Prometheus keeps when a check last could tell, also where nothing is remembered" {
+    NOW=1795000000
+    success() { sed -n 's/^horing_last_success_timestamp_seconds //p' horing.prom; }
+    SOURCE_DATE_EPOCH=$NOW horing-check --replay synth:8 --prom horing.prom
+    [ "$(success)" = $NOW ]
+    # Rounds that were not finished, then no answer at all.
+    SOURCE_DATE_EPOCH=$((NOW + 300)) run -2 horing-check --replay synth:8,cut=0 --prom horing.prom
+    [ "$(success)" = $NOW ]
+    SOURCE_DATE_EPOCH=$((NOW + 600)) run -3 horing-check --replay nowhere --prom horing.prom
+    [ "$(success)" = $NOW ]
+    SOURCE_DATE_EPOCH=$((NOW + 900)) horing-check --replay synth:8 --prom horing.prom
+    [ "$(success)" = $((NOW + 900)) ]
+}
+
 @test "the two halves of the command are of one version" {
     run -3 env HORING_CHECK_VERSION=0.0.9 "$BIN/horing-rounds"
     [ "$output" = "HORING UNKNOWN - horing-check is of version 0.0.9 and horing-rounds of $(horing-check -V | cut -d' ' -f2), expected one" ]

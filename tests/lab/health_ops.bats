@@ -101,27 +101,37 @@ learn_and_accept() {
     [ "${#lines[@]}" = 1 ]
 }
 
-# hit SIGNAL RANK STATUS PATTERN: the rank gets the signal while it measures.
+# hit SIGNAL RANK STATUS PATTERN [--]: the rank gets the signal while it measures.
 hit() {
     local rc=0
-    SIGNAL=$1 RANK=$2 timeout 60 paro-lab -g 3 -p 1 -r 200mbit -- ./victim -t 2 >out 2>said || rc=$?
-    [ $rc = "$3" ] && [ "$(wc -l <out)" = 1 ] && grep -qE "^HORING UNKNOWN - $4" out && return
+    if [ $# = 5 ]; then
+        SIGNAL=$1 RANK=$2 timeout 60 horing-check -t 2 -- paro-lab -g 3 -p 1 -r 200mbit -- ./victim >out 2>said || rc=$?
+    else
+        SIGNAL=$1 RANK=$2 timeout 60 paro-lab -g 3 -p 1 -r 200mbit -- ./victim "$BIN/horing-check" -t 2 >out 2>said || rc=$?
+    fi
+    # shellcheck disable=SC2053 # STATUS is a pattern
+    [[ $rc = $3 ]] && [ "$(wc -l <out)" = 1 ] && grep -qE "^HORING $4" out && return
     echo "$1 to rank $2: status $rc, expected $3 and one line of $4:"
     cat out said
     return 1
 }
 
-@test "a rank 0 that is stopped or killed: one line all the same" {
+@test "a rank that is stopped or killed: one line all the same" {
     # shellcheck disable=SC2016 # for the script
     printf '#!/bin/sh\nme=$$\n[ "$OMPI_COMM_WORLD_RANK" != "$RANK" ] ||
-        (exec >/dev/null 2>&1 </dev/null; sleep 0.8; kill -"$SIGNAL" $me) &\nexec "%s" "$@"\n' \
-        "$BIN/horing-check" > victim
+        (exec >/dev/null 2>&1 </dev/null; sleep 0.8; kill -"$SIGNAL" $me) &\nexec "$@"\n' > victim
     chmod 755 victim
     # It could speak when it is woken to be ended, which it is not always in time for.
-    for _ in 1 2 3; do
-        hit STOP 0 3 'no answer within 2 s, while '
-    done
+    hit STOP 0 3 'UNKNOWN - no answer within 2 s, while '
     # Here the launcher ends all at once, and may no longer pass on what comes then.
-    again hit KILL 0 137 'ended before there was an answer, while '
-    again hit TERM 0 143 'ended before there was an answer, while '
+    again hit KILL 0 137 'UNKNOWN - ended before there was an answer, while '
+    # Whoever asks from outside has an answer for certain.
+    local signal
+    for signal in STOP KILL TERM; do
+        hit $signal 0 3 'UNKNOWN - ' --
+    done
+    hit STOP 2 2 'CRITICAL - node2 does not answer' --
+    # Its peers may see that it is gone before the launcher does.
+    hit KILL 2 '[23]' '(UNKNOWN - |CRITICAL - node2 does not answer)' --
+    hit TERM 2 '[23]' '(UNKNOWN - |CRITICAL - node2 does not answer)' --
 }

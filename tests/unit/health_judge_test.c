@@ -523,9 +523,9 @@ static void thousands_of_ports_are_little_work(void **state)
     struct health_data d = data("4096,port=7:90,out=4000:80", 1);
 
     (void)state;
-    double start = tick_now_s();
+    double start = tick_cpu_s();
     struct health_verdict v = judge(&d);
-    double took_s = tick_now_s() - start;
+    double took_s = tick_cpu_s() - start;
     assert_int_equal(v.findings, 2);
     assert_int_equal(v.finding[0].host, 7);
     assert_int_equal(v.finding[1].host, 4000);

@@ -346,41 +346,64 @@ static void two_hosts(void **state)
     health_baseline_release(&b);
 }
 
-/* A host may stand once, wherever the other one is; thousands of them are no work. */
-static void hosts_stand_once(void **state)
+/* A baseline of so many hosts, 7 once more behind them if `twice`, as a file; freed by free. */
+static char *baseline_text(int hosts, int twice, size_t *bytes)
 {
-    enum { HOSTS = 50000 };
     char *text = NULL, hex[HEALTH_SUM];
-    size_t bytes = 0;
+    FILE *f = open_memstream(&text, bytes);
+
+    fputs("format: paro-baseline/2\nwhen_s: 0\npaths: [{path: 0, ratio: 1}]\nports:\n", f);
+    for (int k = 0; k < hosts + twice; k++)
+        fprintf(f,
+                "  - {host: n%05d, ranks: 1, out_Bps: 1, in_Bps: 1, out_spread: 0,"
+                " in_spread: 0, latency_s: 0}\n",
+                k < hosts ? k : 7);
+    fflush(f);
+    health_sum(text, (int64_t)*bytes, hex);
+    fprintf(f, "checksum: %s\n", hex);
+    fclose(f);
+    return text;
+}
+
+/* Processor seconds that such a baseline takes to be read, once right and once with 7 twice. */
+static double parse_s(int hosts)
+{
+    char want[128], last[16];
     struct health_baseline b;
     struct err err;
+    double took_s = 0;
 
-    (void)state;
-    double start = tick_now_s();
     for (int twice = 0; twice < 2; twice++) {
-        FILE *f = open_memstream(&text, &bytes);
-        fputs("format: paro-baseline/2\nwhen_s: 0\npaths: [{path: 0, ratio: 1}]\nports:\n", f);
-        for (int k = 0; k < HOSTS + twice; k++)
-            fprintf(f,
-                    "  - {host: n%05d, ranks: 1, out_Bps: 1, in_Bps: 1, out_spread: 0,"
-                    " in_spread: 0, latency_s: 0}\n",
-                    k < HOSTS ? k : 7);
-        fflush(f);
-        health_sum(text, (int64_t)bytes, hex);
-        fprintf(f, "checksum: %s\n", hex);
-        fclose(f);
+        size_t bytes = 0;
+        char *text = baseline_text(hosts, twice, &bytes);
+        double start = tick_cpu_s();
         assert_int_equal(health_baseline_parse(&b, "b", text, (int64_t)bytes, &err), -twice);
+        took_s += tick_cpu_s() - start;
         if (!twice) {
-            assert_int_equal(b.hosts, HOSTS);
-            assert_string_equal(b.host[HOSTS - 1], "n49999");
+            snprintf(last, sizeof last, "n%05d", hosts - 1);
+            assert_int_equal(b.hosts, hosts);
+            assert_string_equal(b.host[hosts - 1], last);
             health_baseline_release(&b);
         }
         free(text);
     }
-    assert_string_equal(err.text, "b:50005: 'ports[50000].host' is 'n00007' a second time,"
-                                  " expected each host once");
+    snprintf(want, sizeof want,
+             "b:%d: 'ports[%d].host' is 'n00007' a second time, expected each host once",
+             hosts + 5, hosts);
+    assert_string_equal(err.text, want);
+    return took_s;
+}
+
+/* A host may stand once, wherever the other one is; thousands of them are no work. */
+static void hosts_stand_once(void **state)
+{
+    (void)state;
+    double took_s = parse_s(50000);
+#ifdef __SANITIZE_ADDRESS__
+    return; /* libcyaml's lists grow by one item, and its realloc copies them each time */
+#endif
     /* Each with each would be 10^9 comparisons of names, twice. */
-    assert_true(tick_now_s() - start < 10);
+    assert_true(took_s < 10);
 }
 
 static void needs_something_to_compare(void **state)

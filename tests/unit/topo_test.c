@@ -482,7 +482,7 @@ static void large(void **state)
     static const char *const specs[] = {"1000x8", "2048x8", "16x1024", "1x16384"};
 
     (void)state;
-    double start = tick_now_s();
+    double start = tick_cpu_s();
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct topo a, b;
         struct err err;
@@ -495,7 +495,7 @@ static void large(void **state)
         topo_release(&a);
         topo_release(&b);
     }
-    assert_true(tick_now_s() - start < 4);
+    assert_true(tick_cpu_s() - start < 4);
 }
 
 int main(void)

@@ -177,7 +177,7 @@ static void alias_bomb(void **state)
         for (int i = 0; i < 9; i++)
             used += (size_t)sprintf(text + used, "*%c%s", c - 1, i < 8 ? "," : "]\n");
     }
-    double start = tick_now_s();
+    double start = tick_cpu_s();
     yaml_take(&y, "bomb", mem_dup(text), (int64_t)strlen(text));
     assert_int_equal(yaml_format(&y, "x/1", &err), -1);
     char *known = mem_new(strlen(text) + 8, 1); /* "ranks" is a key of the schema */
@@ -188,7 +188,7 @@ static void alias_bomb(void **state)
     struct doc *doc = NULL;
     assert_int_equal(yaml_load(&y, &schema, (void **)&doc, &err), -1);
     assert_string_equal(err.text, want);
-    assert_true(tick_now_s() - start < 1);
+    assert_true(tick_cpu_s() - start < 1);
     yaml_release(&y);
 }
 
@@ -202,10 +202,10 @@ static void nested(const char *open, size_t times, const char *want)
     strcpy(text, "extra: ");
     for (size_t i = 0; i < times; i++)
         memcpy(text + 7 + i * n, open, n);
-    double start = tick_now_s();
+    double start = tick_cpu_s();
     assert_int_equal(load(text, strlen(text), &doc, &err), -1);
     assert_string_equal(err.text, want);
-    assert_true(tick_now_s() - start < 1);
+    assert_true(tick_cpu_s() - start < 1);
     mem_free(text);
 }
 

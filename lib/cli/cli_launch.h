@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLI_CLI_LAUNCH_H
+#define CLI_CLI_LAUNCH_H
+
+#include "base/err.h"
+
+/*
+ * An answer of ranks for certain: a launcher (mpirun) that is told of a rank that was killed
+ * ends, or hangs, with or without passing on what was said.  So the one who asks is outside:
+ * it starts the launcher, and takes for an answer what ends with a mark.
+ */
+/* A byte that no text of ours has; the status, one digit, follows. */
+enum { CLI_LAUNCH_MARK = 4 };
+
+/*
+ * Runs argv, NULL at its end, with nothing on its standard input, until it has said `text`
+ * (mem_free) and `status` behind the mark, or for `seconds` and what a start may take.  It is
+ * gone on return, whether it was willing or not.  A signal that would end this process ends it.
+ * ERR_PEER: there was no answer.
+ */
+int cli_launch(char *const *argv, double seconds, char **text, int *status, struct err *err);
+
+#endif

@@ -1,0 +1,101 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# horing-check -- LAUNCHER: one answer and its status, whatever becomes of the launcher.  The
+# launchers are scripts here; tests/lab has mpirun, whose ranks are killed.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    unset STATE_DIRECTORY XDG_STATE_HOME OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID
+}
+
+# says STATUS LINE SCRIPT [OPTION...]: of a launcher that is a script of the shell.
+says() {
+    local want=$1 line=$2 script=$3 rc=0
+    shift 3
+    timeout -s KILL 60 horing-check "$@" -- sh -c "$script" sh >out 2>said || rc=$?
+    [ $rc = "$want" ] && [ "$(cat out)" = "$line" ] && [ ! -s said ] && return
+    echo "status $rc, expected $want and $line:"
+    cat out said
+    return 1
+}
+
+@test "an answer and its status, however the launcher ends behind it" {
+    says 1 'HORING WARNING - x|' 'printf "HORING WARNING - x|\n\0041"'
+    says 2 'HORING CRITICAL - x' 'printf "HORING CRITICAL - x\n\0042"; exit 137'
+    says 0 'HORING OK - x' 'printf "HORING OK - x\n\0040more\n\0043"; kill -9 $$'
+    # Nothing new is nothing printed, and a status all the same.
+    says 2 '' 'printf "\0042"; exit 1' --state state --notify=change
+    # Longer than a pipe holds, and in pieces.
+    says 0 "$(seq 99999)" 'seq 50000; sleep 0.2; seq 50001 99999; printf "\004"; sleep 0.2; printf 0'
+}
+
+@test "what it starts is this command with its options, and a mark behind what that says" {
+    # shellcheck disable=SC2016 # for the launcher
+    says 0 'horing-check --mark-answer -t 3 -b x y' 'echo "$@"; printf "\0040"' -t 3 -b 'x y'
+    says 3 "HORING UNKNOWN - one host ('$(hostname)'), expected two or more to measure between" \
+        'exec "$@"' -t 60
+    run -3 --separate-stderr horing-check -t 60 --json -- env
+    # shellcheck disable=SC2154
+    [ -z "$output" ] && [[ $stderr == '{"error":{"code":"input","text":"one host'* ]]
+}
+
+@test "without an answer: UNKNOWN with the reason, status 3" {
+    says 3 "HORING UNKNOWN - 'sh' ended with status 1 before there was an answer" 'exit 1'
+    says 3 "HORING UNKNOWN - 'sh' ended with status 0 before there was an answer" \
+        'echo HORING OK - half'
+    # shellcheck disable=SC2016
+    says 3 "HORING UNKNOWN - 'sh' ended with status 137 (Killed) before there was an answer" \
+        'kill -9 $$'
+    # As mpirun has it, which is not killed itself; a mark that is none; one whose end is held.
+    says 3 "HORING UNKNOWN - 'sh' ended with status 137 (Killed) before there was an answer" \
+        'printf "\0047"; sleep 60 & exit 137'
+    run -3 horing-check -- ./absent
+    [ "$output" = "HORING UNKNOWN - cannot run './absent': No such file or directory" ]
+    run -3 --separate-stderr horing-check --learn -- false
+    [ -z "$output" ] && [ "$stderr" = "horing-check: 'false' ended with status 1 before there was an answer" ]
+}
+
+@test "a launcher that hangs is ended with all that it started, and so is one that is asked to end" {
+    # shellcheck disable=SC2016
+    local hangs='trap "" TERM; echo $$ > pid; sleep 77 & echo $! > child; kill -STOP $$; wait'
+    says 3 "HORING UNKNOWN - no answer from 'sh' within 11 s" "$hangs" -t 1
+    [ ! -e "/proc/$(cat pid)" ]
+    # Nobody may have collected it yet.
+    ! grep -q '^State:.[^Z]' "/proc/$(cat child)/status" 2> none
+    # shellcheck disable=SC2016
+    horing-check -- sh -c 'echo $$ > pid2; sleep 77' >out 2>said &
+    until [ -s pid2 ]; do sleep 0.02; done
+    kill "$!"
+    local rc=0
+    wait "$!" || rc=$?
+    [ "$rc" = 3 ]
+    [ "$(cat out)" = "HORING UNKNOWN - ended before 'sh' had an answer" ]
+    [ ! -e "/proc/$(cat pid2)" ]
+    # Who is killed leaves none behind either.
+    # shellcheck disable=SC2016
+    horing-check -- sh -c 'echo $$ > pid3; exec sleep 77' &
+    until [ -s pid3 ]; do sleep 0.02; done
+    kill -9 "$!"
+    for _ in $(seq 500); do
+        [ -e "/proc/$(cat pid3)" ] || return 0
+        sleep 0.02
+    done
+    return 1
+}
+
+@test "options are looked at before anything is started; what measures nothing needs no launcher" {
+    run -3 horing-check -c 5x -- touch started
+    [[ "$output" == "HORING UNKNOWN - --critical: range '5x', expected "* ]]
+    says 3 'HORING UNKNOWN - --level quick and a launcher, expected one of them' 'touch started' --level quick
+    says 3 'HORING UNKNOWN - --replay and a launcher, expected one of them' 'touch started' --replay synth:8
+    [ ! -e started ]
+}
+
+@test "a full disk takes the answer: status 3" {
+    local rc=0
+    horing-check -- sh -c 'printf "HORING OK - x\n\0040"' >/dev/full 2>said || rc=$?
+    [ $rc = 3 ] && grep -q 'cannot write to standard output' said
+}
