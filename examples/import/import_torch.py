@@ -194,7 +194,7 @@ class Piece:
 
 def read_universal(root):
     """(name, state, Piece) of each zero/NAME/STATE.pt."""
-    zero = os.path.join(root, "zero")
+    zero, with_step = os.path.join(root, "zero"), False
 
     def load(path, look=False):
         with telling(path):
@@ -216,9 +216,34 @@ def read_universal(root):
                 t = torch.as_tensor(t)
             if not isinstance(t, torch.Tensor):
                 raise Wrong(f"'{path}' has a {type(t).__name__}, expected a tensor")
+            with_step |= state == "step"
             yield name, state.replace("fp32", ""), Piece(
                 path, t.shape, t.dtype,
                 (lambda t=t: t) if state == "step" else (lambda path=path: load(path)))
+    if not with_step:
+        yield None, "step", Piece(root, (), torch.int64, lambda: steps_beside(root))
+
+
+def steps_beside(root):
+    """Of ZeRO 3, which keeps no step in zero/: what the model's states beside it say."""
+    names = sorted(n for n in os.listdir(root) if n.endswith("model_states.pt"))
+    if not names:
+        raise Wrong(f"'{root}' has no file *model_states.pt")
+    path = os.path.join(root, names[0])
+    with telling(path):
+        check_sums(path)
+        try:
+            found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except pickle.UnpicklingError as e:
+            raise Wrong(f"'{path}' has what only unpickling reads") from e
+        if not isinstance(found, dict):
+            raise Wrong(f"'{path}' has a {type(found).__name__}, expected a dictionary")
+        # A step that was skipped, for a number that was not finite, is none of the optimizer's.
+        steps = [found.get(k) for k in ("global_steps", "skipped_steps")]
+    if not all(type(s) is int for s in steps) or not 0 <= steps[1] <= steps[0]:
+        raise Wrong(f"'{path}' has global_steps {steps[0]} and skipped_steps {steps[1]}, "
+                    "expected two counts, the second no more than the first")
+    return steps[0] - steps[1]
 
 
 def read_distcp(root):
@@ -310,13 +335,16 @@ class Found:
     def __init__(self, model, sources, ignore):
         self.model, self.ignore = model, ignore
         self.weights, self.state, self.before = {}, {s: {} for s in MOMENTS}, set()
-        self.steps, strange = {}, []
+        self.steps, self.beside, strange = {}, [], []
         for root in sources:
             for key, state, piece in read_source(root):
                 self.take(key, state, piece, strange)
         self.check_strange(strange)
 
     def take(self, key, state, piece, strange):
+        if key is None:
+            self.beside.append(piece)
+            return
         if any(key.startswith(i) for i in self.ignore):
             return
         name, before = self.model.find(key)
@@ -379,13 +407,18 @@ class Found:
                             f"to '{at}'")
 
     def step(self, given):
-        steps = set(self.steps.values())
+        steps, why = set(self.steps.values()), ""
+        for piece in self.beside if given is None and not steps else ():
+            try:
+                steps.add(piece.load())
+            except Wrong as e:
+                why = f": {e}"
         if len(steps) > 1:
             raise Wrong(f"steps {min(steps)} and {max(steps)} in one checkpoint, expected one")
         if given is not None and steps - {given}:
             raise Wrong(f"--step {given}, but the checkpoint is of step {min(steps)}")
         if given is None and not steps:
-            raise Wrong("the checkpoint does not say of which step it is, expected --step N")
+            raise Wrong("the checkpoint does not say of which step it is, expected --step N" + why)
         return given if given is not None else min(steps)
 
 

@@ -252,7 +252,7 @@ void io_abandon(struct io_out *out)
     *out = (struct io_out){.fd = -1};
 }
 
-static int exchange(const char *a, const char *b)
+int io_exchange(const char *a, const char *b)
 {
     return (int)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
 }
@@ -270,7 +270,7 @@ static int check_exchange(const char *temp, const char *path, struct err *err)
     if (lstat(path, &st) == 0) {
         if (mkdir(a, 0777) || mkdir(b, 0777))
             rc = err_sys(err, "cannot make a folder in '%s'", temp);
-        else if (exchange(a, b))
+        else if (io_exchange(a, b))
             rc = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP
                      ? err_set(err, ERR_SYS,
                                "'%s' is there, and this file system cannot exchange it in one "

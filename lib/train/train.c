@@ -47,16 +47,18 @@ static int share_file(struct world *w, const char *path, char **text, struct err
 static char *own_settings(const struct train_run *run)
 {
     int own = run->resume && strcmp(run->resume, "auto") == 0;
+    const char *dir = own ? run->out : run->resume;
+    /* `latest` may be that of a run whose other files are about to come up to it. */
+    const char *name[] = {own ? "latest/../settings.yaml" : "../settings.yaml",
+                          own ? "settings.yaml" : NULL};
     struct stat st;
 
-    if (!run->resume || (own && !run->out))
-        return NULL;
-    char *dir = own ? mem_dup(run->out) : io_join(run->resume, "..");
-    char *path = io_join(dir, "settings.yaml");
-    mem_free(dir);
-    if (stat(path, &st) == 0)
-        return path;
-    mem_free(path);
+    for (int i = 0; run->resume && dir && i < 2 && name[i]; i++) {
+        char *path = io_join(dir, name[i]);
+        if (stat(path, &st) == 0)
+            return path;
+        mem_free(path);
+    }
     return NULL;
 }
 
@@ -421,14 +423,19 @@ static int audit(struct train *t, struct err *err)
 
 int train_run(struct world *world, const struct train_run *run, struct err *err)
 {
-    struct train t = {
-        .world = world, .run = run, .lock = -1, .saved = -1, .save_s = NAN, .path_s = NAN};
+    struct train t = {.world = world,
+                      .run = run,
+                      .home = run->out,
+                      .lock = -1,
+                      .saved = -1,
+                      .save_s = NAN,
+                      .path_s = NAN};
     int stopped = 0, rc = -1;
 
     if (rank_0(&t, train_folder_settle, err) || read_inputs(&t, err) ||
         train_device_open(&t, err) || rank_0(&t, train_folder_open, err) ||
         open_engines(&t, err) || train_start_weights(&t, err) || train_save_open(&t, err) ||
-        train_trace_open(&t, err) || audit(&t, err) || rank_0(&t, train_aside_begin, err) ||
+        train_trace_open(&t, err) || audit(&t, err) || train_aside_begin(&t, err) ||
         rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
         goto done;
     warn_of_groups(&t);

@@ -16,7 +16,7 @@
  *   DIR/log.jsonl                  one object a step
  *   DIR/step-00000100/             a checkpoint (paro-checkpoint(5))
  *   DIR/latest -> step-00000100    the newest complete one
- *   DIR/.old.paro-tmp/             with force: the run before, until this one has a checkpoint
+ *   DIR/.new.paro-tmp/             with force: this run, until it has a checkpoint
  *   DIR/.lock                      held while a run writes here
  *   DIR/trace-00000007.json, .svg  a step that was traced, if one was asked for
  *   DIR/STOP                       made by somebody who wants the run to stop in good order;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows where the old run is while a new one that was begun in its folder (--force) has no
- * checkpoint of its own: in folders beside it, by renames alone, so that a kill at any place
- * loses neither.  Rank 0's business alone, under the folder's lock.
+ * Knows where a run is that was begun anew in the folder of another (--force) and has no
+ * checkpoint yet: in a folder of its own, so that nothing of the old one is touched.  With its
+ * first checkpoint it takes the old one's place, by `latest`, which at every moment leads to a
+ * whole checkpoint; a run that is killed on the way is finished by the next one.  Rank 0's
+ * business, under the folder's lock.
  *
- *     DIR/.moving.paro-tmp   the old run is partly there, partly in DIR; the new has nothing
- *
- *     DIR/.old.paro-tmp      all of the old run is there; what DIR has is the new one's
- *
- *     old in DIR --(each name)--> .moving --(one rename)--> .old --(new `latest`)--> removed
- *         ^-------(each name)-------'  ^----(one rename)----'   (none: the new one's goes)
- *
- * The rename of the one folder to the other is what says whose the names in DIR are.  `latest`
- * leaves first and comes back last: it always leads to a whole checkpoint, or is absent.
+ *     latest -> step-00000009                    the old run; .new.paro-tmp/ fills
+ *     latest -> .new.paro-tmp/step-00000002      the new one; what is the old one's is removed
+ *     latest -> step-00000002 -> .new.paro-tmp/step-00000002
+ *                                                all else of the new one moves up
+ *     latest -> step-00000002                    folder and link have changed places
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,33 +22,24 @@
 #include "base/mem.h"
 #include "train/train_inside.h"
 
-struct places { /* owned */
-    char *latest, *moving, *old;
-};
-
-static struct places places_of(const char *out)
-{
-    return (struct places){.latest = io_join(out, "latest"),
-                           .moving = io_join(out, ".moving.paro-tmp"),
-                           .old = io_join(out, ".old.paro-tmp")};
-}
-
-static void free_places(struct places *p)
-{
-    mem_free(p->latest);
-    mem_free(p->moving);
-    mem_free(p->old);
-}
+#define ASIDE ".new.paro-tmp"
 
 /* 1: it is there, 0: it is not; -1: that cannot be told, and nothing may be done upon it. */
-static int look(const char *path, struct err *err)
+static int look(const char *dir, const char *name, mode_t *type, struct err *err)
 {
-    struct stat st;
+    char *path = io_join(dir, name);
+    struct stat st = {0};
+    int there = lstat(path, &st) == 0 ? 1 : errno == ENOENT || errno == ENOTDIR ? 0 : -1;
 
-    if (lstat(path, &st) == 0)
-        return 1;
-    return errno == ENOENT || errno == ENOTDIR ? 0 : err_sys(err, "cannot look for '%s'", path);
+    if (there < 0)
+        err_sys(err, "cannot look for '%s'", path);
+    if (type)
+        *type = st.st_mode & S_IFMT;
+    mem_free(path);
+    return there;
 }
+
+typedef int acts(const char *from, const char *to, const char *name, struct err *err);
 
 static int move(const char *from, const char *to, const char *name, struct err *err)
 {
@@ -71,10 +61,8 @@ static int remove_it(const char *dir, const char *unused, const char *name, stru
     return rc;
 }
 
-/* With every name of a run in `from`, as it was at the beginning, but for `latest`. */
-static int for_names(const char *from, const char *to,
-                     int (*act)(const char *from, const char *to, const char *name,
-                                struct err *err),
+/* With every name of a run in `from`, as it was at the beginning, but for `except`. */
+static int for_names(const char *from, const char *to, const char *except, acts *act,
                      struct err *err)
 {
     DIR *d = opendir(from);
@@ -84,7 +72,7 @@ static int for_names(const char *from, const char *to,
     if (!d)
         return err_sys(err, "cannot read folder '%s'", from);
     for (struct dirent *e; (e = io_next(d));)
-        if (train_folder_owns(e->d_name) && strcmp(e->d_name, "latest")) {
+        if (train_folder_owns(e->d_name) && strcmp(e->d_name, except)) {
             name = mem_grow(name, &room, n + 1, sizeof *name);
             name[n++] = mem_dup(e->d_name);
         }
@@ -98,80 +86,126 @@ static int for_names(const char *from, const char *to,
     return rc;
 }
 
-/* From one name to the other, and so on the disk. */
-static int rename_folder(const char *out, const char *from, const char *to, struct err *err)
-{
-    if (rename(from, to))
-        return err_sys(err, "cannot rename '%s' to '%s'", from, to);
-    return io_fsync_path(out, err);
-}
-
 int train_aside_begin(struct train *t, struct err *err)
 {
-    const char *out = t->run->out;
-    struct places p = places_of(out);
-    int rc = t->run->resume ? 0 : look(p.latest, err);
+    int32_t there = 0;
+    int rc = 0;
 
-    if (rc == 1) {
-        rc = mkdir(p.moving, 0777) ? err_sys(err, "cannot make folder '%s'", p.moving) : 0;
-        if (rc == 0)
-            rc = move(out, p.moving, "latest", err);
-        if (rc == 0)
-            rc = for_names(out, p.moving, move, err);
-        if (rc == 0)
-            rc = io_fsync_path(p.moving, err);
-        if (rc == 0)
-            rc = rename_folder(out, p.moving, p.old, err);
-    }
-    free_places(&p);
-    return rc;
-}
-
-/* All of it, `latest` last. */
-static int move_back(const char *out, const struct places *p, struct err *err)
-{
-    char *latest = io_join(p->moving, "latest");
-    int there = for_names(p->moving, out, move, err) ? -1 : look(latest, err), rc = there;
-
-    mem_free(latest);
-    if (there == 1)
-        rc = move(p->moving, out, "latest", err);
+    if (t->world->rank == 0 && !t->run->resume)
+        rc = there = look(t->run->out, "latest", NULL, err);
+    if (rc == 1)
+        rc = 0;
+    char *aside = io_join(t->run->out, ASIDE);
+    if (rc == 0 && there && mkdir(aside, 0777))
+        rc = err_sys(err, "cannot make folder '%s'", aside);
+    rc = world_agree(t->world, rc, err);
     if (rc == 0)
-        rc = io_fsync_path(out, err);
-    if (rc == 0 && rmdir(p->moving))
-        rc = err_sys(err, "cannot remove folder '%s'", p->moving);
+        rc = world_bcast(t->world, &there, sizeof there, 0, err);
+    if (rc == 0 && there)
+        t->home = t->aside = aside;
+    else
+        mem_free(aside);
     return rc;
 }
 
 int train_aside_is(const struct train *t, struct err *err)
 {
-    struct places p = places_of(t->run->out);
-    int moving = look(p.moving, err), old = moving < 0 ? -1 : look(p.old, err);
-
-    free_places(&p);
-    return old < 0 ? -1 : moving || old;
+    return look(t->run->out, ASIDE, NULL, err);
 }
 
-int train_aside_settle(struct train *t, int *back, struct err *err)
+/* The text of `latest`, owned by the caller; NULL: it is absent, or no link. */
+static int read_latest(const char *out, char **text, struct err *err)
 {
-    const char *out = t->run->out;
-    struct places p = places_of(out);
-    int old = look(p.old, err), latest = old == 1 ? look(p.latest, err) : 0, rc = 0;
+    char *path = io_join(out, "latest"), to[PATH_MAX];
+    ssize_t n = readlink(path, to, sizeof to - 1);
+    int rc = n < 0 && errno != ENOENT && errno != EINVAL
+                 ? err_sys(err, "cannot read '%s'", path)
+                 : 0;
 
-    *back = 0;
-    if (old < 0 || latest < 0)
-        rc = -1;
-    else if (old && latest) /* the new run has a checkpoint */
-        rc = io_remove_tree(p.old, err);
-    else if (old) {
-        *back = 1;
-        rc = for_names(out, NULL, remove_it, err);
-        if (rc == 0)
-            rc = rename_folder(out, p.old, p.moving, err);
+    mem_free(path);
+    *text = NULL;
+    if (n >= 0) {
+        to[n] = 0;
+        *text = mem_dup(to);
     }
-    int moving = rc ? 0 : look(p.moving, err);
-    if (moving < 0 || (moving && move_back(out, &p, err)))
-        rc = -1;
-    free_places(&p);
     return rc;
+}
+
+/*
+ * The folder in .new.paro-tmp under the name in DIR that is a link to it.  Where two names
+ * cannot be exchanged the link is gone for a moment.
+ */
+static int move_step(const char *out, const char *aside, const char *step, struct err *err)
+{
+    char *link = io_join(out, step), *folder = io_join(aside, step);
+    int rc = 0;
+
+    if (io_exchange(folder, link)) {
+        unlink(link);
+        if (rename(folder, link))
+            rc = err_sys(err, "cannot move '%s' to '%s'", folder, out);
+    }
+    mem_free(link);
+    mem_free(folder);
+    return rc;
+}
+
+/* What is left of the way to the last line at the top of this file; `latest` has `text`. */
+static int go_on(struct train *t, const char *aside, const char *text, struct err *err)
+{
+    const char *out = t->run->out, *step = text;
+    mode_t type = 0;
+    int rc = 0;
+
+    if (strncmp(text, ASIDE "/", sizeof ASIDE) == 0) {
+        step = text + sizeof ASIDE;
+        char *link = io_join(out, step);
+        rc = for_names(out, NULL, "latest", remove_it, err);
+        if (rc == 0 && symlink(text, link))
+            rc = err_sys(err, "cannot make link '%s'", link);
+        mem_free(link);
+        if (rc == 0)
+            rc = train_folder_point(t, step, err);
+    }
+    /* A folder under that name: the old run's, or all is done. */
+    if (rc || look(out, step, &type, err) < 0)
+        return -1;
+    int there = type == S_IFDIR ? 0 : look(aside, step, NULL, err);
+    if (there < 1)
+        return there;
+    rc = for_names(aside, out, step, move, err);
+    if (rc == 0)
+        rc = move_step(out, aside, step, err);
+    return rc ? rc : io_fsync_path(out, err);
+}
+
+int train_aside_settle(struct train *t, int *gone, struct err *err)
+{
+    char *aside = io_join(t->run->out, ASIDE), *text = NULL;
+    int there = train_aside_is(t, err);
+    int rc = there < 1 ? there : read_latest(t->run->out, &text, err);
+
+    *gone = 0;
+    if (rc == 0 && there && text)
+        rc = go_on(t, aside, text, err);
+    if (rc == 0 && there)
+        rc = remove_it(t->run->out, NULL, ".latest.paro-tmp", err);
+    if (rc == 0 && there) {
+        *gone = look(aside, "settings.yaml", NULL, err);
+        rc = *gone < 0 ? -1 : io_remove_tree(aside, err);
+    }
+    if (rc == 0)
+        t->home = t->run->out;
+    mem_free(aside);
+    mem_free(text);
+    return rc;
+}
+
+int train_aside_end(struct train *t, const char *step, struct err *err)
+{
+    char *text = io_join(ASIDE, step);
+    int gone, rc = train_folder_point(t, text, err);
+
+    mem_free(text);
+    return rc ? rc : train_aside_settle(t, &gone, err);
 }

@@ -95,19 +95,19 @@ static int lock_folder(struct train *t, struct err *err)
 
 int train_folder_settle(struct train *t, struct err *err)
 {
-    int is = train_aside_is(t, err), back = 0;
+    int is = train_aside_is(t, err), gone = 0;
 
     if (is < 1)
         return is;
     if (lock_folder(t, err))
         return -1;
-    int rc = train_aside_settle(t, &back, err);
+    int rc = train_aside_settle(t, &gone, err);
     close(t->lock);
     t->lock = -1;
-    if (rc == 0 && back && t->run->talk)
+    if (rc == 0 && gone && t->run->talk)
         fprintf(t->run->talk,
                 "paro-train: '%s': the run begun anew there was killed before its first "
-                "checkpoint: the old run is back\n",
+                "checkpoint, and is removed: the old run stands\n",
                 t->run->out);
     return rc;
 }
@@ -115,7 +115,7 @@ int train_folder_settle(struct train *t, struct err *err)
 int train_folder_open(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
-    int back;
+    int gone;
 
     if (io_mkdir(out, err) || check_folder(t, err))
         return -1;
@@ -124,7 +124,7 @@ int train_folder_open(struct train *t, struct err *err)
     t->save = io_join(out, "SAVE");
     /* Between the look and the lock another run may have begun and ended here. */
     if (rc == 0)
-        rc = train_aside_settle(t, &back, err);
+        rc = train_aside_settle(t, &gone, err);
     if (rc == 0 && is_there(out, "latest"))
         rc = check_folder(t, err);
     return rc;
@@ -148,7 +148,7 @@ static void put_tuning(const struct train *t, FILE *out)
 static int write_text(struct train *t, const char *name,
                       void (*put)(const struct train *t, FILE *out), struct err *err)
 {
-    char *path = io_join(t->run->out, name);
+    char *path = io_join(t->home, name);
     struct io_out out;
     int rc = io_create(&out, path, 1, err);
 
@@ -221,18 +221,18 @@ static int newest_first(const void *a, const void *b)
 static int find_steps(struct train *t, const struct step_kind *kind, char ***names, int *count,
                       struct err *err)
 {
-    DIR *d = opendir(t->run->out);
+    DIR *d = opendir(t->home);
     char **name = NULL;
     size_t room = 0, n = 0;
 
     if (!d)
-        return err_sys(err, "cannot read folder '%s'", t->run->out);
+        return err_sys(err, "cannot read folder '%s'", t->home);
     for (struct dirent *e; (e = io_next(d));)
         if (step_of(e->d_name, kind) >= 0) {
             name = mem_grow(name, &room, n + 1, sizeof *name);
             name[n++] = mem_dup(e->d_name);
         }
-    int rc = errno ? err_sys(err, "cannot read folder '%s'", t->run->out) : 0;
+    int rc = errno ? err_sys(err, "cannot read folder '%s'", t->home) : 0;
     closedir(d);
     *names = name;
     *count = (int)n;
@@ -252,7 +252,7 @@ static void free_names(char **name, int count)
  */
 static int remove_checkpoint(struct train *t, const char *name, struct err *err)
 {
-    char *path = io_join(t->run->out, name), *temp = io_temp_name(path);
+    char *path = io_join(t->home, name), *temp = io_temp_name(path);
     int rc = io_remove_tree(temp, err);
 
     if (rc == 0 && rename(path, temp))
@@ -288,16 +288,14 @@ static int remove_steps(struct train *t, const struct step_kind *kind, int64_t s
 
     for (int i = 0; rc == 0 && i < n; i++)
         if (step_of(name[i], kind) > step)
-            rc = remove_tree(t->run->out, name[i], err);
+            rc = remove_tree(t->home, name[i], err);
     free_names(name, n);
     return rc;
 }
 
 int train_folder_begin(struct train *t, struct err *err)
 {
-    const char *out = t->run->out;
-
-    remove_file(out, ".latest.paro-tmp");
+    remove_file(t->home, ".latest.paro-tmp");
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
         if (remove_steps(t, &halves[i], -1, err))
             return -1;
@@ -309,8 +307,8 @@ int train_folder_begin(struct train *t, struct err *err)
         write_text(t, "settings.yaml", put_settings, err))
         return -1;
     if (!t->tuning.rules) { /* there may be that of the run before this one */
-        remove_file(out, "tuning.yaml");
-        remove_file(out, ".tuning.yaml.paro-tmp");
+        remove_file(t->home, "tuning.yaml");
+        remove_file(t->home, ".tuning.yaml.paro-tmp");
     } else if (write_text(t, "tuning.yaml", put_tuning, err))
         return -1;
     unlink(t->stop);
@@ -342,7 +340,7 @@ void train_folder_close(struct train *t)
     static const char *const early[] = {"log.jsonl", "plan.yaml", "settings.yaml",
                                         "tuning.yaml", ".lock"};
     struct err ignored;
-    int back;
+    int gone;
 
     if (t->new && t->lock >= 0)
         for (size_t i = 0; i < sizeof early / sizeof *early; i++)
@@ -350,9 +348,10 @@ void train_folder_close(struct train *t)
     if (t->new)
         rmdir(t->run->out);
     else if (t->lock >= 0) /* where that fails, the next run does it */
-        train_aside_settle(t, &back, &ignored);
+        train_aside_settle(t, &gone, &ignored);
     if (t->lock >= 0)
         close(t->lock);
     mem_free(t->stop);
     mem_free(t->save);
+    mem_free(t->aside);
 }

@@ -35,6 +35,8 @@ struct train {
     FILE *log;         /* rank 0: the file, or NULL where `lines` is the log */
     int lines;         /* said so far */
     int lock;          /* rank 0: of the folder; -1: none */
+    const char *home;  /* where what this run makes goes: run->out, or aside */
+    char *aside;       /* owned; with force, until the first checkpoint is there */
     int new;           /* rank 0: the folder is this run's, and goes again if it never begins */
     char *stop, *save; /* rank 0: the paths of STOP and SAVE */
     int64_t flags;     /* enum train_flag, as this rank tells them in the step's own exchange */
@@ -53,8 +55,7 @@ struct train {
 };
 
 /* train_folder.c: rank 0's, the run's folder. */
-/* Before anything in it is read: a run that another one had set aside, and was killed, is back.
- */
+/* Before anything in it is read: what a run begun anew in another's place left is settled. */
 int train_folder_settle(struct train *t, struct err *err);
 /* Makes and locks it; one that has a run, or is no run's, is refused. */
 int train_folder_open(struct train *t, struct err *err);
@@ -69,12 +70,16 @@ int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *
 /* Closes it; one in which nothing has begun is as it was before. */
 void train_folder_close(struct train *t);
 
-/* train_aside.c: rank 0's, with the folder locked: the old run under --force. */
-int train_aside_begin(struct train *t, struct err *err); /* the folder is the new run's */
+/* train_aside.c: rank 0's, with the folder locked: a new run in an old one's folder (--force).
+ */
+/* Where there is an old one, home is aside.  Collective. */
+int train_aside_begin(struct train *t, struct err *err);
+/* The new run's checkpoint `step` is in home: it takes the old one's place. */
+int train_aside_end(struct train *t, const char *step, struct err *err);
 /* Whether something is aside (1); needs no lock. */
 int train_aside_is(const struct train *t, struct err *err);
-/* What is aside goes where there is a checkpoint in its place, and else comes back (*back). */
-int train_aside_settle(struct train *t, int *back, struct err *err);
+/* What is aside takes the old one's place if it had begun to, and else is removed (*gone). */
+int train_aside_settle(struct train *t, int *gone, struct err *err);
 
 /* train_device.c */
 int train_device_open(struct train *t, struct err *err); /* collective */
@@ -100,6 +105,8 @@ void train_save_advance(struct train *t, int64_t flags);
 /* The end of a run: all that is in flight is there, and one of the last step. */
 int train_save_finish(struct train *t, struct err *err);
 int64_t train_save_bytes(const struct train *t); /* of the copy */
+/* Rank 0: nothing that is in flight moves `home`. */
+void train_save_still(struct train *t);
 void train_save_close(struct train *t);
 
 /*

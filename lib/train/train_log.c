@@ -77,7 +77,7 @@ int train_log_open(struct train *t, struct err *err)
         train_progress_open(t);
         return 0;
     }
-    path = run->log ? mem_dup(run->log) : io_join(run->out, "log.jsonl");
+    path = run->log ? mem_dup(run->log) : io_join(t->home, "log.jsonl");
     int file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
     if (run->resume && file)
         rc = cut_log(t, path, err);

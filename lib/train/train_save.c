@@ -128,7 +128,8 @@ static int write_shard(struct train_saver *s, struct err *err)
 /* Rank 0, when all shards are there. */
 static int publish(struct train_saver *s, struct err *err)
 {
-    int ranks = s->train->world->ranks, back, rc = 0;
+    struct train *t = s->train;
+    int ranks = t->world->ranks, rc = 0;
     char **entry = mem_new((size_t)ranks, sizeof *entry);
 
     for (int r = 0; rc == 0 && r < ranks; r++) {
@@ -149,11 +150,10 @@ static int publish(struct train_saver *s, struct err *err)
     else
         io_dir_abandon(&s->dir);
     if (rc == 0)
-        rc = train_folder_point(s->train, s->name, err);
+        rc = t->home == t->run->out ? train_folder_point(t, s->name, err)
+                                    : train_aside_end(t, s->name, err);
     if (rc == 0)
-        rc = train_aside_settle(s->train, &back, err);
-    if (rc == 0)
-        rc = train_folder_prune(s->train, (int64_t)s->train->settings.keep, s->run.step, err);
+        rc = train_folder_prune(t, (int64_t)t->settings.keep, s->run.step, err);
     return rc;
 }
 
@@ -212,7 +212,7 @@ static void name_it(struct train_saver *s)
                                .data_seq = t->data.seq,
                                .data_sum = t->data.sum};
     mem_free(s->temp);
-    char *path = io_join(t->run->out, s->name);
+    char *path = io_join(t->home, s->name);
     s->temp = io_temp_name(path);
     s->rc = t->world->rank == 0 ? io_dir_create(&s->dir, path, 1, &s->err) : 0;
     mem_free(path);
@@ -226,6 +226,7 @@ static void next_phase(struct train_saver *s)
 
     if (s->phase == PUBLISHING) {
         t->saved = s->run.step;
+        t->home = t->run->out;
         s->phase = NONE;
         return;
     }
@@ -329,6 +330,14 @@ int train_save_open(struct train *t, struct err *err)
     if (rc == 0)
         place(s);
     return world_agree(t->world, rc, err);
+}
+
+void train_save_still(struct train *t)
+{
+    struct err none;
+
+    if (t->saver->phase == PUBLISHING)
+        join(t->saver, &none);
 }
 
 int64_t train_save_bytes(const struct train *t)

@@ -331,10 +331,11 @@ static int write_files(struct train *t, const struct train_trace *trace, struct 
     struct io_out out[2] = {{.fd = -1}, {.fd = -1}};
     int rc = 0;
 
+    train_save_still(t);
     for (int i = 0; rc == 0 && i < 2; i++) {
         char name[40];
         snprintf(name, sizeof name, "trace-%08" PRId64 ".%s", trace->step, kinds[i]);
-        char *path = io_join(t->run->out, name);
+        char *path = io_join(t->home, name);
         rc = io_create(&out[i], path, 1, err);
         mem_free(path);
         if (rc)

@@ -101,7 +101,7 @@ comes_in() {
 @test "DeepSpeed's, universal, of ZeRO-3: 4 ranks, IIG" {
     make deepspeed-3
     plan 2x2 IIG 4
-    comes_in 4 "$KIND/from" --step 4
+    comes_in 4 "$KIND/from"
 }
 
 @test "DeepSpeed's, universal, of ZeRO-1 in bf16: 2 ranks, NGG" {
@@ -227,7 +227,21 @@ pickle.dump(Evil(), open("evil/.metadata", "wb"))' "$KIND/from/model"
     make deepspeed-3
     cp -r "$KIND/from" u
     t=model.norm.weight
-    refused "the checkpoint does not say of which step it is, expected --step N" u
+    states() { # SKIPPED: the model's states, of step 4
+        "$PYTHON" -c "import sys, torch; torch.save(dict(global_steps=4, skipped_steps=$1), sys.argv[1])" \
+            u/zero_pp_rank_0_mp_rank_00_model_states.pt
+    }
+    said="the checkpoint does not say of which step it is, expected --step N"
+    states 1 # a step that was skipped is none of the optimizer's
+    import u 2> told
+    [ "$(cat told)" = "new: 39 tensors, step 3, with the optimizer's state" ]
+    rm -r new
+    states 5
+    refused "$said: 'u/zero_pp_rank_0_mp_rank_00_model_states.pt' has global_steps 4 and skipped_steps 5, expected two counts, the second no more than the first" u
+    states sys.exit
+    refused "$said: 'u/zero_pp_rank_0_mp_rank_00_model_states.pt' has what only unpickling reads" u
+    rm u/*_model_states.pt
+    refused "$said: 'u' has no file *model_states.pt" u
     printf garbage | dd of=u/zero/$t/fp32.pt bs=1 seek=1000 conv=notrunc status=none
     refused "cannot read 'u/zero/$t/fp32.pt': Bad CRC-32 for file 'fp32/data/0'" u --step 4
     cp "$KIND/from/zero/$t/fp32.pt" u/zero/$t

@@ -133,31 +133,35 @@ anew() {
     cp -a "$G/ended" run
     paro-train "$G/one.yaml" -d "$TEXT" -o run --seed 2 --steps 99999 --force > out 2> said 3>&- &
     for _ in $(seq 600); do
-        [ ! -e run/.old.paro-tmp ] || [ ! -s run/log.jsonl ] || return 0
+        [ ! -s run/.new.paro-tmp/log.jsonl ] || return 0
         sleep 0.05
     done
     return 1
 }
 
-@test "--force: the old run is kept until the new one has a checkpoint, and comes back" {
+@test "--force: the old run stands until the new one has a checkpoint" {
     anew
-    paro-shard verify run/.old.paro-tmp/latest > /dev/null
+    diff -r "$G/ended" run -x .new.paro-tmp
     run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto
     [ "$status" = 2 ] && [ "$stderr" = "paro-train: 'run' is being written by another run" ]
     touch run/SAVE
-    for _ in $(seq 600); do [ -e run/.old.paro-tmp ] || break; sleep 0.05; done
-    [ ! -e run/.old.paro-tmp ] && [ -e run/latest ]
+    for _ in $(seq 600); do [ -e run/.new.paro-tmp ] || break; sleep 0.05; done
+    [ ! -e run/.new.paro-tmp ] && [ -e run/latest ]
     kill -KILL $!
     wait $! || true
     grep -q '^seed: 2$' run/settings.yaml
     paro-shard verify run/latest > /dev/null
+    [ "$(cd run && echo step-*)" = "$(readlink run/latest)" ] && [ ! -L "run/$(readlink run/latest)" ]
 
     rm -r run
     anew
     kill -KILL $!
     wait $! || true
     cp -a run killed
-    told="paro-train: 'run': the run begun anew there was killed before its first checkpoint: the old run is back"
+    diff -r "$G/ended" run -x .new.paro-tmp
+    paro-train --print-config --resume=auto -o run | cmp - run/settings.yaml
+    paro-train --print-config --resume=run/latest | cmp - run/settings.yaml
+    told="paro-train: 'run': the run begun anew there was killed before its first checkpoint, and is removed: the old run stands"
     run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run
     [ "$status" = 2 ]
     [ "$stderr" = "$told
@@ -170,6 +174,52 @@ paro-train: 'run' has a run in it, expected a new folder, --resume=auto or --for
     [ "$(cat said)" = "$told" ]
     [ "$(bits run/log.jsonl | wc -l)" = 5 ]
     head -n 4 run/log.jsonl | cmp - "$G/ended/log.jsonl"
+}
+
+# The latest checkpoint is whole, and of the new run, as are the settings.
+finishes() {
+    paro-shard verify run/latest > /dev/null
+    paro-train --print-config --resume=auto -o run > shown
+    cmp shown new/settings.yaml
+    ! paro-train "$G/one.yaml" -d "$TEXT" -o run 2> said || return 1
+    [ "$(cat said)" = "paro-train: 'run' has a run in it, expected a new folder, --resume=auto or --force" ]
+    diff -r new run
+    rm -r run
+}
+
+@test "--force: killed while the new run takes the old one's place: the next one finishes that" {
+    paro-train "$G/one.yaml" -d "$TEXT" -o new --seed 2 --steps 4 > out
+    [ "$(readlink new/latest)" = "$(readlink "$G/ended/latest")" ] # they meet
+    step=$(readlink new/latest)
+    taken() { # of the old run, the names that stay
+        mkdir run run/.new.paro-tmp
+        for name in .lock "$@"; do cp -a "$G/ended/$name" run; done
+        (cd new && cp -a log.jsonl plan.yaml settings.yaml "$step" ../run/.new.paro-tmp)
+        ln -s ".new.paro-tmp/$step" run/latest
+    }
+    moved() { # the old one is gone, STEP is a link
+        taken
+        ln -s ".new.paro-tmp/$step" "run/$step"
+        ln -sfn "$step" run/latest
+    }
+    taken log.jsonl plan.yaml settings.yaml "$step" step-00000002
+    finishes
+    taken settings.yaml
+    finishes
+    taken
+    ln -s ".new.paro-tmp/$step" "run/$step"
+    finishes
+    moved
+    finishes
+    moved
+    mv run/.new.paro-tmp/{settings.yaml,log.jsonl} run
+    finishes
+    moved
+    mv run/.new.paro-tmp/*.* run
+    rm "run/$step"
+    mv "run/.new.paro-tmp/$step" run
+    ln -s ".new.paro-tmp/$step" "run/.new.paro-tmp/$step"
+    finishes
 }
 
 @test "--force: a run that fails before its first checkpoint leaves the old one as it was" {

@@ -25,9 +25,9 @@ sampled() {
 }
 
 @test "a run that is killed or cannot write: its checkpoints are whole, and it goes on" {
-    kinds=file,lost,rename sampled 1 resume
+    kinds=change,lost,rename sampled 1 resume
 }
 
 @test "a run begun anew that cannot write: the old run is there or the new one" {
-    kinds=rename sampled 1 anew
+    kinds=change,rename sampled 1 anew
 }

@@ -17,7 +17,8 @@
  * killed, or where it could not remove it; the next run removes it.
  *
  *     -s N   not every n: the first and last N, and N between
- *     -k KINDS of call that fail, with commas between; "file": SIGKILL at those of files alone
+ *     -k KINDS of call that fail, with commas between; "change": SIGKILL before those alone
+ *            that change a file system
  *     -b KIND the first call of KIND begins the count, and of reads, writes and closes those of
  *            plain files count: a library beside ours has pipes
  *     -f     the status of what could not be done, 2
@@ -100,7 +101,7 @@ static const struct {
     {"lock", FAULT_FAIL, 4, "EINTR"},
     {"map", FAULT_FAIL, 12, "ENOMEM"},
     {"thread", FAULT_FAIL, 11, "EAGAIN"},
-    {"file", FAULT_KILL, 0, "SIGKILL before"},
+    {"change", FAULT_KILL, 0, "SIGKILL before"},
     {"any", FAULT_KILL, 0, "SIGKILL before"},
     {"any", FAULT_KILLED, 0, "SIGKILL behind"},
 };
@@ -190,29 +191,49 @@ static int run_again(const char *more, struct fault_end *end)
     return end->hung || !WIFEXITED(end->status) ? -1 : WEXITSTATUS(end->status);
 }
 
-/* --force: a run that is asked for nothing finds one there, of which nothing is lost. */
-static const char *judge_begun_anew(int killed)
-{
-    struct fault_end end;
-
-    if (killed && run_again(NULL, &end) != c.failed)
-        return "the next run finds neither the old run nor the new one";
-    return tree_hash(c.target, 0) == tree_hash(c.old, 0) ? NULL : judge_steps();
-}
-
-static uint64_t last_step(void)
+static uint64_t last_step(const char *run)
 {
     char latest[PATH_MAX], target[PATH_MAX];
 
-    snprintf(latest, sizeof latest, "%s/latest", c.target);
+    snprintf(latest, sizeof latest, "%s/latest", run);
     return realpath(latest, target) ? tree_hash(target, 0) : 0;
+}
+
+/* Its last checkpoint is one of ALL's, under whatever name. */
+static int is_of_all(uint64_t now)
+{
+    char step[PATH_MAX];
+    struct dirent **e = NULL;
+    int n = scandir(c.all, &e, is_step, alphasort), is = 0;
+
+    for (int i = 0; i < n; i++) {
+        snprintf(step, sizeof step, "%s/%s", c.all, e[i]->d_name);
+        is |= tree_hash(step, 0) == now;
+        free(e[i]);
+    }
+    free(e);
+    return is;
+}
+
+/* --force: `latest` leads to a whole checkpoint, the old run's or the new one's, as it is left;
+ * a run that is asked for nothing finds one of them, of which nothing is lost. */
+static const char *judge_begun_anew(int killed)
+{
+    struct fault_end end;
+    uint64_t now = last_step(c.target);
+
+    if (now != last_step(c.old) && !is_of_all(now))
+        return "latest leads to no whole checkpoint";
+    if (killed && run_again(NULL, &end) != c.failed)
+        return "the next run finds neither the old run nor the new one";
+    return tree_hash(c.target, 0) == tree_hash(c.old, 0) ? NULL : judge_steps();
 }
 
 /* ---- judgement ---- */
 
 static uint64_t hash_now(void)
 {
-    return c.all ? last_step() : tree_hash(c.target, c.mask);
+    return c.all ? last_step(c.target) : tree_hash(c.target, c.mask);
 }
 
 static int litter_in(const char *dir)
@@ -443,7 +464,7 @@ static int is_chosen(const char *kind)
     size_t n = strlen(kind);
 
     if (strcmp(c.kinds, "all") == 0)
-        return strcmp(kind, "file") != 0; /* "any" has those too */
+        return strcmp(kind, "change") != 0; /* "any" has those too */
     for (const char *p = c.kinds; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
         if (strncmp(p, kind, n) == 0 && (p[n] == ',' || p[n] == 0))
             return 1;

@@ -19,7 +19,7 @@ enum fault_mode {
 };
 
 struct fault {
-    /* "any", "file", "lost", "malloc", a kind of fault_trace.c's; NULL: left alone */
+    /* "any", "change", "lost", "malloc", a kind of fault_trace.c's; NULL: left alone */
     const char *kind;
     const char *from; /* NULL, or the kind with whose first call the count begins */
     enum fault_mode mode;

@@ -57,28 +57,41 @@ static const struct {
     {"thread", SYS_clone3},
 };
 
-/* What a file system may see. */
-static int is_file(uint64_t number)
+static int is_kind(uint64_t number, const char *kind)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if ((uint64_t)calls[i].number == number)
-            return strcmp(calls[i].kind, "map") && strcmp(calls[i].kind, "thread");
+            return strcmp(calls[i].kind, kind) == 0;
     return 0;
 }
 
+/*
+ * After it a file system is another than before: between two of them it is one and the same,
+ * wherever a kill comes.  What is said is none of it.
+ */
+static int is_change(uint64_t number, const uint64_t *arg)
+{
+    static const char *const kinds[] = {"rename", "remove", "mkdir", "room"};
+    const uint64_t makes = O_CREAT | O_TRUNC;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (is_kind(number, kinds[i]))
+            return 1;
+    return (is_kind(number, "write") && arg[0] > 2) ||
+           (number == SYS_open && (arg[1] & makes)) ||
+           (number == SYS_openat && (arg[2] & makes));
+}
+
 /* What is said on stderr is how a failure is told: it arrives. */
-static int is_of(const struct fault *f, uint64_t number, uint64_t first)
+static int is_of(const struct fault *f, uint64_t number, const uint64_t *arg)
 {
     if (strcmp(f->kind, "any") == 0)
         return 1;
-    if (strcmp(f->kind, "file") == 0)
-        return is_file(number);
-    if (strcmp(f->kind, "write") == 0 && first == 2)
+    if (strcmp(f->kind, "change") == 0)
+        return is_change(number, arg);
+    if (strcmp(f->kind, "write") == 0 && arg[0] == 2)
         return 0;
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if ((uint64_t)calls[i].number == number)
-            return strcmp(calls[i].kind, f->kind) == 0;
-    return 0;
+    return is_kind(number, f->kind);
 }
 
 /* ---- files that are written and not on the disk ---- */
@@ -102,14 +115,6 @@ static int find_dirty(const struct stat *st)
         if (dirty[i].ino == st->st_ino && dirty[i].dev == st->st_dev)
             return i;
     return -1;
-}
-
-static int is_kind(uint64_t number, const char *kind)
-{
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if ((uint64_t)calls[i].number == number)
-            return strcmp(calls[i].kind, kind) == 0;
-    return 0;
 }
 
 static void note(pid_t pid, uint64_t number, const uint64_t *arg)
@@ -175,7 +180,7 @@ static int counts(const struct fault *f, pid_t pid, uint64_t number, const uint6
     if (!end->begun || (f->from && !is_on_disk(pid, number, fd)))
         return 0;
     if (strcmp(f->kind, "lost"))
-        return is_of(f, number, fd);
+        return is_of(f, number, arg);
     note(pid, number, arg);
     return number == SYS_close && file_of(pid, fd, path, &st) && find_dirty(&st) >= 0;
 }
