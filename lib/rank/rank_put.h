@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* In the tables of runs and of models: six digits behind the point, where that is neither all zeros nor a hundred digits. */
+/* In tables of runs and of models: six digits behind the point, where that is neither all zeros
+ * nor a hundred digits. */
 void rank_put_number(FILE *out, int width, double v);
 
 #endif

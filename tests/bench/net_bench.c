@@ -6,7 +6,7 @@
  *
  *     make build/bench/net_bench
  *     build/bench/net_bench 256 8 256 4
- *     build/bench/net_bench 384 7 256 4 256 6 6 bf16  products in bf16; the ratio stays to f32's
+ *     build/bench/net_bench 384 7 256 4 256 6 6 bf16  products in bf16; the ratio is to f32's
  *     build/bench/net_bench 384 7 256 4 256 6 0     0 heads of keys: GPT-2's layer, not Llama's
  *     build/bench/net_bench 256 8 256 4 256 4 4 f32 0 lora=8   what trains
  */

@@ -75,8 +75,8 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     on -d elsewhere
     [ "$status" = 0 ] && [ -z "$stderr" ]
     sed '10000s/1/2/' "$TEXT" > edited
-    head -c -1 "$TEXT" > cut
-    for other in "-d edited" "-d cut" "-d $TEXT -d $TEXT" "-d $TEXT --eval-every 5"; do
+    head -c -1 "$TEXT" > shorter
+    for other in "-d edited" "-d shorter" "-d $TEXT -d $TEXT" "-d $TEXT --eval-every 5"; do
         # shellcheck disable=SC2086 # words
         on $other
         [ "$status" = 2 ]

@@ -64,7 +64,7 @@ says() {
     says 3 "HORING UNKNOWN - no answer from 'sh' within 11 s" "$hangs" -t 1
     [ ! -e "/proc/$(cat pid)" ]
     # Nobody may have collected it yet.
-    ! grep -q '^State:.[^Z]' "/proc/$(cat child)/status" 2> none
+    run ! grep '^State:.[^Z]' "/proc/$(cat child)/status"
     # shellcheck disable=SC2016
     horing-check -- sh -c 'echo $$ > pid2; sleep 77' >out 2>said &
     until [ -s pid2 ]; do sleep 0.02; done
@@ -97,5 +97,5 @@ says() {
 @test "a full disk takes the answer: status 3" {
     local rc=0
     horing-check -- sh -c 'printf "HORING OK - x\n\0040"' >/dev/full 2>said || rc=$?
-    [ $rc = 3 ] && grep -q 'cannot write to standard output' said
+    [ "$rc" = 3 ] && grep -q 'cannot write to standard output' said
 }

@@ -18,6 +18,12 @@ check() {
     [ "$status" = 0 ] && [[ "$output" == *"1.."* ]] && [[ "$output" != *"not ok"* ]]
 }
 
+stages() {
+    run timeout 100 mpirun -np "$1" "$E/gpu/stage_check" "$2"
+    echo "$output"
+    [ "$status" = 0 ] && [[ "$output" == *"1.."* ]] && [[ "$output" != *"not ok"* ]]
+}
+
 @test "equal groups" {
     check 1 1x1
     check 4 2x2
@@ -45,11 +51,6 @@ check() {
     stages 3 '[2,1]'
     EMULATED_LATE=1 stages 2 2x1
     EMULATED_LATE=2 stages 4 2x2
-}
-stages() {
-    run timeout 100 mpirun -np "$1" "$E/gpu/stage_check" "$2"
-    echo "$output"
-    [ "$status" = 0 ] && [[ "$output" == *"1.."* ]] && [[ "$output" != *"not ok"* ]]
 }
 
 @test "an NCCL error in mid-run comes out on every rank, with rank, call and place" {

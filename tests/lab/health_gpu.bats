@@ -3,6 +3,7 @@
 #
 # horing-check --device: messages from GPU to GPU.  The GPU is one in software (make emulated), or
 # with GPU_BIN=build-cuda/bin GPU_REAL=1 a real one, which all hosts share.
+# shellcheck disable=SC2016 # the dollars of json are Perl's
 bats_require_minimum_version 1.5.0
 load lab
 
@@ -45,7 +46,7 @@ json() { perl -MJSON::PP -e 'local $/; my $d = decode_json(<STDIN>); exit !('"$1
     says 3 '^HORING UNKNOWN - .*is of the memory of GPUs, expected that of hosts' \
         -p 1 -- -b "$BASELINE"
     timeout 60 paro-lab -p 1 -r 200mbit -- horing-check --learn -t 30 > hosts.yaml
-    ! grep -q device hosts.yaml
+    run ! grep device hosts.yaml
     says 3 '^HORING UNKNOWN - .*is of the memory of hosts, expected that of GPUs .*--device cuda' \
         -p 1 -- -b "$PWD/hosts.yaml" --device "$DEVICE"
 }
