@@ -29,8 +29,8 @@ struct launch {
     const char *name;
     pid_t pid; /* and its process group */
     int gone, wait;
-    int out, signals; /* -1: closed */
-    char *text;
+    int out, signals;  /* -1: closed */
+    char *text, *mark; /* the mark in it, or NULL */
     size_t bytes, room;
 };
 
@@ -108,9 +108,20 @@ static void end(struct launch *l, int answered)
 
 /* ---- what it says ---- */
 
+/* In what came from `from` on, or in the byte before. */
+static void find_mark(struct launch *l, size_t from)
+{
+    char *end = l->text + l->bytes, *at = l->text + (from ? from - 1 : 0);
+
+    at = memchr(at, CLI_LAUNCH_MARK, (size_t)(end - at));
+    l->mark = at && at + 1 < end && at[1] >= '0' && at[1] <= '3' ? at : NULL;
+}
+
 /* 1: something came; 0: the end. */
 static int more(struct launch *l, struct err *err)
 {
+    size_t before = l->bytes;
+
     l->text = mem_grow(l->text, &l->room, l->bytes + ROOM, 1);
     ssize_t n = read(l->out, l->text + l->bytes, ROOM);
     if (n < 0)
@@ -118,14 +129,8 @@ static int more(struct launch *l, struct err *err)
     l->bytes += (size_t)n;
     if (l->bytes > MOST)
         return err_set(err, ERR_PEER, "'%s' says more than %d MiB", l->name, MOST >> 20);
+    find_mark(l, before);
     return n > 0;
-}
-
-static char *find_mark(const struct launch *l)
-{
-    char *at = l->bytes ? memchr(l->text, CLI_LAUNCH_MARK, l->bytes) : NULL;
-
-    return at && at + 1 < l->text + l->bytes && at[1] >= '0' && at[1] <= '3' ? at : NULL;
 }
 
 static int say_ended(const struct launch *l, struct err *err)
@@ -156,7 +161,7 @@ static int gather(struct launch *l, double seconds, struct err *err)
                 return -1;
             if (rc == 0)
                 fd[0].fd = -1;
-            if (find_mark(l))
+            if (l->mark)
                 return 0;
         }
         if (is_gone(l) && fd[0].fd < 0)
@@ -194,10 +199,8 @@ int cli_launch(char *const *argv, double seconds, char **text, int *status, stru
         mem_free(l.text);
         return -1;
     }
-    char *mark = find_mark(&l);
-
-    *status = mark[1] - '0';
-    *mark = 0;
+    *status = l.mark[1] - '0';
+    *l.mark = 0;
     *text = l.text;
     return 0;
 }
