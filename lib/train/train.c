@@ -43,22 +43,34 @@ static int share_file(struct world *w, const char *path, char **text, struct err
     return world_bcast_text(w, text, err);
 }
 
-/* The settings of the run that is gone on with, or NULL; owned by the caller. */
+/*
+ * The settings of the run that is gone on with, or NULL; owned by the caller.  They are beside
+ * its checkpoint; or, where that is about to come to where `latest` and its name are, there.
+ */
 static char *own_settings(const struct train_run *run)
 {
-    int own = run->resume && strcmp(run->resume, "auto") == 0;
-    const char *dir = own ? run->out : run->resume;
-    /* `latest` may be that of a run whose other files are about to come up to it. */
-    const char *name[] = {own ? "latest/../settings.yaml" : "../settings.yaml",
-                          own ? "settings.yaml" : NULL};
     struct stat st;
 
-    for (int i = 0; run->resume && dir && i < 2 && name[i]; i++) {
-        char *path = io_join(dir, name[i]);
-        if (stat(path, &st) == 0)
-            return path;
+    int own = run->resume && strcmp(run->resume, "auto") == 0;
+
+    if (!run->resume || (own && !run->out))
+        return NULL;
+    char *step = own ? io_join(run->out, "latest") : mem_dup(run->resume);
+    char *path = io_join(step, "../settings.yaml");
+    if (stat(path, &st)) {
+        size_t n = strlen(step);
+        while (n > 1 && step[n - 1] == '/')
+            step[--n] = 0;
+        char *slash = strrchr(step, '/');
+        if (slash)
+            slash[1] = 0;
         mem_free(path);
+        path = io_join(slash ? step : ".", "settings.yaml");
     }
+    mem_free(step);
+    if (stat(path, &st) == 0)
+        return path;
+    mem_free(path);
     return NULL;
 }
 
@@ -286,7 +298,8 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         return settle(t, err);
     if ((t->against && engine_against_end(t->against, batch, t, &o, &report, err)) ||
         (t->run->exact && engine_hash(t->engine, &t->hash, err))) {
-        t->differs = err->code == ERR_MISMATCH;
+        /* What the second could not read makes it another's: all ranks are here. */
+        t->differs = err->code == ERR_MISMATCH && settle(t, err) == 0;
         return -1;
     }
     t->step++;

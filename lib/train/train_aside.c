@@ -3,7 +3,7 @@
  * Knows where a run is that was begun anew in the folder of another (--force) and has no
  * checkpoint yet: in a folder of its own, so that nothing of the old one is touched.  With its
  * first checkpoint it takes the old one's place, by `latest`, which at every moment leads to a
- * whole checkpoint; a run that is killed on the way is finished by the next one.  Rank 0's
+ * whole checkpoint (but see move_step); a run that is killed on the way is finished by the next one.  Rank 0's
  * business, under the folder's lock.
  *
  *     latest -> step-00000009                    the old run; .new.paro-tmp/ fills

@@ -179,8 +179,10 @@ paro-train: 'run' has a run in it, expected a new folder, --resume=auto or --for
 # The latest checkpoint is whole, and of the new run, as are the settings.
 finishes() {
     paro-shard verify run/latest > /dev/null
-    paro-train --print-config --resume=auto -o run > shown
-    cmp shown new/settings.yaml
+    for from in auto run/latest run/latest/; do
+        paro-train --print-config --resume="$from" -o run > shown
+        cmp shown new/settings.yaml
+    done
     ! paro-train "$G/one.yaml" -d "$TEXT" -o run 2> said || return 1
     [ "$(cat said)" = "paro-train: 'run' has a run in it, expected a new folder, --resume=auto or --force" ]
     diff -r new run
