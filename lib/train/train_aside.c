@@ -2,9 +2,9 @@
 /*
  * Knows where a run is that was begun anew in the folder of another (--force) and has no
  * checkpoint yet: in a folder of its own, so that nothing of the old one is touched.  With its
- * first checkpoint it takes the old one's place, by `latest`, which at every moment leads to a
- * whole checkpoint (but see move_step); a run that is killed on the way is finished by the next one.  Rank 0's
- * business, under the folder's lock.
+ * first checkpoint it takes the old one's place, by `latest`, which at every moment (but see
+ * move_step) leads to a whole checkpoint; a run that is killed on the way is finished by the
+ * next one.  Rank 0's business, under the folder's lock.
  *
  *     latest -> step-00000009                    the old run; .new.paro-tmp/ fills
  *     latest -> .new.paro-tmp/step-00000002      the new one; what is the old one's is removed
