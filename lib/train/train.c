@@ -411,6 +411,7 @@ static int open_engines(struct train *t, struct err *err)
                                .apart = t->run->against != NULL,
                                .device = t->device,
                                .transport = t->transport,
+                               .graphs = t->graphs,
                                .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
                                                             : KERN_ATTENTION_USUAL};
 
@@ -457,6 +458,8 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
     rc = run_steps(&t, &stopped, err);
     if (rc < 0 && t.differs)
         rc = 1;
+    if (rc == 0)
+        train_device_end(&t);
     if (rc == 0)
         rc = rank_0(&t, train_log_close, err);
     if (rc == 0 && stopped) {

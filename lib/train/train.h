@@ -94,8 +94,8 @@ double train_lr(const struct train_settings *s, int64_t step);
 
 struct train_run {
     const char *plan, *init, *out, *config, *resume, *log, *algo, *tuning, *against,
-        *trace_step, *device, *transport; /* NULL: not given */
-    const char *const *data;              /* [data_count] */
+        *trace_step, *device, *transport, *graphs; /* NULL: not given */
+    const char *const *data;                       /* [data_count] */
     int data_count;
     const char *data_weights, *tokenizer; /* NULL: not given */
     int exact; /* sums that do not depend on their order, a hash of each step */

@@ -27,6 +27,7 @@ struct train {
     struct data data;
     struct device *device; /* owned */
     enum coll_transport transport;
+    enum net_graphs graphs;
     struct engine *engine;
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */
@@ -85,6 +86,7 @@ int train_aside_settle(struct train *t, int *gone, struct err *err);
 int train_device_open(struct train *t, struct err *err); /* collective */
 int train_on_gpu(const struct train *t);
 void train_device_say(const struct train *t); /* what has been taken of a GPU */
+void train_device_end(const struct train *t); /* of its graphs, when steps are over */
 /* What the products of a step come to on rank 0: of a GPU over the whole step, for when it
    computes the host does not know. */
 double train_flops_per_s(const struct train *t, const struct engine_report *r);
