@@ -251,6 +251,13 @@ static void as_graphs(struct side *a, const char *device, const char *label, enu
         all += (v == 1 ? 2 : 1) * (1 + (v >= m->first_trained));
     ok(refused ? r.refused[0] && r.written < all : !r.refused[0] && r.written == all, label,
        r.refused[0] ? r.refused : "graphs, and none refused", (double)r.written, (double)all);
+    g.kern.bytes++; /* as if room of the kernels' own had grown: graphs name the old one */
+    for (int i = 0; i < 2; i++) {
+        double loss_g = run(&g, 1.0f / ROWS);
+        int bad = other_bits(a, &g, loss, loss_g);
+        int64_t more = net_graphs_said(&g.net).written - r.written;
+        ok(bad == 0 && (refused || (more > 0) == i), label, "anew when rooms grow", bad, 0);
+    }
     device_free(g.device, place[1]);
     device_free(g.device, place[2]);
     close_side(&g, m);
