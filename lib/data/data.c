@@ -179,10 +179,8 @@ static int read_window(const struct data *d, int part, int64_t at, int32_t *toke
 {
     const struct source *s = &d->part[part].source;
 
-    if (source_read(s, at, d->seq, tokens, err) ||
-        source_read(s, at + d->seq, 1, targets + d->seq - 1, err))
+    if (source_read_window(s, at, d->seq, tokens, targets, err))
         return -1;
-    memcpy(targets, tokens + 1, (size_t)(d->seq - 1) * sizeof *targets);
     for (int i = 0; i <= d->seq; i++) {
         int32_t id = i ? targets[i - 1] : tokens[0];
         if (id < 0 || id >= d->vocab)
