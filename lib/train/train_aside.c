@@ -20,7 +20,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "train/train_inside.h"
+#include "train/train_folder.h"
 
 #define ASIDE ".new.paro-tmp"
 

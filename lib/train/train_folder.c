@@ -3,7 +3,7 @@
  * Knows a run's folder: who may write in it, what belongs to it, what goes when.  Does not know
  * what is in a checkpoint.  Rank 0's business alone.
  */
-#include "train/train_inside.h"
+#include "train/train_folder.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -380,8 +380,18 @@ static uint64_t sum_of(const struct data_options *o, int64_t train)
     struct data d;
 
     open_all(&d, o);
-    uint64_t sum = d.sum;
+    uint64_t sum = d.sum, told = 0;
+    int64_t told_train = 0;
     assert_int_equal(d.train, train);
+    data_close(&d);
+    /* What is open another way tells the same. */
+    struct data_options whole = *o;
+    struct err err;
+    whole.split = whole.split > 0 ? 0 : 0.1;
+    open_all(&d, &whole);
+    assert_int_equal(data_tell(&d, o, &told_train, &told, &err), 0);
+    assert_int_equal(told_train, train);
+    assert_true(told == sum);
     data_close(&d);
     return sum;
 }
