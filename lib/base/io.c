@@ -249,10 +249,12 @@ static int remove_at(int at, const char *name, const char *whole, struct err *er
 int io_empty_dir(int fd, const char *whole, struct err *err)
 {
     DIR *d = io_list(fd, whole, err);
+    struct err later; /* the first is told, and the rest goes all the same */
     int rc = d ? 0 : -1;
 
-    for (struct dirent *e; rc == 0 && (e = io_next(d));)
-        rc = remove_at(fd, e->d_name, whole, err);
+    for (struct dirent *e; d && (e = io_next(d));)
+        if (remove_at(fd, e->d_name, whole, rc ? &later : err))
+            rc = -1;
     if (rc == 0 && errno)
         rc = err_sys(err, "cannot read folder '%s'", whole);
     if (d)
