@@ -290,20 +290,38 @@ int io_mkdir(const char *path, struct err *err)
     return rc;
 }
 
+/* Whether the open file is the one of that name; -1: that cannot be told. */
+static int has_name(int fd, const char *path, struct err *err)
+{
+    struct stat a, b;
+
+    if (fstat(fd, &a))
+        return err_sys(err, "cannot look at '%s'", path);
+    if (lstat(path, &b))
+        return errno == ENOENT ? 0 : err_sys(err, "cannot look at '%s'", path);
+    return a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
 int io_lock(const char *path, int *fd, struct err *err)
 {
-    int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-
-    if (new < 0)
-        return err_sys(err, "cannot open lock '%s'", path);
-    if (flock(new, LOCK_EX | LOCK_NB)) {
-        if (errno == EWOULDBLOCK)
+    for (;;) {
+        int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (new < 0)
+            return err_sys(err, "cannot open lock '%s'", path);
+        int rc = flock(new, LOCK_EX | LOCK_NB);
+        if (rc && errno == EWOULDBLOCK)
             err_set(err, ERR_MISMATCH, "'%s' is held by another process", path);
-        else
+        else if (rc)
             err_sys(err, "cannot lock '%s'", path);
+        /* Who held it may have removed it meanwhile: a lock on what has no name holds nobody.
+         */
+        int same = rc ? -1 : has_name(new, path, err);
+        if (same == 1) {
+            *fd = new;
+            return 0;
+        }
         close(new);
-        return -1;
+        if (same < 0)
+            return -1;
     }
-    *fd = new;
-    return 0;
 }
