@@ -313,6 +313,16 @@ int train_folder_point(struct train *t, const char *name, struct err *err)
     return rc;
 }
 
+int train_folder_make_way(struct train *t, const char *name, struct err *err)
+{
+    char back[40];
+
+    snprintf(back, sizeof back, "step-%08" PRId64, t->resumed);
+    if (is_there(t->home, back) && train_folder_point(t, back, err))
+        return -1;
+    return train_gone_take(t, t->home, name, 1, err);
+}
+
 /* Of a run that never began. */
 static void remove_early(const struct train *t)
 {

@@ -19,6 +19,11 @@ int train_folder_owns(const char *name);
 int train_folder_begin(struct train *t, struct err *err);
 /* `latest` is renamed into place: it is never absent. */
 int train_folder_point(struct train *t, const char *name, struct err *err);
+/*
+ * Removes the checkpoint that another run left under a name that this one comes to.  Where
+ * `latest` led to it, it leads to the one that was gone on with, if that is there.
+ */
+int train_folder_make_way(struct train *t, const char *name, struct err *err);
 /* Removes checkpoints: older than the newest `keep`, and later than `step`. */
 int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err);
 /*

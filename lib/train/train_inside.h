@@ -45,6 +45,7 @@ struct train {
     int64_t flags;     /* enum train_flag, as this rank tells them in the step's own exchange */
     struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
+    int64_t resumed;      /* the step that was gone on with; 0: none */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
     int differs;          /* states do, of those that are held against each other */
     struct train_saver *saver;

@@ -159,7 +159,7 @@ static int open_reader(struct reader *r, struct train *t, const char *dir, int r
                        dir, resume ? "optimizer state" : "parameters");
     if (!resume)
         return 0;
-    t->step = r->ckpt.run.step;
+    t->step = t->resumed = r->ckpt.run.step;
     t->tokens = r->ckpt.run.tokens;
     if (r->ckpt.run.seed != (uint64_t)t->settings.seed)
         return err_set(err, ERR_MISMATCH,

@@ -208,7 +208,8 @@ paro-train: cannot remove 'run/log.jsonl': Device or resource busy" ] || { cat s
     [ -z "$(find run -name '*.paro-tmp')" ]
 }
 
-# exchange ERRNO: makes ./no.so, with which no two names change places, for that reason.
+# exchange ERRNO: makes ./no.so, with which no two names change places, for that reason; with
+# -DNO_NEW no folder gets a new name either.
 exchange() {
     [ -z "$SAN" ] || skip "a sanitizer wants to be loaded first"
     cat > no.c <<'END'
@@ -228,13 +229,19 @@ long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(ap, long);
     va_end(ap);
+#ifdef NO_NEW
+    if (number == SYS_renameat2 && (a[4] & 0xffffffff) == RENAME_NOREPLACE) {
+        errno = EIO;
+        return -1;
+    }
+#endif
     if (number != SYS_renameat2 || (a[4] & 0xffffffff) != RENAME_EXCHANGE)
         return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     errno = WHY;
     return -1;
 }
 END
-    gcc -O1 -shared -fPIC -DWHY="$1" -o no.so no.c -ldl
+    gcc -O1 -shared -fPIC -DWHY="$1" ${2+"$2"} -o no.so no.c -ldl
 }
 
 @test "--force: a file system that cannot exchange two names" {
@@ -256,6 +263,28 @@ END
     run -2 --separate-stderr env LD_PRELOAD="$PWD/no.so" paro-train "$G/one.yaml" -d "$TEXT" -o run
     [ "$stderr" = "paro-train: 'run' has a run in it, expected a new folder, --resume=auto or --force" ]
     finishes
+}
+
+@test "a checkpoint is written again where two names cannot be exchanged" {
+    exchange EINVAL
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 6 --save-every 2 --keep 9 > out
+    cp -a run begun
+    cp -a run/step-00000006 .
+    LD_PRELOAD=$PWD/no.so paro-train "$G/one.yaml" -d "$TEXT" -o run --resume run/step-00000002 --steps 6 > out 2> said
+    [ ! -s said ]
+    diff -r step-00000006 run/step-00000006
+    [ "$(cd run && echo step-*)" = "step-00000002 step-00000004 step-00000006" ]
+    [ -z "$(find run -name '*.paro-tmp')" ]
+    [ "$(readlink run/latest)" = step-00000006 ]
+    # A new one that cannot be put there: latest leads to the one that was gone on with.
+    exchange EINVAL -DNO_NEW
+    rc=0
+    LD_PRELOAD=$PWD/no.so paro-train "$G/one.yaml" -d "$TEXT" -o begun --resume begun/step-00000002 --steps 6 \
+        --save-every 0 > out 2> said || rc=$?
+    [ "$rc" = 2 ]
+    [ "$(cat said)" = "paro-train: cannot rename 'begun/.step-00000006.paro-tmp' to 'begun/step-00000006': Input/output error" ]
+    [ "$(readlink begun/latest)" = step-00000002 ]
+    paro-shard verify begun/latest > /dev/null
 }
 
 @test "--force: an exchange that fails is an error, and the next run makes it good" {
