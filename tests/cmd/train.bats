@@ -213,7 +213,7 @@ stopped() {
     mkdir empty
     refuses_all "'nowhere' is no checkpoint" \
         paro-train "$G/one.yaml" -d "$TEXT" -o empty --init nowhere
-    [ -z "$(ls -A empty)" ]
+    [ -d empty ] && [ -z "$(ls -A empty)" ]
 }
 
 KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gflops","grad_norm","idle_s","loss","lr",'
