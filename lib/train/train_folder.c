@@ -344,7 +344,7 @@ void train_folder_close(struct train *t, struct err *why)
         remove_early(t);
     else if (t->lock >= 0) {
         train_aside_settle(t, &gone, &ignored); /* where that fails, the next run does it */
-        train_gone_end(t);
+        train_gone_end(t, !why);
     }
     if (why)
         train_aside_tell(t, why);

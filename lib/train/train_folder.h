@@ -56,7 +56,8 @@ int train_gone_take(struct train *t, const char *dir, const char *name, int need
                     struct err *err);
 /* Tries again what could not be removed; the first that still cannot is in *stays. */
 void train_gone_sweep(struct train *t, struct err *stays);
-/* The same for the last time in this run, and says what stays. */
-void train_gone_end(struct train *t);
+/* The same for the last time; what stays is said where the run ends well: an error has its
+ * line. */
+void train_gone_end(struct train *t, int well);
 
 #endif

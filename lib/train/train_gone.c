@@ -89,9 +89,9 @@ void train_gone_sweep(struct train *t, struct err *stays)
         closedir(d);
 }
 
-void train_gone_end(struct train *t)
+void train_gone_end(struct train *t, int well)
 {
     train_gone_sweep(t, &t->stuck);
-    if (t->stuck.code != ERR_NONE && t->run->talk)
+    if (well && t->stuck.code != ERR_NONE && t->run->talk)
         fprintf(t->run->talk, "paro-train: %s: the next run tries again\n", t->stuck.text);
 }
