@@ -525,8 +525,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     cudaError_t rc = event ? fault("cudaEventQuery") : said(cudaErrorInvalidResourceHandle);
 
     emulated_run_some();
-    if (rc == cudaSuccess && event->stream && emulated_is_late() &&
-        event->stream->done < event->seq)
+    if (rc == cudaSuccess && event->stream && !emulated_is_seen(event->stream, event->seq))
         rc = cudaErrorNotReady;
     return rc;
 }
