@@ -90,6 +90,18 @@ setup() {
     done
 }
 
+@test "memory of the host that cannot be pinned: the same bits, and the run says so" {
+    in_software
+    run_on "$DEVICE" four --transport mpi
+    mv four-cuda pinned
+    mv four-cuda.err pinned.err
+    [ "$(grep -c 'cannot pin' pinned.err)" = 0 ]
+    EMULATED_PIN=0 run_on "$DEVICE" four --transport mpi
+    grep -q 'of the host beside it, which this driver cannot pin: copies are slower; attention' four-cuda.err
+    cmp <(bits pinned) <(bits four-cuda)
+    same pinned/latest four-cuda/latest
+}
+
 @test "collectives timed: ours beside NCCL's own, no element wrong; over MPI through the host" {
     in_software
     bench=(mpirun -np 4 paro-bench --groups 2x2 -b 40004 -n 2 -w 0 --json --device cuda:0)

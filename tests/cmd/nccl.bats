@@ -67,6 +67,15 @@ failing() {
     EMULATED_LATE=2 stages 4 2x2
 }
 
+@test "over MPI through host memory that the driver does not pin: the same bits, by pieces" {
+    [ -x "$E/gpu/stage_check" ] || skip "not built"
+    export EMULATED_PIN=0
+    stages 2 1x2
+    stages 3 '[2,1]'
+    EMULATED_LATE=1 stages 2 2x1
+    EMULATED_LATE=2 stages 4 2x2
+}
+
 @test "an NCCL error in mid-run comes out on every rank, with rank, call and place" {
     EMULATE_NCCL=fail:4 check 4 2x2 faults
     told 4 'rank [0-3]: ncclGroupEnd in step 2, track 0, with rank .: remote process'

@@ -374,6 +374,8 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
     (void)flags;
     if (rc != cudaSuccess)
         return rc;
+    if (!env_number("EMULATED_PIN", 1)) /* as under confidential computing */
+        return said(cudaErrorNotSupported);
     if (!p || !bytes)
         return said(cudaErrorInvalidValue);
     pthread_mutex_lock(&lock);
