@@ -168,7 +168,7 @@ $(O)/static/libparo.a: $(call shim,paro* $(PORTS)) $(O)/libparo.a
 $(B)/shim/%: $(B)/tests/shim/%.o $(SOFTGPU)
 	$(call link,$(BESIDE))
 units: $(UNITS) $(CHECKS)
-checks: $(CHECKS) $(if $(PRELOAD),$(B)/shim/nccl_user)
+checks: $(CHECKS) $(if $(PRELOAD),$(patsubst tests/%.c,$(B)/%,$(wildcard tests/shim/nccl_*.c)))
 gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
 -include $(sort $(wildcard $(foreach b,$(O) $(B),$b/*/*.d $b/*/*/*.d)))

@@ -75,9 +75,8 @@ struct coll_spec {
     enum dtype_op redop;     /* of the reductions: the sum unless said otherwise */
     enum schedule_algo algo; /* auto: this and the chunk as the tuning table says */
     int64_t chunk_bytes;     /* 0: the default, 60 KiB: under Open MPI's TCP eager limit */
-    /* What crosses groups travels as int8 blocks (base/block8.h), f32 and bf16 alone.  What
-       is rounded where, and what is not coded all the same, exec.h says.  Copies want
-       coll_call.round, or coll_round of `in` before. */
+    /* What crosses groups travels as int8 blocks (base/block8.h), f32 and bf16 alone; exec.h
+       says what is rounded.  Copies want coll_call.round, or coll_round of `in` before. */
     int coded;
     int stage; /* what goes through stages: which; its handles run one after another */
 };
@@ -131,6 +130,7 @@ void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer
                 float *residual);
 
 int64_t coll_staged(const struct coll *c); /* bytes of all stages */
+int coll_is_pinned(const struct coll *c);  /* they are; or the driver refused, and it is slow */
 int64_t coll_on_gpu(const struct coll *c); /* bytes of the GPU that NCCL's runs want for sums */
 /* Where the chunks of a spec lie in this rank's shards; the local executor's tests want it. */
 void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,

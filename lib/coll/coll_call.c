@@ -18,7 +18,7 @@ struct stage {
 struct coll_stages {
     struct device *device;        /* borrowed */
     struct device_queue *copy[2]; /* owned: in, out */
-    char *base;                   /* borrowed; what is pinned */
+    char *base;                   /* borrowed; what is pinned, or NULL */
     int64_t bytes;
     int stages;
     struct stage stage[];
@@ -60,11 +60,14 @@ int coll_stages_open(struct coll *c, const struct coll_options *o, struct err *e
     }
     if (bytes == 0)
         return 0;
-    /* One behind the other, whatever their sizes: a page can be pinned once. */
-    if (device_pin(s->device, s->stage[0].buffer[0], bytes, err))
-        return -1;
-    s->base = s->stage[0].buffer[0];
-    return 0;
+    /*
+     * One behind the other, whatever their sizes: a page can be pinned once.  A driver may not
+     * pin memory that it did not make (under confidential computing, in some virtual machines):
+     * copies then make a detour of the driver's, and those to the host are waited for.
+     */
+    if (device_pin(s->device, s->stage[0].buffer[0], bytes, err) == 0)
+        s->base = s->stage[0].buffer[0];
+    return s->base || err->code == ERR_SYS ? 0 : -1;
 }
 
 void coll_stages_close(struct coll *c)
@@ -81,6 +84,11 @@ void coll_stages_close(struct coll *c)
         device_unpin(s->device, s->base);
     mem_free(s);
     c->stages = NULL;
+}
+
+int coll_is_pinned(const struct coll *c)
+{
+    return !c->stages || c->stages->bytes == 0 || c->stages->base;
 }
 
 int64_t coll_staged(const struct coll *c)

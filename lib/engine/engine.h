@@ -91,6 +91,7 @@ int64_t engine_buffer_bytes(const struct engine *e);
 /* Bytes of memory: taken, of the device and beside it, and what the plan said, of a rank. */
 struct engine_memory {
     int64_t device_bytes, host_bytes; /* on the processor all is device_bytes */
+    int unpinned;                     /* the driver refused to pin what travels */
     double planned_bytes;
 };
 void engine_memory(const struct engine *e, struct engine_memory *m);

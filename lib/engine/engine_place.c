@@ -510,6 +510,7 @@ void engine_memory(const struct engine *e, struct engine_memory *m)
     if (e->device.gpu) {
         m->device_bytes += e->device.kern.bytes + e->device.mover.bytes + coll_on_gpu(&e->coll);
         m->host_bytes = beside + e->host.used + coll_staged(&e->coll);
+        m->unpinned = !coll_is_pinned(&e->coll);
     } else {
         m->device_bytes += beside;
     }

@@ -374,6 +374,8 @@ enum stream_state exec_mpi_poll(void *handle, struct err *err)
        the program began before. */
     if (!in_flight(h))
         world_carry_on(h->x->world);
+    if (world_forsaken(h->x->world, err))
+        return STREAM_FAILED;
     if (now - h->moved_s > h->x->world->deadline_s) {
         err_set(err, ERR_PEER, "no data from other ranks for %g s (%d of %d rows done)",
                 h->x->world->deadline_s, h->finished, h->rows.rows);

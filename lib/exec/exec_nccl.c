@@ -7,6 +7,7 @@
  */
 #include "exec/exec_nccl_inside.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,24 +46,99 @@ int exec_nccl_check(const struct exec_nccl *x, struct err *err)
     return -1;
 }
 
+static void *abort_one(void *comm)
+{
+    (void)ncclCommAbort(comm);
+    return NULL;
+}
+
+/*
+ * An abort waits for the communicator's kernels, and those may stand in the GPU behind
+ * another's, which end when that one is aborted: each in a thread of its own.  (In a group of
+ * NCCL's the older ones of those that are supported end one behind the other.)
+ */
+static void abort_all(struct exec_nccl *x, ncclComm_t *gone)
+{
+    pthread_t thread[TURN_TRACKS_MOST];
+    int begun[TURN_TRACKS_MOST] = {0};
+
+    for (int t = 0; t < x->tracks; t++)
+        if (gone[t])
+            begun[t] = pthread_create(&thread[t], NULL, abort_one, gone[t]) == 0;
+    for (int t = 0; t < x->tracks; t++)
+        if (gone[t] && !begun[t])
+            abort_one(gone[t]);
+    for (int t = 0; t < x->tracks; t++)
+        if (begun[t])
+            pthread_join(thread[t], NULL);
+}
+
+void exec_nccl_end(struct exec_nccl *x)
+{
+    ncclComm_t gone[TURN_TRACKS_MOST] = {NULL}, late[TURN_TRACKS_MOST] = {NULL};
+    int more = 0;
+
+    for (int t = 0; t < x->tracks; t++)
+        gone[t] = x->track[t].comm;
+    abort_all(x, gone);
+    /* NCCL may have filled in a child until its parent was gone. */
+    for (int t = 0; t < x->tracks; t++) {
+        late[t] = x->track[t].comm == gone[t] ? NULL : x->track[t].comm;
+        more |= late[t] != NULL;
+        x->track[t].comm = NULL;
+        x->track[t].registered = NULL;
+    }
+    if (more)
+        abort_all(x, late);
+}
+
 int exec_nccl_fail(struct exec_nccl *x, struct err *err)
 {
+    int own = !err->told;
+
     if (x->failed) {
         *err = x->failure;
         return -1;
     }
-    if (!err->told)
+    if (own)
         err_prefix(err, "rank %d: ", x->rank);
     err->told = 1;
+    if (x->tell) /* who is told leaves, and does not come to where ranks agree */
+        err->code = ERR_PEER;
     x->failed = 1;
     x->failure = *err;
-    /* Ends what waits on the GPU, too. */
-    for (int t = 0; t < x->tracks; t++)
-        if (x->track[t].comm)
-            (void)ncclCommAbort(x->track[t].comm);
-    for (int t = 0; t < x->tracks; t++)
-        x->track[t].comm = NULL;
+    /* Before what the others may see of it without words. */
+    if (own && x->tell)
+        x->tell(x->arg, err);
+    exec_nccl_end(x); /* what waits on the GPU, too */
     return -1;
+}
+
+/* What other ranks have said: -1. */
+static int hears(struct exec_nccl *x, struct err *err)
+{
+    const double every_s = 1e-3; /* a look costs less than 1 us of it */
+    double now = tick_now_s();
+
+    if (!x->hear || now - x->heard_s < every_s)
+        return 0;
+    x->heard_s = now;
+    return x->hear(x->arg, err);
+}
+
+/* A rank that NCCL finds gone may have said why, before: its message is awaited. */
+static int hears_soon(struct exec_nccl *x, struct err *err)
+{
+    const double on_its_way_s = 1;
+    double since = tick_now_s();
+    int turn = 0;
+
+    while (x->hear && tick_now_s() - since < on_its_way_s) {
+        if (hears(x, err))
+            return -1;
+        exec_nccl_nap(&turn);
+    }
+    return 0;
 }
 
 static enum err_code code_of(ncclResult_t rc)
@@ -76,7 +152,11 @@ static int refused(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const 
 {
     const char *more = rc == ncclInProgress ? NULL : ncclGetLastError(comm);
 
-    if (rc == ncclInProgress)
+    if ((rc == ncclRemoteError || rc == ncclSystemError) && hears_soon(x, err))
+        return exec_nccl_fail(x, err);
+    if (rc == ncclUnhandledCudaError && x->begin && device_done(x->begin, err) < 0)
+        err_prefix(err, "%s %s: ", call, place); /* the device knows more */
+    else if (rc == ncclInProgress)
         err_set(err, ERR_PEER, "%s %s: no answer from other ranks for %g s", call, place,
                 x->deadline_s);
     else
@@ -98,6 +178,8 @@ int exec_nccl_settle(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, cons
         rc = ncclCommGetAsyncError(comm, &state);
         rc = rc == ncclSuccess ? state : rc;
         while (rc == ncclInProgress && tick_now_s() - since < x->deadline_s) {
+            if (hears(x, err))
+                return exec_nccl_fail(x, err);
             exec_nccl_nap(&turn);
             rc = ncclCommGetAsyncError(comm, &state);
             rc = rc == ncclSuccess ? state : rc;
@@ -113,6 +195,8 @@ int exec_nccl_settle(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, cons
 
 int exec_nccl_healthy(struct exec_nccl *x, struct err *err)
 {
+    if (hears(x, err))
+        return exec_nccl_fail(x, err);
     for (int t = 0; t < x->tracks; t++) {
         ncclResult_t state = ncclSuccess;
         char where[32];
@@ -159,14 +243,6 @@ static int first_comm(struct exec_nccl *x, const struct exec_nccl_options *o,
     ncclComm_t *comm = &x->track[0].comm;
     struct named name = {.rc = ncclSuccess};
 
-    if (o->comm) {
-        ncclComm_t from = o->comm;
-        ncclResult_t rc = ncclCommSplit(from, 0, x->rank, comm, config);
-        /* NCCL fills in the child when the parent is done with it. */
-        if (exec_nccl_settle(x, from, rc, "ncclCommSplit", err, "of the caller's"))
-            return -1;
-        return exec_nccl_settle(x, *comm, ncclSuccess, "ncclCommSplit", err, "for track 0");
-    }
     if (x->rank == 0)
         name.rc = (int)ncclGetUniqueId(&name.id);
     if (o->share(o->arg, &name, (int)sizeof name, 0, err))
@@ -233,13 +309,13 @@ static int make_memory(struct exec_nccl *x, int64_t bytes, struct err *err)
     return device_sync(x->door, err);
 }
 
-static int supported(const struct exec_nccl_options *o, struct err *err)
+int exec_nccl_supported(const struct device *device, struct err *err)
 {
     int version = 0;
 
-    if (device_kind(o->device) != DEVICE_CUDA)
+    if (device_kind(device) != DEVICE_CUDA)
         return err_set(err, ERR_INPUT, "NCCL on device '%s', expected a GPU",
-                       device_name(o->device));
+                       device_name(device));
     ncclGetVersion(&version);
     if (version < 21900) /* without ncclCommRegister, ncclMemAlloc */
         return err_set(err, ERR_ABSENT, "NCCL %d.%d.%d, expected 2.19 or newer",
@@ -251,7 +327,7 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
 {
     int tracks = o->tracks ? o->tracks : TRACKS_USUAL;
 
-    if (supported(o, err))
+    if (exec_nccl_supported(o->device, err))
         return -1;
     struct exec_nccl *x = mem_new(1, sizeof *x);
     x->device = o->device;
@@ -259,6 +335,9 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
     x->ranks = o->ranks;
     x->tracks = tracks < TURN_TRACKS_MOST ? tracks : TURN_TRACKS_MOST;
     x->deadline_s = o->deadline_s;
+    x->tell = o->tell;
+    x->hear = o->hear;
+    x->arg = o->arg;
     for (int t = 0; t < x->tracks; t++)
         x->track[t].met = mem_new(2 * (size_t)x->ranks, 1);
     if (make_queues(x, err) || make_comms(x, o, err) || make_memory(x, o->bytes, err)) {
@@ -287,14 +366,14 @@ static void close_comm(struct exec_nccl *x, struct exec_track *t)
 
 void exec_nccl_close(struct exec_nccl *x)
 {
-    struct err ignored;
+    struct err err;
 
     if (!x)
         return;
     for (int t = 0; t < x->tracks; t++)
         for (int i = 0; i < 2; i++)
-            if (x->track[t].queue[i])
-                (void)device_sync(x->track[t].queue[i], &ignored);
+            if (x->track[t].queue[i] && device_sync(x->track[t].queue[i], &err))
+                exec_nccl_fail(x, &err);
     for (int t = x->tracks - 1; t >= 0; t--)
         close_comm(x, &x->track[t]);
     for (int t = 0; t < x->tracks; t++) {
@@ -314,10 +393,12 @@ void exec_nccl_close(struct exec_nccl *x)
 
 void exec_nccl_abort(struct exec_nccl *x)
 {
-    struct err err;
-
-    err_set(&err, ERR_PEER, "communicators were given up");
-    exec_nccl_fail(x, &err);
+    if (x->failed)
+        return;
+    err_set(&x->failure, ERR_PEER, "rank %d: communicators were given up", x->rank);
+    x->failure.told = 1;
+    x->failed = 1;
+    exec_nccl_end(x);
 }
 
 void *exec_nccl_take(struct exec_nccl *x, int64_t bytes)

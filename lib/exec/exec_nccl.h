@@ -31,8 +31,14 @@ struct exec_nccl_options {
     int tracks;        /* 0: 4 */
     /* Root's bytes to all ranks; collective, and the same outcome on each. */
     int (*share)(void *arg, void *bytes, int n, int root, struct err *err);
+    /*
+     * A rank that waits for one that failed is told nothing by NCCL where they share a host:
+     * tell says a failure of this rank's to the others, hear (-1, err: ERR_PEER) what they
+     * have said; hear is asked while something is waited for.  Or NULL.
+     */
+    void (*tell)(void *arg, const struct err *err);
+    int (*hear)(void *arg, struct err *err);
     void *arg;
-    void *comm; /* instead of sharing: an ncclComm_t of these ranks that is split; or NULL */
 };
 
 /*
@@ -44,7 +50,8 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
 int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct device *device,
                          int64_t bytes, struct err *err);
 void exec_nccl_close(struct exec_nccl *x); /* collective unless it has failed; NULL is fine */
-/* Ends what goes on, on the GPU too, without the other ranks: it has then failed. */
+/* Ends what goes on, on the GPU too, without the other ranks: it has then failed.  Not while
+   another thread is in here. */
 void exec_nccl_abort(struct exec_nccl *x);
 /*
  * 256-byte aligned memory of the GPU, zeroed, never given back before close; registered with
@@ -66,7 +73,11 @@ struct exec_nccl_handle;
  */
 int exec_nccl_prepare(struct exec_nccl *x, struct exec_rows *rows,
                       struct exec_nccl_handle **out, struct err *err);
-void exec_nccl_free(struct exec_nccl_handle *h); /* NULL is fine; waits for its run */
+/*
+ * NULL is fine.  A run that has begun is put in whole and waited for; one that could not begin,
+ * another being before it, is one that the others wait for: the executor has then failed.
+ */
+void exec_nccl_free(struct exec_nccl_handle *h);
 const struct exec_rows *exec_nccl_rows(const struct exec_nccl_handle *h);
 
 /*

@@ -38,6 +38,10 @@ struct exec_nccl {
     int64_t scratch_bytes;
     char *touch;             /* what ranks exchange when they meet */
     int64_t tickets, served; /* starts; those that have gone into the queues whole */
+    void (*tell)(void *arg, const struct err *err);
+    int (*hear)(void *arg, struct err *err);
+    void *arg;
+    double heard_s; /* when hear was last asked */
     int failed;
     struct err failure;
 };
@@ -55,6 +59,7 @@ struct exec_nccl_handle {
     const struct device_event *after;
     struct device_event *then;
     int64_t ticket;
+    int started;                 /* there is such a run */
     int opened, issued, ended;   /* begun; turns in the queues; all is */
     int watch[TURN_QUEUES_MOST]; /* the first point of each queue not seen done */
     int64_t arrived_bytes;
@@ -68,7 +73,7 @@ struct exec_nccl_handle {
 int exec_nccl_settle(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
                      struct err *err, const char *place, ...)
     __attribute__((format(printf, 6, 7)));
-/* Whether a communicator has failed meanwhile. */
+/* Whether a communicator has failed meanwhile, or another rank has said that it has. */
 int exec_nccl_healthy(struct exec_nccl *x, struct err *err);
 /* Until the event has happened. */
 int exec_nccl_wait(struct exec_nccl *x, const struct device_event *e, const char *what,
@@ -76,6 +81,12 @@ int exec_nccl_wait(struct exec_nccl *x, const struct device_event *e, const char
 /* What is wrong now stays: aborts the communicators; returns -1. */
 int exec_nccl_fail(struct exec_nccl *x, struct err *err);
 int exec_nccl_check(const struct exec_nccl *x, struct err *err); /* -1 when it has failed */
+/* ERR_INPUT, ERR_ABSENT: not by this NCCL, not on this device. */
+int exec_nccl_supported(const struct device *device, struct err *err);
+/* Puts what is left of the run that goes on into the queues. */
+int exec_nccl_put_in(struct exec_nccl_handle *h, struct err *err);
+/* Aborts communicators, all at the same time: one's kernels may wait for another's. */
+void exec_nccl_end(struct exec_nccl *x);
 /* Sleeps, a little longer each time. */
 void exec_nccl_nap(int *turn);
 

@@ -121,7 +121,7 @@ void exec_nccl_free(struct exec_nccl_handle *h)
 
     if (!h)
         return;
-    if (h->ended && !h->x->failed)
+    if (h->started && !h->x->failed && exec_nccl_put_in(h, &ignored) == 0)
         (void)exec_nccl_wait(h->x, h->end, "a run whose handle is freed", &ignored);
     for (int i = 0; h->done && i < 2 * h->turns.turns; i++)
         device_event_close(h->done[i]);

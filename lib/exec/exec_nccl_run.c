@@ -157,6 +157,15 @@ static void close_door(struct exec_nccl_handle *h)
     h->ended = 1;
 }
 
+/* The device has failed: where that was seen. */
+static int lost(struct exec_nccl_handle *h, int turn, struct err *err)
+{
+    const struct turn *t = &h->turns.turn[turn];
+
+    err_prefix(err, "in step %d of a collective, track %d: ", t->step, t->track);
+    return exec_nccl_fail(h->x, err);
+}
+
 /* 1: the turn is through, on the GPU; 0: not yet. */
 static int through(const struct exec_nccl_handle *h, int turn, struct err *err)
 {
@@ -185,7 +194,7 @@ static int issue(struct exec_nccl_handle *h, struct err *err)
         if (h->issued >= EXEC_AHEAD) {
             int rc = through(h, h->issued - EXEC_AHEAD, err);
             if (rc < 0)
-                return exec_nccl_fail(x, err);
+                return lost(h, h->issued - EXEC_AHEAD, err);
             if (rc == 0)
                 return moved;
         }
@@ -209,6 +218,7 @@ void exec_nccl_set(struct exec_nccl_handle *h, const void *in, void *out,
 static void begin(struct exec_nccl_handle *h)
 {
     h->ticket = h->x->tickets++;
+    h->started = 1;
     h->opened = h->issued = h->ended = 0;
     h->arrived_bytes = 0;
     memcpy(h->watch, h->turns.first, sizeof h->watch);
@@ -235,7 +245,7 @@ static int watch(struct exec_nccl_handle *h, struct err *err)
             const struct turn *t = &h->turns.turn[h->watch[q] / 2];
             int done = device_done(h->done[h->watch[q]], err);
             if (done < 0)
-                return exec_nccl_fail(h->x, err);
+                return lost(h, h->watch[q] / 2, err);
             if (done == 0)
                 break;
             h->arrived_bytes += q % 2 == TURN_MOVES ? t->in_bytes : 0;
@@ -270,12 +280,14 @@ static int overdue(struct exec_nccl_handle *h, int moved, struct err *err)
     return exec_nccl_fail(h->x, err);
 }
 
-int exec_nccl_issue(struct exec_nccl_handle *h, struct err *err)
+int exec_nccl_put_in(struct exec_nccl_handle *h, struct err *err)
 {
     int turn = 0;
 
-    if (exec_nccl_start(h, err))
-        return -1;
+    if (!h->ended && h->ticket != h->x->served) {
+        err_set(err, ERR_INPUT, "a run behind another one that is not put in whole");
+        return exec_nccl_fail(h->x, err);
+    }
     while (!h->ended) {
         int rc = issue(h, err);
         int came = rc == 0 ? watch(h, err) : rc;
@@ -287,6 +299,11 @@ int exec_nccl_issue(struct exec_nccl_handle *h, struct err *err)
             turn = 0;
     }
     return 0;
+}
+
+int exec_nccl_issue(struct exec_nccl_handle *h, struct err *err)
+{
+    return exec_nccl_start(h, err) || exec_nccl_put_in(h, err) ? -1 : 0;
 }
 
 enum stream_state exec_nccl_poll(void *handle, struct err *err)

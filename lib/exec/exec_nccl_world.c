@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows how the ranks of a world come to communicators, and to one outcome. */
-#include "exec/exec_nccl.h"
+#include "exec/exec_nccl_inside.h"
 
 static int share(void *arg, void *bytes, int n, int root, struct err *err)
 {
     return world_bcast(arg, bytes, n, root, err);
+}
+
+static void tell(void *arg, const struct err *err)
+{
+    world_alarm(arg, err);
+}
+
+static int hear(void *arg, struct err *err)
+{
+    return world_alarmed(arg, err);
 }
 
 int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct device *device,
@@ -16,10 +26,18 @@ int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct dev
                                   .deadline_s = world->deadline_s,
                                   .bytes = bytes,
                                   .share = share,
+                                  .tell = tell,
+                                  .hear = hear,
                                   .arg = world};
     struct exec_nccl *x = NULL;
 
+    /* Nobody goes where not all can go. */
+    if (world_agree(world, exec_nccl_supported(device, err), err))
+        return -1;
+    world_listen(world);
     if (world_agree(world, exec_nccl_open(&x, &o, err), err)) {
+        if (x)
+            exec_nccl_abort(x); /* those who failed are gone from it */
         exec_nccl_close(x);
         return -1;
     }

@@ -6,11 +6,13 @@
  *
  *     ncclCommInitRank      NCCL's, then the ranks tell each other where they are
  *     ncclAllReduce         ours, or NCCL's; in a group: when the outermost one ends
+ *     ncclCommDestroy       ours first, then NCCL's; in a group: ours when it has ended
+ *     ncclCommAbort         both at the same time: either's kernels may wait for the other's
  *     ncclGroupEnd          NCCL's, then what of the group is ours
- *     ncclCommDestroy       ours first, then NCCL's
  *
- * Communicators that are made in a group or do not block are left to NCCL altogether, as are
- * those made by functions that are not here.
+ * Communicators that do not block are left to NCCL altogether, as are those made by functions
+ * that are not here.  One that is made in a group by some ranks and by others not is no reason
+ * to differ, for then the former would not answer the latter.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -39,10 +41,13 @@ static struct {
     struct entry *entries; /* under the lock */
 } shim = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* calls, new communicators, those given up: of this thread's group. */
 static _Thread_local struct {
-    int own, depth, calls; /* calls: of this thread's group, that are ours */
-    size_t room;
+    int own, depth, calls, made, gone;
+    size_t room, made_room, gone_room;
     struct shim_call *call;
+    ncclComm_t **new;
+    struct shim_comm **old;
 } here;
 
 int shim_own(int own)
@@ -84,42 +89,46 @@ static const struct shim_real *real(void)
     return &shim.real;
 }
 
-static struct shim_comm *lookup(ncclComm_t comm)
+/* Until shim_comm_leave it stays. */
+static struct shim_comm *enter(ncclComm_t comm)
 {
     struct shim_comm *c = NULL;
 
     pthread_mutex_lock(&shim.lock);
     for (struct entry *e = shim.entries; e; e = e->next)
         c = e->comm == comm ? e->ours : c;
+    if (c)
+        shim_comm_enter(c);
     pthread_mutex_unlock(&shim.lock);
     return c;
 }
 
-/* A communicator was made: whether it is one that we may know. */
-static void learn(ncclComm_t comm, const ncclConfig_t *config)
+static int is_known(ncclComm_t comm)
 {
-    int blocks = !config || config->blocking == NCCL_CONFIG_UNDEF_INT || config->blocking;
+    struct shim_comm *c = enter(comm);
 
-    if (!comm || here.own || here.depth || !blocks)
-        return;
-    here.own = 1;
-    struct shim_comm *c = shim_comm_new(comm, real());
-    here.own = 0;
-    if (!c)
-        return;
+    if (c)
+        shim_comm_leave(c);
+    return c != NULL;
+}
+
+static void keep(ncclComm_t comm, struct shim_comm *ours)
+{
     struct entry *e = mem_new(1, sizeof *e);
+
     pthread_mutex_lock(&shim.lock);
-    *e = (struct entry){shim.entries, comm, c};
+    *e = (struct entry){shim.entries, comm, ours};
     shim.entries = e;
     pthread_mutex_unlock(&shim.lock);
 }
 
-static void forget(ncclComm_t comm, int in_good_order)
+static struct shim_comm *take(ncclComm_t comm)
 {
+    struct shim_comm *c = NULL;
     struct entry *gone = NULL;
 
     if (here.own)
-        return;
+        return NULL;
     pthread_mutex_lock(&shim.lock);
     for (struct entry **e = &shim.entries; *e && !gone;) {
         if ((*e)->comm == comm) {
@@ -130,9 +139,62 @@ static void forget(ncclComm_t comm, int in_good_order)
         }
     }
     pthread_mutex_unlock(&shim.lock);
-    if (gone)
-        shim_comm_free(gone->ours, in_good_order);
+    c = gone ? gone->ours : NULL;
     mem_free(gone);
+    return c;
+}
+
+/* Communicators were made, at once: which we may know.  On an error there are none. */
+static ncclResult_t learn(ncclComm_t **where, int n)
+{
+    struct shim_comm **ours = mem_new((size_t)n, sizeof *ours);
+    ncclComm_t *comm = mem_new((size_t)n, sizeof *comm);
+
+    for (int i = 0; i < n; i++)
+        comm[i] = *where[i];
+    ncclResult_t rc = shim_comm_new(comm, n, real(), ours);
+    for (int i = 0; i < n; i++) {
+        if (rc == ncclSuccess && ours[i])
+            keep(comm[i], ours[i]);
+        if (rc == ncclSuccess)
+            continue;
+        if (ours[i])
+            shim_comm_abort(ours[i]);
+        (void)real()->abort(comm[i]);
+        *where[i] = NULL;
+    }
+    /* What goes on for one of them may go on for all. */
+    for (int i = 0; rc != ncclSuccess && i < n; i++)
+        if (ours[i])
+            shim_comm_free(ours[i]);
+    mem_free(comm);
+    mem_free(ours);
+    return rc;
+}
+
+/* A communicator is there (the call said so), or will be when the group ends. */
+static ncclResult_t made(ncclComm_t *comm, const ncclConfig_t *config)
+{
+    int blocks = !config || config->blocking == NCCL_CONFIG_UNDEF_INT || config->blocking;
+
+    if (here.own || !blocks)
+        return ncclSuccess;
+    if (here.depth == 0)
+        return *comm ? learn(&comm, 1) : ncclSuccess;
+    here.new = mem_grow(here.new, &here.made_room, (size_t)here.made + 1, sizeof *here.new);
+    here.new[here.made++] = comm;
+    return ncclSuccess;
+}
+
+/* The program has ended its communicator, or will have when the group ends. */
+static void forget(struct shim_comm *c)
+{
+    if (here.depth == 0) {
+        shim_comm_free(c);
+        return;
+    }
+    here.old = mem_grow(here.old, &here.gone_room, (size_t)here.gone + 1, sizeof *here.old);
+    here.old[here.gone++] = c;
 }
 
 static ncclResult_t pass(const struct shim_call *c)
@@ -156,11 +218,25 @@ static const char *name_of(const struct shim_call *c)
                                                   : "ncclAllReduce";
 }
 
+/* By us, or by NCCL: as all ranks do it. */
+static ncclResult_t run(const struct shim_call *call)
+{
+    struct shim_comm *c = enter(call->comm);
+
+    if (!c)
+        return pass(call);
+    ncclResult_t rc = shim_comm_run(c, call);
+    shim_comm_leave(c);
+    return rc;
+}
+
 static ncclResult_t ask(struct shim_call call)
 {
-    struct shim_comm *c = here.own ? NULL : lookup(call.comm);
+    struct shim_comm *c = here.own ? NULL : enter(call.comm);
     const char *why = c ? shim_comm_passes(c, &call) : "a communicator that is not known";
 
+    if (c)
+        shim_comm_leave(c);
     if (here.own)
         return pass(&call);
     shim_debug("%s of %zu: %s%s", name_of(&call), call.count, why ? "passed on: " : "ours",
@@ -168,7 +244,7 @@ static ncclResult_t ask(struct shim_call call)
     if (why)
         return pass(&call);
     if (here.depth == 0)
-        return shim_comm_run(c, &call);
+        return run(&call);
     here.call = mem_grow(here.call, &here.room, (size_t)here.calls + 1, sizeof *here.call);
     here.call[here.calls++] = call;
     return ncclSuccess;
@@ -201,6 +277,18 @@ EXPORT ncclResult_t ncclGroupStart(void)
     return real()->group_start();
 }
 
+/* New communicators that NCCL has made; n of them may not be there. */
+static ncclResult_t learn_new(void)
+{
+    int n = 0;
+
+    for (int i = 0; i < here.made; i++)
+        if (*here.new[i])
+            here.new[n++] = here.new[i];
+    here.made = 0;
+    return n ? learn(here.new, n) : ncclSuccess;
+}
+
 /* What is ours of a group comes behind what is NCCL's: on every rank. */
 EXPORT ncclResult_t ncclGroupEnd(void)
 {
@@ -211,12 +299,17 @@ EXPORT ncclResult_t ncclGroupEnd(void)
     here.depth -= here.depth > 0;
     if (here.depth)
         return rc;
+    if (rc == ncclSuccess)
+        rc = learn_new();
+    here.made = 0;
     for (int i = 0; i < here.calls; i++) {
-        struct shim_comm *c = lookup(here.call[i].comm);
-        ncclResult_t one = c ? shim_comm_run(c, &here.call[i]) : pass(&here.call[i]);
+        ncclResult_t one = run(&here.call[i]);
         rc = rc == ncclSuccess ? one : rc;
     }
     here.calls = 0;
+    for (int i = 0; i < here.gone; i++)
+        shim_comm_free(here.old[i]);
+    here.gone = 0;
     return rc;
 }
 
@@ -226,9 +319,7 @@ EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId 
     ncclResult_t rc = real()->init(comm, nranks, id, rank);
 
     shim_own(was);
-    if (rc == ncclSuccess)
-        learn(*comm, NULL);
-    return rc;
+    return rc == ncclSuccess ? made(comm, NULL) : rc;
 }
 
 EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id,
@@ -238,9 +329,7 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUni
     ncclResult_t rc = real()->init_config(comm, nranks, id, rank, config);
 
     shim_own(was);
-    if (rc == ncclSuccess)
-        learn(*comm, config);
-    return rc;
+    return rc == ncclSuccess ? made(comm, config) : rc;
 }
 
 /* A child blocks as its parent does, unless its own configuration says otherwise. */
@@ -251,25 +340,37 @@ EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     ncclResult_t rc = real()->split(comm, color, key, child, config);
 
     shim_own(was);
-    if (rc == ncclSuccess && lookup(comm))
-        learn(*child, config);
-    return rc;
+    return rc == ncclSuccess && !was && is_known(comm) ? made(child, config) : rc;
+}
+
+/* In good order: ours first, unless the group would take it together with NCCL's. */
+static ncclResult_t close_comm(ncclComm_t comm, ncclResult_t (*close)(ncclComm_t))
+{
+    struct shim_comm *c = take(comm);
+
+    if (c)
+        forget(c);
+    return close(comm);
 }
 
 EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-    forget(comm, 1);
-    return real()->finalize(comm);
+    return close_comm(comm, real()->finalize);
 }
 
 EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-    forget(comm, 1);
-    return real()->destroy(comm);
+    return close_comm(comm, real()->destroy);
 }
 
 EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-    forget(comm, 0);
-    return real()->abort(comm);
+    struct shim_comm *c = take(comm);
+
+    if (c)
+        shim_comm_abort(c);
+    ncclResult_t rc = real()->abort(comm);
+    if (c)
+        forget(c);
+    return rc;
 }

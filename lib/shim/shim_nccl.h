@@ -46,11 +46,22 @@ struct shim_call {
 struct shim_comm;
 
 /*
- * Collective over the new communicator: learns who stands where and whether all ranks read the
- * same table; NULL: nothing can be said about it.  Its calls are then passed on.
+ * Collective over new communicators, several where ranks of one process have been made at once:
+ * learns who stands where and whether all ranks read the same table.  out[i] NULL: nothing can
+ * be said about it, its calls are passed on.  On an error, also past shim_deadline_s, nothing
+ * can be done with any of them: they are to be given up, and what is in out, too.
  */
-struct shim_comm *shim_comm_new(ncclComm_t comm, const struct shim_real *real);
-void shim_comm_free(struct shim_comm *c, int in_good_order);
+ncclResult_t shim_comm_new(ncclComm_t *comm, int n, const struct shim_real *real,
+                           struct shim_comm **out);
+/* After shim_comm_abort: of one that the program has given up.  Else waits for its runs. */
+void shim_comm_free(struct shim_comm *c);
+/*
+ * Begins to end what goes on, at the same time as the program's communicator is aborted: the
+ * kernels of either may wait for the other's.  Threads between enter and leave are waited for.
+ */
+void shim_comm_abort(struct shim_comm *c);
+void shim_comm_enter(struct shim_comm *c);
+void shim_comm_leave(struct shim_comm *c);
 /* Whether a call is to be ours: NULL, or why it is passed on.  The same on every rank. */
 const char *shim_comm_passes(struct shim_comm *c, const struct shim_call *call);
 /* Puts it into the call's stream; on an error the words are told under PARO_DEBUG. */
@@ -67,6 +78,12 @@ int64_t shim_plan_bytes(const struct shim_call *call, int ranks);
 /* Whether type and operation are ours; the type of an all-gather may be anything. */
 int shim_plan_type(const struct shim_call *call, enum dtype *type, enum dtype_op *op,
                    int64_t *elems);
+
+/* PARO_NCCL_DEADLINE: of a wait for other ranks. */
+double shim_deadline_s(void);
+/* The GPU of that number, the same every time; never closed, which would wait for all that goes
+   on there.  NULL: err. */
+struct device *shim_device(int gpu, struct err *err);
 
 /* Under PARO_DEBUG, a line on stderr. */
 void shim_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

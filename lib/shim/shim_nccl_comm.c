@@ -6,17 +6,23 @@
  * which NCCL wants to be the same everywhere, and what the ranks told each other at the start.
  */
 #include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fnv.h"
 #include "base/mem.h"
+#include "base/tick.h"
 #include "shim/shim_nccl.h"
 
-enum { PLANS_MOST = 64 }; /* of one communicator: each keeps events, none keeps data */
-#define DEADLINE_S 600.0  /* as the library's own wait for other ranks */
+enum {
+    PLANS_MOST = 64, /* of one communicator: each keeps events, none keeps data */
+    TALK_BYTES = 256 /* of one rank: where it is, or the name of a communicator */
+};
 
 struct plan {
     unsigned phases;
@@ -26,17 +32,50 @@ struct plan {
     struct exec_nccl_handle *handle;
 };
 
+/* What ranks exchange in words goes by the program's communicator, in a stream of its own. */
+struct talk {
+    char *memory; /* [ranks + 1][TALK_BYTES] of the GPU, the last one's this rank's */
+    cudaStream_t stream;
+    cudaEvent_t done;
+    struct asking *asking; /* that has not come back: owned; NULL */
+};
+
+/*
+ * NCCL may keep a call until the other ranks come: a thread of its own makes it, which ends at
+ * the latest when the program's communicators are aborted.
+ */
+struct asking {
+    struct shim_comm **comm; /* [n], owned */
+    int n;
+    char mine[TALK_BYTES];
+    size_t each;
+    pthread_t thread;
+    atomic_int is_back;
+    ncclResult_t rc;
+};
+
 struct shim_comm {
     ncclComm_t comm; /* the program's */
-    int rank, ranks;
+    const struct shim_real *real;
+    int rank, ranks, gpu;
     struct groups groups;
     const char *passes; /* why all is passed on, or NULL */
-    struct device *device;
+    struct talk talk;
     struct exec_nccl *exec; /* made at the first call that is ours */
     cudaEvent_t before, behind;
     struct plan plan[PLANS_MOST];
     int plans;
+    struct err failed; /* nothing works any more */
     int64_t took;
+    /*
+     * The program may give it up while another of its threads is in a call of ours, which then
+     * ends: gone says so, calls are those inside.  asks is held while something is asked of the
+     * program's communicator, so that it is not freed just then.
+     */
+    atomic_int gone, calls;
+    pthread_mutex_t asks;
+    pthread_t ending;
+    int ends;
 };
 
 /* What ranks tell each other. */
@@ -58,24 +97,165 @@ static void tell(struct told *t)
     t->off = off && *off && strcmp(off, "0") != 0;
 }
 
-/* all[ranks] of what each has to tell, by the program's communicator. */
-static int exchange(const struct shim_real *real, ncclComm_t comm, int ranks,
-                    const struct told *mine, struct told *all)
+static void nap(void)
 {
-    size_t each = sizeof *mine, bytes = (size_t)ranks * each;
-    cudaStream_t stream = NULL;
-    char *p = NULL;
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
 
-    int rc = cudaMalloc((void **)&p, bytes + each) != cudaSuccess ||
-             cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
-             cudaMemcpyAsync(p + bytes, mine, each, cudaMemcpyDefault, stream) != cudaSuccess ||
-             real->all_gather(p + bytes, p, each, ncclUint8, comm, stream) != ncclSuccess ||
-             cudaMemcpyAsync(all, p, bytes, cudaMemcpyDefault, stream) != cudaSuccess ||
-             cudaStreamSynchronize(stream) != cudaSuccess;
-    if (stream)
-        cudaStreamDestroy(stream);
-    cudaFree(p);
-    return rc ? -1 : 0;
+static int talk_open(struct shim_comm *c, struct err *err)
+{
+    struct talk *t = &c->talk;
+
+    if (cudaSetDevice(c->gpu) != cudaSuccess ||
+        cudaMalloc((void **)&t->memory, (size_t)(c->ranks + 1) * TALK_BYTES) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) != cudaSuccess ||
+        cudaEventCreateWithFlags(&t->done, cudaEventDisableTiming) != cudaSuccess)
+        return err_set(err, ERR_DEVICE, "no memory, stream or event for the ranks' words");
+    return 0;
+}
+
+static void talk_close(struct talk *t)
+{
+    if (t->done)
+        cudaEventDestroy(t->done);
+    if (t->stream)
+        cudaStreamDestroy(t->stream);
+    if (t->memory)
+        cudaFree(t->memory);
+}
+
+/* Puts this rank's words in; not while the program gives the communicator up. */
+static ncclResult_t ask_one(struct shim_comm *c, const void *mine, size_t each)
+{
+    struct talk *t = &c->talk;
+    char *at = t->memory + (size_t)c->ranks * TALK_BYTES;
+    ncclResult_t rc = ncclInternalError;
+
+    pthread_mutex_lock(&c->asks);
+    if (!c->gone)
+        rc =
+            cudaSetDevice(c->gpu) == cudaSuccess &&
+                    cudaMemcpyAsync(at, mine, each, cudaMemcpyDefault, t->stream) == cudaSuccess
+                ? c->real->all_gather(at, t->memory, each, ncclUint8, c->comm, t->stream)
+                : ncclUnhandledCudaError;
+    pthread_mutex_unlock(&c->asks);
+    return rc;
+}
+
+/* Ranks of one process wait for each other: they speak at once. */
+static void *ask_all(void *arg)
+{
+    struct asking *a = arg;
+    const struct shim_real *real = a->comm[0]->real;
+
+    shim_own(1);
+    a->rc = a->n > 1 ? real->group_start() : ncclSuccess;
+    for (int i = 0; i < a->n && a->rc == ncclSuccess; i++)
+        a->rc = ask_one(a->comm[i], a->mine, a->each);
+    if (a->n > 1) {
+        ncclResult_t end = real->group_end();
+        a->rc = a->rc == ncclSuccess ? end : a->rc;
+    }
+    a->is_back = 1;
+    return NULL;
+}
+
+static void asking_end(struct talk *t)
+{
+    if (!t->asking)
+        return;
+    pthread_join(t->asking->thread, NULL);
+    mem_free(t->asking->comm);
+    mem_free(t->asking);
+    t->asking = NULL;
+}
+
+static int hear(void *arg, struct err *err)
+{
+    const struct shim_comm *c = arg;
+
+    return c->gone ? err_set(err, ERR_PEER, "the program gives the communicator up") : 0;
+}
+
+/* A rank that does not know of us says nothing. */
+static int nothing_yet(struct shim_comm *c, double since, struct err *err)
+{
+    double deadline_s = shim_deadline_s();
+
+    if (hear(c, err))
+        return -1;
+    if (tick_now_s() - since > deadline_s)
+        return err_set(err, ERR_PEER, "no words from other ranks for %g s", deadline_s);
+    nap();
+    return 0;
+}
+
+/* All of comm[n] say what they have to; it is on its way then. */
+static int talk_ask(struct shim_comm *const *comm, int n, const void *mine, size_t each,
+                    struct err *err)
+{
+    struct talk *t = &comm[0]->talk;
+    struct asking *a = t->asking = mem_new(1, sizeof *a);
+    double since = tick_now_s();
+
+    *a = (struct asking){.n = n, .each = each};
+    memcpy(a->mine, mine, each);
+    a->comm = mem_new((size_t)n, sizeof *a->comm);
+    memcpy(a->comm, comm, (size_t)n * sizeof *comm);
+    if (pthread_create(&a->thread, NULL, ask_all, a)) {
+        mem_free(a->comm);
+        mem_free(a);
+        t->asking = NULL;
+        return err_set(err, ERR_SYS, "cannot have a thread for the ranks' words");
+    }
+    while (!a->is_back)
+        if (nothing_yet(comm[0], since, err))
+            return -1;
+    ncclResult_t rc = a->rc;
+    asking_end(t);
+    if (rc != ncclSuccess)
+        return err_set(err, ERR_DEVICE, "the ranks' words cannot be sent: %s",
+                       ncclGetErrorString(rc));
+    return 0;
+}
+
+/* all: [ranks] of each bytes. */
+static int talk_end(struct shim_comm *c, size_t each, void *all, struct err *err)
+{
+    struct talk *t = &c->talk;
+    double since = tick_now_s();
+    int bad = cudaSetDevice(c->gpu) != cudaSuccess ||
+              cudaEventRecord(t->done, t->stream) != cudaSuccess;
+
+    while (!bad) {
+        cudaError_t rc = cudaEventQuery(t->done);
+        if (rc == cudaSuccess)
+            break;
+        bad = rc != cudaErrorNotReady;
+        cudaGetLastError(); /* not ready counts as an error */
+        if (!bad && nothing_yet(c, since, err))
+            return -1;
+    }
+    if (bad ||
+        cudaMemcpyAsync(all, t->memory, (size_t)c->ranks * each, cudaMemcpyDefault,
+                        t->stream) != cudaSuccess ||
+        cudaStreamSynchronize(t->stream) != cudaSuccess)
+        return err_set(err, ERR_DEVICE, "the ranks' words cannot be read");
+    return 0;
+}
+
+/* Root's bytes to all ranks: for exec_nccl_open. */
+static int share(void *arg, void *bytes, int n, int root, struct err *err)
+{
+    struct shim_comm *c = arg;
+    char *all = mem_new((size_t)c->ranks, TALK_BYTES);
+
+    int rc =
+        talk_ask(&c, 1, bytes, (size_t)n, err) || talk_end(c, (size_t)n, all, err) ? -1 : 0;
+    if (rc == 0)
+        memcpy(bytes, all + (size_t)root * (size_t)n, (size_t)n);
+    mem_free(all);
+    return rc;
 }
 
 /* Hosts in the order of their first rank. */
@@ -119,34 +299,6 @@ static const char *why_not(struct shim_comm *c, const struct told *all)
     return pick_table_check(table, &c->groups, &err) ? "the table is for other groups" : NULL;
 }
 
-struct shim_comm *shim_comm_new(ncclComm_t comm, const struct shim_real *real)
-{
-    struct shim_comm *c = mem_new(1, sizeof *c);
-    struct told mine = {0}, *all = NULL;
-    char shape[64] = "";
-
-    c->comm = comm;
-    if (ncclCommCount(comm, &c->ranks) != ncclSuccess ||
-        ncclCommUserRank(comm, &c->rank) != ncclSuccess) {
-        mem_free(c);
-        return NULL;
-    }
-    all = mem_new((size_t)c->ranks, sizeof *all);
-    tell(&mine);
-    if (exchange(real, comm, c->ranks, &mine, all)) {
-        mem_free(all);
-        mem_free(c);
-        return NULL;
-    }
-    c->passes = why_not(c, all);
-    if (c->groups.count)
-        groups_print(&c->groups, shape, sizeof shape);
-    shim_debug("rank %d of %d: hosts %s: %s", c->rank, c->ranks, *shape ? shape : "unknown",
-               c->passes ? c->passes : "ready");
-    mem_free(all);
-    return c;
-}
-
 /* The thread's GPU is the program's: as NCCL does, it is left as it was. */
 static int gpu_now(void)
 {
@@ -161,27 +313,141 @@ static void gpu_again(int index)
         (void)cudaSetDevice(index);
 }
 
-void shim_comm_free(struct shim_comm *c, int in_good_order)
+/* What the program has given up waits for nobody; what ends in order waits for its runs. */
+void shim_comm_free(struct shim_comm *c)
 {
     int was = shim_own(1), gpu = gpu_now();
 
-    if (c->exec && !in_good_order)
-        exec_nccl_abort(c->exec);
+    if (c->ends)
+        pthread_join(c->ending, NULL);
     for (int i = 0; i < c->plans; i++)
         exec_nccl_free(c->plan[i].handle);
     exec_nccl_close(c->exec);
-    if (c->exec) {
+    if (c->before)
         cudaEventDestroy(c->before);
+    if (c->behind)
         cudaEventDestroy(c->behind);
-    }
-    device_close(c->device);
+    (void)cudaSetDevice(c->gpu);
+    asking_end(&c->talk);
+    talk_close(&c->talk);
     shim_debug("rank %d of %d: %lld collectives taken over", c->rank, c->ranks,
                (long long)c->took);
     if (c->groups.count)
         groups_release(&c->groups);
+    pthread_mutex_destroy(&c->asks);
     mem_free(c);
     gpu_again(gpu);
     shim_own(was);
+}
+
+static void *end(void *arg)
+{
+    struct shim_comm *c = arg;
+
+    shim_own(1);
+    while (c->calls) /* each sees that it is gone */
+        nap();
+    if (c->exec)
+        exec_nccl_abort(c->exec);
+    return NULL;
+}
+
+void shim_comm_abort(struct shim_comm *c)
+{
+    const double call_s = 0.1; /* a call that lasts longer is one that NCCL keeps */
+    double since = tick_now_s();
+
+    c->gone = 1;
+    int busy;
+    while ((busy = pthread_mutex_trylock(&c->asks)) && tick_now_s() - since < call_s)
+        nap();
+    if (!busy)
+        pthread_mutex_unlock(&c->asks);
+    c->ends = pthread_create(&c->ending, NULL, end, c) == 0;
+    if (!c->ends)
+        end(c);
+}
+
+void shim_comm_enter(struct shim_comm *c)
+{
+    c->calls++;
+}
+
+void shim_comm_leave(struct shim_comm *c)
+{
+    c->calls--;
+}
+
+static struct shim_comm *comm_new(ncclComm_t comm, const struct shim_real *real)
+{
+    struct shim_comm *c = mem_new(1, sizeof *c);
+
+    c->comm = comm;
+    c->real = real;
+    pthread_mutex_init(&c->asks, NULL);
+    if (ncclCommCount(comm, &c->ranks) != ncclSuccess ||
+        ncclCommUserRank(comm, &c->rank) != ncclSuccess ||
+        ncclCommCuDevice(comm, &c->gpu) != ncclSuccess) {
+        pthread_mutex_destroy(&c->asks);
+        mem_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+static int hear_all(struct shim_comm *c, struct err *err)
+{
+    struct told *all = mem_new((size_t)c->ranks, sizeof *all);
+    char shape[64] = "";
+    int rc = talk_end(c, sizeof *all, all, err);
+
+    if (rc == 0) {
+        c->passes = why_not(c, all);
+        if (c->groups.count)
+            groups_print(&c->groups, shape, sizeof shape);
+    }
+    if (rc == 0)
+        shim_debug("rank %d of %d: hosts %s: %s", c->rank, c->ranks, *shape ? shape : "unknown",
+                   c->passes ? c->passes : "ready");
+    mem_free(all);
+    return rc;
+}
+
+/* To known[n], which are one in a process or are made at once. */
+static int introduce(struct shim_comm *const *known, int n, struct err *err)
+{
+    struct told mine = {0};
+    int rc = 0;
+
+    tell(&mine);
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = talk_open(known[i], err);
+    if (rc == 0 && n)
+        rc = talk_ask(known, n, &mine, sizeof mine, err);
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = hear_all(known[i], err);
+    if (rc && err->code == ERR_PEER)
+        err_prefix(err, "libparo-nccl.so, which all ranks must preload: ");
+    return rc;
+}
+
+ncclResult_t shim_comm_new(ncclComm_t *comm, int n, const struct shim_real *real,
+                           struct shim_comm **out)
+{
+    struct shim_comm **known = mem_new((size_t)n, sizeof *known);
+    int was = shim_own(1), gpu = gpu_now(), knows = 0;
+    struct err err = {0};
+
+    for (int i = 0; i < n; i++)
+        if ((out[i] = comm_new(comm[i], real)))
+            known[knows++] = out[i];
+    int rc = introduce(known, knows, &err);
+    if (rc)
+        shim_debug("%s", err.text);
+    gpu_again(gpu);
+    shim_own(was);
+    mem_free(known);
+    return rc == 0 ? ncclSuccess : err.code == ERR_PEER ? ncclRemoteError : ncclInternalError;
 }
 
 static struct plan *find(struct shim_comm *c, const struct shim_call *call)
@@ -234,20 +500,21 @@ const char *shim_comm_passes(struct shim_comm *c, const struct shim_call *call)
     return NULL;
 }
 
+/* Once: ranks that did it stand where others who failed never come. */
 static int open_exec(struct shim_comm *c, struct err *err)
 {
-    struct exec_nccl_options o = {
-        .rank = c->rank, .ranks = c->ranks, .deadline_s = DEADLINE_S, .comm = c->comm};
-    char name[32];
-    int index = 0;
+    struct exec_nccl_options o = {.rank = c->rank,
+                                  .ranks = c->ranks,
+                                  .deadline_s = shim_deadline_s(),
+                                  .share = share,
+                                  .hear = hear,
+                                  .arg = c};
 
-    if (ncclCommCuDevice(c->comm, &index) != ncclSuccess)
-        return err_set(err, ERR_DEVICE, "ncclCommCuDevice fails");
-    snprintf(name, sizeof name, "cuda:%d", index);
-    if (device_open(&c->device, name, 0, err))
+    o.device = shim_device(c->gpu, err);
+    if (!o.device)
         return -1;
-    o.device = c->device;
-    if (cudaEventCreateWithFlags(&c->before, cudaEventDisableTiming) != cudaSuccess ||
+    if (cudaSetDevice(c->gpu) != cudaSuccess ||
+        cudaEventCreateWithFlags(&c->before, cudaEventDisableTiming) != cudaSuccess ||
         cudaEventCreateWithFlags(&c->behind, cudaEventDisableTiming) != cudaSuccess)
         return err_set(err, ERR_DEVICE, "cudaEventCreate fails");
     return exec_nccl_open(&c->exec, &o, err);
@@ -288,20 +555,24 @@ static int put_in(struct shim_comm *c, const struct shim_call *call, struct plan
     return 0;
 }
 
+static ncclResult_t say(const struct shim_comm *c)
+{
+    shim_debug("%s", c->failed.text);
+    return c->failed.code == ERR_PEER ? ncclRemoteError : ncclInternalError;
+}
+
 ncclResult_t shim_comm_run(struct shim_comm *c, const struct shim_call *call)
 {
-    struct err err = {0};
+    if (c->failed.code)
+        return say(c);
     int was = shim_own(1), gpu = gpu_now();
     struct plan *p = find(c, call);
 
     if (!p)
-        p = make(c, call, &err);
-    int rc = p ? put_in(c, call, p, &err) : -1;
+        p = make(c, call, &c->failed);
+    int rc = p ? put_in(c, call, p, &c->failed) : -1;
     c->took += rc == 0;
     gpu_again(gpu);
     shim_own(was);
-    if (rc == 0)
-        return ncclSuccess;
-    shim_debug("%s", err.text);
-    return err.code == ERR_PEER ? ncclRemoteError : ncclInternalError;
+    return rc == 0 ? ncclSuccess : say(c);
 }

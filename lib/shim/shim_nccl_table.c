@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/fnv.h"
+#include "base/num.h"
 #include "shim/shim_nccl.h"
 
 /* A library that is preloaded is called by nobody who could keep this for it. */
@@ -33,6 +34,17 @@ void shim_debug(const char *fmt, ...)
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     fprintf(stderr, "paro-nccl: %s\n", line); /* one call, one line: ranks share it */
+}
+
+double shim_deadline_s(void)
+{
+    const char *text = getenv("PARO_NCCL_DEADLINE");
+    double s = 600; /* as the library's own wait for other ranks */
+    struct err err;
+
+    if (text && *text && num_time(text, &s, &err))
+        shim_debug("PARO_NCCL_DEADLINE: %s", err.text);
+    return s;
 }
 
 static int make_table(const char *topo, struct pick_table *out, struct err *err)

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -106,12 +107,35 @@ int train_folder_settle(struct train *t, struct err *err)
     return rc;
 }
 
+/* Of the path's folders, how many have to be made. */
+static int count_absent(const char *path)
+{
+    char *part = mem_dup(path), *at = part;
+    int n = 0;
+
+    while (io_absent(at)) {
+        n++;
+        at = dirname(at);
+    }
+    mem_free(part);
+    return n;
+}
+
+static void remove_made(const char *path, int n)
+{
+    char *part = mem_dup(path), *at = part;
+
+    for (; n > 0 && rmdir(at) == 0; n--)
+        at = dirname(at);
+    mem_free(part);
+}
+
 int train_folder_open(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
     int gone;
 
-    t->made = io_absent(out);
+    t->made = count_absent(out);
     if (io_mkdir(out, err) || check_folder(t, err))
         return -1;
     int rc = lock_folder(t, err);
@@ -331,8 +355,7 @@ static void remove_early(const struct train *t)
 
     for (size_t i = 0; t->lock >= 0 && i < sizeof early / sizeof *early; i++)
         remove_file(t->run->out, early[i]);
-    if (t->made)
-        rmdir(t->run->out);
+    remove_made(t->run->out, t->made);
 }
 
 void train_folder_close(struct train *t, struct err *why)

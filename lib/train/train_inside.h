@@ -39,7 +39,7 @@ struct train {
     int lock;          /* rank 0: of the folder; -1: none */
     const char *home;  /* where what this run makes goes: run->out, or aside */
     char *aside;       /* owned; with force, until the first checkpoint is there */
-    int new, made;     /* rank 0: nothing was in the folder; nor was it there */
+    int new, made;     /* rank 0: nothing was in the folder; of its path, folders not there */
     char *kept;        /* rank 0, owned: the log of one begun anew that came to nothing */
     struct err stuck;  /* rank 0: what could not be removed; ERR_NONE: nothing */
     char *stop, *save; /* rank 0: the paths of STOP and SAVE */

@@ -59,6 +59,8 @@ int world_wait(struct world *w, int rc, MPI_Request *request, const char *what, 
             return err_set(err, ERR_PEER, "MPI reports error %d in %s", rc, what);
         if (done)
             return 0;
+        if (world_forsaken(w, err))
+            return -1;
         if (tick_now_s() - start > w->deadline_s)
             return err_set(err, ERR_PEER, "no answer from other ranks in %s for %g s", what,
                            w->deadline_s);
@@ -416,6 +418,7 @@ void world_close(struct world *w)
 {
     if (!w)
         return;
+    world_alarm_release(w);
     MPI_Comm *const made[] = {&w->mpi->node, &w->mpi->all, &w->mpi->data};
     for (int i = 0; i < 3; i++)
         if (*made[i] != MPI_COMM_NULL)

@@ -62,6 +62,20 @@ int world_barrier(struct world *w, struct err *err);
 void world_collect(struct world *w, const void *mine, int64_t bytes, double wait_s, void *all,
                    int *got);
 
+/*
+ * For ranks that wait for each other by other means than MPI, where one that fails is not
+ * missed.  world_alarm: this rank's error to all others, once; not collective.  From
+ * world_listen on, -1 and ERR_PEER with that rank's words and name:
+ *
+ *   world_alarmed    when another rank's has come: for who waits for that very rank, or may
+ *   world_forsaken   when it came seconds ago: for who waits for ranks that may still come, as
+ *                    every wait of a world does
+ */
+void world_listen(struct world *w);
+void world_alarm(struct world *w, const struct err *err);
+int world_alarmed(struct world *w, struct err *err);
+int world_forsaken(struct world *w, struct err *err);
+
 /* The hosts' rank in node order: rank of the world that is node_rank r of this host. */
 int world_node_peer(const struct world *w, int node_rank);
 

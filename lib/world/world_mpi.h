@@ -8,13 +8,22 @@
 
 #include "world/world.h"
 
+struct world_alarm {
+    struct err heard, *said; /* said: owned, NULL: nothing was said */
+    MPI_Request *telling;    /* [ranks] of said, owned */
+    int is_heard;
+    double heard_s; /* when */
+};
+
 struct world_mpi {
     MPI_Comm all;  /* a duplicate of MPI_COMM_WORLD, for agreements */
     MPI_Comm data; /* another, for schedules */
     MPI_Comm node; /* the ranks of this host */
     int *node_peer;
-    int owned;    /* MPI was initialised here */
-    int next_tag; /* of data: each handle of an executor has its own */
+    int owned;                /* MPI was initialised here */
+    int listening;            /* for alarms */
+    struct world_alarm alarm; /* under the lock */
+    int next_tag;             /* of data: each handle of an executor has its own */
     pthread_mutex_t lock;
 };
 
@@ -28,6 +37,9 @@ int world_over(struct world **out, MPI_Comm comm, double wait_s, struct err *err
 /* Before world_close where a peer does not answer, or MPI is finalised: nothing of MPI's is
    then freed. */
 void world_leave_peers(struct world *w);
+
+/* Before the communicators go. */
+void world_alarm_release(struct world *w);
 
 /* Puts "rank 3 (node-b): " before an error's text, where there are several ranks, once. */
 void world_sign(const struct world *w, int rank, struct err *err);

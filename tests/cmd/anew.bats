@@ -137,6 +137,25 @@ finishes() {
     [ "$(cd run && echo step-*)" = "$(readlink run/latest)" ]
 }
 
+@test "--force: the folder as '.', by a link, and as a disk of its own" {
+    cp -a "$G/ended" run
+    (cd run && paro-train "$G/one.yaml" -d "$TEXT" -o . --force --steps 1 > ../out 2> ../said)
+    [ ! -s said ]
+    paro-shard verify run/latest > /dev/null
+    ln -s run link
+    paro-train "$G/one.yaml" -d "$TEXT" -o link/ --force --steps 2 > out 2> said
+    [ ! -s said ] && [ -L link ]
+    paro-shard verify link/latest > /dev/null
+    [ "$(ls -A run)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000002)" ]
+    rm -r run
+    mkdir run
+    # shellcheck disable=SC2016 # its own shell's
+    mounted 'mount -t tmpfs none run && cp -a "$G/ended/." run && anew --steps 1 > out 2> said && cp -a run kept'
+    [ ! -s said ]
+    paro-shard verify kept/latest > /dev/null
+    [ "$(ls -A kept)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000001)" ]
+}
+
 # mounted COMMANDS: by sh, where mounts can be made that nobody else sees.
 mounted() {
     local user=''

@@ -90,6 +90,18 @@ setup() {
     done
 }
 
+@test "memory of the host that cannot be pinned: the same bits, and the run says so" {
+    in_software
+    run_on "$DEVICE" four --transport mpi
+    mv four-cuda pinned
+    mv four-cuda.err pinned.err
+    [ "$(grep -c 'cannot pin' pinned.err)" = 0 ]
+    EMULATED_PIN=0 run_on "$DEVICE" four --transport mpi
+    grep -q 'of the host beside it, which this driver cannot pin: copies are slower; attention' four-cuda.err
+    cmp <(bits pinned) <(bits four-cuda)
+    same pinned/latest four-cuda/latest
+}
+
 @test "collectives timed: ours beside NCCL's own, no element wrong; over MPI through the host" {
     in_software
     bench=(mpirun -np 4 paro-bench --groups 2x2 -b 40004 -n 2 -w 0 --json --device cuda:0)
@@ -120,17 +132,21 @@ one_line() {
     [ ! -e new ]
 }
 
-@test "NCCL fails, or a GPU does, on one rank: all end, with its name" {
+@test "NCCL fails, or a GPU does, on one rank: all end, with its name, long before the deadline" {
     in_software
-    words=("$G/four.yaml" -d "$G/text" -o new --steps 20 --device cuda:0 --transport nccl --force
-        --deadline 3)
+    words=("$G/four.yaml" -d "$G/text" -o new --steps 20 --device cuda:0 --transport nccl --force)
     EMULATE_NCCL=fail:80 fails 'rank [0-3]: ncclGroupEnd in step .*: remote process' timeout 80 \
         mpirun -np 4 paro-train "${words[@]}"
-    EMULATE_NCCL=stall:80 EMULATE_NCCL_RANK=2 fails 'rank 0.*no answer .*for 3 s' timeout 80 \
-        mpirun -np 4 paro-train "${words[@]}"
-    fails 'rank 0: ncclGroupEnd in step .*, with rank [0-3]: no ' timeout 80 mpirun -np 2 paro-train "${words[@]}" : \
+    EMULATE_NCCL=stall:80 EMULATE_NCCL_RANK=2 fails 'rank [0-3]: ncclGroupEnd .*no answer .*for 3 s' \
+        timeout 80 mpirun -np 4 paro-train "${words[@]}" --deadline 3
+    for fault in cudaLaunchKernel:400 cudaEventQuery:300 cudaMemcpyAsync:200 cudaStreamCreate:8; do
+        fails "rank 2: .*device cuda:0 .* failed at " timeout 60 mpirun -np 2 \
+            paro-train "${words[@]}" : -np 1 env EMULATED_FAIL=$fault paro-train "${words[@]}" : \
+            -np 1 paro-train "${words[@]}" || { echo $fault; return 1; }
+    done
+    fails "rank 0: .*device cuda:0 .* failed at " timeout 60 mpirun \
         -np 1 env EMULATED_FAIL=cudaLaunchKernel:400 paro-train "${words[@]}" : \
-        -np 1 paro-train "${words[@]}"
+        -np 3 paro-train "${words[@]}"
 }
 
 @test "a rank that is killed: every process is gone, and the run goes on to the same bits" {

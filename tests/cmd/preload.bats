@@ -40,6 +40,18 @@ said() {
     [ "$(grep -c "$1" <<<"$output")" = "$2" ]
 }
 
+# ends WHAT [ODD]: nccl_end on two hosts of two; rank 1 with ODD in its environment
+ends() {
+    table 2,2 >tuning.yaml
+    export WHAT=$1 ODD=${2:-ODD=} PARO_TUNING=tuning.yaml
+    # shellcheck disable=SC2016
+    run timeout 60 mpirun -np 4 bash -c 'R=$OMPI_COMM_WORLD_RANK
+        export NCCL_HOSTID=h$((R / 2)) LD_PRELOAD=$E/libparo-nccl.so
+        [ "$R" != 1 ] || export "$ODD"
+        exec "$E/shim/nccl_end" "$WHAT"'
+    echo "$output"
+}
+
 @test "the program alone" {
     run mpirun -np 4 "$E/shim/nccl_user"
     [ "$status" = 0 ] && [ "$output" = "ok 64" ]
@@ -94,6 +106,39 @@ said() {
     said ': ours$' 0
     PARO_DISABLE=1 PARO_TUNING=tuning.yaml preloaded 4 R/2
     said 'of 4: hosts unknown: PARO_DISABLE' 4
+}
+
+@test "a communicator that is aborted while a call of ours waits in it: the call ends" {
+    ends abort
+    [ "$status" = 0 ] && said ': over 0$' 4 && said ': all-reduce 6$' 3
+    said 'the program gives the communicator up$' 3
+}
+
+@test "communicators that some ranks make and destroy in groups: all are known" {
+    ends grouped
+    [ "$status" = 0 ] && said '^ok$' 1 && said 'ready$' 8 && said 'ours$' 8
+}
+
+@test "NCCL_COMM_BLOCKING=0, of which the program says nothing: all is passed on" {
+    NCCL_COMM_BLOCKING=0 ends calm
+    [ "$status" = 0 ] && said '^ok$' 1 && said 'not known$' 4
+}
+
+@test "one rank cannot do its part: it says so every time, the others at the deadline" {
+    export PARO_NCCL_DEADLINE=2
+    local fault
+    for fault in cudaStreamCreate:3 cudaEventCreate:2 cudaEventCreate:6 cudaMalloc:5; do
+        ends twice EMULATED_FAIL=$fault
+        [ "$status" = 0 ] && said ': over 0$' 4 || { echo $fault; return 1; }
+        said 'rank 1: all-reduce [13]$' 2 && said 'rank [023]: all-reduce 6$' 6
+        said '[wW]ords from other ranks for 2 s$\|no answer from other ranks for 2 s$' 6
+    done
+}
+
+@test "one rank without the library: the others end at the deadline" {
+    PARO_NCCL_DEADLINE=2 ends grouped LD_PRELOAD=
+    [ "$status" != 0 ] && [ "$status" != 124 ]
+    said 'which all ranks must preload: no words from other ranks for 2 s$' 3
 }
 
 @test "silent unless asked" {

@@ -214,6 +214,9 @@ stopped() {
     refuses_all "'nowhere' is no checkpoint" \
         paro-train "$G/one.yaml" -d "$TEXT" -o empty --init nowhere
     [ -d empty ] && [ -z "$(ls -A empty)" ]
+    refuses_all "'nowhere' is no checkpoint" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o empty/a//b/ --init nowhere
+    [ -d empty ] && [ -z "$(ls -A empty)" ]
 }
 
 KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gflops","grad_norm","idle_s","loss","lr",'

@@ -15,6 +15,7 @@
  *     EMULATED_DRIVER=12040      the driver's CUDA (13000); 0: none is installed
  *     EMULATED_FAIL=CALL:N       the N-th call of that name in a process fails, and then the
  *                                GPU has: cudaMalloc says that memory is short, and goes on
+ *     EMULATED_PIN=0             memory that it did not make is not pinned
  *     EMULATED_COPY=HOW:N        the N-th copy of a page or more out of its memory has a wrong
  *                                bit (flip-out), is lost (lose-out); into it: flip-, lose-in
  *     EMULATED_CAPTURE=N         every N-th operation of captured streams cannot be captured

@@ -43,6 +43,11 @@ static unsigned any(unsigned below)
     return (unsigned)(state >> 33) % below;
 }
 
+int emulated_is_seen(cudaStream_t s, int64_t seq)
+{
+    return !emulated_is_late() || (s->done >= seq && !getenv("EMULATED_IDLE"));
+}
+
 void emulated_add(cudaStream_t s)
 {
     (void)emulated_is_late();

@@ -14,7 +14,7 @@ extern "C" {
  * EMULATED_LATE=SEED: what streams are asked for is done late, when somebody waits for it or
  * looks at an event, a few operations of any stream at a time; in the order of its stream, and
  * behind the events that it waits for, and in no other order.  Whoever relies on more than
- * that gets other numbers.
+ * that gets other numbers.  While EMULATED_IDLE is set, too, looks find nothing done.
  */
 struct emulated_work;
 
@@ -34,6 +34,7 @@ void emulated_run_to(cudaStream_t s, int64_t seq);
 void emulated_run_all(void);
 void emulated_run_some(void);
 int emulated_is_late(void);
+int emulated_is_seen(cudaStream_t s, int64_t seq); /* whether who looks finds it done */
 
 /*
  * capture.c.  What a call on a stream (NULL: on none) must say while streams are captured, and

@@ -10,7 +10,9 @@
  * NCCL over MPI, as much of its interface as ours and the tests use, with its own names and
  * numbers (nccl.h of 2.28).  Operations go as soon as what stands before them in their streams
  * is done (late.h): when their group ends, or, of a communicator that does not block, when
- * ncclCommGetAsyncError says so.  One rank a process.  What goes wrong on purpose, for tests:
+ * ncclCommGetAsyncError says so; what NCCL refuses is refused (nccl_comm.c).  One rank a
+ * process.  A GPU that has failed does nothing (EMULATED_FAIL=ncclGroupEnd:N is a fault of it,
+ * too).  What goes wrong on purpose, for tests:
  *
  *     EMULATE_NCCL=fail:N     the Nth group of this process ends in ncclRemoteError
  *     EMULATE_NCCL=stall:N    the Nth group of this process never ends

@@ -388,6 +388,8 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
     (void)flags;
     if (rc != cudaSuccess)
         return rc;
+    if (!env_number("EMULATED_PIN", 1)) /* as under confidential computing */
+        return said(cudaErrorNotSupported);
     if (!p || !bytes)
         return emulated_said(cudaErrorInvalidValue);
     pthread_mutex_lock(&lock);
@@ -552,8 +554,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     cudaError_t rc = ask_event("cudaEventQuery", event);
 
     emulated_run_some();
-    if (rc == cudaSuccess && event->stream && emulated_is_late() &&
-        event->stream->done < event->seq)
+    if (rc == cudaSuccess && event->stream && !emulated_is_seen(event->stream, event->seq))
         rc = cudaErrorNotReady;
     return rc;
 }

@@ -224,7 +224,7 @@ static void check_order(struct check *c)
     enum stream_state now = STREAM_MOVED;
     struct coll_handle h;
     struct err err = {0};
-    int left = 0, early = 0;
+    int left = 0, early = 0, pinned;
 
     must(c, coll_prepare(&c->coll[1], &spec, &h, &err), &err);
     memset(c->via[0], 1 + c->world->rank, LONG);
@@ -233,7 +233,8 @@ static void check_order(struct check *c)
     memset(c->via[1], 0, (size_t)h.bytes[1]);
     move(c, c->out[1], c->via[1], h.bytes[1]);
     /* One behind the other, and whole pages from the first on: LONG is, and the stage was. */
-    must(c, device_pin(c->device, c->via[0], LONG + h.bytes[1], &err), &err);
+    pinned = device_pin(c->device, c->via[0], LONG + h.bytes[1], &err) == 0;
+    must(c, pinned || err.code == ERR_SYS ? 0 : -1, &err);
     exec_mpi_set(h.exec, c->via[0], c->via[1], NULL);
     exec_mpi_set_gpu(h.exec, c->in[1], c->out[1]);
     must(c, exec_mpi_start(h.exec, &err), &err);
@@ -257,7 +258,8 @@ static void check_order(struct check *c)
     tell(c, left > 0, "a GPU is asked for its data piece by piece", "");
     tell(c, early || c->world->rank == 0, "bytes are in the GPU before the rest is sent", "");
     tell(c, good, "and all are there in the end", "");
-    device_unpin(c->device, c->via[0]);
+    if (pinned)
+        device_unpin(c->device, c->via[0]);
     coll_free(&h);
 }
 
