@@ -253,6 +253,9 @@ ncclResult_t ncclGroupEnd(void)
         rc = one ? one : rc;
     }
     rc = rc == ncclSuccess ? wait_all() : rc;
+    /* Not kept for the next group: this thread may have no other. */
+    free(group.op);
+    group.op = NULL;
     group.ops = 0;
     group.failed = ncclSuccess;
     return rc;
