@@ -6,11 +6,16 @@
 load mpi
 
 setup() {
-    [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
-    E=$ROOT/build-emulated
+    E=${B_EMULATED:-${B/build/build-emulated}}
     [ -x "$E/shim/nccl_user" ] || skip "no emulated build here"
+    LIB=$E/libparo-nccl.so
+    # A sanitizer comes before all else; Open MPI's modules are gone when leaks are counted.
+    if [ -n "${SAN-}" ]; then
+        export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+        LIB=$(gcc -print-file-name=libasan.so):$LIB
+    fi
     cd "$BATS_TEST_TMPDIR" || exit 1
-    export E PARO_DEBUG=1
+    export E LIB PARO_DEBUG=1
 }
 
 # table MEMBERS: few bytes by NCCL, many by ho-ring and two-level
@@ -31,7 +36,7 @@ preloaded() {
     # shellcheck disable=SC2016
     run mpirun -np "$1" bash -c 'R=$OMPI_COMM_WORLD_RANK
         [ "$R" != 1 ] || export PARO_TUNING=${ODD:-${PARO_TUNING-}}
-        NCCL_HOSTID=h$((HOST)) LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_user"'
+        NCCL_HOSTID=h$((HOST)) LD_PRELOAD=$LIB exec "$E/shim/nccl_user"'
     echo "$output"
     [ "$status" = 0 ] && grep -qx "ok ${OKS-64}" <<<"$output"
 }
@@ -46,7 +51,7 @@ ends() {
     export WHAT=$1 ODD=${2:-ODD=} PARO_TUNING=tuning.yaml
     # shellcheck disable=SC2016
     run timeout 60 mpirun -np 4 bash -c 'R=$OMPI_COMM_WORLD_RANK
-        export NCCL_HOSTID=h$((R / 2)) LD_PRELOAD=$E/libparo-nccl.so
+        export NCCL_HOSTID=h$((R / 2)) LD_PRELOAD=$LIB
         [ "$R" != 1 ] || export "$ODD"
         exec "$E/shim/nccl_end" "$WHAT"'
     echo "$output"
@@ -145,7 +150,9 @@ ends() {
     table 2,2 >tuning.yaml
     unset PARO_DEBUG
     PARO_TUNING=tuning.yaml preloaded 4 R/2
-    [ "$output" = "ok 64" ]
+    # A sanitizer is surprised, once, that the GPU in software has stacks of its own.
+    local odd='^==[0-9]*==WARNING: ASan is ignoring requested|^False positive|^For details see'
+    [ "$(grep -vE "$odd" <<<"$output")" = "ok 64" ]
 }
 
 @test "nothing is exported but what is intercepted" {
@@ -154,6 +161,6 @@ ends() {
 }
 
 @test "a header that changes is in the library again" {
-    make -C "$ROOT" -n CUDA=emulated DEPS=no -W lib/exec/exec_nccl.h all > list
-    grep -q -- '-c -o build-emulated/lib/shim/shim_nccl_comm.o' list
+    make -C "$ROOT" -n CUDA=emulated SAN="${SAN-}" DEPS=no -W lib/exec/exec_nccl.h all > list
+    grep -q -- "-c -o ${E##*/}/lib/shim/shim_nccl_comm.o" list
 }
