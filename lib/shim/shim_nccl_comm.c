@@ -5,6 +5,7 @@
  * whether a call is ours, or they would wait for each other: what decides is the call itself,
  * which NCCL wants to be the same everywhere, and what the ranks told each other at the start.
  */
+#include <assert.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -250,6 +251,7 @@ static int share(void *arg, void *bytes, int n, int root, struct err *err)
     struct shim_comm *c = arg;
     char *all = mem_new((size_t)c->ranks, TALK_BYTES);
 
+    assert(n <= TALK_BYTES);
     int rc =
         talk_ask(&c, 1, bytes, (size_t)n, err) || talk_end(c, (size_t)n, all, err) ? -1 : 0;
     if (rc == 0)
