@@ -37,6 +37,7 @@ enum {
     KEY_DEVICE,
     KEY_TRANSPORT,
     KEY_FASTEST,
+    KEY_GRAPHS,
     KEY_GENERATE,
     KEY_LENGTH,
     KEY_TEMPERATURE,
@@ -96,6 +97,10 @@ static const struct argp_option options[] = {
      "Train on the processor, on a GPU for each rank of a host, or on the GPU N (cpu)", 1},
     {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
      "What a GPU's memory travels by (default auto: NCCL with a GPU for each of several ranks)",
+     1},
+    {"cuda-graphs", KEY_GRAPHS, "auto|always|never", 0,
+     "On a GPU: launch a layer's kernels in one call (default auto: where the GPU waits for "
+     "launches)",
      1},
     {"fastest", KEY_FASTEST, 0, 0,
      "On a GPU: the fastest kernels; bits may differ from run to run", 1},
@@ -272,6 +277,8 @@ static const char **text_of(struct args *a, int key)
         return &r->device;
     case KEY_TRANSPORT:
         return &r->transport;
+    case KEY_GRAPHS:
+        return &r->graphs;
     case KEY_GENERATE:
         return &a->prompt.text;
     case KEY_LENGTH:

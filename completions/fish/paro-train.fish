@@ -3,6 +3,7 @@
 complete -c paro-train -l against -r -d 'Run this strategy beside the plan\'s and fail where states differ'
 complete -c paro-train -l algo -r -d 'Collectives: ring, two-level, ho-ring or auto (default: the plan\'s)'
 complete -c paro-train -l config -r -d 'Read settings from a YAML file'
+complete -c paro-train -l cuda-graphs -d '=auto'
 complete -c paro-train -l data-weights -r -d 'Take samples of the files in this ratio (default: that of their tokens)'
 complete -c paro-train -l device -d '=cpu'
 complete -c paro-train -s d -l data -r -d 'Train on FILE: a text, or tokens of llm.c, nanoGPT or Megatron; may be repeated'

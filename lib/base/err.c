@@ -83,6 +83,18 @@ int err_prefix(struct err *err, const char *fmt, ...)
     return -1;
 }
 
+int err_suffix(struct err *err, const char *fmt, ...)
+{
+    size_t used = strlen(err->text);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(err->text + used, sizeof err->text - used, fmt, ap);
+    va_end(ap);
+    one_line(err->text);
+    return -1;
+}
+
 const char *err_code_name(enum err_code code)
 {
     static const char *const names[] = {

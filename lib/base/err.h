@@ -37,6 +37,8 @@ int err_at(struct err *err, const char *file, int line, const char *key, const c
     __attribute__((format(printf, 5, 6)));
 /* Puts words before the text of an error that is already set. */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* And behind it. */
+int err_suffix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* "input", "system", ...: the code's name in JSON. */
 const char *err_code_name(enum err_code code);

@@ -249,10 +249,12 @@ static int remove_at(int at, const char *name, const char *whole, struct err *er
 int io_empty_dir(int fd, const char *whole, struct err *err)
 {
     DIR *d = io_list(fd, whole, err);
+    struct err later; /* the first is told, and the rest goes all the same */
     int rc = d ? 0 : -1;
 
-    for (struct dirent *e; rc == 0 && (e = io_next(d));)
-        rc = remove_at(fd, e->d_name, whole, err);
+    for (struct dirent *e; d && (e = io_next(d));)
+        if (remove_at(fd, e->d_name, whole, rc ? &later : err))
+            rc = -1;
     if (rc == 0 && errno)
         rc = err_sys(err, "cannot read folder '%s'", whole);
     if (d)
@@ -288,20 +290,38 @@ int io_mkdir(const char *path, struct err *err)
     return rc;
 }
 
+/* Whether the open file is the one of that name; -1: that cannot be told. */
+static int has_name(int fd, const char *path, struct err *err)
+{
+    struct stat a, b;
+
+    if (fstat(fd, &a))
+        return err_sys(err, "cannot look at '%s'", path);
+    if (lstat(path, &b))
+        return errno == ENOENT ? 0 : err_sys(err, "cannot look at '%s'", path);
+    return a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
 int io_lock(const char *path, int *fd, struct err *err)
 {
-    int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-
-    if (new < 0)
-        return err_sys(err, "cannot open lock '%s'", path);
-    if (flock(new, LOCK_EX | LOCK_NB)) {
-        if (errno == EWOULDBLOCK)
+    for (;;) {
+        int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (new < 0)
+            return err_sys(err, "cannot open lock '%s'", path);
+        int rc = flock(new, LOCK_EX | LOCK_NB);
+        if (rc && errno == EWOULDBLOCK)
             err_set(err, ERR_MISMATCH, "'%s' is held by another process", path);
-        else
+        else if (rc)
             err_sys(err, "cannot lock '%s'", path);
+        /* Who held it may have removed it meanwhile: a lock on what has no name holds nobody.
+         */
+        int same = rc ? -1 : has_name(new, path, err);
+        if (same == 1) {
+            *fd = new;
+            return 0;
+        }
         close(new);
-        return -1;
+        if (same < 0)
+            return -1;
     }
-    *fd = new;
-    return 0;
 }

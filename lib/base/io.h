@@ -69,16 +69,19 @@ void io_abandon(struct io_out *out);
 struct io_dir {
     int lock; /* held on the temporary */
     int force;
+    int in_the_way; /* with IO_MAKE_WAY: path is to be moved before the commit */
     char *path, *temp;
 };
+
+/* A force: where the file system cannot exchange two folders the caller moves the old one. */
+enum { IO_MAKE_WAY = 2 };
 
 int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *err);
 int io_dir_commit(struct io_dir *dir, struct err *err);
 void io_dir_abandon(struct io_dir *dir);
 
-/* Two names change places in one step; -1 with errno, where a file system cannot EINVAL or
- * such. */
-int io_exchange(const char *a, const char *b);
+/* Two names change places in one step; 1: this file system cannot, and nothing has changed. */
+int io_exchange(const char *a, const char *b, struct err *err);
 
 /* The temporary of a target, ".NAME.paro-tmp" beside it; owned by the caller. */
 char *io_temp_name(const char *path);

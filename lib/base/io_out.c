@@ -252,14 +252,18 @@ void io_abandon(struct io_out *out)
     *out = (struct io_out){.fd = -1};
 }
 
-int io_exchange(const char *a, const char *b)
+int io_exchange(const char *a, const char *b, struct err *err)
 {
-    return (int)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
+    if (syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
+        return 0;
+    return errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP
+               ? 1
+               : err_sys(err, "cannot exchange '%s' and '%s'", a, b);
 }
 
 /*
- * Where two folders cannot change places at once, the old one would be gone before the new one
- * is there: better said before hours of writing.
+ * Where two folders cannot change places at once (1), the old one would be gone before the new
+ * one is there: better said before hours of writing.
  */
 static int check_exchange(const char *temp, const char *path, struct err *err)
 {
@@ -270,16 +274,11 @@ static int check_exchange(const char *temp, const char *path, struct err *err)
     if (lstat(path, &st) == 0) {
         if (mkdir(a, 0777) || mkdir(b, 0777))
             rc = err_sys(err, "cannot make a folder in '%s'", temp);
-        else if (io_exchange(a, b))
-            rc = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP
-                     ? err_set(err, ERR_SYS,
-                               "'%s' is there, and this file system cannot exchange it in one "
-                               "step: expected a new name, or to have it moved away first",
-                               path)
-                     : err_sys(err, "cannot exchange folders in '%s'", temp);
+        else
+            rc = io_exchange(a, b, err);
         /* What stayed would be in the new folder. */
         int stays = rmdir(a) | rmdir(b);
-        if (rc == 0 && stays)
+        if (rc >= 0 && stays)
             rc = err_sys(err, "cannot remove a folder in '%s'", temp);
     }
     mem_free(a);
@@ -313,8 +312,16 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
     /* What a killed writer left is emptied; the folder itself stays, for the lock is on it. */
     if (io_empty_dir(new.lock, new.temp, err))
         goto fail;
-    if (force && check_exchange(new.temp, new.path, err))
+    int cannot = force ? check_exchange(new.temp, new.path, err) : 0;
+    if (cannot == 1 && force != IO_MAKE_WAY)
+        err_set(
+            err, ERR_SYS,
+            "'%s' is there, and this file system cannot exchange it in one step: expected a "
+            "new name, or to have it moved away first",
+            new.path);
+    if (cannot < 0 || (cannot && force != IO_MAKE_WAY))
         goto fail;
+    new.in_the_way = cannot;
     *dir = new;
     return 0;
 fail:

@@ -35,10 +35,16 @@ int data_weights_parse(const char *text, int count, double *weights, struct err 
     return rc;
 }
 
+/* Of tokens, how many are kept from training. */
+static int64_t kept_of(int64_t tokens, double split)
+{
+    return (int64_t)((double)tokens * split);
+}
+
 /* Splits a source and checks that there is enough of it. */
 static int split_part(struct data_part *p, const struct data_options *o, struct err *err)
 {
-    int64_t tokens = p->source.tokens, kept = (int64_t)((double)tokens * o->split);
+    int64_t tokens = p->source.tokens, kept = kept_of(tokens, o->split);
 
     p->train = tokens - kept;
     if (p->train < o->seq + 1)
@@ -130,6 +136,29 @@ static int add_up(struct data *d, struct err *err)
     return rc;
 }
 
+int data_tell(const struct data *d, const struct data_options *o, int64_t *train, uint64_t *sum,
+              struct err *err)
+{
+    struct data as = *d;
+
+    as.part = mem_new((size_t)d->count, sizeof *as.part);
+    as.train = 0;
+    for (int i = 0; i < d->count; i++) {
+        as.part[i] = d->part[i];
+        as.part[i].train =
+            d->part[i].source.tokens - kept_of(d->part[i].source.tokens, o->split);
+    }
+    open_mix(&as, o);
+    int rc = add_up(&as, err);
+    if (rc == 0) {
+        *train = as.train;
+        *sum = as.sum;
+    }
+    mem_free(as.part);
+    order_mix_release(&as.mix);
+    return rc;
+}
+
 static int check_options(const struct data_options *o, struct err *err)
 {
     if (o->count < 1 || o->count > ORDER_SOURCES_MAX)
@@ -179,10 +208,8 @@ static int read_window(const struct data *d, int part, int64_t at, int32_t *toke
 {
     const struct source *s = &d->part[part].source;
 
-    if (source_read(s, at, d->seq, tokens, err) ||
-        source_read(s, at + d->seq, 1, targets + d->seq - 1, err))
+    if (source_read_window(s, at, d->seq, tokens, targets, err))
         return -1;
-    memcpy(targets, tokens + 1, (size_t)(d->seq - 1) * sizeof *targets);
     for (int i = 0; i <= d->seq; i++) {
         int32_t id = i ? targets[i - 1] : tokens[0];
         if (id < 0 || id >= d->vocab)

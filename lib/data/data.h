@@ -56,6 +56,9 @@ struct data {
  */
 int data_open(struct data *d, const struct data_options *o, struct err *err);
 void data_close(struct data *d);
+/* The `train` and `sum` that these files would have with o's split and weights. */
+int data_tell(const struct data *d, const struct data_options *o, int64_t *train, uint64_t *sum,
+              struct err *err);
 /*
  * Fills tokens and targets, (batch, seq), with samples index * batch and on.  ERR_INPUT where a
  * file has been cut since, or has a token there that is not in the vocabulary.

@@ -398,17 +398,42 @@ int source_check(const struct source *s, int64_t vocab, struct err *err)
     return 0;
 }
 
-int source_read(const struct source *s, int64_t at, int64_t count, int32_t *to, struct err *err)
+/* The first token goes to *first, the count - 1 behind it to rest. */
+static int read_ids(const struct source *s, int64_t at, int64_t count, int32_t *first,
+                    int32_t *rest, struct err *err)
 {
     unsigned char raw[BLOCK * 8];
+    int32_t *to = first;
 
-    for (int64_t n; count > 0; at += n, to += n, count -= n) {
+    for (int64_t n; count > 0; at += n, count -= n) {
         n = count < BLOCK ? count : BLOCK;
         const unsigned char *p = find_block(s, at, n, raw, err);
         if (!p)
             return -1;
-        for (int64_t i = 0; i < n; i++)
-            to[i] = (int32_t)token_at(s->type, p, i);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t id = token_at(s->type, p, i);
+            if (id != (int32_t)id)
+                return err_set(err, ERR_INPUT,
+                               "data '%s': token %" PRId64 " is %" PRId64
+                               ", expected one of 32 bits",
+                               s->path, at + i, id);
+            *to = (int32_t)id;
+            to = to == first ? rest : to + 1;
+        }
     }
+    return 0;
+}
+
+int source_read(const struct source *s, int64_t at, int64_t count, int32_t *to, struct err *err)
+{
+    return read_ids(s, at, count, to, to + 1, err);
+}
+
+int source_read_window(const struct source *s, int64_t at, int seq, int32_t *tokens,
+                       int32_t *targets, struct err *err)
+{
+    if (read_ids(s, at, (int64_t)seq + 1, tokens, targets, err))
+        return -1;
+    memcpy(tokens + 1, targets, (size_t)(seq - 1) * sizeof *tokens);
     return 0;
 }

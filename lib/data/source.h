@@ -61,9 +61,16 @@ int source_open(struct source *s, const char *path, struct bpe *bpe, struct err 
 void source_close(struct source *s);
 /* Reads all.  ERR_INPUT names the first that is not in 0 .. vocab - 1, and its place. */
 int source_check(const struct source *s, int64_t vocab, struct err *err);
-/* Tokens at .. at + count - 1.  ERR_INPUT where the file is no longer that long. */
+/*
+ * Tokens at .. at + count - 1.  ERR_INPUT where the file is no longer that long, or has one
+ * that does not fit; what is written then is not said.
+ */
 int source_read(const struct source *s, int64_t at, int64_t count, int32_t *to,
                 struct err *err);
+/* The same of seq tokens, and of the one behind each, all in one read where seq is below 2^14.
+ */
+int source_read_window(const struct source *s, int64_t at, int seq, int32_t *tokens,
+                       int32_t *targets, struct err *err);
 
 int source_type_bytes(enum source_type type);
 /* "text", "llm.c", ... */

@@ -53,10 +53,19 @@ void device_close(struct device *d)
     mem_free(d);
 }
 
+/* This thread writes a graph down; under the lock. */
+static int writes(const struct device *d)
+{
+    return d->writing && pthread_equal(d->writer, pthread_self());
+}
+
 int device_fail(struct device *d, const char *where, const char *words)
 {
     pthread_mutex_lock(&d->lock);
-    if (!d->failed) {
+    int here = writes(d);
+    if (here && !d->unwritten.code)
+        err_set(&d->unwritten, ERR_ABSENT, "%s: %s", where, words);
+    if (!here && !d->failed) {
         err_set(&d->failure, ERR_DEVICE, "device cuda:%d (%s) failed at %s: %s", d->index,
                 d->name, where, words);
         d->failed = 1;
@@ -67,12 +76,19 @@ int device_fail(struct device *d, const char *where, const char *words)
 
 int device_check(struct device *d, struct err *err)
 {
-    if (!d->failed)
+    const struct err *said = NULL;
+
+    if (!d->failed && !d->writing)
         return 0;
     pthread_mutex_lock(&d->lock);
-    *err = d->failure;
+    if (d->failed)
+        said = &d->failure;
+    else if (writes(d) && d->unwritten.code)
+        said = &d->unwritten;
+    if (said)
+        *err = *said;
     pthread_mutex_unlock(&d->lock);
-    return -1;
+    return said ? -1 : 0;
 }
 
 enum device_kind device_kind(const struct device *d)
@@ -211,6 +227,65 @@ int device_sync(struct device_queue *q, struct err *err)
     if (!q->device->failed)
         q->device->op->sync(q->device, q->stream);
     return device_check(q->device, err);
+}
+
+static void set_writing(struct device *d, int writing)
+{
+    pthread_mutex_lock(&d->lock);
+    d->writer = pthread_self();
+    d->writing = writing;
+    if (writing)
+        d->unwritten = (struct err){0};
+    pthread_mutex_unlock(&d->lock);
+}
+
+int device_graph_begin(struct device_queue *q, struct err *err)
+{
+    struct device *d = q->device;
+
+    if (device_check(d, err))
+        return -1;
+    if (!d->op->graph_begin)
+        return err_set(err, ERR_ABSENT,
+                       "device %s has no graphs, work is done as it is asked for", d->name);
+    if (d->op->graph_begin(d, q->stream, err))
+        return -1;
+    set_writing(d, 1);
+    return 0;
+}
+
+int device_graph_end(struct device_queue *q, struct device_graph **out, struct err *err)
+{
+    struct device *d = q->device;
+    const char *words = NULL;
+    void *graph = d->op->graph_end(d, q->stream, &words);
+
+    set_writing(d, 0);
+    if (graph && !d->unwritten.code) {
+        *out = mem_new(1, sizeof **out);
+        **out = (struct device_graph){.device = d, .graph = graph};
+        return 0;
+    }
+    if (graph)
+        d->op->graph_free(d, graph);
+    else if (!d->unwritten.code)
+        err_set(&d->unwritten, ERR_ABSENT, "%s", words);
+    *err = d->unwritten;
+    return err_prefix(err, "cannot capture a CUDA graph: ");
+}
+
+void device_graph_run(struct device_queue *q, const struct device_graph *g)
+{
+    if (!q->device->failed)
+        q->device->op->graph_run(q->device, q->stream, g->graph);
+}
+
+void device_graph_free(struct device_graph *g)
+{
+    if (!g)
+        return;
+    g->device->op->graph_free(g->device, g->graph);
+    mem_free(g);
 }
 
 void *device_stream(const struct device_queue *q)

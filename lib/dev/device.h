@@ -25,6 +25,7 @@ enum device_kind { DEVICE_CPU, DEVICE_CUDA };
 struct device;
 struct device_queue;
 struct device_event;
+struct device_graph;
 
 /*
  * name: "cpu"; "cuda": the GPU of this rank, the local_rank-th of the host, which is then its
@@ -71,6 +72,18 @@ void device_wait(struct device_queue *q, const struct device_event *e);
 int device_done(const struct device_event *e, struct err *err);
 int device_event_sync(const struct device_event *e, struct err *err); /* blocks */
 int device_sync(struct device_queue *q, struct err *err);             /* blocks: all of it */
+/*
+ * A GRAPH is work written down once and asked for again in one call.  What this thread asks of
+ * the queue between begin and end is not done but becomes the graph, with the memory that it
+ * names; events, waits and memory of the host that is not pinned have no place there, and
+ * nothing is allocated.  One at a time of a device.  begin: ERR_ABSENT on a CPU, where asking
+ * is doing.  end: ERR_ABSENT where something cannot be written down, in the vendor's words;
+ * device and queue are as before then, and nothing was done.
+ */
+int device_graph_begin(struct device_queue *q, struct err *err);
+int device_graph_end(struct device_queue *q, struct device_graph **out, struct err *err);
+void device_graph_run(struct device_queue *q, const struct device_graph *g);
+void device_graph_free(struct device_graph *g); /* NULL is fine; none of its runs goes on */
 /*
  * The vendor's stream behind a queue, for kernels (cudaStream_t), NULL on a CPU; and what the
  * calling thread asks the vendor for is that device's from now on.

@@ -223,6 +223,46 @@ static int sync_stream(struct device *d, void *stream)
     return asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
 }
 
+/* Calls of other threads are nobody's business here: only this one's may spoil the graph. */
+static int graph_begin(struct device *d, void *stream, struct err *err)
+{
+    here(d);
+    cudaError_t rc = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    if (rc == cudaSuccess)
+        return 0;
+    cudaGetLastError(); /* nothing has begun: no failure of the device */
+    return err_set(err, ERR_ABSENT, "cudaStreamBeginCapture: %s", cudaGetErrorString(rc));
+}
+
+static void *graph_end(struct device *d, void *stream, const char **words)
+{
+    cudaGraphExec_t exec = NULL;
+    cudaGraph_t graph = NULL;
+
+    here(d);
+    cudaError_t rc = cudaStreamEndCapture(stream, &graph);
+    if (rc == cudaSuccess)
+        rc = cudaGraphInstantiate(&exec, graph, 0);
+    if (graph)
+        cudaGraphDestroy(graph);
+    if (rc != cudaSuccess)
+        cudaGetLastError();
+    *words = cudaGetErrorString(rc);
+    return rc == cudaSuccess ? exec : NULL;
+}
+
+static void graph_run(struct device *d, void *stream, void *graph)
+{
+    here(d);
+    asked(d, "cudaGraphLaunch", cudaGraphLaunch(graph, stream));
+}
+
+static void graph_free(struct device *d, void *graph)
+{
+    here(d);
+    cudaGraphExecDestroy(graph);
+}
+
 static const struct device_kind_ops cuda = {
     .close = close_device,
     .memory = memory,
@@ -243,6 +283,10 @@ static const struct device_kind_ops cuda = {
     .done = done,
     .event_sync = event_sync,
     .sync = sync_stream,
+    .graph_begin = graph_begin,
+    .graph_end = graph_end,
+    .graph_run = graph_run,
+    .graph_free = graph_free,
     .here = here,
 };
 

@@ -36,6 +36,11 @@ struct device_kind_ops {
     int (*done)(struct device *d, void *event); /* 1, 0; -1: device_fail was called */
     int (*event_sync)(struct device *d, void *event);
     int (*sync)(struct device *d, void *stream);
+    /* NULL: it has no graphs.  end: NULL, and *words, where there is none. */
+    int (*graph_begin)(struct device *d, void *stream, struct err *err);
+    void *(*graph_end)(struct device *d, void *stream, const char **words);
+    void (*graph_run)(struct device *d, void *stream, void *graph);
+    void (*graph_free)(struct device *d, void *graph);
     void (*here)(struct device *d); /* what this thread asks for next is this device's */
 };
 
@@ -47,6 +52,10 @@ struct device {
     pthread_mutex_t lock;
     atomic_int failed;  /* the first failure is the one that counts: */
     struct err failure; /* under the lock */
+    /* While a thread writes a graph down, what fails there is the graph's: under the lock. */
+    atomic_int writing;
+    pthread_t writer;
+    struct err unwritten; /* the first of it */
 };
 
 struct device_queue {
@@ -57,6 +66,11 @@ struct device_queue {
 struct device_event {
     struct device *device; /* borrowed */
     void *event;
+};
+
+struct device_graph {
+    struct device *device; /* borrowed */
+    void *graph;
 };
 
 /* The device has failed: where, and in whose words.  It stays failed; returns -1. */

@@ -65,6 +65,7 @@ struct engine_options {
     int exact, apart;
     struct device *device;         /* NULL: the processor; of one kind on all ranks; borrowed */
     enum kern_attention attention; /* of a GPU: whose, as struct kern has it */
+    enum net_graphs graphs;        /* of a GPU: whether layers are asked for as graphs */
     enum coll_transport transport; /* what is coded goes over MPI with either */
 };
 
@@ -94,8 +95,8 @@ struct engine_memory {
     double planned_bytes;
 };
 void engine_memory(const struct engine *e, struct engine_memory *m);
-/* Whose kernels do attention, in words. */
-const char *engine_attention_by(const struct engine *e);
+const char *engine_attention_by(const struct engine *e); /* whose kernels do it, in words */
+struct net_graphs_report engine_graphs(const struct engine *e);
 /* Through the busiest port, busier direction, and inside the group by the busiest rank, a step.
  */
 int64_t engine_slow_bytes(const struct engine *e);

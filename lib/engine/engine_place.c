@@ -331,6 +331,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                                   .seq = e->plan->seq,
                                   .recompute = e->plan->recompute,
                                   .compute = e->plan->compute_type,
+                                  .graphs = o->graphs,
                                   .kern = &e->device.kern};
     enum letter from, to;
 
@@ -348,9 +349,11 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
         e->coded[kind] = (sums ? e->plan->slow_grads : e->plan->slow_params) &&
                          (m.reduce_across || m.gather_across);
     }
+    size_slots(e);
+    /* One that is kept for the backward in a step comes in its turn where there is none. */
+    options.places = e->ring + (e->keep > 0);
     if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err))
         return -1;
-    size_slots(e);
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
     e->bucket = mem_new((size_t)e->buckets, sizeof *e->bucket);
     for (int i = 0; i < e->buckets; i++)
@@ -516,6 +519,11 @@ void engine_memory(const struct engine *e, struct engine_memory *m)
 const char *engine_attention_by(const struct engine *e)
 {
     return net_attention_by(&e->net);
+}
+
+struct net_graphs_report engine_graphs(const struct engine *e)
+{
+    return net_graphs_said(&e->net);
 }
 
 int64_t engine_slow_bytes(const struct engine *e)

@@ -56,7 +56,7 @@ int net_init(struct net *net, const struct model *model, const struct net_option
 
     if (lay_out(&new, model, options, err))
         return -1;
-    if (net_linear_init(&new, err)) {
+    if (net_linear_init(&new, err) || net_graph_init(&new, err)) {
         net_release(&new);
         return -1;
     }
@@ -67,6 +67,7 @@ int net_init(struct net *net, const struct model *model, const struct net_option
 void net_release(struct net *net)
 {
     if (net->buffers) {
+        net_graph_release(net);
         net_linear_release(net);
         mem_free(net->buffers->shape.at);
         mem_free(net->buffers->kept);
@@ -271,15 +272,12 @@ static void embed_forward(const struct net *net, const void *params)
 void net_forward(struct net *net, int visit, const void *params)
 {
     const struct model *m = net->model;
-    struct net_buffers *n = net->buffers;
-    int64_t layers = m->layers, layer = visit - 1;
 
-    assert(visit >= 0 && visit <= layers + 1 && n->logits);
+    assert(visit >= 0 && visit <= m->layers + 1 && net->buffers->logits);
     if (visit == 0)
         embed_forward(net, params);
-    else if (visit <= layers)
-        net_layer_forward(net, layer, params,
-                          visit < layers ? n->kept[layer + 1].x : n->x_last);
+    else if (visit <= m->layers)
+        net_graph_layer(net, visit - 1, params, NULL, 0);
     else
         head_forward(net, params);
 }
@@ -342,7 +340,7 @@ void net_backward(struct net *net, int visit, const void *params, float *grads)
     if (visit == 0)
         embed_backward(net, grads);
     else if (visit <= m->layers)
-        net_layer_backward(net, visit - 1, params, grads);
+        net_graph_layer(net, visit - 1, params, grads, 1);
     else
         head_backward(net, params, grads);
 }

@@ -47,13 +47,32 @@
  * one token of each sequence alone (net_prompt): net_logits is (B, vocab).  What a token gives
  * does not depend on those behind it, so that a text grows within one net: those not yet known
  * may be any, below the vocabulary.
+ *
+ * A layer's kernels can be written down as a graph (device.h) and be asked for in one call: the
+ * same kernels, the same bits, less time for the thread that asks.  That is worth it where the
+ * GPU waits for that thread, which is what AUTO goes by: a layer is written down when it is
+ * asked for again and the GPU has nothing left to do.  ALWAYS does not look.  The first time a
+ * layer is asked for directly, for there memory is had and kernels are loaded.  Embedding and
+ * head are no graphs: they depend on the tokens.  What cannot be written down is asked for
+ * directly from then on (net_graphs_report).
  */
+enum net_graphs { NET_GRAPHS_NEVER, NET_GRAPHS_AUTO, NET_GRAPHS_ALWAYS };
+
 struct net_options {
     struct kern *kern; /* borrowed; its last loss is one net's */
     int batch, seq;    /* B, T */
     int recompute;
     enum dtype compute; /* DTYPE_F32 or DTYPE_BF16 */
     int forward_only;
+    enum net_graphs graphs;
+    int places; /* that a layer's params and grads come from, together; of more, some have no
+                   graphs; 0 is 1 */
+};
+
+/* Since net_init. */
+struct net_graphs_report {
+    int64_t written, runs;
+    const char *refused; /* why there are no more; "": they may be */
 };
 
 struct net {
@@ -102,5 +121,6 @@ int64_t net_logits_ld(const struct net *net);
 
 /* Whose kernels do attention, in words. */
 const char *net_attention_by(const struct net *net);
+struct net_graphs_report net_graphs_said(const struct net *net);
 
 #endif

@@ -22,6 +22,23 @@ struct net_layer_kept {
     void *ffn;  /* (R,F), of gate and up (R,2F) */
 };
 
+/* One layer, forward or back, with what it is handed: */
+struct net_graph {
+    const void *params;
+    float *grads;
+    int64_t kern_bytes;         /* memory of the kernels' own, which it names: kern.bytes */
+    int asked;                  /* the rest is known: it was asked for once */
+    struct device_graph *graph; /* owned; NULL: directly */
+};
+
+struct net_graph_table {
+    enum net_graphs when;       /* NEVER where there are none (any more) */
+    struct net_graph *at;       /* [layers][2][places], owned */
+    struct device_event *asked; /* behind the last layer that was asked for */
+    int64_t written, runs;
+    struct err refused;
+};
+
 struct net_buffers {
     struct net_shape shape;      /* shape.at owned */
     struct net_layer_kept *kept; /* [layers], owned; what they point at lies in the arena */
@@ -41,6 +58,7 @@ struct net_buffers {
     void *low, *dlow;  /* (R, rank) alpha / rank x A^T; its gradient, times the same */
     /* Operands rounded to the type of products where they are of another; as large as any. */
     void *x_room, *dy_room, *w_room, *low_room, *dlow_room;
+    struct net_graph_table graphs;
 };
 
 int64_t net_rows(const struct net *net, enum net_stage_name stage);
@@ -91,4 +109,10 @@ void net_layer_forward(const struct net *net, int64_t layer, const void *params,
 /* dx becomes the gradient of the layer's x, where anything before it trains. */
 void net_layer_backward(const struct net *net, int64_t layer, const void *params, float *grads);
 
+/* net_graph.c */
+int net_graph_init(struct net *net, struct err *err);
+void net_graph_release(struct net *net);
+/* net_layer_forward or _backward, by the graph of that where there is one. */
+void net_graph_layer(struct net *net, int64_t layer, const void *params, float *grads,
+                     int back);
 #endif

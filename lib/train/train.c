@@ -4,7 +4,7 @@
  * text to the others, so that all run by the same words; every error before the first step is
  * one that all ranks know.
  */
-#include "train/train_inside.h"
+#include "train/train_folder.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -117,46 +117,6 @@ static int parse_trace_step(struct train *t, struct err *err)
     return 0;
 }
 
-static int open_data(struct train *t, struct err *err)
-{
-    const struct train_run *run = t->run;
-    double *weights = mem_new((size_t)run->data_count, sizeof *weights);
-    const struct data_options options = {
-        .paths = run->data,
-        .count = run->data_count,
-        .weights = run->data_weights ? weights : NULL,
-        .tokenizer = run->tokenizer,
-        .seq = t->plan.seq,
-        .vocab = t->plan.model.vocab,
-        .seed = (uint64_t)t->settings.seed,
-        .split = t->settings.eval_every ? t->settings.eval_split : 0};
-    int rc = 0;
-
-    if (run->data_weights &&
-        data_weights_parse(run->data_weights, run->data_count, weights, err))
-        rc = err_prefix(err, "--data-weights: ");
-    if (rc == 0)
-        rc = data_open(&t->data, &options, err);
-    mem_free(weights);
-    return rc;
-}
-
-/* One data on all ranks: files of one name on several machines may differ. */
-static int agree_on_data(struct train *t, struct err *err)
-{
-    int64_t here[] = {t->data.tokens, data_eval_windows(&t->data), (int64_t)t->data.sum},
-            there[3] = {here[0], here[1], here[2]};
-    int rc = world_bcast(t->world, there, sizeof there, 0, err);
-
-    if (rc == 0 && memcmp(here, there, sizeof here))
-        rc = err_set(err, ERR_MISMATCH,
-                     "the data here has %" PRId64 " tokens, %" PRId64
-                     " windows to evaluate (xxh3 %016" PRIx64 "), expected %" PRId64
-                     " and %" PRId64 " (%016" PRIx64 ") as on rank 0",
-                     here[0], here[1], here[2], there[0], there[1], there[2]);
-    return world_agree(t->world, rc, err);
-}
-
 static int parse_inputs(struct train *t, const char *plan, const char *tuning,
                         const struct train_text files[2], struct err *err)
 {
@@ -172,9 +132,9 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
         return err_prefix(err, "--against: ");
     if (engine_check(&t->plan, t->world->ranks, err) ||
         train_settings_init(&t->settings, files, 2, run->given, err) ||
-        parse_trace_step(t, err))
+        parse_trace_step(t, err) || (files[0].text && train_data_was(t, files, err)))
         return -1;
-    return open_data(t, err);
+    return train_data_open(t, err);
 }
 
 static int read_inputs(struct train *t, struct err *err)
@@ -193,7 +153,7 @@ static int read_inputs(struct train *t, struct err *err)
                                        {run->config, config}};
     rc = world_agree(t->world, parse_inputs(t, plan, tuning, files, err), err);
     if (rc == 0)
-        rc = agree_on_data(t, err);
+        rc = train_data_agree(t, err);
 done:
     mem_free(path);
     mem_free(plan);
@@ -336,13 +296,13 @@ static int rank_0(struct train *t, int (*part)(struct train *t, struct err *err)
     return world_agree(t->world, t->world->rank == 0 ? part(t, err) : 0, err);
 }
 
-static void release(struct train *t)
+static void release(struct train *t, struct err *why)
 {
     struct err ignored;
 
     train_save_close(t);
     train_log_close(t, &ignored);
-    train_folder_close(t);
+    train_folder_close(t, why);
     engine_against_close(t->against);
     engine_close(t->second);
     engine_close(t->engine);
@@ -411,6 +371,7 @@ static int open_engines(struct train *t, struct err *err)
                                .apart = t->run->against != NULL,
                                .device = t->device,
                                .transport = t->transport,
+                               .graphs = t->graphs,
                                .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
                                                             : KERN_ATTENTION_USUAL};
 
@@ -440,6 +401,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
                       .run = run,
                       .home = run->out,
                       .lock = -1,
+                      .split_before = -1,
                       .saved = -1,
                       .save_s = NAN,
                       .path_s = NAN};
@@ -458,6 +420,8 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
     if (rc < 0 && t.differs)
         rc = 1;
     if (rc == 0)
+        train_device_end(&t);
+    if (rc == 0)
         rc = rank_0(&t, train_log_close, err);
     if (rc == 0 && stopped) {
         rc = 3;
@@ -470,7 +434,7 @@ done:
     /* With a peer gone what is in flight never ends: the caller aborts, nothing is waited for.
      */
     if (rc >= 0 || err->code != ERR_PEER)
-        release(&t);
+        release(&t, rc < 0 || rc == 1 ? err : NULL);
     return rc;
 }
 

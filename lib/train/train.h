@@ -17,6 +17,8 @@
  *   DIR/step-00000100/             a checkpoint (paro-checkpoint(5))
  *   DIR/latest -> step-00000100    the newest complete one
  *   DIR/.new.paro-tmp/             with force: this run, until it has a checkpoint
+ *   DIR/log.failed.jsonl           the log of the last one that ended before it had
+ *   DIR/.gone-00000001.paro-tmp    what could not be removed; the next run tries again
  *   DIR/.lock                      held while a run writes here
  *   DIR/trace-00000007.json, .svg  a step that was traced, if one was asked for
  *   DIR/STOP                       made by somebody who wants the run to stop in good order;
@@ -94,8 +96,8 @@ double train_lr(const struct train_settings *s, int64_t step);
 
 struct train_run {
     const char *plan, *init, *out, *config, *resume, *log, *algo, *tuning, *against,
-        *trace_step, *device, *transport; /* NULL: not given */
-    const char *const *data;              /* [data_count] */
+        *trace_step, *device, *transport, *graphs; /* NULL: not given */
+    const char *const *data;                       /* [data_count] */
     int data_count;
     const char *data_weights, *tokenizer; /* NULL: not given */
     int exact; /* sums that do not depend on their order, a hash of each step */

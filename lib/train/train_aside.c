@@ -20,7 +20,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "train/train_inside.h"
+#include "train/train_folder.h"
 
 #define ASIDE ".new.paro-tmp"
 
@@ -39,50 +39,52 @@ static int look(const char *dir, const char *name, mode_t *type, struct err *err
     return there;
 }
 
-typedef int acts(const char *from, const char *to, const char *name, struct err *err);
-
-static int move(const char *from, const char *to, const char *name, struct err *err)
+/* Of the old run; what the new one has under the same name has to come there. */
+static int drop(struct train *t, const char *aside, const char *name, struct err *err)
 {
-    char *a = io_join(from, name), *b = io_join(to, name);
-    int rc = rename(a, b) ? err_sys(err, "cannot move '%s' to '%s'", a, to) : 0;
+    int needed = look(aside, name, NULL, err);
+
+    return needed < 0 ? -1 : train_gone_take(t, t->run->out, name, needed, err);
+}
+
+/* Of the new one. */
+static int move(struct train *t, const char *aside, const char *name, struct err *err)
+{
+    char *a = io_join(aside, name), *b = io_join(t->run->out, name);
+    int rc = rename(a, b) ? err_sys(err, "cannot move '%s' to '%s'", a, t->run->out) : 0;
 
     mem_free(a);
     mem_free(b);
     return rc;
 }
 
-static int remove_it(const char *dir, const char *unused, const char *name, struct err *err)
-{
-    char *path = io_join(dir, name);
-    int rc = io_remove_tree(path, err);
-
-    (void)unused;
-    mem_free(path);
-    return rc;
-}
+typedef int acts(struct train *t, const char *aside, const char *name, struct err *err);
 
 /* With every name of a run in `from`, as it was at the beginning, but for `except`. */
-static int for_names(const char *from, const char *to, const char *except, acts *act,
+static int for_names(struct train *t, const char *from, const char *except, acts *act,
                      struct err *err)
 {
+    char *aside = io_join(t->run->out, ASIDE);
     DIR *d = opendir(from);
     char **name = NULL;
     size_t room = 0, n = 0;
 
-    if (!d)
-        return err_sys(err, "cannot read folder '%s'", from);
-    for (struct dirent *e; (e = io_next(d));)
+    int rc = d ? 0 : err_sys(err, "cannot read folder '%s'", from);
+    for (struct dirent *e; d && (e = io_next(d));)
         if (train_folder_owns(e->d_name) && strcmp(e->d_name, except)) {
             name = mem_grow(name, &room, n + 1, sizeof *name);
             name[n++] = mem_dup(e->d_name);
         }
-    int rc = errno ? err_sys(err, "cannot read folder '%s'", from) : 0;
-    closedir(d);
+    if (d && errno)
+        rc = err_sys(err, "cannot read folder '%s'", from);
+    if (d)
+        closedir(d);
     for (size_t i = 0; i < n; i++) {
-        rc = rc ? rc : act(from, to, name[i], err);
+        rc = rc ? rc : act(t, aside, name[i], err);
         mem_free(name[i]);
     }
     mem_free(name);
+    mem_free(aside);
     return rc;
 }
 
@@ -133,18 +135,20 @@ static int read_latest(const char *out, char **text, struct err *err)
 
 /*
  * The folder in .new.paro-tmp under the name in DIR that is a link to it.  Where two names
- * cannot be exchanged the link is gone for a moment.
+ * cannot be exchanged the link is gone for a moment, or since a run was killed in it.
  */
 static int move_step(const char *out, const char *aside, const char *step, struct err *err)
 {
     char *link = io_join(out, step), *folder = io_join(aside, step);
-    int rc = 0;
+    int there = look(out, step, NULL, err);
+    int rc = there == 1 ? io_exchange(folder, link, err) : there;
 
-    if (io_exchange(folder, link)) {
-        unlink(link);
-        if (rename(folder, link))
-            rc = err_sys(err, "cannot move '%s' to '%s'", folder, out);
-    }
+    if (rc == 1 && unlink(link))
+        rc = err_sys(err, "cannot remove link '%s'", link);
+    if ((rc == 1 || there == 0) && rename(folder, link))
+        rc = err_sys(err, "cannot move '%s' to '%s'", folder, out);
+    else if (rc == 1)
+        rc = 0;
     mem_free(link);
     mem_free(folder);
     return rc;
@@ -160,7 +164,7 @@ static int go_on(struct train *t, const char *aside, const char *text, struct er
     if (strncmp(text, ASIDE "/", sizeof ASIDE) == 0) {
         step = text + sizeof ASIDE;
         char *link = io_join(out, step);
-        rc = for_names(out, NULL, "latest", remove_it, err);
+        rc = for_names(t, out, "latest", drop, err);
         if (rc == 0 && symlink(text, link))
             rc = err_sys(err, "cannot make link '%s'", link);
         mem_free(link);
@@ -173,32 +177,80 @@ static int go_on(struct train *t, const char *aside, const char *text, struct er
     int there = type == S_IFDIR ? 0 : look(aside, step, NULL, err);
     if (there < 1)
         return there;
-    rc = for_names(aside, out, step, move, err);
+    rc = for_names(t, aside, step, move, err);
     if (rc == 0)
         rc = move_step(out, aside, step, err);
     return rc ? rc : io_fsync_path(out, err);
 }
 
+/* What it said of its steps is all that stays of a run that came to no checkpoint. */
+static int keep_log(struct train *t, const char *aside, struct err *err)
+{
+    char *from = io_join(aside, "log.jsonl"), *to = io_join(t->run->out, TRAIN_LOG_FAILED);
+    struct stat st;
+    int rc = 0;
+
+    if (stat(from, &st) == 0 && st.st_size) {
+        if (rename(from, to))
+            rc = err_sys(err, "cannot move '%s' to '%s'", from, to);
+        else {
+            mem_free(t->kept);
+            t->kept = mem_dup(to);
+        }
+    }
+    mem_free(from);
+    mem_free(to);
+    return rc;
+}
+
 int train_aside_settle(struct train *t, int *gone, struct err *err)
 {
-    char *aside = io_join(t->run->out, ASIDE), *text = NULL;
+    const char *out = t->run->out;
+    char *aside = io_join(out, ASIDE), *text = NULL;
     int there = train_aside_is(t, err);
-    int rc = there < 1 ? there : read_latest(t->run->out, &text, err);
+    int rc = there < 1 ? there : read_latest(out, &text, err);
 
     *gone = 0;
     if (rc == 0 && there && text)
         rc = go_on(t, aside, text, err);
     if (rc == 0 && there)
-        rc = remove_it(t->run->out, NULL, ".latest.paro-tmp", err);
-    if (rc == 0 && there) {
-        *gone = look(aside, "settings.yaml", NULL, err);
-        rc = *gone < 0 ? -1 : io_remove_tree(aside, err);
-    }
+        rc = train_gone_take(t, out, ".latest.paro-tmp", 0, err);
+    if (rc == 0 && there)
+        *gone = rc = look(aside, "settings.yaml", NULL, err);
+    if (rc == 1)
+        rc = keep_log(t, aside, err);
+    if (rc == 0 && there)
+        rc = train_gone_take(t, out, ASIDE, 1, err);
     if (rc == 0)
-        t->home = t->run->out;
+        t->home = out;
     mem_free(aside);
     mem_free(text);
     return rc;
+}
+
+/* Whether `latest` leads to what is aside, in one step or two. */
+static int is_taking(const struct train *t)
+{
+    char *above = io_join(t->run->out, "latest/..");
+    struct stat a, b;
+    int is = stat(above, &a) == 0 && stat(t->aside, &b) == 0 && a.st_ino == b.st_ino &&
+             a.st_dev == b.st_dev;
+
+    mem_free(above);
+    return is;
+}
+
+void train_aside_tell(const struct train *t, struct err *why)
+{
+    char *log = t->kept ? mem_dup(t->kept) : NULL;
+    struct stat st;
+
+    /* It is where it was if that could not be settled. */
+    if (!log && t->aside && t->home == t->aside && !is_taking(t))
+        log = io_join(t->aside, "log.jsonl");
+    if (log && stat(log, &st) == 0 && st.st_size)
+        err_suffix(why, "; the log of this run is '%s', the one before it stands", log);
+    mem_free(log);
 }
 
 int train_aside_end(struct train *t, const char *step, struct err *err)

@@ -5,9 +5,25 @@
  */
 #include "train/train_inside.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/units.h"
+
+static int graphs_of(const char *name, enum net_graphs *out, struct err *err)
+{
+    static const char *const names[] = {"never", "auto", "always"};
+
+    *out = NET_GRAPHS_AUTO;
+    for (int i = 0; name && i < 3; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum net_graphs)i;
+            return 0;
+        }
+    return name ? err_set(err, ERR_INPUT, "--cuda-graphs '%s', expected auto, always or never",
+                          name)
+                : 0;
+}
 
 /*
  * Each rank has the GPU of its place on the host; one that is named is shared by those that
@@ -21,6 +37,10 @@ int train_device_open(struct train *t, struct err *err)
 
     if (rc == 0 && t->run->fastest && !train_on_gpu(t))
         rc = err_set(err, ERR_INPUT, "--fastest on the device 'cpu', expected a GPU's");
+    if (rc == 0 && t->run->graphs && !train_on_gpu(t))
+        rc = err_set(err, ERR_INPUT, "--cuda-graphs on the device 'cpu', expected a GPU's");
+    if (rc == 0)
+        rc = graphs_of(t->run->graphs, &t->graphs, err);
     if (rc == 0)
         rc = coll_transport_choose(&t->transport, t->run->transport, name, t->device,
                                    t->world->ranks, err);
@@ -56,6 +76,20 @@ void train_device_say(const struct train *t)
             t->transport == COLL_MPI ? "MPI"
             : coded                  ? "NCCL, int8 blocks over MPI"
                                      : "NCCL");
+}
+
+void train_device_end(const struct train *t)
+{
+    struct net_graphs_report r = engine_graphs(t->engine);
+
+    if (!t->run->talk || t->world->rank)
+        return;
+    if (*r.refused)
+        fprintf(t->run->talk, "paro-train: kernels are launched one by one: %s\n", r.refused);
+    else if (t->run->graphs && t->graphs != NET_GRAPHS_NEVER)
+        fprintf(t->run->talk,
+                "paro-train: %" PRId64 " CUDA graphs of layers, launched %" PRId64 " times\n",
+                r.written, r.runs);
 }
 
 double train_flops_per_s(const struct train *t, const struct engine_report *r)

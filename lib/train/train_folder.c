@@ -3,11 +3,12 @@
  * Knows a run's folder: who may write in it, what belongs to it, what goes when.  Does not know
  * what is in a checkpoint.  Rank 0's business alone.
  */
-#include "train/train_inside.h"
+#include "train/train_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,15 +34,6 @@ static void remove_file(const char *dir, const char *name)
 
     unlink(path);
     mem_free(path);
-}
-
-static int remove_tree(const char *dir, const char *name, struct err *err)
-{
-    char *path = io_join(dir, name);
-    int rc = io_remove_tree(path, err);
-
-    mem_free(path);
-    return rc;
 }
 
 /* The first name in it, or NULL; owned by the caller. */
@@ -106,10 +98,36 @@ int train_folder_settle(struct train *t, struct err *err)
     t->lock = -1;
     if (rc == 0 && gone && t->run->talk)
         fprintf(t->run->talk,
-                "paro-train: '%s': the run begun anew there was killed before its first "
-                "checkpoint, and is removed: the old run stands\n",
-                t->run->out);
+                "paro-train: '%s': the run begun anew there ended before its first checkpoint, "
+                "and is removed%s%s%s: the old run stands\n",
+                t->run->out, t->kept ? " but for its log, '" : "", t->kept ? t->kept : "",
+                t->kept ? "'" : "");
+    mem_free(t->kept);
+    t->kept = NULL;
     return rc;
+}
+
+/* Of the path's folders, how many have to be made. */
+static int count_absent(const char *path)
+{
+    char *part = mem_dup(path), *at = part;
+    int n = 0;
+
+    while (io_absent(at)) {
+        n++;
+        at = dirname(at);
+    }
+    mem_free(part);
+    return n;
+}
+
+static void remove_made(const char *path, int n)
+{
+    char *part = mem_dup(path), *at = part;
+
+    for (; n > 0 && rmdir(at) == 0; n--)
+        at = dirname(at);
+    mem_free(part);
 }
 
 int train_folder_open(struct train *t, struct err *err)
@@ -117,6 +135,7 @@ int train_folder_open(struct train *t, struct err *err)
     const char *out = t->run->out;
     int gone;
 
+    t->made = count_absent(out);
     if (io_mkdir(out, err) || check_folder(t, err))
         return -1;
     int rc = lock_folder(t, err);
@@ -183,8 +202,8 @@ static int64_t step_of(const char *name, const struct step_kind *kind)
 
 static int is_own(const char *name)
 {
-    static const char *const single[] = {"latest", "log.jsonl", "plan.yaml", "settings.yaml",
-                                         "tuning.yaml"};
+    static const char *const single[] = {"latest",    "log.jsonl",     TRAIN_LOG_FAILED,
+                                         "plan.yaml", "settings.yaml", "tuning.yaml"};
 
     for (size_t i = 0; i < sizeof single / sizeof *single; i++)
         if (strcmp(name, single[i]) == 0)
@@ -246,24 +265,6 @@ static void free_names(char **name, int count)
     mem_free(name);
 }
 
-/*
- * A checkpoint goes under the name that it had before it was whole: a run that is killed
- * meanwhile leaves no half of one, and the next run removes what is left.
- */
-static int remove_checkpoint(struct train *t, const char *name, struct err *err)
-{
-    char *path = io_join(t->home, name), *temp = io_temp_name(path);
-    int rc = io_remove_tree(temp, err);
-
-    if (rc == 0 && rename(path, temp))
-        rc = err_sys(err, "cannot remove '%s'", path);
-    if (rc == 0)
-        rc = io_remove_tree(temp, err);
-    mem_free(path);
-    mem_free(temp);
-    return rc;
-}
-
 int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err)
 {
     char **name = NULL;
@@ -274,7 +275,7 @@ int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *
         qsort(name, (size_t)n, sizeof *name, newest_first);
     for (int i = 0; rc == 0 && i < n; i++)
         if (step_of(name[i], &checkpoints) > step || kept++ >= keep)
-            rc = remove_checkpoint(t, name[i], err);
+            rc = train_gone_take(t, t->home, name[i], 0, err);
     free_names(name, n);
     return rc;
 }
@@ -288,13 +289,14 @@ static int remove_steps(struct train *t, const struct step_kind *kind, int64_t s
 
     for (int i = 0; rc == 0 && i < n; i++)
         if (step_of(name[i], kind) > step)
-            rc = remove_tree(t->home, name[i], err);
+            rc = train_gone_take(t, t->home, name[i], 0, err);
     free_names(name, n);
     return rc;
 }
 
 int train_folder_begin(struct train *t, struct err *err)
 {
+    train_gone_sweep(t, &(struct err){0}); /* what stays is told when the run ends */
     remove_file(t->home, ".latest.paro-tmp");
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
         if (remove_steps(t, &halves[i], -1, err))
@@ -335,23 +337,44 @@ int train_folder_point(struct train *t, const char *name, struct err *err)
     return rc;
 }
 
-void train_folder_close(struct train *t)
+int train_folder_make_way(struct train *t, const char *name, struct err *err)
+{
+    char back[40];
+
+    snprintf(back, sizeof back, "step-%08" PRId64, t->resumed);
+    if (is_there(t->home, back) && train_folder_point(t, back, err))
+        return -1;
+    return train_gone_take(t, t->home, name, 1, err);
+}
+
+/* Of a run that never began. */
+static void remove_early(const struct train *t)
 {
     static const char *const early[] = {"log.jsonl", "plan.yaml", "settings.yaml",
                                         "tuning.yaml", ".lock"};
+
+    for (size_t i = 0; t->lock >= 0 && i < sizeof early / sizeof *early; i++)
+        remove_file(t->run->out, early[i]);
+    remove_made(t->run->out, t->made);
+}
+
+void train_folder_close(struct train *t, struct err *why)
+{
     struct err ignored;
     int gone;
 
-    if (t->new && t->lock >= 0)
-        for (size_t i = 0; i < sizeof early / sizeof *early; i++)
-            remove_file(t->run->out, early[i]);
     if (t->new)
-        rmdir(t->run->out);
-    else if (t->lock >= 0) /* where that fails, the next run does it */
-        train_aside_settle(t, &gone, &ignored);
+        remove_early(t);
+    else if (t->lock >= 0) {
+        train_aside_settle(t, &gone, &ignored); /* where that fails, the next run does it */
+        train_gone_end(t, !why);
+    }
+    if (why)
+        train_aside_tell(t, why);
     if (t->lock >= 0)
         close(t->lock);
     mem_free(t->stop);
     mem_free(t->save);
     mem_free(t->aside);
+    mem_free(t->kept);
 }

@@ -25,8 +25,10 @@ struct train {
     struct plan plan;
     struct pick_table tuning; /* with algo auto */
     struct data data;
+    double split_before;   /* of the run that is gone on with, by its settings; -1: not known */
     struct device *device; /* owned */
     enum coll_transport transport;
+    enum net_graphs graphs;
     struct engine *engine;
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */
@@ -37,11 +39,14 @@ struct train {
     int lock;          /* rank 0: of the folder; -1: none */
     const char *home;  /* where what this run makes goes: run->out, or aside */
     char *aside;       /* owned; with force, until the first checkpoint is there */
-    int new;           /* rank 0: the folder is this run's, and goes again if it never begins */
+    int new, made;     /* rank 0: nothing was in the folder; of its path, folders not there */
+    char *kept;        /* rank 0, owned: the log of one begun anew that came to nothing */
+    struct err stuck;  /* rank 0: what could not be removed; ERR_NONE: nothing */
     char *stop, *save; /* rank 0: the paths of STOP and SAVE */
     int64_t flags;     /* enum train_flag, as this rank tells them in the step's own exchange */
     struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
+    int64_t resumed;      /* the step that was gone on with; 0: none */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
     int differs;          /* states do, of those that are held against each other */
     struct train_saver *saver;
@@ -54,37 +59,23 @@ struct train {
     struct train_progress *progress; /* rank 0, where somebody looks on; else NULL */
 };
 
-/* train_folder.c: rank 0's, the run's folder. */
-/* Before anything in it is read: what a run begun anew in another's place left is settled. */
-int train_folder_settle(struct train *t, struct err *err);
-/* Makes and locks it; one that has a run, or is no run's, is refused. */
-int train_folder_open(struct train *t, struct err *err);
-/* Whether it is the name of something that a run makes there and keeps, or of its half. */
-int train_folder_owns(const char *name);
-/* All that can fail before the first step has not: what is run is written down. */
-int train_folder_begin(struct train *t, struct err *err);
-/* `latest` is renamed into place: it is never absent. */
-int train_folder_point(struct train *t, const char *name, struct err *err);
-/* Removes checkpoints: older than the newest `keep`, and later than `step`. */
-int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err);
-/* Closes it; one in which nothing has begun is as it was before. */
-void train_folder_close(struct train *t);
-
-/* train_aside.c: rank 0's, with the folder locked: a new run in an old one's folder (--force).
+/* train_data.c: what is trained on. */
+/* Keeps what the settings that are gone on with, files[0], say of it. */
+int train_data_was(struct train *t, const struct train_text *files, struct err *err);
+int train_data_open(struct train *t, struct err *err);
+/* One data on all ranks.  Collective. */
+int train_data_agree(struct train *t, struct err *err);
+/* ERR_MISMATCH where the checkpoint `dir` was trained on other data, or they were cut
+ * otherwise.
  */
-/* Where there is an old one, home is aside.  Collective. */
-int train_aside_begin(struct train *t, struct err *err);
-/* The new run's checkpoint `step` is in home: it takes the old one's place. */
-int train_aside_end(struct train *t, const char *step, struct err *err);
-/* Whether something is aside (1); needs no lock. */
-int train_aside_is(const struct train *t, struct err *err);
-/* What is aside takes the old one's place if it had begun to, and else is removed (*gone). */
-int train_aside_settle(struct train *t, int *gone, struct err *err);
+int train_data_check(struct train *t, const char *dir, const struct ckpt_run *was,
+                     struct err *err);
 
 /* train_device.c */
 int train_device_open(struct train *t, struct err *err); /* collective */
 int train_on_gpu(const struct train *t);
 void train_device_say(const struct train *t); /* what has been taken of a GPU */
+void train_device_end(const struct train *t); /* of its graphs, when steps are over */
 /* What the products of a step come to on rank 0: of a GPU over the whole step, for when it
    computes the host does not know. */
 double train_flops_per_s(const struct train *t, const struct engine_report *r);

@@ -24,7 +24,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "train/train_inside.h"
+#include "train/train_folder.h"
 
 enum phase { NONE, BEGUN, WRITING, PUBLISHING };
 enum { STATES = 4, MOMENTS = 3, ENTRY_BYTES_MAX = 256 << 20 };
@@ -145,6 +145,8 @@ static int publish(struct train_saver *s, struct err *err)
     for (int r = 0; r < ranks; r++)
         mem_free(entry[r]);
     mem_free(entry);
+    if (rc == 0 && s->dir.in_the_way)
+        rc = train_folder_make_way(t, s->name, err);
     if (rc == 0)
         rc = io_dir_commit(&s->dir, err);
     else
@@ -214,7 +216,7 @@ static void name_it(struct train_saver *s)
     mem_free(s->temp);
     char *path = io_join(t->home, s->name);
     s->temp = io_temp_name(path);
-    s->rc = t->world->rank == 0 ? io_dir_create(&s->dir, path, 1, &s->err) : 0;
+    s->rc = t->world->rank == 0 ? io_dir_create(&s->dir, path, IO_MAKE_WAY, &s->err) : 0;
     mem_free(path);
     s->phase = BEGUN;
 }

@@ -134,33 +134,6 @@ static int load_engines(struct train *t, const struct engine_source *source, int
     return t->second && t->plan.model.partial ? engine_load(t->second, source, 0, err) : 0;
 }
 
-/* The order of samples goes on where it stood only over the same tokens, cut the same way. */
-static int check_data(struct train *t, const char *dir, const struct ckpt_run *was,
-                      struct err *err)
-{
-    const struct data *now = &t->data;
-
-    if (t->run->new_data)
-        return 0;
-    if (!was->data_seq) {
-        if (t->world->rank == 0 && t->run->talk)
-            fprintf(t->run->talk,
-                    "paro-train: checkpoint '%s' does not tell its data: whether these are the "
-                    "same is not known\n",
-                    dir);
-        return 0;
-    }
-    if (was->data_tokens == now->train && was->data_seq == now->seq &&
-        was->data_sum == now->sum)
-        return 0;
-    return err_set(
-        err, ERR_MISMATCH,
-        "checkpoint '%s' is of other data: %" PRId64 " tokens in sequences of %" PRId64
-        " (xxh3 %016" PRIx64 "), expected these: %" PRId64 " in %d (%016" PRIx64
-        "); --new-data goes on with them",
-        dir, was->data_tokens, was->data_seq, was->data_sum, now->train, now->seq, now->sum);
-}
-
 /* What a rank finds alone; r->ckpt is for ckpt_close where it has a dir. */
 static int open_reader(struct reader *r, struct train *t, const char *dir, int resume,
                        struct err *err)
@@ -186,14 +159,14 @@ static int open_reader(struct reader *r, struct train *t, const char *dir, int r
                        dir, resume ? "optimizer state" : "parameters");
     if (!resume)
         return 0;
-    t->step = r->ckpt.run.step;
+    t->step = t->resumed = r->ckpt.run.step;
     t->tokens = r->ckpt.run.tokens;
     if (r->ckpt.run.seed != (uint64_t)t->settings.seed)
         return err_set(err, ERR_MISMATCH,
                        "checkpoint '%s' was run with seed %" PRIu64
                        ", expected the settings' %.0f",
                        dir, r->ckpt.run.seed, t->settings.seed);
-    return check_data(t, dir, &r->ckpt.run, err);
+    return train_data_check(t, dir, &r->ckpt.run, err);
 }
 
 /* One checkpoint on all ranks: folders of one name on several machines may differ. */

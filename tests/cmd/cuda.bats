@@ -93,7 +93,7 @@ fails() {
 @test "a GPU that is too small" {
     EMULATED_GPU_BYTES=1000000 run -1 "$CHECK" cuda
     grep -q '^not ok 1 - memory is zeroed' <<<"$output"
-    grep -q '^ok 5 - too much is refused' <<<"$output"
+    grep -q '^ok [0-9]* - too much is refused' <<<"$output"
     # memory that is short once is no end of the device
     EMULATED_FAIL=cudaMalloc:2 run -1 "$CHECK" cuda
     [ "$(grep -c '^not ok' <<<"$output")" = 1 ]
@@ -104,6 +104,6 @@ fails() {
         cudaEventQuery:1 cudaEventSynchronize:1 cudaStreamWaitEvent:1 cudaHostAlloc:1; do
         EMULATED_FAIL=$call run -1 "$CHECK" cuda
         grep -q "^# device cuda:0 (a GPU in software) failed at ${call%:*}: unspec" <<<"$output"
-        grep -q '^not ok 5' <<<"$output"
+        grep -q '^not ok 6 - too much' <<<"$output"
     done
 }

@@ -76,7 +76,7 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     [ "$status" = 0 ] && [ -z "$stderr" ]
     sed '10000s/1/2/' "$TEXT" > edited
     head -c -1 "$TEXT" > shorter
-    for other in "-d edited" "-d shorter" "-d $TEXT -d $TEXT" "-d $TEXT --eval-every 5"; do
+    for other in "-d edited" "-d shorter" "-d $TEXT -d $TEXT" "-d edited --eval-every 5"; do
         # shellcheck disable=SC2086 # words
         on $other
         [ "$status" = 2 ]
@@ -93,6 +93,36 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     on -d edited --steps 7
     [ "$status" = 0 ] && [ -z "$stderr" ]
     refuses "--new-data without --resume, expected both" "$G/one.yaml" -d "$TEXT" -o new --new-data
+}
+
+@test "another part kept from training at a resume: refused by that name" {
+    cp -a "$G/ended" run
+    all=$(wc -c < "$TEXT")
+    most=$((all - all / 20))
+    on() { run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto "$@"; }
+    # was BEFORE HERE: what the checkpoint and the options come to.
+    was() {
+        [ "$status" = 2 ]
+        [ "$stderr" = "paro-train: checkpoint 'run/latest' is of these data with another part kept from training: it was trained on $1 of $all tokens ($2), expected $3 ($4); --new-data goes on with this part" ] ||
+            { echo "$stderr"; return 1; }
+    }
+    on --eval-every 5
+    was "$all" --eval-every=0 $most '--eval-every, --eval-split=0.05'
+    on --eval-every 5 --steps 5 --new-data
+    [ "$status" = 0 ] && [ -z "$stderr" ]
+    grep -q '"step":5,.*"eval_loss"' run/log.jsonl
+    on --eval-every 2 --steps 6 # as often as one likes
+    [ "$status" = 0 ] && [ -z "$stderr" ]
+    on --eval-every 0
+    was $most '--eval-every, --eval-split=0.05' "$all" --eval-every=0
+    on --eval-split 0.5
+    was $most '--eval-every, --eval-split=0.05' $((all - all / 2)) '--eval-every, --eval-split=0.5'
+    # Of several files by their tokens: the shares move, too.
+    head -c 3000 "$TEXT" > little
+    paro-train "$G/one.yaml" -d "$TEXT" -d little -o two --steps 1 --eval-every 1 --eval-split 0.3 > out
+    run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -d little -o two --resume=auto --eval-every 0
+    [ "$status" = 2 ]
+    [[ $stderr = *"another part kept from training"*"(--eval-every, --eval-split=0.3), expected "*"(--eval-every=0)"* ]]
 }
 
 @test "data that is cut while a run reads it: one line, status 2" {

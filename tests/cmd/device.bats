@@ -110,10 +110,41 @@ setup() {
     close four-cpu four-cuda 1e-5
 }
 
+@test "layers as CUDA graphs: the same bits, however they are launched" {
+    for s in NNN GGG IIG; do
+        plan four synth:2x2 untied --strategy $s --accum 2 --prefetch 2 --keep 1 --recompute=yes
+        run_on "$DEVICE" four --cuda-graphs never --eval-every 2 --eval-batches 1
+        mv four-cuda never
+        for graphs in always auto; do
+            run_on "$DEVICE" four --cuda-graphs $graphs --eval-every 2 --eval-batches 1
+            cmp <(bits never) <(bits four-cuda) || { echo "$s $graphs"; return 1; }
+            same never/latest four-cuda/latest
+            [ $graphs = auto ] ||
+                grep -qE '^paro-train: [1-9][0-9]* CUDA graphs of layers, launched [1-9]' four-cuda.err
+        done
+        rm -rf never
+    done
+}
+
+@test "what cannot be captured as a graph: the same bits, and why" {
+    in_software
+    run_on "$DEVICE" one --cuda-graphs never
+    mv one-cuda never
+    EMULATED_CAPTURE=20 run_on "$DEVICE" one
+    cmp <(bits never) <(bits one-cuda)
+    grep -xE 'paro-train: kernels are launched one by one: cannot capture a CUDA graph: .*:.*' \
+        one-cuda.err
+    run_on "$DEVICE" one
+    run ! grep 'one by one' one-cuda.err
+}
+
 @test "what there is not: one line, status 2" {
     train=(paro-train "$G/one.yaml" -d "$G/text" -o new)
     fails "device 'gpu', expected cpu, cuda or cuda:N" "${train[@]}" --device gpu
     fails "fastest on the device 'cpu'" "${train[@]}" --fastest
+    fails "cuda-graphs on the device 'cpu'" "${train[@]}" --cuda-graphs auto
+    fails "cuda-graphs 'off', expected auto, always or never" \
+        "${train[@]}" --device "$DEVICE" --cuda-graphs off
     fails 'device cuda:77: this machine has' "${train[@]}" --device cuda:77
     fails "expected the device 'cpu' for exact" "${train[@]}" --device "$DEVICE" --exact
     fails 'no GPU of its own' mpirun -np 4 paro-train "$G/four.yaml" -d "$G/text" -o new \
@@ -145,7 +176,7 @@ setup() {
     in_software
     words=("$G/four.yaml" -d "$G/text" -o new --steps 20 --device cuda:0 --force)
     for fault in cudaLaunchKernel:400 cudaMemcpyAsync:200 cudaMemsetAsync:80 cudaEventQuery:300 \
-        cudaEventRecord:300; do
+        cudaEventRecord:300 cudaGraphLaunch:5; do
         fails "rank 2 (.*): device cuda:0 .* failed at " timeout 60 \
             mpirun -np 2 paro-train "${words[@]}" : \
             -np 1 env EMULATED_FAIL=$fault paro-train "${words[@]}" : \

@@ -28,6 +28,10 @@ agree() {
     agree 90 "$emulated/net_check" cuda quick
 }
 
+@test "and gives it, bit for bit, when no layer can be captured as a graph" {
+    EMULATED_CAPTURE=9 agree 300 "$emulated/net_check" cuda refused
+}
+
 @test "kern_check says what it cannot do" {
     run "$B/gpu/kern_check" cpu nothing
     [ "$status" = 1 ]

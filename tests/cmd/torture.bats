@@ -29,5 +29,5 @@ sampled() {
 }
 
 @test "a run begun anew that cannot write: the old run is there or the new one" {
-    kinds=change,rename sampled 1 anew
+    kinds=change,rename,remove sampled 1 anew
 }

@@ -209,6 +209,14 @@ stopped() {
     refuses_all "mine/plan.yaml:1: is no line of a run's log, expected '{\"step\":...'" \
         paro-train "$G/one.yaml" -d "$TEXT" -o new --resume=auto --log mine/plan.yaml
     [ "$(cat mine/plan.yaml)" = text ]
+    # An empty folder of the user's stays, and stays empty.
+    mkdir empty
+    refuses_all "'nowhere' is no checkpoint" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o empty --init nowhere
+    [ -d empty ] && [ -z "$(ls -A empty)" ]
+    refuses_all "'nowhere' is no checkpoint" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o empty/a//b/ --init nowhere
+    [ -d empty ] && [ -z "$(ls -A empty)" ]
 }
 
 KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gflops","grad_norm","idle_s","loss","lr",'

@@ -1,37 +1,189 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows that a stream is captured; one at a time. */
-#include <cuda_runtime_api.h>
-#include <stddef.h>
+/*
+ * Graphs: what a captured stream is asked for is written down and done by a launch.  What
+ * cannot be written down spoils the capture, and whoever asked is told so: the CUDA runtime's
+ * manual, "Stream Management", cudaStreamCaptureMode.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
-static cudaStream_t captured;
+#include "late.h"
+
+struct node {
+    struct node *next;
+    void (*run)(void *arg);
+    size_t bytes;
+    _Alignas(16) unsigned char arg[];
+};
+
+struct CUgraph_st {
+    struct node *first, *last;
+};
+
+/* Calls that no thread makes which captures: they would wait, or the memory is not there yet
+   when the graph is. */
+static const char *const unsafe[] = {"cudaMalloc",       "cudaFree",
+                                     "cudaHostAlloc",    "cudaHostRegister",
+                                     "cudaMemset",       "cudaDeviceSynchronize",
+                                     "cudaStreamCreate", "cudaStreamSynchronize"};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cudaStream_t captured; /* one at a time */
+static struct CUgraph_st *graph_now;
+static int spoilt;
+static _Thread_local int capturing; /* this thread began it */
+
+int emulated_is_captured(cudaStream_t stream)
+{
+    return stream && stream == captured;
+}
+
+static cudaError_t spoil(cudaError_t why)
+{
+    spoilt = 1;
+    return why;
+}
+
+cudaError_t emulated_capture_may(const char *call, cudaStream_t stream)
+{
+    static atomic_int asked;
+    const char *refuse = getenv("EMULATED_CAPTURE");
+
+    for (size_t i = 0; capturing && i < sizeof unsafe / sizeof *unsafe; i++)
+        if (strcmp(call, unsafe[i]) == 0)
+            return spoil(cudaErrorStreamCaptureUnsupported);
+    if (!emulated_is_captured(stream))
+        return cudaSuccess;
+    if (spoilt)
+        return cudaErrorStreamCaptureInvalidated;
+    if (strcmp(call, "cudaStreamWaitEvent") == 0)
+        return spoil(cudaErrorStreamCaptureIsolation);
+    if (refuse && (atomic_fetch_add(&asked, 1) + 1) % atoi(refuse) == 0)
+        return spoil(cudaErrorStreamCaptureUnsupported);
+    return cudaSuccess;
+}
+
+int emulated_capture(cudaStream_t stream, void (*run)(void *arg), const void *arg, size_t bytes)
+{
+    if (!emulated_is_captured(stream))
+        return 0;
+    struct node *n = calloc(1, sizeof *n + bytes);
+    if (!n)
+        abort();
+    n->run = run;
+    n->bytes = bytes;
+    memcpy(n->arg, arg, bytes);
+    if (graph_now->last)
+        graph_now->last->next = n;
+    else
+        graph_now->first = n;
+    graph_now->last = n;
+    return 1;
+}
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
+    cudaError_t rc = cudaErrorInvalidValue;
+
     (void)mode;
-    if (captured || !stream)
-        return cudaErrorInvalidValue;
-    captured = stream;
-    return cudaSuccess;
+    pthread_mutex_lock(&lock);
+    if (!captured && stream) {
+        captured = stream;
+        graph_now = calloc(1, sizeof *graph_now);
+        if (!graph_now)
+            abort();
+        spoilt = 0;
+        capturing = 1;
+        rc = cudaSuccess;
+    }
+    pthread_mutex_unlock(&lock);
+    return emulated_said(rc);
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
-    if (captured != stream)
-        return cudaErrorInvalidValue;
+    if (!emulated_is_captured(stream))
+        return emulated_said(cudaErrorInvalidValue);
+    pthread_mutex_lock(&lock);
     captured = NULL;
-    *graph = NULL;
-    return cudaSuccess;
+    capturing = 0;
+    *graph = graph_now;
+    if (spoilt) {
+        cudaGraphDestroy(graph_now);
+        *graph = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return emulated_said(spoilt ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
 {
-    *status = stream && stream == captured ? cudaStreamCaptureStatusActive
+    *status = emulated_is_captured(stream) ? cudaStreamCaptureStatusActive
                                            : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+static void put(struct CUgraph_st *to, const struct CUgraph_st *from)
+{
+    for (const struct node *n = from->first; n; n = n->next) {
+        struct node *copy = malloc(sizeof *copy + n->bytes);
+        if (!copy)
+            abort();
+        memcpy(copy, n, sizeof *copy + n->bytes);
+        copy->next = NULL;
+        if (to->last)
+            to->last->next = copy;
+        else
+            to->first = copy;
+        to->last = copy;
+    }
+}
+
+/* A graph of its own: that one may be destroyed. */
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags)
+{
+    cudaError_t rc = emulated_begin("cudaGraphInstantiate", NULL);
+
+    (void)flags;
+    if (rc != cudaSuccess)
+        return rc;
+    struct CUgraph_st *own = calloc(1, sizeof *own);
+    if (!own)
+        abort();
+    put(own, graph);
+    *exec = (cudaGraphExec_t)own;
+    emulated_end();
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    cudaError_t rc = emulated_begin("cudaGraphLaunch", stream);
+
+    if (rc != cudaSuccess)
+        return rc;
+    for (struct node *n = ((struct CUgraph_st *)exec)->first; n; n = n->next)
+        emulated_do(stream, n->run, n->arg, n->bytes);
+    emulated_end();
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
-    (void)graph;
+    struct node *next;
+
+    for (struct node *n = graph ? graph->first : NULL; n; n = next) {
+        next = n->next;
+        free(n);
+    }
+    free(graph);
     return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    return cudaGraphDestroy((cudaGraph_t)exec);
 }

@@ -56,7 +56,7 @@ static void copy_later(const struct copying *c, cudaStream_t stream)
         emulated_do(stream, copy, with, sizeof *with + c->bytes);
         free(with);
     }
-    if (emulated_is_late() && stream && is_pageable(c->to))
+    if (emulated_is_late() && stream && !emulated_is_captured(stream) && is_pageable(c->to))
         emulated_run_to(stream, stream->asked);
 }
 
@@ -64,9 +64,11 @@ static void copy_later(const struct copying *c, cudaStream_t stream)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    cudaError_t rc = emulated_begin("cudaMemcpyAsync", NULL);
+    cudaError_t rc = emulated_said(emulated_capture_may("cudaMemcpyAsync", stream));
 
     (void)kind;
+    if (rc == cudaSuccess)
+        rc = emulated_begin("cudaMemcpyAsync", NULL);
     if (rc != cudaSuccess)
         return rc;
     copy_later(&(struct copying){to, from, bytes, spoilt(to, from, bytes)}, stream);

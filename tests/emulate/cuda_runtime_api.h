@@ -18,6 +18,7 @@
  *     EMULATED_PIN=0             memory that it did not make is not pinned
  *     EMULATED_COPY=HOW:N        the N-th copy of a page or more out of its memory has a wrong
  *                                bit (flip-out), is lost (lose-out); into it: flip-, lose-in
+ *     EMULATED_CAPTURE=N         every N-th operation of captured streams cannot be captured
  *     EMULATED_GUARD=1           memory of the device is out of reach for whoever is not at
  * work there: a host that reads it dies as it would with a GPU
  */
@@ -38,7 +39,11 @@ typedef enum cudaError {
     cudaErrorHostMemoryAlreadyRegistered = 712,
     cudaErrorHostMemoryNotRegistered = 713,
     cudaErrorLaunchFailure = 719,
-    cudaErrorNotSupported = 801
+    cudaErrorNotSupported = 801,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901,
+    cudaErrorStreamCaptureIsolation = 905,
+    cudaErrorCapturedEvent = 907
 } cudaError_t;
 
 enum cudaMemcpyKind {
@@ -103,14 +108,19 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
-/* capture.c: a stream that is captured does its work all the same, and there is no graph. */
+/* capture.c: one capture at a time; NCCL's calls are made all the same and are in no graph. */
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
 typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventCreate(cudaEvent_t *event);

@@ -31,6 +31,14 @@ const char *cudaGetErrorString(cudaError_t error)
         return "unspecified launch failure";
     case cudaErrorNotSupported:
         return "operation not supported";
+    case cudaErrorStreamCaptureUnsupported:
+        return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+        return "operation failed due to a previous error during capture";
+    case cudaErrorStreamCaptureIsolation:
+        return "dependency created on uncaptured work in another stream";
+    case cudaErrorCapturedEvent:
+        return "operation not permitted on an event last recorded in a capturing stream";
     }
     return "unrecognized error code";
 }

@@ -80,6 +80,8 @@ void emulated_do(cudaStream_t s, void (*run)(void *arg), const void *arg, size_t
 {
     struct emulated_work *w;
 
+    if (emulated_capture(s, run, arg, bytes))
+        return;
     if (!emulated_is_late() || !s) {
         if (emulated_is_late())
             emulated_run_all();

@@ -36,6 +36,17 @@ void emulated_run_some(void);
 int emulated_is_late(void);
 int emulated_is_seen(cudaStream_t s, int64_t seq); /* whether who looks finds it done */
 
+/*
+ * capture.c.  What a call on a stream (NULL: on none) must say while streams are captured, and
+ * 1: written down, not to be done.
+ */
+int emulated_is_captured(cudaStream_t stream);
+cudaError_t emulated_capture_may(const char *call, cudaStream_t stream);
+int emulated_capture(cudaStream_t stream, void (*run)(void *arg), const void *arg,
+                     size_t bytes);
+
+/* runtime.c: what cudaGetLastError will say. */
+cudaError_t emulated_said(cudaError_t rc);
 /* runtime.c: 'd' a device's memory, 'h' pinned memory of the host, 0 what no device knows. */
 char emulated_memory_of(const void *p);
 /* runtime.c: memory of the device is within reach between these. */

@@ -34,6 +34,7 @@ struct CUevent_st {
     struct timespec at;
     cudaStream_t stream; /* of the last record, and how far it had been asked to come */
     int64_t seq;
+    int captured; /* that record was written down, not made */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -50,7 +51,7 @@ static long long env_number(const char *name, long long otherwise)
     return text && *text ? atoll(text) : otherwise;
 }
 
-static cudaError_t said(cudaError_t rc)
+cudaError_t emulated_said(cudaError_t rc)
 {
     if (rc != cudaSuccess)
         last = rc;
@@ -58,7 +59,7 @@ static cudaError_t said(cudaError_t rc)
 }
 
 /* A fault that was asked for: the N-th call of that name, and whatever comes after it. */
-static cudaError_t fault(const char *call)
+static cudaError_t fault_now(const char *call)
 {
     const char *want = getenv("EMULATED_FAIL");
     size_t n = strlen(call);
@@ -74,7 +75,20 @@ static cudaError_t fault(const char *call)
     if (broken)
         rc = cudaErrorLaunchFailure;
     pthread_mutex_unlock(&lock);
-    return said(rc);
+    return emulated_said(rc);
+}
+
+/* The same of a call that a captured stream may spoil its capture by. */
+static cudaError_t fault_on(const char *call, cudaStream_t stream)
+{
+    cudaError_t rc = emulated_capture_may(call, stream);
+
+    return rc == cudaSuccess ? fault_now(call) : emulated_said(rc);
+}
+
+static cudaError_t fault(const char *call)
+{
+    return fault_on(call, NULL);
 }
 
 /* Under EMULATED_GUARD: while nobody is at work, nobody reaches a block. */
@@ -88,10 +102,10 @@ static void guard(int prot)
 
 cudaError_t emulated_begin(const char *call, cudaStream_t stream)
 {
-    cudaError_t rc = fault(call);
+    cudaError_t rc = fault_on(call, stream);
 
     if (rc == cudaSuccess && stream && stream->device != device_now)
-        rc = said(cudaErrorInvalidResourceHandle);
+        rc = emulated_said(cudaErrorInvalidResourceHandle);
     if (rc == cudaSuccess)
         emulated_open();
     return rc;
@@ -134,14 +148,14 @@ cudaError_t cudaGetDeviceCount(int *count)
     *count = gpus();
     /* Within a major version an older driver does. */
     if (driver / 1000 < runtime / 1000)
-        return said(cudaErrorInsufficientDriver);
-    return said(*count < 1 ? cudaErrorNoDevice : cudaSuccess);
+        return emulated_said(cudaErrorInsufficientDriver);
+    return emulated_said(*count < 1 ? cudaErrorNoDevice : cudaSuccess);
 }
 
 cudaError_t cudaSetDevice(int device)
 {
     if (device < 0 || device >= gpus())
-        return said(cudaErrorInvalidDevice);
+        return emulated_said(cudaErrorInvalidDevice);
     device_now = device;
     return cudaSuccess;
 }
@@ -160,7 +174,7 @@ static size_t memory_bytes(void)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
 {
     if (device < 0 || device >= gpus())
-        return said(cudaErrorInvalidDevice);
+        return emulated_said(cudaErrorInvalidDevice);
     switch (attr) {
     case cudaDevAttrMultiProcessorCount:
         *value = 4; /* few, so that loops over the blocks of a grid go round */
@@ -175,13 +189,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int dev
         *value = 227 << 10;
         return cudaSuccess;
     }
-    return said(cudaErrorInvalidValue);
+    return emulated_said(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 {
     if (device < 0 || device >= gpus())
-        return said(cudaErrorInvalidDevice);
+        return emulated_said(cudaErrorInvalidDevice);
     *prop = (struct cudaDeviceProp){.totalGlobalMem = memory_bytes()};
     snprintf(prop->name, sizeof prop->name, "a GPU in software");
     cudaDeviceGetAttribute(&prop->multiProcessorCount, cudaDevAttrMultiProcessorCount, device);
@@ -193,7 +207,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
 {
     if (!func || (attr == cudaFuncAttributeMaxDynamicSharedMemorySize && value > 227 << 10))
-        return said(cudaErrorInvalidValue);
+        return emulated_said(cudaErrorInvalidValue);
     return cudaSuccess;
 }
 
@@ -280,7 +294,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     size_t all = memory_bytes(), left = all - used[device_now];
     rc = bytes > left || left - bytes < PAGE ? cudaErrorMemoryAllocation : map_block(p, bytes);
     pthread_mutex_unlock(&lock);
-    return said(rc);
+    return emulated_said(rc);
 }
 
 /* What lies around a block is as it was, or a kernel wrote beside its memory. */
@@ -314,7 +328,7 @@ cudaError_t cudaFree(void *p)
     }
     pthread_mutex_unlock(&lock);
     emulated_end();
-    return b ? cudaSuccess : said(cudaErrorInvalidValue);
+    return b ? cudaSuccess : emulated_said(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
@@ -336,7 +350,7 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
     if (rc != cudaSuccess)
         return rc;
     if (posix_memalign(p, PAGE, bytes + !bytes))
-        return said(cudaErrorMemoryAllocation);
+        return emulated_said(cudaErrorMemoryAllocation);
     memset(*p, 0xff, bytes);
     pthread_mutex_lock(&lock);
     block_add(HOST, *p, bytes);
@@ -353,7 +367,7 @@ static cudaError_t drop(enum kind kind, void *p, cudaError_t otherwise)
         *at = b->next;
     pthread_mutex_unlock(&lock);
     free(b);
-    return b ? cudaSuccess : said(otherwise);
+    return b ? cudaSuccess : emulated_said(otherwise);
 }
 
 cudaError_t cudaFreeHost(void *p)
@@ -377,7 +391,7 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
     if (!env_number("EMULATED_PIN", 1)) /* as under confidential computing */
         return said(cudaErrorNotSupported);
     if (!p || !bytes)
-        return said(cudaErrorInvalidValue);
+        return emulated_said(cudaErrorInvalidValue);
     pthread_mutex_lock(&lock);
     for (const struct block *b = blocks; b; b = b->next)
         if (b->kind != DEVICE && (uintptr_t)b->p / PAGE <= to &&
@@ -386,7 +400,7 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
     if (rc == cudaSuccess)
         block_add(REGISTERED, p, bytes);
     pthread_mutex_unlock(&lock);
-    return said(rc);
+    return emulated_said(rc);
 }
 
 cudaError_t cudaHostUnregister(void *p)
@@ -472,9 +486,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     (void)flags;
-    if (event)
+    if (!event)
+        return emulated_said(cudaErrorInvalidResourceHandle);
+    if (!emulated_is_captured(stream))
         emulated_behind(stream, event->stream, event->seq);
-    return event ? fault("cudaStreamWaitEvent") : said(cudaErrorInvalidResourceHandle);
+    return fault_on("cudaStreamWaitEvent", stream);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
@@ -510,21 +526,32 @@ static void stamp(void *arg)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    cudaError_t rc = fault("cudaEventRecord");
+    cudaError_t rc = fault_on("cudaEventRecord", stream);
 
     if (rc != cudaSuccess)
         return rc;
     if (!event || (stream && stream->device != event->device))
-        return said(cudaErrorInvalidResourceHandle);
+        return emulated_said(cudaErrorInvalidResourceHandle);
+    event->captured = emulated_is_captured(stream);
+    if (event->captured)
+        return cudaSuccess;
     emulated_do(stream, stamp, &event, sizeof event);
     event->stream = stream;
     event->seq = stream ? stream->asked : 0;
     return cudaSuccess;
 }
 
+/* Before it is asked whether it has happened. */
+static cudaError_t ask_event(const char *call, cudaEvent_t event)
+{
+    if (!event || event->captured)
+        return emulated_said(event ? cudaErrorCapturedEvent : cudaErrorInvalidResourceHandle);
+    return fault(call);
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    cudaError_t rc = event ? fault("cudaEventQuery") : said(cudaErrorInvalidResourceHandle);
+    cudaError_t rc = ask_event("cudaEventQuery", event);
 
     emulated_run_some();
     if (rc == cudaSuccess && event->stream && !emulated_is_seen(event->stream, event->seq))
@@ -536,13 +563,13 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     if (event)
         emulated_run_to(event->stream, event->seq);
-    return event ? fault("cudaEventSynchronize") : said(cudaErrorInvalidResourceHandle);
+    return ask_event("cudaEventSynchronize", event);
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     if ((from->flags | to->flags) & cudaEventDisableTiming)
-        return said(cudaErrorInvalidResourceHandle);
+        return emulated_said(cudaErrorInvalidResourceHandle);
     *ms = (float)((double)(to->at.tv_sec - from->at.tv_sec) * 1e3 +
                   (double)(to->at.tv_nsec - from->at.tv_nsec) / 1e6);
     return cudaSuccess;

@@ -93,6 +93,7 @@ static const struct {
     {"list", FAULT_FAIL, 5, "EIO"},
     {"remove", FAULT_FAIL, 5, "EIO"},
     {"remove", FAULT_LATE, 5, "EIO when done"},
+    {"remove", FAULT_ON, 16, "EBUSY on"},
     {"mkdir", FAULT_FAIL, 28, "ENOSPC"},
     {"mkdir", FAULT_LATE, 5, "EIO when done"},
     {"room", FAULT_FAIL, 28, "ENOSPC"},
@@ -215,6 +216,25 @@ static int is_of_all(uint64_t now)
     return is;
 }
 
+/* But for what is out of sight, and what was said by one that came to no checkpoint. */
+static uint64_t run_hash(void)
+{
+    char path[PATH_MAX];
+    struct dirent **e = NULL;
+
+    tree_remove("seen");
+    tree_copy(c.target, "seen");
+    int n = scandir("seen", &e, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "seen/%s", e[i]->d_name);
+        if (!strncmp(e[i]->d_name, ".gone-", 6) || !strcmp(e[i]->d_name, "log.failed.jsonl"))
+            tree_remove(path);
+        free(e[i]);
+    }
+    free(e);
+    return tree_hash("seen", 0);
+}
+
 /* --force: `latest` leads to a whole checkpoint, the old run's or the new one's, as it is left;
  * a run that is asked for nothing finds one of them, of which nothing is lost. */
 static const char *judge_begun_anew(int killed)
@@ -226,7 +246,7 @@ static const char *judge_begun_anew(int killed)
         return "latest leads to no whole checkpoint";
     if (killed && run_again(NULL, &end) != c.failed)
         return "the next run finds neither the old run nor the new one";
-    return tree_hash(c.target, 0) == tree_hash(c.old, 0) ? NULL : judge_steps();
+    return run_hash() == tree_hash(c.old, 0) ? NULL : judge_steps();
 }
 
 /* ---- judgement ---- */

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "device_fixture.h"
+#include "device_graph_fixture.h"
 
 static const char *memory_is_counted(struct device *d)
 {
@@ -53,6 +53,7 @@ int main(int argc, char **argv)
     } all[] = {{"memory is zeroed", memory_is_zeroed},
                {"bytes arrive", bytes_arrive},
                {"queues wait for each other", queues_wait},
+               {"graphs are written down", graphs_are_written},
                {"memory is counted", memory_is_counted},
                {"too much is refused", too_much_is_refused}};
     int n = (int)(sizeof all / sizeof *all), failed = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_check DEVICE [quick]: loss, logits and gradients of small networks on a device beside the
- * processor's in f32 (which net_test holds against Hugging Face and central differences), from
- * the same parameters, in TAP; and the same bits from a second run.
+ * net_check DEVICE [quick|refused]: loss, logits and gradients of small networks on a device
+ * beside the processor's in f32 (which net_test holds against Hugging Face and central
+ * differences), from the same parameters, in TAP; the same bits from a second run, and from
+ * graphs; refused: from graphs that cannot be written down.
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ struct side {
     float *grads[UNITS];
 };
 
-static int tests, failures;
+static int tests, failures, refused;
 
 static void bail(const struct err *err)
 {
@@ -76,7 +77,7 @@ static void fill(struct side *s, const struct model *m, enum dtype seen)
 }
 
 static void open_side(struct side *s, const char *device, const struct model *m,
-                      enum dtype type, int recompute)
+                      enum dtype type, int recompute, enum net_graphs graphs)
 {
     struct arena arena = {0};
     struct err err;
@@ -90,7 +91,9 @@ static void open_side(struct side *s, const char *device, const struct model *m,
                             .batch = BATCH,
                             .seq = SEQ,
                             .recompute = recompute,
-                            .compute = s->kern.act};
+                            .compute = s->kern.act,
+                            .graphs = graphs,
+                            .places = 2};
     if (net_init(&s->net, m, &o, &err))
         bail(&err);
     net_place(&s->net, &arena);
@@ -202,6 +205,64 @@ static void compare_gradients(struct side *a, struct side *b, const struct model
     }
 }
 
+/* How many gradients, and the loss, have other bits than those of `a`, which ran before. */
+static int other_bits(struct side *a, struct side *g, double loss, double loss_g)
+{
+    const struct model *m = a->net.model;
+    int bad = loss != loss_g;
+
+    for (int u = 0; u < m->units; u++) {
+        int64_t n = m->unit[u].trained;
+        float *x = fetched(a, a->grads[u], n), *y = fetched(g, g->grads[u], n);
+        bad += memcmp(x, y, (size_t)n * sizeof *x) != 0;
+        mem_free(x), mem_free(y);
+    }
+    return bad;
+}
+
+/*
+ * The first layer's parameters come from two places in turn, then from a third, for which there
+ * is no room; so the layers' first two runs are direct, one writes down, and the third place is
+ * direct for ever.  What `a` keeps of its last run is what each must give.
+ */
+static void as_graphs(struct side *a, const char *device, const char *label, enum dtype type,
+                      int recompute)
+{
+    const struct model *m = a->net.model;
+    int64_t bytes = m->unit[1].elems * dtype_bytes(a->kern.weight), all = 0;
+    double loss = run(a, 1.0f / ROWS);
+    void *place[3];
+    struct side g;
+
+    open_side(&g, device, m, type, recompute, NET_GRAPHS_ALWAYS);
+    for (int i = 0; i < 3; i++) {
+        place[i] = i ? taken(&g, bytes) : g.params[1];
+        device_copy(g.queue, place[i], g.params[1], bytes);
+    }
+    for (int i = 0; i < 7; i++) {
+        g.params[1] = place[i < 6 ? i % 2 : 2];
+        double loss_g = run(&g, 1.0f / ROWS);
+        int bad = other_bits(a, &g, loss, loss_g);
+        ok(bad == 0, label, "the bits of graphs", bad, 0);
+    }
+    g.params[1] = place[0];
+    struct net_graphs_report r = net_graphs_said(&g.net);
+    for (int v = 1; v <= LAYERS; v++) /* forward and, where it is reached, back */
+        all += (v == 1 ? 2 : 1) * (1 + (v >= m->first_trained));
+    ok(refused ? r.refused[0] && r.written < all : !r.refused[0] && r.written == all, label,
+       r.refused[0] ? r.refused : "graphs, and none refused", (double)r.written, (double)all);
+    g.kern.bytes++; /* as if room of the kernels' own had grown: graphs name the old one */
+    for (int i = 0; i < 2; i++) {
+        double loss_g = run(&g, 1.0f / ROWS);
+        int bad = other_bits(a, &g, loss, loss_g);
+        int64_t more = net_graphs_said(&g.net).written - r.written;
+        ok(bad == 0 && (refused || (more > 0) == i), label, "anew when rooms grow", bad, 0);
+    }
+    device_free(g.device, place[1]);
+    device_free(g.device, place[2]);
+    close_side(&g, m);
+}
+
 /*
  * f32: sums in another order, 2^-24 sqrt(n) of each product of n <= 101, through 2 (4 LAYERS +
  * 1) of them are 1.1e-5; three times that for what a norm and a softmax magnify.  bf16: 2^-9 =
@@ -223,8 +284,8 @@ static void check(const char *device, const char *name, const char *config, cons
         bail(&err);
     snprintf(label, sizeof label, "%s %s%s in %s", name, train, recompute ? " again" : "",
              dtype_name(type));
-    open_side(&a, device, &m, type, recompute);
-    open_side(&b, "cpu", &m, type, 0);
+    open_side(&a, device, &m, type, recompute, NET_GRAPHS_NEVER);
+    open_side(&b, "cpu", &m, type, 0, NET_GRAPHS_NEVER);
     loss[0] = run(&a, 0), loss[1] = run(&b, 0);
     ok(fabs(loss[0] / loss[1] - 1) <= bound, label, "loss", fabs(loss[0] / loss[1] - 1), bound);
     compare_logits(&a, &b, label, bound);
@@ -237,6 +298,7 @@ static void check(const char *device, const char *name, const char *config, cons
     ok(again == loss[0] && memcmp(first, second, (size_t)n * sizeof *first) == 0, label,
        "the same bits twice", fabs(again - loss[0]), 0);
     mem_free(first), mem_free(second);
+    as_graphs(&a, device, label, type, recompute);
     close_side(&a, &m);
     close_side(&b, &m);
     model_release(&m);
@@ -257,8 +319,9 @@ int main(int argc, char **argv)
 {
     int quick = argc > 2 && strcmp(argv[2], "quick") == 0;
 
+    refused = argc > 2 && strcmp(argv[2], "refused") == 0;
     if (argc < 2)
-        bail(&(struct err){.text = "usage: net_check DEVICE [quick]"});
+        bail(&(struct err){.text = "usage: net_check DEVICE [quick|refused]"});
     kern_thread_init();
     for (int i = 0; i < 2; i++) {
         enum dtype type = i ? DTYPE_BF16 : DTYPE_F32;

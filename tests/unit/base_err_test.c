@@ -77,6 +77,17 @@ static void prefix_goes_before(void **state)
     assert_int_equal(err.line, 14);
 }
 
+static void suffix_goes_behind(void **state)
+{
+    struct err err;
+
+    (void)state;
+    err_at(&err, "f.yaml", 14, "k", "is wrong");
+    assert_int_equal(err_suffix(&err, "; see '%s'", "a\nb"), -1);
+    assert_string_equal(err.text, "f.yaml:14: 'k' is wrong; see 'a?b'");
+    assert_int_equal(err.line, 14);
+}
+
 static void hostile_text_stays_one_line(void **state)
 {
     struct err err;
@@ -107,6 +118,8 @@ static void long_text_is_cut(void **state)
     err_prefix(&err, "%s", "ab");
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
     assert_memory_equal(err.text, "abx", 3);
+    err_suffix(&err, "%s", big);
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
     err_prefix(&err, "%s", big);
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
     err_at(&err, big, 2147483647, big, "%s", big);
@@ -136,6 +149,7 @@ int main(void)
         cmocka_unit_test(sys_adds_the_systems_words),
         cmocka_unit_test(at_names_file_line_and_key),
         cmocka_unit_test(prefix_goes_before),
+        cmocka_unit_test(suffix_goes_behind),
         cmocka_unit_test(hostile_text_stays_one_line),
         cmocka_unit_test(long_text_is_cut),
         cmocka_unit_test(codes_have_distinct_names),

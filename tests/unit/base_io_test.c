@@ -15,14 +15,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
 #include "temp_fixture.h"
+
+static int lock_goes; /* removed between the next open and its lock, so many times */
+
+/* In the place of libc's. */
+int flock(int fd, int how)
+{
+    if (lock_goes && lock_goes--)
+        unlink("lock");
+    return (int)syscall(SYS_flock, fd, how);
+}
 
 static void put(const char *path, const char *text)
 {
@@ -524,6 +536,20 @@ static void a_lock_has_one_holder(void **state)
     close(b);
 }
 
+/* A lock on a file that has been removed would keep nobody from the next one of that name. */
+static void a_lock_that_was_removed_is_taken_anew(void **state)
+{
+    struct err err;
+    int a = -1, b = -1;
+
+    (void)state;
+    lock_goes = 2;
+    assert_int_equal(io_lock("lock", &a, &err), 0);
+    assert_int_equal(io_lock("lock", &b, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    close(a);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_enter, temp_leave)
 
 int main(void)
@@ -549,6 +575,7 @@ int main(void)
         TEST(folders_with_their_parents),
         TEST(joins),
         TEST(a_lock_has_one_holder),
+        TEST(a_lock_that_was_removed_is_taken_anew),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

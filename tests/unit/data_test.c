@@ -5,11 +5,21 @@
  */
 #include "data_fixture.h"
 
+#include <sys/syscall.h>
+
 #include "data/data.h"
 
 enum { SEQ = 5, BATCH = 3 };
 
 static const char *path[4]; /* of the files that a test has made */
+static int reads;
+
+/* In the place of libc's: what the library asks of a file, counted. */
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
+{
+    reads++;
+    return syscall(SYS_pread64, fd, to, bytes, offset);
+}
 
 static struct data_options options(int count, int seq, int64_t vocab)
 {
@@ -266,6 +276,77 @@ static void options_refused(void **state)
     refuse(&o, "0 files of data, expected 1 to 4096");
 }
 
+/* A sequence and the token behind it are one read, though they go to two places. */
+static void one_read(void **state)
+{
+    enum { N = 40000, LONG = 20000 }; /* tokens; a sequence that is too long for one read */
+    static const int seqs[] = {1, 2, 5, 16383, LONG};
+    static unsigned char bytes[2 * N];
+    static int32_t tokens[LONG], targets[LONG];
+    struct err err;
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        put_le(bytes + 2 * i, (uint64_t)i, 2);
+    path[0] = put("long.bin", bytes, sizeof bytes);
+    for (size_t k = 0; k < sizeof seqs / sizeof *seqs; k++) {
+        struct data_options o = options(1, seqs[k], N);
+        struct data d;
+        open_all(&d, &o);
+        reads = 0;
+        assert_int_equal(data_batch(&d, 3, 1, tokens, targets, &err), 0);
+        assert_int_equal(reads, seqs[k] == LONG ? 2 : 1);
+        for (int i = 0; i < seqs[k]; i++) {
+            assert_int_equal(tokens[i], tokens[0] + i);
+            assert_int_equal(targets[i], tokens[0] + i + 1);
+        }
+        data_close(&d);
+    }
+}
+
+/* A Megatron file of one window, of 64 bits a token, the last of which is `last`. */
+static void put_wide(uint64_t last)
+{
+    unsigned char bin[8 * (SEQ + 1)], idx[34 + 12 + 16] = "MMIDIDX\0", *p = idx + 9;
+
+    p = put_le(put_le(put_le(p, 1, 8), 5, 1), 1, 8);
+    p = put_le(put_le(put_le(p, 2, 8), SEQ + 1, 4), 0, 8);
+    put_le(put_le(p, 0, 8), 1, 8);
+    put("wide.idx", idx, sizeof idx);
+    for (int i = 0; i <= SEQ; i++)
+        put_le(bin + 8 * i, i < SEQ ? (uint64_t)i : last, 8);
+    path[0] = put("wide.bin", bin, sizeof bin);
+}
+
+/* Cut to 32 bits each would be token 7, which is in the vocabulary. */
+static void wide(void **state)
+{
+    static const int64_t ids[] = {(INT64_C(1) << 32) + 7, INT64_MIN + 7,
+                                  7 - (INT64_C(1) << 32)};
+    struct data_options o = options(1, SEQ, 200);
+    int32_t tokens[SEQ], targets[SEQ], all[SEQ + 1];
+    char text[TEMP_PATH + 128];
+    struct err err;
+    struct data d;
+
+    (void)state;
+    put_wide(7);
+    open_all(&d, &o);
+    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), 0);
+    assert_int_equal(targets[SEQ - 1], 7);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        put_wide((uint64_t)ids[i]);
+        snprintf(text, sizeof text, "data '%s': token 5 is %lld, expected one of 32 bits",
+                 path[0], (long long)ids[i]);
+        assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
+        assert_string_equal(err.text, text);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_int_equal(source_read(&d.part[0].source, 0, SEQ + 1, all, &err), -1);
+        assert_string_equal(err.text, text);
+    }
+    data_close(&d);
+}
+
 /* A file that is cut, or written over, while it is open: an error, not a signal or a wild id.
  */
 static void changed(void **state)
@@ -288,7 +369,7 @@ static void changed(void **state)
     assert_string_equal(err.text, text);
     assert_int_equal(truncate(path[0], SEQ - 1), 0);
     assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
-    snprintf(text, sizeof text, "data '%s': ends at byte 4, expected 5", path[0]);
+    snprintf(text, sizeof text, "data '%s': ends at byte 4, expected 6", path[0]);
     assert_string_equal(err.text, text);
     assert_int_equal(err.code, ERR_INPUT);
     data_close(&d);
@@ -299,8 +380,18 @@ static uint64_t sum_of(const struct data_options *o, int64_t train)
     struct data d;
 
     open_all(&d, o);
-    uint64_t sum = d.sum;
+    uint64_t sum = d.sum, told = 0;
+    int64_t told_train = 0;
     assert_int_equal(d.train, train);
+    data_close(&d);
+    /* What is open another way tells the same. */
+    struct data_options whole = *o;
+    struct err err;
+    whole.split = whole.split > 0 ? 0 : 0.1;
+    open_all(&d, &whole);
+    assert_int_equal(data_tell(&d, o, &told_train, &told, &err), 0);
+    assert_int_equal(told_train, train);
+    assert_true(told == sum);
     data_close(&d);
     return sum;
 }
@@ -360,11 +451,17 @@ static void sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),         cmocka_unit_test(cut_otherwise),
-        cmocka_unit_test(weights),         cmocka_unit_test(orders_differ),
-        cmocka_unit_test(split),           cmocka_unit_test(refused),
-        cmocka_unit_test(options_refused), cmocka_unit_test(sums),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(cut_otherwise),
+        cmocka_unit_test(weights),
+        cmocka_unit_test(orders_differ),
+        cmocka_unit_test(split),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(options_refused),
+        cmocka_unit_test(sums),
         cmocka_unit_test(changed),
+        cmocka_unit_test(one_read),
+        cmocka_unit_test(wide),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_drop);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../gpu/device_fixture.h"
+#include "../gpu/device_graph_fixture.h"
 
 static void test_names(void **state)
 {
@@ -48,7 +48,8 @@ static void test_cpu(void **state)
     assert_ptr_equal(device_of(q), d);
     device_queue_close(q);
 
-    static device_check_f *const checks[] = {memory_is_zeroed, bytes_arrive, queues_wait};
+    static device_check_f *const checks[] = {memory_is_zeroed, bytes_arrive, queues_wait,
+                                             graphs_are_written};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const char *what = checks[i](d);
         if (what)

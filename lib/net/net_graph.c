@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows which layers are graphs of a GPU, and when one becomes one.  A graph names the memory
+ * that its kernels use: all of it is the net's, and stays, but for parameters and gradients,
+ * which come from a few places in turn, and the kernels' own, which may be another once a
+ * larger one was needed.
+ *
+ *     layer 0   forward    params a   params b         each direct at first, then a graph
+ *               backward   params a, grads   params b, grads
+ *     layer 1   ...
+ */
+#include "net/net.h"
+
+#include "net/net_parts.h"
+
+enum { WAYS = 2 }; /* forward, back */
+
+static int places(const struct net *net)
+{
+    return net->options.places > 1 ? net->options.places : 1;
+}
+
+int net_graph_init(struct net *net, struct err *err)
+{
+    struct net_graph_table *t = &net->buffers->graphs;
+    struct device *device = net->options.kern->device;
+
+    if (net->options.graphs == NET_GRAPHS_NEVER || device_kind(device) == DEVICE_CPU)
+        return 0;
+    t->when = net->options.graphs;
+    t->at = mem_new((size_t)(net->model->layers * WAYS * places(net)), sizeof *t->at);
+    return device_event_open(device, &t->asked, err);
+}
+
+void net_graph_release(struct net *net)
+{
+    struct net_graph_table *t = &net->buffers->graphs;
+
+    for (int64_t i = 0; t->at && i < net->model->layers * WAYS * places(net); i++)
+        device_graph_free(t->at[i].graph);
+    mem_free(t->at);
+    device_event_close(t->asked);
+}
+
+/* The entry of that, or a free one; NULL where all are others'. */
+static struct net_graph *entry_of(struct net *net, int64_t layer, const void *params,
+                                  const float *grads, int back)
+{
+    struct net_graph_table *t = &net->buffers->graphs;
+    struct net_graph *at = t->at + (layer * WAYS + back) * places(net);
+
+    for (int i = 0; t->when != NET_GRAPHS_NEVER && i < places(net); i++)
+        if (!at[i].asked || (at[i].params == params && at[i].grads == grads))
+            return &at[i];
+    return NULL;
+}
+
+static void ask(struct net *net, int64_t layer, const void *params, float *grads, int back)
+{
+    struct net_buffers *n = net->buffers;
+
+    if (back)
+        net_layer_backward(net, layer, params, grads);
+    else
+        net_layer_forward(net, layer, params,
+                          layer + 1 < net->model->layers ? n->kept[layer + 1].x : n->x_last);
+}
+
+/* Asking takes longer than doing: the GPU is through with all of it. */
+static int gpu_waits(const struct net_graph_table *t)
+{
+    struct err kept; /* by the device */
+
+    return t->when == NET_GRAPHS_ALWAYS || device_done(t->asked, &kept) == 1;
+}
+
+static void write_down(struct net *net, struct net_graph *g, int64_t layer, int back)
+{
+    struct net_graph_table *t = &net->buffers->graphs;
+    struct kern *k = net->options.kern;
+    struct err err;
+
+    int rc = device_graph_begin(k->queue, &err);
+    if (rc == 0) {
+        ask(net, layer, g->params, g->grads, back);
+        rc = device_graph_end(k->queue, &g->graph, &err);
+    }
+    t->written += rc == 0;
+    if (rc == 0)
+        return;
+    t->when = NET_GRAPHS_NEVER; /* those there are are asked for directly, too: one way */
+    if (err.code == ERR_ABSENT)
+        t->refused = err;
+}
+
+/* Whether the graph is there, and means what is wanted now. */
+static int is_there(struct net *net, struct net_graph *g, int64_t layer, int back)
+{
+    struct net_graph_table *t = &net->buffers->graphs;
+    int64_t kern_bytes = net->options.kern->bytes;
+
+    if (g->asked && g->kern_bytes != kern_bytes) {
+        device_graph_free(g->graph); /* getting memory has waited for all its runs */
+        g->graph = NULL;
+        g->asked = 0;
+    }
+    if (!g->graph && g->asked && gpu_waits(t))
+        write_down(net, g, layer, back);
+    return g->graph != NULL;
+}
+
+void net_graph_layer(struct net *net, int64_t layer, const void *params, float *grads, int back)
+{
+    struct net_graph_table *t = &net->buffers->graphs;
+    struct net_graph *g = entry_of(net, layer, params, grads, back);
+    struct kern *k = net->options.kern;
+
+    if (g && is_there(net, g, layer, back)) {
+        device_graph_run(k->queue, g->graph);
+        t->runs++;
+    } else {
+        ask(net, layer, params, grads, back);
+        if (g)
+            *g = (struct net_graph){params, grads, k->bytes, 1, NULL};
+    }
+    if (t->when == NET_GRAPHS_AUTO)
+        device_record(k->queue, t->asked);
+}
+
+struct net_graphs_report net_graphs_said(const struct net *net)
+{
+    const struct net_graph_table *t = &net->buffers->graphs;
+
+    return (struct net_graphs_report){t->written, t->runs, t->refused.text};
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what a run is trained on: the same on all ranks, and the same that a checkpoint was
+ * trained on.  The order of samples goes on where it stood only over the same tokens, cut the
+ * same way: what is kept from training moves every window.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/train_inside.h"
+
+static double split_of(const struct train_settings *s)
+{
+    return s->eval_every ? s->eval_split : 0;
+}
+
+int train_data_was(struct train *t, const struct train_text *files, struct err *err)
+{
+    static const char *const none[TRAIN_SETTINGS_COUNT];
+    struct train_settings was;
+
+    if (train_settings_init(&was, files, 1, none, err))
+        return -1;
+    t->split_before = split_of(&was);
+    return 0;
+}
+
+/* *weights is the caller's, and o's. */
+static int make_options(const struct train *t, struct data_options *o, double **weights,
+                        struct err *err)
+{
+    const struct train_run *run = t->run;
+
+    *weights = mem_new((size_t)run->data_count, sizeof **weights);
+    *o = (struct data_options){.paths = run->data,
+                               .count = run->data_count,
+                               .weights = run->data_weights ? *weights : NULL,
+                               .tokenizer = run->tokenizer,
+                               .seq = t->plan.seq,
+                               .vocab = t->plan.model.vocab,
+                               .seed = (uint64_t)t->settings.seed,
+                               .split = split_of(&t->settings)};
+    if (run->data_weights &&
+        data_weights_parse(run->data_weights, run->data_count, *weights, err))
+        return err_prefix(err, "--data-weights: ");
+    return 0;
+}
+
+int train_data_open(struct train *t, struct err *err)
+{
+    struct data_options o;
+    double *weights;
+    int rc = make_options(t, &o, &weights, err);
+
+    if (rc == 0)
+        rc = data_open(&t->data, &o, err);
+    mem_free(weights);
+    return rc;
+}
+
+/* Files of one name on several machines may differ. */
+int train_data_agree(struct train *t, struct err *err)
+{
+    int64_t here[] = {t->data.tokens, data_eval_windows(&t->data), (int64_t)t->data.sum},
+            there[3] = {here[0], here[1], here[2]};
+    int rc = world_bcast(t->world, there, sizeof there, 0, err);
+
+    if (rc == 0 && memcmp(here, there, sizeof here))
+        rc = err_set(err, ERR_MISMATCH,
+                     "the data here has %" PRId64 " tokens, %" PRId64
+                     " windows to evaluate (xxh3 %016" PRIx64 "), expected %" PRId64
+                     " and %" PRId64 " (%016" PRIx64 ") as on rank 0",
+                     here[0], here[1], here[2], there[0], there[1], there[2]);
+    return world_agree(t->world, rc, err);
+}
+
+/* Whether the checkpoint was trained on these files with another split: its own run's, none. */
+static int find_split(const struct train *t, const struct ckpt_run *was, double *split)
+{
+    const double splits[] = {t->split_before, 0};
+    struct data_options o;
+    struct err none;
+    double *weights;
+    int found = 0, rc = make_options(t, &o, &weights, &none);
+
+    for (size_t i = 0; rc == 0 && !found && i < sizeof splits / sizeof *splits; i++) {
+        int64_t train = 0;
+        uint64_t sum = 0;
+        o.split = splits[i];
+        found = o.split >= 0 && data_tell(&t->data, &o, &train, &sum, &none) == 0 &&
+                train == was->data_tokens && sum == was->data_sum;
+    }
+    mem_free(weights);
+    *split = o.split;
+    return found;
+}
+
+static void print_split(char text[64], double split)
+{
+    if (split > 0)
+        snprintf(text, 64, "--eval-every, --eval-split=%.9g", split);
+    else
+        snprintf(text, 64, "--eval-every=0");
+}
+
+int train_data_check(struct train *t, const char *dir, const struct ckpt_run *was,
+                     struct err *err)
+{
+    const struct data *now = &t->data;
+    char before[64], here[64];
+    double split;
+
+    if (t->run->new_data)
+        return 0;
+    if (!was->data_seq) {
+        if (t->world->rank == 0 && t->run->talk)
+            fprintf(t->run->talk,
+                    "paro-train: checkpoint '%s' does not tell its data: whether these are the "
+                    "same is not known\n",
+                    dir);
+        return 0;
+    }
+    if (was->data_tokens == now->train && was->data_seq == now->seq &&
+        was->data_sum == now->sum)
+        return 0;
+    if (was->data_seq == now->seq && find_split(t, was, &split)) {
+        print_split(before, split);
+        print_split(here, split_of(&t->settings));
+        return err_set(err, ERR_MISMATCH,
+                       "checkpoint '%s' is of these data with another part kept from training: "
+                       "it was trained on %" PRId64 " of %" PRId64
+                       " tokens (%s), expected %" PRId64
+                       " (%s); --new-data goes on with this part",
+                       dir, was->data_tokens, now->tokens, before, now->train, here);
+    }
+    return err_set(
+        err, ERR_MISMATCH,
+        "checkpoint '%s' is of other data: %" PRId64 " tokens in sequences of %" PRId64
+        " (xxh3 %016" PRIx64 "), expected these: %" PRId64 " in %d (%016" PRIx64
+        "); --new-data goes on with them",
+        dir, was->data_tokens, was->data_seq, was->data_sum, now->train, now->seq, now->sum);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how what is no run's any more leaves its folder: by one rename out of sight, then from
+ * the disk.  What cannot be removed, as a file that somebody has open on NFS, or something that
+ * is mounted there, lies under a name that nobody needs: this run's end and the next one's
+ * beginning try again, and nothing waits for it.
+ *
+ *     step-00000002/   ->   .gone-00000001.paro-tmp/   ->   nothing
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "train/train_folder.h"
+
+#define BEFORE ".gone-"
+#define BEHIND ".paro-tmp"
+
+/* The first that is free; owned by the caller, NULL: that cannot be told. */
+static char *free_name(const char *out, struct err *err)
+{
+    for (int n = 1;; n++) {
+        char name[40];
+        struct stat st;
+        snprintf(name, sizeof name, BEFORE "%08d" BEHIND, n);
+        char *path = io_join(out, name);
+        if (lstat(path, &st) == 0) {
+            mem_free(path);
+            continue;
+        }
+        if (errno == ENOENT)
+            return path;
+        err_sys(err, "cannot look for '%s'", path);
+        mem_free(path);
+        return NULL;
+    }
+}
+
+int train_gone_take(struct train *t, const char *dir, const char *name, int needed,
+                    struct err *err)
+{
+    char *path = io_join(dir, name), *to = free_name(t->run->out, err);
+    struct err why = {0};
+    int rc = to ? 0 : -1;
+
+    if (to && rename(path, to)) {
+        /* EPERM: it may not be changed, or is another user's; EBUSY: it is a mount. */
+        int stays = errno == EPERM || errno == EBUSY;
+        if (errno != ENOENT)
+            rc = err_sys(&why, "cannot remove '%s'", path);
+        if (rc && (needed || !stays))
+            *err = why;
+        else if (rc) {
+            t->stuck = why;
+            rc = 0;
+        }
+    } else if (to)
+        io_remove_tree(to, &why); /* what stays is told by the last sweep */
+    mem_free(path);
+    mem_free(to);
+    return rc;
+}
+
+static int is_gone(const char *name)
+{
+    const char *digits = name + sizeof BEFORE - 1;
+
+    return strncmp(name, BEFORE, sizeof BEFORE - 1) == 0 &&
+           strcmp(digits + strspn(digits, "0123456789"), BEHIND) == 0;
+}
+
+void train_gone_sweep(struct train *t, struct err *stays)
+{
+    const char *out = t->run->out;
+    DIR *d = opendir(out);
+
+    for (struct dirent *e; d && (e = io_next(d));) {
+        struct err why = {0};
+        if (!is_gone(e->d_name))
+            continue;
+        char *path = io_join(out, e->d_name);
+        if (io_remove_tree(path, &why) && stays->code == ERR_NONE)
+            *stays = why;
+        mem_free(path);
+    }
+    if (d)
+        closedir(d);
+}
+
+void train_gone_end(struct train *t, int well)
+{
+    train_gone_sweep(t, &t->stuck);
+    if (well && t->stuck.code != ERR_NONE && t->run->talk)
+        fprintf(t->run->talk, "paro-train: %s: the next run tries again\n", t->stuck.text);
+}

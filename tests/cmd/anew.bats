@@ -1,0 +1,322 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# paro-train --force: a run that is begun in another one's folder takes its place with its first
+# checkpoint, and nothing is lost before.
+
+bats_require_minimum_version 1.5.0
+load train
+
+setup_file() { runs_begin; }
+setup() { runs_setup; }
+
+# anew: begins a run in a copy of one that has ended, and waits for its first step; $! is it.
+anew() {
+    cp -a "$G/ended" run
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --seed 2 --steps 99999 --force > out 2> said 3>&- &
+    for _ in $(seq 600); do
+        [ ! -s run/.new.paro-tmp/log.jsonl ] || return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+@test "--force: the old run stands until the new one has a checkpoint" {
+    anew
+    diff -r "$G/ended" run -x .new.paro-tmp
+    run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto
+    [ "$status" = 2 ] && [ "$stderr" = "paro-train: 'run' is being written by another run" ]
+    touch run/SAVE
+    for _ in $(seq 600); do [ -e run/.new.paro-tmp ] || break; sleep 0.05; done
+    [ ! -e run/.new.paro-tmp ] && [ -e run/latest ]
+    kill -KILL $!
+    wait $! || true
+    grep -q '^seed: 2$' run/settings.yaml
+    paro-shard verify run/latest > /dev/null
+    [ "$(cd run && echo step-*)" = "$(readlink run/latest)" ] && [ ! -L "run/$(readlink run/latest)" ]
+
+    rm -r run
+    anew
+    kill -KILL $!
+    wait $! || true
+    cp -a run killed
+    diff -r "$G/ended" run -x .new.paro-tmp
+    paro-train --print-config --resume=auto -o run | cmp - run/settings.yaml
+    paro-train --print-config --resume=run/latest | cmp - run/settings.yaml
+    told="paro-train: 'run': the run begun anew there ended before its first checkpoint, and is removed but for its log, 'run/log.failed.jsonl': the old run stands"
+    run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run
+    [ "$status" = 2 ]
+    [ "$stderr" = "$told
+paro-train: 'run' has a run in it, expected a new folder, --resume=auto or --force" ]
+    count=$(wc -l < killed/.new.paro-tmp/log.jsonl)
+    head -n "$count" killed/.new.paro-tmp/log.jsonl | cmp - run/log.failed.jsonl
+    diff -r -x log.failed.jsonl "$G/ended" run
+    rm -r run
+    mv killed run
+    # Its settings are read, not those of the one that was killed: their seed is another.
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 5 > out 2> said
+    [ "$(cat said)" = "$told" ]
+    [ "$(bits run/log.jsonl | wc -l)" = 5 ]
+    head -n 4 run/log.jsonl | cmp - "$G/ended/log.jsonl"
+}
+
+# The latest checkpoint is whole, and of the new run, as are the settings.
+finishes() {
+    paro-shard verify run/latest > /dev/null
+    for from in auto run/latest run/latest/; do
+        paro-train --print-config --resume="$from" -o run > shown
+        cmp shown new/settings.yaml
+    done
+    ! paro-train "$G/one.yaml" -d "$TEXT" -o run 2> said || return 1
+    [ "$(cat said)" = "paro-train: 'run' has a run in it, expected a new folder, --resume=auto or --force" ]
+    diff -r new run
+    rm -r run
+}
+
+@test "--force: killed while the new run takes the old one's place: the next one finishes that" {
+    paro-train "$G/one.yaml" -d "$TEXT" -o new --seed 2 --steps 4 > out
+    [ "$(readlink new/latest)" = "$(readlink "$G/ended/latest")" ] # they meet
+    step=$(readlink new/latest)
+    taken() { # of the old run, the names that stay
+        mkdir run run/.new.paro-tmp
+        for name in .lock "$@"; do cp -a "$G/ended/$name" run; done
+        (cd new && cp -a log.jsonl plan.yaml settings.yaml "$step" ../run/.new.paro-tmp)
+        ln -s ".new.paro-tmp/$step" run/latest
+    }
+    moved() { # the old one is gone, STEP is a link
+        taken
+        ln -s ".new.paro-tmp/$step" "run/$step"
+        ln -sfn "$step" run/latest
+    }
+    taken log.jsonl plan.yaml settings.yaml "$step" step-00000002
+    finishes
+    taken settings.yaml
+    finishes
+    taken
+    ln -s ".new.paro-tmp/$step" "run/$step"
+    finishes
+    moved
+    finishes
+    moved
+    mv run/.new.paro-tmp/{settings.yaml,log.jsonl} run
+    finishes
+    moved
+    mv run/.new.paro-tmp/*.* run
+    rm "run/$step"
+    mv "run/.new.paro-tmp/$step" run
+    ln -s ".new.paro-tmp/$step" "run/.new.paro-tmp/$step"
+    finishes
+}
+
+@test "--force: a run that fails before its first checkpoint leaves the old one as it was" {
+    cp -a "$G/ended" run
+    # Each file up to half of a shard.
+    half=$(($(stat -c %s run/latest/shard-00000.safetensors) / 2048))
+    run --separate-stderr bash -c "ulimit -f $half; paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o run \
+        --force --steps 50 --save-every 2"
+    [ "$status" = 2 ]
+    [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
+    [[ $stderr = *": File too large; the log of this run is 'run/log.failed.jsonl', the one before it stands" ]] ||
+        { echo "$stderr"; return 1; }
+    [ "$(bits run/log.failed.jsonl | wc -l)" -ge 2 ]
+    mv run/log.failed.jsonl failed
+    diff -r "$G/ended" run
+    # Without a line of its own it leaves nothing.
+    run --separate-stderr mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o run --force --log no/log
+    [ "$status" = 2 ]
+    [[ $stderr = *"cannot open log 'no/log'"* ]]
+    diff -r "$G/ended" run
+    # One that is told to end has a checkpoint.
+    rm -r run
+    anew
+    kill -TERM $!
+    rc=0
+    wait $! || rc=$?
+    [ "$rc" = 3 ]
+    paro-shard verify run/latest > /dev/null
+    [ -z "$(find run -name '*.paro-tmp')" ]
+    [ "$(cd run && echo step-*)" = "$(readlink run/latest)" ]
+}
+
+@test "--force: the folder as '.', by a link, and as a disk of its own" {
+    cp -a "$G/ended" run
+    (cd run && paro-train "$G/one.yaml" -d "$TEXT" -o . --force --steps 1 > ../out 2> ../said)
+    [ ! -s said ]
+    paro-shard verify run/latest > /dev/null
+    ln -s run link
+    paro-train "$G/one.yaml" -d "$TEXT" -o link/ --force --steps 2 > out 2> said
+    [ ! -s said ] && [ -L link ]
+    paro-shard verify link/latest > /dev/null
+    [ "$(ls -A run)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000002)" ]
+    rm -r run
+    mkdir run
+    # shellcheck disable=SC2016 # its own shell's
+    mounted 'mount -t tmpfs none run && cp -a "$G/ended/." run && anew --steps 1 > out 2> said && cp -a run kept'
+    [ ! -s said ]
+    paro-shard verify kept/latest > /dev/null
+    [ "$(ls -A kept)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000001)" ]
+}
+
+# mounted COMMANDS: by sh, where mounts can be made that nobody else sees.
+mounted() {
+    local user=''
+    [ "$(id -u)" = 0 ] || user=-Ur
+    # shellcheck disable=SC2086
+    unshare $user -m sh -c 'mkdir -p t && mount -t tmpfs none t' 2> why || skip "no mounts here"
+    # shellcheck disable=SC2086
+    unshare $user -m sh -c "fix() { mount --bind \"\$1\" \"\$1\"; }
+        anew() { paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o run --force --seed 2 \"\$@\"; }
+        go_on() { paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o run --resume=auto \"\$@\"; }
+        $1"
+}
+
+@test "--force: what cannot be removed of the old run blocks neither the new one nor the next" {
+    cp -a "$G/ended" run
+    # In a folder something stays; the folder itself has another name then.
+    mounted 'fix run/step-00000002/manifest.json
+        anew --steps 1 > out 2> said && ls -A run > names && ls -A run/.gone-* > stays &&
+        go_on --steps 2 > out 2> said.next'
+    told="paro-train: cannot remove 'run/.gone-00000001.paro-tmp': Device or resource busy: the next run tries again"
+    [ "$(cat said)" = "$told" ]
+    [ "$(cat said.next)" = "$told" ]
+    [ "$(cat names)" = "$(printf '%s\n' .gone-00000001.paro-tmp .lock latest log.jsonl plan.yaml settings.yaml step-00000001)" ]
+    [ "$(cat stays)" = manifest.json ] # and nothing that could be removed
+    run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 3
+    [ "$status" = 0 ] && [ -z "$stderr" ]
+    [ -z "$(find run -name '*.paro-tmp')" ]
+    [ "$(bits run/log.jsonl | wc -l)" = 3 ]
+}
+
+@test "--force: a checkpoint of the old run that cannot even be renamed stays, and is told" {
+    cp -a "$G/ended" run
+    mounted 'fix run/step-00000002
+        anew --steps 1 > out 2> said && ls -A run > names && go_on --steps 3 > out 2> said.next'
+    told="paro-train: cannot remove 'run/step-00000002': Device or resource busy: the next run tries again"
+    [ "$(cat said)" = "$told" ]
+    [ "$(cat names)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000001 step-00000002)" ]
+    [ "$(readlink run/latest)" = step-00000003 ]
+    paro-shard verify run/latest > /dev/null
+    # What the new run needs the name of is an error, and the new run is there all the same.
+    rm -r run
+    cp -a "$G/ended" run
+    mounted 'fix run/log.jsonl
+        anew --steps 1 > out 2> said && exit 1
+        go_on > out 2>> said && exit 1
+        paro-shard verify run/latest'
+    [ "$(cat said)" = "paro-train: cannot remove 'run/log.jsonl': Device or resource busy
+paro-train: cannot remove 'run/log.jsonl': Device or resource busy" ] || { cat said; return 1; }
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 2 > out 2> said
+    [ ! -s said ]
+    [ "$(bits run/log.jsonl | wc -l)" = 2 ]
+    [ -z "$(find run -name '*.paro-tmp')" ]
+}
+
+@test "--force: what a killed run left and cannot be removed blocks no other" {
+    cp -a "$G/ended" run
+    mkdir run/.new.paro-tmp run/.step-00000004.paro-tmp
+    echo '{"step":1}' | tee run/.new.paro-tmp/log.jsonl > run/.step-00000004.paro-tmp/half
+    touch run/.new.paro-tmp/settings.yaml
+    mounted 'fix run/.new.paro-tmp/settings.yaml
+        fix run/.step-00000004.paro-tmp/half
+        go_on --steps 4 > out 2> said && go_on --steps 5 > out 2>> said && anew --steps 4 > out 2>> said'
+    grep -q "^paro-train: 'run': the run begun anew there ended before" said
+    [ "$(grep -c "^paro-train: cannot remove 'run/.gone-0000000[12].paro-tmp': Device or resource busy: the next" said)" = 3 ]
+    [ "$(wc -l < said)" = 4 ]
+    [ "$(readlink run/latest)" = step-00000004 ]
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 5 > out 2> said
+    [ ! -s said ]
+    [ -z "$(find run -name '*.paro-tmp')" ]
+}
+
+# exchange ERRNO: makes ./no.so, with which no two names change places, for that reason; with
+# -DNO_NEW no folder gets a new name either.
+exchange() {
+    [ -z "$SAN" ] || skip "a sanitizer wants to be loaded first"
+    cat > no.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+long syscall(long number, ...)
+{
+    long (*next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"), a[6];
+    va_list ap;
+
+    va_start(ap, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(ap, long);
+    va_end(ap);
+#ifdef NO_NEW
+    if (number == SYS_renameat2 && (a[4] & 0xffffffff) == RENAME_NOREPLACE) {
+        errno = EIO;
+        return -1;
+    }
+#endif
+    if (number != SYS_renameat2 || (a[4] & 0xffffffff) != RENAME_EXCHANGE)
+        return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    errno = WHY;
+    return -1;
+}
+END
+    gcc -O1 -shared -fPIC -DWHY="$1" ${2+"$2"} -o no.so no.c -ldl
+}
+
+@test "--force: a file system that cannot exchange two names" {
+    paro-train "$G/one.yaml" -d "$TEXT" -o new --seed 2 --steps 2 > out
+    for why in EINVAL ENOSYS; do
+        exchange $why
+        rm -rf run
+        cp -a "$G/ended" run
+        LD_PRELOAD=$PWD/no.so paro-train "$G/one.yaml" -d "$TEXT" -o run --seed 2 --steps 2 --force > out 2> said
+        [ ! -s said ]
+        [ "$(bits run/log.jsonl)" = "$(bits new/log.jsonl)" ]
+        [ ! -L run/step-00000002 ]
+        diff -r -x log.jsonl new run
+    done
+    # Killed between the two names, by which `latest` leads nowhere.
+    mkdir run/.new.paro-tmp
+    mv run/step-00000002 run/.new.paro-tmp
+    rm new/log.jsonl run/log.jsonl
+    run -2 --separate-stderr env LD_PRELOAD="$PWD/no.so" paro-train "$G/one.yaml" -d "$TEXT" -o run
+    [ "$stderr" = "paro-train: 'run' has a run in it, expected a new folder, --resume=auto or --force" ]
+    finishes
+}
+
+@test "a checkpoint is written again where two names cannot be exchanged" {
+    exchange EINVAL
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 6 --save-every 2 --keep 9 > out
+    cp -a run begun
+    cp -a run/step-00000006 .
+    LD_PRELOAD=$PWD/no.so paro-train "$G/one.yaml" -d "$TEXT" -o run --resume run/step-00000002 --steps 6 > out 2> said
+    [ ! -s said ]
+    diff -r step-00000006 run/step-00000006
+    [ "$(cd run && echo step-*)" = "step-00000002 step-00000004 step-00000006" ]
+    [ -z "$(find run -name '*.paro-tmp')" ]
+    [ "$(readlink run/latest)" = step-00000006 ]
+    # A new one that cannot be put there: latest leads to the one that was gone on with.
+    exchange EINVAL -DNO_NEW
+    rc=0
+    LD_PRELOAD=$PWD/no.so paro-train "$G/one.yaml" -d "$TEXT" -o begun --resume begun/step-00000002 --steps 6 \
+        --save-every 0 > out 2> said || rc=$?
+    [ "$rc" = 2 ]
+    [ "$(cat said)" = "paro-train: cannot rename 'begun/.step-00000006.paro-tmp' to 'begun/step-00000006': Input/output error" ]
+    [ "$(readlink begun/latest)" = step-00000002 ]
+    paro-shard verify begun/latest > /dev/null
+}
+
+@test "--force: an exchange that fails is an error, and the next run makes it good" {
+    exchange EIO
+    cp -a "$G/ended" run
+    rc=0
+    LD_PRELOAD=$PWD/no.so paro-train "$G/one.yaml" -d "$TEXT" -o run --seed 2 --steps 2 --force > out 2> said || rc=$?
+    [ "$rc" = 2 ]
+    [ "$(cat said)" = "paro-train: cannot exchange 'run/.new.paro-tmp/step-00000002' and 'run/step-00000002': Input/output error" ]
+    paro-shard verify run/latest > /dev/null
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 3 > out 2> said
+    [ ! -s said ]
+    [ "$(bits run/log.jsonl | wc -l)" = 3 ]
+    [ ! -L run/step-00000002 ]
+    [ -z "$(find run -name '*.paro-tmp')" ]
+}
