@@ -121,6 +121,11 @@ ends() {
     [ "$status" = 0 ] && said '^ok$' 1 && said ': 1 collectives taken over$' 4
 }
 
+@test "a graph that is captured on another stream is not spoilt" {
+    ends capture
+    [ "$status" = 0 ] && said '^ok$' 1 && said ': 1 collectives taken over$' 4
+}
+
 @test "communicators that some ranks make and destroy in groups: all are known" {
     ends grouped
     [ "$status" = 0 ] && said '^ok$' 1 && said 'ready$' 8 && said 'ours$' 8

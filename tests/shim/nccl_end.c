@@ -7,12 +7,13 @@
  *              communicator after a while, as trainers' watchdogs do
  *     revoke   the same, by ncclCommRevoke, and then it is destroyed
  *     simulate a group is ended by ncclGroupSimulateEnd; the call behind it is as ever
+ *     capture  another stream is captured while the first call is made
  *     twice    a failed call is made once more; then all abort
  *     grouped  odd ranks make communicators, and end them, in groups
  *     calm     nothing blocks, as NCCL_COMM_BLOCKING=0 has it
  *
  * Each rank says "rank R: all-reduce C" with what NCCL called the outcome, and "rank R: over";
- * rank 0 of simulate, grouped and calm "ok".
+ * rank 0 of those that end well "ok".
  */
 #include <cuda_runtime_api.h>
 #include <mpi.h>
@@ -117,6 +118,24 @@ static void simulated(struct user *u)
         puts("ok");
 }
 
+static void captured(struct user *u)
+{
+    cudaStream_t other = NULL;
+    cudaGraph_t graph = NULL;
+
+    must(ncclCommInitRank(&u->comm, u->ranks, new_id(u), u->rank), "init");
+    must(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "stream");
+    must(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal), "capture");
+    must(reduce(u), "all-reduce");
+    must(cudaStreamEndCapture(other, &graph), "captured");
+    must(cudaGraphDestroy(graph), "graph");
+    must(is_wrong(u), "wrong");
+    must(ncclCommDestroy(u->comm), "destroy");
+    must(cudaStreamDestroy(other), "stream");
+    if (u->rank == 0)
+        puts("ok");
+}
+
 static void twice(struct user *u)
 {
     must(ncclCommInitRank(&u->comm, u->ranks, new_id(u), u->rank), "init");
@@ -200,6 +219,8 @@ int main(int argc, char **argv)
         aborted(&u);
     else if (strcmp(what, "simulate") == 0)
         simulated(&u);
+    else if (strcmp(what, "capture") == 0)
+        captured(&u);
     else if (strcmp(what, "twice") == 0)
         twice(&u);
     else if (strcmp(what, "grouped") == 0)
