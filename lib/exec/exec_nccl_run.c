@@ -101,8 +101,11 @@ static int land_row(struct exec_nccl_handle *h, struct device_queue *queue, int 
                             r->type, r->redop, ranks, n);
     if (rc == 0)
         return 0;
-    err_set(err, ERR_DEVICE, "the kernel that adds in step %d cannot start: CUDA error %d",
-            row->step, rc);
+    if (device_done(h->x->begin, err) < 0) /* the device knows more */
+        err_prefix(err, "the kernel that adds in step %d cannot start: ", row->step);
+    else
+        err_set(err, ERR_DEVICE, "the kernel that adds in step %d cannot start: CUDA error %d",
+                row->step, rc);
     return exec_nccl_fail(h->x, err);
 }
 

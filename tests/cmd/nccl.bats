@@ -101,7 +101,7 @@ failing() {
         told 3 "rank 1: .*in step .*, track .*: device cuda:0 (.*) failed at cuda"
     done
     failing EMULATED_FAIL=cudaLaunchKernel:40 '[2,1]' run
-    told 3 "rank 1: the kernel that adds in step .* cannot start"
+    told 3 "rank 1: the kernel that adds in step .* cannot start: device cuda:0 (.*) failed at cuda"
 }
 
 @test "a handle that is freed while its run is half in the queues, or behind another's" {
