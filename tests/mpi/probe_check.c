@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * probe_check SHAPE [DEVICE]: run under mpirun with as many ranks as SHAPE has, which is laid
- * over them whatever their hosts.  Turns of all kinds, rings through any neighbouring
- * groups, messages: every word that arrives is the one that its origin sent, and as many
- * arrive as should; on a GPU as DEVICE names it, through its memory.  Prints "ok SHAPE turns N
- * rings N" from rank 0; status 1 with a line from the rank that finds otherwise.
+ * over them whatever their hosts.  Turns of all kinds, rings through any neighbouring groups,
+ * messages: every word that arrives is the one that its origin sent, and as many arrive as
+ * should; on a GPU as DEVICE names it, through its memory, and its products have a rate.
+ * Prints "ok SHAPE turns N rings N" from rank 0; status 1 with a line from the rank that finds
+ * otherwise.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,6 +135,17 @@ static void check_message(struct probe *p, int64_t bytes)
     mem_free(got);
 }
 
+/* Of products on the GPU, however long ago it failed. */
+static void check_flops(struct device *device)
+{
+    struct probe_ask ask = {.device = device, .type = DTYPE_BF16};
+    struct err err = {0};
+    double flops = 0;
+
+    expect(probe_flops(world, &ask, &flops, &err) == 0 && flops > 0, "a rate of products",
+           &err);
+}
+
 int main(int argc, char **argv)
 {
     const int64_t sizes[] = {8, 4096, 61440, 61448, 200000};
@@ -165,6 +177,8 @@ int main(int argc, char **argv)
             check_ring(&p, first, count, sizes[rings % 5]);
     for (int i = 0; i < 5; i++)
         check_message(&p, sizes[i]);
+    if (device)
+        check_flops(device);
     if (world->rank == 0)
         printf("ok %s turns %d rings %d\n", argv[1], turns, rings);
     mem_free(to);
