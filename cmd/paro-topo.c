@@ -61,7 +61,8 @@ static const struct argp_option options[] = {
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
      "Measure the processor, a GPU for each rank of a host, or the GPU N (default cpu)", 0},
     {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
-     "What a GPU's memory travels by (default auto: NCCL with a GPU for each of several ranks)",
+     "What a GPU's memory travels by, as paro-train has it (default auto); over NCCL nothing is"
+     " measured",
      0},
     {"compute-type", KEY_COMPUTE, "TYPE", 0,
      "Type of the products that are measured: f32, bf16 (default f32, of a GPU bf16)", 0},
