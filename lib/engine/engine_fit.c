@@ -54,14 +54,17 @@ static void name_fitting(const struct plan *p, enum device_kind device, double m
 int engine_fit(const struct engine *e, int64_t bytes, struct err *err)
 {
     int64_t left = 0, all = 0;
+    enum device_kind kind = device_kind(e->device.at);
     char fitting[256]; /* 27 names and some words */
 
     if (device_memory(e->device.at, &left, &all, err))
         return -1;
+    /* Collectives are prepared when that memory is taken: theirs is had then. */
+    if (e->transport == COLL_NCCL)
+        bytes += (int64_t)plan_sums_on(e->plan, kind);
     if (left < 0 || bytes <= left)
         return 0;
-    name_fitting(e->plan, device_kind(e->device.at), (double)(bytes - left), fitting,
-                 sizeof fitting);
+    name_fitting(e->plan, kind, (double)(bytes - left), fitting, sizeof fitting);
     return err_set(err, ERR_SYS,
                    "GPU %d (%s) has %" PRId64 " bytes left of %" PRId64 ", expected %" PRId64
                    " for states and buffers, %" PRId64 " more: %s fit",

@@ -248,37 +248,63 @@ static void make_fabric(const struct plan *p, struct topo *t)
         t->port[k].out_Bps = t->port[k].in_Bps = 1e9;
 }
 
+struct asked { /* a plan, as it is priced */
+    struct topo topo;
+    struct plan_case at;
+    struct plan_tally tally;
+};
+
+static void ask(struct asked *a, const struct plan *p, enum device_kind device)
+{
+    struct plan_case *c = &a->at;
+
+    make_fabric(p, &a->topo);
+    plan_case_init(c, &a->topo, &p->model);
+    c->trainable = p->trainable;
+    c->micro_batch = p->micro_batch;
+    c->accum = p->accum;
+    c->seq = p->seq;
+    c->param_type = p->param_type;
+    c->wire_type = p->wire_type;
+    c->grad_type = p->grad_type;
+    c->compute_type = p->compute_type;
+    c->slow_params = p->slow_params;
+    c->slow_grads = p->slow_grads;
+    c->prefetch = p->prefetch;
+    c->buckets = p->buckets;
+    c->keep = p->keep;
+    c->recompute = p->recompute;
+    c->chunk_bytes = p->chunk_bytes;
+    c->device = device;
+    plan_tally_init(&a->tally, &a->topo, &p->model, p->trainable, p->keep);
+}
+
+static void asked_release(struct asked *a)
+{
+    plan_tally_release(&a->tally);
+    topo_release(&a->topo);
+}
+
 void plan_memory_on(const struct plan *p, enum device_kind device,
                     struct plan_memory out[PLAN_STRATEGIES])
 {
-    struct plan_tally tally;
-    struct plan_case c;
-    struct topo t;
+    struct asked a;
 
-    make_fabric(p, &t);
-    plan_case_init(&c, &t, &p->model);
-    c.trainable = p->trainable;
-    c.micro_batch = p->micro_batch;
-    c.accum = p->accum;
-    c.seq = p->seq;
-    c.param_type = p->param_type;
-    c.wire_type = p->wire_type;
-    c.grad_type = p->grad_type;
-    c.compute_type = p->compute_type;
-    c.slow_params = p->slow_params;
-    c.slow_grads = p->slow_grads;
-    c.prefetch = p->prefetch;
-    c.buckets = p->buckets;
-    c.keep = p->keep;
-    c.recompute = p->recompute;
-    c.chunk_bytes = p->chunk_bytes;
-    c.device = device;
-    plan_tally_init(&tally, &t, &p->model, p->trainable, p->keep);
+    ask(&a, p, device);
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         struct plan_price price = {.strategy = plan_strategy_at(i), .algo = p->algo};
-        plan_footprint(&c, &tally, &price);
+        plan_footprint(&a.at, &a.tally, &price);
         out[i] = price.memory;
     }
-    plan_tally_release(&tally);
-    topo_release(&t);
+    asked_release(&a);
+}
+
+double plan_sums_on(const struct plan *p, enum device_kind device)
+{
+    struct asked a;
+
+    ask(&a, p, device);
+    double bytes = sums_bytes(&a.at, &a.tally, p->algo, p->strategy);
+    asked_release(&a);
+    return bytes;
 }

@@ -96,5 +96,7 @@ void plan_release(struct plan *p);
    the plan's. */
 void plan_memory_on(const struct plan *p, enum device_kind device,
                     struct plan_memory out[PLAN_STRATEGIES]);
+/* Of its buffers what collectives have for sums; of a GPU over NCCL. */
+double plan_sums_on(const struct plan *p, enum device_kind device);
 
 #endif

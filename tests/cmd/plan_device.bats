@@ -8,6 +8,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
     load mpi
+    export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME=lo # ranks may share the GPU
     EMULATED=${B%/build*}/build-emulated${B##*/build}
     DATA=$BATS_TEST_DIRNAME/../data TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
     cd "$BATS_TEST_TMPDIR" || exit
@@ -47,10 +48,21 @@ activations() { # PLAN
 }
 
 @test "and what each of four ranks takes, over NCCL to the byte" {
-    export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME=lo
     plan cuda -i synth:2x2 --compute-type bf16 --recompute > four.yaml
     agree 54 timeout 250 mpirun -np 4 sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh \
         "$EMULATED/gpu/plan_check" cuda:0 nccl four.yaml
+}
+
+@test "a GPU too small for the sums of collectives alone is told so before anything is taken" {
+    plan cuda -i synth:2x2 --strategy NNN > four.yaml
+    seq 1 2000 > text
+    # Less by half of those sums; the GPU's pages and what it wants to be left are less than that.
+    planned=$(sed -n 's/^    total: //p' four.yaml)
+    EMULATED_GPU_BYTES=$((planned - 8000)) run mpirun -np 4 \
+        sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh "$EMULATED/bin/paro-train" four.yaml \
+        -d text -o run --steps 1 --device cuda:0 --transport nccl
+    [[ $output == *"bytes left of $((planned - 8000)), expected "*" for states and buffers, "* ]]
+    [[ $output == *"these strategies would: "* ]]
 }
 
 @test "--device goes into the plan, in YAML and in JSON, and into the tables" {
