@@ -290,6 +290,15 @@ END
     run ! grep scontrol out
 }
 
+@test "rates: each range is judged for itself" {
+    local slow='synth:8,port=1:90,noise=0.001'
+    run -2 horing-check --replay "$slow" -w 50: -c 95:
+    [[ $output == 'HORING CRITICAL - node1 '* ]]
+    run -2 horing-check --replay "$slow" -w 95: -c 95:
+    run -1 horing-check --replay "$slow" -w 95: -c 50:
+    run -0 horing-check --replay "$slow" -w 50: -c 50:
+}
+
 @test "json and Prometheus say the same" {
     says 0 OK
     put eth0 carrier 0
