@@ -299,6 +299,12 @@ END
     run -0 horing-check --replay "$slow" -w 50: -c 50:
 }
 
+@test "a textfile that is a pipe is refused, and nobody waits for who reads it" {
+    mkfifo pipe
+    run -3 timeout 20 horing-check --replay synth:8 --prom pipe
+    [ "$output" = "HORING UNKNOWN - 'pipe' is no regular file, expected one to replace, or a new name" ]
+}
+
 @test "json and Prometheus say the same" {
     says 0 OK
     put eth0 carrier 0
