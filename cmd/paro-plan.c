@@ -19,6 +19,7 @@ enum {
     KEY_STORAGE,
     KEY_ALGO,
     KEY_MEM,
+    KEY_DEVICE,
     KEY_BATCH,
     KEY_ACCUM,
     KEY_SEQ,
@@ -63,6 +64,7 @@ static const struct argp_option options[] = {
     {"storage", KEY_STORAGE, "RATE", 0, "What a host writes of a checkpoint, as 2GB/s", 0},
     {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
     {"mem", KEY_MEM, "BYTES", 0, "Memory of a rank (default the fabric's)", 0},
+    {"device", KEY_DEVICE, "KIND", 0, "What the ranks compute on: cpu, cuda (default cpu)", 0},
     {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step, or auto (default 1)", 0},
     {"accum", KEY_ACCUM, "S", 0, "Micro-steps of a global step, or auto (default 1)", 0},
     {"seq", KEY_SEQ, "T", 0, "Tokens of a sequence (default 256, or the model's maximum)", 0},
@@ -201,6 +203,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_MEM:
         return cli_check(
             &a->cli, num_bytes(arg, 1, PLAN_ASK_MEMORY_MAX, &ask->memory_bytes, err), "--mem");
+    case KEY_DEVICE:
+        return cli_check(&a->cli, plan_device_parse(arg, &ask->device, err), "--device");
     case KEY_BATCH:
         return cli_check(&a->cli, plan_ask_batch(arg, &ask->micro_batch, err), "--micro-batch");
     case KEY_ACCUM:

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads a fabric, or measures one, and prints it or where it differs from an older one. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/num.h"
 #include "cli/cli.h"
 #include "cli/cli_world.h"
+#include "coll/coll_options.h"
 #include "probe/probe.h"
 #include "topo/topo_import.h"
 
 struct args {
     struct cli cli;
-    const char *input, *old, *model;
+    const char *input, *old, *model, *device, *transport, *type;
     int64_t seq, micro_batch;
     enum topo_format format;
     int has_format, has_ask, discover;
@@ -29,7 +31,10 @@ enum {
     KEY_HOSTS,
     KEY_DISCOVER,
     KEY_SEQ,
-    KEY_BATCH
+    KEY_BATCH,
+    KEY_DEVICE,
+    KEY_TRANSPORT,
+    KEY_COMPUTE
 };
 
 static const struct argp_option options[] = {
@@ -53,6 +58,14 @@ static const struct argp_option options[] = {
      0},
     {"seq", KEY_SEQ, "T", 0, "Tokens of a sequence (default 256, or the model's maximum)", 0},
     {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step (default 1)", 0},
+    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
+     "Measure the processor, a GPU for each rank of a host, or the GPU N (default cpu)", 0},
+    {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
+     "What a GPU's memory travels by, as paro-train has it (default auto); over NCCL nothing is"
+     " measured",
+     0},
+    {"compute-type", KEY_COMPUTE, "TYPE", 0,
+     "Type of the products that are measured: f32, bf16 (default f32, of a GPU bf16)", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
      "Print it as yaml (default), json, table, dot, svg, hostfile or rankfile; a machine's XML"
      " as nccl",
@@ -112,6 +125,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_BATCH:
         return cli_check(&a->cli, num_i64(arg, 1, INT32_MAX, &a->micro_batch, err),
                          "--micro-batch");
+    case KEY_DEVICE:
+        a->device = arg;
+        return 0;
+    case KEY_TRANSPORT:
+        a->transport = arg;
+        return 0;
+    case KEY_COMPUTE:
+        a->type = arg;
+        return 0;
     case KEY_TOLERANCE:
         return cli_check(&a->cli, num_f64(arg, 0, 100, &a->tolerance, err), "--tolerance");
     case ARGP_KEY_END:
@@ -140,23 +162,75 @@ static const struct argp argp = {
     options, parse, NULL, "Measure a fabric (under mpirun) or read one (-i), and print it.",
     NULL,    NULL,  NULL};
 
+static int type_of(const struct args *a, const struct device *d, enum dtype *out,
+                   struct err *err)
+{
+    *out = device_kind(d) == DEVICE_CPU ? DTYPE_F32 : DTYPE_BF16;
+    if (!a->type)
+        return 0;
+    for (enum dtype t = DTYPE_F32; t <= DTYPE_BF16; t++)
+        if (strcmp(a->type, dtype_name(t)) == 0) {
+            *out = t;
+            return 0;
+        }
+    return err_set(err, ERR_INPUT, "--compute-type: '%s', expected f32 or bf16", a->type);
+}
+
+static int choose_transport(const struct args *a, const char *name, const struct world *w,
+                            const struct device *d, struct err *err)
+{
+    enum coll_transport transport;
+
+    if (coll_transport_choose(&transport, a->transport, name, d, w->ranks, err))
+        return -1;
+    return transport == COLL_MPI
+               ? 0
+               : err_set(err, ERR_INPUT,
+                         "rounds between GPUs are measured over MPI, not over NCCL, expected"
+                         " --transport mpi");
+}
+
+/* Collective.  What a rank lacks comes before what is asked of all. */
+static int open_device(const struct args *a, struct world *w, struct probe_ask *ask,
+                       struct err *err)
+{
+    const char *name = a->device ? a->device : "cpu";
+
+    if (world_agree(w, device_open(&ask->device, name, w->node_rank, err), err))
+        return -1;
+    int rc = type_of(a, ask->device, &ask->type, err);
+    rc = rc ? rc : choose_transport(a, name, w, ask->device, err);
+    return world_agree(w, rc, err);
+}
+
 /* As it is asked for: with the hosts for groups, or with those that are found. */
+static int measure_fabric(const struct args *a, struct world *w, struct probe_ask *ask,
+                          struct topo *t, struct err *err)
+{
+    struct probe_found found;
+
+    if (open_device(a, w, ask, err))
+        return -1;
+    if (a->model && probe_ask_model(w, a->model, a->seq, a->micro_batch ? a->micro_batch : 1,
+                                    &ask->matrices, err))
+        return -1;
+    if (!a->discover)
+        return probe_topo(w, NULL, ask, t, err);
+    if (probe_discover(w, &found, err))
+        return -1;
+    int rc = probe_topo(w, &found, ask, t, err);
+    probe_found_release(&found);
+    return rc;
+}
+
 static int measure(const struct args *a, struct world **w, struct topo *t, struct err *err)
 {
     struct probe_ask ask = {0};
-    struct probe_found found;
 
     if (world_open(w, err))
         return -1;
-    if (a->model &&
-        probe_ask_model(*w, a->model, a->seq, a->micro_batch ? a->micro_batch : 1, &ask, err))
-        return -1;
-    if (!a->discover)
-        return probe_topo(*w, NULL, &ask, t, err);
-    if (probe_discover(*w, &found, err))
-        return -1;
-    int rc = probe_topo(*w, &found, &ask, t, err);
-    probe_found_release(&found);
+    int rc = measure_fabric(a, *w, &ask, t, err);
+    device_close(ask.device);
     return rc;
 }
 
@@ -173,6 +247,10 @@ static int load(const struct args *a, struct world **w, struct topo *t, struct e
     if (a->discover)
         return err_set(err, ERR_INPUT,
                        "--discover without a fabric to measure, expected mpirun");
+    if (a->device || a->transport || a->type)
+        return err_set(err, ERR_INPUT,
+                       "--device, --transport and --compute-type are for a fabric that is"
+                       " measured, expected mpirun and no -i");
     if (a->model)
         return err_set(err, ERR_INPUT,
                        "-m is for a fabric that is measured, expected mpirun and no -i");

@@ -5,6 +5,7 @@ complete -c paro-plan -l algo -r -d 'ring, two-level, ho-ring or auto (default a
 complete -c paro-plan -l buckets -r -d 'Units whose gradients leave at once (default 2)'
 complete -c paro-plan -l check -r -d 'Compare a run\'s log with its plan (default plan.yaml beside the log)'
 complete -c paro-plan -l compute-type -r -d 'What is multiplied with weights: f32, bf16 (default f32)'
+complete -c paro-plan -l device -r -d 'What the ranks compute on: cpu, cuda (default cpu)'
 complete -c paro-plan -l emit -r -d 'Print the nearest that deepspeed, fsdp or megatron can run'
 complete -c paro-plan -l grad-type -r -d 'Gradients summed: f32, bf16 (default f32)'
 complete -c paro-plan -l group-level -r -d 'The last level of the fabric inside a group, or auto (default auto)'

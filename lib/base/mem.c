@@ -10,10 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum {
-    MEM_ALIGN = 64,     /* a cache line, and an AVX-512 vector */
-    MEM_LARGE = 2 << 20 /* a large page of most processors: elsewhere it is no worse */
-};
+enum { MEM_LARGE = 2 << 20 }; /* a large page of most processors: elsewhere it is no worse */
 
 static void mem_lost_for(const char *what)
 {

@@ -29,6 +29,7 @@ void *mem_have(void *p, const char *what);
  */
 FILE *mem_stream(char **text, size_t *bytes);
 
+enum { MEM_ALIGN = 64 }; /* a cache line, and an AVX-512 vector */
 /* Data: 64-byte aligned, zeroed, ERR_SYS naming `what` and the bytes when refused. */
 int mem_data(int64_t bytes, const char *what, void **out, struct err *err);
 /*

@@ -275,12 +275,20 @@ int cli_health_begin(struct cli_health *a, struct err *err)
     return a->answer ? 0 : err_sys(err, "cannot have memory for the answer");
 }
 
+static void mark_begin(const struct cli_health *a)
+{
+    if (a->marks)
+        printf("%c%c", CLI_LAUNCH_MARK, CLI_LAUNCH_BEGIN);
+}
+
 int cli_health_say(struct cli_health *a, int rc, struct err *err)
 {
     if (a->answer && fclose(a->answer) && rc == 0)
         rc = err_sys(err, "cannot have memory for the answer");
-    if (rc == 0)
+    if (rc == 0) {
+        mark_begin(a);
         fwrite(a->text, 1, a->text_bytes, stdout);
+    }
     free(a->text);
     a->answer = NULL;
     a->text = NULL;
@@ -449,6 +457,7 @@ int cli_health_fail(struct cli_health *a, const struct err *err)
     /* What another check, or a job, is in the way of is no news of the network. */
     if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
         health_write_prom_unknown(a->o.prom, a->ops.now_s, &ignored);
+    mark_begin(a);
     cli_fail(&a->cli, err);
     return cli_health_finish(a, HEALTH_UNKNOWN);
 }

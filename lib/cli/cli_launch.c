@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -27,11 +28,13 @@ static const double start_s = 10, leave_s = 5, term_s = 2, drain_s = 0.5;
 
 struct launch {
     const char *name;
-    pid_t pid; /* and its process group */
-    int gone, wait;
-    int out, signals;  /* -1: closed */
-    char *text, *mark; /* the mark in it, or NULL */
-    size_t bytes, room;
+    pid_t pid;        /* and its process group */
+    int gone, status; /* 128 + N: of signal N */
+    int out, signals; /* -1: closed */
+    char *text;
+    size_t bytes, room, seen; /* seen: no mark is before */
+    size_t begin, end;        /* of the answer in it; once there is one */
+    int answered;
 };
 
 /* ---- start and end ---- */
@@ -74,11 +77,16 @@ static int begin(struct launch *l, char *const *argv, const sigset_t *mask, stru
     return why ? err_sys(err, "cannot run '%s'", l->name) : 0;
 }
 
+/* It is left to be collected: so long nobody else has its number, which its group has too. */
 static int is_gone(struct launch *l)
 {
-    if (!l->gone)
-        l->gone = waitpid(l->pid, &l->wait, WNOHANG) != 0;
-    return l->gone;
+    siginfo_t how = {0};
+
+    if (l->gone || waitid(P_PID, (id_t)l->pid, &how, WEXITED | WNOHANG | WNOWAIT) ||
+        how.si_pid == 0)
+        return l->gone;
+    l->status = how.si_status + (how.si_code == CLD_EXITED ? 0 : 128);
+    return l->gone = 1;
 }
 
 static void wait_for(struct launch *l, double seconds)
@@ -89,39 +97,51 @@ static void wait_for(struct launch *l, double seconds)
         tick_sleep_s(0.01);
 }
 
+/* What it started and left behind. */
+static int has_group(const struct launch *l)
+{
+    return kill(-l->pid, 0) == 0 || errno != ESRCH;
+}
+
 /* Who has answered may leave by itself. */
 static void end(struct launch *l, int answered)
 {
     if (l->pid <= 0)
         return;
     wait_for(l, answered ? leave_s : 0);
-    if (l->gone)
-        return;
     kill(-l->pid, SIGTERM);
+    double late = tick_now_s() + term_s;
     wait_for(l, term_s);
-    if (l->gone)
-        return;
-    kill(-l->pid, SIGKILL);
-    waitpid(l->pid, &l->wait, 0);
+    if (!l->gone)
+        kill(-l->pid, SIGKILL);
+    waitpid(l->pid, NULL, 0);
     l->gone = 1;
+    while (has_group(l) && tick_now_s() < late)
+        tick_sleep_s(0.01);
+    if (has_group(l))
+        kill(-l->pid, SIGKILL);
 }
 
 /* ---- what it says ---- */
 
-/* In what came from `from` on, or in the byte before. */
-static void find_mark(struct launch *l, size_t from)
+/* In what came since; the last byte may be half of one. */
+static void find_marks(struct launch *l)
 {
-    char *end = l->text + l->bytes, *at = l->text + (from ? from - 1 : 0);
+    const char *at = l->text + l->seen, *stop = l->text + l->bytes;
 
-    at = memchr(at, CLI_LAUNCH_MARK, (size_t)(end - at));
-    l->mark = at && at + 1 < end && at[1] >= '0' && at[1] <= '3' ? at : NULL;
+    while (!l->answered && (at = memchr(at, CLI_LAUNCH_MARK, (size_t)(stop - at))) &&
+           at + 1 < stop) {
+        l->answered = at[1] >= '0' && at[1] <= '3';
+        l->end = (size_t)(at++ - l->text);
+        if (*at == CLI_LAUNCH_BEGIN)
+            l->begin = l->end + 2;
+    }
+    l->seen = at ? (size_t)(at - l->text) : l->bytes;
 }
 
 /* 1: something came; 0: the end. */
 static int more(struct launch *l, struct err *err)
 {
-    size_t before = l->bytes;
-
     l->text = mem_grow(l->text, &l->room, l->bytes + ROOM, 1);
     ssize_t n = read(l->out, l->text + l->bytes, ROOM);
     if (n < 0)
@@ -129,13 +149,13 @@ static int more(struct launch *l, struct err *err)
     l->bytes += (size_t)n;
     if (l->bytes > MOST)
         return err_set(err, ERR_PEER, "'%s' says more than %d MiB", l->name, MOST >> 20);
-    find_mark(l, before);
+    find_marks(l);
     return n > 0;
 }
 
 static int say_ended(const struct launch *l, struct err *err)
 {
-    int status = WIFEXITED(l->wait) ? WEXITSTATUS(l->wait) : 128 + WTERMSIG(l->wait);
+    int status = l->status;
     const char *by = status > 128 && status < 128 + 32 ? strsignal(status - 128) : NULL;
 
     return err_set(err, ERR_PEER, "'%s' ended with status %d%s%s%s before there was an answer",
@@ -149,7 +169,7 @@ static int gather(struct launch *l, double seconds, struct err *err)
     struct pollfd fd[2] = {{.fd = l->out, .events = POLLIN},
                            {.fd = l->signals, .events = POLLIN}};
 
-    while (tick_now_s() < late) {
+    for (int done = 0; !done;) {
         int ready = poll(fd, 2, SLICE_MS), was_gone = l->gone;
         if (ready < 0 && errno != EINTR)
             return err_sys(err, "cannot wait for '%s'", l->name);
@@ -161,13 +181,14 @@ static int gather(struct launch *l, double seconds, struct err *err)
                 return -1;
             if (rc == 0)
                 fd[0].fd = -1;
-            if (l->mark)
+            if (l->answered)
                 return 0;
         }
-        if (is_gone(l) && fd[0].fd < 0)
-            break;
-        if (l->gone && !was_gone) /* somebody else may hold its end */
+        if (is_gone(l) && !was_gone) /* it may have spoken since; others may hold its end */
             late = tick_now_s() + drain_s;
+        else
+            done = tick_now_s() >= late;
+        done |= l->gone && fd[0].fd < 0;
     }
     return l->gone ? say_ended(l, err)
                    : err_set(err, ERR_PEER, "no answer from '%s' within %.3g s", l->name,
@@ -180,6 +201,7 @@ int cli_launch(char *const *argv, double seconds, char **text, int *status, stru
     struct signalfd_siginfo told;
     sigset_t ends, mask;
 
+    signal(SIGCHLD, SIG_DFL); /* where it is ignored nobody is told how a child ended */
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
@@ -199,8 +221,10 @@ int cli_launch(char *const *argv, double seconds, char **text, int *status, stru
         mem_free(l.text);
         return -1;
     }
-    *status = l.mark[1] - '0';
-    *l.mark = 0;
+    fwrite(l.text, 1, l.begin ? l.begin - 2 : 0, stderr);
+    *status = l.text[l.end + 1] - '0';
+    l.text[l.end] = 0;
+    memmove(l.text, l.text + l.begin, l.end + 1 - l.begin);
     *text = l.text;
     return 0;
 }

@@ -84,8 +84,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
 void engine_close(struct engine *e);
 const struct layout *engine_layout(const struct engine *e);
 
-/* Bytes this rank keeps of parameters, gradients and optimizer state, and of everything else.
- */
+/* Bytes this rank keeps of parameters, gradients and optimizer state, and of all else. */
 int64_t engine_state_bytes(const struct engine *e);
 int64_t engine_buffer_bytes(const struct engine *e);
 /* Bytes of memory: taken, of the device and beside it, and what the plan said, of a rank. */

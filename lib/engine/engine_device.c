@@ -14,12 +14,14 @@
 
 #include <string.h>
 
+#include "kern/kern_kind.h"
+
 /* What the network reads: on a GPU what is there, if its kernels take that. */
 static enum dtype hand_type(const struct engine *e)
 {
     enum dtype there = e->there[ENGINE_GATHER] ? e->plan->wire_type : e->plan->param_type;
 
-    return e->device.gpu && there == e->plan->compute_type ? there : DTYPE_F32;
+    return kern_kind_weight(device_kind(e->device.at), e->plan->compute_type, there);
 }
 
 int engine_device_open(struct engine *e, const struct engine_options *o, struct err *err)

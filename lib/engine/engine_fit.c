@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what is said where a GPU has not the memory for a plan: how much is missing, and which
- * of the 27 strategies would do.  What the planner says of a strategy is not what the engine
- * takes on a GPU (activations are of another type there), but by how much two strategies differ
- * is: states and buffers are counted alike.
+ * of the 27 strategies would do: by how much they differ from the one at hand, the planner
+ * says.
  */
 #include "engine/engine_inside.h"
 
@@ -11,61 +10,41 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A fabric of the plan's groups: bytes do not ask for rates. */
-static void make_fabric(const struct plan *p, struct topo *t)
+/* Of plan_strategy_at. */
+static int index_of(struct plan_strategy s)
 {
-    topo_init(t, 2, &p->groups);
-    for (int i = 0; i < 2; i++)
-        t->level[i].port_Bps = t->level[i].flow_Bps = t->level[i].member_Bps = 1e9;
-    for (int k = 0; k < p->groups.count; k++)
-        t->port[k].out_Bps = t->port[k].in_Bps = 1e9;
+    for (int i = 0;; i++) {
+        struct plan_strategy at = plan_strategy_at(i); /* one of them is it */
+
+        if (at.params == s.params && at.grads == s.grads && at.optimizer == s.optimizer)
+            return i;
+    }
 }
 
-static void price_all(const struct plan *p, struct plan_price price[PLAN_STRATEGIES])
+double engine_planned(const struct engine *e)
 {
-    struct plan_case c;
-    struct topo t;
+    struct plan_memory m[PLAN_STRATEGIES];
 
-    make_fabric(p, &t);
-    plan_case_init(&c, &t, &p->model);
-    c.trainable = p->trainable;
-    c.micro_batch = p->micro_batch;
-    c.accum = p->accum;
-    c.seq = p->seq;
-    c.algo = p->algo == SCHEDULE_AUTO ? SCHEDULE_RING : p->algo;
-    c.param_type = p->param_type;
-    c.wire_type = p->wire_type;
-    c.grad_type = p->grad_type;
-    c.compute_type = p->compute_type;
-    c.slow_params = p->slow_params;
-    c.slow_grads = p->slow_grads;
-    c.prefetch = p->prefetch;
-    c.buckets = p->buckets;
-    c.keep = p->keep;
-    c.recompute = p->recompute;
-    c.chunk_bytes = p->chunk_bytes;
-    plan_price_all(&c, price);
-    topo_release(&t);
+    plan_memory_on(e->plan, device_kind(e->device.at), m);
+    return m[index_of(e->plan->strategy)].total;
 }
 
 /* Names of those that need less than this one by what is missing; "none" where there is none.
  */
-static void name_fitting(const struct plan *p, double missing, char *text, size_t room)
+static void name_fitting(const struct plan *p, enum device_kind device, double missing,
+                         char *text, size_t room)
 {
-    struct plan_price price[PLAN_STRATEGIES];
-    double own = 0;
+    struct plan_memory m[PLAN_STRATEGIES];
     size_t used = 0;
 
-    price_all(p, price);
-    for (int i = 0; i < PLAN_STRATEGIES; i++)
-        if (!memcmp(&price[i].strategy, &p->strategy, sizeof p->strategy))
-            own = price[i].memory.total;
+    plan_memory_on(p, device, m);
+    double own = m[index_of(p->strategy)].total;
     snprintf(text, room, "none of the 27 strategies would");
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         char name[4];
-        if (price[i].memory.total > own - missing)
+        if (m[i].total > own - missing)
             continue;
-        plan_strategy_name(price[i].strategy, name);
+        plan_strategy_name(plan_strategy_at(i), name);
         if (used == 0)
             used = (size_t)snprintf(text, room, "these strategies would:");
         used += (size_t)snprintf(text + used, room - used, " %s", name);
@@ -75,13 +54,17 @@ static void name_fitting(const struct plan *p, double missing, char *text, size_
 int engine_fit(const struct engine *e, int64_t bytes, struct err *err)
 {
     int64_t left = 0, all = 0;
+    enum device_kind kind = device_kind(e->device.at);
     char fitting[256]; /* 27 names and some words */
 
     if (device_memory(e->device.at, &left, &all, err))
         return -1;
+    /* Collectives are prepared when that memory is taken: theirs is had then. */
+    if (e->transport == COLL_NCCL)
+        bytes += (int64_t)plan_sums_on(e->plan, kind);
     if (left < 0 || bytes <= left)
         return 0;
-    name_fitting(e->plan, (double)(bytes - left), fitting, sizeof fitting);
+    name_fitting(e->plan, kind, (double)(bytes - left), fitting, sizeof fitting);
     return err_set(err, ERR_SYS,
                    "GPU %d (%s) has %" PRId64 " bytes left of %" PRId64 ", expected %" PRId64
                    " for states and buffers, %" PRId64 " more: %s fit",

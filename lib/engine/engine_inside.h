@@ -66,6 +66,7 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
 int engine_device_memory(struct engine *e, int64_t own, int64_t shared, struct err *err);
 /* ERR_SYS where the GPU has not so many bytes left: with the strategies that would fit. */
 int engine_fit(const struct engine *e, int64_t bytes, struct err *err);
+double engine_planned(const struct engine *e); /* bytes of the plan, on that device */
 int engine_device_events(struct engine *e, struct err *err);
 void engine_device_events_close(struct engine *e);
 void engine_device_drain(struct engine *e); /* waits for all that was asked for */

@@ -324,6 +324,17 @@ static void size_slots(struct engine *e)
     e->buckets = e->plan->buckets > 0 ? e->plan->buckets : 1;
 }
 
+/* Now what kernels of the step's shapes would want in it: engine_fit then knows of it. */
+static int reserve(struct engine *e, struct err *err)
+{
+    struct kern *k = &e->device.kern;
+    const struct plan_micro micro = {.batch = e->plan->micro_batch,
+                                     .seq = e->plan->seq,
+                                     .device = device_kind(e->device.at)};
+
+    return k->op->reserve(k, plan_work_bytes(e->model, &micro), err);
+}
+
 /* Everything that can be known alone; the collective part follows when all ranks agree. */
 static int set_up(struct engine *e, const struct engine_options *o, struct err *err)
 {
@@ -352,7 +363,8 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     size_slots(e);
     /* One that is kept for the backward in a step comes in its turn where there is none. */
     options.places = e->ring + (e->keep > 0);
-    if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err))
+    if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err) ||
+        reserve(e, err))
         return -1;
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
     e->bucket = mem_new((size_t)e->buckets, sizeof *e->bucket);
@@ -505,8 +517,7 @@ void engine_memory(const struct engine *e, struct engine_memory *m)
     int64_t device = e->shared.used + e->own.used;
     int64_t beside = engine_buffer_bytes(e) + e->state_bytes - device;
 
-    *m = (struct engine_memory){.device_bytes = device,
-                                .planned_bytes = e->plan->price.memory.total};
+    *m = (struct engine_memory){.device_bytes = device, .planned_bytes = engine_planned(e)};
     if (e->device.gpu) {
         m->device_bytes += e->device.kern.bytes + e->device.mover.bytes + coll_on_gpu(&e->coll);
         m->host_bytes = beside + e->host.used + coll_staged(&e->coll);

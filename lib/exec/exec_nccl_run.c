@@ -10,9 +10,11 @@
  */
 #include "exec/exec_nccl_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/tick.h"
+#include "dev/device_inside.h"
 #include "exec/exec_cuda_land.h"
 
 static char *spot(const struct exec_nccl_handle *h, struct exec_spot s)
@@ -87,6 +89,7 @@ static int land_row(struct exec_nccl_handle *h, struct device_queue *queue, int 
     const struct exec_row *row = row_of(h, at);
     const struct exec_rows *r = &h->rows;
     int64_t n = row->bytes / dtype_bytes(r->type);
+    char where[48];
     const char *arrived = row->kind == EXEC_LOCAL
                               ? spot(h, row->from)
                               : h->base[EXEC_SCRATCH] + h->turns.slot_at[h->turns.order[at]];
@@ -101,8 +104,9 @@ static int land_row(struct exec_nccl_handle *h, struct device_queue *queue, int 
                             r->type, r->redop, ranks, n);
     if (rc == 0)
         return 0;
-    err_set(err, ERR_DEVICE, "the kernel that adds in step %d cannot start: CUDA error %d",
-            row->step, rc);
+    snprintf(where, sizeof where, "the kernel that adds in step %d", row->step);
+    device_fail(h->x->device, where, cudaGetErrorString((cudaError_t)rc));
+    (void)device_check(h->x->device, err);
     return exec_nccl_fail(h->x, err);
 }
 

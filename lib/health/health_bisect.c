@@ -5,13 +5,11 @@
  *     0..7 slow    0..3 slow    0..1 fine         only 0..3 together are slow
  *                  4..7 fine    2..3 fine
  *
- * Slow is what is slow LOOKS times in a row: one look is a second at most, in which any of the
- * streams may meet another program's.
+ * Slow is what is slow HEALTH_LOOKS times in a row: one look is a second at most, in which any
+ * of the streams may meet another program's.
  */
 #include "health/health_look.h"
 #include "health/health_tour.h"
-
-enum { LOOKS = 4 };
 
 int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,
                   int *count)
@@ -27,7 +25,7 @@ int health_bisect(const struct health_data *d, const struct health_rules *rules,
         *count = c->count;
         if (!health_collective_late(health_collective_best(d, *first, *count, &looks), rules))
             continue;
-        if (looks < LOOKS)
+        if (looks < HEALTH_LOOKS)
             return 1;
         for (int upper = 0; upper < 2 && c->count >= 4; upper++) { /* two hosts in a half */
             *first = c->first + (upper ? c->count / 2 : 0);

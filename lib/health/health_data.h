@@ -117,6 +117,7 @@ struct health_data {
     uint64_t seed;        /* of the rounds */
     int rounds, wanted;   /* of the first look: done, and to do */
     unsigned asked, done; /* bits of enum health_part */
+    int capped;           /* it ended for the bytes that a port may carry, not for the time */
 };
 
 /* Hosts without places, one rank each, that answer; called `name`, made clean (health_name.h).

@@ -281,7 +281,7 @@ end:
 static void judge_unfinished(const struct health_data *d, struct health_verdict *v)
 {
     struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 901);
-    char parts[160] = "";
+    char parts[160] = "", within[48];
     size_t used = 0;
 
     for (int p = 0; p < HEALTH_PARTS; p++)
@@ -290,11 +290,15 @@ static void judge_unfinished(const struct health_data *d, struct health_verdict 
                                      used ? ", " : "", health_part_name((enum health_part)p));
     if (used == 0)
         return;
-    if (health_missing(d, 1u << HEALTH_PART_ROUNDS))
-        add(v, &f, "%s not finished within %.3g s (%d of %d rounds)", parts, d->deadline_s,
-            d->rounds, d->wanted);
+    if (d->capped)
+        snprintf(within, sizeof within, "the bytes of --max-bytes");
     else
-        add(v, &f, "%s not finished within %.3g s", parts, d->deadline_s);
+        snprintf(within, sizeof within, "%.3g s", d->deadline_s);
+    if (health_missing(d, 1u << HEALTH_PART_ROUNDS))
+        add(v, &f, "%s not finished within %s (%d of %d rounds)", parts, within, d->rounds,
+            d->wanted);
+    else
+        add(v, &f, "%s not finished within %s", parts, within);
 }
 
 static void judge_unable(const struct health_data *d, struct health_verdict *v)

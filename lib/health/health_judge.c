@@ -33,7 +33,8 @@ struct judge {
 
 /*
  * A small deviation wants a second look.  A check that was ended before it may have seen what
- * another program did for a second: not known.
+ * another program did for a second: not known.  Latencies are between the two looks: where they
+ * are missing the second was not even asked for.
  */
 static enum health_state state_of(const struct judge *j, double percent, int confirmed)
 {
@@ -41,7 +42,8 @@ static enum health_state state_of(const struct judge *j, double percent, int con
         return HEALTH_CRITICAL;
     if (!health_range_alerts(&j->rules->warn, percent))
         return HEALTH_OK;
-    unsigned looks = 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_CONFIRM;
+    unsigned looks =
+        1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY | 1u << HEALTH_PART_CONFIRM;
     return confirmed || !health_missing(j->d, looks) ? HEALTH_WARNING : HEALTH_UNKNOWN;
 }
 

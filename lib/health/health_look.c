@@ -31,7 +31,7 @@ enum { PAIR_AGAIN_MOST = 16 };
 
 static int alerts(const void *rules, double percent)
 {
-    return health_range_alerts(&((const struct health_rules *)rules)->warn, percent);
+    return health_rules_alert(rules, percent);
 }
 
 /* ---- what is expected ---- */

@@ -62,10 +62,12 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
                         struct health_verdict *v);
 void health_judge_latency(const struct health_data *d, const struct health_rules *rules,
                           struct health_verdict *v);
-/* Whether it took longer than its pairs make one expect, by the range of CRITICAL. */
+/* All at once are slow when they are so as often in a row. */
+enum { HEALTH_LOOKS = 4 };
 /* The best of the looks at these hosts at once, of so many (unless NULL), or NULL. */
 const struct health_collective *health_collective_best(const struct health_data *d, int first,
                                                        int count, int *looks);
+/* Whether it took longer than its pairs make one expect, by the range of CRITICAL. */
 int health_collective_late(const struct health_collective *c, const struct health_rules *rules);
 void health_judge_collective(const struct health_data *d, const struct health_rules *rules,
                              struct health_verdict *v);

@@ -115,8 +115,8 @@ static int port_needs(const struct health_look *l, const struct health_end *e)
         return 0;
     if (e->again < HEALTH_AGAIN)
         return HEALTH_AGAIN - e->again;
-    int low = health_range_alerts(&l->rules->warn, e->median - 2 * e->sigma),
-        high = health_range_alerts(&l->rules->warn, e->median + 2 * e->sigma);
+    int low = health_rules_alert(l->rules, e->median - 2 * e->sigma),
+        high = health_rules_alert(l->rules, e->median + 2 * e->sigma);
     return !e->slow && low != high && e->again < AGAIN_SAMPLES_MOST ? HEALTH_AGAIN : 0;
 }
 

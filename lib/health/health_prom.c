@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -148,7 +149,11 @@ static int64_t success_before(const char *path)
     struct err ignored;
     char *text = NULL, *at;
     int64_t bytes = 0, success_s = 0;
+    struct stat st;
 
+    /* What is no file is refused when it is to be written; opening a pipe would wait. */
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return 0;
     if (io_read_text(path, 64 << 20, &text, &bytes, &ignored) == 0 && (at = strstr(text, key)))
         success_s = strtoll(at + sizeof key - 1, NULL, 10);
     mem_free(text);

@@ -57,3 +57,8 @@ int health_range_alerts(const struct health_range *r, double v)
 
     return r->inside ? in : !in;
 }
+
+int health_rules_alert(const struct health_rules *r, double percent)
+{
+    return health_range_alerts(&r->warn, percent) || health_range_alerts(&r->crit, percent);
+}

@@ -35,6 +35,8 @@ static void put_head(const struct health_data *d, FILE *out)
     put_parts(&j, "done", d->done);
     jout_num(&j, "seconds", d->seconds);
     jout_num(&j, "deadline_s", d->deadline_s);
+    if (d->capped)
+        jout_bool(&j, "capped", 1);
     jout_close(&j, '}');
 }
 

@@ -145,11 +145,12 @@ static int head(struct reader *r)
     const char *format, *level;
     int64_t seed;
 
+    d->capped = json_is_true(json_object_get(r->object, "capped"));
     if (text(r, "format", 32, &format))
         return -1;
     if (strcmp(format, "paro-health/1"))
         return FAIL(r, "format", "is '%s', expected 'paro-health/1'", format);
-    if (keys(r, 12) || whole(r, "when_s", 0, INT64_C(1) << 40, &d->when_s) ||
+    if (keys(r, d->capped ? 13 : 12) || whole(r, "when_s", 0, INT64_C(1) << 40, &d->when_s) ||
         text(r, "level", 16, &level) || small(r, "hosts", 1, HEALTH_HOSTS_MOST, &d->hosts) ||
         small(r, "own", 0, d->hosts - 1, &d->own) ||
         whole(r, "seed", INT64_MIN, INT64_MAX, &seed) ||

@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
+#include "health/health_ends.h"
+#include "health/health_look.h"
 #include "health/health_name.h"
 #include "probe/probe_ring.h"
 
@@ -23,6 +25,8 @@ enum {
 
 /* Runs that so many turns come to: most of them once more, to open connections; two to size. */
 #define RUNS(turns) (2 * (int64_t)(turns) + 2)
+/* And with those that look again, and one for all at once. */
+#define ALL_RUNS(turns) (RUNS(turns) + 2 * HEALTH_AGAIN + 1)
 
 /* A stream's time: long beside the naps of a rank that waits (100 us) and a time slice (4 ms).
  */
@@ -60,16 +64,33 @@ static int went(struct health_tour *t, int rc, const struct err *err)
 static int fit_cap(struct health_tour *t, int turns, int64_t cap_bytes, struct err *err)
 {
     int64_t least = (int64_t)PROBE_BYTES_LEAST * RUNS(turns);
+    int64_t each = cap_bytes / ALL_RUNS(turns);
 
-    if (cap_bytes == 0 || t->bytes <= cap_bytes / RUNS(turns))
+    t->left = INT64_MAX;
+    if (cap_bytes == 0)
         return 0;
-    t->bytes = cap_bytes / RUNS(turns);
-    if (t->bytes >= PROBE_BYTES_LEAST)
+    if (each < PROBE_BYTES_LEAST) /* what does not fit is said to be missing */
+        each = PROBE_BYTES_LEAST;
+    if (t->bytes > each)
+        t->bytes = each;
+    t->left = cap_bytes - PROBE_BYTES_LEAST; /* for sizing */
+    if (cap_bytes >= least)
         return 0;
     return err_set(err, ERR_INPUT,
                    "a port may carry %" PRId64 " bytes, expected %" PRId64
                    " at least to measure with",
                    cap_bytes, least);
+}
+
+/* The same on all ranks: 0: a port would carry more than it may, and the tour is over. */
+static int pay(struct health_tour *t, int64_t bytes)
+{
+    if (bytes > t->left) {
+        t->over = t->data->capped = 1;
+        return 0;
+    }
+    t->left -= t->left < INT64_MAX ? bytes : 0;
+    return 1;
 }
 
 static int least_members(const struct groups *g, int first, int count)
@@ -81,12 +102,26 @@ static int least_members(const struct groups *g, int first, int count)
     return least;
 }
 
-/* What a rank gives so that the ports carry about a turn's bytes. */
-static int64_t gather_bytes(const struct health_tour *t, int first, int count)
+/* What a rank gives so that the ports carry about so many bytes. */
+static int64_t gather_bytes(const struct health_tour *t, int first, int count, int64_t bytes)
 {
-    int64_t each = t->bytes / ((int64_t)(count - 1) * least_members(hosts_of(t), first, count));
+    int64_t each = bytes / ((int64_t)(count - 1) * least_members(hosts_of(t), first, count));
 
     return each < GATHER_LEAST ? GATHER_LEAST : each;
+}
+
+/*
+ * What is left is for looks at all, at a half, at a half of that: of a port, one on each level.
+ * Nothing is measured behind them.
+ */
+static int64_t ring_bytes(const struct health_tour *t)
+{
+    int levels = 1;
+
+    for (int hosts = hosts_of(t)->count; hosts >= 4; hosts = (hosts + 1) / 2)
+        levels++;
+    int64_t each = t->left / ((int64_t)GATHERS * HEALTH_LOOKS * levels);
+    return each < t->bytes ? each : t->bytes;
 }
 
 /* Of a rank: a turn, or what all hosts give around a ring. */
@@ -94,7 +129,7 @@ static int64_t room_of(const struct health_tour *t)
 {
     const struct groups *g = hosts_of(t);
     int64_t turn = probe_shift_room(g, t->bytes);
-    int64_t ring = probe_ring_room(g->count, gather_bytes(t, 0, g->count));
+    int64_t ring = probe_ring_room(g->count, gather_bytes(t, 0, g->count, t->bytes));
 
     return turn > ring ? turn : ring;
 }
@@ -285,6 +320,10 @@ static int run_turn(struct health_tour *t, int number, enum health_stage stage, 
 {
     struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
     struct health_turn *turn = &t->turn[number];
+    if (!pay(t, t->bytes)) {
+        mem_free(all);
+        return 0;
+    }
     int rc = run(t, &turn->round, all, err);
 
     if (rc == 0) {
@@ -421,8 +460,15 @@ static void enter_ring(struct health_tour *t, const struct tally *all, int first
 
 int health_tour_collective(struct health_tour *t, int first, int count, struct err *err)
 {
+    if (t->ring_bytes == 0)
+        t->ring_bytes = ring_bytes(t);
+    int64_t bytes = gather_bytes(t, first, count, t->ring_bytes);
+    int rails = least_members(hosts_of(t), first, count);
+    if (t->left < INT64_MAX && bytes * (count - 1) * rails > t->ring_bytes) {
+        t->over = t->data->capped = 1;
+        return 0;
+    }
     struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
-    int64_t bytes = gather_bytes(t, first, count);
     struct probe_round r = {0};
     double took[GATHERS - 1];
     int rc = probe_ring(&t->probe, first, count, bytes, &r, err), ran = 0;

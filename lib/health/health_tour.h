@@ -19,6 +19,8 @@ struct health_tour {
     struct probe probe;
     int opened;               /* the probe is */
     int64_t bytes;            /* through each port in a turn */
+    int64_t left;             /* that each port may still carry in turns */
+    int64_t ring_bytes;       /* that it may in one of all at once; 0: not known yet */
     double until_s, end_s;    /* no turn begins later; all is said */
     double start_s, before_s; /* when it began; the deadline that the world had before */
     struct health_kernel kernel;
@@ -26,15 +28,15 @@ struct health_tour {
     size_t room;
     struct health_turn *turn; /* [turns], owned: made ready, for a turn comes again */
     int ran;                  /* turns that were entered */
-    int over;                 /* the time is, or bytes did not come: all ranks know */
+    int over;                 /* the time is, the bytes, or some did not come: all ranks know */
     int stalled;              /* bytes did not come: nothing is asked of peers any more */
     int missing;              /* the host whose bytes did not come to this rank, or -1 */
 };
 
 /*
  * Collective: until then (tick_now_s) all is to be said, so that measuring ends before.  Each
- * port is asked to carry at most cap_bytes in `turns` turns (0: no cap); ERR_INPUT where that
- * is too little to measure with.
+ * port is asked to carry at most cap_bytes (0: no cap), whatever is measured; ERR_INPUT where
+ * that is too little for `turns` turns.
  */
 int health_tour_open(struct health_tour *t, struct world *w, struct health_data *d,
                      const char *volatile *where, double until_s, int turns, int64_t cap_bytes,

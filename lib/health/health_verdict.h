@@ -28,6 +28,8 @@ struct health_rules {
 };
 /* 96: and 75:, latency ~:200 and ~:500, no baseline. */
 void health_rules_init(struct health_rules *r);
+/* Whether a rate's percentage is outside one of the two: either may be the narrower. */
+int health_rules_alert(const struct health_rules *r, double percent);
 
 struct health_port {
     int samples;          /* that were judged; 0: nothing is known */

@@ -2,17 +2,19 @@
 /* Knows which table a device has. */
 #include "kern/kern.h"
 
+#include "kern/kern_kind.h"
+
 int kern_open(struct kern *out, struct device *device, struct device_queue *queue,
               enum dtype compute, enum dtype weight, struct err *err)
 {
-    int cpu = device_kind(device) == DEVICE_CPU;
+    enum device_kind kind = device_kind(device);
     struct kern k = {.device = device,
                      .queue = queue,
-                     .act = cpu ? DTYPE_F32 : compute,
-                     .weight = cpu ? DTYPE_F32 : weight,
-                     .row_elems = cpu ? 1 : 8};
+                     .act = kern_kind_act(kind, compute),
+                     .weight = kind == DEVICE_CPU ? DTYPE_F32 : weight,
+                     .row_elems = kern_kind_row_elems(kind)};
 
-    if (cpu ? kern_open_cpu(&k, err) : kern_open_cuda(&k, err))
+    if (kind == DEVICE_CPU ? kern_open_cpu(&k, err) : kern_open_cuda(&k, err))
         return -1;
     *out = k;
     return 0;

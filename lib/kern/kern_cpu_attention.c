@@ -22,12 +22,7 @@
 #include "kern/kern_cpu.h"
 #include "kern/kern_vec.h"
 
-enum { BLOCK = 64 };
-
-int64_t kern_attention_scratch(const struct kern_heads *s)
-{
-    return 2 * BLOCK * s->seq; /* S or P, and dP or dS */
-}
+enum { BLOCK = 64 }; /* as kern_attention_scratch has it */
 
 /*
  * Rows of scores (rows, keys) become exp(scale (S - max)), 0 above the diagonal; lse (rows) and

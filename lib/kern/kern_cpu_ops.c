@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "kern/kern.h"
+#include "kern/kern_kind.h"
 
 enum {
     PIECE =
@@ -33,12 +34,17 @@ static void close_cpu(struct kern *k)
     mem_free(k->own);
 }
 
+static int reserve(struct kern *k, int64_t bytes, struct err *err)
+{
+    (void)k, (void)bytes, (void)err; /* sums are registers' */
+    return 0;
+}
+
 /* ---- tokens: the caller's own, which stay where they are ---- */
 
 static int64_t tokens_bytes(const struct kern *k, int64_t n)
 {
-    (void)k, (void)n;
-    return 0;
+    return kern_kind_tokens_bytes(device_kind(k->device), n);
 }
 
 static void tokens(struct kern *k, struct kern_tokens *out, void *room, const int32_t *tokens,
@@ -137,8 +143,7 @@ static const char *attention_by(const struct kern *k, const struct kern_heads *s
 
 static int64_t attention_bytes(const struct kern *k, const struct kern_heads *s, int backward)
 {
-    (void)k, (void)backward;
-    return kern_attention_scratch(s) * (int64_t)sizeof(float);
+    return kern_kind_attention_bytes(device_kind(k->device), k->act, s, backward);
 }
 
 static void attention(struct kern *k, const struct kern_heads *s, void *out, float *lse,
@@ -363,6 +368,7 @@ static void adamw(struct kern *k, float *w, float *m, float *v, const void *g, e
 
 static const struct kern_ops cpu_ops = {
     .close = close_cpu,
+    .reserve = reserve,
     .tokens_bytes = tokens_bytes,
     .tokens = tokens,
     .embed = embed,

@@ -11,10 +11,11 @@
 #include "base/mem.h"
 #include "kern/kern_cuda.h"
 #include "kern/kern_cuda_inside.h"
+#include "kern/kern_kind.h"
 
 enum { CAPABLE = 80 }; /* what kernels are compiled for at least: bf16 in tensor cores */
 
-enum { LOSS, SUMSQ, SUMS }; /* places of sums and host_sums */
+enum { LOSS, SUMSQ }; /* places of sums and host_sums, of KERN_KIND_SUMS */
 
 void kern_cuda_fail(struct kern *k, const char *what, const char *words)
 {
@@ -29,27 +30,33 @@ void kern_cuda_check(struct kern *k, const char *what)
         device_fail(k->device, what, cudaGetErrorString(rc));
 }
 
-/* At least so many bytes; NULL, and the device has failed, where there are not as many. */
-static void *work_of(struct kern *k, int64_t bytes)
+int kern_cuda_reserve(struct kern *k, int64_t bytes, struct err *err)
 {
     struct kern_cuda *own = kern_cuda_of(k);
-    struct err err;
     void *more = NULL;
 
     if (bytes <= own->work_bytes)
-        return own->work;
-    /* A shape that was not met before: once. */
-    if (device_sync(k->queue, &err))
-        return NULL;
-    if (device_alloc(k->device, bytes, "partial sums", &more, &err)) {
-        device_fail(k->device, "partial sums", err.text);
-        return NULL;
-    }
+        return 0;
+    if (device_sync(k->queue, err) || /* what there is may be in use */
+        device_alloc(k->device, bytes, "work of kernels", &more, err))
+        return -1;
     device_free(k->device, own->work);
     k->bytes += bytes - own->work_bytes;
     own->work = more;
     own->work_bytes = bytes;
-    return more;
+    return 0;
+}
+
+/* At least so many bytes; NULL, and the device has failed, where there are not as many. */
+static void *work_of(struct kern *k, int64_t bytes)
+{
+    struct err err;
+
+    if (kern_cuda_reserve(k, bytes, &err)) {
+        device_fail(k->device, "partial sums", err.text);
+        return NULL;
+    }
+    return kern_cuda_of(k)->work;
 }
 
 static void *stream_of(const struct kern *k)
@@ -281,6 +288,7 @@ static void close_cuda(struct kern *k)
 
 static const struct kern_ops cuda_ops = {
     .close = close_cuda,
+    .reserve = kern_cuda_reserve,
     .tokens_bytes = kern_cuda_tokens_bytes,
     .tokens = kern_cuda_tokens,
     .embed = embed,
@@ -319,9 +327,9 @@ static const struct kern_ops cuda_ops = {
 
 /*
  * Before anything is asked of it: types that it has kernels for, a GPU that can run them.
- * *work_bytes: what NVIDIA advises for cuBLASLt, 32 MiB from sm_90 on, 4 MiB before.
+ * *product_bytes: what cuBLASLt's work is to be.
  */
-static int check_can(const struct kern *k, int64_t *work_bytes, struct err *err)
+static int check_can(const struct kern *k, int64_t *product_bytes, struct err *err)
 {
     int major = 0, minor = 0, index = device_index(k->device);
 
@@ -341,16 +349,16 @@ static int check_can(const struct kern *k, int64_t *work_bytes, struct err *err)
                        "device cuda:%d (%s) has compute capability %d.%d, expected %d.%d or "
                        "newer",
                        index, device_name(k->device), major, minor, CAPABLE / 10, CAPABLE % 10);
-    *work_bytes = INT64_C(1) << (major >= 9 ? 25 : 22);
+    *product_bytes = major >= 9 ? KERN_KIND_PRODUCT_BYTES : KERN_KIND_OLDER_BYTES;
     return 0;
 }
 
 int kern_open_cuda(struct kern *out, struct err *err)
 {
     struct kern_cuda *own = NULL;
-    int64_t work_bytes = 0;
+    int64_t bytes = kern_kind_own_bytes(DEVICE_CUDA), product_bytes = 0;
 
-    if (check_can(out, &work_bytes, err))
+    if (check_can(out, &product_bytes, err))
         return -1;
     out->own = own = mem_new(1, sizeof *own);
     cublasStatus_t bad = cublasLtCreate(&own->lt);
@@ -359,16 +367,13 @@ int kern_open_cuda(struct kern *out, struct err *err)
                 device_index(out->device), cublasLtGetStatusString(bad));
         goto fail;
     }
-    if (device_alloc(out->device, work_bytes, "work of kernels", &own->work, err) ||
-        device_alloc(out->device, SUMS * (int64_t)sizeof(double), "sums", (void **)&own->sums,
-                     err) ||
-        device_host_alloc(out->device, SUMS * (int64_t)sizeof(double), "sums",
-                          (void **)&own->host_sums, err) ||
+    own->product_bytes = product_bytes;
+    if (device_alloc(out->device, bytes, "sums", (void **)&own->sums, err) ||
+        device_host_alloc(out->device, bytes, "sums", (void **)&own->host_sums, err) ||
         device_event_open(out->device, &own->loss_ready, err) ||
         device_event_open(out->device, &own->sumsq_ready, err))
         goto fail;
-    own->work_bytes = work_bytes;
-    out->bytes = work_bytes + SUMS * (int64_t)sizeof(double);
+    out->bytes = bytes;
     out->op = &cuda_ops;
     return 0;
 fail:

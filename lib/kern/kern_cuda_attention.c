@@ -6,18 +6,13 @@
 #include <cuda_runtime_api.h>
 
 #include "kern/kern_cuda_attention.h"
-
-/* What its tiles, registers and shared memory are cut for. */
-static int flash_can(enum dtype act, const struct kern_heads *s)
-{
-    return act == DTYPE_BF16 && (s->head_dim == 64 || s->head_dim == 128);
-}
+#include "kern/kern_kind.h"
 
 int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s)
 {
     int device = 0, major = 0;
 
-    return flash_can(act, s) && cudaGetDevice(&device) == cudaSuccess &&
+    return kern_kind_flash(act, s) && cudaGetDevice(&device) == cudaSuccess &&
            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
                cudaSuccess &&
            major == 9;
@@ -25,8 +20,7 @@ int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s)
 
 int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, int backward)
 {
-    return flash_can(act, s) ? kern_cuda_flash_bytes(s, backward)
-                             : kern_cuda_plain_bytes(s, backward);
+    return kern_kind_attention_bytes(DEVICE_CUDA, act, s, backward);
 }
 
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
@@ -34,7 +28,7 @@ void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *
 {
     if (kern_cuda_hopper_can(act, s))
         kern_cuda_hopper_forward(stream, s, out, lse, qkv);
-    else if (flash_can(act, s))
+    else if (kern_kind_flash(act, s))
         kern_cuda_flash_forward(stream, s, out, lse, qkv);
     else
         kern_cuda_plain_forward(stream, act, s, out, lse, qkv);
@@ -46,7 +40,7 @@ void kern_cuda_attention_backward(void *stream, enum dtype act, const struct ker
 {
     if (kern_cuda_hopper_can(act, s))
         kern_cuda_hopper_backward(stream, s, dqkv, dout, out, lse, qkv, scratch);
-    else if (flash_can(act, s))
+    else if (kern_kind_flash(act, s))
         kern_cuda_flash_backward(stream, s, dqkv, dout, out, lse, qkv, scratch);
     else
         kern_cuda_plain_backward(stream, act, s, dqkv, dout, out, lse, qkv, scratch);

@@ -9,8 +9,8 @@
 
 /*
  * Attention on a GPU as kern.h means it: act is f32 or bf16, pointers are of the device and
- * 16-byte aligned, scratch is of the bytes said (0: it may be NULL), stream a cudaStream_t.
- * Asks only; what goes wrong comes out of the stream.
+ * 16-byte aligned, scratch is of kern_kind_attention_bytes (0: it may be NULL), stream a
+ * cudaStream_t. Asks only; what goes wrong comes out of the stream.
  *
  *     plain   any even head_dim to 256, f32 and bf16      kern_cuda_attention_plain.cu
  *     flash   bf16, head_dim 64 or 128                    kern_cuda_flash_*.cu, tensor cores
@@ -18,14 +18,12 @@
  */
 enum { KERN_CUDA_HEAD_MOST = 256 }; /* of head_dim: what a thread of plain has registers for */
 
-int64_t kern_cuda_plain_bytes(const struct kern_heads *s, int backward);
 void kern_cuda_plain_forward(void *stream, enum dtype act, const struct kern_heads *s,
                              void *out, float *lse, const void *qkv);
 void kern_cuda_plain_backward(void *stream, enum dtype act, const struct kern_heads *s,
                               void *dqkv, const void *dout, const void *out, const float *lse,
                               const void *qkv, void *scratch);
 
-int64_t kern_cuda_flash_bytes(const struct kern_heads *s, int backward);
 void kern_cuda_flash_forward(void *stream, const struct kern_heads *s, void *out, float *lse,
                              const void *qkv);
 void kern_cuda_flash_backward(void *stream, const struct kern_heads *s, void *dqkv,

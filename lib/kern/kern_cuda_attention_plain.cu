@@ -280,11 +280,6 @@ static void backward(void *stream, const struct kern_heads *s, T *dqkv, const T 
                 dqkv, dout, lse, delta, qkv);
 }
 
-extern "C" int64_t kern_cuda_plain_bytes(const struct kern_heads *s, int backward)
-{
-    return backward ? s->batch * s->heads * s->seq * (int64_t)sizeof(float) : 0;
-}
-
 extern "C" void kern_cuda_plain_forward(void *stream, enum dtype act,
                                         const struct kern_heads *s, void *out, float *lse,
                                         const void *qkv)

@@ -353,11 +353,6 @@ static void backward(void *stream, const struct kern_heads *s, bf16 *dqkv, const
                 *s, dqkv, dout, stats, qkv);
 }
 
-extern "C" int64_t kern_cuda_flash_bytes(const struct kern_heads *s, int backward)
-{
-    return backward ? s->batch * s->heads * flash_padded(s->seq) * (int64_t)sizeof(float2) : 0;
-}
-
 extern "C" void kern_cuda_flash_backward(void *stream, const struct kern_heads *s, void *dqkv,
                                          const void *dout, const void *out, const float *lse,
                                          const void *qkv, void *scratch)

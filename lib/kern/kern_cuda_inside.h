@@ -17,7 +17,7 @@ enum {
 
 struct kern_cuda_stage { /* pinned memory of the host that a copy to the device reads */
     int32_t *ints;
-    int64_t room; /* so many */
+    int64_t bytes;
     struct device_event *read;
 };
 
@@ -25,6 +25,7 @@ struct kern_cuda {
     /* One room for all that is done with when the next is asked for: partial sums, cuBLASLt. */
     void *work;
     int64_t work_bytes;
+    int64_t product_bytes; /* of it cuBLASLt's: there from the first product on */
     cublasLtHandle_t lt;
 
     /* Of the device, and pinned: the loss and the sum of squares. */
@@ -52,6 +53,9 @@ static inline struct kern_cuda *kern_cuda_of(const struct kern *k)
 void kern_cuda_fail(struct kern *k, const char *what, const char *words);
 /* After a launch: the device has failed if that did. */
 void kern_cuda_check(struct kern *k, const char *what);
+
+/* Room, and the device's own memory for it, of at least so many bytes. */
+int kern_cuda_reserve(struct kern *k, int64_t bytes, struct err *err);
 
 /* Entries of the table: kern_cuda_tokens.c, kern_cuda_heads.c, kern_cuda_product.c. */
 int64_t kern_cuda_tokens_bytes(const struct kern *k, int64_t n);

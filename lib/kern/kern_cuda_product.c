@@ -93,7 +93,7 @@ static cublasStatus_t lay(cublasLtMatrixLayout_t *out, enum dtype type, char op,
 static cublasStatus_t prepare(struct kern *k, struct cuda_product *p)
 {
     const struct kern_product_shape *s = &p->shape;
-    uint64_t room = (uint64_t)kern_cuda_of(k)->work_bytes;
+    uint64_t room = (uint64_t)kern_cuda_of(k)->product_bytes;
     cublasStatus_t bad = describe(s, &p->plain, 0);
 
     if (!bad && p->fused)
@@ -193,6 +193,8 @@ int kern_cuda_product_new(struct kern *k, struct kern_product **out,
     assert(shape->m > 0 && shape->n > 0 && shape->k > 0);
     assert(shape->type == DTYPE_F32 || shape->type == DTYPE_BF16);
     device_stream(k->queue);
+    if (kern_cuda_reserve(k, kern_cuda_of(k)->product_bytes, err))
+        return -1;
     return make(k, (struct cuda_product **)out, shape, err);
 }
 

@@ -13,21 +13,15 @@
 
 #include "base/mem.h"
 #include "kern/kern_cuda_inside.h"
-
-/* Numbers of the room: three of each token, and where runs begin and end. */
-static int64_t numbers(int64_t n)
-{
-    return 4 * n + 1;
-}
+#include "kern/kern_kind.h"
 
 int64_t kern_cuda_tokens_bytes(const struct kern *k, int64_t n)
 {
-    (void)k;
-    return numbers(n) * (int64_t)sizeof(int32_t);
+    return kern_kind_tokens_bytes(device_kind(k->device), n);
 }
 
 /* Memory to write to, no longer read; NULL, and the device has failed. */
-static int32_t *stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t need)
+static int32_t *stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t bytes)
 {
     struct err err;
 
@@ -35,16 +29,15 @@ static int32_t *stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t need
         return NULL;
     if (device_event_sync(s->read, &err))
         return NULL;
-    if (s->room >= need)
+    if (s->bytes >= bytes)
         return s->ints;
     device_host_free(k->device, s->ints);
     *s = (struct kern_cuda_stage){.read = s->read};
-    if (device_host_alloc(k->device, need * (int64_t)sizeof(int32_t), "tokens",
-                          (void **)&s->ints, &err)) {
+    if (device_host_alloc(k->device, bytes, "tokens", (void **)&s->ints, &err)) {
         kern_cuda_fail(k, "tokens", err.text);
         return NULL;
     }
-    s->room = need;
+    s->bytes = bytes;
     return s->ints;
 }
 
@@ -92,7 +85,7 @@ void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
     *out = (struct kern_tokens){.id = at, .row = at + 2 * n, .run = at + 3 * n, .n = n};
     out->target = targets ? at + n : NULL;
     own->next_stage = (own->next_stage + 1) % KERN_CUDA_STAGES;
-    int32_t *ints = stage_of(k, s, numbers(n));
+    int32_t *ints = stage_of(k, s, kern_cuda_tokens_bytes(k, n));
     if (!ints)
         return;
     memcpy(ints, tokens, bytes);

@@ -28,6 +28,9 @@ struct kern_optim { /* AdamW, as kern_adamw has it; g is multiplied by scale fir
 
 struct kern_ops {
     void (*close)(struct kern *k);
+    /* Room for the kernels' own sums, of so many bytes at least: so much more is had now, and
+       not when one is first asked for that needs it (kern_kind_work_bytes). */
+    int (*reserve)(struct kern *k, int64_t bytes, struct err *err);
 
     /* What of a batch's tokens needs room, and a copy of it there; host: tokens, targets,
        NULL without a loss.  On a CPU they stay where they are: borrowed. */

@@ -163,6 +163,7 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     s->at.wire_type = ask->wire_type;
     s->at.grad_type = ask->grad_type;
     s->at.compute_type = ask->compute_type;
+    s->at.device = ask->device;
     s->at.slow_params = ask->slow_params;
     s->at.slow_grads = ask->slow_grads;
     s->at.prefetch = (int)ask->prefetch;

@@ -36,6 +36,7 @@ struct plan_ask {
     enum dtype param_type, wire_type, grad_type, compute_type;
     enum plan_slow slow_params, slow_grads;
     int64_t prefetch, buckets;
+    enum device_kind device;
     int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
     int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
     double storage_Bps;  /* 0: not told */

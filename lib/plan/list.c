@@ -107,6 +107,8 @@ void plan_list_title(const struct plan_search *s, FILE *out)
         fprintf(out, ", level %d", plan_search_level(s));
     fprintf(out, ", memory %s per rank",
             c->memory_bytes > 0 ? units_bytes(&limit, c->memory_bytes) : "not known");
+    if (c->device != DEVICE_CPU)
+        fprintf(out, " on %s", plan_device_name(c->device));
     if (m->unit)
         fprintf(out, ", micro-batch %d x %d", c->micro_batch, c->seq);
     fprintf(out, ", accum %d", c->accum);
@@ -271,6 +273,7 @@ void plan_search_print_json(const struct plan_search *s, const struct plan_advic
     jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
+    jout_text(&j, "device", plan_device_name(s->at.device));
     jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
     plan_put_level(&j, plan_search_level(s));
     plan_put_boundaries(&j, s);

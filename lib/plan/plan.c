@@ -59,6 +59,19 @@ int plan_slow_parse(const char *text, enum plan_slow *out, struct err *err)
     return 0;
 }
 
+const char *plan_device_name(enum device_kind device)
+{
+    return device == DEVICE_CPU ? "cpu" : "cuda";
+}
+
+int plan_device_parse(const char *text, enum device_kind *out, struct err *err)
+{
+    if (strcmp(text, "cpu") != 0 && strcmp(text, "cuda") != 0)
+        return err_set(err, ERR_INPUT, "'%s', expected cpu or cuda", text);
+    *out = strcmp(text, "cuda") == 0 ? DEVICE_CUDA : DEVICE_CPU;
+    return 0;
+}
+
 int plan_keep_parse(const char *text, int *out, struct err *err)
 {
     int64_t uses = PLAN_KEEP_ALL;
@@ -108,6 +121,7 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .wire_type = c->wire_type,
         .grad_type = c->grad_type,
         .compute_type = c->compute_type,
+        .device = c->device,
         .slow_params = c->slow_params,
         .slow_grads = c->slow_grads,
         .prefetch = c->prefetch,

@@ -72,6 +72,7 @@ struct plan {
     enum dtype wire_type;    /* of what travels: bf16 or f32 */
     enum dtype grad_type;    /* of gradient accumulation: f32 or bf16 */
     enum dtype compute_type; /* of what products with weights multiply: f32 or bf16 */
+    enum device_kind device; /* that it is priced for; it runs on any */
     /* Between groups. */
     enum plan_slow slow_params, slow_grads;
     int prefetch; /* units gathered ahead of the one in use */
@@ -91,5 +92,11 @@ int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes
 void plan_print(const struct plan *p, FILE *out);
 void plan_print_json(const struct plan *p, FILE *out); /* paro.plan/1, the same keys */
 void plan_release(struct plan *p);
+/* Memory under each strategy, in the order of the list, were it run on that device: all else is
+   the plan's. */
+void plan_memory_on(const struct plan *p, enum device_kind device,
+                    struct plan_memory out[PLAN_STRATEGIES]);
+/* Of its buffers what collectives have for sums; of a GPU over NCCL. */
+double plan_sums_on(const struct plan *p, enum device_kind device);
 
 #endif

@@ -130,6 +130,7 @@ void plan_print(const struct plan *p, FILE *out)
         fprintf(out, "keep: %d\n", p->keep);
     fprintf(out, "recompute: %s\n", p->recompute ? "yes" : "no");
     fprintf(out, "chunk_bytes: %" PRId64 "\n", p->chunk_bytes);
+    fprintf(out, "device: %s\n", plan_device_name(p->device));
     put_predicted(out, &p->price, &p->checkpoint);
     if (p->group_level >= 0)
         fprintf(out, "group_level: %d\n", p->group_level);
@@ -213,6 +214,7 @@ void plan_print_json(const struct plan *p, FILE *out)
     jout_int(&j, "buckets", p->buckets);
     plan_put_keep(&j, p->keep, p->recompute);
     jout_int(&j, "chunk_bytes", p->chunk_bytes);
+    jout_text(&j, "device", plan_device_name(p->device));
     jout_open(&j, "predicted", '{');
     plan_put_price(&j, &p->price);
     plan_put_checkpoint(&j, &p->checkpoint);

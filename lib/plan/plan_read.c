@@ -41,7 +41,7 @@ struct doc_model {
 struct doc {
     char *format, *strategy, *algo, *micro_batch, *accum, *seq, *trainable;
     struct doc_types types;
-    char *prefetch, *buckets, *keep, *recompute, *chunk_bytes;
+    char *prefetch, *buckets, *keep, *recompute, *chunk_bytes, *device;
     struct doc_predicted predicted;
     char *group_level;
     struct doc_group *groups;
@@ -116,6 +116,7 @@ static const cyaml_schema_field_t doc_fields[] = {
     MAYBE("keep", struct doc, keep),
     MAYBE("recompute", struct doc, recompute),
     TEXT("chunk_bytes", struct doc, chunk_bytes),
+    MAYBE("device", struct doc, device),
     CYAML_FIELD_MAPPING("predicted", CYAML_FLAG_DEFAULT, struct doc, predicted,
                         predicted_fields),
     MAYBE("group_level", struct doc, group_level),
@@ -158,6 +159,8 @@ static int take_words(struct plan *p, const struct yaml *y, const struct doc *do
             return yaml_fail(y, slow[i].key, err, "is %s", why.text);
     if (doc->keep && plan_keep_parse(doc->keep, &p->keep, &why))
         return yaml_fail(y, "keep", err, "is %s", why.text);
+    if (doc->device && plan_device_parse(doc->device, &p->device, &why))
+        return yaml_fail(y, "device", err, "is %s", why.text);
     if (doc->recompute && strcmp(doc->recompute, "yes") != 0 &&
         strcmp(doc->recompute, "no") != 0)
         return yaml_fail(y, "recompute", err, "is '%s', expected yes or no", doc->recompute);

@@ -3,6 +3,7 @@
 #define PLAN_PLAN_WORDS_H
 
 #include "base/err.h"
+#include "dev/device.h"
 #include "layout/layout.h"
 #include "schedule/schedule.h"
 
@@ -25,6 +26,9 @@ int plan_keep_parse(const char *text, int *out, struct err *err);
 /* "same", "int8". */
 int plan_slow_parse(const char *text, enum plan_slow *out, struct err *err);
 const char *plan_slow_name(enum plan_slow slow);
+/* "cpu", "cuda". */
+int plan_device_parse(const char *text, enum device_kind *out, struct err *err);
+const char *plan_device_name(enum device_kind device);
 /* The algorithms that plans are priced for: ring, two-level, ho-ring; and auto. */
 int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
 

@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "model/model.h"
+#include "plan/activations.h"
 #include "plan/plan_words.h"
 #include "topo/topo.h"
 
@@ -18,6 +19,8 @@
  * buffers: what the engine needs so that things travel while others are computed: gathered
  * units (prefetch + 1, and those kept), gradients on their way out (buckets), partial sums, and
  * parameters and gradient of the unit at hand, in f32; and activations (plan_activation_bytes).
+ * On a GPU it is the GPU's memory alone: what is of the host there is left out, and what the
+ * kernels' tables have for themselves is among the buffers (plan_kern_bytes).
  * A model given as a bare number of parameters has neither.
  */
 struct plan_memory {
@@ -74,9 +77,10 @@ struct plan_case {
     enum plan_slow slow_params, slow_grads;
     int prefetch, buckets, keep, recompute; /* as in struct plan */
     int64_t chunk_bytes;
-    double memory_bytes; /* limit of a rank; 0: none known, everything fits */
-    double slow_rate;    /* times the rates of the slow tier, as if the fabric had others */
-    unsigned free;       /* 1 << term: as if that took no time */
+    enum device_kind device; /* that the ranks compute on: whose memory is counted */
+    double memory_bytes;     /* limit of a rank; 0: none known, everything fits */
+    double slow_rate;        /* times the rates of the slow tier, as if the fabric had others */
+    unsigned free;           /* 1 << term: as if that took no time */
 };
 
 /* Defaults: all trained, 1 x 1 x min(PLAN_SEQ, max), auto, bf16 bf16 f32, topo's memory. */
@@ -84,9 +88,5 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
 
 /* Prices all, and says which are feasible and which dominated. */
 void plan_price_all(const struct plan_case *c, struct plan_price out[PLAN_STRATEGIES]);
-/* Activations of one micro-batch in f32, kept from forward to backward (with recompute, of a
-   layer its input alone), and what products in bf16 are rounded into; 0 for "params". */
-double plan_activation_bytes(const struct model *m, int batch, int seq, int recompute,
-                             enum dtype compute);
 
 #endif

@@ -218,9 +218,23 @@ static void count_wrong(struct probe *p, const struct probe_round *r, struct pro
     out->gpu_wrong[1] = probe_gpu_landed(p, r);
 }
 
+static int start(struct probe *p, struct probe_round *r, int here, struct err *err)
+{
+    exec_mpi_set(r->exec, p->in, p->out, NULL);
+    if (p->gpu)
+        exec_mpi_set_gpu(r->exec, here ? NULL : p->gpu->in, here ? NULL : p->gpu->out);
+    return exec_mpi_start(r->exec, err);
+}
+
+int probe_start(struct probe *p, struct probe_round *r, struct err *err)
+{
+    return start(p, r, 0, err);
+}
+
 struct watch { /* what one run notes while it goes on */
     struct probe *probe;
-    const struct probe_round *round;
+    struct probe_round *round;
+    int here;            /* in the host's memory, though there is a GPU */
     struct curve *curve; /* NULL: nobody wants it */
     int64_t before;      /* bytes of the laps that are done */
     double looked_s;
@@ -247,12 +261,7 @@ static int run_lap(struct watch *w, int last, struct err *err)
 {
     int idle = 0;
 
-    const struct probe_gpu *gpu = w->curve ? w->probe->gpu : NULL;
-
-    exec_mpi_set(w->round->exec, w->probe->in, w->probe->out, NULL);
-    if (gpu)
-        exec_mpi_set_gpu(w->round->exec, gpu->in, gpu->out);
-    if (exec_mpi_start(w->round->exec, err))
+    if (start(w->probe, w->round, w->here, err))
         return -1;
     for (;;) {
         enum stream_state now = exec_mpi_poll(w->round->exec, err);
@@ -272,14 +281,15 @@ static int run_lap(struct watch *w, int last, struct err *err)
     return 0;
 }
 
-static int run(struct probe *p, struct probe_round *r, struct curve *curve, struct err *err)
+static int run(struct watch *w, struct err *err)
 {
-    struct watch w = {p, r, curve, 0, tick_now_s()};
+    int laps = w->round->laps;
 
-    if (curve)
-        curve->note[curve->notes++] = (struct note){w.looked_s, 0};
-    for (int lap = 0; lap < r->laps; lap++)
-        if (run_lap(&w, lap + 1 == r->laps, err))
+    w->looked_s = tick_now_s();
+    if (w->curve)
+        w->curve->note[w->curve->notes++] = (struct note){w->looked_s, 0};
+    for (int lap = 0; lap < laps; lap++)
+        if (run_lap(w, lap + 1 == laps, err))
             return -1;
     return 0;
 }
@@ -365,7 +375,7 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
     int rc = world_barrier(p->world, err);
     double begin = tick_now_s();
     if (rc == 0)
-        rc = run(p, r, &mine, err);
+        rc = run(&(struct watch){.probe = p, .round = r, .curve = &mine}, err);
     double took_s = tick_now_s() - begin;
     if (rc == 0)
         rc = gather_curves(p, &mine, all, &curves, err);
@@ -441,11 +451,11 @@ int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int
     /* The first opens the connection and empties token buckets; it is not counted. */
     for (int i = -1; rc == 0 && i < times; i++) {
         double start = tick_now_s();
-        rc = run(p, &r, NULL, err);
+        rc = run(&(struct watch){.probe = p, .round = &r}, err);
         took[i < 0 ? 0 : i] = tick_now_s() - start;
     }
     if (rc == 0)
-        rc = world_barrier(p->world, err);
+        rc = world_agree(p->world, probe_gpu_check(p, err), err);
     if (rc == 0)
         *took_s = first ? stats_median(took, times) : 0;
     probe_free(&r);
@@ -519,7 +529,7 @@ static int make_trips(struct probe *p, struct probe_round *r, int first, double 
     for (int i = 1; more; i++) {
         double start = tick_now_s();
         *say = more = i < TRIPS && start - begin + last < budget_s;
-        if (run(p, r, NULL, err))
+        if (run(&(struct watch){.probe = p, .round = r, .here = 1}, err))
             return -1;
         last = tick_now_s() - start;
         if (first)

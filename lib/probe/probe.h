@@ -142,7 +142,7 @@ void probe_found_release(struct probe_found *f);
  * Collective: the fabric as it is measured, the groups being those found, or with NULL the
  * hosts.  Level 0 is measured inside the groups, level 1 between them; where there is only one,
  * or one rank in each, the level that nothing passes repeats the other one.  *out is the same
- * on every rank.  ask NULL: the links alone, and the machines' memory.
+ * on every rank.  ask NULL: links and machines' memory alone.  GPUs' links: probe_gpu.h.
  */
 int probe_topo(struct world *world, const struct probe_found *found,
                const struct probe_ask *ask, struct topo *out, struct err *err);

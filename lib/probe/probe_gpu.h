@@ -8,7 +8,7 @@
 /*
  * Rounds whose messages come from a GPU's memory and land there.  MPI need know no GPU: they
  * pass through the pinned memory of the host (exec_mpi_stage), and the probe's in and out are
- * that.  Messages and trips (probe_message, probe_trips) stay the host's.
+ * that.  Trips (probe_trips) stay the host's.
  *
  *     words --> GPU --[1]--> in ==wire==> out --[2]--> GPU --> words
  *

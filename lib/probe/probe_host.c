@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what a rank has of its own machine's memory. */
+/* Knows what a rank has of the memory that it computes in. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,24 +19,43 @@ void probe_boot_id(char id[PROBE_BOOT_BYTES])
     close(fd);
 }
 
-int probe_memory(struct world *world, int64_t *bytes, struct err *err)
-{
-    struct {
-        char id[PROBE_BOOT_BYTES];
-        int64_t bytes;
-    } mine, *all = mem_new((size_t)world->ranks, sizeof *all);
-    int64_t least = INT64_MAX;
+struct owner { /* of memory: a machine, or one of its GPUs */
+    char id[PROBE_BOOT_BYTES];
+    int index; /* of a GPU; -1 */
+    int64_t bytes;
+};
 
-    memset(&mine, 0, sizeof mine);
-    probe_boot_id(mine.id);
-    mine.bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    int rc = world_allgather(world, &mine, sizeof mine, all, err);
+static int look(const struct device *device, struct owner *mine, struct err *err)
+{
+    int64_t left;
+
+    memset(mine, 0, sizeof *mine);
+    probe_boot_id(mine->id);
+    mine->index = device ? device_index(device) : -1;
+    mine->bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    return mine->index < 0 ? 0 : device_memory(device, &left, &mine->bytes, err);
+}
+
+static int is_shared(const struct groups *g, const struct owner *all, int a, int b)
+{
+    int machine =
+        all[a].id[0] ? strcmp(all[b].id, all[a].id) == 0 : g->group_of[b] == g->group_of[a];
+
+    return machine && all[a].index == all[b].index;
+}
+
+int probe_memory(struct world *world, const struct device *device, int64_t *bytes,
+                 struct err *err)
+{
+    struct owner mine, *all = mem_new((size_t)world->ranks, sizeof *all);
+    int64_t least = INT64_MAX;
+    int rc = world_agree(world, look(device, &mine, err), err);
+
+    rc = rc ? rc : world_allgather(world, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < world->ranks; r++) {
         int sharers = 0;
-        const struct groups *g = &world->groups;
         for (int q = 0; q < world->ranks; q++)
-            sharers += all[r].id[0] ? strcmp(all[q].id, all[r].id) == 0
-                                    : g->group_of[q] == g->group_of[r];
+            sharers += is_shared(&world->groups, all, r, q);
         if (all[r].bytes / sharers < least)
             least = all[r].bytes / sharers;
     }

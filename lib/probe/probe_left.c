@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
+#include "probe/probe_parts.h"
 #include "probe/probe_work.h"
 
 enum { TURNS = 3, LAPS_LEAST = 1, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
@@ -31,7 +32,7 @@ static const int64_t lap_bytes_least = 128 << 10, lap_bytes_most = 4 << 20;
 
 struct contest { /* one level's */
     struct probe *probe;
-    const struct probe_work *work;
+    struct probe_work *work;
     struct probe_round round;     /* a lap */
     struct probe_round end[ENDS]; /* a word from each to rank 0, and from rank 0 to each */
     struct runner *runner;
@@ -49,8 +50,7 @@ static int start_lap(struct traffic *t, int lap, struct err *err)
     struct contest *c = t->contest;
     struct probe_round *r = lap < c->round.laps ? &c->round : &c->end[lap - c->round.laps];
 
-    exec_mpi_set(r->exec, c->probe->in, c->probe->out, NULL);
-    if (exec_mpi_start(r->exec, err) == 0)
+    if (probe_start(c->probe, r, err) == 0)
         return 0;
     atomic_store(&t->failed, 1);
     return -1;
@@ -90,25 +90,25 @@ static int lasts(struct traffic *t, int laps)
 }
 
 /* Products until all ranks are done; FLOP/s of those while this rank's laps went on. */
-static double compute_beside(const struct probe_work *w, struct traffic *t)
+static double compute_beside(struct probe_work *w, struct traffic *t)
 {
     int times = 0, laps = t->contest->round.laps;
     double start = tick_now_s(), took = 0;
 
-    for (; took <= 0 || lasts(t, laps); times++, took = tick_now_s() - start)
-        probe_work_run(w, 0);
+    for (; took <= 0 || lasts(t, laps); took = tick_now_s() - start)
+        times += probe_work_some(w, 0);
     while (lasts(t, laps + ENDS))
-        probe_work_run(w, 0);
+        probe_work_some(w, 0);
     return times * w->product[0].flops / took;
 }
 
-static double compute_alone(const struct probe_work *w)
+static double compute_alone(struct probe_work *w)
 {
     double start = tick_now_s(), took = 0;
     int times = 0;
 
-    for (; took < turn_s; times++, took = tick_now_s() - start)
-        probe_work_run(w, 0);
+    for (; took < turn_s; took = tick_now_s() - start)
+        times += probe_work_some(w, 0);
     return times * w->product[0].flops / took;
 }
 
@@ -220,7 +220,7 @@ static int prepare(struct contest *c, const struct probe_views *views, int l, in
 }
 
 static int measure_level(struct probe *p, const struct probe_views *views, int l,
-                         const struct probe_work *work, struct topo *t, struct err *err)
+                         struct probe_work *work, struct topo *t, struct err *err)
 {
     struct topo_level *level = &t->level[l];
     double Bps = l == 0   ? level->member_Bps
@@ -237,6 +237,7 @@ static int measure_level(struct probe *p, const struct probe_views *views, int l
         c.stream = stream_open(c.runner, 1);
         rc = take_turns(&c, level, err);
     }
+    rc = rc ? rc : probe_work_check(work, p->world, err);
     runner_close(c.runner);
     probe_free(&c.round);
     for (int end = 0; end < ENDS; end++)
@@ -244,7 +245,7 @@ static int measure_level(struct probe *p, const struct probe_views *views, int l
     return rc;
 }
 
-int probe_left(struct probe *p, const struct probe_views *views, const struct probe_work *work,
+int probe_left(struct probe *p, const struct probe_views *views, struct probe_work *work,
                struct topo *t, struct err *err)
 {
     int rc = 0;

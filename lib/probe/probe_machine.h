@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/dtype.h"
+#include "dev/device.h"
 #include "topo/topo.h"
 #include "world/world.h"
 
@@ -13,8 +15,15 @@
  * The matrices that ranks multiply where their FLOP/s are measured: a model's, of the decoder
  * in net/, with so many rows (tokens) at once.  Plain numbers; all 0: square ones.
  */
-struct probe_ask {
+struct probe_matrices {
     int64_t rows, hidden, queries, keys, ffn, vocab, layers;
+};
+
+/* What ranks compute on, and what is to be known of it. */
+struct probe_ask {
+    struct device *device; /* each rank's own; borrowed */
+    enum dtype type;       /* of products: f32 or bf16 */
+    struct probe_matrices matrices;
 };
 
 /*
@@ -22,7 +31,7 @@ struct probe_ask {
  * maximum if that is less.
  */
 int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t micro_batch,
-                    struct probe_ask *out, struct err *err);
+                    struct probe_matrices *out, struct err *err);
 
 /*
  * Which machine this is: the kernel's boot id.  Hosts that share it (containers, an emulated
@@ -31,17 +40,23 @@ int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t
  */
 enum { PROBE_BOOT_BYTES = 40 };
 void probe_boot_id(char id[PROBE_BOOT_BYTES]);
-/* Memory of the machine shared out among the ranks on it; collective. */
-int probe_memory(struct world *world, int64_t *bytes, struct err *err);
+/*
+ * Memory shared out among the ranks that have it, the least share; collective.  device NULL or
+ * a CPU: of the machine; else of the GPU, which those share that name the same one of a
+ * machine.
+ */
+int probe_memory(struct world *world, const struct device *device, int64_t *bytes,
+                 struct err *err);
 /* FLOP/s of matrix products on this rank while all ranks do the same; the least of them. */
 int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
                 struct err *err);
 /*
  * Bytes read plus bytes written per second by a rank that copies between arrays far larger than
- * its caches, while all ranks do the same; the least of them.  memory_bytes: a rank's, of which
- * a part is used.
+ * its caches, in the device's memory, while all ranks do the same; the least of them.
+ * memory_bytes: a rank's, of which a part is used.
  */
-int probe_copy(struct world *world, int64_t memory_bytes, double *Bps, struct err *err);
+int probe_copy(struct world *world, struct device *device, int64_t memory_bytes, double *Bps,
+               struct err *err);
 /*
  * Collective: NUMA nodes, GPUs and network devices of each group's host into t->devices, as
  * hwloc sees them; groups that are on several hosts stay at 0.

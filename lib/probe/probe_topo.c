@@ -10,6 +10,7 @@
  * told apart, and need not be: nothing else uses them.
  */
 #include "probe/probe_fit.h"
+#include "probe/probe_gpu.h"
 #include "probe/probe_lines.h"
 #include "probe/probe_work.h"
 
@@ -52,6 +53,26 @@ static int inside_laps(const double *value, int ranks)
                                     : (int)laps;
 }
 
+/*
+ * What arrived is what was sent.  A GPU first: of one that has failed, or that gives other
+ * words than it has, what the wire brought tells nothing.
+ */
+static int check_words(struct probe *p, int rc, const struct probe_result *got, struct err *err)
+{
+    int64_t own = got->gpu_wrong[0] + got->gpu_wrong[1];
+
+    if (rc == 0 && own)
+        rc = err_set(err, ERR_DEVICE,
+                     "%lld words of a measurement are other in the GPU than on their way",
+                     (long long)own);
+    if (world_agree(p->world, rc, err))
+        return -1;
+    if (got->wrong)
+        rc = err_set(err, ERR_PEER, "%lld words of a measurement arrived wrong",
+                     (long long)got->wrong);
+    return world_agree(p->world, rc, err);
+}
+
 /* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank
  * r, or to its group. */
 static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int inside,
@@ -62,11 +83,8 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
     int ranks = p->world->ranks, rc = probe_prepare(p, flow, flows, &r, err);
 
     for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
-        rc = probe_run(p, &r, &got, err);
-        if (rc == 0 && got.wrong)
-            err_set(err, ERR_PEER, "%lld words of a measurement arrived wrong",
-                    (long long)got.wrong);
-        rc = world_agree(p->world, rc || got.wrong ? -1 : 0, err);
+        got = (struct probe_result){0};
+        rc = check_words(p, probe_run(p, &r, &got, err), &got, err);
         double mine = inside ? got.rank_Bps : got.group_Bps;
         if (rc == 0)
             rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
@@ -251,18 +269,34 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
     return message_cost(p, w, 1, level, err);
 }
 
-/* One rank alone: what a copy of its own memory does stands for both levels. */
-static void measure_alone(struct probe *p, struct topo_level *level)
+static void copy_own(struct probe *p)
 {
+    if (p->gpu)
+        device_copy(p->gpu->queue, p->gpu->out, p->gpu->in, p->room);
+    else
+        memcpy(p->out, p->in, (size_t)p->room);
+}
+
+/*
+ * One rank alone: what a copy of its own memory does stands for both levels.  In a GPU that is
+ * a few us, and a wait for it some 10: many at once.
+ */
+static int measure_alone(struct probe *p, struct topo_level *level, struct err *err)
+{
+    int times = p->gpu ? 64 : 1;
     double took[REPEATS];
 
     for (int i = 0; i < REPEATS; i++) {
         double start = tick_now_s();
-        memcpy(p->out, p->in, (size_t)p->room);
+        for (int n = 0; n < times; n++)
+            copy_own(p);
+        if (probe_gpu_check(p, err))
+            return -1;
         took[i] = tick_now_s() - start;
     }
-    double Bps = (double)p->room / stats_median(took, REPEATS);
+    double Bps = (double)p->room * times / stats_median(took, REPEATS);
     *level = (struct topo_level){.port_Bps = Bps, .flow_Bps = Bps, .member_Bps = Bps};
+    return 0;
 }
 
 static int measure(struct probe *p, const struct probe_views *views, const int64_t *bytes,
@@ -282,8 +316,8 @@ static int measure(struct probe *p, const struct probe_views *views, const int64
         p->view = views->view[l];
         rc = measure_across(p, &w, bytes[l], &t->level[l], l == 1 ? t->port : port, err);
     }
-    if (!inside && !across)
-        measure_alone(p, &t->level[0]);
+    if (rc == 0 && !inside && !across)
+        rc = measure_alone(p, &t->level[0], err);
     if (!inside && across)
         t->level[0] = t->level[1];
     if (!across)
@@ -375,16 +409,31 @@ static int size_rounds(struct world *world, const struct probe_views *views, int
 }
 
 /* What links and computing leave each other: needs the rates. */
-static int measure_beside(struct probe *p, const struct probe_views *views, struct topo *t,
-                          struct err *err)
+static int measure_beside(struct probe *p, const struct probe_views *views,
+                          const struct probe_ask *ask, struct topo *t, struct err *err)
 {
+    struct probe_ask square = {.device = ask->device, .type = ask->type};
     struct probe_work work;
-    int rc = world_agree(p->world, probe_work_open(&work, &(struct probe_ask){0}, err), err);
 
-    rc = rc ? rc : probe_left(p, views, &work, t, err);
+    if (probe_work_open(&work, p->world, &square, err))
+        return -1;
+    int rc = probe_left(p, views, &work, t, err);
     rc = rc ? rc : probe_uses(p, views, &work, t, err);
     probe_work_close(&work);
     return rc;
+}
+
+/* What ranks have of their own machines, and of what they compute on. */
+static int measure_own(struct world *world, const struct probe_ask *ask, struct topo *t,
+                       struct err *err)
+{
+    struct device *device = ask ? ask->device : NULL;
+
+    t->device = device && device_kind(device) == DEVICE_CUDA ? TOPO_CUDA : TOPO_CPU;
+    int rc = probe_memory(world, device, &t->memory_bytes, err);
+    rc = rc || !ask ? rc : probe_devices(world, t, err);
+    rc = rc || !ask ? rc : probe_flops(world, ask, &t->flops, err);
+    return rc || !ask ? rc : probe_copy(world, device, t->memory_bytes, &t->memory_Bps, err);
 }
 
 static int measure_all(struct world *world, const struct probe_views *views,
@@ -394,20 +443,19 @@ static int measure_all(struct world *world, const struct probe_views *views,
     struct topo t = {0};
     int64_t bytes[TOPO_LEVELS_MAX], room = 0;
     int64_t left = ask ? probe_left_room(views->view[1].groups) : 0;
+    int gpu = ask && device_kind(ask->device) != DEVICE_CPU;
 
     if (size_rounds(world, views, bytes, &room, err))
         return -1;
     if (probe_open(&p, world, room > left ? room : left, err))
         return -1;
     probe_views_topo(views, world, &t);
-    int rc = measure(&p, views, bytes, &t, err);
+    int rc = gpu ? probe_gpu_open(&p, ask->device, err) : 0;
+    rc = rc ? rc : measure(&p, views, bytes, &t, err);
     rc = rc ? rc : check(&t, err);
-    rc = rc || !ask ? rc : measure_beside(&p, views, &t, err);
+    rc = rc || !ask ? rc : measure_beside(&p, views, ask, &t, err);
     probe_close(&p);
-    rc = rc ? rc : probe_memory(world, &t.memory_bytes, err);
-    rc = rc || !ask ? rc : probe_devices(world, &t, err);
-    rc = rc || !ask ? rc : probe_flops(world, ask, &t.flops, err);
-    rc = rc || !ask ? rc : probe_copy(world, t.memory_bytes, &t.memory_Bps, err);
+    rc = rc ? rc : measure_own(world, ask, &t, err);
     tidy_all(&t);
     if (rc == 0)
         *out = t;

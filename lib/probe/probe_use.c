@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
+#include "probe/probe_parts.h"
 #include "probe/probe_work.h"
 
 enum { TURNS = 3, PIECES_LEAST = 4, PIECES_MOST = 1000, AHEAD = 2 };
@@ -40,7 +41,7 @@ struct exchange { /* of one level */
 struct uses {
     struct probe *probe;
     const struct probe_views *views;
-    const struct probe_work *work;
+    struct probe_work *work;
     struct exchange at[TOPO_LEVELS_MAX];
     int pieces, products; /* products of a piece */
     struct stream *stream;
@@ -48,8 +49,7 @@ struct uses {
 
 static int start_lap(struct exchange *x, struct err *err)
 {
-    exec_mpi_set(x->round.exec, x->probe->in, x->probe->out, NULL);
-    return exec_mpi_start(x->round.exec, err);
+    return probe_start(x->probe, &x->round, err);
 }
 
 static int exchange_start(void *arg, struct err *err)
@@ -77,8 +77,7 @@ static int64_t push(struct uses *u, struct exchange *x)
 
 static void compute_piece(const struct uses *u)
 {
-    for (int i = 0; i < u->products; i++)
-        probe_work_run(u->work, 0);
+    probe_work_run(u->work, 0, u->products);
 }
 
 /* All pieces, each after an exchange, or (NULL) none; all ranks at once. */
@@ -175,7 +174,7 @@ static int laps_of(const struct probe *p, int l)
     return (l ? probe_circle(&p->view, k, &at) : g->members[k]) - 1;
 }
 
-int probe_uses(struct probe *p, const struct probe_views *views, const struct probe_work *work,
+int probe_uses(struct probe *p, const struct probe_views *views, struct probe_work *work,
                struct topo *t, struct err *err)
 {
     struct uses u = {.probe = p, .views = views, .work = work};
@@ -195,6 +194,7 @@ int probe_uses(struct probe *p, const struct probe_views *views, const struct pr
         rc = size_pieces(&u, err);
     }
     rc = rc ? rc : take_turns(&u, t, err);
+    rc = rc ? rc : probe_work_check(work, p->world, err);
     runner_close(runner);
     for (int l = 0; l < views->levels; l++)
         probe_free(&u.at[l].round);

@@ -13,28 +13,49 @@
  */
 #include "probe/probe_work.h"
 
+#include <string.h>
+
 #include "base/mem.h"
-#include "kern/kern_cpu.h"
+#include "base/rng.h"
+#include "base/tick.h"
 #include "model/model.h"
 
 enum {
-    EDGE = 384, /* three such matrices fit a second-level cache; oneDNN is at its full rate */
     SEQ = 256,
-    /*
-     * Larger products are timed as the part of them that has so many rows or columns: blocks of
-     * a product are some hundreds wide, so that its rate rises no further, and no product takes
-     * longer than some tenths of a second.
-     */
-    ROWS_MOST = 1024,
-    COLUMNS_MOST = 2048,
     LINES = 6,
-    WAYS = 3 /* y, dx, dw */
+    WAYS = 3,       /* y, dx, dw */
+    FILL = 1 << 20, /* numbers that operands are made of, again and again */
+    /* CUDA takes about a thousand pieces of work into a queue before a call waits. */
+    QUEUED_MOST = 1024
 };
 
+/*
+ * What shows the full rate.
+ *
+ * On a processor: three matrices of 384 by 384 fit a second-level cache, and oneDNN is at its
+ * full rate.  Larger products are timed as the part of them that has so many rows or columns:
+ * blocks of a product are some hundreds wide, so that its rate rises no further, and no product
+ * takes longer than some tenths of a second.
+ *
+ * On a GPU: asking for a product costs the processor 2 or 3 us and the GPU 1 or 2 between two
+ * of them, which is 0.2 % of a product of full_s.  Its multiprocessors, up to 150, have tiles
+ * of some 128 by 256: a product of 4096 by 4096 is 512 of them, 4 rounds of which the last may
+ * be part of one, of 8192 by 8192 16 rounds.  So a square grows until it takes full_s, to 8192
+ * at most (1.4 ms at 773 TFLOP/s, an H200 in bf16); a GPU that is slower is full with fewer. Of
+ * 8192 by 32768 it is 60 rounds: a larger one has no other rate.
+ */
+static const double full_s = 1e-3;
+static const struct bounds {
+    int64_t least, most, rows, columns;
+} bounds[] = {[DEVICE_CPU] = {384, 384, 1024, 2048}, [DEVICE_CUDA] = {256, 8192, 8192, 32768}};
+
+/* A wait for a queue takes some 10 us: of what goes into it at once 1 %. */
+static const double queue_s = 1e-3;
+
 int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t micro_batch,
-                    struct probe_ask *out, struct err *err)
+                    struct probe_matrices *out, struct err *err)
 {
-    struct probe_ask ask = {0};
+    struct probe_matrices ask = {0};
     struct model m = {0};
     int rc = world->rank == 0 ? model_read(&m, model, err) : 0;
 
@@ -47,13 +68,13 @@ int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t
                      (long long)seq, (long long)m.max_seq, model);
     if (rc == 0 && !seq)
         seq = SEQ < m.max_seq ? SEQ : m.max_seq;
-    ask = (struct probe_ask){.rows = seq * micro_batch,
-                             .hidden = m.hidden,
-                             .queries = m.heads * m.head_dim,
-                             .keys = m.kv_heads * m.head_dim,
-                             .ffn = m.ffn,
-                             .vocab = m.vocab,
-                             .layers = m.layers};
+    ask = (struct probe_matrices){.rows = seq * micro_batch,
+                                  .hidden = m.hidden,
+                                  .queries = m.heads * m.head_dim,
+                                  .keys = m.kv_heads * m.head_dim,
+                                  .ffn = m.ffn,
+                                  .vocab = m.vocab,
+                                  .layers = m.layers};
     model_release(&m);
     rc = world_agree(world, rc, err);
     rc = rc ? rc : world_bcast(world, &ask, sizeof ask, 0, err);
@@ -72,87 +93,189 @@ static int64_t at_most(int64_t v, int64_t most)
     return v < most ? v : most;
 }
 
-/* Shapes and counts of all products; returns how many. */
-static int list_products(const struct probe_ask *a, struct kern_product_shape *shape,
-                         struct probe_product *product)
+/* A product of rows, and both of its backward: y = x W^T, dx = dy W, dw += dy^T x. */
+static void shape_ways(const struct kern *k, enum dtype type, int64_t R, int64_t out,
+                       int64_t in, struct kern_product_shape way[WAYS])
 {
+    way[0] = (struct kern_product_shape){'N', 'T', R, out, in, in, in, out, 0, type, k->act};
+    way[1] = (struct kern_product_shape){'N', 'N', R, in, out, out, in, in, 0, type, k->act};
+    way[2] = (struct kern_product_shape){'T', 'N', out, in, R, out, in, in, 1, type, DTYPE_F32};
+}
+
+/* Shapes and counts of all products; returns how many.  edge: of a square one. */
+static int list_products(const struct kern *k, const struct probe_ask *ask, int64_t edge,
+                         struct kern_product_shape *shape, struct probe_product *product)
+{
+    const struct bounds *most = &bounds[device_kind(ask->device)];
+    const struct probe_matrices *a = &ask->matrices;
     double layers = (double)a->layers;
     const struct line line[LINES] = {
         {a->queries, a->hidden, layers}, {a->keys, a->hidden, 2 * layers},
         {a->hidden, a->queries, layers}, {a->ffn, a->hidden, 2 * layers},
         {a->hidden, a->ffn, layers},     {a->vocab, a->hidden, 1},
     };
-    int n = 0;
 
     if (!a->rows) {
-        shape[0] = (struct kern_product_shape){'N',  'N',  EDGE, EDGE,      EDGE,     EDGE,
-                                               EDGE, EDGE, 0,    DTYPE_F32, DTYPE_F32};
-        product[0] = (struct probe_product){.flops = 2.0 * EDGE * EDGE * EDGE, .times = 1};
+        double e = (double)edge;
+        shape[0] = (struct kern_product_shape){'N',  'N',  edge, edge,      edge,  edge,
+                                               edge, edge, 0,    ask->type, k->act};
+        product[0] = (struct probe_product){.flops = 2 * e * e * e, .times = 1, .queued = 1};
         return 1;
     }
     for (int i = 0; i < LINES; i++) {
         const struct line *l = &line[i];
-        int64_t R = at_most(a->rows, ROWS_MOST);
-        int64_t out = at_most(l->out, COLUMNS_MOST), in = at_most(l->in, COLUMNS_MOST);
+        int64_t R = at_most(a->rows, most->rows);
+        int64_t out = at_most(l->out, most->columns), in = at_most(l->in, most->columns);
         double flops = 2.0 * (double)R * (double)out * (double)in;
         double whole = 2.0 * (double)a->rows * (double)l->out * (double)l->in;
-        const struct kern_product_shape way[WAYS] = {
-            {'N', 'T', R, out, in, in, in, out, 0, DTYPE_F32, DTYPE_F32},
-            {'N', 'N', R, in, out, out, in, in, 0, DTYPE_F32, DTYPE_F32},
-            {'T', 'N', out, in, R, out, in, in, 1, DTYPE_F32, DTYPE_F32},
-        };
-        for (int k = 0; k < WAYS; k++, n++) {
-            shape[n] = way[k];
-            product[n] =
-                (struct probe_product){.flops = flops, .times = l->times * whole / flops};
-        }
+        shape_ways(k, ask->type, R, out, in, &shape[i * WAYS]);
+        for (int j = 0; j < WAYS; j++)
+            product[i * WAYS + j] = (struct probe_product){
+                .flops = flops, .times = l->times * whole / flops, .queued = 1};
     }
-    return n;
+    return LINES * WAYS;
 }
 
-int probe_work_open(struct probe_work *w, const struct probe_ask *ask, struct err *err)
+/* Numbers of all kinds: how long a product of a GPU takes can depend on how many bits change.
+ */
+static int fill(struct probe_work *w, int64_t elems, enum dtype type, struct err *err)
 {
-    struct kern_product_shape shape[LINES * WAYS];
-    int64_t most = 0;
     void *room = NULL;
 
-    *w = (struct probe_work){.product = mem_new(LINES * WAYS, sizeof *w->product)};
-    w->products = list_products(ask, shape, w->product);
+    if (mem_data(FILL * (int64_t)sizeof(float), "numbers to multiply", &room, err))
+        return -1;
+    float *number = room;
+    for (int64_t i = 0; i < FILL; i++)
+        number[i] = (float)(2 * rng_uniform(1, 0, (uint64_t)i) - 1);
+    for (int64_t at = 0; at < elems; at += FILL)
+        device_copy(w->queue, w->c + at, number,
+                    at_most(elems - at, FILL) * (int64_t)sizeof(float));
+    w->kern.op->convert(&w->kern, w->a, type, w->c, DTYPE_F32, elems);
+    w->kern.op->convert(&w->kern, w->b, type, w->c, DTYPE_F32, elems);
+    int rc = device_sync(w->queue, err);
+    mem_free(room);
+    return rc;
+}
+
+static void drop_products(struct probe_work *w)
+{
+    struct device *d = w->kern.device;
+
+    for (int i = 0; i < w->products; i++)
+        w->kern.op->product_free(&w->kern, w->product[i].run);
+    w->products = 0;
+    device_free(d, w->a);
+    device_free(d, w->b);
+    device_free(d, w->c);
+    w->a = w->b = w->c = NULL;
+}
+
+static int make_products(struct probe_work *w, const struct probe_ask *ask, int64_t edge,
+                         struct err *err)
+{
+    struct kern_product_shape shape[LINES * WAYS];
+    struct device *d = ask->device;
+    int64_t most = 0;
+    void *c = NULL;
+
+    w->products = list_products(&w->kern, ask, edge, shape, w->product);
     for (int i = 0; i < w->products; i++) {
         const struct kern_product_shape *s = &shape[i];
-        int64_t a = s->m * s->k, b = s->k * s->n, c = s->m * s->n, ab = a > b ? a : b;
+        int64_t a = s->m * s->k, b = s->k * s->n, ab = a > b ? a : b;
         most = ab > most ? ab : most;
-        most = c > most ? c : most;
+        most = s->m * s->n > most ? s->m * s->n : most;
     }
-    if (mem_data(3 * most * (int64_t)sizeof(float), "matrices to multiply", &room, err))
-        goto fail;
-    w->a = room;
-    w->b = w->a + most;
-    w->c = w->b + most;
-    for (int64_t i = 0; i < 2 * most; i++)
-        w->a[i] = (float)(i % 7) - 3;
+    if (device_alloc(d, most * dtype_bytes(ask->type), "matrices to multiply", &w->a, err) ||
+        device_alloc(d, most * dtype_bytes(ask->type), "matrices to multiply", &w->b, err) ||
+        device_alloc(d, most * (int64_t)sizeof(float), "their products", &c, err))
+        return -1;
+    w->c = c;
+    if (fill(w, most, ask->type, err))
+        return -1;
+    for (int i = 0; i < w->products; i++)
+        if (w->kern.op->product_new(&w->kern, &w->product[i].run, &shape[i], err))
+            return -1;
+    for (int i = 0; i < w->products; i++)
+        probe_work_run(w, i, 1); /* what a first run does beside computing is done */
+    return device_sync(w->queue, err);
+}
+
+static int open_kern(struct probe_work *w, const struct probe_ask *ask, struct err *err)
+{
     kern_thread_init();
-    for (int i = 0; i < w->products; i++)
-        if (kern_product_new(&w->product[i].run, &shape[i], err))
-            goto fail;
-    for (int i = 0; i < w->products; i++)
-        probe_work_run(w, i); /* what a first run does beside computing is done */
-    return 0;
-fail:
-    probe_work_close(w);
-    return -1;
+    if (device_queue_open(ask->device, &w->queue, err))
+        return -1;
+    return kern_open(&w->kern, ask->device, w->queue, ask->type, ask->type, err);
+}
+
+/* How long the square product takes where many follow each other. */
+static double square_s(struct probe_work *w)
+{
+    for (;;) {
+        int queued = w->product[0].queued;
+        double start = tick_now_s();
+        int times = probe_work_some(w, 0);
+        double took = tick_now_s() - start;
+        if (w->product[0].queued == queued)
+            return took / times;
+    }
+}
+
+int probe_work_open(struct probe_work *w, struct world *world, const struct probe_ask *ask,
+                    struct err *err)
+{
+    const struct bounds *edges = &bounds[device_kind(ask->device)];
+    int more = 1;
+
+    *w = (struct probe_work){.product = mem_new(LINES * WAYS, sizeof *w->product)};
+    int rc = world_agree(world, open_kern(w, ask, err), err);
+    for (int64_t edge = edges->least; rc == 0 && more; edge *= 2) {
+        drop_products(w);
+        rc = world_agree(world, make_products(w, ask, edge, err), err);
+        more = !ask->matrices.rows && edge < edges->most;
+        if (rc == 0 && more) {
+            more = square_s(w) < full_s;
+            rc = world_bcast(world, &more, sizeof more, 0, err);
+        }
+    }
+    if (rc)
+        probe_work_close(w);
+    return rc;
 }
 
 void probe_work_close(struct probe_work *w)
 {
-    for (int i = 0; i < w->products; i++)
-        kern_product_free(w->product[i].run);
+    if (w->kern.op)
+        drop_products(w);
+    kern_close(&w->kern);
+    device_queue_close(w->queue);
     mem_free(w->product);
-    mem_free(w->a);
     *w = (struct probe_work){0};
 }
 
-void probe_work_run(const struct probe_work *w, int product)
+void probe_work_run(struct probe_work *w, int product, int times)
 {
-    kern_product_run(w->product[product].run, w->a, w->b, w->c, NULL, w->c);
+    struct kern *k = &w->kern;
+    struct err kept; /* by the device */
+
+    for (int i = 0; i < times; i++)
+        k->op->product(k, w->product[product].run, w->a, w->b, w->c, NULL, w->c);
+    (void)device_sync(w->queue, &kept);
+}
+
+int probe_work_some(struct probe_work *w, int product)
+{
+    struct probe_product *p = &w->product[product];
+    int times = p->queued;
+    double start = tick_now_s();
+
+    probe_work_run(w, product, times);
+    if (tick_now_s() - start < queue_s / 2 && times < QUEUED_MOST)
+        p->queued *= 2;
+    return times;
+}
+
+int probe_work_check(const struct probe_work *w, struct world *world, struct err *err)
+{
+    return world_agree(world, device_sync(w->queue, err), err);
 }

@@ -7,7 +7,8 @@
  *     ncclCommInitRank      NCCL's, then the ranks tell each other where they are
  *     ncclAllReduce         ours, or NCCL's; in a group: when the outermost one ends
  *     ncclCommDestroy       ours first, then NCCL's; in a group: ours when it has ended
- *     ncclCommAbort         both at the same time: either's kernels may wait for the other's
+ *     ncclCommAbort         both at the same time: either's kernels may wait for the other's;
+ *                           the same of ncclCommRevoke
  *     ncclGroupEnd          NCCL's, then what of the group is ours
  *
  * Communicators that do not block are left to NCCL altogether, as are those made by functions
@@ -26,6 +27,9 @@
 /* NCCL's header leaves the brackets empty. */
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
+/* Its older headers do not know these, under their own names. */
+EXPORT ncclResult_t shim_revoke(ncclComm_t comm, int flags) __asm__("ncclCommRevoke");
+EXPORT ncclResult_t shim_simulate_end(void *info) __asm__("ncclGroupSimulateEnd");
 
 struct entry {
     struct entry *next;
@@ -79,8 +83,10 @@ static void find_all(void)
     find("ncclCommFinalize", &shim.real.finalize);
     find("ncclCommDestroy", &shim.real.destroy);
     find("ncclCommAbort", &shim.real.abort);
+    find("ncclCommRevoke", &shim.real.revoke);
     find("ncclGroupStart", &shim.real.group_start);
     find("ncclGroupEnd", &shim.real.group_end);
+    find("ncclGroupSimulateEnd", &shim.real.simulate_end);
 }
 
 static const struct shim_real *real(void)
@@ -313,6 +319,19 @@ EXPORT ncclResult_t ncclGroupEnd(void)
     return rc;
 }
 
+/* Nothing of the group is done. */
+ncclResult_t shim_simulate_end(void *info)
+{
+    ncclResult_t rc = real()->simulate_end ? real()->simulate_end(info) : ncclInvalidUsage;
+
+    if (here.own)
+        return rc;
+    here.depth -= here.depth > 0;
+    if (here.depth == 0)
+        here.calls = here.made = 0;
+    return rc;
+}
+
 EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {
     int was = shim_own(1); /* NCCL may come back here */
@@ -363,14 +382,25 @@ EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return close_comm(comm, real()->destroy);
 }
 
-EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
+/* Ends what goes on in NCCL: so does ours, at the same time. */
+static ncclResult_t cut_short(ncclComm_t comm, int revoke, int flags)
 {
     struct shim_comm *c = take(comm);
 
     if (c)
         shim_comm_abort(c);
-    ncclResult_t rc = real()->abort(comm);
+    ncclResult_t rc = revoke ? real()->revoke(comm, flags) : real()->abort(comm);
     if (c)
         forget(c);
     return rc;
+}
+
+EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    return cut_short(comm, 0, 0);
+}
+
+ncclResult_t shim_revoke(ncclComm_t comm, int flags)
+{
+    return real()->revoke ? cut_short(comm, 1, flags) : ncclInvalidUsage;
 }

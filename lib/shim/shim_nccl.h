@@ -26,8 +26,10 @@ struct shim_real {
     ncclResult_t (*finalize)(ncclComm_t);
     ncclResult_t (*destroy)(ncclComm_t);
     ncclResult_t (*abort)(ncclComm_t);
+    ncclResult_t (*revoke)(ncclComm_t, int); /* NULL: an NCCL without it, as simulate_end */
     ncclResult_t (*group_start)(void);
     ncclResult_t (*group_end)(void);
+    ncclResult_t (*simulate_end)(void *);
 };
 
 /* One collective that a program asked for. */

@@ -5,6 +5,7 @@
  * whether a call is ours, or they would wait for each other: what decides is the call itself,
  * which NCCL wants to be the same everywhere, and what the ranks told each other at the start.
  */
+#include <assert.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -97,6 +98,32 @@ static void tell(struct told *t)
     t->off = off && *off && strcmp(off, "0") != 0;
 }
 
+/*
+ * What is the program's of a thread, which is left as it was, as NCCL leaves it: its GPU, and
+ * whether what it asks for may spoil a graph that it captures on another stream.
+ */
+struct manners {
+    int gpu;
+    enum cudaStreamCaptureMode mode;
+};
+
+static struct manners be_ours(void)
+{
+    struct manners was = {.gpu = -1, .mode = cudaStreamCaptureModeRelaxed};
+
+    if (cudaGetDevice(&was.gpu) != cudaSuccess)
+        was.gpu = -1;
+    (void)cudaThreadExchangeStreamCaptureMode(&was.mode);
+    return was;
+}
+
+static void be_again(struct manners was)
+{
+    (void)cudaThreadExchangeStreamCaptureMode(&was.mode);
+    if (was.gpu >= 0)
+        (void)cudaSetDevice(was.gpu);
+}
+
 static void nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
@@ -149,6 +176,7 @@ static void *ask_all(void *arg)
     const struct shim_real *real = a->comm[0]->real;
 
     shim_own(1);
+    (void)be_ours();
     a->rc = a->n > 1 ? real->group_start() : ncclSuccess;
     for (int i = 0; i < a->n && a->rc == ncclSuccess; i++)
         a->rc = ask_one(a->comm[i], a->mine, a->each);
@@ -250,6 +278,7 @@ static int share(void *arg, void *bytes, int n, int root, struct err *err)
     struct shim_comm *c = arg;
     char *all = mem_new((size_t)c->ranks, TALK_BYTES);
 
+    assert(n <= TALK_BYTES);
     int rc =
         talk_ask(&c, 1, bytes, (size_t)n, err) || talk_end(c, (size_t)n, all, err) ? -1 : 0;
     if (rc == 0)
@@ -299,24 +328,11 @@ static const char *why_not(struct shim_comm *c, const struct told *all)
     return pick_table_check(table, &c->groups, &err) ? "the table is for other groups" : NULL;
 }
 
-/* The thread's GPU is the program's: as NCCL does, it is left as it was. */
-static int gpu_now(void)
-{
-    int index = -1;
-
-    return cudaGetDevice(&index) == cudaSuccess ? index : -1;
-}
-
-static void gpu_again(int index)
-{
-    if (index >= 0)
-        (void)cudaSetDevice(index);
-}
-
 /* What the program has given up waits for nobody; what ends in order waits for its runs. */
 void shim_comm_free(struct shim_comm *c)
 {
-    int was = shim_own(1), gpu = gpu_now();
+    struct manners program = be_ours();
+    int was = shim_own(1);
 
     if (c->ends)
         pthread_join(c->ending, NULL);
@@ -336,7 +352,7 @@ void shim_comm_free(struct shim_comm *c)
         groups_release(&c->groups);
     pthread_mutex_destroy(&c->asks);
     mem_free(c);
-    gpu_again(gpu);
+    be_again(program);
     shim_own(was);
 }
 
@@ -345,6 +361,7 @@ static void *end(void *arg)
     struct shim_comm *c = arg;
 
     shim_own(1);
+    (void)be_ours();
     while (c->calls) /* each sees that it is gone */
         nap();
     if (c->exec)
@@ -435,7 +452,8 @@ ncclResult_t shim_comm_new(ncclComm_t *comm, int n, const struct shim_real *real
                            struct shim_comm **out)
 {
     struct shim_comm **known = mem_new((size_t)n, sizeof *known);
-    int was = shim_own(1), gpu = gpu_now(), knows = 0;
+    struct manners program = be_ours();
+    int was = shim_own(1), knows = 0;
     struct err err = {0};
 
     for (int i = 0; i < n; i++)
@@ -444,7 +462,7 @@ ncclResult_t shim_comm_new(ncclComm_t *comm, int n, const struct shim_real *real
     int rc = introduce(known, knows, &err);
     if (rc)
         shim_debug("%s", err.text);
-    gpu_again(gpu);
+    be_again(program);
     shim_own(was);
     mem_free(known);
     return rc == 0 ? ncclSuccess : err.code == ERR_PEER ? ncclRemoteError : ncclInternalError;
@@ -565,14 +583,15 @@ ncclResult_t shim_comm_run(struct shim_comm *c, const struct shim_call *call)
 {
     if (c->failed.code)
         return say(c);
-    int was = shim_own(1), gpu = gpu_now();
+    struct manners program = be_ours();
+    int was = shim_own(1);
     struct plan *p = find(c, call);
 
     if (!p)
         p = make(c, call, &c->failed);
     int rc = p ? put_in(c, call, p, &c->failed) : -1;
     c->took += rc == 0;
-    gpu_again(gpu);
+    be_again(program);
     shim_own(was);
     return rc == 0 ? ncclSuccess : say(c);
 }

@@ -49,6 +49,11 @@ void topo_set_host(struct topo *t, int k, const char *host)
     t->host[k] = mem_dup(host);
 }
 
+const char *topo_device_name(enum topo_device device)
+{
+    return device == TOPO_CUDA ? "cuda" : "cpu";
+}
+
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err)
 {
     static const char *const names[TOPO_FORMATS] = {

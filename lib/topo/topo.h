@@ -10,6 +10,8 @@
 
 enum { TOPO_LEVELS_MAX = 8, TOPO_SOURCE_BYTES = 160, TOPO_NAME_BYTES = 96 };
 
+enum topo_device { TOPO_CPU, TOPO_CUDA };
+
 /*
  * A fabric: levels from the inside out.  Level 0 joins the ranks of a group (the fast tier);
  * level 1 joins the groups (the slow tier); further levels join blocks of groups.  All rates
@@ -21,8 +23,7 @@ struct topo_level {
     double port_Bps;   /* what passes a unit's port, all members together (0: one rank's) */
     double flow_Bps;   /* one flow alone */
     double member_Bps; /* one rank's share when all behind the (largest) port send at once */
-    double message_s;  /* one message keeps a rank busy so long at either end, when all ranks
-                          send; 0 where unknown */
+    double message_s;  /* of a rank's time at either end, when all send; 0: unknown */
     /*
      * Half the width of the interval that holds the value with 95 %: of a fitted line's, or of
      * the median of repeated rounds; 0 where unknown.
@@ -37,7 +38,7 @@ struct topo_level {
     /* What the computing loses to each exchange at this level that goes on beside it and whose
        end it needs, however few the bytes; 0 where unknown, or nothing. */
     double use_lost_s;
-    /* Where rates and latency come from that were neither measured nor given; else "". */
+    /* Where they come from that were neither measured nor given; else "". */
     char rate_source[TOPO_SOURCE_BYTES], latency_source[TOPO_SOURCE_BYTES];
 };
 
@@ -52,13 +53,13 @@ struct topo_devices { /* of a group's host; 0 and "" where unknown or none */
 
 struct topo {
     int levels;
-    struct topo_level *level; /* [levels], owned; two at least */
-    struct groups groups;     /* the groups of level 0, owned */
-    char **host;              /* [groups.count], owned, "" where unknown */
-    struct topo_port *port;   /* [groups.count], owned */
-    int *block;               /* [levels-2][groups.count], owned: block of a group at level 2..;
-                                 NULL with two levels */
+    struct topo_level *level;     /* [levels], owned; two at least */
+    struct groups groups;         /* the groups of level 0, owned */
+    char **host;                  /* [groups.count], owned, "" where unknown */
+    struct topo_port *port;       /* [groups.count], owned */
+    int *block;                   /* [levels-2][groups.count], owned: at level 2..; or NULL */
     struct topo_devices *devices; /* [groups.count], owned */
+    enum topo_device device;      /* that ranks were measured on: what the next three are of */
     int64_t memory_bytes;         /* per rank, 0 where unknown */
     double flops;                 /* per rank, all ranks busy, 0 where unknown */
     double memory_Bps; /* per rank, all copying: bytes read plus bytes written; or 0 */
@@ -84,7 +85,6 @@ struct topo {
 void topo_init(struct topo *t, int levels, const struct groups *groups);
 void topo_release(struct topo *t);
 void topo_set_host(struct topo *t, int k, const char *host); /* copies */
-
 /*
  * What -i takes: a file, "-" (stdin), "nvml:" (this machine's GPUs), or "synth:SPEC" as
  * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".  A file is YAML
@@ -116,6 +116,7 @@ enum topo_format {
     TOPO_NCCL,     /* of a machine, not of a fabric: topo_export_nccl() prints it */
     TOPO_FORMATS
 };
+const char *topo_device_name(enum topo_device device); /* "cpu", "cuda" */
 /* "yaml", "json", "table", ... */
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err);
 int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct err *err);
@@ -131,8 +132,7 @@ int topo_diff(const struct topo *old, const struct topo *t, double tolerance,
 /* R_k of paro.md: the slower direction of group k's port, all members together. */
 double topo_port_Bps(const struct topo *t, int k);
 double topo_slowest_port_Bps(const struct topo *t);
-/* The median of all groups' ports, both ways. */
-double topo_usual_port_Bps(const struct topo *t);
+double topo_usual_port_Bps(const struct topo *t); /* the median of all ports, both ways */
 /*
  * A port of group k below this is slow: by 5 %, beyond what one measurement differs from the
  * next (3 %), it misses the usual one, or what the group's ranks can send if that is less (a

@@ -259,6 +259,7 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
         memcpy(out->port, t->port, (size_t)t->groups.count * sizeof *t->port);
     set_hosts(t, unit, out);
     set_blocks(t, b, unit, out);
+    out->device = t->device;
     out->memory_bytes = t->memory_bytes;
     out->flops = t->flops;
     out->memory_Bps = t->memory_Bps;

@@ -142,6 +142,7 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
     for (int l = 0; l < levels; l++)
         diff_level(d, old, t, l);
     at(d, "%s", "");
+    words(d, "device", topo_device_name(old->device), topo_device_name(t->device));
     number(d, "memory_bytes", (double)old->memory_bytes, (double)t->memory_bytes);
     number(d, "flops", old->flops, t->flops);
     number(d, "memory_Bps", old->memory_Bps, t->memory_Bps);

@@ -37,6 +37,7 @@ void topo_grow(const struct topo *t, int groups, struct topo *out)
     for (int k = 0; k < groups; k++)
         out->port[k] = t->port[k % g];
     copy_blocks(out, t);
+    out->device = t->device;
     out->memory_bytes = t->memory_bytes;
     out->flops = t->flops;
     out->memory_Bps = t->memory_Bps;

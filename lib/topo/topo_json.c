@@ -71,6 +71,7 @@ void topo_print_json(const struct topo *t, FILE *out)
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.topo/1");
     jout_int(&j, "ranks", t->groups.ranks);
+    jout_text(&j, "device", topo_device_name(t->device));
     if (t->memory_bytes)
         jout_int(&j, "memory_bytes", t->memory_bytes);
     else

@@ -51,6 +51,7 @@ void topo_some(const struct topo *t, int ranks, const int *group_of, struct topo
         topo_set_host(out, k, t->host[kept[k]]);
     }
     number_blocks(out, t, kept);
+    out->device = t->device;
     out->memory_bytes = t->memory_bytes;
     out->flops = t->flops;
     out->memory_Bps = t->memory_Bps;

@@ -251,7 +251,7 @@ static void put_rank(const struct topo *t, FILE *out)
 {
     struct units u;
 
-    fprintf(out, "each rank: memory %s",
+    fprintf(out, "each rank: %smemory %s", t->device == TOPO_CUDA ? "on a GPU, " : "",
             t->memory_bytes ? units_bytes(&u, (double)t->memory_bytes) : "unknown");
     fprintf(out, ", compute %s", t->flops > 0 ? units_count(&u, t->flops) : "unknown");
     fputs(t->flops > 0 ? "FLOP/s" : "", out);

@@ -28,7 +28,7 @@ struct doc_group {
 };
 
 struct doc {
-    char *format, *memory_bytes, *flops, *memory_Bps;
+    char *format, *device, *memory_bytes, *flops, *memory_Bps;
     struct doc_level *levels;
     unsigned levels_count;
     struct doc_group *groups;
@@ -84,6 +84,7 @@ static const cyaml_schema_field_t doc_fields[] = {
     TEXT(doc, format, 0, 1, NUMBER_BYTES),
     CYAML_FIELD_SEQUENCE("levels", CYAML_FLAG_POINTER, struct doc, levels, &level_schema, 2,
                          TOPO_LEVELS_MAX),
+    TEXT(doc, device, CYAML_FLAG_OPTIONAL, 1, NUMBER_BYTES),
     NUMBER(doc, memory_bytes, CYAML_FLAG_OPTIONAL),
     NUMBER(doc, flops, CYAML_FLAG_OPTIONAL),
     NUMBER(doc, memory_Bps, CYAML_FLAG_OPTIONAL),
@@ -381,9 +382,20 @@ static int check_nesting(const struct topo *t, const struct yaml *y, struct err 
     return rc;
 }
 
+static int read_device(struct topo *t, const struct yaml *y, const char *text, struct err *err)
+{
+    if (text && !strcmp(text, topo_device_name(TOPO_CUDA)))
+        t->device = TOPO_CUDA;
+    else if (text && strcmp(text, topo_device_name(TOPO_CPU)) != 0)
+        return yaml_fail(y, "device", err, "is '%s', expected cpu or cuda", text);
+    return 0;
+}
+
 static int read_doc(struct topo *t, const struct yaml *y, const struct doc *doc,
                     struct err *err)
 {
+    if (read_device(t, y, doc->device, err))
+        return -1;
     if (doc->memory_bytes && yaml_i64(y, "memory_bytes", doc->memory_bytes, 1,
                                       TOPO_MEMORY_MAX_BYTES, &t->memory_bytes, err))
         return -1;
@@ -505,6 +517,8 @@ void topo_print_yaml(const struct topo *t, FILE *out)
     fputs("format: " FORMAT "\nlevels:\n", out);
     for (int l = 0; l < t->levels; l++)
         put_level(out, &t->level[l]);
+    if (t->device != TOPO_CPU)
+        fprintf(out, "device: %s\n", topo_device_name(t->device));
     if (t->memory_bytes)
         fprintf(out, "memory_bytes: %" PRId64 "\n", t->memory_bytes);
     if (t->flops > 0)

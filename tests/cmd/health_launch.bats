@@ -32,6 +32,22 @@ says() {
     says 0 "$(seq 99999)" 'seq 50000; sleep 0.2; seq 50001 99999; printf "\004"; sleep 0.2; printf 0'
 }
 
+@test "what was said before the answer is no part of it" {
+    run -1 --separate-stderr horing-check -- \
+        sh -c 'echo Loading mpi; printf "\004(HORING WARNING - x|\n\0041"; echo bye'
+    # shellcheck disable=SC2154
+    [ "$output" = 'HORING WARNING - x|' ] && [ "$stderr" = 'Loading mpi' ]
+    # A mark that is none, at once and in pieces.
+    says 2 $'a\004b\004\nHORING CRITICAL - x' 'printf "a\004b\004\nHORING CRITICAL - x\n\0042"'
+    says 2 $'a\004' 'printf "a\004"; sleep 0.2; printf "\004"; sleep 0.2; printf "2"'
+    run -0 --separate-stderr horing-check -- \
+        sh -c 'printf "x\004"; sleep 0.2; printf "(y\004"; sleep 0.2; printf "(OK\0040"'
+    [ "$output" = OK ] && [ "$stderr" = $'x\004(y' ]
+    # shellcheck disable=SC2016
+    run -3 --separate-stderr horing-check -t 60 -- sh -c 'echo Loading mpi; exec "$@"' sh
+    [[ $output == 'HORING UNKNOWN - one host'* ]] && [ "$stderr" = 'Loading mpi' ]
+}
+
 @test "what it starts is this command with its options, and a mark behind what that says" {
     # shellcheck disable=SC2016 # for the launcher
     says 0 'horing-check --mark-answer -t 3 -b x y' 'echo "$@"; printf "\0040"' -t 3 -b 'x y'
@@ -52,6 +68,10 @@ says() {
     # As mpirun has it, which is not killed itself; a mark that is none; one whose end is held.
     says 3 "HORING UNKNOWN - 'sh' ended with status 137 (Killed) before there was an answer" \
         'printf "\0047"; sleep 60 & exit 137'
+    # Where it is started with no word of its children's ends.
+    # shellcheck disable=SC2016 # for perl
+    run -3 perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' horing-check -- sh -c 'exit 7'
+    [ "$output" = "HORING UNKNOWN - 'sh' ended with status 7 before there was an answer" ]
     run -3 horing-check -- ./absent
     [ "$output" = "HORING UNKNOWN - cannot run './absent': No such file or directory" ]
     run -3 --separate-stderr horing-check --learn -- false
@@ -74,6 +94,13 @@ says() {
     [ "$rc" = 3 ]
     [ "$(cat out)" = "HORING UNKNOWN - ended before 'sh' had an answer" ]
     [ ! -e "/proc/$(cat pid2)" ]
+    # Nor does one that ends before what it started leave that behind, answer or not.
+    local last
+    for last in 'exit 0' 'printf "OK\0040"'; do
+        # shellcheck disable=SC2016
+        horing-check -- sh -c 'trap "" TERM; sleep 77 & echo $! > child; '"$last" || true
+        run ! grep '^State:.[^Z]' "/proc/$(cat child)/status"
+    done
     # Who is killed leaves none behind either.
     # shellcheck disable=SC2016
     horing-check -- sh -c 'echo $$ > pid3; exec sleep 77' &

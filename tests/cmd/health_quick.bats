@@ -290,6 +290,21 @@ END
     run ! grep scontrol out
 }
 
+@test "rates: each range is judged for itself" {
+    local slow='synth:8,port=1:90,noise=0.001'
+    run -2 horing-check --replay "$slow" -w 50: -c 95:
+    [[ $output == 'HORING CRITICAL - node1 '* ]]
+    run -2 horing-check --replay "$slow" -w 95: -c 95:
+    run -1 horing-check --replay "$slow" -w 95: -c 50:
+    run -0 horing-check --replay "$slow" -w 50: -c 50:
+}
+
+@test "a textfile that is a pipe is refused, and nobody waits for who reads it" {
+    mkfifo pipe
+    run -3 timeout 20 horing-check --replay synth:8 --prom pipe
+    [ "$output" = "HORING UNKNOWN - 'pipe' is no regular file, expected one to replace, or a new name" ]
+}
+
 @test "json and Prometheus say the same" {
     says 0 OK
     put eth0 carrier 0

@@ -117,6 +117,18 @@ ends() {
     ends abort
     [ "$status" = 0 ] && said ': over 0$' 4 && said ': all-reduce 6$' 3
     said 'the program gives the communicator up$' 3
+    ends revoke
+    [ "$status" = 0 ] && said ': over 0$' 4 && said ': all-reduce 6$' 3
+}
+
+@test "a group that is only simulated is over" {
+    ends simulate
+    [ "$status" = 0 ] && said '^ok$' 1 && said ': 1 collectives taken over$' 4
+}
+
+@test "a graph that is captured on another stream is not spoilt" {
+    ends capture
+    [ "$status" = 0 ] && said '^ok$' 1 && said ': 1 collectives taken over$' 4
 }
 
 @test "communicators that some ranks make and destroy in groups: all are known" {
@@ -157,7 +169,7 @@ ends() {
 
 @test "nothing is exported but what is intercepted" {
     run bash -c "nm -D --defined-only '$E/libparo-nccl.so' | awk '\$2 == \"T\" {print \$3}' | paste -sd' '"
-    [ "$output" = "ncclAllGather ncclAllReduce ncclCommAbort ncclCommDestroy ncclCommFinalize ncclCommInitRank ncclCommInitRankConfig ncclCommSplit ncclGroupEnd ncclGroupStart ncclReduceScatter" ]
+    [ "$output" = "ncclAllGather ncclAllReduce ncclCommAbort ncclCommDestroy ncclCommFinalize ncclCommInitRank ncclCommInitRankConfig ncclCommRevoke ncclCommSplit ncclGroupEnd ncclGroupSimulateEnd ncclGroupStart ncclReduceScatter" ]
 }
 
 @test "a header that changes is in the library again" {

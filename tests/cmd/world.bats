@@ -42,3 +42,9 @@ gives_up() {
 @test "data in messages have a deadline" {
     gives_up deadline-data no-shared
 }
+
+@test "who leaves with an alarm is not waited for" {
+    run timeout 40 mpirun -np 3 "$B/mpi/world_check" alarm-left
+    [ "$status" = 3 ]
+    [[ "$output" == *"ok alarm-left: rank 1 ("*"): something burns"* ]]
+}

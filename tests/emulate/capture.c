@@ -34,6 +34,7 @@ static cudaStream_t captured; /* one at a time */
 static struct CUgraph_st *graph_now;
 static int spoilt;
 static _Thread_local int capturing; /* this thread began it */
+static _Thread_local enum cudaStreamCaptureMode mode_now;
 
 int emulated_is_captured(cudaStream_t stream)
 {
@@ -51,7 +52,9 @@ cudaError_t emulated_capture_may(const char *call, cudaStream_t stream)
     static atomic_int asked;
     const char *refuse = getenv("EMULATED_CAPTURE");
 
-    for (size_t i = 0; capturing && i < sizeof unsafe / sizeof *unsafe; i++)
+    int may = !capturing || mode_now == cudaStreamCaptureModeRelaxed;
+
+    for (size_t i = 0; !may && i < sizeof unsafe / sizeof *unsafe; i++)
         if (strcmp(call, unsafe[i]) == 0)
             return spoil(cudaErrorStreamCaptureUnsupported);
     if (!emulated_is_captured(stream))
@@ -116,6 +119,15 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     }
     pthread_mutex_unlock(&lock);
     return emulated_said(spoilt ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    enum cudaStreamCaptureMode was = mode_now;
+
+    mode_now = *mode;
+    *mode = was;
+    return cudaSuccess;
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)

@@ -19,8 +19,7 @@
  *     EMULATED_COPY=HOW:N        the N-th copy of a page or more out of its memory has a wrong
  *                                bit (flip-out), is lost (lose-out); into it: flip-, lose-in
  *     EMULATED_CAPTURE=N         every N-th operation of captured streams cannot be captured
- *     EMULATED_GUARD=1           memory of the device is out of reach for whoever is not at
- * work there: a host that reads it dies as it would with a GPU
+ *     EMULATED_GUARD=1           who is not at work on memory of the device dies of reading it
  */
 #ifdef __cplusplus
 extern "C" {
@@ -110,11 +109,16 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 /* capture.c: one capture at a time; NCCL's calls are made all the same and are in no graph. */
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed
+};
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long flags);

@@ -64,6 +64,17 @@ typedef struct {
             NCCL_CONFIG_UNDEF_INT                                                              \
     }
 
+typedef struct {
+    size_t size;
+    unsigned int magic, version;
+    float estimatedTime;
+} ncclSimInfo_t;
+
+#define NCCL_SIM_INFO_INITIALIZER                                                              \
+    {                                                                                          \
+        sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION_CODE, -1                               \
+    }
+
 typedef enum { ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg, ncclNumOps } ncclRedOp_t;
 
 typedef enum {
@@ -96,6 +107,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *chil
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags);
 const char *ncclGetErrorString(ncclResult_t result);
 const char *ncclGetLastError(ncclComm_t comm);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error);
@@ -123,6 +135,7 @@ ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, nc
                       cudaStream_t stream);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info);
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -326,6 +326,17 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     return comm->blocking ? ncclSuccess : ncclInProgress;
 }
 
+static void drop_ops(ncclComm_t c)
+{
+    job_end(c);
+    cancel(c->request, c->requests);
+    for (int i = 0; i < c->ops; i++)
+        free(c->op[i].arrived);
+    if (c->ops)
+        emulated_reach(-1);
+    c->ops = c->requests = 0;
+}
+
 static void give_up(ncclComm_t c)
 {
     ncclComm_t *at = &comms;
@@ -333,16 +344,22 @@ static void give_up(ncclComm_t c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    job_end(c);
-    cancel(c->request, c->requests);
-    for (int i = 0; i < c->ops; i++)
-        free(c->op[i].arrived);
-    if (c->ops)
-        emulated_reach(-1);
+    drop_ops(c);
     free(c->world);
     free(c->op);
     free(c->request);
     free(c);
+}
+
+/* Entered: what other threads wait for in calls comes to an end. */
+static void end_calls(ncclComm_t c)
+{
+    c->aborting = 1;
+    while (c->inside) {
+        emulated_nccl_leave();
+        nap();
+        emulated_nccl_enter();
+    }
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
@@ -350,13 +367,22 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     if (!comm)
         return ncclSuccess;
     emulated_nccl_enter();
-    comm->aborting = 1;
-    while (comm->inside) {
-        emulated_nccl_leave();
-        nap();
-        emulated_nccl_enter();
-    }
+    end_calls(comm);
     give_up(comm);
+    emulated_nccl_leave();
+    return ncclSuccess;
+}
+
+/* What goes on ends; the communicator can still be destroyed. */
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
+{
+    if (!comm || flags || comm->finalized)
+        return ncclInvalidArgument;
+    emulated_nccl_enter();
+    end_calls(comm);
+    drop_ops(comm);
+    comm->aborting = comm->stalled = 0;
+    comm->finalized = 1;
     emulated_nccl_leave();
     return ncclSuccess;
 }

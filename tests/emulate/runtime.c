@@ -389,7 +389,7 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
     if (rc != cudaSuccess)
         return rc;
     if (!env_number("EMULATED_PIN", 1)) /* as under confidential computing */
-        return said(cudaErrorNotSupported);
+        return emulated_said(cudaErrorNotSupported);
     if (!p || !bytes)
         return emulated_said(cudaErrorInvalidValue);
     pthread_mutex_lock(&lock);

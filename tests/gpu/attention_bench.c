@@ -18,6 +18,7 @@
 #include "base/tick.h"
 #include "dev/device.h"
 #include "kern/kern_cuda_attention.h"
+#include "kern/kern_kind.h"
 #include "kern/kern_cudnn.h"
 
 enum { ROUNDS = 7, DRAWN = 1 << 20 };
@@ -118,7 +119,7 @@ static double off(const uint16_t *a, const uint16_t *b, int64_t n)
 static int scratch_open(struct bench *b, struct err *err)
 {
     int exact = !strcmp(b->name, "cudnn-exact");
-    int64_t bytes = kern_cuda_plain_bytes(&b->s, 1);
+    int64_t bytes = kern_kind_plain_bytes(&b->s);
 
     if (!strcmp(b->name, "hopper") && !kern_cuda_hopper_can(DTYPE_BF16, &b->s))
         return err_set(err, ERR_ABSENT, "not a GPU of sm_90, or another head_dim");
@@ -129,7 +130,7 @@ static int scratch_open(struct bench *b, struct err *err)
         printf("# %s\n", kern_cudnn_text(b->cudnn));
         bytes = kern_cudnn_bytes(b->cudnn);
     } else if (strcmp(b->name, "plain")) {
-        bytes = kern_cuda_flash_bytes(&b->s, 1);
+        bytes = kern_kind_flash_bytes(&b->s);
     }
     return device_alloc(b->device, bytes, b->name, &b->scratch, err);
 }

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "dev/device.h"
 #include "kern/kern_cuda_attention.h"
+#include "kern/kern_kind.h"
 
 /*
  * Errors in norm.  f32: sums of n numbers of either sign in f32 are off by about sqrt(n) 2^-24,
@@ -143,7 +144,7 @@ static int ask(struct device *d, const struct shape *t, const struct side *x, vo
 {
     const struct kern_heads *s = &t->heads;
     int64_t bytes = dtype_bytes(t->act), qkv_n = x->qkv_n * bytes, out_n = x->out_n * bytes;
-    int64_t scratch_n = t->kind ? kern_cuda_flash_bytes(s, 1) : kern_cuda_plain_bytes(s, 1);
+    int64_t scratch_n = t->kind ? kern_kind_flash_bytes(s) : kern_kind_plain_bytes(s);
     int64_t sizes[] = {qkv_n, out_n, out_n, qkv_n, x->lse_n * 4, scratch_n}, all = 0;
     char *room = NULL, *p[6], *nan;
     struct device_queue *q = NULL;

@@ -80,6 +80,20 @@ learn_and_accept() {
     says 0 '^HORING OK' --slow 0:250mbit --slow 1:250mbit --slow 2:250mbit -- -b "$PWD/base.yaml" -w 80:
 }
 
+# A header of 66 bytes stands before 1448 at least.
+@test "no port carries more than --max-bytes, however often all are looked at" {
+    cat >counted <<'END'
+before=$(awk '/data:/ { print $2, $10 }' /proc/self/net/dev)
+"$@"
+echo $? $before $(awk '/data:/ { print $2, $10 }' /proc/self/net/dev) >>"$OUT/bytes"
+END
+    OUT=$PWD timeout 100 paro-lab -g 4 -p 1 -r 500mbit -- sh "$PWD/counted" "$BIN/horing-check" -t 60 \
+        --max-bytes 95MB -w 0: -c 1000: >out 2>said || true
+    [ "$(wc -l <bytes)" = 4 ]
+    grep -q '^HORING WARNING - .*all 4 hosts at once' out
+    awk '{ for (i = 2; i < 4; i++) if ($(i + 2) - $i > 95e6 * (1448 + 66) / 1448) exit 1 }' bytes
+}
+
 @test "a level shift is bad until somebody accepts it" {
     again learn_and_accept
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * probe_check SHAPE [DEVICE]: run under mpirun with as many ranks as SHAPE has, which is laid
- * over them whatever their hosts.  Turns of all kinds and rings through any neighbouring
- * groups: every word that arrives is the one that its origin sent, and as many arrive as
- * should; on a GPU as DEVICE names it, through its memory.  Prints "ok SHAPE turns N rings N"
- * from rank 0; status 1 with a line from the rank that finds otherwise.
+ * over them whatever their hosts.  Turns of all kinds, rings through any neighbouring groups,
+ * messages: every word that arrives is the one that its origin sent, and as many arrive as
+ * should; on a GPU as DEVICE names it, through its memory, and its products have a rate.
+ * Prints "ok SHAPE turns N rings N" from rank 0; status 1 with a line from the rank that finds
+ * otherwise.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -46,6 +48,19 @@ static void run(struct probe *p, struct probe_round *r, int64_t bytes_in)
     }
 
     probe_free(r);
+}
+
+/* Between the host's memory and where the probe's is. */
+static void put(struct probe *p, void *to, const void *from, int64_t bytes)
+{
+    struct err err = {0};
+
+    if (!p->gpu) {
+        memcpy(to, from, (size_t)bytes);
+        return;
+    }
+    device_copy(p->gpu->queue, to, from, bytes);
+    expect(device_sync(p->gpu->queue, &err) == 0, "copies", &err);
 }
 
 /* A permutation in which some send to nobody. */
@@ -92,6 +107,45 @@ static void check_ring(struct probe *p, int first, int count, int64_t bytes)
     run(p, &r, in ? (count - 1) * bytes : 0);
 }
 
+/* Neighbours in pairs, 0 and 1, 2 and 3: the second has afterwards what the first had. */
+static void check_message(struct probe *p, int64_t bytes)
+{
+    struct probe_flow *pair = mem_new((size_t)world->ranks, sizeof *pair);
+    char *in = p->gpu ? p->gpu->in : p->in, *out = p->gpu ? p->gpu->out : p->out;
+    char *want = mem_new((size_t)bytes, 1), *got = mem_new((size_t)bytes, 1);
+    struct err err = {0};
+    double took_s = 0;
+    int pairs = 0;
+
+    for (int r = 0; r + 1 < world->ranks; r += 2)
+        pair[pairs++] = (struct probe_flow){r, r + 1, 1};
+    for (int64_t i = 0; i < bytes; i++)
+        want[i] = (char)rng_u64(3, (uint64_t)world->rank & ~1ull, (uint64_t)i);
+    put(p, in, want, bytes);
+    put(p, out, got, bytes);
+    expect(probe_message(p, pair, pairs, bytes, 3, &took_s, &err) == 0, "a message", &err);
+    put(p, got, out, bytes);
+    if (world->rank % 2)
+        expect(memcmp(want, got, (size_t)bytes) == 0, "a message is in the other's memory",
+               &err);
+    expect((took_s > 0) == (world->rank % 2 == 0 && world->rank + 1 < world->ranks),
+           "the first of a pair has the time", &err);
+    mem_free(pair);
+    mem_free(want);
+    mem_free(got);
+}
+
+/* Of products on the GPU, however long ago it failed. */
+static void check_flops(struct device *device)
+{
+    struct probe_ask ask = {.device = device, .type = DTYPE_BF16};
+    struct err err = {0};
+    double flops = 0;
+
+    expect(probe_flops(world, &ask, &flops, &err) == 0 && flops > 0, "a rate of products",
+           &err);
+}
+
 int main(int argc, char **argv)
 {
     const int64_t sizes[] = {8, 4096, 61440, 61448, 200000};
@@ -121,6 +175,10 @@ int main(int argc, char **argv)
     for (int first = 0; first < g.count; first++)
         for (int count = 2; first + count <= g.count; count++, rings++)
             check_ring(&p, first, count, sizes[rings % 5]);
+    for (int i = 0; i < 5; i++)
+        check_message(&p, sizes[i]);
+    if (device)
+        check_flops(device);
     if (world->rank == 0)
         printf("ok %s turns %d rings %d\n", argv[1], turns, rings);
     mem_free(to);

@@ -315,6 +315,49 @@ static void check_deadline_data(struct world *w, int no_shared)
     world_abort(w, 3);
 }
 
+/* The last rank's alarm: all others hear it, in its words, and can still meet. */
+static void check_alarm(struct world *w)
+{
+    int last = w->ranks - 1, heard = 0;
+    struct err err = {0}, kept = {0};
+    char name[32];
+
+    world_listen(w);
+    expect(w, world_alarmed(w, &err) == 0, "is not alarmed before", &err);
+    expect(w, world_barrier(w, &err) == 0, "meets", &err);
+    err_set(&err, ERR_DEVICE, "something burns");
+    if (w->rank == last)
+        world_alarm(w, &err);
+    for (double until = tick_now_s() + 20; w->rank < last && !heard && tick_now_s() < until;)
+        heard = world_alarmed(w, &err);
+    snprintf(name, sizeof name, "rank %d (", last);
+    expect(w, w->rank == last || (heard && err.code == ERR_PEER), "hears", &err);
+    expect(w, w->rank == last || strncmp(err.text, name, strlen(name)) == 0, "names the rank",
+           &err);
+    expect(w, strstr(err.text, "something burns") != NULL, "says its words", &err);
+    expect(w, w->rank == last || world_alarmed(w, &kept) == -1, "keeps it", &kept);
+    expect(w, world_agree(w, 0, &err) == 0, "agrees all the same", &err);
+}
+
+/* Rank 1 leaves with an alarm: the others do not wait for the deadline, which is minutes. */
+static void check_alarm_left(struct world *w)
+{
+    struct err err = {0};
+
+    world_listen(w);
+    err_set(&err, ERR_DEVICE, "something burns");
+    if (w->rank == 1) {
+        world_alarm(w, &err);
+        tick_sleep_s(60);
+    }
+    expect(w, world_agree(w, 0, &err) == -1 && err.code == ERR_PEER, "waits no longer", &err);
+    if (w->rank)
+        tick_sleep_s(60);
+    printf("ok alarm-left: %s\n", err.text);
+    fflush(stdout);
+    world_abort(w, 3);
+}
+
 int main(int argc, char **argv)
 {
     struct world *w = NULL;
@@ -331,6 +374,8 @@ int main(int argc, char **argv)
         check_deadline_peers(w);
     if (strncmp(what, "deadline", 8) == 0)
         check_deadline(w, what);
+    if (strcmp(what, "alarm-left") == 0)
+        check_alarm_left(w);
     check_agree(w);
     check_gather_text(w);
     check_bcast(w);
@@ -338,6 +383,7 @@ int main(int argc, char **argv)
     check_share(w);
     check_share_refused(w);
     check_prepare_refused(w);
+    check_alarm(w); /* the last one: what is heard stays */
     if (w->rank == 0)
         printf("ok %s\n", what);
     world_close(w);

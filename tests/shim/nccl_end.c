@@ -5,12 +5,15 @@
  *
  *     abort    rank 1 does not come to an all-reduce; every rank has a thread that aborts the
  *              communicator after a while, as trainers' watchdogs do
+ *     revoke   the same, by ncclCommRevoke, and then it is destroyed
+ *     simulate a group is ended by ncclGroupSimulateEnd; the call behind it is as ever
+ *     capture  another stream is captured while the first call is made
  *     twice    a failed call is made once more; then all abort
  *     grouped  odd ranks make communicators, and end them, in groups
  *     calm     nothing blocks, as NCCL_COMM_BLOCKING=0 has it
  *
  * Each rank says "rank R: all-reduce C" with what NCCL called the outcome, and "rank R: over";
- * rank 0 of grouped and calm "ok".
+ * rank 0 of those that end well "ok".
  */
 #include <cuda_runtime_api.h>
 #include <mpi.h>
@@ -25,6 +28,7 @@ enum { N = 16000 };
 
 struct user {
     int rank, ranks;
+    int revokes;
     ncclComm_t comm;
     cudaStream_t stream;
     float *in, *out; /* of the GPU */
@@ -81,7 +85,9 @@ static void *watchdog(void *arg)
     struct user *u = arg;
 
     nap_ms(1000);
-    must(ncclCommAbort(u->comm), "abort");
+    if (u->revokes)
+        must(ncclCommRevoke(u->comm, 0), "revoke");
+    must(u->revokes ? ncclCommDestroy(u->comm) : ncclCommAbort(u->comm), "abort");
     return NULL;
 }
 
@@ -95,6 +101,39 @@ static void aborted(struct user *u)
     if (u->rank != 1)
         say(u, "all-reduce", reduce(u));
     pthread_join(dog, NULL);
+}
+
+static void simulated(struct user *u)
+{
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+
+    must(ncclCommInitRank(&u->comm, u->ranks, new_id(u), u->rank), "init");
+    must(ncclGroupStart(), "group");
+    must(reduce(u), "all-reduce");
+    must(ncclGroupSimulateEnd(&info), "group");
+    must(reduce(u), "all-reduce");
+    must(is_wrong(u), "wrong");
+    must(ncclCommDestroy(u->comm), "destroy");
+    if (u->rank == 0)
+        puts("ok");
+}
+
+static void captured(struct user *u)
+{
+    cudaStream_t other = NULL;
+    cudaGraph_t graph = NULL;
+
+    must(ncclCommInitRank(&u->comm, u->ranks, new_id(u), u->rank), "init");
+    must(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "stream");
+    must(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal), "capture");
+    must(reduce(u), "all-reduce");
+    must(cudaStreamEndCapture(other, &graph), "captured");
+    must(cudaGraphDestroy(graph), "graph");
+    must(is_wrong(u), "wrong");
+    must(ncclCommDestroy(u->comm), "destroy");
+    must(cudaStreamDestroy(other), "stream");
+    if (u->rank == 0)
+        puts("ok");
 }
 
 static void twice(struct user *u)
@@ -175,8 +214,13 @@ int main(int argc, char **argv)
     for (int i = 0; i < N; i++)
         u.host[i] = (float)(u.rank + 1);
     must(cudaMemcpy(u.in, u.host, sizeof u.host, cudaMemcpyDefault), "copy");
-    if (strcmp(what, "abort") == 0)
+    u.revokes = strcmp(what, "revoke") == 0;
+    if (strcmp(what, "abort") == 0 || u.revokes)
         aborted(&u);
+    else if (strcmp(what, "simulate") == 0)
+        simulated(&u);
+    else if (strcmp(what, "capture") == 0)
+        captured(&u);
     else if (strcmp(what, "twice") == 0)
         twice(&u);
     else if (strcmp(what, "grouped") == 0)

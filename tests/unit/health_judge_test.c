@@ -250,6 +250,12 @@ static void what_was_not_done_is_unknown(void **state)
     assert_int_equal(v.finding[0].code, 901);
     assert_non_null(strstr(v.finding[0].text, "latency not finished within 10 s"));
     health_verdict_release(&v);
+    d.capped = 1;
+    v = judge(&d);
+    assert_string_equal(v.finding[0].text,
+                        "latency not finished within the bytes of --max-bytes");
+    health_verdict_release(&v);
+    d.capped = 0;
     d.done = d.asked;
     snprintf(d.host[2].why, sizeof d.host[2].why, "no memory");
     v = judge(&d);

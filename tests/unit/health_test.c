@@ -226,12 +226,14 @@ static void ended_early(void **state)
 {
     static const struct {
         double percent;
+        enum health_part ended; /* in which of them */
         int again, code;
         enum health_state state;
     } row[] = {
-        {80, 0, 303, HEALTH_UNKNOWN},
-        {80, 12, 301, HEALTH_WARNING},
-        {50, 0, 301, HEALTH_CRITICAL},
+        {80, HEALTH_PART_ROUNDS, 0, 303, HEALTH_UNKNOWN},
+        {80, HEALTH_PART_LATENCY, 0, 303, HEALTH_UNKNOWN},
+        {80, HEALTH_PART_CONFIRM, 12, 301, HEALTH_WARNING},
+        {50, HEALTH_PART_ROUNDS, 0, 301, HEALTH_CRITICAL},
     };
 
     (void)state;
@@ -246,7 +248,7 @@ static void ended_early(void **state)
             f.pair_dst = 5;
             f.pair = row[i].percent;
             sample(&f, 28, i, &d);
-            d.asked = 1u << (row[i].again ? HEALTH_PART_CONFIRM : HEALTH_PART_ROUNDS);
+            d.asked = 1u << row[i].ended;
             more(&f, row[i].again * 2, 28, HEALTH_CONFIRM, i, &d);
             struct health_verdict v = judge(&d, NULL);
             assert_int_equal(v.findings, 2); /* and that it was ended */

@@ -294,10 +294,12 @@ static void names_in_records(void **state)
     make(&f, 3, "node", -1);
     mem_free(f.d.host[1].name);
     f.d.host[1].name = mem_dup("a|b \"c");
+    f.d.capped = 1;
     health_record_print(&f.d, out);
     fclose(out);
     assert_int_equal(health_record_parse(&d, "x", text, (int64_t)bytes, &err), 0);
     assert_string_equal(d.host[1].name, "a%7Cb%20%22c");
+    assert_true(d.capped);
     health_data_release(&d);
     free(text);
     drop(&f);

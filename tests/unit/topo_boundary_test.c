@@ -245,6 +245,28 @@ static void test_grow(void **state)
     }
 }
 
+/* What ranks were measured on, whatever becomes of their groups. */
+static void test_device(void **state)
+{
+    struct topo t = read_synth("2x2x2"), out;
+    const int one[] = {0, 0};
+
+    (void)state;
+    t.device = TOPO_CUDA;
+    for (int b = 0; b < 2; b++) {
+        topo_at_boundary(&t, b, &out);
+        assert_int_equal(out.device, TOPO_CUDA);
+        topo_release(&out);
+    }
+    topo_grow(&t, 8, &out);
+    assert_int_equal(out.device, TOPO_CUDA);
+    topo_release(&out);
+    topo_some(&t, 2, one, &out);
+    assert_int_equal(out.device, TOPO_CUDA);
+    topo_release(&out);
+    topo_release(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,7 +274,7 @@ int main(void)
         cmocka_unit_test(test_ports_below), cmocka_unit_test(test_further_levels),
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_members),
         cmocka_unit_test(test_is_new),      cmocka_unit_test(test_degenerate),
-        cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_grow),        cmocka_unit_test(test_device),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,6 +82,8 @@ static const struct {
     {"latency_s: 1e-05", "latency_s: 0", ""},
     {"[4]", "[4]\n    port_out_Bps: 0", "f:35: 'groups[3].port_out_Bps' is '0', expected"},
     {"[4]", "[4]\n    port_in_Bps: -5", "f:35: 'groups[3].port_in_Bps' is '-5', expected"},
+    {"groups:", "device: gpu\ngroups:", "f:23: 'device' is 'gpu', expected cpu or cuda"},
+    {"groups:", "device:\ngroups:", "f:23: "},
     {"groups:", "memory_bytes: 0\ngroups:", "f:23: 'memory_bytes' is '0', expected a whole"},
     {"groups:", "flops: -1\ngroups:", "f:23: 'flops' is '-1', expected a number"},
     /* a share that does not pass the port; at level 0 none is shared */

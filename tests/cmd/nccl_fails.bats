@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# What fails under schedules over NCCL, and who hears of it: build-emulated/gpu/nccl_check and
+# fail_check on a GPU in software, NCCL over MPI.
+
+load nccl
+
+# told RANKS WORDS: each of so many ranks was told of the same failure
+told() {
+    [ "$(grep -c "^# peer: " <<<"$output")" = "$1" ] && [ "$(grep -c "^# peer: $2" <<<"$output")" = "$1" ]
+}
+
+# fail_check, with ENV on rank 1 alone: failing ENV SHAPE WHAT [SECONDS]
+failing() {
+    [ -x "$E/gpu/fail_check" ] || skip "not built"
+    run timeout 60 mpirun -np 1 "$E/gpu/fail_check" "${@:2}" : \
+        -np 1 env "$1" "$E/gpu/fail_check" "${@:2}" : -np 1 "$E/gpu/fail_check" "${@:2}"
+    echo "$output"
+    [ "$status" = 0 ] && [[ "$output" == *"1.."* ]] && [[ "$output" != *"not ok"* ]]
+}
+
+@test "an NCCL error in mid-run comes out on every rank, with rank, call and place" {
+    EMULATE_NCCL=fail:4 check 4 2x2 faults
+    told 4 'rank [0-3]: ncclGroupEnd in step 2, track 0, with rank .: remote process'
+}
+
+@test "one rank that fails, or never answers: the others hear of it" {
+    EMULATE_NCCL=fail:4 EMULATE_NCCL_RANK=1 check 3 '[2,1]' faults
+    told 3 "rank 1: ncclGroupEnd in step ., track 0, with rank .: remote process"
+    EMULATE_NCCL=stall:4 EMULATE_NCCL_RANK=1 check 3 '[2,1]' faults
+    told 3 "rank [0-2]: ncclGroupEnd in step ., track 0, with rank .: no answer from other ranks for 3 s"
+}
+
+@test "a run over all tracks that fails or hangs: their communicators end together" {
+    failing EMULATE_NCCL=fail:60 '[2,1]' run
+    told 3 "rank 1: ncclGroupEnd in step .*, track ., with rank .: remote process"
+    failing EMULATE_NCCL=stall:60 '[2,1]' run 3
+    told 3 "rank [0-2]: ncclGroupEnd in step .*, track ., with rank .: no answer from other ranks for 3 s"
+}
+
+@test "a GPU that fails on one rank in mid-run: the others do not wait for the deadline" {
+    for fault in cudaEventQuery:300 cudaEventRecord:400 ncclGroupEnd:50; do
+        failing EMULATED_FAIL=$fault '[2,1]' run
+        told 3 "rank 1: .*in step .*, track .*: device cuda:0 (.*) failed at cuda"
+    done
+    failing EMULATED_FAIL=cudaLaunchKernel:40 '[2,1]' run
+    told 3 "rank 1: device cuda:0 (.*) failed at the kernel that adds in step [0-9]*: unspec"
+}
+
+@test "a handle that is freed while its run is half in the queues, or behind another's" {
+    [ -x "$E/gpu/fail_check" ] || skip "not built"
+    for seed in 1 2; do
+        EMULATED_LATE=$seed run timeout 60 mpirun -np 2 "$E/gpu/fail_check" 1x2 partly
+        echo "$output"
+        [ "$status" = 0 ] && [ "$(grep -c '^ok' <<<"$output")" = 2 ]
+        EMULATED_LATE=$seed run timeout 60 mpirun -np 2 "$E/gpu/fail_check" 1x2 queued
+        echo "$output"
+        [ "$status" = 0 ] && told 2 'rank 1: a run behind another one'
+    done
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2016 # the dollar is for Perl and for sh
+# Memory as it is planned for a device beside what is taken there: tests/gpu/plan_check.c, on the
+# processor and on a GPU in software.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load mpi
+    export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME=lo # ranks may share the GPU
+    EMULATED=${B%/build*}/build-emulated${B##*/build}
+    DATA=$BATS_TEST_DIRNAME/../data TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
+    cd "$BATS_TEST_TMPDIR" || exit
+}
+
+# agree LEAST COMMAND...: so many checks at least, none of which fails
+agree() {
+    local least=$1
+    shift
+    run "$@"
+    [ "$status" = 0 ] || { echo "$output" | grep -v '^ok'; false; }
+    [ "$(echo "$output" | grep -c '^ok')" -ge "$least" ]
+}
+
+plan() { # DEVICE [WORD...]
+    paro-plan -m "$DATA/llama_tied.json" --seq 8 --micro-batch 2 --device "$@"
+}
+
+activations() { # PLAN
+    sed -n 's/^    activations: //p' "$1"
+}
+
+@test "what a network takes is planned to the byte, on the processor and on a GPU" {
+    for family in gpt2 llama; do
+        agree 150 "$B/gpu/plan_check" cpu "$DATA/${family}_tied.json" "$DATA/${family}_untied.json"
+        agree 150 "$EMULATED/gpu/plan_check" cuda "$DATA/${family}_tied.json" \
+            "$DATA/${family}_untied.json"
+    done
+}
+
+@test "what a rank takes is planned, under 27 strategies, and gone of the GPU's memory" {
+    for types in 'f32 f32 f32' 'f32 bf16 bf16' 'bf16 bf16 bf16'; do
+        read -r rest wire compute <<< "$types"
+        plan cuda -i synth:1x1 --param-type "$rest" --wire-type "$wire" --compute-type "$compute" > one.yaml
+        agree 81 "$EMULATED/gpu/plan_check" cuda mpi one.yaml
+    done
+}
+
+@test "and what each of four ranks takes, over NCCL to the byte" {
+    plan cuda -i synth:2x2 --compute-type bf16 --recompute > four.yaml
+    agree 54 timeout 250 mpirun -np 4 sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh \
+        "$EMULATED/gpu/plan_check" cuda:0 nccl four.yaml
+}
+
+@test "a GPU too small for the sums of collectives alone is told so before anything is taken" {
+    plan cuda -i synth:2x2 --strategy NNN > four.yaml
+    seq 1 2000 > text
+    # Less by half of those sums; the GPU's pages and what it wants to be left are less than that.
+    planned=$(sed -n 's/^    total: //p' four.yaml)
+    EMULATED_GPU_BYTES=$((planned - 8000)) run mpirun -np 4 \
+        sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh "$EMULATED/bin/paro-train" four.yaml \
+        -d text -o run --steps 1 --device cuda:0 --transport nccl
+    [[ $output == *"bytes left of $((planned - 8000)), expected "*" for states and buffers, "* ]]
+    [[ $output == *"these strategies would: "* ]]
+}
+
+@test "--device goes into the plan, in YAML and in JSON, and into the tables" {
+    plan cuda -i synth:2x2 --compute-type bf16 > cuda.yaml
+    plan cpu -i synth:2x2 --compute-type bf16 > cpu.yaml
+    paro-plan -m "$DATA/llama_tied.json" --seq 8 --micro-batch 2 -i synth:2x2 --compute-type bf16 | cmp - cpu.yaml
+    grep -qx 'device: cuda' cuda.yaml
+    grep -qx 'device: cpu' cpu.yaml
+    # bf16 activations are half of f32 ones, and nothing is rounded into another place.
+    [ "$(activations cuda.yaml)" -lt "$(($(activations cpu.yaml) * 6 / 10))" ]
+    plan cuda -i synth:2x2 --json | grep -qx '  "device": "cuda",'
+    plan cuda -i synth:2x2 --list --json | grep -qx '  "device": "cuda",'
+    plan cuda -i synth:2x2,memory=1e9 --list | grep -q ', memory 954 MiB per rank on cuda, '
+    run ! grep -q ' on cpu' <(plan cpu -i synth:2x2 --list)
+}
+
+@test "a plan without the key is the processor's; another word is refused" {
+    plan cpu -i synth:1x1 > now.yaml
+    grep -v '^device:' now.yaml > before.yaml
+    seq 1 2000 > text
+    paro-train before.yaml -d text -o run --steps 1
+    sed 's/^device: .*/device: tpu/' now.yaml > wrong.yaml
+    run paro-train wrong.yaml -d text -o wrong --steps 1
+    [ "$status" -eq 2 ]
+    [[ $output == *"device"*"is 'tpu', expected cpu or cuda"* ]]
+    run paro-plan -m "$TINY" -i synth:1x1 --device cuda:0
+    [ "$status" -eq 2 ]
+    [[ $output == *"--device: 'cuda:0', expected cpu or cuda"* ]]
+}
+
+@test "a run says what is planned for its own device, whatever the plan was priced for" {
+    seq 1 2000 > text
+    for priced in cpu cuda; do
+        plan $priced -i synth:1x1 --compute-type bf16 > plan.yaml
+        "$EMULATED/bin/paro-train" plan.yaml -d text -o run --steps 1 --force --device cuda:0 2> $priced.err
+    done
+    cmp cpu.err cuda.err
+    [ "$(sed -n 's/.*: \(.*\) taken, .*/\1/p' cuda.err)" = "$(sed -n 's/.* taken, \(.*\) planned, .*/\1/p' cuda.err)" ]
+}

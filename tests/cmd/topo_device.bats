@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# paro-topo --device: words, and what a rank's GPU has of its own.  The GPU is one in software
+# (make emulated).  Links are in tests/lab/measure_gpu.bats.
+bats_require_minimum_version 1.5.0
+load mpi
+
+setup() {
+    GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin}
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
+with_gpu() { [ -x "$GPU_BIN/paro-topo" ] || skip "no build with CUDA in $GPU_BIN (make emulated)"; }
+
+# fails LINE COMMAND...: that line, status 2, nothing on standard output.
+fails() {
+    run -2 --separate-stderr timeout 60 "${@:2}"
+    [ -z "$output" ]
+    # shellcheck disable=SC2154
+    [ "$(grep '^paro-topo: ' <<<"$stderr")" = "paro-topo: $1" ] || { echo "$stderr"; return 1; }
+}
+measure() { timeout 100 mpirun -np "$1" "$GPU_BIN/paro-topo" "${@:2}" > fabric; }
+# number KEY LEAST MOST: the value of that key in `fabric` lies there.
+number() {
+    awk -v key="$1:" -v least="$2" -v most="$3" '
+        $1 == key { n++; if ($2 + 0 < least + 0 || $2 + 0 > most + 0) { print; bad = 1 } }
+        END { exit !n || bad }' fabric
+}
+
+@test "a word that is none is told, by all ranks in one line" {
+    fails "device 'gpu', expected cpu, cuda or cuda:N" mpirun -np 1 paro-topo --device gpu
+    fails "rank 0 ($(hostname)): device 'gpu', expected cpu, cuda or cuda:N" \
+        mpirun -np 2 paro-topo --device gpu
+    fails "--compute-type: 'f16', expected f32 or bf16" \
+        mpirun -np 1 paro-topo --compute-type f16
+    fails "--transport 'tcp', expected mpi, nccl or auto" mpirun -np 1 paro-topo --transport tcp
+    fails "--transport nccl on the device 'cpu', expected a GPU's" \
+        mpirun -np 1 paro-topo --transport nccl
+    # Rank 1 alone
+    # shellcheck disable=SC2016
+    fails "rank 1 ($(hostname)): device 'gpu', expected cpu, cuda or cuda:N" \
+        mpirun -np 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || set -- --device gpu
+                            exec paro-topo "$@"' sh
+}
+
+@test "what is for measuring is refused where a fabric is read" {
+    local word
+    for word in --device=cuda --transport=mpi --compute-type=bf16; do
+        fails "--device, --transport and --compute-type are for a fabric that is measured,$(
+            ) expected mpirun and no -i" paro-topo -i synth:2x2 "$word"
+        fails "--device, --transport and --compute-type are for a fabric that is measured,$(
+            ) expected mpirun and no -i" mpirun -np 1 paro-topo -i synth:2x2 "$word"
+    done
+}
+
+@test "without CUDA in the build --device cuda says so" {
+    [ -z "${SAN-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
+    for device in cuda cuda:1; do
+        fails "device cuda: this build has no CUDA, expected one made by 'make CUDA=1'" \
+            mpirun -np 1 paro-topo --device $device
+    done
+}
+
+@test "--device cpu is what there is without it; products in bf16 where the processor has some" {
+    timeout 60 mpirun -np 1 paro-topo --device cpu --transport auto > fabric
+    run ! grep device: fabric
+    number flops 1e6 1e13
+    run --separate-stderr timeout 60 mpirun -np 1 paro-topo --compute-type bf16
+    if [ "$status" = 0 ]; then
+        grep -q '^flops: ' <<<"$output"
+    else
+        [ "$status" = 2 ] && grep -q '^paro-topo: .*bf16' <<<"$stderr"
+    fi
+}
+
+@test "one rank: its GPU's memory, products of either type or of a model, copies" {
+    with_gpu
+    EMULATED_GPU_BYTES=3000000000 measure 1 --device cuda
+    grep -qx 'device: cuda' fabric
+    grep -qx 'memory_bytes: 3000000000' fabric
+    number memory_Bps 1e8 1e13
+    # Beyond any GPU in software: products that nobody waits for take no time.
+    EMULATED_LATE=1 measure 1 --device cuda:0 --compute-type f32
+    number flops 1e6 1e12
+    EMULATED_LATE=1 measure 1 --device cuda:0 --seq 16 \
+        -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json"
+    number flops 1e6 1e12
+    paro-topo -i fabric --json | grep -q '"ranks":1,"device":"cuda","memory_bytes":4294967296,'
+    paro-topo -i fabric --format table | grep -q '^each rank: on a GPU, memory 4.00 GiB, '
+}
+
+@test "more ranks than GPUs, and rounds that would go over NCCL, are refused in one line" {
+    with_gpu
+    fails "rank 1 ($(hostname)): device cuda: rank 1 of this machine has no GPU of its own, there$(
+        ) is 1: expected no more ranks, or cuda:N to share one" \
+        mpirun -np 2 "$GPU_BIN/paro-topo" --device cuda
+    fails "rank 0 ($(hostname)): rounds between GPUs are measured over MPI, not over NCCL, expected$(
+        ) --transport mpi" mpirun -np 2 "$GPU_BIN/paro-topo" --device cuda:0 --transport nccl
+    export EMULATED_GPUS=2
+    fails "rank 0 ($(hostname)): rounds between GPUs are measured over MPI, not over NCCL, expected$(
+        ) --transport mpi" mpirun -np 2 "$GPU_BIN/paro-topo" --device cuda
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# paro-topo --device: what ranks that compute on GPUs see of each other and of themselves.  The GPU
+# is one in software (make emulated), or with GPU_BIN=build-cuda/bin GPU_REAL=1 a real one, which
+# all hosts share.  Rates between hosts are those that paro-lab shapes, as in measure.bats and
+# within the same tenth: 500 Mbit/s x 1448/1514 = 59.8 MB/s.
+bats_require_minimum_version 1.5.0
+load lab
+
+setup_file() {
+    find_lab || return 0
+    export GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin} DEVICE=${DEVICE:-cuda:0}
+    [ -x "$GPU_BIN/paro-topo" ] || skip "no build with CUDA in $GPU_BIN (make emulated)"
+}
+in_software() { [ -z "${GPU_REAL-}" ] || skip "a real GPU does not do that"; }
+
+# on LAB-OPTION... -- OPTION...: a measurement; ON is what the environment has on node1 alone.
+on() {
+    local lab=()
+    while [ "$1" != -- ]; do
+        lab+=("$1")
+        shift
+    done
+    shift
+    # shellcheck disable=SC2016
+    timeout 100 paro-lab "${lab[@]}" -- sh -c \
+        'on=$1; shift; [ "$(hostname)" = node1 ] || on=; exec env $on "$@"' sh "${ON-}" \
+        "$GPU_BIN/paro-topo" --transport mpi "$@" > fabric 2> said
+}
+measure() {
+    on "$@" || { cat fabric said; return 1; }
+    paro-topo --json -i fabric > json
+}
+
+# near PATH MB/s: of the JSON document, as levels.1.port_Bps.
+near() {
+    perl -MJSON::PP -e '
+        local $/; open my $f, "<", "json"; my $v = decode_json(<$f>);
+        $v = ref $v eq "ARRAY" ? $v->[$_] : $v->{$_} for split /\./, $ARGV[0];
+        $v /= 1e6;
+        printf "%s is %.1f MB/s, expected %s\n", $ARGV[0], $v, $ARGV[1];
+        exit !($v > 0.9 * $ARGV[1] && $v < 1.1 * $ARGV[1])' "$1" "$2"
+}
+# number KEY LEAST MOST: each value of that key in `fabric` lies there, and there is one at least.
+number() {
+    awk -v key="$1:" -v least="$2" -v most="$3" '
+        $1 == key { n++; if ($2 + 0 < least + 0 || $2 + 0 > most + 0) { print; bad = 1 } }
+        END { exit !n || bad }' fabric
+}
+
+healthy() {
+    measure -g 2 -p 2 -r 500mbit -- --device "$DEVICE"
+    near levels.1.port_Bps 59.8 && near levels.1.flow_Bps 59.8 &&
+        near levels.1.member_Bps 29.9 && near groups.1.port_in_Bps 59.8
+}
+
+@test "2x2, from GPU to GPU: the shaped rates, and what computing and links leave each other" {
+    again healthy
+    grep -qx 'device: cuda' fabric
+    grep -qx '  - host: node0' fabric
+    grep -qx '    ranks: \[2, 3\]' fabric
+    # As measure.bats has them of processors.
+    number memory_Bps 1e8 1e13
+    number rate_left 0.000001 1
+    number compute_left 0.000001 1
+    [ "$(grep -c rate_left: fabric)" = 2 ] && [ "$(grep -c compute_left: fabric)" = 2 ]
+    # What it says reads back, and is of GPUs still.
+    paro-topo -i fabric > again
+    cmp fabric again
+    sed '/^device:/d' fabric > processors
+    run ! paro-topo -i fabric --diff processors
+    [ "$output" = 'device: cpu -> cuda' ]
+}
+
+slow_ways() {
+    EMULATED_LATE=1 measure -g 3 -p 1 -r 500mbit --slow 1:250mbit/400mbit -- --device "$DEVICE"
+    number flops 1e6 1e12 # products that nobody waits for take no time
+    near groups.1.port_out_Bps 29.9 && near groups.1.port_in_Bps 47.8 &&
+        near groups.0.port_out_Bps 59.8 && near groups.2.port_in_Bps 59.8
+}
+
+@test "3x1: a slow port's own two directions, by a GPU that does its work when it likes" {
+    again slow_ways
+}
+
+@test "the hosts' one GPU is shared out, whatever they are called; a GPU for each rank is its own" {
+    in_software
+    EMULATED_GPU_BYTES=3000000000 measure -g 2 -p 2 -- --device cuda:0 --compute-type f32
+    grep -qx 'memory_bytes: 750000000' fabric
+    EMULATED_GPUS=2 measure -g 1 -p 2 -- --device cuda --discover
+    grep -qx 'memory_bytes: 4294967296' fabric
+}
+
+# fails PATTERN ON: status 2, one line, nothing on standard output.
+fails() {
+    local rc=0
+    ON=$2 on -g 2 -p 1 -r 500mbit -- --device "${3:-cuda:0}" || rc=$?
+    cat said
+    [ $rc = 2 ] && [ ! -s fabric ] && [ "$(grep -c '^paro-topo: ' said)" = 1 ] &&
+        grep -qE "^paro-topo: rank 1 \(node1\): $1" said
+}
+
+@test "a GPU that fails in mid-measurement on one rank: one line of that rank, status 2" {
+    in_software
+    local gpu='device cuda:0 \(a GPU in software\) failed at'
+    fails "$gpu cudaMemcpyAsync: " EMULATED_FAIL=cudaMemcpyAsync:200      # pings
+    fails "$gpu cudaEventQuery: " EMULATED_FAIL=cudaEventQuery:1000       # rounds
+    fails "$gpu a product of cuBLASLt: " EMULATED_FAIL=cublasLtMatmul:20  # beside them
+    fails "$gpu cudaStreamSynchronize: " EMULATED_FAIL=cudaStreamSynchronize:60
+}
+
+@test "a word that a GPU gives otherwise than it has it is told, and is not the wire's" {
+    in_software
+    fails '[0-9]+ words of a measurement are other in the GPU than on their way' \
+        EMULATED_COPY=flip-out:30
+}
+
+@test "no driver, no GPU, no memory on one rank: one line of that rank, status 2" {
+    in_software
+    fails 'device cuda: this machine has no driver of NVIDIA' EMULATED_DRIVER=0 cuda
+    fails 'device cuda: this machine has no GPU' EMULATED_GPUS=0 cuda
+    fails 'cannot have [0-9]+ bytes .* of memory of cuda:0 for what is sent: ' \
+        EMULATED_GPU_BYTES=100000
+    fails 'cannot have [0-9]+ bytes .* of memory of cuda:0 for work of kernels: ' \
+        EMULATED_GPU_BYTES=16000000
+}
