@@ -237,6 +237,15 @@ static ncclResult_t wait_all(void)
     return left < 0 ? ncclInternalError : left ? ncclInProgress : ncclSuccess;
 }
 
+/* Nothing is kept for the next group: this thread may have no other. */
+static void group_over(void)
+{
+    free(group.op);
+    group.op = NULL;
+    group.ops = 0;
+    group.failed = ncclSuccess;
+}
+
 ncclResult_t ncclGroupEnd(void)
 {
     ncclResult_t rc = group.failed;
@@ -253,11 +262,7 @@ ncclResult_t ncclGroupEnd(void)
         rc = one ? one : rc;
     }
     rc = rc == ncclSuccess ? wait_all() : rc;
-    /* Not kept for the next group: this thread may have no other. */
-    free(group.op);
-    group.op = NULL;
-    group.ops = 0;
-    group.failed = ncclSuccess;
+    group_over();
     return rc;
 }
 
@@ -268,8 +273,7 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
         return ncclInvalidUsage;
     if (--group.depth)
         return ncclSuccess;
-    group.ops = 0;
-    group.failed = ncclSuccess;
+    group_over();
     info->estimatedTime = 0;
     return ncclSuccess;
 }
