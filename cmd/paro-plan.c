@@ -64,7 +64,8 @@ static const struct argp_option options[] = {
     {"storage", KEY_STORAGE, "RATE", 0, "What a host writes of a checkpoint, as 2GB/s", 0},
     {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
     {"mem", KEY_MEM, "BYTES", 0, "Memory of a rank (default the fabric's)", 0},
-    {"device", KEY_DEVICE, "KIND", 0, "What the ranks compute on: cpu, cuda (default cpu)", 0},
+    {"device", KEY_DEVICE, "KIND", 0,
+     "What the ranks compute on: cpu, cuda (default: what the fabric was measured on)", 0},
     {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step, or auto (default 1)", 0},
     {"accum", KEY_ACCUM, "S", 0, "Micro-steps of a global step, or auto (default 1)", 0},
     {"seq", KEY_SEQ, "T", 0, "Tokens of a sequence (default 256, or the model's maximum)", 0},
@@ -73,7 +74,8 @@ static const struct argp_option options[] = {
     {"param-type", KEY_PARAM_TYPE, "TYPE", 0, "Parameters at rest: bf16, f32 (default bf16)",
      0},
     {"compute-type", KEY_COMPUTE_TYPE, "TYPE", 0,
-     "What is multiplied with weights: f32, bf16 (default f32)", 0},
+     "What is multiplied with weights: f32, bf16 (default: as the fabric was measured, f32)",
+     0},
     {"wire-type", KEY_WIRE_TYPE, "TYPE", 0, "What travels: bf16, f32 (default bf16)", 0},
     {"grad-type", KEY_GRAD_TYPE, "TYPE", 0, "Gradients summed: f32, bf16 (default f32)", 0},
     {"slow-params", KEY_SLOW_PARAMS, "TYPE", 0,
@@ -154,6 +156,7 @@ static error_t parse_type(struct args *a, int key, char *arg, struct argp_state 
 {
     struct plan_ask *ask = &a->ask;
     struct err *err = &a->cli.err;
+    enum dtype type;
 
     switch (key) {
     case KEY_PARAM_TYPE:
@@ -161,8 +164,10 @@ static error_t parse_type(struct args *a, int key, char *arg, struct argp_state 
     case KEY_WIRE_TYPE:
         return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
     case KEY_COMPUTE_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->compute_type, err),
-                         "--compute-type");
+        if (plan_ask_type(arg, &type, err))
+            return cli_check(&a->cli, -1, "--compute-type");
+        ask->compute_type = (int)type;
+        return 0;
     case KEY_GRAD_TYPE:
         return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
     case KEY_SLOW_PARAMS:
@@ -180,6 +185,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct args *a = state->input;
     struct plan_ask *ask = &a->ask;
     struct err *err = &a->cli.err;
+    enum device_kind device;
 
     if (key >= KEY_LIST && key <= KEY_SVG)
         return parse_answer(a, key, arg);
@@ -204,7 +210,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(
             &a->cli, num_bytes(arg, 1, PLAN_ASK_MEMORY_MAX, &ask->memory_bytes, err), "--mem");
     case KEY_DEVICE:
-        return cli_check(&a->cli, plan_device_parse(arg, &ask->device, err), "--device");
+        if (plan_device_parse(arg, &device, err))
+            return cli_check(&a->cli, -1, "--device");
+        ask->device = (int)device;
+        return 0;
     case KEY_BATCH:
         return cli_check(&a->cli, plan_ask_batch(arg, &ask->micro_batch, err), "--micro-batch");
     case KEY_ACCUM:

@@ -162,8 +162,11 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     s->at.param_type = ask->param_type;
     s->at.wire_type = ask->wire_type;
     s->at.grad_type = ask->grad_type;
-    s->at.compute_type = ask->compute_type;
-    s->at.device = ask->device;
+    s->at.compute_type = ask->compute_type == PLAN_ASK_FABRIC ? groups->whole->compute_type
+                                                              : (enum dtype)ask->compute_type;
+    s->at.device = ask->device != PLAN_ASK_FABRIC       ? (enum device_kind)ask->device
+                   : groups->whole->device == TOPO_CUDA ? DEVICE_CUDA
+                                                        : DEVICE_CPU;
     s->at.slow_params = ask->slow_params;
     s->at.slow_grads = ask->slow_grads;
     s->at.prefetch = (int)ask->prefetch;

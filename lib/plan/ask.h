@@ -33,25 +33,26 @@ struct plan_ask {
     const char *trains;         /* what trains, as model_train takes it; borrowed; or, NULL: */
     double trained_part;        /* fraction of the parameters, above 0; or */
     int64_t trained;            /* their number, above 0: priced, not to be run */
-    enum dtype param_type, wire_type, grad_type, compute_type;
+    enum dtype param_type, wire_type, grad_type;
     enum plan_slow slow_params, slow_grads;
     int64_t prefetch, buckets;
-    enum device_kind device;
-    int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
-    int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
-    double storage_Bps;  /* 0: not told */
+    int compute_type, device; /* enum dtype, enum device_kind; PLAN_ASK_FABRIC */
+    int keep, recompute;      /* as in struct plan; PLAN_ASK_AUTO */
+    int group_level;          /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
+    double storage_Bps;       /* 0: not told */
 };
 
 #define PLAN_ASK_INIT                                                                          \
     {                                                                                          \
         .topo = "-", .algo = SCHEDULE_AUTO, .micro_batch = 1, .accum = 1, .trained_part = 1,   \
         .param_type = DTYPE_BF16, .wire_type = DTYPE_BF16, .grad_type = DTYPE_F32,             \
-        .prefetch = PLAN_PREFETCH, .buckets = PLAN_BUCKETS, .group_level = PLAN_ASK_AUTO       \
+        .prefetch = PLAN_PREFETCH, .buckets = PLAN_BUCKETS, .group_level = PLAN_ASK_AUTO,      \
+        .compute_type = PLAN_ASK_FABRIC, .device = PLAN_ASK_FABRIC                             \
     }
 
 #define PLAN_ASK_MEMORY_MAX INT64_C(1000000000000000000) /* bytes */
 
-enum { PLAN_ASK_AUTO = PLAN_BOUNDARY_AUTO };
+enum { PLAN_ASK_AUTO = PLAN_BOUNDARY_AUTO, PLAN_ASK_FABRIC = -1 /* as it was measured */ };
 
 /* Words of options.  A count or "auto" (0); what model_train takes, a fraction,
    "params=COUNT"; bf16 or f32. */

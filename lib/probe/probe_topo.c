@@ -433,6 +433,7 @@ static int measure_own(struct world *world, const struct probe_ask *ask, struct 
     int rc = probe_memory(world, device, &t->memory_bytes, err);
     rc = rc || !ask ? rc : probe_devices(world, t, err);
     rc = rc || !ask ? rc : probe_flops(world, ask, &t->flops, err);
+    t->compute_type = ask ? ask->type : DTYPE_F32;
     return rc || !ask ? rc : probe_copy(world, device, t->memory_bytes, &t->memory_Bps, err);
 }
 

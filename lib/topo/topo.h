@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/dtype.h"
 #include "base/err.h"
 #include "base/groups.h"
 
@@ -62,6 +63,7 @@ struct topo {
     enum topo_device device;      /* that ranks were measured on: what the next three are of */
     int64_t memory_bytes;         /* per rank, 0 where unknown */
     double flops;                 /* per rank, all ranks busy, 0 where unknown */
+    enum dtype compute_type;      /* of the products that these are of: f32, bf16 */
     double memory_Bps; /* per rank, all copying: bytes read plus bytes written; or 0 */
     /* What goes across passes ports inside too, where groups end above level 0: a collective
        that works inside and across at once takes so much longer inside, in parts of 1. */
@@ -69,10 +71,8 @@ struct topo {
     char doubt[TOPO_SOURCE_BYTES]; /* what another tool's file left open, to be told; "" */
 };
 
-/*
- * Bounds on what a text may claim: far beyond any machine, and near enough that no product of a
- * rate, a time and a number of ranks (2^20) leaves a double or an int64_t.
- */
+/* Bounds on what a text may claim: far beyond any machine, and near enough that no product of a
+   rate, a time and a number of ranks (2^20) leaves a double or an int64_t. */
 #define TOPO_RATE_MIN_BPS     1.0
 #define TOPO_RATE_MAX_BPS     1e25
 #define TOPO_LATENCY_MAX_S    3600.0

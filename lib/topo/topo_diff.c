@@ -145,6 +145,7 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
     words(d, "device", topo_device_name(old->device), topo_device_name(t->device));
     number(d, "memory_bytes", (double)old->memory_bytes, (double)t->memory_bytes);
     number(d, "flops", old->flops, t->flops);
+    words(d, "compute_type", dtype_name(old->compute_type), dtype_name(t->compute_type));
     number(d, "memory_Bps", old->memory_Bps, t->memory_Bps);
     for (int k = 0; k < groups; k++)
         diff_group(d, old, t, k);

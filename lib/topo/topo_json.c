@@ -80,6 +80,7 @@ void topo_print_json(const struct topo *t, FILE *out)
         jout_num(&j, "flops", t->flops);
     else
         jout_null(&j, "flops");
+    jout_text(&j, "compute_type", dtype_name(t->compute_type));
     if (t->memory_Bps > 0)
         jout_num(&j, "memory_Bps", t->memory_Bps);
     else

@@ -254,7 +254,8 @@ static void put_rank(const struct topo *t, FILE *out)
     fprintf(out, "each rank: %smemory %s", t->device == TOPO_CUDA ? "on a GPU, " : "",
             t->memory_bytes ? units_bytes(&u, (double)t->memory_bytes) : "unknown");
     fprintf(out, ", compute %s", t->flops > 0 ? units_count(&u, t->flops) : "unknown");
-    fputs(t->flops > 0 ? "FLOP/s" : "", out);
+    if (t->flops > 0)
+        fprintf(out, "FLOP/s%s", t->compute_type == DTYPE_F32 ? "" : " in bf16");
     if (t->memory_Bps > 0)
         fprintf(out, ", copies at %s", units_rate(&u, t->memory_Bps));
     fputs("\n\n", out);

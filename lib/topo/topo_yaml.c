@@ -28,7 +28,7 @@ struct doc_group {
 };
 
 struct doc {
-    char *format, *device, *memory_bytes, *flops, *memory_Bps;
+    char *format, *device, *memory_bytes, *flops, *compute_type, *memory_Bps;
     struct doc_level *levels;
     unsigned levels_count;
     struct doc_group *groups;
@@ -87,6 +87,7 @@ static const cyaml_schema_field_t doc_fields[] = {
     TEXT(doc, device, CYAML_FLAG_OPTIONAL, 1, NUMBER_BYTES),
     NUMBER(doc, memory_bytes, CYAML_FLAG_OPTIONAL),
     NUMBER(doc, flops, CYAML_FLAG_OPTIONAL),
+    TEXT(doc, compute_type, CYAML_FLAG_OPTIONAL, 1, NUMBER_BYTES),
     NUMBER(doc, memory_Bps, CYAML_FLAG_OPTIONAL),
     CYAML_FIELD_SEQUENCE("groups", CYAML_FLAG_POINTER, struct doc, groups, &group_schema, 1,
                          GROUPS_RANKS_MAX),
@@ -391,10 +392,21 @@ static int read_device(struct topo *t, const struct yaml *y, const char *text, s
     return 0;
 }
 
+static int read_compute_type(struct topo *t, const struct yaml *y, const char *text,
+                             struct err *err)
+{
+    struct err ignored;
+
+    if (text && (dtype_parse(text, &t->compute_type, &ignored) ||
+                 (t->compute_type != DTYPE_F32 && t->compute_type != DTYPE_BF16)))
+        return yaml_fail(y, "compute_type", err, "is '%s', expected f32 or bf16", text);
+    return 0;
+}
+
 static int read_doc(struct topo *t, const struct yaml *y, const struct doc *doc,
                     struct err *err)
 {
-    if (read_device(t, y, doc->device, err))
+    if (read_device(t, y, doc->device, err) || read_compute_type(t, y, doc->compute_type, err))
         return -1;
     if (doc->memory_bytes && yaml_i64(y, "memory_bytes", doc->memory_bytes, 1,
                                       TOPO_MEMORY_MAX_BYTES, &t->memory_bytes, err))
@@ -523,6 +535,8 @@ void topo_print_yaml(const struct topo *t, FILE *out)
         fprintf(out, "memory_bytes: %" PRId64 "\n", t->memory_bytes);
     if (t->flops > 0)
         put_number(out, "", "flops", t->flops);
+    if (t->compute_type != DTYPE_F32)
+        fprintf(out, "compute_type: %s\n", dtype_name(t->compute_type));
     if (t->memory_Bps > 0)
         put_number(out, "", "memory_Bps", t->memory_Bps);
     fputs("groups:\n", out);

@@ -31,6 +31,25 @@ activations() { # PLAN
     sed -n 's/^    activations: //p' "$1"
 }
 
+@test "device and type of products are those that the fabric was measured by, unless told" {
+    paro-topo -i synth:2x2,flops=1e14 > plain.yaml
+    sed 's/^flops:.*/&\ncompute_type: bf16/; s/^groups:/device: cuda\n&/' plain.yaml > gpus.yaml
+    paro-topo -i gpus.yaml | cmp - <(paro-topo -i <(paro-topo -i gpus.yaml))
+    for words in 'cuda bf16 gpus' 'cpu f32 plain' 'cpu f32 gpus --device cpu --compute-type f32' \
+        'cuda bf16 plain --device cuda --compute-type bf16'; do
+        # shellcheck disable=SC2086
+        set -- $words
+        paro-plan -m "$TINY" -i "$3.yaml" "${@:4}" > plan.yaml
+        grep -qx "device: $1" plan.yaml
+        grep -qx "  compute: $2" plan.yaml
+    done
+    paro-plan -m "$TINY" -i plain.yaml --device cuda --compute-type bf16 --list > told
+    cmp told <(paro-plan -m "$TINY" -i gpus.yaml --list)
+    sed 's/^compute_type: .*/compute_type: int8/' gpus.yaml > bad.yaml
+    run -2 paro-topo -i bad.yaml
+    [[ $output == *"'compute_type' is 'int8', expected f32 or bf16" ]]
+}
+
 @test "what a network takes is planned to the byte, on the processor and on a GPU" {
     for family in gpt2 llama; do
         agree 150 "$B/gpu/plan_check" cpu "$DATA/${family}_tied.json" "$DATA/${family}_untied.json"

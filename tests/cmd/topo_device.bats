@@ -78,11 +78,13 @@ number() {
     with_gpu
     EMULATED_GPU_BYTES=3000000000 measure 1 --device cuda
     grep -qx 'device: cuda' fabric
+    grep -qx 'compute_type: bf16' fabric
     grep -qx 'memory_bytes: 3000000000' fabric
     number memory_Bps 1e8 1e13
     # Beyond any GPU in software: products that nobody waits for take no time.
     EMULATED_LATE=1 measure 1 --device cuda:0 --compute-type f32
     number flops 1e6 1e12
+    run ! grep compute_type fabric
     EMULATED_LATE=1 measure 1 --device cuda:0 --seq 16 \
         -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json"
     number flops 1e6 1e12

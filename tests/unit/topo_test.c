@@ -125,6 +125,7 @@ static void known(struct topo *t)
     t->level[1].compute_left = 0.5;
     t->level[1].use_lost_s = 2e-3;
     t->device = TOPO_CUDA;
+    t->compute_type = DTYPE_BF16;
     t->memory_Bps = 6e9;
     t->devices[0] = (struct topo_devices){2, 8, 4, "NVIDIA \"H200\" #1: and others"};
     t->devices[1].nics = 1;
@@ -146,7 +147,7 @@ static void keeps_what_is_known(void **state)
         assert_true(x->member_err_Bps == y->member_err_Bps && x->rate_left == y->rate_left);
         assert_true(x->compute_left == y->compute_left && x->use_lost_s == y->use_lost_s);
     }
-    assert_true(b.device == TOPO_CUDA && b.memory_Bps == 6e9);
+    assert_true(b.device == TOPO_CUDA && b.compute_type == DTYPE_BF16 && b.memory_Bps == 6e9);
     assert_memory_equal(a.devices, b.devices, 2 * sizeof *a.devices);
     char *second = print(&b, TOPO_YAML);
     assert_string_equal(first, second);
@@ -164,7 +165,7 @@ static void json_known(void **state)
         "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
         "\"compute_left\":0.5,\"use_lost_s\":0.002}",
         "\"ranks\":4,\"device\":\"cuda\",\"memory_bytes\":4000000000",
-        "\"memory_Bps\":6e+09,",
+        "\"compute_type\":\"bf16\",\"memory_Bps\":6e+09,",
         "\"numa_nodes\":2,\"gpus\":8,\"nics\":4,"
         "\"gpu_name\":\"NVIDIA \\\"H200\\\" #1: and others\"}",
         "\"blocks\":[],\"nics\":1}",
@@ -192,7 +193,7 @@ static void diff_known(void **state)
     known(&a);
     assert_int_equal(topo_parse_synth(&b, "2x2,memory=4e9,flops=1e11", &err), 0);
     FILE *f = open_memstream(&text, &bytes);
-    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 7);
+    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 8);
     fclose(f);
     assert_string_equal(text, "intra.message_s: 1.0e-06 -> 0 (-100.0 %)\n"
                               "intra.compute_left: 1 -> 0 (-100.0 %)\n"
@@ -200,6 +201,7 @@ static void diff_known(void **state)
                               "inter.compute_left: 0.5 -> 0 (-100.0 %)\n"
                               "inter.use_lost_s: 0.002 -> 0 (-100.0 %)\n"
                               "device: cuda -> cpu\n"
+                              "compute_type: bf16 -> f32\n"
                               "memory_Bps: 6000000000 -> 0 (-100.0 %)\n");
     free(text);
     topo_release(&a);
