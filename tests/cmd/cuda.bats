@@ -10,8 +10,6 @@ load mpi
 setup() {
     DATA=$BATS_TEST_DIRNAME/../data
     CHECK=${B_EMULATED:-${B/build/build-emulated}}/gpu/device_check
-    # a device is asked for more than there is: that is refused, under a sanitizer, too
-    [ -z "${SAN-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS-}:allocator_may_return_null=1"
     cd "$BATS_TEST_TMPDIR" || return
 }
 
