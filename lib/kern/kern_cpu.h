@@ -79,9 +79,13 @@ void kern_rope(float *x, int64_t ld, const float *table, int64_t batch, int64_t 
  * qkv, dqkv (batch, seq, (heads + 2 kv_heads) * head_dim); out, dout (batch, seq, heads *
  * head_dim); lse (batch, heads, seq): log of the sum of exponentials, all that the backward
  * needs of the scores, which it computes again.  scratch: kern_attention_scratch elements.
+ *
+ * from: forward, of a text that grows: rows before it were computed by an earlier call, and
+ * only their keys and values are read; out and lse are of the seq - from rows behind.  Backward
+ * it is 0.
  */
 struct kern_heads {
-    int64_t batch, seq, heads, kv_heads, head_dim;
+    int64_t batch, seq, heads, kv_heads, head_dim, from;
 };
 int64_t kern_attention_scratch(const struct kern_heads *s);
 void kern_attention(const struct kern_heads *s, float *out, float *lse, const float *qkv,

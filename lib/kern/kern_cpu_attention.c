@@ -53,9 +53,10 @@ static void block_forward(const struct kern_heads *s, float *out, float *lse, co
     float inverse[BLOCK];
 
     q += first * ld;
-    out += first * out_ld;
+    out += (first - s->from) * out_ld;
+    lse += first - s->from;
     kern_gemm('N', 'T', rows, keys, D, 1, q, ld, k, ld, 0, p, keys);
-    exp_rows(p, lse + first, inverse, rows, keys, first, 1.0f / sqrtf((float)D));
+    exp_rows(p, lse, inverse, rows, keys, first, 1.0f / sqrtf((float)D));
     kern_gemm('N', 'N', rows, D, keys, 1, p, keys, v, ld, 0, out, out_ld);
     for (int64_t i = 0; i < rows; i++)
         kern_scale(out + i * out_ld, inverse[i], D);
@@ -64,16 +65,16 @@ static void block_forward(const struct kern_heads *s, float *out, float *lse, co
 void kern_attention(const struct kern_heads *s, float *out, float *lse, const float *qkv,
                     float *scratch)
 {
-    int64_t D = s->head_dim, ld = (s->heads + 2 * s->kv_heads) * D;
+    int64_t D = s->head_dim, ld = (s->heads + 2 * s->kv_heads) * D, rows = s->seq - s->from;
 
     for (int64_t b = 0; b < s->batch; b++)
         for (int64_t h = 0; h < s->heads; h++) {
             const float *row = qkv + b * s->seq * ld;
             const float *k = row + (s->heads + h / (s->heads / s->kv_heads)) * D;
 
-            for (int64_t first = 0; first < s->seq; first += BLOCK)
-                block_forward(s, out + (b * s->seq * s->heads + h) * D,
-                              lse + (b * s->heads + h) * s->seq, row + h * D, k,
+            for (int64_t first = s->from; first < s->seq; first += BLOCK)
+                block_forward(s, out + (b * rows * s->heads + h) * D,
+                              lse + (b * s->heads + h) * rows, row + h * D, k,
                               k + s->kv_heads * D, first, scratch);
         }
 }

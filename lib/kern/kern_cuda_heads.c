@@ -62,6 +62,10 @@ static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads
 /* cuDNN takes no larger heads either: ours are what always must do. */
 int kern_cuda_heads_can(const struct kern *k, const struct kern_heads *s, struct err *err)
 {
+    if (s->from)
+        return err_set(err, ERR_ABSENT,
+                       "device cuda:%d: a text that grows, expected a processor",
+                       device_index(k->device));
     if (s->head_dim <= KERN_CUDA_HEAD_MOST)
         return 0;
     return err_set(err, ERR_ABSENT,

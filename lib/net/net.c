@@ -22,6 +22,7 @@ static int check(const struct model *m, const struct net_options *o, struct err 
         return err_set(err, ERR_INPUT,
                        "sequence length is %d, expected 1 to the model's maximum of %" PRId64,
                        o->seq, m->max_seq);
+    assert(!o->window || (o->forward_only && o->batch == 1 && o->window <= o->seq));
     return 0;
 }
 
@@ -30,7 +31,9 @@ static int lay_out(struct net *net, const struct model *m, const struct net_opti
                    struct err *err)
 {
     struct net_buffers *n;
-    struct kern_heads heads = {o->batch, o->seq, m->heads, m->kv_heads, m->head_dim};
+    int rows = o->window ? o->window : o->seq;
+    struct kern_heads heads = {o->batch,    o->seq,      m->heads,
+                               m->kv_heads, m->head_dim, o->seq - rows};
 
     if (check(m, o, err) || o->kern->op->attention_can(o->kern, &heads, err))
         return -1;
@@ -41,11 +44,8 @@ static int lay_out(struct net *net, const struct model *m, const struct net_opti
     n->heads = heads;
     /* Lines that are rounded stay apart: joined they would need a room as large as both. */
     net_shape_read(&n->shape, m, o->kern->weight == o->compute, o->kern->row_elems);
-    *net = (struct net){.model = m,
-                        .options = *o,
-                        .rows = (int64_t)o->batch * o->seq,
-                        .scale = 1,
-                        .buffers = n};
+    *net = (struct net){
+        .model = m, .options = *o, .rows = (int64_t)o->batch * rows, .scale = 1, .buffers = n};
     return 0;
 }
 
@@ -95,6 +95,12 @@ static struct net_norm_kept take_norm(const struct net *net, struct arena *arena
     };
 }
 
+static void *take_qkv(const struct net *net, struct arena *arena)
+{
+    return take(net, arena, (int64_t)net->options.batch * net->options.seq,
+                net->buffers->shape.stage[NET_QKV].ld);
+}
+
 /* All but x. */
 static struct net_layer_kept take_layer(const struct net *net, struct arena *arena)
 {
@@ -104,7 +110,7 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
     return (struct net_layer_kept){
         .x_mid = take(net, arena, R, m->hidden),
         .norm = {take_norm(net, arena, R), take_norm(net, arena, R)},
-        .qkv = take(net, arena, R, net->buffers->shape.stage[NET_QKV].ld),
+        .qkv = take_qkv(net, arena),
         .att = take(net, arena, R, HD),
         .lse = take_f32(arena, R * m->heads),
         .ffn = take(net, arena, R, net->buffers->shape.stage[NET_FFN].ld),
@@ -126,6 +132,8 @@ static void place_kept(struct net *net, struct arena *arena)
     for (int64_t l = last; l >= 0; l--)
         kept[l] = l == last || (l >= from && !net->options.recompute) ? take_layer(net, arena)
                                                                       : kept[last];
+    for (int64_t l = 0; l < last && net->rows < net->options.seq; l++)
+        kept[l].qkv = take_qkv(net, arena); /* keys and values of the windows before */
     for (int64_t l = 0; l <= last; l++)
         kept[l].x =
             l >= from || l == 0 ? take(net, arena, net->rows, m->hidden) : kept[l - 1].x;
@@ -217,17 +225,23 @@ void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, f
     net->scale = scale;
 }
 
-void net_prompt(struct net *net, const int32_t *tokens, int length)
+void net_prompt(struct net *net, const int32_t *tokens, int from, int length)
 {
-    assert(net->options.forward_only && length >= 1 && length <= net->options.seq);
-    take_tokens(net, tokens, NULL);
-    net->last = length - 1;
+    int rows = (int)(net->rows / net->options.batch), last = net->options.seq - rows;
+
+    assert(net->options.forward_only && length <= net->options.seq);
+    net->from = from < last ? from : last;
+    assert(net->from >= 0 && length > net->from && length <= net->from + rows);
+    take_tokens(net, tokens + net->from, NULL);
+    net->last = length - 1 - net->from;
+    net->buffers->heads.from = net->from;
+    net->buffers->heads.seq = net->from + rows;
 }
 
 /* The rows of x_last that the head sees are its first: all, or one of each sequence. */
 static void pick_rows(const struct net *net)
 {
-    int64_t row = net_act_bytes(net, net->model->hidden), T = net->options.seq;
+    int64_t row = net_act_bytes(net, net->model->hidden), T = net->rows / net->options.batch;
     char *x = net->buffers->x_last;
 
     for (int64_t b = 0; net->options.forward_only && b < net->options.batch; b++)
@@ -260,13 +274,14 @@ static void embed_forward(const struct net *net, const void *params)
     const struct model *m = net->model;
     const struct net_buffers *n = net->buffers;
     const struct net_hand hand = {NULL, params, NULL};
+    int64_t batch = net->options.batch, at = n->shape.positions_at + net->from * m->hidden;
     struct kern *k = net->options.kern;
 
     k->op->embed(k, n->kept[0].x, net_w(net, &hand, n->shape.embed_at), &n->tokens, m->vocab,
                  m->hidden);
     if (n->shape.positions_at >= 0)
-        k->op->positions(k, n->kept[0].x, net_w(net, &hand, n->shape.positions_at),
-                         net->options.batch, net->options.seq, m->hidden);
+        k->op->positions(k, n->kept[0].x, net_w(net, &hand, at), batch, net->rows / batch,
+                         m->hidden);
 }
 
 void net_forward(struct net *net, int visit, const void *params)

@@ -46,7 +46,8 @@
  * With forward_only there is no backward and no loss, no memory for either, and the head sees
  * one token of each sequence alone (net_prompt): net_logits is (B, vocab).  What a token gives
  * does not depend on those behind it, so that a text grows within one net: those not yet known
- * may be any, below the vocabulary.
+ * may be any, below the vocabulary.  With a window smaller than seq so many positions are
+ * computed at once, and all layers keep the keys and values of those computed before.
  *
  * A layer's kernels can be written down as a graph (device.h) and be asked for in one call: the
  * same kernels, the same bits, less time for the thread that asks.  That is worth it where the
@@ -64,6 +65,7 @@ struct net_options {
     int recompute;
     enum dtype compute; /* DTYPE_F32 or DTYPE_BF16 */
     int forward_only;
+    int window; /* forward_only, B 1, on a processor: positions at once; 0 is seq */
     enum net_graphs graphs;
     int places; /* that a layer's params and grads come from, together; of more, some have no
                    graphs; 0 is 1 */
@@ -78,9 +80,9 @@ struct net_graphs_report {
 struct net {
     const struct model *model; /* borrowed */
     struct net_options options;
-    int64_t rows; /* B*T */
+    int64_t rows; /* B*T, or the window's */
     float scale;
-    int last;                    /* forward_only: the position whose logits are wanted */
+    int from, last;              /* forward_only: where the window begins; whose logits */
     struct net_buffers *buffers; /* owned */
 };
 
@@ -95,8 +97,12 @@ void net_release(struct net *net);
 /* tokens, targets (B,T) of the host, there until net_loss has returned or the backward is done;
    scale 0: no backward will follow. */
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale);
-/* Instead, with forward_only: tokens (B,T), of which 1 <= length <= T make up the prompt. */
-void net_prompt(struct net *net, const int32_t *tokens, int length);
+/*
+ * Instead, with forward_only: tokens (B,T), of which 1 <= length <= T make up the prompt. Those
+ * before `from` were computed in this net, as they are now; the window begins there, or before,
+ * where it would pass T, and goes past length - 1, whose logits are wanted.
+ */
+void net_prompt(struct net *net, const int32_t *tokens, int from, int length);
 void net_forward(struct net *net, int visit, const void *params);
 void net_backward(struct net *net, int visit, const void *params, float *grads);
 /* Any time after the head's forward: waits for that, not for what was asked for after it. */

@@ -15,10 +15,11 @@ static void turn(const struct net *net, void *qkv, int back)
     const struct model *m = net->model;
     const struct net_buffers *n = net->buffers;
     struct kern *k = net->options.kern;
+    int64_t batch = net->options.batch;
 
     if (n->rope)
-        k->op->rope(k, qkv, n->shape.stage[NET_QKV].ld, n->rope, net->options.batch,
-                    net->options.seq, m->heads + m->kv_heads, m->head_dim, back);
+        k->op->rope(k, qkv, n->shape.stage[NET_QKV].ld, n->rope + net->from * m->head_dim,
+                    batch, net->rows / batch, m->heads + m->kv_heads, m->head_dim, back);
 }
 
 /* All that the backward needs: the forward up to what the activation reads. */
@@ -27,10 +28,11 @@ static void keep(const struct net *net, int64_t layer, const struct net_hand *ha
     const struct net_buffers *n = net->buffers;
     const struct net_layer_kept *k = &n->kept[layer];
     struct kern *table = net->options.kern;
+    void *qkv = (char *)k->qkv + net_act_bytes(net, net->from * n->shape.stage[NET_QKV].ld);
 
     net_norm(net, 0, hand, n->h, &k->norm[0], k->x, net->rows, 0);
-    net_stage_forward(net, NET_QKV, hand, n->h, NULL, k->qkv);
-    turn(net, k->qkv, 0);
+    net_stage_forward(net, NET_QKV, hand, n->h, NULL, qkv);
+    turn(net, qkv, 0);
     table->op->attention(table, &n->heads, k->att, k->lse, k->qkv, n->scores);
     net_stage_forward(net, NET_OUT, hand, k->att, k->x, k->x_mid);
 

@@ -16,7 +16,7 @@ struct net_norm_kept {
 struct net_layer_kept {
     void *x, *x_mid; /* (R,C) before attention, before the feed-forward */
     struct net_norm_kept norm[2];
-    void *qkv;  /* (R,Q) queries and keys turned */
+    void *qkv;  /* (R,Q) queries and keys turned; (T,Q) where there is a window */
     void *att;  /* (R, heads D) */
     float *lse; /* (batch, heads, seq) */
     void *ffn;  /* (R,F), of gate and up (R,2F) */

@@ -87,7 +87,7 @@ static double kept(const struct model *m, const struct plan_micro *at, const str
    scratch with it. */
 static double once(const struct model *m, const struct plan_micro *at, const struct sizes *s)
 {
-    struct kern_heads heads = {at->batch, at->seq, m->heads, m->kv_heads, m->head_dim};
+    struct kern_heads heads = {at->batch, at->seq, m->heads, m->kv_heads, m->head_dim, 0};
     double forward = (double)kern_kind_attention_bytes(at->device, s->act, &heads, 0);
     double backward = (double)kern_kind_attention_bytes(at->device, s->act, &heads, 1);
     double rope = m->positions ? 0 : (double)at->seq * (double)m->head_dim * F32_BYTES;

@@ -38,7 +38,23 @@ setup() {
     cp -r llama.hf short
     mv c short/config.json
     paro-train --generate 'the cat' --init short --length 100 > a
-    [ "$(wc -c < a)" = 108 ]
+    [ "$(cat a)" = "$(head -c 107 text)" ]
+    # So it is of a text that is longer itself.
+    paro-train --generate "$(head -c 90 text)" --init short --length 40 > b
+    [ "$(cat b)" = "$(head -c 130 text)" ]
+}
+
+@test "a text that grows is what each of its tokens is of the text before" {
+    for m in llama gpt2; do
+        # A word that was never seen: nothing is sure.
+        said=$(paro-train --generate 'zebra ' --init $m/latest --length 44 | base64)
+        text='zebra '
+        for _ in 1 2 3 4; do
+            text=$(paro-train --generate "$text" --init $m/latest --length 11 && echo .)
+            text=${text%??}
+        done
+        [ "$(printf '%s\n' "$text" | base64)" = "$said" ]
+    done
 }
 
 @test "drawn tokens follow the seed, and are the likeliest ones where the temperature is low" {

@@ -491,7 +491,7 @@ int main(int argc, char **argv)
         try_shape(shape[i]);
     for (int i = 1; i < argc; i++)
         if (sscanf(argv[i], "%lld,%lld,%lld,%lld,%lld", n, n + 1, n + 2, n + 3, n + 4) == 5)
-            try_shape((struct kern_heads){n[0], n[1], n[2], n[3], n[4]});
+            try_shape((struct kern_heads){n[0], n[1], n[2], n[3], n[4], 0});
     printf("1..%d\n", tests);
     return failures > 0;
 }

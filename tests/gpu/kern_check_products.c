@@ -149,7 +149,7 @@ void check_attention(struct check *c)
         for (int d = 0; d < 4; d++) {
             const int64_t *h = heads[(t + d) % 4];
 
-            attention_case(c, &(struct kern_heads){2, seq[t], h[0], h[1], dim[d]});
+            attention_case(c, &(struct kern_heads){2, seq[t], h[0], h[1], dim[d], 0});
         }
 }
 

@@ -274,6 +274,35 @@ static double attention_loss(const void *p)
 }
 
 /*
+ * The same of the last rows alone, wherever they begin; what lies behind them is not touched. A
+ * lse is off by its scores' error and a sum's, each within e below, and so is the other.
+ */
+static void last_rows(const struct attention_at *at, const float *qkv, const float *lse,
+                      double bound, double bound_lse)
+{
+    struct kern_heads s = at->s;
+    int64_t T = s.seq, H = s.heads, D = s.head_dim, stride = T > 20 ? 23 : 1;
+    float *out = normal(4, at->outs + 1, 1), *some = normal(5, s.batch * H * T + 1, 1);
+    float *scratch = normal(3, kern_attention_scratch(&s), 1);
+
+    for (s.from = 0; s.from < T; s.from += stride) {
+        int64_t rows = T - s.from, n = s.batch * rows * H;
+        float behind = out[n * D] = 7, behind_lse = some[n] = 8;
+
+        kern_attention(&s, out, some, qkv, scratch);
+        for (int64_t i = 0; i < n * D; i++) {
+            int64_t b = i / (rows * H * D), row = i % (rows * H * D);
+            assert_near((double)out[i], at->out[(b * T + s.from) * H * D + row], bound);
+        }
+        for (int64_t i = 0; i < n; i++)
+            assert_near((double)some[i], (double)lse[i / rows * T + s.from + i % rows],
+                        bound_lse);
+        assert_true(out[n * D] == behind && some[n] == behind_lse);
+    }
+    free(out), free(some), free(scratch);
+}
+
+/*
  * With x the largest |element| and scale = D^-1/2, a score is at most A = scale D x^2 and off
  * by (D + 2) EPS A; the argument of exp, at most 2 A, costs 2 A EPS more, twice where lse is
  * rounded too; exp 4 EPS; the sum over T keys T EPS.  So a probability is off by
@@ -302,6 +331,7 @@ static void attention_case(struct kern_heads s)
     attention_loss(&at);
     for (int64_t i = 0; i < outs; i++)
         assert_near((double)out[i], at.out[i], (2 * e + (double)T * EPS) * x);
+    last_rows(&at, qkv, lse, (2 * e + (double)T * EPS) * x, 2 * e);
     /* A prime stride samples every head, both ends of blocks, queries, keys and values. */
     int64_t stride = rows * ld > 1000 ? 41 : 1;
     for (int64_t i = 0; i < rows * ld; i += stride) {
@@ -318,11 +348,11 @@ static void attention_case(struct kern_heads s)
 static void test_attention(void **state)
 {
     (void)state;
-    attention_case((struct kern_heads){2, 5, 4, 2, 6});   /* grouped */
-    attention_case((struct kern_heads){1, 7, 3, 3, 4});   /* as many as heads */
-    attention_case((struct kern_heads){1, 1, 2, 1, 2});   /* one token */
-    attention_case((struct kern_heads){1, 70, 2, 1, 8});  /* a second block, ragged */
-    attention_case((struct kern_heads){1, 128, 1, 1, 4}); /* two whole blocks */
+    attention_case((struct kern_heads){2, 5, 4, 2, 6, 0});   /* grouped */
+    attention_case((struct kern_heads){1, 7, 3, 3, 4, 0});   /* as many as heads */
+    attention_case((struct kern_heads){1, 1, 2, 1, 2, 0});   /* one token */
+    attention_case((struct kern_heads){1, 70, 2, 1, 8, 0});  /* a second block, ragged */
+    attention_case((struct kern_heads){1, 128, 1, 1, 4, 0}); /* two whole blocks */
 }
 
 struct swiglu_at {

@@ -352,7 +352,7 @@ static void prompt_case(const char *text, const char *train, enum dtype compute)
         for (int twice = 0; twice < 2; twice++) {
             for (int i = 0; i < ROWS; i++)
                 tokens[i] = i % SEQ < length ? TOKENS[i] : (TOKENS[i] + twice) % VOCAB;
-            net_prompt(&one.net, tokens, length);
+            net_prompt(&one.net, tokens, 0, length);
             for (int v = 0; v < one.model.visits; v++)
                 net_forward(&one.net, v, one.params[model_unit_of_visit(&one.model, v)]);
             if (twice)
@@ -367,6 +367,58 @@ static void prompt_case(const char *text, const char *train, enum dtype compute)
         }
     rig_close(&all);
     rig_close(&one);
+}
+
+/* The text goes on to `length`, by windows; what lies behind it is any. */
+static void go_on(struct rig *one, const int32_t *text, int *known, int length)
+{
+    int32_t tokens[SEQ];
+
+    for (int i = 0; i < SEQ; i++)
+        tokens[i] = i < length ? text[i] : (text[i] + length) % VOCAB;
+    while (*known < length) {
+        int end = *known + one->net.options.window;
+        end = end < length ? end : length;
+        net_prompt(&one->net, tokens, *known, end);
+        for (int v = 0; v < one->model.visits - (end < length); v++)
+            net_forward(&one->net, v, one->params[model_unit_of_visit(&one->model, v)]);
+        *known = end;
+    }
+}
+
+/* A text that grows by 1, 2, 3 tokens is what it is at once, for windows of any size. */
+static void window_case(const char *text, const char *train)
+{
+    struct net_options both = {.batch = BATCH, .seq = SEQ};
+    double want[VOCAB];
+    struct rig all;
+
+    rig_text(&all, text, train, &both);
+    forward(&all, TOKENS, TARGETS, 0);
+    for (int window = 1; window <= SEQ; window++) {
+        struct net_options options = {
+            .batch = 1, .seq = SEQ, .forward_only = 1, .window = window};
+        struct rig one;
+
+        rig_text(&one, text, train, &options);
+        for (int b = 0; b < BATCH; b++)
+            for (int known = 0, length = 1, more = 1; length <= SEQ; length += more++) {
+                go_on(&one, TOKENS + b * SEQ, &known, length);
+                for (int i = 0; i < VOCAB; i++)
+                    want[i] = (double)logits_of(&all)[(b * SEQ + length - 1) * VOCAB + i];
+                assert_norm(logits_of(&one), want, VOCAB, tolerance(&all), "logits");
+            }
+        rig_close(&one);
+    }
+    rig_close(&all);
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    window_case(GPT2_TIED, "all");
+    window_case(LLAMA_PLAIN, "all");
+    window_case(LLAMA_BIASES, LORA);
 }
 
 static void test_prompt(void **state)
@@ -385,7 +437,7 @@ int main(void)
         cmocka_unit_test(test_adapters),         cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_before_the_first), cmocka_unit_test(test_flops),
         cmocka_unit_test(test_planned_bytes),    cmocka_unit_test(test_prompt),
-        cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_joined),           cmocka_unit_test(test_windows),
     };
 
     kern_thread_init();
