@@ -17,9 +17,8 @@
 #include "base/tick.h"
 
 enum {
-    ROOM = 1 << 16,
-    MOST =
-        1 << 30, /* of a text: 4096 hosts have 16 M pairs, all of which a document may name */
+    ROOM = 1 << 16, /* and what is kept of words before the answer: their end */
+    MOST = 1 << 30, /* of it: 4096 hosts have 16 M pairs, all of which a document may name */
     SLICE_MS = 100
 };
 /* A start takes a second on few hosts and some on thousands; an end as long as Open MPI leaves
@@ -33,7 +32,7 @@ struct launch {
     int out, signals; /* -1: closed */
     char *text;
     size_t bytes, room, seen; /* seen: no mark is before */
-    size_t begin, end;        /* of the answer in it; once there is one */
+    size_t begin, end;        /* of the answer in it; 0: not yet */
     int answered;
 };
 
@@ -131,12 +130,24 @@ static void find_marks(struct launch *l)
 
     while (!l->answered && (at = memchr(at, CLI_LAUNCH_MARK, (size_t)(stop - at))) &&
            at + 1 < stop) {
-        l->answered = at[1] >= '0' && at[1] <= '3';
+        l->answered = l->begin && at[1] >= '0' && at[1] <= '3';
         l->end = (size_t)(at++ - l->text);
         if (*at == CLI_LAUNCH_BEGIN)
             l->begin = l->end + 2;
     }
     l->seen = at ? (size_t)(at - l->text) : l->bytes;
+}
+
+/* A launcher may say much, for days. */
+static void drop_words(struct launch *l)
+{
+    size_t gone = l->seen > ROOM ? l->seen - ROOM : 0;
+
+    if (l->begin || gone < ROOM)
+        return;
+    memmove(l->text, l->text + gone, l->bytes - gone);
+    l->bytes -= gone;
+    l->seen -= gone;
 }
 
 /* 1: something came; 0: the end. */
@@ -150,6 +161,7 @@ static int more(struct launch *l, struct err *err)
     if (l->bytes > MOST)
         return err_set(err, ERR_PEER, "'%s' says more than %d MiB", l->name, MOST >> 20);
     find_marks(l);
+    drop_words(l);
     return n > 0;
 }
 
@@ -221,7 +233,7 @@ int cli_launch(char *const *argv, double seconds, char **text, int *status, stru
         mem_free(l.text);
         return -1;
     }
-    fwrite(l.text, 1, l.begin ? l.begin - 2 : 0, stderr);
+    fwrite(l.text, 1, l.begin - 2, stderr);
     *status = l.text[l.end + 1] - '0';
     l.text[l.end] = 0;
     memmove(l.text, l.text + l.begin, l.end + 1 - l.begin);

@@ -7,7 +7,7 @@
 /*
  * An answer of ranks for certain: a launcher (mpirun) that is told of a rank that was killed
  * ends, or hangs, with or without passing on what was said.  So the one who asks is outside:
- * it starts the launcher, and takes for an answer what ends with a mark.
+ * it starts the launcher, and takes for an answer what stands between two marks.
  */
 /* A byte that no text of ours has; behind it stands a digit, the status, where an answer ends,
  * and this where it begins: a launcher, and what it loads, may say something before. */
@@ -16,9 +16,9 @@ enum { CLI_LAUNCH_MARK = 4, CLI_LAUNCH_BEGIN = '(' };
 /*
  * Runs argv, NULL at its end, with nothing on its standard input, until it has said `text`
  * (mem_free) and `status` behind the mark, or for `seconds` and what a start may take.  What it
- * said before the answer goes to standard error.  It is gone on return, willing or not, with
- * all of its process group.  A signal that would end this process ends it.
- * ERR_PEER: there was no answer.
+ * said before the answer, the last 64 KiB of it at least, goes to standard error.  It is gone
+ * on return, willing or not, with all of its process group.  A signal that would end this
+ * process ends it. ERR_PEER: there was no answer.
  */
 int cli_launch(char *const *argv, double seconds, char **text, int *status, struct err *err);
 

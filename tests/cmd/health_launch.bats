@@ -23,13 +23,13 @@ says() {
 }
 
 @test "an answer and its status, however the launcher ends behind it" {
-    says 1 'HORING WARNING - x|' 'printf "HORING WARNING - x|\n\0041"'
-    says 2 'HORING CRITICAL - x' 'printf "HORING CRITICAL - x\n\0042"; exit 137'
-    says 0 'HORING OK - x' 'printf "HORING OK - x\n\0040more\n\0043"; kill -9 $$'
+    says 1 'HORING WARNING - x|' 'printf "\004(HORING WARNING - x|\n\0041"'
+    says 2 'HORING CRITICAL - x' 'printf "\004(HORING CRITICAL - x\n\0042"; exit 137'
+    says 0 'HORING OK - x' 'printf "\004(HORING OK - x\n\0040more\n\0043"; kill -9 $$'
     # Nothing new is nothing printed, and a status all the same.
-    says 2 '' 'printf "\0042"; exit 1' --state state --notify=change
+    says 2 '' 'printf "\004(\0042"; exit 1' --state state --notify=change
     # Longer than a pipe holds, and in pieces.
-    says 0 "$(seq 99999)" 'seq 50000; sleep 0.2; seq 50001 99999; printf "\004"; sleep 0.2; printf 0'
+    says 0 "$(seq 99999)" 'printf "\004("; seq 50000; sleep 0.2; seq 50001 99999; printf "\004"; sleep 0.2; printf 0'
 }
 
 @test "what was said before the answer is no part of it" {
@@ -38,8 +38,8 @@ says() {
     # shellcheck disable=SC2154
     [ "$output" = 'HORING WARNING - x|' ] && [ "$stderr" = 'Loading mpi' ]
     # A mark that is none, at once and in pieces.
-    says 2 $'a\004b\004\nHORING CRITICAL - x' 'printf "a\004b\004\nHORING CRITICAL - x\n\0042"'
-    says 2 $'a\004' 'printf "a\004"; sleep 0.2; printf "\004"; sleep 0.2; printf "2"'
+    says 2 $'a\004b\004\nHORING CRITICAL - x' 'printf "\004(a\004b\004\nHORING CRITICAL - x\n\0042"'
+    says 2 $'a\004' 'printf "\004(a\004"; sleep 0.2; printf "\004"; sleep 0.2; printf "2"'
     run -0 --separate-stderr horing-check -- \
         sh -c 'printf "x\004"; sleep 0.2; printf "(y\004"; sleep 0.2; printf "(OK\0040"'
     [ "$output" = OK ] && [ "$stderr" = $'x\004(y' ]
@@ -50,12 +50,22 @@ says() {
 
 @test "what it starts is this command with its options, and a mark behind what that says" {
     # shellcheck disable=SC2016 # for the launcher
-    says 0 'horing-check --mark-answer -t 3 -b x y' 'echo "$@"; printf "\0040"' -t 3 -b 'x y'
+    says 0 'horing-check --mark-answer -t 3 -b x y' 'printf "\004("; echo "$@"; printf "\0040"' -t 3 -b 'x y'
     says 3 "HORING UNKNOWN - one host ('$(hostname)'), expected two or more to measure between" \
         'exec "$@"' -t 60
     run -3 --separate-stderr horing-check -t 60 --json -- env
     # shellcheck disable=SC2154
     [ -z "$output" ] && [[ $stderr == '{"error":{"code":"input","text":"one host'* ]]
+}
+
+@test "of a launcher that says much the end is kept" {
+    # 330 MB of words in a fifth of that.
+    timeout 60 bash -c 'ulimit -v 60000; exec horing-check -- \
+        sh -c "yes some words | head -c 330000000; echo bye; printf \"\\004(OK\\0040\""' >out 2>said
+    [ "$(cat out)" = OK ] && [ "$(tail -n 1 said)" = bye ]
+    [ "$(wc -c <said)" -ge 65536 ] && [ "$(wc -c <said)" -lt 300000 ]
+    # A status without an answer is none.
+    says 3 "HORING UNKNOWN - 'sh' ended with status 0 before there was an answer" 'printf "\0040"'
 }
 
 @test "without an answer: UNKNOWN with the reason, status 3" {
@@ -96,7 +106,7 @@ says() {
     [ ! -e "/proc/$(cat pid2)" ]
     # Nor does one that ends before what it started leave that behind, answer or not.
     local last
-    for last in 'exit 0' 'printf "OK\0040"'; do
+    for last in 'exit 0' 'printf "\004(OK\0040"'; do
         # shellcheck disable=SC2016
         horing-check -- sh -c 'trap "" TERM; sleep 77 & echo $! > child; '"$last" || true
         run ! grep '^State:.[^Z]' "/proc/$(cat child)/status"
@@ -123,6 +133,6 @@ says() {
 
 @test "a full disk takes the answer: status 3" {
     local rc=0
-    horing-check -- sh -c 'printf "HORING OK - x\n\0040"' >/dev/full 2>said || rc=$?
+    horing-check -- sh -c 'printf "\004(HORING OK - x\n\0040"' >/dev/full 2>said || rc=$?
     [ "$rc" = 3 ] && grep -q 'cannot write to standard output' said
 }
