@@ -160,16 +160,19 @@ static error_t parse_type(struct args *a, int key, char *arg, struct argp_state 
 
     switch (key) {
     case KEY_PARAM_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->param_type, err), "--param-type");
+        return cli_check(&a->cli, dtype_parse_compute(arg, &ask->param_type, err),
+                         "--param-type");
     case KEY_WIRE_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->wire_type, err), "--wire-type");
+        return cli_check(&a->cli, dtype_parse_compute(arg, &ask->wire_type, err),
+                         "--wire-type");
     case KEY_COMPUTE_TYPE:
-        if (plan_ask_type(arg, &type, err))
+        if (dtype_parse_compute(arg, &type, err))
             return cli_check(&a->cli, -1, "--compute-type");
         ask->compute_type = (int)type;
         return 0;
     case KEY_GRAD_TYPE:
-        return cli_check(&a->cli, plan_ask_type(arg, &ask->grad_type, err), "--grad-type");
+        return cli_check(&a->cli, dtype_parse_compute(arg, &ask->grad_type, err),
+                         "--grad-type");
     case KEY_SLOW_PARAMS:
         return cli_check(&a->cli, plan_slow_parse(arg, &ask->slow_params, err),
                          "--slow-params");

@@ -168,12 +168,7 @@ static int type_of(const struct args *a, const struct device *d, enum dtype *out
     *out = device_kind(d) == DEVICE_CPU ? DTYPE_F32 : DTYPE_BF16;
     if (!a->type)
         return 0;
-    for (enum dtype t = DTYPE_F32; t <= DTYPE_BF16; t++)
-        if (strcmp(a->type, dtype_name(t)) == 0) {
-            *out = t;
-            return 0;
-        }
-    return err_set(err, ERR_INPUT, "--compute-type: '%s', expected f32 or bf16", a->type);
+    return dtype_parse_compute(a->type, out, err) ? err_prefix(err, "--compute-type: ") : 0;
 }
 
 static int choose_transport(const struct args *a, const char *name, const struct world *w,

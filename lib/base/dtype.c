@@ -38,6 +38,16 @@ int dtype_parse(const char *text, enum dtype *out, struct err *err)
     return err_set(err, ERR_INPUT, "type '%s', expected f32, bf16, f16, f64, i32 or u8", text);
 }
 
+int dtype_parse_compute(const char *text, enum dtype *out, struct err *err)
+{
+    for (enum dtype t = DTYPE_F32; t <= DTYPE_BF16; t++)
+        if (strcmp(text, table[t].name) == 0) {
+            *out = t;
+            return 0;
+        }
+    return err_set(err, ERR_INPUT, "'%s', expected f32 or bf16", text);
+}
+
 const char *dtype_op_name(enum dtype_op op)
 {
     return op_names[op];

@@ -14,6 +14,8 @@ int dtype_bytes(enum dtype type);
 /* The command line's word: "f32", "bf16", "f16", "f64", "i32", "u8". */
 const char *dtype_name(enum dtype type);
 int dtype_parse(const char *text, enum dtype *out, struct err *err);
+/* The same, of those that a network computes in: f32 and bf16. */
+int dtype_parse_compute(const char *text, enum dtype *out, struct err *err);
 
 KERN_INLINE float dtype_f32_of_bf16(uint16_t h)
 {

@@ -50,17 +50,6 @@ int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
     return 0;
 }
 
-int plan_ask_type(const char *text, enum dtype *out, struct err *err)
-{
-    enum dtype type;
-    struct err ignored;
-
-    if (dtype_parse(text, &type, &ignored) || (type != DTYPE_BF16 && type != DTYPE_F32))
-        return err_set(err, ERR_INPUT, "'%s', expected bf16 or f32", text);
-    *out = type;
-    return 0;
-}
-
 int plan_ask_keep(const char *text, int *out, struct err *err)
 {
     struct err ignored;

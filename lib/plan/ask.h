@@ -55,10 +55,9 @@ struct plan_ask {
 enum { PLAN_ASK_AUTO = PLAN_BOUNDARY_AUTO, PLAN_ASK_FABRIC = -1 /* as it was measured */ };
 
 /* Words of options.  A count or "auto" (0); what model_train takes, a fraction,
-   "params=COUNT"; bf16 or f32. */
+   "params=COUNT". */
 int plan_ask_batch(const char *text, int64_t *out, struct err *err);
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
-int plan_ask_type(const char *text, enum dtype *out, struct err *err);
 /* What plan_keep_parse takes, or auto; yes (or NULL), no, auto. */
 int plan_ask_keep(const char *text, int *out, struct err *err);
 int plan_ask_recompute(const char *text, int *out, struct err *err);

@@ -150,10 +150,8 @@ static int take_words(struct plan *p, const struct yaml *y, const struct doc *do
         return yaml_fail(y, "algo", err, "is '%s', expected ring, two-level or ho-ring",
                          doc->algo);
     for (int i = 0; i < 4; i++)
-        if (types[i].text && (dtype_parse(types[i].text, types[i].to, &why) ||
-                              (*types[i].to != DTYPE_F32 && *types[i].to != DTYPE_BF16)))
-            return yaml_fail(y, types[i].key, err, "is '%s', expected f32 or bf16",
-                             types[i].text);
+        if (types[i].text && dtype_parse_compute(types[i].text, types[i].to, &why))
+            return yaml_fail(y, types[i].key, err, "is %s", why.text);
     for (int i = 0; i < 2; i++)
         if (slow[i].text && plan_slow_parse(slow[i].text, slow[i].to, &why))
             return yaml_fail(y, slow[i].key, err, "is %s", why.text);

@@ -395,11 +395,10 @@ static int read_device(struct topo *t, const struct yaml *y, const char *text, s
 static int read_compute_type(struct topo *t, const struct yaml *y, const char *text,
                              struct err *err)
 {
-    struct err ignored;
+    struct err why;
 
-    if (text && (dtype_parse(text, &t->compute_type, &ignored) ||
-                 (t->compute_type != DTYPE_F32 && t->compute_type != DTYPE_BF16)))
-        return yaml_fail(y, "compute_type", err, "is '%s', expected f32 or bf16", text);
+    if (text && dtype_parse_compute(text, &t->compute_type, &why))
+        return yaml_fail(y, "compute_type", err, "is %s", why.text);
     return 0;
 }
 

@@ -583,7 +583,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     refuses 2 "--trainable: '1.5', expected all, train=PATTERN," paro-plan -m $TINY --trainable 1.5
     refuses 2 "--trainable: 8000000000 parameters, expected at most the 7000000000" \
         paro-plan -m params=7e9 -i $FABRIC --trainable params=8e9
-    refuses 2 "--param-type: 'f16', expected bf16 or f32" paro-plan -m $TINY --param-type f16
+    refuses 2 "--param-type: 'f16', expected f32 or bf16" paro-plan -m $TINY --param-type f16
     refuses 2 "--prefetch: '-1', expected" paro-plan -m $TINY --prefetch=-1
     refuses 2 "--buckets: '0', expected a whole number from 1 to 1024" paro-plan -m $TINY --buckets 0
     refuses 2 "--keep: 'most', expected a whole number from 0 to 1048575, all or auto" paro-plan -m $TINY --keep most
