@@ -238,16 +238,26 @@ static int check(struct device *d, const struct shape *t, int number)
 int main(int argc, char **argv)
 {
     static const struct shape all[] = {
-        {{2, 37, 4, 2, 20}, DTYPE_F32, PLAIN},     {{1, 50, 3, 1, 64}, DTYPE_F32, PLAIN},
-        {{1, 33, 2, 2, 256}, DTYPE_F32, PLAIN},    {{1, 1, 2, 2, 64}, DTYPE_F32, PLAIN},
-        {{2, 37, 4, 2, 20}, DTYPE_BF16, PLAIN},    {{1, 70, 2, 1, 128}, DTYPE_BF16, PLAIN},
-        {{1, 1, 1, 1, 64}, DTYPE_BF16, FLASH},     {{1, 64, 1, 1, 64}, DTYPE_BF16, FLASH},
-        {{2, 37, 4, 2, 64}, DTYPE_BF16, FLASH},    {{1, 193, 2, 1, 64}, DTYPE_BF16, FLASH},
-        {{1, 300, 4, 1, 64}, DTYPE_BF16, FLASH},   {{2, 65, 6, 3, 128}, DTYPE_BF16, FLASH},
-        {{1, 129, 2, 2, 128}, DTYPE_BF16, FLASH},  {{1, 257, 2, 1, 128}, DTYPE_BF16, FLASH},
-        {{1, 1, 1, 1, 64}, DTYPE_BF16, HOPPER},    {{2, 37, 4, 2, 64}, DTYPE_BF16, HOPPER},
-        {{1, 128, 1, 1, 64}, DTYPE_BF16, HOPPER},  {{1, 600, 2, 1, 64}, DTYPE_BF16, HOPPER},
-        {{1, 129, 2, 2, 128}, DTYPE_BF16, HOPPER}, {{1, 450, 2, 1, 128}, DTYPE_BF16, HOPPER},
+        {{2, 37, 4, 2, 20, 0}, DTYPE_F32, PLAIN},
+        {{1, 50, 3, 1, 64, 0}, DTYPE_F32, PLAIN},
+        {{1, 33, 2, 2, 256, 0}, DTYPE_F32, PLAIN},
+        {{1, 1, 2, 2, 64, 0}, DTYPE_F32, PLAIN},
+        {{2, 37, 4, 2, 20, 0}, DTYPE_BF16, PLAIN},
+        {{1, 70, 2, 1, 128, 0}, DTYPE_BF16, PLAIN},
+        {{1, 1, 1, 1, 64, 0}, DTYPE_BF16, FLASH},
+        {{1, 64, 1, 1, 64, 0}, DTYPE_BF16, FLASH},
+        {{2, 37, 4, 2, 64, 0}, DTYPE_BF16, FLASH},
+        {{1, 193, 2, 1, 64, 0}, DTYPE_BF16, FLASH},
+        {{1, 300, 4, 1, 64, 0}, DTYPE_BF16, FLASH},
+        {{2, 65, 6, 3, 128, 0}, DTYPE_BF16, FLASH},
+        {{1, 129, 2, 2, 128, 0}, DTYPE_BF16, FLASH},
+        {{1, 257, 2, 1, 128, 0}, DTYPE_BF16, FLASH},
+        {{1, 1, 1, 1, 64, 0}, DTYPE_BF16, HOPPER},
+        {{2, 37, 4, 2, 64, 0}, DTYPE_BF16, HOPPER},
+        {{1, 128, 1, 1, 64, 0}, DTYPE_BF16, HOPPER},
+        {{1, 600, 2, 1, 64, 0}, DTYPE_BF16, HOPPER},
+        {{1, 129, 2, 2, 128, 0}, DTYPE_BF16, HOPPER},
+        {{1, 450, 2, 1, 128, 0}, DTYPE_BF16, HOPPER},
     };
     int n = (int)(sizeof all / sizeof *all), failed = 0;
     struct device *d = NULL;

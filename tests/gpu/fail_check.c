@@ -18,6 +18,8 @@
 #include "base/mem.h"
 #include "coll/coll.h"
 #include "exec/exec_nccl.h"
+#include "../mpi/ranks_fixture.h"
+#include "../mpi/rows_fixture.h"
 
 enum {
     ELEMS = 4000,
@@ -26,39 +28,12 @@ enum {
 };
 
 struct check {
-    struct world *world;
+    struct ranks_tap tap;
     struct device *device;
     struct exec_nccl *x;
     struct layout l;
     float *in, *out, *host; /* of the GPU, of the GPU, of the host */
-    int tests, bad;
 };
-
-static void must(struct check *c, int rc, const struct err *err)
-{
-    if (rc == 0)
-        return;
-    printf("Bail out! rank %d: %s\n", c->world->rank, err->text);
-    fflush(stdout);
-    world_abort(c->world, 2);
-}
-
-/* One line of TAP from rank 0: nobody found anything wrong. */
-static void tell(struct check *c, int wrong, const char *what)
-{
-    int *all = mem_new((size_t)c->world->ranks, sizeof *all), sum = 0;
-    struct err err = {0};
-
-    must(c, world_allgather(c->world, &wrong, sizeof wrong, all, &err), &err);
-    for (int r = 0; r < c->world->ranks; r++)
-        sum += all[r];
-    c->tests++;
-    c->bad += sum != 0;
-    if (c->world->rank == 0)
-        printf("%sok %d - %s\n", sum ? "not " : "", c->tests, what);
-    fflush(stdout);
-    mem_free(all);
-}
 
 static int told(const struct err *err)
 {
@@ -78,22 +53,9 @@ static int prepare(struct check *c, enum letter to, int64_t elems, int64_t chunk
                              .type = DTYPE_F32,
                              .algo = SCHEDULE_HO_RING,
                              .chunk_bytes = chunk_bytes};
-    int rank = c->world->rank, subchunks = coll_subchunks(&c->l, &spec);
-    struct schedule_spec want = {.algo = spec.algo,
-                                 .phases = coll_phases(&spec),
-                                 .groups = &c->l.groups,
-                                 .segments = c->l.segments,
-                                 .holder = c->l.holder,
-                                 .subchunks = subchunks};
-    struct exec_places places;
     struct exec_rows rows;
-    struct schedule s;
 
-    must(c, schedule_gen(&want, rank, &s, err), err);
-    coll_places(&c->l, &spec, rank, subchunks, &places);
-    must(c, exec_rows_init(&rows, &s, rank, &places, err), err);
-    schedule_release(&s);
-    exec_places_release(&places);
+    must(&c->tap, rows_of(&c->l, &spec, c->tap.world->rank, &rows, err), err);
     return exec_nccl_prepare(c->x, &rows, out, err);
 }
 
@@ -134,19 +96,19 @@ static void fill(struct check *c)
     struct err err = {0};
 
     for (int i = 0; i < LONG; i++)
-        c->host[i] = (float)(c->world->rank + 1);
+        c->host[i] = (float)(c->tap.world->rank + 1);
     device_copy(door, c->in, c->host, LONG * 4);
-    must(c, device_sync(door, &err), &err);
+    must(&c->tap, device_sync(door, &err), &err);
 }
 
 static int is_wrong(struct check *c, int elems)
 {
     struct device_queue *door = exec_nccl_door(c->x);
-    int n = c->world->ranks, wrong = 0;
+    int n = c->tap.world->ranks, wrong = 0;
     struct err err = {0};
 
     device_copy(door, c->host, c->out, elems * 4);
-    must(c, device_sync(door, &err), &err);
+    must(&c->tap, device_sync(door, &err), &err);
     for (int i = 0; i < elems; i++)
         wrong += c->host[i] != (float)(n * (n + 1) / 2);
     return wrong != 0;
@@ -163,7 +125,8 @@ static void run(struct check *c)
     for (int i = 0; rc == 0 && i < RUNS; i++)
         if (run_once(c, h, &err))
             rc = told(&err);
-    tell(c, rc == 0 || (h && (start(c, h, &again) == 0 || strcmp(again.text, err.text) != 0)),
+    tell(&c->tap,
+         rc == 0 || (h && (start(c, h, &again) == 0 || strcmp(again.text, err.text) != 0)),
          "a run that fails says so, and so does the next");
     exec_nccl_free(h);
 }
@@ -173,26 +136,27 @@ static void partly(struct check *c)
     struct exec_nccl_handle *h = NULL, *next = NULL;
     struct err err = {0};
 
-    must(c, prepare(c, LETTER_G, LONG, 256, &h, &err), &err);
-    must(c, prepare(c, LETTER_N, ELEMS, 512, &next, &err), &err);
-    must(c, start_partly(c, h, &err), &err);
-    if (c->world->rank % 2 == 0)
-        must(c, wait_done(h, &err), &err);
+    must(&c->tap, prepare(c, LETTER_G, LONG, 256, &h, &err), &err);
+    must(&c->tap, prepare(c, LETTER_N, ELEMS, 512, &next, &err), &err);
+    must(&c->tap, start_partly(c, h, &err), &err);
+    if (c->tap.world->rank % 2 == 0)
+        must(&c->tap, wait_done(h, &err), &err);
     exec_nccl_free(h);
-    tell(c, is_wrong(c, LONG / c->world->ranks), "a run whose handle is freed is put in whole");
-    must(c, run_once(c, next, &err), &err);
-    tell(c, is_wrong(c, ELEMS), "and the next one goes on from there");
+    tell(&c->tap, is_wrong(c, LONG / c->tap.world->ranks),
+         "a run whose handle is freed is put in whole");
+    must(&c->tap, run_once(c, next, &err), &err);
+    tell(&c->tap, is_wrong(c, ELEMS), "and the next one goes on from there");
     exec_nccl_free(next);
 }
 
 static void queued(struct check *c)
 {
     struct exec_nccl_handle *h[2] = {NULL, NULL};
-    int odd = c->world->rank % 2, rc = 0;
+    int odd = c->tap.world->rank % 2, rc = 0;
     struct err err = {0};
 
-    must(c, prepare(c, LETTER_G, LONG, 256, &h[0], &err), &err);
-    must(c, prepare(c, LETTER_N, ELEMS, 512, &h[1], &err), &err);
+    must(&c->tap, prepare(c, LETTER_G, LONG, 256, &h[0], &err), &err);
+    must(&c->tap, prepare(c, LETTER_N, ELEMS, 512, &h[1], &err), &err);
     if (start_partly(c, h[0], &err) || start(c, h[1], &err)) {
         rc = told(&err);
     } else if (odd) {
@@ -201,20 +165,20 @@ static void queued(struct check *c)
     }
     if (rc == 0 && (wait_done(h[0], &err) || (h[1] && wait_done(h[1], &err))))
         rc = told(&err);
-    tell(c, rc == 0, "one whose run could not begin: nobody waits for it");
+    tell(&c->tap, rc == 0, "one whose run could not begin: nobody waits for it");
     exec_nccl_free(h[0]);
     exec_nccl_free(h[1]);
 }
 
 static int open_exec(struct check *c, double deadline_s, struct err *err)
 {
-    double was = c->world->deadline_s;
+    double was = c->tap.world->deadline_s;
 
-    c->world->deadline_s = deadline_s > 0 ? deadline_s : was;
+    c->tap.world->deadline_s = deadline_s > 0 ? deadline_s : was;
     int rc = device_open(&c->device, "cuda:0", 0, err);
     if (rc == 0)
-        rc = exec_nccl_open_world(&c->x, c->world, c->device, 3 * LONG * 4, err);
-    c->world->deadline_s = was;
+        rc = exec_nccl_open_world(&c->x, c->tap.world, c->device, 3 * LONG * 4, err);
+    c->tap.world->deadline_s = was;
     if (rc == 0) {
         c->in = exec_nccl_take(c->x, LONG * 4);
         c->out = exec_nccl_take(c->x, LONG * 4);
@@ -235,27 +199,26 @@ int main(int argc, char **argv)
         printf("1..0 # SKIP a build without NCCL\n");
         return 0;
     }
-    if (world_open(&c.world, &err)) {
+    if (world_open(&c.tap.world, &err)) {
         fprintf(stderr, "fail_check: %s\n", err.text);
         return 2;
     }
-    must(&c, groups_parse(&g, argc > 1 ? argv[1] : "", &err), &err);
+    must(&c.tap, groups_parse(&g, argc > 1 ? argv[1] : "", &err), &err);
     layout_init(&c.l, &g);
     groups_release(&g);
     int rc = open_exec(&c, argc > 3 ? atof(argv[3]) : 0, &err);
-    must(&c, rc, &err);
+    must(&c.tap, rc, &err);
     if (strcmp(what, "run") == 0)
         run(&c);
     if (strcmp(what, "partly") == 0)
         partly(&c);
     if (strcmp(what, "queued") == 0)
         queued(&c);
-    if (c.world->rank == 0)
-        printf("1..%d\n", c.tests);
+    tell_count(&c.tap);
     exec_nccl_close(c.x);
     mem_free(c.host);
     device_close(c.device);
     layout_release(&c.l);
-    world_close(c.world);
-    return c.bad != 0;
+    world_close(c.tap.world);
+    return c.tap.bad != 0;
 }

@@ -12,13 +12,14 @@
 
 #include "base/tick.h"
 #include "coll/coll.h"
+#include "../mpi/ranks_fixture.h"
 
 enum { ELEMS = 5000, ROUNDS = 20 };
 
 static const double late_s = 0.005; /* a stream is looked at every 0.4 ms, or more often */
 
 struct check {
-    struct world *world;
+    struct ranks_tap tap;
     struct device *device;
     struct device_queue *queue;
     struct coll coll;
@@ -27,15 +28,6 @@ struct check {
     float *in[2], *out[2], *host; /* of the GPU; of the host */
     double begin_s;               /* of what comes late */
 };
-
-static void must(struct check *c, int rc, const struct err *err)
-{
-    if (rc == 0)
-        return;
-    printf("Bail out! rank %d: %s\n", c->world->rank, err->text);
-    fflush(stdout);
-    world_abort(c->world, 2);
-}
 
 static enum stream_state later(void *arg, struct err *err)
 {
@@ -61,9 +53,9 @@ static void prepare(struct check *c, int i)
     struct err err = {0};
     void *in = NULL, *out = NULL;
 
-    must(c, coll_prepare(&c->coll, &spec, &c->handle[i], &err), &err);
-    must(c, device_alloc(c->device, ELEMS * 4, "in", &in, &err), &err);
-    must(c, device_alloc(c->device, ELEMS * 4, "out", &out, &err), &err);
+    must(&c->tap, coll_prepare(&c->coll, &spec, &c->handle[i], &err), &err);
+    must(&c->tap, device_alloc(c->device, ELEMS * 4, "in", &in, &err), &err);
+    must(&c->tap, device_alloc(c->device, ELEMS * 4, "out", &out, &err), &err);
     c->in[i] = in;
     c->out[i] = out;
     c->stream[i] = stream_open(c->coll.runner, 2);
@@ -72,7 +64,7 @@ static void prepare(struct check *c, int i)
 /* Elements of the sums that are not what they should be. */
 static int64_t one_round(struct check *c, int round)
 {
-    int ranks = c->world->ranks, rank = c->world->rank;
+    int ranks = c->tap.world->ranks, rank = c->tap.world->rank;
     struct coll_call call[2];
     int64_t ticket[2], wrong = 0;
     struct err err = {0};
@@ -81,18 +73,18 @@ static int64_t one_round(struct check *c, int round)
         for (int64_t x = 0; x < elems_of(i); x++)
             c->host[x] = (float)(x % 97 + rank + 7 * i + round);
         device_copy(c->queue, c->in[i], c->host, elems_of(i) * 4);
-        must(c, device_sync(c->queue, &err), &err);
+        must(&c->tap, device_sync(c->queue, &err), &err);
         call[i] = (struct coll_call){.handle = &c->handle[i], .in = c->in[i], .out = c->out[i]};
     }
-    must(c, world_barrier(c->world, &err), &err);
+    must(&c->tap, world_barrier(c->tap.world, &err), &err);
     c->begin_s = tick_now_s() + ((rank + round) % 2 ? late_s : 0);
     stream_push(c->stream[0], (struct stream_op){.poll = later, .arg = c});
     for (int i = 0; i < 2; i++)
         ticket[i] = coll_push(c->stream[i], &call[i]);
     for (int i = 1; i >= 0; i--) {
-        must(c, stream_wait(c->stream[i], ticket[i], &err), &err);
+        must(&c->tap, stream_wait(c->stream[i], ticket[i], &err), &err);
         device_copy(c->queue, c->host, c->out[i], elems_of(i) * 4);
-        must(c, device_sync(c->queue, &err), &err);
+        must(&c->tap, device_sync(c->queue, &err), &err);
         for (int64_t x = 0; x < elems_of(i); x++) /* whole and below 2^24: exact */
             wrong += c->host[x] !=
                      (float)(ranks * (x % 97 + 7 * i + round) + ranks * (ranks - 1) / 2);
@@ -111,7 +103,7 @@ static void close_all(struct check *c)
     device_queue_close(c->queue);
     device_close(c->device);
     free(c->host);
-    world_close(c->world);
+    world_close(c->tap.world);
 }
 
 int main(void)
@@ -123,29 +115,31 @@ int main(void)
     int64_t wrong = 0;
     char id[32];
 
-    if (world_open(&c.world, &err)) {
+    if (world_open(&c.tap.world, &err)) {
         fprintf(stderr, "order_check: %s\n", err.text);
         return 2;
     }
-    snprintf(id, sizeof id, "paro-%d", c.world->rank);
+    snprintf(id, sizeof id, "paro-%d", c.tap.world->rank);
     setenv("NCCL_HOSTID", id, 0);
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
-    c.world->deadline_s = 20;
-    must(&c, world_agree(c.world, device_open(&c.device, name, c.world->node_rank, &err), &err),
+    c.tap.world->deadline_s = 20;
+    must(&c.tap,
+         world_agree(c.tap.world, device_open(&c.device, name, c.tap.world->node_rank, &err),
+                     &err),
          &err);
     options.device = c.device;
-    must(&c, coll_open(&c.coll, c.world, &c.world->groups, &options, &err), &err);
-    must(&c, device_queue_open(c.device, &c.queue, &err), &err);
+    must(&c.tap, coll_open(&c.coll, c.tap.world, &c.tap.world->groups, &options, &err), &err);
+    must(&c.tap, device_queue_open(c.device, &c.queue, &err), &err);
     c.host = malloc(ELEMS * 4);
     for (int i = 0; i < 2; i++)
         prepare(&c, i);
     for (int i = 0; i < ROUNDS; i++)
         wrong += one_round(&c, i);
     printf("%sok %d - rank %d: calls begin in the order in which they were pushed\n",
-           wrong ? "not " : "", c.world->rank + 1, c.world->rank);
-    if (c.world->rank == 0)
-        printf("1..%d\n", c.world->ranks);
+           wrong ? "not " : "", c.tap.world->rank + 1, c.tap.world->rank);
+    if (c.tap.world->rank == 0)
+        printf("1..%d\n", c.tap.world->ranks);
     close_all(&c);
     return wrong != 0;
 }

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "base/tick.h"
 #include "coll/coll.h"
+#include "../mpi/ranks_fixture.h"
 
 /* Some cells of 256 KiB, the last cut; more than so many polls ask for, 16 a poll. */
 enum { ELEMS = 700001, LOOKS = 4, PIECE = 256 << 10, LONG = 16 * (LOOKS + 2) * PIECE };
@@ -21,47 +22,21 @@ enum { ELEMS = 700001, LOOKS = 4, PIECE = 256 << 10, LONG = 16 * (LOOKS + 2) * P
 static const double patience_s = 20;
 
 struct check {
-    struct world *world;
+    struct ranks_tap tap;
     struct device *device;
     struct device_queue *queue;
     struct coll coll[2]; /* of the host's memory, of the GPU's */
     struct stream *stream[2];
     char *in[2], *out[2];
     char *via[2], *got; /* host memory: through which one gather goes; of nobody else */
-    int tests, bad;
 };
-
-static void must(struct check *c, int rc, const struct err *err)
-{
-    if (rc == 0)
-        return;
-    printf("Bail out! rank %d: %s\n", c->world->rank, err->text);
-    fflush(stdout);
-    world_abort(c->world, 2);
-}
-
-/* Of all ranks. */
-static void tell(struct check *c, int good, const char *what, const char *of)
-{
-    struct err err = {0};
-    int *all = mem_new((size_t)c->world->ranks, sizeof *all);
-
-    must(c, world_allgather(c->world, &good, sizeof good, all, &err), &err);
-    for (int r = 0; r < c->world->ranks; r++)
-        good &= all[r];
-    mem_free(all);
-    c->tests++;
-    c->bad += !good;
-    if (c->world->rank == 0)
-        printf("%sok %d - %s%s\n", good ? "" : "not ", c->tests, what, of);
-}
 
 static void move(struct check *c, void *to, const void *from, int64_t bytes)
 {
     struct err err = {0};
 
     device_copy(c->queue, to, from, bytes);
-    must(c, device_sync(c->queue, &err), &err);
+    must(&c->tap, device_sync(c->queue, &err), &err);
 }
 
 static void open_all(struct check *c, const struct groups *g, const char *name)
@@ -72,10 +47,11 @@ static void open_all(struct check *c, const struct groups *g, const char *name)
     struct err err = {0};
     void *p = NULL;
 
-    must(c,
-         world_agree(c->world, device_open(&c->device, name, c->world->node_rank, &err), &err),
+    must(&c->tap,
+         world_agree(c->tap.world, device_open(&c->device, name, c->tap.world->node_rank, &err),
+                     &err),
          &err);
-    must(c, device_queue_open(c->device, &c->queue, &err), &err);
+    must(&c->tap, device_queue_open(c->device, &c->queue, &err), &err);
     for (int i = 0; i < 2; i++) {
         if (i) {
             options.device = c->device;
@@ -83,16 +59,16 @@ static void open_all(struct check *c, const struct groups *g, const char *name)
             options.stages = 1;
             options.no_shared = g->ranks % 2;
         }
-        must(c, coll_open(&c->coll[i], c->world, g, &options, &err), &err);
+        must(&c->tap, coll_open(&c->coll[i], c->tap.world, g, &options, &err), &err);
         c->stream[i] = stream_open(c->coll[i].runner, 1);
     }
     c->in[0] = coll_take(&c->coll[0], stage.in_bytes);
     c->out[0] = coll_take(&c->coll[0], stage.out_bytes);
     c->via[0] = coll_take(&c->coll[1], stage.in_bytes);
     c->via[1] = coll_take(&c->coll[1], stage.out_bytes);
-    must(c, device_alloc(c->device, stage.in_bytes, "in", &p, &err), &err);
+    must(&c->tap, device_alloc(c->device, stage.in_bytes, "in", &p, &err), &err);
     c->in[1] = p;
-    must(c, device_alloc(c->device, stage.out_bytes, "out", &p, &err), &err);
+    must(&c->tap, device_alloc(c->device, stage.out_bytes, "out", &p, &err), &err);
     c->out[1] = p;
     c->got = mem_new((size_t)stage.out_bytes, 1);
 }
@@ -119,7 +95,7 @@ static void run(struct check *c, int i, struct coll_handle *h, int in_place, flo
                              .residual = residual,
                              .round = h->spec.coded};
 
-    must(c, stream_wait(c->stream[i], coll_push(c->stream[i], &call), &err), &err);
+    must(&c->tap, stream_wait(c->stream[i], coll_push(c->stream[i], &call), &err), &err);
 }
 
 static void same_bits(struct check *c, const struct coll_spec *spec, int in_place,
@@ -128,10 +104,11 @@ static void same_bits(struct check *c, const struct coll_spec *spec, int in_plac
     struct coll_handle h[2];
     float *residual[2] = {NULL, NULL};
     struct err err = {0};
+    char line[80];
     int good = 1;
 
     for (int i = 0; i < 2; i++) {
-        must(c, coll_prepare(&c->coll[i], spec, &h[i], &err), &err);
+        must(&c->tap, coll_prepare(&c->coll[i], spec, &h[i], &err), &err);
         residual[i] = mem_new((size_t)h[i].residual_elems + 1, sizeof **residual);
     }
     for (int turn = 0; turn < 2; turn++) {
@@ -140,14 +117,15 @@ static void same_bits(struct check *c, const struct coll_spec *spec, int in_plac
         move(c, c->out[1], c->out[0], h[0].bytes[1]);
         for (int64_t x = 0; x < h[0].bytes[0] / 4; x++)
             ((float *)(void *)from)[x] =
-                (float)rng_normal((uint64_t)turn, (uint64_t)c->world->rank, (uint64_t)x);
+                (float)rng_normal((uint64_t)turn, (uint64_t)c->tap.world->rank, (uint64_t)x);
         move(c, in_place ? c->out[1] : c->in[1], from, h[0].bytes[0]);
         for (int i = 0; i < 2; i++)
             run(c, i, &h[i], in_place, residual[i]);
         move(c, c->got, c->out[1], h[0].bytes[1]);
         good &= memcmp(c->got, c->out[0], (size_t)h[0].bytes[1]) == 0;
     }
-    tell(c, good, "the same bits: ", what);
+    snprintf(line, sizeof line, "the same bits: %s", what);
+    tell(&c->tap, !good, line);
     for (int i = 0; i < 2; i++) {
         coll_free(&h[i]);
         mem_free(residual[i]);
@@ -217,7 +195,7 @@ static void check_order(struct check *c)
     struct coll_spec spec = {.from = LETTER_G,
                              .to = LETTER_N,
                              .moves = layout_moves_copy(LETTER_G, LETTER_N),
-                             .elems = (int64_t)c->world->ranks * LONG / 4,
+                             .elems = (int64_t)c->tap.world->ranks * LONG / 4,
                              .type = DTYPE_F32,
                              .algo = SCHEDULE_RING};
     double until = tick_now_s() + patience_s;
@@ -226,38 +204,38 @@ static void check_order(struct check *c)
     struct err err = {0};
     int left = 0, early = 0, pinned;
 
-    must(c, coll_prepare(&c->coll[1], &spec, &h, &err), &err);
-    memset(c->via[0], 1 + c->world->rank, LONG);
+    must(&c->tap, coll_prepare(&c->coll[1], &spec, &h, &err), &err);
+    memset(c->via[0], 1 + c->tap.world->rank, LONG);
     move(c, c->in[1], c->via[0], LONG);
     memset(c->via[0], 0, LONG);
     memset(c->via[1], 0, (size_t)h.bytes[1]);
     move(c, c->out[1], c->via[1], h.bytes[1]);
     /* One behind the other, and whole pages from the first on: LONG is, and the stage was. */
     pinned = device_pin(c->device, c->via[0], LONG + h.bytes[1], &err) == 0;
-    must(c, pinned || err.code == ERR_SYS ? 0 : -1, &err);
+    must(&c->tap, pinned || err.code == ERR_SYS ? 0 : -1, &err);
     exec_mpi_set(h.exec, c->via[0], c->via[1], NULL);
     exec_mpi_set_gpu(h.exec, c->in[1], c->out[1]);
-    must(c, exec_mpi_start(h.exec, &err), &err);
-    for (int i = 0; c->world->rank == 0 && i < LOOKS; i++) {
+    must(&c->tap, exec_mpi_start(h.exec, &err), &err);
+    for (int i = 0; c->tap.world->rank == 0 && i < LOOKS; i++) {
         tick_sleep_s(0.002);
         now = exec_mpi_poll(h.exec, &err);
     }
-    left = c->world->rank == 0 ? missing(c) : 1;
-    while (c->world->rank && !early && now != STREAM_FAILED && tick_now_s() < until) {
+    left = c->tap.world->rank == 0 ? missing(c) : 1;
+    while (c->tap.world->rank && !early && now != STREAM_FAILED && tick_now_s() < until) {
         now = exec_mpi_poll(h.exec, &err);
         early = landed(c);
     }
-    must(c, world_barrier(c->world, &err), &err);
+    must(&c->tap, world_barrier(c->tap.world, &err), &err);
     while (now != STREAM_DONE && now != STREAM_FAILED && tick_now_s() < 2 * until)
         now = exec_mpi_poll(h.exec, &err);
-    must(c, now == STREAM_FAILED ? -1 : 0, &err);
+    must(&c->tap, now == STREAM_FAILED ? -1 : 0, &err);
     move(c, c->got, c->out[1], h.bytes[1]);
     int good = now == STREAM_DONE;
     for (int64_t x = 0; x < h.bytes[1]; x++)
         good &= c->got[x] == 1 + x / LONG;
-    tell(c, left > 0, "a GPU is asked for its data piece by piece", "");
-    tell(c, early || c->world->rank == 0, "bytes are in the GPU before the rest is sent", "");
-    tell(c, good, "and all are there in the end", "");
+    tell(&c->tap, left == 0, "a GPU is asked for its data piece by piece");
+    tell(&c->tap, !early && c->tap.world->rank, "bytes are in the GPU before the rest is sent");
+    tell(&c->tap, !good, "and all are there in the end");
     if (pinned)
         device_unpin(c->device, c->via[0]);
     coll_free(&h);
@@ -270,19 +248,18 @@ int main(int argc, char **argv)
     struct groups g;
     struct err err = {0};
 
-    if (argc != 2 || world_open(&c.world, &err) || groups_parse(&g, argv[1], &err)) {
+    if (argc != 2 || world_open(&c.tap.world, &err) || groups_parse(&g, argv[1], &err)) {
         fprintf(stderr, "stage_check: %s\n", argc == 2 ? err.text : "expected a shape");
         return 2;
     }
-    c.world->deadline_s = patience_s;
+    c.tap.world->deadline_s = patience_s;
     open_all(&c, &g, name);
     check_bits(&c);
     if (g.ranks == 2)
         check_order(&c);
-    if (c.world->rank == 0)
-        printf("1..%d\n", c.tests);
+    tell_count(&c.tap);
     close_all(&c);
     groups_release(&g);
-    world_close(c.world);
-    return c.bad > 0;
+    world_close(c.tap.world);
+    return c.tap.bad > 0;
 }

@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "coll/coll.h"
 #include "coll/coll_tuning.h"
+#include "rows_fixture.h"
 #include "value_fixture.h"
 
 enum { ELEMS_MAX = 100000 };
@@ -268,30 +269,17 @@ struct local { /* all ranks' part of a conversion, in this process */
 static void local_open(struct check *c, const struct coll_spec *spec, struct local *l)
 {
     const struct layout *layout = &c->coll.layout;
-    int subchunks = coll_subchunks(layout, spec), n = c->world->ranks;
-    struct schedule_spec want = {.algo = spec->algo,
-                                 .phases = coll_phases(spec),
-                                 .groups = &layout->groups,
-                                 .segments = layout->segments,
-                                 .holder = layout->holder,
-                                 .subchunks = subchunks,
-                                 .root = spec->root};
+    int n = c->world->ranks;
     struct err err = {0};
 
     *l = (struct local){mem_new((size_t)n, sizeof *l->rows), mem_new((size_t)n, sizeof *l->in),
                         mem_new((size_t)n, sizeof *l->out),
                         mem_new((size_t)n, sizeof *l->residual)};
     for (int r = 0; r < n; r++) {
-        struct schedule s;
-        struct exec_places places;
-        must(c, schedule_gen(&want, r, &s, &err), &err);
-        coll_places(layout, spec, r, subchunks, &places);
-        must(c, exec_rows_init(&l->rows[r], &s, r, &places, &err), &err);
+        must(c, rows_of(layout, spec, r, &l->rows[r], &err), &err);
         l->in[r] = mem_new((size_t)spec->elems, sizeof(float));
         l->out[r] = mem_new((size_t)spec->elems, sizeof(float));
         l->residual[r] = mem_new((size_t)l->rows[r].residual_elems, sizeof(float));
-        schedule_release(&s);
-        exec_places_release(&places);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "coll/coll.h"
 #include "exec/exec_turns.h"
+#include "../mpi/rows_fixture.h"
 
 struct order {
     struct turns t;
@@ -132,24 +133,6 @@ static int wrong_slots(const struct order *o)
     return wrong;
 }
 
-static void rows_of(const struct layout *l, const struct coll_spec *spec, int rank,
-                    struct exec_rows *out)
-{
-    int subchunks = coll_subchunks(l, spec);
-    struct schedule_spec want = spec_of(l, spec->algo, coll_phases(spec), subchunks);
-    struct exec_places places;
-    struct schedule s;
-    struct err err = {0};
-
-    want.root = spec->root;
-    gen_spec(&s, &want, rank);
-    coll_places(l, spec, rank, subchunks, &places);
-    if (exec_rows_init(out, &s, rank, &places, &err))
-        fail_msg("%s", err.text);
-    exec_places_release(&places);
-    schedule_release(&s);
-}
-
 /* Of what travels, for what was added on its track: a slot's bytes, which may not overlap. */
 static int for_slot(const struct order *o, int wait)
 {
@@ -168,11 +151,12 @@ struct seen {
 static void one(const struct layout *l, const struct coll_spec *spec, struct seen *seen)
 {
     struct exec_rows rows;
+    struct err err = {0};
     struct order o;
 
     for (int rank = 0; rank < l->groups.ranks; rank++)
         for (int tracks = 1; tracks <= 4; tracks += tracks == 1 ? 1 : 2) {
-            rows_of(l, spec, rank, &rows);
+            assert_int_equal(rows_of(l, spec, rank, &rows, &err), 0);
             order_init(&o, &rows, tracks);
             reach(&o, -1);
             assert_int_equal(wrong_pairs(&o), 0);

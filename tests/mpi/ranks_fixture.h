@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TESTS_MPI_RANKS_FIXTURE_H
+#define TESTS_MPI_RANKS_FIXTURE_H
+
+/* TAP of several ranks: rank 0 says what all of them found; who cannot go on ends them all. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "world/world.h"
+
+struct ranks_tap {
+    struct world *world;
+    int tests, bad;
+};
+
+static inline void must(const struct ranks_tap *tap, int rc, const struct err *err)
+{
+    if (rc == 0)
+        return;
+    printf("Bail out! rank %d: %s\n", tap->world->rank, err->text);
+    fflush(stdout);
+    world_abort(tap->world, 2);
+}
+
+/* Collective.  Nobody found anything wrong. */
+static inline void tell(struct ranks_tap *tap, int64_t wrong, const char *what)
+{
+    int64_t *all = mem_new((size_t)tap->world->ranks, sizeof *all), sum = 0;
+    struct err err = {0};
+
+    must(tap, world_allgather(tap->world, &wrong, sizeof wrong, all, &err), &err);
+    for (int r = 0; r < tap->world->ranks; r++)
+        sum += all[r];
+    tap->tests++;
+    tap->bad += sum != 0;
+    if (tap->world->rank == 0)
+        printf("%sok %d - %s\n", sum ? "not " : "", tap->tests, what);
+    fflush(stdout);
+    mem_free(all);
+}
+
+static inline void tell_count(const struct ranks_tap *tap)
+{
+    if (tap->world->rank == 0)
+        printf("1..%d\n", tap->tests);
+}
+
+#endif
