@@ -211,7 +211,7 @@ static int shape(struct bench *b, const struct kern_heads *s, const uint16_t *dr
 int main(int argc, char **argv)
 {
     static const struct kern_heads three[] = {
-        {8, 2048, 32, 4, 64}, {16, 1024, 12, 12, 64}, {4, 4096, 32, 8, 128}};
+        {8, 2048, 32, 4, 64, 0}, {16, 1024, 12, 12, 64, 0}, {4, 4096, 32, 8, 128, 0}};
     static char *usual[] = {"flash", "hopper", "cudnn", "cudnn-exact", NULL};
     struct bench b = {0};
     struct kern_heads s = {0};
