@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# sh tests/gpu/preload.sh BUILD RANKS: the program of tests/shim with libparo-nccl.so preloaded,
-# RANKS of it on one GPU, each as if on a host of its own: NCCL lets ranks of one host not share
+# sh tests/gpu/preload.sh BUILD RANKS: the programs of tests/shim with libparo-nccl.so preloaded,
+# RANKS of them on one GPU, each as if on a host of its own: NCCL lets ranks of one host not share
 # a GPU.  Speaks TAP.
 set -u
 E=$1 n=$2
@@ -20,7 +20,7 @@ trap 'rm -rf "$dir"' EXIT
 export E NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}" PARO_DEBUG=1 \
     PARO_TUNING="$dir/tuning.yaml"
 # shellcheck disable=SC2016
-timeout 200 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
+timeout -k 5 100 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
     LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_user"' >"$dir/said" 2>&1
 rc=$?
 sed 's/^/# /' "$dir/said" | grep -v 'paro-nccl: nccl'
@@ -34,4 +34,27 @@ if [ "$(grep -c ': ours$' "$dir/said")" = $((60 * n)) ]; then
 else
     echo "not ok 2 - all but the unusual is done by schedules"
 fi
-echo 1..2
+
+# WHAT LINE TIMES: nccl_end WHAT ends well, and says LINE so often
+ends() {
+    tests=$((tests + 1))
+    export WHAT="$1"
+    # shellcheck disable=SC2016
+    timeout -k 5 40 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
+        LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_end" "$WHAT"' >"$dir/said" 2>&1
+    rc=$?
+    if [ $rc = 0 ] && [ "$(grep -c ': over 0$' "$dir/said")" = "$n" ] &&
+        [ "$(grep -c -- "$2" "$dir/said")" = "$3" ]; then
+        echo "ok $tests - $1"
+    else
+        sed 's/^/# /' "$dir/said"
+        echo "not ok $tests - $1 (status $rc)"
+    fi
+}
+tests=2
+ends simulate '^ok$' 1
+ends grouped '^ok$' 1
+ends capture '^ok$' 1
+ends abort ': all-reduce 6$' $((n - 1))
+ends revoke ': all-reduce 6$' $((n - 1))
+echo 1..$tests
