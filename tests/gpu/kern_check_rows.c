@@ -466,8 +466,52 @@ static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
     mem_free(id), mem_free(target), mem_free(grad);
 }
 
+/* What masks write: logits of minus infinity have no part; a NaN anywhere is not passed over.
+ */
+static void loss_edges(struct check *c, int64_t V)
+{
+    int32_t target[3] = {(int32_t)V - 1, 1, 0};
+    double *x = doubles(3 * V), *grad = doubles(3 * V), got;
+    struct err err;
+    void *room;
+    struct kern_tokens t = tokens_of(c, &room, target, target, 3, V);
+
+    for (int64_t nan_at = -1; nan_at < V; nan_at += V / 2 + 1) {
+        for (int64_t i = 0; i < 3 * V; i++)
+            x[i] =
+                i % V % 3 == 2 && i % V != V - 1 ? -INFINITY : rng_normal(11, 5, (uint64_t)i);
+        struct mat logits = mat_of(c, c->k->act, 3, V, V, 0, x);
+        double want = loss_ref(&logits, target, 1, grad);
+
+        mat_free(c, &logits);
+        if (nan_at >= 0)
+            x[V + nan_at] = NAN;
+        logits = mat_of(c, c->k->act, 3, V, V, 0, x);
+        mat_reset(c, &logits);
+        c->op->cross_entropy(c->k, logits.p, V, &t, V, 1);
+        if (c->op->loss(c->k, &got, &err))
+            bail("%s", err.text);
+        mat_take(c, &logits);
+        if (nan_at < 0) {
+            ok(c, fabs(got - want) <= 1e-6 * (want + 1), "loss of masked logits (3,%d)",
+               (int)V);
+            mat_near(c, &logits, grad, loss_bound(c, grad, 3, V, 1),
+                     "gradient of masked logits (3,%d)", (int)V);
+        } else {
+            ok(c, isnan(got) && isnan(mat_at(&logits, 1, 0)) && !isnan(mat_at(&logits, 2, 0)),
+               "a NaN at %d of %d logits is seen, in its row alone", (int)nan_at, (int)V);
+        }
+        mat_free(c, &logits);
+    }
+    device_free(c->device, room);
+    mem_free(x), mem_free(grad);
+}
+
 void check_loss(struct check *c)
 {
+    loss_edges(c, 96);
+    loss_edges(c, 4099);
+    loss_edges(c, 60000);
     loss_case(c, 1, 2, 2);
     loss_case(c, 7, 7, 8);
     loss_case(c, 33, 1000, 1003);
