@@ -22,10 +22,10 @@ template <class T, class W> struct norm_args {
 };
 
 /*
- * PROCESSORS: an H100's.  STAGES rows of each warp are on their way into shared memory: of
- * 2048 bf16, 128 KiB on a processor, many times what keeps the memory busy.
+ * BLOCKS blocks for each processor.  STAGES rows of each warp are on their way into shared
+ * memory: of 2048 bf16, 128 KiB on a processor, many times what keeps the memory busy.
  */
-enum { PROCESSORS = 132, WARPS = 8, BLOCKS = 2, STAGES = 2 };
+enum { WARPS = 8, BLOCKS = 2, STAGES = 2 };
 
 /*
  * What keeps a processor busy here is instructions, 4 a cycle: at the memory's rate it has 18
@@ -91,9 +91,12 @@ __device__ static __forceinline__ float row_sum(const float (&x)[P][N])
     return kern_warp_sum(sum[0]);
 }
 
-/* Packs of w, and of b: in registers from row to row where those suffice, else loaded again. */
+/*
+ * Packs of w, and of b: in registers from row to row where those suffice, which is of the 128
+ * that a thread has, beside the row as floats, 24; else loaded again.
+ */
 template <int N, int P, int LAYER, class W> struct factors {
-    static const bool KEPT = (int)sizeof(kern_pack<W, N>) * P * (1 + LAYER) <= 128;
+    static const bool KEPT = (int)sizeof(kern_pack<W, N>) * P * (1 + LAYER) <= 96;
     const W *from[1 + LAYER];
     kern_pack<W, N> held[1 + LAYER][KEPT ? P : 1];
 
@@ -297,11 +300,23 @@ __global__ __launch_bounds__(256) void norm_any_kernel(norm_args<T, W> a)
     }
 }
 
+/* All of a row is done by one warp: so many blocks as this GPU has at once change no sum. */
+static int64_t blocks_at_once(void)
+{
+    int device = 0, processors = 0;
+
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) !=
+            cudaSuccess)
+        return BLOCKS; /* the launch will say what is wrong */
+    return (int64_t)processors * BLOCKS;
+}
+
 template <int N, int P, class T, class W>
 static void launch_warps(void *stream, norm_args<T, W> a)
 {
     auto kernel = a.mean ? warp_kernel<N, P, 1, T, W> : warp_kernel<N, P, 0, T, W>;
-    dim3 grid((unsigned)kern_least(kern_ceil(a.n, WARPS), PROCESSORS * BLOCKS));
+    dim3 grid((unsigned)kern_least(kern_ceil(a.n, WARPS), blocks_at_once()));
     int bytes = WARPS * STAGES * P * 32 * 16;
 
     KERN_SHARED_MOST(kernel, bytes);
