@@ -14,7 +14,7 @@
  * nothing.  What goes wrong is for cudaGetLastError.  C++ includes this within extern "C".
  *
  * work: room for the partial sums of a launch, free for the next on the same stream, of so many
- * bytes as the function says whose name ends in _bytes; NULL where that is 0.
+ * bytes as the function says whose name ends in _bytes, aligned to 16; NULL where that is 0.
  *
  * lib/kern/kern_cuda_{embed,norm,bias,rope,gate,loss,vector,optim}.cu
  */

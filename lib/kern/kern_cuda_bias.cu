@@ -30,7 +30,7 @@ template <class T, class W> struct bias_op {
 
 #pragma unroll
         for (int k = 0; k < N; k++)
-            r[k] = kern_float(h.y.at[k]) + kern_float(h.b.at[k]);
+            r[k] = kern_at(h.y, k) + kern_at(h.b, k);
         kern_store<N>(y + kern_in_rows(i, c, ld), kern_round_pack<T, N>(r));
     }
 };
@@ -75,7 +75,7 @@ __global__ __launch_bounds__(WARPS * 32) void bias_sum_kernel(float *part, const
                 if (i + k * WARPS < end)
 #pragma unroll
                     for (int j = 0; j < N; j++)
-                        sum[j] += kern_float(h[k].at[j]);
+                        sum[j] += kern_at(h[k], j);
         }
 #pragma unroll
     for (int j = 0; j < N; j++)

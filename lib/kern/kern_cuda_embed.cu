@@ -33,7 +33,7 @@ template <class T, class W> struct embed_op {
 
 #pragma unroll
         for (int k = 0; k < N; k++)
-            r[k] = kern_float(h.w.at[k]);
+            r[k] = kern_at(h.w, k);
         kern_store<N>(y + i, kern_round_pack<T, N>(r));
     }
 };
@@ -89,7 +89,7 @@ __device__ static __forceinline__ void sum_rows(float (&sum)[N], const T *dy,
             if (at[k] >= 0)
 #pragma unroll
                 for (int j = 0; j < N; j++)
-                    sum[j] += kern_float(h[k].at[j]);
+                    sum[j] += kern_at(h[k], j);
     }
 }
 
@@ -104,9 +104,9 @@ __device__ static __forceinline__ void store_sum(float *to, kern_pack<float, N> 
 }
 
 template <int N, class T>
-__global__ __launch_bounds__(RUNS * 32, BLOCKS) void
-embed_backward_kernel(float *dtable, const T *dy, const int32_t *token, const int32_t *row,
-                      const int32_t *run, int64_t runs, int64_t c)
+__global__ __launch_bounds__(RUNS * 32, BLOCKS) void embed_backward_kernel(
+    float *dtable, const T *dy, const int32_t *token, const int32_t *row, const int32_t *run,
+    int64_t runs, int64_t c)
 {
     __shared__ float part[RUNS][32 * N];
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -207,7 +207,7 @@ template <class T, class W> struct positions_op {
 
 #pragma unroll
         for (int k = 0; k < N; k++)
-            r[k] = kern_float(h.y.at[k]) + kern_float(h.w.at[k]);
+            r[k] = kern_at(h.y, k) + kern_at(h.w, k);
         kern_store<N>(y + i, kern_round_pack<T, N>(r));
     }
 };
@@ -242,7 +242,7 @@ template <class T> struct positions_backward_op {
 
 #pragma unroll
             for (int k = 0; k < N; k++)
-                h->sum.at[k] += kern_float(d.at[k]);
+                h->sum.at[k] += kern_at(d, k);
         }
     }
     template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const

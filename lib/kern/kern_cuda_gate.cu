@@ -32,9 +32,9 @@ template <class T> struct swiglu_op {
 
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            float x = kern_float(h.gate.at[k]);
+            float x = kern_at(h.gate, k);
 
-            r[k] = kern_over<T>(x, 1.0f + kern_exp<T>(-x)) * kern_float(h.up.at[k]);
+            r[k] = kern_over<T>(x, 1.0f + kern_exp<T>(-x)) * kern_at(h.up, k);
         }
         kern_store<N>(y + i, kern_round_pack<T, N>(r));
     }
@@ -66,8 +66,8 @@ template <class T> struct swiglu_backward_op {
 
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            float x = kern_float(h.gate.at[k]), u = kern_float(h.up.at[k]);
-            float d = kern_float(h.dy.at[k]);
+            float x = kern_at(h.gate, k), u = kern_at(h.up, k);
+            float d = kern_at(h.dy, k);
             float sigma = kern_over<T>(1.0f, 1.0f + kern_exp<T>(-x)), silu = x * sigma;
 
             dgate[k] = d * u * sigma * (1.0f + x * (1.0f - sigma));
@@ -152,10 +152,10 @@ template <class T, bool TANH> struct gelu_backward_op {
 
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            float v = kern_float(h.x.at[k]), part, slope;
+            float v = kern_at(h.x, k), part, slope;
 
             gelu_parts<T, TANH>(v, &part, &slope);
-            dx[k] = kern_float(h.dy.at[k]) * slope;
+            dx[k] = kern_at(h.dy, k) * slope;
             y[k] = v * part;
         }
         kern_store<N>(x + i, kern_round_pack<T, N>(dx));

@@ -2,7 +2,7 @@
 /*
  * Cross-entropy of rows of logits and its gradient.  A block has a row, and holds it in
  * shared memory from its load to the gradient's store, so that memory is read once and written
- * once; a row that is too long is read again, which by then mostly the second cache answers.
+ * once; of a row that is too long what is beyond is read again, from the second cache mostly.
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_cuda_sum.h"
@@ -17,6 +17,7 @@ struct rows {
     int64_t ld, v;
     const int32_t *target;
     float scale;  /* 0: no gradient */
+    int kept;     /* packs of a long row that shared memory holds */
     float4 *part; /* of each row: maximum, sum, logit of the target; all 0: no loss */
 };
 
@@ -45,16 +46,21 @@ template <class T> __device__ static __forceinline__ T gradient(T x, int j, cons
     return kern_to<T>::of(j == f.target ? g - f.scale : g);
 }
 
-/* Few packs have the target: those of the others do without a look at each element. */
+/*
+ * Few packs have the target: those of the others do without a look at each element.  Of bf16
+ * the exponent is one multiplication and sum: |maximum| in 2^-24 off, of what keeps 8 bits.
+ */
 template <int N, class T>
 __device__ static __forceinline__ kern_pack<T, N> gradients(const kern_pack<T, N> &x, int j,
                                                             const row_facts &f)
 {
+    const float log2_e = 1.44269504f, max2 = f.max * log2_e;
     float g[N];
 
 #pragma unroll
     for (int k = 0; k < N; k++)
-        g[k] = f.factor * kern_exp<T>(kern_float(x.at[k]) - f.max);
+        g[k] = f.factor * (sizeof(T) == 4 ? expf(kern_at(x, k) - f.max)
+                                          : kern_exp2(kern_at(x, k) * log2_e - max2));
     if ((unsigned)(f.target - j) < (unsigned)N) {
 #pragma unroll
         for (int k = 0; k < N; k++)
@@ -103,23 +109,30 @@ struct so_far {
 
     template <int N, class T> __device__ __forceinline__ void add(const kern_pack<T, N> &h)
     {
-        float most = max;
+        float most = max, x[N];
 
 #pragma unroll
-        for (int i = 0; i < N; i++)
-            most = fmaxf(most, kern_float(h.at[i]));
+        for (int i = 0; i < N; i++) {
+            x[i] = kern_at(h, i);
+            most = fmaxf(most, x[i]);
+        }
         if (most > max)
             sum *= kern_exp<T>(max - most);
         max = most;
         if (most > -INFINITY)
 #pragma unroll
             for (int i = 0; i < N; i++)
-                sum += kern_exp<T>(kern_float(h.at[i]) - most);
+                x[i] = kern_exp<T>(x[i] - most);
         else
 #pragma unroll
             for (int i = 0; i < N; i++) /* NaN is no maximum, and is not to be lost */
-                if (isnan(kern_float(h.at[i])))
-                    sum = NAN;
+                x[i] = isnan(x[i]) ? NAN : 0;
+#pragma unroll
+        for (int d = N / 2; d; d /= 2)
+#pragma unroll
+            for (int i = 0; i < d; i++)
+                x[i] += x[i + d];
+        sum += x[0];
     }
     /* Relative to the row's maximum; NaN where that is none. */
     template <class T> __device__ __forceinline__ float sum_to(float row_max) const
@@ -142,6 +155,18 @@ enum {
     HELD_MOST = (99 << 10) - 512
 };
 
+/* Packs j, j + step, ... below `end` of a row on their way; no multiplication for each. */
+template <int N, class T>
+__device__ static __forceinline__ void ask(T *held, const T *x, int j, int end, int step)
+{
+    const T *from = x + j;
+
+    held += j;
+#pragma unroll 4
+    for (; j < end; j += step, from += step, held += step)
+        kern_async_16(held, from);
+}
+
 template <int N, class T>
 __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 {
@@ -156,11 +181,9 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 
     if (is_left_out(x, r))
         return;
-    for (; j < half; j += step)
-        kern_async_16(held + j, x + j);
+    ask<N>(held, x, at, half, step);
     kern_async_commit();
-    for (; j < all; j += step)
-        kern_async_16(held + j, x + j);
+    ask<N>(held, x, at + half, all, step);
     kern_async_commit();
     if (last < r.v) {
         end = kern_float(x[last]);
@@ -169,7 +192,7 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
     if (threadIdx.x == 0)
         of_target = kern_float(x[r.target[blockIdx.x]]);
     kern_async_wait<1>(); /* one half is worked on while the other comes */
-    for (j = at; j < half; j += step)
+    for (; j < half; j += step)
         s.add<N>(kern_load<N>(held + j));
     kern_async_wait<0>();
     for (; j < all; j += step)
@@ -188,15 +211,16 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 
 /*
  * One pass for the maximum and, relative to the greatest so far, the sum; one backwards for the
- * rest, which begins with what the second cache has had last.  A processor has one such block,
- * so that it holds the rows of all (132 of 256 KiB, of 50 MB); LONG_PACKS packs of each thread
- * are under way.
+ * rest, which begins with what is not in shared memory and was read last.  A processor has one
+ * such block, so that the second cache holds of all rows what is read again (132 of 29 KiB
+ * where 227 of 256 are kept); LONG_PACKS packs of each thread are under way.
  */
 enum { LONG_THREADS = 1024, LONG_PACKS = 4 };
 
 template <int N, class T>
 __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r)
 {
+    KERN_SHARED(T, held);
     __shared__ float room_max[32], room_sum[32];
     const int packs = (int)(r.v / N), threads = (int)blockDim.x, me = (int)threadIdx.x;
     const int step = LONG_PACKS * threads;
@@ -216,8 +240,11 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
                 h[k] = kern_load<N>(x + (int64_t)(from + k * threads) * N);
 #pragma unroll
         for (int k = 0; k < LONG_PACKS; k++)
-            if (from + k * threads < packs)
+            if (from + k * threads < packs) {
                 s.add<N>(h[k]);
+                if (from + k * threads < r.kept)
+                    *(kern_pack<T, N> *)(held + (from + k * threads) * N) = h[k];
+            }
     }
     for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
         s.add<1>(kern_load<1>(x + j));
@@ -231,7 +258,9 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
     for (int from = (packs - 1) / step * step + me; from >= 0; from -= step) {
 #pragma unroll
         for (int k = 0; k < LONG_PACKS; k++)
-            if (from + k * threads < packs)
+            if (from + k * threads < r.kept)
+                h[k] = kern_load<N>(held + (from + k * threads) * N);
+            else if (from + k * threads < packs)
                 h[k] = kern_load<N>(x + (int64_t)(from + k * threads) * N);
 #pragma unroll
         for (int k = 0; k < LONG_PACKS; k++)
@@ -257,7 +286,19 @@ __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *
         *loss = sum;
 }
 
-template <class T> static void launch(void *stream, T *logits, int64_t n, const rows &r)
+/* Bytes of shared memory for a block of long_kernel, beside the rooms of its sums. */
+static int64_t long_most(void)
+{
+    int device = 0, most = 0;
+
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
+            cudaSuccess)
+        return 0;
+    return most > 512 ? (most - 512) / 16 * 16 : 0;
+}
+
+template <class T> static void launch(void *stream, T *logits, int64_t n, rows r)
 {
     const int full = kern_full<T>::n;
     int64_t packs = r.v / full, bytes = packs * 16;
@@ -265,14 +306,15 @@ template <class T> static void launch(void *stream, T *logits, int64_t n, const 
     int64_t held_most = bytes <= HELD_THREE ? HELD_THREADS : HELD_TWO;
     int64_t most = held ? held_most : LONG_THREADS;
     int64_t threads = kern_least(kern_ceil(packs + 1, 4 * 32) * 32, most);
-    void (*kernel)(T *, rows) = fits ? long_kernel<full, T> : long_kernel<1, T>;
+    void (*kernel)(T *, rows) = held   ? held_kernel<full, T>
+                                : fits ? long_kernel<full, T>
+                                       : long_kernel<1, T>;
 
-    if (held) {
-        kernel = held_kernel<full, T>;
-        cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             HELD_MOST);
-    }
-    KERN_LAUNCH(kernel, (unsigned)n, (unsigned)threads, held ? bytes : 0, stream, logits, r);
+    if (!held)
+        bytes = fits ? kern_least(bytes, long_most()) : 0;
+    r.kept = (int)(bytes / 16);
+    KERN_SHARED_MOST(kernel, bytes);
+    KERN_LAUNCH(kernel, (unsigned)n, (unsigned)threads, bytes, stream, logits, r);
 }
 
 extern "C" int64_t kern_cuda_cross_entropy_bytes(int64_t n)
@@ -284,7 +326,7 @@ extern "C" void kern_cuda_cross_entropy(void *stream, enum dtype act, void *logi
                                         const int32_t *target, int64_t n, int64_t v,
                                         float scale, double *loss, void *work)
 {
-    rows r = {ld, v, target, scale, (float4 *)work};
+    rows r = {ld, v, target, scale, 0, (float4 *)work};
 
     if (n > 0)
         KERN_BY_TYPE(act, T, launch(stream, (T *)logits, n, r));

@@ -88,7 +88,7 @@ template <class T, class F, class ONE> struct kern_each {
 
 #pragma unroll
         for (int k = 0; k < N; k++)
-            y[k] = one(kern_float(h.x.at[k]));
+            y[k] = one(kern_at(h.x, k));
         kern_store<N>(to + i, kern_round_pack<T, N>(y));
     }
 };

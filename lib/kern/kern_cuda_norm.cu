@@ -22,54 +22,119 @@ template <class T, class W> struct norm_args {
 };
 
 /*
- * PROCESSORS: an H100's.  STAGES rows of each warp are on their way into shared memory: of
- * 2048 bf16, 128 KiB on a processor, many times what keeps the memory busy.
+ * BLOCKS blocks for each processor.  STAGES rows of each warp are on their way into shared
+ * memory: of 2048 bf16, 128 KiB on a processor, many times what keeps the memory busy.
  */
-enum { PROCESSORS = 132, WARPS = 8, BLOCKS = 2, STAGES = 2 };
+enum { WARPS = 8, BLOCKS = 2, STAGES = 2 };
 
-/* Packs lane, lane + 32, ... of a row. */
+/*
+ * What keeps a processor busy here is instructions, 4 a cycle: at the memory's rate it has 18
+ * bytes a cycle, of 768 bf16, read and written, 169 cycles for a row.  So elements become
+ * floats once, and P is what a row needs, so that of a lane's packs the last alone may be
+ * beyond its end: `whole` where it is not.
+ */
 template <int N, int P, class T>
-__device__ static __forceinline__ void fetch(T *held, const T *x, int64_t row, int64_t n, int c)
+__device__ static __forceinline__ void fetch(T *held, const T *x, bool whole)
 {
-    const int at = (int)threadIdx.x * N;
-
-    if (row < n)
-#pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * 32 * N < c)
-                kern_async_16(held + p * 32 * N, x + row * c + at + p * 32 * N);
-    kern_async_commit();
-}
-
-/* Of a row that a warp has in registers; columns from c on are nothing. */
-template <int N, int P, int LAYER, class T>
-__device__ static __forceinline__ void facts_of(float *mean, float *rstd,
-                                                const kern_pack<T, N> (&h)[P], int c, float eps)
-{
-    const int at = (int)threadIdx.x * N;
-    float sum = 0;
-
-    *mean = 0;
-    if (LAYER) {
-#pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * 32 * N < c)
-#pragma unroll
-                for (int i = 0; i < N; i++)
-                    sum += kern_float(h[p].at[i]);
-        *mean = kern_warp_sum(sum) / (float)c;
-        sum = 0;
-    }
 #pragma unroll
     for (int p = 0; p < P; p++)
-        if (at + p * 32 * N < c)
+        if (p < P - 1 || whole)
+            kern_async_16(held + p * 32 * N, x + p * 32 * N);
+}
+
+/* Zeros beyond the end. */
+template <int N, int P, class T>
+__device__ static __forceinline__ void row_of(float (&x)[P][N], const T *held, bool whole)
+{
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+        kern_pack<T, N> h = {};
+
+        if (p < P - 1 || whole)
+            h = kern_load<N>(held + p * 32 * N);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[p][i] = kern_at(h, i);
+    }
+}
+
+/* x - by, and still zeros beyond the end. */
+template <int N, int P>
+__device__ static __forceinline__ void lower(float (&x)[P][N], float by, bool whole)
+{
+#pragma unroll
+    for (int p = 0; p < P; p++)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[p][i] = p < P - 1 || whole ? x[p][i] - by : 0.0f;
+}
+
+/* Of a row the sum, or that of squares; N sums of a lane, so that none waits for another. */
+template <bool SQUARES, int N, int P>
+__device__ static __forceinline__ float row_sum(const float (&x)[P][N])
+{
+    float sum[N];
+
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        sum[i] = SQUARES ? x[0][i] * x[0][i] : x[0][i];
+#pragma unroll
+    for (int p = 1; p < P; p++)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            sum[i] += SQUARES ? x[p][i] * x[p][i] : x[p][i];
+#pragma unroll
+    for (int d = N / 2; d; d /= 2)
+#pragma unroll
+        for (int i = 0; i < d; i++)
+            sum[i] += sum[i + d];
+    return kern_warp_sum(sum[0]);
+}
+
+/*
+ * Packs of w, and of b: in registers from row to row where those suffice, which is of the 128
+ * that a thread has, beside the row as floats, 24; else loaded again.
+ */
+template <int N, int P, int LAYER, class W> struct factors {
+    static const bool KEPT = (int)sizeof(kern_pack<W, N>) * P * (1 + LAYER) <= 96;
+    const W *from[1 + LAYER];
+    kern_pack<W, N> held[1 + LAYER][KEPT ? P : 1];
+
+    __device__ __forceinline__ void keep(bool whole)
+    {
+        if (KEPT)
+#pragma unroll
+            for (int k = 0; k <= LAYER; k++)
+#pragma unroll
+                for (int p = 0; p < P; p++)
+                    if (p < P - 1 || whole)
+                        held[k][p] = kern_load<N>(from[k] + p * 32 * N);
+    }
+    __device__ __forceinline__ kern_pack<W, N> at(int k, int p) const
+    {
+        return KEPT ? held[k][KEPT ? p : 0] : kern_load<N>(from[k] + p * 32 * N);
+    }
+};
+
+/* Of one of a warp's rows; x what row_of gave. */
+template <int N, int P, int LAYER, class T, class W>
+__device__ static __forceinline__ void finish(T *y, const float (&x)[P][N], float rstd,
+                                              const factors<N, P, LAYER, W> &f, bool whole)
+{
+#pragma unroll
+    for (int p = 0; p < P; p++)
+        if (p < P - 1 || whole) {
+            kern_pack<W, N> w = f.at(0, p), b = f.at(LAYER, p);
+            float r[N];
+
 #pragma unroll
             for (int i = 0; i < N; i++) {
-                float d = kern_float(h[p].at[i]) - *mean;
-
-                sum += d * d;
+                r[i] = x[p][i] * rstd * kern_at(w, i);
+                if (LAYER)
+                    r[i] += kern_at(b, i);
             }
-    *rstd = 1.0f / sqrtf(kern_warp_sum(sum) / (float)c + eps);
+            kern_store<N>(y + p * 32 * N, kern_round_pack<T, N>(r));
+        }
 }
 
 /* A warp passes over rows, P packs of each a lane's; LAYER: there are means and b. */
@@ -77,53 +142,58 @@ template <int N, int P, int LAYER, class T, class W>
 __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W> a)
 {
     KERN_SHARED(T, shared);
-    const int lane = (int)threadIdx.x, at = lane * N, c = (int)a.c;
-    const int64_t stride = (int64_t)gridDim.x * WARPS;
-    T *held = shared + ((int)threadIdx.y * STAGES * P * 32 + lane) * N;
+    const int at = (int)threadIdx.x * N, c = (int)a.c, stride = (int)gridDim.x * WARPS;
+    const bool whole = at + (P - 1) * 32 * N < c;
+    const float by = 1.0f / (float)c;
+    T *held = shared + (int)threadIdx.y * STAGES * P * 32 * N + at;
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.y;
-    int stage = 0;
+    int left = row < a.n ? (int)((a.n - 1 - row) / stride) + 1 : 0, stage = 0;
+    const T *from = a.x + row * c + at;
+    T *y = a.y + row * c + at;
+    float mean = 0, rstd = 0; /* where they are given: of the row to come */
+    factors<N, P, LAYER, W> f = {{a.w + at}, {}};
 
-    for (int i = 0; i < STAGES; i++)
-        fetch<N, P>(held + i * P * 32 * N, a.x, row + i * stride, a.n, c);
-    for (; row < a.n; row += stride, stage ^= 1) {
-        T *mine = held + stage * P * 32 * N, *y = a.y + row * a.c + at;
-        kern_pack<T, N> h[P];
-        float mean = 0, rstd = 0;
+    for (int i = 0; i < STAGES; i++, from += (int64_t)stride * c) {
+        if (i < left)
+            fetch<N, P>(held + i * P * 32 * N, from, whole);
+        kern_async_commit();
+    }
+    if (LAYER)
+        f.from[LAYER] = a.b + at;
+    f.keep(whole);
+    if (a.again && left) {
+        mean = LAYER ? a.mean[row] : 0;
+        rstd = a.rstd[row];
+    }
+    for (; left; left--, stage ^= 1) {
+        T *mine = held + stage * P * 32 * N;
+        float x[P][N], shift = mean, scale = rstd;
 
-        if (a.again) {
-            mean = LAYER ? a.mean[row] : 0;
-            rstd = a.rstd[row];
-        }
         kern_async_wait<STAGES - 1>();
-#pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * 32 * N < c)
-                h[p] = kern_load<N>(mine + p * 32 * N);
-        fetch<N, P>(mine, a.x, row + STAGES * stride, a.n, c);
+        row_of<N>(x, mine, whole);
+        if (left > STAGES)
+            fetch<N, P>(mine, from, whole);
+        kern_async_commit();
+        if (a.again && left > 1) {
+            mean = LAYER ? a.mean[row + stride] : 0;
+            rstd = a.rstd[row + stride];
+        }
+        if (LAYER && !a.again)
+            shift = row_sum<false>(x) * by;
+        if (LAYER)
+            lower(x, shift, whole);
         if (!a.again) {
-            facts_of<N, P, LAYER>(&mean, &rstd, h, c, a.eps);
-            if (lane == 0) {
-                a.rstd[row] = rstd;
+            scale = rsqrtf(row_sum<true>(x) * by + a.eps);
+            if (threadIdx.x == 0) {
+                a.rstd[row] = scale;
                 if (LAYER)
-                    a.mean[row] = mean;
+                    a.mean[row] = shift;
             }
         }
-#pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * 32 * N < c) {
-                kern_pack<W, N> w = kern_load<N>(a.w + at + p * 32 * N), b;
-                float r[N];
-
-                if (LAYER)
-                    b = kern_load<N>(a.b + at + p * 32 * N);
-#pragma unroll
-                for (int i = 0; i < N; i++) {
-                    r[i] = (kern_float(h[p].at[i]) - mean) * rstd * kern_float(w.at[i]);
-                    if (LAYER)
-                        r[i] += kern_float(b.at[i]);
-                }
-                kern_store<N>(y + p * 32 * N, kern_round_pack<T, N>(r));
-            }
+        finish(y, x, scale, f, whole);
+        from += (int64_t)stride * c;
+        y += (int64_t)stride * c;
+        row += stride;
     }
 }
 
@@ -155,7 +225,7 @@ __global__ __launch_bounds__(1024) void norm_kernel(norm_args<T, W> a)
                 if (at + p * step < c)
 #pragma unroll
                     for (int i = 0; i < N; i++)
-                        sum += kern_float(h[p].at[i]);
+                        sum += kern_at(h[p], i);
             mean = kern_block_sum(sum, room[0]) / (float)c;
             sum = 0;
         }
@@ -164,7 +234,7 @@ __global__ __launch_bounds__(1024) void norm_kernel(norm_args<T, W> a)
             if (at + p * step < c)
 #pragma unroll
                 for (int i = 0; i < N; i++) {
-                    float d = kern_float(h[p].at[i]) - mean;
+                    float d = kern_at(h[p], i) - mean;
 
                     sum += d * d;
                 }
@@ -186,9 +256,9 @@ __global__ __launch_bounds__(1024) void norm_kernel(norm_args<T, W> a)
                 b = kern_load<N>(a.b + at + p * step);
 #pragma unroll
             for (int i = 0; i < N; i++) {
-                r[i] = (kern_float(h[p].at[i]) - mean) * rstd * kern_float(w.at[i]);
+                r[i] = (kern_at(h[p], i) - mean) * rstd * kern_at(w, i);
                 if (a.mean)
-                    r[i] += kern_float(b.at[i]);
+                    r[i] += kern_at(b, i);
             }
             kern_store<N>(y + at + p * step, kern_round_pack<T, N>(r));
         }
@@ -230,11 +300,23 @@ __global__ __launch_bounds__(256) void norm_any_kernel(norm_args<T, W> a)
     }
 }
 
+/* All of a row is done by one warp: so many blocks as this GPU has at once change no sum. */
+static int64_t blocks_at_once(void)
+{
+    int device = 0, processors = 0;
+
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) !=
+            cudaSuccess)
+        return BLOCKS; /* the launch will say what is wrong */
+    return (int64_t)processors * BLOCKS;
+}
+
 template <int N, int P, class T, class W>
 static void launch_warps(void *stream, norm_args<T, W> a)
 {
     auto kernel = a.mean ? warp_kernel<N, P, 1, T, W> : warp_kernel<N, P, 0, T, W>;
-    dim3 grid((unsigned)kern_least(kern_ceil(a.n, WARPS), PROCESSORS * BLOCKS));
+    dim3 grid((unsigned)kern_least(kern_ceil(a.n, WARPS), blocks_at_once()));
     int bytes = WARPS * STAGES * P * 32 * 16;
 
     KERN_SHARED_MOST(kernel, bytes);
@@ -243,19 +325,16 @@ static void launch_warps(void *stream, norm_args<T, W> a)
 
 template <int N, class T, class W> static void launch_packs(void *stream, norm_args<T, W> a)
 {
+    static void (*const warps[])(void *, norm_args<T, W>) = {
+        launch_warps<N, 1>, launch_warps<N, 2>, launch_warps<N, 3>, launch_warps<N, 4>,
+        launch_warps<N, 5>, launch_warps<N, 6>, launch_warps<N, 7>, launch_warps<N, 8>};
     int64_t packs = a.c / N, threads = kern_ceil(packs, 4 * 32) * 32;
     auto kernel = norm_kernel<N, 4, T, W>;
 
     if (packs > 8 * 32)
         KERN_LAUNCH(kernel, (unsigned)a.n, (unsigned)threads, 0, stream, a);
-    else if (packs > 4 * 32)
-        launch_warps<N, 8>(stream, a);
-    else if (packs > 3 * 32)
-        launch_warps<N, 4>(stream, a);
-    else if (packs > 2 * 32)
-        launch_warps<N, 3>(stream, a);
     else
-        packs > 32 ? launch_warps<N, 2>(stream, a) : launch_warps<N, 1>(stream, a);
+        warps[kern_ceil(packs, 32) - 1](stream, a);
 }
 
 template <class T, class W> static void launch(void *stream, norm_args<T, W> a)

@@ -46,29 +46,24 @@ template <int N, int P, class T> struct row_packs {
     {
         return held + ((stage * 3 + array) * P + p) * step;
     }
-    /* Columns from, from + by, ... below `end` of a row. */
+    /* Of a row from its element `j` on, packs `by` apart; whole: the last is there too. */
     template <class ARGS>
-    __device__ __forceinline__ void fetch(const ARGS &a, int64_t row, int stage, int from,
-                                          int by) const
+    __device__ __forceinline__ void fetch(const ARGS &a, int64_t j, int stage, int by,
+                                          bool whole) const
     {
-        int64_t j = row * a.c + from;
-
-        if (row < a.n)
 #pragma unroll
-            for (int p = 0; p < P; p++)
-                if (from + p * by < a.c) {
-                    kern_async_16(at(stage, 0, p), a.x + j + p * by);
-                    kern_async_16(at(stage, 1, p), a.dy + j + p * by);
-                    kern_async_16(at(stage, 2, p), a.dx + j + p * by);
-                }
-        kern_async_commit();
+        for (int p = 0; p < P; p++)
+            if (p < P - 1 || whole) {
+                kern_async_16(at(stage, 0, p), a.x + j + p * by);
+                kern_async_16(at(stage, 1, p), a.dy + j + p * by);
+                kern_async_16(at(stage, 2, p), a.dx + j + p * by);
+            }
     }
 };
 
 /* Sums over a row's threads, known to all of them; room: of the block's warps. */
 template <int SUMS>
-__device__ static __forceinline__ void row_sums(float (&sum)[SUMS],
-                                                float (*room)[THREADS / 32])
+__device__ static __forceinline__ void row_sums(float (&sum)[SUMS], float (*room)[THREADS / 32])
 {
     const int lane = (int)threadIdx.x % 32, warps = (int)blockDim.x / 32;
     const int first = (int)threadIdx.y * warps;
@@ -93,7 +88,10 @@ __device__ static __forceinline__ void row_sums(float (&sum)[SUMS],
             sum[k] += __shfl_xor_sync(KERN_WARP, sum[k], d);
 }
 
-/* What an element has to do with: d = dy w, hat = (x - mean) rstd. */
+/*
+ * What an element has to do with: d = dy w, hat = (x - mean) rstd; shift = mean rstd, which is
+ * nothing where SUMS is 1.  Then hat is x rstd, and sum[0] is left without that rstd.
+ */
 template <int N, int P, int SUMS, class T, class W> struct back_row {
     row_packs<N, P, T> packs;
     kern_pack<W, N> w[P];
@@ -107,20 +105,26 @@ template <int N, int P, int SUMS, class T, class W> struct back_row {
 
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            float hat = kern_float(x.at[i]) * rstd - shift, g = kern_float(dy.at[i]);
-            float d = g * kern_float(w[p].at[i]);
+            float g = kern_at(dy, i), at = kern_at(x, i);
 
-            sum[0] += d * hat;
-            dw[p][i] += g * hat;
-            if (SUMS == 2) {
+            if (SUMS == 1) {
+                float gx = g * at;
+
+                sum[0] += gx * kern_at(w[p], i);
+                dw[p][i] += gx * rstd;
+            } else {
+                float hat = at * rstd - shift, d = g * kern_at(w[p], i);
+
+                sum[0] += d * hat;
                 sum[SUMS - 1] += d;
+                dw[p][i] += g * hat;
                 db[p][i] += g;
             }
         }
     }
-    /* sum: the means over the row, times rstd. */
-    __device__ __forceinline__ void store(T *dx, const float (&sum)[SUMS], int stage, int p,
-                                          float rstd, float shift) const
+    /* dx + d rstd + x by + rest */
+    __device__ __forceinline__ void store(T *dx, int stage, int p, float rstd, float by,
+                                          float rest) const
     {
         kern_pack<T, N> x = kern_load<N>(packs.at(stage, 0, p));
         kern_pack<T, N> dy = kern_load<N>(packs.at(stage, 1, p));
@@ -129,45 +133,60 @@ template <int N, int P, int SUMS, class T, class W> struct back_row {
 
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            float hat = kern_float(x.at[i]) * rstd - shift;
-            float d = kern_float(dy.at[i]) * kern_float(w[p].at[i]);
+            float d = kern_at(dy, i) * kern_at(w[p], i), from = kern_at(old, i);
 
-            r[i] = rstd * d - sum[0] * hat;
             if (SUMS == 2)
-                r[i] -= sum[SUMS - 1];
-            r[i] += kern_float(old.at[i]);
+                from += rest;
+            r[i] = from + kern_at(x, i) * by + d * rstd;
         }
         kern_store<N>(dx, kern_round_pack<T, N>(r));
     }
 };
 
-/* The block's rows' sums for dw and db (SUMS, c), into to: through shared memory. */
+/*
+ * The block's rows' sums for dw and db (SUMS, c), into to: through shared memory, four to a
+ * place, those of a row's threads side by side, so that no two of a quarter of a warp meet in a
+ * bank:
+ *
+ *     all (blockDim.y, SUMS, P, N / 4, blockDim.x)
+ *
+ * As columns lie in `to`, 8 of a thread one behind the other, each store took 8 turns: with 48
+ * of a thread 3 us of the 24 that 16384 rows of 768 may take.
+ */
 template <int N, int P, int SUMS, class R>
-__device__ static void leave_sums(const R &r, float *all, float *to, int c, int at, int step)
+__device__ static void leave_sums(const R &r, float4 *all, float *to, int c, bool whole)
 {
-    const int threads = (int)(blockDim.x * blockDim.y);
-    const int me = (int)(threadIdx.y * blockDim.x + threadIdx.x);
+    const int across = (int)blockDim.x, me = (int)(threadIdx.y * blockDim.x + threadIdx.x);
+    const int places = SUMS * P * (N / 4) * across;
 
     kern_async_wait<0>();
     __syncthreads();
 #pragma unroll
     for (int p = 0; p < P; p++)
-        if (at + p * step < c)
+        if (p < P - 1 || whole)
 #pragma unroll
-            for (int i = 0; i < N; i++) {
-                float *mine = all + (int)threadIdx.y * SUMS * c + at + p * step + i;
+            for (int i = 0; i < SUMS * N; i += 4) {
+                const float *sum = i < N ? &r.dw[p][i] : &r.db[SUMS == 2 ? p : 0][i % N];
+                int at = (i / N * P + p) * (N / 4) + i % N / 4;
 
-                mine[0] = r.dw[p][i];
-                if (SUMS == 2)
-                    mine[c] = r.db[SUMS == 2 ? p : 0][i];
+                all[(int)threadIdx.y * places + at * across + (int)threadIdx.x] =
+                    make_float4(sum[0], sum[1], sum[2], sum[3]);
             }
     __syncthreads();
-    for (int j = me; j < SUMS * c; j += threads) {
-        float sum = all[j];
+    for (int i = me; i < places; i += across * (int)blockDim.y) {
+        int x = i % across, at = i / across, p = at / (N / 4) % P;
+        int column = (p * across + x) * N + at % (N / 4) * 4;
+        kern_pack<float, 4> sum = {};
 
-        for (int y = 1; y < (int)blockDim.y; y++)
-            sum += all[y * SUMS * c + j];
-        to[j] = sum;
+        if (column >= c)
+            continue;
+        for (int y = 0; y < (int)blockDim.y; y++) {
+            float4 more = all[y * places + i];
+
+            sum.at[0] += more.x, sum.at[1] += more.y;
+            sum.at[2] += more.z, sum.at[3] += more.w;
+        }
+        kern_store<4>(to + at / (N / 4 * P) * c + column, sum);
     }
 }
 
@@ -178,8 +197,10 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a
     KERN_SHARED(T, held);
     __shared__ float room[2][SUMS][THREADS / 32];
     const int at = (int)threadIdx.x * N, step = (int)blockDim.x * N, c = (int)a.c;
+    const bool whole = at + (P - 1) * step < c; /* of a row's packs but the last all are */
     const int threads = (int)(blockDim.x * blockDim.y);
-    const int64_t stride = (int64_t)gridDim.x * blockDim.y;
+    const int stride = (int)(gridDim.x * blockDim.y);
+    const float mean_of = 1.0f / (float)c;
     int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     back_row<N, P, SUMS, T, W> r = {
         {held + (int)(threadIdx.y * blockDim.x + threadIdx.x) * N, threads * N}, {}, {}, {}};
@@ -188,38 +209,44 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a
 
 #pragma unroll
     for (int p = 0; p < P; p++)
-        if (at + p * step < c)
+        if (p < P - 1 || whole)
             r.w[p] = kern_load<N>(a.w + at + p * step);
-    for (int i = 0; i < STAGES; i++)
-        r.packs.fetch(a, row + i * stride, i, at, step);
+    for (int i = 0; i < STAGES; i++) {
+        if (row + i * stride < a.n)
+            r.packs.fetch(a, (row + i * stride) * c + at, i, step, whole);
+        kern_async_commit();
+    }
     /* All of a block go on together, and those of no row do nothing. */
     for (; row - threadIdx.y < a.n; row += stride, stage ^= 1) {
-        const int64_t next = row + stride;
-        const int end = row < a.n ? c : 0;
-        const float shift = mean * rstd, scale = rstd;
+        const float shift = SUMS == 2 ? mean * rstd : 0, scale = rstd;
         float sum[SUMS] = {};
 
-        rstd = next < a.n ? a.rstd[next] : 0;
-        mean = a.mean && next < a.n ? a.mean[next] : 0;
+        rstd = row + stride < a.n ? a.rstd[row + stride] : 0;
+        if (SUMS == 2)
+            mean = a.mean && row + stride < a.n ? a.mean[row + stride] : 0;
         kern_async_wait<STAGES - 1>();
+        if (row < a.n)
 #pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * step < end)
-                r.add(sum, stage, p, scale, shift);
+            for (int p = 0; p < P; p++)
+                if (p < P - 1 || whole)
+                    r.add(sum, stage, p, scale, shift);
         /* Two rooms in turn: a barrier lies between what is read here and written again. */
         row_sums<SUMS>(sum, room[stage]);
-        sum[0] *= scale / (float)c;
-        if (SUMS == 2)
-            sum[SUMS - 1] *= a.mean ? scale / (float)c : 0;
+        const float all = sum[0] * (SUMS == 1 ? scale : 1) * scale * mean_of;
+        const float other = SUMS == 2 && a.mean ? sum[SUMS - 1] * scale * mean_of : 0;
+        if (row < a.n)
 #pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * step < end)
-                r.store(a.dx + row * a.c + at + p * step, sum, stage, p, scale, shift);
-        r.packs.fetch(a, row + STAGES * stride, stage, at, step);
+            for (int p = 0; p < P; p++)
+                if (p < P - 1 || whole)
+                    r.store(a.dx + row * c + at + p * step, stage, p, scale, -all * scale,
+                            all * shift - other);
+        if (row + STAGES * stride < a.n)
+            r.packs.fetch(a, (row + STAGES * stride) * c + at, stage, step, whole);
+        kern_async_commit();
     }
     if (a.part)
-        leave_sums<N, P, SUMS>(r, (float *)held, a.part + (int64_t)blockIdx.x * 2 * c, c, at,
-                               step);
+        leave_sums<N, P, SUMS>(r, (float4 *)held, a.part + (int64_t)blockIdx.x * 2 * c, c,
+                               whole);
 }
 
 /* Rows of any length at any address; the sums for dw and db lie in `part` all the time. */
@@ -269,6 +296,7 @@ static shape shape_of(enum dtype act, int64_t c)
     shape s = {kern_least(kern_ceil(packs, 32), PACKS), 0, 1};
 
     s.threads = kern_ceil(kern_ceil(packs, s.each), 32) * 32;
+    s.each = kern_ceil(packs, s.threads); /* so that no pack but a thread's last is missing */
     if (s.threads < THREADS)
         s.across = THREADS / s.threads;
     return s;
@@ -294,7 +322,8 @@ static void launch_packs(void *stream, enum dtype act, back_args<T, W> a)
     KERN_LAUNCH(kernel, (unsigned)blocks_of(act, a.n, a.c), block, bytes, stream, a);
 }
 
-template <class T, class W> static void launch(void *stream, enum dtype act, back_args<T, W> a, int db)
+template <class T, class W>
+static void launch(void *stream, enum dtype act, back_args<T, W> a, int db)
 {
     const int full = kern_full<T>::n;
     auto any = back_any_kernel<T, W>;

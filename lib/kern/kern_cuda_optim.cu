@@ -40,7 +40,7 @@ template <class G> struct adamw_op {
 
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            float d = f.scale * kern_float(h.g.at[k]);
+            float d = f.scale * kern_at(h.g, k);
 
             r.m.at[k] = f.beta1 * h.m.at[k] + f.rest1 * d;
             r.v.at[k] = f.beta2 * h.v.at[k] + f.rest2 * d * d;
@@ -83,7 +83,7 @@ template <int N, class T> __device__ static __forceinline__ double squares(kern_
 
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        double v = (double)kern_float(x.at[k]);
+        double v = (double)kern_at(x, k);
 
         sum += v * v;
     }

@@ -2,16 +2,14 @@
 #ifndef KERN_KERN_CUDA_PACK_H
 #define KERN_KERN_CUDA_PACK_H
 
-/* For .cu files: elements moved 16 bytes at a time, and how they become floats and back. */
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
+/* For .cu files: elements moved 16 bytes at a time. */
 #include <stdint.h>
 #include <string.h>
 
 extern "C" {
 #include "base/dtype.h"
 }
+#include "kern/kern_cuda_number.h"
 #include "kern/kern_launch.h"
 
 /* N elements, loaded and stored in pieces of 16 bytes, or at once where they are fewer. */
@@ -48,39 +46,27 @@ __device__ static __forceinline__ void kern_store(T *p, const kern_pack<T, N> &p
     }
 }
 
-__device__ static __forceinline__ float kern_float(float x)
+/*
+ * Element i of a pack, known when compiled.  Of two bf16 in a word the upper is a mask away: as
+ * an element of 16 bits nvcc takes it out and shifts it back, two or three instructions.
+ */
+template <class T, int N>
+__device__ static __forceinline__ float kern_at(const kern_pack<T, N> &pack, int i)
 {
-    return x;
+    return kern_float(pack.at[i]);
 }
-__device__ static __forceinline__ float kern_float(__nv_bfloat16 x)
+template <int N>
+__device__ static __forceinline__ float kern_at(const kern_pack<__nv_bfloat16, N> &pack, int i)
 {
-    return __uint_as_float((unsigned)__bfloat16_as_ushort(x) << 16);
-}
-__device__ static __forceinline__ float kern_float(__half x)
-{
-    return __half2float(x);
-}
+    unsigned w;
 
-/* x rounded to T, once, to the nearest, ties to even. */
-template <class T> struct kern_to;
-template <> struct kern_to<float> {
-    __device__ static __forceinline__ float of(float x)
-    {
-        return x;
+    if constexpr (N % 2) {
+        return kern_float(pack.at[i]);
+    } else {
+        memcpy(&w, &pack.at[i & ~1], 4);
+        return __uint_as_float(i & 1 ? w & 0xffff0000u : w << 16);
     }
-};
-template <> struct kern_to<__nv_bfloat16> {
-    __device__ static __forceinline__ __nv_bfloat16 of(float x)
-    {
-        return __float2bfloat16(x);
-    }
-};
-template <> struct kern_to<__half> {
-    __device__ static __forceinline__ __half of(float x)
-    {
-        return __float2half(x);
-    }
-};
+}
 
 template <class T, int N>
 __device__ static __forceinline__ kern_pack<T, N> kern_round_pack(const float (&x)[N])
@@ -91,20 +77,6 @@ __device__ static __forceinline__ kern_pack<T, N> kern_round_pack(const float (&
     for (int i = 0; i < N; i++)
         p.at[i] = kern_to<T>::of(x[i]);
     return p;
-}
-
-/*
- * exp and quotients: exact to a rounding or two where the result is an f32; where it will be a
- * bf16 the processor's own, off by 2 + 1.2 |x| in 2^-23 (CUDA C++ Programming Guide, "Intrinsic
- * Functions"), below a hundredth of bf16's last place wherever the result is not lost.
- */
-template <class T> __device__ static __forceinline__ float kern_exp(float x)
-{
-    return sizeof(T) == 4 ? expf(x) : __expf(x);
-}
-template <class T> __device__ static __forceinline__ float kern_over(float x, float y)
-{
-    return sizeof(T) == 4 ? x / y : __fdividef(x, y);
 }
 
 /* NAME is the C++ type of `type` within the statement. */

@@ -37,7 +37,8 @@ __global__ __launch_bounds__(THREADS) void rope_kernel(T *x, const float *table,
     x += row * s.ld + column;
     table += t * 2 * s.half + column;
     kern_pack<float, N> cosine = kern_load<N>(table), sine = kern_load<N>(table + s.half);
-    /* No branches here: all is under way at once.  Where there is no head the last is loaded. */
+    /* No branches here: all is under way at once.  Where there is no head the last is loaded.
+     */
 #pragma unroll
     for (int k = 0; k < HEADS; k++) {
         const T *head = x + (int64_t)min(group + k * s.groups, s.heads - 1) * 2 * s.half;
@@ -56,7 +57,7 @@ __global__ __launch_bounds__(THREADS) void rope_kernel(T *x, const float *table,
 
 #pragma unroll
             for (int i = 0; i < N; i++) {
-                float a = kern_float(low[k].at[i]), b = kern_float(high[k].at[i]);
+                float a = kern_at(low[k], i), b = kern_at(high[k], i);
 
                 r[i] = a * cosine.at[i] - b * sine.at[i];
                 q[i] = b * cosine.at[i] + a * sine.at[i];

@@ -28,7 +28,7 @@ template <class A, class X> struct accumulate_op {
 
 #pragma unroll
         for (int k = 0; k < N; k++)
-            sum[k] = kern_float(h.acc.at[k]) + kern_float(h.x.at[k]);
+            sum[k] = kern_at(h.acc, k) + kern_at(h.x, k);
         kern_store<N>(acc + i, kern_round_pack<A, N>(sum));
     }
 };

@@ -65,6 +65,13 @@ static void norm(struct bench *b, const struct task *t, void *const *p)
                 0);
 }
 
+/* The same from what is known of the rows, as where activations are computed again. */
+static void norm_again(struct bench *b, const struct task *t, void *const *p)
+{
+    b->op->norm(&b->k, p[1], t->flag ? p[4] : NULL, p[5], p[0], p[2], p[3], t->n, t->c, 1e-5f,
+                1);
+}
+
 /* Arrays: x, dy, dx, w, dw, rstd, db; the mean may be any numbers. */
 static void norm_back(struct bench *b, const struct task *t, void *const *p)
 {
@@ -119,6 +126,21 @@ static void embed_back(struct bench *b, const struct task *t, void *const *p)
     b->op->embed_backward(&b->k, p[1], p[0], &b->tokens, t->c);
 }
 
+/* Sequences of 1024 rows. */
+static void positions(struct bench *b, const struct task *t, void *const *p)
+{
+    int64_t seq = t->n < 1024 ? t->n : 1024;
+
+    b->op->positions(&b->k, p[0], p[1], t->n / seq, seq, t->c);
+}
+
+static void positions_back(struct bench *b, const struct task *t, void *const *p)
+{
+    int64_t seq = t->n < 1024 ? t->n : 1024;
+
+    b->op->positions_backward(&b->k, p[1], p[0], t->n / seq, seq, t->c);
+}
+
 static void bias(struct bench *b, const struct task *t, void *const *p)
 {
     b->op->bias(&b->k, p[0], t->c, p[1], t->n, t->c);
@@ -160,21 +182,30 @@ static const struct task tasks[] = {
     {"adamw, f32 gradient", adamw, 1, 32 << 20, "FFZF", 28, 0},
     {"RMS norm", norm, TOKENS, 2048, "BBbbrr", 4, 0},
     {"RMS norm backward", norm_back, TOKENS, 2048, "BBBbfr", 8, 0},
+    {"RMS norm again", norm_again, TOKENS, 2048, "BBbbrr", 4, 0},
+    {"RMS norm, 4096", norm, TOKENS / 2, 4096, "BBbbrr", 4, 0},
+    {"RMS norm backward, 4096", norm_back, TOKENS / 2, 4096, "BBBbfr", 8, 0},
     {"RMS norm, long rows", norm, TOKENS / 2, 8192, "BBbbrr", 4, 0},
     {"RMS norm backward, long rows", norm_back, TOKENS / 2, 8192, "BBBbfr", 8, 0},
     {"layer norm", norm, TOKENS, 768, "BBbbrr", 4, 1},
+    {"layer norm again", norm_again, TOKENS, 768, "BBbbrr", 4, 1},
+    {"layer norm, 1600", norm, TOKENS, 1600, "BBbbrr", 4, 1},
+    {"layer norm backward, 1600", norm_back, TOKENS, 1600, "BBBbfrf", 8, 1},
     {"layer norm backward", norm_back, TOKENS, 768, "BBBbfrf", 8, 1},
     {"swiglu", swiglu, TOKENS, 5632, "BD", 6, 0},
     {"swiglu backward", swiglu_back, TOKENS, 5632, "BD", 12, 0},
     {"gelu tanh", gelu, TOKENS, 3072, "BB", 4, 1},
     {"gelu tanh backward", gelu_back, TOKENS, 3072, "BB", 8, 1},
     {"gelu", gelu, TOKENS, 3072, "BB", 4, 0},
+    {"gelu backward", gelu_back, TOKENS, 3072, "BB", 8, 0},
     {"rope", rope, TOKENS, 36 * 64, "B", 4, 0},
     {"cross entropy", loss, TOKENS / 2, 32000, "B", 4, 0},
     {"cross entropy, 50257", loss, TOKENS / 4, 50257, "B", 4, 0},
     {"cross entropy, 128256", loss, TOKENS / 8, 128256, "B", 4, 0},
     {"embed", embed, TOKENS, 2048, "BT", 2, 0},
     {"embed backward", embed_back, TOKENS, 2048, "BU", 2, 0},
+    {"positions", positions, TOKENS, 768, "BP", 4, 0},
+    {"positions backward", positions_back, TOKENS, 768, "BQ", 2, 0},
     {"bias", bias, TOKENS, 2304, "Bb", 4, 0},
     {"bias backward", bias_back, TOKENS, 2304, "Bf", 2, 0},
     {"sum of squares, f32", sumsq, 1, 64 << 20, "F", 4, 0},
@@ -187,7 +218,7 @@ static const struct task tasks[] = {
 
 /* ---- how ---- */
 
-/* T: the table of the embedding, bf16; U: its gradient, f32. */
+/* T: the table of the embedding, bf16; U: its gradient, f32; P, Q: those of 1024 positions. */
 static int64_t bytes_of(const struct task *t, char kind)
 {
     int64_t ld = (t->c + 7) / 8 * 8;
@@ -204,6 +235,10 @@ static int64_t bytes_of(const struct task *t, char kind)
         return VOCAB * t->c * 2;
     case 'U':
         return VOCAB * t->c * 4;
+    case 'P':
+        return 1024 * t->c * 2;
+    case 'Q':
+        return 1024 * t->c * 4;
     case 'r':
         return t->n * 4;
     default:
@@ -213,7 +248,7 @@ static int64_t bytes_of(const struct task *t, char kind)
 
 static void draw(struct bench *b, void *to, int64_t bytes, char kind)
 {
-    int half = kind == 'B' || kind == 'D' || kind == 'b' || kind == 'T';
+    int half = kind == 'B' || kind == 'D' || kind == 'b' || kind == 'T' || kind == 'P';
     int64_t most = DRAWN * (half ? 2 : 4);
 
     for (int64_t at = 0; kind != 'Z' && at < bytes; at += most)
@@ -221,12 +256,18 @@ static void draw(struct bench *b, void *to, int64_t bytes, char kind)
                     bytes - at < most ? bytes - at : most);
 }
 
-/* Rows of the table that are touched, for the embedding; else nothing. */
+/* Rows of the tables that are touched; else nothing. */
 static double more_bytes(const struct bench *b, const struct task *t)
 {
     double rows = (double)b->tokens.runs * (double)t->c;
 
-    return t->run == embed ? 2 * rows : t->run == embed_back ? 8 * rows : 0;
+    double table = 1024.0 * (double)t->c;
+
+    return t->run == embed            ? 2 * rows
+           : t->run == embed_back     ? 8 * rows
+           : t->run == positions      ? 2 * table
+           : t->run == positions_back ? 8 * table
+                                      : 0;
 }
 
 static int timed(struct bench *b, const struct task *t, void *p[SETS][PARTS], int sets,

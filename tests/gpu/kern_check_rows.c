@@ -205,14 +205,20 @@ static void norm_case(struct check *c, int64_t n, int64_t C, int layer, int64_t 
 
 void check_norm(struct check *c)
 {
-    /* Rows of a warp's registers and of a block's, with and without what fills no pack. */
-    static const int64_t shape[][2] = {{7, 5},     {33, 80},    {300, 16},  {5, 130},
-                                       {3, 400},   {150, 4104}, {5, 2048},  {3, 5632},
-                                       {129, 768}, {40, 3072},  {9, 20000}, {2, 40000}};
+    /*
+     * Rows of a warp's registers and of a block's, with and without what fills no pack; so many
+     * that 150 processors, with two blocks each of eight rows, come to a third, whose place in
+     * shared memory the first had; one of each number of packs of a lane.
+     */
+    static const int64_t shape[][2] = {
+        {7, 5},      {33, 80},    {300, 16},  {5, 130},   {3, 400},   {150, 4104}, {5, 2048},
+        {3, 5632},   {5000, 16},  {3, 768},   {3, 1032},  {5, 1288},  {9, 1544},   {3, 1800},
+        {4300, 264}, {540, 4104}, {129, 768}, {40, 3072}, {9, 20000}, {2, 40000}};
 
-    for (int i = 0; i < (c->quick ? 8 : 12); i++)
+    for (int i = 0; i < (c->quick ? 14 : (int)(sizeof shape / sizeof *shape)); i++)
         for (int layer = 0; layer < 2; layer++)
-            for (int64_t off = 0; off < (shape[i][1] > 4000 && c->quick ? 1 : 2); off++)
+            for (int64_t off = 0, n = shape[i][0] * shape[i][1];
+                 off < (n > 1000000 || (c->quick && n > 50000) ? 1 : 2); off++)
                 norm_case(c, shape[i][0], shape[i][1], layer, off);
 }
 
@@ -407,6 +413,20 @@ static double loss_ref(const struct mat *logits, const int32_t *target, double s
     return kern_ref_cross_entropy(logits->x, target, logits->rows, V);
 }
 
+/*
+ * Of a target whose probability is near 1 the gradient is what is left of two numbers that were
+ * rounded as such: 2^-23 of scale off in each row, however small that is.
+ */
+static double loss_bound(const struct check *c, const double *grad, int64_t n, int64_t V,
+                         double scale)
+{
+    double squares = 0;
+
+    for (int64_t i = 0; i < n * V; i++)
+        squares += grad[i] * grad[i];
+    return tolerance(c->k->act) + 0x1p-23 * scale * sqrt((double)n / squares);
+}
+
 static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
 {
     struct mat logits = mat_new(c, c->k->act, n, V, ld, 0, 3);
@@ -439,15 +459,59 @@ static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
        (int)n, (int)V, got[0], want);
     ok(c, got[0] == got[1] && got[2] == got[3] && got[0] == got[2],
        "loss (%d,%d) is the same every time", (int)n, (int)V);
-    mat_near(c, &logits, grad, tolerance(c->k->act), "loss gradient (%d,%d) ld %d", (int)n,
-             (int)V, (int)ld);
+    mat_near(c, &logits, grad, loss_bound(c, grad, n, V, (double)scale),
+             "loss gradient (%d,%d) ld %d", (int)n, (int)V, (int)ld);
     mat_free(c, &logits);
     device_free(c->device, room);
     mem_free(id), mem_free(target), mem_free(grad);
 }
 
+/* What masks write: logits of minus infinity have no part; a NaN anywhere is not passed over.
+ */
+static void loss_edges(struct check *c, int64_t V)
+{
+    int32_t target[3] = {(int32_t)V - 1, 1, 0};
+    double *x = doubles(3 * V), *grad = doubles(3 * V), got;
+    struct err err;
+    void *room;
+    struct kern_tokens t = tokens_of(c, &room, target, target, 3, V);
+
+    for (int64_t nan_at = -1; nan_at < V; nan_at += V / 2 + 1) {
+        for (int64_t i = 0; i < 3 * V; i++)
+            x[i] =
+                i % V % 3 == 2 && i % V != V - 1 ? -INFINITY : rng_normal(11, 5, (uint64_t)i);
+        struct mat logits = mat_of(c, c->k->act, 3, V, V, 0, x);
+        double want = loss_ref(&logits, target, 1, grad);
+
+        mat_free(c, &logits);
+        if (nan_at >= 0)
+            x[V + nan_at] = NAN;
+        logits = mat_of(c, c->k->act, 3, V, V, 0, x);
+        mat_reset(c, &logits);
+        c->op->cross_entropy(c->k, logits.p, V, &t, V, 1);
+        if (c->op->loss(c->k, &got, &err))
+            bail("%s", err.text);
+        mat_take(c, &logits);
+        if (nan_at < 0) {
+            ok(c, fabs(got - want) <= 1e-6 * (want + 1), "loss of masked logits (3,%d)",
+               (int)V);
+            mat_near(c, &logits, grad, loss_bound(c, grad, 3, V, 1),
+                     "gradient of masked logits (3,%d)", (int)V);
+        } else {
+            ok(c, isnan(got) && isnan(mat_at(&logits, 1, 0)) && !isnan(mat_at(&logits, 2, 0)),
+               "a NaN at %d of %d logits is seen, in its row alone", (int)nan_at, (int)V);
+        }
+        mat_free(c, &logits);
+    }
+    device_free(c->device, room);
+    mem_free(x), mem_free(grad);
+}
+
 void check_loss(struct check *c)
 {
+    loss_edges(c, 96);
+    loss_edges(c, 4099);
+    loss_edges(c, 60000);
     loss_case(c, 1, 2, 2);
     loss_case(c, 7, 7, 8);
     loss_case(c, 33, 1000, 1003);
