@@ -20,7 +20,7 @@ struct probe_gpu {
     struct device *device;                      /* borrowed */
     struct device_queue *queue, *leave, *enter; /* owned */
     char *in, *out;                             /* [room] of the GPU; owned */
-    int pinned;
+    int pinned;                                 /* or the driver refused, and copies are slow */
 };
 
 /*

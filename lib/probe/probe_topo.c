@@ -437,6 +437,23 @@ static int measure_own(struct world *world, const struct probe_ask *ask, struct 
     return rc || !ask ? rc : probe_copy(world, device, t->memory_bytes, &t->memory_Bps, err);
 }
 
+/* Copies that no driver pinned memory for are slower, and so is what is measured of them. */
+static int doubt_copies(const struct probe *p, struct topo *t, struct err *err)
+{
+    int ranks = p->world->ranks, detours = 0, detour = p->gpu && !p->gpu->pinned;
+    int *all = mem_new((size_t)ranks, sizeof *all);
+    int rc = world_allgather(p->world, &detour, sizeof detour, all, err);
+
+    for (int r = 0; rc == 0 && r < ranks; r++)
+        detours += all[r];
+    if (rc == 0 && detours)
+        snprintf(t->doubt, sizeof t->doubt,
+                 "the driver pins no memory of the host for %d of %d ranks: copies are slower",
+                 detours, ranks);
+    mem_free(all);
+    return rc;
+}
+
 static int measure_all(struct world *world, const struct probe_views *views,
                        const struct probe_ask *ask, struct topo *out, struct err *err)
 {
@@ -454,6 +471,7 @@ static int measure_all(struct world *world, const struct probe_views *views,
     int rc = gpu ? probe_gpu_open(&p, ask->device, err) : 0;
     rc = rc ? rc : measure(&p, views, bytes, &t, err);
     rc = rc ? rc : check(&t, err);
+    rc = rc || !gpu ? rc : doubt_copies(&p, &t, err);
     rc = rc || !ask ? rc : measure_beside(&p, views, ask, &t, err);
     probe_close(&p);
     rc = rc ? rc : measure_own(world, ask, &t, err);

@@ -68,7 +68,7 @@ struct topo {
     /* What goes across passes ports inside too, where groups end above level 0: a collective
        that works inside and across at once takes so much longer inside, in parts of 1. */
     double inside_extra;
-    char doubt[TOPO_SOURCE_BYTES]; /* what another tool's file left open, to be told; "" */
+    char doubt[TOPO_SOURCE_BYTES]; /* what another tool's file, or measuring, left open; "" */
 };
 
 /* Bounds on what a text may claim: far beyond any machine, and near enough that no product of a

@@ -103,3 +103,13 @@ number() {
     fails "rank 0 ($(hostname)): rounds between GPUs are measured over MPI, not over NCCL, expected$(
         ) --transport mpi" mpirun -np 2 "$GPU_BIN/paro-topo" --device cuda
 }
+
+@test "a driver that pins no memory of the host: measured all the same, and told" {
+    with_gpu
+    # shellcheck disable=SC2016
+    timeout 100 mpirun -np 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || export EMULATED_PIN=0
+        exec "$@"' sh "$GPU_BIN/paro-topo" --device cuda:0 --transport mpi > fabric 2> said
+    number member_Bps 1e6 1e13
+    [ "$(grep '^paro-topo: ' said)" = "paro-topo: the driver pins no memory of the host for 1 of 2$(
+        ) ranks: copies are slower" ] || { cat said; return 1; }
+}
