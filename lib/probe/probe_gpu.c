@@ -75,11 +75,19 @@ void probe_gpu_fill(struct probe *p, int64_t bytes)
         move(p->gpu, p->gpu->in, p->out, bytes);
 }
 
+void probe_gpu_fetch(struct probe *p, int64_t sent, int64_t arrived)
+{
+    if (!p->nccl)
+        return;
+    move(p->gpu, p->in, p->gpu->in, sent);
+    move(p->gpu, p->out, p->gpu->out, arrived);
+}
+
 int64_t probe_gpu_landed(struct probe *p, const struct probe_round *r)
 {
     int64_t wrong = 0, base = 0;
 
-    if (!p->gpu)
+    if (!p->gpu || p->nccl)
         return 0;
     move(p->gpu, p->in, p->gpu->out, r->in_bytes);
     for (int i = 0; i < r->mines; i++) {
