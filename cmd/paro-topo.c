@@ -61,9 +61,7 @@ static const struct argp_option options[] = {
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
      "Measure the processor, a GPU for each rank of a host, or the GPU N (default cpu)", 0},
     {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
-     "What a GPU's memory travels by, as paro-train has it (default auto); over NCCL nothing is"
-     " measured",
-     0},
+     "What a GPU's memory travels by, as paro-train has it (default auto)", 0},
     {"compute-type", KEY_COMPUTE, "TYPE", 0,
      "Type of the products that are measured: f32, bf16 (default f32, of a GPU bf16)", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
@@ -172,17 +170,14 @@ static int type_of(const struct args *a, const struct device *d, enum dtype *out
 }
 
 static int choose_transport(const struct args *a, const char *name, const struct world *w,
-                            const struct device *d, struct err *err)
+                            struct probe_ask *ask, struct err *err)
 {
     enum coll_transport transport;
 
-    if (coll_transport_choose(&transport, a->transport, name, d, w->ranks, err))
+    if (coll_transport_choose(&transport, a->transport, name, ask->device, w->ranks, err))
         return -1;
-    return transport == COLL_MPI
-               ? 0
-               : err_set(err, ERR_INPUT,
-                         "rounds between GPUs are measured over MPI, not over NCCL, expected"
-                         " --transport mpi");
+    ask->transport = transport == COLL_NCCL ? TOPO_OVER_NCCL : TOPO_OVER_MPI;
+    return 0;
 }
 
 /* Collective.  What a rank lacks comes before what is asked of all. */
@@ -194,7 +189,7 @@ static int open_device(const struct args *a, struct world *w, struct probe_ask *
     if (world_agree(w, device_open(&ask->device, name, w->node_rank, err), err))
         return -1;
     int rc = type_of(a, ask->device, &ask->type, err);
-    rc = rc ? rc : choose_transport(a, name, w, ask->device, err);
+    rc = rc ? rc : choose_transport(a, name, w, ask, err);
     return world_agree(w, rc, err);
 }
 
@@ -211,6 +206,9 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
         return -1;
     if (!a->discover)
         return probe_topo(w, NULL, ask, t, err);
+    if (ask->transport == TOPO_OVER_NCCL)
+        cli_say(&a->cli, "groups are found by distances between hosts' memories, over MPI; what"
+                         " is measured of them is NCCL's");
     if (probe_discover(w, &found, err))
         return -1;
     int rc = probe_topo(w, &found, ask, t, err);

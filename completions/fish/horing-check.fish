@@ -4,7 +4,7 @@ complete -c horing-check -l accept-baseline -d 'Take what is found as what shoul
 complete -c horing-check -s b -l baseline -r -d 'Compare with the rates in FILE (made by --learn)'
 complete -c horing-check -l config -r -d 'Read what is disabled, ignored and expected'
 complete -c horing-check -s c -l critical -r -d 'CRITICAL when it leaves RANGE (default 75:)'
-complete -c horing-check -l device -d '=cpu'
+complete -c horing-check -l device -r -a 'cpu cuda' -d 'Measure between the hosts\' memory (default), a GPU\'s for each rank of a host, or that of GPU N'
 complete -c horing-check -l disable -r -d 'Leave out a check: errors, speed, HC-203, ...'
 complete -c horing-check -l force -d 'Measure beside jobs, and under any load'
 complete -c horing-check -l learn -d 'Measure and print a baseline instead of checking'

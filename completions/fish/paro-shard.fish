@@ -27,7 +27,7 @@ complete -c paro-shard -l max-header -r -d 'Longest header or index (default 100
 complete -c paro-shard -l max-manifest -r -d 'Longest manifest (default 256Mi)'
 complete -c paro-shard -l max-name -r -d 'Longest name of a tensor (default 4096)'
 complete -c paro-shard -l max-tensors -r -d 'Most tensors in a file (default 1e6)'
-complete -c paro-shard -l progress -d '=auto'
+complete -c paro-shard -l progress -r -a 'auto always never' -d 'How far it is, on standard error (default auto: where that is a terminal)'
 complete -c paro-shard -l json -d 'Print JSON (errors too, on standard error)'
 complete -c paro-shard -s h -l help -d 'Print this help'
 complete -c paro-shard -s V -l version -d 'Print the version'

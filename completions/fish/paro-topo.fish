@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
 complete -c paro-topo -l compute-type -r -d 'Type of the products that are measured: f32, bf16 (default f32, of a GPU bf16)'
-complete -c paro-topo -l device -d '=cpu'
+complete -c paro-topo -l device -r -a 'cpu cuda' -d 'Measure the processor, a GPU for each rank of a host, or the GPU N (default cpu)'
 complete -c paro-topo -l diff -r -d 'Print where it differs from OLD instead; exit 1 if it does'
 complete -c paro-topo -l discover -d 'Measuring: find the groups, and levels above them, by measurement, not by host names'
 complete -c paro-topo -l format -r -d 'Print it as yaml (default), json, table, dot, svg, hostfile or rankfile; a machine\'s XML as nccl'
@@ -14,7 +14,7 @@ complete -c paro-topo -l ranks -r -d 'Take N ranks on each host, where INPUT cou
 complete -c paro-topo -l seq -r -d 'Tokens of a sequence (default 256, or the model\'s maximum)'
 complete -c paro-topo -l set -r -d 'Give what INPUT does not state, or replace it: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE, nic=RATE, memory=BYTES, flops=N, with commas'
 complete -c paro-topo -l tolerance -r -d 'With --diff: rates and latencies this near to the old value are the same (default 0)'
-complete -c paro-topo -l transport -d '=mpi'
+complete -c paro-topo -l transport -r -a 'mpi nccl auto' -d 'What a GPU\'s memory travels by, as paro-train has it (default auto)'
 complete -c paro-topo -l json -d 'Print JSON (errors too, on standard error)'
 complete -c paro-topo -s h -l help -d 'Print this help'
 complete -c paro-topo -s V -l version -d 'Print the version'

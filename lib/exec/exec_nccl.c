@@ -401,6 +401,11 @@ void exec_nccl_abort(struct exec_nccl *x)
     exec_nccl_end(x);
 }
 
+void exec_nccl_wait_for(struct exec_nccl *x, double deadline_s)
+{
+    x->deadline_s = deadline_s;
+}
+
 void *exec_nccl_take(struct exec_nccl *x, int64_t bytes)
 {
     return arena_take(&x->arena, (bytes + 255) / 256 * 256);

@@ -49,6 +49,8 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
 /* The same in a world: one outcome for all ranks (world_agree). */
 int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct device *device,
                          int64_t bytes, struct err *err);
+/* Another deadline_s from now on: communicators take longer to make than rows to travel. */
+void exec_nccl_wait_for(struct exec_nccl *x, double deadline_s);
 void exec_nccl_close(struct exec_nccl *x); /* collective unless it has failed; NULL is fine */
 /* Ends what goes on, on the GPU too, without the other ranks: it has then failed.  Not while
    another thread is in here. */

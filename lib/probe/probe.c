@@ -30,10 +30,12 @@
 #include "probe/probe_parts.h"
 
 enum {
-    CHUNK = 60 << 10,       /* under Open MPI's TCP eager limit, as in coll/coll.c */
     NOTES = 64,             /* of a rank's curve, */
     NOTES_ROOM = NOTES + 2, /* and its begin and end */
     YIELDS = 200,           /* before a nap: some 100 us, less than a message takes to cross */
+    /* Of a GPU's, some 10 ms: it has a processor for itself, and a nap is a tenth of what the
+       least of its rounds take. */
+    GPU_YIELDS = 5000,
     PING_BYTES = 8,
     TRIPS = 100 /* a pair that was not disturbed has shown its least long before */
 };
@@ -80,11 +82,6 @@ void probe_close(struct probe *p)
     *p = (struct probe){0};
 }
 
-int probe_chunks(int64_t bytes)
-{
-    return (int)((bytes + CHUNK - 1) / CHUNK);
-}
-
 int64_t probe_aligned(int64_t bytes)
 {
     return (bytes + 63) / 64 * 64;
@@ -92,10 +89,10 @@ int64_t probe_aligned(int64_t bytes)
 
 /* Where the chunks of this rank's flows lie: sends from the start of `in`, each, receives one
  * behind the other in `out`. */
-static void add_flow(struct probe *p, struct probe_round *r, const struct probe_flow *f,
-                     int first, struct schedule *s, struct exec_places *places)
+static void place_flow(struct probe *p, struct probe_round *r, const struct probe_flow *f,
+                       int first, struct exec_places *places)
 {
-    int count = probe_chunks(f->bytes);
+    int count = probe_chunks(p, f->bytes);
     int64_t base = f->dst == p->world->rank ? r->in_bytes : 0;
 
     for (int c = 0; c < count; c++) {
@@ -105,13 +102,27 @@ static void add_flow(struct probe *p, struct probe_round *r, const struct probe_
         places->elems[chunk] = end - at;
         *(f->dst == p->world->rank ? &places->out_at[chunk] : &places->in_at[chunk]) =
             base + at;
-        s->row[s->rows++] = (struct schedule_row){
-            .step = chunk, .src = f->src, .dst = f->dst, .chunk = chunk, .into = chunk};
     }
     if (f->dst == p->world->rank)
         r->in_bytes += probe_aligned(f->bytes);
     assert(r->in_bytes <= p->room && f->bytes <= p->room);
     r->mine[r->mines++] = *f;
+}
+
+/* A chunk of each flow is a step: over NCCL they travel at once, and one behind the other. */
+static void add_rows(const struct probe *p, const struct probe_round *r, const int *first,
+                     struct schedule *s)
+{
+    for (int c = 0, before = -1; s->rows > before; c++) {
+        before = s->rows;
+        for (int i = 0; i < r->mines; i++)
+            if (c < probe_chunks(p, r->mine[i].bytes))
+                s->row[s->rows++] = (struct schedule_row){.step = c,
+                                                          .src = r->mine[i].src,
+                                                          .dst = r->mine[i].dst,
+                                                          .chunk = first[i] + c,
+                                                          .into = first[i] + c};
+    }
 }
 
 int probe_agree_rows(struct probe *p, struct schedule *s, struct exec_places *places,
@@ -122,9 +133,7 @@ int probe_agree_rows(struct probe *p, struct schedule *s, struct exec_places *pl
 
     rc = world_agree(p->world, rc, err);
     if (rc == 0)
-        rc = exec_mpi_prepare(p->exec, &rows, &r->exec, err);
-    if (rc == 0)
-        rc = probe_gpu_prepare(p, r->exec, err);
+        rc = probe_ready(p, &rows, r, err);
     exec_rows_release(&rows);
     exec_places_release(places);
     mem_free(s->row);
@@ -138,45 +147,51 @@ int probe_agree_rows(struct probe *p, struct schedule *s, struct exec_places *pl
 int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
                   struct probe_round *out, struct err *err)
 {
-    int chunks = 0, first = 0, mine = 0, me = p->world->rank;
+    int chunks = 0, mine = 0, me = p->world->rank;
+    int *first = mem_new((size_t)flows + 1, sizeof *first);
     struct probe_round r = {.laps = 1};
     struct exec_places places;
 
     for (int i = 0; i < flows; i++) {
-        chunks += probe_chunks(flow[i].bytes);
+        chunks += probe_chunks(p, flow[i].bytes);
         if (flow[i].src == me || flow[i].dst == me)
-            mine += probe_chunks(flow[i].bytes);
+            mine += probe_chunks(p, flow[i].bytes);
     }
     struct schedule s = {.groups = p->world->groups, .chunks = chunks, .lanes = 1};
     s.row = mem_new((size_t)mine, sizeof *s.row);
     r.mine = mem_new((size_t)flows, sizeof *r.mine);
     exec_places_init(&places, chunks, DTYPE_U8);
+    chunks = 0;
     for (int i = 0; i < flows; i++) {
+        first[r.mines] = chunks;
         if (flow[i].src == me || flow[i].dst == me)
-            add_flow(p, &r, &flow[i], first, &s, &places);
-        first += probe_chunks(flow[i].bytes);
+            place_flow(p, &r, &flow[i], chunks, &places);
+        chunks += probe_chunks(p, flow[i].bytes);
     }
+    add_rows(p, &r, first, &s);
+    mem_free(first);
     return probe_agree_rows(p, &s, &places, &r, out, err);
-}
-
-void probe_free(struct probe_round *r)
-{
-    exec_mpi_free(r->exec);
-    mem_free(r->mine);
-    *r = (struct probe_round){0};
 }
 
 /* ---- one run ---- */
 
-/* With a GPU, in is what comes from there: words that it does not give are none of these. */
-static void fill(struct probe *p, const struct probe_round *r)
+/* Of the flows that begin here, each from the start of in. */
+static int64_t most_sent(const struct probe *p, const struct probe_round *r)
 {
-    uint64_t *word = (uint64_t *)(void *)(p->gpu ? p->out : p->in);
     int64_t most = 0;
 
     for (int i = 0; i < r->mines; i++)
         if (r->mine[i].src == p->world->rank && r->mine[i].bytes > most)
             most = r->mine[i].bytes;
+    return most;
+}
+
+/* With a GPU, in is what comes from there: words that it does not give are none of these. */
+static void fill(struct probe *p, const struct probe_round *r)
+{
+    uint64_t *word = (uint64_t *)(void *)(p->gpu ? p->out : p->in);
+    int64_t most = most_sent(p, r);
+
     for (int64_t i = 0; i < (most + 7) / 8; i++)
         word[i] = word_of(p->world->rank, p->turn, i);
     probe_gpu_fill(p, most);
@@ -213,22 +228,10 @@ static int64_t wrong_words(const struct probe *p, const struct probe_round *r, i
 
 static void count_wrong(struct probe *p, const struct probe_round *r, struct probe_result *out)
 {
+    probe_gpu_fetch(p, most_sent(p, r), r->in_bytes);
     out->wrong = wrong_words(p, r, 0);
     out->gpu_wrong[0] = p->gpu ? wrong_words(p, r, 1) : 0;
     out->gpu_wrong[1] = probe_gpu_landed(p, r);
-}
-
-static int start(struct probe *p, struct probe_round *r, int here, struct err *err)
-{
-    exec_mpi_set(r->exec, p->in, p->out, NULL);
-    if (p->gpu)
-        exec_mpi_set_gpu(r->exec, here ? NULL : p->gpu->in, here ? NULL : p->gpu->out);
-    return exec_mpi_start(r->exec, err);
-}
-
-int probe_start(struct probe *p, struct probe_round *r, struct err *err)
-{
-    return start(p, r, 0, err);
 }
 
 struct watch { /* what one run notes while it goes on */
@@ -243,7 +246,7 @@ struct watch { /* what one run notes while it goes on */
 static void take_note(struct watch *w, int at_end)
 {
     struct curve *c = w->curve;
-    int64_t have = w->before + exec_mpi_arrived(w->round->exec);
+    int64_t have = w->before + probe_arrived(w->round);
     int64_t last = c->note[c->notes - 1].bytes;
     double now = tick_now_s();
 
@@ -259,12 +262,12 @@ static void take_note(struct watch *w, int at_end)
 /* The rows once, in this thread. */
 static int run_lap(struct watch *w, int last, struct err *err)
 {
-    int idle = 0;
+    int idle = 0, yields = w->round->nccl ? GPU_YIELDS : YIELDS;
 
-    if (start(w->probe, w->round, w->here, err))
+    if (probe_start(w->probe, w->round, w->here, err))
         return -1;
     for (;;) {
-        enum stream_state now = exec_mpi_poll(w->round->exec, err);
+        enum stream_state now = probe_poll(w->round, err);
         if (now == STREAM_FAILED)
             return -1;
         if (w->curve)
@@ -272,12 +275,12 @@ static int run_lap(struct watch *w, int last, struct err *err)
         if (now == STREAM_DONE)
             break;
         idle = now == STREAM_MOVED ? 0 : idle + 1;
-        if (idle > YIELDS)
+        if (idle > yields)
             tick_sleep_s(nap_s);
         else if (idle)
             sched_yield();
     }
-    w->before += exec_mpi_arrived(w->round->exec);
+    w->before += probe_arrived(w->round);
     return 0;
 }
 
@@ -391,27 +394,35 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
 
 /* ---- pings ---- */
 
+/* Over NCCL all in one: each chunk is a launch, which would count as time of its bytes. */
+static int message_chunks(const struct probe *p, int64_t bytes)
+{
+    return p->nccl ? bytes > 0 : probe_chunks(p, bytes);
+}
+
 /*
  * A message of one pair: its bytes in chunks, then a word, both forth; then the word back,
- * which must wait for the word that went forth, and by the lane's order for all bytes.
+ * which must wait for the word that went forth, and by the lane's order for all bytes.  Over
+ * NCCL the word goes forth where there are no bytes, and else is of the rank that answers.
  */
-static void add_message(struct schedule *s, struct exec_places *places,
-                        const struct probe_flow *f, int me, int first, int64_t bytes)
+static void add_message(const struct probe *p, struct schedule *s, struct exec_places *places,
+                        const struct probe_flow *f, int first, int64_t bytes)
 {
-    int count = probe_chunks(bytes), word = first + count, sends = f->src == me;
+    int count = message_chunks(p, bytes), word = first + count,
+        sends = f->src == p->world->rank;
+    int forth = p->nccl && count ? count : count + 1;
 
-    for (int c = 0; c <= count; c++) {
+    for (int c = 0; c < forth; c++) {
         int64_t at = c < count ? bytes / count * c : probe_aligned(bytes);
         int64_t end = c + 1 < count ? at + bytes / count : bytes;
         places->elems[first + c] = c < count ? end - at : PING_BYTES;
-        if (sends)
-            places->in_at[first + c] = at;
-        else
-            places->out_at[first + c] = at;
+        *(sends ? &places->in_at[first + c] : &places->out_at[first + c]) = at;
         s->row[s->rows++] = (struct schedule_row){
             .step = c, .src = f->src, .dst = f->dst, .chunk = first + c, .into = first + c};
     }
-    places->out_at[word] = probe_aligned(bytes);
+    places->elems[word] = PING_BYTES;
+    *(sends || forth > count ? &places->out_at[word] : &places->in_at[word]) =
+        probe_aligned(bytes);
     s->row[s->rows++] = (struct schedule_row){
         .step = count + 1, .src = f->dst, .dst = f->src, .chunk = word, .into = word};
 }
@@ -419,7 +430,7 @@ static void add_message(struct schedule *s, struct exec_places *places,
 static int prepare_message(struct probe *p, const struct probe_flow *pair, int pairs,
                            int64_t bytes, struct probe_round *out, int *first, struct err *err)
 {
-    int each = probe_chunks(bytes) + 1, me = p->world->rank;
+    int each = message_chunks(p, bytes) + 1, me = p->world->rank;
     struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
     struct probe_round r = {.laps = 1};
     struct exec_places places;
@@ -433,7 +444,7 @@ static int prepare_message(struct probe *p, const struct probe_flow *pair, int p
             continue;
         assert(s.rows == 0);
         *first = pair[i].src == me;
-        add_message(&s, &places, &pair[i], me, i * each, bytes);
+        add_message(p, &s, &places, &pair[i], i * each, bytes);
     }
     return probe_agree_rows(p, &s, &places, &r, out, err);
 }
@@ -475,10 +486,11 @@ int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int ti
  * A chunk goes forth by one row and back by the next, which must wait for the first: it sends
  * what that has brought.
  */
-static void add_trip(struct probe_round *r, const struct probe_flow *f, int64_t bytes,
-                     int first, int me, struct schedule *s, struct exec_places *places)
+static void add_trip(const struct probe *p, struct probe_round *r, const struct probe_flow *f,
+                     int first, struct schedule *s, struct exec_places *places)
 {
-    int count = probe_chunks(bytes);
+    int count = probe_chunks(p, f->bytes), me = p->world->rank;
+    int64_t bytes = f->bytes;
 
     r->mine[r->mines++] = *f;
     for (int c = 0; c < count; c++) {
@@ -497,14 +509,14 @@ static void add_trip(struct probe_round *r, const struct probe_flow *f, int64_t 
 }
 
 static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pairs,
-                         int64_t bytes, struct probe_round *out, struct err *err)
+                         struct probe_round *out, struct err *err)
 {
-    int each = probe_chunks(bytes), me = p->world->rank;
+    int each = probe_chunks(p, pair[0].bytes), me = p->world->rank;
     struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
     struct probe_round r = {.laps = 1};
     struct exec_places places;
 
-    assert(bytes <= p->room);
+    assert(pair[0].bytes <= p->room && !p->nccl);
     s.row = mem_new((size_t)each * 2, sizeof *s.row);
     r.mine = mem_new(1, sizeof *r.mine);
     exec_places_init(&places, s.chunks, DTYPE_U8);
@@ -512,7 +524,7 @@ static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pai
         if (pair[i].src != me && pair[i].dst != me)
             continue;
         assert(r.mines == 0);
-        add_trip(&r, &pair[i], bytes, i * each, me, &s, &places);
+        add_trip(p, &r, &pair[i], i * each, &s, &places);
     }
     return probe_agree_rows(p, &s, &places, &r, out, err);
 }
@@ -545,7 +557,7 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
 {
     struct probe_round r = {0};
     int me = p->world->rank, mine = 0, last = 0;
-    int rc = prepare_trips(p, pair, pairs, pair[0].bytes, &r, err);
+    int rc = prepare_trips(p, pair, pairs, &r, err);
 
     for (int i = 0; i < pairs; i++) {
         last = turn[i] > last ? turn[i] : last;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "exec/exec_mpi.h"
+#include "exec/exec_nccl.h"
 #include "probe/probe_machine.h"
 #include "probe/probe_view.h"
 
@@ -28,6 +29,9 @@ struct probe {
     void (*look)(void *arg); /* called about every millisecond of a round; NULL: nobody looks */
     void *look_arg;
     struct probe_gpu *gpu; /* owned; NULL: rounds are of the host's memory (probe_gpu.h) */
+    /* Borrowed; NULL: by MPI.  Set on all ranks behind probe_gpu_open, before any round is
+       prepared: rounds and messages are then NCCL's, from GPU to GPU; trips there are none. */
+    struct exec_nccl *nccl;
 };
 
 struct probe_flow {
@@ -36,8 +40,9 @@ struct probe_flow {
 };
 
 struct probe_round {
-    struct exec_mpi_handle *exec;
-    struct probe_flow *mine; /* those that begin or end here; owned */
+    struct exec_mpi_handle *exec;  /* or */
+    struct exec_nccl_handle *nccl; /* of a probe's that has NCCL */
+    struct probe_flow *mine;       /* those that begin or end here; owned */
     int mines;
     int64_t in_bytes;
     int laps; /* the flows, so often in a row without a halt; 1 unless the caller says more */
@@ -102,15 +107,6 @@ int probe_turn(const struct groups *g, const int *to, int64_t bytes, struct prob
 int probe_shift(const struct probe_view *v, int s, int64_t bytes, struct probe_flow *flow);
 /* A ring inside each group. */
 int probe_inside(const struct groups *g, int64_t bytes, struct probe_flow *flow);
-/* Collective: a lap of the rings of a level that bytes pass, which p->view is set to. */
-int probe_lap(struct probe *p, const struct probe_views *views, int level, int64_t bytes,
-              struct probe_round *out, struct err *err);
-/*
- * Pairs for pings with as many ranks as can be (one != 0: one pair for each two groups): inside
- * groups, or between neighbouring groups; returns their number, at most half of the ranks.
- */
-int probe_partners_inside(const struct groups *g, struct probe_flow *pair);
-int probe_partners_across(const struct probe_view *v, int one, struct probe_flow *pair);
 /* What probe_shift may ask of one rank with these bytes: room for probe_open. */
 int64_t probe_shift_room(const struct groups *g, int64_t bytes);
 
@@ -142,7 +138,8 @@ void probe_found_release(struct probe_found *f);
  * Collective: the fabric as it is measured, the groups being those found, or with NULL the
  * hosts.  Level 0 is measured inside the groups, level 1 between them; where there is only one,
  * or one rank in each, the level that nothing passes repeats the other one.  *out is the same
- * on every rank.  ask NULL: links and machines' memory alone.  GPUs' links: probe_gpu.h.
+ * on every rank.  ask NULL: links and machines' memory alone.  GPUs' links, by what the ask
+ * names: probe_gpu.h; out->doubt tells of copies that are slow for want of pinned memory.
  */
 int probe_topo(struct world *world, const struct probe_found *found,
                const struct probe_ask *ask, struct topo *out, struct err *err);

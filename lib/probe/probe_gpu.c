@@ -19,10 +19,12 @@ static int open_all(struct probe *p, struct probe_gpu *g, struct err *err)
     rc = rc ? rc : device_alloc(g->device, p->room, "what arrives", &out, err);
     g->in = in;
     g->out = out;
-    /* One behind the other: a page can be pinned once. */
-    rc = rc ? rc : device_pin(g->device, p->in, p->out + p->room - p->in, err);
-    g->pinned = rc == 0;
-    return rc;
+    if (rc)
+        return rc;
+    /* One behind the other: a page can be pinned once.  A driver may not pin what it did not
+       make; rounds are then slower, as a training's exchanges are (coll_stages_open). */
+    g->pinned = device_pin(g->device, p->in, p->out + p->room - p->in, err) == 0;
+    return g->pinned || err->code == ERR_SYS ? 0 : -1;
 }
 
 int probe_gpu_open(struct probe *p, struct device *device, struct err *err)
@@ -73,11 +75,19 @@ void probe_gpu_fill(struct probe *p, int64_t bytes)
         move(p->gpu, p->gpu->in, p->out, bytes);
 }
 
+void probe_gpu_fetch(struct probe *p, int64_t sent, int64_t arrived)
+{
+    if (!p->nccl)
+        return;
+    move(p->gpu, p->in, p->gpu->in, sent);
+    move(p->gpu, p->out, p->gpu->out, arrived);
+}
+
 int64_t probe_gpu_landed(struct probe *p, const struct probe_round *r)
 {
     int64_t wrong = 0, base = 0;
 
-    if (!p->gpu)
+    if (!p->gpu || p->nccl)
         return 0;
     move(p->gpu, p->in, p->gpu->out, r->in_bytes);
     for (int i = 0; i < r->mines; i++) {

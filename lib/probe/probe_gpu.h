@@ -15,12 +15,17 @@
  * in is compared with what was put into the GPU, out with what was sent, and what is in the GPU
  * with out: so words that a GPU or a copy has changed, [1] at the sender and [2] at the
  * receiver, are told from those that the wire has.
+ *
+ * Over NCCL nothing passes through the host.  Both are read from the GPUs behind a round; what
+ * the sender's GPU has changed is told then, too:
+ *
+ *     words --> GPU ==NCCL==> GPU --> out          in <-- the sender's GPU
  */
 struct probe_gpu {
     struct device *device;                      /* borrowed */
     struct device_queue *queue, *leave, *enter; /* owned */
     char *in, *out;                             /* [room] of the GPU; owned */
-    int pinned;
+    int pinned;                                 /* or the driver refused, and copies are slow */
 };
 
 /*
@@ -35,7 +40,10 @@ void probe_gpu_close(struct probe *p); /* by probe_close */
 int probe_gpu_prepare(struct probe *p, struct exec_mpi_handle *exec, struct err *err);
 /* What p->out holds is in the GPU, to be sent. */
 void probe_gpu_fill(struct probe *p, int64_t bytes);
-/* Words of the flows that arrived and are otherwise in the GPU; p->in is written over. */
+/* Over NCCL, behind a round: so many bytes of both from the GPU to in and out. */
+void probe_gpu_fetch(struct probe *p, int64_t sent, int64_t arrived);
+/* Over MPI: words of the flows that arrived and are otherwise in the GPU; p->in is written
+ * over. */
 int64_t probe_gpu_landed(struct probe *p, const struct probe_round *r);
 int probe_gpu_check(const struct probe *p, struct err *err);
 

@@ -35,6 +35,7 @@ struct contest { /* one level's */
     struct probe_work *work;
     struct probe_round round;     /* a lap */
     struct probe_round end[ENDS]; /* a word from each to rank 0, and from rank 0 to each */
+    struct probe words; /* by which those go: MPI, for NCCL would join all with rank 0 */
     struct runner *runner;
     struct stream *stream;
 };
@@ -48,9 +49,10 @@ struct traffic { /* an operation of the runner: all laps, and then the ends */
 static int start_lap(struct traffic *t, int lap, struct err *err)
 {
     struct contest *c = t->contest;
-    struct probe_round *r = lap < c->round.laps ? &c->round : &c->end[lap - c->round.laps];
+    int ends = lap >= c->round.laps;
+    struct probe_round *r = ends ? &c->end[lap - c->round.laps] : &c->round;
 
-    if (probe_start(c->probe, r, err) == 0)
+    if (probe_start(ends ? &c->words : c->probe, r, 0, err) == 0)
         return 0;
     atomic_store(&t->failed, 1);
     return -1;
@@ -70,7 +72,7 @@ static enum stream_state traffic_poll(void *arg, struct err *err)
     struct contest *c = t->contest;
     int lap = atomic_load(&t->done), laps = c->round.laps;
     struct probe_round *r = lap < laps ? &c->round : &c->end[lap - laps];
-    enum stream_state now = exec_mpi_poll(r->exec, err);
+    enum stream_state now = probe_poll(r, err);
 
     if (now == STREAM_FAILED)
         atomic_store(&t->failed, 1);
@@ -185,14 +187,20 @@ static int take_turns(struct contest *c, struct topo_level *level, struct err *e
     return 0;
 }
 
-/* Bytes of one lap for a rate, so that LAPS_LEAST laps take about a turn. */
-static int64_t lap_bytes(double Bps)
+/*
+ * Bytes of one lap for a rate, so that LAPS_LEAST laps take about a turn.  Over NCCL as many as
+ * there is room for: 4 MiB pass in 10 us, and what is launched for them takes as long.
+ */
+static int64_t lap_bytes(const struct probe *p, const struct groups *g, double Bps)
 {
     double want = Bps * turn_s / LAPS_LEAST;
+    int64_t most = lap_bytes_most, over = probe_shift_room(g, 0);
 
-    return want < (double)lap_bytes_least  ? lap_bytes_least
-           : want > (double)lap_bytes_most ? lap_bytes_most
-                                           : (int64_t)want;
+    if (p->nccl && p->room - over > most)
+        most = p->room - over;
+    return want < (double)lap_bytes_least ? lap_bytes_least
+           : want > (double)most          ? most
+                                          : (int64_t)want;
 }
 
 int64_t probe_left_room(const struct groups *g)
@@ -210,10 +218,13 @@ static int prepare(struct contest *c, const struct probe_views *views, int l, in
         rc = probe_lap(c->probe, views, l, bytes, &c->round, err);
     struct probe_flow *flow = mem_new((size_t)ranks, sizeof *flow);
 
+    c->words = *c->probe;
+    if (c->words.nccl)
+        c->words.gpu = NULL, c->words.nccl = NULL;
     for (int end = 0; rc == 0 && end < ENDS; end++) {
         for (int r = 1; r < ranks; r++)
             flow[r - 1] = (struct probe_flow){end ? 0 : r, end ? r : 0, END_BYTES};
-        rc = probe_prepare(c->probe, flow, ranks - 1, &c->end[end], err);
+        rc = probe_prepare(&c->words, flow, ranks - 1, &c->end[end], err);
     }
     mem_free(flow);
     return rc;
@@ -226,7 +237,7 @@ static int measure_level(struct probe *p, const struct probe_views *views, int l
     double Bps = l == 0   ? level->member_Bps
                  : l == 1 ? topo_slowest_port_Bps(t)
                           : level->port_Bps;
-    int64_t bytes = lap_bytes(Bps);
+    int64_t bytes = lap_bytes(p, views->view[l ? l : 1].groups, Bps);
     double laps = Bps * turn_s / (double)bytes;
     struct contest c = {.probe = p, .work = work};
     int rc = prepare(&c, views, l, bytes, err);

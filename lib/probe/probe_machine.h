@@ -21,8 +21,9 @@ struct probe_matrices {
 
 /* What ranks compute on, and what is to be known of it. */
 struct probe_ask {
-    struct device *device; /* each rank's own; borrowed */
-    enum dtype type;       /* of products: f32 or bf16 */
+    struct device *device;         /* each rank's own; borrowed */
+    enum dtype type;               /* of products: f32 or bf16 */
+    enum topo_transport transport; /* of a GPU's memory */
     struct probe_matrices matrices;
 };
 

@@ -4,11 +4,51 @@
 
 #include "probe/probe.h"
 
-/* Between the files of this folder: how bytes become rows. */
-int probe_chunks(int64_t bytes);
+/* Between the files of this folder: which flows make a round, and how bytes become rows. */
+int probe_chunks(const struct probe *p, int64_t bytes);
 int64_t probe_aligned(int64_t bytes); /* to 64: where the next flow's begin */
-/* One lap of it begins; exec_mpi_poll(r->exec) carries it on, nobody looks at what arrives. */
-int probe_start(struct probe *p, struct probe_round *r, struct err *err);
+
+/*
+ * By what a round goes (probe_over.c).  One lap of it begins, of the GPU's memory where there
+ * is one and `host` does not say otherwise; poll carries it on, nobody looks at what arrives.
+ */
+int probe_start(struct probe *p, struct probe_round *r, int host, struct err *err);
+enum stream_state probe_poll(struct probe_round *r, struct err *err);
+int64_t probe_arrived(const struct probe_round *r); /* bytes, in this lap so far */
+/* Collective: the rows, which are taken over, ready to run as r. */
+int probe_ready(struct probe *p, struct exec_rows *rows, struct probe_round *r,
+                struct err *err);
+/* Collective: a lap of the rings of a level that bytes pass, which p->view is set to. */
+int probe_lap(struct probe *p, const struct probe_views *views, int level, int64_t bytes,
+              struct probe_round *out, struct err *err);
+/*
+ * The flows of probe_shift in so many parts, in each of which a group sends, or receives, or
+ * neither: the last has one flow of each circle of an odd number of groups, else none.
+ */
+enum { PROBE_PARTS = 3 };
+int probe_shift_part(const struct probe_view *v, int s, int part, int64_t bytes,
+                     struct probe_flow *flow);
+/*
+ * Pairs for pings with as many ranks as can be (one != 0: one pair for each two groups): inside
+ * groups, or between neighbouring groups; returns their number, at most half of the ranks.
+ */
+int probe_partners_inside(const struct groups *g, struct probe_flow *pair);
+int probe_partners_across(const struct probe_view *v, int one, struct probe_flow *pair);
+
+enum {
+    PROBE_LOOK_BYTES = 1 << 20,
+    /* Twice 1.3 ms at 400 GB/s, in which the launches of halves and the halt between, some 40
+       us, are 2 %. */
+    PROBE_GPU_BYTES_MOST = 512 << 20
+};
+/*
+ * probe_size over NCCL, of a probe with the room of probe_shift_room(g, PROBE_LOOK_BYTES): of
+ * level 0, bytes of each rank to the next in its group, and of the others; PROBE_GPU_BYTES_MOST
+ * at most.
+ */
+int probe_size_gpu(struct probe *p, const struct probe_views *views, int level, double seconds,
+                   int64_t *bytes, struct err *err);
+
 /*
  * Collective: this rank's rows, which all ranks have or none, made ready to run as *out.  The
  * rows of s, the places and, of a round that fails, r are released.

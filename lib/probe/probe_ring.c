@@ -20,7 +20,7 @@
 static void add_ring(struct probe *p, struct probe_round *r, const int *ring, int n, int i,
                      int64_t bytes, int chunk, struct schedule *s, struct exec_places *places)
 {
-    int pieces = probe_chunks(bytes), next = ring[(i + 1) % n];
+    int pieces = probe_chunks(p, bytes), next = ring[(i + 1) % n];
 
     r->mine[r->mines++] = (struct probe_flow){p->world->rank, next, bytes};
     for (int o = 0; o < n; o++) {
@@ -60,7 +60,7 @@ int probe_ring(struct probe *p, int first, int count, int64_t bytes, struct prob
                struct err *err)
 {
     const struct groups *g = p->view.groups;
-    int rails = g->members[first], pieces = probe_chunks(bytes), me = p->world->rank;
+    int rails = g->members[first], pieces = probe_chunks(p, bytes), me = p->world->rank;
     int *ring = mem_new((size_t)count, sizeof *ring);
     struct probe_round r = {.laps = 1};
     struct exec_places places;

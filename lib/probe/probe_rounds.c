@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/stats.h"
+#include "probe/probe_parts.h"
 
 /*
  *   groups of 3 and 2 members, shift 1, `bytes` through each port:
@@ -40,6 +41,41 @@ int probe_shift(const struct probe_view *v, int s, int64_t bytes, struct probe_f
         to[k] = probe_next(v, k, s);
     int flows = probe_turn(v->groups, to, bytes, flow);
     mem_free(to);
+    return flows;
+}
+
+/* Which part of shift s the flows from each group are in; -1 where there are none. */
+static void find_parts(const struct probe_view *v, int s, int *part)
+{
+    int count = v->groups->count;
+
+    for (int k = 0; k < count; k++)
+        part[k] = PROBE_PARTS;
+    for (int k = 0; k < count; k++) {
+        int at = k, places = 0, last = k;
+        for (; part[at] == PROBE_PARTS; at = probe_next(v, at, s)) {
+            part[at] = places++ % 2;
+            last = at;
+        }
+        if (places == 1)
+            part[last] = -1;
+        else if (places % 2)
+            part[last] = PROBE_PARTS - 1;
+    }
+}
+
+int probe_shift_part(const struct probe_view *v, int s, int part, int64_t bytes,
+                     struct probe_flow *flow)
+{
+    int count = v->groups->count;
+    int *to = mem_new((size_t)count, sizeof *to), *of = mem_new((size_t)count, sizeof *of);
+
+    find_parts(v, s, of);
+    for (int k = 0; k < count; k++)
+        to[k] = of[k] == part ? probe_next(v, k, s) : -1;
+    int flows = probe_turn(v->groups, to, bytes, flow);
+    mem_free(to);
+    mem_free(of);
     return flows;
 }
 
@@ -133,10 +169,19 @@ static int first_look(struct probe *p, int64_t bytes, double *Bps, struct err *e
     return rc;
 }
 
+static int64_t bytes_of(double Bps, double seconds, int64_t most)
+{
+    double want = Bps * seconds + PROBE_SKIP;
+
+    return want < PROBE_BYTES_LEAST ? PROBE_BYTES_LEAST
+           : want > (double)most    ? most
+                                    : (int64_t)want;
+}
+
 int probe_size(struct world *world, const struct probe_view *v, double seconds, int64_t *bytes,
                struct err *err)
 {
-    const int64_t look = 1 << 20;
+    const int64_t look = PROBE_LOOK_BYTES;
     struct probe p;
     double Bps = 0;
 
@@ -145,10 +190,35 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
     p.view = *v;
     int rc = first_look(&p, look, &Bps, err);
     probe_close(&p);
-    double want = Bps * seconds + PROBE_SKIP;
     if (rc == 0)
-        *bytes = want < PROBE_BYTES_LEAST  ? PROBE_BYTES_LEAST
-                 : want > PROBE_BYTES_MOST ? PROBE_BYTES_MOST
-                                           : (int64_t)want;
+        *bytes = bytes_of(Bps, seconds, PROBE_BYTES_MOST);
+    return rc;
+}
+
+/*
+ * A fast link takes less for these bytes than there is between two looks at them, so that no
+ * curve is had of them: what counts is all that a rank took, launch and all.
+ */
+int probe_size_gpu(struct probe *p, const struct probe_views *views, int level, double seconds,
+                   int64_t *bytes, struct err *err)
+{
+    int ranks = p->world->ranks, n = 0;
+    double mine = 0, *all = mem_new((size_t)ranks, sizeof *all);
+    struct probe_round r = {0};
+    struct probe_result got = {0};
+    int rc = probe_lap(p, views, level, PROBE_LOOK_BYTES, &r, err);
+
+    for (int i = 0; rc == 0 && i < 2; i++)
+        rc = world_agree(p->world, probe_run(p, &r, &got, err), err);
+    if (rc == 0 && r.in_bytes)
+        mine = PROBE_LOOK_BYTES / got.took_s;
+    rc = rc ? rc : world_allgather(p->world, &mine, sizeof mine, all, err);
+    for (int i = 0; rc == 0 && i < ranks; i++)
+        if (all[i] > 0)
+            all[n++] = all[i];
+    if (rc == 0)
+        *bytes = bytes_of(n ? stats_median(all, n) : 0, seconds, PROBE_GPU_BYTES_MOST);
+    probe_free(&r);
+    mem_free(all);
     return rc;
 }

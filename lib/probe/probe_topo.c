@@ -12,6 +12,7 @@
 #include "probe/probe_fit.h"
 #include "probe/probe_gpu.h"
 #include "probe/probe_lines.h"
+#include "probe/probe_parts.h"
 #include "probe/probe_work.h"
 
 #include <math.h>
@@ -32,7 +33,8 @@ enum {
     PINGS = 100,
     INSIDE_BYTES = 4 << 20,
     INSIDE_LAPS = 8, /* a lap that is copied in one go is one note of the curve */
-    INSIDE_LAPS_LEAST = 2
+    INSIDE_LAPS_LEAST = 2,
+    GPU_LAPS = 2 /* one is seen when it is through, whatever keeps this process from looking */
 };
 
 static const double round_s = 0.1; /* a stream's time, beside what is skipped */
@@ -68,7 +70,7 @@ static int check_words(struct probe *p, int rc, const struct probe_result *got, 
     if (world_agree(p->world, rc, err))
         return -1;
     if (got->wrong)
-        rc = err_set(err, ERR_PEER, "%lld words of a measurement arrived wrong",
+        rc = err_set(err, ERR_MISMATCH, "%lld words of a measurement arrived wrong",
                      (long long)got->wrong);
     return world_agree(p->world, rc, err);
 }
@@ -82,6 +84,7 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
     struct probe_result got = {0};
     int ranks = p->world->ranks, rc = probe_prepare(p, flow, flows, &r, err);
 
+    r.laps = p->nccl ? GPU_LAPS : 1;
     for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
         got = (struct probe_result){0};
         rc = check_words(p, probe_run(p, &r, &got, err), &got, err);
@@ -89,7 +92,7 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
         if (rc == 0)
             rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
                                  err);
-        if (rc == 0 && i < 0 && inside)
+        if (rc == 0 && i < 0 && inside && !p->nccl)
             r.laps = inside_laps(value, ranks);
     }
     probe_free(&r);
@@ -168,8 +171,8 @@ static int message_cost(struct probe *p, struct work *w, int across, struct topo
     return 0;
 }
 
-static int measure_inside(struct probe *p, struct work *w, struct topo_level *level,
-                          struct err *err)
+static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
+                          struct topo_level *level, struct err *err)
 {
     const struct groups *g = p->view.groups;
     int pairs = 0;
@@ -182,11 +185,11 @@ static int measure_inside(struct probe *p, struct work *w, struct topo_level *le
         return -1;
     if (pairs > ALONE_MOST)
         pairs = ALONE_MOST;
-    if (probe_line_rate(p, w->flow, pairs, INSIDE_BYTES, inside_line_s, level, err))
+    if (probe_line_rate(p, w->flow, pairs, bytes, inside_line_s, level, err))
         return -1;
     level->port_Bps = level->flow_Bps;
     level->port_err_Bps = level->flow_err_Bps;
-    int flows = probe_inside(g, INSIDE_BYTES, w->flow);
+    int flows = probe_inside(g, bytes, w->flow);
     if (repeat(p, w->flow, flows, 1, w->value, err))
         return -1;
     level->member_Bps = median_rank(w->value, g->ranks, &level->member_err_Bps);
@@ -207,10 +210,36 @@ static void keep_best(double *best, double *best_off, double Bps, double off)
     *best_off = off;
 }
 
+/* What the flows of shift s bring, a part of them or (-1) all. */
+static int measure_shift(struct probe *p, struct work *w, int s, int part, int64_t bytes,
+                         struct topo_port *port, struct err *err)
+{
+    const struct groups *g = p->view.groups;
+    int flows = part < 0 ? probe_shift(&p->view, s, bytes, w->flow)
+                         : probe_shift_part(&p->view, s, part, bytes, w->flow);
+
+    if (flows == 0)
+        return 0;
+    if (repeat(p, w->flow, flows, 0, w->value, err))
+        return -1;
+    for (int k = 0; k < g->count; k++) {
+        int to = probe_next(&p->view, k, s);
+        double off, Bps = median_of(w->value, g->ranks, groups_rank(g, to, 0), &off);
+        if (to == k)
+            continue;
+        keep_best(&port[k].out_Bps, &w->error[2 * k], Bps, off);
+        keep_best(&port[to].in_Bps, &w->error[2 * to + 1], Bps, off);
+    }
+    return 0;
+}
+
+/*
+ * Over NCCL what a rank sends and receives at once is one launch, which ends with the slower of
+ * both; and so on around the ring, until all ports look like the slowest: one way at a time.
+ */
 static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct topo_port *port,
                          struct err *err)
 {
-    const struct groups *g = p->view.groups;
     int widest = probe_widest(&p->view), late = 0;
     int shifts = widest - 1 < SHIFTS_MOST ? widest - 1 : SHIFTS_MOST;
     double start = tick_now_s();
@@ -222,17 +251,9 @@ static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct 
         if (i >= SHIFTS_LEAST && late)
             break;
         int s = shift_of(widest, shifts, i);
-        int flows = probe_shift(&p->view, s, bytes, w->flow);
-        if (repeat(p, w->flow, flows, 0, w->value, err))
-            return -1;
-        for (int k = 0; k < g->count; k++) {
-            int to = probe_next(&p->view, k, s);
-            double off, Bps = median_of(w->value, g->ranks, groups_rank(g, to, 0), &off);
-            if (to == k)
-                continue;
-            keep_best(&port[k].out_Bps, &w->error[2 * k], Bps, off);
-            keep_best(&port[to].in_Bps, &w->error[2 * to + 1], Bps, off);
-        }
+        for (int part = p->nccl ? 0 : -1; part < (p->nccl ? PROBE_PARTS : 0); part++)
+            if (measure_shift(p, w, s, part, bytes, port, err))
+                return -1;
     }
     return 0;
 }
@@ -311,7 +332,7 @@ static int measure(struct probe *p, const struct probe_views *views, const int64
 
     p->view = views->view[1];
     if (inside)
-        rc = measure_inside(p, &w, &t->level[0], err);
+        rc = measure_inside(p, &w, bytes[0], &t->level[0], err);
     for (int l = 1; rc == 0 && across && l < t->levels; l++) {
         p->view = views->view[l];
         rc = measure_across(p, &w, bytes[l], &t->level[l], l == 1 ? t->port : port, err);
@@ -390,22 +411,68 @@ static int check(const struct topo *t, struct err *err)
     return 0;
 }
 
-/* bytes[l] of a round of level l, and *room for the largest. */
-static int size_rounds(struct world *world, const struct probe_views *views, int64_t *bytes,
-                       int64_t *room, struct err *err)
+static int is_gpu(const struct probe_ask *ask)
 {
-    *room = INSIDE_BYTES + 64; /* what a message asks beside its bytes */
-    for (int l = 1; l < views->levels; l++) {
-        const struct probe_view *v = &views->view[l];
-        bytes[l] = 0;
-        if (v->groups->count < 2)
-            continue;
-        if (probe_size(world, v, round_s, &bytes[l], err))
-            return -1;
-        int64_t want = probe_shift_room(v->groups, bytes[l]);
-        *room = want > *room ? want : *room;
+    return ask && device_kind(ask->device) != DEVICE_CPU;
+}
+
+/* By what its rounds go, as a training's exchanges will; nccl may be NULL. */
+static int open_over(struct probe *p, struct world *world, const struct probe_ask *ask,
+                     struct exec_nccl *nccl, int64_t room, struct err *err)
+{
+    if (probe_open(p, world, room, err))
+        return -1;
+    if (is_gpu(ask) && probe_gpu_open(p, ask->device, err)) {
+        probe_close(p);
+        return -1;
     }
+    p->nccl = nccl;
     return 0;
+}
+
+/* bytes[l] of a round of level l, over MPI. */
+static int size_rounds(struct world *world, const struct probe_views *views, int64_t *bytes,
+                       struct err *err)
+{
+    bytes[0] = INSIDE_BYTES;
+    for (int l = 1; l < views->levels; l++)
+        if (views->view[l].groups->count > 1 &&
+            probe_size(world, &views->view[l], round_s, &bytes[l], err))
+            return -1;
+    return 0;
+}
+
+/* The same over NCCL. */
+static int size_rounds_gpu(struct world *world, const struct probe_views *views,
+                           const struct probe_ask *ask, struct exec_nccl *nccl, int64_t *bytes,
+                           struct err *err)
+{
+    int64_t room = probe_shift_room(views->view[1].groups, PROBE_LOOK_BYTES);
+    struct probe p;
+    int rc = open_over(&p, world, ask, nccl, room, err);
+
+    if (rc)
+        return -1;
+    for (int l = 0; rc == 0 && l < views->levels; l++)
+        if (probe_passes(views, l))
+            rc = probe_size_gpu(&p, views, l, round_s, &bytes[l], err);
+    probe_close(&p);
+    return rc;
+}
+
+/* For the largest round, and for what a message asks beside its bytes. */
+static int64_t room_of(const struct probe_views *views, const struct probe_ask *ask,
+                       const int64_t *bytes)
+{
+    int64_t room = ask ? probe_left_room(views->view[1].groups) : 0;
+
+    for (int l = 0; l < views->levels; l++) {
+        int64_t want = bytes[l] + 64;
+        if (l)
+            want = probe_shift_room(views->view[l].groups, bytes[l]);
+        room = want > room ? want : room;
+    }
+    return room;
 }
 
 /* What links and computing leave each other: needs the rates. */
@@ -430,6 +497,7 @@ static int measure_own(struct world *world, const struct probe_ask *ask, struct 
     struct device *device = ask ? ask->device : NULL;
 
     t->device = device && device_kind(device) == DEVICE_CUDA ? TOPO_CUDA : TOPO_CPU;
+    t->transport = ask ? ask->transport : TOPO_OVER_MPI;
     int rc = probe_memory(world, device, &t->memory_bytes, err);
     rc = rc || !ask ? rc : probe_devices(world, t, err);
     rc = rc || !ask ? rc : probe_flops(world, ask, &t->flops, err);
@@ -437,23 +505,39 @@ static int measure_own(struct world *world, const struct probe_ask *ask, struct 
     return rc || !ask ? rc : probe_copy(world, device, t->memory_bytes, &t->memory_Bps, err);
 }
 
+/* Copies that no driver pinned memory for are slower, and so is what is measured of them. */
+static int doubt_copies(const struct probe *p, struct topo *t, struct err *err)
+{
+    int ranks = p->world->ranks, detours = 0, detour = p->gpu && !p->gpu->pinned;
+    int *all = mem_new((size_t)ranks, sizeof *all);
+    int rc = world_allgather(p->world, &detour, sizeof detour, all, err);
+
+    for (int r = 0; rc == 0 && r < ranks; r++)
+        detours += all[r];
+    if (rc == 0 && detours)
+        snprintf(t->doubt, sizeof t->doubt,
+                 "the driver pins no memory of the host for %d of %d ranks: copies are slower",
+                 detours, ranks);
+    mem_free(all);
+    return rc;
+}
+
 static int measure_all(struct world *world, const struct probe_views *views,
-                       const struct probe_ask *ask, struct topo *out, struct err *err)
+                       const struct probe_ask *ask, struct exec_nccl *nccl, struct topo *out,
+                       struct err *err)
 {
     struct probe p = {0};
     struct topo t = {0};
-    int64_t bytes[TOPO_LEVELS_MAX], room = 0;
-    int64_t left = ask ? probe_left_room(views->view[1].groups) : 0;
-    int gpu = ask && device_kind(ask->device) != DEVICE_CPU;
+    int64_t bytes[TOPO_LEVELS_MAX] = {0};
+    int rc = nccl ? size_rounds_gpu(world, views, ask, nccl, bytes, err)
+                  : size_rounds(world, views, bytes, err);
 
-    if (size_rounds(world, views, bytes, &room, err))
-        return -1;
-    if (probe_open(&p, world, room > left ? room : left, err))
+    if (rc || open_over(&p, world, ask, nccl, room_of(views, ask, bytes), err))
         return -1;
     probe_views_topo(views, world, &t);
-    int rc = gpu ? probe_gpu_open(&p, ask->device, err) : 0;
-    rc = rc ? rc : measure(&p, views, bytes, &t, err);
+    rc = measure(&p, views, bytes, &t, err);
     rc = rc ? rc : check(&t, err);
+    rc = rc || nccl || !is_gpu(ask) ? rc : doubt_copies(&p, &t, err);
     rc = rc || !ask ? rc : measure_beside(&p, views, ask, &t, err);
     probe_close(&p);
     rc = rc ? rc : measure_own(world, ask, &t, err);
@@ -469,12 +553,22 @@ int probe_topo(struct world *world, const struct probe_found *found,
                const struct probe_ask *ask, struct topo *out, struct err *err)
 {
     double before_s = world->deadline_s;
+    struct exec_nccl *nccl = NULL;
     struct probe_views views;
 
+    /* With the world's own patience: NCCL looks at the whole machine first, on every host. */
+    if (ask && ask->transport == TOPO_OVER_NCCL &&
+        exec_nccl_open_world(&nccl, world, ask->device, 0, err))
+        return -1;
     world->deadline_s = PROBE_PATIENCE_S;
+    if (nccl)
+        exec_nccl_wait_for(nccl, PROBE_PATIENCE_S);
     probe_views_init(&views, world, found);
-    int rc = measure_all(world, &views, ask, out, err);
+    int rc = measure_all(world, &views, ask, nccl, out, err);
     probe_views_release(&views);
+    if (rc && nccl && err->code == ERR_PEER) /* nobody comes to where communicators end */
+        exec_nccl_abort(nccl);
+    exec_nccl_close(nccl);
     world->deadline_s = before_s;
     return rc;
 }

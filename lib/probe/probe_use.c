@@ -49,7 +49,7 @@ struct uses {
 
 static int start_lap(struct exchange *x, struct err *err)
 {
-    return probe_start(x->probe, &x->round, err);
+    return probe_start(x->probe, &x->round, 0, err);
 }
 
 static int exchange_start(void *arg, struct err *err)
@@ -63,7 +63,7 @@ static int exchange_start(void *arg, struct err *err)
 static enum stream_state exchange_poll(void *arg, struct err *err)
 {
     struct exchange *x = arg;
-    enum stream_state now = exec_mpi_poll(x->round.exec, err);
+    enum stream_state now = probe_poll(&x->round, err);
 
     if (now != STREAM_DONE || ++x->lap == x->laps)
         return now;

@@ -54,6 +54,11 @@ const char *topo_device_name(enum topo_device device)
     return device == TOPO_CUDA ? "cuda" : "cpu";
 }
 
+const char *topo_transport_name(enum topo_transport transport)
+{
+    return transport == TOPO_OVER_NCCL ? "nccl" : "mpi";
+}
+
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err)
 {
     static const char *const names[TOPO_FORMATS] = {

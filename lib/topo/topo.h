@@ -12,6 +12,7 @@
 enum { TOPO_LEVELS_MAX = 8, TOPO_SOURCE_BYTES = 160, TOPO_NAME_BYTES = 96 };
 
 enum topo_device { TOPO_CPU, TOPO_CUDA };
+enum topo_transport { TOPO_OVER_MPI, TOPO_OVER_NCCL };
 
 /*
  * A fabric: levels from the inside out.  Level 0 joins the ranks of a group (the fast tier);
@@ -54,21 +55,22 @@ struct topo_devices { /* of a group's host; 0 and "" where unknown or none */
 
 struct topo {
     int levels;
-    struct topo_level *level;     /* [levels], owned; two at least */
-    struct groups groups;         /* the groups of level 0, owned */
-    char **host;                  /* [groups.count], owned, "" where unknown */
-    struct topo_port *port;       /* [groups.count], owned */
-    int *block;                   /* [levels-2][groups.count], owned: at level 2..; or NULL */
-    struct topo_devices *devices; /* [groups.count], owned */
-    enum topo_device device;      /* that ranks were measured on: what the next three are of */
-    int64_t memory_bytes;         /* per rank, 0 where unknown */
-    double flops;                 /* per rank, all ranks busy, 0 where unknown */
-    enum dtype compute_type;      /* of the products that these are of: f32, bf16 */
+    struct topo_level *level;      /* [levels], owned; two at least */
+    struct groups groups;          /* the groups of level 0, owned */
+    char **host;                   /* [groups.count], owned, "" where unknown */
+    struct topo_port *port;        /* [groups.count], owned */
+    int *block;                    /* [levels-2][groups.count], owned: at level 2..; or NULL */
+    struct topo_devices *devices;  /* [groups.count], owned */
+    enum topo_device device;       /* that ranks were measured on: what the next three are of */
+    enum topo_transport transport; /* by which levels were measured; MPI where they were not */
+    int64_t memory_bytes;          /* per rank, 0 where unknown */
+    double flops;                  /* per rank, all ranks busy, 0 where unknown */
+    enum dtype compute_type;       /* of the products that these are of: f32, bf16 */
     double memory_Bps; /* per rank, all copying: bytes read plus bytes written; or 0 */
     /* What goes across passes ports inside too, where groups end above level 0: a collective
        that works inside and across at once takes so much longer inside, in parts of 1. */
     double inside_extra;
-    char doubt[TOPO_SOURCE_BYTES]; /* what another tool's file left open, to be told; "" */
+    char doubt[TOPO_SOURCE_BYTES]; /* what another tool's file, or measuring, left open; "" */
 };
 
 /* Bounds on what a text may claim: far beyond any machine, and near enough that no product of a
@@ -116,8 +118,8 @@ enum topo_format {
     TOPO_NCCL,     /* of a machine, not of a fabric: topo_export_nccl() prints it */
     TOPO_FORMATS
 };
-const char *topo_device_name(enum topo_device device); /* "cpu", "cuda" */
-/* "yaml", "json", "table", ... */
+const char *topo_device_name(enum topo_device device);          /* "cpu", "cuda" */
+const char *topo_transport_name(enum topo_transport transport); /* "mpi", "nccl" */
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err);
 int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct err *err);
 
@@ -141,10 +143,8 @@ double topo_usual_port_Bps(const struct topo *t); /* the median of all ports, bo
 #define TOPO_SLOW_SHARE 0.95
 double topo_slow_Bps(const struct topo *t, int k, double usual_Bps);
 
-/* The level at which two ranks meet; 0: the same group. */
-int topo_pair_level(const struct topo *t, int a, int b);
+int topo_pair_level(const struct topo *t, int a, int b); /* where they meet; 0: one group */
 
-/* The ranks of group k as "0-7" or "0,2,4"; owned by the caller. */
-char *topo_ranks_text(const struct topo *t, int k);
+char *topo_ranks_text(const struct topo *t, int k); /* "0-7", "0,2,4"; owned by the caller */
 
 #endif

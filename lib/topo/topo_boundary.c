@@ -260,6 +260,7 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
     set_hosts(t, unit, out);
     set_blocks(t, b, unit, out);
     out->device = t->device;
+    out->transport = t->transport;
     out->compute_type = t->compute_type;
     out->memory_bytes = t->memory_bytes;
     out->flops = t->flops;

@@ -143,6 +143,8 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
         diff_level(d, old, t, l);
     at(d, "%s", "");
     words(d, "device", topo_device_name(old->device), topo_device_name(t->device));
+    words(d, "transport", topo_transport_name(old->transport),
+          topo_transport_name(t->transport));
     number(d, "memory_bytes", (double)old->memory_bytes, (double)t->memory_bytes);
     number(d, "flops", old->flops, t->flops);
     words(d, "compute_type", dtype_name(old->compute_type), dtype_name(t->compute_type));

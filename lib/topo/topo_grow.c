@@ -38,6 +38,7 @@ void topo_grow(const struct topo *t, int groups, struct topo *out)
         out->port[k] = t->port[k % g];
     copy_blocks(out, t);
     out->device = t->device;
+    out->transport = t->transport;
     out->compute_type = t->compute_type;
     out->memory_bytes = t->memory_bytes;
     out->flops = t->flops;

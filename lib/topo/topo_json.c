@@ -72,6 +72,8 @@ void topo_print_json(const struct topo *t, FILE *out)
     jout_text(&j, "schema", "paro.topo/1");
     jout_int(&j, "ranks", t->groups.ranks);
     jout_text(&j, "device", topo_device_name(t->device));
+    if (t->transport != TOPO_OVER_MPI)
+        jout_text(&j, "transport", topo_transport_name(t->transport));
     if (t->memory_bytes)
         jout_int(&j, "memory_bytes", t->memory_bytes);
     else

@@ -52,6 +52,7 @@ void topo_some(const struct topo *t, int ranks, const int *group_of, struct topo
     }
     number_blocks(out, t, kept);
     out->device = t->device;
+    out->transport = t->transport;
     out->compute_type = t->compute_type;
     out->memory_bytes = t->memory_bytes;
     out->flops = t->flops;

@@ -251,7 +251,8 @@ static void put_rank(const struct topo *t, FILE *out)
 {
     struct units u;
 
-    fprintf(out, "each rank: %smemory %s", t->device == TOPO_CUDA ? "on a GPU, " : "",
+    fprintf(out, "each rank: %s%smemory %s", t->device == TOPO_CUDA ? "on a GPU, " : "",
+            t->transport == TOPO_OVER_NCCL ? "over NCCL, " : "",
             t->memory_bytes ? units_bytes(&u, (double)t->memory_bytes) : "unknown");
     fprintf(out, ", compute %s", t->flops > 0 ? units_count(&u, t->flops) : "unknown");
     if (t->flops > 0)

@@ -28,7 +28,7 @@ struct doc_group {
 };
 
 struct doc {
-    char *format, *device, *memory_bytes, *flops, *compute_type, *memory_Bps;
+    char *format, *device, *transport, *memory_bytes, *flops, *compute_type, *memory_Bps;
     struct doc_level *levels;
     unsigned levels_count;
     struct doc_group *groups;
@@ -85,6 +85,7 @@ static const cyaml_schema_field_t doc_fields[] = {
     CYAML_FIELD_SEQUENCE("levels", CYAML_FLAG_POINTER, struct doc, levels, &level_schema, 2,
                          TOPO_LEVELS_MAX),
     TEXT(doc, device, CYAML_FLAG_OPTIONAL, 1, NUMBER_BYTES),
+    TEXT(doc, transport, CYAML_FLAG_OPTIONAL, 1, NUMBER_BYTES),
     NUMBER(doc, memory_bytes, CYAML_FLAG_OPTIONAL),
     NUMBER(doc, flops, CYAML_FLAG_OPTIONAL),
     TEXT(doc, compute_type, CYAML_FLAG_OPTIONAL, 1, NUMBER_BYTES),
@@ -392,6 +393,16 @@ static int read_device(struct topo *t, const struct yaml *y, const char *text, s
     return 0;
 }
 
+static int read_transport(struct topo *t, const struct yaml *y, const char *text,
+                          struct err *err)
+{
+    if (text && !strcmp(text, topo_transport_name(TOPO_OVER_NCCL)))
+        t->transport = TOPO_OVER_NCCL;
+    else if (text && strcmp(text, topo_transport_name(TOPO_OVER_MPI)) != 0)
+        return yaml_fail(y, "transport", err, "is '%s', expected mpi or nccl", text);
+    return 0;
+}
+
 static int read_compute_type(struct topo *t, const struct yaml *y, const char *text,
                              struct err *err)
 {
@@ -405,7 +416,8 @@ static int read_compute_type(struct topo *t, const struct yaml *y, const char *t
 static int read_doc(struct topo *t, const struct yaml *y, const struct doc *doc,
                     struct err *err)
 {
-    if (read_device(t, y, doc->device, err) || read_compute_type(t, y, doc->compute_type, err))
+    if (read_device(t, y, doc->device, err) || read_transport(t, y, doc->transport, err) ||
+        read_compute_type(t, y, doc->compute_type, err))
         return -1;
     if (doc->memory_bytes && yaml_i64(y, "memory_bytes", doc->memory_bytes, 1,
                                       TOPO_MEMORY_MAX_BYTES, &t->memory_bytes, err))
@@ -530,6 +542,8 @@ void topo_print_yaml(const struct topo *t, FILE *out)
         put_level(out, &t->level[l]);
     if (t->device != TOPO_CPU)
         fprintf(out, "device: %s\n", topo_device_name(t->device));
+    if (t->transport != TOPO_OVER_MPI)
+        fprintf(out, "transport: %s\n", topo_transport_name(t->transport));
     if (t->memory_bytes)
         fprintf(out, "memory_bytes: %" PRId64 "\n", t->memory_bytes);
     if (t->flops > 0)

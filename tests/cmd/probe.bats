@@ -18,7 +18,9 @@ carries() {
 carries_on() {
     local check=${B_EMULATED:-${B/build/build-emulated}}/mpi/probe_check
     [ -x "$check" ] || skip "no emulated build here"
-    run timeout 100 mpirun -np "$1" "$check" "$2" cuda:0
+    # shellcheck disable=SC2016
+    NCCL_MULTI_RANK_GPU_ENABLE=1 run timeout 100 mpirun -np "$1" sh -c \
+        'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh "$check" "$2" cuda:0 "${@:4}"
     echo "$output"
     [ "$status" = 0 ] && [ "${lines[0]}" = "ok $2 turns 10 rings $3" ]
 }
@@ -43,6 +45,16 @@ carries_on() {
         grep -q 'rank [0-9]*: and are in the GPU as they arrived' <<<"$output"
         ! grep -q 'as they were sent' <<<"$output"
     done
+}
+
+@test "over NCCL, too; and bits that are flipped, going in or coming out" {
+    carries_on 4 4x1 6 nccl
+    carries_on 2 1x2 0 nccl
+    EMULATED_LATE=1 carries_on 7 '[3,1,2,1]' 6 nccl
+    EMULATED_COPY=flip-in:3 carries_on 3 3x1 3 nccl && return 1
+    grep -q 'rank [0-9]*: words are as they were \(in the GPU\|sent\) ' <<<"$output"
+    EMULATED_COPY=flip-out:4 carries_on 3 3x1 3 nccl && return 1
+    grep -q 'rank [0-9]*: words are as they were \(in the GPU\|sent\) ' <<<"$output"
 }
 
 @test "a GPU that fails while its products are timed has no rate" {

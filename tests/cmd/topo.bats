@@ -329,7 +329,7 @@ refused() {
     fails "paro-topo: bad.yaml:16: 'format' is given twice, first on line 1, expected once" \
         paro-topo -i bad.yaml
     { cat good.yaml; echo "a: &a [$(printf 'x,%.0s' {1..9})x]"; } > bad.yaml
-    fails "paro-topo: bad.yaml:16: 'a' is an unknown key, expected one of: format, levels, device, memory_bytes, flops, compute_type, memory_Bps, groups" \
+    fails "paro-topo: bad.yaml:16: 'a' is an unknown key, expected one of: format, levels, device, transport, memory_bytes, flops, compute_type, memory_Bps, groups" \
         paro-topo -i bad.yaml
     sed 's/\[2, 3\]/\&a [2, 3]/' good.yaml > bad.yaml
     fails "paro-topo: bad.yaml:15: has an anchor '&a', expected neither anchors nor aliases" \

@@ -92,14 +92,113 @@ number() {
     paro-topo -i fabric --format table | grep -q '^each rank: on a GPU, memory 4.00 GiB, '
 }
 
-@test "more ranks than GPUs, and rounds that would go over NCCL, are refused in one line" {
+@test "more ranks than GPUs are refused in one line" {
     with_gpu
     fails "rank 1 ($(hostname)): device cuda: rank 1 of this machine has no GPU of its own, there$(
         ) is 1: expected no more ranks, or cuda:N to share one" \
         mpirun -np 2 "$GPU_BIN/paro-topo" --device cuda
-    fails "rank 0 ($(hostname)): rounds between GPUs are measured over MPI, not over NCCL, expected$(
-        ) --transport mpi" mpirun -np 2 "$GPU_BIN/paro-topo" --device cuda:0 --transport nccl
-    export EMULATED_GPUS=2
-    fails "rank 0 ($(hostname)): rounds between GPUs are measured over MPI, not over NCCL, expected$(
-        ) --transport mpi" mpirun -np 2 "$GPU_BIN/paro-topo" --device cuda
+}
+
+@test "what a fabric was measured over is a key, read and compared; MPI is not written" {
+    paro-topo -i synth:2x2 > mpi
+    sed 's/^groups:/device: cuda\ntransport: nccl\n&/' mpi > nccl
+    paro-topo -i nccl > again
+    cmp nccl again
+    paro-topo -i nccl --json | grep -q '"device":"cuda","transport":"nccl",'
+    paro-topo -i nccl --format table | grep -q '^each rank: on a GPU, over NCCL, memory '
+    sed 's/^transport: .*/transport: mpi/; /^device/d' nccl > said
+    cmp mpi <(paro-topo -i said)
+    run -1 paro-topo -i nccl --diff mpi
+    [ "$output" = 'device: cpu -> cuda
+transport: mpi -> nccl' ]
+    sed 's/^transport: .*/transport: tcp/' nccl > wrong
+    fails "wrong:$(grep -n ^transport wrong | cut -d: -f1): 'transport' is 'tcp', expected mpi or nccl" \
+        paro-topo -i wrong
+}
+
+# over RANKS ONE NAME=VALUE... -- OPTION...: over NCCL, on one GPU that it may share; that
+# environment on rank ONE alone.
+over() {
+    local ranks=$1 one=$2 faults=()
+    for ((i = 3; i <= $#; i++)); do
+        [ "${!i}" = -- ] && break
+        faults+=("${!i}")
+    done
+    # shellcheck disable=SC2016
+    NCCL_MULTI_RANK_GPU_ENABLE=1 ON=$one FAULTS=${faults[*]} timeout 100 mpirun -np "$ranks" sh -c '
+        export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
+        echo $$ > pid-$OMPI_COMM_WORLD_RANK
+        [ $OMPI_COMM_WORLD_RANK != $ON ] || export $FAULTS NOTHING=
+        exec "$@"' sh "$GPU_BIN/paro-topo" --device cuda:0 --transport nccl "${@:i + 1}"
+}
+
+@test "over NCCL: links between GPUs, one GPU alone, groups that are found" {
+    with_gpu
+    EMULATED_GPUS=2 measure 2 --device cuda 2> said # auto
+    [ ! -s said ]
+    grep -qx 'transport: nccl' fabric
+    number latency_s 1e-7 1
+    for key in flow_Bps port_Bps member_Bps; do number $key 1e6 1e13; done
+    for key in rate_left compute_left; do number $key 0.000001 1; done
+    EMULATED_PIN=0 over 1 0 -- > fabric 2> said # only what the host reads is slower
+    [ ! -s said ]
+    number memory_Bps 1e6 1e13
+    EMULATED_LATE=1 over 3 0 -- --discover > fabric 2> said
+    grep -qx 'transport: nccl' fabric
+    [ "$(cat said)" = "paro-topo: groups are found by distances between hosts' memories, over MPI;$(
+        ) what is measured of them is NCCL's" ]
+}
+
+# over_fails PATTERN NAME=VALUE...: on rank 1 of 3; status 2, one line, nothing on standard output.
+over_fails() {
+    local rc=0
+    over 3 1 "${@:2}" -- > fabric 2> said || rc=$?
+    cat said
+    [ $rc = 2 ] && [ ! -s fabric ] && [ "$(grep -c '^paro-topo: ' said)" = 1 ] &&
+        grep -qE "^paro-topo: $1" said
+}
+
+@test "over NCCL a rank that fails ends all, in one line: its GPU, NCCL, no memory, a wrong word" {
+    with_gpu
+    local gpu='device cuda:0 \(a GPU in software\) failed at'
+    over_fails "rank 1: $gpu cudaEventQuery: " EMULATED_FAIL=cudaEventQuery:1000
+    over_fails "rank 1.*: $gpu a product of cuBLASLt: " EMULATED_FAIL=cublasLtMatmul:20
+    over_fails 'rank 1: ncclGroupEnd in step .*: remote process' EMULATE_NCCL=fail:100
+    over_fails "rank 1 \($(hostname)\): cannot have .* of memory of cuda:0 for what is sent: " \
+        EMULATED_GPU_BYTES=100000
+    over_fails "rank 1 \($(hostname)\): 1 words of a measurement arrived wrong" \
+        EMULATED_COPY=flip-out:6
+    over_fails "rank 1 \($(hostname)\): 1 words of a measurement are other in the GPU" \
+        EMULATED_COPY=flip-out:5
+}
+
+@test "over NCCL a rank that answers no more is waited for 15 s, not for ever" {
+    with_gpu
+    over_fails 'rank [0-2]: ncclGroupEnd in step .*: no answer from other ranks for 15 s' \
+        EMULATE_NCCL=stall:100
+}
+
+@test "over NCCL a rank that is killed: every process is gone" {
+    with_gpu
+    over 3 0 -- > fabric 2> said &
+    local run=$! rc=0
+    for _ in {1..100}; do [ -e pid-1 ] && break || sleep 0.1; done
+    sleep 2 # in the middle of it, on any machine; before it would be as good
+    kill -9 "$(cat pid-1)"
+    wait $run || rc=$?
+    [ $rc != 0 ] && [ $rc != 124 ] && [ ! -s fabric ]
+    for r in 0 1 2; do
+        for _ in {1..100}; do kill -0 "$(cat pid-$r)" 2> gone && sleep 0.1 || break; done
+        ! kill -0 "$(cat pid-$r)"
+    done
+}
+
+@test "a driver that pins no memory of the host: measured all the same, and told" {
+    with_gpu
+    # shellcheck disable=SC2016
+    timeout 100 mpirun -np 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || export EMULATED_PIN=0
+        exec "$@"' sh "$GPU_BIN/paro-topo" --device cuda:0 --transport mpi > fabric 2> said
+    number member_Bps 1e6 1e13
+    [ "$(grep '^paro-topo: ' said)" = "paro-topo: the driver pins no memory of the host for 1 of 2$(
+        ) ranks: copies are slower" ] || { cat said; return 1; }
 }

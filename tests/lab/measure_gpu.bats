@@ -25,8 +25,10 @@ on() {
     shift
     # shellcheck disable=SC2016
     timeout 100 paro-lab "${lab[@]}" -- sh -c \
-        'on=$1; shift; [ "$(hostname)" = node1 ] || on=; exec env $on "$@"' sh "${ON-}" \
-        "$GPU_BIN/paro-topo" --transport mpi "$@" > fabric 2> said
+        'on=$1; shift; [ "$(hostname)" = node1 ] || on=
+         export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
+         exec env $on "$@"' sh "${ON-}" \
+        "$GPU_BIN/paro-topo" --transport "${OVER:-mpi}" "$@" > fabric 2> said
 }
 measure() {
     on "$@" || { cat fabric said; return 1; }
@@ -82,6 +84,17 @@ slow_ways() {
 
 @test "3x1: a slow port's own two directions, by a GPU that does its work when it likes" {
     again slow_ways
+}
+
+over_nccl() {
+    OVER=nccl "$@" || return 1
+    grep -qx 'transport: nccl' fabric
+}
+
+@test "2x2 and 3x1 over NCCL: the shaped rates; a slow port is found, and its neighbours are not" {
+    again over_nccl healthy
+    number rate_left 0.000001 1
+    again over_nccl slow_ways
 }
 
 @test "the hosts' one GPU is shared out, whatever they are called; a GPU for each rank is its own" {

@@ -92,6 +92,13 @@ setup() {
     done | clean
 }
 
+@test "completions offer what there is to choose from" {
+    grep -q -- "'--transport=\[What .*\]:transport:(mpi nccl auto)'" completions/zsh/_paro-topo
+    grep -q -- "'--resume=\[Go on .*\]:auto|path:_files'" completions/zsh/_paro-train
+    grep -q -- "-l device -r -a 'cpu cuda' -d 'Measure " completions/fish/paro-topo.fish
+    grep -q -- "-l resume -r -a 'auto' -d 'Go on " completions/fish/paro-train.fish
+}
+
 @test "planners and filters load neither MPI nor oneDNN nor hwloc" {
     [ -z "$SAN" ] || skip "a sanitizer build links otherwise"
     for c in paro-plan paro-rank paro-sched paro-shard horing-check; do

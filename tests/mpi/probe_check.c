@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * probe_check SHAPE [DEVICE]: run under mpirun with as many ranks as SHAPE has, which is laid
- * over them whatever their hosts.  Turns of all kinds, rings through any neighbouring groups,
- * messages: every word that arrives is the one that its origin sent, and as many arrive as
- * should; on a GPU as DEVICE names it, through its memory, and its products have a rate.
+ * probe_check SHAPE [DEVICE [nccl]]: run under mpirun with as many ranks as SHAPE has, which is
+ * laid over them whatever their hosts.  Turns of all kinds, shifts one way at a time, rings
+ * through any neighbouring groups, messages: every word that arrives is the one that its origin
+ * sent, and as many arrive as should; on a GPU as DEVICE names it, through its memory, and its
+ * products have a rate; from GPU to GPU over NCCL.
  * Prints "ok SHAPE turns N rings N" from rank 0; status 1 with a line from the rank that finds
  * otherwise.
  */
@@ -14,6 +15,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "probe/probe_gpu.h"
+#include "probe/probe_parts.h"
 #include "probe/probe_ring.h"
 
 static struct world *world;
@@ -41,9 +43,8 @@ static void run(struct probe *p, struct probe_round *r, int64_t bytes_in)
         expect(got.gpu_wrong[1] == 0, "and are in the GPU as they arrived", &err);
         expect(got.took_s > 0, "takes time", &err);
         /* In a GPU they are counted with what lies between them, to 64 bytes each. */
-        expect(exec_mpi_arrived(r->exec) == bytes_in ||
-                   (p->gpu && exec_mpi_arrived(r->exec) > bytes_in &&
-                    exec_mpi_arrived(r->exec) <= r->in_bytes),
+        expect(probe_arrived(r) == bytes_in ||
+                   (p->gpu && probe_arrived(r) > bytes_in && probe_arrived(r) <= r->in_bytes),
                "bytes arrive, no more and no less", &err);
     }
 
@@ -91,6 +92,44 @@ static void check_turn(struct probe *p, const int *to, int64_t bytes)
     expect(probe_prepare(p, flow, flows, &r, &err) == 0, "a turn", &err);
     run(p, &r, in);
     mem_free(flow);
+}
+
+static int has(const struct probe_flow *flow, int flows, const struct probe_flow *one)
+{
+    for (int i = 0; i < flows; i++)
+        if (memcmp(&flow[i], one, sizeof *one) == 0)
+            return 1;
+    return 0;
+}
+
+/* The parts of a shift are all of its flows, each once; in none a group sends and receives. */
+static void check_parts(struct probe *p, int s, int64_t bytes)
+{
+    size_t most = (size_t)world->ranks * 2;
+    struct probe_flow *all = mem_new(most, sizeof *all), *some = mem_new(most, sizeof *some);
+    const int *group = p->view.groups->group_of;
+    struct probe_round r;
+    struct err err = {0};
+    int flows = probe_shift(&p->view, s, bytes, all), seen = 0;
+
+    for (int part = 0; part < PROBE_PARTS; part++) {
+        int n = probe_shift_part(&p->view, s, part, bytes, some);
+        int64_t in = 0;
+        for (int i = 0; i < n; i++) {
+            expect(has(all, flows, &some[i]), "a flow of the shift", &err);
+            in += some[i].dst == world->rank ? some[i].bytes : 0;
+            for (int j = 0; j < n; j++)
+                expect(group[some[i].src] != group[some[j].dst], "one way at a time", &err);
+        }
+        seen += n;
+        if (n == 0)
+            continue;
+        expect(probe_prepare(p, some, n, &r, &err) == 0, "a part of a shift", &err);
+        run(p, &r, in);
+    }
+    expect(seen == flows, "each flow of a shift in one part", &err);
+    mem_free(all);
+    mem_free(some);
 }
 
 static void check_ring(struct probe *p, int first, int count, int64_t bytes)
@@ -149,13 +188,14 @@ static void check_flops(struct device *device)
 int main(int argc, char **argv)
 {
     const int64_t sizes[] = {8, 4096, 61440, 61448, 200000};
+    struct exec_nccl *nccl = NULL;
     struct device *device = NULL;
     struct err err = {0};
     struct groups g;
     struct probe p;
     int turns = 0, rings = 0;
 
-    if (argc < 2 || argc > 3 || world_open(&world, &err) || groups_parse(&g, argv[1], &err)) {
+    if (argc < 2 || argc > 4 || world_open(&world, &err) || groups_parse(&g, argv[1], &err)) {
         fprintf(stderr, "probe_check: %s\n", err.text);
         return 2;
     }
@@ -167,11 +207,16 @@ int main(int argc, char **argv)
         expect(device_open(&device, argv[2], world->node_rank, &err) == 0, "a GPU", &err);
         expect(probe_gpu_open(&p, device, &err) == 0, "its memory", &err);
     }
+    if (argc > 3)
+        expect(exec_nccl_open_world(&nccl, world, device, 0, &err) == 0, "NCCL", &err);
+    p.nccl = nccl;
     int *to = mem_new((size_t)g.count, sizeof *to);
     for (int i = 0; i < 10; i++, turns++) {
         turn_of(g.count, (uint64_t)i, to);
         check_turn(&p, to, sizes[i % 5]);
     }
+    for (int s = 1; s < g.count; s++)
+        check_parts(&p, s, sizes[s % 5]);
     for (int first = 0; first < g.count; first++)
         for (int count = 2; first + count <= g.count; count++, rings++)
             check_ring(&p, first, count, sizes[rings % 5]);
@@ -183,6 +228,7 @@ int main(int argc, char **argv)
         printf("ok %s turns %d rings %d\n", argv[1], turns, rings);
     mem_free(to);
     probe_close(&p);
+    exec_nccl_close(nccl);
     device_close(device);
     groups_release(&g);
     world_close(world);

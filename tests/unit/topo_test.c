@@ -125,6 +125,7 @@ static void known(struct topo *t)
     t->level[1].compute_left = 0.5;
     t->level[1].use_lost_s = 2e-3;
     t->device = TOPO_CUDA;
+    t->transport = TOPO_OVER_NCCL;
     t->compute_type = DTYPE_BF16;
     t->memory_Bps = 6e9;
     t->devices[0] = (struct topo_devices){2, 8, 4, "NVIDIA \"H200\" #1: and others"};
@@ -147,6 +148,7 @@ static void keeps_what_is_known(void **state)
         assert_true(x->member_err_Bps == y->member_err_Bps && x->rate_left == y->rate_left);
         assert_true(x->compute_left == y->compute_left && x->use_lost_s == y->use_lost_s);
     }
+    assert_true(b.transport == TOPO_OVER_NCCL);
     assert_true(b.device == TOPO_CUDA && b.compute_type == DTYPE_BF16 && b.memory_Bps == 6e9);
     assert_memory_equal(a.devices, b.devices, 2 * sizeof *a.devices);
     char *second = print(&b, TOPO_YAML);
@@ -164,7 +166,7 @@ static void json_known(void **state)
         "\"compute_left\":1}",
         "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
         "\"compute_left\":0.5,\"use_lost_s\":0.002}",
-        "\"ranks\":4,\"device\":\"cuda\",\"memory_bytes\":4000000000",
+        "\"ranks\":4,\"device\":\"cuda\",\"transport\":\"nccl\",\"memory_bytes\":4000000000",
         "\"compute_type\":\"bf16\",\"memory_Bps\":6e+09,",
         "\"numa_nodes\":2,\"gpus\":8,\"nics\":4,"
         "\"gpu_name\":\"NVIDIA \\\"H200\\\" #1: and others\"}",
@@ -193,7 +195,7 @@ static void diff_known(void **state)
     known(&a);
     assert_int_equal(topo_parse_synth(&b, "2x2,memory=4e9,flops=1e11", &err), 0);
     FILE *f = open_memstream(&text, &bytes);
-    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 8);
+    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 9);
     fclose(f);
     assert_string_equal(text, "intra.message_s: 1.0e-06 -> 0 (-100.0 %)\n"
                               "intra.compute_left: 1 -> 0 (-100.0 %)\n"
@@ -201,6 +203,7 @@ static void diff_known(void **state)
                               "inter.compute_left: 0.5 -> 0 (-100.0 %)\n"
                               "inter.use_lost_s: 0.002 -> 0 (-100.0 %)\n"
                               "device: cuda -> cpu\n"
+                              "transport: nccl -> mpi\n"
                               "compute_type: bf16 -> f32\n"
                               "memory_Bps: 6000000000 -> 0 (-100.0 %)\n");
     free(text);
