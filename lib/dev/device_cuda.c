@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GPUs by the CUDA runtime.  Streams do not wait for the default one, events keep no time.
+ * GPUs by the CUDA runtime.  Streams do not wait for the default one, events keep no time.  The
+ * default stream is a program's that loads us: nothing is put there, where it would wait for
+ * all of that program's work, and could not while one of its streams is captured.
  * Every call first makes the device the calling thread's: a thread begins with device 0, and
  * the first thing it asked for would make a context there.
- * Reference: the CUDA runtime's manual, 13.0; what is used here is older than 12.0.
+ * Reference: the CUDA runtime's manual, 13.0; nothing here is newer than 12.0.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
@@ -37,6 +39,7 @@ static void close_device(struct device *d)
 {
     here(d);
     cudaDeviceSynchronize(); /* what failed was told, or nobody asked */
+    cudaStreamDestroy(d->aside);
 }
 
 static int memory(const struct device *d, int64_t *free_bytes, int64_t *bytes, struct err *err)
@@ -80,9 +83,9 @@ static int alloc(struct device *d, int64_t bytes, const char *what, void **out, 
         return refused(d, bytes, what, err);
     if (told(d, "cudaMalloc", rc, err))
         return -1;
-    /* On the default stream, which no queue waits for: hence done before it is handed out. */
-    if (asked(d, "cudaMemset", cudaMemset(p, 0, n)) ||
-        asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(NULL))) {
+    /* Which no queue waits for: hence done before it is handed out. */
+    if (asked(d, "cudaMemsetAsync", cudaMemsetAsync(p, 0, n, d->aside)) ||
+        asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(d->aside))) {
         cudaFree(p);
         return device_check(d, err);
     }
@@ -324,6 +327,7 @@ static int count_gpus(int *count, struct err *err)
 int device_open_cuda(struct device *d, int index, int local_rank, struct err *err)
 {
     struct cudaDeviceProp prop;
+    cudaStream_t aside = NULL;
     int count = 0;
 
     if (count_gpus(&count, err))
@@ -343,9 +347,12 @@ int device_open_cuda(struct device *d, int index, int local_rank, struct err *er
     cudaError_t rc = cudaSetDevice(d->index);
     if (rc == cudaSuccess)
         rc = cudaGetDeviceProperties(&prop, d->index);
+    if (rc == cudaSuccess)
+        rc = cudaStreamCreateWithFlags(&aside, cudaStreamNonBlocking);
     if (rc != cudaSuccess)
         return err_set(err, ERR_DEVICE, "cannot open device cuda:%d: %s", d->index,
                        cudaGetErrorString(rc));
     snprintf(d->name, sizeof d->name, "%s", prop.name);
+    d->aside = aside;
     return 0;
 }

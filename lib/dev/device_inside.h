@@ -49,6 +49,7 @@ struct device {
     enum device_kind kind;
     int index;
     char name[256];
+    void *aside; /* of a GPU: the stream on which new memory is zeroed */
     pthread_mutex_t lock;
     atomic_int failed;  /* the first failure is the one that counts: */
     struct err failure; /* under the lock */

@@ -221,6 +221,8 @@ static int launch(void *stream, void *to, const void *base, const void *arrived,
                        : n - packs * (int64_t)(16 / sizeof(bits));
     int64_t blocks = (most + THREADS - 1) / THREADS;
     blocks = blocks < BLOCKS_MOST ? blocks : (int64_t)BLOCKS_MOST;
+    /* An error of a program's that loads us, or of NCCL's, would be taken for this kernel's. */
+    (void)cudaGetLastError();
     KERN_LAUNCH(land<LAND>, dim3((unsigned)blocks), dim3(THREADS), 0, stream, (bits *)to,
                 (const bits *)base, (const bits *)arrived, ranks, head, packs, n);
     return (int)cudaGetLastError();

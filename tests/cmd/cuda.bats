@@ -100,7 +100,7 @@ fails() {
 }
 
 @test "a GPU that fails has failed for good, and says at what" {
-    for call in cudaMemcpyAsync:3 cudaMemset:2 cudaStreamSynchronize:5 cudaEventRecord:1 \
+    for call in cudaMemcpyAsync:3 cudaMemsetAsync:2 cudaStreamSynchronize:5 cudaEventRecord:1 \
         cudaEventQuery:1 cudaEventSynchronize:1 cudaStreamWaitEvent:1 cudaHostAlloc:1; do
         EMULATED_FAIL=$call run -1 "$CHECK" cuda
         grep -q "^# device cuda:0 (a GPU in software) failed at ${call%:*}: unspec" <<<"$output"

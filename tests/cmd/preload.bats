@@ -45,15 +45,17 @@ said() {
     [ "$(grep -c "$1" <<<"$output")" = "$2" ]
 }
 
-# ends WHAT [ODD]: nccl_end on two hosts of two; rank 1 with ODD in its environment
+# ends WHAT [ODD]: nccl_WHAT, or nccl_end WHAT, on two hosts of two; rank 1 with ODD in its
+# environment
 ends() {
     table 2,2 >tuning.yaml
-    export WHAT=$1 ODD=${2:-ODD=} PARO_TUNING=tuning.yaml
+    export WHAT=$1 ODD=${2:-ODD=} PARO_TUNING=tuning.yaml PROGRAM=$E/shim/nccl_end
+    [ ! -x "$E/shim/nccl_$1" ] || PROGRAM=$E/shim/nccl_$1
     # shellcheck disable=SC2016
     run timeout 60 mpirun -np 4 bash -c 'R=$OMPI_COMM_WORLD_RANK
         export NCCL_HOSTID=h$((R / 2)) LD_PRELOAD=$LIB
         [ "$R" != 1 ] || export "$ODD"
-        exec "$E/shim/nccl_end" "$WHAT"'
+        exec "$PROGRAM" "$WHAT"'
     echo "$output"
 }
 
@@ -129,6 +131,12 @@ ends() {
 @test "a graph that is captured on another stream is not spoilt" {
     ends capture
     [ "$status" = 0 ] && said '^ok$' 1 && said ': 1 collectives taken over$' 4
+}
+
+@test "a program that has not asked about an error of its own, or captures what waits for all" {
+    ends manners
+    [ "$status" = 0 ] && said '^ok$' 1 && said ': over 0$' 4
+    said ': 1 collectives taken over$' 12
 }
 
 @test "communicators that some ranks make and destroy in groups: all are known" {

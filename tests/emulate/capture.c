@@ -22,15 +22,25 @@ struct CUgraph_st {
     struct node *first, *last;
 };
 
-/* Calls that no thread makes which captures: they would wait, or the memory is not there yet
-   when the graph is. */
-static const char *const unsafe[] = {"cudaMalloc",       "cudaFree",
-                                     "cudaHostAlloc",    "cudaHostRegister",
-                                     "cudaMemset",       "cudaDeviceSynchronize",
-                                     "cudaStreamCreate", "cudaStreamSynchronize"};
+/* Calls that no thread makes which captures, nor any other while one captures for all: they
+   would wait, or the memory is not there yet when the graph is. */
+static const char *const unsafe[] = {"cudaMalloc",
+                                     "cudaFree",
+                                     "cudaHostAlloc",
+                                     "cudaFreeHost",
+                                     "cudaHostRegister",
+                                     "cudaHostUnregister",
+                                     "cudaMemset",
+                                     "cudaMemcpy",
+                                     "cudaDeviceSynchronize",
+                                     "cudaStreamCreate",
+                                     "cudaStreamSynchronize",
+                                     "cudaEventQuery",
+                                     "cudaEventSynchronize"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cudaStream_t captured; /* one at a time */
+static enum cudaStreamCaptureMode mode_of_it;
 static struct CUgraph_st *graph_now;
 static int spoilt;
 static _Thread_local int capturing; /* this thread began it */
@@ -47,14 +57,35 @@ static cudaError_t spoil(cudaError_t why)
     return why;
 }
 
+/* The default stream waits for those that are not apart from it. */
+static int waits_for_it(cudaStream_t stream)
+{
+    return captured && !stream && !(captured->flags & cudaStreamNonBlocking);
+}
+
+cudaError_t emulated_default_may(cudaStream_t stream)
+{
+    return waits_for_it(stream) ? spoil(cudaErrorStreamCaptureImplicit) : cudaSuccess;
+}
+
+/* Whether this thread may make unsafe calls. */
+static int may_all(void)
+{
+    if (mode_now == cudaStreamCaptureModeRelaxed)
+        return 1;
+    if (capturing)
+        return mode_of_it == cudaStreamCaptureModeRelaxed;
+    return mode_now != cudaStreamCaptureModeGlobal || mode_of_it != cudaStreamCaptureModeGlobal;
+}
+
 cudaError_t emulated_capture_may(const char *call, cudaStream_t stream)
 {
     static atomic_int asked;
     const char *refuse = getenv("EMULATED_CAPTURE");
 
-    int may = !capturing || mode_now == cudaStreamCaptureModeRelaxed;
-
-    for (size_t i = 0; !may && i < sizeof unsafe / sizeof *unsafe; i++)
+    if (!captured)
+        return cudaSuccess;
+    for (size_t i = 0; !may_all() && i < sizeof unsafe / sizeof *unsafe; i++)
         if (strcmp(call, unsafe[i]) == 0)
             return spoil(cudaErrorStreamCaptureUnsupported);
     if (!emulated_is_captured(stream))
@@ -90,10 +121,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 {
     cudaError_t rc = cudaErrorInvalidValue;
 
-    (void)mode;
     pthread_mutex_lock(&lock);
     if (!captured && stream) {
         captured = stream;
+        mode_of_it = mode;
         graph_now = calloc(1, sizeof *graph_now);
         if (!graph_now)
             abort();
@@ -134,7 +165,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
 {
     *status = emulated_is_captured(stream) ? cudaStreamCaptureStatusActive
                                            : cudaStreamCaptureStatusNone;
-    return cudaSuccess;
+    return emulated_said(waits_for_it(stream) ? cudaErrorStreamCaptureImplicit : cudaSuccess);
 }
 
 static void put(struct CUgraph_st *to, const struct CUgraph_st *from)

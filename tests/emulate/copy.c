@@ -68,6 +68,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
     (void)kind;
     if (rc == cudaSuccess)
+        rc = emulated_said(emulated_default_may(stream));
+    if (rc == cudaSuccess)
         rc = emulated_begin("cudaMemcpyAsync", NULL);
     if (rc != cudaSuccess)
         return rc;
@@ -78,5 +80,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    return cudaMemcpyAsync(to, from, bytes, kind, NULL);
+    cudaError_t rc = emulated_said(emulated_capture_may("cudaMemcpy", NULL));
+
+    return rc == cudaSuccess ? cudaMemcpyAsync(to, from, bytes, kind, NULL) : rc;
 }

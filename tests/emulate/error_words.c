@@ -37,6 +37,8 @@ const char *cudaGetErrorString(cudaError_t error)
         return "operation failed due to a previous error during capture";
     case cudaErrorStreamCaptureIsolation:
         return "dependency created on uncaptured work in another stream";
+    case cudaErrorStreamCaptureImplicit:
+        return "operation would make the legacy stream depend on a capturing blocking stream";
     case cudaErrorCapturedEvent:
         return "operation not permitted on an event last recorded in a capturing stream";
     }

@@ -20,6 +20,7 @@ struct emulated_work;
 
 struct CUstream_st {
     int device;
+    unsigned flags;
     int64_t asked, done; /* operations, ever */
     struct emulated_work *first, *last;
     struct CUstream_st *next; /* of all; never freed, for events name them */
@@ -42,6 +43,8 @@ int emulated_is_seen(cudaStream_t s, int64_t seq); /* whether who looks finds it
  */
 int emulated_is_captured(cudaStream_t stream);
 cudaError_t emulated_capture_may(const char *call, cudaStream_t stream);
+/* What work on the default stream (NULL) must say meanwhile. */
+cudaError_t emulated_default_may(cudaStream_t stream);
 int emulated_capture(cudaStream_t stream, void (*run)(void *arg), const void *arg,
                      size_t bytes);
 

@@ -372,8 +372,11 @@ static cudaError_t drop(enum kind kind, void *p, cudaError_t otherwise)
 
 cudaError_t cudaFreeHost(void *p)
 {
-    cudaError_t rc = p ? drop(HOST, p, cudaErrorInvalidValue) : cudaSuccess;
+    cudaError_t rc =
+        p ? emulated_said(emulated_capture_may("cudaFreeHost", NULL)) : cudaSuccess;
 
+    if (p && rc == cudaSuccess)
+        rc = drop(HOST, p, cudaErrorInvalidValue);
     if (rc == cudaSuccess)
         free(p);
     return rc;
@@ -405,7 +408,9 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
 
 cudaError_t cudaHostUnregister(void *p)
 {
-    return drop(REGISTERED, p, cudaErrorHostMemoryNotRegistered);
+    cudaError_t rc = emulated_said(emulated_capture_may("cudaHostUnregister", NULL));
+
+    return rc == cudaSuccess ? drop(REGISTERED, p, cudaErrorHostMemoryNotRegistered) : rc;
 }
 
 struct filling {
@@ -423,8 +428,10 @@ static void fill(void *arg)
 
 static cudaError_t set(const char *call, void *p, int value, size_t bytes, cudaStream_t stream)
 {
-    cudaError_t rc = emulated_begin(call, stream);
+    cudaError_t rc = emulated_said(emulated_default_may(stream));
 
+    if (rc == cudaSuccess)
+        rc = emulated_begin(call, stream);
     if (rc != cudaSuccess)
         return rc;
     emulated_do(stream, fill, &(struct filling){p, value, bytes}, sizeof(struct filling));
@@ -459,13 +466,13 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
     cudaError_t rc = fault("cudaStreamCreate");
 
-    (void)flags;
     if (rc != cudaSuccess)
         return rc;
     *stream = calloc(1, sizeof **stream);
     if (!*stream)
         abort();
     (*stream)->device = device_now;
+    (*stream)->flags = flags;
     emulated_add(*stream);
     return cudaSuccess;
 }
@@ -480,7 +487,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     if (stream)
         emulated_run_to(stream, stream->asked);
-    return fault("cudaStreamSynchronize");
+    cudaError_t rc = emulated_default_may(stream);
+    return rc == cudaSuccess ? fault("cudaStreamSynchronize") : emulated_said(rc);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
@@ -526,8 +534,10 @@ static void stamp(void *arg)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    cudaError_t rc = fault_on("cudaEventRecord", stream);
+    cudaError_t rc = emulated_said(emulated_default_may(stream));
 
+    if (rc == cudaSuccess)
+        rc = fault_on("cudaEventRecord", stream);
     if (rc != cudaSuccess)
         return rc;
     if (!event || (stream && stream->device != event->device))
@@ -555,7 +565,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
     emulated_run_some();
     if (rc == cudaSuccess && event->stream && !emulated_is_seen(event->stream, event->seq))
-        rc = cudaErrorNotReady;
+        rc = emulated_said(cudaErrorNotReady); /* it counts as an error */
     return rc;
 }
 
