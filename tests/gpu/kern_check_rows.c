@@ -516,6 +516,7 @@ void check_loss(struct check *c)
     loss_case(c, 7, 7, 8);
     loss_case(c, 33, 1000, 1003);
     loss_case(c, 33, 1003, 1008);
+    loss_case(c, 9001, 3, 8); /* more rows than the threads that add them up take at once */
     loss_case(c, 3, 60003, 60008);
     loss_case(c, 64, 4096, 4096);
     if (!c->quick)
