@@ -270,16 +270,32 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
     }
 }
 
+/*
+ * One block: with one row at a time, 8192 take eight answers of the second cache and 8192
+ * logarithms in double, some 8 us.  So AT_ONCE rows of a thread come at once, and have one
+ * logarithm: sums are from 1 to v < 2^31, their product below 2^248.
+ */
+enum { AT_ONCE = 8 };
+
 __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *part, int64_t n)
 {
     __shared__ double room[32];
     double sum = 0;
 
-    for (int64_t i = threadIdx.x; i < n; i += 1024) {
-        float4 p = part[i];
+    for (int64_t i = threadIdx.x; i < n; i += AT_ONCE * 1024) {
+        float4 p[AT_ONCE];
+        double product = 1;
 
-        if (p.y != 0) /* a row's sum is 1 at least, or NaN */
-            sum += (double)p.x + log((double)p.y) - (double)p.z;
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            p[k] = i + k * 1024 < n ? part[i + k * 1024] : make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (p[k].y != 0) { /* a row's sum is 1 at least, or NaN; of one left out it is 0 */
+                sum += (double)p[k].x - (double)p[k].z;
+                product *= (double)p[k].y;
+            }
+        sum += log(product);
     }
     sum = kern_block_sum(sum, room);
     if (threadIdx.x == 0)
@@ -310,10 +326,11 @@ template <class T> static void launch(void *stream, T *logits, int64_t n, rows r
                                 : fits ? long_kernel<full, T>
                                        : long_kernel<1, T>;
 
+    int64_t may = held ? HELD_MOST : long_most(); /* of a kernel, whatever this row takes */
     if (!held)
-        bytes = fits ? kern_least(bytes, long_most()) : 0;
+        bytes = fits ? kern_least(bytes, may) : 0;
     r.kept = (int)(bytes / 16);
-    KERN_SHARED_MOST(kernel, bytes);
+    KERN_SHARED_MOST(kernel, may);
     KERN_LAUNCH(kernel, (unsigned)n, (unsigned)threads, bytes, stream, logits, r);
 }
 

@@ -318,7 +318,7 @@ static void launch_packs(void *stream, enum dtype act, back_args<T, W> a)
     int64_t bytes = STAGES * 3 * s.each * s.threads * s.across * 16;
     dim3 block((unsigned)s.threads, (unsigned)s.across);
 
-    KERN_SHARED_MOST(kernel, bytes);
+    KERN_SHARED_MOST(kernel, STAGES * 3 * s.each * THREADS * 16);
     KERN_LAUNCH(kernel, (unsigned)blocks_of(act, a.n, a.c), block, bytes, stream, a);
 }
 

@@ -256,6 +256,8 @@ void check_bias(struct check *c)
     bias_case(c, 129, 130, 131, 1);
     bias_case(c, 300, 64, 192, 64);
     bias_case(c, 33, 2048, 2048, 0);
+    if (!c->quick) /* fewer pieces of rows than there might be */
+        bias_case(c, 300, 20000, 20000, 0);
 }
 
 static void rope_case(struct check *c, int64_t seq, int64_t D, int64_t heads, int64_t off)
@@ -516,6 +518,7 @@ void check_loss(struct check *c)
     loss_case(c, 7, 7, 8);
     loss_case(c, 33, 1000, 1003);
     loss_case(c, 33, 1003, 1008);
+    loss_case(c, 9001, 3, 8); /* more rows than the threads that add them up take at once */
     loss_case(c, 3, 60003, 60008);
     loss_case(c, 64, 4096, 4096);
     if (!c->quick)
