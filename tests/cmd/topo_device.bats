@@ -5,6 +5,7 @@
 # (make emulated).  Links are in tests/lab/measure_gpu.bats.
 bats_require_minimum_version 1.5.0
 load mpi
+load fabric
 
 setup() {
     GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin}
@@ -21,12 +22,6 @@ fails() {
     [ "$(grep '^paro-topo: ' <<<"$stderr")" = "paro-topo: $1" ] || { echo "$stderr"; return 1; }
 }
 measure() { timeout 100 mpirun -np "$1" "$GPU_BIN/paro-topo" "${@:2}" > fabric; }
-# number KEY LEAST MOST: the value of that key in `fabric` lies there.
-number() {
-    awk -v key="$1:" -v least="$2" -v most="$3" '
-        $1 == key { n++; if ($2 + 0 < least + 0 || $2 + 0 > most + 0) { print; bad = 1 } }
-        END { exit !n || bad }' fabric
-}
 
 @test "a word that is none is told, by all ranks in one line" {
     fails "device 'gpu', expected cpu, cuda or cuda:N" mpirun -np 1 paro-topo --device gpu

@@ -7,6 +7,7 @@
 # within the same tenth: 500 Mbit/s x 1448/1514 = 59.8 MB/s.
 bats_require_minimum_version 1.5.0
 load lab
+load ../cmd/fabric
 
 setup_file() {
     find_lab || return 0
@@ -32,23 +33,6 @@ on() {
 }
 measure() {
     on "$@" || { cat fabric said; return 1; }
-    paro-topo --json -i fabric > json
-}
-
-# near PATH MB/s: of the JSON document, as levels.1.port_Bps.
-near() {
-    perl -MJSON::PP -e '
-        local $/; open my $f, "<", "json"; my $v = decode_json(<$f>);
-        $v = ref $v eq "ARRAY" ? $v->[$_] : $v->{$_} for split /\./, $ARGV[0];
-        $v /= 1e6;
-        printf "%s is %.1f MB/s, expected %s\n", $ARGV[0], $v, $ARGV[1];
-        exit !($v > 0.9 * $ARGV[1] && $v < 1.1 * $ARGV[1])' "$1" "$2"
-}
-# number KEY LEAST MOST: each value of that key in `fabric` lies there, and there is one at least.
-number() {
-    awk -v key="$1:" -v least="$2" -v most="$3" '
-        $1 == key { n++; if ($2 + 0 < least + 0 || $2 + 0 > most + 0) { print; bad = 1 } }
-        END { exit !n || bad }' fabric
 }
 
 healthy() {

@@ -24,6 +24,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "nccl_fixture.h"
+
 enum { N = 16000 };
 
 struct user {
@@ -34,14 +36,6 @@ struct user {
     float *in, *out; /* of the GPU */
     float host[N];
 };
-
-static void must(int rc, const char *what)
-{
-    if (rc == 0)
-        return;
-    fprintf(stderr, "nccl_end: %s: %d\n", what, rc);
-    MPI_Abort(MPI_COMM_WORLD, 2);
-}
 
 static void nap_ms(long ms)
 {
@@ -70,16 +64,6 @@ static int is_wrong(struct user *u)
     return wrong;
 }
 
-static ncclUniqueId new_id(const struct user *u)
-{
-    ncclUniqueId id;
-
-    if (u->rank == 0)
-        must(ncclGetUniqueId(&id), "id");
-    MPI_Bcast(&id, (int)sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
-    return id;
-}
-
 static void *watchdog(void *arg)
 {
     struct user *u = arg;
@@ -95,7 +79,7 @@ static void aborted(struct user *u)
 {
     pthread_t dog;
 
-    must(ncclCommInitRank(&u->comm, u->ranks, new_id(u), u->rank), "init");
+    must(ncclCommInitRank(&u->comm, u->ranks, nccl_new_id(u->rank), u->rank), "init");
     must(reduce(u), "all-reduce"); /* now all is made */
     must(pthread_create(&dog, NULL, watchdog, u), "thread");
     if (u->rank != 1)
@@ -107,7 +91,7 @@ static void simulated(struct user *u)
 {
     ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
 
-    must(ncclCommInitRank(&u->comm, u->ranks, new_id(u), u->rank), "init");
+    must(ncclCommInitRank(&u->comm, u->ranks, nccl_new_id(u->rank), u->rank), "init");
     must(ncclGroupStart(), "group");
     must(reduce(u), "all-reduce");
     must(ncclGroupSimulateEnd(&info), "group");
@@ -123,7 +107,7 @@ static void captured(struct user *u)
     cudaStream_t other = NULL;
     cudaGraph_t graph = NULL;
 
-    must(ncclCommInitRank(&u->comm, u->ranks, new_id(u), u->rank), "init");
+    must(ncclCommInitRank(&u->comm, u->ranks, nccl_new_id(u->rank), u->rank), "init");
     must(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "stream");
     must(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal), "capture");
     must(reduce(u), "all-reduce");
@@ -138,7 +122,7 @@ static void captured(struct user *u)
 
 static void twice(struct user *u)
 {
-    must(ncclCommInitRank(&u->comm, u->ranks, new_id(u), u->rank), "init");
+    must(ncclCommInitRank(&u->comm, u->ranks, nccl_new_id(u->rank), u->rank), "init");
     for (int i = 0; i < 2; i++)
         say(u, "all-reduce", reduce(u));
     must(ncclCommAbort(u->comm), "abort");
@@ -147,7 +131,7 @@ static void twice(struct user *u)
 static void grouped(struct user *u)
 {
     int odd = u->rank % 2, wrong = 0;
-    ncclUniqueId id[2] = {new_id(u), new_id(u)};
+    ncclUniqueId id[2] = {nccl_new_id(u->rank), nccl_new_id(u->rank)};
     ncclComm_t comm[2];
 
     for (int i = 0; i < 2; i++) {
@@ -173,19 +157,9 @@ static void grouped(struct user *u)
         puts("ok");
 }
 
-static void settle(ncclComm_t comm, ncclResult_t rc)
-{
-    ncclResult_t state = ncclInProgress;
-
-    must(rc != ncclSuccess && rc != ncclInProgress, "a call that does not block");
-    while (state == ncclInProgress)
-        must(ncclCommGetAsyncError(comm, &state), "state");
-    must(state, "state");
-}
-
 static void calm(struct user *u)
 {
-    ncclUniqueId id = new_id(u);
+    ncclUniqueId id = nccl_new_id(u->rank);
     ncclResult_t rc;
 
     rc = ncclCommInitRankConfig(&u->comm, u->ranks, id, u->rank, NULL);

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nccl_fixture.h"
+
 enum { COUNT_MAX = 300000, RANKS_MAX = 16 };
 
 struct user {
@@ -24,25 +26,6 @@ struct user {
     float *in, *out; /* of the GPU */
     float *host;
 };
-
-static void must(int rc, const char *what)
-{
-    if (rc == 0)
-        return;
-    fprintf(stderr, "nccl_user: %s: %d\n", what, rc);
-    MPI_Abort(MPI_COMM_WORLD, 2);
-}
-
-/* What a communicator that does not block goes on with. */
-static void settle(ncclComm_t comm, ncclResult_t rc)
-{
-    ncclResult_t state = ncclInProgress;
-
-    must(rc != ncclSuccess && rc != ncclInProgress, "a call that does not block");
-    while (state == ncclInProgress)
-        must(ncclCommGetAsyncError(comm, &state), "state");
-    must(state, "state");
-}
 
 /* Whole numbers: sums are exact in any order. */
 static float value(int rank, int64_t x)
@@ -240,7 +223,6 @@ static void run(struct user *u)
 int main(int argc, char **argv)
 {
     struct user u = {0};
-    ncclUniqueId id;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &u.rank);
@@ -251,10 +233,7 @@ int main(int argc, char **argv)
     must(cudaStreamCreateWithFlags(&u.stream, cudaStreamNonBlocking), "stream");
     must(cudaMalloc((void **)&u.in, COUNT_MAX * 4), "memory");
     must(cudaMalloc((void **)&u.out, COUNT_MAX * 4), "memory");
-    if (u.rank == 0)
-        must(ncclGetUniqueId(&id), "id");
-    MPI_Bcast(&id, (int)sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
-    must(ncclCommInitRank(&u.comm, u.ranks, id, u.rank), "init");
+    must(ncclCommInitRank(&u.comm, u.ranks, nccl_new_id(u.rank), u.rank), "init");
     run(&u);
     must(ncclCommDestroy(u.comm), "destroy");
     cudaFree(u.in);
