@@ -109,7 +109,7 @@ static void place_flow(struct probe *p, struct probe_round *r, const struct prob
     r->mine[r->mines++] = *f;
 }
 
-/* A chunk of each flow is a step: over NCCL they travel at once, and one behind the other. */
+/* A chunk of each flow is a step: over NCCL those of a step travel at once. */
 static void add_rows(const struct probe *p, const struct probe_round *r, const int *first,
                      struct schedule *s)
 {
@@ -394,12 +394,6 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
 
 /* ---- pings ---- */
 
-/* Over NCCL all in one: each chunk is a launch, which would count as time of its bytes. */
-static int message_chunks(const struct probe *p, int64_t bytes)
-{
-    return p->nccl ? bytes > 0 : probe_chunks(p, bytes);
-}
-
 /*
  * A message of one pair: its bytes in chunks, then a word, both forth; then the word back,
  * which must wait for the word that went forth, and by the lane's order for all bytes.  Over
@@ -408,8 +402,7 @@ static int message_chunks(const struct probe *p, int64_t bytes)
 static void add_message(const struct probe *p, struct schedule *s, struct exec_places *places,
                         const struct probe_flow *f, int first, int64_t bytes)
 {
-    int count = message_chunks(p, bytes), word = first + count,
-        sends = f->src == p->world->rank;
+    int count = probe_chunks(p, bytes), word = first + count, sends = f->src == p->world->rank;
     int forth = p->nccl && count ? count : count + 1;
 
     for (int c = 0; c < forth; c++) {
@@ -430,7 +423,7 @@ static void add_message(const struct probe *p, struct schedule *s, struct exec_p
 static int prepare_message(struct probe *p, const struct probe_flow *pair, int pairs,
                            int64_t bytes, struct probe_round *out, int *first, struct err *err)
 {
-    int each = message_chunks(p, bytes) + 1, me = p->world->rank;
+    int each = probe_chunks(p, bytes) + 1, me = p->world->rank;
     struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
     struct probe_round r = {.laps = 1};
     struct exec_places places;

@@ -9,20 +9,12 @@
 #include "probe/probe_gpu.h"
 #include "probe/probe_parts.h"
 
-enum {
-    CHUNK = 60 << 10, /* under Open MPI's TCP eager limit, as in coll/coll.c */
-    /*
-     * Over NCCL each step is a launch, and what arrives is seen by steps: while the first half
-     * arrives connections are warmed up and buckets emptied, the second is timed.
-     */
-    HALVES = 2
-};
+enum { CHUNK = 60 << 10 }; /* under Open MPI's TCP eager limit, as in coll/coll.c */
 
+/* Over NCCL all is one: each chunk would be a launch, whose time would count as its bytes'. */
 int probe_chunks(const struct probe *p, int64_t bytes)
 {
-    if (p->nccl)
-        return bytes < HALVES ? (int)bytes : HALVES;
-    return (int)((bytes + CHUNK - 1) / CHUNK);
+    return p->nccl ? bytes > 0 : (int)((bytes + CHUNK - 1) / CHUNK);
 }
 
 int probe_ready(struct probe *p, struct exec_rows *rows, struct probe_round *r, struct err *err)

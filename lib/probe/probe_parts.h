@@ -37,8 +37,7 @@ int probe_partners_across(const struct probe_view *v, int one, struct probe_flow
 
 enum {
     PROBE_LOOK_BYTES = 1 << 20,
-    /* Twice 1.3 ms at 400 GB/s, in which the launches of halves and the halt between, some 40
-       us, are 2 %. */
+    /* 1.3 ms at 400 GB/s, of which a launch and the halt before it, some 25 us, are 2 %. */
     PROBE_GPU_BYTES_MOST = 512 << 20
 };
 /*

@@ -34,7 +34,7 @@ enum {
     INSIDE_BYTES = 4 << 20,
     INSIDE_LAPS = 8, /* a lap that is copied in one go is one note of the curve */
     INSIDE_LAPS_LEAST = 2,
-    GPU_LAPS = 2 /* one is seen when it is through, whatever keeps this process from looking */
+    GPU_LAPS = 2 /* seen one by one; while the first arrives buckets are emptied */
 };
 
 static const double round_s = 0.1; /* a stream's time, beside what is skipped */
@@ -447,11 +447,15 @@ static int size_rounds_gpu(struct world *world, const struct probe_views *views,
                            const struct probe_ask *ask, struct exec_nccl *nccl, int64_t *bytes,
                            struct err *err)
 {
-    int64_t room = probe_shift_room(views->view[1].groups, PROBE_LOOK_BYTES);
+    int64_t room = 0;
     struct probe p;
-    int rc = open_over(&p, world, ask, nccl, room, err);
+    int rc = 0;
 
-    if (rc)
+    for (int l = 1; l < views->levels; l++) {
+        int64_t want = probe_shift_room(views->view[l].groups, PROBE_LOOK_BYTES);
+        room = want > room ? want : room;
+    }
+    if (open_over(&p, world, ask, nccl, room, err))
         return -1;
     for (int l = 0; rc == 0 && l < views->levels; l++)
         if (probe_passes(views, l))
@@ -464,13 +468,13 @@ static int size_rounds_gpu(struct world *world, const struct probe_views *views,
 static int64_t room_of(const struct probe_views *views, const struct probe_ask *ask,
                        const int64_t *bytes)
 {
-    int64_t room = ask ? probe_left_room(views->view[1].groups) : 0;
+    int64_t room = bytes[0] + 64;
 
-    for (int l = 0; l < views->levels; l++) {
-        int64_t want = bytes[l] + 64;
-        if (l)
-            want = probe_shift_room(views->view[l].groups, bytes[l]);
+    for (int l = 1; l < views->levels; l++) {
+        const struct groups *g = views->view[l].groups;
+        int64_t want = probe_shift_room(g, bytes[l]), left = ask ? probe_left_room(g) : 0;
         room = want > room ? want : room;
+        room = left > room ? left : room;
     }
     return room;
 }

@@ -156,7 +156,7 @@ over_fails() {
 @test "over NCCL a rank that fails ends all, in one line: its GPU, NCCL, no memory, a wrong word" {
     with_gpu
     local gpu='device cuda:0 \(a GPU in software\) failed at'
-    over_fails "rank 1: $gpu cudaEventQuery: " EMULATED_FAIL=cudaEventQuery:1000
+    over_fails "rank 1: .*$gpu cudaEventQuery: " EMULATED_FAIL=cudaEventQuery:1000
     over_fails "rank 1.*: $gpu a product of cuBLASLt: " EMULATED_FAIL=cublasLtMatmul:20
     over_fails 'rank 1: ncclGroupEnd in step .*: remote process' EMULATE_NCCL=fail:100
     over_fails "rank 1 \($(hostname)\): cannot have .* of memory of cuda:0 for what is sent: " \

@@ -81,6 +81,19 @@ over_nccl() {
     again over_nccl slow_ways
 }
 
+# Blocks of two ranks and of three: all of a port may go to one rank.
+three_levels() {
+    measure -g 4 -p 1,1,1,2 -r 1gbit --slow 0-2:50mbit --slow 0-3:50mbit --slow 1-2:50mbit \
+        --slow 1-3:50mbit -- --device "$DEVICE" --discover &&
+        [ "$(grep -o 'blocks: [^]]*]' fabric | tr -d '\n')" = "$(
+            )blocks: [0]blocks: [0]blocks: [1]blocks: [1]" ] &&
+        [ "$(grep -c rate_left: fabric)" = 3 ]
+}
+
+@test "levels that are found are measured over NCCL, each" {
+    again over_nccl three_levels
+}
+
 @test "the hosts' one GPU is shared out, whatever they are called; a GPU for each rank is its own" {
     in_software
     EMULATED_GPU_BYTES=3000000000 measure -g 2 -p 2 -- --device cuda:0 --compute-type f32
