@@ -52,25 +52,23 @@ static void *abort_one(void *comm)
     return NULL;
 }
 
-/*
- * An abort waits for the communicator's kernels, and those may stand in the GPU behind
- * another's, which end when that one is aborted: each in a thread of its own.  (In a group of
- * NCCL's the older ones of those that are supported end one behind the other.)
- */
-static void abort_all(struct exec_nccl *x, ncclComm_t *gone)
+/* Not in a group of NCCL's: of those supported the older ones end them one behind the other. */
+void exec_nccl_abort_all(const ncclComm_t *comm, int n)
 {
-    pthread_t thread[TURN_TRACKS_MOST];
-    int begun[TURN_TRACKS_MOST] = {0};
+    pthread_t *thread = mem_new((size_t)n + 1, sizeof *thread);
+    int *begun = mem_new((size_t)n + 1, sizeof *begun);
 
-    for (int t = 0; t < x->tracks; t++)
-        if (gone[t])
-            begun[t] = pthread_create(&thread[t], NULL, abort_one, gone[t]) == 0;
-    for (int t = 0; t < x->tracks; t++)
-        if (gone[t] && !begun[t])
-            abort_one(gone[t]);
-    for (int t = 0; t < x->tracks; t++)
-        if (begun[t])
-            pthread_join(thread[t], NULL);
+    for (int i = 0; i < n; i++)
+        if (comm[i])
+            begun[i] = pthread_create(&thread[i], NULL, abort_one, comm[i]) == 0;
+    for (int i = 0; i < n; i++)
+        if (comm[i] && !begun[i])
+            abort_one(comm[i]);
+    for (int i = 0; i < n; i++)
+        if (begun[i])
+            pthread_join(thread[i], NULL);
+    mem_free(thread);
+    mem_free(begun);
 }
 
 void exec_nccl_end(struct exec_nccl *x)
@@ -80,7 +78,7 @@ void exec_nccl_end(struct exec_nccl *x)
 
     for (int t = 0; t < x->tracks; t++)
         gone[t] = x->track[t].comm;
-    abort_all(x, gone);
+    exec_nccl_abort_all(gone, x->tracks);
     /* NCCL may have filled in a child until its parent was gone. */
     for (int t = 0; t < x->tracks; t++) {
         late[t] = x->track[t].comm == gone[t] ? NULL : x->track[t].comm;
@@ -89,7 +87,7 @@ void exec_nccl_end(struct exec_nccl *x)
         x->track[t].registered = NULL;
     }
     if (more)
-        abort_all(x, late);
+        exec_nccl_abort_all(late, x->tracks);
 }
 
 int exec_nccl_fail(struct exec_nccl *x, struct err *err)

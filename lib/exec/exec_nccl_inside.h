@@ -85,7 +85,13 @@ int exec_nccl_check(const struct exec_nccl *x, struct err *err); /* -1 when it h
 int exec_nccl_supported(const struct device *device, struct err *err);
 /* Puts what is left of the run that goes on into the queues. */
 int exec_nccl_put_in(struct exec_nccl_handle *h, struct err *err);
-/* Aborts communicators, all at the same time: one's kernels may wait for another's. */
+/*
+ * Aborts n communicators, of which some may be NULL, each in a thread of its own: an abort
+ * waits for the communicator's kernels, and those may stand in the GPU behind another's, which
+ * end when that one is aborted.
+ */
+void exec_nccl_abort_all(const ncclComm_t *comm, int n);
+/* So all of the tracks'. */
 void exec_nccl_end(struct exec_nccl *x);
 /* Sleeps, a little longer each time. */
 void exec_nccl_nap(int *turn);

@@ -79,27 +79,29 @@ int exec_nccl_native_open(struct exec_nccl_native **out, struct exec_nccl *x,
     return 0;
 }
 
-static void give_up(struct exec_nccl_native *n, ncclComm_t comm)
+void exec_nccl_native_close(struct exec_nccl_native *n)
 {
     struct err ignored;
 
-    if (!comm)
-        return;
-    if (n->x->failed)
-        (void)ncclCommAbort(comm);
-    else if (exec_nccl_settle(n->x, comm, ncclCommFinalize(comm), "ncclCommFinalize", &ignored,
-                              "at the end") == 0)
-        (void)ncclCommDestroy(comm);
-}
-
-void exec_nccl_native_close(struct exec_nccl_native *n)
-{
     if (!n)
         return;
-    for (int e = 0; n->rail && e < n->layout.segments; e++)
-        give_up(n, n->rail[e]);
-    give_up(n, n->inside);
-    give_up(n, n->all);
+    int rails = n->rail ? n->layout.segments : 0;
+    ncclComm_t *all = mem_new((size_t)rails + 2, sizeof *all);
+    for (int e = 0; e < rails; e++)
+        all[e] = n->rail[e];
+    all[rails] = n->inside;
+    all[rails + 1] = n->all;
+    for (int i = 0; i < rails + 2; i++) {
+        if (n->x->failed || !all[i] ||
+            exec_nccl_settle(n->x, all[i], ncclCommFinalize(all[i]), "ncclCommFinalize",
+                             &ignored, "at the end"))
+            continue;
+        (void)ncclCommDestroy(all[i]);
+        all[i] = NULL;
+    }
+    /* Where all has failed: in one queue they wait for each other. */
+    exec_nccl_abort_all(all, rails + 2);
+    mem_free(all);
     if (n->levels)
         layout_release(&n->layout);
     mem_free(n->rail);

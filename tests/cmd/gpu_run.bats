@@ -46,6 +46,16 @@ run_checks() {
     [ "$status" = 0 ] && [ "${lines[-1]}" = "1 passed, 0 failed, 0 skipped" ]
 }
 
+@test "what says that it was skipped counts as that; what says that it failed, whatever its status" {
+    printf 'echo "1..0 # SKIP a build without NCCL"\n' >none
+    printf 'echo "ok 1 - one # skip no driver"\necho 1..1\n' >inside
+    printf 'echo "not ok 1 - one"\necho 1..1\n' >silent
+    run_checks "check none sh none" "check inside sh inside" "check silent sh silent"
+    grep -qx 'ok - none # SKIP a build without NCCL' <<<"$output"
+    grep -q '^not ok - silent (status 0, ' <<<"$output"
+    [ "${lines[-1]}" = "0 passed, 1 failed, 2 skipped" ]
+}
+
 @test "one that hangs ends in its time with all that it began, and the next one goes on" {
     run_checks "LIMIT=1 check hangs sh hangs" "check next true"
     grep -qE '^not ok - hangs \(status 124, [0-9]+ s of 1\)' <<<"$output"
