@@ -13,7 +13,8 @@ extern "C" {
 #include "kern/kern_cuda.h"
 }
 
-enum { THREADS = 256, HEADS = 4 };
+/* BLOCKS on a processor at once: 128 KiB of heads are under way, within 64 registers. */
+enum { THREADS = 256, HEADS = 4, BLOCKS = 4 };
 
 struct turn {
     int64_t ld, rows, seq;
@@ -22,7 +23,7 @@ struct turn {
 };
 
 template <int N, class T>
-__global__ __launch_bounds__(THREADS) void rope_kernel(T *x, const float *table, turn s)
+__global__ __launch_bounds__(THREADS, BLOCKS) void rope_kernel(T *x, const float *table, turn s)
 {
     const int columns = s.half / N, each = s.groups * columns;
     int64_t item = (int64_t)blockIdx.x * THREADS + threadIdx.x;
