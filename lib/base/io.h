@@ -79,6 +79,7 @@ enum { IO_MAKE_WAY = 2 };
 int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *err);
 int io_dir_commit(struct io_dir *dir, struct err *err);
 void io_dir_abandon(struct io_dir *dir);
+int io_dir_end(struct io_dir *dir, int rc, struct err *err); /* commits where rc is 0 */
 
 /* Two names change places in one step; 1: this file system cannot, and nothing has changed. */
 int io_exchange(const char *a, const char *b, struct err *err);

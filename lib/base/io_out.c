@@ -395,3 +395,11 @@ void io_dir_abandon(struct io_dir *dir)
     mem_free(dir->temp);
     *dir = (struct io_dir){.lock = -1};
 }
+
+int io_dir_end(struct io_dir *dir, int rc, struct err *err)
+{
+    if (rc == 0)
+        return io_dir_commit(dir, err);
+    io_dir_abandon(dir);
+    return rc;
+}

@@ -100,10 +100,7 @@ int tool_init(const struct model *m, uint64_t seed, const atomic_int *stop,
     int rc = put_weights(&in, path, err);
     if (rc == 0)
         rc = ckpt_put_file(dir.temp, "config.json", m->config, (int64_t)strlen(m->config), err);
-    if (rc)
-        io_dir_abandon(&dir);
-    else
-        rc = io_dir_commit(&dir, err);
+    rc = io_dir_end(&dir, rc, err);
     mem_free(path);
     mem_free(in.values);
     mem_free(in.cast);

@@ -121,11 +121,8 @@ int tool_merge(const char *from, const struct tool_merging *what, struct tool_ta
                  ? -1
                  : 0;
     if (rc == 0) {
-        rc = fill_folder(&plan, what, dir.temp, err) ? ckpt_blame(&c, err) : 0;
-        if (rc)
-            io_dir_abandon(&dir);
-        else
-            rc = io_dir_commit(&dir, err);
+        int bad = fill_folder(&plan, what, dir.temp, err);
+        rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
     if (what->means.healed)
         *what->means.healed = c.healed;

@@ -127,11 +127,8 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
                  ? -1
                  : 0;
     if (rc == 0) {
-        rc = fill_folder(&c, what, dir.temp, err) ? ckpt_blame(&c, err) : 0;
-        if (rc)
-            io_dir_abandon(&dir);
-        else
-            rc = io_dir_commit(&dir, err);
+        int bad = fill_folder(&c, what, dir.temp, err);
+        rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
     if (what->means.healed)
         *what->means.healed = c.healed;

@@ -449,10 +449,7 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
     if (io_dir_create(&dir, to.dir, to.force, err))
         goto done;
     rc = fill_folder(dir.temp, &f, &shape, err);
-    if (rc)
-        io_dir_abandon(&dir);
-    else
-        rc = io_dir_commit(&dir, err);
+    rc = io_dir_end(&dir, rc, err);
 done:
     mem_free(f.first);
     mem_free(f.from);

@@ -61,7 +61,7 @@ struct topo {
     struct topo_port *port;        /* [groups.count], owned */
     int *block;                    /* [levels-2][groups.count], owned: at level 2..; or NULL */
     struct topo_devices *devices;  /* [groups.count], owned */
-    enum topo_device device;       /* that ranks were measured on: what the next three are of */
+    enum topo_device device;       /* that ranks compute on: whose memory and rates follow */
     enum topo_transport transport; /* by which levels were measured; MPI where they were not */
     int64_t memory_bytes;          /* per rank, 0 where unknown */
     double flops;                  /* per rank, all ranks busy, 0 where unknown */

@@ -237,6 +237,16 @@ static void set_blocks(const struct topo *t, int b, const int *unit, struct topo
             out->block[(l - 2) * out->groups.count + unit[k]] = unit_of(t, l - 1 + b, k);
 }
 
+void topo_boundary_copy_rank(const struct topo *t, struct topo *out)
+{
+    out->device = t->device;
+    out->transport = t->transport;
+    out->compute_type = t->compute_type;
+    out->memory_bytes = t->memory_bytes;
+    out->flops = t->flops;
+    out->memory_Bps = t->memory_Bps;
+}
+
 void topo_at_boundary(const struct topo *t, int b, struct topo *out)
 {
     int *size[TOPO_LEVELS_MAX] = {NULL};
@@ -259,12 +269,7 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
         memcpy(out->port, t->port, (size_t)t->groups.count * sizeof *t->port);
     set_hosts(t, unit, out);
     set_blocks(t, b, unit, out);
-    out->device = t->device;
-    out->transport = t->transport;
-    out->compute_type = t->compute_type;
-    out->memory_bytes = t->memory_bytes;
-    out->flops = t->flops;
-    out->memory_Bps = t->memory_Bps;
+    topo_boundary_copy_rank(t, out);
     memcpy(out->doubt, t->doubt, sizeof out->doubt);
     for (int l = 0; l <= b; l++)
         mem_free(size[l]);

@@ -41,4 +41,7 @@ void topo_grow(const struct topo *t, int groups, struct topo *out);
  */
 void topo_some(const struct topo *t, int ranks, const int *group_of, struct topo *out);
 
+/* Of such a fabric: what is told of each rank, its device, memory and rates, and over what. */
+void topo_boundary_copy_rank(const struct topo *t, struct topo *out);
+
 #endif

@@ -37,10 +37,5 @@ void topo_grow(const struct topo *t, int groups, struct topo *out)
     for (int k = 0; k < groups; k++)
         out->port[k] = t->port[k % g];
     copy_blocks(out, t);
-    out->device = t->device;
-    out->transport = t->transport;
-    out->compute_type = t->compute_type;
-    out->memory_bytes = t->memory_bytes;
-    out->flops = t->flops;
-    out->memory_Bps = t->memory_Bps;
+    topo_boundary_copy_rank(t, out);
 }

@@ -36,6 +36,7 @@ struct hwloc {
     struct place *place;         /* [places], owned */
     size_t gpu_room, place_room;
     int gpus, places;
+    int nvidia;    /* how many of the GPUs are: CUDA runs on these alone */
     int near_told; /* a library that knows NVLink, or its like, has looked */
     int *link;     /* [x->nodes] of pcie, -1: not yet there */
     struct topo_pcie pcie;
@@ -145,6 +146,8 @@ static int add_gpu(struct hwloc *h, const struct xml_node *n)
                         TOPO_MACHINE_RANKS);
     h->gpu = mem_grow(h->gpu, &h->gpu_room, (size_t)h->gpus + 1, sizeof *h->gpu);
     h->gpu[h->gpus++] = n;
+    const char *maker = strchr(xml_find(n, "pci_type"), '[');
+    h->nvidia += maker && strncmp(maker, "[10de:", 6) == 0;
     if (add_place(h, n, h->gpus - 1))
         return -1;
     for (const struct xml_node *o = n->child; o; o = o->next) {
@@ -402,6 +405,7 @@ static int read_topology(struct hwloc *h, int ranks)
         return read_numa(h, ranks);
     h->m->ranks = h->gpus;
     h->m->own_ranks = 1;
+    h->m->device = h->nvidia == h->gpus ? TOPO_CUDA : TOPO_CPU;
     h->m->domain = mem_new((size_t)h->gpus, sizeof *h->m->domain);
     if (read_near(h) || read_pcie(h))
         return -1;

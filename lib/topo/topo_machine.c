@@ -373,6 +373,7 @@ static int build(struct build *b)
     if (give_links(b) || build_groups(b, levels))
         return -1;
     build_levels(b);
+    b->t->device = b->m->device;
     b->t->memory_bytes = b->m->memory_bytes;
     b->t->flops = b->m->flops;
     if (topo_given_apply(b->t, &b->ask->given, b->ask->fill, b->err))

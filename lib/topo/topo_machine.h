@@ -63,8 +63,9 @@ struct topo_machine {
     const char *file; /* borrowed */
     char host[256];   /* "" where the file does not say */
     int ranks;
-    int own_ranks; /* the file counts them: none may be asked for */
-    int *domain;   /* [ranks], owned: which are joined by near links, 0, 1, ... */
+    int own_ranks;           /* the file counts them: none may be asked for */
+    enum topo_device device; /* that a rank is: whose memory the levels join */
+    int *domain;             /* [ranks], owned: which are joined by near links, 0, 1, ... */
     int domains;
     struct topo_level inside, across, net; /* of a domain, of a machine, of machines; a port_Bps
                                               of 0 and a latency below 0 are not stated */

@@ -540,6 +540,7 @@ static int read_system(struct nccl *c)
         return -1;
     c->m->ranks = c->gpus;
     c->m->own_ranks = 1;
+    c->m->device = TOPO_CUDA;
     c->m->domain = mem_new((size_t)c->gpus, sizeof *c->m->domain);
     if (read_near(c) || check_hosts(c) || read_pcie(c) || read_nets(c))
         return -1;

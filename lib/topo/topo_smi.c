@@ -257,6 +257,7 @@ static int build(struct smi *s)
         return fail(s, "ends without a column of a GPU, expected 'GPU0' and so on");
     m->ranks = gpus;
     m->own_ranks = m->counts_links = 1;
+    m->device = TOPO_CUDA;
     m->nics = s->columns - gpus;
     m->domain = mem_new((size_t)gpus, sizeof *m->domain);
     topo_near_init(&near, gpus);

@@ -51,12 +51,7 @@ void topo_some(const struct topo *t, int ranks, const int *group_of, struct topo
         topo_set_host(out, k, t->host[kept[k]]);
     }
     number_blocks(out, t, kept);
-    out->device = t->device;
-    out->transport = t->transport;
-    out->compute_type = t->compute_type;
-    out->memory_bytes = t->memory_bytes;
-    out->flops = t->flops;
-    out->memory_Bps = t->memory_Bps;
+    topo_boundary_copy_rank(t, out);
     out->inside_extra = t->inside_extra;
     memcpy(out->doubt, t->doubt, sizeof out->doubt);
     groups_release(&groups);

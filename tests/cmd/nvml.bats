@@ -113,6 +113,7 @@ levels:
     member_Bps: 370800000000
     rate_source: "there is one group: nothing passes, as intra"
     latency_source: "there is one group: nothing passes, as intra"
+device: cuda
 memory_bytes: 150754820096
 groups:
   - host: box-7
@@ -124,7 +125,7 @@ END
     diff want out
     around
     sed 's/gpu_name: .*/gpu_name: "a\\tb"/' out > bad.yaml
-    fails "paro-topo: bad.yaml:23: 'groups[0].gpu_name' has a control character in it, expected text" \
+    fails "paro-topo: bad.yaml:24: 'groups[0].gpu_name' has a control character in it, expected text" \
         paro-topo -i bad.yaml
     asked -i "nvml:$PWD/box" --format table | grep -qx '8 ranks in 1 group of 8, 2 levels'
     asked -i "nvml:$PWD/box" --format dot | grep -q '^graph fabric {'
@@ -137,6 +138,7 @@ END
     [ "$(grep -c 'gpus: 8' out)" = 4 ]
     # Every command that reads a fabric reads this.
     with paro-plan -m params=1e9 -i "nvml:$PWD/box" > plan.yaml
+    grep -qx 'device: cuda' plan.yaml # whose memory that is
     paro-sched gen all-gather ring 1x8 |
         with paro-sched simulate -i "nvml:$PWD/box" > out
     [ -s out ]

@@ -374,6 +374,7 @@ levels:
     member_Bps: 12000000000
     rate_source: "2 network devices of 200 Gbit/s, as the file states, cut to what PCIe passes"
     latency_source: "network hop in NCCL's model (tuning.cc)"
+device: cuda
 groups:
   - ranks: [0, 1, 2, 3]
 EOF

@@ -448,6 +448,17 @@ static void a_folder_appears_whole(void **state)
     io_dir_abandon(&dir);
     expect("d/part", "two");
     assert_int_equal(names("."), 1);
+    /* By what has come of it. */
+    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
+    fill_dir(&dir, "four");
+    assert_int_equal(io_dir_end(&dir, -1, &err), -1);
+    expect("d/part", "two");
+    assert_int_equal(names("."), 1);
+    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
+    fill_dir(&dir, "five");
+    assert_int_equal(io_dir_end(&dir, 0, &err), 0);
+    expect("d/part", "five");
+    assert_int_equal(names("."), 1);
 }
 
 static void write_half_a_folder(void)

@@ -17,6 +17,7 @@ static void hwloc(void **state)
     check_level(&t, 0, 150, 150, 150, 3.4); /* 150,000 MB/s to the switch */
     assert_int_equal(t.memory_bytes, INT64_C(16777216) * 1024);
     assert_string_equal(t.host[0], "dgx-7");
+    assert_int_equal(t.device, TOPO_CUDA);
     topo_release(&t);
     /* One fabric device, which is not the Ethernet port that it shows as well. */
     struct topo_ask net = given("nic=25GB/s");
@@ -33,6 +34,7 @@ static void hwloc(void **state)
     assert_int_equal(t.groups.ranks, 2); /* a NUMA node without processors is no rank */
     assert_int_equal(t.memory_bytes, 3000000000);
     assert_string_equal(t.host[0], "node7");
+    assert_int_equal(t.device, TOPO_CPU);
     topo_release(&t);
     ask.ranks = 4;
     ask.nodes = 2;
@@ -43,6 +45,22 @@ static void hwloc(void **state)
     check_level(&t, 0, 5, 5, 5, 1);
     check_level(&t, 1, 0.125, 0.125, 0.125 / 4, 14); /* one Ethernet port */
     assert_string_equal(t.host[1], "");
+    topo_release(&t);
+}
+
+/* One of two GPUs is another maker's: no device that is known here. */
+static void hwloc_makers(void **state)
+{
+    struct topo_ask ask = given("intra=5GB/s:1us");
+    struct topo t = {0};
+    struct err err = {0};
+    int64_t bytes = 0;
+    char *text = edited(EXAMPLES "hwloc.xml", "[10de:1db8]", "[1002:740c]", &bytes);
+
+    (void)state;
+    assert_int_equal(topo_import_text(&t, "f", text, bytes, &ask, &err), 0);
+    assert_int_equal(t.groups.ranks, 2);
+    assert_int_equal(t.device, TOPO_CPU);
     topo_release(&t);
 }
 
@@ -81,6 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hwloc),
+        cmocka_unit_test(hwloc_makers),
         cmocka_unit_test(changes),
     };
 

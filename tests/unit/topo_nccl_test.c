@@ -27,6 +27,7 @@ static void nccl_switch(void **state)
                         "12 NVLinks of 20 GB/s, as NCCL counts those of sm 80 (topo.h)");
     assert_string_equal(t.doubt, "");
     assert_int_equal(t.memory_bytes, 0);
+    assert_int_equal(t.device, TOPO_CUDA);
     topo_release(&t);
 
     assert_int_equal(import(EXAMPLES "nccl.xml", &ask, &t, &err), 0);

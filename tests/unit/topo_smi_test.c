@@ -14,6 +14,7 @@ static void smi(void **state)
     (void)state;
     ask.nodes = 2;
     assert_int_equal(import(EXAMPLES "nvidia-smi.txt", &ask, &t, &err), 0);
+    assert_int_equal(t.device, TOPO_CUDA);
     assert_int_equal(t.groups.ranks, 8);
     assert_int_equal(t.groups.count, 2);
     /* NV18 to each of three others is more than a GPU has: a switch, 18 x 20. */
