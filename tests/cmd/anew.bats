@@ -5,6 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load train
+load mounts
 
 setup_file() { runs_begin; }
 setup() { runs_setup; }
@@ -158,12 +159,8 @@ finishes() {
 
 # mounted COMMANDS: by sh, where mounts can be made that nobody else sees.
 mounted() {
-    local user=''
-    [ "$(id -u)" = 0 ] || user=-Ur
-    # shellcheck disable=SC2086
-    unshare $user -m sh -c 'mkdir -p t && mount -t tmpfs none t' 2> why || skip "no mounts here"
-    # shellcheck disable=SC2086
-    unshare $user -m sh -c "fix() { mount --bind \"\$1\" \"\$1\"; }
+    mounts_begin
+    "${ALONE[@]}" sh -c "fix() { mount --bind \"\$1\" \"\$1\"; }
         anew() { paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o run --force --seed 2 \"\$@\"; }
         go_on() { paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o run --resume=auto \"\$@\"; }
         $1"

@@ -7,12 +7,16 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return
 }
 
-# fails TEXT COMMAND...: status 2, nothing on stdout, one line on stderr: TEXT.
-fails() {
-    local text=$1 rc=0
-    shift
+# ends_with_2 COMMAND...: status 2, nothing on stdout; what it says is in `said`.
+ends_with_2() {
+    local rc=0
     "$@" > out 2> said < /dev/null || rc=$?
     [ "$rc" = 2 ] || { echo "status $rc of $*"; cat said; return 1; }
     [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    [ "$(cat said)" = "$text" ] || { echo "stderr of $*:"; cat said; return 1; }
+}
+
+# fails TEXT COMMAND...: so, and one line on stderr: TEXT.
+fails() {
+    ends_with_2 "${@:2}" || return
+    [ "$(cat said)" = "$1" ] || { echo "stderr of ${*:2}:"; cat said; return 1; }
 }

@@ -6,6 +6,7 @@
 bats_require_minimum_version 1.5.0
 load mpi
 load shard
+load mounts
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
@@ -243,22 +244,11 @@ flip() {
 }
 
 @test "a full disk: one line, status 2, nothing left" {
-    cat > inside <<'EOF'
-mkdir full && mount -t tmpfs -o size=$1 none full || exit 77
-shift
-"$@" 2> said
-rc=$?
-[ -z "$(ls -A full)" ] || { ls -laR full; exit 99; }
-exit $rc
-EOF
-    local user=''
-    [ "$(id -u)" = 0 ] || user=-Ur
-    # shellcheck disable=SC2086
-    unshare $user -m sh -c 'mkdir t && mount -t tmpfs none t' 2> /dev/null || skip "no mounts here"
+    # shellcheck disable=SC2016 # its own shell's
+    small_disk '"$@" 2> said' '[ -z "$(ls -A full)" ] || { ls -laR full; exit 99; }'
     for size in 4k 64k 1m 3m; do
         rm -rf full said
-        # shellcheck disable=SC2086
-        run -2 unshare $user -m sh inside $size paro-shard reshard "$G/run/latest" -p "$G/b.yaml" -o full/c
+        run -2 "${ALONE[@]}" sh inside $size paro-shard reshard "$G/run/latest" -p "$G/b.yaml" -o full/c
         [ "$(wc -l < said)" = 1 ]
         grep -q 'No space left on device$' said
     done

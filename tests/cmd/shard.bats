@@ -5,6 +5,7 @@
 bats_require_minimum_version 1.5.0
 load fails
 load shard # its setup stands
+load mounts
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
@@ -280,27 +281,15 @@ assert d["bytes"] == sum(t["bytes"] for t in d["tensors"]) and len(d["tensors"])
 }
 
 @test "a full disk: one line, status 2, nothing left" {
-    cat > inside <<EOF
-mkdir full && mount -t tmpfs -o size=\$1 none full || exit 77
-shift
-"\$@" 2> said
-rc=\$?
-[ -z "\$(ls -A full)" ] || { ls -laR full; exit 99; }
-exit \$rc
-EOF
-    local user=''
-    [ "$(id -u)" = 0 ] || user=-Ur
-    # shellcheck disable=SC2086
-    unshare $user -m sh -c 'mkdir t && mount -t tmpfs none t' 2> /dev/null || skip "no mounts here"
+    # shellcheck disable=SC2016 # its own shell's
+    small_disk '"$@" 2> said' '[ -z "$(ls -A full)" ] || { ls -laR full; exit 99; }'
     for size in 4k 64k 1m 2m; do
         rm -rf full said
-        # shellcheck disable=SC2086
-        run -2 unshare $user -m sh inside $size paro-shard split "$G/model" -p "$G/plan.yaml" -o full/c
+        run -2 "${ALONE[@]}" sh inside $size paro-shard split "$G/model" -p "$G/plan.yaml" -o full/c
         [ "$(wc -l < said)" = 1 ]
         grep -q 'No space left on device$' said
         rm -rf full said
-        # shellcheck disable=SC2086
-        run -2 unshare $user -m sh inside $size paro-shard merge "$G/ckpt" -o full/m
+        run -2 "${ALONE[@]}" sh inside $size paro-shard merge "$G/ckpt" -o full/m
         grep -q 'No space left on device$' said
     done
 }

@@ -6,6 +6,7 @@
 bats_require_minimum_version 1.5.0
 load fails
 load shard # its setup stands
+load mounts
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
@@ -194,13 +195,9 @@ PY
 
 # inside SCRIPT: in a mount namespace of its own, where `small` is a tmpfs of 1 MiB.
 inside() {
-    local user=''
-    [ "$(id -u)" = 0 ] || user=-Ur
+    mounts_begin
     mkdir -p small
-    # shellcheck disable=SC2086
-    unshare $user -m sh -c 'mount -t tmpfs -o size=1m none small' 2> mount.log || skip "no mounts here"
-    # shellcheck disable=SC2086
-    unshare $user -m sh -c "mount -t tmpfs -o size=1m none small && { $1; }"
+    "${ALONE[@]}" sh -c "mount -t tmpfs -o size=1m none small && { $1; }"
 }
 
 @test "a target that is no name: at once" {

@@ -4,6 +4,7 @@
 # paro-train --trace-step: what is told of a step adds up, and is told whole or not at all.
 
 bats_require_minimum_version 1.5.0
+load mounts
 
 setup_file() {
     load train.bash
@@ -229,24 +230,16 @@ left() { (cd run && find . -name '*trace*' | sed 's,^./,,' | LC_ALL=C sort); }
 }
 
 @test "a full disk: one line, and no half of a trace" {
-    cat > inside <<'END2'
-mkdir full && mount -t tmpfs -o size=$1 none full || exit 77
-mpirun -np 2 paro-train "$2" -d "$3" -o full/run --steps 3 --trace-step 2 > out 2> said
-rc=$?
-[ ! -e full/run ] || cp -a full/run kept
-exit $rc
-END2
-    local user='' json svg
-    [ "$(id -u)" = 0 ] || user=-Ur
-    # shellcheck disable=SC2086
-    unshare $user -m sh -c 'mkdir t && mount -t tmpfs none t' 2> why || skip "no mounts here"
+    local json svg
+    # shellcheck disable=SC2016 # its own shell's
+    small_disk 'mpirun -np 2 paro-train "$1" -d "$2" -o full/run --steps 3 --trace-step 2 > out 2> said' \
+        '[ ! -e full/run ] || cp -a full/run kept'
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o sized --steps 3 --trace-step 2 > out 2> said
     json=$(wc -c < sized/trace-00000002.json)
     svg=$(wc -c < sized/trace-00000002.svg)
     # Room for plan, settings and log, a page each; then for the first file but not the second.
     for bytes in $((4 * 4096)) $((5 * 4096 + json + svg / 2)); do
-        # shellcheck disable=SC2086
-        run -2 unshare $user -m sh inside $bytes "$G/two.yaml" "$TEXT"
+        run -2 "${ALONE[@]}" sh inside $bytes "$G/two.yaml" "$TEXT"
         [ "$(grep -c '^paro' said)" = 1 ]
         grep -qE "^paro-train: rank 0 .*trace-00000002\.(json|svg)': No space left on device$" said
         [ "$(ls -A kept)" = "$(printf '%s\n' .lock log.jsonl plan.yaml settings.yaml)" ]

@@ -5,6 +5,7 @@
 # Ranks are local; hosts of their own are in tests/lab/nodes.bats.
 
 bats_require_minimum_version 1.5.0
+load mounts
 
 setup_file() {
     load train.bash
@@ -414,38 +415,25 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
 }
 
 @test "a full disk: one line, the last checkpoint is whole" {
-    cat > inside <<'END'
-mkdir full && mount -t tmpfs -o size=$1 none full || exit 77
-mpirun -np 2 paro-train "$2" -d "$3" -o full/run --steps 6 --save-every 2 --keep 9 > out 2> said
-rc=$?
-[ ! -e full/run ] || cp -a full/run kept
-exit $rc
-END
-    local user=''
-    [ "$(id -u)" = 0 ] || user=-Ur
-    # shellcheck disable=SC2086
-    unshare $user -m sh -c 'mkdir t && mount -t tmpfs none t' 2> why || skip "no mounts here"
-    # shellcheck disable=SC2086
-    run -2 unshare $user -m sh inside 16m "$G/two.yaml" "$TEXT"
+    # shellcheck disable=SC2016 # its own shell's
+    small_disk 'mpirun -np 2 paro-train "$1" -d "$2" -o full/run --steps 6 --save-every 2 --keep 9 > out 2> said' \
+        '[ ! -e full/run ] || cp -a full/run kept'
+    run -2 "${ALONE[@]}" sh inside 16m "$G/two.yaml" "$TEXT"
     [ "$(grep -c '^paro' said)" = 1 ]
     grep -q '^paro-train: rank [01] .*No space left on device$' said
     [ "$(readlink kept/latest)" = step-00000002 ]
     paro-shard verify kept/latest
     [ "$(ls -A kept)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000002)" ]
     rm -r full kept
-    # shellcheck disable=SC2086
-    run -2 unshare $user -m sh inside 4k "$G/two.yaml" "$TEXT"
+    run -2 "${ALONE[@]}" sh inside 4k "$G/two.yaml" "$TEXT"
     grep -q "^paro-train: rank 0 .*No space left on device$" said
     [ ! -e kept ]
 }
 
 @test "/dev/shm full: the run does not need it" {
-    local user=''
-    [ "$(id -u)" = 0 ] || user=-Ur
-    # shellcheck disable=SC2086
-    unshare $user -m sh -c 'mount -t tmpfs -o size=4k none /dev/shm' 2> why || skip "no mounts here"
-    # shellcheck disable=SC2016,SC2086
-    unshare $user -m sh -c 'mount -t tmpfs -o size=4k none /dev/shm
+    mounts_begin
+    # shellcheck disable=SC2016
+    "${ALONE[@]}" sh -c 'mount -t tmpfs -o size=4k none /dev/shm
         head -c 9999 /dev/zero > /dev/shm/full 2>&1
         exec mpirun -np 2 --mca btl self,tcp paro-train "$1" -d "$2" -o run --steps 2' \
         - "$G/two.yaml" "$TEXT" > out 2> said
