@@ -136,10 +136,10 @@ static int64_t block_at(const struct ckpt *c, int unit, int state, int64_t at)
 int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ranges, int n,
                      enum dtype type, void *out, struct err *err)
 {
-    enum dtype from = c->state[state].type;
     char *to = out;
 
     assert(unit >= 0 && unit < c->model.units && state >= 0 && state < c->states);
+    enum dtype from = c->state[state].type;
     for (int i = 0; i < n; i++) {
         assert(ranges[i].lo >= 0 &&
                ranges[i].hi <= ckpt_state_elems(&c->model, unit, &c->state[state]));
