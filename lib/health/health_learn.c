@@ -130,7 +130,7 @@ void health_baseline_print(const struct health_data *d, FILE *out)
     struct learnt l = learn(d);
     char *text = NULL, hex[HEALTH_SUM];
     size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = mem_stream(&text, &bytes);
 
     fprintf(f, "format: paro-baseline/2\nwhen_s: %" PRId64 "\n%spaths:\n", d->when_s,
             d->gpus.count ? "device: cuda\n" : "");
@@ -145,7 +145,7 @@ void health_baseline_print(const struct health_data *d, FILE *out)
     health_sum(text, (int64_t)bytes, hex);
     fwrite(text, 1, bytes, out);
     fprintf(out, "checksum: %s\n", hex);
-    free(text);
+    mem_free(text);
     unlearn(&l);
 }
 

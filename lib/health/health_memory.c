@@ -143,15 +143,13 @@ void health_memory_print(const struct health_memory *m, FILE *out)
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *body = open_memstream(&text, &bytes);
+    FILE *body = mem_stream(&text, &bytes);
 
-    if (!body)
-        return;
     print_body(m, body);
     fclose(body);
     fwrite(text, 1, bytes, out);
     fprintf(out, "sum %016" PRIx64 "\n", (uint64_t)XXH64(text, bytes, 0));
-    free(text);
+    mem_free(text);
 }
 
 /* ---- reading ---- */

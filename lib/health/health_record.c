@@ -6,6 +6,7 @@
 
 #include "base/io.h"
 #include "base/jout.h"
+#include "base/mem.h"
 #include "health/health_record.h"
 #include "health/health_sum.h"
 
@@ -144,7 +145,7 @@ void health_record_print(const struct health_data *d, FILE *out)
 {
     char *text = NULL, hex[HEALTH_SUM];
     size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = mem_stream(&text, &bytes);
 
     put_head(d, f);
     for (int k = 0; k < d->hosts; k++)
@@ -158,7 +159,7 @@ void health_record_print(const struct health_data *d, FILE *out)
     health_sum(text, (int64_t)bytes, hex);
     fwrite(text, 1, bytes, out);
     fprintf(out, "{\"xxh3\":\"%s\"}\n", hex);
-    free(text);
+    mem_free(text);
 }
 
 int health_record_write(const struct health_data *d, const char *path, struct err *err)
