@@ -27,25 +27,35 @@ const char *dtype_name(enum dtype type)
     return table[type].name;
 }
 
+/* DTYPE_COUNT: there is none of that name. */
+static enum dtype find(const char *text)
+{
+    enum dtype t = 0;
+
+    while (t < DTYPE_COUNT && strcmp(text, table[t].name) != 0)
+        t++;
+    return t;
+}
+
 int dtype_parse(const char *text, enum dtype *out, struct err *err)
 {
-    for (int t = 0; t < DTYPE_COUNT; t++) {
-        if (strcmp(text, table[t].name) == 0) {
-            *out = (enum dtype)t;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_INPUT, "type '%s', expected f32, bf16, f16, f64, i32 or u8", text);
+    enum dtype type = find(text);
+
+    if (type == DTYPE_COUNT)
+        return err_set(err, ERR_INPUT, "type '%s', expected f32, bf16, f16, f64, i32 or u8",
+                       text);
+    *out = type;
+    return 0;
 }
 
 int dtype_parse_compute(const char *text, enum dtype *out, struct err *err)
 {
-    for (enum dtype t = DTYPE_F32; t <= DTYPE_BF16; t++)
-        if (strcmp(text, table[t].name) == 0) {
-            *out = t;
-            return 0;
-        }
-    return err_set(err, ERR_INPUT, "'%s', expected f32 or bf16", text);
+    enum dtype type = find(text);
+
+    if (type != DTYPE_F32 && type != DTYPE_BF16)
+        return err_set(err, ERR_INPUT, "'%s', expected f32 or bf16", text);
+    *out = type;
+    return 0;
 }
 
 const char *dtype_op_name(enum dtype_op op)

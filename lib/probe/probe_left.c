@@ -219,8 +219,10 @@ static int prepare(struct contest *c, const struct probe_views *views, int l, in
     struct probe_flow *flow = mem_new((size_t)ranks, sizeof *flow);
 
     c->words = *c->probe;
-    if (c->words.nccl)
-        c->words.gpu = NULL, c->words.nccl = NULL;
+    if (c->words.nccl) {
+        c->words.gpu = NULL;
+        c->words.nccl = NULL;
+    }
     for (int end = 0; rc == 0 && end < ENDS; end++) {
         for (int r = 1; r < ranks; r++)
             flow[r - 1] = (struct probe_flow){end ? 0 : r, end ? r : 0, END_BYTES};

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# What was measured: the file `fabric`, which paro-topo has written.
+# What was measured: the file `fabric`, which paro-topo has written; what it said: `said`.
+
+# measured_nothing STATUS PATTERN: it ended with 2, one line, and nothing on standard output.
+measured_nothing() {
+    cat said
+    [ "$1" = 2 ] && [ ! -s fabric ] && [ "$(grep -c '^paro-topo: ' said)" = 1 ] &&
+        grep -qE "^paro-topo: $2" said
+}
 
 # near PATH MB/s: within a tenth; PATH as levels.1.port_Bps, of the fabric as JSON.
 near() {

@@ -11,8 +11,9 @@
 
 #include "base/io.h"
 #include "ckpt/hf.h"
+#include "../unit/temp_fixture.h"
 
-static char folder[] = "/tmp/paro-index-XXXXXX";
+static char folder[TEMP_PATH];
 static int fd = -1;
 
 static void clean(void)
@@ -45,7 +46,7 @@ static void prepare(void)
                             {.name = (char *)"z", .dims = 0}};
     struct st_tensor b[] = {{.name = (char *)"y", .dims = 1, .shape = {1}}};
 
-    assert(mkdtemp(folder));
+    temp_folder(folder, "paro-index");
     atexit(clean);
     put_weights("a.safetensors", a, 2);
     put_weights("b.safetensors", b, 1);
