@@ -70,9 +70,12 @@ endif
 PARTS   := cuda nccl cudnn
 part     = $(filter-out lib/topo/%,$(wildcard $(foreach e,.c _*.c .cu _*.cu,lib/*/*_$1$e)))
 KNOWS   := $(sort $(filter-out %_none.c,$(foreach p,$(PARTS),$(call part,$p))))
-ABSENT  := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c) \
-           $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,$(filter-out %_none.c,$(call part,$p))))
-ALLSRC  := $(filter-out $(firstword $(ABSENT)),$(sort $(filter-out lib/shim/%,$(wildcard lib/*/*.c lib/*/*.cu))))
+# oneDNN has two interfaces, a file each; without headers the newer one says what is missing.
+ONEDNN  := $(shell echo DNNL_VERSION_MAJOR | $(CC) -E -P -include oneapi/dnnl/dnnl_version.h - 2>/dev/null)
+UNFIT   := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c) \
+           $(if $(filter 2,$(ONEDNN)),%_onednn3.c,%_onednn2.c)
+ABSENT  := $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,$(filter-out %_none.c,$(call part,$p))))
+ALLSRC  := $(filter-out $(UNFIT),$(sort $(filter-out lib/shim/%,$(wildcard lib/*/*.c lib/*/*.cu))))
 LIBSRC  := $(filter-out $(ABSENT),$(ALLSRC)) $(EMULATOR)
 obj      = $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(KNOWS) $(EMULATOR),$1)) \
            $(patsubst %,$(B)/%,$(filter $(KNOWS) $(EMULATOR),$1))))

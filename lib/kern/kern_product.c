@@ -7,11 +7,11 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "kern/kern_cpu.h"
+#include "kern/kern_onednn.h"
 
 struct kern_product {
     struct kern_product_shape shape;
@@ -21,49 +21,27 @@ struct kern_product {
     dnnl_memory_t a, b, c;
 };
 
-/* (rows, columns), or a matrix stored as (columns, rows) where op is 'T'. */
-static dnnl_memory_desc_t matrix(dnnl_data_type_t type, char op, int64_t rows, int64_t columns,
-                                 int64_t ld)
+/* A handle to one operand, whose address is set at each run. */
+static dnnl_status_t operand(dnnl_memory_t *out, const struct kern_product *p,
+                             const_dnnl_primitive_desc_t desc, dnnl_query_t what)
 {
-    dnnl_dims_t dims = {rows, columns};
-    dnnl_dims_t strides = {op == 'N' ? ld : 1, op == 'N' ? 1 : ld};
-    dnnl_memory_desc_t d;
-    dnnl_status_t status = dnnl_memory_desc_init_by_strides(&d, 2, dims, type, strides);
-
-    assert(status == dnnl_success);
-    (void)status;
-    return d;
+    return dnnl_memory_create(out, dnnl_primitive_desc_query_md(desc, what, 0), p->engine,
+                              DNNL_MEMORY_NONE);
 }
 
 static int prepare(struct kern_product *p)
 {
-    const struct kern_product_shape *s = &p->shape;
-    dnnl_data_type_t type = s->type == DTYPE_F32 ? dnnl_f32 : dnnl_bf16;
-    dnnl_memory_desc_t a = matrix(type, s->ta, s->m, s->k, s->lda);
-    dnnl_memory_desc_t b = matrix(type, s->tb, s->k, s->n, s->ldb);
-    dnnl_memory_desc_t c = matrix(dnnl_f32, 'N', s->m, s->n, s->ldc);
-    dnnl_matmul_desc_t product;
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_post_ops_t sum = NULL;
     dnnl_primitive_desc_t desc = NULL;
     int bad = dnnl_engine_create(&p->engine, dnnl_cpu, 0) ||
               dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags) ||
-              dnnl_primitive_attr_create(&attr) || dnnl_post_ops_create(&sum) ||
-              (s->add && dnnl_post_ops_append_sum(sum, 1)) ||
-              dnnl_primitive_attr_set_post_ops(attr, sum) ||
-              dnnl_matmul_desc_init(&product, &a, &b, NULL, &c) ||
-              dnnl_primitive_desc_create(&desc, &product, attr, p->engine, NULL) ||
+              kern_onednn_matmul(&desc, &p->shape, p->engine) ||
               dnnl_primitive_create(&p->primitive, desc) ||
-              dnnl_memory_create(&p->a, &a, p->engine, DNNL_MEMORY_NONE) ||
-              dnnl_memory_create(&p->b, &b, p->engine, DNNL_MEMORY_NONE) ||
-              dnnl_memory_create(&p->c, &c, p->engine, DNNL_MEMORY_NONE);
+              operand(&p->a, p, desc, dnnl_query_src_md) ||
+              operand(&p->b, p, desc, dnnl_query_weights_md) ||
+              operand(&p->c, p, desc, dnnl_query_dst_md);
 
     if (desc)
         dnnl_primitive_desc_destroy(desc);
-    if (sum)
-        dnnl_post_ops_destroy(sum);
-    if (attr)
-        dnnl_primitive_attr_destroy(attr);
     return bad;
 }
 
