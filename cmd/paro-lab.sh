@@ -537,7 +537,7 @@ host=\$1
 shift
 [ -z "\${HOSTNAME+set}" ] || HOSTNAME=\$host
 # Here the number names mpirun's descriptor no more (see run in paro-lab).
-unset OPAL_OUTPUT_STDERR_FD
+unset OPAL_OUTPUT_STDERR_FD PMIX_OUTPUT_STDERR_FD
 exec $(type -P nsenter) --net=$LAB/\$host.net --uts=$LAB/\$host.uts /bin/sh -c "\$*" >&2
 AGENT
 }
@@ -598,6 +598,21 @@ start_timers() {
     fi
 }
 
+# All that depends on Open MPI's version: how its launcher (ORTE up to 4, PRRTE from 5 on) starts
+# the daemon of a host, and through which interface it talks to it.
+find_launcher() {
+    local text
+    mpirun=$(type -P mpirun)
+    text=$("$mpirun" --version 2>&1)
+    [[ $text =~ \(Open\ MPI\)\ ([0-9]+)\. ]] ||
+        die "'mpirun --version' prints '${text%%$'\n'*}', expected the version of an Open MPI"
+    if ((BASH_REMATCH[1] < 5)); then
+        launcher=("plm rsh" "plm_rsh_agent $LAB/agent" "oob_tcp_if_include control")
+    else
+        launcher=("plm ssh" "plm_ssh_agent $LAB/agent" "prte_if_include control")
+    fi
+}
+
 # Words of mpirun: where the ranks go, the fabric's settings, then the caller's.  Open MPI
 # refuses a setting that is given twice: the caller's replaces ours.
 mpirun_words() {
@@ -616,12 +631,10 @@ mpirun_words() {
     while read -r key value; do
         [[ -n ${given[$key]-} ]] || words+=(--mca "$key" "$value")
     done <<MCA
-plm rsh
-plm_rsh_agent $LAB/agent
+$(printf '%s\n' "${launcher[@]}")
 pml ob1
 btl self,vader,tcp
-btl_tcp_if_include 10.77.0.0/16
-oob_tcp_if_include 10.78.0.0/16
+btl_tcp_if_include data
 mpi_yield_when_idle 1
 MCA
 }
@@ -631,35 +644,35 @@ stopped=0
 # Waits for mpirun, not longer than STOP_S once it was told to stop.
 wait_mpirun() {
     local deadline=0
-    while kill -0 "$mpirun" 2>/dev/null; do
+    while kill -0 "$pid" 2>/dev/null; do
         if ((stopped)); then
             ((deadline)) || deadline=$((SECONDS + STOP_S))
             ((SECONDS <= deadline)) || exit 2
             sleep 0.05
         else
-            wait "$mpirun"
+            wait "$pid"
         fi
     done
-    wait "$mpirun"
+    wait "$pid"
 }
 
-# Open MPI's own talk, not COMMAND's, passes a filter: mpirun and its launch agent race in a
-# harmless setpgid, and mpirun tells whenever it loses.
+# Open MPI's own messages, not COMMAND's, pass a filter: mpirun and its launch agent race in a
+# harmless setpgid, and mpirun warns whenever it loses.
 run() {
-    local words mpirun sig talk filter
+    local words pid sig talk filter
     start_timers
     mpirun_words
-    exec {talk}> >(exec grep --line-buffered -v 'plm:rsh: Warning: setpgid' >&2)
+    exec {talk}> >(exec grep --line-buffered -v 'plm:[rs]sh: Warning: setpgid' >&2)
     filter=$!
-    OPAL_OUTPUT_STDERR_FD=$talk TMPDIR=$LAB/tmp PATH=$caller_path \
-        env --default-signal=INT,QUIT "$(type -P mpirun)" "${words[@]}" "${command[@]}" <&0 &
-    mpirun=$!
+    OPAL_OUTPUT_STDERR_FD=$talk PMIX_OUTPUT_STDERR_FD=$talk TMPDIR=$LAB/tmp PATH=$caller_path \
+        env --default-signal=INT,QUIT "$mpirun" "${words[@]}" "${command[@]}" <&0 &
+    pid=$!
     exec {talk}>&-
     trap stopped=1 INT
-    trap 'stopped=1; kill -TERM $mpirun' TERM
+    trap 'stopped=1; kill -TERM $pid' TERM
     for sig in USR1 USR2; do
         # shellcheck disable=SC2064 # now is when sig is known
-        trap "kill -$sig $mpirun" "$sig"
+        trap "kill -$sig $pid" "$sig"
     done
     : >$LAB/running
     wait_mpirun
@@ -674,6 +687,7 @@ init() { # PARENT CALLER_PATH ARG...
     PATH=$PATH:/usr/sbin:/sbin
     parse "${@:3}"
     resolve
+    find_launcher
     build
     run
 }

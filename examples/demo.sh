@@ -14,6 +14,8 @@ OUT=${OUT:-demo}
 MODEL=$(pwd)/examples/models/llama-tiny.json
 BIN=${BIN:-$(pwd)/bin}
 PATH=$BIN:$PATH
+# shellcheck source=examples/mpirun-env
+. examples/mpirun-env
 SHORT=$((STEPS < 12 ? STEPS : 12)) # steps of the runs that are only timed
 
 say() { printf '\n== %s\n' "$*"; }
@@ -41,8 +43,6 @@ if ! paro-lab -g 2 -p 1 -- true 2> lab.err; then
 	echo "demo: $(head -n 1 lab.err)"
 	echo "demo: plain local ranks instead: no tier is slow, and speeds tell nothing about a network"
 fi
-root=
-if [ "$(id -u)" = 0 ]; then root=--allow-run-as-root; fi
 lab() {
 	if [ "$emulated" = yes ]; then
 		paro-lab -g 2 -p 2 -r "$RATE" "$@"
@@ -50,8 +50,7 @@ lab() {
 	fi
 	while [ "$1" != -- ]; do shift; done
 	shift
-	# shellcheck disable=SC2086 # one word or none
-	mpirun $root --oversubscribe --mca mpi_yield_when_idle 1 -np 4 "$@"
+	mpirun -np 4 "$@"
 }
 lab_words="paro-lab -g 2 -p 2 -r $RATE --" fabric="2 nodes x 2 ranks, ports of $RATE" groups=
 if [ "$emulated" = no ]; then

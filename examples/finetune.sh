@@ -16,6 +16,8 @@ OUT=${OUT:-finetune}
 MODEL=$(pwd)/examples/models/llama-tiny.json
 BIN=${BIN:-$(pwd)/bin}
 PATH=$BIN:$PATH
+# shellcheck source=examples/mpirun-env
+. examples/mpirun-env
 
 [ -z "$BASE" ] || BASE=$(realpath "$BASE")
 [ -z "$TEXT" ] || TEXT=$(realpath "$TEXT")
@@ -23,12 +25,7 @@ rm -rf "$OUT"
 mkdir -p "$OUT"
 cd "$OUT"
 
-root=
-if [ "$(id -u)" = 0 ]; then root=--allow-run-as-root; fi
-ranks() {
-	# shellcheck disable=SC2086 # one word or none
-	mpirun $root --oversubscribe --mca mpi_yield_when_idle 1 -np "$RANKS" "$@"
-}
+ranks() { mpirun -np "$RANKS" "$@"; }
 say() { printf '\n== %s\n' "$*"; }
 
 if [ -z "$BASE" ]; then

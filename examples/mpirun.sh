@@ -15,9 +15,8 @@ RANKS=${RANKS:-2}
 STEPS=${STEPS:-40}
 MODEL=${MODEL:-$here/models/llama-tiny.json}
 OUT=${OUT:-}
-# Ranks exceed cores on a small machine, and in a container one is root.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# shellcheck source=examples/mpirun-env
+. "$here/mpirun-env"
 
 if [ -z "$OUT" ]; then
     OUT=$(mktemp -d "${TMPDIR:-/tmp}/paro-mpirun.XXXXXX")

@@ -21,9 +21,8 @@ ROUNDS=${ROUNDS:-3}
 SIZES=${SIZES:--b 1K -e 4M -f 4}
 ITERS=${ITERS:-20}
 OPS=${OPS:-all-gather reduce-scatter all-reduce broadcast}
-# Ranks exceed cores on a small machine, and in a container one is root.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# shellcheck source=examples/mpirun-env
+. "$here/../mpirun-env"
 
 if [ -z "${OUT-}" ]; then
     OUT=$(mktemp -d "${TMPDIR:-/tmp}/paro-ompi.XXXXXX")

@@ -38,6 +38,19 @@ int cli_launched(void)
     return launched_as() != NULL;
 }
 
+/*
+ * Open MPI 5 reports each pair of local ranks for which btl/tcp finds no common address family,
+ * as on any machine with IPv6, though shared memory serves them.  Between the ranks of one host
+ * IPv4 is as good; the user's own setting rules.
+ */
+static void quiet_local_ranks(void)
+{
+    const char *all = getenv("OMPI_COMM_WORLD_SIZE"), *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+
+    if (all && local && strcmp(all, local) == 0)
+        setenv("OMPI_MCA_btl_tcp_disable_family", "6", 0);
+}
+
 static int has_word(int argc, char **argv, const char *word)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
@@ -121,6 +134,7 @@ void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv)
 {
     argp_err_exit_status = cli->status;
     keep_std();
+    quiet_local_ranks();
     cli->silent = launched_as() && atoi(launched_as()) != 0;
     cli->json = has_word(argc, argv, "--json");
     if (!cli->silent)

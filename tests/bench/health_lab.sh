@@ -20,8 +20,8 @@ RATE=${RATE:-200mbit}
 OPTIONS=${OPTIONS:--t 20}
 OUT=${OUT:-bench}
 PATH=${BIN:-$PWD/bin}:$PATH
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# shellcheck source=examples/mpirun-env
+. examples/mpirun-env
 
 die() {
     echo "health_lab.sh: $*" >&2

@@ -29,9 +29,8 @@ DATA=${DATA:-}
 OUT=${OUT:-bench}
 PLOT=${PLOT:-build/bench/int8_plot}
 PATH=${BIN:-$PWD/bin}:$PATH
-# Ranks exceed cores, and in a container one is root.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# shellcheck source=examples/mpirun-env
+. examples/mpirun-env
 
 die() {
     echo "int8.sh: $*" >&2

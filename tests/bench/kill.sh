@@ -30,9 +30,8 @@ MODEL=${MODEL:-examples/models/llama-tiny.json}
 SEED=${SEED:-1}
 OUT=${OUT:-bench}
 PATH=${BIN:-$PWD/bin}:$PATH
-# Ranks exceed cores, and in a container one is root.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# shellcheck source=examples/mpirun-env
+. examples/mpirun-env
 
 die() {
     echo "kill.sh: $*" >&2

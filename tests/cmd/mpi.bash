@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Ranks exceed cores on a small machine, and in a container one is root.  (tests/run reads it, too.)
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# mpirun on this machine, also for programs that know MPI alone: a command of paro sees by itself
+# that its ranks share a host and need no IPv6.
+# shellcheck source=examples/mpirun-env
+. "$ROOT/examples/mpirun-env"
+export OMPI_MCA_btl_tcp_disable_family=6
