@@ -3,6 +3,7 @@
 #   make                 build the commands into bin/
 #   make CUDA=1          the same for GPUs too, into build-cuda/bin (CUDA_HOME, CUDNN_HOME, NCCL_HOME, ARCH="80 90", native)
 #   make check           install what is missing, build, run every test
+#   make check-long      all of them at full length, and in bare Debian 12 and 13 systems: hours, as root
 #   make check-tsan      the threads of a rank under the thread sanitizer
 #   make check-faults    every system call and allocation fails once: an hour
 #   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
@@ -183,6 +184,7 @@ check: deps
 	@$(MAKE) --no-print-directory check-all SAN=$(SAN)
 check-long: deps
 	@$(MAKE) --no-print-directory check-all SAN=$(SAN) LONG=1
+	@sh tests/bare
 check-all: all units emulated
 	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) B_EMULATED=$(abspath $(O:build%=build-emulated%)) LONG=$(LONG) SAN=$(SAN) sh tests/run
 # After all the rest: it shares the objects.
