@@ -42,8 +42,9 @@ key() {
 }
 ways() {
     # two_proc is for two ranks, and fails with more
+    # Open MPI 4 prints 6:"two_proc", 5 prints 6|two_proc
     sed -n "/\"coll_tuned_$(key "$1")_algorithm\"/,/Valid values/s/.*Valid values: //p" "$OUT/info" |
-        tr ',' '\n' | sed 's/^ *//' | while IFS=':"' read -r number _ name _; do
+        tr ',' '\n' | tr -s ':"|' ' ' | while read -r number name; do
         [ "$number" = 0 ] || { [ "$name" = two_proc ] && [ "$RANKS" != 2 ]; } || echo "$number"
     done
 }

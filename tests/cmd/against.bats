@@ -125,8 +125,8 @@ END
     # On two ranks another copy is not what it was, which the hash alone finds.
     plan two 2x1 NNN
     rm -rf a
-    run -1 --separate-stderr mpirun -np 1 env LD_PRELOAD="$PWD/bit.so" paro-train two.yaml \
-        -d "$G/text" -o a --steps 9 --exact : -np 1 paro-train two.yaml -d "$G/text" -o a --steps 9 --exact
+    run -1 --separate-stderr mpirun -np 2 "$ROOT/tests/cmd/on-rank" 0 LD_PRELOAD="$PWD/bit.so" \
+        paro-train two.yaml -d "$G/text" -o a --steps 9 --exact
     echo "$stderr"
     [ "$(grep '^paro' <<< "$stderr")" = "paro-train: copies of 'master' of unit 'embed' differ from rank to rank, expected equal ones" ]
     [ "$(wc -l < a/log.jsonl)" = 2 ]

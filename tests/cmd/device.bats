@@ -178,9 +178,7 @@ setup() {
     for fault in cudaLaunchKernel:400 cudaMemcpyAsync:200 cudaMemsetAsync:80 cudaEventQuery:300 \
         cudaEventRecord:300 cudaGraphLaunch:5; do
         fails "rank 2 (.*): device cuda:0 .* failed at " timeout 60 \
-            mpirun -np 2 paro-train "${words[@]}" : \
-            -np 1 env EMULATED_FAIL=$fault paro-train "${words[@]}" : \
-            -np 1 paro-train "${words[@]}" || { echo $fault; return 1; }
+            mpirun -np 4 "$ROOT/tests/cmd/on-rank" 2 EMULATED_FAIL=$fault paro-train "${words[@]}" || { echo $fault; return 1; }
     done
 }
 
@@ -189,9 +187,8 @@ setup() {
     words=("$G/four.yaml" -d "$G/text" -o new --steps 6 --device cuda:0 --force --against NNN)
     for n in 440 460; do
         fails "rank 2 (.*): device cuda:0 .* failed at " timeout 30 \
-            mpirun -np 2 paro-train "${words[@]}" : \
-            -np 1 env EMULATED_FAIL=cudaMemcpyAsync:$n paro-train "${words[@]}" : \
-            -np 1 paro-train "${words[@]}" || { echo $n; return 1; }
+            mpirun -np 4 "$ROOT/tests/cmd/on-rank" 2 EMULATED_FAIL=cudaMemcpyAsync:$n \
+            paro-train "${words[@]}" || { echo $n; return 1; }
     done
 }
 

@@ -140,13 +140,11 @@ one_line() {
     EMULATE_NCCL=stall:80 EMULATE_NCCL_RANK=2 fails 'rank [0-3]: ncclGroupEnd .*no answer .*for 3 s' \
         timeout 80 mpirun -np 4 paro-train "${words[@]}" --deadline 3
     for fault in cudaLaunchKernel:400 cudaEventQuery:300 cudaMemcpyAsync:200 cudaStreamCreate:8; do
-        fails "rank 2: .*device cuda:0 .* failed at " timeout 60 mpirun -np 2 \
-            paro-train "${words[@]}" : -np 1 env EMULATED_FAIL=$fault paro-train "${words[@]}" : \
-            -np 1 paro-train "${words[@]}" || { echo $fault; return 1; }
+        fails "rank 2: .*device cuda:0 .* failed at " timeout 60 mpirun -np 4 \
+            "$ROOT/tests/cmd/on-rank" 2 EMULATED_FAIL=$fault paro-train "${words[@]}" || { echo $fault; return 1; }
     done
-    fails "rank 0: .*device cuda:0 .* failed at " timeout 60 mpirun \
-        -np 1 env EMULATED_FAIL=cudaLaunchKernel:400 paro-train "${words[@]}" : \
-        -np 3 paro-train "${words[@]}"
+    fails "rank 0: .*device cuda:0 .* failed at " timeout 60 mpirun -np 4 \
+        "$ROOT/tests/cmd/on-rank" 0 EMULATED_FAIL=cudaLaunchKernel:400 paro-train "${words[@]}"
 }
 
 @test "a rank that is killed: every process is gone, and the run goes on to the same bits" {

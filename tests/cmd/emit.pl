@@ -69,7 +69,7 @@ my %ompi_key = (MPI_Allgather => [0, "allgather"], MPI_Allgatherv => [1, "allgat
     MPI_Allreduce => [2, "allreduce"], MPI_Bcast => [7, "bcast"],
     MPI_Reduce_scatter => [12, "reduce_scatter"], MPI_Reduce_scatter_block => [13, "reduce_scatter_block"]);
 
-# Names by number, from ompi_info.
+# Names by number, from ompi_info: 4:"ring" in Open MPI 4, 4|ring in 5.
 sub ompi_names {
     my ($key, %name) = @_;
     open my $f, "<", $ENV{OMPI_INFO} or die;
@@ -77,7 +77,7 @@ sub ompi_names {
     my $here = 0;
     while (my $line = <$f>) {
         $here = $line =~ /"coll_tuned_\Q$key\E_algorithm"/ if $line =~ /parameter|informational/;
-        %name = $line =~ /(\d+):"([^"]*)"/g if $here && $line =~ /Valid values/;
+        %name = $line =~ /(\d+)(?::"|\|)([\w-]+)/g if $here && $line =~ /Valid values/;
     }
     die "no names of $key" unless %name;
     return \%name;

@@ -13,8 +13,7 @@ told() {
 # fail_check, with ENV on rank 1 alone: failing ENV SHAPE WHAT [SECONDS]
 failing() {
     [ -x "$E/gpu/fail_check" ] || skip "not built"
-    run timeout 60 mpirun -np 1 "$E/gpu/fail_check" "${@:2}" : \
-        -np 1 env "$1" "$E/gpu/fail_check" "${@:2}" : -np 1 "$E/gpu/fail_check" "${@:2}"
+    run timeout 60 mpirun -np 3 "$ROOT/tests/cmd/on-rank" 1 "$1" "$E/gpu/fail_check" "${@:2}"
     echo "$output"
     [ "$status" = 0 ] && [[ "$output" == *"1.."* ]] && [[ "$output" != *"not ok"* ]]
 }
