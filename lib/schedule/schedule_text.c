@@ -296,7 +296,7 @@ static int read_rows(struct reader *r, struct schedule *s)
         return r->err->code ? -1 : bad(r, NULL, "'rows' and their number");
     for (int i = 0; i < rows; i++) {
         struct schedule_row row = {0};
-        if (next_line(r) || number(r, 0, 0, INT32_MAX, &row.lane) ||
+        if (next_line(r) || number(r, 0, 0, s->lanes - 1, &row.lane) ||
             number(r, 1, 0, INT32_MAX - 1, &row.step) ||
             number(r, 2, 0, s->groups.ranks - 1, &row.src) ||
             number(r, 3, 0, s->groups.ranks - 1, &row.dst) || read_chunks(r, s, &row))

@@ -179,6 +179,15 @@ EOF
     done
 }
 
+@test "a row of a lane that the schedule does not have is refused by every verb" {
+    paro-sched gen all-gather ring 2x2 > rows
+    sed '10s/^3/4000000/' rows > lane
+    for verb in verify 'simulate -i synth:2x2' 'draw -i synth:2x2'; do
+        # shellcheck disable=SC2086
+        fails "paro-sched: lane:10: '4000000', expected a whole number from 0 to 3" paro-sched $verb lane
+    done
+}
+
 @test "--json is valid and says the same" {
     paro-sched gen all-reduce ho-ring '[3,2]' --json > out
     perl -MJSON::PP -e 'local $/; my $d = decode_json(<>);
