@@ -224,6 +224,11 @@ static inline const char *whole(const char *p, int64_t *out)
     return p == from || p - from > 17 || v > (uint64_t)RANK_STEP_MAX ? NULL : p;
 }
 
+const char *rank_line_step(const char *p, int64_t *out)
+{
+    return whole(p, out);
+}
+
 static const char *blanks(const char *p)
 {
     while (*p == ' ' || *p == '\t')

@@ -53,6 +53,8 @@ enum rank_said rank_line_json(const char *p, int64_t bytes, struct rank_point *o
  * Bytes behind a number that ends with the line are not looked at.
  */
 const char *rank_line_number(const char *p, double *out);
+/* A step at p, digits alone, 17 at most; NULL where there is none. */
+const char *rank_line_step(const char *p, int64_t *out);
 
 /*
  * Bytes of p[bytes], the beginning of a text, that are the mark some programs put before UTF-8:

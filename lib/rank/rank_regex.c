@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "rank/rank_line.h"
 
 struct rank_regex {
@@ -95,7 +94,6 @@ int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct r
 {
     char text[64 + RANK_SLACK] = "";
     const char *end;
-    struct err none;
 
     *out = (struct rank_point){.step = -1};
     *said = RANK_NOTHING;
@@ -108,8 +106,8 @@ int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct r
         return err_set(err, ERR_INPUT, "--regex gives up: %s", (const char *)words);
     }
     *said = RANK_BROKEN;
-    if (r->step &&
-        (group_text(r, p, r->step, text) || num_i64(text, 0, RANK_STEP_MAX, &out->step, &none)))
+    if (r->step && (group_text(r, p, r->step, text) ||
+                    !(end = rank_line_step(text, &out->step)) || *end))
         return 0;
     if (group_text(r, p, r->loss, text) == 0 && (end = rank_line_number(text, &out->loss)) &&
         *end == 0)

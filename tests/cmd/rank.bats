@@ -59,6 +59,8 @@ END
         [ "$(scores -m tse - < $f)" = "1 10.750000 -" ]
     done
     [ "$(scores -m tse --regex 'it (\d+) loss=(\S+)' other)" = "1 10.750000 other" ]
+    # A step may be padded to a width, as it is in names of files.
+    [ "$(sed 's/it /it 0000/' other | scores -m tse --regex 'it (\d+) loss=(\S+)' -)" = "1 10.750000 -" ]
     [ "$(scores -m tse --regex 'loss=(?<loss>\S+)' other)" = "1 10.750000 other" ]
     [ "$(scores -m tse --regex '(?<loss>(?<=loss=)\S+)' other)" = "1 10.750000 other" ]
     [ "$(tac other | scores -m last --regex 'it (?<step>\d+) loss=(?<loss>\S+)' -)" = "1 4.250000 -" ]
