@@ -296,6 +296,20 @@ static int by_unit(const void *a, const void *b)
     return differ ? differ : x->node - y->node;
 }
 
+/* An adapter that bears its product's name may be one of several in a host. */
+static void doubt_hosts(struct fabric *f)
+{
+    int unnamed = 0;
+
+    for (int k = 0; k < f->hosts; k++)
+        unnamed += f->host[k].name_bytes == 0;
+    if (unnamed && !f->ask->hosts)
+        snprintf(f->t->doubt, sizeof f->t->doubt,
+                 "%.64s: %d adapter%s no host and each counts as one:"
+                 " see 'ibnetdiscover --node-name-map'",
+                 f->ib->file, unnamed, unnamed == 1 ? " names" : "s name");
+}
+
 static void build_groups(struct fabric *f)
 {
     struct topo *t = f->t;
@@ -371,12 +385,12 @@ static void build_levels(struct fabric *f)
 
 static int finish(struct fabric *f)
 {
-    struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", ""}, {"hosts", ""}};
+    struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", "", 0}, {"hosts", "", 0}};
     struct topo_level *intra = &f->t->level[0];
     static const char *const nothing = "a group has one rank: nothing passes, as inter";
 
     for (int l = 2; l < f->t->levels; l++)
-        words[l] = (struct topo_words){"switches", ""};
+        words[l] = (struct topo_words){"switches", "", 0};
     if (topo_given_apply(f->t, &f->ask->given, f->ask->fill, f->err))
         return -1;
     if (f->ranks == 1 && !f->ask->given.level[0].has_rate) {
@@ -401,6 +415,7 @@ static int build(struct fabric *f)
         return -1;
     qsort(f->host, (size_t)f->hosts, sizeof *f->host, by_unit);
     build_groups(f);
+    doubt_hosts(f);
     build_levels(f);
     return finish(f);
 }

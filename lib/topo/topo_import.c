@@ -255,10 +255,8 @@ int topo_read(struct topo *t, const char *what, struct err *err)
     if (topo_import(&new, what, NULL, err))
         return -1;
     if (new.doubt[0]) {
-        err_at(err, name, 0, NULL,
-               "has %d GPUs on PCIe and does not tell whether NVLink joins them, expected what"
-               " 'paro-topo -i FILE --set intra=RATE' prints, or without --set if none does",
-               new.groups.ranks);
+        err_set(err, ERR_INPUT, "%s; expected what 'paro-topo -i FILE' prints", new.doubt);
+        snprintf(err->file, sizeof err->file, "%s", name);
         topo_release(&new);
         return -1;
     }

@@ -72,6 +72,7 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask
         rc = topo_nccl_read(&m, &x, err);
         if (rc == 0) {
             m.near_untold = !m.near && n.links_untold;
+            m.untold_line = 0; /* nobody sees this text */
             set_machine(&m, &n, root);
             rc = topo_machine_build(t, &m, ask, err);
         }

@@ -170,9 +170,10 @@ void topo_machine_pcie(struct topo_machine *m, const struct topo_pcie *p, const 
     level->flow_Bps = topo_pcie_ring_Bps(p, 1);
     level->port_Bps = several ? ring * rails : p->least_Bps;
     snprintf(level->rate_source, sizeof level->rate_source, "%s%s", source,
-             m->near          ? ""
-             : m->near_untold ? "; of NVLink the file does not tell"
-                              : "");
+             m->near                           ? ""
+             : m->near_untold                  ? "; of NVLink the file does not tell"
+             : m->ranks > 1 && m->counts_links ? "; the file lists no NVLink"
+                                               : "");
 }
 
 /* ---- a machine ---- */
@@ -336,7 +337,7 @@ int topo_check_stated(const struct topo *t, const char *file, const struct topo_
     for (int l = 0; l < t->levels; l++) {
         const char *word = level_word(l, text);
         if (t->level[l].port_Bps <= 0)
-            return err_at(err, file, 0, NULL,
+            return err_at(err, file, words[l].line, NULL,
                           "states no rate of level %s (%s), expected 'paro-topo --set"
                           " %s=RATE%s'%s",
                           word, words[l].joined, word,
@@ -353,11 +354,11 @@ int topo_check_stated(const struct topo *t, const char *file, const struct topo_
 static int check_machine(const struct build *b)
 {
     const struct topo_machine *m = b->m;
-    struct topo_words inside = {"inside the machine", ""}, net = {"between machines", ""};
-    struct topo_words across = {"PCIe", ""};
+    struct topo_words inside = {"inside the machine", "", 0}, net = {"between machines", "", 0};
+    struct topo_words across = {"PCIe", "", m->untold_line};
 
     if (m->own_ranks)
-        inside.joined = m->near ? "NVLink" : "PCIe";
+        inside = m->near ? (struct topo_words){"NVLink", "", 0} : across;
     if (m->near && m->counts_links)
         inside.more = " or '--set nvlink=RATE', of each link";
     if (m->nics)

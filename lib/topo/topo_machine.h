@@ -71,6 +71,7 @@ struct topo_machine {
                                               of 0 and a latency below 0 are not stated */
     int near;                              /* inside is of near links, not of PCIe */
     int near_untold;                       /* the file cannot tell whether there are any */
+    int untold_line;          /* of the file, where it leaves out a rank's PCIe rate; 0 */
     int counts_links;         /* the file tells how many, so that a rate of each can be given */
     double links, links_flow; /* near links of a rank, and to one other: how many, or B/s */
     int nics;                 /* network devices, 0 where not counted */
@@ -94,6 +95,7 @@ int topo_machine_build(struct topo *t, const struct topo_machine *m, const struc
 struct topo_words {
     const char *joined; /* "NVLink" */
     const char *more;   /* another way to give the rate, or "" */
+    int line;           /* where the file leaves it out, or 0 */
 };
 /* Rates and latencies that are missing: an error that says which word gives them. */
 int topo_check_stated(const struct topo *t, const char *file, const struct topo_words *words,

@@ -276,6 +276,8 @@ static int read_pcie(struct nccl *c)
         if (find_link(c, c->gpu[i].pci, &link))
             return -1;
         topo_pcie_rank(&c->pcie, link);
+        if (c->pcie.link[link].Bps <= 0 && !c->m->untold_line)
+            c->m->untold_line = c->gpu[i].pci->line;
         between = fmin(between, between_Bps(above(c->gpu[i].pci, "cpu")));
     }
     c->pcie.between_Bps = isfinite(between) ? between : 0;
@@ -319,6 +321,8 @@ static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n,
             near->to_switch[i] += (double)count / c->gpu[i].sharers;
         return 0;
     }
+    /* A link to itself is none, and a file that lists one does not know the others. */
+    c->m->near_untold |= is_target(c, i, i, target);
     for (int j = 0; j < c->gpus; j++)
         if (j != i && is_target(c, i, j, target))
             near->direct[i * c->gpus + j] +=
@@ -374,6 +378,7 @@ static int read_near(struct nccl *c)
     if (rc == 0) {
         topo_machine_near(c->m, &near);
         c->m->counts_links = 1;
+        c->m->near_untold &= !c->m->near;
         if (c->m->near)
             set_nvlink(c);
     }

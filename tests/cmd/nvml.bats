@@ -371,7 +371,7 @@ END
     grep -qx "paro-topo: nvml: does not tell of NVLink: if there is, '--set intra=RATE' gives its rate" said
     fails "paro-topo: nvml: the driver does not tell of NVLink, which NCCL's XML states" \
         asked -i nvml: --format nccl
-    fails "paro-plan: nvml:$PWD/box: has 8 GPUs on PCIe and does not tell whether NVLink joins them, expected what 'paro-topo -i FILE --set intra=RATE' prints, or without --set if none does" \
+    fails "paro-plan: nvml: does not tell of NVLink: if there is, '--set intra=RATE' gives its rate; expected what 'paro-topo -i FILE' prints" \
         with paro-plan -m params=1e9 -i "nvml:$PWD/box"
     fails "paro-topo: 'nvml:box', expected 'nvml:', or behind it a folder as '/host' that has the machine's sys/ and proc/" \
         asked -i nvml:box

@@ -411,7 +411,7 @@ EOF
     diff nccl.xml.out same.yaml.out
     # Nobody is told there of what a file leaves open.
     cp "$BATS_TEST_DIRNAME/../data/topo/nccl-template.xml" open.xml
-    open="open.xml: has 2 GPUs on PCIe and does not tell whether NVLink joins them, expected what 'paro-topo -i FILE --set intra=RATE' prints, or without --set if none does"
+    open="open.xml: does not tell of NVLink: if there is, '--set intra=RATE' gives its rate; expected what 'paro-topo -i FILE' prints"
     fails "paro-plan: $open" paro-plan -m params=1e6 -i open.xml --mem 80e9
     fails "paro-sched: $open" paro-sched draw -i open.xml all-gather ring
     fails "paro-bench: $open" paro-bench --simulate -i open.xml

@@ -100,6 +100,32 @@ static void ib_tiers(void **state)
     topo_release(&t);
 }
 
+/* Adapters that bear their product's name are hosts of their own, and that is said. */
+static void ib_products(void **state)
+{
+    static const char text[] =
+        "Switch 4 \"S-10\" # \"l0\"\n[1] \"H-1\"[1] # \"\" lid 1 4xHDR\n"
+        "[2] \"H-2\"[1] # \"\" lid 1 4xHDR\n[3] \"H-3\"[1] # \"\" lid 1 4xHDR\n"
+        "Ca 1 \"H-1\" # \"MT4123 ConnectX6 Mellanox Technologies\"\n"
+        "[1](1) \"S-10\"[1] # lid 1 4xHDR\n"
+        "Ca 1 \"H-2\" # \"MT4123 ConnectX6 Mellanox Technologies\"\n"
+        "[1](2) \"S-10\"[2] # lid 1 4xHDR\n"
+        "Ca 1 \"H-3\" # \"node7 mlx5_0\"\n[1](3) \"S-10\"[3] # lid 1 4xHDR\n";
+    struct topo_ask named = {.hosts = "a,b,c"};
+    struct topo t;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(topo_import_text(&t, "ib", mem_dup(text), sizeof text - 1, NULL, &err), 0);
+    assert_int_equal(t.groups.count, 3);
+    assert_non_null(strstr(t.doubt, "ib: 2 adapters name no host"));
+    topo_release(&t);
+    assert_int_equal(topo_import_text(&t, "ib", mem_dup(text), sizeof text - 1, &named, &err),
+                     0);
+    assert_string_equal(t.doubt, "");
+    topo_release(&t);
+}
+
 /* 4xFDR: 4 x 14.0625 Gbaud, 64 of 66 bits; 54.545 Gbit/s, 6.818 GB/s. */
 static void coding(void **state)
 {
@@ -158,10 +184,8 @@ static void changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ib),
-        cmocka_unit_test(ib_tiers),
-        cmocka_unit_test(coding),
-        cmocka_unit_test(changes),
+        cmocka_unit_test(ib),     cmocka_unit_test(ib_tiers), cmocka_unit_test(ib_products),
+        cmocka_unit_test(coding), cmocka_unit_test(changes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
