@@ -120,22 +120,37 @@ static int add_place(struct hwloc *h, const struct xml_node *n, int gpu)
     return 0;
 }
 
-/* An optional number of KiB; the least of all GPUs, 0 when one does not tell. */
+/* "16777216" of version 2, which leaves the unit out, is "16777216KiB" of version 3. */
+static int read_size(const struct hwloc *h, const struct xml_node *info, int64_t *bytes)
+{
+    const char *value = xml_find(info, "value");
+    int bare = value && value[strspn(value, "0123456789")] == 0;
+    struct err why;
+    char text[64];
+
+    if (!value)
+        return xml_fail(h->x, info, "value", h->err, "is missing, expected a size");
+    snprintf(text, sizeof text, "%s%s", value, bare ? "KiB" : "");
+    return num_bytes(text, 1, TOPO_MEMORY_MAX_BYTES, bytes, &why)
+               ? xml_fail(h->x, info, "value", h->err, "is %s", why.text)
+               : 0;
+}
+
+/* By the library that knows the GPU best; the least of all GPUs, 0 when one does not tell. */
 static int read_memory(struct hwloc *h, const struct xml_node *gpu)
 {
-    static const char *const names[] = {"CUDAGlobalMemorySize", "RSMIVRAMSize"};
-    int64_t KiB = 0;
+    static const char *const names[] = {"CUDAGlobalMemorySize", "RSMIVRAMSize",
+                                        "OpenCLGlobalMemorySize"};
+    const struct xml_node *info = NULL;
+    int64_t bytes = 0;
 
-    for (const struct xml_node *o = gpu->child; o; o = o->next) {
-        for (int i = 0; i < 2; i++) {
-            const struct xml_node *info = find_info(o, names[i]);
-            if (info &&
-                xml_i64(h->x, info, "value", 1, TOPO_MEMORY_MAX_BYTES / 1024, &KiB, h->err))
-                return -1;
-        }
-    }
-    if (h->gpus == 1 || KiB * 1024 < h->m->memory_bytes)
-        h->m->memory_bytes = KiB * 1024;
+    for (size_t i = 0; !info && i < sizeof names / sizeof *names; i++)
+        for (const struct xml_node *o = gpu->child; o && !info; o = o->next)
+            info = find_info(o, names[i]);
+    if (info && read_size(h, info, &bytes))
+        return -1;
+    if (h->gpus == 1 || bytes < h->m->memory_bytes)
+        h->m->memory_bytes = bytes;
     return 0;
 }
 
@@ -207,6 +222,8 @@ static int read_pcie(struct hwloc *h)
         if (find_link(h, h->gpu[i], &link))
             return -1;
         topo_pcie_rank(&h->pcie, link);
+        if (h->pcie.link[link].Bps <= 0 && !h->m->untold_line)
+            h->m->untold_line = h->gpu[i]->line;
     }
     return 0;
 }

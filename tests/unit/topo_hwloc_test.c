@@ -48,6 +48,36 @@ static void hwloc(void **state)
     topo_release(&t);
 }
 
+/* The memory of a GPU of hwloc.xml that is edited; the other one has 32 GiB or 16 GiB. */
+static void hwloc_sizes(void **state)
+{
+    static const struct {
+        const char *from, *to;
+        int64_t memory_bytes;
+    } sizes[] = {
+        {"value=\"33554432\"", "value=\"16671616KiB\"", INT64_C(16671616) * 1024},
+        {"CUDAGlobalMemorySize\" value=\"16777216\"",
+         "OpenCLGlobalMemorySize\" value=\"8388608\"", INT64_C(1) << 33},
+        {"CUDAGlobalMemorySize\" value=\"16777216\"/>",
+         "OpenCLGlobalMemorySize\" value=\"1\"/><info name=\"CUDAGlobalMemorySize\""
+         " value=\"8388608KiB\"/>",
+         INT64_C(1) << 33},
+        {"CUDAGlobalMemorySize\" value=\"16777216\"", "GPUModel\" value=\"a\"", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct topo t = {0};
+        struct err err = {0};
+        int64_t bytes = 0;
+        char *text = edited(EXAMPLES "hwloc.xml", sizes[i].from, sizes[i].to, &bytes);
+        if (topo_import_text(&t, "f", text, bytes, NULL, &err))
+            fail_msg("%s: %s", sizes[i].to, err.text);
+        assert_int_equal(t.memory_bytes, sizes[i].memory_bytes);
+        topo_release(&t);
+    }
+}
+
 /* One of two GPUs is another maker's: no device that is known here. */
 static void hwloc_makers(void **state)
 {
@@ -82,7 +112,9 @@ static const struct change changed[] = {
     {EXAMPLES "hwloc.xml", "0 0 150000 0", "0 0 150000",
      "f:39: 'distances2hetero' ends in row 2 of its values, expected 3 rows of 3"},
     {EXAMPLES "hwloc.xml", "value=\"33554432\"", "value=\"32 GB\"",
-     "f:12: 'info.value' is '32 GB', expected a whole number from 1 to"},
+     "f:12: 'info.value' is '32 GB', expected a size from 1 to"},
+    {EXAMPLES "hwloc.xml", "value=\"33554432\"", "value=\"9999999999999999KiB\"",
+     "f:12: 'info.value' is '9999999999999999KiB', expected a size from 1 to"},
     {EXAMPLES "hwloc.xml", " SYSTEM \"hwloc2.dtd\">", " [<!ENTITY a \"b\">]>",
      "f:2: declares entities or elements of its own, expected none"},
     {DATA "hwloc2-processors.xml", "local_memory=\"3000000000\"", "local_memory=\"3 GB\"",
@@ -99,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hwloc),
+        cmocka_unit_test(hwloc_sizes),
         cmocka_unit_test(hwloc_makers),
         cmocka_unit_test(changes),
     };
