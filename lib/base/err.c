@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how an error is worded.  Does not know where it is printed: that is cli's. */
+/*
+ * Knows how an error is worded: one line that any terminal shows as it is, whatever a hostile
+ * file has in it.  Does not know where it is printed: that is cli's.
+ */
 #include "base/err.h"
 
 #include <errno.h>
@@ -7,16 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A message is one line: whatever a hostile file smuggled in is made visible as '?'. */
-static void one_line(char *text)
-{
-    for (unsigned char *p = (unsigned char *)text; *p; p++) {
-        if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* the second set, in UTF-8 */
-            p[0] = p[1] = '?';
-        if (*p < 0x20 || *p == 0x7f)
-            *p = '?';
-    }
-}
+#include "base/utf8.h"
 
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 {
@@ -26,7 +20,7 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);
-    one_line(err->text);
+    utf8_clean(err->text);
     return -1;
 }
 
@@ -42,7 +36,7 @@ int err_sys(struct err *err, const char *fmt, ...)
     va_end(ap);
     if (used >= 0 && (size_t)used < sizeof err->text)
         snprintf(err->text + used, sizeof err->text - (size_t)used, ": %s", strerror(saved));
-    one_line(err->text);
+    utf8_clean(err->text);
     return -1;
 }
 
@@ -63,7 +57,7 @@ int err_at(struct err *err, const char *file, int line, const char *key, const c
     va_start(ap, fmt);
     vsnprintf(err->text + used, sizeof err->text - (size_t)used, fmt, ap);
     va_end(ap);
-    one_line(err->text);
+    utf8_clean(err->text);
     return -1;
 }
 
@@ -79,7 +73,7 @@ int err_prefix(struct err *err, const char *fmt, ...)
     if (used >= 0 && (size_t)used < sizeof err->text)
         snprintf(err->text + used, sizeof err->text - (size_t)used, "%.*s",
                  (int)(sizeof err->text - (size_t)used - 1), rest);
-    one_line(err->text);
+    utf8_clean(err->text);
     return -1;
 }
 
@@ -91,7 +85,7 @@ int err_suffix(struct err *err, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(err->text + used, sizeof err->text - used, fmt, ap);
     va_end(ap);
-    one_line(err->text);
+    utf8_clean(err->text);
     return -1;
 }
 

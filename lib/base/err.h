@@ -22,9 +22,9 @@ struct err {
     int line;   /* 1.. where a file is to blame, else 0 */
     int scarce; /* ERR_SYS for want of memory or open files: what was asked for may be fine */
     int told;   /* the text says which rank it comes from: world/ puts that in once */
-    char file[256]; /* "" when no file is to blame */
-    char key[96];   /* the key within it, or "" */
-    char text[768]; /* the whole sentence, "file:line: 'key' ..." included */
+    char file[256]; /* "" when no file is to blame; as it is called, printable or not */
+    char key[96];   /* the key within it, or ""; likewise */
+    char text[768]; /* the whole sentence, "file:line: 'key' ..." included; printable UTF-8 */
 };
 
 /* All set err and return -1, so that a caller can say `return err_set(...)`. */

@@ -14,14 +14,16 @@ static void string(FILE *f, const char *text, int64_t bytes)
 {
     putc('"', f);
     for (const char *p = text, *end = text + bytes; p < end;) {
-        int n = *p ? utf8_next(p, NULL) : 1;
+        uint32_t code = 0;
+        int n = *p ? utf8_next(p, &code) : 1;
         if (n == 0) {
             fputs("\\ufffd", f);
             p++;
         } else if (*p == '"' || *p == '\\') {
             fprintf(f, "\\%c", *p++);
-        } else if ((unsigned char)*p < 0x20 || *p == 0x7f) {
-            fprintf(f, "\\u%04x", *p++);
+        } else if (utf8_steers(code)) { /* none is above U+FFFF */
+            fprintf(f, "\\u%04x", (unsigned)code);
+            p += n;
         } else {
             fwrite(p, 1, (size_t)n, f);
             p += n;

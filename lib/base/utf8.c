@@ -43,15 +43,44 @@ int utf8_controls(const char *text, int64_t bytes)
     return 0;
 }
 
+int utf8_steers(uint32_t code)
+{
+    return is_control(code) || code == 0x061c || code == 0x200e || code == 0x200f ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+/* What stands for the character at *at, `bytes` long, and *at behind it. */
+static const char *shown(const char **at, const char *never, int *bytes)
+{
+    const char *c = *at;
+    uint32_t code = 0;
+    int n = utf8_next(c, &code), seen = n && !utf8_steers(code) && !strchr(never, *c);
+
+    *at += n ? n : 1;
+    *bytes = seen ? n : 1;
+    return seen ? c : "?";
+}
+
+void utf8_clean(char *text)
+{
+    const char *at = text;
+    int n = 0;
+
+    while (*at) { /* never longer than it was */
+        const char *c = shown(&at, "", &n);
+        memmove(text, c, (size_t)n);
+        text += n;
+    }
+    *text = 0;
+}
+
 int utf8_put(const char *text, const char *never, FILE *out)
 {
-    int bytes = 0;
+    int bytes = 0, n = 0;
 
-    for (const char *c = text; *c;) {
-        uint32_t code = 0;
-        int n = utf8_next(c, &code), seen = n && !is_control(code) && !strchr(never, *c);
-        bytes += fprintf(out, "%.*s", seen ? n : 1, seen ? c : "?");
-        c += n ? n : 1;
+    while (*text) {
+        const char *c = shown(&text, never, &n);
+        bytes += fprintf(out, "%.*s", n, c);
     }
     return bytes;
 }

@@ -16,10 +16,16 @@ int utf8_next(const char *p, uint32_t *code);
  */
 int utf8_controls(const char *text, int64_t bytes);
 /*
- * Prints what others have written as one line of a terminal shows it: '?' stands for a control
- * character, for a byte that is no UTF-8 and for each character of `never` (ASCII).  The bytes
- * that were printed.
+ * Whether a terminal obeys a character or lays a line out by it: a control, the separators of
+ * lines and paragraphs, and the marks of direction (UAX #9), which show a name as another one.
  */
+int utf8_steers(uint32_t code);
+/*
+ * Makes printable in place what others have written: '?' stands for a character that steers and
+ * for a byte that is no UTF-8.
+ */
+void utf8_clean(char *text);
+/* Prints a text likewise, '?' also for each character of `never` (ASCII): the bytes printed. */
 int utf8_put(const char *text, const char *never, FILE *out);
 
 #endif

@@ -253,13 +253,14 @@ int cli_finish(struct cli *cli, int status)
 
 void cli_say(const struct cli *cli, const char *fmt, ...)
 {
+    char text[2048];
     va_list ap;
 
     if (cli->silent)
         return;
-    fprintf(stderr, "%s: ", cli->name);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    putc('\n', stderr);
+    utf8_clean(text);
+    fprintf(stderr, "%s: %s\n", cli->name, text);
 }

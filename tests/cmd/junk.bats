@@ -173,3 +173,28 @@ everywhere() {
     { paro-sched pick -i synth:2x2 --table; printf '\0x: 3\n'; } > "$D/t.yaml"
     refuses "t.yaml:" paro-sched pick --tuning "$D/t.yaml"
 }
+
+# What a terminal obeys, lays lines out by or cannot show, in a message or in its JSON.
+@test "a message shows nothing of a file that steers a terminal, and its JSON is JSON" {
+    local odd
+    odd=$(printf 'a\xe2\x80\xaeb\xe2\x81\xa6\xc2\x9b1m\xe2\x80\xa8c\xff')
+    cd "$D" || return
+    printf '%s GPU0\n' "$odd" > smi
+    printf 'format: paro-topology/1\n"%s": 1\n' "${odd%?}" > yaml
+    printf '<system version="%s"/>' "${odd%?}" > nccl
+    printf 'Ca 1 "%s"\n' "$odd" > ib
+    printf 'paro-schedule/1\nalgo %s\n' "$odd" > schedule
+    cp schedule "$odd"
+    for words in 'paro-topo -i smi' 'paro-topo -i yaml' 'paro-topo -i nccl' 'paro-topo -i ib' \
+        'paro-sched verify schedule' "paro-sched verify $odd" "paro-sched $odd"; do
+        read -ra command <<< "$words"
+        rc=0
+        "${command[@]}" > out 2> said || rc=$?
+        [ $rc = 2 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
+        perl -CI -ne 'exit 1 if /[^\P{C}\n]|[\x{2028}\x{2029}\x{fffd}]/' said || { cat -v said; return 1; }
+        "${command[@]}" --json > out 2> said || true
+        perl -MJSON::PP -0777 -ne 'my $d = JSON::PP->new->utf8->decode($_);
+            exit !length $d->{error}{text} || $d->{error}{text} =~ /[\p{C}\x{2028}\x{2029}]/' said
+        perl -CI -ne 'exit 1 if /[^\P{C}\n]|[\x{2028}\x{2029}]/' said || { cat -v said; return 1; }
+    done
+}

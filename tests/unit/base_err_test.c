@@ -105,6 +105,21 @@ static void hostile_text_stays_one_line(void **state)
     assert_null(strchr(err.text, '\n'));
 }
 
+/* Also where a long text is cut within a character. */
+static void foreign_text_is_printable(void **state)
+{
+    struct err err;
+
+    (void)state;
+    err_at(&err, "a\xff", 3, "b\xe2\x80\xae", "is '%s'", "\xc3\xa4\xe2\x81\xa7\xc2\x9b");
+    assert_string_equal(err.text, "a?:3: 'b?' is '\xc3\xa4?\x3f'");
+    assert_string_equal(err.file, "a\xff");
+    err_set(&err, ERR_INPUT, "%*s\xc3\xa4", (int)sizeof err.text - 2, "");
+    assert_string_equal(err.text + sizeof err.text - 2, "?");
+    err_prefix(&err, "%s", "\xe2\x80\xaa");
+    assert_int_equal(err.text[0], '?');
+}
+
 static void long_text_is_cut(void **state)
 {
     char big[4096];
@@ -151,6 +166,7 @@ int main(void)
         cmocka_unit_test(prefix_goes_before),
         cmocka_unit_test(suffix_goes_behind),
         cmocka_unit_test(hostile_text_stays_one_line),
+        cmocka_unit_test(foreign_text_is_printable),
         cmocka_unit_test(long_text_is_cut),
         cmocka_unit_test(codes_have_distinct_names),
     };

@@ -102,6 +102,7 @@ static void strings_are_escaped(void **state)
 {
     static const char *const cases[][2] = {
         {"a\"b\\c", "\"a\\\"b\\\\c\""},
+        {"\xc2\x85\xe2\x80\xae\xc3\xa4", "\"\\u0085\\u202e\xc3\xa4\""},
         {"\n\t\x01\x7f", "\"\\u000a\\u0009\\u0001\\u007f\""},
         {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
          "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},

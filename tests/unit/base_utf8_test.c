@@ -64,6 +64,12 @@ static void shown(const char *text, const char *never, const char *expected)
     assert_int_equal(said, strlen(expected));
     assert_int_equal(utf8_controls(seen, said), 0);
     free(seen);
+    if (never[0])
+        return;
+    char *same = strdup(text);
+    utf8_clean(same);
+    assert_string_equal(same, expected);
+    free(same);
 }
 
 /* Nothing steers the terminal: both sets of controls, what is no character, what is unwanted.
@@ -78,6 +84,9 @@ static void put(void **state)
     shown("x\xc2\x9bm\xc2\x80\xc2\x9f\xc2\xa0", "", "x?m??\xc2\xa0"); /* CSI in one */
     shown("\xff\xc3", "", "??");                                      /* cut short */
     shown("\xc3z", "", "?z");
+    /* Marks of direction, separators of lines; but no other mark of the same blocks. */
+    shown("a\xe2\x80\xaez\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c", "", "a?z???");
+    shown("\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaf\xe2\x80\xa7", "", "??\xe2\x80\xaf\xe2\x80\xa7");
     shown("a|b", "", "a|b");
     shown("a|b;", ";|", "a?b?");
 }
