@@ -24,7 +24,7 @@
 
 #define FORMAT "paro-health-state/1"
 
-enum { WORDS = 32, FILE_MOST = 64 << 20, SUM_DIGITS = 16 };
+enum { WORDS = 32, FILE_MOST = 64 << 20, SUM_DIGITS = 16, RUN_LINE = 2 };
 
 struct health_known *health_memory_nic(struct health_memory *m, const char *name)
 {
@@ -360,7 +360,7 @@ static int take_line(struct reader *r, char *line, struct err *err)
         return take_problem(r, rest, err);
     if (*rest)
         return bad(r, err, "has too many words");
-    if (r->line == 2)
+    if (r->line == RUN_LINE)
         return strcmp(kind, "run") ? bad(r, err, "is no run") : take_run(r, err);
     if (strcmp(kind, "said") == 0)
         return take_said(r, err);
@@ -396,13 +396,16 @@ int health_memory_parse(struct health_memory *m, const char *name, char *text, i
 
     if (strncmp(text, FORMAT "\n", strlen(FORMAT) + 1) != 0) {
         char first[41] = "";
-        for (int i = 0; i < 40 && text[i] && text[i] != '\n'; i++)
-            first[i] = text[i] >= ' ' && text[i] < 0x7f ? text[i] : '?';
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(text, "\n"), text);
         return err_at(err, name, 1, NULL, "is '%s', expected " FORMAT, first);
     }
     int64_t end = find_sum(text, bytes);
-    if (end < 0 || (int64_t)strlen(text) < bytes)
-        return err_set(err, ERR_INPUT, "'%s' is cut or changed: its sum is not right", name);
+    if (end < 0 || (int64_t)strlen(text) < bytes) {
+        for (int64_t i = 0; i < bytes; i++)
+            r.line += i == 0 || text[i - 1] == '\n';
+        return bad(&r, err,
+                   "is not the sum of the lines before it: the file is cut or changed");
+    }
     text[end] = 0;
     for (char *line = text; line < text + end;) {
         char *stop = strchr(line, '\n');
@@ -412,7 +415,7 @@ int health_memory_parse(struct health_memory *m, const char *name, char *text, i
             return -1;
         line = stop + 1;
     }
-    return r.line >= 2 ? 0 : err_set(err, ERR_INPUT, "'%s' has no run", name);
+    return r.line >= 2 ? 0 : bad(&r, err, "is the last line, expected a run after it");
 }
 
 /* ---- the file ---- */
@@ -431,11 +434,11 @@ static int check_read(const struct health_memory *m, const char *host, int64_t n
                       struct err *err)
 {
     if (m->when_s > now_s + HEALTH_CLOCK_SLACK_S)
-        return err_set(err, ERR_INPUT, "'%s' is %" PRId64 " s from the future", m->path,
-                       m->when_s - now_s);
+        return err_at(err, m->path, RUN_LINE, NULL, "is %" PRId64 " s from the future",
+                      m->when_s - now_s);
     if (strcmp(m->host, host) != 0)
-        return err_set(err, ERR_INPUT, "'%s' is of host '%.64s', expected '%.64s'", m->path,
-                       m->host, host);
+        return err_at(err, m->path, RUN_LINE, NULL, "is of host '%.64s', expected '%.64s'",
+                      m->host, host);
     return 0;
 }
 
@@ -447,7 +450,7 @@ static int read_file(struct health_memory *m, char **text, int64_t *bytes, struc
     if (lstat(m->path, &st))
         return errno == ENOENT ? 1 : err_sys(err, "cannot read '%s'", m->path);
     if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_INPUT, "'%s' is no plain file", m->path);
+        return err_at(err, m->path, 0, NULL, "is no plain file");
     return io_read_text(m->path, FILE_MOST, text, bytes, err);
 }
 
@@ -473,11 +476,8 @@ static int load(struct health_memory *m, const char *host, int64_t now_s, struct
                     check_read(m, host, now_s, err))) {
         forget(m);
         rc = -1;
-        if (rename(m->path, kept) == 0) {
-            struct err why = *err;
-            err_set(err, ERR_INPUT, "%.500s; kept as .bad, the next run starts afresh",
-                    why.text);
-        }
+        if (rename(m->path, kept) == 0)
+            err_suffix(err, "; kept as .bad, the next run starts afresh");
     }
     mem_free(text);
     mem_free(kept);

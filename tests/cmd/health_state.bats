@@ -98,6 +98,28 @@ unknown() {
     unknown 'is cut or changed'
 }
 
+# stands LINE: where --json says that the state is wrong.
+stands() {
+    rc=0
+    check --state state --json > out 2> said || rc=$?
+    [ $rc = 3 ] && [ ! -s out ]
+    perl -MJSON::PP -0777 -e 'my ($line) = splice @ARGV, 1; my $e = decode_json(<>)->{error};
+        exit !($e->{file} eq "state/node3.quick" && $e->{line} == $line
+               && $e->{text} =~ /kept as .bad/)' said "$1" || { cat said; return 1; }
+    rm -r state
+    says 0 'first run' --state state
+}
+
+@test "--json says the file and the line of a state that is not to be used" {
+    says 0 'first run' --state state
+    sed -i '1s/1$/2/' state/node3.quick
+    stands 1
+    NOW=$((NOW - 86400))
+    stands 2
+    sed -i '3s/said 0/said 1/' state/node3.quick
+    stands "$(wc -l < state/node3.quick)"
+}
+
 @test "another host's state" {
     says 0 'first run' --state state
     mv state/node3.quick state/node4.quick
@@ -116,7 +138,7 @@ unknown() {
     : > target
     mkdir -m 700 state
     ln -s "$PWD/target" state/node3.quick
-    says 3 "'state/node3.quick' is no plain file" --state state
+    says 3 "state/node3.quick: is no plain file" --state state
     [ ! -s target ]
     ln -s "$PWD/target" real/node3.quick.lock
     says 3 "cannot open lock 'real/node3.quick.lock'" --state real
