@@ -111,7 +111,6 @@ static struct tool_means means_of(const struct args *a)
     hear_signals();
     return (struct tool_means){.buffer = a->buffer,
                                .jobs = (int)a->jobs,
-                               .stop = &stop,
                                .limits = &a->limits,
                                .tell = cli_progress_tell,
                                .ear = a->progress,
@@ -274,7 +273,8 @@ static const struct argp_option options[] = {
     {"max-header", KEY_MAX_HEADER, "BYTES", 0, "Longest header or index (default 100MB)", 1},
     {"max-tensors", KEY_MAX_TENSORS, "N", 0, "Most tensors in a file (default 1e6)", 1},
     {"max-name", KEY_MAX_NAME, "BYTES", 0, "Longest name of a tensor (default 4096)", 1},
-    {"max-files", KEY_MAX_FILES, "N", 0, "Most files of an index (default 10000)", 1},
+    {"max-files", KEY_MAX_FILES, "N", 0,
+     "Most files of an index, or kept beside weights (default 10000)", 1},
     {"max-manifest", KEY_MAX_MANIFEST, "BYTES", 0, "Longest manifest (default 256Mi)", 1},
     CLI_PROGRESS_OPTION(KEY_PROGRESS),
     CLI_OPTIONS,
@@ -447,6 +447,7 @@ int main(int argc, char **argv)
     a.healed = healed;
     cli_progress_choose(&a.cli, &progress, NULL);
     a.limits = ckpt_limits_usual;
+    a.limits.stop = &stop;
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     cli_parse(&a.cli, &argp, argc, argv);
     int rc = a.verb->run(&a, &err);

@@ -22,7 +22,7 @@ complete -c paro-shard -s p -l plan -r -d 'split, reshard: the plan, - for stand
 complete -c paro-shard -l quick -d 'verify: sizes and headers, not the data'
 complete -c paro-shard -l seed -r -d 'init, split: which values to draw (default 1)'
 complete -c paro-shard -l type -r -d 'split, merge, reshard: convert the weights to f32, bf16, f16 or f64'
-complete -c paro-shard -l max-files -r -d 'Most files of an index (default 10000)'
+complete -c paro-shard -l max-files -r -d 'Most files of an index, or kept beside weights (default 10000)'
 complete -c paro-shard -l max-header -r -d 'Longest header or index (default 100MB)'
 complete -c paro-shard -l max-manifest -r -d 'Longest manifest (default 256Mi)'
 complete -c paro-shard -l max-name -r -d 'Longest name of a tensor (default 4096)'

@@ -33,8 +33,7 @@
 enum { CKPT_BLOCK_ELEMS = 4 << 20, CKPT_STATES_MAX = 8 };
 
 struct ckpt_state {
-    char name[16]; /* "params"; in a run's also "master", "exp_avg", "exp_avg_sq", and these are
-                      of what trains alone */
+    char name[16]; /* "params"; in a run's also "master", "exp_avg", ..: of what trains alone */
     enum dtype type;
 };
 
@@ -83,10 +82,10 @@ struct ckpt_source {
 struct ckpt_sources {
     int count;
     struct ckpt_source *item; /* [count] */
+    const atomic_int *stop;   /* borrowed: asked while they are copied */
 };
 
-/* What was read from another copy than the one whose turn it was, that being damaged or gone.
- */
+/* What was read from another copy because the one whose turn it was is damaged or gone. */
 struct ckpt_healed {
     int64_t blocks, files; /* files: manifest.json, config.json, those of source/ */
     struct err first;      /* what was wrong with the first of them */
@@ -116,6 +115,7 @@ struct ckpt {
     int64_t *first;           /* [states * units + 1] where those of (state, unit) begin */
     int manifest;             /* the copy whose manifest.json it is: 0 its own */
     int turn; /* set by the reader: which copy is read first, modulo their number */
+    const atomic_int *stop;    /* borrowed: as the limits had it */
     struct ckpt_healed healed; /* so far: for the reader to tell */
     struct {
         int fd, number;

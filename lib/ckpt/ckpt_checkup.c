@@ -215,7 +215,7 @@ static int check_blocks(struct ckpt_checkup *x, const struct tool_means *means, 
                              .buffer = means->buffer > x->c->block_bytes ? means->buffer
                                                                          : x->c->block_bytes,
                              .jobs = ckpt_jobs(means->jobs),
-                             .stop = means->stop,
+                             .stop = x->c->stop,
                              .arg = &s,
                              .ear = means->ear,
                              .tell = means->tell,
@@ -250,7 +250,7 @@ static int check_small(struct ckpt_checkup *x, int number, int k, int64_t expect
         rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
                     expected);
     } else if (rc == 0 && (!x->quick || number < CKPT_SMALL_SOURCES)) {
-        rc = ckpt_hash_file(path, &bytes, is, err);
+        rc = ckpt_hash_file(path, x->c->stop, &bytes, is, err);
         x->bytes += bytes;
         if (rc == 0 && strcmp(is, hash))
             rc = err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", is, hash);
@@ -274,7 +274,7 @@ static int check_all_small(struct ckpt_checkup *x, struct err *err)
     const struct ckpt *c = x->c;
     char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), hash[33];
     int64_t bytes = 0;
-    int rc = c->copies ? ckpt_hash_file(path, &bytes, hash, err) : 0;
+    int rc = c->copies ? ckpt_hash_file(path, c->stop, &bytes, hash, err) : 0;
 
     for (int k = 0; rc == 0 && c->copies && k <= c->copies; k++)
         rc = check_small(x, CKPT_SMALL_MANIFEST, k, bytes, hash, err);
@@ -318,7 +318,7 @@ int ckpt_checkup(struct ckpt_checkup *x, struct ckpt *c, int quick,
     new.kept = mem_new((size_t) new.small *times, 1);
     for (int f = 0; rc == 0 && f < c->files; f++)
         for (int k = 0; rc == 0 && k <= c->copies; k++)
-            rc = check_shard(&new, f, k, err);
+            rc = ckpt_stopped(c->stop, err) || check_shard(&new, f, k, err) ? -1 : 0;
     if (rc == 0 && !quick)
         rc = check_blocks(&new, means, err);
     if (rc == 0)

@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -120,7 +121,7 @@ int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, s
 
     for (int i = 0; rc && !wound.scarce && i <= c->copies; i++) {
         *path = ckpt_small_path(c->dir, i, name);
-        rc = ckpt_hash_file(*path, &bytes, hash, err);
+        rc = ckpt_hash_file(*path, c->stop, &bytes, hash, err);
         if (rc == 0 && (bytes != s->bytes || strcmp(hash, s->hash)))
             rc = err_at(err, *path, 0, NULL, "is damaged: checksum %s, expected %s", hash,
                         s->hash);
@@ -139,17 +140,21 @@ int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, s
     return rc;
 }
 
-/* A good file of the folder `from` into another. */
-static int put_checked(const char *from, const char *to, const struct ckpt_source *s,
-                       struct err *err)
+/* A good file into another folder. */
+static int put_checked(const char *path, const char *to, const struct ckpt_source *s,
+                       const atomic_int *stop, struct err *err)
 {
-    int64_t bytes = 0;
-    char hash[33];
-    int rc = ckpt_copy_file(from, to, s->name, &bytes, hash, err);
+    struct ckpt_source is = {0};
+    int fd = -1;
 
-    if (rc == 0 && strcmp(hash, s->hash))
-        rc = err_at(err, from, 0, s->name, "changed while it was read");
-    return rc;
+    if (io_open(path, &fd, NULL, err))
+        return -1;
+    int rc = ckpt_copy_file(fd, to, s->name, stop, &is, err);
+    close(fd);
+    if (rc)
+        return err_prefix(err, "%s: ", path);
+    return strcmp(is.hash, s->hash) ? err_at(err, path, 0, NULL, "changed while it was read")
+                                    : 0;
 }
 
 int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const char *to,
@@ -159,8 +164,7 @@ int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const char *to
 
     if (ckpt_find_source(c, s, &path, err))
         return -1;
-    path[strlen(path) - strlen(s->name) - 1] = 0; /* the folder */
-    int rc = put_checked(path, to, s, err);
+    int rc = put_checked(path, to, s, c->stop, err);
     mem_free(path);
     return rc;
 }
@@ -179,14 +183,16 @@ int ckpt_take_sources(struct ckpt *c, const char *dir, struct err *err)
 }
 
 static int put_source(const char *dir, const char *copy, const struct ckpt_source *s,
-                      struct err *err)
+                      const atomic_int *stop, struct err *err)
 {
     const char *folder = ckpt_source_folder(s->keep);
     char *from = io_join(dir, folder), *to = io_join(copy, folder);
-    int rc = put_checked(from, to, s, err);
+    char *path = io_join(from, s->name);
+    int rc = put_checked(path, to, s, stop, err);
 
     mem_free(from);
     mem_free(to);
+    mem_free(path);
     return rc;
 }
 
@@ -203,7 +209,7 @@ int ckpt_put_small(const char *dir, int copies, const struct ckpt_small *what, s
         if (k)
             rc = io_mkdir(to, err);
         for (int i = 0; rc == 0 && i < sources; i++)
-            rc = put_source(dir, to, &what->source->item[i], err);
+            rc = put_source(dir, to, &what->source->item[i], what->source->stop, err);
         if (rc == 0)
             rc = ckpt_put_file(to, "config.json", what->config, (int64_t)strlen(what->config),
                                err);

@@ -110,13 +110,15 @@ void ckpt_flush(int fd, int64_t offset, int64_t bytes)
 }
 
 /* Reads fd to its end, hashing; what is read goes to `to` where that is no -1. */
-static int pass(int fd, int to, void *buffer, int64_t *bytes, char hex[33], struct err *err)
+static int pass(int fd, int to, const atomic_int *stop, int64_t *bytes, char hex[33],
+                struct err *err)
 {
+    void *buffer = mem_new(COPY_BYTES, 1);
     void *sum = ckpt_hash_begin();
     int64_t done = 0;
     int rc = 0;
 
-    for (;;) {
+    while (rc == 0 && (rc = ckpt_stopped(stop, err)) == 0) {
         ssize_t n = read(fd, buffer, COPY_BYTES);
         if (n < 0 && errno == EINTR)
             continue;
@@ -125,13 +127,11 @@ static int pass(int fd, int to, void *buffer, int64_t *bytes, char hex[33], stru
         if (n <= 0)
             break;
         ckpt_hash_more(sum, buffer, n);
-        if (to >= 0 && io_pwrite_all(to, buffer, n, done, err)) {
-            rc = -1;
-            break;
-        }
+        rc = to >= 0 ? io_pwrite_all(to, buffer, n, done, err) : 0;
         done += n;
     }
     ckpt_hash_end(sum, hex);
+    mem_free(buffer);
     *bytes = done;
     return rc;
 }
@@ -153,48 +153,41 @@ static int make_parents(const char *dir, const char *name, struct err *err)
     return rc;
 }
 
-int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *bytes,
-                   char hex[33], struct err *err)
+int ckpt_copy_file(int from, const char *to, const char *name, const atomic_int *stop,
+                   struct ckpt_source *is, struct err *err)
 {
-    char *source = io_join(from, name), *target = io_join(to, name);
-    void *buffer = mem_new(COPY_BYTES, 1);
-    int in = -1, out = -1, rc = -1;
+    char *target = io_join(to, name);
+    int out = -1, rc = -1;
 
-    if (io_open(source, &in, NULL, err) || make_parents(to, name, err))
+    if (make_parents(to, name, err))
         goto done;
     out = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (out < 0) {
         err_sys(err, "cannot create '%s'", target);
         goto done;
     }
-    rc = pass(in, out, buffer, bytes, hex, err);
+    rc = pass(from, out, stop, &is->bytes, is->hash, err);
     if (rc == 0 && fsync(out))
         rc = err_sys(err, "cannot write");
     if (rc)
-        err_prefix(err, "'%s' to '%s': ", source, target);
+        err_prefix(err, "copying to '%s': ", target);
 done:
-    if (in >= 0)
-        close(in);
     if (out >= 0)
         close(out);
-    mem_free(buffer);
-    mem_free(source);
     mem_free(target);
     return rc;
 }
 
-int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *err)
+int ckpt_hash_file(const char *path, const atomic_int *stop, int64_t *bytes, char hex[33],
+                   struct err *err)
 {
     int fd = -1;
-    void *buffer;
 
     if (io_open(path, &fd, NULL, err))
         return -1;
-    buffer = mem_new(COPY_BYTES, 1);
-    int rc = pass(fd, -1, buffer, bytes, hex, err);
+    int rc = pass(fd, -1, stop, bytes, hex, err);
     if (rc)
         err_prefix(err, "'%s': ", path);
-    mem_free(buffer);
     close(fd);
     return rc;
 }

@@ -434,6 +434,8 @@ static int read_file(struct reader *r, json_t *v, int number)
     int64_t at = head;
     json_array_foreach(tensors, i, t)
     {
+        if (ckpt_stopped(c->stop, r->err))
+            return -1;
         if (json_unpack_ex(t, &e, JSON_STRICT, "{s:s,s:s,s:o}", "unit", &unit, "state", &state,
                            "blocks", &blocks))
             return FAIL(r, "tensors of '%s': %.200s", name, e.text);

@@ -72,10 +72,11 @@ void ckpt_close(struct ckpt *c)
 static int open_by(struct ckpt *c, const char *dir, int m, int k,
                    const struct ckpt_limits *limits, struct err *err)
 {
-    struct ckpt new = {.dir = mem_dup(dir), .cached = -1, .manifest = m};
+    struct ckpt new = {.dir = mem_dup(dir), .cached = -1, .manifest = m, .stop = limits->stop};
     char *folder = small_folder(dir, k), *config = io_join(folder, "config.json");
     char *manifest = ckpt_small_path(dir, m, "manifest.json");
 
+    new.source.stop = limits->stop;
     for (int i = 0; i < CKPT_OPEN_MAX; i++)
         new.open[i].fd = -1;
     int rc = model_read_folder(&new.model, folder, err) ||
@@ -104,7 +105,7 @@ static int open_with(struct ckpt *c, const char *dir, int m, const struct ckpt_l
     if (open_by(c, dir, m, m, limits, err) == 0)
         return 0;
     /* A config that is whole cannot tell which of the two is to blame. */
-    for (int k = 0; k <= CKPT_COPIES_MAX; k++)
+    for (int k = 0; k <= CKPT_COPIES_MAX && !ckpt_stopped(limits->stop, err); k++)
         if (k != m && is_there(dir, k, "config.json") &&
             open_by(c, dir, m, k, limits, &other) == 0)
             return 0;
@@ -122,7 +123,7 @@ static int fits(struct ckpt *c)
         if (seen[c->block[b].file])
             continue;
         seen[c->block[b].file] = 1;
-        for (int k = 0; !good && k <= c->copies; k++) {
+        for (int k = 0; !good && k <= c->copies && !ckpt_stopped(c->stop, &err); k++) {
             int rc = ckpt_load_copy(c, b, k, &err);
             good = rc == 0;
             probes += rc && err.code == ERR_MISMATCH;
@@ -144,11 +145,13 @@ static int has_copies(const char *dir)
 
 int ckpt_blame(struct ckpt *c, struct err *err)
 {
+    struct ckpt_limits limits = ckpt_limits_usual;
     struct ckpt other;
     struct err ignored;
 
+    limits.stop = c->stop;
     if (c->manifest || err->code == ERR_SYS || !has_copies(c->dir) || fits(c) ||
-        ckpt_open_any(&other, c->dir, &ckpt_limits_usual, 1, &ignored))
+        ckpt_open_any(&other, c->dir, &limits, 1, &ignored))
         return -1;
     if (other.manifest) {
         char *own = ckpt_small_path(c->dir, 0, "manifest.json");
@@ -171,6 +174,8 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
     struct err own = {0}, other;
 
     for (int m = 0; m <= CKPT_COPIES_MAX; m++) {
+        if (ckpt_stopped(limits->stop, err))
+            return -1;
         if (m && !is_there(dir, m, "manifest.json"))
             continue;
         if (open_with(c, dir, m, limits, m ? &other : &own))

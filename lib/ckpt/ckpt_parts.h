@@ -23,6 +23,8 @@ FILE *ckpt_stream(char **text, size_t *bytes);
 void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME]);
 /* Relative, without empty, "." or ".." parts: what may be joined to a folder. */
 int ckpt_name_ok(const char *name);
+/* Whether path lies below the folder; both absolute, without links. */
+int ckpt_is_below(const char *path, const char *folder);
 /* The tensor of the unit in which element `at` lies. */
 int ckpt_tensor_at(const struct model *m, int unit, int64_t at);
 /* End of the block that begins at lo, in a range that ends at hi. */
@@ -96,11 +98,11 @@ int ckpt_stopped(const atomic_int *stop, struct err *err);
 int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
                   struct err *err);
 /*
- * Copies from/name to to/name (folders made as needed), synced; *bytes and hex tell what was
- * copied.
+ * Copies an open file to to/name (folders made as needed), synced; is->bytes and is->hash are
+ * of what was copied.
  */
-int ckpt_copy_file(const char *from, const char *to, const char *name, int64_t *bytes,
-                   char hex[33], struct err *err);
+int ckpt_copy_file(int from, const char *to, const char *name, const atomic_int *stop,
+                   struct ckpt_source *is, struct err *err);
 /*
  * Makes the new file so long: a disk that is too small says so now; where room cannot be asked
  * for, or is not wanted for the holes that will be in it, when it is full.
@@ -109,7 +111,8 @@ int ckpt_make_room(int fd, int64_t bytes, int holes, struct err *err);
 /* Sends what was just written to the disk while more is: fsync finds less to wait for. */
 void ckpt_flush(int fd, int64_t offset, int64_t bytes);
 /* The same numbers of a file that stays where it is. */
-int ckpt_hash_file(const char *path, int64_t *bytes, char hex[33], struct err *err);
+int ckpt_hash_file(const char *path, const atomic_int *stop, int64_t *bytes, char hex[33],
+                   struct err *err);
 
 /*
  * The header of a weights file: all the model's tensors in the model's order, or its adapters

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows a Hugging Face folder: which files hold the weights, which tensor lies in which, and
- * what else is there.  Does not know what the numbers mean.
+ * Knows a Hugging Face folder: which files hold the weights, and which tensor lies in which.
+ * What else is there is hf_others.c's.  Does not know what the numbers mean.
  */
 #include "ckpt/hf.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -19,7 +17,7 @@
 #include "base/utf8.h"
 #include "ckpt/ckpt_parts.h"
 
-enum { DEPTH_MAX = 16, OPEN_MAX = 64 /* files at once: descriptors are few */ };
+enum { OPEN_MAX = 64 /* files at once: descriptors are few */ };
 
 static int by_text(const void *a, const void *b)
 {
@@ -27,7 +25,7 @@ static int by_text(const void *a, const void *b)
 }
 
 /* The names are in order. */
-static int find_file(const struct hf *hf, const char *name)
+int hf_find_file(const struct hf *hf, const char *name)
 {
     char **found = hf->files
                        ? bsearch(&name, hf->name, (size_t)hf->files, sizeof *hf->name, by_text)
@@ -81,7 +79,7 @@ static int open_indexed(struct hf *hf, const char *path, json_t *map,
     hf->name = mem_new(n, sizeof *hf->name);
     hf->file =
         mem_new((int64_t)n < limits->files ? n : (size_t)limits->files, sizeof *hf->file);
-    for (i = 0; rc == 0 && i < n; i++) {
+    for (i = 0; rc == 0 && i < n && (rc = ckpt_stopped(limits->stop, err)) == 0; i++) {
         if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
             continue;
         if (hf->files == limits->files) {
@@ -108,7 +106,7 @@ static int check_index(const struct hf *hf, const char *path, json_t *map, struc
 
     json_object_foreach(map, key, v)
     {
-        int i = find_file(hf, json_string_value(v));
+        int i = hf_find_file(hf, json_string_value(v));
         if (!st_find(&hf->file[i], key))
             return err_at(err, path, 0, key, "is not in '%s', as this index says", hf->name[i]);
     }
@@ -153,53 +151,6 @@ done:
     return rc;
 }
 
-static int is_utf8(const char *text)
-{
-    int n = 1;
-
-    for (; *text && n > 0; text += n)
-        n = utf8_next(text, NULL);
-    return n > 0;
-}
-
-/* Adds the files below dir/under that hold no weights. */
-static int list_others(struct hf *hf, const char *under, int depth, size_t *room,
-                       struct err *err)
-{
-    char *path = *under ? io_join(hf->dir, under) : mem_dup(hf->dir);
-    DIR *d = opendir(path);
-    int rc = d ? 0 : err_sys(err, "cannot read folder '%s'", path);
-
-    if (rc == 0 && depth > DEPTH_MAX)
-        rc = err_set(err, ERR_INPUT, "'%s' is more than %d folders deep", path, DEPTH_MAX);
-    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
-        struct stat st;
-        char *name = *under ? io_join(under, e->d_name) : mem_dup(e->d_name);
-        char *whole = io_join(hf->dir, name);
-        if (!is_utf8(e->d_name)) { /* the manifest, JSON, could not say its name */
-            rc = err_set(err, ERR_INPUT, "the name of '%s' is no UTF-8", whole);
-        } else if (stat(whole,
-                        &st)) { /* links are followed: a download's cache is made of them */
-            rc = err_sys(err, "cannot read '%s'", whole);
-        } else if (S_ISDIR(st.st_mode)) {
-            rc = list_others(hf, name, depth + 1, room, err);
-        } else if (!S_ISREG(st.st_mode)) {
-            rc = err_set(err, ERR_INPUT, "'%s' is neither a file nor a folder", whole);
-        } else if (find_file(hf, name) < 0) {
-            hf->other = mem_grow(hf->other, room, (size_t)hf->others + 1, sizeof *hf->other);
-            hf->other[hf->others++] = mem_dup(name);
-        }
-        mem_free(name);
-        mem_free(whole);
-    }
-    if (rc == 0 && errno)
-        rc = err_sys(err, "cannot read folder '%s'", path);
-    if (d)
-        closedir(d);
-    mem_free(path);
-    return rc;
-}
-
 /* `path` is a file: its folder and its name. */
 static int open_alone(struct hf *hf, const char *path, const struct ckpt_limits *limits,
                       struct err *err)
@@ -219,7 +170,6 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
                        struct err *err)
 {
     char *single = io_join(path, "model.safetensors"), *index = io_join(path, HF_INDEX_NAME);
-    size_t room = 0;
     int rc;
 
     hf->dir = mem_dup(path);
@@ -233,10 +183,6 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
         rc = err_set(err, ERR_ABSENT, "'%s' has neither model.safetensors nor %s", path,
                      HF_INDEX_NAME);
     }
-    if (rc == 0)
-        rc = list_others(hf, "", 0, &room, err);
-    if (rc == 0 && hf->others)
-        qsort(hf->other, (size_t)hf->others, sizeof *hf->other, by_text);
     mem_free(single);
     mem_free(index);
     return rc;
@@ -255,6 +201,7 @@ int hf_open_within(struct hf *hf, const char *path, const struct ckpt_limits *li
 
     if (!limits)
         limits = &ckpt_limits_usual;
+    new.stop = limits->stop;
     if (stat(path, &st))
         return err_sys(err, "cannot open '%s'", path);
     if (S_ISDIR(st.st_mode) ? open_folder(&new, path, limits, err)
@@ -279,6 +226,8 @@ void hf_release(struct hf *hf)
     mem_free(hf->other);
     mem_free(hf->place);
     mem_free(hf->dir);
+    mem_free(hf->root);
+    mem_free(hf->blobs);
     *hf = (struct hf){0};
 }
 

@@ -19,9 +19,13 @@ struct hf {
     int files;   /* of weights */
     char **name; /* [files], in order */
     struct st *file;
+    const atomic_int *stop; /* borrowed: as the limits had it */
+    /* From hf_list on. */
     int others;
-    char **other;              /* the rest: names within dir, sorted */
-    const struct model *model; /* borrowed, from hf_match on */
+    char **other;       /* the rest: names within dir, sorted */
+    char *root, *blobs; /* where they lie, without links; blobs NULL: nowhere else */
+    /* From hf_match on. */
+    const struct model *model; /* borrowed */
     struct hf_place {
         int file;
         const struct st_tensor *t;
@@ -33,6 +37,16 @@ struct hf {
 int hf_open(struct hf *hf, const char *path, struct err *err);
 int hf_open_within(struct hf *hf, const char *path, const struct ckpt_limits *limits,
                    struct err *err); /* NULL: the usual ones */
+/*
+ * Lists the rest of the folder.  ERR_INPUT where something in it, weights too, is a link that
+ * leads out of it (but to the blobs of a Hugging Face hub's snapshot), or to a folder, and
+ * where there is more of it than the limits allow.
+ */
+int hf_list(struct hf *hf, const struct ckpt_limits *limits, struct err *err);
+/* Opens one of them to read it, wherever its name has come to lead since. */
+int hf_open_other(const struct hf *hf, int i, int *fd, struct err *err);
+/* The number of a file of weights, or -1. */
+int hf_find_file(const struct hf *hf, const char *name);
 /* What a tensor of a folder is to the model. */
 enum hf_role {
     HF_UNKNOWN, /* nothing: the folder is another model's */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ckpt/ckpt_parts.h"
 #include "ckpt/hf.h"
 
 enum { CHUNK_BYTES = 1 << 20 };
@@ -58,17 +59,20 @@ enum hf_role hf_role(const struct model *m, const char *name, const struct model
 }
 
 /* The first byte at which two tensors of one size differ, or -1. */
-static int first_gap(const struct st *a, const struct st_tensor *ta, const struct st *b,
-                     const struct st_tensor *tb, int64_t *gap, struct err *err)
+static int first_gap(const struct hf *hf, struct hf_place a, struct hf_place b, int64_t *gap,
+                     struct err *err)
 {
     char *x = mem_new(CHUNK_BYTES, 1), *y = mem_new(CHUNK_BYTES, 1);
-    int64_t bytes = ta->last - ta->first;
+    int64_t bytes = a.t->last - a.t->first;
     int rc = 0;
 
     *gap = -1;
     for (int64_t at = 0; rc == 0 && *gap < 0 && at < bytes; at += CHUNK_BYTES) {
         int64_t n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
-        rc = st_read(a, ta, at, n, x, err) || st_read(b, tb, at, n, y, err) ? -1 : 0;
+        rc = ckpt_stopped(hf->stop, err) || st_read(&hf->file[a.file], a.t, at, n, x, err) ||
+                     st_read(&hf->file[b.file], b.t, at, n, y, err)
+                 ? -1
+                 : 0;
         for (int64_t i = 0; rc == 0 && *gap < 0 && i < n; i++)
             if (x[i] != y[i])
                 *gap = at + i;
@@ -95,7 +99,7 @@ int hf_check_tied(const struct hf *hf, struct err *err)
     if (strcmp(have, need))
         return err_at(err, path, 0, head, "is %s, expected %s as '%s', to which it is tied",
                       have, need, first->t->name);
-    if (first_gap(&hf->file[file], twice, &hf->file[first->file], first->t, &gap, err))
+    if (first_gap(hf, (struct hf_place){file, twice}, *first, &gap, err))
         return -1;
     if (gap < 0)
         return 0;

@@ -2,6 +2,7 @@
 #ifndef CKPT_LIMITS_H
 #define CKPT_LIMITS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 /*
@@ -12,8 +13,9 @@ struct ckpt_limits {
     int64_t header_bytes;   /* of a safetensors header, and of an index: --max-header */
     int64_t tensors;        /* in one header, or in an index: --max-tensors */
     int64_t name_bytes;     /* of a tensor: --max-name */
-    int64_t files;          /* that an index may name: --max-files */
+    int64_t files;          /* of an index, or beside the weights: --max-files */
     int64_t manifest_bytes; /* --max-manifest */
+    const atomic_int *stop; /* not 0: give up, leaving nothing; NULL: nobody asks */
 };
 
 /* What is far above all real files, and far below what a machine has. */
@@ -24,5 +26,8 @@ extern const struct ckpt_limits ckpt_limits_usual;
  * bits hold leaves it room to do so.
  */
 #define CKPT_RUN_MAX INT64_C(1000000000000000000)
+
+/* Folders below one another, in a folder of weights and in what a checkpoint keeps of it. */
+enum { CKPT_DEPTH_MAX = 16 };
 
 #endif

@@ -159,7 +159,7 @@ static int create_file(const struct merge_file *f, const char *path, int holes, 
 static int create_all(const struct merge_plan *p, char *const *path, int holes, struct err *err)
 {
     for (int f = 0; f < p->files; f++)
-        if (create_file(&p->file[f], path[f], holes, err))
+        if (ckpt_stopped(p->c->stop, err) || create_file(&p->file[f], path[f], holes, err))
             return -1;
     return 0;
 }
@@ -198,7 +198,7 @@ static int move_all(struct pieces *s, char *const *path, const struct tool_mergi
                              .to = s->to,
                              .buffer = what->means.buffer,
                              .jobs = ckpt_jobs(what->means.jobs),
-                             .stop = what->means.stop,
+                             .stop = p->c->stop,
                              .arg = s,
                              .ear = what->means.ear,
                              .tell = what->means.tell,

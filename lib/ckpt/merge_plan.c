@@ -80,6 +80,8 @@ static int add_listed(struct merge_plan *p, const struct st *st, int rest, struc
     int64_t at = 0;
 
     for (int i = 0; i < st->count; i++) {
+        if (ckpt_stopped(p->c->stop, err))
+            return -1;
         const struct st_tensor *to = &st->tensor[i];
         const struct model_tensor *t = NULL;
         int buffer = hf_role(&p->c->model, to->name, &t) == HF_BUFFER && rest >= 0;

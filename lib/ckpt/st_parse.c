@@ -12,6 +12,7 @@
 #include "base/jin.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "ckpt/ckpt_parts.h"
 #include "ckpt/st.h"
 
 const struct ckpt_limits ckpt_limits_usual = {
@@ -240,7 +241,7 @@ static int add_tensor(struct parser *p)
 {
     struct st *st = p->st;
 
-    if (check_name(p))
+    if (ckpt_stopped(p->limits->stop, p->err) || check_name(p))
         return -1;
     if (st->count >= p->limits->tensors)
         return REFUSE(p, NULL, "header has more than %" PRId64 " tensors (--max-tensors)",

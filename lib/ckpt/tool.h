@@ -2,7 +2,6 @@
 #ifndef CKPT_TOOL_H
 #define CKPT_TOOL_H
 
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include "ckpt/ckpt.h"
@@ -24,8 +23,7 @@ struct tool_target {
 struct tool_means {
     int64_t buffer;                   /* bytes in flight; 64 MiB hold any two blocks */
     int jobs;                         /* threads; 0: a processor each, from 4 to 16 */
-    const atomic_int *stop;           /* not 0: give up, leaving nothing; NULL: nobody asks */
-    const struct ckpt_limits *limits; /* NULL: the usual ones */
+    const struct ckpt_limits *limits; /* NULL: the usual ones; its stop is that of the verb */
     void (*tell)(void *ear, int64_t done, int64_t all); /* now and then; NULL: nobody asks */
     void *ear;
     struct ckpt_healed *healed; /* what copies gave, filled in; NULL: nobody asks */
@@ -33,7 +31,7 @@ struct tool_means {
 
 /*
  * A Hugging Face folder with the model's first values: config.json, model.safetensors.  stop:
- * as tool_means has it.
+ * as ckpt_limits has it.
  */
 int tool_init(const struct model *m, uint64_t seed, const atomic_int *stop,
               struct tool_target to, struct err *err);

@@ -14,13 +14,14 @@
 #include "ckpt/tool_parts.h"
 
 /* The new files, copies too, without what lies in them. */
-static int create_files(const struct ckpt_shard *shard, const struct ckpt_paths *p, int holes,
-                        struct err *err)
+static int create_files(const struct ckpt_shard *shard, const struct ckpt_paths *p,
+                        const struct ckpt_move *move, struct err *err)
 {
     for (int r = 0; r < p->files; r++) {
         for (int k = 0; k < p->file[r].paths; k++) {
             int fd = -1;
-            if (ckpt_shard_create(&shard[r], p->file[r].path[k], holes, &fd, err) ||
+            if (ckpt_stopped(move->stop, err) ||
+                ckpt_shard_create(&shard[r], p->file[r].path[k], move->holes, &fd, err) ||
                 io_close(fd, p->file[r].path[k], err))
                 return -1;
         }
@@ -40,8 +41,7 @@ static int fill_files(const char *dir, const struct tool_cut *what, struct ckpt_
     move->to_files = paths.files;
     move->to_file = paths.file;
     move->holes = ckpt_has_holes(move->from_file, move->from_files);
-    int rc =
-        create_files(shard, &paths, move->holes, err) || ckpt_move(move, result, err) ? -1 : 0;
+    int rc = create_files(shard, &paths, move, err) || ckpt_move(move, result, err) ? -1 : 0;
     ckpt_paths_release(&paths);
     mem_free(to);
     return rc;

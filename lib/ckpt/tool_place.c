@@ -7,10 +7,10 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "ckpt/ckpt_parts.h"
 #include "ckpt/tool_parts.h"
 
-/* Whether path lies below the folder; both absolute, without links. */
-static int is_below(const char *path, const char *folder)
+int ckpt_is_below(const char *path, const char *folder)
 {
     size_t n = strlen(folder);
 
@@ -41,10 +41,10 @@ static int check(const char *from, const char *to, int inside, struct err *err)
         rc = err_sys(err, "cannot open '%s'", from);
     else if (absolute(to, &target, err))
         rc = -1;
-    else if (!inside && target && is_below(target, source))
+    else if (!inside && target && ckpt_is_below(target, source))
         rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", to,
                      from);
-    else if (target && is_below(source, target))
+    else if (target && ckpt_is_below(source, target))
         rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", from,
                      to);
     free(source);

@@ -206,7 +206,10 @@ static int put_shells(const struct repair *r, const struct ckpt_paths *new, int 
         if (rc == 0)
             rc = take_header(r, f, head, err);
         for (int k = 0; rc == 0 && k <= c->copies; k++)
-            rc = put_shell(new->file[f].path[k], &c->file[f], head, holes, err);
+            rc = ckpt_stopped(c->stop, err) ||
+                         put_shell(new->file[f].path[k], &c->file[f], head, holes, err)
+                     ? -1
+                     : 0;
         mem_free(head);
     }
     return rc;
@@ -247,7 +250,7 @@ static int move_blocks(const struct repair *r, const char *dir, struct err *err)
                              .to = to,
                              .buffer = r->means->buffer,
                              .jobs = ckpt_jobs(r->means->jobs),
-                             .stop = r->means->stop,
+                             .stop = c->stop,
                              .arg = c,
                              .ear = r->means->ear,
                              .damaged = say_damaged,

@@ -72,7 +72,7 @@ static int move_states(struct ckpt *c, const struct tool_resharding *what,
                              .from = from,
                              .buffer = what->means.buffer,
                              .jobs = ckpt_jobs(what->means.jobs),
-                             .stop = what->means.stop,
+                             .stop = c->stop,
                              .arg = c,
                              .ear = what->means.ear,
                              .damaged = say_damaged,
@@ -92,7 +92,7 @@ static int fill_folder(struct ckpt *c, const struct tool_resharding *what, const
     struct layout layout;
     struct ckpt_shape shape = {&c->model, &layout,    what->strategy,
                                c->states, {{{0}, 0}}, what->copies};
-    struct ckpt_sources source = {0};
+    struct ckpt_sources source = {.stop = c->stop};
     struct tool_cut cut = {
         .shape = &shape, .is = c->state, .run = c->has_run ? &c->run : NULL, .source = &source};
     int params = ckpt_find_state(c, "params");

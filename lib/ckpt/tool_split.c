@@ -220,6 +220,8 @@ static int put_rest(const char *dir, const struct hf *hf, int file, int64_t *byt
                 rc = err_sys(err, "cannot create '%s'", path);
         }
         for (int64_t at = 0, n; rc == 0 && at < b->last - b->first; at += n) {
+            if ((rc = ckpt_stopped(hf->stop, err)))
+                break;
             n = b->last - b->first - at < REST_BYTES ? b->last - b->first - at : REST_BYTES;
             rc = st_read(st, b, at, n, buffer, err) || io_pwrite_all(fd, buffer, n, *bytes, err)
                      ? -1
@@ -245,7 +247,7 @@ static int keep_rest(const char *dir, const struct hf *hf, int file, struct ckpt
     int rc = put_rest(folder, hf, file, &s->bytes, err);
 
     if (rc == 0 && s->bytes) {
-        rc = ckpt_hash_file(path, &s->bytes, s->hash, err);
+        rc = ckpt_hash_file(path, hf->stop, &s->bytes, s->hash, err);
         s->whole = s->bytes;
         s->keep = CKPT_KEEP_REST;
         s->name = mem_dup(hf->name[file]);
@@ -285,7 +287,13 @@ static int put_source(const char *dir, const struct hf *hf, int converted,
         struct ckpt_source *s = &list->item[list->count];
         if (!tool_keeps(CKPT_KEEP_FILE, hf->other[i], converted))
             continue;
-        rc = ckpt_copy_file(hf->dir, files, hf->other[i], &s->bytes, s->hash, err);
+        int fd = -1;
+        rc = hf_open_other(hf, i, &fd, err) ||
+                     ckpt_copy_file(fd, files, hf->other[i], hf->stop, s, err)
+                 ? -1
+                 : 0;
+        if (fd >= 0)
+            close(fd);
         if (rc == 0) {
             s->name = mem_dup(hf->other[i]);
             s->whole = s->bytes;
@@ -306,7 +314,7 @@ static int move_weights(const char *dir, struct filling *f, const struct tool_cu
                              .from_file = file,
                              .buffer = means->buffer,
                              .jobs = ckpt_jobs(means->jobs),
-                             .stop = means->stop,
+                             .stop = f->hf->stop,
                              .arg = f,
                              .ear = means->ear,
                              .make = make_piece,
@@ -328,7 +336,7 @@ static int move_weights(const char *dir, struct filling *f, const struct tool_cu
 static int fill_folder(const char *dir, struct filling *f, const struct ckpt_shape *shape,
                        struct err *err)
 {
-    struct ckpt_sources list = {0};
+    struct ckpt_sources list = {.stop = f->hf->stop};
     struct ckpt_state is[CKPT_STATES_MAX];
     /* A run's data stands where its steps do. */
     struct ckpt_run run = {.step = f->optim.step,
@@ -438,6 +446,7 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
                        "with a config.json");
     layout_init(&layout, what->groups);
     if (hf_open_within(&hf, from, what->means.limits, err) ||
+        hf_list(&hf, what->means.limits, err) ||
         pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
         open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err) ||

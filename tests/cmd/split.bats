@@ -195,3 +195,102 @@ fails() {
         paro-shard split "$G/model" -p lora.yaml --adapter b/adapter -o b --force
     diff -r was b
 }
+
+# model_folder NAME: a folder of its own, which may be changed.
+model_folder() {
+    mkdir -p "$1"
+    cp "$G/model/config.json" "$G/model/model.safetensors" "$1"
+}
+
+# refuses FOLDER WORDS: split does, in words of this pattern.
+refuses() {
+    fails "paro-shard: $2*" paro-shard split "$1" -p "$G/a.yaml" -o x
+}
+
+@test "a link that leads out of the folder is refused, weights and hub snapshots too" {
+    model_folder m
+    mkdir m/sub m-other
+    echo secret > m-other/secret
+    echo inside > m/sub/file
+    ln -s sub/file m/near
+    ln -s "$PWD/m/sub/file" m/whole
+    paro-shard split m -p "$G/a.yaml" -o in
+    paro-shard merge in -o back
+    diff -r m back
+    ln -s "$PWD" link
+    paro-shard split link/m -p "$G/a.yaml" -o in2 # the folder itself is the user's word
+    diff -r in in2
+    local to
+    for to in ../m-other/secret "$PWD/m-other/secret" /etc/passwd sub/../../m-other/secret; do
+        ln -sfn "$to" m/out
+        refuses m 'm/out: is a link that leads out of its folder'
+    done
+    rm m/out
+    mv m/model.safetensors m-other
+    ln -s ../m-other/model.safetensors m/model.safetensors
+    refuses m 'm/model.safetensors: is a link that leads out of its folder'
+    paro-shard split m/model.safetensors -p "$G/a.yaml" -o alone # named by the user
+    paro-shard verify m
+    # As the Hugging Face hub keeps a model.
+    local hub=hub/models--org--name
+    mkdir -p $hub/blobs $hub/snapshots/rev/sub $hub/refs hub/models--org--other/blobs
+    cp "$G/model/config.json" $hub/blobs/1
+    cp "$G/model/model.safetensors" $hub/blobs/2
+    ln -s ../../blobs/1 $hub/snapshots/rev/config.json
+    ln -s ../../blobs/2 $hub/snapshots/rev/model.safetensors
+    ln -s ../../../blobs/1 $hub/snapshots/rev/sub/again.json
+    paro-shard split $hub/snapshots/rev -p "$G/a.yaml" -o hub.ckpt
+    paro-shard merge hub.ckpt -o hub.back
+    diff -r $hub/snapshots/rev hub.back
+    cp $hub/blobs/1 hub/models--org--other/blobs/1
+    cp $hub/blobs/1 $hub/refs/main
+    for to in ../../../models--org--other/blobs/1 ../../refs/main /etc/passwd; do
+        ln -sfn $to $hub/snapshots/rev/out
+        refuses $hub/snapshots/rev "$hub/snapshots/rev/out: is a link that leads out of its folder"
+    done
+}
+
+@test "links to folders, and more files than the limit, are refused before anything is read" {
+    model_folder m
+    mkdir m/a
+    echo x > m/a/file
+    ln -s a m/b
+    refuses m 'm/b: is a link to a folder'
+    rm m/b
+    # Each of these would be entered again below all the others.
+    local i
+    for i in $(seq 8); do
+        ln -s . "m/a/loop$i"
+    done
+    refuses m 'm/a/loop?: is a link to a folder'
+    rm m/a/loop*
+    paro-shard split m -p "$G/a.yaml" --max-files 3 -o kept # config.json, a, a/file
+    fails "paro-shard: 'm' has more than 2 files and folders beside its weights (--max-files)" \
+        paro-shard split m -p "$G/a.yaml" --max-files 2 -o x
+    mkdir -p m/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16
+    paro-shard split m -p "$G/a.yaml" -o deep
+    mkdir m/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17
+    refuses m '*more than 16 folders deep'
+}
+
+@test "a signal ends a long copy of what lies beside the weights" {
+    model_folder m
+    truncate -s 1T m/holes || skip "no files of that size here"
+    local i
+    paro-shard split m -p "$G/a.yaml" -o x > out 2> said &
+    local pid=$! rc=0
+    for i in $(seq 600); do
+        [ ! -s .x.paro-tmp/source/files/holes ] || break
+        sleep 0.05
+    done
+    kill -TERM $pid
+    for i in $(seq 600); do
+        kill -0 $pid 2> gone || break
+        sleep 0.05
+    done
+    kill -KILL $pid 2> gone || true # it went on
+    wait $pid || rc=$?
+    [ "$rc" = $((128 + 15)) ]
+    [ ! -s said ]
+    [ ! -e x ] && [ ! -e .x.paro-tmp ]
+}
