@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -157,11 +158,17 @@ int ckpt_copy_file(int from, const char *to, const char *name, const atomic_int 
                    struct ckpt_source *is, struct err *err)
 {
     char *target = io_join(to, name);
+    struct stat st;
     int out = -1, rc = -1;
 
     if (make_parents(to, name, err))
         goto done;
-    out = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fstat(from, &st)) {
+        err_sys(err, "cannot look at it");
+        goto done;
+    }
+    /* Who may not read the file may not read its copy; we must, for the copies after it. */
+    out = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, (st.st_mode & 0777) | S_IRUSR);
     if (out < 0) {
         err_sys(err, "cannot create '%s'", target);
         goto done;

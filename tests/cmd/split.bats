@@ -273,6 +273,27 @@ refuses() {
     refuses m '*more than 16 folders deep'
 }
 
+@test "what is copied keeps its mode, in the checkpoint, its copies and what is merged" {
+    model_folder m
+    echo secret > m/secret
+    echo run > m/run.sh
+    chmod 600 m/secret
+    chmod 755 m/run.sh
+    chmod 440 m/config.json
+    umask 022
+    paro-shard split m -p "$G/a.yaml" --copies 1 -o c
+    paro-shard reshard c -p "$G/b.yaml" --copies 1 -o r
+    paro-shard repair c -o whole > out
+    paro-shard merge r -o back
+    local dir
+    for dir in c/source/files c/copy-1/source/files r/source/files whole/copy-1/source/files back; do
+        [ "$(cd $dir && stat -c %a secret run.sh config.json | tr '\n' ' ')" = "600 755 440 " ] || {
+            ls -l $dir
+            return 1
+        }
+    done
+}
+
 @test "a signal ends a long copy of what lies beside the weights" {
     model_folder m
     truncate -s 1T m/holes || skip "no files of that size here"
