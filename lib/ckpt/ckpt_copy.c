@@ -114,17 +114,13 @@ void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wo
 
 int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err)
 {
-    char *name = io_join(ckpt_source_folder(s->keep), s->name), hash[33];
+    char *name = io_join(ckpt_source_folder(s->keep), s->name);
     struct err wound = {0};
-    int64_t bytes = 0;
     int rc = -1;
 
     for (int i = 0; rc && !wound.scarce && i <= c->copies; i++) {
         *path = ckpt_small_path(c->dir, i, name);
-        rc = ckpt_hash_file(*path, c->stop, &bytes, hash, err);
-        if (rc == 0 && (bytes != s->bytes || strcmp(hash, s->hash)))
-            rc = err_at(err, *path, 0, NULL, "is damaged: checksum %s, expected %s", hash,
-                        s->hash);
+        rc = ckpt_check_file(*path, s->bytes, s->hash, c->stop, err);
         if (rc == 0 && i)
             ckpt_healed_file(&c->healed, &wound);
         if (rc && (i == 0 || err->scarce))

@@ -66,7 +66,9 @@ FILE *ckpt_stream(char **text, size_t *bytes)
 
 int ckpt_name_ok(const char *name)
 {
-    for (const char *p = name;;) {
+    int depth = 0;
+
+    for (const char *p = name; depth <= CKPT_DEPTH_MAX; depth++) {
         size_t n = strcspn(p, "/");
         if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
             return 0;
@@ -74,6 +76,7 @@ int ckpt_name_ok(const char *name)
             return 1;
         p += n + 1;
     }
+    return 0;
 }
 
 int ckpt_stopped(const atomic_int *stop, struct err *err)
@@ -183,6 +186,30 @@ done:
         close(out);
     mem_free(target);
     return rc;
+}
+
+int ckpt_check_file(const char *path, int64_t bytes, const char *hash, const atomic_int *stop,
+                    struct err *err)
+{
+    char sum[33];
+    int64_t is = 0;
+    int fd = -1;
+
+    if (io_open(path, &fd, &is, err))
+        return -1;
+    close(fd);
+    if (is != bytes) /* before it is read: a hole of any size costs nobody anything */
+        return err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, is,
+                      bytes);
+    if (!hash)
+        return 0;
+    if (ckpt_hash_file(path, stop, &is, sum, err))
+        return -1;
+    if (strcmp(sum, hash) == 0)
+        return 0;
+    err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", sum, hash);
+    err->code = ERR_MISMATCH;
+    return -1;
 }
 
 int ckpt_hash_file(const char *path, const atomic_int *stop, int64_t *bytes, char hex[33],

@@ -14,8 +14,6 @@
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 
-/* Some 60 bytes a block: 4 M blocks, that is 16 T elements. */
-
 /* Far above any disk, and a block more still fits 63 bits. */
 #define FILE_BYTES_MAX (INT64_C(1) << 60)
 
@@ -147,6 +145,7 @@ struct reader {
     struct ckpt *c;
     const char *path;   /* of the manifest, for messages */
     const char *config; /* of the config */
+    const struct ckpt_limits *limits;
     struct err *err;
     size_t room; /* of c->block */
 };
@@ -229,6 +228,8 @@ static int read_states(struct reader *r, json_t *states)
             return FAIL(r, "state '%.40s', expected a short name of its own", name);
         if (dtype_parse(type, &s->type, r->err))
             return err_prefix(r->err, "%s: state '%s': ", r->path, name);
+        if (s->type == DTYPE_I32 || s->type == DTYPE_U8) /* no state is, none is converted */
+            return FAIL(r, "state '%s' is %s, expected f32, bf16, f16 or f64", name, type);
         strcpy(s->name, name);
         r->c->states++;
     }
@@ -428,6 +429,11 @@ static int read_file(struct reader *r, json_t *v, int number)
         bytes > FILE_BYTES_MAX)
         return FAIL(r, "file %d is '%.60s' of %" PRId64 " bytes, expected '%s' with its sizes",
                     number, name, (int64_t)bytes, f->name);
+    if (head - 8 > r->limits->header_bytes)
+        return FAIL(r,
+                    "'%s' has a header of %" PRId64 " bytes, expected at most %" PRId64
+                    " (--max-header)",
+                    name, (int64_t)head - 8, r->limits->header_bytes);
     f->bytes = bytes;
     f->header_bytes = head;
     strcpy(f->header_hash, hash);
@@ -564,10 +570,11 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
     return 0;
 }
 
-int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config, const char *text,
-                        int64_t bytes, struct err *err)
+int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
+                        const struct ckpt_limits *limits, const char *text, int64_t bytes,
+                        struct err *err)
 {
-    struct reader r = {.c = c, .path = path, .config = config, .err = err};
+    struct reader r = {.c = c, .path = path, .config = config, .limits = limits, .err = err};
     json_t *root = NULL;
     int rc = check_sum(&r, text, bytes) || jtree_read(path, text, bytes, &root, err)
                  ? -1
@@ -585,7 +592,7 @@ int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
     int rc = io_read_file(path, limits->manifest_bytes, "--max-manifest", &text, &bytes, err);
 
     if (rc == 0)
-        rc = ckpt_manifest_parse(c, path, config, text, bytes, err);
+        rc = ckpt_manifest_parse(c, path, config, limits, text, bytes, err);
     mem_free(text);
     return rc;
 }

@@ -21,7 +21,10 @@ FILE *ckpt_stream(char **text, size_t *bytes);
 
 /* "shard-00007.safetensors" */
 void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME]);
-/* Relative, without empty, "." or ".." parts: what may be joined to a folder. */
+/*
+ * Relative, without empty, "." or ".." parts, at most CKPT_DEPTH_MAX folders deep: what may be
+ * joined to a folder.
+ */
 int ckpt_name_ok(const char *name);
 /* Whether path lies below the folder; both absolute, without links. */
 int ckpt_is_below(const char *path, const char *folder);
@@ -80,8 +83,9 @@ int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
 int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
                        const struct ckpt_limits *limits, struct err *err);
 /* The same from a text that is in memory, with a 0 behind it; `path` is for messages. */
-int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config, const char *text,
-                        int64_t bytes, struct err *err);
+int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
+                        const struct ckpt_limits *limits, const char *text, int64_t bytes,
+                        struct err *err);
 /*
  * Where reading failed, err is why, and stays so unless it is its own manifest that does not
  * belong here: then err says that.  -1.
@@ -110,6 +114,12 @@ int ckpt_copy_file(int from, const char *to, const char *name, const atomic_int 
 int ckpt_make_room(int fd, int64_t bytes, int holes, struct err *err);
 /* Sends what was just written to the disk while more is: fsync finds less to wait for. */
 void ckpt_flush(int fd, int64_t offset, int64_t bytes);
+/*
+ * ERR_INPUT where a file is not of that size, or ERR_MISMATCH where it has not the checksum
+ * (NULL: the size alone is asked for).
+ */
+int ckpt_check_file(const char *path, int64_t bytes, const char *hash, const atomic_int *stop,
+                    struct err *err);
 /* The same numbers of a file that stays where it is. */
 int ckpt_hash_file(const char *path, const atomic_int *stop, int64_t *bytes, char hex[33],
                    struct err *err);

@@ -57,6 +57,23 @@ static int file_name_ok(const json_t *v)
            !utf8_controls(name, (int64_t)strlen(name));
 }
 
+/*
+ * The index must have each tensor of a file, and there.  Before the next one is read: all names
+ * may be those of one large file, in memory as often as it is named.
+ */
+static int check_indexed(const struct hf *hf, int file, const char *path, json_t *map,
+                         struct err *err)
+{
+    for (int t = 0; t < hf->file[file].count; t++) {
+        const char *name = hf->file[file].tensor[t].name;
+        json_t *v = json_object_get(map, name);
+        if (!v || strcmp(json_string_value(v), hf->name[file]))
+            return err_at(err, path, 0, name, "is in '%s', the index says %s%s", hf->name[file],
+                          v ? "in " : "nothing of it", v ? json_string_value(v) : "");
+    }
+    return 0;
+}
+
 /* Opens the files that the index names, in the order of their names. */
 static int open_indexed(struct hf *hf, const char *path, json_t *map,
                         const struct ckpt_limits *limits, struct err *err)
@@ -93,12 +110,14 @@ static int open_indexed(struct hf *hf, const char *path, json_t *map,
         /* Holes cost nothing: some file systems have files of nearly 2^63 bytes. */
         if (rc == 0 && __builtin_add_overflow(all, hf->file[hf->files - 1].file_bytes, &all))
             rc = err_at(err, path, 0, NULL, "names files of more than 2^63 bytes together");
+        if (rc == 0)
+            rc = check_indexed(hf, hf->files - 1, path, map, err);
     }
     mem_free(names);
     return rc;
 }
 
-/* The index and the files must say the same of every tensor. */
+/* And each tensor that the index has must be there. */
 static int check_index(const struct hf *hf, const char *path, json_t *map, struct err *err)
 {
     const char *key;
@@ -109,16 +128,6 @@ static int check_index(const struct hf *hf, const char *path, json_t *map, struc
         int i = hf_find_file(hf, json_string_value(v));
         if (!st_find(&hf->file[i], key))
             return err_at(err, path, 0, key, "is not in '%s', as this index says", hf->name[i]);
-    }
-    for (int i = 0; i < hf->files; i++) {
-        for (int t = 0; t < hf->file[i].count; t++) {
-            const char *name = hf->file[i].tensor[t].name;
-            v = json_object_get(map, name);
-            if (!v || strcmp(json_string_value(v), hf->name[i]))
-                return err_at(err, path, 0, name, "is in '%s', the index says %s%s",
-                              hf->name[i], v ? "in " : "nothing of it",
-                              v ? json_string_value(v) : "");
-        }
     }
     return 0;
 }

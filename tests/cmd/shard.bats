@@ -143,9 +143,12 @@ EOF
     command -v python3 > /dev/null || skip "no python3 here"
     shard_folder parts
     sed -i '/"lm_head.weight"/s/model-1/model-2/' parts/model.safetensors.index.json
-    fails "paro-shard: parts/model.safetensors.index.json: 'lm_head.weight' is not in 'model-2.safetensors', as this index says" \
+    fails "paro-shard: parts/model.safetensors.index.json: 'lm_head.weight' is in 'model-1.safetensors', the index says in model-2.safetensors" \
         paro-shard ls parts
-    sed -i '/"lm_head.weight"/s,model-2,../model-1,' parts/model.safetensors.index.json
+    sed -i '/"lm_head.weight"/{s/model-2/model-1/; h; s/lm_head/other/; s/,*$/,/; G}' parts/model.safetensors.index.json
+    fails "paro-shard: parts/model.safetensors.index.json: 'other.weight' is not in 'model-1.safetensors', as this index says" \
+        paro-shard ls parts
+    sed -i '/"lm_head.weight"/s,model-1,../model-1,' parts/model.safetensors.index.json
     fails "paro-shard: parts/model.safetensors.index.json: 'lm_head.weight' is in no file of this folder" \
         paro-shard ls parts
 }

@@ -111,6 +111,59 @@ PY
     [[ "$output" == "paro-shard: m/config.json: header claims "*" bytes, expected at most "* ]]
 }
 
+@test "an index that names one large file many times: none is read but the first" {
+    command -v python3 > /dev/null || skip "no python3 here"
+    [ -z "$SAN" ] || skip "sanitizers take memory of their own"
+    mkdir m
+    cat > many.py <<'PY'
+import json, os, struct
+j = ("{" + ",".join(f'"{i}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'
+                    for i in range(200000)) + "}").encode()
+open("m/0", "wb").write(struct.pack("<Q", len(j)) + j)
+for i in range(1, 100):
+    os.link("m/0", f"m/{i}")
+json.dump({"weight_map": {str(i): str(i) for i in range(100)}},
+          open("m/model.safetensors.index.json", "w"))
+PY
+    python3 many.py
+    ls_bounded() { (ulimit -v 1000000 && paro-shard ls m); }
+    ends_with_2 ls_bounded
+    [ "$(wc -l < said)" = 1 ]
+    grep -q "^paro-shard: m/model.safetensors.index.json: '[0-9]*' is in '0', the index says " said
+}
+
+# seal DIR: gives the manifest the checksum of what stands in it.
+seal() {
+    local said
+    said=$(paro-shard verify "$1") || true
+    said=${said#*: is damaged: its checksum is }
+    sed -i "s/${said%%, *}/${said##* }/" "$1/manifest.json"
+}
+
+@test "a manifest that asks for much, or names what cannot be: refused before anything is made" {
+    cp -r "$G/ckpt" c
+    local deep
+    deep=$(printf 'd/%.0s' $(seq 17))
+    sed -i "s,\"name\":\"config.json\",\"name\":\"${deep}f\"," c/manifest.json
+    seal c
+    fails "paro-shard: c/manifest.json: source '${deep}f' is no name within a folder with its size and checksum" \
+        paro-shard merge c -o no
+    rm -r c
+    cp -r "$G/ckpt" c
+    sed -i '/^"states"/s/f32/i32/' c/manifest.json
+    seal c
+    fails "paro-shard: c/manifest.json: state 'params' is i32, expected f32, bf16, f16 or f64" \
+        paro-shard merge c --type bf16 -o no
+    run -2 paro-shard merge --max-header 100 "$G/ckpt" -o no
+    [[ "$output" == *"'shard-00000.safetensors' has a header of "*" bytes, expected at most 100 (--max-header)" ]]
+    rm -r c
+    cp -r "$G/ckpt" c
+    truncate -s 4T c/source/files/config.json || skip "no files of that size here"
+    fails "paro-shard: c/source/files/config.json: has 4398046511104 bytes, expected 440" \
+        timeout -s KILL 60 paro-shard merge c -o no
+    [ ! -e no ] && [ ! -e .no.paro-tmp ]
+}
+
 @test "two files of 5 EiB of holes" {
     command -v python3 > /dev/null || skip "no python3 here"
     cat > holes.py <<'PY'

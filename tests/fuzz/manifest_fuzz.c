@@ -41,7 +41,8 @@ static int parse(struct ckpt *c, const void *data, size_t bytes)
     *c = (struct ckpt){.cached = -1, .model = whole};
     if (memmem(text, bytes, "train", 5) || memchr(text, '\\', bytes))
         model(&c->model);
-    int rc = ckpt_manifest_parse(c, FUZZ_NAME, FUZZ_NAME ".config", text, (int64_t)bytes, &err);
+    int rc = ckpt_manifest_parse(c, FUZZ_NAME, FUZZ_NAME ".config", &ckpt_limits_usual, text,
+                                 (int64_t)bytes, &err);
     mem_free(text);
     if (rc && err.code == ERR_MISMATCH) /* a config's checksum, of another one */
         err.code = ERR_INPUT;
