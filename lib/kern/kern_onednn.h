@@ -11,8 +11,8 @@
  * descriptors are structures, kern_onednn3.c for 3.x, where they are handles.  The Makefile
  * builds the one that fits the installed headers.
  *
- * Describes the matmul primitive of a shape on an engine.  Returns dnnl_success and a
- * descriptor that the caller destroys, or oneDNN's status and NULL.
+ * Describes the matmul primitive of a shape on an engine.  Returns oneDNN's status; the caller
+ * destroys *out unless it is NULL.
  */
 dnnl_status_t kern_onednn_matmul(dnnl_primitive_desc_t *out,
                                  const struct kern_product_shape *shape, dnnl_engine_t engine);

@@ -2,6 +2,8 @@
 /* The matmul primitive in the interface of oneDNN 3.x. */
 #include "kern/kern_onednn.h"
 
+#include <string.h>
+
 /* (rows, columns), or a matrix stored as (columns, rows) where op is 'T'. */
 static dnnl_status_t matrix(dnnl_memory_desc_t *out, dnnl_data_type_t type, char op,
                             int64_t rows, int64_t columns, int64_t ld)
@@ -10,6 +12,27 @@ static dnnl_status_t matrix(dnnl_memory_desc_t *out, dnnl_data_type_t type, char
     dnnl_dims_t strides = {op == 'N' ? ld : 1, op == 'N' ? 1 : ld};
 
     return dnnl_memory_desc_create_with_strides(out, 2, dims, type, strides);
+}
+
+/*
+ * The first implementation that oneDNN 3.7 offers for bf16 ("brg") reads and writes a vector
+ * whose elements lie apart as if they did not: a column of c, or a row of a transposed a.
+ */
+static int is_strided_vector(const struct kern_product_shape *s)
+{
+    return (s->n == 1 && s->ldc > 1) || (s->m == 1 && s->ta == 'T' && s->lda > 1);
+}
+
+static dnnl_status_t skip_brgemm(dnnl_primitive_desc_t desc)
+{
+    const char *name = "";
+    dnnl_status_t status;
+
+    do
+        status = dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, (void *)&name);
+    while (!status && strncmp(name, "brg", 3) == 0 &&
+           !(status = dnnl_primitive_desc_next_impl(desc)));
+    return status;
 }
 
 dnnl_status_t kern_onednn_matmul(dnnl_primitive_desc_t *out, const struct kern_product_shape *s,
@@ -29,7 +52,8 @@ dnnl_status_t kern_onednn_matmul(dnnl_primitive_desc_t *out, const struct kern_p
            (status = dnnl_post_ops_create(&sum)) ||
            (s->add && (status = dnnl_post_ops_append_sum(sum, 1, 0, dnnl_data_type_undef))) ||
            (status = dnnl_primitive_attr_set_post_ops(attr, sum)) ||
-           (status = dnnl_matmul_primitive_desc_create(out, engine, a, b, NULL, c, attr)));
+           (status = dnnl_matmul_primitive_desc_create(out, engine, a, b, NULL, c, attr)) ||
+           (is_strided_vector(s) && (status = skip_brgemm(*out))));
     if (sum)
         dnnl_post_ops_destroy(sum);
     if (attr)

@@ -107,8 +107,8 @@ start_and_wait() {
     until [ "$(lines run/log.jsonl)" -ge "$step" ] || is_gone $job; do sleep 0.01; done
     draw $((step == 0 ? 1000 : whole_ms / STEPS))
     sleep "$(awk -v ms="$drawn" 'BEGIN { print ms / 1000 }')"
-    # mpirun is the job's child, or the job itself; the ranks are its children.
-    mpirun_pid=$(pgrep -P $job -x mpirun || echo $job)
+    # mpirun (Open MPI 5: prterun) is the job's child, or the job itself; the ranks are its children.
+    mpirun_pid=$(pgrep -P $job -x 'mpirun|prterun' || echo $job)
     ranks_pids=$(pgrep -P "$mpirun_pid" -x paro-train)
     pids="$mpirun_pid $ranks_pids"
 }

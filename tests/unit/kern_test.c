@@ -134,6 +134,9 @@ static void test_product(void **state)
             product_case('T', 'N', 13, 1, 129, add, type);
             product_case('N', 'T', 130, 70, 150, add, type);
             product_case('T', 'N', 66, 96, 70, add, type);
+            for (int i = 0; i < 16; i++) /* vectors: rows and columns of one */
+                product_case(i & 1 ? 'T' : 'N', i & 2 ? 'T' : 'N', i & 4 ? 1 : 13,
+                             i & 8 ? 1 : 5, 129, add, type);
         }
 }
 
