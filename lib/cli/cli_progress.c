@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the line that tells somebody who looks on how far it is; plain characters, for any
- * terminal.
+ * Knows what the status line of a long operation says.
  *
  *     reshard 37 %  ~0:01:12 left
  */
@@ -25,17 +24,9 @@ error_t cli_progress_choose(struct cli *cli, struct cli_progress *p, const char 
 
     if (how && strcmp(how, "auto") && strcmp(how, "always") && strcmp(how, "never"))
         return cli_usage(cli, "--progress: '%s', expected auto, always or never", how);
+    p->line.out = stderr;
     p->shows = !how || strcmp(how, "auto") == 0 ? able : strcmp(how, "always") == 0;
     return 0;
-}
-
-static void show(struct cli_progress *p, const char *text)
-{
-    int n = (int)strlen(text);
-
-    fprintf(stderr, "\r%s%*s%s", text, p->shown > n ? p->shown - n : 0, "", n ? "" : "\r");
-    fflush(stderr);
-    p->shown = n;
 }
 
 void cli_progress_tell(void *arg, int64_t done, int64_t all)
@@ -58,11 +49,11 @@ void cli_progress_tell(void *arg, int64_t done, int64_t all)
     snprintf(text, sizeof text, "%s %d %%  ~%" PRId64 ":%02d:%02d left", p->word,
              (int)(100 * ((double)done / (double)all)), s / 3600, (int)(s / 60 % 60),
              (int)(s % 60));
-    show(p, text);
+    status_show(&p->line, text);
 }
 
 void cli_progress_clear(struct cli_progress *p)
 {
-    if (p->shown)
-        show(p, "");
+    if (p->line.out)
+        status_show(&p->line, "");
 }

@@ -4,17 +4,18 @@
 
 #include <stdint.h>
 
+#include "base/status.h"
 #include "cli/cli.h"
 
 /*
- * How far it is, one line on standard error that is written over itself, twice a second at
- * most: `--progress=auto|always|never`, auto where that is a terminal which can.
+ * A status line on standard error, twice a second at most: `--progress=auto|always|never`, auto
+ * where that is a terminal which can.
  */
 struct cli_progress {
     const char *word; /* what is being done */
     int shows;
     double began_s, due_s; /* 0: it has not begun */
-    int shown;             /* characters on the terminal */
+    struct status line;
 };
 
 #define CLI_PROGRESS_OPTION(key)                                                               \

@@ -106,7 +106,7 @@ struct train_run {
     int force;    /* an existing run folder is begun anew */
     int new_data; /* what is gone on with may have been trained on other data */
     int json;     /* JSON Lines on `lines` instead of text */
-    int progress; /* a line on `talk` that is written over itself */
+    int progress; /* status lines on `talk` */
     int brief;    /* with it: `lines` is the same terminal, and few of them are enough */
     double peak;  /* FLOP/s of a rank at most; 0: not known */
     FILE *lines;

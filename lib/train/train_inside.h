@@ -120,7 +120,7 @@ int train_log_close(struct train *t, struct err *err);
 double train_mfu(const struct train *t, const struct engine_report *r);
 
 /*
- * train_progress.c: the line that is written over itself, at most twice a second; nothing where
+ * train_progress.c: status lines, at most twice a second; nothing where
  * nobody looks on.  step: counts one, and returns whether the line is due; show: writes it
  * then. clear: before anything else is written to the terminal.
  */

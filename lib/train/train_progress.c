@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the one line that tells somebody who looks on how the run goes, written over itself.
- * Rank 0's business alone; plain characters, for any terminal.
+ * Knows what the status line of a run says.  Rank 0 alone shows one.
  *
  *     step 120/400  loss 2.4131  24.3 k tokens/s  38.1 GFLOP/s, 31 % of peak  ~0:01:12 left
  */
@@ -10,14 +9,14 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #include "base/mem.h"
 #include "base/stats.h"
+#include "base/status.h"
 #include "base/tick.h"
 #include "base/units.h"
 
-enum { STEPS = 64, ROOM = 200 }; /* STEPS: those that rates and the rest of the time are of */
+enum { STEPS = 64, ROOM = 200 }; /* STEPS: those that rates and the remaining time are of */
 static const double EACH_S = 0.5;
 
 struct train_progress {
@@ -25,7 +24,7 @@ struct train_progress {
     int64_t tokens[STEPS];
     int64_t steps;        /* counted so far; the newest STEPS are kept */
     double last_s, due_s; /* when the last step ended; when a line may be written again */
-    int shown;            /* characters on the terminal */
+    struct status line;
 };
 
 void train_progress_open(struct train *t)
@@ -33,40 +32,13 @@ void train_progress_open(struct train *t)
     if (!t->run->progress || !t->run->talk)
         return;
     t->progress = mem_new(1, sizeof *t->progress);
-    *t->progress = (struct train_progress){.last_s = tick_now_s()};
-}
-
-/* How many characters there is room for. */
-static int columns_of(FILE *out)
-{
-    struct winsize size;
-
-    if (ioctl(fileno(out), TIOCGWINSZ, &size) || size.ws_col == 0)
-        return ROOM - 1;
-    return size.ws_col - 1 < ROOM - 1 ? size.ws_col - 1 : ROOM - 1;
-}
-
-static void show(struct train *t, char *text)
-{
-    struct train_progress *p = t->progress;
-    int most = columns_of(t->run->talk), n = (int)strlen(text);
-
-    if (n > most) {
-        text[most] = '\0';
-        n = most;
-    }
-    fprintf(t->run->talk, "\r%s%*s%s", text, p->shown > n ? p->shown - n : 0, "",
-            n ? "" : "\r");
-    fflush(t->run->talk);
-    p->shown = n;
+    *t->progress = (struct train_progress){.last_s = tick_now_s(), .line.out = t->run->talk};
 }
 
 void train_progress_clear(struct train *t)
 {
-    char none[] = "";
-
-    if (t->progress && t->progress->shown)
-        show(t, none);
+    if (t->progress)
+        status_show(&t->progress->line, "");
 }
 
 void train_progress_close(struct train *t)
@@ -128,7 +100,7 @@ static void write_line(struct train *t, const struct engine_report *r)
              t->step, t->settings.steps, r->loss,
              units_count(&tokens, tokens_per_s(t->progress)), train_flops_per_s(t, r) * 1e-9,
              share, left, r->skipped ? "  skipped" : "");
-    show(t, text);
+    status_show(&t->progress->line, text);
 }
 
 int train_progress_step(struct train *t, const struct engine_report *r)
