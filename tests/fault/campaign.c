@@ -521,7 +521,8 @@ static void run_untouched(void)
         die("cannot be traced");
     if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != c.status) {
         char *said = tree_text("err.txt");
-        fprintf(stderr, "campaign: %s: %s", c.name, said);
+        fprintf(stderr, "campaign: %s: wait status 0x%x%s: %s\n", c.name, (unsigned)end.status,
+                end.hung ? ", hung" : "", said);
         die("does not end as expected when nothing is wrong");
     }
     c.after = c.target ? hash_now() : 0;

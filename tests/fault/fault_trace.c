@@ -316,10 +316,14 @@ static uint64_t entry_of(pid_t pid)
     return entry;
 }
 
-/* From exec to the first instruction, by a breakpoint there. */
+/*
+ * From exec to the first instruction, by a breakpoint there.  Before it the constructors of
+ * libraries run, which may make threads: their stops, and the event of their making, pass.
+ */
 static int to_entry(pid_t pid)
 {
     struct user_regs_struct r;
+    pid_t tid = pid;
     int status;
 
     if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
@@ -330,10 +334,14 @@ static int to_entry(pid_t pid)
     uint64_t at = entry_of(pid);
     errno = 0;
     long word = ptrace(PTRACE_PEEKTEXT, pid, at, 0);
-    if (at == 0 || errno || ptrace(PTRACE_POKETEXT, pid, at, (word & ~0xffL) | 0xcc) ||
-        ptrace(PTRACE_CONT, pid, 0, 0) || waitpid(pid, &status, 0) != pid ||
-        !WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP)
+    if (at == 0 || errno || ptrace(PTRACE_POKETEXT, pid, at, (word & ~0xffL) | 0xcc))
         return -1;
+    do {
+        ptrace(PTRACE_CONT, tid, 0, 0);
+        tid = waitpid(-1, &status, __WALL);
+        if (tid < 0 || (tid == pid && !WIFSTOPPED(status)))
+            return -1;
+    } while (tid != pid || status >> 8 != SIGTRAP);
     ptrace(PTRACE_POKETEXT, pid, at, word);
     ptrace(PTRACE_GETREGS, pid, 0, &r);
     r.rip = at;
