@@ -174,6 +174,14 @@ static bool near(const struct call *c, const unsigned char *a, const unsigned ch
     return fabsl(x - y) <= (long double)(ranks - 1) * eps * far;
 }
 
+/* Of a long double of 64 bits of mantissa, 10 of 16 bytes are its value; MPI may send the
+ * others. */
+static bool is_padding(const struct type *y, int byte)
+{
+    return LDBL_MANT_DIG == 64 && (y->number == FLOATING || y->number == COMPLEX) &&
+           y->width == (int)sizeof(long double) && byte % y->bytes % y->width >= 10;
+}
+
 bool values_same(const struct call *c, const struct type *as, const unsigned char *a,
                  const unsigned char *b, int ranks)
 {
@@ -185,7 +193,7 @@ bool values_same(const struct call *c, const struct type *as, const unsigned cha
     if (c->op && y->number == COMPLEX)
         return near(c, a, b, ranks) && near(c, a + y->width, b + y->width, ranks);
     for (int i = 0; i < as->bytes; i++)
-        if (a[as->at[i]] != b[as->at[i]])
+        if (a[as->at[i]] != b[as->at[i]] && !is_padding(y, i))
             return false;
     return true;
 }
