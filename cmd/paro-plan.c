@@ -258,13 +258,16 @@ int main(int argc, char **argv)
         0,
         0};
     struct args a = {.cli = CLI_INIT("paro-plan"), .ask = PLAN_ASK_INIT};
+    char note[PLAN_NOTE];
     struct err err;
     int found;
 
     cli_parse(&a.cli, &argp, argc, argv);
     a.ask.json = a.cli.json;
-    if (plan_ask_answer(&a.ask, stdout, &found, &err))
+    if (plan_ask_answer(&a.ask, stdout, note, &found, &err))
         return cli_fail(&a.cli, &err);
+    if (note[0])
+        cli_say(&a.cli, "%s", note);
     if (found)
         return cli_finish(&a.cli, 0);
     cli_fail(&a.cli, &err);

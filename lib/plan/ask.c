@@ -169,6 +169,31 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     return set_by_model(&s->at, ask, err);
 }
 
+/*
+ * Rates and memory are those of what the fabric was measured with.  A file says what that is, a
+ * made-up fabric is of whatever is asked for.
+ */
+static int check_measured(struct plan_case *c, const struct plan_ask *ask, const struct topo *t,
+                          char note[PLAN_NOTE], struct err *err)
+{
+    const char *of = topo_device_name(t->device), *is = plan_device_name(c->device);
+    int other = strcmp(of, is) != 0;
+
+    if (strncmp(ask->topo, "synth:", 6) == 0 ||
+        (!other && (c->compute_type == t->compute_type || !(t->flops > 0))))
+        return 0;
+    if (other && !ask->memory_bytes && t->memory_bytes)
+        return err_set(err, ERR_INPUT,
+                       "--device: %s, but the fabric's memory (%" PRId64
+                       " bytes a rank) is that of its %s, expected --mem",
+                       is, t->memory_bytes, of);
+    snprintf(c->rates_of, sizeof c->rates_of, "%s %s", of, dtype_name(t->compute_type));
+    snprintf(note, PLAN_NOTE,
+             "the fabric was measured on %s in %s: times on %s in %s are by those rates", of,
+             dtype_name(t->compute_type), is, dtype_name(c->compute_type));
+    return 0;
+}
+
 /* Moves the model into the plan. */
 static void print_plan(const struct plan_search *s, struct model *model, int json, FILE *out)
 {
@@ -283,7 +308,8 @@ static int answer_search(const struct plan_ask *ask, struct plan_search *s, stru
 }
 
 static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
-                         struct model *model, FILE *out, int *found, struct err *err)
+                         struct model *model, FILE *out, char note[PLAN_NOTE], int *found,
+                         struct err *err)
 {
     struct plan_boundaries groups;
     struct plan_search s;
@@ -291,6 +317,7 @@ static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
     if (plan_boundaries_init(&groups, topo, ask->group_level, err))
         return -1;
     int rc = set_search(&s, ask, &groups, model, err);
+    rc = rc ? rc : check_measured(&s.at, ask, topo, note, err);
     if (rc == 0)
         rc = ask->what == PLAN_ASK_SCALE ? answer_scale(ask, &s, out, found, err)
                                          : answer_search(ask, &s, model, out, found, err);
@@ -298,11 +325,13 @@ static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
     return rc;
 }
 
-int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
+int plan_ask_answer(const struct plan_ask *ask, FILE *out, char note[PLAN_NOTE], int *found,
+                    struct err *err)
 {
     struct model model = {0};
     struct topo topo = {0};
 
+    note[0] = 0;
     if (ask->what == PLAN_ASK_CHECK)
         return answer_check(ask, out, found, err);
     if (strcmp(ask->model, "-") == 0 && strcmp(ask->topo, "-") == 0)
@@ -321,7 +350,7 @@ int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct er
     if (rc == 0)
         rc = topo_read(&topo, ask->topo, err);
     if (rc == 0)
-        rc = answer_fabric(ask, &topo, &model, out, found, err);
+        rc = answer_fabric(ask, &topo, &model, out, note, found, err);
     topo_release(&topo);
     model_release(&model);
     return rc;

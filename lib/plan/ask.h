@@ -65,11 +65,15 @@ int plan_ask_recompute(const char *text, int *out, struct err *err);
 int plan_ask_level(const char *text, int *out, struct err *err);
 int plan_ask_storage(const char *text, double *out_Bps, struct err *err);
 
+enum { PLAN_NOTE = 160 };
+
 /*
- * Reads, searches, prints what is asked for.  *found 0: the answer is no, and err says why:
+ * Reads, searches, prints what is asked for.  note: a line on what the answer rests on, or "".
+ * *found 0: the answer is no, and err says why:
  * nothing feasible (tables of all strategies are printed all the same, a plan is not), or a
  * run's bytes are not those of its plan.
  */
-int plan_ask_answer(const struct plan_ask *ask, FILE *out, int *found, struct err *err);
+int plan_ask_answer(const struct plan_ask *ask, FILE *out, char note[PLAN_NOTE], int *found,
+                    struct err *err);
 
 #endif

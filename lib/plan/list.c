@@ -274,6 +274,7 @@ void plan_search_print_json(const struct plan_search *s, const struct plan_advic
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
     jout_text(&j, "device", plan_device_name(s->at.device));
+    jout_text(&j, "rates_of", s->at.rates_of[0] ? s->at.rates_of : NULL);
     jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
     plan_put_level(&j, plan_search_level(s));
     plan_put_boundaries(&j, s);

@@ -133,6 +133,7 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .group_level = plan_search_level(s),
         .checkpoint = s->checkpoint,
     };
+    strcpy(p->rates_of, c->rates_of);
     p->price.dominated_by = -1;
     *model = (struct model){0};
     groups_copy(&p->groups, &c->topo->groups);

@@ -81,6 +81,8 @@ struct plan {
     int recompute;           /* layers run again in the backward: only their inputs are kept */
     int64_t chunk_bytes;     /* of a sub-chunk on the wire */
     struct plan_price price; /* predicted */
+    char
+        rates_of[PLAN_RATES_OF]; /* "cpu f32": of which it is, where not of the plan's; or "" */
     struct plan_checkpoint checkpoint; /* 0 where that is not told */
 };
 

@@ -17,9 +17,14 @@ static void put_number(FILE *f, const char *key, double value)
     putc('\n', f);
 }
 
-static void put_predicted(FILE *f, const struct plan_price *p, const struct plan_checkpoint *c)
+static void put_predicted(FILE *f, const struct plan *plan)
 {
+    const struct plan_price *p = &plan->price;
+    const struct plan_checkpoint *c = &plan->checkpoint;
+
     fputs("predicted:\n", f);
+    if (plan->rates_of[0])
+        fprintf(f, "  rates_of: %s\n", plan->rates_of);
     fputs("  memory_bytes:\n", f);
     put_number(f, "    params", p->memory.params);
     put_number(f, "    grads", p->memory.grads);
@@ -131,7 +136,7 @@ void plan_print(const struct plan *p, FILE *out)
     fprintf(out, "recompute: %s\n", p->recompute ? "yes" : "no");
     fprintf(out, "chunk_bytes: %" PRId64 "\n", p->chunk_bytes);
     fprintf(out, "device: %s\n", plan_device_name(p->device));
-    put_predicted(out, &p->price, &p->checkpoint);
+    put_predicted(out, p);
     if (p->group_level >= 0)
         fprintf(out, "group_level: %d\n", p->group_level);
     put_groups(out, p);
@@ -216,6 +221,7 @@ void plan_print_json(const struct plan *p, FILE *out)
     jout_int(&j, "chunk_bytes", p->chunk_bytes);
     jout_text(&j, "device", plan_device_name(p->device));
     jout_open(&j, "predicted", '{');
+    jout_text(&j, "rates_of", p->rates_of[0] ? p->rates_of : NULL);
     plan_put_price(&j, &p->price);
     plan_put_checkpoint(&j, &p->checkpoint);
     jout_close(&j, '}');

@@ -27,7 +27,7 @@ struct doc_memory {
 struct doc_predicted {
     struct doc_memory memory_bytes;
     char *slow_bytes, *slow_rank_bytes, *fast_bytes, *compute_s, *comm_s, *step_s,
-        *tokens_per_s, *checkpoint_bytes, *checkpoint_rank_bytes, *checkpoint_s;
+        *tokens_per_s, *checkpoint_bytes, *checkpoint_rank_bytes, *checkpoint_s, *rates_of;
 };
 
 struct doc_types {
@@ -86,6 +86,7 @@ static const cyaml_schema_field_t predicted_fields[] = {
     MAYBE("checkpoint_bytes", struct doc_predicted, checkpoint_bytes),
     MAYBE("checkpoint_rank_bytes", struct doc_predicted, checkpoint_rank_bytes),
     MAYBE("checkpoint_s", struct doc_predicted, checkpoint_s),
+    MAYBE("rates_of", struct doc_predicted, rates_of),
     CYAML_FIELD_END};
 static const cyaml_schema_field_t types_fields[] = {
     TEXT("params", struct doc_types, params),
@@ -163,6 +164,26 @@ static int take_words(struct plan *p, const struct yaml *y, const struct doc *do
         strcmp(doc->recompute, "no") != 0)
         return yaml_fail(y, "recompute", err, "is '%s', expected yes or no", doc->recompute);
     p->recompute = doc->recompute && strcmp(doc->recompute, "yes") == 0;
+    return 0;
+}
+
+/* "cpu f32" */
+static int take_rates(struct plan *p, const struct yaml *y, const char *text, struct err *err)
+{
+    char device[PLAN_RATES_OF], type[PLAN_RATES_OF];
+    enum device_kind kind;
+    enum dtype dtype;
+    struct err why;
+    int end = 0;
+
+    if (!text)
+        return 0;
+    if (strlen(text) >= PLAN_RATES_OF || sscanf(text, "%15s %15s%n", device, type, &end) != 2 ||
+        text[end] || plan_device_parse(device, &kind, &why) ||
+        dtype_parse_compute(type, &dtype, &why))
+        return yaml_fail(y, "predicted.rates_of", err,
+                         "is '%s', expected a device and a type, as cpu f32", text);
+    strcpy(p->rates_of, text);
     return 0;
 }
 
@@ -318,6 +339,7 @@ static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
         return -1;
     int rc = take_words(&new, y, doc, err) || take_numbers(&new, y, doc, err) ||
              take_predicted(&new.price, &new.checkpoint, y, &doc->predicted, err) ||
+             take_rates(&new, y, doc->predicted.rates_of, err) ||
              take_groups(&new, y, doc, err) || take_model(&new, y, doc, err);
     yaml_drop(&schema, doc);
     if (rc) {

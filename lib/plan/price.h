@@ -65,6 +65,8 @@ enum plan_term {
 };
 
 /* What is priced: a model on a fabric. */
+enum { PLAN_RATES_OF = 16 }; /* "cuda bf16" */
+
 struct plan_case {
     const struct topo *topo;   /* borrowed */
     const struct model *model; /* borrowed */
@@ -77,10 +79,11 @@ struct plan_case {
     enum plan_slow slow_params, slow_grads;
     int prefetch, buckets, keep, recompute; /* as in struct plan */
     int64_t chunk_bytes;
-    enum device_kind device; /* that the ranks compute on: whose memory is counted */
-    double memory_bytes;     /* limit of a rank; 0: none known, everything fits */
-    double slow_rate;        /* times the rates of the slow tier, as if the fabric had others */
-    unsigned free;           /* 1 << term: as if that took no time */
+    enum device_kind device;      /* that the ranks compute on: whose memory is counted */
+    char rates_of[PLAN_RATES_OF]; /* what the fabric was measured with, where it is another */
+    double memory_bytes;          /* limit of a rank; 0: none known, everything fits */
+    double slow_rate; /* times the rates of the slow tier, as if the fabric had others */
+    unsigned free;    /* 1 << term: as if that took no time */
 };
 
 /* Defaults: all trained, 1 x 1 x min(PLAN_SEQ, max), auto, bf16 bf16 f32, topo's memory. */

@@ -39,12 +39,39 @@ activations() { # PLAN
         'cuda bf16 plain --device cuda --compute-type bf16'; do
         # shellcheck disable=SC2086
         set -- $words
-        paro-plan -m "$TINY" -i "$3.yaml" "${@:4}" > plan.yaml
+        paro-plan -m "$TINY" -i "$3.yaml" "${@:4}" > plan.yaml 2> said
+        # Rates of another device, or another type, are named.
+        [ $(($# > 3)) = "$(grep -c "^paro-plan: the fabric was measured on .* times on $1 in $2 " said)" ]
+        [ $(($# > 3)) = "$(grep -cE '^  rates_of: (cpu f32|cuda bf16)$' plan.yaml)" ]
         grep -qx "device: $1" plan.yaml
         grep -qx "  compute: $2" plan.yaml
     done
     paro-plan -m "$TINY" -i plain.yaml --device cuda --compute-type bf16 --list > told
     cmp told <(paro-plan -m "$TINY" -i gpus.yaml --list)
+    for what in '' --list; do # one is of the plan alone
+        paro-plan -m "$TINY" -i plain.yaml --compute-type bf16 --json $what > told 2> said
+        grep -q '"rates_of": "cpu f32"' told
+        paro-plan -m "$TINY" -i plain.yaml --json $what > told
+        grep -q '"rates_of": null' told
+    done
+    grep -qx 'paro-plan: the fabric was measured on cpu in f32: times on cpu in bf16 are by those rates' said
+    # Of a fabric that is made up, and of one without a compute rate, nothing was measured in a type.
+    paro-topo -i synth:2x2 > bare.yaml
+    paro-plan -m "$TINY" -i bare.yaml --compute-type bf16 > told 2> said
+    paro-plan -m "$TINY" -i synth:2x2,flops=1e14,memory=8e9 --device cuda > told 2>> said
+    [ ! -s said ]
+    # A plan is read with them, as it was written.
+    paro-plan -m "$TINY" -i gpus.yaml --device cpu --mem 8G > plan.yaml 2> said
+    run -2 paro-plan --check=/dev/null plan.yaml
+    [[ $output == *"log '/dev/null' has no step"* ]]
+    sed -i 's/rates_of: .*/rates_of: cuda int8/' plan.yaml
+    run -2 paro-plan --check=/dev/null plan.yaml
+    [[ $output == *"rates_of' is 'cuda int8', expected a device and a type"* ]]
+    # The memory of one device is none of the other's.
+    sed 's/^flops:/memory_bytes: 8000000000\n&/' gpus.yaml > large.yaml
+    run -2 paro-plan -m "$TINY" -i large.yaml --device cpu
+    [ "${#lines[@]}" = 1 ] && [[ $output == *"--device: cpu, "*"(8000000000 bytes "*" of its cuda, expected --mem" ]]
+    paro-plan -m "$TINY" -i large.yaml --device cpu --mem 8G > plan.yaml 2> said
     sed 's/^compute_type: .*/compute_type: int8/' gpus.yaml > bad.yaml
     run -2 paro-topo -i bad.yaml
     [[ $output == *"'compute_type' is 'int8', expected f32 or bf16" ]]

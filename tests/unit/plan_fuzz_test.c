@@ -15,14 +15,14 @@ static void add_plan(struct fuzz_texts *t, const char *model, const char *topo)
 {
     struct plan_ask ask = PLAN_ASK_INIT;
     struct err err;
-    char *text = NULL;
+    char *text = NULL, note[PLAN_NOTE];
     size_t bytes = 0;
     int found = 0;
     FILE *f = open_memstream(&text, &bytes);
 
     ask.model = model;
     ask.topo = topo;
-    if (plan_ask_answer(&ask, f, &found, &err))
+    if (plan_ask_answer(&ask, f, note, &found, &err))
         fail_msg("%s", err.text);
     fclose(f);
     fuzz_add(t, text, bytes);
