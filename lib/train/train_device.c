@@ -37,10 +37,11 @@ int train_device_open(struct train *t, struct err *err)
 
     if (rc == 0 && t->run->fastest && !train_on_gpu(t))
         rc = err_set(err, ERR_INPUT, "--fastest on the device 'cpu', expected a GPU's");
-    if (rc == 0 && t->run->graphs && !train_on_gpu(t))
-        rc = err_set(err, ERR_INPUT, "--cuda-graphs on the device 'cpu', expected a GPU's");
     if (rc == 0)
         rc = graphs_of(t->run->graphs, &t->graphs, err);
+    if (rc == 0 && t->graphs == NET_GRAPHS_ALWAYS && !train_on_gpu(t))
+        rc =
+            err_set(err, ERR_INPUT, "--cuda-graphs=always on the device 'cpu', expected a GPU");
     if (rc == 0)
         rc = coll_transport_choose(&t->transport, t->run->transport, name, t->device,
                                    t->world->ranks, err);
@@ -86,7 +87,7 @@ void train_device_end(const struct train *t)
         return;
     if (*r.refused)
         fprintf(t->run->talk, "paro-train: kernels are launched one by one: %s\n", r.refused);
-    else if (t->run->graphs && t->graphs != NET_GRAPHS_NEVER)
+    else if (train_on_gpu(t) && t->run->graphs && t->graphs != NET_GRAPHS_NEVER)
         fprintf(t->run->talk,
                 "paro-train: %" PRId64 " CUDA graphs of layers, launched %" PRId64 " times\n",
                 r.written, r.runs);

@@ -142,7 +142,7 @@ setup() {
     train=(paro-train "$G/one.yaml" -d "$G/text" -o new)
     fails "device 'gpu', expected cpu, cuda or cuda:N" "${train[@]}" --device gpu
     fails "fastest on the device 'cpu'" "${train[@]}" --fastest
-    fails "cuda-graphs on the device 'cpu'" "${train[@]}" --cuda-graphs auto
+    fails "cuda-graphs=always on the device 'cpu'" "${train[@]}" --cuda-graphs always
     fails "cuda-graphs 'off', expected auto, always or never" \
         "${train[@]}" --device "$DEVICE" --cuda-graphs off
     fails 'device cuda:77: this machine has' "${train[@]}" --device cuda:77

@@ -259,6 +259,16 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
     grep -qx 'lr: 0.001' d/settings.yaml
 }
 
+@test "a default that is given is the default: --cuda-graphs on a processor" {
+    for graphs in auto never; do
+        paro-train "$G/one.yaml" -d "$TEXT" -o $graphs --steps 1 --cuda-graphs $graphs > out 2> said
+        [ ! -s said ]
+    done
+    paro-shard diff auto/latest never/latest
+    refuses_all "--cuda-graphs=always on the device 'cpu', expected a GPU" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o new --steps 1 --cuda-graphs always
+}
+
 @test "plans that cannot be run" {
     local t=("$G/one.yaml" -d "$TEXT" -o new)
     refuses_all "cannot open 'nowhere': No such file or directory" paro-train nowhere "${t[@]:1}"
