@@ -44,7 +44,9 @@ int main(int argc, char **argv)
     cli_health_stop_timer(&a);
     if (world_open(&w, &err)) {
         cli_watch_speak(watch);
-        return cli_health_close(&a, cli_health_fail(&a, &err));
+        int failed = cli_health_fail(&a, &err);
+        cli_watch_said(watch, failed);
+        return cli_health_close(&a, failed);
     }
     cli_watch_world(watch, w);
     int status = answer(&a, w, watch, &gone, &err);

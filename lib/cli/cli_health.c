@@ -205,6 +205,8 @@ static error_t check_words(struct cli_health *a)
         return cli_usage(cli, "--accept-baseline alone, expected --baseline FILE with it");
     if (a->ops.accept && a->replay)
         return cli_usage(cli, "--accept-baseline and --replay, expected one of them");
+    if (a->no_launcher)
+        return cli_usage(cli, "nothing after --, expected a launcher such as mpirun");
     if (a->launch && (quick || a->replay))
         return cli_usage(cli, "%s and a launcher, expected one of them",
                          quick ? "--level quick" : "--replay");
@@ -436,6 +438,7 @@ void cli_health_parse(struct cli_health *a, int argc, char **argv)
             a->cli.plugin = NULL;
     if (words + 1 < argc)
         a->launch = line_of(argc, argv, words);
+    a->no_launcher = words + 1 == argc;
     argc = words;
     health_options_init(&a->o);
     health_ops_init(&a->ops);

@@ -18,7 +18,9 @@
 
 enum {
     ROOM = 1 << 16, /* and what is kept of words before the answer: their end */
-    MOST = 1 << 30, /* of it: 4096 hosts have 16 M pairs, all of which a document may name */
+    /* Of an answer: a document names each port of 4096 hosts (2 MiB) and each pair that was
+     * measured low, at level normal 15 for each host at most (10 MiB). */
+    MOST = 64 << 20,
     SLICE_MS = 100
 };
 /* A start takes a second on few hosts and some on thousands; an end as long as Open MPI leaves
@@ -33,7 +35,7 @@ struct launch {
     char *text;
     size_t bytes, room, seen; /* seen: no mark is before */
     size_t begin, end;        /* of the answer in it; 0: not yet */
-    int answered;
+    int answered, overflowed; /* more than MOST followed a mark, which was then none */
 };
 
 /* ---- start and end ---- */
@@ -138,16 +140,21 @@ static void find_marks(struct launch *l)
     l->seen = at ? (size_t)(at - l->text) : l->bytes;
 }
 
-/* A launcher may say much, for days. */
+/* A launcher may say much, for days, and any byte: a mark that no answer follows is a word. */
 static void drop_words(struct launch *l)
 {
-    size_t gone = l->seen > ROOM ? l->seen - ROOM : 0;
-
-    if (l->begin || gone < ROOM)
+    if (l->begin && !l->answered && l->bytes - l->begin > MOST) {
+        l->begin = 0;
+        l->overflowed = 1;
+    }
+    size_t words = l->begin ? l->begin - 2 : l->seen, gone = words > ROOM ? words - ROOM : 0;
+    if (gone < ROOM)
         return;
     memmove(l->text, l->text + gone, l->bytes - gone);
     l->bytes -= gone;
     l->seen -= gone;
+    l->begin -= l->begin ? gone : 0;
+    l->end -= l->answered ? gone : 0;
 }
 
 /* 1: something came; 0: the end. */
@@ -158,8 +165,6 @@ static int more(struct launch *l, struct err *err)
     if (n < 0)
         return errno == EINTR ? 1 : err_sys(err, "cannot read what '%s' says", l->name);
     l->bytes += (size_t)n;
-    if (l->bytes > MOST)
-        return err_set(err, ERR_PEER, "'%s' says more than %d MiB", l->name, MOST >> 20);
     find_marks(l);
     drop_words(l);
     return n > 0;
@@ -229,11 +234,17 @@ int cli_launch(char *const *argv, double seconds, char **text, int *status, stru
         ; /* else they would end this process before it has said so */
     close(l.signals);
     sigprocmask(SIG_SETMASK, &mask, NULL);
+    /* Why there is no answer is what the launcher said last. */
+    size_t words = rc == 0 ? l.begin - 2 : l.bytes,
+           first = rc && words > ROOM ? words - ROOM : 0;
+    if (words)
+        fwrite(l.text + first, 1, words - first, stderr);
+    if (rc && l.overflowed)
+        err_suffix(err, " (after a mark, more than the %d MiB of one)", MOST >> 20);
     if (rc) {
         mem_free(l.text);
         return -1;
     }
-    fwrite(l.text, 1, l.begin - 2, stderr);
     *status = l.text[l.end + 1] - '0';
     l.text[l.end] = 0;
     memmove(l.text, l.text + l.begin, l.end + 1 - l.begin);

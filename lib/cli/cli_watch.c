@@ -34,16 +34,28 @@ struct cli_watch { /* shared with the process that speaks late; lives as long as
     const char *volatile where;
     atomic_int taken;  /* somebody has begun to speak */
     atomic_int status; /* -1: the command has not said it */
+    pid_t speaker;     /* not waited for: a pid that nobody else can have; 0: none */
     _Atomic(struct world *) world;
 };
 
 /* ---- who ends the ranks ---- */
+
+/*
+ * The process that speaks late has standard output open, on which a launcher or a pipe waits:
+ * it is not left behind, not even stopped.
+ */
+static void end_speaker(const struct cli_watch *w)
+{
+    if (w->speaker > 0)
+        kill(w->speaker, SIGKILL);
+}
 
 static void end_all(struct cli_watch *w, int status)
 {
     const unsigned patience_s = 2;
     struct world *world = atomic_load(&w->world);
 
+    end_speaker(w);
     if (world) { /* the library may hang in this, too: then the signal ends the process */
         signal(SIGALRM, SIG_DFL);
         alarm(patience_s);
@@ -128,12 +140,14 @@ static int start_speaker(struct cli_watch *w, struct err *err)
 
     if (pipe2(fd, O_CLOEXEC))
         return err_sys(err, "cannot make a pipe");
+    signal(SIGCHLD, SIG_DFL); /* where it is ignored a child's number is soon another's */
     pid_t pid = fork();
     if (pid == 0) {
         close(fd[1]);
         speak_late(w, fd[0]);
     }
     close(fd[0]);
+    w->speaker = pid;
     if (pid < 0) {
         err_sys(err, "cannot start a process");
         close(fd[1]);
@@ -189,4 +203,5 @@ void cli_watch_speak(struct cli_watch *watch)
 void cli_watch_said(struct cli_watch *watch, int status)
 {
     atomic_store(&watch->status, status);
+    end_speaker(watch);
 }

@@ -11,13 +11,14 @@ setup() {
     unset STATE_DIRECTORY XDG_STATE_HOME OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID
 }
 
-# says STATUS LINE SCRIPT [OPTION...]: of a launcher that is a script of the shell.
+# says STATUS LINE SCRIPT [OPTION...]: of a launcher that is a script of the shell; and WORDS, nothing
+# where that is not set, on standard error.
 says() {
     local want=$1 line=$2 script=$3 rc=0
     shift 3
     timeout -s KILL 60 horing-check "$@" -- sh -c "$script" sh >out 2>said || rc=$?
-    [ $rc = "$want" ] && [ "$(cat out)" = "$line" ] && [ ! -s said ] && return
-    echo "status $rc, expected $want and $line:"
+    [ $rc = "$want" ] && [ "$(cat out)" = "$line" ] && [ "$(cat said)" = "${WORDS-}" ] && return
+    echo "status $rc, expected $want, $line and '${WORDS-}':"
     cat out said
     return 1
 }
@@ -64,19 +65,32 @@ says() {
         sh -c "yes some words | head -c 330000000; echo bye; printf \"\\004(OK\\0040\""' >out 2>said
     [ "$(cat out)" = OK ] && [ "$(tail -n 1 said)" = bye ]
     [ "$(wc -c <said)" -ge 65536 ] && [ "$(wc -c <said)" -lt 300000 ]
+    # A mark that no answer follows is a word: no more is kept after it, and a later one counts.
+    timeout 60 bash -c 'ulimit -v 300000; exec horing-check -- \
+        sh -c "printf \"\\004(\"; yes some words | head -c 330000000; echo bye; printf \"\\004(OK\\0040\""' >out 2>said
+    [ "$(cat out)" = OK ] && [ "$(tail -n 1 said)" = bye ]
+    [ "$(wc -c <said)" -ge 65536 ] && [ "$(wc -c <said)" -lt 300000 ]
+    run -3 --separate-stderr timeout 60 bash -c 'ulimit -v 300000; exec horing-check -- \
+        sh -c "printf \"\\004(\"; yes some words | head -c 330000000; echo bye"'
+    # shellcheck disable=SC2154
+    [[ $output == *"'sh' ended with status 0 before there was an answer"*' 64 MiB'* ]]
+    [ "${stderr##*$'\n'}" = bye ] && [ ${#stderr} -le 65536 ]
     # A status without an answer is none.
-    says 3 "HORING UNKNOWN - 'sh' ended with status 0 before there was an answer" 'printf "\0040"'
+    WORDS=$'\0040' says 3 "HORING UNKNOWN - 'sh' ended with status 0 before there was an answer" 'printf "\0040"'
 }
 
 @test "without an answer: UNKNOWN with the reason, status 3" {
     says 3 "HORING UNKNOWN - 'sh' ended with status 1 before there was an answer" 'exit 1'
-    says 3 "HORING UNKNOWN - 'sh' ended with status 0 before there was an answer" \
+    # What the launcher said last is why.
+    WORDS='HORING OK - half' says 3 "HORING UNKNOWN - 'sh' ended with status 0 before there was an answer" \
         'echo HORING OK - half'
+    WORDS='no such host' says 3 "HORING UNKNOWN - no answer from 'sh' within 11 s" \
+        'echo no such host; exec sleep 77' -t 1
     # shellcheck disable=SC2016
     says 3 "HORING UNKNOWN - 'sh' ended with status 137 (Killed) before there was an answer" \
         'kill -9 $$'
     # As mpirun has it, which is not killed itself; a mark that is none; one whose end is held.
-    says 3 "HORING UNKNOWN - 'sh' ended with status 137 (Killed) before there was an answer" \
+    WORDS=$'\0047' says 3 "HORING UNKNOWN - 'sh' ended with status 137 (Killed) before there was an answer" \
         'printf "\0047"; sleep 60 & exit 137'
     # Where it is started with no word of its children's ends.
     # shellcheck disable=SC2016 # for perl
@@ -128,6 +142,8 @@ says() {
     [[ "$output" == "HORING UNKNOWN - --critical: range '5x', expected "* ]]
     says 3 'HORING UNKNOWN - --level quick and a launcher, expected one of them' 'touch started' --level quick
     says 3 'HORING UNKNOWN - --replay and a launcher, expected one of them' 'touch started' --replay synth:8
+    run -3 horing-check --
+    [[ $output == 'HORING UNKNOWN - nothing after --, expected a launcher'* ]] && [ "${#lines[@]}" = 1 ]
     [ ! -e started ]
 }
 
@@ -135,4 +151,28 @@ says() {
     local rc=0
     horing-check -- sh -c 'printf "\004(HORING OK - x\n\0040"' >/dev/full 2>said || rc=$?
     [ "$rc" = 3 ] && grep -q 'cannot write to standard output' said
+}
+
+# Neither gone nor ended and not yet collected.
+lives() { grep -qs '^State:.[^Z]' "/proc/$1/status"; }
+
+@test "a helper process that is stopped holds no pipe open behind the answer" {
+    # The helper is there before MPI is, which takes far longer to start than a look.
+    local helper='' reader
+    { echo "$BASHPID" > pid; exec horing-check -t 30 2> said 3>&-; } | cat > out 3>&- &
+    reader=$!
+    until [ -s pid ]; do sleep 0.02; done
+    while [ -z "$helper" ] && lives "$(cat pid)"; do
+        helper=$(pgrep -n -P "$(cat pid)" -x horing-rounds || true)
+    done
+    [ -n "$helper" ] || skip 'the helper was gone before it could be stopped'
+    kill -STOP "$helper"
+    for _ in $(seq 1000); do
+        lives "$reader" || break
+        sleep 0.02
+    done
+    local left=0
+    ! lives "$reader" || left=1
+    kill -KILL "$helper" || true # of a command that left it
+    [ "$left" = 0 ] && grep -q '^HORING UNKNOWN - one host' out
 }
