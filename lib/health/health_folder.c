@@ -1,93 +1,210 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows in which folders nobody else can put something in our way. */
+/*
+ * Knows in which folders nobody else can put something in our way.
+ *
+ * The path is walked from the root, a name at a time, each folder by the descriptor that was
+ * looked at.  One in which others may rename could have anything under the next name: it is
+ * refused, and nothing is made in it.  In a sticky folder (/tmp) names are their owners': there
+ * the next one has to be ours.
+ *
+ *     /  tmp      x          state
+ *        sticky   ours       ours, 0700
+ *                 a link: ours, or refused
+ */
 #include "health/health_folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/io.h"
-#include "base/mem.h"
+enum { LINKS_MOST = 40 }; /* as Linux has it */
+
+struct walk {
+    const char *dir;       /* as it was named */
+    int fd;                /* of what is reached */
+    char at[PATH_MAX + 1]; /* its path, "" for the root */
+    char rest[PATH_MAX + 1];
+    int links, made; /* made: what is reached was not there */
+};
 
 /*
  * Inside a user namespace all users that are not mapped look like one, root of outside too: who
- * of them it is cannot be told there.
+ * of them it is cannot be told there.  So do groups.
  */
-static int is_unmapped(uid_t uid)
+static int is_unmapped(unsigned id, const char *map_name)
 {
-    const uid_t overflow = 65534; /* Linux' default */
+    const unsigned overflow = 65534; /* Linux' default */
     char map[64] = "";
-    FILE *f = uid == overflow ? fopen("/proc/self/uid_map", "re") : NULL;
+    FILE *f = id == overflow ? fopen(map_name, "re") : NULL;
 
     if (!f)
         return 0;
     size_t n = fread(map, 1, sizeof map - 1, f);
     fclose(f);
-    return n > 0 && !strstr(map, "4294967295"); /* all users are */
+    return n > 0 && !strstr(map, "4294967295"); /* all are */
 }
 
 static int is_trusted(uid_t uid)
 {
-    return uid == 0 || uid == geteuid() || is_unmapped(uid);
+    return uid == 0 || uid == geteuid() || is_unmapped(uid, "/proc/self/uid_map");
 }
 
-/*
- * Whoever may rename the folder can put a link to another one of ours in its place after it was
- * looked at: who owns or may write to what is above it has to be root or us, or it is sticky.
- */
-static int check_above(const char *dir, struct err *err)
+static int is_trusted_group(gid_t gid)
 {
-    char *path = realpath(dir, NULL), *slash;
-    int rc = path ? 0 : err_sys(err, "cannot find the state's folder '%s'", dir);
-
-    while (rc == 0 && (slash = strrchr(path, '/')) && slash[path == slash]) {
-        struct stat st;
-        slash[path == slash] = 0;
-        if (lstat(path, &st))
-            rc = err_sys(err, "cannot look at '%s'", path);
-        else if (!is_trusted(st.st_uid))
-            rc = err_set(err, ERR_INPUT, "the state's folder '%s' lies in '%s' of user %u", dir,
-                         path, (unsigned)st.st_uid);
-        else if ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))
-            rc = err_set(err, ERR_INPUT,
-                         "the state's folder '%s' lies in '%s', which everyone writes to", dir,
-                         path);
-    }
-    free(path);
-    return rc;
+    return gid == 0 || gid == getegid() || is_unmapped(gid, "/proc/self/gid_map");
 }
 
-/* Nobody else may put files there, and nobody has put the folder there for us. */
-int health_folder_check(const char *dir, struct err *err)
+/* Whoever owns it, or may write to it, can put anything under a name in it. */
+static int check_above(const struct walk *w, struct err *err)
+{
+    const char *at = w->at[0] ? w->at : "/";
+    struct stat st;
+
+    if (fstat(w->fd, &st))
+        return err_sys(err, "cannot look at '%s'", at);
+    if (!is_trusted(st.st_uid))
+        return err_set(err, ERR_INPUT, "the state's folder '%s' lies in '%s' of user %u",
+                       w->dir, at, (unsigned)st.st_uid);
+    if (st.st_mode & S_ISVTX)
+        return 0;
+    if (st.st_mode & S_IWOTH)
+        return err_set(err, ERR_INPUT,
+                       "the state's folder '%s' lies in '%s', which everyone writes to", w->dir,
+                       at);
+    if ((st.st_mode & S_IWGRP) && !is_trusted_group(st.st_gid))
+        return err_set(err, ERR_INPUT,
+                       "the state's folder '%s' lies in '%s', which group %u writes to", w->dir,
+                       at, (unsigned)st.st_gid);
+    return 0;
+}
+
+static int check_itself(const struct walk *w, struct err *err)
 {
     struct stat st;
-    int why = mkdir(dir, 0700) ? errno : 0;
 
-    if (why == ENOENT) {
-        char *parent = mem_dup(dir), *slash = strrchr(parent, '/');
-        int rc = slash && slash > parent ? (*slash = 0, io_mkdir(parent, err)) : 0;
-        mem_free(parent);
-        if (rc)
-            return -1;
-        why = mkdir(dir, 0700) ? errno : 0;
-    }
-    if (lstat(dir, &st)) {
-        errno = why ? why : errno;
-        return err_sys(err, "cannot make the state's folder '%s'", dir);
-    }
-    if (!S_ISDIR(st.st_mode))
-        return err_set(err, ERR_INPUT, "the state's folder '%s' is a %s, expected a folder",
-                       dir, S_ISLNK(st.st_mode) ? "symbolic link" : "file");
+    if (fstat(w->fd, &st))
+        return err_sys(err, "cannot look at the state's folder '%s'", w->dir);
     if (st.st_uid != geteuid())
         return err_set(err, ERR_INPUT, "the state's folder '%s' is of user %u, expected %u",
-                       dir, (unsigned)st.st_uid, (unsigned)geteuid());
+                       w->dir, (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & 022)
         return err_set(err, ERR_INPUT,
                        "the state's folder '%s' has mode %03o, expected one that only its owner"
                        " writes to (0700)",
-                       dir, (unsigned)st.st_mode & 0777);
-    return check_above(dir, err);
+                       w->dir, (unsigned)st.st_mode & 0777);
+    return 0;
+}
+
+static int go_to_root(struct walk *w, struct err *err)
+{
+    if (w->fd >= 0)
+        close(w->fd);
+    w->fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    w->at[0] = 0;
+    return w->fd < 0 ? err_sys(err, "cannot open '/'") : 0;
+}
+
+/* What it leads to comes before the rest of the path. */
+static int follow(struct walk *w, const char *name, uid_t owner, struct err *err)
+{
+    char target[PATH_MAX + 1], rest[PATH_MAX + 1];
+
+    if (!is_trusted(owner))
+        return err_set(err, ERR_INPUT,
+                       "the state's folder '%s' lies behind a symbolic link '%s/%s' of user %u",
+                       w->dir, w->at, name, (unsigned)owner);
+    ssize_t n = readlinkat(w->fd, name, target, sizeof target - 1);
+    if (n < 0)
+        return err_sys(err, "cannot read the link '%s/%s'", w->at, name);
+    target[n] = 0;
+    if (++w->links > LINKS_MOST ||
+        snprintf(rest, sizeof rest, "%s/%s", target, w->rest) >= (int)sizeof rest) {
+        errno = ELOOP;
+        return err_sys(err, "cannot find the state's folder '%s'", w->dir);
+    }
+    strcpy(w->rest, rest);
+    return target[0] == '/' ? go_to_root(w, err) : 0;
+}
+
+/* Opens the folder `name` of the one that is reached, made where it is not there. */
+static int enter(struct walk *w, const char *name, int is_last, struct err *err)
+{
+    const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    size_t n = strlen(w->at), more = strlen(name) + 1;
+    struct stat st;
+    int fd = openat(w->fd, name, flags), why = errno;
+
+    w->made = fd < 0 && why == ENOENT && mkdirat(w->fd, name, is_last ? 0700 : 0755) == 0;
+    if (fd < 0 && why == ENOENT) {
+        why = errno;
+        fd = openat(w->fd, name, flags);
+    }
+    if (fd >= 0 && n + more <= PATH_MAX) {
+        close(w->fd);
+        w->fd = fd;
+        snprintf(w->at + n, sizeof w->at - n, "/%s", name);
+        return 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+        why = ENAMETOOLONG;
+    } else if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (S_ISLNK(st.st_mode) && !is_last)
+            return follow(w, name, st.st_uid, err);
+        if (!S_ISDIR(st.st_mode))
+            return err_set(err, ERR_INPUT, "the state's folder '%s' is a %s, expected a folder",
+                           w->dir, S_ISLNK(st.st_mode) ? "symbolic link" : "file");
+    }
+    errno = why;
+    return err_sys(err, "cannot make the state's folder '%s'", w->dir);
+}
+
+/* The next name, its slashes gone; "" at the end. */
+static void take_name(struct walk *w, char name[PATH_MAX + 1])
+{
+    size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
+
+    memcpy(name, w->rest + skip, n);
+    name[n] = 0;
+    skip += n;
+    skip += strspn(w->rest + skip, "/");
+    memmove(w->rest, w->rest + skip, strlen(w->rest + skip) + 1);
+}
+
+static int walk(struct walk *w, struct err *err)
+{
+    char name[PATH_MAX + 1];
+
+    if (go_to_root(w, err))
+        return -1;
+    for (take_name(w, name); name[0]; take_name(w, name)) {
+        if (strcmp(name, ".") == 0)
+            continue;
+        if (check_above(w, err) || enter(w, name, !w->rest[0], err))
+            return -1;
+    }
+    return check_itself(w, err);
+}
+
+int health_folder_check(const char *dir, struct err *err)
+{
+    struct walk w = {.dir = dir, .fd = -1};
+    char here[PATH_MAX + 1] = "";
+
+    if (dir[0] != '/' && !getcwd(here, sizeof here))
+        return err_sys(err, "cannot find the state's folder '%s'", dir);
+    if (snprintf(w.rest, sizeof w.rest, "%s/%s", here, dir) >= (int)sizeof w.rest) {
+        errno = ENAMETOOLONG;
+        return err_sys(err, "cannot find the state's folder '%.300s'", dir);
+    }
+    int rc = walk(&w, err);
+    if (rc && w.made) /* what a file system gave another owner */
+        rmdir(w.at);
+    if (w.fd >= 0)
+        close(w.fd);
+    return rc;
 }

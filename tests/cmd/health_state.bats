@@ -156,16 +156,45 @@ stands() {
     says 3 "'theirs' is of user 1, expected 0" --state theirs
 }
 
+@test "a way through another user's link or folder in a sticky one: nothing is made behind it" {
+    [ "$(id -u)" = 0 ] || skip 'takes two users'
+    local as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+    mkdir -m 1777 tmp
+    mkdir -m 755 secret
+    chmod 755 "$BATS_TEST_TMPDIR"
+    "${as[@]}" ln -s "$PWD/secret" tmp/link
+    "${as[@]}" mkdir tmp/folder
+    says 3 "'tmp/link/state' lies behind a symbolic link '.*/tmp/link' of user 65534" --state tmp/link/state
+    says 3 "'tmp/link/a/state' lies behind a symbolic link '.*/tmp/link' of user 65534" --state tmp/link/a/state
+    says 3 "'tmp/folder/state' lies in '.*/tmp/folder' of user 65534" --state tmp/folder/state
+    [ -z "$(find secret tmp/folder -mindepth 1)" ]
+    # One of ours leads there, wherever it leads through.
+    ln -s "$PWD/secret" tmp/ours
+    ln -s ../tmp/ours/b secret/again
+    says 0 'first run' --state tmp/ours/b/../again/c/state
+    [ -s secret/b/c/state/node3.quick ]
+    ln -s loop loop
+    says 3 "cannot find the state's folder 'loop/state'" --state loop/state
+}
+
 @test "a folder in one that others may rename it in" {
     mkdir open
     chmod 777 open
-    says 3 "'open/state' lies in '.*/open', which everyone writes to" --state open/state
+    says 3 "'open/a/state' lies in '.*/open', which everyone writes to" --state open/a/state
     chmod 1777 open # as /tmp
     says 0 'first run' --state open/state
     [ "$(id -u)" = 0 ] || skip 'only root can give a folder away'
     mkdir theirs
     chown 1 theirs
     says 3 "'theirs/state' lies in '.*/theirs' of user 1" --state theirs/state
+    mkdir shared
+    chown 0:50 shared
+    chmod 2775 shared
+    says 3 "'shared/state' lies in '.*/shared', which group 50 writes to" --state shared/state
+    chmod 3775 shared
+    says 0 'first run' --state shared/state
+    # Nothing is made in what is refused.
+    [ -z "$(ls -A theirs)" ] && [ ! -e open/a ]
     # What is not mapped into a namespace of users looks like one user there.
     chown 0 theirs
     ! unshare -Ur true || SOURCE_DATE_EPOCH=$NOW unshare -Ur horing-check --level quick --sys box/sys \
