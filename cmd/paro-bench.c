@@ -43,6 +43,7 @@ struct args {
     enum bench_emit emit;
     char asks[32]; /* the last option given that says what is measured, or "" */
     char runs[32]; /* the same of those that only a run needs */
+    double deadline_s;
     const char *file[FILES_MAX];
     int files;
 };
@@ -99,6 +100,7 @@ static const struct argp_option options[] = {
     {"plot", KEY_PLOT, "FILE", 0, "Draw the rows into FILE, as SVG", 2},
     {"force", KEY_FORCE, 0, 0, "Let --plot replace a file", 2},
     {"floor", KEY_FLOOR, "F", 0, "Status 1 when a row of ours is below F of the bound", 2},
+    CLI_OPTION_DEADLINE,
     CLI_OPTIONS,
     {0}};
 
@@ -382,6 +384,8 @@ static error_t parse_run(struct args *a, int key, char *arg)
     case KEY_GROUPS:
         a->o.shape = arg;
         return 0;
+    case CLI_KEY_DEADLINE:
+        return cli_deadline(cli, arg, &a->deadline_s);
     case KEY_WINDOW:
         return parse_size(a, arg, "--window", 1, &a->o.window_bytes);
     case KEY_DEVICE:
@@ -489,7 +493,7 @@ static int run(struct args *a, struct world **world, struct bench_result *result
     const struct bench_talk talk = {.say = say, .with = &a->cli};
 
     if (!a->reads && !a->simulate) {
-        if (world_open(world, err))
+        if (cli_world_open(&a->cli, a->deadline_s, world, err))
             return -1;
         if (a->table)
             return bench_tune(*world, o, !a->has_op, &talk, stdout, err);
@@ -505,7 +509,7 @@ static int run(struct args *a, struct world **world, struct bench_result *result
 
 int main(int argc, char **argv)
 {
-    struct args a = {.cli = CLI_INIT("paro-bench")};
+    struct args a = {.cli = CLI_INIT("paro-bench"), .deadline_s = WORLD_DEADLINE_S};
     struct bench_result result = {0};
     struct world *world = NULL;
     struct err err = {0};

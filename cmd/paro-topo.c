@@ -18,7 +18,7 @@ struct args {
     enum topo_format format;
     int has_format, has_ask, discover;
     struct topo_ask ask;
-    double tolerance;
+    double tolerance, deadline_s; /* deadline_s: 0: not given */
 };
 
 enum {
@@ -72,6 +72,7 @@ static const struct argp_option options[] = {
      0},
     {"tolerance", KEY_TOLERANCE, "PERCENT", 0,
      "With --diff: rates and latencies this near to the old value are the same (default 0)", 0},
+    CLI_OPTION_DEADLINE,
     CLI_OPTIONS,
     {0}};
 
@@ -132,6 +133,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_COMPUTE:
         a->type = arg;
         return 0;
+    case CLI_KEY_DEADLINE:
+        return cli_deadline(&a->cli, arg, &a->deadline_s);
     case KEY_TOLERANCE:
         return cli_check(&a->cli, num_f64(arg, 0, 100, &a->tolerance, err), "--tolerance");
     case ARGP_KEY_END:
@@ -216,11 +219,12 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
     return rc;
 }
 
-static int measure(const struct args *a, struct world **w, struct topo *t, struct err *err)
+static int measure(struct args *a, struct world **w, struct topo *t, struct err *err)
 {
+    double deadline_s = a->deadline_s > 0 ? a->deadline_s : WORLD_DEADLINE_S;
     struct probe_ask ask = {0};
 
-    if (world_open(w, err))
+    if (cli_world_open(&a->cli, deadline_s, w, err))
         return -1;
     int rc = measure_fabric(a, *w, &ask, t, err);
     device_close(ask.device);
@@ -228,7 +232,7 @@ static int measure(const struct args *a, struct world **w, struct topo *t, struc
 }
 
 /* The one place where a fabric comes from.  *w is NULL unless it is measured. */
-static int load(const struct args *a, struct world **w, struct topo *t, struct err *err)
+static int load(struct args *a, struct world **w, struct topo *t, struct err *err)
 {
     if (!a->input && cli_launched()) {
         if (a->has_ask)
@@ -240,10 +244,10 @@ static int load(const struct args *a, struct world **w, struct topo *t, struct e
     if (a->discover)
         return err_set(err, ERR_INPUT,
                        "--discover without a fabric to measure, expected mpirun");
-    if (a->device || a->transport || a->type)
+    if (a->device || a->transport || a->type || a->deadline_s > 0)
         return err_set(err, ERR_INPUT,
-                       "--device, --transport and --compute-type are for a fabric that is"
-                       " measured, expected mpirun and no -i");
+                       "--device, --transport, --compute-type and --deadline are for a fabric"
+                       " that is measured, expected mpirun and no -i");
     if (a->model)
         return err_set(err, ERR_INPUT,
                        "-m is for a fabric that is measured, expected mpirun and no -i");

@@ -459,8 +459,8 @@ int main(int argc, char **argv)
     if (instead)
         return cli_finish(&a.cli, 0);
     choose_progress(&a); /* MPI lets this process look as if it had been launched */
-    if (world_open(&world, &err))
-        return cli_fail(&a.cli, &err);
+    if (cli_world_open(&a.cli, WORLD_DEADLINE_S, &world, &err))
+        return cli_fail_ranks(&a.cli, world, &err);
     hear_signals();
     a.run.json = a.cli.json;
     a.run.lines = stdout;

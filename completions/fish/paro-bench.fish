@@ -25,6 +25,7 @@ complete -c paro-bench -l read -r -d 'Run nothing: read rows that --json printed
 complete -c paro-bench -l simulate -d 'Run nothing: predict the rows for TOPO'
 complete -c paro-bench -l table -d 'Print what auto should take, as a table: what simulation favours, measured'
 complete -c paro-bench -l csv -d 'Print rows as CSV with a header line'
+complete -c paro-bench -l deadline -r -d 'Give up on ranks that do not answer for so many seconds (60)'
 complete -c paro-bench -l floor -r -d 'Status 1 when a row of ours is below F of the bound'
 complete -c paro-bench -l force -d 'Let --plot replace a file'
 complete -c paro-bench -l percentiles -d 'More columns in text: p10, p25, p75, p90, p99'

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
 complete -c paro-topo -l compute-type -r -d 'Type of the products that are measured: f32, bf16 (default f32, of a GPU bf16)'
+complete -c paro-topo -l deadline -r -d 'Give up on ranks that do not answer for so many seconds (60)'
 complete -c paro-topo -l device -r -a 'cpu cuda' -d 'Measure the processor, a GPU for each rank of a host, or the GPU N (default cpu)'
 complete -c paro-topo -l diff -r -d 'Print where it differs from OLD instead; exit 1 if it does'
 complete -c paro-topo -l discover -d 'Measuring: find the groups, and levels above them, by measurement, not by host names'

@@ -32,7 +32,7 @@ complete -c paro-train -l async-save -r -d 'Write checkpoints while training goe
 complete -c paro-train -l beta1 -r -d 'AdamW\'s decay of the first moment (0.9)'
 complete -c paro-train -l beta2 -r -d 'AdamW\'s decay of the second moment (0.95)'
 complete -c paro-train -l clip -r -d 'Clip the gradient\'s global norm; 0: never (1.0)'
-complete -c paro-train -l deadline -r -d 'Give up on a silent rank after so many seconds (600)'
+complete -c paro-train -l deadline -r -d 'Give up on ranks that do not answer for so many seconds (60)'
 complete -c paro-train -l eps -r -d 'AdamW\'s epsilon (1e-8)'
 complete -c paro-train -l eval-batches -r -d 'With --eval-every: of it take at most so many micro-batches a rank; 0: all (32)'
 complete -c paro-train -l eval-every -r -d 'Find the loss on what is kept from training every so many steps; 0: never (0)'

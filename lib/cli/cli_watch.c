@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/tick.h"
+#include "cli/cli_world.h"
 
 static const double line_s = 1, rank_0_s = 1.25, others_s = 1.5;
 
@@ -52,16 +53,8 @@ static void end_speaker(const struct cli_watch *w)
 
 static void end_all(struct cli_watch *w, int status)
 {
-    const unsigned patience_s = 2;
-    struct world *world = atomic_load(&w->world);
-
     end_speaker(w);
-    if (world) { /* the library may hang in this, too: then the signal ends the process */
-        signal(SIGALRM, SIG_DFL);
-        alarm(patience_s);
-        world_abort(world, status);
-    }
-    _exit(status);
+    cli_end_ranks(atomic_load(&w->world), status);
 }
 
 /* Also where the other has spoken: what it said is on its way until then. */

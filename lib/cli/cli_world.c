@@ -2,8 +2,11 @@
 /* Knows how a rank leaves when something went wrong. */
 #include "cli/cli_world.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "base/num.h"
 #include "base/tick.h"
 
 /* A peer that does not answer is the one thing that one rank may know alone. */
@@ -12,25 +15,67 @@ static int alone(const struct world *w, const struct err *err)
     return w && w->ranks > 1 && err->code == ERR_PEER;
 }
 
+/* One line that names this rank; the status. */
+static int say_alone(struct cli *cli, const struct world *w, const struct err *err)
+{
+    struct err mine = *err;
+
+    if (!err->told && w->groups.group_of)
+        err_prefix(&mine, "rank %d (%s): ", w->rank, w->host[w->groups.group_of[w->rank]]);
+    cli->silent = 0;
+    return cli_fail(cli, &mine);
+}
+
 /*
  * Rank 0 speaks, and its status is mpirun's; a rank that aborts before it would hide both.  It
  * may learn of the trouble later, by its own deadline.  When it has spoken the launcher asks
  * this one to end by a signal that it may be handling: no reason to speak too.
  */
-static void give_way(const struct world *w)
+static void give_way(const struct cli *cli, const struct world *w)
 {
     const double rank_0_has_s = 30;
     double end = tick_now_s() + rank_0_has_s;
 
     fflush(stdout);
-    for (double left; w->rank && (left = end - tick_now_s()) > 0;)
+    for (double left; (cli->silent || w->rank) && (left = end - tick_now_s()) > 0;)
         tick_sleep_s(left);
+}
+
+error_t cli_deadline(struct cli *cli, const char *arg, double *out_s)
+{
+    return cli_check(cli, num_f64(arg, 1, 1e6, out_s, &cli->err), "--deadline");
+}
+
+void cli_end_ranks(struct world *w, int status)
+{
+    const unsigned patience_s = 2;
+
+    if (w) { /* the library may hang in this, too: then the signal ends the process */
+        signal(SIGALRM, SIG_DFL);
+        alarm(patience_s);
+        world_abort(w, status);
+    }
+    _exit(status);
+}
+
+/* In a thread of its own, the command's being in MPI. */
+static void silent(struct world *w, void *arg, const struct err *err)
+{
+    struct cli *cli = arg;
+
+    give_way(cli, w);
+    cli_end_ranks(w, say_alone(cli, w, err));
+}
+
+int cli_world_open(struct cli *cli, double deadline_s, struct world **out, struct err *err)
+{
+    return world_open_watched(out, deadline_s, silent, cli, err);
 }
 
 int cli_leave(const struct cli *cli, struct world *w, const struct err *err, int status)
 {
     if (alone(w, err)) {
-        give_way(w);
+        give_way(cli, w);
         world_abort(w, w->rank ? cli->status : status);
     }
     world_close(w);
@@ -39,14 +84,9 @@ int cli_leave(const struct cli *cli, struct world *w, const struct err *err, int
 
 int cli_fail_ranks(struct cli *cli, struct world *w, const struct err *err)
 {
-    struct err mine = *err;
-
     if (alone(w, err)) {
-        give_way(w);
-        if (!err->told)
-            err_prefix(&mine, "rank %d (%s): ", w->rank, w->host[w->groups.group_of[w->rank]]);
-        cli->silent = 0;
-        world_abort(w, cli_fail(cli, &mine));
+        give_way(cli, w);
+        world_abort(w, say_alone(cli, w, err));
     }
     int status = cli_fail(cli, err);
     world_close(w);

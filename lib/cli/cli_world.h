@@ -7,6 +7,24 @@
 
 /* For commands that run under mpirun; apart from cli.h, so that the others load no MPI. */
 
+/* Beside CLI_OPTIONS, and in the parser: cli_deadline. */
+enum { CLI_KEY_DEADLINE = 0x4001 };
+#define CLI_OPTION_DEADLINE                                                                    \
+    {                                                                                          \
+        "deadline", CLI_KEY_DEADLINE, "SECONDS", 0,                                            \
+            WORLD_DEADLINE_HELP " (" WORLD_DEADLINE_TEXT ")", 0                                \
+    }
+error_t cli_deadline(struct cli *cli, const char *arg, double *out_s);
+
+/*
+ * The world of a command: no wait for other ranks is longer than deadline_s, MPI's own calls
+ * included; past it one line is printed and all ranks end.  cli is borrowed until world_close.
+ */
+int cli_world_open(struct cli *cli, double deadline_s, struct world **out, struct err *err);
+
+/* Ends all ranks with the status, from whatever thread, and although MPI may hang in it. */
+void cli_end_ranks(struct world *w, int status) __attribute__((noreturn));
+
 /*
  * Ends after an answer has been given.  What all ranks agreed on ends in good order
  * (world_close); after ERR_PEER nobody can be waited for: rank 0 ends everyone with `status`,

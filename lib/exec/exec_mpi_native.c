@@ -168,7 +168,9 @@ int exec_native_run(struct exec_native *n, const void *in, void *out, struct err
     int reduces = op == EXEC_NATIVE_REDUCE_SCATTER || op == EXEC_NATIVE_ALL_REDUCE;
 
     world_enter(n->world);
+    world_call_begin(n->world, "a collective of MPI's");
     int rc = run(n, in, out);
+    world_call_end(n->world);
     world_leave(n->world);
     if (rc != MPI_SUCCESS)
         return err_set(err, ERR_PEER, "MPI reports error %d in a collective of its own", rc);
@@ -181,7 +183,9 @@ int exec_native_run(struct exec_native *n, const void *in, void *out, struct err
 int exec_native_barrier(struct world *world, struct err *err)
 {
     world_enter(world);
+    world_call_begin(world, "MPI_Barrier");
     int rc = MPI_Barrier(world->mpi->all);
+    world_call_end(world);
     world_leave(world);
     return rc == MPI_SUCCESS ? 0
                              : err_set(err, ERR_PEER, "MPI reports error %d in a barrier", rc);

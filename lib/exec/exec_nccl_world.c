@@ -23,7 +23,7 @@ int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct dev
     struct exec_nccl_options o = {.device = device,
                                   .rank = world->rank,
                                   .ranks = world->ranks,
-                                  .deadline_s = world->deadline_s,
+                                  .deadline_s = WORLD_SLOW * world->deadline_s,
                                   .bytes = bytes,
                                   .share = share,
                                   .tell = tell,
@@ -35,12 +35,16 @@ int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct dev
     if (world_agree(world, exec_nccl_supported(device, err), err))
         return -1;
     world_listen(world);
-    if (world_agree(world, exec_nccl_open(&x, &o, err), err)) {
+    world->slow++; /* NCCL looks at the whole machine first, on every host */
+    int rc = world_agree(world, exec_nccl_open(&x, &o, err), err);
+    world->slow--;
+    if (rc) {
         if (x)
             exec_nccl_abort(x); /* those who failed are gone from it */
         exec_nccl_close(x);
         return -1;
     }
+    exec_nccl_wait_for(x, world->deadline_s);
     *out = x;
     return 0;
 }

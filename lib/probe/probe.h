@@ -124,9 +124,6 @@ enum {
     PROBE_BYTES_MOST = 64 << 20
 };
 
-/* So long without a byte from another rank while a fabric is measured: it is gone. */
-#define PROBE_PATIENCE_S 15.0
-
 /*
  * Collective: groups and levels found by the distances of pairs alone, whatever the hosts are
  * called (probe_discover.c, probe_cluster.h).

@@ -173,7 +173,6 @@ static int discover(struct world *world, struct discovery *d, struct probe_found
 int probe_discover(struct world *world, struct probe_found *out, struct err *err)
 {
     size_t n = (size_t)world->ranks;
-    double before_s = world->deadline_s;
     struct discovery d = {.machine = mem_new(n, sizeof(int)),
                           .processors = mem_new(n, sizeof(int)),
                           .flow = mem_new(n, sizeof *d.flow),
@@ -181,9 +180,7 @@ int probe_discover(struct world *world, struct probe_found *out, struct err *err
                           .turn = mem_new(n, sizeof(int)),
                           .used = mem_new(n, sizeof(int))};
 
-    world->deadline_s = PROBE_PATIENCE_S;
     int rc = discover(world, &d, out, err);
-    world->deadline_s = before_s;
     mem_free(d.machine);
     mem_free(d.processors);
     mem_free(d.flow);

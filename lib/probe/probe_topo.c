@@ -556,23 +556,17 @@ static int measure_all(struct world *world, const struct probe_views *views,
 int probe_topo(struct world *world, const struct probe_found *found,
                const struct probe_ask *ask, struct topo *out, struct err *err)
 {
-    double before_s = world->deadline_s;
     struct exec_nccl *nccl = NULL;
     struct probe_views views;
 
-    /* With the world's own patience: NCCL looks at the whole machine first, on every host. */
     if (ask && ask->transport == TOPO_OVER_NCCL &&
         exec_nccl_open_world(&nccl, world, ask->device, 0, err))
         return -1;
-    world->deadline_s = PROBE_PATIENCE_S;
-    if (nccl)
-        exec_nccl_wait_for(nccl, PROBE_PATIENCE_S);
     probe_views_init(&views, world, found);
     int rc = measure_all(world, &views, ask, nccl, out, err);
     probe_views_release(&views);
     if (rc && nccl && err->code == ERR_PEER) /* nobody comes to where communicators end */
         exec_nccl_abort(nccl);
     exec_nccl_close(nccl);
-    world->deadline_s = before_s;
     return rc;
 }

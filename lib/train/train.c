@@ -153,6 +153,8 @@ static int read_inputs(struct train *t, struct err *err)
                                        {run->config, config}};
     rc = world_agree(t->world, parse_inputs(t, plan, tuning, files, err), err);
     if (rc == 0)
+        t->world->deadline_s = t->settings.deadline;
+    if (rc == 0)
         rc = train_data_agree(t, err);
 done:
     mem_free(path);
@@ -375,7 +377,6 @@ static int open_engines(struct train *t, struct err *err)
                                .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
                                                             : KERN_ATTENTION_USUAL};
 
-    t->world->deadline_s = t->settings.deadline;
     if (engine_open(&t->engine, t->world, &t->plan, &o, err))
         return -1;
     if (!t->run->against)
@@ -407,6 +408,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
                       .path_s = NAN};
     int stopped = 0, rc = -1;
 
+    world->slow++; /* but for the steps it is files */
     if (rank_0(&t, train_folder_settle, err) || read_inputs(&t, err) ||
         train_device_open(&t, err) || rank_0(&t, train_folder_open, err) ||
         open_engines(&t, err) || train_start_weights(&t, err) || train_save_open(&t, err) ||
@@ -416,7 +418,9 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
     warn_of_groups(&t);
     note_no_dropout(&t);
     train_device_say(&t);
+    world->slow--;
     rc = run_steps(&t, &stopped, err);
+    world->slow++;
     if (rc < 0 && t.differs)
         rc = 1;
     if (rc == 0)
@@ -430,6 +434,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
             unlink(t.stop);
     }
 done:
+    world->slow--;
     train_progress_clear(&t);
     /* With a peer gone what is in flight never ends: the caller aborts, nothing is waited for.
      */

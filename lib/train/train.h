@@ -60,7 +60,7 @@
       "With --eval-every: keep this part of the data, its end, from training")                 \
     X(eval_batches, "eval-batches", I, "32", 0, 1e9,                                           \
       "With --eval-every: of it take at most so many micro-batches a rank; 0: all")            \
-    X(deadline, "deadline", F, "600", 1, 1e6, "Give up on a silent rank after so many seconds")
+    X(deadline, "deadline", F, WORLD_DEADLINE_TEXT, 1, 1e6, WORLD_DEADLINE_HELP)
 
 struct train_settings {
 #define X_FIELD(name, option, kind, value, least, most, text) double name;

@@ -20,10 +20,10 @@ enum {
     GATHER_RANKS = 16 /* from so many on an exchange goes through one rank */
 };
 
-/* An agreement may wait for a rank that reads or writes a large file. */
-static const double deadline_s = 600;
-/* The first meeting follows MPI_Init, through which all ranks go together. */
-static const double meeting_s = 60;
+double world_patience_s(const struct world *w)
+{
+    return w->slow > 0 ? WORLD_SLOW * w->deadline_s : w->deadline_s;
+}
 
 void world_enter(struct world *w)
 {
@@ -61,9 +61,9 @@ int world_wait(struct world *w, int rc, MPI_Request *request, const char *what, 
             return 0;
         if (world_forsaken(w, err))
             return -1;
-        if (tick_now_s() - start > w->deadline_s)
+        if (tick_now_s() - start > world_patience_s(w))
             return err_set(err, ERR_PEER, "no answer from other ranks in %s for %g s", what,
-                           w->deadline_s);
+                           world_patience_s(w));
         tick_sleep_s(nap);
         if (nap < 200e-6)
             nap *= 1.5;
@@ -314,7 +314,9 @@ static void find_node(struct world *w)
     w->mpi->node_peer = mem_new((size_t)w->node_ranks, sizeof(int));
     for (int j = 0; j < w->node_ranks; j++)
         w->mpi->node_peer[j] = groups_rank(&w->groups, k, j);
+    world_call_begin(w, "making a communicator");
     MPI_Comm_split(w->mpi->all, k, w->node_rank, &w->mpi->node);
+    world_call_end(w);
 }
 
 int world_node_peer(const struct world *w, int node_rank)
@@ -327,16 +329,12 @@ int world_node_peer(const struct world *w, int node_rank)
  * deadline, and a rank that could not have its shared memory or sockets is silent (measured:
  * with a limit on one rank's address space Open MPI warns, goes on and hangs).
  */
-static int meet(struct world *w, MPI_Comm comm, double wait_s, struct err *err)
+static int meet(struct world *w, MPI_Comm comm, struct err *err)
 {
     MPI_Request request;
-    double before_s = w->deadline_s;
-
-    w->deadline_s = wait_s;
     int rc = MPI_Ibarrier(comm, &request);
-    rc = world_wait(w, rc, &request, "the first meeting of all ranks", err);
-    w->deadline_s = before_s;
-    return rc;
+
+    return world_wait(w, rc, &request, "the first meeting of all ranks", err);
 }
 
 static struct world *world_new(double wait_s)
@@ -350,15 +348,17 @@ static struct world *world_new(double wait_s)
     return w;
 }
 
-/* The ranks of comm; wait_s for the first meeting. */
-static int fill(struct world *w, MPI_Comm comm, double wait_s, struct err *err)
+/* The ranks of comm. */
+static int fill(struct world *w, MPI_Comm comm, struct err *err)
 {
     MPI_Comm_rank(comm, &w->rank);
     MPI_Comm_size(comm, &w->ranks);
-    if (meet(w, comm, wait_s, err))
+    if (meet(w, comm, err))
         return -1;
+    world_call_begin(w, "making a communicator");
     MPI_Comm_dup(comm, &w->mpi->all);
     MPI_Comm_dup(comm, &w->mpi->data);
+    world_call_end(w);
     MPI_Comm_set_errhandler(w->mpi->all, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(w->mpi->data, MPI_ERRORS_RETURN);
     if (find_hosts(w, err))
@@ -374,23 +374,29 @@ void world_leave_peers(struct world *w)
     w->mpi->all = w->mpi->data = w->mpi->node = MPI_COMM_NULL;
 }
 
-int world_open(struct world **out, struct err *err)
+int world_open_watched(struct world **out, double deadline_s, world_silent *silent, void *arg,
+                       struct err *err)
 {
     struct world *w = world_new(deadline_s);
-    int there = 0, level = 0, rc = 0;
+    int there = 0, level = 0;
+    int rc = silent ? world_watch(w, silent, arg, err) : 0;
 
     MPI_Initialized(&there);
-    if (there) {
+    if (rc == 0 && there) {
         MPI_Query_thread(&level);
-    } else {
+    } else if (rc == 0) {
+        w->slow++; /* one host may have to fetch the program first */
+        world_call_begin(w, "the start of MPI");
         MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
+        world_call_end(w);
+        w->slow--;
         w->mpi->owned = 1;
     }
-    if (level < MPI_THREAD_SERIALIZED)
+    if (rc == 0 && level < MPI_THREAD_SERIALIZED)
         rc =
             err_set(err, ERR_ABSENT, "this MPI gives thread level %d, expected serialized (%d)",
                     level, MPI_THREAD_SERIALIZED);
-    if (rc == 0 && fill(w, MPI_COMM_WORLD, meeting_s, err) == 0) {
+    if (rc == 0 && fill(w, MPI_COMM_WORLD, err) == 0) {
         *out = w;
         return 0;
     }
@@ -400,11 +406,16 @@ int world_open(struct world **out, struct err *err)
     return -1;
 }
 
+int world_open(struct world **out, struct err *err)
+{
+    return world_open_watched(out, WORLD_DEADLINE_S, NULL, NULL, err);
+}
+
 int world_over(struct world **out, MPI_Comm comm, double wait_s, struct err *err)
 {
     struct world *w = world_new(wait_s);
 
-    if (fill(w, comm, wait_s, err) == 0) {
+    if (fill(w, comm, err) == 0) {
         *out = w;
         return 0;
     }
@@ -418,6 +429,7 @@ void world_close(struct world *w)
 {
     if (!w)
         return;
+    world_call_begin(w, "the end of MPI");
     world_alarm_release(w);
     MPI_Comm *const made[] = {&w->mpi->node, &w->mpi->all, &w->mpi->data};
     for (int i = 0; i < 3; i++)
@@ -425,6 +437,8 @@ void world_close(struct world *w)
             MPI_Comm_free(made[i]);
     if (w->mpi->owned)
         MPI_Finalize();
+    world_call_end(w);
+    world_watch_release(w);
     for (int k = 0; w->host && k < w->groups.count; k++)
         mem_free(w->host[k]);
     mem_free(w->host);
@@ -437,5 +451,6 @@ void world_close(struct world *w)
 
 void world_abort(struct world *w, int status)
 {
-    MPI_Abort(w->mpi->all, status);
+    if (w->mpi->all != MPI_COMM_NULL)
+        MPI_Abort(w->mpi->all, status);
 }

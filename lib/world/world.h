@@ -19,17 +19,42 @@ struct world {
     struct groups groups;      /* by host, hosts in the order of their first rank; owned */
     char **host;               /* [groups.count], owned */
     double deadline_s;         /* of a wait for the other ranks */
+    int slow;                  /* above 0: waits last WORLD_SLOW times as long */
     struct world_mpi *mpi;     /* owned; only world/, exec/exec_mpi* and shim/ look inside */
 };
 
+/*
+ * The default of --deadline, in seconds.  A connection that was cut for half of it is alive
+ * again by then: TCP tries again after pauses that double.
+ */
+#define WORLD_DEADLINE_S    60
+#define WORLD_DEADLINE_TEXT "60"
+/* What --help says of it, the same of all commands. */
+#define WORLD_DEADLINE_HELP "Give up on ranks that do not answer for so many seconds"
+/*
+ * While ranks read and write files, or NCCL looks at machines, one may take minutes longer than
+ * another: between ++w->slow and --w->slow, on all ranks.
+ */
+enum { WORLD_SLOW = 10 };
+double world_patience_s(const struct world *w);
+
 /* Initialises MPI (argc, argv are not touched).  ERR_PEER when the launcher gave no world. */
 int world_open(struct world **out, struct err *err);
+/*
+ * The same with another deadline.  A call of MPI's own has none: where one, from its start to
+ * its end, has not returned in time, `silent` is told in another thread, and ends the process.
+ * w->ranks is 0 while MPI starts.
+ */
+typedef void world_silent(struct world *w, void *arg, const struct err *err);
+int world_open_watched(struct world **out, double deadline_s, world_silent *silent, void *arg,
+                       struct err *err);
 /*
  * Finalises MPI.  Every rank comes here on an error that all know; a rank that waits for a peer
  * that is gone goes through world_abort instead.
  */
 void world_close(struct world *w);
-/* Ends all ranks at once with the status: the last resort when a peer does not answer. */
+/* Ends all ranks at once with the status: the last resort when a peer does not answer.  Returns
+ * where MPI has not started. */
 void world_abort(struct world *w, int status);
 
 /*

@@ -5,6 +5,7 @@
 /* For world/, exec/exec_mpi* and shim/ alone: what is inside a world. */
 #include <mpi.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "world/world.h"
 
@@ -25,7 +26,17 @@ struct world_mpi {
     struct world_alarm alarm; /* under the lock */
     int next_tag;             /* of data: each handle of an executor has its own */
     pthread_mutex_t lock;
+    struct world_watch *watch;    /* owned, NULL: none */
+    const char *volatile call;    /* of MPI's that goes on, */
+    volatile double call_wait_s;  /* how long it may, */
+    _Atomic(int64_t) call_end_ms; /* and until when, by tick_now_s; 0: none */
 };
+
+/* Around a call of MPI's that waits for other ranks: `what` is a constant text. */
+void world_call_begin(struct world *w, const char *what);
+void world_call_end(struct world *w);
+int world_watch(struct world *w, world_silent *silent, void *arg, struct err *err);
+void world_watch_release(struct world *w);
 
 /*
  * The ranks of a communicator of somebody else's, who has MPI initialised; collective over it.

@@ -21,7 +21,9 @@ int world_peers_open(struct world *w, int colour, struct world_peers *out, struc
         return -1;
     p.inner = mem_new(1, sizeof *p.inner);
     world_enter(w);
+    world_call_begin(w, "making a communicator");
     int rc = MPI_Comm_split(w->mpi->all, colour, w->rank, &p.inner->comm);
+    world_call_end(w);
     if (rc == MPI_SUCCESS) {
         MPI_Comm_set_errhandler(p.inner->comm, MPI_ERRORS_RETURN);
         MPI_Comm_rank(p.inner->comm, &p.rank);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Ranks that come to one opinion, share memory, and do not wait for ever: build/mpi/world_check.
 
+bats_require_minimum_version 1.5.0
 load mpi
 
 setup() {
@@ -47,4 +48,33 @@ gives_up() {
     run timeout 40 mpirun -np 3 "$B/mpi/world_check" alarm-left
     [ "$status" = 3 ]
     [[ "$output" == *"ok alarm-left: rank 1 ("*"): something burns"* ]]
+}
+
+@test "a rank that is stopped: each command under mpirun says so by --deadline, in one line" {
+    local words helps='' rc
+    cd "$BATS_TEST_TMPDIR"
+    PATH=$BIN:$PATH
+    # Rank 2 stops itself, wherever it is: a start of MPI is given ten times as long.
+    # shellcheck disable=SC2016 # for the script
+    printf '#!/bin/sh\nme=$$\n[ "$OMPI_COMM_WORLD_RANK" != 2 ] ||
+        (exec >/dev/null 2>&1 </dev/null 3>&-; sleep 0.7; kill -STOP $me) &\nexec "$@"\n' > victim
+    chmod 755 victim
+    paro-plan -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" -i synth:1x3 --seq 32 > plan.yaml
+    seq 20000 > text
+    for words in 'paro-bench --algo mpi -n 999999' 'paro-bench --algo ring -n 999999 --op all-reduce' paro-topo \
+        'paro-train plan.yaml -d text -o run --steps 999999'; do
+        rc=0
+        # shellcheck disable=SC2086
+        timeout -s KILL 60 mpirun -np 3 ./victim $words --deadline 1 > out 2> said 3>&- || rc=$?
+        cat said
+        [ "$rc" = 2 ]
+        [ "$(grep -c '^paro-' said)" = 1 ]
+        grep -qE '^paro-[a-z]+: (rank 0 \(.*\): )?no (answer|data) from other ranks .*for 10? s' said
+        helps+=$("${words%% *}" --help | grep -c -- '--deadline=.* Give up on ranks that do not')
+    done
+    [ "$helps" = 1111 ]
+    for words in paro-bench paro-topo; do
+        run -2 "$words" --deadline 0
+        [[ $output == "$words: --deadline: '0', expected "* ]]
+    done
 }

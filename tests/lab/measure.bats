@@ -106,7 +106,7 @@ ends_with_2() {
     ends_with_2 -- "$BIN/paro-topo" --bogus
     # the third time at the latest: the cut must fall into the measuring, not before it begins
     for _ in 1 2 3; do
-        ends_with_2 --cut 1:2 -- "$BIN/paro-topo" && return
+        ends_with_2 --cut 1:2 -- "$BIN/paro-topo" --deadline 15 && return
     done
     false
 }
