@@ -23,6 +23,7 @@
 #include "base/mem.h"
 #include "base/svg.h"
 #include "base/units.h"
+#include "health/health_folder.h"
 #include "health/health_parts.h"
 #include "health/health_streams.h"
 
@@ -438,8 +439,8 @@ int health_draw_write(const struct health_told *t, const char *path, struct err 
 {
     struct io_out out;
 
-    if (io_create(&out, path, 1, err))
+    if (health_file_create(&out, path, 1, err))
         return -1;
     health_draw(t, out.file);
-    return io_commit(&out, err);
+    return health_file_commit(&out, err);
 }

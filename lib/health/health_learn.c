@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/yaml.h"
+#include "health/health_folder.h"
 #include "health/health_look.h"
 #include "health/health_sum.h"
 
@@ -210,8 +211,8 @@ int health_baseline_write(const struct health_data *d, const char *path, int acc
         say_change(d, path, err);
         return err_prefix(err, "expected --accept-baseline: ");
     }
-    if (check_replaced(path, err) || io_create(&out, path, accept, err))
+    if (check_replaced(path, err) || health_file_create(&out, path, accept, err))
         return -1;
     health_baseline_print(d, out.file);
-    return io_commit(&out, err);
+    return health_file_commit(&out, err);
 }

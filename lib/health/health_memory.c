@@ -205,7 +205,7 @@ static int take_run(struct reader *r, struct err *err)
 {
     struct health_memory *m = r->m;
 
-    return counted(r, 6, err) || number(r, 1, 0, INT64_MAX, &m->runs, err) ||
+    return counted(r, 6, err) || number(r, 1, 0, INT64_MAX - 1, &m->runs, err) ||
                    number(r, 2, 0, WHEN_MOST, &m->when_s, err) ||
                    number(r, 3, 0, WHEN_MOST, &m->measured_s, err) ||
                    text_of(r, 4, m->host, sizeof m->host, err) ||
@@ -272,10 +272,9 @@ static int take_event(struct reader *r, int losses, struct err *err)
     int *count = !k ? NULL : losses ? &k->losses : &k->recents;
     if (!k || strcmp(k->last.name, r->word[1]) != 0 || *count == HEALTH_EVENTS)
         return bad(r, err, "has an event of no port, or one too many");
-    /* So many errors that their sum over a line's events does not overflow. */
     if (number(r, 2, 0, WHEN_MOST, &e.at_s, err) ||
-        number(r, 3, 0, INT64_MAX / HEALTH_EVENTS, &e.n, err) ||
-        (!losses && number(r, 4, 0, INT64_MAX / HEALTH_EVENTS, &e.packets, err)))
+        number(r, 3, 0, HEALTH_EVENT_MOST, &e.n, err) ||
+        (!losses && number(r, 4, 0, HEALTH_EVENT_MOST, &e.packets, err)))
         return -1;
     (losses ? k->loss : k->recent)[(*count)++] = e;
     return 0;
@@ -290,7 +289,8 @@ static int take_problem(struct reader *r, const char *text, struct err *err)
 
     if (counted(r, 12, err) || small(r, 1, 1, 999, &p.code, err) ||
         small(r, 2, 0, HEALTH_UNKNOWN, &spoken, err) ||
-        small(r, 3, 0, HEALTH_UNKNOWN, &told, err) || small(r, 4, 0, INT32_MAX, &p.runs, err) ||
+        small(r, 3, 0, HEALTH_UNKNOWN, &told, err) ||
+        small(r, 4, 0, INT32_MAX - 1, &p.runs, err) ||
         number(r, 5, 0, WHEN_MOST, &p.first_s, err) ||
         number(r, 6, 0, WHEN_MOST, &p.last_s, err) ||
         number(r, 7, 0, WHEN_MOST, &p.told_s, err) || small(r, 8, -1, 1, &p.way, err) ||
@@ -495,7 +495,7 @@ int health_memory_open(struct health_memory *m, const char *dir, const char *nam
     new.path = io_join(dir, name);
     snprintf(lock, sizeof lock, "%.280s.lock", name);
     char *path = io_join(dir, lock);
-    int rc = io_lock(path, &new.lock, err);
+    int rc = health_file_lock(path, &new.lock, err);
     mem_free(path);
     if (rc && err->code == ERR_MISMATCH)
         err_set(err, ERR_MISMATCH, "another check is running, it holds '%s/%s'", dir, lock);
@@ -514,10 +514,10 @@ int health_memory_save(const struct health_memory *m, struct err *err)
 {
     struct io_out out;
 
-    if (io_create(&out, m->path, 1, err))
+    if (health_file_create(&out, m->path, 1, err))
         return -1;
     health_memory_print(m, out.file);
-    return io_commit(&out, err);
+    return health_file_commit(&out, err);
 }
 
 void health_memory_close(struct health_memory *m)

@@ -20,6 +20,8 @@
  *     rate node3 0 59.8e6 59.7e6
  *     sum 0123456789abcdef
  */
+/* Of an event: HEALTH_EVENTS of them and what is new can be added up. */
+#define HEALTH_EVENT_MOST (INT64_MAX / HEALTH_EVENTS / 2)
 enum { HEALTH_EVENTS = 16, HEALTH_RATES = 8, HEALTH_HOST_NAME = HEALTH_NAME };
 
 struct health_event {

@@ -137,6 +137,8 @@ static int is_there(const char *dir, const char *file, int unknown)
 
 static int64_t sum_of(int64_t a, int64_t b)
 {
+    a = a > INT64_MAX / 2 ? INT64_MAX / 2 : a;
+    b = b > INT64_MAX / 2 ? INT64_MAX / 2 : b;
     return a < 0 && b < 0 ? -1 : (a > 0 ? a : 0) + (b > 0 ? b : 0);
 }
 

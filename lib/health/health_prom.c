@@ -4,14 +4,15 @@
  * behind values; when it was written is a value of its own, and so is when a run last could say
  * what is well and what is not.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/io.h"
-#include "base/mem.h"
 #include "base/utf8.h"
+#include "health/health_folder.h"
 #include "health/health_parts.h"
 
 static const char *const way_name[] = {"out", "in"};
@@ -142,45 +143,48 @@ static void put_state(FILE *f, enum health_state state, int64_t run_s, int64_t s
     fprintf(f, "horing_last_success_timestamp_seconds %" PRId64 "\n", success_s);
 }
 
-/* What the file that is to be replaced says of it: it may be all that remembers. */
-static int64_t success_before(const char *path)
+/*
+ * What the file that is to be replaced says of it: it may be all that remembers.  Its folder
+ * may be another user's (node_exporter's): of what lies there the beginning is read, where
+ * put_state writes, and it does not wait.
+ */
+static int64_t success_before(const char *path, int64_t now_s)
 {
     static const char key[] = "\nhoring_last_success_timestamp_seconds ";
-    struct err ignored;
-    char *text = NULL, *at;
-    int64_t bytes = 0, success_s = 0;
-    struct stat st;
+    enum { HEAD = 4096 };
+    char text[HEAD] = "", *at;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-    /* What is no file is refused when it is to be written; opening a pipe would wait. */
-    if (stat(path, &st) || !S_ISREG(st.st_mode))
+    if (fd < 0)
         return 0;
-    if (io_read_text(path, 64 << 20, &text, &bytes, &ignored) == 0 && (at = strstr(text, key)))
-        success_s = strtoll(at + sizeof key - 1, NULL, 10);
-    mem_free(text);
-    return success_s;
+    ssize_t n = pread(fd, text, HEAD - 1, 0); /* of a pipe it fails */
+    close(fd);
+    at = n > 0 ? strstr(text, key) : NULL;
+    int64_t success_s = at ? strtoll(at + sizeof key - 1, NULL, 10) : 0;
+    return success_s < 0 || success_s > now_s ? 0 : success_s;
 }
 
 int health_write_prom(const struct health_told *t, const char *path, struct err *err)
 {
     struct io_out out;
-    int64_t success_s = t->measured ? t->d->when_s : success_before(path);
+    int64_t success_s = t->measured ? t->d->when_s : success_before(path, t->d->when_s);
 
     if (!t->measured && t->memory && t->memory->measured_s > success_s)
         success_s = t->memory->measured_s;
-    if (io_create(&out, path, 1, err))
+    if (health_file_create(&out, path, 1, err))
         return -1;
     put_state(out.file, t->v->state, t->d->when_s, success_s);
     put_all(out.file, t);
-    return io_commit(&out, err);
+    return health_file_commit(&out, err);
 }
 
 int health_write_prom_unknown(const char *path, int64_t now_s, struct err *err)
 {
     struct io_out out;
-    int64_t success_s = success_before(path);
+    int64_t success_s = success_before(path, now_s);
 
-    if (io_create(&out, path, 1, err))
+    if (health_file_create(&out, path, 1, err))
         return -1;
     put_state(out.file, HEALTH_UNKNOWN, now_s, success_s);
-    return io_commit(&out, err);
+    return health_file_commit(&out, err);
 }

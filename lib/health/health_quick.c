@@ -74,12 +74,10 @@ static int64_t grown(const struct quick *q, int64_t now, int64_t before)
     return q->same_boot && before >= 0 && now >= before ? now - before : -1;
 }
 
-/* No less than none, and so much that HEALTH_EVENTS of them can be added up. */
+/* No less than none, and no more than an event may have. */
 static int64_t at_most(int64_t v)
 {
-    const int64_t most = INT64_MAX / HEALTH_EVENTS / 2;
-
-    return v < 0 ? 0 : v > most ? most : v;
+    return v < 0 ? 0 : v > HEALTH_EVENT_MOST ? HEALTH_EVENT_MOST : v;
 }
 
 struct growth {
@@ -424,8 +422,8 @@ static void remember(struct health_event *e, int *count, struct health_event las
             e[kept++] = e[i];
     if (last.n || last.packets) {
         if (kept == HEALTH_EVENTS) {
-            e[1].n += e[0].n;
-            e[1].packets += e[0].packets;
+            e[1].n = at_most(e[1].n + e[0].n);
+            e[1].packets = at_most(e[1].packets + e[0].packets);
             memmove(e, e + 1, (HEALTH_EVENTS - 1) * sizeof *e);
             kept--;
         }

@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
+#include "health/health_folder.h"
 #include "health/health_record.h"
 #include "health/health_sum.h"
 
@@ -166,8 +167,8 @@ int health_record_write(const struct health_data *d, const char *path, struct er
 {
     struct io_out out;
 
-    if (io_create(&out, path, 1, err))
+    if (health_file_create(&out, path, 1, err))
         return err_prefix(err, "cannot write record '%s': ", path);
     health_record_print(d, out.file);
-    return io_commit(&out, err);
+    return health_file_commit(&out, err);
 }

@@ -305,6 +305,24 @@ END
     [ "$output" = "HORING UNKNOWN - 'pipe' is no regular file, expected one to replace, or a new name" ]
 }
 
+@test "a textfile in another user's folder: what lies there is not read whole, nor believed" {
+    [ "$(id -u)" = 0 ] || skip 'takes two users'
+    local as=(setpriv --reuid 65534 --regid 65534 --clear-groups sh -c) last success
+    chmod 755 .
+    mkdir theirs
+    chown 65534 theirs
+    "${as[@]}" 'truncate -s 60M theirs/horing.prom'
+    (ulimit -v 50000 && says 3 'cannot read .*absent' --sys absent --prom theirs/horing.prom)
+    grep -qx 'horing_last_success_timestamp_seconds 0' theirs/horing.prom
+    for last in 99999999999:0 -5:0 1794000000:1794000000; do
+        success=${last#*:} last=${last%:*}
+        "${as[@]}" "rm theirs/horing.prom; printf '#\nhoring_last_success_timestamp_seconds $last\n' > theirs/horing.prom"
+        says 3 'cannot read .*absent' --sys absent --prom theirs/horing.prom
+        grep -qx "horing_last_success_timestamp_seconds $success" theirs/horing.prom
+    done
+    [ "$(stat -c '%u %a' theirs/horing.prom)" = '0 644' ]
+}
+
 @test "json and Prometheus say the same" {
     says 0 OK
     put eth0 carrier 0

@@ -74,6 +74,18 @@ unknown() {
     says 0 'no faults\|' --state state
 }
 
+@test "who may read the folder cannot hold its lock" {
+    [ "$(id -u)" = 0 ] || skip 'takes two users'
+    local as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+    chmod 755 .
+    mkdir -m 755 state
+    says 0 'first run' --state state
+    run ! "${as[@]}" flock -n state/node3.quick.lock true
+    chmod 644 state/node3.quick.lock # of an older version
+    says 0 'no faults' --state state
+    run ! "${as[@]}" flock -n state/node3.quick.lock true
+}
+
 @test "a state from the future; a clock that was put back a little is none" {
     says 0 'first run' --state state
     NOW=$((NOW - 400))

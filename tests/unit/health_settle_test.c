@@ -17,8 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "health/health_folder.h"
 #include "health/health_ops.h"
+#include "temp_fixture.h"
 
 enum { HOSTS = 3, RUNS_MOST = 12 };
 static const int64_t start_s = 1795000000;
@@ -192,6 +195,62 @@ static void each_for_itself(void **state)
     health_data_release(&d);
 }
 
+/* A state is a file: no sum of what it may hold is more than a number has room for. */
+static void numbers_that_can_be_added_up(void **state)
+{
+    static const struct {
+        int64_t runs, n;
+        int rc;
+    } row[] = {{1, HEALTH_EVENT_MOST, 0},
+               {INT64_MAX - 1, 1, 0},
+               {INT64_MAX, 1, -1},
+               {1, HEALTH_EVENT_MOST + 1, -1},
+               {1, INT64_MAX / HEALTH_EVENTS, -1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct health_memory m = {.lock = -1, .runs = row[i].runs}, got = {.lock = -1};
+        struct health_known *k = health_memory_add_nic(&m, "eth0");
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *out = open_memstream(&text, &bytes);
+        struct err err;
+
+        k->losses = k->recents = 1;
+        k->loss[0].n = k->recent[0].n = k->recent[0].packets = row[i].n;
+        health_memory_print(&m, out);
+        fclose(out);
+        assert_int_equal(health_memory_parse(&got, "state", text, (int64_t)bytes, &err),
+                         row[i].rc);
+        free(text);
+        health_memory_close(&got);
+        health_memory_close(&m);
+    }
+}
+
+/* Who can open a temporary could lock it, and nobody would write the file any more. */
+static void a_temporary_is_its_writers_alone(void **state)
+{
+    char dir[TEMP_PATH], *path;
+    struct io_out out;
+    struct stat st;
+    struct err err;
+
+    (void)state;
+    temp_folder(dir, "health");
+    path = io_join(dir, "file");
+    mode_t mask = umask(022);
+    assert_int_equal(health_file_create(&out, path, 1, &err), 0);
+    assert_int_equal(fstat(out.fd, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(health_file_commit(&out, &err), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0644);
+    umask(mask);
+    mem_free(path);
+    assert_int_equal(io_remove_tree(dir, &err), 0);
+}
+
 /* What a name may hold, and a shell would take for its own. */
 static void a_line_for_a_scheduler(void **state)
 {
@@ -220,6 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_and_what_is_said),
         cmocka_unit_test(each_for_itself),
+        cmocka_unit_test(numbers_that_can_be_added_up),
+        cmocka_unit_test(a_temporary_is_its_writers_alone),
         cmocka_unit_test(a_line_for_a_scheduler),
     };
 
