@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -49,6 +50,10 @@ static void become(char *const *argv, int out, int fd, pid_t parent, const sigse
     /* Monitoring systems kill what is late: then nothing is left behind. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_SETMASK, mask, NULL);
+    /* The caller relays the status, so mpirun need not report it: Open MPI 4, and 5, which has
+       no option -q. */
+    setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
+    setenv("PRTE_MCA_prte_execute_quiet", "1", 0);
     if (getppid() == parent && null >= 0 && dup2(null, 0) == 0 && dup2(out, 1) == 1)
         execvp(argv[0], argv);
     why = errno;
