@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -105,9 +106,8 @@ void io_put_le64(unsigned char *p, uint64_t v)
         p[i] = (unsigned char)(v >> 8 * i);
 }
 
-/* What fd has from here on; `raise` as io_read_file has it. */
-static int read_all(int fd, const char *name, int64_t limit, const char *raise, char **text,
-                    int64_t *bytes, struct err *err)
+int io_read_all(int fd, const char *name, int64_t limit, const char *raise, char **text,
+                int64_t *bytes, struct err *err)
 {
     char *buf = NULL;
     size_t room = 0;
@@ -150,7 +150,7 @@ int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, s
 
     if (fd < 0)
         return err_sys(err, "cannot open '%s'", name);
-    int rc = read_all(fd, name, limit, NULL, text, bytes, err);
+    int rc = io_read_all(fd, name, limit, NULL, text, bytes, err);
     if (!std)
         close(fd);
     return rc;
@@ -163,7 +163,7 @@ int io_read_file(const char *path, int64_t limit, const char *raise, char **text
 
     if (io_open(path, &fd, NULL, err))
         return -1;
-    int rc = read_all(fd, path, limit, raise, text, bytes, err);
+    int rc = io_read_all(fd, path, limit, raise, text, bytes, err);
     close(fd);
     return rc;
 }
@@ -205,6 +205,15 @@ char *io_join(const char *dir, const char *name)
         path[a] = '/';
     memcpy(path + a + slash, name, b + 1);
     return path;
+}
+
+char *io_parent(const char *path)
+{
+    char *copy = mem_dup(path);
+    char *dir = mem_dup(dirname(copy));
+
+    mem_free(copy);
+    return dir;
 }
 
 DIR *io_list(int fd, const char *whole, struct err *err)
@@ -290,8 +299,7 @@ int io_mkdir(const char *path, struct err *err)
     return rc;
 }
 
-/* Whether the open file is the one of that name; -1: that cannot be told. */
-static int has_name(int fd, const char *path, struct err *err)
+int io_has_name(int fd, const char *path, struct err *err)
 {
     struct stat a, b;
 
@@ -302,12 +310,32 @@ static int has_name(int fd, const char *path, struct err *err)
     return a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
+/* A lock that another user can open is one that he can hold. */
+static int check_lock(int fd, const char *path, struct err *err)
+{
+    char *dir = io_parent(path);
+    struct stat st;
+    int rc = 0;
+
+    if (fstat(fd, &st))
+        rc = err_sys(err, "cannot look at '%s'", path);
+    else if (!io_is_ours(dir, st.st_uid))
+        rc = err_set(err, ERR_INPUT, "lock '%s' belongs to user %u, expected user %u", path,
+                     (unsigned)st.st_uid, (unsigned)geteuid());
+    mem_free(dir);
+    return rc;
+}
+
 int io_lock(const char *path, int *fd, struct err *err)
 {
     for (;;) {
-        int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (new < 0)
             return err_sys(err, "cannot open lock '%s'", path);
+        if (check_lock(new, path, err)) {
+            close(new);
+            return -1;
+        }
         int rc = flock(new, LOCK_EX | LOCK_NB);
         if (rc && errno == EWOULDBLOCK)
             err_set(err, ERR_MISMATCH, "'%s' is held by another process", path);
@@ -315,7 +343,7 @@ int io_lock(const char *path, int *fd, struct err *err)
             err_sys(err, "cannot lock '%s'", path);
         /* Who held it may have removed it meanwhile: a lock on what has no name holds nobody.
          */
-        int same = rc ? -1 : has_name(new, path, err);
+        int same = rc ? -1 : io_has_name(new, path, err);
         if (same == 1) {
             *fd = new;
             return 0;

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -38,6 +39,10 @@ int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, s
 int io_read_file(const char *path, int64_t limit, const char *raise, char **text,
                  int64_t *bytes, struct err *err);
 
+/* The same of what is open, from where it stands on; `name` is for messages. */
+int io_read_all(int fd, const char *name, int64_t limit, const char *raise, char **text,
+                int64_t *bytes, struct err *err);
+
 /*
  * Files are written beside their target, fsynced, renamed, and the folder fsynced: a killed
  * command leaves the old file or the new one.  An existing target is refused without force.
@@ -64,10 +69,12 @@ void io_abandon(struct io_out *out);
 /*
  * The same for a folder: files are put into dir->temp, then the folder is renamed whole (an
  * existing target is refused without force, and exchanged whole with it; the old one is
- * removed).
+ * removed).  Until then nobody else may enter it; one that is there already and belongs to
+ * another user is refused.
  */
 struct io_dir {
-    int lock; /* held on the temporary */
+    int fd;      /* the temporary, locked */
+    mode_t mode; /* which it gets at the commit */
     int force;
     int in_the_way; /* with IO_MAKE_WAY: path is to be moved before the commit */
     char *path, *temp;
@@ -80,6 +87,30 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
 int io_dir_commit(struct io_dir *dir, struct err *err);
 void io_dir_abandon(struct io_dir *dir);
 int io_dir_end(struct io_dir *dir, int rc, struct err *err); /* commits where rc is 0 */
+/* The temporary of `path`, made by another process of this user: until io_dir_leave. */
+int io_dir_enter(struct io_dir *dir, const char *path, struct err *err);
+void io_dir_leave(struct io_dir *dir);
+/*
+ * Opens dir->temp/...: from the folder's descriptor, whatever its name leads to by now, and
+ * through no link.  With O_CREAT it is new, of that mode less the umask, in new folders, too.
+ */
+int io_dir_open(const struct io_dir *dir, const char *path, int flags, mode_t mode, int *fd,
+                struct err *err);
+/* Writes a whole small file dir->temp/name, synced. */
+int io_dir_put(const struct io_dir *dir, const char *name, const void *data, int64_t bytes,
+               struct err *err);
+
+/*
+ * Opens a log to add lines to it, made where it is absent; a regular one is readable, too.
+ * It is no link, has no other name, and belongs to the effective user.  `special`: a pipe or a
+ * device may be in its place.
+ */
+int io_open_log(const char *path, int special, FILE **file, struct err *err);
+/*
+ * Whether `uid` is who owns what this process makes in that folder: the effective user, or
+ * whom the file system gives it to (NFS with root_squash, FAT).
+ */
+int io_is_ours(const char *dir, uid_t uid);
 
 /* Two names change places in one step; 1: this file system cannot, and nothing has changed. */
 int io_exchange(const char *a, const char *b, struct err *err);
@@ -106,8 +137,14 @@ int io_empty_dir(int fd, const char *whole, struct err *err);
 int io_mkdir(const char *path, struct err *err); /* absent parents too; there is fine */
 /* "dir/name", owned by the caller. */
 char *io_join(const char *dir, const char *name);
+char *io_parent(const char *path); /* its folder, owned by the caller */
 
-/* An exclusive lock on a file that is made if absent; ERR_MISMATCH when another holds it. */
+/* Whether the open file is the one of that name (a link is not followed); -1: unknown. */
+int io_has_name(int fd, const char *path, struct err *err);
+/*
+ * An exclusive lock on a file that is made if absent; ERR_MISMATCH when another process holds
+ * it, ERR_INPUT when it is another user's.
+ */
 int io_lock(const char *path, int *fd, struct err *err);
 
 #endif

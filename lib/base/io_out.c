@@ -6,14 +6,16 @@
  */
 #include "base/io.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -38,15 +40,6 @@ static int take_name(const char *path, char **out, struct err *err)
     mem_free(copy);
     return err_set(err, ERR_INPUT,
                    "'%s' cannot be written, expected a path that ends in a name", path);
-}
-
-static char *parent_of(const char *path)
-{
-    char *copy = mem_dup(path);
-    char *dir = mem_dup(dirname(copy));
-
-    mem_free(copy);
-    return dir;
 }
 
 char *io_temp_name(const char *path)
@@ -90,7 +83,6 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
  */
 static int lock_temp(int fd, int made, const char *temp, const char *path, struct err *err)
 {
-    struct stat a, b = {0};
     int rc = flock(fd, LOCK_EX | LOCK_NB);
 
     if (rc && (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS))
@@ -101,16 +93,15 @@ static int lock_temp(int fd, int made, const char *temp, const char *path, struc
                               temp, path);
     if (rc && errno != EWOULDBLOCK)
         return err_sys(err, "cannot lock '%s'", temp);
-    if (rc == 0 && (fstat(fd, &a) || (lstat(temp, &b) && errno != ENOENT)))
-        return err_sys(err, "cannot look at '%s'", temp);
-    if (rc || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
+    int same = rc ? 0 : io_has_name(fd, temp, err);
+    if (same == 0)
         return err_set(err, ERR_MISMATCH, "'%s' is being written by another process", path);
-    return 0;
+    return same < 0 ? -1 : 0;
 }
 
 static int sync_parent(const char *path, struct err *err)
 {
-    char *dir = parent_of(path);
+    char *dir = io_parent(path);
     int rc = io_fsync_path(dir, err);
 
     mem_free(dir);
@@ -123,7 +114,7 @@ static int is_strange(int fd)
 {
     struct stat st;
 
-    return fstat(fd, &st) || st.st_uid != geteuid() || st.st_nlink != 1;
+    return fstat(fd, &st) || st.st_uid != geteuid() || st.st_nlink != 1 || (st.st_mode & 022);
 }
 
 static int open_temp(const char *temp, const char *path, int *fd, struct err *err)
@@ -252,6 +243,51 @@ void io_abandon(struct io_out *out)
     *out = (struct io_out){.fd = -1};
 }
 
+int io_is_ours(const char *dir, uid_t uid)
+{
+    struct io_out out;
+    struct err ignored;
+    struct stat st;
+    int is = uid == geteuid();
+
+    if (is)
+        return 1;
+    char *path = io_join(dir, "owner");
+    if (io_create(&out, path, 1, &ignored) == 0) {
+        is = fstat(out.fd, &st) == 0 && st.st_uid == uid;
+        io_abandon(&out);
+    }
+    mem_free(path);
+    return is;
+}
+
+int io_open_log(const char *path, int special, FILE **file, struct err *err)
+{
+    struct stat st;
+    char *dir = io_parent(path);
+    int rc = 0;
+
+    special = special && stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    int fd = open(path,
+                  special ? O_WRONLY | O_APPEND | O_CLOEXEC
+                          : O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                  0666);
+    if (fd < 0 || fstat(fd, &st))
+        rc = err_sys(err, "cannot open log '%s'", path);
+    else if ((!S_ISREG(st.st_mode)) != special)
+        rc = err_set(err, ERR_INPUT, "log '%s' is no regular file, expected one", path);
+    else if (!special && (st.st_nlink != 1 || !io_is_ours(dir, st.st_uid)))
+        rc = err_set(err, ERR_MISMATCH,
+                     "log '%s' belongs to user %u and has %u names, expected user %u and one",
+                     path, (unsigned)st.st_uid, (unsigned)st.st_nlink, (unsigned)geteuid());
+    else if (!(*file = fdopen(fd, special ? "a" : "a+")))
+        rc = err_sys(err, "cannot open log '%s'", path);
+    mem_free(dir);
+    if (rc && fd >= 0)
+        close(fd);
+    return rc;
+}
+
 int io_exchange(const char *a, const char *b, struct err *err)
 {
     if (syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
@@ -265,30 +301,88 @@ int io_exchange(const char *a, const char *b, struct err *err)
  * Where two folders cannot change places at once (1), the old one would be gone before the new
  * one is there: better said before hours of writing.
  */
-static int check_exchange(const char *temp, const char *path, struct err *err)
+static int check_exchange(const struct io_dir *dir, struct err *err)
 {
-    char *a = io_join(temp, "a"), *b = io_join(temp, "b");
+    char *a = io_join(dir->temp, "a"), *b = io_join(dir->temp, "b"), *in = io_join(b, "in");
     struct stat st;
+    struct statfs fs;
     int rc = 0;
 
-    if (lstat(path, &st) == 0) {
-        if (mkdir(a, 0777) || mkdir(b, 0777))
-            rc = err_sys(err, "cannot make a folder in '%s'", temp);
+    if (lstat(dir->path, &st) == 0) {
+        if (mkdir(a, 0777) || mkdir(b, 0777) || mkdir(in, 0777))
+            rc = err_sys(err, "cannot make a folder in '%s'", dir->temp);
         else
             rc = io_exchange(a, b, err);
+        /*
+         * overlayfs may rename no folder of a lower layer, and says so before it says that
+         * nothing is renamed to a folder in which something is.
+         */
+        if (rc == 0 && statfs(dir->path, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
+            rename(dir->path, a) && errno == EXDEV)
+            rc = 1;
         /* What stayed would be in the new folder. */
-        int stays = rmdir(a) | rmdir(b);
-        if (rc >= 0 && stays)
-            rc = err_sys(err, "cannot remove a folder in '%s'", temp);
+        if (rc >= 0 && io_empty_dir(dir->fd, dir->temp, err))
+            rc = -1;
     }
     mem_free(a);
     mem_free(b);
+    mem_free(in);
     return rc;
+}
+
+/* Nothing is put into another user's folder, and nothing in it is removed. */
+static int check_owner(const struct io_dir *dir, struct err *err)
+{
+    char *parent = io_parent(dir->temp);
+    struct stat st;
+    int rc = 0;
+
+    if (fstat(dir->fd, &st))
+        rc = err_sys(err, "cannot look at '%s'", dir->temp);
+    else if (!io_is_ours(parent, st.st_uid))
+        rc = err_set(err, ERR_MISMATCH, "'%s' belongs to user %u, expected user %u: remove it",
+                     dir->temp, (unsigned)st.st_uid, (unsigned)geteuid());
+    mem_free(parent);
+    return rc;
+}
+
+/*
+ * What a killed writer left is emptied, once nobody else may enter; the folder itself stays,
+ * for the lock is on it.
+ */
+static int take_over(const struct io_dir *dir, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(dir->fd, &st) || ((st.st_mode & 077) && fchmod(dir->fd, 0700)))
+        return err_sys(err, "cannot keep others out of '%s'", dir->temp);
+    return io_empty_dir(dir->fd, dir->temp, err);
+}
+
+/*
+ * The mode that mkdir gives here, by umask, set-group-ID bit and default ACL: a folder in the
+ * temporary has them, too.
+ */
+static int find_mode(struct io_dir *dir, struct err *err)
+{
+    struct stat st;
+
+    if (mkdirat(dir->fd, "mode", 0777) || fstatat(dir->fd, "mode", &st, AT_SYMLINK_NOFOLLOW) ||
+        unlinkat(dir->fd, "mode", AT_REMOVEDIR))
+        return err_sys(err, "cannot make a folder in '%s'", dir->temp);
+    dir->mode = st.st_mode & 07777;
+    return 0;
+}
+
+static int open_dir(struct io_dir *dir, struct err *err)
+{
+    dir->fd = open(dir->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return dir->fd < 0 ? err_sys(err, "cannot open folder '%s'", dir->temp) : 0;
 }
 
 int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *err)
 {
-    struct io_dir new = {.lock = -1, .force = force};
+    struct io_dir new = {.fd = -1, .force = force};
     int ours = 0;
 
     if (take_name(path, &new.path, err))
@@ -296,23 +390,18 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
     new.temp = io_temp_name(new.path);
     if (check_target(new.path, force, S_IFDIR, err))
         goto fail;
-    int made = mkdir(new.temp, 0777) == 0;
+    int made = mkdir(new.temp, 0700) == 0;
     if (!made && errno != EEXIST) {
         err_sys(err, "cannot make folder '%s'", new.temp);
         goto fail;
     }
-    new.lock = open(new.temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (new.lock < 0) {
-        err_sys(err, "cannot open folder '%s'", new.temp);
-        goto fail;
-    }
-    if (lock_temp(new.lock, made, new.temp, new.path, err))
+    if (open_dir(&new, err) || (!made && check_owner(&new, err)) ||
+        lock_temp(new.fd, made, new.temp, new.path, err) || (!made && take_over(&new, err)))
         goto fail;
     ours = 1;
-    /* What a killed writer left is emptied; the folder itself stays, for the lock is on it. */
-    if (io_empty_dir(new.lock, new.temp, err))
+    if (find_mode(&new, err))
         goto fail;
-    int cannot = force ? check_exchange(new.temp, new.path, err) : 0;
+    int cannot = force ? check_exchange(&new, err) : 0;
     if (cannot == 1 && force != IO_MAKE_WAY)
         err_set(
             err, ERR_SYS,
@@ -327,11 +416,98 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
 fail:
     if (ours)
         io_remove_tree(new.temp, &(struct err){0});
-    if (new.lock >= 0)
-        close(new.lock);
-    mem_free(new.path);
-    mem_free(new.temp);
+    io_dir_leave(&new);
     return -1;
+}
+
+int io_dir_enter(struct io_dir *dir, const char *path, struct err *err)
+{
+    *dir = (struct io_dir){.fd = -1, .path = mem_dup(path), .temp = io_temp_name(path)};
+    if (open_dir(dir, err) == 0)
+        return 0;
+    io_dir_leave(dir);
+    return -1;
+}
+
+void io_dir_leave(struct io_dir *dir)
+{
+    if (dir->fd >= 0)
+        close(dir->fd);
+    mem_free(dir->path);
+    mem_free(dir->temp);
+    *dir = (struct io_dir){.fd = -1};
+}
+
+/* The folder below `at` in which the last of the names lies (*name); made: where absent. */
+static int walk_down(int at, char **name, int made)
+{
+    int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (char *slash; fd >= 0 && (slash = strchr(*name, '/')); *name = slash + 1) {
+        *slash = 0;
+        int bad = made && mkdirat(fd, *name, 0777) && errno != EEXIST;
+        int below =
+            bad ? -1 : openat(fd, *name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int why = errno;
+        close(fd);
+        errno = why;
+        fd = below;
+    }
+    return fd;
+}
+
+/* What we make in a folder that is ours has its owner. */
+static int check_made(const struct io_dir *dir, int fd, struct err *err)
+{
+    struct stat a, b;
+
+    if (fstat(dir->fd, &a) || fstat(fd, &b))
+        return err_sys(err, "cannot look at '%s'", dir->temp);
+    if (a.st_uid != b.st_uid)
+        return err_set(err, ERR_MISMATCH, "'%s' belongs to user %u, expected user %u",
+                       dir->temp, (unsigned)a.st_uid, (unsigned)b.st_uid);
+    return 0;
+}
+
+int io_dir_open(const struct io_dir *dir, const char *path, int flags, mode_t mode, int *fd,
+                struct err *err)
+{
+    size_t head = strlen(dir->temp) + 1;
+    int making = (flags & O_CREAT) != 0, rc = 0;
+
+    assert(strlen(path) > head && strncmp(path, dir->temp, head - 1) == 0);
+    char *copy = mem_dup(path + head), *name = copy;
+    int at = walk_down(dir->fd, &name, making), new = -1;
+    if (at >= 0)
+        new = openat(at, name, flags | (making ? O_EXCL : 0) | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (new < 0)
+        rc = err_sys(err, "cannot %s '%s'", making ? "create" : "open", path);
+    else if (making)
+        rc = check_made(dir, new, err);
+    if (at >= 0)
+        close(at);
+    mem_free(copy);
+    if (rc == 0)
+        *fd = new;
+    else if (new >= 0)
+        close(new);
+    return rc;
+}
+
+int io_dir_put(const struct io_dir *dir, const char *name, const void *data, int64_t bytes,
+               struct err *err)
+{
+    char *path = io_join(dir->temp, name);
+    int fd = -1, rc = io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err);
+
+    if (rc == 0 && io_pwrite_all(fd, data, bytes, 0, err))
+        rc = err_prefix(err, "%s: ", path);
+    else if (rc == 0 && fsync(fd))
+        rc = err_sys(err, "cannot write '%s'", path);
+    if (fd >= 0)
+        close(fd);
+    mem_free(path);
+    return rc;
 }
 
 /* The folders below fd, and it: what is in the files is their writers' business. */
@@ -362,7 +538,12 @@ int io_dir_commit(struct io_dir *dir, struct err *err)
     int there = dir->force && lstat(dir->path, &st) == 0;
     int old = -1, rc = -1;
 
-    if (sync_folders(dir->lock, dir->temp, err))
+    if (fstat(dir->fd, &st) ||
+        ((st.st_mode & 07777) != dir->mode && fchmod(dir->fd, dir->mode))) {
+        err_sys(err, "cannot set the mode of '%s'", dir->temp);
+        goto done;
+    }
+    if (sync_folders(dir->fd, dir->temp, err))
         goto done;
     /* The old folder gets the temporary's name: locked, so that no writer takes it over. */
     if (there)
@@ -375,7 +556,12 @@ int io_dir_commit(struct io_dir *dir, struct err *err)
         mem_free(dir->temp);
         dir->temp = NULL;
     }
-    rc = sync_parent(dir->path, err);
+    /* Who may rename what is there may have put another folder in the temporary's place. */
+    rc = io_has_name(dir->fd, dir->path, err);
+    if (rc == 0)
+        err_set(err, ERR_MISMATCH, "'%s' is not what was written: somebody replaced it",
+                dir->path);
+    rc = rc == 1 ? sync_parent(dir->path, err) : -1;
 done:
     io_dir_abandon(dir); /* after an exchange the temporary is the old folder: removed */
     if (old >= 0)
@@ -389,11 +575,7 @@ void io_dir_abandon(struct io_dir *dir)
 
     if (dir->temp)
         io_remove_tree(dir->temp, &ignored);
-    if (dir->lock >= 0)
-        close(dir->lock);
-    mem_free(dir->path);
-    mem_free(dir->temp);
-    *dir = (struct io_dir){.lock = -1};
+    io_dir_leave(dir);
 }
 
 int io_dir_end(struct io_dir *dir, int rc, struct err *err)

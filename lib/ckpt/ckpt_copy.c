@@ -136,83 +136,97 @@ int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, s
     return rc;
 }
 
-/* A good file into another folder. */
-static int put_checked(const char *path, const char *to, const struct ckpt_source *s,
-                       const atomic_int *stop, struct err *err)
+/* A good file into the folder `to`, which is in dir->temp. */
+static int put_checked(const char *from, const struct io_dir *dir, const char *to,
+                       const struct ckpt_source *s, const atomic_int *stop, struct err *err)
 {
+    char *path = io_join(to, s->name);
     struct ckpt_source is = {0};
-    int fd = -1;
+    int fd = -1, rc = io_open(from, &fd, NULL, err);
 
-    if (io_open(path, &fd, NULL, err))
-        return -1;
-    int rc = ckpt_copy_file(fd, to, s->name, stop, &is, err);
-    close(fd);
-    if (rc)
-        return err_prefix(err, "%s: ", path);
-    return strcmp(is.hash, s->hash) ? err_at(err, path, 0, NULL, "changed while it was read")
-                                    : 0;
+    if (rc == 0) {
+        rc = ckpt_copy_file(fd, dir, path, stop, &is, err);
+        close(fd);
+        if (rc)
+            err_prefix(err, "%s: ", from);
+        else if (strcmp(is.hash, s->hash))
+            rc = err_at(err, from, 0, NULL, "changed while it was read");
+    }
+    mem_free(path);
+    return rc;
 }
 
-int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const char *to,
-                     struct err *err)
+int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct io_dir *dir,
+                     const char *to, struct err *err)
 {
     char *path = NULL;
 
     if (ckpt_find_source(c, s, &path, err))
         return -1;
-    int rc = put_checked(path, to, s, c->stop, err);
+    int rc = put_checked(path, dir, to, s, c->stop, err);
     mem_free(path);
     return rc;
 }
 
-int ckpt_take_sources(struct ckpt *c, const char *dir, struct err *err)
+int ckpt_take_sources(struct ckpt *c, const struct io_dir *dir, struct err *err)
 {
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
-        char *to = io_join(dir, ckpt_source_folder(s->keep));
-        rc = ckpt_take_source(c, s, to, err);
+        char *to = io_join(dir->temp, ckpt_source_folder(s->keep));
+        rc = ckpt_take_source(c, s, dir, to, err);
         mem_free(to);
     }
     return rc;
 }
 
-static int put_source(const char *dir, const char *copy, const struct ckpt_source *s,
+static int put_source(const struct io_dir *dir, const char *copy, const struct ckpt_source *s,
                       const atomic_int *stop, struct err *err)
 {
     const char *folder = ckpt_source_folder(s->keep);
-    char *from = io_join(dir, folder), *to = io_join(copy, folder);
-    char *path = io_join(from, s->name);
-    int rc = put_checked(path, to, s, stop, err);
+    char *own = io_join(dir->temp, folder), *from = io_join(own, s->name);
+    char *to = io_join(copy, folder);
+    int rc = put_checked(from, dir, to, s, stop, err);
 
+    mem_free(own);
     mem_free(from);
     mem_free(to);
-    mem_free(path);
     return rc;
 }
 
-int ckpt_put_small(const char *dir, int copies, const struct ckpt_small *what, struct err *err)
+static int put_small(const struct io_dir *dir, const char *folder, const char *name,
+                     const char *text, int64_t bytes, struct err *err)
+{
+    char *in = io_join(folder, name);
+    int rc = io_dir_put(dir, in, text, bytes, err);
+
+    mem_free(in);
+    return rc;
+}
+
+int ckpt_put_small(const struct io_dir *dir, int copies, const struct ckpt_small *what,
+                   struct err *err)
 {
     char name[CKPT_FILE_NAME];
     int rc = 0;
 
     /* The checkpoint's own manifest comes last. */
     for (int k = copies; rc == 0 && k >= 0; k--) {
-        ckpt_copy_folder(k, name);
-        char *to = k ? io_join(dir, name) : mem_dup(dir);
-        int sources = k && what->source ? what->source->count : 0;
         if (k)
-            rc = io_mkdir(to, err);
+            ckpt_copy_folder(k, name);
+        else
+            *name = 0;
+        char *to = io_join(dir->temp, name);
+        int sources = k && what->source ? what->source->count : 0;
         for (int i = 0; rc == 0 && i < sources; i++)
             rc = put_source(dir, to, &what->source->item[i], what->source->stop, err);
         if (rc == 0)
-            rc = ckpt_put_file(to, "config.json", what->config, (int64_t)strlen(what->config),
-                               err);
+            rc = put_small(dir, name, "config.json", what->config,
+                           (int64_t)strlen(what->config), err);
         if (rc == 0)
-            rc = ckpt_put_file(to, "manifest.json", what->manifest, what->manifest_bytes, err);
-        if (rc == 0 && k)
-            rc = io_fsync_path(to, err);
+            rc = put_small(dir, name, "manifest.json", what->manifest, what->manifest_bytes,
+                           err);
         mem_free(to);
     }
     return rc;

@@ -85,27 +85,6 @@ int ckpt_stopped(const atomic_int *stop, struct err *err)
                                      : 0;
 }
 
-int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
-                  struct err *err)
-{
-    char *path = io_join(dir, name);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int rc = -1;
-
-    if (fd < 0)
-        err_sys(err, "cannot create '%s'", path);
-    else if (io_pwrite_all(fd, data, bytes, 0, err))
-        err_prefix(err, "%s: ", path);
-    else if (fsync(fd))
-        err_sys(err, "cannot write '%s'", path);
-    else
-        rc = 0;
-    if (fd >= 0)
-        close(fd);
-    mem_free(path);
-    return rc;
-}
-
 void ckpt_flush(int fd, int64_t offset, int64_t bytes)
 {
     /* Advice alone, and not worth a call for a few pages: what the disk refuses, fsync says. */
@@ -140,51 +119,23 @@ static int pass(int fd, int to, const atomic_int *stop, int64_t *bytes, char hex
     return rc;
 }
 
-/* Makes the folders above dir/name. */
-static int make_parents(const char *dir, const char *name, struct err *err)
-{
-    const char *slash = strrchr(name, '/');
-    int rc;
-
-    if (!slash)
-        return io_mkdir(dir, err);
-    char *head = mem_dup(name);
-    head[slash - name] = 0;
-    char *path = io_join(dir, head);
-    rc = io_mkdir(path, err);
-    mem_free(path);
-    mem_free(head);
-    return rc;
-}
-
-int ckpt_copy_file(int from, const char *to, const char *name, const atomic_int *stop,
+int ckpt_copy_file(int from, const struct io_dir *dir, const char *to, const atomic_int *stop,
                    struct ckpt_source *is, struct err *err)
 {
-    char *target = io_join(to, name);
     struct stat st;
-    int out = -1, rc = -1;
+    int out = -1;
 
-    if (make_parents(to, name, err))
-        goto done;
-    if (fstat(from, &st)) {
-        err_sys(err, "cannot look at it");
-        goto done;
-    }
+    if (fstat(from, &st))
+        return err_sys(err, "cannot look at it");
     /* Who may not read the file may not read its copy; we must, for the copies after it. */
-    out = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, (st.st_mode & 0777) | S_IRUSR);
-    if (out < 0) {
-        err_sys(err, "cannot create '%s'", target);
-        goto done;
-    }
-    rc = pass(from, out, stop, &is->bytes, is->hash, err);
+    if (io_dir_open(dir, to, O_WRONLY | O_CREAT, (st.st_mode & 0777) | S_IRUSR, &out, err))
+        return -1;
+    int rc = pass(from, out, stop, &is->bytes, is->hash, err);
     if (rc == 0 && fsync(out))
         rc = err_sys(err, "cannot write");
     if (rc)
-        err_prefix(err, "copying to '%s': ", target);
-done:
-    if (out >= 0)
-        close(out);
-    mem_free(target);
+        err_prefix(err, "copying to '%s': ", to);
+    close(out);
     return rc;
 }
 

@@ -268,8 +268,9 @@ static int open_files(struct work *w, struct err *err)
 {
     const struct ckpt_move *what = w->m.what;
 
-    if (move_paths_open(&w->m.from, what->from_file, what->from_files, 0, !what->lost, err) ||
-        move_paths_open(&w->m.to, what->to_file, what->to_files, 1, 1, err))
+    if (move_paths_open(&w->m.from, what->from_file, what->from_files, NULL, !what->lost,
+                        err) ||
+        move_paths_open(&w->m.to, what->to_file, what->to_files, what->into, 1, err))
         return -1;
     w->syncs = w->m.to.first[what->to_files];
     return 0;

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "base/io.h"
 
 /*
  * Bytes on their way from one set of files into another in one pass: what split, merge, reshard
@@ -51,7 +52,8 @@ struct move_to {
 /* All borrowed. */
 struct ckpt_move {
     int from_files, to_files;
-    const struct move_file *from_file, *to_file; /* those of `to` are there, of their size */
+    const struct move_file *from_file, *to_file; /* those of `to` are there, of their size, */
+    const struct io_dir *into;                   /* in this temporary */
     int holes; /* those of `to` are new, and read as zeros: zeros need not be written */
     int64_t froms, tos;
     const struct move_from *from; /* [froms] */

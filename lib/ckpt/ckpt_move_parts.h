@@ -17,8 +17,8 @@ enum { MOVE_UNIT = 64 };
 /* All paths of all files of a side, numbered through; the first few stay open. */
 struct move_paths {
     const struct move_file *file;
-    int64_t *first; /* [files + 1] the number of a file's first path */
-    int written;    /* else read */
+    int64_t *first;            /* [files + 1] the number of a file's first path */
+    const struct io_dir *into; /* written in it; NULL: read */
     int kept;
     int *fd; /* [kept], -1: not open */
 };
@@ -39,8 +39,8 @@ struct mover {
  * Those that stay open are opened.  needed: a file whose only path cannot be is an error now;
  * else it is one when a piece of it is asked for.
  */
-int move_paths_open(struct move_paths *p, const struct move_file *file, int files, int written,
-                    int needed, struct err *err);
+int move_paths_open(struct move_paths *p, const struct move_file *file, int files,
+                    const struct io_dir *into, int needed, struct err *err);
 void move_paths_close(struct move_paths *p);
 
 /* A piece of `from` into the ring, from the first path that has it whole. */

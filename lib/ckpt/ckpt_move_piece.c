@@ -30,10 +30,10 @@ static int open_path(const struct move_paths *p, int file, int path, int *fd, st
     int new = -1, rc = 0;
     int64_t bytes = 0;
 
-    if (!p->written)
+    if (!p->into)
         rc = io_open(name, &new, &bytes, err);
-    else if ((new = open(name, O_WRONLY | O_CLOEXEC)) < 0)
-        rc = err_sys(err, "cannot open '%s'", name);
+    else if (io_dir_open(p->into, name, O_WRONLY, 0, &new, err))
+        rc = -1;
     else if (io_size(new, &bytes, err))
         rc = err_prefix(err, "%s: ", name);
     if (rc == 0 && bytes != p->file[file].bytes)
@@ -46,10 +46,10 @@ static int open_path(const struct move_paths *p, int file, int path, int *fd, st
     return rc;
 }
 
-int move_paths_open(struct move_paths *p, const struct move_file *file, int files, int written,
-                    int needed, struct err *err)
+int move_paths_open(struct move_paths *p, const struct move_file *file, int files,
+                    const struct io_dir *into, int needed, struct err *err)
 {
-    *p = (struct move_paths){.file = file, .written = written};
+    *p = (struct move_paths){.file = file, .into = into};
     p->first = mem_new((size_t)files + 1, sizeof *p->first);
     for (int f = 0; f < files; f++)
         p->first[f + 1] = p->first[f] + file[f].paths;

@@ -53,11 +53,11 @@ void ckpt_shard_release(struct ckpt_shard *s);
 /* The header, [file.header_bytes] at `head`. */
 void ckpt_shard_header(const struct ckpt_shard *s, void *head);
 /*
- * The file at path, or a copy of it, with its header and room for its blocks (holes: as
- * ckpt_make_room has them); the caller syncs and closes fd.
+ * The file at a path in dir->temp, or a copy of it, with its header and room for its blocks
+ * (holes: as ckpt_make_room has them); the caller syncs and closes fd.
  */
-int ckpt_shard_create(const struct ckpt_shard *s, const char *path, int holes, int *fd,
-                      struct err *err);
+int ckpt_shard_create(const struct ckpt_shard *s, const struct io_dir *dir, const char *path,
+                      int holes, int *fd, struct err *err);
 /* Its part of the manifest, a line of JSON, when all checksums are there; mem_free. */
 char *ckpt_shard_entry(const struct ckpt_shard *s);
 
@@ -73,7 +73,7 @@ const char *ckpt_source_folder(enum ckpt_keep keep);
  * config.json and manifest.json, last of all that is in dir; with copies (shape->copies), they
  * and source/ again in copy-1 ...  source NULL: there is none.
  */
-int ckpt_manifest_write(const char *dir, const struct ckpt_shape *shape,
+int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
                         const struct ckpt_sources *source, struct err *err);
 /*
@@ -98,14 +98,11 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
 /* Whether somebody asks to stop (NULL: nobody may): then -1. */
 int ckpt_stopped(const atomic_int *stop, struct err *err);
 
-/* Writes a whole small file into dir, synced. */
-int ckpt_put_file(const char *dir, const char *name, const void *data, int64_t bytes,
-                  struct err *err);
 /*
- * Copies an open file to to/name (folders made as needed), synced; is->bytes and is->hash are
- * of what was copied.
+ * Copies an open file to a path in dir->temp, synced, with its permissions; is->bytes and
+ * is->hash are of what was copied.
  */
-int ckpt_copy_file(int from, const char *to, const char *name, const atomic_int *stop,
+int ckpt_copy_file(int from, const struct io_dir *dir, const char *to, const atomic_int *stop,
                    struct ckpt_source *is, struct err *err);
 /*
  * Makes the new file so long: a disk that is too small says so now; where room cannot be asked

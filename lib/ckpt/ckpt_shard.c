@@ -165,16 +165,14 @@ int ckpt_make_room(int fd, int64_t bytes, int holes, struct err *err)
     return rc ? err_sys(err, "cannot write %" PRId64 " bytes", bytes) : 0;
 }
 
-int ckpt_shard_create(const struct ckpt_shard *s, const char *path, int holes, int *fd,
-                      struct err *err)
+int ckpt_shard_create(const struct ckpt_shard *s, const struct io_dir *dir, const char *path,
+                      int holes, int *fd, struct err *err)
 {
     char *head = NULL;
-    int new = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc = 0;
+    int new = -1, rc = io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &new, err);
     int64_t bytes = 0;
 
-    if (new < 0) {
-        rc = err_sys(err, "cannot create '%s'", path);
-    } else {
+    if (rc == 0) {
         shard_header(s, &head, &bytes);
         if (ckpt_make_room(new, s->file.bytes, holes, err) ||
             io_pwrite_all(new, head, bytes, 0, err))

@@ -30,15 +30,15 @@ static int write_blocks(struct ckpt_shard *s, int fd, ckpt_fill fill, void *arg,
     return rc;
 }
 
-int ckpt_write_shard(const char *dir, int rank, const struct ckpt_shape *shape, ckpt_fill fill,
-                     void *arg, char **entry, struct err *err)
+int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape *shape,
+                     ckpt_fill fill, void *arg, char **entry, struct err *err)
 {
     struct ckpt_shard s;
     int fd = -1;
 
     ckpt_shard_init(&s, shape, rank);
-    char *path = io_join(dir, s.file.name);
-    int rc = ckpt_shard_create(&s, path, 0, &fd, err);
+    char *path = io_join(dir->temp, s.file.name);
+    int rc = ckpt_shard_create(&s, dir, path, 0, &fd, err);
     if (rc == 0) {
         rc = write_blocks(&s, fd, fill, arg, err);
         if (rc)
@@ -52,7 +52,7 @@ int ckpt_write_shard(const char *dir, int rank, const struct ckpt_shape *shape, 
     return rc;
 }
 
-int ckpt_write_manifest(const char *dir, const struct ckpt_shape *shape,
+int ckpt_write_manifest(const struct io_dir *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run, struct err *err)
 {
     return ckpt_manifest_write(dir, shape, entry, run, NULL, err);

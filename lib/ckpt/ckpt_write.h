@@ -2,6 +2,7 @@
 #ifndef CKPT_CKPT_WRITE_H
 #define CKPT_CKPT_WRITE_H
 
+#include "base/io.h"
 #include "ckpt/ckpt.h"
 
 /* What all ranks that write one checkpoint agree on; all borrowed. */
@@ -19,17 +20,17 @@ typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *
                          struct err *err);
 
 /*
- * Writes rank's file into dir (there already: the temporary of an io_dir), synced.  Asks fill
+ * Writes rank's file into the temporary, synced.  Asks fill
  * for at most CKPT_BLOCK_ELEMS elements at a time, always inside the rank's G shard.  *entry is
  * the file's part of the manifest, a line of JSON, owned by the caller (mem_free).
  */
-int ckpt_write_shard(const char *dir, int rank, const struct ckpt_shape *shape, ckpt_fill fill,
-                     void *arg, char **entry, struct err *err);
+int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape *shape,
+                     ckpt_fill fill, void *arg, char **entry, struct err *err);
 /*
  * Writes config.json and manifest.json from the entries of all ranks, in rank order.  run is
  * NULL where there was none (split).  Last, before the folder is committed.
  */
-int ckpt_write_manifest(const char *dir, const struct ckpt_shape *shape,
+int ckpt_write_manifest(const struct io_dir *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run, struct err *err);
 
 #endif

@@ -139,12 +139,13 @@ static void damaged(void *arg, int64_t piece, const char *path, const char *hash
 
 /* --- files --- */
 
-static int create_file(const struct merge_file *f, const char *path, int holes, struct err *err)
+static int create_file(const struct merge_file *f, const struct io_dir *dir, const char *path,
+                       int holes, struct err *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc;
+    int fd = -1, rc = io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err);
 
-    if (fd < 0)
-        return err_sys(err, "cannot create '%s'", path);
+    if (rc)
+        return -1;
     rc = ckpt_make_room(fd, f->bytes, holes, err) ||
                  io_pwrite_all(fd, f->head, f->head_bytes, 0, err)
              ? -1
@@ -156,10 +157,11 @@ static int create_file(const struct merge_file *f, const char *path, int holes, 
     return rc ? rc : io_close(fd, path, err);
 }
 
-static int create_all(const struct merge_plan *p, char *const *path, int holes, struct err *err)
+static int create_all(const struct merge_plan *p, const struct io_dir *dir, char *const *path,
+                      int holes, struct err *err)
 {
     for (int f = 0; f < p->files; f++)
-        if (ckpt_stopped(p->c->stop, err) || create_file(&p->file[f], path[f], holes, err))
+        if (ckpt_stopped(p->c->stop, err) || create_file(&p->file[f], dir, path[f], holes, err))
             return -1;
     return 0;
 }
@@ -176,8 +178,8 @@ static struct move_file *files_from(const struct merge_plan *p, const struct ckp
     return file;
 }
 
-static int move_all(struct pieces *s, char *const *path, const struct tool_merging *what,
-                    struct err *err)
+static int move_all(struct pieces *s, const struct io_dir *dir, char *const *path,
+                    const struct tool_merging *what, struct err *err)
 {
     const struct merge_plan *p = s->p;
     struct ckpt_paths shards;
@@ -192,6 +194,7 @@ static int move_all(struct pieces *s, char *const *path, const struct tool_mergi
                              .from_file = from,
                              .to_files = p->files,
                              .to_file = to,
+                             .into = dir,
                              .froms = s->froms,
                              .from = s->from,
                              .tos = s->tos,
@@ -206,7 +209,8 @@ static int move_all(struct pieces *s, char *const *path, const struct tool_mergi
                              .damaged = damaged};
 
     move.holes = ckpt_has_holes(from, move.from_files);
-    int rc = create_all(p, path, move.holes, err) || ckpt_move(&move, &result, err) ? -1 : 0;
+    int rc =
+        create_all(p, dir, path, move.holes, err) || ckpt_move(&move, &result, err) ? -1 : 0;
 
     if (rc == 0)
         ckpt_healed_add(&p->c->healed, result.healed, &result.wound);
@@ -216,16 +220,16 @@ static int move_all(struct pieces *s, char *const *path, const struct tool_mergi
     return rc;
 }
 
-int merge_move(const struct merge_plan *p, const char *dir, const struct tool_merging *what,
-               struct err *err)
+int merge_move(const struct merge_plan *p, const struct io_dir *dir,
+               const struct tool_merging *what, struct err *err)
 {
     struct pieces s = {.p = p, .fuse = {.ckpt = p->c}};
     char **path = mem_new((size_t)p->files, sizeof *path);
 
     for (int f = 0; f < p->files; f++)
-        path[f] = io_join(dir, p->file[f].name);
+        path[f] = io_join(dir->temp, p->file[f].name);
     add_all(&s);
-    int rc = move_all(&s, path, what, err);
+    int rc = move_all(&s, dir, path, what, err);
     for (int f = 0; f < p->files; f++)
         mem_free(path[f]);
     mem_free(path);

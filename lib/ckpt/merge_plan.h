@@ -48,9 +48,9 @@ int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *limits, s
 int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struct err *err);
 /* The text of model.safetensors.index.json, for mem_free; as transformers writes it. */
 void merge_plan_index(const struct merge_plan *p, char **text, int64_t *bytes);
-/* Writes the files into dir, synced. */
-int merge_move(const struct merge_plan *p, const char *dir, const struct tool_merging *what,
-               struct err *err);
+/* Writes the files into dir->temp, synced. */
+int merge_move(const struct merge_plan *p, const struct io_dir *dir,
+               const struct tool_merging *what, struct err *err);
 void merge_plan_release(struct merge_plan *p);
 
 #endif

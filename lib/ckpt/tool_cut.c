@@ -21,7 +21,8 @@ static int create_files(const struct ckpt_shard *shard, const struct ckpt_paths 
         for (int k = 0; k < p->file[r].paths; k++) {
             int fd = -1;
             if (ckpt_stopped(move->stop, err) ||
-                ckpt_shard_create(&shard[r], p->file[r].path[k], move->holes, &fd, err) ||
+                ckpt_shard_create(&shard[r], move->into, p->file[r].path[k], move->holes, &fd,
+                                  err) ||
                 io_close(fd, p->file[r].path[k], err))
                 return -1;
         }
@@ -29,17 +30,19 @@ static int create_files(const struct ckpt_shard *shard, const struct ckpt_paths 
     return 0;
 }
 
-static int fill_files(const char *dir, const struct tool_cut *what, struct ckpt_move *move,
-                      struct ckpt_shard *shard, struct move_result *result, struct err *err)
+static int fill_files(const struct io_dir *dir, const struct tool_cut *what,
+                      struct ckpt_move *move, struct ckpt_shard *shard,
+                      struct move_result *result, struct err *err)
 {
     int shards = what->shape->layout->groups.ranks;
     struct ckpt_paths paths;
     struct move_to *to = ckpt_pieces_to(shard, shards, what->is, &move->tos);
 
-    ckpt_paths_new(&paths, dir, shard, shards);
+    ckpt_paths_new(&paths, dir->temp, shard, shards);
     move->to = to;
     move->to_files = paths.files;
     move->to_file = paths.file;
+    move->into = dir;
     move->holes = ckpt_has_holes(move->from_file, move->from_files);
     int rc = create_files(shard, &paths, move, err) || ckpt_move(move, result, err) ? -1 : 0;
     ckpt_paths_release(&paths);
@@ -47,7 +50,7 @@ static int fill_files(const char *dir, const struct tool_cut *what, struct ckpt_
     return rc;
 }
 
-static int put_manifest(const char *dir, const struct tool_cut *what,
+static int put_manifest(const struct io_dir *dir, const struct tool_cut *what,
                         const struct ckpt_shard *shard, struct err *err)
 {
     int shards = what->shape->layout->groups.ranks;
@@ -72,7 +75,7 @@ static int put_manifest(const char *dir, const struct tool_cut *what,
     return rc;
 }
 
-int tool_cut(const char *dir, const struct tool_cut *what, struct ckpt_move *move,
+int tool_cut(const struct io_dir *dir, const struct tool_cut *what, struct ckpt_move *move,
              struct move_result *result, struct err *err)
 {
     int shards = what->shape->layout->groups.ranks;

@@ -59,14 +59,15 @@ void ckpt_model_header(const struct model *m, enum dtype type, int adapters, cha
     mem_free(tensor);
 }
 
-static int put_weights(const struct init *in, const char *path, struct err *err)
+static int put_weights(const struct init *in, const struct io_dir *dir, const char *path,
+                       struct err *err)
 {
     char *head = NULL;
     int64_t at = 0, elems = 0;
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc;
+    int fd = -1, rc = io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err);
 
-    if (fd < 0)
-        return err_sys(err, "cannot create '%s'", path);
+    if (rc)
+        return -1;
     ckpt_model_header(in->m, in->type, 0, &head, &at, &elems);
     rc = io_pwrite_all(fd, head, at, 0, err);
     for (int i = 0; rc == 0 && i < in->m->tensors; i++) {
@@ -97,9 +98,9 @@ int tool_init(const struct model *m, uint64_t seed, const atomic_int *stop,
     in.values = mem_new(CHUNK, sizeof *in.values);
     in.cast = mem_new(CHUNK, (size_t)dtype_bytes(in.type));
     char *path = io_join(dir.temp, "model.safetensors");
-    int rc = put_weights(&in, path, err);
+    int rc = put_weights(&in, &dir, path, err);
     if (rc == 0)
-        rc = ckpt_put_file(dir.temp, "config.json", m->config, (int64_t)strlen(m->config), err);
+        rc = io_dir_put(&dir, "config.json", m->config, (int64_t)strlen(m->config), err);
     rc = io_dir_end(&dir, rc, err);
     mem_free(path);
     mem_free(in.values);

@@ -14,31 +14,32 @@
 #include "ckpt/tool_parts.h"
 #include "ckpt/peft.h"
 
-static int put_text(const char *dir, const char *name, char *text, int64_t bytes,
+static int put_text(const struct io_dir *dir, const char *name, char *text, int64_t bytes,
                     struct err *err)
 {
-    int rc = ckpt_put_file(dir, name, text, bytes, err);
+    int rc = io_dir_put(dir, name, text, bytes, err);
 
     mem_free(text);
     return rc;
 }
 
 /* What else was in the folder; anew: without what the new weights make another. */
-static int restore_others(struct ckpt *c, int anew, const char *to, struct err *err)
+static int restore_others(struct ckpt *c, int anew, const struct io_dir *to, struct err *err)
 {
     for (int i = 0; i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
         if (s->keep != CKPT_KEEP_FILE || (anew && (strcmp(s->name, HF_INDEX_NAME) == 0 ||
                                                    strcmp(s->name, "config.json") == 0)))
             continue;
-        if (ckpt_take_source(c, s, to, err))
+        if (ckpt_take_source(c, s, to, to->temp, err))
             return -1;
     }
     return 0;
 }
 
 /* What stands beside new weights. */
-static int put_beside(const struct merge_plan *p, int adapters, const char *to, struct err *err)
+static int put_beside(const struct merge_plan *p, int adapters, const struct io_dir *to,
+                      struct err *err)
 {
     const struct model *m = &p->c->model;
     char *text = NULL;
@@ -57,7 +58,7 @@ static int put_beside(const struct merge_plan *p, int adapters, const char *to, 
     if (dtype_parse(m->dtype, &said, err))
         return -1;
     if (said == p->want)
-        return ckpt_put_file(to, "config.json", m->config, (int64_t)strlen(m->config), err);
+        return io_dir_put(to, "config.json", m->config, (int64_t)strlen(m->config), err);
     hf_config_as(m->config, p->want, &text, &bytes);
     return put_text(to, "config.json", text, bytes, err);
 }
@@ -72,8 +73,8 @@ static int has_headers(const struct ckpt *c)
 }
 
 /* Everything of the folder but its name; the weights, which take long, last. */
-static int fill_folder(struct merge_plan *p, const struct tool_merging *what, const char *to,
-                       struct err *err)
+static int fill_folder(struct merge_plan *p, const struct tool_merging *what,
+                       const struct io_dir *to, struct err *err)
 {
     const struct ckpt_limits *limits =
         what->means.limits ? what->means.limits : &ckpt_limits_usual;
@@ -121,7 +122,7 @@ int tool_merge(const char *from, const struct tool_merging *what, struct tool_ta
                  ? -1
                  : 0;
     if (rc == 0) {
-        int bad = fill_folder(&plan, what, dir.temp, err);
+        int bad = fill_folder(&plan, what, &dir, err);
         rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
     if (what->means.healed)

@@ -23,13 +23,13 @@ struct tool_cut {
     int converted;                     /* the params are of another type than they were ... */
     enum dtype type;                   /* ... of this: config.json says so */
     const struct ckpt_run *run;        /* NULL: there was none */
-    const struct ckpt_sources *source; /* in dir already */
+    const struct ckpt_sources *source; /* in dir->temp already */
 };
 /*
- * Makes its shards in dir, with their copies, fills them from move's stream (its `to` side is
- * filled in here), and writes the manifest.
+ * Makes its shards in dir->temp, with their copies, fills them from move's stream (its `to`
+ * side is filled in here), and writes the manifest.
  */
-int tool_cut(const char *dir, const struct tool_cut *what, struct ckpt_move *move,
+int tool_cut(const struct io_dir *dir, const struct tool_cut *what, struct ckpt_move *move,
              struct move_result *result, struct err *err);
 /*
  * Whether what merge needs is worth keeping: headers, and what speaks of a type or of files,

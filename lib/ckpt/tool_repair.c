@@ -178,13 +178,13 @@ static int take_header(const struct repair *r, int file, void *head, struct err 
     return rc;
 }
 
-static int put_shell(const char *path, const struct ckpt_file *f, const void *head, int holes,
-                     struct err *err)
+static int put_shell(const struct io_dir *dir, const char *path, const struct ckpt_file *f,
+                     const void *head, int holes, struct err *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc = 0;
+    int fd = -1, rc = io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err);
 
-    if (fd < 0)
-        return err_sys(err, "cannot create '%s'", path);
+    if (rc)
+        return -1;
     if (ckpt_make_room(fd, f->bytes, holes, err) ||
         io_pwrite_all(fd, head, f->header_bytes, 0, err))
         rc = err_prefix(err, "%s: ", path);
@@ -194,8 +194,8 @@ static int put_shell(const char *path, const struct ckpt_file *f, const void *he
 }
 
 /* The new shards and their copies, without what lies in them. */
-static int put_shells(const struct repair *r, const struct ckpt_paths *new, int holes,
-                      struct err *err)
+static int put_shells(const struct repair *r, const struct io_dir *dir,
+                      const struct ckpt_paths *new, int holes, struct err *err)
 {
     const struct ckpt *c = r->c;
     int rc = 0;
@@ -207,7 +207,7 @@ static int put_shells(const struct repair *r, const struct ckpt_paths *new, int 
             rc = take_header(r, f, head, err);
         for (int k = 0; rc == 0 && k <= c->copies; k++)
             rc = ckpt_stopped(c->stop, err) ||
-                         put_shell(new->file[f].path[k], &c->file[f], head, holes, err)
+                         put_shell(dir, new->file[f].path[k], &c->file[f], head, holes, err)
                      ? -1
                      : 0;
         mem_free(head);
@@ -223,7 +223,7 @@ static void say_damaged(void *arg, int64_t piece, const char *path, const char *
     ckpt_say_damaged(c, &c->block[piece], path, hash, err);
 }
 
-static int move_blocks(const struct repair *r, const char *dir, struct err *err)
+static int move_blocks(const struct repair *r, const struct io_dir *dir, struct err *err)
 {
     struct ckpt *c = r->c;
     struct ckpt_paths old, new;
@@ -238,11 +238,12 @@ static int move_blocks(const struct repair *r, const char *dir, struct err *err)
         at += b->bytes;
     }
     ckpt_paths_open(&old, c);
-    ckpt_paths_of(&new, c, dir);
+    ckpt_paths_of(&new, c, dir->temp);
     struct ckpt_move move = {.from_files = old.files,
                              .from_file = old.file,
                              .to_files = new.files,
                              .to_file = new.file,
+                             .into = dir,
                              .holes = ckpt_has_holes(old.file, old.files),
                              .froms = c->blocks,
                              .from = from,
@@ -255,7 +256,7 @@ static int move_blocks(const struct repair *r, const char *dir, struct err *err)
                              .ear = r->means->ear,
                              .damaged = say_damaged,
                              .tell = r->means->tell};
-    int rc = put_shells(r, &new, move.holes, err) || ckpt_move(&move, NULL, err) ? -1 : 0;
+    int rc = put_shells(r, dir, &new, move.holes, err) || ckpt_move(&move, NULL, err) ? -1 : 0;
     ckpt_paths_release(&old);
     ckpt_paths_release(&new);
     mem_free(from);
@@ -263,7 +264,7 @@ static int move_blocks(const struct repair *r, const char *dir, struct err *err)
     return rc;
 }
 
-static int put_small(const struct repair *r, const char *dir, struct err *err)
+static int put_small(const struct repair *r, const struct io_dir *dir, struct err *err)
 {
     struct ckpt *c = r->c;
     const struct ckpt_limits *limits = r->means->limits ? r->means->limits : &ckpt_limits_usual;
@@ -294,10 +295,8 @@ static int repair(struct repair *r, struct io_dir *dir, struct err *err)
     }
     tell_all_lost(r);
     if (!r->lost)
-        rc = move_blocks(r, dir->temp, err) || put_small(r, dir->temp, err) ||
-                     io_dir_commit(dir, err)
-                 ? -1
-                 : 0;
+        rc = move_blocks(r, dir, err) || put_small(r, dir, err) || io_dir_commit(dir, err) ? -1
+                                                                                           : 0;
     if (json) {
         jout_close(&r->j, ']');
         jout_open(&r->j, "rebuilt", '[');
@@ -329,7 +328,7 @@ int tool_repair(const char *from, const struct tool_means *means, int json, FILE
                        from);
     if (ckpt_open_any(&c, from, means->limits ? means->limits : &ckpt_limits_usual, 1, err))
         return -1;
-    struct io_dir dir = {.lock = -1};
+    struct io_dir dir = {.fd = -1};
     /* The target is taken first: one that is refused is so before all is read. */
     int rc = tool_check_apart(from, to.dir, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||

@@ -32,7 +32,7 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
 }
 
 /* What merge needs, checked on the way; *list is what the new one has of it. */
-static int copy_source(struct ckpt *c, const char *dir, int converted,
+static int copy_source(struct ckpt *c, const struct io_dir *dir, int converted,
                        struct ckpt_sources *list, struct err *err)
 {
     int rc = 0;
@@ -42,9 +42,9 @@ static int copy_source(struct ckpt *c, const char *dir, int converted,
         const struct ckpt_source *s = &c->source.item[i];
         if (!tool_keeps(s->keep, s->name, converted))
             continue;
-        char *to = io_join(dir, ckpt_source_folder(s->keep));
+        char *to = io_join(dir->temp, ckpt_source_folder(s->keep));
         list->item[list->count++] = *s;
-        rc = ckpt_take_source(c, s, to, err);
+        rc = ckpt_take_source(c, s, dir, to, err);
         mem_free(to);
     }
     return rc;
@@ -59,7 +59,7 @@ static void say_damaged(void *arg, int64_t piece, const char *path, const char *
 }
 
 static int move_states(struct ckpt *c, const struct tool_resharding *what,
-                       const struct tool_cut *cut, const char *dir, struct err *err)
+                       const struct tool_cut *cut, const struct io_dir *dir, struct err *err)
 {
     struct ckpt_paths paths;
     struct move_result result;
@@ -86,8 +86,8 @@ static int move_states(struct ckpt *c, const struct tool_resharding *what,
 }
 
 /* Everything of the new checkpoint but its name. */
-static int fill_folder(struct ckpt *c, const struct tool_resharding *what, const char *dir,
-                       struct err *err)
+static int fill_folder(struct ckpt *c, const struct tool_resharding *what,
+                       const struct io_dir *dir, struct err *err)
 {
     struct layout layout;
     struct ckpt_shape shape = {&c->model, &layout,    what->strategy,
@@ -127,7 +127,7 @@ int tool_reshard(const char *from, const struct tool_resharding *what, struct to
                  ? -1
                  : 0;
     if (rc == 0) {
-        int bad = fill_folder(&c, what, dir.temp, err);
+        int bad = fill_folder(&c, what, &dir, err);
         rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
     if (what->means.healed)

@@ -176,7 +176,7 @@ static int check_files(const struct filling *f, const struct stat *was, struct e
     return rc;
 }
 
-static int put_header(const char *dir, const struct st *st, const char *name,
+static int put_header(const struct io_dir *dir, const struct st *st, const char *name,
                       struct ckpt_source *s, struct err *err)
 {
     void *head = NULL;
@@ -188,8 +188,11 @@ static int put_header(const char *dir, const struct st *st, const char *name,
     if (rc == 0 && io_pread_all(fd, head, st->data, 0, err))
         rc = err_prefix(err, "%s: ", st->path);
     close(fd);
-    if (rc == 0)
-        rc = ckpt_put_file(dir, name, head, st->data, err);
+    if (rc == 0) {
+        char *path = io_join(ckpt_source_folder(CKPT_KEEP_HEADER), name);
+        rc = io_dir_put(dir, path, head, st->data, err);
+        mem_free(path);
+    }
     if (rc == 0) {
         *s = (struct ckpt_source){
             mem_dup(name), CKPT_KEEP_HEADER, st->data, st->file_bytes, {0}};
@@ -200,12 +203,11 @@ static int put_header(const char *dir, const struct st *st, const char *name,
 }
 
 /* The data of a file's buffers into a file of their own; *bytes 0: there are none. */
-static int put_rest(const char *dir, const struct hf *hf, int file, int64_t *bytes,
-                    struct err *err)
+static int put_rest(const struct io_dir *dir, const char *path, const struct hf *hf,
+                    const struct st *st, int64_t *bytes, struct err *err)
 {
-    const struct st *st = &hf->file[file];
     const struct model_tensor *t;
-    char *path = io_join(dir, hf->name[file]), *buffer = mem_new(REST_BYTES, 1);
+    char *buffer = mem_new(REST_BYTES, 1);
     int fd = -1, rc = 0;
 
     *bytes = 0;
@@ -213,12 +215,8 @@ static int put_rest(const char *dir, const struct hf *hf, int file, int64_t *byt
         const struct st_tensor *b = &st->tensor[i];
         if (hf_role(hf->model, b->name, &t) != HF_BUFFER)
             continue;
-        if (fd < 0) {
-            rc = io_mkdir(dir, err);
-            fd = rc ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-            if (rc == 0 && fd < 0)
-                rc = err_sys(err, "cannot create '%s'", path);
-        }
+        if (fd < 0)
+            rc = io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err);
         for (int64_t at = 0, n; rc == 0 && at < b->last - b->first; at += n) {
             if ((rc = ckpt_stopped(hf->stop, err)))
                 break;
@@ -234,17 +232,16 @@ static int put_rest(const char *dir, const struct hf *hf, int file, int64_t *byt
     if (fd >= 0)
         close(fd);
     mem_free(buffer);
-    mem_free(path);
     return rc;
 }
 
-static int keep_rest(const char *dir, const struct hf *hf, int file, struct ckpt_sources *list,
-                     struct err *err)
+static int keep_rest(const struct io_dir *dir, const struct hf *hf, int file,
+                     struct ckpt_sources *list, struct err *err)
 {
     struct ckpt_source *s = &list->item[list->count];
-    char *folder = io_join(dir, ckpt_source_folder(CKPT_KEEP_REST));
+    char *folder = io_join(dir->temp, ckpt_source_folder(CKPT_KEEP_REST));
     char *path = io_join(folder, hf->name[file]);
-    int rc = put_rest(folder, hf, file, &s->bytes, err);
+    int rc = put_rest(dir, path, hf, &hf->file[file], &s->bytes, err);
 
     if (rc == 0 && s->bytes) {
         rc = ckpt_hash_file(path, hf->stop, &s->bytes, s->hash, err);
@@ -258,27 +255,25 @@ static int keep_rest(const char *dir, const struct hf *hf, int file, struct ckpt
     return rc;
 }
 
-static int keep_weights(const char *dir, const struct hf *hf, struct ckpt_sources *list,
-                        struct err *err)
+static int keep_weights(const struct io_dir *dir, const struct hf *hf,
+                        struct ckpt_sources *list, struct err *err)
 {
-    char *headers = io_join(dir, ckpt_source_folder(CKPT_KEEP_HEADER));
-    int rc = io_mkdir(headers, err);
+    int rc = 0;
 
     for (int i = 0; rc == 0 && i < hf->files; i++) {
-        rc = put_header(headers, &hf->file[i], hf->name[i], &list->item[list->count], err);
+        rc = put_header(dir, &hf->file[i], hf->name[i], &list->item[list->count], err);
         list->count += rc == 0;
         if (rc == 0)
             rc = keep_rest(dir, hf, i, list, err);
     }
-    mem_free(headers);
     return rc;
 }
 
 /* Puts all that merge needs into dir/source and lists it; the list is what got there. */
-static int put_source(const char *dir, const struct hf *hf, int converted,
+static int put_source(const struct io_dir *dir, const struct hf *hf, int converted,
                       struct ckpt_sources *list, struct err *err)
 {
-    char *files = io_join(dir, ckpt_source_folder(CKPT_KEEP_FILE));
+    char *files = io_join(dir->temp, ckpt_source_folder(CKPT_KEEP_FILE));
     int rc;
 
     list->item = mem_new((size_t)(2 * hf->files + hf->others), sizeof *list->item);
@@ -287,13 +282,14 @@ static int put_source(const char *dir, const struct hf *hf, int converted,
         struct ckpt_source *s = &list->item[list->count];
         if (!tool_keeps(CKPT_KEEP_FILE, hf->other[i], converted))
             continue;
+        char *to = io_join(files, hf->other[i]);
         int fd = -1;
-        rc = hf_open_other(hf, i, &fd, err) ||
-                     ckpt_copy_file(fd, files, hf->other[i], hf->stop, s, err)
+        rc = hf_open_other(hf, i, &fd, err) || ckpt_copy_file(fd, dir, to, hf->stop, s, err)
                  ? -1
                  : 0;
         if (fd >= 0)
             close(fd);
+        mem_free(to);
         if (rc == 0) {
             s->name = mem_dup(hf->other[i]);
             s->whole = s->bytes;
@@ -305,7 +301,7 @@ static int put_source(const char *dir, const struct hf *hf, int converted,
 }
 
 /* The files, read by their names: what is there is what was opened. */
-static int move_weights(const char *dir, struct filling *f, const struct tool_cut *cut,
+static int move_weights(const struct io_dir *dir, struct filling *f, const struct tool_cut *cut,
                         struct err *err)
 {
     const struct tool_means *means = &f->what->means;
@@ -333,8 +329,8 @@ static int move_weights(const char *dir, struct filling *f, const struct tool_cu
 }
 
 /* Everything of the checkpoint but its name. */
-static int fill_folder(const char *dir, struct filling *f, const struct ckpt_shape *shape,
-                       struct err *err)
+static int fill_folder(const struct io_dir *dir, struct filling *f,
+                       const struct ckpt_shape *shape, struct err *err)
 {
     struct ckpt_sources list = {.stop = f->hf->stop};
     struct ckpt_state is[CKPT_STATES_MAX];
@@ -457,7 +453,7 @@ int tool_split(const char *from, const struct tool_splitting *what, struct tool_
     f.model = shape.model;
     if (io_dir_create(&dir, to.dir, to.force, err))
         goto done;
-    rc = fill_folder(dir.temp, &f, &shape, err);
+    rc = fill_folder(&dir, &f, &shape, err);
     rc = io_dir_end(&dir, rc, err);
 done:
     mem_free(f.first);

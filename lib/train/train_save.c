@@ -14,6 +14,7 @@
  * what the manifest needs of a rank lies in a file beside its shard.  What is frozen does not
  * change and is read where it lies.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +40,7 @@ struct train_saver {
     struct ckpt_shape shape;
     struct ckpt_run run;
     char name[40], strategy[4];
-    char *temp;        /* owned; the folder that is being filled, on every rank */
+    char *path;        /* owned; where the checkpoint will be, on every rank */
     struct io_dir dir; /* rank 0's */
     struct arena arena;
     struct copy *copy; /* [units], owned; NULL: states are read where they are */
@@ -100,27 +101,44 @@ static int fill(void *arg, int unit, int state, struct range at, void *out, stru
 }
 
 /* "shard-00003.json": a rank's part of the manifest, until there is one. */
-static char *entry_path(const struct train_saver *s, int rank)
+static void entry_name(int rank, char name[32])
 {
-    char name[32];
-
-    snprintf(name, sizeof name, "shard-%05d.json", rank);
-    return io_join(s->temp, name);
+    snprintf(name, 32, "shard-%05d.json", rank);
 }
 
 static int write_shard(struct train_saver *s, struct err *err)
 {
-    char *entry = NULL, *path = entry_path(s, s->train->world->rank);
-    struct io_out out;
-    int rc = ckpt_write_shard(s->temp, s->train->world->rank, &s->shape, fill, s, &entry, err);
+    int rank = s->train->world->rank;
+    char *entry = NULL, name[32];
+    struct io_dir dir;
 
+    if (io_dir_enter(&dir, s->path, err))
+        return -1;
+    int rc = ckpt_write_shard(&dir, rank, &s->shape, fill, s, &entry, err);
+    entry_name(rank, name);
     if (rc == 0)
-        rc = io_create(&out, path, 1, err);
-    if (rc == 0) {
-        fputs(entry, out.file);
-        rc = io_commit(&out, err);
-    }
+        rc = io_dir_put(&dir, name, entry, (int64_t)strlen(entry), err);
     mem_free(entry);
+    io_dir_leave(&dir);
+    return rc;
+}
+
+/* Read and removed; owned by the caller. */
+static int take_entry(const struct train_saver *s, int rank, char **entry, struct err *err)
+{
+    char name[32];
+    int64_t bytes;
+    int fd = -1;
+
+    entry_name(rank, name);
+    char *path = io_join(s->dir.temp, name);
+    int rc = io_dir_open(&s->dir, path, O_RDONLY, 0, &fd, err);
+    if (rc == 0) {
+        rc = io_read_all(fd, path, ENTRY_BYTES_MAX, NULL, entry, &bytes, err);
+        close(fd);
+    }
+    if (rc == 0 && unlinkat(s->dir.fd, name, 0))
+        rc = err_sys(err, "cannot remove '%s'", path);
     mem_free(path);
     return rc;
 }
@@ -132,16 +150,10 @@ static int publish(struct train_saver *s, struct err *err)
     int ranks = t->world->ranks, rc = 0;
     char **entry = mem_new((size_t)ranks, sizeof *entry);
 
-    for (int r = 0; rc == 0 && r < ranks; r++) {
-        char *path = entry_path(s, r);
-        int64_t bytes;
-        rc = io_read_text(path, ENTRY_BYTES_MAX, &entry[r], &bytes, err);
-        if (rc == 0 && unlink(path))
-            rc = err_sys(err, "cannot remove '%s'", path);
-        mem_free(path);
-    }
+    for (int r = 0; rc == 0 && r < ranks; r++)
+        rc = take_entry(s, r, &entry[r], err);
     if (rc == 0)
-        rc = ckpt_write_manifest(s->temp, &s->shape, (const char *const *)entry, &s->run, err);
+        rc = ckpt_write_manifest(&s->dir, &s->shape, (const char *const *)entry, &s->run, err);
     for (int r = 0; r < ranks; r++)
         mem_free(entry[r]);
     mem_free(entry);
@@ -213,11 +225,9 @@ static void name_it(struct train_saver *s)
                                .data_tokens = t->data.train,
                                .data_seq = t->data.seq,
                                .data_sum = t->data.sum};
-    mem_free(s->temp);
-    char *path = io_join(t->home, s->name);
-    s->temp = io_temp_name(path);
-    s->rc = t->world->rank == 0 ? io_dir_create(&s->dir, path, IO_MAKE_WAY, &s->err) : 0;
-    mem_free(path);
+    mem_free(s->path);
+    s->path = io_join(t->home, s->name);
+    s->rc = t->world->rank == 0 ? io_dir_create(&s->dir, s->path, IO_MAKE_WAY, &s->err) : 0;
     s->phase = BEGUN;
 }
 
@@ -321,7 +331,7 @@ int train_save_open(struct train *t, struct err *err)
                                                   {"master", DTYPE_F32},
                                                   {"exp_avg", DTYPE_F32},
                                                   {"exp_avg_sq", DTYPE_F32}}},
-                              .dir = {.lock = -1}};
+                              .dir = {.fd = -1}};
     plan_strategy_name(t->plan.strategy, s->strategy);
     s->ranges = mem_new((size_t)layout_ranges_max(s->shape.layout), sizeof *s->ranges);
     rc = dtype_parse(m->dtype, &s->shape.state[0].type, err);
@@ -368,7 +378,7 @@ void train_save_close(struct train *t)
     arena_release(&s->arena);
     mem_free(s->copy);
     mem_free(s->ranges);
-    mem_free(s->temp);
+    mem_free(s->path);
     mem_free(s);
     t->saver = NULL;
 }

@@ -30,10 +30,15 @@ kib, most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, int(sys.argv
 sys.exit(rc or (f"{kib} KiB, expected at most {most}" if kib > most else 0))' "$@"
 }
 
+# as UID COMMAND...
+as() {
+    setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"
+}
+
 # run_as_user COMMAND...: as somebody who owns nothing here.
 run_as_user() {
     if [ "$(id -u)" = 0 ]; then
-        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+        as 65534 "$@"
     else
         "$@"
     fi

@@ -488,6 +488,74 @@ static void a_killed_writers_folder_is_emptied(void **state)
     assert_int_equal(names("."), 1);
 }
 
+static int mode_of(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) ? -1 : (int)(st.st_mode & 07777);
+}
+
+/* Whatever the umask or the folder's group bit: nobody else may enter it before it is whole. */
+static void a_folder_is_closed_until_it_is_whole(void **state)
+{
+    static const struct {
+        mode_t mask, above, killed; /* 0: none was */
+    } cases[] = {{022, 0755, 0}, {002, 02775, 0}, {0, 0777, 0777}, {077, 0700, 0755}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct io_dir dir;
+        struct err err;
+        mode_t was = umask(cases[i].mask);
+        assert_int_equal(mkdir("in", 0700), 0);
+        assert_int_equal(chmod("in", cases[i].above), 0);
+        assert_int_equal(mkdir("in/wanted", 0777), 0);
+        if (cases[i].killed) {
+            assert_int_equal(mkdir("in/.d.paro-tmp", 0700), 0);
+            assert_int_equal(chmod("in/.d.paro-tmp", cases[i].killed), 0);
+            put("in/.d.paro-tmp/left", "x");
+        }
+        assert_int_equal(io_dir_create(&dir, "in/d", 0, &err), 0);
+        assert_int_equal(mode_of(dir.temp) & 0777, 0700);
+        assert_int_equal(io_dir_put(&dir, "a/b/part", "text", 4, &err), 0);
+        assert_int_equal(io_dir_commit(&dir, &err), 0);
+        umask(was);
+        expect("in/d/a/b/part", "text");
+        assert_int_equal(names("in/d"), 1);
+        assert_int_equal(mode_of("in/d"), mode_of("in/wanted"));
+        assert_int_equal(io_remove_tree("in", &err), 0);
+    }
+}
+
+/* What lies in the temporary, or under its name by now, leads nobody elsewhere. */
+static void a_folder_is_filled_through_its_descriptor(void **state)
+{
+    struct io_dir dir;
+    struct err err;
+    int fd = -1;
+
+    (void)state;
+    put("victim", "old");
+    assert_int_equal(mkdir("elsewhere", 0777), 0);
+    assert_int_equal(io_dir_create(&dir, "d", 0, &err), 0);
+    assert_int_equal(symlink("../victim", ".d.paro-tmp/part"), 0);
+    assert_int_equal(symlink("../elsewhere", ".d.paro-tmp/sub"), 0);
+    assert_int_equal(io_dir_put(&dir, "part", "new", 3, &err), -1);
+    assert_int_equal(io_dir_put(&dir, "sub/part", "new", 3, &err), -1);
+    assert_int_equal(io_dir_open(&dir, ".d.paro-tmp/part", O_WRONLY, 0, &fd, &err), -1);
+    assert_int_equal(rename(".d.paro-tmp", "away"), 0);
+    assert_int_equal(mkdir(".d.paro-tmp", 0777), 0);
+    assert_int_equal(symlink("../victim", ".d.paro-tmp/other"), 0);
+    assert_int_equal(io_dir_put(&dir, "other", "new", 3, &err), 0);
+    expect("away/other", "new");
+    expect("victim", "old");
+    assert_int_equal(names("elsewhere"), 0);
+    /* And what is published is what was written, or is not called so. */
+    assert_int_equal(io_dir_commit(&dir, &err), -1);
+    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_non_null(strstr(err.text, "'d' is not what was written"));
+}
+
 static void removal_follows_no_link(void **state)
 {
     struct err err;
@@ -582,6 +650,8 @@ int main(void)
         TEST(a_full_disk_keeps_the_old_file),
         TEST(a_folder_appears_whole),
         TEST(a_killed_writers_folder_is_emptied),
+        TEST(a_folder_is_closed_until_it_is_whole),
+        TEST(a_folder_is_filled_through_its_descriptor),
         TEST(removal_follows_no_link),
         TEST(folders_with_their_parents),
         TEST(joins),

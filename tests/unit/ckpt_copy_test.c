@@ -154,10 +154,12 @@ static void write_two(char dir[TEMP_PATH], struct model *m)
     assert_int_equal(groups_parse(&g, "2x1", &err), 0);
     layout_init(&layout, &g);
     struct ckpt_shape shape = {m, &layout, "IIG", 1, {{"params", DTYPE_F32}}, 0};
+    struct io_dir to = temp_open(dir);
     for (int r = 0; r < 2; r++)
-        assert_int_equal(ckpt_write_shard(dir, r, &shape, fill, NULL, &entry[r], &err), 0);
-    assert_int_equal(ckpt_write_manifest(dir, &shape, (const char *const *)entry, NULL, &err),
+        assert_int_equal(ckpt_write_shard(&to, r, &shape, fill, NULL, &entry[r], &err), 0);
+    assert_int_equal(ckpt_write_manifest(&to, &shape, (const char *const *)entry, NULL, &err),
                      0);
+    io_dir_leave(&to);
     mem_free(entry[0]);
     mem_free(entry[1]);
     groups_release(&g);

@@ -30,6 +30,10 @@ struct files {
     unsigned char *data[FILES]; /* what is, or should be, in them */
 };
 
+/* The test's own, which is there. */
+static char dot[] = ".";
+static const struct io_dir here = {.fd = AT_FDCWD, .temp = dot};
+
 struct trial {
     uint64_t seed, drawn;
     int64_t stream;
@@ -226,7 +230,7 @@ static void draw_to(struct trial *t, int64_t piece_max)
     int n = (int)draw(t, PIECES + 1);
 
     t->move.tos = n;
-    name_files(t, &t->out, "out");
+    name_files(t, &t->out, "./out");
     for (int i = 0; i < n; i++) {
         struct move_to *p = &t->to[i];
         p->type = p->want = types[draw(t, 4)];
@@ -336,6 +340,7 @@ static void trial_init(struct trial *t, uint64_t seed, int64_t piece_max)
                                  .to_files = FILES,
                                  .from_file = t->in.file,
                                  .to_file = t->out.file,
+                                 .into = &here,
                                  .from = t->from,
                                  .to = t->to,
                                  .arg = t,
@@ -415,11 +420,12 @@ static void plain_init(struct trial *t)
 {
     *t = (struct trial){.seed = 1, .stream = 300, .at = {0, 100, 300}};
     name_files(t, &t->in, "in");
-    name_files(t, &t->out, "out");
+    name_files(t, &t->out, "./out");
     t->move = (struct ckpt_move){.from_files = 1,
                                  .to_files = 1,
                                  .from_file = t->in.file,
                                  .to_file = t->out.file,
+                                 .into = &here,
                                  .froms = 2,
                                  .tos = 3,
                                  .from = t->from,
@@ -503,7 +509,7 @@ static void absent_files(void **state)
     assert_int_equal(ckpt_move(&t.move, NULL, &err), 0);
     assert_int_equal(t.lost, 2);
     assert_int_equal(unlink("out-0-1"), 0);
-    refused(&t, ERR_ABSENT, "cannot open 'out-0-1'");
+    refused(&t, ERR_ABSENT, "cannot open './out-0-1'");
     trial_release(&t);
 }
 

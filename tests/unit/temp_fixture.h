@@ -3,6 +3,7 @@
 #define TESTS_UNIT_TEMP_FIXTURE_H
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,12 @@ static inline void temp_folder(char path[TEMP_PATH], const char *stem)
     char *made = mkdtemp(path);
     assert(made);
     (void)made;
+}
+
+/* A folder that is there, as one that is being filled; io_dir_leave. */
+static inline struct io_dir temp_open(const char *path)
+{
+    return (struct io_dir){.fd = open(path, O_RDONLY | O_DIRECTORY), .temp = mem_dup(path)};
 }
 
 /* Open for reading and writing. */
