@@ -70,6 +70,22 @@ static int check_folder(struct train *t, struct err *err)
     return rc;
 }
 
+/*
+ * Who owns the folder can put anything in it at any time: this user or root, and so its link.
+ */
+static int check_owner(const char *out, struct err *err)
+{
+    struct stat st[2];
+
+    if (lstat(out, &st[0]) || stat(out, &st[1]))
+        return errno == ENOENT ? 0 : err_sys(err, "cannot look at '%s'", out);
+    for (int i = 0; i < 2; i++)
+        if (st[i].st_uid && !io_is_ours(out, st[i].st_uid))
+            return err_set(err, ERR_INPUT, "'%s' belongs to user %u, expected user %u", out,
+                           (unsigned)st[i].st_uid, (unsigned)geteuid());
+    return 0;
+}
+
 static int lock_folder(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
@@ -87,7 +103,7 @@ static int lock_folder(struct train *t, struct err *err)
 
 int train_folder_settle(struct train *t, struct err *err)
 {
-    int is = train_aside_is(t, err), gone = 0;
+    int is = check_owner(t->run->out, err) ? -1 : train_aside_is(t, err), gone = 0;
 
     if (is < 1)
         return is;
@@ -136,7 +152,7 @@ int train_folder_open(struct train *t, struct err *err)
     int gone;
 
     t->made = count_absent(out);
-    if (io_mkdir(out, err) || check_folder(t, err))
+    if (io_mkdir(out, err) || check_owner(out, err) || check_folder(t, err))
         return -1;
     int rc = lock_folder(t, err);
     t->stop = io_join(out, "STOP");

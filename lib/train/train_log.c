@@ -50,20 +50,16 @@ static int find_end(const struct train *t, FILE *f, const char *path, off_t *end
     return rc;
 }
 
-static int cut_log(const struct train *t, const char *path, struct err *err)
+/* Keeps the lines of the steps that the run is resumed from. */
+static int cut_log(const struct train *t, FILE *f, const char *path, struct err *err)
 {
-    FILE *f = fopen(path, "r+");
     off_t end = 0;
 
-    if (!f && errno == ENOENT)
-        return 0;
-    if (!f)
-        return err_sys(err, "cannot open log '%s'", path);
-    int rc = find_end(t, f, path, &end, err);
-    if (rc == 0 && ftruncate(fileno(f), end))
-        rc = err_sys(err, "cannot cut log '%s'", path);
-    fclose(f);
-    return rc;
+    if (t->run->resume && find_end(t, f, path, &end, err))
+        return -1;
+    if (ftruncate(fileno(f), end) || fseeko(f, 0, SEEK_END))
+        return err_sys(err, "cannot cut log '%s'", path);
+    return 0;
 }
 
 int train_log_open(struct train *t, struct err *err)
@@ -78,15 +74,14 @@ int train_log_open(struct train *t, struct err *err)
         return 0;
     }
     path = run->log ? mem_dup(run->log) : io_join(t->home, "log.jsonl");
-    int file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    if (run->resume && file)
-        rc = cut_log(t, path, err);
-    else if (run->log && file && st.st_size && !run->force)
-        rc = err_set(err, ERR_INPUT, "log '%s' exists, expected a new name (or --force)", path);
-    if (rc == 0) {
-        t->log = fopen(path, run->resume ? "ae" : "we");
-        if (!t->log)
-            rc = err_sys(err, "cannot open log '%s'", path);
+    if (io_open_log(path, run->log != NULL, &t->log, err))
+        rc = -1;
+    else if (fstat(fileno(t->log), &st) == 0 && S_ISREG(st.st_mode)) {
+        if (run->log && st.st_size && !run->resume && !run->force)
+            rc = err_set(err, ERR_INPUT, "log '%s' exists, expected a new name (or --force)",
+                         path);
+        else
+            rc = cut_log(t, t->log, path, err);
     }
     mem_free(path);
     if (rc == 0)
