@@ -191,7 +191,13 @@ static int keep_log(struct train *t, const char *aside, struct err *err)
     int rc = 0;
 
     if (stat(from, &st) == 0 && st.st_size) {
-        if (rename(from, to))
+        if (lstat(to, &st) == 0) {
+            mem_free(to);
+            to = train_gone_free(t->run->out, TRAIN_FAILED_BEFORE, TRAIN_FAILED_BEHIND, 2, err);
+        }
+        if (!to)
+            rc = -1;
+        else if (rename(from, to))
             rc = err_sys(err, "cannot move '%s' to '%s'", from, to);
         else {
             mem_free(t->kept);

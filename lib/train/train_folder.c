@@ -200,6 +200,7 @@ struct step_kind {
 };
 static const struct step_kind checkpoints = {"step-", ""};
 static const struct step_kind traces[] = {{"trace-", ".json"}, {"trace-", ".svg"}};
+static const struct step_kind failed = {TRAIN_FAILED_BEFORE, TRAIN_FAILED_BEHIND};
 static const struct step_kind halves[] = {
     {".step-", ".paro-tmp"}, {".trace-", ".json.paro-tmp"}, {".trace-", ".svg.paro-tmp"}};
 
@@ -227,7 +228,7 @@ static int is_own(const char *name)
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
         if (step_of(name, &traces[i]) >= 0)
             return 1;
-    return step_of(name, &checkpoints) >= 0;
+    return step_of(name, &checkpoints) >= 0 || step_of(name, &failed) >= 0;
 }
 
 int train_folder_owns(const char *name)

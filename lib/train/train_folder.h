@@ -5,8 +5,13 @@
 /* Inside train/: the folder of a run. */
 #include "train/train_inside.h"
 
-/* In it: the log of a run that was begun anew there and came to no checkpoint. */
-#define TRAIN_LOG_FAILED "log.failed.jsonl"
+/*
+ * In it: the log of a run that was begun anew there and came to no checkpoint; those of later
+ * ones have a number of 8 digits between the two parts.
+ */
+#define TRAIN_LOG_FAILED    "log.failed.jsonl"
+#define TRAIN_FAILED_BEFORE "log.failed-"
+#define TRAIN_FAILED_BEHIND ".jsonl"
 
 /* train_folder.c: rank 0's, the run's folder. */
 /* Before anything in it is read: what a run begun anew in another's place left is settled. */
@@ -54,6 +59,9 @@ void train_aside_tell(const struct train *t, struct err *why);
  */
 int train_gone_take(struct train *t, const char *dir, const char *name, int needed,
                     struct err *err);
+/* The first path BEFORE%08dBEHIND in dir, from `n` on, that is free; owned by the caller. */
+char *train_gone_free(const char *dir, const char *before, const char *behind, int n,
+                      struct err *err);
 /* Tries again what could not be removed; the first that still cannot is in *stays. */
 void train_gone_sweep(struct train *t, struct err *stays);
 /* The same for the last time; what stays is said where the run ends well: an error has its

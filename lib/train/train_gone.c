@@ -6,6 +6,9 @@
  * beginning try again, and nothing waits for it.
  *
  *     step-00000002/   ->   .gone-00000001.paro-tmp/   ->   nothing
+ *
+ * Where a folder cannot be renamed at all (overlayfs, of what an image brought), it goes from
+ * where it is.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,14 +21,14 @@
 #define BEFORE ".gone-"
 #define BEHIND ".paro-tmp"
 
-/* The first that is free; owned by the caller, NULL: that cannot be told. */
-static char *free_name(const char *out, struct err *err)
+char *train_gone_free(const char *dir, const char *before, const char *behind, int n,
+                      struct err *err)
 {
-    for (int n = 1;; n++) {
+    for (;; n++) {
         char name[40];
         struct stat st;
-        snprintf(name, sizeof name, BEFORE "%08d" BEHIND, n);
-        char *path = io_join(out, name);
+        snprintf(name, sizeof name, "%s%08d%s", before, n, behind);
+        char *path = io_join(dir, name);
         if (lstat(path, &st) == 0) {
             mem_free(path);
             continue;
@@ -38,26 +41,31 @@ static char *free_name(const char *out, struct err *err)
     }
 }
 
+/* An error now, or told when the run ends. */
+static int keep_stuck(struct train *t, int now, const struct err *why, struct err *err)
+{
+    *(now ? err : &t->stuck) = *why;
+    return now ? -1 : 0;
+}
+
 int train_gone_take(struct train *t, const char *dir, const char *name, int needed,
                     struct err *err)
 {
-    char *path = io_join(dir, name), *to = free_name(t->run->out, err);
+    char *path = io_join(dir, name), *to = train_gone_free(t->run->out, BEFORE, BEHIND, 1, err);
     struct err why = {0};
     int rc = to ? 0 : -1;
 
-    if (to && rename(path, to)) {
+    if (to && rename(path, to) == 0) {
+        io_remove_tree(to, &why);      /* what stays is told by the last sweep */
+    } else if (to && errno == EXDEV) { /* a folder of a lower layer of overlayfs */
+        if (io_remove_tree(path, &why))
+            rc = keep_stuck(t, needed, &why, err);
+    } else if (to && errno != ENOENT) {
         /* EPERM: it may not be changed, or is another user's; EBUSY: it is a mount. */
         int stays = errno == EPERM || errno == EBUSY;
-        if (errno != ENOENT)
-            rc = err_sys(&why, "cannot remove '%s'", path);
-        if (rc && (needed || !stays))
-            *err = why;
-        else if (rc) {
-            t->stuck = why;
-            rc = 0;
-        }
-    } else if (to)
-        io_remove_tree(to, &why); /* what stays is told by the last sweep */
+        err_sys(&why, "cannot remove '%s'", path);
+        rc = keep_stuck(t, needed || !stays, &why, err);
+    }
     mem_free(path);
     mem_free(to);
     return rc;

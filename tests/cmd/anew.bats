@@ -119,7 +119,18 @@ finishes() {
     [[ $stderr = *": File too large; the log of this run is 'run/log.failed.jsonl', the one before it stands" ]] ||
         { echo "$stderr"; return 1; }
     [ "$(bits run/log.failed.jsonl | wc -l)" -ge 2 ]
-    mv run/log.failed.jsonl failed
+    cp run/log.failed.jsonl failed
+    # One after it has a log of its own, and a run that has a checkpoint removes both.
+    run --separate-stderr bash -c "ulimit -f $half; paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o run \
+        --force --steps 50 --save-every 3 --seed 5"
+    [ "$status" = 2 ]
+    [[ $stderr = *"the log of this run is 'run/log.failed-00000002.jsonl', the one before it stands" ]]
+    cmp failed run/log.failed.jsonl
+    ! cmp -s failed run/log.failed-00000002.jsonl
+    cp -a run both
+    paro-train "$G/one.yaml" -d "$TEXT" -o both --force --steps 1 > out
+    [ -z "$(find both -name '*failed*')" ]
+    rm run/log.failed*
     diff -r "$G/ended" run
     # Without a line of its own it leaves nothing.
     run --separate-stderr mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o run --force --log no/log
@@ -222,6 +233,43 @@ paro-train: cannot remove 'run/log.jsonl': Device or resource busy" ] || { cat s
     paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 5 > out 2> said
     [ ! -s said ]
     [ -z "$(find run -name '*.paro-tmp')" ]
+}
+
+# layered COMMANDS: by sh, where `run` is a copy of $G/ended in a lower layer of overlayfs, which
+# renames no folder of it.
+layered() {
+    mounts_begin
+    mkdir -p layers run
+    "${ALONE[@]}" sh -c 'mount -t tmpfs none layers && cd layers && mkdir low up work top &&
+        mount -t overlay none -o redirect_dir=off,lowerdir=low,upperdir=up,workdir=work top' ||
+        skip "no overlayfs here"
+    mounted "mount -t tmpfs none layers && mkdir -p layers/low layers/up layers/work &&
+        cp -a \"\$G/ended\" layers/low/run &&
+        mount -t overlay none -o redirect_dir=off,lowerdir=layers/low,upperdir=layers/up,workdir=layers/work run &&
+        { $1; }"
+}
+
+@test "folders that overlayfs cannot rename: pruned, replaced and written again where they are" {
+    # One that is resumed, with too many checkpoints.
+    layered 'cd run
+        go_on --steps 6 --keep 1 > ../out 2> ../said && cp -a run ../pruned'
+    [ ! -s said ]
+    [ "$(cd pruned && echo step-*)" = step-00000006 ] && [ "$(readlink pruned/latest)" = step-00000006 ]
+    [ -z "$(find pruned -name '*.paro-tmp')" ]
+    # One that comes to a checkpoint again that is there.
+    layered 'cd run && paro-train "$G/one.yaml" -d "$TEXT" -o run --resume run/step-00000002 --steps 4 > ../out 2> ../said &&
+        cp -a run ../again'
+    [ ! -s said ]
+    diff -r -x log.jsonl "$G/ended" again
+    # One that takes the place of another.
+    layered 'cd run && anew --steps 2 > ../out 2> ../said && cp -a run ../new'
+    [ ! -s said ]
+    [ "$(cd new && echo step-*)" = step-00000002 ] && [ ! -L new/step-00000002 ]
+    [ -z "$(find new -name '*.paro-tmp')" ]
+    paro-shard verify new/latest > /dev/null
+    # A folder for which no other name can be had is said to be in the way before it is written.
+    layered 'cd run/run && ! paro-shard merge step-00000004 --force -o step-00000002 2> ../../said'
+    grep -q "'step-00000002' is there, and this file system cannot exchange it" said
 }
 
 # exchange ERRNO: makes ./no.so, with which no two names change places, for that reason; with
