@@ -395,7 +395,7 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
         err_sys(err, "cannot make folder '%s'", new.temp);
         goto fail;
     }
-    if (open_dir(&new, err) || (!made && check_owner(&new, err)) ||
+    if (open_dir(&new, err) || check_owner(&new, err) ||
         lock_temp(new.fd, made, new.temp, new.path, err) || (!made && take_over(&new, err)))
         goto fail;
     ours = 1;
@@ -552,16 +552,16 @@ int io_dir_commit(struct io_dir *dir, struct err *err)
         flock(old, LOCK_EX | LOCK_NB);
     if (publish(dir->temp, dir->path, there ? RENAME_EXCHANGE : RENAME_NOREPLACE, err))
         goto done;
-    if (!there) {
+    /* Who may rename what is there may have put another folder in the temporary's place. */
+    int is = io_has_name(dir->fd, dir->path, err);
+    if (is == 0)
+        err_set(err, ERR_MISMATCH, "'%s' is not what was written: somebody replaced it",
+                dir->path);
+    rc = is == 1 ? sync_parent(dir->path, err) : -1;
+    if (!there || is == 0) { /* where another is there, the old one stays */
         mem_free(dir->temp);
         dir->temp = NULL;
     }
-    /* Who may rename what is there may have put another folder in the temporary's place. */
-    rc = io_has_name(dir->fd, dir->path, err);
-    if (rc == 0)
-        err_set(err, ERR_MISMATCH, "'%s' is not what was written: somebody replaced it",
-                dir->path);
-    rc = rc == 1 ? sync_parent(dir->path, err) : -1;
 done:
     io_dir_abandon(dir); /* after an exchange the temporary is the old folder: removed */
     if (old >= 0)
