@@ -126,7 +126,7 @@ finishes() {
     [ "$status" = 2 ]
     [[ $stderr = *"the log of this run is 'run/log.failed-00000002.jsonl', the one before it stands" ]]
     cmp failed run/log.failed.jsonl
-    ! cmp -s failed run/log.failed-00000002.jsonl
+    run ! cmp -s failed run/log.failed-00000002.jsonl
     cp -a run both
     paro-train "$G/one.yaml" -d "$TEXT" -o both --force --steps 1 > out
     [ -z "$(find both -name '*failed*')" ]
@@ -257,6 +257,7 @@ layered() {
     [ "$(cd pruned && echo step-*)" = step-00000006 ] && [ "$(readlink pruned/latest)" = step-00000006 ]
     [ -z "$(find pruned -name '*.paro-tmp')" ]
     # One that comes to a checkpoint again that is there.
+    # shellcheck disable=SC2016 # its own shell's
     layered 'cd run && paro-train "$G/one.yaml" -d "$TEXT" -o run --resume run/step-00000002 --steps 4 > ../out 2> ../said &&
         cp -a run ../again'
     [ ! -s said ]

@@ -19,7 +19,8 @@ setup() { runs_setup; }
 
 # Where all three users come: `open`, `sticky`, and `victim`, which all may write.
 users_begin() {
-    [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null || skip "this takes root and setpriv"
+    [ "$(id -u)" = 0 ] || skip "this takes root"
+    command -v setpriv > /dev/null || skip "no setpriv here"
     open_place
     mkdir -m 777 open
     mkdir -m 1777 sticky
@@ -37,7 +38,7 @@ refused() {
     local uid
     for uid in 0 65533; do
         ends_with_2 as $uid timeout -k 1 60 "${@:2}" || return
-        [ "$(wc -l < said)" = 1 ] && grep -qF -- "$1" said || { cat said; return 1; }
+        [[ $(wc -l < said) = 1 && $(cat said) = *"$1"* ]] || { cat said; return 1; }
         [ "$(cat victim)" = old ] || { echo "written by $uid: ${*:2}"; return 1; }
     done
 }
@@ -55,12 +56,12 @@ writers() {
         # shellcheck disable=SC2016 # its own shell's
         run_as_user sh -c 'mkdir "$1" && cd "$1" && for f in config.json manifest.json source \
             model.safetensors shard-0000{0,1}.safetensors; do ln -s ../../victim $f; done' - $trap
-        was=$(ls -la $trap)
+        was=$(ls -lA --time-style=+ $trap)
         while read -r verb; do
             # shellcheck disable=SC2086
             refused "'$trap' belongs to user 65534" paro-shard $verb
             [ ! -e $dir/x ]
-            [ "$(ls -la $trap)" = "$was" ]
+            [ "$(ls -lA --time-style=+ $trap)" = "$was" ]
         done < <(writers $dir)
         # Held by him, too: nobody waits.
         (exec setpriv --reuid=65534 --clear-groups flock -F $trap sleep 60) 3>&- &
@@ -91,7 +92,7 @@ writers() {
     [ "$(stat -c %a:%u open/x)" = 750:0 ]
     [ ! -L open/x/config.json ] && [ ! -e open/x/source ]
     # What a killed one leaves nobody else can hold.
-    for i in 1 2 3 4 5 6 7 8; do
+    for _ in 1 2 3 4 5 6 7 8; do
         paro-shard split model -p grid.yaml -o open/y &
         until [ -e open/.y.paro-tmp ] || ! kill -0 $! 2> no; do :; done
         kill -KILL $! 2> no || true
@@ -140,12 +141,12 @@ END
         # shellcheck disable=SC2086,SC2016
         run_as_user sh -c 'mkdir -m 777 open/run && cd open/run && for f in $1; do
             if [ $f = .lock ]; then : > $f; else ln -s ../../victim $f; fi; done' - "$with"
-        was=$(ls -la open/run)
+        was=$(ls -lA --time-style=+ open/run)
         for how in '' --resume=auto --force; do
             # shellcheck disable=SC2086
             train "'open/run' belongs to user 65534" $how
         done
-        [ "$(ls -la open/run)" = "$was" ]
+        [ "$(ls -lA --time-style=+ open/run)" = "$was" ]
         rm -r open/run
     done
     # By a link that is his to what is not.

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,7 +23,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "temp_fixture.h"
+#include "io_fixture.h"
 
 static int lock_goes; /* removed between the next open and its lock, so many times */
 
@@ -34,40 +33,6 @@ int flock(int fd, int how)
     if (lock_goes && lock_goes--)
         unlink("lock");
     return (int)syscall(SYS_flock, fd, how);
-}
-
-static void put(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
-
-static void expect(const char *path, const char *text)
-{
-    struct err err;
-    char *got = NULL;
-    int64_t bytes = 0;
-
-    assert_int_equal(io_read_text(path, 1 << 20, &got, &bytes, &err), 0);
-    assert_string_equal(got, text);
-    assert_int_equal(bytes, strlen(text));
-    mem_free(got);
-}
-
-/* How many names a folder has. */
-static int names(const char *path)
-{
-    DIR *d = opendir(path);
-    int n = -2;
-
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
 }
 
 static void whole_reads_and_writes(void **state)
@@ -290,20 +255,6 @@ static void force_replaces_like_by_like(void **state)
     assert_int_equal(names("."), 3);
 }
 
-/* Runs f in a child that is killed at its end without any clean-up. */
-static void killed(void (*f)(void))
-{
-    int status = 0;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        f();
-        raise(SIGKILL);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
-
 static void write_half_a_file(void)
 {
     struct io_out out;
@@ -413,149 +364,6 @@ static void a_full_disk_keeps_the_old_file(void **state)
     assert_int_equal(names("."), 1);
 }
 
-static void fill_dir(struct io_dir *dir, const char *text)
-{
-    char *path = io_join(dir->temp, "part");
-
-    put(path, text);
-    mem_free(path);
-}
-
-static void a_folder_appears_whole(void **state)
-{
-    struct io_dir dir;
-    struct err err;
-    struct stat st;
-
-    (void)state;
-    assert_int_equal(io_dir_create(&dir, "d/", 0, &err), 0);
-    fill_dir(&dir, "one");
-    assert_int_equal(stat("d", &st), -1);
-    assert_int_equal(io_dir_commit(&dir, &err), 0);
-    expect("d/part", "one");
-    assert_int_equal(io_dir_create(&dir, "d", 0, &err), -1);
-    /* With force: exchanged whole, what only the old one had is gone. */
-    put("d/extra", "x");
-    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
-    fill_dir(&dir, "two");
-    expect("d/part", "one");
-    assert_int_equal(io_dir_commit(&dir, &err), 0);
-    expect("d/part", "two");
-    assert_int_equal(names("d"), 1);
-    assert_int_equal(names("."), 1);
-    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
-    fill_dir(&dir, "three");
-    io_dir_abandon(&dir);
-    expect("d/part", "two");
-    assert_int_equal(names("."), 1);
-    /* By what has come of it. */
-    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
-    fill_dir(&dir, "four");
-    assert_int_equal(io_dir_end(&dir, -1, &err), -1);
-    expect("d/part", "two");
-    assert_int_equal(names("."), 1);
-    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
-    fill_dir(&dir, "five");
-    assert_int_equal(io_dir_end(&dir, 0, &err), 0);
-    expect("d/part", "five");
-    assert_int_equal(names("."), 1);
-}
-
-static void write_half_a_folder(void)
-{
-    struct io_dir dir;
-    struct err err;
-
-    if (io_dir_create(&dir, "d", 1, &err))
-        _exit(1);
-    fill_dir(&dir, "half");
-    if (mkdir(".d.paro-tmp/deep", 0777))
-        _exit(1);
-    put(".d.paro-tmp/deep/file", "x");
-}
-
-static void a_killed_writers_folder_is_emptied(void **state)
-{
-    struct io_dir dir;
-    struct err err;
-
-    (void)state;
-    killed(write_half_a_folder);
-    assert_int_equal(io_dir_create(&dir, "d", 0, &err), 0);
-    assert_int_equal(names(dir.temp), 0);
-    assert_int_equal(io_dir_commit(&dir, &err), 0);
-    assert_int_equal(names("d"), 0);
-    assert_int_equal(names("."), 1);
-}
-
-static int mode_of(const char *path)
-{
-    struct stat st;
-
-    return lstat(path, &st) ? -1 : (int)(st.st_mode & 07777);
-}
-
-/* Whatever the umask or the folder's group bit: nobody else may enter it before it is whole. */
-static void a_folder_is_closed_until_it_is_whole(void **state)
-{
-    static const struct {
-        mode_t mask, above, killed; /* 0: none was */
-    } cases[] = {{022, 0755, 0}, {002, 02775, 0}, {0, 0777, 0777}, {077, 0700, 0755}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct io_dir dir;
-        struct err err;
-        mode_t was = umask(cases[i].mask);
-        assert_int_equal(mkdir("in", 0700), 0);
-        assert_int_equal(chmod("in", cases[i].above), 0);
-        assert_int_equal(mkdir("in/wanted", 0777), 0);
-        if (cases[i].killed) {
-            assert_int_equal(mkdir("in/.d.paro-tmp", 0700), 0);
-            assert_int_equal(chmod("in/.d.paro-tmp", cases[i].killed), 0);
-            put("in/.d.paro-tmp/left", "x");
-        }
-        assert_int_equal(io_dir_create(&dir, "in/d", 0, &err), 0);
-        assert_int_equal(mode_of(dir.temp) & 0777, 0700);
-        assert_int_equal(io_dir_put(&dir, "a/b/part", "text", 4, &err), 0);
-        assert_int_equal(io_dir_commit(&dir, &err), 0);
-        umask(was);
-        expect("in/d/a/b/part", "text");
-        assert_int_equal(names("in/d"), 1);
-        assert_int_equal(mode_of("in/d"), mode_of("in/wanted"));
-        assert_int_equal(io_remove_tree("in", &err), 0);
-    }
-}
-
-/* What lies in the temporary, or under its name by now, leads nobody elsewhere. */
-static void a_folder_is_filled_through_its_descriptor(void **state)
-{
-    struct io_dir dir;
-    struct err err;
-    int fd = -1;
-
-    (void)state;
-    put("victim", "old");
-    assert_int_equal(mkdir("elsewhere", 0777), 0);
-    assert_int_equal(io_dir_create(&dir, "d", 0, &err), 0);
-    assert_int_equal(symlink("../victim", ".d.paro-tmp/part"), 0);
-    assert_int_equal(symlink("../elsewhere", ".d.paro-tmp/sub"), 0);
-    assert_int_equal(io_dir_put(&dir, "part", "new", 3, &err), -1);
-    assert_int_equal(io_dir_put(&dir, "sub/part", "new", 3, &err), -1);
-    assert_int_equal(io_dir_open(&dir, ".d.paro-tmp/part", O_WRONLY, 0, &fd, &err), -1);
-    assert_int_equal(rename(".d.paro-tmp", "away"), 0);
-    assert_int_equal(mkdir(".d.paro-tmp", 0777), 0);
-    assert_int_equal(symlink("../victim", ".d.paro-tmp/other"), 0);
-    assert_int_equal(io_dir_put(&dir, "other", "new", 3, &err), 0);
-    expect("away/other", "new");
-    expect("victim", "old");
-    assert_int_equal(names("elsewhere"), 0);
-    /* And what is published is what was written, or is not called so. */
-    assert_int_equal(io_dir_commit(&dir, &err), -1);
-    assert_int_equal(err.code, ERR_MISMATCH);
-    assert_non_null(strstr(err.text, "'d' is not what was written"));
-}
-
 static void removal_follows_no_link(void **state)
 {
     struct err err;
@@ -629,8 +437,6 @@ static void a_lock_that_was_removed_is_taken_anew(void **state)
     close(a);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, temp_enter, temp_leave)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -648,10 +454,6 @@ int main(void)
         TEST(two_writers_are_kept_apart),
         TEST(a_crowd_of_writers),
         TEST(a_full_disk_keeps_the_old_file),
-        TEST(a_folder_appears_whole),
-        TEST(a_killed_writers_folder_is_emptied),
-        TEST(a_folder_is_closed_until_it_is_whole),
-        TEST(a_folder_is_filled_through_its_descriptor),
         TEST(removal_follows_no_link),
         TEST(folders_with_their_parents),
         TEST(joins),
