@@ -45,7 +45,8 @@ int cli_launched(void)
  */
 static void quiet_local_ranks(void)
 {
-    const char *all = getenv("OMPI_COMM_WORLD_SIZE"), *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    const char *all = getenv("OMPI_COMM_WORLD_SIZE"),
+               *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
 
     if (all && local && strcmp(all, local) == 0)
         setenv("OMPI_MCA_btl_tcp_disable_family", "6", 0);
