@@ -126,14 +126,15 @@ lab -- paro-bench --op all-gather --algo ring,ho-ring,mpi -b 16M -e 16M -n 5 -w 
 health_ok='not measured: no emulated network' health_slow=$health_ok
 if [ "$emulated" = yes ]; then
 	say "7. check the network: learn a baseline, check it, then halve the rate of one port"
+	# -t 60: the default of 10 s is too short for a low RATE on a busy machine.
 	half=$(echo "$RATE" | awk '{ n = $1; sub(/[a-z]*$/, "", n); u = $1; sub(/^[0-9.]*/, "", u); print n / 2 u }')
-	printf '$ %s horing-check --learn > baseline.yaml\n' "$lab_words"
-	lab -- horing-check --learn > baseline.yaml
-	printf '$ %s horing-check -b baseline.yaml\n' "$lab_words"
-	lab -- horing-check -b baseline.yaml > health.txt 2> health.err || true
+	printf '$ %s horing-check -t 60 --learn > baseline.yaml\n' "$lab_words"
+	lab -- horing-check -t 60 --learn > baseline.yaml
+	printf '$ %s horing-check -t 60 -b baseline.yaml\n' "$lab_words"
+	lab -- horing-check -t 60 -b baseline.yaml > health.txt 2> health.err || true
 	health_ok=$(cut -d'|' -f1 health.txt)
-	printf '$ paro-lab -g 2 -p 2 -r %s --slow 1:%s -- horing-check -b baseline.yaml\n' "$RATE" "$half"
-	lab --slow "1:$half" -- horing-check -b baseline.yaml > slow.txt 2> slow.err || true
+	printf '$ paro-lab -g 2 -p 2 -r %s --slow 1:%s -- horing-check -t 60 -b baseline.yaml\n' "$RATE" "$half"
+	lab --slow "1:$half" -- horing-check -t 60 -b baseline.yaml > slow.txt 2> slow.err || true
 	health_slow=$(cut -d'|' -f1 slow.txt)
 fi
 

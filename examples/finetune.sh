@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# From a model to an adapter of it: a base is trained on one text, low-rank adapters beside its
-# linear layers on another, and both are asked to go on with a line.  Everything stays in finetune/.
+# From a base model to an adapter: train a small base on one text, train low-rank adapters on
+# another, and generate text with both.  All files stay in finetune/.
 #
 #   BIN=bin sh examples/finetune.sh          RANKS=2  STEPS=150  BASE=folder  TEXT=text.txt
 #
-# On a cluster `srun` stands where mpirun stands, and synth:... is what paro-topo measured.
+# On a cluster, replace mpirun by srun and synth:... by the network that paro-topo measured.
 set -eu
 
 RANKS=${RANKS:-2}
@@ -29,7 +29,7 @@ ranks() { mpirun -np "$RANKS" "$@"; }
 say() { printf '\n== %s\n' "$*"; }
 
 if [ -z "$BASE" ]; then
-	say "A base: all of a model, trained on the licences of this machine's programs"
+	say "Train the base: all parameters, on the licence texts of this machine"
 	cat /usr/share/common-licenses/* > base.txt
 	paro-plan -m "$MODEL" -i "synth:${RANKS}x1" --seq 64 --micro-batch 8 > base.yaml
 	ranks paro-train base.yaml -d base.txt -o base.run --steps "$STEPS" --warmup 20 --lr 2e-3 | tail -n 1
@@ -41,7 +41,7 @@ if [ -z "$TEXT" ]; then
 	TEXT=$PWD/cat.txt
 fi
 
-say "Adapters of rank 8: the plan says what trains, and what that costs"
+say "Train adapters of rank 8: the plan lists what is trained"
 paro-plan -m "$BASE/config.json" -i "synth:${RANKS}x1" --seq 64 --micro-batch 8 \
 	--trainable lora=8,alpha=16 > lora.yaml
 sed -n 's/^\(strategy\|trainable\): /  \1 /p' lora.yaml
@@ -49,12 +49,12 @@ paro-shard split "$BASE" -p lora.yaml -o start
 ranks paro-train lora.yaml -d "$TEXT" --init start -o lora.run --steps "$STEPS" --warmup 10 --lr 5e-3 \
 	--eval-every "$STEPS" | tail -n 1
 
-say "A folder that PEFT loads beside the base, and one with the adapters in the weights"
+say "Merge: a folder that PEFT loads with the base, and one with the adapters in the weights"
 paro-shard merge lora.run/latest -o adapter
 paro-shard merge lora.run/latest --fuse -o fused
 ls adapter fused
 
-say "What they go on with"
+say "Generate text"
 printf 'base:  '
 paro-train --generate 'the cat' --init "$BASE" --length 30 | tr '\n' ' '
 printf '\ntuned: '

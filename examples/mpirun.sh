@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A run under mpirun, from the fabric to the picture: measure, plan, train, stop half way, go on.
+# A run under mpirun: measure the network, plan, train, stop half way, resume, plot.
 #
-#   sh examples/mpirun.sh                               here, two ranks
+#   sh examples/mpirun.sh                               two ranks on this machine
 #   RANKS=64 HOSTS=hosts DATA=data.bin OUT=/shared/run sh examples/mpirun.sh
 #
-# HOSTS is mpirun's hostfile, OUT a folder that all of them see; both commands are on PATH there.
+# HOSTS is a hostfile of mpirun, OUT a folder that all hosts share.  paro must be on PATH there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,25 +26,25 @@ mkdir -p "$OUT"
 cd "$OUT"
 [ -n "${DATA-}" ] || { DATA=$OUT/text && seq 1 20000 > text; }
 
-# on COMMAND...: on all ranks.
-on() { mpirun -np "$RANKS" ${HOSTS:+--hostfile "$HOSTS"} "$@"; }
+# on_all COMMAND...: run it on all ranks.
+on_all() { mpirun -np "$RANKS" ${HOSTS:+--hostfile "$HOSTS"} "$@"; }
 
-[ -s fabric.yaml ] || on paro-topo > fabric.yaml
+[ -s fabric.yaml ] || on_all paro-topo > fabric.yaml
 [ -s plan.yaml ] || paro-plan -m "$MODEL" -i fabric.yaml --seq 64 > plan.yaml
 
-# train: begins, or goes on.  Status 3: stopped in good order, to be gone on with.
+# train: start the run or resume it.  Status 3: stopped in good order, can be resumed.
 train() {
-    on paro-train plan.yaml -d "$DATA" -o run --resume=auto --steps "$STEPS" --save-every 20 > lines
+    on_all paro-train plan.yaml -d "$DATA" -o run --resume=auto --steps "$STEPS" --save-every 20 > lines
 }
 
-# Half way somebody asks for the end: SIGUSR1 to mpirun, or this.
+# Request a stop half way by creating the file STOP.  SIGUSR1 to mpirun does the same.
 is_half() { sed -n "$((STEPS / 2))p" run/log.jsonl 2> said | grep -q .; }
 (until is_half; do sleep 0.1; done && touch run/STOP) &
-asks=$!
+stopper=$!
 rc=0
 train || rc=$?
-wait $asks
+wait $stopper
 [ $rc = 3 ] || [ $rc = 0 ] || exit $rc
 train
 paro-train --plot run > run.svg
-echo "$(grep -c . run/log.jsonl) steps, stopped once, the loss at last: $(tail -n 1 lines | awk '{ print $2 }')"
+echo "$(grep -c . run/log.jsonl) steps, stopped once and resumed, final loss $(tail -n 1 lines | awk '{ print $2 }')"

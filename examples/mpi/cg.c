@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Conjugate gradient, each rank with rows of its own of a banded symmetric positive definite
- * matrix, whose columns reach anywhere: every iteration gathers the whole search direction
- * (MPI_Allgatherv) and adds up two dot products (MPI_Allreduce of 8 bytes).  Plain MPI:
+ * Conjugate gradient in plain MPI.  Each rank owns some rows of a banded symmetric positive
+ * definite matrix whose bands span all columns, so every iteration gathers the whole search
+ * direction (MPI_Allgatherv) and sums two dot products (MPI_Allreduce of 8 bytes):
  *
  *     mpicc -O2 -o cg examples/mpi/cg.c -lm
  *     mpirun -np 8 ./cg [UNKNOWNS [ITERATIONS [BANDS]]]
@@ -10,7 +10,8 @@
  * Row i is 4 x[i] - sum over bands b of w (x[i - d] + x[i + d]), d = n / (b + 2) cyclically,
  * with 2 w BANDS = 3: diagonally dominant, so positive definite, its eigenvalues within [1, 7].
  * The error in the matrix's own norm then falls by (sqrt 7 - 1) / (sqrt 7 + 1) = 0.4514 each
- * iteration: 40 of them leave 2 * 0.4514^40 = 3e-14, and rounding.  The solution is known.
+ * iteration; after 40 of them 2 * 0.4514^40 = 3e-14 remains, plus rounding.  The solution is
+ * known.
  */
 #include <math.h>
 #include <mpi.h>
@@ -18,9 +19,9 @@
 #include <stdlib.h>
 
 struct cg {
-    int n, bands, rank, ranks, first, mine; /* rows of this rank: from first on */
+    int n, bands, rank, ranks, first, mine; /* this rank's rows start at first */
     int *counts, *displs;
-    double *x, *r, *p, *q, *all; /* this rank's, but for all: the whole direction */
+    double *x, *r, *p, *q, *all; /* this rank's shares; all is the whole direction */
     double gather_s, sum_s;
 };
 
@@ -35,7 +36,7 @@ static double *reals(int n)
     return p;
 }
 
-/* Rows in blocks that differ by one row at most. */
+/* Split the rows into blocks whose sizes differ by one row at most. */
 static void cg_init(struct cg *c, int n, int bands)
 {
     MPI_Comm_rank(MPI_COMM_WORLD, &c->rank);
@@ -70,7 +71,7 @@ static void cg_release(struct cg *c)
     free(c->all);
 }
 
-/* This rank's rows of the matrix times the vector that lies in c->all. */
+/* Multiply this rank's rows of the matrix by the vector in c->all. */
 static void rows_times(const struct cg *c, double *to)
 {
     double w = 1.5 / c->bands;
@@ -167,9 +168,8 @@ int main(int argc, char **argv)
     e = error_max(&c);
     /*
      * In norms: error <= error in the matrix's norm (its eigenvalues are 1 at least) <= 2 *
-     * 0.45^k times that of x = 0, sqrt(7) |solution|, |solution| <= 2 sqrt(n); and what
-     * rounding leaves: eps for each term of a row and each iteration, times 7, the condition
-     * number.
+     * 0.45^k times that of x = 0, sqrt(7) |solution|, |solution| <= 2 sqrt(n).  Rounding adds
+     * eps for each term of a row and each iteration, times 7, the condition number.
      */
     good = e <= 2 * sqrt(c.n) *
                     (2 * sqrt(7) * pow(0.45142, iterations) +

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The time of four collectives of an MPI library, whichever answers to their names: of each
- * size of the message (what a rank holds after all-gather, before reduce-scatter, of all-reduce
- * and broadcast), over ranks, the least, mean and greatest of each rank's mean.
+ * Measure four collectives of the MPI library: for each message size, the minimum, mean and
+ * maximum over the ranks of each rank's mean time.  The size is that of the whole vector: the
+ * result of an all-gather, the input of a reduce-scatter, the vector of the other two.
  *
  *     mpicc -O2 -o latency examples/mpi/latency.c
- *     mpirun -np 8 ./latency [-o allgather,reduce_scatter,allreduce,bcast] [-b 1024] [-e
- * 4194304]
- *                            [-n ITERATIONS] [-w WARMUP] [-c]
+ *     mpirun -np 8 ./latency [-o allgather,reduce_scatter,allreduce,bcast] [-b 1024]
+ *                            [-e 4194304] [-n ITERATIONS] [-w WARMUP] [-c]
  *
- * -c checks what was received, after the timed iterations and outside of them; the status is
- * then 1 if anything is wrong.
+ * -c checks the received data after the timed iterations; the exit status is then 1 if any
+ * value is wrong.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -59,7 +58,7 @@ static int options_read(struct bench *b, int argc, char **argv)
     return optind < argc || b->from < 4 || b->to < b->from || b->iterations < 1 ? -1 : 0;
 }
 
-/* Is `op` a word of the list? */
+/* Is `op` in the comma-separated list? */
 static int listed(const char *list, const char *op)
 {
     size_t n = strlen(op);
@@ -85,7 +84,7 @@ static float sum(const struct bench *b, int i)
     return all;
 }
 
-/* n numbers in all; blocks of n / ranks. */
+/* Floats in the whole vector; a multiple of the ranks where blocks must be equal. */
 static int numbers(const struct bench *b, enum op op, long bytes)
 {
     int n = (int)(bytes / (long)sizeof(float));
@@ -109,7 +108,7 @@ static void call(struct bench *b, enum op op, int n)
         MPI_Bcast(b->out, n, MPI_FLOAT, 0, MPI_COMM_WORLD);
 }
 
-/* One call more, of which every number is looked at; how many are wrong on this rank. */
+/* Make one more call and check every value; return how many are wrong on this rank. */
 static long wrong(struct bench *b, enum op op, int n)
 {
     int block = n / b->ranks, got = op == REDUCE_SCATTER ? block : n;
@@ -182,8 +181,8 @@ int main(int argc, char **argv)
     if (b.in == NULL || b.out == NULL)
         MPI_Abort(MPI_COMM_WORLD, 2);
     if (b.rank == 0)
-        printf("%-16s %12s %12s %12s %12s %8s\n", "operation", "bytes", "least us", "mean us",
-               "most us", "checked");
+        printf("%-16s %12s %12s %12s %12s %8s\n", "operation", "bytes", "min us", "mean us",
+               "max us", "checked");
     for (int op = 0; op < OPS; op++)
         for (long bytes = b.from; listed(b.ops, names[op]) && bytes <= b.to; bytes *= 2)
             bad += row(&b, op, bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An all-reduce that is waited for, and an all-gather beside which the program computes:
+ * A blocking all-reduce, and an all-gather that runs while the program computes:
  *
  *     mpicc -o sums sums.c $(pkg-config --cflags --libs paro)
  *     mpirun -np 4 ./sums
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     struct paro_error err;
     int rank, ranks, done = 0;
     void *block, *blocks;
-    long looks = 0;
+    long polls = 0;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -44,18 +44,17 @@ int main(int argc, char **argv)
         grad[i] = (float)(i % 7 + rank);
     must(paro_run(sums, grad, grad, &err), &err);
 
-    paro_buffers(gathers, &block, &blocks); /* the handle's own: nothing is copied */
+    paro_buffers(gathers, &block, &blocks); /* the handle's own buffers: no copy */
     for (int i = 0; i < M; i++)
         ((float *)block)[i] = (float)(rank + 1);
     must(paro_start(gathers, block, blocks, &err), &err);
-    for (; !done; looks++) /* and a piece of other work */
+    for (; !done; polls++) /* do a piece of other work here */
         must(paro_test(gathers, &done, &err), &err);
 
     must(paro_describe(sums, &d, &err), &err);
     if (rank == 0)
-        printf("%d ranks as %s, by %s: element 8 is %g, the last rank %g; looked %s\n", ranks,
-               d.groups, d.algo, grad[8], ((float *)blocks)[ranks * (long)M - 1],
-               looks ? "meanwhile" : "never");
+        printf("%d ranks as %s, by %s: element 8 is %g, last rank %g; polled %ld times\n",
+               ranks, d.groups, d.algo, grad[8], ((float *)blocks)[ranks * (long)M - 1], polls);
     paro_free(sums);
     paro_free(gathers);
     paro_comm_close(comm);

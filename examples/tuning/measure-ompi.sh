@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Every algorithm of Open MPI's tuned collectives, measured here; the rules that choose the fastest
-# at each size; and what they are worth: the library before and after.
+# Measure every algorithm of Open MPI's tuned collectives, write rules that choose the fastest one
+# for each size, and compare the library with and without these rules.
 #
-#   sh examples/tuning/measure-ompi.sh > ompi.rules                 here, four ranks
+#   sh examples/tuning/measure-ompi.sh > ompi.rules                 four ranks on this machine
 #   RANKS=64 HOSTS=hosts SIZES="-b 1K -e 64M -f 4" ROUNDS=5 sh examples/tuning/measure-ompi.sh
 #   LAUNCH="paro-lab -g 2 -p 2 -r 500mbit" sh ...                   another launcher
 #
 # Then:  mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename ompi.rules ...
-# A round is ten launches: in launch N number N of every operation is forced; rounds follow each
-# other, so that no algorithm has a quiet hour to itself, and the best median of all counts.
-# Rows stay in OUT, if it is given.
+# A round is ten launches; launch N forces algorithm N of every operation.  Rounds repeat all
+# algorithms, so that load on the machine affects each of them, and the best median counts.  Set OUT
+# to keep the rows.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -31,7 +31,7 @@ fi
 mkdir -p "$OUT"
 ompi_info --param coll tuned --level 9 > "$OUT/info"
 
-# key OP: what Open MPI calls it; ways OP: the numbers of its algorithms, without 0.
+# key OP: Open MPI's name of it; ways OP: the numbers of its algorithms, without 0.
 key() {
     case $1 in
     all-gather) echo allgather ;;

@@ -126,6 +126,6 @@ right() {
     # shellcheck disable=SC2046,SC2086
     mpicc -std=c99 $FLAGS -o "$T/sums" examples/paro/sums.c ${SAN:+tests/lint/keep_loaded.c} $(pkg-config --cflags --libs paro)
     run mpirun -np 4 "$T/sums"
-    [ "$output" = '4 ranks as 1x4, by ho-ring: element 8 is 10, the last rank 4; looked meanwhile' ]
+    [[ $output =~ ^4\ ranks\ as\ 1x4,\ by\ ho-ring:\ .*8\ is\ 10,\ .*\ 4\;\ .*\ [1-9][0-9]*\ times$ ]]
     [ "$(grep -c . examples/paro/sums.c)" -le 70 ]
 }
