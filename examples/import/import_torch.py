@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Turns a checkpoint of PyTorch or DeepSpeed into plain .safetensors files for paro-shard.
+"""Convert a checkpoint of PyTorch or DeepSpeed into plain .safetensors files for paro-shard.
 
     python3 import_torch.py SOURCE... -m CONFIG -o DIR
 
-SOURCE is a folder that torch.distributed.checkpoint wrote (.metadata, __0_0.distcp, ...) or a
-universal checkpoint of DeepSpeed's ds_to_universal (zero/NAME/fp32.pt, ...); several make one,
-where model and optimizer lie apart.  CONFIG is the Hugging Face config.json of the model, of the
-Llama or the GPT-2 family.  DIR, which appears whole or not at all, gets
+SOURCE is a folder written by torch.distributed.checkpoint (.metadata, __0_0.distcp, ...) or a
+universal checkpoint of DeepSpeed's ds_to_universal (zero/NAME/fp32.pt, ...).  Give several if the
+model and the optimizer are in different folders.  CONFIG is the Hugging Face config.json of the
+model, of the Llama or the GPT-2 family.  DIR appears whole or not at all, with
 
     model/config.json, model/model.safetensors      a Hugging Face folder
-    optimizer.safetensors                           if SOURCE has the optimizer's state
+    optimizer.safetensors                           if SOURCE has optimizer state
 
-It needs torch and nothing else; README.md beside this file tells more.
+It needs only torch.  README.md in this folder has the details.
 """
 import argparse
 import contextlib
@@ -31,7 +31,7 @@ import zipfile
 try:
     import torch
 except ImportError:
-    print("import_torch.py: no Python package torch here, expected one: pip install torch",
+    print("import_torch.py: Python package torch is missing: pip install torch",
           file=sys.stderr)
     sys.exit(2)
 
@@ -40,10 +40,10 @@ NAMES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16",
          torch.float64: "F64"}
 MOMENTS = ("exp_avg", "exp_avg_sq")
 STATES = ("master",) + MOMENTS
-# What programs and wrappers put before a parameter's name, in any number and order ...
+# Prefixes that programs and wrappers add to a parameter's name, in any number and order ...
 BEFORE = {"model", "module", "_orig_mod", "optim", "optimizer", "state", "state_dict", "app",
           "_forward_module"}
-# ... and wrappers of a layer within it.
+# ... and infixes that wrappers of a layer add.
 WITHIN = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 
 
@@ -95,8 +95,8 @@ def gpt2_tensors(c):
         yield "lm_head.weight", (c["vocab_size"], hidden)
 
 
-# Of each family: its tensors, where its head is tied to, what its bare half's names lack, and
-# the ends of names that are buffers.
+# Each family: its tensors, the tensor its head is tied to, the prefix that the names of its bare
+# model lack, and suffixes of buffers.
 FAMILIES = {
     "llama": (llama_tensors, "model.embed_tokens.weight", "model.", ("rotary_emb.inv_freq",)),
     "gpt2": (gpt2_tensors, "transformer.wte.weight", "transformer.",
@@ -105,7 +105,7 @@ FAMILIES = {
 
 
 class Model:
-    """The tensors that a config.json asks for, by name; and what other names stand for them."""
+    """The tensors that a config.json requires, by name, and the lookup of other spellings."""
 
     def __init__(self, path):
         self.path = os.path.join(path, "config.json") if os.path.isdir(path) else path
@@ -122,10 +122,10 @@ class Model:
         except KeyError as e:
             raise Wrong(f"'{self.path}' has no key {e}, expected a model's config.json") from e
         except (TypeError, ValueError, AttributeError) as e:
-            raise Wrong(f"'{self.path}' is no config.json of a model: {e}") from e
+            raise Wrong(f"'{self.path}' is not a config.json of a model: {e}") from e
 
     def find(self, key):
-        """(tensor's name, what stood before it) of a checkpoint's name, or (None, None)."""
+        """Return (tensor's name, its prefix) for a checkpoint's name, or (None, None)."""
         parts = [p for p in key.split(".") if p not in WITHIN]
         for start in range(len(parts)):
             name = ".".join(parts[start:])
@@ -137,10 +137,10 @@ class Model:
         return None, None
 
 
-# ---- What is read ------------------------------------------------------------------------
+# ---- Reading -----------------------------------------------------------------------------
 
 class Safe(pickle.Unpickler):
-    """Makes what a .metadata is made of, and runs nothing that it names besides."""
+    """Unpickle the classes of a .metadata file and reject every other name."""
 
     ALLOWED = {
         "torch.distributed.checkpoint.metadata": {
@@ -154,7 +154,7 @@ class Safe(pickle.Unpickler):
     }
 
     def find_class(self, module, name):
-        if module.startswith("pathlib"): # where it was written; not used
+        if module.startswith("pathlib"): # path of the writer; unused
             return lambda *parts: parts
         if name not in self.ALLOWED.get(module, ()):
             raise pickle.UnpicklingError(f"it names {module}.{name}")
@@ -162,51 +162,51 @@ class Safe(pickle.Unpickler):
 
 
 @contextlib.contextmanager
-def telling(path):
-    """Whatever a library says of a file that is not what it should be, in one line."""
+def errors_about(path):
+    """Report any library error about a file in one line."""
     try:
         yield
     except (Wrong, OSError):
         raise
-    except Exception as e: # torch and pickle have no end of them
+    except Exception as e: # torch and pickle raise many kinds
         why = str(e).strip().splitlines() or [type(e).__name__]
         raise Wrong(f"cannot read '{path}': {why[0]}") from e
 
 
 def check_sums(file):
-    """torch.save writes a CRC-32 of each record, which torch.load does not look at."""
+    """Check the CRC-32 that torch.save writes for each record; torch.load does not."""
     if not zipfile.is_zipfile(file):
         return # before PyTorch 1.6
     with zipfile.ZipFile(file) as z:
         for record in z.infolist():
-            if record.CRC: # 0: it was told to write none
+            if record.CRC: # 0: the writer stored none
                 with z.open(record) as f:
                     while f.read(1 << 20):
                         pass
 
 
 class Piece:
-    """A tensor of a checkpoint: its shape (that of a flat one has one dimension), load()."""
+    """A tensor of a checkpoint: its shape (one dimension if flattened) and load()."""
 
     def __init__(self, where, shape, dtype, load):
         self.where, self.shape, self.dtype, self.load = where, tuple(shape), dtype, load
 
 
 def read_universal(root):
-    """(name, state, Piece) of each zero/NAME/STATE.pt."""
+    """Yield (name, state, Piece) for each zero/NAME/STATE.pt."""
     zero, with_step = os.path.join(root, "zero"), False
 
     def load(path, look=False):
-        with telling(path):
+        with errors_about(path):
             if not look:
                 check_sums(path)
-            # Mapped, not read: what is looked at here is not held.
+            # Mapped, not read: inspecting a tensor takes no memory.
             found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         return found["param"] if isinstance(found, dict) and "param" in found else found
 
     for name in sorted(os.listdir(zero)):
         if not os.path.isdir(os.path.join(zero, name)):
-            continue # optimizer_state.pt: nothing of it is needed
+            continue # optimizer_state.pt is not needed
         for state in ("fp32", "step") + MOMENTS:
             path = os.path.join(zero, name, state + ".pt")
             if not os.path.exists(path):
@@ -221,24 +221,24 @@ def read_universal(root):
                 path, t.shape, t.dtype,
                 (lambda t=t: t) if state == "step" else (lambda path=path: load(path)))
     if not with_step:
-        yield None, "step", Piece(root, (), torch.int64, lambda: steps_beside(root))
+        yield None, "step", Piece(root, (), torch.int64, lambda: zero3_steps(root))
 
 
-def steps_beside(root):
-    """Of ZeRO 3, which keeps no step in zero/: what the model's states beside it say."""
+def zero3_steps(root):
+    """The step of ZeRO 3, which stores none in zero/: read it from *model_states.pt."""
     names = sorted(n for n in os.listdir(root) if n.endswith("model_states.pt"))
     if not names:
         raise Wrong(f"'{root}' has no file *model_states.pt")
     path = os.path.join(root, names[0])
-    with telling(path):
+    with errors_about(path):
         check_sums(path)
         try:
             found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except pickle.UnpicklingError as e:
-            raise Wrong(f"'{path}' has what only unpickling reads") from e
+            raise Wrong(f"'{path}' needs unrestricted unpickling") from e
         if not isinstance(found, dict):
             raise Wrong(f"'{path}' has a {type(found).__name__}, expected a dictionary")
-        # A step that was skipped, for a number that was not finite, is none of the optimizer's.
+        # Steps skipped because of a non-finite number do not count for the optimizer.
         steps = [found.get(k) for k in ("global_steps", "skipped_steps")]
     if not all(type(s) is int for s in steps) or not 0 <= steps[1] <= steps[0]:
         raise Wrong(f"'{path}' has global_steps {steps[0]} and skipped_steps {steps[1]}, "
@@ -247,14 +247,14 @@ def steps_beside(root):
 
 
 def read_distcp(root):
-    """(name, state, Piece) of each tensor that .metadata lists."""
+    """Yield (name, state, Piece) for each tensor that .metadata lists."""
     path = os.path.join(root, ".metadata")
-    with telling(path), open(path, "rb") as f:
+    with errors_about(path), open(path, "rb") as f:
         metadata = Safe(f).load()
         at = {(i.fqn, tuple(i.offset or ())): s for i, s in metadata.storage_data.items()}
         entries = {k: v for k, v in metadata.state_dict_metadata.items() if hasattr(v, "chunks")}
     for key, entry in entries.items():
-        with telling(path):
+        with errors_about(path):
             parts = [(tuple(c.offsets), tuple(c.sizes), at[key, tuple(c.offsets)])
                      for c in entry.chunks]
             check_parts(root, key, tuple(entry.size), parts)
@@ -266,13 +266,13 @@ def read_distcp(root):
 
 
 def check_parts(root, key, shape, parts):
-    """They lie inside the tensor, are as much as it is, and their files are long enough."""
+    """Parts must lie inside the tensor, cover it, and fit into their files."""
     for offset, size, info in parts:
         file = info.relative_path
         if os.path.isabs(file) or ".." in file.split("/"):
             raise Wrong(f"'{key}' is in '{file}', expected a file of '{root}'")
         if getattr(info, "transform_descriptors", None):
-            raise Wrong(f"'{key}' is compressed, expected tensors as they are")
+            raise Wrong(f"'{key}' is compressed, expected uncompressed tensors")
         bytes_ = os.path.getsize(os.path.join(root, file))
         if bytes_ < info.offset + info.length:
             raise Wrong(f"'{os.path.join(root, file)}' has {bytes_} bytes, expected at least "
@@ -281,11 +281,11 @@ def check_parts(root, key, shape, parts):
             raise Wrong(f"'{key}' of shape {list(shape)} has a part at {list(offset)} of shape "
                         f"{list(size)}")
     if sum(math.prod(size) for _, size, _ in parts) != math.prod(shape):
-        raise Wrong(f"'{key}' has parts that are not the whole of it")
+        raise Wrong(f"'{key}' has parts that do not cover it")
 
 
 def load_part(path, key, size, info):
-    with telling(path):
+    with errors_about(path):
         with open(path, "rb") as f:
             f.seek(info.offset)
             held = io.BytesIO(f.read(info.length))
@@ -293,7 +293,7 @@ def load_part(path, key, size, info):
         held.seek(0)
         part = torch.load(held, map_location="cpu", weights_only=True)
         if not isinstance(part, torch.Tensor) or tuple(part.shape) != size:
-            raise Wrong(f"'{path}' has another part of '{key}', expected shape {list(size)}")
+            raise Wrong(f"'{path}' has a different part of '{key}', expected shape {list(size)}")
     return part
 
 
@@ -321,35 +321,35 @@ def read_source(root):
     what = ("it has neither .metadata nor zero/, expected a checkpoint of "
             "torch.distributed.checkpoint or a universal one of DeepSpeed")
     if any(n.endswith(".distcp") for n in names):
-        what = "it has .distcp files and no .metadata: it was not written to its end"
+        what = "it has .distcp files but no .metadata: writing it was interrupted"
     elif any("zero_pp_rank_" in n for n in names):
-        what = "it is DeepSpeed's for one number of ranks: ds_to_universal makes it universal"
+        what = "it is a sharded DeepSpeed checkpoint: convert it with ds_to_universal"
     raise Wrong(f"'{root}': {what}")
 
 
-# ---- What it is --------------------------------------------------------------------------
+# ---- Matching ----------------------------------------------------------------------------
 
 class Found:
-    """What the sources have, by the model's names: weights[NAME], state[STATE][NAME], step."""
+    """Contents of the sources by the model's names: weights[NAME], state[STATE][NAME], step."""
 
     def __init__(self, model, sources, ignore):
         self.model, self.ignore = model, ignore
         self.weights, self.state, self.before = {}, {s: {} for s in MOMENTS}, set()
-        self.steps, self.beside, strange = {}, [], []
+        self.steps, self.step_sources, unknown = {}, [], []
         for root in sources:
             for key, state, piece in read_source(root):
-                self.take(key, state, piece, strange)
-        self.check_strange(strange)
+                self.take(key, state, piece, unknown)
+        self.check_unknown(unknown)
 
-    def take(self, key, state, piece, strange):
+    def take(self, key, state, piece, unknown):
         if key is None:
-            self.beside.append(piece)
+            self.step_sources.append(piece)
             return
         if any(key.startswith(i) for i in self.ignore):
             return
         name, before = self.model.find(key)
         if name is None:
-            strange.append((key, state, piece))
+            unknown.append((key, state, piece))
             return
         if state == "step":
             self.steps[name] = int(piece.load())
@@ -358,30 +358,30 @@ class Found:
             self.before.add(before)
         into = self.state[state] if state else self.weights
         if name in into:
-            raise Wrong(f"'{name}' is there twice, in {piece.where} and {into[name].where}")
+            raise Wrong(f"'{name}' appears twice, in {piece.where} and {into[name].where}")
         into[name] = piece
 
-    def check_strange(self, strange):
-        """A tensor beside the weights, or one that the optimizer counts, is another model's."""
-        for key, state, piece in strange:
-            beside = any(key.startswith(b + "." if b else "") for b in self.before)
-            weight = not state and beside and key.split(".")[0] not in BEFORE - {"model"}
+    def check_unknown(self, unknown):
+        """Reject unknown tensors among the weights and unknown optimizer states."""
+        for key, state, piece in unknown:
+            sibling = any(key.startswith(b + "." if b else "") for b in self.before)
+            weight = not state and sibling and key.split(".")[0] not in BEFORE - {"model"}
             buffer = key.endswith(self.model.buffers)
             if state or (weight and len(piece.shape) and not buffer):
                 what = f"of shape {list(piece.shape)} " if not state else "of the optimizer "
-                raise Wrong(f"'{key}' {what}is no tensor of '{self.model.path}'; --ignore="
-                            f"{key} leaves it out")
+                raise Wrong(f"'{key}' {what}is not a tensor of '{self.model.path}'; --ignore="
+                            f"{key} skips it")
 
     def check(self, want_state):
-        """All of the model is there, of its shapes; the optimizer's state whole or not at all."""
+        """Check names, shapes and types; optimizer state must be complete or absent."""
         self.check_tied()
         has_state = want_state and any(self.state.values())
         for what, into in [("", self.weights)] + (
                 [("/" + s, self.state[s]) for s in MOMENTS] if has_state else []):
             for name, shape in self.model.shapes.items():
                 if name not in into:
-                    more = "; --weights-only leaves the optimizer's state out" if what else ""
-                    raise Wrong(f"'{name}{what}' is not there, expected shape {list(shape)}"
+                    more = "; --weights-only skips the optimizer state" if what else ""
+                    raise Wrong(f"'{name}{what}' is missing, expected shape {list(shape)}"
                                 + more)
                 have = into[name].shape
                 if have not in (shape, (math.prod(shape),)):
@@ -392,7 +392,7 @@ class Found:
         return has_state
 
     def check_tied(self):
-        """A head that the config ties is the embedding once more, and left out."""
+        """Skip an output head that the config ties, if it equals the embedding."""
         head, at = "lm_head.weight", self.model.tied_to
         if head in self.model.shapes:
             return
@@ -408,7 +408,7 @@ class Found:
 
     def step(self, given):
         steps, why = set(self.steps.values()), ""
-        for piece in self.beside if given is None and not steps else ():
+        for piece in self.step_sources if given is None and not steps else ():
             try:
                 steps.add(piece.load())
             except Wrong as e:
@@ -418,11 +418,11 @@ class Found:
         if given is not None and steps - {given}:
             raise Wrong(f"--step {given}, but the checkpoint is of step {min(steps)}")
         if given is None and not steps:
-            raise Wrong("the checkpoint does not say of which step it is, expected --step N" + why)
+            raise Wrong("the checkpoint states no step, expected --step N" + why)
         return given if given is not None else min(steps)
 
 
-# ---- What is written ---------------------------------------------------------------------
+# ---- Writing -----------------------------------------------------------------------------
 
 def write_tensor(f, t, size):
     assert t.numel() * t.element_size() == size
@@ -430,7 +430,7 @@ def write_tensor(f, t, size):
 
 
 def write_safetensors(path, items):
-    """items: (name, type's name, shape, bytes, load); one tensor is in memory at a time."""
+    """items: (name, type's name, shape, bytes, load); holds one tensor in memory at a time."""
     head, at = {"__metadata__": {"format": "pt"}}, 0
     for name, type_, shape, size, _ in items:
         head[name] = dict(dtype=type_, shape=list(shape), data_offsets=[at, at + size])
@@ -446,7 +446,7 @@ def write_safetensors(path, items):
 
 
 def item(name, piece, shape, dtype):
-    """A tensor on its way: in the shape that the model gives and another type."""
+    """An item of write_safetensors: the model's shape, another type."""
     size = math.prod(shape) * torch.empty(0, dtype=dtype).element_size()
     return name, NAMES[dtype], shape, size, lambda: piece.load().reshape(shape).to(dtype)
 
@@ -479,18 +479,18 @@ def sync_folder(path):
 
 
 def write_folder(out, *what):
-    """Beside its target, then renamed."""
+    """Write a temporary folder next to the target, then rename it."""
     out = out.rstrip("/")
     parent, name = os.path.split(os.path.abspath(out))
     temporary = os.path.join(parent, f".{name}.import-tmp")
-    shutil.rmtree(temporary, ignore_errors=True) # of one that was killed
+    shutil.rmtree(temporary, ignore_errors=True) # left by a killed run
     try:
         os.mkdir(temporary)
         write_all(temporary, *what)
         sync_folder(f"{temporary}/model")
         sync_folder(temporary)
         if os.path.lexists(out):
-            raise Wrong(f"'{out}' is there, expected a new name")
+            raise Wrong(f"'{out}' exists, expected a new name")
         os.rename(temporary, out)
         sync_folder(parent)
     finally:
@@ -509,27 +509,28 @@ def whole(text):
 def parse():
     p = argparse.ArgumentParser(
         prog="import_torch.py", allow_abbrev=False,
-        description="Turns a checkpoint of PyTorch (.distcp) or DeepSpeed (universal) into "
+        description="Convert a checkpoint of PyTorch (.distcp) or DeepSpeed (universal) into "
                     "plain .safetensors files for paro-shard.")
-    p.add_argument("source", nargs="+", metavar="SOURCE", help="its folder or folders")
+    p.add_argument("source", nargs="+", metavar="SOURCE", help="folder of the checkpoint")
     p.add_argument("-m", "--model", required=True, metavar="CONFIG",
-                   help="the model's config.json, or a folder with one")
-    p.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder to write")
+                   help="config.json of the model, or a folder that has one")
+    p.add_argument("-o", "--output", required=True, metavar="DIR",
+                   help="folder to write; must not exist")
     p.add_argument("--dtype", choices=TYPES,
-                   help="the weights' type; unless given, that which they are saved in")
+                   help="type of the weights (default: the type they are saved in)")
     p.add_argument("--step", type=whole, metavar="N",
-                   help="the optimizer's steps so far, where the checkpoint does not say")
+                   help="steps so far, if the checkpoint does not state them")
     p.add_argument("--tokens", type=whole, default=0, metavar="N",
-                   help="the tokens trained on so far; 0 unless given")
-    p.add_argument("--weights-only", action="store_true", help="no optimizer state")
+                   help="tokens so far, for the log (default: 0)")
+    p.add_argument("--weights-only", action="store_true", help="skip the optimizer state")
     p.add_argument("--ignore", action="append", default=[], metavar="PREFIX",
-                   help="leave out what begins so; may be repeated")
+                   help="skip names that begin with PREFIX; may be repeated")
     return p.parse_args()
 
 
 def run(args):
     if os.path.lexists(args.output.rstrip("/")):
-        raise Wrong(f"'{args.output}' is there, expected a new name")
+        raise Wrong(f"'{args.output}' exists, expected a new name")
     found = Found(Model(args.model), args.source, args.ignore)
     has_state = found.check(not args.weights_only)
     dtypes = {p.dtype for p in found.weights.values()}
@@ -539,7 +540,7 @@ def run(args):
     numbers = has_state and {"step": found.step(args.step), "tokens": args.tokens}
     write_folder(args.output, found, TYPES.get(args.dtype), numbers)
     what = f"step {numbers['step']}, with" if numbers else "without"
-    print(f"{args.output}: {len(found.model.shapes)} tensors, {what} the optimizer's state",
+    print(f"{args.output}: {len(found.model.shapes)} tensors, {what} optimizer state",
           file=sys.stderr)
 
 

@@ -43,7 +43,7 @@ import() { "$PYTHON" "$IMPORT" "$@" -m "$MODEL" -o new; }
 comes_in() {
     local ranks=$1
     import "${@:2}" 2> said || { cat said; return 1; }
-    [ "$(cat said)" = "new: 39 tensors, step 4, with the optimizer's state" ]
+    [ "$(cat said)" = "new: 39 tensors, step 4, with optimizer state" ]
     [ ! -e .new.import-tmp ]
     cmp new/model/config.json "$MODEL"
     paro-shard verify new/model
@@ -60,7 +60,7 @@ comes_in() {
 @test "without torch it says so" {
     command -v python3 > /dev/null || skip "no python3 here"
     # -S: without what is installed.
-    fails "import_torch.py: no Python package torch here, expected one: pip install torch" \
+    fails "import_torch.py: Python package torch is missing: pip install torch" \
         python3 -I -S "$IMPORT" from -m "$MODEL" -o new
 }
 
@@ -147,7 +147,7 @@ refused() {
     mkdir empty
     refused "'empty': it has neither .metadata nor zero/, expected a checkpoint of torch.distributed.checkpoint or a universal one of DeepSpeed" \
         empty
-    refused "'model.embed_tokens.weight' is there twice, in m: model.model.embed_tokens.weight and m: model.model.embed_tokens.weight" \
+    refused "'model.embed_tokens.weight' appears twice, in m: model.model.embed_tokens.weight and m: model.model.embed_tokens.weight" \
         m m
     truncate -s $((f - 10)) m/__1_0.distcp
     import m 2> said && false
@@ -159,13 +159,13 @@ refused() {
     rm m/__1_0.distcp
     refused "cannot use 'm/__1_0.distcp': No such file or directory" m
     rm m/.metadata
-    refused "'m': it has .distcp files and no .metadata: it was not written to its end" m
+    refused "'m': it has .distcp files but no .metadata: writing it was interrupted" m
     limited() (ulimit -f 100; import "$@")
     fails "import_torch.py: cannot write: File too large" limited "$KIND/from/model"
     [ ! -e new ]
     [ ! -e .new.import-tmp ]
     mkdir new
-    fails "import_torch.py: 'new' is there, expected a new name" import "$KIND/from/model"
+    fails "import_torch.py: 'new' exists, expected a new name" import "$KIND/from/model"
 }
 
 @test "a .metadata that names a function, or a file elsewhere, is not believed" {
@@ -192,7 +192,7 @@ pickle.dump(Evil(), open("evil/.metadata", "wb"))' "$KIND/from/model"
     make fsdp2-apart
     from=$KIND/from/model right=$MODEL
     MODEL=$MODELS/gpt2-tiny.json
-    refused "'model.model.embed_tokens.weight' of shape [256, 128] is no tensor of '$MODEL'; --ignore=model.model.embed_tokens.weight leaves it out" \
+    refused "'model.model.embed_tokens.weight' of shape [256, 128] is not a tensor of '$MODEL'; --ignore=model.model.embed_tokens.weight skips it" \
         "$from"
     MODEL=c.json
     other() { # TEXT WORDS OTHERS
@@ -201,9 +201,9 @@ pickle.dump(Evil(), open("evil/.metadata", "wb"))' "$KIND/from/model"
     }
     other "'model.embed_tokens.weight' has shape [256, 128] in $from: model.model.embed_tokens.weight, expected [256, 64], by 'c.json'" \
         '"hidden_size": 128' '"hidden_size": 64'
-    other "'model.layers.4.input_layernorm.weight' is not there, expected shape [128]" \
+    other "'model.layers.4.input_layernorm.weight' is missing, expected shape [128]" \
         'layers": 4' 'layers": 5'
-    other "'model.model.layers.3.self_attn.q_proj.weight' of shape [128, 128] is no tensor of 'c.json'; --ignore=model.model.layers.3.self_attn.q_proj.weight leaves it out" \
+    other "'model.model.layers.3.self_attn.q_proj.weight' of shape [128, 128] is not a tensor of 'c.json'; --ignore=model.model.layers.3.self_attn.q_proj.weight skips it" \
         'layers": 4' 'layers": 3'
     other "'lm_head.weight' in $from: model.lm_head.weight differs from 'model.embed_tokens.weight', to which 'c.json' ties it" \
         'tie_word_embeddings": false' 'tie_word_embeddings": true'
@@ -212,13 +212,13 @@ pickle.dump(Evil(), open("evil/.metadata", "wb"))' "$KIND/from/model"
     # What is left out is left out.
     MODEL=$right
     import "$from" --ignore model.lm_head 2> said && false
-    [ "$(cat said)" = "import_torch.py: 'lm_head.weight' is not there, expected shape [256, 128]" ]
+    [ "$(cat said)" = "import_torch.py: 'lm_head.weight' is missing, expected shape [256, 128]" ]
 }
 
 @test "the model alone; another type" {
     make fsdp2-apart
     import "$KIND/from/model" --dtype bf16 2> said
-    [ "$(cat said)" = "new: 39 tensors, without the optimizer's state" ]
+    [ "$(cat said)" = "new: 39 tensors, without optimizer state" ]
     [ "$(ls new)" = model ]
     [ "$(paro-shard ls new/model | grep -c ' BF16 ')" = 39 ]
 }
@@ -231,24 +231,24 @@ pickle.dump(Evil(), open("evil/.metadata", "wb"))' "$KIND/from/model"
         "$PYTHON" -c "import sys, torch; torch.save(dict(global_steps=4, skipped_steps=$1), sys.argv[1])" \
             u/zero_pp_rank_0_mp_rank_00_model_states.pt
     }
-    said="the checkpoint does not say of which step it is, expected --step N"
+    said="the checkpoint states no step, expected --step N"
     states 1 # a step that was skipped is none of the optimizer's
     import u 2> told
-    [ "$(cat told)" = "new: 39 tensors, step 3, with the optimizer's state" ]
+    [ "$(cat told)" = "new: 39 tensors, step 3, with optimizer state" ]
     rm -r new
     states 5
     refused "$said: 'u/zero_pp_rank_0_mp_rank_00_model_states.pt' has global_steps 4 and skipped_steps 5, expected two counts, the second no more than the first" u
     states sys.exit
-    refused "$said: 'u/zero_pp_rank_0_mp_rank_00_model_states.pt' has what only unpickling reads" u
+    refused "$said: 'u/zero_pp_rank_0_mp_rank_00_model_states.pt' needs unrestricted unpickling" u
     rm u/*_model_states.pt
     refused "$said: 'u' has no file *model_states.pt" u
     printf garbage | dd of=u/zero/$t/fp32.pt bs=1 seek=1000 conv=notrunc status=none
     refused "cannot read 'u/zero/$t/fp32.pt': Bad CRC-32 for file 'fp32/data/0'" u --step 4
     cp "$KIND/from/zero/$t/fp32.pt" u/zero/$t
     rm u/zero/$t/exp_avg.pt
-    refused "'$t/exp_avg' is not there, expected shape [128]; --weights-only leaves the optimizer's state out" \
+    refused "'$t/exp_avg' is missing, expected shape [128]; --weights-only skips the optimizer state" \
         u --step 4
-    refused "'$KIND/ds/t': it is DeepSpeed's for one number of ranks: ds_to_universal makes it universal" \
+    refused "'$KIND/ds/t': it is a sharded DeepSpeed checkpoint: convert it with ds_to_universal" \
         "$KIND/ds/t"
     import u --weights-only
     paro-shard diff new/model/model.safetensors "$KIND/want/model.safetensors"
