@@ -18,7 +18,7 @@ PATH=$BIN:$PATH
 . examples/mpirun-env
 SHORT=$((STEPS < 12 ? STEPS : 12)) # steps of the runs that are only compared
 
-say() { printf '\n== %s\n' "$*"; }
+heading() { printf '\n== %s\n' "$*"; }
 exec 3>&1
 run() { # print a command as a user would type it, then run it
 	printf '$ %s\n' "$*" >&3
@@ -67,7 +67,7 @@ median() {
 field() { sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p" "$2"; }
 ratio() { awk "BEGIN { printf \"%.2f\", $1 / $2 }"; }
 
-say "1. measure the network: $fabric"
+heading "1. measure the network: $fabric"
 if [ "$emulated" = yes ]; then
 	printf '$ %s paro-topo > fabric.yaml\n' "$lab_words"
 	lab -- paro-topo > fabric.yaml
@@ -76,7 +76,7 @@ else
 fi
 run paro-topo -i fabric.yaml --format table
 
-say "2. create a model and price the 27 strategies"
+heading "2. create a model and price the 27 strategies"
 run paro-shard init -m "$MODEL" --seed 1 -o model
 PLAN="--accum 4 --seq 256"
 # shellcheck disable=SC2086 # words
@@ -90,18 +90,18 @@ strategy=$(sed -n 's/^strategy: //p' plan.yaml)
 predicted=$(sed -n 's/^  step_s: //p' plan.yaml)
 echo "chosen for $((memory / 1048576)) MiB a rank: $strategy, in plan.yaml"
 
-say "3. shard the weights and train on $(basename "$DATA")"
+heading "3. shard the weights and train on $(basename "$DATA")"
 run paro-shard split model -p plan.yaml -o ckpt
 printf '$ %s paro-train plan.yaml -d text --init ckpt -o run --steps %s --lr 3e-3\n' "$lab_words" "$STEPS"
 lab -- paro-train plan.yaml -d "$DATA" --init ckpt -o run --steps "$STEPS" --lr 3e-3 --min-lr 3e-4 |
 	awk 'NR < 3 || NR % 10 == 1'
 
-say "4. verify the checkpoint and merge it into a Hugging Face folder"
+heading "4. verify the checkpoint and merge it into a Hugging Face folder"
 run paro-shard verify run/latest
 run paro-shard merge run/latest -o trained
 ls trained
 
-say "5. compare the chosen plan with zero3 (as FSDP) over a flat ring, and with ddp"
+heading "5. compare the chosen plan with zero3 (as FSDP) over a flat ring, and with ddp"
 # shellcheck disable=SC2086
 paro-plan -m model/config.json $PLAN -i fabric.yaml --strategy zero3 --algo ring > zero3.yaml
 # shellcheck disable=SC2086
@@ -118,14 +118,14 @@ done
 printf '$ %s > compare.svg\n' "paro-train --plot compare/plan-1 compare/zero3-1 compare/ddp-1"
 paro-train --plot compare/plan-1 compare/zero3-1 compare/ddp-1 > compare.svg
 
-say "6. compare HO-Ring, a flat ring and the MPI library: all-gather of 16 MiB"
+heading "6. compare HO-Ring, a flat ring and the MPI library: all-gather of 16 MiB"
 printf '$ %s paro-bench --op all-gather --algo ring,ho-ring,mpi -b 16M -e 16M -n 5 -w 2\n' "$lab_words"
 # shellcheck disable=SC2086 # words or none
 lab -- paro-bench --op all-gather --algo ring,ho-ring,mpi -b 16M -e 16M -n 5 -w 2 $groups | tee bench.txt
 
 health_ok='not measured: no emulated network' health_slow=$health_ok
 if [ "$emulated" = yes ]; then
-	say "7. check the network: learn a baseline, check it, then halve the rate of one port"
+	heading "7. check the network: learn a baseline, check it, then halve the rate of one port"
 	# -t 60: the default of 10 s is too short for a low RATE on a busy machine.
 	half=$(echo "$RATE" | awk '{ n = $1; sub(/[a-z]*$/, "", n); u = $1; sub(/^[0-9.]*/, "", u); print n / 2 u }')
 	printf '$ %s horing-check -t 60 --learn > baseline.yaml\n' "$lab_words"
@@ -146,7 +146,7 @@ ddp=$(median tokens_per_s ddp)
 step=$(median step_s plan)
 params=$(sed -n 's/^trainable: //p' plan.yaml)
 
-say "summary: $fabric, $params parameters, 4 micro-batches of 1 x 256 tokens a rank, $(nproc) cores"
+heading "summary: $fabric, $params parameters, 4 micro-batches of 1 x 256 tokens a rank, $(nproc) cores"
 printf '%-34s %s\n' "strategy chosen" "$strategy   (for $((memory / 1048576)) MiB a rank, 70 % of what ddp needs)" \
 	"loss at step 1 and step $STEPS" "$(printf '%.4f  %.4f' "$first_loss" "$last_loss")" \
 	"tokens/s with $strategy" "$(printf '%.0f' "$ours")" \

@@ -26,10 +26,10 @@ mkdir -p "$OUT"
 cd "$OUT"
 
 ranks() { mpirun -np "$RANKS" "$@"; }
-say() { printf '\n== %s\n' "$*"; }
+heading() { printf '\n== %s\n' "$*"; }
 
 if [ -z "$BASE" ]; then
-	say "Train the base: all parameters, on the licence texts of this machine"
+	heading "Train the base: all parameters, on the licence texts of this machine"
 	cat /usr/share/common-licenses/* > base.txt
 	paro-plan -m "$MODEL" -i "synth:${RANKS}x1" --seq 64 --micro-batch 8 > base.yaml
 	ranks paro-train base.yaml -d base.txt -o base.run --steps "$STEPS" --warmup 20 --lr 2e-3 | tail -n 1
@@ -41,7 +41,7 @@ if [ -z "$TEXT" ]; then
 	TEXT=$PWD/cat.txt
 fi
 
-say "Train adapters of rank 8: the plan lists what is trained"
+heading "Train adapters of rank 8: the plan lists what is trained"
 paro-plan -m "$BASE/config.json" -i "synth:${RANKS}x1" --seq 64 --micro-batch 8 \
 	--trainable lora=8,alpha=16 > lora.yaml
 sed -n 's/^\(strategy\|trainable\): /  \1 /p' lora.yaml
@@ -49,12 +49,12 @@ paro-shard split "$BASE" -p lora.yaml -o start
 ranks paro-train lora.yaml -d "$TEXT" --init start -o lora.run --steps "$STEPS" --warmup 10 --lr 5e-3 \
 	--eval-every "$STEPS" | tail -n 1
 
-say "Merge: a folder that PEFT loads with the base, and one with the adapters in the weights"
+heading "Merge: a folder that PEFT loads with the base, and one with the adapters in the weights"
 paro-shard merge lora.run/latest -o adapter
 paro-shard merge lora.run/latest --fuse -o fused
 ls adapter fused
 
-say "Generate text"
+heading "Generate text"
 printf 'base:  '
 paro-train --generate 'the cat' --init "$BASE" --length 30 | tr '\n' ' '
 printf '\ntuned: '

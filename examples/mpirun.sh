@@ -38,7 +38,7 @@ train() {
 }
 
 # Request a stop half way by creating the file STOP.  SIGUSR1 to mpirun does the same.
-is_half() { sed -n "$((STEPS / 2))p" run/log.jsonl 2> said | grep -q .; }
+is_half() { sed -n "$((STEPS / 2))p" run/log.jsonl 2> errors | grep -q .; }
 (until is_half; do sleep 0.1; done && touch run/STOP) &
 stopper=$!
 rc=0

@@ -536,7 +536,7 @@ def run(args):
     dtypes = {p.dtype for p in found.weights.values()}
     if len(dtypes) > 1 and not args.dtype:
         raise Wrong("weights of the types " + " and ".join(sorted(NAMES[d] for d in dtypes))
-                    + ", expected --dtype to say which to write")
+                    + ", expected --dtype to choose one")
     numbers = has_state and {"step": found.step(args.step), "tokens": args.tokens}
     write_folder(args.output, found, TYPES.get(args.dtype), numbers)
     what = f"step {numbers['step']}, with" if numbers else "without"
