@@ -23,7 +23,8 @@ setup() {
     grep -qx prefix=/usr "$D/usr/lib/pkgconfig/paro.pc"
     [ -x "$D/usr/lib/libparo-mpi.so" ] && [ -f "$D/usr/share/man/man7/libparo-mpi.7" ]
     [ "$(grep -c @ "$D/usr/lib/pkgconfig/paro.pc")" = 0 ]
-    [ -f "$D/usr/share/man/man7/paro.7" ] && [ -f "$D/usr/share/man/man3/paro.3" ]
+    [ -f "$D/usr/share/man/man7/paro.7" ] && [ -f "$D/usr/share/man/man7/paro-method.7" ]
+    [ -f "$D/usr/share/man/man3/paro.3" ]
     # Alone it measures nothing, and it takes the part that loads MPI to say so.
     run "$D/usr/bin/horing-check"
     [ "$status" = 3 ]

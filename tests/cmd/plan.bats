@@ -69,6 +69,24 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [ "$(json '$d->{chosen}' < "$D/list.json")" = "$(paro-plan -m $TINY -i $FABRIC | sed -n 's/^strategy: //p')" ]
 }
 
+@test "the tables of bytes in the man pages are what --list prints" {
+    for s in 1 4; do
+        paro-plan -m params=7e9 -i synth:4x8 --accum $s --list --json |
+            json 'map { my $m = $_->{memory_bytes}; "$_->{strategy} " . join(" ", map { 1 * sprintf "%.4f", $_ / 1e9 }
+                @$m{qw(params grads optimizer total)}, @$_{qw(fast_bytes slow_bytes_per_rank slow_bytes)}) . "\n" } @s' |
+            sed 's/^ //' > "$D/$s"
+    done
+    # paro-method(7), TRAFFIC: GB of a rank; paro(7): GiB of a rank, GB of a port with s = 1 and 4.
+    sed -n '/^  strategy  params/,/^\.Ed/p' man/paro-method.7 | grep -E '^  [NIG]{3} ' | tr -s ' ' |
+        sed 's/^ //' | sort > "$D/method"
+    [ "$(wc -l < "$D/method")" = 9 ]
+    [ -z "$(cut -d' ' -f1-7 "$D/4" | sort | comm -13 - "$D/method")" ]
+    sed -n '/GiB per rank/,/^\.Ed/p' man/paro.7 | grep -E '^  [NIG]{3} ' | tr -s ' ' | sed 's/^ //' | sort > "$D/tutorial"
+    [ "$(wc -l < "$D/tutorial")" = 8 ]
+    [ -z "$(join <(sort "$D/1") <(sort "$D/4") |
+        awk '{ printf "%s %.1f %.1f %.1f\n", $1, $5 * 1e9 / 2 ^ 30, $8, $15 }' | comm -13 - "$D/tutorial")" ]
+}
+
 @test "--json without --list is the plan" {
     paro-plan -m $TINY -i $FABRIC --json > "$D/plan.json"
     [ "$(json '$d->{schema}, length $d->{strategy}, @{$d->{groups}[1]{ranks}}' \
