@@ -119,3 +119,55 @@ setup() {
         mandoc -T lint -W warning "$f" | sed "s|^|$f: |"
     done | clean
 }
+
+@test "man pages format at 80 columns without a warning of groff" {
+    for f in man/*.[1-8]; do
+        groff -mandoc -Tutf8 -ww -z -rLL=78n "$f" 2>&1 | sed "s|^|$f: |"
+    done | clean
+}
+
+# wrapped FORMATTER...: the tables of the page on standard input whose cells wrap word by word at
+# 80 columns: a row of more than 3 lines, or more than 2 lines for each row.  Lists and tables
+# are marked in the source, since formatted text does not show where they begin.
+wrapped() {
+    perl -e '
+        my (@list, @rows, $out);
+        while (<STDIN>) {
+            if (/^\.Bl /) {
+                push @list, /-column/ ? $. : 0;
+                $out .= ".Pp\n<table:$.:ROWS$.>\n" if /-column/;
+            }
+            $rows[$list[-1]]++ if /^\.It/ && @list && $list[-1];
+            $out .= $_;
+            $out .= "</table>\n" if /^\.El/ && pop @list;
+        }
+        print $out =~ s/ROWS(\d+)/$rows[$1]/gr' |
+        "$@" | col -bx | perl -CS -ne '
+            if (/<table:(\d+):(\d+)>/) { ($line, $rows, @lines) = ($1, $2); next }
+            push @lines, $_ if $line && /\S/ && !/^\s*<.table>/;
+            next if !$line || !/^\s*<.table>/;
+            my ($base) = sort { $a <=> $b } map { /^ */; $+[0] } @lines;
+            my ($height, $most) = (0, 0);
+            for (@lines) {
+                $height = /^ {$base}\S/ ? 1 : $height + 1;
+                $most = $height if $height > $most;
+            }
+            print "line $line: the table wraps word by word\n" if $most > 3 || @lines > 2 * $rows;
+            $line = 0'
+}
+
+@test "tables of man pages do not wrap word by word at 80 columns" {
+    for f in man/*.[1-8]; do
+        ! grep -q '^\.TS' "$f" || echo "$f: has a tbl table, expected .Bl -column"
+        wrapped mandoc -Tutf8 -O width=80 <"$f" | sed "s|^|$f: mandoc: |"
+        wrapped groff -mandoc -Tutf8 -rLL=78n <"$f" 2>/dev/null | sed "s|^|$f: groff: |"
+    done | clean
+    # The check itself: three columns that fit, and with the last one pushed to the margin.
+    page=$'.Dd May 1, 2026\n.Dt T 7\n.Os\n.Sh T\n.Bl -column "zero3, fsdp" "WIDTH"\n'
+    page+=$'.It mics Ta III Ta everything inside the group, a copy in each\n.It ddp Ta NNN Ta all\n.El\n'
+    wide=${page/WIDTH/parameters and gradients inside, optimizer globally}
+    for r in 'mandoc -Tutf8 -O width=80' 'groff -mandoc -Tutf8 -rLL=78n'; do
+        # shellcheck disable=SC2086 # a command and its options
+        [ -z "$(wrapped $r <<<"$page")" ] && [ -n "$(wrapped $r <<<"$wide" 2>/dev/null)" ]
+    done
+}
