@@ -11,9 +11,9 @@
 #include "world/world.h"
 
 /*
- * Times collectives beside each other and beside the cut bound of paro.md section 5.  Several
- * algorithms take turns within each iteration, so that a neighbour's load falls on all alike.
- * Data is checked on every size, before and after the timed runs.
+ * Times collectives beside each other and beside the cut bound of paro-method(7), CUT BOUND.
+ * Several algorithms take turns within each iteration, so that a neighbour's load falls on all
+ * alike.  Data is checked on every size, before and after the timed runs.
  *
  * An algorithm is one of enum schedule_algo, SCHEDULE_AUTO included, or the MPI library's own,
  * or on a GPU NCCL's own.
@@ -119,7 +119,7 @@ int bench_run(struct world *world, const struct bench_options *o, FILE *out,
               struct bench_result *result, struct err *err);
 /*
  * Collective over the world: how much of the work inside groups hides behind that across them.
- * Times the conversions that are each alone (paro.md section 3: I to N, G to I, ...) by
+ * Times the conversions that are each alone (paro-method(7), TRAFFIC: I to N, G to I, ...) by
  * ho-ring, and the whole by each algorithm; their data is checked like any other's.
  */
 int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,

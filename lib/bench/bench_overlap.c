@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows how much of what goes on inside the groups hides behind what goes on across them.  The
- * parts of an operation are conversions of their own (paro.md section 3) with just its rows
- * inside or across, and their data can be checked:
+ * parts of an operation are conversions of their own (paro-method(7), TRAFFIC) with just its
+ * rows inside or across, and their data can be checked:
  *
  *     all-gather        across G -> I                    inside I -> N
  *     reduce-scatter    inside N -> I, of its group      across I -> G

@@ -20,8 +20,8 @@ struct bench_entry { /* of a contest */
     double median_s;       /* set by bench_tune_choose */
 };
 /*
- * Chunks of 60 to 512 KiB are within 2 % when measured (paro.md section 5): less than that does
- * not outlast the launch.
+ * Chunks of 60 to 512 KiB are within 2 % when measured (paro-method(7), HO-RING): less than
+ * that does not outlast the launch.
  */
 #define BENCH_TUNE_SAME 0.02
 /*

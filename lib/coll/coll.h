@@ -17,7 +17,7 @@
 /*
  * Prepared collectives on streams.  What they move is told in layouts: from one letter to
  * another by the phases that layout_moves_* says.  All-gather: G to N; reduce-scatter: N to G;
- * all-reduce: N to N; but any conversion of paro.md section 3 is the same code.
+ * all-reduce: N to N; but any conversion of paro-method(7), TRAFFIC, is the same code.
  *
  * A buffer under letter X is the rank's packed shard: its ranges (layout_ranges) one behind the
  * other.  Buffers come from coll_take (memory that the ranks of a host share); with a GPU they
@@ -139,8 +139,8 @@ int coll_subchunks(const struct layout *l, const struct coll_spec *spec);
 unsigned coll_phases(const struct coll_spec *spec);
 
 /*
- * The cut bound of paro.md section 5: the least time that ports of rate port_Bps[k], each way,
- * allow for bytes M.  phases: SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
+ * The cut bound (paro-method(7), CUT BOUND): the least time that ports of rate port_Bps[k],
+ * each way, allow for bytes M.  phases: SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
  * SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST: M once into each port but the root's, and once out
  * of the root's, so M / the slowest port whoever the root is.
  */

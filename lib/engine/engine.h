@@ -12,10 +12,10 @@
 #include "world/world.h"
 
 /*
- * One global step of training under any of the 27 strategies (paro.md section 4).  The strategy
- * is three letters; every conversion between them is a prepared collective, and none has code
- * of its own.  Parameters are gathered ahead of their use and gradients leave behind it, on
- * streams.
+ * One global step of training under any of the 27 strategies (paro-method(7), STEP).  The
+ * strategy is three letters; every conversion between them is a prepared collective, and none
+ * has code of its own.  Parameters are gathered ahead of their use and gradients leave behind
+ * it, on streams.
  *
  * It runs on the processor or on a GPU (engine_options.device): what is kept, gathered and
  * computed is memory of the device then, and what travels between ranks goes through the host

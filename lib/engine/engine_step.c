@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The PaRO step (paro.md section 4).  Per micro-step the units are visited forward and
+ * The PaRO step (paro-method(7), STEP).  Per micro-step the units are visited forward and
  * backward;
  *
  *     gathers   [u0][u1][u2] ...        `prefetch` units ahead of the use

@@ -3,7 +3,7 @@
  * Knows which rank holds which elements, as exact integers.  Does not know transports, files or
  * what the elements mean.  The cuts are fractions i/m_k kept as numerator and denominator, so
  * that no least common multiple of the group sizes is ever formed.
- * Source: paro.md sections 4 and 5 (nested placement and its ragged generalisation).
+ * Source: paro-method(7), PLACEMENT (nested placement and its ragged generalisation).
  */
 #include "layout/layout.h"
 

@@ -9,7 +9,7 @@
 /*
  * Where each element of a vector (a unit's parameters, gradients or optimizer state) lives.
  * N: every rank has all.  I: each group has all, its members a part each.  G: all ranks
- * together have one copy.  Source: paro.md section 4 (derived from arXiv 2310.06003),
+ * together have one copy.  Source: paro-method(7), PLACEMENT (after arXiv 2310.06003),
  * equal and ragged groups by the same arithmetic.
  *
  *   groups [3,2], cut at 1/3 1/2 2/3: segments e0 e1 e2 e3
@@ -73,8 +73,9 @@ int64_t layout_unit_elems(const struct layout *l, enum letter letter, int rank, 
 int64_t layout_offset(const struct range *ranges, int n, int64_t x);
 
 /*
- * What it takes to go from one layout to another (the tables t_syncg and t_syncp of paro.md
- * section 3).  A reduction goes inside first, then across; a gather across first, then inside.
+ * What it takes to go from one layout to another (the tables t_syncg and t_syncp of
+ * paro-method(7), TRAFFIC).  A reduction goes inside first, then across; a gather across first,
+ * then inside.
  */
 struct layout_moves {
     int reduce_inside, reduce_across; /* reduce-scatter */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a strategy keeps in memory: states by the layout (paro.md section 2), activations
- * by the decoder (plan/activations.h), buffers by the engine.  It is the engine's placement
- * (engine/engine_place.c) in numbers, and a test holds the two against each other.
+ * Knows what a strategy keeps in memory: states by the layout (paro-method(7), MEMORY),
+ * activations by the decoder (plan/activations.h), buffers by the engine.  It is the engine's
+ * placement (engine/engine_place.c) in numbers, and a test holds the two against each other.
  */
 #include "plan/plan.h"
 

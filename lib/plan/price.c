@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prices a strategy: memory, bytes and time of a global step (paro.md sections 2, 3 and 5). All
- * 27 go through the same lines: a letter only decides which legs run (layout_moves_*).
+ * Prices a strategy: memory, bytes and time of a global step (paro-method(7), TRAFFIC and
+ * TIME).  All 27 go through the same lines: a letter only decides which legs run
+ * (layout_moves_*).
  *
  * The time of a step is that of a walk through it (plan/timeline.h), in which all that is under
  * way shares the links and, where ranks share them, the cores.

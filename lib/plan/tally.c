@@ -3,8 +3,8 @@
  * Knows who sends how much to whom in each leg of a collective, for equal and ragged groups,
  * and what the links of the fabric make of it.  It does not know strategies, types or overlap.
  *
- * Equal groups give the terms of paro.md section 3: a = (m-1)/m inside, b = (g-1)/(g m) across
- * for one rank, m b = (g-1)/g through a port, (n-1)/n through a port for the flat ring.
+ * Equal groups give the terms of paro-method(7), TRAFFIC: a = (m-1)/m inside, b = (g-1)/(g m)
+ * across for one rank, m b = (g-1)/g through a port, (n-1)/n through a port for the flat ring.
  */
 #include "plan/tally.h"
 

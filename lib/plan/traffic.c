@@ -61,7 +61,7 @@ static double leg_s(const struct plan_bill *b, const struct plan_span *span, enu
 
 /*
  * One gather or one reduction of a unit: inside, across, or both; -1 where a leg is not run.
- * Together, with tau_e = alpha_e + q / B, tau_i = alpha_i + q / B' (paro.md section 5):
+ * Together, with tau_e = alpha_e + q / B, tau_i = alpha_i + q / B' (paro-method(7), HO-RING):
  *   two-level  (g-1) tau_e + g (m-1) tau_i
  *   ho-ring    (m-1) tau_i + (g-1) max(tau_e, (m-1) tau_i), which cutting each block into C
  *              sub-chunks brings towards max(T_inter, T_intra)

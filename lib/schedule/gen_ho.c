@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Hierarchical Overlapping Ring (paro.md section 5, after arXiv 2310.06003): all-gather.
- * One inter-group ring, a rail, per segment over the rank that holds it in each group; inside a
- * group the holder of a segment hands each part to the other members, while the next part is in
- * flight on the rail.
+ * The Hierarchical Overlapping Ring (paro-method(7), HO-RING, after arXiv 2310.06003):
+ * all-gather.  One inter-group ring, a rail, per segment over the rank that holds it in each
+ * group; inside a group the holder of a segment hands each part to the other members, while the
+ * next part is in flight on the rail.
  *
  *   2 groups of 2, segments e0 e1, parts a b (of groups 0 and 1), one sub-chunk, H = 2:
  *     step 0   rails   (0,0)->(1,0) e0a   (1,0)->(0,0) e0b   (0,1)->(1,1) e1a   (1,1)->(0,1)

@@ -14,9 +14,9 @@
  * transport, no byte.  A row names both ends: a send without its receive cannot be written
  * down.
  *
- * The rule of execution (paro.md section 5): a row waits for the earlier rows that wrote what
- * it reads or writes, or read what it writes.  A row of a step never touches what another row
- * of that step writes.  Reductions into one chunk happen in row order.
+ * The rule of execution (paro-method(7), HO-RING): a row waits for the earlier rows that wrote
+ * what it reads or writes, or read what it writes.  A row of a step never touches what another
+ * row of that step writes.  Reductions into one chunk happen in row order.
  */
 enum schedule_op { SCHEDULE_COPY, SCHEDULE_ADD };
 

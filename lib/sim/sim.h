@@ -27,8 +27,8 @@
  *   level 2 ..    port_Bps of the block, when the message leaves it
  * and one message never goes faster than the least flow_Bps of its levels.  Sharing is fair
  * (max-min: nobody can get more without one that has no more getting less), as TCP and switches
- * come near it, and as the closed forms of paro.md section 5 have it: m rails through a port
- * get R/m each.  Served one after the other instead, they would hide each other's latency.
+ * come near it, and as the closed forms of paro-method(7), HO-RING, have it: m rails through a
+ * port get R/m each.  Served one after the other instead, they would hide each other's latency.
  *
  * A rank's processor takes its messages one after the other, message_s of the level at either
  * end: before the first byte is on the way, and before what has arrived may land.
@@ -63,7 +63,7 @@ int sim_spec(const struct schedule_spec *spec, const struct topo *t, const int64
 
 /*
  * The least time that the ports of a fabric allow for a vector of bytes, at every level above
- * the groups (cut bound, paro.md section 5, with the ways out and in apart): 0 with one group.
+ * the groups (paro-method(7), CUT BOUND, with the ways out and in apart): 0 with one group.
  * phases: one of the four named operations; root: of a broadcast.
  */
 double sim_cut_bound_s(const struct topo *t, unsigned phases, int root, double bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what no schedule can undercut: the bytes that must pass the ports of a level, over
- * their rates (paro.md section 5).  Units are groups at level 1, blocks at the levels above;
- * m_u of n ranks are in unit u, M is the vector:
+ * their rates (paro-method(7), CUT BOUND).  Units are groups at level 1, blocks at the levels
+ * above; m_u of n ranks are in unit u, M is the vector:
  *
  *   all-gather      in M (1 - m_u/n)   out M m_u/n: its own part, once
  *   reduce-scatter  out M (1 - m_u/n)  in M m_u/n: the rest of its own part's sums, once

@@ -131,7 +131,7 @@ int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct 
 int topo_diff(const struct topo *old, const struct topo *t, double tolerance,
               enum topo_format format, FILE *out);
 
-/* R_k of paro.md: the slower direction of group k's port, all members together. */
+/* R_k of paro-method(7), SYMBOLS: the slower direction of group k's port, all members. */
 double topo_port_Bps(const struct topo *t, int k);
 double topo_slowest_port_Bps(const struct topo *t);
 double topo_usual_port_Bps(const struct topo *t); /* the median of all ports, both ways */

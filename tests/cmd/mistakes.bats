@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# The mistakes that a sharded step makes without anybody noticing (paro.md section 4), one test
-# each, under all 27 strategies.  The programs under tests/mpi say what they work out and why.
+# The mistakes that a sharded step makes without anybody noticing (paro-method(7), PITFALLS),
+# one test each, under all 27 strategies.  The programs under tests/mpi say what they work out
+# and why.
 
 bats_require_minimum_version 1.5.0
 load mpi

@@ -76,6 +76,13 @@ setup() {
     done | clean
 }
 
+@test "citations of paro-method(7) name one of its sections" {
+    files | grep -E '^(lib|cmd|tests)/' | grep -v '^tests/lint/' | tr '\n' '\0' | xargs -0 grep -noE 'paro-method\(7\)(, [A-Z-]+( [A-Z]+)*)?' |
+        while IFS=: read -r file line cited; do
+            grep -qxF ".Sh ${cited#*, }" man/paro-method.7 || echo "$file:$line: no section '${cited#*, }'"
+        done | clean
+}
+
 @test "completions are what completions/generate makes of --help" {
     sh completions/generate "$BATS_TEST_TMPDIR/made"
     diff -r "$BATS_TEST_TMPDIR/made/bash" completions/bash

@@ -14,7 +14,7 @@
  *  - the losses of STEPS steps: they stay together as far as a run does whose gradient is off
  *    by one u S, at random up or down, at every step: (n + s + 2) times that spread.
  *  - bytes at rest, beside them, and through the slow port against the planner's, which is held
- *    to the tables of paro.md by its own tests.
+ *    to the tables of paro-method(7), TRAFFIC, by its own tests.
  *
  * TRAINS: what model_train takes: what is frozen stays as it is, to the bit.
  *

@@ -2,13 +2,13 @@
 /*
  * placed_check SHAPE CONFIG ACCUM: run under mpirun with the shape's ranks.  That no triple of
  * letters runs another one's code, and that no buffer is made for other letters than it is used
- * under (paro.md sections 2 to 4).  For each of the 27, with numbers that are worked out here
+ * under (paro-method(7), MEMORY).  For each of the 27, with numbers that are worked out here
  * and not by lib/plan:
  *
  *  - each state of each rank is 2 Psi / d(p), 2 Psi' / d(g), 12 Psi' / d(o) bytes, but for 1 %
  *    of padding;
  *  - where groups are equal, bytes through the slow port and sent inside a group in a step are
- *    those of the tables of section 3, within 1 %, with two-level collectives and HO-Ring, with
+ *    those of paro-method(7), TRAFFIC, within 1 %, with two-level collectives and HO-Ring, with
  *    and without kept units, in the first step and in the second; and what a step counts is
  *    what was counted before it on any shape;
  *  - the audit finds every element where its letter says;
@@ -71,8 +71,8 @@ static void check_rest(struct check *c, const struct engine *e)
 }
 
 /*
- * The tables of section 3 in letters' order N I G: how many a Psi inside, or b Psi across, of
- * two bytes an element.
+ * The tables of paro-method(7), TRAFFIC, in letters' order N I G: how many a Psi inside, or b
+ * Psi across, of two bytes an element.
  */
 static void check_traffic(struct check *c, const struct engine_report *report)
 {

@@ -125,7 +125,10 @@ static void what_is_wrong_is_counted(void **state)
     mem_free(p);
 }
 
-/* paro.md section 5: 4 groups of 2, M = 8e6 bytes, so q = 1e6, and parts sent whole. */
+/*
+ * The check values of paro-method(7), HO-RING: 4 groups of 2, M = 8e6 bytes, so q = 1e6, and
+ * parts sent whole.
+ */
 static void a_prediction_is_the_closed_form(void **state)
 {
     const double tau_i = 10e-6 + 1e-3, tau_e = 1e-3 + 1e6 / 50e6;

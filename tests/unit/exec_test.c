@@ -473,7 +473,7 @@ static void test_absent_input(void **state)
     groups_release(&g);
 }
 
-/* paro.md section 5, at the payload rate: 2x2 and [3,2]. */
+/* paro-method(7), CUT BOUND, at the payload rate: 2x2 and [3,2]. */
 static void test_cut_bound(void **state)
 {
     struct groups g;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The placement: a partition for every length, shards nested, equal groups as drawn in paro.md
- * section 4; the moves against the tables of section 3.
+ * The placement: a partition for every length, shards nested, equal groups as drawn in
+ * paro-method(7), PLACEMENT; the moves against the tables of paro-method(7), TRAFFIC.
  */
 #include <setjmp.h>
 #include <stdarg.h>

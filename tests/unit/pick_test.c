@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What passes the ports, against the closed forms of paro.md section 5. */
+/* What passes the ports, against the closed forms of paro-method(7), HO-RING. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -38,7 +38,7 @@ static inline struct model bare(double params)
         .family = "params", .params = (int64_t)params, .trained = (int64_t)params};
 }
 
-/* As the tables of paro.md count: two bytes each, two-level collectives. */
+/* As the tables of paro-method(7), MEMORY, count: two bytes each, two-level collectives. */
 static inline struct plan_case table_case(const struct topo *t, const struct model *m,
                                           int accum, double part)
 {

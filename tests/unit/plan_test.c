@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The planner's second opinions: the tables of paro.md (bytes, memory, dominance, what fits),
- * the closed forms of time, the network's own account of its memory.
+ * The planner's second opinions: the tables of paro-method(7), TRAFFIC (bytes, memory,
+ * dominance, what fits), the closed forms of time, the network's own account of its memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -207,8 +207,9 @@ static struct model layers_alone(struct model_unit unit[UNITS])
 /*
  * What one unit takes on two groups of two, one after the other: a million elements of two
  * bytes are 1 ms inside a group (half of them leave each rank at 1e9 a second) and 1 ms across
- * (a quarter of them leaves each of two ranks through a port of 1e9).  The tables of paro.md
- * section 3.  The first visit is the embedding's and the last one the head's: no attention.
+ * (a quarter of them leaves each of two ranks through a port of 1e9).  The tables are those
+ * of paro-method(7), TRAFFIC.  The first visit is the embedding's and the last one the head's:
+ * no attention.
  */
 static struct ticks ticks_of(const struct plan_case *c, struct plan_strategy s,
                              const struct plan_price *p)

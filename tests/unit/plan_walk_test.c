@@ -15,7 +15,7 @@
 
 /*
  * The count over ranges: every element walks its way, one hop at a time, over the ranks that
- * hold it.  Knows the tables of paro.md section 3 by letters, not the library's moves.
+ * hold it.  Knows the tables of paro-method(7), TRAFFIC, by letters, not the library's moves.
  */
 struct walk {
     struct layout layout;

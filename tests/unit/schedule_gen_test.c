@@ -246,7 +246,9 @@ static void test_gather_step(void **state)
     layout_release(&l);
 }
 
-/* Through a port, of M = n blocks: HO-Ring (g-1)/g M, ring (n-1)/n M (paro.md section 5). */
+/*
+ * Through a port, of M = n blocks: HO-Ring (g-1)/g M, ring (n-1)/n M (paro-method(7), HO-RING).
+ */
 static void test_traffic(void **state)
 {
     static const int shapes[][2] = {{2, 2}, {2, 4}, {4, 2}, {4, 4}, {3, 5}};

@@ -197,7 +197,10 @@ static void errors_are_named(void **state)
     topo_release(&other);
 }
 
-/* The bound itself, by hand: paro.md's figures and a fabric with unlike ways out and in. */
+/*
+ * The bound itself, by hand: the figures of paro-method(7), CUT BOUND, and a fabric with unlike
+ * ways out and in.
+ */
 static void cut_bound_by_hand(void **state)
 {
     (void)state;

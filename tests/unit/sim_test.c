@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Simulated times against closed forms (paro.md section 5), the cut bound, and each other: the
- * few ranks that stand for all against all of them.
+ * Simulated times against closed forms (paro-method(7), HO-RING), the cut bound, and each
+ * other: the few ranks that stand for all against all of them.
  */
 #include <math.h>
 #include <setjmp.h>
