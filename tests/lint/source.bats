@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The house's rules that a machine can read: house.md's floors, sizes and names.
+# The rules of the project that a machine can read: floors, sizes and names.
 # shellcheck disable=SC2046
 
 setup() {

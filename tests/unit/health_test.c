@@ -80,7 +80,7 @@ static struct fabric healthy(int hosts)
     return f;
 }
 
-/* The model of health.md section 3: noise of 2 %, and in 2 % of samples 20 to 40 % less. */
+/* The model of noise that the judge was designed for: noise of 2 %, and in 2 % of samples 20 to 40 % less. */
 static void more(const struct fabric *f, int rounds, int first, enum health_stage stage,
                  uint64_t seed, struct health_data *d)
 {
@@ -172,7 +172,7 @@ static void no_false_alarm(void **state)
             health_verdict_release(&v);
         }
     }
-    /* health.md: below 0.1 %. */
+    /* At most one false alarm in 1000 checks. */
     print_message("# false alarms: %d of 6200\n", wrong);
     assert_true(wrong <= 6);
 }
