@@ -80,7 +80,7 @@ static struct fabric healthy(int hosts)
     return f;
 }
 
-/* The model of noise that the judge was designed for: noise of 2 %, and in 2 % of samples 20 to 40 % less. */
+/* The noise that the judge was designed for: 2 %, and in 2 % of samples 20 to 40 % less. */
 static void more(const struct fabric *f, int rounds, int first, enum health_stage stage,
                  uint64_t seed, struct health_data *d)
 {
