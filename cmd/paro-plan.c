@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-plan: prices every PaRO strategy on a fabric and prints the best plan. */
+/* paro-plan: predicts the cost of every PaRO strategy on a fabric, prints the best plan. */
 #include "base/num.h"
 #include "cli/cli.h"
 #include "plan/ask.h"
@@ -43,51 +43,110 @@ struct args {
 };
 
 static const struct argp_option options[] = {
-    {"model", 'm', "MODEL", 0, "A config.json, a folder with one, or params=7e9", 0},
-    {"input", 'i', "TOPO", 0, "The fabric: a file, - or synth:SPEC (default -)", 0},
-    {"list", KEY_LIST, 0, 0, "Print the price of each of the 27 strategies", 0},
-    {"why", KEY_WHY, 0, 0, "Print what binds each strategy, and the margin of the best", 0},
+    {0, 0, 0, 0, "The model, the fabric and the batch:", 1},
+    {"model", 'm', "MODEL", 0,
+     "Plan for MODEL: a config.json, a folder with one, standard input ('-'), or a bare number"
+     " of parameters, such as params=7e9",
+     0},
+    {"input", 'i', "TOPO", 0,
+     "Read the fabric from TOPO: a file, synth:SPEC, such as synth:2x8, or standard input ('-',"
+     " the default)",
+     0},
+    {"mem", KEY_MEM, "BYTES", 0,
+     "Reject strategies that need more than BYTES of memory per rank, such as 80e9 or 64Gi"
+     " (default: the memory that the fabric states)",
+     0},
+    {"micro-batch", KEY_BATCH, "B", 0,
+     "Train on B sequences per rank in each micro-step; auto finds the fastest B that fits"
+     " (default: 1)",
+     0},
+    {"accum", KEY_ACCUM, "S", 0,
+     "Accumulate gradients over S micro-steps per global step; auto finds the fastest S"
+     " (default: 1)",
+     0},
+    {"seq", KEY_SEQ, "T", 0,
+     "Train on sequences of T tokens (default: 256, or the model's maximum if that is less)",
+     0},
+    {"trainable", KEY_TRAINABLE, "WHAT", 0,
+     "Train a part of the model, for example to plan fine-tuning: all, train=PATTERN,"
+     " freeze=PATTERN, lora=RANK, a fraction, or params=COUNT (default: all)",
+     0},
+    {0, 0, 0, 0, "Print something else instead of the plan:", 2},
+    {"list", KEY_LIST, 0, 0, "Print memory, traffic and time of all 27 strategies", 0},
+    {"why", KEY_WHY, 0, 0,
+     "Print what makes each strategy lose to the best one, and by how much", 0},
     {"what-if", KEY_WHAT_IF, 0, 0,
-     "Print at which slow tier, accumulation, memory another would win", 0},
+     "Print which network rate, accumulation or memory would make another strategy win", 0},
     {"check", KEY_CHECK, "LOG", 0,
-     "Compare a run's log with its plan (default plan.yaml beside the log)", 0},
+     "Compare the log of a run with its plan, to see how good the prediction was (default PLAN:"
+     " plan.yaml next to the log)",
+     0},
     {"emit", KEY_EMIT, "TARGET", 0,
-     "Print the nearest that deepspeed, fsdp or megatron can run", 0},
-    {"timeline", KEY_TIMELINE, 0, 0, "Print the predicted step of the best, piece by piece", 0},
+     "Print settings for another tool, with the nearest strategy that it can run; TARGET is"
+     " deepspeed, fsdp or megatron",
+     0},
+    {"timeline", KEY_TIMELINE, 0, 0,
+     "Print when each piece of work in the predicted step runs, to see what overlaps", 0},
     {"scale", KEY_SCALE, "FROM..TO", 0,
-     "Print the throughput of each as the fabric grows, ranks as 16..4096", 0},
-    {"svg", KEY_SVG, 0, 0, "Draw --scale or --timeline", 0},
-    {"strategy", KEY_STRATEGY, "XYZ", 0, "Only this one: three letters of N, I, G, or an alias",
+     "Print the predicted throughput on FROM ranks, twice as many, and so on up to TO, such as"
+     " 16..4096",
+     0},
+    {"svg", KEY_SVG, 0, 0, "Draw --scale or --timeline as SVG", 0},
+    {0, 0, 0, 0, "Restrict the search, describe the machine:", 3},
+    {"strategy", KEY_STRATEGY, "XYZ", 0,
+     "Plan only this strategy: three letters of N, I, G, such as IIG, or an alias, such as"
+     " zero3",
      0},
     {"group-level", KEY_GROUP_LEVEL, "LEVEL", 0,
-     "The last level of the fabric inside a group, or auto (default auto)", 0},
-    {"storage", KEY_STORAGE, "RATE", 0, "What a host writes of a checkpoint, as 2GB/s", 0},
-    {"algo", KEY_ALGO, "ALGO", 0, "ring, two-level, ho-ring or auto (default auto)", 0},
-    {"mem", KEY_MEM, "BYTES", 0, "Memory of a rank (default the fabric's)", 0},
+     "End the groups at this level of the fabric, counted from 0; auto tries all of them"
+     " (default: auto)",
+     0},
+    {"algo", KEY_ALGO, "ALGO", 0,
+     "Use only ALGO for collectives over all ranks: ring, two-level, ho-ring, or auto for the"
+     " fastest (default: auto)",
+     0},
     {"device", KEY_DEVICE, "KIND", 0,
-     "What the ranks compute on: cpu, cuda (default: what the fabric was measured on)", 0},
-    {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step, or auto (default 1)", 0},
-    {"accum", KEY_ACCUM, "S", 0, "Micro-steps of a global step, or auto (default 1)", 0},
-    {"seq", KEY_SEQ, "T", 0, "Tokens of a sequence (default 256, or the model's maximum)", 0},
-    {"trainable", KEY_TRAINABLE, "WHAT", 0, "all, a fraction, or params=COUNT (default all)",
+     "Count the memory that ranks need on KIND, cpu or cuda (default: what the fabric was"
+     " measured on)",
      0},
-    {"param-type", KEY_PARAM_TYPE, "TYPE", 0, "Parameters at rest: bf16, f32 (default bf16)",
+    {"storage", KEY_STORAGE, "RATE", 0,
+     "Predict the time of a checkpoint when each host writes at RATE, such as 2GB/s", 0},
+    {0, 0, 0, 0, "Trade memory against traffic and computing:", 4},
+    {"prefetch", KEY_PREFETCH, "UNITS", 0,
+     "Gather parameters this many units (layers) ahead; more hide latency and need memory"
+     " (default: 1)",
      0},
-    {"compute-type", KEY_COMPUTE_TYPE, "TYPE", 0,
-     "What is multiplied with weights: f32, bf16 (default: as the fabric was measured, f32)",
+    {"buckets", KEY_BUCKETS, "COUNT", 0,
+     "Keep up to COUNT gradient buckets in flight, one per unit; the backward pass waits when"
+     " all are in use (default: 2)",
      0},
-    {"wire-type", KEY_WIRE_TYPE, "TYPE", 0, "What travels: bf16, f32 (default bf16)", 0},
-    {"grad-type", KEY_GRAD_TYPE, "TYPE", 0, "Gradients summed: f32, bf16 (default f32)", 0},
-    {"slow-params", KEY_SLOW_PARAMS, "TYPE", 0,
-     "Parameters between groups: same, int8 (default same)", 0},
-    {"slow-grads", KEY_SLOW_GRADS, "TYPE", 0,
-     "Gradients between groups: same, int8 (default same)", 0},
-    {"prefetch", KEY_PREFETCH, "UNITS", 0, "Units gathered ahead (default 1)", 0},
-    {"buckets", KEY_BUCKETS, "COUNT", 0, "Units whose gradients leave at once (default 2)", 0},
     {"keep", KEY_KEEP, "USES", 0,
-     "Last gathered uses kept for the backward, all or auto (default 0)", 0},
+     "Keep the last USES gathered units of the forward pass for the backward pass, for less"
+     " traffic; a number, all or auto (default: 0)",
+     0},
     {"recompute", KEY_RECOMPUTE, "WHEN", OPTION_ARG_OPTIONAL,
-     "Keep only what enters a layer, run it again: yes, no or auto (default no)", 0},
+     "Keep only the input of each layer and recompute the rest in the backward pass, to save"
+     " memory; WHEN is yes, no or auto (default: no)",
+     0},
+    {0, 0, 0, 0, "Types of numbers:", 5},
+    {"param-type", KEY_PARAM_TYPE, "TYPE", 0,
+     "Store parameters as TYPE, bf16 or f32 (default: bf16)", 0},
+    {"grad-type", KEY_GRAD_TYPE, "TYPE", 0,
+     "Accumulate gradients as TYPE, f32 or bf16 (default: f32)", 0},
+    {"wire-type", KEY_WIRE_TYPE, "TYPE", 0,
+     "Send parameters and gradients as TYPE, bf16 or f32 (default: bf16)", 0},
+    {"compute-type", KEY_COMPUTE_TYPE, "TYPE", 0,
+     "Round the operands of matrix products to TYPE, f32 or bf16 (default: the type that the"
+     " fabric was measured with, or f32)",
+     0},
+    {"slow-params", KEY_SLOW_PARAMS, "TYPE", 0,
+     "Send parameters between groups as TYPE: same (the wire type), or int8 for about half of bf16's"
+     " traffic (default: same)",
+     0},
+    {"slow-grads", KEY_SLOW_GRADS, "TYPE", 0,
+     "Send gradients between groups as TYPE: same (the wire type), or int8 for about half of bf16's"
+     " traffic (default: same)",
+     0},
     CLI_OPTIONS,
     {0}};
 
@@ -253,7 +312,8 @@ int main(int argc, char **argv)
         options,
         parse,
         "\n--check=LOG [PLAN]",
-        "Prices the 27 PaRO strategies on a fabric and prints the best feasible plan.",
+        "Predict the cost of training under each of the 27 PaRO strategies on a fabric, and print"
+        " the fastest plan that fits into memory.",
         0,
         0,
         0};
