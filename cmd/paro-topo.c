@@ -38,40 +38,59 @@ enum {
 };
 
 static const struct argp_option options[] = {
+    {0, 0, 0, 0, "Read a fabric and print it:", 1},
     {"input", 'i', "INPUT", 0,
-     "Read the fabric from a file (YAML, XML of NCCL or hwloc, text of nvidia-smi topo -m or"
-     " ibnetdiscover), from - (standard input), from synth:SPEC, or from nvml: (this machine's"
-     " GPUs)",
+     "Read the fabric from INPUT: a file (YAML, XML of NCCL or hwloc, text of ibnetdiscover or"
+     " nvidia-smi topo -m), standard input ('-'), synth:SPEC for a synthetic fabric, or nvml:"
+     " for this machine's GPUs",
      0},
-    {"set", KEY_SET, "WORDS", 0,
-     "Give what INPUT does not state, or replace it: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
-     " nic=RATE, memory=BYTES, flops=N, with commas",
-     0},
-    {"nodes", KEY_NODES, "N", 0, "Take N machines like the one that INPUT describes", 0},
-    {"ranks", KEY_RANKS, "N", 0, "Take N ranks on each host, where INPUT counts no GPUs", 0},
-    {"hosts", KEY_HOSTS, "LIST", 0, "Name the machines, as node[0-3]", 0},
-    {"discover", KEY_DISCOVER, NULL, 0,
-     "Measuring: find the groups, and levels above them, by measurement, not by host names", 0},
-    {"model", 'm', "MODEL", 0,
-     "Measure the compute rate with the matrices of this model: a config.json, or a folder with"
-     " one",
-     0},
-    {"seq", KEY_SEQ, "T", 0, "Tokens of a sequence (default 256, or the model's maximum)", 0},
-    {"micro-batch", KEY_BATCH, "B", 0, "Sequences of a micro-step (default 1)", 0},
-    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
-     "Measure the processor, a GPU for each rank of a host, or the GPU N (default cpu)", 0},
-    {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
-     "What a GPU's memory travels by, as paro-train has it (default auto)", 0},
-    {"compute-type", KEY_COMPUTE, "TYPE", 0,
-     "Type of the products that are measured: f32, bf16 (default f32, of a GPU bf16)", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
-     "Print it as yaml (default), json, table, dot, svg, hostfile or rankfile; a machine's XML"
-     " as nccl",
+     "Print the fabric as FORMAT: yaml, json, table, dot, svg, hostfile, rankfile, or nccl for"
+     " one machine's XML (default: yaml)",
      0},
-    {"diff", KEY_DIFF, "OLD", 0, "Print where it differs from OLD instead; exit 1 if it does",
+    {"diff", KEY_DIFF, "OLD", 0,
+     "Print only what differs from the fabric OLD, with status 1 if anything does; use it to"
+     " notice that a cluster has changed",
      0},
     {"tolerance", KEY_TOLERANCE, "PERCENT", 0,
-     "With --diff: rates and latencies this near to the old value are the same (default 0)", 0},
+     "Ignore differences of --diff up to PERCENT of the old value, as two measurements always"
+     " differ a little (default: 0)",
+     0},
+    {0, 0, 0, 0, "Complete or extend what INPUT describes:", 2},
+    {"set", KEY_SET, "WORDS", 0,
+     "Set figures that INPUT lacks, or replace them: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
+     " nic=RATE, memory=BYTES, flops=N, separated by commas",
+     0},
+    {"nodes", KEY_NODES, "N", 0,
+     "Describe N machines like the one in INPUT, to plan for a cluster that does not exist yet",
+     0},
+    {"ranks", KEY_RANKS, "N", 0, "Put N ranks on each host, if INPUT does not count GPUs", 0},
+    {"hosts", KEY_HOSTS, "LIST", 0, "Name the machines, such as node[0-3]", 0},
+    {0, 0, 0, 0, "Measure the fabric under mpirun (without -i):", 3},
+    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
+     "Measure the processor, one GPU for each rank of a host, or GPU N; choose what you will"
+     " train on (default: cpu)",
+     0},
+    {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
+     "Send between GPUs over MPI or NCCL, as paro-train will; auto takes NCCL where several"
+     " ranks have a GPU each (default: auto)",
+     0},
+    {"discover", KEY_DISCOVER, NULL, 0,
+     "Find the groups and the levels above them by measurement, if host names do not tell which"
+     " ranks are near each other",
+     0},
+    {"model", 'm', "MODEL", 0,
+     "Measure the compute rate with the matrix sizes of MODEL, for a closer prediction: a"
+     " config.json, or a folder with one",
+     0},
+    {"seq", KEY_SEQ, "T", 0,
+     "With -m: take sequences of T tokens (default: 256, or the model's maximum if that is"
+     " less)",
+     0},
+    {"micro-batch", KEY_BATCH, "B", 0, "With -m: take B sequences per micro-step (default: 1)",
+     0},
+    {"compute-type", KEY_COMPUTE, "TYPE", 0,
+     "Measure matrix products in TYPE, f32 or bf16 (default: f32, on a GPU bf16)", 0},
     CLI_OPTION_DEADLINE,
     CLI_OPTIONS,
     {0}};
@@ -160,8 +179,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options, parse, NULL, "Measure a fabric (under mpirun) or read one (-i), and print it.",
-    NULL,    NULL,  NULL};
+    options,
+    parse,
+    NULL,
+    "Measure the fabric that this runs on (under mpirun), or read one (-i), and print it.",
+    NULL,
+    NULL,
+    NULL};
 
 static int type_of(const struct args *a, const struct device *d, enum dtype *out,
                    struct err *err)
