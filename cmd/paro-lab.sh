@@ -45,27 +45,32 @@ die() {
 usage() {
     cat 2>/dev/null <<'TEXT' || die "cannot write to standard output"
 Usage: paro-lab [OPTION...] [--] COMMAND [ARG...]
-Emulate a cluster of nodes on this machine and run COMMAND on it under mpirun.
+Emulate a cluster of nodes on this machine and run the MPI program COMMAND on it
+under mpirun, to try a network that you do not have.
 
-      --cut=GROUP:SECONDS    Take GROUP's data port down after so many SECONDS of
-                             COMMAND (repeatable)
-      --flap=GROUP:UP/DOWN   Leave GROUP's data port up for UP seconds, then down
-                             for DOWN, in turn (repeatable)
-  -g, --groups=GROUPS        Number of nodes (default 2)
-      --map-by=WHAT          Place ranks by slot (default) or by node
-      --mca=KEY VALUE        Pass a setting on to mpirun (repeatable)
-  -p, --procs=PROCS          Ranks on each node (default 2), or a list, one number
-                             for each node: 3,2
-  -r, --rate=RATE            Shape each data port to RATE both ways, as tc(8)
-                             writes it: 500mbit (default: unshaped)
-      --slow=GROUP:OUT[/IN]  Give GROUP's port another rate (repeatable)
-      --slow=A-B:RATE        Give what groups A and B send each other another rate
-                             (repeatable)
-  -?, --help                 Give this help list
-  -V, --version              Print program version
+  -g, --groups=GROUPS        Emulate GROUPS nodes (default: 2)
+  -p, --procs=PROCS          Start PROCS ranks on each node; a list such as 3,2
+                             gives one number per node (default: 2)
+  -r, --rate=RATE            Limit each node's data port to RATE in each
+                             direction, written as in tc(8), such as 500mbit
+                             (default: no limit)
+      --slow=GROUP:OUT[/IN]  Limit one node's port to other rates: OUT for what
+                             it sends, IN for what it receives (repeatable)
+      --slow=A-B:RATE        Limit the traffic between nodes A and B to RATE in
+                             each direction (repeatable)
 
-Groups count from 0; their hosts are node0, node1, ...  Exit status is COMMAND's,
-2 if the cluster cannot be made.
+      --cut=GROUP:SECONDS    Take a node's data port down SECONDS after COMMAND
+                             starts, to test a network failure (repeatable)
+      --flap=GROUP:UP/DOWN   Leave a node's data port up for UP seconds and
+                             take it down for DOWN, in turn (repeatable)
+      --map-by=WHAT          Fill one node with ranks before the next (slot),
+                             or deal them out in turn (node) (default: slot)
+      --mca=KEY VALUE        Pass an Open MPI setting to mpirun (repeatable)
+  -?, --help                 Print this help
+  -V, --version              Print the version
+
+GROUP, A and B count from 0; the nodes are called node0, node1, and so on.
+The exit status is that of COMMAND, or 2 if the cluster cannot be created.
 TEXT
 }
 
