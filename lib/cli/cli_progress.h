@@ -21,7 +21,7 @@ struct cli_progress {
 #define CLI_PROGRESS_OPTION(key)                                                               \
     {                                                                                          \
         "progress", key, "auto|always|never", 0,                                               \
-            "How far it is, on standard error (default auto: where that is a terminal)", 80    \
+            "Show progress on standard error (default: auto, if that is a terminal)", 80       \
     }
 
 /* `how` NULL: auto. */
