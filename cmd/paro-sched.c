@@ -33,23 +33,25 @@ struct args {
 };
 
 static const struct argp_option options[] = {
-    {"chunks", KEY_CHUNKS, "C", 0,
-     "With gen, or simulate or draw OP ALGO: sub-chunks of each part (default 1)", 0},
-    {"root", KEY_ROOT, "R", 0,
-     "Of a broadcast, with gen, simulate and draw: the rank that has it (default 0)", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0,
-     "With gen: rows (default), or msccl, a program for MSCCL in XML", 0},
+    {0, 0, 0, 0, "Common options:", 1},
     {"input", 'i', "TOPO", 0,
-     "With simulate, draw and pick: the fabric, a file, - or synth:SPEC", 0},
+     "simulate, draw, pick: read the fabric from a file, - or synth:SPEC", 1},
     {"bytes", 'b', "BYTES", 0,
-     "With simulate and draw: size of the vector (default 64Mi); with pick: the smallest"
-     " (default 1Ki)",
-     0},
-    {"op", KEY_OP, "OPS", 0, "With pick: these operations, with commas between", 1},
-    {"max", 'e', "BYTES", 0, "With pick: largest size (default 1Gi)", 1},
-    {"factor", 'f', "F", 0, "With pick: each size is F times the one before (default 2)", 1},
-    {"table", KEY_TABLE, 0, 0, "With pick: print a tuning table (YAML)", 1},
-    {"tuning", KEY_TUNING, "FILE", 0, "With pick: read and print a tuning table", 1},
+     "simulate, draw: size of the vector (default: 64Mi); pick: smallest size (default: 1Ki)",
+     1},
+    {"chunks", KEY_CHUNKS, "C", 0,
+     "gen, and simulate or draw OP ALGO: divide each part into C sub-chunks, which shortens the"
+     " pipeline for large vectors (default: 1)",
+     1},
+    {"root", KEY_ROOT, "R", 0, "gen, simulate, draw: broadcast from rank R (default: 0)", 1},
+    {"format", KEY_FORMAT, "FORMAT", 0,
+     "gen: print rows, or msccl, a program for MSCCL in XML (default: rows)", 1},
+    {0, 0, 0, 0, "Options of pick:", 2},
+    {"op", KEY_OP, "OPS", 0, "Consider only these operations, a comma-separated list", 2},
+    {"max", 'e', "BYTES", 0, "Largest size (default: 1Gi)", 2},
+    {"factor", 'f', "F", 0, "Multiply the size by F each time (default: 2)", 2},
+    {"table", KEY_TABLE, 0, 0, "Print a tuning table (YAML) for paro-bench and paro-train", 2},
+    {"tuning", KEY_TUNING, "FILE", 0, "Read this tuning table instead of simulating", 2},
     CLI_OPTIONS,
     {0}};
 
@@ -132,12 +134,12 @@ static const struct argp argp = {
     parse,
     "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE | OP ALGO]\n"
     "draw -i TOPO [FILE | OP ALGO]\nls\npick -i TOPO\npick --tuning FILE",
-    "Print the rows of a collective (gen), prove the rows of a file or of standard input right"
-    " (verify), tell how long they take on a fabric (simulate), draw that as a"
-    " timeline in SVG (draw), list what there is (ls), or choose for a fabric by simulated"
-    " time (pick)."
-    "\vls lists OP and ALGO; SHAPE is the groups, 4x8 or [8,8,7], or blocks of them, outermost"
-    " first: 2x4x8, 2x[8,8,7].",
+    "Print the schedule of a collective (gen), prove a schedule correct (verify), simulate how"
+    " long it takes on a fabric (simulate), draw that as a timeline in SVG (draw), list the"
+    " operations and algorithms (ls), or find the fastest algorithm for each size on a fabric"
+    " (pick)."
+    "\vOP and ALGO are names that ls prints.  SHAPE gives the groups, as 4x8 or [8,8,7], or blocks"
+    " of groups, outermost first: 2x4x8, 2x[8,8,7].",
     NULL,
     NULL,
     NULL};
