@@ -41,39 +41,59 @@ enum {
 #define mark_option "mark-answer"
 
 static const struct argp_option options[] = {
-    {"baseline", 'b', "FILE", 0, "Compare with the rates in FILE (made by --learn)", 0},
+    {"baseline", 'b', "FILE", 0,
+     "Compare with the rates in FILE, made by --learn (default: compare the hosts with each "
+     "other)",
+     1},
     {"warning", 'w', "RANGE", 0,
-     "WARNING when a port's percentage of what is expected leaves RANGE (default 96:)", 0},
-    {"critical", 'c', "RANGE", 0, "CRITICAL when it leaves RANGE (default 75:)", 0},
-    {"timeout", 't', "SECONDS", 0, "UNKNOWN when there is no answer by then (default 10)", 0},
+     "Report WARNING when that percentage leaves RANGE (default: 96:)", 1},
+    {"critical", 'c', "RANGE", 0,
+     "Report CRITICAL when a port's rate, in percent of the expected one, leaves RANGE "
+     "(default: 75:)",
+     1},
+    {"timeout", 't', "SECONDS", 0,
+     "Answer within SECONDS; unfinished checks are UNKNOWN (default: 10)", 1},
     {"level", KEY_LEVEL, "LEVEL", 0,
-     "quick: this host's links, milliseconds, no MPI; normal: some 3 s; deep: some 6 s", 0},
-    {"learn", KEY_LEARN, 0, 0, "Measure and print a baseline instead of checking", 0},
+     "quick: only this host's links, in milliseconds, for cron; normal: about 3 s; deep: about "
+     "6 s (default: normal)",
+     1},
+    {"learn", KEY_LEARN, 0, 0, "Measure a healthy network and print its baseline", 1},
+    {"verbose", 'v', 0, 0, "Print a line per finding; -vv: also links, -vvv: all ports", 1},
+    {0, 0, 0, 0, "What to check:", 2},
     {"accept-baseline", KEY_ACCEPT, 0, 0,
-     "Take what is found as what should be: into the baseline FILE, or (quick) the state", 0},
-    {"disable", KEY_DISABLE, "CHECK", 0, "Leave out a check: errors, speed, HC-203, ...", 0},
-    {"config", KEY_CONFIG, "FILE", 0, "Read what is disabled, ignored and expected", 0},
+     "Update the baseline with the measured rates; with --level=quick, expect the links as "
+     "they are",
+     3},
+    {"disable", KEY_DISABLE, "CHECK", 0,
+     "Skip a check, such as errors, speed or HC-203; may be repeated", 3},
+    {"config", KEY_CONFIG, "FILE", 0,
+     "Read disabled checks, known problems and expected links from FILE", 3},
     {"max-load", KEY_LOAD, "LOAD", 0,
-     "UNKNOWN where the load of a minute is above LOAD per core (default: any)", 0},
+     "Do not measure where the one-minute load per processor is above LOAD (default: no "
+     "limit)",
+     3},
     {"max-bytes", KEY_BYTES, "BYTES", 0,
-     "Let no host send or receive more than BYTES (default: any)", 0},
-    {"force", KEY_FORCE, 0, 0, "Measure beside jobs, and under any load", 0},
+     "Let no port carry more than BYTES, to spare a busy network (default: no limit)", 3},
+    {"force", KEY_FORCE, 0, 0, "Measure even while other jobs run, and under any load", 3},
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
-     "Measure between the hosts' memory (default), a GPU's for each rank of a host, or that of "
-     "GPU N",
-     0},
-    {"state", KEY_STATE, "DIR", 0, "Remember runs in DIR, or \"none\"", 1},
+     "Measure between host memories, between GPUs, one per rank, or between GPU N of each host "
+     "(default: cpu)",
+     3},
+    {0, 0, 0, 0, "What to remember and output:", 4},
+    {"state", KEY_STATE, "DIR", 0, "Remember findings in DIR, or \"none\": do not remember", 5},
     {"notify", KEY_NOTIFY, "WORDS", 0,
-     "change: print only what is new; change,remind=12h: and the rest so often", 1},
-    {"verbose", 'v', 0, 0, "Say more; up to three times", 1},
-    {"suggest", KEY_SUGGEST, 0, 0, "Print the scheduler's line for what is CRITICAL", 1},
-    {"prom", KEY_PROM, "FILE", 0, "Write FILE for node_exporter's textfile collector too", 1},
-    {"svg", KEY_SVG, "FILE", 0, "Draw the ports and the pairs into FILE", 1},
-    {"record", KEY_RECORD, "FILE", 0, "Write what was measured into FILE", 1},
-    {"replay", KEY_REPLAY, "FILE", 0, "Conclude again from a record, and measure nothing", 1},
-    {"sys", KEY_SYS, "DIR", 0, "Read links under DIR, not /sys", 2},
-    {"proc", KEY_PROC, "DIR", 0, "Read the host's name, boot and load under DIR, not /proc", 2},
-    {mark_option, KEY_MARK, 0, OPTION_HIDDEN, 0, 2}, /* of one that a launcher is to start */
+     "change: print only changes, for cron; change,remind=12h: repeat problems every 12 h", 5},
+    {"suggest", KEY_SUGGEST, 0, 0, "Print the scontrol command that drains a broken host", 5},
+    {"prom", KEY_PROM, "FILE", 0, "Also write FILE for the textfile collector of node_exporter",
+     5},
+    {"svg", KEY_SVG, "FILE", 0, "Draw ports and pairs to FILE", 5},
+    {"record", KEY_RECORD, "FILE", 0, "Write all measurements to FILE, for --replay", 5},
+    {"replay", KEY_REPLAY, "FILE", 0,
+     "Judge a record again, or a synthetic one (synth:64,in=7:80), and measure nothing", 5},
+    {"sys", KEY_SYS, "DIR", 0, "Read links from DIR, in a container (default: /sys)", 5},
+    {"proc", KEY_PROC, "DIR", 0,
+     "Read host name, boot and load from DIR, in a container (default: /proc)", 5},
+    {mark_option, KEY_MARK, 0, OPTION_HIDDEN, 0, 5}, /* of one that a launcher is to start */
     CLI_OPTIONS,
     {0}};
 
@@ -405,8 +425,8 @@ static const struct argp argp = {
     options,
     parse,
     "[-- LAUNCHER [ARG...]]",
-    "Measure the ports of the hosts under mpirun, compare them with a baseline or with each"
-    " other, and print one line for a monitoring system.",
+    "Measure the network ports of hosts, compare them with a baseline or with each other, and"
+    " print one line for a monitoring system.  Run it under mpirun, or give it a LAUNCHER.",
     NULL,
     NULL,
     NULL};
