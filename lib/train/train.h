@@ -34,32 +34,34 @@
  * meaning.  They are the keys of the YAML file and the long options of the command.
  */
 #define TRAIN_SETTINGS(X)                                                                      \
-    X(steps, "steps", I, "100", 1, 1e12, "Train this many steps in all")                       \
+    X(steps, "steps", I, "100", 1, 1e12,                                                       \
+      "Train this many steps in all, those before a resume included")                          \
     X(lr, "lr", F, "3e-4", 0, 1e3, "Learning rate after the warm-up")                          \
-    X(min_lr, "min-lr", F, "3e-5", 0, 1e3, "Learning rate at the end of the cosine")           \
+    X(min_lr, "min-lr", F, "3e-5", 0, 1e3,                                                     \
+      "Learning rate at the end of the cosine, --lr if that is less")                          \
     X(warmup, "warmup", I, "0", 0, 1e12, "Steps of linear warm-up")                            \
-    X(beta1, "beta1", F, "0.9", 0, 0.999999, "AdamW's decay of the first moment")              \
-    X(beta2, "beta2", F, "0.95", 0, 0.999999, "AdamW's decay of the second moment")            \
+    X(beta1, "beta1", F, "0.9", 0, 0.999999, "Decay of AdamW's first moment")                  \
+    X(beta2, "beta2", F, "0.95", 0, 0.999999, "Decay of AdamW's second moment")                \
     X(eps, "eps", F, "1e-8", 0, 1, "AdamW's epsilon")                                          \
     X(weight_decay, "weight-decay", F, "0.1", 0, 10,                                           \
-      "Weight decay, of matrices and embeddings alone")                                        \
+      "Weight decay of matrices and embeddings")                                               \
     X(clip, "clip", F, "1.0", 0, 1e9, "Clip the gradient's global norm; 0: never")             \
     X(skip_nonfinite, "skip-nonfinite", I, "1", 0, 1,                                          \
-      "Skip a step whose loss or gradient is not finite on any rank; 0: never")                \
+      "1: skip steps whose loss or gradient is not finite; 0: never")                          \
     X(max_skipped, "max-skipped", I, "100", 1, 1e12,                                           \
-      "End when so many steps in a row were skipped")                                          \
+      "Abort after this many consecutive skipped steps")                                       \
     X(seed, "seed", I, "1", 0, 9e15, "Seed of fresh weights and of the order of the data")     \
     X(save_every, "save-every", I, "0", 0, 1e12,                                               \
-      "Checkpoint every so many steps; 0: at the end only")                                    \
+      "Steps between checkpoints; 0: only at the end")                                         \
     X(async_save, "async-save", I, "1", 0, 1,                                                  \
-      "Write checkpoints while training goes on, from a copy; 0: training waits")              \
+      "1: write checkpoints from a copy while training continues; 0: training waits")          \
     X(keep, "keep", I, "2", 1, 1e6, "Keep this many checkpoints")                              \
     X(eval_every, "eval-every", I, "0", 0, 1e12,                                               \
-      "Find the loss on what is kept from training every so many steps; 0: never")             \
+      "Steps between evaluations on reserved data; 0: never")                                  \
     X(eval_split, "eval-split", F, "0.05", 1e-9, 0.99,                                         \
-      "With --eval-every: keep this part of the data, its end, from training")                 \
+      "With --eval-every: reserve this part of the data, its end, for evaluation")             \
     X(eval_batches, "eval-batches", I, "32", 0, 1e9,                                           \
-      "With --eval-every: of it take at most so many micro-batches a rank; 0: all")            \
+      "With --eval-every: evaluate at most this many micro-batches per rank; 0: all")          \
     X(deadline, "deadline", F, WORLD_DEADLINE_TEXT, 1, 1e6, WORLD_DEADLINE_HELP)
 
 struct train_settings {
