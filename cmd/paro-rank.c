@@ -23,34 +23,39 @@ struct args {
 
 static const struct argp_option options[] = {
     {"method", 'm', "METHOD", 0,
-     "Score by tse, tse-e, tse-ema (default), ema-code, sotl or last", 0},
-    {"steps-per-epoch", 'b', "STEPS", 0, "Steps of an epoch (default 1)", 0},
+     "Score by tse, tse-e, tse-ema, ema-code, sotl or last (default: tse-ema)", 0},
+    {"steps-per-epoch", 'b', "STEPS", 0,
+     "Steps per epoch; more make tse-e less noisy (default: 1)", 0},
     {"budget", 'T', "T", 0,
-     "Take so many epochs of each run (10), or this part of what all have (0.5, 1.0)", 0},
-    {"last-epochs", 'e', "E", 0, "With tse-e: epochs that count (default 1)", 0},
-    {"gamma", 'g', "GAMMA", 0,
-     "With tse-ema: weight of an epoch over that of the next (default 0.999)", 0},
-    {"regex", KEY_REGEX, "RE", 0,
-     "Find step and loss by this expression: its groups of these names, or the first two", 0},
-    {"noise", KEY_NOISE, "SD", 0,
-     "Standard deviation of a score from seed to seed: what is closer than twice it shares"
-     " a rank",
-     1},
-    {"finals", KEY_FINALS, "FILE", 0,
-     "Print how well scores foretold these results: lines of a run and its value", 1},
+     "Compare after T epochs (10), or after a fraction of what all runs have (0.5, 1.0)", 0},
     {"stop-below", KEY_STOP, "K", 0,
-     "Status 1 when the first LOG is not among the best K (3), or in the best part (0.5)", 1},
-    {"plot", KEY_PLOT, "FILE", 0, "Draw the curves into FILE, as SVG", 1},
+     "For scripts: exit with status 1 unless the first LOG is among the best K (3), or in the "
+     "best fraction (0.5)",
+     0},
+    {"plot", KEY_PLOT, "FILE", 0, "Draw the loss curves to FILE, as SVG", 0},
+    {0, 0, 0, 0, "More options for ranking:", 1},
+    {"last-epochs", 'e', "E", 0, "With tse-e: number of epochs that count (default: 1)", 2},
+    {"gamma", 'g', "GAMMA", 0,
+     "With tse-ema: weight of an epoch relative to the next (default: 0.999)", 2},
+    {"regex", KEY_REGEX, "RE", 0,
+     "Read other logs: find step and loss in a line by this expression, as groups of these "
+     "names, or the first two",
+     2},
+    {"noise", KEY_NOISE, "SD", 0,
+     "Standard deviation of a score between seeds; runs within twice that share a rank", 2},
+    {"finals", KEY_FINALS, "FILE", 0,
+     "Print how well scores predict the final results in FILE, one run and result per line", 2},
     {"force", KEY_FORCE, 0, 0,
-     "Let --plot replace a file; rank runs of other lengths or batches, too", 1},
-    {"prior-var", KEY_PRIOR, "V0", 0, "With blr: prior variance of each coefficient", 2},
-    {"noise-var", 'n', "VN", 0, "With blr: variance of the noise on y", 2},
-    {"bound-samples", 'k', "K", 0, "With blr: estimate the bound of K samples, too", 2},
+     "Rank runs of different lengths or batches, and let --plot replace a file", 2},
+    {0, 0, 0, 0, "With blr:", 3},
+    {"prior-var", KEY_PRIOR, "V0", 0, "Prior variance of each coefficient", 4},
+    {"noise-var", 'n', "VN", 0, "Variance of the noise on y", 4},
+    {"bound-samples", 'k', "K", 0, "Also estimate the bound with K samples", 4},
     {"samples", KEY_SAMPLES, "N", 0,
-     "With blr: estimate the bound from N runs of sample-then-optimise", 2},
-    {"repeats", KEY_REPEATS, "N", 0, "With blr and -k: draws to take the mean of", 2},
-    {"items", KEY_ITEMS, 0, 0, "With blr: print what each row adds, too", 2},
-    {"seed", KEY_SEED, "S", 0, "With blr: seed of the estimates (default 0)", 2},
+     "Also estimate the bound from N runs of sample-then-optimise", 4},
+    {"repeats", KEY_REPEATS, "N", 0, "With -k: average over N estimates", 4},
+    {"items", KEY_ITEMS, 0, 0, "Also print the contribution of each row", 4},
+    {"seed", KEY_SEED, "S", 0, "With -k or --samples: seed of the estimates (default: 0)", 4},
     CLI_OPTIONS,
     {0}};
 
@@ -189,10 +194,10 @@ static const struct argp argp = {
     options,
     parse,
     "LOG...\nblr -0 V0 -n VN DATA...",
-    "Rank training runs by how fast their losses fell, from their logs, or Gaussian linear"
-    " models by how fast they learn DATA (blr).  The best comes first."
-    "\vLOG is of paro-train, llm.c, modded-nanogpt, or whatever --regex reads; - is standard"
-    " input.",
+    "Rank training runs by how fast their losses fell, from their logs, best first; or (blr)"
+    " rank Gaussian linear models by how fast they learn DATA."
+    "\vA LOG is of paro-train, llm.c, modded-nanogpt, or any format that --regex reads; - is"
+    " standard input.",
     NULL,
     NULL,
     NULL};
