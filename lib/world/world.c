@@ -348,6 +348,21 @@ static struct world *world_new(double wait_s)
     return w;
 }
 
+/*
+ * The communicator of agreements.  Open MPI's HAN, which version 5 prefers between hosts,
+ * attaches communicators of its own to it and reads them after they are freed if MPI_Finalize
+ * is the one to free it, as where ranks of a preloaded library have no common order.
+ */
+static void dup_without_han(MPI_Comm comm, MPI_Comm *out)
+{
+    MPI_Info info;
+
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "ompi_comm_coll_preference", "^han");
+    MPI_Comm_dup_with_info(comm, info, out);
+    MPI_Info_free(&info);
+}
+
 /* The ranks of comm. */
 static int fill(struct world *w, MPI_Comm comm, struct err *err)
 {
@@ -356,7 +371,7 @@ static int fill(struct world *w, MPI_Comm comm, struct err *err)
     if (meet(w, comm, err))
         return -1;
     world_call_begin(w, "making a communicator");
-    MPI_Comm_dup(comm, &w->mpi->all);
+    dup_without_han(comm, &w->mpi->all);
     MPI_Comm_dup(comm, &w->mpi->data);
     world_call_end(w);
     MPI_Comm_set_errhandler(w->mpi->all, MPI_ERRORS_RETURN);
