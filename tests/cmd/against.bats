@@ -26,7 +26,7 @@ setup() {
     G=$BATS_FILE_TMPDIR
 }
 
-check() { timeout 100 mpirun -np "$1" "$B/mpi/proof_check" "${@:2}"; }
+check() { timeout 300 mpirun -np "$1" "$B/mpi/proof_check" "${@:2}"; }
 train() { timeout 100 mpirun -np "$1" paro-train "$G/$2.yaml" -d "$G/text" "${@:3}"; }
 bits() { grep -oE '"(step|loss|grad_norm|lr)":[^,}]*' "$1"; }
 
