@@ -77,8 +77,8 @@ static const struct argp_option options[] = {
     {"plot", KEY_PLOT, "FILE", 0, "Draw the rows to FILE, as SVG", 2},
     {"force", KEY_FORCE, 0, 0, "Let --plot replace an existing file", 2},
     {"floor", KEY_FLOOR, "F", 0,
-     "Exit with status 1 if a row of paro's algorithms is below the fraction F of the bound; for"
-     " scripts that test a fabric",
+     "Exit with status 1 if a row of paro's algorithms is below the fraction F of the bound;"
+     " for scripts that test a fabric",
      2},
     {0, 0, 0, 0, "Other modes:", 3},
     {"overlap", KEY_OVERLAP, 0, 0,

@@ -140,12 +140,12 @@ static const struct argp_option options[] = {
      " fabric was measured with, or f32)",
      0},
     {"slow-params", KEY_SLOW_PARAMS, "TYPE", 0,
-     "Send parameters between groups as TYPE: same (the wire type), or int8 for about half of bf16's"
-     " traffic (default: same)",
+     "Send parameters between groups as TYPE: same (the wire type), or int8 for about half of"
+     " bf16's traffic (default: same)",
      0},
     {"slow-grads", KEY_SLOW_GRADS, "TYPE", 0,
-     "Send gradients between groups as TYPE: same (the wire type), or int8 for about half of bf16's"
-     " traffic (default: same)",
+     "Send gradients between groups as TYPE: same (the wire type), or int8 for about half of"
+     " bf16's traffic (default: same)",
      0},
     CLI_OPTIONS,
     {0}};
@@ -312,8 +312,8 @@ int main(int argc, char **argv)
         options,
         parse,
         "\n--check=LOG [PLAN]",
-        "Predict the cost of training under each of the 27 PaRO strategies on a fabric, and print"
-        " the fastest plan that fits into memory.",
+        "Predict the cost of training under each of the 27 PaRO strategies on a fabric, and"
+        " print the fastest plan that fits into memory.",
         0,
         0,
         0};

@@ -138,8 +138,8 @@ static const struct argp argp = {
     " long it takes on a fabric (simulate), draw that as a timeline in SVG (draw), list the"
     " operations and algorithms (ls), or find the fastest algorithm for each size on a fabric"
     " (pick)."
-    "\vOP and ALGO are names that ls prints.  SHAPE gives the groups, as 4x8 or [8,8,7], or blocks"
-    " of groups, outermost first: 2x4x8, 2x[8,8,7].",
+    "\vOP and ALGO are names that ls prints.  SHAPE gives the groups, as 4x8 or [8,8,7], or"
+    " blocks of groups, outermost first: 2x4x8, 2x[8,8,7].",
     NULL,
     NULL,
     NULL};
