@@ -20,10 +20,11 @@ void status_show(struct status *s, const char *text)
 {
     size_t n = strlen(text);
 
+    if (!n && !s->shown) /* clearing what is not there, as each step of a run does */
+        return;
     if (!isatty(fileno(s->out))) {
-        if (n)
-            fprintf(s->out, "%s\n", text);
-    } else if (n || s->shown) {
+        fprintf(s->out, "%s\n", text);
+    } else {
         int most = columns_of(s->out), width = n < (size_t)most ? (int)n : most;
 
         fprintf(s->out, "\r%.*s%*s%s", width, text, s->shown > width ? s->shown - width : 0, "",

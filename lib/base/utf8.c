@@ -49,7 +49,7 @@ int utf8_steers(uint32_t code)
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* What stands for the character at *at, `bytes` long, and *at behind it. */
+/* The printable form of the character at *at, `bytes` long; advances *at past the character. */
 static const char *shown(const char **at, const char *never, int *bytes)
 {
     const char *c = *at;

@@ -54,6 +54,5 @@ void cli_progress_tell(void *arg, int64_t done, int64_t all)
 
 void cli_progress_clear(struct cli_progress *p)
 {
-    if (p->line.out)
-        status_show(&p->line, "");
+    status_show(&p->line, "");
 }
