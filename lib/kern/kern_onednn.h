@@ -15,6 +15,9 @@
  * destroys *out unless it is NULL.
  */
 dnnl_status_t kern_onednn_matmul(dnnl_primitive_desc_t *out,
-                                 const struct kern_product_shape *shape, dnnl_engine_t engine);
+                                 const struct kern_product_shape *shape, dnnl_engine_t engine,
+                                 dnnl_primitive_attr_t attr);
+/* Adds the product to what c holds already. */
+dnnl_status_t kern_onednn_append_sum(dnnl_post_ops_t ops);
 
 #endif

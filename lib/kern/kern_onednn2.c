@@ -13,28 +13,23 @@ static dnnl_status_t matrix(dnnl_memory_desc_t *out, dnnl_data_type_t type, char
 }
 
 dnnl_status_t kern_onednn_matmul(dnnl_primitive_desc_t *out, const struct kern_product_shape *s,
-                                 dnnl_engine_t engine)
+                                 dnnl_engine_t engine, dnnl_primitive_attr_t attr)
 {
     dnnl_data_type_t type = s->type == DTYPE_F32 ? dnnl_f32 : dnnl_bf16;
     dnnl_memory_desc_t a, b, c;
     dnnl_matmul_desc_t product;
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_post_ops_t sum = NULL;
     dnnl_status_t status;
 
     *out = NULL;
     (void)((status = matrix(&a, type, s->ta, s->m, s->k, s->lda)) ||
            (status = matrix(&b, type, s->tb, s->k, s->n, s->ldb)) ||
            (status = matrix(&c, dnnl_f32, 'N', s->m, s->n, s->ldc)) ||
-           (status = dnnl_primitive_attr_create(&attr)) ||
-           (status = dnnl_post_ops_create(&sum)) ||
-           (s->add && (status = dnnl_post_ops_append_sum(sum, 1))) ||
-           (status = dnnl_primitive_attr_set_post_ops(attr, sum)) ||
            (status = dnnl_matmul_desc_init(&product, &a, &b, NULL, &c)) ||
            (status = dnnl_primitive_desc_create(out, &product, attr, engine, NULL)));
-    if (sum)
-        dnnl_post_ops_destroy(sum);
-    if (attr)
-        dnnl_primitive_attr_destroy(attr);
     return status;
+}
+
+dnnl_status_t kern_onednn_append_sum(dnnl_post_ops_t ops)
+{
+    return dnnl_post_ops_append_sum(ops, 1);
 }

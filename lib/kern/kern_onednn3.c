@@ -36,31 +36,26 @@ static dnnl_status_t skip_brgemm(dnnl_primitive_desc_t desc)
 }
 
 dnnl_status_t kern_onednn_matmul(dnnl_primitive_desc_t *out, const struct kern_product_shape *s,
-                                 dnnl_engine_t engine)
+                                 dnnl_engine_t engine, dnnl_primitive_attr_t attr)
 {
     dnnl_data_type_t type = s->type == DTYPE_F32 ? dnnl_f32 : dnnl_bf16;
     dnnl_memory_desc_t a = NULL, b = NULL, c = NULL;
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_post_ops_t sum = NULL;
     dnnl_status_t status;
 
     *out = NULL;
     (void)((status = matrix(&a, type, s->ta, s->m, s->k, s->lda)) ||
            (status = matrix(&b, type, s->tb, s->k, s->n, s->ldb)) ||
            (status = matrix(&c, dnnl_f32, 'N', s->m, s->n, s->ldc)) ||
-           (status = dnnl_primitive_attr_create(&attr)) ||
-           (status = dnnl_post_ops_create(&sum)) ||
-           (s->add && (status = dnnl_post_ops_append_sum(sum, 1, 0, dnnl_data_type_undef))) ||
-           (status = dnnl_primitive_attr_set_post_ops(attr, sum)) ||
            (status = dnnl_matmul_primitive_desc_create(out, engine, a, b, NULL, c, attr)) ||
            (is_strided_vector(s) && (status = skip_brgemm(*out))));
-    if (sum)
-        dnnl_post_ops_destroy(sum);
-    if (attr)
-        dnnl_primitive_attr_destroy(attr);
     dnnl_memory_desc_t made[] = {a, b, c};
     for (int i = 0; i < 3; i++)
         if (made[i])
             dnnl_memory_desc_destroy(made[i]);
     return status;
+}
+
+dnnl_status_t kern_onednn_append_sum(dnnl_post_ops_t ops)
+{
+    return dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef);
 }

@@ -31,10 +31,15 @@ static dnnl_status_t operand(dnnl_memory_t *out, const struct kern_product *p,
 
 static int prepare(struct kern_product *p)
 {
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t sum = NULL;
     dnnl_primitive_desc_t desc = NULL;
     int bad = dnnl_engine_create(&p->engine, dnnl_cpu, 0) ||
               dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags) ||
-              kern_onednn_matmul(&desc, &p->shape, p->engine) ||
+              dnnl_primitive_attr_create(&attr) || dnnl_post_ops_create(&sum) ||
+              (p->shape.add && kern_onednn_append_sum(sum)) ||
+              dnnl_primitive_attr_set_post_ops(attr, sum) ||
+              kern_onednn_matmul(&desc, &p->shape, p->engine, attr) ||
               dnnl_primitive_create(&p->primitive, desc) ||
               operand(&p->a, p, desc, dnnl_query_src_md) ||
               operand(&p->b, p, desc, dnnl_query_weights_md) ||
@@ -42,6 +47,10 @@ static int prepare(struct kern_product *p)
 
     if (desc)
         dnnl_primitive_desc_destroy(desc);
+    if (sum)
+        dnnl_post_ops_destroy(sum);
+    if (attr)
+        dnnl_primitive_attr_destroy(attr);
     return bad;
 }
 
