@@ -4,8 +4,8 @@
  *
  *   measure   pairs of ranks, then of one rank for each part that is joined already
  *   link      the shortest pairs first, as in a minimum spanning tree: n - 1 links.  A pair
- * that was disturbed is longer than it should be, and others link its ranks. cut       where a
- * link is PROBE_CLUSTER_FACTOR times as long as the one before it
+ *             that was disturbed is longer than it should be, and others link its ranks.
+ *   cut       where a link is PROBE_CLUSTER_FACTOR times as long as the one before it
  *
  *      length |                         +----- links between groups
  *             |                         |
@@ -13,14 +13,16 @@
  *             |  ----+------------------+
  *             +------------------------------- links, sorted
  *
- *   confirm   one rank of each part meets those of the others; what is near after all is joined
+ *   confirm   one rank of each part meets those of the others, another rank each time; what is
+ *             near after all is joined.  Several times, since all of a part's pairs may have been
+ *             disturbed: by a busy processor, for one
  *
  * Rounds of all ranks, with which it begins:
  *
  *   shift s       r and r + s, for s = 1, 2, 4, ...: two rounds each
  *   reflection    r and c - r, for two c: each difference of ranks once.  A difference that
- * turns out to be near is measured as a shift.  (Placed by node on 3 hosts, no power of two
- * joins two ranks of one host; the differences 3, 6, 9, ... do.)
+ *                 turns out to be near is measured as a shift.  (Placed by node on 3 hosts, no
+ *                 power of two joins two ranks of one host; the differences 3, 6, 9, ... do.)
  */
 #include "probe/probe_cluster.h"
 
@@ -30,6 +32,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+
+enum { CONFIRMATIONS = 4 }; /* of a level: tournaments in a row that join nothing */
 
 struct edge {
     int a, b;
@@ -43,7 +47,7 @@ struct finder {
     struct edge *edge;
     size_t edges, edges_room;
     int *part;  /* [ranks] the lowest rank of the part that a rank is in: always a root */
-    int *order; /* [ranks] those roots, ascending */
+    int *order; /* [ranks] one rank of each part */
     struct probe_pair *pair;
     double *distance;
     struct probe_clusters out;
@@ -70,13 +74,28 @@ static void join(struct finder *f, int a, int b)
             f->part[r] = low;
 }
 
-static int list_roots(struct finder *f)
+/* The nth rank, counted through again and again, of the part with this root. */
+static int member(const struct finder *f, int root, int nth)
+{
+    int size = 0, r = root;
+
+    for (int i = root; i < f->ranks; i++)
+        size += f->part[i] == root;
+    for (nth %= size; nth > 0; nth--)
+        do
+            r++;
+        while (f->part[r] != root);
+    return r;
+}
+
+/* The parts, each by its nth member. */
+static int list_parts(struct finder *f, int nth)
 {
     int n = 0;
 
     for (int r = 0; r < f->ranks; r++)
         if (f->part[r] == r)
-            f->order[n++] = r;
+            f->order[n++] = member(f, r, nth);
     return n;
 }
 
@@ -131,16 +150,21 @@ static int run_reflection(struct finder *f, int c, struct err *err)
     return run_round(f, pairs, err);
 }
 
-/*
- * A tournament of the parts' lowest ranks (circle method: one stays, the others go round), of n
- * log2 n pairs at most.  Parts that have been joined meanwhile meet no more.
- */
-static int run_tournament(struct finder *f, double near, struct err *err)
+/* As many pairs as confirm a level: n log2 n. */
+static int64_t enough_pairs(const struct finder *f)
 {
-    int n = list_roots(f), even = n + n % 2;
-    int64_t left = (int64_t)f->ranks * (log2_up(f->ranks) > 1 ? log2_up(f->ranks) : 1);
+    return (int64_t)f->ranks * (log2_up(f->ranks) > 1 ? log2_up(f->ranks) : 1);
+}
 
-    for (int round = 0; round < even - 1 && left > 0; round++) {
+/*
+ * A tournament of the parts' nth members (circle method: one stays, the others go round), while
+ * any of the pairs `left` are.  Parts that have been joined meanwhile meet no more.
+ */
+static int run_tournament(struct finder *f, double near, int nth, int64_t *left, struct err *err)
+{
+    int n = list_parts(f, nth), even = n + n % 2;
+
+    for (int round = 0; round < even - 1 && *left > 0; round++) {
         size_t from = f->edges;
         int pairs = 0;
         for (int i = 0; i < even / 2; i++) {
@@ -152,7 +176,7 @@ static int run_tournament(struct finder *f, double near, struct err *err)
         }
         if (run_round(f, pairs, err))
             return -1;
-        left -= pairs;
+        *left -= pairs;
         join_near(f, from, f->edges, near);
     }
     return 0;
@@ -249,17 +273,25 @@ static void keep_partition(struct finder *f)
     f->out.partitions++;
 }
 
-/* Parts as near as the level wants them, confirmed: until a tournament joins none. */
+/*
+ * Parts as near as the level wants them, confirmed: until so many tournaments after each other,
+ * or as many as there are pairs for, join none.
+ */
 static int confirm(struct finder *f, double near, struct err *err)
 {
-    int before, after = list_roots(f);
+    int64_t left = enough_pairs(f);
+    int parts = list_parts(f, 0);
 
-    do {
-        before = after;
-        if (run_tournament(f, near, err))
+    for (int calm = 0; parts > 1 && calm < CONFIRMATIONS && left > 0; calm++) {
+        int before = parts;
+        if (run_tournament(f, near, calm, &left, err))
             return -1;
-        after = list_roots(f);
-    } while (after > 1 && after < before);
+        parts = list_parts(f, 0);
+        if (parts < before) {
+            calm = -1;
+            left = enough_pairs(f);
+        }
+    }
     return 0;
 }
 
@@ -270,8 +302,9 @@ static int find_levels(struct finder *f, struct err *err)
     if (run_first(f, err))
         return -1;
     double near = find_cut(f);
+    int64_t left = enough_pairs(f);
     /* All alike: that a whole group was disturbed, or met nobody of its own, is ruled out. */
-    if (isinf(near) && run_tournament(f, 0, err))
+    if (isinf(near) && run_tournament(f, 0, 0, &left, err))
         return -1;
     while (f->out.partitions < PROBE_PARTITIONS_MAX) {
         near = find_cut(f);
@@ -280,7 +313,7 @@ static int find_levels(struct finder *f, struct err *err)
         join_near(f, 0, f->edges, near);
         if (confirm(f, near, err))
             return -1;
-        if (list_roots(f) == 1)
+        if (list_parts(f, 0) == 1)
             return 0;
         keep_partition(f);
     }

@@ -5,6 +5,7 @@
  * what is looked at is which ranks share a machine's processors, to give them turns: ranks that
  * wait for a processor look far.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,18 +36,57 @@ static const double turn_s = 5e-3;
 struct seat {
     char machine[PROBE_BOOT_BYTES];
     int processors;
+    int first; /* processor that the rank may use; -1 where that is unknown */
 };
 
 struct discovery {
     struct probe probe;
     int *machine;    /* [ranks] the lowest rank on the same machine */
     int *processors; /* [ranks] of that machine */
+    int *seat;       /* [ranks] the lowest rank that may use the same processors */
+    int *place;      /* [ranks] number of the processor that the rank has in its turn */
+    cpu_set_t usual; /* processors that this rank may use; none where that is unknown */
     struct probe_flow *flow;
     double *least_s;
-    int *turn, *used; /* [ranks] */
+    int *turn, *used, *placed; /* [ranks] */
 };
 
-/* Machines by the kernel's boot id; where it is unknown each rank has one of its own. */
+/* The nth processor of a set that has one, counted through again and again. */
+static int nth_processor(const cpu_set_t *set, int nth)
+{
+    int p = 0;
+
+    for (nth %= CPU_COUNT(set); !CPU_ISSET(p, set) || nth-- > 0; p++)
+        continue;
+    return p;
+}
+
+/*
+ * Two ranks of one machine that run on the same processor take turns and look far, and on a
+ * busy machine they stay there.  So each has a processor of its own in its turn, of those that
+ * it may use.
+ */
+static void take_processor(const struct discovery *d)
+{
+    cpu_set_t one;
+
+    if (CPU_COUNT(&d->usual) == 0)
+        return;
+    CPU_ZERO(&one);
+    CPU_SET(nth_processor(&d->usual, d->place[d->probe.world->rank]), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static void give_processor(const struct discovery *d)
+{
+    if (CPU_COUNT(&d->usual))
+        sched_setaffinity(0, sizeof d->usual, &d->usual);
+}
+
+/*
+ * Machines by the kernel's boot id; where it is unknown each rank has one of its own.  Ranks of
+ * one machine that mpirun bound to different sockets differ in their first processors.
+ */
 static int find_machines(struct world *world, struct discovery *d, struct err *err)
 {
     struct seat mine, *all = mem_new((size_t)world->ranks, sizeof *all);
@@ -55,12 +95,18 @@ static int find_machines(struct world *world, struct discovery *d, struct err *e
     memset(&mine, 0, sizeof mine);
     probe_boot_id(mine.machine);
     mine.processors = online > 0 ? (int)online : 1;
+    if (sched_getaffinity(0, sizeof d->usual, &d->usual))
+        CPU_ZERO(&d->usual); /* the kernel has room for more processors than the set */
+    mine.first = CPU_COUNT(&d->usual) ? nth_processor(&d->usual, 0) : -1;
     int rc = world_allgather(world, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < world->ranks; r++) {
-        int first = 0;
+        int first = 0, same = 0;
         while (first < r && (!all[r].machine[0] || strcmp(all[first].machine, all[r].machine)))
             first++;
+        while (same < r && (d->machine[same] != first || all[same].first != all[r].first))
+            same++;
         d->machine[r] = first;
+        d->seat[r] = same;
         d->processors[r] = all[first].processors;
     }
     mem_free(all);
@@ -79,6 +125,7 @@ static void give_turns(struct discovery *d, const struct probe_pair *pair, int p
         d->turn[i] = -1;
     for (int now = 0; left > 0; now++) {
         memset(d->used, 0, (size_t)ranks * sizeof *d->used);
+        memset(d->placed, 0, (size_t)ranks * sizeof *d->placed);
         for (int i = 0; i < pairs; i++) {
             int a = d->machine[pair[i].a], b = d->machine[pair[i].b], need = 1 + (a == b);
             if (d->turn[i] >= 0 || (d->used[a] && d->used[a] + need > d->processors[a]) ||
@@ -86,6 +133,8 @@ static void give_turns(struct discovery *d, const struct probe_pair *pair, int p
                 continue;
             d->used[a]++;
             d->used[b]++;
+            d->place[pair[i].a] = d->placed[d->seat[pair[i].a]]++;
+            d->place[pair[i].b] = d->placed[d->seat[pair[i].b]]++;
             d->turn[i] = now;
             left--;
         }
@@ -101,8 +150,10 @@ static int measure(void *arg, const struct probe_pair *pair, int pairs, double *
     for (int i = 0; i < pairs; i++)
         d->flow[i] = (struct probe_flow){pair[i].a, pair[i].b, TRIP_BYTES};
     give_turns(d, pair, pairs);
-    if (probe_trips(&d->probe, d->flow, d->turn, pairs, turn_s, &mine, err) ||
-        world_allgather(d->probe.world, &mine, sizeof mine, d->least_s, err))
+    take_processor(d);
+    int rc = probe_trips(&d->probe, d->flow, d->turn, pairs, turn_s, &mine, err);
+    give_processor(d);
+    if (rc || world_allgather(d->probe.world, &mine, sizeof mine, d->least_s, err))
         return -1;
     for (int i = 0; i < pairs; i++)
         distance[i] = d->least_s[pair[i].a];
@@ -175,18 +226,24 @@ int probe_discover(struct world *world, struct probe_found *out, struct err *err
     size_t n = (size_t)world->ranks;
     struct discovery d = {.machine = mem_new(n, sizeof(int)),
                           .processors = mem_new(n, sizeof(int)),
+                          .seat = mem_new(n, sizeof(int)),
+                          .place = mem_new(n, sizeof(int)),
                           .flow = mem_new(n, sizeof *d.flow),
                           .least_s = mem_new(n, sizeof *d.least_s),
                           .turn = mem_new(n, sizeof(int)),
-                          .used = mem_new(n, sizeof(int))};
+                          .used = mem_new(n, sizeof(int)),
+                          .placed = mem_new(n, sizeof(int))};
 
     int rc = discover(world, &d, out, err);
     mem_free(d.machine);
     mem_free(d.processors);
+    mem_free(d.seat);
+    mem_free(d.place);
     mem_free(d.flow);
     mem_free(d.least_s);
     mem_free(d.turn);
     mem_free(d.used);
+    mem_free(d.placed);
     return rc;
 }
 

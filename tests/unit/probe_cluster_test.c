@@ -260,7 +260,7 @@ static void busy_moments_pass(void **state)
             int log2 = 0;
             while (1 << log2 < f.ranks)
                 log2++;
-            f.busy_rounds = 2 * log2; /* at most: the shifts */
+            f.busy_rounds = 2 * log2 + 5; /* the shifts, the reflections, some that confirm */
             f.seed = seed;
             f.levels = shape[i][0] != '1';
             f.length[1] = 20 * f.length[0]; /* as a pair that is held up */
