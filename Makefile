@@ -2,8 +2,9 @@
 #
 #   make                 build the commands into bin/
 #   make CUDA=1          the same for GPUs too, into build-cuda/bin (CUDA_HOME, CUDNN_HOME, NCCL_HOME, ARCH="80 90", native)
-#   make check           install what is missing, build, run every test
-#   make check-long      all of them at full length, and in bare Debian 12 and 13 systems: hours, as root
+#   make check           install what is missing, build, run the tests that need one process: minutes
+#   make check-full      those with mpirun, emulated fabric and GPU, and the unit tests under sanitizers: half an hour
+#   make check-long      long cases, the three below, and both tiers in bare Debian 12 and 13 systems: hours, as root
 #   make check-tsan      the threads of a rank under the thread sanitizer
 #   make check-faults    every system call and allocation fails once: an hour
 #   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
@@ -11,7 +12,7 @@
 #   make bench-NAME      measure, by tests/bench/NAME.sh: collectives simulate preload_mpi training planner int8 kill shard
 #                        shard_memory health health_lab rank
 #   make install         PREFIX=/usr/local DESTDIR=
-#   make SAN=address,undefined check     the same tests under sanitizers
+#   make SAN=address,undefined check     the same tests under sanitizers; check-full as well
 #   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate
 #   DEPS=no              never install anything
 
@@ -109,7 +110,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all units checks gpu-checks emulated check check-all check-long check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall clean format
+.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall clean format
 all: $(CMDS) $(SCRIPTS) $(PUBLIC) $(PRELOAD)
 
 define compile
@@ -171,6 +172,7 @@ $(O)/static/libparo.a: $(call shim,paro* $(PORTS)) $(O)/libparo.a
 	$(Q)ld -r -o $(@D)/paro.o $^ && objcopy --localize-hidden $(@D)/paro.o && ar rcs $@ $(@D)/paro.o
 $(B)/shim/%: $(B)/tests/shim/%.o $(SOFTGPU)
 	$(call link,$(BESIDE))
+unit-programs: $(UNITS)
 units: $(UNITS) $(CHECKS)
 checks: $(CHECKS) $(if $(PRELOAD),$(patsubst tests/%.c,$(B)/%,$(wildcard tests/shim/nccl_*.c)))
 gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
@@ -180,13 +182,21 @@ gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcar
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/deps
 # The packages must be there before make reads their flags: hence a second make.
-check: deps
-	@$(MAKE) --no-print-directory check-all SAN=$(SAN)
+check check-full: %: deps
+	@$(MAKE) --no-print-directory $*-all SAN=$(SAN)
 check-long: deps
-	@$(MAKE) --no-print-directory check-all SAN=$(SAN) LONG=1
+	@$(MAKE) --no-print-directory check-long-all SAN=$(SAN)
+	@$(MAKE) --no-print-directory check-tsan check-faults check-fuzz DEPS=no
 	@sh tests/bare
-check-all: all units emulated
-	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) B_EMULATED=$(abspath $(O:build%=build-emulated%)) LONG=$(LONG) SAN=$(SAN) sh tests/run
+run-tests = @BIN=$(abspath $(BIN)) B=$(abspath $(B)) B_EMULATED=$(abspath $(O:build%=build-emulated%)) B_SAN=$(abspath build-address-undefined) SAN=$(SAN) TIER=$1 sh tests/run
+check-all: all units
+	$(call run-tests,check)
+check-full-all: all units emulated sanitized
+	$(call run-tests,full)
+check-long-all: all units emulated
+	$(call run-tests,long)
+sanitized:
+	@$(MAKE) --no-print-directory SAN=address,undefined unit-programs
 # After all the rest: it shares the objects.
 emulated: all units
 	@$(MAKE) --no-print-directory CUDA=emulated SAN=$(SAN) all checks

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# How the tests of bad input check the answer: by status and key words, not by whole sentences, so
+# that a message can be worded better without touching a test.
+
+# has_words TEXT WORDS: TEXT has each of the blank-separated WORDS, in this order.
+has_words() {
+    local rest=$1 word
+    set -f # words are no patterns
+    for word in $2; do
+        case $rest in
+        *"$word"*) rest=${rest#*"$word"} ;;
+        *) echo "no '$word' (of: $2) in: $1"; set +f; return 1 ;;
+        esac
+    done
+    set +f
+}
+
+# refuses STATUS WORDS COMMAND...: that status, nothing on standard output, and one line on standard
+# error, "NAME: ..." of the command that refuses, with the WORDS.  Status 3 is horing-check's, whose
+# line is on standard output, "HORING UNKNOWN - ...".  The line is left in `refusal`.
+refuses() {
+    local want=$1 words=$2 rc=0 line="$BATS_TEST_TMPDIR/.line" other="$BATS_TEST_TMPDIR/.other"
+    shift 2
+    if [ "$want" = 3 ]; then
+        "$@" >"$line" 2>"$other" </dev/null || rc=$?
+    else
+        "$@" >"$other" 2>"$line" </dev/null || rc=$?
+    fi
+    refusal=$(cat "$line")
+    [ "$rc" = "$want" ] || { echo "status $rc, expected $want: $*"; echo "$refusal"; return 1; }
+    [ ! -s "$other" ] || { echo "on the other stream: $*"; head "$other"; return 1; }
+    [ "$(wc -l <"$line")" = 1 ] || { echo "not one line: $*"; echo "$refusal"; return 1; }
+    [[ $refusal =~ ^((paro|horing)-[a-z]+:|HORING\ UNKNOWN\ -)\  ]] ||
+        { echo "no command's name: $refusal"; return 1; }
+    has_words "$refusal" "$words"
+}
