@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # What proves a run right: the audit before the first step, the hash of the states, --against.
 # tests/mpi/proof_check.c breaks one thing at a time inside the engine; here are the runs.
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # Attentions of a GPU beside sums in double, on the GPU in software:
 # tests/gpu/cuda_attention_check.c.
 

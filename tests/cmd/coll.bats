@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # Every conversion between layouts by every algorithm, on real ranks: build/mpi/coll_check.
 
 load mpi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # Builds with CUDA: what nvcc has to say, where there is one; what a machine without a GPU says;
 # and devices as tests/gpu/device_check.c knows them, on the GPU in software.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # Runs whose collectives go over NCCL beside the same over MPI: device.bash.
 
 bats_require_minimum_version 1.5.0

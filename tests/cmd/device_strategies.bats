@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # All strategies on a GPU beside one on the processor: device.bash.
 
 bats_require_minimum_version 1.5.0

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # paro-topo measuring: what a rank's machine has, as hwloc sees it; and wrong uses of --discover.
 # hwloc can be given another machine's file in place of this one.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # The training step under every strategy against training without shards (tests/mpi/engine_check.c
 # has the bounds and where they come from), and what it allocates.
 

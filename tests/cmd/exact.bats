@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # paro-train --exact: the same micro-batches give the same bits, whatever the strategy, the ranks
 # and how they are placed, the algorithm, and what is gathered ahead and kept.
 

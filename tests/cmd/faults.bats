@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # paro-train where the machine misbehaves: a clock that jumps, a unit that memory does not hold.
 # A port that is cut is in tests/lab/cut.bats; a full disk and a rank that dies in train.bats.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # paro-train --generate.  That its greedy text is transformers' is shown by
 # tests/reference/generate.py; here: a model that has learnt a text by heart says it.
 

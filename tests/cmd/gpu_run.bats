@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # How tests/gpu/run goes from check to check, with commands in place of a GPU's: tests/gpu/checks.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # examples/import: checkpoints of PyTorch and DeepSpeed, written by these (tests/reference/
 # make_imports.py), come in bit for bit, and paro-train goes on as PyTorch does.
 #

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # The kernels of a device against the double reference, and the network over them beside the
 # processor's: tests/gpu/{kern,net}_check.c, of the processor and of a GPU that is emulated; of a
 # real one: build-cuda/gpu/kern_check cuda:0.

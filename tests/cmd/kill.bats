@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # A run that is killed, told to end, or finds its disk full: `make bench-kill`, a few times.
 
 setup() {

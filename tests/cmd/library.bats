@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # libparo as a program's author has it: installed, found by pkg-config, compiled with mpicc against
 # paro.h, linked with the shared library and with the static one.  What it must do the programs of
 # tests/shim know: paro_user and paro_wrong.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # The mistakes that a sharded step makes without anybody noticing (paro-method(7), PITFALLS),
 # one test each, under all 27 strategies.  The programs under tests/mpi say what they work out
 # and why.

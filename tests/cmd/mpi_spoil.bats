@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # The checker of preloaded libraries, tests/shim/mpi_user, with one that is wrong in a way of
 # tests/shim/mpi_spoil.c: which it must notice.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # Programs that know MPI alone, which a library that takes their collectives over is tried with:
 # the checker tests/shim/mpi_user, which calls everything twice and compares, and the examples.

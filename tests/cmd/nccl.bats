@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # Schedules over NCCL, and over MPI through stages: build-emulated/gpu/nccl_check and stage_check
 # on a GPU in software, NCCL over MPI.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # What fails under schedules over NCCL, and who hears of it: build-emulated/gpu/nccl_check and
 # fail_check on a GPU in software, NCCL over MPI.
 

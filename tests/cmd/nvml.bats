@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # paro-topo and the GPUs of a machine: -i nvml: and --format nccl.  The driver's library is one
 # in software (tests/emulate/nvml/nvml.c), which plays the machine that a file tells; the kernel's

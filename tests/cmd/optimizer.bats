@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # paro-shard split --optimizer: a run's state, handed over in a plain .safetensors file.
 
 bats_require_minimum_version 1.5.0

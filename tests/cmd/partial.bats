@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # Runs in which a part of the model trains, and how checkpoints pass between them.  Gradients and
 # bytes of all strategies: tests/cmd/engine.bats.
 

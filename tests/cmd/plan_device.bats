@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # shellcheck disable=SC2016 # the dollar is for Perl and for sh
 # Memory as it is planned for a device beside what is taken there: tests/gpu/plan_check.c, on the
 # processor and on a GPU in software.

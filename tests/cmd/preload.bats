@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # libparo-nccl.so preloaded into a program that knows NCCL alone, build-emulated/shim/nccl_user:
 # the same results, and what was ours of its calls.
 

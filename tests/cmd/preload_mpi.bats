@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # libparo-mpi.so preloaded into programs that know MPI alone: tests/shim/mpi_user, which calls
 # everything twice and compares, and tests/shim/mpi_ways.  On one machine: groups are those of a

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # What a fabric is measured by carries what it says: build/mpi/probe_check.
 
 load mpi

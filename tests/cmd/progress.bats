@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train: the line that is written over itself, the share of peak, runs that learn nothing.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # Checkpoints that are written while training goes on; loss on what is kept from training.
 
 bats_require_minimum_version 1.5.0

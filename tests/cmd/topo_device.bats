@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # paro-topo --device: words, and what a rank's GPU has of its own.  The GPU is one in software
 # (make emulated).  Links are in tests/lab/measure_gpu.bats.

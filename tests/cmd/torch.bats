@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # paro-train's losses and gradient norms are PyTorch's: tests/data/train_llama-tiny.dump, which
 # tests/reference/train_llama.py made with transformers' model and torch.optim.AdamW.
 

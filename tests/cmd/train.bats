@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train: whole runs, resumes, bad input, ranks that die.  The step itself is engine.bats's.
 # Ranks are local; hosts of their own are in tests/lab/nodes.bats.

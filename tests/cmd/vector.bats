@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # Collectives over blocks in rank order, and worlds over communicators: build/mpi/vector_check.
 
 load mpi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # Ranks that come to one opinion, share memory, and do not wait for ever: build/mpi/world_check.
 
 bats_require_minimum_version 1.5.0

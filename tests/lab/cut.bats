@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # paro-train while a port is cut: an error that says so, everything gone in time, and a run that
 # can be gone on with.  A port that comes back before the deadline is no error.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # paro-topo measures what paro-lab shapes: 500 Mbit/s x 1448/1514 = 59.8 MB/s of payload.  Within a
 # tenth: a machine with busy neighbours measures less, and the bucket lets nothing through that is

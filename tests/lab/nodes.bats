@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # paro-train on emulated nodes: the whole way of a user, ranks placed by slot and by node, a port
 # that carries what the plan said, a lab that is killed.

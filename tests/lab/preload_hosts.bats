@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 # libparo-mpi.so preloaded between hosts, which are the groups: what goes by messages, of which
 # on one host there are none.
 

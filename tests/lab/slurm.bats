@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # examples/slurm/train.sbatch under a Slurm of its own: munged, slurmctld and slurmd of Debian's
 # packages (apt-get install slurmctld slurmd slurm-client munge), with this machine as the one

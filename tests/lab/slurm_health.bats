@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # examples/health/slurm.sh as HealthCheckProgram of a slurmd of its own, on a host whose links a
 # folder plays.

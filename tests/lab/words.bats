@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
 #
 # paro-lab's arguments: what is wrong with them is told before any namespace is made.
 
