@@ -33,12 +33,12 @@ struct search {
 
 struct contender {  /* an algorithm */
     int there;      /* it can do the operation */
-    int messages;   /* of the busiest rank, sent and received, by whole parts */
+    double busy_s;  /* the busiest rank's processor with the messages of whole parts */
     double bound_s; /* no cut is faster */
     int fine;       /* the finest cut that is simulated, once it was; 0 before */
     double fine_s, half_s;
     struct pick_choice best;  /* time_s < 0: not timed */
-    struct pick_choice usual; /* in the usual chunk; time_s < 0: best is that, or cuts alike */
+    struct pick_choice usual; /* in the usual chunk, slower than best; time_s < 0: not so */
 };
 
 static void search_init(struct search *s, const struct topo *t, unsigned phases, int64_t bytes)
@@ -143,16 +143,14 @@ static int time_wires(const struct search *s, struct contender *c, int n, double
     return 0;
 }
 
-/* Each end of a message takes half of what a ping inside a group takes. */
 static int time_one(const struct search *s, struct contender *c, int64_t chunk_bytes,
                     double *time_s, struct err *err)
 {
     int n = subchunks_of(s, c->best.algo, chunk_bytes);
-    double busy_s = (double)n * c->messages * s->topo->level[0].latency_s / 2;
 
     if (time_wires(s, c, n, time_s, err))
         return -1;
-    *time_s = fmax(*time_s, busy_s);
+    *time_s = fmax(*time_s, n * c->busy_s);
     return 0;
 }
 
@@ -169,10 +167,12 @@ static int by_message(const void *a, const void *b)
     return (x->dst > y->dst) - (x->dst < y->dst);
 }
 
-/* Messages of the rank that has most of them among these rows, which it reorders. */
-static int busiest(struct schedule *rows, const int64_t *bytes)
+/* message_s of all that the busiest rank sends and receives of these rows, which it reorders.
+ */
+static double busiest_s(const struct topo *t, struct schedule *rows, const int64_t *bytes)
 {
-    int *count = mem_new((size_t)rows->groups.ranks, sizeof *count), most = 0;
+    double *busy_s = mem_new((size_t)rows->groups.ranks, sizeof *busy_s), most_s = 0;
+    const int *group = rows->groups.group_of;
     int64_t kept = 0;
 
     for (int64_t i = 0; i < rows->rows; i++)
@@ -184,13 +184,13 @@ static int busiest(struct schedule *rows, const int64_t *bytes)
         const struct schedule_row *r = &rows->row[i];
         if (i && by_message(r - 1, r) == 0)
             continue;
-        count[r->src]++;
-        count[r->dst]++;
-        most = count[r->src] > most ? count[r->src] : most;
-        most = count[r->dst] > most ? count[r->dst] : most;
+        double message_s = t->level[group[r->src] != group[r->dst]].message_s;
+        busy_s[r->src] += message_s;
+        busy_s[r->dst] += message_s;
+        most_s = fmax(most_s, fmax(busy_s[r->src], busy_s[r->dst]));
     }
-    mem_free(count);
-    return most;
+    mem_free(busy_s);
+    return most_s;
 }
 
 /* No time is below what the bytes through a port take at the port's rate: of all rows. */
@@ -241,9 +241,15 @@ static void meet(const struct search *s, enum schedule_algo algo, struct contend
         out->bound_s =
             fmax(out->bound_s,
                  sim_cut_bound_s(s->topo, s->phases, 0, (double)s->bytes) * (1 - SAME));
-    out->messages = busiest(&rows, bytes);
+    out->busy_s = busiest_s(s->topo, &rows, bytes);
     mem_free(bytes);
     schedule_release(&rows);
+}
+
+/* Where the fabric does not say what a message costs, fewer messages are never worse. */
+static int messages_cost(const struct search *s)
+{
+    return s->topo->level[0].message_s > 0 || s->topo->level[s->topo->levels > 1].message_s > 0;
 }
 
 /*
@@ -252,6 +258,7 @@ static void meet(const struct search *s, enum schedule_algo algo, struct contend
  */
 struct climb {
     const struct search *s;
+    int first; /* the smallest chunk that may be tried */
     struct contender *of;
     double least, tried[CHUNKS];
     int cut; /* sub-chunks of the last one timed */
@@ -276,7 +283,7 @@ static int walk(struct climb *c, int by, struct err *err)
     int at = USUAL + by, idle = 0;
 
     c->cut = subchunks_of(c->s, c->of->best.algo, chunk_of[USUAL]);
-    for (; idle < 2 && at >= 0 && at < CHUNKS; at += by) {
+    for (; idle < 2 && at >= c->first && at < CHUNKS; at += by) {
         double before = c->least;
         if (try_chunk(c, at, err))
             return -1;
@@ -286,21 +293,27 @@ static int walk(struct climb *c, int by, struct err *err)
     return 0;
 }
 
-/* Among those as good as any the usual chunk, else the nearest below it, else above. */
+/*
+ * Among those as good as any: the usual chunk, else the nearest below it, else above.  Where
+ * the fabric does not say what a message costs, the largest: fewer messages never cost more.
+ */
 static int best_chunk(const struct climb *c)
 {
-    for (int i = USUAL; i >= 0; i--)
-        if (c->tried[i] <= c->least * (1 + PICK_GAIN))
+    const double good_s = c->least * (1 + PICK_GAIN);
+    int at = c->s->topo->level[0].message_s > 0 ? USUAL : CHUNKS - 1;
+
+    for (int i = at; i >= 0; i--)
+        if (c->tried[i] <= good_s)
             return i;
-    int at = USUAL + 1;
-    while (!(c->tried[at] <= c->least * (1 + PICK_GAIN)))
+    while (!(c->tried[at] <= good_s))
         at++;
     return at;
 }
 
 static int take_chunk(const struct search *s, struct contender *out, struct err *err)
 {
-    struct climb c = {.s = s, .of = out, .least = INFINITY};
+    struct climb c = {
+        .s = s, .first = messages_cost(s) ? 0 : USUAL, .of = out, .least = INFINITY};
 
     for (int i = 0; i < CHUNKS; i++)
         c.tried[i] = NAN;
@@ -310,7 +323,7 @@ static int take_chunk(const struct search *s, struct contender *out, struct err 
     out->best.chunk_bytes = chunk_of[at];
     out->best.time_s = c.tried[at];
     out->usual.chunk_bytes = chunk_of[USUAL];
-    if (at != USUAL)
+    if (c.tried[at] < c.tried[USUAL])
         out->usual.time_s = c.tried[USUAL];
     return 0;
 }

@@ -14,23 +14,24 @@
  * Candidates are all algorithms of schedule.h that can do the operation on these groups, with
  * chunks of 4, 8, 16, 32, 60, 128 KiB, ... 4 MiB, and parts left whole.
  *
- * A candidate's time is what the simulator says of the wires, but no less than the messages of
- * the busiest rank take its processor, at half of level 0's latency for each end of one: a ping
- * inside a group crosses no wire to speak of.  Without it many small messages, whose latencies
- * overlap, would cost nothing.
+ * A candidate's time is the simulator's, in which the latencies of messages in flight overlap and
+ * each end of a message takes the processor for message_s of its level.  Where that is unknown
+ * (0) messages cost nothing, and the choice is the largest chunk that loses no more than
+ * PICK_GAIN against those from PICK_CHUNK_USUAL up.
  *
  * Not all are timed:
  *   - an algorithm whose bytes through some port, at that port's rate, take longer than two
  *     others need in all can be neither the choice nor the runner-up (log-step ones, once the
  *     bytes outweigh the latencies);
  *   - chunks are walked from PICK_CHUNK_USUAL up and down, and no further when twice in a row
- *     that did not help: the time is a fill that shrinks with the chunk, and latencies that
- *     grow with the number of chunks;
+ *     that did not help: the time is a fill that shrinks with the chunk, and processor time
+ *     that grows with the number of messages;
  *   - an algorithm whose schedule is too long to be simulated (sim.h) is no candidate.
  * A cut into more than PICK_FILLED sub-chunks that would make a simulation look at more than
  * PICK_WORK rows (all ranks', unless equal groups behind equal ports let one group stand for
  * all) is not simulated: of the time, the fill alone shrinks with the number of sub-chunks, and
- * as its inverse, so that two coarser cuts tell the rest.
+ * as its inverse, so that two coarser cuts tell the rest; but it is no less than message_s of
+ * all messages of the busiest rank.
  * Cost: O(algorithms x chunks x PICK_WORK) steps of the simulator, or, where PICK_FILLED
  * sub-chunks of each part are more already, as many: some ms up to 4x8, seconds from thousands
  * of ranks on.
