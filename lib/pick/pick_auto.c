@@ -18,10 +18,10 @@
  */
 static const double SAME = 1e-9;
 
-static const int64_t chunk_of[] = {4 << 10,          8 << 10,   16 << 10,  32 << 10,
-                                   PICK_CHUNK_USUAL, 128 << 10, 256 << 10, 512 << 10,
-                                   1 << 20,          2 << 20,   4 << 20,   PICK_CHUNK_WHOLE};
-enum { CHUNKS = sizeof chunk_of / sizeof *chunk_of, USUAL = 4 };
+const int64_t pick_chunk_at[PICK_CHUNKS] = {
+    4 << 10,   8 << 10,   16 << 10, 32 << 10, PICK_CHUNK_USUAL, 128 << 10,
+    256 << 10, 512 << 10, 1 << 20,  2 << 20,  4 << 20,          PICK_CHUNK_WHOLE};
+enum { USUAL = 4 };
 
 struct search {
     const struct topo *topo;
@@ -31,12 +31,9 @@ struct search {
     int alike; /* one group stands for all */
 };
 
-struct contender {  /* an algorithm */
-    int there;      /* it can do the operation */
-    double busy_s;  /* the busiest rank's processor with the messages of whole parts */
-    double bound_s; /* no cut is faster */
-    int fine;       /* the finest cut that is simulated, once it was; 0 before */
-    double fine_s, half_s;
+struct contender {            /* an algorithm */
+    int there;                /* it can do the operation */
+    double bound_s;           /* no cut is faster */
     struct pick_choice best;  /* time_s < 0: not timed */
     struct pick_choice usual; /* in the usual chunk, slower than best; time_s < 0: not so */
 };
@@ -107,90 +104,44 @@ static int too_much(const struct search *s, int subchunks)
     return subchunks > PICK_FILLED && work_of(s, subchunks) > PICK_WORK;
 }
 
+/* Simulates a cut into `subchunks`, of which each stands for `times` as many messages. */
 static int simulate(const struct search *s, enum schedule_algo algo, int subchunks,
-                    double *time_s, struct err *err)
+                    double times, double *time_s, struct err *err)
 {
     struct schedule_spec spec = spec_of(s, algo, subchunks);
     int64_t *bytes = chunk_bytes_of(s, algo, subchunks);
-    int rc = sim_spec(&spec, s->topo, bytes, time_s, err);
+    struct topo_level level[TOPO_LEVELS_MAX];
+    struct topo topo = *s->topo;
 
+    memcpy(level, topo.level, (size_t)topo.levels * sizeof *level);
+    topo.level = level;
+    for (int l = 0; l < topo.levels; l++)
+        level[l].message_s *= times;
+    int rc = sim_spec(&spec, &topo, bytes, time_s, err);
     mem_free(bytes);
     return rc;
 }
 
 /*
- * Time on the wires of a cut into n.  Where that is too much, by T(n) = a + F/n (the fill is
- * one chunk's) from the finest cut that is not and the one half as fine.
+ * A cut into n.  Where that is too much, by T(n) = a + F/n (the fill is one chunk's) from the
+ * finest cut that is not and the one half as fine, whose messages cost as much as all n do.
  */
-static int time_wires(const struct search *s, struct contender *c, int n, double *time_s,
-                      struct err *err)
-{
-    enum schedule_algo algo = c->best.algo;
-
-    if (!too_much(s, n))
-        return simulate(s, algo, n, time_s, err);
-    if (!c->fine) {
-        int fine = PICK_FILLED;
-        while (!too_much(s, 2 * fine))
-            fine *= 2;
-        if (simulate(s, algo, fine, &c->fine_s, err) ||
-            simulate(s, algo, fine / 2, &c->half_s, err))
-            return -1;
-        c->fine = fine;
-    }
-    double gain = fmax(c->half_s - c->fine_s, 0) * (1 - (double)c->fine / n);
-    *time_s = fmax(c->fine_s - gain, c->bound_s);
-    return 0;
-}
-
 static int time_one(const struct search *s, struct contender *c, int64_t chunk_bytes,
                     double *time_s, struct err *err)
 {
-    int n = subchunks_of(s, c->best.algo, chunk_bytes);
+    enum schedule_algo algo = c->best.algo;
+    int n = subchunks_of(s, algo, chunk_bytes), fine = PICK_FILLED;
+    double fine_s = 0, half_s = 0;
 
-    if (time_wires(s, c, n, time_s, err))
+    if (!too_much(s, n))
+        return simulate(s, algo, n, 1, time_s, err);
+    while (!too_much(s, 2 * fine))
+        fine *= 2;
+    if (simulate(s, algo, fine, (double)n / fine, &fine_s, err) ||
+        simulate(s, algo, fine / 2, 2.0 * n / fine, &half_s, err))
         return -1;
-    *time_s = fmax(*time_s, n * c->busy_s);
+    *time_s = fmax(fine_s - fmax(half_s - fine_s, 0) * (1 - (double)fine / n), c->bound_s);
     return 0;
-}
-
-static int by_message(const void *a, const void *b)
-{
-    const struct schedule_row *x = a, *y = b;
-
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    if (x->lane != y->lane)
-        return x->lane < y->lane ? -1 : 1;
-    if (x->src != y->src)
-        return x->src < y->src ? -1 : 1;
-    return (x->dst > y->dst) - (x->dst < y->dst);
-}
-
-/* message_s of all that the busiest rank sends and receives of these rows, which it reorders.
- */
-static double busiest_s(const struct topo *t, struct schedule *rows, const int64_t *bytes)
-{
-    double *busy_s = mem_new((size_t)rows->groups.ranks, sizeof *busy_s), most_s = 0;
-    const int *group = rows->groups.group_of;
-    int64_t kept = 0;
-
-    for (int64_t i = 0; i < rows->rows; i++)
-        if (bytes[rows->row[i].chunk % rows->chunks] && rows->row[i].src != rows->row[i].dst)
-            rows->row[kept++] = rows->row[i];
-    if (kept)
-        qsort(rows->row, (size_t)kept, sizeof *rows->row, by_message);
-    for (int64_t i = 0; i < kept; i++) {
-        const struct schedule_row *r = &rows->row[i];
-        if (i && by_message(r - 1, r) == 0)
-            continue;
-        double message_s = t->level[group[r->src] != group[r->dst]].message_s;
-        busy_s[r->src] += message_s;
-        busy_s[r->dst] += message_s;
-        most_s = fmax(most_s, fmax(busy_s[r->src], busy_s[r->dst]));
-    }
-    mem_free(busy_s);
-    return most_s;
 }
 
 /* No time is below what the bytes through a port take at the port's rate: of all rows. */
@@ -219,7 +170,7 @@ static double ports_s(const struct search *s, const struct schedule *all, const 
 }
 
 /*
- * Whether the algorithm is a candidate, its bound and its messages: from all rows, or, where
+ * Whether the algorithm is a candidate, and its bound: from all rows, or, where
  * these are many, from one rank's alone (the root's), the bound then being that of any
  * algorithm.
  */
@@ -241,15 +192,8 @@ static void meet(const struct search *s, enum schedule_algo algo, struct contend
         out->bound_s =
             fmax(out->bound_s,
                  sim_cut_bound_s(s->topo, s->phases, 0, (double)s->bytes) * (1 - SAME));
-    out->busy_s = busiest_s(s->topo, &rows, bytes);
     mem_free(bytes);
     schedule_release(&rows);
-}
-
-/* Where the fabric does not say what a message costs, fewer messages are never worse. */
-static int messages_cost(const struct search *s)
-{
-    return s->topo->level[0].message_s > 0 || s->topo->level[s->topo->levels > 1].message_s > 0;
 }
 
 /*
@@ -260,18 +204,18 @@ struct climb {
     const struct search *s;
     int first; /* the smallest chunk that may be tried */
     struct contender *of;
-    double least, tried[CHUNKS];
+    double least, tried[PICK_CHUNKS];
     int cut; /* sub-chunks of the last one timed */
 };
 
 static int try_chunk(struct climb *c, int i, struct err *err)
 {
-    int cut = subchunks_of(c->s, c->of->best.algo, chunk_of[i]);
+    int cut = subchunks_of(c->s, c->of->best.algo, pick_chunk_at[i]);
 
     if (cut == c->cut)
         return 0;
     c->cut = cut;
-    if (time_one(c->s, c->of, chunk_of[i], &c->tried[i], err))
+    if (time_one(c->s, c->of, pick_chunk_at[i], &c->tried[i], err))
         return -1;
     c->least = fmin(c->least, c->tried[i]);
     return 0;
@@ -282,8 +226,8 @@ static int walk(struct climb *c, int by, struct err *err)
 {
     int at = USUAL + by, idle = 0;
 
-    c->cut = subchunks_of(c->s, c->of->best.algo, chunk_of[USUAL]);
-    for (; idle < 2 && at >= c->first && at < CHUNKS; at += by) {
+    c->cut = subchunks_of(c->s, c->of->best.algo, pick_chunk_at[USUAL]);
+    for (; idle < 2 && at >= c->first && at < PICK_CHUNKS; at += by) {
         double before = c->least;
         if (try_chunk(c, at, err))
             return -1;
@@ -293,19 +237,27 @@ static int walk(struct climb *c, int by, struct err *err)
     return 0;
 }
 
+/* Fewer messages are never worse where nobody knows what one costs. */
+int pick_messages_cost(const struct topo *t)
+{
+    return t->level[0].message_s > 0 || t->level[t->levels > 1].message_s > 0;
+}
+
 /*
  * Among those as good as any: the usual chunk, else the nearest below it, else above.  Where
- * the fabric does not say what a message costs, the largest: fewer messages never cost more.
+ * messages are free, the largest.
  */
-static int best_chunk(const struct climb *c)
+int pick_best_chunk(const double tried[PICK_CHUNKS], int messages_cost)
 {
-    const double good_s = c->least * (1 + PICK_GAIN);
-    int at = c->s->topo->level[0].message_s > 0 ? USUAL : CHUNKS - 1;
+    int first = messages_cost ? 0 : USUAL, at = messages_cost ? USUAL : PICK_CHUNKS - 1;
+    double good_s = INFINITY;
 
-    for (int i = at; i >= 0; i--)
-        if (c->tried[i] <= good_s)
+    for (int i = first; i < PICK_CHUNKS; i++)
+        good_s = fmin(good_s, tried[i] * (1 + PICK_GAIN));
+    for (int i = at; i >= first; i--)
+        if (tried[i] <= good_s)
             return i;
-    while (!(c->tried[at] <= good_s))
+    while (!(tried[at] <= good_s))
         at++;
     return at;
 }
@@ -313,16 +265,16 @@ static int best_chunk(const struct climb *c)
 static int take_chunk(const struct search *s, struct contender *out, struct err *err)
 {
     struct climb c = {
-        .s = s, .first = messages_cost(s) ? 0 : USUAL, .of = out, .least = INFINITY};
+        .s = s, .first = pick_messages_cost(s->topo) ? 0 : USUAL, .of = out, .least = INFINITY};
 
-    for (int i = 0; i < CHUNKS; i++)
+    for (int i = 0; i < PICK_CHUNKS; i++)
         c.tried[i] = NAN;
     if (try_chunk(&c, USUAL, err) || walk(&c, 1, err) || walk(&c, -1, err))
         return -1;
-    int at = best_chunk(&c);
-    out->best.chunk_bytes = chunk_of[at];
+    int at = pick_best_chunk(c.tried, pick_messages_cost(s->topo));
+    out->best.chunk_bytes = pick_chunk_at[at];
     out->best.time_s = c.tried[at];
-    out->usual.chunk_bytes = chunk_of[USUAL];
+    out->usual.chunk_bytes = pick_chunk_at[USUAL];
     if (c.tried[at] < c.tried[USUAL])
         out->usual.time_s = c.tried[USUAL];
     return 0;

@@ -14,10 +14,10 @@
  * Candidates are all algorithms of schedule.h that can do the operation on these groups, with
  * chunks of 4, 8, 16, 32, 60, 128 KiB, ... 4 MiB, and parts left whole.
  *
- * A candidate's time is the simulator's, in which the latencies of messages in flight overlap and
- * each end of a message takes the processor for message_s of its level.  Where that is unknown
- * (0) messages cost nothing, and the choice is the largest chunk that loses no more than
- * PICK_GAIN against those from PICK_CHUNK_USUAL up.
+ * A candidate's time is the simulator's, in which the latencies of messages in flight overlap
+ * and each end of a message takes the processor for message_s of its level.  Where that is
+ * unknown (0) messages cost nothing, and the choice is the largest chunk that loses no more
+ * than PICK_GAIN against those from PICK_CHUNK_USUAL up.
  *
  * Not all are timed:
  *   - an algorithm whose bytes through some port, at that port's rate, take longer than two
@@ -30,8 +30,8 @@
  * A cut into more than PICK_FILLED sub-chunks that would make a simulation look at more than
  * PICK_WORK rows (all ranks', unless equal groups behind equal ports let one group stand for
  * all) is not simulated: of the time, the fill alone shrinks with the number of sub-chunks, and
- * as its inverse, so that two coarser cuts tell the rest; but it is no less than message_s of
- * all messages of the busiest rank.
+ * as its inverse, so that two coarser cuts tell the rest, in which a message costs as much as
+ * those that it stands for.
  * Cost: O(algorithms x chunks x PICK_WORK) steps of the simulator, or, where PICK_FILLED
  * sub-chunks of each part are more already, as many: some ms up to 4x8, seconds from thousands
  * of ranks on.
@@ -81,6 +81,14 @@ enum { PICK_SHORT_MAX = 8 };
 #define PICK_TRUST 2.0
 int pick_shortlist(const struct topo *t, unsigned phases, int64_t bytes,
                    struct pick_choice out[PICK_SHORT_MAX], int *count, struct err *err);
+/*
+ * The chunks that are tried, and the one to take: tried[i] seconds with pick_chunk_at[i], NAN
+ * where it was not timed; messages_cost: 0 where the fabric does not say what a message costs.
+ */
+enum { PICK_CHUNKS = 12 };
+extern const int64_t pick_chunk_at[PICK_CHUNKS];
+int pick_best_chunk(const double tried[PICK_CHUNKS], int messages_cost);
+int pick_messages_cost(const struct topo *t);
 /* One candidate's time. */
 int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedule_algo algo,
               int64_t chunk_bytes, double *time_s, struct err *err);

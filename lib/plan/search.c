@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "plan/tally.h"
+#include "plan/traffic.h"
 
 void plan_case_init(struct plan_case *c, const struct topo *topo, const struct model *model)
 {
@@ -226,6 +226,7 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tal
 
     now.boundary = boundary;
     now.at.topo = topo_of(s, boundary);
+    plan_choose_chunk(&now.at, t);
     for (int again = 0; again <= s->auto_recompute; again++)
         for (int i = 0; i < keeps; i++) {
             now.at.recompute = s->auto_recompute ? again : now.at.recompute;

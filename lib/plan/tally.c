@@ -34,6 +34,7 @@ static void set_rates(struct plan_tally *t, const struct topo *topo)
     int g = topo->groups.count;
 
     t->inside_s = topo->level[0].latency_s;
+    t->inside_message_s = topo->level[0].message_s;
     t->inside_Bps = topo->level[0].member_Bps;
     t->out_Bps = mem_new((size_t)g, sizeof *t->out_Bps);
     t->in_Bps = mem_new((size_t)g, sizeof *t->in_Bps);
@@ -46,6 +47,7 @@ static void set_rates(struct plan_tally *t, const struct topo *topo)
     for (int i = 1; i < topo->levels; i++) {
         const struct topo_level *level = &topo->level[i];
         t->across_s = most(t->across_s, level->latency_s);
+        t->across_message_s = most(t->across_message_s, level->message_s);
         for (int k = 0; k < g; k++) {
             double port = i == 1 ? INFINITY : level->port_Bps;
             double rails = level->flow_Bps * topo->groups.members[k];

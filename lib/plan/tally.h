@@ -48,13 +48,14 @@ struct plan_span {
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
 
 struct plan_tally {
-    struct layout layout;           /* owned */
-    const struct topo *topo;        /* borrowed */
-    int largest_group, least_group; /* members */
-    double inside_s, across_s;      /* latency of one message on either tier */
-    double inside_Bps;              /* B': one rank's, all members sending */
-    double *out_Bps, *in_Bps;       /* [g] of a port: all rails together */
-    double *flow_Bps;               /* [g] of the one flow of a flat ring through a port */
+    struct layout layout;                      /* owned */
+    const struct topo *topo;                   /* borrowed */
+    int largest_group, least_group;            /* members */
+    double inside_s, across_s;                 /* latency of one message on either tier */
+    double inside_message_s, across_message_s; /* of a processor, at either end of one */
+    double inside_Bps;                         /* B': one rank's, all members sending */
+    double *out_Bps, *in_Bps;                  /* [g] of a port: all rails together */
+    double *flow_Bps; /* [g] of the one flow of a flat ring through a port */
     int spans;
     struct plan_span *span; /* [spans] */
     int *span_of;           /* [visits] of the forward: which span its unit belongs to */

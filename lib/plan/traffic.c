@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/block8.h"
+#include "pick/pick_auto.h"
 
 enum { F32_BYTES = 4 };
 
@@ -38,12 +39,14 @@ double plan_message_s(const struct plan_bill *b, int across)
 {
     if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
         return 0;
-    return across ? b->tally->across_s : b->tally->inside_s;
+    return across ? b->tally->across_s + 2 * b->tally->across_message_s
+                  : b->tally->inside_s + 2 * b->tally->inside_message_s;
 }
 
-/* Adds what a leg has for the links; returns the seconds of the busier one. */
-static double leg_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
-                    int leg, struct plan_traffic *f)
+/* Adds what a leg has for the links, by tier into tier_s; returns the seconds of the busier. */
+static double leg_tiers_s(const struct plan_bill *b, const struct plan_span *span,
+                          enum plan_set set, int leg, struct plan_traffic *f,
+                          double tier_s[PLAN_TIERS])
 {
     double longest = 0;
 
@@ -54,50 +57,114 @@ static double leg_s(const struct plan_bill *b, const struct plan_span *span, enu
         if (plan_is_free(b, (enum plan_term)tier))
             s = 0;
         f->link_s[b->computing][tier] += s;
+        tier_s[tier] = s;
         longest = fmax(longest, s);
     }
     return longest;
 }
 
+static double leg_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
+                    int leg, struct plan_traffic *f)
+{
+    double tier_s[PLAN_TIERS];
+
+    return leg_tiers_s(b, span, set, leg, f, tier_s);
+}
+
+static double block_bytes(const struct plan_bill *b, const struct plan_span *span,
+                          enum plan_set set)
+{
+    return (double)span->elems[set] * dtype_bytes(b->at->wire_type) /
+           b->tally->layout.groups.ranks;
+}
+
+/* Sub-chunks of each block of a span, as the executor cuts it (pick_subchunks). */
+static double chunks_of(const struct plan_bill *b, const struct plan_span *span,
+                        enum plan_set set)
+{
+    return fmax(1, ceil(block_bytes(b, span, set) / (double)b->at->chunk_bytes));
+}
+
+/* Of a rank's processor, for what it sends and receives: `messages` each way. */
+static double busy_s(const struct plan_bill *b, int across, double messages)
+{
+    if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
+        return 0;
+    return 2 * messages * (across ? b->tally->across_message_s : b->tally->inside_message_s);
+}
+
 /*
- * One gather or one reduction of a unit: inside, across, or both; -1 where a leg is not run.
- * Together, with tau_e = alpha_e + q / B, tau_i = alpha_i + q / B' (paro-method(7), HO-RING):
- *   two-level  (g-1) tau_e + g (m-1) tau_i
- *   ho-ring    (m-1) tau_i + (g-1) max(tau_e, (m-1) tau_i), which cutting each block into C
- *              sub-chunks brings towards max(T_inter, T_intra)
+ * A ring of so many hops, whose links are busy for link_s and whose latencies add up to path_s.
+ * Blocks are cut into chunks, and what has come is passed on while the rest still comes. Either
+ * the links never rest, and one latency is left at the end; or a block's way round is longer:
+ *   max(link_s + path_s / hops, path_s + hops p + (C - 1) p),  p = link_s / (hops C)
+ */
+static double ring_s(double hops, double path_s, double link_s, double chunks)
+{
+    double piece_s = link_s / hops / chunks;
+
+    return fmax(link_s + path_s / hops, path_s + (hops + chunks - 1) * piece_s);
+}
+
+/*
+ * One gather or one reduction of a unit: inside, across, or both; -1 where a leg is not run
+ * (paro-method(7), HO-RING).  Inside a group each rank sends to all others, so that latencies
+ * overlap.  Together:
+ *   two-level  one after the other
+ *   ho-ring    T_intra / g + max(T_inter, (g-1)/g T_intra), which cutting each block into C
+ *              chunks brings towards max(T_inter, T_intra)
  * written for ragged groups: T_inter and T_intra are those of the slowest port and rank.
  */
 static double pair_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
                      int inside, int across, struct plan_traffic *f)
 {
     const struct groups *groups = &b->tally->layout.groups;
-    int g = groups->count, hops = b->tally->largest_group - 1;
-    double t_inter = 0, t_intra = 0;
+    int g = across >= 0 ? groups->count : 1, others = b->tally->largest_group - 1;
+    int together = across >= 0 && inside >= 0 && b->algo == SCHEDULE_HO_RING;
+    double t_inter = 0, t_intra = 0, ring = 0, chunks = chunks_of(b, span, set);
+    double in_s = plan_message_s(b, 0), out_s = plan_message_s(b, 1), busy_out = 0;
 
-    if (across >= 0)
-        t_inter = (g - 1) * plan_message_s(b, 1) + leg_s(b, span, set, across, f);
-    if (inside >= 0)
-        t_intra = (across >= 0 ? g : 1) * hops * plan_message_s(b, 0) +
-                  leg_s(b, span, set, inside, f);
-    if (across < 0 || inside < 0 || b->algo != SCHEDULE_HO_RING)
-        return t_inter + t_intra;
+    if (across >= 0) {
+        t_inter = leg_s(b, span, set, across, f);
+        busy_out = busy_s(b, 1, chunks * (g - 1));
+        ring = fmax(ring_s(g - 1, (g - 1) * out_s, t_inter, chunks), busy_out);
+    }
+    if (inside < 0)
+        return ring;
+    double busy_in = busy_s(b, 0, chunks * g * others);
+    t_intra = fmax(leg_s(b, span, set, inside, f), busy_in);
+    if (!together)
+        return ring + t_intra + in_s;
     t_intra *= 1 + b->at->topo->inside_extra; /* ports that both pass */
     double last = t_intra * (g - 1) / g;      /* all batches but the first */
-    double longer = t_inter > t_intra ? t_inter : t_intra;
-    double closed = t_intra / g + (t_inter > last ? t_inter : last);
-    double block = (double)span->elems[set] * dtype_bytes(b->at->wire_type) / groups->ranks;
-    double chunks = (double)(int64_t)(block / (double)b->at->chunk_bytes);
-    return longer + (closed - longer) / (chunks > 1 ? chunks : 1);
+    double longer = fmax(t_inter, t_intra), closed = t_intra / g + fmax(t_inter, last);
+    double links = longer + (closed - longer) / chunks + out_s + in_s;
+    return fmax(fmax(links, ring + t_intra / g / chunks + in_s), busy_out + busy_in);
 }
 
-/* The flat ring: (n-1) max(tau_i, alpha_e + q / R_ring). */
-static double ring_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
+/*
+ * The flat ring: as many hops between groups as there are groups, the others inside, where a
+ * chunk passes sooner.  Each rank has one queue, which waits for the processor at every
+ * message.
+ */
+static double flat_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
                      int leg, struct plan_traffic *f)
 {
     const struct groups *groups = &b->tally->layout.groups;
+    int hops = groups->ranks - 1, across = groups->count > 1 ? groups->count : 0;
+    double tier_s[PLAN_TIERS], chunks = chunks_of(b, span, set), links = 0, way = 0;
 
-    return (groups->ranks - 1) * plan_message_s(b, groups->count > 1) +
-           leg_s(b, span, set, leg, f);
+    leg_tiers_s(b, span, set, leg, f, tier_s);
+    across = across < hops ? across : hops;
+    for (int tier = 0; tier < PLAN_TIERS; tier++) {
+        int slow = tier == PLAN_SLOW, times = slow ? across : hops - across;
+        double queue_s = tier_s[tier] + busy_s(b, slow, chunks * hops) / 2;
+        if (times == 0)
+            continue;
+        links = fmax(links, queue_s + plan_message_s(b, slow));
+        way += times * (plan_message_s(b, slow) + queue_s / hops / chunks);
+    }
+    return fmax(links, way + links * (chunks - 1) / hops / chunks);
 }
 
 /* The flat ring stands for global collectives alone; what stays on the rails stays there. */
@@ -115,8 +182,8 @@ static double moves_s(const struct plan_bill *b, const struct plan_span *span,
     double s = 0;
 
     if (is_flat(b, m))
-        return (m.reduce_across ? ring_s(b, span, set, PLAN_RING_REDUCE, f) : 0) +
-               (m.gather_across ? ring_s(b, span, set, PLAN_RING_GATHER, f) : 0);
+        return (m.reduce_across ? flat_s(b, span, set, PLAN_RING_REDUCE, f) : 0) +
+               (m.gather_across ? flat_s(b, span, set, PLAN_RING_GATHER, f) : 0);
     if (m.reduce_inside || m.reduce_across)
         s += pair_s(b, span, set, m.reduce_inside ? PLAN_INSIDE_REDUCE : -1,
                     !m.reduce_across ? -1
@@ -211,6 +278,32 @@ void plan_traffic_of(struct plan_bill *b, int span, enum plan_conversion kind,
     b->computing = 0;
     if (!plan_is_free(b, PLAN_FAST))
         out->local_s = plan_memory_s(b, local_bytes(b, kind, (double)at->elems[set]));
+}
+
+void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
+{
+    struct plan_bill b = {.at = c,
+                          .tally = t,
+                          .strategy = {LETTER_G, LETTER_G, LETTER_G},
+                          .algo = c->algo == SCHEDULE_AUTO ? SCHEDULE_HO_RING : c->algo};
+    double tried[PICK_CHUNKS];
+    int largest = 0;
+
+    for (int i = 0; i < t->spans; i++)
+        largest = t->span[i].elems[PLAN_ALL] > t->span[largest].elems[PLAN_ALL] ? i : largest;
+    for (int i = 0; i < PICK_CHUNKS; i++) {
+        struct plan_traffic f;
+        c->chunk_bytes = pick_chunk_at[i] < PLAN_CHUNK_MAX ? pick_chunk_at[i] : PLAN_CHUNK_MAX;
+        plan_traffic_of(&b, largest, PLAN_GATHER, &f);
+        tried[i] = f.alone_s[0];
+    }
+    int best = pick_best_chunk(tried, pick_messages_cost(c->topo));
+    /* Of those that cut nothing the smallest, from the usual one on. */
+    double block = block_bytes(&b, &t->span[largest], PLAN_ALL);
+    while (pick_chunk_at[best] > PICK_CHUNK_USUAL && (double)pick_chunk_at[best - 1] >= block)
+        best--;
+    c->chunk_bytes =
+        pick_chunk_at[best] < PLAN_CHUNK_MAX ? pick_chunk_at[best] : PLAN_CHUNK_MAX;
 }
 
 static void count_leg(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_LEGS], int tier,

@@ -42,6 +42,11 @@ int plan_traffic_moves(const struct plan_bill *b, enum plan_conversion kind,
 void plan_traffic_of(struct plan_bill *b, int span, enum plan_conversion kind,
                      struct plan_traffic *out);
 /*
+ * c->chunk_bytes: with which a gather of the largest unit takes the least time, by the case's
+ * algorithm (ho-ring where it is left open); which of those as good, pick/pick_auto.h says.
+ */
+void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t);
+/*
  * Each leg over its set: how often in a global step, times the bytes of an element; what
  * plan_tally_largest takes.
  */

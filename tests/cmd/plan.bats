@@ -126,8 +126,8 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 @test "--why: the margin of the best, and what binds each of the others" {
     paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why > "$D/w"
     [ "$(grep -c '^[* ][NIG][NIG][NIG] ' "$D/w")" -eq 27 ]
-    grep -q '^\*IIG .* - *52\.7 % ahead of IGG, the second$' "$D/w"
-    grep -q '^ GGG .* +242\.9 %  slow link: without it .* behind$' "$D/w"
+    grep -q '^\*IIG .* - *53\.6 % ahead of IGG, the second$' "$D/w"
+    grep -q '^ GGG .* +244\.2 %  slow link: without it as fast$' "$D/w"
     grep -q '^ NNG .*  memory: 180 GiB over 74.5 GiB, 122 GiB is parameters$' "$D/w"
     paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why --json > "$D/w"
     [ "$(json '$d->{schema}, $d->{chosen}, $d->{second}' < "$D/w")" = "paro.plan.why/1 IIG IGG" ]
@@ -391,9 +391,20 @@ steps() {
     refuses 2 "--slow-grads: 'bf16', expected same or int8" paro-plan -m $TINY -i $FABRIC --slow-grads=bf16
 }
 
+@test "the chunk is the fabric's, and what a message costs is part of the price" {
+    local cost fast=synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us
+    paro-plan -m params=202.5e6 -i "$fast" | grep -qx 'chunk_bytes: 4194304' # whole blocks of 3 MiB
+    for cost in 1e-7 1e-5 1e-4; do
+        paro-topo -i "$fast" | sed "s/^    latency_s.*/&\n    message_s: $cost/" |
+            paro-plan -m params=202.5e6 --json | json '$d->{chunk_bytes}, $d->{predicted}{comm_s} * 1e3'
+    done > "$D/a"
+    awk '{ print $1; if ($2 <= last) print "not dearer: " $0; last = $2 }' "$D/a" |
+        diff - <(printf '%s\n' 61440 1048576 4194304)
+}
+
 @test "buckets, keep and recompute go into the plan, in YAML and in JSON" {
-    paro-plan -m $TINY -i $FABRIC | sed -n '/^prefetch/,/^chunk/p' > "$D/a"
-    printf '%s\n' 'prefetch: 1' 'buckets: 2' 'keep: 0' 'recompute: no' 'chunk_bytes: 61440' | cmp - "$D/a"
+    paro-plan -m $TINY -i $FABRIC | sed -n '/^prefetch/,/^recomp/p' > "$D/a"
+    printf '%s\n' 'prefetch: 1' 'buckets: 2' 'keep: 0' 'recompute: no' | cmp - "$D/a"
     paro-plan -m $TINY -i $FABRIC --buckets=3 --keep=all --recompute | sed -n '/^buckets/,/^recomp/p' > "$D/b"
     printf '%s\n' 'buckets: 3' 'keep: all' 'recompute: yes' | cmp - "$D/b"
     [ "$(paro-plan -m $TINY -i $FABRIC --keep all --json |
