@@ -5,3 +5,8 @@
 # shellcheck source=examples/mpirun-env
 . "$ROOT/examples/mpirun-env"
 export OMPI_MCA_btl_tcp_disable_family=6
+
+# ranks N COMMAND...: under mpirun, without mpirun's own lines on standard error.
+ranks() {
+    { mpirun -np "$1" "${@:2}" 2>&1 >&4 | grep -E '^(paro|horing)-' >&2; return "${PIPESTATUS[0]}"; } 4>&1
+}
