@@ -36,10 +36,8 @@ static void ib(void **state)
     topo_release(&t);
     ask = (struct topo_ask){.ranks = 8};
     assert_int_equal(import(EXAMPLES "ibnetdiscover.txt", &ask, &t, &err), -1);
-    assert_string_equal(err.text,
-                        EXAMPLES "ibnetdiscover.txt: states no rate of level intra (inside"
-                                 " a host), expected 'paro-topo --set"
-                                 " intra=RATE:LATENCY'");
+    assert_true(has_words(err.text, EXAMPLES "ibnetdiscover.txt: no rate intra expected --set"
+                                             " intra=RATE:LATENCY"));
 }
 
 /*
@@ -118,7 +116,7 @@ static void ib_products(void **state)
     (void)state;
     assert_int_equal(topo_import_text(&t, "ib", mem_dup(text), sizeof text - 1, NULL, &err), 0);
     assert_int_equal(t.groups.count, 3);
-    assert_non_null(strstr(t.doubt, "ib: 2 adapters name no host"));
+    assert_true(has_words(t.doubt, "ib: 2 adapters host --node-name-map"));
     topo_release(&t);
     assert_int_equal(topo_import_text(&t, "ib", mem_dup(text), sizeof text - 1, &named, &err),
                      0);
@@ -146,33 +144,26 @@ static void coding(void **state)
 
 static const struct change changed[] = {
     {EXAMPLES "ibnetdiscover.txt", "4xEDR", "4xEDX",
-     "f:11: has the rate '4xEDX', expected 1x to 12x and SDR to XDR"},
-    {EXAMPLES "ibnetdiscover.txt", "4xEDR", "4xHDR",
-     "f:11: has another rate than its other end on line 43"},
+     "f:11: rate '4xEDX' expected 1x 12x SDR XDR"},
+    {EXAMPLES "ibnetdiscover.txt", "4xEDR", "4xHDR", "f:11: rate line 43"},
     {EXAMPLES "ibnetdiscover.txt", "\"[1](2c90300000011)", "\"[7](2c90300000011)",
-     "f:11: ends at port 7 of 'H-0002c90300000011', which line 42 describes without it: is the"
-     " file cut?"},
+     "f:11: port 7 'H-0002c90300000011' line 42 cut"},
     {EXAMPLES "ibnetdiscover.txt", "[19]\t\"S-0002c902000000b1\"[1]",
-     "[19]\t\"S-0002c902000000b1\"[2]",
-     "f:13: ends at port 2 of 'S-0002c902000000b1', but line 33 has another link there"},
+     "[19]\t\"S-0002c902000000b1\"[2]", "f:13: port 2 'S-0002c902000000b1' 33"},
     {EXAMPLES "ibnetdiscover.txt", "[19]\t\"S-0002c902000000b1\"[1]",
-     "[20]\t\"S-0002c902000000b1\"[1]",
-     "f:14: has port 20 of 'S-0002c902000000a1' as line 13 has, expected each once"},
+     "[20]\t\"S-0002c902000000b1\"[1]", "f:14: port 20 'S-0002c902000000a1' 13 expected"},
     {EXAMPLES "ibnetdiscover.txt", "\"S-0002c902000000b1\"[1]", "\"S-0002c902000000c1\"[1]",
-     "f:13: names 'S-0002c902000000c1', which the file does not describe: is it cut?"},
+     "f:13: 'S-0002c902000000c1' cut"},
     {EXAMPLES "ibnetdiscover.txt", "Switch\t36 \"S-0002c902000000a2\"",
-     "Switch\t36 \"S-0002c902000000a1\"",
-     "f:20: is 'S-0002c902000000a1' as line 10 is, expected each node once"},
+     "Switch\t36 \"S-0002c902000000a1\"", "f:20: 'S-0002c902000000a1' 10 expected node"},
     {EXAMPLES "ibnetdiscover.txt", "Ca\t1 \"H-", "Ca\t1 \"S-",
-     "f:42: calls 'S-0002c90300000011' an adapter"},
-    {EXAMPLES "ibnetdiscover.txt", "Ca\t1 \"H-", "Ca\t1 \"Q-", "f:42: is no node, expected"},
-    {EXAMPLES "ibnetdiscover.txt", "[19]", "[0]",
-     "f:13: is no port, expected its number, from 1 to 255"},
-    {EXAMPLES "ibnetdiscover.txt", "[19]", "[300]", "f:13: is no port, expected its number"},
+     "f:42: 'S-0002c90300000011' adapter"},
+    {EXAMPLES "ibnetdiscover.txt", "Ca\t1 \"H-", "Ca\t1 \"Q-", "f:42: node expected"},
+    {EXAMPLES "ibnetdiscover.txt", "[19]", "[0]", "f:13: port expected 1 255"},
+    {EXAMPLES "ibnetdiscover.txt", "[19]", "[300]", "f:13: port expected"},
     {EXAMPLES "ibnetdiscover.txt", "# \"MF0;leaf1:SB7800/U1\"", "# \"MF0;leaf1",
-     "f:10: has a description without its end"},
-    {EXAMPLES "ibnetdiscover.txt", "devid=0x1013", "1013",
-     "f:39: has '1013', expected a node, a port or"},
+     "f:10: description"},
+    {EXAMPLES "ibnetdiscover.txt", "devid=0x1013", "1013", "f:39: '1013' expected node port"},
 };
 
 static void changes(void **state)

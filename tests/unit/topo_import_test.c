@@ -39,10 +39,10 @@ static void other_marks(void **state)
         const char *text, *want;
         int64_t bytes;
     } cases[] = {
-        {"\xff\xfe<\0s\0", "f:1: begins with the mark of UTF-16, expected UTF-8", 6},
-        {"\xfe\xff\0f\0o", "f:1: begins with the mark of UTF-16, expected UTF-8", 6},
-        {"\xef\xbb\xbf", "f: is empty, expected a document", 3},
-        {"\xef\xbb", "f: 'format' is missing, expected", 2},
+        {"\xff\xfe<\0s\0", "f:1: UTF-16 expected UTF-8", 6},
+        {"\xfe\xff\0f\0o", "f:1: UTF-16 expected UTF-8", 6},
+        {"\xef\xbb\xbf", "f: empty expected", 3},
+        {"\xef\xbb", "f: 'format' missing expected", 2},
     };
 
     (void)state;
@@ -52,8 +52,8 @@ static void other_marks(void **state)
         char *text = mem_new((size_t)cases[i].bytes + 1, 1);
         memcpy(text, cases[i].text, (size_t)cases[i].bytes);
         assert_int_equal(topo_import_text(&t, "f", text, cases[i].bytes, NULL, &err), -1);
-        if (strncmp(err.text, cases[i].want, strlen(cases[i].want)))
-            fail_msg("case %zu: said '%s'", i, err.text);
+        if (!has_words(err.text, cases[i].want))
+            fail_msg("case %zu: %s", i, err.text);
         assert_null(t.level);
     }
 }
@@ -183,33 +183,21 @@ static void questions(void **state)
         int nodes, ranks;
         const char *want;
     } cases[] = {
-        {EXAMPLES "nccl.xml", NULL, NULL, 0, 8,
-         EXAMPLES "nccl.xml: counts 4 GPUs, a rank each: expected no --ranks"},
-        {EXAMPLES "nccl.xml", NULL, "a,b", 3, 0,
-         "--hosts names 2 machines, expected 3 as --nodes"},
-        {EXAMPLES "nccl.xml", NULL, "a,a", 2, 0,
-         "--hosts: 'a' is named twice, expected each host once"},
-        {EXAMPLES "nccl.xml", NULL, "a[3-1]", 0, 0,
-         "--hosts: '3-1' in brackets, expected numbers as 3 or 0-15"},
-        {EXAMPLES "nccl.xml", NULL, "a[0-", 0, 0,
-         "--hosts: 'a[0-', expected a ']' behind its '['"},
+        {EXAMPLES "nccl.xml", NULL, NULL, 0, 8, EXAMPLES "nccl.xml: 4 GPUs expected --ranks"},
+        {EXAMPLES "nccl.xml", NULL, "a,b", 3, 0, "--hosts 2 expected 3 --nodes"},
+        {EXAMPLES "nccl.xml", NULL, "a,a", 2, 0, "--hosts: 'a' twice expected"},
+        {EXAMPLES "nccl.xml", NULL, "a[3-1]", 0, 0, "--hosts: '3-1' expected 3 0-15"},
+        {EXAMPLES "nccl.xml", NULL, "a[0-", 0, 0, "--hosts: 'a[0-' expected ']' '['"},
         {EXAMPLES "nccl.xml", NULL, "a b", 0, 0,
-         "--hosts: 'a b', expected host names of letters, digits, '-', '_', '.' and ':'"},
-        {EXAMPLES "nccl.xml", NULL, "a[0-9999999]", 0, 0,
-         "--hosts: names more than 1048576 hosts"},
-        {EXAMPLES "nccl.xml", NULL, NULL, 1 << 20, 0,
-         "1048576 machines of 4 ranks, expected 1048576 ranks at most"},
-        {EXAMPLES "nccl.xml", "level2=1GB/s", NULL, 2, 0,
-         "level2 is given, but the fabric has 2 levels"},
+         "--hosts: 'a b' expected letters, digits, '-' '_' '.' ':'"},
+        {EXAMPLES "nccl.xml", NULL, "a[0-9999999]", 0, 0, "--hosts: more 1048576"},
+        {EXAMPLES "nccl.xml", NULL, NULL, 1 << 20, 0, "1048576 4 ranks, expected 1048576"},
+        {EXAMPLES "nccl.xml", "level2=1GB/s", NULL, 2, 0, "level2 2 levels"},
         {EXAMPLES "hwloc.xml", "nvlink=1GB/s", NULL, 0, 0,
-         EXAMPLES "hwloc.xml: counts no NVLinks, expected intra=RATE in the place of"
-                  " nvlink=RATE"},
+         EXAMPLES "hwloc.xml: NVLinks expected intra=RATE nvlink=RATE"},
         {EXAMPLES "ibnetdiscover.txt", NULL, NULL, 2, 0,
-         EXAMPLES
-         "ibnetdiscover.txt: describes all hosts, expected neither --nodes nor nvlink= nor"
-         " nic="},
-        {EXAMPLES "ibnetdiscover.txt", NULL, "a,b", 0, 0,
-         "--hosts names 2 machines, expected 4, one for each group"},
+         EXAMPLES "ibnetdiscover.txt: all hosts, expected --nodes nvlink= nic="},
+        {EXAMPLES "ibnetdiscover.txt", NULL, "a,b", 0, 0, "--hosts 2 expected 4"},
     };
 
     (void)state;
@@ -221,23 +209,23 @@ static void questions(void **state)
         ask.ranks = cases[i].ranks;
         ask.hosts = cases[i].hosts;
         assert_int_equal(import(cases[i].file, &ask, &t, &err), -1);
-        assert_string_equal(err.text, cases[i].want);
+        if (!has_words(err.text, cases[i].want))
+            fail_msg("%s: %s", cases[i].want, err.text);
     }
 }
 
 static void set_words(void **state)
 {
     static const char *const cases[][2] = {
-        {"inter", "'inter', expected NAME=VALUE"},
-        {"foo=1",
-         "'foo', expected intra, inter, level2 to level7, nvlink, nic, memory or flops"},
-        {"level8=1GB/s", "'level8', expected intra"},
-        {"inter=12abc", "inter '12abc', expected a rate above 0"},
-        {"inter=0", "inter '0', expected a rate above 0"},
-        {"nic=-1", "nic '-1', expected a rate above 0"},
-        {"inter=1GB/s,inter=2GB/s", "inter is given twice, expected once"},
-        {"inter=1GB/s:-1us", "inter '-1us', expected a time"},
-        {"", "'', expected NAME=VALUE"},
+        {"inter", "'inter' expected NAME=VALUE"},
+        {"foo=1", "'foo' expected intra, inter, level2 level7, nvlink, nic, memory flops"},
+        {"level8=1GB/s", "'level8' expected intra"},
+        {"inter=12abc", "'12abc' expected rate 0"},
+        {"inter=0", "'0' expected rate 0"},
+        {"nic=-1", "'-1' expected rate 0"},
+        {"inter=1GB/s,inter=2GB/s", "inter twice expected"},
+        {"inter=1GB/s:-1us", "'-1us' expected"},
+        {"", "'' expected NAME=VALUE"},
     };
     struct topo_given g = {0};
     struct err err;
@@ -246,7 +234,8 @@ static void set_words(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo_given none = {0};
         assert_int_equal(topo_given_parse(&none, cases[i][0], &err), -1);
-        assert_memory_equal(err.text, cases[i][1], strlen(cases[i][1]));
+        if (!has_words(err.text, cases[i][1]))
+            fail_msg("%s: %s", cases[i][0], err.text);
     }
     assert_int_equal(topo_given_parse(&g, "inter=:20us", &err), 0);
     assert_int_equal(topo_given_parse(&g, "intra=2GB/s/rank", &err), 0);

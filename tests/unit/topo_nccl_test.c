@@ -79,13 +79,11 @@ static void nccl_template(void **state)
     assert_int_equal(import(DATA "nccl-template.xml", NULL, &t, &err), 0);
     check_level(&t, 0, 48, 48, 48, 5.7); /* 32 GT/s x 16 */
     check_level(&t, 1, 48, 48, 48, 5.7);
-    assert_string_equal(t.level[1].rate_source, "there is one group: nothing passes, as intra");
-    assert_non_null(strstr(t.doubt, "does not tell of NVLink"));
+    assert_true(has_words(t.level[1].rate_source, "one group intra"));
+    assert_true(has_words(t.doubt, "NVLink --set intra=RATE"));
     topo_release(&t);
     assert_int_equal(topo_read(&t, DATA "nccl-template.xml", &err), -1);
-    assert_non_null(
-        strstr(err.text, "nccl-template.xml: does not tell of NVLink: if there is,"));
-    assert_non_null(strstr(err.text, "; expected what 'paro-topo -i FILE' prints"));
+    assert_true(has_words(err.text, "nccl-template.xml: NVLink expected 'paro-topo -i FILE'"));
     assert_string_equal(err.file, DATA "nccl-template.xml");
     ask.nodes = 2;
     assert_int_equal(import(DATA "nccl-template.xml", &ask, &t, &err), 0);
@@ -96,10 +94,8 @@ static void nccl_template(void **state)
     topo_release(&t);
     ask = (struct topo_ask){.nodes = 2};
     assert_int_equal(import(DATA "nccl-template.xml", &ask, &t, &err), -1);
-    assert_string_equal(err.text,
-                        DATA "nccl-template.xml: states no rate of level inter (between"
-                             " machines), expected 'paro-topo --set inter=RATE' or '--set"
-                             " nic=RATE', of each network device");
+    assert_true(has_words(err.text, DATA "nccl-template.xml: no rate inter machines expected"
+                                         " --set inter=RATE --set nic=RATE"));
     /* What only completes leaves what the file gives. */
     ask = given("intra=370GB/s,inter=1GB/s,memory=80e9,flops=1e14");
     ask.nodes = 2;
@@ -138,17 +134,17 @@ static void nccl_without_links(void **state)
     (void)state;
     assert_int_equal(read_two(&t, "", SPEED, &err), 0);
     check_level(&t, 0, 24, 24, 24, 5.7);
-    assert_non_null(strstr(t.level[0].rate_source, "; the file lists no NVLink"));
+    assert_true(has_words(t.level[0].rate_source, "no NVLink"));
     assert_string_equal(t.doubt, "");
     topo_release(&t);
     const char *own = "<nvlink target=\"0001:00:00.0\" count=\"12\" tclass=\"0x030200\"/>";
     assert_int_equal(read_two(&t, own, SPEED, &err), 0);
     check_level(&t, 0, 24, 24, 24, 5.7);
-    assert_non_null(strstr(t.doubt, "does not tell of NVLink"));
+    assert_true(has_words(t.doubt, "NVLink --set intra=RATE"));
     topo_release(&t);
     /* What the file leaves out is told with its line. */
     assert_int_equal(read_two(&t, "", "link_speed=\"\" link_width=\"0\"", &err), -1);
-    assert_non_null(strstr(err.text, "f:3: states no rate of level intra (PCIe)"));
+    assert_true(has_words(err.text, "f:3: no rate intra PCIe"));
     assert_int_equal(err.line, 3);
 }
 
@@ -156,35 +152,31 @@ static void nccl_without_links(void **state)
 
 static const struct change changed[] = {
     {EXAMPLES "nccl.xml", "version=\"1\"", "version=\"2\"",
-     "f:1: 'system.version' is '2', expected a whole number from 1 to 1"},
-    {EXAMPLES "nccl.xml", "version=\"1\"", "", "f:1: 'system.version' is missing, expected"},
-    {EXAMPLES "nccl.xml", "<system", "<sistem",
-     "f:44: ends </system>, expected </sistem>, open since line 1"},
-    {EXAMPLES "nccl.xml", "rank=\"1\"", "rank=\"0\"",
-     "f:11: 'gpu.rank' is 0 as on line 5, expected each once"},
+     "f:1: 'system.version' '2' expected 1 1"},
+    {EXAMPLES "nccl.xml", "version=\"1\"", "", "f:1: 'system.version' missing expected"},
+    {EXAMPLES "nccl.xml", "<system", "<sistem", "f:44: </system> expected </sistem> line 1"},
+    {EXAMPLES "nccl.xml", "rank=\"1\"", "rank=\"0\"", "f:11: 'gpu.rank' 0 line 5 expected"},
     {EXAMPLES "nccl.xml", "rank=\"1\"", "rank=\"1x\"",
-     "f:11: 'gpu.rank' is '1x', expected a whole number from -1 to 2147483647"},
+     "f:11: 'gpu.rank' '1x' expected -1 2147483647"},
     {EXAMPLES "nccl.xml", "count=\"6\"", "count=\"-6\"",
-     "f:6: 'nvlink.count' is '-6', expected a whole number from 0 to 1000"},
-    {EXAMPLES "nccl.xml", " count=\"6\"", "",
-     "f:6: 'nvlink.count' is missing, expected a whole number"},
+     "f:6: 'nvlink.count' '-6' expected 0 1000"},
+    {EXAMPLES "nccl.xml", " count=\"6\"", "", "f:6: 'nvlink.count' missing expected"},
     {EXAMPLES "nccl.xml", "target=\"0000:c4:00.0\" ", "",
-     "f:6: 'nvlink.target' is missing, expected a bus id"},
+     "f:6: 'nvlink.target' missing expected"},
     {EXAMPLES "nccl.xml", "16.0 GT/s PCIe", "17 GT/s",
-     "f:3: 'pci.link_speed' is '17 GT/s', expected 2.5, 5, 8, 16, 32 or 64 GT/s"},
+     "f:3: 'pci.link_speed' '17 GT/s' expected 2.5 5 8 16 32 64 GT/s"},
     {EXAMPLES "nccl.xml", "link_width=\"16\"", "link_width=\"x16\"",
-     "f:3: 'pci.link_width' is 'x16', expected a whole number from 0 to 32"},
+     "f:3: 'pci.link_width' 'x16' expected 0 32"},
     {EXAMPLES "nccl.xml", "0000:0f:00.0", "0000:07:00.0",
-     "f:10: 'pci.busid' is '0000:07:00.0' as on line 4, expected each GPU once"},
+     "f:10: 'pci.busid' '0000:07:00.0' line 4 expected GPU"},
     {EXAMPLES "nccl.xml", "speed=\"200000\"", "speed=\"fast\"",
-     "f:18: 'net.speed' is 'fast', expected a whole number from -1 to 2147483647"},
+     "f:18: 'net.speed' 'fast' expected -1 2147483647"},
     {EXAMPLES "nccl.xml", "dev=\"1\" speed", "dev=\"0\" speed",
-     "f:39: 'net.dev' is 0 as on line 18, where name or speed differ, expected each device"
-     " once"},
+     "f:39: 'net.dev' 0 line 18 name speed expected"},
     {EXAMPLES "nccl.xml", "latency=\"0.000000\"", "latency=\"nan\"",
-     "f:18: 'net.latency' is 'nan', expected a number from 0 to 1e+06"},
+     "f:18: 'net.latency' 'nan' expected 0 1e+06"},
     {DATA "nccl-pairs.xml", "0000:1A:00.0\" count=\"4\"", "0000:1A:00.0\" count=\"3\"",
-     "f:6: 'gpu' has 3 NVLinks to the GPU on line 11, which has 4 back, expected as many"},
+     "f:6: 'gpu' 3 NVLinks line 11 4 expected"},
     {DATA "nccl-template.xml", "0x030200", "0x040200",
      ""}, /* one GPU is left, and a level that nothing passes */
 };
