@@ -6,6 +6,7 @@
 
 bats_require_minimum_version 1.5.0
 load mpi
+load refuses
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models DATA=$BATS_TEST_DIRNAME/../data
@@ -120,26 +121,23 @@ END
     one_bit
     run -1 --separate-stderr env LD_PRELOAD="$PWD/bit.so" paro-train "$G/one.yaml" -d "$G/text" \
         -o a --steps 9 --exact --against GGG
-    echo "$stderr"
-    [[ $stderr == "paro-train: step 3: master of 'model.embed_tokens.weight', elements 100 to 101: "*" under NNN, expected "*" by GGG (1 values of this rank differ)" ]]
+    has_words "$stderr" "paro-train: step 3: master 'model.embed_tokens.weight', 100 101: NNN, expected GGG 1"
+    [ "$(wc -l <<< "$stderr")" = 1 ]
     [ "$(wc -l < a/log.jsonl)" = 2 ]
     # On two ranks another copy is not what it was, which the hash alone finds.
     plan two 2x1 NNN
     rm -rf a
     run -1 --separate-stderr mpirun -np 2 "$ROOT/tests/cmd/on-rank" 0 LD_PRELOAD="$PWD/bit.so" \
         paro-train two.yaml -d "$G/text" -o a --steps 9 --exact
-    echo "$stderr"
-    [ "$(grep '^paro' <<< "$stderr")" = "paro-train: copies of 'master' of unit 'embed' differ from rank to rank, expected equal ones" ]
+    has_words "$(grep '^paro' <<< "$stderr")" "paro-train: 'master' 'embed' differ"
+    [ "$(grep -c '^paro' <<< "$stderr")" = 1 ]
     [ "$(wc -l < a/log.jsonl)" = 2 ]
 }
 
 @test "--against wants a strategy" {
-    local s rc
+    local s
     for s in XYZ NN NNNN '' 'N N' zero4; do
-        rc=0
-        paro-train "$G/one.yaml" -d "$G/text" -o new --against "$s" > out 2> said || rc=$?
-        [ $rc = 2 ]
-        [ ! -s out ] && [ "$(wc -l < said)" = 1 ] && [ ! -e new ]
-        grep -q "^paro-train: --against: '$s'" said || { cat said; return 1; }
+        refuses 2 "--against: '$s'" paro-train "$G/one.yaml" -d "$G/text" -o new --against "$s"
+        [ ! -e new ]
     done
 }

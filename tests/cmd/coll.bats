@@ -56,11 +56,11 @@ check() {
 @test "auto without a table is refused, on every rank" {
     run mpirun -np 2 "$B/mpi/coll_check" 2x1 untuned
     [ "$status" = 0 ]
-    [ "$(grep -c "^rank [01]: algorithm 'auto' without a tuning table, expected one" <<< "$output")" = 2 ]
+    [ "$(grep -c "^rank [01]: .*'auto'.* tuning table" <<< "$output")" = 2 ]
 }
 
 @test "groups of another number of ranks are refused" {
     run mpirun -np 3 "$B/mpi/coll_check" 2x2
     [ "$status" != 0 ]
-    [[ "$output" == *"groups of 4 ranks, but 3 ranks run"* ]]
+    [[ "$output" == *"groups "*"4 ranks"*"3 ranks"* ]]
 }

@@ -4,7 +4,7 @@
 # stands in its place: a copy does instead, and nobody waits.
 
 bats_require_minimum_version 1.5.0
-load fails
+load refuses
 load shard # its setup stands
 
 setup_file() {
@@ -24,37 +24,43 @@ shard() {
     timeout -k 1 20 paro-shard "$@"
 }
 
-# healed SAYS FILE: verify says so of FILE in `bad` and names its cure; repair and merge make
+# cured WORDS CURE: verify of `bad` failed with one line of these words, which names the cure.
+cured() {
+    # shellcheck disable=SC2154
+    [ "${#lines[@]}" = 1 ] && has_words "$output" "$1 '$2'"
+}
+
+# healed WORDS FILE: verify says so of FILE in `bad` and names its cure; repair and merge make
 # what was.
 healed() {
     local cure=copy-1/$2
     [ "$2" != shard-00001.safetensors ] || cure=shard-00003.copy-00001.safetensors
     run -1 shard verify bad
-    [ "$output" = "$1; can be repaired from '$cure'" ] || { echo "$output"; return 1; }
+    cured "$1" "$cure"
     rm -rf good back
     shard repair bad -o good > said
-    [ "$(cat said)" = "$2: rebuilt from '$cure'" ] || { cat said; return 1; }
+    [ "$(wc -l < said)" = 1 ] && has_words "$(cat said)" "$2: rebuilt '$cure'"
     diff -r "$G/ckpt" good
     shard merge bad -o back 2> said
     diff -r "$G/model" back
-    grep -q "the first: $1\$" said || { cat said; return 1; }
+    has_words "$(cat said)" "$1"
 }
 
 @test "a shard that cannot be opened: a copy does" {
     cp -r "$G/ckpt" bad
     rm bad/shard-00001.safetensors
     ln -s shard-00001.safetensors bad/shard-00001.safetensors
-    healed "cannot open 'bad/shard-00001.safetensors': Too many levels of symbolic links" \
+    healed "'bad/shard-00001.safetensors': Too many levels of symbolic links" \
         shard-00001.safetensors
     run -1 shard verify --quick bad
-    [[ "$output" == "cannot open "*"; can be repaired from 'shard-00003.copy-00001.safetensors'" ]]
+    cured "bad/shard-00001.safetensors" shard-00003.copy-00001.safetensors
     run -1 shard verify --json bad
     [[ "$output" == *'"file":"bad/shard-00001.safetensors",'*'"repair_from":"shard-00003.copy-00001.safetensors"'* ]]
     # And what is small.
     rm -r bad && cp -r "$G/ckpt" bad
     rm bad/manifest.json
     ln -s manifest.json bad/manifest.json
-    healed "cannot open 'bad/manifest.json': Too many levels of symbolic links" manifest.json
+    healed "'bad/manifest.json': Too many levels of symbolic links" manifest.json
 }
 
 @test "where nothing else has it, it is not called lost" {
@@ -64,14 +70,13 @@ healed() {
     ln -s shard-00001.safetensors bad/shard-00001.safetensors
     for what in 'verify bad' 'verify --quick bad' 'repair bad -o no'; do
         # shellcheck disable=SC2086
-        fails "paro-shard: cannot open 'bad/shard-00001.safetensors': Too many levels of symbolic links" \
-            shard $what
+        refuses 2 "'bad/shard-00001.safetensors': Too many levels of symbolic links" shard $what
     done
     rm -r bad && cp -r "$G/plain" bad
     ln -sf tokenizer.txt bad/source/files/tokenizer.txt
-    fails "paro-shard: cannot open 'bad/source/files/tokenizer.txt': Too many levels of symbolic links" \
+    refuses 2 "'bad/source/files/tokenizer.txt': Too many levels of symbolic links" \
         shard repair bad -o no
-    [ "$(ls -A)" = "$(printf 'bad\nout\nsaid')" ]
+    [ "$(ls)" = bad ]
 }
 
 @test "a shard that others may not read: a copy does" {
@@ -83,8 +88,9 @@ healed() {
     mkdir -m 777 open
     chmod 000 bad/shard-00001.safetensors bad/source/headers/model.safetensors
     run -1 run_as_user ./paro-shard verify bad
-    [ "$output" = "cannot open 'bad/shard-00001.safetensors': Permission denied; can be repaired from 'shard-00003.copy-00001.safetensors'
-cannot open 'bad/source/headers/model.safetensors': Permission denied; can be repaired from 'copy-1/source/headers/model.safetensors'" ]
+    [ "${#lines[@]}" = 2 ]
+    has_words "${lines[0]}" "'bad/shard-00001.safetensors': Permission denied 'shard-00003.copy-00001.safetensors'"
+    has_words "${lines[1]}" "'bad/source/headers/model.safetensors': Permission denied 'copy-1/source/headers/model.safetensors'"
     run_as_user ./paro-shard repair bad -o open/good
     diff -r "$G/ckpt" open/good
 }
@@ -133,13 +139,14 @@ C
 @test "a disk that cannot read a header: a copy does" {
     sick_disk
     SICK_BYTES=1 LD_PRELOAD=$PWD/sick.so run -1 shard verify "$G/ckpt"
-    [[ "$output" == "$G/ckpt/shard-00001.safetensors: cannot read "*" bytes at 0: Input/output error; can be repaired from 'shard-00003.copy-00001.safetensors'" ]]
+    cured "$G/ckpt/shard-00001.safetensors: 0: Input/output error" shard-00003.copy-00001.safetensors
     SICK_BYTES=1 LD_PRELOAD=$PWD/sick.so shard repair "$G/ckpt" -o good > said
-    [ "$(cat said)" = "shard-00001.safetensors: header rebuilt from 'shard-00003.copy-00001.safetensors'" ]
+    [ "$(wc -l < said)" = 1 ]
+    has_words "$(cat said)" "shard-00001.safetensors: header 'shard-00003.copy-00001.safetensors'"
     diff -r "$G/ckpt" good
     # Without a copy it follows from the manifest.
     SICK_BYTES=1 LD_PRELOAD=$PWD/sick.so run -1 shard verify "$G/plain"
-    [[ "$output" == *": Input/output error; can be written anew" ]]
+    has_words "$output" 'Input/output error' && [[ $output != *copy* ]]
     SICK_BYTES=1 LD_PRELOAD=$PWD/sick.so shard repair "$G/plain" -o plain > said
     diff -r "$G/plain" plain
     # And where the data cannot be read, either.
@@ -155,34 +162,32 @@ C
             rm -rf bad && cp -r "$G/ckpt" bad
             rm bad/$file
             $kind bad/$file
-            healed "bad/$file: is not a regular file" $file
+            healed "bad/$file: not a regular file" $file
         done
     done
     command -v python3 > /dev/null || return 0
     rm "bad/$file"
     python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "bad/$file"
-    healed "bad/$file: is not a regular file" "$file"
+    healed "bad/$file: not a regular file" "$file"
 }
 
 @test "a pipe in a folder of weights: nobody waits" {
     mkdir m
     cp "$G/model/model.safetensors" m
     mkfifo m/config.json
-    fails "paro-shard: 'm/config.json' is neither a file nor a folder" \
-        shard split m -p "$G/plan.yaml" -o no
+    refuses 2 "'m/config.json' file folder" shard split m -p "$G/plan.yaml" -o no
     rm m/config.json m/model.safetensors
     mkfifo m/model.safetensors.index.json
-    fails "paro-shard: m/model.safetensors.index.json: is not a regular file" shard ls m
+    refuses 2 'm/model.safetensors.index.json: not a regular file' shard ls m
     rm m/model.safetensors.index.json
     mkfifo m/config.json
-    fails "paro-shard: m/config.json: is not a regular file" shard init -m m -o no
+    refuses 2 'm/config.json: not a regular file' shard init -m m -o no
     paro-plan -m "$G/model" -i synth:2x1 --trainable lora=2,targets=q_proj > lora.yaml
     paro-shard split "$G/model" -p lora.yaml -o lora
     paro-shard merge lora -o adapter
     rm adapter/adapter_config.json
     mkfifo adapter/adapter_config.json
-    fails "paro-shard: adapter/adapter_config.json: is not a regular file" \
-        shard split "$G/model" -p lora.yaml --adapter adapter -o no
+    refuses 2 'adapter/adapter_config.json: not a regular file' shard split "$G/model" -p lora.yaml --adapter adapter -o no
 }
 
 @test "what a user names may be a pipe" {

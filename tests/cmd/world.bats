@@ -17,7 +17,7 @@ setup() {
 gives_up() {
     run mpirun -np 3 "$B/mpi/world_check" "$@"
     [ "$status" = 3 ]
-    [[ "$output" == *"ok $1: no "*" from other ranks"*" for 0.5 s"* ]]
+    [[ "$output" == *"ok $1: no "*" other ranks"*" 0.5 s"* ]]
 }
 
 @test "agreements, texts, broadcasts, peers, shared memory, refusals" {
@@ -70,14 +70,10 @@ gives_up() {
         cat said
         [ "$rc" = 2 ]
         [ "$(grep -c '^paro-' said)" = 1 ]
-        grep -qE '^paro-[a-z]+: (rank 0 \(.*\): )?no (answer|data) from other ranks .*for 10? s' said
+        grep -qE '^paro-[a-z]+: (rank 0 \(.*\): )?no (answer|data) .*other ranks .* 10? s' said
         helps+=$("${words%% *}" --help | grep -c -- '--deadline=.* Give up on ranks that do not')
     done
     [ "$helps" = 1111 ]
-    for words in paro-bench paro-topo; do
-        run -2 "$words" --deadline 0
-        [[ $output == "$words: --deadline: '0', expected "* ]]
-    done
 }
 
 # Open MPI 5 has a line for each pair of them on a machine with IPv6.
