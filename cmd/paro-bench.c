@@ -169,7 +169,8 @@ static error_t finish_sizes(struct args *a)
     if (a->has_max && !a->has_min)
         o->min_bytes = o->max_bytes;
     if (o->min_bytes > o->max_bytes)
-        return cli_usage(&a->cli, "--min of %lld bytes and --max of %lld, expected no less",
+        return cli_usage(&a->cli,
+                         "--min of %lld bytes and --max of %lld, expected --max no smaller",
                          (long long)o->min_bytes, (long long)o->max_bytes);
     if (o->min_bytes && o->min_bytes < size)
         return cli_usage(&a->cli,
@@ -183,7 +184,7 @@ static error_t finish_read(struct args *a)
     if (a->files && !a->reads)
         return cli_usage(&a->cli, "unexpected argument '%s' (see --help)", a->file[0]);
     if (a->reads && a->asks[0])
-        return cli_usage(&a->cli, "%s beside --read, which measures nothing", a->asks);
+        return cli_usage(&a->cli, "%s does not apply to --read", a->asks);
     return 0;
 }
 
@@ -191,13 +192,13 @@ static error_t finish_read(struct args *a)
 static error_t finish_idle(struct args *a)
 {
     if (a->o.tuning && !has_algo(&a->o, SCHEDULE_AUTO))
-        return cli_usage(&a->cli, "--tuning without --algo auto, which alone reads it");
+        return cli_usage(&a->cli, "--tuning without --algo auto, expected both");
     if (a->o.setting && !has_algo(&a->o, BENCH_MPI))
-        return cli_usage(&a->cli, "--mpi-name without --algo mpi, which alone bears it");
+        return cli_usage(&a->cli, "--mpi-name without --algo mpi, expected both");
     if (a->o.nccl_setting && !has_algo(&a->o, BENCH_NCCL))
-        return cli_usage(&a->cli, "--nccl-name without --algo nccl, which alone bears it");
+        return cli_usage(&a->cli, "--nccl-name without --algo nccl, expected both");
     if (a->o.root && !has_op(&a->o, SCHEDULE_BROADCAST))
-        return cli_usage(&a->cli, "--root without --op broadcast, which alone has one");
+        return cli_usage(&a->cli, "--root without --op broadcast, expected both");
     return 0;
 }
 
@@ -208,13 +209,13 @@ static error_t finish_simulate(struct args *a)
     if (!o->topo)
         return cli_usage(&a->cli, "--simulate without a fabric, expected -i TOPO");
     if (a->runs[0])
-        return cli_usage(&a->cli, "%s beside --simulate, which runs nothing", a->runs);
+        return cli_usage(&a->cli, "%s does not apply to --simulate", a->runs);
     if (!a->has_algo)
         o->algos--; /* the last of the default ones is mpi */
     if (has_algo(o, BENCH_NCCL))
-        return cli_usage(&a->cli, "--algo nccl beside --simulate, which knows ours alone");
+        return cli_usage(&a->cli, "--algo nccl does not apply to --simulate");
     if (has_algo(o, BENCH_MPI))
-        return cli_usage(&a->cli, "--algo mpi beside --simulate, which knows ours alone");
+        return cli_usage(&a->cli, "--algo mpi does not apply to --simulate");
     return 0;
 }
 
@@ -223,7 +224,7 @@ static error_t finish_overlap(struct args *a)
     struct bench_options *o = &a->o;
 
     if (o->plot || o->floor >= 0 || o->percentiles)
-        return cli_usage(&a->cli, "%s beside --overlap, whose rows have no place for it",
+        return cli_usage(&a->cli, "%s does not apply to --overlap",
                          o->plot          ? "--plot"
                          : o->percentiles ? "--percentiles"
                                           : "--floor");
@@ -232,12 +233,11 @@ static error_t finish_overlap(struct args *a)
     if (!a->has_algo)
         o->algos = 1; /* the first is ho-ring */
     if (has_op(o, SCHEDULE_BROADCAST))
-        return cli_usage(&a->cli, "--op broadcast beside --overlap, expected one that has a"
-                                  " part inside groups and one across them");
+        return cli_usage(&a->cli, "--op broadcast does not apply to --overlap");
     if (has_algo(o, BENCH_NCCL))
-        return cli_usage(&a->cli, "--algo nccl beside --overlap, which knows ours alone");
+        return cli_usage(&a->cli, "--algo nccl does not apply to --overlap");
     if (has_algo(o, BENCH_MPI))
-        return cli_usage(&a->cli, "--algo mpi beside --overlap, which knows ours alone");
+        return cli_usage(&a->cli, "--algo mpi does not apply to --overlap");
     return 0;
 }
 
@@ -271,9 +271,9 @@ static error_t finish_emit(struct args *a)
     const char *wrong = a->cli.json ? "--json" : not_with_text(a);
 
     if (!a->reads)
-        return cli_usage(&a->cli, "--emit without --read, which has what was measured");
+        return cli_usage(&a->cli, "--emit without --read, expected measured rows");
     if (wrong)
-        return cli_usage(&a->cli, "%s beside --emit, which prints no rows", wrong);
+        return cli_usage(&a->cli, "%s does not apply to --emit", wrong);
     return 0;
 }
 
@@ -283,18 +283,12 @@ static error_t finish_table(struct args *a)
     const char *wrong = not_with_table(a);
 
     if (wrong)
-        return cli_usage(&a->cli,
-                         "%s beside --table, which measures candidates of its own and"
-                         " prints a table",
-                         wrong);
+        return cli_usage(&a->cli, "%s does not apply to --table", wrong);
     if (a->has_min && o->min_bytes == 0)
-        return cli_usage(&a->cli, "--min of 0 bytes beside --table, expected one element: what"
-                                  " moves nothing is tuned by nothing");
-    if (a->has_iters && o->iters < 5)
         return cli_usage(&a->cli,
-                         "--iters of %d beside --table, expected 5 or more: fewer tell"
-                         " nothing apart",
-                         o->iters);
+                         "--min of 0 bytes with --table, expected at least one element");
+    if (a->has_iters && o->iters < 5)
+        return cli_usage(&a->cli, "--iters of %d with --table, expected 5 or more", o->iters);
     o->min_bytes = a->has_min ? o->min_bytes : 256;
     o->max_bytes = a->has_max ? o->max_bytes : 64 << 20;
     a->has_min = a->has_max = 1;
@@ -322,7 +316,7 @@ static error_t finish(struct args *a)
     if (rc == 0 && a->csv && a->cli.json)
         rc = cli_usage(&a->cli, "--csv and --json, expected one of them");
     if (rc == 0 && o->force && !o->plot)
-        rc = cli_usage(&a->cli, "--force without --plot, which alone writes a file");
+        rc = cli_usage(&a->cli, "--force without --plot, expected both");
     if (rc == 0)
         rc = a->table ? finish_table(a) : finish_idle(a);
     if (rc == 0)
@@ -332,7 +326,7 @@ static error_t finish(struct args *a)
     if (rc == 0 && a->overlap)
         rc = finish_overlap(a);
     if (rc == 0 && o->floor >= 0 && o->algos == 1 && o->algo[0] < 0)
-        rc = cli_usage(&a->cli, "--floor with %s alone, expected an algorithm of ours",
+        rc = cli_usage(&a->cli, "--floor with %s alone, expected an algorithm of paro-sched ls",
                        bench_algo_name(o->algo[0]));
     o->format = a->cli.json ? BENCH_JSON : a->csv ? BENCH_CSV : BENCH_TEXT;
     return rc;

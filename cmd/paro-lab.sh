@@ -94,7 +94,7 @@ whole() { # WHAT TEXT MIN MAX
 check_rate() { # OPTION RATE
     local unit='(([kmgt]i?)?(bit|bps))?'
     [[ ${2,,} =~ ^$NUMBER$unit$ && $2 =~ [1-9] ]] ||
-        die "$1: rate '$2', expected one as tc writes it, such as 500mbit"
+        die "$1: rate '$2', expected a rate as in tc(8), such as 500mbit"
 }
 
 check_seconds() { # OPTION TEXT
@@ -164,7 +164,7 @@ parse() {
         --mca[01])
             local words=("${@:2}")
             ((ATTACHED)) && words=("$VALUE" "${words[@]}")
-            ((${#words[@]} >= 2)) || die "--mca lacks a value, expected KEY VALUE"
+            ((${#words[@]} >= 2)) || die "--mca lacks its value, expected KEY VALUE"
             set_mca "${words[0]}" "${words[1]}"
             shift $((3 - ATTACHED))
             ;;
@@ -196,9 +196,9 @@ resolve_procs() {
             procs[i]=${procs[0]}
         done
     elif [[ -n $groups && $groups -ne $i ]]; then
-        die "--procs names $i groups, expected $groups as --groups says"
+        die "--procs lists $i groups, expected $groups as in --groups"
     elif ((i > GROUPS_MAX)); then
-        die "--procs names $i groups, expected at most $GROUPS_MAX"
+        die "--procs lists $i groups, expected at most $GROUPS_MAX"
     else
         groups=$i
     fi
@@ -269,7 +269,7 @@ TOOLS
 
 check_command() {
     local path=${command[0]-}
-    ((${#command[@]} > 0)) || die "no COMMAND, expected a program to run (see --help)"
+    ((${#command[@]} > 0)) || die "missing COMMAND, expected a program to run (see --help)"
     [[ $path == */* ]] || path=$(PATH=$caller_path type -P -- "$path") || path=
     [[ -f $path && -x $path ]] ||
         die "cannot run '${command[0]}', expected a program on PATH or the path of one"
@@ -397,7 +397,7 @@ mount_own() {
         must "keep /dev/shm/$dir" "a folder" mkdir "/dev/shm/$dir"
         must "keep /dev/shm/$dir" "a folder" mount -c --rbind "./$dir" "/dev/shm/$dir"
     done
-    cd "$cwd" || die "cannot enter '$cwd' in the lab, expected a folder that stays"
+    cd "$cwd" || die "cannot enter '$cwd' in the lab, expected a folder outside /dev/shm"
     mkdir -m 700 $LAB $LAB/tmp || exit 2
 }
 

@@ -162,11 +162,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (a->cli.json)
             a->format = TOPO_JSON;
         if (a->old && a->format > TOPO_TABLE)
-            return cli_usage(&a->cli, "--diff and a picture or a launcher's file, expected"
-                                      " lines or --json");
+            return cli_usage(&a->cli, "--diff and that --format, expected text or --json");
         if (a->format == TOPO_NCCL && a->has_ask)
             return cli_usage(&a->cli, "--format nccl and --set, --nodes, --ranks or --hosts,"
-                                      " expected one machine as -i has it");
+                                      " expected one machine as it is");
         if (a->discover && a->input)
             return cli_usage(&a->cli, "--discover and -i, expected a fabric to measure (mpirun)"
                                       " or one to read");
@@ -234,8 +233,9 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
     if (!a->discover)
         return probe_topo(w, NULL, ask, t, err);
     if (ask->transport == TOPO_OVER_NCCL)
-        cli_say(&a->cli, "groups are found by distances between hosts' memories, over MPI; what"
-                         " is measured of them is NCCL's");
+        cli_say(&a->cli,
+                "--discover finds groups by latency between host memories over MPI; their links"
+                " are measured over NCCL");
     if (probe_discover(w, &found, err))
         return -1;
     int rc = probe_topo(w, &found, ask, t, err);
@@ -260,25 +260,28 @@ static int load(struct args *a, struct world **w, struct topo *t, struct err *er
 {
     if (!a->input && cli_launched()) {
         if (a->has_ask)
-            return err_set(err, ERR_INPUT,
-                           "--set, --nodes, --ranks and --hosts are for a fabric that is read,"
-                           " expected -i");
+            return err_set(
+                err, ERR_INPUT,
+                "--set, --nodes, --ranks and --hosts apply to a fabric that is read, expected"
+                " -i");
         return measure(a, w, t, err);
     }
     if (a->discover)
         return err_set(err, ERR_INPUT,
                        "--discover without a fabric to measure, expected mpirun");
     if (a->device || a->transport || a->type || a->deadline_s > 0)
-        return err_set(err, ERR_INPUT,
-                       "--device, --transport, --compute-type and --deadline are for a fabric"
-                       " that is measured, expected mpirun and no -i");
+        return err_set(
+            err, ERR_INPUT,
+            "--device, --transport, --compute-type and --deadline apply to a measurement,"
+            " expected mpirun and no -i");
     if (a->model)
         return err_set(err, ERR_INPUT,
-                       "-m is for a fabric that is measured, expected mpirun and no -i");
+                       "-m applies to a measurement, expected mpirun and no -i");
     if (!a->input && isatty(STDIN_FILENO))
-        return err_set(err, ERR_INPUT,
-                       "no fabric, expected -i FILE, -i synth:SPEC, -i nvml:, one on"
-                       " standard input, or mpirun to measure one");
+        return err_set(
+            err, ERR_INPUT,
+            "no fabric, expected -i FILE, -i synth:SPEC, -i nvml:, a file on standard input,"
+            " or mpirun to measure one");
     return topo_import(t, a->input ? a->input : "-", &a->ask, err);
 }
 
@@ -286,9 +289,9 @@ static int load(struct args *a, struct world **w, struct topo *t, struct err *er
 static int export(const struct args *a, struct err *err)
 {
     if (!a->input && cli_launched())
-        return err_set(err, ERR_INPUT,
-                       "--format nccl is for a machine that is read, expected -i nvml: or a"
-                       " file");
+        return err_set(
+            err, ERR_INPUT,
+            "--format nccl applies to a machine that is read, expected -i nvml: or a file");
     if (!a->input && isatty(STDIN_FILENO))
         return err_set(err, ERR_INPUT,
                        "no machine, expected -i nvml:, -i FILE or one on standard input");

@@ -67,7 +67,7 @@ static int open_fabric(struct bench *b, struct err *err)
         rc = b->o->topo ? topo_read(&b->topo, b->o->topo, err) : 0;
         rc = rc ? rc : choose_groups(b, &b->groups, err);
         if (rc == 0 && b->groups.ranks != w->ranks)
-            rc = err_set(err, ERR_MISMATCH, "groups '%s' of %d ranks, but %d ranks run",
+            rc = err_set(err, ERR_MISMATCH, "groups '%s' have %d ranks, but %d ranks run",
                          b->o->shape, b->groups.ranks, w->ranks);
         if (rc == 0 && b->o->root >= w->ranks)
             rc = err_set(err, ERR_MISMATCH, "--root %d, expected 0 to %d: %d ranks run",
@@ -109,9 +109,7 @@ static int measure_fabric(const struct bench *b, const char *option, const char 
                           struct topo *out, struct err *err)
 {
     if (!groups_equal(&b->groups, &b->world->groups))
-        return err_set(err, ERR_MISMATCH,
-                       "%s for groups that are not the hosts, expected %s: between hosts alone"
-                       " a fabric can be measured",
+        return err_set(err, ERR_MISMATCH, "%s with groups that are not hosts, expected %s",
                        option, expected);
     return probe_topo(b->world, NULL, NULL, out, err);
 }
@@ -227,9 +225,7 @@ static int run(struct bench *b, case_fn one, void (*columns)(const struct bench 
     if (bench_device_open(b, err) || open_fabric(b, err))
         return -1;
     if (b->o->floor >= 0 && b->groups.count < 2)
-        return err_set(err, ERR_MISMATCH,
-                       "--floor with one group, expected two or more: inside"
-                       " a group there is no bound");
+        return err_set(err, ERR_MISMATCH, "--floor with one group, expected two or more");
     if (open_levels(b, err) || open_auto(b, err) || open_buffers(b, err) || open_ports(b, err))
         return -1;
     if (b->world->rank == 0 && b->o->format == BENCH_TEXT) {

@@ -10,8 +10,8 @@ static int check_algos(const struct bench *b, struct err *err)
     for (int a = 0; a < b->o->algos; a++) {
         if (b->o->algo[a] == BENCH_MPI && b->device)
             return err_set(err, ERR_INPUT,
-                           "--algo mpi on a GPU, whose memory no MPI need know: expected ours "
-                           "or nccl");
+                           "--algo mpi on a GPU, which an MPI need not support: expected paro's"
+                           " algorithms or nccl");
         if (b->o->algo[a] == BENCH_NCCL && b->transport != COLL_NCCL)
             return err_set(err, ERR_INPUT,
                            "--algo nccl without NCCL as the transport: expected --device cuda, "
@@ -49,8 +49,8 @@ int bench_device_buffers(struct bench *b, int64_t room, struct err *err)
     b->host_out = b->out = coll_take(&b->coll, room);
     if (!b->device)
         return 0;
-    if (device_alloc(b->device, room, "what travels", &in, err) ||
-        device_alloc(b->device, room, "what arrives", &out, err))
+    if (device_alloc(b->device, room, "the send buffer", &in, err) ||
+        device_alloc(b->device, room, "the receive buffer", &out, err))
         rc = -1;
     b->in = in;
     b->out = out;

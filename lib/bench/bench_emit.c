@@ -148,8 +148,7 @@ static int refuse_pair(const char *what, const char *a, const char *b,
                        const struct entry *entry, struct err *err)
 {
     return err_set(err, ERR_INPUT,
-                   "rows of %s on %d ranks are of %s %s and of %s, expected one: what is"
-                   " emitted cannot tell them apart",
+                   "rows of %s on %d ranks are of %s %s and of %s, expected one",
                    schedule_phases_name(entry->row->op), entry->row->ranks, what, a, b);
 }
 
@@ -297,7 +296,7 @@ static void say(const struct emit *e, const struct bench_talk *talk)
     char line[768];
 
     if (e->left_out[0]) {
-        snprintf(line, sizeof line, "left out, for what is emitted has no name for it: %s",
+        snprintf(line, sizeof line, "skipped, as the target has no name for them: %s",
                  e->left_out);
         talk->say(talk->with, line);
     }
@@ -306,10 +305,11 @@ static void say(const struct emit *e, const struct bench_talk *talk)
         int left = p->points - compared(p);
         if (!left)
             continue;
-        snprintf(line, sizeof line,
-                 "%s on %.200s: %d of %d sizes have rows of one setting alone, and are left to"
-                 " the library",
-                 emit_coll_name(p->coll), p->row->shape, left, p->points);
+        snprintf(
+            line, sizeof line,
+            "%s on %.200s: %d of %d sizes have rows of only one setting and are left to the"
+            " library",
+            emit_coll_name(p->coll), p->row->shape, left, p->points);
         talk->say(talk->with, line);
     }
 }
@@ -322,10 +322,10 @@ static int check_any(const struct emit_target *t, const struct emit *e, struct e
         any += compared(&e->part[i]);
     if (any)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "nothing to compare for %s: expected, at one size, rows of two or more of %s"
-                   " (%s)",
-                   t->name, t->wants, t->how);
+    return err_set(
+        err, ERR_INPUT,
+        "nothing to compare for %s, expected rows of two or more of %s at one size (%s)",
+        t->name, t->wants, t->how);
 }
 
 void emit_comment(FILE *out, const char *format, ...)

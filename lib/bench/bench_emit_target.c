@@ -28,13 +28,13 @@ static void say_part(const struct emit_part *p, const char *call, FILE *out)
 {
     const struct bench_row *r = p->row;
     const char *redop = r->redop == DTYPE_OPS ? "" : dtype_op_name(r->redop);
-    const char *library = p->library[0] ? p->library : "library not told";
+    const char *library = p->library[0] ? p->library : "library unknown";
 
     emit_comment(out, "%s on %.60s, %d ranks, %s%s%s: %d sizes measured, %s", call, r->shape,
                  p->ranks, dtype_name(r->type), *redop ? " " : "", redop, p->points, library);
     if (p->since[0])
         emit_comment(out, "  %s to %s, first host %s", p->since, p->until,
-                     r->host[0] ? r->host : "not told");
+                     r->host[0] ? r->host : "unknown");
 }
 
 /* Median times of a choice at its smallest size, and of what came next there. */
@@ -48,7 +48,7 @@ static void why(const struct emit_part *p, const struct emit_range *a, char *tex
     for (const struct emit_point *i = at; i <= to; i++)
         compared += i->ways > 1;
     if (!compared) {
-        snprintf(text, (size_t)room, "one setting alone measured: the library's own choice");
+        snprintf(text, (size_t)room, "only one setting measured: the library's own choice");
         return;
     }
     while (at->ways < 2)
@@ -65,10 +65,11 @@ static void why(const struct emit_part *p, const struct emit_range *a, char *tex
 
 static void say_origin(FILE *out)
 {
-    emit_comment(out,
-                 "made by paro-bench %s --emit of medians of the best launch; what was not"
-                 " measured is left to the library",
-                 PARO_VERSION);
+    emit_comment(
+        out,
+        "made by paro-bench %s --emit from the medians of the best launch; sizes that were not"
+        " measured are left to the library",
+        PARO_VERSION);
 }
 
 /* ---- Open MPI ---- */
@@ -201,8 +202,10 @@ static void ompi_print(const struct emit *e, FILE *out)
     emit_comment(out, "rules for Open MPI: --mca coll_tuned_use_dynamic_rules 1"
                       " --mca coll_tuned_dynamic_rules_filename THIS_FILE");
     say_origin(out);
-    emit_comment(out, "a line: bytes from which on, algorithm (0: the library's own decision),"
-                      " fan-out, segment (0: whole)");
+    emit_comment(
+        out,
+        "a line: smallest size in bytes, algorithm (0: the library's own decision), fan-out,"
+        " segment (0: whole)");
     fprintf(out, "%d # collectives\n", colls);
     for (int i = 0; i < e->parts; i = coll_end(e, i))
         ompi_coll(e, i, coll_end(e, i), out);

@@ -36,7 +36,7 @@ static const char *get_text(struct reader *r, json_t *row, const char *key)
 
     if (v && json_is_string(v))
         return json_string_value(v);
-    refuse(r, key, "is absent or no text, expected a text");
+    refuse(r, key, "is missing or not text, expected text");
     return "";
 }
 
@@ -50,7 +50,7 @@ static int64_t get_int(struct reader *r, json_t *row, const char *key, int64_t m
         return -1;
     if (v && json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= most)
         return json_integer_value(v);
-    refuse(r, key, "is absent or no number of this kind, expected a whole one from 0 on");
+    refuse(r, key, "is missing or not a whole number from 0 on, expected one");
     return -1;
 }
 
@@ -63,7 +63,7 @@ static double get_num(struct reader *r, json_t *row, const char *key, int option
         return NAN;
     if (v && json_is_number(v) && json_number_value(v) >= 0)
         return json_number_value(v);
-    refuse(r, key, "is absent or below 0 or no number, expected a number");
+    refuse(r, key, "is missing or not a number from 0 on, expected one");
     return NAN;
 }
 
@@ -74,7 +74,7 @@ static json_t *get_object(struct reader *r, json_t *row, const char *key)
     if (!v || json_is_null(v))
         return NULL;
     if (!json_is_object(v))
-        refuse(r, key, "is no object");
+        refuse(r, key, "is not an object");
     return json_is_object(v) ? v : NULL;
 }
 
@@ -98,8 +98,9 @@ static void check_keys(struct reader *r, json_t *row)
             i++;
         if (i == sizeof known / sizeof *known) {
             refuse(r, key,
-                   strcmp(key, "overlap") ? "is no key of a row"
-                                          : "is of --overlap, whose rows are not read");
+                   strcmp(key, "overlap")
+                       ? "is an unknown key"
+                       : "is a row of --overlap, which --read does not support");
             return;
         }
     }
@@ -110,7 +111,7 @@ static void check(struct reader *r, int rc, const char *key)
     struct err why = *r->err;
 
     if (rc && !r->bad)
-        r->bad = err_at(r->err, r->file, r->line, key, "is wrong: %s", why.text);
+        r->bad = err_at(r->err, r->file, r->line, key, "is invalid: %s", why.text);
 }
 
 /* What auto took. */
@@ -135,7 +136,7 @@ static void read_shape(struct reader *r, const char *shape, struct bench_row *ou
     if (!r->bad)
         groups_print(&g, out->shape, sizeof out->shape);
     if (strlen(out->shape) == sizeof out->shape - 1)
-        refuse(r, "groups", "has more groups of unlike sizes than a row has room for");
+        refuse(r, "groups", "has more different group sizes than supported");
     groups_release(&g);
 }
 
@@ -186,7 +187,7 @@ static void read_times(struct reader *r, json_t *row, struct bench_row *out)
     json_t *t = get_object(r, row, "time_s"), *ratio = get_object(r, row, "ratio_mpi");
 
     if (!t) {
-        refuse(r, "time_s", "is absent, expected an object");
+        refuse(r, "time_s", "is missing, expected an object");
         return;
     }
     for (int m = 0; m < BENCH_MARKS; m++) {
@@ -273,9 +274,9 @@ int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
         r.line++;
         json_t *v = jtree_load(at, (int64_t)n, &why);
         if (!v)
-            return err_at(err, r.file, r.line, NULL, "is no JSON object: %s", why.text);
+            return err_at(err, r.file, r.line, NULL, "is not a JSON object: %s", why.text);
         if (!json_is_object(v))
-            refuse(&r, NULL, "is no JSON object");
+            refuse(&r, NULL, "is not a JSON object");
         else if (read_row(&r, v, &row) == 0)
             keep(all, &row);
         json_decref(v);
@@ -319,7 +320,7 @@ static void print_all(struct bench_sink *s, const struct bench_rows *all, int fi
     }
     qsort(p, (size_t)all->rows, sizeof *p, by_place);
     if (text)
-        fprintf(s->file, "# read from %d file%s; of several launches the best median\n", files,
+        fprintf(s->file, "# read from %d file%s; best median of several launches\n", files,
                 files == 1 ? "" : "s");
     for (int i = 0; i < all->rows; i++) {
         if (text && strcmp(shape, p[i].row->shape)) {

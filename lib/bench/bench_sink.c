@@ -80,13 +80,14 @@ static int judge(const struct bench_sink *s, struct err *err)
             worst = r;
     }
     if (!judged)
-        return err_set(err, ERR_MISMATCH,
-                       "--floor of %g, but no row of ours has a bound: expected two groups or"
-                       " more, and bytes to move",
-                       s->o->floor);
+        return err_set(
+            err, ERR_MISMATCH,
+            "--floor of %g, but no row has a bound: expected two or more groups and sizes"
+            " above 0",
+            s->o->floor);
     if (below)
         snprintf(res->below, sizeof res->below,
-                 "%d of %d rows below --floor %g; the worst: %s by %s, %" PRId64
+                 "%d of %d rows are below --floor %g; the worst is %s by %s, %" PRId64
                  " bytes on %s, at %.3f of the bound",
                  below, judged, s->o->floor, schedule_phases_name(worst->op),
                  bench_label(worst, label, sizeof label), worst->bytes, worst->shape,

@@ -187,7 +187,7 @@ static void talk(const struct bench *b, const struct pick_answer *a, int entries
         put_choice(&a->second, out);
         fprintf(out, " (%.2fx)", a->second.time_s / a->best.time_s);
     }
-    fprintf(out, "; %d in turns, %d rounds; load average %.2f", entries, b->o->iters, load);
+    fprintf(out, "; %d candidates, %d rounds; load average %.2f", entries, b->o->iters, load);
     fclose(out);
     b->tune->talk.say(b->tune->talk.with, line);
     mem_free(line);

@@ -13,14 +13,13 @@
 static int check(const struct model *m, const struct net_options *o, struct err *err)
 {
     if (!net_computes(m))
-        return err_set(err, ERR_INPUT,
-                       "model family is '%s', expected 'llama' or 'gpt2' to compute it",
+        return err_set(err, ERR_INPUT, "model family is '%s', expected 'llama' or 'gpt2'",
                        m->family);
     if (o->batch < 1)
         return err_set(err, ERR_INPUT, "micro-batch is %d, expected 1 or more", o->batch);
     if (o->seq < 1 || o->seq > m->max_seq)
         return err_set(err, ERR_INPUT,
-                       "sequence length is %d, expected 1 to the model's maximum of %" PRId64,
+                       "sequence length is %d, expected 1 to the model's maximum, %" PRId64,
                        o->seq, m->max_seq);
     assert(!o->window || (o->forward_only && o->batch == 1 && o->window <= o->seq));
     return 0;

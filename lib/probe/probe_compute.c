@@ -163,8 +163,8 @@ int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
 static int open_copy(struct copy *c, struct err *err)
 {
     if (device_queue_open(c->device, &c->queue, err) ||
-        device_alloc(c->device, c->bytes, "bytes to copy", &c->from, err) ||
-        device_alloc(c->device, c->bytes, "bytes to copy", &c->to, err))
+        device_alloc(c->device, c->bytes, "the copy buffers", &c->from, err) ||
+        device_alloc(c->device, c->bytes, "the copy buffers", &c->to, err))
         return -1;
     /* Each page is there, and none is the one of zeros that a kernel may show in its place. */
     device_zero(c->queue, c->from, c->bytes);

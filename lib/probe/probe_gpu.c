@@ -15,8 +15,8 @@ static int open_all(struct probe *p, struct probe_gpu *g, struct err *err)
 
     for (int i = 0; rc == 0 && i < 3; i++)
         rc = device_queue_open(g->device, queue[i], err);
-    rc = rc ? rc : device_alloc(g->device, p->room, "what is sent", &in, err);
-    rc = rc ? rc : device_alloc(g->device, p->room, "what arrives", &out, err);
+    rc = rc ? rc : device_alloc(g->device, p->room, "the send buffer", &in, err);
+    rc = rc ? rc : device_alloc(g->device, p->room, "the receive buffer", &out, err);
     g->in = in;
     g->out = out;
     if (rc)

@@ -65,7 +65,7 @@ static int check_words(struct probe *p, int rc, const struct probe_result *got, 
 
     if (rc == 0 && own)
         rc = err_set(err, ERR_DEVICE,
-                     "%lld words of a measurement are other in the GPU than on their way",
+                     "%lld words of a measurement changed between the GPU and the host",
                      (long long)own);
     if (world_agree(p->world, rc, err))
         return -1;
@@ -403,11 +403,13 @@ static int check(const struct topo *t, struct err *err)
     for (int l = 0; l < t->levels; l++)
         if (t->level[l].port_Bps < TOPO_RATE_MIN_BPS ||
             t->level[l].flow_Bps < TOPO_RATE_MIN_BPS)
-            return err_set(err, ERR_PEER, "could not time level %d: too few bytes apart", l);
+            return err_set(err, ERR_PEER,
+                           "cannot time level %d: sizes differ by too little time", l);
     for (int k = 0; k < t->groups.count; k++)
         if (topo_port_Bps(t, k) < TOPO_RATE_MIN_BPS)
             return err_set(err, ERR_PEER,
-                           "could not time the port of '%s': too few bytes apart", t->host[k]);
+                           "cannot time the port of '%s': sizes differ by too little time",
+                           t->host[k]);
     return 0;
 }
 
@@ -520,7 +522,7 @@ static int doubt_copies(const struct probe *p, struct topo *t, struct err *err)
         detours += all[r];
     if (rc == 0 && detours)
         snprintf(t->doubt, sizeof t->doubt,
-                 "the driver pins no memory of the host for %d of %d ranks: copies are slower",
+                 "the driver cannot pin host memory for %d of %d ranks: copies are slower",
                  detours, ranks);
     mem_free(all);
     return rc;

@@ -142,7 +142,7 @@ static int fill(struct probe_work *w, int64_t elems, enum dtype type, struct err
 {
     void *room = NULL;
 
-    if (mem_data(FILL * (int64_t)sizeof(float), "numbers to multiply", &room, err))
+    if (mem_data(FILL * (int64_t)sizeof(float), "random numbers", &room, err))
         return -1;
     float *number = room;
     for (int64_t i = 0; i < FILL; i++)
@@ -185,9 +185,9 @@ static int make_products(struct probe_work *w, const struct probe_ask *ask, int6
         most = ab > most ? ab : most;
         most = s->m * s->n > most ? s->m * s->n : most;
     }
-    if (device_alloc(d, most * dtype_bytes(ask->type), "matrices to multiply", &w->a, err) ||
-        device_alloc(d, most * dtype_bytes(ask->type), "matrices to multiply", &w->b, err) ||
-        device_alloc(d, most * (int64_t)sizeof(float), "their products", &c, err))
+    if (device_alloc(d, most * dtype_bytes(ask->type), "the matrices", &w->a, err) ||
+        device_alloc(d, most * dtype_bytes(ask->type), "the matrices", &w->b, err) ||
+        device_alloc(d, most * (int64_t)sizeof(float), "the matrix product", &c, err))
         return -1;
     w->c = c;
     if (fill(w, most, ask->type, err))

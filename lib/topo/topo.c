@@ -87,8 +87,7 @@ int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct 
     };
 
     if (format == TOPO_NCCL)
-        return err_set(err, ERR_ABSENT,
-                       "a fabric does not tell of PCI devices, of which NCCL's XML is made");
+        return err_set(err, ERR_ABSENT, "the fabric has no list of PCI devices for NCCL's XML");
     for (int k = 0; format >= TOPO_HOSTFILE && k < t->groups.count; k++)
         if (!t->host[k][0])
             return err_set(err, ERR_ABSENT,

@@ -30,7 +30,7 @@ static int add_name(struct names *names, const char *text, struct err *err)
                        "'%.64s', expected host names of letters, digits, '-', '_', '.' and ':'",
                        text);
     if (names->count == GROUPS_RANKS_MAX)
-        return err_set(err, ERR_INPUT, "names more than %d hosts", GROUPS_RANKS_MAX);
+        return err_set(err, ERR_INPUT, "has more than %d hosts", GROUPS_RANKS_MAX);
     names->host =
         mem_grow(names->host, &names->room, (size_t)names->count + 1, sizeof *names->host);
     names->host[names->count++] = mem_dup(text);
@@ -55,8 +55,9 @@ static int add_part(struct names *names, const char *prefix, char *part, const c
         *dash = 0;
     int from = read_index(part), to = dash ? read_index(dash + 1) : from;
     if (from < 0 || to < from)
-        return err_set(err, ERR_INPUT, "'%s%s%s' in brackets, expected numbers as 3 or 0-15",
-                       part, dash ? "-" : "", dash ? dash + 1 : "");
+        return err_set(err, ERR_INPUT,
+                       "'%s%s%s' in brackets, expected numbers such as 3 or 0-15", part,
+                       dash ? "-" : "", dash ? dash + 1 : "");
     for (; from <= to; from++) {
         /* As wide as the first number is written: [08-11]. */
         snprintf(text, sizeof text, "%.*s%0*d%.*s", NAME_BYTES, prefix, (int)strlen(part), from,
@@ -75,7 +76,7 @@ static int add_word(struct names *names, char *word, struct err *err)
     if (!open)
         return add_name(names, word, err);
     if (!close)
-        return err_set(err, ERR_INPUT, "'%.64s', expected a ']' behind its '['", word);
+        return err_set(err, ERR_INPUT, "'%.64s', expected ']' after '['", word);
     *open = *close = 0;
     for (char *at = open + 1, *part; (part = topo_given_next(&at));)
         if (add_part(names, word, part, close + 1, err))

@@ -318,7 +318,7 @@ static int read_matrix(struct hwloc *h, const struct xml_node *n, struct topo_ne
         rc = read_row(h, n, place, (int)count, row, &values, near);
     if (rc == 0 &&
         (next_word(&indexes, word, sizeof word) || next_word(&values, word, sizeof word)))
-        rc = xml_fail(h->x, n, "nbobjs", h->err, "is %d, but more is listed", (int)count);
+        rc = xml_fail(h->x, n, "nbobjs", h->err, "is %d, but more are listed", (int)count);
     mem_free(place);
     return rc;
 }
@@ -376,8 +376,9 @@ static int read_numa(struct hwloc *h, int ranks)
         nodes++;
     }
     if (nodes == 0)
-        return xml_fail(h->x, h->x->root, NULL, h->err,
-                        "has neither GPUs nor NUMA nodes with processors, expected some");
+        return xml_fail(
+            h->x, h->x->root, NULL, h->err,
+            "has neither GPUs nor NUMA nodes with processors, expected one at least");
     if (ranks == 0 && nodes > TOPO_MACHINE_RANKS)
         return xml_fail(h->x, h->x->root, NULL, h->err,
                         "has %d NUMA nodes, expected %d at most", nodes, TOPO_MACHINE_RANKS);

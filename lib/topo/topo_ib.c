@@ -305,8 +305,8 @@ static void doubt_hosts(struct fabric *f)
         unnamed += f->host[k].name_bytes == 0;
     if (unnamed && !f->ask->hosts)
         snprintf(f->t->doubt, sizeof f->t->doubt,
-                 "%.64s: %d adapter%s no host and each counts as one:"
-                 " see 'ibnetdiscover --node-name-map'",
+                 "%.64s: %d adapter%s no host and each counts as a host: see 'ibnetdiscover"
+                 " --node-name-map'",
                  f->ib->file, unnamed, unnamed == 1 ? " names" : "s name");
 }
 
@@ -387,7 +387,7 @@ static int finish(struct fabric *f)
 {
     struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", "", 0}, {"hosts", "", 0}};
     struct topo_level *intra = &f->t->level[0];
-    static const char *const nothing = "a group has one rank: nothing passes, as inter";
+    static const char *const nothing = "unused with one rank per group, copied from inter";
 
     for (int l = 2; l < f->t->levels; l++)
         words[l] = (struct topo_words){"switches", "", 0};

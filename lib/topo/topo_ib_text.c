@@ -134,7 +134,7 @@ static int read_comment(const struct ib *ib, int line, char *at, const char **wo
             return 0;
         if (*at == '"') {
             if (!(*words = quoted(&at)))
-                return fail(ib, line, "has a description without its end");
+                return fail(ib, line, "has an unterminated description, expected '\"'");
             continue;
         }
         char *word = at;
@@ -167,16 +167,17 @@ static int read_node(struct ib *ib, int line, char *at)
     const char *id = quoted(&at);
     if (digits == 0 || !is_id(id))
         return fail(ib, line,
-                    "is no node, expected its number of ports and \"S-\" or \"H-\" and"
+                    "is not a node, expected a number of ports and \"S-\" or \"H-\" and"
                     " a GUID");
     snprintf(n.id, sizeof n.id, "%s", id);
     skip_blanks(&at);
     if (*at && *at != '#')
-        return fail(ib, line, "has '%.24s' behind '%s', expected '#'", at, n.id);
+        return fail(ib, line, "has '%.24s' after '%s', expected '#'", at, n.id);
     if (read_comment(ib, line, at + (*at == '#'), &n.words, &ignored))
         return -1;
     if (n.is_switch != (n.id[0] == 'S'))
-        return fail(ib, line, "calls '%s' %s", n.id, n.is_switch ? "a switch" : "an adapter");
+        return fail(ib, line, "calls '%s' %s", n.id,
+                    n.is_switch ? "a switch, expected Ca" : "an adapter, expected Switch");
     n.is_ignored = n.id[0] == 'R' || is_aggregation(n.words);
     ib->node = mem_grow(ib->node, &ib->node_room, (size_t)ib->nodes + 1, sizeof *ib->node);
     ib->node[ib->nodes++] = n;
@@ -189,18 +190,18 @@ static int read_link(struct ib *ib, int line, char *at)
     const char *words = NULL;
 
     if (ib->nodes == 0)
-        return fail(ib, line, "is a port of no node, expected 'Switch' or 'Ca' before it");
+        return fail(ib, line, "is a port without a node, expected 'Switch' or 'Ca' before it");
     if (port_number(&at, &l.port))
-        return fail(ib, line, "is no port, expected its number, from 1 to %d", IB_PORTS_MAX);
+        return fail(ib, line, "is not a port, expected a number from 1 to %d", IB_PORTS_MAX);
     const char *id = quoted(&at);
     if (!is_id(id))
-        return fail(ib, line, "names no node, expected \"S-\" or \"H-\" and a GUID");
+        return fail(ib, line, "has no node, expected \"S-\" or \"H-\" and a GUID");
     snprintf(l.peer, sizeof l.peer, "%s", id);
     if (port_number(&at, &l.its))
-        return fail(ib, line, "names no port of '%s', expected its number", l.peer);
+        return fail(ib, line, "has no port of '%s', expected its number", l.peer);
     skip_blanks(&at);
     if (*at && *at != '#')
-        return fail(ib, line, "has '%.24s' behind '%s', expected '#'", at, l.peer);
+        return fail(ib, line, "has '%.24s' after '%s', expected '#'", at, l.peer);
     if (read_comment(ib, line, at + (*at == '#'), &words, &l.Bps))
         return -1;
     struct ib_node *n = &ib->node[l.from];
@@ -277,7 +278,8 @@ static int find_ends(struct ib *ib, const struct ib_node **sorted)
         const struct ib_node **found =
             bsearch(&wanted, sorted, (size_t)ib->nodes, sizeof *sorted, by_id);
         if (!found && !l->peer_ignored)
-            return fail(ib, l->line, "names '%s', which the file does not describe: is it cut?",
+            return fail(ib, l->line,
+                        "refers to '%s', which the file does not describe: is it cut?",
                         l->peer);
         if (found && !(*found)->is_ignored && !l->peer_ignored)
             l->to = (int)(*found - ib->node);
@@ -298,7 +300,7 @@ static int check_end(const struct ib *ib, const struct ib_link *l)
                         "ends at port %d of '%s', but line %d has another link there", l->its,
                         l->peer, back->line);
         if (back->Bps != l->Bps)
-            return fail(ib, l->line, "has another rate than its other end on line %d",
+            return fail(ib, l->line, "has a different rate than its other end on line %d",
                         back->line);
         return 0;
     }
@@ -312,7 +314,7 @@ int topo_ib_parse(struct ib *ib, char *text)
     if (read_lines(ib, text))
         return -1;
     if (ib->nodes == 0)
-        return fail(ib, 0, "describes no node, expected 'Switch' and 'Ca'");
+        return fail(ib, 0, "has no node, expected 'Switch' and 'Ca'");
     const struct ib_node **sorted = mem_new((size_t)ib->nodes, sizeof *sorted);
     for (int i = 0; i < ib->nodes; i++)
         sorted[i] = &ib->node[i];

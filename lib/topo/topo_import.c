@@ -155,15 +155,15 @@ static int answer(struct topo *t, const char *name, const struct topo_ask *ask, 
     if (ask->fill)
         return 0;
     if (ask->nodes || ask->ranks)
-        return err_set(err, ERR_INPUT,
-                       "'%s' describes all machines and ranks, expected no --nodes and no"
-                       " --ranks",
-                       name);
+        return err_set(
+            err, ERR_INPUT,
+            "'%s' describes all machines and ranks, expected neither --nodes nor --ranks",
+            name);
     if (ask->given.nvlink_Bps > 0 || ask->given.nic_Bps > 0)
-        return err_set(err, ERR_INPUT,
-                       "'%s' counts no links, expected rates of levels in the place of nvlink"
-                       " and nic",
-                       name);
+        return err_set(
+            err, ERR_INPUT,
+            "'%s' has no link counts, expected rates of levels instead of nvlink and nic",
+            name);
     if (topo_given_apply(t, &ask->given, 0, err))
         return -1;
     return ask->hosts ? name_groups(t, ask->hosts, err) : 0;
@@ -255,7 +255,7 @@ int topo_read(struct topo *t, const char *what, struct err *err)
     if (topo_import(&new, what, NULL, err))
         return -1;
     if (new.doubt[0]) {
-        err_set(err, ERR_INPUT, "%s; expected what 'paro-topo -i FILE' prints", new.doubt);
+        err_set(err, ERR_INPUT, "%s; expected the output of 'paro-topo -i FILE'", new.doubt);
         snprintf(err->file, sizeof err->file, "%s", name);
         topo_release(&new);
         return -1;

@@ -22,10 +22,11 @@ static int parse_root(const char *what, const char **root, struct err *err)
 {
     *root = what + 5;
     if (**root && **root != '/')
-        return err_set(err, ERR_INPUT,
-                       "'%s', expected 'nvml:', or behind it a folder as '/host' that has the"
-                       " machine's sys/ and proc/",
-                       what);
+        return err_set(
+            err, ERR_INPUT,
+            "'%s', expected nvml: or nvml:/FOLDER, where FOLDER has the machine's sys/ and"
+            " proc/",
+            what);
     return 0;
 }
 
@@ -97,7 +98,7 @@ static int export_local(const char *what, FILE *out, struct err *err)
     if (n.links_untold && n.gpus > 1) {
         topo_nvml_release(&n);
         return err_set(err, ERR_ABSENT,
-                       "nvml: the driver does not tell of NVLink, which NCCL's XML states");
+                       "nvml: the driver does not report NVLink, expected it for NCCL's XML");
     }
     topo_nvml_parts(&p, &n, root);
     topo_parts_print(&p, out);
@@ -109,8 +110,7 @@ static int export_local(const char *what, FILE *out, struct err *err)
 static int fail_parts(const char *name, struct err *err)
 {
     return err_set(err, ERR_ABSENT,
-                   "'%s' does not tell of PCI devices, of which NCCL's XML is made, expected"
-                   " nvml:, or XML of NCCL or hwloc",
+                   "'%s' does not list PCI devices, expected nvml:, or XML of NCCL or hwloc",
                    name);
 }
 

@@ -171,7 +171,7 @@ void topo_machine_pcie(struct topo_machine *m, const struct topo_pcie *p, const 
     level->port_Bps = several ? ring * rails : p->least_Bps;
     snprintf(level->rate_source, sizeof level->rate_source, "%s%s", source,
              m->near                           ? ""
-             : m->near_untold                  ? "; of NVLink the file does not tell"
+             : m->near_untold                  ? "; the file does not describe NVLink"
              : m->ranks > 1 && m->counts_links ? "; the file lists no NVLink"
                                                : "");
 }
@@ -380,14 +380,14 @@ static int build(struct build *b)
     if (topo_given_apply(b->t, &b->ask->given, b->ask->fill, b->err))
         return -1;
     if (b->t->groups.count == 1)
-        repeat_level(b->t, 1, 0, "there is one group: nothing passes, as intra");
+        repeat_level(b->t, 1, 0, "unused with one group, copied from intra");
     if (groups_largest(&b->t->groups) == 1)
-        repeat_level(b->t, 0, 1, "a group has one rank: nothing passes, as inter");
+        repeat_level(b->t, 0, 1, "unused with one rank per group, copied from inter");
     if (b->m->near_untold && b->m->ranks > 1 && b->t->level[0].rate_source[0])
-        snprintf(
-            b->t->doubt, sizeof b->t->doubt,
-            "%.80s: does not tell of NVLink: if there is, '--set intra=RATE' gives its rate",
-            b->m->file);
+        snprintf(b->t->doubt, sizeof b->t->doubt,
+                 "%.80s: does not describe NVLink; if there is any, set its rate with '--set"
+                 " intra=RATE'",
+                 b->m->file);
     return check_machine(b);
 }
 

@@ -90,7 +90,7 @@ static int fail_load(struct err *err)
     why = why ? why : "no reason given";
     if (strncmp(why, LIBRARY, strlen(LIBRARY)) == 0 && why[strlen(LIBRARY)] == ':')
         why += strlen(LIBRARY) + 2;
-    return err_set(err, ERR_ABSENT, "nvml: cannot load '%s', which NVIDIA's driver brings: %s",
+    return err_set(err, ERR_ABSENT, "nvml: cannot load '%s', a library of NVIDIA's driver: %s",
                    LIBRARY, why);
 }
 
@@ -118,8 +118,8 @@ static int bind_all(struct api *api, struct err *err)
         api->shutdown();
     }
     return err_set(err, ERR_ABSENT,
-                   "nvml: '%s' of driver %s has no %s, expected that of a newer driver",
-                   LIBRARY, version, absent);
+                   "nvml: '%s' of driver %s has no %s, expected a newer driver", LIBRARY,
+                   version, absent);
 }
 
 static int load(struct api *api, struct err *err)

@@ -254,7 +254,7 @@ static int build(struct smi *s)
     for (int i = 0; i < s->columns; i++)
         gpus += s->column[i].is_gpu;
     if (gpus == 0)
-        return fail(s, "ends without a column of a GPU, expected 'GPU0' and so on");
+        return fail(s, "has no GPU column, expected 'GPU0' and so on");
     m->ranks = gpus;
     m->own_ranks = m->counts_links = 1;
     m->device = TOPO_CUDA;

@@ -222,28 +222,29 @@ static void put_legend(const struct topo *t, const struct seen *seen, FILE *out)
 {
     fprintf(out,
             "\nRates are payload, each way; 1 GB/s is 1e9 bytes per second.\n"
-            "PORT    all ranks behind one port together (%s: one rank; %s: one group)\n"
+            "PORT    all ranks that share a port, together (%s: one rank; %s: one group)\n"
             "FLOW    one flow alone\n"
-            "MEMBER  one rank's share when all ranks behind the port send at once\n"
+            "MEMBER  one rank's share while all ranks of the port send at once\n"
             "OUT IN  this group's own port at level %s\n",
             t->level[0].name, t->level[1].name, t->level[1].name);
     if (seen->errors)
         fputs("+-      half the interval that holds the value in 95 of 100 measurements\n",
               out);
     if (seen->left)
-        fputs("LEFT    of MEMBER while all ranks compute, of compute while all ranks send\n"
-              "LOST    of computing, to each exchange beside it that is waited for\n",
-              out);
+        fputs(
+            "LEFT    share of MEMBER while all ranks compute, of compute while all ranks send\n"
+            "LOST    compute time lost per overlapped exchange that is waited for\n",
+            out);
     if (seen->devices)
         fputs("NUMA GPUS NICS  of the group's host\n", out);
     if (seen->slow)
         fputs("*       slow: 5 % and more below the median of all ports\n", out);
     if (t->levels > 2)
-        fprintf(out, "BLOCKS  the group's block at %s and further out\n", t->level[2].name);
+        fprintf(out, "BLOCKS  the group's block at %s and above\n", t->level[2].name);
     if (t->groups.ranks <= MATRIX_RANKS) {
-        fputs("X       a rank itself\n", out);
+        fputs("X       the rank itself\n", out);
         for (int l = 0; l < t->levels; l++)
-            fprintf(out, "L%d      two ranks that meet at level %s\n", l, t->level[l].name);
+            fprintf(out, "L%d      two ranks connected at level %s\n", l, t->level[l].name);
     }
 }
 

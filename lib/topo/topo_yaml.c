@@ -165,7 +165,7 @@ static int read_rank(const struct yaml *y, const struct doc *doc, int k, int j, 
                          rank, of[rank]);
     if (rank <= *before)
         return yaml_fail(y, at, err,
-                         "is rank %" PRId64 " behind rank %" PRId64 ", expected the"
+                         "is rank %" PRId64 " after rank %" PRId64 ", expected the"
                          " ranks of a group to ascend",
                          rank, *before);
     of[rank] = k;
@@ -256,7 +256,7 @@ static int check_share(const struct topo *t, int l, const struct yaml *y, const 
     if (l == 0 || t->groups.count == 1 || v->member_Bps * TOPO_SLOW_SHARE <= v->port_Bps)
         return 0;
     return yaml_fail(y, path, err,
-                     "is %.6g, but all members together pass port_Bps, %.6g, expected no more",
+                     "is %.6g, expected at most port_Bps, %.6g, which all members share",
                      v->member_Bps, v->port_Bps);
 }
 

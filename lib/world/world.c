@@ -408,9 +408,8 @@ int world_open_watched(struct world **out, double deadline_s, world_silent *sile
         w->mpi->owned = 1;
     }
     if (rc == 0 && level < MPI_THREAD_SERIALIZED)
-        rc =
-            err_set(err, ERR_ABSENT, "this MPI gives thread level %d, expected serialized (%d)",
-                    level, MPI_THREAD_SERIALIZED);
+        rc = err_set(err, ERR_ABSENT, "MPI provides thread level %d, expected serialized (%d)",
+                     level, MPI_THREAD_SERIALIZED);
     if (rc == 0 && fill(w, MPI_COMM_WORLD, err) == 0) {
         *out = w;
         return 0;

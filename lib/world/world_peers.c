@@ -32,7 +32,7 @@ int world_peers_open(struct world *w, int colour, struct world_peers *out, struc
     world_leave(w);
     if (rc != MPI_SUCCESS) {
         mem_free(p.inner);
-        return err_set(err, ERR_PEER, "MPI reports error %d in making a communicator", rc);
+        return err_set(err, ERR_PEER, "MPI reports error %d while creating a communicator", rc);
     }
     *out = p;
     return 0;

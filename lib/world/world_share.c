@@ -55,8 +55,8 @@ static int check_room(struct world *w, int64_t bytes, int64_t *sizes, struct err
     if (sum > (double)have)
         return err_set(err, ERR_SYS,
                        "cannot have %" PRId64
-                       " bytes of shared memory: with the other ranks of "
-                       "this host %.0f, expected at most the %" PRId64 " that are available",
+                       " bytes of shared memory: the ranks of this host need"
+                       " %.0f together, expected at most %" PRId64 ", as are available",
                        bytes, sum, have);
     return 0;
 }
@@ -67,7 +67,7 @@ static int make_part(int64_t bytes, struct card *card, struct err *err)
     int fd = memfd_create("paro", MFD_CLOEXEC), rc = 0;
 
     if (fd < 0 || fstat(fd, &st)) {
-        err_sys(err, "cannot make shared memory");
+        err_sys(err, "cannot create shared memory");
         goto fail;
     }
     do {
@@ -106,14 +106,14 @@ static int map_peer(const struct card *card, char **base, struct err *err)
     snprintf(path, sizeof path, "/proc/%d/fd/%d", card->pid, card->fd);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
-        return err_sys(err, "cannot see the memory of another rank of this host at '%s'", path);
+        return err_sys(err, "cannot open the memory of another rank of this host, '%s'", path);
     /* Hosts of one name, containers say, may have different processes of one number. */
     if (fstat(fd, &st) || st.st_ino != card->inode || st.st_size != card->bytes) {
         close(fd);
-        return err_set(err, ERR_SYS,
-                       "'%s' is not the memory of a rank of this host: two hosts "
-                       "with one name?",
-                       path);
+        return err_set(
+            err, ERR_SYS,
+            "'%s' is not the memory of a rank of this host: do two hosts have the same name?",
+            path);
     }
     int rc = map_part(fd, card->bytes, base, err);
     close(fd);

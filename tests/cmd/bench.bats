@@ -3,7 +3,13 @@
 # paro-bench on local ranks: rows, JSON, data, wrong options.
 # shellcheck disable=SC2016
 
-load bench
+load mpi
+load refuses
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+}
 
 # rows FILE PERL: the JSON Lines of FILE are valid, and PERL holds of @d, the objects.
 rows() {

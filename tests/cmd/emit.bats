@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What paro-bench --emit says is what was measured, to a reader of its own (emit.pl), and to Open MPI.
 
-load bench
+load mpi
+load refuses
+
+setup() { cd "$BATS_TEST_TMPDIR" || return; }
 
 setup_file() {
     export OMPI_INFO=$BATS_FILE_TMPDIR/info
@@ -116,24 +119,30 @@ row() {
 
 @test "what was not measured, or cannot be told, is an error that says so" {
     row all-gather mpi ring 4096 7 > one
-    refuses 2 'ompi-tuned: expected two mpi mpi:NAME --mpi-name ring' paro-bench --read one --emit ompi-tuned
-    refuses 2 'nccl-tuner: expected two nccl nccl:ALGO/PROTO --nccl-name ring/ll' \
+    refuses 2 "ompi-tuned expected mpi:NAME mpi:ring coll_tuned_allgather_algorithm 4 --mpi-name ring" \
+        paro-bench --read one --emit ompi-tuned
+    refuses 2 "nccl-tuner expected nccl:ALGO/PROTO nccl:ring/ll NCCL_ALGO=ring NCCL_PROTO=LL --nccl-name ring/ll" \
         paro-bench --read one --emit nccl-tuner
-    refuses 2 'ucc-tune: expected two mpi:ucc mpi:ucc-NAME --mpi-name ucc-knomial' \
+    refuses 2 "ucc-tune expected mpi:ucc-NAME UCC_TL_UCP_TUNE=allgather:inf:@knomial --mpi-name ucc-knomial" \
         paro-bench --read one --emit ucc-tune
-    refused() { # WORDS SED: of a second row
-        { cat one; row all-gather mpi '' 4096 9 "$2"; } > two
+    two() { # KEY-WORDS SED [OP ALGO]: of a second row
+        { row "${3:-all-gather}" mpi "${4:-ring}" 4096 7; row "${3:-all-gather}" mpi '' 4096 9 "$2"; } > two
         refuses 2 "$1" paro-bench --read two --emit ompi-tuned
     }
-    refused 'all-gather 4 ranks type f32 i32, expected one' 's/f32/i32/'
-    refused 'all-gather 4 ranks shape 2x2 4x1, expected one' 's/2x2/4x1/'
-    refused 'all-gather 4 ranks library v4.1.4 v5.0.3, expected one' 's/v4.1.4/v5.0.3/'
-    refused 'all-gather 4096 mpi MPICH 4.2, expected Open MPI' 's/Open MPI v4.1.4/MPICH 4.2/'
-    refused 'all-gather 4096 mpi simulated, expected measured' 's/"wrong"/"simulated":true,"wrong"/'
-    refused 'all-gather 4096 mpi 3 wrong elements, expected' 's/"wrong":0/"wrong":3/'
-    refused "two:2: 'host' expected 1 63 printable" 's/"a"/"a\\nb"/'
-    { row all-reduce mpi ring 64 1; row all-reduce mpi '' 64 2 's/sum/max/'; } > two
-    refuses 2 'all-reduce 4 ranks reduction sum max, expected one' paro-bench --read two --emit ompi-tuned
-    { row broadcast mpi knomial 64 1; row broadcast mpi '' 64 2 's/"root":0/"root":1/'; } > two
-    refuses 2 'broadcast 4 ranks root 0 1, expected one' paro-bench --read two --emit ompi-tuned
+    two "all-gather 4 ranks type f32 i32 expected one" 's/f32/i32/'
+    two "all-gather 4 ranks shape 2x2 4x1 expected one" 's/2x2/4x1/'
+    two "all-gather 4 ranks v4.1.4 v5.0.3 expected one" 's/v4.1.4/v5.0.3/'
+    two "all-gather 4096 mpi MPICH 4.2 expected Open MPI" 's/Open MPI v4.1.4/MPICH 4.2/'
+    two "all-gather 4096 mpi simulated expected measured" 's/"wrong"/"simulated":true,"wrong"/'
+    two "all-gather 4096 mpi 3 wrong" 's/"wrong":0/"wrong":3/'
+    two "all-reduce 4 ranks sum max expected one" 's/sum/max/' all-reduce
+    two "broadcast 4 ranks root 0 1 expected one" 's/"root":0/"root":1/' broadcast knomial
+    two "two:2: 'host' expected 63 '\",\\'" 's/"a"/"a\\nb"/'
+    refuses 2 "--emit --read" paro-bench --emit ompi-tuned
+    for o in --csv --percentiles; do
+        refuses 2 "$o --emit" paro-bench --read one --emit ompi-tuned $o
+    done
+    refuses 2 "--emit 'nccl' expected nccl-tuner ompi-tuned ompi-tuned-json ucc-tune" \
+        paro-bench --read one --emit nccl
+    refuses 2 "--nccl-name --algo nccl" paro-bench --nccl-name ring/ll
 }

@@ -112,8 +112,8 @@ levels:
     port_Bps: 370800000000
     flow_Bps: 370800000000
     member_Bps: 370800000000
-    rate_source: "there is one group: nothing passes, as intra"
-    latency_source: "there is one group: nothing passes, as intra"
+    rate_source: "unused with one group, copied from intra"
+    latency_source: "unused with one group, copied from intra"
 device: cuda
 memory_bytes: 150754820096
 groups:

@@ -63,15 +63,15 @@ RANK   0  1  2  3  4  5
    5  L2 L2 L2 L1 L1  X
 
 Rates are payload, each way; 1 GB/s is 1e9 bytes per second.
-PORT    all ranks behind one port together (intra: one rank; inter: one group)
+PORT    all ranks that share a port, together (intra: one rank; inter: one group)
 FLOW    one flow alone
-MEMBER  one rank's share when all ranks behind the port send at once
+MEMBER  one rank's share while all ranks of the port send at once
 OUT IN  this group's own port at level inter
-BLOCKS  the group's block at level2 and further out
-X       a rank itself
-L0      two ranks that meet at level intra
-L1      two ranks that meet at level inter
-L2      two ranks that meet at level level2
+BLOCKS  the group's block at level2 and above
+X       the rank itself
+L0      two ranks connected at level intra
+L1      two ranks connected at level inter
+L2      two ranks connected at level level2
 EOF
     diff want out
 }
@@ -123,17 +123,17 @@ GROUP  HOST                   OUT MB/s        IN MB/s  NUMA GPUS NICS  RANKS
     1  -                         59.80          59.80     -    -    4  2,3
 
 Rates are payload, each way; 1 GB/s is 1e9 bytes per second.
-PORT    all ranks behind one port together (intra: one rank; inter: one group)
+PORT    all ranks that share a port, together (intra: one rank; inter: one group)
 FLOW    one flow alone
-MEMBER  one rank's share when all ranks behind the port send at once
+MEMBER  one rank's share while all ranks of the port send at once
 OUT IN  this group's own port at level inter
 +-      half the interval that holds the value in 95 of 100 measurements
-LEFT    of MEMBER while all ranks compute, of compute while all ranks send
-LOST    of computing, to each exchange beside it that is waited for
+LEFT    share of MEMBER while all ranks compute, of compute while all ranks send
+LOST    compute time lost per overlapped exchange that is waited for
 NUMA GPUS NICS  of the group's host
-X       a rank itself
-L0      two ranks that meet at level intra
-L1      two ranks that meet at level inter
+X       the rank itself
+L0      two ranks connected at level intra
+L1      two ranks connected at level inter
 EOF
     diff want out
     paro-topo -i known.yaml > again.yaml
