@@ -27,23 +27,11 @@ gives_up() {
     done
 }
 
-@test "an agreement has a deadline" {
+@test "an agreement, a barrier, a message of a peer and data each have a deadline" {
     gives_up deadline-agree
-}
-
-@test "a barrier has a deadline" {
     gives_up deadline
-}
-
-@test "what a peer sends has a deadline" {
     gives_up deadline-peers
-}
-
-@test "data through shared memory have a deadline" {
     gives_up deadline-data
-}
-
-@test "data in messages have a deadline" {
     gives_up deadline-data no-shared
 }
 
