@@ -50,19 +50,20 @@ struct args {
 
 static const struct argp_option options[] = {
     {0, 0, 0, 0, "Common options:", 1},
-    {"op", KEY_OP, "OPS", 0,
+    {"op", KEY_OP, "OPS", CLI_EVERYDAY,
      "Time these operations: all-gather, reduce-scatter, all-reduce, broadcast (default: all)",
      1},
-    {"algo", KEY_ALGO, "ALGOS", 0,
+    {"algo", KEY_ALGO, "ALGOS", CLI_EVERYDAY,
      "Compare these algorithms: those of paro-sched ls, auto, mpi, and on a GPU nccl"
      " (default: ho-ring,ring,mpi)",
      1},
-    {"min", 'b', "SIZE", 0,
+    {"min", 'b', "SIZE", CLI_EVERYDAY,
      "Start with vectors of SIZE bytes (default: that of -e, or 32M; with --table 256)", 1},
-    {"max", 'e', "SIZE", 0,
+    {"max", 'e', "SIZE", CLI_EVERYDAY,
      "Stop at vectors of SIZE bytes (default: that of -b; with --table 64M)", 1},
-    {"factor", 'f', "N", 0, "Multiply the size by N each time (default: 2; with --table 4)", 1},
-    {"iters", 'n', "N", 0,
+    {"factor", 'f', "N", CLI_EVERYDAY,
+     "Multiply the size by N each time (default: 2; with --table 4)", 1},
+    {"iters", 'n', "N", CLI_EVERYDAY,
      "Time N iterations; more if times vary (default: 20; with --table as many as fit into 2 s,"
      " 5 to 200)",
      1},
@@ -74,7 +75,7 @@ static const struct argp_option options[] = {
     {"csv", KEY_CSV, 0, 0, "Print CSV with a header line, for spreadsheets and scripts", 2},
     {"percentiles", KEY_PERCENTILES, 0, 0,
      "Add columns p10, p25, p75, p90 and p99 to the text, to see how much times vary", 2},
-    {"plot", KEY_PLOT, "FILE", 0, "Draw the rows to FILE, as SVG", 2},
+    {"plot", KEY_PLOT, "FILE", CLI_EVERYDAY, "Draw the rows to FILE, as SVG", 2},
     {"force", KEY_FORCE, 0, 0, "Let --plot replace an existing file", 2},
     {"floor", KEY_FLOOR, "F", 0,
      "Exit with status 1 if a row of paro's algorithms is below the fraction F of the bound;"

@@ -42,11 +42,14 @@ die() {
     exit 2
 }
 
-usage() {
-    cat 2>/dev/null <<'TEXT' || die "cannot write to standard output"
+# --help leaves out the second paragraph of options, --help=all has it.
+usage() { # '' | all
+    local skip='/^  *--cut/,/--mca/d'
+    [[ $1 != all ]] || skip='/lists every option/d'
+    sed "$skip" 2>/dev/null <<'TEXT' || die "cannot write to standard output"
 Usage: paro-lab [OPTION...] [--] COMMAND [ARG...]
-Emulate a cluster of nodes on this machine and run the MPI program COMMAND on it
-under mpirun, to try a network that you do not have.
+Emulate a cluster of nodes on this machine and run the MPI program COMMAND on
+it under mpirun, to try a network that you do not have.
 
   -g, --groups=GROUPS        Emulate GROUPS nodes (default: 2)
   -p, --procs=PROCS          Start PROCS ranks on each node; a list such as 3,2
@@ -58,7 +61,6 @@ under mpirun, to try a network that you do not have.
                              it sends, IN for what it receives (repeatable)
       --slow=A-B:RATE        Limit the traffic between nodes A and B to RATE in
                              each direction (repeatable)
-
       --cut=GROUP:SECONDS    Take a node's data port down SECONDS after COMMAND
                              starts, to test a network failure (repeatable)
       --flap=GROUP:UP/DOWN   Leave a node's data port up for UP seconds and
@@ -66,11 +68,12 @@ under mpirun, to try a network that you do not have.
       --map-by=WHAT          Fill one node with ranks before the next (slot),
                              or deal them out in turn (node) (default: slot)
       --mca=KEY VALUE        Pass an Open MPI setting to mpirun (repeatable)
-  -?, --help                 Print this help
+  -h, -?, --help[=all]       Print the everyday options, or all of them
   -V, --version              Print the version
 
 GROUP, A and B count from 0; the nodes are called node0, node1, and so on.
 The exit status is that of COMMAND, or 2 if the cluster cannot be created.
+paro-lab --help=all lists every option; man paro-lab explains them.
 TEXT
 }
 
@@ -156,7 +159,11 @@ parse() {
         split_option "$1"
         case $NAME$ATTACHED in
         --0) shift && break ;;
-        --help0) usage && exit ;;
+        --help[01])
+            [[ $ATTACHED$VALUE == 0 || $VALUE == all ]] || die "--help: '$VALUE', expected all"
+            usage "$VALUE"
+            exit
+            ;;
         --version0)
             echo "paro-lab $VERSION" 2>/dev/null || die "cannot write to standard output"
             exit

@@ -44,27 +44,27 @@ struct args {
 
 static const struct argp_option options[] = {
     {0, 0, 0, 0, "The model, the fabric and the batch:", 1},
-    {"model", 'm', "MODEL", 0,
-     "Plan for MODEL: a config.json, a folder with one, standard input ('-'), or a bare number"
-     " of parameters, such as params=7e9",
+    {"model", 'm', "MODEL", CLI_EVERYDAY,
+     "Plan for MODEL: a config.json, a folder with one, - for standard input, or a bare number"
+     " of parameters, params=7e9",
      0},
-    {"input", 'i', "TOPO", 0,
-     "Read the fabric from TOPO: a file, synth:SPEC, such as synth:2x8, or standard input ('-',"
-     " the default)",
+    {"input", 'i', "TOPO", CLI_EVERYDAY,
+     "Read the fabric from TOPO: a file, synth:SPEC, such as synth:2x8, or - (default: standard"
+     " input)",
      0},
-    {"mem", KEY_MEM, "BYTES", 0,
-     "Reject strategies that need more than BYTES of memory per rank, such as 80e9 or 64Gi"
-     " (default: the memory that the fabric states)",
+    {"mem", KEY_MEM, "BYTES", CLI_EVERYDAY,
+     "Use at most BYTES of memory per rank, such as 80e9 or 64Gi (default: what the fabric"
+     " states)",
      0},
-    {"micro-batch", KEY_BATCH, "B", 0,
+    {"micro-batch", KEY_BATCH, "B", CLI_EVERYDAY,
      "Train on B sequences per rank in each micro-step; auto finds the fastest B that fits"
      " (default: 1)",
      0},
-    {"accum", KEY_ACCUM, "S", 0,
+    {"accum", KEY_ACCUM, "S", CLI_EVERYDAY,
      "Accumulate gradients over S micro-steps per global step; auto finds the fastest S"
      " (default: 1)",
      0},
-    {"seq", KEY_SEQ, "T", 0,
+    {"seq", KEY_SEQ, "T", CLI_EVERYDAY,
      "Train on sequences of T tokens (default: 256, or the model's maximum if that is less)",
      0},
     {"trainable", KEY_TRAINABLE, "WHAT", 0,
@@ -72,7 +72,7 @@ static const struct argp_option options[] = {
      " freeze=PATTERN, lora=RANK, a fraction, or params=COUNT (default: all)",
      0},
     {0, 0, 0, 0, "Print something else instead of the plan:", 2},
-    {"list", KEY_LIST, 0, 0, "Print memory, traffic and time of all 27 strategies", 0},
+    {"list", KEY_LIST, 0, CLI_EVERYDAY, "Print memory, traffic and time of all strategies", 0},
     {"why", KEY_WHY, 0, 0,
      "Print what makes each strategy lose to the best one, and by how much", 0},
     {"what-if", KEY_WHAT_IF, 0, 0,
@@ -93,7 +93,7 @@ static const struct argp_option options[] = {
      0},
     {"svg", KEY_SVG, 0, 0, "Draw --scale or --timeline as SVG", 0},
     {0, 0, 0, 0, "Restrict the search, describe the machine:", 3},
-    {"strategy", KEY_STRATEGY, "XYZ", 0,
+    {"strategy", KEY_STRATEGY, "XYZ", CLI_EVERYDAY,
      "Plan only this strategy: three letters of N, I, G, such as IIG, or an alias, such as"
      " zero3",
      0},

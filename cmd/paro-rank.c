@@ -22,17 +22,17 @@ struct args {
 };
 
 static const struct argp_option options[] = {
-    {"method", 'm', "METHOD", 0,
+    {"method", 'm', "METHOD", CLI_EVERYDAY,
      "Score by tse, tse-e, tse-ema, ema-code, sotl or last (default: tse-ema)", 0},
-    {"steps-per-epoch", 'b', "STEPS", 0,
+    {"steps-per-epoch", 'b', "STEPS", CLI_EVERYDAY,
      "Steps per epoch; more make tse-e less noisy (default: 1)", 0},
-    {"budget", 'T', "T", 0,
+    {"budget", 'T', "T", CLI_EVERYDAY,
      "Compare after T epochs (10), or after a fraction of what all runs have (0.5, 1.0)", 0},
-    {"stop-below", KEY_STOP, "K", 0,
+    {"stop-below", KEY_STOP, "K", CLI_EVERYDAY,
      "For scripts: exit with status 1 unless the first LOG is among the best K (3), or in the "
      "best fraction (0.5)",
      0},
-    {"plot", KEY_PLOT, "FILE", 0, "Draw the loss curves to FILE, as SVG", 0},
+    {"plot", KEY_PLOT, "FILE", CLI_EVERYDAY, "Draw the loss curves to FILE, as SVG", 0},
     {0, 0, 0, 0, "More options for ranking:", 1},
     {"last-epochs", 'e', "E", 0, "With tse-e: number of epochs that count (default: 1)", 2},
     {"gamma", 'g', "GAMMA", 0,
@@ -48,8 +48,8 @@ static const struct argp_option options[] = {
     {"force", KEY_FORCE, 0, 0,
      "Rank runs of different lengths or batches, and let --plot replace a file", 2},
     {0, 0, 0, 0, "With blr:", 3},
-    {"prior-var", KEY_PRIOR, "V0", 0, "Prior variance of each coefficient", 4},
-    {"noise-var", 'n', "VN", 0, "Variance of the noise on y", 4},
+    {"prior-var", KEY_PRIOR, "V0", CLI_EVERYDAY, "Prior variance of each coefficient", 4},
+    {"noise-var", 'n', "VN", CLI_EVERYDAY, "Variance of the noise on y", 4},
     {"bound-samples", 'k', "K", 0, "Also estimate the bound with K samples", 4},
     {"samples", KEY_SAMPLES, "N", 0,
      "Also estimate the bound from N runs of sample-then-optimise", 4},

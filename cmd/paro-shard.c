@@ -253,18 +253,18 @@ static const struct verb {
 
 static const struct argp_option options[] = {
     {0, 0, 0, 0, "Common options:", 1},
-    {"output", 'o', "DIR", 0, "Write to the folder DIR", 1},
-    {"model", 'm', "CONFIG", 0,
+    {"output", 'o', "DIR", CLI_EVERYDAY, "Write to the folder DIR", 1},
+    {"model", 'm', "CONFIG", CLI_EVERYDAY,
      "init: create weights for this model, a config.json or a folder with one", 1},
-    {"plan", 'p', "PLAN", 0,
+    {"plan", 'p', "PLAN", CLI_EVERYDAY,
      "split, reshard: read the strategy and the groups from this plan; - is standard input", 1},
-    {"type", KEY_TYPE, "TYPE", 0,
+    {"type", KEY_TYPE, "TYPE", CLI_EVERYDAY,
      "split, merge, reshard: convert the weights to f32, bf16, f16 or f64", 1},
-    {"force", KEY_FORCE, 0, 0, "Replace DIR if it exists", 1},
+    {"force", KEY_FORCE, 0, CLI_EVERYDAY, "Replace DIR if it exists", 1},
     {"quick", KEY_QUICK, 0, 0,
      "verify: check sizes and headers only; faster, but does not read the data", 1},
     {0, 0, 0, 0, "Options of single verbs:", 2},
-    {"seed", KEY_SEED, "S", 0,
+    {"seed", KEY_SEED, "S", CLI_EVERYDAY,
      "init, split: draw initial values from another seed (default: 1)", 2},
     {"adapter", KEY_ADAPTER, "DIR", 0,
      "split: read the adapters from a PEFT folder, to continue training them", 2},
@@ -448,10 +448,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "init -m CONFIG [--seed S] -o DIR\n" SPLIT_USAGE "\n" MERGE_USAGE "\n" RESHARD_USAGE
-    "\n" REPAIR_USAGE "\nverify DIR|FILE [--quick]\nls DIR|FILE\ndiff A B",
-    "Create model weights (init), split them into a checkpoint and merge them again, convert a "
-    "checkpoint for another plan (reshard), repair, verify, list (ls) or compare (diff) them.",
+    "init -m CONFIG -o DIR\nsplit DIR|FILE -p PLAN -o DIR\nmerge DIR -o DIR\n"
+    "reshard DIR -p PLAN -o DIR\nrepair DIR -o DIR\nverify DIR|FILE\nls DIR|FILE\ndiff A B",
+    "Create model weights (init), split them into a checkpoint, merge it, convert it for "
+    "another plan (reshard), repair, verify, list (ls) or compare (diff) it.",
     NULL,
     NULL,
     NULL};

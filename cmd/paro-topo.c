@@ -39,12 +39,12 @@ enum {
 
 static const struct argp_option options[] = {
     {0, 0, 0, 0, "Read a fabric and print it:", 1},
-    {"input", 'i', "INPUT", 0,
+    {"input", 'i', "INPUT", CLI_EVERYDAY,
      "Read the fabric from INPUT: a file (YAML, XML of NCCL or hwloc, text of ibnetdiscover or"
      " nvidia-smi topo -m), standard input ('-'), synth:SPEC for a synthetic fabric, or nvml:"
      " for this machine's GPUs",
      0},
-    {"format", KEY_FORMAT, "FORMAT", 0,
+    {"format", KEY_FORMAT, "FORMAT", CLI_EVERYDAY,
      "Print the fabric as FORMAT: yaml, json, table, dot, svg, hostfile, rankfile, or nccl for"
      " one machine's XML (default: yaml)",
      0},
@@ -61,13 +61,13 @@ static const struct argp_option options[] = {
      "Set figures that INPUT lacks, or replace them: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
      " nic=RATE, memory=BYTES, flops=N, separated by commas",
      0},
-    {"nodes", KEY_NODES, "N", 0,
+    {"nodes", KEY_NODES, "N", CLI_EVERYDAY,
      "Describe N machines like the one in INPUT, to plan for a cluster that does not exist yet",
      0},
     {"ranks", KEY_RANKS, "N", 0, "Put N ranks on each host, if INPUT does not count GPUs", 0},
     {"hosts", KEY_HOSTS, "LIST", 0, "Name the machines, such as node[0-3]", 0},
     {0, 0, 0, 0, "Measure the fabric under mpirun (without -i):", 3},
-    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
+    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", CLI_EVERYDAY,
      "Measure the processor, one GPU for each rank of a host, or GPU N; choose what you will"
      " train on (default: cpu)",
      0},
@@ -79,7 +79,7 @@ static const struct argp_option options[] = {
      "Find the groups and the levels above them by measurement, if host names do not tell which"
      " ranks are near each other",
      0},
-    {"model", 'm', "MODEL", 0,
+    {"model", 'm', "MODEL", CLI_EVERYDAY,
      "Measure the compute rate with the matrix sizes of MODEL, for a closer prediction: a"
      " config.json, or a folder with one",
      0},

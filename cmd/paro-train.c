@@ -62,17 +62,23 @@ struct args {
 
 static volatile int stop; /* the one thing a signal touches */
 
+/* The flags of a setting. */
+#define EVERYDAY(k)                                                                            \
+    ((k) == TRAIN_SETTING_steps || (k) == TRAIN_SETTING_lr || (k) == TRAIN_SETTING_save_every  \
+         ? CLI_EVERYDAY                                                                        \
+         : 0)
+
 static const struct argp_option options[] = {
-    {"data", 'd', "FILE", 0,
+    {"data", 'd', "FILE", CLI_EVERYDAY,
      "Train on FILE: a text, or tokens of llm.c, nanoGPT or Megatron; may be repeated", 1},
-    {"output", 'o', "DIR", 0, "Keep log and checkpoints in DIR", 1},
-    {"init", KEY_INIT, "CKPT", 0,
+    {"output", 'o', "DIR", CLI_EVERYDAY, "Keep log and checkpoints in DIR", 1},
+    {"init", KEY_INIT, "CKPT", CLI_EVERYDAY,
      "Start with the parameters of a checkpoint, to fine-tune it (default: fresh ones)", 1},
-    {"resume", KEY_RESUME, "auto|PATH", 0,
+    {"resume", KEY_RESUME, "auto|PATH", CLI_EVERYDAY,
      "Resume the run from the newest checkpoint in DIR, or from PATH", 1},
     {"config", KEY_CONFIG, "FILE", 0, "Read settings from a YAML file; options override it", 1},
     {"force", KEY_FORCE, 0, 0, "Start a new run in a folder that already has one", 1},
-    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
+    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", CLI_EVERYDAY,
      "Train on the processor, on one GPU per rank, or on GPU N of each host (default: cpu)", 1},
     {"progress", KEY_PROGRESS, "auto|always|never", 0,
      "Show progress on standard error (default: auto, if that is a terminal)", 1},
@@ -87,9 +93,11 @@ static const struct argp_option options[] = {
     {"peak", KEY_PEAK, "FLOPS", 0,
      "Peak FLOP/s of a rank, to log the share of it that is used (mfu)", 3},
     {"algo", KEY_ALGO, "ALGO", 0,
-     "Algorithm of the collectives: ring, two-level, ho-ring or auto (default: the plan's)", 3},
+     "Run the collectives by ALGO: ring, two-level, ho-ring or auto (default: the plan's)", 3},
     {"tuning", KEY_TUNING, "FILE", 0,
-     "With --algo=auto: table of the best algorithm and chunk size", 3},
+     "With --algo=auto: choose algorithms and chunk sizes by this table of paro-bench or "
+     "paro-sched",
+     3},
     {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
      "Send GPU memory by MPI through the hosts, or by NCCL (default: auto, NCCL if each of "
      "several ranks has a GPU)",
@@ -123,7 +131,12 @@ static const struct argp_option options[] = {
      "Encode a large text once, and write its tokens to OUT for later runs", 5},
     {0, 0, 0, 0, "Settings:", 6},
 #define X_OPTION(name, option, kind, value, least, most, text)                                 \
-    {option, KEY_SETTING + TRAIN_SETTING_##name, "NUMBER", 0, text " (default: " value ")", 7},
+    {option,                                                                                   \
+     KEY_SETTING + TRAIN_SETTING_##name,                                                       \
+     "NUMBER",                                                                                 \
+     EVERYDAY(TRAIN_SETTING_##name),                                                           \
+     text " (default: " value ")",                                                             \
+     7},
     TRAIN_SETTINGS(X_OPTION)
 #undef X_OPTION
         CLI_OPTIONS,

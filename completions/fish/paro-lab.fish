@@ -9,5 +9,5 @@ complete -c paro-lab -l cut -r -d 'Take a node\'s data port down SECONDS after C
 complete -c paro-lab -l flap -r -d 'Leave a node\'s data port up for UP seconds and take it down for DOWN, in turn (repeatable)'
 complete -c paro-lab -l map-by -r -d 'Fill one node with ranks before the next (slot), or deal them out in turn (node) (default: slot)'
 complete -c paro-lab -l mca -r -d 'Pass an Open MPI setting to mpirun (repeatable)'
-complete -c paro-lab -l help -d 'Print this help'
+complete -c paro-lab -s h -l help -a 'all' -d 'Print the everyday options, or all of them'
 complete -c paro-lab -s V -l version -d 'Print the version'

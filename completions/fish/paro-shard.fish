@@ -29,5 +29,5 @@ complete -c paro-shard -l max-name -r -d 'Accept tensor names up to BYTES (defau
 complete -c paro-shard -l max-tensors -r -d 'Accept up to N tensors in a file (default: 1e6)'
 complete -c paro-shard -l progress -r -a 'auto always never' -d 'Show progress on standard error (default: auto, if that is a terminal)'
 complete -c paro-shard -l json -d 'Print JSON (errors too, on standard error)'
-complete -c paro-shard -s h -l help -d 'Print this help'
+complete -c paro-shard -s h -l help -a 'all' -d 'Print the everyday options, or all of them'
 complete -c paro-shard -s V -l version -d 'Print the version'

@@ -17,5 +17,5 @@ complete -c paro-topo -s m -l model -r -d 'Measure the compute rate with the mat
 complete -c paro-topo -l seq -r -d 'With -m: take sequences of T tokens (default: 256, or the model\'s maximum if that is less)'
 complete -c paro-topo -l transport -r -a 'mpi nccl auto' -d 'Send between GPUs over MPI or NCCL, as paro-train will; auto takes NCCL where several ranks have a GPU each (default: auto)'
 complete -c paro-topo -l json -d 'Print JSON (errors too, on standard error)'
-complete -c paro-topo -s h -l help -d 'Print this help'
+complete -c paro-topo -s h -l help -a 'all' -d 'Print the everyday options, or all of them'
 complete -c paro-topo -s V -l version -d 'Print the version'

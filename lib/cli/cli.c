@@ -6,6 +6,7 @@
  */
 #include "cli/cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -18,6 +19,8 @@
 
 #include "base/jout.h"
 #include "base/utf8.h"
+
+enum { EVERYDAY_MAX = 20 }; /* options that fit a screen of 24 lines */
 
 /* The rank a launcher gave, before MPI is there to ask; NULL when there is none. */
 static const char *launched_as(void)
@@ -153,12 +156,45 @@ void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv)
     exit(cli_fail(cli, &cli->err));
 }
 
+/* argp sorts by group: without groups, and their headers, the everyday options are one list. */
+static void keep_everyday(const struct argp_option *o, struct argp_option rows[EVERYDAY_MAX])
+{
+    for (int n = 0; is_option(o); o++)
+        if (o->flags & CLI_EVERYDAY) {
+            assert(n < EVERYDAY_MAX);
+            rows[n] = *o;
+            rows[n++].group = 0;
+        }
+}
+
+static error_t print_help(struct cli *cli, const struct argp *argp, const char *arg)
+{
+    struct argp_option rows[EVERYDAY_MAX + 1] = {{0}};
+    struct argp shown = *argp;
+    char doc[2048];
+
+    if (arg && strcmp(arg, "all"))
+        return cli_usage(cli, "--help: '%s', expected all", arg);
+    /* Else argp adds three lines: a short option takes the value of its long one. */
+    setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
+    if (!arg) {
+        keep_everyday(argp->options, rows);
+        /* What follows the first \v stands below the options. */
+        snprintf(doc, sizeof doc, "%s%s%s --help=all lists every option; man %s explains them.",
+                 argp->doc, strchr(argp->doc, '\v') ? "\n" : "\v", cli->name, cli->name);
+        shown.options = rows;
+        shown.doc = doc;
+    }
+    argp_help(&shown, stdout, ARGP_HELP_STD_HELP, (char *)(uintptr_t)cli->name);
+    exit(0); /* through check_stdout */
+}
+
 error_t cli_option(struct cli *cli, int key, char *arg, struct argp_state *state)
 {
     switch (key) {
     case 'h':
-        argp_help(state->root_argp, stdout, ARGP_HELP_STD_HELP, (char *)(uintptr_t)cli->name);
-        exit(0); /* through check_stdout */
+    case '?':
+        return print_help(cli, state->root_argp, arg);
     case 'V':
         printf("%s %s\n", cli->name, PARO_VERSION);
         exit(0);

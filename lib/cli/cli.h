@@ -7,12 +7,12 @@
 #include "base/err.h"
 
 /*
- * What every command has in common: --help, -h, --version, --json, one-line errors, exit
+ * What every command has in common: --help, -h, -?, --version, --json, one-line errors, exit
  * status, a checked stdout.  A command's arguments begin with a struct cli:
  *
  *     struct args { struct cli cli; const char *input; ... };
  *     static const struct argp_option options[] = {
- *         {"input", 'i', "FILE", 0, "Read the topology from FILE", 0},
+ *         {"input", 'i', "FILE", CLI_EVERYDAY, "Read the topology from FILE", 0},
  *         CLI_OPTIONS, {0}};
  *     static error_t parse(int key, char *arg, struct argp_state *state) {
  *         struct args *a = state->input;
@@ -40,6 +40,11 @@ struct cli {
 };
 
 enum { CLI_KEY_JSON = 0x4000 };
+/*
+ * In an option's flags, a bit that argp does not know: --help prints the options that have it,
+ * --help=all prints every option.
+ */
+enum { CLI_EVERYDAY = 1 << 16 };
 
 #define CLI_INIT(name_)                                                                        \
     {                                                                                          \
@@ -47,7 +52,13 @@ enum { CLI_KEY_JSON = 0x4000 };
     }
 #define CLI_OPTIONS                                                                            \
     {"json", CLI_KEY_JSON, 0, 0, "Print JSON (errors too, on standard error)", 90},            \
-        {"help", 'h', 0, 0, "Print this help", 91},                                            \
+        {"help",                                                                               \
+         'h',                                                                                  \
+         "all",                                                                                \
+         CLI_EVERYDAY | OPTION_ARG_OPTIONAL,                                                   \
+         "Print the everyday options, or all of them",                                         \
+         91},                                                                                  \
+        {0, '?', 0, CLI_EVERYDAY | OPTION_ALIAS, 0, 91},                                       \
     {                                                                                          \
         "version", 'V', 0, 0, "Print the version", 91                                          \
     }

@@ -41,24 +41,26 @@ enum {
 #define mark_option "mark-answer"
 
 static const struct argp_option options[] = {
-    {"baseline", 'b', "FILE", 0,
+    {"baseline", 'b', "FILE", CLI_EVERYDAY,
      "Compare with the rates in FILE, made by --learn (default: compare the hosts with each "
      "other)",
      1},
-    {"warning", 'w', "RANGE", 0,
+    {"warning", 'w', "RANGE", CLI_EVERYDAY,
      "Report WARNING when that percentage leaves RANGE (default: 96:)", 1},
-    {"critical", 'c', "RANGE", 0,
+    {"critical", 'c', "RANGE", CLI_EVERYDAY,
      "Report CRITICAL when a port's rate, in percent of the expected one, leaves RANGE "
      "(default: 75:)",
      1},
-    {"timeout", 't', "SECONDS", 0,
+    {"timeout", 't', "SECONDS", CLI_EVERYDAY,
      "Answer within SECONDS; unfinished checks are UNKNOWN (default: 10)", 1},
-    {"level", KEY_LEVEL, "LEVEL", 0,
+    {"level", KEY_LEVEL, "LEVEL", CLI_EVERYDAY,
      "quick: only this host's links, in milliseconds, for cron; normal: about 3 s; deep: about "
      "6 s (default: normal)",
      1},
-    {"learn", KEY_LEARN, 0, 0, "Measure a healthy network and print its baseline", 1},
-    {"verbose", 'v', 0, 0, "Print a line per finding; -vv: also links, -vvv: all ports", 1},
+    {"learn", KEY_LEARN, 0, CLI_EVERYDAY, "Measure a healthy network and print its baseline",
+     1},
+    {"verbose", 'v', 0, CLI_EVERYDAY,
+     "Print a line per finding; -vv: also links, -vvv: all ports", 1},
     {0, 0, 0, 0, "What to check:", 2},
     {"accept-baseline", KEY_ACCEPT, 0, 0,
      "Update the baseline with the measured rates; with --level=quick, expect the links as "

@@ -200,14 +200,14 @@ EOF
     has_words "$output" "paro-topo: expected -i FILE synth:SPEC nvml: standard input mpirun"
 }
 
-@test "--help, -h, --version: standard output, status 0" {
-    for option in --help -h; do
+@test "--help, -h, -?, --version: standard output, status 0" {
+    for option in --help -h '-?' --help=all; do
         run paro-topo "$option"
         [ "$status" = 0 ]
         [[ $output == "Usage: paro-topo"* ]]
     done
     for option in --input --model --seq --micro-batch --set --nodes --ranks --hosts --format --diff --tolerance --json; do
-        paro-topo --help | grep -q -e "$option"
+        paro-topo --help=all | grep -q -e "$option"
     done
     run paro-topo --version
     [ "$status" = 0 ]
@@ -516,9 +516,9 @@ EOF
     diff example.yaml again.yaml
 }
 
-@test "the man page names every option of --help, and lints" {
+@test "the man page names every option of --help=all, and lints" {
     man=$BATS_TEST_DIRNAME/../../man
-    paro-topo --help | grep -o -e '--[a-z]*' | sort -u > options
+    paro-topo --help=all | grep -o -e '--[a-z]*' | sort -u > options
     while IFS= read -r option; do
         grep -q -e "Fl -${option#--}" "$man/paro-topo.1" || { echo "$option"; return 1; }
     done < options

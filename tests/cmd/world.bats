@@ -59,7 +59,7 @@ gives_up() {
         [ "$rc" = 2 ]
         [ "$(grep -c '^paro-' said)" = 1 ]
         grep -qE '^paro-[a-z]+: (rank 0 \(.*\): )?no (answer|data) .*other ranks .* 10? s' said
-        helps+=$("${words%% *}" --help | grep -c -- '--deadline=.* Give up on ranks that do not')
+        helps+=$("${words%% *}" --help=all | grep -c -- '--deadline=.* Give up on ranks that do not')
     done
     [ "$helps" = 1111 ]
 }

@@ -8,14 +8,15 @@ bats_require_minimum_version 1.5.0
 load ../cmd/refuses
 
 @test "help and version" {
-    run --separate-stderr paro-lab --help
+    run --separate-stderr paro-lab --help=all
     [ "$status" -eq 0 ]
     [[ $output == "Usage: paro-lab "* ]]
     [ -z "$stderr" ]
     for word in groups procs rate slow cut flap map-by mca; do
         [[ $output == *" --$word="* ]]
     done
-    [ "$(paro-lab -h)" = "$output" ]
+    [ "$(paro-lab -hall)" = "$output" ]
+    refused "--help: 'al', expected all" --help=al true
     run paro-lab --version
     [ "$status" -eq 0 ]
     [[ $output =~ ^paro-lab\ [0-9.]+$ ]]

@@ -7,13 +7,53 @@ setup() {
     [ -n "$(commands)" ]
 }
 
-@test "--help, -h and --version answer on standard output with status 0" {
+@test "--help, -h, -? and --version answer on standard output with status 0" {
     for c in $(commands); do
         "$c" --help >"$BATS_TEST_TMPDIR/help" 2>"$BATS_TEST_TMPDIR/talk" || echo "$c --help: status $?"
         [ ! -s "$BATS_TEST_TMPDIR/talk" ] || echo "$c --help: talks on standard error"
         head -n 1 "$BATS_TEST_TMPDIR/help" | grep -q "^Usage: $c" || echo "$c --help: no 'Usage: $c'"
-        "$c" -h 2>&1 | cmp -s - "$BATS_TEST_TMPDIR/help" || echo "$c -h: is not --help"
+        for o in -h '-?'; do
+            "$c" "$o" 2>&1 | cmp -s - "$BATS_TEST_TMPDIR/help" || echo "$c $o: is not --help"
+        done
         "$c" --version | grep -qxE "$c [0-9]+\.[0-9]+\.[0-9]+" || echo "$c --version: not 'NAME X.Y.Z'"
+    done | clean
+}
+
+# verbs COMMAND: those of its usage lines, or nothing.
+verbs() { "$1" --help | sed -nE 's/^(Usage|  or): +[a-z-]+ \[OPTION\.\.\.\] ([a-z]+)( .*)?$/\2/p' | sort -u; }
+
+@test "--help fits in 24 lines of 80 columns, and --help=all has its options and more" {
+    [ "$(verbs paro-sched | tr '\n' ' ')" = 'draw gen ls pick simulate verify ' ]
+    for c in $(commands); do
+        for verb in '' $(verbs "$c"); do
+            # shellcheck disable=SC2086 # no verb is no word
+            "$c" $verb --help >"$BATS_TEST_TMPDIR/help" || echo "$c $verb --help: status $?"
+            awk -v c="$c $verb --help" '
+                length > 79 { print c ": line of " length ": " $0 }
+                END { if (NR > 24) print c ": " NR " lines, at most 24" }' "$BATS_TEST_TMPDIR/help"
+            [ "$(tail -n 1 "$BATS_TEST_TMPDIR/help")" = "$c --help=all lists every option; man $c explains them." ] ||
+                echo "$c $verb --help: does not end with where to read more"
+            # shellcheck disable=SC2086
+            "$c" $verb --help=all >"$BATS_TEST_TMPDIR/all" || echo "$c $verb --help=all: status $?"
+            options <"$BATS_TEST_TMPDIR/help" >"$BATS_TEST_TMPDIR/few"
+            options <"$BATS_TEST_TMPDIR/all" | comm -13 - "$BATS_TEST_TMPDIR/few" |
+                sed "s/^/$c $verb --help=all: misses /"
+            [ "$(wc -l <"$BATS_TEST_TMPDIR/few")" -ge 4 ] || echo "$c --help: hardly an option"
+            options <"$BATS_TEST_TMPDIR/all" | comm -23 - "$BATS_TEST_TMPDIR/few" | grep -q . ||
+                echo "$c $verb --help=all: no option more"
+        done
+    done | clean
+}
+
+@test "a wrong value of --help is one line and the status of could-not" {
+    for c in $(commands); do
+        for o in --help=foo --help= -hall.; do
+            rc=0
+            "$c" "$o" >"$BATS_TEST_TMPDIR/said" 2>&1 </dev/null || rc=$?
+            [ $rc = "$(could_not "$c")" ] || echo "$c $o: status $rc"
+            [ "$(grep -c '' "$BATS_TEST_TMPDIR/said")" = 1 ] || echo "$c $o: not one line"
+            grep -q -- "--help: '.*', expected all" "$BATS_TEST_TMPDIR/said" || cat "$BATS_TEST_TMPDIR/said"
+        done
     done | clean
 }
 
@@ -58,12 +98,12 @@ setup() {
     done | clean
 }
 
-@test "every command has a man page, and the page the options of --help" {
+@test "every command has a man page, and the page the options of --help=all" {
     for c in $(commands); do
         page=$(man_of "$c")
         [ -n "$page" ] || { echo "man/$c.1: absent"; continue; }
         diff <(help_options "$c") <(man_options "$page") |
-            sed -n "s|^< |$page: misses |p; s|^> |$page: has, and --help has not, |p"
+            sed -n "s|^< |$page: misses |p; s|^> |$page: has, and --help=all has not, |p"
         for section in NAME SYNOPSIS DESCRIPTION 'EXIT STATUS' EXAMPLES; do
             grep -qx "\.Sh $section" "$page" || echo "$page: no section $section"
         done
@@ -83,7 +123,7 @@ setup() {
         done | clean
 }
 
-@test "completions are what completions/generate makes of --help" {
+@test "completions are what completions/generate makes of --help=all" {
     sh completions/generate "$BATS_TEST_TMPDIR/made"
     diff -r "$BATS_TEST_TMPDIR/made/bash" completions/bash
     diff -r "$BATS_TEST_TMPDIR/made/zsh" completions/zsh
@@ -102,8 +142,11 @@ setup() {
 @test "completions offer what there is to choose from" {
     grep -q -- "'--transport=\[.*\]:transport:(mpi nccl auto)'" completions/zsh/_paro-topo
     grep -q -- "'--resume=\[.*\]:auto|path:_files'" completions/zsh/_paro-train
+    grep -n -- "-d ''" completions/fish/*.fish | clean # an option without its text
     grep -q -- "-l device -r -a 'cpu cuda' -d '" completions/fish/paro-topo.fish
     grep -q -- "-l resume -r -a 'auto' -d '" completions/fish/paro-train.fish
+    grep -q -- "{-h-,--help=-}'\[.*\]::help:(all)'" completions/zsh/_paro-topo
+    grep -q -- "-s h -l help -a 'all' -d '" completions/fish/paro-topo.fish
 }
 
 @test "planners and filters load neither MPI nor oneDNN nor hwloc" {

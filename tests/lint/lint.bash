@@ -48,11 +48,12 @@ commands() { (cd "$BIN" && ls -d paro-* horing-check 2>/dev/null) || true; }
 # The status of "could not": 3 where the monitoring plugins say so.
 could_not() { case $1 in horing-check) echo 3 ;; *) echo 2 ;; esac; }
 man_of() { (cd "$ROOT" && ls "man/$1".[18] 2>/dev/null) || true; }
-# The long options of a --help text, one a line; those argp adds by itself are left out.
-help_options() {
-    "$1" --help | grep -oE '^ +(-[A-Za-z0-9?],? *)?(-[A-Za-z0-9?], )*--[a-z][a-z0-9-]*' |
-        grep -oE -- '--[a-z][a-z0-9-]*' | grep -vxE -- '--(help|usage|version)' | sort -u
+# The long options of a help text, one a line.
+options() {
+    grep -oE '^ +(-[A-Za-z0-9?], )*--[a-z][a-z0-9-]*' | grep -oE -- '--[a-z][a-z0-9-]*' | sort -u
 }
+# Those of --help=all, without the ones that every command has.
+help_options() { "$1" --help=all | options | grep -vxE -- '--(help|version)'; }
 man_options() {
     grep -E '^\.It.* Fl ' "$1" | sed 's/\\-/-/g; s/\\&//g' | grep -oE 'Fl -[a-z][a-z0-9-]*' |
         sed 's/^Fl -/--/' | grep -vxE -- '--(help|usage|version)' | sort -u
