@@ -8,7 +8,7 @@ setup() {
 }
 
 @test "includes point down the floors, never up or sideways" {
-    for f in lib/*/*.[ch] cmd/*.c; do
+    for f in lib/*/*.[ch] lib/*/*.cu cmd/*.c; do
         grep -noE '^ *# *include "[^"]+"' "$f" | sed "s|^|$f:|; s|# *include ||" || true
     done | tr -d '" ' | awk -F: '
         BEGIN {
@@ -29,12 +29,12 @@ setup() {
 }
 
 @test "mpi.h is world's, exec_mpi's and shim's alone" {
-    grep -nE '# *include *<mpi\.h>|# *include *"mpi\.h"' lib/*/*.[ch] cmd/*.c |
+    grep -nE '# *include *<mpi\.h>|# *include *"mpi\.h"' lib/*/*.[ch] lib/*/*.cu cmd/*.c |
         grep -vE '^lib/(world|shim)/|^lib/exec/exec_mpi' | clean
 }
 
 @test "below cli and shim nothing prints, exits or reads the environment" {
-    for f in lib/*/*.[ch]; do
+    for f in lib/*/*.[ch] lib/*/*.cu; do
         case $f in lib/cli/* | lib/shim/* | lib/base/mem.c) continue ;; esac
         code "$f" | grep -nE '(^|[^A-Za-z0-9_>.])(v?asprintf|v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort|getenv|secure_getenv|setenv|system|popen) *\(|(^|[^A-Za-z0-9_])(stdout|stderr|environ)([^A-Za-z0-9_]|$)' |
             sed "s|^|$f:|"
@@ -43,9 +43,17 @@ setup() {
     [ "$(code lib/base/mem.c | grep -cE 'stderr')" = 1 ]
 }
 
+@test "device code is launched with KERN_LAUNCH and sums no floats atomically" {
+    for f in lib/*/*.cu lib/kern/*.h; do
+        [ "$f" != lib/kern/kern_launch.h ] || continue
+        code "$f" | grep -nE '<<<|(^|[^A-Za-z0-9_])atomicAdd' | sed "s|^|$f:|"
+    done | clean
+    code lib/kern/kern_launch.h | grep -q '<<<'
+}
+
 @test "file names are unique in the tree" {
     # Twins that come first in the include path have the name of what they stand for.
-    files | grep -E '\.(c|h|bats|sh)$' | grep -v '^tests/emulate/' |
+    files | grep -E '\.(c|h|cu|cpp|bats|sh)$' | grep -v '^tests/emulate/' |
         sed 's|.*/||' | sort | uniq -d | clean
 }
 
@@ -61,7 +69,7 @@ setup() {
 }
 
 @test "files, headers, functions and lines are no longer than agreed" {
-    files | grep -E '\.[ch]$' | while read -r f; do
+    files | grep -E '\.(c|h|cu|cpp)$' | while read -r f; do
         awk -v f="$f" -v most="$(case $f in *.h) echo 150 ;; *) echo 600 ;; esac)" '
             length > 96 { print f ":" FNR ": line of " length ", at most 96" }
             $0 == "{" { from = FNR }
@@ -75,9 +83,9 @@ setup() {
 }
 
 @test "tabs, trailing blanks and missing last newlines are absent" {
-    files | grep -E '\.([ch]|sh|bats|bash|md|1|5|7|8)$' | while read -r f; do
+    files | grep -E '\.([ch]|cu|cpp|sh|bats|bash|md|1|5|7|8)$' | while read -r f; do
         grep -nE ' +$' "$f" | sed "s|^|$f: trailing blank: |"
-        case $f in *.[ch]) grep -nP '\t' "$f" | sed "s|^|$f: tab: |" ;; esac
+        case $f in *.[ch] | *.cu | *.cpp) grep -nP '\t' "$f" | sed "s|^|$f: tab: |" ;; esac
         [ -z "$(tail -c 1 "$f")" ] || echo "$f: no newline at its end"
     done | clean
 }
@@ -93,16 +101,16 @@ setup() {
 @test "no mutable variable at file scope in the library" {
     [ -z "$SAN" ] || skip "a sanitizer adds its own"
     local o src
-    for src in lib/*/*.c; do
-        o=$B/${src%.c}.o
+    for src in lib/*/*.c lib/*/*.cu; do
+        o=$B/${src%.*}.o
         [ -f "$o" ] || continue # not part of this build
         # Who is preloaded is called by nobody who could keep anything for him.
         case $src in lib/shim/shim_mpi.c | lib/shim/shim_mpi_comm.c | lib/shim/shim_nccl*) continue ;; esac
         # Data that is written to: .data, .bss and the thread-local ones; read-only tables
-        # with addresses in them are .data.rel.ro.
+        # with addresses in them are .data.rel.ro.  nvcc adds its own, to launch kernels.
         objdump -t "$o" | awk -v o="$src" '
             NF > 4 && $(NF - 2) ~ /^\.(data|bss|tdata|tbss)/ && $(NF - 2) !~ /^\.data\.rel\.ro/ &&
-            $2 != "d" && $3 != "d" && $NF !~ /^\./ { print o ": " $NF " in " $(NF - 2) }'
+            $2 != "d" && $3 != "d" && $NF !~ /^\./ && $NF !~ /__device_stub__|__cudaFatCubinHandle/ { print o ": " $NF " in " $(NF - 2) }'
     done | clean
 }
 
