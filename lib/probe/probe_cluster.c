@@ -14,8 +14,8 @@
  *             +------------------------------- links, sorted
  *
  *   confirm   one rank of each part meets those of the others, another rank each time; what is
- *             near after all is joined.  Several times, since all of a part's pairs may have been
- *             disturbed: by a busy processor, for one
+ *             near after all is joined.  Several times, since all of a part's pairs may have
+ *             been disturbed: by a busy processor, for one
  *
  * Rounds of all ranks, with which it begins:
  *
@@ -160,7 +160,8 @@ static int64_t enough_pairs(const struct finder *f)
  * A tournament of the parts' nth members (circle method: one stays, the others go round), while
  * any of the pairs `left` are.  Parts that have been joined meanwhile meet no more.
  */
-static int run_tournament(struct finder *f, double near, int nth, int64_t *left, struct err *err)
+static int run_tournament(struct finder *f, double near, int nth, int64_t *left,
+                          struct err *err)
 {
     int n = list_parts(f, nth), even = n + n % 2;
 
