@@ -113,9 +113,9 @@ static const struct argp_option options[] = {
      "Keep at most SIZE bytes in flight per lane, peer and direction (default: 256Ki to 2Mi)",
      4},
     {"mpi-name", KEY_MPI_NAME, "NAME", 0,
-     "Label the rows of mpi as mpi:NAME, to tell the library's settings apart", 4},
+     "Label the rows of mpi as mpi:NAME, to compare settings of the library", 4},
     {"nccl-name", KEY_NCCL_NAME, "NAME", 0,
-     "Label the rows of nccl as nccl:NAME, to tell the library's settings apart", 4},
+     "Label the rows of nccl as nccl:NAME, to compare settings of the library", 4},
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
      "Place the buffers in host memory, on a GPU for each rank of a host, or on GPU N"
      " (default: cpu)",

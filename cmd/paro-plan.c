@@ -78,7 +78,7 @@ static const struct argp_option options[] = {
     {"what-if", KEY_WHAT_IF, 0, 0,
      "Print which network rate, accumulation or memory would make another strategy win", 0},
     {"check", KEY_CHECK, "LOG", 0,
-     "Compare the log of a run with its plan, to see how good the prediction was (default PLAN:"
+     "Compare the log of a run with PLAN, to see how good the prediction was (default:"
      " plan.yaml next to the log)",
      0},
     {"emit", KEY_EMIT, "TARGET", 0,

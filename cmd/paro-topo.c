@@ -58,7 +58,7 @@ static const struct argp_option options[] = {
      0},
     {0, 0, 0, 0, "Complete or extend what INPUT describes:", 2},
     {"set", KEY_SET, "WORDS", 0,
-     "Set figures that INPUT lacks, or replace them: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
+     "Add figures that INPUT lacks, or replace them: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
      " nic=RATE, memory=BYTES, flops=N, separated by commas",
      0},
     {"nodes", KEY_NODES, "N", CLI_EVERYDAY,
@@ -72,11 +72,11 @@ static const struct argp_option options[] = {
      " train on (default: cpu)",
      0},
     {"transport", KEY_TRANSPORT, "mpi|nccl|auto", 0,
-     "Send between GPUs over MPI or NCCL, as paro-train will; auto takes NCCL where several"
+     "Send between GPUs over MPI or NCCL, as paro-train will; auto chooses NCCL where several"
      " ranks have a GPU each (default: auto)",
      0},
     {"discover", KEY_DISCOVER, NULL, 0,
-     "Find the groups and the levels above them by measurement, if host names do not tell which"
+     "Find the groups and the levels above them by measurement, if host names do not show which"
      " ranks are near each other",
      0},
     {"model", 'm', "MODEL", CLI_EVERYDAY,
@@ -84,11 +84,11 @@ static const struct argp_option options[] = {
      " config.json, or a folder with one",
      0},
     {"seq", KEY_SEQ, "T", 0,
-     "With -m: take sequences of T tokens (default: 256, or the model's maximum if that is"
-     " less)",
+     "With -m: measure with sequences of T tokens (default: 256, or the model's maximum if that"
+     " is less)",
      0},
-    {"micro-batch", KEY_BATCH, "B", 0, "With -m: take B sequences per micro-step (default: 1)",
-     0},
+    {"micro-batch", KEY_BATCH, "B", 0,
+     "With -m: measure with B sequences per micro-step (default: 1)", 0},
     {"compute-type", KEY_COMPUTE, "TYPE", 0,
      "Measure matrix products in TYPE, f32 or bf16 (default: f32, on a GPU bf16)", 0},
     CLI_OPTION_DEADLINE,

@@ -19,7 +19,7 @@ complete -c horing-check -l proc -r -d 'Read host name, boot and load from DIR, 
 complete -c horing-check -l prom -r -d 'Also write FILE for the textfile collector of node_exporter'
 complete -c horing-check -l record -r -d 'Write all measurements to FILE, for --replay'
 complete -c horing-check -l replay -r -d 'Judge a record again, or a synthetic one (synth:64,in=7:80), and measure nothing'
-complete -c horing-check -l state -r -d 'Remember findings in DIR, or "none": do not remember'
+complete -c horing-check -l state -r -d 'Remember findings in DIR, or nothing with none (default: with --level=quick or --notify, a folder of the user)'
 complete -c horing-check -l suggest -d 'Print the scontrol command that drains a broken host'
 complete -c horing-check -l svg -r -d 'Draw ports and pairs to FILE'
 complete -c horing-check -l sys -r -d 'Read links from DIR, in a container (default: /sys)'

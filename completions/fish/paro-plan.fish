@@ -7,7 +7,7 @@ complete -c paro-plan -l micro-batch -r -d 'Train on B sequences per rank in eac
 complete -c paro-plan -s m -l model -r -d 'Plan for MODEL: a config.json, a folder with one, - for standard input, or a bare number of parameters, params=7e9'
 complete -c paro-plan -l seq -r -d 'Train on sequences of T tokens (default: 256, or the model\'s maximum if that is less)'
 complete -c paro-plan -l trainable -r -d 'Train a part of the model, for example to plan fine-tuning: all, train=PATTERN, freeze=PATTERN, lora=RANK, a fraction, or params=COUNT (default: all)'
-complete -c paro-plan -l check -r -d 'Compare the log of a run with its plan, to see how good the prediction was (default PLAN: plan.yaml next to the log)'
+complete -c paro-plan -l check -r -d 'Compare the log of a run with PLAN, to see how good the prediction was (default: plan.yaml next to the log)'
 complete -c paro-plan -l emit -r -d 'Print settings for another tool, with the nearest strategy that it can run; TARGET is deepspeed, fsdp or megatron'
 complete -c paro-plan -l list -d 'Print memory, traffic and time of all strategies'
 complete -c paro-plan -l scale -r -d 'Print the predicted throughput on FROM ranks, twice as many, and so on up to TO, such as 16..4096'

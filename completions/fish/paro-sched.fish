@@ -14,7 +14,7 @@ complete -c paro-sched -s i -l input -r -d 'simulate, draw, pick: read the fabri
 complete -c paro-sched -l root -r -d 'gen, simulate, draw: broadcast from rank R (default: 0)'
 complete -c paro-sched -s e -l max -r -d 'pick: largest size (default: 1Gi)'
 complete -c paro-sched -s f -l factor -r -d 'Multiply the size by F each time (default: 2)'
-complete -c paro-sched -l op -r -d 'Consider only these operations, a comma-separated list'
+complete -c paro-sched -l op -r -d 'Consider only these operations, a comma-separated list (default: all that ls prints)'
 complete -c paro-sched -l table -d 'Print a tuning table (YAML) for paro-bench and paro-train'
 complete -c paro-sched -l tuning -r -d 'Read this tuning table instead of simulating'
 complete -c paro-sched -l json -d 'Print JSON (errors too, on standard error)'

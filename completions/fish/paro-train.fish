@@ -32,7 +32,7 @@ complete -c paro-train -l async-save -r -d '1: write checkpoints from a copy whi
 complete -c paro-train -l beta1 -r -d 'Decay of AdamW\'s first moment (default: 0.9)'
 complete -c paro-train -l beta2 -r -d 'Decay of AdamW\'s second moment (default: 0.95)'
 complete -c paro-train -l clip -r -d 'Clip the gradient\'s global norm; 0: never (default: 1.0)'
-complete -c paro-train -l deadline -r -d 'Give up on ranks that do not answer for so many seconds (default: 60)'
+complete -c paro-train -l deadline -r -d 'Give up on ranks that do not answer for this many seconds (default: 60)'
 complete -c paro-train -l eps -r -d 'AdamW\'s epsilon (default: 1e-8)'
 complete -c paro-train -l eval-batches -r -d 'With --eval-every: evaluate at most this many micro-batches per rank; 0: all (default: 32)'
 complete -c paro-train -l eval-every -r -d 'Steps between evaluations on reserved data; 0: never (default: 0)'

@@ -82,7 +82,10 @@ static const struct argp_option options[] = {
      "(default: cpu)",
      3},
     {0, 0, 0, 0, "What to remember and output:", 4},
-    {"state", KEY_STATE, "DIR", 0, "Remember findings in DIR, or \"none\": do not remember", 5},
+    {"state", KEY_STATE, "DIR", 0,
+     "Remember findings in DIR, or nothing with none (default: with --level=quick or --notify, "
+     "a folder of the user)",
+     5},
     {"notify", KEY_NOTIFY, "WORDS", 0,
      "change: print only changes, for cron; change,remind=12h: repeat problems every 12 h", 5},
     {"suggest", KEY_SUGGEST, 0, 0, "Print the scontrol command that drains a broken host", 5},

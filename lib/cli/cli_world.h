@@ -12,7 +12,7 @@ enum { CLI_KEY_DEADLINE = 0x4001 };
 #define CLI_OPTION_DEADLINE                                                                    \
     {                                                                                          \
         "deadline", CLI_KEY_DEADLINE, "SECONDS", 0,                                            \
-            WORLD_DEADLINE_HELP " (" WORLD_DEADLINE_TEXT ")", 0                                \
+            WORLD_DEADLINE_HELP " (default: " WORLD_DEADLINE_TEXT ")", 0                       \
     }
 error_t cli_deadline(struct cli *cli, const char *arg, double *out_s);
 
