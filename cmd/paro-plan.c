@@ -197,7 +197,7 @@ static error_t check_words(struct args *a)
     const struct plan_ask *ask = &a->ask;
 
     if (ask->plan && !ask->log)
-        return cli_usage(&a->cli, "'%s', expected it behind --check LOG alone", ask->plan);
+        return cli_usage(&a->cli, "'%s', expected a plan only with --check LOG", ask->plan);
     if (ask->svg && ask->what != PLAN_ASK_SCALE && ask->what != PLAN_ASK_TIMELINE)
         return cli_usage(&a->cli, "--svg, expected it with --scale or --timeline");
     if (ask->svg && a->cli.json)
@@ -206,7 +206,7 @@ static error_t check_words(struct args *a)
         return cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
     if (ask->log && a->searching)
         return cli_usage(&a->cli, "--check and options of a search, expected one of them: "
-                                  "the plan tells what was searched");
+                                  "the plan states what was searched");
     return 0;
 }
 
@@ -296,7 +296,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli, plan_ask_recompute(arg, &ask->recompute, err), "--recompute");
     case ARGP_KEY_ARG:
         if (ask->plan)
-            return cli_usage(&a->cli, "'%s', expected nothing behind '%s'", arg, ask->plan);
+            return cli_usage(&a->cli, "'%s', expected no operand after '%s'", arg, ask->plan);
         ask->plan = arg;
         return 0;
     case ARGP_KEY_END:

@@ -163,7 +163,7 @@ static int gen(const struct args *a, struct err *err)
     unsigned phases = 0;
 
     if (a->words != 4)
-        return err_set(err, ERR_INPUT, "gen with %d words, expected OP ALGO SHAPE",
+        return err_set(err, ERR_INPUT, "gen with %d operands, expected OP ALGO SHAPE",
                        a->words - 1);
     if (pick_parse(a->word[1], a->word[2], &phases, &algo, err))
         return -1;
@@ -194,7 +194,7 @@ static void say_proven(const struct schedule *s, const char *op, const char *sha
     printf("slow port: %.6f of M out, %.6f in\n", t->slow_out, t->slow_in);
     printf("inside: %.6f of M sent by the busiest rank\n", t->fast_rank);
     if (!t->by_layout)
-        printf("(its segments are not those of the layouts: chunks were taken as equal)\n");
+        printf("(segments differ from those of the layouts: chunks are assumed equal)\n");
 }
 
 static void say_json(const struct schedule *s, const char *op, const char *shape,
@@ -235,7 +235,7 @@ static int verify(const struct args *a, struct err *err)
     if (schedule_read(&s, a->words == 2 ? a->word[1] : "-", err))
         return -1;
     const char *op = schedule_phases_name(s.phases);
-    op = op ? op : "partial move";
+    op = op ? op : "partial collective";
     groups_print(&s.groups, shape, sizeof shape);
     int wrong = schedule_verify(&s, err) != 0;
     if (wrong && err->code != ERR_MISMATCH) {
@@ -270,7 +270,7 @@ static int on_fabric(const struct args *a,
     if (!a->topo)
         return err_set(err, ERR_INPUT, "%s without a topology, expected -i TOPO", verb);
     if (a->words > 3)
-        return err_set(err, ERR_INPUT, "%s with %d words, expected FILE or OP ALGO", verb,
+        return err_set(err, ERR_INPUT, "%s with %d operands, expected FILE or OP ALGO", verb,
                        a->words - 1);
     if (a->words == 3) {
         ask.file = NULL;
@@ -280,7 +280,8 @@ static int on_fabric(const struct args *a,
             return err_set(err, ERR_INPUT, "--root with %s, expected it with broadcast",
                            ask.op);
     } else if (a->has_chunks || a->has_root) {
-        return err_set(err, ERR_INPUT, "%s with a schedule's text, expected its own",
+        return err_set(err, ERR_INPUT,
+                       "%s with a schedule, which states its own, expected OP ALGO",
                        a->has_chunks ? "--chunks" : "--root");
     }
     return door(&ask, stdout, err);
@@ -342,8 +343,8 @@ static int pick(const struct args *a, struct err *err)
                        r.topo ? "both --input and --tuning" : "neither a fabric nor a table");
     if (r.tuning && (r.ops || r.min_bytes || r.max_bytes || r.factor))
         return err_set(err, ERR_INPUT,
-                       "--tuning with --op, --bytes, --max or --factor, expected the table's"
-                       " own");
+                       "--tuning with --op, --bytes, --max or --factor, expected none of them:"
+                       " the table states its own");
     return pick_report(&r, stdout, err);
 }
 

@@ -20,7 +20,7 @@ int io_size(int fd, int64_t *bytes, struct err *err)
     struct stat st;
 
     if (fstat(fd, &st))
-        return err_sys(err, "cannot tell the size");
+        return err_sys(err, "cannot read the size");
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_INPUT, "is not a regular file");
     *bytes = st.st_size;
@@ -304,9 +304,9 @@ int io_has_name(int fd, const char *path, struct err *err)
     struct stat a, b;
 
     if (fstat(fd, &a))
-        return err_sys(err, "cannot look at '%s'", path);
+        return err_sys(err, "cannot access '%s'", path);
     if (lstat(path, &b))
-        return errno == ENOENT ? 0 : err_sys(err, "cannot look at '%s'", path);
+        return errno == ENOENT ? 0 : err_sys(err, "cannot access '%s'", path);
     return a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
@@ -318,7 +318,7 @@ static int check_lock(int fd, const char *path, struct err *err)
     int rc = 0;
 
     if (fstat(fd, &st))
-        rc = err_sys(err, "cannot look at '%s'", path);
+        rc = err_sys(err, "cannot access '%s'", path);
     else if (!io_is_ours(dir, st.st_uid))
         rc = err_set(err, ERR_INPUT, "lock '%s' belongs to user %u, expected user %u", path,
                      (unsigned)st.st_uid, (unsigned)geteuid());

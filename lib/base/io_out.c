@@ -65,7 +65,7 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
     struct stat st;
 
     if (lstat(path, &st))
-        return errno == ENOENT ? 0 : err_sys(err, "cannot look for '%s'", path);
+        return errno == ENOENT ? 0 : err_sys(err, "cannot access '%s'", path);
     if (!force)
         return err_set(err, ERR_INPUT, "'%s' exists, expected a new name (or --force)", path);
     if ((st.st_mode & S_IFMT) != kind)
@@ -133,7 +133,8 @@ static int open_temp(const char *temp, const char *path, int *fd, struct err *er
         /* Nobody writes there now, and nobody's is what comes in its place. */
         if (again || (unlink(temp) && errno != ENOENT))
             return err_set(err, ERR_MISMATCH,
-                           "'%s' is another user's, or has another name: remove it", temp);
+                           "'%s' belongs to another user or has a second link: remove it",
+                           temp);
         close(*fd);
     }
 }
@@ -275,7 +276,7 @@ int io_open_log(const char *path, int special, FILE **file, struct err *err)
     if (fd < 0 || fstat(fd, &st))
         rc = err_sys(err, "cannot open log '%s'", path);
     else if ((!S_ISREG(st.st_mode)) != special)
-        rc = err_set(err, ERR_INPUT, "log '%s' is no regular file, expected one", path);
+        rc = err_set(err, ERR_INPUT, "log '%s' is not a regular file", path);
     else if (!special && (st.st_nlink != 1 || !io_is_ours(dir, st.st_uid)))
         rc = err_set(err, ERR_MISMATCH,
                      "log '%s' belongs to user %u and has %u names, expected user %u and one",
@@ -338,7 +339,7 @@ static int check_owner(const struct io_dir *dir, struct err *err)
     int rc = 0;
 
     if (fstat(dir->fd, &st))
-        rc = err_sys(err, "cannot look at '%s'", dir->temp);
+        rc = err_sys(err, "cannot access '%s'", dir->temp);
     else if (!io_is_ours(parent, st.st_uid))
         rc = err_set(err, ERR_MISMATCH, "'%s' belongs to user %u, expected user %u: remove it",
                      dir->temp, (unsigned)st.st_uid, (unsigned)geteuid());
@@ -355,7 +356,7 @@ static int take_over(const struct io_dir *dir, struct err *err)
     struct stat st;
 
     if (fstat(dir->fd, &st) || ((st.st_mode & 077) && fchmod(dir->fd, 0700)))
-        return err_sys(err, "cannot keep others out of '%s'", dir->temp);
+        return err_sys(err, "cannot restrict access to '%s'", dir->temp);
     return io_empty_dir(dir->fd, dir->temp, err);
 }
 
@@ -462,7 +463,7 @@ static int check_made(const struct io_dir *dir, int fd, struct err *err)
     struct stat a, b;
 
     if (fstat(dir->fd, &a) || fstat(fd, &b))
-        return err_sys(err, "cannot look at '%s'", dir->temp);
+        return err_sys(err, "cannot access '%s'", dir->temp);
     if (a.st_uid != b.st_uid)
         return err_set(err, ERR_MISMATCH, "'%s' belongs to user %u, expected user %u",
                        dir->temp, (unsigned)a.st_uid, (unsigned)b.st_uid);
@@ -555,8 +556,7 @@ int io_dir_commit(struct io_dir *dir, struct err *err)
     /* Who may rename what is there may have put another folder in the temporary's place. */
     int is = io_has_name(dir->fd, dir->path, err);
     if (is == 0)
-        err_set(err, ERR_MISMATCH, "'%s' is not what was written: somebody replaced it",
-                dir->path);
+        err_set(err, ERR_MISMATCH, "'%s' was replaced by another process", dir->path);
     rc = is == 1 ? sync_parent(dir->path, err) : -1;
     if (!there || is == 0) { /* where another is there, the old one stays */
         mem_free(dir->temp);

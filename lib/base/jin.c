@@ -39,7 +39,7 @@ int jin_take(struct jin *j, char c)
     }
     while (*s && (*s)[1] != c)
         s++;
-    return wrong(j, *s ? *s : "another sign");
+    return wrong(j, *s ? *s : "another character");
 }
 
 int jin_item(struct jin *j, char close, int *count)
@@ -154,7 +154,7 @@ static int plain(struct jin *j)
 int jin_text(struct jin *j)
 {
     if (jin_next(j) != '"')
-        return wrong(j, "a text");
+        return wrong(j, "a string");
     j->at++;
     j->word_bytes = 0;
     for (int c; (c = peek(j)) != '"';) {

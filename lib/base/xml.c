@@ -194,18 +194,18 @@ static int read_attr(struct parse *p, struct xml_node *node)
     p->at += n;
     blanks(p);
     if (!eat(p, "="))
-        return fail(p, "has the attribute '%.*s' without '='", n % 64, name);
+        return fail(p, "has the attribute '%.*s', expected '=' after it", n % 64, name);
     blanks(p);
     char quote = *p->at;
     if (quote != '"' && quote != '\'')
-        return fail(p, "has the value of '%.*s' without quotes", n % 64, name);
+        return fail(p, "has an unquoted value of '%.*s', expected quotes", n % 64, name);
     name[n] = 0;
     a->name = name;
     a->value = ++p->at;
     if (decode(p, quote == '"' ? "\"<" : "'<", &stop))
         return -1;
     if (*p->at != quote)
-        return fail(p, "has the value of '%.64s' without its end", name);
+        return fail(p, "has an unterminated value of '%.64s'", name);
     p->at++;
     *stop = 0;
     for (int i = 0; i < node->attrs; i++)
@@ -251,7 +251,7 @@ static int read_start(struct parse *p)
     if (n == 0)
         return fail(p, "has '<%.12s', expected an element", p->at);
     if (p->x->nodes && p->depth == 0)
-        return fail(p, "has a second element <%.*s> behind <%s>, expected one", n % 64, name,
+        return fail(p, "has a second element <%.*s> after <%s>, expected one", n % 64, name,
                     p->x->node->name);
     if (open_node(p, name, n, &node))
         return -1;
@@ -306,7 +306,7 @@ static int read_doctype(struct parse *p)
     char *end = strpbrk(p->at, "[>");
 
     if (p->x->nodes)
-        return fail(p, "has a document type behind <%s>, expected none", p->x->node->name);
+        return fail(p, "has a document type after <%s>, expected none", p->x->node->name);
     if (!end || *end == '[')
         return fail(p, "declares entities or elements of its own, expected none");
     return eat_until(p, ">");
@@ -316,7 +316,7 @@ static int read_doctype(struct parse *p)
 static int read_markup(struct parse *p)
 {
     if (eat(p, "!--"))
-        return eat_until(p, "-->") ? fail(p, "has a comment without its end") : 0;
+        return eat_until(p, "-->") ? fail(p, "has an unterminated comment") : 0;
     if (eat(p, "!DOCTYPE"))
         return read_doctype(p);
     if (*p->at == '!' || *p->at == '?')
@@ -347,7 +347,7 @@ static int read_all(struct parse *p)
 {
     eat(p, "\xef\xbb\xbf"); /* the mark that some editors put before UTF-8 */
     if (eat(p, "<?xml ") && eat_until(p, "?>"))
-        return fail(p, "has a declaration without its end");
+        return fail(p, "has an unterminated declaration");
     for (;;) {
         if (read_text(p))
             return -1;

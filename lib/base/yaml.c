@@ -84,13 +84,13 @@ int yaml_load(const struct yaml *y, const cyaml_schema_value_t *schema, void **o
     cyaml_err_t rc = cyaml_load_data((const uint8_t *)y->text, (size_t)y->bytes, &config,
                                      schema, &data, NULL);
     if (rc == CYAML_ERR_OOM)
-        return err_set(err, ERR_SYS, "cannot have memory to load '%s'", y->name);
+        return err_set(err, ERR_SYS, "out of memory loading '%s'", y->name);
     if (rc)
         return err_at(err, y->name, 0, NULL, "cannot be loaded: %s (%s)", cyaml_strerror(rc),
                       why.text);
     /* A mapping of optional keys, none of them given, loads as nothing. */
     if (!data)
-        return err_at(err, y->name, 0, NULL, "has no keys, expected some");
+        return err_at(err, y->name, 0, NULL, "has no keys, expected at least one");
     *out = data;
     return 0;
 }

@@ -450,10 +450,10 @@ static int fail_syntax(const struct walk *w, struct err *err)
     const char *what = p->problem ? p->problem : "it cannot be read";
 
     if (p->error == YAML_MEMORY_ERROR)
-        return err_set(err, ERR_SYS, "cannot have memory to read '%s'", w->y->name);
+        return err_set(err, ERR_SYS, "out of memory reading '%s'", w->y->name);
     int line = p->error == YAML_READER_ERROR ? line_of_byte(w->y, p->problem_offset)
                                              : (int)p->problem_mark.line + 1;
-    return err_at(err, w->y->name, line, NULL, "is no YAML: %s", what);
+    return err_at(err, w->y->name, line, NULL, "is not YAML: %s", what);
 }
 
 static void walk_init(struct walk *w, const struct yaml *y)

@@ -274,7 +274,7 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
     int rc = schedule_gen(&want, rank, &s, err);
     int sums = (int)(want.phases & SCHEDULE_REDUCE_SCATTER);
     if (rc == 0 && spec->redop == DTYPE_AVG && sums && sums != SCHEDULE_REDUCE_SCATTER)
-        rc = err_set(err, ERR_INPUT, "an average of a part of the ranks, expected a sum");
+        rc = err_set(err, ERR_INPUT, "an average over a part of the ranks, expected a sum");
     if (rc == 0) {
         coll_places(&c->layout, spec, rank, subchunks, &places);
         measure(c, &h);

@@ -195,7 +195,7 @@ static int check_keys(const struct config *c, const struct model_family *family)
     v = json_object_get(c->root, "quantization_config");
     if (v && !json_is_null(v))
         return KEY_FAIL(c, "quantization_config",
-                        "is there: quantized weights are not supported");
+                        "is present: quantized weights are not supported");
     return 0;
 }
 

@@ -153,7 +153,8 @@ static int check_rope(const struct config *c, const char *key, const struct mode
         return KEY_FAIL(c, key, "has high_freq_factor %g, expected above low_freq_factor %g",
                         r->high_freq_factor, r->low_freq_factor);
     if (r->type == MODEL_ROPE_DYNAMIC && m->head_dim <= 2)
-        return KEY_FAIL(c, key, "has type \"dynamic\", which a head_dim of 2 cannot have");
+        return KEY_FAIL(c, key,
+                        "has type \"dynamic\" with a head_dim of 2, expected 4 or more");
     if (r->type == MODEL_ROPE_YARN && r->theta <= 1)
         return KEY_FAIL(c, key, "has type \"yarn\" and rope_theta %g, expected above 1",
                         r->theta);
@@ -173,7 +174,7 @@ int keys_rope(const struct config *c, struct model *m)
         return -1;
     if (json_is_object(rope) && json_is_object(other) && json_object_size(rope) &&
         json_object_size(other) && !json_equal(rope, other))
-        return KEY_FAIL(c, key, "is not what rope_parameters says");
+        return KEY_FAIL(c, key, "differs from rope_parameters");
     if (!rope || json_is_null(rope) || (json_is_object(rope) && !json_object_size(rope))) {
         key = "rope_parameters";
         rope = other;

@@ -70,8 +70,9 @@ static int mark(const struct model *m, const char *list, char *marked, struct er
             if (fnmatch(p, m->tensor[i].name, 0) == 0)
                 hits += marked[i] = 1;
         if (!hits)
-            rc = err_set(err, ERR_INPUT, "pattern '%s' matches no tensor, expected one as '%s'",
-                         p, m->tensor[m->tensors / 2].name);
+            rc = err_set(err, ERR_INPUT,
+                         "pattern '%s' matches no tensor, expected one such as '%s'", p,
+                         m->tensor[m->tensors / 2].name);
     }
     return rc;
 }
@@ -86,7 +87,7 @@ static int by_patterns(struct model *m, const char *list, int trains, struct err
         left += !frozen[i];
     }
     if (rc == 0 && !left)
-        rc = err_set(err, ERR_INPUT, "nothing is left to train of %d tensors", m->tensors);
+        rc = err_set(err, ERR_INPUT, "no tensor of %d is left to train", m->tensors);
     if (rc == 0)
         model_units_close(m, frozen);
     mem_free(frozen);
@@ -123,9 +124,10 @@ static int mark_targets(const struct model *m, const char *targets, char *marked
             hits += marked[i] = 1;
         }
         if (!hits)
-            rc = err_set(err, ERR_INPUT,
-                         "target '%s' is no linear layer of the model, expected one as '%s'",
-                         word, strcmp(m->family, "gpt2") ? "q_proj" : "c_attn");
+            rc = err_set(
+                err, ERR_INPUT,
+                "target '%s' is not a linear layer of the model, expected one such as '%s'",
+                word, strcmp(m->family, "gpt2") ? "q_proj" : "c_attn");
     }
     return rc;
 }
@@ -181,7 +183,7 @@ static int read_lora(const char *text, struct lora_text *l, struct err *err)
                                                      : NULL;
         if (!to || *to) {
             err_set(err, ERR_INPUT, "'%s' %s, expected RANK[,alpha=A][,targets=WORD+WORD]", p,
-                    to ? "is there twice" : "is no part of it");
+                    to ? "is given twice" : "is unknown");
             mem_free(p);
             return -1;
         }
@@ -224,8 +226,8 @@ int model_train(struct model *m, const char *what, struct err *err)
         return 0;
     if (!m->unit)
         return err_set(err, ERR_INPUT,
-                       "the model is a number of parameters, expected a config.json's to say "
-                       "what of it trains");
+                       "the model is only a number of parameters, expected a config.json "
+                       "to select what trains");
     if (strncmp(what, "train=", 6) == 0)
         rc = by_patterns(m, what + 6, 1, err);
     else if (strncmp(what, "freeze=", 7) == 0)
@@ -234,7 +236,7 @@ int model_train(struct model *m, const char *what, struct err *err)
         rc = by_lora(m, what + 5, err);
     else
         rc = err_set(err, ERR_INPUT,
-                     "'%s' is not what trains, expected all, train=PATTERN, freeze=PATTERN or "
+                     "'%s', expected all, train=PATTERN, freeze=PATTERN or "
                      "lora=RANK",
                      what);
     if (rc == 0)

@@ -58,7 +58,7 @@ static int gen_all(struct schedule_spec spec, struct schedule *out, struct err *
     spec.holder = l.holder;
     if (pick_rows(&spec) > PICK_ROWS_MAX)
         rc = err_set(err, ERR_INPUT,
-                     "a schedule of %d ranks in %d sub-chunk%s, some %.0f rows, expected %d at"
+                     "a schedule of %d ranks in %d sub-chunk%s, about %.0f rows, expected %d at"
                      " most",
                      spec.groups->ranks, spec.subchunks, spec.subchunks == 1 ? "" : "s",
                      pick_rows(&spec), PICK_ROWS_MAX);
@@ -148,8 +148,8 @@ int pick_chunk_units(const struct schedule *s, int64_t *out, struct err *err)
     whole = whole < 1 << 20 ? whole * whole : LONG_VECTOR;
     if (whole >= LONG_VECTOR / s->subchunks)
         return err_set(err, ERR_INPUT,
-                       "chunks of %d ranks in such groups have no common measure that is not"
-                       " below 2^-42 of the vector",
+                       "chunks of %d ranks in these groups have no common divisor of at least"
+                       " 2^-42 of the vector",
                        s->groups.ranks);
     pick_chunk_elems(s, whole * s->subchunks, out);
     for (int c = 0; c < s->chunks; c++)

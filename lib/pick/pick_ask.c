@@ -153,8 +153,9 @@ int pick_ask_check(const struct pick_ask *a, struct err *err)
 {
     if (a->min_bytes < 1 || a->max_bytes > PICK_BYTES_MAX || a->min_bytes > a->max_bytes)
         return err_set(err, ERR_INPUT,
-                       "sizes from %" PRId64 " to %" PRId64 " bytes, expected 1 or more, the"
-                       " largest not below the smallest, nor above %" PRId64,
+                       "sizes from %" PRId64 " to %" PRId64
+                       " bytes, expected a smallest of 1 or"
+                       " more and a largest from there to %" PRId64,
                        a->min_bytes, a->max_bytes, PICK_BYTES_MAX);
     if (a->factor < 2)
         return err_set(err, ERR_INPUT, "factor %d, expected 2 or more", a->factor);

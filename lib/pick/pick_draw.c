@@ -25,7 +25,7 @@ static int check_rows(const struct schedule_spec *spec, struct err *err)
         return 0;
     return err_set(
         err, ERR_INPUT,
-        "a picture of %d ranks in %d sub-chunk%s, some %.0f rows, expected %d at most",
+        "a picture of %d ranks in %d sub-chunk%s, about %.0f rows, expected %d at most",
         spec->groups->ranks, spec->subchunks, spec->subchunks == 1 ? "" : "s", rows,
         SIM_DRAW_ROWS_MAX);
 }

@@ -102,7 +102,7 @@ static void say(const struct answer *a, double bytes, FILE *out)
     char shape[256];
 
     groups_print(&s->groups, shape, sizeof shape);
-    fprintf(out, "%s %s on %s: %s in %d sub-chunk%s\n", op ? op : "partial move",
+    fprintf(out, "%s %s on %s: %s in %d sub-chunk%s\n", op ? op : "partial collective",
             schedule_algo_name(s->algo), shape, units_bytes(&u, bytes), s->subchunks,
             s->subchunks == 1 ? "" : "s");
     fprintf(out, "time       %s\n", units_time(&u, s_));
@@ -116,8 +116,7 @@ static void say(const struct answer *a, double bytes, FILE *out)
         fprintf(out, " %s %.3f", a->topo.level[l].name, a->times.busy[l]);
     fprintf(out, "\n");
     if (!a->by_layout)
-        fprintf(out,
-                "(its segments are not those of the layouts: chunks were taken as equal)\n");
+        fprintf(out, "(segments differ from those of the layouts: chunks are assumed equal)\n");
 }
 
 static void say_json(const struct answer *a, int64_t bytes, FILE *out)

@@ -90,7 +90,7 @@ static int read_groups(struct reader *r, struct pick_table *t)
         ranks += m;
     }
     if (rc == 0 && ranks > GROUPS_RANKS_MAX)
-        rc = yaml_fail(r->y, "members", r->err, "are %" PRId64 " ranks, expected %d at most",
+        rc = yaml_fail(r->y, "members", r->err, "have %" PRId64 " ranks, expected at most %d",
                        ranks, GROUPS_RANKS_MAX);
     if (rc == 0)
         groups_init(&t->groups, (int)r->doc->members_count, members);
@@ -112,7 +112,7 @@ static int read_range(struct reader *r, int i, const struct pick_rule *before,
     if (follows && want == INT64_MAX)
         return yaml_fail(r->y, path_of(r, i, "op"), r->err,
                          "is '%s' as in rules[%d], which has no 'below_bytes' and so no rule"
-                         " behind it",
+                         " after it",
                          from->op, i - 1);
     if (to->from_bytes != want)
         return yaml_fail(r->y, r->path, r->err, "is %" PRId64 ", expected %" PRId64 ", %s",
@@ -150,7 +150,7 @@ static int read_timed(struct reader *r, int i, struct pick_rule *to)
     if (!from->timed)
         return 0;
     if (!from->time_s)
-        return yaml_fail(r->y, path_of(r, i, "timed"), r->err, "stands without 'time_s'");
+        return yaml_fail(r->y, path_of(r, i, "timed"), r->err, "is given without 'time_s'");
     to->measured = strcmp(from->timed, timed[1]) == 0;
     if (to->measured || strcmp(from->timed, timed[0]) == 0)
         return 0;
@@ -167,11 +167,11 @@ static int read_why(struct reader *r, int i, struct pick_rule *to)
     to->runner_up = SCHEDULE_AUTO;
     if (!from->at_bytes != !from->time_s)
         return yaml_fail(r->y, path_of(r, i, from->at_bytes ? "at_bytes" : "time_s"), r->err,
-                         "stands without '%s', expected both or neither",
+                         "is given without '%s', expected both or neither",
                          from->at_bytes ? "time_s" : "at_bytes");
     if (!from->runner_up != !from->runner_up_s || (from->runner_up && !from->at_bytes))
         return yaml_fail(r->y, path_of(r, i, from->runner_up ? "runner_up" : "runner_up_s"),
-                         r->err, "stands without '%s'",
+                         r->err, "is given without '%s'",
                          !from->runner_up     ? "runner_up"
                          : !from->runner_up_s ? "runner_up_s"
                                               : "time_s");
@@ -198,7 +198,7 @@ static int check_new_op(struct reader *r, int i, const struct pick_table *t)
 {
     if (t->rule[i - 1].below_bytes != INT64_MAX)
         return yaml_fail(r->y, path_of(r, i - 1, "below_bytes"), r->err,
-                         "is there, expected the last rule of an op without it");
+                         "is present, expected the last rule of an op without it");
     for (int k = 0; k < i; k++)
         if (t->rule[k].phases == t->rule[i].phases)
             return yaml_fail(r->y, path_of(r, i, "op"), r->err,
@@ -223,7 +223,8 @@ static int read_rule(struct reader *r, int i, struct pick_table *t)
         return yaml_fail(r->y, path_of(r, i, "algo"), r->err,
                          "is '%s', expected an algorithm of 'paro-sched ls'", from->algo);
     if (pick_check(&r->layout, to->phases, to->algo, &why))
-        return yaml_fail(r->y, path_of(r, i, "algo"), r->err, "cannot do it: %s", why.text);
+        return yaml_fail(r->y, path_of(r, i, "algo"), r->err, "cannot run this op: %s",
+                         why.text);
     return read_why(r, i, to);
 }
 
@@ -237,7 +238,7 @@ static int read_rules(struct reader *r, struct pick_table *t)
         rc = read_rule(r, i, t);
     if (rc == 0 && t->rule[n - 1].below_bytes != INT64_MAX)
         rc = yaml_fail(r->y, path_of(r, n - 1, "below_bytes"), r->err,
-                       "is there, expected the last rule of an op without it");
+                       "is present, expected the last rule of an op without it");
     return rc;
 }
 

@@ -127,8 +127,8 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
                        "--%s needs a model's config.json: 'params=' has no layers",
                        ask->keep ? "keep" : "recompute");
     if (c->trainable < 1)
-        return err_set(err, ERR_MISMATCH,
-                       "--trainable: less than one of %" PRId64 " parameters", m->params);
+        return err_set(err, ERR_MISMATCH, "--trainable: less than one parameter of %" PRId64,
+                       m->params);
     return 0;
 }
 
@@ -185,12 +185,13 @@ static int check_measured(struct plan_case *c, const struct plan_ask *ask, const
     if (other && !ask->memory_bytes && t->memory_bytes)
         return err_set(err, ERR_INPUT,
                        "--device: %s, but the fabric's memory (%" PRId64
-                       " bytes a rank) is that of its %s, expected --mem",
+                       " bytes per rank) is that of its %s, expected --mem",
                        is, t->memory_bytes, of);
     snprintf(c->rates_of, sizeof c->rates_of, "%s %s", of, dtype_name(t->compute_type));
-    snprintf(note, PLAN_NOTE,
-             "the fabric was measured on %s in %s: times on %s in %s are by those rates", of,
-             dtype_name(t->compute_type), is, dtype_name(c->compute_type));
+    snprintf(
+        note, PLAN_NOTE,
+        "the fabric was measured on %s in %s; times on %s in %s are predicted with those rates",
+        of, dtype_name(t->compute_type), is, dtype_name(c->compute_type));
     return 0;
 }
 

@@ -111,12 +111,14 @@ int plan_check(const char *log, const char *plan, struct plan_check *out, struct
     int rc = plan_read(&p, from, err);
 
     if (rc == 0 && !p.model.unit)
-        rc = err_set(err, ERR_INPUT, "plan '%s' is of a bare number of parameters", from);
+        rc = err_set(err, ERR_INPUT,
+                     "plan '%s' has only a number of parameters, expected a model's config",
+                     from);
     if (rc == 0)
         rc = plan_log_read(&l, path, err);
     if (rc == 0 && compared_of(&l) == 0)
         rc = err_set(err, ERR_INPUT,
-                     "log '%s' has no step behind the first one, which is not counted", path);
+                     "log '%s' has no step after the first, which is not counted", path);
     if (rc == 0)
         compare(out, &l, &p);
     plan_log_release(&l);
@@ -134,7 +136,7 @@ int plan_check_refuse(const struct plan_check *c, struct err *err)
         i++;
     return err_set(err, ERR_MISMATCH, "%s: %.0f measured, %.0f predicted%s", measures[i].name,
                    c->measured[i], c->predicted[i],
-                   c->exact ? " (with exact sums f64 travels)" : "");
+                   c->exact ? " (a run with --exact sends f64)" : "");
 }
 
 static const char *value_text(int i, double v, char text[32])
@@ -155,9 +157,9 @@ void plan_check_print(const struct plan_check *c, FILE *out)
     char name[4], predicted[32], measured[32];
 
     plan_strategy_name(c->strategy, name);
-    fprintf(out, "%s, medians of %" PRId64 " step%s behind the first\n", name, c->steps,
+    fprintf(out, "%s, medians of %" PRId64 " step%s after the first\n", name, c->steps,
             c->steps == 1 ? "" : "s");
-    fprintf(out, "%-12s %14s %14s %9s\n", "", "predicted", "measured", "of it");
+    fprintf(out, "%-12s %14s %14s %9s\n", "", "predicted", "measured", "ratio");
     for (int i = 0; i < PLAN_MEASURES; i++) {
         fprintf(out, "%-12s %14s %14s", measures[i].name,
                 value_text(i, c->predicted[i], predicted),
@@ -169,9 +171,9 @@ void plan_check_print(const struct plan_check *c, FILE *out)
         fprintf(out, "%s\n", c->differs >> i & 1 ? "  differs" : "");
     }
     if (c->predicted[PLAN_COMPUTE_S] <= 0)
-        fputs("the plan knows no compute rate: its times are communication alone\n", out);
+        fputs("the plan has no compute rate: its times are communication only\n", out);
     if (c->exact)
-        fputs("exact sums: f64 travels, which no plan counts\n", out);
+        fputs("the run used --exact, which sends f64: plans do not count that\n", out);
 }
 
 void plan_check_print_json(const struct plan_check *c, FILE *out)

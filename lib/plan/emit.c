@@ -148,12 +148,12 @@ static void remark_strategy(struct plan_emission *e, const char *title)
         plan_emit_remark(e, "%s on %s ranks, as planned by paro-plan", runs, shape);
         return;
     }
-    plan_emit_remark(e, "%s on %s ranks: paro-plan has planned %s, which %s cannot run", runs,
-                     shape, planned, title);
-    plan_emit_remark(e, "predicted: %s a step in place of %s", units_time(&a, e->runs->step_s),
+    plan_emit_remark(e, "%s on %s ranks: paro-plan chose %s, which %s cannot run", runs, shape,
+                     planned, title);
+    plan_emit_remark(e, "predicted: %s per step instead of %s", units_time(&a, e->runs->step_s),
                      units_time(&b, best->step_s));
     plan_emit_remark(
-        e, "predicted: %s a rank in place of %s%s", units_bytes(&a, e->runs->memory.total),
+        e, "predicted: %s per rank instead of %s%s", units_bytes(&a, e->runs->memory.total),
         units_bytes(&b, best->memory.total), e->runs->feasible ? "" : ": DOES NOT FIT");
 }
 

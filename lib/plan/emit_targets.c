@@ -210,7 +210,7 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
         "\n"
         "\n"
         "def shard(model):\n"
-        "    \"\"\"Each layer is a unit; the embedding and the head go with the root.\"\"\"\n"
+        "    \"\"\"Each layer is a unit; the embedding and the head belong to the root.\"\"\"\n"
         "    options = dict(mesh=mesh, mp_policy=policy, reshard_after_forward=%s)\n"
         "    for layer in model.model.layers:\n"
         "        fully_shard(layer, **options)\n"
@@ -235,12 +235,12 @@ static void remark_megatron(struct plan_emission *e, int fsdp)
 {
     const struct plan_case *c = &e->search->at;
 
-    plan_emit_remark(e,
-                     "the model's own flags (--num-layers, ...) and the data's are not here");
+    plan_emit_remark(
+        e, "the model's own flags (--num-layers, ...) and the data's are not included");
     if (c->keep)
         plan_emit_remark(e, "not expressed: parameters kept from forward to backward");
     if (!fsdp && c->grad_type == DTYPE_F32 && c->wire_type == DTYPE_BF16)
-        plan_emit_remark(e, "not expressed: sums in f32 that travel in bf16; they travel in "
+        plan_emit_remark(e, "not expressed: f32 sums sent as bf16; they are sent as "
                             "f32");
 }
 

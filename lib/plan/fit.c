@@ -213,14 +213,14 @@ static void say_fit(const struct plan_search *s, const struct plan_advice *a, ch
     plan_strategy_name(fit->strategy, name);
     if (fit->fits) {
         snprintf(text, 320, "%s%s%s would fit on %s",
-                 relief[0] ? "no more groups would help, but with " : "", relief,
+                 relief[0] ? "more groups would not help, but with " : "", relief,
                  relief[0] ? " it" : name, fabric_text(s, fit, shape));
         return;
     }
     const char *what = plan_memory_heaviest(&a->as_asked.memory, &bytes);
-    snprintf(text, 320, "no more groups would help%s%s: %s remain, %s of it %s",
-             relief[0] ? ", nor " : "", relief, units_bytes(&left, a->as_asked.memory.total),
-             units_bytes(&most, bytes), what);
+    snprintf(text, 320, "more groups would not help%s%s: %s remain, %s of it %s",
+             relief[0] ? ", nor would " : "", relief,
+             units_bytes(&left, a->as_asked.memory.total), units_bytes(&most, bytes), what);
 }
 
 int plan_fit_refuse(const struct plan_search *s, const struct plan_advice *a, struct err *err)
@@ -233,10 +233,11 @@ int plan_fit_refuse(const struct plan_search *s, const struct plan_advice *a, st
 
     plan_strategy_name(p->strategy, name);
     say_fit(s, a, more);
-    return err_set(
-        err, ERR_MISMATCH, "no feasible plan: %s%s needs %s per rank (%s of it %s), has %s; %s",
-        name, s->fixed ? "" : ", the smallest,", units_bytes(&need, p->memory.total),
-        units_bytes(&most, bytes), what, units_bytes(&have, s->at.memory_bytes), more);
+    return err_set(err, ERR_MISMATCH,
+                   "no feasible plan: %s%s needs %s per rank (%s of it %s), ranks have %s; %s",
+                   name, s->fixed ? "" : ", the smallest,", units_bytes(&need, p->memory.total),
+                   units_bytes(&most, bytes), what, units_bytes(&have, s->at.memory_bytes),
+                   more);
 }
 
 static void put_fit(struct jout *j, const char *key, const struct plan_fit *fit)

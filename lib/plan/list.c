@@ -87,7 +87,7 @@ static void put_checkpoint(const struct plan_search *s, FILE *out)
     struct units all, one, time, rate;
 
     if (s->storage_Bps > 0)
-        fprintf(out, "checkpoint %s, %s of a rank, %s at %s of a host\n",
+        fprintf(out, "checkpoint %s, %s per rank, %s at %s per host\n",
                 units_bytes(&all, c->bytes), units_bytes(&one, c->rank_bytes),
                 units_time(&time, c->s), units_rate(&rate, s->storage_Bps));
 }
@@ -106,19 +106,19 @@ void plan_list_title(const struct plan_search *s, FILE *out)
     if (plan_search_level(s) >= 0)
         fprintf(out, ", level %d", plan_search_level(s));
     fprintf(out, ", memory %s per rank",
-            c->memory_bytes > 0 ? units_bytes(&limit, c->memory_bytes) : "not known");
+            c->memory_bytes > 0 ? units_bytes(&limit, c->memory_bytes) : "unknown");
     if (c->device != DEVICE_CPU)
         fprintf(out, " on %s", plan_device_name(c->device));
     if (m->unit)
         fprintf(out, ", micro-batch %d x %d", c->micro_batch, c->seq);
     fprintf(out, ", accum %d", c->accum);
     if (c->keep >= PLAN_KEEP_ALL)
-        fputs(", all kept", out);
+        fputs(", keep all", out);
     else if (c->keep)
-        fprintf(out, ", %d kept", c->keep);
+        fprintf(out, ", keep %d", c->keep);
     fputs(c->recompute ? ", recomputed\n" : "\n", out);
     if (m->unit && !(c->topo->flops > 0))
-        fputs("the fabric tells no compute rate: times are communication alone\n", out);
+        fputs("the fabric has no compute rate: times are communication only\n", out);
     put_others(s, out);
     put_checkpoint(s, out);
 }

@@ -55,10 +55,10 @@ static int read_step(const struct plan_log *l, json_t *v, const char *name, int 
     *out = json_number_value(v);
     if (!json_is_integer(v) || *out < 1 || *out > STEP_MAX)
         return err_at(err, name, line, keys[PLAN_STEP],
-                      "is absent or no whole number from 1 to 1e12, as a run's log has it");
+                      "is missing or not a whole number from 1 to 1e12");
     if (*out <= last)
         return err_at(err, name, line, keys[PLAN_STEP],
-                      "is %.0f behind step %.0f, expected a later one", *out, last);
+                      "is %.0f after step %.0f, expected a later step", *out, last);
     return 0;
 }
 
@@ -67,11 +67,10 @@ static int read_numbers(const struct plan_log *l, json_t *o, const char *name, i
 {
     for (int i = 0; i < PLAN_MEASURES; i++)
         if (read_measure(json_object_get(o, keys[i]), &v[i]))
-            return err_at(err, name, line, keys[i],
-                          "is absent or no number from 0 on, as a run's log has it");
+            return err_at(err, name, line, keys[i], "is missing or not a number from 0 on");
     for (int i = PLAN_LOSS; i <= PLAN_EVAL_LOSS; i++)
         if (read_loss(json_object_get(o, keys[i]), &v[i]))
-            return err_at(err, name, line, keys[i], "is no number, nor null");
+            return err_at(err, name, line, keys[i], "is neither a number nor null");
     return read_step(l, json_object_get(o, keys[PLAN_STEP]), name, line, &v[PLAN_STEP], err);
 }
 
@@ -82,9 +81,10 @@ static int read_object(struct plan_log *l, json_t *o, const char *name, int line
     size_t n = (size_t)l->steps;
 
     if (!json_is_object(o))
-        return err_at(err, name, line, NULL, "is no object, expected a step of a run's log");
+        return err_at(err, name, line, NULL,
+                      "is not an object, expected a step of a run's log");
     if (l->steps == PLAN_LOG_STEPS_MAX)
-        return err_at(err, name, line, NULL, "is beyond the %d steps that are read",
+        return err_at(err, name, line, NULL, "has more than %d steps, expected fewer",
                       PLAN_LOG_STEPS_MAX);
     if (read_numbers(l, o, name, line, v, err))
         return -1;
@@ -106,7 +106,7 @@ static int read_line(struct plan_log *l, const char *text, size_t bytes, const c
     json_t *o = jtree_load(text, (int64_t)bytes, &why);
 
     if (!o)
-        return err_at(err, name, line, NULL, "is no JSON: %s", why.text);
+        return err_at(err, name, line, NULL, "is not JSON: %s", why.text);
     int rc = read_object(l, o, name, line, err);
     json_decref(o);
     return rc;

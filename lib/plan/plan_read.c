@@ -267,7 +267,7 @@ static int take_ranks(int *group_of, int ranks, const struct yaml *y, const stru
                                  rank, group_of[rank]);
             if (rank < before)
                 return yaml_fail(y, key, err,
-                                 "is rank %" PRId64 " behind %" PRId64
+                                 "is rank %" PRId64 " after %" PRId64
                                  ", expected ascending ranks",
                                  rank, before);
             group_of[rank] = (int)k;
@@ -310,7 +310,7 @@ static int take_model(struct plan *p, const struct yaml *y, const struct doc *do
         return yaml_fail(y, "model", err, "has %s, expected 'config' or 'params'",
                          m->params ? "both" : "neither");
     if (m->params && m->trains)
-        return yaml_fail(y, "model.trains", err, "stands beside 'params', expected 'config'");
+        return yaml_fail(y, "model.trains", err, "is given with 'params', expected 'config'");
     if (m->params) {
         snprintf(text, sizeof text, "params=%s", m->params);
         if (model_read(&p->model, text, &why))

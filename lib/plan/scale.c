@@ -100,7 +100,7 @@ static void put_head(const struct plan_scale *s, int batch, FILE *out)
     struct units params;
     char name[4];
 
-    fprintf(out, "predicted tokens/s of %s parameters, %d tokens a sequence",
+    fprintf(out, "predicted tokens/s of %s parameters, %d tokens per sequence",
             units_count(&params, (double)c->model->params), c->seq);
     if (!batch)
         fprintf(out, ", micro-batch %d, accum %d on every rank", c->micro_batch, c->accum);

@@ -85,7 +85,7 @@ static void put_titles(struct svg *svg, const struct plan_scale *s, const char *
     char text[160];
 
     svg_text(svg, MARGIN, MARGIN + 12, &(struct svg_font){.size = 15, .bold = 1}, title);
-    int n = snprintf(text, sizeof text, "%s of %s parameters, %d tokens a sequence, ",
+    int n = snprintf(text, sizeof text, "%s of %s parameters, %d tokens per sequence, ",
                      first->at.model->family,
                      units_count(&params, (double)first->at.model->params), first->at.seq);
     if (first->auto_batch || first->auto_accum)
@@ -115,7 +115,7 @@ static void put_charts(struct svg *svg, const struct picture *p, double top)
                        .box = {MARGIN + wide + GAP, top, wide, HIGH},
                        .title = "each rank",
                        .x = ranks,
-                       .y = {.name = "tokens/s of a rank, predicted", .unit = units_count},
+                       .y = {.name = "tokens/s per rank, predicted", .unit = units_count},
                        .count = p->lines,
                        .series = p->each});
 }

@@ -282,7 +282,7 @@ int plan_search(struct plan_search *s, struct err *err)
     if (s->auto_batch && !s->at.model->unit)
         return err_set(err, ERR_INPUT,
                        "a search for the micro-batch needs a model's config.json: "
-                       "'params=' has no activations to weigh");
+                       "'params=' has no activations");
     for (int i = 0; i < boundaries_of(&asked); i++) {
         struct plan_tally *t = tallies_at(&asked, &i, 1);
         take_boundary(s, &asked, i, t, 1);

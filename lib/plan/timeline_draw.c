@@ -5,9 +5,9 @@
  *
  *     title, totals, legend
  *               0        20 ms      40 ms
- *     compute   [u][F0][F1]....[B1][B0]
- *     syncs        [s0][s1]
- *     gathers      [p0][p1]
+ *     compute     [u][F0][F1]....[B1][B0]
+ *     param sync     [s0][s1]
+ *     gather         [p0][p1]
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,17 +26,21 @@ static const char *const INK = "#444444", *const GRID = "#d8d8d8";
 /* The rows, from above, and what each lane is called. */
 static const int order[PLAN_LANES] = {PLAN_LANE_COMPUTE, PLAN_SYNC, PLAN_GATHER, PLAN_REDUCE,
                                       PLAN_BOUNDARY};
-static const char *const names[PLAN_LANES] = {[PLAN_GATHER] = "gathers",
-                                              [PLAN_REDUCE] = "reduces",
-                                              [PLAN_BOUNDARY] = "boundaries",
-                                              [PLAN_SYNC] = "syncs",
-                                              [PLAN_LANE_COMPUTE] = "compute"};
+static const struct {
+    const char *id, *name; /* in JSON, as in the traces of paro-train; for people */
+} lanes[PLAN_LANES] = {[PLAN_GATHER] = {"gathers", "gather"},
+                       [PLAN_REDUCE] = {"reduces", "reduce"},
+                       [PLAN_BOUNDARY] = {"boundaries", "conversion"},
+                       [PLAN_SYNC] = {"syncs", "param sync"},
+                       [PLAN_LANE_COMPUTE] = {"compute", "compute"}};
 
 static const struct look {
-    const char *name;
+    const char *id, *name;
     int colour;
-} looks[] = {{"update", 2}, {"forward", 0}, {"backward", 1}, {"gradient put by", 7},
-             {"sync", 4},   {"gather", 3},  {"reduce", 5},   {"boundary", 6}};
+} looks[] = {{"update", "update", 2},     {"forward", "forward", 0},
+             {"backward", "backward", 1}, {"gradient put by", "accumulate", 7},
+             {"sync", "param sync", 4},   {"gather", "gather", 3},
+             {"reduce", "reduce", 5},     {"boundary", "conversion", 6}};
 
 static const struct look *look_of(const struct plan_piece *p)
 {
@@ -98,7 +102,7 @@ static void draw_piece(struct picture *p, int row, const struct plan_piece *piec
     struct units from, took;
     char tip[200];
 
-    snprintf(tip, sizeof tip, "%s %.80s, %s from %s on", look->name, name,
+    snprintf(tip, sizeof tip, "%s %.80s: %s, starts at %s", look->name, name,
              units_time(&took, piece->end_s - piece->start_s),
              units_time(&from, piece->start_s));
     svg_rect(&p->svg, (struct svg_box){x, y_of(row), w > 3 ? w - 0.5 : w, HIGH},
@@ -113,7 +117,7 @@ static void draw_lanes(struct picture *p)
 {
     for (int row = 0; row < PLAN_LANES; row++) {
         svg_text(&p->svg, LEFT - 8, y_of(row) + HIGH / 2 + 4,
-                 &(struct svg_font){.anchor = SVG_END, .colour = INK}, names[order[row]]);
+                 &(struct svg_font){.anchor = SVG_END, .colour = INK}, lanes[order[row]].name);
         for (int i = 0; i < p->line->pieces; i++)
             if (p->line->piece[i].lane == order[row])
                 draw_piece(p, row, &p->line->piece[i]);
@@ -141,18 +145,19 @@ static void draw_words(struct picture *p)
     char name[4], text[200];
 
     plan_strategy_name(p->search->list[p->search->best].strategy, name);
-    snprintf(text, sizeof text, "%s: a predicted step, from update to update", name);
+    snprintf(text, sizeof text, "%s: predicted step, from update to update", name);
     svg_text(&p->svg, MARGIN, 28, &(struct svg_font){.size = 15, .bold = 1}, text);
-    snprintf(text, sizeof text,
-             "%s parameters, %d ranks, micro-batch %d x %d, accum %d: step %s, computing alone "
-             "%s, waiting %s",
-             units_count(&u, (double)c->model->params), c->topo->groups.ranks, c->micro_batch,
-             c->seq, c->accum, units_time(&step, t->step_s), units_time(&compute, t->compute_s),
-             units_time(&waited, t->waited_s));
+    snprintf(
+        text, sizeof text,
+        "%s parameters, %d ranks, micro-batch %d x %d, accum %d: step %s, compute only %s, "
+        "waiting %s",
+        units_count(&u, (double)c->model->params), c->topo->groups.ranks, c->micro_batch,
+        c->seq, c->accum, units_time(&step, t->step_s), units_time(&compute, t->compute_s),
+        units_time(&waited, t->waited_s));
     svg_text(&p->svg, MARGIN, 48, &(struct svg_font){.colour = INK}, text);
     if (c->accum <= t->micros)
         return;
-    snprintf(text, sizeof text, "%d micro-steps like the last but one are left out",
+    snprintf(text, sizeof text, "%d micro-steps like the second to last are omitted",
              c->accum - t->micros);
     svg_text(&p->svg, MARGIN, 66, &(struct svg_font){.colour = INK}, text);
 }
@@ -161,7 +166,7 @@ void plan_timeline_draw(const struct plan_search *s, const struct plan_timeline 
 {
     struct picture p = {.search = s, .line = t};
 
-    svg_open(&p.svg, out, WIDTH, y_of(PLAN_LANES) + FOOT, "a predicted step");
+    svg_open(&p.svg, out, WIDTH, y_of(PLAN_LANES) + FOOT, "predicted step");
     draw_words(&p);
     draw_legend(&p);
     draw_axis(&p);
@@ -191,21 +196,21 @@ void plan_timeline_print(const struct plan_search *s, const struct plan_timeline
         piece[i] = &t->piece[i];
     qsort(piece, (size_t)t->pieces, sizeof *piece, by_begin);
     plan_strategy_name(s->list[s->best].strategy, name);
-    fprintf(out, "%s: a predicted step of %s, computing alone %s, waiting %s\n", name,
+    fprintf(out, "%s: predicted step %s, compute only %s, waiting %s\n", name,
             units_time(&step, t->step_s), units_time(&compute, t->compute_s),
             units_time(&waited, t->waited_s));
     if (s->at.accum > t->micros)
-        fprintf(out, "%d micro-steps like the last but one are left out\n",
+        fprintf(out, "%d micro-steps like the second to last are omitted\n",
                 s->at.accum - t->micros);
-    fprintf(out, "%12s %12s %-11s %-16s %6s  %s\n", "begin ms", "end ms", "lane", "what",
+    fprintf(out, "%12s %12s %-11s %-16s %6s  %s\n", "start ms", "end ms", "lane", "operation",
             "micro", "unit");
     for (int i = 0; i < t->pieces; i++) {
         char micro[16] = "-";
         if (piece[i]->micro >= 0)
             snprintf(micro, sizeof micro, "%d", piece[i]->micro);
         fprintf(out, "%12.3f %12.3f %-11s %-16s %6s  %s\n", 1e3 * piece[i]->start_s,
-                1e3 * piece[i]->end_s, names[piece[i]->lane], look_of(piece[i])->name, micro,
-                unit_name(&p, piece[i]->unit));
+                1e3 * piece[i]->end_s, lanes[piece[i]->lane].name, look_of(piece[i])->name,
+                micro, unit_name(&p, piece[i]->unit));
     }
     mem_free(piece);
 }
@@ -230,8 +235,8 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
     for (int i = 0; i < t->pieces; i++) {
         const struct plan_piece *piece = &t->piece[i];
         jout_open(&j, NULL, '{');
-        jout_text(&j, "lane", names[piece->lane]);
-        jout_text(&j, "what", look_of(piece)->name);
+        jout_text(&j, "lane", lanes[piece->lane].id);
+        jout_text(&j, "what", look_of(piece)->id);
         jout_text(&j, "unit", unit_name(&p, piece->unit));
         if (piece->micro >= 0)
             jout_int(&j, "micro_step", piece->micro);

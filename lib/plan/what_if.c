@@ -197,7 +197,7 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
 
     fprintf(out, "%-18s ", names[dial][more]);
     if (!c->searched) {
-        fputs(dial == PLAN_DIAL_ACCUM ? "searched\n" : "no limit is known\n", out);
+        fputs(dial == PLAN_DIAL_ACCUM ? "searched\n" : "no known limit\n", out);
         return;
     }
     if (!c->found) {

@@ -139,7 +139,7 @@ static void put_because(const struct plan_search *s, const struct plan_why *w, i
         put_tie(s, i, out);
         return;
     case PLAN_BINDS_CHOICE:
-        fputs("better, but not asked for\n", out);
+        fputs("better, but not requested\n", out);
         return;
     case PLAN_BINDS_TOGETHER:
         fputs("no term alone\n", out);

@@ -385,16 +385,15 @@ static int check_before(const struct msccl *m, struct err *err)
     const struct schedule *s = m->s;
 
     if (!coll_name(s->phases))
-        return err_set(
-            err, ERR_INPUT,
-            "a part of an operation, which MSCCL has no name for: expected all-gather,"
-            " reduce-scatter, all-reduce or broadcast");
+        return err_set(err, ERR_INPUT,
+                       "a partial collective, which MSCCL cannot name: expected all-gather,"
+                       " reduce-scatter, all-reduce or broadcast");
     if (s->groups.ranks < 2)
         return err_set(err, ERR_INPUT, "1 rank, expected 2 or more for MSCCL");
     if (m->span > PLACES_MAX / s->groups.ranks)
         return err_set(err, ERR_INPUT,
                        "%d ranks with %" PRId64
-                       " chunks each, expected %d together at most for MSCCL",
+                       " chunks each, expected at most %d in total for MSCCL",
                        s->groups.ranks, m->span, PLACES_MAX);
     return 0;
 }
@@ -416,7 +415,7 @@ static int lay_out(struct msccl *m, struct err *err)
         if (used[r] != used[0])
             rc = err_set(err, ERR_INPUT,
                          "blocks of %" PRId64 " and %" PRId64 " chunks on ranks 0 and %d,"
-                         " expected as many on each for MSCCL",
+                         " expected equal numbers for MSCCL",
                          used[0], used[r], r);
     if (rc == 0 && total > OFFSET_MAX)
         rc = err_set(err, ERR_INPUT,
@@ -448,16 +447,17 @@ static int check_block(struct msccl *m, int rank, struct block *b, struct err *e
         return 0;
     return err_set(
         err, ERR_INPUT, "%d steps in a threadblock of rank %d, expected at most %d for MSCCL%s",
-        at, rank, STEPS_MAX, m->s->subchunks > 1 ? ": fewer --chunks are fewer steps" : "");
+        at, rank, STEPS_MAX, m->s->subchunks > 1 ? "; lower --chunks for fewer steps" : "");
 }
 
 static int check_after(struct msccl *m, struct err *err)
 {
     if (m->over)
-        return err_set(err, ERR_INPUT,
-                       "a rank with more than %d peers and ways to them, expected as many"
-                       " threadblocks at most for MSCCL",
-                       BLOCKS_MAX);
+        return err_set(
+            err, ERR_INPUT,
+            "a rank needs more than %d threadblocks, one per peer and direction: MSCCL"
+            " allows no more",
+            BLOCKS_MAX);
     for (int r = 0; r < m->s->groups.ranks; r++) {
         struct gpu *g = &m->gpu[r];
         if (g->scratch > OFFSET_MAX)

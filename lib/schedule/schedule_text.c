@@ -196,7 +196,7 @@ static int read_phases(struct reader *r, struct schedule *s)
         s->phases |= 1u << i;
     }
     if (s->phases > SCHEDULE_BROADCAST)
-        return bad(r, "broadcast", "no other phase beside it");
+        return bad(r, "broadcast", "no other phase with it");
     return 0;
 }
 

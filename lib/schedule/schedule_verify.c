@@ -183,7 +183,7 @@ static int begin(struct proof *p, int chunk, struct err *err)
     int64_t words = (int64_t)p->places * p->words;
     if (words > SETS_BYTES_MAX / 8)
         return err_set(err, ERR_INPUT,
-                       "chunk %d is at %d places of %d ranks: its proof takes %" PRId64
+                       "chunk %d has %d slots on %d ranks: its proof needs %" PRId64
                        " MiB, expected at most %" PRId64,
                        chunk, p->places, s->groups.ranks, words >> 17, SETS_BYTES_MAX >> 20);
     if (words > p->set_words) {
@@ -220,17 +220,17 @@ static int take_row(struct proof *p, int64_t at, struct err *err)
 
     if (p->write_step[src] == row->step || p->write_step[dst] == row->step ||
         p->read_step[dst] == row->step)
-        return wrong(err, at, row, "another row of this step touches the same place");
+        return wrong(err, at, row, "another row of this step uses the same slot");
     if (set_count(from, p->words) == 0)
-        return wrong(err, at, row, "sends what is not there");
+        return wrong(err, at, row, "sends from an empty slot");
     if (row->op == SCHEDULE_COPY) {
         memcpy(to, from, (size_t)p->words * 8);
     } else {
         if (set_count(to, p->words) == 0)
-            return wrong(err, at, row, "adds onto an empty place");
+            return wrong(err, at, row, "adds to an empty slot");
         for (int w = 0; w < p->words; w++) {
             if (from[w] & to[w])
-                return wrong(err, at, row, "adds a contribution that is there already");
+                return wrong(err, at, row, "adds a contribution twice");
             to[w] |= from[w];
         }
     }
@@ -283,13 +283,13 @@ static int check_row(const struct schedule *s, int64_t at, struct err *err)
     int n = s->groups.ranks, rooms = s->chunks * (1 + s->planes);
 
     if (row->src < 0 || row->src >= n || row->dst < 0 || row->dst >= n)
-        return wrong(err, at, row, "the ends must be ranks of the shape");
+        return wrong(err, at, row, "source and destination must be ranks of the shape");
     if (row->chunk < 0 || row->chunk >= rooms || row->into < 0 || row->into >= rooms)
         return wrong(err, at, row, "the chunk is out of range");
     if (row->chunk % s->chunks != row->into % s->chunks)
-        return wrong(err, at, row, "both ends must be places of one chunk");
+        return wrong(err, at, row, "source and destination must be slots of one chunk");
     if (row->src == row->dst && row->chunk == row->into)
-        return wrong(err, at, row, "a row must move between two places");
+        return wrong(err, at, row, "source and destination must differ");
     if (row->lane < 0 || row->lane >= s->lanes || row->step < 0 || row->step >= s->steps)
         return wrong(err, at, row, "the lane or the step is out of range");
     if (at && row->step < row[-1].step)

@@ -95,10 +95,10 @@ static struct svg_box box_of(const struct sim_timeline *t, const struct sim_stri
 static void tip_of(const struct sim_bar *b, char *text, size_t room)
 {
     struct units bytes, from, to;
-    char part[48] = "several parts";
+    char part[48] = "several shards";
 
     if (b->part != SIM_MIXED)
-        snprintf(part, sizeof part, "part of group %d", b->part);
+        snprintf(part, sizeof part, "shard of group %d", b->part);
     units_bytes(&bytes, (double)b->bytes);
     units_time(&from, b->start);
     units_time(&to, b->end);
@@ -265,7 +265,7 @@ static void paint_ranks(struct sim_timeline *t)
 
 static void paint_lanes(struct sim_timeline *t)
 {
-    static const char *const names[] = {"lane", "inside", "across", "mixed"};
+    static const char *const names[] = {"lane", "intra", "inter", "mixed"};
 
     for (int k = 0; k < t->strips && t->lane_h >= 9; k++) {
         const struct sim_strip *strip = &t->strip[k];
@@ -314,8 +314,8 @@ static double paint_parts(struct sim_timeline *t, double x, double y)
     int count = t->p->schedule->groups.count;
     char text[48];
 
-    svg_text(&t->svg, x, y, &(struct svg_font){0}, "the part of group");
-    x += svg_text_width("the part of group", 11);
+    svg_text(&t->svg, x, y, &(struct svg_font){0}, "shard of group");
+    x += svg_text_width("shard of group", 11);
     for (int k = 0; k < count && count <= SVG_COLOURS; k++) {
         snprintf(text, sizeof text, "%d", k);
         x = swatch(t, x, y, colour_of(t, k).text, text);
@@ -336,14 +336,14 @@ static void paint_legend(struct sim_timeline *t)
 
     x = paint_parts(t, x, y) + 10;
     if (is_mixed(t))
-        x = swatch(t, x, y, SEVERAL, "several parts");
-    x = two_swatch(t, x, y, 1, "to another group");
-    x = two_swatch(t, x, y, LIGHT, "inside a group");
+        x = swatch(t, x, y, SEVERAL, "several shards");
+    x = two_swatch(t, x, y, 1, "inter-group");
+    x = two_swatch(t, x, y, LIGHT, "intra-group");
     svg_rect(&t->svg, (struct svg_box){x, y - 9, 16, 7}, &(struct svg_pen){.fill = "#999999"},
              NULL);
     svg_rect(&t->svg, (struct svg_box){x + 4, y - 1.5, 16, 3.5},
              &(struct svg_pen){.fill = "#999999"}, NULL);
-    svg_text(&t->svg, x + 25, y, &(struct svg_font){0}, "sent, and thinner below it received");
+    svg_text(&t->svg, x + 25, y, &(struct svg_font){0}, "thick: sent, thin: received");
 }
 
 static void title_of(const struct sim_timeline *t, char *text, size_t room)
@@ -357,7 +357,7 @@ static void title_of(const struct sim_timeline *t, char *text, size_t room)
     if (has_bound(t) && t->p->times->time_s > 0)
         snprintf(bound, sizeof bound, ", %.3f of the cut bound",
                  t->p->bound_s / t->p->times->time_s);
-    snprintf(text, room, "%s, %s, %s, %s: %s%s", op ? op : "partial move",
+    snprintf(text, room, "%s, %s, %s, %s: %s%s", op ? op : "partial collective",
              schedule_algo_name(s->algo), shape,
              units_bytes(&whole, (double)sim_picture_bytes(t->p)),
              units_time(&time, t->p->times->time_s), bound);
@@ -370,7 +370,8 @@ static void describe(const struct sim_timeline *t, char *text, size_t room)
     struct units port, latency, inside, latency_inside;
 
     snprintf(text, room,
-             "%d rank%s in %d group%s, %d sub-chunk%s, %d steps, %" PRId64 " messages; inside"
+             "%d rank%s in %d group%s, %d sub-chunk%s, %d steps, %" PRId64
+             " messages; intra-group"
              " %s and %s, slowest port %s and %s",
              s->groups.ranks, s->groups.ranks == 1 ? "" : "s", s->groups.count,
              s->groups.count == 1 ? "" : "s", s->subchunks, s->subchunks == 1 ? "" : "s",

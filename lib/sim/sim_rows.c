@@ -235,8 +235,8 @@ int sim_rows_init(struct sim *x, const struct schedule *s, const struct topo *t,
         groups_print(&t->groups, have, sizeof have);
         groups_print(&s->groups, want, sizeof want);
         return err_set(err, ERR_MISMATCH,
-                       "the fabric's groups are %s, expected the schedule's, %s, of the same "
-                       "ranks",
+                       "the fabric has groups %s, expected %s with the same ranks, as in the "
+                       "schedule",
                        have, want);
     }
     if (rows > ROWS_MAX)

@@ -158,7 +158,7 @@ static int check_done(const struct sim *x, struct err *err)
         return 0;
     const struct sim_message *m = &x->message[first];
     return err_set(err, ERR_MISMATCH,
-                   "%d messages wait for each other, among them that of lane %d, step %d from "
+                   "%d messages wait for each other, among them lane %d, step %d from "
                    "rank %d to rank %d",
                    left, x->queue[m->queue].lane, m->step, x->queue[m->queue].src,
                    x->queue[m->queue].dst);

@@ -249,7 +249,7 @@ static int gather(struct turn *t, struct err *err)
         t->meta = s;
         if (t->rows / (i + 1) * last > ROWS_MAX)
             return err_set(err, ERR_INPUT,
-                           "%d ranks that stand for all have about %lld rows, expected %d at "
+                           "%d representative ranks have about %lld rows, expected %d at "
                            "most",
                            last, (long long)(t->rows / (i + 1) * last), ROWS_MAX);
     }
@@ -366,7 +366,7 @@ int sim_spec_times(const struct schedule_spec *spec, const struct topo *t, const
     if (rows > ROWS_MAX)
         rc = err_set(err, ERR_INPUT,
                      "about %.2g rows, expected %d at most: fabric, schedule or chunks do not "
-                     "repeat themselves from group to group, so that all are gone through",
+                     "repeat from group to group, so every rank is simulated",
                      rows, ROWS_MAX);
     if (rc == 0)
         rc = schedule_gen(spec, -1, &s, err);

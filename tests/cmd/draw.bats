@@ -38,8 +38,8 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
     [ "$(cat n)" -gt 10 ]
     [ "$(grep -cE '<title>rank [0-9]+ to ' out)" = "$(cat n)" ]
     [ "$(grep -cE '<title>rank [0-9]+ from ' out)" = "$(cat n)" ]
-    grep -q '>across 0</text>' out
-    grep -q '>inside 2</text>' out
+    grep -q '>inter 0</text>' out
+    grep -q '>intra 2</text>' out
     grep -q 'stroke-dasharray' out
     grep -q '>cut bound [0-9.]* .s</text>' out
 }

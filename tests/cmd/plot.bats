@@ -80,14 +80,14 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
 @test "what is no log, and words that do not belong together" {
     mkdir empty
     steps 3 5 > a
-    { cat a; echo '{"step":4,'; } > cut
+    { cat a; echo '{"step":4,'; } > half
     { cat a; steps 2 5; } > back
     sed 's/"loss":5/"loss":"5"/' a > text
     sed 's/"tokens_per_s":128,//' a > less
     refuses 2 "'nowhere' No such" paro-train --plot nowhere
     refuses 2 "'empty/log.jsonl' No such" paro-train --plot empty
     refuses 2 "'/dev/null' no step" paro-train --plot /dev/null
-    refuses 2 "cut:4: JSON" paro-train --plot cut a
+    refuses 2 "half:4: JSON" paro-train --plot half a
     refuses 2 "back:4: 'step' 1 step 3 expected later" paro-train --plot a back
     refuses 2 "text:1: 'loss' number null" paro-train --plot text
     refuses 2 "less:1: 'tokens_per_s' number 0" paro-train --plot less

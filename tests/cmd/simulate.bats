@@ -70,10 +70,10 @@ END
         exit !($d->{time_s} == 0 && !defined $d->{algbw_Bps} && !defined $d->{limit_fraction})' out
 }
 
-@test "partial moves have a time and no cut bound" {
+@test "partial collectives have a time and no cut bound" {
     paro-sched gen all-reduce ho-ring 2x2 | sed 's/^phases.*/phases reduce-across gather-across/' > rows
     paro-sched simulate -i synth:2x2 rows > out
-    grep -q '^partial move ho-ring on 2x2' out
+    grep -q '^partial collective ho-ring on 2x2' out
     grep -q '^time ' out
     [ "$(grep -c 'cut bound' out)" = 0 ]
 }

@@ -152,7 +152,7 @@ static void a_folder_is_filled_through_its_descriptor(void **state)
     /* And what is published is what was written, or is not called so. */
     assert_int_equal(io_dir_commit(&dir, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
-    assert_non_null(strstr(err.text, "'d' is not what was written"));
+    assert_non_null(strstr(err.text, "'d' was replaced"));
 }
 
 int main(void)

@@ -13,19 +13,20 @@
 
 #include "base/rng.h"
 #include "model/model.h"
+#include "words_fixture.h"
 
 static int parse(struct model *m, const char *text, struct err *err)
 {
     return model_parse(m, "c.json", text, (int64_t)strlen(text), err);
 }
 
-static void refuse(const char *text, const char *message)
+static void refuse(const char *text, const char *words)
 {
     struct model m;
     struct err err = {0};
 
     assert_int_equal(parse(&m, text, &err), -1);
-    assert_string_equal(err.text, message);
+    assert_words(err.text, words);
 }
 
 /* Psi of Llama 7B, 13B, 65B and Llama 3 8B as their authors publish them. */
@@ -234,25 +235,24 @@ static void test_patterns(void **state)
     model_release(&m);
 
     static const struct {
-        const char *what, *said;
+        const char *what, *words;
     } bad[] = {
-        {"freeze=*", "nothing is left to train of 30 tensors"},
-        {"train=lm_haed*", "pattern 'lm_haed*' matches no tensor"},
-        {"freeze=model.norm.weight,", "pattern '' matches no tensor"},
+        {"freeze=*", "30 train"},
+        {"train=lm_haed*", "'lm_haed*'"},
+        {"freeze=model.norm.weight,", "''"},
         {"lora=0", "rank: '0'"},
         {"lora=", "rank: ''"},
         {"lora=4,alpha=x", "alpha: 'x'"},
-        {"lora=4,alpha=1,alpha=2", "'alpha=2' is there twice"},
-        {"lora=4,beta=1", "'beta=1' is no part of it"},
-        {"lora=4,targets=q_proj+proj", "target 'proj' is no linear layer"},
-        {"lora=4,targets=lm_head", "target 'lm_head' is no linear layer"},
-        {"some", "'some' is not what trains"},
+        {"lora=4,alpha=1,alpha=2", "'alpha=2' twice"},
+        {"lora=4,beta=1", "'beta=1' expected RANK"},
+        {"lora=4,targets=q_proj+proj", "'proj' linear"},
+        {"lora=4,targets=lm_head", "'lm_head' linear"},
+        {"some", "'some' expected all"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
         assert_int_equal(model_train(&m, bad[i].what, &err), -1);
-        if (!strstr(err.text, bad[i].said))
-            fail_msg("%s: %s", bad[i].what, err.text);
+        assert_words(err.text, bad[i].words);
         check_tiling(&m, m.params); /* as it was */
         model_release(&m);
     }
@@ -295,54 +295,43 @@ static void test_adapters(void **state)
 static void test_refused_values(void **state)
 {
     (void)state;
-    refuse(LLAMA "\"hidden_size\": 0}",
-           "c.json:3: 'hidden_size' is 0, expected a whole number from 1 to 1048576");
+    refuse(LLAMA "\"hidden_size\": 0}", "c.json:3: 'hidden_size' 0 expected number 1 1048576");
     refuse(LLAMA "\"hidden_size\": -4}",
-           "c.json:3: 'hidden_size' is -4, expected a whole number from 1 to 1048576");
+           "c.json:3: 'hidden_size' -4 expected number 1 1048576");
     refuse(LLAMA "\"vocab_size\": \"256\"}",
-           "c.json:3: 'vocab_size' is a text, expected a whole number from 1 to 16777216");
-    refuse(
-        LLAMA "\"num_hidden_layers\": 9000000000000000000}",
-        "c.json:3: 'num_hidden_layers' is 9000000000000000000, expected a whole number from 1 "
-        "to 16384");
+           "c.json:3: 'vocab_size' string expected number 1 16777216");
+    refuse(LLAMA "\"num_hidden_layers\": 9000000000000000000}",
+           "c.json:3: 'num_hidden_layers' 9000000000000000000 expected number 1 16384");
     refuse(LLAMA "\"num_key_value_heads\": 5}",
-           "c.json:3: 'num_key_value_heads' is 5, expected a divisor of num_attention_heads, "
-           "which is 32");
-    refuse(LLAMA "\"head_dim\": 3}", "c.json:3: 'head_dim' is 3, expected an even number");
-    refuse(LLAMA "\"rms_norm_eps\": 0}",
-           "c.json:3: 'rms_norm_eps' is 0, expected a number above 0");
+           "c.json:3: 'num_key_value_heads' 5 expected divisor num_attention_heads 32");
+    refuse(LLAMA "\"head_dim\": 3}", "c.json:3: 'head_dim' 3 expected even number");
+    refuse(LLAMA "\"rms_norm_eps\": 0}", "c.json:3: 'rms_norm_eps' 0 expected number above 0");
     refuse(LLAMA "\"tie_word_embeddings\": 1}",
-           "c.json:3: 'tie_word_embeddings' is a whole number, expected true or false");
+           "c.json:3: 'tie_word_embeddings' number expected true false");
     refuse(LLAMA "\"hidden_act\": \"gelu\"}",
-           "c.json:3: 'hidden_act' is gelu, expected silu or swish");
+           "c.json:3: 'hidden_act' gelu expected silu swish");
     refuse(LLAMA "\"torch_dtype\": \"int8\"}",
-           "c.json:3: 'torch_dtype' is int8, expected float32, bfloat16, float16 or float64");
+           "c.json:3: 'torch_dtype' int8 expected float32 bfloat16 float16 float64");
     refuse(LLAMA "\"torch_dtype\": \"float32\", \"dtype\": \"bfloat16\"}",
-           "c.json:3: 'dtype' is bfloat16, but 'torch_dtype' is float32");
+           "c.json:3: 'dtype' bfloat16 'torch_dtype' float32");
 }
 
 static void test_refused_networks(void **state)
 {
     (void)state;
     refuse("{\"model_type\": \"mistral\"}",
-           "c.json:1: 'model_type' is \"mistral\", expected \"llama\" or \"gpt2\"");
-    refuse("{}", "c.json: 'model_type' is missing, expected \"llama\" or \"gpt2\"");
-    refuse("{\"architectures\": [\"MistralForCausalLM\"]}",
-           "c.json:1: 'architectures' is [\"MistralForCausalLM\"], expected "
-           "[\"LlamaForCausalLM\"] or [\"GPT2LMHeadModel\"]");
+           "c.json:1: 'model_type' \"mistral\" expected \"llama\" \"gpt2\"");
+    refuse("{}", "c.json: 'model_type' missing expected \"llama\" \"gpt2\"");
+    refuse(
+        "{\"architectures\": [\"MistralForCausalLM\"]}",
+        "[\"MistralForCausalLM\"] expected [\"LlamaForCausalLM\"] [\"GPT2LMHeadModel\"]");
     refuse(LLAMA "\"architectures\": [\"GPT2LMHeadModel\"]}",
-           "c.json:3: 'architectures' is [\"GPT2LMHeadModel\"], expected "
-           "[\"LlamaForCausalLM\"]");
-    refuse(LLAMA "\"attention_dropout\": 0.1}",
-           "c.json:3: 'attention_dropout' is 0.1, expected 0: another value is not supported");
-    refuse(LLAMA "\"n_embd\": 768}",
-           "c.json:3: 'n_embd' is not a key known for the llama family: it may change the "
-           "network");
+           "c.json:3: 'architectures' [\"GPT2LMHeadModel\"] expected [\"LlamaForCausalLM\"]");
+    refuse(LLAMA "\"attention_dropout\": 0.1}", "c.json:3: 'attention_dropout' 0.1 expected 0");
+    refuse(LLAMA "\"n_embd\": 768}", "c.json:3: 'n_embd' key llama family");
     refuse(LLAMA "\"quantization_config\": {\"bits\": 4}}",
-           "c.json:3: 'quantization_config' is there: quantized weights are not supported");
-    refuse(LLAMA "\"num_experts\": 8}",
-           "c.json:3: 'num_experts' is not a key known for the llama family: it may change the "
-           "network");
+           "c.json:3: 'quantization_config' quantized weights");
+    refuse(LLAMA "\"num_experts\": 8}", "c.json:3: 'num_experts' key llama family");
 }
 
 #define ROPE(parts) LLAMA "\"rope_scaling\": {" parts "}}"
@@ -352,45 +341,42 @@ static void test_refused_rope(void **state)
 {
     (void)state;
     refuse(ROPE("\"type\": \"longrope\""),
-           WRONG "has type \"longrope\", expected default, linear, dynamic, llama3 or yarn");
+           WRONG "type \"longrope\" expected default linear dynamic llama3 yarn");
     refuse(LLAMA "\"rope_parameters\": {\"rope_type\": 3}}",
-           "c.json:3: 'rope_parameters' has rope_type \"a whole number\", expected default, "
-           "linear, dynamic, llama3 or yarn");
+           "c.json:3: 'rope_parameters' rope_type number expected default linear yarn");
     refuse(ROPE("\"type\": \"linear\", \"rope_type\": \"yarn\", \"factor\": 2"),
-           WRONG "has rope_type \"yarn\", but type \"linear\"");
-    refuse(ROPE("\"type\": \"linear\""), WRONG "has no 'factor', which type \"linear\" needs");
-    refuse(ROPE("\"factor\": 2.0"), WRONG "has 'factor', which type \"default\" does not have");
+           WRONG "rope_type \"yarn\" type \"linear\"");
+    refuse(ROPE("\"type\": \"linear\""), WRONG "'factor' type \"linear\"");
+    refuse(ROPE("\"factor\": 2.0"), WRONG "'factor' type \"default\"");
     refuse(ROPE("\"type\": \"dynamic\", \"factor\": 2, \"beta_fast\": 8"),
-           WRONG "has 'beta_fast', which type \"dynamic\" does not have");
+           WRONG "'beta_fast' type \"dynamic\"");
     refuse(ROPE("\"type\": \"linear\", \"factor\": 2, \"factors\": 2"),
-           WRONG "has 'factors', which type \"linear\" does not have");
-    refuse(ROPE("\"type\": \"linear\", \"factor\": null"),
-           WRONG "has factor, which is null, expected a number");
+           WRONG "'factors' type \"linear\"");
+    refuse(ROPE("\"type\": \"linear\", \"factor\": null"), WRONG "factor null expected number");
     refuse(ROPE("\"type\": \"linear\", \"factor\": -1"),
-           WRONG "has factor -1, expected a number from 1e-06 to 1e+30");
+           WRONG "factor -1 expected number 1e-06 1e+30");
     refuse(ROPE("\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1"),
-           WRONG "has no 'high_freq_factor', which type \"llama3\" needs");
+           WRONG "'high_freq_factor' type \"llama3\"");
     refuse(ROPE("\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, "
                 "\"high_freq_factor\": 4"),
-           WRONG "has high_freq_factor 4, expected above low_freq_factor 4");
+           WRONG "high_freq_factor 4 expected above low_freq_factor 4");
     refuse(ROPE("\"type\": \"yarn\", \"factor\": 2, \"truncate\": 1"),
-           WRONG "has truncate a whole number, expected true or false");
+           WRONG "truncate number expected true false");
     refuse(ROPE("\"type\": \"yarn\", \"factor\": 2, \"attention_factor\": 0"),
-           WRONG "has attention_factor 0, expected a number from 1e-06 to 1e+30");
+           WRONG "attention_factor 0 expected number 1e-06 1e+30");
     refuse(ROPE("\"type\": \"yarn\", \"factor\": 2, \"rope_theta\": 1"),
-           WRONG "has type \"yarn\" and rope_theta 1, expected above 1");
-    refuse(ROPE("\"rope_theta\": 0.5"), WRONG "has rope_theta 0.5, expected 1 or above");
+           WRONG "type \"yarn\" rope_theta 1 expected above 1");
+    refuse(ROPE("\"rope_theta\": 0.5"), WRONG "rope_theta 0.5 expected 1 above");
     refuse(LLAMA "\"rope_theta\": 1e-320}",
-           "c.json:3: 'rope_theta' is 9.99989e-321, expected 1 or above");
-    refuse(ROPE("\"partial_rotary_factor\": 0.5"),
-           WRONG "has partial_rotary_factor, expected 1: another value is not supported");
+           "c.json:3: 'rope_theta' 9.99989e-321 expected 1 above");
+    refuse(ROPE("\"partial_rotary_factor\": 0.5"), WRONG "partial_rotary_factor expected 1");
     refuse(LLAMA "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2},\n"
                  "\"rope_parameters\": {\"rope_type\": \"default\"}}",
-           WRONG "is not what rope_parameters says");
-    refuse(LLAMA "\"rope_scaling\": [2]}", WRONG "is a list, expected null or an object");
+           WRONG "rope_parameters");
+    refuse(LLAMA "\"rope_scaling\": [2]}", WRONG "list expected null object");
     refuse(LLAMA "\"hidden_size\": 64, \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": "
                  "2}}",
-           WRONG "has type \"dynamic\", which a head_dim of 2 cannot have");
+           WRONG "type \"dynamic\" head_dim 2");
 }
 
 /*
@@ -478,29 +464,22 @@ static void test_refused_gpt2(void **state)
 {
     (void)state;
     refuse(GPT2 "\"activation_function\": \"relu\"}",
-           "c.json:3: 'activation_function' is relu, expected gelu_new, gelu_pytorch_tanh or "
-           "gelu");
+           "c.json:3: 'activation_function' relu expected gelu_new gelu_pytorch_tanh gelu");
     refuse(GPT2 "\"scale_attn_weights\": false}",
-           "c.json:3: 'scale_attn_weights' is 0, expected 1: another value is not supported");
+           "c.json:3: 'scale_attn_weights' 0 expected 1");
     refuse(GPT2 "\"scale_attn_by_inverse_layer_idx\": true}",
-           "c.json:3: 'scale_attn_by_inverse_layer_idx' is 1, expected 0: another value is "
-           "not supported");
+           "c.json:3: 'scale_attn_by_inverse_layer_idx' 1 expected 0");
     refuse(GPT2 "\"reorder_and_upcast_attn\": true}",
-           "c.json:3: 'reorder_and_upcast_attn' is 1, expected 0: another value is not "
-           "supported");
+           "c.json:3: 'reorder_and_upcast_attn' 1 expected 0");
     refuse(GPT2 "\"add_cross_attention\": true}",
-           "c.json:3: 'add_cross_attention' is 1, expected 0: another value is not supported");
-    refuse(GPT2 "\"n_head\": 5}",
-           "c.json:3: 'n_head' is 5, expected a divisor of n_embd, which is 768");
-    refuse(GPT2 "\"n_ctx\": 512}", "c.json:3: 'n_ctx' is 512, but n_positions is 1024");
-    refuse(GPT2 "\"attn_pdrop\": 2}", "c.json:3: 'attn_pdrop' is 2, expected a probability");
-    refuse(GPT2 "\"n_inner\": 0}",
-           "c.json:3: 'n_inner' is 0, expected a whole number from 1 to 4194304");
-    refuse(GPT2 "\"hidden_size\": 8}",
-           "c.json:3: 'hidden_size' is not a key known for the gpt2 family: it may change the "
-           "network");
+           "c.json:3: 'add_cross_attention' 1 expected 0");
+    refuse(GPT2 "\"n_head\": 5}", "c.json:3: 'n_head' 5 expected divisor n_embd 768");
+    refuse(GPT2 "\"n_ctx\": 512}", "c.json:3: 'n_ctx' 512 n_positions 1024");
+    refuse(GPT2 "\"attn_pdrop\": 2}", "c.json:3: 'attn_pdrop' 2 expected probability");
+    refuse(GPT2 "\"n_inner\": 0}", "c.json:3: 'n_inner' 0 expected number 1 4194304");
+    refuse(GPT2 "\"hidden_size\": 8}", "c.json:3: 'hidden_size' key gpt2 family");
     refuse(GPT2 "\"architectures\": [\"GPT2Model\"]}",
-           "c.json:3: 'architectures' is [\"GPT2Model\"], expected [\"GPT2LMHeadModel\"]");
+           "c.json:3: 'architectures' [\"GPT2Model\"] expected [\"GPT2LMHeadModel\"]");
 }
 
 static void test_biases(void **state)
@@ -524,7 +503,7 @@ static void test_refused_json(void **state)
     struct err err;
 
     (void)state;
-    refuse("[1]", "c.json: is a list, expected an object");
+    refuse("[1]", "c.json: list expected object");
     assert_int_equal(parse(&m, LLAMA "\"hidden_size\": 8,\n \"hidden_size\": 9}", &err), -1);
     assert_non_null(strstr(err.text, "duplicate object key"));
     assert_int_equal(err.line, 4);

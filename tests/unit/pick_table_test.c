@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "pick/pick_table.h"
+#include "words_fixture.h"
 
 static char *print(const struct pick_table *t, enum pick_format format)
 {
@@ -118,48 +119,45 @@ static void boundaries_are_where_times_meet(void **state)
 static void hostile_tables_are_refused(void **state)
 {
     static const struct {
-        const char *text, *want;
+        const char *text, *words;
     } cases[] = {
         {"", "t.yaml"},
         {"format: paro-tuning/2\nmembers: [2]\nrules: []\n", "paro-tuning/2"},
         {"format: paro-tuning/1\nmembers: [2, 2]\nrules: []\n", "rules"},
         {"format: paro-tuning/1\nmembers: [2, 0]\nrules:\n" GOOD, "t.yaml:2: 'members[1]'"},
-        {"format: paro-tuning/1\nmembers: [1048576, 1]\nrules:\n" GOOD,
-         "t.yaml:2: 'members' are"},
-        {"format: paro-tuning/1\nrules:\n" GOOD, "'members' is missing"},
+        {"format: paro-tuning/1\nmembers: [1048576, 1]\nrules:\n" GOOD, "t.yaml:2: 'members'"},
+        {"format: paro-tuning/1\nrules:\n" GOOD, "'members' missing"},
         {HEAD GOOD "    colour: red\n", "t.yaml:8: 'rules[0].colour'"},
-        {HEAD RULE("gather", "0", "", "ring", "whole"), "t.yaml:4: 'rules[0].op' is wrong"},
+        {HEAD RULE("gather", "0", "", "ring", "whole"), "t.yaml:4: 'rules[0].op'"},
         {HEAD RULE("all-gather", "5", "", "ring", "whole"),
-         "t.yaml:5: 'rules[0].from_bytes' is 5, expected 0"},
+         "t.yaml:5: 'rules[0].from_bytes' 5 expected 0"},
         {HEAD RULE("all-gather", "-1", "", "ring", "whole"), "t.yaml:5: 'rules[0].from_bytes'"},
         {HEAD RULE("all-gather", "12abc", "", "ring", "whole"), "'rules[0].from_bytes'"},
         {HEAD RULE("all-gather", "0", BELOW("0"), "ring", "whole"),
          "t.yaml:6: 'rules[0].below_bytes'"},
         {HEAD RULE("all-gather", "0", BELOW("9"), "ring", "whole"),
-         "t.yaml:6: 'rules[0].below_bytes' is there"},
+         "t.yaml:6: 'rules[0].below_bytes'"},
         {HEAD RULE("all-gather", "0", BELOW("9"), "ring", "whole")
              RULE("all-gather", "10", "", "ring", "whole"),
-         "t.yaml:10: 'rules[1].from_bytes' is 10, expected 9"},
-        {HEAD GOOD GOOD, "t.yaml:8: 'rules[1].op' is 'all-gather' as in rules[0]"},
+         "t.yaml:10: 'rules[1].from_bytes' 10 expected 9"},
+        {HEAD GOOD GOOD, "t.yaml:8: 'rules[1].op' 'all-gather' rules[0]"},
         {HEAD GOOD RULE("broadcast", "0", "", "ring", "whole") GOOD,
-         "t.yaml:12: 'rules[2].op' is 'all-gather' as in rules[0]"},
+         "t.yaml:12: 'rules[2].op' 'all-gather' rules[0]"},
         {HEAD RULE("all-gather", "0", BELOW("9"), "ring", "whole")
              RULE("broadcast", "0", "", "ring", "whole"),
-         "t.yaml:6: 'rules[0].below_bytes' is there"},
+         "t.yaml:6: 'rules[0].below_bytes'"},
         {HEAD RULE("all-gather", "0", "", "fast", "whole"), "t.yaml:6: 'rules[0].algo'"},
         {HEAD RULE("all-gather", "0", "", "auto", "whole"), "t.yaml:6: 'rules[0].algo'"},
         {HEAD RULE("all-gather", "0", "", "ring", "0"), "t.yaml:7: 'rules[0].chunk_bytes'"},
         {HEAD RULE("all-gather", "0", "", "ring", "some"),
-         "t.yaml:7: 'rules[0].chunk_bytes' is 'some', expected a number of bytes or 'whole'"},
-        {HEAD GOOD "    at_bytes: 5\n",
-         "t.yaml:8: 'rules[0].at_bytes' stands without 'time_s'"},
-        {HEAD GOOD "    time_s: 5\n", "t.yaml:8: 'rules[0].time_s' stands without 'at_bytes'"},
+         "t.yaml:7: 'rules[0].chunk_bytes' 'some' expected number bytes 'whole'"},
+        {HEAD GOOD "    at_bytes: 5\n", "t.yaml:8: 'rules[0].at_bytes' 'time_s'"},
+        {HEAD GOOD "    time_s: 5\n", "t.yaml:8: 'rules[0].time_s' 'at_bytes'"},
         {HEAD GOOD "    runner_up: ring\n    runner_up_s: 1\n",
-         "t.yaml:8: 'rules[0].runner_up' stands without 'time_s'"},
-        {HEAD GOOD "    timed: measured\n",
-         "t.yaml:8: 'rules[0].timed' stands without 'time_s'"},
+         "t.yaml:8: 'rules[0].runner_up' 'time_s'"},
+        {HEAD GOOD "    timed: measured\n", "t.yaml:8: 'rules[0].timed' 'time_s'"},
         {HEAD GOOD "    at_bytes: 5\n    time_s: 1\n    timed: yes\n",
-         "t.yaml:10: 'rules[0].timed' is 'yes', expected 'simulated' or 'measured'"},
+         "t.yaml:10: 'rules[0].timed' 'yes' expected 'simulated' 'measured'"},
         {HEAD GOOD "    at_bytes: 5\n    time_s: nan\n", "t.yaml:9: 'rules[0].time_s'"},
         {HEAD GOOD "    at_bytes: 5\n    time_s: 1\n    runner_up: auto\n    runner_up_s: 1\n",
          "t.yaml:10: 'rules[0].runner_up'"},
@@ -172,8 +170,7 @@ static void hostile_tables_are_refused(void **state)
         if (pick_table_parse(&t, "t.yaml", cases[i].text, &err) == 0)
             fail_msg("taken: %s", cases[i].text);
         assert_int_equal(err.code, ERR_INPUT);
-        if (!strstr(err.text, cases[i].want))
-            fail_msg("'%s', expected '%s'", err.text, cases[i].want);
+        assert_words(err.text, cases[i].words);
     }
 }
 
@@ -197,8 +194,7 @@ static void edited_tables_are_taken(void **state)
     free(yaml);
     assert_int_equal(groups_parse(&other, "[3,1]", &err), 0);
     assert_int_equal(pick_table_check(&t, &other, &err), -1);
-    assert_string_equal(err.text, "the tuning table is for groups 2x2, but these ranks are in"
-                                  " [3,1]");
+    assert_words(err.text, "groups 2x2 [3,1]");
     groups_release(&other);
     pick_table_release(&t);
 }

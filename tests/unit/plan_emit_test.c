@@ -121,7 +121,7 @@ static void test_words(void **state)
         {"4x8", "III", PLAN_MEGATRON, "--outer-dp-sharding-strategy no_shard\n", "cannot"},
         {"4x8", "IIG", PLAN_MEGATRON, "--outer-dp-sharding-strategy optim\n", "cannot"},
         {"1x8", "IIG", PLAN_MEGATRON, "strategy optim_grads_params\n", "outer"},
-        {"4x8", "IGG", PLAN_MEGATRON, "has planned IGG, which Megatron cannot run", "DOES NOT"},
+        {"4x8", "IGG", PLAN_MEGATRON, "chose IGG, which Megatron cannot run", "DOES NOT"},
     };
 
     (void)state;

@@ -15,6 +15,7 @@
 #include "net/net.h"
 #include "plan/fit.h"
 #include "plan_fixture.h"
+#include "words_fixture.h"
 
 #define GB 1e9
 /* "Psi = 6.738e9 and 65.286e9": the first is the 7B model's exact count, cut; 141.498 with the
@@ -204,10 +205,9 @@ static void test_65b_on_80_gb(void **state)
     plan_fit(&s, &advice);
     plan_fit_refuse(&s, &advice, &err);
     /* 16 bytes of each parameter in 8e9: 130.6 ranks. */
-    assert_string_equal(err.text,
-                        "no feasible plan: GGG, the smallest, needs 15.2 GiB per rank "
-                        "(11.4 GiB of it optimizer state), has 7.45 GiB; GGG would fit on "
-                        "17 groups of 8 (136 ranks)");
+    assert_words(err.text,
+                 "no feasible plan GGG 15.2 GiB 11.4 GiB optimizer 7.45 GiB GGG 17 groups "
+                 "136 ranks");
     drop_topo(&t);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "schedule_fixture.h"
 #include "temp_fixture.h"
+#include "words_fixture.h"
 
 #include <unistd.h>
 
@@ -331,15 +332,12 @@ static void test_proof_in_proportion(void **state)
     read_star(&s, 60000, 1024, 1);
     assert_int_equal(schedule_verify(&s, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
-    assert_string_equal(err.text,
-                        "rank 2 ends with 0 contributions of chunk 0, expected 60000");
+    assert_words(err.text, "rank 2 0 contributions chunk 0 expected 60000");
     schedule_release(&s);
     read_star(&s, 200000, 1, 100000); /* 100001 sets of 25000 bytes */
     assert_int_equal(schedule_verify(&s, &err), -1);
     assert_int_equal(err.code, ERR_INPUT);
-    assert_string_equal(err.text,
-                        "chunk 0 is at 100001 places of 200000 ranks: its proof takes "
-                        "2384 MiB, expected at most 2048");
+    assert_words(err.text, "chunk 0 100001 200000 ranks 2384 MiB expected 2048");
     schedule_release(&s);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "sim/sim.h"
+#include "words_fixture.h"
 
 /* Some ten terms, each rounded to 2^-53 of the whole. */
 static const double ROUNDING = 0x1p-48;
@@ -186,13 +187,10 @@ static void errors_are_named(void **state)
     s.groups = t.groups;
     assert_int_equal(sim_rows(&s, &t, bytes, 0, &times, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
-    assert_string_equal(err.text, "2 messages wait for each other, among them that of lane 0, "
-                                  "step 0 from rank 0 to rank 1");
+    assert_words(err.text, "2 messages wait lane 0 step 0 rank 0 rank 1");
     assert_int_equal(sim_rows(&s, &other, bytes, 0, &times, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
-    assert_string_equal(err.text,
-                        "the fabric's groups are [3,1], expected the schedule's, 2x2, "
-                        "of the same ranks");
+    assert_words(err.text, "groups [3,1] expected 2x2");
     topo_release(&t);
     topo_release(&other);
 }

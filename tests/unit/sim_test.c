@@ -437,7 +437,7 @@ static void too_many_rows_are_refused(void **state)
 
     assert_int_equal(sim_spec(&b.spec, &b.t, b.bytes, &seconds, &err), -1);
     assert_int_equal(err.code, ERR_INPUT);
-    assert_non_null(strstr(err.text, "all are gone through"));
+    assert_non_null(strstr(err.text, "every rank is simulated"));
     tear_down(&b);
 }
 
