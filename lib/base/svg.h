@@ -13,8 +13,16 @@
  *
  *     struct svg s;
  *     svg_open(&s, stdout, 640, 480, "what it shows");
- *     svg_rect(&s, (struct svg_box){10, 10, 100, 20}, &(struct svg_pen){.fill = "#0072B2"},
- * NULL); svg_close(&s);
+ *     svg_rect(&s, (struct svg_box){10, 10, 100, 20},
+ *              &(struct svg_pen){.fill = "#0072B2"}, NULL);
+ *     svg_close(&s);
+ *
+ *     (0,0) ---------------------> x, to 640
+ *       |    (10,10) +--------+
+ *       |            |        | 20
+ *       |            +--------+
+ *       v               100
+ *     y, to 480
  */
 struct svg {
     FILE *file; /* borrowed */

@@ -10,23 +10,30 @@
  * What every command has in common: --help, -h, -?, --version, --json, one-line errors, exit
  * status, a checked stdout.  A command's arguments begin with a struct cli:
  *
- *     struct args { struct cli cli; const char *input; ... };
+ *     struct args { struct cli cli; const char *input; int64_t iters; };
  *     static const struct argp_option options[] = {
  *         {"input", 'i', "FILE", CLI_EVERYDAY, "Read the topology from FILE", 0},
+ *         {"iters", 'n', "COUNT", 0, "Repeat COUNT times", 0},
  *         CLI_OPTIONS, {0}};
  *     static error_t parse(int key, char *arg, struct argp_state *state) {
  *         struct args *a = state->input;
  *         switch (key) {
- *         case 'i': a->input = arg; return 0;
- *         case 'n': return cli_check(&a->cli, num_i64(arg, 1, 99, &a->n, &a->cli.err),
- * "--iters"); default: return cli_option(&a->cli, key, arg, state);
+ *         case 'i':
+ *             a->input = arg;
+ *             return 0;
+ *         case 'n':
+ *             return cli_check(&a->cli, num_i64(arg, 1, 99, &a->iters, &a->cli.err),
+ *                              "--iters");
+ *         default:
+ *             return cli_option(&a->cli, key, arg, state);
  *         }
  *     }
  *     int main(int argc, char **argv) {
  *         struct args a = {.cli = CLI_INIT("paro-x")};
  *         struct err err;
  *         cli_parse(&a.cli, &argp, argc, argv);
- *         if (door(&a, stdout, &err)) return cli_fail(&a.cli, &err);
+ *         if (door(&a, stdout, &err))
+ *             return cli_fail(&a.cli, &err);
  *         return cli_finish(&a.cli, 0);
  *     }
  */

@@ -5,10 +5,19 @@
  * group; inside a group the holder of a segment hands each part to the other members, while the
  * next part is in flight on the rail.
  *
- *   2 groups of 2, segments e0 e1, parts a b (of groups 0 and 1), one sub-chunk, H = 2:
- *     step 0   rails   (0,0)->(1,0) e0a   (1,0)->(0,0) e0b   (0,1)->(1,1) e1a   (1,1)->(0,1)
- * e1b step 1   inside  batch 0: each holder hands its own part to its neighbour step 3   inside
- * batch 1: and the part that came over the rail
+ *   2 groups of 2; rank (k,j) is member j of group k and holds segment ej; part a is that of
+ *   group 0, b that of group 1; one sub-chunk, H = 2:
+ *
+ *     lane      step 0              step 1              step 3
+ *     rail e0   (0,0)->(1,0) e0a
+ *               (1,0)->(0,0) e0b
+ *     rail e1   (0,1)->(1,1) e1a
+ *               (1,1)->(0,1) e1b
+ *     inside                        (0,0)->(0,1) e0a    (0,0)->(0,1) e0b
+ *                                   (0,1)->(0,0) e1a    (0,1)->(0,0) e1b
+ *                                   (1,0)->(1,1) e0b    (1,0)->(1,1) e0a
+ *                                   (1,1)->(1,0) e1b    (1,1)->(1,0) e1a
+ *                                   its own part        the part from the rail
  *
  * With further levels a rail is a ring over the blocks of the highest level, and in each block
  * a rail over the blocks of the next, down to the groups: a part crosses each tier once per

@@ -16,17 +16,19 @@
  * and one line.  Beside the target nothing may be but its temporary, and only where the run was
  * killed, or where it could not remove it; the next run removes it.
  *
- *     -s N   not every n: the first and last N, and N between
- *     -k KINDS of call that fail, with commas between; "change": SIGKILL before those alone
- *            that change a file system
- *     -b KIND the first call of KIND begins the count, and of reads, writes and closes those of
- *            plain files count: a library beside ours has pipes
- *     -f     the status of what could not be done, 2
- *     -d     results differ in their digits from run to run
- *     -a ALL TARGET is a run's folder: every checkpoint in it is the one of that name in ALL,
- *            `latest` names one of them, and the run can be gone on with to ALL's last.
- *            A COMMAND with --force begins anew in OLD, another run: the next run finds that
- * one to the last bit, or only what is ALL's.
+ *     -n NAME    the first column of the line that is printed
+ *     -k KINDS   of calls that fail, separated by commas; "change": SIGKILL before those that
+ *                change a file system
+ *     -b KIND    start to count at the first KIND; of reads, writes and closes count those
+ *                of regular files only: other libraries have pipes
+ *     -s N       not every n: the first and last N, and N between
+ *     -e STATUS  of a run that succeeds (default: 0)
+ *     -f STATUS  of a run that fails (default: 2)
+ *     -d         results differ in their digits from run to run
+ *     -a ALL     TARGET is a run's folder: every checkpoint in it equals that of the same name
+ *                in ALL, `latest` names one of them, and the run can be resumed to ALL's last.
+ *                A COMMAND with --force starts again in OLD, another run: the next run finds
+ *                OLD to the last bit, or only what is ALL's.
  */
 #include <dirent.h>
 #include <errno.h>

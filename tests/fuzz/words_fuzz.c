@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Feeds bytes to the readers of what options are given: the first byte says of which.
+ * Feeds bytes to the readers of option values: the first byte selects the reader.
  *
- *     g4x8        groups            s2x2,intra=1GB/s:1us    a fabric      v...   what of one is
- * given hn[0-3],b   host names        w1,0.5                  weights       c1..8  ranks
- *     oall-gather operations        mlora=2,targets=c_attn  what trains   p...   a strategy
+ *     g4x8                    groups             w1,0.5                  weights of data sets
+ *     s2x2,intra=1GB/s:1us    synth:, a fabric   c1..8                   --scale
+ *     vinter=25GB/s:12us      --set, of one      oall-gather             operations
+ *     hn[0-3],b               host names         mlora=2,targets=c_attn  --trainable
+ *                                                pIIG                    --strategy
  *
  * An option is named by who reads it, so that of an error its text alone is asked for.
  */

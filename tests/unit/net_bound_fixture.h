@@ -8,14 +8,22 @@
 
 /*
  * The relative error allowed to a tensor as a whole (2-norm).  A product with inner length n is
- * off by n EPS (EPS = 2^-24); the errors of what it is made from come on top.  A gradient has
- * every layer's products behind it, forward and backward: the sum of their inner lengths,
- *     4 C (q, k, v and o's gradient; gate, up) + heads D + F + 2 (D + T) + norms 4 C
- * per layer, twice, and the head's C + V + R (the sum over rows).  Biases add a term to each
- * product, LayerNorm what RMSNorm has once more; an adapter, beside each of 7 products, its
- * rank twice.  Rounding errors add up like
- * a random walk, far below this worst case; its slack covers that a layer can magnify what it
- * is given.  A wrong formula is off by orders of magnitude more.
+ * off by n EPS (EPS = 2^-24); the errors of its operands come on top.  A gradient depends on
+ * every layer's products, forward and backward, so the bound is the sum of their inner lengths.
+ * Per layer, twice (forward and backward):
+ *
+ *     4 C         q, k, v and o's gradient; gate, up
+ *     heads D     o
+ *     F           down
+ *     2 (D + T)   attention: scores and values
+ *     4 C         norms
+ *     4 C         LayerNorm alone: as much again
+ *     14 r        adapters of rank r: twice r for each of 7 products
+ *
+ * and once for the head C + V + R, with the sum over R rows.  Biases add one term to each
+ * product.  Rounding errors add up like a random walk, far below this worst case; its slack
+ * covers that a layer can magnify its input.  A wrong formula is off by orders of magnitude
+ * more.
  */
 static inline double tolerance(const struct rig *rig)
 {
