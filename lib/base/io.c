@@ -295,7 +295,7 @@ int io_mkdir(const char *path, struct err *err)
     mem_free(part);
     struct stat st;
     if (rc == 0 && (stat(path, &st) || !S_ISDIR(st.st_mode)))
-        rc = err_set(err, ERR_INPUT, "'%s' is there and is no folder", path);
+        rc = err_set(err, ERR_INPUT, "'%s' exists and is not a folder", path);
     return rc;
 }
 

@@ -69,8 +69,9 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
     if (!force)
         return err_set(err, ERR_INPUT, "'%s' exists, expected a new name (or --force)", path);
     if ((st.st_mode & S_IFMT) != kind)
-        return err_set(err, ERR_INPUT, "'%s' is no %s, expected one to replace, or a new name",
-                       path, kind == S_IFDIR ? "folder" : "regular file");
+        return err_set(err, ERR_INPUT,
+                       "'%s' is not a %s, expected one to replace, or a new name", path,
+                       kind == S_IFDIR ? "folder" : "regular file");
     return 0;
 }
 
@@ -88,8 +89,8 @@ static int lock_temp(int fd, int made, const char *temp, const char *path, struc
     if (rc && (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS))
         return made ? 0
                     : err_set(err, ERR_MISMATCH,
-                              "'%s' is there: another process writes '%s', or one was killed; "
-                              "this file system has no locks that would tell: remove it",
+                              "'%s' exists: another process is writing '%s', or was killed; "
+                              "this file system has no locks to find out: remove it",
                               temp, path);
     if (rc && errno != EWOULDBLOCK)
         return err_sys(err, "cannot lock '%s'", temp);
@@ -404,11 +405,10 @@ int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *e
         goto fail;
     int cannot = force ? check_exchange(&new, err) : 0;
     if (cannot == 1 && force != IO_MAKE_WAY)
-        err_set(
-            err, ERR_SYS,
-            "'%s' is there, and this file system cannot exchange it in one step: expected a "
-            "new name, or to have it moved away first",
-            new.path);
+        err_set(err, ERR_SYS,
+                "'%s' exists, and this file system cannot exchange it atomically: expected a "
+                "new name, or to have it moved away first",
+                new.path);
     if (cannot < 0 || (cannot && force != IO_MAKE_WAY))
         goto fail;
     new.in_the_way = cannot;

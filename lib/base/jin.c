@@ -154,7 +154,7 @@ static int plain(struct jin *j)
 int jin_text(struct jin *j)
 {
     if (jin_next(j) != '"')
-        return wrong(j, "a string");
+        return wrong(j, "a text");
     j->at++;
     j->word_bytes = 0;
     for (int c; (c = peek(j)) != '"';) {

@@ -131,7 +131,7 @@ static int have(int64_t bytes, size_t align, const char *what, void **out, struc
                 ? ENOMEM
                 : posix_memalign(&p, align, (size_t)align_up(bytes ? bytes : 1));
     if (errno)
-        return err_sys(err, "cannot have %" PRId64 " bytes of memory for %s", bytes, what);
+        return err_sys(err, "cannot allocate %" PRId64 " bytes for %s", bytes, what);
     *out = p;
     return 0;
 }
@@ -145,8 +145,7 @@ int mem_grow_data(void **items, size_t *room, size_t need, size_t size, const ch
         return 0;
     void *p = reallocarray(*items, want, size);
     if (!p)
-        return err_sys(err, "cannot have %zu times %zu bytes of memory for %s", want, size,
-                       what);
+        return err_sys(err, "cannot allocate %zu times %zu bytes for %s", want, size, what);
     *items = p;
     *room = want;
     return 0;

@@ -248,10 +248,10 @@ static void force_replaces_like_by_like(void **state)
     put("f", "old");
     assert_int_equal(mkfifo("p", 0666), 0);
     assert_int_equal(io_create(&out, "d", 1, &err), -1);
-    assert_non_null(strstr(err.text, "'d' is no regular file"));
+    assert_non_null(strstr(err.text, "'d' is not a regular file"));
     assert_int_equal(io_create(&out, "p", 1, &err), -1);
     assert_int_equal(io_dir_create(&dir, "f", 1, &err), -1);
-    assert_non_null(strstr(err.text, "'f' is no folder"));
+    assert_non_null(strstr(err.text, "'f' is not a folder"));
     assert_int_equal(names("."), 3);
 }
 
@@ -389,7 +389,7 @@ static void folders_with_their_parents(void **state)
     assert_int_equal(io_mkdir("a/b/c", &err), 0);
     put("f", "x");
     assert_int_equal(io_mkdir("f", &err), -1);
-    assert_non_null(strstr(err.text, "'f' is there and is no folder"));
+    assert_non_null(strstr(err.text, "'f' exists and is not a folder"));
     assert_int_equal(io_mkdir("f/g", &err), -1);
     assert_int_equal(io_mkdir("", &err), -1);
 }

@@ -60,7 +60,7 @@ static void test_texts(void **state)
         {"\"a\\\"\\\\\\/\\b\\f\\n\\r\\tz\"", "a\"\\/\b\f\n\r\tz", NULL, 0},
         {"\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\"", "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
          NULL, 0},
-        {"a", NULL, "a string", 0},
+        {"a", NULL, "a text", 0},
         {"\"a", NULL, "'\"'", 2},
         {"\"a\\", NULL, "an escape", 3},
         {"\"a\\x\"", NULL, "an escape", 3},

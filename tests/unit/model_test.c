@@ -299,7 +299,7 @@ static void test_refused_values(void **state)
     refuse(LLAMA "\"hidden_size\": -4}",
            "c.json:3: 'hidden_size' -4 expected number 1 1048576");
     refuse(LLAMA "\"vocab_size\": \"256\"}",
-           "c.json:3: 'vocab_size' string expected number 1 16777216");
+           "c.json:3: 'vocab_size' expected number 1 16777216");
     refuse(LLAMA "\"num_hidden_layers\": 9000000000000000000}",
            "c.json:3: 'num_hidden_layers' 9000000000000000000 expected number 1 16384");
     refuse(LLAMA "\"num_key_value_heads\": 5}",
