@@ -342,7 +342,7 @@ int plan_ask_answer(const struct plan_ask *ask, FILE *out, char note[PLAN_NOTE],
     if (ask->what == PLAN_ASK_WHAT_IF && ask->fixed)
         return err_set(err, ERR_INPUT,
                        "--what-if and --strategy, expected one of them: "
-                       "where one strategy is asked for no other can win");
+                       "no other can win where one is requested");
     if (model_read(&model, ask->model, err))
         return -1;
     int rc = 0;

@@ -75,7 +75,7 @@ static void put_others(const struct plan_search *s, FILE *out)
             fprintf(out, "nothing fits, %s needs %s\n", name,
                     units_bytes(&need, f->total_bytes));
         else
-            fprintf(out, "%s %.1f %% behind\n", name,
+            fprintf(out, "%s %.1f %% slower\n", name,
                     100 * (plan_sample_s(f) / plan_sample_s(chosen) - 1));
     }
 }

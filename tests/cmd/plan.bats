@@ -470,7 +470,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
         -v b="$(json "\$d->{boundaries}[1 - $best]{step_s}" < "$D/l")" 'BEGIN { exit !(a < b) }'
     for form in --list --why --what-if; do
         paro-plan -m $TINY -i synth:$DEEP $form | sed -n 2p |
-            grep -qE '^groups 4x2, level 0: [NIG]{3} [0-9.]+ % behind$'
+            grep -qE '^groups 4x2, level 0: [NIG]{3} [0-9.]+ % slower$'
     done
     paro-plan -m $TINY -i synth:$DEEP --scale 8..16 | awk 'NR == 2 { print $3 } NR > 2 { print $1, $3 }' |
         paste -sd, | grep -qE '^level,8 [01],16 [01]$'
