@@ -31,21 +31,9 @@ plan() {
     paro-plan -m model/ -i "synth:$2" --seq 32 --param-type bf16 --strategy "$3" "${@:4}" > "$1.yaml"
 }
 
-# says STATUS TEXT COMMAND...: the status, nothing on stdout, TEXT (a pattern) the line on stderr.
-says() {
-    local want=$1 text=$2 rc=0
-    shift 2
-    timeout 100 "$@" > out 2> said < /dev/null || rc=$?
-    [ "$rc" = "$want" ] || { echo "status $rc of $*"; cat said; return 1; }
-    [ ! -s out ] || { echo "stdout of $*:"; cat out; return 1; }
-    # shellcheck disable=SC2053
-    [[ $(cat said) == $text ]] || { echo "stderr of $*:"; cat said; return 1; }
-    [ "$(wc -l < said)" -le 1 ]
-}
-
-# fails TEXT COMMAND...: status 2, and of the target x nothing is left.
+# fails WORDS ARGUMENT...: reshard to x is refused, and of x nothing is left.
 fails() {
-    says 2 "paro-shard: $1" "${@:2}"
+    refuses 2 "$1" paro-shard reshard "${@:2}" -o x
     [ -z "$(find . -name x -o -name .x.paro-tmp)" ]
 }
 
@@ -85,49 +73,41 @@ states() {
         }' "$1"
 }
 
-# flip FILE BYTE: turns one bit.
-flip() {
-    local was
-    was=$(od -An -tu1 -j "$2" -N 1 "$1")
-    # shellcheck disable=SC2059
-    printf "\\$(printf %o $((was ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> dd.log
-}
-
 @test "from any plan to any other: what split would have written, byte for byte" {
     local a b
     for a in a b c d; do
         for b in a b c d; do
-            says 0 '' paro-shard reshard "$G/split.$a" -p "$G/$b.yaml" -o x
+            quiet paro-shard reshard "$G/split.$a" -p "$G/$b.yaml" -o x
             diff -r "$G/split.$b" x
             rm -r x
         done
     done
-    says 0 '' paro-shard reshard "$G/split.c" -p "$G/b.yaml" -o x
-    says 0 '' paro-shard merge x -o back
+    quiet paro-shard reshard "$G/split.c" -p "$G/b.yaml" -o x
+    quiet paro-shard merge x -o back
     diff -r "$G/model" back
 }
 
 @test "the least buffer, one thread or many: the same bytes" {
     local least
-    says 2 '* 1 bytes, expected at least *' paro-shard reshard "$G/split.c" -p "$G/b.yaml" --buffer 1 -o x
-    least=$(sed 's/.*at least \([0-9]*\) for.*/\1/' said)
-    fails "a buffer of $((least - 1)) bytes, expected at least $least for the blocks of these checkpoints (--buffer)" \
-        paro-shard reshard "$G/split.c" -p "$G/b.yaml" --buffer $((least - 1)) -o x
+    fails 'buffer of 1 bytes, at least' "$G/split.c" -p "$G/b.yaml" --buffer 1
+    least=$(sed 's/.*at least \([0-9]*\) .*/\1/' <<< "$refusal")
+    fails "buffer of $((least - 1)) bytes, at least $least (--buffer)" \
+        "$G/split.c" -p "$G/b.yaml" --buffer $((least - 1))
     for jobs in 1 2 3 32; do
-        says 0 '' paro-shard reshard "$G/split.c" -p "$G/b.yaml" --buffer "$least" --jobs $jobs -o x
+        quiet paro-shard reshard "$G/split.c" -p "$G/b.yaml" --buffer "$least" --jobs $jobs -o x
         diff -r "$G/split.b" x
         rm -r x
     done
 }
 
 @test "a run's checkpoint: all states as they were, to the same plan every byte" {
-    says 0 '' paro-shard reshard "$G/run/latest" -p "$G/a.yaml" -o same
+    quiet paro-shard reshard "$G/run/latest" -p "$G/a.yaml" -o same
     diff -r "$G/run/latest/" same
     states "$G/run/latest" > want
     [ "$(cut -d / -f 2 want | cut -d ' ' -f 1 | sort -u | tr '\n' ' ')" = 'exp_avg exp_avg_sq master params ' ]
     for p in b c d; do
-        says 0 '' paro-shard reshard "$G/run/latest" -p "$G/$p.yaml" -o $p
-        says 0 '' paro-shard reshard $p -p "$G/a.yaml" -o back
+        quiet paro-shard reshard "$G/run/latest" -p "$G/$p.yaml" -o $p
+        quiet paro-shard reshard $p -p "$G/a.yaml" -o back
         diff -r "$G/run/latest/" back
         rm -r back
         states $p | diff want -
@@ -140,7 +120,7 @@ flip() {
 }
 
 @test "a run goes on from it, on other ranks, in other groups: the same bits" {
-    says 0 '' paro-shard reshard "$G/run/step-00000003" -p "$G/b.yaml" -o three
+    quiet paro-shard reshard "$G/run/step-00000003" -p "$G/b.yaml" -o three
     mpirun -np 3 paro-train "$G/b.yaml" -d "$G/text" -o b --resume three --steps 6 --exact > out
     hashes() { grep -oE '"(step|loss|state_hash)":[^,}]*' "$1"; }
     hashes "$G/run.jsonl" | tail -n 9 > want
@@ -153,12 +133,12 @@ flip() {
 @test "more files than are kept open" {
     paro-plan -m "$G/model" -i synth:13x10 --strategy GGG --seq 32 --param-type bf16 > many.yaml
     paro-plan -m "$G/model" -i 'synth:[9,60,50]' --strategy IIG --seq 32 --param-type bf16 > other.yaml
-    says 0 '' paro-shard reshard "$G/run/latest" -p many.yaml -o many
-    says 0 '' paro-shard reshard many -p other.yaml -o other
+    quiet paro-shard reshard "$G/run/latest" -p many.yaml -o many
+    quiet paro-shard reshard many -p other.yaml -o other
     paro-shard verify other
     states "$G/run/latest" > want
     states other | diff want -
-    says 0 '' paro-shard reshard other -p "$G/a.yaml" -o back
+    quiet paro-shard reshard other -p "$G/a.yaml" -o back
     diff -r "$G/run/latest/" back
 }
 
@@ -170,77 +150,68 @@ flip() {
         paro-plan -m "$G/model" -i 'synth:[2,3]' --seq 32 --strategy IGG --trainable "$what" > five.yaml
         paro-shard split "$G/model" -p two.yaml -o from
         mpirun -np 2 paro-train two.yaml -d "$G/text" --init from -o run --steps 1 > out
-        says 0 '' paro-shard reshard run/latest -p five.yaml -o x
+        quiet paro-shard reshard run/latest -p five.yaml -o x
         states run/latest > want
         states x | diff want -
-        says 0 '' paro-shard reshard x -p two.yaml -o back
+        quiet paro-shard reshard x -p two.yaml -o back
         diff -r run/latest/ back
         rm -r x run
-        fails "from: trains '$what', but the plan 'all'" paro-shard reshard from -p "$G/a.yaml" -o x
+        fails "from: '$what', plan 'all'" from -p "$G/a.yaml"
     done
-    fails "*split.a: trains 'all', but the plan '$what'" paro-shard reshard "$G/split.a" -p two.yaml -o x
+    fails "split.a: 'all', plan '$what'" "$G/split.a" -p two.yaml
 }
 
 @test "the wrong plan, the wrong folder, the wrong place" {
     sed 's/10000.0/500.0/' "$G/model/config.json" > other.json
     paro-plan -m other.json -i synth:2x2 > other.yaml
-    fails "*split.a: 'rope_theta' is 10000 in its config.json, but 500 in the plan's model" \
-        paro-shard reshard "$G/split.a" -p other.yaml -o x
+    fails "split.a: 'rope_theta' 10000 config.json, 500 plan" "$G/split.a" -p other.yaml
     paro-plan -m params=7e6 -i 'synth:2x2,memory=80e9' > bare.yaml
-    fails "the plan's model is a number of parameters, expected one with a config.json" \
-        paro-shard reshard "$G/split.a" -p bare.yaml -o x
-    fails "'*/model' has no manifest.json: it is no checkpoint" paro-shard reshard "$G/model" -p "$G/b.yaml" -o x
-    fails "'nowhere' has no manifest.json: it is no checkpoint" paro-shard reshard nowhere -p "$G/b.yaml" -o x
+    fails "plan number of parameters, config.json" "$G/split.a" -p bare.yaml
+    fails "/model' no manifest.json" "$G/model" -p "$G/b.yaml"
+    fails "'nowhere' no manifest.json" nowhere -p "$G/b.yaml"
     cp -r "$G/split.a" in
-    fails "'in/x' lies inside 'in', expected a place outside" paro-shard reshard in -p "$G/b.yaml" -o in/x
+    refuses 2 "'in/x' inside 'in'" paro-shard reshard in -p "$G/b.yaml" -o in/x
     ln -s in link
-    fails "'in/source/x' lies inside 'link', expected a place outside" paro-shard reshard link -p "$G/b.yaml" -o in/source/x
+    refuses 2 "'in/source/x' inside 'link'" paro-shard reshard link -p "$G/b.yaml" -o in/source/x
     mkdir out.er
     mv in out.er/
-    fails "'out.er/in' lies inside 'out.er', expected a place outside" \
-        paro-shard reshard out.er/in -p "$G/b.yaml" --force -o out.er
+    refuses 2 "'out.er/in' inside 'out.er'" paro-shard reshard out.er/in -p "$G/b.yaml" --force -o out.er
     diff -r "$G/split.a" out.er/in
-    fails 'too little given, expected paro-shard reshard DIR -p PLAN *' paro-shard reshard "$G/split.a" -o x
-    fails "--jobs: '0', expected a whole number from 1 to 256" paro-shard reshard "$G/split.a" -p "$G/b.yaml" -j 0 -o x
-    fails "--buffer: '0', expected *" paro-shard reshard "$G/split.a" -p "$G/b.yaml" --buffer 0 -o x
-    fails "an option that 'merge' does not have, *" paro-shard merge "$G/split.a" --plan "$G/b.yaml" -o x
+    [ "$(names)" = "$(printf '%s\n' bare.yaml link other.json other.yaml out.er)" ]
 }
 
 @test "a target that is there: refused, with --force exchanged whole, the source itself too" {
     mkdir there
     echo mine > there/file
-    says 2 "paro-shard: 'there' exists, expected a new name (or --force)" \
-        paro-shard reshard "$G/split.a" -p "$G/b.yaml" -o there
+    refuses 2 "'there' exists, --force" paro-shard reshard "$G/split.a" -p "$G/b.yaml" -o there
     [ "$(cat there/file)" = mine ]
-    says 0 '' paro-shard reshard --force "$G/split.a" -p "$G/b.yaml" -o there
+    quiet paro-shard reshard --force "$G/split.a" -p "$G/b.yaml" -o there
     diff -r "$G/split.b" there
-    says 0 '' paro-shard reshard --force there -p "$G/c.yaml" -o there
+    quiet paro-shard reshard --force there -p "$G/c.yaml" -o there
     diff -r "$G/split.c" there
-    [ "$(ls -A)" = "$(printf 'out\nsaid\nthere')" ]
+    [ "$(names)" = there ]
 }
 
 @test "damage in the source: its file, tensor and elements, and no target" {
     cp -r "$G/run/latest/" bad
     flip bad/shard-00002.safetensors 300000
     run -1 paro-shard verify bad
-    local line=$output
-    fails "$line" paro-shard reshard bad -p "$G/b.yaml" -o x
-    [[ $line == "bad/shard-00002.safetensors: 'model.layers."*"' "*", elements ["*") are damaged: checksum "* ]]
-    says 2 '{"error":{"code":"mismatch",*"file":"bad/shard-00002.safetensors",*' \
-        paro-shard reshard --json bad -p "$G/b.yaml" -o x
+    fails "$output" bad -p "$G/b.yaml"
+    has_words "$output" "bad/shard-00002.safetensors: 'model.layers. [ ) damaged checksum"
+    run -2 --separate-stderr paro-shard reshard --json bad -p "$G/b.yaml" -o x
+    [[ "$output:$stderr" == ':{"error":{"code":"mismatch",'*'"file":"bad/shard-00002.safetensors",'* ]]
+    [ ! -e x ] && [ ! -e .x.paro-tmp ]
     truncate -s -1 bad/shard-00002.safetensors
-    fails "bad/shard-00002.safetensors: has * bytes, expected *" paro-shard reshard bad -p "$G/b.yaml" -o x
+    fails "bad/shard-00002.safetensors: bytes, expected" bad -p "$G/b.yaml"
     rm bad/shard-00002.safetensors
-    fails "cannot open 'bad/shard-00002.safetensors': No such file or directory" \
-        paro-shard reshard bad -p "$G/b.yaml" -o x
+    fails "cannot open 'bad/shard-00002.safetensors': No such file" bad -p "$G/b.yaml"
     rm -r bad
     cp -r "$G/split.a" bad
     flip bad/source/files/tokenizer.txt 3
-    fails "bad/source/files/tokenizer.txt: is damaged: checksum *" \
-        paro-shard reshard bad -p "$G/b.yaml" -o x
+    fails "bad/source/files/tokenizer.txt: damaged checksum" bad -p "$G/b.yaml"
     flip bad/source/files/tokenizer.txt 3
     flip bad/manifest.json 30
-    fails "bad/manifest.json: is damaged: *" paro-shard reshard bad -p "$G/b.yaml" -o x
+    fails "bad/manifest.json: damaged" bad -p "$G/b.yaml"
 }
 
 @test "a full disk: one line, status 2, nothing left" {
@@ -249,14 +220,12 @@ flip() {
     for size in 4k 64k 1m 3m; do
         rm -rf full said
         run -2 "${ALONE[@]}" sh inside $size paro-shard reshard "$G/run/latest" -p "$G/b.yaml" -o full/c
-        [ "$(wc -l < said)" = 1 ]
-        grep -q 'No space left on device$' said
+        one_line 'No space left'
     done
     # A file that may not grow so far.
     # shellcheck disable=SC2016
-    run --separate-stderr bash -c 'ulimit -f 100; paro-shard reshard "$0/run/latest" -p "$0/b.yaml" -o x' "$G"
-    [ "$status" = 2 ]
-    [[ $stderr == 'paro-shard: '*'/shard-00000.safetensors: cannot write '*'File too large' ]]
+    refuses 2 '/shard-00000.safetensors: File too large' \
+        bash -c 'ulimit -f 100; paro-shard reshard "$0/run/latest" -p "$0/b.yaml" -o x' "$G"
     [ ! -e x ] && [ ! -e .x.paro-tmp ]
 }
 
@@ -327,5 +296,5 @@ EOF
     peak $(((32 + 16) * 1024)) paro-shard reshard from -p other.yaml --buffer 32Mi -o y
     cmp x/manifest.json y/manifest.json
     rm -r y
-    says 0 '' paro-shard diff from x
+    quiet paro-shard diff from x
 }

@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 # What the tests of paro-shard share.
 
+load refuses
+
 setup() {
     PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
@@ -13,6 +15,22 @@ quiet() {
     run -0 "$@"
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
+
+# finds WORDS COMMAND...: status 1, and one line with WORDS on standard output alone.
+finds() {
+    run -1 --separate-stderr "${@:2}"
+    [ "${#lines[@]}:$stderr" = 1: ] || { echo "$output$stderr"; return 1; }
+    has_words "$output" "$1"
+}
+
+# one_line WORDS: `said` is one line with WORDS.
+one_line() {
+    [ "$(wc -l < said)" = 1 ] || { cat said; return 1; }
+    has_words "$(cat said)" "$1"
+}
+
+# What is in the folder, without what the test keeps of a command's output.
+names() { ls -A -I .line -I .other -I out -I said -I dd.log -I 'separate-stderr-*'; }
 
 # flip FILE BYTE: turns one bit.
 flip() {
