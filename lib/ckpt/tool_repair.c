@@ -53,7 +53,7 @@ static void tell(struct repair *r, const char *name, const char *part, const str
         else if (*cure)
             fprintf(out, " rebuilt from '%s'\n", cure);
         else
-            fputs(" written anew\n", out);
+            fputs(" rebuilt from the manifest\n", out);
         return;
     }
     jout_open(&r->j, NULL, '{');

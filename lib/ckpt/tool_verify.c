@@ -45,7 +45,7 @@ static void put_cure(struct report *r, const struct ckpt_checkup *x, const struc
     } else if (cure) {
         fprintf(r->out, "; can be repaired from '%s'", cure);
     } else if (known) {
-        fprintf(r->out, "; can be written anew");
+        fprintf(r->out, "; can be repaired from the manifest");
     } else if (x->c->copies) {
         fprintf(r->out, "; no copy is good: it is lost");
     }

@@ -4,6 +4,7 @@
 # paro-train's data: files of other tools, several of them, tokenizers, what is refused.
 
 bats_require_minimum_version 1.5.0
+load refuses
 
 setup_file() {
     load train.bash
@@ -25,16 +26,10 @@ setup() {
     TOKENIZER=$BATS_TEST_DIRNAME/../data/bpe
 }
 
-# refuses TEXT ARGUMENT...: of paro-train: status 2, one line with TEXT, nothing else, no "new".
-refuses() {
-    local rc=0
-    timeout 60 paro-train "${@:2}" > out 2> said < /dev/null || rc=$?
-    if [ "$rc" != 2 ] || [ -s out ] || [ -e new ] || [ "$(wc -l < said)" != 1 ] ||
-        ! grep -qF -- "paro-train: $1" said; then
-        echo "status $rc:"
-        cat said out
-        return 1
-    fi
+# trains_not WORDS ARGUMENT...: paro-train refuses them, and there is no "new".
+trains_not() {
+    refuses 2 "$1" paro-train "${@:2}" || return
+    [ ! -e new ]
 }
 
 # The token of " you", of the small vocabulary.
@@ -70,59 +65,53 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
 @test "a run goes on with the data that it had; with others only by --new-data" {
     local other
     cp -a "$G/ended" run
-    on() { run --separate-stderr paro-train "$G/one.yaml" -o run --resume=auto --steps 5 "$@"; }
+    on() { paro-train "$G/one.yaml" -o run --resume=auto --steps 5 "$@"; }
+    # goes_on ARGUMENT...: it does, and nothing is said.
+    goes_on() {
+        run -0 --separate-stderr on "$@"
+        [ -z "$stderr" ]
+    }
     cp "$TEXT" elsewhere # the same by another name
-    on -d elsewhere
-    [ "$status" = 0 ] && [ -z "$stderr" ]
+    goes_on -d elsewhere
     sed '10000s/1/2/' "$TEXT" > edited
     head -c -1 "$TEXT" > shorter
     for other in "-d edited" "-d shorter" "-d $TEXT -d $TEXT" "-d edited --eval-every 5"; do
         # shellcheck disable=SC2086 # words
-        on $other
-        [ "$status" = 2 ]
-        [[ $stderr = "paro-train: checkpoint 'run/latest' is of other data: "*"; --new-data goes on with them" ]]
+        refuses 2 "'run/latest' other data: --new-data" on $other
     done
     plan one16 synth:1x1 --seq 16
-    run --separate-stderr paro-train one16.yaml -d "$TEXT" -o run --resume=auto --steps 6
-    [ "$status" = 2 ] && [[ $stderr = *" in sequences of 32 (xxh3 "*" in 16 ("* ]]
+    refuses 2 "sequences of 32 (xxh3 16 (" paro-train one16.yaml -d "$TEXT" -o run --resume=auto --steps 6
     # One line of all ranks.
-    run --separate-stderr mpirun -np 2 paro-train "$G/two.yaml" -d edited -o run --resume=auto
-    [ "$status" = 2 ] && [ "$(grep -c 'is of other data' <<< "$stderr")" = 1 ]
-    on -d edited --steps 6 --new-data
-    [ "$status" = 0 ] && [ -z "$stderr" ]
-    on -d edited --steps 7
-    [ "$status" = 0 ] && [ -z "$stderr" ]
-    refuses "--new-data without --resume, expected both" "$G/one.yaml" -d "$TEXT" -o new --new-data
+    run -2 --separate-stderr mpirun -np 2 paro-train "$G/two.yaml" -d edited -o run --resume=auto
+    [ "$(grep -c 'other data' <<< "$stderr")" = 1 ]
+    goes_on -d edited --steps 6 --new-data
+    goes_on -d edited --steps 7
+    trains_not "--new-data --resume" "$G/one.yaml" -d "$TEXT" -o new --new-data
 }
 
 @test "another part kept from training at a resume: refused by that name" {
     cp -a "$G/ended" run
     all=$(wc -c < "$TEXT")
     most=$((all - all / 20))
-    on() { run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto "$@"; }
-    # was BEFORE HERE: what the checkpoint and the options come to.
-    was() {
-        [ "$status" = 2 ]
-        [ "$stderr" = "paro-train: checkpoint 'run/latest' is of these data with another part kept from training: it was trained on $1 of $all tokens ($2), expected $3 ($4); --new-data goes on with this part" ] ||
-            { echo "$stderr"; return 1; }
+    on() { paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto "$@"; }
+    goes_on() {
+        run -0 --separate-stderr on "$@"
+        [ -z "$stderr" ]
     }
-    on --eval-every 5
-    was "$all" --eval-every=0 $most '--eval-every, --eval-split=0.05'
-    on --eval-every 5 --steps 5 --new-data
-    [ "$status" = 0 ] && [ -z "$stderr" ]
+    # was WORDS ARGUMENT...: refused with the tokens and options of the checkpoint, and with those given.
+    was() { refuses 2 "'run/latest' kept from training: ${1//ALL/$all tokens} --new-data" on "${@:2}"; }
+    part='--eval-every, --eval-split=0.05'
+    was "ALL (--eval-every=0), $most ($part)" --eval-every 5
+    goes_on --eval-every 5 --steps 5 --new-data
     grep -q '"step":5,.*"eval_loss"' run/log.jsonl
-    on --eval-every 2 --steps 6 # as often as one likes
-    [ "$status" = 0 ] && [ -z "$stderr" ]
-    on --eval-every 0
-    was $most '--eval-every, --eval-split=0.05' "$all" --eval-every=0
-    on --eval-split 0.5
-    was $most '--eval-every, --eval-split=0.05' $((all - all / 2)) '--eval-every, --eval-split=0.5'
+    goes_on --eval-every 2 --steps 6 # as often as one likes
+    was "$most of ALL ($part), $all (--eval-every=0)" --eval-every 0
+    was "$most of ALL ($part), $((all - all / 2)) (--eval-every, --eval-split=0.5)" --eval-split 0.5
     # Of several files by their tokens: the shares move, too.
     head -c 3000 "$TEXT" > little
     paro-train "$G/one.yaml" -d "$TEXT" -d little -o two --steps 1 --eval-every 1 --eval-split 0.3 > out
-    run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -d little -o two --resume=auto --eval-every 0
-    [ "$status" = 2 ]
-    [[ $stderr = *"another part kept from training"*"(--eval-every, --eval-split=0.3), expected "*"(--eval-every=0)"* ]]
+    refuses 2 "kept from training (--eval-every, --eval-split=0.3), (--eval-every=0)" \
+        paro-train "$G/one.yaml" -d "$TEXT" -d little -o two --resume=auto --eval-every 0
 }
 
 @test "data that is cut while a run reads it: one line, status 2" {
@@ -137,7 +126,7 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
         wait $! || rc=$?
         [ "$rc" = 2 ]
         [ "$(grep -c '^paro-train: ' said)" = 1 ]
-        grep -qE "^paro-train: (rank [01] \(.*\): )?data 'data': ends at byte [0-9]+, expected [0-9]+$" said
+        has_words "$(grep '^paro-train: ' said)" "data 'data': byte expected"
         [ ! -e "run$kind/latest" ]
     done
 }
@@ -161,8 +150,7 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     paro-train --tokenize few.bin -d few --tokenizer "$TOKENIZER" --json > out 2> said
     [ "$(cat out)" = '{"schema":"paro.tokens/1","file":"few.bin","bytes":18,"tokens":4}' ]
     [ "$(wc -c < few.bin)" = 1032 ]
-    refuses "'few.bin' exists, expected a new name (or --force)" \
-        --tokenize few.bin -d "$TEXT" --tokenizer "$TOKENIZER"
+    trains_not "'few.bin' exists, --force" --tokenize few.bin -d "$TEXT" --tokenizer "$TOKENIZER"
     [ "$(wc -c < few.bin)" = 1032 ]
     paro-train --tokenize few.bin -d "$TEXT" --tokenizer "$TOKENIZER" --force > out 2> said
     [ "$(wc -c < few.bin)" -gt 10000 ]
@@ -171,82 +159,65 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
 
 @test "--tokenize that cannot be" {
     local t=(--tokenize new --tokenizer "$TOKENIZER")
-    refuses "--tokenize with 0 files of data and a tokenizer, expected -d TEXT and --tokenizer DIR" "${t[@]}"
-    refuses "--tokenize with 2 files of data and a tokenizer, expected" "${t[@]}" -d "$TEXT" -d "$TEXT"
-    refuses "--tokenize with 1 files of data and no tokenizer, expected" --tokenize new -d "$TEXT"
-    refuses "--tokenize with 1 files of data and a tokenizer, expected -d TEXT and --tokenizer DIR alone" "${t[@]}" -d "$TEXT" "$G/one.yaml"
-    refuses "'$G/nano.bin' is nanoGPT data, expected a text" "${t[@]}" -d "$G/nano.bin"
-    refuses "'$G/mega.bin' is Megatron data, expected a text" "${t[@]}" -d "$G/mega"
-    refuses "cannot open data 'nowhere': No such file or directory" "${t[@]}" -d nowhere
-    refuses "data '.' is not a regular file" "${t[@]}" -d .
+    trains_not "'$G/nano.bin' nanoGPT text" "${t[@]}" -d "$G/nano.bin"
+    trains_not "'$G/mega.bin' Megatron text" "${t[@]}" -d "$G/mega"
     [ -z "$(find . -name '.*.paro-tmp')" ]
 }
 
 @test "files of tokens that cannot be used" {
     local o=("$G/one.yaml" -o new)
     head -c 50000 "$G/llmc" > cut.off
-    refuses "'cut.off' has 50000 bytes, expected $(wc -c < "$G/llmc") for the $(wc -c < "$TEXT") tokens of 2 bytes that llm.c's header counts" \
-        "${o[@]}" -d cut.off
+    trains_not "'cut.off' 50000 bytes, $(wc -c < "$G/llmc") $(wc -c < "$TEXT") tokens of 2 bytes" "${o[@]}" -d cut.off
     head -c 1001 "$G/llmc" > cut.off
-    refuses "'cut.off' has 1001 bytes, expected llm.c's header of 1024" "${o[@]}" -d cut.off
+    trains_not "'cut.off' 1001 bytes, llm.c's header 1024" "${o[@]}" -d cut.off
     perl -e 'print pack "V3 x1012 v*", 20240520, 9, 40, 1 .. 40' > version
-    refuses "'version' is of version 9, expected 1 behind llm.c's magic 20240520" "${o[@]}" -d version
+    trains_not "'version' version 9, 1 llm.c 20240520" "${o[@]}" -d version
     perl -e 'print pack "V3 x1012 v*", 20240522, 1, 40, 1 .. 40' > magic
-    refuses "'magic' has llm.c's magic 20240522, of questions, expected 20240520 or 20240801" "${o[@]}" -d magic
+    trains_not "'magic' 20240522, 20240520 20240801" "${o[@]}" -d magic
     head -c 9999 "$G/nano.bin" > odd.bin
-    refuses "'odd.bin' has 9999 bytes, expected llm.c's magic before them, an .idx beside it, or an even number: nanoGPT's tokens have two" \
-        "${o[@]}" -d odd.bin
+    trains_not "'odd.bin' 9999 bytes, llm.c .idx even" "${o[@]}" -d odd.bin
     perl -e 'print pack "v*", (7) x 500, 256, (7) x 500' > large.bin
-    refuses "'large.bin': token 500 is 256, expected less than the model's vocabulary of 256" \
-        "${o[@]}" -d large.bin
+    trains_not "'large.bin': token 500 256, vocabulary of 256" "${o[@]}" -d large.bin
     head -c 64 "$G/nano.bin" > short.bin
-    refuses "data 'short.bin' has 32 tokens, expected at least 33 (one sequence and its next token)" \
-        "${o[@]}" -d "$TEXT" -d short.bin
+    trains_not "'short.bin' 32 tokens, 33" "${o[@]}" -d "$TEXT" -d short.bin
 }
 
 @test "Megatron's pairs that cannot be used" {
     local o=("$G/one.yaml" -o new)
     cp "$G/mega.bin" "$G/mega.idx" .
     head -c 40000 "$G/mega.bin" > mega.bin
-    refuses "'mega.idx': sequence 2 ends at byte $(wc -c < "$G/mega.bin"), outside of 'mega.bin' of 40000 bytes" \
-        "${o[@]}" -d mega
+    trains_not "'mega.idx': sequence 2 byte $(wc -c < "$G/mega.bin"), 'mega.bin' 40000 bytes" "${o[@]}" -d mega
     cat "$G/mega.bin" "$G/mega.bin" > mega.bin
-    refuses "'mega.bin' has $((2 * $(wc -c < "$G/mega.bin"))) bytes, expected $(wc -c < "$G/mega.bin"), where the last sequence of 'mega.idx' ends" \
+    trains_not "'mega.bin' $((2 * $(wc -c < "$G/mega.bin"))) bytes, $(wc -c < "$G/mega.bin"), 'mega.idx'" \
         "${o[@]}" -d mega.bin
     head -c 50 "$G/mega.idx" > mega.idx
-    refuses "'mega.idx' has 50 bytes, too few for the 3 sequences and 3 document bounds that it says it has" \
-        "${o[@]}" -d mega.idx
+    trains_not "'mega.idx' 50 bytes, 3 sequences 3 document" "${o[@]}" -d mega.bin
     echo TNTIDX > mega.idx
-    refuses "'mega.idx' does not begin with MMIDIDX, expected a Megatron index" "${o[@]}" -d mega
+    trains_not "'mega.idx' MMIDIDX, Megatron" "${o[@]}" -d mega
     rm mega.bin
-    refuses "cannot open data 'mega.bin': No such file or directory" "${o[@]}" -d mega.idx
+    trains_not "cannot open data 'mega.bin': No such file" "${o[@]}" -d mega.idx
     cp "$G/mega.idx" index
-    refuses "'index' is a Megatron index by another name, expected NAME.idx beside NAME.bin" "${o[@]}" -d index
+    trains_not "'index' Megatron index NAME.idx NAME.bin" "${o[@]}" -d index
 }
 
 @test "weights and tokenizers that cannot be used" {
-    local o=("$G/one.yaml" -o new -d "$TEXT") t=("$G/large.yaml" -o new)
-    refuses "--data-weights: '1,2' has 2 numbers, expected one for each of 1 files" "${o[@]}" --data-weights 1,2
-    refuses "--data-weights: '1' has 1 numbers, expected one for each of 2 files" \
-        "${o[@]}" -d "$TEXT" --data-weights 1
-    refuses "--data-weights: '0', expected a number above 0" "${o[@]}" --data-weights 0
-    refuses "--data-weights: '-1', expected a number from 0" "${o[@]}" --data-weights=-1
-    refuses "--data-weights: '', expected a number from 0" "${o[@]}" -d "$TEXT" --data-weights 1,
-    refuses "--data-weights: 'nan', expected a number from 0" "${o[@]}" --data-weights nan
-    refuses "tokenizer '.' has no vocabulary, expected encoder.json or vocab.json in it" \
-        "${t[@]}" -d "$TEXT" --tokenizer .
+    local o=("$G/one.yaml" -o new -d "$TEXT") t=("$G/large.yaml" -o new) dot=("$G/large.yaml" -o new -d "$TEXT" --tokenizer .)
+    trains_not "--data-weights: '1,2' 2 numbers, 1 files" "${o[@]}" --data-weights 1,2
+    trains_not "--data-weights: '1' 1 numbers, 2 files" "${o[@]}" -d "$TEXT" --data-weights 1
+    trains_not "--data-weights: '0', above 0" "${o[@]}" --data-weights 0
+    trains_not "--data-weights: '-1', from 0" "${o[@]}" --data-weights=-1
+    trains_not "--data-weights: '', from 0" "${o[@]}" -d "$TEXT" --data-weights 1,
+    trains_not "--data-weights: 'nan', from 0" "${o[@]}" --data-weights nan
+    trains_not "tokenizer '.' vocabulary, encoder.json vocab.json" "${dot[@]}"
     cp "$TOKENIZER/encoder.json" .
-    refuses "tokenizer '.' has no merges, expected vocab.bpe or merges.txt in it" \
-        "${t[@]}" -d "$TEXT" --tokenizer .
+    trains_not "tokenizer '.' merges, vocab.bpe merges.txt" "${dot[@]}"
     { cat "$TOKENIZER/vocab.bpe"; echo 'q qq'; } > vocab.bpe
-    refuses "./vocab.bpe:$(wc -l < vocab.bpe): 'qq' is not in the vocabulary" \
-        "${t[@]}" -d "$TEXT" --tokenizer .
+    trains_not "./vocab.bpe:$(wc -l < vocab.bpe): 'qq' vocabulary" "${dot[@]}"
     head -c 5000 "$TOKENIZER/encoder.json" > encoder.json
-    refuses "./encoder.json:1: " "${t[@]}" -d "$TEXT" --tokenizer .
-    refuses "tokenizer '$TOKENIZER' and no text among the data, expected one: what is in the files are tokens" \
-        "${t[@]}" -d "$G/nano.bin" --tokenizer "$TOKENIZER"
+    trains_not "./encoder.json:1: " "${dot[@]}"
+    trains_not "tokenizer '$TOKENIZER' no text" "${t[@]}" -d "$G/nano.bin" --tokenizer "$TOKENIZER"
     # Tokens of a text that the model has not.
     printf 'a you' > few
-    refuses "'few': token 1 is $(you), expected less than the model's vocabulary of 256" \
+    trains_not "'few': token 1 $(you), vocabulary of 256" \
         "$G/one.yaml" -o new -d few --tokenizer "$TOKENIZER"
 }

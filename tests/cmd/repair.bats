@@ -28,23 +28,26 @@ setup() {
     cp -r "$G/ckpt" bad
 }
 
-# heals TEXT: repair gives back the checkpoint as it was and says TEXT; then all is well.
+# heals WORDS [LIKE]: repair gives back the checkpoint as it was, by a line for each of WORDS;
+# then all is well.
 heals() {
     rm -rf good
     paro-shard repair bad -o good > said
-    [ "$(cat said)" = "$1" ] || { cat said; return 1; }
+    [ "$(wc -l < said)" = "$(wc -l <<< "$1")" ] || { cat said; return 1; }
+    has_words "$(cat said)" "$1"
     diff -r "${2:-$G/ckpt}" good
-    paro-shard verify good > said
-    [ ! -s said ]
+    quiet paro-shard verify good
 }
 
-# refuses TEXT...: the status is 1, TEXT all that is said, and nothing is left.
-refuses() {
+# loses WORDS: repair's answer is no, in one line, and nothing is left.
+loses() {
     rm -rf good
-    run -1 paro-shard repair bad -o good
-    [ "$output" = "$1" ] || { echo "$output"; return 1; }
+    finds "$1" paro-shard repair bad -o good
     [ ! -e good ] && [ ! -e .good.paro-tmp ]
 }
+
+# The block that flip hits, and its copy.
+B41600="'model.layers.1.mlp.gate_proj.weight' params [0, 41600)"
 
 @test "copies: where they lie, each the shard byte for byte" {
     [ "$(cd bad && ls -d shard*)" = "$(printf 'shard-%s.safetensors\n' 00000.copy-00002 00000 \
@@ -57,28 +60,25 @@ refuses() {
     # And a config that was changed is seen there, too.
     cp -r "$G/plain" changed
     sed -i 's/"rope_theta": 10000.0/"rope_theta": 90000.0/' changed/config.json
-    run -1 paro-shard verify changed
-    [[ "$output" == *"config.json"*"is damaged: checksum "* ]]
-    run -2 paro-shard split "$G/model" -p "$G/plan.yaml" --copies 4 -o no
-    [ "$output" = "paro-shard: 4 copies, expected 0 to 3: each lies with another of 4 ranks" ]
+    finds "config.json damaged checksum" paro-shard verify changed
+    refuses 2 "4 copies, 0 to 3 4 ranks" paro-shard split "$G/model" -p "$G/plan.yaml" --copies 4 -o no
 }
 
 @test "nothing is wrong: it is copied all the same, and that is said" {
-    heals 'nothing is damaged: the copy is of what was there'
+    heals 'nothing damaged'
 }
 
 @test "a flipped bit: verify names it and its cure, repair heals it, of the shard or of the copy" {
     flip bad/shard-00002.safetensors 300000
-    run -1 paro-shard verify bad
-    [[ "$output" == "bad/shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged: checksum "*"; can be repaired from 'shard-00000.copy-00002.safetensors'" ]]
+    finds "bad/shard-00002.safetensors: $B41600 damaged checksum repaired 'shard-00000.copy-00002.safetensors'" \
+        paro-shard verify bad
     run -1 paro-shard verify --json bad
     echo "$output" | grep -q '"state":"params","first":0,"end":41600,"repairable":true,"repair_from":"shard-00000.copy-00002.safetensors"'
-    paro-shard verify --quick bad > said
-    [ ! -s said ]
-    heals "shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) rebuilt from 'shard-00000.copy-00002.safetensors'"
+    quiet paro-shard verify --quick bad
+    heals "shard-00002.safetensors: $B41600 'shard-00000.copy-00002.safetensors'"
     rm -r bad && cp -r "$G/ckpt" bad
     flip bad/shard-00000.copy-00002.safetensors 300000
-    heals "shard-00000.copy-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) rebuilt from 'shard-00002.safetensors'"
+    heals "shard-00000.copy-00002.safetensors: $B41600 'shard-00002.safetensors'"
 }
 
 @test "cut, gone, a header, small files: all at once, and each in --json" {
@@ -91,13 +91,13 @@ refuses() {
     [ "${#lines[@]}" = 6 ]
     run -1 paro-shard verify --quick bad
     [ "${#lines[@]}" = 5 ] # a flipped bit of source/ has its size
-    [ "${lines[1]}" = "bad/shard-00003.copy-00001.safetensors: is missing; can be repaired from 'shard-00001.safetensors'" ]
-    heals "shard-00000.safetensors: rebuilt from 'shard-00002.copy-00000.safetensors'
-shard-00003.copy-00001.safetensors: rebuilt from 'shard-00001.safetensors'
-shard-00002.safetensors: header rebuilt from 'shard-00000.copy-00002.safetensors'
-config.json: rebuilt from 'copy-1/config.json'
-copy-1/source/headers/model.safetensors: rebuilt from 'source/headers/model.safetensors'
-source/files/tokenizer.txt: rebuilt from 'copy-1/source/files/tokenizer.txt'"
+    has_words "${lines[1]}" "bad/shard-00003.copy-00001.safetensors: missing repaired 'shard-00001.safetensors'"
+    heals "shard-00000.safetensors: 'shard-00002.copy-00000.safetensors'
+shard-00003.copy-00001.safetensors: 'shard-00001.safetensors'
+shard-00002.safetensors: header 'shard-00000.copy-00002.safetensors'
+config.json: 'copy-1/config.json'
+copy-1/source/headers/model.safetensors: 'source/headers/model.safetensors'
+source/files/tokenizer.txt: 'copy-1/source/files/tokenizer.txt'"
     paro-shard repair --json bad -o again > said
     grep -q '^{"schema":"paro.shard.repair/1","lost":\[\],"rebuilt":\[{"file":"shard-00000.safetensors","part":"file","tensor":null,"from":"shard-00002.copy-00000.safetensors"},' said
     diff -r "$G/ckpt" again
@@ -131,72 +131,64 @@ source/files/tokenizer.txt: rebuilt from 'copy-1/source/files/tokenizer.txt'"
 @test "another run's shard, manifest or copy of it is not believed" {
     cp "$G/other-ckpt/shard-00001.safetensors" bad/
     paro-shard repair bad -o good > said
-    grep -q "^shard-00001.safetensors: 'model.embed_tokens.weight' params, elements " said
+    grep -q "^shard-00001.safetensors: 'model.embed_tokens.weight' " said
     diff -r "$G/ckpt" good
     rm -r bad good && cp -r "$G/ckpt" bad
     cp "$G/other-ckpt/manifest.json" bad/copy-1
-    run -1 paro-shard verify bad
-    [[ "$output" == "bad/copy-1/manifest.json: is damaged: checksum "*"; can be repaired from 'manifest.json'" ]]
-    heals "copy-1/manifest.json: rebuilt from 'manifest.json'"
+    finds "bad/copy-1/manifest.json: damaged checksum repaired 'manifest.json'" paro-shard verify bad
+    heals "copy-1/manifest.json: 'manifest.json'"
     rm -r bad && cp -r "$G/ckpt" bad
     cp "$G/other-ckpt/manifest.json" bad
-    run -1 paro-shard verify bad
-    [[ "$output" == "bad/manifest.json: is damaged: checksum "*"; can be repaired from 'copy-1/manifest.json'" ]]
-    heals "manifest.json: rebuilt from 'copy-1/manifest.json'"
-    local verb
+    finds "bad/manifest.json: damaged checksum repaired 'copy-1/manifest.json'" paro-shard verify bad
+    heals "manifest.json: 'copy-1/manifest.json'"
+    local verb another="'bad/manifest.json' another checkpoint"
     for verb in 'merge bad' "reshard bad -p $G/ragged.yaml"; do
         # shellcheck disable=SC2086
-        run -2 paro-shard $verb -o no
-        [ "$output" = "paro-shard: 'bad/manifest.json' is another checkpoint's, 'bad/copy-1/manifest.json' is that of these shards: paro-shard repair puts it right" ]
+        refuses 2 "$another 'bad/copy-1/manifest.json' paro-shard repair" paro-shard $verb -o no
     done
-    run -2 paro-shard diff bad "$G/ckpt"
-    [[ "$output" == "paro-shard: 'bad/manifest.json' is another checkpoint's, "* ]]
+    refuses 2 "$another" paro-shard diff bad "$G/ckpt"
     # Of one without copies, too, which does not say that there are any here.
     paro-shard split "$G/other" -p "$G/plan.yaml" -o alone
     cp alone/manifest.json bad
-    run -1 paro-shard verify bad
-    [[ "$output" == "bad/manifest.json: has "*"; can be repaired from 'copy-1/manifest.json'" ]]
-    heals "manifest.json: rebuilt from 'copy-1/manifest.json'"
-    run -2 paro-shard merge bad -o no
-    [[ "$output" == "paro-shard: 'bad/manifest.json' is another checkpoint's, "* ]]
+    finds "bad/manifest.json: bytes, repaired 'copy-1/manifest.json'" paro-shard verify bad
+    heals "manifest.json: 'copy-1/manifest.json'"
+    refuses 2 "$another" paro-shard merge bad -o no
     # A block that no copy has is no fault of the manifest.
     rm -r bad && cp -r "$G/ckpt" bad
     flip bad/shard-00000.safetensors 1500
     flip bad/shard-00002.copy-00000.safetensors 1500
-    run -2 paro-shard merge bad -o no
-    [[ "$output" == "paro-shard: bad/shard-0000"*" are damaged: checksum "* ]]
+    refuses 2 "bad/shard-0000 damaged checksum" paro-shard merge bad -o no
     rm -r bad && cp -r "$G/ckpt" bad
     cp "$G/other-ckpt/manifest.json" bad
     # Alone it would be believed of nothing that is here.
     cp "$G/other-ckpt/manifest.json" bad/copy-1
     rm bad/manifest.json
-    run -2 paro-shard merge bad -o no
+    refuses 2 '' paro-shard merge bad -o no
 }
 
 @test "a manifest that is gone or cut" {
     rm bad/manifest.json
     paro-shard merge bad -o back 2> said
     diff -r "$G/model" back
-    grep -q "^paro-shard: 'bad' is damaged: 0 blocks and 1 other file were read from copies, " said
-    heals "manifest.json: rebuilt from 'copy-1/manifest.json'"
+    one_line "paro-shard: 'bad' damaged: 0 blocks 1 other copies"
+    heals "manifest.json: 'copy-1/manifest.json'"
     cp "$G/ckpt/manifest.json" bad
     truncate -s -10 bad/manifest.json
-    heals "manifest.json: rebuilt from 'copy-1/manifest.json'"
+    heals "manifest.json: 'copy-1/manifest.json'"
     # What is whole of one and of the other.
     rm bad/copy-1/config.json
-    heals "manifest.json: rebuilt from 'copy-1/manifest.json'
-copy-1/config.json: rebuilt from 'config.json'"
+    heals "manifest.json: 'copy-1/manifest.json'
+copy-1/config.json: 'config.json'"
     rm bad/copy-1/manifest.json bad/manifest.json
-    run -2 paro-shard repair bad -o no
-    [ "$output" = "paro-shard: 'bad' has no manifest.json and no copy of one: it is no checkpoint" ]
+    refuses 2 "'bad' no manifest.json copy" paro-shard repair bad -o no
 }
 
 @test "what is damaged in all copies is named, and nothing is written" {
     flip bad/shard-00002.safetensors 300000
     flip bad/shard-00000.copy-00002.safetensors 300000
     run -1 paro-shard verify bad
-    [[ "${lines[0]}" == *"; no copy is good: it is lost" ]]
-    refuses "shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) lost"
+    has_words "${lines[0]}" "no copy lost"
+    loses "shard-00002.safetensors: $B41600 lost"
     run -1 paro-shard repair --json bad -o good
     [ "$output" = '{"schema":"paro.shard.repair/1","lost":[{"file":"shard-00002.safetensors","part":"elements","tensor":"model.layers.1.mlp.gate_proj.weight","state":"params","first":0,"end":41600}],"rebuilt":[],"ok":false}' ]
     [ ! -e good ]
@@ -205,8 +197,8 @@ copy-1/config.json: rebuilt from 'config.json'"
     rm bad/shard-00002.safetensors bad/shard-00000.copy-00002.safetensors
     rm bad/source/files/tokenizer.txt bad/copy-1/source/files/tokenizer.txt
     run -1 paro-shard repair bad -o good
-    [ "${lines[0]}" = "shard-00002.safetensors: 'model.embed_tokens.weight' params, elements [8192, 16384) lost" ]
-    [ "${lines[-1]}" = "source/files/tokenizer.txt: lost" ]
+    has_words "${lines[0]}" "shard-00002.safetensors: 'model.embed_tokens.weight' params [8192, 16384) lost"
+    has_words "${lines[-1]}" "source/files/tokenizer.txt: lost"
     [ ! -e good ]
     # One half of it here, the other there.
     rm -r bad && cp -r "$G/ckpt" bad
@@ -225,19 +217,16 @@ copy-1/config.json: rebuilt from 'config.json'"
 @test "without copies: what can be told is rebuilt, the rest is named" {
     rm -r bad && cp -r "$G/plain" bad
     flip bad/shard-00003.safetensors 12
-    run -1 paro-shard verify bad
-    [[ "$output" == *"; can be written anew" ]]
-    heals "shard-00003.safetensors: header written anew" "$G/plain"
+    finds 'shard-00003.safetensors: header manifest' paro-shard verify bad
+    heals 'shard-00003.safetensors: header manifest' "$G/plain"
     flip bad/shard-00002.safetensors 300000
-    refuses "shard-00002.safetensors: 'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) lost"
+    loses "shard-00002.safetensors: $B41600 lost"
 }
 
 @test "onto itself with --force alone, and not inside itself" {
     flip bad/shard-00002.safetensors 300000
-    run -2 paro-shard repair bad -o bad
-    [ "$output" = "paro-shard: 'bad' exists, expected a new name (or --force)" ]
-    run -2 paro-shard repair bad -o bad/in
-    [ "$output" = "paro-shard: 'bad/in' lies inside 'bad', expected a place outside" ]
+    refuses 2 "'bad' exists, --force" paro-shard repair bad -o bad
+    refuses 2 "'bad/in' inside 'bad'" paro-shard repair bad -o bad/in
     paro-shard repair bad --force -o bad > said
     diff -r "$G/ckpt" bad
 }
@@ -248,8 +237,7 @@ copy-1/config.json: rebuilt from 'config.json'"
     flip bad/source/files/tokenizer.txt 1
     paro-shard merge bad -o back 2> said
     diff -r "$G/model" back
-    [ "$(wc -l < said)" = 1 ]
-    grep -q "^paro-shard: 'bad' is damaged: [0-9]* blocks and 1 other file were read from copies, paro-shard repair rebuilds them; the first: " said
+    one_line "paro-shard: 'bad' damaged: blocks 1 other copies, paro-shard repair first:"
     paro-shard reshard bad -p "$G/ragged.yaml" -o new 2> said
     [ "$(wc -l < said)" = 1 ]
     paro-shard merge new -o back2 2> said
@@ -259,11 +247,10 @@ copy-1/config.json: rebuilt from 'config.json'"
     [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
     mv bad/manifest.json gone
     paro-shard ls bad 2> said | diff - <(paro-shard ls "$G/ckpt")
-    grep -q "^paro-shard: 'bad' is damaged: 0 blocks and 1 other file were read from copies, " said
+    one_line "paro-shard: 'bad' damaged: 0 blocks 1 other copies"
     mv gone bad/manifest.json
     flip bad/shard-00000.copy-00002.safetensors 300000
-    run -2 paro-shard merge bad -o no
-    [[ "$output" == "paro-shard: bad/shard-0000"*"'model.layers.1.mlp.gate_proj.weight' params, elements [0, 41600) are damaged"* ]]
+    refuses 2 "bad/shard-0000 $B41600 damaged" paro-shard merge bad -o no
 }
 
 @test "a run begins with what is good, bit for bit" {
@@ -280,14 +267,15 @@ copy-1/config.json: rebuilt from 'config.json'"
     run_it bad two
     cmp one.hash two.hash
     run -1 grep damaged one.said
-    [ "$(grep -c "^paro-train: 'bad' is damaged: 1 block and 0 other files were read from copies, " two.said)" = 1 ]
+    grep '^paro-train: ' two.said > said
+    one_line "'bad' damaged: 1 block 0 other copies"
 }
 
 @test "too few open files are no damage" {
     # The copies, the originals and what is written: 8 files each, and 8 besides.
     for n in 12 14; do
-        run -2 bash -c "ulimit -n $n; exec paro-shard repair '$G/ckpt' -o no"
-        [[ "$output" == "paro-shard: cannot open "*": Too many open files" ]]
+        refuses 2 'cannot open Too many open files' \
+            bash -c "ulimit -n $n; exec paro-shard repair '$G/ckpt' -o no"
         [ ! -e no ] && [ ! -e .no.paro-tmp ]
         run bash -c "ulimit -n $n; exec paro-shard merge '$G/ckpt' -o merged"
         [[ "$output" != *damaged* ]]
