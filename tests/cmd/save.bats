@@ -5,9 +5,17 @@
 
 bats_require_minimum_version 1.5.0
 load train
+load refuses
 
 setup_file() { runs_begin; }
 setup() { runs_setup; }
+
+# fails WORDS COMMAND...: of one rank or several: status 2, and one line of paro-train with WORDS.
+fails() {
+    run -2 --separate-stderr "${@:2}"
+    [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
+    has_words "$stderr" "paro-train: $1"
+}
 
 @test "beside training or not: the same checkpoints, bit for bit" {
     for a in 0 1; do
@@ -32,11 +40,8 @@ setup() { runs_setup; }
 
 # What several ranks keep one of them reads: its error is everyone's, and nobody waits for it.
 @test "a checkpoint that is damaged, or on one rank gone or another one: one line, no folder" {
-    refused() { # TEXT COMMAND...
-        run --separate-stderr timeout 60 mpirun -np 4 "${@:2}"
-        [ "$status" = 2 ]
-        [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
-        [[ $stderr = *"paro-train: "$1* ]] || { echo "$stderr"; return 1; }
+    refused() { # WORDS COMMAND...
+        fails "$1" timeout 60 mpirun -np 4 "$2" -o new "${@:3}"
         [ ! -e new ]
     }
     cp -r "$G/ended/latest/" bad
@@ -50,14 +55,11 @@ setup() { runs_setup; }
     ln -s "$G/ended/step-00000002" other3
     for s in IIG NNN; do
         plan four synth:2x2 --seq 32 --strategy $s
-        refused 'rank '[0-3]' ('*'): bad/shard-00000.safetensors: '*' are damaged: ' \
-            paro-train four.yaml -d "$TEXT" -o new --resume bad
+        refused 'rank bad/shard-00000.safetensors: damaged' paro-train four.yaml -d "$TEXT" --resume bad
     done
-    refused 'rank 3 ('*"): 'here3' is no checkpoint" ./each four.yaml -d "$TEXT" -o new --init here
-    refused 'rank 3 ('*"): the checkpoint 'other3' here is another one than on rank 0" \
-        ./each four.yaml -d "$TEXT" -o new --init other
-    refused 'rank 3 ('*'): the checkpoint here is of step 2, expected 4 as on rank 0' \
-        ./each four.yaml -d "$TEXT" -o new --resume other
+    refused "rank 3 ( 'here3'" ./each four.yaml -d "$TEXT" --init here
+    refused "rank 3 ( 'other3' rank 0" ./each four.yaml -d "$TEXT" --init other
+    refused 'rank 3 ( step 2, 4 rank 0' ./each four.yaml -d "$TEXT" --resume other
 }
 
 @test "SAVE asks for one now" {
@@ -84,11 +86,8 @@ setup() { runs_setup; }
     was=$(readlink a/latest)
     # Each file up to half of a shard: the next checkpoint cannot be written.
     half=$(($(stat -c %s a/latest/shard-00000.safetensors) / 2048))
-    run --separate-stderr bash -c "ulimit -f $half; paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o a \
-        --resume=auto --steps 50 --save-every 2"
-    [ "$status" = 2 ]
-    [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
-    [[ $stderr = *"shard-00000.safetensors: "*"File too large"* ]]
+    fails "shard-00000.safetensors: File too large" bash -c \
+        "ulimit -f $half; paro-train \"\$G/one.yaml\" -d \"\$TEXT\" -o a --resume=auto --steps 50 --save-every 2"
     [ "$(readlink a/latest)" = "$was" ]
     paro-shard verify a/latest > /dev/null
     paro-train "$G/one.yaml" -d "$TEXT" -o a --resume=auto --steps 4 > out
@@ -111,9 +110,7 @@ setup() { runs_setup; }
 
 @test "nothing to evaluate on is an error before the first step" {
     head -c 300 "$TEXT" > little
-    run --separate-stderr paro-train "$G/one.yaml" -d little -o a --eval-every 1 --steps 1
-    [ "$status" = 2 ]
-    [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
+    fails 'sequence of 32 tokens' paro-train "$G/one.yaml" -d little -o a --eval-every 1 --steps 1
     [ ! -e a ]
 }
 
@@ -123,8 +120,7 @@ setup() { runs_setup; }
     # shellcheck disable=SC2016 # each rank's own
     printf '#!/bin/sh\nexec paro-train "$@" -d a$OMPI_COMM_WORLD_RANK\n' > each
     chmod +x each
-    run --separate-stderr mpirun -np 2 ./each "$G/two.yaml" -o run --steps 2 --eval-every 1
-    [ "$status" = 2 ]
-    [[ $stderr = *"paro-train: rank 1 "*"the data here has "*" windows to evaluate (xxh3 "*"), expected "*" as on rank 0"* ]]
+    fails 'rank 1 data windows (xxh3 expected rank 0' \
+        mpirun -np 2 ./each "$G/two.yaml" -o run --steps 2 --eval-every 1
     [ ! -e run ]
 }
