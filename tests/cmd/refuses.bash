@@ -31,7 +31,13 @@ refuses() {
     [ "$rc" = "$want" ] || { echo "status $rc, expected $want: $*"; echo "$refusal"; return 1; }
     [ ! -s "$other" ] || { echo "on the other stream: $*"; head "$other"; return 1; }
     [ "$(wc -l <"$line")" = 1 ] || { echo "not one line: $*"; echo "$refusal"; return 1; }
-    [[ $refusal =~ ^((paro|horing)-[a-z]+:\ |HORING\ UNKNOWN\ -\ |\{\"error\":) ]] ||
+    [[ $refusal =~ ^((paro|horing)-[a-z]+:\ |[a-z_]+\.py:\ |HORING\ UNKNOWN\ -\ |\{\"error\":) ]] ||
         { echo "no command's name: $refusal"; return 1; }
     has_words "$refusal" "$words"
+}
+
+# one_line WORDS: the file `said` is one line with WORDS.
+one_line() {
+    [ "$(wc -l < said)" = 1 ] || { cat said; return 1; }
+    has_words "$(cat said)" "$1"
 }

@@ -23,12 +23,6 @@ finds() {
     has_words "$output" "$1"
 }
 
-# one_line WORDS: `said` is one line with WORDS.
-one_line() {
-    [ "$(wc -l < said)" = 1 ] || { cat said; return 1; }
-    has_words "$(cat said)" "$1"
-}
-
 # What is in the folder, without what the test keeps of a command's output.
 names() { ls -A -I .line -I .other -I out -I said -I dd.log -I 'separate-stderr-*'; }
 
