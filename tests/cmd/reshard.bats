@@ -90,7 +90,7 @@ states() {
 @test "the least buffer, one thread or many: the same bytes" {
     local least
     fails 'buffer of 1 bytes, at least' "$G/split.c" -p "$G/b.yaml" --buffer 1
-    least=$(sed 's/.*at least \([0-9]*\) .*/\1/' <<< "$refusal")
+    [[ $refusal =~ at\ least\ ([0-9]+) ]] && least=${BASH_REMATCH[1]}
     fails "buffer of $((least - 1)) bytes, at least $least (--buffer)" \
         "$G/split.c" -p "$G/b.yaml" --buffer $((least - 1))
     for jobs in 1 2 3 32; do

@@ -28,7 +28,7 @@ splits_not() {
 @test "the least buffer, one thread or many: the same bytes" {
     local least
     splits_not 'buffer of 1 bytes, at least' "$G/model" -p "$G/b.yaml" --buffer 1
-    least=$(sed 's/.*at least \([0-9]*\) .*/\1/' <<< "$refusal")
+    [[ $refusal =~ at\ least\ ([0-9]+) ]] && least=${BASH_REMATCH[1]}
     splits_not "$((least - 1)) bytes, at least $least" "$G/model" -p "$G/b.yaml" --buffer $((least - 1))
     for jobs in 1 2 3 32; do
         paro-shard split "$G/model" -p "$G/b.yaml" --buffer "$least" --jobs $jobs -o x

@@ -7,8 +7,12 @@ setup() {
     cd "$ROOT" || exit 1
 }
 
+# The library's and the commands' files, and the man pages.
+sources() { files | grep -E '^(lib/[^/]+|cmd)/[^/]+\.(c|h|cu)$'; }
+pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
+
 @test "includes point down the floors, never up or sideways" {
-    for f in lib/*/*.[ch] lib/*/*.cu cmd/*.c; do
+    for f in $(sources); do
         grep -noE '^ *# *include "[^"]+"' "$f" | sed "s|^|$f:|; s|# *include ||" || true
     done | tr -d '" ' | awk -F: '
         BEGIN {
@@ -29,13 +33,13 @@ setup() {
 }
 
 @test "mpi.h is world's, exec_mpi's and shim's alone" {
-    grep -nE '# *include *<mpi\.h>|# *include *"mpi\.h"' lib/*/*.[ch] lib/*/*.cu cmd/*.c |
+    grep -nE '# *include *<mpi\.h>|# *include *"mpi\.h"' $(sources) |
         grep -vE '^lib/(world|shim)/|^lib/exec/exec_mpi' | clean
 }
 
 @test "below cli and shim nothing prints, exits or reads the environment" {
-    for f in lib/*/*.[ch] lib/*/*.cu; do
-        case $f in lib/cli/* | lib/shim/* | lib/base/mem.c) continue ;; esac
+    for f in $(sources); do
+        case $f in cmd/* | lib/cli/* | lib/shim/* | lib/base/mem.c) continue ;; esac
         code "$f" | grep -nE '(^|[^A-Za-z0-9_>.])(v?asprintf|v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort|getenv|secure_getenv|setenv|system|popen) *\(|(^|[^A-Za-z0-9_])(stdout|stderr|environ)([^A-Za-z0-9_]|$)' |
             sed "s|^|$f:|"
     done | clean
@@ -101,7 +105,7 @@ setup() {
 @test "no mutable variable at file scope in the library" {
     [ -z "$SAN" ] || skip "a sanitizer adds its own"
     local o src
-    for src in lib/*/*.c lib/*/*.cu; do
+    for src in $(sources | grep -E '^lib/.*\.cu?$'); do
         o=$B/${src%.*}.o
         [ -f "$o" ] || continue # not part of this build
         # Who is preloaded is called by nobody who could keep anything for him.
@@ -122,14 +126,14 @@ setup() {
 }
 
 @test "man pages pass mandoc's own lint" {
-    [ -n "$(ls man/*.[1-8] 2>/dev/null)" ]
-    for f in man/*.[1-8]; do
+    [ -n "$(pages)" ]
+    for f in $(pages); do
         mandoc -T lint -W warning "$f" | sed "s|^|$f: |"
     done | clean
 }
 
 @test "man pages format at 80 columns without a warning of groff" {
-    for f in man/*.[1-8]; do
+    for f in $(pages); do
         groff -mandoc -Tutf8 -ww -z -rLL=78n "$f" 2>&1 | sed "s|^|$f: |"
     done | clean
 }
@@ -165,7 +169,7 @@ wrapped() {
 }
 
 @test "tables of man pages do not wrap word by word at 80 columns" {
-    for f in man/*.[1-8]; do
+    for f in $(pages); do
         ! grep -q '^\.TS' "$f" || echo "$f: has a tbl table, expected .Bl -column"
         wrapped mandoc -Tutf8 -O width=80 <"$f" | sed "s|^|$f: mandoc: |"
         wrapped groff -mandoc -Tutf8 -rLL=78n <"$f" 2>/dev/null | sed "s|^|$f: groff: |"
