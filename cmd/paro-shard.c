@@ -366,11 +366,13 @@ static error_t check_usage(struct args *a)
     if (!v)
         return cli_usage(
             &a->cli,
-            "no verb, expected init, split, merge, reshard, repair, verify, ls or diff");
+            "missing verb, expected init, split, merge, reshard, repair, verify, ls or diff");
     if (a->count < v->operands || (a->has & v->needs) != v->needs)
-        return cli_usage(&a->cli, "too little given, expected paro-shard %s", v->usage);
+        return cli_usage(&a->cli, "missing operand or option, expected paro-shard %s",
+                         v->usage);
     if (a->has & ~(v->needs | v->may))
-        return cli_usage(&a->cli, "an option that '%s' does not have, expected paro-shard %s",
+        return cli_usage(&a->cli,
+                         "an option that '%s' does not support, expected paro-shard %s",
                          v->name, v->usage);
     return 0;
 }

@@ -55,7 +55,7 @@ static int open_shard(const struct ckpt *c, int file, const char *path, int *fd,
     if (io_open(path, fd, &bytes, err))
         return err->code == ERR_ABSENT
                    ? err_at(err, path, 0, NULL, "is missing%s",
-                            c->copies ? "" : ": this rank's part of every unit is lost")
+                            c->copies ? "" : ": this rank's share of every unit is lost")
                    : -1;
     return bytes == expected
                ? 0

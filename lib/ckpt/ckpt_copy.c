@@ -28,8 +28,8 @@ int ckpt_check_copies(const struct groups *g, int copies, struct err *err)
     if (copies >= 0 && copies <= most)
         return 0;
     return err_set(err, ERR_INPUT,
-                   "%d copies, expected 0 to %d: each lies with another of %d rank%s", copies,
-                   most, g->ranks, g->ranks == 1 ? "" : "s");
+                   "%d copies, expected 0 to %d: each needs a different one of %d rank%s",
+                   copies, most, g->ranks, g->ranks == 1 ? "" : "s");
 }
 
 int ckpt_copy_holder(const struct groups *g, int rank, int k)
@@ -150,7 +150,7 @@ static int put_checked(const char *from, const struct io_dir *dir, const char *t
         if (rc)
             err_prefix(err, "%s: ", from);
         else if (strcmp(is.hash, s->hash))
-            rc = err_at(err, from, 0, NULL, "changed while it was read");
+            rc = err_at(err, from, 0, NULL, "was changed while it was read");
     }
     mem_free(path);
     return rc;

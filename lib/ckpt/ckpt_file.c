@@ -126,7 +126,7 @@ int ckpt_copy_file(int from, const struct io_dir *dir, const char *to, const ato
     int out = -1;
 
     if (fstat(from, &st))
-        return err_sys(err, "cannot look at it");
+        return err_sys(err, "cannot read its status");
     /* Who may not read the file may not read its copy; we must, for the copies after it. */
     if (io_dir_open(dir, to, O_WRONLY | O_CREAT, (st.st_mode & 0777) | S_IRUSR, &out, err))
         return -1;

@@ -337,7 +337,7 @@ static int no_source_twice(struct reader *r)
         qsort(item, (size_t)all->count, sizeof *item, by_target);
     for (int i = 1; rc == 0 && i < all->count; i++)
         if (by_target(&item[i - 1], &item[i]) == 0)
-            rc = FAIL(r, "source '%.200s' is there twice", item[i]->name);
+            rc = FAIL(r, "source '%.200s' appears twice", item[i]->name);
     mem_free(item);
     return rc;
 }
@@ -366,7 +366,7 @@ static int read_source(struct reader *r, json_t *list)
         if ((header && rest) || !ckpt_name_ok(name) || !is_hash(hash) || bytes < 0 ||
             whole < bytes)
             return FAIL(r,
-                        "source '%.200s' is no name within a folder with its size and checksum",
+                        "source '%.200s', expected a relative name with a size and a checksum",
                         name);
         struct ckpt_source *s = &c->source.item[c->source.count++];
         *s = (struct ckpt_source){mem_dup(name), keep, bytes, whole, {0}};
@@ -449,8 +449,8 @@ static int read_file(struct reader *r, json_t *v, int number)
                                  .state = ckpt_find_state(c, state),
                                  .file = number};
         if (one.unit < 0 || one.state < 0)
-            return FAIL(r, "'%s' has '%.60s/%.20s', which is no unit and state", name, unit,
-                        state);
+            return FAIL(r, "'%s' has '%.60s/%.20s', expected UNIT/STATE of the model", name,
+                        unit, state);
         json_array_foreach(blocks, k, b)
         {
             one.offset = at;
@@ -458,15 +458,15 @@ static int read_file(struct reader *r, json_t *v, int number)
                 return -1;
             at += one.bytes;
             if (at > bytes)
-                return FAIL(r, "'%s' has %" PRId64 " bytes, its blocks more", name,
+                return FAIL(r, "'%s' has %" PRId64 " bytes, fewer than its blocks", name,
                             (int64_t)bytes);
             c->block = mem_grow(c->block, &r->room, (size_t)c->blocks + 1, sizeof one);
             c->block[c->blocks++] = one;
         }
     }
     if (at != bytes)
-        return FAIL(r, "'%s' has %" PRId64 " bytes, its blocks %" PRId64, name, (int64_t)bytes,
-                    at);
+        return FAIL(r, "'%s' has %" PRId64 " bytes, expected %" PRId64 " for its blocks", name,
+                    (int64_t)bytes, at);
     return 0;
 }
 
@@ -506,13 +506,13 @@ static int arrange(struct reader *r)
             }
             if (at != elems)
                 return FAIL(
-                    r, "%s of '%s' is not covered once from element %" PRId64 " of %" PRId64,
+                    r, "%s of '%s' has a gap or an overlap at element %" PRId64 " of %" PRId64,
                     c->state[s].name, unit->name, at, elems);
         }
     }
     c->first[c->states * c->model.units] = b;
     if (b != c->blocks)
-        return FAIL(r, "has %" PRId64 " blocks, %" PRId64 " cover everything", c->blocks, b);
+        return FAIL(r, "has %" PRId64 " blocks, expected %" PRId64, c->blocks, b);
     return 0;
 }
 
@@ -562,7 +562,7 @@ static int check_sum(struct reader *r, const char *text, int64_t bytes)
 
     if (before < 0 || memcmp(text + before, tail, sizeof tail - 1) ||
         memcmp(text + bytes - 4, "\"\n}\n", 4))
-        return FAIL(r, "does not end with its checksum: it is no manifest, or cut short");
+        return FAIL(r, "does not end with its checksum: it is truncated, or is no manifest");
     ckpt_hash(text, before, hash);
     if (memcmp(hash, text + bytes - 36, 32))
         return FAIL(r, "is damaged: its checksum is %.32s, expected %s", text + bytes - 36,

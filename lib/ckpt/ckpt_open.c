@@ -157,8 +157,8 @@ int ckpt_blame(struct ckpt *c, struct err *err)
         char *own = ckpt_small_path(c->dir, 0, "manifest.json");
         char *copy = ckpt_small_path(c->dir, other.manifest, "manifest.json");
         err_set(err, ERR_MISMATCH,
-                "'%s' is another checkpoint's, '%s' is that of these shards: paro-shard repair "
-                "puts it right",
+                "'%s' belongs to another checkpoint, '%s' to these shards: paro-shard repair "
+                "replaces it",
                 own, copy);
         mem_free(own);
         mem_free(copy);

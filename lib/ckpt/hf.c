@@ -68,8 +68,8 @@ static int check_indexed(const struct hf *hf, int file, const char *path, json_t
         const char *name = hf->file[file].tensor[t].name;
         json_t *v = json_object_get(map, name);
         if (!v || strcmp(json_string_value(v), hf->name[file]))
-            return err_at(err, path, 0, name, "is in '%s', the index says %s%s", hf->name[file],
-                          v ? "in " : "nothing of it", v ? json_string_value(v) : "");
+            return err_at(err, path, 0, name, "is in '%s', but the index %s%s", hf->name[file],
+                          v ? "has it in " : "lacks it", v ? json_string_value(v) : "");
     }
     return 0;
 }
@@ -111,7 +111,7 @@ static int open_indexed(struct hf *hf, const char *path, json_t *map,
         mem_free(whole);
         /* Holes cost nothing: some file systems have files of nearly 2^63 bytes. */
         if (rc == 0 && __builtin_add_overflow(all, hf->file[hf->files - 1].file_bytes, &all))
-            rc = err_at(err, path, 0, NULL, "names files of more than 2^63 bytes together");
+            rc = err_at(err, path, 0, NULL, "names files of more than 2^63 bytes in total");
         if (rc == 0)
             rc = check_indexed(hf, hf->files - 1, path, map, err);
     }
@@ -129,7 +129,8 @@ static int check_index(const struct hf *hf, const char *path, json_t *map, struc
     {
         int i = hf_find_file(hf, json_string_value(v));
         if (!st_find(&hf->file[i], key))
-            return err_at(err, path, 0, key, "is not in '%s', as this index says", hf->name[i]);
+            return err_at(err, path, 0, key, "is missing from '%s', where the index says it is",
+                          hf->name[i]);
     }
     return 0;
 }
@@ -148,7 +149,8 @@ static int read_index(struct hf *hf, const char *path, const struct ckpt_limits 
         goto done;
     json_t *map = json_object_get(root, "weight_map");
     if (json_object_size(map) == 0)
-        err_at(err, path, 0, "weight_map", "is no object that names tensors");
+        err_at(err, path, 0, "weight_map",
+               "is empty or not an object, expected tensors and their files");
     else if ((int64_t)json_object_size(map) > limits->tensors)
         err_at(err, path, 0, "weight_map",
                "has %zu tensors, expected at most %" PRId64 " (--max-tensors)",
@@ -267,7 +269,7 @@ static int place_all(struct hf *hf, const struct model *m, struct err *err)
             struct hf_place *place = &hf->place[want - m->tensor];
             if (place->t)
                 return err_at(err, hf->file[f].path, 0, t->name,
-                              "is there twice: '%s' is the same tensor", place->t->name);
+                              "appears twice: '%s' is the same tensor", place->t->name);
             *place = (struct hf_place){f, t};
         }
     }
@@ -279,7 +281,7 @@ static int match_one(struct hf *hf, const struct model_tensor *want,
                      const struct hf_place *place, int first, struct err *err)
 {
     if (!place->t) {
-        err_at(err, hf->dir, 0, want->name, "is missing: the config wants it");
+        err_at(err, hf->dir, 0, want->name, "is missing, expected by the config");
         err->code = ERR_ABSENT;
         return -1;
     }
@@ -295,9 +297,7 @@ static int match_one(struct hf *hf, const struct model_tensor *want,
     if (st_type_dtype(place->t->type, &type) || type == DTYPE_I32 || type == DTYPE_U8)
         return err_at(err, path, 0, name, "is %s, expected F32, BF16, F16 or F64", have);
     if (!first && type != hf->type)
-        return err_at(err, path, 0, name,
-                      "is %s, the tensors before it are %s: one type is "
-                      "expected",
+        return err_at(err, path, 0, name, "is %s, expected %s as the tensors before it",
                       st_type_name(place->t->type), st_type_name(st_type_of(hf->type)));
     hf->type = type;
     return 0;
@@ -322,7 +322,7 @@ int hf_match(struct hf *hf, const struct model *m, struct err *err)
         for (int i = 0; i < hf->file[f].count; i++)
             if (hf_role(m, hf->file[f].tensor[i].name, &t) == HF_UNKNOWN)
                 return err_at(err, hf->file[f].path, 0, hf->file[f].tensor[i].name,
-                              "is no tensor of the model that the config describes");
+                              "is not a tensor of the model in the config");
     hf->model = m;
     return 0;
 }

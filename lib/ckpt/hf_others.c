@@ -37,7 +37,7 @@ static int find_root(struct hf *hf, struct err *err)
 {
     hf->root = realpath(hf->dir, NULL);
     if (!hf->root)
-        return err_sys(err, "cannot look for '%s'", hf->dir);
+        return err_sys(err, "cannot resolve '%s'", hf->dir);
     for (char *p = hf->root; !hf->blobs && (p = strstr(p, "/models--")); p++) {
         char *end = strchr(p + 1, '/');
         if (!end || strncmp(end, "/snapshots/", strlen("/snapshots/")))
@@ -57,12 +57,11 @@ static int check_place(const struct hf *hf, int fd, const char *path, struct err
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, place, sizeof place - 1);
     if (n < 0)
-        return err_sys(err, "cannot tell where '%s' lies", path);
+        return err_sys(err, "cannot resolve '%s'", path);
     place[n] = 0;
     if (ckpt_is_below(place, hf->root) || (hf->blobs && ckpt_is_below(place, hf->blobs)))
         return 0;
-    return err_at(err, path, 0, NULL,
-                  "is a link that leads out of its folder, expected a file");
+    return err_at(err, path, 0, NULL, "is a symbolic link out of its folder, expected a file");
 }
 
 int hf_open_other(const struct hf *hf, int i, int *fd, struct err *err)
@@ -116,7 +115,8 @@ static DIR *open_folder(const char *path, int depth, struct err *err)
     if (d)
         return d;
     if (depth && (errno == ENOTDIR || errno == ELOOP))
-        err_at(err, path, 0, NULL, "is a link to a folder, expected a folder or a file");
+        err_at(err, path, 0, NULL,
+               "is a symbolic link to a folder, expected a folder or a file");
     else
         err_sys(err, "cannot read folder '%s'", path);
     if (fd >= 0)
@@ -135,11 +135,11 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
     int rc = -1;
 
     if (!is_utf8(name)) /* the manifest, JSON, could not say it */
-        err_set(err, ERR_INPUT, "the name of '%s' is no UTF-8", path);
+        err_set(err, ERR_INPUT, "the name of '%s' is not valid UTF-8", path);
     else if (hf_find_file(hf, name) < 0 && l->seen++ == l->most)
         err_set(err, ERR_INPUT,
                 "'%s' has more than %" PRId64
-                " files and folders beside its weights (--max-files)",
+                " files and folders next to its weights (--max-files)",
                 hf->dir, l->most);
     else
         rc = look(hf, path, &st, err);

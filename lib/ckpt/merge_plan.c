@@ -95,10 +95,10 @@ static int add_listed(struct merge_plan *p, const struct st *st, int rest, struc
         if (buffer)
             at += m->bytes;
         if (buffer && at > p->rest[rest].bytes)
-            return err_at(err, p->rest[rest].path, 0, to->name, "is not in it");
+            return err_at(err, p->rest[rest].path, 0, to->name, "is missing");
         if (!buffer && (!t || t->elems != to->elems || st_type_of(p->is) != to->type))
             return err_at(err, st->path, 0, to->name,
-                          "is not as config.json and the manifest have it");
+                          "differs from config.json and the manifest");
         if (!buffer)
             m->tensor = (int)(t - p->c->model.tensor);
         p->tensors++;
@@ -124,7 +124,8 @@ static int restore_file(struct merge_plan *p, const struct ckpt_source *s, size_
     if (rc == 0)
         rc = st_parse_within(&st, path, head, bytes, s->whole, limits, err);
     if (rc == 0 && st.data != bytes)
-        rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, its header %" PRId64, bytes,
+        rc = err_at(err, path, 0, NULL,
+                    "has %" PRId64 " bytes, expected %" PRId64 " for its header", bytes,
                     st.data);
     if (rc == 0)
         rc = find_rest(p, s->name, &rest, err);
@@ -242,7 +243,7 @@ int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struc
 
     if (adapters && max_shard)
         return err_set(err, ERR_INPUT,
-                       "adapters are one file, expected --fuse or no --max-shard");
+                       "adapters are written as one file, expected --fuse or no --max-shard");
     p->tensor = mem_new((size_t)m->tensors, sizeof *p->tensor);
     p->file = mem_new((size_t)m->tensors, sizeof *p->file);
     for (int i = 0; i < m->tensors; i++)

@@ -45,7 +45,7 @@ static int read_number(const struct st *st, const char *name, int64_t *out, stru
     unsigned char bytes[8];
 
     if (!t)
-        return err_at(err, st->path, 0, name, "is not there, expected one number of type I64");
+        return err_at(err, st->path, 0, name, "is missing, expected one number of type I64");
     if (strcmp(st_type_name(t->type), "I64") || t->elems != 1) {
         char have[256];
         st_print_shape(t, have, sizeof have);
@@ -94,19 +94,20 @@ static int match(struct optim *o, struct err *err)
         t = find_tensor(m, have->name, &state);
         if (!t)
             return err_at(err, o->st.path, 0, have->name,
-                          "is no state of the model's, expected NAME/master, NAME/exp_avg or "
+                          "is not a state of the model, expected NAME/master, NAME/exp_avg or "
                           "NAME/exp_avg_sq");
         if (check_shape(&o->st, have, t, err))
             return -1;
         const struct st_tensor **at = &o->place[(t - m->tensor) * OPTIM_STATES + state];
         if (*at)
-            return err_at(err, o->st.path, 0, have->name, "is also there as '%s'", (*at)->name);
+            return err_at(err, o->st.path, 0, have->name, "appears twice, also as '%s'",
+                          (*at)->name);
         *at = have;
     }
     for (int i = 0; i < m->tensors * OPTIM_STATES; i++) {
         t = &m->tensor[i / OPTIM_STATES];
         if (!o->place[i] && model_trains(m, t))
-            return err_set(err, ERR_MISMATCH, "%s: '%s/%s' is not there, but '%s' trains",
+            return err_set(err, ERR_MISMATCH, "%s: '%s/%s' is missing, but '%s' trains",
                            o->st.path, t->name, states[i % OPTIM_STATES], t->name);
     }
     return read_number(&o->st, "step", &o->step, err) ||

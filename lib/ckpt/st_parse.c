@@ -40,7 +40,7 @@ struct entry {
 static int no_json(struct parser *p)
 {
     return err_at(p->err, p->st->path, 0, NULL,
-                  "header is no valid JSON at byte %" PRId64 ": expected %s", p->j.at,
+                  "header is not valid JSON at byte %" PRId64 ": expected %s", p->j.at,
                   p->j.wrong);
 }
 
@@ -52,7 +52,7 @@ static int read_text(struct parser *p, const char *tensor)
     if (jin_text(&p->j))
         return no_json(p);
     if (strlen(p->j.word) != (size_t)p->j.word_bytes)
-        return REFUSE(p, tensor, "has a byte 0 behind '%.40s'", p->j.word);
+        return REFUSE(p, tensor, "has a zero byte after '%.40s'", p->j.word);
     return 0;
 }
 
@@ -194,7 +194,7 @@ static int parse_value(struct parser *p, struct entry *e)
             return REFUSE(p, e->t.name, "has '%s' twice", value[i].key);
         return jin_take(&p->j, ':') ? no_json(p) : value[i].parse(p, e);
     }
-    return REFUSE(p, e->t.name, "has '%.40s', expected dtype, shape and data_offsets alone",
+    return REFUSE(p, e->t.name, "has '%.40s', expected only dtype, shape and data_offsets",
                   p->j.word);
 }
 
@@ -269,7 +269,7 @@ static int parse_object(struct parser *p)
             continue;
         }
         if (metadata++)
-            return REFUSE(p, "__metadata__", "is there twice");
+            return REFUSE(p, "__metadata__", "appears twice");
         if (jin_take(&p->j, ':'))
             return no_json(p);
         if (parse_metadata(p))
@@ -310,7 +310,7 @@ static int arrange(struct parser *p)
     qsort(st->by_name, (size_t)st->count, sizeof *st->by_name, by_name);
     for (int i = 1; i < st->count; i++)
         if (strcmp(st->by_name[i - 1]->name, st->by_name[i]->name) == 0)
-            return REFUSE(p, st->by_name[i]->name, "is there twice");
+            return REFUSE(p, st->by_name[i]->name, "appears twice");
     for (int i = 0; i < st->count; i++) {
         const struct st_tensor *t = &st->tensor[i];
         if (t->first != at)
@@ -320,7 +320,8 @@ static int arrange(struct parser *p)
         at = t->last;
     }
     if (at != data_bytes)
-        return REFUSE(p, NULL, "has %" PRId64 " bytes of data, its tensors have %" PRId64,
+        return REFUSE(p, NULL,
+                      "has %" PRId64 " bytes of data, expected %" PRId64 " for its tensors",
                       data_bytes, at);
     return 0;
 }

@@ -170,13 +170,13 @@ static int can_compare(const struct st_tensor *a, const struct st_tensor *b)
            (a->type == b->type || (kind_of(a->type, &any) >= 0 && kind_of(b->type, &any) >= 0));
 }
 
-/* "7 of 9 elements differ, the first at 2, by at most 0.5 at 4 [1, 1], relatively 0.25" */
+/* "7 of 9 elements differ, first at 2, largest difference 0.5 at 4 [1, 1], relative 0.25" */
 static void describe(const struct st_tensor *t, const struct gap *gap, char *text, size_t room)
 {
     int64_t at = gap->most_at, index[ST_DIMS_MAX];
     int used = snprintf(text, room,
-                        "%" PRId64 " of %" PRId64 " elements differ, the first at %" PRId64
-                        ", by at most %.6g at %" PRId64 " [",
+                        "%" PRId64 " of %" PRId64 " elements differ, first at %" PRId64
+                        ", largest difference %.6g at %" PRId64 " [",
                         gap->elems, t->elems, gap->first, gap->most, at);
 
     for (int d = t->dims - 1; d >= 0; d--) {
@@ -187,7 +187,7 @@ static void describe(const struct st_tensor *t, const struct gap *gap, char *tex
         used +=
             snprintf(text + used, room - (size_t)used, "%s%" PRId64, d ? ", " : "", index[d]);
     if (used < (int)room)
-        snprintf(text + used, room - (size_t)used, "], relatively %.3g", gap->rel);
+        snprintf(text + used, room - (size_t)used, "], relative %.3g", gap->rel);
 }
 
 static int find_gap(struct diff *d, struct weights *a, const struct weights_item *ia,

@@ -91,8 +91,7 @@ int tool_init(const struct model *m, uint64_t seed, const atomic_int *stop,
 
     if (!m->unit)
         return err_set(err, ERR_INPUT,
-                       "a number of parameters is no network, expected a "
-                       "config.json");
+                       "the model is a number of parameters, expected a config.json");
     if (dtype_parse(m->dtype, &in.type, err) || io_dir_create(&dir, to.dir, to.force, err))
         return -1;
     in.values = mem_new(CHUNK, sizeof *in.values);

@@ -22,7 +22,7 @@ static int absolute(const char *path, char **out, struct err *err)
 {
     char *a = mem_dup(path), *b = mem_dup(path);
     char *dir = realpath(dirname(a), NULL);
-    int rc = dir || errno == ENOENT ? 0 : err_sys(err, "cannot look for '%s'", path);
+    int rc = dir || errno == ENOENT ? 0 : err_sys(err, "cannot resolve '%s'", path);
 
     *out = dir ? io_join(dir, basename(b)) : NULL;
     free(dir);
@@ -42,11 +42,11 @@ static int check(const char *from, const char *to, int inside, struct err *err)
     else if (absolute(to, &target, err))
         rc = -1;
     else if (!inside && target && ckpt_is_below(target, source))
-        rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", to,
-                     from);
+        rc =
+            err_set(err, ERR_INPUT, "'%s' is inside '%s', expected a path outside", to, from);
     else if (target && ckpt_is_below(source, target))
-        rc = err_set(err, ERR_INPUT, "'%s' lies inside '%s', expected a place outside", from,
-                     to);
+        rc =
+            err_set(err, ERR_INPUT, "'%s' is inside '%s', expected a path outside", from, to);
     free(source);
     mem_free(target);
     return rc;

@@ -147,7 +147,7 @@ static void tell_rebuilt(struct repair *r)
         mem_free(cure);
     }
     if (r->x->wounds == 0 && !r->json)
-        fputs("nothing is damaged: the copy is of what was there\n", r->out);
+        fputs("nothing is damaged: wrote an exact copy\n", r->out);
 }
 
 /* --- what is written --- */
@@ -170,7 +170,7 @@ static int take_header(const struct repair *r, int file, void *head, struct err 
     if (rc == 0) {
         ckpt_hash(head, c->file[file].header_bytes, hash);
         if (strcmp(hash, c->file[file].header_hash))
-            rc = err_at(err, path, 0, NULL, "changed while it was read");
+            rc = err_at(err, path, 0, NULL, "was changed while it was read");
     }
     if (fd >= 0)
         close(fd);

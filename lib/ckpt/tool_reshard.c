@@ -26,7 +26,7 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
         return -1;
     if (strcmp(has, wants) == 0)
         return 0;
-    err_at(err, c->dir, 0, NULL, "trains '%.200s', but the plan '%.200s'", has, wants);
+    err_at(err, c->dir, 0, NULL, "trains '%.200s', but the plan trains '%.200s'", has, wants);
     err->code = ERR_MISMATCH;
     return -1;
 }

@@ -401,8 +401,8 @@ static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct er
         return 0;
     if (shape->model->lora.rank)
         return err_set(err, ERR_INPUT,
-                       "the plan trains adapters, expected all or a part of the model, of "
-                       "which '%s' may have the optimizer's state",
+                       "the plan trains adapters, expected all or a part of the model for the "
+                       "optimizer state in '%s'",
                        what->optimizer);
     if (optim_open(&f->optim, what->optimizer, what->means.limits, shape->model, err))
         return -1;

@@ -150,7 +150,7 @@ void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv)
     if (!rc)
         return;
     if (cli->err.code == ERR_NONE && rc == ENOMEM)
-        cli_usage(cli, "cannot have memory to read the options");
+        cli_usage(cli, "cannot allocate memory for the options");
     else if (cli->err.code == ERR_NONE)
         find_culprit(cli, argp, argc, argv);
     exit(cli_fail(cli, &cli->err));

@@ -106,7 +106,7 @@ static const char version_name[] = "HORING_CHECK_VERSION";
 
 int cli_health_hand_over(struct err *err)
 {
-    return setenv(version_name, PARO_VERSION, 1) ? err_sys(err, "cannot have memory") : 0;
+    return setenv(version_name, PARO_VERSION, 1) ? err_sys(err, "cannot allocate memory") : 0;
 }
 
 int cli_health_take_over(struct err *err)
@@ -116,7 +116,7 @@ int cli_health_take_over(struct err *err)
     if (!of || strcmp(of, PARO_VERSION) == 0)
         return 0;
     return err_set(err, ERR_INPUT,
-                   "horing-check is of version %.40s and horing-rounds of %s, expected one", of,
+                   "horing-check has version %.40s and horing-rounds %s, expected the same", of,
                    PARO_VERSION);
 }
 
@@ -299,7 +299,7 @@ void cli_health_stop_timer(struct cli_health *a)
 int cli_health_begin(struct cli_health *a, struct err *err)
 {
     a->answer = open_memstream(&a->text, &a->text_bytes);
-    return a->answer ? 0 : err_sys(err, "cannot have memory for the answer");
+    return a->answer ? 0 : err_sys(err, "cannot allocate memory for the answer");
 }
 
 static void mark_begin(const struct cli_health *a)
@@ -311,7 +311,7 @@ static void mark_begin(const struct cli_health *a)
 int cli_health_say(struct cli_health *a, int rc, struct err *err)
 {
     if (a->answer && fclose(a->answer) && rc == 0)
-        rc = err_sys(err, "cannot have memory for the answer");
+        rc = err_sys(err, "cannot allocate memory for the answer");
     if (rc == 0) {
         mark_begin(a);
         fwrite(a->text, 1, a->text_bytes, stdout);

@@ -168,7 +168,7 @@ static int more(struct launch *l, struct err *err)
     l->text = mem_grow(l->text, &l->room, l->bytes + ROOM, 1);
     ssize_t n = read(l->out, l->text + l->bytes, ROOM);
     if (n < 0)
-        return errno == EINTR ? 1 : err_sys(err, "cannot read what '%s' says", l->name);
+        return errno == EINTR ? 1 : err_sys(err, "cannot read the output of '%s'", l->name);
     l->bytes += (size_t)n;
     find_marks(l);
     drop_words(l);
@@ -230,7 +230,7 @@ int cli_launch(char *const *argv, double seconds, char **text, int *status, stru
     sigaddset(&ends, SIGHUP);
     sigprocmask(SIG_BLOCK, &ends, &mask);
     l.signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
-    int rc = l.signals < 0 ? err_sys(err, "cannot have signals told") : 0;
+    int rc = l.signals < 0 ? err_sys(err, "cannot create a signal descriptor") : 0;
     rc = rc ? rc : begin(&l, argv, &mask, err);
     rc = rc ? rc : gather(&l, seconds, err);
     end(&l, rc == 0);
@@ -245,7 +245,7 @@ int cli_launch(char *const *argv, double seconds, char **text, int *status, stru
     if (words)
         fwrite(l.text + first, 1, words - first, stderr);
     if (rc && l.overflowed)
-        err_suffix(err, " (after a mark, more than the %d MiB of one)", MOST >> 20);
+        err_suffix(err, " (its answer is longer than %d MiB)", MOST >> 20);
     if (rc) {
         mem_free(l.text);
         return -1;

@@ -158,7 +158,7 @@ int cli_watch_start(struct cli_watch **out, struct cli *cli, double seconds,
     pthread_t thread;
 
     if (w == MAP_FAILED)
-        return err_sys(err, "cannot have memory to share");
+        return err_sys(err, "cannot allocate shared memory");
     w->cli = cli;
     w->fail = fail;
     w->arg = arg;

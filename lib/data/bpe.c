@@ -120,7 +120,7 @@ static int take_vocab(struct bpe *b, const char *name, json_t *root, struct err 
         int64_t n = key_bytes(keys[i], byte_of, b->bytes + used);
         if (n < 1) {
             err_at(err, name, 0, keys[i],
-                   "has a character that stands for no byte, or none at all, expected GPT-2's");
+                   "is empty or has a character that encodes no byte, expected GPT-2's");
             mem_free(keys);
             return -1;
         }
@@ -172,7 +172,7 @@ static int take_merge(struct bpe *b, json_t *root, const char *name, int line, i
 
     if (!left || !right || memchr(gap + 1, ' ', right))
         return err_at(err, name, line, NULL,
-                      "is no merge, expected two tokens with a space between them");
+                      "is not a merge, expected two tokens separated by a space");
     if (left + right > sizeof both)
         return err_at(err, name, line, NULL, "a merge of %zu bytes, expected at most %zu",
                       left + right, sizeof both);
@@ -190,7 +190,7 @@ static int take_merge(struct bpe *b, json_t *root, const char *name, int line, i
     }
     struct bpe_merge *m = merge_place(b, new.left, new.right);
     if (m->left >= 0)
-        return err_at(err, name, line, NULL, "the merge of line %d again, expected each once",
+        return err_at(err, name, line, NULL, "repeats the merge of line %d, expected each once",
                       line - (rank - m->rank));
     *m = new;
     return 0;
@@ -236,7 +236,7 @@ int bpe_parse(struct bpe **bpe, const char *vocab_name, const char *vocab, int64
     if (!root)
         rc = err_at(err, vocab_name, where.line, NULL, "%s", where.text);
     else if (!json_is_object(root))
-        rc = err_at(err, vocab_name, 0, NULL, "is no JSON object, expected a vocabulary");
+        rc = err_at(err, vocab_name, 0, NULL, "is not a JSON object, expected a vocabulary");
     else
         rc = take_vocab(b, vocab_name, root, err);
     if (rc == 0)

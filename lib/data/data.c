@@ -73,14 +73,15 @@ static int open_parts(struct data *d, const struct data_options *o, struct bpe *
     }
     if (bpe && !texts)
         return err_set(err, ERR_INPUT,
-                       "tokenizer '%s' and no text among the data, expected one: what is in "
-                       "the files are tokens",
+                       "tokenizer '%s' but no text among the data, expected a text: the files "
+                       "contain tokens",
                        o->tokenizer);
     if (o->split > 0 && data_eval_windows(d) == 0)
-        return err_set(err, ERR_INPUT,
-                       "the last %g of the data has no sequence of %d tokens and the next one, "
-                       "expected one to evaluate",
-                       o->split, o->seq);
+        return err_set(
+            err, ERR_INPUT,
+            "the last %g of the data is shorter than one sequence of %d tokens and the "
+            "next token, expected at least one to evaluate",
+            o->split, o->seq);
     return 0;
 }
 

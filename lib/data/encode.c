@@ -27,8 +27,8 @@ static int write_tokens(FILE *f, const struct source *s, const char *out, struct
                        source_format_name(s->format));
     if (s->tokens > INT32_MAX)
         return err_set(err, ERR_INPUT,
-                       "'%s' has %" PRId64 " tokens, expected at most %d, what llm.c's header "
-                       "can count: a part of the text",
+                       "'%s' has %" PRId64 " tokens, expected at most %d, the limit of llm.c's "
+                       "header: split the text",
                        s->path, s->tokens, INT32_MAX);
     if (write_head(f, s->type, s->tokens) || (bytes && fwrite(s->memory, 1, bytes, f) != bytes))
         return err_sys(err, "cannot write '%s'", out);

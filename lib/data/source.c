@@ -65,7 +65,8 @@ int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes
     if (kind == LLMC_KINDS)
         return err_set(err, ERR_INPUT,
                        "'%s' has llm.c's magic %" PRIu32 "%s, expected %" PRIu32 " or %" PRIu32,
-                       name, magic, magic == LLMC_QUESTIONS ? ", of questions" : "",
+                       name, magic,
+                       magic == LLMC_QUESTIONS ? " (multiple-choice questions)" : "",
                        llmc[0].magic, llmc[1].magic);
     if (bytes < LLMC_HEAD)
         return err_set(err, ERR_INPUT,
@@ -75,7 +76,7 @@ int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes
     if (version != llmc[kind].version)
         return err_set(err, ERR_INPUT,
                        "'%s' is of version %" PRIu32 ", expected %" PRIu32
-                       " behind llm.c's magic %" PRIu32,
+                       " after llm.c's magic %" PRIu32,
                        name, version, llmc[kind].version, magic);
     int size = source_type_bytes(llmc[kind].type);
     int64_t need = LLMC_HEAD + (int64_t)count * size;
@@ -184,15 +185,15 @@ static int read_place(struct source *s, struct source_place *place, struct err *
     }
     if (bytes >= 7 && memcmp(head, "MMIDIDX", 7) == 0)
         return err_set(err, ERR_INPUT,
-                       "'%s' is a Megatron index by another name, expected NAME.idx beside "
+                       "'%s' is a Megatron index with another name, expected NAME.idx next to "
                        "NAME.bin",
                        s->path);
     s->format = ends_with(s->path, ".bin") ? SOURCE_NANOGPT : SOURCE_TEXT;
     if (s->format == SOURCE_NANOGPT && s->file_bytes % 2)
         return err_set(err, ERR_INPUT,
                        "'%s' has %" PRId64
-                       " bytes, expected llm.c's magic before them, an .idx beside it, or an "
-                       "even number: nanoGPT's tokens have two",
+                       " bytes, expected llm.c's header, an .idx file next to it, or the two "
+                       "bytes per token of nanoGPT",
                        s->path, s->file_bytes);
     place->type = s->format == SOURCE_NANOGPT ? SOURCE_U16 : SOURCE_U8;
     place->tokens = s->file_bytes / source_type_bytes(place->type);
@@ -238,9 +239,9 @@ static int encode(struct source *s, struct bpe *bpe, struct err *err)
     void *to = mmap(NULL, room, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     sink.to = to;
-    int rc = to == MAP_FAILED
-                 ? err_sys(err, "cannot have %zu bytes for the tokens of '%s'", room, s->path)
-                 : bpe_each(bpe, text, s->file_bytes, put_tokens, &sink, err);
+    int rc = to == MAP_FAILED ? err_sys(err, "cannot allocate %zu bytes for the tokens of '%s'",
+                                        room, s->path)
+                              : bpe_each(bpe, text, s->file_bytes, put_tokens, &sink, err);
     munmap(text, (size_t)s->file_bytes);
     if (to == MAP_FAILED)
         return rc;

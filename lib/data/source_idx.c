@@ -65,8 +65,7 @@ static int head_check(const char *name, const unsigned char *p, int64_t bytes, s
     unsigned code = p[17];
     if (code >= sizeof types / sizeof *types || types[code].type < 0)
         return err_set(err, ERR_INPUT,
-                       "'%s' says type %u (%s) of its tokens, expected 1 to 5 or 8, whole "
-                       "numbers",
+                       "'%s' has tokens of type %u (%s), expected an integer type, 1 to 5 or 8",
                        name, code,
                        code < sizeof types / sizeof *types ? types[code].name : "?");
     return 0;
@@ -80,8 +79,8 @@ static int size_check(struct idx *x, const unsigned char *p, int64_t bytes, stru
 
     if (n > rest / (LENGTH + POINTER) || d > (rest - n * (LENGTH + POINTER)) / POINTER)
         return err_set(err, ERR_INPUT,
-                       "'%s' has %" PRId64 " bytes, too few for the %" PRIu64 " sequences and "
-                       "%" PRIu64 " document bounds that it says it has",
+                       "'%s' has %" PRId64 " bytes, too few for its %" PRIu64 " sequences and "
+                       "%" PRIu64 " document bounds",
                        x->name, bytes, n, d);
     uint64_t need = n * (LENGTH + POINTER) + d * POINTER;
     if (rest != need && rest != need + n) /* modes of multimodal sequences may stand behind */

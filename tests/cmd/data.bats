@@ -173,9 +173,9 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     perl -e 'print pack "V3 x1012 v*", 20240520, 9, 40, 1 .. 40' > version
     trains_not "'version' version 9, 1 llm.c 20240520" "${o[@]}" -d version
     perl -e 'print pack "V3 x1012 v*", 20240522, 1, 40, 1 .. 40' > magic
-    trains_not "'magic' 20240522, 20240520 20240801" "${o[@]}" -d magic
+    trains_not "'magic' 20240522 20240520 20240801" "${o[@]}" -d magic
     head -c 9999 "$G/nano.bin" > odd.bin
-    trains_not "'odd.bin' 9999 bytes, llm.c .idx even" "${o[@]}" -d odd.bin
+    trains_not "'odd.bin' 9999 bytes, llm.c .idx two" "${o[@]}" -d odd.bin
     perl -e 'print pack "v*", (7) x 500, 256, (7) x 500' > large.bin
     trains_not "'large.bin': token 500 256, vocabulary of 256" "${o[@]}" -d large.bin
     head -c 64 "$G/nano.bin" > short.bin

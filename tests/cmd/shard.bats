@@ -133,7 +133,7 @@ EOF
     refuses 2 "parts/model.safetensors.index.json: 'lm_head.weight' 'model-1.safetensors' model-2.safetensors" \
         paro-shard ls parts
     sed -i '/"lm_head.weight"/{s/model-2/model-1/; h; s/lm_head/other/; s/,*$/,/; G}' parts/model.safetensors.index.json
-    refuses 2 "index.json: 'other.weight' not in 'model-1.safetensors'" paro-shard ls parts
+    refuses 2 "index.json: 'other.weight' 'model-1.safetensors'" paro-shard ls parts
     sed -i '/"lm_head.weight"/s,model-1,../model-1,' parts/model.safetensors.index.json
     refuses 2 "index.json: 'lm_head.weight' ../model-1.safetensors" paro-shard ls parts
 }
@@ -189,7 +189,7 @@ EOF
     sed 's/"num_hidden_layers": 4/"num_hidden_layers": 5/' "$G/model/config.json" > m/config.json
     finds "m: 'model.layers.4.self_attn.q_proj.weight' missing" paro-shard verify m
     sed 's/"num_hidden_layers": 4/"num_hidden_layers": 3/' "$G/model/config.json" > m/config.json
-    finds "m/model.safetensors: 'model.layers.3. no tensor config" paro-shard verify m
+    finds "m/model.safetensors: 'model.layers.3. tensor config" paro-shard verify m
     sed 's/10000.0/500.0/' "$G/model/config.json" > m/config.json
     refuses 2 "m: 'rope_theta' 500 config.json 10000 plan" paro-shard split m -p "$G/plan.yaml" -o c
     [ "$(names)" = m ]

@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "data/bpe.h"
+#include "words_fixture.h"
 
 #define SMALL "tests/data/bpe"
 
@@ -220,9 +221,10 @@ static void what_is_no_token(void **state)
     bpe_close(b);
 }
 
-/* The small vocabulary's text with the first `from` in it replaced, and what is said of it. */
+/* The small vocabulary's text with the first `from` in it replaced, and the key words of the
+ * message. */
 static void refused(const char *vocab_from, const char *vocab_to, const char *merges,
-                    const char *expected)
+                    const char *words)
 {
     char *vocab = NULL, *old = NULL;
     int64_t bytes = 0, old_bytes = 0;
@@ -247,7 +249,7 @@ static void refused(const char *vocab_from, const char *vocab_to, const char *me
                      -1);
     assert_null(b);
     assert_int_equal(err.code, ERR_INPUT);
-    assert_string_equal(err.text, expected);
+    assert_words(err.text, words);
     mem_free(vocab);
     mem_free(old);
 }
@@ -258,33 +260,22 @@ static void wrong_files(void **state)
     struct err err = {0};
 
     (void)state;
-    refused("\"a\":", "\"zzz\":", NULL,
-            "v: has no token of the byte 0x61 alone, expected one of each byte");
-    refused("\"!\":1,", "\"!\":2,", NULL,
-            "v: '\"' is token 2, and so is '!', expected one of them");
-    refused("\"!\":1,", "\"!\":-1,", NULL,
-            "v: '!' expected a whole number from 0 to 999, a token");
-    refused("\"!\":1,", "\"!\":\"1\",", NULL,
-            "v: '!' expected a whole number from 0 to 999, a token");
-    refused("\"!\":1,", "\"!\":1,\"!\":1,", NULL, "v:1: duplicate object key near '\"!\"'");
-    refused("<|endoftext|>", "<|end of|>", NULL,
-            "v: '<|end of|>' has a character that stands for no byte, or none at all, expected "
-            "GPT-2's");
-    refused(NULL, NULL, "#version: 0.2\nt h\nth\n",
-            "m:3: is no merge, expected two tokens with a space between them");
-    refused(NULL, NULL, "t h\nt  h\n",
-            "m:2: is no merge, expected two tokens with a space between them");
-    refused(NULL, NULL, "t h\n\n",
-            "m:2: is no merge, expected two tokens with a space between them");
-    refused(NULL, NULL, "t h\r\n", "m:1: 'h?' is not in the vocabulary");
-    refused(NULL, NULL, "t h\nt qq\n", "m:2: 'qq' is not in the vocabulary");
-    refused(NULL, NULL, "t h\nq j\n", "m:2: 'qj' is not in the vocabulary");
-    refused(NULL, NULL, "#version: 0.2\nt h\no r\nt h\n",
-            "m:4: the merge of line 2 again, expected each once");
+    refused("\"a\":", "\"zzz\":", NULL, "v: byte 0x61");
+    refused("\"!\":1,", "\"!\":2,", NULL, "v: '\"' token 2, '!'");
+    refused("\"!\":1,", "\"!\":-1,", NULL, "v: '!' 0 999");
+    refused("\"!\":1,", "\"!\":\"1\",", NULL, "v: '!' 0 999");
+    refused("\"!\":1,", "\"!\":1,\"!\":1,", NULL, "v:1: duplicate '\"!\"'");
+    refused("<|endoftext|>", "<|end of|>", NULL, "v: '<|end of|>' character GPT-2's");
+    refused(NULL, NULL, "#version: 0.2\nt h\nth\n", "m:3: merge, two tokens");
+    refused(NULL, NULL, "t h\nt  h\n", "m:2: merge, two tokens");
+    refused(NULL, NULL, "t h\n\n", "m:2: merge, two tokens");
+    refused(NULL, NULL, "t h\r\n", "m:1: 'h?' vocabulary");
+    refused(NULL, NULL, "t h\nt qq\n", "m:2: 'qq' vocabulary");
+    refused(NULL, NULL, "t h\nq j\n", "m:2: 'qj' vocabulary");
+    refused(NULL, NULL, "#version: 0.2\nt h\no r\nt h\n", "m:4: merge line 2");
     assert_int_equal(bpe_open(&b, "tests/data", &err), -1);
     assert_int_equal(err.code, ERR_ABSENT);
-    assert_string_equal(err.text, "tokenizer 'tests/data' has no vocabulary, expected "
-                                  "encoder.json or vocab.json in it");
+    assert_words(err.text, "'tests/data' vocabulary, encoder.json vocab.json");
 }
 
 int main(void)

@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 #include "temp_fixture.h"
+#include "words_fixture.h"
 
 enum { RANKS_MAX = 33 };
 
@@ -110,8 +111,7 @@ static void test_places(void **state)
     for (int k = 0; k <= 4; k++)
         assert_int_equal(ckpt_check_copies(&g, k, &err), 0);
     assert_int_equal(ckpt_check_copies(&g, 5, &err), -1);
-    assert_string_equal(err.text,
-                        "5 copies, expected 0 to 4: each lies with another of 5 ranks");
+    assert_words(err.text, "5 copies, 0 to 4 5 ranks");
     assert_int_equal(ckpt_check_copies(&g, -1, &err), -1);
     ckpt_shard_paths("d", &g, 3, 2, path); /* rank 2: place 2 of group 0 */
     assert_string_equal(path[0], "d/shard-00002.safetensors");
@@ -218,7 +218,7 @@ static void test_hostile(void **state)
     sprintf(key, ",\n\"copies\":1,\"config_xxh3\":\"%032d\"", 0);
     put_manifest(path, text, key);
     assert_int_equal(ckpt_open(&c, dir, &err), -1);
-    assert_non_null(strstr(err.text, "config.json: is damaged"));
+    assert_words(err.text, "config.json: damaged");
     /* One is well-formed: its files are looked for when they are needed. */
     put_manifest(path, text, ",\n\"copies\":1");
     assert_int_equal(ckpt_open(&c, dir, &err), 0);
@@ -332,7 +332,7 @@ static void test_sources(void **state)
         put_instead(path, text, "[]", says[i].list);
         assert_int_equal(ckpt_open(&c, dir, &err), says[i].rc);
         if (says[i].rc)
-            assert_non_null(strstr(err.text, "source 'a' is there twice"));
+            assert_words(err.text, "source 'a' twice");
         else
             ckpt_close(&c);
     }

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "data/data.h"
+#include "words_fixture.h"
 
 enum { SEQ = 5, BATCH = 3 };
 
@@ -220,7 +221,7 @@ static void refuse(const struct data_options *o, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     assert_int_equal(data_open(&d, o, &err), -1);
-    assert_string_equal(err.text, text);
+    assert_words(err.text, text);
     assert_int_equal(d.tokens, 77); /* written only on success */
 }
 
@@ -235,18 +236,15 @@ static void refused(void **state)
     assert_int_equal(d.tokens, SEQ + 1);
     data_close(&d);
     o.vocab = 99;
-    refuse(&o, "'%s': byte 5 is token 99, expected less than the model's vocabulary of 99",
-           path[0]);
+    refuse(&o, "'%s': byte 5 token 99, vocabulary of 99", path[0]);
     o = options(1, SEQ + 1, 256);
-    refuse(&o, "data '%s' has 6 tokens, expected at least 7 (one sequence and its next token)",
-           path[0]);
+    refuse(&o, "'%s' 6 tokens, 7", path[0]);
     put_range(0, 0, 0);
-    refuse(&o, "data '%s' has 0 tokens, expected at least 7 (one sequence and its next token)",
-           path[0]);
+    refuse(&o, "'%s' 0 tokens, 7", path[0]);
     path[0] = "/dev/zero";
-    refuse(&o, "data '/dev/zero' is not a regular file");
+    refuse(&o, "'/dev/zero' not a regular file");
     path[0] = "/nowhere/text";
-    refuse(&o, "cannot open data '/nowhere/text': No such file or directory");
+    refuse(&o, "cannot open '/nowhere/text': No such file");
 }
 
 static void options_refused(void **state)
@@ -257,23 +255,18 @@ static void options_refused(void **state)
     put_range(0, 0, 100);
     put_range(1, 0, 9);
     o.split = 0.5;
-    refuse(&o,
-           "data '%s' has 5 tokens to train on, expected at least 6 (one sequence and its "
-           "next token)",
-           path[1]);
+    refuse(&o, "'%s' 5 tokens to train on, 6", path[1]);
     o.count = 1;
     o.split = 0.05;
-    refuse(&o, "the last 0.05 of the data has no sequence of 5 tokens and the next one, "
-               "expected one to evaluate");
+    refuse(&o, "0.05 sequence of 5 tokens evaluate");
     o.split = 0;
     o.tokenizer = folder;
-    refuse(&o, "tokenizer '%s' has no vocabulary, expected encoder.json or vocab.json in it",
-           folder);
+    refuse(&o, "'%s' vocabulary, encoder.json vocab.json", folder);
     o.tokenizer = NULL;
     o.weights = (double[]){0};
-    refuse(&o, "weight 0 of data '%s', expected a number above 0", path[0]);
+    refuse(&o, "weight 0 '%s', above 0", path[0]);
     o.count = 0;
-    refuse(&o, "0 files of data, expected 1 to 4096");
+    refuse(&o, "0 files 1 to 4096");
 }
 
 /* A sequence and the token behind it are one read, though they go to two places. */
@@ -336,13 +329,12 @@ static void wide(void **state)
     assert_int_equal(targets[SEQ - 1], 7);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         put_wide((uint64_t)ids[i]);
-        snprintf(text, sizeof text, "data '%s': token 5 is %lld, expected one of 32 bits",
-                 path[0], (long long)ids[i]);
+        snprintf(text, sizeof text, "'%s': token 5 %lld, 32 bits", path[0], (long long)ids[i]);
         assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
-        assert_string_equal(err.text, text);
+        assert_words(err.text, text);
         assert_int_equal(err.code, ERR_INPUT);
         assert_int_equal(source_read(&d.part[0].source, 0, SEQ + 1, all, &err), -1);
-        assert_string_equal(err.text, text);
+        assert_words(err.text, text);
     }
     data_close(&d);
 }
@@ -363,14 +355,12 @@ static void changed(void **state)
     assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), 0);
     put_range(0, 196, SEQ + 1);
     assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
-    snprintf(text, sizeof text,
-             "data '%s' has changed: token 4 is 200, expected one inside the vocabulary of 200",
-             path[0]);
-    assert_string_equal(err.text, text);
+    snprintf(text, sizeof text, "'%s' changed: token 4 200, vocabulary of 200", path[0]);
+    assert_words(err.text, text);
     assert_int_equal(truncate(path[0], SEQ - 1), 0);
     assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
-    snprintf(text, sizeof text, "data '%s': ends at byte 4, expected 6", path[0]);
-    assert_string_equal(err.text, text);
+    snprintf(text, sizeof text, "'%s': byte 4, 6", path[0]);
+    assert_words(err.text, text);
     assert_int_equal(err.code, ERR_INPUT);
     data_close(&d);
 }

@@ -20,6 +20,7 @@
 #include "ckpt/peft.h"
 #include "ckpt/tool.h"
 #include "temp_fixture.h"
+#include "words_fixture.h"
 
 static const struct {
     const char *folder, *lora;
@@ -265,19 +266,18 @@ static void test_first_values(void **state)
     end(&f);
 }
 
-static void refuse(struct fixture *f, const char *said, enum err_code code)
+static void refuse(struct fixture *f, const char *words, enum err_code code)
 {
     struct peft p = {0};
     struct err err = {0};
 
     assert_int_equal(peft_open(&p, f->adapter, &f->model, &err), -1);
-    if (!strstr(err.text, said))
-        fail_msg("'%s', expected '%s'", err.text, said);
+    assert_words(err.text, words);
     assert_int_equal(err.code, code);
 }
 
 /* The case's adapter_config.json with one text exchanged for another. */
-static void refuse_config(const char *from, const char *to, const char *said,
+static void refuse_config(const char *from, const char *to, const char *words,
                           enum err_code code)
 {
     struct fixture f;
@@ -300,7 +300,7 @@ static void refuse_config(const char *from, const char *to, const char *said,
     assert_non_null(file);
     fputs(out, file);
     fclose(file);
-    refuse(&f, said, code);
+    refuse(&f, words, code);
     mem_free(path);
     mem_free(text);
     end(&f);
@@ -309,32 +309,27 @@ static void refuse_config(const char *from, const char *to, const char *said,
 static void test_refused_configs(void **state)
 {
     (void)state;
-    refuse_config("\"r\": 3", "\"r\": 4",
-                  "adapter_config.json:31: 'r' is 4, but the plan's adapters have 3",
+    refuse_config("\"r\": 3", "\"r\": 4", "adapter_config.json:31: 'r' 4, plan 3",
                   ERR_MISMATCH);
-    refuse_config("\"lora_alpha\": 6", "\"lora_alpha\": 7.5",
-                  "'lora_alpha' is 7.5, but the plan's adapters have 6", ERR_MISMATCH);
-    refuse_config("\"r\": 3", "\"r\": \"3\"", "'r' is a text, expected a number above 0",
+    refuse_config("\"lora_alpha\": 6", "\"lora_alpha\": 7.5", "'lora_alpha' 7.5, plan 6",
+                  ERR_MISMATCH);
+    refuse_config("\"r\": 3", "\"r\": \"3\"", "'r' text, above 0", ERR_INPUT);
+    refuse_config("\"LORA\"", "\"IA3\"", "'peft_type' IA3, LORA", ERR_INPUT);
+    refuse_config("\"peft_type\"", "\"peft_version_\"", "'peft_type' missing, LORA", ERR_INPUT);
+    refuse_config("\"bias\": \"none\"", "\"bias\": \"all\"", "'bias' all, none", ERR_INPUT);
+    refuse_config("\"use_dora\": false", "\"use_dora\": true", "'use_dora' true, null false",
                   ERR_INPUT);
-    refuse_config("\"LORA\"", "\"IA3\"", "'peft_type' is IA3, expected LORA", ERR_INPUT);
-    refuse_config("\"peft_type\"", "\"peft_version_\"", "'peft_type' is missing, expected LORA",
-                  ERR_INPUT);
-    refuse_config("\"bias\": \"none\"", "\"bias\": \"all\"", "'bias' is all, expected none",
-                  ERR_INPUT);
-    refuse_config("\"use_dora\": false", "\"use_dora\": true",
-                  "'use_dora' is true, expected null or false: it is not supported", ERR_INPUT);
-    refuse_config("\"use_rslora\": false", "\"use_rslora\": true", "'use_rslora' is true",
+    refuse_config("\"use_rslora\": false", "\"use_rslora\": true", "'use_rslora' true",
                   ERR_INPUT);
     refuse_config("\"rank_pattern\": {}", "\"rank_pattern\": {\"q_proj\": 8}",
-                  "'rank_pattern' is an object, expected null or false", ERR_INPUT);
+                  "'rank_pattern' object, null false", ERR_INPUT);
     refuse_config("\"modules_to_save\": null", "\"modules_to_save\": [\"lm_head\"]",
-                  "'modules_to_save' is a list", ERR_INPUT);
+                  "'modules_to_save' list", ERR_INPUT);
     refuse_config("\"init_lora_weights\": true", "\"init_lora_weights\": \"pissa\"",
-                  "'init_lora_weights' is pissa, expected gaussian", ERR_INPUT);
-    refuse_config("\"CAUSAL_LM\"", "\"SEQ_CLS\"", "'task_type' is SEQ_CLS, expected CAUSAL_LM",
-                  ERR_INPUT);
+                  "'init_lora_weights' pissa, gaussian", ERR_INPUT);
+    refuse_config("\"CAUSAL_LM\"", "\"SEQ_CLS\"", "'task_type' SEQ_CLS, CAUSAL_LM", ERR_INPUT);
     refuse_config("\"revision\": null", "\"use_new_thing\": 0.5",
-                  "'use_new_thing' is a number, expected null or false", ERR_INPUT);
+                  "'use_new_thing' number, null false", ERR_INPUT);
     refuse_config("{", "[", "adapter_config.json:", ERR_INPUT);
     /* All is well with the settings: what is missing is the weights. */
     refuse_config("\"revision\": null", "\"use_new_thing\": false",
@@ -347,11 +342,9 @@ static void test_refused_tensors(void **state)
         const char *lora, *said;
     } rows[] = {
         {"lora=3,alpha=6,targets=q_proj+v_proj+down_proj+up_proj",
-         "'base_model.model.model.layers.0.mlp.up_proj.lora_A.weight' is missing: the plan's "
-         "model has this adapter"},
+         "'base_model.model.model.layers.0.mlp.up_proj.lora_A.weight' missing plan"},
         {"lora=3,alpha=6,targets=q_proj+v_proj",
-         "down_proj.lora_A.weight' is no adapter of the plan's model, which trains "
-         "'lora=3,alpha=6,targets=q_proj+v_proj'"},
+         "down_proj.lora_A.weight' plan 'lora=3,alpha=6,targets=q_proj+v_proj'"},
     };
     struct fixture f;
     struct err err;
@@ -366,7 +359,7 @@ static void test_refused_tensors(void **state)
     char *to = in(&f, "x");
     assert_int_equal(tool_split(cases[0].folder, &f.what, (struct tool_target){to, 0}, &err),
                      -1);
-    assert_non_null(strstr(err.text, "the plan's model has no adapters"));
+    assert_words(err.text, "plan no adapters");
     f.what.adapter = NULL;
     split(&f, 0, "ckpt");
     char *from = in(&f, "ckpt");
@@ -374,7 +367,7 @@ static void test_refused_tensors(void **state)
         tool_merge(from, &(struct tool_merging){.fuse = 1, .means = {.buffer = 64 << 20}},
                    (struct tool_target){to, 0}, &err),
         -1);
-    assert_non_null(strstr(err.text, "has no adapters to fuse"));
+    assert_words(err.text, "no adapters");
     merge(&f, "ckpt", 0, "back"); /* frozen or not, what was split comes back */
     mem_free(from);
     mem_free(to);

@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "ckpt/st.h"
 #include "temp_fixture.h"
+#include "words_fixture.h"
 
 #define DATA "tests/data/safetensors/"
 
@@ -68,7 +69,7 @@ static void test_python_file(void **state)
     st_release(&st);
 }
 
-/* The folder of broken headers: NAME.txt is how the message must begin, @ for the path. */
+/* The folder of broken headers: NAME.txt has the key words of the message, @ for the path. */
 static void test_broken(void **state)
 {
     DIR *d = opendir(DATA "broken");
@@ -90,8 +91,7 @@ static void test_broken(void **state)
         assert_true(want[0] == '@' && want[1] == ':');
         assert_int_equal(st_open(&st, path, &err), -1);
         snprintf(got, sizeof got, "%s%s", path, want + 1);
-        if (strncmp(err.text, got, strlen(got)))
-            fail_msg("%s: says '%s', expected '%s'", e->d_name, err.text, got);
+        assert_words(err.text, got);
         assert_true(err.code == ERR_INPUT);
         mem_free(want);
         mem_free(path);
@@ -109,11 +109,11 @@ static void test_limits(void **state)
     int64_t n = sizeof two - 1;
     static const struct {
         struct ckpt_limits less; /* what it takes from the least that lets it through */
-        const char *text;
+        const char *words;
     } cases[] = {
-        {{.header_bytes = 1}, "x: header has 104 bytes, expected at most 103 (--max-header)"},
-        {{.tensors = 1}, "x: header has more than 1 tensors (--max-tensors)"},
-        {{.name_bytes = 1}, "x: a tensor's name has 2 bytes, expected at most 1 (--max-name)"},
+        {{.header_bytes = 1}, "x: header 104 bytes, 103 (--max-header)"},
+        {{.tensors = 1}, "x: header 1 tensors (--max-tensors)"},
+        {{.name_bytes = 1}, "x: name 2 bytes, 1 (--max-name)"},
     };
     char head[8 + sizeof two];
     struct st st;
@@ -131,7 +131,7 @@ static void test_limits(void **state)
         l.tensors -= cases[i].less.tensors;
         l.name_bytes -= cases[i].less.name_bytes;
         assert_int_equal(st_parse_within(&st, "x", head, n + 8, n + 10, &l, &err), -1);
-        assert_string_equal(err.text, cases[i].text);
+        assert_words(err.text, cases[i].words);
         assert_true(err.code == ERR_INPUT);
     }
 }
@@ -259,7 +259,7 @@ static void test_oracle(void **state)
             if (rc == 0 && !tree_agrees(&st, head + 8, n))
                 fail_msg("byte %d as %02x: taken, and jansson has it otherwise", (int)at,
                          (unsigned char)with[k]);
-            if (rc && strstr(err.text, "no valid JSON") && tree_reads(head + 8, n))
+            if (rc && strstr(err.text, "valid JSON") && tree_reads(head + 8, n))
                 fail_msg("byte %d as %02x: '%s', and jansson reads it", (int)at,
                          (unsigned char)with[k], err.text);
             if (rc == 0)
