@@ -68,11 +68,13 @@ static error_t parse_part(struct args *a, const char *arg, const char *option, i
     *count = 0;
     *part = 0;
     if (!strchr(arg, '.') && num_i64(arg, 1, most, count, &why))
-        return cli_usage(&a->cli, "%s: %s, or a part above 0.0 up to 1.0", option, why.text);
+        return cli_usage(&a->cli, "%s: %s, or a fraction above 0.0 up to 1.0", option,
+                         why.text);
     if (!strchr(arg, '.'))
         return 0;
     if (num_f64(arg, 0, 1, part, &why) || *part <= 0)
-        return cli_usage(&a->cli, "%s: '%s', expected a part above 0.0 up to 1.0", option, arg);
+        return cli_usage(&a->cli, "%s: '%s', expected a fraction above 0.0 up to 1.0", option,
+                         arg);
     return 0;
 }
 
@@ -205,21 +207,21 @@ static const struct argp argp = {
 static int rank(struct args *a, int *answer, struct err *err)
 {
     if (a->of_blr)
-        return err_set(err, ERR_INPUT, "%s without blr, expected it with blr", a->of_blr);
+        return err_set(err, ERR_INPUT, "%s without blr, expected blr", a->of_blr);
     if (a->words == 0)
-        return err_set(err, ERR_INPUT, "no LOG, expected one or more");
+        return err_set(err, ERR_INPUT, "missing operand LOG, expected one or more");
     if (a->o.finals && a->words < 2)
         return err_set(err, ERR_INPUT, "--finals with one LOG, expected several");
     if (a->epochs_given && a->o.how.method != RANK_TSE_E)
-        return err_set(err, ERR_INPUT, "--last-epochs with %s, expected it with -m tse-e",
+        return err_set(err, ERR_INPUT, "--last-epochs with %s, expected -m tse-e",
                        rank_method_name(a->o.how.method));
     if (a->gamma_given && a->o.how.method != RANK_TSE_EMA)
-        return err_set(err, ERR_INPUT, "--gamma with %s, expected it with -m tse-ema",
+        return err_set(err, ERR_INPUT, "--gamma with %s, expected -m tse-ema",
                        rank_method_name(a->o.how.method));
     if (a->o.plot && strcmp(a->o.plot, "-") == 0)
         return err_set(
             err, ERR_INPUT,
-            "--plot: '-' is standard output, where the ranking goes, expected a file");
+            "--plot: '-' is standard output, which has the ranking, expected a file");
     a->o.log = a->word;
     a->o.logs = a->words > RANK_RUNS_MAX ? RANK_RUNS_MAX + 1 : (int)a->words;
     a->o.json = a->cli.json;
@@ -251,7 +253,7 @@ static int blr(struct args *a, struct err *err)
     int models = (int)a->words - 1;
 
     if (a->of_rank)
-        return err_set(err, ERR_INPUT, "%s with blr, expected it without", a->of_rank);
+        return err_set(err, ERR_INPUT, "%s with blr, expected it without blr", a->of_rank);
     if (models < 1 || models > RANK_RUNS_MAX)
         return err_set(err, ERR_INPUT, "blr with %d files, expected 1 to %d", models,
                        (int)RANK_RUNS_MAX);

@@ -24,9 +24,7 @@ static int check_plot(const struct rank_options *o, struct err *err)
         return 0;
     if (o->finals && is_file(o->finals, &plot))
         return err_set(err, ERR_INPUT,
-                       "--plot: '%s' is what --finals reads, expected another"
-                       " file",
-                       o->plot);
+                       "--plot: '%s' is the file of --finals, expected another file", o->plot);
     for (int i = 0; i < o->logs; i++)
         if (is_file(o->log[i], &plot))
             return err_set(err, ERR_INPUT, "--plot: '%s' is a log, expected another file",

@@ -46,7 +46,7 @@ int rank_blr_check(const struct rank_blr_data *d, const struct rank_blr_options 
     if (bytes <= RANK_BLR_BYTES_MAX)
         return 0;
     return err_set(err, ERR_INPUT,
-                   "'%s' asks for %s of memory (%s for the posterior of %d features, %s for "
+                   "'%s' needs %s of memory (%s for the posterior of %d features, %s for "
                    "samples, the rest for terms of rows), expected %s at most",
                    d->name, units_bytes(&all, (double)bytes),
                    units_bytes(&posterior, (double)of_state), d->features,

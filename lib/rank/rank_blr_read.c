@@ -83,7 +83,7 @@ static int is_header(const struct reader *r)
 static int check_columns(struct reader *r, struct err *err)
 {
     if (r->data.features == 0 && r->cells < 2)
-        return fail(r, err, "has one column, expected features and y, parted by tabs");
+        return fail(r, err, "has one column, expected features and y, separated by tabs");
     if (r->data.features == 0 && r->cells - 1 > RANK_BLR_FEATURES_MAX)
         return err_at(err, r->name, r->line, NULL, "has %d features, expected %d at most",
                       r->cells - 1, RANK_BLR_FEATURES_MAX);
@@ -173,7 +173,8 @@ static int read_stream(FILE *f, const char *name, int64_t most_bytes, int64_t le
     if (rc == 0 && ferror(f))
         rc = err_sys(err, "cannot read '%s'", name);
     if (rc == 0 && r.data.rows == 0)
-        rc = err_at(err, name, 0, NULL, "has no row, expected features and y, parted by tabs");
+        rc = err_at(err, name, 0, NULL,
+                    "has no row, expected features and y, separated by tabs");
     mem_free(text);
     mem_free(r.cell);
     if (rc) {

@@ -108,7 +108,7 @@ int rank_finals_read(const struct rank_options *o, double *value, struct err *er
     mem_free(text);
     for (int i = 0; i < o->logs && rc == 0; i++)
         if (isnan(value[i]))
-            rc = err_at(err, o->finals, 0, NULL, "has no line of '%s', expected one of each",
+            rc = err_at(err, o->finals, 0, NULL, "has no line for '%s', expected one for each",
                         o->log[i]);
     return rc;
 }

@@ -23,12 +23,12 @@ static int check_two(const struct rank_run *a, const struct rank_run *b, struct 
     if (a->tokens != b->tokens && a->tokens && b->tokens)
         return err_set(err, ERR_MISMATCH,
                        "a step of '%s' has %" PRId64 " tokens and one of '%s' %" PRId64
-                       ", expected as many (or --force)",
+                       ", expected the same (or --force)",
                        a->name, a->tokens, b->name, b->tokens);
     if (a->planned != b->planned && a->planned && b->planned)
         return err_set(err, ERR_MISMATCH,
                        "'%s' is a run of %" PRId64 " steps and '%s' of %" PRId64
-                       ", expected as many (or --force)",
+                       ", expected the same (or --force)",
                        a->name, a->planned, b->name, b->planned);
     return 0;
 }
@@ -45,7 +45,7 @@ static int check_alike(const struct rank_result *r, struct err *err)
         if (headless && a->curve.first != b->curve.first)
             return err_set(err, ERR_MISMATCH,
                            "log '%s' begins with step %" PRId64 " and '%s' with %" PRId64
-                           ", expected logs with their beginning (or --force)",
+                           ", expected logs from their first step on (or --force)",
                            a->name, a->curve.first, b->name, b->curve.first);
         if (check_two(tokens, b, err) || check_two(planned, b, err))
             return -1;
@@ -67,7 +67,7 @@ static int too_short(const struct rank_run *run, int64_t want, struct err *err)
                        run->name, c->last, c->per_epoch);
     return err_set(err, ERR_MISMATCH,
                    "log '%s' has %" PRId64 " epoch%s, expected %" PRId64
-                   " (or -T 1.0 for as many as all have, or --force)",
+                   " (or -T 1.0 for those that all have, or --force)",
                    run->name, have, have == 1 ? "" : "s", want);
 }
 

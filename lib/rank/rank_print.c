@@ -34,19 +34,19 @@ void rank_note(const struct rank_result *r, const struct rank_place *p, char *te
 
     *text = 0;
     if (!p->epochs)
-        add(text, room, "not in the race: %" PRId64 " epoch%s", have, have == 1 ? "" : "s");
+        add(text, room, "not compared: %" PRId64 " epoch%s", have, have == 1 ? "" : "s");
     else if (!isfinite(p->score) && c->bad < 0)
-        add(text, room, "beyond all numbers");
+        add(text, room, "score overflows");
     else if (!isfinite(p->score))
-        add(text, room, "no number from step %" PRId64, c->bad);
+        add(text, room, "not finite from step %" PRId64, c->bad);
     else if (p->best < p->worst)
-        add(text, room, "not told apart");
+        add(text, room, "within noise");
     if (r->forced && p->epochs)
         add(text, room, "%" PRId64 " epoch%s", p->epochs, p->epochs == 1 ? "" : "s");
     if (rank_curve_headless(c))
         add(text, room, "begins with step %" PRId64, c->first);
     if (c->back)
-        add(text, room, "went back %" PRId64 " time%s", c->back, c->back == 1 ? "" : "s");
+        add(text, room, "rewound %" PRId64 " time%s", c->back, c->back == 1 ? "" : "s");
     if (c->blind)
         add(text, room, "%" PRId64 " epoch%s without the beginning", c->blind,
             c->blind == 1 ? "" : "s");
@@ -70,7 +70,7 @@ static void put_head(const struct rank_result *r, FILE *out)
     fprintf(out, " of %" PRId64 " step%s; lower is better", o->per_epoch,
             o->per_epoch == 1 ? "" : "s");
     if (o->noise > 0)
-        fprintf(out, "; noise %g, not told apart below %g", o->noise, 2 * o->noise);
+        fprintf(out, "; noise %g, scores closer than %g share a rank", o->noise, 2 * o->noise);
     fprintf(out, "\n");
 }
 
@@ -138,12 +138,12 @@ void rank_print(const struct rank_result *r, FILE *out)
         const struct rank_place *p = find_first(r);
         fprintf(out, "\n");
         utf8_put(p->run->name, "", out);
-        fprintf(out, " is %s the race: ", r->stop ? "out of" : "in");
+        fprintf(out, ": %s, ", r->stop ? "stop" : "continue");
         if (isfinite(p->score))
             fprintf(out, "rank %d of %d, expected %d or better\n", p->best, r->ranked,
                     r->share);
         else
-            fprintf(out, "its score is no number\n");
+            fprintf(out, "its score is not finite\n");
     }
 }
 

@@ -103,11 +103,11 @@ int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct r
     if (rc < 0) {
         PCRE2_UCHAR words[160] = "";
         pcre2_get_error_message(rc, words, sizeof words);
-        return err_set(err, ERR_INPUT, "--regex gives up: %s", (const char *)words);
+        return err_set(err, ERR_INPUT, "--regex failed: %s", (const char *)words);
     }
     *said = RANK_BROKEN;
-    if (r->step && (group_text(r, p, r->step, text) ||
-                    !(end = rank_line_step(text, &out->step)) || *end))
+    if (r->step &&
+        (group_text(r, p, r->step, text) || !(end = rank_line_step(text, &out->step)) || *end))
         return 0;
     if (group_text(r, p, r->loss, text) == 0 && (end = rank_line_number(text, &out->loss)) &&
         *end == 0)

@@ -243,8 +243,7 @@ static void what_cannot_be_is_refused(void **state)
     refuses(&d, (struct rank_blr_options){1, 1, 5, 0, 0, 1, 0}, "1 repeats");
     refuses(&d, (struct rank_blr_options){1, 1, 0, INT64_MAX, 0, 0, 0}, "samples, expected");
     /* 3 doubles a sample. */
-    refuses(&d, (struct rank_blr_options){1, 1, 0, many, 0, 0, 0},
-            "asks for 1.50 GiB of memory");
+    refuses(&d, (struct rank_blr_options){1, 1, 0, many, 0, 0, 0}, "needs 1.50 GiB of memory");
     rank_blr_data_release(&d);
     d = blr_parse("far.tsv", "1\t0\t1\n0\t1e100\t1\n");
     refuses(&d, (struct rank_blr_options){1e100, 1e-100, 0, 0, 0, 0, 0},

@@ -456,15 +456,13 @@ static void runs_that_are_unlike_are_refused(void **state)
     static const struct {
         const char *text[2], *why;
     } cases[] = {
-        {{"s:1 trl:1\ns:2 trl:1\n", "s:1 trl:1\n"},
-         "log 'b' has 1 epoch, expected 2 (or -T 1.0 for as many as all have, or --force)"},
+        {{"s:1 trl:1\ns:2 trl:1\n", "s:1 trl:1\n"}, "'b' has 1 epoch, expected 2"},
         {{"s:1 trl:1\ns:2 trl:1\n", "s:2 trl:1\n"},
-         "log 'a' begins with step 1 and 'b' with 2, expected logs with their beginning (or"
-         " --force)"},
+         "'a' begins with step 1 and 'b' with 2, expected"},
         {{"step:1/5 train_loss:1\n", "step:1/6 train_loss:1\n"},
-         "'a' is a run of 5 steps and 'b' of 6, expected as many (or --force)"},
+         "'a' is a run of 5 steps and 'b' of 6, expected"},
         {{"{\"step\":1,\"loss\":1,\"tokens\":5}\n", "{\"step\":1,\"loss\":1,\"tokens\":6}\n"},
-         "a step of 'a' has 5 tokens and one of 'b' 6, expected as many (or --force)"},
+         "'a' has 5 tokens and one of 'b' 6, expected"},
     };
     struct rank_options o = {.log = names, .logs = 2, .how = {RANK_TSE, 1, 1}, .per_epoch = 1};
     struct rank_result r;
@@ -475,7 +473,8 @@ static void runs_that_are_unlike_are_refused(void **state)
         o.force = 0;
         assert_int_equal(order(&r, &o, cases[i].text, &err), -1);
         assert_int_equal(err.code, ERR_MISMATCH);
-        assert_string_equal(err.text, cases[i].why);
+        assert_non_null(strstr(err.text, cases[i].why));
+        assert_non_null(strstr(err.text, "--force)"));
         drop(&r);
         o.force = 1;
         assert_int_equal(order(&r, &o, cases[i].text, &err), 0);
