@@ -232,7 +232,8 @@ static error_t check_run(struct args *a)
         return cli_usage(&a->cli, "second plan '%s', expected one", a->word[1]);
     r->plan = a->words ? a->word[0] : NULL;
     if (!a->print_config && (!r->plan || !r->data || !r->out))
-        return cli_usage(&a->cli, "too little given, expected PLAN, -d DATA and -o DIR");
+        return cli_usage(&a->cli,
+                         "missing operand or option, expected PLAN, -d DATA and -o DIR");
     if (r->new_data && !r->resume)
         return cli_usage(&a->cli, "--new-data without --resume, expected both");
     if (r->resume && r->force)
@@ -251,7 +252,8 @@ static error_t check_words(struct args *a)
     if (mode == PLOT && !a->words)
         return cli_usage(&a->cli, "--plot without a log, expected --plot LOG...");
     if (mode == GENERATE && (a->words || !r->init))
-        return cli_usage(&a->cli, "--generate takes --init and no PLAN");
+        return cli_usage(&a->cli,
+                         "--generate with a PLAN or without --init, expected --init alone");
     if (mode == TOKENIZE && (r->data_count != 1 || !r->tokenizer || a->words))
         return cli_usage(&a->cli,
                          "--tokenize with %d files of data and %s tokenizer, expected "
@@ -491,6 +493,6 @@ int main(int argc, char **argv)
         return cli_fail_ranks(&a.cli, world, &err);
     world_close(world);
     if (status == 3)
-        cli_say(&a.cli, "stopped before the last step, --resume=auto goes on");
+        cli_say(&a.cli, "stopped before the last step (--resume=auto continues)");
     return cli_finish(&a.cli, status);
 }

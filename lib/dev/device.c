@@ -247,7 +247,7 @@ int device_graph_begin(struct device_queue *q, struct err *err)
         return -1;
     if (!d->op->graph_begin)
         return err_set(err, ERR_ABSENT,
-                       "device %s has no graphs, work is done as it is asked for", d->name);
+                       "device %s has no graphs, it runs work when it is queued", d->name);
     if (d->op->graph_begin(d, q->stream, err))
         return -1;
     set_writing(d, 1);

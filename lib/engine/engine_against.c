@@ -59,9 +59,9 @@ int engine_against_open(struct engine_against **out, struct engine *first,
                        "the plan sends int8 blocks between groups: no bound holds against "
                        "another strategy, expected 'same'");
     if (first->exact != second->exact || !engine_apart(first) || !engine_apart(second))
-        return err_set(err, ERR_MISMATCH, "engines of two kinds, expected both exact or apart");
+        return err_set(err, ERR_MISMATCH, "two modes of sums, expected both exact or neither");
     if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum)
-        return err_set(err, ERR_MISMATCH, "plans of two batches, expected one");
+        return err_set(err, ERR_MISMATCH, "plans of different batches, expected the same");
     g = mem_new(1, sizeof *g);
     *g = (struct engine_against){.first = first, .second = second};
     plan_strategy_name(a->strategy, g->strategy[0]);
@@ -438,11 +438,10 @@ static int compare_reports(const struct engine_against *a, const struct engine_o
                        "step %" PRId64 ": loss %.12g under %s, expected %.12g by %s", o->step,
                        one->loss, a->strategy[0], two->loss, a->strategy[1]);
     if (!(fabs(one->grad_norm - two->grad_norm) <= by))
-        return err_set(err, ERR_MISMATCH,
-                       "step %" PRId64
-                       ": gradient norm %.9g under %s, expected %.9g by %s, give or take %.3g",
-                       o->step, one->grad_norm, a->strategy[0], two->grad_norm, a->strategy[1],
-                       by);
+        return err_set(
+            err, ERR_MISMATCH,
+            "step %" PRId64 ": gradient norm %.9g under %s, expected %.9g +- %.3g by %s",
+            o->step, one->grad_norm, a->strategy[0], two->grad_norm, by, a->strategy[1]);
     return 0;
 }
 

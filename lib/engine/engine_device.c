@@ -38,8 +38,7 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
     pthread_mutex_init(d->lock, NULL);
     if (d->gpu && e->exact)
         return err_set(err, ERR_INPUT,
-                       "sums in fixed point are the processor's: expected the device 'cpu' for "
-                       "exact ones");
+                       "fixed-point sums on a GPU, expected the device 'cpu' for exact sums");
     e->hand_type = hand_type(e);
     for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
         if (device_queue_open(d->at, queue[i], err))
@@ -58,9 +57,8 @@ static int on_gpu(struct engine *e, int64_t own, int64_t shared, struct err *err
     if (engine_fit(e, own + shared, err))
         return -1;
     if (device_alloc(d->at, own, "states and buffers", &d->memory[0], err) ||
-        device_alloc(d->at, shared, "what travels", &d->memory[1], err) ||
-        device_host_alloc(d->at, d->host_bytes, "what is read and written", &d->host_memory,
-                          err))
+        device_alloc(d->at, shared, "payloads", &d->memory[1], err) ||
+        device_host_alloc(d->at, d->host_bytes, "host buffers", &d->host_memory, err))
         return -1;
     arena_borrow(&e->own, d->memory[0], own);
     arena_borrow(&e->shared, d->memory[1], shared);

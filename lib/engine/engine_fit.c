@@ -66,7 +66,7 @@ int engine_fit(const struct engine *e, int64_t bytes, struct err *err)
         return 0;
     name_fitting(e->plan, kind, (double)(bytes - left), fitting, sizeof fitting);
     return err_set(err, ERR_SYS,
-                   "GPU %d (%s) has %" PRId64 " bytes left of %" PRId64 ", expected %" PRId64
+                   "GPU %d (%s) has %" PRId64 " bytes free of %" PRId64 ", expected %" PRId64
                    " for states and buffers, %" PRId64 " more: %s fit",
                    device_index(e->device.at), device_name(e->device.at), left, all, bytes,
                    bytes - left, fitting);

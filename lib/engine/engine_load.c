@@ -209,7 +209,8 @@ static int open_loader(struct loader *l)
     void *ahead = NULL;
 
     if (l->source->end)
-        l->rc = mem_data(ENGINE_PIECE * sizeof *l->ahead, "a piece", &ahead, &l->err);
+        l->rc = mem_data(ENGINE_PIECE * sizeof *l->ahead, "a piece of the checkpoint", &ahead,
+                         &l->err);
     l->ahead = ahead;
     l->rc = world_agree(l->engine->world, l->rc, &l->err);
     return l->rc || open_circle(l, &l->optim, s->optimizer) ||

@@ -116,10 +116,10 @@ static int audit_alike(const struct engine *e, int unit, int first, struct err *
         struct shard s = shard_of(&e->unit[unit], i), f = shard_of(&e->unit[first], i);
         if (s.ranges != f.ranges ||
             memcmp(s.range, f.range, (size_t)s.ranges * sizeof *s.range))
-            return err_set(err, ERR_MISMATCH,
-                           "%s of unit '%s' lie otherwise than those of '%s' of the same size",
-                           state_names[i], e->model->unit[unit].name,
-                           e->model->unit[first].name);
+            return err_set(
+                err, ERR_MISMATCH,
+                "%s of unit '%s' are placed differently from those of '%s' of the same size",
+                state_names[i], e->model->unit[unit].name, e->model->unit[first].name);
     }
     return 0;
 }
@@ -134,7 +134,8 @@ static int audit_room(const struct engine *e, int unit, struct err *err)
             sum += s.range[k].hi - s.range[k].lo;
         if (sum != s.elems)
             return err_set(err, ERR_MISMATCH,
-                           "%s of unit '%s': room for %" PRId64 " elements, expected %" PRId64,
+                           "%s of unit '%s': a buffer of %" PRId64
+                           " elements, expected %" PRId64,
                            state_names[i], e->model->unit[unit].name, s.elems, sum);
     }
     return 0;

@@ -37,7 +37,8 @@ const char *engine_event_name(enum engine_event_kind kind)
 
 const char *engine_lane_name(int lane)
 {
-    static const char *const names[] = {"compute", "gathers", "reduces", "boundaries", "syncs"};
+    static const char *const names[] = {"compute", "gather", "reduce", "convert",
+                                        "parameter sync"};
 
     return names[lane];
 }
@@ -53,7 +54,7 @@ int engine_trace_open(struct engine *e, struct err *err)
         return err_set(err, ERR_INPUT,
                        "a step of %" PRId64 " events, expected %d at most for a trace",
                        most / STEPS, EVENTS_MAX / STEPS);
-    if (mem_data(most * (int64_t)sizeof *r->event, "a trace's events", &event, err))
+    if (mem_data(most * (int64_t)sizeof *r->event, "trace events", &event, err))
         return -1;
     r->event = event;
     r->room = (int)most;

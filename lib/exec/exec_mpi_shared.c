@@ -100,8 +100,8 @@ int exec_shared_find(struct exec_mpi_handle *h, struct err *err)
         }
         if (!q->pair)
             return err_set(err, ERR_MISMATCH,
-                           "rank %d sends other rows in lane %d than rank %d expects", q->peer,
-                           q->lane, w->rank);
+                           "rows of rank %d in lane %d are not those that rank %d expects",
+                           q->peer, q->lane, w->rank);
     }
     return 0;
 }

@@ -393,7 +393,7 @@ void exec_nccl_abort(struct exec_nccl *x)
 {
     if (x->failed)
         return;
-    err_set(&x->failure, ERR_PEER, "rank %d: communicators were given up", x->rank);
+    err_set(&x->failure, ERR_PEER, "rank %d: the communicators were aborted", x->rank);
     x->failure.told = 1;
     x->failed = 1;
     exec_nccl_end(x);

@@ -31,7 +31,7 @@ static int meet(struct exec_nccl_handle *h, int track, struct err *err)
     if (peer < 0)
         return 0;
     return exec_nccl_settle(x, t->comm, rc, "ncclGroupEnd", err,
-                            "at the first meeting on track %d, with rank %d", track, peer);
+                            "at the first message on track %d, with rank %d", track, peer);
 }
 
 static int meet_all(struct exec_nccl_handle *h, struct err *err)
@@ -44,7 +44,7 @@ static int meet_all(struct exec_nccl_handle *h, struct err *err)
             return -1;
     for (int t = 0; t < x->tracks; t++) {
         device_record(x->track[t].queue[TURN_MOVES], x->met);
-        if (exec_nccl_wait(x, x->met, "the first meeting of ranks", err))
+        if (exec_nccl_wait(x, x->met, "the first messages of ranks", err))
             return -1;
     }
     return 0;

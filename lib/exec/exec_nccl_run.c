@@ -289,7 +289,7 @@ int exec_nccl_put_in(struct exec_nccl_handle *h, struct err *err)
     int turn = 0;
 
     if (!h->ended && h->ticket != h->x->served) {
-        err_set(err, ERR_INPUT, "a run behind another one that is not put in whole");
+        err_set(err, ERR_INPUT, "a run behind another one that is not queued completely");
         return exec_nccl_fail(h->x, err);
     }
     while (!h->ended) {

@@ -64,7 +64,7 @@ int kern_cuda_heads_can(const struct kern *k, const struct kern_heads *s, struct
 {
     if (s->from)
         return err_set(err, ERR_ABSENT,
-                       "device cuda:%d: a text that grows, expected a processor",
+                       "device cuda:%d: incremental generation, expected the device 'cpu'",
                        device_index(k->device));
     if (s->head_dim <= KERN_CUDA_HEAD_MOST)
         return 0;

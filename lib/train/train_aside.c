@@ -32,7 +32,7 @@ static int look(const char *dir, const char *name, mode_t *type, struct err *err
     int there = lstat(path, &st) == 0 ? 1 : errno == ENOENT || errno == ENOTDIR ? 0 : -1;
 
     if (there < 0)
-        err_sys(err, "cannot look for '%s'", path);
+        err_sys(err, "cannot access '%s'", path);
     if (type)
         *type = st.st_mode & S_IFMT;
     mem_free(path);

@@ -116,8 +116,8 @@ int train_data_check(struct train *t, const char *dir, const struct ckpt_run *wa
     if (!was->data_seq) {
         if (t->world->rank == 0 && t->run->talk)
             fprintf(t->run->talk,
-                    "paro-train: checkpoint '%s' does not tell its data: whether these are the "
-                    "same is not known\n",
+                    "paro-train: checkpoint '%s' does not record its data: it is unknown "
+                    "whether these are the same\n",
                     dir);
         return 0;
     }

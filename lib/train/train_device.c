@@ -65,18 +65,19 @@ void train_device_say(const struct train *t)
         return;
     engine_memory(t->engine, &m);
     int known = device_memory(t->device, &free_bytes, &bytes, &err) == 0;
-    fprintf(t->run->talk,
-            "paro-train: on cuda:%d, %s: %s taken, %s planned, %s left; %s of the host beside "
-            "it%s; attention by %s; over %s\n",
-            device_index(t->device), device_name(t->device),
-            units_bytes(&taken, (double)m.device_bytes), units_bytes(&planned, m.planned_bytes),
-            known ? units_bytes(&left, (double)free_bytes) : "an unknown rest",
-            units_bytes(&host, (double)m.host_bytes),
-            m.unpinned ? ", which this driver cannot pin: copies are slower" : "",
-            engine_attention_by(t->engine),
-            t->transport == COLL_MPI ? "MPI"
-            : coded                  ? "NCCL, int8 blocks over MPI"
-                                     : "NCCL");
+    fprintf(
+        t->run->talk,
+        "paro-train: on cuda:%d, %s: %s allocated, %s planned, %s free; %s of host memory%s; "
+        "attention by %s; over %s\n",
+        device_index(t->device), device_name(t->device),
+        units_bytes(&taken, (double)m.device_bytes), units_bytes(&planned, m.planned_bytes),
+        known ? units_bytes(&left, (double)free_bytes) : "an unknown amount",
+        units_bytes(&host, (double)m.host_bytes),
+        m.unpinned ? ", not pinned by this driver (copies are slower)" : "",
+        engine_attention_by(t->engine),
+        t->transport == COLL_MPI ? "MPI"
+        : coded                  ? "NCCL, int8 blocks over MPI"
+                                 : "NCCL");
 }
 
 void train_device_end(const struct train *t)

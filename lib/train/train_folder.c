@@ -63,9 +63,10 @@ static int check_folder(struct train *t, struct err *err)
                      "'%s' has a run in it, expected a new folder, --resume=auto or --force",
                      out);
     else if (name && !is_there(out, ".lock"))
-        rc = err_set(err, ERR_INPUT,
-                     "'%s' is no run's folder (it has '%s' and no .lock), expected a new one",
-                     out, name);
+        rc =
+            err_set(err, ERR_INPUT,
+                    "'%s' is not a run's folder (it has '%s' but no .lock), expected a new one",
+                    out, name);
     mem_free(name);
     return rc;
 }
@@ -78,7 +79,7 @@ static int check_owner(const char *out, struct err *err)
     struct stat st[2];
 
     if (lstat(out, &st[0]) || stat(out, &st[1]))
-        return errno == ENOENT ? 0 : err_sys(err, "cannot look at '%s'", out);
+        return errno == ENOENT ? 0 : err_sys(err, "cannot access '%s'", out);
     for (int i = 0; i < 2; i++)
         if (st[i].st_uid && !io_is_ours(out, st[i].st_uid))
             return err_set(err, ERR_INPUT, "'%s' belongs to user %u, expected user %u", out,

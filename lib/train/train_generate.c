@@ -263,8 +263,7 @@ static int read_prompt(struct writer *w, const char *text, struct err *err)
             "%" PRId64,
             bpe_count(w->bpe), w->model->vocab);
     if (bytes == 0 && !(w->bpe && bpe_end(w->bpe) >= 0))
-        return err_set(err, ERR_INPUT,
-                       "--generate: the text is empty, expected one to go on with");
+        return err_set(err, ERR_INPUT, "--generate: empty text, expected a prompt");
     if (encode(w, text, bytes, err))
         return -1;
     for (int64_t i = 0; i < w->tokens; i++)
@@ -357,8 +356,8 @@ static int read_options(struct writer *w, const struct train_prompt *p, struct e
         return err_prefix(err, "--top-p: ");
     if (p->top_p && !(w->temperature > 0))
         return err_set(err, ERR_INPUT,
-                       "--top-p without a --temperature above 0, expected both: without it "
-                       "the likeliest token is taken");
+                       "--top-p without --temperature, expected a temperature above 0 (0 is "
+                       "greedy)");
     if (p->seed && num_count(p->seed, 0, (int64_t)9e15, &w->seed, err))
         return err_prefix(err, "--seed: ");
     return 0;

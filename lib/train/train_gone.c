@@ -35,7 +35,7 @@ char *train_gone_free(const char *dir, const char *before, const char *behind, i
         }
         if (errno == ENOENT)
             return path;
-        err_sys(err, "cannot look for '%s'", path);
+        err_sys(err, "cannot access '%s'", path);
         mem_free(path);
         return NULL;
     }
@@ -101,5 +101,5 @@ void train_gone_end(struct train *t, int well)
 {
     train_gone_sweep(t, &t->stuck);
     if (well && t->stuck.code != ERR_NONE && t->run->talk)
-        fprintf(t->run->talk, "paro-train: %s: the next run tries again\n", t->stuck.text);
+        fprintf(t->run->talk, "paro-train: %s (the next run tries again)\n", t->stuck.text);
 }

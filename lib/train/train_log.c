@@ -39,8 +39,9 @@ static int find_end(const struct train *t, FILE *f, const char *path, off_t *end
                 break;
         }
         if (!behind || *behind != ',') {
-            rc = err_set(err, ERR_INPUT, "%s:%d: is no line of a run's log, expected '%s...'",
-                         path, at, first);
+            rc =
+                err_set(err, ERR_INPUT, "%s:%d: is not a line of a run's log, expected '%s...'",
+                        path, at, first);
             break;
         }
     }
@@ -58,7 +59,7 @@ static int cut_log(const struct train *t, FILE *f, const char *path, struct err 
     if (t->run->resume && find_end(t, f, path, &end, err))
         return -1;
     if (ftruncate(fileno(f), end) || fseeko(f, 0, SEEK_END))
-        return err_sys(err, "cannot cut log '%s'", path);
+        return err_sys(err, "cannot truncate log '%s'", path);
     return 0;
 }
 

@@ -105,9 +105,7 @@ static void tell_apart(struct picture *p, const char *const *logs)
 static int read_runs(struct picture *p, const char *const *logs, int count, struct err *err)
 {
     if (count > TRAIN_PLOT_RUNS)
-        return err_set(err, ERR_INPUT,
-                       "%d logs, expected at most %d: so many colours are told apart", count,
-                       TRAIN_PLOT_RUNS);
+        return err_set(err, ERR_INPUT, "%d logs, expected at most %d", count, TRAIN_PLOT_RUNS);
     for (; p->runs < count; p->runs++)
         if (read_run(&p->run[p->runs], logs[p->runs], err))
             return -1;
@@ -280,7 +278,7 @@ static int wants_log(const struct picture *p)
 static void draw_panel(const struct picture *p, struct svg *svg, int panel, double top)
 {
     static const char *const titles[PANELS] = {"loss", "tokens/s",
-                                               "exposed communication, of the step"};
+                                               "exposed communication, share of the step"};
     struct svg_series series[TRAIN_PLOT_RUNS * LINES];
     int n = 0, log = panel == 0 && wants_log(p);
     struct svg_chart chart = {.box = {MARGIN, top, WIDTH - 2 * MARGIN, HIGH[panel]},

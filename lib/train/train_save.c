@@ -341,8 +341,8 @@ int train_save_open(struct train *t, struct err *err)
     place(s); /* measures */
     int64_t bytes = s->arena.used;
     rc = arena_init(&s->arena, bytes,
-                    "the copy that is saved while training goes on "
-                    "(--async-save=0 does without)",
+                    "the copy that is saved during training "
+                    "(--async-save=0 needs none)",
                     err);
     if (rc == 0)
         place(s);

@@ -163,9 +163,8 @@ static int open_reader(struct reader *r, struct train *t, const char *dir, int r
     t->tokens = r->ckpt.run.tokens;
     if (r->ckpt.run.seed != (uint64_t)t->settings.seed)
         return err_set(err, ERR_MISMATCH,
-                       "checkpoint '%s' was run with seed %" PRIu64
-                       ", expected the settings' %.0f",
-                       dir, r->ckpt.run.seed, t->settings.seed);
+                       "checkpoint '%s' has seed %" PRIu64 ", expected the settings' %.0f", dir,
+                       r->ckpt.run.seed, t->settings.seed);
     return train_data_check(t, dir, &r->ckpt.run, err);
 }
 

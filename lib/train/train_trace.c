@@ -315,7 +315,7 @@ void train_trace_json(const struct train_trace *t, FILE *out)
     jout_text(&j, "schema", "paro.trace/1");
     jout_int(&j, "step", t->step);
     jout_text(&j, "strategy", strategy);
-    jout_text(&j, "clock", "each rank's own, 0 where its step begins");
+    jout_text(&j, "clock", "each rank's own, 0 at the start of its step");
     jout_open(&j, "ranks", '[');
     for (int r = 0; r < t->ranks; r++)
         put_totals(&j, t, r);
@@ -384,11 +384,10 @@ int train_trace_open(struct train *t, struct err *err)
     if (!t->trace_step)
         return 0;
     if (t->trace_step <= t->step)
-        rc =
-            err_set(err, ERR_INPUT,
-                    "--trace-step: step %" PRId64 " is done, the run goes on with step %" PRId64
-                    ", expected that or a later one",
-                    t->trace_step, t->step + 1);
+        rc = err_set(err, ERR_INPUT,
+                     "--trace-step: step %" PRId64 " is already done, expected step %" PRId64
+                     " or later",
+                     t->trace_step, t->step + 1);
     else
         rc = engine_trace_open(t->engine, err);
     return world_agree(t->world, rc, err);

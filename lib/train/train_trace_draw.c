@@ -135,7 +135,7 @@ static void tip_of(const struct picture *p, int rank, const struct engine_event 
 
     train_trace_name(p->trace, v, 1, name);
     if (v->lane != ENGINE_LANE_COMPUTE) {
-        snprintf(more, sizeof more, ", %s to other groups, %s inside",
+        snprintf(more, sizeof more, ", %s inter-group, %s intra-group",
                  units_bytes(&slow, (double)v->slow_bytes),
                  units_bytes(&fast, (double)v->fast_bytes));
     } else if (v->cause >= 0) {
@@ -143,7 +143,7 @@ static void tip_of(const struct picture *p, int rank, const struct engine_event 
         train_trace_name(p->trace, &r->event[v->cause], 1, cause);
         snprintf(more, sizeof more, " for %s", cause);
     }
-    snprintf(text, room, "rank %d: %s%s, %s from %s on", rank, name, more,
+    snprintf(text, room, "rank %d: %s%s, %s, starts at %s", rank, name, more,
              units_time(&took, v->end_s - v->start_s), units_time(&from, v->start_s));
 }
 
@@ -308,15 +308,15 @@ static void draw_legend(struct picture *p)
         const char *text;
     } items[] = {{ENGINE_FORWARD, "forward"}, {ENGINE_BACKWARD, "backward"},
                  {ENGINE_UPDATE, "update"},   {ENGINE_BEGAN, "other"},
-                 {ENGINE_GATHERED, "gather"}, {ENGINE_SYNCED, "sync"},
-                 {ENGINE_REDUCED, "reduce"},  {ENGINE_CONVERTED, "boundary"},
+                 {ENGINE_GATHERED, "gather"}, {ENGINE_SYNCED, "parameter sync"},
+                 {ENGINE_REDUCED, "reduce"},  {ENGINE_CONVERTED, "convert"},
                  {ENGINE_AGREE, "agreement"}};
     double x = MARGIN;
 
     for (size_t i = 0; i < sizeof items / sizeof *items; i++)
         x = swatch(p, x, colour_of(items[i].kind), NULL, items[i].text);
     x = swatch(p, x, svg_tint(colour_of(ENGINE_GATHERED), PALE).text, NULL,
-               "waits: pale, the colour of what for");
+               "paler: waiting for it");
     swatch(p, x, NULL, PATH, "critical path");
 }
 
@@ -405,6 +405,6 @@ void train_trace_draw(const struct train_trace *t, FILE *out)
         if (p.drawn[i] == t->slowest)
             draw_path(&p, i);
     svg_text(&p.svg, LEFT, bottom_of(&p) + 34, &(struct svg_font){.size = 10, .colour = INK},
-             "each rank's time counts from its own beginning of the step");
+             "the time of each rank is 0 at the start of its own step");
     svg_close(&p.svg);
 }

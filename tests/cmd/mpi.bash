@@ -10,3 +10,11 @@ export OMPI_MCA_btl_tcp_disable_family=6
 ranks() {
     { mpirun -np "$1" "${@:2}" 2>&1 >&4 | grep -E '^(paro|horing)-' >&2; return "${PIPESTATUS[0]}"; } 4>&1
 }
+
+# ours COMMAND...: without the banner that mpirun puts after a rank's own line.
+ours() {
+    local rc=0
+    timeout 100 "$@" 2> "$BATS_TEST_TMPDIR/.all" || rc=$?
+    grep '^paro' "$BATS_TEST_TMPDIR/.all" >&2 || true
+    return $rc
+}

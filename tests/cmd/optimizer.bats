@@ -5,7 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load train
-load fails
+load refuses
 
 # hand_over RUN'S_CHECKPOINT DIR: DIR/model, DIR/optimizer.safetensors of a run of one rank.
 # A second reader of paro-checkpoint(5): the order of tensors in a unit is that of the weights
@@ -99,7 +99,7 @@ split() { paro-shard split "$1/model" -p "$2" --optimizer "$1/optimizer.safetens
 @test "a run goes on from it with the same bits" {
     split "$G/over" "$G/one.yaml" ckpt
     paro-train "$G/one.yaml" -d "$TEXT" -o on --resume ckpt --steps 4 > out 2> said
-    [ "$(cat said)" = "paro-train: checkpoint 'ckpt' does not tell its data: whether these are the same is not known" ]
+    [ "$(wc -l < said)" = 1 ] && has_words "$(cat said)" "paro-train: 'ckpt' not data"
     bits "$G/ended/log.jsonl" | tail -n 2 > want
     [ "$(wc -l < want)" = 2 ]
     bits on/log.jsonl | cmp - want
@@ -178,42 +178,39 @@ END
 
 @test "what is wrong with a file is told, and nothing is left" {
     f=bad/optimizer.safetensors t=model.norm.weight
-    bad() { # TEXT CHANGE
+    bad() { # WORDS CHANGE
         rm -rf bad
         hand_over "$G/ended/step-00000002" bad "$2"
-        fails "paro-shard: $1" paro-shard split bad/model -p "$G/two.yaml" --optimizer $f -o c
+        refuses 2 "$f: $1" paro-shard split bad/model -p "$G/two.yaml" --optimizer $f -o c
         [ ! -e c ]
         [ ! -e .c.paro-tmp ]
     }
-    bad "$f: '$t/exp_avg' is not there, but '$t' trains" drop=$t/exp_avg
-    bad "$f: 'step' is not there, expected one number of type I64" drop=step
-    bad "$f: 'tokens' is F32 [1], expected one number of type I64" tokens=F32
-    bad "$f: 'step' is -1, expected 0 to 1e18" step=-1
-    bad "$f: 'tokens' is 1000000000000000001, expected 0 to 1e18" tokens=1000000000000000001
-    bad "$f: 'nobody/exp_avg' is no state of the model's, expected NAME/master, NAME/exp_avg or NAME/exp_avg_sq" nobody/exp_avg=F32
-    bad "$f: '$t/variance' is no state of the model's, expected NAME/master, NAME/exp_avg or NAME/exp_avg_sq" $t/variance=F32
-    bad "$f: '$t/master' is F32 [64, 2], expected F32 [128] or another float type" "$t/master+=[64,2]"
-    bad "$f: '$t/master' is I32 [1], expected F32 [128] or another float type" $t/master=I32
+    bad "'$t/exp_avg' '$t' trains" drop=$t/exp_avg
+    bad "'step' I64" drop=step
+    bad "'tokens' F32 [1] I64" tokens=F32
+    bad "'step' -1 0 1e18" step=-1
+    bad "'tokens' 1000000000000000001 0 1e18" tokens=1000000000000000001
+    bad "'nobody/exp_avg' NAME/master NAME/exp_avg NAME/exp_avg_sq" nobody/exp_avg=F32
+    bad "'$t/variance' NAME/master NAME/exp_avg NAME/exp_avg_sq" $t/variance=F32
+    bad "'$t/master' F32 [64, 2] F32 [128]" "$t/master+=[64,2]"
+    bad "'$t/master' I32 [1] F32 [128]" $t/master=I32
     # Whole numbers of its shape: its shape is not what is wrong.
-    bad "$f: '$t/master' is I32 [128], expected F32 [128] or another float type" $t/master~=I32
+    bad "'$t/master' I32 [128] F32 [128]" $t/master~=I32
 }
 
 @test "not beside adapters, not in another verb, not without a file" {
     plan lora synth:1x1 --trainable lora=4
     f=$G/over/optimizer.safetensors
-    fails "paro-shard: the plan trains adapters, expected all or a part of the model, of which '$f' may have the optimizer's state" \
-        paro-shard split "$G/over/model" -p lora.yaml --optimizer "$f" -o c
-    fails "paro-shard: cannot open 'none': No such file or directory" \
+    refuses 2 "adapters '$f'" paro-shard split "$G/over/model" -p lora.yaml --optimizer "$f" -o c
+    refuses 2 "open 'none' No such file" \
         paro-shard split "$G/over/model" -p "$G/one.yaml" --optimizer none -o c
     [ ! -e c ]
-    run -2 paro-shard merge "$G/ended/latest" --optimizer "$f" -o c
-    [[ $output = *"an option that 'merge' does not have"* ]]
+    refuses 2 "'merge'" paro-shard merge "$G/ended/latest" --optimizer "$f" -o c
 }
 
 @test "the optimizer's file is never in what is replaced" {
     cp -r "$G/over" over
-    run -2 paro-shard split "$G/over/model" -p "$G/two.yaml" --optimizer over/optimizer.safetensors \
-        -o over --force
-    [ "$output" = "paro-shard: 'over/optimizer.safetensors' lies inside 'over', expected a place outside" ]
+    refuses 2 "'over/optimizer.safetensors' inside 'over'" paro-shard split "$G/over/model" \
+        -p "$G/two.yaml" --optimizer over/optimizer.safetensors -o over --force
     diff -r "$G/over" over
 }

@@ -5,6 +5,7 @@
 # paro-train: the line that is written over itself, the share of peak, runs that learn nothing.
 
 bats_require_minimum_version 1.5.0
+load refuses
 
 setup_file() {
     load train.bash
@@ -67,10 +68,6 @@ status_lines() { tr '\r' '\n' < "$1" | sed 's/ *$//' | grep '^step '; }
     if grep -q mfu "$G/ended/log.jsonl"; then return 1; fi
     paro-train "$G/one.yaml" -d "$TEXT" -o run --force --steps 5 --peak 80e9 --progress=always > out 2> said
     status_lines said | grep -q ' % of peak  ~'
-    run -2 paro-train "$G/one.yaml" -d "$TEXT" -o new --peak 0
-    [ "$output" = "paro-train: --peak: '0', expected a number from 1 to 1e+18" ]
-    run -2 paro-train "$G/one.yaml" -d "$TEXT" -o new --progress sometimes
-    [ "$output" = "paro-train: --progress: 'sometimes', expected auto, always or never" ]
 }
 
 @test "a run that skips and skips ends, and says since when" {
@@ -80,7 +77,7 @@ status_lines() { tr '\r' '\n' < "$1" | sed 's/ *$//' | grep '^step '; }
     # The first of the last five lines, which were skipped; the one before them was not.
     [ "$(tail -n 5 run/log.jsonl | grep -c '"skipped":true')" = 5 ]
     first=$(tail -n 5 run/log.jsonl | head -n 1 | grep -oE '^\{"step":[0-9]+' | grep -oE '[0-9]+')
-    [ "$(grep '^paro' said)" = "paro-train: no gradient was finite since step $first: 5 steps skipped in a row (--max-skipped)" ]
+    has_words "$(grep '^paro' said)" "gradient finite step $first: 5 skipped --max-skipped"
     [ "$first" = 1 ] || tail -n 6 run/log.jsonl | head -n 1 | grep -q '"skipped":false'
     # Where none is skipped, none is too many.
     paro-train "$G/one.yaml" -d "$TEXT" -o whole --steps 9 --max-skipped 1 > out
@@ -88,5 +85,5 @@ status_lines() { tr '\r' '\n' < "$1" | sed 's/ *$//' | grep '^step '; }
     rc=0
     paro-train "$G/one.yaml" -d "$TEXT" -o long "${t[@]}" --progress=always > out 2> said || rc=$?
     [ $rc = 2 ]
-    tr '\r' '\n' < said | grep -qE '^ *paro-train: no gradient was finite since step [0-9]+: 100 steps skipped in a row'
+    has_words "$(tail -n 1 said)" 'paro-train: gradient finite step : 100 skipped --max-skipped'
 }

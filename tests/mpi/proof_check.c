@@ -106,11 +106,11 @@ static void check_audit(struct check *c)
                 move_range(c, e, state, (enum letter)letter, -1);
         }
         e->unit[0].optim_elems -= last;
-        audit(c, e, "optimizer of unit 'embed': room for");
+        audit(c, e, "optimizer of unit 'embed': a buffer of");
         e->unit[0].optim_elems += last;
         ranges_of(e, ALIKE, 1)->lo += last;
         ranges_of(e, ALIKE, 1)->hi += last;
-        audit(c, e, "grads of unit 'layers.1' lie otherwise than those of 'layers.0'");
+        audit(c, e, "grads of unit 'layers.1' are placed differently from those of 'layers.0'");
         engine_close(e);
     }
 }

@@ -350,9 +350,9 @@ static void test_no_code(void **state)
         enum dtype type;
         enum dtype_op op;
         const char *text;
-    } bad[] = {{DTYPE_F16, DTYPE_SUM, "a code of f16, expected f32 or bf16"},
-               {DTYPE_F64, DTYPE_SUM, "a code of f64, expected f32 or bf16"},
-               {DTYPE_F32, DTYPE_MAX, "a coded max, expected a sum or an average"}};
+    } bad[] = {{DTYPE_F16, DTYPE_SUM, "f16, expected f32 or bf16"},
+               {DTYPE_F64, DTYPE_SUM, "f64, expected f32 or bf16"},
+               {DTYPE_F32, DTYPE_MAX, "max, expected a sum or an average"}};
     struct groups g;
     struct layout l;
     struct err err = {0};
@@ -379,7 +379,7 @@ static void test_no_code(void **state)
         coll_places(&l, &spec, 0, 1, &p);
         assert_int_equal(exec_rows_init(&rows, &s, 0, &p, &err), -1);
         assert_int_equal(err.code, ERR_INPUT);
-        assert_string_equal(err.text, bad[i].text);
+        assert_non_null(strstr(err.text, bad[i].text));
         exec_places_release(&p);
         schedule_release(&s);
     }

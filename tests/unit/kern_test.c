@@ -116,8 +116,7 @@ static void test_product(void **state)
     (void)state;
     if (kern_product_new(&p, &shape, &err)) {
         assert_int_equal(err.code, ERR_ABSENT);
-        assert_string_equal(err.text,
-                            "no product of (2,2) and (2,2) of bf16 on this processor");
+        assert_non_null(strstr(err.text, "(2,2) and (2,2) of bf16"));
 #ifdef __x86_64__
         assert_false(__builtin_cpu_supports("avx512bf16"));
 #endif
