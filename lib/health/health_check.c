@@ -87,9 +87,10 @@ static int check_names(const struct health_data *d, char *const *raw, struct err
     for (int k = 0; k < d->hosts; k++)
         for (int i = 0; i < d->hosts && strcmp(d->host[k].name, raw[k]); i++)
             if (i != k && strcmp(d->host[k].name, d->host[i].name) == 0)
-                return err_set(err, ERR_INPUT,
-                               "two hosts are called '%s', expected a name of its own for each",
-                               d->host[k].name);
+                return err_set(
+                    err, ERR_INPUT,
+                    "two hosts have the name '%s', expected a different one for each",
+                    d->host[k].name);
     return 0;
 }
 

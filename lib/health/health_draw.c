@@ -194,7 +194,7 @@ static void draw_tile(struct draw *w, double y, int tile)
     }
     enum health_state s = state_of(w, first, last);
     struct svg_pen frame = frame_of(s);
-    snprintf(tip, sizeof tip, "%.100s to %.100s: worst out %.0f %%, in %.0f %%, %d not well",
+    snprintf(tip, sizeof tip, "%.100s to %.100s: worst out %.0f %%, in %.0f %%, %d slow",
              w->d->host[first].name, w->d->host[last].name, worst[0], worst[1], bad);
     y += (tile / TILE_COLUMNS) * (TILE + 2);
     if (tile % TILE_COLUMNS == 0)

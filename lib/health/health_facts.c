@@ -219,7 +219,7 @@ static void blame_all(struct blame *b)
     if (b->count > NAMES_MOST) {
         struct health_finding f = health_finding_new(HEALTH_CRITICAL, b->code);
         f.confirmed = 1;
-        add(b->v, &f, "%s on %d streams more", b->code == 501 ? "wrong data" : "no bytes",
+        add(b->v, &f, "%s on %d more streams", b->code == 501 ? "wrong data" : "no bytes",
             b->count - NAMES_MOST);
     }
 }

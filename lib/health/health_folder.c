@@ -65,7 +65,7 @@ static int check_above(const struct walk *w, struct err *err)
     struct stat st;
 
     if (fstat(w->fd, &st))
-        return err_sys(err, "cannot look at '%s'", at);
+        return err_sys(err, "cannot access '%s'", at);
     if (!is_trusted(st.st_uid))
         return err_set(err, ERR_INPUT, "the state's folder '%s' lies in '%s' of user %u",
                        w->dir, at, (unsigned)st.st_uid);
@@ -87,10 +87,11 @@ static int check_itself(const struct walk *w, struct err *err)
     struct stat st;
 
     if (fstat(w->fd, &st))
-        return err_sys(err, "cannot look at the state's folder '%s'", w->dir);
+        return err_sys(err, "cannot access the state's folder '%s'", w->dir);
     if (st.st_uid != geteuid())
-        return err_set(err, ERR_INPUT, "the state's folder '%s' is of user %u, expected %u",
-                       w->dir, (unsigned)st.st_uid, (unsigned)geteuid());
+        return err_set(err, ERR_INPUT,
+                       "the state's folder '%s' belongs to user %u, expected %u", w->dir,
+                       (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & 022)
         return err_set(err, ERR_INPUT,
                        "the state's folder '%s' has mode %03o, expected one that only its owner"
@@ -114,9 +115,10 @@ static int follow(struct walk *w, const char *name, uid_t owner, struct err *err
     char target[PATH_MAX + 1], rest[PATH_MAX + 1];
 
     if (!is_trusted(owner))
-        return err_set(err, ERR_INPUT,
-                       "the state's folder '%s' lies behind a symbolic link '%s/%s' of user %u",
-                       w->dir, w->at, name, (unsigned)owner);
+        return err_set(
+            err, ERR_INPUT,
+            "the state's folder '%s' is reached through a symbolic link '%s/%s' of user %u",
+            w->dir, w->at, name, (unsigned)owner);
     ssize_t n = readlinkat(w->fd, name, target, sizeof target - 1);
     if (n < 0)
         return err_sys(err, "cannot read the link '%s/%s'", w->at, name);

@@ -191,7 +191,7 @@ static void name_either(struct judge *j, int src)
     f.confirmed = confirmed;
     evidence(j, src, HEALTH_OUT, &f);
     p->state = j->v->port[!src][HEALTH_IN].state = f.state;
-    say(&f, "%.64s out or %.64s in (two hosts: cannot tell) %.0f %% of %s", name(j, src),
+    say(&f, "%.64s out or %.64s in (unknown which, with two hosts) %.0f %% of %s", name(j, src),
         name(j, !src), p->percent, by_whom(j));
     add(j, &f);
 }
@@ -249,7 +249,7 @@ static void name_shift(struct judge *j)
         return;
     f.percent = j->look->shift;
     f.confirmed = 1; /* by every port */
-    say(&f, "all %d hosts are at %.0f %% of the baseline (--accept-baseline if so it is)",
+    say(&f, "all %d hosts are at %.0f %% of the baseline (--accept-baseline if that is right)",
         j->d->hosts, j->look->shift);
     health_verdict_add(j->v, &f);
 }

@@ -198,8 +198,8 @@ static int check_replaced(const char *path, struct err *err)
     fclose(f);
     if (n == sizeof format - 1 && strcmp(first, format) == 0)
         return 0;
-    return err_set(err, ERR_INPUT, "'%s' is no baseline, expected one to replace, or no file",
-                   path);
+    return err_set(err, ERR_INPUT,
+                   "'%s' is not a baseline, expected one to replace, or a new name", path);
 }
 
 int health_baseline_write(const struct health_data *d, const char *path, int accept,

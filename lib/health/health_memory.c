@@ -196,7 +196,7 @@ static int text_of(const struct reader *r, int i, char *to, size_t room, struct 
 
 static int counted(const struct reader *r, int words, struct err *err)
 {
-    return r->words == words ? 0 : bad(r, err, "has not as many words as it should");
+    return r->words == words ? 0 : bad(r, err, "has the wrong number of words");
 }
 
 #define WHEN_MOST ((int64_t)1 << 40)
@@ -372,7 +372,7 @@ static int take_line(struct reader *r, char *line, struct err *err)
         return take_event(r, 0, err);
     if (strcmp(kind, "rate") == 0)
         return take_rate(r, err);
-    return bad(r, err, "is of no kind that is known");
+    return bad(r, err, "is of an unknown kind");
 }
 
 /* Where the last line begins, checked to be the sum of what stands before it; -1. */

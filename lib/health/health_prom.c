@@ -113,20 +113,19 @@ static void put_all(FILE *f, const struct health_told *t)
 
     for (int i = 0; i < d->wrongs.count; i++)
         wrong += d->wrongs.at[i].words;
-    head(f, "finding", "gauge", "What is not well, by code (horing-check(1))");
+    head(f, "finding", "gauge", "Findings, by code (horing-check(1))");
     put_findings(f, t);
     head(f, "port_bytes_per_second", "gauge", "Payload rate of a host's port");
     put_ports(f, t, "port_bytes_per_second", 0);
-    head(f, "port_expected_ratio", "gauge",
-         "Rate of a host's port over what is expected of it");
+    head(f, "port_expected_ratio", "gauge", "Rate of a host's port over its expected rate");
     put_ports(f, t, "port_expected_ratio", 1);
     head(f, "link_carrier", "gauge", "Whether the link has a carrier");
     put_links(f, d, "link_carrier", CARRIER);
-    head(f, "link_speed_bytes_per_second", "gauge", "What the link was negotiated to");
+    head(f, "link_speed_bytes_per_second", "gauge", "Negotiated rate of the link");
     put_links(f, d, "link_speed_bytes_per_second", SPEED);
-    head(f, "link_new_errors", "gauge", "Errors of the link since the run before");
+    head(f, "link_new_errors", "gauge", "Errors of the link since the previous run");
     put_links(f, d, "link_new_errors", ERRORS);
-    head(f, "wrong_words", "gauge", "Words that arrived and are not what was sent");
+    head(f, "wrong_words", "gauge", "Received words that differ from the sent ones");
     fprintf(f, "horing_wrong_words %" PRId64 "\n", wrong);
     head(f, "duration_seconds", "gauge", "Time that the measurement took");
     fprintf(f, "horing_duration_seconds %.3f\n", d->seconds);
@@ -139,7 +138,7 @@ static void put_state(FILE *f, enum health_state state, int64_t run_s, int64_t s
     head(f, "last_run_timestamp_seconds", "gauge", "When the check ran");
     fprintf(f, "horing_last_run_timestamp_seconds %" PRId64 "\n", run_s);
     head(f, "last_success_timestamp_seconds", "gauge",
-         "When a check last could tell what is well and what is not; 0: never");
+         "When a check last reached a verdict; 0: never");
     fprintf(f, "horing_last_success_timestamp_seconds %" PRId64 "\n", success_s);
 }
 

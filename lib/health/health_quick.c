@@ -176,8 +176,8 @@ static void judge_full(struct quick *q, const struct health_nic *n)
             continue;
         struct health_finding *f = say(q, HEALTH_UNKNOWN, 209, n->name);
         f->measured = (double)c[i].end;
-        SAY(f, "%.64s port '%s': %s stands at its end, %" PRId64 ", and counts no more",
-            q->ops->host, n->name, c[i].name, c[i].end);
+        SAY(f, "%.64s port '%s': %s is at its maximum, %" PRId64, q->ops->host, n->name,
+            c[i].name, c[i].end);
         return;
     }
 }
@@ -385,7 +385,7 @@ static void judge_left(struct quick *q)
     struct health_finding *f = say(q, HEALTH_UNKNOWN, 902, "");
     int left = q->now->left + q->now->left_others;
 
-    SAY(f, "%.64s has %d ports, %d of them not looked at (%d at most)", q->ops->host,
+    SAY(f, "%.64s has %d ports, %d of them not checked (%d at most)", q->ops->host,
         q->now->count + left, left, HEALTH_NICS_MOST);
     q->judged++;
 }

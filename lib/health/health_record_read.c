@@ -277,7 +277,7 @@ static int wrong(struct reader *r)
         return -1;
     int before = r->d.wrongs.count;
     health_data_add_wrong(&r->d, src, dst, words);
-    return r->d.wrongs.count > before ? 0 : FAIL(r, "src", "and 'dst' stand a second time");
+    return r->d.wrongs.count > before ? 0 : FAIL(r, "src", "and 'dst' are repeated");
 }
 
 static int stall(struct reader *r)
@@ -368,7 +368,7 @@ static int check_gpus(struct reader *r)
 {
     if (r->d.gpus.count == 0 || r->d.gpus.count == r->d.ranks)
         return 0;
-    return FAIL(r, "gpu", "stands %d times for %d ranks, expected one for each or none",
+    return FAIL(r, "gpu", "occurs %d times for %d ranks, expected one for each or none",
                 r->d.gpus.count, r->d.ranks);
 }
 

@@ -18,8 +18,7 @@ static int learn(const struct health_data *d, const struct health_verdict *v, FI
                  struct err *err)
 {
     if (v->findings)
-        return err_set(err, ERR_MISMATCH,
-                       "no baseline is learnt from a fabric that is not well: %s",
+        return err_set(err, ERR_MISMATCH, "no baseline is learned from a faulty fabric: %s",
                        v->finding[0].text);
     health_baseline_print(d, out);
     return 0;
@@ -42,8 +41,7 @@ static int accept(const struct health_data *d, struct health_verdict *v,
                   struct err *err)
 {
     if (v->findings)
-        return err_set(err, ERR_MISMATCH,
-                       "no baseline is accepted from a fabric that is not well: %s",
+        return err_set(err, ERR_MISMATCH, "no baseline is accepted from a faulty fabric: %s",
                        v->finding[0].text);
     if (health_baseline_write(d, o->baseline, 1, err))
         return -1;

@@ -77,8 +77,7 @@ static int fit_cap(struct health_tour *t, int turns, int64_t cap_bytes, struct e
     if (cap_bytes >= least)
         return 0;
     return err_set(err, ERR_INPUT,
-                   "a port may carry %" PRId64 " bytes, expected %" PRId64
-                   " at least to measure with",
+                   "a port may carry %" PRId64 " bytes, expected %" PRId64 " or more",
                    cap_bytes, least);
 }
 
@@ -342,7 +341,7 @@ int health_tour_turns(struct health_tour *t, const struct health_plan *plan, str
 {
     int rc = 0, number = 0;
 
-    *t->where = plan->stage == HEALTH_ROUNDS ? "measuring" : "looking again";
+    *t->where = plan->stage == HEALTH_ROUNDS ? "measuring" : "confirming";
     for (int i = 0; rc == 0 && i < plan->turns && !t->over; i++) {
         rc = went(t, ready_turn(t, plan->dst + (int64_t)i * plan->hosts, &number, err), err);
         if (rc == 0 && !t->over && t->turn[number].fresh) {
@@ -473,7 +472,7 @@ int health_tour_collective(struct health_tour *t, int first, int count, struct e
     double took[GATHERS - 1];
     int rc = probe_ring(&t->probe, first, count, bytes, &r, err), ran = 0;
 
-    *t->where = "measuring all at once";
+    *t->where = "measuring all hosts at once";
     for (int i = 0; rc == 0 && i < GATHERS && !t->over; i++) {
         rc = run(t, &r, all, err);
         if (rc)

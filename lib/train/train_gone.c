@@ -101,5 +101,5 @@ void train_gone_end(struct train *t, int well)
 {
     train_gone_sweep(t, &t->stuck);
     if (well && t->stuck.code != ERR_NONE && t->run->talk)
-        fprintf(t->run->talk, "paro-train: %s (the next run tries again)\n", t->stuck.text);
+        fprintf(t->run->talk, "paro-train: %s: the next run tries again\n", t->stuck.text);
 }

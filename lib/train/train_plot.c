@@ -278,7 +278,7 @@ static int wants_log(const struct picture *p)
 static void draw_panel(const struct picture *p, struct svg *svg, int panel, double top)
 {
     static const char *const titles[PANELS] = {"loss", "tokens/s",
-                                               "exposed communication, share of the step"};
+                                               "exposed communication, of the step"};
     struct svg_series series[TRAIN_PLOT_RUNS * LINES];
     int n = 0, log = panel == 0 && wants_log(p);
     struct svg_chart chart = {.box = {MARGIN, top, WIDTH - 2 * MARGIN, HIGH[panel]},

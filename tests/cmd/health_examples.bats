@@ -47,7 +47,7 @@ unplug() { echo 0 > box/sys/class/net/eth0/carrier; }
     [ -n "$command" ]
     run -3 job
     [ "$output" = '' ]
-    grep -qx "HORING UNKNOWN - one host ('$(hostname)'), expected two or more to measure between" mail
+    grep -q "^HORING UNKNOWN - one host ('$(hostname)')" mail
     [ "$(grep -c '' mail)" = 1 ]
 }
 

@@ -4,6 +4,7 @@
 # horing-check -- LAUNCHER: one answer and its status, whatever becomes of the launcher.  The
 # launchers are scripts here; tests/lab has mpirun, whose ranks are killed.
 bats_require_minimum_version 1.5.0
+load refuses
 
 setup() {
     PATH=$BIN:$PATH
@@ -11,13 +12,16 @@ setup() {
     unset STATE_DIRECTORY XDG_STATE_HOME OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID
 }
 
-# says STATUS LINE SCRIPT [OPTION...]: of a launcher that is a script of the shell; and WORDS, nothing
-# where that is not set, on standard error.
+# says STATUS LINE SCRIPT [OPTION...]: of a launcher that is a script of the shell, of UNKNOWN key
+# words; and WORDS, nothing where that is not set, on standard error.
 says() {
     local want=$1 line=$2 script=$3 rc=0
     shift 3
     timeout -s KILL 60 horing-check "$@" -- sh -c "$script" sh >out 2>said || rc=$?
-    [ $rc = "$want" ] && [ "$(cat out)" = "$line" ] && [ "$(cat said)" = "${WORDS-}" ] && return
+    if [ $rc = "$want" ] && [ "$(cat said)" = "${WORDS-}" ]; then
+        [ $rc != 3 ] || { [ "$(wc -l <out)" = 1 ] && has_words "$(cat out)" "HORING UNKNOWN - $line" && return; }
+        [ "$(cat out)" != "$line" ] || return 0
+    fi
     echo "status $rc, expected $want, $line and '${WORDS-}':"
     cat out said
     return 1
@@ -52,8 +56,7 @@ says() {
 @test "what it starts is this command with its options, and a mark behind what that says" {
     # shellcheck disable=SC2016 # for the launcher
     says 0 'horing-check --mark-answer -t 3 -b x y' 'printf "\004("; echo "$@"; printf "\0040"' -t 3 -b 'x y'
-    says 3 "HORING UNKNOWN - one host ('$(hostname)'), expected two or more to measure between" \
-        'exec "$@"' -t 60
+    says 3 "one host '$(hostname)' two" 'exec "$@"' -t 60
     run -3 --separate-stderr horing-check -t 60 --json -- env
     # shellcheck disable=SC2154
     [ -z "$output" ] && [[ $stderr == '{"error":{"code":"input","text":"one host'* ]]
@@ -73,39 +76,34 @@ says() {
     run -3 --separate-stderr timeout 60 bash -c 'ulimit -v 300000; exec horing-check -- \
         sh -c "printf \"\\004(\"; yes some words | head -c 330000000; echo bye"'
     # shellcheck disable=SC2154
-    [[ $output == *"'sh' ended with status 0 before there was an answer"*' 64 MiB'* ]]
+    [[ $output == *"'sh' "*'status 0'*' 64 MiB'* ]]
     [ "${stderr##*$'\n'}" = bye ] && [ ${#stderr} -le 65536 ]
     # A status without an answer is none.
-    WORDS=$'\0040' says 3 "HORING UNKNOWN - 'sh' ended with status 0 before there was an answer" 'printf "\0040"'
+    WORDS=$'\0040' says 3 "'sh' status 0" 'printf "\0040"'
 }
 
 @test "without an answer: UNKNOWN with the reason, status 3" {
-    says 3 "HORING UNKNOWN - 'sh' ended with status 1 before there was an answer" 'exit 1'
+    says 3 "'sh' status 1" 'exit 1'
     # What the launcher said last is why.
-    WORDS='HORING OK - half' says 3 "HORING UNKNOWN - 'sh' ended with status 0 before there was an answer" \
-        'echo HORING OK - half'
-    WORDS='no such host' says 3 "HORING UNKNOWN - no answer from 'sh' within 11 s" \
-        'echo no such host; exec sleep 77' -t 1
+    WORDS='HORING OK - half' says 3 "'sh' status 0" 'echo HORING OK - half'
+    WORDS='no such host' says 3 "no answer 'sh' 11 s" 'echo no such host; exec sleep 77' -t 1
     # shellcheck disable=SC2016
-    says 3 "HORING UNKNOWN - 'sh' ended with status 137 (Killed) before there was an answer" \
-        'kill -9 $$'
+    says 3 "'sh' status 137 (Killed)" 'kill -9 $$'
     # As mpirun has it, which is not killed itself; a mark that is none; one whose end is held.
-    WORDS=$'\0047' says 3 "HORING UNKNOWN - 'sh' ended with status 137 (Killed) before there was an answer" \
-        'printf "\0047"; sleep 60 & exit 137'
+    WORDS=$'\0047' says 3 "'sh' status 137 (Killed)" 'printf "\0047"; sleep 60 & exit 137'
     # Where it is started with no word of its children's ends.
     # shellcheck disable=SC2016 # for perl
     run -3 perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' horing-check -- sh -c 'exit 7'
-    [ "$output" = "HORING UNKNOWN - 'sh' ended with status 7 before there was an answer" ]
-    run -3 horing-check -- ./absent
-    [ "$output" = "HORING UNKNOWN - cannot run './absent': No such file or directory" ]
+    has_words "$output" "HORING UNKNOWN - 'sh' status 7"
+    refuses 3 "run './absent' No such file" horing-check -- ./absent
     run -3 --separate-stderr horing-check --learn -- false
-    [ -z "$output" ] && [ "$stderr" = "horing-check: 'false' ended with status 1 before there was an answer" ]
+    [ -z "$output" ] && has_words "$stderr" "horing-check: 'false' status 1"
 }
 
 @test "a launcher that hangs is ended with all that it started, and so is one that is asked to end" {
     # shellcheck disable=SC2016
     local hangs='trap "" TERM; echo $$ > pid; sleep 77 & echo $! > child; kill -STOP $$; wait'
-    says 3 "HORING UNKNOWN - no answer from 'sh' within 11 s" "$hangs" -t 1
+    says 3 "no answer 'sh' 11 s" "$hangs" -t 1
     [ ! -e "/proc/$(cat pid)" ]
     # Nobody may have collected it yet.
     run ! grep '^State:.[^Z]' "/proc/$(cat child)/status"
@@ -116,7 +114,7 @@ says() {
     local rc=0
     wait "$!" || rc=$?
     [ "$rc" = 3 ]
-    [ "$(cat out)" = "HORING UNKNOWN - ended before 'sh' had an answer" ]
+    has_words "$(cat out)" "HORING UNKNOWN - ended 'sh'"
     [ ! -e "/proc/$(cat pid2)" ]
     # Nor does one that ends before what it started leave that behind, answer or not.
     local last
@@ -135,16 +133,6 @@ says() {
         sleep 0.02
     done
     return 1
-}
-
-@test "options are looked at before anything is started; what measures nothing needs no launcher" {
-    run -3 horing-check -c 5x -- touch started
-    [[ "$output" == "HORING UNKNOWN - --critical: range '5x', expected "* ]]
-    says 3 'HORING UNKNOWN - --level quick and a launcher, expected one of them' 'touch started' --level quick
-    says 3 'HORING UNKNOWN - --replay and a launcher, expected one of them' 'touch started' --replay synth:8
-    run -3 horing-check --
-    [[ $output == 'HORING UNKNOWN - nothing after --, expected a launcher'* ]] && [ "${#lines[@]}" = 1 ]
-    [ ! -e started ]
 }
 
 @test "a full disk takes the answer: status 3" {

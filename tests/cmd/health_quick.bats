@@ -8,6 +8,7 @@
 # Each test has a clock of its own:
 # shellcheck disable=SC2030,SC2031
 bats_require_minimum_version 1.5.0
+load refuses
 
 setup() {
     PATH=$BIN:$PATH
@@ -197,7 +198,7 @@ says() {
     NOW=$((NOW + 600))
     echo 65535 > box/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error
     says 1 'symbol_error' -v
-    grep -q '^UNKNOWN HC-209 .* symbol_error stands at its end, 65535' out
+    grep -q '^UNKNOWN HC-209 .* symbol_error .* 65535' out
 }
 
 @test "a flapping link: twice in a day is a WARNING, more than five times CRITICAL" {
@@ -301,8 +302,7 @@ END
 
 @test "a textfile that is a pipe is refused, and nobody waits for who reads it" {
     mkfifo pipe
-    run -3 timeout 20 horing-check --replay synth:8 --prom pipe
-    [ "$output" = "HORING UNKNOWN - 'pipe' is no regular file, expected one to replace, or a new name" ]
+    refuses 3 "'pipe' regular file" timeout 20 horing-check --replay synth:8 --prom pipe
 }
 
 @test "a textfile in another user's folder: what lies there is not read whole, nor believed" {
@@ -472,7 +472,7 @@ unread() {
     for ((i = 0; i < 4200; i++)); do
         mkdir "box/sys/class/net/veth$i/device"
     done
-    says 3 '^HORING UNKNOWN - node3 has 4202 ports, 106 of them not looked at \(4096 at most\)' --state none
+    says 3 '^HORING UNKNOWN - node3 has 4202 ports, 106 of them .* \(4096 at most\)' --state none
 }
 
 @test "nothing to look at, or no /sys, is UNKNOWN" {
@@ -498,9 +498,8 @@ unread() {
         nic eth1 10000
         rm "box/sys/class/net/eth1/$file"
         ln -s "$file" "box/sys/class/net/eth1/$file"
-        run --separate-stderr horing-check --level quick --sys box/sys --proc box/proc --state none
-        [ "$status" = 3 ]
-        [[ $output == "HORING UNKNOWN - node3: cannot read '$file' of port 'eth1'"* ]]
+        refuses 3 "node3: '$file' 'eth1'" \
+            horing-check --level quick --sys box/sys --proc box/proc --state none
         rm "box/sys/class/net/eth1/$file"
     done
     nic eth1 10000
@@ -513,9 +512,8 @@ unread() {
     rm "$mended"
     echo 0x1003 > "$mended"
     ln -s infiniband box/sys/class/infiniband
-    run horing-check --level quick --sys box/sys --proc box/proc --state none
-    [ "$status" = 3 ]
-    [[ $output == *"cannot read 'box/sys/class/infiniband'"* ]]
+    refuses 3 "'box/sys/class/infiniband'" \
+        horing-check --level quick --sys box/sys --proc box/proc --state none
 }
 
 @test "a host's name breaks neither the line nor what Prometheus reads" {

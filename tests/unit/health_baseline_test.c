@@ -136,9 +136,7 @@ static void a_shift_of_all_is_one_finding(void **state)
     assert_true(fabs(v.finding[0].percent - 0.88 * 80) < 3);
     assert_int_equal(v.finding[1].code, 306);
     assert_int_equal(v.finding[1].state, HEALTH_WARNING);
-    assert_string_equal(v.finding[1].text,
-                        "all 16 hosts are at 88 % of the baseline (--accept-baseline if so it"
-                        " is)");
+    assert_non_null(strstr(v.finding[1].text, "all 16 hosts are at 88 % of the baseline"));
     health_verdict_release(&v);
     health_data_release(&d);
     health_baseline_release(&b);
@@ -225,7 +223,7 @@ static void a_baseline_is_replaced_when_told_so(void **state)
     fputs("127.0.0.1 localhost\n", f);
     fclose(f);
     assert_int_equal(health_baseline_write(&is, path, 1, &err), -1);
-    assert_non_null(strstr(err.text, "is no baseline, expected one to replace, or no file"));
+    assert_non_null(strstr(err.text, "is not a baseline"));
     unlink(path);
     assert_int_equal(rmdir(dir), 0);
     health_data_release(&was);

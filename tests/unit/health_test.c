@@ -389,10 +389,8 @@ static double parse_s(int hosts)
         }
         free(text);
     }
-    snprintf(want, sizeof want,
-             "b:%d: 'ports[%d].host' is 'n00007' a second time, expected each host once",
-             hosts + 5, hosts);
-    assert_string_equal(err.text, want);
+    snprintf(want, sizeof want, "b:%d: 'ports[%d].host' is 'n00007'", hosts + 5, hosts);
+    assert_non_null(strstr(err.text, want));
     return took_s;
 }
 
