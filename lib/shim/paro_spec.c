@@ -24,8 +24,8 @@ int paro_take(void *to, size_t room, const void *from, const char *name, struct 
     for (size_t i = room; i < bytes; i++)
         if (((const char *)from)[i])
             return err_set(err, ERR_INPUT,
-                           "a %s of %zu bytes asks for what libparo " PARO_VERSION
-                           " does not know, expected nothing behind %zu bytes",
+                           "a %s of %zu bytes has fields that libparo " PARO_VERSION
+                           " does not know, expected zeros after %zu bytes",
                            name, bytes, room);
     memset(to, 0, room);
     memcpy(to, from, bytes < room ? bytes : room);

@@ -82,7 +82,7 @@ static int place(const struct topo *t, const char *name, const struct world *w,
         return 0;
     return err_set(err, ERR_MISMATCH,
                    "the topology '%s' has no host '%s', and %d ranks where MPI_COMM_WORLD has "
-                   "%d, expected the one or the other to agree",
+                   "%d, expected the same hosts or as many ranks",
                    name, w->host[h], t->groups.ranks, seat[0].ranks);
 }
 

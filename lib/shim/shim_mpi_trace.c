@@ -21,10 +21,10 @@ static const char *const forms[SHIM_FORMS] = {
 };
 
 static const char *const words[SHIM_WHYS] = {
-    [SHIM_OFF] = "all is left to MPI",
+    [SHIM_OFF] = "the library is off",
     [SHIM_SMALL] = "below PARO_MPI_MIN_BYTES",
-    [SHIM_EMPTY] = "nothing to move",
-    [SHIM_ARGUMENTS] = "arguments that MPI has to judge",
+    [SHIM_EMPTY] = "no elements",
+    [SHIM_ARGUMENTS] = "arguments that MPI may reject",
     [SHIM_INTER] = "an inter-communicator",
     [SHIM_ALONE] = "one rank",
     [SHIM_LARGE] = "a block of 2 GiB or more",
@@ -32,12 +32,12 @@ static const char *const words[SHIM_WHYS] = {
     [SHIM_NEVER] = "PARO_MPI_MODE is never",
     [SHIM_STRANGERS] = "ranks of another MPI_COMM_WORLD",
     [SHIM_ONE_GROUP] = "one group",
-    [SHIM_NO_FABRIC] = "groups are not known",
-    [SHIM_FIRST] = "for the first time",
+    [SHIM_NO_FABRIC] = "unknown groups",
+    [SHIM_FIRST] = "first call of its kind",
     [SHIM_TURN] = "MPI's turn in a trial",
     [SHIM_OTHER] = "while another call was on trial",
     [SHIM_SLOWER] = "MPI was faster",
-    [SHIM_FULL] = "no room to prepare more",
+    [SHIM_FULL] = "PARO_MPI_MEMORY is used up",
     [SHIM_FAILED] = "could not be prepared",
 };
 

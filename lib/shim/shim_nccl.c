@@ -239,7 +239,7 @@ static ncclResult_t run(const struct shim_call *call)
 static ncclResult_t ask(struct shim_call call)
 {
     struct shim_comm *c = here.own ? NULL : enter(call.comm);
-    const char *why = c ? shim_comm_passes(c, &call) : "a communicator that is not known";
+    const char *why = c ? shim_comm_passes(c, &call) : "an unknown communicator";
 
     if (c)
         shim_comm_leave(c);

@@ -137,7 +137,8 @@ static int talk_open(struct shim_comm *c, struct err *err)
         cudaMalloc((void **)&t->memory, (size_t)(c->ranks + 1) * TALK_BYTES) != cudaSuccess ||
         cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) != cudaSuccess ||
         cudaEventCreateWithFlags(&t->done, cudaEventDisableTiming) != cudaSuccess)
-        return err_set(err, ERR_DEVICE, "no memory, stream or event for the ranks' words");
+        return err_set(err, ERR_DEVICE,
+                       "no memory, stream or event for messages between ranks");
     return 0;
 }
 
@@ -202,7 +203,7 @@ static int hear(void *arg, struct err *err)
 {
     const struct shim_comm *c = arg;
 
-    return c->gone ? err_set(err, ERR_PEER, "the program gives the communicator up") : 0;
+    return c->gone ? err_set(err, ERR_PEER, "the program aborts the communicator") : 0;
 }
 
 /* A rank that does not know of us says nothing. */
@@ -213,7 +214,7 @@ static int nothing_yet(struct shim_comm *c, double since, struct err *err)
     if (hear(c, err))
         return -1;
     if (tick_now_s() - since > deadline_s)
-        return err_set(err, ERR_PEER, "no words from other ranks for %g s", deadline_s);
+        return err_set(err, ERR_PEER, "no messages from other ranks for %g s", deadline_s);
     nap();
     return 0;
 }
@@ -234,7 +235,7 @@ static int talk_ask(struct shim_comm *const *comm, int n, const void *mine, size
         mem_free(a->comm);
         mem_free(a);
         t->asking = NULL;
-        return err_set(err, ERR_SYS, "cannot have a thread for the ranks' words");
+        return err_set(err, ERR_SYS, "cannot start a thread for messages between ranks");
     }
     while (!a->is_back)
         if (nothing_yet(comm[0], since, err))
@@ -242,7 +243,7 @@ static int talk_ask(struct shim_comm *const *comm, int n, const void *mine, size
     ncclResult_t rc = a->rc;
     asking_end(t);
     if (rc != ncclSuccess)
-        return err_set(err, ERR_DEVICE, "the ranks' words cannot be sent: %s",
+        return err_set(err, ERR_DEVICE, "cannot send messages between ranks: %s",
                        ncclGetErrorString(rc));
     return 0;
 }
@@ -268,7 +269,7 @@ static int talk_end(struct shim_comm *c, size_t each, void *all, struct err *err
         cudaMemcpyAsync(all, t->memory, (size_t)c->ranks * each, cudaMemcpyDefault,
                         t->stream) != cudaSuccess ||
         cudaStreamSynchronize(t->stream) != cudaSuccess)
-        return err_set(err, ERR_DEVICE, "the ranks' words cannot be read");
+        return err_set(err, ERR_DEVICE, "cannot read messages between ranks");
     return 0;
 }
 
@@ -505,11 +506,11 @@ const char *shim_comm_passes(struct shim_comm *c, const struct shim_call *call)
     if (c->passes)
         return c->passes;
     if (shim_plan_type(call, &type, &op, &elems))
-        return "a type or an operation that we do not know";
+        return "an unknown type or operation";
     if (call->count == 0)
-        return "nothing to move";
+        return "no elements";
     if (!rule_of(c, call))
-        return "NCCL's own is taken to be faster";
+        return "NCCL is expected to be faster";
     if (!find(c, call) && c->plans == PLANS_MOST)
         return "too many different calls";
     if (cudaStreamIsCapturing(call->stream, &capture) != cudaSuccess ||

@@ -116,9 +116,9 @@ C
 @test "a verdict: first MPI's, then prepared, then three and three, then whose median is smaller" {
     traced again
     says MPI_Allreduce ': 20 calls, (16|4) ours in .*; trial: MPI .*, ours .*, ratio [0-9.]+;'
-    says MPI_Allreduce "; 1 for the first time; 3 MPI's turn in a trial(; 12 MPI was faster)?$"
+    says MPI_Allreduce "; 1 first call[^;]*; 3 MPI's turn in a trial(; 12 MPI was faster)?$"
     # A broadcast from each of four roots is one kind on trial.
-    says MPI_Bcast "; 4 for the first time; 3 MPI's turn in a trial"
+    says MPI_Bcast "; 4 first call[^;]*; 3 MPI's turn in a trial"
     says MPI_Bcast ': 48 calls, (41|[4-7]) ours in'
     [ "$(grep -c 'MPI_Bcast .*while another' <<< "$output")" = 0 ]
     # 1.00 is either.
@@ -152,35 +152,35 @@ C
 
 @test "a program that never calls the same twice is left alone, and what is prepared is bounded" {
     traced many
-    says MPI_Allreduce ': 210 calls, 0 ours.*; 210 for the first time$'
+    says MPI_Allreduce ': 210 calls, 0 ours.*; 210 first call[^;]*$'
     PARO_MPI_MODE=always traced many
     says MPI_Allreduce ': 210 calls, 210 ours'
     PARO_MPI_MEMORY=128Ki traced again
     says MPI_Allreduce '20 calls, (16|4) ours'
     PARO_MPI_MEMORY=131071 traced again
-    says MPI_Allreduce '; 1 for the first time; 19 no room to prepare more$'
+    says MPI_Allreduce '; 1 first call[^;]*; 19 PARO_MPI_MEMORY[^;]*$'
 }
 
 @test "one group, a topology that is not there, a table for other groups, PARO_DISABLE on a rank" {
     PARO_TOPO='' traced again
-    says MPI_Allreduce '; 19 one group; 1 for the first time$'
+    says MPI_Allreduce '; 19 one group; 1 first call[^;]*$'
     PARO_TOPO=absent.yaml traced again
-    says MPI_Allreduce "; 19 groups are not known: .*'absent.yaml': No such file"
+    says MPI_Allreduce "; 19 unknown groups: .*'absent.yaml': No such file"
     printf 'format: paro-tuning/1\nmembers: [3, 1]\nrules:\n  - op: all-reduce\n    from_bytes: 0\n    algo: ring\n    chunk_bytes: whole\n' > odd.yaml
     PARO_TUNING=odd.yaml traced again
-    says MPI_Allreduce '; 19 groups are not known: .*table is for groups \[3,1\]'
+    says MPI_Allreduce '; 19 unknown groups: .*table is for groups \[3,1\]'
     # shellcheck disable=SC2016
     PARO_TOPO=synth:2x2 PARO_MPI_TRACE=1 PARO_MPI_MODE=always run timeout 60 mpirun -np 4 bash -c '
         [ "$OMPI_COMM_WORLD_RANK" != 2 ] || export PARO_DISABLE=1
         LD_PRELOAD=$LIB exec ./ways again'
     echo "$output"
     grep -qx 'paro-mpi: off: on another rank than 0' <<< "$output"
-    says MPI_Allreduce '; 20 all is left to MPI$'
+    says MPI_Allreduce '; 20 [^;]* off$'
 }
 
 @test "words that are wrong leave all to MPI, and the trace says so" {
     PARO_MPI_MODE=sometimes traced again
-    grep -qx 'paro-mpi: off: PARO_MPI_MODE: expected measure, always or never' <<< "$output"
+    grep -q '^paro-mpi: off: PARO_MPI_MODE: .*measure, always or never' <<< "$output"
     PARO_MPI_MIN_BYTES=some traced again
     grep -q "^paro-mpi: off: PARO_MPI_MIN_BYTES: 'some', expected" <<< "$output"
     PARO_MPI_MEMORY=-1 traced again
@@ -222,7 +222,7 @@ C
     timeout 60 mpirun -np 4 ./ways gone
     PARO_MPI_MODE=always traced gone
     says MPI_Allgather ': 1 calls, 1 ours'
-    says MPI_Bcast '; 1 arguments that MPI has to judge$'
+    says MPI_Bcast '; 1 arguments [^;]*$'
 }
 
 @test "programs without MPI, and mpirun itself, do not notice" {

@@ -234,7 +234,7 @@ static void check_ages(struct paro_comm *comm, const struct paro_spec *good)
     must(paro_describe(coll, &part, &err), &err);
     expect(part.chunk_bytes == -2 && part.algo && strcmp(part.algo, "ho-ring") == 0,
            "a part of a description");
-    expect_one(paro_describe(coll, &told.d, &err), &err, "asks for what libparo ");
+    expect_one(paro_describe(coll, &told.d, &err), &err, "has fields that libparo ");
     paro_free(coll);
     newer.s.bytes = sizeof newer;
     must(paro_prepare(comm, &newer.s, &coll, &err), &err);
