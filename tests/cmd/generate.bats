@@ -99,7 +99,6 @@ setup() {
         print substr($_, 0, $n), "\xff" x (length($_) - $n)' llama.hf/model.safetensors \
         > nan/model.safetensors
     run -2 --separate-stderr paro-train --generate a --init nan
-    # shellcheck disable=SC2154
     has_words "$stderr" 'logit 0 not finite'
 }
 

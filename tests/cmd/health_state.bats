@@ -225,7 +225,6 @@ stands() {
 
 @test "a baseline is what is printed: what is wrong goes to standard error" {
     run -3 --separate-stderr horing-check --learn -t 0
-    # shellcheck disable=SC2154
     [ -z "$output" ] && has_words "$stderr" "--timeout '0'"
 }
 
