@@ -252,8 +252,7 @@ static error_t check_words(struct args *a)
     if (mode == PLOT && !a->words)
         return cli_usage(&a->cli, "--plot without a log, expected --plot LOG...");
     if (mode == GENERATE && (a->words || !r->init))
-        return cli_usage(&a->cli,
-                         "--generate with a PLAN or without --init, expected --init alone");
+        return cli_usage(&a->cli, "--generate: expected --init and no PLAN");
     if (mode == TOKENIZE && (r->data_count != 1 || !r->tokenizer || a->words))
         return cli_usage(&a->cli,
                          "--tokenize with %d files of data and %s tokenizer, expected "
