@@ -219,7 +219,7 @@ static error_t check_modes(struct args *a)
     for (int i = 0; options[i].name || options[i].group; i++)
         for (int k = 0; k < a->keys; k++)
             if (options[i].name && options[i].key == a->key[k] && !(modes_of(a->key[k]) & mode))
-                return cli_usage(&a->cli, "--%s is no option of %s", options[i].name,
+                return cli_usage(&a->cli, "--%s is not an option of %s", options[i].name,
                                  mode_name(mode));
     return 0;
 }

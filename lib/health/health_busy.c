@@ -102,7 +102,7 @@ void health_ops_busy(const struct health_ops *o, char why[96])
     if (o->force)
         return;
     if (has_job(o, job)) {
-        snprintf(why, 96, "job %s runs there (--force measures beside it)", job);
+        snprintf(why, 96, "job %s runs there (--force measures all the same)", job);
         return;
     }
     double load = o->max_load > 0 ? load_of(o) : 0;

@@ -254,8 +254,8 @@ static void judge_gpus(const struct health_data *d, struct health_verdict *v)
         add(v, &f, "%.64s cuda:%d made %.0f words wrong%s, not the wire (rank %d)",
             d->host[f.host].name, g->index, f.measured,
             f.way < 0             ? ""
-            : f.way == HEALTH_OUT ? " on the way out"
-                                  : " on the way in",
+            : f.way == HEALTH_OUT ? " when sending"
+                                  : " when receiving",
             r);
     }
 }

@@ -74,7 +74,7 @@ static void add(struct judge *j, struct health_finding *f)
         const struct health_finding unknown = health_finding_new(f->state, 303);
         f->code = unknown.code;
         f->action = unknown.action;
-        say(f, ", not looked at again");
+        say(f, ", not measured again");
     }
     health_verdict_add(j->v, f);
 }

@@ -48,7 +48,7 @@ const struct health_code health_codes[] = {
     {303, HEALTH_RETEST, "a port or a pair seems slow, and it is not certain"},
     {304, HEALTH_OPERATOR, "a pair is slow, both ends are well with others"},
     {306, HEALTH_OPERATOR, "all ports are off their baseline together"},
-    {307, HEALTH_OPERATOR, "a rank is slow beside the others of its host"},
+    {307, HEALTH_OPERATOR, "a rank is slower than the others of its host"},
     {308, HEALTH_MONITOR, "all hosts together are slow, and no pair is"},
     {401, HEALTH_OPERATOR, "the way to a host takes long"},
     {501, HEALTH_ISOLATE, "data arrived wrong"},

@@ -38,7 +38,7 @@ static const struct look {
     const char *id, *name;
     int colour;
 } looks[] = {{"update", "update", 2},     {"forward", "forward", 0},
-             {"backward", "backward", 1}, {"gradient put by", "accumulate", 7},
+             {"backward", "backward", 1}, {"gradient accumulated", "accumulate", 7},
              {"sync", "param sync", 4},   {"gather", "gather", 3},
              {"reduce", "reduce", 5},     {"boundary", "conversion", 6}};
 

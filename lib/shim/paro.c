@@ -123,7 +123,7 @@ void paro_comm_close(struct paro_comm *c)
     for (struct paro_coll *p = c->first; p; p = p->next) {
         if (p->running) /* out is not written, which a wait must not take for done */
             err_set(&p->fail, ERR_INPUT,
-                    "the communicator was closed while a run of the handle went on");
+                    "the communicator was closed during a run of the handle");
         p->running = 0;
         p->comm = NULL;
     }
@@ -283,7 +283,7 @@ static int check_start(const struct paro_coll *p, const void *in, const void *ou
     if (p->comm->lost.code != ERR_NONE)
         return lost(p->comm, err);
     if (p->running)
-        return err_set(err, ERR_INPUT, "a run of the handle goes on, expected it to be over");
+        return err_set(err, ERR_INPUT, "a run of the handle is in progress, expected none");
     if (!in && p->vector.in_bytes)
         return err_set(err, ERR_INPUT, "in is NULL, expected %" PRId64 " bytes",
                        p->vector.in_bytes);

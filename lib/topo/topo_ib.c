@@ -305,7 +305,7 @@ static void doubt_hosts(struct fabric *f)
         unnamed += f->host[k].name_bytes == 0;
     if (unnamed && !f->ask->hosts)
         snprintf(f->t->doubt, sizeof f->t->doubt,
-                 "%.64s: %d adapter%s no host and each counts as a host: see 'ibnetdiscover"
+                 "%.64s: %d adapter%s no host, each counts as one: see 'ibnetdiscover"
                  " --node-name-map'",
                  f->ib->file, unnamed, unnamed == 1 ? " names" : "s name");
 }

@@ -385,7 +385,7 @@ static int build(struct build *b)
         repeat_level(b->t, 0, 1, "unused with one rank per group, copied from inter");
     if (b->m->near_untold && b->m->ranks > 1 && b->t->level[0].rate_source[0])
         snprintf(b->t->doubt, sizeof b->t->doubt,
-                 "%.80s: does not describe NVLink; if there is any, set its rate with '--set"
+                 "%.64s: does not describe NVLink; if there is any, set its rate with '--set"
                  " intra=RATE'",
                  b->m->file);
     return check_machine(b);

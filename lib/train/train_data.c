@@ -131,13 +131,13 @@ int train_data_check(struct train *t, const char *dir, const struct ckpt_run *wa
                        "checkpoint '%s' is of these data with another part kept from training: "
                        "it was trained on %" PRId64 " of %" PRId64
                        " tokens (%s), expected %" PRId64
-                       " (%s); --new-data goes on with this part",
+                       " (%s); --new-data accepts this part",
                        dir, was->data_tokens, now->tokens, before, now->train, here);
     }
     return err_set(
         err, ERR_MISMATCH,
         "checkpoint '%s' is of other data: %" PRId64 " tokens in sequences of %" PRId64
         " (xxh3 %016" PRIx64 "), expected these: %" PRId64 " in %d (%016" PRIx64
-        "); --new-data goes on with them",
+        "); --new-data accepts them",
         dir, was->data_tokens, was->data_seq, was->data_sum, now->train, now->seq, now->sum);
 }

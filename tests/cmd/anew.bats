@@ -106,6 +106,7 @@ finishes() {
     finishes
 }
 
+# bats test_tags=full
 @test "--force: a run that fails before its first checkpoint leaves the old one as it was" {
     cp -a "$G/ended" run
     # Each file up to half of a shard.

@@ -16,6 +16,7 @@ rows() {
     perl -MJSON::PP -e 'my @d = map { decode_json($_) } <STDIN>; exit !(eval $ARGV[0])' "$2" < "$1"
 }
 
+# bats test_tags=full
 @test "one rank without mpirun" {
     paro-bench -b 4K -e 64K -f 4 -n 2 -w 0 > out
     [ "$(grep -vc '^#' out)" = 36 ]
@@ -23,6 +24,7 @@ rows() {
     [ -z "$(grep -v '^#' out | awk 'NF != 14')" ]
 }
 
+# bats test_tags=full
 @test "every operation, algorithm and type on [3,2]: no element is wrong" {
     # algorithms as they are listed, so that a new one is tested here on the day it comes
     algos=$(paro-bench --algo '' 2>&1 | sed 's/.*expected //; s/, auto, mpi or nccl//; s/, /,/g')
@@ -37,6 +39,7 @@ rows() {
     done
 }
 
+# bats test_tags=full
 @test "what a row says follows from its time; slow bytes are those of the schedule" {
     mpirun -np 4 paro-bench --groups 2x2 -b 1M -n 3 -w 1 -i 'synth:2x2,inter=100MB/s' --json > out
     rows out '@d == 12 && !grep { my $n = $_->{op} eq "all-reduce" ? 2 : 1;
@@ -54,6 +57,7 @@ rows() {
         $_->{algo} ne "mpi" && $_->{predicted_s} <= 0 } @d'
 }
 
+# bats test_tags=full
 @test "predicted is the simulator's time: of ho-ring in whole parts the closed form, q = M/n" {
     # 262144 B to each rank: (m-1)(alpha_i + q/B') + (g-1)(alpha_e + q/B), B = 100 MB/s / 2
     fabric=synth:2x2,intra=1GB/s:10us,inter=100MB/s:100us
@@ -66,6 +70,7 @@ rows() {
         abs($d[0]{predicted_s} - (10e-6 + 262144 / 1e9 + 100e-6 + 262144 / 50e6)) < 1e-9'
 }
 
+# bats test_tags=full
 @test "every reduction, and a broadcast from every root: no element is wrong" {
     for redop in sum max min avg; do
         mpirun -np 5 paro-bench --groups '[3,2]' -b 4 -e 40004 -f 100 -n 1 -w 0 --redop $redop \
@@ -79,6 +84,7 @@ rows() {
     done
 }
 
+# bats test_tags=full
 @test "auto says what it took, and a tuning table decides it" {
     fabric=synth:2x2,inter=100MB/s
     mpirun -np 4 paro-bench --groups 2x2 -i $fabric -b 64 -e 1M -f 16384 -n 2 -w 0 --algo auto,mpi \
@@ -99,6 +105,7 @@ rows() {
         ranks 4 paro-bench --groups 2x2 --algo auto -b 64
 }
 
+# bats test_tags=full
 @test "--table: measured choices that paro-sched and auto read, one line on standard error a size" {
     fabric=synth:2x1,inter=100MB/s
     mpirun -np 2 paro-bench --groups 2x1 -i $fabric --table -b 256 -e 64K -f 16 -n 5 -w 0 > t.yaml 2> said
@@ -126,6 +133,7 @@ rows() {
             $r->{timed} eq "measured" && $r->{algo} eq $d->{chosen}{algo} or die $d->{op} }'
 }
 
+# bats test_tags=full
 @test "--table: of one operation, as JSON, and of every type and reduction" {
     mpirun -np 3 paro-bench --groups '[2,1]' -i 'synth:[2,1]' --table --op all-reduce -b 8 -e 8 \
         -d bf16 --redop max -n 5 -w 0 --json > t.json 2> said
@@ -145,6 +153,7 @@ rows() {
     [ $rc = 2 ] && [ "$(grep -vc ' rounds; ' said)" = 1 ]
 }
 
+# bats test_tags=full
 @test "0 bytes: a row of zeros for every operation, then one element" {
     mpirun -np 4 paro-bench --groups 2x2 -b 0 -e 4 -n 2 -w 0 -i synth:2x2 --json \
         --algo ho-ring,tree,two-level-direct,mpi > out
@@ -153,6 +162,7 @@ rows() {
     rows out '(grep { $_->{bytes} == 0 } @d) == 16 && (grep { $_->{bytes} == 4 } @d) == 16'
 }
 
+# bats test_tags=full
 @test "percentiles: in order in JSON, and columns in text when asked for" {
     mpirun -np 2 paro-bench --groups 2x1 -b 4K -n 7 -w 1 --op all-gather --algo ring,mpi --json > out
     rows out '@d == 2 && !grep { my $t = $_->{time_s};
@@ -167,6 +177,7 @@ rows() {
     grep -v '^#' out | awk 'NF != 19 || $8 > $9 || $9 > $10 || $10 > $11 || $11 > $12 { exit 1 }'
 }
 
+# bats test_tags=full
 @test "CSV: a header, and rows with as many fields as it names" {
     mpirun -np 3 paro-bench --groups '[2,1]' -b 4K -n 2 -w 0 --algo ring,mpi --mpi-name x-1 --csv > out
     head -n 1 out | grep -q '^op,algo,chosen,.*,median_s,.*,wrong,loadavg,library,host,when$'
@@ -177,6 +188,7 @@ rows() {
     [ "$(grep -c '^[a-z-]*,mpi,,,x-1,' out)" = 4 ]
 }
 
+# bats test_tags=full
 @test "--read: best median of several launches, their wrong elements, text and CSV and JSON" {
     mpirun -np 4 paro-bench --groups 2x2 -b 4K -n 2 -w 0 --op all-gather,all-reduce \
         --algo ho-ring,mpi --mpi-name han --json > a.jsonl
@@ -225,6 +237,7 @@ rows() {
     done
 }
 
+# bats test_tags=full
 @test "--plot: an SVG that appears whole, and replaces nothing without --force" {
     paro-bench --simulate -i synth:4x2 -b 4K -e 4M -f 32 --algo ring,ho-ring --plot a.svg > out
     grep -q '^<svg' a.svg && tail -n 1 a.svg | grep -q '</svg>'
@@ -245,6 +258,7 @@ rows() {
     [ -z "$(find . -name '.*paro-tmp')" ]
 }
 
+# bats test_tags=full
 @test "--floor: status 1 and the worst row on standard error" {
     for args in '--simulate' '-n 1 -w 0 --groups 2x2'; do
         run=$([ "$args" = --simulate ] || echo mpirun -np 4)
@@ -259,6 +273,7 @@ rows() {
     [ ! -s said ]
 }
 
+# bats test_tags=full
 @test "--overlap: the parts' data is right, efficiency is the longer one over both" {
     mpirun -np 5 paro-bench --groups '[3,2]' -b 4 -e 400K -f 1000 -n 2 -w 0 --overlap --json \
         --algo ho-ring,two-level > out
@@ -276,6 +291,7 @@ rows() {
     refuses 2 "out:1: 'overlap' --overlap" paro-bench --read out
 }
 
+# bats test_tags=full
 @test "--simulate: no ranks, the same rows each time, and the bound is never beaten" {
     paro-bench --simulate -i synth:3x4 -b 4K -e 4M -f 1024 --json > a
     mpirun -np 3 paro-bench --simulate -i synth:3x4 -b 4K -e 4M -f 1024 --json > b
@@ -283,6 +299,7 @@ rows() {
     rows a '@d == 16 && !grep { !$_->{simulated} || $_->{limit_fraction} > 1 + 1e-9 || $_->{algo} eq "mpi" } @d'
 }
 
+# bats test_tags=full
 @test "text: header with units, and rows that end as those of nccl-tests" {
     mpirun -np 4 paro-bench --groups 2x2 -b 64K -e 256K -n 2 -w 1 --algo ho-ring,mpi > out
     grep -q '^# *size .* time *algbw *busbw *wrong$' out
@@ -293,6 +310,7 @@ rows() {
         ($(NF - 2) * $(NF - 3) * 1e3 / $1 - 1) ^ 2 > 1e-2 { bad = 1; print } END { exit bad || NR != 24 }'
 }
 
+# bats test_tags=full
 @test "under mpirun an error is one line of one rank, and the status 2" {
     refuses 2 'synth:2x2 groups 2x2 4x1' ranks 4 paro-bench --groups 4x1 -i synth:2x2
     refuses 2 '--factor x expected 2 1000000' ranks 4 paro-bench -f x
@@ -317,6 +335,7 @@ rows() {
     done
 }
 
+# bats test_tags=full
 @test "what an interrupt leaves is whole rows" {
     mpirun -np 4 paro-bench --groups 2x2 -b 1K -e 64M -f 2 -n 2000 -w 1 --json > out 2> said &
     for _ in $(seq 100); do

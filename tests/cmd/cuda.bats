@@ -34,7 +34,7 @@ plan() {
     plan synth:1x2
     for device in cuda cuda:0; do
         refuses 2 'device cuda: machine no' \
-            ours mpirun -np 2 cuda/bin/paro-train plan.yaml -d text -o run --device $device
+            ranks 2 cuda/bin/paro-train plan.yaml -d text -o run --device $device
         [[ $refusal =~ no\ (driver|GPU) ]] && [ ! -e run ]
     done
 }
@@ -42,9 +42,9 @@ plan() {
 @test "a build without CUDA says so" {
     plan synth:1x2
     refuses 2 'build no CUDA' \
-        ours mpirun -np 2 "$BIN/paro-train" plan.yaml -d text -o run --device cuda
+        ranks 2 "$BIN/paro-train" plan.yaml -d text -o run --device cuda
     refuses 2 "device 'gpu' cpu cuda cuda:N" \
-        ours mpirun -np 2 "$BIN/paro-train" plan.yaml -d text -o run --device gpu
+        ranks 2 "$BIN/paro-train" plan.yaml -d text -o run --device gpu
     [ ! -e run ]
 }
 

@@ -47,6 +47,7 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     done
 }
 
+# bats test_tags=full
 @test "several files: one rank and two, and a resume, see the same samples" {
     local data=(-d "$TEXT" -d "$G/nano.bin" -d "$G/mega" --data-weights "1,2.5,1" --exact --steps 4)
     plan whole synth:1x1 --seq 32 --accum 4
@@ -62,6 +63,7 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     run -1 diff <(losses whole) <(losses equal)
 }
 
+# bats test_tags=full
 @test "a run goes on with the data that it had; with others only by --new-data" {
     local other
     cp -a "$G/ended" run
@@ -114,6 +116,7 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
         paro-train "$G/one.yaml" -d "$TEXT" -d little -o two --resume=auto --eval-every 0
 }
 
+# bats test_tags=full
 @test "data that is cut while a run reads it: one line, status 2" {
     local kind rc
     for kind in "" "--eval-every 1 --eval-batches 0"; do

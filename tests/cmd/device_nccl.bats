@@ -115,7 +115,7 @@ setup() {
     mpirun -np 4 paro-bench --groups '[3,1]' -b 4K -n 2 -w 0 --device cuda:0 --transport nccl \
         --overlap --json > rows
     [ "$(grep -c '"wrong":0,' rows)" = 3 ]
-    bench=(ours mpirun -np 2 paro-bench -b 4K)
+    bench=(ranks 2 paro-bench -b 4K)
     refuses 2 'algo mpi GPU' "${bench[@]}" --device cuda:0 --algo mpi
     refuses 2 'algo nccl transport' "${bench[@]}" --device cuda:0 --algo ring,nccl
     refuses 2 'algo nccl transport' "${bench[@]}" --algo nccl

@@ -6,6 +6,7 @@ load refuses
 
 setup() { cd "$BATS_TEST_TMPDIR" || return; }
 
+# bats test_tags=full
 @test "every operation, algorithm and shape is a well-formed picture with all its ranks" {
     local n=0 ranks
     for shape in 1x1 1x3 3x1 2x2 '[3,2]' 2x2x2; do

@@ -21,6 +21,7 @@ row() {
         sed "${6:-}"
 }
 
+# bats test_tags=full
 @test "every measured size gets its fastest, and nothing else is told, in every format" {
     for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
         for target in ompi-tuned ompi-tuned-json nccl-tuner ucc-tune; do
@@ -58,6 +59,7 @@ row() {
 }
 
 # Open MPI fails with a number that no algorithm has, and so tells which rule it took.
+# bats test_tags=full
 @test "Open MPI reads the rules, and takes each where it was measured alone" {
     ompi_info --version | grep -q '^Open MPI v[45]' || skip "the installed MPI library is not Open MPI 4 or 5"
     for op in all-gather reduce-scatter all-reduce broadcast; do
@@ -82,6 +84,7 @@ row() {
 }
 
 # Unequal shares are other calls, with sizes of their own: of MPI_Allgatherv a rank's mean share.
+# bats test_tags=full
 @test "Open MPI counts the bytes of unequal shares as the rules do" {
     ompi_info --version | grep -q '^Open MPI v[45]' || skip "the installed MPI library is not Open MPI 4 or 5"
     for op in all-gather reduce-scatter; do

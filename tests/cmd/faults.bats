@@ -109,7 +109,7 @@ END
     local have
     have=$(awk '$1 == "MemTotal:" { print int($2 / 1048576) }' /proc/meminfo)
     [ "$have" -lt 150 ] || skip "a machine that could hold it"
-    refuses 2 'rank bytes' ours mpirun -np 2 paro-train wide.yaml -d "$G/text" -o new
+    refuses 2 'rank bytes' ranks 2 paro-train wide.yaml -d "$G/text" -o new
     [[ $refusal =~ 'rank '[01]' ('.*\ [0-9]{11,}' bytes ' ]] && [ ! -e new ]
 }
 
@@ -125,7 +125,7 @@ END
     paro-plan -m "$MODELS/llama-10m.json" -i synth:2x1 --seq 32 --strategy GGG --prefetch 64 \
         --accum 8 > ahead.yaml
     refuses 2 'rank 1 ( bytes shared memory Cannot allocate' \
-        ours mpirun -np 2 ./limited paro-train ahead.yaml -d "$G/text" -o new
+        ranks 2 ./limited paro-train ahead.yaml -d "$G/text" -o new
     [[ $refusal =~ \ [0-9]{9}\ bytes ]] && [ ! -e new ]
     sed 's/^prefetch: 64/prefetch: 1/' ahead.yaml > near.yaml
     timeout 100 mpirun -np 2 ./limited paro-train near.yaml -d "$G/text" -o near --steps 1 > out

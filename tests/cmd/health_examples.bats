@@ -24,6 +24,7 @@ here() {
 
 unplug() { echo 0 > box/sys/class/net/eth0/carrier; }
 
+# bats test_tags=full
 @test "crontab: the command runs with cron's environment, and mails on change alone" {
     local command
     grep -vE '^(#|[A-Z]+=)' "$EX/crontab" > lines
@@ -105,6 +106,7 @@ bounded() {
     bounded '' "$command"
 }
 
+# bats test_tags=full
 @test "Nagios: status, one line below 80 characters, perfdata of the guidelines" {
     local command
     # shellcheck disable=SC2016 # the macros are Nagios' own
@@ -131,6 +133,7 @@ bounded() {
     grep -q '^ *check_command *check_horing!96:!75:$' "$EX/nagios.cfg"
 }
 
+# bats test_tags=full
 @test "Prometheus: the alerts are rules, over metrics that are written" {
     unplug
     run -2 horing-check --level quick --sys box/sys --proc box/proc --state state --prom p.prom
@@ -147,6 +150,7 @@ bounded() {
     promtool check metrics < p.prom
 }
 
+# bats test_tags=full
 @test "the configuration is read, and means what it says" {
     unplug
     horing-check --level quick --sys box/sys --proc box/proc --state none --config "$EX/config.yaml" > out || rc=$?
@@ -156,6 +160,7 @@ bounded() {
     grep -q '; 1 known' out
 }
 
+# bats test_tags=full
 @test "Slurm: the script is quiet when all is well, and drains only where a site says so" {
     sed "s|^PATH=.*|PATH=$HERE/tools:$BIN:/usr/bin:/bin|
         s|^OPTIONS=.*|OPTIONS='--sys $HERE/box/sys --proc $HERE/box/proc --state $HERE/state'|" \

@@ -82,6 +82,7 @@ says() {
     WORDS=$'\0040' says 3 "'sh' status 0" 'printf "\0040"'
 }
 
+# bats test_tags=full
 @test "without an answer: UNKNOWN with the reason, status 3" {
     says 3 "'sh' status 1" 'exit 1'
     # What the launcher said last is why.
@@ -100,6 +101,7 @@ says() {
     [ -z "$output" ] && has_words "$stderr" "horing-check: 'false' status 1"
 }
 
+# bats test_tags=full
 @test "a launcher that hangs is ended with all that it started, and so is one that is asked to end" {
     # shellcheck disable=SC2016
     local hangs='trap "" TERM; echo $$ > pid; sleep 77 & echo $! > child; kill -STOP $$; wait'

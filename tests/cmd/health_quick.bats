@@ -458,6 +458,7 @@ unread() {
     [ "$(grep -c '^nic a%' state/node3.quick)" = 2 ]
 }
 
+# bats test_tags=full
 @test "more ports than are looked at are told, and those of hardware come first" {
     local i
     for ((i = 0; i < 4200; i++)); do

@@ -7,6 +7,7 @@ setup() {
     put() { BIN=$BIN B=$B PREFIX=/usr DESTDIR=$D sh tests/install "$@"; }
 }
 
+# bats test_tags=full
 @test "what is installed is there, runs and can be removed" {
     put
     for c in $(cd "$BIN" && ls -d paro-* horing-check 2>/dev/null); do

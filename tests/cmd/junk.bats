@@ -56,6 +56,7 @@ config() {
     fi > "$D/c.json"
 }
 
+# bats test_tags=full
 @test "a model of absurd size is refused by its key, and one that is only huge does not fit" {
     for key in vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads \
         num_key_value_heads head_dim max_position_embeddings; do

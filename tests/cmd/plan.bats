@@ -194,6 +194,7 @@ steps() {
     done
 }
 
+# bats test_tags=full
 @test "--check: a run is what its plan says, of equal and of ragged groups" {
     cat /usr/share/common-licenses/* > "$D/text" || true
     for shape in 2x2:IIG '[2,1]:NIG' '[2,1]:IGG'; do
@@ -520,6 +521,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     [ "$(paro-plan -m $TINY -i $FABRIC --list --json --storage 2MB/s | json 'map { $d->{"checkpoint_$_"} } qw(bytes rank_bytes s)')" = "12666880 3166720 3.16672" ]
 }
 
+# bats test_tags=full
 @test "a run by groups of either boundary: the same bits, the planned bytes and checkpoints" {
     cat /usr/share/common-licenses/* > "$D/text" || true
     for n in 0 1; do

@@ -253,6 +253,7 @@ copy-1/config.json: 'config.json'"
     refuses 2 "bad/shard-0000 $B41600 damaged" paro-shard merge bad -o no
 }
 
+# bats test_tags=full
 @test "a run begins with what is good, bit for bit" {
     cat /usr/share/common-licenses/GPL-3 > text 2> /dev/null || seq 20000 > text
     run_it() {

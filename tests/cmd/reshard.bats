@@ -119,6 +119,7 @@ states() {
     for p in b c d; do diff -r m m.$p; done
 }
 
+# bats test_tags=full
 @test "a run goes on from it, on other ranks, in other groups: the same bits" {
     quiet paro-shard reshard "$G/run/step-00000003" -p "$G/b.yaml" -o three
     mpirun -np 3 paro-train "$G/b.yaml" -d "$G/text" -o b --resume three --steps 6 --exact > out
@@ -142,6 +143,7 @@ states() {
     diff -r "$G/run/latest/" back
 }
 
+# bats test_tags=full
 @test "what trains in part, and adapters" {
     local what
     for what in 'train=*.mlp.*' 'lora=4,alpha=8,targets=q_proj+v_proj'; do

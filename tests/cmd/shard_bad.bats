@@ -53,6 +53,7 @@ open(sys.argv[1], "wb").write(struct.pack("<Q", len(j)) + j)' "$1" "$2"
     [ ! -e no ]
 }
 
+# bats test_tags=full
 @test "a million tensors: memory below 20 times the header" {
     command -v python3 > /dev/null || skip "no python3 here"
     [ -z "$SAN" ] || skip "sanitizers take memory of their own"
@@ -392,6 +393,7 @@ lacking() {
     refuses 2 "'o' exists, --force" lacking flags paro-shard merge "$G/ckpt" -o o
 }
 
+# bats test_tags=full
 @test "two writers: one wins, the other says so" {
     mkdir .m.paro-tmp
     : > .m.paro-tmp/of_the_first

@@ -185,6 +185,7 @@ EOF
     [ "$output" = '{"schema":"paro.topo.diff/1","differences":[{"where":"groups[2]","key":"ranks","old":null,"new":"4,5"}],"count":1}' ]
 }
 
+# bats test_tags=full
 @test "measured: what cannot be is refused before anything is measured" {
     local tiny=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
     refuses 2 '--set --nodes --ranks --hosts -i' ranks 1 paro-topo --set inter=1GB/s
@@ -193,6 +194,7 @@ EOF
     refuses 2 'absent.json' ranks 1 paro-topo -m absent.json
 }
 
+# bats test_tags=full
 @test "a terminal for input: an error that names the ways in" {
     command -v script > /dev/null || skip "script(1) is not there"
     run script -qec paro-topo /dev/null
@@ -472,6 +474,7 @@ EOF
     diff <(printf '# These ranks do not fill the hosts in their order: a rank file places them.\nb slots=2\na slots=2\n') out
 }
 
+# bats test_tags=full
 @test "Open MPI takes the host file and the rank file" {
     paro-topo -i synth:1x1 --hosts localhost --format hostfile > hosts
     mpirun --hostfile hosts printenv OMPI_COMM_WORLD_SIZE > out 2> said < /dev/null
@@ -501,6 +504,7 @@ EOF
     [ "$(grep -o '"name":"level[0-9]"' out | tr '\n' ' ')" = '"name":"level2" "name":"level3" ' ]
 }
 
+# bats test_tags=full
 @test "the EXAMPLES of paro-topo(1) run; that of paro-topology(5) is a fabric" {
     man=$BATS_TEST_DIRNAME/../../man
     ln -s "$BATS_TEST_DIRNAME/../../examples" examples

@@ -175,7 +175,7 @@ adds_up() {
 @test "a step that is none of this run's" {
     local t=("$G/one.yaml" -d "$TEXT")
     refuses 2 "rank 0 ( --trace-step '5' 1 4" \
-        ours mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o new --steps 4 --trace-step 5
+        ranks 2 paro-train "$G/two.yaml" -d "$TEXT" -o new --steps 4 --trace-step 5
     [ ! -e new ]
     cp -r "$G/ended" run
     for k in 1 4; do

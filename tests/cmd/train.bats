@@ -101,9 +101,9 @@ each() {
     plain=$(paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x2 --strategy NNG | sed -n 's/^  slow_bytes: //p')
     perl -e 'exit !(abs($ARGV[0] / $ARGV[1] - 129 / 256) < 0.001)' "$told" "$plain"
     refuses 2 "int8 round expected 'same' exact" \
-        ours mpirun -np 4 paro-train coded.yaml -d "$TEXT" -o new --exact
+        ranks 4 paro-train coded.yaml -d "$TEXT" -o new --exact
     refuses 2 "int8 another strategy expected 'same'" \
-        ours mpirun -np 4 paro-train coded.yaml -d "$TEXT" -o new --against NNN
+        ranks 4 paro-train coded.yaml -d "$TEXT" -o new --against NNN
     [ ! -e new ]
     # Coded parameters alone: a resume sees them as the run had left them.
     for types in '' '--param-type f32' '--wire-type f32'; do
@@ -246,13 +246,13 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
 
 @test "plans and options that cannot be run: under mpirun one line, too" {
     local t=(-d "$TEXT" -o new)
-    refuses 2 '4 ranks 2' ours mpirun -np 2 paro-train "$G/four.yaml" "${t[@]}"
-    refuses 2 "open 'nowhere' No such file" ours mpirun -np 2 paro-train nowhere "${t[@]}"
-    refuses 2 "--warmup 'x'" ours mpirun -np 2 paro-train "$G/two.yaml" "${t[@]}" --warmup x
-    refuses 2 "'--bogus' --help" ours mpirun -np 2 paro-train "$G/one.yaml" "${t[@]}" --bogus
+    refuses 2 '4 ranks 2' ranks 2 paro-train "$G/four.yaml" "${t[@]}"
+    refuses 2 "open 'nowhere' No such file" ranks 2 paro-train nowhere "${t[@]}"
+    refuses 2 "--warmup 'x'" ranks 2 paro-train "$G/two.yaml" "${t[@]}" --warmup x
+    refuses 2 "'--bogus' --help" ranks 2 paro-train "$G/one.yaml" "${t[@]}" --bogus
     paro-sched pick -i synth:2x1 --op all-gather -b 1Mi -e 1Mi --table > tuning.yaml
     refuses 2 'no rules reduce-across' \
-        ours mpirun -np 2 paro-train "$G/two.yaml" "${t[@]}" --algo auto --tuning tuning.yaml
+        ranks 2 paro-train "$G/two.yaml" "${t[@]}" --algo auto --tuning tuning.yaml
     refuses 2 "one.yaml:1: 'format' 'paro-plan/1' 'paro-tuning/1'" \
         paro-train "$G/one.yaml" "${t[@]}" --algo auto --tuning "$G/one.yaml"
     head -c 3000 /dev/urandom > noise.yaml
@@ -264,7 +264,7 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
     local p=$G/one.yaml
     head -c 32 "$TEXT" > short
     refuses 2 "'short' 32 tokens expected 33" paro-train "$p" -d short -o new
-    refuses 2 "'short' 32 tokens" ours mpirun -np 2 paro-train "$G/two.yaml" -d short -o new
+    refuses 2 "'short' 32 tokens" ranks 2 paro-train "$G/two.yaml" -d short -o new
     head -c 33 "$TEXT" > enough
     paro-train "$p" -d enough -o enough.run --steps 1 > out
     mkfifo pipe
@@ -286,7 +286,7 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
     printf '\377' | dd of=bad/shard-00002.safetensors bs=1 seek=300003 conv=notrunc 2> dd.log
     refuses 2 "shard-00002.safetensors: 'model." paro-train "${t[@]}" --init bad
     refuses 2 "shard-00002.safetensors: 'model." \
-        ours mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o new --init bad
+        ranks 4 paro-train "$G/four.yaml" -d "$TEXT" -o new --init bad
     rm bad/shard-00002.safetensors
     refuses 2 bad/shard-00002.safetensors paro-train "${t[@]}" --init bad
     truncate -s -9 bad/manifest.json
@@ -406,6 +406,6 @@ END
     paro-plan -m "$MODELS/llama-10m.json" -i synth:2x1 --seq 32 --strategy NNN > big.yaml
     # The states need 200 MB beside the program and its libraries.
     LIMIT=350000 refuses 2 'rank 1 ( bytes memory Cannot allocate' \
-        ours mpirun -np 2 ./limited paro-train big.yaml -d "$TEXT" -o new
+        ranks 2 ./limited paro-train big.yaml -d "$TEXT" -o new
     [ ! -e new ]
 }

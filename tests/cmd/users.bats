@@ -132,6 +132,7 @@ END
     wait $! || true
 }
 
+# bats test_tags=full
 @test "another user's run folder or lock: refused by name, and nothing is put there" {
     users_begin
     train() { refused "$1" paro-train "${@:2}" one.yaml -d text -o open/run --steps 1; }
@@ -163,6 +164,7 @@ END
     paro-train one.yaml -d text -o sticky/run --resume=auto --steps 2 > out
 }
 
+# bats test_tags=full
 @test "a run's log is no link, and has no other name" {
     printf 'old\n' > victim
     for make in 'ln -s ../victim' 'ln -s ../absent' 'ln victim'; do

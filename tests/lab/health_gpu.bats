@@ -68,7 +68,7 @@ json() { perl -MJSON::PP -e 'local $/; my $d = decode_json(<STDIN>); exit !('"$1
 @test "a word that a GPU or a copy made wrong is its own, not the wire's" {
     in_software
     ON=EMULATED_COPY=flip-out:30 says 2 \
-        '^HORING CRITICAL - node1 cuda:0 made 1 words wrong on the way out, not the wire' \
+        '^HORING CRITICAL - node1 cuda:0 made 1 words wrong when sending, not the wire' \
         -g 3 -p 1 -- --device cuda:0
     ON=EMULATED_COPY=lose-in:30 says 2 '"code":"HC-502"' -g 3 -p 1 -- --device cuda:0 --json
     json '$d->{wrong_words} == 0 && @{$d->{findings}} == 1 && $d->{findings}[0]{rank} == 1 &&

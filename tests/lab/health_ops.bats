@@ -57,7 +57,7 @@ slow_then_mended() {
 
 @test "beside a job, and above a load, nobody measures, unless forced" {
     mkdir -p sys/fs/cgroup/system.slice/slurmstepd.scope/job_77/step_0
-    says 3 '^HORING UNKNOWN - node0 is busy: job 77 runs there \(--force measures beside it\)$' -- --sys "$PWD/sys"
+    says 3 '^HORING UNKNOWN - node0 is busy: job 77 runs there \(--force measures all the same\)$' -- --sys "$PWD/sys"
     # Our own is none.
     SLURM_JOB_ID=77 again says 0 '^HORING OK' -- --sys "$PWD/sys" -w 50: -c 25:
     again says 0 '^HORING OK' -- --sys "$PWD/sys" --force -w 50: -c 25:

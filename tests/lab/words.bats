@@ -16,7 +16,7 @@ load ../cmd/refuses
         [[ $output == *" --$word="* ]]
     done
     [ "$(paro-lab -hall)" = "$output" ]
-    refused "--help: 'al', expected all" --help=al true
+    refuses 2 '--help al all' paro-lab --help=al true
     run paro-lab --version
     [ "$status" -eq 0 ]
     [[ $output =~ ^paro-lab\ [0-9.]+$ ]]

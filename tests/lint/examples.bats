@@ -24,6 +24,7 @@ blocks() {
         sed 's/\\e/\\/g; s/\\-/-/g; s/\\(aq/'\''/g; s/\\(dq/"/g; s/\\&//g; s/\\(ha/^/g; s/\\(ti/~/g'
 }
 
+# bats test_tags=full
 @test "the examples of the man pages run" {
     local lab=no page
     ! command -v paro-lab >/dev/null || ! paro-lab -g 1 -p 1 -- true >/dev/null 2>&1 || lab=yes

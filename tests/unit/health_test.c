@@ -258,7 +258,7 @@ static void ended_early(void **state)
             assert_int_equal(v.finding[!!at].code,
                              row[i].code == 301 && pair ? 304 : row[i].code);
             assert_int_equal(v.port[2][HEALTH_OUT].state, pair ? HEALTH_OK : row[i].state);
-            assert_int_equal(strstr(v.finding[!!at].text, ", not looked at again") != NULL,
+            assert_int_equal(strstr(v.finding[!!at].text, ", not measured again") != NULL,
                              row[i].state == HEALTH_UNKNOWN);
             health_verdict_release(&v);
             health_data_release(&d);
