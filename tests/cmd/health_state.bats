@@ -105,7 +105,7 @@ unknown() {
     unknown 'is cut or changed'
     : > state/node3.quick
     unknown "is '', expected paro-health-state/1"
-    head -c 4096 /dev/urandom > state/node3.quick
+    head -c 4096 "$BIN/horing-check" > state/node3.quick
     unknown 'expected paro-health-state/1'
     printf 'paro-health-state/1\nrun 1 1 1 x y\0\n' > state/node3.quick
     unknown 'is cut or changed'

@@ -65,8 +65,8 @@ comes_in() {
         python3 -I -S "$IMPORT" from -m "$MODEL" -o new
 }
 
+# bats test_tags=long
 @test "FSDP2's, in .distcp: 2 ranks go on, NGG" {
-    [ -n "${LONG:-}" ] || skip "long"
     make fsdp2
     plan 2x1 NGG 2
     comes_in 2 "$KIND/from"
@@ -78,22 +78,22 @@ comes_in() {
     comes_in 4 "$KIND/from/model" "$KIND/from/optimizer"
 }
 
+# bats test_tags=long
 @test "FSDP2's, flattened, compiled: 1 rank" {
-    [ -n "${LONG:-}" ] || skip "long"
     make fsdp2-flat
     plan 1x1 NNN 1
     comes_in 1 "$KIND/from"
 }
 
+# bats test_tags=long
 @test "FSDP2's in bf16: 1 rank" {
-    [ -n "${LONG:-}" ] || skip "long"
     make fsdp2-bf16
     plan 1x1 NNN 1
     comes_in 1 "$KIND/from"
 }
 
+# bats test_tags=long
 @test "DDP's, not sharded: 1 rank" {
-    [ -n "${LONG:-}" ] || skip "long"
     make ddp
     plan 1x1 NNN 1
     comes_in 1 "$KIND/from"
@@ -105,15 +105,15 @@ comes_in() {
     comes_in 4 "$KIND/from"
 }
 
+# bats test_tags=long
 @test "DeepSpeed's, universal, of ZeRO-1 in bf16: 2 ranks, NGG" {
-    [ -n "${LONG:-}" ] || skip "long"
     make deepspeed-1-bf16
     plan 2x1 NGG 2
     comes_in 2 "$KIND/from" --dtype bf16
 }
 
+# bats test_tags=long
 @test "DeepSpeed's, universal, of ZeRO-1 and ZeRO-2: 1 rank" {
-    [ -n "${LONG:-}" ] || skip "long"
     for stage in 1 2; do
         make deepspeed-$stage
         plan 1x1 NNN 1
@@ -122,8 +122,8 @@ comes_in() {
     done
 }
 
+# bats test_tags=long
 @test "GPT-2's, of DDP, its tied head twice: the weights and the state" {
-    [ -n "${LONG:-}" ] || skip "long"
     make ddp gpt2-tiny
     import "$KIND/from"
     paro-shard verify new/model

@@ -92,7 +92,7 @@ END
     head -c 100 t.yaml > short
     echo 'colour: red' | cat t.yaml - > key
     cat t.yaml <(echo ---) t.yaml > two
-    head -c 300 /dev/urandom > noise
+    head -c 300 "$BIN/paro-sched" > noise # bytes of a program
     : > empty
     for words in "version:1: 'format' paro-tuning/2 expected paro-tuning/1" \
         "gap:5: 'rules[0].from_bytes' 1 expected 0" \

@@ -433,15 +433,12 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     [ "$(paro-plan -m "$D/short.json" -i $FABRIC | sed -n 's/^seq: //p')" -eq 64 ]
 }
 
-@test "a thousand groups, ragged too, all searched: some tenths of a second, not minutes" {
+# Some tenths of a second of processor time; a count that went wrong takes minutes.
+@test "a thousand groups, ragged too, all searched" {
     for shape in 1000x8 "[$(yes 8,7,5 | head -n 333 | paste -sd,)]"; do
-        start=$(date +%s%N)
-        paro-plan -m examples/models/llama-10m.json -i "synth:$shape,memory=80e9,flops=1e14" \
-            --micro-batch auto --accum auto --keep auto --recompute=auto > "$D/p"
-        took=$((($(date +%s%N) - start) / 1000000))
-        echo "$took ms"
-        # A busy machine and sanitizers slow it down tenfold; a count that went wrong, more.
-        [ $took -lt 30000 ]
+        (ulimit -t 30
+            paro-plan -m examples/models/llama-10m.json -i "synth:$shape,memory=80e9,flops=1e14" \
+                --micro-batch auto --accum auto --keep auto --recompute=auto > "$D/p")
     done
 }
 

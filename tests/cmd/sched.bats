@@ -204,7 +204,7 @@ EOF
     sed '1s/1$/2/' rows > version
     sed '12s/copy/move/' rows > word
     sed 's/^group 2 3/group 2 2/' rows > twice
-    head -c 300 /dev/urandom > noise
+    head -c 300 "$BIN/paro-sched" > noise # bytes of a program
     for f in empty:1 short:13 number:9 version:1 word:12 twice:5 noise:; do
         refuses 2 "$f" paro-sched verify "${f%:*}"
     done

@@ -88,12 +88,10 @@ END
     done
 }
 
-@test "16384 ranks of HO-Ring in less than 10 s and 2 GiB" {
-    local start=$SECONDS
+@test "16384 ranks of HO-Ring in less than 10 s of processor time and 2 GiB" {
     # a sanitizer's shadow alone is larger
-    ([ -n "$SAN" ] || ulimit -v $((2 * 1024 * 1024))
+    ([ -n "$SAN" ] || ulimit -v $((2 * 1024 * 1024)) -t 10
         paro-sched simulate all-reduce ho-ring -i synth:2048x8) > out
-    [ $((SECONDS - start)) -lt 10 ]
     grep -q '^all-reduce ho-ring on 2048x8' out
 }
 

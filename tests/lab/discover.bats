@@ -80,8 +80,8 @@ three_levels() {
     again three_levels # all 8 ranks at once through 50 Mbit/s while all compute: loads that pass
 }
 
+# bats test_tags=long
 @test "64 ranks in half a minute" {
-    [ -n "$LONG" ] || skip "a machine with nothing else to do: make check LONG=1"
     local start=$SECONDS
     discover -g 8 -p 8 -r 500mbit
     [ $((SECONDS - start)) -le 30 ]

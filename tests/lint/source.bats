@@ -183,3 +183,17 @@ wrapped() {
         [ -z "$(wrapped $r <<<"$page")" ] && [ -n "$(wrapped $r <<<"$wide" 2>/dev/null)" ]
     done
 }
+
+# What make check runs starts no ranks, tries nothing twice, draws no lots and reads no clock.
+@test "a test without the tag full or long needs one process and no luck" {
+    for f in $(files | grep -E '^tests/(cmd|lint)/[^/]+\.bats$'); do
+        ! grep -q '^# bats file_tags=' "$f" || continue
+        awk -v f="$f" '
+            /^# bats test_tags=/ { tagged = 1; next }
+            /^@test / { here = !tagged; tagged = 0 }
+            /^}/ { here = 0 }
+            here && /(^| )mpirun +-|^ *again |(^| )ranks ("?[$][^ ]*|[0-9]+) |[$]RANDOM|urandom|SECONDS|date [+]%s/ {
+                print f ":" FNR ": " $0
+            }' "$f"
+    done | grep -v '^tests/lint/source.bats' | clean
+}
