@@ -195,6 +195,21 @@ static int check_measured(struct plan_case *c, const struct plan_ask *ask, const
     return 0;
 }
 
+/* What the fabric does not say, and the answer needs. */
+static void note_unknown(const struct plan_case *c, char note[PLAN_NOTE])
+{
+    int memory = c->memory_bytes <= 0, flops = c->model->unit && !(c->topo->flops > 0);
+
+    if (memory || flops)
+        snprintf(
+            note, PLAN_NOTE, "unknown: %s%s%s",
+            memory ? "memory per rank (--mem), so nothing is known to fit" : "",
+            memory && flops ? "; " : "",
+            flops ? "compute rate (paro-topo -m MODEL, or synth:...,flops=), so times are of "
+                    "communication alone"
+                  : "");
+}
+
 /* Moves the model into the plan. */
 static void print_plan(const struct plan_search *s, struct model *model, int json, FILE *out)
 {
@@ -318,6 +333,7 @@ static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
     if (plan_boundaries_init(&groups, topo, ask->group_level, err))
         return -1;
     int rc = set_search(&s, ask, &groups, model, err);
+    note_unknown(&s.at, note);
     rc = rc ? rc : check_measured(&s.at, ask, topo, note, err);
     if (rc == 0)
         rc = ask->what == PLAN_ASK_SCALE ? answer_scale(ask, &s, out, found, err)

@@ -65,7 +65,7 @@ int plan_ask_recompute(const char *text, int *out, struct err *err);
 int plan_ask_level(const char *text, int *out, struct err *err);
 int plan_ask_storage(const char *text, double *out_Bps, struct err *err);
 
-enum { PLAN_NOTE = 160 };
+enum { PLAN_NOTE = 200 };
 
 /*
  * Reads, searches, prints what is asked for.  note: a line on what the answer rests on, or "".

@@ -189,8 +189,8 @@ static void put_row(const struct plan_search *s, const struct plan_price *p,
     if (p->tokens_per_s > 0)
         fprintf(out, " %9.0f", p->tokens_per_s);
     else
-        fprintf(out, " %9s", "-");
-    fprintf(out, " %-4s %s\n", p->feasible ? "yes" : "no", by);
+        fprintf(out, " %9s", isnan(p->tokens_per_s) ? "?" : "-");
+    fprintf(out, " %-4s %s\n", s->at.memory_bytes <= 0 ? "?" : p->feasible ? "yes" : "no", by);
 }
 
 void plan_search_print(const struct plan_search *s, FILE *out)
@@ -215,10 +215,18 @@ static void json_row(struct jout *j, const struct plan_search *s, const struct p
     jout_open(j, NULL, '{');
     jout_text(j, "strategy", name);
     jout_text(j, "algo", schedule_algo_name(p->algo));
-    jout_bool(j, "feasible", p->feasible);
+    plan_put_feasible(j, &s->at, p);
     plan_put_price(j, p);
     jout_text(j, "dominated_by", p->dominated_by >= 0 ? by : NULL);
     jout_close(j, '}');
+}
+
+void plan_put_feasible(struct jout *j, const struct plan_case *c, const struct plan_price *p)
+{
+    if (c->memory_bytes > 0)
+        jout_bool(j, "feasible", p->feasible);
+    else
+        jout_null(j, "feasible");
 }
 
 void plan_put_level(struct jout *j, int level)

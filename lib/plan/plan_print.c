@@ -5,6 +5,7 @@
 #include "plan/tally.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/jout.h"
@@ -38,7 +39,8 @@ static void put_predicted(FILE *f, const struct plan *plan)
     put_number(f, "  compute_s", p->compute_s);
     put_number(f, "  comm_s", p->comm_s);
     put_number(f, "  step_s", p->step_s);
-    put_number(f, "  tokens_per_s", p->tokens_per_s);
+    if (isfinite(p->tokens_per_s))
+        put_number(f, "  tokens_per_s", p->tokens_per_s);
     if (c->bytes > 0) {
         put_number(f, "  checkpoint_bytes", c->bytes);
         put_number(f, "  checkpoint_rank_bytes", c->rank_bytes);

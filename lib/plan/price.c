@@ -78,7 +78,10 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t, int
         found = 1;
     }
     mem_free(work);
-    p->tokens_per_s = p->step_s > 0 ? tokens / p->step_s : 0;
+    if (c->model->unit && !(c->topo->flops > 0))
+        p->tokens_per_s = NAN;
+    else
+        p->tokens_per_s = p->step_s > 0 ? tokens / p->step_s : 0;
     plan_footprint(c, t, p);
 }
 

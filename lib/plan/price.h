@@ -35,7 +35,7 @@ struct plan_price { /* of one strategy */
     double slow_rank_bytes; /* across groups, of the rank that sends most: the paper's table */
     double fast_bytes;      /* inside its group, sent by the rank that sends most */
     double compute_s, comm_s, step_s; /* predicted; step_s as the engine really overlaps */
-    double tokens_per_s;              /* 0 when there are no tokens (params=...) */
+    double tokens_per_s; /* 0: no tokens (params=...); NAN: the compute rate is unknown */
     int feasible;
     int dominated_by; /* index into the list of 27, or -1 */
 };

@@ -3,6 +3,7 @@
 #include "plan/scale.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/jout.h"
@@ -135,7 +136,11 @@ void plan_scale_print(const struct plan_scale *s, FILE *out)
             fprintf(out, " %9s", text);
         for (int i = 0; i < PLAN_STRATEGIES; i++) {
             const struct plan_price *price = &p->search.list[i];
-            snprintf(text, sizeof text, price->feasible ? "%.0f" : "-", price->tokens_per_s);
+            snprintf(text, sizeof text,
+                     !price->feasible             ? "-"
+                     : isnan(price->tokens_per_s) ? "?"
+                                                  : "%.0f",
+                     price->tokens_per_s);
             if (s->survives >> i & 1)
                 fprintf(out, " %9s%c", text, i == p->search.best ? '*' : ' ');
         }
@@ -162,7 +167,7 @@ static void json_point(struct jout *j, const struct plan_scale_point *p)
         plan_strategy_name(price->strategy, name);
         jout_open(j, NULL, '{');
         jout_text(j, "strategy", name);
-        jout_bool(j, "feasible", price->feasible);
+        plan_put_feasible(j, &s->at, price);
         jout_bool(j, "dominated", price->dominated_by >= 0);
         jout_num(j, "step_s", price->step_s);
         jout_num(j, "tokens_per_s", price->tokens_per_s);

@@ -293,7 +293,10 @@ void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
         largest = t->span[i].elems[PLAN_ALL] > t->span[largest].elems[PLAN_ALL] ? i : largest;
     for (int i = 0; i < PICK_CHUNKS; i++) {
         struct plan_traffic f;
-        c->chunk_bytes = pick_chunk_at[i] < PLAN_CHUNK_MAX ? pick_chunk_at[i] : PLAN_CHUNK_MAX;
+        tried[i] = NAN;
+        if (pick_chunk_at[i] == PICK_CHUNK_WHOLE)
+            continue;
+        c->chunk_bytes = pick_chunk_at[i];
         plan_traffic_of(&b, largest, PLAN_GATHER, &f);
         tried[i] = f.alone_s[0];
     }
@@ -302,8 +305,7 @@ void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
     double block = block_bytes(&b, &t->span[largest], PLAN_ALL);
     while (pick_chunk_at[best] > PICK_CHUNK_USUAL && (double)pick_chunk_at[best - 1] >= block)
         best--;
-    c->chunk_bytes =
-        pick_chunk_at[best] < PLAN_CHUNK_MAX ? pick_chunk_at[best] : PLAN_CHUNK_MAX;
+    c->chunk_bytes = pick_chunk_at[best];
 }
 
 static void count_leg(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_LEGS], int tier,

@@ -190,7 +190,7 @@ static void json_row(struct jout *j, const struct plan_search *s, const struct p
     jout_open(j, NULL, '{');
     jout_text(j, "strategy", name);
     jout_text(j, "algo", schedule_algo_name(p->algo));
-    jout_bool(j, "feasible", p->feasible);
+    plan_put_feasible(j, &s->at, p);
     jout_num(j, "step_s", p->step_s);
     jout_text(j, "binding", keys[r->binding]);
     jout_num(j, "over_bytes", r->over_bytes);

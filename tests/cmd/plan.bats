@@ -112,8 +112,8 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 @test "--why: the margin of the best, and what binds each of the others" {
     paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why > "$D/w"
     [ "$(grep -c '^[* ][NIG][NIG][NIG] ' "$D/w")" -eq 27 ]
-    grep -q '^\*IIG .* - *53\.6 % ahead of IGG, the second$' "$D/w"
-    grep -q '^ GGG .* +244\.2 %  slow link: without it as fast$' "$D/w"
+    grep -q '^\*IIG .* - *52\.7 % ahead of IGG, the second$' "$D/w"
+    grep -q '^ GGG .* +242\.9 %  slow link: without it as fast$' "$D/w"
     grep -q '^ NNG .*  memory: 180 GiB over 74.5 GiB, 122 GiB is parameters$' "$D/w"
     paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why --json > "$D/w"
     [ "$(json '$d->{schema}, $d->{chosen}, $d->{second}' < "$D/w")" = "paro.plan.why/1 IIG IGG" ]
@@ -377,6 +377,19 @@ steps() {
     done > "$D/a"
     awk '{ print $1; if ($2 <= last) print "not dearer: " $0; last = $2 }' "$D/a" |
         diff - <(printf '%s\n' 61440 1048576 4194304)
+}
+
+@test "what the fabric does not say is unknown, and one line says what is missing" {
+    run --separate-stderr paro-plan -m params=70e9 -i synth:16x8 --list
+    [ "$status" -eq 0 ]
+    [ "$(printf '%s\n' "$output" | grep -c ' - ?  ')" -eq 27 ]
+    has_words "$stderr" 'memory --mem' && [[ $stderr != *compute* ]]
+    run --separate-stderr paro-plan -m $TINY -i synth:2x2 --json
+    has_words "$stderr" 'memory --mem compute rate flops=' && [ "${#stderr_lines[@]}" -eq 1 ]
+    [ "$(printf '%s' "$output" | json 'defined $d->{predicted}{tokens_per_s} ? 1 : 0')" -eq 0 ]
+    paro-plan -m $TINY -i synth:2x2 --scale 2..4 2> "$D/e" | tail -n 1 | grep -q '?\*'
+    paro-plan -m $TINY -i $FABRIC 2> "$D/e" | grep -q '^  tokens_per_s: [1-9]'
+    [ ! -s "$D/e" ]
 }
 
 @test "buckets, keep and recompute go into the plan, in YAML and in JSON" {
