@@ -113,7 +113,9 @@ void jout_num(struct jout *j, const char *key, double value)
         return;
     }
     before(j, key);
-    for (int digits = 6; digits <= 17; digits++) {
+    /* Whole numbers look like integers to the readers that tell them apart. */
+    int whole = fabs(value) <= 9007199254740992.0 && value == floor(value);
+    for (int digits = whole ? 16 : 6; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value)
             break;

@@ -185,8 +185,10 @@ static void no_number_is_null(void **state)
     jout_num(&p.j, NULL, -INFINITY);
     jout_num(&p.j, NULL, 0.1);
     jout_num(&p.j, NULL, 0);
+    jout_num(&p.j, NULL, 35906560); /* whole numbers as integers, not 3.590656e+07 */
+    jout_num(&p.j, NULL, 9007199254740992.0);
     jout_close(&p.j, ']');
-    end(&p, "[null,null,null,null,0.1,0]\n");
+    end(&p, "[null,null,null,null,0.1,0,35906560,9007199254740992]\n");
 }
 
 static void deep_nesting(void **state)
