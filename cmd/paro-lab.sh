@@ -95,9 +95,9 @@ whole() { # WHAT TEXT MIN MAX
 }
 
 check_rate() { # OPTION RATE
-    local unit='(([kmgt]i?)?(bit|bps))?'
+    local unit='([kmgt]i?)?(bit|bps)'
     [[ ${2,,} =~ ^$NUMBER$unit$ && $2 =~ [1-9] ]] ||
-        die "$1: rate '$2', expected a rate as in tc(8), such as 500mbit"
+        die "$1: rate '$2', expected a rate with its unit as in tc(8), such as 500mbit"
 }
 
 check_seconds() { # OPTION TEXT

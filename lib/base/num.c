@@ -124,21 +124,6 @@ static int whole(const char *text, const char *end, double factor, int64_t lo, i
     return 0;
 }
 
-int num_count(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err)
-{
-    char *end = NULL;
-    double v = 0;
-
-    if (num_i64(text, lo, hi, out, err) == 0)
-        return 0;
-    if (decimal(text, &v, &end) || *end || whole(text, end, 1, lo, hi, out))
-        return err_set(err, ERR_INPUT,
-                       "'%s', expected a whole number from %" PRId64 " to %" PRId64
-                       " (80e9 is one)",
-                       text, lo, hi);
-    return 0;
-}
-
 int num_f64(const char *text, double lo, double hi, double *out, struct err *err)
 {
     char *end = NULL;
@@ -174,6 +159,37 @@ static int scaled(const char *text, const struct suffix *table, double *out)
     return isfinite(*out) ? 0 : -1;
 }
 
+/* Counts; a billion is B or G. */
+static const struct suffix powers_of_1000[] = {{"", 1},    {"K", 1e3},  {"M", 1e6},  {"B", 1e9},
+                                               {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {NULL, 0}};
+
+int num_count(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err)
+{
+    char *end = NULL;
+    double v = 0;
+
+    if (num_i64(text, lo, hi, out, err) == 0)
+        return 0;
+    const struct suffix *s = find_suffix(text, powers_of_1000, &v, &end);
+    if (!s || whole(text, end, s->factor, lo, hi, out))
+        return err_set(err, ERR_INPUT,
+                       "'%s', expected a whole number from %" PRId64 " to %" PRId64
+                       ", as 80e9, 7B, 1.5M or 10K",
+                       text, lo, hi);
+    return 0;
+}
+
+int num_per_s(const char *text, double lo, double hi, double *out, struct err *err)
+{
+    double v = 0;
+
+    if (scaled(text, powers_of_1000, &v) || v < lo || v > hi)
+        return err_set(err, ERR_INPUT, "'%s', expected a number from %g to %g, as 400T or 4e14",
+                       text, lo, hi);
+    *out = v;
+    return 0;
+}
+
 int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err)
 {
     static const struct suffix table[] = {
@@ -197,18 +213,20 @@ int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
 int num_rate(const char *text, double *out_Bps, struct err *err)
 {
     static const struct suffix table[] = {
-        {"", 1},           {"B/s", 1},        {"kB/s", 1e3},     {"MB/s", 1e6},
-        {"GB/s", 1e9},     {"TB/s", 1e12},    {"KiB/s", 0x1p10}, {"MiB/s", 0x1p20},
-        {"GiB/s", 0x1p30}, {"bit", 0.125},    {"kbit", 125},     {"mbit", 125e3},
-        {"gbit", 125e6},   {"Kbit/s", 125},   {"kbit/s", 125},   {"Mbit/s", 125e3},
-        {"Gbit/s", 125e6}, {"Tbit/s", 125e9}, {"Kbit", 125},     {"Mbit", 125e3},
-        {"Gbit", 125e6},   {NULL, 0},
+        {"B/s", 1},        {"kB/s", 1e3},     {"MB/s", 1e6},     {"GB/s", 1e9},
+        {"TB/s", 1e12},    {"KiB/s", 0x1p10}, {"MiB/s", 0x1p20}, {"GiB/s", 0x1p30},
+        {"bit", 0.125},    {"kbit", 125},     {"mbit", 125e3},   {"gbit", 125e6},
+        {"Kbit/s", 125},   {"kbit/s", 125},   {"Mbit/s", 125e3}, {"Gbit/s", 125e6},
+        {"Tbit/s", 125e9}, {"Kbit", 125},     {"Mbit", 125e3},   {"Gbit", 125e6},
+        {NULL, 0},
     };
 
     double v = 0;
     if (scaled(text, table, &v) || v <= 0)
         return err_set(err, ERR_INPUT,
-                       "'%s', expected a rate above 0, as 25GB/s, 500mbit or 400Gbit/s", text);
+                       "'%s', expected a rate above 0 with its unit, as 25GB/s, 500mbit or "
+                       "400Gbit/s",
+                       text);
     *out_Bps = v;
     return 0;
 }

@@ -338,6 +338,8 @@ static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
     if (rc == 0)
         rc = ask->what == PLAN_ASK_SCALE ? answer_scale(ask, &s, out, found, err)
                                          : answer_search(ask, &s, model, out, found, err);
+    if (rc || !*found)
+        note[0] = 0; /* the error says what is wrong */
     plan_boundaries_release(&groups);
     return rc;
 }

@@ -82,7 +82,7 @@ static const cyaml_schema_field_t predicted_fields[] = {
     TEXT("compute_s", struct doc_predicted, compute_s),
     TEXT("comm_s", struct doc_predicted, comm_s),
     TEXT("step_s", struct doc_predicted, step_s),
-    TEXT("tokens_per_s", struct doc_predicted, tokens_per_s),
+    MAYBE("tokens_per_s", struct doc_predicted, tokens_per_s),
     MAYBE("checkpoint_bytes", struct doc_predicted, checkpoint_bytes),
     MAYBE("checkpoint_rank_bytes", struct doc_predicted, checkpoint_rank_bytes),
     MAYBE("checkpoint_s", struct doc_predicted, checkpoint_s),

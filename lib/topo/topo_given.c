@@ -96,7 +96,7 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
         rc = twice ? -1 : num_bytes(value, 1, TOPO_MEMORY_MAX_BYTES, &g->memory_bytes, err);
     } else if (strcmp(word, "flops") == 0) {
         twice = g->flops > 0;
-        rc = twice ? -1 : num_f64(value, 1, TOPO_FLOPS_MAX, &g->flops, err);
+        rc = twice ? -1 : num_per_s(value, 1, TOPO_FLOPS_MAX, &g->flops, err);
     } else if (links && (strcmp(word, "nvlink") == 0 || strcmp(word, "nic") == 0)) {
         double *Bps = word[1] == 'v' ? &g->nvlink_Bps : &g->nic_Bps;
         twice = *Bps > 0;

@@ -264,7 +264,7 @@ rows() {
         run=$([ "$args" = --simulate ] || echo mpirun -np 4)
         rc=0
         # shellcheck disable=SC2086
-        $run paro-bench $args -i synth:2x2,inter=1e18 -b 64K --algo ring,ho-ring --floor 2.0 \
+        $run paro-bench $args -i synth:2x2,inter=1e18B/s -b 64K --algo ring,ho-ring --floor 2.0 \
             > out 2> said || rc=$?
         [ $rc = 1 ] && [ "$(grep -vc '^#' out)" = 8 ]
         [ "$(grep -c '^paro-bench: 8 of 8 rows .*--floor 2.* by .*, 65536 bytes on 2x2, .*0\.000' said)" = 1 ]

@@ -146,7 +146,7 @@ EOF
 @test "json, golden; --json and --format json are the same" {
     paro-topo -i synth:1x2,inter=1GB/s --json > out
     cat > want <<'EOF'
-{"schema":"paro.topo/1","ranks":2,"device":"cpu","memory_bytes":null,"flops":null,"compute_type":"f32","memory_Bps":null,"levels":[{"name":"intra","latency_s":3e-06,"port_Bps":2e+11,"flow_Bps":2e+11,"member_Bps":2e+11},{"name":"inter","latency_s":1.2e-05,"port_Bps":1e+09,"flow_Bps":1e+09,"member_Bps":5e+08}],"groups":[{"group":0,"host":null,"ranks":[0,1],"port_out_Bps":1e+09,"port_in_Bps":1e+09,"blocks":[]}]}
+{"schema":"paro.topo/1","ranks":2,"device":"cpu","memory_bytes":null,"flops":null,"compute_type":"f32","memory_Bps":null,"levels":[{"name":"intra","latency_s":3e-06,"port_Bps":200000000000,"flow_Bps":200000000000,"member_Bps":200000000000},{"name":"inter","latency_s":1.2e-05,"port_Bps":1000000000,"flow_Bps":1000000000,"member_Bps":500000000}],"groups":[{"group":0,"host":null,"ranks":[0,1],"port_out_Bps":1000000000,"port_in_Bps":1000000000,"blocks":[]}]}
 EOF
     diff want out
     paro-topo -i synth:1x2,inter=1GB/s --format=json | diff out -

@@ -106,27 +106,11 @@ static const struct {
 static const struct {
     const char *name;
     long double factor;
-} rates[] = {{"", 1},
-             {"B/s", 1},
-             {"kB/s", 1e3L},
-             {"MB/s", 1e6L},
-             {"GB/s", 1e9L},
-             {"TB/s", 1e12L},
-             {"KiB/s", 1024},
-             {"MiB/s", 1048576},
-             {"GiB/s", 1 << 30},
-             {"bit", 0.125L},
-             {"kbit", 125},
-             {"mbit", 125e3L},
-             {"gbit", 125e6L},
-             {"kbit/s", 125},
-             {"Kbit/s", 125},
-             {"Mbit/s", 125e3L},
-             {"Gbit/s", 125e6L},
-             {"Tbit/s", 125e9L},
-             {"Kbit", 125},
-             {"Mbit", 125e3L},
-             {"Gbit", 125e6L}},
+} rates[] = {{"B/s", 1},         {"kB/s", 1e3L},  {"MB/s", 1e6L},     {"GB/s", 1e9L},
+             {"TB/s", 1e12L},    {"KiB/s", 1024}, {"MiB/s", 1048576}, {"GiB/s", 1 << 30},
+             {"bit", 0.125L},    {"kbit", 125},   {"mbit", 125e3L},   {"gbit", 125e6L},
+             {"kbit/s", 125},    {"Kbit/s", 125}, {"Mbit/s", 125e3L}, {"Gbit/s", 125e6L},
+             {"Tbit/s", 125e9L}, {"Kbit", 125},   {"Mbit", 125e3L},   {"Gbit", 125e6L}},
   times[] = {{"", 1},       {"s", 1},    {"ms", 1e-3L}, {"us", 1e-6L},
              {"ns", 1e-9L}, {"min", 60}, {"h", 3600}};
 

@@ -74,6 +74,11 @@ static void count_takes_exponents(void **state)
     assert_int_equal(n, 1500);
     assert_int_equal(num_count("9007199254740993", 0, INT64_MAX, &n, &err), 0);
     assert_true(n == 9007199254740993); /* above 2^53, not through a double */
+    assert_int_equal(num_count("7B", 0, INT64_MAX, &n, &err), 0);
+    assert_true(n == 7000000000);
+    assert_int_equal(num_count("1.5M", 0, INT64_MAX, &n, &err), 0);
+    assert_true(n == 1500000);
+    assert_int_equal(num_count("7Gi", 0, INT64_MAX, &n, &err), -1);
     assert_int_equal(num_count("1.5", 0, 9, &n, &err), -1);
     assert_int_equal(num_count("1e19", 0, INT64_MAX, &n, &err), -1);
     assert_int_equal(num_count("1e3", 0, 999, &n, &err), -1);
@@ -165,11 +170,11 @@ static void rates_in_bytes_and_bits(void **state)
         const char *text;
         double Bps;
     } good[] = {
-        {"25e9", 25e9},   {"200GB/s", 200e9},  {"59.8MB/s", 59.8e6}, {"500mbit", 62.5e6},
-        {"1gbit", 125e6}, {"400Gbit/s", 50e9}, {"8kbit/s", 1000},    {"1GiB/s", 0x1p30},
+        {"25e9B/s", 25e9}, {"200GB/s", 200e9},  {"59.8MB/s", 59.8e6}, {"500mbit", 62.5e6},
+        {"1gbit", 125e6},  {"400Gbit/s", 50e9}, {"8kbit/s", 1000},    {"1GiB/s", 0x1p30},
     };
-    static const char *const bad[] = {"0",    "-1gbit", "1GBps",    "1Gb/s",
-                                      "gbit", "1 gbit", "1e308TB/s"};
+    static const char *const bad[] = {"0",     "25",   "25e9",   "-1gbit",   "1GBps",
+                                      "1Gb/s", "gbit", "1 gbit", "1e308TB/s"};
     struct err err;
     double v = 0;
 

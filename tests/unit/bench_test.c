@@ -137,7 +137,7 @@ static void a_prediction_is_the_closed_form(void **state)
     struct err err = {0};
 
     (void)state;
-    assert_int_equal(topo_parse_synth(&t, "4x2,intra=1e9:10us,inter=100e6:1ms", &err), 0);
+    assert_int_equal(topo_parse_synth(&t, "4x2,intra=1GB/s:10us,inter=100MB/s:1ms", &err), 0);
     assert_int_equal(bench_predict(&t, SCHEDULE_ALL_GATHER, 8000000, &c, &err), 0);
     assert_float_equal(c.time_s, tau_i + 3 * tau_e, 1e-9);
     assert_int_equal(bench_predict(&t, SCHEDULE_ALL_GATHER, 0, &c, &err), 0);

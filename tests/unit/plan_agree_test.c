@@ -57,6 +57,7 @@ static void compare(const struct topo *t, const char *spec, double params, doubl
                      spec, params, schedule_algo_name(algos[i]), (long long)c.chunk_bytes,
                      planned, simulated);
     }
+    plan_tally_release(&tally);
 }
 
 static void planner_and_simulator_agree(void **state)

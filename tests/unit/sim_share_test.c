@@ -48,7 +48,7 @@ static void ports_are_shared_max_min(void **state)
     struct sim_times times;
     struct err err = {0};
 
-    assert_int_equal(topo_parse_synth(&t, "3x2,intra=100:1s,inter=12:3s", &err), 0);
+    assert_int_equal(topo_parse_synth(&t, "3x2,intra=100B/s:1s,inter=12B/s:3s", &err), 0);
     t.port[1].in_Bps = 2;
     by_hand(&s, &t.groups, 3, ends);
     assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
@@ -86,7 +86,7 @@ static void what_a_group_moves_is_shared(void **state)
     struct sim_times times;
     struct err err = {0};
 
-    assert_int_equal(topo_parse_synth(&t, "2x2,intra=100:1s,inter=12:3s", &err), 0);
+    assert_int_equal(topo_parse_synth(&t, "2x2,intra=100B/s:1s,inter=12B/s:3s", &err), 0);
     t.level[0].member_Bps = 60;
     by_hand(&s, &t.groups, 2, ends);
     assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
@@ -109,7 +109,7 @@ static void blocks_have_ports(void **state)
     struct sim_times times;
     struct err err = {0};
 
-    assert_int_equal(topo_parse_synth(&t, "2x2x1,intra=100:1s,inter=10:3s,level2=8:7s", &err),
+    assert_int_equal(topo_parse_synth(&t, "2x2x1,intra=100B/s:1s,inter=10B/s:3s,level2=8B/s:7s", &err),
                      0);
     by_hand(&s, &t.groups, 3, ends);
     assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
@@ -144,7 +144,7 @@ static void queues_places_and_barriers_hold(void **state)
     };
     struct schedule s = {.chunks = 3, .lanes = 4, .rows = 6, .row = rows};
 
-    assert_int_equal(topo_parse_synth(&t, "2x4,intra=100:5s,inter=12:3s", &err), 0);
+    assert_int_equal(topo_parse_synth(&t, "2x4,intra=100B/s:5s,inter=12B/s:3s", &err), 0);
     s.groups = t.groups;
     assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
     same(times.end_s[0], 6, "first");
@@ -205,7 +205,7 @@ static void cut_bound_by_hand(void **state)
     struct topo t;
     struct err err = {0};
 
-    assert_int_equal(topo_parse_synth(&t, "[3,2],inter=10:1us", &err), 0);
+    assert_int_equal(topo_parse_synth(&t, "[3,2],inter=10B/s:1us", &err), 0);
     same(sim_cut_bound_s(&t, SCHEDULE_ALL_GATHER, 0, 100), 100 * .6 / 10, "into the smaller");
     same(sim_cut_bound_s(&t, SCHEDULE_ALL_REDUCE, 0, 100), 100 / 10.0, "all-reduce");
     same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 0, 100), 100 / 10.0, "broadcast");
@@ -215,7 +215,7 @@ static void cut_bound_by_hand(void **state)
     same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 0, 100), 10, "a receiver sends nothing");
     same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 3, 100), 100, "the root does");
     topo_release(&t);
-    assert_int_equal(topo_parse_synth(&t, "2x2x2,inter=10:1us,level2=5:1us", &err), 0);
+    assert_int_equal(topo_parse_synth(&t, "2x2x2,inter=10B/s:1us,level2=5B/s:1us", &err), 0);
     same(sim_cut_bound_s(&t, SCHEDULE_ALL_REDUCE, 0, 100), 2 * 100 / 10.0, "blocks");
     topo_release(&t);
 }

@@ -153,7 +153,7 @@ static void on_fabric(struct bed *b, const struct fabric *f, unsigned phases,
         snprintf(shape, sizeof shape, "%dx%d", f->g, f->m);
     else
         snprintf(shape, sizeof shape, "[%d]", f->m);
-    snprintf(text, sizeof text, "%s,intra=%.17g:%.17gs,inter=%.17g:%.17gs", shape, f->in_Bps,
+    snprintf(text, sizeof text, "%s,intra=%.17gB/s:%.17gs,inter=%.17gB/s:%.17gs", shape, f->in_Bps,
              f->in_s, f->out_Bps * f->m, f->out_s);
     set_up(b, text, phases, algo, 1, (int64_t)BLOCK * f->g * f->m);
 }
@@ -382,7 +382,7 @@ static void bytes_are_conserved(void **state)
         struct bed b;
         struct schedule s;
         struct schedule_traffic traffic;
-        set_up(&b, "[4,4,3],intra=1e9:2us,inter=1e8:9us", SCHEDULE_ALL_REDUCE,
+        set_up(&b, "[4,4,3],intra=1GB/s:2us,inter=100MB/s:9us", SCHEDULE_ALL_REDUCE,
                (enum schedule_algo)algo, 3, 1234567);
         struct sim_times times = all_rows(&b, &s, 1);
         schedule_traffic(&s, b.bytes, &traffic);
@@ -453,7 +453,7 @@ static void sixteen_thousand_ranks(void **state)
     same(spec_s(&b), 2 * (f.in_s + x + 2047 * fmax(tau_e, x)), "2048x8");
     tear_down(&b);
     /* So short a vector that most chunks are empty: each of the others still makes all hops. */
-    set_up(&b, "2048x8,inter=25e9:12us", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 1000);
+    set_up(&b, "2048x8,inter=25GB/s:12us", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 1000);
     double seconds = spec_s(&b);
     assert_true(seconds >= 2 * 2047 * 12e-6 && seconds <= 2 * 2047 * 12.1e-6);
     tear_down(&b);

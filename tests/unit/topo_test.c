@@ -157,12 +157,12 @@ static void keeps_what_is_known(void **state)
 static void json_known(void **state)
 {
     static const char *const parts[] = {
-        "\"message_s\":1e-06,\"latency_err_s\":2e-07,\"member_err_Bps\":3e+06,"
+        "\"message_s\":1e-06,\"latency_err_s\":2e-07,\"member_err_Bps\":3000000,"
         "\"compute_left\":1}",
         "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
         "\"compute_left\":0.5,\"use_lost_s\":0.002}",
         "\"ranks\":4,\"device\":\"cuda\",\"transport\":\"nccl\",\"memory_bytes\":4000000000",
-        "\"compute_type\":\"bf16\",\"memory_Bps\":6e+09,",
+        "\"compute_type\":\"bf16\",\"memory_Bps\":6000000000,",
         "\"numa_nodes\":2,\"gpus\":8,\"nics\":4,"
         "\"gpu_name\":\"NVIDIA \\\"H200\\\" #1: and others\"}",
         "\"blocks\":[],\"nics\":1}",
@@ -333,7 +333,7 @@ static void synth_refusals(void **state)
         {"4x8,", "synth: '' expected NAME=VALUE"},
         {"4x8,inter=12abc", "synth: '12abc' expected rate 0"},
         {"4x8,inter=-1GB/s", "synth: '-1GB/s' expected rate 0"},
-        {"4x8,inter=1e30", "synth: '1e30' expected rate 1 1e+18 B/s"},
+        {"4x8,inter=1e30B/s", "synth: '1e30B/s' expected rate 1 1e+18 B/s"},
         {"4x8,inter=1gbit:x", "synth: inter 'x' expected time"},
         {"4x8,inter=1gbit:2h", "synth: inter '2h' expected 3600 s"},
         {"4x8,inter=1gbit,inter=1gbit", "synth: inter twice expected"},
