@@ -12,7 +12,7 @@
  * caller says with err_prefix which option or key it was.
  */
 int num_i64(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err);
-/* Whole numbers that may carry an exponent or a power of 1000: 80e9, 1.5e3, 7B (billion), 10K. */
+/* Whole numbers, exponents and powers of 1000: 80e9, 1.5e3, 7B (billion), 10K. */
 int num_count(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err);
 int num_f64(const char *text, double lo, double hi, double *out, struct err *err);
 /* Operations per second and the like, with the same powers: 400T. */
@@ -20,8 +20,8 @@ int num_per_s(const char *text, double lo, double hi, double *out, struct err *e
 /* 4096, 80e9, 64Mi, 64M, 64K (powers of 1024), 1.5GB (powers of 1000); bytes. */
 int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err);
 /*
- * 200GB/s, 59.8MB/s, 25e9B/s (bytes per s), 500mbit, 1gbit, 400Gbit/s (bits per s); bytes per s.
- * A unit is required: one tool's bare number is bytes, another's bits.
+ * 200GB/s, 59.8MB/s, 25e9B/s (bytes per s), 500mbit, 1gbit, 400Gbit/s (bits per s); bytes
+ * per s.  A unit is required: one tool's bare number is bytes, another's bits.
  */
 int num_rate(const char *text, double *out_Bps, struct err *err);
 /* 3us, 1.5ms, 10s, 250ns, 2min, 0.5 (s); seconds. */

@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,6 +242,7 @@ static int take_predicted(struct plan_price *p, struct plan_checkpoint *c, const
         {"predicted.checkpoint_s", doc->checkpoint_s, &c->s},
     };
 
+    p->tokens_per_s = NAN; /* unknown, when absent */
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].text && /* may be absent */
             yaml_f64(y, numbers[i].key, numbers[i].text, 0, 1e30, numbers[i].to, err))

@@ -405,7 +405,7 @@ END
     chmod +x limited
     paro-plan -m "$MODELS/llama-10m.json" -i synth:2x1 --seq 32 --strategy NNN > big.yaml
     # The states need 200 MB beside the program and its libraries.
-    LIMIT=350000 refuses 2 'rank 1 ( bytes memory Cannot allocate' \
+    LIMIT=350000 refuses 2 'rank 1 ( bytes annot allocate' \
         ranks 2 ./limited paro-train big.yaml -d "$TEXT" -o new
     [ ! -e new ]
 }

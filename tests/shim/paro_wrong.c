@@ -242,7 +242,7 @@ static void check_ages(struct paro_comm *comm, const struct paro_spec *good)
     newer.more[23] = 1;
     err = (struct paro_error){0, ""};
     expect_all(paro_prepare(comm, &newer.s, &coll, &err), &err, PARO_ERROR_INPUT,
-               "does not know, expected nothing behind ");
+               "does not know, expected zeros after ");
 }
 
 /* What a run would have written is not there: nobody is told that it is. */
@@ -260,9 +260,9 @@ static void check_left(const struct paro_spec *good)
         must(paro_start(coll, in, out, &err), &err);
     paro_comm_close(comm);
     if (me == 0) {
-        expect_one(paro_test(coll, &done, &err), &err, "closed while a run");
+        expect_one(paro_test(coll, &done, &err), &err, "closed during a run");
         expect(done, "what cannot go on is done");
-        expect_one(paro_wait(coll, &err), &err, "closed while a run");
+        expect_one(paro_wait(coll, &err), &err, "closed during a run");
     }
     paro_free(coll);
 }
@@ -287,7 +287,7 @@ static void check_runs(struct paro_comm *comm, const struct paro_spec *good)
     while (me && !done) /* rank 0 has not been looked at: for it the run goes on */
         must(paro_test(a, &done, &err), &err);
     if (me == 0 && !(paro_test(a, &done, &err), done))
-        expect_one(paro_start(a, in, out, &err), &err, "a run of the handle goes on");
+        expect_one(paro_start(a, in, out, &err), &err, "a run of the handle is in progress");
     must(paro_wait(a, &err), &err);
     must(paro_run(none, NULL, NULL, &err), &err);
     /* Some ranks free before they close, some behind. */

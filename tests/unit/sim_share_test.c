@@ -109,8 +109,8 @@ static void blocks_have_ports(void **state)
     struct sim_times times;
     struct err err = {0};
 
-    assert_int_equal(topo_parse_synth(&t, "2x2x1,intra=100B/s:1s,inter=10B/s:3s,level2=8B/s:7s", &err),
-                     0);
+    assert_int_equal(
+        topo_parse_synth(&t, "2x2x1,intra=100B/s:1s,inter=10B/s:3s,level2=8B/s:7s", &err), 0);
     by_hand(&s, &t.groups, 3, ends);
     assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
     same(times.end_s[0], 10 + 7, "half of the block's port");

@@ -153,8 +153,8 @@ static void on_fabric(struct bed *b, const struct fabric *f, unsigned phases,
         snprintf(shape, sizeof shape, "%dx%d", f->g, f->m);
     else
         snprintf(shape, sizeof shape, "[%d]", f->m);
-    snprintf(text, sizeof text, "%s,intra=%.17gB/s:%.17gs,inter=%.17gB/s:%.17gs", shape, f->in_Bps,
-             f->in_s, f->out_Bps * f->m, f->out_s);
+    snprintf(text, sizeof text, "%s,intra=%.17gB/s:%.17gs,inter=%.17gB/s:%.17gs", shape,
+             f->in_Bps, f->in_s, f->out_Bps * f->m, f->out_s);
     set_up(b, text, phases, algo, 1, (int64_t)BLOCK * f->g * f->m);
 }
 
