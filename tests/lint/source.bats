@@ -154,7 +154,8 @@ wrapped() {
             $out .= "</table>\n" if /^\.El/ && pop @list;
         }
         print $out =~ s/ROWS(\d+)/$rows[$1]/gr' |
-        "$@" | col -bx | perl -CS -ne '
+        "$@" | perl -CS -ne '
+            s/.\x08|\e\[[\d;]*m//g; # bold and underlined
             if (/<table:(\d+):(\d+)>/) { ($line, $rows, @lines) = ($1, $2); next }
             push @lines, $_ if $line && /\S/ && !/^\s*<.table>/;
             next if !$line || !/^\s*<.table>/;
