@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-plan: predicts the cost of every PaRO strategy on a fabric, prints the best plan. */
+#include <string.h>
+
 #include "base/num.h"
 #include "cli/cli.h"
 #include "plan/ask.h"
@@ -10,6 +12,7 @@ enum {
     KEY_WHY,
     KEY_WHAT_IF,
     KEY_CHECK,
+    KEY_COMPARE,
     KEY_EMIT,
     KEY_TIMELINE,
     KEY_SCALE,
@@ -19,9 +22,11 @@ enum {
     KEY_STORAGE,
     KEY_ALGO,
     KEY_MEM,
+    KEY_HEADROOM,
     KEY_DEVICE,
     KEY_BATCH,
     KEY_ACCUM,
+    KEY_GLOBAL,
     KEY_SEQ,
     KEY_TRAINABLE,
     KEY_PARAM_TYPE,
@@ -45,24 +50,27 @@ struct args {
 static const struct argp_option options[] = {
     {0, 0, 0, 0, "The model, the fabric and the batch:", 1},
     {"model", 'm', "MODEL", CLI_EVERYDAY,
-     "Plan for MODEL: a config.json, a folder with one, - for standard input, or a bare number"
-     " of parameters, params=7e9",
-     0},
+     "Plan for MODEL: a config.json, a folder with one, -, or params=7e9", 0},
     {"input", 'i', "TOPO", CLI_EVERYDAY,
      "Read the fabric from TOPO: a file, synth:SPEC, such as synth:2x8, or - (default: standard"
      " input)",
      0},
     {"mem", KEY_MEM, "BYTES", CLI_EVERYDAY,
-     "Use at most BYTES of memory per rank, such as 80e9 or 64Gi (default: what the fabric"
-     " states)",
+     "Use at most BYTES of memory per rank, such as 80e9 or 64Gi (default: 90 % of what the"
+     " fabric states)",
+     0},
+    {"headroom", KEY_HEADROOM, "PERCENT", 0,
+     "Leave PERCENT of the memory that the fabric states free, for what is not counted, such as"
+     " libraries (default: 10)",
      0},
     {"micro-batch", KEY_BATCH, "B", CLI_EVERYDAY,
-     "Train on B sequences per rank in each micro-step; auto finds the fastest B that fits"
-     " (default: 1)",
+     "Train on B sequences per rank and micro-step; auto: the fastest that fits (default: 1)",
      0},
-    {"accum", KEY_ACCUM, "S", CLI_EVERYDAY,
-     "Accumulate gradients over S micro-steps per global step; auto finds the fastest S"
-     " (default: 1)",
+    {"accum", KEY_ACCUM, "S", 0,
+     "Accumulate gradients over S micro-steps per step (default: 1)", 0},
+    {"global-batch", KEY_GLOBAL, "COUNT", CLI_EVERYDAY,
+     "Train on COUNT sequences per step, or tokens, such as 4Mtokens: sets --micro-batch and"
+     " --accum",
      0},
     {"seq", KEY_SEQ, "T", CLI_EVERYDAY,
      "Train on sequences of T tokens (default: 256, or the model's maximum if that is less)",
@@ -81,6 +89,8 @@ static const struct argp_option options[] = {
      "Compare the log of a run with PLAN, to see how good the prediction was (default:"
      " plan.yaml next to the log)",
      0},
+    {"compare", KEY_COMPARE, 0, 0,
+     "Compare two plans: the settings in which they differ, and their predictions", 0},
     {"emit", KEY_EMIT, "TARGET", 0,
      "Print settings for another tool, with the nearest strategy that it can run; TARGET is"
      " deepspeed, fsdp or megatron",
@@ -154,7 +164,7 @@ static const struct argp_option options[] = {
 static error_t ask_for(struct args *a, enum plan_ask_what what)
 {
     if (a->ask.what != PLAN_ASK_PLAN && a->ask.what != what)
-        return cli_usage(&a->cli, "--list, --why, --what-if, --check, --emit, "
+        return cli_usage(&a->cli, "--list, --why, --what-if, --check, --compare, --emit, "
                                   "--scale and --timeline, expected one of them");
     a->ask.what = what;
     return 0;
@@ -176,6 +186,8 @@ static error_t parse_answer(struct args *a, int key, char *arg)
     case KEY_CHECK:
         ask->log = arg;
         return ask_for(a, PLAN_ASK_CHECK);
+    case KEY_COMPARE:
+        return ask_for(a, PLAN_ASK_COMPARE);
     case KEY_TIMELINE:
         return ask_for(a, PLAN_ASK_TIMELINE);
     case KEY_EMIT:
@@ -196,17 +208,34 @@ static error_t check_words(struct args *a)
 {
     const struct plan_ask *ask = &a->ask;
 
-    if (ask->plan && !ask->log)
-        return cli_usage(&a->cli, "'%s', expected a plan only with --check LOG", ask->plan);
+    int compare = ask->what == PLAN_ASK_COMPARE, plans = !!ask->plan[0] + !!ask->plan[1];
+
+    if (compare && plans < 2)
+        return cli_usage(&a->cli, "--compare with %d plans, expected two", plans);
+    if (plans > (compare ? 2 : ask->log ? 1 : 0))
+        return cli_usage(&a->cli,
+                         "'%s', expected plans only with --check=LOG [PLAN] and"
+                         " --compare PLAN PLAN",
+                         ask->plan[plans - 1]);
     if (ask->svg && ask->what != PLAN_ASK_SCALE && ask->what != PLAN_ASK_TIMELINE)
         return cli_usage(&a->cli, "--svg, expected it with --scale or --timeline");
     if (ask->svg && a->cli.json)
         return cli_usage(&a->cli, "--svg and --json, expected one of them");
-    if (!ask->model && !ask->log)
+    if (!ask->model && !ask->log && !compare)
         return cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
-    if (ask->log && a->searching)
-        return cli_usage(&a->cli, "--check and options of a search, expected one of them: "
-                                  "the plan states what was searched");
+    if (ask->memory_bytes && !isnan(ask->headroom))
+        return cli_usage(&a->cli, "--mem and --headroom, expected one of them");
+    if (ask->accum == 0 && !ask->global_batch)
+        return cli_usage(&a->cli, "--accum=auto, expected --global-batch with it: without a"
+                                  " bound more accumulation is always faster");
+    if (ask->global_batch && ask->micro_batch > 0 && ask->accum > 0)
+        return cli_usage(&a->cli, "--global-batch, --micro-batch and --accum, expected two of"
+                                  " them");
+    if ((ask->log || compare) && a->searching)
+        return cli_usage(&a->cli,
+                         "--%s and options of a search, expected one of them: "
+                         "the plan states what was searched",
+                         compare ? "compare" : "check");
     return 0;
 }
 
@@ -271,6 +300,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_MEM:
         return cli_check(
             &a->cli, num_bytes(arg, 1, PLAN_ASK_MEMORY_MAX, &ask->memory_bytes, err), "--mem");
+    case KEY_HEADROOM:
+        return cli_check(&a->cli, plan_ask_headroom(arg, &ask->headroom, err), "--headroom");
     case KEY_DEVICE:
         if (plan_device_parse(arg, &device, err))
             return cli_check(&a->cli, -1, "--device");
@@ -280,6 +311,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_check(&a->cli, plan_ask_batch(arg, &ask->micro_batch, err), "--micro-batch");
     case KEY_ACCUM:
         return cli_check(&a->cli, plan_ask_batch(arg, &ask->accum, err), "--accum");
+    case KEY_GLOBAL:
+        return cli_check(&a->cli, plan_ask_global(arg, ask, err), "--global-batch");
     case KEY_SEQ:
         return cli_check(&a->cli, num_i64(arg, 1, PLAN_SEQ_MAX, &ask->seq, err), "--seq");
     case KEY_TRAINABLE:
@@ -295,9 +328,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_RECOMPUTE:
         return cli_check(&a->cli, plan_ask_recompute(arg, &ask->recompute, err), "--recompute");
     case ARGP_KEY_ARG:
-        if (ask->plan)
-            return cli_usage(&a->cli, "'%s', expected no operand after '%s'", arg, ask->plan);
-        ask->plan = arg;
+        if (ask->plan[1])
+            return cli_usage(&a->cli, "'%s', expected no operand after '%s'", arg,
+                             ask->plan[1]);
+        ask->plan[ask->plan[0] != NULL] = arg;
         return 0;
     case ARGP_KEY_END:
         return check_words(a);
@@ -311,7 +345,7 @@ int main(int argc, char **argv)
     static const struct argp argp = {
         options,
         parse,
-        "\n--check=LOG [PLAN]",
+        "-m MODEL\n--check=LOG [PLAN]\n--compare PLAN PLAN",
         "Predict the cost of training under each of the 27 PaRO strategies on a fabric, and"
         " print the fastest plan that fits into memory.",
         0,
@@ -326,8 +360,8 @@ int main(int argc, char **argv)
     a.ask.json = a.cli.json;
     if (plan_ask_answer(&a.ask, stdout, note, &found, &err))
         return cli_fail(&a.cli, &err);
-    if (note[0])
-        cli_say(&a.cli, "%s", note);
+    for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
+        cli_say(&a.cli, "%s", line);
     if (found)
         return cli_finish(&a.cli, 0);
     cli_fail(&a.cli, &err);

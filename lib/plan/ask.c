@@ -4,10 +4,13 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/num.h"
 #include "plan/check.h"
+#include "plan/compare.h"
 #include "plan/fit.h"
 #include "plan/scale.h"
 #include "plan/timeline.h"
@@ -24,6 +27,40 @@ int plan_ask_batch(const char *text, int64_t *out, struct err *err)
         return err_set(err, ERR_INPUT, "'%s', expected a whole number from 1 to %d, or auto",
                        text, PLAN_BATCH_MAX);
     return 0;
+}
+
+int plan_ask_global(const char *text, struct plan_ask *ask, struct err *err)
+{
+    static const char unit[] = "tokens";
+    size_t n = strlen(text), u = sizeof unit - 1;
+    int tokens = n > u && strcmp(text + n - u, unit) == 0;
+    char *count = mem_dup(text);
+    struct err ignored;
+
+    count[tokens ? n - u : n] = 0;
+    int rc =
+        num_count(count, 1, tokens ? INT64_MAX : PLAN_BATCH_MAX, &ask->global_batch, &ignored);
+    mem_free(count);
+    ask->global_tokens = tokens;
+    return rc ? err_set(err, ERR_INPUT,
+                        "'%s', expected a number of sequences up to %d, such as 512, or of"
+                        " tokens, such as 4Mtokens",
+                        text, PLAN_BATCH_MAX)
+              : 0;
+}
+
+int plan_ask_headroom(const char *text, double *out, struct err *err)
+{
+    size_t n = strlen(text);
+    char *number = mem_dup(text);
+    double percent = 0;
+    struct err ignored;
+
+    number[n && text[n - 1] == '%' ? n - 1 : n] = 0;
+    int rc = num_f64(number, 0, 99, &percent, &ignored);
+    mem_free(number);
+    *out = percent / 100;
+    return rc ? err_set(err, ERR_INPUT, "'%s', expected a percentage from 0 to 99", text) : 0;
 }
 
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
@@ -132,6 +169,24 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
     return 0;
 }
 
+/* Of a global batch both follow that are not given; without one they are 1. */
+static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct err *err)
+{
+    int global = ask->global_batch > 0, layers = s->at.model->unit != NULL;
+
+    s->auto_batch = ask->micro_batch == 0 || (ask->micro_batch < 0 && global && layers);
+    s->auto_accum = ask->accum <= 0 && global;
+    s->at.micro_batch = ask->micro_batch > 0 ? (int)ask->micro_batch : 1;
+    s->at.accum = ask->accum > 0 ? (int)ask->accum : 1;
+    s->global_batch = ask->global_tokens ? ask->global_batch / s->at.seq : ask->global_batch;
+    if (ask->global_tokens && (s->global_batch < 1 || s->global_batch > PLAN_BATCH_MAX))
+        return err_set(err, ERR_INPUT,
+                       "--global-batch: %" PRId64 " tokens are %" PRId64
+                       " sequences of %d, expected from 1 to %d",
+                       ask->global_batch, s->global_batch, s->at.seq, PLAN_BATCH_MAX);
+    return 0;
+}
+
 static int set_search(struct plan_search *s, const struct plan_ask *ask,
                       const struct plan_boundaries *groups, const struct model *model,
                       struct err *err)
@@ -139,8 +194,6 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     *s = (struct plan_search){
         .groups = groups,
         .storage_Bps = ask->storage_Bps,
-        .auto_batch = ask->micro_batch == 0,
-        .auto_accum = ask->accum == 0,
         .auto_keep = ask->keep == PLAN_ASK_AUTO,
         .auto_recompute = ask->recompute == PLAN_ASK_AUTO,
         .fixed = ask->fixed,
@@ -162,11 +215,23 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     s->at.buckets = (int)ask->buckets;
     s->at.keep = ask->keep > 0 ? ask->keep : 0;
     s->at.recompute = ask->recompute > 0;
-    s->at.micro_batch = ask->micro_batch ? (int)ask->micro_batch : 1;
-    s->at.accum = ask->accum ? (int)ask->accum : 1;
+    s->at.memory_bytes *= 1 - (isnan(ask->headroom) ? PLAN_ASK_HEADROOM : ask->headroom);
     if (ask->memory_bytes)
         s->at.memory_bytes = (double)ask->memory_bytes;
-    return set_by_model(&s->at, ask, err);
+    return set_by_model(&s->at, ask, err) || set_batch(s, ask, err) ? -1 : 0;
+}
+
+/* Adds a line. */
+static void add_note(char note[PLAN_NOTE], const char *format, ...)
+{
+    size_t n = strlen(note);
+    va_list args;
+
+    va_start(args, format);
+    if (n)
+        note[n++] = '\n';
+    vsnprintf(note + n, PLAN_NOTE - n, format, args);
+    va_end(args);
 }
 
 /*
@@ -188,26 +253,41 @@ static int check_measured(struct plan_case *c, const struct plan_ask *ask, const
                        " bytes per rank) is that of its %s, expected --mem",
                        is, t->memory_bytes, of);
     snprintf(c->rates_of, sizeof c->rates_of, "%s %s", of, dtype_name(t->compute_type));
-    snprintf(
-        note, PLAN_NOTE,
+    add_note(
+        note,
         "the fabric was measured on %s in %s; times on %s in %s are predicted with those rates",
         of, dtype_name(t->compute_type), is, dtype_name(c->compute_type));
     return 0;
 }
 
-/* What the fabric does not say, and the answer needs. */
+/* What the fabric or the model does not state, and the answer needs. */
 static void note_unknown(const struct plan_case *c, char note[PLAN_NOTE])
 {
-    int memory = c->memory_bytes <= 0, flops = c->model->unit && !(c->topo->flops > 0);
+    const char *memory = c->memory_bytes <= 0 ? "memory per rank (--mem)"
+                         : !c->model->unit    ? "activations (a bare number of parameters)"
+                                              : NULL;
+    int flops = !(c->topo->flops > 0);
 
     if (memory || flops)
-        snprintf(
-            note, PLAN_NOTE, "unknown: %s%s%s",
-            memory ? "memory per rank (--mem), so nothing is known to fit" : "",
-            memory && flops ? "; " : "",
-            flops ? "compute rate (paro-topo -m MODEL, or synth:...,flops=), so times are of "
-                    "communication alone"
-                  : "");
+        add_note(note, "unknown: %s%s%s%s", memory ? memory : "",
+                 memory ? ", so nothing is known to fit" : "", memory && flops ? "; " : "",
+                 flops ? "compute rate (paro-topo -m MODEL, or synth:...,flops=), so times are "
+                         "of communication alone"
+                       : "");
+}
+
+/* A global batch that the ranks do not share equally. */
+static void note_batch(const struct plan_search *s, char note[PLAN_NOTE])
+{
+    const struct plan_case *c = &s->at;
+    int64_t ranks = plan_search_whole(s)->groups.ranks;
+    int64_t is = ranks * c->micro_batch * c->accum;
+
+    if (s->global_batch && is != s->global_batch)
+        add_note(note,
+                 "a global batch of %" PRId64 " sequences (%" PRId64 " ranks x %d x %d) instead"
+                 " of %" PRId64,
+                 is, ranks, c->micro_batch, c->accum, s->global_batch);
 }
 
 /* Moves the model into the plan. */
@@ -264,7 +344,8 @@ static void print_answer(const struct plan_search *s, const struct plan_advice *
         if (s->best >= 0)
             (ask->json ? plan_emit_json : plan_emit)(s, ask->target, out);
         return;
-    case PLAN_ASK_CHECK: /* has neither model nor fabric */
+    case PLAN_ASK_CHECK: /* have neither model nor fabric */
+    case PLAN_ASK_COMPARE:
         return;
     case PLAN_ASK_WHAT_IF:
         plan_what_if(s, &changes);
@@ -277,13 +358,27 @@ static int answer_check(const struct plan_ask *ask, FILE *out, int *found, struc
 {
     struct plan_check check;
 
-    if (plan_check(ask->log, ask->plan, &check, err))
+    if (plan_check(ask->log, ask->plan[0], &check, err))
         return -1;
     (ask->json ? plan_check_print_json : plan_check_print)(&check, out);
     *found = !check.differs;
     if (!*found)
         plan_check_refuse(&check, err);
     return 0;
+}
+
+static int answer_compare(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
+{
+    struct plan p[2] = {0};
+    int rc =
+        plan_read(&p[0], ask->plan[0], err) || plan_read(&p[1], ask->plan[1], err) ? -1 : 0;
+
+    if (rc == 0)
+        (ask->json ? plan_compare_print_json : plan_compare_print)(p, ask->plan, out);
+    *found = 1;
+    plan_release(&p[0]);
+    plan_release(&p[1]);
+    return rc;
 }
 
 static int answer_scale(const struct plan_ask *ask, const struct plan_search *asked, FILE *out,
@@ -338,6 +433,8 @@ static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
     if (rc == 0)
         rc = ask->what == PLAN_ASK_SCALE ? answer_scale(ask, &s, out, found, err)
                                          : answer_search(ask, &s, model, out, found, err);
+    if (rc == 0 && ask->what != PLAN_ASK_SCALE)
+        note_batch(&s, note);
     if (rc || !*found)
         note[0] = 0; /* the error says what is wrong */
     plan_boundaries_release(&groups);
@@ -353,6 +450,8 @@ int plan_ask_answer(const struct plan_ask *ask, FILE *out, char note[PLAN_NOTE],
     note[0] = 0;
     if (ask->what == PLAN_ASK_CHECK)
         return answer_check(ask, out, found, err);
+    if (ask->what == PLAN_ASK_COMPARE)
+        return answer_compare(ask, out, found, err);
     if (strcmp(ask->model, "-") == 0 && strcmp(ask->topo, "-") == 0)
         return err_set(err, ERR_INPUT,
                        "both the model and the fabric from standard input, "

@@ -23,14 +23,14 @@ static struct plan_search least_of(const struct plan_search *s)
 {
     struct plan_search least = *s;
 
-    if (s->auto_batch)
+    if (s->auto_batch && (s->auto_accum || !s->global_batch)) {
         least.at.micro_batch = 1;
-    if (s->auto_accum)
-        least.at.accum = 1;
+        least.auto_batch = 0;
+    }
     if (s->auto_keep)
         least.at.keep = 0;
     least.at.recompute |= s->auto_recompute;
-    least.auto_batch = least.auto_accum = least.auto_keep = least.auto_recompute = 0;
+    least.auto_keep = least.auto_recompute = 0;
     return least;
 }
 
@@ -49,7 +49,7 @@ static struct trial search_on(const struct plan_search *least, int level, int gr
     topo_grow(plan_search_whole(least), groups, &topo);
     plan_boundaries_init(&one, &topo, level, &ignored); /* as many levels as before */
     s.groups = &one;
-    plan_search(&s, &ignored); /* asks for no batch: it has a measure */
+    plan_search(&s, &ignored); /* each rank has a sequence, and a micro-batch is not searched */
     const struct plan_price *p = &s.list[s.best >= 0 ? s.best : s.closest];
     struct trial t = {.fit = {.fits = s.best >= 0,
                               .groups = groups,
@@ -77,15 +77,11 @@ static double groups_for(const struct trial *a, const struct trial *b, int i, do
 static double groups_seen(const struct plan_search *least, const struct trial *a,
                           const struct trial *b, double memory)
 {
-    struct plan_strategy only = least->strategy;
     double fewest = INFINITY;
 
-    for (int i = 0; i < PLAN_STRATEGIES; i++) {
-        struct plan_strategy s = plan_strategy_at(i);
-        if (!least->fixed ||
-            (s.params == only.params && s.grads == only.grads && s.optimizer == only.optimizer))
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        if (plan_search_allows(least, i))
             fewest = fmin(fewest, groups_for(a, b, i, memory));
-    }
     return fewest;
 }
 
@@ -104,7 +100,8 @@ static void halve(const struct plan_search *least, int level, int lo, struct pla
 static struct plan_fit fit_at(const struct plan_search *least, int level)
 {
     const struct groups *g = &plan_search_whole(least)->groups;
-    int most = (int)((int64_t)GROUPS_RANKS_MAX / g->ranks * g->count);
+    int64_t ranks = least->global_batch ? least->global_batch : GROUPS_RANKS_MAX;
+    int most = (int)(ranks / g->ranks * g->count);
     double memory = least->at.memory_bytes;
     struct trial before = {.fit.groups = 0}, now = search_on(least, level, 1);
 

@@ -37,15 +37,16 @@ static const char *number(char text[16], double v)
     return text;
 }
 
-static int by_time(const void *a, const void *b)
+/* Best first, as the search chooses. */
+static int by_merit(const void *a, const void *b)
 {
     const struct plan_price *x = *(const struct plan_price *const *)a;
     const struct plan_price *y = *(const struct plan_price *const *)b;
 
     if (x->feasible != y->feasible)
         return y->feasible - x->feasible;
-    if (plan_price_less(x->step_s, y->step_s) || plan_price_less(y->step_s, x->step_s))
-        return x->step_s < y->step_s ? -1 : 1;
+    if (plan_price_better(x, y) || plan_price_better(y, x))
+        return plan_price_better(x, y) ? -1 : 1;
     return (x > y) - (x < y); /* the fixed order */
 }
 
@@ -54,7 +55,7 @@ void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],
 {
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         order[i] = &list[i];
-    qsort(order, PLAN_STRATEGIES, sizeof *order, by_time);
+    qsort(order, PLAN_STRATEGIES, sizeof *order, by_merit);
 }
 
 /* Of the other boundaries the best, beside that of the chosen one. */
@@ -105,19 +106,20 @@ void plan_list_title(const struct plan_search *s, FILE *out)
     fprintf(out, "%s parameters, groups %s", units_count(&params, (double)m->params), shape);
     if (plan_search_level(s) >= 0)
         fprintf(out, ", level %d", plan_search_level(s));
-    fprintf(out, ", memory %s per rank",
+    fprintf(out, ", memory %s",
             c->memory_bytes > 0 ? units_bytes(&limit, c->memory_bytes) : "unknown");
+    if (c->memory_bytes > 0 && c->memory_bytes < (double)c->topo->memory_bytes)
+        fprintf(out, " of %s", units_bytes(&limit, (double)c->topo->memory_bytes));
+    fputs(" per rank", out);
     if (c->device != DEVICE_CPU)
         fprintf(out, " on %s", plan_device_name(c->device));
-    if (m->unit)
-        fprintf(out, ", micro-batch %d x %d", c->micro_batch, c->seq);
-    fprintf(out, ", accum %d", c->accum);
+    fprintf(out, ", micro-batch %d x %d, accum %d", c->micro_batch, c->seq, c->accum);
     if (c->keep >= PLAN_KEEP_ALL)
         fputs(", keep all", out);
     else if (c->keep)
         fprintf(out, ", keep %d", c->keep);
     fputs(c->recompute ? ", recomputed\n" : "\n", out);
-    if (m->unit && !(c->topo->flops > 0))
+    if (!(c->topo->flops > 0))
         fputs("the fabric has no compute rate: times are communication only\n", out);
     put_others(s, out);
     put_checkpoint(s, out);
@@ -186,11 +188,15 @@ static void put_row(const struct plan_search *s, const struct plan_price *p,
     fprintf(out, " %8s", number(text, p->slow_bytes / c->slow.unit));
     fprintf(out, " %8s", number(text, p->fast_bytes / c->fast.unit));
     fprintf(out, " %8s", number(text, p->step_s / c->time.unit));
-    if (p->tokens_per_s > 0)
-        fprintf(out, " %9.0f", p->tokens_per_s);
+    if (isnan(p->tokens_per_s))
+        fprintf(out, " %9s", "?");
     else
-        fprintf(out, " %9s", isnan(p->tokens_per_s) ? "?" : "-");
-    fprintf(out, " %-4s %s\n", s->at.memory_bytes <= 0 ? "?" : p->feasible ? "yes" : "no", by);
+        fprintf(out, " %9.0f", p->tokens_per_s);
+    fprintf(out, " %-4s %s\n",
+            !p->feasible                   ? "no"
+            : plan_known_to_fit(&s->at, p) ? "yes"
+                                           : "?",
+            by);
 }
 
 void plan_search_print(const struct plan_search *s, FILE *out)
@@ -202,7 +208,8 @@ void plan_search_print(const struct plan_search *s, FILE *out)
     plan_list_title(s, out);
     put_head(&c, out);
     for (int i = 0; i < PLAN_STRATEGIES; i++)
-        put_row(s, order[i], &c, out);
+        if (plan_search_allows(s, (int)(order[i] - s->list)))
+            put_row(s, order[i], &c, out);
 }
 
 static void json_row(struct jout *j, const struct plan_search *s, const struct plan_price *p)
@@ -221,9 +228,14 @@ static void json_row(struct jout *j, const struct plan_search *s, const struct p
     jout_close(j, '}');
 }
 
+int plan_known_to_fit(const struct plan_case *c, const struct plan_price *p)
+{
+    return p->feasible && c->memory_bytes > 0 && c->model->unit;
+}
+
 void plan_put_feasible(struct jout *j, const struct plan_case *c, const struct plan_price *p)
 {
-    if (c->memory_bytes > 0)
+    if (!p->feasible || plan_known_to_fit(c, p))
         jout_bool(j, "feasible", p->feasible);
     else
         jout_null(j, "feasible");
@@ -291,7 +303,8 @@ void plan_search_print_json(const struct plan_search *s, const struct plan_advic
         plan_put_advice(&j, advice);
     jout_open(&j, "strategies", '[');
     for (int i = 0; i < PLAN_STRATEGIES; i++)
-        json_row(&j, s, &s->list[i]);
+        if (plan_search_allows(s, i))
+            json_row(&j, s, &s->list[i]);
     jout_close(&j, ']');
     jout_close(&j, '}');
 }

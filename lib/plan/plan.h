@@ -28,10 +28,13 @@ struct plan_search {
     const struct plan_boundaries *groups;
     int boundary;                             /* found: number in `groups` */
     struct plan_found found[PLAN_BOUNDARIES]; /* of each of `groups`; of the one without */
-    int auto_batch, auto_accum;               /* search powers of two up to PLAN_SEARCH_MAX */
-    int auto_keep;                            /* search 0, powers of two, and all */
-    int auto_recompute;                       /* search without and with it */
-    int fixed;                                /* 1: only `strategy` */
+    int64_t global_batch; /* sequences of a step, 1 or more a rank; each has an equal part,
+                             rounded down; 0: not given */
+    int auto_batch;     /* search divisors of that part, or powers of two to PLAN_SEARCH_MAX */
+    int auto_accum;     /* with global_batch: it follows */
+    int auto_keep;      /* search 0, powers of two, and all */
+    int auto_recompute; /* search without and with it */
+    int fixed;          /* 1: only `strategy` */
     struct plan_strategy strategy;
     struct plan_price list[PLAN_STRATEGIES];
     int best;           /* index, or -1: nothing fits */
@@ -42,8 +45,10 @@ struct plan_search {
 
 enum { PLAN_SEARCH_MAX = 64 };
 
-/* ERR_INPUT for a search that has no measure (auto_batch without tokens). */
+/* ERR_INPUT: auto_batch without activations; global_batch below the number of ranks. */
 int plan_search(struct plan_search *s, struct err *err);
+/* Whether strategy i of the list is searched: all are, or only `strategy`. */
+int plan_search_allows(const struct plan_search *s, int i);
 /* Where the groups found end: a boundary, or -1 where the fabric has but one. */
 int plan_search_level(const struct plan_search *s);
 /* The fabric with all its levels. */

@@ -54,9 +54,7 @@ static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
 static void price_one(const struct plan_case *c, const struct plan_tally *t, int walk,
                       struct plan_price *p)
 {
-    double tokens = c->model->unit
-                        ? (double)c->micro_batch * c->seq * c->accum * t->layout.groups.ranks
-                        : 0;
+    double tokens = (double)c->micro_batch * c->seq * c->accum * t->layout.groups.ranks;
     struct plan_bill b = bill_of(c, t, p);
     struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
     int found = 0;
@@ -78,10 +76,7 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t, int
         found = 1;
     }
     mem_free(work);
-    if (c->model->unit && !(c->topo->flops > 0))
-        p->tokens_per_s = NAN;
-    else
-        p->tokens_per_s = p->step_s > 0 ? tokens / p->step_s : 0;
+    p->tokens_per_s = c->topo->flops > 0 ? tokens / p->step_s : NAN;
     plan_footprint(c, t, p);
 }
 

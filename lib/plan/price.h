@@ -35,7 +35,7 @@ struct plan_price { /* of one strategy */
     double slow_rank_bytes; /* across groups, of the rank that sends most: the paper's table */
     double fast_bytes;      /* inside its group, sent by the rank that sends most */
     double compute_s, comm_s, step_s; /* predicted; step_s as the engine really overlaps */
-    double tokens_per_s; /* 0: no tokens (params=...); NAN: the compute rate is unknown */
+    double tokens_per_s;              /* NAN: the compute rate is unknown */
     int feasible;
     int dominated_by; /* index into the list of 27, or -1 */
 };
@@ -81,7 +81,7 @@ struct plan_case {
     int64_t chunk_bytes;
     enum device_kind device;      /* that the ranks compute on: whose memory is counted */
     char rates_of[PLAN_RATES_OF]; /* what the fabric was measured with, where it is another */
-    double memory_bytes;          /* limit of a rank; 0: none known, everything fits */
+    double memory_bytes;          /* limit of a rank; 0: unknown */
     double slow_rate; /* times the rates of the slow tier, as if the fabric had others */
     unsigned free;    /* 1 << term: as if that took no time */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/jout.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "base/units.h"
 #include "plan/tally.h"
@@ -30,18 +31,20 @@ int plan_scale_parse(const char *text, int *from, int *to, struct err *err)
     return 0;
 }
 
-/* As many whole groups as the ranks allow. */
-static int grow(struct topo *to, const struct topo *from, int ranks, struct err *err)
+/* So many ranks: the last group may have fewer than the fabric's. */
+static void grow(struct topo *to, const struct topo *from, int ranks)
 {
-    int g = from->groups.count, count = 0, sum = 0;
+    int g = from->groups.count, count = 0, r = 0;
+    int *group_of = mem_new((size_t)ranks, sizeof *group_of);
+    struct topo whole;
 
-    while (sum + from->groups.members[count % g] <= ranks)
-        sum += from->groups.members[count++ % g];
-    if (count == 0)
-        return err_set(err, ERR_INPUT, "%d ranks, expected at least the %d of a group", ranks,
-                       from->groups.members[0]);
-    topo_grow(from, count, to);
-    return 0;
+    for (; r < ranks; count++)
+        for (int j = 0; j < from->groups.members[count % g] && r < ranks; j++)
+            group_of[r++] = count;
+    topo_grow(from, count, &whole);
+    topo_some(&whole, ranks, group_of, to);
+    topo_release(&whole);
+    mem_free(group_of);
 }
 
 static int run_point(struct plan_scale *s, const struct plan_search *asked, int ranks,
@@ -51,8 +54,7 @@ static int run_point(struct plan_scale *s, const struct plan_search *asked, int 
     struct plan_boundaries groups;
     struct topo topo;
 
-    if (grow(&topo, plan_search_whole(asked), ranks, err))
-        return -1;
+    grow(&topo, plan_search_whole(asked), ranks);
     int rc =
         plan_boundaries_init(&groups, &topo, asked->groups ? asked->groups->asked : 0, err);
     if (rc == 0) {
@@ -78,13 +80,12 @@ int plan_scale_run(struct plan_scale *s, const struct plan_search *asked, struct
 {
     s->points = 0;
     s->survives = 0;
-    if (!asked->at.model->unit)
-        return err_set(err, ERR_INPUT,
-                       "--scale needs a model's config.json: 'params=' has no tokens");
-    for (int64_t ranks = s->from; ranks <= s->to; ranks *= 2)
+    for (int64_t ranks = s->from;; ranks = 2 * ranks < s->to ? 2 * ranks : s->to) {
         if (run_point(s, asked, (int)ranks, err))
-            return err_prefix(err, "--scale: ");
-    return 0;
+            return err_prefix(err, "--scale: %" PRId64 " ranks: ", ranks);
+        if (ranks == s->to)
+            return 0;
+    }
 }
 
 int plan_scale_found(const struct plan_scale *s)
@@ -122,7 +123,7 @@ static void put_head(const struct plan_scale *s, int batch, FILE *out)
 void plan_scale_print(const struct plan_scale *s, FILE *out)
 {
     const struct plan_search *first = &s->point[0].search;
-    int batch = first->auto_batch || first->auto_accum;
+    int batch = first->auto_batch || first->global_batch;
 
     put_head(s, batch, out);
     for (int n = 0; n < s->points; n++) {

@@ -4,15 +4,18 @@
 
 #include "plan/plan.h"
 
-enum { PLAN_SCALE_MAX = 1 << 16, PLAN_SCALE_POINTS = 17 }; /* ranks; 1, 2, 4, ... of them */
+enum {
+    PLAN_SCALE_MAX = 1 << 16,
+    PLAN_SCALE_POINTS = 17
+}; /* ranks; 1, 2, 4, ... of them, and the last */
 
 /*
- * The strategies as the fabric grows: its groups, in their order and with their ports, over and
- * over, as many whole ones as the ranks allow (blocks of groups too); what a rank computes
- * stays as it is.  All of it predicted.
+ * The strategies as the fabric grows: its groups repeated in their order and with their ports,
+ * blocks of groups too; the last group has the ranks that remain.  A rank's batch stays as it
+ * is, or with a global batch the step's does.  All predicted.
  */
 struct plan_scale {
-    int from, to; /* ranks: from, twice as many, ... up to `to` */
+    int from, to; /* ranks: from, twice as many, ..., to */
     int points;
     struct plan_scale_point {
         int ranks, groups;

@@ -88,7 +88,7 @@ static void put_titles(struct svg *svg, const struct plan_scale *s, const char *
     int n = snprintf(text, sizeof text, "%s of %s parameters, %d tokens per sequence, ",
                      first->at.model->family,
                      units_count(&params, (double)first->at.model->params), first->at.seq);
-    if (first->auto_batch || first->auto_accum)
+    if (first->auto_batch || first->global_batch)
         snprintf(text + n, sizeof text - (size_t)n, "batch searched; predicted, not measured");
     else
         snprintf(text + n, sizeof text - (size_t)n,

@@ -5,6 +5,7 @@
  */
 #include "plan/plan.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
     };
 }
 
-static int allowed(const struct plan_search *s, int i)
+int plan_search_allows(const struct plan_search *s, int i)
 {
     struct plan_strategy a = plan_strategy_at(i), b = s->strategy;
 
@@ -47,7 +48,7 @@ static unsigned all_allowed(const struct plan_search *s)
     unsigned of = 0;
 
     for (int i = 0; i < PLAN_STRATEGIES; i++)
-        of |= (unsigned)allowed(s, i) << i;
+        of |= (unsigned)plan_search_allows(s, i) << i;
     return of;
 }
 
@@ -87,7 +88,7 @@ static void choose(struct plan_search *s, const struct plan_tally *t)
     s->best = s->closest = -1;
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         const struct plan_price *p = &s->list[i];
-        if (!allowed(s, i))
+        if (!plan_search_allows(s, i))
             continue;
         if (s->closest < 0 || p->memory.total < s->list[s->closest].memory.total)
             s->closest = i;
@@ -201,21 +202,52 @@ static double limit_s(const struct plan_search *now, const struct plan_search *k
     return step_s / kept->at.micro_batch / kept->at.accum * now->at.micro_batch * now->at.accum;
 }
 
+/*
+ * The batch of a rank after `c`'s, or the first (c->micro_batch 0): 0 where there is none.  A
+ * given micro-batch or accum takes the nearest of the other.
+ */
+static int next_batch(const struct plan_search *s, struct plan_case *c)
+{
+    int64_t part = s->global_batch / c->topo->groups.ranks, b = c->micro_batch;
+
+    if (!s->auto_batch && !s->auto_accum) {
+        c->micro_batch = s->at.micro_batch;
+        return b == 0;
+    }
+    if (!s->global_batch) {
+        c->micro_batch = b ? 2 * (int)b : 1;
+        return c->micro_batch <= PLAN_SEARCH_MAX;
+    }
+    if (!s->auto_batch || !s->auto_accum) {
+        int given = s->auto_batch ? s->at.accum : s->at.micro_batch;
+        int other = part < given ? 1 : (int)((part + given / 2) / given);
+        c->micro_batch = s->auto_batch ? other : given;
+        c->accum = s->auto_batch ? given : other;
+        return b == 0;
+    }
+    do
+        b++;
+    while (b <= part && part % b);
+    c->micro_batch = (int)b;
+    c->accum = (int)(part / b);
+    return b <= part;
+}
+
 /* All batches for `now`, whose other choices are made. */
 static void try_batches(struct plan_search *now, const struct plan_tally *t,
                         struct plan_search *kept, int *found)
 {
-    for (int b = 0; b == 0 || (now->auto_batch && 1 << b <= PLAN_SEARCH_MAX); b++) {
-        for (int a = 0; a == 0 || (now->auto_accum && 1 << a <= PLAN_SEARCH_MAX); a++) {
-            now->at.micro_batch = now->auto_batch ? 1 << b : now->at.micro_batch;
-            now->at.accum = now->auto_accum ? 1 << a : now->at.accum;
-            plan_price_fastest(&now->at, t, all_allowed(now), limit_s(now, kept, *found),
-                               now->list);
-            choose(now, t);
-            if (!(*found)++ || is_ahead(now, kept))
-                *kept = *now;
-        }
+    const struct plan_search asked = *now;
+
+    now->at.micro_batch = 0;
+    while (next_batch(&asked, &now->at)) {
+        plan_price_fastest(&now->at, t, all_allowed(now), limit_s(now, kept, *found),
+                           now->list);
+        choose(now, t);
+        if (!(*found)++ || is_ahead(now, kept))
+            *kept = *now;
     }
+    now->at = asked.at;
 }
 
 /* Of equal ones the first: without recomputing, few kept, small batches. */
@@ -283,6 +315,11 @@ int plan_search(struct plan_search *s, struct err *err)
         return err_set(err, ERR_INPUT,
                        "a search for the micro-batch needs a model's config.json: "
                        "'params=' has no activations");
+    if (s->global_batch && s->global_batch < topo_of(s, 0)->groups.ranks)
+        return err_set(err, ERR_INPUT,
+                       "a global batch of %" PRId64 " sequences, expected at least one for each"
+                       " of %d ranks",
+                       s->global_batch, topo_of(s, 0)->groups.ranks);
     for (int i = 0; i < boundaries_of(&asked); i++) {
         struct plan_tally *t = tallies_at(&asked, &i, 1);
         take_boundary(s, &asked, i, t, 1);

@@ -128,6 +128,8 @@ void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c);
 /* "group_level", nothing where the fabric has one boundary; "boundaries" beside it. */
 void plan_put_level(struct jout *j, int level);
 /* null where no memory is known that it could fit into. */
+/* Whether it fits for sure: the limit is known, and the activations are. */
+int plan_known_to_fit(const struct plan_case *c, const struct plan_price *p);
 void plan_put_feasible(struct jout *j, const struct plan_case *c, const struct plan_price *p);
 void plan_put_boundaries(struct jout *j, const struct plan_search *s);
 /* a < b by more than the rounding of sums. */

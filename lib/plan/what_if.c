@@ -155,7 +155,7 @@ void plan_what_if(const struct plan_search *s, struct plan_changes *out)
         {ceil(memory / PLAN_WHAT_IF_TIMES), floor(memory * PLAN_WHAT_IF_TIMES)}};
     for (int dial = 0; dial < PLAN_DIALS; dial++) {
         struct probe p = {s, tally, out, (enum plan_dial)dial};
-        if (dial == PLAN_DIAL_ACCUM && s->auto_accum)
+        if (dial == PLAN_DIAL_ACCUM && s->global_batch)
             continue;
         for (int more = 0; more < 2; more++) {
             out->of[dial][more].bound = bounds[dial][more];
@@ -197,7 +197,8 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
 
     fprintf(out, "%-18s ", names[dial][more]);
     if (!c->searched) {
-        fputs(dial == PLAN_DIAL_ACCUM ? "searched\n" : "no known limit\n", out);
+        fputs(dial == PLAN_DIAL_ACCUM ? "fixed by the global batch\n" : "no known limit\n",
+              out);
         return;
     }
     if (!c->found) {

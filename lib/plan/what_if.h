@@ -14,7 +14,7 @@ enum plan_dial {
 
 /* The dial turned one way from where it stands, and the first change of the winner there. */
 struct plan_change {
-    int searched; /* 0: the search has chosen this itself (accum auto) */
+    int searched; /* 0: a global batch fixes it */
     double bound; /* looked at so far */
     int found;
     double at;  /* the nearest value from which on another wins */

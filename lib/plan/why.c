@@ -14,7 +14,9 @@
 #include "base/units.h"
 #include "plan/tally.h"
 
-static const char *const terms[PLAN_TERMS] = {"slow link", "fast link", "compute", "update"};
+/* What a faster network, more compute or a more sharded optimizer would shorten. */
+static const char *const terms[PLAN_TERMS] = {"slow tier", "fast tier", "compute",
+                                              "optimizer step"};
 static const char *const keys[PLAN_BINDINGS] = {
     "slow", "fast", "compute", "update", "memory", "together", "tie", "choice", NULL};
 
@@ -97,9 +99,19 @@ static void put_margin(const struct plan_search *s, const struct plan_why *w, FI
         return;
     }
     double by = 100 * margin(s, w);
-    plan_strategy_name(s->list[w->second].strategy, second);
-    fprintf(out, "%.1f %% %s %s, the %s\n", fabs(by), by < 0 ? "behind" : "ahead of", second,
-            by < 0 ? "best" : "second");
+    const struct plan_price *best = &s->list[s->best], *next = &s->list[w->second];
+    plan_strategy_name(next->strategy, second);
+    if (!plan_price_less(best->step_s, next->step_s) &&
+        !plan_price_less(next->step_s, best->step_s))
+        fprintf(out, "as fast as %s, %s\n", second,
+                plan_price_less(best->memory.total, next->memory.total) ? "with less memory"
+                : plan_price_less(best->slow_bytes, next->slow_bytes)
+                    ? "with fewer slow bytes"
+                    : "and first in the list");
+    else
+        fprintf(out, "%s%.1f %% %s %s, the %s\n", fabs(by) < 0.1 ? "less than " : "",
+                fmax(fabs(by), 0.1), by < 0 ? "behind" : "ahead of", second,
+                by < 0 ? "best" : "second");
 }
 
 static void put_memory(const struct plan_search *s, int i, const struct plan_reason *r,
@@ -121,6 +133,24 @@ static void put_tie(const struct plan_search *s, int i, FILE *out)
             plan_price_less(best->memory.total, p->memory.total) ? "but needs more memory"
             : plan_price_less(best->slow_bytes, p->slow_bytes)   ? "but sends more slow bytes"
                                                                  : "as large: comes later");
+}
+
+/* "slow tier 35.3 GiB (best: 23.5 GiB): ", how much of it there is. */
+static void put_term(const struct plan_price *p, const struct plan_price *best,
+                     enum plan_term term, FILE *out)
+{
+    const double its[PLAN_TERMS] = {p->slow_bytes, p->fast_bytes, p->compute_s,
+                                    p->memory.optimizer};
+    const double least[PLAN_TERMS] = {best->slow_bytes, best->fast_bytes, best->compute_s,
+                                      best->memory.optimizer};
+    const char *(*text)(struct units *, double) =
+        term == PLAN_COMPUTE ? units_time : units_bytes;
+    int same =
+        !plan_price_less(its[term], least[term]) && !plan_price_less(least[term], its[term]);
+    struct units a, b;
+
+    fprintf(out, "%s %s (best: %s): ", terms[term], text(&a, its[term]),
+            same ? "the same" : text(&b, least[term]));
 }
 
 static void put_because(const struct plan_search *s, const struct plan_why *w, int i, FILE *out)
@@ -149,10 +179,11 @@ static void put_because(const struct plan_search *s, const struct plan_why *w, i
     }
     double left = r->behind_without_s[r->binding];
     double step_s = s->list[s->best].step_s;
+    put_term(&s->list[i], &s->list[s->best], (enum plan_term)r->binding, out);
     if (!plan_price_less(step_s, step_s + fabs(left)))
-        fprintf(out, "%s: without it as fast\n", terms[r->binding]);
+        fputs("without it as fast\n", out);
     else
-        fprintf(out, "%s: without it %s %s\n", terms[r->binding], units_time(&u, fabs(left)),
+        fprintf(out, "without it %s %s\n", units_time(&u, fabs(left)),
                 left < 0 ? "ahead" : "behind");
 }
 

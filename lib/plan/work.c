@@ -86,7 +86,7 @@ static double update_s(const struct plan_bill *b, int span)
     double grads = plan_shard_of(b->tally, s.grads, elems), bytes;
     struct layout_moves moves;
 
-    if (!c->model->unit || !(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
+    if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
         return 0;
     /* For the norm, for the update; and cleared. */
     bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
@@ -106,16 +106,18 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     struct layout_moves moves;
 
     *out = (struct plan_work){.update_s = update_s(b, span)};
-    if (!c->model->unit || !(c->topo->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
+    if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
         return;
     enum use use = use_of(c->model, visit);
-    double flops = use_flops(b, use, 0), part = elems > 0 ? trained / elems : 0;
-    out->forward_s = flops_s(b, flops) +
-                     plan_memory_s(b, read + F32_BYTES * rows * use_numbers(c->model, use, 0));
+    int layers = c->model->unit != NULL; /* else each parameter is multiplied by each token */
+    double flops = layers ? use_flops(b, use, 0) : 2 * rows * elems;
+    double there = layers ? use_numbers(c->model, use, 0) : 0;
+    double back = layers ? use_numbers(c->model, use, 1) : 0;
+    double part = elems > 0 ? trained / elems : 0;
+    out->forward_s = flops_s(b, flops) + plan_memory_s(b, read + F32_BYTES * rows * there);
     /* Gradients of activations, and of the weights that are trained. */
     out->backward_s = flops_s(b, flops * (1 + part));
-    out->backward_s +=
-        plan_memory_s(b, read + F32_BYTES * rows * use_numbers(c->model, use, 1));
+    out->backward_s += plan_memory_s(b, read + F32_BYTES * rows * back);
     if (c->recompute)
         out->backward_s += flops_s(b, use_flops(b, use, 1));
     /* A gradient apart is read, written elsewhere or added, and cleared. */
@@ -136,7 +138,7 @@ static double gather_lost_s(const struct plan_bill *b)
     struct layout_moves moves;
     double lost = 0;
 
-    if (!plan_traffic_moves(b, PLAN_GATHER, &moves) || !b->at->model->unit || !(t->flops > 0) ||
+    if (!plan_traffic_moves(b, PLAN_GATHER, &moves) || !(t->flops > 0) ||
         plan_is_free(b, PLAN_COMPUTE))
         return 0;
     int across = moves.gather_across && b->tally->layout.groups.count > 1;

@@ -54,6 +54,14 @@ const char *topo_device_name(enum topo_device device)
     return device == TOPO_CUDA ? "cuda" : "cpu";
 }
 
+int topo_device_parse(const char *text, enum topo_device *out, struct err *err)
+{
+    *out = strcmp(text, "cuda") == 0 ? TOPO_CUDA : TOPO_CPU;
+    if (strcmp(text, topo_device_name(*out)))
+        return err_set(err, ERR_INPUT, "'%s', expected cpu or cuda", text);
+    return 0;
+}
+
 const char *topo_transport_name(enum topo_transport transport)
 {
     return transport == TOPO_OVER_NCCL ? "nccl" : "mpi";

@@ -118,7 +118,8 @@ enum topo_format {
     TOPO_NCCL,     /* of a machine, not of a fabric: topo_export_nccl() prints it */
     TOPO_FORMATS
 };
-const char *topo_device_name(enum topo_device device);          /* "cpu", "cuda" */
+const char *topo_device_name(enum topo_device device); /* "cpu", "cuda" */
+int topo_device_parse(const char *text, enum topo_device *out, struct err *err);
 const char *topo_transport_name(enum topo_transport transport); /* "mpi", "nccl" */
 int topo_parse_format(const char *text, enum topo_format *format, struct err *err);
 int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct err *err);
@@ -144,7 +145,6 @@ double topo_usual_port_Bps(const struct topo *t); /* the median of all ports, bo
 double topo_slow_Bps(const struct topo *t, int k, double usual_Bps);
 
 int topo_pair_level(const struct topo *t, int a, int b); /* where they meet; 0: one group */
-
 char *topo_ranks_text(const struct topo *t, int k); /* "0-7", "0,2,4"; owned by the caller */
 
 #endif

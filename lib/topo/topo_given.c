@@ -75,8 +75,9 @@ static int fail_word(const char *word, int levels, int links, struct err *err)
         snprintf(further, sizeof further, "level2, ");
     if (levels > 3)
         snprintf(further, sizeof further, "level2 to level%d, ", levels - 1);
-    return err_set(err, ERR_INPUT, "'%s', expected intra, inter, %s%smemory or flops", word,
-                   further, links ? "nvlink, nic, " : "");
+    return err_set(err, ERR_INPUT,
+                   "'%s', expected intra, inter, %s%smemory, flops, device or compute_type",
+                   word, further, links ? "nvlink, nic, " : "");
 }
 
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err)
@@ -97,6 +98,12 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
     } else if (strcmp(word, "flops") == 0) {
         twice = g->flops > 0;
         rc = twice ? -1 : num_per_s(value, 1, TOPO_FLOPS_MAX, &g->flops, err);
+    } else if (strcmp(word, "device") == 0) {
+        twice = g->has_device++;
+        rc = twice ? -1 : topo_device_parse(value, &g->device, err);
+    } else if (strcmp(word, "compute_type") == 0) {
+        twice = g->has_type++;
+        rc = twice ? -1 : dtype_parse_compute(value, &g->compute_type, err);
     } else if (links && (strcmp(word, "nvlink") == 0 || strcmp(word, "nic") == 0)) {
         double *Bps = word[1] == 'v' ? &g->nvlink_Bps : &g->nic_Bps;
         twice = *Bps > 0;
@@ -209,6 +216,10 @@ int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struc
             level.has_latency = 0;
         topo_given_level(t, l, &level);
     }
+    if (g->has_device && !fill)
+        t->device = g->device;
+    if (g->has_type && !(fill && t->flops > 0))
+        t->compute_type = g->compute_type;
     if (g->memory_bytes && !(fill && t->memory_bytes))
         t->memory_bytes = g->memory_bytes;
     if (g->flops > 0 && !(fill && t->flops > 0))

@@ -16,11 +16,15 @@ struct topo_given {
     double nvlink_Bps, nic_Bps; /* of one link, where a file counts them; 0: not given */
     int64_t memory_bytes;       /* 0: not given */
     double flops;
+    int has_device, has_type;
+    enum topo_device device;
+    enum dtype compute_type;
 };
 
 /*
  * One word NAME=VALUE (the text is cut), of a fabric of so many levels: intra, inter, level2,
- * ..., memory, flops, and with `links` also nvlink and nic.  Each may be given once.
+ * ..., memory, flops, device, compute_type, and with `links` also nvlink and nic.  Each may be
+ * given once.
  */
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err);
 /* Words with commas between them, of a fabric that is not known yet: what --set takes. */

@@ -332,23 +332,27 @@ static const char *level_word(int l, char text[16])
 int topo_check_stated(const struct topo *t, const char *file, const struct topo_words *words,
                       struct err *err)
 {
-    char text[16];
+    char text[16], missing[64 * TOPO_LEVELS_MAX] = "", set[24 * TOPO_LEVELS_MAX] = "";
+    const char *more = "";
+    int line = 0, m = 0, n = 0;
 
     for (int l = 0; l < t->levels; l++) {
+        int rate = t->level[l].port_Bps <= 0, latency = t->level[l].latency_s < 0;
+        if (!rate && !latency)
+            continue;
         const char *word = level_word(l, text);
-        if (t->level[l].port_Bps <= 0)
-            return err_at(err, file, words[l].line, NULL,
-                          "states no rate of level %s (%s), expected 'paro-topo --set"
-                          " %s=RATE%s'%s",
-                          word, words[l].joined, word,
-                          t->level[l].latency_s < 0 ? ":LATENCY" : "", words[l].more);
-        if (t->level[l].latency_s < 0)
-            return err_at(err, file, 0, NULL,
-                          "states no latency of level %s (%s), expected 'paro-topo --set"
-                          " %s=RATE:LATENCY'",
-                          word, words[l].joined, word);
+        m += snprintf(missing + m, sizeof missing - (size_t)m, "%sno %s%s%s of %s (%s)",
+                      m ? ", " : "", rate ? "rate" : "", rate && latency ? " or " : "",
+                      latency ? "latency" : "", word, words[l].joined);
+        n += snprintf(set + n, sizeof set - (size_t)n, "%s%s=%s%s", n ? "," : "", word,
+                      rate ? "RATE" : "", latency ? ":LATENCY" : "");
+        line = rate && !line ? words[l].line : line;
+        more = rate && !*more ? words[l].more : more;
     }
-    return 0;
+    if (!m)
+        return 0;
+    return err_at(err, file, line, NULL, "states %s, expected 'paro-topo --set %s'%s", missing,
+                  set, more);
 }
 
 static int check_machine(const struct build *b)

@@ -97,7 +97,7 @@ struct topo_words {
     const char *more;   /* another way to give the rate, or "" */
     int line;           /* where the file leaves it out, or 0 */
 };
-/* Rates and latencies that are missing: an error that says which word gives them. */
+/* Rates and latencies that are missing: an error names all, and the words that give them. */
 int topo_check_stated(const struct topo *t, const char *file, const struct topo_words *words,
                       struct err *err);
 

@@ -143,6 +143,8 @@ static void build(struct topo *t, const struct synth *s, int levels)
         build_level(t, l, &s->given.level[l]);
     t->memory_bytes = s->given.memory_bytes;
     t->flops = s->given.flops;
+    t->device = s->given.device;
+    t->compute_type = s->given.compute_type;
 }
 
 int topo_parse_shape(struct topo *t, const char *shape, struct err *err)

@@ -386,10 +386,10 @@ static int check_nesting(const struct topo *t, const struct yaml *y, struct err 
 
 static int read_device(struct topo *t, const struct yaml *y, const char *text, struct err *err)
 {
-    if (text && !strcmp(text, topo_device_name(TOPO_CUDA)))
-        t->device = TOPO_CUDA;
-    else if (text && strcmp(text, topo_device_name(TOPO_CPU)) != 0)
-        return yaml_fail(y, "device", err, "is '%s', expected cpu or cuda", text);
+    struct err why;
+
+    if (text && topo_device_parse(text, &t->device, &why))
+        return yaml_fail(y, "device", err, "is %s", why.text);
     return 0;
 }
 

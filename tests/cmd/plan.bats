@@ -93,15 +93,15 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 }
 
 @test "65 billion parameters on 80 GB: four strategies fit, IIG is the fastest" {
-    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --list --json > "$D/l"
-    [ "$(json 'sort map { $_->{strategy} } grep { $_->{feasible} } @s' < "$D/l")" = "GGG GIG IGG IIG" ]
+    paro-plan -m params=65.286e9 -i synth:8x8 --mem 80e9 --accum 4 --grad-type bf16 --list --json > "$D/l"
+    [ "$(json 'sort map { $_->{strategy} } grep { !defined $_->{feasible} } @s' < "$D/l")" = "GGG GIG IGG IIG" ]
     [ "$(json '$d->{chosen}' < "$D/l")" = IIG ]
 }
 
 @test "nothing fits: a list is printed all the same" {
     run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --list
     [ "$status" -eq 1 ]
-    [ "${#lines[@]}" -eq 30 ]
+    [ "${#lines[@]}" -eq 31 ]
     [[ $stderr == "paro-plan: no feasible plan: "* ]]
     run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --list --json
     [ "$status" -eq 1 ]
@@ -110,17 +110,17 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 }
 
 @test "--why: the margin of the best, and what binds each of the others" {
-    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why > "$D/w"
+    paro-plan -m params=65.286e9 -i synth:8x8 --mem 80e9 --accum 4 --grad-type bf16 --why > "$D/w"
     [ "$(grep -c '^[* ][NIG][NIG][NIG] ' "$D/w")" -eq 27 ]
     grep -q '^\*IIG .* - *52\.7 % ahead of IGG, the second$' "$D/w"
-    grep -q '^ GGG .* +242\.9 %  slow link: without it as fast$' "$D/w"
+    grep -q '^ GGG .* +242\.9 %  slow tier [0-9.]* [TG]iB (best: [0-9.]* GiB): without it as fast$' "$D/w"
     grep -q '^ NNG .*  memory: 180 GiB over 74.5 GiB, 122 GiB is parameters$' "$D/w"
-    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --why --json > "$D/w"
+    paro-plan -m params=65.286e9 -i synth:8x8 --mem 80e9 --accum 4 --grad-type bf16 --why --json > "$D/w"
     [ "$(json '$d->{schema}, $d->{chosen}, $d->{second}' < "$D/w")" = "paro.plan.why/1 IIG IGG" ]
     [ "$(json 'scalar grep { ($_->{binding} // "") eq "memory" && $_->{over_bytes} > 0 && !$_->{feasible} } @s' < "$D/w")" -eq 23 ]
-    [ "$(json 'map { $_->{binding} } grep { $_->{feasible} && $_->{binding} } @s' < "$D/w")" = "slow slow slow" ]
+    [ "$(json 'map { $_->{binding} // () } grep { !defined $_->{feasible} } @s' < "$D/w")" = "slow slow slow" ]
     # Another one was asked for: it is behind, and the better ones say so.
-    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --strategy GGG --why > "$D/w"
+    paro-plan -m params=65.286e9 -i synth:8x8 --mem 80e9 --accum 4 --grad-type bf16 --strategy GGG --why > "$D/w"
     grep -q '^\*GGG .* behind IIG, the best$' "$D/w"
     grep -q '^ IIG .* better, but not requested$' "$D/w"
     run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why
@@ -131,7 +131,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 }
 
 @test "--what-if: where another would win, and where nothing changes" {
-    paro-plan -m params=65.286e9 -i synth:8x8,memory=80e9 --accum 4 --grad-type bf16 --what-if > "$D/w"
+    paro-plan -m params=65.286e9 -i synth:8x8 --mem 80e9 --accum 4 --grad-type bf16 --what-if > "$D/w"
     grep -q '^IIG at a slow tier of 25.0 GB/s, accum 4, 74.5 GiB memory$' "$D/w"
     grep -q '^slower tier  *no change down to 24.4 MB/s$' "$D/w"
     grep -q '^fewer micro-steps  *IGG from 1 down$' "$D/w"
@@ -140,7 +140,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     # What it says is what is planned there.
     rate=$(sed -n 's/^faster tier  *IGG from \([0-9]*\)[.0-9]* GB.s up$/\1/p' "$D/w")
     for at in $((rate + 1)):IGG $((rate - 1)):IIG; do
-        [ "$(paro-plan -m params=65.286e9 -i "synth:8x8,memory=80e9,inter=${at%:*}GB/s:12us" --accum 4 \
+        [ "$(paro-plan -m params=65.286e9 -i "synth:8x8,inter=${at%:*}GB/s:12us" --mem 80e9 --accum 4 \
             --grad-type bf16 | sed -n 's/^strategy: //p')" = "${at#*:}" ]
     done
     paro-plan -m params=65.286e9 -i synth:8x8 --accum 4 --what-if --json > "$D/w"
@@ -296,6 +296,15 @@ steps() {
     ! command -v xmllint > /dev/null || xmllint --noout "$D/s.svg"
 }
 
+@test "--scale: the sizes asked for, with a smaller last group" {
+    paro-plan -m $TINY -i "$FABRIC" --scale 3..7 | awk 'NR > 2 { print $1, $2 }' |
+        diff - <(printf '%s\n' '3 2' '6 3' '7 4')
+    paro-plan -m $TINY -i "$FABRIC" --scale 4..4 | awk 'NR > 2 { print $1, $2 }' | diff - <(echo 4 2)
+    # Three ranks in groups of 2 and 1 are priced as that fabric is.
+    one=$(paro-plan -m $TINY -i "$FABRIC" --scale 3..3 --json | json 'map { $_->{step_s} } @{$d->{points}[0]{strategies}}')
+    [ "$one" = "$(paro-plan -m $TINY -i "${FABRIC/2x2/[2,1]}" --list --json | json 'map { $_->{step_s} } @s')" ]
+}
+
 @test "--scale: nothing fits at any size; errors under --json are one object" {
     run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 2..8 --mem 1Mi
     [ "$status" -eq 1 ]
@@ -317,19 +326,88 @@ steps() {
     done
 }
 
+@test "--global-batch: its ranks' parts, in sequences or tokens, with one factor given or none" {
+    batch() { # OPTIONS...: the global batch of the plan, its factors
+        paro-plan -m $TINY -i "$FABRIC" --json "$@" 2> "$D/e" |
+            json '4 * $d->{micro_batch} * $d->{accum}, $d->{micro_batch}, $d->{accum}'
+    }
+    [[ $(batch --global-batch 512) == "512 "* ]] && [ ! -s "$D/e" ]
+    [[ $(batch --global-batch 128Ktokens --seq 250) == "512 "* ]] && [ ! -s "$D/e" ]
+    [ "$(batch --global-batch 512 --micro-batch 16)" = "512 16 8" ]
+    [ "$(batch --global-batch 512 --accum 16)" = "512 8 16" ]
+    [ "$(batch --global-batch 4)" = "4 1 1" ] && [ ! -s "$D/e" ]
+    [ "$(batch --global-batch 30 --micro-batch 3)" = "24 3 2" ]
+    has_words "$(cat "$D/e")" 'global batch 24 (4 3 x 2) 30'
+    [ "$(batch --global-batch 4K --accum auto --micro-batch auto)" = "$(batch --global-batch 4K)" ]
+    # No pair of factors is faster.
+    paro-plan -m $TINY -i $FABRIC --global-batch 48 --mem 64Mi --json | json '$d->{predicted}{step_s}' > "$D/s"
+    for b in 1 2 3 4 6 12; do
+        paro-plan -m $TINY -i $FABRIC --global-batch 48 --micro-batch $b --mem 64Mi --json 2> "$D/e" > "$D/p" || continue
+        json '$d->{predicted}{step_s}' < "$D/p" >> "$D/s"
+    done
+    [ "$(head -n 1 "$D/s")" = "$(sort -g "$D/s" | head -n 1)" ]
+    # Strong scaling: the step's tokens stay.
+    paro-plan -m $TINY -i $FABRIC --global-batch 64 --scale 2..8 --json > "$D/p"
+    [ "$(json 'map { $_->{ranks} * $_->{micro_batch} * $_->{accum} } @{$d->{points}}' < "$D/p")" = "64 64 64" ]
+    refuses 2 'global batch 64 128 ranks' paro-plan -m $TINY -i $FABRIC --global-batch 64 --scale 2..128
+}
+
+@test "--headroom: the limit is what remains of the fabric's memory" {
+    limit() {
+        paro-plan -m $TINY -i synth:2x2,memory=1e9,flops=1e12 --list --json "$@" | json '$d->{memory_limit_bytes}'
+    }
+    [ "$(limit) $(limit --headroom 0) $(limit --headroom 25%) $(limit --mem 1e9)" = "900000000 1000000000 750000000 1000000000" ]
+    paro-plan -m $TINY -i synth:2x2,memory=1e9,flops=1e12 --why | grep -q 'memory 858 MiB of 954 MiB per rank'
+}
+
+@test "--compare: settings that differ, and all predictions" {
+    paro-plan -m $TINY -i $FABRIC --strategy NNN > "$D/a"
+    paro-plan -m $TINY -i $FABRIC --strategy GGG --keep all > "$D/b"
+    paro-plan --compare "$D/a" "$D/b" > "$D/c"
+    [ "$(sed -n 2,3p "$D/c" | tr -s ' ')" = "$(printf 'strategy NNN GGG\nkeep 0 all')" ]
+    # NNN has four times the optimizer state of GGG on 4 ranks.
+    grep -q '^optimizer state .* 0\.25[0-9]$' "$D/c"
+    paro-plan --compare "$D/a" "$D/b" --json > "$D/c"
+    [ "$(json '$d->{schema}, map { $_->{settings}{strategy}, $_->{settings}{keep} } @{$d->{plans}}' < "$D/c")" = "paro.plan.compare/1 NNN 0 GGG all" ]
+    [ "$(json '0 + $d->{plans}[1]{predicted}{step_s}' < "$D/c")" = "$(perl -ne '/^  step_s: (.*)/ && print 0 + $1' "$D/b")" ]
+    [ "$(paro-plan --compare "$D/a" "$D/a" | sed -n 2p | cut -d ' ' -f 1)" = parameters ]
+    refuses 2 'compare 1 two' paro-plan --compare "$D/a"
+    refuses 2 "'$D/c' expected" paro-plan --compare "$D/a" "$D/b" "$D/c"
+    refuses 2 'none.yaml No such file' paro-plan --compare "$D/a" none.yaml
+}
+
+@test "params= is priced with the compute rate, and is not known to fit" {
+    paro-plan -m params=1e9 -i synth:1x1,flops=1e12,memory=100e9 --list --json --strategy NNN > "$D/p"
+    # 6 operations for each parameter and token: forward 2, backward 4; the rest is the update.
+    json '$_ = $s[0]; !defined $_->{feasible} && @s == 1 && $_->{step_s} > 6e9 * 256 / 1e12 && $_->{tokens_per_s} == 256 / $_->{step_s} ? "yes" : "no"' < "$D/p" | grep -qx yes
+    paro-plan -m params=1e9 -i synth:1x1,flops=1e12,memory=100e9 --list 2> "$D/e" | grep -q ' ?    -$'
+    has_words "$(cat "$D/e")" 'activations nothing known to fit'
+    paro-plan -m params=1e9 -i synth:1x1,flops=1e12,memory=1e9 --list 2> "$D/e" | grep -q ' no   -$'
+    has_words "$(cat "$D/e")" 'no feasible plan'
+}
+
+@test "--strategy with --list: that row; the first row is the best where several are as fast" {
+    [ "$(paro-plan -m $TINY -i $FABRIC --list --strategy IGG | grep -c '^[* ][NIG][NIG][NIG] ')" -eq 1 ]
+    [ "$(paro-plan -m $TINY -i $FABRIC --list --strategy IGG --json | json 'map { $_->{strategy} } @s')" = IGG ]
+    for what in --list --why; do
+        paro-plan -m params=1e9 -i synth:1x4 $what 2> "$D/e" | grep '^[* ][NIG][NIG][NIG] ' | head -n 1 | grep -q '^\*'
+    done
+    paro-plan -m params=1e9 -i synth:4x1 --why 2> "$D/e" | grep -q '^\*.*as fast as [NIG]*, '
+}
+
 @test "auto searches the batch within the memory" {
-    paro-plan -m $TINY -i $FABRIC --micro-batch auto --accum auto --mem 64Mi --json > "$D/p"
+    paro-plan -m $TINY -i $FABRIC --global-batch 512 --mem 64Mi --json > "$D/p"
     [ "$(json '$d->{predicted}{memory_bytes}{total} <= 64 << 20 && $d->{micro_batch} * $d->{accum} > 1' < "$D/p")" = 1 ]
     [ "$(paro-plan -m $TINY -i $FABRIC --micro-batch 3 --accum 5 --json | json '$d->{micro_batch}, $d->{accum}')" = "3 5" ]
 }
 
 @test "keep, recompute and the batch are searched together: no fixed choice is faster" {
     for mem in 12Mi 20Mi 64Mi; do
-        paro-plan -m $TINY -i $FABRIC --mem $mem --micro-batch auto --accum auto --keep auto --recompute=auto --json > "$D/p"
+        paro-plan -m $TINY -i $FABRIC --mem $mem --global-batch 512 --keep auto --recompute=auto --json > "$D/p"
         best=$(json '$d->{predicted}{tokens_per_s}' < "$D/p")
         for keep in 0 1 2 4 all; do
             for again in yes no; do
-                one=$(paro-plan -m $TINY -i $FABRIC --mem $mem --micro-batch auto --accum auto --keep $keep --recompute=$again \
+                one=$(paro-plan -m $TINY -i $FABRIC --mem $mem --global-batch 512 --keep $keep --recompute=$again \
                     --json 2> "$D/err" | json '$d->{predicted}{tokens_per_s}' 2> "$D/err" || echo 0)
                 awk -v a="$one" -v b="$best" 'BEGIN { exit !(a <= b * (1 + 1e-9)) }'
             done
@@ -382,8 +460,8 @@ steps() {
 @test "what the fabric does not say is unknown, and one line says what is missing" {
     run --separate-stderr paro-plan -m params=70e9 -i synth:16x8 --list
     [ "$status" -eq 0 ]
-    [ "$(printf '%s\n' "$output" | grep -c ' - ?  ')" -eq 27 ]
-    has_words "$stderr" 'memory --mem' && [[ $stderr != *compute* ]]
+    [ "$(printf '%s\n' "$output" | grep -c ' ? ?  ')" -eq 27 ]
+    has_words "$stderr" 'memory --mem compute rate flops='
     run --separate-stderr paro-plan -m $TINY -i synth:2x2 --json
     has_words "$stderr" 'memory --mem compute rate flops=' && [ "${#stderr_lines[@]}" -eq 1 ]
     [ "$(printf '%s' "$output" | json 'defined $d->{predicted}{tokens_per_s} ? 1 : 0')" -eq 0 ]
@@ -451,7 +529,7 @@ of() { # of STRATEGY PATH OPTION...: a price of the list
     for shape in 1000x8 "[$(yes 8,7,5 | head -n 333 | paste -sd,)]"; do
         (ulimit -t 30
             paro-plan -m examples/models/llama-10m.json -i "synth:$shape,memory=80e9,flops=1e14" \
-                --micro-batch auto --accum auto --keep auto --recompute=auto > "$D/p")
+                --global-batch 65536 --keep auto --recompute=auto > "$D/p")
     done
 }
 
@@ -563,7 +641,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
 
 @test "16,384 ranks, every boundary of four levels, in under a second and 256 MiB" {
     # Seconds of the processor, and of address space: neighbours are not to be measured.
-    for what in "" --list --why "--micro-batch auto --accum auto --keep auto --recompute=auto"; do
+    for what in "" --list --why "--global-batch 32768 --keep auto --recompute=auto"; do
         # shellcheck disable=SC2086
         took=$(TIMEFORMAT=%U; [ ${#SAN} -gt 0 ] || ulimit -v 262144
             { time paro-plan -m examples/models/llama-10m.json -i synth:4x8x64x8,memory=80e9,flops=1e14 $what > "$D/p"; } 2>&1)
