@@ -401,9 +401,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->o.baseline = arg;
         return 0;
     case 'w':
-        return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.warn, err), "--warning");
+        return cli_check(&a->cli, health_range_parse_rate(arg, &a->o.rules.warn, err),
+                         "--warning");
     case 'c':
-        return cli_check(&a->cli, health_range_parse(arg, &a->o.rules.crit, err), "--critical");
+        return cli_check(&a->cli, health_range_parse_rate(arg, &a->o.rules.crit, err),
+                         "--critical");
     case 't':
         a->has_timeout = 1;
         return cli_check(&a->cli, num_f64(arg, 1, 86400, &a->o.deadline_s, err), "--timeout");

@@ -392,15 +392,21 @@ static int samples_least(const struct health_ends *e)
     return n;
 }
 
-static int is_slow(struct health_ends *e, int k, int way)
+/* Why an end outside the range is not slow; NULL: it is. */
+static const char *find_pardon(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
 
-    if (end->n < e->least || !e->alerts(e->rules, end->median) || end->z <= e->z ||
-        !is_seen(e, k, way) || is_a_pairs(e, k, way))
-        return 0;
+    if (end->n < e->least)
+        return "too few samples to judge";
+    if (end->z <= e->z)
+        return "within its noise";
+    if (!is_seen(e, k, way))
+        return "not with most partners";
+    if (is_a_pairs(e, k, way))
+        return "with one partner only";
     end->denied = is_denied(e, k, way);
-    return !end->denied;
+    return end->denied ? "not when measured again" : NULL;
 }
 
 /* Its partners are estimated without it.  Of two ends each stream is both's. */
@@ -464,7 +470,7 @@ void health_ends_judge(struct health_ends *e)
     pool(e);
     estimate_all(e);
     while (worst(e, passed, &k, &way)) {
-        if (!is_slow(e, k, way)) {
+        if (find_pardon(e, k, way)) {
             passed[k * 2 + way] = 1;
             continue;
         }
@@ -478,5 +484,11 @@ void health_ends_judge(struct health_ends *e)
     for (way = 0; way < e->ways; way++)
         for (k = 0; k < e->ends; k++)
             suspect(e, k, way);
+    for (way = 0; way < e->ways; way++)
+        for (k = 0; k < e->ends; k++) {
+            struct health_end *end = &e->end[k][way];
+            if (!end->slow && end->n && e->alerts(e->rules, end->median))
+                end->pardon = find_pardon(e, k, way);
+        }
     mem_free(passed);
 }

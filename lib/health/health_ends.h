@@ -20,6 +20,8 @@ struct health_end {
     int slow, confirmed;
     int suspect; /* not slow, and it may be */
     int denied;  /* would be slow, but the second look says it is not */
+    const char
+        *pardon; /* static: why it is not slow outside the range; NULL: it is not there */
 };
 
 struct health_ends {

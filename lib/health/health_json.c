@@ -78,6 +78,7 @@ static void put_port(struct jout *j, const struct health_told *t, int k, int way
     jout_num(j, "percent", p->samples ? p->percent : NAN);
     jout_num(j, "z", p->samples ? p->z : NAN);
     jout_text(j, "state", health_state_name(p->state));
+    jout_text(j, "ok_because", p->pardon);
     if (t->memory) {
         jout_open(j, "history_Bps", '[');
         for (int i = 0; r && i < r->count; i++)

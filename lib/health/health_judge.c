@@ -47,9 +47,14 @@ static enum health_state state_of(const struct judge *j, double percent, int con
     return confirmed || !health_missing(j->d, looks) ? HEALTH_WARNING : HEALTH_UNKNOWN;
 }
 
+static int is_shifted(const struct judge *j)
+{
+    return j->look->shift < 100 || j->look->shift > 100;
+}
+
 static const char *by_whom(const struct judge *j)
 {
-    return j->rules->baseline ? "baseline" : "peers";
+    return !j->rules->baseline ? "peers" : j->look->stale > 0 ? "the others" : "baseline";
 }
 
 static const char *name(const struct judge *j, int k)
@@ -140,19 +145,28 @@ static void evidence(const struct judge *j, int k, int way, struct health_findin
 
 static const char *const word[] = {"out", "in"};
 
+/* Of three digits. */
+static int decimals(double v)
+{
+    return v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2;
+}
+
 static void say_rates(const struct judge *j, int k, int way, struct health_finding *f)
 {
     const struct health_port *p = &j->v->port[k][way];
-    /* 999.5 would be 1e+03 of the smaller unit */
+    /* 999.5 would be 1000 of the smaller unit */
     double unit = fmax(p->want_Bps, p->Bps) >= 999.5e6 ? 1e9 : 1e6;
+    double is = p->Bps / unit, want = p->want_Bps / unit;
+    struct units u;
 
-    say(f, "%.64s %s %.3g of %.3g %cB/s, %.0f %%", name(j, k), word[way], p->Bps / unit,
-        p->want_Bps / unit, unit > 1e6 ? 'G' : 'M', p->percent);
+    say(f, "%.64s %s %.*f of %.*f %cB/s, %s", name(j, k), word[way], decimals(is), is,
+        decimals(want), want, unit > 1e6 ? 'G' : 'M', health_percent(&u, j->rules, p->percent));
 }
 
 static void name_port(struct judge *j, int k)
 {
     struct health_finding f = health_finding_new(HEALTH_OK, 301);
+    struct units u;
     int ways = 0;
 
     f.host = k;
@@ -172,7 +186,7 @@ static void name_port(struct judge *j, int k)
         if (ways++ == 0)
             say_rates(j, k, way, &f);
         else
-            say(&f, ", %s %.0f %%", word[way], p->percent);
+            say(&f, ", %s %s", word[way], health_percent(&u, j->rules, p->percent));
     }
     if (ways == 0)
         return;
@@ -185,14 +199,15 @@ static void name_either(struct judge *j, int src)
     struct health_port *p = &j->v->port[src][HEALTH_OUT];
     int confirmed = j->look->ends.end[src][HEALTH_OUT].confirmed;
     struct health_finding f = health_finding_new(state_of(j, p->percent, confirmed), 302);
+    struct units u;
 
     f.host = src;
     f.other = !src;
     f.confirmed = confirmed;
     evidence(j, src, HEALTH_OUT, &f);
     p->state = j->v->port[!src][HEALTH_IN].state = f.state;
-    say(&f, "%.64s out or %.64s in (unknown which, with two hosts) %.0f %% of %s", name(j, src),
-        name(j, !src), p->percent, by_whom(j));
+    say(&f, "%.64s out or %.64s in (unknown which, with two hosts) %s of %s", name(j, src),
+        name(j, !src), health_percent(&u, j->rules, p->percent), by_whom(j));
     add(j, &f);
 }
 
@@ -202,6 +217,7 @@ static void name_unsteady(struct judge *j, int k, int way)
     struct health_port *p = &j->v->port[k][way];
     const struct health_end *e = &j->look->ends.end[k][way];
     struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 303);
+    struct units u;
 
     if (e->slow || e->n == 0 || e->z > j->look->ends.z || e->denied || !e->suspect ||
         state_of(j, p->percent, 0) != HEALTH_CRITICAL)
@@ -210,16 +226,22 @@ static void name_unsteady(struct judge *j, int k, int way)
     f.way = way;
     evidence(j, k, way, &f);
     p->state = HEALTH_UNKNOWN;
-    say(&f, "%.64s %s %.0f %% of %s, too unsteady to judge", name(j, k),
-        way == HEALTH_OUT ? "out" : "in", p->percent, by_whom(j));
+    say(&f, "%.64s %s %s of %s, too unsteady to judge", name(j, k), word[way],
+        health_percent(&u, j->rules, p->percent), by_whom(j));
     health_verdict_add(j->v, &f);
 }
 
 static void name_pair(struct judge *j, const struct health_pair *p)
 {
-    double percent = p->percent * j->look->shift / 100, worse = fmin(p->percent, p->residual);
+    double percent = p->percent * j->look->shift / 100;
     int confirmed = p->again >= 3;
-    struct health_finding f = health_finding_new(state_of(j, worse, confirmed), 304);
+    enum health_state alone = state_of(j, percent, confirmed),
+                      beside = state_of(j, p->residual, confirmed);
+    /* The text has the percentage that the state follows from. */
+    int beside_others = is_shifted(j) || health_state_rank(beside) > health_state_rank(alone);
+    double judged = beside_others ? p->residual : percent;
+    struct health_finding f = health_finding_new(beside_others ? beside : alone, 304);
+    struct units u;
 
     if (!p->slow)
         return;
@@ -236,22 +258,44 @@ static void name_pair(struct judge *j, const struct health_pair *p)
     f.samples = p->n;
     f.partners = p->n;
     f.saw = p->low;
-    say(&f, "%.64s to %.64s %.0f %% of %s, both well with others", name(j, p->src),
-        name(j, p->dst), percent, by_whom(j));
+    say(&f, "%.64s to %.64s %s of %s", name(j, p->src), name(j, p->dst),
+        health_percent(&u, j->rules, judged),
+        beside_others ? "what both reach with others" : by_whom(j));
+    if (!beside_others)
+        say(&f, ", both well with others");
     add(j, &f);
 }
 
 static void name_shift(struct judge *j)
 {
-    struct health_finding f = health_finding_new(state_of(j, j->look->shift, 1), 306);
+    const int stale = j->look->stale > 0;
+    struct health_finding f =
+        health_finding_new(stale ? HEALTH_WARNING : state_of(j, j->look->shift, 1), 306);
+    struct units u;
 
-    if (j->look->shift >= 100 && j->look->shift <= 100)
+    if (!stale && !is_shifted(j))
         return;
-    f.percent = j->look->shift;
+    f.percent = stale ? j->look->stale : j->look->shift;
     f.confirmed = 1; /* by every port */
-    say(&f, "all %d hosts are at %.0f %% of the baseline (--accept-baseline if that is right)",
-        j->d->hosts, j->look->shift);
+    say(&f, "all %d hosts are at %s of the baseline%s", j->d->hosts,
+        health_percent(&u, j->rules, f.percent),
+        stale ? ", it is stale (--accept-baseline or --learn)"
+              : " (--accept-baseline if that is right)");
     health_verdict_add(j->v, &f);
+}
+
+/* A port that is OK outside a range has a reason. */
+static void pardon_ports(struct judge *j)
+{
+    for (int k = 0; k < j->d->hosts; k++)
+        for (int way = 0; way < 2; way++) {
+            struct health_port *p = &j->v->port[k][way];
+            const struct health_end *e = &j->look->ends.end[k][way];
+            if (p->state == HEALTH_OK && p->samples && health_rules_alert(j->rules, p->percent))
+                p->pardon = e->slow     ? "the other port is slow"
+                            : e->pardon ? e->pardon
+                                        : "so are all ports";
+        }
 }
 
 static int judge_rates(struct judge *j, struct err *err)
@@ -276,6 +320,7 @@ static int judge_rates(struct judge *j, struct err *err)
             name_unsteady(j, k, way);
     for (int i = 0; i < look.pairs; i++)
         name_pair(j, &look.pair[i]);
+    pardon_ports(j);
     health_look_release(&look);
     return 0;
 }

@@ -26,6 +26,11 @@
 /* Percent: what one and the same healthy port differs by from run to run at least (measured).
  */
 static const double sigma_least = 0.5;
+/*
+ * Percent: where ports are at 100 / 0.75 of their baseline, one that lost the quarter of its
+ * rate that is CRITICAL still is at its own: such a baseline finds no faults.
+ */
+static const double stale_least = 133;
 /* A pair that was measured so often again and is neither slow nor well comes and goes. */
 enum { PAIR_AGAIN_MOST = 16 };
 
@@ -63,7 +68,8 @@ static int want_by_baseline(struct health_look *l, struct err *err)
  * With few hosts a slow one spoils a large part of each other's samples, so that a port counts
  * with its best partners; with many its median does, which no number of samples pushes up.
  */
-static double median_of_ports(int hosts, int (*pair)[2], const double *value, int n)
+static double percentile_of_ports(int hosts, int (*pair)[2], const double *value, int n,
+                                  double p)
 {
     struct health_ends e = {.ends = hosts, .ways = 2, .samples = n, .pair = pair};
     double *each = mem_new((size_t)hosts * 2 + 1, sizeof *each);
@@ -79,10 +85,17 @@ static double median_of_ports(int hosts, int (*pair)[2], const double *value, in
             if (met)
                 each[known++] = v;
         }
-    double median = known ? stats_median(each, known) : 0;
+    double v = !known   ? 0
+               : p < 50 ? stats_percentile(each, known, p)
+                        : stats_median(each, known);
     health_ends_release(&e);
     mem_free(each);
-    return median;
+    return v;
+}
+
+static double median_of_ports(int hosts, int (*pair)[2], const double *value, int n)
+{
+    return percentile_of_ports(hosts, pair, value, n, 50);
 }
 
 int health_path_rates(const struct health_data *d, const unsigned char *skip,
@@ -133,21 +146,33 @@ static int want_by_peers(struct health_look *l, const unsigned char *skip, struc
     return 0;
 }
 
+/* Then the ports are compared with each other. */
+static void make_stale(struct health_look *l, double level)
+{
+    l->stale = level;
+    for (int k = 0; k < l->d->hosts; k++)
+        for (int way = 0; way < 2; way++)
+            l->want[k][way] *= level / 100;
+}
+
 /*
  * All ports off their baseline by the same: not so many faults but another level.  Ports are
- * compared with it then.
+ * compared with it then.  Three in four far above theirs: the baseline is of another fabric.
  */
 static void find_shift(struct health_look *l)
 {
     int n = l->d->samples.count;
 
     l->shift = 100;
-    if (!l->rules->baseline || l->d->hosts < HEALTH_PEERS_LEAST)
+    if (!l->rules->baseline)
         return;
     double level = median_of_ports(l->d->hosts, l->pair_of, l->percent, n);
-    if (!alerts(l->rules, level))
+    if (percentile_of_ports(l->d->hosts, l->pair_of, l->percent, n, 25) > stale_least)
+        make_stale(l, level);
+    else if (l->d->hosts >= HEALTH_PEERS_LEAST && alerts(l->rules, level))
+        l->shift = level;
+    else
         return;
-    l->shift = level;
     for (int i = 0; i < n; i++)
         l->percent[i] *= 100 / level;
 }

@@ -29,6 +29,8 @@ struct health_look {
     double rate[HEALTH_PATHS];
     double (*spread)[2];    /* [hosts] of a sample, percent */
     double shift;           /* of a baseline: all ports are at this percent of it; else 100 */
+    double stale;           /* so, and so far above it that it says nothing: what is expected is
+                               what the ports reach now; else 0 */
     unsigned char *excused; /* [hosts] health_excused */
     int few;                /* hosts: a slow one spoils much of the others' samples */
     struct health_ends ends;

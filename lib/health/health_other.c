@@ -215,6 +215,8 @@ static void name_late(const struct health_data *d, const struct health_rules *ru
     struct health_finding f = health_finding_new(
         health_range_alerts(&rules->late_crit, percent) ? HEALTH_CRITICAL : HEALTH_WARNING,
         401);
+    const struct health_rules ranges = {.warn = rules->late_warn, .crit = rules->late_crit};
+    struct units u;
     const char *and = d->hosts == 2 ? " and " : "",
                *other = d->hosts == 2 ? d->host[!k].name : "";
 
@@ -227,9 +229,9 @@ static void name_late(const struct health_data *d, const struct health_rules *ru
     f.samples = end->n;
     f.partners = end->partners;
     f.saw = end->saw;
-    snprintf(f.text, sizeof f.text, "%.64s%s%.64s latency %.3g of %.3g us, %.0f %% of %s",
-             d->host[k].name, and, other, f.measured * 1e6, want_s * 1e6, percent,
-             rules->baseline ? "baseline" : "peers");
+    snprintf(f.text, sizeof f.text, "%.64s%s%.64s latency %.3g of %.3g us, %s of %s",
+             d->host[k].name, and, other, f.measured * 1e6, want_s * 1e6,
+             health_percent(&u, &ranges, percent), rules->baseline ? "baseline" : "peers");
     health_verdict_add(v, &f);
 }
 

@@ -18,24 +18,32 @@ enum {
 
 static const char *const way_name[] = {"out", "in"};
 
-static void slowest(const struct health_verdict *v, int *host, int *way)
+/* The slowest port; of those that are outside a range, if any is, the one farthest off. */
+static const struct health_port *farthest(const struct health_verdict *v, int *host, int *way)
 {
-    double least = INFINITY;
+    const struct health_port *far = NULL;
 
-    *host = -1;
     for (int k = 0; v->port && k < v->hosts; k++)
-        for (int w = 0; w < 2; w++)
-            if (v->port[k][w].samples && v->port[k][w].percent < least) {
-                least = v->port[k][w].percent;
-                *host = k;
-                *way = w;
-            }
+        for (int w = 0; w < 2; w++) {
+            const struct health_port *p = &v->port[k][w];
+            if (!p->samples || (far && far->pardon && !p->pardon))
+                continue;
+            if (far && !far->pardon == !p->pardon &&
+                (p->pardon ? fabs(100 - p->percent) <= fabs(100 - far->percent)
+                           : p->percent >= far->percent))
+                continue;
+            far = p;
+            *host = k;
+            *way = w;
+        }
+    return far;
 }
 
 static void put_good(const struct health_told *t, FILE *out)
 {
     const struct health_data *d = t->d;
-    int host, way = 0, carriers = 0;
+    int host = 0, way = 0, carriers = 0;
+    struct units u;
 
     if (d->level == HEALTH_QUICK) {
         for (int i = 0; i < d->links.count; i++)
@@ -44,11 +52,15 @@ static void put_good(const struct health_told *t, FILE *out)
                 carriers, d->links.count);
         return;
     }
-    slowest(t->v, &host, &way);
+    const struct health_port *p = farthest(t->v, &host, &way);
     fprintf(out, "%d hosts, %d rounds", d->hosts, d->rounds);
-    if (host >= 0)
-        fprintf(out, ", slowest %.64s %s %.0f %% of %s", d->host[host].name, way_name[way],
-                t->v->port[host][way].percent, t->v->by_baseline ? "baseline" : "peers");
+    if (p)
+        fprintf(out, ", %s %.64s %s %s of %s",
+                p->pardon && p->percent > 100 ? "fastest" : "slowest", d->host[host].name,
+                way_name[way], health_percent(&u, &t->o->rules, p->percent),
+                t->v->by_baseline ? "baseline" : "peers");
+    if (p && p->pardon)
+        fprintf(out, ", %s", p->pardon);
     if (t->v->percent_only)
         fputs(", percentage only", out);
 }
@@ -98,18 +110,16 @@ static void put_left_out(const struct health_told *t, FILE *out)
 /* ---- perfdata ---- */
 
 /* A range of percents as one of MB/s. */
-static void put_range(const struct health_range *r, double unit, FILE *out)
+static void put_range(const struct health_range *r, double unit, int decimals, FILE *out)
 {
-    struct units u;
-
     fputs(r->inside ? "@" : "", out);
     if (isinf(r->start))
         fputs("~", out);
     else
-        fputs(units_fixed(&u, r->start * unit), out);
+        fprintf(out, "%.*f", decimals, r->start * unit);
     putc(':', out);
     if (!isinf(r->end))
-        fputs(units_fixed(&u, r->end * unit), out);
+        fprintf(out, "%.*f", decimals, r->end * unit);
 }
 
 /*
@@ -202,17 +212,20 @@ static void put_port(const struct health_told *t, const struct labels *l, int k,
 {
     const struct health_port *p = &t->v->port[k][w];
     const struct health_rules *r = &t->o->rules;
-    struct units u;
+    double MBps = p->Bps / 1e6, unit = p->want_Bps / 1e8; /* MB/s of one percent */
 
     put_label(l, t->d, k, way_name[w], out);
     if (p->samples == 0) {
         fputs("U;;;0;", out);
         return;
     }
-    fprintf(out, "%sMB;", units_fixed(&u, p->Bps / 1e6));
-    put_range(&r->warn, p->want_Bps / 1e8, out); /* MB/s of one percent */
+    /* Of four digits; the thresholds have as many decimals as the value. */
+    int decimals = MBps >= 999.95 ? 0 : MBps >= 99.995 ? 1 : MBps >= 9.9995 ? 2 : 3;
+    decimals = health_rules_decimals(r, MBps, unit, decimals);
+    fprintf(out, "%.*fMB;", decimals, MBps);
+    put_range(&r->warn, unit, decimals, out);
     putc(';', out);
-    put_range(&r->crit, p->want_Bps / 1e8, out);
+    put_range(&r->crit, unit, decimals, out);
     fputs(";0;", out);
 }
 
@@ -245,6 +258,27 @@ static void put_perfdata(const struct health_told *t, FILE *out)
 
 /* ---- below the line ---- */
 
+static void put_link(const struct health_data *d, const struct health_link *l, FILE *out)
+{
+    static const char *const name[] = {"errors", "packets"};
+    const int64_t count[] = {l->errors, l->packets};
+
+    fprintf(out, "  %.64s %s: %s, ", d->host[l->host].name, l->name,
+            !l->up       ? "down"
+            : l->carrier ? "up"
+                         : "no carrier");
+    if (l->Bps > 0)
+        fprintf(out, "%.4g Gbit/s", l->Bps * 8 / 1e9);
+    else
+        fputs("speed unknown", out);
+    for (int i = 0; i < 2; i++)
+        if (count[i] < 0)
+            fprintf(out, ", %s unknown", name[i]);
+        else
+            fprintf(out, ", %s %" PRId64, name[i], count[i]);
+    putc('\n', out);
+}
+
 static void put_verbose(const struct health_told *t, FILE *out)
 {
     const struct health_data *d = t->d;
@@ -259,22 +293,17 @@ static void put_verbose(const struct health_told *t, FILE *out)
             fprintf(out, "  %d of %d partners see it, %d samples, z %.1f\n", f->saw,
                     f->partners, f->samples, f->z);
     }
-    for (int i = 0; t->ops->verbose > 1 && i < d->links.count; i++) {
-        const struct health_link *l = &d->links.at[i];
-        fprintf(out, "  %.64s %s: %s, %.4g Gbit/s, errors %" PRId64 ", packets %" PRId64 "\n",
-                d->host[l->host].name, l->name,
-                !l->up       ? "down"
-                : l->carrier ? "up"
-                             : "no carrier",
-                l->Bps * 8 / 1e9, l->errors, l->packets);
-    }
+    for (int i = 0; t->ops->verbose > 1 && i < d->links.count; i++)
+        put_link(d, &d->links.at[i], out);
     for (int k = 0; t->ops->verbose > 2 && t->v->port && k < d->hosts; k++)
         for (int w = 0; w < 2; w++) {
             const struct health_port *p = &t->v->port[k][w];
             struct units u[2];
-            fprintf(out, "  %.64s %s: %s of %s MB/s, %.1f %%, %d samples, z %.1f\n",
+            fprintf(out, "  %.64s %s: %s of %s MB/s, %.*f %%, %d samples, z %.1f%s%s\n",
                     d->host[k].name, way_name[w], units_fixed(&u[0], p->Bps / 1e6),
-                    units_fixed(&u[1], p->want_Bps / 1e6), p->percent, p->samples, p->z);
+                    units_fixed(&u[1], p->want_Bps / 1e6),
+                    health_rules_decimals(&t->o->rules, p->percent, 1, 1), p->percent,
+                    p->samples, p->z, p->pardon ? ", " : "", p->pardon ? p->pardon : "");
         }
 }
 

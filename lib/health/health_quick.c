@@ -224,7 +224,7 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
     double percent =
         want_mbit > 0 && n->mbit > 0 ? 100.0 * (double)n->mbit / (double)want_mbit : NAN;
     enum health_state s = HEALTH_OK;
-    char lanes[48] = "";
+    char lanes[48] = "", speed[64] = "has an unknown speed";
 
     if (!isnan(percent))
         s = health_range_alerts(&q->o->rules.crit, percent)   ? HEALTH_CRITICAL
@@ -242,8 +242,10 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
     f->percent = percent;
     f->measured = (double)n->mbit * 1e6 / 8;
     f->expected = (double)want_mbit * 1e6 / 8;
-    SAY(f, "%.64s port '%s' runs at %.4g of %.4g Gbit/s%s%s", q->ops->host, n->name,
-        (double)n->mbit / 1e3, (double)(want_mbit ? want_mbit : n->mbit) / 1e3, lanes,
+    if (n->mbit > 0)
+        snprintf(speed, sizeof speed, "runs at %.4g of %.4g Gbit/s", (double)n->mbit / 1e3,
+                 (double)(want_mbit > 0 ? want_mbit : n->mbit) / 1e3);
+    SAY(f, "%.64s port '%s' %s%s%s", q->ops->host, n->name, speed, lanes,
         n->half ? ", half duplex" : "");
 }
 

@@ -2,6 +2,7 @@
 #ifndef HEALTH_HEALTH_VERDICT_H
 #define HEALTH_HEALTH_VERDICT_H
 
+#include "base/units.h"
 #include "health/health_baseline.h"
 #include "health/health_data.h"
 
@@ -20,6 +21,8 @@ struct health_range {
 };
 int health_range_parse(const char *text, struct health_range *out, struct err *err);
 int health_range_alerts(const struct health_range *r, double v);
+/* Of rates in percent of the expected one.  ERR_INPUT also: it alerts at 100, or not at 0. */
+int health_range_parse_rate(const char *text, struct health_range *out, struct err *err);
 
 struct health_rules {
     struct health_range warn, crit;           /* of percent of what is expected of a rate */
@@ -30,6 +33,13 @@ struct health_rules {
 void health_rules_init(struct health_rules *r);
 /* Whether a rate's percentage is outside one of the two: either may be the narrower. */
 int health_rules_alert(const struct health_rules *r, double percent);
+/*
+ * The fewest decimals, `least` or more, with which v prints otherwise than every end of the two
+ * ranges, times `unit`: what is printed is then on the side of a threshold that v is on.
+ */
+int health_rules_decimals(const struct health_rules *r, double v, double unit, int least);
+/* "95 %", "95.6 %" where "96 %" would be the threshold. */
+const char *health_percent(struct units *u, const struct health_rules *r, double percent);
 
 struct health_port {
     int samples;          /* that were judged; 0: nothing is known */
@@ -37,6 +47,7 @@ struct health_port {
     double percent;       /* of what was expected of its streams, the median */
     double z;             /* how many standard errors of that median below what is expected */
     enum health_state state;
+    const char *pardon; /* static: why it is OK outside a range; NULL: it is not */
 };
 
 /* What to do, the mildest first. */

@@ -300,6 +300,46 @@ END
     run -0 horing-check --replay "$slow" -w 50: -c 50:
 }
 
+# The second opinion: what a monitoring system makes of text and perfdata by themselves.
+@test "rates: text, state and perfdata agree, however near to a threshold" {
+    local p
+    for p in 74.4 74.6 74.9 74.98 75.02 75.3 95.4 95.6 95.9 95.98 96.02 96.1; do
+        horing-check --replay "synth:64,in=7:$p,noise=0.0001" > out || true
+        perl -ne '
+            sub alerts { my ($v, $r) = @_; my ($lo) = $r =~ /^([\d.]+):$/ or die "range $r"; $v < $lo }
+            sub state { my ($v, $w, $c) = @_; alerts($v, $c) ? 2 : alerts($v, $w) ? 1 : 0 }
+            /^HORING (\w+) - .*?([\d.]+) % of peers.*?\|(.*)/ or die "no answer";
+            my ($want, $percent, $worst) = ({OK => 0, WARNING => 1, CRITICAL => 2}->{$1}, $2, 0);
+            for (split " ", $3) {
+                /=([\d.]+)MB;([^;]*);([^;]*);0;$/ or die "perfdata $_";
+                my $is = state($1, $2, $3);
+                $worst = $is if $is > $worst;
+            }
+            die "state $want, perfdata $worst, $percent %" if $want != $worst || $want != state($percent, "96:", "75:");
+        ' out || { cat out; return 1; }
+    done
+}
+
+@test "rates: a port outside a range that is OK has its reason" {
+    run -0 horing-check --replay synth:8,noise=0.1,seed=1 -w 97: -vvv
+    [[ ${lines[0]} == 'HORING OK - 8 hosts, 21 rounds, slowest node6 out 96 % of peers, within its noise|'* ]]
+    [ "$(grep -c ', within its noise$' <<< "$output")" = 2 ]
+    run -0 horing-check --replay synth:8,noise=0.1,seed=1 -w 97: --json
+    [ "$(grep -o '"ok_because":"within its noise"' <<< "$output" | wc -l)" = 2 ]
+    # Above as well as below.
+    run -0 horing-check --replay synth:8,noise=0.1,seed=1 -w 90:103
+    [[ $output == *', fastest node'*' of peers, within its noise|'* ]]
+    run -0 horing-check --replay synth:8,noise=0.1,seed=1 -w 90:
+    [[ $output == *', slowest node6 out 96 % of peers|'* ]]
+}
+
+@test "a speed that the kernel does not know is unknown, not 0" {
+    put eth0 speed -1 duplex half
+    says 1 "eth0' has an unknown speed, half duplex|" -vv
+    grep -qx '  node3 eth0: up, speed unknown, errors unknown, packets unknown' out
+    run ! grep -E '[^0-9]0 Gbit/s' out
+}
+
 @test "a textfile that is a pipe is refused, and nobody waits for who reads it" {
     mkfifo pipe
     refuses 3 "'pipe' regular file" timeout 20 horing-check --replay synth:8 --prom pipe

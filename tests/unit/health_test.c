@@ -62,6 +62,51 @@ static void ranges(void **state)
     }
 }
 
+static void ranges_of_rates(void **state)
+{
+    static const char *const good[] = {"90:", "100:", "90:110", "@0:90", "@90", "0.001:"},
+                             *const bad[] = {"90",  "100", "110",  "0:",    "~:",
+                                             "@~:", "@",   "101:", "@100:", ":110"};
+    struct health_range r;
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (health_range_parse_rate(good[i], &r, &err))
+            fail_msg("range %s: %s", good[i], err.text);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (health_range_parse_rate(bad[i], &r, &err) == 0)
+            fail_msg("range '%s' was taken", bad[i]);
+        assert_int_equal(err.code, ERR_INPUT);
+    }
+}
+
+/* As it is printed it alerts as it does. */
+static void percents_are_on_their_side(void **state)
+{
+    static const struct {
+        double percent;
+        const char *text;
+    } row[] = {{95.4, "95 %"},   {95.6, "95.6 %"},   {95.96, "95.96 %"},
+               {96, "96 %"},     {96.04, "96.04 %"}, {96.6, "97 %"},
+               {24.9, "24.9 %"}, {25.01, "25.01 %"}, {24.9999, "24.9999 %"}};
+    struct health_rules rules;
+    struct units u;
+
+    (void)state;
+    health_rules_init(&rules);
+    rules.crit = (struct health_range){25, 180, 0};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        assert_string_equal(health_percent(&u, &rules, row[i].percent), row[i].text);
+    for (double v = 20; v < 200; v += 0.0137) {
+        double printed = strtod(health_percent(&u, &rules, v), NULL);
+        assert_int_equal(health_range_alerts(&rules.warn, printed),
+                         health_range_alerts(&rules.warn, v));
+        assert_int_equal(health_range_alerts(&rules.crit, printed),
+                         health_range_alerts(&rules.crit, v));
+    }
+}
+
 /* ---- fabrics ---- */
 
 struct fabric {
@@ -299,6 +344,31 @@ static void baseline_of(const struct health_data *d, struct health_baseline *b)
     unlink(path);
 }
 
+/* Both directions far above it, or only one of the two. */
+static void two_hosts_and_a_stale_baseline(void **state)
+{
+    struct fabric was = healthy(2), is = healthy(2);
+    struct health_baseline b;
+    struct health_data d;
+
+    (void)state;
+    sample(&was, 40, 9, &d);
+    baseline_of(&d, &b);
+    health_data_release(&d);
+    is.out[0] = is.in[0] = is.out[1] = is.in[1] = 200;
+    struct health_verdict v = check(&is, 20, 1, &b);
+    assert_int_equal(v.findings, 1);
+    assert_int_equal(v.finding[0].code, 306);
+    assert_int_equal(v.state, HEALTH_WARNING);
+    assert_non_null(strstr(v.finding[0].text, "stale"));
+    health_verdict_release(&v);
+    is.out[0] = 100;
+    v = check(&is, 20, 1, &b);
+    assert_int_equal(v.findings, 0);
+    health_verdict_release(&v);
+    health_baseline_release(&b);
+}
+
 static void two_hosts(void **state)
 {
     struct fabric good = healthy(2), f = healthy(2);
@@ -456,11 +526,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges),
+        cmocka_unit_test(ranges_of_rates),
+        cmocka_unit_test(percents_are_on_their_side),
         cmocka_unit_test(no_false_alarm),
         cmocka_unit_test(slow_port_and_not_its_partners),
         cmocka_unit_test(ended_early),
         cmocka_unit_test(slow_pair),
         cmocka_unit_test(two_hosts),
+        cmocka_unit_test(two_hosts_and_a_stale_baseline),
         cmocka_unit_test(hosts_stand_once),
         cmocka_unit_test(needs_something_to_compare),
         cmocka_unit_test(same_data_same_words),
