@@ -25,6 +25,8 @@ static int answer(struct cli_health *a, struct world *w, struct cli_watch *watch
         rc = health_check(w, &a->o, cli_watch_where(watch), a->answer, &state, gone, err);
     cli_watch_speak(watch);
     rc = cli_health_say(a, rc, err);
+    if (rc == 0)
+        cli_health_note_learned(a, w->groups.count);
     return rc ? cli_health_fail(a, err) : cli_health_finish(a, (int)state);
 }
 

@@ -42,8 +42,8 @@ enum {
 
 static const struct argp_option options[] = {
     {"baseline", 'b', "FILE", CLI_EVERYDAY,
-     "Compare with the rates in FILE, made by --learn (default: compare the hosts with each "
-     "other)",
+     "Compare with the rates in FILE; with --learn, write it (default: compare the hosts with "
+     "each other)",
      1},
     {"warning", 'w', "RANGE", CLI_EVERYDAY,
      "Report WARNING when that percentage leaves RANGE (default: 96:)", 1},
@@ -57,8 +57,8 @@ static const struct argp_option options[] = {
      "quick: only this host's links, in milliseconds, for cron; normal: about 3 s; deep: about "
      "6 s (default: normal)",
      1},
-    {"learn", KEY_LEARN, 0, CLI_EVERYDAY, "Measure a healthy network and print its baseline",
-     1},
+    {"learn", KEY_LEARN, 0, CLI_EVERYDAY,
+     "Measure a healthy network and print its baseline, or write it to the FILE of -b", 1},
     {"verbose", 'v', 0, CLI_EVERYDAY,
      "Print a line per finding; -vv: also links, -vvv: all ports", 1},
     {0, 0, 0, 0, "What to check:", 2},
@@ -206,12 +206,9 @@ static error_t check_words(struct cli_health *a)
     struct cli *cli = &a->cli;
     const int quick = a->o.level == HEALTH_QUICK && !a->replay;
 
-    if (a->o.learn && (a->o.baseline || quick || a->replay) &&
-        !(a->o.baseline && a->ops.accept))
+    if (a->o.learn && (quick || a->replay))
         return cli_usage(cli, "--learn and %s, expected one of them",
-                         a->o.baseline ? "--baseline"
-                         : quick       ? "--level quick"
-                                       : "--replay");
+                         quick ? "--level quick" : "--replay");
     if (quick && a->o.baseline)
         return cli_usage(cli, "--level quick and --baseline, expected one of them");
     if (quick && (a->o.record || a->ops.svg))
@@ -477,6 +474,16 @@ void cli_health_parse(struct cli_health *a, int argc, char **argv)
     struct err err;
     if (health_config_read(&a->ops.config, a->config, &err))
         exit(cli_health_fail(a, &err));
+}
+
+void cli_health_note_learned(const struct cli_health *a, int hosts)
+{
+    if (a->cli.silent || hosts > 2 || !(a->o.learn || a->ops.accept))
+        return;
+    fputs("horing-check: two hosts have no peers: check that out_Bps and in_Bps in the baseline"
+          " are what the ports should reach; later checks of these two cannot tell a slow port"
+          " from a slow path\n",
+          stderr);
 }
 
 int cli_health_fail(struct cli_health *a, const struct err *err)

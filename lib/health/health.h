@@ -25,7 +25,7 @@ struct health_options {
     double deadline_s;         /* from start_s (tick_now_s) */
     double start_s;
     enum health_level level;
-    const char *baseline; /* file or NULL */
+    const char *baseline; /* file or NULL; with `learn` it is written */
     const char *prom;     /* file or NULL */
     const char *record;   /* file or NULL: what was measured is written there */
     const char *device;   /* whose memory messages are of, as device_open takes it; NULL: cpu */
@@ -60,7 +60,8 @@ int health_replay(const struct health_options *o, const char *path, FILE *out,
 
 /*
  * Judges and tells: record, line or JSON, node_exporter's text; with o->learn the baseline
- * instead, or ERR_MISMATCH where something was found.
+ * instead, on `out` or in o->baseline, or ERR_MISMATCH where something was found or a file of
+ * that name is not to be replaced.
  */
 int health_speak(const struct health_data *d, const struct health_options *o, FILE *out,
                  enum health_state *state, struct err *err);

@@ -71,7 +71,7 @@ static int read_files(struct check *c, struct err *err)
 
     if (ops && health_ops_open(ops, c->data, err))
         return -1;
-    if (!c->o->baseline || (ops && ops->accept))
+    if (!c->o->baseline || c->o->learn || (ops && ops->accept))
         return 0;
     if (health_baseline_read(&c->baseline, c->o->baseline, err))
         return -1;

@@ -14,12 +14,15 @@ void health_options_init(struct health_options *o)
     health_rules_init(&o->rules);
 }
 
-static int learn(const struct health_data *d, const struct health_verdict *v, FILE *out,
-                 struct err *err)
+/* To a file, which appears whole or not at all; or on `out`. */
+static int learn(const struct health_data *d, const struct health_verdict *v,
+                 const struct health_options *o, FILE *out, struct err *err)
 {
     if (v->findings)
         return err_set(err, ERR_MISMATCH, "no baseline is learned from a faulty fabric: %s",
                        v->finding[0].text);
+    if (o->baseline)
+        return health_baseline_write(d, o->baseline, o->ops && o->ops->accept, err);
     health_baseline_print(d, out);
     return 0;
 }
@@ -55,7 +58,7 @@ int health_speak(const struct health_data *d, const struct health_options *o, FI
     struct health_baseline b = {0};
     struct health_rules rules = o->rules;
     struct health_verdict v = {0};
-    const int reads = o->baseline && !accepts && !rules.baseline;
+    const int reads = o->baseline && !o->learn && !accepts && !rules.baseline;
     int rc = reads ? health_baseline_read(&b, o->baseline, err) : 0;
 
     if (reads)
@@ -64,7 +67,7 @@ int health_speak(const struct health_data *d, const struct health_options *o, FI
         rc = health_record_write(d, o->record, err);
     rc = rc ? rc : judge(d, &rules, o->learn || accepts, &v, err);
     if (rc == 0 && o->learn)
-        rc = learn(d, &v, out, err);
+        rc = learn(d, &v, o, out, err);
     else if (rc == 0 && accepts)
         rc = accept(d, &v, o, out, state, err);
     else if (rc == 0)

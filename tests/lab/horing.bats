@@ -14,7 +14,8 @@ setup_file() {
     BASELINE=$BATS_FILE_TMPDIR/baseline.yaml
     export BASELINE
     PATH=$BIN:$PATH
-    timeout 60 paro-lab -r 500mbit -- "$BIN/horing-check" --learn -t 30 >"$BASELINE"
+    timeout 60 paro-lab -r 500mbit -- "$BIN/horing-check" --learn -t 30 -b "$BASELINE" \
+        2>"$BATS_FILE_TMPDIR/said"
 }
 
 # says STATUS PATTERN LAB-OPTION... -- OPTION...
@@ -36,6 +37,7 @@ says() {
 @test "the baseline knows both ports at 500 Mbit/s" {
     grep -qx 'format: paro-baseline/2' "$BASELINE"
     [ "$(grep -cE '^    (out|in)_Bps: (5[0-9]|6[0-9])[0-9]{6}$' "$BASELINE")" = 4 ]
+    grep -q '^horing-check: two hosts have no peers: check that out_Bps and in_Bps' "$BATS_FILE_TMPDIR/said"
 }
 
 @test "2x2: healthy is OK, with perfdata and a Prometheus file" {

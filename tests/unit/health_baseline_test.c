@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "health/health.h"
 #include "health/health_fleet.h"
 #include "temp_fixture.h"
 
@@ -30,6 +31,16 @@ static struct health_data data(const char *spec, uint64_t seed)
     f.seed = seed;
     if (health_fleet_run(&f, &rules, &d, &err))
         fail_msg("%s: %s", spec, err.text);
+    return d;
+}
+
+/* All ports at `factor` of what they were. */
+static struct health_data fabric(const char *spec, uint64_t seed, double factor)
+{
+    struct health_data d = data(spec, seed);
+
+    for (int i = 0; i < d.samples.count; i++)
+        d.samples.at[i].Bps *= factor;
     return d;
 }
 
@@ -120,15 +131,13 @@ static void compares_with_itself(void **state)
 static void a_shift_of_all_is_one_finding(void **state)
 {
     struct health_baseline b = learn("16");
-    struct health_data d = data("16,port=5:80", 1);
+    struct health_data d = fabric("16,port=5:80", 1, 0.88);
     struct health_rules with = rules;
     struct health_verdict v;
     struct err err;
 
     (void)state;
     with.baseline = &b;
-    for (int i = 0; i < d.samples.count; i++)
-        d.samples.at[i].Bps *= 0.88;
     assert_int_equal(health_judge(&d, &with, &v, &err), 0);
     assert_int_equal(v.findings, 2);
     assert_int_equal(v.finding[0].code, 301); /* and the one that is slow beside the others */
@@ -140,6 +149,51 @@ static void a_shift_of_all_is_one_finding(void **state)
     health_verdict_release(&v);
     health_data_release(&d);
     health_baseline_release(&b);
+}
+
+/* At twice of what was learned a port that lost half of its rate is as it was learned. */
+static void a_baseline_that_all_exceed_is_stale(void **state)
+{
+    static const struct {
+        const char *learned, *is;
+        double factor;
+        int slow; /* a host, or -1 */
+        const char *text;
+    } row[] = {
+        {"16", "16", 2, -1, "all 16 hosts are at "},
+        {"16", "16,in=5:50", 2, 5, "all 16 hosts are at "},
+        {"3", "3", 1.5, -1, "all 3 hosts are at "},
+        {"16", "16", 1.25, -1, NULL},
+    };
+
+    (void)state;
+    for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
+        struct health_baseline b = learn(row[r].learned);
+        struct health_rules with = rules;
+        struct health_verdict v;
+        struct err err;
+        with.baseline = &b;
+        struct health_data d = fabric(row[r].is, 1, row[r].factor);
+        assert_int_equal(health_judge(&d, &with, &v, &err), 0);
+        assert_int_equal(v.findings, (row[r].text != NULL) + (row[r].slow >= 0));
+        if (row[r].text) {
+            const struct health_finding *f = &v.finding[v.findings - 1];
+            assert_int_equal(f->code, 306);
+            assert_int_equal(f->state, HEALTH_WARNING);
+            assert_non_null(strstr(f->text, row[r].text));
+            assert_non_null(strstr(f->text, "stale (--accept-baseline or --learn)"));
+            assert_true(fabs(f->percent / row[r].factor - 100) < 3);
+        }
+        if (row[r].slow >= 0) {
+            assert_int_equal(v.finding[0].code, 301);
+            assert_int_equal(v.finding[0].host, row[r].slow);
+            assert_int_equal(v.finding[0].state, HEALTH_CRITICAL);
+            assert_non_null(strstr(v.finding[0].text, "% of the others"));
+        }
+        health_verdict_release(&v);
+        health_data_release(&d);
+        health_baseline_release(&b);
+    }
 }
 
 static void refused(const struct health_baseline *b, const char *spec, const char *words)
@@ -230,15 +284,51 @@ static void a_baseline_is_replaced_when_told_so(void **state)
     health_data_release(&is);
 }
 
+/* On `out` nothing, and of a file that stands there nothing is lost. */
+static void learns_into_a_file(void **state)
+{
+    char dir[TEMP_PATH], path[TEMP_PATH + 20], *text = NULL;
+    struct health_data well = data("8", 1), faulty = data("8,out=3:70", 2);
+    struct health_options o;
+    enum health_state is;
+    struct health_baseline b;
+    struct err err;
+    size_t bytes;
+
+    (void)state;
+    temp_folder(dir, "paro-learn");
+    snprintf(path, sizeof path, "%s/baseline.yaml", dir);
+    health_options_init(&o);
+    o.learn = 1;
+    o.baseline = path;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(health_speak(&faulty, &o, out, &is, &err), -1);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(health_speak(&well, &o, out, &is, &err), 0);
+    assert_int_equal(health_baseline_read(&b, path, &err), 0);
+    health_baseline_release(&b);
+    assert_int_equal(health_speak(&well, &o, out, &is, &err), -1);
+    assert_non_null(strstr(err.text, "expected --accept-baseline"));
+    fclose(out);
+    assert_int_equal(bytes, 0);
+    free(text);
+    unlink(path);
+    assert_int_equal(rmdir(dir), 0);
+    health_data_release(&well);
+    health_data_release(&faulty);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(learns_what_is_there),
         cmocka_unit_test(compares_with_itself),
         cmocka_unit_test(a_shift_of_all_is_one_finding),
+        cmocka_unit_test(a_baseline_that_all_exceed_is_stale),
         cmocka_unit_test(another_fabric_is_refused),
         cmocka_unit_test(half_of_a_file_is_refused),
         cmocka_unit_test(a_baseline_is_replaced_when_told_so),
+        cmocka_unit_test(learns_into_a_file),
     };
 
     health_rules_init(&rules);
