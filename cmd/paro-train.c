@@ -68,6 +68,11 @@ static volatile int stop; /* the one thing a signal touches */
          ? CLI_EVERYDAY                                                                        \
          : 0)
 
+/* What a setting of each kind takes. */
+#define VALUE_F "NUMBER"
+#define VALUE_I "NUMBER"
+#define VALUE_S "cosine|linear|wsd|constant"
+
 static const struct argp_option options[] = {
     {"data", 'd', "FILE", CLI_EVERYDAY,
      "Train on FILE: a text, or tokens of llm.c, nanoGPT or Megatron; may be repeated", 1},
@@ -133,7 +138,7 @@ static const struct argp_option options[] = {
 #define X_OPTION(name, option, kind, value, least, most, text)                                 \
     {option,                                                                                   \
      KEY_SETTING + TRAIN_SETTING_##name,                                                       \
-     "NUMBER",                                                                                 \
+     VALUE_##kind,                                                                             \
      EVERYDAY(TRAIN_SETTING_##name),                                                           \
      text " (default: " value ")",                                                             \
      7},

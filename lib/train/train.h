@@ -30,16 +30,21 @@
  */
 
 /*
- * The settings, once: key, option, kind (F a number, I a whole one), default, least, most,
- * meaning.  They are the keys of the YAML file and the long options of the command.
+ * The settings, once: key, option, kind (F a number, I a whole one, S a schedule), default, least,
+ * most, meaning.  They are the keys of the YAML file and the long options of the command.
  */
 #define TRAIN_SETTINGS(X)                                                                      \
     X(steps, "steps", I, "100", 1, 1e12,                                                       \
       "Train this many steps in all, those before a resume included")                          \
     X(lr, "lr", F, "3e-4", 0, 1e3, "Learning rate after the warm-up")                          \
     X(min_lr, "min-lr", F, "3e-5", 0, 1e3,                                                     \
-      "Learning rate at the end of the cosine, --lr if that is less")                          \
+      "Learning rate at the last step, --lr if that is less")                                  \
     X(warmup, "warmup", I, "0", 0, 1e12, "Steps of linear warm-up")                            \
+    X(schedule, "schedule", S, "cosine", 0, TRAIN_SCHEDULES - 1,                               \
+      "Learning rate after the warm-up: cosine, linear, constant, or wsd, which is constant "  \
+      "and then linear")                                                                       \
+    X(decay, "decay", F, "0.2", 1e-9, 1,                                                       \
+      "With --schedule=wsd: the share of the steps, the last ones, in which the rate falls")   \
     X(beta1, "beta1", F, "0.9", 0, 0.999999, "Decay of AdamW's first moment")                  \
     X(beta2, "beta2", F, "0.95", 0, 0.999999, "Decay of AdamW's second moment")                \
     X(eps, "eps", F, "1e-8", 0, 1, "AdamW's epsilon")                                          \
@@ -64,7 +69,9 @@
       "With --eval-every: evaluate at most this many micro-batches per rank; 0: all")          \
     X(deadline, "deadline", F, WORLD_DEADLINE_TEXT, 1, 1e6, WORLD_DEADLINE_HELP)
 
-struct train_settings {
+enum train_schedule { TRAIN_COSINE, TRAIN_LINEAR, TRAIN_WSD, TRAIN_CONSTANT, TRAIN_SCHEDULES };
+
+struct train_settings { /* schedule: an enum train_schedule */
 #define X_FIELD(name, option, kind, value, least, most, text) double name;
     TRAIN_SETTINGS(X_FIELD)
 #undef X_FIELD
@@ -93,7 +100,7 @@ void train_settings_print(const struct train_settings *s, FILE *out);
 /* The settings that a run would have, for --print-config. */
 struct train_run;
 int train_settings_show(const struct train_run *run, FILE *out, struct err *err);
-/* Linear warm-up, then a cosine from lr to min_lr at the last step; step = 1, 2, ... */
+/* Linear warm-up, then by the schedule to the last step (paro-settings(5)); step = 1, 2, ... */
 double train_lr(const struct train_settings *s, int64_t step);
 
 struct train_run {

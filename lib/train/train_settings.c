@@ -23,6 +23,8 @@ static const struct setting settings[] = {
 #undef X_ROW
 };
 
+static const char *const schedules[TRAIN_SCHEDULES] = {"cosine", "linear", "wsd", "constant"};
+
 struct texts {
     char *format;
 #define X_TEXT(name, option, kind, value, least, most, text) char *name;
@@ -44,10 +46,22 @@ static const cyaml_schema_value_t schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct texts, fields),
 };
 
+static int set_schedule(double *to, const char *text, struct err *err)
+{
+    for (int i = 0; i < TRAIN_SCHEDULES; i++)
+        if (strcmp(text, schedules[i]) == 0) {
+            *to = i;
+            return 0;
+        }
+    return err_set(err, ERR_INPUT, "'%s', expected cosine, linear, wsd or constant", text);
+}
+
 static int set(double *to, const struct setting *s, const char *text, struct err *err)
 {
     int64_t whole = 0;
 
+    if (s->kind == 'S')
+        return set_schedule(to, text, err);
     if (s->kind == 'F')
         return num_f64(text, s->least, s->most, to, err);
     if (num_count(text, (int64_t)s->least, (int64_t)s->most, &whole, err))
@@ -125,17 +139,25 @@ void train_settings_print(const struct train_settings *s, FILE *out)
     fprintf(out, "format: paro-settings/1\n");
     for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++) {
         fprintf(out, "%s: ", settings[i].name);
-        yaml_put_f64(out, value[i]);
+        if (settings[i].kind == 'S')
+            fputs(schedules[(int)value[i]], out);
+        else
+            yaml_put_f64(out, value[i]);
         fprintf(out, "\n");
     }
 }
 
 double train_lr(const struct train_settings *s, int64_t step)
 {
-    double at = (double)step;
+    double at = (double)step, begin = s->warmup;
 
     if (at <= s->warmup)
         return s->lr * at / s->warmup;
-    double way = (at - s->warmup) / (s->steps > s->warmup ? s->steps - s->warmup : 1);
-    return s->min_lr + 0.5 * (s->lr - s->min_lr) * (1 + cos(M_PI * (way < 1 ? way : 1)));
+    if (s->schedule == TRAIN_WSD)
+        begin = fmax(begin, (1 - s->decay) * s->steps);
+    if (s->schedule == TRAIN_CONSTANT || at <= begin)
+        return s->lr;
+    double x = fmin((at - begin) / (s->steps > begin ? s->steps - begin : 1), 1);
+    double rest = s->schedule == TRAIN_COSINE ? 0.5 * (1 + cos(M_PI * x)) : 1 - x;
+    return s->min_lr + (s->lr - s->min_lr) * rest;
 }

@@ -34,7 +34,8 @@ static void defaults(void **state)
     (void)state;
     assert_true(s.steps == 100 && s.lr == 3e-4 && s.min_lr == 3e-5 && s.beta1 == 0.9 &&
                 s.beta2 == 0.95 && s.eps == 1e-8 && s.weight_decay == 0.1 && s.clip == 1 &&
-                s.warmup == 0 && s.seed == 1 && s.save_every == 0 && s.keep == 2);
+                s.warmup == 0 && s.schedule == TRAIN_COSINE && s.decay == 0.2 && s.seed == 1 &&
+                s.save_every == 0 && s.keep == 2);
 }
 
 static void order(void **state)
@@ -72,8 +73,9 @@ static void printed(void **state)
     (void)state;
     given[TRAIN_SETTING_lr] = "0.1234567890123";
     given[TRAIN_SETTING_seed] = "9e15";
+    given[TRAIN_SETTING_schedule] = "wsd";
     struct train_settings s = settings(NULL, NULL);
-    given[TRAIN_SETTING_lr] = given[TRAIN_SETTING_seed] = NULL;
+    given[TRAIN_SETTING_lr] = given[TRAIN_SETTING_seed] = given[TRAIN_SETTING_schedule] = NULL;
     train_settings_print(&s, f);
     fclose(f);
     struct train_settings back = settings(text, NULL);
@@ -93,6 +95,8 @@ static void refused(void **state)
         {"format: paro-settings/1\nsteps: 2\nsteps: 2\n", "f.yaml:3: 'steps' "},
         {"format: paro-settings/1\nSteps: 2\n", "f.yaml:2: 'Steps' "},
         {"format: paro-settings/1\nsteps: [2]\n", "f.yaml:2: 'steps' "},
+        {"format: paro-settings/1\nschedule: step\n",
+         "f.yaml:2: 'schedule' is 'step', expected cosine, linear, wsd or constant"},
         {"format: paro-settings/1\nbeta2: .inf\n",
          "f.yaml:2: 'beta2' is '.inf', expected a number from 0 to 0.999999"},
         {"format: paro-settings/1\n---\nformat: paro-settings/1\n", "f.yaml:"},
@@ -141,11 +145,60 @@ static void rate(void **state)
     assert_true(train_lr(&s, 110) == 0.55);
 }
 
+/* Of 110 steps, 10 of them warm-up: each schedule's closed form at its corners and between. */
+static void schedules(void **state)
+{
+    static const struct {
+        const char *yaml;
+        int step;
+        double rate;
+    } at[] = {
+        {"schedule: linear\n", 10, 1},
+        {"schedule: linear\n", 11, 0.995},
+        {"schedule: linear\n", 35, 0.875},
+        {"schedule: linear\n", 110, 0.5},
+        {"schedule: linear\n", 111, 0.5},
+        {"schedule: constant\n", 5, 0.5},
+        {"schedule: constant\n", 11, 1},
+        {"schedule: constant\n", 999, 1},
+        /* A fifth of 110 steps: the last 22. */
+        {"schedule: wsd\n", 5, 0.5},
+        {"schedule: wsd\n", 88, 1},
+        {"schedule: wsd\n", 99, 0.75},
+        {"schedule: wsd\n", 110, 0.5},
+        {"schedule: wsd\n", 111, 0.5},
+        {"schedule: wsd\ndecay: 0.5\n", 55, 1},
+        {"schedule: wsd\ndecay: 0.5\n", 66, 0.9},
+        /* No whole number of steps: the last 2.75, so 0.75 of them are over. */
+        {"schedule: wsd\ndecay: 0.025\n", 107, 1},
+        {"schedule: wsd\ndecay: 0.025\n", 108, 1 - 0.5 * 0.75 / 2.75},
+        /* More than there is after the warm-up: linear from there. */
+        {"schedule: wsd\ndecay: 1\n", 10, 1},
+        {"schedule: wsd\ndecay: 1\n", 60, 0.75},
+        {"schedule: cosine\n", 60, 0.75},
+    };
+    char text[160];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        snprintf(text, sizeof text,
+                 "format: paro-settings/1\nsteps: 110\nwarmup: 10\nlr: 1\nmin_lr: 0.5\n%s",
+                 at[i].yaml);
+        struct train_settings s = settings(text, NULL);
+        double rate = train_lr(&s, at[i].step);
+        /* A few operations on numbers up to 110. */
+        if (!(fabs(rate - at[i].rate) < 1e-13))
+            fail_msg("%s, step %d: %.17g, expected %.17g", at[i].yaml, at[i].step, rate,
+                     at[i].rate);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults), cmocka_unit_test(order),   cmocka_unit_test(least_rate),
-        cmocka_unit_test(printed),  cmocka_unit_test(refused), cmocka_unit_test(rate),
+        cmocka_unit_test(defaults),  cmocka_unit_test(order),   cmocka_unit_test(least_rate),
+        cmocka_unit_test(printed),   cmocka_unit_test(refused), cmocka_unit_test(rate),
+        cmocka_unit_test(schedules),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
