@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/num.h"
+#include "base/run_folder.h"
 #include "ckpt/tool.h"
 #include "cli/cli.h"
 #include "cli/cli_progress.h"
@@ -61,8 +63,8 @@ struct args {
     enum dtype type;
     struct ckpt_limits limits;
     const struct verb *verb;
-    int count; /* of operands */
-    const char *operand[2];
+    int count;        /* of operands */
+    char *operand[2]; /* owned */
 };
 
 static atomic_int stop; /* the signal that asks for it */
@@ -355,7 +357,7 @@ static error_t take_operand(struct args *a, const char *arg)
     if (a->count == a->verb->operands)
         return cli_usage(&a->cli, "unexpected argument '%s', expected paro-shard %s", arg,
                          a->verb->usage);
-    a->operand[a->count++] = arg;
+    a->operand[a->count++] = run_folder_checkpoint(arg);
     return 0;
 }
 
@@ -473,6 +475,8 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     cli_parse(&a.cli, &argp, argc, argv);
     int rc = a.verb->run(&a, &err);
+    mem_free(a.operand[0]);
+    mem_free(a.operand[1]);
     if (rc < 0)
         return cli_fail(&a.cli, &err);
     return cli_finish(&a.cli, rc);

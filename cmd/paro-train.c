@@ -126,7 +126,7 @@ static const struct argp_option options[] = {
     {"plot", KEY_PLOT, 0, 0,
      "Draw loss, tokens/s and exposed communication of up to 8 runs as SVG", 5},
     {"generate", KEY_GENERATE, "TEXT", 0,
-     "Continue TEXT with the model of --init: a checkpoint or a Hugging Face folder", 5},
+     "Continue TEXT with the model of --init: a checkpoint, a run or a Hugging Face folder", 5},
     {"length", KEY_LENGTH, "N", 0, "Generate at most N tokens (default: 256)", 5},
     {"temperature", KEY_TEMPERATURE, "T", 0, "Sampling temperature; 0 is greedy (default: 0)",
      5},

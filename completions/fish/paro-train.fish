@@ -22,7 +22,7 @@ complete -c paro-train -l tokenizer -r -d 'Encode texts as GPT-2 does, with the 
 complete -c paro-train -l trace-step -r -d 'Write a trace of step K to DIR, as JSON and SVG, to see what waits for what'
 complete -c paro-train -l transport -r -a 'mpi nccl auto' -d 'Send GPU memory by MPI through the hosts, or by NCCL (default: auto, NCCL if each of several ranks has a GPU)'
 complete -c paro-train -l tuning -r -d 'With --algo=auto: choose algorithms and chunk sizes by this table of paro-bench or paro-sched'
-complete -c paro-train -l generate -r -d 'Continue TEXT with the model of --init: a checkpoint or a Hugging Face folder'
+complete -c paro-train -l generate -r -d 'Continue TEXT with the model of --init: a checkpoint, a run or a Hugging Face folder'
 complete -c paro-train -l length -r -d 'Generate at most N tokens (default: 256)'
 complete -c paro-train -l plot -d 'Draw loss, tokens/s and exposed communication of up to 8 runs as SVG'
 complete -c paro-train -l temperature -r -d 'Sampling temperature; 0 is greedy (default: 0)'

@@ -203,6 +203,9 @@ int ckpt_open_within(struct ckpt *c, const char *dir, const struct ckpt_limits *
                      struct err *err)
 {
     if (!ckpt_is(dir))
-        return err_set(err, ERR_ABSENT, "'%s' has no manifest.json: it is no checkpoint", dir);
+        return err_set(err, ERR_ABSENT,
+                       "'%s' has neither manifest.json nor latest, expected a checkpoint or a "
+                       "run's folder",
+                       dir);
     return ckpt_open_any(c, dir, limits ? limits : &ckpt_limits_usual, 0, err);
 }

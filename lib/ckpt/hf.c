@@ -193,8 +193,10 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
     } else if (!io_absent(index)) {
         rc = read_index(hf, index, limits, err);
     } else {
-        rc = err_set(err, ERR_ABSENT, "'%s' has neither model.safetensors nor %s", path,
-                     HF_INDEX_NAME);
+        rc =
+            err_set(err, ERR_ABSENT,
+                    "'%s' has neither model.safetensors nor %s, expected a Hugging Face folder",
+                    path, HF_INDEX_NAME);
     }
     mem_free(single);
     mem_free(index);

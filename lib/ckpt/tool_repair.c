@@ -324,7 +324,8 @@ int tool_repair(const char *from, const struct tool_means *means, int json, FILE
 
     if (!ckpt_is(from))
         return err_set(err, ERR_ABSENT,
-                       "'%s' has no manifest.json and no copy of one: it is no checkpoint",
+                       "'%s' has no manifest.json, no copy of one and no latest, expected a "
+                       "checkpoint or a run's folder",
                        from);
     if (ckpt_open_any(&c, from, means->limits ? means->limits : &ckpt_limits_usual, 1, err))
         return -1;

@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
+#include "base/run_folder.h"
 #include "base/stats.h"
 #include "base/units.h"
 
@@ -104,10 +105,13 @@ static char *beside(const char *path, const char *name)
 
 int plan_check(const char *log, const char *plan, struct plan_check *out, struct err *err)
 {
-    char *path = plan_log_path(log);
-    char *from = plan ? mem_dup(plan) : beside(path, "plan.yaml");
+    char *path = NULL;
     struct plan_log l = {0};
     struct plan p = {0};
+
+    if (run_folder_log(log, &path, err))
+        return -1;
+    char *from = plan ? mem_dup(plan) : beside(path, "plan.yaml");
     int rc = plan_read(&p, from, err);
 
     if (rc == 0 && !p.model.unit)

@@ -8,9 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/io.h"
 #include "base/jtree.h"
 #include "base/mem.h"
 #include "plan/log.h"
@@ -25,14 +23,6 @@ static const char *const keys[PLAN_LOG_COLUMNS] = {
 const char *plan_measure_key(enum plan_measure measure)
 {
     return keys[measure];
-}
-
-char *plan_log_path(const char *log)
-{
-    struct stat st;
-
-    return stat(log, &st) == 0 && S_ISDIR(st.st_mode) ? io_join(log, "log.jsonl")
-                                                      : mem_dup(log);
 }
 
 static int read_measure(json_t *v, double *out)

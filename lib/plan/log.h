@@ -42,7 +42,5 @@ int plan_log_parse(struct plan_log *l, const char *name, const char *text, int64
                    struct err *err);
 void plan_log_release(struct plan_log *l);
 const char *plan_measure_key(enum plan_measure measure); /* "step_s": in a log */
-/* The log that is meant by the name of a file, or of a run's folder; owned by the caller. */
-char *plan_log_path(const char *log);
 
 #endif

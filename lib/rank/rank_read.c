@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/run_folder.h"
 #include "rank/rank_line.h"
 
 /* A block stays in a second-level cache between the system's writing it and our reading. */
@@ -257,8 +258,12 @@ static int read_open(struct rank_run *run, int fd, const struct rank_reading *ho
 int rank_read(struct rank_run *run, const struct rank_reading *how, struct err *err)
 {
     int std = strcmp(run->name, "-") == 0;
-    int fd = std ? 0 : open(run->name, O_RDONLY | O_CLOEXEC);
+    char *path = NULL;
 
+    if (!std && run_folder_log(run->name, &path, err))
+        return -1;
+    int fd = std ? 0 : open(path, O_RDONLY | O_CLOEXEC);
+    mem_free(path);
     if (fd < 0)
         return err_sys(err, "cannot open log '%s'", run->name);
     int rc = read_open(run, fd, how, err);

@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/run_folder.h"
 #include "base/tick.h"
 
 enum { SMALL_FILE = 16 << 20 };
@@ -55,7 +56,7 @@ static char *own_settings(const struct train_run *run)
 
     if (!run->resume || (own && !run->out))
         return NULL;
-    char *step = own ? io_join(run->out, "latest") : mem_dup(run->resume);
+    char *step = own ? io_join(run->out, "latest") : run_folder_checkpoint(run->resume);
     char *path = io_join(step, "../settings.yaml");
     if (stat(path, &st)) {
         size_t n = strlen(step);

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "base/run_folder.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/hf.h"
 #include "data/bpe.h"
@@ -385,6 +386,7 @@ static void release(struct writer *w)
 int train_generate(const struct train_prompt *p, struct err *err)
 {
     struct writer w = {0};
+    char *from = run_folder_checkpoint(p->from);
     int rc = read_options(&w, p, err);
 
     kern_thread_init();
@@ -397,8 +399,8 @@ int train_generate(const struct train_prompt *p, struct err *err)
     if (rc == 0 && p->tokenizer)
         rc = bpe_open(&w.bpe, p->tokenizer, err);
     if (rc == 0)
-        rc = ckpt_is(p->from) ? read_checkpoint(&w, p->from, p->talk, err)
-                              : read_folder(&w, p->from, err);
+        rc = ckpt_is(from) ? read_checkpoint(&w, from, p->talk, err)
+                           : read_folder(&w, from, err);
     if (rc == 0)
         rc = read_prompt(&w, p->text, err);
     if (rc == 0) {
@@ -406,5 +408,6 @@ int train_generate(const struct train_prompt *p, struct err *err)
         rc = write_text(&w, p, err);
     }
     release(&w);
+    mem_free(from);
     return rc;
 }

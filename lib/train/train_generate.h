@@ -13,7 +13,7 @@
  */
 struct train_prompt {
     const char *text;
-    const char *from;                       /* a checkpoint, a Hugging Face folder */
+    const char *from;                       /* a checkpoint, a run, a Hugging Face folder */
     const char *tokenizer;                  /* a folder (data/bpe.h) */
     const char *length;                     /* most tokens to write: 256 */
     const char *temperature, *top_p, *seed; /* without temperature the likeliest token */

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/run_folder.h"
 #include "base/svg_chart.h"
 #include "plan/log.h"
 
@@ -76,9 +77,11 @@ static char *name_of(const char *path)
 
 static int read_run(struct run *r, const char *log, struct err *err)
 {
-    char *path = plan_log_path(log);
-    int rc = plan_log_read(&r->log, path, err);
+    char *path = NULL;
 
+    if (run_folder_log(log, &path, err))
+        return -1;
+    int rc = plan_log_read(&r->log, path, err);
     if (rc == 0 && r->log.steps == 0)
         rc = err_set(err, ERR_INPUT, "log '%s' has no step", path);
     if (rc == 0)

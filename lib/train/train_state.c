@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/run_folder.h"
 #include "ckpt/ckpt_model.h"
 
 /* Processors that this rank may use: its share of them, where they are not given out. */
@@ -253,7 +254,8 @@ int train_start_weights(struct train *t, struct err *err)
         goto done;
     int named = run->resume && strcmp(run->resume, "auto");
     int resumes = named || (run->resume && latest_there);
-    const char *from = named ? run->resume : resumes ? latest : run->init;
+    const char *given = named ? run->resume : resumes ? latest : run->init;
+    char *from = given ? run_folder_checkpoint(given) : NULL;
     rc = from ? load(t, from, resumes, &healed, err)
               : load_engines(t, &(struct engine_source){fresh, NULL, t}, 0, err);
     rc = world_agree(t->world, rc, err);
@@ -261,6 +263,7 @@ int train_start_weights(struct train *t, struct err *err)
         rc = tell_healed(t, &healed, from, err);
     if (rc == 0 && t->step && strcmp(run->resume, "auto") == 0)
         t->saved = t->step;
+    mem_free(from);
 done:
     mem_free(latest);
     return rc;

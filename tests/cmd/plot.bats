@@ -85,7 +85,7 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
     sed 's/"loss":5/"loss":"5"/' a > text
     sed 's/"tokens_per_s":128,//' a > less
     refuses 2 "'nowhere' No such" paro-train --plot nowhere
-    refuses 2 "'empty/log.jsonl' No such" paro-train --plot empty
+    refuses 2 "'empty' no log.jsonl expected run" paro-train --plot empty
     refuses 2 "'/dev/null' no step" paro-train --plot /dev/null
     refuses 2 "half:4: JSON" paro-train --plot half a
     refuses 2 "back:4: 'step' 1 step 3 expected later" paro-train --plot a back

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows by which names a run's folder has its log and its newest checkpoint. */
+#include "base/run_folder.h"
+
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+
+char *run_folder_checkpoint(const char *path)
+{
+    char *latest = io_join(path, "latest");
+    struct stat st;
+
+    /* A link, wherever it leads: that its checkpoint is gone is for the reader to report.  Other
+       programs' checkpoints have a file of that name. */
+    if (lstat(latest, &st) == 0 && (S_ISLNK(st.st_mode) || S_ISDIR(st.st_mode)))
+        return latest;
+    mem_free(latest);
+    return mem_dup(path);
+}
+
+int run_folder_log(const char *path, char **log, struct err *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) || !S_ISDIR(st.st_mode)) {
+        *log = mem_dup(path);
+        return 0;
+    }
+    char *inside = io_join(path, "log.jsonl");
+    if (io_absent(inside)) {
+        mem_free(inside);
+        return err_set(err, ERR_ABSENT,
+                       "folder '%s' has no log.jsonl, expected a log or a run's folder", path);
+    }
+    *log = inside;
+    return 0;
+}
