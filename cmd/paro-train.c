@@ -21,6 +21,7 @@ enum {
     KEY_TOKENIZER,
     KEY_TOKENIZE,
     KEY_RESUME,
+    KEY_DRY,
     KEY_CONFIG,
     KEY_LOG,
     KEY_ALGO,
@@ -57,7 +58,8 @@ struct args {
     const char *progress;
     const char *word[TRAIN_PLOT_RUNS]; /* the plan, or logs */
     int words;
-    int key[KEYS_MAX], keys; /* of options given, for check_modes */
+    const char *after_resume; /* the word after a --resume without a value; NULL: none */
+    int key[KEYS_MAX], keys;  /* of options given, for check_modes */
 };
 
 static volatile int stop; /* the one thing a signal touches */
@@ -79,8 +81,10 @@ static const struct argp_option options[] = {
     {"output", 'o', "DIR", CLI_EVERYDAY, "Keep log and checkpoints in DIR", 1},
     {"init", KEY_INIT, "CKPT", CLI_EVERYDAY,
      "Start with the parameters of a checkpoint, to fine-tune it (default: fresh ones)", 1},
-    {"resume", KEY_RESUME, "auto|PATH", CLI_EVERYDAY,
-     "Resume the run from the newest checkpoint in DIR, or from PATH", 1},
+    {"resume", KEY_RESUME, "auto|PATH", CLI_EVERYDAY | OPTION_ARG_OPTIONAL,
+     "Resume from the newest checkpoint in DIR, or PATH", 1},
+    {"dry-run", KEY_DRY, 0, CLI_EVERYDAY, "Check plan, data, memory and ranks; train nothing",
+     1},
     {"config", KEY_CONFIG, "FILE", 0, "Read settings from a YAML file; options override it", 1},
     {"force", KEY_FORCE, 0, 0, "Start a new run in a folder that already has one", 1},
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", CLI_EVERYDAY,
@@ -229,10 +233,27 @@ static error_t check_modes(struct args *a)
     return 0;
 }
 
+/*
+ * "--resume auto PLAN" is as old as "--resume=auto PLAN": of two operands where one is
+ * expected, the one after --resume is its value.  So "--resume PLAN" is a plan.
+ */
+static void take_resume(struct args *a)
+{
+    int expected = !a->print_config;
+
+    for (int i = 0; a->words == expected + 1 && i < a->words; i++)
+        if (a->word[i] == a->after_resume) {
+            a->run.resume = a->word[i];
+            a->word[i] = a->word[1 - i]; /* two at most */
+            a->words--;
+        }
+}
+
 static error_t check_run(struct args *a)
 {
     struct train_run *r = &a->run;
 
+    take_resume(a);
     if (a->words > 1)
         return cli_usage(&a->cli, "second plan '%s', expected one", a->word[1]);
     r->plan = a->words ? a->word[0] : NULL;
@@ -282,8 +303,6 @@ static const char **text_of(struct args *a, int key)
         return &a->tokenize;
     case KEY_INIT:
         return &r->init;
-    case KEY_RESUME:
-        return &r->resume;
     case KEY_CONFIG:
         return &r->config;
     case KEY_LOG:
@@ -339,6 +358,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     }
     switch (key) {
+    case KEY_RESUME:
+        a->run.resume = arg ? arg : "auto";
+        a->after_resume = arg ? NULL : state->argv[state->next]; /* NULL at the end */
+        return 0;
+    case KEY_DRY:
+        a->run.dry = 1;
+        return 0;
     case 'd':
         if (a->run.data_count == ORDER_SOURCES_MAX)
             return cli_usage(&a->cli, "data '%s' is one too many, expected at most %d files",
@@ -496,7 +522,5 @@ int main(int argc, char **argv)
     if (status < 0 || status == 1)
         return cli_fail_ranks(&a.cli, world, &err);
     world_close(world);
-    if (status == 3)
-        cli_say(&a.cli, "stopped before the last step (--resume=auto continues)");
     return cli_finish(&a.cli, status);
 }

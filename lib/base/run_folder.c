@@ -12,8 +12,8 @@ char *run_folder_checkpoint(const char *path)
     char *latest = io_join(path, "latest");
     struct stat st;
 
-    /* A link, wherever it leads: that its checkpoint is gone is for the reader to report.  Other
-       programs' checkpoints have a file of that name. */
+    /* A link, wherever it leads: that its checkpoint is gone is for the reader to report.
+       Other programs' checkpoints have a file of that name. */
     if (lstat(latest, &st) == 0 && (S_ISLNK(st.st_mode) || S_ISDIR(st.st_mode)))
         return latest;
     mem_free(latest);

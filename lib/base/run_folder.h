@@ -5,8 +5,8 @@
 #include "base/err.h"
 
 /*
- * The folder of a run (paro-train(1), FILES) stands for its log where a log is expected, and for
- * its newest checkpoint where a checkpoint is expected.
+ * The folder of a run (paro-train(1), FILES) stands for its log where a log is expected, and
+ * for its newest checkpoint where a checkpoint is expected.
  *
  *   RUN/log.jsonl    the log
  *   RUN/latest       a link to the newest checkpoint

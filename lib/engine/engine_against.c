@@ -30,7 +30,7 @@
 #include <string.h>
 
 /* AdamW rounds each of its at most seven operations once, and its six factors. */
-enum { ROUNDINGS = 16, STATES = 3 };
+enum { ROUNDINGS = 16, STATES = 3, FIRST_MOMENT = 1 };
 
 static const char *const names[] = {"master", "exp_avg", "exp_avg_sq", "params"};
 
@@ -38,6 +38,8 @@ struct engine_against {
     struct engine *first, *second; /* borrowed */
     char strategy[2][4];
     int begun;
+    int64_t steps, compared;
+    double largest;        /* of this rank, as engine_against_report has it */
     double share;          /* D = share S' */
     float *magnitude;      /* S' of this rank's G shards, unit after unit */
     int64_t *at;           /* [units] where a unit's begins */
@@ -321,7 +323,15 @@ static int load(const struct engine_against *a, const struct where *w, struct va
     return engine_gradient(a->second, w->unit, w->at, v->gradient, err);
 }
 
-static int compare_part(const struct engine_against *a, const struct where *w,
+/* How much of its tolerance a value uses; one without a width is compared bit by bit. */
+static double part_of(double now, struct span ok)
+{
+    double half = 0.5 * (ok.hi - ok.lo);
+
+    return half > 0 && isfinite(half) ? fabs(now - (ok.lo + half)) / half : 0;
+}
+
+static int compare_part(struct engine_against *a, const struct where *w,
                         const struct engine_optim *o, double scale, int updated,
                         struct finding *f, struct err *err)
 {
@@ -349,6 +359,8 @@ static int compare_part(const struct engine_against *a, const struct where *w,
             double before = (double)v.before[s][x], now = (double)v.now[s][x];
             if (!updated || a->first->exact) /* exact: the second was updated too */
                 ok.state[s] = (struct span){before, before};
+            if (s == FIRST_MOMENT)
+                a->largest = fmax(a->largest, part_of(now, ok.state[s]));
             if (!(now >= ok.state[s].lo && now <= ok.state[s].hi))
                 note(f, s, w->unit, w->at.lo + x, now, ok.state[s]);
         }
@@ -462,8 +474,25 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
     if (stream_wait_all(a->second->syncs, err))
         return -1;
     rc = compare_reports(a, optim, first, &second, err);
+    a->steps++;
+    a->compared += is_finite(first);
     /* What is not finite has no bounds; where no step is skipped, it goes into the states. */
     if (rc == 0 && (!updated || is_finite(first)))
         rc = compare(a, optim, engine_clip(optim, first->grad_norm), updated, err);
     return world_agree(e->world, rc, err);
+}
+
+int engine_against_report(struct engine_against *a, struct engine_against_report *out,
+                          struct err *err)
+{
+    struct world *w = a->first->world;
+    double *all = mem_new((size_t)w->ranks, sizeof *all), largest = 0;
+    int rc = world_allgather(w, &a->largest, sizeof a->largest, all, err);
+
+    for (int r = 0; r < w->ranks; r++)
+        largest = fmax(largest, all[r]);
+    mem_free(all);
+    if (rc == 0)
+        *out = (struct engine_against_report){a->steps, a->compared, largest};
+    return rc;
 }

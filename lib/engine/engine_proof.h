@@ -35,6 +35,19 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
                        const struct engine_optim *optim, const struct engine_report *first,
                        struct err *err);
 
+/*
+ * What the steps so far have shown, on all ranks.  compared: those whose gradient was finite.
+ * largest: of exp_avg, which is linear in the gradient, the distance of a value from the middle
+ * of its tolerance over half of its width; 1 is the most that is allowed, 0 where sums are
+ * exact.
+ */
+struct engine_against_report {
+    int64_t steps, compared;
+    double largest;
+};
+int engine_against_report(struct engine_against *a, struct engine_against_report *out,
+                          struct err *err);
+
 /* Until the next call, micro-batches hand in the absolute values of their gradients, so that a
    step without optim leaves the sum of them: what the bounds of engine_against want. */
 void engine_magnitudes(struct engine *e, int on);

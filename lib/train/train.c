@@ -267,6 +267,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     }
     t->step++;
     t->tokens += report.tokens;
+    t->loss = report.loss;
     if (train_eval(t, err))
         return -1;
     if (t->world->rank == 0 && train_log_step(t, &report, o.lr, &t->failure))
@@ -311,6 +312,7 @@ static void release(struct train *t, struct err *why)
     engine_close(t->engine);
     device_close(t->device);
     data_close(&t->data);
+    mem_free(t->start);
     plan_release(&t->plan);
     pick_table_release(&t->tuning);
 }
@@ -397,12 +399,38 @@ static int audit(struct train *t, struct err *err)
     return engine_hash(t->engine, &t->hash, err);
 }
 
+/* All that can be known of a run without beginning it. */
+static int open_run(struct train *t, struct err *err)
+{
+    int dry = t->run->dry;
+
+    if ((!dry && rank_0(t, train_folder_settle, err)) || read_inputs(t, err) ||
+        train_device_open(t, err) ||
+        rank_0(t, dry ? train_folder_check : train_folder_open, err) || open_engines(t, err) ||
+        train_start_weights(t, err) || train_save_open(t, err))
+        return -1;
+    warn_of_groups(t);
+    note_no_dropout(t);
+    train_device_say(t);
+    return 0;
+}
+
+static int begin_run(struct train *t, struct err *err)
+{
+    if (train_trace_open(t, err) || audit(t, err) || train_aside_begin(t, err) ||
+        rank_0(t, train_log_open, err) || rank_0(t, train_folder_begin, err))
+        return -1;
+    train_summary_resumed(t);
+    return 0;
+}
+
 int train_run(struct world *world, const struct train_run *run, struct err *err)
 {
     struct train t = {.world = world,
                       .run = run,
                       .home = run->out,
                       .lock = -1,
+                      .available = world_available_bytes(),
                       .split_before = -1,
                       .saved = -1,
                       .save_s = NAN,
@@ -410,15 +438,14 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
     int stopped = 0, rc = -1;
 
     world->slow++; /* but for the steps it is files */
-    if (rank_0(&t, train_folder_settle, err) || read_inputs(&t, err) ||
-        train_device_open(&t, err) || rank_0(&t, train_folder_open, err) ||
-        open_engines(&t, err) || train_start_weights(&t, err) || train_save_open(&t, err) ||
-        train_trace_open(&t, err) || audit(&t, err) || train_aside_begin(&t, err) ||
-        rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
+    if (open_run(&t, err))
         goto done;
-    warn_of_groups(&t);
-    note_no_dropout(&t);
-    train_device_say(&t);
+    if (run->dry) {
+        rc = train_summary_dry(&t, err);
+        goto done;
+    }
+    if (begin_run(&t, err))
+        goto done;
     world->slow--;
     rc = run_steps(&t, &stopped, err);
     world->slow++;
@@ -428,6 +455,8 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         train_device_end(&t);
     if (rc == 0)
         rc = rank_0(&t, train_log_close, err);
+    if (rc == 0)
+        rc = train_summary_done(&t, stopped, err);
     if (rc == 0 && stopped) {
         rc = 3;
         note_no_trace(&t);

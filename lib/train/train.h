@@ -30,8 +30,8 @@
  */
 
 /*
- * The settings, once: key, option, kind (F a number, I a whole one, S a schedule), default, least,
- * most, meaning.  They are the keys of the YAML file and the long options of the command.
+ * The settings, once: key, option, kind (F a number, I a whole one, S a schedule), default,
+ * least, most, meaning.  They are the keys of the YAML file and the long options of the command.
  */
 #define TRAIN_SETTINGS(X)                                                                      \
     X(steps, "steps", I, "100", 1, 1e12,                                                       \
@@ -97,6 +97,10 @@ struct train_text {
 int train_settings_init(struct train_settings *s, const struct train_text *files, int count,
                         const char *const *given, struct err *err);
 void train_settings_print(const struct train_settings *s, FILE *out);
+/* Whether the rate is the same at every step. */
+int train_lr_same(const struct train_settings *a, const struct train_settings *b);
+/* "cosine", "linear", "wsd", "constant" */
+const char *train_schedule_name(const struct train_settings *s);
 /* The settings that a run would have, for --print-config. */
 struct train_run;
 int train_settings_show(const struct train_run *run, FILE *out, struct err *err);
@@ -111,8 +115,9 @@ struct train_run {
     const char *data_weights, *tokenizer; /* NULL: not given */
     int exact; /* sums that do not depend on their order, a hash of each step */
     const char *given[TRAIN_SETTINGS_COUNT];
-    int fastest;  /* of a GPU: bits may differ from run to run */
-    int force;    /* an existing run folder is begun anew */
+    int fastest; /* of a GPU: bits may differ from run to run */
+    int force;   /* an existing run folder is begun anew */
+    int dry; /* everything is checked and summed up on `lines`; nothing runs or is written */
     int new_data; /* what is gone on with may have been trained on other data */
     int json;     /* JSON Lines on `lines` instead of text */
     int progress; /* status lines on `talk` */

@@ -22,6 +22,7 @@ int train_data_was(struct train *t, const struct train_text *files, struct err *
 
     if (train_settings_init(&was, files, 1, none, err))
         return -1;
+    t->was = was;
     t->split_before = split_of(&was);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -147,6 +148,11 @@ static void remove_made(const char *path, int n)
     mem_free(part);
 }
 
+int train_folder_check(struct train *t, struct err *err)
+{
+    return check_owner(t->run->out, err) || check_folder(t, err) ? -1 : 0;
+}
+
 int train_folder_open(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
@@ -204,6 +210,11 @@ static const struct step_kind traces[] = {{"trace-", ".json"}, {"trace-", ".svg"
 static const struct step_kind failed = {TRAIN_FAILED_BEFORE, TRAIN_FAILED_BEHIND};
 static const struct step_kind halves[] = {
     {".step-", ".paro-tmp"}, {".trace-", ".json.paro-tmp"}, {".trace-", ".svg.paro-tmp"}};
+
+void train_folder_name(int64_t step, char name[40])
+{
+    snprintf(name, 40, "%s%08" PRId64, checkpoints.before, step);
+}
 
 /* The step of a name such as "step-00000100", -1 for one of another kind. */
 static int64_t step_of(const char *name, const struct step_kind *kind)
@@ -283,6 +294,33 @@ static void free_names(char **name, int count)
     mem_free(name);
 }
 
+int64_t train_folder_latest(const struct train *t)
+{
+    char *link = io_join(t->run->out, "latest"), to[PATH_MAX];
+    ssize_t n = readlink(link, to, sizeof to - 1);
+
+    mem_free(link);
+    if (n < 0)
+        return -1;
+    to[n] = 0;
+    return step_of(basename(to), &checkpoints);
+}
+
+int train_folder_older(struct train *t, int64_t *step, struct err *err)
+{
+    char **name = NULL;
+    int64_t best = -1;
+    int n = 0, rc = find_steps(t, &checkpoints, &name, &n, err);
+
+    for (int i = 0; i < n; i++) {
+        int64_t at = step_of(name[i], &checkpoints);
+        best = at < *step && at > best ? at : best;
+    }
+    free_names(name, n);
+    *step = best;
+    return rc;
+}
+
 int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err)
 {
     char **name = NULL;
@@ -333,6 +371,14 @@ int train_folder_begin(struct train *t, struct err *err)
         return -1;
     unlink(t->stop);
     unlink(t->save);
+    /* What led to a damaged checkpoint leads to the one before it, even if this run is killed.
+     */
+    if (t->fell_back) {
+        char name[40];
+        train_folder_name(t->resumed, name);
+        if (train_folder_point(t, name, err))
+            return -1;
+    }
     t->new = 0;
     return 0;
 }
@@ -359,7 +405,7 @@ int train_folder_make_way(struct train *t, const char *name, struct err *err)
 {
     char back[40];
 
-    snprintf(back, sizeof back, "step-%08" PRId64, t->resumed);
+    train_folder_name(t->resumed, back);
     if (is_there(t->home, back) && train_folder_point(t, back, err))
         return -1;
     return train_gone_take(t, t->home, name, 1, err);

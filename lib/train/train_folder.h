@@ -18,6 +18,14 @@
 int train_folder_settle(struct train *t, struct err *err);
 /* Makes and locks it; one that has a run, or is no run's, is refused. */
 int train_folder_open(struct train *t, struct err *err);
+/* The same questions of a folder that stays as it is. */
+int train_folder_check(struct train *t, struct err *err);
+/* "step-00000100": a checkpoint's folder. */
+void train_folder_name(int64_t step, char name[40]);
+/* The step of the checkpoint that `latest` leads to, or is to lead to; -1: not known. */
+int64_t train_folder_latest(const struct train *t);
+/* *step becomes that of the newest checkpoint before it, -1 where there is none. */
+int train_folder_older(struct train *t, int64_t *step, struct err *err);
 /* Whether it is the name of something that a run makes there and keeps, or of its half. */
 int train_folder_owns(const char *name);
 /* All that can fail before the first step has not: what is run is written down. */

@@ -25,8 +25,9 @@ struct train {
     struct plan plan;
     struct pick_table tuning; /* with algo auto */
     struct data data;
-    double split_before;   /* of the run that is gone on with, by its settings; -1: not known */
-    struct device *device; /* owned */
+    struct train_settings was; /* of the run that is resumed; steps 0: not known */
+    double split_before;       /* of that run; -1: not known */
+    struct device *device;     /* owned */
     enum coll_transport transport;
     enum net_graphs graphs;
     struct engine *engine;
@@ -47,6 +48,10 @@ struct train {
     struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
     int64_t resumed;      /* the step that was gone on with; 0: none */
+    char *start;          /* owned: the checkpoint that states came from; NULL: fresh ones */
+    int fell_back;        /* it is not the one that `latest` leads to, which is damaged */
+    double loss;          /* of the last step */
+    int64_t available;    /* bytes of memory of this host, before any was taken */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
     int differs;          /* states do, of those that are held against each other */
     struct train_saver *saver;
@@ -111,6 +116,15 @@ int train_trace_after(struct train *t, struct err *err);
 /* train_eval.c: t->eval_loss after the step that is done; NAN where none is due.  Collective.
  */
 int train_eval(struct train *t, struct err *err);
+
+/*
+ * train_summary.c: what is told of a run as a whole; rank 0 prints.  resumed: where from, once
+ * all that can fail before the first step has not; done: what was done, with its checkpoint
+ * there (collective); dry: what would be (collective).
+ */
+void train_summary_resumed(const struct train *t);
+int train_summary_done(struct train *t, int stopped, struct err *err);
+int train_summary_dry(struct train *t, struct err *err);
 
 /* train_log.c: rank 0's log and lines. */
 int train_log_open(struct train *t, struct err *err);

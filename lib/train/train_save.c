@@ -217,7 +217,7 @@ static void name_it(struct train_saver *s)
 {
     struct train *t = s->train;
 
-    snprintf(s->name, sizeof s->name, "step-%08" PRId64, t->step);
+    train_folder_name(t->step, s->name);
     s->run = (struct ckpt_run){.step = t->step,
                                .tokens = t->tokens,
                                .position = t->step,

@@ -128,6 +128,11 @@ int train_settings_init(struct train_settings *s, const struct train_text *files
     return 0;
 }
 
+const char *train_schedule_name(const struct train_settings *s)
+{
+    return schedules[(int)s->schedule];
+}
+
 void train_settings_print(const struct train_settings *s, FILE *out)
 {
     const double value[] = {
@@ -140,11 +145,20 @@ void train_settings_print(const struct train_settings *s, FILE *out)
     for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++) {
         fprintf(out, "%s: ", settings[i].name);
         if (settings[i].kind == 'S')
-            fputs(schedules[(int)value[i]], out);
+            fputs(train_schedule_name(s), out);
         else
             yaml_put_f64(out, value[i]);
         fprintf(out, "\n");
     }
+}
+
+int train_lr_same(const struct train_settings *a, const struct train_settings *b)
+{
+    int falls = b->schedule != TRAIN_CONSTANT;
+
+    return a->lr == b->lr && a->warmup == b->warmup && a->schedule == b->schedule &&
+           (!falls || (a->steps == b->steps && a->min_lr == b->min_lr)) &&
+           (b->schedule != TRAIN_WSD || a->decay == b->decay);
 }
 
 double train_lr(const struct train_settings *s, int64_t step)

@@ -2,7 +2,7 @@
 /*
  * Knows where the weights of a run come from: fresh, a checkpoint, the run's own last one.
  */
-#include "train/train_inside.h"
+#include "train/train_folder.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -136,16 +136,20 @@ static int load_engines(struct train *t, const struct engine_source *source, int
 }
 
 /* What a rank finds alone; r->ckpt is for ckpt_close where it has a dir. */
-static int open_reader(struct reader *r, struct train *t, const char *dir, int resume,
-                       struct err *err)
+static int open_ckpt(struct reader *r, const char *dir, struct err *err)
 {
     if (!ckpt_is(dir))
         return err_set(err, ERR_INPUT,
                        "'%s' is no checkpoint (it has no manifest.json), expected one from "
                        "paro-shard split or a run",
                        dir);
-    if (ckpt_open(&r->ckpt, dir, err))
-        return -1;
+    return ckpt_open(&r->ckpt, dir, err);
+}
+
+/* Whether it is what this run needs. */
+static int check_ckpt(struct reader *r, struct train *t, const char *dir, int resume,
+                      struct err *err)
+{
     r->ckpt.turn = t->world->rank; /* the copies' disks share the work */
     r->state[1] = ckpt_find_state(&r->ckpt, "exp_avg");
     r->state[2] = ckpt_find_state(&r->ckpt, "exp_avg_sq");
@@ -193,17 +197,29 @@ static int check_same(struct train *t, const struct reader *r, struct err *err)
     return 0;
 }
 
+/* What a disk or a connection refuses now it may give later: that is no damage. */
+static int is_damage(const struct err *err)
+{
+    return err->code == ERR_INPUT || err->code == ERR_MISMATCH || err->code == ERR_ABSENT;
+}
+
+/* *damaged, of an error: the checkpoint is at fault, not what this run wants of it. */
 static int load(struct train *t, const char *dir, int resume, struct ckpt_healed *healed,
-                struct err *err)
+                int *damaged, struct err *err)
 {
     struct reader r = {.train = t, .state = {-1, -1, -1}};
     struct engine_source source = {stored, stored_end, &r};
-    int rc = world_agree(t->world, open_reader(&r, t, dir, resume, err), err);
+    int rc = world_agree(t->world, open_ckpt(&r, dir, err), err);
 
+    *damaged = rc && is_damage(err);
+    if (rc == 0)
+        rc = world_agree(t->world, check_ckpt(&r, t, dir, resume, err), err);
     if (rc == 0)
         rc = world_agree(t->world, check_same(t, &r, err), err);
-    if (rc == 0)
+    if (rc == 0 && !t->run->dry) {
         rc = load_engines(t, &source, resume, err);
+        *damaged = rc && is_damage(err);
+    }
     *healed = r.ckpt.healed;
     ckpt_close(&r.ckpt);
     return rc;
@@ -242,29 +258,99 @@ static int tell_healed(struct train *t, const struct ckpt_healed *mine, const ch
     return rc;
 }
 
-int train_start_weights(struct train *t, struct err *err)
+/* Rank 0's eyes see the folder; on every rank. */
+static int find_older(struct train *t, int64_t *step, struct err *err)
+{
+    int rc = t->world->rank == 0 ? train_folder_older(t, step, err) : 0;
+
+    if (world_agree(t->world, rc, err))
+        return -1;
+    return world_bcast(t->world, step, sizeof *step, 0, err);
+}
+
+static void tell_skipped(const struct train *t, int64_t step, const struct err *why, int more)
+{
+    char name[40] = "latest", others[40] = "";
+
+    if (t->world->rank || !t->run->talk)
+        return;
+    if (step >= 0)
+        train_folder_name(step, name);
+    if (more)
+        snprintf(others, sizeof others, " (and %d older)", more);
+    fprintf(t->run->talk, "paro-train: skips checkpoint '%s/%s'%s, it is damaged: %s\n",
+            t->run->out, name, others, why->text);
+}
+
+/*
+ * The newest checkpoint of the folder that is whole.  Where none is, the error is that of the
+ * newest.
+ */
+static int load_newest(struct train *t, struct ckpt_healed *healed, struct err *err)
+{
+    int64_t newest = t->world->rank == 0 ? train_folder_latest(t) : -1;
+    int64_t step = newest < 0 ? INT64_MAX : newest;
+    struct err first = {0};
+    int rc, damaged, skipped = 0;
+    char name[40];
+
+    t->start = io_join(t->run->out, "latest");
+    while ((rc = load(t, t->start, 1, healed, &damaged, err)) && damaged) {
+        if (skipped++ == 0)
+            first = *err;
+        if (find_older(t, &step, err))
+            return -1;
+        if (step < 0) {
+            *err = first;
+            return -1;
+        }
+        train_folder_name(step, name);
+        mem_free(t->start);
+        t->start = io_join(t->run->out, name);
+    }
+    t->fell_back = skipped > 0;
+    if (rc == 0 && skipped)
+        tell_skipped(t, newest, &first, skipped - 1);
+    if (rc)
+        return rc;
+    t->saved = t->step;
+    if (newest >= 0) { /* the name that stays, when `latest` leads elsewhere */
+        train_folder_name(t->step, name);
+        mem_free(t->start);
+        t->start = io_join(t->run->out, name);
+    }
+    return 0;
+}
+
+/* The run's own last checkpoint, a given one, or fresh values. */
+static int load_start(struct train *t, struct ckpt_healed *healed, struct err *err)
 {
     const struct train_run *run = t->run;
-    int32_t latest_there = 0;
-    struct ckpt_healed healed = {0};
+    int own = run->resume && strcmp(run->resume, "auto") == 0, damaged;
     char *latest = io_join(run->out, "latest");
+    int32_t latest_there = 0;
     int rc = find_latest(t, latest, &latest_there, err);
 
-    if (rc)
-        goto done;
-    int named = run->resume && strcmp(run->resume, "auto");
-    int resumes = named || (run->resume && latest_there);
-    const char *given = named ? run->resume : resumes ? latest : run->init;
-    char *from = given ? run_folder_checkpoint(given) : NULL;
-    rc = from ? load(t, from, resumes, &healed, err)
-              : load_engines(t, &(struct engine_source){fresh, NULL, t}, 0, err);
-    rc = world_agree(t->world, rc, err);
-    if (rc == 0 && from)
-        rc = tell_healed(t, &healed, from, err);
-    if (rc == 0 && t->step && strcmp(run->resume, "auto") == 0)
-        t->saved = t->step;
-    mem_free(from);
-done:
     mem_free(latest);
+    if (rc)
+        return -1;
+    if (own && latest_there)
+        return load_newest(t, healed, err);
+    const char *given = run->resume && !own ? run->resume : run->init;
+    if (given) {
+        t->start = run_folder_checkpoint(given);
+        return load(t, t->start, given == run->resume, healed, &damaged, err);
+    }
+    struct engine_source source = {fresh, NULL, t};
+    return run->dry ? 0 : load_engines(t, &source, 0, err);
+}
+
+int train_start_weights(struct train *t, struct err *err)
+{
+    struct ckpt_healed healed = {0};
+    int rc = world_agree(t->world, load_start(t, &healed, err), err);
+
+    if (rc == 0 && t->start)
+        rc = tell_healed(t, &healed, t->start, err);
     return rc;
 }

@@ -115,6 +115,8 @@ struct world_share {
     char **base;
     int64_t *bytes;
 };
+/* Bytes of memory that this host could give away now; INT64_MAX where it does not say. */
+int64_t world_available_bytes(void);
 int world_share_open(struct world *w, int64_t bytes, struct world_share *out, struct err *err);
 void world_share_close(struct world_share *s);
 

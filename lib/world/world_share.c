@@ -24,8 +24,7 @@ struct card { /* what a rank tells the others of its part */
     int32_t pid, fd;
 };
 
-/* Bytes that the system could give away now; INT64_MAX where it does not say. */
-static int64_t available_bytes(void)
+int64_t world_available_bytes(void)
 {
     char line[256];
     long long kib = -1;
@@ -45,7 +44,7 @@ static int64_t available_bytes(void)
  */
 static int check_room(struct world *w, int64_t bytes, int64_t *sizes, struct err *err)
 {
-    int64_t have = available_bytes(); /* before the exchange: nobody has begun to take */
+    int64_t have = world_available_bytes(); /* before the exchange: nobody has begun to take */
     double sum = 0;
 
     if (world_node_allgather(w, &bytes, sizeof bytes, sizes, err))

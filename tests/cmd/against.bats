@@ -57,25 +57,28 @@ bits() { grep -oE '"(step|loss|grad_norm|lr)":[^,}]*' "$1"; }
 @test "a run with --against is the run without" {
     train 4 four -o a --steps 5 --lr 1e-2 --clip 0.1 > out
     train 4 four -o b --steps 5 --lr 1e-2 --clip 0.1 --against NGN > out 2> said
-    [ ! -s said ]
+    one_warning 'paro-train: states IIG NGN agreed all 5 steps tolerance exp_avg'
+    # What was added in another order differs, and by no more than what is allowed.
+    awk '/agreed/ { exit !($NF > 0 && $NF < 1) }' said
     diff <(bits a/log.jsonl) <(bits b/log.jsonl)
     [ "$(bits b/log.jsonl | wc -l)" = 20 ]
     paro-shard diff a/latest b/latest
     # Itself, by an alias; alone; with exact sums; unequal groups.
     train 4 four -o c --steps 2 --against hfsdp > out
     paro-train "$G/one.yaml" -d "$G/text" -o d --steps 2 --against zero3 > out
-    train 4 four -o e --steps 3 --against ddp --exact > out
+    train 4 four -o e --steps 3 --against ddp --exact > out 2> said
+    one_warning 'paro-train: states IIG NNN agreed all 3 steps bit for bit'
     train 5 five -o f --steps 3 --against IIG > out
     train 5 five -o g --steps 3 --against NNG --exact > out
 }
 
 @test "a run that goes astray is skipped or goes on alike under both" {
     train 4 four -o a --steps 12 --lr 1e3 --min-lr 1e3 --clip 0 --against GGG > out 2> said
-    [ ! -s said ]
+    one_warning 'states IIG GGG agreed of 12 steps not finite'
     [ "$(grep -c '"skipped":true' a/log.jsonl)" -gt 0 ]
     # What is not finite cannot be compared, but both have it.
     train 4 four -o b --steps 12 --lr 1e3 --min-lr 1e3 --clip 0 --skip-nonfinite 0 --against GGG > out 2> said
-    [ ! -s said ]
+    one_warning 'states IIG GGG agreed of 12 steps not finite'
     [ "$(grep -c '"skipped":true' b/log.jsonl || true)" = 0 ]
     grep -q '"grad_norm":null' b/log.jsonl
 }

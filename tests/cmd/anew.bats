@@ -54,7 +54,7 @@ anew() {
     mv killed run
     # Its settings are read, not those of the one that was killed: their seed is another.
     paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 5 > out 2> said
-    one_line "$said"
+    one_warning "$said"
     [ "$(bits run/log.jsonl | wc -l)" = 5 ]
     head -n 4 run/log.jsonl | cmp - "$G/ended/log.jsonl"
 }
@@ -149,18 +149,18 @@ finishes() {
 @test "--force: the folder as '.', by a link, and as a disk of its own" {
     cp -a "$G/ended" run
     (cd run && paro-train "$G/one.yaml" -d "$TEXT" -o . --force --steps 1 > ../out 2> ../said)
-    [ ! -s said ]
+    no_warning said
     paro-shard verify run/latest > /dev/null
     ln -s run link
     paro-train "$G/one.yaml" -d "$TEXT" -o link/ --force --steps 2 > out 2> said
-    [ ! -s said ] && [ -L link ]
+    no_warning said && [ -L link ]
     paro-shard verify link/latest > /dev/null
     [ "$(ls -A run)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000002)" ]
     rm -r run
     mkdir run
     # shellcheck disable=SC2016 # its own shell's
     mounted 'mount -t tmpfs none run && cp -a "$G/ended/." run && anew --steps 1 > out 2> said && cp -a run kept'
-    [ ! -s said ]
+    no_warning said
     paro-shard verify kept/latest > /dev/null
     [ "$(ls -A kept)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000001)" ]
 }
@@ -180,12 +180,12 @@ mounted() {
     mounted 'fix run/step-00000002/manifest.json
         anew --steps 1 > out 2> said && ls -A run > names && ls -A run/.gone-* > stays &&
         go_on --steps 2 > out 2> said.next'
-    one_line "paro-train: cannot remove 'run/.gone-00000001.paro-tmp': resource busy"
-    cmp said said.next
+    one_warning "paro-train: cannot remove 'run/.gone-00000001.paro-tmp': resource busy"
+    cmp <(warnings said) <(warnings said.next)
     [ "$(cat names)" = "$(printf '%s\n' .gone-00000001.paro-tmp .lock latest log.jsonl plan.yaml settings.yaml step-00000001)" ]
     [ "$(cat stays)" = manifest.json ] # and nothing that could be removed
-    run --separate-stderr paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 3
-    [ "$status" = 0 ] && [ -z "$stderr" ]
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 3 > out 2> said
+    no_warning said
     [ -z "$(find run -name '*.paro-tmp')" ]
     [ "$(bits run/log.jsonl | wc -l)" = 3 ]
 }
@@ -194,7 +194,7 @@ mounted() {
     cp -a "$G/ended" run
     mounted 'fix run/step-00000002
         anew --steps 1 > out 2> said && ls -A run > names && go_on --steps 3 > out 2> said.next'
-    one_line "paro-train: cannot remove 'run/step-00000002': resource busy"
+    one_warning "paro-train: cannot remove 'run/step-00000002': resource busy"
     [ "$(cat names)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000001 step-00000002)" ]
     [ "$(readlink run/latest)" = step-00000003 ]
     paro-shard verify run/latest > /dev/null
@@ -205,10 +205,10 @@ mounted() {
         anew --steps 1 > out 2> said && exit 1
         go_on > out 2>> said && exit 1
         paro-shard verify run/latest'
-    [ "$(wc -l < said)" = 2 ]
+    [ "$(warnings said | wc -l)" = 2 ]
     [ "$(grep -c "^paro-train: cannot remove 'run/log.jsonl': .* busy" said)" = 2 ] || { cat said; return 1; }
     paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 2 > out 2> said
-    [ ! -s said ]
+    no_warning said
     [ "$(bits run/log.jsonl | wc -l)" = 2 ]
     [ -z "$(find run -name '*.paro-tmp')" ]
 }
@@ -223,10 +223,10 @@ mounted() {
         go_on --steps 4 > out 2> said && go_on --steps 5 > out 2>> said && anew --steps 4 > out 2>> said'
     grep -q "^paro-train: 'run': .* first checkpoint" said
     [ "$(grep -c "^paro-train: cannot remove 'run/.gone-0000000[12].paro-tmp': .* busy" said)" = 3 ]
-    [ "$(wc -l < said)" = 4 ]
+    [ "$(warnings said | wc -l)" = 4 ]
     [ "$(readlink run/latest)" = step-00000004 ]
     paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 5 > out 2> said
-    [ ! -s said ]
+    no_warning said
     [ -z "$(find run -name '*.paro-tmp')" ]
 }
 
@@ -248,18 +248,18 @@ layered() {
     # One that is resumed, with too many checkpoints.
     layered 'cd run
         go_on --steps 6 --keep 1 > ../out 2> ../said && cp -a run ../pruned'
-    [ ! -s said ]
+    no_warning said
     [ "$(cd pruned && echo step-*)" = step-00000006 ] && [ "$(readlink pruned/latest)" = step-00000006 ]
     [ -z "$(find pruned -name '*.paro-tmp')" ]
     # One that comes to a checkpoint again that is there.
     # shellcheck disable=SC2016 # its own shell's
     layered 'cd run && paro-train "$G/one.yaml" -d "$TEXT" -o run --resume run/step-00000002 --steps 4 > ../out 2> ../said &&
         cp -a run ../again'
-    [ ! -s said ]
+    no_warning said
     diff -r -x log.jsonl "$G/ended" again
     # One that takes the place of another.
     layered 'cd run && anew --steps 2 > ../out 2> ../said && cp -a run ../new'
-    [ ! -s said ]
+    no_warning said
     [ "$(cd new && echo step-*)" = step-00000002 ] && [ ! -L new/step-00000002 ]
     [ -z "$(find new -name '*.paro-tmp')" ]
     paro-shard verify new/latest > /dev/null
@@ -311,7 +311,7 @@ END
         rm -rf run
         cp -a "$G/ended" run
         LD_PRELOAD=$PWD/no.so paro-train "$G/one.yaml" -d "$TEXT" -o run --seed 2 --steps 2 --force > out 2> said
-        [ ! -s said ]
+        no_warning said
         [ "$(bits run/log.jsonl)" = "$(bits new/log.jsonl)" ]
         [ ! -L run/step-00000002 ]
         diff -r -x log.jsonl new run
@@ -331,7 +331,7 @@ END
     cp -a run begun
     cp -a run/step-00000006 .
     LD_PRELOAD=$PWD/no.so paro-train "$G/one.yaml" -d "$TEXT" -o run --resume run/step-00000002 --steps 6 > out 2> said
-    [ ! -s said ]
+    no_warning said
     diff -r step-00000006 run/step-00000006
     [ "$(cd run && echo step-*)" = "step-00000002 step-00000004 step-00000006" ]
     [ -z "$(find run -name '*.paro-tmp')" ]
@@ -340,8 +340,8 @@ END
     exchange EINVAL -DNO_NEW
     run -2 --separate-stderr env LD_PRELOAD="$PWD/no.so" paro-train "$G/one.yaml" -d "$TEXT" -o begun \
         --resume begun/step-00000002 --steps 6 --save-every 0
-    [ "$(wc -l <<< "$stderr")" = 1 ]
-    has_words "$stderr" "paro-train: 'begun/.step-00000006.paro-tmp' 'begun/step-00000006': Input/output error"
+    [ "$(wc -l <<< "$stderr")" = 2 ]
+    has_words "$stderr" "paro-train: resumes paro-train: 'begun/.step-00000006.paro-tmp' 'begun/step-00000006': Input/output error"
     [ "$(readlink begun/latest)" = step-00000002 ]
     paro-shard verify begun/latest > /dev/null
 }
@@ -355,7 +355,7 @@ END
     has_words "$stderr" "paro-train: 'run/.new.paro-tmp/step-00000002' 'run/step-00000002': Input/output error"
     paro-shard verify run/latest > /dev/null
     paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 3 > out 2> said
-    [ ! -s said ]
+    no_warning said
     [ "$(bits run/log.jsonl | wc -l)" = 3 ]
     [ ! -L run/step-00000002 ]
     [ -z "$(find run -name '*.paro-tmp')" ]

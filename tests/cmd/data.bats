@@ -70,8 +70,8 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     on() { paro-train "$G/one.yaml" -o run --resume=auto --steps 5 "$@"; }
     # goes_on ARGUMENT...: it does, and nothing is said.
     goes_on() {
-        run -0 --separate-stderr on "$@"
-        [ -z "$stderr" ]
+        on "$@" > out 2> said
+        no_warning said
     }
     cp "$TEXT" elsewhere # the same by another name
     goes_on -d elsewhere
@@ -97,8 +97,8 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     most=$((all - all / 20))
     on() { paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto "$@"; }
     goes_on() {
-        run -0 --separate-stderr on "$@"
-        [ -z "$stderr" ]
+        on "$@" > out 2> said
+        no_warning said
     }
     # was WORDS ARGUMENT...: refused with the tokens and options of the checkpoint, and with those given.
     was() { refuses 2 "'run/latest' kept from training: ${1//ALL/$all tokens} --new-data" on "${@:2}"; }

@@ -41,3 +41,13 @@ one_line() {
     [ "$(wc -l < said)" = 1 ] || { cat said; return 1; }
     has_words "$(cat said)" "$1"
 }
+
+# What a run says on standard error beside where it resumes and what it did.
+warnings() { grep -vE '^paro-train: (resumes from|done|stopped) ?' "$1" || true; }
+# no_warning FILE: it has none.
+no_warning() { [ -z "$(warnings "$1")" ] || { cat "$1"; return 1; }; }
+# one_warning WORDS: the file `said` has one, with WORDS.
+one_warning() {
+    [ "$(warnings said | wc -l)" = 1 ] || { cat said; return 1; }
+    has_words "$(warnings said)" "$1"
+}

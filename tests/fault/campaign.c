@@ -135,12 +135,17 @@ static void reset(void)
         tree_copy(c.old, c.target);
 }
 
+/* But for those that tell where a run resumes and what it did. */
 static int lines_in(const char *text)
 {
+    static const char *const of_runs[] = {"paro-train: resumes from ", "paro-train: done"};
     int n = 0;
 
-    for (; *text; text++)
-        n += *text == '\n';
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+        n++;
+        for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs; i++)
+            n -= strncmp(text, of_runs[i], strlen(of_runs[i])) == 0;
+    }
     return n;
 }
 

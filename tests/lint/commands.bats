@@ -141,10 +141,10 @@ verbs() { "$1" --help | sed -nE 's/^(Usage|  or): +[a-z-]+ \[OPTION\.\.\.\] ([a-
 
 @test "completions offer what there is to choose from" {
     grep -q -- "'--transport=\[.*\]:transport:(mpi nccl auto)'" completions/zsh/_paro-topo
-    grep -q -- "'--resume=\[.*\]:auto|path:_files'" completions/zsh/_paro-train
+    grep -q -- "'--resume=-\[.*\]::auto|path:_files'" completions/zsh/_paro-train
     grep -n -- "-d ''" completions/fish/*.fish | clean # an option without its text
     grep -q -- "-l device -r -a 'cpu cuda' -d '" completions/fish/paro-topo.fish
-    grep -q -- "-l resume -r -a 'auto' -d '" completions/fish/paro-train.fish
+    grep -q -- "-l resume -a 'auto' -d '" completions/fish/paro-train.fish
     grep -q -- "{-h-,--help=-}'\[.*\]::help:(all)'" completions/zsh/_paro-topo
     grep -q -- "-s h -l help -a 'all' -d '" completions/fish/paro-topo.fish
 }

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what is told of a run as a whole: on standard error where it resumes, what it did and
+ * where its checkpoint is, also where nobody looks on; and what a dry run would do.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/jout.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "train/train_folder.h"
+
+static int is_silent(const struct train *t)
+{
+    return t->world->rank != 0 || !t->run->talk;
+}
+
+/* "; learning rate of step 11: 3e-05 -> 0.000165": by the settings before and now. */
+static void print_change(const struct train *t, char *text, size_t room)
+{
+    struct units before, now;
+    int64_t next = t->step + 1;
+
+    text[0] = 0;
+    if (t->was.steps > 0 && !train_lr_same(&t->was, &t->settings))
+        snprintf(text, room,
+                 "; learning rate of step %" PRId64 ": %s by the old schedule -> %s", next,
+                 units_plain(&before, train_lr(&t->was, next)),
+                 units_plain(&now, train_lr(&t->settings, next)));
+}
+
+void train_summary_resumed(const struct train *t)
+{
+    char change[160];
+
+    if (is_silent(t) || !t->resumed || (double)t->step >= t->settings.steps)
+        return;
+    print_change(t, change, sizeof change);
+    fprintf(t->run->talk, "paro-train: resumes from '%s' at step %" PRId64 " of %.0f%s\n",
+            t->start, t->step + 1, t->settings.steps, change);
+}
+
+/* What --against has shown. */
+static int tell_proof(struct train *t, struct err *err)
+{
+    struct engine_against_report r;
+    char one[4], two[4], bound[80];
+
+    if (!t->against)
+        return 0;
+    if (engine_against_report(t->against, &r, err))
+        return -1;
+    if (is_silent(t))
+        return 0;
+    plan_strategy_name(t->plan.strategy, one);
+    plan_strategy_name(t->second_plan.strategy, two);
+    if (t->run->exact)
+        snprintf(bound, sizeof bound, "bit for bit");
+    else
+        snprintf(bound, sizeof bound,
+                 "within the tolerance, of which exp_avg used at most %.2g", r.largest);
+    fprintf(t->run->talk, "paro-train: states of %s and %s agreed at ", one, two);
+    if (r.compared < r.steps)
+        fprintf(t->run->talk, "%" PRId64 " of %" PRId64 " steps (the others were not finite) ",
+                r.compared, r.steps);
+    else
+        fprintf(t->run->talk, "all %" PRId64 " steps ", r.steps);
+    fprintf(t->run->talk, "%s\n", bound);
+    return 0;
+}
+
+int train_summary_done(struct train *t, int stopped, struct err *err)
+{
+    char name[40];
+
+    if (tell_proof(t, err))
+        return -1;
+    if (is_silent(t))
+        return 0;
+    train_folder_name(t->saved, name);
+    fprintf(t->run->talk, "paro-train: ");
+    if (t->step == t->resumed)
+        fprintf(t->run->talk, "done before: step %" PRId64 " of %.0f", t->step,
+                t->settings.steps);
+    else if (stopped)
+        fprintf(t->run->talk, "stopped after step %" PRId64 " of %.0f, --resume continues",
+                t->step, t->settings.steps);
+    else if (t->step == t->resumed + 1)
+        fprintf(t->run->talk, "done: step %" PRId64 ", loss %.4f", t->step, t->loss);
+    else
+        fprintf(t->run->talk, "done: steps %" PRId64 " to %" PRId64 ", loss %.4f",
+                t->resumed + 1, t->step, t->loss);
+    fprintf(t->run->talk, "; checkpoint '%s/%s'\n", t->run->out, name);
+    return 0;
+}
+
+/* ---- a dry run ---- */
+
+struct need { /* of a rank, in bytes */
+    int64_t states, buffers, host;
+};
+
+static struct need need_of(const struct train *t)
+{
+    struct need n = {.states = engine_state_bytes(t->engine),
+                     .buffers = engine_buffer_bytes(t->engine) + train_save_bytes(t)};
+    struct engine *engine[] = {t->engine, t->second};
+
+    n.host = train_save_bytes(t);
+    for (int i = 0; i < 2 && engine[i]; i++) {
+        struct engine_memory m;
+        engine_memory(engine[i], &m);
+        n.host += m.host_bytes + (train_on_gpu(t) ? 0 : m.device_bytes);
+    }
+    return n;
+}
+
+/* The system promises memory that it does not have: the ranks of a host are added up. */
+static int check_host(struct train *t, const struct need *mine, int64_t available,
+                      struct err *err)
+{
+    struct world *w = t->world;
+    struct need *all = mem_new((size_t)w->node_ranks, sizeof *all);
+    struct units need, have;
+    double sum = 0;
+    int rc = world_node_allgather(w, mine, sizeof *mine, all, err);
+
+    for (int r = 0; r < w->node_ranks; r++)
+        sum += (double)all[r].host;
+    mem_free(all);
+    if (rc == 0 && sum > (double)available)
+        rc = err_set(err, ERR_SYS,
+                     "the %d ranks of this host need %s of memory, expected at most %s, as is "
+                     "available",
+                     w->node_ranks, units_bytes(&need, sum),
+                     units_bytes(&have, (double)available));
+    return world_agree(w, rc, err);
+}
+
+/* The rank that needs most. */
+static int find_largest(struct train *t, struct need *most, struct err *err)
+{
+    int ranks = t->world->ranks;
+    struct need *all = mem_new((size_t)ranks, sizeof *all);
+    int rc = world_allgather(t->world, most, sizeof *most, all, err);
+
+    for (int r = 0; rc == 0 && r < ranks; r++)
+        if (all[r].states + all[r].buffers > most->states + most->buffers)
+            *most = all[r];
+    mem_free(all);
+    return rc;
+}
+
+static int64_t step_tokens(const struct plan *p)
+{
+    return (int64_t)p->groups.ranks * p->accum * p->micro_batch * p->seq;
+}
+
+static void print_json(const struct train *t, const struct need *most, const char *strategy)
+{
+    struct jout j = {.file = t->run->lines};
+
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", "paro.train.dry/1");
+    jout_text(&j, "strategy", strategy);
+    jout_int(&j, "ranks", t->world->ranks);
+    jout_int(&j, "groups", t->plan.groups.count);
+    jout_int(&j, "params", t->plan.model.params);
+    jout_int(&j, "trained", t->plan.model.trained);
+    jout_int(&j, "data_tokens", t->data.train);
+    jout_int(&j, "step_tokens", step_tokens(&t->plan));
+    jout_int(&j, "first_step", t->step + 1);
+    jout_num(&j, "steps", t->settings.steps);
+    jout_int(&j, "state_bytes", most->states);
+    jout_int(&j, "buffer_bytes", most->buffers);
+    jout_text(&j, "checkpoint", t->start);
+    jout_close(&j, '}');
+}
+
+static void print_text(const struct train *t, const struct need *most, const char *strategy)
+{
+    const struct plan *p = &t->plan;
+    const struct train_settings *s = &t->settings;
+    struct units all, trained, states, buffers, lr, least;
+    int64_t tokens = step_tokens(p);
+    FILE *out = t->run->lines;
+    char change[160];
+
+    fprintf(out, "plan    %s on %d rank%s in %d group%s; %s, %s of %s parameters train\n",
+            strategy, p->groups.ranks, &"s"[p->groups.ranks == 1], p -> groups.count,
+            &"s"[p->groups.count == 1], p -> model.family,
+            units_count(&trained, (double)p->model.trained),
+            units_count(&all, (double)p->model.params));
+    fprintf(out,
+            "data    %" PRId64 " tokens in sequences of %d; %" PRId64
+            " tokens a step, %.3g epochs in %.0f steps\n",
+            t->data.train, p->seq, tokens, s->steps * (double)tokens / (double)t->data.train,
+            s->steps);
+    fprintf(out, "rate    %s, %.0f steps of warm-up", units_plain(&lr, s->lr), s->warmup);
+    if (s->schedule == TRAIN_CONSTANT)
+        fprintf(out, ", constant\n");
+    else
+        fprintf(out, ", %s to %s\n", train_schedule_name(s), units_plain(&least, s->min_lr));
+    fprintf(out, "memory  %s of states and %s of buffers on the rank that needs most\n",
+            units_bytes(&states, (double)most->states),
+            units_bytes(&buffers, (double)most->buffers));
+    print_change(t, change, sizeof change);
+    if (t->resumed)
+        fprintf(out, "start   step %" PRId64 " of %.0f, from '%s'%s\n", t->step + 1, s->steps,
+                t->start, change);
+    else if (t->start)
+        fprintf(out, "start   parameters of '%s'\n", t->start);
+    else
+        fprintf(out, "start   fresh parameters, seed %.0f\n", s->seed);
+}
+
+int train_summary_dry(struct train *t, struct err *err)
+{
+    struct need need = need_of(t);
+    char strategy[4];
+
+    if (check_host(t, &need, t->available, err) || find_largest(t, &need, err))
+        return -1;
+    if (t->world->rank)
+        return 0;
+    plan_strategy_name(t->plan.strategy, strategy);
+    (t->run->json ? print_json : print_text)(t, &need, strategy);
+    return 0;
+}
