@@ -31,7 +31,8 @@
 
 /*
  * The settings, once: key, option, kind (F a number, I a whole one, S a schedule), default,
- * least, most, meaning.  They are the keys of the YAML file and the long options of the command.
+ * least, most, meaning.  They are the keys of the YAML file and the long options of the
+ * command.
  */
 #define TRAIN_SETTINGS(X)                                                                      \
     X(steps, "steps", I, "100", 1, 1e12,                                                       \

@@ -13,8 +13,9 @@ setup() { runs_setup; }
 # fails WORDS COMMAND...: of one rank or several: status 2, and one line of paro-train with WORDS.
 fails() {
     run -2 --separate-stderr "${@:2}"
-    [ "$(grep -c '^paro-train: ' <<< "$stderr")" = 1 ]
-    has_words "$stderr" "paro-train: $1"
+    warnings <(echo "$stderr") > said
+    [ "$(grep -c '^paro-train: ' said)" = 1 ]
+    has_words "$(cat said)" "paro-train: $1"
 }
 
 @test "beside training or not: the same checkpoints, bit for bit" {
