@@ -668,18 +668,73 @@ wait_mpirun() {
     wait "$pid"
 }
 
-# Open MPI's own messages, not COMMAND's, pass a filter: mpirun and its launch agent race in a
-# harmless setpgid, and mpirun warns whenever it loses.
+# One message of Open MPI, which stood between two rules.  That a rank ended with a status is left
+# out, for the caller has the status; a rank's end by a signal is one line.  mpirun's -q would hide
+# the errors of MPI, too.
+put_message() { # TEXT
+    local words text code='rror ?code:? ([0-9]+)' rule
+    local rank='process rank ([0-9]+) with PID [0-9]+ on node ([^ ]+) exited on (signal [^.]*)'
+    read -r -d '' -a words <<<"$1"
+    text=${words[*]}
+    if [[ $text =~ $rank ]]; then
+        echo "paro-lab: rank ${BASH_REMATCH[1]} (${BASH_REMATCH[2]}) was killed by ${BASH_REMATCH[3]}"
+    elif [[ $text =~ "MPI_ABORT was invoked on rank "([0-9]+) ]]; then
+        text=${text#"${BASH_REMATCH[0]}"}
+        printf 'paro-lab: rank %s called MPI_Abort' "${BASH_REMATCH[1]}"
+        [[ ! $text =~ $code ]] || printf ' with code %s' "${BASH_REMATCH[1]}"
+        echo
+    elif [[ ! $text =~ ^"Primary job terminated normally"|"exited with non-zero status" ]]; then
+        printf -v rule '%074d' 0
+        printf '%s\n%s%s\n' "${rule//0/-}" "$1" "${rule//0/-}"
+    else
+        return
+    fi
+    said=1
+}
+
+# Open MPI's own messages, not COMMAND's.  Left out are how often one was sent, and the warning
+# that mpirun lost a harmless race with its launch agent, setpgid.  Returns 0 if it printed none.
+relay_talk() {
+    local line text='' inside=0 said=0
+    local noise='plm:[rs]sh: Warning: setpgid|sent help message|_base_help_aggregate'
+    trap '' INT # of the keyboard: what comes until mpirun ends is still relayed
+    while IFS= read -r line || [[ -n $line ]]; do
+        if [[ $line =~ ^-{70,}$ ]]; then
+            ((inside)) && put_message "$text"
+            inside=$((!inside)) text=''
+        elif ((inside)); then
+            text+=$line$'\n'
+        elif [[ ! $line =~ $noise ]]; then
+            echo "$line" && said=1
+        fi
+    done
+    [[ -z $text ]] || put_message "$text"
+    return $said
+}
+
+# mpirun does not notice when what COMMAND prints cannot be written.
+relay_product() {
+    trap '' INT
+    cat 2>/dev/null || {
+        local status=$?
+        cat >/dev/null
+        return $status
+    }
+}
+
 run() {
-    local words pid sig talk filter
+    local words pid sig talk product relays=() status name
     start_timers
     mpirun_words
-    exec {talk}> >(exec grep --line-buffered -v 'plm:[rs]sh: Warning: setpgid' >&2)
-    filter=$!
+    exec {talk}> >(relay_talk >&2)
+    relays+=($!)
+    exec {product}> >(relay_product)
+    relays+=($!)
     OPAL_OUTPUT_STDERR_FD=$talk PMIX_OUTPUT_STDERR_FD=$talk TMPDIR=$LAB/tmp PATH=$caller_path \
-        env --default-signal=INT,QUIT "$mpirun" "${words[@]}" "${command[@]}" <&0 &
+        env --default-signal=INT,QUIT "$mpirun" "${words[@]}" "${command[@]}" \
+        <&0 >&"$product" {product}>&- &
     pid=$!
-    exec {talk}>&-
+    exec {talk}>&- {product}>&-
     trap stopped=1 INT
     trap 'stopped=1; kill -TERM $pid' TERM
     for sig in USR1 USR2; do
@@ -688,8 +743,13 @@ run() {
     done
     : >$LAB/running
     wait_mpirun
-    local status=$?
-    wait $filter
+    status=$?
+    if wait "${relays[0]}" && ((status > 128 && !stopped)) && name=$(kill -l "$status" 2>/dev/null); then
+        echo "paro-lab: a rank was killed by signal $((status - 128)) ($name)" >&2
+    fi
+    wait "${relays[1]}"
+    # 141: whoever read it has left.
+    (($? == 0 || $? == 141 || status)) || die "cannot write to standard output"
     exit $status
 }
 

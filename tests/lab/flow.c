@@ -5,9 +5,12 @@
  *     flow MEBIBYTES FROM:TO...        (ranks)        "0:2 59.8 MB/s"
  *     flow where                       one line a rank: rank, host, rank and size in its node
  *     flow forever FROM:TO...          sends until it is killed
+ *     flow leave STATUS                every rank exits without MPI_Finalize
+ *     flow die RANK, flow abort RANK   one rank is killed, or calls MPI_Abort with 5; others wait
  * Test tool of paro-lab: stands for any MPI program, and shares no code with paro.
  */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +87,19 @@ static void run(int flows, int ends[][2], int rank, long messages, double *end_s
     }
 }
 
+/* Returns if `how` is none of the ways to end badly. */
+static void end_badly(const char *how, int number, int rank)
+{
+    if (strcmp(how, "leave") == 0)
+        exit(number);
+    if (strcmp(how, "die") == 0 && rank == number)
+        raise(SIGKILL);
+    if (strcmp(how, "abort") == 0 && rank == number)
+        MPI_Abort(MPI_COMM_WORLD, 5);
+    if (strcmp(how, "die") == 0 || strcmp(how, "abort") == 0)
+        MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size, ends[FLOWS][2], flows = argc - 2;
@@ -96,6 +112,8 @@ int main(int argc, char **argv)
         print_where(rank, size);
         return MPI_Finalize();
     }
+    if (argc == 3)
+        end_badly(argv[1], atoi(argv[2]), rank);
     if (flows < 1 || flows > FLOWS)
         MPI_Abort(MPI_COMM_WORLD, 2);
     for (int i = 0; i < flows; i++)

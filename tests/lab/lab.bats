@@ -141,12 +141,39 @@ node1 UP" ]
     [ "$(grep -c node1 <<<"$output")" -eq 1 ]
 }
 
-@test "exit status is COMMAND's; a killed rank gives 137" {
+@test "exit status is COMMAND's, without a word of mpirun; a killed rank gives 137 and one line" {
     lab sh -c 'exit 7'
     [ "$status" -eq 7 ]
+    [ -z "$stderr" ]
+    lab "$FLOW" leave 7
+    [ "$status" -eq 7 ]
+    [ -z "$stderr" ]
     # shellcheck disable=SC2016
-    lab sh -c 'kill -9 $$'
+    lab -g 1 -p 1 sh -c 'kill -9 $$'
     [ "$status" -eq 137 ]
+    [[ $stderr == "paro-lab: "*"killed by signal 9 "* ]]
+    lab "$FLOW" die 1
+    [ "$status" -eq 137 ]
+    grep -qx "paro-lab: rank 1 (node0) was killed by signal 9 (Killed)" <<<"$stderr"
+    lab "$FLOW" abort 1
+    [ "$status" -eq 5 ]
+    grep -qx "paro-lab: rank 1 called MPI_Abort with code 5" <<<"$stderr"
+    [[ $stderr != *MPI_ABORT* ]]
+}
+
+@test "Open MPI's errors are relayed as they are" {
+    lab -g 1 -p 1 --mca btl bogus "$FLOW" where
+    [ "$status" -ne 0 ]
+    [[ $stderr == *"Component: bogus"* ]]
+}
+
+@test "standard output that cannot be written is the status 2; a closed pipe is none" {
+    run -2 --separate-stderr bash -c 'paro-lab -p 1 echo word >/dev/full'
+    [ "$stderr" = "paro-lab: cannot write to standard output" ]
+    run -2 bash -c 'paro-lab -p 1 echo word >&- 2>/dev/null'
+    run -7 bash -c "paro-lab -p 1 sh -c 'echo word; exit 7' >/dev/full 2>&1"
+    run -0 --separate-stderr bash -c "set -o pipefail; paro-lab -p 1 sh -c 'sleep 0.3; echo word' | true"
+    [ -z "$stderr" ]
 }
 
 @test "standard input is rank 0's; folder, environment and arguments are the caller's" {
