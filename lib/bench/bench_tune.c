@@ -170,23 +170,30 @@ static void put_choice(const struct pick_choice *c, FILE *out)
     fprintf(out, " %s", units_time(&u, c->time_s));
 }
 
+void bench_tune_describe(const struct pick_answer *a, FILE *out)
+{
+    struct units u;
+
+    fprintf(out, "%s of %s: ", schedule_phases_name(a->phases),
+            units_bytes(&u, (double)a->bytes));
+    put_choice(&a->best, out);
+    if (a->second.algo == SCHEDULE_AUTO)
+        return;
+    fprintf(out, ", ");
+    put_choice(&a->second, out);
+    fprintf(out, " (%.2fx%s)", a->second.time_s / a->best.time_s,
+            a->second.time_s < a->best.time_s ? ", within noise" : "");
+}
+
 static void talk(const struct bench *b, const struct pick_answer *a, int entries)
 {
     double load = NAN;
     char *line = NULL;
     size_t room = 0;
-    struct units u;
     FILE *out = mem_stream(&line, &room);
 
     getloadavg(&load, 1);
-    fprintf(out, "%s of %s: ", schedule_phases_name(a->phases),
-            units_bytes(&u, (double)a->bytes));
-    put_choice(&a->best, out);
-    if (a->second.algo != SCHEDULE_AUTO) {
-        fprintf(out, ", ");
-        put_choice(&a->second, out);
-        fprintf(out, " (%.2fx)", a->second.time_s / a->best.time_s);
-    }
+    bench_tune_describe(a, out);
     fprintf(out, "; %d candidates, %d rounds; load average %.2f", entries, b->o->iters, load);
     fclose(out);
     b->tune->talk.say(b->tune->talk.with, line);

@@ -35,6 +35,12 @@ int bench_tune_choose(struct bench_entry *e, int entries, int rounds);
 /* The least median of another algorithm than that of entry `won`; -1: there is none. */
 int bench_tune_second(const struct bench_entry *e, int entries, int won);
 
+/*
+ * "all-gather of 1 MiB: ring 2 ms, ho-ring 1.9 ms (0.95x, within noise)": the choice, and the
+ * runner-up, which is faster only where no difference was told.
+ */
+void bench_tune_describe(const struct pick_answer *a, FILE *out);
+
 struct bench_tune {         /* one call of bench_tune */
     struct bench_options o; /* with the iterations of the size that is measured */
     int iters;              /* asked for; 0: bench_tune_rounds */

@@ -70,10 +70,23 @@ const char *schedule_phases_name(unsigned phases)
     return NULL;
 }
 
+/* MPI and NCCL write allgather, PyTorch all_gather. */
+static int is_spelling(const char *text, const char *name)
+{
+    for (; *name; name++) {
+        if (*name == '-' && *text != '-' && *text != '_')
+            continue;
+        if (*text != *name && *name != '-')
+            return 0;
+        text++;
+    }
+    return *text == 0;
+}
+
 int schedule_phases_parse(const char *text, unsigned *out, struct err *err)
 {
     for (size_t i = 0; i < sizeof colls / sizeof *colls; i++) {
-        if (strcmp(text, colls[i].name) == 0) {
+        if (is_spelling(text, colls[i].name)) {
             *out = colls[i].phases;
             return 0;
         }

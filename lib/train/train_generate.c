@@ -321,12 +321,14 @@ static void put_json(const struct writer *w, const struct train_prompt *p)
 
 static int write_text(struct writer *w, const struct train_prompt *p, struct err *err)
 {
-    if (!p->json)
-        fputs(p->text, p->out);
+    int begun = p->json;
+
     while (w->tokens - w->prompt < w->most && !has_ended(w)) {
         if (next(w, &w->token[w->tokens], err))
             return -1;
         w->tokens++;
+        if (!begun++) /* not before a token: a model that has none prints nothing */
+            fputs(p->text, p->out);
         if (p->json || has_ended(w))
             continue;
         put_text(w, w->tokens - 1, p->out);
@@ -337,6 +339,8 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
             return -1;
         }
     }
+    if (!begun)
+        fputs(p->text, p->out);
     if (p->json)
         put_json(w, p);
     else

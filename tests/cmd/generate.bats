@@ -99,6 +99,7 @@ setup() {
         print substr($_, 0, $n), "\xff" x (length($_) - $n)' llama.hf/model.safetensors \
         > nan/model.safetensors
     run -2 --separate-stderr paro-train --generate a --init nan
+    [ -z "$output" ]
     has_words "$stderr" 'logit 0 not finite'
 }
 

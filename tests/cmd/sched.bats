@@ -196,6 +196,19 @@ EOF
     [ "$(wc -l < n)" = 44 ]
 }
 
+@test "an operation has one name in several spellings, wherever one is read" {
+    for op in all-gather reduce-scatter all-reduce; do
+        for spelled in "${op/-/}" "${op/-/_}"; do
+            paro-sched gen $spelled ring 2x2 | cmp - <(paro-sched gen $op ring 2x2)
+            paro-sched pick -i synth:2x2 --op $spelled -b 1Ki -e 1Ki |
+                cmp - <(paro-sched pick -i synth:2x2 --op $op -b 1Ki -e 1Ki)
+            paro-bench --simulate -i synth:2x2 --op $spelled -b 1Ki |
+                cmp - <(paro-bench --simulate -i synth:2x2 --op $op -b 1Ki)
+        done
+    done
+    paro-sched simulate allreduce ring -i synth:2x2 | cmp - <(paro-sched simulate all-reduce ring -i synth:2x2)
+}
+
 @test "bad files: one line with name and line, status 2" {
     : > empty
     paro-sched gen all-gather ring 2x2 > rows

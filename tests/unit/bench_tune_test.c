@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -108,6 +109,25 @@ static void the_runner_up_is_another_algorithm(void **state)
     assert_int_equal(bench_tune_second(c.e, 2, 0), -1);
 }
 
+static void a_faster_runner_up_is_within_noise(void **state)
+{
+    struct pick_answer a = {.phases = SCHEDULE_ALL_GATHER,
+                            .bytes = 1 << 20,
+                            .best = {SCHEDULE_RING, PICK_CHUNK_WHOLE, 2e-3},
+                            .second = {SCHEDULE_HO_RING, PICK_CHUNK_WHOLE, 1.9e-3}};
+
+    (void)state;
+    for (int faster = 1; faster >= 0; faster--) {
+        char text[128] = "";
+        FILE *out = fmemopen(text, sizeof text, "w");
+        a.second.time_s = faster ? 1.9e-3 : 2.1e-3;
+        bench_tune_describe(&a, out);
+        fclose(out);
+        assert_int_equal(strstr(text, "(0.95x, within noise)") != NULL, faster);
+        assert_int_equal(strstr(text, "(1.05x)") != NULL, !faster);
+    }
+}
+
 static void rounds_fill_two_seconds(void **state)
 {
     (void)state;
@@ -125,6 +145,7 @@ int main(void)
         cmocka_unit_test(among_equals_the_prediction_decides),
         cmocka_unit_test(noise_is_told_by_the_rounds_that_were_won),
         cmocka_unit_test(the_runner_up_is_another_algorithm),
+        cmocka_unit_test(a_faster_runner_up_is_within_noise),
         cmocka_unit_test(rounds_fill_two_seconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
