@@ -23,8 +23,6 @@ enum {
     KEY_TUNING,
     KEY_CSV,
     KEY_PERCENTILES,
-    KEY_PLOT,
-    KEY_FORCE,
     KEY_FLOOR,
     KEY_OVERLAP,
     KEY_SIMULATE,
@@ -75,8 +73,7 @@ static const struct argp_option options[] = {
     {"csv", KEY_CSV, 0, 0, "Print CSV with a header line, for spreadsheets and scripts", 2},
     {"percentiles", KEY_PERCENTILES, 0, 0,
      "Add columns p10, p25, p75, p90 and p99 to the text, to see how much times vary", 2},
-    {"plot", KEY_PLOT, "FILE", CLI_EVERYDAY, "Draw the rows to FILE, as SVG", 2},
-    {"force", KEY_FORCE, 0, 0, "Let --plot replace an existing file", 2},
+    CLI_OPTIONS_SVG("Draw the rows as SVG to FILE or standard output", CLI_EVERYDAY, 2),
     {"floor", KEY_FLOOR, "F", 0,
      "Exit with status 1 if a row of paro's algorithms is below the fraction F of the bound;"
      " for scripts that test a fabric",
@@ -92,7 +89,7 @@ static const struct argp_option options[] = {
     {"table", KEY_TABLE, 0, 0,
      "Measure which algorithm auto should use at each size, and print a tuning table", 3},
     {"read", KEY_READ, "FILE", 0,
-     "Print or plot rows that --json printed earlier (repeatable, - is standard input)", 3},
+     "Print or draw rows that --json printed earlier (repeatable, - is standard input)", 3},
     {"emit", KEY_EMIT, "TARGET", 0,
      "With --read, print the fastest choices as a library's configuration: nccl-tuner,"
      " ompi-tuned, ompi-tuned-json or ucc-tune",
@@ -226,7 +223,7 @@ static error_t finish_overlap(struct args *a)
 
     if (o->plot || o->floor >= 0 || o->percentiles)
         return cli_usage(&a->cli, "%s does not apply to --overlap",
-                         o->plot          ? "--plot"
+                         o->plot          ? "--svg"
                          : o->percentiles ? "--percentiles"
                                           : "--floor");
     if (!a->has_op)
@@ -249,7 +246,7 @@ static const char *not_with_text(const struct args *a)
 
     return a->csv           ? "--csv"
            : o->percentiles ? "--percentiles"
-           : o->plot        ? "--plot"
+           : o->plot        ? "--svg"
            : o->floor >= 0  ? "--floor"
                             : NULL;
 }
@@ -306,6 +303,12 @@ static error_t finish(struct args *a)
     int ways = (a->reads > 0) + a->simulate + a->overlap + a->table;
     error_t rc = finish_read(a);
 
+    o->plot = a->cli.svg;
+    o->force = a->cli.force;
+    o->format = o->plot && strcmp(o->plot, "-") == 0 ? BENCH_SVG
+                : a->cli.json                        ? BENCH_JSON
+                : a->csv                             ? BENCH_CSV
+                                                     : BENCH_TEXT;
     /* No MPI need know a GPU's memory; ours goes over NCCL, or through the host. */
     if (o->device && strcmp(o->device, "cpu") != 0 && !a->has_algo && !a->simulate)
         o->algos = 2;
@@ -316,8 +319,11 @@ static error_t finish(struct args *a)
         rc = finish_emit(a);
     if (rc == 0 && a->csv && a->cli.json)
         rc = cli_usage(&a->cli, "--csv and --json, expected one of them");
-    if (rc == 0 && o->force && !o->plot)
-        rc = cli_usage(&a->cli, "--force without --plot, expected both");
+    if (rc == 0 && o->force && (!o->plot || o->format == BENCH_SVG))
+        rc = cli_usage(&a->cli, "--force without a file to replace, expected --svg=FILE");
+    if (rc == 0 && o->format == BENCH_SVG && (a->csv || a->cli.json))
+        rc = cli_usage(&a->cli, "--svg without a file and %s, expected one of them",
+                       a->csv ? "--csv" : "--json");
     if (rc == 0)
         rc = a->table ? finish_table(a) : finish_idle(a);
     if (rc == 0)
@@ -329,7 +335,6 @@ static error_t finish(struct args *a)
     if (rc == 0 && o->floor >= 0 && o->algos == 1 && o->algo[0] < 0)
         rc = cli_usage(&a->cli, "--floor with %s alone, expected an algorithm of paro-sched ls",
                        bench_algo_name(o->algo[0]));
-    o->format = a->cli.json ? BENCH_JSON : a->csv ? BENCH_CSV : BENCH_TEXT;
     return rc;
 }
 
@@ -447,12 +452,6 @@ static error_t parse_rows(struct args *a, int key, char *arg, struct argp_state 
         return 0;
     case KEY_PERCENTILES:
         a->o.percentiles = 1;
-        return 0;
-    case KEY_PLOT:
-        a->o.plot = arg;
-        return 0;
-    case KEY_FORCE:
-        a->o.force = 1;
         return 0;
     case KEY_FLOOR:
         return parse_floor(a, arg);

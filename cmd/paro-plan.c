@@ -16,7 +16,6 @@ enum {
     KEY_EMIT,
     KEY_TIMELINE,
     KEY_SCALE,
-    KEY_SVG,
     KEY_STRATEGY,
     KEY_GROUP_LEVEL,
     KEY_STORAGE,
@@ -101,7 +100,7 @@ static const struct argp_option options[] = {
      "Print the predicted throughput on FROM ranks, twice as many, and so on up to TO, such as"
      " 16..4096",
      0},
-    {"svg", KEY_SVG, 0, 0, "Draw --scale or --timeline as SVG", 0},
+    CLI_OPTIONS_SVG("Draw --scale or --timeline as SVG to FILE or standard output", 0, 0),
     {0, 0, 0, 0, "Restrict the search, describe the machine:", 3},
     {"strategy", KEY_STRATEGY, "XYZ", CLI_EVERYDAY,
      "Plan only this strategy: three letters of N, I, G, such as IIG, or an alias, such as"
@@ -194,22 +193,19 @@ static error_t parse_answer(struct args *a, int key, char *arg)
         if (cli_check(&a->cli, plan_target_parse(arg, &ask->target, err), "--emit"))
             return EINVAL;
         return ask_for(a, PLAN_ASK_EMIT);
-    case KEY_SCALE:
+    default: /* KEY_SCALE */
         if (cli_check(&a->cli, plan_scale_parse(arg, &ask->from, &ask->to, err), "--scale"))
             return EINVAL;
         return ask_for(a, PLAN_ASK_SCALE);
-    default:
-        ask->svg = 1;
-        return 0;
     }
 }
 
 static error_t check_words(struct args *a)
 {
-    const struct plan_ask *ask = &a->ask;
-
+    struct plan_ask *ask = &a->ask;
     int compare = ask->what == PLAN_ASK_COMPARE, plans = !!ask->plan[0] + !!ask->plan[1];
 
+    ask->svg = a->cli.svg != NULL;
     if (compare && plans < 2)
         return cli_usage(&a->cli, "--compare with %d plans, expected two", plans);
     if (plans > (compare ? 2 : ask->log ? 1 : 0))
@@ -219,8 +215,8 @@ static error_t check_words(struct args *a)
                          ask->plan[plans - 1]);
     if (ask->svg && ask->what != PLAN_ASK_SCALE && ask->what != PLAN_ASK_TIMELINE)
         return cli_usage(&a->cli, "--svg, expected it with --scale or --timeline");
-    if (ask->svg && a->cli.json)
-        return cli_usage(&a->cli, "--svg and --json, expected one of them");
+    if (cli_check_svg(&a->cli))
+        return EINVAL;
     if (!ask->model && !ask->log && !compare)
         return cli_usage(&a->cli, "no model, expected -m MODEL (see --help)");
     if (ask->memory_bytes && !isnan(ask->headroom))
@@ -278,7 +274,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct err *err = &a->cli.err;
     enum device_kind device;
 
-    if (key >= KEY_LIST && key <= KEY_SVG)
+    if (key >= KEY_LIST && key <= KEY_SCALE)
         return parse_answer(a, key, arg);
     a->searching |= key == 'm' || key == 'i' || (key >= KEY_STRATEGY && key <= KEY_RECOMPUTE);
     switch (key) {
@@ -353,12 +349,16 @@ int main(int argc, char **argv)
         0};
     struct args a = {.cli = CLI_INIT("paro-plan"), .ask = PLAN_ASK_INIT};
     char note[PLAN_NOTE];
+    struct io_out file;
     struct err err;
+    FILE *out;
     int found;
 
     cli_parse(&a.cli, &argp, argc, argv);
     a.ask.json = a.cli.json;
-    if (plan_ask_answer(&a.ask, stdout, note, &found, &err))
+    if (cli_svg_open(&a.cli, &file, &out, &err))
+        return cli_fail(&a.cli, &err);
+    if (cli_svg_close(&file, plan_ask_answer(&a.ask, out, note, &found, &err), &err))
         return cli_fail(&a.cli, &err);
     for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
         cli_say(&a.cli, "%s", line);

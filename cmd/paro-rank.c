@@ -8,8 +8,9 @@
 #include "rank/rank.h"
 #include "rank/rank_blr.h"
 
-enum { KEY_REGEX = 0x100, KEY_FINALS, KEY_NOISE, KEY_STOP, KEY_FORCE, KEY_PLOT };
-enum { KEY_PRIOR = '0', KEY_SAMPLES = 0x180, KEY_REPEATS, KEY_ITEMS, KEY_SEED };
+enum { KEY_REGEX = 0x100, KEY_FINALS, KEY_NOISE, KEY_STOP, KEY_FORCE };
+enum { KEY_METHOD = 0x140, KEY_STEPS, KEY_LAST, KEY_GAMMA };
+enum { KEY_PRIOR = 0x180, KEY_NOISE_VAR, KEY_SAMPLES, KEY_REPEATS, KEY_ITEMS, KEY_SEED };
 
 struct args {
     struct cli cli;
@@ -22,9 +23,9 @@ struct args {
 };
 
 static const struct argp_option options[] = {
-    {"method", 'm', "METHOD", CLI_EVERYDAY,
+    {"method", KEY_METHOD, "METHOD", CLI_EVERYDAY,
      "Score by tse, tse-e, tse-ema, ema-code, sotl or last (default: tse-ema)", 0},
-    {"steps-per-epoch", 'b', "STEPS", CLI_EVERYDAY,
+    {"steps-per-epoch", KEY_STEPS, "STEPS", CLI_EVERYDAY,
      "Steps per epoch; more make tse-e less noisy (default: 1)", 0},
     {"budget", 'T', "T", CLI_EVERYDAY,
      "Compare after T epochs (10), or after a fraction of what all runs have (0.5, 1.0)", 0},
@@ -32,10 +33,11 @@ static const struct argp_option options[] = {
      "For scripts: exit with status 1 unless the first LOG is among the best K (3), or in the "
      "best fraction (0.5)",
      0},
-    {"plot", KEY_PLOT, "FILE", CLI_EVERYDAY, "Draw the loss curves to FILE, as SVG", 0},
+    CLI_OPTION_SVG("Draw the loss curves as SVG to FILE or standard output", CLI_EVERYDAY, 0),
     {0, 0, 0, 0, "More options for ranking:", 1},
-    {"last-epochs", 'e', "E", 0, "With tse-e: number of epochs that count (default: 1)", 2},
-    {"gamma", 'g', "GAMMA", 0,
+    {"last-epochs", KEY_LAST, "E", 0, "With tse-e: number of epochs that count (default: 1)",
+     2},
+    {"gamma", KEY_GAMMA, "GAMMA", 0,
      "With tse-ema: weight of an epoch relative to the next (default: 0.999)", 2},
     {"regex", KEY_REGEX, "RE", 0,
      "Read other logs: find step and loss in a line by this expression, as groups of these "
@@ -46,10 +48,10 @@ static const struct argp_option options[] = {
     {"finals", KEY_FINALS, "FILE", 0,
      "Print how well scores predict the final results in FILE, one run and result per line", 2},
     {"force", KEY_FORCE, 0, 0,
-     "Rank runs of different lengths or batches, and let --plot replace a file", 2},
+     "Rank runs of different lengths or batches, and let --svg replace a file", 2},
     {0, 0, 0, 0, "With blr:", 3},
     {"prior-var", KEY_PRIOR, "V0", CLI_EVERYDAY, "Prior variance of each coefficient", 4},
-    {"noise-var", 'n', "VN", CLI_EVERYDAY, "Variance of the noise on y", 4},
+    {"noise-var", KEY_NOISE_VAR, "VN", CLI_EVERYDAY, "Variance of the noise on y", 4},
     {"bound-samples", 'k', "K", 0, "Also estimate the bound with K samples", 4},
     {"samples", KEY_SAMPLES, "N", 0,
      "Also estimate the bound from N runs of sample-then-optimise", 4},
@@ -90,7 +92,7 @@ static error_t parse_blr(struct args *a, int key, const char *arg)
         return cli_check(&a->cli,
                          num_f64(arg, 1e-100, RANK_BLR_NUMBER_MAX, &a->blr.prior_var, err),
                          "--prior-var");
-    case 'n':
+    case KEY_NOISE_VAR:
         a->of_blr = "--noise-var";
         return cli_check(&a->cli,
                          num_f64(arg, 1e-100, RANK_BLR_NUMBER_MAX, &a->blr.noise_var, err),
@@ -129,22 +131,22 @@ static error_t parse_how(struct args *a, int key, const char *arg)
     struct rank_options *o = &a->o;
 
     switch (key) {
-    case 'm':
+    case KEY_METHOD:
         a->of_rank = "--method";
         return cli_check(&a->cli, rank_method_parse(arg, &o->how.method, err), "--method");
-    case 'b':
+    case KEY_STEPS:
         a->of_rank = "--steps-per-epoch";
         return cli_check(&a->cli, num_count(arg, 1, INT64_C(1) << 40, &o->per_epoch, err),
                          "--steps-per-epoch");
     case 'T':
         a->of_rank = "--budget";
         return parse_part(a, arg, "--budget", INT64_C(1) << 53, &o->epochs, &o->fraction);
-    case 'e':
+    case KEY_LAST:
         a->of_rank = "--last-epochs";
         a->epochs_given = 1;
         return cli_check(&a->cli, num_i64(arg, 1, INT64_C(1) << 53, &o->how.e, err),
                          "--last-epochs");
-    case 'g':
+    case KEY_GAMMA:
         a->of_rank = "--gamma";
         a->gamma_given = 1;
         return cli_check(&a->cli, num_f64(arg, 0, 1, &o->how.gamma, err), "--gamma");
@@ -173,10 +175,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->of_rank = "--finals";
         a->o.finals = arg;
         return 0;
-    case KEY_PLOT:
-        a->of_rank = "--plot";
-        a->o.plot = arg;
-        return 0;
+    case CLI_KEY_SVG:
+        a->of_rank = "--svg";
+        return cli_option(&a->cli, key, arg, state);
     case KEY_FORCE:
         a->of_rank = "--force";
         a->o.force = 1;
@@ -195,7 +196,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "LOG...\nblr -0 V0 -n VN DATA...",
+    "LOG...\nblr --prior-var V0 --noise-var VN DATA...",
     "Rank training runs by how fast their losses fell, from their logs, best first; or (blr)"
     " rank Gaussian linear models by how fast they learn DATA."
     "\vA LOG is of paro-train, llm.c, modded-nanogpt, or any format that --regex reads; - is"
@@ -213,15 +214,14 @@ static int rank(struct args *a, int *answer, struct err *err)
     if (a->o.finals && a->words < 2)
         return err_set(err, ERR_INPUT, "--finals with one LOG, expected several");
     if (a->epochs_given && a->o.how.method != RANK_TSE_E)
-        return err_set(err, ERR_INPUT, "--last-epochs with %s, expected -m tse-e",
+        return err_set(err, ERR_INPUT, "--last-epochs with %s, expected --method tse-e",
                        rank_method_name(a->o.how.method));
     if (a->gamma_given && a->o.how.method != RANK_TSE_EMA)
-        return err_set(err, ERR_INPUT, "--gamma with %s, expected -m tse-ema",
+        return err_set(err, ERR_INPUT, "--gamma with %s, expected --method tse-ema",
                        rank_method_name(a->o.how.method));
-    if (a->o.plot && strcmp(a->o.plot, "-") == 0)
-        return err_set(
-            err, ERR_INPUT,
-            "--plot: '-' is standard output, which has the ranking, expected a file");
+    a->o.plot = a->cli.svg;
+    if (a->o.plot && strcmp(a->o.plot, "-") == 0 && a->cli.json)
+        return err_set(err, ERR_INPUT, "--svg without a file and --json, expected one of them");
     a->o.log = a->word;
     a->o.logs = a->words > RANK_RUNS_MAX ? RANK_RUNS_MAX + 1 : (int)a->words;
     a->o.json = a->cli.json;
@@ -258,7 +258,8 @@ static int blr(struct args *a, struct err *err)
         return err_set(err, ERR_INPUT, "blr with %d files, expected 1 to %d", models,
                        (int)RANK_RUNS_MAX);
     if (!(a->blr.prior_var > 0) || !(a->blr.noise_var > 0))
-        return err_set(err, ERR_INPUT, "blr without %s, expected -0 V0 and -n VN",
+        return err_set(err, ERR_INPUT,
+                       "blr without %s, expected --prior-var V0 and --noise-var VN",
                        a->blr.prior_var > 0 ? "--noise-var" : "--prior-var");
     if (a->blr.repeats && !a->blr.k)
         return err_set(err, ERR_INPUT, "--repeats without --bound-samples, expected -k K");

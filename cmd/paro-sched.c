@@ -42,6 +42,7 @@ static const struct argp_option options[] = {
     {"chunks", KEY_CHUNKS, "C", CLI_EVERYDAY,
      "Divide each part of the vector into C sub-chunks: faster for large vectors (default: 1)",
      1},
+    CLI_OPTIONS_SVG("simulate, draw: draw a timeline as SVG to FILE or standard output", 0, 1),
     {"root", KEY_ROOT, "R", 0, "gen, simulate, draw: broadcast from rank R (default: 0)", 1},
     {"format", KEY_FORMAT, "FORMAT", 0,
      "gen: print rows, or msccl, a program for MSCCL in XML (default: rows)", 1},
@@ -266,6 +267,8 @@ static int on_fabric(const struct args *a,
                                 .root = (int)a->root,
                                 .bytes = a->bytes ? a->bytes : PICK_SIMULATE_BYTES,
                                 .json = a->cli.json};
+    struct io_out out;
+    FILE *to;
 
     if (!a->topo)
         return err_set(err, ERR_INPUT, "%s without a topology, expected -i TOPO", verb);
@@ -284,12 +287,14 @@ static int on_fabric(const struct args *a,
                        "%s with a schedule, which states its own, expected OP ALGO",
                        a->has_chunks ? "--chunks" : "--root");
     }
-    return door(&ask, stdout, err);
+    return cli_svg_open(&a->cli, &out, &to, err)
+               ? -1
+               : cli_svg_close(&out, door(&ask, to, err), err);
 }
 
 static int simulate(const struct args *a, struct err *err)
 {
-    return on_fabric(a, pick_simulate, err);
+    return on_fabric(a, a->cli.svg ? pick_draw : pick_simulate, err);
 }
 
 static int draw(const struct args *a, struct err *err)
@@ -374,6 +379,9 @@ static const struct verb *find_verb(const struct args *a, struct err *err)
             err_set(err, ERR_INPUT,
                     "%s with verb '%s', expected it with simulate, draw or pick",
                     a->topo ? "--input" : "--bytes", word);
+        else if (a->cli.svg && v->run != simulate && v->run != draw)
+            err_set(err, ERR_INPUT, "--svg with verb '%s', expected it with simulate or draw",
+                    word);
         else if (a->of_pick && !v->choice)
             err_set(err, ERR_INPUT, "%s with verb '%s', expected it with pick", a->of_pick,
                     word);
@@ -392,6 +400,8 @@ int main(int argc, char **argv)
     struct err err = {0};
 
     cli_parse(&a.cli, &argp, argc, argv);
+    if (cli_check_svg(&a.cli))
+        return cli_fail(&a.cli, &a.cli.err);
     const struct verb *verb = find_verb(&a, &err);
     int rc = verb ? verb->run(&a, &err) : -1;
     return rc < 0 ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, rc);

@@ -48,6 +48,7 @@ static const struct argp_option options[] = {
      "Print the fabric as FORMAT: yaml, json, table, dot, svg, hostfile, rankfile, or nccl for"
      " one machine's XML (default: yaml)",
      0},
+    CLI_OPTIONS_SVG("Draw the fabric as SVG to FILE or standard output", 0, 0),
     {"diff", KEY_DIFF, "OLD", 0,
      "Print only what differs from the fabric OLD, with status 1 if anything does; use it to"
      " notice that a cluster has changed",
@@ -106,6 +107,31 @@ static error_t parse_count(struct args *a, const char *arg, int *out, const char
     return 0;
 }
 
+static error_t check_words(struct args *a)
+{
+    if (cli_check_svg(&a->cli))
+        return EINVAL;
+    if (a->cli.svg && a->has_format && a->format != TOPO_SVG)
+        return cli_usage(&a->cli, "--svg and another --format, expected one of them");
+    if (a->cli.svg)
+        a->format = TOPO_SVG;
+    if (a->cli.json && a->has_format && a->format != TOPO_JSON)
+        return cli_usage(&a->cli, "--json and another --format, expected one of them");
+    if (a->cli.json)
+        a->format = TOPO_JSON;
+    if (a->old && a->format > TOPO_TABLE)
+        return cli_usage(&a->cli, "--diff and that --format, expected text or --json");
+    if (a->format == TOPO_NCCL && a->has_ask)
+        return cli_usage(&a->cli, "--format nccl and --set, --nodes, --ranks or --hosts,"
+                                  " expected one machine as it is");
+    if (a->discover && a->input)
+        return cli_usage(&a->cli, "--discover and -i, expected a fabric to measure (mpirun)"
+                                  " or one to read");
+    if ((a->seq || a->micro_batch) && !a->model)
+        return cli_usage(&a->cli, "--seq or --micro-batch and no model, expected -m MODEL");
+    return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct args *a = state->input;
@@ -157,21 +183,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_TOLERANCE:
         return cli_check(&a->cli, num_f64(arg, 0, 100, &a->tolerance, err), "--tolerance");
     case ARGP_KEY_END:
-        if (a->cli.json && a->has_format && a->format != TOPO_JSON)
-            return cli_usage(&a->cli, "--json and another --format, expected one of them");
-        if (a->cli.json)
-            a->format = TOPO_JSON;
-        if (a->old && a->format > TOPO_TABLE)
-            return cli_usage(&a->cli, "--diff and that --format, expected text or --json");
-        if (a->format == TOPO_NCCL && a->has_ask)
-            return cli_usage(&a->cli, "--format nccl and --set, --nodes, --ranks or --hosts,"
-                                      " expected one machine as it is");
-        if (a->discover && a->input)
-            return cli_usage(&a->cli, "--discover and -i, expected a fabric to measure (mpirun)"
-                                      " or one to read");
-        if ((a->seq || a->micro_batch) && !a->model)
-            return cli_usage(&a->cli, "--seq or --micro-batch and no model, expected -m MODEL");
-        return 0;
+        return check_words(a);
     default:
         return cli_option(&a->cli, key, arg, state);
     }
@@ -310,10 +322,16 @@ static int load_old(const struct args *a, struct topo *old, struct err *err)
 static int print(const struct args *a, const struct topo *t, int *differs, struct err *err)
 {
     struct topo old = {0};
+    struct io_out file;
+    FILE *out;
 
     *differs = 0;
-    if (a->cli.silent || !a->old)
-        return a->cli.silent ? 0 : topo_print(t, a->format, stdout, err);
+    if (a->cli.silent)
+        return 0;
+    if (!a->old)
+        return cli_svg_open(&a->cli, &file, &out, err)
+                   ? -1
+                   : cli_svg_close(&file, topo_print(t, a->format, out, err), err);
     if (load_old(a, &old, err))
         return -1;
     *differs = topo_diff(&old, t, a->tolerance / 100, a->format, stdout) != 0;

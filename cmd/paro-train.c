@@ -32,7 +32,6 @@ enum {
     KEY_FORCE,
     KEY_NEW_DATA,
     KEY_PRINT,
-    KEY_PLOT,
     KEY_PROGRESS,
     KEY_PEAK,
     KEY_DEVICE,
@@ -54,7 +53,7 @@ struct args {
     struct train_prompt prompt;
     const char *data[ORDER_SOURCES_MAX]; /* run.data */
     const char *tokenize;
-    int print_config, plot;
+    int print_config;
     const char *progress;
     const char *word[TRAIN_PLOT_RUNS]; /* the plan, or logs */
     int words;
@@ -86,7 +85,8 @@ static const struct argp_option options[] = {
     {"dry-run", KEY_DRY, 0, CLI_EVERYDAY, "Check plan, data, memory and ranks; train nothing",
      1},
     {"config", KEY_CONFIG, "FILE", 0, "Read settings from a YAML file; options override it", 1},
-    {"force", KEY_FORCE, 0, 0, "Start a new run in a folder that already has one", 1},
+    {"force", KEY_FORCE, 0, 0,
+     "Start a new run in a folder that already has one, or let --svg replace FILE", 1},
     {"device", KEY_DEVICE, "cpu|cuda|cuda:N", CLI_EVERYDAY,
      "Train on the processor, on one GPU per rank, or on GPU N of each host (default: cpu)", 1},
     {"progress", KEY_PROGRESS, "auto|always|never", 0,
@@ -127,8 +127,10 @@ static const struct argp_option options[] = {
      3},
     {"print-config", KEY_PRINT, 0, 0, "Print the settings as YAML and exit", 3},
     {0, 0, 0, 0, "Instead of training:", 4},
-    {"plot", KEY_PLOT, 0, 0,
-     "Draw loss, tokens/s and exposed communication of up to 8 runs as SVG", 5},
+    CLI_OPTION_SVG(
+        "Draw loss, tokens/s and exposed communication of up to 8 runs as SVG to FILE or"
+        " standard output",
+        0, 5),
     {"generate", KEY_GENERATE, "TEXT", 0,
      "Continue TEXT with the model of --init: a checkpoint, a run or a Hugging Face folder", 5},
     {"length", KEY_LENGTH, "N", 0, "Generate at most N tokens (default: 256)", 5},
@@ -178,8 +180,9 @@ enum mode { RUN = 1, GENERATE = 2, TOKENIZE = 4, PLOT = 8, PRINT = 16 };
 static unsigned modes_of(int key)
 {
     switch (key) {
-    case 'd':
     case KEY_FORCE:
+        return RUN | PRINT | TOKENIZE | PLOT;
+    case 'd':
         return RUN | PRINT | TOKENIZE;
     case KEY_TOKENIZER:
         return RUN | PRINT | TOKENIZE | GENERATE;
@@ -193,8 +196,6 @@ static unsigned modes_of(int key)
         return GENERATE;
     case KEY_TOKENIZE:
         return TOKENIZE;
-    case KEY_PLOT:
-        return PLOT;
     case KEY_PRINT:
         return PRINT;
     default:
@@ -204,7 +205,7 @@ static unsigned modes_of(int key)
 
 static enum mode mode_of(const struct args *a)
 {
-    return a->plot           ? PLOT
+    return a->cli.svg        ? PLOT
            : a->print_config ? PRINT
            : a->tokenize     ? TOKENIZE
            : a->prompt.text  ? GENERATE
@@ -213,7 +214,7 @@ static enum mode mode_of(const struct args *a)
 
 static const char *mode_name(enum mode mode)
 {
-    return mode == PLOT       ? "--plot"
+    return mode == PLOT       ? "--svg"
            : mode == PRINT    ? "--print-config"
            : mode == TOKENIZE ? "--tokenize"
            : mode == GENERATE ? "--generate"
@@ -276,7 +277,9 @@ static error_t check_words(struct args *a)
     if (rc)
         return rc;
     if (mode == PLOT && !a->words)
-        return cli_usage(&a->cli, "--plot without a log, expected --plot LOG...");
+        return cli_usage(&a->cli, "--svg without a log, expected --svg[=FILE] LOG...");
+    if (mode == PLOT)
+        return cli_check_svg(&a->cli);
     if (mode == GENERATE && (a->words || !r->init))
         return cli_usage(&a->cli, "--generate: expected --init and no PLAN");
     if (mode == TOKENIZE && (r->data_count != 1 || !r->tokenizer || a->words))
@@ -379,7 +382,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->run.fastest = 1;
         return 0;
     case KEY_FORCE:
-        a->run.force = 1;
+        a->run.force = a->cli.force = 1;
         return 0;
     case KEY_NEW_DATA:
         a->run.new_data = 1;
@@ -392,9 +395,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return check_progress(a);
     case KEY_PEAK:
         return cli_check(&a->cli, num_f64(arg, 1, 1e18, &a->run.peak, &a->cli.err), "--peak");
-    case KEY_PLOT:
-        a->plot = 1;
-        return 0;
     case ARGP_KEY_ARG:
         if (a->words == TRAIN_PLOT_RUNS)
             return cli_usage(&a->cli, "'%s' is one too many, expected at most %d logs", arg,
@@ -412,7 +412,7 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "PLAN -d DATA -o DIR\n--generate TEXT --init DIR\n"
-                "--tokenize OUT -d TEXT --tokenizer DIR\n--plot LOG...",
+                "--tokenize OUT -d TEXT --tokenizer DIR\n--svg[=FILE] LOG...",
     .doc = "Train a model by a plan of paro-plan: under mpirun with as many ranks as the plan"
            " has, or alone with one rank.",
 };
@@ -452,7 +452,12 @@ static int show(struct args *a, struct err *err)
 
 static int plot(struct args *a, struct err *err)
 {
-    return train_plot(a->word, a->words, stdout, err);
+    struct io_out file;
+    FILE *out;
+
+    return cli_svg_open(&a->cli, &file, &out, err)
+               ? -1
+               : cli_svg_close(&file, train_plot(a->word, a->words, out, err), err);
 }
 
 static int generate(struct args *a, struct err *err)

@@ -115,8 +115,8 @@ for round in 1 2; do # alternate, so that a busy minute of the machine affects a
 			--steps "$SHORT" > compare/$name-$round.txt
 	done
 done
-printf '$ %s > compare.svg\n' "paro-train --plot compare/plan-1 compare/zero3-1 compare/ddp-1"
-paro-train --plot compare/plan-1 compare/zero3-1 compare/ddp-1 > compare.svg
+printf '$ %s > compare.svg\n' "paro-train --svg compare/plan-1 compare/zero3-1 compare/ddp-1"
+paro-train --svg compare/plan-1 compare/zero3-1 compare/ddp-1 > compare.svg
 
 heading "6. compare HO-Ring, a flat ring and the MPI library: all-gather of 16 MiB"
 printf '$ %s paro-bench --op all-gather --algo ring,ho-ring,mpi -b 16M -e 16M -n 5 -w 2\n' "$lab_words"

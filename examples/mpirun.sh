@@ -46,5 +46,5 @@ train || rc=$?
 wait $stopper
 [ $rc = 3 ] || [ $rc = 0 ] || exit $rc
 train
-paro-train --plot run > run.svg
+paro-train --svg run > run.svg
 echo "$(grep -c . run/log.jsonl) steps, stopped once and resumed, final loss $(tail -n 1 lines | awk '{ print $2 }')"

@@ -21,7 +21,7 @@ complete -c horing-check -l record -r -d 'Write all measurements to FILE, for --
 complete -c horing-check -l replay -r -d 'Judge a record again, or a synthetic one (synth:64,in=7:80), and measure nothing'
 complete -c horing-check -l state -r -d 'Remember findings in DIR, or nothing with none (default: with --level=quick or --notify, a folder of the user)'
 complete -c horing-check -l suggest -d 'Print the scontrol command that drains a broken host'
-complete -c horing-check -l svg -r -d 'Draw ports and pairs to FILE'
+complete -c horing-check -l svg -d 'Draw ports and pairs as SVG to FILE or standard output'
 complete -c horing-check -l sys -r -d 'Read links from DIR, in a container (default: /sys)'
 complete -c horing-check -l json -d 'Print JSON (errors too, on standard error)'
 complete -c horing-check -s h -l help -a 'all' -d 'Print the everyday options, or all of them'

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
 complete -c paro-topo -l diff -r -d 'Print only what differs from the fabric OLD, with status 1 if anything does; use it to notice that a cluster has changed'
+complete -c paro-topo -l force -d 'Let --svg replace FILE'
 complete -c paro-topo -l format -r -d 'Print the fabric as FORMAT: yaml, json, table, dot, svg, hostfile, rankfile, or nccl for one machine\'s XML (default: yaml)'
 complete -c paro-topo -s i -l input -r -d 'Read the fabric from INPUT: a file (YAML, XML of NCCL or hwloc, text of ibnetdiscover or nvidia-smi topo -m), standard input (\'-\'), synth:SPEC for a synthetic fabric, or nvml: for this machine\'s GPUs'
+complete -c paro-topo -l svg -d 'Draw the fabric as SVG to FILE or standard output'
 complete -c paro-topo -l tolerance -r -d 'Ignore differences of --diff up to PERCENT of the old value, as two measurements always differ a little (default: 0)'
 complete -c paro-topo -l hosts -r -d 'Name the machines, such as node[0-3]'
 complete -c paro-topo -l nodes -r -d 'Describe N machines like the one in INPUT, to plan for a cluster that does not exist yet'

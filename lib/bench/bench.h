@@ -21,7 +21,7 @@
 enum { BENCH_MPI = -1, BENCH_NCCL = -2 }; /* ours: 0 and above */
 enum { BENCH_OPS_MAX = 4, BENCH_ALGOS_MAX = SCHEDULE_AUTO + 3, BENCH_SETTING_ROOM = 32 };
 enum { BENCH_FACT_ROOM = 64 };
-enum bench_format { BENCH_TEXT, BENCH_JSON, BENCH_CSV };
+enum bench_format { BENCH_TEXT, BENCH_JSON, BENCH_CSV, BENCH_SVG }; /* SVG: of all rows */
 
 struct bench_options {
     int ops;
@@ -42,7 +42,7 @@ struct bench_options {
     const char *setting, *nccl_setting; /* how MPI, and NCCL, were set, or NULL: not told */
     enum bench_format format;
     int percentiles;  /* columns for them in text */
-    const char *plot; /* an SVG file to write, or NULL */
+    const char *plot; /* an SVG file to write, "-" with BENCH_SVG, or NULL */
     int force;        /* plot may replace a file */
     double floor;     /* least limit_fraction that is good enough; below 0: not asked */
 };

@@ -255,7 +255,7 @@ void bench_print_row(const struct bench_options *o, const struct bench_row *r, F
         print_json(r, out);
     else if (o->format == BENCH_CSV)
         print_csv(r, out);
-    else
+    else if (o->format == BENCH_TEXT)
         print_text(o, r, out);
     fflush(out);
 }

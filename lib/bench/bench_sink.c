@@ -43,7 +43,7 @@ int bench_sink_open(struct bench_sink *s, const struct bench_options *o, FILE *f
                     struct bench_result *result, struct err *err)
 {
     *s = (struct bench_sink){.o = o, .file = file, .result = result};
-    return o->plot ? io_create(&s->plot, o->plot, o->force, err) : 0;
+    return o->plot && o->format != BENCH_SVG ? io_create(&s->plot, o->plot, o->force, err) : 0;
 }
 
 void bench_sink_row(struct bench_sink *s, const struct bench_row *r)
@@ -99,6 +99,8 @@ int bench_sink_close(struct bench_sink *s, int rc, struct err *err)
 {
     if (rc == 0 && s->o->floor >= 0)
         rc = judge(s, err);
+    if (s->o->format == BENCH_SVG && rc == 0 && s->file)
+        bench_plot(s->result->row, s->result->rows, TITLE, s->file);
     if (!s->o->plot || !s->plot.path)
         return rc;
     if (rc == 0) {

@@ -201,6 +201,12 @@ error_t cli_option(struct cli *cli, int key, char *arg, struct argp_state *state
     case CLI_KEY_JSON:
         cli->json = 1;
         return 0;
+    case CLI_KEY_SVG:
+        cli->svg = arg ? arg : "-";
+        return 0;
+    case CLI_KEY_FORCE:
+        cli->force = 1;
+        return 0;
     case ARGP_KEY_ARG:
         return cli_usage(cli, "unexpected argument '%s' (see --help)", arg);
     default:
@@ -214,6 +220,42 @@ error_t cli_check(struct cli *cli, int rc, const char *option)
         return 0;
     err_prefix(&cli->err, "%s: ", option);
     return EINVAL;
+}
+
+static int has_svg_file(const struct cli *cli)
+{
+    return cli->svg && strcmp(cli->svg, "-");
+}
+
+error_t cli_check_svg(struct cli *cli)
+{
+    if (cli->force && !has_svg_file(cli))
+        return cli_usage(cli, "--force without a file to replace, expected --svg=FILE");
+    if (cli->svg && cli->json)
+        return cli_usage(cli, "--svg and --json, expected one of them");
+    return 0;
+}
+
+int cli_svg_open(const struct cli *cli, struct io_out *file, FILE **to, struct err *err)
+{
+    *file = (struct io_out){0};
+    *to = stdout;
+    if (!has_svg_file(cli))
+        return 0;
+    if (io_create(file, cli->svg, cli->force, err))
+        return -1;
+    *to = file->file;
+    return 0;
+}
+
+int cli_svg_close(struct io_out *file, int rc, struct err *err)
+{
+    if (!file->path)
+        return rc;
+    if (rc == 0)
+        return io_commit(file, err);
+    io_abandon(file);
+    return rc;
 }
 
 error_t cli_usage(struct cli *cli, const char *fmt, ...)

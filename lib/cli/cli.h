@@ -5,6 +5,7 @@
 #include <argp.h>
 
 #include "base/err.h"
+#include "base/io.h"
 
 /*
  * What every command has in common: --help, -h, -?, --version, --json, one-line errors, exit
@@ -40,13 +41,15 @@
 struct cli {
     const char *name;
     int json;
-    int silent; /* another rank speaks: this one prints nothing and ends with 0 on error */
-    int status; /* of usage and other errors: 2; horing-check has 3 */
+    int silent;      /* another rank speaks: this one prints nothing and ends with 0 on error */
+    int status;      /* of usage and other errors: 2; horing-check has 3 */
+    const char *svg; /* of --svg: a file, "-" for standard output, NULL where it is not given */
+    int force;       /* --force, where it is the one of CLI_OPTIONS_SVG */
     const char *plugin; /* "HORING": an error is an answer on stdout, "HORING UNKNOWN - ..." */
     struct err err;
 };
 
-enum { CLI_KEY_JSON = 0x4000 };
+enum { CLI_KEY_JSON = 0x4000, CLI_KEY_SVG = 0x4100, CLI_KEY_FORCE };
 /*
  * In an option's flags, a bit that argp does not know: --help prints the options that have it,
  * --help=all prints every option.
@@ -70,12 +73,31 @@ enum { CLI_EVERYDAY = 1 << 16 };
         "version", 'V', 0, 0, "Print the version", 91                                          \
     }
 
+/* The one option for pictures: what it draws is in `text`. */
+#define CLI_OPTION_SVG(text, flags, group)                                                     \
+    {                                                                                          \
+        "svg", CLI_KEY_SVG, "FILE", OPTION_ARG_OPTIONAL | (flags), text, group                 \
+    }
+#define CLI_OPTIONS_SVG(text, flags, group)                                                    \
+    CLI_OPTION_SVG(text, flags, group),                                                        \
+    {                                                                                          \
+        "force", CLI_KEY_FORCE, 0, 0, "Let --svg replace FILE", group                          \
+    }
+
 /* Parses; on an error prints one line and exits with cli->status.  `input` begins with cli. */
 void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv);
 /* The common options; ARGP_ERR_UNKNOWN for the rest. */
 error_t cli_option(struct cli *cli, int key, char *arg, struct argp_state *state);
 /* 0, or EINVAL with "option: " put before the error that is already in cli->err. */
 error_t cli_check(struct cli *cli, int rc, const char *option);
+/* EINVAL where --force has no file to replace, or --json another answer to print. */
+error_t cli_check_svg(struct cli *cli);
+/*
+ * Where a picture goes: *to becomes standard output, or the file of --svg, which appears when
+ * cli_svg_close is given a 0; it returns what it was given, or -1.
+ */
+int cli_svg_open(const struct cli *cli, struct io_out *file, FILE **to, struct err *err);
+int cli_svg_close(struct io_out *file, int rc, struct err *err);
 /* EINVAL with an error of its own. */
 error_t cli_usage(struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -32,7 +32,6 @@ enum {
     KEY_BYTES,
     KEY_FORCE,
     KEY_DEVICE,
-    KEY_SVG,
     KEY_SYS,
     KEY_PROC,
     KEY_MARK
@@ -91,7 +90,7 @@ static const struct argp_option options[] = {
     {"suggest", KEY_SUGGEST, 0, 0, "Print the scontrol command that drains a broken host", 5},
     {"prom", KEY_PROM, "FILE", 0, "Also write FILE for the textfile collector of node_exporter",
      5},
-    {"svg", KEY_SVG, "FILE", 0, "Draw ports and pairs to FILE", 5},
+    CLI_OPTION_SVG("Draw ports and pairs as SVG to FILE or standard output", 0, 5),
     {"record", KEY_RECORD, "FILE", 0, "Write all measurements to FILE, for --replay", 5},
     {"replay", KEY_REPLAY, "FILE", 0,
      "Judge a record again, or a synthetic one (synth:64,in=7:80), and measure nothing", 5},
@@ -215,6 +214,9 @@ static error_t check_words(struct cli_health *a)
         return cli_usage(cli,
                          "--level quick and %s, expected one of them: it measures no rates",
                          a->o.record ? "--record" : "--svg");
+    if (a->ops.svg && strcmp(a->ops.svg, "-") == 0 && (cli->json || a->o.learn))
+        return cli_usage(cli, "--svg without a file and %s, expected one of them",
+                         cli->json ? "--json" : "--learn");
     if (quick && (a->ops.max_load > 0 || a->o.cap_bytes))
         return cli_usage(cli, "--level quick and %s, expected one of them: it loads nothing",
                          a->o.cap_bytes ? "--max-bytes" : "--max-load");
@@ -369,8 +371,8 @@ static error_t parse_more(struct cli_health *a, int key, char *arg, struct argp_
     case 'v':
         a->ops.verbose += a->ops.verbose < 3;
         return 0;
-    case KEY_SVG:
-        a->ops.svg = arg;
+    case CLI_KEY_SVG:
+        a->ops.svg = arg ? arg : "-";
         return 0;
     case KEY_SYS:
         a->ops.sys = arg;

@@ -19,7 +19,7 @@ struct health_ops {
     int force;                    /* beside a job, and under any load */
     double max_load;              /* per core, of the last minute; 0: any */
     const char *jobs;             /* our own job's number (Slurm's), or NULL */
-    const char *svg;              /* file or NULL */
+    const char *svg;              /* file, "-": instead of the line, or NULL */
     const char *sys, *proc;       /* "/sys", "/proc" */
     struct health_config config;
 };

@@ -3,6 +3,8 @@
  * Knows the order in which a verdict becomes words: what is switched off or known noise goes,
  * the runs before speak, files are written, the line is printed, what was said is remembered.
  */
+#include <string.h>
+
 #include "base/io.h"
 #include "health/health_parts.h"
 
@@ -30,13 +32,18 @@ static void say_all_off(const struct health_data *d, struct health_verdict *v,
     health_verdict_add(v, &f);
 }
 
+static int draws_answer(const struct health_ops *o)
+{
+    return o->svg && strcmp(o->svg, "-") == 0;
+}
+
 static int write_files(const struct health_told *t, struct err *err)
 {
     const struct health_options *o = t->o;
 
     if (o->prom && health_write_prom(t, o->prom, err))
         return -1;
-    return t->ops->svg ? health_draw_write(t, t->ops->svg, err) : 0;
+    return t->ops->svg && !draws_answer(t->ops) ? health_draw_write(t, t->ops->svg, err) : 0;
 }
 
 /* What is said is remembered first: else a state that cannot be written were a second answer.
@@ -75,7 +82,9 @@ int health_say(const struct health_data *d, struct health_verdict *v,
     int rc = write_files(&t, err);
     if (rc == 0 && m)
         rc = remember(m, &t, speaks, err);
-    if (rc == 0 && speaks && o->json)
+    if (rc == 0 && draws_answer(t.ops))
+        health_draw(&t, out);
+    else if (rc == 0 && speaks && o->json)
         health_print_json(&t, out);
     else if (rc == 0 && speaks)
         health_print_line(&t, out);

@@ -24,10 +24,10 @@ static int check_plot(const struct rank_options *o, struct err *err)
         return 0;
     if (o->finals && is_file(o->finals, &plot))
         return err_set(err, ERR_INPUT,
-                       "--plot: '%s' is the file of --finals, expected another file", o->plot);
+                       "--svg: '%s' is the file of --finals, expected another file", o->plot);
     for (int i = 0; i < o->logs; i++)
         if (is_file(o->log[i], &plot))
-            return err_set(err, ERR_INPUT, "--plot: '%s' is a log, expected another file",
+            return err_set(err, ERR_INPUT, "--svg: '%s' is a log, expected another file",
                            o->plot);
     return 0;
 }
@@ -95,19 +95,20 @@ int rank_report(const struct rank_options *o, FILE *out, int *stop, struct err *
     if (rank_names_check("log", o->log, o->logs, err) || check_stdin(o, err))
         return -1;
     /* Before what takes long: a picture that cannot be. */
-    if (o->plot && (check_plot(o, err) || io_create(&plot, o->plot, o->force, err)))
+    int apart = o->plot && strcmp(o->plot, "-");
+    if (apart && (check_plot(o, err) || io_create(&plot, o->plot, o->force, err)))
         return -1;
     r.run = mem_new((size_t)o->logs, sizeof *r.run);
     r.place = mem_new((size_t)o->logs, sizeof *r.place);
     int rc = read_and_order(&r, err);
-    if (rc == 0 && o->plot) {
+    if (rc == 0 && apart) {
         rank_plot(&r, plot.file);
         rc = io_commit(&plot, err);
-    } else if (o->plot) {
+    } else if (apart) {
         io_abandon(&plot);
     }
     if (rc == 0) {
-        (o->json ? rank_print_json : rank_print)(&r, out);
+        (o->plot && !apart ? rank_plot : o->json ? rank_print_json : rank_print)(&r, out);
         *stop = r.stop;
     }
     for (int i = 0; i < o->logs; i++)

@@ -186,7 +186,8 @@ static int close_open(struct rank_curve *c, struct err *err)
         return 0;
     if (c->count == CURVE_EPOCHS_MAX)
         return err_set(err, ERR_INPUT,
-                       "has more than %d epochs, expected more steps in each (-b)",
+                       "has more than %d epochs, expected more steps in each"
+                       " (--steps-per-epoch)",
                        (int)CURVE_EPOCHS_MAX);
     if (c->ask.kept && (int64_t)c->count >= 2 * (c->ask.kept + needed(c)))
         give_up(c);

@@ -63,7 +63,7 @@ static int too_short(const struct rank_run *run, int64_t want, struct err *err)
     if (have == 0)
         return err_set(err, ERR_MISMATCH,
                        "log '%s' ends with step %" PRId64 ", expected a whole epoch of %" PRId64
-                       " (-b)",
+                       " (--steps-per-epoch)",
                        run->name, c->last, c->per_epoch);
     return err_set(err, ERR_MISMATCH,
                    "log '%s' has %" PRId64 " epoch%s, expected %" PRId64

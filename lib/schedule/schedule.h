@@ -141,8 +141,7 @@ int schedule_parse(struct schedule *s, char *text, int64_t bytes, const char *na
                    struct err *err);
 
 const char *schedule_phases_name(unsigned phases); /* "all-gather", ...; NULL when partial */
-/* The same names; all_gather and allgather are all-gather. */
-int schedule_phases_parse(const char *text, unsigned *out, struct err *err);
+int schedule_phases_parse(const char *text, unsigned *out, struct err *err); /* allgather too */
 const char *schedule_algo_name(enum schedule_algo algo); /* "ring", "two-level", ... */
 const char *schedule_algo_text(enum schedule_algo algo); /* what it does, one line */
 int schedule_algo_flat(enum schedule_algo algo);         /* knows ranks only, no groups */

@@ -233,7 +233,7 @@ sweep() {
                 [ $# != 0 ] || continue
                 sweep_lines "$@" || failed=1
                 name=$OUT/sweep-$shape-$rate-$how
-                paro-bench --read "$@" --plot "$name.svg" --force > "$name.txt" || failed=1
+                paro-bench --read "$@" --svg="$name.svg" --force > "$name.txt" || failed=1
                 echo "# $name.svg, $name.txt"
             done
         done

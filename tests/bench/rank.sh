@@ -47,8 +47,8 @@ turns='
     use Time::HiRes qw(time);
     my ($rounds, $format, $lines) = splice @ARGV, 0, 3;
     my @name = ("wc -l", "-b 1000", "-b 1", "4 logs");
-    my @does = ("wc -l log >none", "paro-rank -b 1000 log >none", "paro-rank log >none",
-                "paro-rank -b 1000 quarter.? >none");
+    my @does = ("wc -l log >none", "paro-rank --steps-per-epoch 1000 log >none", "paro-rank log >none",
+                "paro-rank --steps-per-epoch 1000 quarter.? >none");
     my (@wall, @cpu);
     for (1 .. $rounds) {
         for my $i (0 .. $#does) {
@@ -75,7 +75,7 @@ for format in $FORMATS; do
         make_log "$format" "$(awk -v gb="$GB" 'BEGIN { printf "%.0f", gb * 25e7 }')" > quarter.$part
     done
     # shellcheck disable=SC3045 # dash and bash have it
-    (ulimit -v 32768 && paro-rank -b 1000 log > none && paro-rank log > none)
+    (ulimit -v 32768 && paro-rank --steps-per-epoch 1000 log > none && paro-rank log > none)
     perl -e "$turns" "$ROUNDS" "$format" "$(wc -l < log)"
 done
 cd .. && rm -rf rank

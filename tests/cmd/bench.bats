@@ -238,22 +238,22 @@ rows() {
 }
 
 # bats test_tags=full
-@test "--plot: an SVG that appears whole, and replaces nothing without --force" {
-    paro-bench --simulate -i synth:4x2 -b 4K -e 4M -f 32 --algo ring,ho-ring --plot a.svg > out
+@test "--svg: an SVG that appears whole, and replaces nothing without --force" {
+    paro-bench --simulate -i synth:4x2 -b 4K -e 4M -f 32 --algo ring,ho-ring --svg=a.svg > out
     grep -q '^<svg' a.svg && tail -n 1 a.svg | grep -q '</svg>'
     for word in ring ho-ring 'cut bound' 'all-gather: time' 'broadcast: bus bandwidth'; do
         grep -qF ">$word<" a.svg || { echo "no $word"; return 1; }
     done
     cp a.svg b.svg
-    refuses 2 a.svg paro-bench --simulate -i synth:4x2 -b 4K --algo ring --plot a.svg
+    refuses 2 a.svg paro-bench --simulate -i synth:4x2 -b 4K --algo ring --svg=a.svg
     cmp a.svg b.svg
-    mpirun -np 2 paro-bench --groups 2x1 -b 4K -n 1 -w 0 --algo ring --plot a.svg --force > out
+    mpirun -np 2 paro-bench --groups 2x1 -b 4K -n 1 -w 0 --algo ring --svg=a.svg --force > out
     rc=0
     cmp -s a.svg b.svg || rc=$?
     [ $rc = 1 ]
     # a run that fails leaves the old picture
     cp a.svg b.svg
-    refuses 2 '3x1 3 ranks 2' ranks 2 paro-bench --groups 3x1 --plot a.svg --force
+    refuses 2 '3x1 3 ranks 2' ranks 2 paro-bench --groups 3x1 --svg=a.svg --force
     cmp a.svg b.svg
     [ -z "$(find . -name '.*paro-tmp')" ]
 }

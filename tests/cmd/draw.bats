@@ -93,3 +93,26 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
     paro-sched gen all-gather ring 2x3 > rows
     refuses 2 "groups 2x2 2x3" paro-sched draw -i synth:2x2 rows
 }
+
+@test "--svg[=FILE]: the picture of simulate and of a fabric, which replaces nothing without --force" {
+    paro-sched simulate -i synth:2x2 all-gather ring --svg | cmp - <(paro-sched draw -i synth:2x2 all-gather ring)
+    paro-topo -i synth:2x2 --svg | cmp - <(paro-topo -i synth:2x2 --format svg)
+    paro-bench --simulate -i synth:2x2 --svg | xmllint --noout -
+    if horing-check --replay synth:8 --svg --json > out 2> said; then false; fi
+    [ ! -s out ]
+    horing-check --replay synth:8 --svg | xmllint --noout -
+    local fabric='synth:2x2,memory=1e9,flops=1e9' command
+    for command in "paro-sched simulate all-gather ring -i $fabric" "paro-sched draw all-gather ring -i $fabric" \
+        "paro-topo -i $fabric" "paro-plan -m $BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json -i $fabric --scale 4..8"; do
+        rm -f a.svg
+        # shellcheck disable=SC2086 # words
+        {
+            $command --svg=a.svg > out
+            [ ! -s out ]
+            $command --svg=- | cmp - a.svg
+            refuses 2 "'a.svg' exists --force" $command --svg=a.svg
+            $command --svg=a.svg --force
+        }
+        xmllint --noout a.svg
+    done
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck disable=SC2016 # the dollar is for Perl
-# paro-train --plot: a picture of runs that any viewer reads, of what their logs say.
+# paro-train --svg: a picture of runs that any viewer reads, of what their logs say.
 
 load refuses
 
@@ -26,7 +26,7 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
     mkdir runs
     paro-train plan.yaml -d text -o runs/first --steps 3 > out
     paro-train plan.yaml -d text -o runs/second --steps 1 --log second.jsonl > out
-    paro-train --plot runs/first second.jsonl > out 2> said
+    paro-train --svg runs/first second.jsonl > out 2> said
     [ ! -s said ]
     texts out > words
     for t in loss tokens/s 'exposed communication, of the step' step 'lines: every step' \
@@ -34,18 +34,18 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
         grep -qxF "$t" words || { echo "no '$t'"; cat words; return 1; }
     done
     # By whatever name: the folder, the file, the file in its folder.
-    paro-train --plot runs/first > a
-    paro-train --plot runs/first/log.jsonl | cmp - a
-    (cd runs/first && paro-train --plot log.jsonl) | cmp - a
+    paro-train --svg runs/first > a
+    paro-train --svg runs/first/log.jsonl | cmp - a
+    (cd runs/first && paro-train --svg log.jsonl) | cmp - a
     grep -q '<title>Training: first</title>' a
     # The line of a step that is being written is not there yet.
     printf '{"step":4,"lo' >> runs/first/log.jsonl
-    paro-train --plot runs/first | cmp - a
+    paro-train --svg runs/first | cmp - a
 }
 
 @test "validation, skipped steps, gaps, a loss that explodes" {
     steps 400 '$s >= 100 && $s < 120 ? undef : 5 - $s / 100' > a
-    paro-train --plot a > out
+    paro-train --svg a > out
     texts out > words
     grep -qxF 'a, 400 steps, 20 skipped' words
     grep -qxF 'skipped: the gradient was not finite' words
@@ -53,13 +53,13 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
     [ "$(grep -c '<polyline' out)" = 8 ] # pale and mean: the loss in two pieces, the others whole
     if grep -qiE 'validation|nan|logarithmic' out; then return 1; fi
     steps 50 '5 - $s / 100' ',"eval_loss":4.5' > b
-    paro-train --plot b > out
+    paro-train --svg b > out
     texts out | grep -qx 'validation loss'
     steps 50 '$s == 7 ? 9e9 : 5' > c
-    paro-train --plot c b > out
+    paro-train --svg c b > out
     texts out | grep -qx 'loss, on a logarithmic axis'
     steps 5 undef > d # nothing but skipped steps: there is no loss to draw
-    paro-train --plot d > out
+    paro-train --svg d > out
     texts out | grep -qx 'nothing to show'
 }
 
@@ -67,7 +67,7 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
     steps 30000 '$s == 12345 ? 47 : 3 + sin($s)' > a
     steps 30000 '3 + sin($s)' > b
     for log in a b; do
-        paro-train --plot $log > $log.svg
+        paro-train --svg $log > $log.svg
         texts $log.svg | grep -qxF "$log, 30000 steps"
         [ "$(stat -c %s $log.svg)" -lt 300000 ]
     done
@@ -84,19 +84,19 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
     { cat a; steps 2 5; } > back
     sed 's/"loss":5/"loss":"5"/' a > text
     sed 's/"tokens_per_s":128,//' a > less
-    refuses 2 "'nowhere' No such" paro-train --plot nowhere
-    refuses 2 "'empty' no log.jsonl expected run" paro-train --plot empty
-    refuses 2 "'/dev/null' no step" paro-train --plot /dev/null
-    refuses 2 "half:4: JSON" paro-train --plot half a
-    refuses 2 "back:4: 'step' 1 step 3 expected later" paro-train --plot a back
-    refuses 2 "text:1: 'loss' number null" paro-train --plot text
-    refuses 2 "less:1: 'tokens_per_s' number 0" paro-train --plot less
-    refuses 2 "--plot expected LOG" paro-train --plot
-    refuses 2 "--output --plot" paro-train --plot a -o run
-    refuses 2 "--lr --plot" paro-train --plot a --lr 1
-    refuses 2 "'a' at most 8" paro-train --plot a a a a a a a a a
-    paro-train --plot a a a a a a a a > out
+    refuses 2 "'nowhere' No such" paro-train --svg nowhere
+    refuses 2 "'empty' no log.jsonl expected run" paro-train --svg empty
+    refuses 2 "'/dev/null' no step" paro-train --svg /dev/null
+    refuses 2 "half:4: JSON" paro-train --svg half a
+    refuses 2 "back:4: 'step' 1 step 3 expected later" paro-train --svg a back
+    refuses 2 "text:1: 'loss' number null" paro-train --svg text
+    refuses 2 "less:1: 'tokens_per_s' number 0" paro-train --svg less
+    refuses 2 "--svg expected LOG" paro-train --svg
+    refuses 2 "--output --svg" paro-train --svg a -o run
+    refuses 2 "--lr --svg" paro-train --svg a --lr 1
+    refuses 2 "'a' at most 8" paro-train --svg a a a a a a a a a
+    paro-train --svg a a a a a a a a > out
     texts out | grep -qx 'a, 3 steps'
     [ -w /dev/full ] || skip "no /dev/full here"
-    refuses 2 "standard output: No space" bash -c 'paro-train --plot a > /dev/full'
+    refuses 2 "standard output: No space" bash -c 'paro-train --svg a > /dev/full'
 }

@@ -19,20 +19,20 @@ scores() { paro-rank "$@" | awk '$1 ~ /^[0-9-]+$/ && NF > 4 { print $1, $2, $5 }
 
 @test "golden: losses 4 3 2 1 by every method, and the table" {
     llmc 4 3 2 1 > log
-    [ "$(scores -m tse log)" = "1 10.000000 log" ]
-    [ "$(scores -m tse-e log)" = "1 1.000000 log" ]
-    [ "$(scores -m tse-e -e 2 log)" = "1 3.000000 log" ]
-    [ "$(scores -g .5 log)" = "1 3.250000 log" ]
+    [ "$(scores --method tse log)" = "1 10.000000 log" ]
+    [ "$(scores --method tse-e log)" = "1 1.000000 log" ]
+    [ "$(scores --method tse-e --last-epochs 2 log)" = "1 3.000000 log" ]
+    [ "$(scores --gamma .5 log)" = "1 3.250000 log" ]
     [ "$(scores log)" = "1 9.980015 log" ]
-    [ "$(scores -m ema-code log)" = "1 1.111000 log" ]
-    [ "$(scores -m last log)" = "1 1.000000 log" ]
-    [ "$(scores -m tse -b 2 log)" = "1 5.000000 log" ]
-    [ "$(scores -m last -b 2 -T 1 log)" = "1 3.000000 log" ]
-    [ "$(scores -m tse -T 3 log)" = "1 9.000000 log" ]
-    [ "$(scores -m tse -T 0.5 log)" = "1 7.000000 log" ]
+    [ "$(scores --method ema-code log)" = "1 1.111000 log" ]
+    [ "$(scores --method last log)" = "1 1.000000 log" ]
+    [ "$(scores --method tse --steps-per-epoch 2 log)" = "1 5.000000 log" ]
+    [ "$(scores --method last --steps-per-epoch 2 -T 1 log)" = "1 3.000000 log" ]
+    [ "$(scores --method tse -T 3 log)" = "1 9.000000 log" ]
+    [ "$(scores --method tse -T 0.5 log)" = "1 7.000000 log" ]
     llmc 4 3 2 1.5 > b
     llmc 4 nan 2 1 > c
-    paro-rank -m sotl log b c > out
+    paro-rank --method sotl log b c > out
     cat > want <<'END'
 sotl, 4 epochs of 1 step; lower is better
 RANK                SCORE          BITS          LAST       STEPS  RUN
@@ -42,7 +42,7 @@ RANK                SCORE          BITS          LAST       STEPS  RUN
 END
     diff want out
     # A method that forgets the epoch forgets that it was no number.
-    [ "$(scores -m tse-e log b c)" = "1-2 1.000000 log
+    [ "$(scores --method tse-e log b c)" = "1-2 1.000000 log
 1-2 1.000000 c
 3 1.500000 b" ]
 }
@@ -60,22 +60,22 @@ END
     sed 's/$/\r/' json > crlf
     head -c -1 json > unended
     for f in main nano console cpu json python mixed crlf unended; do
-        [ "$(scores -m tse $f)" = "1 10.750000 $f" ] || { paro-rank -m tse $f; return 1; }
-        [ "$(scores -m tse - < $f)" = "1 10.750000 -" ]
+        [ "$(scores --method tse $f)" = "1 10.750000 $f" ] || { paro-rank --method tse $f; return 1; }
+        [ "$(scores --method tse - < $f)" = "1 10.750000 -" ]
     done
-    [ "$(scores -m tse --regex 'it (\d+) loss=(\S+)' other)" = "1 10.750000 other" ]
+    [ "$(scores --method tse --regex 'it (\d+) loss=(\S+)' other)" = "1 10.750000 other" ]
     # A step may be padded to a width, as it is in names of files.
-    [ "$(sed 's/it /it 0000/' other | scores -m tse --regex 'it (\d+) loss=(\S+)' -)" = "1 10.750000 -" ]
-    [ "$(scores -m tse --regex 'loss=(?<loss>\S+)' other)" = "1 10.750000 other" ]
-    [ "$(scores -m tse --regex '(?<loss>(?<=loss=)\S+)' other)" = "1 10.750000 other" ]
-    [ "$(tac other | scores -m last --regex 'it (?<step>\d+) loss=(?<loss>\S+)' -)" = "1 4.250000 -" ]
-    [ "$(sed 's/$/\r/' other | scores -m tse --regex 'loss=([^ ]+)$' -)" = "1 10.750000 -" ]
+    [ "$(sed 's/it /it 0000/' other | scores --method tse --regex 'it (\d+) loss=(\S+)' -)" = "1 10.750000 -" ]
+    [ "$(scores --method tse --regex 'loss=(?<loss>\S+)' other)" = "1 10.750000 other" ]
+    [ "$(scores --method tse --regex '(?<loss>(?<=loss=)\S+)' other)" = "1 10.750000 other" ]
+    [ "$(tac other | scores --method last --regex 'it (?<step>\d+) loss=(?<loss>\S+)' -)" = "1 4.250000 -" ]
+    [ "$(sed 's/$/\r/' other | scores --method tse --regex 'loss=([^ ]+)$' -)" = "1 10.750000 -" ]
     # What is still being written: a number may lack digits.
     head -c -1 main > half
-    paro-rank -m tse half --json > out
+    paro-rank --method tse half --json > out
     perl -MJSON::PP -e 'local $/; exit !(decode_json(<>)->{epochs} == 3)' out
     printf '{"step":5,"lo' >> json
-    [ "$(scores -m tse json)" = "1 10.750000 json" ]
+    [ "$(scores --method tse json)" = "1 10.750000 json" ]
 }
 
 @test "a log that paro-train wrote, and went on with" {
@@ -84,26 +84,26 @@ END
     paro-train plan.yaml -d text -o run --steps 6 > out
     perl -MJSON::PP -ne '$s += decode_json($_)->{loss} }{ printf "1 %.6f %s\n", $s, "run/log.jsonl"' \
         run/log.jsonl > want
-    scores -m tse run/log.jsonl | diff want -
-    scores -m tse --regex '"step":(\d+),"loss":([^,]+)' run/log.jsonl | diff want -
+    scores --method tse run/log.jsonl | diff want -
+    scores --method tse --regex '"step":(\d+),"loss":([^,]+)' run/log.jsonl | diff want -
 }
 
 @test "steps that go back: what was logged behind them is void" {
     { llmc 9 8 7 6 5; printf 's:3 trl:4\ns:4 trl:3\n'; } > log
-    [ "$(scores -m tse log)" = "1 24.000000 log" ]
+    [ "$(scores --method tse log)" = "1 24.000000 log" ]
     paro-rank log | grep -q 'log  (rewound 1 time)$'
     # In the middle of an epoch: its beginning stays.
-    [ "$(scores -m tse -b 2 log)" = "1 12.000000 log" ]
+    [ "$(scores --method tse --steps-per-epoch 2 log)" = "1 12.000000 log" ]
     # Twice the same step, as two ranks log it; all of it again.
     llmc 4 3 2 1 | sed p > twice
-    [ "$(scores -m tse twice)" = "1 10.000000 twice" ]
+    [ "$(scores --method tse twice)" = "1 10.000000 twice" ]
     { llmc 9 9 9; llmc 2 1; } > again
-    [ "$(scores -m tse again)" = "1 3.000000 again" ]
+    [ "$(scores --method tse again)" = "1 3.000000 again" ]
     printf 's:5 trl:nan\ns:3 trl:1\n' >> log
-    [ "$(scores -m tse log)" = "1 18.000000 log" ]
+    [ "$(scores --method tse log)" = "1 18.000000 log" ]
     # Torn by a kill, and appended to.
     { printf '{"step":1,"loss":3}\n{"step":2,"lo{"step":2,"loss":2}\n{"step":3,"loss":1}\n'; } > torn
-    paro-rank -m tse torn > out
+    paro-rank --method tse torn > out
     grep -q '^1  *5.000000 .*  torn  (1 broken line)$' out
 }
 
@@ -117,15 +117,15 @@ END
     { cat long; llmc {90..50}; } > anew
     cp long base
     for f in long near far resumed anew; do
-        for m in tse tse-ema ema-code sotl last tse-e 'tse-e -e 50000' 'tse -T 2' 'tse -b 10' 'last -T 2'; do
+        for m in tse tse-ema ema-code sotl last tse-e 'tse-e --last-epochs 50000' 'tse -T 2' 'tse --steps-per-epoch 10' 'last -T 2'; do
             # shellcheck disable=SC2086 # words
-            diff <(paro-rank --json -m $m - < $f) <(cat $f | paro-rank --json -m $m -)
+            diff <(paro-rank --json --method $m - < $f) <(cat $f | paro-rank --json --method $m -)
         done
-        diff <(paro-rank --json --stop-below 1 $f base; echo $?) <(paro-rank --json --stop-below 1 $f base --plot p.$f; echo $?)
+        diff <(paro-rank --json --stop-below 1 $f base; echo $?) <(paro-rank --json --stop-below 1 $f base --svg=p.$f; echo $?)
     done
-    diff <(scores -m tse resumed | sed s/resumed/long/) <(scores -m tse long)
+    diff <(scores --method tse resumed | sed s/resumed/long/) <(scores --method tse long)
     # From where standard input is, the second time too.
-    diff <({ read -r _; scores -m tse -; } < far) <(tail -n +2 far | scores -m tse -)
+    diff <({ read -r _; scores --method tse -; } < far) <(tail -n +2 far | scores --method tse -)
     # All that a pipe says, in less memory than that takes.
     [ -n "$SAN" ] || (ulimit -v 20000
         rc=0
@@ -133,28 +133,28 @@ END
         [ "$rc" = 2 ] && has_words "$(cat said)" "log '-' times 8 bytes losses Cannot allocate memory")
     # 24 MB of losses.
     seq 3000000 | sed 's/.*/s:& trl:1/' > long
-    ([ -n "$SAN" ] || ulimit -v 24000; scores -m tse long -T 2000000 | grep -qx '1 2000000.000000 long'
-        scores -m tse long | grep -qx '1 3000000.000000 long')
+    ([ -n "$SAN" ] || ulimit -v 24000; scores --method tse long -T 2000000 | grep -qx '1 2000000.000000 long'
+        scores --method tse long | grep -qx '1 3000000.000000 long')
 }
 
 @test "steps that are missing take the next, from the step that a log counts from" {
     for s in 10 20 30 40; do echo "s:$s trl:$((50 - s))"; done > tenth
-    [ "$(scores -m tse tenth)" = "1 1000.000000 tenth" ]
-    [ "$(scores -m tse -b 10 tenth)" = "1 100.000000 tenth" ]
-    [ "$(scores -m tse -b 20 tenth)" = "1 50.000000 tenth" ] # 35 and 15
+    [ "$(scores --method tse tenth)" = "1 1000.000000 tenth" ]
+    [ "$(scores --method tse --steps-per-epoch 10 tenth)" = "1 100.000000 tenth" ]
+    [ "$(scores --method tse --steps-per-epoch 20 tenth)" = "1 50.000000 tenth" ] # 35 and 15
     printf 's:0 trl:4\ns:1 trl:3\ns:2 trl:2\ns:3 trl:1\n' > zero
-    [ "$(scores -m tse -b 2 zero)" = "1 5.000000 zero" ]
+    [ "$(scores --method tse --steps-per-epoch 2 zero)" = "1 5.000000 zero" ]
     # A far step costs no memory, and no time.
     printf 's:1 trl:4\ns:9007199254740992 trl:3\n' > far
-    ([ -n "$SAN" ] || ulimit -v 100000; paro-rank -m tse-e far | grep -q '9007199254740992  far$')
+    ([ -n "$SAN" ] || ulimit -v 100000; paro-rank --method tse-e far | grep -q '9007199254740992  far$')
 }
 
 @test "noise: what is closer than twice it shares a rank" {
     llmc 1 > a; llmc 1.25 > b; llmc 1.5 > c; llmc 3 > d
-    [ "$(scores -m tse a b c d | cut -d ' ' -f 1 | tr '\n' ' ')" = "1 2 3 4 " ]
-    [ "$(scores -m tse --noise .125 d c b a | cut -d ' ' -f 1,3 | tr '\n' ' ')" = "1 a 2 b 3 c 4 d " ]
-    [ "$(scores -m tse --noise .126 d c b a | cut -d ' ' -f 1,3 | tr '\n' ' ')" = "1-3 a 1-3 b 1-3 c 4 d " ]
-    paro-rank -m tse --noise .126 a d | head -n 1 |
+    [ "$(scores --method tse a b c d | cut -d ' ' -f 1 | tr '\n' ' ')" = "1 2 3 4 " ]
+    [ "$(scores --method tse --noise .125 d c b a | cut -d ' ' -f 1,3 | tr '\n' ' ')" = "1 a 2 b 3 c 4 d " ]
+    [ "$(scores --method tse --noise .126 d c b a | cut -d ' ' -f 1,3 | tr '\n' ' ')" = "1-3 a 1-3 b 1-3 c 4 d " ]
+    paro-rank --method tse --noise .126 a d | head -n 1 |
         grep -qxF 'tse, 1 epoch of 1 step; lower is better; noise 0.126, scores closer than 0.252 share a rank'
     paro-rank --noise .126 a b | grep -q 'b  (within noise)$'
 }
@@ -163,14 +163,14 @@ END
     llmc 4 3 2 > a; llmc 4 3 > b
     refuses 2 "'b' 2 epochs expected 3 -T 1.0 --force" paro-rank a b
     refuses 2 "'b' 2 epochs expected 3 -T 1.0 --force" paro-rank -T 3 a b
-    [ "$(scores -m tse -T 1.0 a b)" = "1-2 7.000000 a
+    [ "$(scores --method tse -T 1.0 a b)" = "1-2 7.000000 a
 1-2 7.000000 b" ]
-    paro-rank -m tse --force a b > out
+    paro-rank --method tse --force a b > out
     grep -q "^tse, each run's own epochs of 1 step" out
     grep -q '^1  *7.000000 .* 2  b  (2 epochs)$' out
     grep -q '^2  *9.000000 .* 3  a  (3 epochs)$' out
-    refuses 2 "'a' step 3 expected epoch 4 -b" paro-rank -b 4 a
-    refuses 2 "'a' step 3 expected epoch 4 -b" paro-rank -b 4 a --force
+    refuses 2 "'a' step 3 expected epoch 4 --steps-per-epoch" paro-rank --steps-per-epoch 4 a
+    refuses 2 "'a' step 3 expected epoch 4 --steps-per-epoch" paro-rank --steps-per-epoch 4 a --force
     tail -n 2 a > c
     refuses 2 "'a' step 1 'c' 2 expected --force" paro-rank a c
     paro-rank --force a c | grep -q 'c  (begins with step 2)$'
@@ -182,7 +182,7 @@ END
 @test "finals: correlations of each budget, by hand" {
     llmc 4 3 2 1 > a; llmc 5 3 1 0.5 > b; llmc 3 3 3 3 > c
     printf 'run\tloss\na\t2\n# no run\nb, 1\r\n"c" 3\nx 9\n' > finals
-    paro-rank -m tse a b c --finals finals > out
+    paro-rank --method tse a b c --finals finals > out
     # Sums 4 5 3, 7 8 6, 9 9 9, 10 9.5 12 beside 2 1 3.
     cat > want <<'END'
 EPOCHS            STEPS  SPEARMAN   KENDALL
@@ -192,7 +192,7 @@ EPOCHS            STEPS  SPEARMAN   KENDALL
 4                     4    1.0000    1.0000
 END
     tail -n 5 out | diff want -
-    paro-rank -m tse a b c --finals finals --json > out
+    paro-rank --method tse a b c --finals finals --json > out
     perl -MJSON::PP -e 'local $/; my $f = decode_json(<>)->{finals};
         exit !(@$f == 4 && $f->[0]{spearman} == -1 && !defined $f->[2]{kendall} && $f->[3]{epochs} == 4)' out
     printf 'a 2\nb 1\n' > two
@@ -271,22 +271,22 @@ example() {
 
 @test "a picture: a curve each, the names by rank" {
     for r in 1 2 3; do awk -v r=$r 'BEGIN { for (s = 1; s < 2000; s++) printf "s:%d trl:%f\n", s, r + 9 / s }' > run$r; done
-    paro-rank run3 run1 run2 --plot a.svg > out
+    paro-rank run3 run1 run2 --svg=a.svg > out
     xmllint --noout --nonet a.svg
     grep -o '>[^<>]*</text>' a.svg | sed 's,^>,,; s,</text>,,' > words
     grep -n '^[123]\. run' words | sed 's/^[0-9]*://; s/:.*//' | tr '\n' ' ' > order
     [ "$(cat order)" = "1. run1 2. run2 3. run3 " ]
     [ "$(grep -c '<polyline' a.svg)" = 3 ]
     [ "$(stat -c %s a.svg)" -lt 60000 ]
-    refuses 2 "'a.svg' exists --force" paro-rank run1 --plot a.svg
-    paro-rank run1 --plot a.svg --force > out
-    refuses 2 "--plot './run1' log" paro-rank run2 run1 --plot ./run1 --force
+    refuses 2 "'a.svg' exists --force" paro-rank run1 --svg=a.svg
+    paro-rank run1 --svg=a.svg --force > out
+    refuses 2 "--svg './run1' log" paro-rank run2 run1 --svg=./run1 --force
     # One point is a dot; nothing but what is no number is a picture too; and many are pale.
     llmc 4 > one; llmc nan > none
-    paro-rank one none --plot b.svg > out
+    paro-rank one none --svg=b.svg > out
     xmllint --noout --nonet b.svg
     for r in $(seq 12); do llmc 4 3 "$r" > r"$r"; done
-    paro-rank r12 r? r1[01] --stop-below 3 --plot c.svg > out && return 1
+    paro-rank r12 r? r1[01] --stop-below 3 --svg=c.svg > out && return 1
     grep -q 'pale: 5 more runs' c.svg
     grep -q '>12\. r12: ' c.svg
     [ -z "$(find . -name '*paro-tmp*')" ]
@@ -312,18 +312,18 @@ example() {
     printf '{"step":1,"loss":3,"lr":1}\n' > whole
     for cut in '{"step":2,"loss":9,"g' '{"step":2,"loss":9,"g":1' '{"step":2,"loss":9,' '{"step":2,"loss":9'; do
         { cat whole; printf '%s{"step":2,"loss":2,"g":1}\n{"step":2,"loss":1,"g":1}\n' "$cut"; } > over
-        paro-rank -m tse over > out
+        paro-rank --method tse over > out
         grep -q '^1  *4.000000 .*  over  (1 broken line)$' out || { echo "$cut"; cat out; return 1; }
     done
     # Braces of its own are none.
     { cat whole; printf '{"step":2,"loss":1,"a":{"b":"{"}}\n'; } > own
-    [ "$(paro-rank -m tse own | grep -c 'broken')" = 0 ]
-    [ "$(scores -m tse own)" = "1 4.000000 own" ]
+    [ "$(paro-rank --method tse own | grep -c 'broken')" = 0 ]
+    [ "$(scores --method tse own)" = "1 4.000000 own" ]
 }
 
 @test "a number with a decimal comma is no shorter number" {
     printf 's:1 trl:4.5\ns:2 trl:1,5\n' > log
-    paro-rank -m tse log > out
+    paro-rank --method tse log > out
     grep -q '^1  *4.500000 .*  log  (1 broken line)$' out
     # Any of them alone is no log.
     refuses 2 "'-' no line loss of 1 --regex" bash -c "paro-rank - <<<'s:1 trl:1,5'"
@@ -335,9 +335,9 @@ example() {
     head -n 1 json | head -c -1 > unended
     for f in log json unended; do
         { printf '\357\273\277'; cat $f; } > marked
-        diff <(scores -m tse - < $f) <(scores -m tse - < marked)
+        diff <(scores --method tse - < $f) <(scores --method tse - < marked)
         # One byte at a time, as a pipe may give it.
-        diff <(scores -m tse - < $f) <(perl -e '$| = 1; local $/ = \1; print while <>' marked | scores -m tse -)
+        diff <(scores --method tse - < $f) <(perl -e '$| = 1; local $/ = \1; print while <>' marked | scores --method tse -)
     done
     paro-rank log - < json --finals <(printf '\357\273\277log 1\n- 2\n') | grep -q SPEARMAN
     perl -pe 's/(.)/$1\0/g; s/\n/\n\0/; print "\xff\xfe" if $. == 1' log > wide
@@ -349,14 +349,14 @@ example() {
 @test "an option that the method does not use; files that are read and written at once" {
     llmc 4 3 > a
     for m in tse tse-ema ema-code sotl last; do
-        refuses 2 "--last-epochs $m -m tse-e" paro-rank -m $m -e 2 a
+        refuses 2 "--last-epochs $m --method tse-e" paro-rank --method $m --last-epochs 2 a
     done
     for m in tse tse-e ema-code sotl last; do
-        refuses 2 "--gamma $m -m tse-ema" paro-rank -g .5 -m $m a
+        refuses 2 "--gamma $m --method tse-ema" paro-rank --gamma .5 --method $m a
     done
     printf 'a 1\nb 2\n' > finals
     cp a b
-    refuses 2 "--plot 'finals' --finals another" paro-rank a b --finals finals --plot finals --force
+    refuses 2 "--svg 'finals' --finals another" paro-rank a b --finals finals --svg=finals --force
 }
 
 @test "finals: a long file beside many logs" {
@@ -385,29 +385,29 @@ example() {
 @test "blr: golden values, and its words" {
     awk 'BEGIN { n = split("0.10 0.45 0.30 0.80 0.95 0.90 1.40 1.35", y, " ")
         for (i = 0; i < n; i++) printf "1\t%g\t%s\n", i / 8, y[i + 1] }' > line.tsv
-    paro-rank blr -0 1 -n 0.25 line.tsv > out
+    paro-rank blr --prior-var 1 --noise-var 0.25 line.tsv > out
     [ "$(awk '$1 == "log_P" || $1 == "L" || $1 == "KL" { print $2 }' out | tr '\n' ' ')" = "-5.320864 -7.617938 2.297074 " ]
-    paro-rank blr -0 1 -n 0.25 -k 4 --repeats 500 --samples 9 --seed 3 line.tsv --json > out
+    paro-rank blr --prior-var 1 --noise-var 0.25 -k 4 --repeats 500 --samples 9 --seed 3 line.tsv --json > out
     perl -MJSON::PP -e 'local $/; my $m = decode_json(<>)->{models}[0];
         exit !($m->{bound_k}{k} == 4 && $m->{bound_k}{repeats} == 500 && $m->{sampled}{samples} == 9 &&
             $m->{bound_k}{value} > $m->{bound} && $m->{bound_k}{value} < $m->{log_p})' out
     cut -f 1,3 line.tsv > flat.tsv
-    paro-rank blr -0 1 -n 0.25 flat.tsv line.tsv | awk '$1 == 1 { print $NF }' | grep -qx line.tsv
-    paro-rank blr -0 1 -n 0.25 --items line.tsv > out
+    paro-rank blr --prior-var 1 --noise-var 0.25 flat.tsv line.tsv | awk '$1 == 1 { print $NF }' | grep -qx line.tsv
+    paro-rank blr --prior-var 1 --noise-var 0.25 --items line.tsv > out
     [ "$(wc -l < out)" -gt 8 ]
-    [ "$(cut -f 1,3 line.tsv | paro-rank blr -0 1 -n 0.25 - | grep -c log_P)" = 1 ]
-    refuses 2 "'line.tsv' twice" paro-rank blr -0 1 -n 1 line.tsv flat.tsv line.tsv
+    [ "$(cut -f 1,3 line.tsv | paro-rank blr --prior-var 1 --noise-var 0.25 - | grep -c log_P)" = 1 ]
+    refuses 2 "'line.tsv' twice" paro-rank blr --prior-var 1 --noise-var 1 line.tsv flat.tsv line.tsv
     head -n 3 line.tsv > short.tsv
-    refuses 2 short.tsv paro-rank blr -0 1 -n 1 line.tsv short.tsv
+    refuses 2 short.tsv paro-rank blr --prior-var 1 --noise-var 1 line.tsv short.tsv
 }
 
 @test "blr: names and numbers stay in their columns" {
     printf '1e60\t1e90\n' > huge.tsv
     printf '2e60\t1e90\n' > $'odd\033[31m\nname.tsv'
-    paro-rank blr -0 1 -n 1 huge.tsv --items > out
+    paro-rank blr --prior-var 1 --noise-var 1 huge.tsv --items > out
     head -n 1 out | grep -qxF '# huge.tsv: 1 row of 1 feature, prior variance 1, noise variance 1'
-    paro-rank blr -0 1 -n 1 -k 2 --samples 2 --items huge.tsv $'odd\033[31m\nname.tsv' >> out
+    paro-rank blr --prior-var 1 --noise-var 1 -k 2 --samples 2 --items huge.tsv $'odd\033[31m\nname.tsv' >> out
     grep -qF 'odd?[31m?name.tsv' out
     perl -ne 'exit 1 if /[\0-\x09\x0b-\x1f]/ || /\d{20}/ || length > 190' out
-    paro-rank blr -0 1 -n 1 -k 2 $'odd\033[31m\nname.tsv' | head -n 1 | grep -qF '# odd?[31m?name.tsv: 1 row of 1 feature,'
+    paro-rank blr --prior-var 1 --noise-var 1 -k 2 $'odd\033[31m\nname.tsv' | head -n 1 | grep -qF '# odd?[31m?name.tsv: 1 row of 1 feature,'
 }

@@ -199,10 +199,10 @@ EOF
 @test "an operation has one name in several spellings, wherever one is read" {
     for op in all-gather reduce-scatter all-reduce; do
         for spelled in "${op/-/}" "${op/-/_}"; do
-            paro-sched gen $spelled ring 2x2 | cmp - <(paro-sched gen $op ring 2x2)
-            paro-sched pick -i synth:2x2 --op $spelled -b 1Ki -e 1Ki |
+            paro-sched gen "$spelled" ring 2x2 | cmp - <(paro-sched gen $op ring 2x2)
+            paro-sched pick -i synth:2x2 --op "$spelled" -b 1Ki -e 1Ki |
                 cmp - <(paro-sched pick -i synth:2x2 --op $op -b 1Ki -e 1Ki)
-            paro-bench --simulate -i synth:2x2 --op $spelled -b 1Ki |
+            paro-bench --simulate -i synth:2x2 --op "$spelled" -b 1Ki |
                 cmp - <(paro-bench --simulate -i synth:2x2 --op $op -b 1Ki)
         done
     done

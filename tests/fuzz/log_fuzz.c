@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Feeds bytes to the reader of a run's log that stands behind 'paro-plan --check' and
- * 'paro-train --plot'. */
+ * 'paro-train --svg'. */
 #include "reader_fuzz.h"
 
 #include <math.h>

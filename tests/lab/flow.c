@@ -6,7 +6,7 @@
  *     flow where                       one line a rank: rank, host, rank and size in its node
  *     flow forever FROM:TO...          sends until it is killed
  *     flow leave STATUS                every rank exits without MPI_Finalize
- *     flow die RANK, flow abort RANK   one rank is killed, or calls MPI_Abort with 5; others wait
+ *     flow die RANK, flow abort RANK   one rank is killed, or aborts with 5; others wait
  * Test tool of paro-lab: stands for any MPI program, and shares no code with paro.
  */
 #include <mpi.h>

@@ -110,9 +110,9 @@ END
 
 @test "a record concludes to the same bytes, in every form" {
     again says 2 '^HORING CRITICAL - node2 ' --slow 2:250mbit -- --record "$PWD/run.jsonl" -v \
-        --svg "$PWD/a.svg" --prom "$PWD/a.prom"
+        --svg="$PWD/a.svg" --prom "$PWD/a.prom"
     mv out line
-    run -2 horing-check --replay run.jsonl -v --svg b.svg --prom b.prom
+    run -2 horing-check --replay run.jsonl -v --svg=b.svg --prom b.prom
     cmp line <(printf '%s\n' "$output")
     cmp a.svg b.svg
     cmp a.prom b.prom

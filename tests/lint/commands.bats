@@ -22,6 +22,69 @@ setup() {
 # verbs COMMAND: those of its usage lines, or nothing.
 verbs() { "$1" --help | sed -nE 's/^(Usage|  or): +[a-z-]+ \[OPTION\.\.\.\] ([a-z]+)( .*)?$/\2/p' | sort -u; }
 
+@test "-h works after every verb" {
+    for c in $(commands); do
+        for verb in $(verbs "$c"); do
+            "$c" "$verb" -h | cmp -s - <("$c" --help) || echo "$c $verb -h: is not --help"
+        done
+    done | clean
+}
+
+# A letter that is here twice: -b and -w, -c, -t are horing-check's as monitoring plugins have them,
+# -b -e -f -n -w -d paro-bench's as nccl-tests have them, -d paro-train's and -p paro-shard's plan as
+# the pipeline in README.md has them.  A new meaning gets a long name alone.
+@test "a letter has one meaning in all commands" {
+    for c in $(commands); do
+        "$c" --help=all | sed -nE 's/^ +-([A-Za-z0-9]), (-\?, )?--([a-z-]+).*/\1 \3/p'
+    done | sort -u | diff - <(sort <<'LETTERS'
+b baseline
+b bytes
+b min
+c critical
+d data
+d type
+e max
+f factor
+g groups
+h help
+i input
+j jobs
+k bound-samples
+m model
+n iters
+o output
+p plan
+p procs
+r rate
+T budget
+t timeout
+v verbose
+V version
+w warmup
+w warning
+LETTERS
+)
+    for c in $(commands); do # a letter without a long name
+        "$c" --help=all | grep -E '^ +-[A-Za-z0-9]( |$)' | sed "s/^/$c: /"
+    done | clean
+}
+
+@test "a picture has one option" {
+    for c in $(commands); do
+        "$c" --help=all | grep -E '^ +.*--(plot|draw|dot|picture|png|pdf)[^a-z]' | sed "s/^/$c: /"
+        "$c" --help=all | grep -q SVG || continue
+        "$c" --help=all | grep -qE '^      --svg\[=FILE\] ' || echo "$c: draws, without --svg[=FILE]"
+    done | clean
+}
+
+@test "usage names the options without which it is an error" {
+    [ "$(paro-plan --help | head -n 1)" = "Usage: paro-plan [OPTION...] -m MODEL" ]
+    paro-train --help | head -n 1 | grep -qF ' PLAN -d DATA -o DIR'
+    paro-shard --help | grep -qF ' split DIR|FILE -p PLAN -o DIR'
+    paro-sched --help | grep -qF ' simulate -i TOPO '
+    paro-rank --help | grep -qF ' blr --prior-var V0 --noise-var VN DATA...'
+}
+
 @test "--help fits in 24 lines of 80 columns, and --help=all has its options and more" {
     [ "$(verbs paro-sched | tr '\n' ' ')" = 'draw gen ls pick simulate verify ' ]
     for c in $(commands); do
