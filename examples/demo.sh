@@ -11,11 +11,11 @@ DATA=${DATA:-}
 STEPS=${STEPS:-60}
 RATE=${RATE:-200mbit}
 OUT=${OUT:-demo}
-MODEL=$(pwd)/examples/models/llama-tiny.json
-BIN=${BIN:-$(pwd)/bin}
-PATH=$BIN:$PATH
+here=$(cd "$(dirname "$0")" && pwd)
+MODEL=$here/models/llama-tiny.json
+PATH=${BIN:-$here/../bin}:$PATH
 # shellcheck source=examples/mpirun-env
-. examples/mpirun-env
+. "$here/mpirun-env"
 SHORT=$((STEPS < 12 ? STEPS : 12)) # steps of the runs that are only compared
 
 heading() { printf '\n== %s\n' "$*"; }

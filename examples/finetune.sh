@@ -3,7 +3,7 @@
 # From a base model to an adapter: train a small base on one text, train low-rank adapters on
 # another, and generate text with both.  All files stay in finetune/.
 #
-#   BIN=bin sh examples/finetune.sh          RANKS=2  STEPS=150  BASE=folder  TEXT=text.txt
+#   sh examples/finetune.sh          RANKS=2  STEPS=150  BASE=folder  TEXT=text.txt
 #
 # On a cluster, replace mpirun by srun and synth:... by the network that paro-topo measured.
 set -eu
@@ -13,11 +13,11 @@ STEPS=${STEPS:-150}
 BASE=${BASE:-}
 TEXT=${TEXT:-}
 OUT=${OUT:-finetune}
-MODEL=$(pwd)/examples/models/llama-tiny.json
-BIN=${BIN:-$(pwd)/bin}
-PATH=$BIN:$PATH
+here=$(cd "$(dirname "$0")" && pwd)
+MODEL=$here/models/llama-tiny.json
+PATH=${BIN:-$here/../bin}:$PATH
 # shellcheck source=examples/mpirun-env
-. examples/mpirun-env
+. "$here/mpirun-env"
 
 [ -z "$BASE" ] || BASE=$(realpath "$BASE")
 [ -z "$TEXT" ] || TEXT=$(realpath "$TEXT")

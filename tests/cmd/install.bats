@@ -26,6 +26,8 @@ setup() {
     [ "$(grep -c @ "$D/usr/lib/pkgconfig/paro.pc")" = 0 ]
     [ -f "$D/usr/share/man/man7/paro.7" ] && [ -f "$D/usr/share/man/man7/paro-method.7" ]
     [ -f "$D/usr/share/man/man3/paro.3" ]
+    (cd "$D/usr/share/doc/paro" && "$D/usr/bin/paro-plan" -m examples/models/llama-tiny.json -i synth:2x2 --list >/dev/null)
+    diff -r examples "$D/usr/share/doc/paro/examples"
     # Alone it measures nothing, and it takes the part that loads MPI to say so.
     run "$D/usr/bin/horing-check"
     [ "$status" = 3 ]
@@ -36,6 +38,7 @@ setup() {
     [[ "$output" == "HORING UNKNOWN - cannot run '"*"/lib/paro/horing-rounds', which measures: No such"* ]]
     put --remove
     [ -z "$(find "$D" ! -type d)" ]
+    [ ! -e "$D/usr/share/doc/paro" ]
 }
 
 @test "files of others stay when the commands are removed" {

@@ -173,6 +173,13 @@ LETTERS
     done | clean
 }
 
+@test "the page of a command names the tutorial, which 'man paro' does not open" {
+    for c in $(commands); do
+        sed -n '/^\.Sh SEE ALSO/,$p' "$(man_of "$c")" | grep -qE '^\.Xr paro 7( ,)?$' ||
+            echo "man/$c.1: SEE ALSO lacks paro(7)"
+    done | clean
+}
+
 @test "every format that is named has its page" {
     grep -ohE '^\.Xr paro[a-z-]* [1-8]' man/*.[1-8] | sort -u | while read -r _ name section; do
         [ -f "man/$name.$section" ] || echo "man/$name.$section: named and absent"
