@@ -68,6 +68,13 @@ losses() { grep -oE '"loss":[^,]*,"grad_norm":[^,]*' "$1"; }
     lab -p 3,2 --map-by node -- "$B/mpi/engine_check" hosts "$MODEL_DATA/llama_tied.json" f32 2 3
 }
 
+@test "lines that cannot be written are the status 2, and the run is whole" {
+    run -2 --separate-stderr bash -c 'paro-lab -- paro-train "$@" > /dev/full' - "$G/plan.yaml" -d "$G/text" -o a --steps 3
+    # shellcheck disable=SC2154 # bats sets it
+    [ "$stderr" = "paro-lab: cannot write to standard output" ]
+    [ "$(losses a/log.jsonl | wc -l)" = 3 ]
+}
+
 @test "an error is one line and the status, through the lab" {
     run -2 lab -g 3 -- paro-train "$G/plan.yaml" -d "$G/text" -o new
     [ "$(ours)" = "paro-train: rank 0 (node0): the plan is for 4 ranks, but 6 run" ]
