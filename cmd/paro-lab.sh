@@ -611,7 +611,8 @@ start_timers() {
 }
 
 # All that depends on Open MPI's version: how its launcher (ORTE up to 4, PRRTE from 5 on) starts
-# the daemon of a host, and through which interface it talks to it.
+# the daemon of a host, through which interface it talks to it, and whether its own messages have a
+# descriptor apart (PRRTE's are mixed with what COMMAND prints on standard error).
 find_launcher() {
     local text
     mpirun=$(type -P mpirun)
@@ -619,8 +620,10 @@ find_launcher() {
     [[ $text =~ \(Open\ MPI\)\ ([0-9]+)\. ]] ||
         die "'mpirun --version' prints '${text%%$'\n'*}', expected the version of an Open MPI"
     if ((BASH_REMATCH[1] < 5)); then
+        mixed=0
         launcher=("plm rsh" "plm_rsh_agent $LAB/agent" "oob_tcp_if_include control")
     else
+        mixed=1
         launcher=("plm ssh" "plm_ssh_agent $LAB/agent" "prte_if_include control")
     fi
 }
@@ -683,7 +686,7 @@ put_message() { # TEXT
         printf 'paro-lab: rank %s called MPI_Abort' "${BASH_REMATCH[1]}"
         [[ ! $text =~ $code ]] || printf ' with code %s' "${BASH_REMATCH[1]}"
         echo
-    elif [[ ! $text =~ ^"Primary job terminated normally"|"exited with non-zero status" ]]; then
+    elif [[ ! $text =~ ^"Primary job terminated normally"|"exited with non-zero status"|"exited due to process rank" ]]; then
         printf -v rule '%074d' 0
         printf '%s\n%s%s\n' "${rule//0/-}" "$1" "${rule//0/-}"
     else
@@ -722,17 +725,28 @@ relay_product() {
     }
 }
 
+# The status of a relay, or 1 if it does not end: a daemon that outlives mpirun keeps its pipe open.
+wait_relay() { # PID
+    local deadline=$((SECONDS + 2))
+    while kill -0 "$1" 2>/dev/null; do
+        ((SECONDS <= deadline)) || return 1
+        sleep 0.02
+    done
+    wait "$1"
+}
+
 run() {
-    local words pid sig talk product relays=() status name
+    local words pid sig talk product relays=() status name errors=2
     start_timers
     mpirun_words
     exec {talk}> >(relay_talk >&2)
     relays+=($!)
     exec {product}> >(relay_product)
     relays+=($!)
+    ((!mixed)) || errors=$talk
     OPAL_OUTPUT_STDERR_FD=$talk PMIX_OUTPUT_STDERR_FD=$talk TMPDIR=$LAB/tmp PATH=$caller_path \
         env --default-signal=INT,QUIT "$mpirun" "${words[@]}" "${command[@]}" \
-        <&0 >&"$product" {product}>&- &
+        <&0 >&"$product" 2>&"$errors" {product}>&- &
     pid=$!
     exec {talk}>&- {product}>&-
     trap stopped=1 INT
@@ -744,7 +758,7 @@ run() {
     : >$LAB/running
     wait_mpirun
     status=$?
-    if wait "${relays[0]}" && ((status > 128 && !stopped)) && name=$(kill -l "$status" 2>/dev/null); then
+    if wait_relay "${relays[0]}" && ((status > 128 && !stopped)) && name=$(kill -l "$status" 2>/dev/null); then
         echo "paro-lab: a rank was killed by signal $((status - 128)) ($name)" >&2
     fi
     wait "${relays[1]}"
