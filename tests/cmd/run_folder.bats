@@ -48,7 +48,7 @@ same() {
 }
 
 @test "a run's folder stands for its log" {
-    same log.jsonl paro-train --plot @
+    same log.jsonl paro-train --svg @
     same log.jsonl paro-plan --check @
     paro-rank "$G/ended" > one
     (cd "$G/ended" && paro-rank log.jsonl) > two
@@ -57,7 +57,7 @@ same() {
 
 @test "a folder that is neither is refused: what was expected" {
     mkdir none
-    refuses 2 "'none' log.jsonl expected run" paro-train --plot none
+    refuses 2 "'none' log.jsonl expected run" paro-train --svg none
     refuses 2 "'none' log.jsonl expected run" paro-plan --check none
     refuses 2 "'none' log.jsonl expected run" paro-rank none
     refuses 2 "'none' manifest.json latest expected run" paro-shard merge none -o no
