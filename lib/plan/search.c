@@ -210,7 +210,7 @@ static int next_batch(const struct plan_search *s, struct plan_case *c)
 {
     int64_t part = s->global_batch / c->topo->groups.ranks, b = c->micro_batch;
 
-    if (!s->auto_batch && !s->auto_accum) {
+    if (!s->auto_batch && !(s->auto_accum && s->global_batch)) {
         c->micro_batch = s->at.micro_batch;
         return b == 0;
     }

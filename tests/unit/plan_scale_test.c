@@ -74,11 +74,11 @@ static void test_same_as_described(void **state)
     compare("2x2", 4, "2x2");
     compare("2x2", 16, "8x2");
     compare("8x2", 4, "2x2");
-    compare("8x2", 5, "2x2"); /* whole groups alone */
+    compare("8x2", 5, "[2,2,1]"); /* the last one has what remains */
     compare("8x4", 4, "1x4");
     compare("[3,2]", 10, "[3,2,3,2]");
-    compare("[3,2]", 9, "[3,2,3]");
-    compare("[3,2]", 7, "[3,2]");
+    compare("[3,2]", 9, "[3,2,3,1]");
+    compare("[3,2]", 7, "[3,2,2]");
     /* What a level above the groups passes is by default what its groups do together: said. */
     compare("2x2x2,level2=80MB/s:70us", 32, "8x2x2,level2=80MB/s:70us");
     compare("2x2x2,level2=80MB/s:70us", 4, "1x2x2,level2=80MB/s:70us");

@@ -429,22 +429,24 @@ static void test_search_auto(void **state)
     read_tiny(&m, tiny);
     make_topo(&t, "2x2", 1e9, 1e8);
     t.flops = 1e11;
-    struct plan_search s = {.auto_batch = 1, .auto_accum = 1};
+    struct plan_search s = {.global_batch = 4 * 96, .auto_batch = 1, .auto_accum = 1};
     plan_case_init(&s.at, &t, &m);
     s.at.memory_bytes = 64 << 20;
     assert_int_equal(plan_search(&s, &err), 0);
     double best = s.list[s.best].tokens_per_s;
     assert_true(s.best >= 0 && s.list[s.best].memory.total <= 64 << 20);
-    for (int b = 1; b <= PLAN_SEARCH_MAX; b *= 2)
-        for (int a = 1; a <= PLAN_SEARCH_MAX; a *= 2) {
-            struct plan_price p[PLAN_STRATEGIES];
-            struct plan_case c = s.at;
-            c.micro_batch = b;
-            c.accum = a;
-            plan_price_all(&c, p);
-            for (int i = 0; i < PLAN_STRATEGIES; i++)
-                assert_true(!p[i].feasible || p[i].tokens_per_s <= best * (1 + 1e-9));
-        }
+    assert_int_equal(s.at.micro_batch * s.at.accum, 96);
+    for (int b = 1; b <= 96; b++) {
+        struct plan_price p[PLAN_STRATEGIES];
+        struct plan_case c = s.at;
+        c.micro_batch = b;
+        c.accum = 96 / b;
+        if (96 % b)
+            continue;
+        plan_price_all(&c, p);
+        for (int i = 0; i < PLAN_STRATEGIES; i++)
+            assert_true(!p[i].feasible || p[i].tokens_per_s <= best * (1 + 1e-9));
+    }
     drop_topo(&t);
     model_release(&m);
 }
