@@ -139,11 +139,13 @@ static const struct argp_option options[] = {
      0},
     {0, 0, 0, 0, "Types of numbers:", 5},
     {"param-type", KEY_PARAM_TYPE, "TYPE", 0,
-     "Store parameters as TYPE, bf16 or f32 (default: bf16)", 0},
+     "Store parameters as TYPE, bf16 or f32 (default: bf16, "
+     "or f32 if that keeps frozen weights exact)",
+     0},
     {"grad-type", KEY_GRAD_TYPE, "TYPE", 0,
      "Accumulate gradients as TYPE, f32 or bf16 (default: f32)", 0},
     {"wire-type", KEY_WIRE_TYPE, "TYPE", 0,
-     "Send parameters and gradients as TYPE, bf16 or f32 (default: bf16)", 0},
+     "Send parameters and gradients as TYPE, bf16 or f32 (default: as for --param-type)", 0},
     {"compute-type", KEY_COMPUTE_TYPE, "TYPE", 0,
      "Round the operands of matrix products to TYPE, f32 or bf16 (default: the type that the"
      " fabric was measured with, or f32)",
@@ -244,11 +246,12 @@ static error_t parse_type(struct args *a, int key, char *arg, struct argp_state 
 
     switch (key) {
     case KEY_PARAM_TYPE:
-        return cli_check(&a->cli, dtype_parse_compute(arg, &ask->param_type, err),
-                         "--param-type");
     case KEY_WIRE_TYPE:
-        return cli_check(&a->cli, dtype_parse_compute(arg, &ask->wire_type, err),
-                         "--wire-type");
+        if (dtype_parse_compute(arg, &type, err))
+            return cli_check(&a->cli, -1,
+                             key == KEY_PARAM_TYPE ? "--param-type" : "--wire-type");
+        *(key == KEY_PARAM_TYPE ? &ask->param_type : &ask->wire_type) = (int)type;
+        return 0;
     case KEY_COMPUTE_TYPE:
         if (dtype_parse_compute(arg, &type, err))
             return cli_check(&a->cli, -1, "--compute-type");

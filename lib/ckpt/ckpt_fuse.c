@@ -21,6 +21,12 @@ static int load(struct ckpt *c, const struct model_tensor *t, double **out, stru
                             err);
 }
 
+/* What nothing is added to stays as it is, bit for bit: -0 + 0 would be 0. */
+static double plus(double w, double x)
+{
+    return x != 0 ? w + x : w;
+}
+
 /* Part of one row of the matrix as stored: columns [col, col + n). */
 static void add_row(const struct ckpt_fuse *f, int64_t row, int64_t col, int64_t n, double *w)
 {
@@ -33,14 +39,14 @@ static void add_row(const struct ckpt_fuse *f, int64_t row, int64_t col, int64_t
             double sum = 0;
             for (int64_t k = 0; k < rank; k++)
                 sum += f->b[(col + j) * rank + k] * f->a[k * in + row];
-            w[j] += scale * sum;
+            w[j] = plus(w[j], scale * sum);
         }
         return;
     }
     for (int64_t k = 0; k < rank; k++) {
         double s = scale * f->b[row * rank + k];
         for (int64_t j = 0; j < n; j++)
-            w[j] += s * f->a[k * in + col + j];
+            w[j] = plus(w[j], s * f->a[k * in + col + j]);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows when two configs are of one network, and how a checkpoint is read into a model of which
+ * Knows when two configs are of one network, and how weights are read into a model of which
  * another part trains: by the names of tensors, within one unit, for a tensor's unit is the
  * same whatever trains.
  */
@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/io.h"
+#include "base/mem.h"
 #include "ckpt/ckpt_parts.h"
 #include "ckpt/tool.h"
 
@@ -102,7 +104,7 @@ static const struct model_tensor *find_twin(const struct model *m, const struct 
     return NULL;
 }
 
-int ckpt_check_model(const struct ckpt *c, const struct model *m, struct err *err)
+static int check_ckpt(const struct ckpt *c, const struct model *m, struct err *err)
 {
     const struct model_lora *have = &c->model.lora, *want = &m->lora;
 
@@ -127,6 +129,52 @@ int ckpt_check_model(const struct ckpt *c, const struct model *m, struct err *er
     return -1;
 }
 
+/* The folder's own config.json, where there is one, and its tensors. */
+static int check_folder(struct hf *hf, const struct model *m, struct err *err)
+{
+    struct model own = {0};
+    char *path = io_join(hf->dir, "config.json");
+    int rc = 0;
+
+    if (!hf->alone && !io_absent(path))
+        rc = model_read_folder(&own, hf->dir, err) || tool_check_same(hf->dir, &own, m, err)
+                 ? -1
+                 : 0;
+    mem_free(path);
+    model_release(&own);
+    return rc ? rc : hf_match(hf, m, err);
+}
+
+int ckpt_check_model(struct weights *w, const struct model *m, struct err *err)
+{
+    return w->is_ckpt ? check_ckpt(&w->ckpt, m, err) : check_folder(&w->hf, m, err);
+}
+
+/* Whether a folder has the tensor. */
+static int is_in_folder(const struct hf *hf, const struct model_tensor *t)
+{
+    return hf->place[t - hf->model->tensor].t != NULL;
+}
+
+/* A few at a time: what is read is of the file's type. */
+static int read_folder(const struct hf *hf, const struct model_tensor *t, int64_t first,
+                       int64_t count, enum dtype type, void *out, struct err *err)
+{
+    enum { PIECE = 8192 };
+    double piece[PIECE]; /* of the widest type */
+    char *to = out;
+
+    for (int64_t n; count > 0; first += n, count -= n) {
+        n = count < PIECE ? count : PIECE;
+        struct range at = {t->offset + first, t->offset + first + n};
+        if (hf_read(hf, t->unit, at, piece, err))
+            return -1;
+        dtype_convert(to, type, piece, hf->type, n);
+        to += n * dtype_bytes(type);
+    }
+    return 0;
+}
+
 /* A tensor's twin that the checkpoint has in this state, or NULL. */
 static const struct model_tensor *find_there(const struct ckpt *c, const struct model_tensor *t,
                                              int state)
@@ -141,9 +189,12 @@ static const struct model_tensor *find_there(const struct ckpt *c, const struct 
 static int read_part(const struct ckpt_view *v, const struct model_tensor *t, int state,
                      int64_t first, int64_t count, enum dtype type, void *out, struct err *err)
 {
-    struct ckpt *c = v->ckpt;
-    const struct model_tensor *twin = find_there(c, t, state);
+    struct weights *w = v->from;
+    struct ckpt *c = &w->ckpt;
 
+    if (!w->is_ckpt && is_in_folder(&w->hf, t))
+        return read_folder(&w->hf, t, first, count, type, out, err);
+    const struct model_tensor *twin = w->is_ckpt ? find_there(c, t, state) : NULL;
     if (!twin)
         return v->absent(v->arg, t, first, count, type, out, err);
     struct range at = {twin->offset + first, twin->offset + first + count};
@@ -168,13 +219,23 @@ int ckpt_read_model(const struct ckpt_view *v, int unit, int state, const struct
     return 0;
 }
 
+/* As long as a block: a tensor may be large, and its readers share it. */
+static int64_t piece_end(const struct model_tensor *t, int64_t at)
+{
+    int64_t end = ((at - t->offset) / CKPT_BLOCK_ELEMS + 1) * CKPT_BLOCK_ELEMS;
+
+    return t->offset + (end < t->elems ? end : t->elems);
+}
+
 int64_t ckpt_model_end_at(const struct ckpt_view *v, int unit, int state, int64_t at)
 {
     const struct model_tensor *t = &v->model->tensor[ckpt_tensor_at(v->model, unit, at)];
-    const struct model_tensor *twin = find_there(v->ckpt, t, state);
 
+    if (!v->from->is_ckpt)
+        return piece_end(t, at);
+    const struct model_tensor *twin = find_there(&v->from->ckpt, t, state);
     if (!twin)
         return t->offset + t->elems;
-    return ckpt_end_at(v->ckpt, unit, state, at - t->offset + twin->offset) - twin->offset +
-           t->offset;
+    return ckpt_end_at(&v->from->ckpt, unit, state, at - t->offset + twin->offset) -
+           twin->offset + t->offset;
 }

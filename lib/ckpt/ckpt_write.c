@@ -53,7 +53,8 @@ int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape
 }
 
 int ckpt_write_manifest(const struct io_dir *dir, const struct ckpt_shape *shape,
-                        const char *const *entry, const struct ckpt_run *run, struct err *err)
+                        const char *const *entry, const struct ckpt_run *run,
+                        const struct ckpt_sources *source, struct err *err)
 {
-    return ckpt_manifest_write(dir, shape, entry, run, NULL, err);
+    return ckpt_manifest_write(dir, shape, entry, run, source, err);
 }

@@ -28,9 +28,11 @@ int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape
                      ckpt_fill fill, void *arg, char **entry, struct err *err);
 /*
  * Writes config.json and manifest.json from the entries of all ranks, in rank order.  run is
- * NULL where there was none (split).  Last, before the folder is committed.
+ * NULL where there was none (split); source lies in the folder already.  Last, before the
+ * folder is committed.
  */
 int ckpt_write_manifest(const struct io_dir *dir, const struct ckpt_shape *shape,
-                        const char *const *entry, const struct ckpt_run *run, struct err *err);
+                        const char *const *entry, const struct ckpt_run *run,
+                        const struct ckpt_sources *source, struct err *err);
 
 #endif

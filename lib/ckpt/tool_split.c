@@ -8,7 +8,7 @@
  *
  * so that merge needs to add nothing but the data, which the shards hold.  Where the weights
  * are converted, the first two would be of another type, and are not kept.  Where adapters
- * train, merge gives them alone, and nothing is kept.
+ * train, merge gives them alone: of the files those of the tokenizer and of generation.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,6 +19,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "ckpt/ckpt_carry.h"
 #include "ckpt/ckpt_pieces.h"
 #include "ckpt/hf.h"
 #include "ckpt/optim.h"
@@ -280,7 +281,8 @@ static int put_source(const struct io_dir *dir, const struct hf *hf, int convert
     rc = converted ? 0 : keep_weights(dir, hf, list, err);
     for (int i = 0; rc == 0 && i < hf->others; i++) {
         struct ckpt_source *s = &list->item[list->count];
-        if (!tool_keeps(CKPT_KEEP_FILE, hf->other[i], converted))
+        if (!tool_keeps(CKPT_KEEP_FILE, hf->other[i], converted) ||
+            (hf->model->lora.rank && !ckpt_carries(hf->other[i])))
             continue;
         char *to = io_join(files, hf->other[i]);
         int fd = -1;
@@ -348,8 +350,8 @@ static int fill_folder(const struct io_dir *dir, struct filling *f,
     cut.type = shape->state[0].type;
     cut.converted = cut.type != is[0].type;
     int rc = look_at_files(f, &was, err);
-    if (rc == 0 && !shape->model->lora.rank)
-        rc = put_source(dir, f->hf, cut.converted, &list, err);
+    if (rc == 0)
+        rc = put_source(dir, f->hf, cut.converted || shape->model->lora.rank, &list, err);
     if (rc == 0)
         rc = move_weights(dir, f, &cut, err) || check_files(f, was, err) ? -1 : 0;
     for (int i = 0; i < list.count; i++)

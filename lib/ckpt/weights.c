@@ -6,7 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "base/mem.h"
+#include "ckpt/ckpt_parts.h"
 
 static int by_name(const void *a, const void *b)
 {
@@ -58,13 +60,32 @@ static void list_hf(struct weights *w)
     }
 }
 
+/* A folder must be of one of the kinds. */
+static int check_folder(const char *path, struct err *err)
+{
+    char *single = io_join(path, "model.safetensors"), *index = io_join(path, HF_INDEX_NAME);
+    int rc = 0;
+
+    if (io_absent(single) && io_absent(index))
+        rc = err_set(err, ERR_ABSENT,
+                     "'%s' has none of manifest.json, model.safetensors and " HF_INDEX_NAME
+                     ", expected a checkpoint or a Hugging Face folder",
+                     path);
+    mem_free(single);
+    mem_free(index);
+    return rc;
+}
+
 int weights_open(struct weights *w, const char *path, const struct ckpt_limits *limits,
                  struct err *err)
 {
     struct weights new = {0};
     struct stat st;
 
-    new.is_ckpt = stat(path, &st) == 0 && S_ISDIR(st.st_mode) && ckpt_is(path);
+    int is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    new.is_ckpt = is_dir &&ckpt_is(path);
+    if (is_dir && !new.is_ckpt && check_folder(path, err))
+        return -1;
     if (new.is_ckpt ? ckpt_open_within(&new.ckpt, path, limits, err)
                     : hf_open_within(&new.hf, path, limits, err))
         return -1;
@@ -127,4 +148,45 @@ int weights_read(struct weights *w, const struct weights_item *item, int64_t fir
     struct range at = {t->offset + first, t->offset + first + count};
     return ckpt_read_ranges(&w->ckpt, t->unit, item->state, &at, 1,
                             w->ckpt.state[item->state].type, out, err);
+}
+
+enum dtype weights_type(const struct weights *w)
+{
+    int params = w->is_ckpt ? ckpt_find_state(&w->ckpt, "params") : -1;
+
+    return params >= 0 ? w->ckpt.state[params].type : w->hf.type;
+}
+
+static int hash_item(const struct weights *w, const struct weights_item *it, void *sum,
+                     struct err *err)
+{
+    enum { PART = 4096 };
+    char part[PART];
+    const int64_t bytes = it->t->last - it->t->first, n = bytes < PART ? bytes : PART;
+    const struct st *st = &w->hf.file[it->file];
+
+    ckpt_hash_more(sum, it->name, (int64_t)strlen(it->name) + 1);
+    ckpt_hash_more(sum, &it->shape.type, sizeof it->shape.type);
+    ckpt_hash_more(sum, it->shape.shape, (int64_t)sizeof *it->shape.shape * it->shape.dims);
+    for (int end = 0; end < 2; end++) {
+        if (st_read(st, it->t, end ? bytes - n : 0, n, part, err))
+            return -1;
+        ckpt_hash_more(sum, part, n);
+    }
+    return 0;
+}
+
+int weights_identity(const struct weights *w, char hash[33], struct err *err)
+{
+    int rc = 0;
+
+    if (w->is_ckpt) {
+        ckpt_identity(&w->ckpt, hash);
+        return 0;
+    }
+    void *sum = ckpt_hash_begin();
+    for (int i = 0; rc == 0 && i < w->count; i++)
+        rc = hash_item(w, &w->item[i], sum, err);
+    ckpt_hash_end(sum, hash);
+    return rc;
 }

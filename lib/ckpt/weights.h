@@ -23,6 +23,7 @@ struct weights {
     int64_t bytes;             /* of all of them */
 };
 
+/* ERR_ABSENT: neither kind of folder, and no file. */
 int weights_open(struct weights *w, const char *path, const struct ckpt_limits *limits,
                  struct err *err);
 /*
@@ -31,6 +32,13 @@ int weights_open(struct weights *w, const char *path, const struct ckpt_limits *
  */
 int weights_rename(struct weights *w, const struct model *m, struct err *err);
 void weights_close(struct weights *w);
+/* The type of the params. */
+enum dtype weights_type(const struct weights *w);
+/*
+ * XXH3 of what tells them from others: of a checkpoint all checksums; of a folder or file,
+ * which has none, every name, type and shape, and the first and last bytes of each tensor.
+ */
+int weights_identity(const struct weights *w, char hash[33], struct err *err);
 /* Elements [first, first + count), at most CKPT_BLOCK_ELEMS, in the item's own type. */
 int weights_read(struct weights *w, const struct weights_item *item, int64_t first,
                  int64_t count, void *out, struct err *err);

@@ -263,10 +263,31 @@ static char *find_file(const char *dir, const char *const names[3])
     return NULL;
 }
 
+static const char *const vocabs[] = {"encoder.json", "vocab.json", "gpt2-encoder.json"};
+static const char *const merges[] = {"vocab.bpe", "merges.txt", "gpt2-vocab.bpe"};
+
+int bpe_find(const char *dir, struct err *err)
+{
+    static const char *const others[] = {"tokenizer.json", "tokenizer.model",
+                                         "spiece.model"};
+    char *vocab = find_file(dir, vocabs), *merge = find_file(dir, merges);
+    char *other = vocab && merge ? NULL : find_file(dir, others);
+    int rc = vocab && merge;
+
+    if (other)
+        rc = err_set(
+            err, ERR_INPUT,
+            "tokenizer '%s' is of an unsupported kind, expected vocab.json and merges.txt "
+            "in the folder, --tokenizer DIR or --tokenizer bytes",
+            other);
+    mem_free(vocab);
+    mem_free(merge);
+    mem_free(other);
+    return rc;
+}
+
 int bpe_open(struct bpe **bpe, const char *dir, struct err *err)
 {
-    static const char *const vocabs[] = {"encoder.json", "vocab.json", "gpt2-encoder.json"},
-                             *const merges[] = {"vocab.bpe", "merges.txt", "gpt2-vocab.bpe"};
     char *path[] = {find_file(dir, vocabs), find_file(dir, merges)}, *text[2] = {0};
     int64_t bytes[2] = {0};
     int rc = -1;

@@ -27,6 +27,11 @@ struct bpe;
  * gpt2-vocab.bpe).  *bpe is the caller's: bpe_close.
  */
 int bpe_open(struct bpe **bpe, const char *dir, struct err *err);
+/*
+ * Whether dir has these files: 1, 0, or ERR_INPUT where it has a tokenizer in files that cannot
+ * be read here.
+ */
+int bpe_find(const char *dir, struct err *err);
 /* The same from memory; the names are for messages. */
 int bpe_parse(struct bpe **bpe, const char *vocab_name, const char *vocab, int64_t vocab_bytes,
               const char *merges_name, const char *merges, int64_t merges_bytes,

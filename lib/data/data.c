@@ -57,21 +57,53 @@ static int split_part(struct data_part *p, const struct data_options *o, struct 
     return 0;
 }
 
-static int open_parts(struct data *d, const struct data_options *o, struct bpe *bpe,
+/* A text without a tokenizer that was named: the folder's, or its bytes if these are tokens. */
+static int find_tokenizer(const struct data_options *o, const char *path, struct bpe **bpe,
+                          struct err *err)
+{
+    int found = o->folder ? bpe_find(o->folder, err) : 0;
+
+    if (found)
+        return found < 0 ? -1 : bpe_open(bpe, o->folder, err);
+    if (o->vocab <= 256)
+        return 0;
+    return err_set(
+        err, ERR_INPUT,
+        "data '%s' is a text and the model has %" PRId64
+        " tokens, expected --tokenizer DIR, or --tokenizer bytes to train on its bytes",
+        path, o->vocab);
+}
+
+static int open_source(struct source *s, const char *path, const struct data_options *o,
+                       struct bpe **bpe, struct err *err)
+{
+    if (source_open(s, path, *bpe, err))
+        return -1;
+    if (s->format != SOURCE_TEXT || o->bytes)
+        return 0;
+    if (find_tokenizer(o, path, bpe, err))
+        return -1;
+    if (!*bpe)
+        return 0;
+    source_close(s);
+    return source_open(s, path, *bpe, err);
+}
+
+static int open_parts(struct data *d, const struct data_options *o, struct bpe **bpe,
                       struct err *err)
 {
     int texts = 0;
 
     for (int i = 0; i < o->count; i++) {
         struct data_part *p = &d->part[i];
-        if (source_open(&p->source, o->paths[i], bpe, err) ||
+        if (open_source(&p->source, o->paths[i], o, bpe, err) ||
             source_check(&p->source, o->vocab, err) || split_part(p, o, err))
             return -1;
         p->evals += i ? d->part[i - 1].evals : 0;
         d->tokens += p->source.tokens;
         texts += p->source.format == SOURCE_ENCODED;
     }
-    if (bpe && !texts)
+    if (*bpe && !texts)
         return err_set(err, ERR_INPUT,
                        "tokenizer '%s' but no text among the data, expected a text: the files "
                        "contain tokens",
@@ -181,7 +213,7 @@ int data_open(struct data *d, const struct data_options *o, struct err *err)
     if (check_options(o, err) || (o->tokenizer && bpe_open(&bpe, o->tokenizer, err)))
         return -1;
     new.part = mem_new((size_t)o->count, sizeof *new.part);
-    int rc = open_parts(&new, o, bpe, err);
+    int rc = open_parts(&new, o, &bpe, err);
     bpe_close(bpe);
     if (rc == 0) {
         open_mix(&new, o);

@@ -22,7 +22,9 @@ struct data_options {
     const char *const *paths; /* [count] files of tokens or text (paro-data(5)) */
     int count;
     const double *weights; /* [count], above 0: shares of samples; NULL: as many as tokens */
-    const char *tokenizer; /* a folder to encode texts by; NULL: their bytes are the tokens */
+    const char *tokenizer; /* a folder to encode texts by; NULL: none is named, and ... */
+    const char *folder;    /* ... this one does, if it has a tokenizer (bpe_find); NULL: none */
+    int bytes;             /* a text's bytes are its tokens, whatever the vocabulary */
     int seq;               /* tokens of a window */
     int64_t vocab;         /* tokens are 0 .. vocab - 1 */
     uint64_t seed;
@@ -50,9 +52,10 @@ struct data {
 };
 
 /*
- * Reads every token once.  ERR_INPUT where a file is not what it should be, a token is not in
- * the vocabulary, a source has fewer than seq + 1 tokens to train on, or with a split all of
- * them together have no window to evaluate.
+ * Reads every token once.  Without a tokenizer a text's bytes are its tokens.  ERR_INPUT where
+ * that is so for a vocabulary of more than 256 without `bytes`, a file is not what it should
+ * be, a token is not in the vocabulary, a source has fewer than seq + 1 tokens to train on, or
+ * with a split all of them together have no window to evaluate.
  */
 int data_open(struct data *d, const struct data_options *o, struct err *err);
 void data_close(struct data *d);

@@ -187,6 +187,17 @@ static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct e
     return 0;
 }
 
+/*
+ * What is frozen has no master: the values at rest are all there is of it, and those of f32 and
+ * f16 do not fit bf16.
+ */
+static enum dtype param_type(int asked, const struct model *m)
+{
+    if (asked != PLAN_ASK_AUTO)
+        return (enum dtype)asked;
+    return m->partial && strcmp(m->dtype, "bf16") ? DTYPE_F32 : DTYPE_BF16;
+}
+
 static int set_search(struct plan_search *s, const struct plan_ask *ask,
                       const struct plan_boundaries *groups, const struct model *model,
                       struct err *err)
@@ -201,8 +212,8 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     };
     plan_case_init(&s->at, groups->whole, model);
     s->at.algo = ask->algo;
-    s->at.param_type = ask->param_type;
-    s->at.wire_type = ask->wire_type;
+    s->at.param_type = param_type(ask->param_type, model);
+    s->at.wire_type = param_type(ask->wire_type, model);
     s->at.grad_type = ask->grad_type;
     s->at.compute_type = ask->compute_type == PLAN_ASK_FABRIC ? groups->whole->compute_type
                                                               : (enum dtype)ask->compute_type;

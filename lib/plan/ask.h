@@ -36,11 +36,13 @@ struct plan_ask {
     int64_t micro_batch, accum; /* 0: auto; PLAN_ASK_OPEN: 1, or by the global batch */
     int64_t global_batch;       /* sequences, or tokens if global_tokens; 0: not given */
     int global_tokens;
-    int64_t seq;         /* 0: PLAN_SEQ, or the model's maximum if that is less */
-    const char *trains;  /* what trains, as model_train takes it; borrowed; or, NULL: */
-    double trained_part; /* fraction of the parameters, above 0; or */
-    int64_t trained;     /* their number, above 0: priced, not to be run */
-    enum dtype param_type, wire_type, grad_type;
+    int64_t seq;               /* 0: PLAN_SEQ, or the model's maximum if that is less */
+    const char *trains;        /* what trains, as model_train takes it; borrowed; or, NULL: */
+    double trained_part;       /* fraction of the parameters, above 0; or */
+    int64_t trained;           /* their number, above 0: priced, not to be run */
+    int param_type, wire_type; /* enum dtype; PLAN_ASK_AUTO: of what is frozen one that keeps
+                                  the model's values, else bf16 */
+    enum dtype grad_type;
     enum plan_slow slow_params, slow_grads;
     int64_t prefetch, buckets;
     int compute_type, device; /* enum dtype, enum device_kind; PLAN_ASK_FABRIC */
@@ -52,8 +54,8 @@ struct plan_ask {
 #define PLAN_ASK_INIT                                                                          \
     {                                                                                          \
         .topo = "-", .algo = SCHEDULE_AUTO, .headroom = NAN, .micro_batch = PLAN_ASK_OPEN,     \
-        .accum = PLAN_ASK_OPEN, .trained_part = 1, .param_type = DTYPE_BF16,                   \
-        .wire_type = DTYPE_BF16, .grad_type = DTYPE_F32, .prefetch = PLAN_PREFETCH,            \
+        .accum = PLAN_ASK_OPEN, .trained_part = 1, .param_type = PLAN_ASK_AUTO,                \
+        .wire_type = PLAN_ASK_AUTO, .grad_type = DTYPE_F32, .prefetch = PLAN_PREFETCH,         \
         .buckets = PLAN_BUCKETS, .group_level = PLAN_ASK_AUTO,                                 \
         .compute_type = PLAN_ASK_FABRIC, .device = PLAN_ASK_FABRIC                             \
     }

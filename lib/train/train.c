@@ -132,6 +132,7 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
     if (run->against && plan_strategy_parse(run->against, &t->second_plan.strategy, err))
         return err_prefix(err, "--against: ");
     if (engine_check(&t->plan, t->world->ranks, err) ||
+        train_check_start(t, run->init || run->resume, err) ||
         train_settings_init(&t->settings, files, 2, run->given, err) ||
         parse_trace_step(t, err) || (files[0].text && train_data_was(t, files, err)))
         return -1;
@@ -313,6 +314,7 @@ static void release(struct train *t, struct err *why)
     device_close(t->device);
     data_close(&t->data);
     mem_free(t->start);
+    ckpt_carry_release(&t->carry);
     plan_release(&t->plan);
     pick_table_release(&t->tuning);
 }

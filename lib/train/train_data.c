@@ -7,7 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "base/mem.h"
+#include "base/run_folder.h"
 #include "train/train_inside.h"
 
 static double split_of(const struct train_settings *s)
@@ -27,6 +29,30 @@ int train_data_was(struct train *t, const struct train_text *files, struct err *
     return 0;
 }
 
+int train_data_is_bytes(const struct train *t)
+{
+    return t->run->tokenizer && strcmp(t->run->tokenizer, "bytes") == 0;
+}
+
+/*
+ * Where the weights come from a tokenizer may lie beside them; mem_free, NULL: they come from
+ * nowhere.  A checkpoint that cannot be read is met when it is loaded.
+ */
+static char *tokenizer_folder(const struct train_run *run)
+{
+    int own = run->resume && strcmp(run->resume, "auto") == 0;
+    char *latest = own && run->out ? io_join(run->out, "latest") : NULL;
+    const char *from = latest && ckpt_is(latest) ? latest
+                       : run->resume && !own     ? run->resume
+                                                 : run->init;
+    char *dir = from ? run_folder_checkpoint(from) : NULL;
+    char *path = dir ? ckpt_carry_path(dir) : NULL;
+
+    mem_free(dir);
+    mem_free(latest);
+    return path;
+}
+
 /* *weights is the caller's, and o's. */
 static int make_options(const struct train *t, struct data_options *o, double **weights,
                         struct err *err)
@@ -37,7 +63,8 @@ static int make_options(const struct train *t, struct data_options *o, double **
     *o = (struct data_options){.paths = run->data,
                                .count = run->data_count,
                                .weights = run->data_weights ? *weights : NULL,
-                               .tokenizer = run->tokenizer,
+                               .tokenizer = train_data_is_bytes(t) ? NULL : run->tokenizer,
+                               .bytes = train_data_is_bytes(t),
                                .seq = t->plan.seq,
                                .vocab = t->plan.model.vocab,
                                .seed = (uint64_t)t->settings.seed,
@@ -53,9 +80,12 @@ int train_data_open(struct train *t, struct err *err)
     struct data_options o;
     double *weights;
     int rc = make_options(t, &o, &weights, err);
+    char *folder = tokenizer_folder(t->run);
 
+    o.folder = folder;
     if (rc == 0)
         rc = data_open(&t->data, &o, err);
+    mem_free(folder);
     mem_free(weights);
     return rc;
 }
@@ -131,8 +161,7 @@ int train_data_check(struct train *t, const char *dir, const struct ckpt_run *wa
         return err_set(err, ERR_MISMATCH,
                        "checkpoint '%s' is of these data with another part kept from training: "
                        "it was trained on %" PRId64 " of %" PRId64
-                       " tokens (%s), expected %" PRId64
-                       " (%s); --new-data accepts this part",
+                       " tokens (%s), expected %" PRId64 " (%s); --new-data accepts this part",
                        dir, was->data_tokens, now->tokens, before, now->train, here);
     }
     return err_set(

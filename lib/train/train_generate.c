@@ -19,15 +19,14 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "base/run_folder.h"
-#include "ckpt/ckpt.h"
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_carry.h"
+#include "ckpt/ckpt_model.h"
 #include "data/bpe.h"
 #include "kern/kern.h"
 #include "net/net.h"
 
 enum {
     BYTES = 256,
-    PIECE = 4096,
     /*
      * Positions computed at once.  A pass reads all weights: so many tokens take hardly longer
      * than one (GPT-2 124M on one core: 1, 4, 16, 32, 64 in 85, 79, 98, 100, 114 ms), and a
@@ -43,8 +42,7 @@ struct choice {
 
 struct writer {                /* of text */
     const struct model *model; /* the checkpoint's, or own */
-    struct ckpt ckpt;
-    struct hf hf;
+    struct weights weights;
     struct model own;
     float **unit;    /* [units], owned */
     struct bpe *bpe; /* NULL: a token is a byte */
@@ -74,48 +72,37 @@ static int take_unit(struct writer *w, int u, struct err *err)
     return rc;
 }
 
-static int read_checkpoint(struct writer *w, const char *from, FILE *talk, struct err *err)
+static int open_weights(struct writer *w, const char *from, struct err *err)
+{
+    if (weights_open(&w->weights, from, NULL, err))
+        return -1;
+    if (!w->weights.is_ckpt && model_read(&w->own, from, err))
+        return -1;
+    w->model = w->weights.is_ckpt ? &w->weights.ckpt.model : &w->own;
+    if (ckpt_check_model(&w->weights, w->model, err))
+        return -1;
+    return w->weights.is_ckpt ? 0 : hf_check_tied(&w->weights.hf, err);
+}
+
+static int read_weights(struct writer *w, const char *from, FILE *talk, struct err *err)
 {
     char text[1200];
 
-    if (ckpt_open(&w->ckpt, from, err))
+    if (open_weights(w, from, err))
         return -1;
-    int params = ckpt_find_state(&w->ckpt, "params"), rc = 0;
+    struct ckpt_view view = {.from = &w->weights, .model = w->model};
+    int params = w->weights.is_ckpt ? ckpt_find_state(&w->weights.ckpt, "params") : 0, rc = 0;
     if (params < 0)
         return err_set(err, ERR_INPUT, "checkpoint '%s' has no parameters", from);
-    w->model = &w->ckpt.model;
     w->unit = mem_new((size_t)w->model->units, sizeof *w->unit);
     for (int u = 0; rc == 0 && u < w->model->units; u++) {
         struct range all = {0, w->model->unit[u].elems};
         rc = take_unit(w, u, err);
         if (rc == 0)
-            rc = ckpt_read_ranges(&w->ckpt, u, params, &all, 1, DTYPE_F32, w->unit[u], err);
+            rc = ckpt_read_model(&view, u, params, &all, 1, DTYPE_F32, w->unit[u], err);
     }
-    if (rc == 0 && talk && ckpt_healed_print(&w->ckpt.healed, from, text, sizeof text))
+    if (rc == 0 && talk && ckpt_healed_print(&w->weights.ckpt.healed, from, text, sizeof text))
         fprintf(talk, "paro-train: %s\n", text);
-    return rc;
-}
-
-static int read_folder(struct writer *w, const char *from, struct err *err)
-{
-    double piece[PIECE]; /* of the widest type */
-    int rc = 0;
-
-    w->model = &w->own;
-    if (model_read(&w->own, from, err) || hf_open(&w->hf, from, err) ||
-        hf_match(&w->hf, &w->own, err) || hf_check_tied(&w->hf, err))
-        return -1;
-    w->unit = mem_new((size_t)w->model->units, sizeof *w->unit);
-    for (int u = 0; rc == 0 && u < w->model->units; u++) {
-        int64_t all = w->model->unit[u].elems;
-        rc = take_unit(w, u, err);
-        for (int64_t lo = 0, hi; rc == 0 && lo < all; lo = hi) {
-            hi = all - lo < PIECE ? all : lo + PIECE;
-            rc = hf_read(&w->hf, u, (struct range){lo, hi}, piece, err);
-            if (rc == 0)
-                dtype_convert(w->unit[u] + lo, DTYPE_F32, piece, w->hf.type, hi - lo);
-        }
-    }
     return rc;
 }
 
@@ -368,6 +355,18 @@ static int read_options(struct writer *w, const struct train_prompt *p, struct e
     return 0;
 }
 
+/* The tokenizer that is named, or the model's own. */
+static int open_tokenizer(struct writer *w, const struct train_prompt *p, struct err *err)
+{
+    if (p->tokenizer)
+        return strcmp(p->tokenizer, "bytes") ? bpe_open(&w->bpe, p->tokenizer, err) : 0;
+    char *folder = ckpt_carry_path(p->from);
+    int found = bpe_find(folder, err);
+    int rc = found > 0 ? bpe_open(&w->bpe, folder, err) : found;
+    mem_free(folder);
+    return rc;
+}
+
 static void release(struct writer *w)
 {
     for (int u = 0; w->unit && u < w->model->units; u++)
@@ -382,8 +381,7 @@ static void release(struct writer *w)
     device_queue_close(w->queue);
     device_close(w->cpu);
     bpe_close(w->bpe);
-    ckpt_close(&w->ckpt);
-    hf_release(&w->hf);
+    weights_close(&w->weights);
     model_release(&w->own);
 }
 
@@ -400,11 +398,10 @@ int train_generate(const struct train_prompt *p, struct err *err)
         rc = device_queue_open(w.cpu, &w.queue, err);
     if (rc == 0)
         rc = kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err);
-    if (rc == 0 && p->tokenizer)
-        rc = bpe_open(&w.bpe, p->tokenizer, err);
     if (rc == 0)
-        rc = ckpt_is(from) ? read_checkpoint(&w, from, p->talk, err)
-                           : read_folder(&w, from, err);
+        rc = open_tokenizer(&w, p, err);
+    if (rc == 0)
+        rc = read_weights(&w, from, p->talk, err);
     if (rc == 0)
         rc = read_prompt(&w, p->text, err);
     if (rc == 0) {

@@ -14,7 +14,7 @@
 struct train_prompt {
     const char *text;
     const char *from;                       /* a checkpoint, a run, a Hugging Face folder */
-    const char *tokenizer;                  /* a folder (data/bpe.h) */
+    const char *tokenizer;                  /* a folder (data/bpe.h), "bytes"; NULL: from's */
     const char *length;                     /* most tokens to write: 256 */
     const char *temperature, *top_p, *seed; /* without temperature the likeliest token */
     int json;                               /* one document at the end */

@@ -3,6 +3,7 @@
 #define TRAIN_TRAIN_INSIDE_H
 
 /* Inside train/: a run while it runs. */
+#include "ckpt/ckpt_carry.h"
 #include "ckpt/ckpt_write.h"
 #include "data/data.h"
 #include "engine/engine_proof.h"
@@ -54,6 +55,8 @@ struct train {
     int64_t available;    /* bytes of memory of this host, before any was taken */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
     int differs;          /* states do, of those that are held against each other */
+    enum dtype stored;    /* of the params in checkpoints: that of the weights it began with */
+    struct ckpt_carry carry; /* rank 0: to every checkpoint */
     struct train_saver *saver;
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */
@@ -68,6 +71,8 @@ struct train {
 /* Keeps what the settings that are gone on with, files[0], say of it. */
 int train_data_was(struct train *t, const struct train_text *files, struct err *err);
 int train_data_open(struct train *t, struct err *err);
+/* Whether texts are their bytes, by the option. */
+int train_data_is_bytes(const struct train *t);
 /* One data on all ranks.  Collective. */
 int train_data_agree(struct train *t, struct err *err);
 /* ERR_MISMATCH where the checkpoint `dir` was trained on other data, or they were cut
@@ -85,7 +90,11 @@ void train_device_end(const struct train *t); /* of its graphs, when steps are o
    computes the host does not know. */
 double train_flops_per_s(const struct train *t, const struct engine_report *r);
 
-/* train_state.c: where the weights come from.  Collective. */
+/*
+ * train_state.c: where the weights come from; start_weights is collective.  check_start:
+ * ERR_INPUT where adapters would be trained beside fresh values; given: there are others.
+ */
+int train_check_start(const struct train *t, int given, struct err *err);
 int train_start_weights(struct train *t, struct err *err);
 
 /*

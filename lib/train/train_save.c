@@ -153,7 +153,10 @@ static int publish(struct train_saver *s, struct err *err)
     for (int r = 0; rc == 0 && r < ranks; r++)
         rc = take_entry(s, r, &entry[r], err);
     if (rc == 0)
-        rc = ckpt_write_manifest(&s->dir, &s->shape, (const char *const *)entry, &s->run, err);
+        rc = ckpt_carry_put(&t->carry, &s->dir, err);
+    if (rc == 0)
+        rc = ckpt_write_manifest(&s->dir, &s->shape, (const char *const *)entry, &s->run,
+                                 &t->carry.list, err);
     for (int r = 0; r < ranks; r++)
         mem_free(entry[r]);
     mem_free(entry);
@@ -320,30 +323,28 @@ int train_save_open(struct train *t, struct err *err)
 {
     struct train_saver *s = t->saver = mem_new(1, sizeof *s);
     const struct model *m = &t->plan.model;
-    int rc;
 
     *s = (struct train_saver){.train = t,
                               .shape = {.model = m,
                                         .layout = engine_layout(t->engine),
                                         .strategy = s->strategy,
                                         .states = STATES,
-                                        .state = {{"params", DTYPE_F32},
+                                        .state = {{"params", t->stored},
                                                   {"master", DTYPE_F32},
                                                   {"exp_avg", DTYPE_F32},
                                                   {"exp_avg_sq", DTYPE_F32}}},
                               .dir = {.fd = -1}};
     plan_strategy_name(t->plan.strategy, s->strategy);
     s->ranges = mem_new((size_t)layout_ranges_max(s->shape.layout), sizeof *s->ranges);
-    rc = dtype_parse(m->dtype, &s->shape.state[0].type, err);
-    if (rc || !t->settings.async_save || !t->settings.save_every)
-        return world_agree(t->world, rc, err);
+    if (!t->settings.async_save || !t->settings.save_every)
+        return 0;
     s->copy = mem_new((size_t)m->units, sizeof *s->copy);
     place(s); /* measures */
     int64_t bytes = s->arena.used;
-    rc = arena_init(&s->arena, bytes,
-                    "the copy that is saved during training "
-                    "(--async-save=0 needs none)",
-                    err);
+    int rc = arena_init(&s->arena, bytes,
+                        "the copy that is saved during training "
+                        "(--async-save=0 needs none)",
+                        err);
     if (rc == 0)
         place(s);
     return world_agree(t->world, rc, err);

@@ -78,7 +78,7 @@ static int fresh(void *arg, int unit, int state, const struct range *ranges, int
 
 struct reader {
     const struct train *train;
-    struct ckpt ckpt;
+    struct weights weights;
     struct ckpt_view view;
     int params;   /* the state's number */
     int state[3]; /* of engine_source's three */
@@ -86,7 +86,7 @@ struct reader {
 };
 
 /*
- * What the checkpoint has not: of a tensor that did not train there, the master, which are its
+ * What the source has not: of a tensor that did not train there, the master, which are its
  * parameters, and moments, of which there were none; an adapter, which begins here.
  */
 static int absent(void *arg, const struct model_tensor *tensor, int64_t first, int64_t count,
@@ -135,53 +135,85 @@ static int load_engines(struct train *t, const struct engine_source *source, int
     return t->second && t->plan.model.partial ? engine_load(t->second, source, 0, err) : 0;
 }
 
-/* What a rank finds alone; r->ckpt is for ckpt_close where it has a dir. */
-static int open_ckpt(struct reader *r, const char *dir, struct err *err)
+/* Where a run stood, whose checkpoint is resumed. */
+static int take_run(struct reader *r, struct train *t, const char *dir, struct err *err)
 {
-    if (!ckpt_is(dir))
-        return err_set(err, ERR_INPUT,
-                       "'%s' is no checkpoint (it has no manifest.json), expected one from "
-                       "paro-shard split or a run",
-                       dir);
-    return ckpt_open(&r->ckpt, dir, err);
-}
+    const struct ckpt_run *run = &r->weights.ckpt.run;
 
-/* Whether it is what this run needs. */
-static int check_ckpt(struct reader *r, struct train *t, const char *dir, int resume,
-                      struct err *err)
-{
-    r->ckpt.turn = t->world->rank; /* the copies' disks share the work */
-    r->state[1] = ckpt_find_state(&r->ckpt, "exp_avg");
-    r->state[2] = ckpt_find_state(&r->ckpt, "exp_avg_sq");
-    r->state[0] = ckpt_find_state(&r->ckpt, resume ? "master" : "params");
-    r->params = ckpt_find_state(&r->ckpt, "params");
-    r->view = (struct ckpt_view){&r->ckpt, &t->plan.model, absent, r};
-    if (ckpt_check_model(&r->ckpt, &t->plan.model, err))
-        return -1;
-    if (r->params < 0 || r->state[0] < 0 ||
-        (resume && (r->state[1] < 0 || r->state[2] < 0 || !r->ckpt.has_run)))
-        return err_set(err, ERR_INPUT, "checkpoint '%s' has no %s, expected a run's checkpoint",
-                       dir, resume ? "optimizer state" : "parameters");
-    if (!resume)
-        return 0;
-    t->step = t->resumed = r->ckpt.run.step;
-    t->tokens = r->ckpt.run.tokens;
-    if (r->ckpt.run.seed != (uint64_t)t->settings.seed)
+    t->step = t->resumed = run->step;
+    t->tokens = run->tokens;
+    if (run->seed != (uint64_t)t->settings.seed)
         return err_set(err, ERR_MISMATCH,
                        "checkpoint '%s' has seed %" PRIu64 ", expected the settings' %.0f", dir,
-                       r->ckpt.run.seed, t->settings.seed);
-    return train_data_check(t, dir, &r->ckpt.run, err);
+                       run->seed, t->settings.seed);
+    return train_data_check(t, dir, run, err);
 }
 
-/* One checkpoint on all ranks: folders of one name on several machines may differ. */
-static int check_same(struct train *t, const struct reader *r, struct err *err)
+static int find_states(struct reader *r, const char *dir, int resume, struct err *err)
+{
+    const struct ckpt *c = &r->weights.ckpt;
+
+    if (!r->weights.is_ckpt) {
+        r->state[0] = r->params = 0;
+        return 0;
+    }
+    r->state[1] = ckpt_find_state(c, "exp_avg");
+    r->state[2] = ckpt_find_state(c, "exp_avg_sq");
+    r->state[0] = ckpt_find_state(c, resume ? "master" : "params");
+    r->params = ckpt_find_state(c, "params");
+    if (r->params < 0 || r->state[0] < 0 ||
+        (resume && (r->state[1] < 0 || r->state[2] < 0 || !c->has_run)))
+        return err_set(err, ERR_INPUT, "checkpoint '%s' has no %s, expected a run's checkpoint",
+                       dir, resume ? "optimizer state" : "parameters");
+    return 0;
+}
+
+/* What a rank finds alone; r->weights is for weights_close. */
+static int open_weights(struct reader *r, const char *dir, int resume, struct err *err)
+{
+    if (resume && !ckpt_is(dir))
+        return err_set(err, ERR_INPUT,
+                       "'%s' is no checkpoint (it has no manifest.json), expected one of a run",
+                       dir);
+    return weights_open(&r->weights, dir, NULL, err);
+}
+
+/* Whether they are what this run needs. */
+static int check_weights(struct reader *r, struct train *t, const char *dir, int resume,
+                         struct err *err)
+{
+    r->weights.ckpt.turn = t->world->rank; /* the copies' disks share the work */
+    r->view = (struct ckpt_view){&r->weights, &t->plan.model, absent, r};
+    if (ckpt_check_model(&r->weights, &t->plan.model, err) || find_states(r, dir, resume, err))
+        return -1;
+    if (resume)
+        return take_run(r, t, dir, err);
+    return r->weights.is_ckpt || t->world->rank ? 0 : hf_check_tied(&r->weights.hf, err);
+}
+
+/* Rank 0: what checkpoints need of the folder.  A tokenizer that is named replaces its own. */
+static int carry(struct train *t, struct weights *w, struct err *err)
+{
+    const char *named = t->run->tokenizer;
+
+    ckpt_carry_release(&t->carry);
+    if (t->world->rank)
+        return 0;
+    if (w && ckpt_carry_weights(&t->carry, w, !named, err))
+        return -1;
+    return named && !train_data_is_bytes(t) ? ckpt_carry_folder(&t->carry, named, err) : 0;
+}
+
+/* The same weights on all ranks: folders of one name on several machines may differ. */
+static int check_same(struct train *t, const struct reader *r, const char *dir, struct err *err)
 {
     struct {
         int64_t step;
         char hash[33];
     } first = {.step = t->step};
 
-    ckpt_identity(&r->ckpt, first.hash);
+    if (world_agree(t->world, weights_identity(&r->weights, first.hash, err), err))
+        return -1;
     char mine[33];
     memcpy(mine, first.hash, sizeof mine);
     if (world_bcast(t->world, &first, sizeof first, 0, err))
@@ -192,9 +224,24 @@ static int check_same(struct train *t, const struct reader *r, struct err *err)
                        " as on rank 0",
                        t->step, first.step);
     if (strcmp(mine, first.hash))
-        return err_set(err, ERR_MISMATCH,
-                       "the checkpoint '%s' here is another one than on rank 0", r->ckpt.dir);
+        return err_set(err, ERR_MISMATCH, "the weights in '%s' here are others than on rank 0",
+                       dir);
     return 0;
+}
+
+/* What is frozen has no master: what its type does not hold of it is lost. */
+static void note_rounded(const struct train *t, const char *dir)
+{
+    const struct plan *p = &t->plan;
+    enum dtype held = p->param_type == p->wire_type ? p->param_type : DTYPE_BF16;
+    int holds = t->stored == DTYPE_BF16 || (held == DTYPE_F32 && t->stored != DTYPE_F64);
+
+    if (p->model.partial && !holds && t->world->rank == 0 && t->run->talk)
+        fprintf(t->run->talk,
+                "paro-train: the frozen weights of '%s' are %s, the plan rounds them to %s%s\n",
+                dir, dtype_name(t->stored), dtype_name(held),
+                held == DTYPE_BF16 ? " (paro-plan --param-type f32 --wire-type f32 does not)"
+                                   : "");
 }
 
 /* What a disk or a connection refuses now it may give later: that is no damage. */
@@ -209,20 +256,34 @@ static int load(struct train *t, const char *dir, int resume, struct ckpt_healed
 {
     struct reader r = {.train = t, .state = {-1, -1, -1}};
     struct engine_source source = {stored, stored_end, &r};
-    int rc = world_agree(t->world, open_ckpt(&r, dir, err), err);
+    int rc = world_agree(t->world, open_weights(&r, dir, resume, err), err);
 
     *damaged = rc && is_damage(err);
     if (rc == 0)
-        rc = world_agree(t->world, check_ckpt(&r, t, dir, resume, err), err);
+        rc = world_agree(t->world, check_weights(&r, t, dir, resume, err), err);
     if (rc == 0)
-        rc = world_agree(t->world, check_same(t, &r, err), err);
+        rc = world_agree(t->world, carry(t, &r.weights, err), err);
+    if (rc == 0)
+        rc = world_agree(t->world, check_same(t, &r, dir, err), err);
+    t->stored = rc == 0 ? weights_type(&r.weights) : DTYPE_F32;
+    if (rc == 0 && !resume)
+        note_rounded(t, dir);
     if (rc == 0 && !t->run->dry) {
         rc = load_engines(t, &source, resume, err);
         *damaged = rc && is_damage(err);
     }
-    *healed = r.ckpt.healed;
-    ckpt_close(&r.ckpt);
+    *healed = r.weights.ckpt.healed;
+    weights_close(&r.weights);
     return rc;
+}
+
+static int load_fresh(struct train *t, struct err *err)
+{
+    if (world_agree(t->world, carry(t, NULL, err), err))
+        return -1;
+    if (dtype_parse(t->plan.model.dtype, &t->stored, err))
+        return -1;
+    return load_engines(t, &(struct engine_source){fresh, NULL, t}, 0, err);
 }
 
 /* Whether there is a run to go on with: rank 0's word, for its eyes see the folder. */
@@ -322,6 +383,19 @@ static int load_newest(struct train *t, struct ckpt_healed *healed, struct err *
     return 0;
 }
 
+int train_check_start(const struct train *t, int given, struct err *err)
+{
+    const struct model *m = &t->plan.model;
+
+    if (given || !m->lora.rank)
+        return 0;
+    return err_set(
+        err, ERR_INPUT,
+        "the plan trains adapters (%s), but no weights to adapt are given, expected --init "
+        "DIR, a checkpoint or a Hugging Face folder",
+        m->partial);
+}
+
 /* The run's own last checkpoint, a given one, or fresh values. */
 static int load_start(struct train *t, struct ckpt_healed *healed, struct err *err)
 {
@@ -337,12 +411,13 @@ static int load_start(struct train *t, struct ckpt_healed *healed, struct err *e
     if (own && latest_there)
         return load_newest(t, healed, err);
     const char *given = run->resume && !own ? run->resume : run->init;
+    if (train_check_start(t, given != NULL, err))
+        return -1;
     if (given) {
         t->start = run_folder_checkpoint(given);
         return load(t, t->start, given == run->resume, healed, &damaged, err);
     }
-    struct engine_source source = {fresh, NULL, t};
-    return run->dry ? 0 : load_engines(t, &source, 0, err);
+    return run->dry ? 0 : load_fresh(t, err);
 }
 
 int train_start_weights(struct train *t, struct err *err)

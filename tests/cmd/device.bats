@@ -75,10 +75,11 @@ setup() {
 }
 
 @test "adapters: what is frozen stays, what trains does as on the processor" {
+    paro-shard init -m "$DATA/llama_tied.json" -o base
     for s in GGG NIG; do
         plan four synth:2x2 tied --strategy $s --trainable lora=4
-        run_on cpu four
-        run_on "$DEVICE" four
+        run_on cpu four --init base
+        run_on "$DEVICE" four --init base
         close four-cpu four-cuda 1e-5
     done
 }

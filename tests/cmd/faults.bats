@@ -109,7 +109,7 @@ END
     local have
     have=$(awk '$1 == "MemTotal:" { print int($2 / 1048576) }' /proc/meminfo)
     [ "$have" -lt 150 ] || skip "a machine that could hold it"
-    refuses 2 'rank bytes' ranks 2 paro-train wide.yaml -d "$G/text" -o new
+    refuses 2 'rank bytes' ranks 2 paro-train wide.yaml -d "$G/text" --tokenizer bytes -o new
     [[ $refusal =~ 'rank '[01]' ('.*\ [0-9]{11,}' bytes ' ]] && [ ! -e new ]
 }
 

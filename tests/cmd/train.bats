@@ -192,7 +192,7 @@ stopped() {
     # An empty folder of the user's stays, and stays empty.
     mkdir empty
     for out in empty empty/a//b/; do
-        refuses 2 "'nowhere' manifest.json" paro-train "$G/one.yaml" -d "$TEXT" -o $out --init nowhere
+        refuses 2 "'nowhere' No such file" paro-train "$G/one.yaml" -d "$TEXT" -o $out --init nowhere
         [ -d empty ] && [ -z "$(ls -A empty)" ]
     done
 }

@@ -84,7 +84,7 @@ static void write_trained(struct fixture *f, const char *groups_text, const char
         assert_int_equal(ckpt_write_shard(&dir, r, &f->shape, fill, &f->shape, &entry[r], &err),
                          0);
     assert_int_equal(
-        ckpt_write_manifest(&dir, &f->shape, (const char *const *)entry, &run, &err), 0);
+        ckpt_write_manifest(&dir, &f->shape, (const char *const *)entry, &run, NULL, &err), 0);
     io_dir_leave(&dir);
     for (int r = 0; r < n; r++)
         mem_free(entry[r]);
@@ -204,8 +204,9 @@ static int fill_absent(void *arg, const struct model_tensor *t, int64_t first, i
     return 0;
 }
 
-static int read_other(struct ckpt *c, const char *what, int state)
+static int read_other(struct weights *w, const char *what, int state)
 {
+    struct ckpt *c = &w->ckpt;
     struct model m;
     struct err err;
     static float out[4096];
@@ -213,8 +214,8 @@ static int read_other(struct ckpt *c, const char *what, int state)
 
     assert_int_equal(model_parse(&m, "c.json", config, (int64_t)strlen(config), &err), 0);
     assert_int_equal(model_train(&m, what, &err), 0);
-    struct ckpt_view v = {c, &m, fill_absent, &absent};
-    if (ckpt_check_model(c, &m, &err)) {
+    struct ckpt_view v = {w, &m, fill_absent, &absent};
+    if (ckpt_check_model(w, &m, &err)) {
         assert_int_equal(err.code, ERR_MISMATCH);
         model_release(&m);
         return -1;
@@ -240,18 +241,18 @@ static int read_other(struct ckpt *c, const char *what, int state)
 static void test_another_part(void **state)
 {
     struct fixture f;
-    struct ckpt c;
+    struct weights w;
 
     (void)state;
     for (int i = 0; i < PARTIALS; i++) {
         write_trained(&f, "[3,2]", partials[i]);
         struct err err;
-        assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+        assert_int_equal(weights_open(&w, f.dir, NULL, &err), 0);
         for (int k = 0; k < PARTIALS; k++) {
             /* Adapters that nobody would read, or of another rank, are refused. */
             int fits = i < 3 || i == k;
             for (int s = 0; s < 2; s++) {
-                int absent = read_other(&c, partials[k], s);
+                int absent = read_other(&w, partials[k], s);
                 assert_int_equal(absent < 0, !fits);
                 if (i == k)
                     assert_int_equal(absent, 0);
@@ -260,10 +261,10 @@ static void test_another_part(void **state)
             }
         }
         if (i == 3)
-            assert_int_equal(read_other(&c, "lora=2,alpha=4", 0), -1);
+            assert_int_equal(read_other(&w, "lora=2,alpha=4", 0), -1);
         if (i == 4) /* more targets are no loss */
-            assert_true(read_other(&c, "lora=1,targets=q_proj+up_proj+k_proj", 0) > 0);
-        ckpt_close(&c);
+            assert_true(read_other(&w, "lora=1,targets=q_proj+up_proj+k_proj", 0) > 0);
+        weights_close(&w);
         clean(&f);
     }
 }

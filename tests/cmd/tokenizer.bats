@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# The tokenizer of a model's folder: what encodes a text, and which files come through a run.
+
+bats_require_minimum_version 1.5.0
+load refuses
+
+setup_file() {
+    load train.bash
+    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
+    PATH=$BIN:$PATH
+    cd "$BATS_FILE_TMPDIR" || return
+    seq 1 5000 > text
+    sed 's/"vocab_size": 256/"vocab_size": 1000/' "$MODELS/llama-tiny.json" > large.json
+    paro-shard init -m large.json -o plain
+    cp -r plain model
+    cp "$BATS_TEST_DIRNAME/../data/bpe/encoder.json" model/vocab.json
+    cp "$BATS_TEST_DIRNAME/../data/bpe/vocab.bpe" model/merges.txt
+    for f in tokenizer.json tokenizer_config.json special_tokens_map.json generation_config.json \
+        chat_template.jinja; do
+        echo "{\"what\": \"$f\"}" > "model/$f"
+    done
+    echo of the hub > model/README.md
+    paro-plan -m model -i synth:1x1 --seq 32 > one.yaml
+    paro-plan -m model -i synth:1x1 --seq 32 --trainable lora=2 > lora.yaml
+}
+
+setup() {
+    load train.bash
+    runs_setup
+    TOKENIZER=$BATS_TEST_DIRNAME/../data/bpe
+}
+
+trained() { paro-train "$G/one.yaml" -d "$TEXT" -o "$1" --steps 1 "${@:2}" > out; }
+losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,' "$1/log.jsonl"; }
+
+# same_files DIR: those that the model has beside its weights and its config.
+same_files() {
+    for f in vocab.json merges.txt tokenizer.json tokenizer_config.json special_tokens_map.json \
+        generation_config.json chat_template.jinja; do
+        cmp "$G/model/$f" "$1/$f" || return
+    done
+}
+
+@test "a folder and its checkpoints encode the text that they are trained on and continue" {
+    paro-shard split "$G/model" -p "$G/one.yaml" -o ckpt
+    trained named --init "$G/plain" --tokenizer "$TOKENIZER"
+    trained folder --init "$G/model"
+    trained split --init ckpt
+    trained bytes --init "$G/model" --tokenizer bytes
+    cmp <(losses named) <(losses folder)
+    cmp <(losses named) <(losses split)
+    run ! cmp -s <(losses named) <(losses bytes)
+    trained folder --resume=auto --steps 2
+    trained named --resume=auto --steps 2 --tokenizer "$TOKENIZER"
+    cmp <(losses named) <(losses folder)
+    say() { paro-train --generate 'you' --length 4 --init "$@"; }
+    cmp <(say folder/latest) <(say folder/latest --tokenizer "$TOKENIZER")
+    run ! cmp -s <(say folder/latest) <(say folder/latest --tokenizer bytes)
+}
+
+@test "a vocabulary above 256 and a text without a tokenizer: refused, unless it is bytes" {
+    for args in "" "--init $G/plain"; do
+        # shellcheck disable=SC2086 # words
+        refuses 2 "'$TEXT' text 1000 --tokenizer DIR bytes" paro-train "$G/one.yaml" -d "$TEXT" -o new $args
+        [ ! -e new ]
+    done
+    trained new --tokenizer bytes
+    # Tokens need none.
+    paro-train --tokenize text.bin -d "$TEXT" --tokenizer "$TOKENIZER" 2> said
+    paro-train "$G/one.yaml" -d text.bin -o tokens --steps 1 > out
+    # One that cannot be read here is not passed over.
+    cp -r "$G/plain" other
+    echo '{}' > other/tokenizer.json
+    refuses 2 "'other/tokenizer.json' unsupported vocab.json merges.txt --tokenizer bytes" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o no --init other
+    refuses 2 "'other/tokenizer.json' unsupported vocab.json merges.txt --tokenizer bytes" \
+        paro-train --generate a --init other
+    paro-train "$G/one.yaml" -d text.bin -o of-tokens --init other --steps 1 > out
+}
+
+@test "tokenizer and generation files come through split, train, resume, reshard and merge" {
+    paro-shard split "$G/model" -p "$G/one.yaml" -o ckpt
+    for from in ckpt "$G/model"; do
+        rm -rf run back other
+        trained run --init "$from" --save-every 1
+        rm -rf ckpt
+        trained run --resume=auto --steps 2
+        paro-shard verify run/latest
+        paro-shard merge run/latest -o back
+        same_files back
+        [ ! -e back/README.md ]
+        paro-plan -m "$G/model" -i synth:2x1 --seq 32 > two.yaml
+        paro-shard reshard run/latest -p two.yaml -o other
+        rm -rf back
+        paro-shard merge other -o back
+        same_files back
+    done
+    # Another tokenizer takes the place of the folder's; its bytes have none.
+    trained named --init "$G/model" --tokenizer "$TOKENIZER"
+    paro-shard merge named/latest -o mine
+    [ "$(cd mine && echo *)" = "config.json encoder.json generation_config.json model.safetensors vocab.bpe" ]
+    trained bytes --init "$G/model" --tokenizer bytes
+    paro-shard merge bytes/latest -o none
+    [ "$(cd none && echo *)" = "config.json generation_config.json model.safetensors" ]
+}
+
+@test "the same of adapters, alone and added to the weights" {
+    paro-shard split "$G/model" -p "$G/lora.yaml" -o ckpt
+    for from in ckpt "$G/model"; do
+        rm -rf run adapter fused
+        paro-train "$G/lora.yaml" -d "$TEXT" -o run --init "$from" --steps 1 > out
+        paro-shard merge run/latest -o adapter
+        same_files adapter
+        paro-shard merge run/latest --fuse -o fused
+        same_files fused
+        [ ! -e fused/README.md ]
+    done
+}
