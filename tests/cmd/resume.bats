@@ -145,7 +145,7 @@ hurt() {
     refuses 2 "'run' has run expected --resume=auto --force" paro-train "${d[@]}" -d "$TEXT" -o run
     refuses 2 "data 'none' No such" paro-train "${d[@]}" -d none -o new
     refuses 2 "2 ranks 1" paro-train "$G/two.yaml" --dry-run -d "$TEXT" -o new
-    refuses 2 "'run/none' no checkpoint" paro-train "${d[@]}" -d "$TEXT" -o new --init run/none
+    refuses 2 "'run/none' No such" paro-train "${d[@]}" -d "$TEXT" -o new --init run/none
     refuses 2 "seed 1, expected 2" paro-train "${d[@]}" -d "$TEXT" -o run --resume --seed 2
     [ ! -e new ]
     diff -r "$G/ended" run
