@@ -3,6 +3,7 @@
 #define PLAN_TIMELINE_H
 
 #include "plan/traffic.h"
+#include "step/step.h"
 
 /*
  * A global step as the engine runs it (engine/engine_step.c): one thread computes, four streams
@@ -22,19 +23,9 @@
  * that compute leave the links, and the links leave the computing, what the topology says
  * (rate_left, compute_left).
  */
-enum { PLAN_LANE_COMPUTE = PLAN_CONVERSIONS, PLAN_LANES };
-
-enum plan_task {
-    PLAN_TASK_CONVERT, /* the lane says which */
-    PLAN_TASK_UPDATE,
-    PLAN_TASK_FORWARD,
-    PLAN_TASK_BACKWARD,
-    PLAN_TASK_ADD
-};
-
 struct plan_piece { /* something that was done */
-    int lane;       /* enum plan_conversion, or PLAN_LANE_COMPUTE */
-    enum plan_task task;
+    int lane;       /* enum step_lane */
+    enum step_kind kind;
     int unit, micro; /* micro: -1 where of the whole step */
     double start_s, end_s;
 };

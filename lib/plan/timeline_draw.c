@@ -24,15 +24,15 @@ static const double GAP = 8, FOOT = 44, TICK_X = 90;
 static const char *const INK = "#444444", *const GRID = "#d8d8d8";
 
 /* The rows, from above, and what each lane is called. */
-static const int order[PLAN_LANES] = {PLAN_LANE_COMPUTE, PLAN_SYNC, PLAN_GATHER, PLAN_REDUCE,
+static const int order[STEP_LANES] = {STEP_COMPUTE, PLAN_SYNC, PLAN_GATHER, PLAN_REDUCE,
                                       PLAN_BOUNDARY};
 static const struct {
     const char *id, *name; /* in JSON, as in the traces of paro-train; for people */
-} lanes[PLAN_LANES] = {[PLAN_GATHER] = {"gathers", "gather"},
+} lanes[STEP_LANES] = {[PLAN_GATHER] = {"gathers", "gather"},
                        [PLAN_REDUCE] = {"reduces", "reduce"},
                        [PLAN_BOUNDARY] = {"boundaries", "conversion"},
                        [PLAN_SYNC] = {"syncs", "param sync"},
-                       [PLAN_LANE_COMPUTE] = {"compute", "compute"}};
+                       [STEP_COMPUTE] = {"compute", "compute"}};
 
 static const struct look {
     const char *id, *name;
@@ -44,14 +44,12 @@ static const struct look {
 
 static const struct look *look_of(const struct plan_piece *p)
 {
-    static const int of_task[] = {[PLAN_TASK_UPDATE] = 0,
-                                  [PLAN_TASK_FORWARD] = 1,
-                                  [PLAN_TASK_BACKWARD] = 2,
-                                  [PLAN_TASK_ADD] = 3};
+    static const int of_kind[] = {
+        [STEP_UPDATE] = 0, [STEP_FORWARD] = 1, [STEP_BACKWARD] = 2, [STEP_ACCUMULATE] = 3};
     static const int of_lane[PLAN_CONVERSIONS] = {
         [PLAN_SYNC] = 4, [PLAN_GATHER] = 5, [PLAN_REDUCE] = 6, [PLAN_BOUNDARY] = 7};
 
-    return &looks[p->task == PLAN_TASK_CONVERT ? of_lane[p->lane] : of_task[p->task]];
+    return &looks[p->kind == STEP_TRANSFER ? of_lane[p->lane] : of_kind[p->kind]];
 }
 
 struct picture {
@@ -72,7 +70,7 @@ static double y_of(int row)
 
 static void draw_axis(struct picture *p)
 {
-    double tick[SVG_TICKS], bottom = y_of(PLAN_LANES);
+    double tick[SVG_TICKS], bottom = y_of(STEP_LANES);
     int n = p->line->walked_s > 0 ? svg_ticks(SVG_LINEAR, 0, p->line->walked_s,
                                               (int)((WIDTH - LEFT - RIGHT) / TICK_X), tick)
                                   : 0;
@@ -115,7 +113,7 @@ static void draw_piece(struct picture *p, int row, const struct plan_piece *piec
 
 static void draw_lanes(struct picture *p)
 {
-    for (int row = 0; row < PLAN_LANES; row++) {
+    for (int row = 0; row < STEP_LANES; row++) {
         svg_text(&p->svg, LEFT - 8, y_of(row) + HIGH / 2 + 4,
                  &(struct svg_font){.anchor = SVG_END, .colour = INK}, lanes[order[row]].name);
         for (int i = 0; i < p->line->pieces; i++)
@@ -166,7 +164,7 @@ void plan_timeline_draw(const struct plan_search *s, const struct plan_timeline 
 {
     struct picture p = {.search = s, .line = t};
 
-    svg_open(&p.svg, out, WIDTH, y_of(PLAN_LANES) + FOOT, "predicted step");
+    svg_open(&p.svg, out, WIDTH, y_of(STEP_LANES) + FOOT, "predicted step");
     draw_words(&p);
     draw_legend(&p);
     draw_axis(&p);

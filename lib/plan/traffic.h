@@ -3,18 +3,20 @@
 #define PLAN_TRAFFIC_H
 
 #include "plan/tally.h"
+#include "step/step.h"
 
 /*
  * What the conversions of a strategy and its computing ask of the fabric, one unit at a time.
  * What comes of it when they run side by side is the timeline's (plan/timeline.h).  Inside this
  * floor only.
  */
-enum plan_conversion {                /* the engine's four streams (engine/engine_step.c) */
-                       PLAN_GATHER,   /* parameters, before a use */
-                       PLAN_REDUCE,   /* the gradient of a micro-step */
-                       PLAN_BOUNDARY, /* the accumulated gradient, to the optimizer's layout */
-                       PLAN_SYNC,     /* new parameters */
-                       PLAN_CONVERSIONS
+/* The lanes of a step that transfer. */
+enum plan_conversion {
+    PLAN_GATHER = STEP_GATHER,
+    PLAN_REDUCE = STEP_REDUCE,
+    PLAN_BOUNDARY = STEP_CONVERT,
+    PLAN_SYNC = STEP_SYNC,
+    PLAN_CONVERSIONS = STEP_COMPUTE
 };
 
 struct plan_bill {                  /* of one strategy under one algorithm */

@@ -5,6 +5,7 @@
  * one that all ranks know.
  */
 #include "train/train_folder.h"
+#include "train/train_save.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,6 +5,7 @@
  * cut short when a run was killed, goes.
  */
 #include "train/train_inside.h"
+#include "train/train_save.h"
 
 #include <errno.h>
 #include <inttypes.h>

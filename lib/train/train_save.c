@@ -26,6 +26,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "train/train_folder.h"
+#include "train/train_save.h"
 
 enum phase { NONE, BEGUN, WRITING, PUBLISHING };
 enum { STATES = 4, MOMENTS = 3, ENTRY_BYTES_MAX = 256 << 20 };

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "train/train_folder.h"
+#include "train/train_save.h"
 
 static int is_silent(const struct train *t)
 {

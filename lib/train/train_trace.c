@@ -18,6 +18,7 @@
 #include "base/jout.h"
 #include "base/mem.h"
 #include "train/train_inside.h"
+#include "train/train_save.h"
 
 /* What a line of the text has, in this order; times are ns. */
 enum { KIND, LANE, UNIT, MICRO, CAUSE, BEHIND, START, END, PUSHED, SLOW, FAST, FIELDS };

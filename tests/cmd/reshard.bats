@@ -169,8 +169,8 @@ states() {
     fails "split.a: 'rope_theta' 10000 config.json, 500 plan" "$G/split.a" -p other.yaml
     paro-plan -m params=7e6 -i 'synth:2x2,memory=80e9' > bare.yaml
     fails "plan number of parameters, config.json" "$G/split.a" -p bare.yaml
-    fails "/model' no manifest.json" "$G/model" -p "$G/b.yaml"
-    fails "'nowhere' no manifest.json" nowhere -p "$G/b.yaml"
+    fails "/model' manifest.json checkpoint" "$G/model" -p "$G/b.yaml"
+    fails "'nowhere' manifest.json checkpoint" nowhere -p "$G/b.yaml"
     cp -r "$G/split.a" in
     refuses 2 "'in/x' inside 'in'" paro-shard reshard in -p "$G/b.yaml" -o in/x
     ln -s in link

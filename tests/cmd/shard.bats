@@ -174,7 +174,7 @@ EOF
     sed -i 's/"strategy":"IIG"/"strategy":"IIN"/' bad/manifest.json
     finds 'bad/manifest.json: damaged checksum' paro-shard verify bad
     rm bad/manifest.json
-    refuses 2 "'bad' no manifest.json" paro-shard merge bad -o x
+    refuses 2 "'bad' manifest.json checkpoint" paro-shard merge bad -o x
     rm bad/config.json
     cp "$G/ckpt/manifest.json" bad
     refuses 2 "cannot open 'bad/config.json': No such file" paro-shard merge bad -o x

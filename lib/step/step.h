@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STEP_STEP_H
+#define STEP_STEP_H
+
+#include "base/err.h"
+
+/*
+ * A training step as rows (paro-method(7), STEP): which unit is gathered, computed with,
+ * reduced, converted, updated and synced when, in which buffer, and after which rows.
+ *
+ *     compute   F0 F1 F2 B2 a2 B1 a1 B0 a0 | F0 ...   norm u0 u1 u2
+ *     gather    g0 g1 g2          g1    g0   g0 ...
+ *     reduce                r2    r1    r0
+ *     convert                                     c2 c1 c0
+ *     sync                                                    s0 s1 s2
+ *
+ * Rows are numbers: no pointers, costs or transport.  The list is in the order in which the
+ * compute lane issues them.
+ */
+enum step_lane {
+    STEP_GATHER,  /* parameters of a unit, whole */
+    STEP_REDUCE,  /* a micro-step's gradient to its owners */
+    STEP_CONVERT, /* the accumulated gradient to the optimizer's layout */
+    STEP_SYNC,    /* new parameters to their layout */
+    STEP_COMPUTE,
+    STEP_LANES
+};
+
+enum step_kind {
+    STEP_TRANSFER, /* of the lane's kind */
+    STEP_FORWARD,
+    STEP_BACKWARD,
+    STEP_ACCUMULATE, /* a micro-step's gradient leaves the backward's buffer */
+    STEP_NORM,       /* all ranks agree on the norm of the gradient */
+    STEP_UPDATE,
+    STEP_KINDS
+};
+
+enum { STEP_AFTERS = 2 };
+
+/*
+ * A row begins when the rows that it names in after[] have ended and its lane has ended the
+ * rows before it.  A row that is named by an earlier one is that of the step before.
+ */
+struct step_row {
+    int lane, kind;
+    int unit, visit; /* -1: none */
+    int micro;       /* -1: of the whole step */
+    int buffer;      /* of a gather and its uses: the slot; of a reduce and what it sends: the
+                        bucket; -1: none */
+    int after[STEP_AFTERS]; /* rows, -1: none */
+};
+
+/* What a step is made of. */
+struct step_shape {
+    int units, visits;
+    const int *unit_of;    /* [visits] the unit of a forward's visit; the backward goes back */
+    const char *trains;    /* [units] whether anything of it is trained */
+    int first_trained;     /* the visit at which the backward ends, 0 .. visits */
+    int micros;            /* micro-steps, 1 or more */
+    int prefetch;          /* units gathered ahead of the one in use, 0 or more */
+    int keep;              /* last visits whose gathered units stay for the backward */
+    int buckets;           /* gradients being reduced at once, 1 or more */
+    int has[STEP_COMPUTE]; /* whether a lane transfers anything */
+};
+
+struct step {
+    struct step_row *row; /* [rows], owned */
+    int rows;
+    int norm;           /* the row of STEP_NORM: micro-steps are before it, updates after */
+    int slots, buckets; /* buffers of gathers, of reduces */
+};
+
+/* About 3 rows for each visit, micro-step and direction; the caller stays below INT_MAX. */
+void step_gen(struct step *s, const struct step_shape *shape);
+void step_release(struct step *s);
+
+/*
+ * Proves of a step and of the one after it: each use finds its unit, gathered after the update
+ * and the sync before; no slot or bucket is written while a row may still read it; each
+ * micro-step's gradient of each trained unit is accumulated once, reduced once, and converted
+ * before the norm; each unit is updated and synced once; every slot is needed.  Rows name only
+ * earlier ones, and lanes run in order, so that no order of lanes can deadlock.  Shares no code
+ * with step_gen.  ERR_MISMATCH names the row.
+ */
+int step_verify(const struct step *s, const struct step_shape *shape, struct err *err);
+
+const char *step_lane_name(enum step_lane lane);        /* "gather", ... "compute" */
+const char *step_kind_name(const struct step_row *row); /* "forward", "gather" */
+
+#endif

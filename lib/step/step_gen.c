@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writes a step's rows: those of the compute lane in their order, and each transfer behind the
+ * row that issues it.
+ *
+ * A micro-step has a use for each visit of the forward and of the backward; the last `keep`
+ * visits of the forward leave their unit gathered for the backward, in slots of their own:
+ *
+ *     4 visits, keep 1, prefetch 1: slots a b go round, k is kept
+ *     use      F0 F1 F2 F3 B3 B2 B1 B0 | F0 ...
+ *     slot      a  b  a  k  k  b  a  b |  a
+ *     gather    0  1  2  3  -  4  5  6 |  7       gathers 0 and 1 are issued before use F0
+ */
+#include "step/step.h"
+
+#include <stdint.h>
+
+#include "base/mem.h"
+
+struct gen {
+    const struct step_shape *shape;
+    struct step *s;
+    int uses, keep, ring; /* uses: of units in a micro-step; ring: slots that go round */
+    int *held;            /* [slots] the gather whose unit is in it, -1: free */
+    int use;              /* uses so far */
+    int issued, used;     /* gathers so far, and those whose first use has begun */
+    int *first;           /* [units] the first visit, where the backward's gradient is whole */
+    int *reduced;         /* [units] the last reduce, -1: none */
+    int *sent;            /* [buckets] the last reduce, -1: none */
+    int bucket, last;     /* the next bucket; the last row of the compute lane */
+};
+
+struct use {
+    int visit, back, slot, kept;
+};
+
+static struct use use_at(const struct gen *g, int use)
+{
+    int visits = g->shape->visits, at = use % g->uses, back = at >= visits;
+    int visit = back ? 2 * visits - 1 - at : at, kept = visit - (visits - g->keep);
+    int64_t turn =
+        (int64_t)(use / g->uses) * (g->uses - 2 * g->keep) + (back ? at - 2 * g->keep : at);
+
+    return (struct use){visit, back, kept >= 0 ? g->ring + kept : (int)(turn % g->ring),
+                        kept >= 0};
+}
+
+static int add(struct gen *g, enum step_lane lane, enum step_kind kind, struct step_row row)
+{
+    row.lane = lane;
+    row.kind = kind;
+    g->s->row[g->s->rows] = row;
+    if (lane == STEP_COMPUTE)
+        g->last = g->s->rows;
+    return g->s->rows++;
+}
+
+/* Rows of the step before have no number yet: the compute lane's last, a unit's sync. */
+enum { LAST_BEFORE = -2, SYNC_BEFORE = -3 };
+
+static int synced(const struct gen *g, int unit)
+{
+    return g->shape->has[STEP_SYNC] && g->shape->trains[unit] ? SYNC_BEFORE - unit : -1;
+}
+
+/* The gathers that may run ahead by now and have a slot. */
+static void issue_gathers(struct gen *g)
+{
+    const struct step_shape *p = g->shape;
+    int each = g->uses - g->keep; /* of a micro-step */
+
+    while (p->has[STEP_GATHER] && g->issued < p->micros * each &&
+           g->issued - g->used <= p->prefetch) {
+        int at = g->issued % each, micro = g->issued / each;
+        struct use u = use_at(g, micro * g->uses + (at < p->visits ? at : at + g->keep));
+        int unit = p->unit_of[u.visit];
+        if (g->held[u.slot] >= 0)
+            return;
+        g->held[u.slot] = add(g, STEP_GATHER, STEP_TRANSFER,
+                              (struct step_row){.unit = unit,
+                                                .visit = u.visit,
+                                                .micro = micro,
+                                                .buffer = u.slot,
+                                                .after = {g->last, synced(g, unit)}});
+        g->issued++;
+    }
+}
+
+/* The gradient of a unit in a micro-step is whole. */
+static void write_gradient(struct gen *g, int unit, int micro)
+{
+    const struct step_shape *p = g->shape;
+    struct step_row row = {
+        .unit = unit, .visit = -1, .micro = micro, .buffer = -1, .after = {-1, -1}};
+
+    if (!p->has[STEP_REDUCE]) {
+        add(g, STEP_COMPUTE, STEP_ACCUMULATE, row);
+    } else {
+        row.buffer = g->bucket;
+        row.after[0] = g->sent[g->bucket];
+        row.after[0] = add(g, STEP_COMPUTE, STEP_ACCUMULATE, row);
+        g->sent[g->bucket] = g->reduced[unit] = add(g, STEP_REDUCE, STEP_TRANSFER, row);
+        g->bucket = (g->bucket + 1) % p->buckets;
+    }
+    if (!p->has[STEP_CONVERT] || micro < p->micros - 1)
+        return;
+    add(g, STEP_CONVERT, STEP_TRANSFER,
+        (struct step_row){.unit = unit,
+                          .visit = -1,
+                          .micro = -1,
+                          .buffer = -1,
+                          .after = {g->last, g->reduced[unit]}});
+}
+
+static void write_use(struct gen *g, int micro)
+{
+    const struct step_shape *p = g->shape;
+    struct use u = use_at(g, g->use++);
+    int unit = p->unit_of[u.visit], gathered = p->has[STEP_GATHER];
+
+    g->used += !(u.kept && u.back);
+    add(g, STEP_COMPUTE, u.back ? STEP_BACKWARD : STEP_FORWARD,
+        (struct step_row){.unit = unit,
+                          .visit = u.visit,
+                          .micro = micro,
+                          .buffer = gathered ? u.slot : -1,
+                          .after = {gathered ? g->held[u.slot] : synced(g, unit), -1}});
+    if (gathered && !(u.kept && !u.back))
+        g->held[u.slot] = -1;
+    issue_gathers(g);
+    if (u.back && g->first[unit] == u.visit && p->trains[unit])
+        write_gradient(g, unit, micro);
+}
+
+static void write_update(struct gen *g)
+{
+    const struct step_shape *p = g->shape;
+    struct step *s = g->s;
+    int last[STEP_LANES] = {-1, -1, -1, -1, -1};
+
+    for (int i = 0; i < s->rows; i++)
+        last[s->row[i].lane] = i;
+    s->norm = add(g, STEP_COMPUTE, STEP_NORM,
+                  (struct step_row){.unit = -1,
+                                    .visit = -1,
+                                    .micro = -1,
+                                    .buffer = -1,
+                                    .after = {last[STEP_REDUCE], last[STEP_CONVERT]}});
+    for (int unit = 0; unit < p->units; unit++) {
+        struct step_row row = {
+            .unit = unit, .visit = -1, .micro = -1, .buffer = -1, .after = {-1, -1}};
+        if (!p->trains[unit])
+            continue;
+        row.after[0] = add(g, STEP_COMPUTE, STEP_UPDATE, row);
+        if (p->has[STEP_SYNC])
+            g->reduced[unit] = add(g, STEP_SYNC, STEP_TRANSFER, row); /* now its sync */
+    }
+    for (int i = 0; i < s->norm; i++)
+        for (int k = 0; k < STEP_AFTERS; k++) {
+            int *after = &s->row[i].after[k];
+            *after = *after == LAST_BEFORE   ? g->last
+                     : *after <= SYNC_BEFORE ? g->reduced[SYNC_BEFORE - *after]
+                                             : *after;
+        }
+}
+
+void step_gen(struct step *s, const struct step_shape *p)
+{
+    int backs = p->visits - p->first_trained, uses = (p->visits + backs) * p->micros;
+    struct gen g = {.shape = p, .s = s, .uses = p->visits + backs, .last = LAST_BEFORE};
+
+    g.keep = p->keep < backs ? p->keep : backs;
+    int turns = uses - 2 * g.keep * p->micros; /* uses of slots that go round */
+    g.ring = p->prefetch < turns ? p->prefetch + 1 : turns;
+    *s = (struct step){.slots = p->has[STEP_GATHER] ? g.ring + g.keep : 0,
+                       .buckets = p->has[STEP_REDUCE] ? p->buckets : 0};
+    /* Each use has a gather, each gradient an accumulate and a reduce; the rest is of units. */
+    s->row = mem_new((size_t)uses * 2 + (size_t)p->units * (2 * (size_t)p->micros + 3) + 1,
+                     sizeof *s->row);
+    g.held = mem_new((size_t)(g.ring + g.keep), sizeof *g.held);
+    g.first = mem_new((size_t)p->units, sizeof *g.first);
+    g.reduced = mem_new((size_t)p->units, sizeof *g.reduced);
+    g.sent = mem_new((size_t)p->buckets, sizeof *g.sent);
+    for (int i = 0; i < g.ring + g.keep; i++)
+        g.held[i] = -1;
+    for (int i = 0; i < p->buckets; i++)
+        g.sent[i] = -1;
+    for (int u = 0; u < p->units; u++)
+        g.reduced[u] = -1;
+    for (int v = p->visits - 1; v >= 0; v--)
+        g.first[p->unit_of[v]] = v;
+    issue_gathers(&g);
+    for (int micro = 0; micro < p->micros; micro++)
+        for (int i = 0; i < g.uses; i++)
+            write_use(&g, micro);
+    write_update(&g);
+    mem_free(g.held);
+    mem_free(g.first);
+    mem_free(g.reduced);
+    mem_free(g.sent);
+}
+
+void step_release(struct step *s)
+{
+    mem_free(s->row);
+    *s = (struct step){.rows = 0};
+}

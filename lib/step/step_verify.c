@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves a step correct by what is known to have ended when each row begins.  A lane runs its
+ * rows in order, so that is a number of rows for each lane: a vector clock.  Two steps are
+ * walked, the second beginning where the first ends.
+ */
+#include "step/step.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+struct clock {
+    int ended[STEP_LANES]; /* rows of the lane, of both steps */
+};
+
+/* A row of one of the two steps, by its place in its lane; 0: none. */
+struct slot {
+    int unit, visit, micro; /* what is in it */
+    int gathered;           /* place of the gather */
+    int read;               /* place of the last use */
+};
+
+struct proof {
+    const struct step *s;
+    const struct step_shape *p;
+    struct err *err;
+    struct clock *clock;                     /* [2 * rows] when a row begins */
+    int *place;                              /* [2 * rows] in its lane, from 1 */
+    int count[STEP_LANES], last[STEP_LANES]; /* rows so far, the last of them */
+    int row;                                 /* at hand, of the step that is walked */
+    int use;                                 /* of the micro-step, 0 .. uses - 1 */
+    int micro, uses;
+    struct slot *slot; /* [slots] */
+    int *sent;         /* [buckets] place of the last reduce */
+    int *filled;       /* [buckets] place of the last accumulate */
+    int *backs, *back; /* [units] backward uses of a micro-step; those so far */
+    int *sums, *reduces, *converts, *updates, *syncs; /* [units] rows of this step */
+    int *reduced, *converted;                         /* [units] place of the last */
+    int *updated, *synced; /* [units] place of the last, of this step or the one before */
+    int normed;
+};
+
+static int fail(const struct proof *v, const char *what)
+{
+    const struct step_row *r = &v->s->row[v->row];
+
+    return err_set(v->err, ERR_MISMATCH, "row %d (%s, unit %d, micro-step %d, buffer %d): %s",
+                   v->row, step_kind_name(r), r->unit, r->micro, r->buffer, what);
+}
+
+static const struct clock *known(const struct proof *v, int second)
+{
+    return &v->clock[second * v->s->rows + v->row];
+}
+
+/* Whether the row of a lane at that place has ended when the row at hand begins. */
+static int ended(const struct proof *v, int second, enum step_lane lane, int place)
+{
+    return known(v, second)->ended[lane] >= place;
+}
+
+static int set_clock(struct proof *v, int second)
+{
+    const struct step *s = v->s;
+    const struct step_row *r = &s->row[v->row];
+    int at = second * s->rows + v->row;
+    struct clock *c = &v->clock[at];
+
+    if (r->lane < 0 || r->lane >= STEP_LANES)
+        return fail(v, "unknown lane");
+    if (v->count[r->lane]) {
+        *c = v->clock[v->last[r->lane]];
+        c->ended[r->lane] = v->count[r->lane];
+    }
+    v->place[at] = ++v->count[r->lane];
+    v->last[r->lane] = at;
+    for (int k = 0; k < STEP_AFTERS; k++) {
+        int after = r->after[k];
+        if (after < -1 || after >= s->rows || after == v->row)
+            return fail(v, "follows a row that there is not, expected another one");
+        if (after < 0 || (after > v->row && !second))
+            continue;
+        after += after > v->row ? 0 : second * s->rows;
+        const struct clock *of = &v->clock[after];
+        for (int l = 0; l < STEP_LANES; l++)
+            c->ended[l] = of->ended[l] > c->ended[l] ? of->ended[l] : c->ended[l];
+        int lane = s->row[after % s->rows].lane;
+        c->ended[lane] = v->place[after] > c->ended[lane] ? v->place[after] : c->ended[lane];
+    }
+    return 0;
+}
+
+/* What the unit's parameters have to be before they are read or gathered. */
+static int check_fresh(struct proof *v, int second, int unit)
+{
+    if (!ended(v, second, STEP_COMPUTE, v->updated[unit]))
+        return fail(v, "the update of the step before may not have ended");
+    if (!ended(v, second, STEP_SYNC, v->synced[unit]))
+        return fail(v, "the sync of the step before may not have ended");
+    return 0;
+}
+
+static int check_gather(struct proof *v, int second)
+{
+    const struct step_row *r = &v->s->row[v->row];
+    struct slot *slot;
+
+    if (r->buffer < 0 || r->buffer >= v->s->slots)
+        return fail(v, "a slot that there is not");
+    slot = &v->slot[r->buffer];
+    if (slot->gathered && !slot->read)
+        return fail(v, "overwrites a unit that nothing has used");
+    if (!ended(v, second, STEP_COMPUTE, slot->read))
+        return fail(v, "overwrites a unit while a use may read it");
+    *slot = (struct slot){r->unit, r->visit, r->micro, v->count[STEP_GATHER], 0};
+    return check_fresh(v, second, r->unit);
+}
+
+static int check_use(struct proof *v, int second)
+{
+    const struct step_row *r = &v->s->row[v->row];
+    int visits = v->p->visits, back = v->use >= visits;
+    int visit = back ? 2 * visits - 1 - v->use : v->use;
+
+    if (r->kind != (back ? STEP_BACKWARD : STEP_FORWARD) || r->visit != visit ||
+        r->unit != v->p->unit_of[visit] || r->micro != v->micro)
+        return fail(v, "not the next use");
+    v->back[r->unit] += back;
+    if (++v->use == v->uses) {
+        v->use = 0;
+        v->micro++;
+    }
+    if (!v->p->has[STEP_GATHER])
+        return r->buffer == -1 ? check_fresh(v, second, r->unit) : fail(v, "reads a slot");
+    if (r->buffer < 0 || r->buffer >= v->s->slots)
+        return fail(v, "a slot that there is not");
+    struct slot *slot = &v->slot[r->buffer];
+    if (!slot->gathered || slot->unit != r->unit || slot->visit != r->visit ||
+        slot->micro != r->micro)
+        return fail(v, "the slot has another unit");
+    if (!ended(v, second, STEP_GATHER, slot->gathered))
+        return fail(v, "the gather may not have ended");
+    slot->read = v->count[STEP_COMPUTE];
+    return 0;
+}
+
+static int check_accumulate(struct proof *v, int second)
+{
+    const struct step_row *r = &v->s->row[v->row];
+    /* After the micro-step's last use the next one has begun to count. */
+    int micro = v->use ? v->micro : v->micro - 1;
+
+    if (r->micro != micro || v->sums[r->unit] != micro)
+        return fail(v, "not the next gradient of the unit");
+    if (v->back[r->unit] != v->backs[r->unit] * (micro + 1))
+        return fail(v, "the gradient is not whole");
+    v->sums[r->unit]++;
+    if (!v->p->has[STEP_REDUCE])
+        return r->buffer == -1 ? 0 : fail(v, "fills a bucket");
+    if (r->buffer < 0 || r->buffer >= v->s->buckets)
+        return fail(v, "a bucket that there is not");
+    if (!ended(v, second, STEP_REDUCE, v->sent[r->buffer]))
+        return fail(v, "fills a bucket that may still be sent");
+    v->filled[r->buffer] = v->count[STEP_COMPUTE];
+    return 0;
+}
+
+static int check_reduce(struct proof *v, int second)
+{
+    const struct step_row *r = &v->s->row[v->row];
+
+    if (++v->reduces[r->unit] != v->sums[r->unit] || r->micro != v->reduces[r->unit] - 1)
+        return fail(v, "not the gradient that was accumulated last");
+    if (r->buffer < 0 || r->buffer >= v->s->buckets || !v->filled[r->buffer] ||
+        !ended(v, second, STEP_COMPUTE, v->filled[r->buffer]))
+        return fail(v, "sends a bucket that may not be filled");
+    v->filled[r->buffer] = 0;
+    v->sent[r->buffer] = v->reduced[r->unit] = v->count[STEP_REDUCE];
+    return 0;
+}
+
+static int check_convert(struct proof *v, int second)
+{
+    int unit = v->s->row[v->row].unit;
+
+    if (++v->converts[unit] > 1 || v->sums[unit] != v->p->micros)
+        return fail(v, "not once, after the last micro-step");
+    if (known(v, second)->ended[STEP_COMPUTE] < v->count[STEP_COMPUTE])
+        return fail(v, "the gradient may not be accumulated");
+    if (!ended(v, second, STEP_REDUCE, v->reduced[unit]))
+        return fail(v, "the gradient may not be reduced");
+    v->converted[unit] = v->count[STEP_CONVERT];
+    return 0;
+}
+
+static int check_norm(struct proof *v, int second)
+{
+    if (v->normed++ || v->micro != v->p->micros || v->row != v->s->norm)
+        return fail(v, "not once, after the last micro-step");
+    for (int u = 0; u < v->p->units; u++) {
+        int trains = v->p->trains[u];
+        if (v->sums[u] != (trains ? v->p->micros : 0) ||
+            v->reduces[u] != (v->p->has[STEP_REDUCE] ? v->sums[u] : 0) ||
+            v->converts[u] != (v->p->has[STEP_CONVERT] && trains))
+            return fail(v, "a gradient is missing, or none is expected");
+        if (!ended(v, second, STEP_REDUCE, v->reduced[u]) ||
+            !ended(v, second, STEP_CONVERT, v->converted[u]))
+            return fail(v, "a gradient may still be on its way");
+    }
+    return 0;
+}
+
+static int check_row(struct proof *v, int second)
+{
+    const struct step_row *r = &v->s->row[v->row];
+    int lane = r->lane, unit = r->unit;
+
+    if (r->kind < 0 || r->kind >= STEP_KINDS ||
+        (lane == STEP_COMPUTE) != (r->kind != STEP_TRANSFER))
+        return fail(v, "not of this lane");
+    if (lane != STEP_COMPUTE && !v->p->has[lane])
+        return fail(v, "a lane that transfers nothing");
+    int parts = lane == STEP_GATHER || r->kind == STEP_FORWARD || r->kind == STEP_BACKWARD;
+    if (!parts && r->visit != -1)
+        return fail(v, "a visit, expected none");
+    if (!parts && r->kind != STEP_ACCUMULATE && lane != STEP_REDUCE &&
+        (r->micro != -1 || r->buffer != -1))
+        return fail(v, "a micro-step or a buffer, expected none");
+    if (r->kind == STEP_NORM)
+        return unit == -1 ? check_norm(v, second) : fail(v, "of a unit");
+    if (unit < 0 || unit >= v->p->units)
+        return fail(v, "a unit that there is not");
+    if (lane == STEP_GATHER)
+        return check_gather(v, second);
+    if (parts)
+        return check_use(v, second);
+    if (!v->p->trains[unit])
+        return fail(v, "a unit that is not trained");
+    if (r->kind == STEP_ACCUMULATE)
+        return check_accumulate(v, second);
+    if (lane == STEP_REDUCE)
+        return check_reduce(v, second);
+    if (lane == STEP_CONVERT)
+        return check_convert(v, second);
+    if (!v->normed)
+        return fail(v, "before the norm");
+    if (r->kind == STEP_UPDATE) {
+        v->updated[unit] = v->count[STEP_COMPUTE];
+        return ++v->updates[unit] == 1 ? 0 : fail(v, "again");
+    }
+    if (!v->updates[unit] || !ended(v, second, STEP_COMPUTE, v->updated[unit]))
+        return fail(v, "the update may not have ended");
+    v->synced[unit] = v->count[STEP_SYNC];
+    return ++v->syncs[unit] == 1 ? 0 : fail(v, "again");
+}
+
+static int check_end(struct proof *v)
+{
+    v->row = v->s->rows - 1;
+    if (!v->normed)
+        return fail(v, "the last one, but there is no norm");
+    for (int u = 0; u < v->p->units; u++)
+        if (v->updates[u] != !!v->p->trains[u] ||
+            v->syncs[u] != (v->p->trains[u] && v->p->has[STEP_SYNC]))
+            return fail(v, "the last one, but a unit is not updated, or not synced");
+    for (int i = 0; i < v->s->slots; i++)
+        if (!v->slot[i].read)
+            return fail(v, "the last one, but a slot has not been used");
+    return 0;
+}
+
+static int walk(struct proof *v, int second)
+{
+    size_t units = (size_t)v->p->units * sizeof(int);
+
+    v->use = v->micro = v->normed = 0;
+    memset(v->back, 0, units);
+    memset(v->sums, 0, units);
+    memset(v->reduces, 0, units);
+    memset(v->converts, 0, units);
+    memset(v->updates, 0, units);
+    memset(v->syncs, 0, units);
+    for (v->row = 0; v->row < v->s->rows; v->row++)
+        if (set_clock(v, second) || check_row(v, second))
+            return -1;
+    return check_end(v);
+}
+
+int step_verify(const struct step *s, const struct step_shape *p, struct err *err)
+{
+    enum { ARRAYS = 11 };
+    size_t units = (size_t)p->units, rows = 2 * (size_t)s->rows;
+    int *of_unit = mem_new(ARRAYS * units, sizeof *of_unit), *next = of_unit;
+    struct proof v = {.s = s, .p = p, .err = err};
+    int **arrays[ARRAYS] = {&v.backs,     &v.back,    &v.sums,  &v.reduces,
+                            &v.converts,  &v.updates, &v.syncs, &v.reduced,
+                            &v.converted, &v.updated, &v.synced};
+
+    for (int i = 0; i < ARRAYS; i++, next += units)
+        *arrays[i] = next;
+    v.uses = 2 * p->visits - p->first_trained;
+    for (int visit = p->first_trained; visit < p->visits; visit++)
+        v.backs[p->unit_of[visit]]++;
+    v.clock = mem_new(rows + 1, sizeof *v.clock);
+    v.place = mem_new(rows + 1, sizeof *v.place);
+    v.slot = mem_new((size_t)s->slots + 1, sizeof *v.slot);
+    v.sent = mem_new((size_t)s->buckets + 1, sizeof *v.sent);
+    v.filled = mem_new((size_t)s->buckets + 1, sizeof *v.filled);
+    int rc = s->rows < 1 ? err_set(err, ERR_MISMATCH, "no rows") : 0;
+    if (rc == 0 && (walk(&v, 0) || walk(&v, 1)))
+        rc = -1;
+    mem_free(of_unit);
+    mem_free(v.clock);
+    mem_free(v.place);
+    mem_free(v.slot);
+    mem_free(v.sent);
+    mem_free(v.filled);
+    return rc;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A step's rows: proved for many shapes, and mutants of every field are rejected. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "step/step.h"
+
+enum { UNITS = 4, VISITS = UNITS + 1 };
+
+/* An embedding, layers and a head; tied: the last visit is the embedding again. */
+struct bed {
+    int unit_of[VISITS];
+    char trains[UNITS];
+    struct step_shape shape;
+};
+
+static void shape_of(struct bed *b, int tied, int first_trained, unsigned has)
+{
+    *b = (struct bed){.trains = {0}};
+    for (int v = 0; v < UNITS; v++) {
+        b->unit_of[v] = v;
+        b->trains[v] = v >= first_trained;
+    }
+    b->unit_of[UNITS] = 0;
+    b->shape = (struct step_shape){.units = UNITS,
+                                   .visits = tied ? VISITS : UNITS,
+                                   .unit_of = b->unit_of,
+                                   .trains = b->trains,
+                                   .first_trained = first_trained,
+                                   .micros = 2,
+                                   .prefetch = 1,
+                                   .buckets = 2};
+    for (int l = 0; l < STEP_COMPUTE; l++)
+        b->shape.has[l] = has >> l & 1;
+}
+
+static void prove(const struct step_shape *p)
+{
+    struct step s;
+    struct err err = {0};
+
+    step_gen(&s, p);
+    if (step_verify(&s, p, &err))
+        fail_msg("%s", err.text);
+    step_release(&s);
+}
+
+static void all_shapes_are_proved(void **state)
+{
+    struct bed b;
+
+    (void)state;
+    for (unsigned has = 0; has < 1 << STEP_COMPUTE; has++)
+        for (int tied = 0; tied < 2; tied++)
+            for (int first = 0; first < (tied ? 1 : UNITS); first++)
+                for (int micros = 1; micros < 4; micros++)
+                    for (int prefetch = 0; prefetch < 12; prefetch++)
+                        for (int keep = 0; keep < 7; keep++)
+                            for (int buckets = 1; buckets < 4; buckets++) {
+                                shape_of(&b, tied, first, has);
+                                b.shape.micros = micros;
+                                b.shape.prefetch = prefetch;
+                                b.shape.keep = keep;
+                                b.shape.buckets = buckets;
+                                prove(&b.shape);
+                            }
+}
+
+/* The step of the drawing in step_gen.c. */
+static void slots_are_those_of_the_drawing(void **state)
+{
+    static const int slot[] = {0, 1, 0, 2, 2, 1, 0, 1, 0};
+    struct bed b;
+    struct step s;
+    int use = 0, gathers = 0;
+
+    (void)state;
+    shape_of(&b, 0, 0, 1 << STEP_GATHER);
+    b.shape.keep = 1;
+    step_gen(&s, &b.shape);
+    assert_int_equal(s.slots, 3);
+    assert_int_equal(s.row[0].lane, STEP_GATHER);
+    assert_int_equal(s.row[1].lane, STEP_GATHER);
+    assert_int_equal(s.row[2].kind, STEP_FORWARD);
+    for (int i = 0; i < s.rows; i++) {
+        int kind = s.row[i].kind;
+        gathers += s.row[i].lane == STEP_GATHER;
+        if ((kind == STEP_FORWARD || kind == STEP_BACKWARD) && use < 9)
+            assert_int_equal(s.row[i].buffer, slot[use++]);
+    }
+    assert_int_equal(gathers, 14); /* two micro-steps of 8 uses, one of them kept */
+    step_release(&s);
+}
+
+/* How many mutants of a field are rejected, of how many. */
+struct score {
+    int rejected, all;
+};
+
+static int is_rejected(const struct step *s, const struct step_shape *p)
+{
+    struct err err;
+
+    return step_verify(s, p, &err) != 0;
+}
+
+static void mutate(struct step *s, const struct step_shape *p, int *field, struct score *score)
+{
+    int was = *field;
+
+    for (int by = -3; by <= 3; by++) {
+        *field = was + by;
+        score->all += by != 0;
+        score->rejected += by != 0 && is_rejected(s, p);
+    }
+    *field = was;
+}
+
+/* A dependency may be implied by others: those of buffers and gradients are not all. */
+static void mutants_are_rejected(void **state)
+{
+    struct score of[6] = {{0, 0}}, without = {0, 0}, missing = {0, 0}, twice = {0, 0};
+    struct bed b;
+    struct step s;
+
+    (void)state;
+    for (unsigned has = 0; has < 1 << STEP_COMPUTE; has++) {
+        shape_of(&b, has & 1, 0, has);
+        b.shape.keep = 1;
+        step_gen(&s, &b.shape);
+        for (int i = 0; i < s.rows; i++) {
+            struct step_row *r = &s.row[i], was = *r;
+            int *field[6] = {&r->lane, &r->kind, &r->unit, &r->visit, &r->micro, &r->buffer};
+            for (int k = 0; k < 6; k++)
+                mutate(&s, &b.shape, field[k], &of[k]);
+            r->after[0] = r->after[1] = -1;
+            without.all += was.after[0] >= 0 || was.after[1] >= 0;
+            without.rejected += is_rejected(&s, &b.shape);
+            *r = s.row[i ? i - 1 : 1];
+            missing.all++;
+            missing.rejected += is_rejected(&s, &b.shape);
+            *r = was;
+        }
+        s.rows--;
+        twice.all++;
+        twice.rejected += is_rejected(&s, &b.shape);
+        step_release(&s);
+    }
+    for (int k = 0; k < 6; k++)
+        if (of[k].rejected != of[k].all)
+            fail_msg("field %d: %d of %d", k, of[k].rejected, of[k].all);
+    print_message("# without dependencies: %d of %d\n", without.rejected, without.all);
+    assert_true(without.rejected * 2 > without.all);
+    assert_int_equal(missing.rejected, missing.all);
+    assert_int_equal(twice.rejected, twice.all);
+}
+
+static void a_large_step_is_proved(void **state)
+{
+    enum { MANY = 4096 };
+    int *unit_of = mem_new(MANY, sizeof *unit_of);
+    char *trains = mem_new(MANY, 1);
+    struct step_shape p = {.units = MANY,
+                           .visits = MANY,
+                           .unit_of = unit_of,
+                           .trains = trains,
+                           .micros = 64,
+                           .prefetch = 2,
+                           .keep = 3,
+                           .buckets = 2,
+                           .has = {1, 1, 1, 1}};
+
+    (void)state;
+    for (int v = 0; v < MANY; v++)
+        unit_of[v] = v;
+    memset(trains, 1, MANY);
+    prove(&p);
+    mem_free(unit_of);
+    mem_free(trains);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_shapes_are_proved),
+        cmocka_unit_test(slots_are_those_of_the_drawing),
+        cmocka_unit_test(mutants_are_rejected),
+        cmocka_unit_test(a_large_step_is_proved),
+    };
+
+    return cmocka_run_group_tests_name("step", tests, NULL, NULL);
+}
