@@ -15,6 +15,7 @@ enum {
     KEY_COMPARE,
     KEY_EMIT,
     KEY_TIMELINE,
+    KEY_STEPS,
     KEY_SCALE,
     KEY_STRATEGY,
     KEY_GROUP_LEVEL,
@@ -96,6 +97,8 @@ static const struct argp_option options[] = {
      0},
     {"timeline", KEY_TIMELINE, 0, 0,
      "Print when each piece of work in the predicted step runs, to see what overlaps", 0},
+    {"steps", KEY_STEPS, 0, 0,
+     "Print the step as rows: what each lane does in which buffer, after which rows", 0},
     {"scale", KEY_SCALE, "FROM..TO", 0,
      "Print the predicted throughput on FROM ranks, twice as many, and so on up to TO, such as"
      " 16..4096",
@@ -166,7 +169,7 @@ static error_t ask_for(struct args *a, enum plan_ask_what what)
 {
     if (a->ask.what != PLAN_ASK_PLAN && a->ask.what != what)
         return cli_usage(&a->cli, "--list, --why, --what-if, --check, --compare, --emit, "
-                                  "--scale and --timeline, expected one of them");
+                                  "--scale, --steps and --timeline, expected one of them");
     a->ask.what = what;
     return 0;
 }
@@ -191,6 +194,8 @@ static error_t parse_answer(struct args *a, int key, char *arg)
         return ask_for(a, PLAN_ASK_COMPARE);
     case KEY_TIMELINE:
         return ask_for(a, PLAN_ASK_TIMELINE);
+    case KEY_STEPS:
+        return ask_for(a, PLAN_ASK_STEPS);
     case KEY_EMIT:
         if (cli_check(&a->cli, plan_target_parse(arg, &ask->target, err), "--emit"))
             return EINVAL;

@@ -15,6 +15,7 @@ complete -c paro-plan -l emit -r -d 'Print settings for another tool, with the n
 complete -c paro-plan -l force -d 'Let --svg replace FILE'
 complete -c paro-plan -l list -d 'Print memory, traffic and time of all strategies'
 complete -c paro-plan -l scale -r -d 'Print the predicted throughput on FROM ranks, twice as many, and so on up to TO, such as 16..4096'
+complete -c paro-plan -l steps -d 'Print the step as rows: what each lane does in which buffer, after which rows'
 complete -c paro-plan -l svg -d 'Draw --scale or --timeline as SVG to FILE or standard output'
 complete -c paro-plan -l timeline -d 'Print when each piece of work in the predicted step runs, to see what overlaps'
 complete -c paro-plan -l what-if -d 'Print which network rate, accumulation or memory would make another strategy win'

@@ -12,6 +12,7 @@
 #include "plan/check.h"
 #include "plan/compare.h"
 #include "plan/fit.h"
+#include "plan/rows.h"
 #include "plan/scale.h"
 #include "plan/timeline.h"
 #include "plan/what_if.h"
@@ -347,6 +348,7 @@ static void print_answer(const struct plan_search *s, const struct plan_advice *
         (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
         return;
     case PLAN_ASK_SCALE: /* searches for itself */
+    case PLAN_ASK_STEPS: /* may fail */
         return;
     case PLAN_ASK_TIMELINE:
         print_timeline(s, ask, out);
@@ -426,7 +428,7 @@ static int answer_search(const struct plan_ask *ask, struct plan_search *s, stru
         plan_fit_refuse(s, &advice, err);
     }
     print_answer(s, &advice, model, ask, out);
-    return 0;
+    return *found && ask->what == PLAN_ASK_STEPS ? plan_rows_print(s, ask->json, out, err) : 0;
 }
 
 static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,

@@ -16,6 +16,7 @@ enum plan_ask_what {
     PLAN_ASK_COMPARE,
     PLAN_ASK_EMIT,
     PLAN_ASK_TIMELINE,
+    PLAN_ASK_STEPS,
     PLAN_ASK_SCALE
 };
 

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "plan/rows.h"
 
 struct lane {
     int *row; /* [rows], owned, in their order */
@@ -20,7 +21,7 @@ struct lane {
 
 struct walk {
     struct plan_bill *bill;
-    struct step step;
+    struct plan_rows rows;
     char *ended;               /* [rows] */
     struct plan_traffic *flow; /* [spans][PLAN_CONVERSIONS] */
     struct lane lane[STEP_LANES];
@@ -31,46 +32,10 @@ struct walk {
     double micro_s[PLAN_MICROS + 1]; /* when its first use was there */
 };
 
-static int units_of(const struct plan_bill *b)
-{
-    return b->at->model->unit ? b->at->model->units : 1;
-}
-
-static void make_rows(struct walk *w)
-{
-    const struct plan_case *c = w->bill->at;
-    const struct plan_tally *t = w->bill->tally;
-    int *unit_of = mem_new((size_t)t->visits, sizeof *unit_of), units = units_of(w->bill);
-    char *trains = mem_new((size_t)units, sizeof *trains);
-    struct layout_moves moves;
-    struct step_shape shape = {
-        .units = units,
-        .visits = t->visits,
-        .unit_of = unit_of,
-        .trains = trains,
-        .first_trained = c->model->first_trained,
-        .micros = c->accum < PLAN_MICROS ? c->accum : PLAN_MICROS,
-        .prefetch = c->prefetch,
-        .keep = c->keep,
-        .buckets = c->buckets,
-    };
-
-    for (int v = 0; v < t->visits; v++)
-        unit_of[v] = c->model->unit ? model_unit_of_visit(c->model, v) : 0;
-    for (int u = 0; u < units; u++)
-        trains[u] = t->span[t->span_of[u]].elems[PLAN_TRAINED] > 0;
-    for (int k = 0; k < PLAN_CONVERSIONS; k++)
-        shape.has[k] = plan_traffic_moves(w->bill, (enum plan_conversion)k, &moves);
-    step_gen(&w->step, &shape);
-    w->out->micros = shape.micros;
-    mem_free(unit_of);
-    mem_free(trains);
-}
-
 /* The lanes' rows, from the norm on and round. */
 static void make_lanes(struct walk *w)
 {
-    const struct step *s = &w->step;
+    const struct step *s = &w->rows.step;
     int count[STEP_LANES] = {0};
 
     for (int i = 0; i < s->rows; i++)
@@ -86,18 +51,19 @@ static void make_lanes(struct walk *w)
 
 static void walk_init(struct walk *w)
 {
-    int spans = w->bill->tally->spans;
+    int spans = w->bill->tally->spans, accum = w->bill->at->accum;
 
-    make_rows(w);
+    w->out->micros = accum < PLAN_MICROS ? accum : PLAN_MICROS;
+    plan_rows_init(&w->rows, w->bill, w->out->micros);
     make_lanes(w);
-    w->ended = mem_new((size_t)w->step.rows, sizeof *w->ended);
+    w->ended = mem_new((size_t)w->rows.step.rows, sizeof *w->ended);
     w->flow = mem_new((size_t)spans * PLAN_CONVERSIONS, sizeof *w->flow);
     for (int i = 0; i < spans; i++)
         for (int k = 0; k < PLAN_CONVERSIONS; k++)
             plan_traffic_of(w->bill, i, (enum plan_conversion)k,
                             &w->flow[i * PLAN_CONVERSIONS + k]);
     if (w->keep_pieces)
-        w->out->piece = mem_new((size_t)w->step.rows, sizeof *w->out->piece);
+        w->out->piece = mem_new((size_t)w->rows.step.rows, sizeof *w->out->piece);
     for (int i = 0; i <= PLAN_MICROS; i++)
         w->micro_s[i] = -1;
 }
@@ -108,13 +74,13 @@ static void walk_release(struct walk *w)
         mem_free(w->lane[k].row);
     mem_free(w->flow);
     mem_free(w->ended);
-    step_release(&w->step);
+    plan_rows_release(&w->rows);
 }
 
 /* The row that a lane has at hand, or is to begin. */
 static const struct step_row *at_hand(const struct walk *w, int lane)
 {
-    return &w->step.row[w->lane[lane].row[w->lane[lane].done]];
+    return &w->rows.step.row[w->lane[lane].row[w->lane[lane].done]];
 }
 
 static const struct plan_traffic *flow_of(const struct walk *w, int lane)
@@ -145,10 +111,10 @@ static double compute_s(const struct walk *w, const struct step_row *r)
 /* Of what the norm waits for, the walk begins with the end. */
 static int can_begin(const struct walk *w, const struct step_row *r)
 {
-    int first = (int)(r - w->step.row) < w->step.norm;
+    int first = (int)(r - w->rows.step.row) < w->rows.step.norm;
 
     for (int k = 0; k < STEP_AFTERS; k++)
-        if (r->after[k] >= (first ? 0 : w->step.norm) && !w->ended[r->after[k]])
+        if (r->after[k] >= (first ? 0 : w->rows.step.norm) && !w->ended[r->after[k]])
             return 0;
     return 1;
 }
@@ -224,7 +190,7 @@ static void end_row(struct walk *w, int k)
     if (w->keep_pieces && w->now > l->start_s)
         w->out->piece[w->out->pieces++] = (struct plan_piece){
             k, (enum step_kind)r->kind, r->unit, r->micro, l->start_s, w->now};
-    w->ended[r - w->step.row] = 1;
+    w->ended[r - w->rows.step.row] = 1;
     l->running = 0;
     l->done++;
 }
