@@ -214,7 +214,8 @@ static error_t check_words(struct args *a)
 
     ask->svg = a->cli.svg != NULL;
     if (compare && plans < 2)
-        return cli_usage(&a->cli, "--compare with %d plans, expected two", plans);
+        return cli_usage(&a->cli, "--compare with %s, expected two plans",
+                         plans ? "one plan" : "no plan");
     if (plans > (compare ? 2 : ask->log ? 1 : 0))
         return cli_usage(&a->cli,
                          "'%s', expected plans only with --check=LOG [PLAN] and"

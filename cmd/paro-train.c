@@ -284,7 +284,8 @@ static error_t check_words(struct args *a)
     if (mode == PLOT)
         return cli_check_svg(&a->cli);
     if (mode == GENERATE && (a->words || !r->init))
-        return cli_usage(&a->cli, "--generate: expected --init and no PLAN");
+        return cli_usage(&a->cli, a->words ? "--generate and a plan, expected one of them"
+                                           : "--generate without a model, expected --init DIR");
     if (mode == TOKENIZE && (r->data_count != 1 || !r->tokenizer || a->words))
         return cli_usage(&a->cli,
                          "--tokenize with %d files of data and %s tokenizer, expected "
@@ -397,7 +398,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->progress = arg;
         return check_progress(a);
     case KEY_PEAK:
-        return cli_check(&a->cli, num_f64(arg, 1, 1e18, &a->run.peak, &a->cli.err), "--peak");
+        return cli_check(&a->cli, num_per_s(arg, 1, 1e18, &a->run.peak, &a->cli.err), "--peak");
     case ARGP_KEY_ARG:
         if (a->words == TRAIN_PLOT_RUNS)
             return cli_usage(&a->cli, "'%s' is one too many, expected at most %d logs", arg,

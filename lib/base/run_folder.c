@@ -9,8 +9,11 @@
 
 char *run_folder_checkpoint(const char *path)
 {
-    char *latest = io_join(path, "latest");
     struct stat st;
+
+    if (!*path) /* an empty variable of a shell is not this folder */
+        return mem_dup(path);
+    char *latest = io_join(path, "latest");
 
     /* A link, wherever it leads: that its checkpoint is gone is for the reader to report.
        Other programs' checkpoints have a file of that name. */

@@ -74,51 +74,69 @@ static int carry_ckpt(struct ckpt_carry *c, struct ckpt *from, int tokenizer, st
         if (rc)
             return -1;
         add(c, s->name, text, bytes);
+        if (memcmp(c->list.item[c->list.count - 1].hash, s->hash, sizeof s->hash))
+            return err_set(err, ERR_MISMATCH, "'%s' changed while it was read", s->name);
     }
     return 0;
 }
 
-static int carry_hf(struct ckpt_carry *c, struct hf *hf, int tokenizer, struct err *err)
+/* Files of a folder by their names: nothing else in it matters. */
+static int carry_named(struct ckpt_carry *c, struct hf *hf, const char *const *name, size_t n,
+                       struct err *err)
 {
-    if (hf_list(hf, NULL, err))
-        return -1;
-    for (int i = 0; i < hf->others; i++) {
-        char *text = NULL;
+    for (size_t i = 0; i < n; i++) {
+        char *path = io_join(hf->dir, name[i]), *text = NULL;
         int64_t bytes = 0;
-        int fd = -1;
-        if (!wanted(hf->other[i], tokenizer))
-            continue;
-        if (hf_open_other(hf, i, &fd, err))
-            return -1;
-        int rc = io_read_all(fd, hf->other[i], FILE_MAX, NULL, &text, &bytes, err);
-        close(fd);
+        int fd = -1, rc = 0;
+        if (!io_absent(path))
+            rc = hf_open_named(hf, name[i], &fd, err);
+        if (rc == 0 && fd >= 0)
+            rc = io_read_all(fd, path, FILE_MAX, NULL, &text, &bytes, err);
+        if (fd >= 0)
+            close(fd);
+        mem_free(path);
         if (rc)
             return -1;
-        add(c, hf->other[i], text, bytes);
+        if (text)
+            add(c, name[i], text, bytes);
     }
     return 0;
 }
 
 int ckpt_carry_weights(struct ckpt_carry *c, struct weights *w, int tokenizer, struct err *err)
 {
-    return w->is_ckpt ? carry_ckpt(c, &w->ckpt, tokenizer, err)
-                      : carry_hf(c, &w->hf, tokenizer, err);
+    static const char *const made = generation;
+
+    if (w->is_ckpt)
+        return carry_ckpt(c, &w->ckpt, tokenizer, err);
+    if (w->hf.alone)
+        return 0;
+    if (tokenizer && carry_named(c, &w->hf, names, sizeof names / sizeof *names, err))
+        return -1;
+    return carry_named(c, &w->hf, &made, 1, err);
 }
 
 int ckpt_carry_folder(struct ckpt_carry *c, const char *dir, struct err *err)
 {
-    int rc = 0;
+    struct hf hf = {.dir = mem_dup(dir)};
+    int rc = carry_named(c, &hf, names, sizeof names / sizeof *names, err);
 
-    for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
-        char *path = io_join(dir, names[i]), *text = NULL;
-        int64_t bytes = 0;
-        if (!io_absent(path)) {
-            rc = io_read_file(path, FILE_MAX, NULL, &text, &bytes, err);
-            if (rc == 0)
-                add(c, names[i], text, bytes);
-        }
-        mem_free(path);
-    }
+    hf_release(&hf);
+    return rc;
+}
+
+int ckpt_carry_check(const char *dir, struct err *err)
+{
+    struct ckpt_carry all = {0};
+    struct ckpt c;
+
+    if (!ckpt_is(dir))
+        return 0;
+    if (ckpt_open(&c, dir, err))
+        return -1;
+    int rc = carry_ckpt(&all, &c, 1, err);
+    ckpt_carry_release(&all);
+    ckpt_close(&c);
     return rc;
 }
 

@@ -21,6 +21,8 @@ int ckpt_carries_tokenizer(const char *name);
 int ckpt_carry_weights(struct ckpt_carry *c, struct weights *w, int tokenizer, struct err *err);
 /* The tokenizer's of a folder. */
 int ckpt_carry_folder(struct ckpt_carry *c, const char *dir, struct err *err);
+/* Whether a checkpoint's own are whole; 0 for a folder that is no checkpoint. */
+int ckpt_carry_check(const char *dir, struct err *err);
 /* Writes them into the source/ of the checkpoint to come. */
 int ckpt_carry_put(const struct ckpt_carry *c, const struct io_dir *dir, struct err *err);
 void ckpt_carry_release(struct ckpt_carry *c);

@@ -43,8 +43,9 @@ int hf_open_within(struct hf *hf, const char *path, const struct ckpt_limits *li
  * where there is more of it than the limits allow.
  */
 int hf_list(struct hf *hf, const struct ckpt_limits *limits, struct err *err);
-/* Opens one of them to read it, wherever its name has come to lead since. */
-int hf_open_other(const struct hf *hf, int i, int *fd, struct err *err);
+/* Opens one of them, or a file by its name, to read it; ERR_INPUT for a link out of the folder. */
+int hf_open_other(struct hf *hf, int i, int *fd, struct err *err);
+int hf_open_named(struct hf *hf, const char *name, int *fd, struct err *err);
 /* The number of a file of weights, or -1. */
 int hf_find_file(const struct hf *hf, const char *name);
 /* What a tensor of a folder is to the model. */

@@ -64,19 +64,26 @@ static int check_place(const struct hf *hf, int fd, const char *path, struct err
     return err_at(err, path, 0, NULL, "is a symbolic link out of its folder, expected a file");
 }
 
-int hf_open_other(const struct hf *hf, int i, int *fd, struct err *err)
+int hf_open_named(struct hf *hf, const char *name, int *fd, struct err *err)
 {
-    char *path = io_join(hf->dir, hf->other[i]);
-    int new = -1, rc = io_open(path, &new, NULL, err);
+    char *path = io_join(hf->dir, name);
+    int there = -1, rc = hf->root ? 0 : find_root(hf, err);
 
     if (rc == 0)
-        rc = check_place(hf, new, path, err);
+        rc = io_open(path, &there, NULL, err);
     if (rc == 0)
-        *fd = new;
-    else if (new >= 0)
-        close(new);
+        rc = check_place(hf, there, path, err);
+    if (rc == 0)
+        *fd = there;
+    else if (there >= 0)
+        close(there);
     mem_free(path);
     return rc;
+}
+
+int hf_open_other(struct hf *hf, int i, int *fd, struct err *err)
+{
+    return hf_open_named(hf, hf->other[i], fd, err);
 }
 
 /* --- what is there --- */

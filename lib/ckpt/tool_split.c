@@ -271,7 +271,7 @@ static int keep_weights(const struct io_dir *dir, const struct hf *hf,
 }
 
 /* Puts all that merge needs into dir/source and lists it; the list is what got there. */
-static int put_source(const struct io_dir *dir, const struct hf *hf, int converted,
+static int put_source(const struct io_dir *dir, struct hf *hf, int converted,
                       struct ckpt_sources *list, struct err *err)
 {
     char *files = io_join(dir->temp, ckpt_source_folder(CKPT_KEEP_FILE));

@@ -266,10 +266,36 @@ static char *find_file(const char *dir, const char *const names[3])
 static const char *const vocabs[] = {"encoder.json", "vocab.json", "gpt2-encoder.json"};
 static const char *const merges[] = {"vocab.bpe", "merges.txt", "gpt2-vocab.bpe"};
 
+/*
+ * vocab.json and merges.txt alone do not say how a text is cut into words: models other than
+ * GPT-2 have such files too, and a tokenizer_config.json that names another class.
+ */
+static int check_class(const char *dir, struct err *err)
+{
+    char *path = io_join(dir, "tokenizer_config.json"), *text = NULL;
+    json_t *root = NULL;
+    int64_t bytes = 0;
+    int rc = 0;
+
+    if (!io_absent(path))
+        rc = io_read_file(path, FILE_MAX, NULL, &text, &bytes, err);
+    if (rc == 0 && text)
+        rc = jtree_read(path, text, bytes, &root, err);
+    const char *class = json_string_value(json_object_get(root, "tokenizer_class"));
+    if (rc == 0 && class && strncmp(class, "GPT2", 4))
+        rc = err_at(err, path, 0, "tokenizer_class",
+                    "is '%.60s', expected GPT2Tokenizer; --tokenizer DIR splits words as GPT-2"
+                    " does all the same",
+                    class);
+    json_decref(root);
+    mem_free(text);
+    mem_free(path);
+    return rc;
+}
+
 int bpe_find(const char *dir, struct err *err)
 {
-    static const char *const others[] = {"tokenizer.json", "tokenizer.model",
-                                         "spiece.model"};
+    static const char *const others[] = {"tokenizer.json", "tokenizer.model", "spiece.model"};
     char *vocab = find_file(dir, vocabs), *merge = find_file(dir, merges);
     char *other = vocab && merge ? NULL : find_file(dir, others);
     int rc = vocab && merge;
@@ -283,7 +309,7 @@ int bpe_find(const char *dir, struct err *err)
     mem_free(vocab);
     mem_free(merge);
     mem_free(other);
-    return rc;
+    return rc > 0 && check_class(dir, err) ? -1 : rc;
 }
 
 int bpe_open(struct bpe **bpe, const char *dir, struct err *err)

@@ -298,8 +298,9 @@ static void note_batch(const struct plan_search *s, char note[PLAN_NOTE])
     if (s->global_batch && is != s->global_batch)
         add_note(note,
                  "a global batch of %" PRId64 " sequences (%" PRId64 " ranks x %d x %d) instead"
-                 " of %" PRId64,
-                 is, ranks, c->micro_batch, c->accum, s->global_batch);
+                 " of %" PRId64 ", %+.1f %%",
+                 is, ranks, c->micro_batch, c->accum, s->global_batch,
+                 100.0 * (double)(is - s->global_batch) / (double)s->global_batch);
 }
 
 /* Moves the model into the plan. */

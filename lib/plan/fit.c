@@ -230,11 +230,11 @@ int plan_fit_refuse(const struct plan_search *s, const struct plan_advice *a, st
 
     plan_strategy_name(p->strategy, name);
     say_fit(s, a, more);
-    return err_set(err, ERR_MISMATCH,
-                   "no feasible plan: %s%s needs %s per rank (%s of it %s), ranks have %s; %s",
-                   name, s->fixed ? "" : ", the smallest,", units_bytes(&need, p->memory.total),
-                   units_bytes(&most, bytes), what, units_bytes(&have, s->at.memory_bytes),
-                   more);
+    return err_set(
+        err, ERR_MISMATCH,
+        "no feasible plan: %s%s needs %s per rank (%s of it %s), ranks may use %s; %s", name,
+        s->fixed ? "" : ", the smallest,", units_bytes(&need, p->memory.total),
+        units_bytes(&most, bytes), what, units_bytes(&have, s->at.memory_bytes), more);
 }
 
 static void put_fit(struct jout *j, const char *key, const struct plan_fit *fit)

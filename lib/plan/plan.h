@@ -29,7 +29,7 @@ struct plan_search {
     int boundary;                             /* found: number in `groups` */
     struct plan_found found[PLAN_BOUNDARIES]; /* of each of `groups`; of the one without */
     int64_t global_batch; /* sequences of a step, 1 or more a rank; each has an equal part,
-                             rounded down; 0: not given */
+                             to the nearest; 0: not given */
     int auto_batch;     /* search divisors of that part, or powers of two to PLAN_SEARCH_MAX */
     int auto_accum;     /* with global_batch: it follows */
     int auto_keep;      /* search 0, powers of two, and all */

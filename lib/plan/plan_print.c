@@ -36,7 +36,8 @@ static void put_predicted(FILE *f, const struct plan *plan)
     put_number(f, "  slow_bytes", p->slow_bytes);
     put_number(f, "  slow_bytes_per_rank", p->slow_rank_bytes);
     put_number(f, "  fast_bytes", p->fast_bytes);
-    put_number(f, "  compute_s", p->compute_s);
+    if (isfinite(p->tokens_per_s)) /* else unknown as well */
+        put_number(f, "  compute_s", p->compute_s);
     put_number(f, "  comm_s", p->comm_s);
     put_number(f, "  step_s", p->step_s);
     if (isfinite(p->tokens_per_s))
@@ -158,7 +159,7 @@ void plan_put_price(struct jout *j, const struct plan_price *p)
     jout_num(j, "slow_bytes", p->slow_bytes);
     jout_num(j, "slow_bytes_per_rank", p->slow_rank_bytes);
     jout_num(j, "fast_bytes", p->fast_bytes);
-    jout_num(j, "compute_s", p->compute_s);
+    jout_num(j, "compute_s", isfinite(p->tokens_per_s) ? p->compute_s : NAN);
     jout_num(j, "comm_s", p->comm_s);
     jout_num(j, "step_s", p->step_s);
     jout_num(j, "tokens_per_s", p->tokens_per_s);

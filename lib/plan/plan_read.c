@@ -80,7 +80,7 @@ static const cyaml_schema_field_t predicted_fields[] = {
     TEXT("slow_bytes", struct doc_predicted, slow_bytes),
     TEXT("slow_bytes_per_rank", struct doc_predicted, slow_rank_bytes),
     TEXT("fast_bytes", struct doc_predicted, fast_bytes),
-    TEXT("compute_s", struct doc_predicted, compute_s),
+    MAYBE("compute_s", struct doc_predicted, compute_s),
     TEXT("comm_s", struct doc_predicted, comm_s),
     TEXT("step_s", struct doc_predicted, step_s),
     MAYBE("tokens_per_s", struct doc_predicted, tokens_per_s),

@@ -208,7 +208,8 @@ static double limit_s(const struct plan_search *now, const struct plan_search *k
  */
 static int next_batch(const struct plan_search *s, struct plan_case *c)
 {
-    int64_t part = s->global_batch / c->topo->groups.ranks, b = c->micro_batch;
+    int64_t ranks = c->topo->groups.ranks, b = c->micro_batch;
+    int64_t part = (s->global_batch + ranks / 2) / ranks;
 
     if (!s->auto_batch && !(s->auto_accum && s->global_batch)) {
         c->micro_batch = s->at.micro_batch;

@@ -84,6 +84,12 @@ static void draw_axis(struct picture *p)
     }
 }
 
+static const char *compute_text(const struct plan_search *s, const struct plan_timeline *t,
+                                struct units *u)
+{
+    return s->at.topo->flops > 0 ? units_time(u, t->compute_s) : "unknown";
+}
+
 static const char *unit_name(const struct picture *p, int unit)
 {
     const struct model *m = p->search->at.model;
@@ -150,7 +156,7 @@ static void draw_words(struct picture *p)
         "%s parameters, %d ranks, micro-batch %d x %d, accum %d: step %s, compute only %s, "
         "waiting %s",
         units_count(&u, (double)c->model->params), c->topo->groups.ranks, c->micro_batch,
-        c->seq, c->accum, units_time(&step, t->step_s), units_time(&compute, t->compute_s),
+        c->seq, c->accum, units_time(&step, t->step_s), compute_text(p->search, t, &compute),
         units_time(&waited, t->waited_s));
     svg_text(&p->svg, MARGIN, 48, &(struct svg_font){.colour = INK}, text);
     if (c->accum <= t->micros)
@@ -195,7 +201,7 @@ void plan_timeline_print(const struct plan_search *s, const struct plan_timeline
     qsort(piece, (size_t)t->pieces, sizeof *piece, by_begin);
     plan_strategy_name(s->list[s->best].strategy, name);
     fprintf(out, "%s: predicted step %s, compute only %s, waiting %s\n", name,
-            units_time(&step, t->step_s), units_time(&compute, t->compute_s),
+            units_time(&step, t->step_s), compute_text(s, t, &compute),
             units_time(&waited, t->waited_s));
     if (s->at.accum > t->micros)
         fprintf(out, "%d micro-steps like the second to last are omitted\n",
@@ -225,7 +231,7 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
     jout_text(&j, "schema", "paro.plan.timeline/1");
     jout_text(&j, "strategy", name);
     jout_num(&j, "step_s", t->step_s);
-    jout_num(&j, "compute_s", t->compute_s);
+    jout_num(&j, "compute_s", s->at.topo->flops > 0 ? t->compute_s : NAN);
     jout_num(&j, "comm_s", t->comm_s);
     jout_num(&j, "waited_s", t->waited_s);
     jout_int(&j, "micro_steps_left_out", s->at.accum - t->micros);

@@ -114,15 +114,15 @@ static void put_margin(const struct plan_search *s, const struct plan_why *w, FI
                 by < 0 ? "best" : "second");
 }
 
-static void put_memory(const struct plan_search *s, int i, const struct plan_reason *r,
-                       FILE *out)
+static void put_memory(const struct plan_search *s, int i, FILE *out)
 {
-    struct units over, have, most;
+    struct units needs, limit, most;
     double bytes;
     const char *what = plan_memory_heaviest(&s->list[i].memory, &bytes);
 
-    fprintf(out, "memory: %s over %s, %s is %s\n", units_bytes(&over, r->over_bytes),
-            units_bytes(&have, s->at.memory_bytes), units_bytes(&most, bytes), what);
+    fprintf(out, "memory: needs %s, limit %s; %s is %s\n",
+            units_bytes(&needs, s->list[i].memory.total),
+            units_bytes(&limit, s->at.memory_bytes), units_bytes(&most, bytes), what);
 }
 
 static void put_tie(const struct plan_search *s, int i, FILE *out)
@@ -150,7 +150,7 @@ static void put_term(const struct plan_price *p, const struct plan_price *best,
     struct units a, b;
 
     fprintf(out, "%s %s (best: %s): ", terms[term], text(&a, its[term]),
-            same ? "the same" : text(&b, least[term]));
+            same ? "as much, overlapped better" : text(&b, least[term]));
 }
 
 static void put_because(const struct plan_search *s, const struct plan_why *w, int i, FILE *out)
@@ -163,7 +163,7 @@ static void put_because(const struct plan_search *s, const struct plan_why *w, i
         put_margin(s, w, out);
         return;
     case PLAN_BINDS_MEMORY:
-        put_memory(s, i, r, out);
+        put_memory(s, i, out);
         return;
     case PLAN_BINDS_TIE:
         put_tie(s, i, out);

@@ -10,7 +10,8 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/run_folder.h"
-#include "train/train_inside.h"
+#include "ckpt/ckpt_carry.h"
+#include "train/train_folder.h"
 
 static double split_of(const struct train_settings *s)
 {
@@ -34,22 +35,39 @@ int train_data_is_bytes(const struct train *t)
     return t->run->tokenizer && strcmp(t->run->tokenizer, "bytes") == 0;
 }
 
+/* The newest checkpoint in the run's folder whose tokenizer is whole; mem_free, NULL: none. */
+static char *find_own(struct train *t)
+{
+    int64_t step = train_folder_latest(t);
+    char *dir = io_join(t->run->out, "latest"), name[40];
+    struct err ignored;
+
+    step = step < 0 ? INT64_MAX : step;
+    while (!ckpt_is(dir) || ckpt_carry_check(dir, &ignored)) {
+        mem_free(dir);
+        if (train_folder_older(t, &step, &ignored) || step < 0)
+            return NULL;
+        train_folder_name(step, name);
+        dir = io_join(t->run->out, name);
+    }
+    return dir;
+}
+
 /*
  * Where the weights come from a tokenizer may lie beside them; mem_free, NULL: they come from
  * nowhere.  A checkpoint that cannot be read is met when it is loaded.
  */
-static char *tokenizer_folder(const struct train_run *run)
+static char *tokenizer_folder(struct train *t)
 {
+    const struct train_run *run = t->run;
     int own = run->resume && strcmp(run->resume, "auto") == 0;
-    char *latest = own && run->out ? io_join(run->out, "latest") : NULL;
-    const char *from = latest && ckpt_is(latest) ? latest
-                       : run->resume && !own     ? run->resume
-                                                 : run->init;
-    char *dir = from ? run_folder_checkpoint(from) : NULL;
-    char *path = dir ? ckpt_carry_path(dir) : NULL;
+    const char *given = run->resume && !own ? run->resume : run->init;
+    char *dir = own && run->out ? find_own(t) : NULL;
 
+    if (!dir && given)
+        dir = run_folder_checkpoint(given);
+    char *path = dir ? ckpt_carry_path(dir) : NULL;
     mem_free(dir);
-    mem_free(latest);
     return path;
 }
 
@@ -80,7 +98,7 @@ int train_data_open(struct train *t, struct err *err)
     struct data_options o;
     double *weights;
     int rc = make_options(t, &o, &weights, err);
-    char *folder = tokenizer_folder(t->run);
+    char *folder = tokenizer_folder(t);
 
     o.folder = folder;
     if (rc == 0)

@@ -356,11 +356,14 @@ static int read_options(struct writer *w, const struct train_prompt *p, struct e
 }
 
 /* The tokenizer that is named, or the model's own. */
-static int open_tokenizer(struct writer *w, const struct train_prompt *p, struct err *err)
+static int open_tokenizer(struct writer *w, const struct train_prompt *p, const char *from,
+                          struct err *err)
 {
     if (p->tokenizer)
         return strcmp(p->tokenizer, "bytes") ? bpe_open(&w->bpe, p->tokenizer, err) : 0;
-    char *folder = ckpt_carry_path(p->from);
+    if (ckpt_carry_check(from, err))
+        return -1;
+    char *folder = ckpt_carry_path(from);
     int found = bpe_find(folder, err);
     int rc = found > 0 ? bpe_open(&w->bpe, folder, err) : found;
     mem_free(folder);
@@ -399,9 +402,14 @@ int train_generate(const struct train_prompt *p, struct err *err)
     if (rc == 0)
         rc = kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err);
     if (rc == 0)
-        rc = open_tokenizer(&w, p, err);
+        rc = open_tokenizer(&w, p, from, err);
     if (rc == 0)
         rc = read_weights(&w, from, p->talk, err);
+    if (rc == 0 && !w.bpe && !p->tokenizer && w.model->vocab > 256)
+        rc = err_set(err, ERR_INPUT,
+                     "the model has %" PRId64 " tokens and its folder no tokenizer, expected "
+                     "--tokenizer DIR, or --tokenizer bytes",
+                     w.model->vocab);
     if (rc == 0)
         rc = read_prompt(&w, p->text, err);
     if (rc == 0) {

@@ -191,17 +191,20 @@ static int check_weights(struct reader *r, struct train *t, const char *dir, int
     return r->weights.is_ckpt || t->world->rank ? 0 : hf_check_tied(&r->weights.hf, err);
 }
 
-/* Rank 0: what checkpoints need of the folder.  A tokenizer that is named replaces its own. */
-static int carry(struct train *t, struct weights *w, struct err *err)
+/* Rank 0: what checkpoints need of the weights' folder.  A tokenizer that is named replaces it. */
+static int carry_own(struct train *t, struct weights *w, struct err *err)
+{
+    ckpt_carry_release(&t->carry); /* of a checkpoint that was damaged */
+    return t->world->rank ? 0 : ckpt_carry_weights(&t->carry, w, !t->run->tokenizer, err);
+}
+
+static int carry_named(struct train *t, struct err *err)
 {
     const char *named = t->run->tokenizer;
 
-    ckpt_carry_release(&t->carry);
-    if (t->world->rank)
-        return 0;
-    if (w && ckpt_carry_weights(&t->carry, w, !named, err))
-        return -1;
-    return named && !train_data_is_bytes(t) ? ckpt_carry_folder(&t->carry, named, err) : 0;
+    return t->world->rank || !named || train_data_is_bytes(t)
+               ? 0
+               : ckpt_carry_folder(&t->carry, named, err);
 }
 
 /* The same weights on all ranks: folders of one name on several machines may differ. */
@@ -224,7 +227,7 @@ static int check_same(struct train *t, const struct reader *r, const char *dir, 
                        " as on rank 0",
                        t->step, first.step);
     if (strcmp(mine, first.hash))
-        return err_set(err, ERR_MISMATCH, "the weights in '%s' here are others than on rank 0",
+        return err_set(err, ERR_MISMATCH, "the weights in '%s' differ from those on rank 0",
                        dir);
     return 0;
 }
@@ -244,10 +247,11 @@ static void note_rounded(const struct train *t, const char *dir)
                                    : "");
 }
 
-/* What a disk or a connection refuses now it may give later: that is no damage. */
+/* An I/O error may be temporary, and another format needs another program: no damage. */
 static int is_damage(const struct err *err)
 {
-    return err->code == ERR_INPUT || err->code == ERR_MISMATCH || err->code == ERR_ABSENT;
+    return (err->code == ERR_INPUT && strcmp(err->key, "format")) ||
+           err->code == ERR_MISMATCH || err->code == ERR_ABSENT;
 }
 
 /* *damaged, of an error: the checkpoint is at fault, not what this run wants of it. */
@@ -261,15 +265,19 @@ static int load(struct train *t, const char *dir, int resume, struct ckpt_healed
     *damaged = rc && is_damage(err);
     if (rc == 0)
         rc = world_agree(t->world, check_weights(&r, t, dir, resume, err), err);
+    if (rc == 0) {
+        rc = world_agree(t->world, carry_own(t, &r.weights, err), err);
+        *damaged = rc && is_damage(err);
+    }
     if (rc == 0)
-        rc = world_agree(t->world, carry(t, &r.weights, err), err);
+        rc = world_agree(t->world, carry_named(t, err), err);
     if (rc == 0)
         rc = world_agree(t->world, check_same(t, &r, dir, err), err);
     t->stored = rc == 0 ? weights_type(&r.weights) : DTYPE_F32;
     if (rc == 0 && !resume)
         note_rounded(t, dir);
     if (rc == 0 && !t->run->dry) {
-        rc = load_engines(t, &source, resume, err);
+        rc = world_agree(t->world, load_engines(t, &source, resume, err), err);
         *damaged = rc && is_damage(err);
     }
     *healed = r.weights.ckpt.healed;
@@ -279,7 +287,7 @@ static int load(struct train *t, const char *dir, int resume, struct ckpt_healed
 
 static int load_fresh(struct train *t, struct err *err)
 {
-    if (world_agree(t->world, carry(t, NULL, err), err))
+    if (world_agree(t->world, carry_named(t, err), err))
         return -1;
     if (dtype_parse(t->plan.model.dtype, &t->stored, err))
         return -1;
@@ -339,7 +347,7 @@ static void tell_skipped(const struct train *t, int64_t step, const struct err *
         train_folder_name(step, name);
     if (more)
         snprintf(others, sizeof others, " (and %d older)", more);
-    fprintf(t->run->talk, "paro-train: skips checkpoint '%s/%s'%s, it is damaged: %s\n",
+    fprintf(t->run->talk, "paro-train: checkpoint '%s/%s'%s is damaged, skipped: %s\n",
             t->run->out, name, others, why->text);
 }
 

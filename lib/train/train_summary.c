@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is told of a run as a whole: on standard error where it resumes, what it did and
- * where its checkpoint is, also where nobody looks on; and what a dry run would do.
+ * Prints one line about a run on standard error, also without a terminal: where it resumes, what
+ * it did and where its checkpoint is.  And what a dry run would do.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -26,18 +26,26 @@ static void print_change(const struct train *t, char *text, size_t room)
     int64_t next = t->step + 1;
 
     text[0] = 0;
-    if (t->was.steps > 0 && !train_lr_same(&t->was, &t->settings))
+    if (!(t->was.steps > 0) || train_lr_same(&t->was, &t->settings))
+        return;
+    units_plain(&before, train_lr(&t->was, next));
+    units_plain(&now, train_lr(&t->settings, next));
+    if (strcmp(before.text, now.text))
         snprintf(text, room,
                  "; learning rate of step %" PRId64 ": %s by the old schedule -> %s", next,
-                 units_plain(&before, train_lr(&t->was, next)),
-                 units_plain(&now, train_lr(&t->settings, next)));
+                 before.text, now.text);
 }
 
 void train_summary_resumed(const struct train *t)
 {
     char change[160];
 
-    if (is_silent(t) || !t->resumed || (double)t->step >= t->settings.steps)
+    if (is_silent(t))
+        return;
+    if (t->run->resume && !t->resumed)
+        fprintf(t->run->talk, "paro-train: starts a new run: no checkpoint in '%s'\n",
+                t->run->out);
+    if (!t->resumed || (double)t->step >= t->settings.steps)
         return;
     print_change(t, change, sizeof change);
     fprintf(t->run->talk, "paro-train: resumes from '%s' at step %" PRId64 " of %.0f%s\n",
@@ -45,12 +53,12 @@ void train_summary_resumed(const struct train *t)
 }
 
 /* What --against has shown. */
-static int tell_proof(struct train *t, struct err *err)
+static int print_proof(struct train *t, struct err *err)
 {
     struct engine_against_report r;
     char one[4], two[4], bound[80];
 
-    if (!t->against)
+    if (!t->against || t->step == t->resumed)
         return 0;
     if (engine_against_report(t->against, &r, err))
         return -1;
@@ -77,7 +85,7 @@ int train_summary_done(struct train *t, int stopped, struct err *err)
 {
     char name[40];
 
-    if (tell_proof(t, err))
+    if (print_proof(t, err))
         return -1;
     if (is_silent(t))
         return 0;
@@ -209,7 +217,10 @@ static void print_text(const struct train *t, const struct need *most, const cha
             units_bytes(&states, (double)most->states),
             units_bytes(&buffers, (double)most->buffers));
     print_change(t, change, sizeof change);
-    if (t->resumed)
+    if (t->resumed && (double)t->step >= s->steps)
+        fprintf(out, "start   nothing to do, '%s' is of step %" PRId64 " of %.0f\n", t->start,
+                t->step, s->steps);
+    else if (t->resumed)
         fprintf(out, "start   step %" PRId64 " of %.0f, from '%s'%s\n", t->step + 1, s->steps,
                 t->start, change);
     else if (t->start)

@@ -114,7 +114,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [ "$(grep -c '^[* ][NIG][NIG][NIG] ' "$D/w")" -eq 27 ]
     grep -q '^\*IIG .* - *52\.7 % ahead of IGG, the second$' "$D/w"
     grep -q '^ GGG .* +242\.9 %  slow tier [0-9.]* [TG]iB (best: [0-9.]* GiB): without it as fast$' "$D/w"
-    grep -q '^ NNG .*  memory: 180 GiB over 74.5 GiB, 122 GiB is parameters$' "$D/w"
+    grep -q '^ NNG .*  memory: needs 25[0-9] GiB, limit 74.5 GiB; 122 GiB is parameters$' "$D/w"
     paro-plan -m params=65.286e9 -i synth:8x8 --mem 80e9 --accum 4 --grad-type bf16 --why --json > "$D/w"
     [ "$(json '$d->{schema}, $d->{chosen}, $d->{second}' < "$D/w")" = "paro.plan.why/1 IIG IGG" ]
     [ "$(json 'scalar grep { ($_->{binding} // "") eq "memory" && $_->{over_bytes} > 0 && !$_->{feasible} } @s' < "$D/w")" -eq 23 ]
@@ -125,7 +125,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     grep -q '^ IIG .* better, but not requested$' "$D/w"
     run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why
     [ "$status" -eq 1 ]
-    [ "$(printf '%s\n' "$output" | grep -c 'memory: .* over 7.45 GiB')" -eq 27 ]
+    [ "$(printf '%s\n' "$output" | grep -c 'memory: needs .*, limit 7.45 GiB')" -eq 27 ]
     run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why --json
     [ "$(printf '%s' "$output" | json 'grep { defined } $d->{chosen}, $d->{second}, $d->{margin}, map { $_->{behind_s} } @s')" = "" ]
 }
@@ -336,8 +336,9 @@ steps() {
     [ "$(batch --global-batch 512 --micro-batch 16)" = "512 16 8" ]
     [ "$(batch --global-batch 512 --accum 16)" = "512 8 16" ]
     [ "$(batch --global-batch 4)" = "4 1 1" ] && [ ! -s "$D/e" ]
-    [ "$(batch --global-batch 30 --micro-batch 3)" = "24 3 2" ]
-    has_words "$(cat "$D/e")" 'global batch 24 (4 3 x 2) 30'
+    [ "$(batch --global-batch 33 --micro-batch 3)" = "36 3 3" ]
+    has_words "$(cat "$D/e")" 'global batch 36 (4 3 x 3) 33, +9.1 %'
+    [[ $(batch --global-batch 46) == "48 "* && $(batch --global-batch 45) == "44 "* ]]
     [ "$(batch --global-batch 4K --accum auto --micro-batch auto)" = "$(batch --global-batch 4K)" ]
     # No pair of factors is faster.
     paro-plan -m $TINY -i $FABRIC --global-batch 48 --mem 64Mi --json | json '$d->{predicted}{step_s}' > "$D/s"
@@ -383,7 +384,7 @@ steps() {
     [ "$(json '$d->{schema}, map { $_->{settings}{strategy}, $_->{settings}{keep} } @{$d->{plans}}' < "$D/c")" = "paro.plan.compare/1 NNN 0 GGG all" ]
     [ "$(json '0 + $d->{plans}[1]{predicted}{step_s}' < "$D/c")" = "$(perl -ne '/^  step_s: (.*)/ && print 0 + $1' "$D/b")" ]
     [ "$(paro-plan --compare "$D/a" "$D/a" | sed -n 2p | cut -d ' ' -f 1)" = parameters ]
-    refuses 2 'compare 1 two' paro-plan --compare "$D/a"
+    refuses 2 'compare one plan two' paro-plan --compare "$D/a"
     refuses 2 "'$D/c' expected" paro-plan --compare "$D/a" "$D/b" "$D/c"
     refuses 2 'none.yaml No such file' paro-plan --compare "$D/a" none.yaml
 }

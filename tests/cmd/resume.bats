@@ -90,7 +90,7 @@ hurt() {
         esac
         t -o run --resume --steps 6
         [ "$(wc -l < said)" = 3 ]
-        has_words "$(head -n 1 said)" "paro-train: skips 'run/step-00000006', damaged: run/latest"
+        has_words "$(head -n 1 said)" "paro-train: 'run/step-00000006' damaged, skipped: run/latest"
         has_words "$(sed -n 2p said)" "resumes 'run/step-00000004' step 5 of 6"
         # The same steps with the same bits, and the checkpoint is whole again.
         diff <(bits whole/log.jsonl) <(bits run/log.jsonl)
@@ -103,7 +103,7 @@ hurt() {
     hurt run/step-00000006/shard-00000.safetensors
     hurt run/step-00000004/shard-00000.safetensors
     t -o run --resume --steps 7
-    one_warning "paro-train: skips 'run/step-00000006' 1 older damaged: shard-00000.safetensors: 'lm_head.weight' elements checksum expected"
+    one_warning "paro-train: 'run/step-00000006' 1 older damaged, skipped: shard-00000.safetensors: 'lm_head.weight' elements checksum expected"
     [ "$(readlink run/latest)" = step-00000007 ]
     [ "$(bits run/log.jsonl | wc -l)" = 7 ]
     # Where none is whole, the newest is named, and nothing has changed.
@@ -173,7 +173,7 @@ hurt() {
         cp -a whole run
         hurt run/step-00000004/shard-0000$shard.safetensors
         mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o run --resume > out 2> said
-        grep -q "^paro-train: skips checkpoint 'run/step-00000004', it is damaged: rank" said
+        grep -q "^paro-train: checkpoint 'run/step-00000004' is damaged, skipped: rank" said
         diff <(bits whole/log.jsonl) <(bits run/log.jsonl)
         paro-shard diff whole run
     done

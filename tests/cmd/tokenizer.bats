@@ -56,6 +56,7 @@ same_files() {
     cmp <(losses named) <(losses folder)
     say() { paro-train --generate 'you' --length 4 --init "$@"; }
     cmp <(say folder/latest) <(say folder/latest --tokenizer "$TOKENIZER")
+    cmp <(say folder/latest) <(say folder)
     run ! cmp -s <(say folder/latest) <(say folder/latest --tokenizer bytes)
 }
 
@@ -66,6 +67,12 @@ same_files() {
         [ ! -e new ]
     done
     trained new --tokenizer bytes
+    refuses 2 "1000 tokens no tokenizer --tokenizer bytes" paro-train --generate a --init "$G/plain"
+    # Files of GPT-2's names, of a model that splits words otherwise.
+    cp -r "$G/model" qwen
+    echo '{"tokenizer_class": "Qwen2Tokenizer"}' > qwen/tokenizer_config.json
+    refuses 2 "tokenizer_class 'Qwen2Tokenizer' GPT2Tokenizer" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o no --init qwen
     # Tokens need none.
     paro-train --tokenize text.bin -d "$TEXT" --tokenizer "$TOKENIZER" 2> said
     paro-train "$G/one.yaml" -d text.bin -o tokens --steps 1 > out
@@ -116,4 +123,33 @@ same_files() {
         same_files fused
         [ ! -e fused/README.md ]
     done
+}
+
+@test "a checkpoint whose tokenizer is damaged: the one before it is taken, or it is refused" {
+    trained run --init "$G/model" --steps 3 --save-every 1 --keep 3
+    cp -r run whole
+    for damage in 'rm -r step-00000003' 'rm step-00000003/source/files/merges.txt' \
+        'echo x >> step-00000003/source/files/merges.txt'; do
+        rm -rf run
+        cp -r whole run
+        (cd run && eval "$damage")
+        paro-train "$G/one.yaml" -d "$TEXT" -o run --resume --steps 4 > out 2> said
+        has_words "$(cat said)" "'run/step-00000003' damaged step-00000002"
+    done
+    cp -r whole bad
+    echo x >> bad/latest/source/files/merges.txt
+    refuses 2 "merges.txt bytes expected" paro-train --generate you --init bad
+}
+
+@test "a folder's tokenizer that is a link out of it is refused; other files do not matter" {
+    cp -r "$G/model" linked
+    mkfifo linked/pipe
+    ln -s nowhere linked/dangling
+    trained run --init linked
+    mkdir named
+    cp "$TOKENIZER"/* named
+    echo secret > secret
+    ln -s "$PWD/secret" named/added_tokens.json
+    refuses 2 "added_tokens.json symbolic link" \
+        paro-train "$G/one.yaml" -d "$TEXT" -o new --steps 1 --tokenizer named
 }
