@@ -133,7 +133,7 @@ END
     asked -i "nvml:$PWD/box" --format svg | xmllint --noout -
     asked -i "nvml:$PWD/box" --json | grep -q '"gpus":8,"gpu_name":"NVIDIA H200"'
     # Four such machines, whose network nothing tells of.
-    refuses 2 'nvml: level inter machines --set inter=RATE' \
+    refuses 2 'nvml: rate inter machines --set inter=RATE' \
         asked -i "nvml:$PWD/box" --nodes 4
     asked -i "nvml:$PWD/box" --nodes 4 --set inter=400GB/s:12us --hosts 'n[0-3]' > out
     [ "$(grep -c 'gpus: 8' out)" = 4 ]
@@ -292,7 +292,7 @@ END
     around
     # A virtual GPU has no PCIe link to tell of.
     sed -i 's,1/3 8/16,0/0 0/0,' machine
-    refuses 2 'nvml: level intra PCIe --set intra=RATE' \
+    refuses 2 'nvml: rate intra PCIe --set intra=RATE' \
         asked -i "nvml:$PWD/box"
     asked -i "nvml:$PWD/box" --set intra=5GB/s > out
     # Its XML says so without one.
