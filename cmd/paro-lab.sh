@@ -672,21 +672,16 @@ wait_mpirun() {
 }
 
 # One message of Open MPI, which stood between two rules.  That a rank ended with a status is left
-# out, for the caller has the status; a rank's end by a signal is one line.  mpirun's -q would hide
-# the errors of MPI, too.
+# out, and that it called MPI_Abort, for the caller has the status; a rank's end by a signal is one
+# line.  mpirun's -q would hide the errors of MPI, too.
 put_message() { # TEXT
-    local words text code='rror ?code:? ([0-9]+)' rule
+    local words text rule
     local rank='process rank ([0-9]+) with PID [0-9]+ on node ([^ ]+) exited on (signal [^.]*)'
     read -r -d '' -a words <<<"$1"
     text=${words[*]}
     if [[ $text =~ $rank ]]; then
         echo "paro-lab: rank ${BASH_REMATCH[1]} (${BASH_REMATCH[2]}) was killed by ${BASH_REMATCH[3]}"
-    elif [[ $text =~ "MPI_ABORT was invoked on rank "([0-9]+) ]]; then
-        text=${text#"${BASH_REMATCH[0]}"}
-        printf 'paro-lab: rank %s called MPI_Abort' "${BASH_REMATCH[1]}"
-        [[ ! $text =~ $code ]] || printf ' with code %s' "${BASH_REMATCH[1]}"
-        echo
-    elif [[ ! $text =~ ^"Primary job terminated normally"|"exited with non-zero status"|"exited due to process rank" ]]; then
+    elif [[ ! $text =~ ^"Primary job terminated normally"|"MPI_ABORT was invoked"|"exited with non-zero status"|"exited due to process rank" ]]; then
         printf -v rule '%074d' 0
         printf '%s\n%s%s\n' "${rule//0/-}" "$1" "${rule//0/-}"
     else

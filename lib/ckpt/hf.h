@@ -43,7 +43,7 @@ int hf_open_within(struct hf *hf, const char *path, const struct ckpt_limits *li
  * where there is more of it than the limits allow.
  */
 int hf_list(struct hf *hf, const struct ckpt_limits *limits, struct err *err);
-/* Opens one of them, or a file by its name, to read it; ERR_INPUT for a link out of the folder. */
+/* Opens one of them, or a file by its name; ERR_INPUT for a link out of the folder. */
 int hf_open_other(struct hf *hf, int i, int *fd, struct err *err);
 int hf_open_named(struct hf *hf, const char *name, int *fd, struct err *err);
 /* The number of a file of weights, or -1. */

@@ -191,7 +191,7 @@ static int check_weights(struct reader *r, struct train *t, const char *dir, int
     return r->weights.is_ckpt || t->world->rank ? 0 : hf_check_tied(&r->weights.hf, err);
 }
 
-/* Rank 0: what checkpoints need of the weights' folder.  A tokenizer that is named replaces it. */
+/* Rank 0: what checkpoints need of the folder.  A tokenizer that is named replaces its own. */
 static int carry_own(struct train *t, struct weights *w, struct err *err)
 {
     ckpt_carry_release(&t->carry); /* of a checkpoint that was damaged */

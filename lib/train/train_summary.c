@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints one line about a run on standard error, also without a terminal: where it resumes, what
- * it did and where its checkpoint is.  And what a dry run would do.
+ * Prints one line about a run on standard error, also without a terminal: where it resumes,
+ * what it did and where its checkpoint is.  And what a dry run would do.
  */
 #include <inttypes.h>
 #include <math.h>

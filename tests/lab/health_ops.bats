@@ -82,26 +82,25 @@ learn_and_accept() {
     says 0 '^HORING OK' --slow 0:250mbit --slow 1:250mbit --slow 2:250mbit -- -b "$PWD/base.yaml" -w 80:
 }
 
-learn_slow() {
-    timeout 60 paro-lab -g 4 -p 1 -r 100mbit -- "$BIN/horing-check" -t 20 --learn >base.yaml 2>said
-}
-
-# A header of 66 bytes stands before 1448 at least.  A quarter faster than learned, every port is
-# within the range however unsteady; what all give at once, of what pairs do, never is: with
-# nobody accused it is looked at until there is nothing left to spend.
-@test "no port carries more than --max-bytes, however often all are looked at" {
+# A header of 66 bytes stands before 1448 at least.  The rounds take 92.3 MB if everything is looked
+# at; a slow port, and a slow pair, are measured again by other partners.
+@test "no port carries more than --max-bytes, also where something is measured again" {
     cat >counted <<'END'
 before=$(awk '/data:/ { print $2, $10 }' /proc/self/net/dev)
 "$@"
 echo $? $before $(awk '/data:/ { print $2, $10 }' /proc/self/net/dev) >>"$OUT/bytes"
 END
-    again learn_slow
-    OUT=$PWD timeout 100 paro-lab -g 4 -p 1 -r 125mbit -- sh "$PWD/counted" "$BIN/horing-check" -t 60 \
-        --max-bytes 95MB -b "$PWD/base.yaml" -w 1: -c 100: >out 2>said || true
-    cat out said
-    [ "$(wc -l <bytes)" = 4 ]
-    awk '{ for (i = 2; i < 4; i++) if ($(i + 2) - $i > 95e6 * (1448 + 66) / 1448) exit 1 }' bytes
-    grep -q '^HORING WARNING - .*all 4 hosts at once' out
+    for slow in 2:60mbit 1-2:60mbit; do
+        OUT=$PWD timeout 100 paro-lab -g 4 -p 1 -r 125mbit --slow $slow -- sh "$PWD/counted" \
+            "$BIN/horing-check" -t 60 --max-bytes 95MB >out 2>said || true
+        cat out said
+        grep -qE '^HORING (CRITICAL|UNKNOWN)' out
+    done
+    [ "$(wc -l <bytes)" = 8 ]
+    awk '{ for (i = 2; i < 4; i++) { n = $(i + 2) - $i
+        if (n < 40e6 || n > 95e6 * (1448 + 66) / 1448) exit 1 } }' bytes
+    timeout 100 paro-lab -g 4 -p 1 -r 125mbit -- "$BIN/horing-check" --max-bytes 20MB >out 2>said || true
+    grep -q '^HORING UNKNOWN - a port may carry 20000000 bytes, expected ' out
 }
 
 @test "a level shift is bad until somebody accepts it" {
