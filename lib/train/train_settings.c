@@ -125,9 +125,6 @@ int train_settings_init(struct train_settings *s, const struct train_text *files
     };
     if (!there[TRAIN_SETTING_min_lr] && s->min_lr > s->lr)
         s->min_lr = s->lr;
-    if (s->min_lr > s->lr)
-        return err_set(err, ERR_INPUT, "min_lr %g is above lr %g, expected at most that",
-                       s->min_lr, s->lr);
     return 0;
 }
 
