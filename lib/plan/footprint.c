@@ -10,6 +10,7 @@
 
 #include "exec/exec_turns.h"
 #include "plan/tally.h"
+#include "step/step.h"
 
 enum {
     ADAM_BYTES = 12, /* f32 master and two moments */
@@ -61,17 +62,15 @@ static double scratch(const struct plan_tally *t, enum schedule_algo algo, doubl
     return to == LETTER_I && flat ? elems - group : 0;
 }
 
-/*
- * Places for gathered units, each as large as the largest: those that gathers go round, and one
- * for each use that is kept.
- */
+/* Places for gathered units, each as large as the largest. */
 static double slots(const struct plan_case *c)
 {
-    double visits = c->model->visits, back = visits - c->model->first_trained;
-    double uses = c->accum * (visits + back);
-    double ring = c->prefetch + 1.0 < uses ? c->prefetch + 1.0 : uses;
-
-    return ring + (c->keep < back ? c->keep : back);
+    return step_slots(&(struct step_shape){.visits = c->model->visits,
+                                           .first_trained = c->model->first_trained,
+                                           .micros = c->accum,
+                                           .prefetch = c->prefetch,
+                                           .keep = c->keep,
+                                           .has[STEP_GATHER] = 1});
 }
 
 /* What one reduction of all units may have lost, kept by the rank that keeps most. */

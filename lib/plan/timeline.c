@@ -27,7 +27,7 @@ struct walk {
     struct lane lane[STEP_LANES];
     struct plan_timeline *out;
     int keep_pieces;
-    double now;
+    double now, agree_s;
     double lost[PLAN_TIERS];         /* of the computing where a tier is at its full rate */
     double micro_s[PLAN_MICROS + 1]; /* when its first use was there */
 };
@@ -103,7 +103,9 @@ static double compute_s(const struct walk *w, const struct step_row *r)
         return work[r->unit].add_s;
     case STEP_UPDATE:
         return work[r->unit].update_s;
-    default: /* of the norm, agree_s */
+    case STEP_AGREE:
+        return w->agree_s;
+    default:
         return 0;
     }
 }
@@ -187,7 +189,7 @@ static void end_row(struct walk *w, int k)
         l->left = 1;
         return;
     }
-    if (w->keep_pieces && w->now > l->start_s)
+    if (w->keep_pieces && w->now > l->start_s && r->unit >= 0)
         w->out->piece[w->out->pieces++] = (struct plan_piece){
             k, (enum step_kind)r->kind, r->unit, r->micro, l->start_s, w->now};
     w->ended[r - w->rows.step.row] = 1;
@@ -297,7 +299,7 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
 
 static void run(struct plan_bill *b, int keep_pieces, struct plan_timeline *out)
 {
-    struct walk w = {.bill = b, .out = out, .keep_pieces = keep_pieces};
+    struct walk w = {.bill = b, .out = out, .keep_pieces = keep_pieces, .agree_s = agree_s(b)};
 
     plan_timeline_least(b, out);
     walk_init(&w);
@@ -308,7 +310,7 @@ static void run(struct plan_bill *b, int keep_pieces, struct plan_timeline *out)
     while (advance(&w));
     for (int k = 0; k < STEP_LANES; k++)
         assert(w.lane[k].done == w.lane[k].rows);
-    out->walked_s = w.now + agree_s(b);
+    out->walked_s = w.now;
     out->step_s = out->walked_s + unwalked_s(&w);
     walk_release(&w);
 }

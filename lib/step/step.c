@@ -14,8 +14,8 @@ const char *step_lane_name(enum step_lane lane)
 
 const char *step_kind_name(const struct step_row *row)
 {
-    static const char *const names[STEP_KINDS] = {NULL,         "forward", "backward",
-                                                  "accumulate", "norm",    "update"};
+    static const char *const names[STEP_KINDS] = {NULL,         "begin", "forward", "backward",
+                                                  "accumulate", "norm",  "agree",   "update"};
 
     if (row->lane < 0 || row->lane >= STEP_LANES || row->kind < 0 || row->kind >= STEP_KINDS)
         return "?";

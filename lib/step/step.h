@@ -8,11 +8,11 @@
  * A training step as rows (paro-method(7), STEP): which unit is gathered, computed with,
  * reduced, converted, updated and synced when, in which buffer, and after which rows.
  *
- *     compute   F0 F1 F2 B2 a2 B1 a1 B0 a0 | F0 ...   norm u0 u1 u2
- *     gather    g0 g1 g2          g1    g0   g0 ...
- *     reduce                r2    r1    r0
- *     convert                                     c2 c1 c0
- *     sync                                                    s0 s1 s2
+ *     compute   b F0 F1 F2 B2 a2 B1 a1 B0 a0 | b F0 ...   norm agree u0 u1 u2
+ *     gather    g0 g1 g2          g1    g0     g0 ...
+ *     reduce                  r2    r1    r0
+ *     convert                                       c2 c1 c0
+ *     sync                                                              s0 s1 s2
  *
  * Rows are numbers: no pointers, costs or transport.  The list is in the order in which the
  * compute lane issues them.
@@ -28,10 +28,12 @@ enum step_lane {
 
 enum step_kind {
     STEP_TRANSFER, /* of the lane's kind */
+    STEP_BEGIN,    /* a micro-batch is read */
     STEP_FORWARD,
     STEP_BACKWARD,
     STEP_ACCUMULATE, /* a micro-step's gradient leaves the backward's buffer */
-    STEP_NORM,       /* all ranks agree on the norm of the gradient */
+    STEP_NORM,       /* of this rank's part of the gradient */
+    STEP_AGREE,      /* all ranks exchange theirs */
     STEP_UPDATE,
     STEP_KINDS
 };
@@ -61,15 +63,23 @@ struct step_shape {
     int prefetch;          /* units gathered ahead of the one in use, 0 or more */
     int keep;              /* last visits whose gathered units stay for the backward */
     int buckets;           /* gradients being reduced at once, 1 or more */
+    int evaluate;          /* the forward alone: first_trained is visits */
+    int early_update;      /* units are updated before the norm, which nothing waits for */
     int has[STEP_COMPUTE]; /* whether a lane transfers anything */
 };
 
 struct step {
     struct step_row *row; /* [rows], owned */
     int rows;
-    int norm;           /* the row of STEP_NORM: micro-steps are before it, updates after */
+    int norm;           /* the row of STEP_NORM, STEP_AGREE is the next; -1: to evaluate */
     int slots, buckets; /* buffers of gathers, of reduces */
 };
+
+/*
+ * Slots of gathered units: those that gathers go round, and one for each use that is kept for
+ * the backward.  Of the shape it reads visits, first_trained, micros, prefetch, keep and has.
+ */
+int step_slots(const struct step_shape *shape);
 
 /* About 3 rows for each visit, micro-step and direction; the caller stays below INT_MAX. */
 void step_gen(struct step *s, const struct step_shape *shape);

@@ -25,9 +25,11 @@ struct gen {
     int use;              /* uses so far */
     int issued, used;     /* gathers so far, and those whose first use has begun */
     int *first;           /* [units] the first visit, where the backward's gradient is whole */
-    int *reduced;         /* [units] the last reduce, -1: none */
+    int *reduced;         /* [units] what brings its gradient to its layout, -1: none so far */
+    int *synced;          /* [units] the sync, -1: none so far */
     int *sent;            /* [buckets] the last reduce, -1: none */
-    int bucket, last;     /* the next bucket; the last row of the compute lane */
+    int bucket;           /* the next one */
+    int ends[STEP_LANES]; /* the last row, -1: none */
 };
 
 struct use {
@@ -50,9 +52,14 @@ static int add(struct gen *g, enum step_lane lane, enum step_kind kind, struct s
     row.lane = lane;
     row.kind = kind;
     g->s->row[g->s->rows] = row;
-    if (lane == STEP_COMPUTE)
-        g->last = g->s->rows;
-    return g->s->rows++;
+    return g->ends[lane] = g->s->rows++;
+}
+
+/* Of the whole step and, -1: of no unit. */
+static struct step_row whole(int unit)
+{
+    return (struct step_row){
+        .unit = unit, .visit = -1, .micro = -1, .buffer = -1, .after = {-1, -1}};
 }
 
 /* Rows of the step before have no number yet: the compute lane's last, a unit's sync. */
@@ -76,12 +83,13 @@ static void issue_gathers(struct gen *g)
         int unit = p->unit_of[u.visit];
         if (g->held[u.slot] >= 0)
             return;
-        g->held[u.slot] = add(g, STEP_GATHER, STEP_TRANSFER,
-                              (struct step_row){.unit = unit,
-                                                .visit = u.visit,
-                                                .micro = micro,
-                                                .buffer = u.slot,
-                                                .after = {g->last, synced(g, unit)}});
+        g->held[u.slot] =
+            add(g, STEP_GATHER, STEP_TRANSFER,
+                (struct step_row){.unit = unit,
+                                  .visit = u.visit,
+                                  .micro = micro,
+                                  .buffer = u.slot,
+                                  .after = {g->ends[STEP_COMPUTE], synced(g, unit)}});
         g->issued++;
     }
 }
@@ -90,9 +98,9 @@ static void issue_gathers(struct gen *g)
 static void write_gradient(struct gen *g, int unit, int micro)
 {
     const struct step_shape *p = g->shape;
-    struct step_row row = {
-        .unit = unit, .visit = -1, .micro = micro, .buffer = -1, .after = {-1, -1}};
+    struct step_row row = whole(unit);
 
+    row.micro = micro;
     if (!p->has[STEP_REDUCE]) {
         add(g, STEP_COMPUTE, STEP_ACCUMULATE, row);
     } else {
@@ -104,12 +112,10 @@ static void write_gradient(struct gen *g, int unit, int micro)
     }
     if (!p->has[STEP_CONVERT] || micro < p->micros - 1)
         return;
-    add(g, STEP_CONVERT, STEP_TRANSFER,
-        (struct step_row){.unit = unit,
-                          .visit = -1,
-                          .micro = -1,
-                          .buffer = -1,
-                          .after = {g->last, g->reduced[unit]}});
+    row = whole(unit);
+    row.after[0] = g->ends[STEP_COMPUTE];
+    row.after[1] = g->reduced[unit];
+    g->reduced[unit] = add(g, STEP_CONVERT, STEP_TRANSFER, row);
 }
 
 static void write_use(struct gen *g, int micro)
@@ -132,71 +138,124 @@ static void write_use(struct gen *g, int micro)
         write_gradient(g, unit, micro);
 }
 
-static void write_update(struct gen *g)
+/* Of what was written so far, or of the step before. */
+static void add_updates(struct gen *g)
 {
     const struct step_shape *p = g->shape;
-    struct step *s = g->s;
-    int last[STEP_LANES] = {-1, -1, -1, -1, -1};
 
-    for (int i = 0; i < s->rows; i++)
-        last[s->row[i].lane] = i;
-    s->norm = add(g, STEP_COMPUTE, STEP_NORM,
-                  (struct step_row){.unit = -1,
-                                    .visit = -1,
-                                    .micro = -1,
-                                    .buffer = -1,
-                                    .after = {last[STEP_REDUCE], last[STEP_CONVERT]}});
-    for (int unit = 0; unit < p->units; unit++) {
-        struct step_row row = {
-            .unit = unit, .visit = -1, .micro = -1, .buffer = -1, .after = {-1, -1}};
+    for (int i = 0; i < p->units; i++) {
+        int unit = p->early_update ? p->units - 1 - i : i; /* as gradients come */
+        struct step_row row = whole(unit);
         if (!p->trains[unit])
             continue;
+        row.after[0] = p->early_update ? g->reduced[unit] : -1;
         row.after[0] = add(g, STEP_COMPUTE, STEP_UPDATE, row);
         if (p->has[STEP_SYNC])
-            g->reduced[unit] = add(g, STEP_SYNC, STEP_TRANSFER, row); /* now its sync */
+            g->synced[unit] = add(g, STEP_SYNC, STEP_TRANSFER, row);
     }
-    for (int i = 0; i < s->norm; i++)
+}
+
+static void add_norm(struct gen *g)
+{
+    struct step_row row = whole(-1);
+
+    row.after[0] = g->ends[STEP_REDUCE];
+    row.after[1] = g->ends[STEP_CONVERT];
+    g->s->norm = add(g, STEP_COMPUTE, STEP_NORM, row);
+    add(g, STEP_COMPUTE, STEP_AGREE, whole(-1));
+}
+
+/* Rows of the step before get their numbers. */
+static void name_before(struct gen *g)
+{
+    for (int i = 0; i < g->s->rows; i++)
         for (int k = 0; k < STEP_AFTERS; k++) {
-            int *after = &s->row[i].after[k];
-            *after = *after == LAST_BEFORE   ? g->last
-                     : *after <= SYNC_BEFORE ? g->reduced[SYNC_BEFORE - *after]
+            int *after = &g->s->row[i].after[k];
+            *after = *after == LAST_BEFORE   ? g->ends[STEP_COMPUTE]
+                     : *after <= SYNC_BEFORE ? g->synced[SYNC_BEFORE - *after]
                                              : *after;
         }
 }
 
+/* Uses of a micro-step whose unit is kept from the forward to the backward. */
+static int kept_of(const struct step_shape *p)
+{
+    int backs = p->visits - p->first_trained;
+
+    return p->keep < backs ? p->keep : backs;
+}
+
+/* Slots that gathers go round: one ahead of those prefetched, where so many uses need one. */
+static int ring_of(const struct step_shape *p)
+{
+    int64_t uses = 2 * (int64_t)p->visits - p->first_trained;
+    int64_t turns = (uses - 2 * kept_of(p)) * p->micros;
+
+    return p->prefetch < turns ? p->prefetch + 1 : (int)turns;
+}
+
+int step_slots(const struct step_shape *p)
+{
+    return p->has[STEP_GATHER] ? ring_of(p) + kept_of(p) : 0;
+}
+
+static void gen_init(struct gen *g)
+{
+    const struct step_shape *p = g->shape;
+
+    g->uses = 2 * p->visits - p->first_trained;
+    g->keep = kept_of(p);
+    g->ring = ring_of(p);
+    int slots = g->ring + g->keep;
+    *g->s = (struct step){.slots = step_slots(p),
+                          .buckets = p->has[STEP_REDUCE] ? p->buckets : 0,
+                          .norm = -1};
+    /* Each use has a gather, each gradient an accumulate and a reduce, each unit three rows. */
+    g->s->row = mem_new((size_t)p->micros * (2 * (size_t)g->uses + 2 * (size_t)p->units + 1) +
+                            3 * (size_t)p->units + 2,
+                        sizeof *g->s->row);
+    g->held = mem_new((size_t)slots + 1, sizeof *g->held);
+    g->first = mem_new((size_t)p->units, sizeof *g->first);
+    g->reduced = mem_new((size_t)p->units, sizeof *g->reduced);
+    g->synced = mem_new((size_t)p->units, sizeof *g->synced);
+    g->sent = mem_new((size_t)p->buckets, sizeof *g->sent);
+    for (int i = 0; i < slots; i++)
+        g->held[i] = -1;
+    for (int i = 0; i < p->buckets; i++)
+        g->sent[i] = -1;
+    for (int u = 0; u < p->units; u++)
+        g->reduced[u] = g->synced[u] = -1;
+    for (int l = 0; l < STEP_LANES; l++)
+        g->ends[l] = -1;
+    g->ends[STEP_COMPUTE] = LAST_BEFORE;
+    for (int v = p->visits - 1; v >= 0; v--)
+        g->first[p->unit_of[v]] = v;
+}
+
 void step_gen(struct step *s, const struct step_shape *p)
 {
-    int backs = p->visits - p->first_trained, uses = (p->visits + backs) * p->micros;
-    struct gen g = {.shape = p, .s = s, .uses = p->visits + backs, .last = LAST_BEFORE};
+    struct gen g = {.shape = p, .s = s};
 
-    g.keep = p->keep < backs ? p->keep : backs;
-    int turns = uses - 2 * g.keep * p->micros; /* uses of slots that go round */
-    g.ring = p->prefetch < turns ? p->prefetch + 1 : turns;
-    *s = (struct step){.slots = p->has[STEP_GATHER] ? g.ring + g.keep : 0,
-                       .buckets = p->has[STEP_REDUCE] ? p->buckets : 0};
-    /* Each use has a gather, each gradient an accumulate and a reduce; the rest is of units. */
-    s->row = mem_new((size_t)uses * 2 + (size_t)p->units * (2 * (size_t)p->micros + 3) + 1,
-                     sizeof *s->row);
-    g.held = mem_new((size_t)(g.ring + g.keep), sizeof *g.held);
-    g.first = mem_new((size_t)p->units, sizeof *g.first);
-    g.reduced = mem_new((size_t)p->units, sizeof *g.reduced);
-    g.sent = mem_new((size_t)p->buckets, sizeof *g.sent);
-    for (int i = 0; i < g.ring + g.keep; i++)
-        g.held[i] = -1;
-    for (int i = 0; i < p->buckets; i++)
-        g.sent[i] = -1;
-    for (int u = 0; u < p->units; u++)
-        g.reduced[u] = -1;
-    for (int v = p->visits - 1; v >= 0; v--)
-        g.first[p->unit_of[v]] = v;
+    gen_init(&g);
     issue_gathers(&g);
-    for (int micro = 0; micro < p->micros; micro++)
+    for (int micro = 0; micro < p->micros; micro++) {
+        struct step_row begin = whole(-1);
+        begin.micro = micro;
+        add(&g, STEP_COMPUTE, STEP_BEGIN, begin);
         for (int i = 0; i < g.uses; i++)
             write_use(&g, micro);
-    write_update(&g);
+    }
+    if (!p->evaluate && p->early_update)
+        add_updates(&g);
+    if (!p->evaluate)
+        add_norm(&g);
+    if (!p->evaluate && !p->early_update)
+        add_updates(&g);
+    name_before(&g);
     mem_free(g.held);
     mem_free(g.first);
     mem_free(g.reduced);
+    mem_free(g.synced);
     mem_free(g.sent);
 }
 

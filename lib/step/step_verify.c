@@ -38,7 +38,7 @@ struct proof {
     int *sums, *reduces, *converts, *updates, *syncs; /* [units] rows of this step */
     int *reduced, *converted;                         /* [units] place of the last */
     int *updated, *synced; /* [units] place of the last, of this step or the one before */
-    int normed;
+    int begun, normed;     /* micro-steps; 1: the norm is known, 2: of all ranks */
 };
 
 static int fail(const struct proof *v, const char *what)
@@ -124,7 +124,7 @@ static int check_use(struct proof *v, int second)
     int visit = back ? 2 * visits - 1 - v->use : v->use;
 
     if (r->kind != (back ? STEP_BACKWARD : STEP_FORWARD) || r->visit != visit ||
-        r->unit != v->p->unit_of[visit] || r->micro != v->micro)
+        r->unit != v->p->unit_of[visit] || r->micro != v->micro || v->begun != v->micro + 1)
         return fail(v, "not the next use");
     v->back[r->unit] += back;
     if (++v->use == v->uses) {
@@ -194,6 +194,15 @@ static int check_convert(struct proof *v, int second)
     return 0;
 }
 
+static int check_begin(struct proof *v)
+{
+    const struct step_row *r = &v->s->row[v->row];
+
+    if (r->unit != -1 || v->use || r->micro != v->begun || v->begun++ != v->micro)
+        return fail(v, "not the next micro-step");
+    return 0;
+}
+
 static int check_norm(struct proof *v, int second)
 {
     if (v->normed++ || v->micro != v->p->micros || v->row != v->s->norm)
@@ -211,6 +220,20 @@ static int check_norm(struct proof *v, int second)
     return 0;
 }
 
+/* After the norm, or, early, after its own gradient. */
+static int check_update(struct proof *v, int second)
+{
+    int unit = v->s->row[v->row].unit;
+
+    if (v->p->early_update ? v->normed || v->sums[unit] != v->p->micros ||
+                                 !ended(v, second, STEP_REDUCE, v->reduced[unit]) ||
+                                 !ended(v, second, STEP_CONVERT, v->converted[unit])
+                           : v->normed != 2)
+        return fail(v, "the gradient may not be there, or the norm");
+    v->updated[unit] = v->count[STEP_COMPUTE];
+    return ++v->updates[unit] == 1 ? 0 : fail(v, "again");
+}
+
 static int check_row(struct proof *v, int second)
 {
     const struct step_row *r = &v->s->row[v->row];
@@ -224,11 +247,17 @@ static int check_row(struct proof *v, int second)
     int parts = lane == STEP_GATHER || r->kind == STEP_FORWARD || r->kind == STEP_BACKWARD;
     if (!parts && r->visit != -1)
         return fail(v, "a visit, expected none");
-    if (!parts && r->kind != STEP_ACCUMULATE && lane != STEP_REDUCE &&
-        (r->micro != -1 || r->buffer != -1))
+    int sums = r->kind == STEP_ACCUMULATE || lane == STEP_REDUCE;
+    if (!parts && !sums && (r->buffer != -1 || (r->micro != -1 && r->kind != STEP_BEGIN)))
         return fail(v, "a micro-step or a buffer, expected none");
+    if (r->kind == STEP_BEGIN)
+        return check_begin(v);
+    if (v->p->evaluate && !parts)
+        return fail(v, "not of a forward");
     if (r->kind == STEP_NORM)
         return unit == -1 ? check_norm(v, second) : fail(v, "of a unit");
+    if (r->kind == STEP_AGREE)
+        return unit == -1 && v->normed++ == 1 ? 0 : fail(v, "not once, after the norm");
     if (unit < 0 || unit >= v->p->units)
         return fail(v, "a unit that there is not");
     if (lane == STEP_GATHER)
@@ -243,12 +272,8 @@ static int check_row(struct proof *v, int second)
         return check_reduce(v, second);
     if (lane == STEP_CONVERT)
         return check_convert(v, second);
-    if (!v->normed)
-        return fail(v, "before the norm");
-    if (r->kind == STEP_UPDATE) {
-        v->updated[unit] = v->count[STEP_COMPUTE];
-        return ++v->updates[unit] == 1 ? 0 : fail(v, "again");
-    }
+    if (r->kind == STEP_UPDATE)
+        return check_update(v, second);
     if (!v->updates[unit] || !ended(v, second, STEP_COMPUTE, v->updated[unit]))
         return fail(v, "the update may not have ended");
     v->synced[unit] = v->count[STEP_SYNC];
@@ -258,12 +283,13 @@ static int check_row(struct proof *v, int second)
 static int check_end(struct proof *v)
 {
     v->row = v->s->rows - 1;
-    if (!v->normed)
-        return fail(v, "the last one, but there is no norm");
-    for (int u = 0; u < v->p->units; u++)
-        if (v->updates[u] != !!v->p->trains[u] ||
-            v->syncs[u] != (v->p->trains[u] && v->p->has[STEP_SYNC]))
+    if (v->micro != v->p->micros || v->normed != (v->p->evaluate ? 0 : 2))
+        return fail(v, "the last one, but a micro-step is missing, or the norm");
+    for (int u = 0; u < v->p->units; u++) {
+        int trains = v->p->trains[u] && !v->p->evaluate;
+        if (v->updates[u] != trains || v->syncs[u] != (trains && v->p->has[STEP_SYNC]))
             return fail(v, "the last one, but a unit is not updated, or not synced");
+    }
     for (int i = 0; i < v->s->slots; i++)
         if (!v->slot[i].read)
             return fail(v, "the last one, but a slot has not been used");
@@ -274,7 +300,7 @@ static int walk(struct proof *v, int second)
 {
     size_t units = (size_t)v->p->units * sizeof(int);
 
-    v->use = v->micro = v->normed = 0;
+    v->use = v->micro = v->begun = v->normed = 0;
     memset(v->back, 0, units);
     memset(v->sums, 0, units);
     memset(v->reduces, 0, units);

@@ -68,7 +68,28 @@ static void all_shapes_are_proved(void **state)
                                 b.shape.keep = keep;
                                 b.shape.buckets = buckets;
                                 prove(&b.shape);
+                                b.shape.early_update = 1;
+                                prove(&b.shape);
                             }
+}
+
+/* The forward alone, of whatever number of micro-batches and slots. */
+static void evaluations_are_proved(void **state)
+{
+    struct bed b;
+
+    (void)state;
+    for (unsigned has = 0; has < 1 << STEP_COMPUTE; has++)
+        for (int tied = 0; tied < 2; tied++)
+            for (int micros = 1; micros < 5; micros++)
+                for (int prefetch = 0; prefetch < 12; prefetch++) {
+                    shape_of(&b, tied, tied ? VISITS : UNITS, has);
+                    b.shape.micros = micros;
+                    b.shape.prefetch = prefetch;
+                    b.shape.keep = 2;
+                    b.shape.evaluate = 1;
+                    prove(&b.shape);
+                }
 }
 
 /* The step of the drawing in step_gen.c. */
@@ -86,7 +107,7 @@ static void slots_are_those_of_the_drawing(void **state)
     assert_int_equal(s.slots, 3);
     assert_int_equal(s.row[0].lane, STEP_GATHER);
     assert_int_equal(s.row[1].lane, STEP_GATHER);
-    assert_int_equal(s.row[2].kind, STEP_FORWARD);
+    assert_int_equal(s.row[2].kind, STEP_BEGIN);
     for (int i = 0; i < s.rows; i++) {
         int kind = s.row[i].kind;
         gathers += s.row[i].lane == STEP_GATHER;
@@ -129,9 +150,10 @@ static void mutants_are_rejected(void **state)
     struct step s;
 
     (void)state;
-    for (unsigned has = 0; has < 1 << STEP_COMPUTE; has++) {
-        shape_of(&b, has & 1, 0, has);
+    for (unsigned at = 0; at < 2 << STEP_COMPUTE; at++) {
+        shape_of(&b, at & 1, 0, at);
         b.shape.keep = 1;
+        b.shape.early_update = at >> STEP_COMPUTE;
         step_gen(&s, &b.shape);
         for (int i = 0; i < s.rows; i++) {
             struct step_row *r = &s.row[i], was = *r;
@@ -188,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_shapes_are_proved),
+        cmocka_unit_test(evaluations_are_proved),
         cmocka_unit_test(slots_are_those_of_the_drawing),
         cmocka_unit_test(mutants_are_rejected),
         cmocka_unit_test(a_large_step_is_proved),

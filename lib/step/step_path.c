@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Finds what a step's end waited for.  A transfer that waits for another rank is as long as it
+ * was: of other ranks nothing is known.
+ *
+ *     gather   [  g0  ][  g1  ]            the step's end <- F1 <- g1 <- g0 <- b
+ *     compute  b.......F0.wwww.F1
+ *
+ * g0 and g1 were issued behind b, but g1 was held up by g0.  A dot is a gap: F0 begins a little
+ * after g0 has ended, for its thread has to wake up.
+ */
+#include "step/step_path.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+
+struct walk {
+    const struct step *s;
+    const struct step_time *time;
+    struct step_path *path;
+    int *before;    /* [2 * rows] the lane's row before it that ran, -1: none */
+    int *issuer;    /* [2 * rows] the compute lane's */
+    double start_s; /* of the window */
+    double at_s;    /* the path is known from here on */
+};
+
+const char *step_path_name(enum step_path_sum sum)
+{
+    static const char *const names[] = {"compute", "gathers",   "reduces",
+                                        "syncs",   "agreement", "gaps"};
+
+    return names[sum];
+}
+
+int step_after(const struct step *s, int node, int k)
+{
+    int row = node % s->rows, after = s->row[row].after[k];
+
+    return after < 0 ? -1 : after < row ? node - row + after : node - row - s->rows + after;
+}
+
+static enum step_path_sum sum_of(const struct step_row *r)
+{
+    static const enum step_path_sum of[STEP_LANES] = {STEP_PATH_GATHER, STEP_PATH_REDUCE,
+                                                      STEP_PATH_REDUCE, STEP_PATH_SYNC,
+                                                      STEP_PATH_COMPUTE};
+
+    return r->kind == STEP_AGREE ? STEP_PATH_AGREE : of[r->lane];
+}
+
+static const struct step_row *row_of(const struct walk *w, int node)
+{
+    return &w->s->row[node % w->s->rows];
+}
+
+/* The path goes on back to `to_s` through a node, or through nothing. */
+static void part(struct walk *w, int node, double to_s)
+{
+    struct step_path *p = w->path;
+    enum step_path_sum sum = node < 0 ? STEP_PATH_GAP : sum_of(row_of(w, node));
+
+    to_s = fmax(to_s, w->start_s);
+    if (to_s >= w->at_s)
+        return;
+    p->part[p->parts++] = (struct step_part){node, to_s, w->at_s};
+    p->sum_s[sum] += w->at_s - to_s;
+    w->at_s = to_s;
+}
+
+/* What a node may have waited for: -1, or one that ran. */
+enum { HOLDERS = STEP_AFTERS + 1 };
+static int holder_of(const struct walk *w, int node, int k)
+{
+    int at = k < STEP_AFTERS ? step_after(w->s, node, k) : w->before[node];
+
+    return at >= 0 && w->time[at].ran ? at : -1;
+}
+
+static void walk_back(struct walk *w, int node)
+{
+    while (node >= 0 && w->at_s > w->start_s) {
+        const struct step_time *t = &w->time[node];
+        int last = w->issuer[node];
+        double last_s = t->issued_s;
+        part(w, -1, t->end_s);
+        part(w, node, t->start_s);
+        for (int k = 0; k < HOLDERS; k++) {
+            int at = holder_of(w, node, k);
+            if (at >= 0 && w->time[at].end_s > last_s) {
+                last = at;
+                last_s = w->time[at].end_s;
+            }
+        }
+        part(w, -1, last_s); /* until its lane took it up */
+        node = last;
+    }
+    part(w, -1, w->start_s);
+}
+
+static void turn_round(struct step_path *p)
+{
+    for (int i = 0, k = p->parts - 1; i < k; i++, k--) {
+        struct step_part one = p->part[i];
+        p->part[i] = p->part[k];
+        p->part[k] = one;
+    }
+}
+
+/* When the last row of the compute lane ends where nothing comes between rows. */
+static double longest(const struct walk *w, int last)
+{
+    int nodes = 2 * w->s->rows;
+    double *end_s = mem_new((size_t)nodes + 1, sizeof *end_s), longest_s;
+
+    for (int i = 0; i < nodes; i++) {
+        const struct step_time *t = &w->time[i];
+        double ready_s = w->issuer[i] < 0 ? 0 : end_s[w->issuer[i]];
+        for (int k = 0; t->ran && k < HOLDERS; k++)
+            if (holder_of(w, i, k) >= 0)
+                ready_s = fmax(ready_s, end_s[holder_of(w, i, k)]);
+        end_s[i] = ready_s + (t->ran ? fmax(t->end_s - fmax(t->start_s, w->start_s), 0) : 0);
+    }
+    longest_s = last >= 0 ? end_s[last] : 0;
+    mem_free(end_s);
+    return longest_s;
+}
+
+void step_path_init(struct step_path *p, const struct step *s, const struct step_time *time,
+                    double start_s, double end_s)
+{
+    size_t nodes = 2 * (size_t)s->rows;
+    int newest[STEP_LANES];
+    struct walk w = {.s = s, .time = time, .path = p, .start_s = start_s, .at_s = end_s};
+
+    *p = (struct step_path){.parts = 0};
+    /* The walk goes to earlier nodes alone, with a gap or two at each: before it, behind it. */
+    p->part = mem_new(3 * nodes + 1, sizeof *p->part);
+    w.before = mem_new(nodes + 1, sizeof *w.before);
+    w.issuer = mem_new(nodes + 1, sizeof *w.issuer);
+    for (int lane = 0; lane < STEP_LANES; lane++)
+        newest[lane] = -1;
+    for (size_t i = 0; i < nodes; i++) {
+        int lane = row_of(&w, (int)i)->lane;
+        w.before[i] = newest[lane];
+        w.issuer[i] = newest[STEP_COMPUTE];
+        if (time[i].ran)
+            newest[lane] = (int)i;
+    }
+    walk_back(&w, newest[STEP_COMPUTE]);
+    turn_round(p);
+    p->longest_s = longest(&w, newest[STEP_COMPUTE]);
+    mem_free(w.before);
+    mem_free(w.issuer);
+}
+
+void step_path_release(struct step_path *p)
+{
+    mem_free(p->part);
+    *p = (struct step_path){.parts = 0};
+}
