@@ -471,7 +471,7 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
                       : second_gradient(a, batch, arg, &second, err);
     if (rc || engine_hash(e, &hash, err)) /* copies of the first agree; syncs have ended */
         return -1;
-    if (stream_wait_all(a->second->syncs, err))
+    if (stream_wait_all(a->second->stream[STEP_SYNC], err))
         return -1;
     rc = compare_reports(a, optim, first, &second, err);
     a->steps++;

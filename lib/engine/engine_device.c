@@ -19,7 +19,7 @@
 /* What the network reads: on a GPU what is there, if its kernels take that. */
 static enum dtype hand_type(const struct engine *e)
 {
-    enum dtype there = e->there[ENGINE_GATHER] ? e->plan->wire_type : e->plan->param_type;
+    enum dtype there = e->there[STEP_GATHER] ? e->plan->wire_type : e->plan->param_type;
 
     return kern_kind_weight(device_kind(e->device.at), e->plan->compute_type, there);
 }
@@ -88,7 +88,7 @@ int engine_device_events(struct engine *e, struct err *err)
 {
     struct engine_device *d = &e->device;
 
-    if (open_all(d->at, d->moved, ENGINE_KINDS, err) || open_all(d->at, &d->settled, 1, err))
+    if (open_all(d->at, d->moved, STEP_COMPUTE, err) || open_all(d->at, &d->settled, 1, err))
         return -1;
     for (int i = 0; i < e->slots; i++)
         if (open_all(d->at, &e->slot[i].used, 1, err))
@@ -115,7 +115,7 @@ void engine_device_events_close(struct engine *e)
         device_event_close(e->unit[i].added);
         device_event_close(e->unit[i].updated);
     }
-    for (int i = 0; i < ENGINE_KINDS; i++)
+    for (int i = 0; i < STEP_COMPUTE; i++)
         device_event_close(d->moved[i]);
     device_event_close(d->settled);
 }

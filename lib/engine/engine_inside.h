@@ -20,16 +20,18 @@ struct engine {
     struct layout layout; /* needed before the collectives are there */
     struct coll coll;
     struct net net;
-    int there[ENGINE_KINDS];      /* whether a kind moves anything on this shape */
-    int coded[ENGINE_KINDS];      /* whether what it moves across groups is coded */
-    int sizes, slots, ring, keep; /* slots = ring + keep */
-    int kept; /* of the uses at hand: keep, or none where there is no backward */
-    int buckets;
+    int there[STEP_COMPUTE]; /* whether a kind moves anything on this shape */
+    int coded[STEP_COMPUTE]; /* whether what it moves across groups is coded */
+    struct step_shape shape;
+    int *unit_of; /* of the shape */
+    char *trains;
+    struct engine_list list[ENGINE_LISTS];
+    struct engine_list *running; /* that ran last, or NULL */
+    int sizes, slots, buckets;
     struct engine_unit *unit;
     struct engine_size *size;
     struct engine_slot *slot;
     struct engine_bucket *bucket;
-    int next_bucket;
     void *full;           /* hand_type: what the network reads where they come in another */
     float *gradient;      /* of the unit in the backward; zero between two of them */
     float *tied_gradient; /* of the unit that is visited twice, until its second visit */
@@ -39,21 +41,15 @@ struct engine {
     float *piece;                                      /* f32, of the host: the caller's */
     struct engine_word *words;                         /* [ranks] */
     struct coll_traffic *traffic;                      /* [ranks] scratch */
-    struct coll_traffic *sync_traffic; /* [ranks] of one parameter sync of all units */
-    struct range *ranges;              /* [layout_ranges_max] of a G shard */
-    int32_t *tokens, *targets;         /* of the host */
-    /* One for each kind of conversion, so that one that goes inside the group does not wait for
-       one that goes across: a gather for its unit's sync alone, a boundary for its micro-step.
-     */
-    struct stream *gathers, *reduces, *boundaries, *syncs;
+    struct coll_traffic *sync_traffic;         /* [ranks] of one parameter sync of all units */
+    struct range *ranges;                      /* [layout_ranges_max] of a G shard */
+    int32_t *tokens, *targets;                 /* of the host */
+    struct stream *stream[STEP_COMPUTE];       /* of each lane */
     struct arena shared, own, residuals, host; /* host: beside a GPU */
     int64_t state_bytes, slow_bytes, fast_bytes;
     /* Of the step that runs. */
     double exposed_s, idle_s;
     struct engine_word word;
-    int64_t pushed, taken;    /* gathers: pushed so far, used for the first time */
-    int64_t use, all_gathers; /* of parameters: the one at hand; gathers for all of them */
-    int micro_uses;           /* of a micro-step: each visit, and those of its backward */
     struct engine_record record;
 };
 
@@ -90,8 +86,35 @@ void *engine_frozen(const struct engine *e, const struct engine_unit *u);
 /* Whether the backward writes a buffer of its own rather than the accumulator. */
 int engine_apart(const struct engine *e);
 
-/* engine_move.c */
-int64_t engine_move_push(struct engine *e, enum engine_kind kind, struct engine_move *m);
+/* engine_run.c: the rows of a step. */
+/* Those of so many micro-steps. */
+struct engine_list *engine_list(struct engine *e, enum engine_lists which, int micros);
+void engine_lists_release(struct engine *e);
+int engine_run(struct engine *e, struct engine_list *l, struct engine_run *run,
+               struct err *err);
+/* Waits on a stream and counts the time as exposed. */
+int engine_wait(struct engine *e, struct stream *s, int64_t ticket, struct err *err);
+int engine_drain(struct engine *e, struct err *err); /* waits for all that travels */
+
+/* Rows of the compute lane: engine_step.c, engine_update.c. */
+typedef int engine_kernel(struct engine *e, struct engine_run *run, const struct step_row *r,
+                          struct err *err);
+engine_kernel engine_begin, engine_forward, engine_backward, engine_accumulate;
+engine_kernel engine_norm, engine_agree, engine_update;
+/* Loss and operations of the micro-step asked for last; waits for its forward. */
+void engine_end_micro(struct engine *e, struct engine_run *run);
+
+/* engine_move.c: rows of the other lanes. */
+/* What the transfer waits for beside what was computed before, and where its times go; either
+   may be NULL. */
+struct engine_issue {
+    struct stream *behind;
+    int64_t ticket;
+    struct step_time *time;
+};
+/* Its ticket.  unit, slot or bucket as in struct step_row. */
+int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
+                    const struct engine_issue *issue);
 
 /* A packed shard on the device. */
 struct engine_shard {
@@ -104,36 +127,19 @@ struct engine_shard {
 int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct engine_shard from,
                 struct range at, struct err *err);
 
-/* engine_uses.c: parameters, there when the network wants them. */
-/* Those of so many micro-steps, forward and back or forward alone. */
-void engine_uses_begin(struct engine *e, int micros, int back);
-/* The whole unit in hand_type, for the use at hand; NULL: err. */
-const void *engine_uses_take(struct engine *e, struct err *err);
-void engine_uses_give(struct engine *e);
-
-/* engine_update.c: the norm, the decision, AdamW, parameter sync. */
-int engine_update(struct engine *e, const struct engine_optim *optim,
-                  struct engine_report *report, struct err *err);
+/* engine_update.c */
 /* What the gradient is multiplied by so that its norm is optim->clip at most. */
 double engine_clip(const struct engine_optim *optim, double grad_norm);
-/* New parameters of the unit from its master, on their way or in place. */
-void engine_sync(struct engine *e, int unit);
+/* New parameters of the unit from its master, where they lie here. */
+void engine_slice(struct engine *e, int unit);
 /* -1 where the device has failed: it keeps that. */
 int engine_device_state(const struct engine *e, struct err *err);
-/* Waits on a stream and counts the time as exposed; event: what is waited for, or -1. */
-int engine_wait(struct engine *e, struct stream *s, int64_t ticket, int event, struct err *err);
 
-/* engine_trace.c; all do nothing while no trace is kept. */
+/* engine_trace.c; while no trace is kept they do nothing, and rows have no times. */
 void engine_trace_begin(struct engine *e); /* of a step */
 void engine_trace_end(struct engine *e);
-/* A computation that ends now; it began where the event before it ended. */
-void engine_trace_compute(struct engine *e, enum engine_event_kind kind, int unit, int micro);
-/* The compute thread's last event went on until now. */
-void engine_trace_more(struct engine *e);
-/* A wait for event `cause` begins; it has no length but by engine_trace_more. */
-void engine_trace_wait(struct engine *e, int cause);
-/* A conversion about to be pushed: its event, or -1; sets m->event. */
-int engine_trace_move(struct engine *e, struct engine_move *m, enum engine_event_kind kind,
-                      int lane, int unit, int micro);
+struct step_time *engine_trace_row(const struct engine *e, int row);
+/* Of the compute lane: it has ended. */
+void engine_trace_ended(struct engine *e, struct step_time *t);
 
 #endif

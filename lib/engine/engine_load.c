@@ -178,7 +178,10 @@ static int load_unit(struct loader *l, int states)
             return -1;
     }
     l->state = 0;
-    engine_sync(e, l->unit);
+    if (u->trained && e->there[STEP_SYNC])
+        engine_move(e, STEP_SYNC, l->unit, -1, &(struct engine_issue){.time = NULL});
+    else if (u->trained)
+        engine_slice(e, l->unit);
     return load_ranges(l, &l->params, u->frozen_range, u->frozen_ranges, frozen);
 }
 
@@ -232,7 +235,7 @@ int engine_load(struct engine *e, const struct engine_source *source, int moment
             rc = world_agree(e->world, l.rc, &l.err);
     }
     engine_settle(e);
-    if (l.err.code != ERR_PEER && stream_wait_all(e->syncs, &late) && rc == 0) {
+    if (l.err.code != ERR_PEER && stream_wait_all(e->stream[STEP_SYNC], &late) && rc == 0) {
         rc = -1;
         l.err = late;
     }

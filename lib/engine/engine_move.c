@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a conversion goes through a stream, and how a piece of a shard changes type. */
+/* Knows how a transfer goes through a stream, and how a piece of a shard changes type. */
 #include "engine/engine_inside.h"
 
 #include <assert.h>
 
 #include "base/tick.h"
 
-static struct stream *stream_of(const struct engine *e, enum engine_kind kind)
-{
-    struct stream *const of[] = {[ENGINE_GATHER] = e->gathers,
-                                 [ENGINE_MICRO] = e->reduces,
-                                 [ENGINE_BOUNDARY] = e->boundaries,
-                                 [ENGINE_SYNC] = e->syncs};
-
-    return of[kind];
-}
-
 /* An operation has asked for all that it does. */
 static void asked(struct engine_move *m)
 {
     device_record(m->engine->device.move, m->moved);
-    m->asked = 1;
+    m->asks = 1;
 }
 
 /* Whether that has ended; of a device that has failed everything has (device.h). */
@@ -30,7 +20,7 @@ static int has_ended(struct engine_move *m)
 
     if (!device_done(m->moved, &kept))
         return 0;
-    m->asked = 0;
+    m->asks = 0;
     return 1;
 }
 
@@ -41,10 +31,7 @@ static int is_ready(const struct engine_move *m)
 
     if (m->behind && !stream_done(m->behind, m->behind_ticket))
         return 0;
-    for (int i = 0; i < ENGINE_AFTER; i++)
-        if (m->after[i] && !device_done(m->after[i], &kept))
-            return 0;
-    return 1;
+    return device_done(m->asked, &kept);
 }
 
 /* The first operation. */
@@ -54,11 +41,11 @@ static enum stream_state pack(void *arg, struct err *err)
     struct kern *k = &m->engine->device.mover;
 
     (void)err;
-    if (!m->asked) {
+    if (!m->asks) {
         if (!is_ready(m))
             return STREAM_IDLE;
-        if (m->event)
-            m->event->start_s = tick_now_s();
+        if (m->start_s)
+            *m->start_s = tick_now_s();
         if (!m->src_elems)
             return STREAM_DONE;
         k->op->convert(k, (void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
@@ -75,7 +62,7 @@ static enum stream_state store(void *arg, struct err *err)
     struct kern *k = &m->engine->device.mover;
 
     (void)err;
-    if (!m->asked && m->dst_elems) {
+    if (!m->asks && m->dst_elems) {
         if (m->add)
             k->op->accumulate(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
         else
@@ -84,27 +71,166 @@ static enum stream_state store(void *arg, struct err *err)
     }
     if (m->dst_elems && !has_ended(m))
         return STREAM_IDLE;
-    if (m->event)
-        m->event->end_s = tick_now_s();
+    if (m->end_s)
+        *m->end_s = tick_now_s();
     return STREAM_DONE;
 }
 
-int64_t engine_move_push(struct engine *e, enum engine_kind kind, struct engine_move *m)
+static int64_t push(struct engine *e, enum step_lane lane, struct engine_move *m,
+                    const struct engine_issue *issue)
 {
-    struct stream *s = stream_of(e, kind);
-    int waits = e->device.gpu && (m->after[0] || m->after[1]);
+    struct stream *s = e->stream[lane];
+    const struct coll_traffic *sent = &m->call.handle->mine;
 
     m->engine = e;
-    m->moved = e->device.moved[kind];
-    coll_traffic_add(&e->word.sent, &m->call.handle->mine, 1);
-    if (m->behind && stream_done(m->behind, m->behind_ticket))
-        m->behind = NULL;
-    if (m->src_elems || m->event || m->behind || waits)
+    m->moved = e->device.moved[lane];
+    m->behind = issue->behind;
+    m->behind_ticket = issue->ticket;
+    coll_traffic_add(&e->word.sent, sent, 1);
+    if (issue->time) {
+        issue->time->slow_bytes += sent->slow_out;
+        issue->time->fast_bytes += sent->fast_out;
+    }
+    if (m->src_elems || m->start_s || m->behind || e->device.gpu)
         stream_push(s, (struct stream_op){.poll = pack, .arg = m});
     int64_t ticket = coll_push(s, &m->call);
-    if (m->dst_elems || m->event)
+    if (m->dst_elems || m->end_s)
         ticket = stream_push(s, (struct stream_op){.poll = store, .arg = m});
     return ticket;
+}
+
+/* One of the two vectors of a unit, to where it lies in the whole of it; NULL: there is none.
+ */
+static struct engine_move *gather_part(struct engine *e, int unit, int slot, int part)
+{
+    struct engine_unit *u = &e->unit[unit];
+    const struct plan *p = e->plan;
+    int coded = e->coded[STEP_GATHER], apart = coded || p->param_type != p->wire_type;
+    struct engine_size *size = part ? u->frozen_size : u->size;
+    char *from = part ? engine_frozen(e, u) : u->params, *to = e->slot[slot].recv;
+
+    if (!size)
+        return NULL;
+    e->slot[slot].move[part] = (struct engine_move){
+        .call = {.handle = &size->handle[STEP_GATHER],
+                 .in = apart ? e->gather_send : from,
+                 .out = to + (part ? u->trained * dtype_bytes(p->wire_type) : 0),
+                 .round = coded},
+        .wire = p->wire_type,
+        .src = from,
+        .src_type = p->param_type,
+        .src_elems = !apart ? 0
+                     : part ? u->frozen_elems
+                            : u->params_elems,
+        .asked = e->slot[slot].used,
+    };
+    return &e->slot[slot].move[part];
+}
+
+/* What is frozen needs no sync: it goes first. */
+static int64_t gather(struct engine *e, int unit, int slot, const struct engine_issue *issue)
+{
+    struct engine_move *last = gather_part(e, unit, slot, 0),
+                       *first = gather_part(e, unit, slot, 1);
+    const struct engine_issue at_once = {.time = issue->time};
+    int64_t ticket = 0;
+
+    if (issue->time) {
+        (first ? first : last)->start_s = &issue->time->start_s;
+        (last ? last : first)->end_s = &issue->time->end_s;
+    }
+    if (first)
+        ticket = push(e, STEP_GATHER, first, &at_once);
+    return last ? push(e, STEP_GATHER, last, issue) : ticket;
+}
+
+static struct engine_move *reduce_of(struct engine *e, int unit, int bucket)
+{
+    struct engine_unit *u = &e->unit[unit];
+    struct engine_bucket *b = &e->bucket[bucket];
+
+    b->move = (struct engine_move){
+        .call = {.handle = &u->size->handle[STEP_REDUCE],
+                 .in = b->send,
+                 .out = e->reduce_recv,
+                 .residual = u->residual[STEP_REDUCE]},
+        .wire = e->reduce_type,
+        .dst = u->grads,
+        .dst_type = e->grad_type,
+        .dst_elems = u->grads_elems,
+        .add = 1,
+        .asked = b->packed,
+    };
+    return &b->move;
+}
+
+/* The accumulated gradient goes from its layout to the optimizer's, in place. */
+static struct engine_move *convert_of(struct engine *e, int unit)
+{
+    struct engine_unit *u = &e->unit[unit];
+
+    u->boundary = (struct engine_move){
+        .call = {.handle = &u->size->handle[STEP_CONVERT],
+                 .in = e->boundary_send,
+                 .out = e->boundary_recv,
+                 .residual = u->residual[STEP_CONVERT],
+                 .round = e->coded[STEP_CONVERT]},
+        .wire = e->reduce_type,
+        .src = u->grads,
+        .src_type = e->grad_type,
+        .src_elems = u->grads_elems,
+        .dst = u->grads,
+        .dst_type = e->grad_type,
+        .dst_elems = u->optim_elems,
+        .asked = u->added,
+    };
+    return &u->boundary;
+}
+
+/* New parameters from the master. */
+static struct engine_move *sync_of(struct engine *e, int unit)
+{
+    struct engine_unit *u = &e->unit[unit];
+    const struct plan *p = e->plan;
+    int convert = p->param_type != p->wire_type;
+
+    u->sync = (struct engine_move){
+        .call = {.handle = &u->size->handle[STEP_SYNC],
+                 .in = e->sync_send,
+                 .out = convert ? e->sync_recv : u->params,
+                 .round = e->coded[STEP_SYNC]},
+        .wire = p->wire_type,
+        .src = u->master,
+        .src_type = DTYPE_F32,
+        .src_elems = u->optim_elems,
+        .dst = u->params,
+        .dst_type = p->param_type,
+        .dst_elems = convert ? u->params_elems : 0,
+        .asked = u->updated,
+    };
+    return &u->sync;
+}
+
+int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
+                    const struct engine_issue *issue)
+{
+    struct device_event *asked = lane == STEP_GATHER    ? e->slot[buffer].used
+                                 : lane == STEP_REDUCE  ? e->bucket[buffer].packed
+                                 : lane == STEP_CONVERT ? e->unit[unit].added
+                                                        : e->unit[unit].updated;
+    struct step_time *t = issue->time;
+
+    device_record(e->device.compute, asked);
+    if (t)
+        *t = (struct step_time){.ran = 1, .issued_s = tick_now_s()};
+    if (lane == STEP_GATHER)
+        return gather(e, unit, buffer, issue);
+    struct engine_move *m = lane == STEP_REDUCE    ? reduce_of(e, unit, buffer)
+                            : lane == STEP_CONVERT ? convert_of(e, unit)
+                                                   : sync_of(e, unit);
+    m->start_s = t ? &t->start_s : NULL;
+    m->end_s = t ? &t->end_s : NULL;
+    return push(e, lane, m, issue);
 }
 
 int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct engine_shard from,

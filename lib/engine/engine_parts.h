@@ -10,51 +10,39 @@
 #include "kern/kern.h"
 #include "engine/engine_proof.h"
 #include "engine/engine_trace.h"
+#include "step/step_path.h"
 
 /*
- * A conversion on its way: wait for what another stream brings and for what the compute queue
- * does to what is read or overwritten, pack (types differ, or src is not in shared memory),
- * collective, store.  Up to three operations of one stream; the struct stays until the last is
- * done.
+ * A transfer on its way: wait for what another stream brings and for what the compute queue
+ * was asked for before, pack (types differ, or src is not in shared memory), collective, store.
+ * Up to three operations of one stream; the struct stays until the last is done.
  *
- *     behind, after --> src --pack--> send ==collective==> recv --store--> dst
+ *     behind, asked --> src --pack--> send ==collective==> recv --store--> dst
  *
  * send may be src, recv may be dst.
  */
-enum { ENGINE_AFTER = 2 };
-
 struct engine_move {
-    struct engine *engine;                          /* borrowed */
-    const struct device_event *after[ENGINE_AFTER]; /* borrowed; NULL: nothing */
-    struct device_event *moved; /* borrowed: of its stream, recorded behind what is asked */
-    int asked;                  /* the operation at hand is */
+    struct engine *engine;      /* borrowed */
+    struct device_event *asked; /* borrowed: recorded on the compute queue when it is pushed */
+    struct device_event *moved; /* borrowed: of its stream, recorded behind what it asks for */
+    int asks;                   /* the operation at hand has asked */
     struct stream *behind;      /* NULL: nothing is waited for */
     int64_t behind_ticket;
-    int behind_event; /* its event, or -1 */
     struct coll_call call;
     const void *src;
     enum dtype src_type;
     int64_t src_elems; /* 0: send is filled already */
     void *dst;
     enum dtype dst_type, wire;
-    int64_t dst_elems;          /* 0: recv is dst */
-    int add;                    /* dst += recv */
-    struct engine_event *event; /* to be stamped, or NULL */
-};
-
-/* The conversions of a strategy; the same ones for every unit. */
-enum engine_kind {
-    ENGINE_GATHER,   /* parameters, for a use: p to N */
-    ENGINE_MICRO,    /* a micro-step's gradient: whole on each rank, to g */
-    ENGINE_BOUNDARY, /* the accumulated gradient: g to o */
-    ENGINE_SYNC,     /* updated parameters: o to p */
-    ENGINE_KINDS
+    int64_t dst_elems;       /* 0: recv is dst */
+    int add;                 /* dst += recv */
+    double *start_s, *end_s; /* to be stamped, or NULL */
 };
 
 struct engine_size { /* prepared once for all vectors of a size */
     int64_t elems;
     int frozen; /* gathered, and nothing else */
-    struct coll_handle handle[ENGINE_KINDS];
+    struct coll_handle handle[STEP_COMPUTE];
 };
 
 /*
@@ -76,30 +64,22 @@ struct engine_unit {
     struct range *params_range, *grads_range, *optim_range, *frozen_range;
     int params_ranges, grads_ranges, optim_ranges, frozen_ranges;
     struct engine_move boundary, sync;
-    /* On the compute queue: its gradient is added up, its states are updated. */
+    /* Owned; on the compute queue: its gradient is added up, its states are updated. */
     struct device_event *added, *updated;
-    float *residual[ENGINE_KINDS];   /* of coded gradients: what was lost so far */
-    struct stream *last;             /* that of its last reduction: reduces or boundaries */
-    int64_t synced, reduced;         /* tickets of its last parameter sync, last reduction */
-    int synced_event, reduced_event; /* and their events, -1: none */
+    float *residual[STEP_COMPUTE]; /* of coded gradients: what was lost so far */
 };
 
 enum { ENGINE_PARTS = 2 }; /* the trained and the frozen vector of a unit */
 
 struct engine_slot { /* of gathered parameters */
     struct engine_move move[ENGINE_PARTS];
-    void *recv; /* wire_type, shared */
-    int64_t ticket;
-    int busy;  /* from the push of a gather to the last use of what it brought */
-    int event; /* of the gather that ends last, -1: none */
-    struct device_event *used; /* owned: that use has ended */
+    void *recv;                /* wire_type, shared */
+    struct device_event *used; /* owned: what read it before has ended */
 };
 
 struct engine_bucket { /* a unit's gradient on its way out */
     struct engine_move move;
-    void *send; /* reduce_type, shared */
-    int64_t ticket;
-    int event;
+    void *send;                  /* reduce_type, shared */
     struct device_event *packed; /* owned */
 };
 
@@ -115,7 +95,7 @@ struct engine_device {
     struct device_queue *compute, *move, *host;
     struct kern kern, mover;
     struct kern near;                         /* the processor's, with a GPU too */
-    struct device_event *moved[ENGINE_KINDS]; /* of each stream */
+    struct device_event *moved[STEP_COMPUTE]; /* of each stream */
     struct device_event *settled;
     void *memory[2]; /* of a GPU: own, shared */
     void *host_memory;
@@ -134,13 +114,39 @@ struct engine_word {
     struct coll_traffic sent;             /* in this step */
 };
 
-struct engine_record {          /* of a trace */
-    struct engine_event *event; /* [room], owned; NULL: nothing was asked for */
-    int room, count, on;
-    int first;             /* how many there were when the step began */
-    int last;              /* the compute lane's newest event, -1: none */
-    double start_s, end_s; /* of the last step */
-    double mark_s;         /* the compute thread's events reach to here */
+/* The rows of a kind of run, generated when it is first asked for. */
+struct engine_list {
+    struct step step;
+    int micros;
+    int64_t *ticket; /* [rows], owned: of a transfer's stream, as it was issued last */
+};
+enum engine_lists {
+    ENGINE_STEPS,
+    ENGINE_EARLY, /* steps whose updates wait for no norm */
+    ENGINE_EVALUATIONS,
+    ENGINE_LISTS
+};
+
+/* One call's. */
+struct engine_run {
+    engine_batch batch;
+    void *arg;
+    const struct engine_optim *optim;
+    struct engine_report *report;
+    float scale;    /* of losses, in front of the backward */
+    double update;  /* of the gradient, in front of the update */
+    int first;      /* micro-batch of the list's first micro-step */
+    int ends;       /* with the agreement: nothing is updated */
+    double loss;    /* sum so far */
+    struct err why; /* this rank's device has failed */
+};
+
+struct engine_record {      /* of a trace */
+    struct step_time *time; /* [2 * rows], owned; NULL: nothing was asked for */
+    int on, steps;          /* steps: since it is on */
+    struct step_time *last; /* of the compute lane's newest row, or NULL */
+    double start_s, end_s;  /* of the last step */
+    double mark_s;          /* the compute lane's rows reach to here */
 };
 
 #endif

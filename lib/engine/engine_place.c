@@ -18,21 +18,21 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static struct layout_moves moves_of(const struct engine *e, enum engine_kind kind,
+static struct layout_moves moves_of(const struct engine *e, enum step_lane kind,
                                     enum letter *from, enum letter *to)
 {
     struct plan_strategy s = e->plan->strategy;
 
     switch (kind) {
-    case ENGINE_GATHER:
+    case STEP_GATHER:
         *from = s.params;
         *to = LETTER_N;
         return layout_moves_copy(*from, *to);
-    case ENGINE_MICRO:
+    case STEP_REDUCE:
         *from = LETTER_N;
         *to = s.grads;
         return layout_moves_micro(*to);
-    case ENGINE_BOUNDARY:
+    case STEP_CONVERT:
         *from = s.grads;
         *to = s.optimizer;
         return layout_moves_sum(*from, *to);
@@ -50,7 +50,7 @@ void *engine_frozen(const struct engine *e, const struct engine_unit *u)
 
 int engine_apart(const struct engine *e)
 {
-    return e->there[ENGINE_MICRO] || e->grad_type != DTYPE_F32 || e->apart;
+    return e->there[STEP_REDUCE] || e->grad_type != DTYPE_F32 || e->apart;
 }
 
 static void measure_unit(struct engine *e, struct engine_unit *u, const struct model_unit *mu)
@@ -79,7 +79,6 @@ static void measure_unit(struct engine *e, struct engine_unit *u, const struct m
         u->frozen_range[i].lo += elems;
         u->frozen_range[i].hi += elems;
     }
-    u->synced_event = u->reduced_event = -1;
 }
 
 /* What is kept from step to step. */
@@ -122,28 +121,28 @@ static void place_buffers(struct engine *e)
     struct engine_unit l = largest(e);
     int w = dtype_bytes(plan->wire_type), r = dtype_bytes(e->reduce_type);
     int convert = plan->param_type != plan->wire_type; /* parameters change type to travel */
-    int gathered = e->there[ENGINE_GATHER];
+    int gathered = e->there[STEP_GATHER];
 
-    if (gathered && (convert || e->coded[ENGINE_GATHER]))
+    if (gathered && (convert || e->coded[STEP_GATHER]))
         e->gather_send = arena_take(&e->shared, most(l.params_elems, l.frozen_elems) * w);
     for (int i = 0; gathered && i < e->slots; i++)
         e->slot[i].recv = arena_take(&e->shared, l.elems * w);
     if ((gathered ? plan->wire_type : plan->param_type) != e->hand_type)
         e->full = arena_take(&e->own, l.elems * dtype_bytes(e->hand_type));
-    for (int i = 0; e->there[ENGINE_MICRO] && i < e->buckets; i++)
+    for (int i = 0; e->there[STEP_REDUCE] && i < e->buckets; i++)
         e->bucket[i].send = arena_take(&e->shared, l.trained * r);
     if (engine_apart(e)) {
         e->gradient = arena_take(&e->own, l.trained * 4);
         if (e->model->tied)
             e->tied_gradient = arena_take(&e->own, e->unit[0].trained * 4);
     }
-    if (e->there[ENGINE_MICRO])
+    if (e->there[STEP_REDUCE])
         e->reduce_recv = arena_take(&e->shared, l.grads_elems * r);
-    if (e->there[ENGINE_BOUNDARY]) {
+    if (e->there[STEP_CONVERT]) {
         e->boundary_send = arena_take(&e->shared, l.grads_elems * r);
         e->boundary_recv = arena_take(&e->shared, l.optim_elems * r);
     }
-    if (e->there[ENGINE_SYNC]) {
+    if (e->there[STEP_SYNC]) {
         e->sync_send = arena_take(&e->shared, l.optim_elems * w);
         if (convert)
             e->sync_recv = arena_take(&e->shared, l.params_elems * w);
@@ -175,17 +174,17 @@ static int prepare_size(struct engine *e, struct engine_size *size, struct err *
 {
     int64_t elems = size->elems;
 
-    for (int kind = 0; kind < ENGINE_KINDS; kind++) {
-        int sums = kind == ENGINE_MICRO || kind == ENGINE_BOUNDARY;
+    for (int kind = 0; kind < STEP_COMPUTE; kind++) {
+        int sums = kind == STEP_REDUCE || kind == STEP_CONVERT;
         struct coll_spec spec = {.elems = elems,
                                  .type = sums ? e->reduce_type : e->plan->wire_type,
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
                                  .chunk_bytes = e->plan->chunk_bytes,
                                  .coded = e->coded[kind],
                                  .stage = kind};
-        if (!e->there[kind] || (size->frozen && kind != ENGINE_GATHER))
+        if (!e->there[kind] || (size->frozen && kind != STEP_GATHER))
             continue;
-        spec.moves = moves_of(e, (enum engine_kind)kind, &spec.from, &spec.to);
+        spec.moves = moves_of(e, (enum step_lane)kind, &spec.from, &spec.to);
         layout_moves_trim(&e->layout, &spec.moves);
         if (coll_prepare(&e->coll, &spec, &size->handle[kind], err))
             return -1;
@@ -193,31 +192,22 @@ static int prepare_size(struct engine *e, struct engine_size *size, struct err *
     return 0;
 }
 
-/*
- * Of a global step: ports are added up over its collectives before the busiest is looked for. A
- * unit is gathered by each use but those of the backward for which it was kept.
- */
+/* Of a global step: ports are added up over its transfers before the busiest is looked for. */
 static int count_traffic(struct engine *e, struct err *err)
 {
-    int64_t accum = e->plan->accum;
+    const struct step *s = &engine_list(e, ENGINE_STEPS, e->plan->accum)->step;
     struct coll_traffic sum = {0}, sync = {0};
 
-    for (int v = 0; v < e->model->visits; v++) {
-        int unit = model_unit_of_visit(e->model, v), kept = v >= e->model->visits - e->keep;
-        int back = v >= e->model->first_trained;
-        const struct engine_size *size[] = {e->unit[unit].size, e->unit[unit].frozen_size};
+    for (int i = 0; i < s->rows; i++) {
+        const struct step_row *r = &s->row[i];
+        if (r->lane == STEP_COMPUTE)
+            continue;
+        const struct engine_unit *u = &e->unit[r->unit];
+        const struct engine_size *size[] = {u->size, u->frozen_size};
         for (int part = 0; part < ENGINE_PARTS; part++)
             if (size[part])
-                coll_traffic_add(&sum, &size[part]->handle[ENGINE_GATHER].mine,
-                                 (1 + back - kept) * accum);
-    }
-    for (int i = 0; i < e->model->units; i++) {
-        if (!e->unit[i].size)
-            continue;
-        const struct coll_handle *h = e->unit[i].size->handle;
-        coll_traffic_add(&sum, &h[ENGINE_MICRO].mine, accum);
-        coll_traffic_add(&sum, &h[ENGINE_BOUNDARY].mine, 1);
-        coll_traffic_add(&sync, &h[ENGINE_SYNC].mine, 1);
+                coll_traffic_add(r->lane == STEP_SYNC ? &sync : &sum,
+                                 &size[part]->handle[r->lane].mine, 1);
     }
     coll_traffic_add(&sum, &sync, 1);
     if (world_allgather(e->world, &sync, sizeof sync, e->sync_traffic, err))
@@ -229,7 +219,7 @@ static int count_traffic(struct engine *e, struct err *err)
 static void place_residuals(struct engine *e)
 {
     for (int i = 0; i < e->model->units; i++)
-        for (int kind = ENGINE_MICRO; kind <= ENGINE_BOUNDARY; kind++) {
+        for (int kind = STEP_REDUCE; kind <= STEP_CONVERT; kind++) {
             struct engine_unit *u = &e->unit[i];
             int64_t elems = u->size ? u->size->handle[kind].residual_elems : 0;
             if (elems)
@@ -309,19 +299,32 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
     return 0;
 }
 
-/* How many units lie gathered at once: in turn, and kept from forward to backward. */
-static void size_slots(struct engine *e)
+/* What a step's rows are made of, and how many units lie gathered at once. */
+static void set_shape(struct engine *e)
 {
-    int visits = e->model->visits, gathered = e->there[ENGINE_GATHER];
-    int back = visits - e->model->first_trained;
-    int64_t ring = (int64_t)e->plan->prefetch + 1;
-    int64_t uses = (int64_t)e->plan->accum * (visits + back);
+    const struct plan *p = e->plan;
+    const struct model *m = e->model;
 
-    e->keep = !gathered ? 0 : e->plan->keep < back ? e->plan->keep : back;
-    e->ring = !gathered ? 0 : (int)(ring < uses ? ring : uses);
-    e->slots = e->ring + e->keep;
-    e->slot = mem_new((size_t)(e->slots ? e->slots : 1), sizeof *e->slot);
-    e->buckets = e->plan->buckets > 0 ? e->plan->buckets : 1;
+    e->unit_of = mem_new((size_t)m->visits, sizeof *e->unit_of);
+    e->trains = mem_new((size_t)m->units, 1);
+    for (int v = 0; v < m->visits; v++)
+        e->unit_of[v] = model_unit_of_visit(m, v);
+    for (int i = 0; i < m->units; i++)
+        e->trains[i] = m->unit[i].trained > 0;
+    e->shape = (struct step_shape){.units = m->units,
+                                   .visits = m->visits,
+                                   .unit_of = e->unit_of,
+                                   .trains = e->trains,
+                                   .first_trained = m->first_trained,
+                                   .prefetch = p->prefetch,
+                                   .keep = p->keep,
+                                   .buckets = p->buckets > 0 ? p->buckets : 1};
+    memcpy(e->shape.has, e->there, sizeof e->shape.has);
+    const struct step *s = &engine_list(e, ENGINE_STEPS, p->accum)->step;
+    e->slots = s->slots;
+    e->buckets = e->shape.buckets;
+    e->slot = mem_new((size_t)e->slots + 1, sizeof *e->slot);
+    e->bucket = mem_new((size_t)e->buckets, sizeof *e->bucket);
 }
 
 /* Now what kernels of the step's shapes would want in it: engine_fit then knows of it. */
@@ -344,6 +347,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                                   .compute = e->plan->compute_type,
                                   .graphs = o->graphs,
                                   .kern = &e->device.kern};
+    const struct plan *p = e->plan;
     enum letter from, to;
 
     if (engine_check(e->plan, e->world->ranks, err))
@@ -353,23 +357,20 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                        "the plan sends int8 blocks between groups, which round: expected "
                        "'same' for exact sums");
     layout_init(&e->layout, &e->plan->groups);
-    for (int kind = 0; kind < ENGINE_KINDS; kind++) {
-        struct layout_moves m = moves_of(e, (enum engine_kind)kind, &from, &to);
-        int sums = kind == ENGINE_MICRO || kind == ENGINE_BOUNDARY;
+    for (int kind = 0; kind < STEP_COMPUTE; kind++) {
+        struct layout_moves m = moves_of(e, (enum step_lane)kind, &from, &to);
+        int sums = kind == STEP_REDUCE || kind == STEP_CONVERT;
         e->there[kind] = layout_moves_trim(&e->layout, &m);
         e->coded[kind] = (sums ? e->plan->slow_grads : e->plan->slow_params) &&
                          (m.reduce_across || m.gather_across);
     }
-    size_slots(e);
-    /* One that is kept for the backward in a step comes in its turn where there is none. */
-    options.places = e->ring + (e->keep > 0);
+    set_shape(e);
+    /* Of a slot that goes round, in a step or an evaluation, or of one of its own. */
+    options.places = (p->prefetch < e->slots ? p->prefetch + 1 : e->slots) + (p->keep > 0);
     if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err) ||
         reserve(e, err))
         return -1;
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
-    e->bucket = mem_new((size_t)e->buckets, sizeof *e->bucket);
-    for (int i = 0; i < e->buckets; i++)
-        e->bucket[i].event = -1;
     if (engine_device_events(e, err))
         return -1;
     e->words = mem_new((size_t)e->world->ranks, sizeof *e->words);
@@ -383,18 +384,18 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
 }
 
 /* A kind of conversion has a stream, and so a stage. */
-static void size_stages(const struct engine *e, struct coll_stage stage[ENGINE_KINDS])
+static void size_stages(const struct engine *e, struct coll_stage stage[STEP_COMPUTE])
 {
     struct engine_unit l = largest(e);
     int w = dtype_bytes(e->plan->wire_type), r = dtype_bytes(e->reduce_type);
     const struct coll_stage all[] = {
-        [ENGINE_GATHER] = {most(l.params_elems, l.frozen_elems) * w, l.elems * w},
-        [ENGINE_MICRO] = {l.trained * r, l.grads_elems * r},
-        [ENGINE_BOUNDARY] = {l.grads_elems * r, l.optim_elems * r},
-        [ENGINE_SYNC] = {l.optim_elems * w, l.params_elems * w},
+        [STEP_GATHER] = {most(l.params_elems, l.frozen_elems) * w, l.elems * w},
+        [STEP_REDUCE] = {l.trained * r, l.grads_elems * r},
+        [STEP_CONVERT] = {l.grads_elems * r, l.optim_elems * r},
+        [STEP_SYNC] = {l.optim_elems * w, l.params_elems * w},
     };
 
-    for (int kind = 0; kind < ENGINE_KINDS; kind++)
+    for (int kind = 0; kind < STEP_COMPUTE; kind++)
         stage[kind] = e->there[kind] && (e->transport == COLL_MPI || e->coded[kind])
                           ? all[kind]
                           : (struct coll_stage){0};
@@ -404,13 +405,13 @@ static int open_arenas(struct engine *e, struct err *err)
 {
     int64_t shared = e->shared.used;
     int gpu = e->device.gpu;
-    struct coll_stage stage[ENGINE_KINDS];
+    struct coll_stage stage[STEP_COMPUTE];
     struct coll_options options = {.shared_bytes = gpu ? 0 : shared,
                                    .tuning = e->tuning,
                                    .device = e->device.at,
                                    .transport = e->transport,
                                    .stage = stage,
-                                   .stages = ENGINE_KINDS};
+                                   .stages = STEP_COMPUTE};
 
     size_stages(e, stage);
     int rc = engine_device_memory(e, e->own.used, shared, err);
@@ -447,7 +448,6 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
     e->plan = plan;
     e->tuning = options->tuning;
     e->model = &plan->model;
-    e->record.last = -1;
     set_types(e, options);
     if (world_agree(world, set_up(e, options, err), err) || open_arenas(e, err) ||
         prepare(e, err)) {
@@ -455,10 +455,10 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         return -1;
     }
     /* A conversion is three operations at most. */
-    e->gathers = stream_open(e->coll.runner, 3 * ENGINE_PARTS * e->slots + 3);
-    e->reduces = stream_open(e->coll.runner, 3 * e->buckets + 3);
-    e->boundaries = stream_open(e->coll.runner, 3 * e->model->units + 3);
-    e->syncs = stream_open(e->coll.runner, 3 * e->model->units + 3);
+    const int room[STEP_COMPUTE] = {ENGINE_PARTS * e->slots, e->buckets, e->model->units,
+                                    e->model->units};
+    for (int lane = 0; lane < STEP_COMPUTE; lane++)
+        e->stream[lane] = stream_open(e->coll.runner, 3 * room[lane] + 3);
     *out = e;
     return 0;
 }
@@ -470,7 +470,7 @@ void engine_close(struct engine *e)
     runner_close(e->coll.runner); /* what is queued ends before its buffers go */
     e->coll.runner = NULL;
     for (int i = 0; i < e->sizes; i++)
-        for (int kind = 0; kind < ENGINE_KINDS; kind++) {
+        for (int kind = 0; kind < STEP_COMPUTE; kind++) {
             e->size[i].handle[kind].stream =
                 NULL; /* gone with the runner: nothing to wait for */
             coll_free(&e->size[i].handle[kind]);
@@ -484,8 +484,9 @@ void engine_close(struct engine *e)
     }
     engine_device_drain(e);
     engine_device_events_close(e);
-    void *owned[] = {e->unit,    e->size,         e->slot,   e->bucket,      e->words,
-                     e->traffic, e->sync_traffic, e->ranges, e->record.event};
+    engine_lists_release(e);
+    void *owned[] = {e->unit,    e->size,         e->slot,   e->bucket,     e->words,
+                     e->traffic, e->sync_traffic, e->ranges, e->record.time};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         mem_free(owned[i]);
     if (e->net.buffers)
@@ -507,7 +508,7 @@ int64_t engine_buffer_bytes(const struct engine *e)
     int64_t scratch = 0;
 
     for (int i = 0; i < e->sizes; i++)
-        for (int kind = 0; kind < ENGINE_KINDS; kind++)
+        for (int kind = 0; kind < STEP_COMPUTE; kind++)
             scratch += e->size[i].handle[kind].scratch_bytes;
     return e->shared.used + e->own.used + e->residuals.used + scratch - e->state_bytes;
 }

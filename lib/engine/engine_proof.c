@@ -309,7 +309,7 @@ int engine_hash(struct engine *e, uint64_t *hash, struct err *err)
     uint64_t once, sum = 0;
     int bad = -1;
 
-    int rc = stream_wait_all(e->syncs, err);
+    int rc = stream_wait_all(e->stream[STEP_SYNC], err);
     if (rc == 0)
         rc = add_hashes(e, mine, err);
     rc = world_agree(e->world, rc, err);

@@ -57,11 +57,8 @@ static int own_word(struct engine *e, const struct engine_optim *optim, struct e
     for (int i = 0; i < e->model->units; i++)
         add_squares(e, &e->unit[i]);
     int rc = k->op->sumsq_take(k, &e->word.sumsq, err);
-    if (rc == 0)
-        rc = engine_device_state(e, err); /* what other threads asked for */
-    e->word.failed = rc != 0;
     e->word.flags = optim && optim->flags ? *optim->flags : 0;
-    return rc;
+    return rc ? rc : engine_device_state(e, err); /* what other threads asked for */
 }
 
 /* What all ranks said, added up in the order of the ranks. */
@@ -87,24 +84,34 @@ static struct engine_word total_of(struct engine *e)
     return all;
 }
 
+int engine_norm(struct engine *e, struct engine_run *run, const struct step_row *r,
+                struct err *err)
+{
+    (void)r;
+    (void)err;
+    engine_end_micro(e, run);
+    e->word.loss = run->loss;
+    e->word.failed = own_word(e, run->optim, &run->why) != 0;
+    return 0;
+}
+
 /* Loss, norm and bytes of all ranks: every rank gets the same bits. */
-static int sum_up(struct engine *e, const struct engine_optim *optim, int at_once,
-                  struct engine_report *report, struct err *err)
+int engine_agree(struct engine *e, struct engine_run *run, const struct step_row *r,
+                 struct err *err)
 {
     const struct plan *p = e->plan;
-
-    int rc = own_word(e, optim, err);
-    engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
+    const struct engine_optim *optim = run->optim;
+    struct engine_report *report = run->report;
     double start = tick_now_s();
-    struct err why = rc ? *err : (struct err){0};
+
+    (void)r;
     if (world_allgather(e->world, &e->word, sizeof e->word, e->words, err))
         return -1;
     e->idle_s += tick_now_s() - start;
-    engine_trace_compute(e, ENGINE_AGREE, -1, -1);
     struct engine_word all = total_of(e);
     if (all.failed) {
-        *err = why;
-        return world_agree(e->world, rc, err);
+        *err = run->why;
+        return world_agree(e->world, e->word.failed ? -1 : 0, err);
     }
     report->tokens = (int64_t)e->world->ranks * p->accum * p->micro_batch * p->seq;
     report->flags = all.flags;
@@ -112,11 +119,16 @@ static int sum_up(struct engine *e, const struct engine_optim *optim, int at_onc
     report->grad_norm = sqrt(all.sumsq);
     report->skipped =
         optim && !optim->take_all && (!isfinite(report->grad_norm) || !isfinite(report->loss));
-    if (optim && !at_once && !report->skipped) /* still to come */
-        for (int r = 0; r < e->world->ranks; r++)
-            coll_traffic_add(&e->traffic[r], &e->sync_traffic[r], 1);
+    int updates = optim && !report->skipped && e->running != &e->list[ENGINE_EARLY];
+    if (updates) /* still to come */
+        for (int i = 0; i < e->world->ranks; i++)
+            coll_traffic_add(&e->traffic[i], &e->sync_traffic[i], 1);
     coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
-    engine_trace_compute(e, ENGINE_UPDATE, -1, -1);
+    if (report->skipped)
+        engine_residuals_clear(e); /* what such a gradient lost is as useless as itself */
+    run->ends = !updates;
+    if (updates)
+        run->update = engine_clip(optim, report->grad_norm);
     return 0;
 }
 
@@ -156,64 +168,22 @@ static void update_unit(struct engine *e, int unit, const struct engine_optim *o
     }
 }
 
-/* New parameters from the master: by the wire, or, where they lie here, by slicing. */
-void engine_sync(struct engine *e, int unit)
+/* A range of the parameters lies inside one of the optimizer's: it is no coarser. */
+void engine_slice(struct engine *e, int unit)
 {
-    struct engine_unit *u = &e->unit[unit];
-    const struct plan *p = e->plan;
-    int convert = p->param_type != p->wire_type;
+    const struct engine_unit *u = &e->unit[unit];
+    enum dtype type = e->plan->param_type;
     struct kern *k = &e->device.kern;
     char *to = u->params;
 
-    if (!u->trained)
-        return;
-    if (e->there[ENGINE_SYNC]) {
-        device_record(e->device.compute, u->updated);
-        u->sync = (struct engine_move){
-            .after = {u->updated},
-            .call = {.handle = &u->size->handle[ENGINE_SYNC],
-                     .in = e->sync_send,
-                     .out = convert ? e->sync_recv : u->params,
-                     .round = e->coded[ENGINE_SYNC]},
-            .wire = p->wire_type,
-            .src = u->master,
-            .src_type = DTYPE_F32,
-            .src_elems = u->optim_elems,
-            .dst = u->params,
-            .dst_type = p->param_type,
-            .dst_elems = convert ? u->params_elems : 0,
-        };
-        u->synced_event =
-            engine_trace_move(e, &u->sync, ENGINE_SYNCED, ENGINE_LANE_SYNCS, unit, -1);
-        u->synced = engine_move_push(e, ENGINE_SYNC, &u->sync);
-        return;
-    }
     for (int i = 0; i < u->params_ranges; i++) {
         struct range r = u->params_range[i];
         int64_t at = layout_offset(u->optim_range, u->optim_ranges, r.lo);
-        /* A range of the parameters lies inside one of the optimizer's: it is no coarser. */
         assert(at >= 0 && layout_offset(u->optim_range, u->optim_ranges, r.hi - 1) ==
                               at + r.hi - 1 - r.lo);
-        k->op->round(k, to, p->param_type, u->master + at, e->seen_type, r.hi - r.lo);
-        to += (r.hi - r.lo) * dtype_bytes(p->param_type);
+        k->op->round(k, to, type, u->master + at, e->seen_type, r.hi - r.lo);
+        to += (r.hi - r.lo) * dtype_bytes(type);
     }
-    device_record(e->device.compute, u->updated);
-}
-
-static void update_and_sync(struct engine *e, int unit, const struct engine_optim *optim,
-                            double scale)
-{
-    update_unit(e, unit, optim, scale);
-    engine_trace_compute(e, ENGINE_UPDATE, unit, -1);
-    engine_sync(e, unit);
-    engine_trace_more(e); /* where parameters are sliced and nothing travels */
-}
-
-static int wait_for_gradient(struct engine *e, int unit, struct err *err)
-{
-    const struct engine_unit *u = &e->unit[unit];
-
-    return engine_wait(e, u->last, u->reduced, u->reduced_event, err);
 }
 
 /* As torch.nn.utils.clip_grad_norm_ has it. */
@@ -224,35 +194,12 @@ double engine_clip(const struct engine_optim *optim, double grad_norm)
     return scale < 1 ? scale : 1;
 }
 
-/* Nothing of the other ranks is waited for: each unit as soon as its own gradient is there. */
-static int update_at_once(struct engine *e, const struct engine_optim *optim, struct err *err)
+int engine_update(struct engine *e, struct engine_run *run, const struct step_row *r,
+                  struct err *err)
 {
-    for (int i = e->model->units - 1; i >= 0; i--) {
-        if (wait_for_gradient(e, i, err))
-            return -1;
-        update_and_sync(e, i, optim, 1);
-    }
-    return 0;
-}
-
-int engine_update(struct engine *e, const struct engine_optim *optim,
-                  struct engine_report *report, struct err *err)
-{
-    int at_once = optim && optim->clip <= 0 && optim->take_all, units = e->model->units;
-
-    if (at_once && update_at_once(e, optim, err))
-        return -1;
-    for (int i = units - 1; i >= 0; i--)
-        if (wait_for_gradient(e, i, err))
-            return -1;
-    if (sum_up(e, optim, at_once, report, err))
-        return -1;
-    if (report->skipped)
-        engine_residuals_clear(e); /* what such a gradient lost is as useless as itself */
-    if (!optim || at_once || report->skipped)
-        return 0;
-    double scale = engine_clip(optim, report->grad_norm);
-    for (int i = 0; i < units; i++)
-        update_and_sync(e, i, optim, scale);
+    (void)err;
+    update_unit(e, r->unit, run->optim, run->update);
+    if (!e->there[STEP_SYNC])
+        engine_slice(e, r->unit);
     return 0;
 }

@@ -21,51 +21,35 @@
 #include "train/train_save.h"
 
 /* What a line of the text has, in this order; times are ns. */
-enum { KIND, LANE, UNIT, MICRO, CAUSE, BEHIND, START, END, PUSHED, SLOW, FAST, FIELDS };
+enum { NODE, ISSUED, START, END, SLOW, FAST, FIELDS };
 
 static int64_t ns_of(double seconds)
 {
     return (int64_t)llround(seconds * 1e9);
 }
 
-/* What the compute thread did is its step's alone; a conversion may reach across the edges. */
-static int is_inside(const struct engine_event *v, double start_s, double end_s)
-{
-    if (v->lane == ENGINE_LANE_COMPUTE)
-        return v->start_s >= start_s && v->end_s <= end_s;
-    return v->end_s > start_s && v->start_s < end_s;
-}
-
-char *train_trace_text(const struct engine_event *event, int count, double start_s,
+char *train_trace_text(const struct step *rows, const struct step_time *time, double start_s,
                        double end_s)
 {
-    int *new = mem_new((size_t)count + 1, sizeof *new), kept = 0;
     char *text = NULL;
     size_t bytes = 0;
     FILE *f = mem_stream(&text, &bytes);
 
     fprintf(f, "%" PRId64 "\n", ns_of(end_s - start_s));
-    for (int i = 0; i < count; i++) {
-        const struct engine_event *v = &event[i];
-        new[i] = is_inside(v, start_s, end_s) ? kept++ : -1;
-        if (new[i] < 0)
+    for (int i = 0; i < 2 * rows->rows; i++) {
+        const struct step_time *v = &time[i];
+        if (!v->ran || v->end_s <= start_s || v->start_s >= end_s)
             continue;
-        const int64_t field[FIELDS] = {[KIND] = v->kind,
-                                       [LANE] = v->lane,
-                                       [UNIT] = v->unit,
-                                       [MICRO] = v->micro,
-                                       [CAUSE] = v->cause < 0 ? -1 : new[v->cause],
-                                       [BEHIND] = v->behind < 0 ? -1 : new[v->behind],
-                                       [START] = ns_of(v->start_s - start_s),
-                                       [END] = ns_of(v->end_s - start_s),
-                                       [PUSHED] = ns_of(v->pushed_s - start_s),
-                                       [SLOW] = v->slow_bytes,
-                                       [FAST] = v->fast_bytes};
+        const int64_t field[FIELDS] = {i,
+                                       ns_of(v->issued_s - start_s),
+                                       ns_of(v->start_s - start_s),
+                                       ns_of(v->end_s - start_s),
+                                       v->slow_bytes,
+                                       v->fast_bytes};
         for (int k = 0; k < FIELDS; k++)
             fprintf(f, "%" PRId64 "%c", field[k], k + 1 < FIELDS ? ' ' : '\n');
     }
     fclose(f);
-    mem_free(new);
     return text;
 }
 
@@ -79,81 +63,104 @@ static int64_t next(const char **text)
     return v;
 }
 
-static void read_event(struct engine_event *v, const char **text)
+static void read_times(struct train_trace_rank *r, const char *text)
 {
-    int64_t field[FIELDS];
-
-    for (int k = 0; k < FIELDS; k++)
-        field[k] = next(text);
-    *v = (struct engine_event){.kind = (enum engine_event_kind)field[KIND],
-                               .lane = (int)field[LANE],
-                               .unit = (int)field[UNIT],
-                               .micro = (int)field[MICRO],
-                               .cause = (int)field[CAUSE],
-                               .behind = (int)field[BEHIND],
-                               .start_s = (double)field[START] * 1e-9,
-                               .end_s = (double)field[END] * 1e-9,
-                               .pushed_s = (double)field[PUSHED] * 1e-9,
-                               .slow_bytes = field[SLOW],
-                               .fast_bytes = field[FAST]};
-}
-
-static void read_rank(struct train_trace_rank *r, const char *text)
-{
-    size_t room = 0;
-
     r->step_s = (double)next(&text) * 1e-9;
     while (*text) {
-        r->event = mem_grow(r->event, &room, (size_t)r->count + 1, sizeof *r->event);
-        read_event(&r->event[r->count++], &text);
+        int64_t field[FIELDS];
+        for (int k = 0; k < FIELDS; k++)
+            field[k] = next(&text);
+        r->time[field[NODE]] = (struct step_time){.ran = 1,
+                                                  .issued_s = (double)field[ISSUED] * 1e-9,
+                                                  .start_s = (double)field[START] * 1e-9,
+                                                  .end_s = (double)field[END] * 1e-9,
+                                                  .slow_bytes = field[SLOW],
+                                                  .fast_bytes = field[FAST]};
     }
-    for (int i = 0; i < r->count; i++) {
-        const struct engine_event *v = &r->event[i];
-        double took_s = v->end_s - v->start_s;
-        if (v->lane != ENGINE_LANE_COMPUTE)
-            continue;
-        if (v->kind == ENGINE_WAITED)
-            r->exposed_s += took_s;
-        else if (v->kind == ENGINE_AGREE)
-            r->idle_s += took_s;
-        else
-            r->compute_s += took_s;
-    }
-    engine_path_init(&r->path, r->event, r->count, 0, r->step_s);
 }
 
-void train_trace_init(struct train_trace *t, const struct plan *plan, int64_t step,
-                      char *const *texts, const char *const *hosts)
+const struct step_row *train_trace_row(const struct train_trace *t, int node)
 {
-    *t = (struct train_trace){.step = step, .plan = plan, .ranks = plan->groups.ranks};
+    return &t->rows->row[node % t->rows->rows];
+}
+
+static void add_bar(struct train_trace_rank *r, struct train_trace_bar bar)
+{
+    bar.start_s = fmax(bar.start_s, 0);
+    bar.end_s = fmin(bar.end_s, r->step_s);
+    if (ns_of(bar.end_s) > ns_of(bar.start_s))
+        r->bar[r->bars++] = bar;
+}
+
+/* Which of what a row names ended last; -1: none is kept. */
+static int waited_for(const struct train_trace *t, const struct train_trace_rank *r, int node)
+{
+    int last = -1;
+
+    for (int k = 0; k < STEP_AFTERS; k++) {
+        int at = step_after(t->rows, node, k);
+        if (at >= 0 && r->time[at].ran && (last < 0 || r->time[at].end_s > r->time[last].end_s))
+            last = at;
+    }
+    return last;
+}
+
+static void add_bars(const struct train_trace *t, struct train_trace_rank *r)
+{
+    r->bar = mem_new(4 * (size_t)t->rows->rows + 1, sizeof *r->bar);
+    for (int i = 0; i < 2 * t->rows->rows; i++) {
+        const struct step_time *v = &r->time[i];
+        if (!v->ran)
+            continue;
+        if (train_trace_row(t, i)->lane == STEP_COMPUTE) {
+            add_bar(r, (struct train_trace_bar){i, waited_for(t, r, i), 1, v->issued_s,
+                                                v->start_s});
+            r->exposed_s += v->start_s - v->issued_s;
+            *(train_trace_row(t, i)->kind == STEP_AGREE ? &r->idle_s : &r->compute_s) +=
+                v->end_s - v->start_s;
+        }
+        add_bar(r, (struct train_trace_bar){i, -1, 0, v->start_s, v->end_s});
+    }
+}
+
+void train_trace_init(struct train_trace *t, const struct plan *plan, const struct step *rows,
+                      int64_t step, char *const *texts, const char *const *hosts)
+{
+    *t = (struct train_trace){
+        .step = step, .plan = plan, .rows = rows, .ranks = plan->groups.ranks};
     t->rank = mem_new((size_t)t->ranks, sizeof *t->rank);
-    for (int r = 0; r < t->ranks; r++) {
-        t->rank[r].host = hosts[r];
-        read_rank(&t->rank[r], texts[r]);
-        if (t->rank[r].step_s > t->rank[t->slowest].step_s)
-            t->slowest = r;
+    for (int i = 0; i < t->ranks; i++) {
+        struct train_trace_rank *r = &t->rank[i];
+        r->host = hosts[i];
+        r->time = mem_new(2 * (size_t)rows->rows, sizeof *r->time);
+        read_times(r, texts[i]);
+        add_bars(t, r);
+        step_path_init(&r->path, rows, r->time, 0, r->step_s);
+        if (r->step_s > t->rank[t->slowest].step_s)
+            t->slowest = i;
     }
 }
 
 void train_trace_release(struct train_trace *t)
 {
     for (int r = 0; r < t->ranks; r++) {
-        mem_free(t->rank[r].event);
-        engine_path_release(&t->rank[r].path);
+        mem_free(t->rank[r].time);
+        mem_free(t->rank[r].bar);
+        step_path_release(&t->rank[r].path);
     }
     mem_free(t->rank);
     *t = (struct train_trace){0};
 }
 
-void train_trace_name(const struct train_trace *t, const struct engine_event *v, int micro,
-                      char text[96])
+void train_trace_name(const struct train_trace *t, int node, int micro, char text[96])
 {
-    const char *unit = v->unit < 0 ? "" : t->plan->model.unit[v->unit].name;
+    const struct step_row *row = train_trace_row(t, node);
+    const char *unit = row->unit < 0 ? "" : t->plan->model.unit[row->unit].name;
     char at[24] = "";
 
-    if (micro && v->micro >= 0)
-        snprintf(at, sizeof at, ", micro-step %d", v->micro);
-    snprintf(text, 96, "%s%s%s%s", engine_event_name(v->kind), unit[0] ? " " : "", unit, at);
+    if (micro && row->micro >= 0)
+        snprintf(at, sizeof at, ", micro-step %d", row->micro);
+    snprintf(text, 96, "%s%s%s%s", step_kind_name(row), unit[0] ? " " : "", unit, at);
 }
 
 /* Three digits: a step takes from less than a millisecond to minutes. */
@@ -171,8 +178,8 @@ void train_trace_line(const struct train_trace *t, FILE *out)
     fprintf(out, " of ");
     put_seconds(out, r->step_s);
     fprintf(out, " (%.2f): ", r->step_s / r->path.longest_s);
-    for (int s = 0; s < ENGINE_PATH_SUMS; s++)
-        fprintf(out, "%s%s %.0f %%", s ? ", " : "", engine_path_name((enum engine_path_sum)s),
+    for (int s = 0; s < STEP_PATH_SUMS; s++)
+        fprintf(out, "%s%s %.0f %%", s ? ", " : "", step_path_name((enum step_path_sum)s),
                 100 * r->path.sum_s[s] / r->step_s);
     if (t->ranks > 1)
         fprintf(out, "; rank %d (%s), the slowest", t->slowest, r->host);
@@ -192,14 +199,20 @@ static void put_name(struct jout *j, const char *what, int pid, int tid, const c
     jout_close(j, '}');
 }
 
+/* The compute lane first. */
+static int tid_of(int lane)
+{
+    return (lane + 1) % STEP_LANES;
+}
+
 static void put_names(struct jout *j, const struct train_trace *t, int rank)
 {
     char name[300];
 
     snprintf(name, sizeof name, "rank %d (%s)", rank, t->rank[rank].host);
     put_name(j, "process_name", rank, -1, name);
-    for (int lane = 0; lane < ENGINE_LANES; lane++)
-        put_name(j, "thread_name", rank, lane, engine_lane_name(lane));
+    for (int lane = 0; lane < STEP_LANES; lane++)
+        put_name(j, "thread_name", rank, tid_of(lane), step_lane_name((enum step_lane)lane));
 }
 
 /* Microseconds, of whole nanoseconds: what ends where the next begins does so in text, too. */
@@ -208,72 +221,89 @@ static double us_of(double seconds)
     return (double)ns_of(seconds) / 1000;
 }
 
-static void put_args(struct jout *j, const struct train_trace *t, int rank, int i,
-                     double critical_s)
+static void put_node(struct jout *j, const struct train_trace *t, const char *key, int node)
 {
-    const struct train_trace_rank *r = &t->rank[rank];
-    const struct engine_event *v = &r->event[i];
     char name[96];
 
+    if (node < 0)
+        return;
+    train_trace_name(t, node, 1, name);
+    jout_text(j, key, name);
+}
+
+/* The computation behind which a transfer was issued, and the transfer that it had to follow.
+ */
+static void put_causes(struct jout *j, const struct train_trace *t, int node)
+{
+    int issuer = node - 1;
+
+    while (issuer >= 0 && train_trace_row(t, issuer)->lane != STEP_COMPUTE)
+        issuer--;
+    put_node(j, t, "cause", issuer);
+    for (int k = 0; k < STEP_AFTERS; k++) {
+        int after = step_after(t->rows, node, k);
+        if (after >= 0 && train_trace_row(t, after)->lane != STEP_COMPUTE)
+            put_node(j, t, "behind", after);
+    }
+}
+
+static void put_args(struct jout *j, const struct train_trace *t, int rank,
+                     const struct train_trace_bar *b, double critical_s)
+{
+    const struct train_trace_rank *r = &t->rank[rank];
+    const struct step_time *v = &r->time[b->node];
+    const struct step_row *row = train_trace_row(t, b->node);
+
     jout_open(j, "args", '{');
-    if (v->unit >= 0)
-        jout_text(j, "unit", t->plan->model.unit[v->unit].name);
-    if (v->micro >= 0)
-        jout_int(j, "micro", v->micro);
-    if (v->lane != ENGINE_LANE_COMPUTE) {
+    if (row->unit >= 0 && !b->waits)
+        jout_text(j, "unit", t->plan->model.unit[row->unit].name);
+    if (row->micro >= 0 && !b->waits)
+        jout_int(j, "micro", row->micro);
+    if (row->lane != STEP_COMPUTE) {
         jout_int(j, "slow_bytes", v->slow_bytes);
         jout_int(j, "fast_bytes", v->fast_bytes);
+        put_causes(j, t, b->node);
     }
-    if (v->cause >= 0) {
-        train_trace_name(t, &r->event[v->cause], 1, name);
-        jout_text(j, "cause", name);
-    }
-    if (v->behind >= 0) {
-        train_trace_name(t, &r->event[v->behind], 1, name);
-        jout_text(j, "behind", name);
-    }
-    if (critical_s > 0)
+    put_node(j, t, "cause", b->wait);
+    if (critical_s > 0 && !b->waits)
         jout_num(j, "critical_us", us_of(critical_s));
-    if (v->start_s < 0 || v->end_s > r->step_s)
+    if (!b->waits && (v->start_s < 0 || v->end_s > r->step_s))
         jout_bool(j, "clipped", 1); /* bytes are the whole conversion's */
     jout_close(j, '}');
 }
 
-static void put_event(struct jout *j, const struct train_trace *t, int rank, int i,
-                      double critical_s)
+static void put_bar(struct jout *j, const struct train_trace *t, int rank,
+                    const struct train_trace_bar *b, double critical_s)
 {
-    const struct train_trace_rank *r = &t->rank[rank];
-    const struct engine_event *v = &r->event[i];
-    double start_us = us_of(fmax(v->start_s, 0)), end_us = us_of(fmin(v->end_s, r->step_s));
-    char name[96];
+    const struct step_row *row = train_trace_row(t, b->node);
+    double start_us = us_of(b->start_s), end_us = us_of(b->end_s);
+    char name[96] = "wait";
 
-    if (end_us <= start_us)
-        return; /* what was waited for was there */
-    train_trace_name(t, v, 0, name);
+    if (!b->waits)
+        train_trace_name(t, b->node, 0, name);
     jout_open(j, NULL, '{');
     jout_text(j, "name", name);
-    jout_text(j, "cat", engine_event_name(v->kind));
+    jout_text(j, "cat", b->waits ? name : step_kind_name(row));
     jout_text(j, "ph", "X");
     jout_num(j, "ts", start_us);
     jout_num(j, "dur", (double)ns_of((end_us - start_us) * 1e-6) / 1000);
     jout_int(j, "pid", rank);
-    jout_int(j, "tid", v->lane);
-    put_args(j, t, rank, i, critical_s);
+    jout_int(j, "tid", tid_of(row->lane));
+    put_args(j, t, rank, b, critical_s);
     jout_close(j, '}');
 }
 
 static void put_events(struct jout *j, const struct train_trace *t, int rank)
 {
     const struct train_trace_rank *r = &t->rank[rank];
-    double *critical_s = mem_new((size_t)r->count + 1, sizeof *critical_s);
+    double *critical_s = mem_new(2 * (size_t)t->rows->rows, sizeof *critical_s);
 
     for (int i = 0; i < r->path.parts; i++)
-        if (r->path.part[i].event >= 0)
-            critical_s[r->path.part[i].event] +=
-                r->path.part[i].end_s - r->path.part[i].start_s;
+        if (r->path.part[i].node >= 0)
+            critical_s[r->path.part[i].node] += r->path.part[i].end_s - r->path.part[i].start_s;
     put_names(j, t, rank);
-    for (int i = 0; i < r->count; i++)
-        put_event(j, t, rank, i, critical_s[i]);
+    for (int i = 0; i < r->bars; i++)
+        put_bar(j, t, rank, &r->bar[i], critical_s[r->bar[i].node]);
     mem_free(critical_s);
 }
 
@@ -290,9 +320,9 @@ static void put_totals(struct jout *j, const struct train_trace *t, int rank)
     jout_num(j, "idle_s", r->idle_s);
     jout_num(j, "critical_path_s", r->path.longest_s);
     jout_open(j, "critical_path", '{');
-    for (int s = 0; s < ENGINE_PATH_SUMS; s++) {
+    for (int s = 0; s < STEP_PATH_SUMS; s++) {
         char key[32];
-        snprintf(key, sizeof key, "%s_s", engine_path_name((enum engine_path_sum)s));
+        snprintf(key, sizeof key, "%s_s", step_path_name((enum step_path_sum)s));
         jout_num(j, key, r->path.sum_s[s]);
     }
     jout_close(j, '}');
@@ -356,7 +386,7 @@ static int write_files(struct train *t, const struct train_trace *trace, struct 
 }
 
 /* Rank 0's part, with the texts of all. */
-static int show(struct train *t, char *const *texts, struct err *err)
+static int show(struct train *t, const struct step *rows, char *const *texts, struct err *err)
 {
     const struct world *w = t->world;
     const char **hosts = mem_new((size_t)w->ranks, sizeof *hosts);
@@ -364,7 +394,7 @@ static int show(struct train *t, char *const *texts, struct err *err)
 
     for (int r = 0; r < w->ranks; r++)
         hosts[r] = w->host[w->groups.group_of[r]];
-    train_trace_init(&trace, &t->plan, t->step + 1, texts, hosts);
+    train_trace_init(&trace, &t->plan, rows, t->step + 1, texts, hosts);
     t->path_s = trace.rank[0].path.longest_s;
     int rc = write_files(t, &trace, err);
     if (rc == 0 && t->run->talk) {
@@ -406,24 +436,24 @@ void train_trace_before(struct train *t)
 
 int train_trace_after(struct train *t, struct err *err)
 {
-    const struct engine_event *event = NULL;
+    const struct step *rows = NULL;
+    const struct step_time *time = NULL;
     char *text = NULL, **texts = NULL;
     double start_s, end_s;
-    int count = 0;
 
     if (t->step + 1 != t->trace_step)
         return 0;
-    int rc = engine_trace_events(t->engine, &event, &count, err);
+    int rc = engine_trace_times(t->engine, &rows, &time, err);
     if (rc == 0) {
         engine_trace_window(t->engine, &start_s, &end_s);
-        text = train_trace_text(event, count, start_s, end_s);
+        text = train_trace_text(rows, time, start_s, end_s);
         engine_trace(t->engine, 0);
     }
     rc = world_agree(t->world, rc, err);
     if (rc == 0)
         rc = world_gather_text(t->world, text, &texts, err);
     if (rc == 0)
-        rc = world_agree(t->world, t->world->rank == 0 ? show(t, texts, err) : 0, err);
+        rc = world_agree(t->world, t->world->rank == 0 ? show(t, rows, texts, err) : 0, err);
     for (int r = 0; texts && r < t->world->ranks; r++)
         mem_free(texts[r]);
     mem_free(texts);

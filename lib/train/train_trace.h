@@ -8,36 +8,46 @@
 #include "engine/engine_trace.h"
 #include "plan/plan.h"
 
+/* Something of a rank's that takes time in the step: a row, or what a row waits for. */
+struct train_trace_bar {
+    int node; /* the row, as step_path.h counts them */
+    int wait; /* of a wait: for that row; -1: for none that is kept */
+    int waits;
+    double start_s, end_s; /* inside the step */
+};
+
 struct train_trace_rank {
-    const char *host;           /* borrowed */
-    struct engine_event *event; /* [count], owned; seconds from this rank's own beginning */
-    int count;
+    const char *host;            /* borrowed */
+    struct step_time *time;      /* [2 * rows], owned; seconds from this rank's own beginning */
+    struct train_trace_bar *bar; /* [bars], owned; of each lane in order */
+    int bars;
     double step_s;
     double compute_s, exposed_s, idle_s; /* step_s in three */
-    struct engine_path path;
+    struct step_path path;
 };
 
 struct train_trace {
     int64_t step;
     const struct plan *plan;       /* borrowed: groups, strategy, names of units */
+    const struct step *rows;       /* borrowed: every rank's */
     int ranks, slowest;            /* slowest: the rank whose step took longest */
     struct train_trace_rank *rank; /* [ranks], owned */
 };
 
 /*
- * A rank's events that have a part in [start_s, end_s], as lines of whole numbers; owned by the
- * caller (mem_free).  Causes outside of the window become -1.
+ * What of a rank's times [2 * rows] has a part in [start_s, end_s], as lines of whole numbers;
+ * owned by the caller (mem_free).
  */
-char *train_trace_text(const struct engine_event *event, int count, double start_s,
+char *train_trace_text(const struct step *rows, const struct step_time *time, double start_s,
                        double end_s);
 /* From each rank's text (texts[ranks]) and host (hosts[ranks]); slowest and paths are found. */
-void train_trace_init(struct train_trace *t, const struct plan *plan, int64_t step,
-                      char *const *texts, const char *const *hosts);
+void train_trace_init(struct train_trace *t, const struct plan *plan, const struct step *rows,
+                      int64_t step, char *const *texts, const char *const *hosts);
 void train_trace_release(struct train_trace *t);
 
+const struct step_row *train_trace_row(const struct train_trace *t, int node);
 /* "forward layers.3", "agree"; "gather layers.3, micro-step 2" with its micro-step. */
-void train_trace_name(const struct train_trace *t, const struct engine_event *v, int micro,
-                      char text[96]);
+void train_trace_name(const struct train_trace *t, int node, int micro, char text[96]);
 /* One line on the slowest rank's critical path, without a newline. */
 void train_trace_line(const struct train_trace *t, FILE *out);
 /* Chrome's trace event format, which Perfetto reads, too. */

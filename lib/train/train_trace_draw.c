@@ -20,11 +20,11 @@
 #include "base/svg_chart.h"
 
 /* Bars that get tooltips, an element each: viewers slow down above. */
-enum { TIPS_MAX = 20000, KINDS = ENGINE_EVENT_KINDS };
+enum { TIPS_MAX = 20000, LOOKS = STEP_LANES + STEP_KINDS };
 
 static const double WIDTH = 1280, MARGIN = 20, LEFT = 164, RIGHT = 34, FOOT = 44;
 static const double TOP = 142, TICK_X = 90, LANE_GAP = 3, RANK_GAP = 12;
-static const double LANE_HIGH[ENGINE_LANES] = {24, 16, 16, 16, 16};
+static const double LANE_HIGH[STEP_LANES] = {16, 16, 16, 16, 24};
 static const double PALE = 0.28; /* of the colour of what is waited for */
 static const char *const GRID = "#d8d8d8", *const INK = "#444444", *const BAND = "#f3f3f3";
 static const char *const PATH = "#000000", *const NOTHING = "#bbbbbb";
@@ -33,32 +33,29 @@ struct picture {
     const struct train_trace *trace;
     struct svg svg;
     int drawn[TRAIN_TRACE_DRAWN], count;
-    int used[ENGINE_LANES]; /* by a rank that is drawn */
-    double end_s;           /* of the longest step that is drawn */
+    int used[STEP_LANES]; /* by a rank that is drawn */
+    double end_s;         /* of the longest step that is drawn */
 };
 
-static const char *colour_of(enum engine_event_kind kind)
+/* Of a row: one number for all that look alike. */
+static int look_of(const struct step_row *r)
 {
-    switch (kind) {
-    case ENGINE_FORWARD:
-        return svg_colour(0);
-    case ENGINE_BACKWARD:
-        return svg_colour(1);
-    case ENGINE_UPDATE:
-        return svg_colour(2);
-    case ENGINE_GATHERED:
-        return svg_colour(3);
-    case ENGINE_SYNCED:
-        return svg_colour(4);
-    case ENGINE_REDUCED:
-        return svg_colour(5);
-    case ENGINE_CONVERTED:
-        return svg_colour(6);
-    case ENGINE_AGREE:
+    return r->lane == STEP_COMPUTE ? STEP_LANES + r->kind : r->lane;
+}
+
+static const char *colour_of(int look)
+{
+    static const int colours[LOOKS] = {[STEP_GATHER] = 4,
+                                       [STEP_SYNC] = 5,
+                                       [STEP_REDUCE] = 6,
+                                       [STEP_CONVERT] = 7,
+                                       [STEP_LANES + STEP_FORWARD] = 1,
+                                       [STEP_LANES + STEP_BACKWARD] = 2,
+                                       [STEP_LANES + STEP_UPDATE] = 3};
+
+    if (look == STEP_LANES + STEP_AGREE)
         return NOTHING;
-    default:
-        return "#777777"; /* what is neither: begun, added */
-    }
+    return colours[look] ? svg_colour(colours[look] - 1) : "#777777"; /* what is neither */
 }
 
 int train_trace_drawn(const struct train_trace *t, int drawn[TRAIN_TRACE_DRAWN])
@@ -83,25 +80,27 @@ static double x_of(const struct picture *p, double seconds)
     return LEFT + (WIDTH - LEFT - RIGHT) * seconds / p->end_s;
 }
 
-/* From the first lane to this one. */
-static double lanes_high(const struct picture *p, int lane)
+/* Of so many lanes from above, the compute lane first. */
+static double lanes_high(const struct picture *p, int lanes)
 {
     double high = 0;
 
-    for (int l = 0; l < lane; l++)
+    for (int i = 0; i < lanes; i++) {
+        int l = (i + STEP_COMPUTE) % STEP_LANES;
         high += p->used[l] ? LANE_HIGH[l] + LANE_GAP : 0;
+    }
     return high;
 }
 
 /* The rank's name takes three lines beside them. */
 static double rank_high(const struct picture *p)
 {
-    return fmax(lanes_high(p, ENGINE_LANES), 54) + RANK_GAP;
+    return fmax(lanes_high(p, STEP_LANES), 54) + RANK_GAP;
 }
 
 static double lane_y(const struct picture *p, int place, int lane)
 {
-    return TOP + place * rank_high(p) + RANK_GAP / 2 + lanes_high(p, lane);
+    return TOP + place * rank_high(p) + RANK_GAP / 2 + lanes_high(p, (lane + 1) % STEP_LANES);
 }
 
 static double bottom_of(const struct picture *p)
@@ -111,36 +110,38 @@ static double bottom_of(const struct picture *p)
 
 /* What of an event is in the window. */
 static struct svg_box box_of(const struct picture *p, int place,
-                             const struct train_trace_rank *r, const struct engine_event *v)
+                             const struct train_trace_bar *v)
 {
-    double x = x_of(p, fmax(v->start_s, 0)), w = x_of(p, fmin(v->end_s, r->step_s)) - x;
+    int lane = train_trace_row(p->trace, v->node)->lane;
+    double x = x_of(p, v->start_s), w = x_of(p, v->end_s) - x;
 
-    return (struct svg_box){x, lane_y(p, place, v->lane), fmax(w > 3 ? w - 0.5 : w, 0),
-                            LANE_HIGH[v->lane]};
+    return (struct svg_box){x, lane_y(p, place, lane), w > 3 ? w - 0.5 : w, LANE_HIGH[lane]};
 }
 
-static struct svg_rgb paint_of(const struct train_trace_rank *r, const struct engine_event *v)
+static struct svg_rgb paint_of(const struct train_trace *t, const struct train_trace_bar *v)
 {
-    if (v->kind != ENGINE_WAITED)
-        return svg_tint(colour_of(v->kind), 1);
-    return svg_tint(v->cause < 0 ? NOTHING : colour_of(r->event[v->cause].kind), PALE);
+    if (!v->waits)
+        return svg_tint(colour_of(look_of(train_trace_row(t, v->node))), 1);
+    return svg_tint(v->wait < 0 ? NOTHING : colour_of(look_of(train_trace_row(t, v->wait))),
+                    PALE);
 }
 
-static void tip_of(const struct picture *p, int rank, const struct engine_event *v, char *text,
-                   size_t room)
+static void tip_of(const struct picture *p, int rank, const struct train_trace_bar *v,
+                   char *text, size_t room)
 {
-    const struct train_trace_rank *r = &p->trace->rank[rank];
+    const struct step_time *at = &p->trace->rank[rank].time[v->node];
     struct units from, took, slow, fast;
-    char name[96], more[160] = "";
+    char name[96] = "wait", more[160] = "";
 
-    train_trace_name(p->trace, v, 1, name);
-    if (v->lane != ENGINE_LANE_COMPUTE) {
+    if (!v->waits)
+        train_trace_name(p->trace, v->node, 1, name);
+    if (train_trace_row(p->trace, v->node)->lane != STEP_COMPUTE) {
         snprintf(more, sizeof more, ", %s inter-group, %s intra-group",
-                 units_bytes(&slow, (double)v->slow_bytes),
-                 units_bytes(&fast, (double)v->fast_bytes));
-    } else if (v->cause >= 0) {
+                 units_bytes(&slow, (double)at->slow_bytes),
+                 units_bytes(&fast, (double)at->fast_bytes));
+    } else if (v->wait >= 0) {
         char cause[96];
-        train_trace_name(p->trace, &r->event[v->cause], 1, cause);
+        train_trace_name(p->trace, v->wait, 1, cause);
         snprintf(more, sizeof more, " for %s", cause);
     }
     snprintf(text, room, "rank %d: %s%s, %s, starts at %s", rank, name, more,
@@ -148,14 +149,15 @@ static void tip_of(const struct picture *p, int rank, const struct engine_event 
 }
 
 /* The longest name of the unit that fits: whole, its number, none. */
-static void label(struct picture *p, struct svg_box box, const struct engine_event *v)
+static void label(struct picture *p, struct svg_box box, const struct train_trace_bar *v)
 {
+    int unit = train_trace_row(p->trace, v->node)->unit;
     struct svg_font font = {
         .size = box.h > 20 ? 10 : 9, .anchor = SVG_MIDDLE, .colour = "#ffffff"};
 
-    if (v->unit < 0 || v->kind == ENGINE_WAITED)
+    if (unit < 0 || v->waits)
         return;
-    const char *name = p->trace->plan->model.unit[v->unit].name, *dot = strrchr(name, '.');
+    const char *name = p->trace->plan->model.unit[unit].name, *dot = strrchr(name, '.');
     if (svg_text_width(name, font.size) + 4 > box.w && dot)
         name = dot + 1;
     if (svg_text_width(name, font.size) + 2 > box.w)
@@ -169,10 +171,10 @@ static void draw_events(struct picture *p, int place)
     const struct train_trace_rank *r = &p->trace->rank[rank];
 
     svg_group_open(&p->svg, "rank", NULL);
-    for (int i = 0; i < r->count; i++) {
-        const struct engine_event *v = &r->event[i];
-        struct svg_box box = box_of(p, place, r, v);
-        struct svg_rgb fill = paint_of(r, v);
+    for (int i = 0; i < r->bars; i++) {
+        const struct train_trace_bar *v = &r->bar[i];
+        struct svg_box box = box_of(p, place, v);
+        struct svg_rgb fill = paint_of(p->trace, v);
         char tip[400];
         if (box.w <= 0)
             continue;
@@ -186,22 +188,21 @@ static void draw_events(struct picture *p, int place)
 /* Too many for tooltips: one element for all that look alike. */
 static void draw_many(struct picture *p)
 {
-    for (int look = 0; look < 2 * KINDS; look++) { /* kinds, then waits for them */
+    for (int look = 0; look < 2 * LOOKS; look++) { /* kinds, then waits for them */
         struct svg_rgb fill = svg_tint(NOTHING, PALE);
         int open = 0;
         for (int place = 0; place < p->count; place++) {
             const struct train_trace_rank *r = &p->trace->rank[p->drawn[place]];
-            for (int i = 0; i < r->count; i++) {
-                const struct engine_event *v = &r->event[i];
-                int wait = v->kind == ENGINE_WAITED;
-                int kind = (int)(wait && v->cause >= 0 ? r->event[v->cause].kind : v->kind);
-                if (kind + wait * KINDS != look)
+            for (int i = 0; i < r->bars; i++) {
+                const struct train_trace_bar *v = &r->bar[i];
+                int node = v->waits && v->wait >= 0 ? v->wait : v->node;
+                if (look_of(train_trace_row(p->trace, node)) + v->waits * LOOKS != look)
                     continue;
-                fill = paint_of(r, v);
+                fill = paint_of(p->trace, v);
                 if (!open)
                     svg_boxes_open(&p->svg, &(struct svg_pen){.fill = fill.text});
                 open = 1;
-                svg_boxes_add(&p->svg, box_of(p, place, r, v));
+                svg_boxes_add(&p->svg, box_of(p, place, v));
             }
         }
         if (open)
@@ -220,17 +221,17 @@ static void draw_path(struct picture *p, int place)
 
     svg_group_open(&p->svg, "path", "the critical path");
     for (int i = 0; i < r->path.parts; i++) {
-        const struct engine_path_part *part = &r->path.part[i];
-        if (part->event < 0)
+        const struct step_part *part = &r->path.part[i];
+        if (part->node < 0)
             continue;
-        int lane = r->event[part->event].lane;
+        int lane = train_trace_row(p->trace, part->node)->lane;
         double from = part->start_s, to = part->end_s;
         for (; i + 1 < r->path.parts; i++) { /* what follows in this lane at once */
             part = &r->path.part[i + 1];
-            if (part->event >= 0 ? r->event[part->event].lane != lane
-                                 : part->end_s - part->start_s > 2 * pixel_s)
+            if (part->node >= 0 ? train_trace_row(p->trace, part->node)->lane != lane
+                                : part->end_s - part->start_s > 2 * pixel_s)
                 break;
-            to = part->event >= 0 ? part->end_s : to;
+            to = part->node >= 0 ? part->end_s : to;
         }
         struct svg_box box = {x_of(p, from), lane_y(p, place, lane),
                               x_of(p, to) - x_of(p, from), LANE_HIGH[lane]};
@@ -285,11 +286,11 @@ static void draw_rank_names(struct picture *p, int place)
     units_time(&u, p->trace->rank[rank].step_s);
     snprintf(text, sizeof text, "%s%s", u.text, slowest && p->count > 1 ? ", slowest" : "");
     svg_text(&p->svg, MARGIN, y + 54, &(struct svg_font){.size = 10, .colour = INK}, text);
-    for (int lane = 0; lane < ENGINE_LANES; lane++)
+    for (int lane = 0; lane < STEP_LANES; lane++)
         if (p->used[lane])
             svg_text(&p->svg, LEFT - 6, lane_y(p, place, lane) + LANE_HIGH[lane] / 2 + 3,
                      &(struct svg_font){.size = 9, .colour = INK, .anchor = SVG_END},
-                     engine_lane_name(lane));
+                     step_lane_name((enum step_lane)lane));
 }
 
 static double swatch(struct picture *p, double x, const char *fill, const char *stroke,
@@ -304,18 +305,22 @@ static double swatch(struct picture *p, double x, const char *fill, const char *
 static void draw_legend(struct picture *p)
 {
     static const struct {
-        enum engine_event_kind kind;
+        int look;
         const char *text;
-    } items[] = {{ENGINE_FORWARD, "forward"}, {ENGINE_BACKWARD, "backward"},
-                 {ENGINE_UPDATE, "update"},   {ENGINE_BEGAN, "other"},
-                 {ENGINE_GATHERED, "gather"}, {ENGINE_SYNCED, "parameter sync"},
-                 {ENGINE_REDUCED, "reduce"},  {ENGINE_CONVERTED, "convert"},
-                 {ENGINE_AGREE, "agreement"}};
+    } items[] = {{STEP_LANES + STEP_FORWARD, "forward"},
+                 {STEP_LANES + STEP_BACKWARD, "backward"},
+                 {STEP_LANES + STEP_UPDATE, "update"},
+                 {STEP_LANES + STEP_BEGIN, "other"},
+                 {STEP_GATHER, "gather"},
+                 {STEP_SYNC, "sync"},
+                 {STEP_REDUCE, "reduce"},
+                 {STEP_CONVERT, "convert"},
+                 {STEP_LANES + STEP_AGREE, "agree"}};
     double x = MARGIN;
 
     for (size_t i = 0; i < sizeof items / sizeof *items; i++)
-        x = swatch(p, x, colour_of(items[i].kind), NULL, items[i].text);
-    x = swatch(p, x, svg_tint(colour_of(ENGINE_GATHERED), PALE).text, NULL,
+        x = swatch(p, x, colour_of(items[i].look), NULL, items[i].text);
+    x = swatch(p, x, svg_tint(colour_of(STEP_GATHER), PALE).text, NULL,
                "paler: waiting for it");
     swatch(p, x, NULL, PATH, "critical path");
 }
@@ -338,10 +343,10 @@ static void parts_of(const struct train_trace *t, char *text, size_t room)
     int used = snprintf(text, room, "critical path %s, the step is %.2f times that; on it:",
                         units_time(&path, r->path.longest_s), r->step_s / r->path.longest_s);
 
-    for (int s = 0; s < ENGINE_PATH_SUMS; s++)
-        used += snprintf(text + used, room - (size_t)used, "%s %s %.0f %%", s ? "," : "",
-                         engine_path_name((enum engine_path_sum)s),
-                         100 * r->path.sum_s[s] / r->step_s);
+    for (int s = 0; s < STEP_PATH_SUMS; s++)
+        used +=
+            snprintf(text + used, room - (size_t)used, "%s %s %.0f %%", s ? "," : "",
+                     step_path_name((enum step_path_sum)s), 100 * r->path.sum_s[s] / r->step_s);
 }
 
 static void title_of(const struct train_trace *t, char *text, size_t room)
@@ -384,10 +389,10 @@ void train_trace_draw(const struct train_trace *t, FILE *out)
     p.count = train_trace_drawn(t, p.drawn);
     for (int i = 0; i < p.count; i++) {
         const struct train_trace_rank *r = &t->rank[p.drawn[i]];
-        bars += r->count;
+        bars += r->bars;
         p.end_s = fmax(p.end_s, r->step_s);
-        for (int k = 0; k < r->count; k++)
-            p.used[r->event[k].lane] = 1;
+        for (int k = 0; k < r->bars; k++)
+            p.used[train_trace_row(t, r->bar[k].node)->lane] = 1;
     }
     if (p.end_s <= 0)
         p.end_s = 1e-6; /* nothing happened: an axis all the same */

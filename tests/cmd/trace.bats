@@ -47,7 +47,7 @@ adds_up() {
         my $o = $d->{otherData};
         die "other" if $o->{schema} ne "paro.trace/1" || $o->{step} != $step ||
             @{$o->{ranks}} != $ranks;
-        my @lanes = ("compute", "gather", "reduce", "convert", "parameter sync");
+        my @lanes = ("compute", "gather", "reduce", "convert", "sync");
         for my $r (0 .. $ranks - 1) {
             my $t = $o->{ranks}[$r];
             die "rank $r" if $t->{rank} != $r || $process{$r} ne "rank $r ($t->{host})";

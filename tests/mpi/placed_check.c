@@ -166,11 +166,11 @@ static void check_shared(struct check *c, const struct engine *e)
         place(&p, "parameters on their way", e->gather_send, params * w);
     if (micro)
         place(&p, "reduced gradients", e->reduce_recv, grads * w);
-    if (e->there[ENGINE_BOUNDARY]) {
+    if (e->there[STEP_CONVERT]) {
         place(&p, "accumulated gradients", e->boundary_send, grads * w);
         place(&p, "converted gradients", e->boundary_recv, optim * w);
     }
-    if (e->there[ENGINE_SYNC]) {
+    if (e->there[STEP_SYNC]) {
         place(&p, "updated parameters", e->sync_send, optim * w);
         if (e->sync_recv)
             place(&p, "new parameters", e->sync_recv, params * w);
@@ -211,7 +211,7 @@ static void check_letters(struct check *c, const struct engine *e)
     const enum letter to[] = {LETTER_N, s.grads, s.optimizer, s.params};
 
     for (int i = 0; i < e->sizes; i++)
-        for (int kind = 0; kind < ENGINE_KINDS; kind++) {
+        for (int kind = 0; kind < STEP_COMPUTE; kind++) {
             const struct coll_spec *spec = &e->size[i].handle[kind].spec;
             if (!e->there[kind])
                 continue;

@@ -202,7 +202,7 @@ static void against(struct check *c, const char *one, const char *two, enum what
     c->step = 0;
     if (engine_against_open(&a, first, second, &err) || engine_against_begin(a, &err) ||
         engine_step(first, spoilt_batch, &p, &o, &report, &err) ||
-        stream_wait_all(first->syncs, &err) || world_barrier(c->world, &err))
+        stream_wait_all(first->stream[STEP_SYNC], &err) || world_barrier(c->world, &err))
         die(c, &err);
     /* Two elements in the middle of the last rank's shard, all under G. */
     for (int i = 3; c->world->rank == c->world->ranks - 1 && i < 5; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A step as it is told: from a rank's text back to its events, as JSON, as a picture. */
+/* A step as it is told: from a rank's text back to its times, as JSON, as a picture. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,50 +54,55 @@ static void scene_release(struct scene *s)
 
 /*
  * A step from 100 s to 100.010 s, of a clock that began elsewhere.  Kept are: a sync of the
- * step before, in the window from its beginning to 2 ms; 3 to 8; and a sync that reaches across
- * the end.  The causes of those are counted among what is kept.
+ * step before, in the window from its beginning to 2 ms; what ran in it; and a sync that
+ * reaches across the end.
  */
 #define AT(ms) (100 + (ms)*1e-3)
-static const struct engine_event step[] = {
-    {ENGINE_UPDATE, ENGINE_LANE_COMPUTE, 0, -1, -1, -1, AT(-5), AT(-3), 0, 0, 0},
-    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 0, -1, 0, -1, AT(-3), AT(-1), AT(-3), 7, 8},
-    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 1, -1, 0, -1, AT(-1), AT(2), AT(-2), 7, 8},
-    {ENGINE_BEGAN, ENGINE_LANE_COMPUTE, -1, 0, -1, -1, AT(0), AT(1), 0, 0, 0},
-    {ENGINE_GATHERED, ENGINE_LANE_GATHERS, 1, 0, 3, 2, AT(2), AT(4), AT(1), 9, 10},
-    {ENGINE_WAITED, ENGINE_LANE_COMPUTE, -1, -1, 4, -1, AT(1), AT(5), 0, 0, 0},
-    {ENGINE_FORWARD, ENGINE_LANE_COMPUTE, 1, 0, -1, -1, AT(5), AT(7), 0, 0, 0},
-    {ENGINE_WAITED, ENGINE_LANE_COMPUTE, -1, -1, 4, -1, AT(7), AT(7), 0, 0, 0},
-    {ENGINE_AGREE, ENGINE_LANE_COMPUTE, -1, -1, -1, -1, AT(7), AT(10), 0, 0, 0},
-    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 0, -1, 6, -1, AT(9), AT(12), AT(8), 7, 8},
-    {ENGINE_SYNCED, ENGINE_LANE_SYNCS, 1, -1, 6, -1, AT(12), AT(14), AT(8), 7, 8}};
-enum { STEP = sizeof step / sizeof *step };
+#define RAN(...)                                                                               \
+    {                                                                                          \
+        1, __VA_ARGS__                                                                         \
+    }
+static struct step_row row[] = {{STEP_COMPUTE, STEP_BEGIN, -1, -1, 0, -1, {-1, -1}},
+                                {STEP_GATHER, STEP_TRANSFER, 1, 1, 0, 0, {0, 6}},
+                                {STEP_COMPUTE, STEP_FORWARD, 1, 1, 0, 0, {1, -1}},
+                                {STEP_COMPUTE, STEP_AGREE, -1, -1, -1, -1, {-1, -1}},
+                                {STEP_COMPUTE, STEP_UPDATE, 0, -1, -1, -1, {-1, -1}},
+                                {STEP_SYNC, STEP_TRANSFER, 0, -1, -1, -1, {4, -1}},
+                                {STEP_SYNC, STEP_TRANSFER, 1, -1, -1, -1, {4, -1}}};
+enum { ROWS = sizeof row / sizeof *row };
+static const struct step rows = {.row = row, .rows = ROWS};
+static const struct step_time ran[2 * ROWS] = {
+    [4] = RAN(AT(-5), AT(-5), AT(-3), 0, 0),      [5] = RAN(AT(-3), AT(-3), AT(-1), 7, 8),
+    [6] = RAN(AT(-2), AT(-1), AT(2), 7, 8),       [ROWS] = RAN(AT(0), AT(0), AT(1), 0, 0),
+    [ROWS + 1] = RAN(AT(1), AT(2), AT(4), 9, 10), [ROWS + 2] = RAN(AT(1), AT(5), AT(7), 0, 0),
+    [ROWS + 3] = RAN(AT(7), AT(7), AT(10), 0, 0), [ROWS + 5] = RAN(AT(8), AT(9), AT(12), 7, 8),
+    [ROWS + 6] = RAN(AT(8), AT(12), AT(14), 7, 8)};
 
 static void one_rank(struct scene *s)
 {
     scene_init(s, "1x1");
-    s->text[0] = train_trace_text(step, STEP, AT(0), AT(10));
-    train_trace_init(&s->trace, &s->plan, 3, s->text, s->host);
+    s->text[0] = train_trace_text(&rows, ran, AT(0), AT(10));
+    train_trace_init(&s->trace, &s->plan, &rows, 3, s->text, s->host);
 }
 
 /* Times come back within the ns that they are told in. */
 static void there_and_back(void **state)
 {
-    static const int kept[] = {2, 3, 4, 5, 6, 7, 8, 9}, cause[] = {-1, -1, 1, 2, -1, 2, -1, 4};
+    static const int kept[] = {6, ROWS, ROWS + 1, ROWS + 2, ROWS + 3, ROWS + 5};
     struct scene s;
+    int count = 0;
 
     (void)state;
     one_rank(&s);
     const struct train_trace_rank *r = &s.trace.rank[0];
-    assert_int_equal(r->count, 8);
     assert_true(fabs(r->step_s - 0.010) <= 1e-9);
-    for (int i = 0; i < 8; i++) {
-        const struct engine_event *v = &r->event[i], *w = &step[kept[i]];
-        assert_int_equal(v->kind, w->kind);
-        assert_int_equal(v->lane, w->lane);
-        assert_int_equal(v->unit, w->unit);
-        assert_int_equal(v->micro, w->micro);
-        assert_int_equal(v->cause, cause[i]);
-        assert_int_equal(v->behind, i == 2 ? 0 : -1);
+    for (int i = 0; i < 2 * ROWS; i++)
+        count += r->time[i].ran;
+    assert_int_equal(count, 6);
+    for (int i = 0; i < count; i++) {
+        const struct step_time *v = &r->time[kept[i]], *w = &ran[kept[i]];
+        assert_true(v->ran);
+        assert_true(fabs(v->issued_s - (w->issued_s - 100)) <= 1e-9);
         assert_true(fabs(v->start_s - (w->start_s - 100)) <= 1e-9);
         assert_true(fabs(v->end_s - (w->end_s - 100)) <= 1e-9);
         assert_true(v->slow_bytes == w->slow_bytes && v->fast_bytes == w->fast_bytes);
@@ -106,8 +111,8 @@ static void there_and_back(void **state)
        and 1 between the gather's end and the forward. */
     assert_true(fabs(r->compute_s - 0.003) < 1e-8 && fabs(r->exposed_s - 0.004) < 1e-8 &&
                 fabs(r->idle_s - 0.003) < 1e-8);
-    assert_true(fabs(r->path.sum_s[ENGINE_PATH_SYNCS] - 0.002) < 1e-8 &&
-                fabs(r->path.sum_s[ENGINE_PATH_GAPS] - 0.001) < 1e-8 &&
+    assert_true(fabs(r->path.sum_s[STEP_PATH_SYNC] - 0.002) < 1e-8 &&
+                fabs(r->path.sum_s[STEP_PATH_GAP] - 0.001) < 1e-8 &&
                 fabs(r->path.longest_s - 0.009) < 1e-8);
     scene_release(&s);
 }
@@ -157,7 +162,7 @@ static void json(void **state)
                                         "forward layers.0", "agree", "sync embed"};
     static const double ts[] = {0, 0, 2000, 1000, 5000, 7000, 9000},
                         dur[] = {2000, 1000, 2000, 4000, 2000, 3000, 1000};
-    enum { NAMES = 1 + ENGINE_LANES }; /* of the process and its threads */
+    enum { NAMES = 1 + STEP_LANES }; /* of the process and its threads */
     struct scene s;
     size_t i;
     json_t *v;
@@ -266,28 +271,30 @@ static void who_is_drawn(void **state)
 static void very_many(void **state)
 {
     enum { MANY = 30000 };
-    struct engine_event *v = mem_new(MANY, sizeof *v);
+    struct step many = {.row = mem_new(MANY, sizeof *many.row), .rows = MANY};
+    struct step_time *v = mem_new((size_t)2 * MANY, sizeof *v);
     struct scene s;
 
     (void)state;
-    for (int i = 0; i < MANY; i++)
-        v[i] = (struct engine_event){.kind = i % 3 ? ENGINE_FORWARD : ENGINE_BACKWARD,
-                                     .unit = 1,
-                                     .micro = i,
-                                     .cause = -1,
-                                     .behind = -1,
-                                     .start_s = i,
-                                     .end_s = i + 1};
+    for (int i = 0; i < MANY; i++) {
+        many.row[i] = (struct step_row){.lane = STEP_COMPUTE,
+                                        .kind = i % 3 ? STEP_FORWARD : STEP_BACKWARD,
+                                        .unit = 1,
+                                        .micro = i,
+                                        .after = {-1, -1}};
+        v[MANY + i] = (struct step_time)RAN(i, i, i + 1, 0, 0);
+    }
     scene_init(&s, "2x1");
     for (int r = 0; r < 2; r++)
-        s.text[r] = train_trace_text(v, MANY, 0, MANY);
-    train_trace_init(&s.trace, &s.plan, 3, s.text, s.host);
+        s.text[r] = train_trace_text(&many, v, 0, MANY);
+    train_trace_init(&s.trace, &s.plan, &many, 3, s.text, s.host);
     char *text = told(&s.trace, train_trace_draw);
     assert_int_equal(count_of(text, "<path"), 2);
     assert_true(xml_elements(text) < 200);
     mem_free(text);
     scene_release(&s);
     mem_free(v);
+    mem_free(many.row);
 }
 
 int main(void)

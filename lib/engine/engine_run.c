@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Executes the rows of a step (step/step.h).  The compute lane's run here, one after the other,
+ * each when what it names has ended.  A transfer is issued where it stands in the list: its
+ * stream takes it up after those before it, when the compute queue has come so far and the
+ * transfer that it names has ended.  No strategy has code of its own.
+ */
+#include "engine/engine_inside.h"
+
+#include <assert.h>
+
+#include "base/tick.h"
+
+struct engine_list *engine_list(struct engine *e, enum engine_lists which, int micros)
+{
+    struct engine_list *l = &e->list[which];
+    struct step_shape shape = e->shape;
+
+    if (l->step.row && l->micros == micros)
+        return l;
+    shape.micros = micros;
+    shape.early_update = which == ENGINE_EARLY;
+    if (which == ENGINE_EVALUATIONS) {
+        shape.evaluate = 1;
+        shape.first_trained = shape.visits;
+        /* All slots go round: none is kept for a backward. */
+        if (e->slots && shape.prefetch >= e->slots)
+            shape.prefetch = e->slots - 1;
+    }
+    step_release(&l->step);
+    mem_free(l->ticket);
+    step_gen(&l->step, &shape);
+    l->ticket = mem_new((size_t)l->step.rows + 1, sizeof *l->ticket);
+    l->micros = micros;
+    return l;
+}
+
+void engine_lists_release(struct engine *e)
+{
+    for (int i = 0; i < ENGINE_LISTS; i++) {
+        step_release(&e->list[i].step);
+        mem_free(e->list[i].ticket);
+    }
+    mem_free(e->unit_of);
+    mem_free(e->trains);
+}
+
+int engine_drain(struct engine *e, struct err *err)
+{
+    for (int lane = 0; lane < STEP_COMPUTE; lane++)
+        if (stream_wait_all(e->stream[lane], err))
+            return -1;
+    return 0;
+}
+
+int engine_wait(struct engine *e, struct stream *s, int64_t ticket, struct err *err)
+{
+    if (stream_done(s, ticket))
+        return 0;
+    double start = tick_now_s();
+    int rc = stream_wait(s, ticket, err);
+    e->exposed_s += tick_now_s() - start;
+    return rc;
+}
+
+/* The transfer that row i names as after[k], which has not ended; NULL: none. */
+static struct stream *named(const struct engine *e, const struct engine_list *l, int i, int k,
+                            int64_t *ticket)
+{
+    int after = l->step.row[i].after[k];
+
+    if (after < 0 || l->step.row[after].lane == STEP_COMPUTE)
+        return NULL;
+    *ticket = l->ticket[after];
+    struct stream *s = e->stream[l->step.row[after].lane];
+    return stream_done(s, *ticket) ? NULL : s;
+}
+
+static void issue(struct engine *e, struct engine_list *l, int i)
+{
+    const struct step_row *r = &l->step.row[i];
+    struct engine_issue how = {.time = engine_trace_row(e, i)};
+
+    for (int k = 0; k < STEP_AFTERS; k++) {
+        int64_t ticket = 0;
+        struct stream *s = named(e, l, i, k, &ticket);
+        if (!s)
+            continue;
+        assert(!how.behind);
+        how.behind = s;
+        how.ticket = ticket;
+    }
+    l->ticket[i] = engine_move(e, (enum step_lane)r->lane, r->unit, r->buffer, &how);
+}
+
+static int compute(struct engine *e, struct engine_list *l, int i, struct engine_run *run,
+                   struct err *err)
+{
+    static engine_kernel *const kernel[STEP_KINDS] = {
+        [STEP_BEGIN] = engine_begin,       [STEP_FORWARD] = engine_forward,
+        [STEP_BACKWARD] = engine_backward, [STEP_ACCUMULATE] = engine_accumulate,
+        [STEP_NORM] = engine_norm,         [STEP_AGREE] = engine_agree,
+        [STEP_UPDATE] = engine_update};
+    const struct step_row *r = &l->step.row[i];
+    struct step_time *t = engine_trace_row(e, i);
+
+    if (t)
+        t->issued_s = t->start_s = e->record.mark_s;
+    for (int k = 0; k < STEP_AFTERS; k++) {
+        int64_t ticket = 0;
+        struct stream *s = named(e, l, i, k, &ticket);
+        if (s && engine_wait(e, s, ticket, err))
+            return -1;
+        if (s && t)
+            t->start_s = tick_now_s();
+    }
+    int rc = kernel[r->kind](e, run, r, err);
+    engine_trace_ended(e, t);
+    return rc;
+}
+
+int engine_run(struct engine *e, struct engine_list *l, struct engine_run *run, struct err *err)
+{
+    /* Another list's rows do not name each other's. */
+    if (e->running && e->running != l && engine_drain(e, err))
+        return -1;
+    e->running = l;
+    for (int i = 0; i < l->step.rows && !run->ends; i++) {
+        if (l->step.row[i].lane != STEP_COMPUTE)
+            issue(e, l, i);
+        else if (compute(e, l, i, run, err))
+            return -1;
+    }
+    return 0;
+}
