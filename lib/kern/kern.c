@@ -8,11 +8,11 @@ int kern_open(struct kern *out, struct device *device, struct device_queue *queu
               enum dtype compute, enum dtype weight, struct err *err)
 {
     enum device_kind kind = device_kind(device);
-    struct kern k = {.device = device,
-                     .queue = queue,
-                     .act = kern_kind_act(kind, compute),
-                     .weight = kind == DEVICE_CPU ? DTYPE_F32 : weight,
-                     .row_elems = kern_kind_row_elems(kind)};
+    struct kern k;
+
+    kern_kind_open(&k, kind, compute, weight);
+    k.device = device;
+    k.queue = queue;
 
     if (kind == DEVICE_CPU ? kern_open_cpu(&k, err) : kern_open_cuda(&k, err))
         return -1;

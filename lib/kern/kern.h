@@ -40,6 +40,7 @@ enum kern_attention {
 struct kern {
     const struct kern_ops *op;
     struct device *device;      /* borrowed */
+    enum device_kind kind;      /* the device's */
     struct device_queue *queue; /* borrowed: what a caller with a thread of its own opened */
     enum dtype act, weight;
     int row_elems; /* fast where rows lie a multiple of so many elements apart: 1, of a GPU 8 */

@@ -42,11 +42,6 @@ static int reserve(struct kern *k, int64_t bytes, struct err *err)
 
 /* ---- tokens: the caller's own, which stay where they are ---- */
 
-static int64_t tokens_bytes(const struct kern *k, int64_t n)
-{
-    return kern_kind_tokens_bytes(device_kind(k->device), n);
-}
-
 static void tokens(struct kern *k, struct kern_tokens *out, void *room, const int32_t *tokens,
                    const int32_t *targets, int64_t n, int64_t vocab)
 {
@@ -139,11 +134,6 @@ static const char *attention_by(const struct kern *k, const struct kern_heads *s
 {
     (void)k, (void)s;
     return "kernels of our own";
-}
-
-static int64_t attention_bytes(const struct kern *k, const struct kern_heads *s, int backward)
-{
-    return kern_kind_attention_bytes(device_kind(k->device), k->act, s, backward);
 }
 
 static void attention(struct kern *k, const struct kern_heads *s, void *out, float *lse,
@@ -369,7 +359,7 @@ static void adamw(struct kern *k, float *w, float *m, float *v, const void *g, e
 static const struct kern_ops cpu_ops = {
     .close = close_cpu,
     .reserve = reserve,
-    .tokens_bytes = tokens_bytes,
+    .tokens_bytes = kern_kind_tokens_bytes,
     .tokens = tokens,
     .embed = embed,
     .embed_backward = embed_backward,
@@ -382,7 +372,7 @@ static const struct kern_ops cpu_ops = {
     .rope = rope,
     .attention_can = attention_can,
     .attention_by = attention_by,
-    .attention_bytes = attention_bytes,
+    .attention_bytes = kern_kind_attention_bytes,
     .attention = attention,
     .attention_backward = attention_backward,
     .swiglu = swiglu,

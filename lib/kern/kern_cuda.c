@@ -289,7 +289,7 @@ static void close_cuda(struct kern *k)
 static const struct kern_ops cuda_ops = {
     .close = close_cuda,
     .reserve = kern_cuda_reserve,
-    .tokens_bytes = kern_cuda_tokens_bytes,
+    .tokens_bytes = kern_kind_tokens_bytes,
     .tokens = kern_cuda_tokens,
     .embed = embed,
     .embed_backward = embed_backward,

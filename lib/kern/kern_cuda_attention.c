@@ -18,11 +18,6 @@ int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s)
            major == 9;
 }
 
-int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, int backward)
-{
-    return kern_kind_attention_bytes(DEVICE_CUDA, act, s, backward);
-}
-
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
                          float *lse, const void *qkv)
 {

@@ -38,7 +38,6 @@ void kern_cuda_hopper_backward(void *stream, const struct kern_heads *s, void *d
                                const void *qkv, void *scratch);
 
 /* The fastest that can. */
-int64_t kern_cuda_attention_bytes(enum dtype act, const struct kern_heads *s, int backward);
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
                          float *lse, const void *qkv);
 void kern_cuda_attention_backward(void *stream, enum dtype act, const struct kern_heads *s,

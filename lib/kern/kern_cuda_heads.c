@@ -9,6 +9,7 @@
 
 #include "kern/kern_cuda_attention.h"
 #include "kern/kern_cuda_inside.h"
+#include "kern/kern_kind.h"
 
 enum { CUDNN_ALIGN = 256 }; /* of its scratch; that of arenas is less */
 
@@ -85,7 +86,7 @@ int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, 
     ask(k, s);
     struct kern_cudnn *cudnn = cudnn_of(k, s, backward);
     return cudnn ? kern_cudnn_bytes(cudnn) + CUDNN_ALIGN
-                 : kern_cuda_attention_bytes(k->act, s, backward);
+                 : kern_kind_attention_bytes(k, s, backward);
 }
 
 void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, float *lse,

@@ -58,7 +58,6 @@ void kern_cuda_check(struct kern *k, const char *what);
 int kern_cuda_reserve(struct kern *k, int64_t bytes, struct err *err);
 
 /* Entries of the table: kern_cuda_tokens.c, kern_cuda_heads.c, kern_cuda_product.c. */
-int64_t kern_cuda_tokens_bytes(const struct kern *k, int64_t n);
 void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
                       const int32_t *tokens, const int32_t *targets, int64_t n, int64_t vocab);
 void kern_cuda_tokens_release(struct kern *k);

@@ -15,11 +15,6 @@
 #include "kern/kern_cuda_inside.h"
 #include "kern/kern_kind.h"
 
-int64_t kern_cuda_tokens_bytes(const struct kern *k, int64_t n)
-{
-    return kern_kind_tokens_bytes(device_kind(k->device), n);
-}
-
 /* Memory to write to, no longer read; NULL, and the device has failed. */
 static int32_t *stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t bytes)
 {
@@ -85,7 +80,7 @@ void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
     *out = (struct kern_tokens){.id = at, .row = at + 2 * n, .run = at + 3 * n, .n = n};
     out->target = targets ? at + n : NULL;
     own->next_stage = (own->next_stage + 1) % KERN_CUDA_STAGES;
-    int32_t *ints = stage_of(k, s, kern_cuda_tokens_bytes(k, n));
+    int32_t *ints = stage_of(k, s, kern_kind_tokens_bytes(k, n));
     if (!ints)
         return;
     memcpy(ints, tokens, bytes);

@@ -24,15 +24,10 @@ enum dtype kern_kind_weight(enum device_kind kind, enum dtype compute, enum dtyp
     return kind != DEVICE_CPU && there == compute ? there : DTYPE_F32;
 }
 
-int kern_kind_row_elems(enum device_kind kind)
-{
-    return kind == DEVICE_CPU ? 1 : 8;
-}
-
 /* Of each token id, target, row, and a place where its run may begin; and where runs end. */
-int64_t kern_kind_tokens_bytes(enum device_kind kind, int64_t n)
+int64_t kern_kind_tokens_bytes(const struct kern *k, int64_t n)
 {
-    return kind == DEVICE_CPU ? 0 : (4 * n + 1) * (int64_t)sizeof(int32_t);
+    return k->kind == DEVICE_CPU ? 0 : (4 * n + 1) * (int64_t)sizeof(int32_t);
 }
 
 int64_t kern_attention_scratch(const struct kern_heads *s)
@@ -58,14 +53,27 @@ int64_t kern_kind_plain_bytes(const struct kern_heads *s)
     return s->batch * s->heads * s->seq * (int64_t)sizeof(float); /* dot(dO, O) */
 }
 
-int64_t kern_kind_attention_bytes(enum device_kind kind, enum dtype act,
-                                  const struct kern_heads *s, int backward)
+int64_t kern_kind_attention_bytes(const struct kern *k, const struct kern_heads *s,
+                                  int backward)
 {
-    if (kind == DEVICE_CPU)
+    if (k->kind == DEVICE_CPU)
         return kern_attention_scratch(s) * (int64_t)sizeof(float);
     if (!backward)
         return 0;
-    return kern_kind_flash(act, s) ? kern_kind_flash_bytes(s) : kern_kind_plain_bytes(s);
+    return kern_kind_flash(k->act, s) ? kern_kind_flash_bytes(s) : kern_kind_plain_bytes(s);
+}
+
+void kern_kind_open(struct kern *out, enum device_kind kind, enum dtype compute,
+                    enum dtype weight)
+{
+    static const struct kern_ops ops = {.tokens_bytes = kern_kind_tokens_bytes,
+                                        .attention_bytes = kern_kind_attention_bytes};
+
+    *out = (struct kern){.op = &ops,
+                         .kind = kind,
+                         .act = kern_kind_act(kind, compute),
+                         .weight = kind == DEVICE_CPU ? DTYPE_F32 : weight,
+                         .row_elems = kind == DEVICE_CPU ? 1 : 8};
 }
 
 int64_t kern_kind_work_bytes(enum device_kind kind, int64_t rows, int64_t norm_columns,

@@ -5,8 +5,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "dev/device.h"
-#include "kern/kern_cpu.h"
+#include "kern/kern.h"
 
 /*
  * What the tables of kern.h keep and need of memory, by the kind of device alone: tables and
@@ -17,12 +16,14 @@
 /* Of activations; of parameters as the network reads them, which are there in `there`. */
 enum dtype kern_kind_act(enum device_kind kind, enum dtype compute);
 enum dtype kern_kind_weight(enum device_kind kind, enum dtype compute, enum dtype there);
-int kern_kind_row_elems(enum device_kind kind); /* struct kern's */
 
-/* tokens_bytes and attention_bytes of the table; the latter where kernels are our own. */
-int64_t kern_kind_tokens_bytes(enum device_kind kind, int64_t n);
-int64_t kern_kind_attention_bytes(enum device_kind kind, enum dtype act,
-                                  const struct kern_heads *s, int backward);
+/* A table without a device, which answers tokens_bytes and attention_bytes alone. */
+void kern_kind_open(struct kern *out, enum device_kind kind, enum dtype compute,
+                    enum dtype weight);
+/* Of tables whose attention is our own. */
+int64_t kern_kind_tokens_bytes(const struct kern *k, int64_t n);
+int64_t kern_kind_attention_bytes(const struct kern *k, const struct kern_heads *s,
+                                  int backward);
 /* Of a GPU: whether attention is by tiles (kern_cuda_attention.h), and of either way's backward
    the bytes. */
 int kern_kind_flash(enum dtype act, const struct kern_heads *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decoder by visits: embedding, layers, head.  Knows where activations lie in the arena; a
- * layer's arithmetic is in net_layer.c, the families' differences in net_shape.c.
+ * The decoder by visits: embedding, layers, head.  A layer's arithmetic is in net_layer.c, where
+ * activations lie in net_place.c, the families' differences in net_shape.c.
  */
 #include "net/net.h"
 
@@ -25,37 +25,16 @@ static int check(const struct model *m, const struct net_options *o, struct err 
     return 0;
 }
 
-/* All but the products. */
-static int lay_out(struct net *net, const struct model *m, const struct net_options *o,
-                   struct err *err)
-{
-    struct net_buffers *n;
-    int rows = o->window ? o->window : o->seq;
-    struct kern_heads heads = {o->batch,    o->seq,      m->heads,
-                               m->kv_heads, m->head_dim, o->seq - rows};
-
-    if (check(m, o, err) || o->kern->op->attention_can(o->kern, &heads, err))
-        return -1;
-    assert(o->kern->act == o->compute || o->kern->act == DTYPE_F32);
-    n = mem_new(1, sizeof *n);
-    n->shape.at = mem_new((size_t)m->layers + 1, sizeof *n->shape.at);
-    n->kept = mem_new((size_t)m->layers, sizeof *n->kept);
-    n->heads = heads;
-    /* Lines that are rounded stay apart: joined they would need a room as large as both. */
-    net_shape_read(&n->shape, m, o->kern->weight == o->compute, o->kern->row_elems);
-    *net = (struct net){
-        .model = m, .options = *o, .rows = (int64_t)o->batch * rows, .scale = 1, .buffers = n};
-    return 0;
-}
-
 int net_init(struct net *net, const struct model *model, const struct net_options *options,
              struct err *err)
 {
     struct net new = {0};
 
-    if (lay_out(&new, model, options, err))
+    if (check(model, options, err))
         return -1;
-    if (net_linear_init(&new, err) || net_graph_init(&new, err)) {
+    net_lay_out(&new, model, options);
+    if (options->kern->op->attention_can(options->kern, &new.buffers->heads, err) ||
+        net_linear_init(&new, err) || net_graph_init(&new, err)) {
         net_release(&new);
         return -1;
     }
@@ -68,77 +47,12 @@ void net_release(struct net *net)
     if (net->buffers) {
         net_graph_release(net);
         net_linear_release(net);
-        mem_free(net->buffers->shape.at);
-        mem_free(net->buffers->kept);
+        net_release_arrays(net);
     }
-    mem_free(net->buffers);
-    *net = (struct net){0};
 }
 
-/* (rows, columns) of activations, and of what is f32 everywhere. */
-static void *take(const struct net *net, struct arena *arena, int64_t rows, int64_t columns)
-{
-    return arena_take(arena, net_act_bytes(net, rows * columns));
-}
-
-static float *take_f32(struct arena *arena, int64_t n)
-{
-    return arena_take(arena, n * (int64_t)sizeof(float));
-}
-
-static struct net_norm_kept take_norm(const struct net *net, struct arena *arena, int64_t rows)
-{
-    return (struct net_norm_kept){
-        .mean = net->model->norm == MODEL_NORM_LAYER ? take_f32(arena, rows) : NULL,
-        .rstd = take_f32(arena, rows),
-    };
-}
-
-static void *take_qkv(const struct net *net, struct arena *arena)
-{
-    return take(net, arena, (int64_t)net->options.batch * net->options.seq,
-                net->buffers->shape.stage[NET_QKV].ld);
-}
-
-/* All but x. */
-static struct net_layer_kept take_layer(const struct net *net, struct arena *arena)
-{
-    const struct model *m = net->model;
-    int64_t R = net->rows, HD = m->heads * m->head_dim;
-
-    return (struct net_layer_kept){
-        .x_mid = take(net, arena, R, m->hidden),
-        .norm = {take_norm(net, arena, R), take_norm(net, arena, R)},
-        .qkv = take_qkv(net, arena),
-        .att = take(net, arena, R, HD),
-        .lse = take_f32(arena, R * m->heads),
-        .ffn = take(net, arena, R, net->buffers->shape.stage[NET_FFN].ld),
-    };
-}
-
-/*
- * A layer that the backward does not reach keeps nothing: what it gives out takes the place of
- * its x, which is done with by then, and the rest is the last layer's, whose forward comes
- * after all others.
- */
-static void place_kept(struct net *net, struct arena *arena)
-{
-    const struct model *m = net->model;
-    struct net_layer_kept *kept = net->buffers->kept;
-    int64_t last = m->layers - 1;
-    int64_t from = net->options.forward_only ? m->layers : m->first_trained - 1;
-
-    for (int64_t l = last; l >= 0; l--)
-        kept[l] = l == last || (l >= from && !net->options.recompute) ? take_layer(net, arena)
-                                                                      : kept[last];
-    for (int64_t l = 0; l < last && net->rows < net->options.seq; l++)
-        kept[l].qkv = take_qkv(net, arena); /* keys and values of the windows before */
-    for (int64_t l = 0; l <= last; l++)
-        kept[l].x =
-            l >= from || l == 0 ? take(net, arena, net->rows, m->hidden) : kept[l - 1].x;
-}
-
-static void place_rope(struct net *net, struct arena *arena)
+/* A table of the device, made on the host. */
+static void fill_rope(struct net *net)
 {
     const struct model *m = net->model;
     struct net_buffers *n = net->buffers;
@@ -146,9 +60,6 @@ static void place_rope(struct net *net, struct arena *arena)
     double *inv_freq, scale;
     float *table;
 
-    if (m->positions)
-        return;
-    n->rope = take_f32(arena, elems);
     if (!n->rope)
         return;
     inv_freq = mem_new((size_t)m->head_dim, sizeof *inv_freq);
@@ -160,53 +71,10 @@ static void place_rope(struct net *net, struct arena *arena)
     mem_free(inv_freq);
 }
 
-static void place_scores(struct net *net, struct arena *arena)
-{
-    struct net_buffers *n = net->buffers;
-    const struct kern *k = net->options.kern;
-    int64_t bytes = k->op->attention_bytes(k, &n->heads, 0);
-
-    if (!net->options.forward_only && bytes < k->op->attention_bytes(k, &n->heads, 1))
-        bytes = k->op->attention_bytes(k, &n->heads, 1);
-    n->scores = arena_take(arena, bytes);
-}
-
 void net_place(struct net *net, struct arena *arena)
 {
-    const struct model *m = net->model;
-    struct net_buffers *n = net->buffers;
-    const struct kern *k = net->options.kern;
-    int64_t R = net->rows, C = m->hidden, H = net_rows(net, NET_HEAD);
-
-    place_kept(net, arena);
-    place_rope(net, arena);
-    n->tokens_room = arena_take(arena, k->op->tokens_bytes(k, R));
-    n->x_last = take(net, arena, R, C);
-    n->norm_last = take_norm(net, arena, R);
-    n->logits = take(net, arena, H, n->shape.stage[NET_HEAD].ld);
-    n->h = take(net, arena, R, C);
-    n->act = take(net, arena, R, m->ffn);
-    if (!net->options.forward_only) {
-        n->dx = take(net, arena, R, C);
-        n->dh = take(net, arena, R, C);
-        n->dqkv = take(net, arena, R, n->shape.stage[NET_QKV].ld);
-        n->datt = take(net, arena, R, m->heads * m->head_dim);
-    }
-    place_scores(net, arena);
-    net_linear_place(net, arena);
-}
-
-int64_t net_bytes(const struct model *model, const struct net_options *options)
-{
-    struct arena arena = {0};
-    struct net net;
-    struct err err;
-
-    if (lay_out(&net, model, options, &err))
-        return -1;
-    net_place(&net, &arena);
-    net_release(&net);
-    return arena.used;
+    net_place_arrays(net, arena);
+    fill_rope(net);
 }
 
 static void take_tokens(struct net *net, const int32_t *tokens, const int32_t *targets)

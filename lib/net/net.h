@@ -107,8 +107,12 @@ void net_forward(struct net *net, int visit, const void *params);
 void net_backward(struct net *net, int visit, const void *params, float *grads);
 /* Any time after the head's forward: waits for that, not for what was asked for after it. */
 int net_loss(struct net *net, double *loss, struct err *err);
-/* What net_place will take; -1 when net_init would refuse. */
-int64_t net_bytes(const struct model *model, const struct net_options *options);
+/* What net_place takes, under options that net_init accepts.  A kern of kern_kind_open will do. */
+struct net_bytes {
+    int64_t arrays;
+    int64_t work; /* that its kernels want of the table's own room (kern_kind_work_bytes) */
+};
+struct net_bytes net_bytes(const struct model *model, const struct net_options *options);
 /*
  * Operations of one forward and backward, matrix products alone, as model_flops_per_token
  * counts: of causal attention the whole square, although blocks above the diagonal are skipped.

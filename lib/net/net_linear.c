@@ -17,41 +17,9 @@
  */
 #include "net/net_parts.h"
 
-enum { PAD = 32 }; /* a cache line */
-
-/* Rows of an operand (of a weight), as products find it. */
-static int64_t operand_ld(const struct net *net, int64_t columns)
-{
-    return net->options.kern->act == net->options.compute ? columns : columns + PAD;
-}
-
-static int64_t weight_ld(const struct net *net, int64_t columns)
-{
-    const struct kern *k = net->options.kern;
-    int padded = k->weight != net->options.compute && device_kind(k->device) == DEVICE_CPU;
-
-    return padded ? columns + PAD : columns;
-}
-
-int64_t net_act_bytes(const struct net *net, int64_t n)
-{
-    return n * dtype_bytes(net->options.kern->act);
-}
-
 const void *net_w(const struct net *net, const struct net_hand *hand, int64_t offset)
 {
     return (const char *)hand->w + offset * dtype_bytes(net->options.kern->weight);
-}
-
-int64_t net_rows(const struct net *net, enum net_stage_name stage)
-{
-    return stage == NET_HEAD && net->options.forward_only ? net->options.batch : net->rows;
-}
-
-/* Columns of the weight as it is stored. */
-static int64_t stored(const struct net *net, const struct net_line *l)
-{
-    return l->transposed ? l->out : net->buffers->shape.stage[l->stage].in;
 }
 
 /* Of a product that the network will not run nothing is prepared. */
@@ -67,8 +35,10 @@ static struct kern_product_shape shape_of(const struct net *net, int line, enum 
     const struct net_line *l = &net->buffers->shape.line[line];
     const struct net_stage *s = &net->buffers->shape.stage[l->stage];
     int64_t R = net_rows(net, l->stage), in = s->in, out = l->out, r = net->model->lora.rank;
-    int64_t x = operand_ld(net, in), dy = operand_ld(net, s->ld), low = operand_ld(net, r);
-    int64_t w = weight_ld(net, stored(net, l)), wx = weight_ld(net, in), wr = weight_ld(net, r);
+    int64_t x = net_operand_ld(net, in), dy = net_operand_ld(net, s->ld),
+            low = net_operand_ld(net, r);
+    int64_t w = net_weight_ld(net, net_stored(net, l)), wx = net_weight_ld(net, in),
+            wr = net_weight_ld(net, r);
     char t = l->transposed ? 'N' : 'T', not_t = l->transposed ? 'T' : 'N';
     enum dtype type = net->options.compute, act = net->options.kern->act, sum = DTYPE_F32;
     const struct kern_product_shape shape[NET_PRODUCTS] = {
@@ -114,64 +84,6 @@ void net_linear_release(struct net *net)
             k->op->product_free(k, net->buffers->shape.line[i].product[p]);
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static void x_rooms_place(struct net *net, struct arena *arena)
-{
-    struct net_buffers *n = net->buffers;
-    int64_t bytes = dtype_bytes(net->options.compute), r = net->model->lora.rank;
-    int64_t low = net->rows * operand_ld(net, r), x = 0, dy = 0;
-
-    for (int i = 0; i < n->shape.lines; i++) {
-        const struct net_stage *s = &n->shape.stage[n->shape.line[i].stage];
-        int64_t rows = net_rows(net, n->shape.line[i].stage);
-
-        x = larger(x, rows * operand_ld(net, s->in));
-        dy = larger(dy, rows * operand_ld(net, s->ld));
-    }
-    n->x_room = arena_take(arena, bytes * x);
-    if (!net->options.forward_only)
-        n->dy_room = arena_take(arena, bytes * dy);
-    if (r)
-        n->low_room = arena_take(arena, bytes * low);
-    if (r && !net->options.forward_only)
-        n->dlow_room = arena_take(arena, bytes * low);
-}
-
-static void w_room_place(struct net *net, struct arena *arena)
-{
-    struct net_buffers *n = net->buffers;
-    int64_t r = net->model->lora.rank, w = 0;
-
-    for (int i = 0; i < n->shape.lines; i++) {
-        const struct net_line *l = &n->shape.line[i];
-        int64_t in = n->shape.stage[l->stage].in, across = stored(net, l);
-
-        w = larger(w, in * l->out / across * weight_ld(net, across));
-        if (l->adapted) /* A, B */
-            w = larger(w, larger(r * weight_ld(net, in), l->out * weight_ld(net, r)));
-    }
-    n->w_room = arena_take(arena, dtype_bytes(net->options.compute) * w);
-}
-
-void net_linear_place(struct net *net, struct arena *arena)
-{
-    const struct kern *k = net->options.kern;
-    int64_t low = net_act_bytes(net, net->rows * net->model->lora.rank);
-
-    if (low)
-        net->buffers->low = arena_take(arena, low);
-    if (low && !net->options.forward_only)
-        net->buffers->dlow = arena_take(arena, low);
-    if (k->act != net->options.compute)
-        x_rooms_place(net, arena);
-    if (k->weight != net->options.compute)
-        w_room_place(net, arena);
-}
-
 /* Rows of a matrix of another type, into a room where they are row elements apart. */
 static void rounded(const struct net *net, void *room, int64_t row, const void *x,
                     enum dtype type, int64_t rows, int64_t columns)
@@ -195,7 +107,7 @@ const void *net_operand(const struct net *net, const void *x, int64_t rows, int6
 
     if (act == net->options.compute)
         return x;
-    rounded(net, room, operand_ld(net, columns), x, act, rows, columns);
+    rounded(net, room, net_operand_ld(net, columns), x, act, rows, columns);
     return room;
 }
 
@@ -215,14 +127,14 @@ static const void *weight(const struct net *net, const struct net_hand *hand, in
 
     if (type == net->options.compute)
         return w;
-    rounded(net, net->buffers->w_room, weight_ld(net, columns), w, type, rows, columns);
+    rounded(net, net->buffers->w_room, net_weight_ld(net, columns), w, type, rows, columns);
     return net->buffers->w_room;
 }
 
 static const void *line_weight(const struct net *net, const struct net_hand *hand, int line)
 {
     const struct net_line *l = &net->buffers->shape.line[line];
-    int64_t columns = stored(net, l), in = net->buffers->shape.stage[l->stage].in;
+    int64_t columns = net_stored(net, l), in = net->buffers->shape.stage[l->stage].in;
 
     return weight(net, hand, hand->at->line[line].w, in * l->out / columns, columns);
 }

@@ -61,14 +61,22 @@ struct net_buffers {
     struct net_graph_table graphs;
 };
 
+/* net_place.c: all but the products, and the arrays. */
+void net_lay_out(struct net *net, const struct model *m, const struct net_options *o);
+void net_place_arrays(struct net *net, struct arena *arena);
+void net_release_arrays(struct net *net);
 int64_t net_rows(const struct net *net, enum net_stage_name stage);
 /* Of n elements of activations. */
 int64_t net_act_bytes(const struct net *net, int64_t n);
+/* Elements between rows of an operand, of a weight, as products find it; columns of the weight
+   as it is stored. */
+int64_t net_operand_ld(const struct net *net, int64_t columns);
+int64_t net_weight_ld(const struct net *net, int64_t columns);
+int64_t net_stored(const struct net *net, const struct net_line *l);
 /* A tensor of the unit at hand. */
 const void *net_w(const struct net *net, const struct net_hand *hand, int64_t offset);
 
 int net_linear_init(struct net *net, struct err *err);
-void net_linear_place(struct net *net, struct arena *arena);
 void net_linear_release(struct net *net);
 
 /* A gradient of rows (rows,ld), and what products take of it: itself, or rounded. */

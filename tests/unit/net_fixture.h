@@ -42,7 +42,7 @@ static inline void rig_open(struct rig *rig, const struct net_options *wanted)
         fail_msg("%s", err.text);
     rig->arena = (struct arena){0};
     net_place(&rig->net, &rig->arena);
-    assert_int_equal(rig->arena.used, net_bytes(m, &options));
+    assert_int_equal(rig->arena.used, net_bytes(m, &options).arrays);
     assert_int_equal(arena_init(&rig->arena, rig->arena.used, "activations", &err), 0);
     net_place(&rig->net, &rig->arena);
     rig->params = mem_new(units, sizeof *rig->params);

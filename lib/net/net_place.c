@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows which arrays the network has, and how large each is: what is planned for a device that
+ * is not here is what is placed there.  No kernel is run.
+ */
+#include "net/net_parts.h"
+
+#include <assert.h>
+
+#include "kern/kern_kind.h"
+
+enum { PAD = 32 }; /* a cache line */
+
+/* Rows of an operand (of a weight), as products find it. */
+int64_t net_operand_ld(const struct net *net, int64_t columns)
+{
+    return net->options.kern->act == net->options.compute ? columns : columns + PAD;
+}
+
+int64_t net_weight_ld(const struct net *net, int64_t columns)
+{
+    const struct kern *k = net->options.kern;
+    int padded = k->weight != net->options.compute && k->kind == DEVICE_CPU;
+
+    return padded ? columns + PAD : columns;
+}
+
+int64_t net_act_bytes(const struct net *net, int64_t n)
+{
+    return n * dtype_bytes(net->options.kern->act);
+}
+
+int64_t net_rows(const struct net *net, enum net_stage_name stage)
+{
+    return stage == NET_HEAD && net->options.forward_only ? net->options.batch : net->rows;
+}
+
+/* Columns of the weight as it is stored. */
+int64_t net_stored(const struct net *net, const struct net_line *l)
+{
+    return l->transposed ? l->out : net->buffers->shape.stage[l->stage].in;
+}
+
+void net_lay_out(struct net *net, const struct model *m, const struct net_options *o)
+{
+    struct net_buffers *n = mem_new(1, sizeof *n);
+    int rows = o->window ? o->window : o->seq;
+
+    assert(o->kern->act == o->compute || o->kern->act == DTYPE_F32);
+    n->shape.at = mem_new((size_t)m->layers + 1, sizeof *n->shape.at);
+    n->kept = mem_new((size_t)m->layers, sizeof *n->kept);
+    n->heads = (struct kern_heads){o->batch,    o->seq,      m->heads,
+                                   m->kv_heads, m->head_dim, o->seq - rows};
+    /* Lines that are rounded stay apart: joined they would need a room as large as both. */
+    net_shape_read(&n->shape, m, o->kern->weight == o->compute, o->kern->row_elems);
+    *net = (struct net){
+        .model = m, .options = *o, .rows = (int64_t)o->batch * rows, .scale = 1, .buffers = n};
+}
+
+void net_release_arrays(struct net *net)
+{
+    mem_free(net->buffers->shape.at);
+    mem_free(net->buffers->kept);
+    mem_free(net->buffers);
+    *net = (struct net){0};
+}
+
+/* (rows, columns) of activations, and of what is f32 everywhere. */
+static void *take(const struct net *net, struct arena *arena, int64_t rows, int64_t columns)
+{
+    return arena_take(arena, net_act_bytes(net, rows * columns));
+}
+
+static float *take_f32(struct arena *arena, int64_t n)
+{
+    return arena_take(arena, n * (int64_t)sizeof(float));
+}
+
+static struct net_norm_kept take_norm(const struct net *net, struct arena *arena, int64_t rows)
+{
+    return (struct net_norm_kept){
+        .mean = net->model->norm == MODEL_NORM_LAYER ? take_f32(arena, rows) : NULL,
+        .rstd = take_f32(arena, rows),
+    };
+}
+
+static void *take_qkv(const struct net *net, struct arena *arena)
+{
+    return take(net, arena, (int64_t)net->options.batch * net->options.seq,
+                net->buffers->shape.stage[NET_QKV].ld);
+}
+
+/* All but x. */
+static struct net_layer_kept take_layer(const struct net *net, struct arena *arena)
+{
+    const struct model *m = net->model;
+    int64_t R = net->rows, HD = m->heads * m->head_dim;
+
+    return (struct net_layer_kept){
+        .x_mid = take(net, arena, R, m->hidden),
+        .norm = {take_norm(net, arena, R), take_norm(net, arena, R)},
+        .qkv = take_qkv(net, arena),
+        .att = take(net, arena, R, HD),
+        .lse = take_f32(arena, R * m->heads),
+        .ffn = take(net, arena, R, net->buffers->shape.stage[NET_FFN].ld),
+    };
+}
+
+/*
+ * A layer that the backward does not reach keeps nothing: what it gives out takes the place of
+ * its x, which is done with by then, and the rest is the last layer's, whose forward comes
+ * after all others.
+ */
+static void place_kept(struct net *net, struct arena *arena)
+{
+    const struct model *m = net->model;
+    struct net_layer_kept *kept = net->buffers->kept;
+    int64_t last = m->layers - 1;
+    int64_t from = net->options.forward_only ? m->layers : m->first_trained - 1;
+
+    for (int64_t l = last; l >= 0; l--)
+        kept[l] = l == last || (l >= from && !net->options.recompute) ? take_layer(net, arena)
+                                                                      : kept[last];
+    for (int64_t l = 0; l < last && net->rows < net->options.seq; l++)
+        kept[l].qkv = take_qkv(net, arena); /* keys and values of the windows before */
+    for (int64_t l = 0; l <= last; l++)
+        kept[l].x =
+            l >= from || l == 0 ? take(net, arena, net->rows, m->hidden) : kept[l - 1].x;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void x_rooms_place(struct net *net, struct arena *arena)
+{
+    struct net_buffers *n = net->buffers;
+    int64_t bytes = dtype_bytes(net->options.compute), r = net->model->lora.rank;
+    int64_t low = net->rows * net_operand_ld(net, r), x = 0, dy = 0;
+
+    for (int i = 0; i < n->shape.lines; i++) {
+        const struct net_stage *s = &n->shape.stage[n->shape.line[i].stage];
+        int64_t rows = net_rows(net, n->shape.line[i].stage);
+
+        x = larger(x, rows * net_operand_ld(net, s->in));
+        dy = larger(dy, rows * net_operand_ld(net, s->ld));
+    }
+    n->x_room = arena_take(arena, bytes * x);
+    if (!net->options.forward_only)
+        n->dy_room = arena_take(arena, bytes * dy);
+    if (r)
+        n->low_room = arena_take(arena, bytes * low);
+    if (r && !net->options.forward_only)
+        n->dlow_room = arena_take(arena, bytes * low);
+}
+
+static void w_room_place(struct net *net, struct arena *arena)
+{
+    struct net_buffers *n = net->buffers;
+    int64_t r = net->model->lora.rank, w = 0;
+
+    for (int i = 0; i < n->shape.lines; i++) {
+        const struct net_line *l = &n->shape.line[i];
+        int64_t in = n->shape.stage[l->stage].in, across = net_stored(net, l);
+
+        w = larger(w, in * l->out / across * net_weight_ld(net, across));
+        if (l->adapted) /* A, B */
+            w = larger(w, larger(r * net_weight_ld(net, in), l->out * net_weight_ld(net, r)));
+    }
+    n->w_room = arena_take(arena, dtype_bytes(net->options.compute) * w);
+}
+
+static void place_products(struct net *net, struct arena *arena)
+{
+    struct net_buffers *n = net->buffers;
+    const struct kern *k = net->options.kern;
+    int64_t low = net_act_bytes(net, net->rows * net->model->lora.rank);
+
+    if (low)
+        n->low = arena_take(arena, low);
+    if (low && !net->options.forward_only)
+        n->dlow = arena_take(arena, low);
+    if (k->act != net->options.compute)
+        x_rooms_place(net, arena);
+    if (k->weight != net->options.compute)
+        w_room_place(net, arena);
+}
+
+static void place_scores(struct net *net, struct arena *arena)
+{
+    struct net_buffers *n = net->buffers;
+    const struct kern *k = net->options.kern;
+    int64_t bytes = k->op->attention_bytes(k, &n->heads, 0);
+
+    if (!net->options.forward_only && bytes < k->op->attention_bytes(k, &n->heads, 1))
+        bytes = k->op->attention_bytes(k, &n->heads, 1);
+    n->scores = arena_take(arena, bytes);
+}
+
+void net_place_arrays(struct net *net, struct arena *arena)
+{
+    const struct model *m = net->model;
+    struct net_buffers *n = net->buffers;
+    const struct kern *k = net->options.kern;
+    int64_t R = net->rows, C = m->hidden, H = net_rows(net, NET_HEAD);
+
+    place_kept(net, arena);
+    n->rope = m->positions ? NULL : take_f32(arena, net->options.seq * m->head_dim);
+    n->tokens_room = arena_take(arena, k->op->tokens_bytes(k, R));
+    n->x_last = take(net, arena, R, C);
+    n->norm_last = take_norm(net, arena, R);
+    n->logits = take(net, arena, H, n->shape.stage[NET_HEAD].ld);
+    n->h = take(net, arena, R, C);
+    n->act = take(net, arena, R, m->ffn);
+    if (!net->options.forward_only) {
+        n->dx = take(net, arena, R, C);
+        n->dh = take(net, arena, R, C);
+        n->dqkv = take(net, arena, R, n->shape.stage[NET_QKV].ld);
+        n->datt = take(net, arena, R, m->heads * m->head_dim);
+    }
+    place_scores(net, arena);
+    place_products(net, arena);
+}
+
+struct net_bytes net_bytes(const struct model *model, const struct net_options *options)
+{
+    struct arena arena = {0};
+    struct net net;
+
+    net_lay_out(&net, model, options);
+    net_place_arrays(&net, &arena);
+    const struct net_stage *s = net.buffers->shape.stage;
+    int64_t widest = larger(model->hidden, larger(s[NET_QKV].ld, s[NET_FFN].ld));
+    const struct net_bytes bytes = {
+        arena.used, kern_kind_work_bytes(options->kern->kind, net.rows, model->hidden, widest)};
+    net_release_arrays(&net);
+    return bytes;
+}
