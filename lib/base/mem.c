@@ -185,16 +185,22 @@ void arena_borrow(struct arena *arena, void *base, int64_t bytes)
     *arena = (struct arena){.base = base, .bytes = bytes};
 }
 
-void *arena_take(struct arena *arena, int64_t bytes)
+void *arena_take_each(struct arena *arena, int64_t bytes, int64_t count)
 {
     int64_t at = arena->used;
 
-    assert(bytes >= 0 && bytes <= INT64_MAX - MEM_ALIGN - at);
-    arena->used = at + align_up(bytes);
+    assert(bytes >= 0 && count >= 0 &&
+           (count == 0 || bytes <= (INT64_MAX - at) / count - MEM_ALIGN));
+    arena->used = at + count * align_up(bytes);
     if (!arena->base)
         return NULL;
     assert(arena->used <= arena->bytes);
     return arena->base + at;
+}
+
+void *arena_take(struct arena *arena, int64_t bytes)
+{
+    return arena_take_each(arena, bytes, 1);
 }
 
 void arena_release(struct arena *arena)

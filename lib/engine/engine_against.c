@@ -60,7 +60,7 @@ int engine_against_open(struct engine_against **out, struct engine *first,
         return err_set(err, ERR_INPUT,
                        "the plan sends int8 blocks between groups: no bound holds against "
                        "another strategy, expected 'same'");
-    if (first->exact != second->exact || !engine_apart(first) || !engine_apart(second))
+    if (first->exact != second->exact || !first->space.apart || !second->space.apart)
         return err_set(err, ERR_MISMATCH, "two modes of sums, expected both exact or neither");
     if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum)
         return err_set(err, ERR_MISMATCH, "plans of different batches, expected the same");

@@ -17,9 +17,9 @@
 #include "kern/kern_kind.h"
 
 /* What the network reads: on a GPU what is there, if its kernels take that. */
-static enum dtype hand_type(const struct engine *e)
+static enum dtype read_type(const struct engine *e)
 {
-    enum dtype there = e->there[STEP_GATHER] ? e->plan->wire_type : e->plan->param_type;
+    enum dtype there = e->shape.has[STEP_GATHER] ? e->plan->wire_type : e->plan->param_type;
 
     return kern_kind_weight(device_kind(e->device.at), e->plan->compute_type, there);
 }
@@ -39,15 +39,15 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
     if (d->gpu && e->exact)
         return err_set(err, ERR_INPUT,
                        "fixed-point sums on a GPU, expected the device 'cpu' for exact sums");
-    e->hand_type = hand_type(e);
+    enum dtype read = read_type(e);
     for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
         if (device_queue_open(d->at, queue[i], err))
             return -1;
     if (kern_open(&d->near, d->own, NULL, DTYPE_F32, DTYPE_F32, err) ||
-        kern_open(&d->kern, d->at, d->compute, compute, e->hand_type, err))
+        kern_open(&d->kern, d->at, d->compute, compute, read, err))
         return -1;
     d->kern.attention = o->attention;
-    return kern_open(&d->mover, d->at, d->move, compute, e->hand_type, err);
+    return kern_open(&d->mover, d->at, d->move, compute, read, err);
 }
 
 static int on_gpu(struct engine *e, int64_t own, int64_t shared, struct err *err)
@@ -93,7 +93,7 @@ int engine_device_events(struct engine *e, struct err *err)
     for (int i = 0; i < e->slots; i++)
         if (open_all(d->at, &e->slot[i].used, 1, err))
             return -1;
-    for (int i = 0; i < e->buckets; i++)
+    for (int i = 0; i < e->shape.buckets; i++)
         if (open_all(d->at, &e->bucket[i].packed, 1, err))
             return -1;
     for (int i = 0; i < e->model->units; i++)
@@ -109,7 +109,7 @@ void engine_device_events_close(struct engine *e)
 
     for (int i = 0; e->slot && i < e->slots; i++)
         device_event_close(e->slot[i].used);
-    for (int i = 0; e->bucket && i < e->buckets; i++)
+    for (int i = 0; e->bucket && i < e->shape.buckets; i++)
         device_event_close(e->bucket[i].packed);
     for (int i = 0; e->unit && i < e->model->units; i++) {
         device_event_close(e->unit[i].added);

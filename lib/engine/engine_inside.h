@@ -16,31 +16,25 @@ struct engine {
     /* As the plan says, or f64 where sums are exact; seen: the narrower of the types of
        parameters at rest and on the wire, to which every strategy rounds them. */
     enum dtype grad_type, reduce_type, seen_type;
-    enum dtype hand_type; /* of parameters, as the network reads them */
     struct layout layout; /* needed before the collectives are there */
     struct coll coll;
     struct net net;
-    int there[STEP_COMPUTE]; /* whether a kind moves anything on this shape */
-    int coded[STEP_COMPUTE]; /* whether what it moves across groups is coded */
+    int coded[STEP_COMPUTE]; /* whether what a lane sends across groups is coded */
     struct step_shape shape;
-    int *unit_of; /* of the shape */
+    struct step_space space; /* space.unit owned */
+    int *unit_of;            /* of the shape */
     char *trains;
     struct engine_list list[ENGINE_LISTS];
     struct engine_list *running; /* that ran last, or NULL */
-    int sizes, slots, buckets;
+    int sizes, slots;
     struct engine_unit *unit;
     struct engine_size *size;
     struct engine_slot *slot;
     struct engine_bucket *bucket;
-    void *full;           /* hand_type: what the network reads where they come in another */
-    float *gradient;      /* of the unit in the backward; zero between two of them */
-    float *tied_gradient; /* of the unit that is visited twice, until its second visit */
-    /* One of each suffices, for the operations of a stream are in order. */
-    void *gather_send, *sync_send, *sync_recv;         /* wire_type, shared */
-    void *reduce_recv, *boundary_send, *boundary_recv; /* reduce_type, shared */
-    float *piece;                                      /* f32, of the host: the caller's */
-    struct engine_word *words;                         /* [ranks] */
-    struct coll_traffic *traffic;                      /* [ranks] scratch */
+    struct step_buffers buffers;               /* slot, bucket owned */
+    float *piece;                              /* f32, of the host: the caller's */
+    struct engine_word *words;                 /* [ranks] */
+    struct coll_traffic *traffic;              /* [ranks] scratch */
     struct coll_traffic *sync_traffic;         /* [ranks] of one parameter sync of all units */
     struct range *ranges;                      /* [layout_ranges_max] of a G shard */
     int32_t *tokens, *targets;                 /* of the host */
@@ -83,8 +77,6 @@ int engine_put_params(const struct engine *e, void *to, enum dtype type, const f
 void engine_residuals_clear(struct engine *e);
 /* The shard of what is frozen of a unit, behind that of what trains. */
 void *engine_frozen(const struct engine *e, const struct engine_unit *u);
-/* Whether the backward writes a buffer of its own rather than the accumulator. */
-int engine_apart(const struct engine *e);
 
 /* engine_run.c: the rows of a step. */
 /* Those of so many micro-steps. */

@@ -107,13 +107,13 @@ static struct engine_move *gather_part(struct engine *e, int unit, int slot, int
     const struct plan *p = e->plan;
     int coded = e->coded[STEP_GATHER], apart = coded || p->param_type != p->wire_type;
     struct engine_size *size = part ? u->frozen_size : u->size;
-    char *from = part ? engine_frozen(e, u) : u->params, *to = e->slot[slot].recv;
+    char *from = part ? engine_frozen(e, u) : u->params, *to = e->buffers.slot[slot];
 
     if (!size)
         return NULL;
     e->slot[slot].move[part] = (struct engine_move){
         .call = {.handle = &size->handle[STEP_GATHER],
-                 .in = apart ? e->gather_send : from,
+                 .in = apart ? e->buffers.gather_send : from,
                  .out = to + (part ? u->trained * dtype_bytes(p->wire_type) : 0),
                  .round = coded},
         .wire = p->wire_type,
@@ -151,8 +151,8 @@ static struct engine_move *reduce_of(struct engine *e, int unit, int bucket)
 
     b->move = (struct engine_move){
         .call = {.handle = &u->size->handle[STEP_REDUCE],
-                 .in = b->send,
-                 .out = e->reduce_recv,
+                 .in = e->buffers.bucket[bucket],
+                 .out = e->buffers.reduce_recv,
                  .residual = u->residual[STEP_REDUCE]},
         .wire = e->reduce_type,
         .dst = u->grads,
@@ -169,10 +169,10 @@ static struct engine_move *convert_of(struct engine *e, int unit)
 {
     struct engine_unit *u = &e->unit[unit];
 
-    u->boundary = (struct engine_move){
+    u->convert = (struct engine_move){
         .call = {.handle = &u->size->handle[STEP_CONVERT],
-                 .in = e->boundary_send,
-                 .out = e->boundary_recv,
+                 .in = e->buffers.convert_send,
+                 .out = e->buffers.convert_recv,
                  .residual = u->residual[STEP_CONVERT],
                  .round = e->coded[STEP_CONVERT]},
         .wire = e->reduce_type,
@@ -184,7 +184,7 @@ static struct engine_move *convert_of(struct engine *e, int unit)
         .dst_elems = u->optim_elems,
         .asked = u->added,
     };
-    return &u->boundary;
+    return &u->convert;
 }
 
 /* New parameters from the master. */
@@ -196,8 +196,8 @@ static struct engine_move *sync_of(struct engine *e, int unit)
 
     u->sync = (struct engine_move){
         .call = {.handle = &u->size->handle[STEP_SYNC],
-                 .in = e->sync_send,
-                 .out = convert ? e->sync_recv : u->params,
+                 .in = e->buffers.sync_send,
+                 .out = convert ? e->buffers.sync_recv : u->params,
                  .round = e->coded[STEP_SYNC]},
         .wire = p->wire_type,
         .src = u->master,

@@ -11,6 +11,7 @@
 #include "engine/engine_proof.h"
 #include "engine/engine_trace.h"
 #include "step/step_path.h"
+#include "step/step_place.h"
 
 /*
  * A transfer on its way: wait for what another stream brings and for what the compute queue
@@ -63,7 +64,7 @@ struct engine_unit {
     /* Owned: what the shards are.  Of the frozen one counted from the unit's start. */
     struct range *params_range, *grads_range, *optim_range, *frozen_range;
     int params_ranges, grads_ranges, optim_ranges, frozen_ranges;
-    struct engine_move boundary, sync;
+    struct engine_move convert, sync;
     /* Owned; on the compute queue: its gradient is added up, its states are updated. */
     struct device_event *added, *updated;
     float *residual[STEP_COMPUTE]; /* of coded gradients: what was lost so far */
@@ -73,13 +74,11 @@ enum { ENGINE_PARTS = 2 }; /* the trained and the frozen vector of a unit */
 
 struct engine_slot { /* of gathered parameters */
     struct engine_move move[ENGINE_PARTS];
-    void *recv;                /* wire_type, shared */
     struct device_event *used; /* owned: what read it before has ended */
 };
 
 struct engine_bucket { /* a unit's gradient on its way out */
     struct engine_move move;
-    void *send;                  /* reduce_type, shared */
     struct device_event *packed; /* owned */
 };
 

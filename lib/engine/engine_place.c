@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a rank holds under a strategy: sizes from the layout, memory in two arenas (one
- * that the ranks of the host share, for what travels), and the prepared conversions.  Nothing
- * here depends on which letters they are.
+ * Knows what a rank holds under a strategy: shards from the layout, memory in two arenas (one
+ * that the ranks of the host share, for payloads) as step/step_place.h lays it out, and the
+ * prepared conversions.  Nothing here depends on which letters they are.
  */
 #include "engine/engine_inside.h"
 
@@ -13,47 +13,22 @@
 
 #include "kern/kern_cpu.h"
 
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static struct layout_moves moves_of(const struct engine *e, enum step_lane kind,
-                                    enum letter *from, enum letter *to)
-{
-    struct plan_strategy s = e->plan->strategy;
-
-    switch (kind) {
-    case STEP_GATHER:
-        *from = s.params;
-        *to = LETTER_N;
-        return layout_moves_copy(*from, *to);
-    case STEP_REDUCE:
-        *from = LETTER_N;
-        *to = s.grads;
-        return layout_moves_micro(*to);
-    case STEP_CONVERT:
-        *from = s.grads;
-        *to = s.optimizer;
-        return layout_moves_sum(*from, *to);
-    default:
-        *from = s.optimizer;
-        *to = s.params;
-        return layout_moves_copy(*from, *to);
-    }
-}
-
 void *engine_frozen(const struct engine *e, const struct engine_unit *u)
 {
     return (char *)u->params + u->params_elems * dtype_bytes(e->plan->param_type);
 }
 
-int engine_apart(const struct engine *e)
+static struct layout_moves moves_of(const struct engine *e, int lane, enum letter *from,
+                                    enum letter *to)
 {
-    return e->there[STEP_REDUCE] || e->grad_type != DTYPE_F32 || e->apart;
+    struct plan_strategy s = e->plan->strategy;
+
+    return step_moves((enum letter[]){s.params, s.grads, s.optimizer}, (enum step_lane)lane,
+                      from, to);
 }
 
-static void measure_unit(struct engine *e, struct engine_unit *u, const struct model_unit *mu)
+static void measure_unit(struct engine *e, struct engine_unit *u, const struct model_unit *mu,
+                         struct step_unit *held)
 {
     struct plan_strategy s = e->plan->strategy;
     int rank = e->world->rank;
@@ -72,6 +47,13 @@ static void measure_unit(struct engine *e, struct engine_unit *u, const struct m
     u->grads_ranges = layout_ranges(&e->layout, s.grads, rank, elems, u->grads_range);
     u->optim_ranges = layout_ranges(&e->layout, s.optimizer, rank, elems, u->optim_range);
     u->frozen_elems = layout_elems(&e->layout, s.params, rank, mu->elems - elems);
+    *held = (struct step_unit){.elems = u->elems,
+                               .trained = elems,
+                               .params = u->params_elems,
+                               .grads = u->grads_elems,
+                               .optim = u->optim_elems,
+                               .frozen = u->frozen_elems,
+                               .count = 1};
     u->frozen_range = mem_new(room, sizeof *u->frozen_range);
     u->frozen_ranges =
         layout_ranges(&e->layout, s.params, rank, mu->elems - elems, u->frozen_range);
@@ -79,75 +61,6 @@ static void measure_unit(struct engine *e, struct engine_unit *u, const struct m
         u->frozen_range[i].lo += elems;
         u->frozen_range[i].hi += elems;
     }
-}
-
-/* What is kept from step to step. */
-static void place_states(struct engine *e)
-{
-    int p = dtype_bytes(e->plan->param_type), g = dtype_bytes(e->grad_type);
-
-    e->state_bytes = 0;
-    for (int i = 0; i < e->model->units; i++) {
-        struct engine_unit *u = &e->unit[i];
-        u->params = arena_take(&e->shared, (u->params_elems + u->frozen_elems) * p);
-        u->grads = arena_take(&e->own, most(u->grads_elems, u->optim_elems) * g);
-        u->master = arena_take(&e->own, u->optim_elems * 4);
-        u->m = arena_take(&e->own, u->optim_elems * 4);
-        u->v = arena_take(&e->own, u->optim_elems * 4);
-        e->state_bytes +=
-            (u->params_elems + u->frozen_elems) * p + u->grads_elems * g + u->optim_elems * 12;
-    }
-}
-
-/* The largest of each, over the units. */
-static struct engine_unit largest(const struct engine *e)
-{
-    struct engine_unit l = {0};
-
-    for (int i = 0; i < e->model->units; i++) {
-        l.elems = most(l.elems, e->unit[i].elems);
-        l.trained = most(l.trained, e->unit[i].trained);
-        l.frozen_elems = most(l.frozen_elems, e->unit[i].frozen_elems);
-        l.params_elems = most(l.params_elems, e->unit[i].params_elems);
-        l.grads_elems = most(l.grads_elems, e->unit[i].grads_elems);
-        l.optim_elems = most(l.optim_elems, e->unit[i].optim_elems);
-    }
-    return l;
-}
-
-static void place_buffers(struct engine *e)
-{
-    const struct plan *plan = e->plan;
-    struct engine_unit l = largest(e);
-    int w = dtype_bytes(plan->wire_type), r = dtype_bytes(e->reduce_type);
-    int convert = plan->param_type != plan->wire_type; /* parameters change type to travel */
-    int gathered = e->there[STEP_GATHER];
-
-    if (gathered && (convert || e->coded[STEP_GATHER]))
-        e->gather_send = arena_take(&e->shared, most(l.params_elems, l.frozen_elems) * w);
-    for (int i = 0; gathered && i < e->slots; i++)
-        e->slot[i].recv = arena_take(&e->shared, l.elems * w);
-    if ((gathered ? plan->wire_type : plan->param_type) != e->hand_type)
-        e->full = arena_take(&e->own, l.elems * dtype_bytes(e->hand_type));
-    for (int i = 0; e->there[STEP_REDUCE] && i < e->buckets; i++)
-        e->bucket[i].send = arena_take(&e->shared, l.trained * r);
-    if (engine_apart(e)) {
-        e->gradient = arena_take(&e->own, l.trained * 4);
-        if (e->model->tied)
-            e->tied_gradient = arena_take(&e->own, e->unit[0].trained * 4);
-    }
-    if (e->there[STEP_REDUCE])
-        e->reduce_recv = arena_take(&e->shared, l.grads_elems * r);
-    if (e->there[STEP_CONVERT]) {
-        e->boundary_send = arena_take(&e->shared, l.grads_elems * r);
-        e->boundary_recv = arena_take(&e->shared, l.optim_elems * r);
-    }
-    if (e->there[STEP_SYNC]) {
-        e->sync_send = arena_take(&e->shared, l.optim_elems * w);
-        if (convert)
-            e->sync_recv = arena_take(&e->shared, l.params_elems * w);
-    }
-    net_place(&e->net, &e->own);
 }
 
 /* What the processor reads and writes. */
@@ -163,10 +76,23 @@ static void place_host(struct engine *e)
         e->device.io = arena_take(host, ENGINE_PIECE * 4);
 }
 
+/* Measures, or places where the arenas have memory. */
 static void place(struct engine *e)
 {
-    place_states(e);
-    place_buffers(e);
+    int units = e->model->units;
+    struct step_states *states = mem_new((size_t)units, sizeof *states);
+
+    step_place(&e->space, &e->shared, &e->own, states, &e->buffers);
+    for (int i = 0; i < units; i++) {
+        struct engine_unit *u = &e->unit[i];
+        u->params = states[i].params;
+        u->grads = states[i].grads;
+        u->master = states[i].master;
+        u->m = states[i].m;
+        u->v = states[i].v;
+    }
+    mem_free(states);
+    net_place(&e->net, &e->own);
     place_host(e);
 }
 
@@ -182,9 +108,9 @@ static int prepare_size(struct engine *e, struct engine_size *size, struct err *
                                  .chunk_bytes = e->plan->chunk_bytes,
                                  .coded = e->coded[kind],
                                  .stage = kind};
-        if (!e->there[kind] || (size->frozen && kind != STEP_GATHER))
+        if (!e->shape.has[kind] || (size->frozen && kind != STEP_GATHER))
             continue;
-        spec.moves = moves_of(e, (enum step_lane)kind, &spec.from, &spec.to);
+        spec.moves = moves_of(e, kind, &spec.from, &spec.to);
         layout_moves_trim(&e->layout, &spec.moves);
         if (coll_prepare(&e->coll, &spec, &size->handle[kind], err))
             return -1;
@@ -319,23 +245,44 @@ static void set_shape(struct engine *e)
                                    .prefetch = p->prefetch,
                                    .keep = p->keep,
                                    .buckets = p->buckets > 0 ? p->buckets : 1};
-    memcpy(e->shape.has, e->there, sizeof e->shape.has);
+    for (int lane = 0; lane < STEP_COMPUTE; lane++) {
+        enum letter from, to;
+        struct layout_moves moves = moves_of(e, lane, &from, &to);
+        int sums = lane == STEP_REDUCE || lane == STEP_CONVERT;
+        e->shape.has[lane] = layout_moves_trim(&e->layout, &moves);
+        e->coded[lane] = (sums ? p->slow_grads : p->slow_params) &&
+                         (moves.reduce_across || moves.gather_across);
+    }
     const struct step *s = &engine_list(e, ENGINE_STEPS, p->accum)->step;
     e->slots = s->slots;
-    e->buckets = e->shape.buckets;
     e->slot = mem_new((size_t)e->slots + 1, sizeof *e->slot);
-    e->bucket = mem_new((size_t)e->buckets, sizeof *e->bucket);
+    e->bucket = mem_new((size_t)e->shape.buckets, sizeof *e->bucket);
+    e->buffers.slot = mem_new((size_t)e->slots + 1, sizeof *e->buffers.slot);
+    e->buffers.bucket = mem_new((size_t)e->shape.buckets, sizeof *e->buffers.bucket);
 }
 
-/* Now what kernels of the step's shapes would want in it: engine_fit then knows of it. */
-static int reserve(struct engine *e, struct err *err)
+static void set_space(struct engine *e)
 {
-    struct kern *k = &e->device.kern;
-    const struct plan_micro micro = {.batch = e->plan->micro_batch,
-                                     .seq = e->plan->seq,
-                                     .device = device_kind(e->device.at)};
+    const struct plan *p = e->plan;
+    int units = e->model->units, reduces = e->shape.has[STEP_REDUCE];
+    struct step_unit *held = mem_new((size_t)units, sizeof *held);
 
-    return k->op->reserve(k, plan_work_bytes(e->model, &micro), err);
+    for (int i = 0; i < units; i++)
+        measure_unit(e, &e->unit[i], &e->model->unit[i], &held[i]);
+    e->space = (struct step_space){.unit = held,
+                                   .units = units,
+                                   .tied = e->model->tied ? e->unit[0].trained : 0,
+                                   .param = p->param_type,
+                                   .wire = p->wire_type,
+                                   .grad = e->grad_type,
+                                   .reduce = e->reduce_type,
+                                   .read = e->device.kern.weight,
+                                   .coded = e->coded[STEP_GATHER],
+                                   .slots = e->slots,
+                                   .buckets = e->shape.buckets,
+                                   .apart = reduces || e->grad_type != DTYPE_F32 || e->apart};
+    memcpy(e->space.has, e->shape.has, sizeof e->space.has);
+    e->state_bytes = step_state_bytes(&e->space);
 }
 
 /* Everything that can be known alone; the collective part follows when all ranks agree. */
@@ -348,7 +295,6 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                                   .graphs = o->graphs,
                                   .kern = &e->device.kern};
     const struct plan *p = e->plan;
-    enum letter from, to;
 
     if (engine_check(e->plan, e->world->ranks, err))
         return -1;
@@ -357,18 +303,12 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                        "the plan sends int8 blocks between groups, which round: expected "
                        "'same' for exact sums");
     layout_init(&e->layout, &e->plan->groups);
-    for (int kind = 0; kind < STEP_COMPUTE; kind++) {
-        struct layout_moves m = moves_of(e, (enum step_lane)kind, &from, &to);
-        int sums = kind == STEP_REDUCE || kind == STEP_CONVERT;
-        e->there[kind] = layout_moves_trim(&e->layout, &m);
-        e->coded[kind] = (sums ? e->plan->slow_grads : e->plan->slow_params) &&
-                         (m.reduce_across || m.gather_across);
-    }
     set_shape(e);
     /* Of a slot that goes round, in a step or an evaluation, or of one of its own. */
     options.places = (p->prefetch < e->slots ? p->prefetch + 1 : e->slots) + (p->keep > 0);
+    /* Now what kernels of the step's shapes would want: engine_fit then knows of it. */
     if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err) ||
-        reserve(e, err))
+        e->device.kern.op->reserve(&e->device.kern, net_bytes(e->model, &options).work, err))
         return -1;
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
     if (engine_device_events(e, err))
@@ -377,8 +317,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     e->traffic = mem_new((size_t)e->world->ranks, sizeof *e->traffic);
     e->sync_traffic = mem_new((size_t)e->world->ranks, sizeof *e->sync_traffic);
     e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
-    for (int i = 0; i < e->model->units; i++)
-        measure_unit(e, &e->unit[i], &e->model->unit[i]);
+    set_space(e);
     place(e); /* measures */
     return 0;
 }
@@ -386,17 +325,17 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
 /* A kind of conversion has a stream, and so a stage. */
 static void size_stages(const struct engine *e, struct coll_stage stage[STEP_COMPUTE])
 {
-    struct engine_unit l = largest(e);
+    struct step_unit l = step_largest(&e->space);
     int w = dtype_bytes(e->plan->wire_type), r = dtype_bytes(e->reduce_type);
     const struct coll_stage all[] = {
-        [STEP_GATHER] = {most(l.params_elems, l.frozen_elems) * w, l.elems * w},
-        [STEP_REDUCE] = {l.trained * r, l.grads_elems * r},
-        [STEP_CONVERT] = {l.grads_elems * r, l.optim_elems * r},
-        [STEP_SYNC] = {l.optim_elems * w, l.params_elems * w},
+        [STEP_GATHER] = {(l.params > l.frozen ? l.params : l.frozen) * w, l.elems * w},
+        [STEP_REDUCE] = {l.trained * r, l.grads * r},
+        [STEP_CONVERT] = {l.grads * r, l.optim * r},
+        [STEP_SYNC] = {l.optim * w, l.params * w},
     };
 
     for (int kind = 0; kind < STEP_COMPUTE; kind++)
-        stage[kind] = e->there[kind] && (e->transport == COLL_MPI || e->coded[kind])
+        stage[kind] = e->shape.has[kind] && (e->transport == COLL_MPI || e->coded[kind])
                           ? all[kind]
                           : (struct coll_stage){0};
 }
@@ -455,7 +394,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         return -1;
     }
     /* A conversion is three operations at most. */
-    const int room[STEP_COMPUTE] = {ENGINE_PARTS * e->slots, e->buckets, e->model->units,
+    const int room[STEP_COMPUTE] = {ENGINE_PARTS * e->slots, e->shape.buckets, e->model->units,
                                     e->model->units};
     for (int lane = 0; lane < STEP_COMPUTE; lane++)
         e->stream[lane] = stream_open(e->coll.runner, 3 * room[lane] + 3);
@@ -485,10 +424,12 @@ void engine_close(struct engine *e)
     engine_device_drain(e);
     engine_device_events_close(e);
     engine_lists_release(e);
-    void *owned[] = {e->unit,    e->size,         e->slot,   e->bucket,     e->words,
-                     e->traffic, e->sync_traffic, e->ranges, e->record.time};
+    void *owned[] = {e->unit,        e->size,         e->slot,          e->bucket,
+                     e->words,       e->traffic,      e->sync_traffic,  e->ranges,
+                     e->record.time, e->buffers.slot, e->buffers.bucket};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         mem_free(owned[i]);
+    mem_free((void *)(uintptr_t)e->space.unit);
     if (e->net.buffers)
         net_release(&e->net);
     arena_release(&e->own);

@@ -7,9 +7,9 @@
 /* Where the backward of a unit adds its gradient. */
 static float *gradient_of(const struct engine *e, const struct engine_unit *u)
 {
-    if (!engine_apart(e))
+    if (!e->space.apart)
         return u->grads;
-    return e->model->tied && u == e->unit ? e->tied_gradient : e->gradient;
+    return e->model->tied && u == e->unit ? e->buffers.tied_gradient : e->buffers.gradient;
 }
 
 /* A micro-step's gradient as it travels, or is added: the one place where it is rounded. */
@@ -52,31 +52,31 @@ int engine_accumulate(struct engine *e, struct engine_run *run, const struct ste
 
     (void)run;
     (void)err;
-    if (!engine_apart(e))
+    if (!e->space.apart)
         return 0;
     if (e->magnitudes)
         k->op->abs(k, gradient, u->trained);
     if (r->buffer < 0)
         add_here(e, u, gradient);
     else
-        put_gradient(e, e->bucket[r->buffer].send, e->reduce_type, gradient, u->trained);
+        put_gradient(e, e->buffers.bucket[r->buffer], e->reduce_type, gradient, u->trained);
     device_zero(e->device.compute, gradient, u->trained * (int64_t)sizeof *gradient);
     return 0;
 }
 
-/* The whole unit in hand_type. */
+/* The whole unit as the network reads it. */
 static const void *params_of(struct engine *e, const struct step_row *r)
 {
     const struct engine_unit *u = &e->unit[r->unit];
     int gathered = r->buffer >= 0;
-    const void *from = gathered ? e->slot[r->buffer].recv : u->params;
+    const void *from = gathered ? e->buffers.slot[r->buffer] : u->params;
     enum dtype type = gathered ? e->plan->wire_type : e->plan->param_type;
     struct kern *k = &e->device.kern;
 
-    if (type == e->hand_type)
+    if (type == e->space.read)
         return from;
-    k->op->convert(k, e->full, e->hand_type, from, type, u->elems);
-    return e->full;
+    k->op->convert(k, e->buffers.read, e->space.read, from, type, u->elems);
+    return e->buffers.read;
 }
 
 int engine_forward(struct engine *e, struct engine_run *run, const struct step_row *r,

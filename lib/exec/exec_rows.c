@@ -50,7 +50,7 @@ static struct exec_spot accumulator(struct exec_rows *r, struct counts *n, int r
         return (struct exec_spot){EXEC_OUT, n->p->out_at[room] * size};
     if (n->scratch_at[room] < 0) {
         n->scratch_at[room] = r->scratch_bytes;
-        r->scratch_bytes += (elems_of(n, room) * size + 63) / 64 * 64;
+        r->scratch_bytes += elems_of(n, room) * size;
     }
     return (struct exec_spot){EXEC_SCRATCH, n->scratch_at[room]};
 }

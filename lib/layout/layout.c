@@ -62,7 +62,7 @@ void layout_init(struct layout *l, const struct groups *groups)
     struct fraction *f = NULL;
     int n = cuts(groups, &f), g = groups->count;
 
-    *l = (struct layout){.segments = n - 1};
+    *l = (struct layout){.segments = n - 1, .largest = groups_largest(groups)};
     groups_copy(&l->groups, groups);
     l->cut_num = mem_new((size_t)n, sizeof(int64_t));
     l->cut_den = mem_new((size_t)n, sizeof(int64_t));
@@ -235,7 +235,7 @@ int layout_moves_trim(const struct layout *l, struct layout_moves *m)
 {
     if (l->groups.count == 1)
         m->reduce_across = m->gather_across = 0;
-    if (groups_largest(&l->groups) == 1)
+    if (l->largest == 1)
         m->reduce_inside = m->gather_inside = 0;
     return m->reduce_inside || m->reduce_across || m->gather_across || m->gather_inside;
 }

@@ -31,6 +31,7 @@ struct range {
 struct layout {
     struct groups groups; /* owned copy */
     int segments;         /* E: at most n - g + 1 */
+    int largest;          /* members of the largest group */
     int64_t *cut_num;     /* [E+1] the cut before segment e is cut_num[e] / cut_den[e] */
     int64_t *cut_den;
     int *holder;     /* [E*g] holder[e*g + k]: the rank of group k that holds segment e */

@@ -28,8 +28,8 @@ struct plan_checkpoint plan_checkpoint(const struct plan_case *c, const struct p
                                          ADAM_BYTES * t->elems[PLAN_TRAINED]};
 
     for (int r = 0; r < t->kinds; r++) {
-        double bytes = w * plan_tally_shard(t, PLAN_ALL, LETTER_G, r) +
-                       ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r);
+        double bytes = (double)(w * plan_tally_shard(t, PLAN_ALL, LETTER_G, r) +
+                                ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r));
         p.rank_bytes = bytes > p.rank_bytes ? bytes : p.rank_bytes;
     }
     return p;

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a strategy keeps in memory: states by the layout (paro-method(7), MEMORY),
- * activations by the decoder (plan/activations.h), buffers by the engine.  It is the engine's
- * placement (engine/engine_place.c) in numbers, and a test holds the two against each other.
+ * Knows what a strategy keeps in memory: states and buffers as step/step_place.h places them,
+ * activations as net/net_place.c does, and what collectives need beside them.
  */
 #include "plan/plan.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "exec/exec_turns.h"
+#include "kern/kern_kind.h"
+#include "net/net.h"
 #include "plan/tally.h"
-#include "step/step.h"
+#include "plan/traffic.h"
+#include "step/step_place.h"
 
 enum {
     ADAM_BYTES = 12, /* f32 master and two moments */
     F32_BYTES = 4,
     TURN_ALIGN = 256 /* of a slot, and of sums before them: exec/exec_turns.c */
-};
-
-struct shards { /* of one unit, elements, of the rank that has most */
-    double whole, params, grads, optimizer;
 };
 
 double plan_shard_of(const struct plan_tally *t, enum letter letter, double elems)
@@ -29,48 +28,34 @@ double plan_shard_of(const struct plan_tally *t, enum letter letter, double elem
                                 : elems / t->layout.groups.ranks;
 }
 
-static struct shards shards_of(const struct plan_tally *t, struct plan_strategy s, double elems)
-{
-    return (struct shards){elems, plan_shard_of(t, s.params, elems),
-                           plan_shard_of(t, s.grads, elems),
-                           plan_shard_of(t, s.optimizer, elems)};
-}
+/* A strategy's memory on ranks of one kind. */
+struct need {
+    const struct plan_case *c;
+    const struct plan_tally *t;
+    enum schedule_algo algo;
+    struct plan_strategy strategy;
+    const struct plan_share *share; /* [spans] */
+    struct layout_moves reduce, convert;
+    struct step_space space;
+    int64_t activations, kern; /* bytes; of a GPU the kernels' tables */
+};
 
-/* Whether a conversion moves anything on this shape: layout_moves_trim, of groups once seen. */
-static int there(const struct plan_tally *t, struct layout_moves m)
+/* Elements of partial sums that have no place in the result, of one reduction of one unit. */
+static int64_t scratch(const struct need *n, const struct plan_share *s, enum letter to,
+                       struct layout_moves m)
 {
-    return ((m.reduce_across || m.gather_across) && t->layout.groups.count > 1) ||
-           ((m.reduce_inside || m.gather_inside) && t->largest_group > 1);
-}
+    int64_t all = s->trained[LETTER_N], group = s->trained[LETTER_I];
+    int inside = m.reduce_inside && group < all; /* a group of one adds nothing */
+    int64_t kept = 0;
 
-/* Partial sums that have no place in the result, of one reduction over one unit. */
-static double scratch(const struct plan_tally *t, enum schedule_algo algo, double elems,
-                      enum letter to, struct layout_moves m)
-{
-    double group = plan_shard_of(t, LETTER_I, elems),
-           global = plan_shard_of(t, LETTER_G, elems);
-    int flat = algo == SCHEDULE_RING && m.reduce_inside && m.reduce_across;
-
-    m.reduce_across &= t->layout.groups.count > 1;
-    m.reduce_inside &= t->largest_group > 1;
-    if (!(m.reduce_inside || m.reduce_across))
-        return 0;
-    if (to == LETTER_G && m.reduce_across && !m.reduce_inside)
-        return fmax(group - 2 * global, 0); /* what comes first leaves as it came */
-    if (to == LETTER_G)
-        return (flat ? elems : m.reduce_across ? group : global) - global;
-    return to == LETTER_I && flat ? elems - group : 0;
-}
-
-/* Places for gathered units, each as large as the largest. */
-static double slots(const struct plan_case *c)
-{
-    return step_slots(&(struct step_shape){.visits = c->model->visits,
-                                           .first_trained = c->model->first_trained,
-                                           .micros = c->accum,
-                                           .prefetch = c->prefetch,
-                                           .keep = c->keep,
-                                           .has[STEP_GATHER] = 1});
+    if (n->algo == SCHEDULE_RING && m.reduce_inside && m.reduce_across)
+        kept = all - s->rank_after; /* what comes first leaves as it came */
+    else if (inside)
+        kept = m.reduce_across || to == LETTER_G ? group : 0;
+    else if (m.reduce_across)
+        kept = group - s->group_after;
+    kept -= s->trained[to];
+    return kept > 0 ? kept : 0;
 }
 
 /* What one reduction of all units may have lost, kept by the rank that keeps most. */
@@ -95,146 +80,163 @@ static double residual_elems(const struct plan_tally *t, enum schedule_algo algo
     return sent + (m.gather_across ? owned : 0);
 }
 
-/* Elements of the first unit that train. */
-static double first_trained(const struct plan_tally *t)
-{
-    return (double)t->span[t->span_of[0]].elems[PLAN_TRAINED];
-}
-
-/* What is read and written by the processor: of a GPU it is the host's. */
-static double host_bytes(const struct plan_case *c)
-{
-    return c->device == DEVICE_CPU ? F32_BYTES * (PLAN_PIECE + 2.0 * c->micro_batch * c->seq)
-                                   : 0; /* a piece of the update, tokens, targets */
-}
-
-static int is_gathered(const struct plan_tally *t, struct plan_strategy s)
-{
-    return there(t, layout_moves_copy(s.params, LETTER_N));
-}
-
-/* The type of parameters where a use finds them. */
-static enum dtype there_type(const struct plan_case *c, const struct plan_tally *t,
-                             struct plan_strategy s)
-{
-    return is_gathered(t, s) ? c->wire_type : c->param_type;
-}
-
-/* Of parameters: gathered units, and one in the type that the network reads, where that is
-   another. */
-static double gather_bytes(const struct plan_case *c, const struct plan_tally *t,
-                           struct plan_strategy s)
-{
-    struct shards l = shards_of(t, s, (double)t->largest[PLAN_ALL]);
-    struct layout_moves gather = layout_moves_copy(s.params, LETTER_N);
-    enum dtype at = there_type(c, t, s),
-               read = kern_kind_weight(c->device, c->compute_type, at);
-    double w = dtype_bytes(c->wire_type), bytes = at != read ? l.whole * dtype_bytes(read) : 0;
-
-    layout_moves_trim(&t->layout, &gather);
-    int apart = c->param_type != c->wire_type || (c->slow_params && gather.gather_across);
-    if (is_gathered(t, s))
-        bytes += slots(c) * l.whole * w + (apart ? l.params * w : 0);
-    return bytes;
-}
-
 /*
  * Over NCCL (exec/exec_turns.h) what is to be added arrives in one of three slots of its track,
  * one for what goes inside and one for what goes across: a piece of a rank's part.
  */
-static double slots_bytes(const struct plan_case *c, const struct plan_tally *t, double elems,
-                          struct layout_moves m)
+static int64_t slots_bytes(const struct need *n, int64_t elems, struct layout_moves m)
 {
-    double part = ceil(elems / t->layout.groups.ranks) * dtype_bytes(c->wire_type);
-    double pieces = ceil(part / (double)c->chunk_bytes);
+    int ranks = n->t->layout.groups.ranks, tracks = m.reduce_inside + m.reduce_across;
+    int64_t part = (elems + ranks - 1) / ranks * dtype_bytes(n->c->wire_type);
+    int64_t pieces = (part + n->c->chunk_bytes - 1) / n->c->chunk_bytes;
 
-    layout_moves_trim(&t->layout, &m);
-    int tracks = m.reduce_inside + m.reduce_across;
-    return part > 0 ? tracks * TURN_SLOTS * ceil(part / pieces / TURN_ALIGN) * TURN_ALIGN : 0;
+    return part > 0
+               ? tracks * TURN_SLOTS *
+                     (((part + pieces - 1) / pieces + TURN_ALIGN - 1) / TURN_ALIGN) * TURN_ALIGN
+               : 0;
 }
 
 /*
  * Sums that have no place in a result: of the processor each unit's reductions have theirs, of
  * a GPU, over NCCL, all take turns in one.
  */
-static double sums_bytes(const struct plan_case *c, const struct plan_tally *t,
-                         enum schedule_algo algo, struct plan_strategy s)
+static int64_t sums_bytes(const struct need *n)
 {
-    struct layout_moves micro = layout_moves_micro(s.grads);
-    struct layout_moves boundary = layout_moves_sum(s.grads, s.optimizer);
-    double w = dtype_bytes(c->wire_type), all = 0, most = 0;
+    int64_t w = dtype_bytes(n->c->wire_type), all = 0, most = 0;
 
-    for (int i = 0; i < t->spans; i++) {
-        double elems = (double)t->span[i].elems[PLAN_TRAINED];
-        double a = w * scratch(t, algo, elems, s.grads, micro);
-        double b = w * scratch(t, algo, elems, s.optimizer, boundary);
-        all += a + b;
-        most = fmax(most, a + slots_bytes(c, t, elems, micro));
-        most = fmax(most, b + slots_bytes(c, t, elems, boundary));
+    for (int i = 0; i < n->t->spans; i++) {
+        int64_t elems = n->t->span[i].elems[PLAN_TRAINED];
+        int64_t bytes[] = {w * scratch(n, &n->share[i], n->strategy.grads, n->reduce),
+                           w * scratch(n, &n->share[i], n->strategy.optimizer, n->convert)};
+        const struct layout_moves moves[] = {n->reduce, n->convert};
+        for (int k = 0; k < 2; k++) {
+            int64_t turn = bytes[k] + slots_bytes(n, elems, moves[k]);
+            all += bytes[k];
+            most = turn > most ? turn : most;
+        }
     }
-    return c->device == DEVICE_CPU ? all : most;
+    return n->c->device == DEVICE_CPU ? all : most;
 }
 
 /* What codings have lost so far: of the host, which codes. */
-static double lost_bytes(const struct plan_case *c, const struct plan_tally *t,
-                         enum schedule_algo algo, struct plan_strategy s)
+static double lost_bytes(const struct need *n)
 {
-    if (!c->slow_grads || c->device != DEVICE_CPU)
+    if (!n->c->slow_grads || n->c->device != DEVICE_CPU)
         return 0;
-    return F32_BYTES * (residual_elems(t, algo, layout_moves_micro(s.grads)) +
-                        residual_elems(t, algo, layout_moves_sum(s.grads, s.optimizer)));
+    return F32_BYTES * (residual_elems(n->t, n->algo, n->reduce) +
+                        residual_elems(n->t, n->algo, n->convert));
 }
 
-static double buffer_bytes(const struct plan_case *c, const struct plan_tally *t,
-                           enum schedule_algo algo, struct plan_strategy s)
+/* Activations, and on a GPU what the tables of a rank have for themselves: one computes, one
+   moves. */
+static void count_network(struct need *n)
 {
-    struct shards g = shards_of(t, s, (double)t->largest[PLAN_TRAINED]); /* of gradients */
-    double w = dtype_bytes(c->wire_type), bytes;
-    int convert = c->param_type != c->wire_type;
-    struct layout_moves micro = layout_moves_micro(s.grads);
+    const struct plan_case *c = n->c;
+    struct kern kern;
+    const struct net_options options = {.batch = c->micro_batch,
+                                        .seq = c->seq,
+                                        .recompute = c->recompute,
+                                        .compute = c->compute_type,
+                                        .kern = &kern};
 
-    if (!c->model->unit)
-        return 0;
-    bytes = host_bytes(c) + gather_bytes(c, t, s);
-    if (there(t, micro))
-        bytes += c->buckets * g.whole * w;
-    if (there(t, micro) || c->grad_type != DTYPE_F32)
-        bytes += F32_BYTES * (g.whole + (c->model->tied ? first_trained(t) : 0));
-    if (there(t, micro))
-        bytes += g.grads * w;
-    if (there(t, layout_moves_sum(s.grads, s.optimizer)))
-        bytes += (g.grads + g.optimizer) * w;
-    if (there(t, layout_moves_copy(s.optimizer, s.params)))
-        bytes += g.optimizer * w + (convert ? g.params * w : 0);
-    bytes += sums_bytes(c, t, algo, s) + lost_bytes(c, t, algo, s);
-    /* At the boundary the gradient takes the optimizer's layout where it lies. */
-    double more = plan_shard_of(t, s.optimizer, t->elems[PLAN_TRAINED]) -
-                  plan_shard_of(t, s.grads, t->elems[PLAN_TRAINED]);
-    return bytes + (more > 0 ? more * dtype_bytes(c->grad_type) : 0);
+    kern_kind_open(&kern, c->device, c->compute_type, n->space.read);
+    struct net_bytes bytes = net_bytes(c->model, &options);
+    n->activations = bytes.arrays;
+    if (c->device == DEVICE_CPU)
+        return;
+    int64_t room = bytes.work > KERN_KIND_PRODUCT_BYTES ? bytes.work : KERN_KIND_PRODUCT_BYTES;
+    n->kern = room + 2 * kern_kind_own_bytes(c->device);
+}
+
+static void need_init(struct need *n, const struct plan_case *c, const struct plan_tally *t,
+                      enum schedule_algo algo, struct plan_strategy strategy)
+{
+    struct layout_moves gather, sync;
+    enum dtype there;
+
+    *n = (struct need){.c = c, .t = t, .algo = algo, .strategy = strategy};
+    struct step_space space = {
+        .units = t->spans,
+        .tied = c->model->tied ? t->span[t->span_of[0]].elems[PLAN_TRAINED] : 0,
+        .param = c->param_type,
+        .wire = c->wire_type,
+        .grad = c->grad_type,
+        .reduce = c->wire_type,
+        .buckets = c->buckets};
+    space.has[STEP_GATHER] = plan_traffic_moves(t, strategy, STEP_GATHER, &gather);
+    space.has[STEP_REDUCE] = plan_traffic_moves(t, strategy, STEP_REDUCE, &n->reduce);
+    space.has[STEP_CONVERT] = plan_traffic_moves(t, strategy, STEP_CONVERT, &n->convert);
+    space.has[STEP_SYNC] = plan_traffic_moves(t, strategy, STEP_SYNC, &sync);
+    layout_moves_trim(&t->layout, &gather);
+    layout_moves_trim(&t->layout, &n->reduce);
+    layout_moves_trim(&t->layout, &n->convert);
+    space.coded = c->slow_params && gather.gather_across;
+    space.apart = space.has[STEP_REDUCE] || c->grad_type != DTYPE_F32;
+    space.slots = step_slots(&(struct step_shape){.visits = t->visits,
+                                                  .first_trained = c->model->first_trained,
+                                                  .micros = c->accum,
+                                                  .prefetch = c->prefetch,
+                                                  .keep = c->keep,
+                                                  .has[STEP_GATHER] = space.has[STEP_GATHER]});
+    there = space.has[STEP_GATHER] ? c->wire_type : c->param_type;
+    space.read = kern_kind_weight(c->device, c->compute_type, there);
+    n->space = space;
+    if (c->model->tensors)
+        count_network(n);
+}
+
+/* Of ranks of a kind. */
+static struct plan_memory memory_of(struct need *n, int kind)
+{
+    const struct plan_case *c = n->c;
+    int spans = n->t->spans;
+    struct step_unit *unit = mem_new((size_t)spans, sizeof *unit);
+    struct arena own = {0}, shared = {0};
+    struct plan_memory m = {.activations = (double)n->activations};
+
+    n->share = &n->t->share[kind * spans];
+    for (int i = 0; i < spans; i++) {
+        const struct plan_share *s = &n->share[i];
+        unit[i] = (struct step_unit){.elems = s->trained[LETTER_N] + s->frozen[LETTER_N],
+                                     .trained = s->trained[LETTER_N],
+                                     .params = s->trained[n->strategy.params],
+                                     .frozen = s->frozen[n->strategy.params],
+                                     .grads = s->trained[n->strategy.grads],
+                                     .optim = s->trained[n->strategy.optimizer],
+                                     .count = n->t->span[i].count[PLAN_TRAINED]};
+        m.params += (double)(unit[i].count * (unit[i].params + unit[i].frozen)) *
+                    dtype_bytes(c->param_type);
+        m.grads += (double)(unit[i].count * unit[i].grads) * dtype_bytes(c->grad_type);
+        m.optimizer += (double)(unit[i].count * unit[i].optim) * ADAM_BYTES;
+    }
+    if (c->model->unit) {
+        n->space.unit = unit;
+        step_place(&n->space, &shared, &own, NULL, NULL);
+        if (c->device == DEVICE_CPU) { /* a piece of the update, tokens, targets */
+            arena_take(&own, PLAN_PIECE * F32_BYTES);
+            arena_take_each(&own, (int64_t)c->micro_batch * c->seq * (int64_t)sizeof(int32_t),
+                            2);
+        }
+        m.buffers = (double)(shared.used + own.used + sums_bytes(n) + n->kern) - m.params -
+                    m.grads - m.optimizer + lost_bytes(n);
+    }
+    m.total = m.params + m.grads + m.optimizer + m.activations + m.buffers;
+    mem_free(unit);
+    return m;
 }
 
 void plan_footprint(const struct plan_case *c, const struct plan_tally *t, struct plan_price *p)
 {
-    struct plan_strategy s = p->strategy;
-    struct plan_memory top = {0};
-    const struct plan_micro micro = {
-        c->micro_batch, c->seq, c->recompute, c->compute_type, there_type(c, t, s), c->device};
+    struct need n;
 
-    for (int r = 0; r < t->kinds; r++) {
-        struct plan_memory m = {
-            .params = dtype_bytes(c->param_type) * plan_tally_shard(t, PLAN_ALL, s.params, r),
-            .grads = dtype_bytes(c->grad_type) * plan_tally_shard(t, PLAN_TRAINED, s.grads, r),
-            .optimizer = ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, s.optimizer, r),
-        };
-        m.total = m.params + m.grads + m.optimizer;
-        if (m.total > top.total)
-            top = m;
+    need_init(&n, c, t, p->algo, p->strategy);
+    p->memory = (struct plan_memory){0};
+    for (int k = 0; k < t->kinds; k++) {
+        struct plan_memory m = memory_of(&n, k);
+        if (m.total > p->memory.total)
+            p->memory = m;
     }
-    top.activations = plan_activation_bytes(c->model, &micro);
-    top.buffers = buffer_bytes(c, t, p->algo, s) + plan_kern_bytes(c->model, &micro);
-    top.total += top.activations + top.buffers;
-    p->memory = top;
-    p->feasible = c->memory_bytes <= 0 || top.total <= c->memory_bytes;
+    p->feasible = c->memory_bytes <= 0 || p->memory.total <= c->memory_bytes;
 }
 
 /* A fabric of the plan's groups: bytes do not ask for rates. */
@@ -303,7 +305,14 @@ double plan_sums_on(const struct plan *p, enum device_kind device)
     struct asked a;
 
     ask(&a, p, device);
-    double bytes = sums_bytes(&a.at, &a.tally, p->algo, p->strategy);
+    double bytes = 0;
+    struct need n;
+
+    need_init(&n, &a.at, &a.tally, p->algo, p->strategy);
+    for (int k = 0; k < a.tally.kinds; k++) {
+        n.share = &a.tally.share[k * a.tally.spans];
+        bytes = fmax(bytes, (double)sums_bytes(&n));
+    }
     asked_release(&a);
     return bytes;
 }

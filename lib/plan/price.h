@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "model/model.h"
-#include "plan/activations.h"
+#include "dev/device.h"
 #include "plan/plan_words.h"
 #include "topo/topo.h"
 
@@ -18,9 +18,9 @@
  * Adam state per trainable element (f32 master, both moments) under the third.  Beside them,
  * buffers: what the engine needs so that things travel while others are computed: gathered
  * units (prefetch + 1, and those kept), gradients on their way out (buckets), partial sums, and
- * parameters and gradient of the unit at hand, in f32; and activations (plan_activation_bytes).
+ * parameters and gradient of the unit at hand, in f32; and activations (net_bytes).
  * On a GPU it is the GPU's memory alone: what is of the host there is left out, and what the
- * kernels' tables have for themselves is among the buffers (plan_kern_bytes).
+ * kernels' tables have for themselves is among the buffers.
  * A model given as a bare number of parameters has neither.
  */
 struct plan_memory {

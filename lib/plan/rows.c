@@ -31,8 +31,8 @@ void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros)
         r->unit_of[v] = c->model->unit ? model_unit_of_visit(c->model, v) : 0;
     for (int u = 0; u < units; u++)
         r->trains[u] = t->span[t->span_of[u]].elems[PLAN_TRAINED] > 0;
-    for (int k = 0; k < PLAN_CONVERSIONS; k++)
-        r->shape.has[k] = plan_traffic_moves(b, (enum plan_conversion)k, &moves);
+    for (int k = 0; k < STEP_COMPUTE; k++)
+        r->shape.has[k] = plan_traffic_moves(b->tally, b->strategy, (enum step_lane)k, &moves);
     step_gen(&r->step, &r->shape);
 }
 

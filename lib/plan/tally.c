@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fnv.h"
 #include "base/mem.h"
 
 static double least(double a, double b)
@@ -95,17 +96,20 @@ static void count_rails(struct plan_tally *t, int64_t elems)
     int g = l->groups.count;
 
     for (int r = 0; r < l->groups.ranks; r++)
-        t->own[0][r] = t->own[1][r] = 0;
+        t->own[0][r] = t->own[1][r] = t->own[2][r] = 0;
     for (int e = 0; e < l->segments; e++) {
         int64_t whole = layout_cut(l, elems, e, g, 0) - layout_cut(l, elems, e, 0, 0);
         for (int k = 0; k < g; k++) {
             int src = l->holder[e * g + (k + g - 1) % g], dst = l->holder[e * g + k];
+            int after = (k + 1) % g;
             int64_t piece = layout_cut(l, elems, e, k + 1, 0) - layout_cut(l, elems, e, k, 0);
             int64_t even = layout_cut(l, elems, e, k + 1, 1) - layout_cut(l, elems, e, k, 1);
             t->own[0][dst] += whole;
             t->own[1][dst] += piece;
             if (g == 1)
                 continue;
+            t->own[2][dst] +=
+                layout_cut(l, elems, e, after + 1, 0) - layout_cut(l, elems, e, after, 0);
             ring_hop(t, PLAN_ACROSS_REDUCE, PLAN_ACROSS_GATHER, src, dst, whole - piece);
             ring_hop(t, PLAN_EVEN_REDUCE, PLAN_EVEN_GATHER, src, dst, whole - even);
         }
@@ -159,19 +163,23 @@ static double busiest_rank(const struct plan_tally *t, enum plan_leg leg)
 
 static void count_vector(struct plan_tally *t, int64_t elems)
 {
+    int n = t->layout.groups.ranks;
+
     count_rails(t, elems);
     count_ranks(t, elems);
-    for (int i = 0; i < 2; i++)
-        for (int r = 0; r < t->layout.groups.ranks; r++)
-            t->held[i][r] += t->own[i][r];
+    for (int i = 0; i < n; i++) {
+        int rank = t->layout.groups.rank[i], next = t->layout.groups.rank[(i + 1) % n];
+        uint64_t *h = &t->kind[rank].hash;
+        *h = fnv_mix(*h, (uint64_t)t->own[1][next]);
+        for (int k = 0; k < 3; k++)
+            *h = fnv_mix(*h, (uint64_t)t->own[k][rank]);
+    }
 }
 
 /* What trains and what is frozen are sharded each by itself. */
 static void count_unit(struct plan_tally *t, int64_t elems, int64_t trained)
 {
     memset(t->unit, 0, (size_t)t->first[PLAN_GAUGES] * sizeof *t->unit);
-    for (int i = 0; i < 2; i++)
-        memset(t->held[i], 0, (size_t)t->layout.groups.ranks * sizeof *t->held[i]);
     count_vector(t, trained);
     if (elems > trained)
         count_vector(t, elems - trained);
@@ -191,12 +199,7 @@ static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set
         for (int leg = 0; leg < PLAN_LEGS; leg++)
             t->point[i][set][leg] += t->unit[i][leg] * span->count[set];
     /* At rest a unit lies once, however often it is visited. */
-    for (int r = 0; r < t->layout.groups.ranks; r++)
-        for (int i = 0; i < 2; i++)
-            t->shard[r][set][i] += (double)t->held[i][r] * span->count[PLAN_TRAINED];
     t->elems[set] += (double)elems * span->count[PLAN_TRAINED];
-    if (elems > t->largest[set])
-        t->largest[set] = elems;
 }
 
 /* Returns the span. */
@@ -250,9 +253,11 @@ static int by_bytes_of_point(const void *a, const void *b)
     return memcmp(a, b, sizeof *((struct plan_tally *)0)->point);
 }
 
-static int by_bytes_of_shard(const void *a, const void *b)
+static int by_hash(const void *a, const void *b)
 {
-    return memcmp(a, b, sizeof *((struct plan_tally *)0)->shard);
+    uint64_t x = ((const struct plan_kind *)a)->hash, y = ((const struct plan_kind *)b)->hash;
+
+    return (x > y) - (x < y);
 }
 
 /* One of each of n items that are alike, sorted; returns how many. */
@@ -282,7 +287,43 @@ static void keep_distinct(struct plan_tally *t)
         kept += n;
     }
     t->first[PLAN_GAUGES] = kept;
-    t->kinds = distinct(t->shard, t->layout.groups.ranks, sizeof *t->shard, by_bytes_of_shard);
+    t->kinds = distinct(t->kind, t->layout.groups.ranks, sizeof *t->kind, by_hash);
+}
+
+/* Of a rank's own segments, the pieces of the group after its. */
+static int64_t group_after(const struct layout *l, int rank, int64_t elems)
+{
+    int g = l->groups.count, k = l->groups.group_of[rank], after = (k + 1) % g;
+    int64_t sum = 0;
+
+    for (int e = 0; g > 1 && e < l->segments; e++)
+        if (l->holder[e * g + k] == rank)
+            sum += layout_cut(l, elems, e, after + 1, 0) - layout_cut(l, elems, e, after, 0);
+    return sum;
+}
+
+static void set_shares(struct plan_tally *t)
+{
+    const struct groups *groups = &t->layout.groups;
+    int n = groups->ranks;
+
+    t->share = mem_new((size_t)t->kinds * (size_t)t->spans, sizeof *t->share);
+    for (int k = 0; k < t->kinds; k++) {
+        int rank = t->kind[k].rank;
+        int place = groups->first[groups->group_of[rank]] + groups->local_of[rank];
+        for (int i = 0; i < t->spans; i++) {
+            int64_t trained = t->span[i].elems[PLAN_TRAINED];
+            struct plan_share *s = &t->share[k * t->spans + i];
+            for (enum letter x = LETTER_N; x <= LETTER_G; x++) {
+                s->trained[x] = layout_elems(&t->layout, x, rank, trained);
+                s->frozen[x] =
+                    layout_elems(&t->layout, x, rank, t->span[i].elems[PLAN_ALL] - trained);
+            }
+            s->group_after = group_after(&t->layout, rank, trained);
+            s->rank_after =
+                layout_elems(&t->layout, LETTER_G, groups->rank[(place + 1) % n], trained);
+        }
+    }
 }
 
 void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
@@ -306,11 +347,11 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     t->first[PLAN_GAUGES] = 2 * g + 2 * n;
     t->point = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->point);
     t->unit = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->unit);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++)
         t->own[i] = mem_new((size_t)n, sizeof *t->own[i]);
-        t->held[i] = mem_new((size_t)n, sizeof *t->held[i]);
-    }
-    t->shard = mem_new((size_t)n, sizeof *t->shard);
+    t->kind = mem_new((size_t)n, sizeof *t->kind);
+    for (int r = 0; r < n; r++)
+        t->kind[r] = (struct plan_kind){FNV_BASIS, r};
     for (int i = 0; i < t->spans; i++) {
         const int64_t *elems = t->span[i].elems;
         for (int set = 0; set < PLAN_SETS; set++) {
@@ -320,6 +361,7 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
         }
     }
     keep_distinct(t);
+    set_shares(t);
 }
 
 void plan_tally_release(struct plan_tally *t)
@@ -334,9 +376,9 @@ void plan_tally_release(struct plan_tally *t)
     mem_free(t->unit);
     mem_free(t->own[0]);
     mem_free(t->own[1]);
-    mem_free(t->held[0]);
-    mem_free(t->held[1]);
-    mem_free(t->shard);
+    mem_free(t->own[2]);
+    mem_free(t->kind);
+    mem_free(t->share);
     *t = (struct plan_tally){0};
 }
 
@@ -361,10 +403,15 @@ double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
     return top;
 }
 
-double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
-                        int kind)
+int64_t plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
+                         int kind)
 {
-    if (letter == LETTER_N)
-        return t->elems[set];
-    return t->shard[kind][set][letter == LETTER_G];
+    int64_t elems = 0;
+
+    for (int i = 0; i < t->spans; i++) {
+        const struct plan_share *s = &t->share[kind * t->spans + i];
+        elems += t->span[i].count[PLAN_TRAINED] *
+                 (s->trained[letter] + (set == PLAN_TRAINED ? 0 : s->frozen[letter]));
+    }
+    return elems;
 }

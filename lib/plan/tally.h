@@ -45,6 +45,15 @@ struct plan_span {
     double slope[PLAN_TIERS][PLAN_SETS][PLAN_LEGS];
 };
 
+/*
+ * What a rank holds of one unit, in elements, by letter: of the part that trains and of the
+ * part that does not.  And of the former's pieces in its own segments that of the next group,
+ * and the G shard of the next rank in the flat ring: in reductions they leave as they came.
+ */
+struct plan_share {
+    int64_t trained[3], frozen[3], group_after, rank_after;
+};
+
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
 
 struct plan_tally {
@@ -60,20 +69,24 @@ struct plan_tally {
     struct plan_span *span; /* [spans] */
     int *span_of;           /* [visits] of the forward: which span its unit belongs to */
     int visits;
-    double product_flops;       /* of a token's forward, without the attention's: products with
+    double product_flops;     /* of a token's forward, without the attention's: products with
                                    weights */
-    double elems[PLAN_SETS];    /* Psi and Psi' */
-    int64_t largest[PLAN_SETS]; /* unit */
-    /* Elements at rest on a rank, I and G: [ranks that differ]. */
-    double (*shard)[PLAN_SETS][2];
-    int kinds;
+    double elems[PLAN_SETS];  /* Psi and Psi' */
+    int kinds;                /* of ranks: they hold the same of each unit */
+    struct plan_kind *kind;   /* [kinds] */
+    struct plan_share *share; /* [kinds * spans] */
     /* Elements through each port, out and in, and sent by each rank, across and inside. */
     /* Points of gauge i: first[i] .. first[i + 1], one of those that are alike. */
     int first[PLAN_GAUGES + 1];
     double (*point)[PLAN_SETS][PLAN_LEGS]; /* sums over the units */
     double (*unit)[PLAN_LEGS];             /* the same for one unit: scratch */
-    int64_t *own[2];                       /* [n] shards of one vector, I and G: scratch */
-    int64_t *held[2];                      /* [n] of one unit, which is up to two of them */
+    /* [n] shards of one vector, I and G, and of the former the next group's: scratch */
+    int64_t *own[3];
+};
+
+struct plan_kind {
+    uint64_t hash; /* of what it holds */
+    int rank;      /* one of them */
 };
 
 /*
@@ -89,8 +102,8 @@ void plan_tally_release(struct plan_tally *t);
 double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
                           double times[PLAN_SETS][PLAN_LEGS]);
 /* Elements of the set at rest on a rank of a kind, 0 .. kinds - 1. */
-double plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
-                        int kind);
+int64_t plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
+                         int kind);
 
 /* plan_price_all with a tally of the case's fabric and model at hand. */
 void plan_price_with(const struct plan_case *c, const struct plan_tally *t,

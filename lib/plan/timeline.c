@@ -23,7 +23,7 @@ struct walk {
     struct plan_bill *bill;
     struct plan_rows rows;
     char *ended;               /* [rows] */
-    struct plan_traffic *flow; /* [spans][PLAN_CONVERSIONS] */
+    struct plan_traffic *flow; /* [spans][STEP_COMPUTE] */
     struct lane lane[STEP_LANES];
     struct plan_timeline *out;
     int keep_pieces;
@@ -57,11 +57,10 @@ static void walk_init(struct walk *w)
     plan_rows_init(&w->rows, w->bill, w->out->micros);
     make_lanes(w);
     w->ended = mem_new((size_t)w->rows.step.rows, sizeof *w->ended);
-    w->flow = mem_new((size_t)spans * PLAN_CONVERSIONS, sizeof *w->flow);
+    w->flow = mem_new((size_t)spans * STEP_COMPUTE, sizeof *w->flow);
     for (int i = 0; i < spans; i++)
-        for (int k = 0; k < PLAN_CONVERSIONS; k++)
-            plan_traffic_of(w->bill, i, (enum plan_conversion)k,
-                            &w->flow[i * PLAN_CONVERSIONS + k]);
+        for (int k = 0; k < STEP_COMPUTE; k++)
+            plan_traffic_of(w->bill, i, (enum step_lane)k, &w->flow[i * STEP_COMPUTE + k]);
     if (w->keep_pieces)
         w->out->piece = mem_new((size_t)w->rows.step.rows, sizeof *w->out->piece);
     for (int i = 0; i <= PLAN_MICROS; i++)
@@ -87,7 +86,7 @@ static const struct plan_traffic *flow_of(const struct walk *w, int lane)
 {
     int span = w->bill->tally->span_of[at_hand(w, lane)->unit];
 
-    return &w->flow[span * PLAN_CONVERSIONS + lane];
+    return &w->flow[span * STEP_COMPUTE + lane];
 }
 
 static double compute_s(const struct walk *w, const struct step_row *r)
@@ -150,14 +149,14 @@ static void set_speeds(const struct walk *w, double speed[STEP_LANES])
     double load[PLAN_TIERS] = {0}, used[PLAN_TIERS] = {0};
     int computing = w->lane[STEP_COMPUTE].running;
 
-    for (int k = 0; k < PLAN_CONVERSIONS; k++) {
+    for (int k = 0; k < STEP_COMPUTE; k++) {
         if (!w->lane[k].running || w->lane[k].local)
             continue;
         const struct plan_traffic *f = flow_of(w, k);
         for (int tier = 0; tier < PLAN_TIERS && alone(w, f) > 0; tier++)
             load[tier] += f->link_s[computing][tier] / alone(w, f);
     }
-    for (int k = 0; k < PLAN_CONVERSIONS; k++) {
+    for (int k = 0; k < STEP_COMPUTE; k++) {
         if (!w->lane[k].running)
             continue;
         const struct plan_traffic *f = flow_of(w, k);
@@ -264,8 +263,8 @@ static int64_t times_of(const struct plan_bill *b, const struct plan_span *span,
 {
     int64_t accum = b->at->accum; /* times the visits, more than an int holds */
 
-    return kind == PLAN_GATHER   ? accum * (span->count[PLAN_ALL] + span->count[PLAN_AGAIN])
-           : kind == PLAN_REDUCE ? accum * span->count[PLAN_TRAINED]
+    return kind == STEP_GATHER   ? accum * (span->count[PLAN_ALL] + span->count[PLAN_AGAIN])
+           : kind == STEP_REDUCE ? accum * span->count[PLAN_TRAINED]
                                  : span->count[PLAN_TRAINED];
 }
 
@@ -286,10 +285,10 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
         out->compute_s += b->at->accum * work.add_s + work.update_s;
     }
     for (int i = 0; i < t->spans; i++)
-        for (int kind = 0; kind < PLAN_CONVERSIONS; kind++) {
+        for (int kind = 0; kind < STEP_COMPUTE; kind++) {
             struct plan_traffic f;
             int64_t times = times_of(b, &t->span[i], kind);
-            plan_traffic_of(b, i, (enum plan_conversion)kind, &f);
+            plan_traffic_of(b, i, (enum step_lane)kind, &f);
             out->comm_s += (double)times * (f.alone_s[0] + f.local_s);
             for (int tier = 0; tier < PLAN_TIERS; tier++)
                 link_s[tier] += (double)times * f.link_s[0][tier];

@@ -24,14 +24,14 @@ static const double GAP = 8, FOOT = 44, TICK_X = 90;
 static const char *const INK = "#444444", *const GRID = "#d8d8d8";
 
 /* The rows, from above, and what each lane is called. */
-static const int order[STEP_LANES] = {STEP_COMPUTE, PLAN_SYNC, PLAN_GATHER, PLAN_REDUCE,
-                                      PLAN_BOUNDARY};
+static const int order[STEP_LANES] = {STEP_COMPUTE, STEP_SYNC, STEP_GATHER, STEP_REDUCE,
+                                      STEP_CONVERT};
 static const struct {
     const char *id, *name; /* in JSON, as in the traces of paro-train; for people */
-} lanes[STEP_LANES] = {[PLAN_GATHER] = {"gathers", "gather"},
-                       [PLAN_REDUCE] = {"reduces", "reduce"},
-                       [PLAN_BOUNDARY] = {"boundaries", "conversion"},
-                       [PLAN_SYNC] = {"syncs", "param sync"},
+} lanes[STEP_LANES] = {[STEP_GATHER] = {"gathers", "gather"},
+                       [STEP_REDUCE] = {"reduces", "reduce"},
+                       [STEP_CONVERT] = {"boundaries", "conversion"},
+                       [STEP_SYNC] = {"syncs", "param sync"},
                        [STEP_COMPUTE] = {"compute", "compute"}};
 
 static const struct look {
@@ -46,8 +46,8 @@ static const struct look *look_of(const struct plan_piece *p)
 {
     static const int of_kind[] = {
         [STEP_UPDATE] = 0, [STEP_FORWARD] = 1, [STEP_BACKWARD] = 2, [STEP_ACCUMULATE] = 3};
-    static const int of_lane[PLAN_CONVERSIONS] = {
-        [PLAN_SYNC] = 4, [PLAN_GATHER] = 5, [PLAN_REDUCE] = 6, [PLAN_BOUNDARY] = 7};
+    static const int of_lane[STEP_COMPUTE] = {
+        [STEP_SYNC] = 4, [STEP_GATHER] = 5, [STEP_REDUCE] = 6, [STEP_CONVERT] = 7};
 
     return &looks[p->kind == STEP_TRANSFER ? of_lane[p->lane] : of_kind[p->kind]];
 }

@@ -199,30 +199,25 @@ static double moves_s(const struct plan_bill *b, const struct plan_span *span,
     return s;
 }
 
-int plan_traffic_moves(const struct plan_bill *b, enum plan_conversion kind,
+int plan_traffic_moves(const struct plan_tally *t, struct plan_strategy s, enum step_lane lane,
                        struct layout_moves *moves)
 {
-    struct plan_strategy s = b->strategy;
-    struct layout_moves m = kind == PLAN_GATHER     ? layout_moves_copy(s.params, LETTER_N)
-                            : kind == PLAN_REDUCE   ? layout_moves_micro(s.grads)
-                            : kind == PLAN_BOUNDARY ? layout_moves_sum(s.grads, s.optimizer)
-                                                    : layout_moves_copy(s.optimizer, s.params);
+    enum letter from, to;
 
-    int across = b->tally->layout.groups.count > 1, inside = b->tally->largest_group > 1;
-    *moves = m;
-    return (across && (m.reduce_across || m.gather_across)) ||
-           (inside && (m.reduce_inside || m.gather_inside));
+    *moves = step_moves((enum letter[]){s.params, s.grads, s.optimizer}, lane, &from, &to);
+    struct layout_moves left = *moves;
+    return layout_moves_trim(&t->layout, &left);
 }
 
-static enum plan_set set_of(enum plan_conversion kind)
+static enum plan_set set_of(enum step_lane kind)
 {
-    return kind == PLAN_GATHER ? PLAN_ALL : PLAN_TRAINED;
+    return kind == STEP_GATHER ? PLAN_ALL : PLAN_TRAINED;
 }
 
-static void set_elem_bytes(struct plan_bill *b, enum plan_conversion kind)
+static void set_elem_bytes(struct plan_bill *b, enum step_lane kind)
 {
     enum plan_slow slow =
-        kind == PLAN_GATHER || kind == PLAN_SYNC ? b->at->slow_params : b->at->slow_grads;
+        kind == STEP_GATHER || kind == STEP_SYNC ? b->at->slow_params : b->at->slow_grads;
 
     b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] = dtype_bytes(b->at->wire_type);
     if (slow == PLAN_SLOW_INT8)
@@ -238,7 +233,7 @@ double plan_memory_s(const struct plan_bill *b, double bytes)
  * Of an element, bytes read and written: what is sent is made ready in the wire's type, what
  * has come is stored in its own (engine/engine_move.c).
  */
-static double local_bytes(const struct plan_bill *b, enum plan_conversion kind, double elems)
+static double local_bytes(const struct plan_bill *b, enum step_lane kind, double elems)
 {
     const struct plan_case *c = b->at;
     struct plan_strategy s = b->strategy;
@@ -249,20 +244,18 @@ static double local_bytes(const struct plan_bill *b, enum plan_conversion kind, 
     int convert = c->param_type != c->wire_type;
 
     switch (kind) {
-    case PLAN_GATHER:
+    case STEP_GATHER:
         return convert || c->slow_params ? params * (p + w) : 0;
-    case PLAN_REDUCE:
+    case STEP_REDUCE:
         return grads * (w + 2 * g);
-    case PLAN_BOUNDARY:
+    case STEP_CONVERT:
         return grads * (g + w) + optim * (w + g);
-    case PLAN_SYNC:
-    case PLAN_CONVERSIONS:
-        break;
+    default:
+        return optim * (F32_BYTES + w) + (convert ? params * (w + p) : 0);
     }
-    return optim * (F32_BYTES + w) + (convert ? params * (w + p) : 0);
 }
 
-void plan_traffic_of(struct plan_bill *b, int span, enum plan_conversion kind,
+void plan_traffic_of(struct plan_bill *b, int span, enum step_lane kind,
                      struct plan_traffic *out)
 {
     const struct plan_span *at = &b->tally->span[span];
@@ -270,7 +263,7 @@ void plan_traffic_of(struct plan_bill *b, int span, enum plan_conversion kind,
     struct layout_moves moves;
 
     *out = (struct plan_traffic){.local_s = 0};
-    if (!plan_traffic_moves(b, kind, &moves) || at->elems[set] == 0)
+    if (!plan_traffic_moves(b->tally, b->strategy, kind, &moves) || at->elems[set] == 0)
         return;
     set_elem_bytes(b, kind);
     for (b->computing = 0; b->computing < 2; b->computing++)
@@ -297,7 +290,7 @@ void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
         if (pick_chunk_at[i] == PICK_CHUNK_WHOLE)
             continue;
         c->chunk_bytes = pick_chunk_at[i];
-        plan_traffic_of(&b, largest, PLAN_GATHER, &f);
+        plan_traffic_of(&b, largest, STEP_GATHER, &f);
         tried[i] = f.alone_s[0];
     }
     int best = pick_best_chunk(tried, pick_messages_cost(c->topo));
@@ -334,15 +327,15 @@ static void count_moves(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_
 
 void plan_traffic_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS])
 {
-    for (int kind = 0; kind < PLAN_CONVERSIONS; kind++) {
-        int times = kind == PLAN_GATHER || kind == PLAN_REDUCE ? b->at->accum : 1;
+    for (int kind = 0; kind < STEP_COMPUTE; kind++) {
+        int times = kind == STEP_GATHER || kind == STEP_REDUCE ? b->at->accum : 1;
         struct layout_moves moves;
-        if (!plan_traffic_moves(b, (enum plan_conversion)kind, &moves))
+        if (!plan_traffic_moves(b->tally, b->strategy, (enum step_lane)kind, &moves))
             continue;
-        set_elem_bytes(b, (enum plan_conversion)kind);
+        set_elem_bytes(b, (enum step_lane)kind);
         for (int tier = 0; tier < PLAN_TIERS; tier++) {
-            count_moves(b, bytes[tier], tier, set_of((enum plan_conversion)kind), moves, times);
-            if (kind == PLAN_GATHER)
+            count_moves(b, bytes[tier], tier, set_of((enum step_lane)kind), moves, times);
+            if (kind == STEP_GATHER)
                 count_moves(b, bytes[tier], tier, PLAN_AGAIN, moves, times);
         }
     }

@@ -3,22 +3,13 @@
 #define PLAN_TRAFFIC_H
 
 #include "plan/tally.h"
-#include "step/step.h"
+#include "step/step_place.h"
 
 /*
  * What the conversions of a strategy and its computing ask of the fabric, one unit at a time.
  * What comes of it when they run side by side is the timeline's (plan/timeline.h).  Inside this
  * floor only.
  */
-/* The lanes of a step that transfer. */
-enum plan_conversion {
-    PLAN_GATHER = STEP_GATHER,
-    PLAN_REDUCE = STEP_REDUCE,
-    PLAN_BOUNDARY = STEP_CONVERT,
-    PLAN_SYNC = STEP_SYNC,
-    PLAN_CONVERSIONS = STEP_COMPUTE
-};
-
 struct plan_bill {                  /* of one strategy under one algorithm */
     const struct plan_case *at;     /* borrowed */
     const struct plan_tally *tally; /* borrowed */
@@ -37,11 +28,11 @@ struct plan_traffic {
     double local_s; /* the rank's own memory, at either end: rounding, adding */
 };
 
-/* How this conversion goes.  Returns whether it moves anything on this shape. */
-int plan_traffic_moves(const struct plan_bill *b, enum plan_conversion kind,
+/* How a lane of a strategy transfers.  Returns whether it transfers anything on this shape. */
+int plan_traffic_moves(const struct plan_tally *t, struct plan_strategy s, enum step_lane lane,
                        struct layout_moves *moves);
 /* All zero where nothing moves. */
-void plan_traffic_of(struct plan_bill *b, int span, enum plan_conversion kind,
+void plan_traffic_of(struct plan_bill *b, int span, enum step_lane kind,
                      struct plan_traffic *out);
 /*
  * c->chunk_bytes: with which a gather of the largest unit takes the least time, by the case's

@@ -71,8 +71,9 @@ static double use_numbers(const struct model *m, enum use use, int back)
 static double read_bytes(const struct plan_bill *b)
 {
     struct layout_moves moves;
-    enum dtype type =
-        plan_traffic_moves(b, PLAN_GATHER, &moves) ? b->at->wire_type : b->at->param_type;
+    enum dtype type = plan_traffic_moves(b->tally, b->strategy, STEP_GATHER, &moves)
+                          ? b->at->wire_type
+                          : b->at->param_type;
 
     return type == DTYPE_F32 ? 0 : dtype_bytes(type) + F32_BYTES;
 }
@@ -90,7 +91,8 @@ static double update_s(const struct plan_bill *b, int span)
         return 0;
     /* For the norm, for the update; and cleared. */
     bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
-    if (!plan_traffic_moves(b, PLAN_SYNC, &moves)) /* parameters are slices of the master */
+    if (!plan_traffic_moves(b->tally, b->strategy, STEP_SYNC,
+                            &moves)) /* parameters are slices of the master */
         bytes +=
             plan_shard_of(b->tally, s.params, elems) * (F32_BYTES + dtype_bytes(c->param_type));
     return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);
@@ -121,7 +123,7 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     if (c->recompute)
         out->backward_s += flops_s(b, use_flops(b, use, 1));
     /* A gradient apart is read, written elsewhere or added, and cleared. */
-    if (plan_traffic_moves(b, PLAN_REDUCE, &moves))
+    if (plan_traffic_moves(b->tally, b->strategy, STEP_REDUCE, &moves))
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + w));
     else if (c->grad_type != DTYPE_F32)
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + 2 * g));
@@ -138,7 +140,7 @@ static double gather_lost_s(const struct plan_bill *b)
     struct layout_moves moves;
     double lost = 0;
 
-    if (!plan_traffic_moves(b, PLAN_GATHER, &moves) || !(t->flops > 0) ||
+    if (!plan_traffic_moves(b->tally, b->strategy, STEP_GATHER, &moves) || !(t->flops > 0) ||
         plan_is_free(b, PLAN_COMPUTE))
         return 0;
     int across = moves.gather_across && b->tally->layout.groups.count > 1;

@@ -207,9 +207,8 @@ static void gen_init(struct gen *g)
     g->keep = kept_of(p);
     g->ring = ring_of(p);
     int slots = g->ring + g->keep;
-    *g->s = (struct step){.slots = step_slots(p),
-                          .buckets = p->has[STEP_REDUCE] ? p->buckets : 0,
-                          .norm = -1};
+    *g->s = (struct step){
+        .slots = step_slots(p), .buckets = p->has[STEP_REDUCE] ? p->buckets : 0, .norm = -1};
     /* Each use has a gather, each gradient an accumulate and a reduce, each unit three rows. */
     g->s->row = mem_new((size_t)p->micros * (2 * (size_t)g->uses + 2 * (size_t)p->units + 1) +
                             3 * (size_t)p->units + 2,

@@ -19,6 +19,7 @@ struct slot {
     int unit, visit, micro; /* what is in it */
     int gathered;           /* place of the gather */
     int read;               /* place of the last use */
+    int from, to;           /* rows of the two steps: of the gather, of the last use */
 };
 
 struct proof {
@@ -32,6 +33,7 @@ struct proof {
     int use;                                 /* of the micro-step, 0 .. uses - 1 */
     int micro, uses;
     struct slot *slot; /* [slots] */
+    int *change;       /* [2 * rows + 1] how many more slots are in use from a row on */
     int *sent;         /* [buckets] place of the last reduce */
     int *filled;       /* [buckets] place of the last accumulate */
     int *backs, *back; /* [units] backward uses of a micro-step; those so far */
@@ -101,6 +103,15 @@ static int check_fresh(struct proof *v, int second, int unit)
     return 0;
 }
 
+/* From its gather to its last use. */
+static void count_slot(struct proof *v, const struct slot *slot)
+{
+    if (!slot->gathered)
+        return;
+    v->change[slot->from]++;
+    v->change[slot->to + 1]--;
+}
+
 static int check_gather(struct proof *v, int second)
 {
     const struct step_row *r = &v->s->row[v->row];
@@ -113,7 +124,12 @@ static int check_gather(struct proof *v, int second)
         return fail(v, "overwrites a unit that nothing has used");
     if (!ended(v, second, STEP_COMPUTE, slot->read))
         return fail(v, "overwrites a unit while a use may read it");
-    *slot = (struct slot){r->unit, r->visit, r->micro, v->count[STEP_GATHER], 0};
+    count_slot(v, slot);
+    *slot = (struct slot){.unit = r->unit,
+                          .visit = r->visit,
+                          .micro = r->micro,
+                          .gathered = v->count[STEP_GATHER],
+                          .from = second * v->s->rows + v->row};
     return check_fresh(v, second, r->unit);
 }
 
@@ -142,6 +158,7 @@ static int check_use(struct proof *v, int second)
     if (!ended(v, second, STEP_GATHER, slot->gathered))
         return fail(v, "the gather may not have ended");
     slot->read = v->count[STEP_COMPUTE];
+    slot->to = second * v->s->rows + v->row;
     return 0;
 }
 
@@ -313,6 +330,26 @@ static int walk(struct proof *v, int second)
     return check_end(v);
 }
 
+/*
+ * The slots are as many as are in use at once; with units kept for the backward, which have slots
+ * of their own, never more are.
+ */
+static int check_peak(struct proof *v)
+{
+    int used = 0, most = 0, kept = v->p->keep > 0 && v->p->first_trained < v->p->visits;
+
+    for (int i = 0; i < v->s->slots; i++)
+        count_slot(v, &v->slot[i]);
+    for (int i = 0; i < 2 * v->s->rows; i++) {
+        used += v->change[i];
+        most = used > most ? used : most;
+    }
+    if (most == v->s->slots || kept)
+        return 0;
+    return err_set(v->err, ERR_MISMATCH, "%d slots are in use at once, expected all %d", most,
+                   v->s->slots);
+}
+
 int step_verify(const struct step *s, const struct step_shape *p, struct err *err)
 {
     enum { ARRAYS = 11 };
@@ -331,15 +368,17 @@ int step_verify(const struct step *s, const struct step_shape *p, struct err *er
     v.clock = mem_new(rows + 1, sizeof *v.clock);
     v.place = mem_new(rows + 1, sizeof *v.place);
     v.slot = mem_new((size_t)s->slots + 1, sizeof *v.slot);
+    v.change = mem_new(rows + 1, sizeof *v.change);
     v.sent = mem_new((size_t)s->buckets + 1, sizeof *v.sent);
     v.filled = mem_new((size_t)s->buckets + 1, sizeof *v.filled);
     int rc = s->rows < 1 ? err_set(err, ERR_MISMATCH, "no rows") : 0;
-    if (rc == 0 && (walk(&v, 0) || walk(&v, 1)))
+    if (rc == 0 && (walk(&v, 0) || walk(&v, 1) || check_peak(&v)))
         rc = -1;
     mem_free(of_unit);
     mem_free(v.clock);
     mem_free(v.place);
     mem_free(v.slot);
+    mem_free(v.change);
     mem_free(v.sent);
     mem_free(v.filled);
     return rc;

@@ -46,8 +46,7 @@ static void check_net(struct device *d, struct device_queue *q, const struct mod
                       const struct shape *s, const char *name)
 {
     enum device_kind kind = device_kind(d);
-    const struct plan_micro micro = {s->batch,   s->seq,   s->recompute,
-                                     s->compute, s->there, kind};
+    enum dtype weight = kern_kind_weight(kind, s->compute, s->there);
     struct net_options o = {.batch = s->batch,
                             .seq = s->seq < m->max_seq ? s->seq : (int)m->max_seq,
                             .recompute = s->recompute,
@@ -56,13 +55,17 @@ static void check_net(struct device *d, struct device_queue *q, const struct mod
     struct err err;
     char what[96];
 
-    if (kern_open(&k, d, q, s->compute, kern_kind_weight(kind, s->compute, s->there), &err))
+    if (kern_open(&k, d, q, s->compute, weight, &err))
         die(&err);
     k.attention = KERN_ATTENTION_OWN;
     o.kern = &k;
     snprintf(what, sizeof what, "%d x %d, %s of %s%s", o.batch, o.seq, dtype_name(s->compute),
              dtype_name(s->there), s->recompute ? ", recomputed" : "");
-    int64_t planned = (int64_t)plan_activation_bytes(m, &micro), taken = net_bytes(m, &o);
+    int64_t taken = net_bytes(m, &o).arrays;
+    struct kern planner;
+    kern_kind_open(&planner, kind, s->compute, weight);
+    o.kern = &planner;
+    int64_t planned = net_bytes(m, &o).arrays;
     ok(taken == planned, name, what, taken, planned);
     kern_close(&k);
 }

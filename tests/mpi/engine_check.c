@@ -321,11 +321,12 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     m = price[i].memory;
     if (world_allgather(c->world, mine, sizeof mine, all, &err))
         die(c, &err);
-    for (int r = 0; r < 2 * c->world->ranks; r++)
-        most[r % 2] = all[r] > most[r % 2] ? all[r] : most[r % 2];
+    for (int r = 0; r < c->world->ranks; r++) /* the rank that needs most is planned for */
+        if (all[2 * r] + all[2 * r + 1] > most[0] + most[1])
+            memcpy(most, &all[2 * r], sizeof most);
     double rest = m.params + m.grads + m.optimizer, beside = m.activations + m.buffers;
     double slow = (double)last->slow_bytes;
-    if (fabs((double)most[0] - rest) > 0.5 || fabs((double)most[1] - beside) > 0.05 * beside ||
+    if (fabs((double)(most[0] + most[1]) - m.total) > (p->slow_grads ? 0.05 * beside : 0.5) ||
         fabs(slow - price[i].slow_bytes) > 0.01 * price[i].slow_bytes + 64) {
         fprintf(stderr,
                 "engine_check: %s: at rest %lld, planned %.0f; beside %lld, planned %.0f; slow "

@@ -17,9 +17,9 @@ static inline int spoilt_unit(const struct engine *e)
 
 static inline float *spoilt_gradient(struct engine *e)
 {
-    if (!engine_apart(e))
+    if (!e->space.apart)
         return e->unit[spoilt_unit(e)].grads;
-    return e->model->tied ? e->tied_gradient : e->gradient;
+    return e->model->tied ? e->buffers.tied_gradient : e->buffers.gradient;
 }
 
 #endif

@@ -159,21 +159,21 @@ static void check_shared(struct check *c, const struct engine *e)
         place(&p, "parameters", e->unit[i].params,
               elems_of(e, s.params, i) * dtype_bytes(c->plan.param_type));
     for (int i = 0; gathers && i < e->slots; i++)
-        place(&p, "a gathered unit", e->slot[i].recv, whole * w);
-    for (int i = 0; micro && i < e->buckets; i++)
-        place(&p, "a gradient on its way", e->bucket[i].send, whole * w);
-    if (e->gather_send)
-        place(&p, "parameters on their way", e->gather_send, params * w);
+        place(&p, "a gathered unit", e->buffers.slot[i], whole * w);
+    for (int i = 0; micro && i < e->shape.buckets; i++)
+        place(&p, "a gradient on its way", e->buffers.bucket[i], whole * w);
+    if (e->buffers.gather_send)
+        place(&p, "parameters on their way", e->buffers.gather_send, params * w);
     if (micro)
-        place(&p, "reduced gradients", e->reduce_recv, grads * w);
-    if (e->there[STEP_CONVERT]) {
-        place(&p, "accumulated gradients", e->boundary_send, grads * w);
-        place(&p, "converted gradients", e->boundary_recv, optim * w);
+        place(&p, "reduced gradients", e->buffers.reduce_recv, grads * w);
+    if (e->shape.has[STEP_CONVERT]) {
+        place(&p, "accumulated gradients", e->buffers.convert_send, grads * w);
+        place(&p, "converted gradients", e->buffers.convert_recv, optim * w);
     }
-    if (e->there[STEP_SYNC]) {
-        place(&p, "updated parameters", e->sync_send, optim * w);
-        if (e->sync_recv)
-            place(&p, "new parameters", e->sync_recv, params * w);
+    if (e->shape.has[STEP_SYNC]) {
+        place(&p, "updated parameters", e->buffers.sync_send, optim * w);
+        if (e->buffers.sync_recv)
+            place(&p, "new parameters", e->buffers.sync_recv, params * w);
     }
     check_apart(c, &p, &e->shared);
 }
@@ -193,12 +193,12 @@ static void check_own(struct check *c, const struct engine *e)
         place(&p, "first moments", u->m, optim * 4);
         place(&p, "second moments", u->v, optim * 4);
     }
-    if (e->full)
-        place(&p, "a unit in f32", e->full, whole * 4);
-    if (e->gradient)
-        place(&p, "the backward's gradient", e->gradient, whole * 4);
-    if (e->tied_gradient)
-        place(&p, "the embedding's gradient", e->tied_gradient, elems_of(e, LETTER_N, 0) * 4);
+    if (e->buffers.read)
+        place(&p, "a unit in f32", e->buffers.read, whole * 4);
+    if (e->buffers.gradient)
+        place(&p, "the backward's gradient", e->buffers.gradient, whole * 4);
+    if (e->buffers.tied_gradient)
+        place(&p, "the embedding's gradient", e->buffers.tied_gradient, elems_of(e, LETTER_N, 0) * 4);
     place(&p, "a piece", e->piece, ENGINE_PIECE * 4);
     check_apart(c, &p, &e->own);
 }
@@ -213,7 +213,7 @@ static void check_letters(struct check *c, const struct engine *e)
     for (int i = 0; i < e->sizes; i++)
         for (int kind = 0; kind < STEP_COMPUTE; kind++) {
             const struct coll_spec *spec = &e->size[i].handle[kind].spec;
-            if (!e->there[kind])
+            if (!e->shape.has[kind])
                 continue;
             if (spec->from != from[kind] || spec->to != to[kind])
                 complain(c, "letters of a conversion", 10 * spec->from + spec->to,

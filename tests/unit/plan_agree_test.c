@@ -31,7 +31,7 @@ static double planned_s(const struct plan_case *c, const struct plan_tally *tall
     struct plan_bill b = {
         .at = c, .tally = tally, .strategy = {LETTER_G, LETTER_G, LETTER_G}, .algo = algo};
 
-    plan_traffic_of(&b, 0, PLAN_GATHER, &f);
+    plan_traffic_of(&b, 0, STEP_GATHER, &f);
     return f.alone_s[0];
 }
 

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows which arrays a step has, and how large each is. */
+#include "step/step_place.h"
+
+enum { STRATEGY_PARAMS, STRATEGY_GRADS, STRATEGY_OPTIMIZER }; /* its letters */
+
+struct layout_moves step_moves(const enum letter letters[3], enum step_lane lane,
+                               enum letter *from, enum letter *to)
+{
+    enum letter p = letters[STRATEGY_PARAMS], g = letters[STRATEGY_GRADS],
+                o = letters[STRATEGY_OPTIMIZER];
+
+    *from = lane == STEP_GATHER    ? p
+            : lane == STEP_REDUCE  ? LETTER_N
+            : lane == STEP_CONVERT ? g
+                                   : o;
+    *to = lane == STEP_GATHER    ? LETTER_N
+          : lane == STEP_REDUCE  ? g
+          : lane == STEP_CONVERT ? o
+                                 : p;
+    switch (lane) {
+    case STEP_REDUCE:
+        return layout_moves_micro(g);
+    case STEP_CONVERT:
+        return layout_moves_sum(g, o);
+    default:
+        return layout_moves_copy(*from, *to);
+    }
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct step_unit step_largest(const struct step_space *s)
+{
+    struct step_unit l = {0};
+
+    for (int i = 0; i < s->units; i++) {
+        const struct step_unit *u = &s->unit[i];
+        l.elems = most(l.elems, u->elems);
+        l.trained = most(l.trained, u->trained);
+        l.params = most(l.params, u->params);
+        l.grads = most(l.grads, u->grads);
+        l.optim = most(l.optim, u->optim);
+        l.frozen = most(l.frozen, u->frozen);
+    }
+    return l;
+}
+
+int64_t step_state_bytes(const struct step_space *s)
+{
+    int64_t bytes = 0;
+
+    for (int i = 0; i < s->units; i++) {
+        const struct step_unit *u = &s->unit[i];
+        bytes += u->count * ((u->params + u->frozen) * dtype_bytes(s->param) +
+                             u->grads * dtype_bytes(s->grad) + u->optim * 3 * 4);
+    }
+    return bytes;
+}
+
+static void place_states(const struct step_space *s, struct arena *shared, struct arena *own,
+                         struct step_states *states)
+{
+    int p = dtype_bytes(s->param), g = dtype_bytes(s->grad);
+
+    for (int i = 0; i < s->units; i++) {
+        const struct step_unit *u = &s->unit[i];
+        const struct step_states at = {
+            .params = arena_take_each(shared, (u->params + u->frozen) * p, u->count),
+            .grads = arena_take_each(own, most(u->grads, u->optim) * g, u->count),
+            .master = arena_take_each(own, u->optim * 4, u->count),
+            .m = arena_take_each(own, u->optim * 4, u->count),
+            .v = arena_take_each(own, u->optim * 4, u->count)};
+        if (states)
+            states[i] = at;
+    }
+}
+
+/* `to` is NULL while measuring. */
+static void take_each(struct arena *arena, int64_t bytes, int count, void **to)
+{
+    for (int i = 0; i < count; i++) {
+        void *at = arena_take(arena, bytes);
+        if (to)
+            to[i] = at;
+    }
+}
+
+void step_place(const struct step_space *s, struct arena *shared, struct arena *own,
+                struct step_states *states, struct step_buffers *out)
+{
+    struct step_buffers b = out ? *out : (struct step_buffers){0};
+    struct step_unit l = step_largest(s);
+    int w = dtype_bytes(s->wire), r = dtype_bytes(s->reduce), convert = s->param != s->wire;
+    int gathers = s->has[STEP_GATHER], reduces = s->has[STEP_REDUCE];
+
+    place_states(s, shared, own, states);
+    if (gathers && (convert || s->coded))
+        b.gather_send = arena_take(shared, most(l.params, l.frozen) * w);
+    take_each(shared, l.elems * w, gathers ? s->slots : 0, b.slot);
+    if ((gathers ? s->wire : s->param) != s->read)
+        b.read = arena_take(own, l.elems * dtype_bytes(s->read));
+    take_each(shared, l.trained * r, reduces ? s->buckets : 0, b.bucket);
+    if (s->apart) {
+        b.gradient = arena_take(own, l.trained * 4);
+        if (s->tied)
+            b.tied_gradient = arena_take(own, s->tied * 4);
+    }
+    if (reduces)
+        b.reduce_recv = arena_take(shared, l.grads * r);
+    if (s->has[STEP_CONVERT]) {
+        b.convert_send = arena_take(shared, l.grads * r);
+        b.convert_recv = arena_take(shared, l.optim * r);
+    }
+    if (s->has[STEP_SYNC]) {
+        b.sync_send = arena_take(shared, l.optim * w);
+        if (convert)
+            b.sync_recv = arena_take(shared, l.params * w);
+    }
+    if (out)
+        *out = b;
+}
