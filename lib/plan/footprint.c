@@ -37,7 +37,6 @@ struct need {
     const struct plan_share *share; /* [spans] */
     struct layout_moves reduce, convert;
     struct step_space space;
-    int64_t activations, kern; /* bytes; of a GPU the kernels' tables */
 };
 
 /* Elements of partial sums that have no place in the result, of one reduction of one unit. */
@@ -127,25 +126,30 @@ static double lost_bytes(const struct need *n)
                         residual_elems(n->t, n->algo, n->convert));
 }
 
-/* Activations, and on a GPU what the tables of a rank have for themselves: one computes, one
-   moves. */
-static void count_network(struct need *n)
+struct plan_network plan_network_of(const struct plan_case *c)
 {
-    const struct plan_case *c = n->c;
-    struct kern kern;
-    const struct net_options options = {.batch = c->micro_batch,
-                                        .seq = c->seq,
-                                        .recompute = c->recompute,
-                                        .compute = c->compute_type,
-                                        .kern = &kern};
+    struct plan_network out = {.kern = 0};
+    struct net_bytes bytes = {0};
 
-    kern_kind_open(&kern, c->device, c->compute_type, n->space.read);
-    struct net_bytes bytes = net_bytes(c->model, &options);
-    n->activations = bytes.arrays;
-    if (c->device == DEVICE_CPU)
-        return;
-    int64_t room = bytes.work > KERN_KIND_PRODUCT_BYTES ? bytes.work : KERN_KIND_PRODUCT_BYTES;
-    n->kern = room + 2 * kern_kind_own_bytes(c->device);
+    for (int gathered = 0; c->model->tensors && gathered < 2; gathered++) {
+        enum dtype there = gathered ? c->wire_type : c->param_type;
+        struct kern kern;
+        const struct net_options options = {.batch = c->micro_batch,
+                                            .seq = c->seq,
+                                            .recompute = c->recompute,
+                                            .compute = c->compute_type,
+                                            .kern = &kern};
+        kern_kind_open(&kern, c->device, c->compute_type,
+                       kern_kind_weight(c->device, c->compute_type, there));
+        bytes = net_bytes(c->model, &options);
+        out.activations[gathered] = bytes.arrays;
+    }
+    if (c->model->tensors && c->device != DEVICE_CPU) {
+        int64_t least = KERN_KIND_PRODUCT_BYTES;
+        out.kern = (bytes.work > least ? bytes.work : least) +
+                   2 * kern_kind_own_bytes(c->device); /* one computes, one moves */
+    }
+    return out;
 }
 
 static void need_init(struct need *n, const struct plan_case *c, const struct plan_tally *t,
@@ -181,18 +185,16 @@ static void need_init(struct need *n, const struct plan_case *c, const struct pl
     there = space.has[STEP_GATHER] ? c->wire_type : c->param_type;
     space.read = kern_kind_weight(c->device, c->compute_type, there);
     n->space = space;
-    if (c->model->tensors)
-        count_network(n);
 }
 
 /* Of ranks of a kind. */
-static struct plan_memory memory_of(struct need *n, int kind)
+static struct plan_memory memory_of(struct need *n, const struct plan_network *net, int kind)
 {
     const struct plan_case *c = n->c;
     int spans = n->t->spans;
     struct step_unit *unit = mem_new((size_t)spans, sizeof *unit);
     struct arena own = {0}, shared = {0};
-    struct plan_memory m = {.activations = (double)n->activations};
+    struct plan_memory m = {.activations = (double)net->activations[n->space.has[STEP_GATHER]]};
 
     n->share = &n->t->share[kind * spans];
     for (int i = 0; i < spans; i++) {
@@ -217,7 +219,7 @@ static struct plan_memory memory_of(struct need *n, int kind)
             arena_take_each(&own, (int64_t)c->micro_batch * c->seq * (int64_t)sizeof(int32_t),
                             2);
         }
-        m.buffers = (double)(shared.used + own.used + sums_bytes(n) + n->kern) - m.params -
+        m.buffers = (double)(shared.used + own.used + sums_bytes(n) + net->kern) - m.params -
                     m.grads - m.optimizer + lost_bytes(n);
     }
     m.total = m.params + m.grads + m.optimizer + m.activations + m.buffers;
@@ -225,14 +227,15 @@ static struct plan_memory memory_of(struct need *n, int kind)
     return m;
 }
 
-void plan_footprint(const struct plan_case *c, const struct plan_tally *t, struct plan_price *p)
+void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
+                    const struct plan_network *net, struct plan_price *p)
 {
     struct need n;
 
     need_init(&n, c, t, p->algo, p->strategy);
     p->memory = (struct plan_memory){0};
     for (int k = 0; k < t->kinds; k++) {
-        struct plan_memory m = memory_of(&n, k);
+        struct plan_memory m = memory_of(&n, net, k);
         if (m.total > p->memory.total)
             p->memory = m;
     }
@@ -292,9 +295,10 @@ void plan_memory_on(const struct plan *p, enum device_kind device,
     struct asked a;
 
     ask(&a, p, device);
+    const struct plan_network net = plan_network_of(&a.at);
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         struct plan_price price = {.strategy = plan_strategy_at(i), .algo = p->algo};
-        plan_footprint(&a.at, &a.tally, &price);
+        plan_footprint(&a.at, &a.tally, &net, &price);
         out[i] = price.memory;
     }
     asked_release(&a);

@@ -51,8 +51,8 @@ static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
 }
 
 /* The algorithm that is fastest of those left open; the first of equal ones. */
-static void price_one(const struct plan_case *c, const struct plan_tally *t, int walk,
-                      struct plan_price *p)
+static void price_one(const struct plan_case *c, const struct plan_tally *t,
+                      const struct plan_network *net, int walk, struct plan_price *p)
 {
     double tokens = (double)c->micro_batch * c->seq * c->accum * t->layout.groups.ranks;
     struct plan_bill b = bill_of(c, t, p);
@@ -77,7 +77,7 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t, int
     }
     mem_free(work);
     p->tokens_per_s = c->topo->flops > 0 ? tokens / p->step_s : NAN;
-    plan_footprint(c, t, p);
+    plan_footprint(c, t, net, p);
 }
 
 void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
@@ -133,15 +133,16 @@ static int next_of(const struct plan_price list[PLAN_STRATEGIES], unsigned wante
 void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, unsigned of,
                         double limit_s, struct plan_price out[PLAN_STRATEGIES])
 {
+    const struct plan_network net = plan_network_of(c);
     unsigned wanted = 0;
 
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
-        price_one(c, t, 0, &out[i]);
+        price_one(c, t, &net, 0, &out[i]);
         wanted |= out[i].feasible ? of & 1U << i : 0;
     }
     for (int i; (i = next_of(out, wanted, limit_s)) >= 0;) {
-        price_one(c, t, 1, &out[i]);
+        price_one(c, t, &net, 1, &out[i]);
         wanted &= ~(1U << i);
         limit_s = out[i].feasible ? fmin(limit_s, out[i].step_s) : limit_s;
     }
@@ -150,9 +151,11 @@ void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, u
 void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
                      struct plan_price out[PLAN_STRATEGIES])
 {
+    const struct plan_network net = plan_network_of(c);
+
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
-        price_one(c, t, 1, &out[i]);
+        price_one(c, t, &net, 1, &out[i]);
         plan_price_bytes(c, t, &out[i]);
     }
     for (int i = 0; i < PLAN_STRATEGIES; i++)

@@ -128,9 +128,15 @@ void plan_search_choose(struct plan_search *s, const struct plan_tally *t);
 void plan_search_drop(const struct plan_search *s, struct plan_tally *t);
 /* Elements of a unit on the rank that has most of it. */
 double plan_shard_of(const struct plan_tally *t, enum letter letter, double elems);
+/* Bytes of the network: of what it reads where it is at rest, [1]: where it is gathered; and
+   what kernels have of a GPU's memory. */
+struct plan_network {
+    int64_t activations[2], kern;
+};
+struct plan_network plan_network_of(const struct plan_case *c);
 /* Memory, and whether it fits; p's strategy and algorithm are set. */
 void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
-                    struct plan_price *p);
+                    const struct plan_network *net, struct plan_price *p);
 /* The keys of a price, in the object that is open: one list for the plan and the listing. */
 struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
