@@ -77,6 +77,25 @@ paro-lab --help=all lists every option; man paro-lab explains them.
 TEXT
 }
 
+# For completions and tests, with tabs between: "option LETTER NAME ARG TEXT", where ? begins an
+# ARG that may be absent.
+dump_options() {
+    usage all | awk '
+        function print_row() { if (name != "") print "option\t" letter "\t" name "\t" arg "\t" text; name = "" }
+        /^ +-/ {
+            print_row()
+            head = substr($0, 1, 29); text = substr($0, 30); letter = ""
+            if (match(head, /-[A-Za-z],/)) letter = substr(head, RSTART + 1, 1)
+            match(head, /--[a-z-]+/); name = substr(head, RSTART + 2, RLENGTH - 2)
+            arg = substr(head, RSTART + RLENGTH)
+            if (sub(/^\[=/, "?", arg)) sub(/\]/, "", arg)
+            gsub(/^=| +$/, "", arg)
+            next
+        }
+        /^     / { text = text " " substr($0, 30); next }
+        { print_row() }'
+}
+
 # ---- Arguments ----------------------------------------------------------------------------
 
 groups='' procs_text=2 rate='' map_by=slot
@@ -164,6 +183,7 @@ parse() {
             usage "$VALUE"
             exit
             ;;
+        --dump-options0) dump_options && exit ;;
         --version0)
             echo "paro-lab $VERSION" 2>/dev/null || die "cannot write to standard output"
             exit

@@ -8,7 +8,6 @@
 
 #include "base/jout.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "cli/cli.h"
 #include "pick/pick.h"
 #include "pick/pick_draw.h"
@@ -16,134 +15,98 @@
 #include "pick/pick_table.h"
 #include "schedule/schedule_msccl.h"
 
-enum { KEY_CHUNKS = 0x100, KEY_ROOT = 0x180, KEY_OP, KEY_TABLE, KEY_TUNING, KEY_FORMAT };
-enum { WORDS_MAX = 4, CHUNKS_MAX = 1 << 14, FACTOR_MAX = 1 << 20 };
+enum { CHUNKS_MAX = 1 << 14, FACTOR_MAX = 1 << 20 };
 
 struct args {
     struct cli cli;
-    const char *word[WORDS_MAX];
-    int words;
-    int64_t chunks, root;
-    int has_chunks, has_root;
-    int has_format, msccl; /* --format was given; it was msccl */
+    int chunks, root;
+    int format; /* rows, MSCCL */
     const char *topo;
     int64_t bytes; /* 0: not given */
     struct pick_request pick;
-    const char *of_pick; /* an option that is pick's alone, the last one given, or NULL */
 };
 
-static const struct argp_option options[] = {
-    {0, 0, 0, 0, "Common options:", 1},
-    {"input", 'i', "TOPO", CLI_EVERYDAY,
-     "simulate, draw, pick: read the fabric from a file, - or synth:SPEC", 1},
-    {"bytes", 'b', "BYTES", CLI_EVERYDAY,
-     "simulate, draw: size of the vector (default: 64Mi); pick: smallest size (default: 1Ki)",
-     1},
-    {"chunks", KEY_CHUNKS, "C", CLI_EVERYDAY,
-     "Divide each part of the vector into C sub-chunks: faster for large vectors (default: 1)",
-     1},
-    CLI_OPTIONS_SVG("simulate, draw: draw a timeline as SVG to FILE or standard output", 0, 1),
-    {"root", KEY_ROOT, "R", 0, "gen, simulate, draw: broadcast from rank R (default: 0)", 1},
-    {"format", KEY_FORMAT, "FORMAT", 0,
-     "gen: print rows, or msccl, a program for MSCCL in XML (default: rows)", 1},
-    {0, 0, 0, 0, "Options of pick:", 2},
-    {"op", KEY_OP, "OPS", 0,
-     "Consider only these operations, a comma-separated list (default: all that ls prints)", 2},
-    {"max", 'e', "BYTES", CLI_EVERYDAY, "pick: largest size (default: 1Gi)", 2},
-    {"factor", 'f', "F", 0, "Multiply the size by F each time (default: 2)", 2},
-    {"table", KEY_TABLE, 0, 0, "Print a tuning table (YAML) for paro-bench and paro-train", 2},
-    {"tuning", KEY_TUNING, "FILE", 0, "Read this tuning table instead of simulating", 2},
-    CLI_OPTIONS,
+enum { MSCCL = 1 };
+
+enum { GEN, VERIFY, SIMULATE, DRAW, LS, PICK };
+enum {
+    SCHEDULES = 1 << GEN | 1 << SIMULATE | 1 << DRAW,
+    FABRIC = 1 << SIMULATE | 1 << DRAW | 1 << PICK
+};
+
+static const struct cli_mode modes[] = {
+    [GEN] = {"gen", "gen OP ALGO SHAPE", 3, 3, NULL, 0},
+    [VERIFY] = {"verify", "verify [FILE]", 0, 1, NULL, 0},
+    [SIMULATE] = {"simulate", "simulate -i TOPO [FILE | OP ALGO]", 0, 2, "input", 0},
+    [DRAW] = {"draw", "draw -i TOPO [FILE | OP ALGO]", 0, 2, "input", 0},
+    [LS] = {"ls", "ls", 0, 0, NULL, 0},
+    [PICK] = {"pick", "pick -i TOPO\npick --tuning FILE", 0, 0, NULL, 0},
     {0}};
 
-/* Options of the verb pick alone; ARGP_ERR_UNKNOWN for the rest. */
-static error_t parse_pick(struct args *a, int key, char *arg)
-{
-    struct pick_request *p = &a->pick;
-    struct err *err = &a->cli.err;
+#define CLI_ARGS struct args
+static const struct cli_option options[] = {
+    {.text = "Common options:"},
+    {"input", 'i', "TOPO", CLI_EVERYDAY,
+     "simulate, draw, pick: read the fabric from a file, - or synth:SPEC", CLI_TEXT(topo),
+     .modes = FABRIC},
+    {"bytes", 'b', "BYTES", CLI_EVERYDAY,
+     "simulate, draw: size of the vector (default: 64Mi); pick: smallest size (default: 1Ki)",
+     CLI_BYTES(bytes, 1, PICK_SIMULATE_BYTES_MAX), .modes = FABRIC, .excludes = "tuning"},
+    {"chunks", 0, "C", CLI_EVERYDAY,
+     "Divide each part of the vector into C sub-chunks: faster for large vectors (default: 1)",
+     CLI_INT(chunks, 1, CHUNKS_MAX), .modes = SCHEDULES},
+    {CLI_OPTION_SVG("simulate, draw: draw a timeline as SVG to FILE or standard output", 0),
+     .modes = 1 << SIMULATE | 1 << DRAW, .excludes = "json"},
+    {CLI_OPTION_SVG_FORCE},
+    {"root", 0, "R", 0, "gen, simulate, draw: broadcast from rank R (default: 0)",
+     CLI_INT(root, 0, GROUPS_RANKS_MAX - 1), .modes = SCHEDULES},
+    {"format", 0, "rows|msccl", 0,
+     "gen: print rows, or msccl, a program for MSCCL in XML (default: rows)",
+     CLI_CHOICE(format), .modes = 1 << GEN},
+    {.text = "Options of pick:"},
+    {"op", 0, "OPS", 0,
+     "Consider only these operations, a comma-separated list (default: all that ls prints)",
+     CLI_TEXT(pick.ops), .modes = 1 << PICK, .excludes = "tuning"},
+    {"max", 'e', "BYTES", CLI_EVERYDAY, "pick: largest size (default: 1Gi)",
+     CLI_BYTES(pick.max_bytes, 1, PICK_BYTES_MAX), .modes = 1 << PICK, .excludes = "tuning"},
+    {"factor", 'f', "F", 0, "Multiply the size by F each time (default: 2)",
+     CLI_WHOLE(pick.factor, 2, FACTOR_MAX), .modes = 1 << PICK, .excludes = "tuning"},
+    {"table", 0, NULL, 0, "Print a tuning table (YAML) for paro-bench and paro-train",
+     CLI_FLAG(pick.table), .modes = 1 << PICK},
+    {"tuning", 0, "FILE", 0, "Read this tuning table instead of simulating",
+     CLI_TEXT(pick.tuning), .modes = 1 << PICK, .excludes = "input"},
+    {0}};
 
-    switch (key) {
-    case KEY_OP:
-        a->of_pick = "--op";
-        p->ops = arg;
-        return 0;
-    case 'e':
-        a->of_pick = "--max";
-        return cli_check(&a->cli, num_bytes(arg, 1, PICK_BYTES_MAX, &p->max_bytes, err),
-                         "--max");
-    case 'f':
-        a->of_pick = "--factor";
-        return cli_check(&a->cli, num_i64(arg, 2, FACTOR_MAX, &p->factor, err), "--factor");
-    case KEY_TABLE:
-        a->of_pick = "--table";
-        p->table = 1;
-        return 0;
-    case KEY_TUNING:
-        a->of_pick = "--tuning";
-        p->tuning = arg;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+/* What depends on the operation, the operand after the verbs that have one. */
+static int check(void *args)
+{
+    struct args *a = args;
+    struct cli *cli = &a->cli;
+    int generates = cli->mode == GEN || cli->words == 2;
+    const char *own = cli_given(cli, "chunks") ? "--chunks" : "--root",
+               *root = cli_given(cli, "root");
+
+    if (cli->mode == PICK && !a->topo && !a->pick.tuning)
+        return cli_usage(cli, "pick without a fabric or a table, expected --input or --tuning");
+    if (!generates && (root || cli_given(cli, "chunks")))
+        return cli_usage(cli, "%s with a schedule, which states its own, expected OP ALGO",
+                         own);
+    if (root && strcmp(cli->word[0], "broadcast"))
+        return cli_usage(cli, "--root with %s, expected it with broadcast", cli->word[0]);
+    if (a->format == MSCCL && cli->json)
+        return cli_usage(cli, "--json and --format msccl, expected one of them");
+    return 0;
 }
 
-static error_t parse_format(struct args *a, const char *text)
-{
-    a->has_format = 1;
-    a->msccl = strcmp(text, "msccl") == 0;
-    if (a->msccl || strcmp(text, "rows") == 0)
-        return 0;
-    return cli_usage(&a->cli, "--format: '%s', expected rows or msccl", text);
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct args *a = state->input;
-
-    switch (key) {
-    case KEY_CHUNKS:
-        a->has_chunks = 1;
-        return cli_check(&a->cli, num_i64(arg, 1, CHUNKS_MAX, &a->chunks, &a->cli.err),
-                         "--chunks");
-    case KEY_ROOT:
-        a->has_root = 1;
-        return cli_check(&a->cli, num_i64(arg, 0, GROUPS_RANKS_MAX - 1, &a->root, &a->cli.err),
-                         "--root");
-    case KEY_FORMAT:
-        return parse_format(a, arg);
-    case 'i':
-        a->topo = arg;
-        return 0;
-    case 'b':
-        return cli_check(&a->cli,
-                         num_bytes(arg, 1, PICK_SIMULATE_BYTES_MAX, &a->bytes, &a->cli.err),
-                         "--bytes");
-    case ARGP_KEY_ARG:
-        if (a->words == WORDS_MAX)
-            return cli_option(&a->cli, key, arg, state);
-        a->word[a->words++] = arg;
-        return 0;
-    default:
-        break;
-    }
-    error_t rc = parse_pick(a, key, arg);
-    return rc == ARGP_ERR_UNKNOWN ? cli_option(&a->cli, key, arg, state) : rc;
-}
-
-static const struct argp argp = {
-    options,
-    parse,
-    "gen OP ALGO SHAPE\nverify [FILE]\nsimulate -i TOPO [FILE | OP ALGO]\n"
-    "draw -i TOPO [FILE | OP ALGO]\nls\npick -i TOPO\npick --tuning FILE",
+static const struct cli_command command = {
+    options, modes,
     "Print the schedule of a collective (gen), prove a schedule correct (verify), simulate how"
     " long it takes on a fabric (simulate), draw that as a timeline in SVG (draw), list the"
     " operations and algorithms (ls), or find the fastest algorithm for each size on a fabric"
     " (pick)."
     "\vOP and ALGO are names that ls prints.  SHAPE gives the groups, as 4x8 or [8,8,7], or"
     " blocks of groups, outermost first: 2x4x8, 2x[8,8,7].",
-    NULL,
-    NULL,
-    NULL};
+    check};
 
 static int print_msccl(const struct schedule *s, struct err *err)
 {
@@ -163,22 +126,14 @@ static int gen(const struct args *a, struct err *err)
     struct topo topo = {0};
     unsigned phases = 0;
 
-    if (a->words != 4)
-        return err_set(err, ERR_INPUT, "gen with %d operands, expected OP ALGO SHAPE",
-                       a->words - 1);
-    if (pick_parse(a->word[1], a->word[2], &phases, &algo, err))
+    if (pick_parse(a->cli.word[0], a->cli.word[1], &phases, &algo, err))
         return -1;
-    if (a->has_root && phases != SCHEDULE_BROADCAST)
-        return err_set(err, ERR_INPUT, "--root with %s, expected it with broadcast",
-                       a->word[1]);
-    if (a->msccl && a->cli.json)
-        return err_set(err, ERR_INPUT, "--json and --format msccl, expected one of them");
-    if (topo_parse_shape(&topo, a->word[3], err))
+    if (topo_parse_shape(&topo, a->cli.word[2], err))
         return -1;
-    int rc = pick_check_root((int)a->root, topo.groups.ranks, err);
+    int rc = pick_check_root(a->root, topo.groups.ranks, err);
     if (rc == 0)
-        rc = pick_schedule_on(phases, algo, &topo, (int)a->root, (int)a->chunks, &s, err);
-    if (rc == 0 && a->msccl)
+        rc = pick_schedule_on(phases, algo, &topo, a->root, a->chunks, &s, err);
+    if (rc == 0 && a->format == MSCCL)
         rc = print_msccl(&s, err);
     else if (rc == 0)
         (a->cli.json ? schedule_print_json : schedule_print)(&s, stdout);
@@ -230,10 +185,7 @@ static int verify(const struct args *a, struct err *err)
     struct pick_traffic traffic = {0};
     char shape[256];
 
-    if (a->words > 2)
-        return err_set(err, ERR_INPUT, "unexpected argument '%s' after verify and one file",
-                       a->word[2]);
-    if (schedule_read(&s, a->words == 2 ? a->word[1] : "-", err))
+    if (schedule_read(&s, a->cli.words ? a->cli.word[0] : "-", err))
         return -1;
     const char *op = schedule_phases_name(s.phases);
     op = op ? op : "partial collective";
@@ -255,51 +207,27 @@ static int verify(const struct args *a, struct err *err)
     return wrong;
 }
 
-/* simulate and draw ask alike. */
-static int on_fabric(const struct args *a,
-                     int (*door)(const struct pick_simulate *, FILE *, struct err *),
-                     struct err *err)
+static int simulate(const struct args *a, struct err *err)
 {
-    const char *verb = a->word[0];
+    const struct cli *cli = &a->cli;
     struct pick_simulate ask = {.topo = a->topo,
-                                .file = a->words == 2 ? a->word[1] : "-",
-                                .subchunks = (int)a->chunks,
-                                .root = (int)a->root,
+                                .subchunks = a->chunks,
+                                .root = a->root,
                                 .bytes = a->bytes ? a->bytes : PICK_SIMULATE_BYTES,
-                                .json = a->cli.json};
+                                .json = cli->json};
     struct io_out out;
     FILE *to;
 
-    if (!a->topo)
-        return err_set(err, ERR_INPUT, "%s without a topology, expected -i TOPO", verb);
-    if (a->words > 3)
-        return err_set(err, ERR_INPUT, "%s with %d operands, expected FILE or OP ALGO", verb,
-                       a->words - 1);
-    if (a->words == 3) {
-        ask.file = NULL;
-        ask.op = a->word[1];
-        ask.algo = a->word[2];
-        if (a->has_root && strcmp(ask.op, "broadcast"))
-            return err_set(err, ERR_INPUT, "--root with %s, expected it with broadcast",
-                           ask.op);
-    } else if (a->has_chunks || a->has_root) {
-        return err_set(err, ERR_INPUT,
-                       "%s with a schedule, which states its own, expected OP ALGO",
-                       a->has_chunks ? "--chunks" : "--root");
+    if (cli->words == 2) {
+        ask.op = cli->word[0];
+        ask.algo = cli->word[1];
+    } else {
+        ask.file = cli->words ? cli->word[0] : "-";
     }
-    return cli_svg_open(&a->cli, &out, &to, err)
-               ? -1
-               : cli_svg_close(&out, door(&ask, to, err), err);
-}
-
-static int simulate(const struct args *a, struct err *err)
-{
-    return on_fabric(a, a->cli.svg ? pick_draw : pick_simulate, err);
-}
-
-static int draw(const struct args *a, struct err *err)
-{
-    return on_fabric(a, pick_draw, err);
+    if (cli_svg_open(cli, &out, &to, err))
+        return -1;
+    int rc = (cli->mode == DRAW || cli->svg ? pick_draw : pick_simulate)(&ask, to, err);
+    return cli_svg_close(&out, rc, err);
 }
 
 static const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
@@ -310,8 +238,7 @@ static int ls(const struct args *a, struct err *err)
 {
     struct jout j = {.file = stdout, .pretty = 1};
 
-    if (a->words > 1)
-        return err_set(err, ERR_INPUT, "unexpected argument '%s' after ls", a->word[1]);
+    (void)err;
     if (!a->cli.json) {
         for (int i = 0; i < OPS; i++)
             printf("op    %s\n", schedule_phases_name(ops[i]));
@@ -341,68 +268,18 @@ static int pick(const struct args *a, struct err *err)
     r.json = a->cli.json;
     r.topo = a->topo;
     r.min_bytes = a->bytes;
-    if (a->words > 1)
-        return err_set(err, ERR_INPUT, "unexpected argument '%s' after pick", a->word[1]);
-    if (!r.topo == !r.tuning)
-        return err_set(err, ERR_INPUT, "pick with %s, expected --input or --tuning",
-                       r.topo ? "both --input and --tuning" : "neither a fabric nor a table");
-    if (r.tuning && (r.ops || r.min_bytes || r.max_bytes || r.factor))
-        return err_set(err, ERR_INPUT,
-                       "--tuning with --op, --bytes, --max or --factor, expected none of them:"
-                       " the table states its own");
     return pick_report(&r, stdout, err);
-}
-
-static const struct verb {
-    const char *name;
-    int (*run)(const struct args *, struct err *);
-    int gens, fabric; /* takes --chunks and --root; --input and --bytes */
-    int choice;       /* takes what is pick's alone */
-} verbs[] = {
-    {"gen", gen, 1, 0, 0},   {"verify", verify, 0, 0, 0}, {"simulate", simulate, 1, 1, 0},
-    {"draw", draw, 1, 1, 0}, {"ls", ls, 0, 0, 0},         {"pick", pick, 0, 1, 1}};
-
-static const struct verb *find_verb(const struct args *a, struct err *err)
-{
-    const char *word = a->words ? a->word[0] : "";
-
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        const struct verb *v = &verbs[i];
-        if (strcmp(word, v->name))
-            continue;
-        if ((a->has_chunks || a->has_root) && !v->gens)
-            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with gen, simulate or draw",
-                    a->has_chunks ? "--chunks" : "--root", word);
-        else if (a->has_format && v->run != gen)
-            err_set(err, ERR_INPUT, "--format with verb '%s', expected it with gen", word);
-        else if ((a->topo || a->bytes) && !v->fabric)
-            err_set(err, ERR_INPUT,
-                    "%s with verb '%s', expected it with simulate, draw or pick",
-                    a->topo ? "--input" : "--bytes", word);
-        else if (a->cli.svg && v->run != simulate && v->run != draw)
-            err_set(err, ERR_INPUT, "--svg with verb '%s', expected it with simulate or draw",
-                    word);
-        else if (a->of_pick && !v->choice)
-            err_set(err, ERR_INPUT, "%s with verb '%s', expected it with pick", a->of_pick,
-                    word);
-        else
-            return v;
-        return NULL;
-    }
-    err_set(err, ERR_INPUT,
-            "verb '%s', expected gen, verify, simulate, draw, ls or pick (see --help)", word);
-    return NULL;
 }
 
 int main(int argc, char **argv)
 {
+    static int (*const run[])(const struct args *, struct err *) = {
+        [GEN] = gen,       [VERIFY] = verify, [SIMULATE] = simulate,
+        [DRAW] = simulate, [LS] = ls,         [PICK] = pick};
     struct args a = {.cli = CLI_INIT("paro-sched"), .chunks = 1};
     struct err err = {0};
 
-    cli_parse(&a.cli, &argp, argc, argv);
-    if (cli_check_svg(&a.cli))
-        return cli_fail(&a.cli, &a.cli.err);
-    const struct verb *verb = find_verb(&a, &err);
-    int rc = verb ? verb->run(&a, &err) : -1;
+    cli_parse(&a.cli, &command, argc, argv);
+    int rc = run[a.cli.mode](&a, &err);
     return rc < 0 ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, rc);
 }

@@ -20,8 +20,6 @@
 #include "base/jout.h"
 #include "base/utf8.h"
 
-enum { EVERYDAY_MAX = 20 }; /* options that fit a screen of 24 lines */
-
 /* The rank a launcher gave, before MPI is there to ask; NULL when there is none. */
 static const char *launched_as(void)
 {
@@ -73,58 +71,6 @@ static void check_stdout(void)
     _Exit(argp_err_exit_status);
 }
 
-/* A group's header has neither name nor key, but a text: the end has nothing. */
-static int is_option(const struct argp_option *o)
-{
-    return o->name || o->key || o->doc || o->group;
-}
-
-static const struct argp_option *long_option(const struct argp *argp, const char *name,
-                                             size_t n)
-{
-    for (const struct argp_option *o = argp->options; is_option(o); o++)
-        if (o->name && strncmp(o->name, name, n) == 0)
-            return o;
-    return NULL;
-}
-
-static const struct argp_option *short_option(const struct argp *argp, int key)
-{
-    for (const struct argp_option *o = argp->options; is_option(o); o++)
-        if (o->key == key)
-            return o;
-    return NULL;
-}
-
-/* argp does not tell which word it could not take, so they are walked once more. */
-static error_t find_culprit(struct cli *cli, const struct argp *argp, int argc, char **argv)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
-        const char *word = argv[i], *value = NULL;
-        const struct argp_option *o = NULL;
-        if (word[0] != '-' || word[1] == 0)
-            continue;
-        if (word[1] == '-') {
-            size_t n = strcspn(word + 2, "=");
-            o = long_option(argp, word + 2, n);
-            value = word[2 + n] ? word + 3 + n : NULL;
-            if (o && value && !o->arg)
-                return cli_usage(cli, "option '--%s' takes no value, found '%s'", o->name,
-                                 value);
-        } else {
-            const char *p = word + 1;
-            for (o = short_option(argp, *p); o && !o->arg && p[1];)
-                o = short_option(argp, *++p);
-            value = p[1] ? p + 1 : NULL;
-        }
-        if (!o)
-            return cli_usage(cli, "unknown option '%s' (see --help)", word);
-        if (o->arg && !value && !(o->flags & OPTION_ARG_OPTIONAL) && ++i == argc)
-            return cli_usage(cli, "option '%s' lacks its value, expected %s", word, o->arg);
-    }
-    return cli_usage(cli, "an option is unknown or ambiguous (see --help)");
-}
-
 /* A closed 0, 1 or 2 would become some file's number: one that refuses all use takes it. */
 static void keep_std(void)
 {
@@ -134,7 +80,7 @@ static void keep_std(void)
             _Exit(argp_err_exit_status);
 }
 
-void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv)
+void cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv)
 {
     argp_err_exit_status = cli->status;
     keep_std();
@@ -145,95 +91,13 @@ void cli_parse(struct cli *cli, const struct argp *argp, int argc, char **argv)
         atexit(check_stdout);
     else if (!freopen("/dev/null", "w", stdout))
         exit(cli->status);
-    /* Without argp's own help too: under ARGP_NO_ERRS it prints nothing. */
-    error_t rc = argp_parse(argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP, NULL, cli);
-    if (!rc)
-        return;
-    if (cli->err.code == ERR_NONE && rc == ENOMEM)
-        cli_usage(cli, "cannot allocate memory for the options");
-    else if (cli->err.code == ERR_NONE)
-        find_culprit(cli, argp, argc, argv);
-    exit(cli_fail(cli, &cli->err));
-}
-
-/* argp sorts by group: without groups, and their headers, the everyday options are one list. */
-static void keep_everyday(const struct argp_option *o, struct argp_option rows[EVERYDAY_MAX])
-{
-    for (int n = 0; is_option(o); o++)
-        if (o->flags & CLI_EVERYDAY) {
-            assert(n < EVERYDAY_MAX);
-            rows[n] = *o;
-            rows[n++].group = 0;
-        }
-}
-
-static error_t print_help(struct cli *cli, const struct argp *argp, const char *arg)
-{
-    struct argp_option rows[EVERYDAY_MAX + 1] = {{0}};
-    struct argp shown = *argp;
-    char doc[2048];
-
-    if (arg && strcmp(arg, "all"))
-        return cli_usage(cli, "--help: '%s', expected all", arg);
-    /* Else argp adds three lines: a short option takes the value of its long one. */
-    setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
-    if (!arg) {
-        keep_everyday(argp->options, rows);
-        /* What follows the first \v stands below the options. */
-        snprintf(doc, sizeof doc, "%s%s%s --help=all lists every option; man %s explains them.",
-                 argp->doc, strchr(argp->doc, '\v') ? "\n" : "\v", cli->name, cli->name);
-        shown.options = rows;
-        shown.doc = doc;
-    }
-    argp_help(&shown, stdout, ARGP_HELP_STD_HELP, (char *)(uintptr_t)cli->name);
-    exit(0); /* through check_stdout */
-}
-
-error_t cli_option(struct cli *cli, int key, char *arg, struct argp_state *state)
-{
-    switch (key) {
-    case 'h':
-    case '?':
-        return print_help(cli, state->root_argp, arg);
-    case 'V':
-        printf("%s %s\n", cli->name, PARO_VERSION);
-        exit(0);
-    case CLI_KEY_JSON:
-        cli->json = 1;
-        return 0;
-    case CLI_KEY_SVG:
-        cli->svg = arg ? arg : "-";
-        return 0;
-    case CLI_KEY_FORCE:
-        cli->force = 1;
-        return 0;
-    case ARGP_KEY_ARG:
-        return cli_usage(cli, "unexpected argument '%s' (see --help)", arg);
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-error_t cli_check(struct cli *cli, int rc, const char *option)
-{
-    if (rc == 0)
-        return 0;
-    err_prefix(&cli->err, "%s: ", option);
-    return EINVAL;
+    if (cli_option_parse(cli, command, argc, argv))
+        exit(cli_fail(cli, &cli->err));
 }
 
 static int has_svg_file(const struct cli *cli)
 {
     return cli->svg && strcmp(cli->svg, "-");
-}
-
-error_t cli_check_svg(struct cli *cli)
-{
-    if (cli->force && !has_svg_file(cli))
-        return cli_usage(cli, "--force without a file to replace, expected --svg=FILE");
-    if (cli->svg && cli->json)
-        return cli_usage(cli, "--svg and --json, expected one of them");
-    return 0;
 }
 
 int cli_svg_open(const struct cli *cli, struct io_out *file, FILE **to, struct err *err)
@@ -258,7 +122,7 @@ int cli_svg_close(struct io_out *file, int rc, struct err *err)
     return rc;
 }
 
-error_t cli_usage(struct cli *cli, const char *fmt, ...)
+int cli_usage(struct cli *cli, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -266,8 +130,7 @@ error_t cli_usage(struct cli *cli, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    err_set(&cli->err, ERR_INPUT, "%s", text);
-    return EINVAL;
+    return err_set(&cli->err, ERR_INPUT, "%s", text);
 }
 
 static void fail_json(const struct err *err)

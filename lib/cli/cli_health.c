@@ -16,89 +16,102 @@
 #include "cli/cli_launch.h"
 #include "health/health_name.h"
 
-enum {
-    KEY_LEVEL = 0x100,
-    KEY_PROM,
-    KEY_LEARN,
-    KEY_RECORD,
-    KEY_REPLAY,
-    KEY_STATE,
-    KEY_NOTIFY,
-    KEY_SUGGEST,
-    KEY_CONFIG,
-    KEY_DISABLE,
-    KEY_ACCEPT,
-    KEY_LOAD,
-    KEY_BYTES,
-    KEY_FORCE,
-    KEY_DEVICE,
-    KEY_SYS,
-    KEY_PROC,
-    KEY_MARK
-};
-
 #define mark_option "mark-answer"
 
-static const struct argp_option options[] = {
+enum { CHECK, REPLAY, QUICK };
+enum { MEASURED = 1 << CHECK | 1 << REPLAY };
+
+static const struct cli_mode modes[] = {
+    [CHECK] = {"a check", "[-- LAUNCHER [ARG...]]", 0, 0, NULL, 0},
+    [REPLAY] = {"--replay", NULL, 0, 0, NULL, 0},
+    [QUICK] = {"--level quick", NULL, 0, 0, NULL, 0},
+    {0}};
+
+#define CLI_ARGS struct cli_health
+CLI_PARSER(health_range_parse_rate)
+CLI_PARSER(health_level_parse)
+
+static int bind_disable(const char *text, void *config, struct err *err)
+{
+    return health_config_disable(config, text, err);
+}
+
+static int bind_notify(const char *text, void *ops, struct err *err)
+{
+    return health_ops_parse_notify(ops, text, err);
+}
+
+static const struct cli_option options[] = {
     {"baseline", 'b', "FILE", CLI_EVERYDAY,
      "Compare with the rates in FILE; with --learn, write it (default: compare the hosts with "
      "each other)",
-     1},
+     CLI_TEXT(o.baseline), .modes = MEASURED},
     {"warning", 'w', "RANGE", CLI_EVERYDAY,
-     "Report WARNING when that percentage leaves RANGE (default: 96:)", 1},
+     "Report WARNING when that percentage leaves RANGE (default: 96:)",
+     CLI_PARSED(health_range_parse_rate, o.rules.warn)},
     {"critical", 'c', "RANGE", CLI_EVERYDAY,
      "Report CRITICAL when a port's rate, in percent of the expected one, leaves RANGE "
      "(default: 75:)",
-     1},
+     CLI_PARSED(health_range_parse_rate, o.rules.crit)},
     {"timeout", 't', "SECONDS", CLI_EVERYDAY,
-     "Answer within SECONDS; unfinished checks are UNKNOWN (default: 10)", 1},
-    {"level", KEY_LEVEL, "LEVEL", CLI_EVERYDAY,
+     "Answer within SECONDS; unfinished checks are UNKNOWN (default: 10)",
+     CLI_NUMBER(o.deadline_s, 1, 86400)},
+    {"level", 0, "LEVEL", CLI_EVERYDAY,
      "quick: only this host's links, in milliseconds, for cron; normal: about 3 s; deep: about "
      "6 s (default: normal)",
-     1},
-    {"learn", KEY_LEARN, 0, CLI_EVERYDAY,
-     "Measure a healthy network and print its baseline, or write it to the FILE of -b", 1},
-    {"verbose", 'v', 0, CLI_EVERYDAY,
-     "Print a line per finding; -vv: also links, -vvv: all ports", 1},
-    {0, 0, 0, 0, "What to check:", 2},
-    {"accept-baseline", KEY_ACCEPT, 0, 0,
+     CLI_PARSED(health_level_parse, o.level)},
+    {"learn", 0, NULL, CLI_EVERYDAY,
+     "Measure a healthy network and print its baseline, or write it to the FILE of -b",
+     CLI_FLAG(o.learn), .modes = 1 << CHECK, .excludes = "svg=-"},
+    {"verbose", 'v', NULL, CLI_EVERYDAY,
+     "Print a line per finding; -vv: also links, -vvv: all ports", CLI_MORE(ops.verbose, 3)},
+    {.text = "What to check:"},
+    {"accept-baseline", 0, NULL, 0,
      "Update the baseline with the measured rates; with --level=quick, expect the links as "
      "they are",
-     3},
-    {"disable", KEY_DISABLE, "CHECK", 0,
-     "Skip a check, such as errors, speed or HC-203; may be repeated", 3},
-    {"config", KEY_CONFIG, "FILE", 0,
-     "Read disabled checks, known problems and expected links from FILE", 3},
-    {"max-load", KEY_LOAD, "LOAD", 0,
+     CLI_FLAG(ops.accept), .modes = 1 << CHECK | 1 << QUICK},
+    {"disable", 0, "CHECK", 0, "Skip a check, such as errors, speed or HC-203; may be repeated",
+     CLI_PARSED(disable, ops.config)},
+    {"config", 0, "FILE", 0,
+     "Read disabled checks, known problems and expected links from FILE", CLI_TEXT(config)},
+    {"max-load", 0, "LOAD", 0,
      "Do not measure where the one-minute load per processor is above LOAD (default: no "
      "limit)",
-     3},
-    {"max-bytes", KEY_BYTES, "BYTES", 0,
-     "Let no port carry more than BYTES, to spare a busy network (default: no limit)", 3},
-    {"force", KEY_FORCE, 0, 0, "Measure even while other jobs run, and under any load", 3},
-    {"device", KEY_DEVICE, "cpu|cuda|cuda:N", 0,
+     CLI_NUMBER(ops.max_load, 0.01, 1e6), .modes = MEASURED},
+    {"max-bytes", 0, "BYTES", 0,
+     "Let no port carry more than BYTES, to spare a busy network (default: no limit)",
+     CLI_BYTES(o.cap_bytes, 1, INT64_MAX), .modes = MEASURED},
+    {"force", 0, NULL, 0, "Measure even while other jobs run, and under any load",
+     CLI_FLAG(ops.force)},
+    {"device", 0, "cpu|cuda|cuda:N", 0,
      "Measure between host memories, between GPUs, one per rank, or between GPU N of each host "
      "(default: cpu)",
-     3},
-    {0, 0, 0, 0, "What to remember and output:", 4},
-    {"state", KEY_STATE, "DIR", 0,
+     CLI_TEXT(o.device), .modes = 1 << CHECK},
+    {.text = "What to remember and output:"},
+    {"state", 0, "DIR", 0,
      "Remember findings in DIR, or nothing with none (default: with --level=quick or --notify, "
      "a folder of the user)",
-     5},
-    {"notify", KEY_NOTIFY, "WORDS", 0,
-     "change: print only changes, for cron; change,remind=12h: repeat problems every 12 h", 5},
-    {"suggest", KEY_SUGGEST, 0, 0, "Print the scontrol command that drains a broken host", 5},
-    {"prom", KEY_PROM, "FILE", 0, "Also write FILE for the textfile collector of node_exporter",
-     5},
-    CLI_OPTION_SVG("Draw ports and pairs as SVG to FILE or standard output", 0, 5),
-    {"record", KEY_RECORD, "FILE", 0, "Write all measurements to FILE, for --replay", 5},
-    {"replay", KEY_REPLAY, "FILE", 0,
-     "Judge a record again, or a synthetic one (synth:64,in=7:80), and measure nothing", 5},
-    {"sys", KEY_SYS, "DIR", 0, "Read links from DIR, in a container (default: /sys)", 5},
-    {"proc", KEY_PROC, "DIR", 0,
-     "Read host name, boot and load from DIR, in a container (default: /proc)", 5},
-    {mark_option, KEY_MARK, 0, OPTION_HIDDEN, 0, 5}, /* of one that a launcher is to start */
-    CLI_OPTIONS,
+     CLI_TEXT(state)},
+    {"notify", 0, "WORDS", 0,
+     "change: print only changes, for cron; change,remind=12h: repeat problems every 12 h",
+     CLI_PARSED(notify, ops)},
+    {"suggest", 0, NULL, 0, "Print the scontrol command that drains a broken host",
+     CLI_FLAG(ops.suggest)},
+    {"prom", 0, "FILE", 0, "Also write FILE for the textfile collector of node_exporter",
+     CLI_TEXT(o.prom)},
+    {CLI_OPTION_SVG("Draw ports and pairs as SVG to FILE or standard output", 0),
+     .modes = MEASURED},
+    {"record", 0, "FILE", 0, "Write all measurements to FILE, for --replay", CLI_TEXT(o.record),
+     .modes = 1 << CHECK},
+    {"replay", 0, "FILE", 0,
+     "Judge a record again, or a synthetic one (synth:64,in=7:80), and measure nothing",
+     CLI_TEXT(replay)},
+    {"sys", 0, "DIR", 0, "Read links from DIR, in a container (default: /sys)",
+     CLI_TEXT(ops.sys)},
+    {"proc", 0, "DIR", 0,
+     "Read host name, boot and load from DIR, in a container (default: /proc)",
+     CLI_TEXT(ops.proc)},
+    {mark_option, 0, NULL, OPTION_HIDDEN, NULL, CLI_FLAG(marks)},
     {0}};
 
 static const char version_name[] = "HORING_CHECK_VERSION";
@@ -158,7 +171,7 @@ static void choose_state(struct cli_health *a)
 {
     struct health_ops *ops = &a->ops;
 
-    if (a->has_state) {
+    if (a->state) {
         ops->state = strcmp(a->state, "none") ? a->state : NULL;
         return;
     }
@@ -178,10 +191,9 @@ static int choose_time(struct cli_health *a)
     const char *text = getenv("SOURCE_DATE_EPOCH");
 
     a->ops.now_s = (int64_t)time(NULL);
-    return text ? cli_check(&a->cli,
-                            num_i64(text, 0, (int64_t)1 << 38, &a->ops.now_s, &a->cli.err),
-                            "SOURCE_DATE_EPOCH")
-                : 0;
+    if (!text || num_i64(text, 0, (int64_t)1 << 38, &a->ops.now_s, &a->cli.err) == 0)
+        return 0;
+    return err_prefix(&a->cli.err, "SOURCE_DATE_EPOCH: ");
 }
 
 static void choose_host(struct health_ops *ops)
@@ -200,44 +212,23 @@ static void choose_host(struct health_ops *ops)
 
 /* ---- words ---- */
 
-static error_t check_words(struct cli_health *a)
+/* What rows cannot say: it depends on the environment, or on what follows "--". */
+static int check_words(struct cli_health *a)
 {
     struct cli *cli = &a->cli;
-    const int quick = a->o.level == HEALTH_QUICK && !a->replay;
 
-    if (a->o.learn && (quick || a->replay))
-        return cli_usage(cli, "--learn and %s, expected one of them",
-                         quick ? "--level quick" : "--replay");
-    if (quick && a->o.baseline)
-        return cli_usage(cli, "--level quick and --baseline, expected one of them");
-    if (quick && (a->o.record || a->ops.svg))
-        return cli_usage(cli,
-                         "--level quick and %s, expected one of them: it measures no rates",
-                         a->o.record ? "--record" : "--svg");
-    if (a->ops.svg && strcmp(a->ops.svg, "-") == 0 && (cli->json || a->o.learn))
-        return cli_usage(cli, "--svg without a file and %s, expected one of them",
-                         cli->json ? "--json" : "--learn");
-    if (quick && (a->ops.max_load > 0 || a->o.cap_bytes))
-        return cli_usage(cli, "--level quick and %s, expected one of them: it loads nothing",
-                         a->o.cap_bytes ? "--max-bytes" : "--max-load");
-    if (a->o.device && (quick || a->replay))
-        return cli_usage(cli, "--device and %s, expected one of them",
-                         quick ? "--level quick" : "--replay");
-    if (a->replay && a->o.record)
-        return cli_usage(cli, "--replay and --record, expected one of them");
-    if (a->ops.accept && !quick && !a->o.baseline)
+    if (a->state && !*a->state)
+        return cli_usage(cli, "--state: is empty, expected a folder or none");
+    if (a->ops.accept && cli->mode == CHECK && !a->o.baseline)
         return cli_usage(cli, "--accept-baseline alone, expected --baseline FILE with it");
-    if (a->ops.accept && a->replay)
-        return cli_usage(cli, "--accept-baseline and --replay, expected one of them");
     if (a->no_launcher)
         return cli_usage(cli, "nothing after --, expected a launcher such as mpirun");
-    if (a->launch && (quick || a->replay))
-        return cli_usage(cli, "%s and a launcher, expected one of them",
-                         quick ? "--level quick" : "--replay");
+    if (a->launch && cli->mode != CHECK)
+        return cli_usage(cli, "%s and a launcher, expected one of them", modes[cli->mode].name);
     choose_state(a);
     if (a->ops.notify && !a->ops.state)
         return cli_usage(cli, "--notify without a state, expected --state DIR");
-    if (a->ops.accept && quick && !a->ops.state)
+    if (a->ops.accept && cli->mode == QUICK && !a->ops.state)
         return cli_usage(cli, "--accept-baseline without a state, expected --state DIR");
     return 0;
 }
@@ -281,7 +272,8 @@ static void start_timer(struct cli_health *a)
     else
         snprintf(a->late, sizeof a->late, "%s%s\n",
                  a->cli.plugin ? "HORING UNKNOWN - " : "horing-check: ", text);
-    if (a->cli.silent || (a->replay && !a->has_timeout) || sigaction(SIGALRM, &action, NULL))
+    if (a->cli.silent || (a->replay && !cli_given(&a->cli, "timeout")) ||
+        sigaction(SIGALRM, &action, NULL))
         return;
     a->timed = timer_create(CLOCK_MONOTONIC, &event, &a->timer) == 0;
     if (a->timed)
@@ -321,10 +313,12 @@ int cli_health_say(struct cli_health *a, int rc, struct err *err)
     return rc;
 }
 
-static error_t end(struct cli_health *a)
+static int check(void *args)
 {
-    error_t rc = check_words(a);
+    struct cli_health *a = args;
+    int rc = check_words(a);
 
+    a->ops.svg = a->cli.svg;
     start_timer(a);
     if (rc == 0)
         rc = choose_time(a);
@@ -335,107 +329,11 @@ static error_t end(struct cli_health *a)
     return rc;
 }
 
-static error_t parse_more(struct cli_health *a, int key, char *arg, struct argp_state *state)
-{
-    struct err *err = &a->cli.err;
-
-    switch (key) {
-    case KEY_STATE:
-        a->has_state = 1;
-        a->state = arg;
-        return *arg ? 0 : cli_usage(&a->cli, "--state: is empty, expected a folder or none");
-    case KEY_NOTIFY:
-        return cli_check(&a->cli, health_ops_parse_notify(&a->ops, arg, err), "--notify");
-    case KEY_DISABLE:
-        return cli_check(&a->cli, health_config_disable(&a->ops.config, arg, err), "--disable");
-    case KEY_CONFIG:
-        a->config = arg;
-        return 0;
-    case KEY_LOAD:
-        return cli_check(&a->cli, num_f64(arg, 0.01, 1e6, &a->ops.max_load, err), "--max-load");
-    case KEY_BYTES:
-        return cli_check(&a->cli, num_bytes(arg, 1, INT64_MAX, &a->o.cap_bytes, err),
-                         "--max-bytes");
-    case KEY_FORCE:
-        a->ops.force = 1;
-        return 0;
-    case KEY_DEVICE:
-        a->o.device = arg;
-        return 0;
-    case KEY_ACCEPT:
-        a->ops.accept = 1;
-        return 0;
-    case KEY_SUGGEST:
-        a->ops.suggest = 1;
-        return 0;
-    case 'v':
-        a->ops.verbose += a->ops.verbose < 3;
-        return 0;
-    case CLI_KEY_SVG:
-        a->ops.svg = arg ? arg : "-";
-        return 0;
-    case KEY_SYS:
-        a->ops.sys = arg;
-        return 0;
-    case KEY_PROC:
-        a->ops.proc = arg;
-        return 0;
-    case KEY_MARK:
-        a->marks = 1;
-        return 0;
-    case ARGP_KEY_END:
-        return end(a);
-    default:
-        return cli_option(&a->cli, key, arg, state);
-    }
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct cli_health *a = state->input;
-    struct err *err = &a->cli.err;
-
-    switch (key) {
-    case 'b':
-        a->o.baseline = arg;
-        return 0;
-    case 'w':
-        return cli_check(&a->cli, health_range_parse_rate(arg, &a->o.rules.warn, err),
-                         "--warning");
-    case 'c':
-        return cli_check(&a->cli, health_range_parse_rate(arg, &a->o.rules.crit, err),
-                         "--critical");
-    case 't':
-        a->has_timeout = 1;
-        return cli_check(&a->cli, num_f64(arg, 1, 86400, &a->o.deadline_s, err), "--timeout");
-    case KEY_LEVEL:
-        return cli_check(&a->cli, health_level_parse(arg, &a->o.level, err), "--level");
-    case KEY_LEARN:
-        a->o.learn = 1;
-        return 0;
-    case KEY_PROM:
-        a->o.prom = arg;
-        return 0;
-    case KEY_RECORD:
-        a->o.record = arg;
-        return 0;
-    case KEY_REPLAY:
-        a->replay = arg;
-        return 0;
-    default:
-        return parse_more(a, key, arg, state);
-    }
-}
-
-static const struct argp argp = {
-    options,
-    parse,
-    "[-- LAUNCHER [ARG...]]",
+static const struct cli_command command = {
+    options, modes,
     "Measure the network ports of hosts, compare them with a baseline or with each other, and"
     " print one line for a monitoring system.  Run it under mpirun, or give it a LAUNCHER.",
-    NULL,
-    NULL,
-    NULL};
+    check};
 
 /* LAUNCHER ARG... COMMAND --mark-answer OPTION..., NULL; `words` of argv are the last two. */
 static char **line_of(int argc, char **argv, int words)
@@ -470,7 +368,7 @@ void cli_health_parse(struct cli_health *a, int argc, char **argv)
     health_ops_init(&a->ops);
     a->ops.memory = &a->memory;
     a->o.ops = &a->ops;
-    cli_parse(&a->cli, &argp, argc, argv);
+    cli_parse(&a->cli, &command, argc, argv);
     if (!a->config)
         return;
     struct err err;

@@ -20,10 +20,9 @@ struct cli_health {
     struct health_ops ops;
     struct health_memory memory;
     const char *config, *replay, *state;
-    char **launch;   /* LAUNCHER and all that it is to start, NULL at its end; NULL: none */
-    int no_launcher; /* a "--" with nothing after it */
-    int marks;       /* it was started so: what it says ends with a mark (cli_launch.h) */
-    int has_state, has_timeout;
+    char **launch;    /* LAUNCHER and all that it is to start, NULL at its end; NULL: none */
+    int no_launcher;  /* a "--" with nothing after it */
+    int marks;        /* it was started so: what it says ends with a mark (cli_launch.h) */
     char folder[512]; /* of the state, when none was named */
     timer_t timer;
     int timed;

@@ -17,16 +17,18 @@
 
 static const double EACH_S = 0.5;
 
-error_t cli_progress_choose(struct cli *cli, struct cli_progress *p, const char *how)
+int cli_progress_wanted(int how)
 {
     const char *term = getenv("TERM");
-    int able = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
 
-    if (how && strcmp(how, "auto") && strcmp(how, "always") && strcmp(how, "never"))
-        return cli_usage(cli, "--progress: '%s', expected auto, always or never", how);
-    p->line.out = stderr;
-    p->shows = !how || strcmp(how, "auto") == 0 ? able : strcmp(how, "always") == 0;
-    return 0;
+    return how == 0 ? isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0
+                    : how == 1;
+}
+
+void cli_progress_init(struct cli_progress *p, int how, const char *word)
+{
+    *p = (struct cli_progress){
+        .word = word, .shows = cli_progress_wanted(how), .line.out = stderr};
 }
 
 void cli_progress_tell(void *arg, int64_t done, int64_t all)

@@ -18,14 +18,14 @@ struct cli_progress {
     struct status line;
 };
 
-#define CLI_PROGRESS_OPTION(key)                                                               \
-    {                                                                                          \
-        "progress", key, "auto|always|never", 0,                                               \
-            "Show progress on standard error (default: auto, if that is a terminal)", 80       \
-    }
+#define CLI_OPTION_PROGRESS(field)                                                             \
+    "progress", 0, "auto|always|never", 0,                                                     \
+        "Show progress on standard error (default: auto, if that is a terminal)",              \
+        CLI_CHOICE(field)
 
-/* `how` NULL: auto. */
-error_t cli_progress_choose(struct cli *cli, struct cli_progress *p, const char *how);
+/* Whether to show it, by --progress: 0 auto, 1 always, 2 never. */
+int cli_progress_wanted(int how);
+void cli_progress_init(struct cli_progress *p, int how, const char *word);
 /* p is a struct cli_progress; of `all`, which stays the same, `done`. */
 void cli_progress_tell(void *p, int64_t done, int64_t all);
 void cli_progress_clear(struct cli_progress *p);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/num.h"
 #include "base/tick.h"
 
 /* A peer that does not answer is the one thing that one rank may know alone. */
@@ -39,11 +38,6 @@ static void give_way(const struct cli *cli, const struct world *w)
     fflush(stdout);
     for (double left; (cli->silent || w->rank) && (left = end - tick_now_s()) > 0;)
         tick_sleep_s(left);
-}
-
-error_t cli_deadline(struct cli *cli, const char *arg, double *out_s)
-{
-    return cli_check(cli, num_f64(arg, 1, 1e6, out_s, &cli->err), "--deadline");
 }
 
 void cli_end_ranks(struct world *w, int status)

@@ -7,14 +7,9 @@
 
 /* For commands that run under mpirun; apart from cli.h, so that the others load no MPI. */
 
-/* Beside CLI_OPTIONS, and in the parser: cli_deadline. */
-enum { CLI_KEY_DEADLINE = 0x4001 };
-#define CLI_OPTION_DEADLINE                                                                    \
-    {                                                                                          \
-        "deadline", CLI_KEY_DEADLINE, "SECONDS", 0,                                            \
-            WORLD_DEADLINE_HELP " (default: " WORLD_DEADLINE_TEXT ")", 0                       \
-    }
-error_t cli_deadline(struct cli *cli, const char *arg, double *out_s);
+#define CLI_OPTION_DEADLINE(field)                                                             \
+    "deadline", 0, "SECONDS", 0, WORLD_DEADLINE_HELP " (default: " WORLD_DEADLINE_TEXT ")",    \
+        CLI_NUMBER(field, 1, 1e6)
 
 /*
  * The world of a command: no wait for other ranks is longer than deadline_s, MPI's own calls

@@ -143,7 +143,7 @@ row() {
     two "two:2: 'host' expected 63 '\",\\'" 's/"a"/"a\\nb"/'
     refuses 2 "--emit --read" paro-bench --emit ompi-tuned
     for o in --csv --percentiles; do
-        refuses 2 "$o --emit" paro-bench --read one --emit ompi-tuned $o
+        refuses 2 "--emit $o" paro-bench --read one --emit ompi-tuned $o
     done
     refuses 2 "--emit 'nccl' expected nccl-tuner ompi-tuned ompi-tuned-json ucc-tune" \
         paro-bench --read one --emit nccl

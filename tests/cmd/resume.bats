@@ -31,7 +31,7 @@ hurt() {
         i=$((i + 1))
     done
     [ $i = 8 ]
-    refuses 2 "second 'b' one" paro-train --resume a b c -d x -o y
+    refuses 2 "'c' PLAN -d DATA -o DIR" paro-train --resume a b c -d x -o y
     refuses 2 "open 'auto' No such" paro-train --resume auto -d x -o y
     # Without a plan the word is the value, as ever.
     paro-train --print-config --resume auto -o run | cmp - run/settings.yaml

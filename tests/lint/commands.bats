@@ -19,8 +19,7 @@ setup() {
     done | clean
 }
 
-# verbs COMMAND: those of its usage lines, or nothing.
-verbs() { "$1" --help | sed -nE 's/^(Usage|  or): +[a-z-]+ \[OPTION\.\.\.\] ([a-z]+)( .*)?$/\2/p' | sort -u; }
+verbs() { "$1" --dump-options | sed -n 's/^verb\t//p'; }
 
 @test "-h works after every verb" {
     for c in $(commands); do
@@ -35,7 +34,7 @@ verbs() { "$1" --help | sed -nE 's/^(Usage|  or): +[a-z-]+ \[OPTION\.\.\.\] ([a-
 # the pipeline in README.md has them.  A new meaning gets a long name alone.
 @test "a letter has one meaning in all commands" {
     for c in $(commands); do
-        "$c" --help=all | sed -nE 's/^ +-([A-Za-z0-9]), (-\?, )?--([a-z-]+).*/\1 \3/p'
+        "$c" --dump-options | sed -nE 's/^option\t(.)\t([a-z-]+)\t.*/\1 \2/p'
     done | sort -u | diff - <(sort <<'LETTERS'
 b baseline
 b bytes
@@ -64,16 +63,13 @@ w warmup
 w warning
 LETTERS
 )
-    for c in $(commands); do # a letter without a long name
-        "$c" --help=all | grep -E '^ +-[A-Za-z0-9]( |$)' | sed "s/^/$c: /"
-    done | clean
 }
 
 @test "a picture has one option" {
     for c in $(commands); do
-        "$c" --help=all | grep -E '^ +.*--(plot|draw|dot|picture|png|pdf)[^a-z]' | sed "s/^/$c: /"
-        "$c" --help=all | grep -q SVG || continue
-        "$c" --help=all | grep -qE '^      --svg\[=FILE\] ' || echo "$c: draws, without --svg[=FILE]"
+        table_options "$c" | grep -xE -- '--(plot|draw|dot|picture|png|pdf)' | sed "s/^/$c: /"
+        "$c" --dump-options | grep -q SVG || continue
+        "$c" --dump-options | grep -q "^option$(printf '\t\tsvg\t')?FILE" || echo "$c: draws, without --svg[=FILE]"
     done | clean
 }
 
@@ -86,7 +82,7 @@ LETTERS
 }
 
 @test "--help fits in 24 lines of 80 columns, and --help=all has its options and more" {
-    [ "$(verbs paro-sched | tr '\n' ' ')" = 'draw gen ls pick simulate verify ' ]
+    [ "$(verbs paro-sched | tr '\n' ' ')" = 'gen verify simulate draw ls pick ' ]
     for c in $(commands); do
         for verb in '' $(verbs "$c"); do
             # shellcheck disable=SC2086 # no verb is no word
@@ -104,6 +100,7 @@ LETTERS
             [ "$(wc -l <"$BATS_TEST_TMPDIR/few")" -ge 4 ] || echo "$c --help: hardly an option"
             options <"$BATS_TEST_TMPDIR/all" | comm -23 - "$BATS_TEST_TMPDIR/few" | grep -q . ||
                 echo "$c $verb --help=all: no option more"
+            options <"$BATS_TEST_TMPDIR/all" | grep -vxE -- '--(help|version)' | diff - <(table_options "$c")
         done
     done | clean
 }
@@ -139,7 +136,7 @@ LETTERS
 
 @test "under --json an error is one JSON object" {
     for c in $(commands); do
-        help_options "$c" | grep -qx -- --json || continue
+        table_options "$c" | grep -qx -- --json || continue
         "$c" --json --bogus 2>&1 >/dev/null </dev/null | perl -MJSON::PP -e '
             local $/; my $d = decode_json(<STDIN>)->{error};
             exit !($d->{code} eq "input" && $d->{text} =~ /--bogus/ && exists $d->{line})' \
@@ -161,12 +158,12 @@ LETTERS
     done | clean
 }
 
-@test "every command has a man page, and the page the options of --help=all" {
+@test "every command has a man page, and the page the options of --dump-options" {
     for c in $(commands); do
         page=$(man_of "$c")
         [ -n "$page" ] || { echo "man/$c.1: absent"; continue; }
-        diff <(help_options "$c") <(man_options "$page") |
-            sed -n "s|^< |$page: misses |p; s|^> |$page: has, and --help=all has not, |p"
+        diff <(table_options "$c") <(man_options "$page") |
+            sed -n "s|^< |$page: misses |p; s|^> |$page: has, and the command has not, |p"
         for section in NAME SYNOPSIS DESCRIPTION 'EXIT STATUS' EXAMPLES; do
             grep -qx "\.Sh $section" "$page" || echo "$page: no section $section"
         done
@@ -193,7 +190,7 @@ LETTERS
         done | clean
 }
 
-@test "completions are what completions/generate makes of --help=all" {
+@test "completions are what completions/generate makes of --dump-options" {
     sh completions/generate "$BATS_TEST_TMPDIR/made"
     diff -r "$BATS_TEST_TMPDIR/made/bash" completions/bash
     diff -r "$BATS_TEST_TMPDIR/made/zsh" completions/zsh
@@ -202,7 +199,7 @@ LETTERS
 
 @test "completions load and offer the options" {
     for c in $(commands); do
-        first=$(help_options "$c" | head -n 1)
+        first=$(table_options "$c" | head -n 1)
         bash -c '. "$1" && COMP_WORDS=("$2" "$3") COMP_CWORD=1 && "_${2//-/_}" "$2" "$3" "$2" &&
             printf "%s\n" "${COMPREPLY[@]}"' - "completions/bash/$c" "$c" "${first%?}" |
             grep -qx -- "$first" || echo "completions/bash/$c: does not offer $first"

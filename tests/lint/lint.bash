@@ -52,8 +52,8 @@ man_of() { (cd "$ROOT" && ls "man/$1".[18] 2>/dev/null) || true; }
 options() {
     grep -oE '^ +(-[A-Za-z0-9?], )*--[a-z][a-z0-9-]*' | grep -oE -- '--[a-z][a-z0-9-]*' | sort -u
 }
-# Those of --help=all, without the ones that every command has.
-help_options() { "$1" --help=all | options | grep -vxE -- '--(help|version)'; }
+# Those of its table, without the ones that every command has.
+table_options() { "$1" --dump-options | sed -n 's/^option\t[^\t]*\t\([^\t]*\).*/--\1/p' | grep -vxE -- '--(help|version)' | sort -u; }
 man_options() {
     grep -E '^\.It.* Fl ' "$1" | sed 's/\\-/-/g; s/\\&//g' | grep -oE 'Fl -[a-z][a-z0-9-]*' |
         sed 's/^Fl -/--/' | grep -vxE -- '--(help|usage|version)' | sort -u

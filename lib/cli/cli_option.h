@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLI_CLI_OPTION_H
+#define CLI_CLI_OPTION_H
+
+#include <argp.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * The options of a command, one row each.  cli_parse fills the fields of the arguments, checks
+ * bounds and choices, and refuses what a row's modes, needs and excludes do not allow.  --help,
+ * --help=all, the completions and the check of the man page come from the same rows.
+ */
+enum cli_type {
+    CLI_TYPE_NONE, /* nothing is filled: read with cli_given */
+    CLI_TYPE_FLAG,
+    CLI_TYPE_MORE, /* counts its repetitions */
+    CLI_TYPE_TEXT,
+    CLI_TYPE_LIST,
+    CLI_TYPE_CHOICE, /* the index of a choice in `arg` */
+    CLI_TYPE_INT,
+    CLI_TYPE_WHOLE,
+    CLI_TYPE_COUNT,
+    CLI_TYPE_BYTES,
+    CLI_TYPE_NUMBER,
+    CLI_TYPE_PER_S,
+    CLI_TYPE_PARSED
+};
+
+struct cli_option {
+    const char *name; /* NULL: `text` heads the rows that follow */
+    int letter;       /* or 0 */
+    const char *arg;  /* name of the value, or its choices "auto|always|never"; NULL: a flag */
+    int flags;        /* CLI_EVERYDAY, OPTION_ARG_OPTIONAL, OPTION_HIDDEN */
+    const char *text;
+    enum cli_type type;
+    size_t at;           /* of the field in the arguments */
+    int64_t least, most; /* bounds of whole numbers */
+    double from, to;     /* bounds of other numbers */
+    int (*parse)(const char *text, void *field, struct err *err);
+    const char *absent; /* the value of an option that is given without its optional one */
+    unsigned modes;     /* bits 1 << mode; 0: all that are not strict */
+    /* Names with spaces between: at least one of needs is expected too, and none of excludes.
+       NAME=VALUE is true for that value alone. */
+    const char *needs, *excludes;
+};
+
+/* Shown by --help; the others by --help=all.  A bit that argp does not know. */
+enum { CLI_EVERYDAY = 1 << 16 };
+
+/*
+ * The field that a row fills, of CLI_ARGS, the type of the command's arguments.  A field of
+ * another type than the option's is a warning of the compiler.
+ */
+#define CLI_AT(type_, field)                                                                   \
+    .at = offsetof(CLI_ARGS, field) + 0 * sizeof((type_ *)0 == &((CLI_ARGS *)0)->field)
+#define CLI_NOTED           .type = CLI_TYPE_NONE
+#define CLI_FLAG(field)     .type = CLI_TYPE_FLAG, CLI_AT(int, field)
+#define CLI_MORE(field, hi) .type = CLI_TYPE_MORE, CLI_AT(int, field), .most = (hi)
+#define CLI_TEXT(field)     .type = CLI_TYPE_TEXT, CLI_AT(const char *, field)
+#define CLI_LIST(field)     .type = CLI_TYPE_LIST, CLI_AT(struct cli_list, field)
+#define CLI_CHOICE(field)   .type = CLI_TYPE_CHOICE, CLI_AT(int, field)
+#define CLI_BOUNDED(kind, type_, field, lo, hi)                                                \
+    .type = CLI_TYPE_##kind, CLI_AT(type_, field), .least = (lo), .most = (hi)
+#define CLI_INT(field, lo, hi)   CLI_BOUNDED(INT, int, field, lo, hi)
+#define CLI_WHOLE(field, lo, hi) CLI_BOUNDED(WHOLE, int64_t, field, lo, hi)
+#define CLI_COUNT(field, lo, hi) CLI_BOUNDED(COUNT, int64_t, field, lo, hi) /* 80e9, 7B */
+#define CLI_BYTES(field, lo, hi) CLI_BOUNDED(BYTES, int64_t, field, lo, hi) /* 64Mi, 80GB */
+#define CLI_NUMBER(field, lo, hi)                                                              \
+    .type = CLI_TYPE_NUMBER, CLI_AT(double, field), .from = (lo), .to = (hi)
+#define CLI_PER_S(field, lo, hi)                                                               \
+    .type = CLI_TYPE_PER_S, CLI_AT(double, field), .from = (lo), .to = (hi)
+/* For words of its own: CLI_PARSER(f) once, for an f(text, &field, err), and then: */
+#define CLI_PARSED(f, field)                                                                   \
+    .type = CLI_TYPE_PARSED, .at = offsetof(CLI_ARGS, field), .parse = bind_##f
+#define CLI_PARSER(f)                                                                          \
+    static int bind_##f(const char *text, void *field, struct err *err)                        \
+    {                                                                                          \
+        return f(text, field, err);                                                            \
+    }
+
+struct cli_list {      /* of an option that may be repeated */
+    const char **item; /* [most], the command's */
+    int most, count;
+};
+
+/* The one option for pictures: what it draws is in text_. */
+#define CLI_OPTION_SVG(text_, flags_)                                                          \
+    "svg", 0, "FILE", OPTION_ARG_OPTIONAL | (flags_), text_, CLI_TEXT(cli.svg), .absent = "-"
+#define CLI_OPTION_SVG_FORCE                                                                   \
+    "force", 0, NULL, 0, "Let --svg replace FILE", CLI_FLAG(cli.force), .excludes = "svg=-",   \
+                                                                        .needs = "svg"
+
+/*
+ * What a command can be asked for.  The name is a verb, the first operand ("gen"); or an option
+ * ("--list", "--level quick"); or a phrase ("a run"), where neither is given.  The first that
+ * matches is taken.  The option of a mode is for that mode alone.
+ */
+struct cli_mode {
+    const char *name;
+    const char *usage; /* words that follow the command's name; NULL: not shown */
+    int least, most;   /* operands after the verb; CLI_MANY */
+    const char *needs; /* options, all of which are expected */
+    int strict;        /* only rows that name this mode are its options */
+};
+
+enum { CLI_MANY = INT32_MAX, CLI_ROWS_MAX = 96 };
+
+struct cli_command {
+    const struct cli_option *options; /* up to a row of zeros; --json, --help and --version are
+                                         added */
+    const struct cli_mode *modes;     /* up to a row of zeros */
+    const char *doc;                  /* what follows \v stands below the options */
+    int (*check)(void *args);         /* what no row can say: 0, or cli_usage; or NULL */
+};
+
+/* Of cli_parse: fills the arguments that `cli` begins; -1 with cli->err. */
+struct cli;
+int cli_option_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
+
+#endif
