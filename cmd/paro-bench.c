@@ -37,7 +37,6 @@ static const struct cli_mode modes[] = {
     {0}};
 
 #define CLI_ARGS struct args
-CLI_PARSER(bench_emit_parse)
 CLI_PARSER(dtype_op_parse)
 
 static int bind_ops(const char *text, void *o, struct err *err)
@@ -117,7 +116,7 @@ static const struct cli_option options[] = {
     {"emit", 0, "TARGET", 0,
      "With --read, print the fastest choices as a library's configuration: nccl-tuner,"
      " ompi-tuned, ompi-tuned-json or ucc-tune",
-     CLI_PARSED(bench_emit_parse, emit), .modes = 1 << READ,
+     CLI_CHOICE(emit, "nccl-tuner|ompi-tuned|ompi-tuned-json|ucc-tune"), .modes = 1 << READ,
      .excludes = "json csv percentiles svg floor"},
     {.text = "Details of the run:"},
     {"warmup", 'w', "N", 0, "Run N untimed iterations first (default: 5; with --table 1)",

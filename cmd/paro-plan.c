@@ -26,19 +26,12 @@ static const struct cli_mode modes[] = {
     {0}};
 
 #define CLI_ARGS struct args
-CLI_PARSER(plan_ask_batch)
 CLI_PARSER(plan_ask_global)
 CLI_PARSER(plan_ask_headroom)
 CLI_PARSER(plan_ask_trainable)
 CLI_PARSER(plan_ask_keep)
-CLI_PARSER(plan_ask_recompute)
-CLI_PARSER(plan_ask_level)
-CLI_PARSER(plan_ask_storage)
 CLI_PARSER(plan_strategy_parse)
 CLI_PARSER(plan_algo_parse)
-CLI_PARSER(plan_device_parse)
-CLI_PARSER(plan_target_parse)
-CLI_PARSER(plan_slow_parse)
 CLI_PARSER(dtype_parse_compute)
 
 static int bind_scale(const char *text, void *field, struct err *err)
@@ -66,9 +59,9 @@ static const struct cli_option options[] = {
      CLI_PARSED(plan_ask_headroom, ask.headroom)},
     {"micro-batch", 0, "B", CLI_EVERYDAY,
      "Train on B sequences per rank and micro-step; auto: the fastest that fits (default: 1)",
-     CLI_PARSED(plan_ask_batch, ask.micro_batch)},
+     CLI_WHOLE(ask.micro_batch, 1, PLAN_BATCH_MAX), .word = "auto"},
     {"accum", 0, "S", 0, "Accumulate gradients over S micro-steps per step (default: 1)",
-     CLI_PARSED(plan_ask_batch, ask.accum)},
+     CLI_WHOLE(ask.accum, 1, PLAN_BATCH_MAX), .word = "auto"},
     {"global-batch", 0, "COUNT", CLI_EVERYDAY,
      "Train on COUNT sequences per step, or tokens, such as 4Mtokens: sets --micro-batch and"
      " --accum",
@@ -97,7 +90,7 @@ static const struct cli_option options[] = {
     {"emit", 0, "TARGET", 0,
      "Print settings for another tool, with the nearest strategy that it can run; TARGET is"
      " deepspeed, fsdp or megatron",
-     CLI_PARSED(plan_target_parse, ask.target)},
+     CLI_CHOICE(ask.target, "deepspeed|fsdp|megatron")},
     {"timeline", 0, NULL, 0,
      "Print when each piece of work in the predicted step runs, to see what overlaps",
      CLI_NOTED},
@@ -119,7 +112,8 @@ static const struct cli_option options[] = {
     {"group-level", 0, "LEVEL", 0,
      "End the groups at this level of the fabric, counted from 0; auto tries all of them"
      " (default: auto)",
-     CLI_PARSED(plan_ask_level, ask.group_level)},
+     CLI_INT(ask.group_level, 0, TOPO_LEVELS_MAX - 2), .word = "auto",
+     .word_value = PLAN_ASK_AUTO},
     {"algo", 0, "ALGO", 0,
      "Use only ALGO for collectives over all ranks: ring, two-level, ho-ring, or auto for the"
      " fastest (default: auto)",
@@ -127,10 +121,10 @@ static const struct cli_option options[] = {
     {"device", 0, "KIND", 0,
      "Count the memory that ranks need on KIND, cpu or cuda (default: what the fabric was"
      " measured on)",
-     CLI_PARSED(plan_device_parse, ask.device)},
+     CLI_CHOICE(ask.device, "cpu|cuda")},
     {"storage", 0, "RATE", 0,
      "Predict the time of a checkpoint when each host writes at RATE, such as 2GB/s",
-     CLI_PARSED(plan_ask_storage, ask.storage_Bps)},
+     CLI_RATE(ask.storage_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS)},
     {.text = "Trade memory against traffic and computing:"},
     {"prefetch", 0, "UNITS", 0,
      "Gather parameters this many units (layers) ahead; more hide latency and need memory"
@@ -147,7 +141,7 @@ static const struct cli_option options[] = {
     {"recompute", 0, "WHEN", OPTION_ARG_OPTIONAL,
      "Keep only the input of each layer and recompute the rest in the backward pass, to save"
      " memory; WHEN is yes, no or auto (default: no)",
-     CLI_PARSED(plan_ask_recompute, ask.recompute)},
+     CLI_CHOICE_FROM(ask.recompute, PLAN_ASK_AUTO, "auto|no|yes"), .absent = "yes"},
     {.text = "Types of numbers:"},
     {"param-type", 0, "TYPE", 0,
      "Store parameters as TYPE, bf16 or f32 (default: bf16, "
@@ -165,11 +159,11 @@ static const struct cli_option options[] = {
     {"slow-params", 0, "TYPE", 0,
      "Send parameters between groups as TYPE: same (the wire type), or int8 for about half of"
      " bf16's traffic (default: same)",
-     CLI_PARSED(plan_slow_parse, ask.slow_params)},
+     CLI_CHOICE(ask.slow_params, "same|int8")},
     {"slow-grads", 0, "TYPE", 0,
      "Send gradients between groups as TYPE: same (the wire type), or int8 for about half of"
      " bf16's traffic (default: same)",
-     CLI_PARSED(plan_slow_parse, ask.slow_grads)},
+     CLI_CHOICE(ask.slow_grads, "same|int8")},
     {0}};
 
 static int check(void *args)

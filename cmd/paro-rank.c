@@ -56,12 +56,10 @@ static int bind_stop_below(const char *text, void *field, struct err *err)
 }
 
 #define CLI_ARGS struct args
-CLI_PARSER(rank_method_parse)
-
 static const struct cli_option options[] = {
     {"method", 0, "METHOD", CLI_EVERYDAY,
      "Score by tse, tse-e, tse-ema, ema-code, sotl or last (default: tse-ema)",
-     CLI_PARSED(rank_method_parse, o.how.method)},
+     CLI_CHOICE(o.how.method, "tse|tse-e|tse-ema|ema-code|sotl|last")},
     {"steps-per-epoch", 0, "STEPS", CLI_EVERYDAY,
      "Steps per epoch; more make tse-e less noisy (default: 1)",
      CLI_COUNT(o.per_epoch, 1, MANY)},

@@ -21,8 +21,6 @@ struct args {
 };
 
 #define CLI_ARGS struct args
-CLI_PARSER(topo_parse_format)
-
 static int bind_given(const char *text, void *field, struct err *err)
 {
     return topo_given_parse(field, text, err);
@@ -38,7 +36,7 @@ static const struct cli_option options[] = {
     {"format", 0, "FORMAT", CLI_EVERYDAY,
      "Print the fabric as FORMAT: yaml, json, table, dot, svg, hostfile, rankfile, or nccl for"
      " one machine's XML (default: yaml)",
-     CLI_PARSED(topo_parse_format, format)},
+     CLI_CHOICE(format, "yaml|json|table|dot|svg|hostfile|rankfile|nccl")},
     {CLI_OPTION_SVG("Draw the fabric as SVG to FILE or standard output", 0),
      .excludes = "json"},
     {CLI_OPTION_SVG_FORCE},

@@ -34,7 +34,7 @@ static const struct cli_mode modes[] = {
     [GENERATE] = {"--generate", "--generate TEXT --init DIR", 0, 0, "init", 1},
     [TOKENIZE] = {"--tokenize", "--tokenize OUT -d TEXT --tokenizer DIR", 0, 0,
                   "data tokenizer", 1},
-    [PLOT] = {"--svg", "--svg[=FILE] LOG...", 1, TRAIN_PLOT_RUNS, NULL, 1},
+    [PLOT] = {"--svg", "--svg[=FILE] LOG...", 1, CLI_MANY, NULL, 1},
     [PRINT] = {"--print-config", NULL, 0, 2, NULL, 0},
     {0}};
 
@@ -178,6 +178,9 @@ static int check(void *args)
     a->cli.force = r->force;
     r->data = a->data.count ? a->source : NULL;
     r->data_count = a->data.count;
+    if (a->cli.mode == PLOT && a->cli.words > TRAIN_PLOT_RUNS)
+        return cli_usage(&a->cli, "'%s' is one too many, expected at most %d logs",
+                         a->cli.word[TRAIN_PLOT_RUNS], TRAIN_PLOT_RUNS);
     if (a->cli.mode == PLOT && r->force && strcmp(a->cli.svg, "-") == 0)
         return cli_usage(&a->cli, "--force without a file to replace, expected --svg=FILE");
     if (a->cli.mode == TOKENIZE && r->data_count != 1)

@@ -4,7 +4,7 @@ complete -c horing-check -s b -l baseline -r -d 'Compare with the rates in FILE;
 complete -c horing-check -s w -l warning -r -d 'Report WARNING when that percentage leaves RANGE (default: 96:)'
 complete -c horing-check -s c -l critical -r -d 'Report CRITICAL when a port\'s rate, in percent of the expected one, leaves RANGE (default: 75:)'
 complete -c horing-check -s t -l timeout -r -d 'Answer within SECONDS; unfinished checks are UNKNOWN (default: 10)'
-complete -c horing-check -l level -r -d 'quick: only this host\'s links, in milliseconds, for cron; normal: about 3 s; deep: about 6 s (default: normal)'
+complete -c horing-check -l level -r -a 'quick normal deep' -d 'quick: only this host\'s links, in milliseconds, for cron; normal: about 3 s; deep: about 6 s (default: normal)'
 complete -c horing-check -l learn -d 'Measure a healthy network and print its baseline, or write it to the FILE of -b'
 complete -c horing-check -s v -l verbose -d 'Print a line per finding; -vv: also links, -vvv: all ports'
 complete -c horing-check -l accept-baseline -d 'Update the baseline with the measured rates; with --level=quick, expect the links as they are'

@@ -16,7 +16,7 @@ complete -c paro-bench -l overlap -d 'Time the intra-group part, the inter-group
 complete -c paro-bench -l simulate -d 'Predict the rows for TOPO without running anything, for a fabric that you do not have'
 complete -c paro-bench -l table -d 'Measure which algorithm auto should use at each size, and print a tuning table'
 complete -c paro-bench -l read -r -d 'Print or draw rows that --json printed earlier (repeatable, - is standard input)'
-complete -c paro-bench -l emit -r -d 'With --read, print the fastest choices as a library\'s configuration: nccl-tuner, ompi-tuned, ompi-tuned-json or ucc-tune'
+complete -c paro-bench -l emit -r -a 'nccl-tuner ompi-tuned ompi-tuned-json ucc-tune' -d 'With --read, print the fastest choices as a library\'s configuration: nccl-tuner, ompi-tuned, ompi-tuned-json or ucc-tune'
 complete -c paro-bench -s w -l warmup -r -d 'Run N untimed iterations first (default: 5; with --table 1)'
 complete -c paro-bench -s d -l type -r -d 'Element type: f32, bf16, f16, f64, i32 or u8 (default: f32)'
 complete -c paro-bench -l redop -r -d 'Reduce with sum, max, min or avg (default: sum)'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
 complete -c paro-rank -n __fish_use_subcommand -a blr
-complete -c paro-rank -l method -r -d 'Score by tse, tse-e, tse-ema, ema-code, sotl or last (default: tse-ema)'
+complete -c paro-rank -l method -r -a 'tse tse-e tse-ema ema-code sotl last' -d 'Score by tse, tse-e, tse-ema, ema-code, sotl or last (default: tse-ema)'
 complete -c paro-rank -l steps-per-epoch -r -d 'Steps per epoch; more make tse-e less noisy (default: 1)'
 complete -c paro-rank -s T -l budget -r -d 'Compare after T epochs (10), or after a fraction of what all runs have (0.5, 1.0)'
 complete -c paro-rank -l stop-below -r -d 'For scripts: exit with status 1 unless the first LOG is among the best K (3), or in the best fraction (0.5)'

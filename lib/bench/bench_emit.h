@@ -17,7 +17,6 @@ enum bench_emit {
     BENCH_EMIT_UCC_TUNE,   /* UCC_TL_UCP_TUNE */
     BENCH_EMITS
 };
-int bench_emit_parse(const char *text, enum bench_emit *out, struct err *err);
 
 /*
  * No world: rows of JSON Lines (as bench_read), of which the library's own are looked at.  At a

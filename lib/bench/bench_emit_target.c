@@ -413,16 +413,3 @@ const struct emit_target *emit_target(enum bench_emit target)
 {
     return &targets[target];
 }
-
-int bench_emit_parse(const char *text, enum bench_emit *out, struct err *err)
-{
-    for (int i = 0; i < BENCH_EMITS; i++) {
-        if (strcmp(text, targets[i].name) == 0) {
-            *out = (enum bench_emit)i;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_INPUT,
-                   "'%.40s', expected nccl-tuner, ompi-tuned, ompi-tuned-json or ucc-tune",
-                   text);
-}

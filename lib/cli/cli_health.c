@@ -29,7 +29,6 @@ static const struct cli_mode modes[] = {
 
 #define CLI_ARGS struct cli_health
 CLI_PARSER(health_range_parse_rate)
-CLI_PARSER(health_level_parse)
 
 static int bind_disable(const char *text, void *config, struct err *err)
 {
@@ -59,7 +58,7 @@ static const struct cli_option options[] = {
     {"level", 0, "LEVEL", CLI_EVERYDAY,
      "quick: only this host's links, in milliseconds, for cron; normal: about 3 s; deep: about "
      "6 s (default: normal)",
-     CLI_PARSED(health_level_parse, o.level)},
+     CLI_CHOICE(o.level, "quick|normal|deep")},
     {"learn", 0, NULL, CLI_EVERYDAY,
      "Measure a healthy network and print its baseline, or write it to the FILE of -b",
      CLI_FLAG(o.learn), .modes = 1 << CHECK, .excludes = "svg=-"},

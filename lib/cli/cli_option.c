@@ -118,17 +118,20 @@ static int find_name(const struct cli *cli, const char *names, int wanted, char 
     return 0;
 }
 
-/* "a, b or c": appends item i of n. */
-static void add_item(char *text, size_t room, const char *dashes, const char *item,
-                     size_t bytes, int i, int n)
+/* "a, b or c" of a list with a separator between. */
+static void join_list(const char *list, char separator, const char *dashes, char text[512])
 {
-    size_t at = strlen(text);
+    const char by[2] = {separator, 0};
+    size_t at = 0;
 
-    snprintf(text + at, room - at, "%s%s%.*s",
-             i == 0       ? ""
-             : i == n - 1 ? " or "
-                          : ", ",
-             dashes, (int)bytes, item);
+    *text = 0;
+    for (const char *s = list; *s && at < 512;) {
+        size_t n = strcspn(s, by);
+        int last = !s[n];
+        const char *before = s == list ? "" : last ? " or " : ", ";
+        at += (size_t)snprintf(text + at, 512 - at, "%s%s%.*s", before, dashes, (int)n, s);
+        s += n + !last;
+    }
 }
 
 /* ---- modes ---- */
@@ -143,14 +146,14 @@ static enum mode_kind mode_kind(const struct cli_mode *m)
 /* Those of the bits, or the verbs among them: "a, b or c". */
 static void name_modes(const struct cli_mode *m, unsigned bits, int verbs, char text[512])
 {
-    int n = 0, at = 0;
+    char list[512] = "";
+    size_t at = 0;
 
-    *text = 0;
     for (int i = 0; m[i].name; i++)
-        n += (bits >> i & 1) && (!verbs || mode_kind(&m[i]) == VERB);
-    for (int i = 0; m[i].name; i++)
-        if ((bits >> i & 1) && (!verbs || mode_kind(&m[i]) == VERB))
-            add_item(text, 512, "", m[i].name, strlen(m[i].name), at++, n);
+        if ((bits >> i & 1) && (!verbs || mode_kind(&m[i]) == VERB) && at < sizeof list)
+            at +=
+                (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? "|" : "", m[i].name);
+    join_list(list, '|', "", text);
 }
 
 static int choose_mode(struct cli *cli)
@@ -208,23 +211,10 @@ static int refuse_mode(struct cli *cli, const struct cli_option *o, unsigned bit
                      o->modes ? ", expected it with " : "", o->modes ? expected : "");
 }
 
-static int refuse_lack(struct cli *cli, const struct cli_option *o)
-{
-    char text[256] = "";
-    int n = 1, i = 0;
-
-    for (const char *s = o->needs; *s; s++)
-        n += *s == ' ';
-    for (const char *s = o->needs; i < n; s += strcspn(s, " ") + 1)
-        add_item(text, sizeof text, "--", s, strcspn(s, " "), i++, n);
-    return cli_usage(cli, "--%s without %s, expected %s", o->name, text,
-                     n == 1 ? "both" : "one of them");
-}
-
 static int check_row(struct cli *cli, const struct cli_option *o)
 {
     unsigned bits = modes_of(cli->command->modes, o);
-    char word[64];
+    char word[64], list[512];
 
     if (!(bits >> cli->mode & 1))
         return refuse_mode(cli, o, bits);
@@ -237,9 +227,11 @@ static int check_row(struct cli *cli, const struct cli_option *o)
                          bare ? (int)(value - word) - 1 : 64, word,
                          bare ? " without a file" : "");
     }
-    if (o->needs && !find_name(cli, o->needs, 1, word))
-        return refuse_lack(cli, o);
-    return 0;
+    if (!o->needs || find_name(cli, o->needs, 1, word))
+        return 0;
+    join_list(o->needs, ' ', "--", list);
+    return cli_usage(cli, "--%s without %s, expected %s", o->name, list,
+                     strchr(o->needs, ' ') ? "one of them" : "both");
 }
 
 static int check_operands(struct cli *cli)
@@ -281,22 +273,46 @@ static int check_all(struct parser *p)
 
 /* ---- fields ---- */
 
-static int choose(const char *choices, const char *text, int *out, struct err *err)
+static int find_choice(const struct cli_option *o, const char *text, int *out, struct err *err)
 {
-    char expected[256] = "";
-    int n = 1, i = 0;
+    char expected[512];
+    int i = (int)o->least;
 
-    for (const char *s = choices; *s; s++)
-        n += *s == '|';
-    for (const char *s = choices; i < n; s += strcspn(s, "|") + 1, i++) {
-        size_t bytes = strcspn(s, "|");
-        if (strlen(text) == bytes && strncmp(s, text, bytes) == 0) {
+    for (const char *s = o->choices; *s; i++) {
+        size_t n = strcspn(s, "|");
+        if (strlen(text) == n && strncmp(s, text, n) == 0) {
             *out = i;
             return 0;
         }
-        add_item(expected, sizeof expected, "", s, bytes, i, n);
+        s += n + (s[n] != 0);
     }
+    join_list(o->choices, '|', "", expected);
     return err_set(err, ERR_INPUT, "'%s', expected %s", text, expected);
+}
+
+static int fill_whole(const struct cli_option *o, const char *text, int64_t *out,
+                      struct err *err)
+{
+    struct err why;
+
+    if (o->word && strcmp(text, o->word) == 0) {
+        *out = o->word_value;
+        return 0;
+    }
+    if (num_i64(text, o->least, o->most, out, &why) == 0)
+        return 0;
+    return err_set(err, ERR_INPUT, "%s%s%s", why.text, o->word ? ", or " : "",
+                   o->word ? o->word : "");
+}
+
+static int fill_rate(const struct cli_option *o, const char *text, double *out, struct err *err)
+{
+    if (num_rate(text, out, err))
+        return -1;
+    if (*out >= o->from && *out <= o->to)
+        return 0;
+    return err_set(err, ERR_INPUT, "'%s', expected a rate from %g to %g B/s", text, o->from,
+                   o->to);
 }
 
 static int add_to_list(struct cli_list *list, const char *text, struct err *err)
@@ -327,14 +343,14 @@ static int fill(const struct cli_option *o, const char *text, void *field, struc
     case CLI_TYPE_LIST:
         return add_to_list(field, text, err);
     case CLI_TYPE_CHOICE:
-        return choose(o->arg, text, field, err);
+        return find_choice(o, text, field, err);
     case CLI_TYPE_INT:
-        if (num_i64(text, o->least, o->most, &whole, err))
+        if (fill_whole(o, text, &whole, err))
             return -1;
         *(int *)field = (int)whole;
         return 0;
     case CLI_TYPE_WHOLE:
-        return num_i64(text, o->least, o->most, field, err);
+        return fill_whole(o, text, field, err);
     case CLI_TYPE_COUNT:
         return num_count(text, o->least, o->most, field, err);
     case CLI_TYPE_BYTES:
@@ -343,6 +359,8 @@ static int fill(const struct cli_option *o, const char *text, void *field, struc
         return num_f64(text, o->from, o->to, field, err);
     case CLI_TYPE_PER_S:
         return num_per_s(text, o->from, o->to, field, err);
+    case CLI_TYPE_RATE:
+        return fill_rate(o, text, field, err);
     case CLI_TYPE_PARSED:
         return o->parse(text, field, err);
     }
@@ -446,7 +464,11 @@ static void dump_options(const struct parser *p)
             continue;
         const char letter[2] = {(char)o->letter, 0};
         printf("option\t%s\t%s\t%s%s\t%s\n", letter, o->name,
-               o->flags & OPTION_ARG_OPTIONAL ? "?" : "", o->arg ? o->arg : "", o->text);
+               o->flags & OPTION_ARG_OPTIONAL ? "?" : "",
+               o->choices ? o->choices
+               : o->arg   ? o->arg
+                          : "",
+               o->text);
     }
     exit(0);
 }

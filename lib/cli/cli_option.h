@@ -19,26 +19,30 @@ enum cli_type {
     CLI_TYPE_MORE, /* counts its repetitions */
     CLI_TYPE_TEXT,
     CLI_TYPE_LIST,
-    CLI_TYPE_CHOICE, /* the index of a choice in `arg` */
+    CLI_TYPE_CHOICE, /* the index of a choice, plus `least` */
     CLI_TYPE_INT,
     CLI_TYPE_WHOLE,
     CLI_TYPE_COUNT,
     CLI_TYPE_BYTES,
     CLI_TYPE_NUMBER,
     CLI_TYPE_PER_S,
+    CLI_TYPE_RATE,
     CLI_TYPE_PARSED
 };
 
 struct cli_option {
     const char *name; /* NULL: `text` heads the rows that follow */
     int letter;       /* or 0 */
-    const char *arg;  /* name of the value, or its choices "auto|always|never"; NULL: a flag */
+    const char *arg;  /* name of the value; NULL: a flag */
     int flags;        /* CLI_EVERYDAY, OPTION_ARG_OPTIONAL, OPTION_HIDDEN */
     const char *text;
     enum cli_type type;
     size_t at;           /* of the field in the arguments */
     int64_t least, most; /* bounds of whole numbers */
     double from, to;     /* bounds of other numbers */
+    const char *choices; /* "auto|always|never" */
+    const char *word;    /* what a whole number may be instead, such as "auto"; it means: */
+    int64_t word_value;
     int (*parse)(const char *text, void *field, struct err *err);
     const char *absent; /* the value of an option that is given without its optional one */
     unsigned modes;     /* bits 1 << mode; 0: all that are not strict */
@@ -61,17 +65,23 @@ enum { CLI_EVERYDAY = 1 << 16 };
 #define CLI_MORE(field, hi) .type = CLI_TYPE_MORE, CLI_AT(int, field), .most = (hi)
 #define CLI_TEXT(field)     .type = CLI_TYPE_TEXT, CLI_AT(const char *, field)
 #define CLI_LIST(field)     .type = CLI_TYPE_LIST, CLI_AT(struct cli_list, field)
-#define CLI_CHOICE(field)   .type = CLI_TYPE_CHOICE, CLI_AT(int, field)
+/* Of an int or of an enum. */
+#define CLI_CHOICE(field, choices_) CLI_CHOICE_FROM(field, 0, choices_)
+#define CLI_CHOICE_FROM(field, first, choices_)                                                \
+    .type = CLI_TYPE_CHOICE, .choices = (choices_), .least = (first),                          \
+    .at = offsetof(CLI_ARGS, field) +                                                          \
+          0 * sizeof(char[sizeof((CLI_ARGS *)0)->field == sizeof(int) ? 1 : -1])
 #define CLI_BOUNDED(kind, type_, field, lo, hi)                                                \
     .type = CLI_TYPE_##kind, CLI_AT(type_, field), .least = (lo), .most = (hi)
 #define CLI_INT(field, lo, hi)   CLI_BOUNDED(INT, int, field, lo, hi)
 #define CLI_WHOLE(field, lo, hi) CLI_BOUNDED(WHOLE, int64_t, field, lo, hi)
 #define CLI_COUNT(field, lo, hi) CLI_BOUNDED(COUNT, int64_t, field, lo, hi) /* 80e9, 7B */
 #define CLI_BYTES(field, lo, hi) CLI_BOUNDED(BYTES, int64_t, field, lo, hi) /* 64Mi, 80GB */
-#define CLI_NUMBER(field, lo, hi)                                                              \
-    .type = CLI_TYPE_NUMBER, CLI_AT(double, field), .from = (lo), .to = (hi)
-#define CLI_PER_S(field, lo, hi)                                                               \
-    .type = CLI_TYPE_PER_S, CLI_AT(double, field), .from = (lo), .to = (hi)
+#define CLI_REAL(kind, field, lo, hi)                                                          \
+    .type = CLI_TYPE_##kind, CLI_AT(double, field), .from = (lo), .to = (hi)
+#define CLI_NUMBER(field, lo, hi) CLI_REAL(NUMBER, field, lo, hi)
+#define CLI_PER_S(field, lo, hi)  CLI_REAL(PER_S, field, lo, hi) /* 400T */
+#define CLI_RATE(field, lo, hi)   CLI_REAL(RATE, field, lo, hi)  /* 25GB/s */
 /* For words of its own: CLI_PARSER(f) once, for an f(text, &field, err), and then: */
 #define CLI_PARSED(f, field)                                                                   \
     .type = CLI_TYPE_PARSED, .at = offsetof(CLI_ARGS, field), .parse = bind_##f

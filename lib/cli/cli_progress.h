@@ -21,7 +21,7 @@ struct cli_progress {
 #define CLI_OPTION_PROGRESS(field)                                                             \
     "progress", 0, "auto|always|never", 0,                                                     \
         "Show progress on standard error (default: auto, if that is a terminal)",              \
-        CLI_CHOICE(field)
+        CLI_CHOICE(field, "auto|always|never")
 
 /* Whether to show it, by --progress: 0 auto, 1 always, 2 never. */
 int cli_progress_wanted(int how);

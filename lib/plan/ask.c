@@ -18,18 +18,6 @@
 #include "plan/what_if.h"
 #include "plan/why.h"
 
-int plan_ask_batch(const char *text, int64_t *out, struct err *err)
-{
-    if (strcmp(text, "auto") == 0) {
-        *out = 0;
-        return 0;
-    }
-    if (num_i64(text, 1, PLAN_BATCH_MAX, out, err))
-        return err_set(err, ERR_INPUT, "'%s', expected a whole number from 1 to %d, or auto",
-                       text, PLAN_BATCH_MAX);
-    return 0;
-}
-
 int plan_ask_global(const char *text, struct plan_ask *ask, struct err *err)
 {
     static const char unit[] = "tokens";
@@ -98,44 +86,6 @@ int plan_ask_keep(const char *text, int *out, struct err *err)
         return err_set(err, ERR_INPUT,
                        "'%s', expected a whole number from 0 to %d, all or auto", text,
                        PLAN_KEEP_ALL - 1);
-    return 0;
-}
-
-int plan_ask_recompute(const char *text, int *out, struct err *err)
-{
-    if (!text || strcmp(text, "yes") == 0)
-        *out = 1;
-    else if (strcmp(text, "no") == 0)
-        *out = 0;
-    else if (strcmp(text, "auto") == 0)
-        *out = PLAN_ASK_AUTO;
-    else
-        return err_set(err, ERR_INPUT, "'%s', expected yes, no or auto", text);
-    return 0;
-}
-
-int plan_ask_level(const char *text, int *out, struct err *err)
-{
-    int64_t level = PLAN_ASK_AUTO;
-    struct err ignored;
-
-    if (strcmp(text, "auto") != 0 && num_i64(text, 0, TOPO_LEVELS_MAX - 2, &level, &ignored))
-        return err_set(err, ERR_INPUT, "'%s', expected a level from 0 to %d, or auto", text,
-                       TOPO_LEVELS_MAX - 2);
-    *out = (int)level;
-    return 0;
-}
-
-int plan_ask_storage(const char *text, double *out_Bps, struct err *err)
-{
-    double Bps = 0;
-
-    if (num_rate(text, &Bps, err))
-        return -1;
-    if (Bps < TOPO_RATE_MIN_BPS || Bps > TOPO_RATE_MAX_BPS)
-        return err_set(err, ERR_INPUT, "'%s', expected a rate from %g to %g B/s", text,
-                       TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS);
-    *out_Bps = Bps;
     return 0;
 }
 

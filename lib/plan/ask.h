@@ -72,20 +72,14 @@ enum {
     PLAN_ASK_OPEN = -1
 };
 
-/* Words of options.  A count or "auto" (0); what model_train takes, a fraction,
-   "params=COUNT". */
-int plan_ask_batch(const char *text, int64_t *out, struct err *err);
-/* 512 (sequences) or 4Mtokens. */
+/* Words of options: 512 (sequences) or 4Mtokens. */
 int plan_ask_global(const char *text, struct plan_ask *ask, struct err *err);
 /* 10 or 10%: a fraction. */
 int plan_ask_headroom(const char *text, double *out, struct err *err);
+/* What model_train takes, a fraction, or "params=COUNT". */
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
-/* What plan_keep_parse takes, or auto; yes (or NULL), no, auto. */
+/* What plan_keep_parse takes, or auto. */
 int plan_ask_keep(const char *text, int *out, struct err *err);
-int plan_ask_recompute(const char *text, int *out, struct err *err);
-/* A boundary from 0, or auto; a rate as 2GB/s. */
-int plan_ask_level(const char *text, int *out, struct err *err);
-int plan_ask_storage(const char *text, double *out_Bps, struct err *err);
 
 enum { PLAN_NOTE = 600 };
 

@@ -35,17 +35,6 @@ static const struct {
     {"megatron", "Megatron", "NNN NNG NGG GGG NNI NII III IIG", plan_emit_megatron},
 };
 
-int plan_target_parse(const char *text, enum plan_target *out, struct err *err)
-{
-    for (int i = 0; i < PLAN_TARGETS; i++) {
-        if (strcmp(text, targets[i].name) == 0) {
-            *out = (enum plan_target)i;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_INPUT, "'%s', expected deepspeed, fsdp or megatron", text);
-}
-
 /* Equal groups of consecutive ranks: what a mesh of two dimensions can say. */
 static int is_mesh(const struct groups *g)
 {

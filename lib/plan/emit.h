@@ -12,9 +12,6 @@ enum plan_target {
     PLAN_TARGETS
 };
 
-/* "deepspeed", "fsdp", "megatron". */
-int plan_target_parse(const char *text, enum plan_target *out, struct err *err);
-
 /*
  * What the target shall run in place of the best: the best itself where it can; else, of those
  * that it can run and that fit, the one with the fewest steps from N to I to G between them,

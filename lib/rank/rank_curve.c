@@ -22,17 +22,6 @@ const char *rank_method_name(enum rank_method m)
     return names[m];
 }
 
-int rank_method_parse(const char *text, enum rank_method *out, struct err *err)
-{
-    for (int m = 0; m < RANK_METHODS; m++)
-        if (strcmp(text, names[m]) == 0) {
-            *out = (enum rank_method)m;
-            return 0;
-        }
-    return err_set(err, ERR_INPUT, "'%s', expected tse, tse-e, tse-ema, ema-code, sotl or last",
-                   text);
-}
-
 static void begin(struct rank_curve *c)
 {
     c->count = 0;

@@ -112,6 +112,5 @@ double rank_curve_loss(const struct rank_curve *c, int64_t T);
 
 /* "tse", "tse-e", ... */
 const char *rank_method_name(enum rank_method m);
-int rank_method_parse(const char *text, enum rank_method *out, struct err *err);
 
 #endif

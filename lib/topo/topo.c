@@ -67,24 +67,6 @@ const char *topo_transport_name(enum topo_transport transport)
     return transport == TOPO_OVER_NCCL ? "nccl" : "mpi";
 }
 
-int topo_parse_format(const char *text, enum topo_format *format, struct err *err)
-{
-    static const char *const names[TOPO_FORMATS] = {
-        [TOPO_YAML] = "yaml",         [TOPO_JSON] = "json", [TOPO_TABLE] = "table",
-        [TOPO_DOT] = "dot",           [TOPO_SVG] = "svg",   [TOPO_HOSTFILE] = "hostfile",
-        [TOPO_RANKFILE] = "rankfile", [TOPO_NCCL] = "nccl"};
-
-    for (int i = 0; i < TOPO_FORMATS; i++) {
-        if (strcmp(text, names[i]))
-            continue;
-        *format = (enum topo_format)i;
-        return 0;
-    }
-    return err_set(err, ERR_INPUT,
-                   "'%s', expected yaml, json, table, dot, svg, hostfile, rankfile or nccl",
-                   text);
-}
-
 int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct err *err)
 {
     static void (*const print[TOPO_FORMATS])(const struct topo *, FILE *) = {

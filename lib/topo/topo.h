@@ -121,7 +121,6 @@ enum topo_format {
 const char *topo_device_name(enum topo_device device); /* "cpu", "cuda" */
 int topo_device_parse(const char *text, enum topo_device *out, struct err *err);
 const char *topo_transport_name(enum topo_transport transport); /* "mpi", "nccl" */
-int topo_parse_format(const char *text, enum topo_format *format, struct err *err);
 int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct err *err);
 
 /*

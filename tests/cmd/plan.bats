@@ -384,7 +384,7 @@ steps() {
     [ "$(json '$d->{schema}, map { $_->{settings}{strategy}, $_->{settings}{keep} } @{$d->{plans}}' < "$D/c")" = "paro.plan.compare/1 NNN 0 GGG all" ]
     [ "$(json '0 + $d->{plans}[1]{predicted}{step_s}' < "$D/c")" = "$(perl -ne '/^  step_s: (.*)/ && print 0 + $1' "$D/b")" ]
     [ "$(paro-plan --compare "$D/a" "$D/a" | sed -n 2p | cut -d ' ' -f 1)" = parameters ]
-    refuses 2 'compare one plan two' paro-plan --compare "$D/a"
+    refuses 2 'operand --compare PLAN PLAN' paro-plan --compare "$D/a"
     refuses 2 "'$D/c' expected" paro-plan --compare "$D/a" "$D/b" "$D/c"
     refuses 2 'none.yaml No such file' paro-plan --compare "$D/a" none.yaml
 }

@@ -91,7 +91,7 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
     refuses 2 "back:4: 'step' 1 step 3 expected later" paro-train --svg a back
     refuses 2 "text:1: 'loss' number null" paro-train --svg text
     refuses 2 "less:1: 'tokens_per_s' number 0" paro-train --svg less
-    refuses 2 "--svg expected LOG" paro-train --svg
+    refuses 2 "expected --svg LOG" paro-train --svg
     refuses 2 "--output --svg" paro-train --svg a -o run
     refuses 2 "--lr --svg" paro-train --svg a --lr 1
     refuses 2 "'a' at most 8" paro-train --svg a a a a a a a a a
