@@ -43,24 +43,24 @@ struct parser {
     struct argp_option shown[CLI_ROWS_MAX + 1];
 };
 
-static int is_row(const struct cli_option *o)
-{
-    return o->name || o->letter || o->text;
-}
-
 static int own_rows(const struct cli_command *c)
 {
     int n = 0;
 
-    while (is_row(&c->options[n]))
+    while (c->options[n].name || c->options[n].text)
         n++;
     assert(n + COMMON <= CLI_ROWS_MAX);
     return n;
 }
 
+static const struct cli_option *row_of(const struct cli_command *c, int own, int i)
+{
+    return i < own ? &c->options[i] : &common[i - own];
+}
+
 static const struct cli_option *row_at(const struct parser *p, int i)
 {
-    return i < p->own ? &p->command->options[i] : &common[i - p->own];
+    return row_of(p->command, p->own, i);
 }
 
 static struct argp_option argp_row(const struct cli_option *o, int i)
@@ -80,8 +80,8 @@ static int find_row(const struct cli_command *c, const char *name, size_t n)
     int own = own_rows(c);
 
     for (int i = 0; i < own + COMMON; i++) {
-        const struct cli_option *o = i < own ? &c->options[i] : &common[i - own];
-        if (o->name && strncmp(o->name, name, n) == 0 && o->name[n] == 0)
+        const char *found = row_of(c, own, i)->name;
+        if (found && strncmp(found, name, n) == 0 && found[n] == 0)
             return i;
     }
     assert(!"an option of this name");

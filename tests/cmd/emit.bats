@@ -141,11 +141,4 @@ row() {
     two "all-reduce 4 ranks sum max expected one" 's/sum/max/' all-reduce
     two "broadcast 4 ranks root 0 1 expected one" 's/"root":0/"root":1/' broadcast knomial
     two "two:2: 'host' expected 63 '\",\\'" 's/"a"/"a\\nb"/'
-    refuses 2 "--emit --read" paro-bench --emit ompi-tuned
-    for o in --csv --percentiles; do
-        refuses 2 "--emit $o" paro-bench --read one --emit ompi-tuned $o
-    done
-    refuses 2 "--emit 'nccl' expected nccl-tuner ompi-tuned ompi-tuned-json ucc-tune" \
-        paro-bench --read one --emit nccl
-    refuses 2 "--nccl-name --algo nccl" paro-bench --nccl-name ring/ll
 }
