@@ -123,13 +123,13 @@ static const struct cli_option options[] = {
     {"generate", 0, "TEXT", 0,
      "Continue TEXT with the model of --init: a checkpoint, a run or a Hugging Face folder",
      CLI_TEXT(prompt.text)},
-    {"length", 0, "N", 0, "Generate at most N tokens (default: 256)", CLI_TEXT(prompt.length),
-     .modes = 1 << GENERATE},
+    {"length", 0, "N", 0, "Generate at most N tokens (default: 256)",
+     CLI_COUNT(prompt.length, 0, TRAIN_PROMPT_LENGTH_MAX), .modes = 1 << GENERATE},
     {"temperature", 0, "T", 0, "Sampling temperature; 0 is greedy (default: 0)",
-     CLI_TEXT(prompt.temperature), .modes = 1 << GENERATE},
+     CLI_NUMBER(prompt.temperature, 0, 1e3), .modes = 1 << GENERATE},
     {"top-p", 0, "P", 0,
      "Sample from the most likely tokens with a total probability of P (default: 1, all)",
-     CLI_TEXT(prompt.top_p), .modes = 1 << GENERATE},
+     CLI_NUMBER(prompt.top_p, 1e-6, 1), .modes = 1 << GENERATE},
     {"tokenize", 0, "OUT", 0,
      "Encode a large text once, and write its tokens to OUT for later runs",
      CLI_TEXT(tokenize)},
@@ -183,6 +183,10 @@ static int check(void *args)
                          a->cli.word[TRAIN_PLOT_RUNS], TRAIN_PLOT_RUNS);
     if (a->cli.mode == PLOT && r->force && strcmp(a->cli.svg, "-") == 0)
         return cli_usage(&a->cli, "--force without a file to replace, expected --svg=FILE");
+    if (cli_given(&a->cli, "top-p") && !(a->prompt.temperature > 0))
+        return cli_usage(&a->cli,
+                         "--top-p without --temperature, expected a temperature above 0"
+                         " (0 is greedy)");
     if (a->cli.mode == TOKENIZE && r->data_count != 1)
         return cli_usage(&a->cli, "--tokenize with %d files of data, expected -d TEXT",
                          r->data_count);
@@ -282,7 +286,8 @@ int main(int argc, char **argv)
                                            [TOKENIZE] = tokenize,
                                            [GENERATE] = generate,
                                            [RUN] = NULL};
-    struct args a = {.cli = CLI_INIT("paro-train")};
+    struct args a = {.cli = CLI_INIT("paro-train"),
+                     .prompt = {.length = TRAIN_PROMPT_LENGTH, .top_p = 1}};
     struct world *world = NULL;
     struct err err = {0};
 

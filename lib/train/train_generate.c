@@ -337,19 +337,10 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
 
 static int read_options(struct writer *w, const struct train_prompt *p, struct err *err)
 {
-    w->most = 256;
-    w->top_p = 1;
+    w->most = p->length;
+    w->temperature = p->temperature;
+    w->top_p = p->top_p;
     w->seed = 1;
-    if (p->length && num_count(p->length, 0, 1 << 24, &w->most, err))
-        return err_prefix(err, "--length: ");
-    if (p->temperature && num_f64(p->temperature, 0, 1e3, &w->temperature, err))
-        return err_prefix(err, "--temperature: ");
-    if (p->top_p && num_f64(p->top_p, 1e-6, 1, &w->top_p, err))
-        return err_prefix(err, "--top-p: ");
-    if (p->top_p && !(w->temperature > 0))
-        return err_set(err, ERR_INPUT,
-                       "--top-p without --temperature, expected a temperature above 0 (0 is "
-                       "greedy)");
     if (p->seed && num_count(p->seed, 0, (int64_t)9e15, &w->seed, err))
         return err_prefix(err, "--seed: ");
     return 0;
