@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a table of options becomes fields of a command's arguments, help and error messages.
+ * Knows how a table of options becomes fields of the arguments, help and error messages.
  * argp splits the command line; its own messages are not used: they take several lines.
  */
 #include "cli/cli_option.h"
