@@ -1,35 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the grammar of XML 1.0 as far as base/xml.h takes it.  Does not know what a document
- * says.  Names and values stay where they stand in the text: a value only shrinks when its
- * entities are replaced, and a 0 takes the place of the byte behind it, once that is read.
+ * Knows how expat's events become a tree, its bounds, and how a tree is printed.  Does not know
+ * what a document means.
  */
 #include "base/xml.h"
 
+#include <expat.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/utf8.h"
 
-/* Of a whole document: 48 MiB of them, far more than any machine's description has. */
-enum { ATTRS_ALL = 1 << 21 };
+/* ---- building ---- */
+
+struct xml_node *xml_add(struct xml *x, struct xml_node *parent, const char *name)
+{
+    struct xml_node *n = mem_new(1, sizeof *n);
+
+    *n = (struct xml_node){
+        .name = mem_dup(name), .text = mem_dup(""), .index = x->nodes++, .parent = parent};
+    if (!parent)
+        x->root = n;
+    else if (parent->last)
+        parent->last->next = n;
+    else
+        parent->child = n;
+    if (parent)
+        parent->last = n;
+    return n;
+}
+
+static void add_attr(struct xml_node *n, const char *name, const char *value)
+{
+    n->attr = mem_grow(n->attr, &n->attr_room, (size_t)n->attrs + 1, sizeof *n->attr);
+    n->attr[n->attrs++] = (struct xml_attr){mem_dup(name), mem_dup(value)};
+}
+
+void xml_set(struct xml_node *n, const char *attr, const char *fmt, ...)
+{
+    char value[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
+    add_attr(n, attr, value);
+}
+
+/* ---- reading ---- */
 
 struct parse {
     struct xml *x;
+    XML_Parser parser;
+    struct xml_node *open; /* the innermost element that is open */
+    size_t text_bytes, text_room;
+    int depth;
+    int failed; /* err is set */
     struct err *err;
-    char *at;
-    int line;
-    struct xml_node *open[XML_DEPTH_MAX], *last[XML_DEPTH_MAX]; /* last child of each */
-    int depth, attrs, nodes_most;
 };
 
-static int fail(struct parse *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int fail(struct parse *p, const char *fmt, ...)
+static void fail(struct parse *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void fail(struct parse *p, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
@@ -37,397 +70,194 @@ static int fail(struct parse *p, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return err_at(p->err, p->x->name, p->line, NULL, "%s", text);
+    err_at(p->err, p->x->name, (int)XML_GetCurrentLineNumber(p->parser), NULL, "%s", text);
+    p->failed = 1;
+    XML_StopParser(p->parser, XML_FALSE);
 }
 
-static int is_blank(char c)
+static void on_start(void *ctx, const char *name, const char **attr)
 {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
+    struct parse *p = ctx;
+    int attrs = XML_GetSpecifiedAttributeCount(p->parser) / 2;
 
-static int blanks(struct parse *p)
-{
-    char *from = p->at;
-
-    for (; is_blank(*p->at); p->at++)
-        p->line += *p->at == '\n';
-    return p->at > from;
-}
-
-/* Past `word` if it stands here. */
-static int eat(struct parse *p, const char *word)
-{
-    size_t n = strlen(word);
-
-    if (strncmp(p->at, word, n))
-        return 0;
-    p->at += n;
-    return 1;
-}
-
-/* Past the next `end`; -1 where there is none. */
-static int eat_until(struct parse *p, const char *end)
-{
-    char *to = strstr(p->at, end);
-
-    if (!to)
-        return -1;
-    for (; p->at < to; p->at++)
-        p->line += *p->at == '\n';
-    p->at += strlen(end);
-    return 0;
-}
-
-static int is_name(char c, int first)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':' ||
-           (!first && ((c >= '0' && c <= '9') || c == '-' || c == '.'));
-}
-
-/* The bytes of a name here, 0 when none begins. */
-static int name_bytes(const struct parse *p)
-{
-    int n = 0;
-
-    while (is_name(p->at[n], n == 0))
-        n++;
-    return n;
-}
-
-/* ---- text and its entities ---- */
-
-/* The character of "&...;" at *from, past it; 0 when it is none that is known. */
-static uint32_t entity(char **from)
-{
-    static const struct {
-        const char *name;
-        char is;
-    } five[] = {
-        {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}};
-    char *p = *from, *end = NULL;
-
-    for (int i = 0; i < 5; i++) {
-        if (strncmp(p, five[i].name, strlen(five[i].name)))
-            continue;
-        *from += strlen(five[i].name);
-        return (uint32_t)five[i].is;
+    if (p->failed)
+        return;
+    if (p->x->nodes == XML_NODES_MAX) {
+        fail(p, "has more than %d elements", XML_NODES_MAX);
+        return;
     }
-    if (p[1] != '#')
-        return 0;
-    int hex = p[2] == 'x';
-    p += 2 + hex;
-    if (strspn(p, hex ? "0123456789abcdefABCDEF" : "0123456789") - 1 > 6)
-        return 0; /* none, or more digits than a character has */
-    unsigned long code = strtoul(p, &end, hex ? 16 : 10);
-    if (*end != ';' || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ||
-        (code < 0x20 && code != '\t' && code != '\n' && code != '\r'))
-        return 0;
-    *from = end + 1;
-    return (uint32_t)code;
-}
-
-static char *put_utf8(char *to, uint32_t code)
-{
-    int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
-
-    *to++ = (char)(lead[more] | code >> 6 * more);
-    while (more--)
-        *to++ = (char)(0x80 | (code >> 6 * more & 0x3f));
-    return to;
-}
-
-static int decode_entity(struct parse *p, char **to)
-{
-    uint32_t code = entity(&p->at);
-
-    if (!code)
-        return fail(p,
-                    "has the entity '%.*s', expected one of &lt; &gt; &amp; &quot; &apos;"
-                    " or a character by its number",
-                    (int)strcspn(p->at, "; \n<\"") % 24, p->at);
-    *to = put_utf8(*to, code);
-    return 0;
-}
-
-/* From here up to one of `ends` (the byte itself stays unread): in place, a 0 behind it. */
-static int decode(struct parse *p, const char *ends, char **stop)
-{
-    char *to = p->at;
-
-    while (*p->at && !strchr(ends, *p->at)) {
-        uint32_t code = 0;
-        int n = utf8_next(p->at, &code);
-        if (*p->at == '&') {
-            if (decode_entity(p, &to))
-                return -1;
-            continue;
-        }
-        if (n == 0)
-            return fail(p, "has a byte 0x%02x, expected UTF-8", (unsigned char)*p->at);
-        if (code < 0x20 && !is_blank(*p->at))
-            return fail(p, "has a control character 0x%02x, expected text", (int)code);
-        p->line += *p->at == '\n';
-        memmove(to, p->at, (size_t)n);
-        p->at += n;
-        to += n;
+    if (p->depth++ == XML_DEPTH_MAX) {
+        fail(p, "has elements nested deeper than %d", XML_DEPTH_MAX);
+        return;
     }
-    *stop = to;
-    return 0;
-}
-
-/* ---- elements ---- */
-
-static int read_attr(struct parse *p, struct xml_node *node)
-{
-    int n = name_bytes(p);
-    char *name = p->at, *stop = NULL;
-    struct xml_attr *a = &p->x->attr[p->attrs];
-
-    if (n == 0)
-        return fail(p, "has '%.12s' in <%s>, expected an attribute, '/>' or '>'", p->at,
-                    node->name);
-    if (node->attrs == XML_ATTRS_MAX || p->attrs == ATTRS_ALL)
-        return fail(p, "has too many attributes in <%s>, expected %d at most, and %d in all",
-                    node->name, XML_ATTRS_MAX, ATTRS_ALL);
-    a->line = p->line;
-    p->at += n;
-    blanks(p);
-    if (!eat(p, "="))
-        return fail(p, "has the attribute '%.*s', expected '=' after it", n % 64, name);
-    blanks(p);
-    char quote = *p->at;
-    if (quote != '"' && quote != '\'')
-        return fail(p, "has an unquoted value of '%.*s', expected quotes", n % 64, name);
-    name[n] = 0;
-    a->name = name;
-    a->value = ++p->at;
-    if (decode(p, quote == '"' ? "\"<" : "'<", &stop))
-        return -1;
-    if (*p->at != quote)
-        return fail(p, "has an unterminated value of '%.64s'", name);
-    p->at++;
-    *stop = 0;
-    for (int i = 0; i < node->attrs; i++)
-        if (strcmp(node->attr[i].name, name) == 0)
-            return fail(p, "has the attribute '%.64s' twice in <%s>, expected once", name,
-                        node->name);
-    node->attrs++;
-    p->attrs++;
-    return 0;
-}
-
-static int open_node(struct parse *p, char *name, int n, struct xml_node **out)
-{
-    struct xml *x = p->x;
-
-    if (x->nodes == p->nodes_most)
-        return fail(p, "has more than %d elements", XML_NODES_MAX);
-    if (p->depth == XML_DEPTH_MAX)
-        return fail(p, "has elements nested deeper than %d", XML_DEPTH_MAX);
-    struct xml_node *node = &x->node[x->nodes++], *up = p->depth ? p->open[p->depth - 1] : NULL;
-    *node = (struct xml_node){.name = name, .text = "", .line = p->line, .parent = up};
-    node->attr = &x->attr[p->attrs];
-    if (up) {
-        struct xml_node **last = &p->last[p->depth - 1];
-        if (*last)
-            (*last)->next = node;
-        else
-            up->child = node;
-        *last = node;
+    if (attrs > XML_ATTRS_MAX) {
+        fail(p, "has %d attributes in <%.64s>, expected %d at most", attrs, name,
+             XML_ATTRS_MAX);
+        return;
     }
-    p->at += n;
-    *out = node;
-    return 0;
+    struct xml_node *n = xml_add(p->x, p->open, name);
+    n->line = (int)XML_GetCurrentLineNumber(p->parser);
+    for (int i = 0; i < attrs; i++)
+        add_attr(n, attr[2 * i], attr[2 * i + 1]);
+    p->open = n;
+    p->text_bytes = p->text_room = 0;
 }
 
-/* Behind '<': the start of an element. */
-static int read_start(struct parse *p)
+static void on_end(void *ctx, const char *name)
 {
-    int n = name_bytes(p);
-    char *name = p->at;
-    struct xml_node *node = NULL;
+    struct parse *p = ctx;
 
-    if (n == 0)
-        return fail(p, "has '<%.12s', expected an element", p->at);
-    if (p->x->nodes && p->depth == 0)
-        return fail(p, "has a second element <%.*s> after <%s>, expected one", n % 64, name,
-                    p->x->node->name);
-    if (open_node(p, name, n, &node))
-        return -1;
-    for (;;) {
-        int blank = blanks(p), single = p->at[0] == '/' && p->at[1] == '>';
-        int over = single || *p->at == '>';
-        if (!blank && !over)
-            return *p->at ? fail(p, "has '%.12s' in <%.*s>, expected a blank, '/>' or '>'",
-                                 p->at, n % 64, name)
-                          : fail(p, "ends inside <%.*s>", n % 64, name);
-        name[n] = 0; /* the byte that stood there has been looked at */
-        if (!over && read_attr(p, node))
-            return -1;
-        if (!over)
-            continue;
-        p->at += 1 + single;
-        if (!single) {
-            p->last[p->depth] = NULL;
-            p->open[p->depth++] = node;
-            node->text = p->at;
-        }
-        return 0;
-    }
-}
-
-/* Behind '</'. */
-static int read_end(struct parse *p)
-{
-    int n = name_bytes(p);
-    char *name = p->at;
-    const struct xml_node *open = p->depth ? p->open[p->depth - 1] : NULL;
-
-    p->at += n;
-    blanks(p);
-    if (!open)
-        return fail(p, "ends </%.*s>, which is not open", n % 64, name);
-    if ((int)strlen(open->name) != n || strncmp(open->name, name, (size_t)n))
-        return fail(p, "ends </%.*s>, expected </%s>, open since line %d", n % 64, name,
-                    open->name, open->line);
-    if (!eat(p, ">"))
-        return fail(p, "ends inside </%s>", open->name);
+    (void)name;
+    if (p->failed)
+        return;
+    p->open = p->open->parent;
     p->depth--;
-    return 0;
+}
+
+static void on_text(void *ctx, const char *text, int bytes)
+{
+    struct parse *p = ctx;
+
+    if (p->failed || p->open->child)
+        return;
+    if (p->text_room == 0) {
+        mem_free(p->open->text);
+        p->open->text = NULL;
+    }
+    p->open->text =
+        mem_grow(p->open->text, &p->text_room, p->text_bytes + (size_t)bytes + 1, 1);
+    memcpy(p->open->text + p->text_bytes, text, (size_t)bytes);
+    p->text_bytes += (size_t)bytes;
+    p->open->text[p->text_bytes] = 0;
+}
+
+static void on_doctype(void *ctx, const char *name, const char *system, const char *public,
+                       int declares)
+{
+    (void)name;
+    (void)system;
+    (void)public;
+    if (declares)
+        fail(ctx, "declares entities or elements of its own, expected none");
 }
 
 /*
- * "<!DOCTYPE name SYSTEM "hwloc2.dtd">": what hwloc writes.  It names a description that lies
- * elsewhere and is not read; one that declares entities itself has a '['.
+ * "<!DOCTYPE topology SYSTEM "hwloc2.dtd">" before the first element becomes blanks: where a
+ * description is named and not read, expat drops unknown entities and reports nothing.
  */
-static int read_doctype(struct parse *p)
+static void blank_doctype(char *text)
 {
-    char *end = strpbrk(p->at, "[>");
+    char *at = strstr(text, "<!DOCTYPE"), *end = at ? strpbrk(at, "[>") : NULL;
 
-    if (p->x->nodes)
-        return fail(p, "has a document type after <%s>, expected none", p->x->node->name);
-    if (!end || *end == '[')
-        return fail(p, "declares entities or elements of its own, expected none");
-    return eat_until(p, ">");
+    for (const char *p = text; end && p < at; p++)
+        if (p[0] == '<' && p[1] != '!' && p[1] != '?')
+            return;
+    for (; end && *end == '>' && at <= end; at++)
+        *at = *at == '\n' ? '\n' : ' ';
 }
 
-/* Behind a '<': one piece of markup. */
-static int read_markup(struct parse *p)
+static int parse_text(struct parse *p, char *text, int bytes)
 {
-    if (eat(p, "!--"))
-        return eat_until(p, "-->") ? fail(p, "has an unterminated comment") : 0;
-    if (eat(p, "!DOCTYPE"))
-        return read_doctype(p);
-    if (*p->at == '!' || *p->at == '?')
-        return fail(p, "has '<%.8s', expected elements and comments", p->at);
-    return eat(p, "/") ? read_end(p) : read_start(p);
-}
-
-/* Text up to the next '<' or the end: an element's, or outside all of them blanks. */
-static int read_text(struct parse *p)
-{
-    char *stop = NULL;
-
-    if (p->depth == 0) {
-        blanks(p);
-        if (*p->at && *p->at != '<')
-            return fail(p, "has '%.12s' outside all elements, expected '<'", p->at);
+    blank_doctype(text);
+    XML_SetUserData(p->parser, p);
+    XML_SetElementHandler(p->parser, on_start, on_end);
+    XML_SetCharacterDataHandler(p->parser, on_text);
+    XML_SetStartDoctypeDeclHandler(p->parser, on_doctype);
+    if (XML_Parse(p->parser, text, bytes, 1) == XML_STATUS_OK)
         return 0;
-    }
-    if (decode(p, "<", &stop))
+    if (p->failed)
         return -1;
-    if (!*p->at)
-        return fail(p, "ends inside <%s>, open since line %d", p->open[p->depth - 1]->name,
-                    p->open[p->depth - 1]->line);
-    return stop < p->at ? (*stop = 0) : 0; /* else read_all puts the 0 where the '<' is */
-}
-
-static int read_all(struct parse *p)
-{
-    eat(p, "\xef\xbb\xbf"); /* the mark that some editors put before UTF-8 */
-    if (eat(p, "<?xml ") && eat_until(p, "?>"))
-        return fail(p, "has an unterminated declaration");
-    for (;;) {
-        if (read_text(p))
-            return -1;
-        if (!*p->at)
-            break;
-        *p->at++ = 0;
-        if (read_markup(p))
-            return -1;
-    }
-    return p->x->nodes ? 0 : fail(p, "has no element, expected one");
-}
-
-static int count(const char *text, char c, int most)
-{
-    int n = 0;
-
-    while (n < most && (text = strchr(text, c))) {
-        text++;
-        n++;
-    }
-    return n;
+    enum XML_Error code = XML_GetErrorCode(p->parser);
+    if (code == XML_ERROR_NO_MEMORY)
+        return err_set(p->err, ERR_SYS, "out of memory reading '%s'", p->x->name);
+    int line = (int)XML_GetCurrentLineNumber(p->parser);
+    if (!p->open)
+        return err_at(p->err, p->x->name, line, NULL, "is not XML: %s", XML_ErrorString(code));
+    /* To expat, a text that ends early has no element. */
+    return err_at(p->err, p->x->name, line, NULL,
+                  "is not XML: %s, in <%.64s>, open since line %d",
+                  code == XML_ERROR_NO_ELEMENTS ? "it ends early" : XML_ErrorString(code),
+                  p->open->name, p->open->line);
 }
 
 int xml_take(struct xml *x, const char *name, char *text, int64_t bytes, struct err *err)
 {
-    struct xml new = {.name = mem_dup(name), .text = text};
-    struct parse p = {.x = &new, .err = err, .at = text, .line = 1};
+    struct xml new = {.name = mem_dup(name)};
+    struct parse p = {.x = &new, .err = err};
+    int rc = -1;
 
-    int rc = 0;
-    if (bytes > XML_BYTES_MAX)
-        rc = err_at(err, name, 0, NULL, "has %" PRId64 " bytes, expected %d at most", bytes,
-                    XML_BYTES_MAX);
-    else if (memchr(text, 0, (size_t)bytes))
-        rc = err_at(err, name, 0, NULL, "has a byte 0x00, expected text");
-    if (rc == 0) {
-        /* Each element has its '<', each attribute its '=': one more, for one without. */
-        p.nodes_most = count(text, '<', XML_NODES_MAX);
-        new.node = mem_new((size_t)p.nodes_most + 1, sizeof *new.node);
-        new.attr = mem_new((size_t)count(text, '=', ATTRS_ALL) + 1, sizeof *new.attr);
-        rc = read_all(&p);
+    if (bytes > XML_BYTES_MAX) {
+        err_at(err, name, 0, NULL, "has %" PRId64 " bytes, expected %d at most", bytes,
+               XML_BYTES_MAX);
+    } else {
+        p.parser = mem_have(XML_ParserCreate("UTF-8"), "a parser of XML");
+        rc = parse_text(&p, text, (int)bytes);
+        XML_ParserFree(p.parser);
     }
-    if (rc) {
+    mem_free(text);
+    if (rc)
         xml_release(&new);
-        return -1;
-    }
-    new.root = new.node;
-    *x = new;
-    return 0;
+    else
+        *x = new;
+    return rc;
 }
 
 void xml_release(struct xml *x)
 {
+    for (struct xml_node *n = x->root, *next; n; n = next) {
+        if (n->child) { /* its children first: it then has none */
+            next = n->child;
+            n->child = NULL;
+            continue;
+        }
+        next = n->next ? n->next : n->parent;
+        for (int i = 0; i < n->attrs; i++) {
+            mem_free(n->attr[i].name);
+            mem_free(n->attr[i].value);
+        }
+        mem_free(n->attr);
+        mem_free(n->name);
+        mem_free(n->text);
+        mem_free(n);
+    }
     mem_free(x->name);
-    mem_free(x->text);
-    mem_free(x->node);
-    mem_free(x->attr);
     *x = (struct xml){0};
 }
 
-/* ---- asking ---- */
+/* ---- looking up ---- */
 
-static const struct xml_attr *attr_of(const struct xml_node *n, const char *attr)
+struct xml_node *xml_after(const struct xml_node *n)
 {
-    for (int i = 0; attr && i < n->attrs; i++)
-        if (strcmp(n->attr[i].name, attr) == 0)
-            return &n->attr[i];
-    return NULL;
+    if (n->child)
+        return n->child;
+    while (n && !n->next)
+        n = n->parent;
+    return n ? n->next : NULL;
 }
 
 const char *xml_find(const struct xml_node *n, const char *attr)
 {
-    const struct xml_attr *a = attr_of(n, attr);
+    for (int i = 0; i < n->attrs; i++)
+        if (strcmp(n->attr[i].name, attr) == 0)
+            return n->attr[i].value;
+    return NULL;
+}
 
-    return a ? a->value : NULL;
+int xml_is(const struct xml_node *n, const char *name)
+{
+    return n && strcmp(n->name, name) == 0;
+}
+
+int xml_has(const struct xml_node *n, const char *attr, const char *value)
+{
+    const char *found = xml_find(n, attr);
+
+    return found && strcmp(found, value) == 0;
 }
 
 int xml_fail(const struct xml *x, const struct xml_node *n, const char *attr, struct err *err,
              const char *fmt, ...)
 {
-    const struct xml_attr *a = attr_of(n, attr);
     char text[sizeof err->text], key[sizeof err->key];
     va_list ap;
 
@@ -435,7 +265,7 @@ int xml_fail(const struct xml *x, const struct xml_node *n, const char *attr, st
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     snprintf(key, sizeof key, "%.40s%s%.50s", n->name, attr ? "." : "", attr ? attr : "");
-    return err_at(err, x->name, a ? a->line : n->line, key, "%s", text);
+    return err_at(err, x->name, n->line, key, "%s", text);
 }
 
 int xml_i64(const struct xml *x, const struct xml_node *n, const char *attr, int64_t lo,
@@ -458,4 +288,43 @@ int xml_f64(const struct xml *x, const struct xml_node *n, const char *attr, dou
     if (!text)
         return xml_fail(x, n, attr, err, "is missing, expected a number");
     return num_f64(text, lo, hi, out, &why) ? xml_fail(x, n, attr, err, "is %s", why.text) : 0;
+}
+
+/* ---- printing ---- */
+
+static void print_value(const char *value, FILE *out)
+{
+    for (; *value; value++) {
+        const char *entity = *value == '&'   ? "&amp;"
+                             : *value == '<' ? "&lt;"
+                             : *value == '>' ? "&gt;"
+                             : *value == '"' ? "&quot;"
+                                             : NULL;
+        if (entity)
+            fputs(entity, out);
+        else if ((unsigned char)*value < 0x20)
+            fprintf(out, "&#%d;", *value);
+        else
+            putc(*value, out);
+    }
+}
+
+static void print_node(const struct xml_node *n, int depth, FILE *out)
+{
+    fprintf(out, "%*s<%s", 2 * depth, "", n->name);
+    for (int i = 0; i < n->attrs; i++) {
+        fprintf(out, " %s=\"", n->attr[i].name);
+        print_value(n->attr[i].value, out);
+        putc('"', out);
+    }
+    fputs(n->child ? ">\n" : "/>\n", out);
+    for (const struct xml_node *c = n->child; c; c = c->next)
+        print_node(c, depth + 1, out);
+    if (n->child)
+        fprintf(out, "%*s</%s>\n", 2 * depth, "", n->name);
+}
+
+void xml_print(const struct xml *x, FILE *out)
+{
+    print_node(x->root, 0, out);
 }

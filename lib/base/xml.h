@@ -3,15 +3,14 @@
 #define BASE_XML_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/err.h"
 
 /*
- * Strict XML 1.0 input, the subset that programs write: elements, attributes, text, comments,
- * the declaration, the five entities and references to characters, in UTF-8.  A document type
- * is passed over if it only names an external one, which is never fetched; one that declares
- * anything is refused, as is every entity beside the five, CDATA and an instruction: nothing in
- * a document can grow it.  Errors are ERR_INPUT with file and line.
+ * A tree of XML elements: read with expat, or built and printed.  UTF-8 only.  A document that
+ * declares entities or elements of its own is refused; one that names an external description
+ * is read without it.  Errors are ERR_INPUT with file and line.
  *
  *     struct xml x;
  *     xml_take(&x, "nccl.xml", text, bytes, err);
@@ -26,40 +25,41 @@ enum {
 };
 
 struct xml_attr {
-    const char *name, *value; /* value with its entities replaced */
-    int line;
+    char *name, *value; /* owned */
 };
 
-struct xml_node {
-    const char *name;
-    const char *text; /* from the start tag to the next tag, entities replaced; "" at least */
-    int line;         /* of the start tag, from 1 */
+struct xml_node { /* all owned by the document */
+    char *name;
+    char *text; /* from the start tag to the first child or the end tag; "" at least */
+    int line;   /* of the start tag, from 1; 0 where it was built */
+    int index;  /* from 0, in the order of the start tags */
     int attrs;
-    const struct xml_attr *attr;                  /* [attrs], in their order */
-    const struct xml_node *parent, *child, *next; /* NULL: none; children in their order */
+    struct xml_attr *attr; /* [attrs], in their order */
+    size_t attr_room;
+    struct xml_node *parent, *child, *last, *next; /* NULL: none; last: of the children */
 };
 
 struct xml {
-    char *name;            /* owned: the path, or "stdin" */
-    char *text;            /* owned: all strings lie in it */
-    struct xml_node *node; /* [nodes], owned, in the order of their start tags */
-    struct xml_attr *attr; /* owned */
+    char *name; /* owned: the path, or "stdin" */
     int nodes;
-    const struct xml_node *root;
+    struct xml_node *root;
 };
 
-/*
- * Parses `bytes` bytes with one 0 behind them; takes `text` (mem_free), also on failure; copies
- * `name`.
- */
+/* Parses a text with a 0 after it; takes `text` (mem_free), also on failure; copies `name`. */
 int xml_take(struct xml *x, const char *name, char *text, int64_t bytes, struct err *err);
 void xml_release(struct xml *x);
 
-/* NULL: absent. */
+/* The element that starts after n in the document, its first child if it has one; or NULL. */
+struct xml_node *xml_after(const struct xml_node *n);
+/* The value of an attribute; NULL: absent. */
 const char *xml_find(const struct xml_node *n, const char *attr);
+/* Whether n is an element of this name; n may be NULL. */
+int xml_is(const struct xml_node *n, const char *name);
+/* Whether the attribute is there with this value. */
+int xml_has(const struct xml_node *n, const char *attr, const char *value);
 /*
- * ERR_INPUT "file:line: 'NAME.ATTR' ..." at the attribute, at the element where it is absent;
- * attr NULL: "file:line: 'NAME' ...".  Returns -1.
+ * ERR_INPUT "file:line: 'NAME.ATTR' ..." with the element's line; attr NULL:
+ * "file:line: 'NAME' ...".  Returns -1.
  */
 int xml_fail(const struct xml *x, const struct xml_node *n, const char *attr, struct err *err,
              const char *fmt, ...) __attribute__((format(printf, 5, 6)));
@@ -68,5 +68,14 @@ int xml_i64(const struct xml *x, const struct xml_node *n, const char *attr, int
             int64_t hi, int64_t *out, struct err *err);
 int xml_f64(const struct xml *x, const struct xml_node *n, const char *attr, double lo,
             double hi, double *out, struct err *err);
+
+/* ---- building; x begins as {0} ---- */
+
+/* A new last child of `parent`, or with NULL the root; the text is empty. */
+struct xml_node *xml_add(struct xml *x, struct xml_node *parent, const char *name);
+void xml_set(struct xml_node *n, const char *attr, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Elements and attributes, indented by two; no text. */
+void xml_print(const struct xml *x, FILE *out);
 
 #endif

@@ -31,7 +31,6 @@ struct place {
 struct hwloc {
     const struct xml *x;
     struct topo_machine *m;
-    int version;                 /* 2 or 3 */
     const struct xml_node **gpu; /* [gpus], owned */
     struct place *place;         /* [places], owned */
     size_t gpu_room, place_room;
@@ -43,42 +42,40 @@ struct hwloc {
     struct err *err;
 };
 
-static int is_object(const struct xml_node *n, const char *type)
+int topo_hwloc_is_object(const struct xml_node *n, const char *type)
 {
-    const char *its = n && strcmp(n->name, "object") == 0 ? xml_find(n, "type") : NULL;
-
-    return its && strcmp(its, type) == 0;
-}
-
-static int has_value(const struct xml_node *n, const char *attr, const char *value)
-{
-    const char *its = xml_find(n, attr);
-
-    return its && strcmp(its, value) == 0;
+    return xml_is(n, "object") && xml_has(n, "type", type);
 }
 
 /* The <info> of a name, NULL where there is none. */
 static const struct xml_node *find_info(const struct xml_node *n, const char *name)
 {
-    for (const struct xml_node *i = n->child; i; i = i->next)
-        if (strcmp(i->name, "info") == 0 && has_value(i, "name", name))
+    for (const struct xml_node *i = n ? n->child : NULL; i; i = i->next)
+        if (xml_is(i, "info") && xml_has(i, "name", name))
             return i;
     return NULL;
 }
 
-/* What an OSDev is: a number in version 2, a bit in version 3. */
-enum osdev { OSDEV_NETWORK, OSDEV_FABRIC, OSDEV_COMPUTE };
+const char *topo_hwloc_info(const struct xml_node *n, const char *name)
+{
+    const struct xml_node *info = find_info(n, name);
+    const char *value = info ? xml_find(info, "value") : NULL;
 
-static int is_osdev(const struct hwloc *h, const struct xml_node *n, enum osdev what)
+    return value ? value : "";
+}
+
+/* An OSDev's type is a number in version 2, a bit in version 3. */
+int topo_hwloc_is_osdev(const struct xml *x, const struct xml_node *n, enum topo_osdev what)
 {
     static const int number[] = {2, 3, 5}, bit[] = {16, 32, 8};
-    const char *text = is_object(n, "OSDev") ? xml_find(n, "osdev_type") : NULL;
+    const char *text = topo_hwloc_is_object(n, "OSDev") ? xml_find(n, "osdev_type") : NULL;
+    const char *version = xml_find(x->root, "version");
     struct err ignored;
     int64_t type = 0;
 
     if (!text || num_i64(text, 0, 1 << 20, &type, &ignored))
         return 0;
-    return h->version == 2 ? type == number[what] : (type & bit[what]) != 0;
+    return !version || version[0] == '2' ? type == number[what] : (type & bit[what]) != 0;
 }
 
 /* ---- GPUs ---- */
@@ -87,18 +84,18 @@ static int is_osdev(const struct hwloc *h, const struct xml_node *n, enum osdev 
  * Class 0302 is a 3D controller, 1200 an accelerator; 0300, VGA, is as often the console's
  * chip: one is a GPU where a library for computing found it.
  */
-static int is_gpu(const struct hwloc *h, const struct xml_node *n)
+int topo_hwloc_is_gpu(const struct xml *x, const struct xml_node *n)
 {
     static const char *const libraries[] = {"nvml", "cuda", "rsmi", "opencl", "ze"};
-    const char *type = is_object(n, "PCIDev") ? xml_find(n, "pci_type") : NULL;
+    const char *type = topo_hwloc_is_object(n, "PCIDev") ? xml_find(n, "pci_type") : NULL;
 
     if (!type)
         return 0;
     if (strncmp(type, "0302", 4) == 0 || strncmp(type, "1200", 4) == 0)
         return 1;
     for (const struct xml_node *o = n->child; o; o = o->next) {
-        const char *name = is_object(o, "OSDev") ? xml_find(o, "name") : NULL;
-        if (is_osdev(h, o, OSDEV_COMPUTE))
+        const char *name = topo_hwloc_is_object(o, "OSDev") ? xml_find(o, "name") : NULL;
+        if (topo_hwloc_is_osdev(x, o, TOPO_OSDEV_COMPUTE))
             return 1;
         for (size_t i = 0; name && i < sizeof libraries / sizeof *libraries; i++)
             if (strncmp(name, libraries[i], strlen(libraries[i])) == 0)
@@ -166,7 +163,7 @@ static int add_gpu(struct hwloc *h, const struct xml_node *n)
     if (add_place(h, n, h->gpus - 1))
         return -1;
     for (const struct xml_node *o = n->child; o; o = o->next) {
-        const char *name = is_object(o, "OSDev") ? xml_find(o, "name") : NULL;
+        const char *name = topo_hwloc_is_object(o, "OSDev") ? xml_find(o, "name") : NULL;
         if (!name)
             continue;
         h->near_told |= strncmp(name, "nvml", 4) == 0 || strncmp(name, "rsmi", 4) == 0;
@@ -180,15 +177,14 @@ static int find_devices(struct hwloc *h)
 {
     int networks = 0, fabrics = 0;
 
-    for (int i = 0; i < h->x->nodes; i++) {
-        const struct xml_node *n = &h->x->node[i];
-        if (is_gpu(h, n) && add_gpu(h, n))
+    for (const struct xml_node *n = h->x->root; n; n = xml_after(n)) {
+        if (topo_hwloc_is_gpu(h->x, n) && add_gpu(h, n))
             return -1;
-        if (is_object(n, "PCIDev") && has_value(n, "subtype", "NVSwitch") &&
+        if (topo_hwloc_is_object(n, "PCIDev") && xml_has(n, "subtype", "NVSwitch") &&
             add_place(h, n, -1))
             return -1;
-        fabrics += is_osdev(h, n, OSDEV_FABRIC);
-        networks += is_osdev(h, n, OSDEV_NETWORK);
+        fabrics += topo_hwloc_is_osdev(h->x, n, TOPO_OSDEV_FABRIC);
+        networks += topo_hwloc_is_osdev(h->x, n, TOPO_OSDEV_NETWORK);
     }
     /* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
     h->m->nics = fabrics ? fabrics : networks;
@@ -199,7 +195,7 @@ static int find_devices(struct hwloc *h)
 
 static int find_link(struct hwloc *h, const struct xml_node *n, int *out)
 {
-    int *at = &h->link[n - h->x->node], parent = -1;
+    int *at = &h->link[n->index], parent = -1;
     double Bps = 0;
 
     if (*at < 0 && xml_find(n, "pci_link_speed")) {
@@ -207,7 +203,8 @@ static int find_link(struct hwloc *h, const struct xml_node *n, int *out)
             return -1;
         Bps = Bps * 1e9 < LINK_LEAST_BPS ? 0 : Bps * 1e9;
     }
-    if (*at < 0 && is_object(n->parent, "Bridge") && find_link(h, n->parent, &parent))
+    if (*at < 0 && topo_hwloc_is_object(n->parent, "Bridge") &&
+        find_link(h, n->parent, &parent))
         return -1;
     if (*at < 0)
         *at = topo_pcie_add(&h->pcie, parent, Bps);
@@ -333,8 +330,8 @@ static int read_near(struct hwloc *h)
     for (const struct xml_node *n = h->x->root->child; rc == 0 && n; n = n->next) {
         int is_links =
             strncmp(n->name, "distances2", 10) == 0 &&
-            (has_value(n, "name", "NVLinkBandwidth") || has_value(n, "name", "XGMIBandwidth"));
-        if (is_links && !has_value(n, "indexing", "os"))
+            (xml_has(n, "name", "NVLinkBandwidth") || xml_has(n, "name", "XGMIBandwidth"));
+        if (is_links && !xml_has(n, "indexing", "os"))
             rc = read_matrix(h, n, &near);
     }
     if (rc == 0)
@@ -364,9 +361,8 @@ static int read_numa(struct hwloc *h, int ranks)
     int64_t all = 0, least = INT64_MAX, bytes = 0;
     int nodes = 0;
 
-    for (int i = 0; i < h->x->nodes; i++) {
-        const struct xml_node *n = &h->x->node[i];
-        if (!is_object(n, "NUMANode") || !has_processors(n))
+    for (const struct xml_node *n = h->x->root; n; n = xml_after(n)) {
+        if (!topo_hwloc_is_object(n, "NUMANode") || !has_processors(n))
             continue;
         if (xml_find(n, "local_memory") &&
             xml_i64(h->x, n, "local_memory", 0, TOPO_MEMORY_MAX_BYTES, &bytes, h->err))
@@ -394,15 +390,14 @@ static int read_numa(struct hwloc *h, int ranks)
 
 static void read_host(struct hwloc *h)
 {
-    const struct xml_node *info = find_info(h->x->root, "HostName");
+    const char *name = topo_hwloc_info(h->x->root, "HostName");
 
-    if (!info && h->x->root->child)
-        info = find_info(h->x->root->child, "HostName");
-    const char *name = info ? xml_find(info, "value") : NULL;
-    for (const char *p = name; p && *p; p++)
+    if (!name[0])
+        name = topo_hwloc_info(h->x->root->child, "HostName");
+    for (const char *p = name; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             return; /* no host has such a name: unknown */
-    if (name && strlen(name) < sizeof h->m->host)
+    if (strlen(name) < sizeof h->m->host)
         snprintf(h->m->host, sizeof h->m->host, "%s", name);
 }
 
@@ -415,7 +410,6 @@ static int read_topology(struct hwloc *h, int ranks)
                         version ? "is '%.16s', expected 2.0 or 3.0"
                                 : "is missing%s, expected 2.0 or 3.0: hwloc 1 wrote this",
                         version ? version : "");
-    h->version = version[0] - '0';
     read_host(h);
     if (find_devices(h))
         return -1;
@@ -445,34 +439,4 @@ int topo_hwloc_read(struct topo_machine *m, const struct xml *x, int ranks, stru
     mem_free(h.gpu);
     mem_free(h.place);
     return rc;
-}
-
-/* ---- for who writes another document from this one ---- */
-
-static struct hwloc view(const struct xml *x)
-{
-    const char *version = xml_find(x->root, "version");
-
-    return (struct hwloc){.x = x, .version = version ? version[0] - '0' : 2};
-}
-
-int topo_hwloc_is_gpu(const struct xml *x, const struct xml_node *n)
-{
-    struct hwloc h = view(x);
-
-    return is_gpu(&h, n);
-}
-
-int topo_hwloc_is_fabric(const struct xml *x, const struct xml_node *n)
-{
-    struct hwloc h = view(x);
-
-    return is_osdev(&h, n, OSDEV_FABRIC);
-}
-
-int topo_hwloc_is_network(const struct xml *x, const struct xml_node *n)
-{
-    struct hwloc h = view(x);
-
-    return is_osdev(&h, n, OSDEV_NETWORK);
 }

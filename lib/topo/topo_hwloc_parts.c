@@ -18,7 +18,7 @@
 #include "topo/topo_parts.h"
 
 struct build {
-    struct topo_parts *p;
+    struct xml *parts;
     const struct xml *x;
     int fabrics; /* there are network devices of a fabric: those count, else all */
 };
@@ -28,19 +28,6 @@ static const char *word(const struct xml_node *n, const char *attr)
     const char *text = n ? xml_find(n, attr) : NULL;
 
     return text ? text : "";
-}
-
-static int is_object(const struct xml_node *n, const char *type)
-{
-    return n && strcmp(n->name, "object") == 0 && strcmp(word(n, "type"), type) == 0;
-}
-
-static const char *info_of(const struct xml_node *n, const char *name)
-{
-    for (const struct xml_node *i = n ? n->child : NULL; i; i = i->next)
-        if (strcmp(i->name, "info") == 0 && strcmp(word(i, "name"), name) == 0)
-            return word(i, "value");
-    return "";
 }
 
 /* ---- processors ---- */
@@ -76,34 +63,35 @@ static int small(const char *text)
 
 static void set_make(const struct build *b, const struct xml_node *n, struct topo_cpu *cpu)
 {
-    const char *arch = info_of(b->x->root, "Architecture");
+    const char *arch = topo_hwloc_info(b->x->root, "Architecture");
 
     if (!arch[0])
-        arch = info_of(b->x->root->child, "Architecture");
+        arch = topo_hwloc_info(b->x->root->child, "Architecture");
     arch = strcmp(arch, "aarch64") == 0 ? "arm64" : strncmp(arch, "ppc64", 5) ? arch : "ppc64";
     snprintf(cpu->arch, sizeof cpu->arch, "%s", arch);
-    while (n && !is_object(n, "Package"))
+    while (n && !topo_hwloc_is_object(n, "Package"))
         n = n->parent;
-    for (int i = 0; !n && i < b->x->nodes; i++)
-        if (is_object(&b->x->node[i], "Package"))
-            n = &b->x->node[i];
-    int family = small(info_of(n, "CPUFamilyNumber"));
-    snprintf(cpu->vendor, sizeof cpu->vendor, "%s", info_of(n, "CPUVendor"));
-    cpu->model = small(info_of(n, "CPUModelNumber"));
+    for (const struct xml_node *at = b->x->root; !n && at; at = xml_after(at))
+        if (topo_hwloc_is_object(at, "Package"))
+            n = at;
+    int family = small(topo_hwloc_info(n, "CPUFamilyNumber"));
+    snprintf(cpu->vendor, sizeof cpu->vendor, "%s", topo_hwloc_info(n, "CPUVendor"));
+    cpu->model = small(topo_hwloc_info(n, "CPUModelNumber"));
     cpu->family = family < 0 ? -1 : topo_nccl_family(family);
 }
 
 /* What a device hangs below: the nearest object with memory of its own, else the machine. */
-static int cpu_of(struct build *b, const struct xml_node *device)
+static struct xml_node *cpu_of(struct build *b, const struct xml_node *device)
 {
     struct topo_cpu cpu = {.numa = -1};
+    char numa[16];
     const struct xml_node *n = device->parent, *at = NULL;
     int nodes = 0;
 
     for (; n && nodes == 0 && strcmp(n->name, "object") == 0; n = n->parent) {
         at = xml_find(n, "cpuset") ? n : at;
         for (const struct xml_node *c = n->child; c; c = c->next) {
-            if (!is_object(c, "NUMANode"))
+            if (!topo_hwloc_is_object(c, "NUMANode"))
                 continue;
             cpu.numa = small(word(c, "os_index"));
             nodes++;
@@ -113,10 +101,11 @@ static int cpu_of(struct build *b, const struct xml_node *device)
         cpu.numa = -1;
     put_affinity(cpu.affinity, word(at, "cpuset"));
     set_make(b, at, &cpu);
-    for (int i = 0; i < b->p->cpus; i++)
-        if (b->p->cpu[i].numa == cpu.numa && strcmp(b->p->cpu[i].affinity, cpu.affinity) == 0)
-            return i;
-    return topo_parts_cpu(b->p, &cpu);
+    snprintf(numa, sizeof numa, "%d", cpu.numa);
+    for (struct xml_node *old = b->parts->root->child; old; old = old->next)
+        if (xml_has(old, "numaid", numa) && strcmp(word(old, "affinity"), cpu.affinity) == 0)
+            return old;
+    return topo_parts_cpu(b->parts, &cpu);
 }
 
 /* ---- PCI ---- */
@@ -178,65 +167,64 @@ static const struct xml_node *switch_above(const struct xml_node *n)
 {
     const struct xml_node *port = n->parent;
 
-    if (!is_object(port, "Bridge"))
+    if (!topo_hwloc_is_object(port, "Bridge"))
         return NULL;
     if (count_below(port) < 2)
         port = port->parent;
-    return is_object(port, "Bridge") && xml_find(port, "pci_busid") ? port : NULL;
+    return topo_hwloc_is_object(port, "Bridge") && xml_find(port, "pci_busid") ? port : NULL;
 }
 
-static int add_pci(struct build *b, const struct xml_node *n)
+static struct xml_node *add_pci(struct build *b, const struct xml_node *n)
 {
     const struct xml_node *above = switch_above(n);
-    struct topo_pci pci = {.parent = -1};
+    struct topo_pci pci = {.busid = ""};
 
     snprintf(pci.busid, sizeof pci.busid, "%.19s", word(n, "pci_busid"));
-    int at = topo_parts_find(b->p, pci.busid);
-    if (at >= 0)
+    struct xml_node *at = topo_parts_find(b->parts, pci.busid);
+    if (at)
         return at;
-    pci.cpu = cpu_of(b, n);
-    if (above)
-        pci.parent = add_pci(b, above);
+    struct xml_node *cpu = cpu_of(b, n), *parent = above ? add_pci(b, above) : cpu;
     set_type(&pci, word(n, "pci_type"));
     set_link(&pci, word(n, "pci_link_speed"));
-    return topo_parts_pci(b->p, &pci);
+    return topo_parts_pci(b->parts, parent, &pci);
 }
 
 /* ---- all ---- */
 
+/* A PCI device with a port of the fabric, or where there is no fabric, with any port. */
 static int is_network(const struct build *b, const struct xml_node *n)
 {
-    int has_fabric = 0, has_port = 0;
+    enum topo_osdev what = b->fabrics ? TOPO_OSDEV_FABRIC : TOPO_OSDEV_NETWORK;
 
-    for (const struct xml_node *o = n->child; o; o = o->next) {
-        has_fabric |= topo_hwloc_is_fabric(b->x, o);
-        has_port |= topo_hwloc_is_network(b->x, o);
-    }
-    return b->fabrics ? has_fabric : has_port;
+    for (const struct xml_node *o = n->child; o; o = o->next)
+        if (topo_hwloc_is_osdev(b->x, o, what))
+            return 1;
+    return 0;
 }
 
-int topo_hwloc_parts(struct topo_parts *p, const struct xml *x, struct err *err)
+int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err)
 {
-    struct build b = {.p = p, .x = x};
+    struct build b = {.parts = x, .x = hwloc};
     struct topo_machine m;
 
-    topo_machine_init(&m, x->name);
-    int rc = topo_hwloc_read(&m, x, 0, err), gpus = m.own_ranks, near = m.near;
+    topo_machine_init(&m, hwloc->name);
+    int rc = topo_hwloc_read(&m, hwloc, 0, err), gpus = m.own_ranks, near = m.near;
     topo_machine_release(&m);
     if (rc)
         return -1;
     if (!gpus)
-        return err_at(err, x->name, 0, NULL, "has no GPU in it, expected one at least");
+        return err_at(err, hwloc->name, 0, NULL, "has no GPU in it, expected one at least");
     if (near)
-        return err_at(err, x->name, 0, NULL,
+        return err_at(err, hwloc->name, 0, NULL,
                       "states what NVLinks carry and does not count them, as NCCL's XML does,"
                       " expected nvml:, or XML of NCCL");
-    for (int i = 0; i < x->nodes; i++)
-        b.fabrics |= topo_hwloc_is_fabric(x, &x->node[i]);
-    for (int i = 0; i < x->nodes; i++) {
-        const struct xml_node *n = &x->node[i];
-        if (is_object(n, "PCIDev") && (topo_hwloc_is_gpu(x, n) || is_network(&b, n)))
+    *x = (struct xml){.name = mem_dup(hwloc->name)};
+    xml_set(xml_add(x, NULL, "system"), "version", "1");
+    for (const struct xml_node *n = hwloc->root; n; n = xml_after(n))
+        b.fabrics |= topo_hwloc_is_osdev(hwloc, n, TOPO_OSDEV_FABRIC);
+    for (const struct xml_node *n = hwloc->root; n; n = xml_after(n))
+        if (topo_hwloc_is_object(n, "PCIDev") &&
+            (topo_hwloc_is_gpu(hwloc, n) || is_network(&b, n)))
             add_pci(&b, n);
-    }
     return 0;
 }

@@ -79,13 +79,12 @@ static enum kind kind_of(const char *text)
 
 /* ---- readers ---- */
 
-static int read_machine(struct topo_machine *m, const struct xml *x, const struct topo_ask *ask,
-                        struct err *err)
+int topo_machine_read(struct topo_machine *m, const struct xml *x, int ranks, struct err *err)
 {
-    if (strcmp(x->root->name, "system") == 0)
+    if (xml_is(x->root, "system"))
         return topo_nccl_read(m, x, err);
-    if (strcmp(x->root->name, "topology") == 0)
-        return topo_hwloc_read(m, x, ask->ranks, err);
+    if (xml_is(x->root, "topology"))
+        return topo_hwloc_read(m, x, ranks, err);
     return xml_fail(x, x->root, NULL, err,
                     "is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)");
 }
@@ -99,7 +98,7 @@ static int import_xml(struct topo *t, const char *name, char *text, int64_t byte
     if (xml_take(&x, name, text, bytes, err))
         return -1;
     topo_machine_init(&m, name);
-    int rc = read_machine(&m, &x, ask, err);
+    int rc = topo_machine_read(&m, &x, ask->ranks, err);
     rc = rc ? rc : topo_machine_build(t, &m, ask, err);
     topo_machine_release(&m);
     xml_release(&x);

@@ -30,16 +30,6 @@ static int parse_root(const char *what, const char **root, struct err *err)
     return 0;
 }
 
-static void put_document(const struct topo_parts *p, char **text, int64_t *bytes)
-{
-    size_t size = 0;
-    FILE *out = mem_stream(text, &size);
-
-    topo_parts_print(p, out);
-    fclose(out);
-    *bytes = (int64_t)size;
-}
-
 static void set_machine(struct topo_machine *m, const struct topo_nvml *n, const char *root)
 {
     m->memory_bytes = n->gpu[0].memory_bytes;
@@ -52,35 +42,35 @@ static void set_machine(struct topo_machine *m, const struct topo_nvml *n, const
     topo_sysfs_host(root, m->host, sizeof m->host);
 }
 
+/* The GPUs of this machine, and their machine as NCCL's XML. */
+static int read_local(const char *what, const char **root, struct topo_nvml *n, struct xml *x,
+                      struct err *err)
+{
+    if (parse_root(what, root, err) || topo_nvml_read(n, err))
+        return -1;
+    topo_nvml_parts(x, n, *root);
+    return 0;
+}
+
 int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask,
                     struct err *err)
 {
-    struct topo_parts p = {0};
     struct topo_nvml n = {0};
     struct topo_machine m;
     struct xml x;
     const char *root = NULL;
-    char *text = NULL;
-    int64_t bytes = 0;
 
-    if (parse_root(what, &root, err) || topo_nvml_read(&n, err))
+    if (read_local(what, &root, &n, &x, err))
         return -1;
-    topo_nvml_parts(&p, &n, root);
     topo_machine_init(&m, "nvml");
-    put_document(&p, &text, &bytes);
-    int rc = xml_take(&x, "nvml", text, bytes, err);
+    int rc = topo_nccl_read(&m, &x, err);
     if (rc == 0) {
-        rc = topo_nccl_read(&m, &x, err);
-        if (rc == 0) {
-            m.near_untold = !m.near && n.links_untold;
-            m.untold_line = 0; /* nobody sees this text */
-            set_machine(&m, &n, root);
-            rc = topo_machine_build(t, &m, ask, err);
-        }
-        xml_release(&x);
+        m.near_untold = !m.near && n.links_untold;
+        set_machine(&m, &n, root);
+        rc = topo_machine_build(t, &m, ask, err);
     }
     topo_machine_release(&m);
-    topo_parts_release(&p);
+    xml_release(&x);
     topo_nvml_release(&n);
     return rc;
 }
@@ -89,22 +79,21 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask
 
 static int export_local(const char *what, FILE *out, struct err *err)
 {
-    struct topo_parts p = {0};
     struct topo_nvml n = {0};
     const char *root = NULL;
+    struct xml x;
+    int rc = 0;
 
-    if (parse_root(what, &root, err) || topo_nvml_read(&n, err))
+    if (read_local(what, &root, &n, &x, err))
         return -1;
-    if (n.links_untold && n.gpus > 1) {
-        topo_nvml_release(&n);
-        return err_set(err, ERR_ABSENT,
-                       "nvml: the driver does not report NVLink, expected it for NCCL's XML");
-    }
-    topo_nvml_parts(&p, &n, root);
-    topo_parts_print(&p, out);
-    topo_parts_release(&p);
+    if (n.links_untold && n.gpus > 1)
+        rc = err_set(err, ERR_ABSENT,
+                     "nvml: the driver does not report NVLink, expected it for NCCL's XML");
+    else
+        xml_print(&x, out);
+    xml_release(&x);
     topo_nvml_release(&n);
-    return 0;
+    return rc;
 }
 
 static int fail_parts(const char *name, struct err *err)
@@ -114,27 +103,24 @@ static int fail_parts(const char *name, struct err *err)
                    name);
 }
 
-/* What is echoed has been read first: nothing that is wrong is passed on. */
-static int export_nccl(const struct xml *x, FILE *out, struct err *err)
+static int export_xml(const struct xml *x, FILE *out, struct err *err)
 {
+    struct xml parts = {0};
     struct topo_machine m;
 
+    if (xml_is(x->root, "topology")) {
+        if (topo_hwloc_parts(&parts, x, err))
+            return -1;
+        xml_print(&parts, out);
+        xml_release(&parts);
+        return 0;
+    }
+    /* The reader of machines objects to what is wrong: only valid documents are copied. */
     topo_machine_init(&m, x->name);
-    int rc = topo_nccl_read(&m, x, err);
+    int rc = topo_machine_read(&m, x, 0, err);
     topo_machine_release(&m);
     if (rc == 0)
-        topo_parts_echo(x, out);
-    return rc;
-}
-
-static int export_hwloc(const struct xml *x, FILE *out, struct err *err)
-{
-    struct topo_parts p = {0};
-    int rc = topo_hwloc_parts(&p, x, err);
-
-    if (rc == 0)
-        topo_parts_print(&p, out);
-    topo_parts_release(&p);
+        xml_print(x, out);
     return rc;
 }
 
@@ -157,14 +143,7 @@ int topo_export_nccl(const char *what, FILE *out, struct err *err)
     }
     if (xml_take(&x, name, text, bytes, err))
         return -1;
-    int rc = -1;
-    if (strcmp(x.root->name, "system") == 0)
-        rc = export_nccl(&x, out, err);
-    else if (strcmp(x.root->name, "topology") == 0)
-        rc = export_hwloc(&x, out, err);
-    else
-        xml_fail(&x, x.root, NULL, err,
-                 "is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)");
+    int rc = export_xml(&x, out, err);
     xml_release(&x);
     return rc;
 }

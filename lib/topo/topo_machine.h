@@ -104,6 +104,8 @@ int topo_check_stated(const struct topo *t, const char *file, const struct topo_
 /* Each reads one kind of file; a machine is built, ibnetdiscover's is a fabric at once. */
 int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err);
 int topo_hwloc_read(struct topo_machine *m, const struct xml *x, int ranks, struct err *err);
+int topo_machine_read(struct topo_machine *m, const struct xml *x, int ranks,
+                      struct err *err); /* by the outermost element, one of the two */
 int topo_smi_read(struct topo_machine *m, char *text, struct err *err);
 int topo_ib_read(struct topo *t, const char *file, char *text, const struct topo_ask *ask,
                  struct err *err);

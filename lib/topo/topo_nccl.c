@@ -48,21 +48,16 @@ struct nccl {
     struct err *err;
 };
 
-static int is_named(const struct xml_node *n, const char *name)
-{
-    return n && strcmp(n->name, name) == 0;
-}
-
 static const struct xml_node *above(const struct xml_node *n, const char *name)
 {
-    while (n && !is_named(n, name))
+    while (n && !xml_is(n, name))
         n = n->parent;
     return n;
 }
 
 static int has_class(const struct xml_node *n, const char *class)
 {
-    const char *text = is_named(n, "pci") ? xml_find(n, "class") : NULL;
+    const char *text = xml_is(n, "pci") ? xml_find(n, "class") : NULL;
 
     return text && strncasecmp(text, class, strlen(class)) == 0;
 }
@@ -79,11 +74,11 @@ static int read_optional(const struct nccl *c, const struct xml_node *n, const c
 
 static int add_gpu(struct nccl *c, const struct xml_node *n)
 {
-    const struct xml_node *pci = is_named(n, "gpu") ? n->parent : n, *cpu = above(n, "cpu");
+    const struct xml_node *pci = xml_is(n, "gpu") ? n->parent : n, *cpu = above(n, "cpu");
     const char *host = cpu ? xml_find(cpu, "host_hash") : NULL;
     struct gpu g = {.node = n, .pci = pci, .host = host ? host : "", .sharers = 1};
 
-    if (!is_named(pci, "pci"))
+    if (!xml_is(pci, "pci"))
         return xml_fail(c->x, n, NULL, c->err, "stands outside of 'pci', expected it inside");
     if (!cpu)
         return xml_fail(c->x, n, NULL, c->err, "stands outside of 'cpu', expected it inside");
@@ -113,12 +108,11 @@ static int find_gpus(struct nccl *c)
 {
     int named = 0;
 
-    for (int i = 0; i < c->x->nodes; i++)
-        named |= is_named(&c->x->node[i], "gpu");
+    for (const struct xml_node *n = c->x->root; n; n = xml_after(n))
+        named |= xml_is(n, "gpu");
     c->m->near_untold = !named;
-    for (int i = 0; i < c->x->nodes; i++) {
-        const struct xml_node *n = &c->x->node[i];
-        if ((named ? is_named(n, "gpu") : has_class(n, "0x03")) && add_gpu(c, n))
+    for (const struct xml_node *n = c->x->root; n; n = xml_after(n)) {
+        if ((named ? xml_is(n, "gpu") : has_class(n, "0x03")) && add_gpu(c, n))
             return -1;
     }
     return c->gpus ? 0
@@ -131,7 +125,7 @@ static int by_rank(const void *a, const void *b)
     const struct gpu *x = a, *y = b;
 
     return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
-                              : (x->node > y->node) - (x->node < y->node);
+                              : x->node->index - y->node->index;
 }
 
 static int by_dev(const void *a, const void *b)
@@ -142,7 +136,7 @@ static int by_dev(const void *a, const void *b)
     if (hosts)
         return hosts;
     return x->dev != y->dev ? (x->dev > y->dev) - (x->dev < y->dev)
-                            : (x->node > y->node) - (x->node < y->node);
+                            : x->node->index - y->node->index;
 }
 
 /* By rank where every GPU tells its own, else by device, else as they stand. */
@@ -218,11 +212,11 @@ static int link_Bps(const struct nccl *c, const struct xml_node *pci, double *Bp
 /* The link above a pci in the tree of links, a cpu's root; made where it is not there yet. */
 static int find_link(struct nccl *c, const struct xml_node *n, int *out)
 {
-    int *at = &c->link[n - c->x->node], parent = -1;
+    int *at = &c->link[n->index], parent = -1;
     double Bps = 0;
 
-    if (*at < 0 && is_named(n, "pci")) {
-        if (!is_named(n->parent, "pci") && !is_named(n->parent, "cpu"))
+    if (*at < 0 && xml_is(n, "pci")) {
+        if (!xml_is(n->parent, "pci") && !xml_is(n->parent, "cpu"))
             return xml_fail(c->x, n, NULL, c->err,
                             "stands in '%s', expected it in 'cpu' or 'pci'",
                             n->parent ? n->parent->name : "nothing");
@@ -338,10 +332,11 @@ static int check_near(const struct nccl *c, const struct topo_near *near)
             double out = near->direct[i * c->gpus + j], back = near->direct[j * c->gpus + i];
             if (out == back)
                 continue;
+            const char *busid = xml_find(c->gpu[j].pci, "busid");
             return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
-                            "has %g NVLinks to the GPU on line %d, which has %g back, expected"
-                            " as many",
-                            out, c->gpu[j].node->line, back);
+                            "has %g NVLinks to the GPU '%.40s', which has %g back, expected as"
+                            " many",
+                            out, busid ? busid : "", back);
         }
     }
     return 0;
@@ -372,7 +367,7 @@ static int read_near(struct nccl *c)
     topo_near_init(&near, c->gpus);
     for (int i = 0; rc == 0 && i < c->gpus; i++)
         for (const struct xml_node *n = c->gpu[i].node->child; rc == 0 && n; n = n->next)
-            if (is_named(n, "nvlink"))
+            if (xml_is(n, "nvlink"))
                 rc = read_nvlink(c, i, n, &near);
     rc = rc ? rc : check_near(c, &near);
     if (rc == 0) {
@@ -427,7 +422,7 @@ static int add_net(struct nccl *c, const struct xml_node *n)
     int64_t mbit = -1;
     int again = 0;
 
-    if (!is_named(n->parent, "nic"))
+    if (!xml_is(n->parent, "nic"))
         return xml_fail(c->x, n, NULL, c->err, "stands outside of 'nic', expected it inside");
     if (use && strcmp(use, "0") == 0) /* one of several that are fused into one listed beside */
         return 0;
@@ -523,12 +518,12 @@ static int set_net(struct nccl *c)
 
 static int read_nets(struct nccl *c)
 {
-    for (int i = 0; i < c->x->nodes; i++)
-        if (is_named(&c->x->node[i], "net") && add_net(c, &c->x->node[i]))
+    for (const struct xml_node *n = c->x->root; n; n = xml_after(n))
+        if (xml_is(n, "net") && add_net(c, n))
             return -1;
     c->m->nics = c->nets;
-    for (int i = 0; c->nets == 0 && i < c->x->nodes; i++)
-        c->m->nics += has_class(&c->x->node[i], "0x02");
+    for (const struct xml_node *n = c->x->root; c->nets == 0 && n; n = xml_after(n))
+        c->m->nics += has_class(n, "0x02");
     return set_net(c);
 }
 

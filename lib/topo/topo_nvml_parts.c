@@ -16,13 +16,20 @@
 
 enum { CLASS_GPU = 0x030200, CLASS_SWITCH = 0x060400, CLASS_NVSWITCH = 0x068000 };
 enum { CLASS_PROCESSOR = 0x068001 }; /* of POWER, at the end of an NVLink */
+enum { CLASS_NETWORK = 0x020700 };
+
+struct gpu {
+    struct xml_node *cpu, *node;
+    int numa;                       /* of cpu, -1 unknown */
+    struct xml_node *upper, *lower; /* hidden switches for which this GPU stands, or NULL */
+};
 
 struct build {
-    struct topo_parts *p;
+    struct xml *x;
     const struct topo_nvml *n;
     const char *root;
-    int *cpu;   /* [n->gpus] */
-    int hidden; /* switches without a bus id */
+    struct gpu *gpu; /* [n->gpus], owned */
+    int hidden;      /* switches without a bus id */
 };
 
 static int meet(const struct build *b, int i, int j)
@@ -50,67 +57,72 @@ static void put_affinity(struct topo_cpu *cpu, const struct topo_nvml_gpu *g)
  */
 static int are_near(const struct build *b, int i, int numa, int j)
 {
-    const struct topo_cpu *cpu = &b->p->cpu[b->cpu[j]];
     const struct topo_nvml_gpu *g = b->n->gpu;
 
-    if (numa >= 0 || cpu->numa >= 0)
-        return numa == cpu->numa;
+    if (numa >= 0 || b->gpu[j].numa >= 0)
+        return numa == b->gpu[j].numa;
     return memcmp(g[i].cpus, g[j].cpus, sizeof g[i].cpus) == 0 &&
            meet(b, i, j) <= TOPO_NVML_NODE;
 }
 
-static int find_cpu(struct build *b, int i)
+static void find_cpu(struct build *b, int i)
 {
     const struct topo_nvml_gpu *g = &b->n->gpu[i];
     struct topo_cpu cpu = {.numa = g->numa};
 
     if (cpu.numa < 0)
         cpu.numa = topo_sysfs_numa(b->root, g->busid);
-    for (int j = 0; j < i; j++)
-        if (are_near(b, i, cpu.numa, j))
-            return b->cpu[j];
+    b->gpu[i].numa = cpu.numa;
+    for (int j = 0; j < i; j++) {
+        if (!are_near(b, i, cpu.numa, j))
+            continue;
+        b->gpu[i].cpu = b->gpu[j].cpu;
+        return;
+    }
     put_affinity(&cpu, g);
     topo_sysfs_cpu(b->root, &cpu);
-    return topo_parts_cpu(b->p, &cpu);
+    b->gpu[i].cpu = topo_parts_cpu(b->x, &cpu);
 }
 
 /* ---- PCIe ---- */
 
-/* The switches that the kernel shows above a device; the last one's index, -1 where none is. */
-static int add_above(struct build *b, const char *busid, int cpu, int *told)
+/* What a device hangs below: the last switch that the kernel shows above it, or the cpu. */
+static struct xml_node *add_above(struct build *b, const char *busid, struct xml_node *cpu,
+                                  int *told)
 {
     char above[TOPO_SYSFS_DEPTH][20];
-    int steps = topo_sysfs_above(b->root, busid, above), parent = -1;
+    int steps = topo_sysfs_above(b->root, busid, above);
+    struct xml_node *parent = cpu;
 
     *told = steps >= 0;
     for (int s = 0; s < steps; s++) {
-        int at = topo_parts_find(b->p, above[s]);
-        if (at < 0) {
-            struct topo_pci pci = {.cpu = cpu, .parent = parent, .class = CLASS_SWITCH};
+        struct xml_node *at = topo_parts_find(b->x, above[s]);
+        if (!at) {
+            struct topo_pci pci = {.class = CLASS_SWITCH};
             memcpy(pci.busid, above[s], sizeof pci.busid);
             topo_sysfs_pci(b->root, &pci);
-            at = topo_parts_pci(b->p, &pci);
+            at = topo_parts_pci(b->x, parent, &pci);
         }
         parent = at;
     }
     return parent;
 }
 
-static int add_hidden(struct build *b, int cpu, int parent)
+static struct xml_node *add_hidden(struct build *b, struct xml_node *parent)
 {
-    struct topo_pci pci = {.cpu = cpu, .parent = parent, .class = CLASS_SWITCH};
+    struct topo_pci pci = {.class = CLASS_SWITCH};
 
     b->hidden++;
     snprintf(pci.busid, sizeof pci.busid, "ffff:ff:%02x.%x", b->hidden / 8 & 0x1f,
              b->hidden & 7);
-    return topo_parts_pci(b->p, &pci);
+    return topo_parts_pci(b->x, parent, &pci);
 }
 
 /* The first GPU that meets GPU i no further up than `level`; itself where none before does. */
 static int first_of(const struct build *b, int i, int level)
 {
     for (int j = 0; j < i; j++)
-        if (b->cpu[j] == b->cpu[i] && meet(b, i, j) >= 0 && meet(b, i, j) <= level)
+        if (b->gpu[j].cpu == b->gpu[i].cpu && meet(b, i, j) >= 0 && meet(b, i, j) <= level)
             return j;
     return i;
 }
@@ -121,7 +133,7 @@ static int count_near(const struct build *b, int first, int level, int *further)
 
     *further = 0;
     for (int i = 0; i < b->n->gpus; i++) {
-        if (b->cpu[i] != b->cpu[first] || first_of(b, i, level) != first)
+        if (b->gpu[i].cpu != b->gpu[first].cpu || first_of(b, i, level) != first)
             continue;
         count++;
         *further |= first_of(b, i, TOPO_NVML_ONE_SWITCH) != first;
@@ -129,18 +141,18 @@ static int count_near(const struct build *b, int first, int level, int *further)
     return count;
 }
 
-/* upper[] and lower[] hold the switches that stand for a first GPU, -1: none yet. */
-static int find_hidden(struct build *b, int i, int *upper, int *lower)
+static struct xml_node *find_hidden(struct build *b, int i)
 {
     int first = first_of(b, i, TOPO_NVML_SWITCHES), near = first_of(b, i, TOPO_NVML_ONE_SWITCH);
+    struct gpu *upper = &b->gpu[first], *lower = &b->gpu[near];
     int further = 0, ignored = 0;
 
     count_near(b, first, TOPO_NVML_SWITCHES, &further);
-    if (further && upper[first] < 0)
-        upper[first] = add_hidden(b, b->cpu[i], -1);
-    if (count_near(b, near, TOPO_NVML_ONE_SWITCH, &ignored) > 1 && lower[near] < 0)
-        lower[near] = add_hidden(b, b->cpu[i], upper[first]);
-    return lower[near] >= 0 ? lower[near] : upper[first];
+    if (further && !upper->upper)
+        upper->upper = add_hidden(b, upper->cpu);
+    if (count_near(b, near, TOPO_NVML_ONE_SWITCH, &ignored) > 1 && !lower->lower)
+        lower->lower = add_hidden(b, upper->upper ? upper->upper : lower->cpu);
+    return lower->lower ? lower->lower : upper->upper ? upper->upper : b->gpu[i].cpu;
 }
 
 static double transfers(int gen)
@@ -150,16 +162,16 @@ static double transfers(int gen)
     return gen < (int)(sizeof GTps / sizeof *GTps) ? GTps[gen] : 0;
 }
 
-static void add_gpu(struct build *b, int i, int *upper, int *lower)
+static void add_gpu(struct build *b, int i)
 {
     const struct topo_nvml_gpu *g = &b->n->gpu[i];
-    struct topo_pci pci = {.cpu = b->cpu[i], .class = CLASS_GPU};
+    struct topo_pci pci = {.class = CLASS_GPU};
     int told = 0;
 
     memcpy(pci.busid, g->busid, sizeof pci.busid);
-    pci.parent = add_above(b, g->busid, pci.cpu, &told);
+    struct xml_node *parent = add_above(b, g->busid, b->gpu[i].cpu, &told);
     if (!told)
-        pci.parent = find_hidden(b, i, upper, lower);
+        parent = find_hidden(b, i);
     pci.id[0] = g->device & 0xffff;
     pci.id[1] = g->device >> 16;
     pci.id[2] = g->subsystem & 0xffff;
@@ -167,7 +179,9 @@ static void add_gpu(struct build *b, int i, int *upper, int *lower)
     pci.GTps = transfers(g->gen_most ? g->gen_most : g->gen_now);
     pci.lanes = g->lanes_now ? g->lanes_now : g->lanes_most;
     topo_sysfs_pci(b->root, &pci);
-    topo_parts_gpu(b->p, (struct topo_gpu){.pci = topo_parts_pci(b->p, &pci), .sm = g->sm});
+    b->gpu[i].node = xml_add(b->x, topo_parts_pci(b->x, parent, &pci), "gpu");
+    xml_set(b->gpu[i].node, "dev", "%d", i);
+    xml_set(b->gpu[i].node, "sm", "%d", g->sm);
 }
 
 /* ---- NVLink ---- */
@@ -188,44 +202,51 @@ static unsigned class_of(const struct build *b, const struct topo_nvml_link *lin
     return link->end == TOPO_NVML_GPU ? CLASS_GPU : CLASS_NVSWITCH;
 }
 
+/* One element for all links of a GPU to one target. */
 static void add_links(struct build *b, int i)
 {
     const struct topo_nvml_gpu *g = &b->n->gpu[i];
-    int from = b->p->nvlinks;
 
     for (int l = 0; l < g->links; l++) {
-        struct topo_nvlink link = {.gpu = i, .count = 1, .class = class_of(b, &g->link[l])};
-        int at = from;
-        snprintf(link.target, sizeof link.target, "%s",
-                 g->link[l].remote[0] ? g->link[l].remote : "ffff:ff:ff.f");
-        while (at < b->p->nvlinks && (strcmp(b->p->nvlink[at].target, link.target) ||
-                                      b->p->nvlink[at].class != link.class))
-            at++;
-        if (at < b->p->nvlinks)
-            b->p->nvlink[at].count++;
-        else
-            topo_parts_nvlink(b->p, &link);
+        const char *remote = g->link[l].remote[0] ? g->link[l].remote : "ffff:ff:ff.f";
+        unsigned class = class_of(b, &g->link[l]);
+        int count = 0, is_first = 1;
+        for (int m = 0; m < g->links; m++) {
+            if (strcmp(g->link[m].remote, g->link[l].remote) ||
+                class_of(b, &g->link[m]) != class)
+                continue;
+            is_first &= m >= l;
+            count++;
+        }
+        if (!is_first)
+            continue;
+        struct xml_node *n = xml_add(b->x, b->gpu[i].node, "nvlink");
+        xml_set(n, "target", "%s", remote);
+        xml_set(n, "count", "%d", count);
+        xml_set(n, "tclass", "0x%06x", class);
     }
 }
 
 /* ---- network ---- */
 
 /* The processor whose tree has the device's switch, or whose node it is on; else the first. */
-static int cpu_of(const struct build *b, const char *busid)
+static struct xml_node *cpu_of(const struct build *b, const char *busid)
 {
-    char above[TOPO_SYSFS_DEPTH][20];
-    int steps = topo_sysfs_above(b->root, busid, above), numa;
+    char above[TOPO_SYSFS_DEPTH][20], numa[16];
+    int steps = topo_sysfs_above(b->root, busid, above);
 
     for (int s = 0; s < steps; s++) {
-        int at = topo_parts_find(b->p, above[s]);
-        if (at >= 0)
-            return b->p->pci[at].cpu;
+        struct xml_node *at = topo_parts_find(b->x, above[s]);
+        while (at && !xml_is(at, "cpu"))
+            at = at->parent;
+        if (at)
+            return at;
     }
-    numa = topo_sysfs_numa(b->root, busid);
-    for (int c = 0; numa >= 0 && c < b->p->cpus; c++)
-        if (b->p->cpu[c].numa == numa)
-            return c;
-    return 0;
+    snprintf(numa, sizeof numa, "%d", topo_sysfs_numa(b->root, busid));
+    for (struct xml_node *cpu = b->x->root->child; numa[0] != '-' && cpu; cpu = cpu->next)
+        if (xml_has(cpu, "numaid", numa))
+            return cpu;
+    return b->x->root->child;
 }
 
 static void add_ports(struct build *b)
@@ -234,38 +255,38 @@ static void add_ports(struct build *b)
     int count = topo_sysfs_ports(b->root, &port), told = 0;
 
     for (int i = 0; i < count; i++) {
-        struct topo_nic nic = {.port = port[i].port, .mbit = port[i].mbit};
-        snprintf(nic.name, sizeof nic.name, "%s", port[i].name);
-        nic.pci = topo_parts_find(b->p, port[i].busid);
-        if (nic.pci < 0) {
-            struct topo_pci pci = {.cpu = cpu_of(b, port[i].busid), .class = 0x020700};
-            memcpy(pci.busid, port[i].busid, sizeof pci.busid);
-            pci.parent = add_above(b, pci.busid, pci.cpu, &told);
-            topo_sysfs_pci(b->root, &pci);
-            nic.pci = topo_parts_pci(b->p, &pci);
+        struct xml_node *pci = topo_parts_find(b->x, port[i].busid), *nic;
+        if (!pci) {
+            struct topo_pci new = {.class = CLASS_NETWORK};
+            memcpy(new.busid, port[i].busid, sizeof new.busid);
+            struct xml_node *cpu = cpu_of(b, port[i].busid);
+            struct xml_node *parent = add_above(b, new.busid, cpu, &told);
+            topo_sysfs_pci(b->root, &new);
+            pci = topo_parts_pci(b->x, parent, &new);
         }
-        topo_parts_nic(b->p, &nic);
+        nic = xml_is(pci->last, "nic") ? pci->last : xml_add(b->x, pci, "nic");
+        struct xml_node *net = xml_add(b->x, nic, "net");
+        xml_set(net, "name", "%s", port[i].name);
+        xml_set(net, "dev", "%d", i);
+        xml_set(net, "speed", "%lld", (long long)port[i].mbit);
+        xml_set(net, "port", "%d", port[i].port);
     }
     mem_free(port);
 }
 
-void topo_nvml_parts(struct topo_parts *p, const struct topo_nvml *n, const char *root)
+void topo_nvml_parts(struct xml *x, const struct topo_nvml *n, const char *root)
 {
-    struct build b = {.p = p, .n = n, .root = root};
-    int *upper = mem_new((size_t)n->gpus, sizeof *upper);
-    int *lower = mem_new((size_t)n->gpus, sizeof *lower);
+    struct build b = {.x = x, .n = n, .root = root};
 
-    b.cpu = mem_new((size_t)n->gpus, sizeof *b.cpu);
-    for (int i = 0; i < n->gpus; i++) {
-        b.cpu[i] = find_cpu(&b, i);
-        upper[i] = lower[i] = -1;
-    }
+    *x = (struct xml){.name = mem_dup("nvml")};
+    xml_set(xml_add(x, NULL, "system"), "version", "1");
+    b.gpu = mem_new((size_t)n->gpus, sizeof *b.gpu);
     for (int i = 0; i < n->gpus; i++)
-        add_gpu(&b, i, upper, lower);
+        find_cpu(&b, i);
+    for (int i = 0; i < n->gpus; i++)
+        add_gpu(&b, i);
     for (int i = 0; i < n->gpus; i++)
         add_links(&b, i);
     add_ports(&b);
-    mem_free(upper);
-    mem_free(lower);
-    mem_free(b.cpu);
+    mem_free(b.gpu);
 }

@@ -197,7 +197,7 @@ groups[1].host: "" -> box-7' ]
     grep -q '<pci busid="ffff:ff:00.1" class="0x060400" link_speed="" link_width="0">' machine.xml
     # One end has lost a link: the other one tells.
     sed -i 's/link 1 4/link 1 3/' machine
-    refuses 2 "nvml:10: 'gpu' 3 NVLinks line 5 4 expected" \
+    refuses 2 "nvml: 'gpu' 3 NVLinks GPU 4 back expected" \
         asked -i "nvml:$PWD/box"
     # Both have: it is there and down.
     sed -i 's/link 0 4/link 0 3/' machine

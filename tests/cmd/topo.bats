@@ -361,7 +361,7 @@ EOF
     refuses 2 'deep.xml:1: deep 64' paro-topo -i deep.xml
     # refused WORDS SED [OPTION]: the good file, edited.
     refused() { sed "$2" "$f" > bad.xml && refuses 2 "$1" paro-topo -i bad.xml "${@:3}"; }
-    refused "bad.xml:2: '&file' expected &lt; &gt; &amp; &quot; &apos;" 's/numaid="0"/numaid="\&file;"/'
+    refused "bad.xml:2: undefined entity" 's/numaid="0"/numaid="\&file;"/'
     refused "bad.xml:18: 'net.speed' 12abc expected -1 2147483647" 's/speed="200000"/speed="12abc"/'
     refused "\"code\":\"input\" bad.xml:18: 12abc \"file\":\"bad.xml\",\"line\":18,\"key\":\"net.speed\"}}" \
         's/speed="200000"/speed="12abc"/' --json

@@ -26,25 +26,25 @@ static int parse(struct xml *x, const void *data, size_t bytes, struct err *err)
 
 static void check_tree(const struct xml *x)
 {
-    int linked = 1;
+    int count = 0, line = 1;
 
-    assert(x->nodes > 0 && x->root == x->node && !x->root->parent && !x->root->next);
-    for (int i = 0; i < x->nodes; i++) {
-        const struct xml_node *n = &x->node[i];
-        assert(n->name[0] && n->text && n->line >= 1 && (i == 0 || n->line >= n[-1].line));
+    assert(x->nodes > 0 && !x->root->parent && !x->root->next);
+    for (const struct xml_node *n = x->root; n; n = xml_after(n), count++) {
+        assert(n->index == count && n->name[0] && n->text && n->line >= line);
+        line = n->line;
         assert(n->attrs >= 0 && n->attrs <= XML_ATTRS_MAX);
         for (int a = 0; a < n->attrs; a++)
-            assert(n->attr[a].name[0] && n->attr[a].value && n->attr[a].line >= n->line);
-        for (const struct xml_node *c = n->child; c; c = c->next, linked++)
-            assert(c->parent == n && c > n);
+            assert(n->attr[a].name[0] && xml_find(n, n->attr[a].name) == n->attr[a].value);
+        for (const struct xml_node *c = n->child; c; c = c->next)
+            assert(c->parent == n && (c->next || n->last == c));
     }
-    assert(linked == x->nodes);
+    assert(count == x->nodes);
 }
 
 static void put_text(FILE *f, const char *text)
 {
     for (; *text; text++) {
-        if (strchr("<>&\"'\r\t", *text))
+        if (strchr("<>&\"'\r\t\n", *text))
             fprintf(f, "&#%d;", *text);
         else
             putc(*text, f);
