@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows JSON's grammar.  Does not know what is said in it. */
+/* Knows how JSON and YAML are written.  Does not know what a document says. */
 #include "base/jout.h"
 
 #include <assert.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "base/yaml.h"
 
 static void string(FILE *f, const char *text, int64_t bytes)
 {
@@ -41,11 +42,42 @@ static void indent(struct jout *j)
         fputs("  ", j->file);
 }
 
-/* The comma, the line and the key before a value. */
-static void before(struct jout *j, const char *key)
+/*
+ *     format: x         A key begins a line, but the first of a list's item follows the "-".
+ *     levels:           Whether a list is of scalars, and in brackets, its first item tells.
+ *       - name: a
+ *         ranks: [0, 1]
+ */
+static void before_yaml(struct jout *j, const char *key, int is_scalar)
+{
+    uint64_t bit = (uint64_t)1 << j->depth;
+    int is_first = !(j->filled & bit), in_list = (j->list & bit) != 0;
+    int follows = j->depth == 1 || (j->depth > 1 && (j->list & bit >> 1));
+
+    if (in_list && is_first && is_scalar) {
+        fputs(" [", j->file);
+        j->flow |= bit;
+    } else if (j->flow & bit) {
+        fputs(", ", j->file);
+    } else if (j->depth && !(is_first && follows)) {
+        fprintf(j->file, "\n%*s", 2 * (j->depth - 1), "");
+    }
+    if (in_list && !(j->flow & bit))
+        fputs("- ", j->file);
+    if (key)
+        fprintf(j->file, "%s:%s", key, is_scalar ? " " : "");
+}
+
+/* What stands before a value, its key included. */
+static void before(struct jout *j, const char *key, int is_scalar)
 {
     uint64_t bit = (uint64_t)1 << j->depth;
 
+    if (j->yaml) {
+        before_yaml(j, key, is_scalar);
+        j->filled |= bit;
+        return;
+    }
     if (j->depth) {
         if (j->filled & bit)
             putc(',', j->file);
@@ -60,22 +92,33 @@ static void before(struct jout *j, const char *key)
 
 void jout_open(struct jout *j, const char *key, char bracket)
 {
-    before(j, key);
-    putc(bracket, j->file);
+    before(j, key, 0);
+    if (!j->yaml)
+        putc(bracket, j->file);
     j->depth++;
     assert(j->depth < 64);
-    j->filled &= ~((uint64_t)1 << j->depth);
+    uint64_t bit = (uint64_t)1 << j->depth;
+    j->filled &= ~bit;
+    j->flow &= ~bit;
+    j->list = bracket == '[' ? j->list | bit : j->list & ~bit;
 }
 
 void jout_close(struct jout *j, char bracket)
 {
-    int filled = j->filled >> j->depth & 1;
+    uint64_t bit = (uint64_t)1 << j->depth;
+    int filled = (j->filled & bit) != 0;
 
     assert(j->depth > 0);
     j->depth--;
-    if (filled)
-        indent(j);
-    putc(bracket, j->file);
+    if (!j->yaml) {
+        if (filled)
+            indent(j);
+        putc(bracket, j->file);
+    } else if (!filled) {
+        fputs(bracket == ']' ? " []" : " {}", j->file);
+    } else if (j->flow & bit) {
+        putc(']', j->file);
+    }
     if (j->depth == 0) {
         putc('\n', j->file);
         j->filled = 0;
@@ -88,19 +131,22 @@ void jout_text(struct jout *j, const char *key, const char *text)
         jout_null(j, key);
         return;
     }
-    before(j, key);
-    string(j->file, text, (int64_t)strlen(text));
+    before(j, key, 1);
+    if (j->yaml)
+        yaml_put_text(j->file, text);
+    else
+        string(j->file, text, (int64_t)strlen(text));
 }
 
 void jout_bytes(struct jout *j, const char *key, const char *text, int64_t bytes)
 {
-    before(j, key);
+    before(j, key, 1);
     string(j->file, text, bytes);
 }
 
 void jout_int(struct jout *j, const char *key, int64_t value)
 {
-    before(j, key);
+    before(j, key, 1);
     fprintf(j->file, "%" PRId64, value);
 }
 
@@ -108,11 +154,16 @@ void jout_num(struct jout *j, const char *key, double value)
 {
     char text[32];
 
+    if (j->yaml) {
+        before(j, key, 1);
+        yaml_put_f64(j->file, value);
+        return;
+    }
     if (!isfinite(value)) {
         jout_null(j, key);
         return;
     }
-    before(j, key);
+    before(j, key, 1);
     /* Whole numbers look like integers to the readers that tell them apart. */
     int whole = fabs(value) <= 9007199254740992.0 && value == floor(value);
     for (int digits = whole ? 16 : 6; digits <= 17; digits++) {
@@ -128,12 +179,12 @@ void jout_num(struct jout *j, const char *key, double value)
 
 void jout_bool(struct jout *j, const char *key, int value)
 {
-    before(j, key);
+    before(j, key, 1);
     fputs(value ? "true" : "false", j->file);
 }
 
 void jout_null(struct jout *j, const char *key)
 {
-    before(j, key);
+    before(j, key, 1);
     fputs("null", j->file);
 }

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 /*
- * Writes one valid JSON document: commas, quoting and escapes are its business; NaN and
- * infinity become null; the decimal point is a point.  Bytes that are no UTF-8 become U+FFFD.
- * `key` is NULL inside an array.  Errors stay with the FILE (ferror).
+ * Writes one valid document of JSON, or of YAML: commas, quoting and escapes are its business;
+ * in JSON NaN and infinity become null; the decimal point is a point.  Bytes that are not UTF-8
+ * become U+FFFD.  `key` is NULL inside an array.  Errors stay with the FILE (ferror).
  *
  *     struct jout j = {.file = stdout, .pretty = 1};
  *     jout_open(&j, NULL, '{');
@@ -19,8 +19,10 @@
 struct jout {
     FILE *file;
     int pretty; /* lines and indentation; else one line (JSON Lines) */
+    int yaml;   /* YAML instead, in lines; a list of scalars as [1, 2] */
     int depth;
-    uint64_t filled; /* bit d: something stands before at depth d */
+    uint64_t filled;     /* bit d: something stands before at depth d */
+    uint64_t list, flow; /* of YAML, bit d: depth d is a list; and one of scalars */
 };
 
 void jout_open(struct jout *j, const char *key, char bracket);     /* '{' or '[' */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a YAML text becomes structs and how scalars are written.  The strictness is
- * yaml_walk.c's, the storing libcyaml's.
+ * Knows how a YAML text becomes structs and how scalars are written.  libcyaml stores; the
+ * schema is checked first, because libcyaml 1.3.1 keeps no positions, names the mapping and not
+ * the key, takes an empty document for success and expands aliases without bound.
  */
 #include "base/yaml.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -16,7 +18,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/utf8.h"
-#include "base/yaml_walk.h"
 
 int yaml_read(struct yaml *y, const char *path, struct err *err)
 {
@@ -41,13 +42,61 @@ void yaml_take(struct yaml *y, const char *name, char *text, int64_t bytes)
         text[bytes] = 0;
     }
     *y = (struct yaml){.text = text, .bytes = bytes, .name = mem_dup(name)};
+    tree_parse(&y->tree, name, text, bytes, &y->why);
 }
 
 void yaml_release(struct yaml *y)
 {
+    tree_release(&y->tree);
     mem_free(y->text);
     mem_free(y->name);
     *y = (struct yaml){0};
+}
+
+/* ---- a schema ---- */
+
+static int check_value(const struct tree *t, const struct tree_node *n,
+                       const cyaml_schema_value_t *s, struct err *err);
+
+static int check_mapping(const struct tree *t, const struct tree_node *n,
+                         const cyaml_schema_field_t *fields, struct err *err)
+{
+    char *keys = NULL;
+    size_t bytes = 0;
+    FILE *out = mem_stream(&keys, &bytes);
+
+    for (const cyaml_schema_field_t *f = fields; f->key; f++)
+        fprintf(out, "%s%s ", f->key, f->value.flags & CYAML_FLAG_OPTIONAL ? "?" : "");
+    fclose(out);
+    int rc = tree_keys(t, n, keys, err);
+    mem_free(keys);
+    for (const struct tree_node *c = n->child; rc == 0 && c; c = c->next) {
+        const cyaml_schema_field_t *f = fields;
+        while (strcmp(f->key, c->key))
+            f++;
+        rc = check_value(t, c, &f->value, err);
+    }
+    return rc;
+}
+
+static int check_value(const struct tree *t, const struct tree_node *n,
+                       const cyaml_schema_value_t *s, struct err *err)
+{
+    const char *text = NULL;
+    int rc = 0;
+
+    switch (s->type) {
+    case CYAML_MAPPING:
+        return check_mapping(t, n, s->mapping.fields, err);
+    case CYAML_SEQUENCE:
+        rc = tree_list(t, n, s->sequence.min, s->sequence.max, err);
+        for (const struct tree_node *c = n->child; rc == 0 && c; c = c->next)
+            rc = check_value(t, c, s->sequence.entry, err);
+        return rc;
+    default:
+        assert(s->type == CYAML_STRING);
+        return tree_text(t, n, s->string.min, s->string.max, &text, err);
+    }
 }
 
 /* ---- loading ---- */
@@ -79,7 +128,11 @@ int yaml_load(const struct yaml *y, const cyaml_schema_value_t *schema, void **o
     };
     cyaml_data_t *data = NULL;
 
-    if (yaml_walk_check(y, schema, err))
+    if (!y->tree.root) {
+        *err = y->why;
+        return -1;
+    }
+    if (check_value(&y->tree, y->tree.root, schema, err))
         return -1;
     cyaml_err_t rc = cyaml_load_data((const uint8_t *)y->text, (size_t)y->bytes, &config,
                                      schema, &data, NULL);
@@ -116,32 +169,43 @@ static int fail_format(const struct yaml *y, int line, const char *format, struc
 
 int yaml_format(const struct yaml *y, const char *format, struct err *err)
 {
-    struct err why = {0};
-    char *text = NULL;
-    int line = 0;
-    int rc = yaml_walk_seek(y, "format", &line, &text, &why);
+    const struct tree_node *n = tree_get(y->tree.root, "format");
 
-    if (text && strcmp(text, format) == 0)
-        rc = 0;
-    else if (text)
-        rc = err_at(err, y->name, line, "format", "is '%.60s', expected '%s'", text, format);
-    else if (rc && (y->bytes == 0 || memmem(y->text, (size_t)y->bytes, "format:", 7)))
-        *err = why;
-    else
-        rc = fail_format(y, line, format, err);
-    mem_free(text);
-    return rc;
+    if (n && n->kind == TREE_SCALAR)
+        return strcmp(n->text, format) ? tree_fail(&y->tree, n, NULL, err,
+                                                   "is '%.60s', expected '%s'", n->text, format)
+                                       : 0;
+    if (y->tree.root || (y->bytes && !memmem(y->text, (size_t)y->bytes, "format:", 7)))
+        return fail_format(y, y->tree.root ? y->tree.root->line : 1, format, err);
+    *err = y->why;
+    return -1;
 }
 
 /* ---- places and numbers ---- */
 
-int yaml_line(const struct yaml *y, const char *path)
+/* The node at "a.b[2].c", or its nearest parent that is there. */
+static const struct tree_node *find(const struct yaml *y, const char *path)
 {
-    struct err ignored;
-    int line = 0;
+    const struct tree_node *n = y->tree.root, *next = n;
 
-    yaml_walk_seek(y, path, &line, NULL, &ignored);
-    return line;
+    while (next && *path) {
+        char *end = NULL;
+        n = next;
+        if (*path == '[') {
+            next = n->kind == TREE_LIST ? n->child : NULL;
+            for (long i = strtol(path + 1, &end, 10); next && i > 0; i--)
+                next = next->next;
+            path = end + (*end == ']');
+        } else {
+            char key[96];
+            path += *path == '.';
+            size_t bytes = strcspn(path, ".[");
+            snprintf(key, sizeof key, "%.*s", (int)bytes, path);
+            next = tree_get(n, key);
+            path += bytes;
+        }
+    }
+    return next ? next : n;
 }
 
 int yaml_fail(const struct yaml *y, const char *path, struct err *err, const char *fmt, ...)
@@ -152,7 +216,8 @@ int yaml_fail(const struct yaml *y, const char *path, struct err *err, const cha
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return err_at(err, y->name, yaml_line(y, path), path[0] ? path : NULL, "%s", text);
+    const struct tree_node *n = find(y, path);
+    return err_at(err, y->name, n ? n->line : 0, path[0] ? path : NULL, "%s", text);
 }
 
 int yaml_f64(const struct yaml *y, const char *path, const char *text, double lo, double hi,
@@ -174,8 +239,8 @@ int yaml_i64(const struct yaml *y, const char *path, const char *text, int64_t l
 
     if (!text)
         return yaml_fail(y, path, err, "is missing, expected a whole number");
-    int rc = hi > INT32_MAX ? num_count(text, lo, hi, out, &why)
-                            : num_i64(text, lo, hi, out, &why);
+    int rc =
+        hi > INT32_MAX ? num_count(text, lo, hi, out, &why) : num_i64(text, lo, hi, out, &why);
     return rc ? yaml_fail(y, path, err, "is %s", why.text) : 0;
 }
 

@@ -8,12 +8,13 @@
 #include <cyaml/cyaml.h>
 
 #include "base/err.h"
+#include "base/tree.h"
 
 /*
- * Strict YAML input over libcyaml: unknown and duplicate keys, aliases, a second or an empty
- * document are errors with file, line and key (its path, as levels[1].port_Bps).  Numbers are
- * strings in the schema and go through yaml_f64 and friends, since libcyaml takes `12abc` for
- * 12; booleans are strict enums.
+ * A YAML file: a strict tree (base/tree.h), and typed structs from it through a schema of
+ * libcyaml's.  Unknown and duplicate keys, aliases, a second or an empty document are errors with
+ * file, line and key (its path, as levels[1].port_Bps).  In a schema numbers are strings, read
+ * with yaml_f64 and friends, since libcyaml takes `12abc` for 12.
  *
  *     struct yaml y;
  *     yaml_read(&y, path, err);                        "-" is stdin; at most YAML_BYTES_MAX
@@ -24,7 +25,9 @@
 struct yaml {
     char *text; /* owned */
     int64_t bytes;
-    char *name; /* owned: the path, or "stdin" */
+    char *name;       /* owned: the path, or "stdin" */
+    struct tree tree; /* without a root where the text is not YAML */
+    struct err why;   /* then this says so */
 };
 
 enum { YAML_BYTES_MAX = 16 << 20 };
@@ -37,20 +40,20 @@ int yaml_read(struct yaml *y, const char *path, struct err *err);
 void yaml_take(struct yaml *y, const char *name, char *text, int64_t bytes);
 void yaml_release(struct yaml *y);
 
-/* Loads into structs by a libcyaml schema; *out is freed with yaml_drop. */
+/*
+ * The key `format` must be `format`, as "paro-topology/1": call it first, so that another
+ * format or another version is refused by its name and not by its keys.
+ */
+int yaml_format(const struct yaml *y, const char *format, struct err *err);
+/*
+ * Loads into structs by a libcyaml schema of mappings, sequences and strings; *out is freed
+ * with yaml_drop.
+ */
 int yaml_load(const struct yaml *y, const cyaml_schema_value_t *schema, void **out,
               struct err *err);
 void yaml_drop(const cyaml_schema_value_t *schema, void *data);
 
-/*
- * The key `format` must be `format`, as "paro-topology/1": call it before yaml_load, so that
- * another format or another version is refused by its name and not by its keys.
- */
-int yaml_format(const struct yaml *y, const char *format, struct err *err);
-
-/* The line (from 1) of the key at "a.b[2].c", or of its nearest parent that is there. */
-int yaml_line(const struct yaml *y, const char *path);
-/* ERR_INPUT "file:line: 'path' ..."; returns -1. */
+/* ERR_INPUT "file:line: 'path' ...", with the line of the nearest parent; returns -1. */
 int yaml_fail(const struct yaml *y, const char *path, struct err *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /*

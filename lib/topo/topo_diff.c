@@ -3,7 +3,7 @@
  * Knows when two fabrics are the same and where they are not.  Error bars are left out: they
  * say how well a figure is known, not what it is.
  */
-#include "topo/topo.h"
+#include "topo/topo_print.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -101,14 +101,11 @@ static void diff_level(struct diff *d, const struct topo *old, const struct topo
     if (!a->name[0] || !b->name[0])
         return;
     at(d, "%s", b->name);
-    number(d, "latency_s", a->latency_s, b->latency_s);
-    number(d, "port_Bps", a->port_Bps, b->port_Bps);
-    number(d, "flow_Bps", a->flow_Bps, b->flow_Bps);
-    number(d, "member_Bps", a->member_Bps, b->member_Bps);
-    number(d, "message_s", a->message_s, b->message_s);
-    number(d, "rate_left", a->rate_left, b->rate_left);
-    number(d, "compute_left", a->compute_left, b->compute_left);
-    number(d, "use_lost_s", a->use_lost_s, b->use_lost_s);
+    for (int i = 0; i < TOPO_FIGURES; i++) {
+        const struct topo_figure *f = &topo_figures[i];
+        if (f->kind != TOPO_ERROR_BAR)
+            number(d, f->key, topo_figure(a, f), topo_figure(b, f));
+    }
 }
 
 static void diff_group(struct diff *d, const struct topo *old, const struct topo *t, int k)

@@ -132,7 +132,7 @@ everywhere() {
     fabric '12s/: .*/: 25e10/'
     everywhere "f.yaml:12: 'levels[1].member_Bps' 2.5e+11 port_Bps"
     fabric '8,12d'
-    everywhere "f.yaml:3: 'levels' 1 expected 2"
+    everywhere "f.yaml:2: 'levels' 1 expected 2"
     paro-topo -i synth:2x2x2x2 > "$D/good.yaml"
     # groups 0 and 1 are one block of the third level, but of two of the fourth
     sed '0,/blocks: \[0, 0\]/s//blocks: [0, 1]/' "$D/good.yaml" > "$D/f.yaml"

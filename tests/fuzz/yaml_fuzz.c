@@ -49,8 +49,9 @@ static struct doc *load(const void *data, size_t bytes)
     rc = rc ? rc : fuzz_judge(yaml_load(&y, &schema, (void **)&doc, &err), &err);
     assert((rc == 0) == (doc != NULL));
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        int line = yaml_line(&y, paths[i]);
-        assert(line >= 0 && line <= (int)bytes + 1);
+        struct err place = {0};
+        yaml_fail(&y, paths[i], &place, "is looked up");
+        assert(place.line >= 0 && place.line <= (int)bytes + 1);
     }
     if (doc)
         fuzz_judge(yaml_f64(&y, "items[0].number", doc->items[0].number, -1, 1, &v, &err),

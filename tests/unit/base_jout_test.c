@@ -208,16 +208,54 @@ static void deep_nesting(void **state)
     end(&p, expected);
 }
 
+static void yaml_says_the_same(void **state)
+{
+    char text[256] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    struct jout j = {.file = f, .yaml = 1};
+
+    (void)state;
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "format", "x/1");
+    jout_open(&j, "items", '[');
+    for (int i = 0; i < 2; i++) {
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "name", i ? "no" : "a");
+        jout_open(&j, "ranks", '[');
+        jout_int(&j, NULL, i);
+        jout_int(&j, NULL, 7);
+        jout_close(&j, ']');
+        jout_open(&j, "none", '[');
+        jout_close(&j, ']');
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_open(&j, "map", '{');
+    jout_num(&j, "rate", 1e-6);
+    jout_bool(&j, "sure", 1);
+    jout_close(&j, '}');
+    jout_close(&j, '}');
+    fclose(f);
+    assert_string_equal(text, "format: x/1\n"
+                              "items:\n"
+                              "  - name: a\n"
+                              "    ranks: [0, 7]\n"
+                              "    none: []\n"
+                              "  - name: \"no\"\n"
+                              "    ranks: [1, 7]\n"
+                              "    none: []\n"
+                              "map:\n"
+                              "  rate: 1.0e-06\n"
+                              "  sure: true\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_line),
-        cmocka_unit_test(pretty_lines),
-        cmocka_unit_test(documents_follow_each_other),
-        cmocka_unit_test(strings_are_escaped),
-        cmocka_unit_test(no_bytes_break_it),
-        cmocka_unit_test(numbers_return),
-        cmocka_unit_test(no_number_is_null),
+        cmocka_unit_test(yaml_says_the_same),  cmocka_unit_test(one_line),
+        cmocka_unit_test(pretty_lines),        cmocka_unit_test(documents_follow_each_other),
+        cmocka_unit_test(strings_are_escaped), cmocka_unit_test(no_bytes_break_it),
+        cmocka_unit_test(numbers_return),      cmocka_unit_test(no_number_is_null),
         cmocka_unit_test(deep_nesting),
     };
 

@@ -94,18 +94,18 @@ static const struct {
     {"name: hall", "name: pod", "f:18: 'levels[3].name' 'pod' levels[2]'s expected"},
     {"name: hall", "name: \"\"", "f:18: 'levels[3].name'"},
     {"name: hall", "name: \"a\\e[2J\"", "f:18: 'levels[3].name' control"},
-    {"  - name: hall\n", "  - ", "f:18: 'levels[3].name' missing"},
+    {"- name: hall\n    lat", "- lat", "f:18: 'levels[3].name' missing"},
     /* blocks that do not nest, or are none */
     {"[1, 0]", "[0, 1]", "f:32: 'groups[2].blocks[1]' 1 groups[0] 0 0 expected"},
     {"[2, 1]", "[4, 1]", "f:35: 'groups[3].blocks[0]' '4' expected 0 3"},
     {"[2, 1]", "[-2, 1]", "f:35: 'groups[3].blocks[0]' '-2' expected"},
     {"[2, 1]", "[2, 0]", ""}, /* all in one block: the outermost level joins nothing */
     /* keys */
-    {"groups:", "groups: []\nx:", "f:23: 'groups' 0 expected 1"},
+    {"groups:", "groups: []\nx:", "f:24: 'x' unknown"},
     {"host: d", "hosts: d", "f:33: 'groups[3].hosts' unknown host"},
     {"host: d", "host: d\n    host: e", "f:34: 'groups[3].host' twice"},
     {"host: d", "host: a", ""}, /* two groups of one host: two processors, two islands */
-    {"levels:", "levels: 3\nx:", "f:2: 'levels'"},
+    {"levels:", "levels: 3\nx:", "f:3: 'x' unknown"},
     {"paro-topology/1", "paro-topology/9", "f:1: 'format' 'paro-topology/9' expected"},
 };
 

@@ -249,7 +249,7 @@ static const struct {
 } contradiction[] = {
     {1, "format: paro-plan/1", "f.yaml:1: 'format' 'paro-plan/1' expected 'paro-topology/1'"},
     {1, "", "f.yaml:2: 'format' missing expected paro-topology/1 'levels:'"},
-    {3, "", "f.yaml:4: 'levels' 1 expected 2"},
+    {3, "", "f.yaml:2: 'levels' 1 expected 2"},
     {3, "  - {name: in, latency_s: 0, port_Bps: 4, flow_Bps: 4, member_Bps: .nan}",
      "f.yaml:3: 'levels[0].member_Bps' '.nan' expected 1e-07 1e+25"},
     {6, "  - ranks: 0-4", "f.yaml:6: 'groups[0].ranks' '0-4' expected list"},
