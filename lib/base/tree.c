@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows how libyaml's events become a tree, and how its values are read.  Duplicate keys are
- * found by tree_keys: in a mapping of any keys nobody looks for them.
- */
+/* Knows how the values of a tree are read, and how an error names its place. */
 #include "base/tree.h"
 
 #include <stdarg.h>
@@ -10,209 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include <yaml.h>
-
 #include "base/mem.h"
 #include "base/num.h"
-
-/* ---- reading ---- */
-
-struct parse {
-    struct tree *t;
-    const char *text;
-    size_t bytes;
-    yaml_parser_t parser;
-    struct tree_node *open; /* the innermost mapping or list that is open */
-    char *key;              /* owned: of the mapping that is open, its value follows */
-    int key_line, depth, documents;
-    struct err *err;
-};
-
-static struct tree_node *add(struct parse *p, enum tree_kind kind, int line)
-{
-    struct tree_node *n = mem_new(1, sizeof *n), *up = p->open;
-
-    *n = (struct tree_node){
-        .kind = kind, .line = p->key ? p->key_line : line, .key = p->key, .parent = up};
-    p->key = NULL;
-    if (!up)
-        p->t->root = n;
-    else if (up->last)
-        up->last->next = n;
-    else
-        up->child = n;
-    if (up) {
-        up->last = n;
-        up->items++;
-    }
-    return n;
-}
-
-static char *copy_text(const yaml_event_t *e)
-{
-    return mem_dup((const char *)e->data.scalar.value);
-}
-
-/* At the value that follows, which has no node yet. */
-static int fail_next(struct parse *p, int line, const char *what)
-{
-    const struct tree_node *n = p->open || p->key ? add(p, TREE_SCALAR, line) : NULL;
-
-    return n ? tree_fail(p->t, n, NULL, p->err, "%s", what)
-             : err_at(p->err, p->t->name, line, NULL, "%s", what);
-}
-
-static int on_scalar(struct parse *p, const yaml_event_t *e, int line)
-{
-    int is_key = p->open && p->open->kind == TREE_MAP && !p->key;
-
-    if (strlen((const char *)e->data.scalar.value) != e->data.scalar.length) {
-        if (is_key)
-            return tree_fail(p->t, p->open, NULL, p->err,
-                             "has a key with a 0 byte in it, expected text");
-        return fail_next(p, line, "has a 0 byte in it, expected text");
-    }
-    if (is_key) {
-        p->key = copy_text(e);
-        p->key_line = line;
-        return 0;
-    }
-    add(p, TREE_SCALAR, line)->text = copy_text(e);
-    return 0;
-}
-
-static int on_open(struct parse *p, enum tree_kind kind, int line)
-{
-    if (p->open && p->open->kind == TREE_MAP && !p->key)
-        return tree_fail(p->t, p->open, NULL, p->err,
-                         "has a list or a mapping for a key, expected a word");
-    if (p->depth++ == TREE_DEPTH_MAX)
-        return err_at(p->err, p->t->name, line, NULL, "is nested deeper than %d, expected less",
-                      TREE_DEPTH_MAX);
-    p->open = add(p, kind, line);
-    return 0;
-}
-
-static int refuse_marks(struct parse *p, int line, const yaml_char_t *anchor,
-                        const yaml_char_t *tag)
-{
-    if (anchor)
-        return err_at(p->err, p->t->name, line, NULL,
-                      "has an anchor '&%.40s', expected neither anchors nor aliases",
-                      (const char *)anchor);
-    if (tag)
-        return err_at(p->err, p->t->name, line, NULL, "has a tag '%.40s', expected none",
-                      (const char *)tag);
-    return 0;
-}
-
-static int on_event(struct parse *p, const yaml_event_t *e)
-{
-    int line = (int)e->start_mark.line + 1;
-
-    switch (e->type) {
-    case YAML_DOCUMENT_START_EVENT:
-        return p->documents++ ? err_at(p->err, p->t->name, line, NULL,
-                                       "begins a second document, expected one")
-                              : 0;
-    case YAML_STREAM_END_EVENT:
-        return p->documents
-                   ? 0
-                   : err_at(p->err, p->t->name, 0, NULL, "is empty, expected a document");
-    case YAML_ALIAS_EVENT:
-        return err_at(p->err, p->t->name, line, NULL,
-                      "has an alias '*%.40s', expected neither anchors nor aliases",
-                      (const char *)e->data.alias.anchor);
-    case YAML_SCALAR_EVENT:
-        return refuse_marks(p, line, e->data.scalar.anchor, e->data.scalar.tag) ||
-                       on_scalar(p, e, line)
-                   ? -1
-                   : 0;
-    case YAML_SEQUENCE_START_EVENT:
-        return refuse_marks(p, line, e->data.sequence_start.anchor,
-                            e->data.sequence_start.tag) ||
-                       on_open(p, TREE_LIST, line)
-                   ? -1
-                   : 0;
-    case YAML_MAPPING_START_EVENT:
-        return refuse_marks(p, line, e->data.mapping_start.anchor, e->data.mapping_start.tag) ||
-                       on_open(p, TREE_MAP, line)
-                   ? -1
-                   : 0;
-    case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT:
-        p->open = p->open->parent;
-        p->depth--;
-        return 0;
-    default:
-        return 0;
-    }
-}
-
-static int fail_syntax(struct parse *p)
-{
-    const yaml_parser_t *y = &p->parser;
-    int line = (int)y->problem_mark.line + 1;
-
-    if (y->error == YAML_MEMORY_ERROR)
-        return err_set(p->err, ERR_SYS, "out of memory reading '%s'", p->t->name);
-    if (y->error == YAML_READER_ERROR) { /* it knows a byte, not a line */
-        line = 1;
-        for (size_t i = 0; i < y->problem_offset && i < p->bytes; i++)
-            line += p->text[i] == '\n';
-    }
-    return err_at(p->err, p->t->name, line, NULL, "is not YAML: %s",
-                  y->problem ? y->problem : "it cannot be read");
-}
-
-int tree_parse(struct tree *t, const char *name, const char *text, int64_t bytes,
-               struct err *err)
-{
-    struct tree new = {.name = mem_dup(name)};
-    struct parse p = {.t = &new, .text = text, .bytes = (size_t)bytes, .err = err};
-    int rc = 0;
-
-    /* It fails only where memory does, as mem_new would. */
-    mem_have(yaml_parser_initialize(&p.parser) ? &p : NULL, "a parser of YAML");
-    yaml_parser_set_encoding(&p.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&p.parser, (const unsigned char *)text, p.bytes);
-    for (int more = 1; rc == 0 && more;) {
-        yaml_event_t e;
-        if (!yaml_parser_parse(&p.parser, &e)) {
-            rc = fail_syntax(&p);
-            break;
-        }
-        more = e.type != YAML_STREAM_END_EVENT;
-        rc = on_event(&p, &e);
-        yaml_event_delete(&e);
-    }
-    yaml_parser_delete(&p.parser);
-    mem_free(p.key);
-    if (rc)
-        tree_release(&new);
-    else
-        *t = new;
-    return rc;
-}
-
-static void free_node(struct tree_node *n)
-{
-    for (struct tree_node *c = n->child, *next; c; c = next) {
-        next = c->next;
-        free_node(c);
-    }
-    mem_free(n->key);
-    mem_free(n->text);
-    mem_free(n);
-}
-
-void tree_release(struct tree *t)
-{
-    if (t->root)
-        free_node(t->root);
-    mem_free(t->name);
-    *t = (struct tree){0};
-}
 
 /* ---- places ---- */
 
@@ -253,13 +49,20 @@ int tree_fail(const struct tree *t, const struct tree_node *n, const char *key, 
 
 /* ---- keys ---- */
 
-const struct tree_node *tree_get(const struct tree_node *n, const char *key)
+static const struct tree_node *find(const struct tree_node *n, const char *key)
 {
     const struct tree_node *c = n && n->kind == TREE_MAP ? n->child : NULL;
 
     while (c && strcmp(c->key, key))
         c = c->next;
     return c;
+}
+
+const struct tree_node *tree_get(const struct tree_node *n, const char *key)
+{
+    const struct tree_node *c = find(n, key);
+
+    return c && c->kind != TREE_NULL ? c : NULL;
 }
 
 /* Levenshtein's distance, both words cut at 63 bytes. */
@@ -317,8 +120,11 @@ static int fail_kind(const struct tree *t, const struct tree_node *n, const char
                      struct err *err)
 {
     if (n->kind != TREE_SCALAR)
-        return tree_fail(t, n, NULL, err, "is a %s, expected a %s",
-                         n->kind == TREE_MAP ? "mapping" : "list", expected);
+        return tree_fail(t, n, NULL, err, "is %s, expected a %s",
+                         n->kind == TREE_NULL   ? "null"
+                         : n->kind == TREE_LIST ? "a list"
+                                                : "a mapping",
+                         expected);
     if (n->parent)
         return tree_fail(t, n, NULL, err, "is '%.40s', expected a %s", n->text, expected);
     return n->text[0] ? tree_fail(t, n, NULL, err,
@@ -341,13 +147,13 @@ int tree_keys(const struct tree *t, const struct tree_node *n, const char *keys,
                 return fail_unknown(t, c, keys, err);
         } while (strcmp(key, c->key));
         /* Every key before this one is known: there are few of them. */
-        const struct tree_node *first = tree_get(n, key);
+        const struct tree_node *first = find(n, key);
         if (first != c)
             return tree_fail(t, c, NULL, err, "is given twice, first on line %d, expected once",
                              first->line);
     }
     while (next_key(&keys, key, &optional))
-        if (!optional && !tree_get(n, key))
+        if (!optional && !find(n, key))
             return tree_fail(t, n, key, err, "is missing");
     return 0;
 }
@@ -370,15 +176,22 @@ int tree_list(const struct tree *t, const struct tree_node *n, int64_t least, in
     return 0;
 }
 
+/* Whether JSON has a text where a number is expected, or the other way round. */
+static int is_other(const struct tree *t, const struct tree_node *n, int text)
+{
+    return t->json && n->kind == TREE_SCALAR && n->quoted != text;
+}
+
 int tree_text(const struct tree *t, const struct tree_node *n, size_t least, size_t most,
               const char **out, struct err *err)
 {
-    size_t bytes = n && n->kind == TREE_SCALAR ? strlen(n->text) : 0;
-
     if (!n)
         return 0;
     if (n->kind != TREE_SCALAR)
-        return fail_kind(t, n, "single value", err);
+        return fail_kind(t, n, t->json ? "text" : "single value", err);
+    if (is_other(t, n, 1))
+        return tree_fail(t, n, NULL, err, "is %.40s, expected text", n->text);
+    size_t bytes = strlen(n->text);
     if (bytes > most)
         return tree_fail(t, n, NULL, err, "has %zu bytes, expected %zu at most", bytes, most);
     if (bytes < least)
@@ -403,16 +216,26 @@ int tree_word(const struct tree *t, const struct tree_node *n, char *out, size_t
     return 0;
 }
 
+/* NULL, and err is set, where it cannot be a number. */
+static const char *number_of(const struct tree *t, const struct tree_node *n, struct err *err)
+{
+    if (n->kind != TREE_SCALAR)
+        fail_kind(t, n, t->json ? "number" : "single value", err);
+    else if (is_other(t, n, 0))
+        tree_fail(t, n, NULL, err, "is the text '%.40s', expected a number", n->text);
+    else
+        return n->text;
+    return NULL;
+}
+
 int tree_i64(const struct tree *t, const struct tree_node *n, int64_t lo, int64_t hi,
              int64_t *out, struct err *err)
 {
-    const char *text = NULL;
+    const char *text = n ? number_of(t, n, err) : NULL;
     struct err why;
 
-    if (!n)
-        return 0;
-    if (tree_text(t, n, 0, SIZE_MAX, &text, err))
-        return -1;
+    if (!text)
+        return n ? -1 : 0;
     int rc =
         hi > INT32_MAX ? num_count(text, lo, hi, out, &why) : num_i64(text, lo, hi, out, &why);
     return rc ? tree_fail(t, n, NULL, err, "is %s", why.text) : 0;
@@ -431,14 +254,25 @@ int tree_int(const struct tree *t, const struct tree_node *n, int lo, int hi, in
 int tree_f64(const struct tree *t, const struct tree_node *n, double lo, double hi, double *out,
              struct err *err)
 {
-    const char *text = NULL;
+    const char *text = n ? number_of(t, n, err) : NULL;
     struct err why;
+
+    if (!text)
+        return n ? -1 : 0;
+    return num_f64(text, lo, hi, out, &why) ? tree_fail(t, n, NULL, err, "is %s", why.text) : 0;
+}
+
+int tree_bool(const struct tree *t, const struct tree_node *n, int *out, struct err *err)
+{
+    int is_true = n && n->kind == TREE_SCALAR && strcmp(n->text, "true") == 0;
 
     if (!n)
         return 0;
-    if (tree_text(t, n, 0, SIZE_MAX, &text, err))
-        return -1;
-    return num_f64(text, lo, hi, out, &why) ? tree_fail(t, n, NULL, err, "is %s", why.text) : 0;
+    if (n->kind != TREE_SCALAR || n->quoted || (!is_true && strcmp(n->text, "false")))
+        return tree_fail(t, n, NULL, err, "is '%.40s', expected true or false",
+                         n->kind == TREE_SCALAR ? n->text : "...");
+    *out = is_true;
+    return 0;
 }
 
 int tree_choice(const struct tree *t, const struct tree_node *n, const char *const *words,

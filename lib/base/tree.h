@@ -8,8 +8,8 @@
 #include "base/err.h"
 
 /*
- * A YAML text as a tree, strictly: one document, without aliases, anchors and tags.  Errors are
- * ERR_INPUT with file, line and the key's path ("levels[1].port_Bps").
+ * A text of YAML or JSON as a tree, strictly: one document, in YAML without aliases, anchors
+ * and tags.  Errors are ERR_INPUT with file, line and the key's path ("levels[1].port_Bps").
  *
  *     struct tree t;
  *     tree_parse(&t, "fabric.yaml", text, bytes, err);
@@ -18,16 +18,18 @@
  *     tree_list(&t, tree_get(t.root, "rates"), 1, 8, err);
  *     tree_release(&t);
  *
- * A getter takes NULL for a key that is absent and then leaves *out as it is.
+ * A getter takes NULL for a key that is absent and then leaves *out as it is.  In JSON a text
+ * is no number and a number no text, and null is as if absent.
  */
 enum { TREE_DEPTH_MAX = 32 };
 
-enum tree_kind { TREE_SCALAR, TREE_MAP, TREE_LIST };
+enum tree_kind { TREE_SCALAR, TREE_MAP, TREE_LIST, TREE_NULL };
 
 struct tree_node {
     enum tree_kind kind;
     int line;   /* of the key or the item, from 1 */
     int items;  /* of a mapping or a list */
+    int quoted; /* in JSON: a text */
     char *key;  /* of a value in a mapping, else NULL; owned */
     char *text; /* of a scalar, else NULL; owned */
     struct tree_node *parent, *child, *last, *next; /* NULL: none; last: of the children */
@@ -35,18 +37,22 @@ struct tree_node {
 
 struct tree {
     char *name; /* owned: the path, or "stdin" */
+    int json;
     struct tree_node *root;
 };
 
 int tree_parse(struct tree *t, const char *name, const char *text, int64_t bytes,
                struct err *err);
+/* `line`: of the text's beginning in the file. */
+int tree_parse_json(struct tree *t, const char *name, int line, const char *text, int64_t bytes,
+                    struct err *err);
 void tree_release(struct tree *t);
 
 /* "file:line: 'PATH.KEY' ..."; key NULL: the node's own path.  Returns -1. */
 int tree_fail(const struct tree *t, const struct tree_node *n, const char *key, struct err *err,
               const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* The value of a key; NULL where it is absent, or n is no mapping or NULL. */
+/* The value of a key; NULL where it is absent or null, or n is no mapping or NULL. */
 const struct tree_node *tree_get(const struct tree_node *n, const char *key);
 /*
  * n is a mapping of these keys, blank-separated: each at most once, and those without a '?'
@@ -68,6 +74,8 @@ int tree_i64(const struct tree *t, const struct tree_node *n, int64_t lo, int64_
              int64_t *out, struct err *err);
 int tree_int(const struct tree *t, const struct tree_node *n, int lo, int hi, int *out,
              struct err *err);
+/* true or false, of JSON. */
+int tree_bool(const struct tree *t, const struct tree_node *n, int *out, struct err *err);
 int tree_f64(const struct tree *t, const struct tree_node *n, double lo, double hi, double *out,
              struct err *err);
 /* One of `count` words: its index. */

@@ -12,9 +12,9 @@
 
 /*
  * A YAML file: a strict tree (base/tree.h), and typed structs from it through a schema of
- * libcyaml's.  Unknown and duplicate keys, aliases, a second or an empty document are errors with
- * file, line and key (its path, as levels[1].port_Bps).  In a schema numbers are strings, read
- * with yaml_f64 and friends, since libcyaml takes `12abc` for 12.
+ * libcyaml's.  Unknown and duplicate keys, aliases, a second or an empty document are errors
+ * with file, line and key (its path, as levels[1].port_Bps).  In a schema numbers are strings,
+ * read with yaml_f64 and friends, since libcyaml takes `12abc` for 12.
  *
  *     struct yaml y;
  *     yaml_read(&y, path, err);                        "-" is stdin; at most YAML_BYTES_MAX

@@ -3,14 +3,13 @@
  * Knows how rows come back from JSON Lines, and which of several launches' rows stays.  Strict:
  * a line that bench_print would not have written is an error that names file, line and key.
  */
-#include <inttypes.h>
-#include <jansson.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/jtree.h"
+#include "base/tree.h"
 #include "bench/bench_parts.h"
 #include "bench/bench_rows.h"
 
@@ -18,213 +17,172 @@
 enum { FILE_BYTES_MAX = 16 << 20, LAUNCHES_MAX = 1000000 };
 
 struct reader {
-    const char *file;
-    int line;
+    struct tree tree; /* of a line */
+    struct bench_row *out;
     struct err *err;
-    int bad; /* err is set: the first to know says it */
 };
 
-static void refuse(struct reader *r, const char *key, const char *text)
+static const char keys[] =
+    "op algo chosen? setting? groups ranks bytes count type redop root? simulated? launches?"
+    " time_s ratio_mpi? algbw_Bps? busbw_Bps? slow_bytes limit_s limit_fraction? predicted_s?"
+    " wrong loadavg? library? host? when?";
+
+static int get_text(const struct reader *r, const char *key, const char **out)
 {
-    if (!r->bad)
-        r->bad = err_at(r->err, r->file, r->line, key, "%s", text);
+    return tree_text(&r->tree, tree_get(r->tree.root, key), 0, SIZE_MAX, out, r->err);
 }
 
-static const char *get_text(struct reader *r, json_t *row, const char *key)
+/* A key that is unknown, null or absent is -1. */
+static int get_int(const struct reader *r, const struct tree_node *n, const char *key,
+                   int64_t most, int64_t *out)
 {
-    json_t *v = json_object_get(row, key);
-
-    if (v && json_is_string(v))
-        return json_string_value(v);
-    refuse(r, key, "is missing or not text, expected text");
-    return "";
+    *out = -1;
+    return tree_i64(&r->tree, tree_get(n, key), 0, most, out, r->err);
 }
 
-/* null is -1; so is a key that older files lack, where `optional`. */
-static int64_t get_int(struct reader *r, json_t *row, const char *key, int64_t most,
-                       int optional)
+/* The same, NAN. */
+static int get_num(const struct reader *r, const struct tree_node *n, const char *key,
+                   double *out)
 {
-    json_t *v = json_object_get(row, key);
-
-    if ((!v && optional) || (v && json_is_null(v)))
-        return -1;
-    if (v && json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= most)
-        return json_integer_value(v);
-    refuse(r, key, "is missing or not a whole number from 0 on, expected one");
-    return -1;
+    *out = NAN;
+    return tree_f64(&r->tree, tree_get(n, key), 0, DBL_MAX, out, r->err);
 }
 
-/* null is NAN; so is a key that older files lack, where `optional`. */
-static double get_num(struct reader *r, json_t *row, const char *key, int optional)
-{
-    json_t *v = json_object_get(row, key);
-
-    if ((!v && optional) || (v && json_is_null(v)))
-        return NAN;
-    if (v && json_is_number(v) && json_number_value(v) >= 0)
-        return json_number_value(v);
-    refuse(r, key, "is missing or not a number from 0 on, expected one");
-    return NAN;
-}
-
-static json_t *get_object(struct reader *r, json_t *row, const char *key)
-{
-    json_t *v = json_object_get(row, key);
-
-    if (!v || json_is_null(v))
-        return NULL;
-    if (!json_is_object(v))
-        refuse(r, key, "is not an object");
-    return json_is_object(v) ? v : NULL;
-}
-
-/* A row has the keys that print_json writes, and no others. */
-static void check_keys(struct reader *r, json_t *row)
-{
-    static const char *const known[] = {
-        "op",          "algo",      "chosen",     "setting", "groups",
-        "ranks",       "bytes",     "count",      "type",    "redop",
-        "root",        "simulated", "launches",   "time_s",  "ratio_mpi",
-        "algbw_Bps",   "busbw_Bps", "slow_bytes", "limit_s", "limit_fraction",
-        "predicted_s", "wrong",     "loadavg",    "library", "host",
-        "when"};
-    const char *key;
-    json_t *v;
-
-    json_object_foreach(row, key, v)
-    {
-        size_t i = 0;
-        while (i < sizeof known / sizeof *known && strcmp(key, known[i]))
-            i++;
-        if (i == sizeof known / sizeof *known) {
-            refuse(r, key,
-                   strcmp(key, "overlap")
-                       ? "is an unknown key"
-                       : "is a row of --overlap, which --read does not support");
-            return;
-        }
-    }
-}
-
-static void check(struct reader *r, int rc, const char *key)
+/* Whether the parser of a text objected: then its words follow the key. */
+static int is_wrong(const struct reader *r, int rc, const char *key)
 {
     struct err why = *r->err;
 
-    if (rc && !r->bad)
-        r->bad = err_at(r->err, r->file, r->line, key, "is invalid: %s", why.text);
+    if (rc)
+        tree_fail(&r->tree, r->tree.root, key, r->err, "is invalid: %s", why.text);
+    return rc != 0;
+}
+
+static int refuse(const struct reader *r, const char *key, const char *text)
+{
+    return tree_fail(&r->tree, r->tree.root, key, r->err, "%s", text);
 }
 
 /* What auto took. */
-static void read_chosen(struct reader *r, json_t *chosen, struct bench_row *out)
+static int read_chosen(const struct reader *r, const struct tree_node *chosen)
 {
-    const char *algo = get_text(r, chosen, "algo");
+    const char *algo = "";
 
-    out->chosen_chunk_bytes = get_int(r, chosen, "chunk_bytes", INT64_MAX, 0);
-    if (out->chosen_chunk_bytes < 0)
-        refuse(r, "chunk_bytes", "is null, expected a number");
-    if (!r->bad)
-        check(r, schedule_algo_parse(algo, &out->chosen, r->err), "chosen");
+    if (!chosen)
+        return 0;
+    if (tree_keys(&r->tree, chosen, "algo chunk_bytes", r->err) ||
+        tree_text(&r->tree, tree_get(chosen, "algo"), 0, SIZE_MAX, &algo, r->err) ||
+        get_int(r, chosen, "chunk_bytes", INT64_MAX, &r->out->chosen_chunk_bytes))
+        return -1;
+    if (r->out->chosen_chunk_bytes < 0)
+        return refuse(r, "chosen.chunk_bytes", "is null, expected a number");
+    return is_wrong(r, schedule_algo_parse(algo, &r->out->chosen, r->err), "chosen") ? -1 : 0;
 }
 
-static void read_shape(struct reader *r, const char *shape, struct bench_row *out)
+static int read_shape(const struct reader *r, const char *shape)
 {
     struct groups g = {0};
+    int rc = 0;
 
-    check(r, groups_parse(&g, shape, r->err), "groups");
-    if (!r->bad && g.ranks != out->ranks)
-        refuse(r, "ranks", "is not the number of ranks in 'groups'");
-    if (!r->bad)
-        groups_print(&g, out->shape, sizeof out->shape);
-    if (strlen(out->shape) == sizeof out->shape - 1)
-        refuse(r, "groups", "has more different group sizes than supported");
+    if (is_wrong(r, groups_parse(&g, shape, r->err), "groups"))
+        return -1;
+    if (g.ranks != r->out->ranks)
+        rc = refuse(r, "ranks", "is not the number of ranks in 'groups'");
+    groups_print(&g, r->out->shape, sizeof r->out->shape);
+    if (rc == 0 && strlen(r->out->shape) == sizeof r->out->shape - 1)
+        rc = refuse(r, "groups", "has more different group sizes than supported");
     groups_release(&g);
+    return rc;
 }
 
-/* What older files lack, and what was not known. */
-static void read_fact(struct reader *r, json_t *row, const char *key, char *out)
+/* A text that older files lack, or that was not known. */
+static int read_fact(const struct reader *r, const char *key, char *out)
 {
-    json_t *v = json_object_get(row, key);
+    const char *text = NULL;
 
-    if (!v || json_is_null(v))
-        return;
-    const char *text = get_text(r, row, key);
-    if (r->bad)
-        return;
-    check(r, bench_check_fact(text, r->err), key);
-    snprintf(out, BENCH_FACT_ROOM, "%s", text);
+    if (get_text(r, key, &text) || (text && is_wrong(r, bench_check_fact(text, r->err), key)))
+        return -1;
+    if (text)
+        snprintf(out, BENCH_FACT_ROOM, "%s", text);
+    return 0;
 }
 
-/* The texts first: what is said of a wrong one would be said in place of what is absent. */
-static void read_words(struct reader *r, json_t *row, struct bench_row *out)
+static int read_words(const struct reader *r)
 {
-    const char *shape = get_text(r, row, "groups"), *redop = get_text(r, row, "redop");
-    const char *op = get_text(r, row, "op"), *algo = get_text(r, row, "algo");
-    const char *type = get_text(r, row, "type"), *setting = NULL;
-    json_t *chosen = get_object(r, row, "chosen"), *named = json_object_get(row, "setting");
+    const char *op = "", *algo = "", *type = "", *redop = "", *shape = "", *setting = NULL;
+    struct bench_row *out = r->out;
 
-    if (named && !json_is_null(named))
-        setting = get_text(r, row, "setting");
-    if (!r->bad)
-        check(r, schedule_phases_parse(op, &out->op, r->err), "op");
-    if (!r->bad)
-        check(r, bench_algo_parse(algo, &out->algo, r->err), "algo");
-    if (!r->bad)
-        check(r, dtype_parse(type, &out->type, r->err), "type");
-    if (!r->bad && strcmp(redop, "none"))
-        check(r, dtype_op_parse(redop, &out->redop, r->err), "redop");
-    if (!r->bad && setting) {
-        check(r, bench_check_setting(setting, r->err), "setting");
+    if (get_text(r, "groups", &shape) || get_text(r, "redop", &redop) ||
+        get_text(r, "op", &op) || get_text(r, "algo", &algo) || get_text(r, "type", &type) ||
+        get_text(r, "setting", &setting))
+        return -1;
+    if (is_wrong(r, schedule_phases_parse(op, &out->op, r->err), "op") ||
+        is_wrong(r, bench_algo_parse(algo, &out->algo, r->err), "algo") ||
+        is_wrong(r, dtype_parse(type, &out->type, r->err), "type"))
+        return -1;
+    if (strcmp(redop, "none") &&
+        is_wrong(r, dtype_op_parse(redop, &out->redop, r->err), "redop"))
+        return -1;
+    if (setting && is_wrong(r, bench_check_setting(setting, r->err), "setting"))
+        return -1;
+    if (setting)
         snprintf(out->setting, sizeof out->setting, "%s", setting);
-    }
-    if (!r->bad && chosen)
-        read_chosen(r, chosen, out);
-    if (!r->bad)
-        read_shape(r, shape, out);
+    return read_chosen(r, tree_get(r->tree.root, "chosen")) || read_shape(r, shape) ? -1 : 0;
 }
 
-static void read_times(struct reader *r, json_t *row, struct bench_row *out)
+static int read_times(const struct reader *r)
 {
-    json_t *t = get_object(r, row, "time_s"), *ratio = get_object(r, row, "ratio_mpi");
+    const struct tree_node *row = r->tree.root, *t = tree_get(row, "time_s");
+    const struct tree_node *ratio = tree_get(row, "ratio_mpi");
+    struct bench_row *out = r->out;
 
-    if (!t) {
-        refuse(r, "time_s", "is missing, expected an object");
-        return;
-    }
-    for (int m = 0; m < BENCH_MARKS; m++) {
-        int always = m == BENCH_MIN || m == BENCH_MEDIAN || m == BENCH_MAX;
-        out->time_s[m] = get_num(r, t, bench_mark_name(m), !always);
-    }
+    if (!t || t->kind != TREE_MAP)
+        return refuse(r, "time_s", "is missing, expected an object");
+    for (int m = 0; m < BENCH_MARKS; m++)
+        if (get_num(r, t, bench_mark_name(m), &out->time_s[m]))
+            return -1;
     if (!isfinite(out->time_s[BENCH_MEDIAN]))
-        refuse(r, "median", "is null, expected a number");
-    out->ratio_p25 = ratio ? get_num(r, ratio, "p25", 0) : NAN;
-    out->ratio_mid = ratio ? get_num(r, ratio, "median", 0) : NAN;
-    out->ratio_p75 = ratio ? get_num(r, ratio, "p75", 0) : NAN;
-    out->limit_s = get_num(r, row, "limit_s", 0);
-    out->predicted_s = get_num(r, row, "predicted_s", 1);
-    out->load = get_num(r, row, "loadavg", 1);
+        return refuse(r, "time_s.median", "is missing or null, expected a number");
+    return get_num(r, ratio, "p25", &out->ratio_p25) ||
+                   get_num(r, ratio, "median", &out->ratio_mid) ||
+                   get_num(r, ratio, "p75", &out->ratio_p75) ||
+                   get_num(r, row, "limit_s", &out->limit_s) ||
+                   get_num(r, row, "predicted_s", &out->predicted_s) ||
+                   get_num(r, row, "loadavg", &out->load)
+               ? -1
+               : 0;
 }
 
-static int read_row(struct reader *r, json_t *row, struct bench_row *out)
+static int read_row(const struct reader *r)
 {
+    const struct tree_node *row = r->tree.root;
+    struct bench_row *out = r->out;
+    int64_t ranks, root, launches;
+
     *out = (struct bench_row){.chosen = SCHEDULE_AUTO, .redop = DTYPE_OPS};
-    check_keys(r, row);
-    out->ranks = (int)get_int(r, row, "ranks", GROUPS_RANKS_MAX, 0);
-    out->root = (int)get_int(r, row, "root", GROUPS_RANKS_MAX, 1);
-    out->bytes = get_int(r, row, "bytes", INT64_C(1) << 50, 0);
-    out->elems = get_int(r, row, "count", INT64_C(1) << 50, 0);
-    out->slow_bytes = get_int(r, row, "slow_bytes", INT64_MAX, 0);
-    out->wrong = get_int(r, row, "wrong", INT64_MAX, 0);
-    out->launches = (int)get_int(r, row, "launches", LAUNCHES_MAX, 1);
-    out->launches = out->launches < 1 ? 1 : out->launches;
-    out->simulated = json_is_true(json_object_get(row, "simulated"));
+    if (row->kind != TREE_MAP)
+        return tree_fail(&r->tree, row, NULL, r->err, "is not a JSON object");
+    if (tree_get(row, "overlap"))
+        return refuse(r, "overlap", "is a row of --overlap, which --read does not support");
+    if (tree_keys(&r->tree, row, keys, r->err) ||
+        get_int(r, row, "ranks", GROUPS_RANKS_MAX, &ranks) ||
+        get_int(r, row, "root", GROUPS_RANKS_MAX, &root) ||
+        get_int(r, row, "bytes", INT64_C(1) << 50, &out->bytes) ||
+        get_int(r, row, "count", INT64_C(1) << 50, &out->elems) ||
+        get_int(r, row, "slow_bytes", INT64_MAX, &out->slow_bytes) ||
+        get_int(r, row, "wrong", INT64_MAX, &out->wrong) ||
+        get_int(r, row, "launches", LAUNCHES_MAX, &launches) ||
+        tree_bool(&r->tree, tree_get(row, "simulated"), &out->simulated, r->err))
+        return -1;
+    out->ranks = (int)ranks;
+    out->root = (int)root;
+    out->launches = launches < 1 ? 1 : (int)launches;
     if (out->bytes < 0 || out->elems < 0 || out->ranks < 1)
-        refuse(r, out->ranks < 1 ? "ranks" : "bytes", "is null or 0, expected a number");
-    read_words(r, row, out);
-    read_times(r, row, out);
-    read_fact(r, row, "library", out->library);
-    read_fact(r, row, "host", out->host);
-    read_fact(r, row, "when", out->when);
-    return r->bad ? -1 : 0;
+        return refuse(r, out->ranks < 1 ? "ranks" : "bytes", "is null or 0, expected a number");
+    return read_words(r) || read_times(r) || read_fact(r, "library", out->library) ||
+                   read_fact(r, "host", out->host) || read_fact(r, "when", out->when)
+               ? -1
+               : 0;
 }
 
 static int same(const struct bench_row *a, const struct bench_row *b)
@@ -264,26 +222,22 @@ static void keep(struct bench_rows *all, const struct bench_row *new)
 int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
                      struct err *err)
 {
-    struct reader r = {.file = strcmp(file, "-") ? file : "standard input", .err = err};
+    const char *name = strcmp(file, "-") ? file : "standard input";
+    int line = 1, rc = 0;
 
-    for (const char *at = text, *end = NULL; *at; at = end) {
+    for (const char *at = text, *end = NULL; rc == 0 && *at; at = end, line++) {
         struct bench_row row;
-        json_error_t why;
+        struct reader r = {.out = &row, .err = err};
         size_t n = strcspn(at, "\n");
         end = at + n + (at[n] == '\n');
-        r.line++;
-        json_t *v = jtree_load(at, (int64_t)n, &why);
-        if (!v)
-            return err_at(err, r.file, r.line, NULL, "is not a JSON object: %s", why.text);
-        if (!json_is_object(v))
-            refuse(&r, NULL, "is not a JSON object");
-        else if (read_row(&r, v, &row) == 0)
-            keep(all, &row);
-        json_decref(v);
-        if (r.bad)
+        if (tree_parse_json(&r.tree, name, line, at, (int64_t)n, err))
             return -1;
+        rc = read_row(&r);
+        if (rc == 0)
+            keep(all, &row);
+        tree_release(&r.tree);
     }
-    return 0;
+    return rc;
 }
 
 /* Shapes and operations as they first came, in them sizes ascending, in these as they came. */

@@ -52,7 +52,7 @@ struct read {
     struct err *err;
 };
 
-/* One rank of group k enters of[]; `before` is the rank listed before it in its group, or -1. */
+/* One rank of group k enters of[]; `before`: the rank listed before it in its group, or -1. */
 static int read_rank(const struct read *r, const struct tree_node *n, int k, int ranks, int *of,
                      int *before)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "base/mem.h"
 #include "base/tick.h"
@@ -349,6 +350,79 @@ static void getters(void **state)
     tree_release(&t);
 }
 
+/* JSON as the same tree: jansson says of each of these texts whether it is JSON. */
+static void json(void **state)
+{
+    static const char *const texts[] = {"{\"a\": [1, -2.5e+3, \"x\\u00e4\", true, null, {}]}",
+                                        "[]",
+                                        "0",
+                                        "\"\"",
+                                        " 7 ",
+                                        "{\"a\":1,}",
+                                        "[1 2]",
+                                        "[01]",
+                                        "[1.]",
+                                        "[.5]",
+                                        "[+1]",
+                                        "[1e]",
+                                        "[nan]",
+                                        "[tru]",
+                                        "{a: 1}",
+                                        "{'a': 1}",
+                                        "[1] 2",
+                                        "[\"\\x41\"]",
+                                        "[\"\n\"]",
+                                        "[\"\xff\"]",
+                                        "[1,]",
+                                        "{\"a\" 1}",
+                                        "[",
+                                        "",
+                                        "# a\n1",
+                                        "[\"\\ud83d\\ude00\"]",
+                                        "[\"\\ud83d\"]",
+                                        "-",
+                                        "- 1",
+                                        "[1e5, 1E-5]"};
+    static const char row[] = "{\"text\": \"12\",\n \"number\": 12, \"none\": null,\n"
+                              " \"map\": {\"a\": false}, \"number\": 3}";
+    const char *text = NULL;
+    struct tree t;
+    struct err err = {0};
+    int64_t i = 7;
+    int is = 7;
+
+    (void)state;
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        json_t *other = json_loads(texts[k], JSON_DECODE_ANY, NULL);
+        int rc = tree_parse_json(&t, "t.json", 1, texts[k], (int64_t)strlen(texts[k]), &err);
+        if ((rc == 0) != (other != NULL))
+            fail_msg("'%s': %s", texts[k], rc ? err.text : "is taken");
+        if (rc)
+            assert_words(err.text, "t.json: not JSON: expected");
+        else
+            tree_release(&t);
+        json_decref(other);
+    }
+    assert_int_equal(tree_parse_json(&t, "t.json", 5, row, sizeof row - 1, &err), 0);
+    assert_int_equal(tree_keys(&t, t.root, "text number none map", &err), -1);
+    assert_words(err.text, "t.json:7: 'number' twice line 6 expected once");
+    assert_int_equal(tree_text(&t, tree_get(t.root, "text"), 0, 9, &text, &err), 0);
+    assert_string_equal(text, "12");
+    assert_int_equal(tree_i64(&t, tree_get(t.root, "text"), 0, 99, &i, &err), -1);
+    assert_words(err.text, "t.json:5: 'text' text '12' expected number");
+    assert_int_equal(tree_text(&t, tree_get(t.root, "number"), 0, 9, &text, &err), -1);
+    assert_words(err.text, "t.json:6: 'number' 12 expected text");
+    assert_int_equal(tree_i64(&t, tree_get(t.root, "number"), 0, 99, &i, &err), 0);
+    assert_int_equal(i, 12);
+    assert_null(tree_get(t.root, "none"));
+    const struct tree_node *a = tree_get(tree_get(t.root, "map"), "a");
+    assert_int_equal(tree_bool(&t, a, &is, &err), 0);
+    assert_int_equal(is, 0);
+    assert_int_equal(tree_bool(&t, tree_get(t.root, "text"), &is, &err), -1);
+    assert_words(err.text, "t.json:5: 'text' '12' expected true or false");
+    tree_release(&t);
+}
+
 static void put_one(const char *text, const char *want)
 {
     char *out = NULL;
@@ -414,7 +488,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good),    cmocka_unit_test(refusals), cmocka_unit_test(alias_bomb),
         cmocka_unit_test(deep),    cmocka_unit_test(huge),     cmocka_unit_test(places),
-        cmocka_unit_test(getters), cmocka_unit_test(output),
+        cmocka_unit_test(getters), cmocka_unit_test(json),     cmocka_unit_test(output),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
