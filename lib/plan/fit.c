@@ -46,7 +46,7 @@ static struct trial search_on(const struct plan_search *least, int level, int gr
     struct topo topo;
     struct err ignored;
 
-    topo_grow(plan_search_whole(least), groups, &topo);
+    topo_extend(plan_search_whole(least), groups, &topo);
     plan_boundaries_init(&one, &topo, level, &ignored); /* as many levels as before */
     s.groups = &one;
     plan_search(&s, &ignored); /* each rank has a sequence, and a micro-batch is not searched */

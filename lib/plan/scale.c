@@ -41,8 +41,8 @@ static void grow(struct topo *to, const struct topo *from, int ranks)
     for (; r < ranks; count++)
         for (int j = 0; j < from->groups.members[count % g] && r < ranks; j++)
             group_of[r++] = count;
-    topo_grow(from, count, &whole);
-    topo_some(&whole, ranks, group_of, to);
+    topo_extend(from, count, &whole);
+    topo_subset(&whole, ranks, group_of, to);
     topo_release(&whole);
     mem_free(group_of);
 }

@@ -157,7 +157,7 @@ static int find(const struct world *w, const struct shim_fabric_ask *ask,
         if (rc == 0)
             rc = place(&whole, ask->topology, w, seat, group_of, err);
         if (rc == 0)
-            topo_some(&whole, w->ranks, group_of, t);
+            topo_subset(&whole, w->ranks, group_of, t);
         topo_release(&whole);
     }
     mem_free(group_of);

@@ -237,7 +237,7 @@ static void set_blocks(const struct topo *t, int b, const int *unit, struct topo
             out->block[(l - 2) * out->groups.count + unit[k]] = unit_of(t, l - 1 + b, k);
 }
 
-void topo_boundary_copy_rank(const struct topo *t, struct topo *out)
+void topo_copy_rank(const struct topo *t, struct topo *out)
 {
     out->device = t->device;
     out->transport = t->transport;
@@ -269,7 +269,7 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
         memcpy(out->port, t->port, (size_t)t->groups.count * sizeof *t->port);
     set_hosts(t, unit, out);
     set_blocks(t, b, unit, out);
-    topo_boundary_copy_rank(t, out);
+    topo_copy_rank(t, out);
     memcpy(out->doubt, t->doubt, sizeof out->doubt);
     for (int l = 0; l <= b; l++)
         mem_free(size[l]);

@@ -30,18 +30,18 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out);
 int topo_boundary_is_new(const struct topo *t, int b);
 
 /*
- * A fabric of so many groups: those of t in their order and with their ports, over and over;
- * blocks of groups grow in number alike.  Ranks are counted through.
+ * A fabric of so many groups: those of t in their order and with their ports, repeated; blocks
+ * of groups multiply alike.  Ranks are numbered by group.
  */
-void topo_grow(const struct topo *t, int groups, struct topo *out);
+void topo_extend(const struct topo *t, int groups, struct topo *out);
 
 /*
- * The fabric as these ranks have it who are in its groups group_of[r]: groups and blocks
- * without any of them are left out, the others keep their order, ports and levels.
+ * The fabric of these ranks, which are in its groups group_of[r]: groups and blocks without any
+ * of them are left out, the others keep their order, ports and levels.
  */
-void topo_some(const struct topo *t, int ranks, const int *group_of, struct topo *out);
+void topo_subset(const struct topo *t, int ranks, const int *group_of, struct topo *out);
 
-/* Of such a fabric: what is told of each rank, its device, memory and rates, and over what. */
-void topo_boundary_copy_rank(const struct topo *t, struct topo *out);
+/* What a fabric states of each rank: device, transport, memory and rates. */
+void topo_copy_rank(const struct topo *t, struct topo *out);
 
 #endif

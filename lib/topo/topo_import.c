@@ -56,12 +56,6 @@ static int has_gpus(const char *text)
     return 0;
 }
 
-/* Behind the mark that some editors put before UTF-8. */
-static char *behind_mark(char *text)
-{
-    return text + (strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
-}
-
 static enum kind kind_of(const char *text)
 {
     static const char *const yaml[] = {"format:", NULL};
@@ -89,42 +83,22 @@ int topo_machine_read(struct topo_machine *m, const struct xml *x, int ranks, st
                     "is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)");
 }
 
-static int import_xml(struct topo *t, const char *name, char *text, int64_t bytes,
-                      const struct topo_ask *ask, struct err *err)
+/* The machine of a text; takes `text`, a mark before UTF-8 is `mark` bytes. */
+static int read_machine(struct topo_machine *m, enum kind kind, char *text, int64_t bytes,
+                        int mark, const struct topo_ask *ask, struct err *err)
 {
-    struct topo_machine m;
     struct xml x;
+    int rc;
 
-    if (xml_take(&x, name, text, bytes, err))
-        return -1;
-    topo_machine_init(&m, name);
-    int rc = topo_machine_read(&m, &x, ask->ranks, err);
-    rc = rc ? rc : topo_machine_build(t, &m, ask, err);
-    topo_machine_release(&m);
-    xml_release(&x);
-    return rc;
-}
-
-static int import_smi(struct topo *t, const char *name, char *text, const struct topo_ask *ask,
-                      struct err *err)
-{
-    struct topo_machine m;
-
-    topo_machine_init(&m, name);
-    int rc = topo_smi_read(&m, text, err);
-    rc = rc ? rc : topo_machine_build(t, &m, ask, err);
-    topo_machine_release(&m);
-    return rc;
-}
-
-static int import_yaml(struct topo *t, const char *name, char *text, int64_t bytes,
-                       struct err *err)
-{
-    struct yaml y;
-
-    yaml_take(&y, name, text, bytes);
-    int rc = topo_parse_yaml(t, &y, err);
-    yaml_release(&y);
+    if (kind == KIND_XML) {
+        if (xml_take(&x, m->file, text, bytes, err))
+            return -1;
+        rc = topo_machine_read(m, &x, ask->ranks, err);
+        xml_release(&x);
+        return rc;
+    }
+    rc = topo_smi_read(m, text + mark, err);
+    mem_free(text);
     return rc;
 }
 
@@ -178,13 +152,38 @@ static int answered(struct topo *t, int rc, const char *name, const struct topo_
     return rc;
 }
 
-static int import_ib(struct topo *t, const char *name, char *text, const struct topo_ask *ask,
-                     struct err *err)
+/* All of them take `text`. */
+static int import_machine(struct topo *t, const char *name, enum kind kind, char *text,
+                          int64_t bytes, int mark, const struct topo_ask *ask, struct err *err)
 {
-    if (topo_ib_read(t, name, text, ask, err))
-        return -1;
-    if (!ask->hosts || ask->fill || name_groups(t, ask->hosts, err) == 0)
-        return 0;
+    struct topo_machine m;
+
+    topo_machine_init(&m, name);
+    int rc = read_machine(&m, kind, text, bytes, mark, ask, err);
+    rc = rc ? rc : topo_machine_build(t, &m, ask, err);
+    topo_machine_release(&m);
+    return rc;
+}
+
+static int import_yaml(struct topo *t, const char *name, char *text, int64_t bytes,
+                       const struct topo_ask *ask, struct err *err)
+{
+    struct yaml y;
+
+    yaml_take(&y, name, text, bytes);
+    int rc = topo_parse_yaml(t, &y, err);
+    yaml_release(&y);
+    return answered(t, rc, name, ask, err);
+}
+
+static int import_ib(struct topo *t, const char *name, char *text, int mark,
+                     const struct topo_ask *ask, struct err *err)
+{
+    int rc = topo_ib_read(t, name, text + mark, ask, err);
+
+    mem_free(text);
+    if (rc || !ask->hosts || ask->fill || name_groups(t, ask->hosts, err) == 0)
+        return rc;
     topo_release(t);
     return -1;
 }
@@ -194,27 +193,21 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
 {
     static const struct topo_ask none;
     struct topo new = {0};
-    char *begin = behind_mark(text);
-    enum kind kind = kind_of(begin);
-    int rc = -1;
+    int mark = strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3, rc;
+    enum kind kind = kind_of(text + mark);
 
     ask = ask ? ask : &none;
     if (bytes >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
         mem_free(text);
         return err_at(err, name, 1, NULL, "begins with the mark of UTF-16, expected UTF-8");
     }
-    if (kind == KIND_XML)
-        return import_xml(t, name, text, bytes, ask, err);
-    if (kind == KIND_YAML) {
-        rc = answered(&new, import_yaml(&new, name, text, bytes, err), name, ask, err);
-    } else if (memchr(text, 0, (size_t)bytes)) {
+    if ((kind == KIND_SMI || kind == KIND_IB) && memchr(text, 0, (size_t)bytes)) {
         mem_free(text);
         return err_at(err, name, 0, NULL, "has a byte 0x00, expected text");
-    } else {
-        rc = kind == KIND_SMI ? import_smi(&new, name, begin, ask, err)
-                              : import_ib(&new, name, begin, ask, err);
-        mem_free(text);
     }
+    rc = kind == KIND_YAML ? import_yaml(&new, name, text, bytes, ask, err)
+         : kind == KIND_IB ? import_ib(&new, name, text, mark, ask, err)
+                           : import_machine(&new, name, kind, text, bytes, mark, ask, err);
     if (rc == 0)
         *t = new;
     return rc;
@@ -228,17 +221,13 @@ int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, st
     int64_t bytes = 0;
 
     ask = ask ? ask : &none;
-    if (strncmp(what, "synth:", 6) == 0) {
-        if (answered(&new, topo_parse_synth(&new, what + 6, err), what, ask, err))
-            return -1;
-        *t = new;
-        return 0;
-    }
-    if (topo_is_local(what)) {
-        if (topo_local_read(&new, what, ask, err))
-            return -1;
-        *t = new;
-        return 0;
+    if (strncmp(what, "synth:", 6) == 0 || topo_is_local(what)) {
+        int rc = topo_is_local(what)
+                     ? topo_local_read(&new, what, ask, err)
+                     : answered(&new, topo_parse_synth(&new, what + 6, err), what, ask, err);
+        if (rc == 0)
+            *t = new;
+        return rc;
     }
     if (io_read_text(what, YAML_BYTES_MAX, &text, &bytes, err))
         return -1;

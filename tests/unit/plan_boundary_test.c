@@ -238,7 +238,7 @@ static int fits_at(struct asked *a, int groups)
     struct topo t;
     struct err err;
 
-    topo_grow(&a->topo, groups, &t);
+    topo_extend(&a->topo, groups, &t);
     assert_int_equal(plan_boundaries_init(&all, &t, a->groups.asked, &err), 0);
     s.groups = &all;
     assert_int_equal(plan_search(&s, &err), 0);

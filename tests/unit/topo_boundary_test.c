@@ -231,7 +231,7 @@ static void test_grow(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo t = read_synth(cases[i][0]), other = read_synth(cases[i][1]), grown;
         size_t count = (size_t)other.groups.count;
-        topo_grow(&t, other.groups.count, &grown);
+        topo_extend(&t, other.groups.count, &grown);
         assert_int_equal(grown.levels, other.levels);
         assert_true(groups_equal(&grown.groups, &other.groups));
         assert_memory_equal(grown.port, other.port, count * sizeof *other.port);
@@ -258,10 +258,10 @@ static void test_device(void **state)
         assert_int_equal(out.device, TOPO_CUDA);
         topo_release(&out);
     }
-    topo_grow(&t, 8, &out);
+    topo_extend(&t, 8, &out);
     assert_int_equal(out.device, TOPO_CUDA);
     topo_release(&out);
-    topo_some(&t, 2, one, &out);
+    topo_subset(&t, 2, one, &out);
     assert_int_equal(out.device, TOPO_CUDA);
     topo_release(&out);
     topo_release(&t);
