@@ -35,9 +35,9 @@ struct hwloc {
     struct place *place;         /* [places], owned */
     size_t gpu_room, place_room;
     int gpus, places;
-    int nvidia;    /* how many of the GPUs are: CUDA runs on these alone */
-    int near_told; /* a library that knows NVLink, or its like, has looked */
-    int *link;     /* [x->nodes] of pcie, -1: not yet there */
+    int nvidia;       /* how many of the GPUs are: CUDA runs on these alone */
+    int near_checked; /* a library that knows NVLink, or its like, has looked */
+    int *link;        /* [x->nodes] of pcie, -1: not yet there */
     struct topo_pcie pcie;
     struct err *err;
 };
@@ -166,7 +166,7 @@ static int add_gpu(struct hwloc *h, const struct xml_node *n)
         const char *name = topo_hwloc_is_object(o, "OSDev") ? xml_find(o, "name") : NULL;
         if (!name)
             continue;
-        h->near_told |= strncmp(name, "nvml", 4) == 0 || strncmp(name, "rsmi", 4) == 0;
+        h->near_checked |= strncmp(name, "nvml", 4) == 0 || strncmp(name, "rsmi", 4) == 0;
         if (add_place(h, o, h->gpus - 1))
             return -1;
     }
@@ -219,8 +219,8 @@ static int read_pcie(struct hwloc *h)
         if (find_link(h, h->gpu[i], &link))
             return -1;
         topo_pcie_rank(&h->pcie, link);
-        if (h->pcie.link[link].Bps <= 0 && !h->m->untold_line)
-            h->m->untold_line = h->gpu[i]->line;
+        if (h->pcie.link[link].Bps <= 0 && !h->m->unknown_line)
+            h->m->unknown_line = h->gpu[i]->line;
     }
     return 0;
 }
@@ -421,7 +421,7 @@ static int read_topology(struct hwloc *h, int ranks)
     h->m->domain = mem_new((size_t)h->gpus, sizeof *h->m->domain);
     if (read_near(h) || read_pcie(h))
         return -1;
-    h->m->near_untold = !h->m->near && !h->near_told;
+    h->m->near_unknown = !h->m->near && !h->near_checked;
     topo_machine_pcie(h->m, &h->pcie, "pci_link_speed as the file states it");
     return 0;
 }

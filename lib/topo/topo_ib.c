@@ -386,21 +386,13 @@ static void build_levels(struct fabric *f)
 static int finish(struct fabric *f)
 {
     struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", "", 0}, {"hosts", "", 0}};
-    struct topo_level *intra = &f->t->level[0];
-    static const char *const nothing = "unused with one rank per group, copied from inter";
 
     for (int l = 2; l < f->t->levels; l++)
         words[l] = (struct topo_words){"switches", "", 0};
     if (topo_given_apply(f->t, &f->ask->given, f->ask->fill, f->err))
         return -1;
-    if (f->ranks == 1 && !f->ask->given.level[0].has_rate) {
-        char name[sizeof intra->name];
-        memcpy(name, intra->name, sizeof name);
-        *intra = f->t->level[1];
-        memcpy(intra->name, name, sizeof name);
-        snprintf(intra->rate_source, sizeof intra->rate_source, "%s", nothing);
-        snprintf(intra->latency_source, sizeof intra->latency_source, "%s", nothing);
-    }
+    if (f->ranks == 1 && !f->ask->given.level[0].has_rate)
+        topo_copy_level(f->t, 0, 1, "unused with one rank per group, copied from inter");
     return topo_check_stated(f->t, f->ib->file, words, f->err);
 }
 

@@ -102,7 +102,7 @@ static int read_machine(struct topo_machine *m, enum kind kind, char *text, int6
     return rc;
 }
 
-/* ---- what is asked beside the file, of a fabric that the file describes whole ---- */
+/* ---- options, for a fabric that the file describes whole ---- */
 
 static int name_groups(struct topo *t, const char *hosts, struct err *err)
 {
@@ -122,8 +122,9 @@ static int name_groups(struct topo *t, const char *hosts, struct err *err)
     return rc;
 }
 
-/* With `fill` a question about machines is not one about this fabric. */
-static int answer(struct topo *t, const char *name, const struct topo_ask *ask, struct err *err)
+/* With `fill` the options are about another file: they only complete this one. */
+static int apply_ask(struct topo *t, const char *name, const struct topo_ask *ask,
+                     struct err *err)
 {
     if (ask->fill)
         return 0;
@@ -142,10 +143,10 @@ static int answer(struct topo *t, const char *name, const struct topo_ask *ask, 
     return ask->hosts ? name_groups(t, ask->hosts, err) : 0;
 }
 
-static int answered(struct topo *t, int rc, const char *name, const struct topo_ask *ask,
+static int with_ask(struct topo *t, int rc, const char *name, const struct topo_ask *ask,
                     struct err *err)
 {
-    if (rc == 0 && answer(t, name, ask, err)) {
+    if (rc == 0 && apply_ask(t, name, ask, err)) {
         topo_release(t);
         return -1;
     }
@@ -173,7 +174,7 @@ static int import_yaml(struct topo *t, const char *name, char *text, int64_t byt
     yaml_take(&y, name, text, bytes);
     int rc = topo_parse_yaml(t, &y, err);
     yaml_release(&y);
-    return answered(t, rc, name, ask, err);
+    return with_ask(t, rc, name, ask, err);
 }
 
 static int import_ib(struct topo *t, const char *name, char *text, int mark,
@@ -224,7 +225,7 @@ int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, st
     if (strncmp(what, "synth:", 6) == 0 || topo_is_local(what)) {
         int rc = topo_is_local(what)
                      ? topo_local_read(&new, what, ask, err)
-                     : answered(&new, topo_parse_synth(&new, what + 6, err), what, ask, err);
+                     : with_ask(&new, topo_parse_synth(&new, what + 6, err), what, ask, err);
         if (rc == 0)
             *t = new;
         return rc;

@@ -65,7 +65,7 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask
     topo_machine_init(&m, "nvml");
     int rc = topo_nccl_read(&m, &x, err);
     if (rc == 0) {
-        m.near_untold = !m.near && n.links_untold;
+        m.near_unknown = !m.near && n.links_unknown;
         set_machine(&m, &n, root);
         rc = topo_machine_build(t, &m, ask, err);
     }
@@ -86,7 +86,7 @@ static int export_local(const char *what, FILE *out, struct err *err)
 
     if (read_local(what, &root, &n, &x, err))
         return -1;
-    if (n.links_untold && n.gpus > 1)
+    if (n.links_unknown && n.gpus > 1)
         rc = err_set(err, ERR_ABSENT,
                      "nvml: the driver does not report NVLink, expected it for NCCL's XML");
     else

@@ -171,7 +171,7 @@ void topo_machine_pcie(struct topo_machine *m, const struct topo_pcie *p, const 
     level->port_Bps = several ? ring * rails : p->least_Bps;
     snprintf(level->rate_source, sizeof level->rate_source, "%s%s", source,
              m->near                           ? ""
-             : m->near_untold                  ? "; the file does not describe NVLink"
+             : m->near_unknown                 ? "; the file does not describe NVLink"
              : m->ranks > 1 && m->counts_links ? "; the file lists no NVLink"
                                                : "");
 }
@@ -304,14 +304,11 @@ static void build_levels(struct build *b)
     }
 }
 
-/* A level that nothing passes repeats the other one, as a measured fabric does. */
-static void repeat_level(struct topo *t, int to, int from, const char *why)
+void topo_copy_level(struct topo *t, int to, int from, const char *why)
 {
     struct topo_level *level = &t->level[to];
-
-    if (level->port_Bps > 0 || t->level[from].port_Bps <= 0)
-        return;
     char name[sizeof level->name];
+
     memcpy(name, level->name, sizeof name);
     *level = t->level[from];
     memcpy(level->name, name, sizeof name);
@@ -319,6 +316,13 @@ static void repeat_level(struct topo *t, int to, int from, const char *why)
     snprintf(level->latency_source, sizeof level->latency_source, "%s", why);
     for (int k = 0; to == 1 && k < t->groups.count; k++)
         t->port[k] = (struct topo_port){.out_Bps = level->port_Bps, .in_Bps = level->port_Bps};
+}
+
+/* A level that nothing passes repeats the other one, as a measured fabric does. */
+static void repeat_level(struct topo *t, int to, int from, const char *why)
+{
+    if (t->level[to].port_Bps <= 0 && t->level[from].port_Bps > 0)
+        topo_copy_level(t, to, from, why);
 }
 
 static const char *level_word(int l, char text[16])
@@ -359,7 +363,7 @@ static int check_machine(const struct build *b)
 {
     const struct topo_machine *m = b->m;
     struct topo_words inside = {"inside the machine", "", 0}, net = {"between machines", "", 0};
-    struct topo_words across = {"PCIe", "", m->untold_line};
+    struct topo_words across = {"PCIe", "", m->unknown_line};
 
     if (m->own_ranks)
         inside = m->near ? (struct topo_words){"NVLink", "", 0} : across;
@@ -387,7 +391,7 @@ static int build(struct build *b)
         repeat_level(b->t, 1, 0, "unused with one group, copied from intra");
     if (groups_largest(&b->t->groups) == 1)
         repeat_level(b->t, 0, 1, "unused with one rank per group, copied from inter");
-    if (b->m->near_untold && b->m->ranks > 1 && b->t->level[0].rate_source[0])
+    if (b->m->near_unknown && b->m->ranks > 1 && b->t->level[0].rate_source[0])
         snprintf(b->t->doubt, sizeof b->t->doubt,
                  "%.64s: does not describe NVLink; if there is any, set its rate with '--set"
                  " intra=RATE'",

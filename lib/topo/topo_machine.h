@@ -70,8 +70,8 @@ struct topo_machine {
     struct topo_level inside, across, net; /* of a domain, of a machine, of machines; a port_Bps
                                               of 0 and a latency below 0 are not stated */
     int near;                              /* inside is of near links, not of PCIe */
-    int near_untold;                       /* the file cannot tell whether there are any */
-    int untold_line;          /* of the file, where it leaves out a rank's PCIe rate; 0 */
+    int near_unknown;                      /* the file cannot tell whether there are any */
+    int unknown_line;         /* of the file, where it leaves out a rank's PCIe rate; 0 */
     int counts_links;         /* the file tells how many, so that a rate of each can be given */
     double links, links_flow; /* near links of a rank, and to one other: how many, or B/s */
     int nics;                 /* network devices, 0 where not counted */
@@ -90,6 +90,9 @@ void topo_machine_links(struct topo_machine *m, double each_Bps);
 void topo_machine_pcie(struct topo_machine *m, const struct topo_pcie *p, const char *source);
 int topo_machine_build(struct topo *t, const struct topo_machine *m, const struct topo_ask *ask,
                        struct err *err);
+
+/* All figures of level `to` become those of `from`; `why` is their source. */
+void topo_copy_level(struct topo *t, int to, int from, const char *why);
 
 /* How an error about a level that lacks a figure speaks of it. */
 struct topo_words {

@@ -110,7 +110,7 @@ static int find_gpus(struct nccl *c)
 
     for (const struct xml_node *n = c->x->root; n; n = xml_after(n))
         named |= xml_is(n, "gpu");
-    c->m->near_untold = !named;
+    c->m->near_unknown = !named;
     for (const struct xml_node *n = c->x->root; n; n = xml_after(n)) {
         if ((named ? xml_is(n, "gpu") : has_class(n, "0x03")) && add_gpu(c, n))
             return -1;
@@ -270,8 +270,8 @@ static int read_pcie(struct nccl *c)
         if (find_link(c, c->gpu[i].pci, &link))
             return -1;
         topo_pcie_rank(&c->pcie, link);
-        if (c->pcie.link[link].Bps <= 0 && !c->m->untold_line)
-            c->m->untold_line = c->gpu[i].pci->line;
+        if (c->pcie.link[link].Bps <= 0 && !c->m->unknown_line)
+            c->m->unknown_line = c->gpu[i].pci->line;
         between = fmin(between, between_Bps(above(c->gpu[i].pci, "cpu")));
     }
     c->pcie.between_Bps = isfinite(between) ? between : 0;
@@ -316,7 +316,7 @@ static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n,
         return 0;
     }
     /* A link to itself is none, and a file that lists one does not know the others. */
-    c->m->near_untold |= is_target(c, i, i, target);
+    c->m->near_unknown |= is_target(c, i, i, target);
     for (int j = 0; j < c->gpus; j++)
         if (j != i && is_target(c, i, j, target))
             near->direct[i * c->gpus + j] +=
@@ -373,7 +373,7 @@ static int read_near(struct nccl *c)
     if (rc == 0) {
         topo_machine_near(c->m, &near);
         c->m->counts_links = 1;
-        c->m->near_untold &= !c->m->near;
+        c->m->near_unknown &= !c->m->near;
         if (c->m->near)
             set_nvlink(c);
     }

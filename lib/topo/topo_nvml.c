@@ -222,7 +222,7 @@ static enum topo_nvml_end end_of(const struct api *api, struct nvml_device *d, u
  * Whatever else fails but a GPU that is lost leaves open what there is.
  */
 static int read_links(const struct api *api, int i, struct nvml_device *d,
-                      struct topo_nvml_gpu *g, int *untold, struct err *err)
+                      struct topo_nvml_gpu *g, int *unknown, struct err *err)
 {
     char what[64];
 
@@ -232,7 +232,7 @@ static int read_links(const struct api *api, int i, struct nvml_device *d,
         snprintf(what, sizeof what, "GPU %d, NVLink %u", i, l);
         int rc = api->link_state(d, l, &is_up);
         if (rc != OK && rc != LOST) {
-            *untold |= rc != BAD_ARGUMENT && rc != NOT_SUPPORTED;
+            *unknown |= rc != BAD_ARGUMENT && rc != NOT_SUPPORTED;
             return 0;
         }
         if (rc == OK && !is_up)
@@ -272,7 +272,7 @@ static int read_gpus(const struct api *api, struct topo_nvml *n, struct nvml_dev
         g->lanes_now = ask(api->lanes_now, all[i]);
         g->lanes_most = ask(api->lanes_most, all[i]);
         read_near(api, all[i], g);
-        if (read_links(api, i, all[i], g, &n->links_untold, err))
+        if (read_links(api, i, all[i], g, &n->links_unknown, err))
             return -1;
     }
     for (int i = 0; whole && i < n->gpus; i++)

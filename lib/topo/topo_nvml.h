@@ -45,7 +45,7 @@ struct topo_nvml {
     int gpus;
     struct topo_nvml_gpu *gpu; /* [gpus], owned */
     int *meet;                 /* [gpus][gpus], owned: a level, -1 unknown */
-    int links_untold;          /* a GPU whose links the driver does not tell, as a sandbox's */
+    int links_unknown;         /* a GPU whose links the driver does not tell, as a sandbox's */
 };
 
 /*

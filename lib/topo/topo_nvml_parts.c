@@ -88,13 +88,13 @@ static void find_cpu(struct build *b, int i)
 
 /* What a device hangs below: the last switch that the kernel shows above it, or the cpu. */
 static struct xml_node *add_above(struct build *b, const char *busid, struct xml_node *cpu,
-                                  int *told)
+                                  int *known)
 {
     char above[TOPO_SYSFS_DEPTH][20];
     int steps = topo_sysfs_above(b->root, busid, above);
     struct xml_node *parent = cpu;
 
-    *told = steps >= 0;
+    *known = steps >= 0;
     for (int s = 0; s < steps; s++) {
         struct xml_node *at = topo_parts_find(b->x, above[s]);
         if (!at) {
@@ -166,11 +166,11 @@ static void add_gpu(struct build *b, int i)
 {
     const struct topo_nvml_gpu *g = &b->n->gpu[i];
     struct topo_pci pci = {.class = CLASS_GPU};
-    int told = 0;
+    int known = 0;
 
     memcpy(pci.busid, g->busid, sizeof pci.busid);
-    struct xml_node *parent = add_above(b, g->busid, b->gpu[i].cpu, &told);
-    if (!told)
+    struct xml_node *parent = add_above(b, g->busid, b->gpu[i].cpu, &known);
+    if (!known)
         parent = find_hidden(b, i);
     pci.id[0] = g->device & 0xffff;
     pci.id[1] = g->device >> 16;
@@ -252,7 +252,7 @@ static struct xml_node *cpu_of(const struct build *b, const char *busid)
 static void add_ports(struct build *b)
 {
     struct topo_sysfs_port *port = NULL;
-    int count = topo_sysfs_ports(b->root, &port), told = 0;
+    int count = topo_sysfs_ports(b->root, &port), known = 0;
 
     for (int i = 0; i < count; i++) {
         struct xml_node *pci = topo_parts_find(b->x, port[i].busid), *nic;
@@ -260,7 +260,7 @@ static void add_ports(struct build *b)
             struct topo_pci new = {.class = CLASS_NETWORK};
             memcpy(new.busid, port[i].busid, sizeof new.busid);
             struct xml_node *cpu = cpu_of(b, port[i].busid);
-            struct xml_node *parent = add_above(b, new.busid, cpu, &told);
+            struct xml_node *parent = add_above(b, new.busid, cpu, &known);
             topo_sysfs_pci(b->root, &new);
             pci = topo_parts_pci(b->x, parent, &new);
         }
