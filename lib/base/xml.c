@@ -243,6 +243,13 @@ const char *xml_find(const struct xml_node *n, const char *attr)
     return NULL;
 }
 
+const char *xml_word(const struct xml_node *n, const char *attr)
+{
+    const char *value = n ? xml_find(n, attr) : NULL;
+
+    return value ? value : "";
+}
+
 int xml_is(const struct xml_node *n, const char *name)
 {
     return n && strcmp(n->name, name) == 0;

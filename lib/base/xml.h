@@ -53,6 +53,8 @@ void xml_release(struct xml *x);
 struct xml_node *xml_after(const struct xml_node *n);
 /* The value of an attribute; NULL: absent. */
 const char *xml_find(const struct xml_node *n, const char *attr);
+/* The same, "" where it is absent or n is NULL. */
+const char *xml_word(const struct xml_node *n, const char *attr);
 /* Whether n is an element of this name; n may be NULL. */
 int xml_is(const struct xml_node *n, const char *name);
 /* Whether the attribute is there with this value. */

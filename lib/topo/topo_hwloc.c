@@ -58,10 +58,7 @@ static const struct xml_node *find_info(const struct xml_node *n, const char *na
 
 const char *topo_hwloc_info(const struct xml_node *n, const char *name)
 {
-    const struct xml_node *info = find_info(n, name);
-    const char *value = info ? xml_find(info, "value") : NULL;
-
-    return value ? value : "";
+    return xml_word(find_info(n, name), "value");
 }
 
 /* An OSDev's type is a number in version 2, a bit in version 3. */

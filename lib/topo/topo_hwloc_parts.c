@@ -23,13 +23,6 @@ struct build {
     int fabrics; /* there are network devices of a fabric: those count, else all */
 };
 
-static const char *word(const struct xml_node *n, const char *attr)
-{
-    const char *text = n ? xml_find(n, attr) : NULL;
-
-    return text ? text : "";
-}
-
 /* ---- processors ---- */
 
 /* "0xffffffff,0x0000ffff" without what C needs; "" where a mask has no end or does not fit. */
@@ -93,17 +86,18 @@ static struct xml_node *cpu_of(struct build *b, const struct xml_node *device)
         for (const struct xml_node *c = n->child; c; c = c->next) {
             if (!topo_hwloc_is_object(c, "NUMANode"))
                 continue;
-            cpu.numa = small(word(c, "os_index"));
+            cpu.numa = small(xml_word(c, "os_index"));
             nodes++;
         }
     }
     if (nodes != 1)
         cpu.numa = -1;
-    put_affinity(cpu.affinity, word(at, "cpuset"));
+    put_affinity(cpu.affinity, xml_word(at, "cpuset"));
     set_make(b, at, &cpu);
     snprintf(numa, sizeof numa, "%d", cpu.numa);
     for (struct xml_node *old = b->parts->root->child; old; old = old->next)
-        if (xml_has(old, "numaid", numa) && strcmp(word(old, "affinity"), cpu.affinity) == 0)
+        if (xml_has(old, "numaid", numa) &&
+            strcmp(xml_word(old, "affinity"), cpu.affinity) == 0)
             return old;
     return topo_parts_cpu(b->parts, &cpu);
 }
@@ -179,13 +173,13 @@ static struct xml_node *add_pci(struct build *b, const struct xml_node *n)
     const struct xml_node *above = switch_above(n);
     struct topo_pci pci = {.busid = ""};
 
-    snprintf(pci.busid, sizeof pci.busid, "%.19s", word(n, "pci_busid"));
+    snprintf(pci.busid, sizeof pci.busid, "%.19s", xml_word(n, "pci_busid"));
     struct xml_node *at = topo_parts_find(b->parts, pci.busid);
     if (at)
         return at;
     struct xml_node *cpu = cpu_of(b, n), *parent = above ? add_pci(b, above) : cpu;
-    set_type(&pci, word(n, "pci_type"));
-    set_link(&pci, word(n, "pci_link_speed"));
+    set_type(&pci, xml_word(n, "pci_type"));
+    set_link(&pci, xml_word(n, "pci_link_speed"));
     return topo_parts_pci(b->parts, parent, &pci);
 }
 

@@ -57,9 +57,7 @@ static const struct xml_node *above(const struct xml_node *n, const char *name)
 
 static int has_class(const struct xml_node *n, const char *class)
 {
-    const char *text = xml_is(n, "pci") ? xml_find(n, "class") : NULL;
-
-    return text && strncasecmp(text, class, strlen(class)) == 0;
+    return xml_is(n, "pci") && strncasecmp(xml_word(n, "class"), class, strlen(class)) == 0;
 }
 
 /* An optional whole number from -1, which says that there is none. */
@@ -75,8 +73,7 @@ static int read_optional(const struct nccl *c, const struct xml_node *n, const c
 static int add_gpu(struct nccl *c, const struct xml_node *n)
 {
     const struct xml_node *pci = xml_is(n, "gpu") ? n->parent : n, *cpu = above(n, "cpu");
-    const char *host = cpu ? xml_find(cpu, "host_hash") : NULL;
-    struct gpu g = {.node = n, .pci = pci, .host = host ? host : "", .sharers = 1};
+    struct gpu g = {.node = n, .pci = pci, .host = xml_word(cpu, "host_hash"), .sharers = 1};
 
     if (!xml_is(pci, "pci"))
         return xml_fail(c->x, n, NULL, c->err, "stands outside of 'pci', expected it inside");
@@ -231,24 +228,23 @@ static int find_link(struct nccl *c, const struct xml_node *n, int *out)
 
 static int64_t number_of(const struct xml_node *n, const char *attr)
 {
-    const char *text = xml_find(n, attr);
     struct err ignored;
     int64_t v = -1;
 
-    return text && num_i64(text, 0, INT32_MAX, &v, &ignored) == 0 ? v : -1;
+    return num_i64(xml_word(n, attr), 0, INT32_MAX, &v, &ignored) == 0 ? v : -1;
 }
 
 /* From one processor to another, by make: NCCL's *_QPI_BW and their like; 0 unknown. */
 static double between_Bps(const struct xml_node *cpu)
 {
-    const char *arch = xml_find(cpu, "arch"), *vendor = xml_find(cpu, "vendor");
+    const char *vendor = xml_word(cpu, "vendor");
     int64_t family = number_of(cpu, "familyid"), model = number_of(cpu, "modelid");
 
-    if (arch && strcmp(arch, "ppc64") == 0)
+    if (xml_has(cpu, "arch", "ppc64"))
         return 32e9;
-    if (arch && strcmp(arch, "arm64") == 0)
+    if (xml_has(cpu, "arch", "arm64"))
         return 6e9;
-    if (!arch || strcmp(arch, "x86_64") || !vendor)
+    if (!xml_has(cpu, "arch", "x86_64"))
         return 0;
     if (strcmp(vendor, "AuthenticAMD") == 0)
         return family == 26 || family == 0xbf   ? 32e9
@@ -332,11 +328,10 @@ static int check_near(const struct nccl *c, const struct topo_near *near)
             double out = near->direct[i * c->gpus + j], back = near->direct[j * c->gpus + i];
             if (out == back)
                 continue;
-            const char *busid = xml_find(c->gpu[j].pci, "busid");
             return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
                             "has %g NVLinks to the GPU '%.40s', which has %g back, expected as"
                             " many",
-                            out, busid ? busid : "", back);
+                            out, xml_word(c->gpu[j].pci, "busid"), back);
         }
     }
     return 0;
@@ -403,8 +398,8 @@ static int is_again(const struct nccl *c, const struct net *net, int *again)
         const struct net *old = &c->net[i];
         if (old->dev != net->dev || strcmp(old->host, net->host))
             continue;
-        const char *a = xml_find(old->node, "name"), *b = xml_find(net->node, "name");
-        if (strcmp(a ? a : "", b ? b : "") || old->Bps != net->Bps)
+        if (strcmp(xml_word(old->node, "name"), xml_word(net->node, "name")) ||
+            old->Bps != net->Bps)
             return xml_fail(c->x, net->node, "dev", c->err,
                             "is %lld as on line %d, where name or speed differ, expected each"
                             " device once",
@@ -417,14 +412,13 @@ static int is_again(const struct nccl *c, const struct net *net, int *again)
 static int add_net(struct nccl *c, const struct xml_node *n)
 {
     const struct xml_node *cpu = above(n, "cpu");
-    const char *host = cpu ? xml_find(cpu, "host_hash") : NULL, *use = xml_find(n, "net");
-    struct net net = {.node = n, .pci = above(n, "pci"), .host = host ? host : ""};
+    struct net net = {.node = n, .pci = above(n, "pci"), .host = xml_word(cpu, "host_hash")};
     int64_t mbit = -1;
     int again = 0;
 
     if (!xml_is(n->parent, "nic"))
         return xml_fail(c->x, n, NULL, c->err, "stands outside of 'nic', expected it inside");
-    if (use && strcmp(use, "0") == 0) /* one of several that are fused into one listed beside */
+    if (xml_has(n, "net", "0")) /* one of several that are fused into one listed beside */
         return 0;
     if (read_optional(c, n, "dev", &net.dev) || read_optional(c, n, "speed", &mbit))
         return -1;
