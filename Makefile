@@ -203,8 +203,8 @@ emulated: all units
 # Races between the threads of a rank: the programs that have two, built under -fsanitize=thread.
 check-tsan: deps
 	@$(MAKE) --no-print-directory check-tsan-all SAN=thread
-check-tsan-all: $(addprefix $(B)/,unit/stream_test unit/ckpt_move_test mpi/coll_check mpi/engine_check)
-	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) SAN=$(SAN) sh tests/run $(B)/unit/stream_test $(B)/unit/ckpt_move_test tests/tsan/threads.bats
+check-tsan-all: $(addprefix $(B)/,unit/stream_test unit/shard_move_test mpi/coll_check mpi/engine_check)
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) SAN=$(SAN) sh tests/run $(B)/unit/stream_test $(B)/unit/shard_move_test tests/tsan/threads.bats
 # Every n-th call of every kind fails, in every verb, and is the last: tests/fault/run; SAMPLE=20 for less.
 check-faults: deps
 	@$(MAKE) --no-print-directory all

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/run_folder.h"
-#include "ckpt/tool.h"
+#include "shard/shard.h"
 #include "cli/cli.h"
 #include "cli/cli_progress.h"
 #include "plan/plan.h"
@@ -19,7 +19,7 @@ struct args {
     struct cli_progress *line;  /* of the verbs that take long */
     struct ckpt_healed *healed; /* [2], of the operands */
     const char *model, *plan, *adapter, *optimizer;
-    struct tool_target output;
+    struct shard_target output;
     int64_t seed, buffer, max_shard;
     int jobs, copies, quick, fuse, progress;
     enum dtype type;
@@ -167,10 +167,10 @@ static int end_move(const struct args *a, int rc)
     return rc;
 }
 
-static struct tool_means means_of(const struct args *a)
+static struct shard_means means_of(const struct args *a)
 {
     hear_signals();
-    return (struct tool_means){.buffer = a->buffer,
+    return (struct shard_means){.buffer = a->buffer,
                                .jobs = a->jobs,
                                .limits = &a->limits,
                                .tell = cli_progress_tell,
@@ -186,7 +186,7 @@ static int run_init(const struct args *a, struct err *err)
     if (model_read(&m, a->model, err))
         return -1;
     hear_signals();
-    int rc = tool_init(&m, (uint64_t)a->seed, &stop, a->output, err);
+    int rc = shard_init(&m, (uint64_t)a->seed, &stop, a->output, err);
     model_release(&m);
     return end_move(a, rc);
 }
@@ -199,7 +199,7 @@ static int run_split(const struct args *a, struct err *err)
     if (plan_read(&p, a->plan, err))
         return -1;
     plan_strategy_name(p.strategy, strategy);
-    struct tool_splitting what = {.model = &p.model,
+    struct shard_splitting what = {.model = &p.model,
                                   .groups = &p.groups,
                                   .strategy = strategy,
                                   .adapter = a->adapter,
@@ -208,7 +208,7 @@ static int run_split(const struct args *a, struct err *err)
                                   .type = cli_given(&a->cli, "type") ? &a->type : NULL,
                                   .copies = a->copies,
                                   .means = means_of(a)};
-    int rc = tool_split(a->operand[0], &what, a->output, err);
+    int rc = shard_split(a->operand[0], &what, a->output, err);
     plan_release(&p);
     return end_move(a, rc);
 }
@@ -221,34 +221,34 @@ static int run_reshard(const struct args *a, struct err *err)
     if (plan_read(&p, a->plan, err))
         return -1;
     plan_strategy_name(p.strategy, strategy);
-    struct tool_resharding what = {.model = &p.model,
+    struct shard_resharding what = {.model = &p.model,
                                    .groups = &p.groups,
                                    .strategy = strategy,
                                    .type = cli_given(&a->cli, "type") ? &a->type : NULL,
                                    .copies = a->copies,
                                    .means = means_of(a)};
-    int rc = tool_reshard(a->operand[0], &what, a->output, err);
+    int rc = shard_reshard(a->operand[0], &what, a->output, err);
     plan_release(&p);
     return end_move(a, rc);
 }
 
 static int run_merge(const struct args *a, struct err *err)
 {
-    struct tool_merging what = {.fuse = a->fuse,
+    struct shard_merging what = {.fuse = a->fuse,
                                 .type = cli_given(&a->cli, "type") ? &a->type : NULL,
                                 .max_shard = a->max_shard,
                                 .means = means_of(a)};
 
-    return end_move(a, tool_merge(a->operand[0], &what, a->output, err));
+    return end_move(a, shard_merge(a->operand[0], &what, a->output, err));
 }
 
 static int run_repair(const struct args *a, struct err *err)
 {
-    struct tool_means means = means_of(a);
+    struct shard_means means = means_of(a);
     int lost = 0;
 
     if (end_move(
-            a, tool_repair(a->operand[0], &means, a->cli.json, stdout, a->output, &lost, err)))
+            a, shard_repair(a->operand[0], &means, a->cli.json, stdout, a->output, &lost, err)))
         return -1;
     return lost > 0;
 }
@@ -257,15 +257,15 @@ static int run_verify(const struct args *a, struct err *err)
 {
     int bad = 0;
 
-    if (tool_verify(a->operand[0], &a->limits, a->quick, a->cli.json, stdout, &bad, err))
+    if (shard_verify(a->operand[0], &a->limits, a->quick, a->cli.json, stdout, &bad, err))
         return -1;
     return bad > 0;
 }
 
 static int run_ls(const struct args *a, struct err *err)
 {
-    struct tool_means means = {.limits = &a->limits, .healed = a->healed};
-    int rc = tool_ls(a->operand[0], &means, a->cli.json, stdout, err);
+    struct shard_means means = {.limits = &a->limits, .healed = a->healed};
+    int rc = shard_ls(a->operand[0], &means, a->cli.json, stdout, err);
 
     if (rc == 0)
         tell_healed(a, 0);
@@ -274,10 +274,10 @@ static int run_ls(const struct args *a, struct err *err)
 
 static int run_diff(const struct args *a, struct err *err)
 {
-    struct tool_means means = {.limits = &a->limits, .healed = a->healed};
+    struct shard_means means = {.limits = &a->limits, .healed = a->healed};
     int differ = 0;
 
-    if (tool_diff(a->operand[0], a->operand[1], &means, a->cli.json, stdout, &differ, err))
+    if (shard_diff(a->operand[0], a->operand[1], &means, a->cli.json, stdout, &differ, err))
         return -1;
     tell_healed(a, 0);
     tell_healed(a, 1);

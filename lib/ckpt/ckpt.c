@@ -15,7 +15,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 
 int ckpt_find_state(const struct ckpt *c, const char *name)
 {
@@ -40,7 +40,7 @@ static int shard_fd(struct ckpt *c, int file, int k, int *fd, struct err *err)
         *fd = c->open[i].fd;
         return 0;
     }
-    char *path = ckpt_shard_path(c, file, k);
+    char *path = ckpt_shard_path(c->dir, &c->groups, file, k);
     int new = -1, rc = io_open(path, &new, &bytes, err);
     if (rc == 0 && bytes != c->file[file].bytes)
         rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
@@ -81,7 +81,7 @@ int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)
         return -1;
     if (shard_fd(c, b->file, k, &fd, err))
         return -1;
-    char *path = ckpt_shard_path(c, b->file, k);
+    char *path = ckpt_shard_path(c->dir, &c->groups, b->file, k);
     int rc = io_pread_all(fd, c->buffer, b->bytes, b->offset, err);
     if (rc) {
         err_prefix(err, "%s: ", path);
@@ -106,7 +106,7 @@ static int load_block(struct ckpt *c, int64_t number, struct err *err)
     for (int i = 0; i <= c->copies; i++) {
         if (ckpt_load_copy(c, number, (c->turn + i) % (1 + c->copies), err) == 0) {
             if (i > 0)
-                ckpt_healed_add(&c->healed, 1, &wound);
+                ckpt_healed_add(&c->healed, 1, 0, &wound);
             return 0;
         }
         if (err->scarce) /* which says nothing of the copy */

@@ -129,9 +129,8 @@ struct ckpt {
  * Reads the manifest, or where that is damaged or gone a copy of it, and proves that it is
  * complete; the shards are opened when read.
  */
-int ckpt_open(struct ckpt *c, const char *dir, struct err *err);
-int ckpt_open_within(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
-                     struct err *err); /* NULL: the usual ones */
+int ckpt_open(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
+              struct err *err); /* NULL: the usual ones */
 void ckpt_close(struct ckpt *c);
 /* Whether the folder has a manifest.json, or a copy of one. */
 int ckpt_is(const char *dir);
@@ -146,5 +145,61 @@ int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ra
                      enum dtype type, void *out, struct err *err);
 /* XXH3 over all blocks, what they are and hold: whether two ranks have opened the same. */
 void ckpt_identity(const struct ckpt *c, char hash[33]);
+
+/* --- inside an open one --- */
+
+/* The tensor of the unit in which element `at` lies. */
+int ckpt_tensor_at(const struct model *m, int unit, int64_t at);
+/* End of the block that begins at lo, in a range that ends at hi. */
+int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
+/* Where the block ends in which element `at` of a unit's state lies. */
+int64_t ckpt_end_at(const struct ckpt *c, int unit, int state, int64_t at);
+/* Reads copy k of block b into c->buffer and checks it. */
+int ckpt_load_copy(struct ckpt *c, int64_t b, int k, struct err *err);
+/* ERR_MISMATCH naming file, tensor and elements: `hash`, of what path has, is not the block's.
+ */
+int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const char *path,
+                     const char *hash, struct err *err);
+/* ckpt_open; doubt: its own manifest may be another run's, if a copy says so. */
+int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
+                  struct err *err);
+/*
+ * Where reading failed, err is why, and stays so unless it is its own manifest that does not
+ * belong here: then err says that.  -1.
+ */
+int ckpt_blame(struct ckpt *c, struct err *err);
+/*
+ * Fills everything but what belongs to an open one, from the text of a manifest; `path` is for
+ * messages.  c->model is there, read from `config`: ERR_MISMATCH where the text has the checksum
+ * of another.
+ */
+int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
+                        const struct ckpt_limits *limits, const char *text, int64_t bytes,
+                        struct err *err);
+
+/* --- copies --- */
+
+/*
+ * Where copies lie.  ERR_INPUT where there are more of them than other ranks, or than
+ * CKPT_COPIES_MAX.
+ */
+int ckpt_check_copies(const struct groups *g, int copies, struct err *err);
+/*
+ * The rank that holds copy k of rank's shard; k = 0: rank.  Those of 0 ... K are all different,
+ * and of different groups while K < groups: losing any K of them loses nothing.
+ */
+int ckpt_copy_holder(const struct groups *g, int rank, int k);
+/* The file in dir that is copy k of rank's shard, 0: its own; mem_free. */
+char *ckpt_shard_path(const char *dir, const struct groups *g, int rank, int k);
+/* dir/name, or (k) dir/copy-k/name; mem_free. */
+char *ckpt_small_path(const char *dir, int k, const char *name);
+/*
+ * The path (mem_free) of a copy of what is kept that is good, or the error of the first of
+ * them; counted where it is not that one.
+ */
+int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err);
+/* One file, or blocks, that another copy gave, and what was wrong with the first. */
+void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, int64_t files,
+                     const struct err *wound);
 
 #endif

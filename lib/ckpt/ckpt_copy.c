@@ -19,7 +19,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 
 int ckpt_check_copies(const struct groups *g, int copies, struct err *err)
 {
@@ -51,40 +51,16 @@ int ckpt_copy_holder(const struct groups *g, int rank, int k)
     }
 }
 
-/* "shard-00003.copy-00001.safetensors": what holder has of rank's. */
-static void copy_name(int holder, int rank, char name[CKPT_FILE_NAME])
-{
-    snprintf(name, CKPT_FILE_NAME, "shard-%05d.copy-%05d.safetensors", holder, rank);
-}
-
-void ckpt_copy_folder(int k, char name[CKPT_FILE_NAME])
-{
-    snprintf(name, CKPT_FILE_NAME, "copy-%d", k);
-}
-
-void ckpt_shard_paths(const char *dir, const struct groups *g, int copies, int rank,
-                      char **path)
+char *ckpt_shard_path(const char *dir, const struct groups *g, int rank, int k)
 {
     char name[CKPT_FILE_NAME];
 
-    for (int k = 0; k <= copies; k++) {
-        if (k)
-            copy_name(ckpt_copy_holder(g, rank, k), rank, name);
-        else
-            ckpt_shard_name(rank, name);
-        path[k] = io_join(dir, name);
-    }
-}
-
-char *ckpt_shard_path(const struct ckpt *c, int file, int k)
-{
-    char name[CKPT_FILE_NAME];
-
-    if (k)
-        copy_name(ckpt_copy_holder(&c->groups, file, k), file, name);
+    if (k) /* what holder has of rank's */
+        snprintf(name, sizeof name, "shard-%05d.copy-%05d.safetensors",
+                 ckpt_copy_holder(g, rank, k), rank);
     else
-        ckpt_shard_name(file, name);
-    return io_join(c->dir, name);
+        ckpt_shard_name(rank, name);
+    return io_join(dir, name);
 }
 
 int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room)
@@ -98,18 +74,13 @@ int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, 
                     h->files == 1 ? "" : "s", h->first.text);
 }
 
-void ckpt_healed_file(struct ckpt_healed *h, const struct err *wound)
+void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, int64_t files,
+                     const struct err *wound)
 {
-    if (h->blocks == 0 && h->files == 0)
-        h->first = *wound;
-    h->files++;
-}
-
-void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, const struct err *wound)
-{
-    if (blocks && h->blocks == 0 && h->files == 0)
+    if (blocks + files && h->blocks + h->files == 0)
         h->first = *wound;
     h->blocks += blocks;
+    h->files += files;
 }
 
 int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err)
@@ -122,7 +93,7 @@ int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, s
         *path = ckpt_small_path(c->dir, i, name);
         rc = ckpt_check_file(*path, s->bytes, s->hash, c->stop, err);
         if (rc == 0 && i)
-            ckpt_healed_file(&c->healed, &wound);
+            ckpt_healed_add(&c->healed, 0, 1, &wound);
         if (rc && (i == 0 || err->scarce))
             wound = *err;
         if (rc)
@@ -168,66 +139,40 @@ int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct i
     return rc;
 }
 
-int ckpt_take_sources(struct ckpt *c, const struct io_dir *dir, struct err *err)
+/* The small files of copy k: source/ again, config.json and, last, manifest.json. */
+static int put_copy(const struct io_dir *dir, int k, const struct ckpt_small *what,
+                    struct err *err)
 {
+    char *config = ckpt_small_path(dir->temp, k, "config.json");
+    char *manifest = ckpt_small_path(dir->temp, k, "manifest.json");
+    size_t inside = strlen(dir->temp) + 1;
     int rc = 0;
 
-    for (int i = 0; rc == 0 && i < c->source.count; i++) {
-        const struct ckpt_source *s = &c->source.item[i];
-        char *to = io_join(dir->temp, ckpt_source_folder(s->keep));
-        rc = ckpt_take_source(c, s, dir, to, err);
+    for (int i = 0; rc == 0 && k && what->source && i < what->source->count; i++) {
+        const struct ckpt_source *s = &what->source->item[i];
+        const char *folder = ckpt_source_folder(s->keep);
+        char *own = io_join(dir->temp, folder), *from = io_join(own, s->name);
+        char *to = ckpt_small_path(dir->temp, k, folder);
+        rc = put_checked(from, dir, to, s, what->source->stop, err);
+        mem_free(own);
+        mem_free(from);
         mem_free(to);
     }
-    return rc;
-}
-
-static int put_source(const struct io_dir *dir, const char *copy, const struct ckpt_source *s,
-                      const atomic_int *stop, struct err *err)
-{
-    const char *folder = ckpt_source_folder(s->keep);
-    char *own = io_join(dir->temp, folder), *from = io_join(own, s->name);
-    char *to = io_join(copy, folder);
-    int rc = put_checked(from, dir, to, s, stop, err);
-
-    mem_free(own);
-    mem_free(from);
-    mem_free(to);
-    return rc;
-}
-
-static int put_small(const struct io_dir *dir, const char *folder, const char *name,
-                     const char *text, int64_t bytes, struct err *err)
-{
-    char *in = io_join(folder, name);
-    int rc = io_dir_put(dir, in, text, bytes, err);
-
-    mem_free(in);
+    if (rc == 0)
+        rc = io_dir_put(dir, config + inside, what->config, (int64_t)strlen(what->config), err);
+    if (rc == 0)
+        rc = io_dir_put(dir, manifest + inside, what->manifest, what->manifest_bytes, err);
+    mem_free(config);
+    mem_free(manifest);
     return rc;
 }
 
 int ckpt_put_small(const struct io_dir *dir, int copies, const struct ckpt_small *what,
                    struct err *err)
 {
-    char name[CKPT_FILE_NAME];
     int rc = 0;
 
-    /* The checkpoint's own manifest comes last. */
-    for (int k = copies; rc == 0 && k >= 0; k--) {
-        if (k)
-            ckpt_copy_folder(k, name);
-        else
-            *name = 0;
-        char *to = io_join(dir->temp, name);
-        int sources = k && what->source ? what->source->count : 0;
-        for (int i = 0; rc == 0 && i < sources; i++)
-            rc = put_source(dir, to, &what->source->item[i], what->source->stop, err);
-        if (rc == 0)
-            rc = put_small(dir, name, "config.json", what->config,
-                           (int64_t)strlen(what->config), err);
-        if (rc == 0)
-            rc = put_small(dir, name, "manifest.json", what->manifest, what->manifest_bytes,
-                           err);
-        mem_free(to);
-    }
+    for (int k = copies; rc == 0 && k >= 0; k--) /* the checkpoint's own manifest is the last */
+        rc = put_copy(dir, k, what, err);
     return rc;
 }

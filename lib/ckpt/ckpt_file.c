@@ -11,7 +11,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 
 enum { COPY_BYTES = 1 << 20, FLUSH_BYTES = 1 << 20 };
 
@@ -59,11 +59,6 @@ const char *ckpt_source_folder(enum ckpt_keep keep)
     return folder[keep];
 }
 
-FILE *ckpt_stream(char **text, size_t *bytes)
-{
-    return mem_stream(text, bytes);
-}
-
 int ckpt_name_ok(const char *name)
 {
     int depth = 0;
@@ -83,6 +78,33 @@ int ckpt_stopped(const atomic_int *stop, struct err *err)
 {
     return stop && atomic_load(stop) ? err_set(err, ERR_SYS, "stopped, nothing was written")
                                      : 0;
+}
+
+static int make_room(int fd, int64_t bytes, int holes, struct err *err)
+{
+    int rc = -1;
+
+    errno = ENOSYS;
+    while (!holes && (rc = fallocate(fd, 0, 0, bytes)) && errno == EINTR)
+        ;
+    if (rc && (errno == EOPNOTSUPP || errno == ENOSYS))
+        rc = ftruncate(fd, bytes);
+    return rc ? err_sys(err, "cannot write %" PRId64 " bytes", bytes) : 0;
+}
+
+int ckpt_create_file(const struct io_dir *dir, const char *path, const void *head,
+                     int64_t head_bytes, int64_t bytes, int holes, int *fd, struct err *err)
+{
+    int new = -1;
+
+    if (io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &new, err))
+        return -1;
+    if (make_room(new, bytes, holes, err) || io_pwrite_all(new, head, head_bytes, 0, err)) {
+        close(new);
+        return err_prefix(err, "%s: ", path);
+    }
+    *fd = new;
+    return 0;
 }
 
 void ckpt_flush(int fd, int64_t offset, int64_t bytes)

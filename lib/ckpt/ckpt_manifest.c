@@ -12,7 +12,7 @@
 #include "base/jout.h"
 #include "base/jtree.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 
 /* Far above any disk, and a block more still fits 63 bits. */
 #define FILE_BYTES_MAX (INT64_C(1) << 60)
@@ -57,6 +57,30 @@ static void put_trainable(struct jout *j, const struct model *m)
         return; /* all: a manifest of the time before there was anything else */
     begin_line(j);
     jout_text(j, "trainable", m->partial);
+}
+
+/* Null where there was none. */
+static void put_run(struct jout *j, const struct ckpt_run *run)
+{
+    if (!run) {
+        jout_null(j, "run");
+        return;
+    }
+    jout_open(j, "run", '{');
+    jout_int(j, "step", run->step);
+    jout_int(j, "tokens", run->tokens);
+    jout_int(j, "position", run->position);
+    jout_int(j, "seed", (int64_t)run->seed);
+    if (run->data_seq) {
+        char sum[17];
+        snprintf(sum, sizeof sum, "%016" PRIx64, run->data_sum);
+        jout_open(j, "data", '{');
+        jout_int(j, "tokens", run->data_tokens);
+        jout_int(j, "seq", run->data_seq);
+        jout_text(j, "xxh3", sum);
+        jout_close(j, '}');
+    }
+    jout_close(j, '}');
 }
 
 static void put_states(struct jout *j, const struct ckpt_shape *shape)
@@ -110,7 +134,7 @@ int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape
 {
     char *text = NULL, hash[33];
     size_t used = 0;
-    FILE *f = ckpt_stream(&text, &used);
+    FILE *f = mem_stream(&text, &used);
     struct jout j = {.file = f, .depth = 1};
 
     fputs("{\n", f);
@@ -121,7 +145,7 @@ int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape
     put_groups(&j, &shape->layout->groups);
     put_copies(&j, shape);
     begin_line(&j);
-    ckpt_put_run(&j, run);
+    put_run(&j, run);
     put_states(&j, shape);
     put_units(&j, shape->model);
     put_source(&j, source);
@@ -471,18 +495,15 @@ static int read_file(struct reader *r, json_t *v, int number)
 }
 
 /* By state, unit and elements. */
-static int block_order(const struct ckpt_block *a, const struct ckpt_block *b)
+static int by_place(const void *one, const void *other)
 {
+    const struct ckpt_block *a = one, *b = other;
+
     if (a->state != b->state)
         return a->state - b->state;
     if (a->unit != b->unit)
         return a->unit - b->unit;
     return (a->lo > b->lo) - (a->lo < b->lo);
-}
-
-static int by_place(const void *a, const void *b)
-{
-    return block_order(a, b);
 }
 
 /* Sorts the blocks and proves that they tile every unit of every state. */
@@ -581,18 +602,5 @@ int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
                  : read_root(&r, root);
 
     json_decref(root);
-    return rc;
-}
-
-int ckpt_manifest_read(struct ckpt *c, const char *path, const char *config,
-                       const struct ckpt_limits *limits, struct err *err)
-{
-    char *text = NULL;
-    int64_t bytes = 0;
-    int rc = io_read_file(path, limits->manifest_bytes, "--max-manifest", &text, &bytes, err);
-
-    if (rc == 0)
-        rc = ckpt_manifest_parse(c, path, config, limits, text, bytes, err);
-    mem_free(text);
     return rc;
 }

@@ -11,23 +11,17 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 
 enum { PROBES = 16 }; /* blocks that may be damaged before a manifest is another run's */
 
-/* Where what is small lies of copy k. */
-static char *small_folder(const char *dir, int k)
-{
-    char folder[CKPT_FILE_NAME];
-
-    ckpt_copy_folder(k, folder);
-    return k ? io_join(dir, folder) : mem_dup(dir);
-}
-
 char *ckpt_small_path(const char *dir, int k, const char *name)
 {
-    char *folder = small_folder(dir, k), *path = io_join(folder, name);
+    char below[CKPT_FILE_NAME], *folder, *path;
 
+    snprintf(below, sizeof below, "copy-%d", k);
+    folder = k ? io_join(dir, below) : mem_dup(dir);
+    path = io_join(folder, name);
     mem_free(folder);
     return path;
 }
@@ -73,16 +67,20 @@ static int open_by(struct ckpt *c, const char *dir, int m, int k,
                    const struct ckpt_limits *limits, struct err *err)
 {
     struct ckpt new = {.dir = mem_dup(dir), .cached = -1, .manifest = m, .stop = limits->stop};
-    char *folder = small_folder(dir, k), *config = io_join(folder, "config.json");
-    char *manifest = ckpt_small_path(dir, m, "manifest.json");
+    char *config = ckpt_small_path(dir, k, "config.json"), *folder = io_parent(config);
+    char *manifest = ckpt_small_path(dir, m, "manifest.json"), *text = NULL;
+    int64_t bytes = 0;
 
     new.source.stop = limits->stop;
     for (int i = 0; i < CKPT_OPEN_MAX; i++)
         new.open[i].fd = -1;
     int rc = model_read_folder(&new.model, folder, err) ||
-                     ckpt_manifest_read(&new, manifest, config, limits, err)
+                     io_read_file(manifest, limits->manifest_bytes, "--max-manifest", &text,
+                                  &bytes, err) ||
+                     ckpt_manifest_parse(&new, manifest, config, limits, text, bytes, err)
                  ? -1
                  : 0;
+    mem_free(text);
     mem_free(folder);
     mem_free(config);
     mem_free(manifest);
@@ -173,6 +171,7 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
     int first = -1; /* manifest that is well-formed, whatever it is of */
     struct err own = {0}, other;
 
+    limits = limits ? limits : &ckpt_limits_usual;
     for (int m = 0; m <= CKPT_COPIES_MAX; m++) {
         if (ckpt_stopped(limits->stop, err))
             return -1;
@@ -194,18 +193,13 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
     return -1;
 }
 
-int ckpt_open(struct ckpt *c, const char *dir, struct err *err)
-{
-    return ckpt_open_within(c, dir, NULL, err);
-}
-
-int ckpt_open_within(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
-                     struct err *err)
+int ckpt_open(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
+              struct err *err)
 {
     if (!ckpt_is(dir))
         return err_set(err, ERR_ABSENT,
                        "'%s' has neither manifest.json nor latest, expected a checkpoint or a "
                        "run's folder",
                        dir);
-    return ckpt_open_any(c, dir, limits ? limits : &ckpt_limits_usual, 0, err);
+    return ckpt_open_any(c, dir, limits, 0, err);
 }

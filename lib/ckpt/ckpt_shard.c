@@ -6,17 +6,13 @@
  * frozen, its ranges one after the other; its blocks lie in the file as the manifest lists
  * them.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 #include "ckpt/st.h"
 
 void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME])
@@ -68,7 +64,7 @@ static int64_t shard_elems(const struct ckpt_shard *s, int unit, int state)
                              ckpt_state_elems(m, unit, &s->shape->state[state]));
 }
 
-static void shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes)
+void ckpt_shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes)
 {
     const struct ckpt_shape *shape = s->shape;
     int units = shape->model->units, count = 0;
@@ -127,7 +123,7 @@ void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int r
 
     *s = (struct ckpt_shard){.shape = shape, .rank = rank};
     ckpt_shard_name(rank, s->file.name);
-    shard_header(s, &head, &s->file.header_bytes);
+    ckpt_shard_header(s, &head, &s->file.header_bytes);
     ckpt_hash(head, s->file.header_bytes, s->file.header_hash);
     s->file.bytes = s->file.header_bytes;
     for (int place = 0; place < shape->states; place++)
@@ -137,53 +133,10 @@ void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int r
     mem_free(ranges);
 }
 
-void ckpt_shard_header(const struct ckpt_shard *s, void *head)
-{
-    char *text = NULL;
-    int64_t bytes = 0;
-
-    shard_header(s, &text, &bytes);
-    memcpy(head, text, (size_t)bytes);
-    mem_free(text);
-}
-
 void ckpt_shard_release(struct ckpt_shard *s)
 {
     mem_free(s->block);
     *s = (struct ckpt_shard){0};
-}
-
-int ckpt_make_room(int fd, int64_t bytes, int holes, struct err *err)
-{
-    int rc = -1;
-
-    errno = ENOSYS;
-    while (!holes && (rc = fallocate(fd, 0, 0, bytes)) && errno == EINTR)
-        ;
-    if (rc && (errno == EOPNOTSUPP || errno == ENOSYS))
-        rc = ftruncate(fd, bytes);
-    return rc ? err_sys(err, "cannot write %" PRId64 " bytes", bytes) : 0;
-}
-
-int ckpt_shard_create(const struct ckpt_shard *s, const struct io_dir *dir, const char *path,
-                      int holes, int *fd, struct err *err)
-{
-    char *head = NULL;
-    int new = -1, rc = io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &new, err);
-    int64_t bytes = 0;
-
-    if (rc == 0) {
-        shard_header(s, &head, &bytes);
-        if (ckpt_make_room(new, s->file.bytes, holes, err) ||
-            io_pwrite_all(new, head, bytes, 0, err))
-            rc = err_prefix(err, "%s: ", path);
-        mem_free(head);
-    }
-    if (rc == 0)
-        *fd = new;
-    else if (new >= 0)
-        close(new);
-    return rc;
 }
 
 static void put_tensor(struct jout *j, const struct ckpt_shard *s, int unit, int state,
@@ -212,7 +165,7 @@ char *ckpt_shard_entry(const struct ckpt_shard *s)
     char *text = NULL;
     size_t used = 0;
     int64_t at = 0;
-    struct jout j = {.file = ckpt_stream(&text, &used)};
+    struct jout j = {.file = mem_stream(&text, &used)};
 
     jout_open(&j, NULL, '{');
     jout_text(&j, "name", s->file.name);
@@ -228,27 +181,4 @@ char *ckpt_shard_entry(const struct ckpt_shard *s)
     fclose(j.file);
     text[used - 1] = 0; /* the newline behind the document */
     return text;
-}
-
-void ckpt_put_run(struct jout *j, const struct ckpt_run *run)
-{
-    if (!run) {
-        jout_null(j, "run");
-        return;
-    }
-    jout_open(j, "run", '{');
-    jout_int(j, "step", run->step);
-    jout_int(j, "tokens", run->tokens);
-    jout_int(j, "position", run->position);
-    jout_int(j, "seed", (int64_t)run->seed);
-    if (run->data_seq) {
-        char sum[17];
-        snprintf(sum, sizeof sum, "%016" PRIx64, run->data_sum);
-        jout_open(j, "data", '{');
-        jout_int(j, "tokens", run->data_tokens);
-        jout_int(j, "seq", run->data_seq);
-        jout_text(j, "xxh3", sum);
-        jout_close(j, '}');
-    }
-    jout_close(j, '}');
 }

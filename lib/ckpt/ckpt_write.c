@@ -5,7 +5,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 
 static int write_blocks(struct ckpt_shard *s, int fd, ckpt_fill fill, void *arg,
                         struct err *err)
@@ -34,11 +34,14 @@ int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape
                      ckpt_fill fill, void *arg, char **entry, struct err *err)
 {
     struct ckpt_shard s;
+    char *head = NULL;
+    int64_t head_bytes = 0;
     int fd = -1;
 
     ckpt_shard_init(&s, shape, rank);
+    ckpt_shard_header(&s, &head, &head_bytes);
     char *path = io_join(dir->temp, s.file.name);
-    int rc = ckpt_shard_create(&s, dir, path, 0, &fd, err);
+    int rc = ckpt_create_file(dir, path, head, head_bytes, s.file.bytes, 0, &fd, err);
     if (rc == 0) {
         rc = write_blocks(&s, fd, fill, arg, err);
         if (rc)
@@ -48,13 +51,7 @@ int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape
     if (rc == 0)
         *entry = ckpt_shard_entry(&s);
     ckpt_shard_release(&s);
+    mem_free(head);
     mem_free(path);
     return rc;
-}
-
-int ckpt_write_manifest(const struct io_dir *dir, const struct ckpt_shape *shape,
-                        const char *const *entry, const struct ckpt_run *run,
-                        const struct ckpt_sources *source, struct err *err)
-{
-    return ckpt_manifest_write(dir, shape, entry, run, source, err);
 }

@@ -15,24 +15,107 @@ struct ckpt_shape {
     int copies; /* of each file, beside it: ckpt_check_copies was content */
 };
 
+/* --- a run's: each rank its shard, then one the manifest --- */
+
 /* Puts elements [at.lo, at.hi) of a unit's state, in the state's type, into out. */
 typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *out,
                          struct err *err);
 
 /*
- * Writes rank's file into the temporary, synced.  Asks fill
- * for at most CKPT_BLOCK_ELEMS elements at a time, always inside the rank's G shard.  *entry is
- * the file's part of the manifest, a line of JSON, owned by the caller (mem_free).
+ * Writes rank's file into the temporary, synced.  Asks fill for at most CKPT_BLOCK_ELEMS elements
+ * at a time, always inside the rank's G shard.  *entry is the file's part of the manifest, a line
+ * of JSON, owned by the caller (mem_free).
  */
 int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape *shape,
                      ckpt_fill fill, void *arg, char **entry, struct err *err);
 /*
- * Writes config.json and manifest.json from the entries of all ranks, in rank order.  run is
- * NULL where there was none (split); source lies in the folder already.  Last, before the
- * folder is committed.
+ * Writes config.json and manifest.json from the entries of all ranks, in rank order; with copies
+ * (shape->copies), they and source/ again in copy-1 ...  run is NULL where there was none (split);
+ * source (NULL: there is none) lies in the folder already.  Last, before the folder is committed.
  */
-int ckpt_write_manifest(const struct io_dir *dir, const struct ckpt_shape *shape,
+int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
                         const struct ckpt_sources *source, struct err *err);
+
+/* --- its files, one by one --- */
+
+/*
+ * A shard file that is written: its blocks as they lie in it, all known before the first byte.
+ * Who writes puts each block at its offset, in any order, and its checksum here.
+ */
+struct ckpt_shard {
+    const struct ckpt_shape *shape; /* borrowed */
+    int rank;
+    struct ckpt_file file;
+    int64_t blocks;
+    struct ckpt_block *block; /* [blocks], owned */
+};
+
+void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int rank);
+void ckpt_shard_release(struct ckpt_shard *s);
+/* The text of its header, [*bytes]; mem_free. */
+void ckpt_shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes);
+/* Its part of the manifest, a line of JSON, when all checksums are there; mem_free. */
+char *ckpt_shard_entry(const struct ckpt_shard *s);
+/* "shard-00007.safetensors" */
+void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME]);
+
+/*
+ * Creates a file at a path in dir->temp with its header and room for the rest: a disk that is too
+ * small says so now; where room cannot be asked for, or is not wanted for the holes that will be
+ * in it, when it is full.  The caller closes fd.
+ */
+int ckpt_create_file(const struct io_dir *dir, const char *path, const void *head,
+                     int64_t head_bytes, int64_t bytes, int holes, int *fd, struct err *err);
+/* Sends what was just written to the disk while more is: fsync finds less to wait for. */
+void ckpt_flush(int fd, int64_t offset, int64_t bytes);
+
+/* What is small, borrowed; source (NULL: there is none) lies in dir->temp already. */
+struct ckpt_small {
+    const char *config;
+    const char *manifest;
+    int64_t manifest_bytes;
+    const struct ckpt_sources *source;
+};
+/* Writes config.json and manifest.json into it, and the three into its copy-1 ... */
+int ckpt_put_small(const struct io_dir *dir, int copies, const struct ckpt_small *what,
+                   struct err *err);
+/* The folder below a checkpoint's in which what is so kept lies. */
+const char *ckpt_source_folder(enum ckpt_keep keep);
+/* Writes what is kept, from a good copy of it, to to/NAME, `to` in dir->temp. */
+int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct io_dir *dir,
+                     const char *to, struct err *err);
+/*
+ * Relative, without empty, "." or ".." parts, at most CKPT_DEPTH_MAX folders deep: what may be
+ * joined to a folder.
+ */
+int ckpt_name_ok(const char *name);
+
+/* --- checksums --- */
+
+/* XXH3, 128 bits, canonical, in hex. */
+void ckpt_hash(const void *data, int64_t bytes, char hex[33]);
+/* The same of bytes that come bit by bit: end gives the sum, and frees what begin made. */
+void *ckpt_hash_begin(void);
+void ckpt_hash_more(void *sum, const void *data, int64_t bytes);
+void ckpt_hash_end(void *sum, char hex[33]);
+/* Size and sum of a file. */
+int ckpt_hash_file(const char *path, const atomic_int *stop, int64_t *bytes, char hex[33],
+                   struct err *err);
+/*
+ * ERR_INPUT where a file is not of that size, or ERR_MISMATCH where it has not the checksum
+ * (NULL: the size alone is asked for).
+ */
+int ckpt_check_file(const char *path, int64_t bytes, const char *hash, const atomic_int *stop,
+                    struct err *err);
+/*
+ * Copies an open file to a path in dir->temp, synced, with its permissions; is->bytes and
+ * is->hash are of what was copied.
+ */
+int ckpt_copy_file(int from, const struct io_dir *dir, const char *to, const atomic_int *stop,
+                   struct ckpt_source *is, struct err *err);
+
+/* Whether somebody asks to stop (NULL: nobody may): then -1. */
+int ckpt_stopped(const atomic_int *stop, struct err *err);
 
 #endif

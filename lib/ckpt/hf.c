@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows a Hugging Face folder: which files hold the weights, and which tensor lies in which.
- * What else is there is hf_others.c's.  Does not know what the numbers mean.
+ * Does not know what the numbers mean.
  */
 #include "ckpt/hf.h"
 
@@ -15,7 +15,7 @@
 #include "base/jtree.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 
 enum { OPEN_MAX = 64 /* files at once: descriptors are few */ };
 
@@ -39,7 +39,7 @@ static int add_file(struct hf *hf, const char *path, const char *name,
 {
     struct st st;
 
-    if (st_open_within(&st, path, limits, err))
+    if (st_open(&st, path, limits, err))
         return -1;
     if (hf->files >= OPEN_MAX)
         st_close_file(&st);
@@ -203,13 +203,7 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
     return rc;
 }
 
-int hf_open(struct hf *hf, const char *path, struct err *err)
-{
-    return hf_open_within(hf, path, NULL, err);
-}
-
-int hf_open_within(struct hf *hf, const char *path, const struct ckpt_limits *limits,
-                   struct err *err)
+int hf_open(struct hf *hf, const char *path, const struct ckpt_limits *limits, struct err *err)
 {
     struct hf new = {0};
     struct stat st;
@@ -234,15 +228,10 @@ void hf_release(struct hf *hf)
         mem_free(hf->name[i]);
         st_release(&hf->file[i]);
     }
-    for (int i = 0; i < hf->others; i++)
-        mem_free(hf->other[i]);
     mem_free(hf->name);
     mem_free(hf->file);
-    mem_free(hf->other);
     mem_free(hf->place);
     mem_free(hf->dir);
-    mem_free(hf->root);
-    mem_free(hf->blobs);
     *hf = (struct hf){0};
 }
 
@@ -295,9 +284,10 @@ static int match_one(struct hf *hf, const struct model_tensor *want,
     st_print_shape(&shaped, need, sizeof need);
     if (strcmp(have, need))
         return err_at(err, path, 0, name, "is %s, expected %s as the config says", have, need);
-    enum dtype type;
-    if (st_type_dtype(place->t->type, &type) || type == DTYPE_I32 || type == DTYPE_U8)
+    enum dtype type = DTYPE_F32;
+    if (!st_type_is_float(place->t->type))
         return err_at(err, path, 0, name, "is %s, expected F32, BF16, F16 or F64", have);
+    st_type_dtype(place->t->type, &type);
     if (!first && type != hf->type)
         return err_at(err, path, 0, name, "is %s, expected %s as the tensors before it",
                       st_type_name(place->t->type), st_type_name(st_type_of(hf->type)));
@@ -326,23 +316,5 @@ int hf_match(struct hf *hf, const struct model *m, struct err *err)
                 return err_at(err, hf->file[f].path, 0, hf->file[f].tensor[i].name,
                               "is not a tensor of the model in the config");
     hf->model = m;
-    return 0;
-}
-
-int hf_read(const struct hf *hf, int unit, struct range at, void *out, struct err *err)
-{
-    int i = ckpt_tensor_at(hf->model, unit, at.lo);
-    int64_t size = dtype_bytes(hf->type);
-    char *to = out;
-
-    for (; at.lo < at.hi; i++) {
-        const struct model_tensor *t = &hf->model->tensor[i];
-        int64_t end = t->offset + t->elems < at.hi ? t->offset + t->elems : at.hi;
-        if (st_read(&hf->file[hf->place[i].file], hf->place[i].t, (at.lo - t->offset) * size,
-                    (end - at.lo) * size, to, err))
-            return -1;
-        to += (end - at.lo) * size;
-        at.lo = end;
-    }
     return 0;
 }

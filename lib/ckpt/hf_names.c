@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 #include "ckpt/hf.h"
 
 enum { CHUNK_BYTES = 1 << 20 };

@@ -66,6 +66,12 @@ int st_type_dtype(int type, enum dtype *out)
     return 0;
 }
 
+int st_type_is_float(int type)
+{
+    return types[type].dtype >= 0 && types[type].dtype != DTYPE_I32 &&
+           types[type].dtype != DTYPE_U8;
+}
+
 void st_print_shape(const struct st_tensor *t, char *text, int room)
 {
     int used = snprintf(text, (size_t)room, "%s [", types[t->type].name);
@@ -77,19 +83,14 @@ void st_print_shape(const struct st_tensor *t, char *text, int room)
         snprintf(text + used, (size_t)(room - used), "]");
 }
 
-int st_open(struct st *st, const char *path, struct err *err)
-{
-    return st_open_within(st, path, &ckpt_limits_usual, err);
-}
-
-int st_open_within(struct st *st, const char *path, const struct ckpt_limits *limits,
-                   struct err *err)
+int st_open(struct st *st, const char *path, const struct ckpt_limits *limits, struct err *err)
 {
     char first[8];
     void *head = NULL;
     int64_t file_bytes = 0, n = 0;
     int fd = -1, rc = -1;
 
+    limits = limits ? limits : &ckpt_limits_usual;
     if (io_open(path, &fd, &file_bytes, err))
         return -1;
     if (io_pread_all(fd, first, 8, 0, err)) {
@@ -103,7 +104,7 @@ int st_open_within(struct st *st, const char *path, const struct ckpt_limits *li
         err_prefix(err, "%s: ", path);
         goto done;
     }
-    rc = st_parse_within(st, path, head, 8 + n, file_bytes, limits, err);
+    rc = st_parse(st, path, head, 8 + n, file_bytes, limits, err);
 done:
     mem_free(head);
     if (rc)
@@ -160,4 +161,24 @@ int st_read(const struct st *st, const struct st_tensor *t, int64_t first, int64
     if (fd != st->fd)
         close(fd);
     return rc;
+}
+
+int st_read_as(const struct st *st, const struct st_tensor *t, int64_t first, int64_t count,
+               enum dtype type, void *out, struct err *err)
+{
+    enum { PIECE = 8192 };
+    double piece[PIECE]; /* of the widest type */
+    int64_t size = st_type_bytes(t->type);
+    enum dtype is = (enum dtype)types[t->type].dtype;
+    char *to = out;
+
+    if (is == type)
+        return st_read(st, t, first * size, count * size, out, err);
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = count - at < PIECE ? count - at : PIECE;
+        if (st_read(st, t, (first + at) * size, n * size, piece, err))
+            return -1;
+        dtype_convert(to + at * dtype_bytes(type), type, piece, is, n);
+    }
+    return 0;
 }

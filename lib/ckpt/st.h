@@ -41,17 +41,14 @@ struct st {
 };
 
 /* Opens and checks; errors name the file and, where one is to blame, the tensor. */
-int st_open(struct st *st, const char *path, struct err *err);
-int st_open_within(struct st *st, const char *path, const struct ckpt_limits *limits,
-                   struct err *err);
+int st_open(struct st *st, const char *path, const struct ckpt_limits *limits,
+            struct err *err); /* NULL: the usual ones */
 /*
  * The same from `bytes` of the file's beginning (8 + N at least) that are in memory; file_bytes
  * is the size the whole file has or had.
  */
 int st_parse(struct st *st, const char *path, const char *head, int64_t bytes,
-             int64_t file_bytes, struct err *err);
-int st_parse_within(struct st *st, const char *path, const char *head, int64_t bytes,
-                    int64_t file_bytes, const struct ckpt_limits *limits, struct err *err);
+             int64_t file_bytes, const struct ckpt_limits *limits, struct err *err);
 /* N, of a file's first 8 bytes, bounded by the limits and by the file. */
 int st_header_size(const char *path, const char head[8], int64_t file_bytes,
                    const struct ckpt_limits *limits, int64_t *out, struct err *err);
@@ -62,13 +59,17 @@ const struct st_tensor *st_find(const struct st *st, const char *name); /* NULL 
 /* `bytes` from byte `first` within the tensor. */
 int st_read(const struct st *st, const struct st_tensor *t, int64_t first, int64_t bytes,
             void *out, struct err *err);
+/* Elements [first, first + count) of a tensor of floats, in `type`. */
+int st_read_as(const struct st *st, const struct st_tensor *t, int64_t first, int64_t count,
+               enum dtype type, void *out, struct err *err);
 
 const char *st_type_name(int type); /* "F32", "BF16", ... as in the header */
 int st_type_bytes(int type);
 int st_type_parse(const char *name); /* -1: there is none of that name */
 int st_type_of(enum dtype type);
-/* 0 and *out, or -1 where base/dtype.h has no such type. */
+/* 0 and *out, or -1 where base/dtype.h has no such type; a float type is one of four. */
 int st_type_dtype(int type, enum dtype *out);
+int st_type_is_float(int type);
 /* "F32 [4, 8]": `room` bytes at `text`, for messages. */
 void st_print_shape(const struct st_tensor *t, char *text, int room);
 

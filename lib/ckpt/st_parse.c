@@ -12,7 +12,7 @@
 #include "base/jin.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 #include "ckpt/st.h"
 
 const struct ckpt_limits ckpt_limits_usual = {
@@ -346,21 +346,15 @@ int st_header_size(const char *path, const char head[8], int64_t file_bytes,
 }
 
 int st_parse(struct st *st, const char *path, const char *head, int64_t bytes,
-             int64_t file_bytes, struct err *err)
-{
-    return st_parse_within(st, path, head, bytes, file_bytes, &ckpt_limits_usual, err);
-}
-
-int st_parse_within(struct st *st, const char *path, const char *head, int64_t bytes,
-                    int64_t file_bytes, const struct ckpt_limits *limits, struct err *err)
+             int64_t file_bytes, const struct ckpt_limits *limits, struct err *err)
 {
     struct st new = {.fd = -1, .file_bytes = file_bytes};
-    struct parser p = {.st = &new, .limits = limits, .err = err};
+    struct parser p = {.st = &new, .limits = limits ? limits : &ckpt_limits_usual, .err = err};
     int64_t n = 0;
 
     if (bytes < 8 || file_bytes < 8)
         return err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected at least 8", bytes);
-    if (st_header_size(path, head, file_bytes, limits, &n, err))
+    if (st_header_size(path, head, file_bytes, p.limits, &n, err))
         return -1;
     if (bytes - 8 < n)
         return err_at(err, path, 0, NULL, "header ends at byte %" PRId64 ", expected %" PRId64,

@@ -6,7 +6,7 @@
 #include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 #include "ckpt/st.h"
 
 static void put_tensor(struct jout *j, const struct st_tensor *t)
@@ -28,7 +28,7 @@ void st_header(struct st_tensor *tensor, int count, char **text, int64_t *bytes)
 {
     char *json = NULL;
     size_t used = 0;
-    FILE *f = ckpt_stream(&json, &used);
+    FILE *f = mem_stream(&json, &used);
     struct jout j = {.file = f};
     int64_t at = 0;
 

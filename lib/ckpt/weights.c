@@ -8,7 +8,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 
 static int by_name(const void *a, const void *b)
 {
@@ -86,8 +86,8 @@ int weights_open(struct weights *w, const char *path, const struct ckpt_limits *
     new.is_ckpt = is_dir &&ckpt_is(path);
     if (is_dir && !new.is_ckpt && check_folder(path, err))
         return -1;
-    if (new.is_ckpt ? ckpt_open_within(&new.ckpt, path, limits, err)
-                    : hf_open_within(&new.hf, path, limits, err))
+    if (new.is_ckpt ? ckpt_open(&new.ckpt, path, limits, err)
+                    : hf_open(&new.hf, path, limits, err))
         return -1;
     if (new.is_ckpt)
         list_ckpt(&new);

@@ -315,7 +315,7 @@ static void release(struct train *t, struct err *why)
     device_close(t->device);
     data_close(&t->data);
     mem_free(t->start);
-    ckpt_carry_release(&t->carry);
+    carry_release(&t->carry);
     plan_release(&t->plan);
     pick_table_release(&t->tuning);
 }

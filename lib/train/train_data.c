@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/run_folder.h"
-#include "ckpt/ckpt_carry.h"
+#include "shard/carry.h"
 #include "train/train_folder.h"
 
 static double split_of(const struct train_settings *s)
@@ -43,7 +43,7 @@ static char *find_own(struct train *t)
     struct err ignored;
 
     step = step < 0 ? INT64_MAX : step;
-    while (!ckpt_is(dir) || ckpt_carry_check(dir, &ignored)) {
+    while (!ckpt_is(dir) || carry_check(dir, &ignored)) {
         mem_free(dir);
         if (train_folder_older(t, &step, &ignored) || step < 0)
             return NULL;
@@ -66,7 +66,7 @@ static char *tokenizer_folder(struct train *t)
 
     if (!dir && given)
         dir = run_folder_checkpoint(given);
-    char *path = dir ? ckpt_carry_path(dir) : NULL;
+    char *path = dir ? carry_path(dir) : NULL;
     mem_free(dir);
     return path;
 }

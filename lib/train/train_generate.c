@@ -19,8 +19,8 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "base/run_folder.h"
-#include "ckpt/ckpt_carry.h"
-#include "ckpt/ckpt_model.h"
+#include "shard/carry.h"
+#include "ckpt/states.h"
 #include "data/bpe.h"
 #include "kern/kern.h"
 #include "net/net.h"
@@ -79,7 +79,7 @@ static int open_weights(struct writer *w, const char *from, struct err *err)
     if (!w->weights.is_ckpt && model_read(&w->own, from, err))
         return -1;
     w->model = w->weights.is_ckpt ? &w->weights.ckpt.model : &w->own;
-    if (ckpt_check_model(&w->weights, w->model, err))
+    if (states_check_model(&w->weights, w->model, err))
         return -1;
     return w->weights.is_ckpt ? 0 : hf_check_tied(&w->weights.hf, err);
 }
@@ -90,8 +90,8 @@ static int read_weights(struct writer *w, const char *from, FILE *talk, struct e
 
     if (open_weights(w, from, err))
         return -1;
-    struct ckpt_view view = {.from = &w->weights, .model = w->model};
     int params = w->weights.is_ckpt ? ckpt_find_state(&w->weights.ckpt, "params") : 0, rc = 0;
+    struct states states = {&w->weights, w->model, {params}, params, 0, 0};
     if (params < 0)
         return err_set(err, ERR_INPUT, "checkpoint '%s' has no parameters", from);
     w->unit = mem_new((size_t)w->model->units, sizeof *w->unit);
@@ -99,7 +99,7 @@ static int read_weights(struct writer *w, const char *from, FILE *talk, struct e
         struct range all = {0, w->model->unit[u].elems};
         rc = take_unit(w, u, err);
         if (rc == 0)
-            rc = ckpt_read_model(&view, u, params, &all, 1, DTYPE_F32, w->unit[u], err);
+            rc = states_read(&states, u, 0, &all, 1, w->unit[u], err);
     }
     if (rc == 0 && talk && ckpt_healed_print(&w->weights.ckpt.healed, from, text, sizeof text))
         fprintf(talk, "paro-train: %s\n", text);
@@ -352,9 +352,9 @@ static int open_tokenizer(struct writer *w, const struct train_prompt *p, const 
 {
     if (p->tokenizer)
         return strcmp(p->tokenizer, "bytes") ? bpe_open(&w->bpe, p->tokenizer, err) : 0;
-    if (ckpt_carry_check(from, err))
+    if (carry_check(from, err))
         return -1;
-    char *folder = ckpt_carry_path(from);
+    char *folder = carry_path(from);
     int found = bpe_find(folder, err);
     int rc = found > 0 ? bpe_open(&w->bpe, folder, err) : found;
     mem_free(folder);

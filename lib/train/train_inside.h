@@ -3,7 +3,7 @@
 #define TRAIN_TRAIN_INSIDE_H
 
 /* Inside train/: a run while it runs. */
-#include "ckpt/ckpt_carry.h"
+#include "shard/carry.h"
 #include "ckpt/ckpt_write.h"
 #include "data/data.h"
 #include "engine/engine_proof.h"
@@ -56,7 +56,7 @@ struct train {
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
     int differs;          /* states do, of those that are held against each other */
     enum dtype stored;    /* of the params in checkpoints: that of the weights it began with */
-    struct ckpt_carry carry; /* rank 0: to every checkpoint */
+    struct carry carry; /* rank 0: to every checkpoint */
     struct train_saver *saver;
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */

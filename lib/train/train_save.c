@@ -154,9 +154,9 @@ static int publish(struct train_saver *s, struct err *err)
     for (int r = 0; rc == 0 && r < ranks; r++)
         rc = take_entry(s, r, &entry[r], err);
     if (rc == 0)
-        rc = ckpt_carry_put(&t->carry, &s->dir, err);
+        rc = carry_put(&t->carry, &s->dir, err);
     if (rc == 0)
-        rc = ckpt_write_manifest(&s->dir, &s->shape, (const char *const *)entry, &s->run,
+        rc = ckpt_manifest_write(&s->dir, &s->shape, (const char *const *)entry, &s->run,
                                  &t->carry.list, err);
     for (int r = 0; r < ranks; r++)
         mem_free(entry[r]);

@@ -13,7 +13,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/run_folder.h"
-#include "ckpt/ckpt_model.h"
+#include "ckpt/states.h"
 
 /* Processors that this rank may use: its share of them, where they are not given out. */
 static int own_processors(const struct world *w)
@@ -24,112 +24,21 @@ static int own_processors(const struct world *w)
     return n < 1 ? 1 : n;
 }
 
-/* A value is a function of its place: whoever makes it. */
-static void make_values(const struct train *t, const struct model_tensor *tensor, int64_t first,
-                        int64_t count, float *out)
-{
-    enum { PART = 2048 }; /* some 100 us */
-    int threads = own_processors(t->world);
-
-#pragma omp parallel for num_threads(threads) if (threads > 1 && count > PART)
-    for (int64_t at = 0; at < count; at += PART)
-        model_init_values(tensor, (uint64_t)t->settings.seed, first + at,
-                          count - at < PART ? count - at : PART, out + at);
-}
-
-/* First values, as paro-shard init writes them: in the model's type. */
-static int fresh_part(const struct train *t, const struct model_tensor *tensor, int64_t first,
-                      int64_t count, float *out, struct err *err)
-{
-    enum dtype type = DTYPE_F32;
-    double one; /* room for an element of any type */
-
-    if (dtype_parse(t->plan.model.dtype, &type, err))
-        return -1;
-    make_values(t, tensor, first, count, out);
-    for (int64_t x = 0; type != DTYPE_F32 && x < count; x++) {
-        dtype_convert(&one, type, out + x, DTYPE_F32, 1);
-        dtype_convert(out + x, DTYPE_F32, &one, type, 1);
-    }
-    return 0;
-}
-
-static int fresh(void *arg, int unit, int state, const struct range *ranges, int n, float *out,
-                 struct err *err)
-{
-    const struct train *t = arg;
-    const struct model *m = &t->plan.model;
-
-    (void)state; /* moments are zero without asking */
-    for (int i = 0; i < n; i++)
-        for (int k = m->unit[unit].first; k < m->unit[unit].first + m->unit[unit].count; k++) {
-            const struct model_tensor *tensor = &m->tensor[k];
-            int64_t lo = tensor->offset, hi = lo + tensor->elems;
-            int64_t a = lo > ranges[i].lo ? lo : ranges[i].lo;
-            int64_t b = hi < ranges[i].hi ? hi : ranges[i].hi;
-            if (a >= b)
-                continue;
-            if (fresh_part(t, tensor, a - lo, b - a, out, err))
-                return -1;
-            out += b - a;
-        }
-    return 0;
-}
-
 struct reader {
-    const struct train *train;
     struct weights weights;
-    struct ckpt_view view;
-    int params;   /* the state's number */
-    int state[3]; /* of engine_source's three */
-    int asked;    /* that at hand */
+    struct states states;
 };
 
-/*
- * What the source has not: of a tensor that did not train there, the master, which are its
- * parameters, and moments, of which there were none; an adapter, which begins here.
- */
-static int absent(void *arg, const struct model_tensor *tensor, int64_t first, int64_t count,
-                  enum dtype type, void *out, struct err *err)
-{
-    struct reader *r = arg;
-
-    (void)type; /* f32: see stored */
-    if (r->asked > 0) {
-        memset(out, 0, (size_t)count * sizeof(float));
-        return 0;
-    }
-    if (r->state[0] == r->params) /* it has been looked for there */
-        return fresh_part(r->train, tensor, first, count, out, err);
-    struct range at = {tensor->offset + first, tensor->offset + first + count};
-    struct reader params = *r;
-    params.state[0] = r->params;
-    params.view.arg = &params;
-    int rc =
-        ckpt_read_model(&params.view, tensor->unit, r->params, &at, 1, DTYPE_F32, out, err);
-    return rc;
-}
-
-static int stored(void *arg, int unit, int state, const struct range *ranges, int n, float *out,
-                  struct err *err)
-{
-    struct reader *r = arg;
-
-    r->asked = state;
-    return ckpt_read_model(&r->view, unit, r->state[state], ranges, n, DTYPE_F32, out, err);
-}
-
-static int64_t stored_end(void *arg, int unit, int state, int64_t at)
-{
-    const struct reader *r = arg;
-
-    return ckpt_model_end_at(&r->view, unit, r->state[state], at);
-}
-
 /* The second one takes what trains from the first, step by step; not what is frozen. */
-static int load_engines(struct train *t, const struct engine_source *source, int moments,
-                        struct err *err)
+static int load_engines(struct train *t, struct states *from, int moments, struct err *err)
 {
+    const struct engine_source fresh = {states_read, NULL, from};
+    const struct engine_source stored = {states_read, states_end, from};
+    const struct engine_source *source = from->weights ? &stored : &fresh;
+
+    from->model = &t->plan.model;
+    from->seed = (uint64_t)t->settings.seed;
+    from->threads = own_processors(t->world);
     if (engine_load(t->engine, source, moments, err))
         return -1;
     return t->second && t->plan.model.partial ? engine_load(t->second, source, 0, err) : 0;
@@ -149,20 +58,19 @@ static int take_run(struct reader *r, struct train *t, const char *dir, struct e
     return train_data_check(t, dir, run, err);
 }
 
-static int find_states(struct reader *r, const char *dir, int resume, struct err *err)
+static int find_numbers(struct reader *r, const char *dir, int resume, struct err *err)
 {
     const struct ckpt *c = &r->weights.ckpt;
+    struct states *s = &r->states;
 
-    if (!r->weights.is_ckpt) {
-        r->state[0] = r->params = 0;
+    if (!r->weights.is_ckpt)
         return 0;
-    }
-    r->state[1] = ckpt_find_state(c, "exp_avg");
-    r->state[2] = ckpt_find_state(c, "exp_avg_sq");
-    r->state[0] = ckpt_find_state(c, resume ? "master" : "params");
-    r->params = ckpt_find_state(c, "params");
-    if (r->params < 0 || r->state[0] < 0 ||
-        (resume && (r->state[1] < 0 || r->state[2] < 0 || !c->has_run)))
+    s->state[0] = ckpt_find_state(c, resume ? "master" : "params");
+    s->state[1] = ckpt_find_state(c, "exp_avg");
+    s->state[2] = ckpt_find_state(c, "exp_avg_sq");
+    s->params = ckpt_find_state(c, "params");
+    if (s->params < 0 || s->state[0] < 0 ||
+        (resume && (s->state[1] < 0 || s->state[2] < 0 || !c->has_run)))
         return err_set(err, ERR_INPUT, "checkpoint '%s' has no %s, expected a run's checkpoint",
                        dir, resume ? "optimizer state" : "parameters");
     return 0;
@@ -183,8 +91,9 @@ static int check_weights(struct reader *r, struct train *t, const char *dir, int
                          struct err *err)
 {
     r->weights.ckpt.turn = t->world->rank; /* the copies' disks share the work */
-    r->view = (struct ckpt_view){&r->weights, &t->plan.model, absent, r};
-    if (ckpt_check_model(&r->weights, &t->plan.model, err) || find_states(r, dir, resume, err))
+    r->states.weights = &r->weights;
+    if (states_check_model(&r->weights, &t->plan.model, err) ||
+        find_numbers(r, dir, resume, err))
         return -1;
     if (resume)
         return take_run(r, t, dir, err);
@@ -194,8 +103,8 @@ static int check_weights(struct reader *r, struct train *t, const char *dir, int
 /* Rank 0: what checkpoints need of the folder.  A tokenizer that is named replaces its own. */
 static int carry_own(struct train *t, struct weights *w, struct err *err)
 {
-    ckpt_carry_release(&t->carry); /* of a checkpoint that was damaged */
-    return t->world->rank ? 0 : ckpt_carry_weights(&t->carry, w, !t->run->tokenizer, err);
+    carry_release(&t->carry); /* of a checkpoint that was damaged */
+    return t->world->rank ? 0 : carry_weights(&t->carry, w, !t->run->tokenizer, err);
 }
 
 static int carry_named(struct train *t, struct err *err)
@@ -204,7 +113,7 @@ static int carry_named(struct train *t, struct err *err)
 
     return t->world->rank || !named || train_data_is_bytes(t)
                ? 0
-               : ckpt_carry_folder(&t->carry, named, err);
+               : carry_folder(&t->carry, named, err);
 }
 
 /* The same weights on all ranks: folders of one name on several machines may differ. */
@@ -258,8 +167,7 @@ static int is_damage(const struct err *err)
 static int load(struct train *t, const char *dir, int resume, struct ckpt_healed *healed,
                 int *damaged, struct err *err)
 {
-    struct reader r = {.train = t, .state = {-1, -1, -1}};
-    struct engine_source source = {stored, stored_end, &r};
+    struct reader r = {0};
     int rc = world_agree(t->world, open_weights(&r, dir, resume, err), err);
 
     *damaged = rc && is_damage(err);
@@ -277,7 +185,7 @@ static int load(struct train *t, const char *dir, int resume, struct ckpt_healed
     if (rc == 0 && !resume)
         note_rounded(t, dir);
     if (rc == 0 && !t->run->dry) {
-        rc = world_agree(t->world, load_engines(t, &source, resume, err), err);
+        rc = world_agree(t->world, load_engines(t, &r.states, resume, err), err);
         *damaged = rc && is_damage(err);
     }
     *healed = r.weights.ckpt.healed;
@@ -291,7 +199,7 @@ static int load_fresh(struct train *t, struct err *err)
         return -1;
     if (dtype_parse(t->plan.model.dtype, &t->stored, err))
         return -1;
-    return load_engines(t, &(struct engine_source){fresh, NULL, t}, 0, err);
+    return load_engines(t, &(struct states){0}, 0, err);
 }
 
 /* Whether there is a run to go on with: rank 0's word, for its eyes see the folder. */

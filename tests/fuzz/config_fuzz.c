@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "ckpt/hf_config.h"
+#include "shard/hf_config.h"
 #include "model/model.h"
 
 static void check_units(const struct model *m)

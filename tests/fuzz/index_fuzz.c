@@ -89,7 +89,7 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
         prepare();
     assert(ftruncate(fd, (off_t)bytes) == 0);
     assert(pwrite(fd, data, bytes, 0) == (ssize_t)bytes);
-    if (hf_open(&hf, folder, &err)) {
+    if (hf_open(&hf, folder, NULL, &err)) {
         assert(err.code == ERR_INPUT || err.code == ERR_ABSENT || err.code == ERR_SYS);
         assert(strstr(err.text, folder) && !hf.dir);
         return 0;

@@ -6,7 +6,7 @@
 #include "reader_fuzz.h"
 
 #include "base/jout.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 
 static const char config[] = "{\"model_type\":\"gpt2\",\"n_embd\":4,\"n_head\":1,"
                              "\"n_layer\":1,\"vocab_size\":5}";
@@ -60,7 +60,7 @@ static char *summed(const uint8_t *data, size_t bytes, size_t *out)
     while (at > 0 && (at + n > bytes || memcmp(data + at, tail, n)))
         at--;
     at = at ? at : bytes;
-    FILE *f = ckpt_stream(&text, out);
+    FILE *f = mem_stream(&text, out);
     fwrite(data, 1, at, f);
     ckpt_hash(data, (int64_t)at, hash);
     fprintf(f, "%s%s\"\n}\n", tail, hash);
@@ -152,7 +152,7 @@ static void put_lists(struct jout *j, const struct ckpt *c)
 static char *print(const struct ckpt *c, size_t *bytes)
 {
     char *text = NULL;
-    FILE *f = ckpt_stream(&text, bytes);
+    FILE *f = mem_stream(&text, bytes);
     struct jout j = {.file = f, .depth = 1};
 
     putc('{', f);

@@ -17,7 +17,7 @@ static int parse(struct st *st, const char *head, size_t bytes, int64_t file_byt
     char *text = fuzz_copy(head, bytes);
 
     *st = (struct st){.fd = -1};
-    int rc = st_parse(st, FUZZ_NAME, text, (int64_t)bytes, file_bytes, &err);
+    int rc = st_parse(st, FUZZ_NAME, text, (int64_t)bytes, file_bytes, NULL, &err);
     mem_free(text);
     return fuzz_judge(rc, &err);
 }

@@ -17,7 +17,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_parts.h"
+#include "ckpt/ckpt_write.h"
 #include "temp_fixture.h"
 #include "words_fixture.h"
 
@@ -104,7 +104,9 @@ static void test_places(void **state)
 {
     struct groups g;
     struct err err;
-    char *path[4];
+    static const char *const paths[] = {
+        "d/shard-00002.safetensors", "d/shard-00003.copy-00002.safetensors",
+        "d/shard-00000.copy-00002.safetensors", "d/shard-00004.copy-00002.safetensors"};
 
     (void)state;
     assert_int_equal(groups_parse(&g, "[3,2]", &err), 0);
@@ -113,13 +115,11 @@ static void test_places(void **state)
     assert_int_equal(ckpt_check_copies(&g, 5, &err), -1);
     assert_words(err.text, "5 copies, 0 to 4 5 ranks");
     assert_int_equal(ckpt_check_copies(&g, -1, &err), -1);
-    ckpt_shard_paths("d", &g, 3, 2, path); /* rank 2: place 2 of group 0 */
-    assert_string_equal(path[0], "d/shard-00002.safetensors");
-    assert_string_equal(path[1], "d/shard-00003.copy-00002.safetensors");
-    assert_string_equal(path[2], "d/shard-00000.copy-00002.safetensors");
-    assert_string_equal(path[3], "d/shard-00004.copy-00002.safetensors");
-    for (int k = 0; k < 4; k++)
-        mem_free(path[k]);
+    for (int k = 0; k < 4; k++) { /* rank 2: place 2 of group 0 */
+        char *path = ckpt_shard_path("d", &g, 2, k);
+        assert_string_equal(path, paths[k]);
+        mem_free(path);
+    }
     groups_release(&g);
     assert_int_equal(groups_parse(&g, "100", &err), 0);
     assert_int_equal(ckpt_check_copies(&g, CKPT_COPIES_MAX, &err), 0);
@@ -158,7 +158,7 @@ static void write_two(char dir[TEMP_PATH], struct model *m)
     for (int r = 0; r < 2; r++)
         assert_int_equal(ckpt_write_shard(&to, r, &shape, fill, NULL, &entry[r], &err), 0);
     assert_int_equal(
-        ckpt_write_manifest(&to, &shape, (const char *const *)entry, NULL, NULL, &err), 0);
+        ckpt_manifest_write(&to, &shape, (const char *const *)entry, NULL, NULL, &err), 0);
     io_dir_leave(&to);
     mem_free(entry[0]);
     mem_free(entry[1]);
@@ -211,21 +211,21 @@ static void test_hostile(void **state)
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
         sprintf(key, ",\n\"copies\":%s", says[i]);
         put_manifest(path, text, key);
-        assert_int_equal(ckpt_open(&c, dir, &err), -1);
+        assert_int_equal(ckpt_open(&c, dir, NULL, &err), -1);
         assert_int_equal(err.code, ERR_INPUT);
         assert_non_null(strstr(err.text, "manifest.json"));
     }
     sprintf(key, ",\n\"copies\":1,\"config_xxh3\":\"%032d\"", 0);
     put_manifest(path, text, key);
-    assert_int_equal(ckpt_open(&c, dir, &err), -1);
+    assert_int_equal(ckpt_open(&c, dir, NULL, &err), -1);
     assert_words(err.text, "config.json: damaged");
     /* One is well-formed: its files are looked for when they are needed. */
     put_manifest(path, text, ",\n\"copies\":1");
-    assert_int_equal(ckpt_open(&c, dir, &err), 0);
+    assert_int_equal(ckpt_open(&c, dir, NULL, &err), 0);
     assert_int_equal(c.copies, 1);
     ckpt_close(&c);
     put_manifest(path, text, "");
-    assert_int_equal(ckpt_open(&c, dir, &err), 0);
+    assert_int_equal(ckpt_open(&c, dir, NULL, &err), 0);
     assert_int_equal(c.copies, 0);
     ckpt_close(&c);
     assert_int_equal(io_remove_tree(dir, &err), 0);
@@ -282,7 +282,7 @@ static void test_run(void **state)
     assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
         put_instead(path, text, "null", says[i].run);
-        assert_int_equal(ckpt_open(&c, dir, &err), says[i].step < 0 ? -1 : 0);
+        assert_int_equal(ckpt_open(&c, dir, NULL, &err), says[i].step < 0 ? -1 : 0);
         if (says[i].step < 0) {
             assert_non_null(strstr(err.text, ", expected 0 to 1e18"));
             continue;
@@ -330,7 +330,7 @@ static void test_sources(void **state)
     assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
         put_instead(path, text, "[]", says[i].list);
-        assert_int_equal(ckpt_open(&c, dir, &err), says[i].rc);
+        assert_int_equal(ckpt_open(&c, dir, NULL, &err), says[i].rc);
         if (says[i].rc)
             assert_words(err.text, "source 'a' twice");
         else

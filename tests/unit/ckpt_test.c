@@ -19,10 +19,10 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/ckpt_model.h"
-#include "ckpt/ckpt_parts.h"
-#include "ckpt/hf.h"
-#include "ckpt/tool.h"
+#include "ckpt/states.h"
+#include "ckpt/ckpt_write.h"
+#include "shard/folder.h"
+#include "shard/shard.h"
 #include "temp_fixture.h"
 
 static const char config[] =
@@ -84,7 +84,7 @@ static void write_trained(struct fixture *f, const char *groups_text, const char
         assert_int_equal(ckpt_write_shard(&dir, r, &f->shape, fill, &f->shape, &entry[r], &err),
                          0);
     assert_int_equal(
-        ckpt_write_manifest(&dir, &f->shape, (const char *const *)entry, &run, NULL, &err), 0);
+        ckpt_manifest_write(&dir, &f->shape, (const char *const *)entry, &run, NULL, &err), 0);
     io_dir_leave(&dir);
     for (int r = 0; r < n; r++)
         mem_free(entry[r]);
@@ -146,7 +146,7 @@ static void test_any_to_any(void **state)
         struct ckpt c;
         struct err err;
         write_all(&f, shapes[i]);
-        assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+        assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
         assert_int_equal(c.run.step, 7);
         assert_int_equal(c.run.position, 99);
         assert_string_equal(c.strategy, "IIG");
@@ -174,7 +174,7 @@ static void test_parts(void **state)
     (void)state;
     for (int i = 1; i < PARTIALS; i++) {
         write_trained(&f, i % 2 ? "[3,2]" : "2x2", partials[i]);
-        assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+        assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
         assert_string_equal(c.model.partial, partials[i]);
         assert_int_equal(c.model.trained, f.model.trained);
         int64_t sum[3] = {0, 0, 0};
@@ -190,32 +190,24 @@ static void test_parts(void **state)
     }
 }
 
-/* What the other model holds of a tensor that the checkpoint has not. */
-static int fill_absent(void *arg, const struct model_tensor *t, int64_t first, int64_t count,
-                       enum dtype type, void *out, struct err *err)
-{
-    int *calls = arg;
+enum { SEED = 5 };
 
-    (void)t, (void)err;
-    assert_int_equal(type, DTYPE_F32);
-    for (int64_t i = 0; i < count; i++)
-        ((float *)out)[i] = -1000 - (float)(first + i);
-    calls[0]++;
-    return 0;
-}
-
+/*
+ * Every element that another model of the network asks for, by the definition: it is in the state,
+ * or, of a master, in the parameters, or has its first value.  Counts those of the last kind.
+ */
 static int read_other(struct weights *w, const char *what, int state)
 {
     struct ckpt *c = &w->ckpt;
     struct model m;
     struct err err;
-    static float out[4096];
+    static float out[4096], first[4096];
     int absent = 0;
 
     assert_int_equal(model_parse(&m, "c.json", config, (int64_t)strlen(config), &err), 0);
     assert_int_equal(model_train(&m, what, &err), 0);
-    struct ckpt_view v = {w, &m, fill_absent, &absent};
-    if (ckpt_check_model(w, &m, &err)) {
+    struct states s = {w, &m, {state}, 0, SEED, 1};
+    if (states_check_model(w, &m, &err)) {
         assert_int_equal(err.code, ERR_MISMATCH);
         model_release(&m);
         return -1;
@@ -224,14 +216,25 @@ static int read_other(struct weights *w, const char *what, int state)
         /* in three parts, of which one is empty */
         int64_t e = ckpt_state_elems(&m, u, &c->state[state]), k = e / 3;
         struct range part[] = {{0, k}, {k, k}, {k, e}};
-        assert_int_equal(ckpt_read_model(&v, u, state, part, 3, DTYPE_F32, out, &err), 0);
+        assert_int_equal(states_read(&s, u, 0, part, 3, out, &err), 0);
         for (int64_t x = 0; x < e; x++) {
             const struct model_tensor *t = &m.tensor[ckpt_tensor_at(&m, u, x)];
             const struct model_tensor *from = model_find(&c->model, t->name);
-            float want = -1000 - (float)(x - t->offset);
-            if (from && (state == 0 || model_trains(&c->model, from)))
-                want = value(u, state, from->offset + x - t->offset);
+            int there = from && (state == 0 || model_trains(&c->model, from));
+            model_init_values(t, SEED, x - t->offset, 1, first);
+            float want =
+                from ? value(u, there ? state : 0, from->offset + x - t->offset) : *first;
             assert_true(out[x] == want);
+            absent += !from;
+        }
+        /* Moments that nothing has are 0. */
+        s.state[1] = -1;
+        if (!c->model.lora.rank && m.lora.rank && m.unit[u].trained) {
+            struct range all = {0, m.unit[u].trained};
+            s.state[1] = 2;
+            assert_int_equal(states_read(&s, u, 1, &all, 1, out, &err), 0);
+            for (int64_t x = 0; x < all.hi; x++)
+                assert_true(out[x] == 0);
         }
     }
     model_release(&m);
@@ -256,8 +259,8 @@ static void test_another_part(void **state)
                 assert_int_equal(absent < 0, !fits);
                 if (i == k)
                     assert_int_equal(absent, 0);
-                if (fits && i != k && (k >= 3 || (s == 1 && i > k)))
-                    assert_true(absent > 0);
+                if (fits && i != k)
+                    assert_int_equal(absent > 0, k >= 3);
             }
         }
         if (i == 3)
@@ -279,7 +282,7 @@ static void test_to_bf16(void **state)
 
     (void)state;
     write_all(&f, "[3,2]");
-    assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+    assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
     assert_int_equal(ckpt_read_ranges(&c, 1, 1, &at, 1, DTYPE_BF16, half, &err), 0);
     for (int i = 0; i < 37; i++)
         assert_int_equal(half[i], dtype_bf16_of_f32(value(1, 1, 3 + i)));
@@ -310,7 +313,7 @@ static void test_damage(void **state)
 
     (void)state;
     write_all(&f, "2x2");
-    assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+    assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
     const struct ckpt_block *b = &c.block[c.first[1 * c.model.units + 1] + 2];
     struct range there = {b->lo, b->hi}, before = {0, b->lo};
     flip(f.dir, c.file[b->file].name, b->offset + b->bytes - 1);
@@ -345,13 +348,13 @@ static void test_manifest_damage(void **state)
     assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
     for (int64_t at = 0; at < bytes; at += 17) {
         flip(f.dir, "manifest.json", at);
-        assert_int_equal(ckpt_open(&c, f.dir, &err), -1);
+        assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), -1);
         flip(f.dir, "manifest.json", at);
     }
     assert_int_equal(truncate(path, bytes - 1), 0);
-    assert_int_equal(ckpt_open(&c, f.dir, &err), -1);
+    assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), -1);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(ckpt_open(&c, f.dir, &err), -1);
+    assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), -1);
     assert_int_equal(err.code, ERR_ABSENT);
     mem_free(text);
     mem_free(path);
@@ -395,7 +398,7 @@ static void hostile(const char *what)
         text[at] = bytes_tried[at / 5 % (int64_t)sizeof bytes_tried];
         put_manifest(f.dir, text, before);
         text[at] = was;
-        if (ckpt_open(&c, f.dir, &err)) {
+        if (ckpt_open(&c, f.dir, NULL, &err)) {
             refused++;
             continue;
         }
@@ -414,7 +417,7 @@ static void hostile(const char *what)
     assert_true(opened > 0 && refused > opened);
     put_manifest(f.dir, text, before);
     struct ckpt c;
-    assert_int_equal(ckpt_open(&c, f.dir, &err), 0);
+    assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
     ckpt_close(&c);
     mem_free(text);
     mem_free(path);
@@ -432,37 +435,37 @@ static void test_manifest_hostile(void **state)
 /* A run's checkpoint has no source: its params become a folder with the model's tensors. */
 static void test_merge_of_a_run(void **state)
 {
+    const struct shard_merging what = {.means = {.buffer = 64 << 20}};
     struct fixture f;
     struct err err;
-    struct hf hf;
-    struct range at = {0};
-    uint16_t half[1024];
+    struct weights w;
+    struct folder folder = {0};
+    char to[TEMP_PATH + 8];
+    float out[1024];
 
     (void)state;
     write_all(&f, "[3,2]");
-    char *to = mem_new(sizeof f.dir + 8, 1);
     sprintf(to, "%s-merged", f.dir);
-    assert_int_equal(tool_merge(f.dir, &(struct tool_merging){.means = {.buffer = 64 << 20}},
-                                (struct tool_target){to, 0}, &err),
-                     0);
-    assert_int_equal(hf_open(&hf, to, &err) || hf_list(&hf, NULL, &err), 0);
-    assert_int_equal(hf.others, 1);
-    assert_string_equal(hf.other[0], "config.json");
-    assert_int_equal(hf_match(&hf, &f.model, &err), 0);
-    assert_int_equal(hf.type, DTYPE_BF16);
+    assert_int_equal(shard_merge(f.dir, &what, (struct shard_target){to, 0}, &err), 0);
+    assert_int_equal(weights_open(&w, to, NULL, &err), 0);
+    assert_int_equal(folder_list(&folder, &w.hf, NULL, &err), 0);
+    assert_int_equal(folder.others, 1);
+    assert_string_equal(folder.other[0], "config.json");
+    assert_int_equal(states_check_model(&w, &f.model, &err), 0);
+    assert_int_equal(weights_type(&w), DTYPE_BF16);
+    struct states s = {.weights = &w, .model = &f.model};
     for (int u = 0; u < f.model.units; u++) {
-        at.hi = f.model.unit[u].elems;
-        assert_true(at.hi <= 1024);
-        assert_int_equal(hf_read(&hf, u, at, half, &err), 0);
-        for (int64_t i = 0; i < at.hi; i++)
-            assert_true(dtype_f32_of_bf16(half[i]) == value(u, 0, i));
+        struct range all = {0, f.model.unit[u].elems};
+        assert_true(all.hi <= 1024);
+        assert_int_equal(states_read(&s, u, 0, &all, 1, out, &err), 0);
+        for (int64_t i = 0; i < all.hi; i++)
+            assert_true(out[i] == value(u, 0, i));
     }
-    hf_release(&hf);
-    assert_int_equal(tool_merge(f.dir, &(struct tool_merging){.means = {.buffer = 64 << 20}},
-                                (struct tool_target){to, 0}, &err),
+    folder_release(&folder);
+    weights_close(&w);
+    assert_int_equal(shard_merge(f.dir, &what, (struct shard_target){to, 0}, &err),
                      -1); /* it is there */
     io_remove_tree(to, &err);
-    mem_free(to);
     clean(&f);
 }
 
@@ -513,18 +516,18 @@ static void test_reshard(void **state)
         char to[TEMP_PATH + 40];
         write_trained(&f, shapes[i % SHAPES], partials[i % PARTIALS]);
         assert_int_equal(groups_parse(&g, shapes[(i / PARTIALS + 1) % SHAPES], &err), 0);
-        struct tool_resharding what = {
+        struct shard_resharding what = {
             .model = &f.model,
             .groups = &g,
             .strategy = "GNI",
             .means = {.buffer = 1 << 20, .jobs = i % 4, .limits = &limits}};
         sprintf(to, "%s-new", f.dir);
-        assert_int_equal(tool_reshard(f.dir, &what, (struct tool_target){to, 0}, &err), -1);
+        assert_int_equal(shard_reshard(f.dir, &what, (struct shard_target){to, 0}, &err), -1);
         assert_string_equal(err.text, "stopped, nothing was written");
         assert_int_equal(access(to, F_OK), -1);
         what.means.limits = NULL;
-        assert_int_equal(tool_reshard(f.dir, &what, (struct tool_target){to, 0}, &err), 0);
-        assert_int_equal(ckpt_open(&c, to, &err), 0);
+        assert_int_equal(shard_reshard(f.dir, &what, (struct shard_target){to, 0}, &err), 0);
+        assert_int_equal(ckpt_open(&c, to, NULL, &err), 0);
         assert_string_equal(c.strategy, "GNI");
         assert_true(groups_equal(&c.groups, &g));
         assert_int_equal(c.run.tokens, 1234);

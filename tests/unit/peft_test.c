@@ -17,8 +17,8 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/peft.h"
-#include "ckpt/tool.h"
+#include "shard/peft.h"
+#include "shard/shard.h"
 #include "temp_fixture.h"
 #include "words_fixture.h"
 
@@ -36,7 +36,7 @@ struct fixture {
     struct model model;
     struct groups groups;
     char *adapter;
-    struct tool_splitting what;
+    struct shard_splitting what;
 };
 
 static void begin(struct fixture *f, int i, const char *lora)
@@ -48,7 +48,7 @@ static void begin(struct fixture *f, int i, const char *lora)
     assert_int_equal(model_train(&f->model, lora ? lora : cases[i].lora, &err), 0);
     assert_int_equal(groups_parse(&f->groups, "[3,2]", &err), 0);
     f->adapter = io_join(cases[i].folder, "adapter");
-    f->what = (struct tool_splitting){.model = &f->model,
+    f->what = (struct shard_splitting){.model = &f->model,
                                       .groups = &f->groups,
                                       .strategy = "IIG",
                                       .adapter = f->adapter,
@@ -76,7 +76,7 @@ static void split(struct fixture *f, int i, const char *name)
     struct err err;
     char *to = in(f, name);
 
-    if (tool_split(cases[i].folder, &f->what, (struct tool_target){to, 0}, &err))
+    if (shard_split(cases[i].folder, &f->what, (struct shard_target){to, 0}, &err))
         fail_msg("%s", err.text);
     mem_free(to);
 }
@@ -86,8 +86,8 @@ static void merge(struct fixture *f, const char *name, int fuse, const char *to)
     struct err err;
     char *from = in(f, name), *dir = in(f, to);
 
-    if (tool_merge(from, &(struct tool_merging){.fuse = fuse, .means = {.buffer = 64 << 20}},
-                   (struct tool_target){dir, 0}, &err))
+    if (shard_merge(from, &(struct shard_merging){.fuse = fuse, .means = {.buffer = 64 << 20}},
+                   (struct shard_target){dir, 0}, &err))
         fail_msg("%s", err.text);
     mem_free(from);
     mem_free(dir);
@@ -100,7 +100,7 @@ static double *values(const char *dir, const char *file, const char *name, int64
     struct st st;
     struct err err;
 
-    if (st_open(&st, path, &err))
+    if (st_open(&st, path, NULL, &err))
         fail_msg("%s", err.text);
     const struct st_tensor *t = st_find(&st, name);
     if (!t)
@@ -357,15 +357,15 @@ static void test_refused_tensors(void **state)
     }
     begin(&f, 0, "freeze=*norm*");
     char *to = in(&f, "x");
-    assert_int_equal(tool_split(cases[0].folder, &f.what, (struct tool_target){to, 0}, &err),
+    assert_int_equal(shard_split(cases[0].folder, &f.what, (struct shard_target){to, 0}, &err),
                      -1);
     assert_words(err.text, "plan no adapters");
     f.what.adapter = NULL;
     split(&f, 0, "ckpt");
     char *from = in(&f, "ckpt");
     assert_int_equal(
-        tool_merge(from, &(struct tool_merging){.fuse = 1, .means = {.buffer = 64 << 20}},
-                   (struct tool_target){to, 0}, &err),
+        shard_merge(from, &(struct shard_merging){.fuse = 1, .means = {.buffer = 64 << 20}},
+                   (struct shard_target){to, 0}, &err),
         -1);
     assert_words(err.text, "no adapters");
     merge(&f, "ckpt", 0, "back"); /* frozen or not, what was split comes back */

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows when two configs are of one network, and how weights are read into a model of which
+ * another part trains: by the names of tensors, within one unit, for a tensor's unit is the
+ * same whatever trains.
+ */
+#include "ckpt/states.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+
+static int other_network(const char *folder, const char *key, const char *own, const char *plan,
+                         struct err *err)
+{
+    err_at(err, folder, 0, key, "is %s in its config.json, but %s in the plan's model", own,
+           plan);
+    err->code = ERR_MISMATCH;
+    return -1;
+}
+
+/* Where the config has a word. */
+static int check_words(const char *folder, const struct model *own, const struct model *plan,
+                       struct err *err)
+{
+    static const char *const ffn[] = {"silu", "gelu_new", "gelu"};
+    static const char *const rope[] = {"default", "linear", "dynamic", "llama3", "yarn"};
+    const struct {
+        const char *key, *own, *plan;
+    } row[] = {
+        {"model_type", own->family, plan->family},
+        {"activation_function", ffn[own->ffn_type], ffn[plan->ffn_type]},
+        {"rope_type", rope[own->rope.type], rope[plan->rope.type]},
+    };
+
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (strcmp(row[i].own, row[i].plan))
+            return other_network(folder, row[i].key, row[i].own, row[i].plan, err);
+    return 0;
+}
+
+int states_check_network(const char *folder, const struct model *own, const struct model *plan,
+                         struct err *err)
+{
+    const struct model_rope *a = &own->rope, *b = &plan->rope;
+    int dynamic = a->type == MODEL_ROPE_DYNAMIC; /* alone it asks for the longest sequence */
+    int gpt2 = strcmp(own->family, "gpt2") == 0;
+    const struct {
+        const char *key;
+        double own, plan;
+    } row[] = {
+        {gpt2 ? "n_layer" : "num_hidden_layers", (double)own->layers, (double)plan->layers},
+        {gpt2 ? "n_embd" : "hidden_size", (double)own->hidden, (double)plan->hidden},
+        {gpt2 ? "n_inner" : "intermediate_size", (double)own->ffn, (double)plan->ffn},
+        {"vocab_size", (double)own->vocab, (double)plan->vocab},
+        {gpt2 ? "n_head" : "num_attention_heads", (double)own->heads, (double)plan->heads},
+        {"num_key_value_heads", (double)own->kv_heads, (double)plan->kv_heads},
+        {"head_dim", (double)own->head_dim, (double)plan->head_dim},
+        {"tie_word_embeddings", own->tied, plan->tied},
+        {"n_positions", (double)own->positions, (double)plan->positions},
+        {gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", own->norm_eps, plan->norm_eps},
+        {"attention_bias", own->attention_bias, plan->attention_bias},
+        {"mlp_bias", own->ffn_bias, plan->ffn_bias},
+        {"max_position_embeddings", dynamic ? (double)own->max_seq : 0,
+         dynamic ? (double)plan->max_seq : 0},
+        {"rope_theta", a->theta, b->theta},
+        {"factor", a->factor, b->factor},
+        {"low_freq_factor", a->low_freq_factor, b->low_freq_factor},
+        {"high_freq_factor", a->high_freq_factor, b->high_freq_factor},
+        {"original_max_position_embeddings", a->original_max, b->original_max},
+        {"attention_factor", a->attention_factor, b->attention_factor},
+        {"beta_fast", a->beta_fast, b->beta_fast},
+        {"beta_slow", a->beta_slow, b->beta_slow},
+        {"mscale", a->mscale, b->mscale},
+        {"mscale_all_dim", a->mscale_all_dim, b->mscale_all_dim},
+        {"truncate", !a->no_truncate, !b->no_truncate},
+    };
+    char one[32], two[32];
+
+    if (check_words(folder, own, plan, err))
+        return -1;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        if (row[i].own == row[i].plan)
+            continue;
+        snprintf(one, sizeof one, "%g", row[i].own);
+        snprintf(two, sizeof two, "%g", row[i].plan);
+        return other_network(folder, row[i].key, one, two, err);
+    }
+    return 0;
+}
+
+/* A tensor's twin in another model of the network, or NULL. */
+static const struct model_tensor *find_twin(const struct model *m, const struct model_tensor *t)
+{
+    const struct model_unit *u = &m->unit[t->unit];
+
+    for (int i = u->first; i < u->first + u->count; i++)
+        if (strcmp(m->tensor[i].name, t->name) == 0)
+            return &m->tensor[i];
+    return NULL;
+}
+
+static int check_ckpt(const struct ckpt *c, const struct model *m, struct err *err)
+{
+    const struct model_lora *have = &c->model.lora, *want = &m->lora;
+
+    if (states_check_network(c->dir, &c->model, m, err))
+        return -1;
+    for (int i = 0; i < c->model.tensors; i++) {
+        const struct model_tensor *t = &c->model.tensor[i];
+        if (!model_is_adapter(t) || find_twin(m, t))
+            continue;
+        err_at(err, c->dir, 0, t->name,
+               "is an adapter of the checkpoint that the plan's model does not have");
+        err->code = ERR_MISMATCH;
+        return -1;
+    }
+    if (!have->rank || (have->rank == want->rank && have->alpha == want->alpha))
+        return 0;
+    err_at(err, c->dir, 0, NULL,
+           "has adapters of rank %" PRId64 " and alpha %g, the plan's model of rank %" PRId64
+           " and alpha %g",
+           have->rank, have->alpha, want->rank, want->alpha);
+    err->code = ERR_MISMATCH;
+    return -1;
+}
+
+/* The folder's own config.json, where there is one, and its tensors. */
+static int check_folder(struct hf *hf, const struct model *m, struct err *err)
+{
+    struct model own = {0};
+    char *path = io_join(hf->dir, "config.json");
+    int rc = 0;
+
+    if (!hf->alone && !io_absent(path))
+        rc =
+            model_read_folder(&own, hf->dir, err) || states_check_network(hf->dir, &own, m, err)
+                ? -1
+                : 0;
+    mem_free(path);
+    model_release(&own);
+    return rc ? rc : hf_match(hf, m, err);
+}
+
+int states_check_model(struct weights *w, const struct model *m, struct err *err)
+{
+    return w->is_ckpt ? check_ckpt(&w->ckpt, m, err) : check_folder(&w->hf, m, err);
+}
+
+/* A tensor's twin that the checkpoint has in this state, or NULL. */
+static const struct model_tensor *find_there(const struct ckpt *c, const struct model_tensor *t,
+                                             int state)
+{
+    const struct model_tensor *twin = find_twin(&c->model, t);
+
+    return twin && twin->offset < ckpt_state_elems(&c->model, t->unit, &c->state[state]) ? twin
+                                                                                         : NULL;
+}
+
+/*
+ * First values, as paro-shard init writes them: in the model's type.  Each is a function of its
+ * place, whoever makes it.
+ */
+static int make_first(const struct states *s, const struct model_tensor *t, int64_t first,
+                      int64_t count, float *out, struct err *err)
+{
+    enum { PART = 2048 }; /* some 100 us */
+    int threads = s->threads > 1 ? s->threads : 1;
+    enum dtype type = DTYPE_F32;
+    double one; /* room for an element of any type */
+
+    if (dtype_parse(s->model->dtype, &type, err))
+        return -1;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count > PART)
+    for (int64_t at = 0; at < count; at += PART)
+        model_init_values(t, s->seed, first + at, count - at < PART ? count - at : PART,
+                          out + at);
+    for (int64_t x = 0; type != DTYPE_F32 && x < count; x++) {
+        dtype_convert(&one, type, out + x, DTYPE_F32, 1);
+        dtype_convert(out + x, DTYPE_F32, &one, type, 1);
+    }
+    return 0;
+}
+
+/* Elements [first, first + count) of one of the model's tensors; number: the weights' state. */
+static int read_part(const struct states *s, const struct model_tensor *t, int state,
+                     int number, int64_t first, int64_t count, float *out, struct err *err)
+{
+    struct weights *w = s->weights;
+
+    if (w && !w->is_ckpt) {
+        const struct hf_place *p = &w->hf.place[t - w->hf.model->tensor];
+        if (p->t)
+            return st_read_as(&w->hf.file[p->file], p->t, first, count, DTYPE_F32, out, err);
+    } else if (w) {
+        const struct model_tensor *twin = find_there(&w->ckpt, t, number);
+        if (twin) {
+            struct range at = {twin->offset + first, twin->offset + first + count};
+            return ckpt_read_ranges(&w->ckpt, t->unit, number, &at, 1, DTYPE_F32, out, err);
+        }
+    }
+    if (state > 0) {
+        memset(out, 0, (size_t)count * sizeof *out);
+        return 0;
+    }
+    if (w && number != s->params)
+        return read_part(s, t, 0, s->params, first, count, out, err);
+    return make_first(s, t, first, count, out, err);
+}
+
+int states_read(void *states, int unit, int state, const struct range *ranges, int n,
+                float *out, struct err *err)
+{
+    const struct states *s = states;
+    const struct model *m = s->model;
+
+    for (int i = 0; i < n; i++) {
+        for (int64_t at = ranges[i].lo, end; at < ranges[i].hi; at = end) {
+            const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at)];
+            end = t->offset + t->elems < ranges[i].hi ? t->offset + t->elems : ranges[i].hi;
+            if (read_part(s, t, state, s->state[state], at - t->offset, end - at, out, err))
+                return -1;
+            out += end - at;
+        }
+    }
+    return 0;
+}
+
+int64_t states_end(void *states, int unit, int state, int64_t at)
+{
+    const struct states *s = states;
+    const struct model_tensor *t = &s->model->tensor[ckpt_tensor_at(s->model, unit, at)];
+    const struct model_tensor *twin;
+
+    if (!s->weights->is_ckpt) { /* as long as a block: a tensor may be large */
+        int64_t end = ((at - t->offset) / CKPT_BLOCK_ELEMS + 1) * CKPT_BLOCK_ELEMS;
+        return t->offset + (end < t->elems ? end : t->elems);
+    }
+    twin = find_there(&s->weights->ckpt, t, s->state[state]);
+    if (!twin)
+        return t->offset + t->elems;
+    return ckpt_end_at(&s->weights->ckpt, unit, s->state[state],
+                       at - t->offset + twin->offset) -
+           twin->offset + t->offset;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows which files of a model's folder a run carries from its start to its checkpoints. */
+#include "shard/carry.h"
+
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "ckpt/ckpt_write.h"
+#include "shard/folder.h"
+
+enum { FILE_MAX = 256 << 20 }; /* the largest in use, of 256,000 tokens, have 35 MB */
+
+static const char generation[] = "generation_config.json";
+static const char *const names[] = {"tokenizer.json",    "tokenizer_config.json",
+                                    "vocab.json",        "merges.txt",
+                                    "encoder.json",      "vocab.bpe",
+                                    "gpt2-encoder.json", "gpt2-vocab.bpe",
+                                    "added_tokens.json", "special_tokens_map.json",
+                                    "tokenizer.model",   "chat_template.jinja",
+                                    "chat_template.json"};
+
+int carry_is_tokenizer(const char *name)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+int carry_has(const char *name)
+{
+    return carry_is_tokenizer(name) || strcmp(name, generation) == 0;
+}
+
+char *carry_path(const char *dir)
+{
+    return ckpt_is(dir) ? io_join(dir, ckpt_source_folder(CKPT_KEEP_FILE)) : mem_dup(dir);
+}
+
+/* Takes text. */
+static void add(struct carry *c, const char *name, char *text, int64_t bytes)
+{
+    enum { MOST = sizeof names / sizeof *names + 1 }; /* each once */
+
+    if (!c->text) {
+        c->list.item = mem_new(MOST, sizeof *c->list.item);
+        c->text = mem_new(MOST, sizeof *c->text);
+    }
+    assert(c->list.count < MOST);
+    struct ckpt_source *s = &c->list.item[c->list.count];
+    *s = (struct ckpt_source){mem_dup(name), CKPT_KEEP_FILE, bytes, bytes, {0}};
+    ckpt_hash(text, bytes, s->hash);
+    c->text[c->list.count++] = text;
+}
+
+static int wanted(const char *name, int tokenizer)
+{
+    return tokenizer ? carry_has(name) : strcmp(name, generation) == 0;
+}
+
+static int carry_ckpt(struct carry *c, struct ckpt *from, int tokenizer, struct err *err)
+{
+    for (int i = 0; i < from->source.count; i++) {
+        const struct ckpt_source *s = &from->source.item[i];
+        char *path = NULL, *text = NULL;
+        int64_t bytes = 0;
+        if (s->keep != CKPT_KEEP_FILE || !wanted(s->name, tokenizer))
+            continue;
+        if (ckpt_find_source(from, s, &path, err))
+            return -1;
+        int rc = io_read_file(path, FILE_MAX, NULL, &text, &bytes, err);
+        mem_free(path);
+        if (rc)
+            return -1;
+        add(c, s->name, text, bytes);
+        if (memcmp(c->list.item[c->list.count - 1].hash, s->hash, sizeof s->hash))
+            return err_set(err, ERR_MISMATCH, "'%s' changed while it was read", s->name);
+    }
+    return 0;
+}
+
+/* Files of a folder by their names: nothing else in it matters. */
+static int carry_named(struct carry *c, const char *dir, const char *const *name, size_t n,
+                       struct err *err)
+{
+    struct folder f = {.dir = dir};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        char *path = io_join(dir, name[i]), *text = NULL;
+        int64_t bytes = 0;
+        int fd = -1;
+        if (!io_absent(path))
+            rc = folder_open(&f, name[i], &fd, err);
+        if (rc == 0 && fd >= 0)
+            rc = io_read_all(fd, path, FILE_MAX, NULL, &text, &bytes, err);
+        if (fd >= 0)
+            close(fd);
+        mem_free(path);
+        if (text)
+            add(c, name[i], text, bytes);
+    }
+    folder_release(&f);
+    return rc;
+}
+
+int carry_weights(struct carry *c, struct weights *w, int tokenizer, struct err *err)
+{
+    static const char *const made = generation;
+
+    if (w->is_ckpt)
+        return carry_ckpt(c, &w->ckpt, tokenizer, err);
+    if (w->hf.alone)
+        return 0;
+    if (tokenizer && carry_folder(c, w->hf.dir, err))
+        return -1;
+    return carry_named(c, w->hf.dir, &made, 1, err);
+}
+
+int carry_folder(struct carry *c, const char *dir, struct err *err)
+{
+    return carry_named(c, dir, names, sizeof names / sizeof *names, err);
+}
+
+int carry_check(const char *dir, struct err *err)
+{
+    struct carry all = {0};
+    struct ckpt c;
+
+    if (!ckpt_is(dir))
+        return 0;
+    if (ckpt_open(&c, dir, NULL, err))
+        return -1;
+    int rc = carry_ckpt(&all, &c, 1, err);
+    carry_release(&all);
+    ckpt_close(&c);
+    return rc;
+}
+
+int carry_put(const struct carry *c, const struct io_dir *dir, struct err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < c->list.count; i++) {
+        const struct ckpt_source *s = &c->list.item[i];
+        char *path = io_join(ckpt_source_folder(s->keep), s->name);
+        rc = io_dir_put(dir, path, c->text[i], s->bytes, err);
+        mem_free(path);
+    }
+    return rc;
+}
+
+void carry_release(struct carry *c)
+{
+    for (int i = 0; i < c->list.count; i++) {
+        mem_free(c->list.item[i].name);
+        mem_free(c->text[i]);
+    }
+    mem_free(c->list.item);
+    mem_free(c->text);
+    *c = (struct carry){0};
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what lies beside the weights of a folder, and that nothing in it is a link to a place
+ * elsewhere: who made the folder could have the reader copy files that are the reader's alone.
+ * Where the Hugging Face hub keeps what it downloads, a snapshot is made of links:
+ *
+ *     models--ORG--NAME/blobs/HASH                the files
+ *     models--ORG--NAME/snapshots/REVISION/FILE   links to ../../blobs/HASH
+ *
+ * so the blobs next to a folder's snapshots belong to it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "ckpt/ckpt_write.h"
+#include "shard/folder.h"
+#include "shard/shard_parts.h"
+
+struct listing {
+    struct folder *folder;
+    const struct hf *hf;
+    int64_t seen, most; /* files and folders, but for those of weights */
+    size_t room;        /* of folder->other */
+};
+
+/* --- where files may lie --- */
+
+static int find_root(struct folder *f, struct err *err)
+{
+    f->root = realpath(f->dir, NULL);
+    if (!f->root)
+        return err_sys(err, "cannot resolve '%s'", f->dir);
+    for (char *p = f->root; !f->blobs && (p = strstr(p, "/models--")); p++) {
+        char *end = strchr(p + 1, '/');
+        if (!end || strncmp(end, "/snapshots/", strlen("/snapshots/")))
+            continue;
+        *end = 0;
+        f->blobs = io_join(f->root, "blobs");
+        *end = '/';
+    }
+    return 0;
+}
+
+/* Of the open file: its name may lead to another one by now. */
+static int check_place(const struct folder *f, int fd, const char *path, struct err *err)
+{
+    char link[64], place[PATH_MAX];
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, place, sizeof place - 1);
+    if (n < 0)
+        return err_sys(err, "cannot resolve '%s'", path);
+    place[n] = 0;
+    if (shard_is_below(place, f->root) || (f->blobs && shard_is_below(place, f->blobs)))
+        return 0;
+    return err_at(err, path, 0, NULL, "is a symbolic link out of its folder, expected a file");
+}
+
+int folder_open(struct folder *f, const char *name, int *fd, struct err *err)
+{
+    char *path = io_join(f->dir, name);
+    int there = -1, rc = f->root ? 0 : find_root(f, err);
+
+    if (rc == 0)
+        rc = io_open(path, &there, NULL, err);
+    if (rc == 0)
+        rc = check_place(f, there, path, err);
+    if (rc == 0)
+        *fd = there;
+    else if (there >= 0)
+        close(there);
+    mem_free(path);
+    return rc;
+}
+
+/* --- what is there --- */
+
+static int is_utf8(const char *text)
+{
+    int n = 1;
+
+    for (; *text && n > 0; text += n)
+        n = utf8_next(text, NULL);
+    return n > 0;
+}
+
+/* What `path` leads to, without opening it: a pipe would wait. */
+static int look(const struct folder *f, const char *path, struct stat *st, struct err *err)
+{
+    int fd = open(path, O_PATH | O_CLOEXEC), rc = 0;
+
+    if (fd < 0 || fstat(fd, st))
+        rc = err_sys(err, "cannot read '%s'", path);
+    else if (S_ISREG(st->st_mode))
+        rc = check_place(f, fd, path, err);
+    else if (!S_ISDIR(st->st_mode))
+        rc = err_set(err, ERR_INPUT, "'%s' is neither a file nor a folder", path);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Not through a link: it may lead to a folder that is listed already, or is being listed. */
+static DIR *open_folder(const char *path, int depth, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth ? O_NOFOLLOW : 0));
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (d)
+        return d;
+    if (depth && (errno == ENOTDIR || errno == ELOOP))
+        err_at(err, path, 0, NULL,
+               "is a symbolic link to a folder, expected a folder or a file");
+    else
+        err_sys(err, "cannot read folder '%s'", path);
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
+static int list_folder(struct listing *l, const char *under, int depth, struct err *err);
+
+/* One entry: a name within the folder. */
+static int list_one(struct listing *l, char *name, int depth, struct err *err)
+{
+    struct folder *f = l->folder;
+    char *path = io_join(f->dir, name);
+    struct stat st;
+    int rc = -1;
+
+    if (!is_utf8(name)) /* the manifest, JSON, could not say it */
+        err_set(err, ERR_INPUT, "the name of '%s' is not valid UTF-8", path);
+    else if (hf_find_file(l->hf, name) < 0 && l->seen++ == l->most)
+        err_set(err, ERR_INPUT,
+                "'%s' has more than %" PRId64
+                " files and folders next to its weights (--max-files)",
+                f->dir, l->most);
+    else
+        rc = look(f, path, &st, err);
+    if (rc == 0 && S_ISDIR(st.st_mode)) {
+        rc = list_folder(l, name, depth + 1, err);
+    } else if (rc == 0 && hf_find_file(l->hf, name) < 0) {
+        f->other = mem_grow(f->other, &l->room, (size_t)f->others + 1, sizeof *f->other);
+        f->other[f->others++] = mem_dup(name);
+    }
+    mem_free(path);
+    return rc;
+}
+
+static int list_folder(struct listing *l, const char *under, int depth, struct err *err)
+{
+    char *path = *under ? io_join(l->folder->dir, under) : mem_dup(l->folder->dir);
+    DIR *d = open_folder(path, depth, err);
+    int rc = d ? 0 : -1;
+
+    if (rc == 0 && depth > CKPT_DEPTH_MAX)
+        rc = err_set(err, ERR_INPUT, "'%s' is more than %d folders deep", path, CKPT_DEPTH_MAX);
+    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
+        char *name = *under ? io_join(under, e->d_name) : mem_dup(e->d_name);
+        rc = ckpt_stopped(l->hf->stop, err) || list_one(l, name, depth, err) ? -1 : 0;
+        mem_free(name);
+    }
+    if (rc == 0 && errno)
+        rc = err_sys(err, "cannot read folder '%s'", path);
+    if (d)
+        closedir(d);
+    mem_free(path);
+    return rc;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int folder_list(struct folder *f, const struct hf *hf, const struct ckpt_limits *limits,
+                struct err *err)
+{
+    struct listing l = {
+        .folder = f, .hf = hf, .most = (limits ? limits : &ckpt_limits_usual)->files};
+
+    f->dir = hf->dir;
+    if (hf->alone)
+        return 0;
+    if (find_root(f, err) || list_folder(&l, "", 0, err))
+        return -1;
+    if (f->others)
+        qsort(f->other, (size_t)f->others, sizeof *f->other, by_text);
+    return 0;
+}
+
+void folder_release(struct folder *f)
+{
+    for (int i = 0; i < f->others; i++)
+        mem_free(f->other[i]);
+    mem_free(f->other);
+    mem_free(f->root);
+    mem_free(f->blobs);
+    *f = (struct folder){0};
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how the params get into the weights files of a merge_plan.  The stream is the blocks of
+ * the tensors that are wanted, in the checkpoint's order, and then what source/rest has: a
+ * block lies inside one tensor, so each is one piece, and is written as it is or converted once
+ * for each tensor that is it (a tied head is a second one).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "shard/fuse.h"
+#include "shard/moves.h"
+#include "shard/merge_plan.h"
+
+enum { REST_BYTES = 4 << 20 }; /* of a piece of source/rest */
+
+struct merge {
+    const struct merge_plan *p;
+    struct fuse fuse;
+};
+
+/* A block of a tensor that goes to `to` ... `end`. */
+static void add_block(struct moves *m, const struct merge_plan *p, int64_t block,
+                      const struct merge_tensor *to, const struct merge_tensor *end)
+{
+    const struct ckpt_block *b = &p->c->block[block];
+    const struct model_tensor *t = &p->c->model.tensor[b->tensor];
+    int64_t at = m->at;
+    int fused = p->fuse && model_adapter(&p->c->model, t, MODEL_LORA_A) != NULL;
+    /* What is added is rounded once, to the type that is wanted. */
+    enum dtype type = fused ? p->want : p->is;
+
+    if (fused)
+        moves_add_made(m, b->tensor, b->lo - t->offset, b->hi - b->lo, dtype_bytes(type));
+    else
+        moves_add_block(m, block);
+    for (; to < end; to++)
+        moves_add_to(m, (struct move_to){.at = at,
+                                         .bytes = m->at - at,
+                                         .file = to->file,
+                                         .offset = to->offset +
+                                                   (b->lo - t->offset) * dtype_bytes(p->want),
+                                         .type = type,
+                                         .want = p->want});
+}
+
+/* A tensor of source/rest, its file the number `file` of what is read. */
+static void add_rest(struct moves *m, const struct merge_tensor *t, int file)
+{
+    for (int64_t done = 0, n; done < t->bytes; done += n) {
+        n = t->bytes - done < REST_BYTES ? t->bytes - done : REST_BYTES;
+        moves_add_to(m, (struct move_to){.at = m->at,
+                                         .bytes = n,
+                                         .file = t->file,
+                                         .offset = t->offset + done,
+                                         .type = DTYPE_U8,
+                                         .want = DTYPE_U8});
+        moves_add_from(m, (struct move_from){n, file, t->at + done, NULL},
+                       (struct moves_piece){0});
+    }
+}
+
+static void add_all(struct moves *m, const struct merge_plan *p)
+{
+    const struct ckpt *c = p->c;
+    int units = c->model.units;
+    int *first = mem_new((size_t)c->model.tensors + 1, sizeof *first);
+
+    for (int i = 0, t = 0; t <= c->model.tensors; t++) {
+        while (i < p->tensors && p->tensor[i].tensor >= 0 && p->tensor[i].tensor < t)
+            i++;
+        first[t] = i;
+    }
+    for (int64_t b = c->first[p->params * units]; b < c->first[(p->params + 1) * units]; b++) {
+        int t = c->block[b].tensor;
+        if (first[t] < first[t + 1])
+            add_block(m, p, b, &p->tensor[first[t]], &p->tensor[first[t + 1]]);
+    }
+    for (int i = first[c->model.tensors]; i < p->tensors; i++)
+        add_rest(m, &p->tensor[i], c->files + p->tensor[i].rest);
+    mem_free(first);
+}
+
+static int make_fused(void *arg, int64_t tensor, int64_t first, int64_t count, void *out,
+                      struct err *err)
+{
+    struct merge *m = arg;
+
+    return fuse_part(&m->fuse, &m->p->c->model.tensor[tensor], first, count, m->p->want, out,
+                     err);
+}
+
+static int take_head(void *heads, int file, char **head, int64_t *bytes, struct err *err)
+{
+    struct merge_file *f = &((const struct merge_plan *)heads)->file[file];
+
+    (void)err;
+    *head = f->head;
+    *bytes = f->head_bytes;
+    f->head = NULL;
+    return 0;
+}
+
+int merge_move(const struct merge_plan *p, const struct io_dir *dir,
+               const struct shard_means *means, struct err *err)
+{
+    struct merge merge = {p, {.ckpt = p->c}};
+    struct moves m = {.means = means,
+                      .make = make_fused,
+                      .arg = &merge,
+                      .head = take_head,
+                      .heads = (void *)p};
+
+    moves_add_ckpt(&m, p->c);
+    for (int i = 0; i < p->rests; i++) {
+        moves_add_in(&m, p->rest[i].bytes);
+        moves_add_path(&m.in, mem_dup(p->rest[i].path));
+    }
+    for (int f = 0; f < p->files; f++) {
+        moves_add_out(&m, p->file[f].bytes);
+        moves_add_path(&m.out, io_join(dir->temp, p->file[f].name));
+    }
+    add_all(&m, p);
+    int rc = moves_run(&m, dir, err);
+    moves_release(&m);
+    fuse_release(&merge.fuse);
+    return rc;
+}

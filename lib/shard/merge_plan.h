@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SHARD_MERGE_PLAN_H
+#define SHARD_MERGE_PLAN_H
+
+#include "ckpt/ckpt_write.h"
+#include "shard/shard.h"
+
+/* The weights files that a checkpoint's params become, known before a byte of them is there. */
+
+/* One of a file's tensors: of the model's, or bytes that were kept beside it (a buffer). */
+struct merge_tensor {
+    int tensor;     /* the model's; -1: of a file of source/rest */
+    int file;       /* in which it goes, */
+    int64_t offset; /* and where in it */
+    int64_t bytes;  /* there */
+    int rest;       /* where it comes from: the file of source/rest, */
+    int64_t at;     /* and where in it */
+};
+
+struct merge_file {
+    char *name, *head; /* owned */
+    int64_t head_bytes, bytes;
+};
+
+struct merge_rest {
+    char *path; /* owned */
+    int64_t bytes;
+};
+
+struct merge_plan {
+    struct ckpt *c;      /* borrowed, open */
+    int params;          /* the state */
+    enum dtype is, want; /* the params' type, and the files' */
+    int fuse;            /* adapters are added into what they stand beside */
+    int files, tensors, rests;
+    struct merge_file *file;
+    struct merge_tensor *tensor; /* by the model's tensors, those of source/rest last */
+    struct merge_rest *rest;
+};
+
+/* As what was split: the headers kept in source/, checked. */
+int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *limits, struct err *err);
+/*
+ * With headers of our own: the model's tensors, or its adapters alone.  max_shard (0: any size)
+ * cuts as transformers does: in the order of the tensors, a file gets no tensor that would take
+ * its data above that, and a larger tensor has a file of its own.
+ */
+int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struct err *err);
+/* The text of model.safetensors.index.json, for mem_free; as transformers writes it. */
+void merge_plan_index(const struct merge_plan *p, char **text, int64_t *bytes);
+/* Writes the files into dir->temp, synced; once, for it takes their heads. */
+int merge_move(const struct merge_plan *p, const struct io_dir *dir,
+               const struct shard_means *means, struct err *err);
+void merge_plan_release(struct merge_plan *p);
+
+#endif

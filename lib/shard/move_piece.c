@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how one piece gets from its file into the ring, and out of it into its files: by
+ * slices that stay in the cache while they are summed, with the next path where one is
+ * damaged, and as another type where that is wanted.
+ */
+#include "shard/move_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_write.h"
+
+enum {
+    KEPT_PATHS = 100, /* open on either side: both fit below the usual limit of 1024 */
+    SLICE_BYTES = 256 << 10,
+    SLICE_ELEMS = SLICE_BYTES / 8 /* of any type, before and after */
+};
+
+/* --- paths --- */
+
+static int open_path(const struct move_paths *p, int file, int path, int *fd, struct err *err)
+{
+    const char *name = p->file[file].path[path];
+    int new = -1, rc = 0;
+    int64_t bytes = 0;
+
+    if (!p->into)
+        rc = io_open(name, &new, &bytes, err);
+    else if (io_dir_open(p->into, name, O_WRONLY, 0, &new, err))
+        rc = -1;
+    else if (io_size(new, &bytes, err))
+        rc = err_prefix(err, "%s: ", name);
+    if (rc == 0 && bytes != p->file[file].bytes)
+        rc = err_at(err, name, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
+                    p->file[file].bytes);
+    if (rc == 0)
+        *fd = new;
+    else if (new >= 0)
+        close(new);
+    return rc;
+}
+
+int move_paths_open(struct move_paths *p, const struct move_file *file, int files,
+                    const struct io_dir *into, int needed, struct err *err)
+{
+    *p = (struct move_paths){.file = file, .into = into};
+    p->first = mem_new((size_t)files + 1, sizeof *p->first);
+    for (int f = 0; f < files; f++)
+        p->first[f + 1] = p->first[f] + file[f].paths;
+    p->kept = p->first[files] < KEPT_PATHS ? (int)p->first[files] : KEPT_PATHS;
+    p->fd = mem_new((size_t)p->kept, sizeof *p->fd);
+    memset(p->fd, -1, (size_t)p->kept * sizeof *p->fd);
+    for (int f = 0; f < files; f++)
+        for (int k = 0; k < file[f].paths && p->first[f] + k < p->kept; k++)
+            if (open_path(p, f, k, &p->fd[p->first[f] + k], err) && needed &&
+                file[f].paths == 1)
+                return -1;
+    return 0;
+}
+
+void move_paths_close(struct move_paths *p)
+{
+    for (int i = 0; i < p->kept; i++)
+        if (p->fd[i] >= 0)
+            close(p->fd[i]);
+    mem_free(p->fd);
+    mem_free(p->first);
+}
+
+static int take_fd(const struct move_paths *p, int file, int path, int *fd, struct err *err)
+{
+    int64_t n = p->first[file] + path;
+
+    if (n >= p->kept || p->fd[n] < 0)
+        return open_path(p, file, path, fd, err);
+    *fd = p->fd[n];
+    return 0;
+}
+
+static void give_fd(const struct move_paths *p, int file, int path, int fd)
+{
+    int64_t n = p->first[file] + path;
+
+    if (n >= p->kept || p->fd[n] < 0)
+        close(fd);
+}
+
+/* The same, with what has happened to it so far: what is lost on the way is said here. */
+static int give_written(const struct move_paths *p, int file, int path, int fd, int rc,
+                        struct err *err)
+{
+    int64_t n = p->first[file] + path;
+
+    if (rc == 0 && (n >= p->kept || p->fd[n] < 0))
+        return io_close(fd, p->file[file].path[path], err);
+    give_fd(p, file, path, fd);
+    return rc;
+}
+
+/* --- in --- */
+
+/* The part of [at, at + left) that lies in one piece of the ring, cut at whole MOVE_UNIT. */
+static char *ring_slice(const struct mover *m, int64_t at, int64_t left, int64_t *bytes)
+{
+    int64_t place = at % m->ring_bytes, n = m->ring_bytes - place;
+
+    if (n > SLICE_BYTES)
+        n = SLICE_BYTES - at % MOVE_UNIT;
+    *bytes = n < left ? n : left;
+    return m->ring + place;
+}
+
+/* Zeros that nobody has to read.  The place in the file that this moves is nobody's. */
+static int is_hole(int fd, int64_t offset, int64_t bytes)
+{
+    off_t data = lseek(fd, offset, SEEK_DATA);
+
+    return data < 0 ? errno == ENXIO : data >= offset + bytes;
+}
+
+static int fill_ring(struct mover *m, int64_t piece, int fd, void *sum, struct err *err)
+{
+    const struct move_from *f = &m->what->from[piece];
+    int hole = m->what->holes && is_hole(fd, f->offset, f->bytes), rc = 0;
+
+    if (!hole) /* else pages would be made of it all the same */
+        posix_fadvise(fd, f->offset, f->bytes, POSIX_FADV_WILLNEED);
+    for (int64_t done = 0, n; rc == 0 && done < f->bytes; done += n) {
+        char *to = ring_slice(m, m->at[piece] + done, f->bytes - done, &n);
+        if (hole)
+            memset(to, 0, (size_t)n);
+        else
+            rc = io_pread_all(fd, to, n, f->offset + done, err);
+        if (rc == 0 && sum)
+            ckpt_hash_more(sum, to, n);
+    }
+    return rc;
+}
+
+static int read_path(struct mover *m, int64_t piece, int path, struct err *err)
+{
+    const struct move_from *f = &m->what->from[piece];
+    const char *name = m->what->from_file[f->file].path[path];
+    char hash[33] = "";
+    int fd = -1;
+
+    if (take_fd(&m->from, f->file, path, &fd, err))
+        return -1;
+    void *sum = f->hash ? ckpt_hash_begin() : NULL;
+    int rc = fill_ring(m, piece, fd, sum, err);
+    if (sum)
+        ckpt_hash_end(sum, hash);
+    give_fd(&m->from, f->file, path, fd);
+    if (rc)
+        return err_prefix(err, "%s: ", name);
+    if (!f->hash || strcmp(hash, f->hash) == 0)
+        return 0;
+    pthread_mutex_lock(&m->call);
+    m->what->damaged(m->what->arg, piece, name, hash, err);
+    pthread_mutex_unlock(&m->call);
+    return -1;
+}
+
+static int make_piece(struct mover *m, int64_t piece, struct err *err)
+{
+    const struct move_from *f = &m->what->from[piece];
+    int rc = 0;
+
+    pthread_mutex_lock(&m->call);
+    for (int64_t done = 0, n; rc == 0 && done < f->bytes; done += n) {
+        char *to = ring_slice(m, m->at[piece] + done, f->bytes - done, &n);
+        rc = m->what->make(m->what->arg, piece, done, n, to, err);
+    }
+    pthread_mutex_unlock(&m->call);
+    return rc;
+}
+
+/* Of those that healed, the first piece's wound is told, whichever thread was first. */
+static void note_healed(struct mover *m, int64_t piece, const struct err *wound)
+{
+    pthread_mutex_lock(&m->call);
+    if (m->result.healed++ == 0 || piece < m->wounded) {
+        m->wounded = piece;
+        m->result.wound = *wound;
+    }
+    pthread_mutex_unlock(&m->call);
+}
+
+static int give_up(struct mover *m, int64_t piece, struct err *err)
+{
+    const struct move_from *f = &m->what->from[piece];
+    int rc = -1;
+
+    if (!m->what->lost || err->scarce)
+        return -1;
+    pthread_mutex_lock(&m->call);
+    rc = m->what->lost(m->what->arg, piece, err);
+    pthread_mutex_unlock(&m->call);
+    if (rc)
+        return -1;
+    m->lost[piece] = 1;
+    for (int64_t done = 0, n; done < f->bytes; done += n) {
+        char *to = ring_slice(m, m->at[piece] + done, f->bytes - done, &n);
+        memset(to, 0, (size_t)n);
+    }
+    return 0;
+}
+
+int move_read_piece(struct mover *m, int64_t piece, struct err *err)
+{
+    const struct move_from *f = &m->what->from[piece];
+    int paths = f->file < 0 ? 1 : m->what->from_file[f->file].paths, rc = -1;
+    struct err wound = {0};
+
+    /* Copies are read in turns: their disks share the work. */
+    for (int k = 0; rc && !wound.scarce && k < paths; k++) {
+        rc = f->file < 0 ? make_piece(m, piece, err)
+                         : read_path(m, piece, (int)((piece + k) % paths), err);
+        if (rc == 0 && k > 0)
+            note_healed(m, piece, &wound);
+        if (rc) /* for want of files or memory: that says nothing of the path */
+            wound = *err;
+    }
+    return rc ? give_up(m, piece, err) : 0;
+}
+
+/* --- out --- */
+
+int64_t move_file_bytes(const struct move_to *t)
+{
+    return t->type == t->want ? t->bytes
+                              : t->bytes / dtype_bytes(t->type) * dtype_bytes(t->want);
+}
+
+/* The piece of `from` that is this one, byte for byte and checked, or NULL. */
+static const struct move_from *same_piece(const struct mover *m, const struct move_to *t)
+{
+    int64_t lo = 0, hi = m->what->froms;
+
+    if (t->type != t->want || t->bytes == 0)
+        return NULL;
+    while (hi - lo > 1) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (m->at[mid] <= t->at)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    int same = m->at[lo] == t->at && m->what->from[lo].bytes == t->bytes;
+    return same && m->what->from[lo].hash && !m->lost[lo] ? &m->what->from[lo] : NULL;
+}
+
+static int is_zero(const char *p, int64_t n)
+{
+    return p[0] == 0 && memcmp(p, p + 1, (size_t)n - 1) == 0;
+}
+
+static int put(const struct mover *m, int fd, void *sum, const char *from, int64_t n,
+               int64_t offset, struct err *err)
+{
+    if (sum)
+        ckpt_hash_more(sum, from, n);
+    return m->what->holes && is_zero(from, n) ? 0 : io_pwrite_all(fd, from, n, offset, err);
+}
+
+static int drain_ring(const struct mover *m, const struct move_to *t, int fd, void *sum,
+                      struct err *err)
+{
+    int rc = 0;
+
+    for (int64_t done = 0, n; rc == 0 && done < t->bytes; done += n) {
+        const char *from = ring_slice(m, t->at + done, t->bytes - done, &n);
+        rc = put(m, fd, sum, from, n, t->offset + done, err);
+    }
+    return rc;
+}
+
+/* An element may lie over the end of the ring, or where its type may not: taken out first. */
+static int drain_converted(const struct mover *m, const struct move_to *t, int fd, void *sum,
+                           struct err *err)
+{
+    int64_t is = dtype_bytes(t->type), wants = dtype_bytes(t->want), elems = t->bytes / is;
+    char *raw = mem_new(SLICE_ELEMS, (size_t)is), *out = mem_new(SLICE_ELEMS, (size_t)wants);
+    int rc = 0;
+
+    for (int64_t done = 0, count; rc == 0 && done < elems; done += count) {
+        count = elems - done < SLICE_ELEMS ? elems - done : SLICE_ELEMS;
+        for (int64_t got = 0, n; got < count * is; got += n) {
+            const char *from = ring_slice(m, t->at + done * is + got, count * is - got, &n);
+            memcpy(raw + got, from, (size_t)n);
+        }
+        dtype_convert(out, t->want, raw, t->type, count);
+        rc = put(m, fd, sum, out, count * wants, t->offset + done * wants, err);
+    }
+    mem_free(raw);
+    mem_free(out);
+    return rc;
+}
+
+static int write_path(struct mover *m, const struct move_to *t, int path, void *sum,
+                      struct err *err)
+{
+    int fd = -1;
+
+    if (take_fd(&m->to, t->file, path, &fd, err))
+        return -1;
+    int rc = t->type == t->want ? drain_ring(m, t, fd, sum, err)
+                                : drain_converted(m, t, fd, sum, err);
+    if (rc)
+        err_prefix(err, "%s: ", m->what->to_file[t->file].path[path]);
+    else
+        ckpt_flush(fd, t->offset, move_file_bytes(t));
+    return give_written(&m->to, t->file, path, fd, rc, err);
+}
+
+/*
+ * All data passes through memory to be summed, so copy_file_range could do for paths after the
+ * first alone.  It is not faster there, and where files can share blocks a copy would be none.
+ */
+int move_write_piece(struct mover *m, int64_t piece, struct err *err)
+{
+    const struct move_to *t = &m->what->to[piece];
+    const struct move_from *same = t->hash ? same_piece(m, t) : NULL;
+    void *sum = t->hash && !same ? ckpt_hash_begin() : NULL;
+    int rc = 0;
+
+    for (int k = 0; rc == 0 && k < m->what->to_file[t->file].paths; k++)
+        rc = write_path(m, t, k, k == 0 ? sum : NULL, err);
+    if (sum)
+        ckpt_hash_end(sum, t->hash);
+    else if (same)
+        memcpy(t->hash, same->hash, 33);
+    return rc;
+}
+
+int move_sync_path(struct mover *m, int64_t number, struct err *err)
+{
+    int file = 0, fd = -1, rc = 0;
+
+    while (m->to.first[file + 1] <= number)
+        file++;
+    int path = (int)(number - m->to.first[file]);
+    if (take_fd(&m->to, file, path, &fd, err))
+        return -1;
+    if (fsync(fd))
+        rc = err_sys(err, "cannot write '%s'", m->what->to_file[file].path[path]);
+    return give_written(&m->to, file, path, fd, rc, err);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows PEFT's folders of adapters (LoraConfig and save_pretrained of PEFT 0.21).  Of the keys
+ * of adapter_config.json it is known which are read, which do not touch what the adapters add,
+ * and that any other switches something on unless it is null, false or empty.
+ */
+#include "shard/peft.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/jout.h"
+#include "base/jtree.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_write.h"
+#include "model/model_keys.h"
+
+enum { CONFIG_BYTES_MAX = 4 << 20 };
+
+static const char *const harmless[] = {
+    "auto_mapping",
+    "base_model_name_or_path",
+    "ensure_weight_tying",
+    "exclude_modules",
+    "fan_in_fan_out", /* follows from how the matrix is stored */
+    "inference_mode",
+    "layers_pattern",
+    "layers_to_transform",
+    "lora_dropout", /* as all dropout: not applied */
+    "megatron_core",
+    "peft_version",
+    "qalora_group_size",
+    "revision",
+    "target_modules", /* the tensors tell */
+    /* read below */
+    "bias",
+    "init_lora_weights",
+    "lora_alpha",
+    "peft_type",
+    "r",
+    "task_type",
+};
+
+static int is_off(const json_t *v)
+{
+    return json_is_null(v) || json_is_false(v) ||
+           (json_is_array(v) && json_array_size(v) == 0) ||
+           (json_is_object(v) && json_object_size(v) == 0);
+}
+
+static int check_keys(const struct config *c)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(c->root, key, v)
+    {
+        size_t i = 0, n = sizeof harmless / sizeof *harmless;
+        while (i < n && strcmp(harmless[i], key))
+            i++;
+        if (i == n && !is_off(v))
+            return KEY_FAIL(c, key, "is %s, expected null or false: it is not supported",
+                            keys_kind(v));
+    }
+    return 0;
+}
+
+static int mismatch(const struct config *c, const char *key, double is, double plan)
+{
+    KEY_FAIL(c, key, "is %g, but the plan's adapters have %g", is, plan);
+    c->err->code = ERR_MISMATCH;
+    return -1;
+}
+
+static int read_keys(const struct config *c, const struct model *m)
+{
+    static const char *const type[] = {"LORA", NULL}, *const none[] = {"none", NULL};
+    static const char *const task[] = {"CAUSAL_LM", NULL}, *const init[] = {"gaussian", NULL};
+    json_t *weights = json_object_get(c->root, "init_lora_weights");
+    double rank = 8, alpha = 8; /* LoraConfig's */
+    int any;
+
+    if (!json_is_object(c->root))
+        return err_at(c->err, c->name, 0, NULL, "is %s, expected an object",
+                      keys_kind(c->root));
+    if (!json_object_get(c->root, "peft_type"))
+        return err_at(c->err, c->name, 0, NULL, "'peft_type' is missing, expected LORA");
+    if (keys_word(c, "peft_type", type, &any) || keys_word(c, "bias", none, &any) ||
+        (!json_is_null(json_object_get(c->root, "task_type")) &&
+         keys_word(c, "task_type", task, &any)))
+        return -1;
+    /* Others begin by changing the matrices that the adapters are added to. */
+    if (weights && !json_is_boolean(weights) && !json_is_null(weights) &&
+        keys_word(c, "init_lora_weights", init, &any))
+        return -1;
+    if (check_keys(c) || keys_num(c, "r", 0, &rank) || keys_num(c, "lora_alpha", 0, &alpha))
+        return -1;
+    if (rank != (double)m->lora.rank)
+        return mismatch(c, "r", rank, (double)m->lora.rank);
+    return alpha == m->lora.alpha ? 0 : mismatch(c, "lora_alpha", alpha, m->lora.alpha);
+}
+
+int peft_check(const struct model *m, const char *name, const char *text, int64_t bytes,
+               struct err *err)
+{
+    struct config c = {.name = name, .text = text, .err = err};
+
+    if (jtree_read(name, text, bytes, &c.root, err))
+        return -1;
+    int rc = read_keys(&c, m);
+    json_decref(c.root);
+    return rc;
+}
+
+static int check_config(const char *dir, const struct model *m, struct err *err)
+{
+    char *path = io_join(dir, "adapter_config.json"), *text = NULL;
+    int64_t bytes = 0;
+    int rc = io_read_file(path, CONFIG_BYTES_MAX, NULL, &text, &bytes, err);
+
+    if (rc == 0)
+        rc = peft_check(m, path, text, bytes, err);
+    mem_free(text);
+    mem_free(path);
+    return rc;
+}
+
+static int match_one(const struct st *st, const struct model_tensor *t, struct err *err)
+{
+    const struct st_tensor *have = st_find(st, t->name);
+    struct st_tensor want = {.dims = t->dims, .shape = {t->shape[0], t->shape[1]}};
+    char is[256], needed[256];
+
+    if (!have) {
+        err_at(err, st->path, 0, t->name, "is missing: the plan's model has this adapter");
+        err->code = ERR_MISMATCH;
+        return -1;
+    }
+    want.type = have->type;
+    st_print_shape(have, is, sizeof is);
+    st_print_shape(&want, needed, sizeof needed);
+    if (strcmp(is, needed))
+        return err_at(err, st->path, 0, t->name, "is %s, expected %s", is, needed);
+    if (!st_type_is_float(have->type))
+        return err_at(err, st->path, 0, t->name, "is %s, expected F32, BF16, F16 or F64", is);
+    return 0;
+}
+
+static int match(const struct st *st, const struct model *m, struct err *err)
+{
+    for (int i = 0; i < m->tensors; i++)
+        if (model_is_adapter(&m->tensor[i]) && match_one(st, &m->tensor[i], err))
+            return -1;
+    for (int i = 0; i < st->count; i++) {
+        const struct model_tensor *t = model_find(m, st->tensor[i].name);
+        if (t && model_is_adapter(t))
+            continue;
+        err_at(err, st->path, 0, st->tensor[i].name,
+               "is no adapter of the plan's model, which trains '%.200s'", m->partial);
+        err->code = ERR_MISMATCH;
+        return -1;
+    }
+    return 0;
+}
+
+int peft_open(struct peft *p, const char *dir, const struct model *m, struct err *err)
+{
+    if (check_config(dir, m, err))
+        return -1;
+    char *path = io_join(dir, "adapter_model.safetensors");
+    int rc = st_open(&p->st, path, NULL, err);
+
+    mem_free(path);
+    if (rc)
+        return -1;
+    p->open = 1;
+    if (match(&p->st, m, err) == 0)
+        return 0;
+    peft_release(p);
+    return -1;
+}
+
+void peft_release(struct peft *p)
+{
+    if (p->open)
+        st_release(&p->st);
+    *p = (struct peft){0};
+}
+
+int peft_read(const struct peft *p, const struct model_tensor *t, int64_t first, int64_t count,
+              enum dtype type, void *out, struct err *err)
+{
+    return st_read_as(&p->st, st_find(&p->st, t->name), first, count, type, out, err);
+}
+
+/* --- writing --- */
+
+/* The last `parts` parts of a matrix's name without ".weight": "c_proj", "attn.c_proj". */
+static void module_name(const struct model_tensor *t, int parts, char name[128])
+{
+    size_t n = strlen(t->name) - strlen(".weight"), at = n;
+
+    while (at > 0 && (t->name[at - 1] != '.' || --parts > 0))
+        at--;
+    snprintf(name, 128, "%.*s", (int)(n - at), t->name + at);
+}
+
+/* Whether each matrix of a layer whose name ends so has an adapter. */
+static int names_adapted_alone(const struct model *m, const char *word)
+{
+    size_t w = strlen(word);
+
+    for (int i = 0; i < m->tensors; i++) {
+        const struct model_tensor *t = &m->tensor[i];
+        size_t n = strlen(t->name) - (t->kind == MODEL_MATRIX ? strlen(".weight") : 0);
+        if (t->kind == MODEL_MATRIX && n > w && t->name[n - w - 1] == '.' &&
+            memcmp(t->name + n - w, word, w) == 0 && !model_adapter(m, t, MODEL_LORA_A))
+            return 0;
+    }
+    return 1;
+}
+
+/* Each module once: PEFT adapts whatever ends in ".WORD". */
+static void put_targets(struct jout *j, const struct model *m)
+{
+    char(*seen)[128] = mem_new((size_t)m->tensors, sizeof *seen);
+    int count = 0;
+
+    jout_open(j, "target_modules", '[');
+    for (int i = 0; i < m->tensors; i++) {
+        int k = 0, parts = 1;
+        if (!model_adapter(m, &m->tensor[i], MODEL_LORA_A))
+            continue;
+        do
+            module_name(&m->tensor[i], parts++, seen[count]);
+        while (!names_adapted_alone(m, seen[count]));
+        while (strcmp(seen[k], seen[count]))
+            k++;
+        if (k == count)
+            jout_text(j, NULL, seen[count++]);
+    }
+    jout_close(j, ']');
+    mem_free(seen);
+}
+
+void peft_config(const struct model *m, char **text, int64_t *bytes)
+{
+    size_t used = 0;
+    FILE *f = mem_stream(text, &used);
+    struct jout j = {.file = f, .pretty = 1};
+
+    jout_open(&j, NULL, '{');
+    jout_null(&j, "base_model_name_or_path");
+    jout_text(&j, "bias", "none");
+    jout_bool(&j, "fan_in_fan_out", strcmp(m->family, "gpt2") == 0);
+    jout_bool(&j, "inference_mode", 1);
+    jout_bool(&j, "init_lora_weights", 1);
+    if (m->lora.alpha == floor(m->lora.alpha))
+        jout_int(&j, "lora_alpha", (int64_t)m->lora.alpha); /* PEFT's type for it */
+    else
+        jout_num(&j, "lora_alpha", m->lora.alpha);
+    jout_num(&j, "lora_dropout", 0);
+    jout_null(&j, "modules_to_save");
+    jout_text(&j, "peft_type", "LORA");
+    jout_int(&j, "r", m->lora.rank);
+    put_targets(&j, m);
+    jout_text(&j, "task_type", "CAUSAL_LM");
+    jout_close(&j, '}');
+    fclose(f);
+    *bytes = (int64_t)used;
+}

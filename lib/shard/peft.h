@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SHARD_PEFT_H
+#define SHARD_PEFT_H
+
+#include "ckpt/st.h"
+#include "model/model.h"
+
+/*
+ * A folder of low-rank adapters as the PEFT library writes and reads it: adapter_config.json,
+ * adapter_model.safetensors.
+ */
+struct peft {
+    struct st st;
+    int open;
+};
+
+/*
+ * The folder's adapters must be the model's: rank, alpha, and the same tensors.  ERR_MISMATCH
+ * where they are others; a setting that is more than plain adapters is refused by name.
+ */
+int peft_open(struct peft *p, const char *dir, const struct model *m, struct err *err);
+/*
+ * The settings alone: the text of an adapter_config.json, one 0 behind it; name is for
+ * messages.
+ */
+int peft_check(const struct model *m, const char *name, const char *text, int64_t bytes,
+               struct err *err);
+void peft_release(struct peft *p);
+/* Elements [first, first + count) of the model's adapter t, in `type`. */
+int peft_read(const struct peft *p, const struct model_tensor *t, int64_t first, int64_t count,
+              enum dtype type, void *out, struct err *err);
+/* The text of an adapter_config.json, for mem_free. */
+void peft_config(const struct model *m, char **text, int64_t *bytes);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SHARD_SHARD_H
+#define SHARD_SHARD_H
+
+#include <stdio.h>
+
+#include "ckpt/ckpt.h"
+
+/*
+ * What paro-shard does, a door a verb.  Folders are written beside their target and renamed;
+ * an existing target is refused without force.  Memory is bounded by the buffer where
+ * there is one, else by two blocks (CKPT_BLOCK_ELEMS elements of at most 8 bytes: 64 MiB
+ * together), and 20 times the headers.
+ */
+
+struct shard_target {
+    const char *dir;
+    int force; /* exchange it if it is there */
+};
+
+/* With what the verbs that move bytes do it; borrowed, {0} but for the buffer is the usual way.
+ */
+struct shard_means {
+    int64_t buffer;                   /* bytes in flight; 64 MiB hold any two blocks */
+    int jobs;                         /* threads; 0: a processor each, from 4 to 16 */
+    const struct ckpt_limits *limits; /* NULL: the usual ones; its stop is that of the verb */
+    void (*tell)(void *ear, int64_t done, int64_t all); /* now and then; NULL: nobody asks */
+    void *ear;
+    struct ckpt_healed *healed; /* what copies gave, filled in; NULL: nobody asks */
+};
+
+/*
+ * A Hugging Face folder with the model's first values: config.json, model.safetensors.  stop:
+ * as ckpt_limits has it.
+ */
+int shard_init(const struct model *m, uint64_t seed, const atomic_int *stop,
+               struct shard_target to, struct err *err);
+
+/* What a plan says of a checkpoint; borrowed. */
+struct shard_splitting {
+    const struct model *model; /* with what trains */
+    const struct groups *groups;
+    const char *strategy;
+    const char *adapter;   /* a PEFT folder with the model's adapters; NULL: first values ... */
+    uint64_t seed;         /* ... drawn from this */
+    const char *optimizer; /* a file with its state (shard/optim.h), where a run is to go on;
+                              NULL: none */
+    const enum dtype *type; /* of the params; NULL: the folder's */
+    int copies;             /* of each file, beside it */
+    struct shard_means means;
+};
+
+/*
+ * A Hugging Face folder, or one .safetensors file, into a checkpoint.  A config.json in the
+ * folder must describe the same network as the plan.  Where the params are converted, what
+ * merge gives back has headers of our own.
+ */
+int shard_split(const char *from, const struct shard_splitting *what, struct shard_target to,
+                struct err *err);
+
+/* How a checkpoint is merged; borrowed. */
+struct shard_merging {
+    int fuse;               /* add adapters into the matrices beside which they were trained */
+    const enum dtype *type; /* of the weights; NULL: theirs */
+    int64_t max_shard;      /* bytes of data in a file; 0: one file */
+    struct shard_means means;
+};
+
+/*
+ * Back: byte for byte what was split, or, from a run's checkpoint, a folder with config.json
+ * and model.safetensors from its params.  Where adapters train, a PEFT folder of them; or,
+ * with fuse, the whole model with them added into its matrices.  Of another type, or in files
+ * of at most max_shard, the weights get headers of our own, what was split too.
+ */
+int shard_merge(const char *from, const struct shard_merging *what, struct shard_target to,
+                struct err *err);
+
+/* What a plan says of the checkpoint to come; borrowed. */
+struct shard_resharding {
+    const struct model *model; /* with what trains: the checkpoint's own, or ERR_MISMATCH */
+    const struct groups *groups;
+    const char *strategy;
+    const enum dtype *type; /* of the params; NULL: the checkpoint's; other states are kept */
+    int copies; /* of each file, beside it; those of the old one are not carried on */
+    struct shard_means means;
+};
+
+/*
+ * A checkpoint into one of another strategy, other groups, another number of ranks: all its
+ * states, its run and its source as they were.
+ */
+int shard_reshard(const char *from, const struct shard_resharding *what, struct shard_target to,
+                  struct err *err);
+
+/*
+ * 0: whole; *bad counts what is not, each a line on out (or, with json, an item of one
+ * document): a checkpoint's checksums and completeness (quick: sizes and headers alone); of a
+ * folder or file without checksums, its structure, and that the folder's config fits.
+ */
+int shard_verify(const char *path, const struct ckpt_limits *limits, int quick, int json,
+                 FILE *out, int *bad, struct err *err);
+
+/*
+ * A checkpoint whole again, and its copies, from whatever is good of them: what was rebuilt is
+ * said on out, in lines or as one JSON document.  *lost counts what is nowhere and is said
+ * instead: then nothing is written.
+ */
+int shard_repair(const char *from, const struct shard_means *means, int json, FILE *out,
+                 struct shard_target to, int *lost, struct err *err);
+
+/* The tensors of a checkpoint, folder or file: a table, or JSON. */
+int shard_ls(const char *path, const struct shard_means *means, int json, FILE *out,
+             struct err *err);
+
+/* What differs between two of them, tensor by tensor; *differ counts; two of means->healed. */
+int shard_diff(const char *a, const char *b, const struct shard_means *means, int json,
+               FILE *out, int *differ, struct err *err);
+
+#endif

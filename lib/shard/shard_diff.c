@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how two sets of tensors are compared, whatever holds them. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_write.h"
+#include "shard/shard.h"
+#include "ckpt/weights.h"
+
+enum { CHUNK = 1 << 20 }; /* elements compared at a time */
+
+struct diff {
+    FILE *out;
+    int json;
+    struct jout j;
+    int count;
+    char *a, *b; /* one chunk each, of at most 8 bytes an element */
+    double *x, *y;
+};
+
+struct gap {
+    int64_t elems, first; /* that differ; the first of them, or -1 */
+    double most, rel;     /* largest |a - b|, and |a - b| / max(|a|, |b|); NaN: no number */
+    int64_t most_at;
+};
+
+static void put_place(struct jout *j, const char *key, int64_t at)
+{
+    if (at < 0)
+        jout_null(j, key);
+    else
+        jout_int(j, key, at);
+}
+
+static void say(struct diff *d, const char *name, const char *what, const char *detail,
+                const struct gap *gap)
+{
+    d->count++;
+    if (!d->json) {
+        fprintf(d->out, "%s: %s\n", name, detail);
+        return;
+    }
+    jout_open(&d->j, NULL, '{');
+    jout_text(&d->j, "name", name);
+    jout_text(&d->j, "what", what);
+    jout_text(&d->j, "text", detail);
+    if (gap) {
+        jout_int(&d->j, "elems_differ", gap->elems);
+        put_place(&d->j, "first", gap->first);
+        jout_num(&d->j, "max_abs", gap->most);
+        put_place(&d->j, "max_abs_at", gap->most_at);
+        jout_num(&d->j, "max_rel", gap->rel);
+    }
+    jout_close(&d->j, '}');
+}
+
+/* --- values --- */
+
+/* A whole number of 1 to 8 bytes; long double holds each exactly where double would not. */
+static long double whole(const char *p, int bytes, int is_signed)
+{
+    uint64_t v = 0;
+
+    for (int i = bytes - 1; i >= 0; i--)
+        v = v << 8 | (unsigned char)p[i];
+    int64_t s = (int64_t)(v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
+    return is_signed ? (long double)s : (long double)v;
+}
+
+/* 0: floating, 1: signed, 2: unsigned, -1: of these types only the bits are compared. */
+static int kind_of(int type, enum dtype *dtype)
+{
+    const char *name = st_type_name(type);
+
+    if (st_type_dtype(type, dtype) == 0 && *dtype != DTYPE_I32 && *dtype != DTYPE_U8)
+        return 0;
+    if (name[0] == 'I')
+        return 1;
+    return name[0] == 'U' || strcmp(name, "BOOL") == 0 ? 2 : -1;
+}
+
+/* n values as doubles; of whole numbers above 2^53 the nearest. */
+static void values(int type, const char *from, int64_t n, double *to)
+{
+    enum dtype dtype = DTYPE_F64;
+    int kind = kind_of(type, &dtype), bytes = st_type_bytes(type);
+
+    if (kind == 0)
+        dtype_convert(to, DTYPE_F64, from, dtype, n);
+    for (int64_t i = 0; kind != 0 && i < n; i++)
+        to[i] = kind < 0 ? NAN : (double)whole(from + i * bytes, bytes, kind == 1);
+}
+
+/* What lies between a and b in proportion to the larger: 0 to 2, opposite infinities too. */
+static double relative(double a, double b)
+{
+    double most = fmax(fabs(a), fabs(b));
+
+    if (isnan(a) || isnan(b))
+        return NAN;
+    if (a == b) /* -0 and 0, too */
+        return 0;
+    return isinf(most) ? (isinf(a) && isinf(b) ? 2 : 1) : fabs(a - b) / most;
+}
+
+/* Element `at` differs. */
+static void count_gap(struct gap *gap, int64_t at, double by, double rel)
+{
+    if (gap->elems++ == 0)
+        gap->first = at;
+    if (isnan(gap->most)) /* once NaN, always NaN */
+        return;
+    if (!(by <= gap->most) || gap->most_at < 0) {
+        gap->most = by;
+        gap->most_at = at;
+    }
+    if (!(rel <= gap->rel))
+        gap->rel = rel;
+}
+
+/* One chunk of n elements from `at`: bits are compared, so that a NaN equals itself. */
+static void compare_bits(struct diff *d, int type, int64_t at, int64_t n, struct gap *gap)
+{
+    int size = st_type_bytes(type);
+    enum dtype dtype;
+    int kind = kind_of(type, &dtype);
+
+    if (memcmp(d->a, d->b, (size_t)(n * size)) == 0)
+        return;
+    values(type, d->a, n, d->x);
+    values(type, d->b, n, d->y);
+    for (int64_t i = 0; i < n; i++) {
+        const char *a = d->a + i * size, *b = d->b + i * size;
+        if (memcmp(a, b, (size_t)size) == 0)
+            continue;
+        double by = fabs(d->x[i] - d->y[i]);
+        if (kind > 0)
+            by = (double)fabsl(whole(a, size, kind == 1) - whole(b, size, kind == 1));
+        count_gap(gap, at + i, by, relative(d->x[i], d->y[i]));
+    }
+}
+
+/* The same of two types, by value. */
+static void compare_values(struct diff *d, int type_a, int type_b, int64_t at, int64_t n,
+                           struct gap *gap)
+{
+    values(type_a, d->a, n, d->x);
+    values(type_b, d->b, n, d->y);
+    for (int64_t i = 0; i < n; i++)
+        if (d->x[i] != d->y[i] && !(isnan(d->x[i]) && isnan(d->y[i])))
+            count_gap(gap, at + i, fabs(d->x[i] - d->y[i]), relative(d->x[i], d->y[i]));
+}
+
+/* --- tensors --- */
+
+static int same_shape(const struct st_tensor *a, const struct st_tensor *b)
+{
+    return a->dims == b->dims &&
+           memcmp(a->shape, b->shape, (size_t)a->dims * sizeof *a->shape) == 0;
+}
+
+static int can_compare(const struct st_tensor *a, const struct st_tensor *b)
+{
+    enum dtype any;
+
+    return same_shape(a, b) &&
+           (a->type == b->type || (kind_of(a->type, &any) >= 0 && kind_of(b->type, &any) >= 0));
+}
+
+/* "7 of 9 elements differ, first at 2, largest difference 0.5 at 4 [1, 1], relative 0.25" */
+static void describe(const struct st_tensor *t, const struct gap *gap, char *text, size_t room)
+{
+    int64_t at = gap->most_at, index[ST_DIMS_MAX];
+    int used = snprintf(text, room,
+                        "%" PRId64 " of %" PRId64 " elements differ, first at %" PRId64
+                        ", largest difference %.6g at %" PRId64 " [",
+                        gap->elems, t->elems, gap->first, gap->most, at);
+
+    for (int d = t->dims - 1; d >= 0; d--) {
+        index[d] = at % t->shape[d];
+        at /= t->shape[d];
+    }
+    for (int d = 0; d < t->dims && used < (int)room; d++)
+        used +=
+            snprintf(text + used, room - (size_t)used, "%s%" PRId64, d ? ", " : "", index[d]);
+    if (used < (int)room)
+        snprintf(text + used, room - (size_t)used, "], relative %.3g", gap->rel);
+}
+
+static int find_gap(struct diff *d, struct weights *a, const struct weights_item *ia,
+                    struct weights *b, const struct weights_item *ib, struct gap *gap,
+                    struct err *err)
+{
+    const struct st_tensor *ta = &ia->shape, *tb = &ib->shape;
+
+    for (int64_t at = 0; at < ta->elems; at += CHUNK) {
+        int64_t n = ta->elems - at < CHUNK ? ta->elems - at : CHUNK;
+        if (weights_read(a, ia, at, n, d->a, err) || weights_read(b, ib, at, n, d->b, err))
+            return -1;
+        if (ta->type == tb->type)
+            compare_bits(d, ta->type, at, n, gap);
+        else
+            compare_values(d, ta->type, tb->type, at, n, gap);
+    }
+    return 0;
+}
+
+static int compare(struct diff *d, struct weights *a, const struct weights_item *ia,
+                   struct weights *b, const struct weights_item *ib, struct err *err)
+{
+    const struct st_tensor *ta = &ia->shape, *tb = &ib->shape;
+    char one[256], two[256], found[512] = "the values are the same", text[1100];
+    struct gap gap = {.first = -1, .most_at = -1};
+
+    st_print_shape(ta, one, sizeof one);
+    st_print_shape(tb, two, sizeof two);
+    snprintf(text, sizeof text, "is %s in the first, %s in the second", one, two);
+    if (!can_compare(ta, tb)) {
+        say(d, ia->name, same_shape(ta, tb) ? "type" : "shape", text, NULL);
+        return 0;
+    }
+    if (find_gap(d, a, ia, b, ib, &gap, err))
+        return -1;
+    if (gap.elems)
+        describe(ta, &gap, found, sizeof found);
+    if (ta->type != tb->type) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "; %s", found);
+        say(d, ia->name, "type", text, &gap);
+    } else if (gap.elems) {
+        say(d, ia->name, "values", found, &gap);
+    }
+    return 0;
+}
+
+static int compare_all(struct diff *d, struct weights *a, struct weights *b, struct err *err)
+{
+    int i = 0, k = 0, rc = 0;
+
+    while (rc == 0 && (i < a->count || k < b->count)) { /* both are sorted by name */
+        int order = i == a->count   ? 1
+                    : k == b->count ? -1
+                                    : strcmp(a->item[i].name, b->item[k].name);
+        if (order == 0) {
+            rc = compare(d, a, &a->item[i], b, &b->item[k], err);
+            i++;
+            k++;
+        } else if (order < 0) {
+            say(d, a->item[i++].name, "only_first", "is in the first alone", NULL);
+        } else {
+            say(d, b->item[k++].name, "only_second", "is in the second alone", NULL);
+        }
+    }
+    return rc;
+}
+
+/* --- both --- */
+
+static int open_both(const char *path_a, const char *path_b, const struct ckpt_limits *limits,
+                     struct weights *a, struct weights *b, struct err *err)
+{
+    if (weights_open(a, path_a, limits, err) || weights_open(b, path_b, limits, err))
+        return -1;
+    if (a->is_ckpt && !b->is_ckpt)
+        return weights_rename(b, &a->ckpt.model, err);
+    return b->is_ckpt && !a->is_ckpt ? weights_rename(a, &b->ckpt.model, err) : 0;
+}
+
+static int diff_json(struct diff *d, struct weights *a, struct weights *b, struct err *err)
+{
+    char *text = NULL;
+    size_t used = 0;
+
+    d->j.file = mem_stream(&text, &used);
+    jout_open(&d->j, NULL, '{');
+    jout_text(&d->j, "schema", "paro.shard.diff/1");
+    jout_open(&d->j, "differences", '[');
+    int rc = compare_all(d, a, b, err);
+    jout_close(&d->j, ']');
+    jout_bool(&d->j, "same", d->count == 0);
+    jout_close(&d->j, '}');
+    fclose(d->j.file);
+    if (rc == 0) /* one document or none */
+        fputs(text, d->out);
+    mem_free(text);
+    return rc;
+}
+
+int shard_diff(const char *path_a, const char *path_b, const struct shard_means *means,
+               int json, FILE *out, int *differ, struct err *err)
+{
+    struct weights a = {0}, b = {0};
+    struct diff d = {.out = out, .json = json};
+    int rc = open_both(path_a, path_b, means->limits, &a, &b, err);
+
+    if (rc == 0) {
+        d.a = mem_new(CHUNK, 8);
+        d.b = mem_new(CHUNK, 8);
+        d.x = mem_new(CHUNK, sizeof *d.x);
+        d.y = mem_new(CHUNK, sizeof *d.y);
+        rc = json ? diff_json(&d, &a, &b, err) : compare_all(&d, &a, &b, err);
+    }
+    mem_free(d.a);
+    mem_free(d.b);
+    mem_free(d.x);
+    mem_free(d.y);
+    if (means->healed) {
+        means->healed[0] = a.ckpt.healed;
+        means->healed[1] = b.ckpt.healed;
+    }
+    weights_close(&a);
+    weights_close(&b);
+    if (rc == 0)
+        *differ = d.count;
+    return rc;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how a Hugging Face folder with a model's first values is written. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/st.h"
+#include "shard/shard_parts.h"
+
+/* Elements of a piece, and made at a time; bytes in flight. */
+enum { PIECE = 1 << 18, CHUNK = 1 << 13, BUFFER = 16 << 20 };
+
+struct init {
+    const struct model *m;
+    uint64_t seed;
+    enum dtype type;
+};
+
+/* The tensors of the file, one after the other; *text is freed with mem_free. */
+static int put_header(void *arg, int file, char **text, int64_t *bytes, struct err *err)
+{
+    const struct init *in = arg;
+    struct st_tensor *tensor = mem_new((size_t)in->m->tensors, sizeof *tensor);
+
+    (void)file, (void)err;
+    for (int i = 0; i < in->m->tensors; i++) {
+        const struct model_tensor *t = &in->m->tensor[i];
+        tensor[i] = (struct st_tensor){.name = (char *)t->name,
+                                       .type = st_type_of(in->type),
+                                       .dims = t->dims,
+                                       .shape = {t->shape[0], t->shape[1]}};
+    }
+    st_header(tensor, in->m->tensors, text, bytes);
+    mem_free(tensor);
+    return 0;
+}
+
+static int make_values(void *arg, int64_t tensor, int64_t first, int64_t count, void *out,
+                       struct err *err)
+{
+    const struct init *in = arg;
+    char *to = out;
+    float values[CHUNK];
+
+    (void)err;
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = count - at < CHUNK ? count - at : CHUNK;
+        model_init_values(&in->m->tensor[tensor], in->seed, first + at, n, values);
+        dtype_convert(to + at * dtype_bytes(in->type), in->type, values, DTYPE_F32, n);
+    }
+    return 0;
+}
+
+static int put_weights(struct init *in, const atomic_int *stop, const struct io_dir *dir,
+                       struct err *err)
+{
+    const struct shard_means means = {.buffer = BUFFER};
+    struct moves m = {.means = &means,
+                      .stop = stop,
+                      .make = make_values,
+                      .arg = in,
+                      .head = put_header,
+                      .heads = in};
+    char *head = NULL;
+    int64_t at = 0;
+    int width = dtype_bytes(in->type);
+
+    put_header(in, 0, &head, &at, err);
+    mem_free(head);
+    moves_add_out(&m, at + in->m->params * width);
+    moves_add_path(&m.out, io_join(dir->temp, "model.safetensors"));
+    for (int i = 0; i < in->m->tensors; i++) {
+        const struct model_tensor *t = &in->m->tensor[i];
+        for (int64_t lo = 0, n; lo < t->elems; lo += n, at += n * width) {
+            n = t->elems - lo < PIECE ? t->elems - lo : PIECE;
+            moves_add_to(&m, (struct move_to){.at = m.at,
+                                              .bytes = n * width,
+                                              .offset = at,
+                                              .type = in->type,
+                                              .want = in->type});
+            moves_add_made(&m, i, lo, n, width);
+        }
+    }
+    int rc = moves_run(&m, dir, err);
+    moves_release(&m);
+    return rc;
+}
+
+int shard_init(const struct model *m, uint64_t seed, const atomic_int *stop,
+               struct shard_target to, struct err *err)
+{
+    struct init in = {.m = m, .seed = seed};
+    struct io_dir dir;
+
+    if (!m->unit)
+        return err_set(err, ERR_INPUT,
+                       "the model is a number of parameters, expected a config.json");
+    if (dtype_parse(m->dtype, &in.type, err) || io_dir_create(&dir, to.dir, to.force, err))
+        return -1;
+    int rc = put_weights(&in, stop, &dir, err);
+    if (rc == 0)
+        rc = io_dir_put(&dir, "config.json", m->config, (int64_t)strlen(m->config), err);
+    return io_dir_end(&dir, rc, err);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a checkpoint becomes a folder: the one that was split, byte for byte; or of a run
+ * what transformers loads, or PEFT where adapters train.  Which tensor lies where in the files
+ * of weights is merge_plan.c's.
+ */
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/hf.h"
+#include "shard/hf_config.h"
+#include "shard/merge_plan.h"
+#include "shard/shard_parts.h"
+#include "shard/peft.h"
+
+static int put_text(const struct io_dir *dir, const char *name, char *text, int64_t bytes,
+                    struct err *err)
+{
+    int rc = io_dir_put(dir, name, text, bytes, err);
+
+    mem_free(text);
+    return rc;
+}
+
+/* What else was in the folder; anew: without what the new weights make another. */
+static int restore_others(struct ckpt *c, int anew, const struct io_dir *to, struct err *err)
+{
+    for (int i = 0; i < c->source.count; i++) {
+        const struct ckpt_source *s = &c->source.item[i];
+        if (s->keep != CKPT_KEEP_FILE || (anew && (strcmp(s->name, HF_INDEX_NAME) == 0 ||
+                                                   strcmp(s->name, "config.json") == 0)))
+            continue;
+        if (ckpt_take_source(c, s, to, to->temp, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* What stands beside new weights. */
+static int put_beside(const struct merge_plan *p, int adapters, const struct io_dir *to,
+                      struct err *err)
+{
+    const struct model *m = &p->c->model;
+    char *text = NULL;
+    int64_t bytes = 0;
+
+    if (adapters) {
+        peft_config(m, &text, &bytes);
+        return put_text(to, "adapter_config.json", text, bytes, err);
+    }
+    if (p->files > 1) {
+        merge_plan_index(p, &text, &bytes);
+        if (put_text(to, HF_INDEX_NAME, text, bytes, err))
+            return -1;
+    }
+    enum dtype said = DTYPE_F32;
+    if (dtype_parse(m->dtype, &said, err))
+        return -1;
+    if (said == p->want)
+        return io_dir_put(to, "config.json", m->config, (int64_t)strlen(m->config), err);
+    hf_config_as(m->config, p->want, &text, &bytes);
+    return put_text(to, "config.json", text, bytes, err);
+}
+
+/* Whether the files of weights that were split can be had as they were. */
+static int has_headers(const struct ckpt *c)
+{
+    for (int i = 0; i < c->source.count; i++)
+        if (c->source.item[i].keep == CKPT_KEEP_HEADER)
+            return 1;
+    return 0;
+}
+
+/* Everything of the folder but its name; the weights, which take long, last. */
+static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
+                       const struct io_dir *to, struct err *err)
+{
+    const struct ckpt_limits *limits =
+        what->means.limits ? what->means.limits : &ckpt_limits_usual;
+    struct ckpt *c = p->c;
+    int adapters = c->model.lora.rank && !p->fuse;
+    int anew = !has_headers(c) || what->max_shard || p->want != p->is;
+    int rc = anew ? merge_plan_make(p, adapters, what->max_shard, err)
+                  : merge_plan_restore(p, limits, err);
+
+    if (rc == 0)
+        rc = restore_others(c, anew, to, err);
+    if (rc == 0 && anew)
+        rc = put_beside(p, adapters, to, err);
+    if (rc == 0)
+        rc = merge_move(p, to, &what->means, err);
+    merge_plan_release(p);
+    return rc;
+}
+
+static int plan_init(struct merge_plan *p, struct ckpt *c, const struct shard_merging *what,
+                     struct err *err)
+{
+    *p =
+        (struct merge_plan){.c = c, .params = ckpt_find_state(c, "params"), .fuse = what->fuse};
+    if (p->params < 0)
+        return err_set(err, ERR_INPUT, "'%s' has no state 'params' to merge", c->dir);
+    if (p->fuse && !c->model.lora.rank)
+        return err_set(err, ERR_INPUT, "'%s' has no adapters to fuse", c->dir);
+    p->is = c->state[p->params].type;
+    p->want = what->type ? *what->type : p->is;
+    return 0;
+}
+
+int shard_merge(const char *from, const struct shard_merging *what, struct shard_target to,
+                struct err *err)
+{
+    struct ckpt c;
+    struct merge_plan plan;
+    struct io_dir dir;
+
+    if (ckpt_open(&c, from, what->means.limits, err))
+        return -1;
+    int rc = shard_check_apart(from, to.dir, 1, err) || plan_init(&plan, &c, what, err) ||
+                     io_dir_create(&dir, to.dir, to.force, err)
+                 ? -1
+                 : 0;
+    if (rc == 0) {
+        int bad = fill_folder(&plan, what, &dir, err);
+        rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
+    }
+    if (what->means.healed)
+        *what->means.healed = c.healed;
+    ckpt_close(&c);
+    return rc;
+}

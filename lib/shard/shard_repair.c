@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a checkpoint becomes whole again, beside the damaged one: first all copies are
+ * looked at, so that it is known what was wrong and what is lost; where nothing is, every file
+ * is written anew, from whichever copies are good.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/jout.h"
+#include "base/mem.h"
+#include "shard/checkup.h"
+#include "shard/moves.h"
+#include "ckpt/st.h"
+#include "shard/shard_parts.h"
+
+struct repair {
+    const struct shard_means *means;
+    int json;
+    FILE *out;
+    const struct checkup *x;
+    struct ckpt *c;
+    struct jout j; /* json's, into memory until all is done */
+    int lost;
+};
+
+/* Elements of one tensor of a state, one after the other in one shard. */
+struct span {
+    int file, tensor, state;
+    int64_t lo, hi; /* of the unit; empty: there is none */
+};
+
+/* --- what is told --- */
+
+/* `name`, and of what; cure NULL: it is lost, or ("") written anew. */
+static void tell(struct repair *r, const char *name, const char *part, const struct span *s,
+                 const char *cure)
+{
+    const struct ckpt *c = r->c;
+    const struct model_tensor *t = s ? &c->model.tensor[s->tensor] : NULL;
+    FILE *out = r->out;
+
+    if (!r->json) {
+        fprintf(out, "%s:%s", name, part);
+        if (t)
+            fprintf(out, " '%s' %s, elements [%" PRId64 ", %" PRId64 ")", t->name,
+                    c->state[s->state].name, s->lo - t->offset, s->hi - t->offset);
+        if (!cure)
+            fputs(" lost\n", out);
+        else if (*cure)
+            fprintf(out, " rebuilt from '%s'\n", cure);
+        else
+            fputs(" rebuilt from the manifest\n", out);
+        return;
+    }
+    jout_open(&r->j, NULL, '{');
+    jout_text(&r->j, "file", name);
+    jout_text(&r->j, "part", t ? "elements" : *part ? "header" : "file");
+    jout_text(&r->j, "tensor", t ? t->name : NULL);
+    if (t) {
+        jout_text(&r->j, "state", c->state[s->state].name);
+        jout_int(&r->j, "first", s->lo - t->offset);
+        jout_int(&r->j, "end", s->hi - t->offset);
+    }
+    if (cure)
+        jout_text(&r->j, "from", *cure ? cure : NULL);
+    jout_close(&r->j, '}');
+}
+
+static void tell_lost(struct repair *r, const struct span *s)
+{
+    if (s->lo == s->hi)
+        return;
+    tell(r, r->c->file[s->file].name, "", s, NULL);
+    r->lost++;
+}
+
+/* Of what no copy is good: neighbours in one tensor are one line. */
+static void tell_lost_blocks(struct repair *r)
+{
+    const struct ckpt *c = r->c;
+    int64_t *order = checkup_order(c);
+    struct span s = {0};
+
+    for (int64_t i = 0; i < c->blocks; i++) {
+        const struct ckpt_block *b = &c->block[order[i]];
+        if (checkup_good_block(r->x, order[i]) >= 0)
+            continue;
+        if (s.file != b->file || s.tensor != b->tensor || s.state != b->state ||
+            s.hi != b->lo) {
+            tell_lost(r, &s);
+            s = (struct span){b->file, b->tensor, b->state, b->lo, b->lo};
+        }
+        s.hi = b->hi;
+    }
+    tell_lost(r, &s);
+    mem_free(order);
+}
+
+static void tell_all_lost(struct repair *r)
+{
+    for (int f = 0; f < r->c->files; f++)
+        if (checkup_good_header(r->x, f) < 0 && !checkup_header_known(r->c, f)) {
+            tell(r, r->c->file[f].name, " header", NULL, NULL);
+            r->lost++;
+        }
+    tell_lost_blocks(r);
+    /* Without copies manifest and config are good: they have been read. */
+    for (int i = r->c->copies ? 0 : CHECKUP_SOURCES; i < r->x->small; i++)
+        if (checkup_good_small(r->x, i) < 0) {
+            char *name = checkup_small_name(r->c, i);
+            tell(r, name, "", NULL, NULL);
+            mem_free(name);
+            r->lost++;
+        }
+}
+
+/* What cannot be looked at and is nowhere else may be good: it is not called lost. */
+static int check_refused(const struct repair *r, struct err *err)
+{
+    for (int64_t i = 0; i < r->x->wounds; i++) {
+        if (!r->x->wound[i].refused)
+            continue;
+        wound_say(r->x, &r->x->wound[i], err);
+        if (err->code == ERR_SYS)
+            return -1;
+    }
+    return 0;
+}
+
+static void tell_rebuilt(struct repair *r)
+{
+    for (int64_t i = 0; i < r->x->wounds; i++) {
+        const struct wound *w = &r->x->wound[i];
+        char *name = wound_file(r->x, w), *cure = wound_cure(r->x, w);
+        struct span s = {0};
+        if (w->kind == WOUND_BLOCK) {
+            const struct ckpt_block *b = &r->c->block[w->block];
+            s = (struct span){b->file, b->tensor, b->state, b->lo, b->hi};
+        }
+        tell(r, name, w->kind == WOUND_HEADER ? " header" : "",
+             w->kind == WOUND_BLOCK ? &s : NULL, cure ? cure : "");
+        mem_free(name);
+        mem_free(cure);
+    }
+    if (r->x->wounds == 0 && !r->json)
+        fputs("nothing is damaged: wrote an exact copy\n", r->out);
+}
+
+/* --- what is written --- */
+
+/* A shard's header: that of a good copy, or as it is made. */
+static int take_header(void *arg, int file, char **out, int64_t *out_bytes, struct err *err)
+{
+    const struct repair *r = arg;
+    const struct ckpt *c = r->c;
+    int k = checkup_good_header(r->x, file), fd = -1;
+    int64_t bytes = c->file[file].header_bytes;
+    void *head = NULL;
+    char hash[33];
+
+    if (k < 0) {
+        checkup_header_make(c, file, out, out_bytes);
+        return 0;
+    }
+    char *path = ckpt_shard_path(c->dir, &c->groups, file, k);
+    int rc =
+        mem_data(bytes, "a safetensors header", &head, err) || io_open(path, &fd, NULL, err)
+            ? -1
+            : 0;
+    if (rc == 0 && io_pread_all(fd, head, bytes, 0, err))
+        rc = err_prefix(err, "%s: ", path);
+    if (rc == 0) {
+        ckpt_hash(head, bytes, hash);
+        if (strcmp(hash, c->file[file].header_hash))
+            rc = err_at(err, path, 0, NULL, "was changed while it was read");
+    }
+    if (fd >= 0)
+        close(fd);
+    mem_free(path);
+    *out = head; /* on error, too, it is the caller's */
+    *out_bytes = bytes;
+    return rc;
+}
+
+/* Every block to where it was, in every copy of its file. */
+static int move_blocks(struct repair *r, const struct io_dir *dir, struct err *err)
+{
+    struct ckpt *c = r->c;
+    struct moves m = {.means = r->means, .head = take_header, .heads = r};
+
+    moves_add_ckpt(&m, c);
+    for (int f = 0; f < c->files; f++)
+        moves_add_shard(&m.out, dir->temp, &c->groups, c->copies, f, c->file[f].bytes);
+    for (int64_t i = 0; i < c->blocks; i++) {
+        const struct ckpt_block *b = &c->block[i];
+        moves_add_to(&m, (struct move_to){m.at, b->bytes, b->file, b->offset, 0, 0, NULL});
+        moves_add_block(&m, i);
+    }
+    int rc = moves_run(&m, dir, err);
+    moves_release(&m);
+    return rc;
+}
+
+static int put_small(const struct repair *r, const struct io_dir *dir, struct err *err)
+{
+    struct ckpt *c = r->c;
+    const struct ckpt_limits *limits = r->means->limits ? r->means->limits : &ckpt_limits_usual;
+    char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), *text = NULL;
+    int64_t bytes = 0;
+    int rc = io_read_file(path, limits->manifest_bytes, "--max-manifest", &text, &bytes, err);
+
+    for (int i = 0; rc == 0 && i < c->source.count; i++) {
+        const struct ckpt_source *s = &c->source.item[i];
+        char *to = io_join(dir->temp, ckpt_source_folder(s->keep));
+        rc = ckpt_take_source(c, s, dir, to, err);
+        mem_free(to);
+    }
+    struct ckpt_small small = {c->model.config, text, bytes, &c->source};
+    if (rc == 0)
+        rc = ckpt_put_small(dir, c->copies, &small, err);
+    mem_free(text);
+    mem_free(path);
+    return rc;
+}
+
+static int repair(struct repair *r, struct io_dir *dir, struct err *err)
+{
+    char *text = NULL;
+    size_t used = 0;
+    int json = r->json, rc = 0;
+
+    if (json) {
+        r->j.file = mem_stream(&text, &used);
+        jout_open(&r->j, NULL, '{');
+        jout_text(&r->j, "schema", "paro.shard.repair/1");
+        jout_open(&r->j, "lost", '[');
+    }
+    tell_all_lost(r);
+    if (!r->lost)
+        rc = move_blocks(r, dir, err) || put_small(r, dir, err) || io_dir_commit(dir, err) ? -1
+                                                                                           : 0;
+    if (json) {
+        jout_close(&r->j, ']');
+        jout_open(&r->j, "rebuilt", '[');
+    }
+    if (rc == 0 && !r->lost)
+        tell_rebuilt(r);
+    if (json) {
+        jout_close(&r->j, ']');
+        jout_bool(&r->j, "ok", r->lost == 0);
+        jout_close(&r->j, '}');
+        fclose(r->j.file);
+        if (rc == 0)
+            fputs(text, r->out);
+        mem_free(text);
+    }
+    return rc;
+}
+
+int shard_repair(const char *from, const struct shard_means *means, int json, FILE *out,
+                 struct shard_target to, int *lost, struct err *err)
+{
+    struct ckpt c;
+    struct checkup x = {0};
+    struct repair r = {.means = means, .json = json, .out = out, .x = &x, .c = &c};
+
+    if (!ckpt_is(from))
+        return err_set(err, ERR_ABSENT,
+                       "'%s' has no manifest.json, no copy of one and no latest, expected a "
+                       "checkpoint or a run's folder",
+                       from);
+    if (ckpt_open_any(&c, from, means->limits ? means->limits : &ckpt_limits_usual, 1, err))
+        return -1;
+    struct io_dir dir = {.fd = -1};
+    /* The target is taken first: one that is refused is so before all is read. */
+    int rc = shard_check_apart(from, to.dir, 0, err) ||
+                     io_dir_create(&dir, to.dir, to.force, err) ||
+                     checkup_run(&x, &c, 0, means, err) || check_refused(&r, err) ||
+                     repair(&r, &dir, err)
+                 ? -1
+                 : 0;
+    if (dir.path) /* not committed */
+        io_dir_abandon(&dir);
+    checkup_release(&x);
+    ckpt_close(&c);
+    if (rc == 0)
+        *lost = r.lost;
+    return rc;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a checkpoint of one plan becomes one of another: the shards are cut anew, the run's
+ * entry, what trains, config.json and source/ stay as they are.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/states.h"
+#include "shard/shard_parts.h"
+
+static int check_plan(const struct ckpt *c, const struct model *plan, struct err *err)
+{
+    const char *has = c->model.partial ? c->model.partial : "all";
+    const char *wants = plan->partial ? plan->partial : "all";
+
+    if (!plan->unit)
+        return err_set(err, ERR_INPUT,
+                       "the plan's model is a number of parameters, expected one "
+                       "with a config.json");
+    if (states_check_network(c->dir, &c->model, plan, err))
+        return -1;
+    if (strcmp(has, wants) == 0)
+        return 0;
+    err_at(err, c->dir, 0, NULL, "trains '%.200s', but the plan trains '%.200s'", has, wants);
+    err->code = ERR_MISMATCH;
+    return -1;
+}
+
+/* What merge needs, checked on the way; *list is what the new one has of it. */
+static int copy_source(struct ckpt *c, const struct io_dir *dir, int converted,
+                       struct ckpt_sources *list, struct err *err)
+{
+    int rc = 0;
+
+    list->item = mem_new((size_t)c->source.count, sizeof *list->item);
+    for (int i = 0; rc == 0 && i < c->source.count; i++) {
+        const struct ckpt_source *s = &c->source.item[i];
+        if (!shard_keeps(s->keep, s->name, converted))
+            continue;
+        char *to = io_join(dir->temp, ckpt_source_folder(s->keep));
+        list->item[list->count++] = *s;
+        rc = ckpt_take_source(c, s, dir, to, err);
+        mem_free(to);
+    }
+    return rc;
+}
+
+static int move_states(struct ckpt *c, const struct shard_means *means,
+                       const struct shard_cut *cut, const struct io_dir *dir, struct err *err)
+{
+    struct moves m = {.means = means};
+
+    moves_add_ckpt(&m, c);
+    for (int64_t b = 0; b < c->blocks; b++)
+        moves_add_block(&m, b);
+    int rc = shard_cut(dir, cut, &m, err);
+    moves_release(&m);
+    return rc;
+}
+
+/* Everything of the new checkpoint but its name. */
+static int fill_folder(struct ckpt *c, const struct shard_resharding *what,
+                       const struct io_dir *dir, struct err *err)
+{
+    struct layout layout;
+    struct ckpt_shape shape = {&c->model, &layout,    what->strategy,
+                               c->states, {{{0}, 0}}, what->copies};
+    struct ckpt_sources source = {.stop = c->stop};
+    struct shard_cut cut = {
+        .shape = &shape, .is = c->state, .run = c->has_run ? &c->run : NULL, .source = &source};
+    int params = ckpt_find_state(c, "params");
+
+    memcpy(shape.state, c->state, sizeof shape.state);
+    if (what->type && params >= 0) {
+        cut.converted = *what->type != c->state[params].type;
+        cut.type = shape.state[params].type = *what->type;
+    }
+    layout_init(&layout, what->groups);
+    int rc = copy_source(c, dir, cut.converted, &source, err) ||
+                     move_states(c, &what->means, &cut, dir, err)
+                 ? -1
+                 : 0;
+    mem_free(source.item);
+    layout_release(&layout);
+    return rc;
+}
+
+int shard_reshard(const char *from, const struct shard_resharding *what, struct shard_target to,
+                  struct err *err)
+{
+    struct ckpt c;
+    struct io_dir dir;
+
+    if (ckpt_open(&c, from, what->means.limits, err))
+        return -1;
+    int rc = check_plan(&c, what->model, err) ||
+                     ckpt_check_copies(what->groups, what->copies, err) ||
+                     shard_check_apart(from, to.dir, 0, err) ||
+                     io_dir_create(&dir, to.dir, to.force, err)
+                 ? -1
+                 : 0;
+    if (rc == 0) {
+        int bad = fill_folder(&c, what, &dir, err);
+        rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
+    }
+    if (what->means.healed)
+        *what->means.healed = c.healed;
+    ckpt_close(&c);
+    return rc;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a folder of weights becomes a checkpoint.  In source/:
+ *
+ *     headers/NAME   the first bytes of each weights file, up to its data, verbatim
+ *     rest/NAME      the data of its tensors that are no parameters, one after the other
+ *     files/NAME     every other file of the folder, verbatim
+ *
+ * so that merge needs to add nothing but the data, which the shards hold.  Where the weights
+ * are converted, the first two would be of another type, and are not kept.  Where adapters
+ * train, merge gives them alone: of the files those of the tokenizer and of generation.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "shard/carry.h"
+#include "shard/folder.h"
+#include "ckpt/hf.h"
+#include "ckpt/states.h"
+#include "shard/optim.h"
+#include "shard/peft.h"
+#include "shard/shard_parts.h"
+
+struct filling {
+    struct hf *hf;
+    struct folder folder;
+    const struct shard_splitting *what;
+    const struct model *model;
+    struct peft peft;
+    struct optim optim;
+    float *first; /* [CHUNK]: values of adapters that are new */
+};
+
+enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20, PIECE_BYTES = 4 << 20 };
+
+/* Elements of an adapter: from its folder, or its first values. */
+static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t first,
+                        int64_t count, void *out, struct err *err)
+{
+    enum dtype type = f->hf->type;
+    char *to = out;
+
+    if (f->what->adapter)
+        return peft_read(&f->peft, t, first, count, type, out, err);
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = count - at < CHUNK ? count - at : CHUNK;
+        model_init_values(t, f->what->seed, first + at, n, f->first);
+        dtype_convert(to + at * dtype_bytes(type), type, f->first, DTYPE_F32, n);
+    }
+    return 0;
+}
+
+/* A piece that is made is of a tensor's state: tensor * (1 + OPTIM_STATES) + state. */
+static int make(void *arg, int64_t id, int64_t first, int64_t count, void *out, struct err *err)
+{
+    struct filling *f = arg;
+    const struct model_tensor *t = &f->model->tensor[id / (1 + OPTIM_STATES)];
+    int state = (int)(id % (1 + OPTIM_STATES));
+
+    return state ? optim_read(&f->optim, t, state - 1, first, count, out, err)
+                 : fill_adapter(f, t, first, count, out, err);
+}
+
+/* A tensor's state as the stream has it; of the file that lies behind the folder's, too. */
+static void add_tensor(struct moves *m, const struct filling *f, int number, int state)
+{
+    const struct model_tensor *t = &f->model->tensor[number];
+    int width = dtype_bytes(state ? DTYPE_F32 : f->hf->type), file = -1;
+    int64_t offset = 0, most = PIECE_BYTES / width;
+
+    if (state == 0 && !model_is_adapter(t)) {
+        const struct hf_place *p = &f->hf->place[number];
+        file = p->file;
+        offset = f->hf->file[file].data + p->t->first;
+    } else if (state > 0) {
+        const struct st_tensor *from = optim_find(&f->optim, t, state - 1);
+        if (from->type == st_type_of(DTYPE_F32)) {
+            file = f->hf->files;
+            offset = f->optim.st.data + from->first;
+        }
+    }
+    for (int64_t at = 0, n; at < t->elems; at += n) {
+        n = t->elems - at < most ? t->elems - at : most;
+        if (file < 0)
+            moves_add_made(m, number * (1 + OPTIM_STATES) + state, at, n, width);
+        else
+            moves_add_from(m, (struct move_from){n * width, file, offset + at * width, NULL},
+                           (struct moves_piece){0});
+    }
+}
+
+/* What is read: the folder's weights and, last, the optimizer's state or the adapters. */
+static int read_files(const struct filling *f)
+{
+    return f->hf->files + (f->optim.open || f->peft.open);
+}
+
+static const struct st *read_file(const struct filling *f, int number)
+{
+    return number < f->hf->files ? &f->hf->file[number]
+           : f->optim.open       ? &f->optim.st
+                                 : &f->peft.st;
+}
+
+/* The same file, and nobody has written to it. */
+static int is_as_it_was(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* [read_files]; for mem_free, on error too. */
+static int look_at_files(const struct filling *f, struct stat **out, struct err *err)
+{
+    *out = mem_new((size_t)read_files(f), sizeof **out);
+    for (int i = 0; i < read_files(f); i++)
+        if (stat(read_file(f, i)->path, &(*out)[i]))
+            return err_sys(err, "cannot read '%s'", read_file(f, i)->path);
+    return 0;
+}
+
+/* What was read has no checksums: all of it must be of one moment. */
+static int check_files(const struct filling *f, const struct stat *was, struct err *err)
+{
+    struct stat *is = NULL;
+    int rc = look_at_files(f, &is, err);
+
+    for (int i = 0; rc == 0 && i < read_files(f); i++)
+        if (!is_as_it_was(&was[i], &is[i]))
+            rc = err_at(err, read_file(f, i)->path, 0, NULL, "was changed while it was read");
+    mem_free(is);
+    return rc;
+}
+
+static int put_header(const struct io_dir *dir, const struct st *st, const char *name,
+                      struct ckpt_source *s, struct err *err)
+{
+    void *head = NULL;
+    int fd = -1;
+
+    if (io_open(st->path, &fd, NULL, err))
+        return -1;
+    int rc = mem_data(st->data, "a safetensors header", &head, err);
+    if (rc == 0 && io_pread_all(fd, head, st->data, 0, err))
+        rc = err_prefix(err, "%s: ", st->path);
+    close(fd);
+    if (rc == 0) {
+        char *path = io_join(ckpt_source_folder(CKPT_KEEP_HEADER), name);
+        rc = io_dir_put(dir, path, head, st->data, err);
+        mem_free(path);
+    }
+    if (rc == 0) {
+        *s = (struct ckpt_source){
+            mem_dup(name), CKPT_KEEP_HEADER, st->data, st->file_bytes, {0}};
+        ckpt_hash(head, st->data, s->hash);
+    }
+    mem_free(head);
+    return rc;
+}
+
+/* The data of a file's buffers into a file of their own; *bytes 0: there are none. */
+static int put_rest(const struct io_dir *dir, const char *path, const struct hf *hf,
+                    const struct st *st, int64_t *bytes, struct err *err)
+{
+    const struct model_tensor *t;
+    char *buffer = mem_new(REST_BYTES, 1);
+    int fd = -1, rc = 0;
+
+    *bytes = 0;
+    for (int i = 0; rc == 0 && i < st->count; i++) {
+        const struct st_tensor *b = &st->tensor[i];
+        if (hf_role(hf->model, b->name, &t) != HF_BUFFER)
+            continue;
+        if (fd < 0)
+            rc = io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err);
+        for (int64_t at = 0, n; rc == 0 && at < b->last - b->first; at += n) {
+            if ((rc = ckpt_stopped(hf->stop, err)))
+                break;
+            n = b->last - b->first - at < REST_BYTES ? b->last - b->first - at : REST_BYTES;
+            rc = st_read(st, b, at, n, buffer, err) || io_pwrite_all(fd, buffer, n, *bytes, err)
+                     ? -1
+                     : 0;
+            *bytes += n;
+        }
+    }
+    if (fd >= 0 && rc == 0 && fsync(fd))
+        rc = err_sys(err, "cannot write '%s'", path);
+    if (fd >= 0)
+        close(fd);
+    mem_free(buffer);
+    return rc;
+}
+
+static int keep_rest(const struct io_dir *dir, const struct hf *hf, int file,
+                     struct ckpt_sources *list, struct err *err)
+{
+    struct ckpt_source *s = &list->item[list->count];
+    char *folder = io_join(dir->temp, ckpt_source_folder(CKPT_KEEP_REST));
+    char *path = io_join(folder, hf->name[file]);
+    int rc = put_rest(dir, path, hf, &hf->file[file], &s->bytes, err);
+
+    if (rc == 0 && s->bytes) {
+        rc = ckpt_hash_file(path, hf->stop, &s->bytes, s->hash, err);
+        s->whole = s->bytes;
+        s->keep = CKPT_KEEP_REST;
+        s->name = mem_dup(hf->name[file]);
+        list->count++;
+    }
+    mem_free(path);
+    mem_free(folder);
+    return rc;
+}
+
+static int keep_weights(const struct io_dir *dir, const struct hf *hf,
+                        struct ckpt_sources *list, struct err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < hf->files; i++) {
+        rc = put_header(dir, &hf->file[i], hf->name[i], &list->item[list->count], err);
+        list->count += rc == 0;
+        if (rc == 0)
+            rc = keep_rest(dir, hf, i, list, err);
+    }
+    return rc;
+}
+
+/* Puts all that merge needs into dir/source and lists it; the list is what got there. */
+static int put_source(const struct io_dir *dir, struct filling *f, int converted,
+                      struct ckpt_sources *list, struct err *err)
+{
+    const struct hf *hf = f->hf;
+    char *files = io_join(dir->temp, ckpt_source_folder(CKPT_KEEP_FILE));
+    int rc;
+
+    list->item = mem_new((size_t)(2 * hf->files + f->folder.others), sizeof *list->item);
+    rc = converted ? 0 : keep_weights(dir, hf, list, err);
+    for (int i = 0; rc == 0 && i < f->folder.others; i++) {
+        struct ckpt_source *s = &list->item[list->count];
+        const char *name = f->folder.other[i];
+        if (!shard_keeps(CKPT_KEEP_FILE, name, converted) ||
+            (hf->model->lora.rank && !carry_has(name)))
+            continue;
+        char *to = io_join(files, name);
+        int fd = -1;
+        rc = folder_open(&f->folder, name, &fd, err) ||
+                     ckpt_copy_file(fd, dir, to, hf->stop, s, err)
+                 ? -1
+                 : 0;
+        if (fd >= 0)
+            close(fd);
+        mem_free(to);
+        if (rc == 0) {
+            s->name = mem_dup(name);
+            s->whole = s->bytes;
+            list->count++;
+        }
+    }
+    mem_free(files);
+    return rc;
+}
+
+/*
+ * The states, one after the other; of each the model's tensors, unit by unit.  The files are read
+ * by their names: what is there is what was opened.
+ */
+static int move_weights(const struct io_dir *dir, struct filling *f,
+                        const struct shard_cut *cut, struct err *err)
+{
+    struct moves m = {.means = &f->what->means, .stop = f->hf->stop, .make = make, .arg = f};
+
+    for (int i = 0; i < read_files(f); i++) {
+        moves_add_in(&m, read_file(f, i)->file_bytes);
+        moves_add_path(&m.in, mem_dup(read_file(f, i)->path));
+    }
+    for (int state = 0; state < (f->optim.open ? 1 + OPTIM_STATES : 1); state++)
+        for (int i = 0; i < f->model->tensors; i++)
+            if (state == 0 || model_trains(f->model, &f->model->tensor[i]))
+                add_tensor(&m, f, i, state);
+    int rc = shard_cut(dir, cut, &m, err);
+    moves_release(&m);
+    return rc;
+}
+
+/* Everything of the checkpoint but its name. */
+static int fill_folder(const struct io_dir *dir, struct filling *f,
+                       const struct ckpt_shape *shape, struct err *err)
+{
+    struct ckpt_sources list = {.stop = f->hf->stop};
+    struct ckpt_state is[CKPT_STATES_MAX];
+    /* A run's data stands where its steps do. */
+    struct ckpt_run run = {.step = f->optim.step,
+                           .tokens = f->optim.tokens,
+                           .position = f->optim.step,
+                           .seed = f->what->seed};
+    struct shard_cut cut = {
+        .shape = shape, .is = is, .run = f->optim.open ? &run : NULL, .source = &list};
+    struct stat *was = NULL;
+
+    memcpy(is, shape->state, sizeof is);
+    is[0].type = f->hf->type;
+    cut.type = shape->state[0].type;
+    cut.converted = cut.type != is[0].type;
+    int rc = look_at_files(f, &was, err);
+    if (rc == 0)
+        rc = put_source(dir, f, cut.converted || shape->model->lora.rank, &list, err);
+    if (rc == 0)
+        rc = move_weights(dir, f, &cut, err) || check_files(f, was, err) ? -1 : 0;
+    for (int i = 0; i < list.count; i++)
+        mem_free(list.item[i].name);
+    mem_free(list.item);
+    mem_free(was);
+    return rc;
+}
+
+/* The folder's own config.json, where there is one, else the plan's model. */
+static int pick_model(const struct hf *hf, const struct model *plan, struct model *own,
+                      const struct model **out, struct err *err)
+{
+    char *path = io_join(hf->dir, "config.json");
+    int rc = 0;
+
+    *out = plan;
+    if (!hf->alone && !io_absent(path)) {
+        rc = model_read_folder(own, hf->dir, err) ||
+                     states_check_network(hf->dir, own, plan, err) ||
+                     (plan->partial && model_train(own, plan->partial, err))
+                 ? -1
+                 : 0;
+        *out = own;
+    }
+    mem_free(path);
+    return rc;
+}
+
+static int open_adapter(struct filling *f, const struct model *m, struct err *err)
+{
+    if (!f->what->adapter)
+        return 0;
+    if (!m->lora.rank)
+        return err_set(
+            err, ERR_INPUT,
+            "the plan's model has no adapters, expected lora=RANK in what it trains");
+    return peft_open(&f->peft, f->what->adapter, m, err);
+}
+
+/* The states: the weights, and what the optimizer's file has. */
+static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct err *err)
+{
+    const struct shard_splitting *what = f->what;
+
+    strcpy(shape->state[0].name, "params");
+    shape->state[0].type = what->type ? *what->type : f->hf->type;
+    shape->states = 1;
+    if (!what->optimizer)
+        return 0;
+    if (shape->model->lora.rank)
+        return err_set(err, ERR_INPUT,
+                       "the plan trains adapters, expected all or a part of the model for the "
+                       "optimizer state in '%s'",
+                       what->optimizer);
+    if (optim_open(&f->optim, what->optimizer, what->means.limits, shape->model, err))
+        return -1;
+    for (int s = 0; s < OPTIM_STATES; s++) {
+        struct ckpt_state *state = &shape->state[shape->states++];
+        snprintf(state->name, sizeof state->name, "%s", optim_state_name(s));
+        state->type = DTYPE_F32;
+    }
+    return 0;
+}
+
+/* Whatever is read lies outside the folder that --force removes. */
+static int check_kept(const char *from, const struct shard_splitting *what, const char *to,
+                      struct err *err)
+{
+    return shard_check_apart(from, to, 1, err) ||
+                   (what->adapter && shard_check_apart(what->adapter, to, 1, err)) ||
+                   (what->optimizer && shard_check_apart(what->optimizer, to, 1, err))
+               ? -1
+               : 0;
+}
+
+int shard_split(const char *from, const struct shard_splitting *what, struct shard_target to,
+                struct err *err)
+{
+    struct hf hf = {0};
+    struct model own = {0};
+    struct layout layout;
+    struct ckpt_shape shape = {
+        .layout = &layout, .strategy = what->strategy, .copies = what->copies};
+    struct filling f = {.hf = &hf, .what = what};
+    struct io_dir dir;
+    int rc = -1;
+
+    if (!what->model->unit)
+        return err_set(err, ERR_INPUT,
+                       "the plan's model is a number of parameters, expected one "
+                       "with a config.json");
+    layout_init(&layout, what->groups);
+    if (hf_open(&hf, from, what->means.limits, err) ||
+        folder_list(&f.folder, &hf, what->means.limits, err) ||
+        pick_model(&hf, what->model, &own, &shape.model, err) ||
+        hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
+        open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err) ||
+        ckpt_check_copies(what->groups, what->copies, err) ||
+        check_kept(from, what, to.dir, err))
+        goto done;
+    f.first = mem_new(CHUNK, sizeof *f.first);
+    f.model = shape.model;
+    if (io_dir_create(&dir, to.dir, to.force, err))
+        goto done;
+    rc = fill_folder(&dir, &f, &shape, err);
+    rc = io_dir_end(&dir, rc, err);
+done:
+    mem_free(f.first);
+    optim_release(&f.optim);
+    peft_release(&f.peft);
+    folder_release(&f.folder);
+    hf_release(&hf);
+    model_release(&own);
+    layout_release(&layout);
+    return rc;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows what can be wrong with a checkpoint, a folder or a file, and says all of it, not the
+ * first alone.  What the content gets wrong is an answer, and what the system refuses, if a
+ * copy has it; else that is an error.
+ */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/jout.h"
+#include "base/mem.h"
+#include "shard/checkup.h"
+#include "ckpt/hf.h"
+#include "shard/shard.h"
+
+enum { BUFFER = 64 << 20 }; /* any two blocks */
+
+struct report {
+    FILE *out;
+    int json;
+    struct jout j;
+    int bad;
+    int64_t files, bytes; /* looked at; whose checksums were compared */
+};
+
+static void put_block(struct report *r, const struct ckpt *c, const struct ckpt_block *b)
+{
+    const struct model_tensor *t = &c->model.tensor[b->tensor];
+
+    jout_text(&r->j, "state", c->state[b->state].name);
+    jout_int(&r->j, "first", b->lo - t->offset);
+    jout_int(&r->j, "end", b->hi - t->offset);
+}
+
+/* Whether the wound can be healed, and from what. */
+static void put_cure(struct report *r, const struct checkup *x, const struct wound *w)
+{
+    char *cure = wound_cure(x, w);
+    int known = w->kind == WOUND_HEADER && checkup_header_known(x->c, w->file);
+
+    if (r->json) {
+        jout_bool(&r->j, "repairable", known || cure != NULL);
+        jout_text(&r->j, "repair_from", cure);
+    } else if (cure) {
+        fprintf(r->out, "; can be repaired from '%s'", cure);
+    } else if (known) {
+        fprintf(r->out, "; can be repaired from the manifest");
+    } else if (x->c->copies) {
+        fprintf(r->out, "; no copy is good: it is lost");
+    }
+    mem_free(cure);
+}
+
+/* Content: a line of the answer, 0.  Anything else: -1.  w is NULL outside a checkpoint. */
+static int judge(struct report *r, const struct checkup *x, const struct wound *w,
+                 const struct err *err)
+{
+    if (err->code != ERR_INPUT && err->code != ERR_MISMATCH && err->code != ERR_ABSENT)
+        return -1;
+    r->bad++;
+    if (!r->json) {
+        fputs(err->text, r->out);
+        if (w)
+            put_cure(r, x, w);
+        fputc('\n', r->out);
+        return 0;
+    }
+    jout_open(&r->j, NULL, '{');
+    jout_text(&r->j, "text", err->text);
+    jout_text(&r->j, "file", err->file[0] ? err->file : NULL);
+    jout_text(&r->j, "tensor", err->key[0] ? err->key : NULL);
+    if (w && w->kind == WOUND_BLOCK)
+        put_block(r, x->c, &x->c->block[w->block]);
+    if (w)
+        put_cure(r, x, w);
+    jout_close(&r->j, '}');
+    return 0;
+}
+
+/* A manifest of another run is told where a copy fits better. */
+static int verify_ckpt(struct report *r, const char *path, const struct ckpt_limits *limits,
+                       int quick, struct err *err)
+{
+    struct ckpt c;
+    struct checkup x;
+    struct shard_means means = {.buffer = BUFFER};
+
+    if (ckpt_open_any(&c, path, limits ? limits : &ckpt_limits_usual, 1, err))
+        /* That there is no manifest is news: there was one, or none could be looked at. */
+        return err->code == ERR_ABSENT ? -1 : judge(r, NULL, NULL, err);
+    int rc = checkup_run(&x, &c, quick, &means, err);
+    if (rc == 0) {
+        r->bytes = x.bytes;
+        r->files = x.files;
+        for (int64_t i = 0; rc == 0 && i < x.wounds; i++) {
+            wound_say(&x, &x.wound[i], err);
+            rc = judge(r, &x, &x.wound[i], err);
+        }
+        checkup_release(&x);
+    }
+    ckpt_close(&c);
+    return rc;
+}
+
+/* A folder or file has no checksums: its structure, and that the config describes it. */
+static int verify_hf(struct report *r, const char *path, const struct ckpt_limits *limits,
+                     int quick, struct err *err)
+{
+    struct hf hf;
+    struct model m;
+
+    if (hf_open(&hf, path, limits, err))
+        return judge(r, NULL, NULL, err);
+    char *config = io_join(hf.dir, "config.json");
+    int rc = 0;
+    if (!hf.alone && !io_absent(config)) {
+        if (model_read_folder(&m, hf.dir, err)) {
+            rc = -1; /* what the folder should hold cannot be told */
+        } else {
+            int bad = hf_match(&hf, &m, err) || (!quick && hf_check_tied(&hf, err));
+            rc = bad ? judge(r, NULL, NULL, err) : 0;
+            model_release(&m);
+        }
+    }
+    mem_free(config);
+    hf_release(&hf);
+    return rc;
+}
+
+int shard_verify(const char *path, const struct ckpt_limits *limits, int quick, int json,
+                 FILE *out, int *bad, struct err *err)
+{
+    struct report r = {.out = out, .json = json};
+    struct stat st;
+    char *text = NULL;
+    size_t used = 0;
+
+    if (stat(path, &st))
+        return err_sys(err, "cannot open '%s'", path);
+    /* One document or none: it is gathered, and printed when nothing was refused. */
+    if (json) {
+        r.j.file = mem_stream(&text, &used);
+        jout_open(&r.j, NULL, '{');
+        jout_text(&r.j, "schema", "paro.shard.verify/1");
+        jout_open(&r.j, "problems", '[');
+    }
+    int folder = S_ISDIR(st.st_mode);
+    int rc = folder && ckpt_is(path) ? verify_ckpt(&r, path, limits, quick, err)
+                                     : verify_hf(&r, path, limits, quick, err);
+    if (json) {
+        jout_close(&r.j, ']');
+        jout_int(&r.j, "files", r.files);
+        jout_int(&r.j, "checked_bytes", r.bytes);
+        jout_bool(&r.j, "ok", r.bad == 0);
+        jout_close(&r.j, '}');
+        fclose(r.j.file);
+        if (rc == 0)
+            fputs(text, out);
+        mem_free(text);
+    }
+    if (rc == 0)
+        *bad = r.bad;
+    return rc;
+}

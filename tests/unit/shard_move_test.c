@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The mover against a copy made in memory: any pieces, from paths of which some are damaged. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "shard/move.h"
+#include "ckpt/ckpt_write.h"
+#include "temp_fixture.h"
+#include "words_fixture.h"
+
+enum { FILES = 4, PATHS = 3, PIECES = 80, FILLED = 0xAA };
+
+struct files {
+    struct move_file file[FILES];
+    const char *path[FILES][PATHS];
+    char text[FILES][PATHS][32];
+    unsigned char *data[FILES]; /* what is, or should be, in them */
+};
+
+/* The test's own, which is there. */
+static char dot[] = ".";
+static const struct io_dir here = {.fd = AT_FDCWD, .temp = dot};
+
+struct trial {
+    uint64_t seed, drawn;
+    int64_t stream;
+    unsigned char *bytes; /* [stream] */
+    struct files in, out;
+    struct move_from from[PIECES];
+    struct move_to to[PIECES];
+    char from_hash[PIECES][33], to_hash[PIECES][33];
+    int64_t at[PIECES + 1];
+    char bad[PIECES][PATHS]; /* this path does not give the piece */
+    struct move move;
+    int64_t told, all;
+    enum err_code loss; /* what `lost` is to be told */
+    int lost, losses[PIECES], lost_rc;
+};
+
+static int64_t draw(struct trial *t, int64_t below)
+{
+    return (int64_t)(rng_u64(t->seed, 1, t->drawn++) % (uint64_t)below);
+}
+
+/* Every test works in a fresh folder, and is there: in memory, for hundreds of fsync. */
+static int enter(void **state)
+{
+    if (access("/dev/shm", W_OK) == 0)
+        setenv("TMPDIR", "/dev/shm", 1);
+    return temp_enter(state);
+}
+
+static void put(const char *path, const void *data, int64_t bytes)
+{
+    struct err err;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+    assert_true(fd >= 0);
+    assert_int_equal(io_pwrite_all(fd, data, bytes, 0, &err), 0);
+    close(fd);
+}
+
+static void flip(const char *path, int64_t at)
+{
+    int fd = open(path, O_RDWR); /* some paths are absent */
+    unsigned char byte = 0;
+
+    if (fd >= 0 && pread(fd, &byte, 1, at) == 1) {
+        byte ^= 4;
+        assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+static void name_files(struct trial *t, struct files *f, const char *word)
+{
+    for (int i = 0; i < FILES; i++) {
+        f->file[i].path = f->path[i];
+        f->file[i].paths = 1 + (int)draw(t, PATHS);
+        for (int k = 0; k < PATHS; k++) {
+            snprintf(f->text[i][k], sizeof f->text[i][k], "%s-%d-%d", word, i, k);
+            f->path[i][k] = f->text[i][k];
+        }
+    }
+}
+
+/* --- one random trial --- */
+
+static int make(void *arg, int64_t piece, int64_t first, int64_t bytes, void *out,
+                struct err *err)
+{
+    struct trial *t = arg;
+
+    (void)err;
+    assert_true(t->from[piece].file < 0 && first + bytes <= t->from[piece].bytes);
+    assert_true(first == 0 || (t->at[piece] + first) % 64 == 0);
+    memcpy(out, t->bytes + t->at[piece] + first, (size_t)bytes);
+    return 0;
+}
+
+static void damaged(void *arg, int64_t piece, const char *path, const char *hash,
+                    struct err *err)
+{
+    struct trial *t = arg;
+
+    assert_string_not_equal(hash, t->from_hash[piece]);
+    err_set(err, ERR_MISMATCH, "piece %" PRId64 " of %s is damaged", piece, path);
+}
+
+static int lost(void *arg, int64_t piece, struct err *err)
+{
+    struct trial *t = arg;
+
+    assert_int_equal(err->code, t->loss);
+    t->losses[piece] = 1;
+    t->lost++;
+    return t->lost_rc;
+}
+
+static void tell(void *arg, int64_t done, int64_t all)
+{
+    struct trial *t = arg;
+
+    assert_true(done >= t->told && done <= all);
+    t->told = done;
+    t->all = all;
+}
+
+/* The stream, with zeros here and there, cut into pieces of files with gaps between them. */
+static void draw_from(struct trial *t, int64_t piece_max)
+{
+    int n = (int)draw(t, PIECES + 1);
+
+    t->move.froms = n;
+    for (int i = 0; i < n; i++) {
+        t->from[i].bytes = draw(t, 8) ? 1 + draw(t, piece_max) : 0;
+        t->at[i + 1] = t->at[i] + t->from[i].bytes;
+    }
+    t->stream = t->at[n];
+    t->bytes = mem_new((size_t)t->stream, 1);
+    for (int64_t i = 0; i < t->stream; i++)
+        t->bytes[i] = (unsigned char)rng_u64(t->seed, 2, (uint64_t)i);
+    for (int i = 0; i < n; i += 1 + (int)draw(t, 6))
+        memset(t->bytes + t->at[i], 0, (size_t)t->from[i].bytes);
+    name_files(t, &t->in, "in");
+    for (int i = 0; i < n; i++) {
+        struct move_from *f = &t->from[i];
+        f->file = (int)draw(t, FILES + 1) - 1;
+        if (f->file < 0)
+            continue;
+        f->offset = t->in.file[f->file].bytes + draw(t, 3);
+        t->in.file[f->file].bytes = f->offset + f->bytes;
+        if (draw(t, 4)) {
+            ckpt_hash(t->bytes + t->at[i], f->bytes, t->from_hash[i]);
+            f->hash = t->from_hash[i];
+        }
+    }
+}
+
+static void put_in(struct trial *t)
+{
+    for (int f = 0; f < FILES; f++) {
+        int64_t bytes = t->in.file[f].bytes;
+        unsigned char *data = mem_new((size_t)bytes, 1);
+        for (int64_t i = 0; i < t->move.froms; i++)
+            if (t->from[i].file == f)
+                memcpy(data + t->from[i].offset, t->bytes + t->at[i], (size_t)t->from[i].bytes);
+        for (int k = 0; k < t->in.file[f].paths; k++)
+            put(t->in.path[f][k], data, bytes);
+        mem_free(data);
+    }
+}
+
+/* Paths absent or of another size, and pieces damaged: each piece stays whole in one. */
+static void damage(struct trial *t)
+{
+    for (int f = 0; f < FILES; f++) {
+        int paths = t->in.file[f].paths, safe = (int)draw(t, paths);
+        for (int k = 0; k < paths; k++) {
+            int64_t how = k == safe ? 9 : draw(t, 6);
+            if (how == 0)
+                assert_int_equal(unlink(t->in.path[f][k]), 0);
+            else if (how == 1)
+                assert_int_equal(truncate(t->in.path[f][k], t->in.file[f].bytes + 1), 0);
+            for (int64_t i = 0; i < t->move.froms; i++)
+                if (t->from[i].file == f && how < 2)
+                    t->bad[i][k] = 1;
+        }
+        for (int64_t i = 0; i < t->move.froms; i++) {
+            const struct move_from *p = &t->from[i];
+            int k = (int)draw(t, paths);
+            if (p->file != f || !p->hash || p->bytes == 0 || k == safe || draw(t, 3))
+                continue;
+            flip(t->in.path[f][k], p->offset + draw(t, p->bytes));
+            t->bad[i][k] = 1;
+        }
+    }
+}
+
+static int64_t file_bytes(const struct move_to *p)
+{
+    return p->type == p->want ? p->bytes
+                              : p->bytes / dtype_bytes(p->type) * dtype_bytes(p->want);
+}
+
+static int by_at(const void *a, const void *b)
+{
+    int64_t x = ((const struct move_to *)a)->at, y = ((const struct move_to *)b)->at;
+
+    return (x > y) - (x < y);
+}
+
+static void draw_to(struct trial *t, int64_t piece_max)
+{
+    static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64};
+    int n = (int)draw(t, PIECES + 1);
+
+    t->move.tos = n;
+    name_files(t, &t->out, "./out");
+    for (int i = 0; i < n; i++) {
+        struct move_to *p = &t->to[i];
+        p->type = p->want = types[draw(t, 4)];
+        if (draw(t, 2))
+            p->want = types[draw(t, 4)];
+        p->at = t->stream ? draw(t, t->stream) : 0;
+        p->bytes = draw(t, t->stream - p->at + 1);
+        if (p->bytes > piece_max)
+            p->bytes = draw(t, piece_max);
+        if (p->type != p->want)
+            p->bytes -= p->bytes % dtype_bytes(p->type);
+    }
+    for (int i = 0; i < n && t->move.froms; i += 3) { /* some that are pieces of `from` */
+        int64_t k = draw(t, t->move.froms);
+        t->to[i] = (struct move_to){.at = t->at[k], .bytes = t->from[k].bytes};
+    }
+    qsort(t->to, (size_t)n, sizeof *t->to, by_at);
+    for (int i = 0; i < n; i++) {
+        struct move_to *p = &t->to[i];
+        p->file = (int)draw(t, FILES);
+        p->offset = t->out.file[p->file].bytes + draw(t, 3);
+        p->hash = draw(t, 4) ? t->to_hash[i] : NULL;
+        t->out.file[p->file].bytes = p->offset + file_bytes(p);
+    }
+}
+
+/* The files as they should come to be: the oracle. */
+static void expect(struct trial *t)
+{
+    for (int f = 0; f < FILES; f++) {
+        int64_t bytes = t->out.file[f].bytes;
+        t->out.data[f] = mem_new((size_t)bytes, 1);
+        memset(t->out.data[f], t->move.holes ? 0 : FILLED, (size_t)bytes);
+        for (int k = 0; k < t->out.file[f].paths; k++)
+            put(t->out.path[f][k], t->out.data[f], bytes);
+    }
+    for (int64_t i = 0; i < t->move.tos; i++) {
+        struct move_to *p = &t->to[i];
+        unsigned char *to = t->out.data[p->file] + p->offset;
+        int64_t elems = p->bytes / dtype_bytes(p->type);
+        void *from = NULL, *made = mem_new((size_t)elems, (size_t)dtype_bytes(p->want));
+        struct err err;
+        assert_int_equal(mem_data(p->bytes, "a piece", &from, &err), 0);
+        memcpy(from, t->bytes + p->at, (size_t)p->bytes);
+        if (p->type == p->want) {
+            memcpy(to, from, (size_t)p->bytes);
+        } else {
+            dtype_convert(made, p->want, from, p->type, elems);
+            memcpy(to, made, (size_t)(elems * dtype_bytes(p->want)));
+        }
+        mem_free(from);
+        mem_free(made);
+    }
+}
+
+static void check(const struct trial *t, const struct move_result *result)
+{
+    int64_t healed = 0, read = 0, written = 0;
+    int first = -1, path = 0;
+    struct err err;
+
+    for (int f = 0; f < FILES; f++) {
+        for (int k = 0; k < t->out.file[f].paths; k++) {
+            char *text = NULL;
+            int64_t bytes = 0;
+            assert_int_equal(
+                io_read_text(t->out.path[f][k], INT64_C(1) << 30, &text, &bytes, &err), 0);
+            assert_int_equal(bytes, t->out.file[f].bytes);
+            assert_memory_equal(text, t->out.data[f], (size_t)bytes);
+            mem_free(text);
+        }
+    }
+    for (int64_t i = 0; i < t->move.tos; i++) {
+        const struct move_to *p = &t->to[i];
+        char hash[33];
+        ckpt_hash(t->out.data[p->file] + p->offset, file_bytes(p), hash);
+        assert_string_equal(t->to_hash[i], p->hash ? hash : "");
+        written += file_bytes(p) * t->out.file[p->file].paths;
+    }
+    for (int64_t i = 0; i < t->move.froms; i++) {
+        const struct move_from *p = &t->from[i];
+        read += p->file < 0 ? 0 : p->bytes;
+        if (p->file < 0 || !t->bad[i][i % t->in.file[p->file].paths])
+            continue;
+        first = first < 0 ? (int)i : first;
+        healed++;
+    }
+    assert_int_equal(result->healed, healed);
+    assert_int_equal(result->read_bytes, read);
+    assert_int_equal(result->written_bytes, written);
+    assert_int_equal(t->told, t->all);
+    if (first < 0)
+        return;
+    const struct move_file *file = &t->in.file[t->from[first].file];
+    for (int k = 0; k < file->paths; k++) /* the last that failed before one did not */
+        if (t->bad[first][(first + k) % file->paths])
+            path = (first + k) % file->paths;
+        else
+            break;
+    assert_non_null(strstr(result->wound.text, file->path[path]));
+}
+
+static void trial_init(struct trial *t, uint64_t seed, int64_t piece_max)
+{
+    *t = (struct trial){.seed = seed};
+    t->move = (struct move){.from_files = FILES,
+                            .to_files = FILES,
+                            .from_file = t->in.file,
+                            .to_file = t->out.file,
+                            .into = &here,
+                            .from = t->from,
+                            .to = t->to,
+                            .arg = t,
+                            .ear = t,
+                            .make = make,
+                            .damaged = damaged,
+                            .tell = tell};
+    draw_from(t, piece_max);
+    draw_to(t, 3 * piece_max);
+    t->move.jobs = 1 + (int)draw(t, 5);
+    t->move.holes = (int)draw(t, 2);
+    put_in(t);
+    expect(t);
+}
+
+static void trial_release(struct trial *t)
+{
+    for (int f = 0; f < FILES; f++)
+        mem_free(t->out.data[f]);
+    mem_free(t->bytes);
+}
+
+/* What must lie in the ring at once, from the definition: each pair of pieces by itself. */
+static int64_t least_buffer(const struct trial *t)
+{
+    int64_t least = 0;
+
+    for (int64_t i = 0; i < t->move.froms; i++)
+        if (t->from[i].bytes > least)
+            least = t->from[i].bytes;
+    for (int64_t k = 0; k < t->move.tos; k++) {
+        const struct move_to *p = &t->to[k];
+        for (int64_t i = 0; i < t->move.froms; i++)
+            if (p->bytes && t->at[i] < p->at + p->bytes && t->at[i + 1] - p->at > least)
+                least = t->at[i + 1] - p->at;
+    }
+    return (least + 63) / 64 * 64;
+}
+
+static void move_one(uint64_t seed, int64_t piece_max)
+{
+    static struct trial t;
+    struct move_result result;
+    struct err err;
+    char text[160];
+
+    trial_init(&t, seed, piece_max);
+    damage(&t);
+    int64_t least = least_buffer(&t);
+    if (least > 1) {
+        t.move.buffer = least - 1;
+        snprintf(text, sizeof text, "buffer of %" PRId64 " bytes, at least %" PRId64, least - 1,
+                 least);
+        assert_int_equal(move_run(&t.move, NULL, &err), -1);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_words(err.text, text);
+    }
+    t.move.buffer = draw(&t, 2) ? least : least + draw(&t, 4 * piece_max);
+    if (move_run(&t.move, &result, &err))
+        fail_msg("seed %" PRIu64 ": %s", seed, err.text);
+    check(&t, &result);
+    trial_release(&t);
+}
+
+/* The last few have pieces larger than what is read or written at a time. */
+static void any_pieces(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 306; seed++)
+        move_one(seed, seed > 300 ? 700000 : seed % 2 ? 40 : 3000);
+}
+
+/* --- what goes wrong --- */
+
+/* Two pieces of one file with two paths, into one file with two. */
+static void plain_init(struct trial *t)
+{
+    *t = (struct trial){.seed = 1, .stream = 300, .at = {0, 100, 300}};
+    name_files(t, &t->in, "in");
+    name_files(t, &t->out, "./out");
+    t->move = (struct move){.from_files = 1,
+                            .to_files = 1,
+                            .from_file = t->in.file,
+                            .to_file = t->out.file,
+                            .into = &here,
+                            .froms = 2,
+                            .tos = 3,
+                            .from = t->from,
+                            .to = t->to,
+                            .buffer = 1000,
+                            .jobs = 2,
+                            .arg = t,
+                            .damaged = damaged};
+    t->bytes = mem_new(300, 1);
+    for (int i = 0; i < 300; i++)
+        t->bytes[i] = (unsigned char)(1 + i % 255);
+    t->in.file[0].bytes = t->out.file[0].bytes = 300;
+    t->in.file[0].paths = t->out.file[0].paths = 2;
+    for (int i = 0; i < 2; i++) {
+        t->from[i] = (struct move_from){t->at[i + 1] - t->at[i], 0, t->at[i], t->from_hash[i]};
+        ckpt_hash(t->bytes + t->at[i], t->from[i].bytes, t->from_hash[i]);
+    }
+    for (int i = 0; i < 3; i++)
+        t->to[i] = (struct move_to){
+            .at = 100 * i, .bytes = 100, .offset = 100 * i, .hash = t->to_hash[i]};
+    for (int f = 1; f < FILES; f++)
+        t->in.file[f].paths = t->out.file[f].paths = 0;
+    put_in(t);
+    expect(t);
+}
+
+static void refused(struct trial *t, enum err_code code, const char *words)
+{
+    struct move_result result;
+    struct err err;
+
+    assert_int_equal(move_run(&t->move, &result, &err), -1);
+    assert_int_equal(err.code, code);
+    assert_words(err.text, words);
+}
+
+/* The first piece is in no path: whatever needs it is zeros, the rest is as it should be. */
+static void lost_pieces(void **state)
+{
+    struct trial t;
+    struct move_result result;
+    struct err err;
+
+    (void)state;
+    plain_init(&t);
+    flip("in-0-0", 50);
+    flip("in-0-1", 99);
+    refused(&t, ERR_MISMATCH, "piece 0 of in-0-1 is damaged"); /* the last that was tried */
+    t.move.lost = lost;
+    t.loss = ERR_MISMATCH;
+    t.lost_rc = -1;
+    refused(&t, ERR_MISMATCH, "piece 0 of in-0-1 is damaged");
+    t.lost = t.lost_rc = 0;
+    memset(t.bytes, 0, 100);
+    for (int f = 0; f < FILES; f++)
+        mem_free(t.out.data[f]);
+    expect(&t);
+    assert_int_equal(move_run(&t.move, &result, &err), 0);
+    assert_int_equal(t.lost, 1);
+    assert_true(t.losses[0] && !t.losses[1]);
+    t.from[0].file = -1; /* for what is counted */
+    t.told = t.all = 0;
+    check(&t, &result);
+    trial_release(&t);
+}
+
+/* A file that is not there at all is lost piece by piece, or an error at once. */
+static void absent_files(void **state)
+{
+    struct trial t;
+    struct err err;
+
+    (void)state;
+    plain_init(&t);
+    t.in.file[0].paths = 1;
+    assert_int_equal(unlink("in-0-0"), 0);
+    refused(&t, ERR_ABSENT, "cannot open 'in-0-0'");
+    t.move.lost = lost;
+    t.loss = ERR_ABSENT;
+    assert_int_equal(move_run(&t.move, NULL, &err), 0);
+    assert_int_equal(t.lost, 2);
+    assert_int_equal(unlink("out-0-1"), 0);
+    refused(&t, ERR_ABSENT, "cannot open './out-0-1'");
+    trial_release(&t);
+}
+
+/* A file that is cut short under it ends it with its name. */
+static void short_files(void **state)
+{
+    struct trial t;
+
+    (void)state;
+    plain_init(&t);
+    t.in.file[0].paths = 1;
+    t.in.file[0].bytes = 200;
+    assert_int_equal(truncate("in-0-0", 200), 0);
+    refused(&t, ERR_INPUT, "in-0-0: ends at byte 200, expected 300");
+    t.in.file[0].bytes = 300;
+    refused(&t, ERR_INPUT, "in-0-0: has 200 bytes, expected 300");
+    trial_release(&t);
+}
+
+static int no_make(void *arg, int64_t piece, int64_t first, int64_t bytes, void *out,
+                   struct err *err)
+{
+    (void)arg;
+    (void)first;
+    (void)bytes;
+    (void)out;
+    return err_set(err, ERR_INPUT, "piece %" PRId64 " cannot be made", piece);
+}
+
+static void stopped_or_unmade(void **state)
+{
+    struct trial t;
+    atomic_int stop;
+
+    (void)state;
+    plain_init(&t);
+    atomic_init(&stop, 15);
+    t.move.stop = &stop;
+    refused(&t, ERR_SYS, "stopped");
+    atomic_store(&stop, 0);
+    t.move.make = no_make;
+    t.from[1].file = -1;
+    refused(&t, ERR_INPUT, "piece 1 cannot be made");
+    trial_release(&t);
+}
+
+/* Zeros are written where the file may hold something else, and left out where it is new. */
+static void zeros(void **state)
+{
+    struct trial t;
+    struct err err;
+    unsigned char got[300];
+
+    (void)state;
+    plain_init(&t);
+    memset(t.bytes, 0, 200);
+    for (int i = 0; i < 2; i++)
+        ckpt_hash(t.bytes + t.at[i], t.from[i].bytes, t.from_hash[i]);
+    put_in(&t);
+    for (t.move.holes = 0; t.move.holes < 2; t.move.holes++) {
+        memset(got, FILLED, sizeof got);
+        put("out-0-0", got, sizeof got);
+        assert_int_equal(move_run(&t.move, NULL, &err), 0);
+        int fd = open("out-0-0", O_RDONLY);
+        assert_int_equal(pread(fd, got, sizeof got, 0), 300);
+        close(fd);
+        assert_int_equal(got[99], t.move.holes ? FILLED : 0);
+        assert_memory_equal(got + 200, t.bytes + 200, 100);
+    }
+    trial_release(&t);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, temp_leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(any_pieces),  TEST(lost_pieces),       TEST(absent_files),
+        TEST(short_files), TEST(stopped_or_unmade), TEST(zeros),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
